@@ -1,0 +1,46 @@
+// Addresses of the fabric: an IP address in one 16-byte form (IPv4 is v4-mapped), and the GID,
+// which on RoCEv2 is the same sixteen bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace verbena {
+
+inline constexpr std::uint16_t kRoceUdpPort = 4791;
+
+struct IpAddress {
+  std::array<std::uint8_t, 16> bytes{};
+
+  // `host_order` as in 0x7f000001 for 127.0.0.1.
+  static IpAddress v4(std::uint32_t host_order);
+  static IpAddress v6(const std::array<std::uint8_t, 16>& bytes) { return {bytes}; }
+  static std::optional<IpAddress> parse(std::string_view text);
+
+  bool is_v4() const;
+  std::uint32_t v4_host_order() const;
+  bool is_multicast() const;
+  bool is_unspecified() const;
+  std::string to_string() const;
+  bool operator==(const IpAddress&) const = default;
+};
+
+struct Gid {
+  std::array<std::uint8_t, 16> bytes{};
+
+  static Gid from_ip(const IpAddress& ip) { return {ip.bytes}; }
+  // Subnet prefix fe80::/64 and an EUI-64 port GUID, host order.
+  static Gid link_local(std::uint64_t guid);
+  IpAddress as_ip() const { return {bytes}; }
+  std::uint64_t interface_id() const;
+  bool is_zero() const;
+  bool is_multicast() const { return bytes[0] == 0xff; }
+  // fe80:0000:0000:0000:0256:42ff:fe00:0001
+  std::string to_string() const;
+  bool operator==(const Gid&) const = default;
+};
+
+}  // namespace verbena

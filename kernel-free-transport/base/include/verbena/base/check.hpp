@@ -1,0 +1,21 @@
+// VERBENA_CHECK states what must hold if our own code is right; it aborts with the place and the
+// expression. Never for what a caller, a peer or the network may do.
+#pragma once
+
+namespace verbena {
+
+[[noreturn]] void check_failed(const char* file, int line, const char* expression) noexcept;
+
+#if defined(VERBENA_CHECKS)
+inline constexpr bool kRecountInvariants = true;
+#else
+inline constexpr bool kRecountInvariants = false;
+#endif
+
+}  // namespace verbena
+
+#define VERBENA_CHECK(expression)                                         \
+  do {                                                                    \
+    if (!(expression)) [[unlikely]]                                       \
+      ::verbena::check_failed(__FILE__, __LINE__, #expression);           \
+  } while (false)

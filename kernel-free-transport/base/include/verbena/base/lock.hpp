@@ -1,0 +1,140 @@
+// Every lock and every memory order of the engine.
+//
+// `Lock` is a three-state word: free, held, held with sleepers. The engine itself makes no system
+// call, so how a thread sleeps on a taken lock is given from outside by `set_lock_waiter`; until
+// then it spins, which is right for a simulation of one thread. The other types are the few
+// shapes of sharing without a lock, each with its order written once, here.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace verbena {
+
+inline void cpu_relax() noexcept {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// How a thread waits while *word == expected, and how one waiter is woken.
+struct LockWaiter {
+  void (*wait)(std::atomic<std::uint32_t>* word, std::uint32_t expected) noexcept;
+  void (*wake_one)(std::atomic<std::uint32_t>* word) noexcept;
+};
+
+// Process-wide; call before threads share an engine.
+void set_lock_waiter(LockWaiter waiter) noexcept;
+
+class Lock {
+ public:
+  Lock() = default;
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+  bool try_lock() noexcept {
+    std::uint32_t free = kFree;
+    return word_.compare_exchange_strong(free, kHeld, std::memory_order_acquire,
+                                         std::memory_order_relaxed);
+  }
+  void lock() noexcept {
+    if (!try_lock()) lock_slow();
+  }
+  void unlock() noexcept {
+    if (word_.exchange(kFree, std::memory_order_release) == kHeldWithSleepers) unlock_slow();
+  }
+
+ private:
+  static constexpr std::uint32_t kFree = 0;
+  static constexpr std::uint32_t kHeld = 1;
+  static constexpr std::uint32_t kHeldWithSleepers = 2;
+
+  void lock_slow() noexcept;
+  void unlock_slow() noexcept;
+
+  std::atomic<std::uint32_t> word_{kFree};
+};
+
+template <typename L>
+class [[nodiscard]] BasicGuard {
+ public:
+  explicit BasicGuard(L& lock) noexcept : lock_(&lock) { lock_->lock(); }
+  ~BasicGuard() { lock_->unlock(); }
+  BasicGuard(const BasicGuard&) = delete;
+  BasicGuard& operator=(const BasicGuard&) = delete;
+
+ private:
+  L* lock_;
+};
+using Guard = BasicGuard<Lock>;
+
+// A counter that many threads raise and anyone reads: no order with anything else.
+class Counter {
+ public:
+  void add(std::uint64_t n = 1) noexcept { value_.fetch_add(n, std::memory_order_relaxed); }
+  std::uint64_t read() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+// A counter with one writer at a time (under that writer's lock): a plain add, readable anywhere.
+class OwnedCounter {
+ public:
+  void add(std::uint64_t n = 1) noexcept {
+    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+  void set(std::uint64_t n) noexcept { value_.store(n, std::memory_order_relaxed); }
+  std::uint64_t read() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+// A flag or small value that one thread publishes and others read: what was written before
+// `publish` is seen after a `read` that returns it.
+template <typename T>
+class Published {
+ public:
+  Published() = default;
+  explicit Published(T value) : value_(value) {}
+  void publish(T value) noexcept { value_.store(value, std::memory_order_release); }
+  T read() const noexcept { return value_.load(std::memory_order_acquire); }
+  // Takes what is there and leaves `next`.
+  T take(T next) noexcept { return value_.exchange(next, std::memory_order_acq_rel); }
+  // For a value that carries nothing but itself.
+  T read_relaxed() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<T> value_{};
+};
+
+// Counts the users of something that may be withdrawn: `enter` fails once `close` was called, and
+// `close` returns true when nobody is inside any more. One word, so that both see each other.
+class Gate {
+ public:
+  bool enter() noexcept {
+    if ((word_.fetch_add(1, std::memory_order_acquire) & kClosed) == 0) return true;
+    word_.fetch_sub(1, std::memory_order_release);
+    return false;
+  }
+  void leave() noexcept { word_.fetch_sub(1, std::memory_order_release); }
+  // Shuts the gate and waits until the last user has left. Users never block inside.
+  void close_and_wait() noexcept {
+    word_.fetch_or(kClosed, std::memory_order_acquire);
+    while (word_.load(std::memory_order_acquire) != kClosed) cpu_relax();
+  }
+  void reopen() noexcept { word_.fetch_and(~kClosed, std::memory_order_release); }
+
+ private:
+  static constexpr std::uint32_t kClosed = 0x80000000u;
+  std::atomic<std::uint32_t> word_{kClosed};
+};
+
+}  // namespace verbena

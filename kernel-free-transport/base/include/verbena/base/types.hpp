@@ -1,0 +1,77 @@
+// The small quantities that every room speaks of, each with a type of its own, so that a packet
+// sequence number is never compared with `<` and a queue pair number never added to anything.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+
+namespace verbena {
+
+// Nanoseconds on the clock that the caller passes in; the engine has none of its own.
+using TimeNs = std::uint64_t;
+inline constexpr TimeNs kNever = ~TimeNs{0};
+
+inline constexpr std::uint32_t kMask24 = 0xffffff;
+
+// Packet sequence number: 24 bits, compared on the circle (IBTA Vol 1, 9.7.2). There is no `<`
+// on purpose: `a.is_before(b)` says which way round is meant.
+class Psn {
+ public:
+  constexpr Psn() = default;
+  constexpr explicit Psn(std::uint32_t value) : value_(value & kMask24) {}
+
+  constexpr std::uint32_t value() const { return value_; }
+  // Steps forward from `earlier` to this one, in [-2^23, 2^23).
+  constexpr std::int32_t distance_from(Psn earlier) const {
+    const std::uint32_t steps = (value_ - earlier.value_) & kMask24;
+    return steps < 0x800000u ? static_cast<std::int32_t>(steps)
+                             : static_cast<std::int32_t>(steps) - 0x1000000;
+  }
+  constexpr bool is_before(Psn other) const { return distance_from(other) < 0; }
+  constexpr bool is_after(Psn other) const { return distance_from(other) > 0; }
+  constexpr bool is_at_or_before(Psn other) const { return distance_from(other) <= 0; }
+  constexpr bool is_at_or_after(Psn other) const { return distance_from(other) >= 0; }
+  constexpr Psn operator+(std::uint32_t steps) const { return Psn(value_ + steps); }
+  constexpr Psn operator-(std::uint32_t steps) const { return Psn(value_ - steps); }
+  constexpr Psn& operator++() { return *this = *this + 1; }
+  constexpr bool operator==(const Psn&) const = default;
+
+ private:
+  std::uint32_t value_ = 0;
+};
+
+// Queue pair number: 24 bits. The upper kSlotBits name the socket (the process) that owns it.
+class Qpn {
+ public:
+  static constexpr unsigned kIndexBits = 14;
+  static constexpr unsigned kSlotBits = 24 - kIndexBits;
+
+  constexpr Qpn() = default;
+  constexpr explicit Qpn(std::uint32_t value) : value_(value & kMask24) {}
+  static constexpr Qpn from(std::uint32_t slot, std::uint32_t index) {
+    return Qpn((slot << kIndexBits) | index);
+  }
+
+  constexpr std::uint32_t value() const { return value_; }
+  constexpr std::uint32_t slot() const { return value_ >> kIndexBits; }
+  constexpr std::uint32_t index() const { return value_ & ((1u << kIndexBits) - 1); }
+  constexpr bool operator==(const Qpn&) const = default;
+
+ private:
+  std::uint32_t value_ = 0;
+};
+
+inline constexpr Qpn kManagementQpn{1};
+inline constexpr Qpn kMulticastQpn{0xffffff};
+
+enum class Transport : std::uint8_t { kRc, kUc, kUd, kXrcSend, kXrcReceive };
+
+constexpr bool is_reliable(Transport t) { return t != Transport::kUc && t != Transport::kUd; }
+
+// The path MTUs of the specification, by their encoded value.
+enum class Mtu : std::uint8_t { k256 = 1, k512 = 2, k1024 = 3, k2048 = 4, k4096 = 5 };
+
+constexpr std::uint32_t mtu_bytes(Mtu mtu) { return 128u << static_cast<unsigned>(mtu); }
+
+}  // namespace verbena

@@ -1,0 +1,95 @@
+// What passes between the engine and a link: packets from the first byte of the BTH to the last
+// pad byte. The ICRC belongs to the link (a shared ring has none); room for its four bytes is left
+// behind every packet, so that a link can seal packets in place.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "verbena/base/address.hpp"
+#include "verbena/base/check.hpp"
+#include "verbena/base/types.hpp"
+
+namespace verbena::wire {
+
+inline constexpr std::size_t kIcrcSize = 4;
+// The longest chain of headers (BTH + DETH + ... well within) and the longest packet we emit.
+inline constexpr std::size_t kMaxHeaders = 64;
+inline constexpr std::size_t kMaxPacket = kMaxHeaders + 4096 + 3;
+
+// Where a packet goes and with which IP header fields.
+struct Destination {
+  IpAddress address;
+  std::uint8_t traffic_class = 0;
+  std::uint8_t hop_limit = 64;
+  bool has_grh = false;           // sender asked for a global route (matters to UD receivers)
+  std::uint32_t flow_label = 0;
+  bool operator==(const Destination&) const = default;
+};
+
+struct RxDatagram {
+  std::span<const std::uint8_t> bytes;  // BTH .. pad, ICRC verified and cut off
+  IpAddress source;
+  IpAddress destination;                // the local address, or the multicast group
+  std::uint8_t traffic_class = 0;
+  std::uint8_t hop_limit = 0;
+  bool has_grh = true;
+};
+
+// Packets of one queue pair on their way out, in order, back to back in a caller's buffer: a run
+// of equal length to one destination is one GSO send. Filled under the queue pair's lock; the
+// link reads it after.
+class TxBatch {
+ public:
+  static constexpr std::size_t kMaxPackets = 64;
+
+  struct Packet {
+    std::uint32_t offset;  // of the BTH in the buffer
+    std::uint32_t length;  // BTH .. pad; the ICRC's room follows
+    std::uint32_t destination;  // index for destination()
+  };
+
+  explicit TxBatch(std::span<std::uint8_t> buffer) : buffer_(buffer) {}
+
+  // Space for a packet of up to `length` bytes (without ICRC), or null when the batch is full.
+  std::uint8_t* begin(std::size_t length) {
+    if (count_ == kMaxPackets || used_ + length + kIcrcSize > buffer_.size()) return nullptr;
+    return buffer_.data() + used_;
+  }
+  // Takes the packet that was written at begin(); `length` at most what was asked for.
+  void commit(std::size_t length, const Destination& destination) {
+    VERBENA_CHECK(count_ < kMaxPackets && used_ + length + kIcrcSize <= buffer_.size());
+    if (destinations_ == 0 || !(to_[destinations_ - 1] == destination)) {
+      to_[destinations_++] = destination;
+    }
+    packets_[count_++] = {static_cast<std::uint32_t>(used_), static_cast<std::uint32_t>(length),
+                          static_cast<std::uint32_t>(destinations_ - 1)};
+    used_ += length + kIcrcSize;
+  }
+  void clear() { count_ = destinations_ = used_ = 0; }
+
+  bool empty() const { return count_ == 0; }
+  std::size_t size() const { return count_; }
+  std::size_t bytes() const { return used_; }
+  std::span<const Packet> packets() const { return {packets_.data(), count_}; }
+  // The packet's bytes and the room for its ICRC.
+  std::span<std::uint8_t> sealed_bytes(const Packet& p) const {
+    return buffer_.subspan(p.offset, p.length + kIcrcSize);
+  }
+  std::span<const std::uint8_t> bytes_of(const Packet& p) const {
+    return buffer_.subspan(p.offset, p.length);
+  }
+  const Destination& destination(const Packet& p) const { return to_[p.destination]; }
+
+ private:
+  std::span<std::uint8_t> buffer_;
+  std::size_t used_ = 0;
+  std::size_t count_ = 0;
+  std::size_t destinations_ = 0;
+  std::array<Packet, kMaxPackets> packets_;
+  std::array<Destination, kMaxPackets> to_;
+};
+
+}  // namespace verbena::wire
