@@ -1,0 +1,70 @@
+// A decorator that writes what passes into a capture file, without root: pcapng, link type "raw
+// IP". The packets get an IP and a UDP header made from what the engine knows, and an ICRC that is
+// right for them, so that Wireshark shows RoCEv2 whichever link carried them. Source ports are
+// made up (one for each sending queue pair, with the parity of grh_port.hpp). Costs one load
+// while no capture runs.
+//
+// Threads: as Link says; start() and stop() at any time from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "verbena/base/address.hpp"
+#include "verbena/base/lock.hpp"
+#include "verbena/link/clock.hpp"
+#include "verbena/link/link.hpp"
+
+namespace verbena::link {
+
+class CaptureLink final : public Link {
+ public:
+  CaptureLink(std::unique_ptr<Link> inner, const IpAddress& local, Clock clock = &realtime_now_ns);
+  ~CaptureLink() override;
+
+  // Captures into `fd` (taken over) from now on. With `write_header` the file begins here;
+  // without, blocks are added to a capture that another process began (open it O_APPEND: each
+  // block is one write). A capture that was running ends.
+  void start(int fd, bool write_header = true) noexcept;
+  // Ends the capture and closes its file.
+  void stop() noexcept;
+  bool is_running() const noexcept { return running_.read_relaxed(); }
+  // Packets written; packets that could not be (the capture ends at the first).
+  std::uint64_t written() const noexcept { return written_.read(); }
+  std::uint64_t failed() const noexcept { return failed_.read(); }
+
+  std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
+  std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
+  std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
+  int wait_fd() const noexcept override { return inner_->wait_fd(); }
+  TimeNs next_timeout() const noexcept override { return inner_->next_timeout(); }
+  std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept override {
+    return inner_->capacity_packets(packet_bytes);
+  }
+
+  Link& inner() { return *inner_; }
+
+ private:
+  class Tap;
+  enum class Direction : std::uint32_t { kInbound = 1, kOutbound = 2 };
+  struct Frame;
+
+  void record_sent(const wire::TxBatch& batch, std::size_t count, Qpn flow) noexcept;
+  void record(const Frame& frame) noexcept;
+  void close_file() noexcept;
+
+  std::unique_ptr<Link> inner_;
+  IpAddress local_;
+  Clock clock_;
+  Published<bool> running_{false};
+  Counter written_;
+  Counter failed_;
+
+  Lock lock_;  // guards the two below
+  int fd_ = -1;
+  std::vector<std::uint8_t> block_;
+};
+
+}  // namespace verbena::link

@@ -1,0 +1,72 @@
+// What carries datagrams between ports: a UDP socket, a shared ring, or a decorator around one of
+// them. A link belongs to one context (one slot) and lives as long as it. It promises no more than
+// a network does: packets may be lost, doubled or overtake each other, but what arrives is what was
+// sent.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "verbena/base/lock.hpp"
+#include "verbena/base/types.hpp"
+#include "verbena/wire/datagram.hpp"
+
+namespace verbena::link {
+
+// Takes what receive() finds.
+class RxSink {
+ public:
+  // `datagram.bytes` are valid during the call only.
+  virtual void on_datagram(const wire::RxDatagram& datagram) noexcept = 0;
+
+ protected:
+  ~RxSink() = default;
+};
+
+// Which bit of a packet to flip after it was sealed; taken modulo the packet's length.
+struct Damage {
+  std::uint32_t bit = 0;
+};
+
+class Link {
+ public:
+  virtual ~Link() = default;
+
+  // Sends the batch's packets in order and returns how many were taken; fewer than all means that
+  // the way out is full, and the caller offers the rest again later. A packet for which there is
+  // no way (no route, a message from a firewall) counts as taken: a network loses packets.
+  // Any thread. Calls for one `flow` (the sending queue pair) are serialised by the caller, calls
+  // for different flows run concurrently. The packets' bytes stay, their ICRC room is written.
+  virtual std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept = 0;
+
+  // Sends the batch's packets so that the receiver must notice damage and drop them. A link whose
+  // medium cannot damage anything loses them at once.
+  virtual std::size_t send_damaged(wire::TxBatch& batch, Qpn, Damage) noexcept {
+    return batch.size();
+  }
+
+  // Receives what is there, at least one packet if any is, about `budget` at most (a coalesced
+  // buffer is not split), and gives each to the sink. Returns how many packets were taken off the
+  // link, dropped ones included: 0 means that nothing was there, anything else that more may be.
+  // One thread at a time (the caller's receive lock).
+  virtual std::size_t receive(RxSink& sink, std::size_t budget) noexcept = 0;
+
+  // Readable (level) while receive() would find something.
+  virtual int wait_fd() const noexcept = 0;
+
+  // Some links give up packets by time alone: receive() shall be called at this moment even though
+  // wait_fd() is quiet. Read it after send() and after receive(). Any thread.
+  virtual TimeNs next_timeout() const noexcept { return kNever; }
+
+  // How many packets of this size (BTH .. pad) the receiving side holds while nobody reads. What a
+  // window may be, if the far end is made like this one.
+  virtual std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept = 0;
+
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+ protected:
+  Link() = default;
+};
+
+}  // namespace verbena::link

@@ -1,0 +1,84 @@
+// The link over UDP: exact RoCEv2 on the wire. Owned by one context, which gives it the receiving
+// socket that the daemon bound and steers (slot_group.hpp); the sending sockets are its own.
+//
+// Receiving: never connect()ed, which would break the steering of every other process; reads
+// coalesced buffers (UDP_GRO), cuts them into packets, verifies each ICRC and cuts it off.
+// Sending: unconnected sockets with path MTU discovery PROBE, so that the IP identification is
+// known (0, or 0, 1, 2.. in a segmented buffer) and the ICRC over it right; a run of packets of
+// one length from one queue pair to another is one system call. Several sockets, picked by the
+// sending queue pair, keep different ports and with them the kernel's coalescing per queue pair.
+//
+// Threads: send() from any, receive() from one at a time, the rest from any.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "verbena/base/address.hpp"
+#include "verbena/base/drop_reason.hpp"
+#include "verbena/base/lock.hpp"
+#include "verbena/base/result.hpp"
+#include "verbena/link/link.hpp"
+#include "verbena/link/socket_error.hpp"
+
+namespace verbena::link {
+
+struct UdpOptions {
+  std::uint16_t port = kRoceUdpPort;  // the destination port of what is sent
+  // Sending sockets, of each parity (grh_port.hpp); opened when first needed.
+  unsigned tx_sockets = 4;
+  int tx_buffer_bytes = 4 << 20;
+  // Fill RxDatagram's traffic class, hop limit and true destination from the IP header, which
+  // costs 400 ns a packet. Otherwise they are 0, 64 and the local address.
+  bool want_ip_fields = false;
+  // InfiniBand persona: the source port says whether there is a GRH. RoCE: there always is.
+  bool grh_from_port = true;
+  // For link-local IPv6 addresses: the interface's index.
+  std::uint32_t scope_id = 0;
+};
+
+// All counts since the link was made.
+struct UdpStatistics {
+  Counter send_calls;
+  Counter segmented_calls;  // of them, with more than one packet
+  Counter unreachable;      // packets that the system refused to carry
+  Counter socket_full;      // times that send() took less than all
+  OwnedCounter receive_calls;
+  OwnedCounter foreign_ids;  // packets whose IP identification had to be recovered
+};
+
+class UdpLink final : public Link {
+ public:
+  // Takes `rx_fd` over (closes it at its end). `local` is the address it is bound to, or the
+  // unspecified one. `drops` outlives the link.
+  static Result<std::unique_ptr<UdpLink>, SocketError> open(int rx_fd, const IpAddress& local,
+                                                            const UdpOptions& options,
+                                                            DropCounters& drops);
+  ~UdpLink() override;
+
+  std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
+  std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
+  std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
+  int wait_fd() const noexcept override;
+  std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept override;
+
+  const UdpStatistics& statistics() const { return statistics_; }
+
+ private:
+  class Sender;
+  class Receiver;
+
+  UdpLink(std::unique_ptr<Sender> sender, std::unique_ptr<Receiver> receiver);
+
+  UdpStatistics statistics_;
+  std::unique_ptr<Sender> sender_;
+  std::unique_ptr<Receiver> receiver_;
+};
+
+// How many datagrams a socket holds whose receive buffer is `buffer_bytes` as the kernel reports
+// it: each costs its whole allocation, not its length.
+std::uint32_t datagrams_held(std::uint64_t buffer_bytes, std::size_t payload_bytes) noexcept;
+
+}  // namespace verbena::link
