@@ -1,0 +1,90 @@
+// The base transport header that opens every packet (IBTA Vol 1, 9.2): `Bth` is the plain value,
+// `BthView` reads single fields of bytes whose length was checked once.
+//
+//    0                   1                   2                   3
+//    0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//   +---------------+-+-+---+-------+-------------------------------+
+//   |    opcode     |S|M|pad|version|             P_Key             |
+//   +-+-+-----------+-+-+---+-------+-------------------------------+
+//   |F|B| reserved  |               destination QP                  |
+//   +-+-+-----------+-----------------------------------------------+
+//   |A|  reserved   |                     PSN                       |
+//   +-+-------------+-----------------------------------------------+
+//   S solicited, M migrated, F FECN, B BECN, A acknowledge requested
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "verbena/base/types.hpp"
+#include "verbena/wire/bytes.hpp"
+
+namespace verbena::wire {
+
+struct Bth {
+  static constexpr std::size_t kSize = 12;
+
+  std::uint8_t opcode = 0;
+  bool solicited = false;
+  bool migreq = false;
+  std::uint8_t pad = 0;      // pad bytes behind the payload, 0..3
+  std::uint8_t version = 0;  // of the transport header; only 0 exists
+  std::uint16_t pkey = 0xffff;
+  bool fecn = false;
+  bool becn = false;
+  Qpn dest_qp;
+  bool ack_request = false;
+  Psn psn;
+
+  static Bth read_from(const std::uint8_t* at);
+  void write_to(std::uint8_t* out) const;
+  bool operator==(const Bth&) const = default;
+};
+
+class BthView {
+ public:
+  // Nothing when the bytes are too few for the header; everything else can be read.
+  static std::optional<BthView> parse(std::span<const std::uint8_t> bytes) {
+    if (bytes.size() < Bth::kSize) return std::nullopt;
+    return BthView(bytes.data());
+  }
+  // For bytes that hold at least Bth::kSize.
+  explicit BthView(const std::uint8_t* at) : at_(at) {}
+
+  std::uint8_t opcode() const { return at_[0]; }
+  bool solicited() const { return (at_[1] & 0x80) != 0; }
+  bool migreq() const { return (at_[1] & 0x40) != 0; }
+  std::uint8_t pad() const { return (at_[1] >> 4) & 3; }
+  std::uint8_t version() const { return at_[1] & 0xf; }
+  std::uint16_t pkey() const { return load_be16(at_ + 2); }
+  bool fecn() const { return (at_[4] & 0x80) != 0; }
+  bool becn() const { return (at_[4] & 0x40) != 0; }
+  Qpn dest_qp() const { return Qpn(load_low24(at_ + 4)); }
+  bool ack_request() const { return (at_[8] & 0x80) != 0; }
+  Psn psn() const { return Psn(load_low24(at_ + 8)); }
+
+ private:
+  const std::uint8_t* at_;
+};
+
+inline Bth Bth::read_from(const std::uint8_t* at) {
+  const BthView v(at);
+  return {v.opcode(), v.solicited(), v.migreq(),  v.pad(),         v.version(), v.pkey(),
+          v.fecn(),   v.becn(),      v.dest_qp(), v.ack_request(), v.psn()};
+}
+
+inline void Bth::write_to(std::uint8_t* out) const {
+  const auto bit = [](bool set, unsigned shift) {
+    return static_cast<std::uint32_t>(set) << shift;
+  };
+  out[0] = opcode;
+  out[1] = static_cast<std::uint8_t>(bit(solicited, 7) | bit(migreq, 6) | (pad & 3u) << 4 |
+                                     (version & 0xfu));
+  store_be16(out + 2, pkey);
+  store_be32(out + 4, bit(fecn, 31) | bit(becn, 30) | dest_qp.value());
+  store_be32(out + 8, bit(ack_request, 31) | psn.value());
+}
+
+}  // namespace verbena::wire

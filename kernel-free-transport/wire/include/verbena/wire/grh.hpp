@@ -1,0 +1,64 @@
+// The global route header, forty bytes (IBTA Vol 1, 8.3). On RoCEv2 it never travels: it is what
+// a UD receiver finds in front of its message, made from the IP header that did. Sixteen bytes of
+// source and destination stand in it for IPv6 and for InfiniBand GIDs; under IPv4 the IP header
+// lies in its last twenty bytes and the first twenty say nothing (annex A17).
+//
+//   +-------+---------------+---------------------------------------+
+//   | ver 6 | traffic class |              flow label               |
+//   +-------+---------------+---------------+-----------------------+
+//   |        payload length         |  next header  |   hop limit   |
+//   +-------------------------------+---------------+---------------+
+//   |                    source GID (16 bytes)                      |
+//   |                  destination GID (16 bytes)                   |
+//   +---------------------------------------------------------------+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "verbena/base/address.hpp"
+#include "verbena/wire/bytes.hpp"
+
+namespace verbena::wire {
+
+struct Grh {
+  static constexpr std::size_t kSize = 40;
+  static constexpr std::uint8_t kNextHeaderBth = 0x1b;
+  static constexpr std::uint8_t kNextHeaderUdp = 17;
+
+  std::uint8_t version = 6;
+  std::uint8_t traffic_class = 0;
+  std::uint32_t flow_label = 0;  // 20 bits
+  std::uint16_t payload_length = 0;
+  std::uint8_t next_header = kNextHeaderBth;
+  std::uint8_t hop_limit = 0;
+  Gid source;
+  Gid destination;
+
+  static Grh read_from(const std::uint8_t* at) {
+    Grh grh;
+    const std::uint32_t word = load_be32(at);
+    grh.version = static_cast<std::uint8_t>(word >> 28);
+    grh.traffic_class = static_cast<std::uint8_t>(word >> 20);
+    grh.flow_label = word & 0xfffff;
+    grh.payload_length = load_be16(at + 4);
+    grh.next_header = at[6];
+    grh.hop_limit = at[7];
+    std::memcpy(grh.source.bytes.data(), at + 8, 16);
+    std::memcpy(grh.destination.bytes.data(), at + 24, 16);
+    return grh;
+  }
+  void write_to(std::uint8_t* out) const {
+    store_be32(out, std::uint32_t{version} << 28 | std::uint32_t{traffic_class} << 20 |
+                        (flow_label & 0xfffff));
+    store_be16(out + 4, payload_length);
+    out[6] = next_header;
+    out[7] = hop_limit;
+    std::memcpy(out + 8, source.bytes.data(), 16);
+    std::memcpy(out + 24, destination.bytes.data(), 16);
+  }
+  bool operator==(const Grh&) const = default;
+};
+
+}  // namespace verbena::wire

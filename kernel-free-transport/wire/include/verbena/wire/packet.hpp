@@ -1,0 +1,102 @@
+// A whole packet, from the first byte of the BTH to the last pad byte: `parse_packet` checks once
+// whatever can be checked without a queue pair, after which every getter of the view is safe;
+// `write_headers` is its inverse. Inline because both stand on the path of every packet.
+//
+// What the parser leaves to the responder, because the answer is a NAK and not silence: whether
+// the payload's length suits the operation and the path MTU, and reserved field values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "verbena/base/drop_reason.hpp"
+#include "verbena/base/result.hpp"
+#include "verbena/wire/opcode.hpp"
+
+namespace verbena::wire {
+
+struct PacketView {
+  const OpcodeRow* row = nullptr;
+  const std::uint8_t* start = nullptr;  // of the BTH
+  std::uint8_t opcode = 0;
+  Bth bth;
+  std::span<const std::uint8_t> payload;  // without pad
+
+  // Each only if the row says that the header is there.
+  XrcEth xrceth() const { return XrcEth::read_from(start + row->xrceth_at); }
+  Deth deth() const { return Deth::read_from(start + row->deth_at); }
+  Feth feth() const { return Feth::read_from(start + row->feth_at); }
+  Reth reth() const { return Reth::read_from(start + row->reth_at); }
+  AtomicEth atomic_eth() const { return AtomicEth::read_from(start + row->atomic_eth_at); }
+  Aeth aeth() const { return Aeth::read_from(start + row->aeth_at); }
+  AtomicAckEth atomic_ack_eth() const {
+    return AtomicAckEth::read_from(start + row->atomic_ack_eth_at);
+  }
+  ImmDt immediate() const { return ImmDt::read_from(start + row->immediate_at); }
+  Ieth ieth() const { return Ieth::read_from(start + row->ieth_at); }
+};
+
+// The bytes must outlive the view. Reasons: kTooShort, kBadVersion, kUnknownOpcode, kBadPad (more
+// pad than payload, or a packet that is not a whole number of words: IBTA Vol 1, 9.2.5).
+inline Result<PacketView, DropReason> parse_packet(std::span<const std::uint8_t> bytes) {
+  if (bytes.size() < Bth::kSize) [[unlikely]]
+    return Failure{DropReason::kTooShort};
+  const std::uint8_t* at = bytes.data();
+  const BthView bth(at);
+  const OpcodeRow& row = row_of(bth.opcode());
+  if (bth.version() != 0) [[unlikely]]
+    return Failure{DropReason::kBadVersion};
+  if (!row.valid) [[unlikely]]
+    return Failure{DropReason::kUnknownOpcode};
+  if (bytes.size() < row.header_bytes) [[unlikely]]
+    return Failure{DropReason::kTooShort};
+  const std::size_t behind_headers = bytes.size() - row.header_bytes;
+  if (bth.pad() > behind_headers || bytes.size() % 4 != 0) [[unlikely]] {
+    return Failure{DropReason::kBadPad};
+  }
+  return PacketView{&row, at, bth.opcode(), Bth::read_from(at),
+                    bytes.subspan(row.header_bytes, behind_headers - bth.pad())};
+}
+
+// Pad bytes behind a payload of that length.
+constexpr std::uint8_t pad_for(std::size_t payload_length) {
+  return static_cast<std::uint8_t>(-payload_length & 3);
+}
+
+// What may stand in front of a payload; only what the opcode's row names is written.
+struct PacketHeaders {
+  Bth bth;
+  XrcEth xrceth;
+  Deth deth;
+  Feth feth;
+  Reth reth;
+  AtomicEth atomic_eth;
+  Aeth aeth;
+  AtomicAckEth atomic_ack_eth;
+  ImmDt immediate;
+  Ieth ieth;
+};
+
+// Writes BTH (with `opcode`, whatever headers.bth.opcode says) and the extension headers in their
+// order and returns their length, at most kMaxHeaders. The opcode must exist.
+inline std::size_t write_headers(std::uint8_t opcode, const PacketHeaders& headers,
+                                 std::uint8_t* out) {
+  const OpcodeRow& row = row_of(opcode);
+  VERBENA_CHECK(row.valid);
+  headers.bth.write_to(out);
+  out[0] = opcode;
+  if (row.xrceth) headers.xrceth.write_to(out + row.xrceth_at);
+  if (row.deth) headers.deth.write_to(out + row.deth_at);
+  if (row.feth) headers.feth.write_to(out + row.feth_at);
+  if (row.reth) headers.reth.write_to(out + row.reth_at);
+  if (row.atomic_eth) headers.atomic_eth.write_to(out + row.atomic_eth_at);
+  if (row.aeth) headers.aeth.write_to(out + row.aeth_at);
+  if (row.atomic_ack_eth) headers.atomic_ack_eth.write_to(out + row.atomic_ack_eth_at);
+  if (row.immediate) headers.immediate.write_to(out + row.immediate_at);
+  if (row.ieth) headers.ieth.write_to(out + row.ieth_at);
+  if (row.operation == Operation::kCnp) std::memset(out + Bth::kSize, 0, kCnpReservedBytes);
+  return row.header_bytes;
+}
+
+}  // namespace verbena::wire
