@@ -1,0 +1,100 @@
+// One end of a control connection. Not locked: one thread at a time sends, one at a time receives
+// (they may be two different threads), and `call` does both. Never raises SIGPIPE, retries EINTR
+// within its deadline. No background thread, no global state.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "verbena/control/codec.hpp"
+#include "verbena/control/error.hpp"
+#include "verbena/control/messages.hpp"
+#include "verbena/control/unique_fd.hpp"
+
+namespace verbena::control {
+
+inline constexpr int kWaitForever = -1;
+inline constexpr int kDefaultTimeoutMs = 10'000;
+
+// One message as it came. Descriptors that nobody takes are closed with it.
+struct Incoming {
+  Header header;
+  std::vector<std::uint8_t> payload;
+  std::array<UniqueFd, kMaxFds> fds;
+  std::size_t fd_count = 0;
+
+  MessageType type() const { return header.message_type(); }
+};
+
+// The two halves without an owner, for the daemon's own event loop. `flags` is 0 or MSG_DONTWAIT.
+// Codes: EAGAIN nothing there or no room, ECONNRESET the other side is gone (also in an orderly
+// way), EPROTO not a message of this protocol.
+Outcome<Done> send_packet(int fd, std::span<const std::uint8_t> packet, std::span<const int> fds,
+                          int flags);
+Outcome<Incoming> receive_packet(int fd, int flags);
+
+class Channel {
+ public:
+  enum class Ownership { kOwned, kBorrowed };
+
+  Channel() = default;
+  explicit Channel(UniqueFd fd) : fd_(std::move(fd)) {}
+  // With kBorrowed the descriptor stays open when the channel goes.
+  Channel(int fd, Ownership ownership) : fd_(fd), borrowed_(ownership == Ownership::kBorrowed) {}
+  Channel(Channel&&) = default;
+  Channel& operator=(Channel&& other) noexcept {
+    if (borrowed_) (void)fd_.release();
+    fd_ = std::move(other.fd_);
+    borrowed_ = other.borrowed_;
+    next_sequence_ = other.next_sequence_;
+    return *this;
+  }
+  ~Channel() {
+    if (borrowed_) (void)fd_.release();
+  }
+
+  int fd() const { return fd_.get(); }
+  int release() { return fd_.release(); }
+  bool is_open() const { return fd_.get() >= 0; }
+
+  template <typename Message>
+  Outcome<Done> send(const Message& message, std::uint32_t sequence,
+                     std::span<const int> fds = {}) {
+    return send_packet(fd_.get(), encode(message, sequence), fds, 0);
+  }
+
+  // Waits for one message. ETIMEDOUT when none came in time.
+  Outcome<Incoming> receive(int timeout_ms);
+
+  // What the daemon sends on its own (PortEvent, SetFault, ...) while a reply is awaited.
+  using Unasked = std::function<void(Incoming&&)>;
+
+  // Sends a request and waits for its reply; a Refused becomes the error. `fds`, if given,
+  // receives the reply's descriptors.
+  template <typename Reply, typename Request>
+  Outcome<Reply> call(const Request& request, int timeout_ms = kDefaultTimeoutMs,
+                      std::array<UniqueFd, kMaxFds>* fds = nullptr,
+                      const Unasked& unasked = nullptr) {
+    Outcome<Incoming> reply =
+        exchange(encode(request, next_sequence_), Reply::kType, timeout_ms, unasked);
+    if (!reply) return Failure<Error>{reply.error()};
+    if (fds != nullptr) *fds = std::move(reply->fds);
+    return decode<Reply>(reply->payload);
+  }
+
+ private:
+  Outcome<Incoming> exchange(std::span<const std::uint8_t> request, MessageType expected,
+                             int timeout_ms, const Unasked& unasked);
+
+  UniqueFd fd_;
+  bool borrowed_ = false;
+  std::uint32_t next_sequence_ = 1;
+};
+
+// The error that a Refused carries.
+Error refusal(const Incoming& message);
+
+}  // namespace verbena::control

@@ -1,0 +1,270 @@
+// The messages of the control protocol, as plain values. Each lists its fields once, in `fields`,
+// and that list is both its encoder and its decoder (codec.hpp).
+//
+//   provider    Hello, OpenDevice -> DeviceOpened + [receive socket, stats page]; then the socket
+//               lives as long as the context: its end means the other side is dead.
+//   preload     Hello -> Welcome (the device list), RefreshCounters, QueryResources.
+//   verbena     Hello, Hold, StatusQuery, SetPort, SetFault, Down.
+//   daemon      StatusRequest, PortEvent, SetFault, Relayed, Shutdown to providers, unasked.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "verbena/base/address.hpp"
+#include "verbena/base/types.hpp"
+#include "verbena/control/device_info.hpp"
+#include "verbena/control/protocol.hpp"
+
+namespace verbena::control {
+
+// Every message struct has `kType` and a static `fields(archive, self)`.
+#define VERBENA_MESSAGE(type_)                             \
+  static constexpr MessageType kType = MessageType::type_; \
+  VERBENA_FIELDS
+
+enum class ClientKind : std::uint8_t {
+  kProvider = 1,
+  kPreload = 2,
+  kCommand = 3,
+  kCm = 4,
+  kUmad = 5
+};
+
+// The answer to anything that cannot be done. Frozen for all versions.
+struct Refused {
+  std::uint32_t code = 0;  // errno
+  std::string text;        // one line, for people
+  VERBENA_MESSAGE(kRefused) { a(m.code, m.text); }
+};
+
+struct Ack {
+  VERBENA_MESSAGE(kAck) {}
+};
+
+// First on every connection.
+struct Hello {
+  ClientKind kind = ClientKind::kProvider;
+  std::uint32_t pid = 0;  // as the client sees it; the daemon believes only SO_PEERCRED
+  std::string comm;
+  VERBENA_MESSAGE(kHello) { a(m.kind, m.pid, m.comm); }
+};
+
+struct Welcome {
+  std::uint32_t daemon_pid = 0;
+  std::string version;  // of the product
+  std::vector<DeviceInfo> devices;
+  VERBENA_MESSAGE(kWelcome) { a(m.daemon_pid, m.version, m.devices); }
+};
+
+// One context of a device. Once per connection.
+struct OpenDevice {
+  std::string name;
+  VERBENA_MESSAGE(kOpenDevice) { a(m.name); }
+};
+
+// Faults of the network, as shares in parts per million of the packets that are sent.
+struct FaultSpec {
+  std::uint32_t qpn = 0;  // 0: every queue pair
+  std::uint32_t loss_ppm = 0;
+  std::uint32_t duplicate_ppm = 0;
+  std::uint32_t reorder_ppm = 0;
+  std::uint32_t corrupt_ppm = 0;
+  std::uint64_t delay_ns = 0;
+  std::uint64_t jitter_ns = 0;
+  std::uint64_t rate_bytes_per_second = 0;  // 0: no limit
+  std::uint64_t seed = 0;                   // 0: the receiver picks one
+
+  bool is_none() const {
+    return loss_ppm == 0 && duplicate_ppm == 0 && reorder_ppm == 0 && corrupt_ppm == 0 &&
+           delay_ns == 0 && jitter_ns == 0 && rate_bytes_per_second == 0;
+  }
+  bool operator==(const FaultSpec&) const = default;
+  VERBENA_FIELDS {
+    a(m.qpn, m.loss_ppm, m.duplicate_ppm, m.reorder_ppm, m.corrupt_ppm, m.delay_ns, m.jitter_ns,
+      m.rate_bytes_per_second, m.seed);
+  }
+};
+
+// Descriptors beside it: [0] the receive socket of this slot, bound to address:4791 (never
+// connect() it, never bind it anew), [1] the memfd of the stats page (stats_page.hpp).
+struct DeviceOpened {
+  std::uint32_t slot = 0;  // upper bits of every QPN of this context
+  DeviceInfo device;
+  std::vector<FaultSpec> faults;  // in force now
+  VERBENA_MESSAGE(kDeviceOpened) { a(m.slot, m.device, m.faults); }
+};
+
+// One more slot for the same socket, when the 16384 queue pairs of a slot are used up.
+struct ExtraSlot {
+  VERBENA_MESSAGE(kExtraSlot) {}
+};
+
+struct SlotAdded {
+  std::uint32_t slot = 0;
+  VERBENA_MESSAGE(kSlotAdded) { a(m.slot); }
+};
+
+// Answered by Ack. A queue pair of this context joins or leaves a group.
+struct AttachMulticast {
+  Gid mgid;
+  std::uint16_t mlid = 0;
+  std::uint32_t qpn = 0;
+  VERBENA_MESSAGE(kAttachMulticast) { a(m.mgid, m.mlid, m.qpn); }
+};
+
+struct DetachMulticast {
+  Gid mgid;
+  std::uint16_t mlid = 0;
+  std::uint32_t qpn = 0;
+  VERBENA_MESSAGE(kDetachMulticast) { a(m.mgid, m.mlid, m.qpn); }
+};
+
+// A datagram that reached the daemon's own socket and is for a group that this context joined.
+// One per context and datagram: the context copies it to each of its queue pairs in the group.
+// Lost when the context does not read (a datagram may be).
+struct Relayed {
+  Gid mgid;
+  IpAddress source;
+  std::uint8_t traffic_class = 0;
+  std::uint8_t hop_limit = 0;
+  std::vector<std::uint8_t> packet;  // BTH .. pad; ICRC verified and cut off
+  VERBENA_MESSAGE(kRelayed) { a(m.mgid, m.source, m.traffic_class, m.hop_limit, m.packet); }
+};
+
+struct StatusRequest {
+  VERBENA_MESSAGE(kStatusRequest) {}
+};
+
+enum class LinkKind : std::uint8_t { kNone = 0, kUdp = 1, kRing = 2 };
+
+struct QpStatus {
+  std::uint32_t qpn = 0;
+  std::uint8_t type = 0;   // as ibv_qp_type
+  std::uint8_t state = 0;  // as ibv_qp_state
+  LinkKind link = LinkKind::kNone;
+  IpAddress peer_address;
+  std::uint32_t peer_qpn = 0;
+  std::uint32_t send_psn = 0;
+  std::uint32_t receive_psn = 0;
+  std::uint32_t send_outstanding = 0;  // work requests
+  std::uint32_t receive_outstanding = 0;
+  std::uint64_t sent_packets = 0;
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t received_packets = 0;
+  std::uint64_t received_bytes = 0;
+  std::uint64_t retransmitted_packets = 0;
+  std::string last_error;  // empty, or why it stands in an error state
+  bool operator==(const QpStatus&) const = default;
+  VERBENA_FIELDS {
+    a(m.qpn, m.type, m.state, m.link, m.peer_address, m.peer_qpn, m.send_psn, m.receive_psn,
+      m.send_outstanding, m.receive_outstanding, m.sent_packets, m.sent_bytes, m.received_packets,
+      m.received_bytes, m.retransmitted_packets, m.last_error);
+  }
+};
+
+struct ResourceCounts {
+  std::uint32_t pds = 0;
+  std::uint32_t cqs = 0;
+  std::uint32_t qps = 0;
+  std::uint32_t mrs = 0;
+  std::uint32_t srqs = 0;
+  bool operator==(const ResourceCounts&) const = default;
+  VERBENA_FIELDS { a(m.pds, m.cqs, m.qps, m.mrs, m.srqs); }
+};
+
+// Answers StatusRequest with its sequence: as many as it takes (at most kQpsPerReport queue pairs
+// in one), the last of them marked.
+struct StatusReport {
+  static constexpr std::size_t kQpsPerReport = 128;
+  bool last = true;
+  ResourceCounts counts;  // of the whole context, in each part
+  std::vector<QpStatus> qps;
+  VERBENA_MESSAGE(kStatusReport) { a(m.last, m.counts, m.qps); }
+};
+
+// What a PortEvent says besides the new attributes; a set of these bits.
+enum PortChange : std::uint32_t {
+  kPortStateChanged = 1,
+  kLidChanged = 2,
+  kGidsChanged = 4,
+  kPkeysChanged = 8,
+  kSmChanged = 16,
+};
+
+struct PortEvent {
+  std::uint32_t changes = 0;
+  DeviceInfo device;
+  VERBENA_MESSAGE(kPortEvent) { a(m.changes, m.device); }
+};
+
+// From `verbena` to the daemon, which keeps it and passes it on. To a provider it replaces every
+// fault that was set before. An empty device means all.
+struct SetFault {
+  std::string device;
+  std::vector<FaultSpec> faults;
+  VERBENA_MESSAGE(kSetFault) { a(m.device, m.faults); }
+};
+
+// The daemon goes down in an orderly way; the context dies as if it had been killed.
+struct Shutdown {
+  std::string reason;
+  VERBENA_MESSAGE(kShutdown) { a(m.reason); }
+};
+
+// The daemon stays up at least until this connection's process has ended, even through execve.
+struct Hold {
+  VERBENA_MESSAGE(kHold) {}
+};
+
+struct StatusQuery {
+  VERBENA_MESSAGE(kStatusQuery) {}
+};
+
+// JSON in parts; join them up to the last.
+struct StatusText {
+  static constexpr std::size_t kPartSize = 32 * 1024;
+  bool last = true;
+  std::string part;
+  VERBENA_MESSAGE(kStatusText) { a(m.last, m.part); }
+};
+
+struct Down {
+  VERBENA_MESSAGE(kDown) {}
+};
+
+struct SetPort {
+  std::string device;
+  bool up = true;
+  VERBENA_MESSAGE(kSetPort) { a(m.device, m.up); }
+};
+
+// Writes the counters of a device (empty: all) into the shadow tree. Answered by Ack when done.
+struct RefreshCounters {
+  std::string device;
+  VERBENA_MESSAGE(kRefreshCounters) { a(m.device); }
+};
+
+// What `rdma resource` shows; gathered from the providers. Empty device: all.
+struct QueryResources {
+  std::string device;
+  VERBENA_MESSAGE(kQueryResources) { a(m.device); }
+};
+
+struct ContextResources {
+  std::string device;
+  std::uint32_t pid = 0;
+  std::string comm;
+  ResourceCounts counts;
+  std::vector<QpStatus> qps;
+  VERBENA_FIELDS { a(m.device, m.pid, m.comm, m.counts, m.qps); }
+};
+
+struct Resources {
+  bool last = true;
+  std::vector<ContextResources> contexts;  // one context may be split over several
+  VERBENA_MESSAGE(kResources) { a(m.last, m.contexts); }
+};
+
+}  // namespace verbena::control

@@ -1,0 +1,73 @@
+// The frame of the control protocol: one message per packet of an AF_UNIX seqpacket socket, a
+// fixed header before each, little endian, descriptors beside it (SCM_RIGHTS).
+//
+//    0               2               4               6               8
+//   +---------------+---------------+---------------+---------------+
+//   |            magic              |    version    |     type      |
+//   +---------------+---------------+---------------+---------------+
+//   |           sequence            |     length (of the payload)   |
+//   +---------------+---------------+---------------+---------------+
+//
+// The header and `Refused` never change between versions, so that any two programs can at least
+// tell each other that they do not match. A reply carries the sequence of its request. Messages
+// that the daemon sends on its own carry kDaemonSequence set, so both directions number freely.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace verbena::control {
+
+inline constexpr std::uint32_t kMagic = 0x31425256;  // "VRB1"
+inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::size_t kHeaderSize = 16;
+inline constexpr std::size_t kMaxMessage = 64 * 1024;  // header included
+inline constexpr std::size_t kMaxFds = 4;              // descriptors beside one message
+inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
+
+// X(enumerator, number). 0x0200..0x02ff belong to connection management, 0x0300..0x03ff to the
+// management datagrams of umad.
+#define VERBENA_MESSAGE_TYPES(X) \
+  X(kRefused, 0x0001)            \
+  X(kAck, 0x0002)                \
+  X(kHello, 0x0010)              \
+  X(kWelcome, 0x0011)            \
+  X(kOpenDevice, 0x0020)         \
+  X(kDeviceOpened, 0x0021)       \
+  X(kExtraSlot, 0x0022)          \
+  X(kSlotAdded, 0x0023)          \
+  X(kAttachMulticast, 0x0024)    \
+  X(kDetachMulticast, 0x0025)    \
+  X(kRelayed, 0x0026)            \
+  X(kStatusRequest, 0x0030)      \
+  X(kStatusReport, 0x0031)       \
+  X(kPortEvent, 0x0032)          \
+  X(kSetFault, 0x0033)           \
+  X(kShutdown, 0x0034)           \
+  X(kHold, 0x0040)               \
+  X(kStatusQuery, 0x0041)        \
+  X(kStatusText, 0x0042)         \
+  X(kDown, 0x0043)               \
+  X(kSetPort, 0x0044)            \
+  X(kRefreshCounters, 0x0045)    \
+  X(kQueryResources, 0x0046)     \
+  X(kResources, 0x0047)
+
+enum class MessageType : std::uint16_t {
+#define VERBENA_MESSAGE_ENUM(id, number) id = number,
+  VERBENA_MESSAGE_TYPES(VERBENA_MESSAGE_ENUM)
+#undef VERBENA_MESSAGE_ENUM
+};
+
+struct Header {
+  std::uint32_t magic = kMagic;
+  std::uint16_t version = kProtocolVersion;
+  std::uint16_t type = 0;
+  std::uint32_t sequence = 0;
+  std::uint32_t length = 0;
+
+  MessageType message_type() const { return static_cast<MessageType>(type); }
+  bool is_from_daemon_itself() const { return (sequence & kDaemonSequence) != 0; }
+};
+
+}  // namespace verbena::control

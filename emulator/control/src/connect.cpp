@@ -1,0 +1,67 @@
+#include "verbena/control/connect.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "verbena/control/runtime_dir.hpp"
+
+namespace verbena::control {
+namespace {
+
+std::string own_comm() {
+  char text[32] = {};
+  const UniqueFd fd(::open("/proc/self/comm", O_RDONLY | O_CLOEXEC));
+  if (!fd) return {};
+  const ssize_t n = ::read(fd.get(), text, sizeof text - 1);
+  std::string comm(text, n > 0 ? static_cast<std::size_t>(n) : 0);
+  while (!comm.empty() && comm.back() == '\n') comm.pop_back();
+  return comm;
+}
+
+}  // namespace
+
+Outcome<Channel> connect_to_daemon(const std::string& dir) {
+  const Outcome<Done> checked = check_runtime_dir(dir);
+  if (!checked) return Failure<Error>{checked.error()};
+  const std::string path = control_socket_path(dir);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return fail(ENAMETOOLONG, "the path " + path + " is too long for a socket (" +
+                                  std::to_string(sizeof address.sun_path - 1) +
+                                  " bytes); set VERBENA_RUNTIME_DIR to a shorter one");
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!fd) {
+    const int code = errno;
+    return fail(code, std::string("cannot make a socket: ") + std::strerror(code));
+  }
+  int rc = 0;
+  do {
+    rc = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  } while (rc != 0 && errno == EINTR);
+  if (rc != 0) {
+    const int code = errno;
+    if (code == ENOENT || code == ECONNREFUSED) {
+      return fail(code, "no emulator is running; start one with: verbena up");
+    }
+    return fail(code, "cannot connect to " + path + ": " + std::strerror(code));
+  }
+  return Channel(std::move(fd));
+}
+
+Outcome<Welcome> say_hello(Channel& channel, ClientKind kind, int timeout_ms) {
+  Hello hello;
+  hello.kind = kind;
+  hello.pid = static_cast<std::uint32_t>(::getpid());
+  hello.comm = own_comm();
+  return channel.call<Welcome>(hello, timeout_ms);
+}
+
+}  // namespace verbena::control

@@ -1,0 +1,62 @@
+#include "verbena/control/runtime_dir.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace verbena::control {
+namespace {
+
+// A setuid program must not be led to a directory by its caller's environment.
+const char* environment(const char* name) {
+  const char* value = ::secure_getenv(name);
+  return value != nullptr && *value == '/' ? value : nullptr;
+}
+
+}  // namespace
+
+std::string runtime_dir_path() {
+  if (const char* dir = environment("VERBENA_RUNTIME_DIR")) return dir;
+  if (const char* dir = environment("XDG_RUNTIME_DIR")) return std::string(dir) + "/verbena";
+  return "/tmp/verbena-" + std::to_string(::geteuid());
+}
+
+Outcome<Done> check_runtime_dir(const std::string& dir) {
+  struct stat st {};
+  if (::lstat(dir.c_str(), &st) != 0) {
+    const int code = errno;
+    return fail(code, "runtime directory " + dir + ": " + std::strerror(code));
+  }
+  if (!S_ISDIR(st.st_mode)) {
+    return fail(ENOTDIR, "runtime directory " + dir +
+                             " is not a directory; remove it or set VERBENA_RUNTIME_DIR");
+  }
+  if (st.st_uid != ::geteuid()) {
+    return fail(EACCES, "runtime directory " + dir + " belongs to user id " +
+                            std::to_string(st.st_uid) + ", not to you (" +
+                            std::to_string(::geteuid()) +
+                            "); set VERBENA_RUNTIME_DIR to a directory of your own");
+  }
+  if ((st.st_mode & 077) != 0) {
+    return fail(EACCES,
+                "runtime directory " + dir + " is open to other users; run: chmod 700 " + dir);
+  }
+  return Done{};
+}
+
+Outcome<Done> make_runtime_dir(const std::string& dir) {
+  if (::mkdir(dir.c_str(), 0700) == 0) {
+    // The umask may have taken bits away that we need.
+    (void)::chmod(dir.c_str(), 0700);
+  } else if (errno != EEXIST) {
+    const int code = errno;
+    return fail(code, "cannot make the runtime directory " + dir + ": " + std::strerror(code) +
+                          "; set VERBENA_RUNTIME_DIR to a directory that you may write");
+  }
+  return check_runtime_dir(dir);
+}
+
+}  // namespace verbena::control
