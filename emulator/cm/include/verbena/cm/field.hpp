@@ -1,0 +1,83 @@
+// Fields of a management datagram, named by the byte, the bit from that byte's top and the width.
+// Every message lists its fields once, in a `visit`; reading, writing and the tests that corrupt
+// each field in turn all walk that one list. Pure functions, any thread.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+#include "verbena/base/address.hpp"
+
+namespace verbena::cm {
+
+struct Field {
+  const char* name;
+  std::uint16_t byte;
+  std::uint16_t bit;    // 0 is the most significant bit of `byte`
+  std::uint16_t width;  // bits
+  constexpr std::size_t first_bit() const { return std::size_t{byte} * 8 + bit; }
+};
+
+constexpr std::uint64_t read_bits(std::span<const std::uint8_t> bytes, const Field& f) {
+  std::uint64_t value = 0;
+  for (std::size_t i = f.first_bit(); i < f.first_bit() + f.width; ++i) {
+    value = value << 1 | (bytes[i / 8] >> (7 - i % 8) & 1u);
+  }
+  return value;
+}
+
+// Bits of `value` above the width are ignored: a value too large never spills into a neighbour.
+constexpr void write_bits(std::span<std::uint8_t> bytes, const Field& f, std::uint64_t value) {
+  for (std::size_t n = 0; n < f.width; ++n) {
+    const std::size_t i = f.first_bit() + f.width - 1 - n;
+    const std::uint8_t mask = static_cast<std::uint8_t>(1u << (7 - i % 8));
+    if (value >> n & 1u) {
+      bytes[i / 8] = static_cast<std::uint8_t>(bytes[i / 8] | mask);
+    } else {
+      bytes[i / 8] = static_cast<std::uint8_t>(bytes[i / 8] & ~mask);
+    }
+  }
+}
+
+// Visitors: read a whole message from bytes, or emit it.
+class FieldReader {
+ public:
+  explicit FieldReader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+  template <typename T>
+    requires std::is_integral_v<T> || std::is_enum_v<T>
+  void operator()(T& value, const Field& f) const {
+    value = static_cast<T>(read_bits(bytes_, f));
+  }
+  template <std::size_t N>
+  void operator()(std::array<std::uint8_t, N>& value, const Field& f) const {
+    std::copy_n(bytes_.begin() + f.byte, N, value.begin());
+  }
+  void operator()(Gid& value, const Field& f) const { (*this)(value.bytes, f); }
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+};
+
+class FieldWriter {
+ public:
+  explicit FieldWriter(std::span<std::uint8_t> bytes) : bytes_(bytes) {}
+  template <typename T>
+    requires std::is_integral_v<T> || std::is_enum_v<T>
+  void operator()(const T& value, const Field& f) const {
+    write_bits(bytes_, f, static_cast<std::uint64_t>(value));
+  }
+  template <std::size_t N>
+  void operator()(const std::array<std::uint8_t, N>& value, const Field& f) const {
+    std::copy_n(value.begin(), N, bytes_.begin() + f.byte);
+  }
+  void operator()(const Gid& value, const Field& f) const { (*this)(value.bytes, f); }
+
+ private:
+  std::span<std::uint8_t> bytes_;
+};
+
+}  // namespace verbena::cm
