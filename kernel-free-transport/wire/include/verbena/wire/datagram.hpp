@@ -92,4 +92,15 @@ class TxBatch {
   std::array<Destination, kMaxPackets> to_;
 };
 
+// Whoever carries batches to the network: a link, a simulated wire, a benchmark's memory. Calls for
+// one queue pair come one after the other; those of different queue pairs may run at once.
+class Transmitter {
+ public:
+  virtual ~Transmitter() = default;
+  // Sends in order. What cannot be sent is lost, as on any network; the transport recovers.
+  virtual void send(TxBatch& batch, Qpn flow) noexcept = 0;
+  // How many packets of this size the receiving end can hold while its owner is busy.
+  virtual std::uint32_t capacity_packets(const Destination& to, std::size_t packet_bytes) noexcept = 0;
+};
+
 }  // namespace verbena::wire

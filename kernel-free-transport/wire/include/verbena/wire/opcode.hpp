@@ -251,18 +251,34 @@ constexpr const OpcodeRow& row_of(Opcode opcode) {
 
 inline constexpr std::uint8_t kNoOpcode = 0xff;
 
-// The opcode of that packet, kNoOpcode if the transport has none such.
+namespace detail {
+
+constexpr std::size_t inverse_index(WireTransport transport, Operation operation, Place place,
+                                    bool immediate, bool invalidate) {
+  return static_cast<std::size_t>(transport) << 8 | static_cast<std::size_t>(operation) << 4 |
+         static_cast<std::size_t>(place) << 2 | (immediate ? 2u : 0u) | (invalidate ? 1u : 0u);
+}
+
+constexpr std::array<std::uint8_t, 6 << 8> make_inverse_table() {
+  std::array<std::uint8_t, 6 << 8> table{};
+  for (std::uint8_t& entry : table) entry = kNoOpcode;
+  for (std::size_t opcode = 0; opcode < kOpcodeTable.size(); ++opcode) {
+    const OpcodeRow& row = kOpcodeTable[opcode];
+    if (!row.valid) continue;
+    table[inverse_index(row.transport, row.operation, row.place, row.immediate, row.ieth)] =
+        static_cast<std::uint8_t>(opcode);
+  }
+  return table;
+}
+inline constexpr std::array<std::uint8_t, 6 << 8> kInverseTable = make_inverse_table();
+
+}  // namespace detail
+
+// The opcode of that packet, kNoOpcode if the transport has none such. One table look-up.
 constexpr std::uint8_t make_opcode(WireTransport transport, Operation operation, Place place,
                                    bool immediate = false, bool invalidate = false) {
-  const unsigned base = static_cast<unsigned>(transport) << 5;
-  for (unsigned opcode = base; opcode < base + 32; ++opcode) {
-    const OpcodeRow& row = kOpcodeTable[opcode];
-    if (row.valid && row.operation == operation && row.place == place &&
-        row.immediate == immediate && row.ieth == invalidate) {
-      return static_cast<std::uint8_t>(opcode);
-    }
-  }
-  return kNoOpcode;
+  return detail::kInverseTable[detail::inverse_index(transport, operation, place, immediate,
+                                                     invalidate)];
 }
 
 }  // namespace verbena::wire

@@ -1,0 +1,24 @@
+// CRC-32 as Ethernet has it (reflected polynomial 0xEDB88320), in the convention of zlib: start
+// with 0, feed the value back in to go on. Picks at load time what the processor can: 512-bit
+// carry-less multiplication, 128-bit, or tables. Own code, because it is linked into a plugin that
+// may bring no library of its own along and the distribution has ISA-L only as a shared one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace verbena::wire {
+
+std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* data, std::size_t length);
+
+// The variants by name, for tests and benchmarks; `usable` says whether this processor has it.
+struct Crc32Variant {
+  const char* name;
+  bool usable;
+  std::uint32_t (*function)(std::uint32_t crc, const std::uint8_t* data, std::size_t length);
+};
+inline constexpr std::size_t kCrc32Variants = 3;
+// Fastest first; the first usable one is what crc32() runs.
+const Crc32Variant* crc32_variants();
+
+}  // namespace verbena::wire
