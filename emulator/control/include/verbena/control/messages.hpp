@@ -4,8 +4,9 @@
 //   provider    Hello, OpenDevice -> DeviceOpened + [receive socket, stats page]; then the socket
 //               lives as long as the context: its end means the other side is dead.
 //   preload     Hello -> Welcome (the device list), RefreshCounters, QueryResources.
-//   verbena     Hello, Hold, StatusQuery, SetPort, SetFault, Down.
-//   daemon      StatusRequest, PortEvent, SetFault, Relayed, Shutdown to providers, unasked.
+//   verbena     Hello, Hold, Stay, StatusQuery, SetPort, SetFault, Capture, Down.
+//   daemon      StatusRequest, PortEvent, SetFault, Relayed, StartCapture, StopCapture, Shutdown
+//               to providers, unasked.
 #pragma once
 
 #include <cstdint>
@@ -129,8 +130,11 @@ struct Relayed {
   IpAddress source;
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 0;
+  bool has_grh = true;
   std::vector<std::uint8_t> packet;  // BTH .. pad; ICRC verified and cut off
-  VERBENA_MESSAGE(kRelayed) { a(m.mgid, m.source, m.traffic_class, m.hop_limit, m.packet); }
+  VERBENA_MESSAGE(kRelayed) {
+    a(m.mgid, m.source, m.traffic_class, m.hop_limit, m.has_grh, m.packet);
+  }
 };
 
 struct StatusRequest {
@@ -199,8 +203,9 @@ struct PortEvent {
   VERBENA_MESSAGE(kPortEvent) { a(m.changes, m.device); }
 };
 
-// From `verbena` to the daemon, which keeps it and passes it on. To a provider it replaces every
-// fault that was set before. An empty device means all.
+// To the daemon: sets the fault of each queue pair named (a spec without faults takes it away); an
+// empty list takes all away; an empty device means all. To a provider: the whole list for its
+// device, in place of the one before.
 struct SetFault {
   std::string device;
   std::vector<FaultSpec> faults;
@@ -213,9 +218,32 @@ struct Shutdown {
   VERBENA_MESSAGE(kShutdown) { a(m.reason); }
 };
 
+// Unasked, to a provider: write what this context sends and receives into descriptor [0], a pcapng
+// file opened O_APPEND whose header is written already; until StopCapture. Captures do not nest:
+// a new one replaces the old.
+struct StartCapture {
+  VERBENA_MESSAGE(kStartCapture) {}
+};
+
+struct StopCapture {
+  VERBENA_MESSAGE(kStopCapture) {}
+};
+
 // The daemon stays up at least until this connection's process has ended, even through execve.
 struct Hold {
   VERBENA_MESSAGE(kHold) {}
+};
+
+// An emulator that was started on demand does not end by itself any more.
+struct Stay {
+  VERBENA_MESSAGE(kStay) {}
+};
+
+// From `verbena capture`, with the file as descriptor [0] as for StartCapture. Lasts as long as the
+// connection. An empty device means all.
+struct Capture {
+  std::string device;
+  VERBENA_MESSAGE(kCapture) { a(m.device); }
 };
 
 struct StatusQuery {

@@ -44,6 +44,8 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kPortEvent, 0x0032)          \
   X(kSetFault, 0x0033)           \
   X(kShutdown, 0x0034)           \
+  X(kStartCapture, 0x0035)       \
+  X(kStopCapture, 0x0036)        \
   X(kHold, 0x0040)               \
   X(kStatusQuery, 0x0041)        \
   X(kStatusText, 0x0042)         \
@@ -51,7 +53,9 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kSetPort, 0x0044)            \
   X(kRefreshCounters, 0x0045)    \
   X(kQueryResources, 0x0046)     \
-  X(kResources, 0x0047)
+  X(kResources, 0x0047)          \
+  X(kStay, 0x0048)               \
+  X(kCapture, 0x0049)
 
 enum class MessageType : std::uint16_t {
 #define VERBENA_MESSAGE_ENUM(id, number) id = number,
