@@ -1,0 +1,1 @@
+"""Runs programs that we did not write against Verbena and judges them by a manifest; see conformance/README.md."""
