@@ -1,0 +1,104 @@
+// The communication manager's agent on QP1: owns every connection and SIDR exchange of the
+// emulated devices, finds the one that a message belongs to, recognises duplicates and stale
+// connections, and keeps the deadlines. Sans-IO, one thread at a time. Whatever a peer sends, it
+// answers or drops and counts; it never fails.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "verbena/base/random.hpp"
+#include "verbena/cm/connection.hpp"
+#include "verbena/cm/sidr_exchange.hpp"
+
+namespace verbena::cm {
+
+enum class MadDrop : std::uint8_t { kMalformed, kUnknownConnection, kNotFromPeer, kTooMany };
+inline constexpr std::array<std::string_view, 4> kMadDropNames{
+    "malformed", "unknown_connection", "not_from_peer", "too_many"};
+
+class Agent {
+ public:
+  // Requests that no program has answered yet; more are not taken, the peer asks again.
+  static constexpr std::size_t kMaxUnanswered = 16384;
+
+  explicit Agent(std::uint64_t seed);
+
+  // --- the user -----------------------------------------------------------------------------
+  CommId new_connection(DeviceId device);
+  CommId new_sidr(DeviceId device);
+  // The request's `local_comm_id` or `request_id` is filled in here.
+  bool send_req(TimeNs now, CommId id, const IpAddress& peer, Req req, std::uint32_t ece_option);
+  bool send_rep(TimeNs now, CommId id, const Rep& rep, std::uint32_t ece_option);
+  bool send_rtu(TimeNs now, CommId id);
+  bool reject(TimeNs now, CommId id, RejectReason reason,
+              std::span<const std::uint8_t> private_data, std::uint64_t ca_guid);
+  bool disconnect(TimeNs now, CommId id);
+  bool mark_established(TimeNs now, CommId id);
+  bool send_sidr_req(TimeNs now, CommId id, const IpAddress& peer, SidrReq req);
+  bool send_sidr_rep(TimeNs now, CommId id, const SidrRep& rep, std::uint32_t ece_option);
+  // The user forgets the ID; the agent ends what it stood for and then forgets it too.
+  void release(TimeNs now, CommId id, std::uint64_t ca_guid);
+
+  const Connection* connection(CommId id) const;
+  const SidrExchange* sidr(CommId id) const;
+
+  // --- the network and the clock ------------------------------------------------------------
+  void handle_mad(TimeNs now, DeviceId device, const IpAddress& source,
+                  std::span<const std::uint8_t> bytes);
+  void handle_timeout(TimeNs now);
+  TimeNs next_deadline() const { return deadlines_.empty() ? kNever : deadlines_.begin()->first; }
+  // Moves out what has gathered since the last call.
+  CmOutputs take_outputs() { return std::exchange(out_, {}); }
+
+  // --- for status and tests -----------------------------------------------------------------
+  std::size_t size() const { return connections_.size() + sidrs_.size(); }
+  std::uint64_t drops(MadDrop reason) const { return drops_[static_cast<std::size_t>(reason)]; }
+  bool is_consistent() const;
+
+ private:
+  using RemoteKey = std::pair<std::uint64_t, std::uint32_t>;  // CA GUID, communication ID or QPN
+  using SidrKey = std::pair<std::array<std::uint8_t, 16>, std::uint32_t>;
+
+  CommId next_id();
+  Connection* find(CommId id);
+  // Runs `action` on a connection and brings deadlines and indexes up to date after it.
+  template <typename Action>
+  bool with(CommId id, Action&& action);
+  template <typename Action>
+  bool with_sidr(CommId id, Action&& action);
+  void settle(Connection& connection, TimeNs before);
+  void settle(SidrExchange& exchange, TimeNs before);
+  void move_deadline(CommId id, TimeNs before, TimeNs after);
+  void forget(const Connection& connection);
+
+  void handle_req(TimeNs now, DeviceId device, const IpAddress& source, const Mad& mad,
+                  const Req& req);
+  bool is_stale(TimeNs now, const Req& req);
+  void handle_sidr_req(DeviceId device, const IpAddress& source, const Mad& mad,
+                       const SidrReq& req);
+  void handle_sidr_rep(const IpAddress& source, const Mad& mad, const SidrRep& rep);
+  // The connection that a message other than REQ names, or none.
+  Connection* addressee(const Mad& mad);
+  void answer_unknown(DeviceId device, const IpAddress& source, const Mad& mad);
+  void drop(MadDrop reason) { ++drops_[static_cast<std::size_t>(reason)]; }
+
+  Random random_;
+  CommId last_id_;
+  CmOutputs out_;
+  std::unordered_map<CommId, std::unique_ptr<Connection>> connections_;
+  std::unordered_map<CommId, std::unique_ptr<SidrExchange>> sidrs_;
+  std::map<RemoteKey, CommId> by_remote_id_;   // passive connections: finds duplicate REQs
+  std::map<RemoteKey, CommId> by_remote_qpn_;  // passive connections: finds stale ones
+  std::map<SidrKey, CommId> by_request_;       // passive exchanges
+  std::set<std::pair<TimeNs, CommId>> deadlines_;
+  std::array<std::uint64_t, kMadDropNames.size()> drops_{};
+};
+
+}  // namespace verbena::cm

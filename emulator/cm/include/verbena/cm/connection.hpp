@@ -1,0 +1,132 @@
+// One connection of the communication manager, from REQ to the end of timewait
+// (IBTA Vol 1, 12.9). Sans-IO: time and messages in, datagrams and events out through the
+// outputs of the agent that owns it. One thread at a time.
+//
+//   active:   idle -REQ-> req_sent -[MRA]-> mra_req_received -(REP)-> rep_received
+//             -[dup REP: MRA]-> mra_rep_sent -RTU-> established
+//   passive:  idle -(REQ)-> req_received -[dup REQ: MRA]-> mra_req_sent -REP-> rep_sent
+//             -[MRA]-> mra_rep_received -(RTU)-> established
+//   both:     established -DREQ-> dreq_sent -(DREP)-> timewait -> idle
+//             established -(DREQ)-> dreq_received -DREP-> timewait -> idle
+//             any -REJ- idle, or timewait where the peer may have sent data already
+//
+// Whatever is sent and wants an answer is sent again until its retries are used up, so no state
+// but req_received, rep_received, established and dreq_received waits without a deadline; those
+// four wait for the user or, as established does, for nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "verbena/cm/event.hpp"
+
+namespace verbena::cm {
+
+enum class ConnectionState : std::uint8_t {
+  kIdle,
+  kReqSent,
+  kMraReqReceived,
+  kRepReceived,
+  kMraRepSent,
+  kReqReceived,
+  kMraReqSent,
+  kRepSent,
+  kMraRepReceived,
+  kEstablished,
+  kDreqSent,
+  kDreqReceived,
+  kTimewait,
+};
+const char* to_string(ConnectionState state);
+
+// What INIT_QP_ATTR needs to know of the exchange, once it has happened.
+struct Negotiated {
+  std::uint32_t remote_qpn = 0;
+  std::uint32_t receive_psn = 0;  // where the peer starts
+  std::uint32_t send_psn = 0;     // where this side starts
+  std::uint8_t responder_resources = 0;
+  std::uint8_t initiator_depth = 0;
+  std::uint8_t retry_count = 0;
+  std::uint8_t rnr_retry_count = 0;
+  std::uint8_t path_mtu = 0;
+  RequestPath path;  // seen from this side
+};
+
+class Connection {
+ public:
+  Connection(CommId id, DeviceId device, std::uint64_t transaction_id, CmOutputs& out);
+
+  CommId id() const { return id_; }
+  DeviceId device() const { return device_; }
+  ConnectionState state() const { return state_; }
+  TimeNs deadline() const { return deadline_; }
+  CommId remote_id() const { return remote_id_; }
+  std::uint64_t remote_ca_guid() const { return remote_ca_guid_; }
+  const IpAddress& peer() const { return peer_; }
+  const Negotiated& negotiated() const { return negotiated_; }
+  bool is_passive() const { return passive_; }
+  // No user holds it any more and nothing is left to do: the agent deletes it.
+  bool is_finished() const { return abandoned_ && state_ == ConnectionState::kIdle; }
+  bool is_abandoned() const { return abandoned_; }
+
+  // --- the user; false when the state does not allow it -------------------------------------
+  bool send_req(TimeNs now, const IpAddress& peer, const Req& req, std::uint32_t ece_option);
+  bool send_rep(TimeNs now, Rep rep, std::uint32_t ece_option);
+  bool send_rtu();
+  bool reject(TimeNs now, RejectReason reason, std::span<const std::uint8_t> private_data,
+              std::uint64_t ca_guid);
+  // DREQ, or DREP if the peer was first.
+  bool disconnect(TimeNs now);
+  // The queue pair has already received data: as good as an RTU.
+  bool mark_established();
+  // The user is gone: ends the connection in the way that its state asks for, without events.
+  void abandon(TimeNs now, std::uint64_t ca_guid);
+
+  // --- the network and the clock ------------------------------------------------------------
+  void handle_first_req(const IpAddress& peer, const Mad& mad, const Req& req);
+  void handle_duplicate_req();
+  void handle(TimeNs now, const Mad& mad);
+  void handle_timeout(TimeNs now);
+
+ private:
+  void on(TimeNs now, const Mad& mad, const Rep& rep);
+  void on(TimeNs now, const Mad& mad, const Rtu& rtu);
+  void on(TimeNs now, const Mad& mad, const Mra& mra);
+  void on(TimeNs now, const Mad& mad, const Rej& rej);
+  void on(TimeNs now, const Mad& mad, const Dreq& dreq);
+  void on(TimeNs now, const Mad& mad, const Drep& drep);
+  void on(TimeNs now, const Mad& mad, const Lap& lap);
+
+  void set_state(ConnectionState next);
+  void post(CmEventKind kind, const Mad* cause = nullptr);
+  void send(const Message& message, std::uint32_t attribute_modifier = 0);
+  // Sends and keeps a copy to send again.
+  void send_until_answered(TimeNs now, const Message& message, std::uint32_t attribute_modifier);
+  void stop_waiting();
+  void send_drep(std::uint64_t transaction_id);
+  void enter_timewait(TimeNs now);
+  bool is_from_peer(CommId sender) const { return sender == remote_id_; }
+
+  CmOutputs& out_;
+  const CommId id_;
+  const DeviceId device_;
+  ConnectionState state_ = ConnectionState::kIdle;
+  bool passive_ = false;
+  bool abandoned_ = false;
+  std::uint8_t retries_left_ = 0;
+  std::uint8_t max_retries_ = kMaxRetries;
+  CommId remote_id_ = 0;
+  std::uint32_t local_qpn_ = 0;
+  std::uint64_t transaction_id_ = 0;  // of the connection's setup
+  std::uint64_t next_transaction_id_ = 0;
+  std::uint64_t dreq_transaction_id_ = 0;
+  std::uint64_t remote_ca_guid_ = 0;
+  TimeNs deadline_ = kNever;
+  TimeNs response_timeout_ = cm_timeout_ns(kResponseTimeout);
+  IpAddress peer_;
+  Negotiated negotiated_;
+  std::unique_ptr<MadBytes> unanswered_;
+};
+
+}  // namespace verbena::cm
