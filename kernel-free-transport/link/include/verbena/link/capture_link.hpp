@@ -1,16 +1,17 @@
 // A decorator that writes what passes into a capture file, without root: pcapng, link type "raw
 // IP". The packets get an IP and a UDP header made from what the engine knows, and an ICRC that is
 // right for them, so that Wireshark shows RoCEv2 whichever link carried them. Source ports are
-// made up (one for each sending queue pair, with the parity of grh_port.hpp). Costs one load
-// while no capture runs.
+// made up: one for each sending queue pair, with the parity of grh_port.hpp. Costs a load while
+// no capture runs. A capture that cannot be written any more ends; the packets go on.
 //
-// Threads: as Link says; start() and stop() at any time from any thread.
+// Threads: as Link says; start() and stop() at any time from any thread. While a capture runs,
+// sends wait for each other, so that the file's order is the order of what happened.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "verbena/base/address.hpp"
 #include "verbena/base/lock.hpp"
@@ -26,16 +27,15 @@ class CaptureLink final : public Link {
 
   // Captures into `fd` (taken over) from now on. With `write_header` the file begins here;
   // without, blocks are added to a capture that another process began (open it O_APPEND: each
-  // block is one write). A capture that was running ends.
+  // packet is one write). A capture that was running ends.
   void start(int fd, bool write_header = true) noexcept;
   // Ends the capture and closes its file.
   void stop() noexcept;
   bool is_running() const noexcept { return running_.read_relaxed(); }
-  // Packets written; packets that could not be (the capture ends at the first).
-  std::uint64_t written() const noexcept { return written_.read(); }
-  std::uint64_t failed() const noexcept { return failed_.read(); }
+  std::uint64_t packets_written() const noexcept { return written_.read(); }
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
+  // The file shows the packets whole, with an ICRC that is wrong.
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
   int wait_fd() const noexcept override { return inner_->wait_fd(); }
@@ -48,11 +48,14 @@ class CaptureLink final : public Link {
 
  private:
   class Tap;
-  enum class Direction : std::uint32_t { kInbound = 1, kOutbound = 2 };
   struct Frame;
+  // Block header and options, IPv6 and UDP headers, the packet and its ICRC.
+  static constexpr std::size_t kBlockMax = 128 + wire::kMaxPacket + wire::kIcrcSize;
 
-  void record_sent(const wire::TxBatch& batch, std::size_t count, Qpn flow) noexcept;
-  void record(const Frame& frame) noexcept;
+  void record_sent(const wire::TxBatch& batch, std::size_t count, Qpn flow, TimeNs when,
+                   bool is_damaged) noexcept;
+  void record(const Frame& frame, TimeNs when) noexcept;
+  bool write_block(std::span<const std::uint8_t> block) noexcept;
   void close_file() noexcept;
 
   std::unique_ptr<Link> inner_;
@@ -60,11 +63,10 @@ class CaptureLink final : public Link {
   Clock clock_;
   Published<bool> running_{false};
   Counter written_;
-  Counter failed_;
 
   Lock lock_;  // guards the two below
   int fd_ = -1;
-  std::vector<std::uint8_t> block_;
+  std::array<std::uint8_t, kBlockMax> block_;
 };
 
 }  // namespace verbena::link

@@ -1,0 +1,208 @@
+#include "verbena/link/slot_group.hpp"
+
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "port_holder.hpp"
+#include "socket_address.hpp"
+#include "udp_constants.hpp"
+#include "verbena/base/check.hpp"
+
+namespace verbena::link {
+namespace {
+
+SocketError socket_error(int error, const std::string& doing, const IpAddress& local) {
+  return {error, doing + " " + local.to_string() + " failed: " + std::strerror(error)};
+}
+
+// EADDRINUSE and EADDRNOTAVAIL are what users meet; the rest is the system's own words.
+SocketError bind_error(int error, const IpAddress& local, std::uint16_t port) {
+  const std::string place = "UDP port " + std::to_string(port) + " of " + local.to_string();
+  if (error == EADDRINUSE) {
+    return {error, place + " is taken by " + port_holder(local, port) +
+                       "; end that, or give this emulator another address"};
+  }
+  if (error == EADDRNOTAVAIL) {
+    return {error, local.to_string() + " is not an address of this host; `ip address` lists them"};
+  }
+  return socket_error(error, "binding " + place + " at", local);
+}
+
+// The largest receive buffer that this process may have. FORCE needs a capability and ignores
+// net.core.rmem_max; without it the kernel gives as much as it allows.
+void enlarge_receive_buffer(int fd, int bytes) {
+  if (::setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) == 0) return;
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+}
+
+sock_filter statement(int code, std::uint32_t k) {
+  return {static_cast<std::uint16_t>(code), 0, 0, k};
+}
+sock_filter jump(int code, std::uint32_t k, std::uint8_t if_true, std::uint8_t if_false) {
+  return {static_cast<std::uint16_t>(code), if_true, if_false, k};
+}
+
+// Payload offset 0 is the BTH, whose second word carries the destination QPN. A load beyond the
+// end of the datagram ends the filter with 0.
+std::vector<sock_filter> steering_filter(std::size_t sockets,
+                                         const std::map<SlotGroup::Slot, SlotGroup::Slot>& extra) {
+  std::vector<sock_filter> code{
+      statement(BPF_LD | BPF_W | BPF_ABS, 4),
+      statement(BPF_ALU | BPF_AND | BPF_K, kMask24),
+      statement(BPF_ALU | BPF_RSH | BPF_K, Qpn::kIndexBits),
+      jump(BPF_JMP | BPF_JGE | BPF_K, static_cast<std::uint32_t>(sockets), 1, 0),
+      statement(BPF_RET | BPF_A, 0),
+  };
+  for (const auto& [slot, owner] : extra) {
+    code.push_back(jump(BPF_JMP | BPF_JEQ | BPF_K, slot, 0, 1));
+    code.push_back(statement(BPF_RET | BPF_K, owner));
+  }
+  code.push_back(statement(BPF_RET | BPF_K, 0));
+  return code;
+}
+
+}  // namespace
+
+Result<SlotGroup, SocketError> SlotGroup::open(const IpAddress& local,
+                                               const SlotGroupOptions& options) {
+  SlotGroup group(local, options);
+  auto first = group.open_socket(true);
+  if (!first) return Failure{first.error()};
+  group.fds_.push_back(*first);
+  return group;
+}
+
+SlotGroup::SlotGroup(SlotGroup&& other) noexcept
+    : local_(other.local_),
+      options_(other.options_),
+      fds_(std::exchange(other.fds_, {})),
+      free_(std::exchange(other.free_, {})),
+      extra_(std::exchange(other.extra_, {})) {}
+
+SlotGroup::~SlotGroup() {
+  for (const int fd : fds_) ::close(fd);
+}
+
+// The first socket binds `alone`, without SO_REUSEPORT: were another group of this user there
+// already, ours would be appended to it and every index be wrong. It opens up afterwards.
+Result<int, SocketError> SlotGroup::open_socket(bool alone) const {
+  const SocketAddress address(local_, options_.port, options_.scope_id);
+  const int fd = ::socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return Failure{socket_error(errno, "opening a UDP socket for", local_)};
+  const int on = 1;
+  if (address.family() == AF_INET6) {
+    ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    ::setsockopt(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, &on, sizeof on);
+  }
+  enlarge_receive_buffer(fd, options_.receive_buffer_bytes);
+  const auto share = [&] { return ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on); };
+  if ((!alone && share() < 0) || ::bind(fd, address.get(), address.size()) < 0) {
+    const int error = errno;
+    ::close(fd);
+    return Failure{bind_error(error, local_, options_.port)};
+  }
+  if (alone && share() < 0) {
+    const int error = errno;
+    ::close(fd);
+    return Failure{socket_error(error, "sharing the UDP port of", local_)};
+  }
+  return fd;
+}
+
+Result<bool, SocketError> SlotGroup::attach_filter() {
+  // A lone socket is no group yet, and needs no filter.
+  if (fds_.size() == 1) return true;
+  auto code = steering_filter(fds_.size(), extra_);
+  const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
+  if (::setsockopt(fds_[0], SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof program) < 0) {
+    return Failure{socket_error(errno, "attaching the steering filter to", local_)};
+  }
+  return true;
+}
+
+Result<SlotGroup::Slot, SocketError> SlotGroup::add_slot() {
+  if (!free_.empty()) {
+    const Slot slot = free_.back();
+    free_.pop_back();
+    drain(slot);
+    return slot;
+  }
+  if (fds_.size() + extra_.size() >= kMulticastSlot) {
+    return Failure{SocketError{ENOSPC, "all " + std::to_string(kMulticastSlot) + " slots of " +
+                                           local_.to_string() + " are in use"}};
+  }
+  auto fd = open_socket(false);
+  if (!fd) return Failure{fd.error()};
+  fds_.push_back(*fd);
+  if (auto attached = attach_filter(); !attached) {
+    // Closing the last one moves nobody.
+    ::close(fds_.back());
+    fds_.pop_back();
+    return Failure{attached.error()};
+  }
+  return static_cast<Slot>(fds_.size() - 1);
+}
+
+Result<SlotGroup::Slot, SocketError> SlotGroup::add_extra_slot(Slot slot) {
+  VERBENA_CHECK(slot > 0 && slot < fds_.size());
+  Slot extra = kMulticastSlot - 1;
+  while (extra_.contains(extra)) --extra;
+  if (extra < fds_.size()) {
+    return Failure{SocketError{ENOSPC, "all " + std::to_string(kMulticastSlot) + " slots of " +
+                                           local_.to_string() + " are in use"}};
+  }
+  extra_[extra] = slot;
+  if (auto attached = attach_filter(); !attached) {
+    extra_.erase(extra);
+    return Failure{attached.error()};
+  }
+  return extra;
+}
+
+void SlotGroup::release(Slot slot) {
+  VERBENA_CHECK(slot > 0 && slot < fds_.size());
+  VERBENA_CHECK(std::find(free_.begin(), free_.end(), slot) == free_.end());
+  const auto leads_here = [slot](const auto& entry) { return entry.second == slot; };
+  // Should the kernel refuse the smaller filter, the old one steers stale packets to a socket
+  // that is drained before its next use: nothing to report.
+  if (std::erase_if(extra_, leads_here) > 0) (void)attach_filter();
+  drain(slot);
+  free_.push_back(slot);
+}
+
+int SlotGroup::fd(Slot slot) const {
+  VERBENA_CHECK(slot < fds_.size());
+  return fds_[slot];
+}
+
+SlotGroup::Slot SlotGroup::owner_of(Slot slot) const {
+  if (slot < fds_.size()) return slot;
+  const auto entry = extra_.find(slot);
+  return entry == extra_.end() ? 0 : entry->second;
+}
+
+std::size_t SlotGroup::drain(Slot slot) {
+  VERBENA_CHECK(slot < fds_.size());
+  // Ends even while somebody keeps sending.
+  constexpr std::size_t kDatagramsMax = 1u << 20;
+  std::size_t count = 0;
+  char nothing = 0;
+  while (count < kDatagramsMax) {
+    if (::recv(fds_[slot], &nothing, 0, MSG_DONTWAIT | MSG_TRUNC) < 0) {
+      if (errno == EAGAIN) break;
+      if (errno != EINTR && errno != ECONNREFUSED) break;
+      continue;
+    }
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace verbena::link

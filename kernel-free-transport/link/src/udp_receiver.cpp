@@ -1,0 +1,178 @@
+#include "udp_receiver.hpp"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "socket_address.hpp"
+#include "udp_constants.hpp"
+#include "verbena/link/grh_port.hpp"
+#include "verbena/wire/bth.hpp"
+
+namespace verbena::link {
+namespace {
+
+constexpr std::size_t kReadMax = 65536;
+constexpr unsigned kBusyCalls = 2;
+
+void switch_on(int fd, int level, int option) {
+  const int on = 1;
+  ::setsockopt(fd, level, option, &on, sizeof on);
+}
+
+template <typename T>
+T value_of(const cmsghdr* header) {
+  T value;
+  std::memcpy(&value, CMSG_DATA(header), sizeof value);
+  return value;
+}
+
+IpAddress address_of(const in6_addr& from) {
+  IpAddress ip;
+  std::memcpy(ip.bytes.data(), &from, ip.bytes.size());
+  return ip;
+}
+
+}  // namespace
+
+UdpReceiver::UdpReceiver(int fd, const IpAddress& local, const UdpOptions& options,
+                         DropCounters& drops, UdpStatistics& statistics)
+    : fd_(fd),
+      local_(local),
+      options_(options),
+      drops_(drops),
+      statistics_(statistics),
+      wants_fields_(options.want_ip_fields || local.is_unspecified()),
+      buffer_(std::make_unique_for_overwrite<std::uint8_t[]>(kReadMax)) {
+  // A kernel without coalescing (before 5.0) hands out single packets, which is right too.
+  switch_on(fd, IPPROTO_UDP, UDP_GRO);
+  if (!local.is_v4()) switch_on(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX);
+  if (wants_fields_) {
+    switch_on(fd, IPPROTO_IP, IP_PKTINFO);
+    switch_on(fd, IPPROTO_IP, IP_RECVTOS);
+    switch_on(fd, IPPROTO_IP, IP_RECVTTL);
+    if (!local.is_v4()) {
+      switch_on(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO);
+      switch_on(fd, IPPROTO_IPV6, IPV6_RECVTCLASS);
+      switch_on(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT);
+    }
+  }
+  int bytes = 0;
+  socklen_t size = sizeof bytes;
+  if (::getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &size) == 0 && bytes > 0) {
+    buffer_bytes_ = static_cast<std::uint64_t>(bytes);
+  }
+}
+
+UdpReceiver::~UdpReceiver() { ::close(fd_); }
+
+// A spinning application calls this between any two packets, so the read that only tells that
+// the socket is empty (270 ns) is left to its next call, unless packets keep coming.
+std::size_t UdpReceiver::receive(RxSink& sink, std::size_t budget) noexcept {
+  statistics_.receive_calls.add();
+  std::size_t count = 0;
+  Coalesced buffer;
+  do {
+    if (!read(buffer)) {
+      busy_calls_ = 0;
+      return count;
+    }
+    count += deliver(buffer, sink);
+  } while (count < budget && (busy_calls_ >= kBusyCalls || buffer.segment_bytes != 0));
+  ++busy_calls_;
+  return count;
+}
+
+bool UdpReceiver::read(Coalesced& out) noexcept {
+  SocketAddress source;
+  alignas(cmsghdr) std::uint8_t control[256];
+  iovec part{buffer_.get(), kReadMax};
+  msghdr message{};
+  ssize_t length = 0;
+  do {
+    message.msg_name = source.room();
+    message.msg_namelen = SocketAddress::kRoom;
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    length = ::recvmsg(fd_, &message, MSG_DONTWAIT);
+    // Errors that others' packets left on the socket are read off and forgotten.
+  } while (length < 0 && (errno == EINTR || errno == ECONNREFUSED || errno == EHOSTUNREACH));
+  if (length < 0) return false;
+  out.bytes = {buffer_.get(), static_cast<std::size_t>(length)};
+  out.segment_bytes = 0;
+  out.source_port = source.port();
+  out.fields.source = source.ip();
+  out.fields.destination = local_;
+  out.fields.traffic_class = 0;
+  out.fields.hop_limit = 64;
+  out.fields.has_grh = !options_.grh_from_port || source_port_says_grh(out.source_port);
+  for (const cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr;
+       c = CMSG_NXTHDR(&message, const_cast<cmsghdr*>(c))) {
+    if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
+      out.segment_bytes = static_cast<std::size_t>(std::max(value_of<int>(c), 0));
+    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+      out.fields.destination = IpAddress::v4(ntohl(value_of<in_pktinfo>(c).ipi_addr.s_addr));
+    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
+      out.fields.traffic_class = value_of<std::uint8_t>(c);
+    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) {
+      out.fields.hop_limit = static_cast<std::uint8_t>(value_of<int>(c));
+    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+      out.fields.destination = address_of(value_of<in6_pktinfo>(c).ipi6_addr);
+    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS) {
+      out.fields.traffic_class = static_cast<std::uint8_t>(value_of<int>(c));
+    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT) {
+      out.fields.hop_limit = static_cast<std::uint8_t>(value_of<int>(c));
+    }
+  }
+  return true;
+}
+
+// Returns the number of packets, dropped ones included.
+std::size_t UdpReceiver::deliver(const Coalesced& buffer, RxSink& sink) noexcept {
+  if (buffer.fields.source.is_v4() != buffer.fields.destination.is_v4()) {
+    drops_.count(DropReason::kBadHeader);
+    return 1;
+  }
+  const wire::IcrcFlow flow = flow_from(buffer);
+  const std::size_t step = buffer.segment_bytes == 0 ? kReadMax : buffer.segment_bytes;
+  wire::RxDatagram datagram = buffer.fields;
+  std::size_t count = 0;
+  std::size_t at = 0;
+  do {
+    const auto packet = buffer.bytes.subspan(at, std::min(step, buffer.bytes.size() - at));
+    at += packet.size();
+    ++count;
+    if (packet.size() < wire::Bth::kSize + wire::kIcrcSize) {
+      drops_.count(DropReason::kTooShort);
+      continue;
+    }
+    const auto ip_id = flow.verify(packet, options_.ids_accepted);
+    if (!ip_id) {
+      drops_.count(DropReason::kBadIcrc);
+      continue;
+    }
+    if (*ip_id != 0) statistics_.foreign_ids.add();
+    datagram.bytes = packet.first(packet.size() - wire::kIcrcSize);
+    sink.on_datagram(datagram);
+  } while (at < buffer.bytes.size());
+  return count;
+}
+
+const wire::IcrcFlow& UdpReceiver::flow_from(const Coalesced& buffer) noexcept {
+  const IpAddress& source = buffer.fields.source;
+  Entry& entry = cache_[(buffer.source_port ^ source.bytes[15]) % cache_.size()];
+  if (entry.port != buffer.source_port || !(entry.source == source) ||
+      !(entry.destination == buffer.fields.destination)) {
+    entry = {source, buffer.fields.destination, buffer.source_port,
+             wire::IcrcFlow(source, buffer.fields.destination, buffer.source_port, options_.port)};
+  }
+  return entry.flow;
+}
+
+}  // namespace verbena::link

@@ -1,0 +1,60 @@
+// The receiving half of a UdpLink: reads coalesced buffers and cuts verified packets out of them.
+// One thread at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "verbena/link/udp_link.hpp"
+#include "verbena/wire/icrc.hpp"
+
+namespace verbena::link {
+
+class UdpReceiver {
+ public:
+  UdpReceiver(int fd, const IpAddress& local, const UdpOptions& options, DropCounters& drops,
+              UdpStatistics& statistics);
+  ~UdpReceiver();
+  UdpReceiver(const UdpReceiver&) = delete;
+  UdpReceiver& operator=(const UdpReceiver&) = delete;
+
+  std::size_t receive(RxSink& sink, std::size_t budget) noexcept;
+  int fd() const { return fd_; }
+  std::uint64_t buffer_bytes() const { return buffer_bytes_; }
+
+ private:
+  // One read: up to 64 KiB that arrived as packets of `segment_bytes`, with what is said of them.
+  struct Coalesced {
+    std::span<const std::uint8_t> bytes;
+    std::size_t segment_bytes = 0;
+    std::uint16_t source_port = 0;
+    wire::RxDatagram fields;
+  };
+
+  bool read(Coalesced& out) noexcept;
+  std::size_t deliver(const Coalesced& buffer, RxSink& sink) noexcept;
+  const wire::IcrcFlow& flow_from(const Coalesced& buffer) noexcept;
+
+  int fd_;
+  IpAddress local_;
+  UdpOptions options_;
+  DropCounters& drops_;
+  UdpStatistics& statistics_;
+  bool wants_fields_;
+  std::uint64_t buffer_bytes_ = 0;
+  // Calls in a row that found the socket busy; a third one reads until it is empty.
+  unsigned busy_calls_ = 0;
+
+  struct Entry {
+    IpAddress source;
+    IpAddress destination;
+    std::uint16_t port = 0;
+    wire::IcrcFlow flow;
+  };
+  std::array<Entry, 32> cache_;
+  std::unique_ptr<std::uint8_t[]> buffer_;
+};
+
+}  // namespace verbena::link

@@ -1,0 +1,300 @@
+#include "udp_sender.hpp"
+
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "udp_constants.hpp"
+#include "verbena/link/grh_port.hpp"
+#include "verbena/wire/bth.hpp"
+
+namespace verbena::link {
+namespace {
+
+// What the kernel takes in one segmented send: 64 segments (128 since 6.9), one IP datagram's
+// payload.
+constexpr std::size_t kSegmentsMax = 64;
+constexpr std::size_t kBytesMax = 65507;
+constexpr std::uint8_t kDefaultHopLimit = 64;
+
+// The control messages of one send: segment size, traffic class, hop limit.
+class Control {
+ public:
+  template <typename T>
+  void add(int level, int type, T value) {
+    auto* header = reinterpret_cast<cmsghdr*>(bytes_ + used_);
+    header->cmsg_level = level;
+    header->cmsg_type = type;
+    header->cmsg_len = CMSG_LEN(sizeof value);
+    std::memcpy(CMSG_DATA(header), &value, sizeof value);
+    used_ += CMSG_SPACE(sizeof value);
+  }
+  void attach_to(msghdr& message) {
+    if (used_ == 0) return;
+    message.msg_control = bytes_;
+    message.msg_controllen = used_;
+  }
+
+ private:
+  alignas(cmsghdr)
+      std::uint8_t bytes_[CMSG_SPACE(sizeof(std::uint16_t)) + 2 * CMSG_SPACE(sizeof(int))] = {};
+  std::size_t used_ = 0;
+};
+
+bool is_default(const wire::Destination& to) {
+  return to.traffic_class == 0 && to.hop_limit == kDefaultHopLimit;
+}
+
+// Byte 4 of the BTH is outside the ICRC: damage there would go unnoticed, so it moves on a byte.
+void flip_bit(std::span<std::uint8_t> bytes, Damage damage) {
+  std::size_t bit = damage.bit % (bytes.size() * 8);
+  if (bit / 8 == 4) bit += 8;
+  bytes[bit / 8] = static_cast<std::uint8_t>(bytes[bit / 8] ^ (1u << (bit % 8)));
+}
+
+}  // namespace
+
+UdpSender::UdpSender(const IpAddress& local, const UdpOptions& options, UdpStatistics& statistics)
+    : local_(local), options_(options), statistics_(statistics) {
+  options_.tx_sockets = std::clamp(options_.tx_sockets, 1u, kSocketsMax);
+}
+
+UdpSender::~UdpSender() {
+  for (auto& parity : sockets_) {
+    for (Socket& socket : parity) {
+      if (const int fd = socket.fd.read(); fd >= 0) ::close(fd);
+    }
+  }
+}
+
+std::optional<SocketError> UdpSender::open() {
+  SocketError error;
+  if (open_socket(sockets_[1][0], true, &error)) return std::nullopt;
+  return error;
+}
+
+std::size_t UdpSender::send(wire::TxBatch& batch, Qpn flow, std::optional<Damage> damage) noexcept {
+  const Packets packets = batch.packets();
+  std::size_t taken = 0;
+  while (taken < packets.size()) {
+    std::size_t count = run_at(batch, taken);
+    const wire::Destination& to = batch.destination(packets[taken]);
+    Socket* socket = socket_for(flow, to.has_grh);
+    // No descriptor was left for a socket, or an address of the other family was asked for.
+    if (socket == nullptr || to.address.is_v4() != local_.is_v4()) {
+      statistics_.unreachable.add(count);
+      taken += count;
+      continue;
+    }
+    Outcome outcome = send_run(batch, packets.subspan(taken, count), *socket, damage);
+    if (outcome == Outcome::kNotSegmentable) {
+      count = 1;
+      outcome = send_run(batch, packets.subspan(taken, 1), *socket, damage);
+    }
+    if (outcome == Outcome::kFull) {
+      statistics_.socket_full.add();
+      break;
+    }
+    taken += count;
+  }
+  return taken;
+}
+
+// How many packets from `first` on make one segmented send: to one destination and one queue
+// pair (the receiving kernel steers the whole buffer by its first packet), of one length but for
+// a shorter last one, back to back.
+std::size_t UdpSender::run_at(const wire::TxBatch& batch, std::size_t first) const noexcept {
+  const Packets packets = batch.packets();
+  const wire::TxBatch::Packet& head = packets[first];
+  if (!can_segment_.read_relaxed()) return 1;
+  const auto dest_qp = [&](const wire::TxBatch::Packet& p) {
+    return wire::BthView(batch.bytes_of(p).data()).dest_qp();
+  };
+  std::size_t bytes = head.length + wire::kIcrcSize;
+  std::size_t count = 1;
+  while (first + count < packets.size() && count < kSegmentsMax) {
+    const wire::TxBatch::Packet& next = packets[first + count];
+    bytes += next.length + wire::kIcrcSize;
+    if (bytes > kBytesMax || next.length > head.length || next.destination != head.destination ||
+        next.offset != head.offset + count * (head.length + wire::kIcrcSize) ||
+        !(dest_qp(next) == dest_qp(head))) {
+      break;
+    }
+    ++count;
+    if (next.length < head.length) break;
+  }
+  return count;
+}
+
+// The kernel numbers the segments of one send 0, 1, 2 ... in the IP identification, which the
+// ICRC covers: so it does for a socket that probes the path MTU and is not connected.
+UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, Packets run, Socket& socket,
+                                       std::optional<Damage> damage) noexcept {
+  const wire::Destination& to = batch.destination(run.front());
+  const wire::IcrcFlow flow = flow_to(socket, to.address);
+  std::uint16_t ip_id = 0;
+  std::size_t bytes = 0;
+  for (const wire::TxBatch::Packet& p : run) {
+    const auto sealed = batch.sealed_bytes(p);
+    flow.seal(sealed, ip_id++);
+    bytes += sealed.size();
+    if (damage) flip_bit(sealed, *damage);
+  }
+  const auto head = batch.sealed_bytes(run.front());
+  const std::size_t segment_bytes = run.size() > 1 ? head.size() : 0;
+  const Outcome outcome = transmit(socket, {head.data(), bytes}, segment_bytes, to);
+  // A bit flips back for a packet that will be offered again.
+  if (damage && outcome != Outcome::kTaken) {
+    for (const wire::TxBatch::Packet& p : run) flip_bit(batch.sealed_bytes(p), *damage);
+  }
+  return outcome;
+}
+
+UdpSender::Outcome UdpSender::transmit(const Socket& socket, std::span<const std::uint8_t> bytes,
+                                       std::size_t segment_bytes,
+                                       const wire::Destination& to) noexcept {
+  const SocketAddress address(to.address, options_.port, options_.scope_id);
+  const int fd = socket.fd.read_relaxed();
+  statistics_.send_calls.add();
+  ssize_t sent = 0;
+  do {
+    if (segment_bytes == 0 && is_default(to)) {
+      sent = ::sendto(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL, address.get(),
+                      address.size());
+      continue;
+    }
+    iovec part{const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+    msghdr message{};
+    message.msg_name = const_cast<sockaddr*>(address.get());
+    message.msg_namelen = address.size();
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    Control control;
+    if (segment_bytes > 0) {
+      control.add(SOL_UDP, UDP_SEGMENT, static_cast<std::uint16_t>(segment_bytes));
+    }
+    if (!is_default(to)) {
+      const bool v4 = to.address.is_v4();
+      // 0 is no hop limit that the kernel takes.
+      const int hops = std::max<int>(to.hop_limit, 1);
+      control.add<int>(v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS, to.traffic_class);
+      control.add<int>(v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TTL : IPV6_HOPLIMIT, hops);
+    }
+    control.attach_to(message);
+    sent = ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  if (sent >= 0) {
+    if (segment_bytes > 0) statistics_.segmented_calls.add();
+    return Outcome::kTaken;
+  }
+  if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) return Outcome::kFull;
+  if (segment_bytes > 0 && (errno == EINVAL || errno == EIO || errno == EMSGSIZE ||
+                            errno == EOPNOTSUPP || errno == ENOPROTOOPT)) {
+    // EIO: a way without checksum offload, on which it will never work.
+    if (errno == EIO) can_segment_.publish(false);
+    return Outcome::kNotSegmentable;
+  }
+  statistics_.unreachable.add(
+      segment_bytes == 0 ? 1 : (bytes.size() + segment_bytes - 1) / segment_bytes);
+  return Outcome::kTaken;
+}
+
+wire::IcrcFlow UdpSender::flow_to(Socket& socket, const IpAddress& destination) noexcept {
+  const auto compute = [&] {
+    return wire::IcrcFlow(local_, destination, socket.port, options_.port);
+  };
+  if (!socket.cache_lock.try_lock()) return compute();
+  Socket::Entry& entry =
+      socket.cache[(destination.bytes[15] ^ destination.bytes[14]) % Socket::kEntries];
+  if (!(entry.destination == destination)) entry = {destination, compute()};
+  const wire::IcrcFlow flow = entry.flow;
+  socket.cache_lock.unlock();
+  return flow;
+}
+
+// Null only when no socket of this parity could be opened at all.
+UdpSender::Socket* UdpSender::socket_for(Qpn flow, bool has_grh) noexcept {
+  auto& pool = sockets_[has_grh || !options_.grh_from_port ? 1 : 0];
+  Socket& wanted = pool[flow.value() % options_.tx_sockets];
+  if (wanted.fd.read() >= 0) [[likely]]
+    return &wanted;
+  const Guard guard(open_lock_);
+  if (wanted.fd.read() >= 0 || open_socket(wanted, has_grh, nullptr)) return &wanted;
+  // No descriptor to be had: share one that is open.
+  const auto is_open = [](const Socket& s) { return s.fd.read() >= 0; };
+  const auto other = std::find_if(pool.begin(), pool.end(), is_open);
+  return other == pool.end() ? nullptr : &*other;
+}
+
+bool UdpSender::open_socket(Socket& socket, bool has_grh, SocketError* error) noexcept {
+  const int saved = errno;
+  const int fd = bound_socket(has_grh || !options_.grh_from_port, socket.port, error);
+  errno = saved;
+  if (fd < 0) return false;
+  set_options(fd);
+  socket.fd.publish(fd);
+  return true;
+}
+
+// The kernel picks the port; those of the wrong parity are kept until a right one came.
+int UdpSender::bound_socket(bool has_grh, std::uint16_t& port, SocketError* error) const noexcept {
+  constexpr std::size_t kTries = 24;
+  std::array<int, kTries> rejected;
+  std::size_t rejects = 0;
+  int fd = -1;
+  const SocketAddress any_port(local_, 0, options_.scope_id);
+  while (fd < 0 && rejects < kTries) {
+    const int candidate = ::socket(any_port.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    SocketAddress bound;
+    socklen_t size = SocketAddress::kRoom;
+    if (candidate < 0 || ::bind(candidate, any_port.get(), any_port.size()) < 0 ||
+        ::getsockname(candidate, bound.room(), &size) < 0) {
+      if (error != nullptr) {
+        *error = {errno, "opening a UDP socket of " + local_.to_string() +
+                             " to send from failed: " + std::strerror(errno)};
+      }
+      if (candidate >= 0) ::close(candidate);
+      break;
+    }
+    if (!options_.grh_from_port || source_port_says_grh(bound.port()) == has_grh) {
+      fd = candidate;
+      port = bound.port();
+    } else {
+      rejected[rejects++] = candidate;
+    }
+  }
+  for (std::size_t i = 0; i < rejects; ++i) ::close(rejected[i]);
+  if (fd < 0 && error != nullptr && error->error == 0) {
+    *error = {EADDRINUSE, "no free UDP port of " + local_.to_string() + " to send from"};
+  }
+  return fd;
+}
+
+void UdpSender::set_options(int fd) const noexcept {
+  const auto set = [fd](int level, int option, int value) {
+    ::setsockopt(fd, level, option, &value, sizeof value);
+  };
+  set(SOL_SOCKET, SO_SNDBUF, options_.tx_buffer_bytes);
+  set(SOL_SOCKET, SO_RCVBUF, 0);  // nobody reads it: the least there is
+  if (local_.is_v4()) {
+    set(IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+    set(IPPROTO_IP, IP_TTL, kDefaultHopLimit);
+    set(IPPROTO_IP, IP_MULTICAST_TTL, kDefaultHopLimit);
+    const in_addr from{htonl(local_.v4_host_order())};
+    ::setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &from, sizeof from);
+  } else {
+    set(IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
+    set(IPPROTO_IPV6, IPV6_UNICAST_HOPS, kDefaultHopLimit);
+    set(IPPROTO_IPV6, IPV6_MULTICAST_HOPS, kDefaultHopLimit);
+    if (options_.scope_id != 0) {
+      set(IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(options_.scope_id));
+    }
+  }
+}
+
+}  // namespace verbena::link

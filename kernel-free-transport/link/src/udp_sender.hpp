@@ -1,0 +1,66 @@
+// The sending half of a UdpLink: its sockets, and how a batch becomes few system calls.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "socket_address.hpp"
+#include "verbena/link/udp_link.hpp"
+#include "verbena/wire/icrc.hpp"
+
+namespace verbena::link {
+
+class UdpSender {
+ public:
+  UdpSender(const IpAddress& local, const UdpOptions& options, UdpStatistics& statistics);
+  ~UdpSender();
+  UdpSender(const UdpSender&) = delete;
+  UdpSender& operator=(const UdpSender&) = delete;
+
+  // Opens the first socket, so that what fails fails early.
+  std::optional<SocketError> open();
+
+  std::size_t send(wire::TxBatch& batch, Qpn flow, std::optional<Damage> damage) noexcept;
+
+ private:
+  using Packets = std::span<const wire::TxBatch::Packet>;
+  enum class Outcome { kTaken, kFull, kNotSegmentable };
+
+  // A socket with a port of one parity, and the last flows that were computed for it.
+  struct Socket {
+    Published<int> fd{-1};
+    std::uint16_t port = 0;
+
+    struct Entry {
+      IpAddress destination;
+      wire::IcrcFlow flow;
+    };
+    static constexpr std::size_t kEntries = 8;
+    Lock cache_lock;  // only ever tried: who does not get it computes the flow anew
+    std::array<Entry, kEntries> cache;
+  };
+  static constexpr unsigned kSocketsMax = 16;  // of each parity
+
+  Socket* socket_for(Qpn flow, bool has_grh) noexcept;
+  bool open_socket(Socket& socket, bool has_grh, SocketError* error) noexcept;
+  int bound_socket(bool has_grh, std::uint16_t& port, SocketError* error) const noexcept;
+  void set_options(int fd) const noexcept;
+  wire::IcrcFlow flow_to(Socket& socket, const IpAddress& destination) noexcept;
+
+  std::size_t run_at(const wire::TxBatch& batch, std::size_t first) const noexcept;
+  Outcome send_run(wire::TxBatch& batch, Packets run, Socket& socket,
+                   std::optional<Damage> damage) noexcept;
+  Outcome transmit(const Socket& socket, std::span<const std::uint8_t> bytes,
+                   std::size_t segment_bytes, const wire::Destination& to) noexcept;
+
+  IpAddress local_;
+  UdpOptions options_;
+  UdpStatistics& statistics_;
+  Published<bool> can_segment_{true};
+  Lock open_lock_;
+  std::array<std::array<Socket, kSocketsMax>, 2> sockets_;  // [has_grh][flow]
+};
+
+}  // namespace verbena::link
