@@ -1,0 +1,131 @@
+// Which bytes of this process a key opens, for whom and for what.
+//
+// The registry owns the table of memory regions and windows of one device. Registration comes from
+// application threads; `pin` runs for every access of the data path, on any thread, without a
+// lock: each slot has a gate that a deregistration shuts and waits behind, so an access that was
+// granted ends before the memory may be unmapped. A key is a slot number (upper 24 bits) and a
+// byte that the owner may choose (lower 8); 0 is never a key. The engine reaches user memory through
+// a Pin and in no other way.
+//
+// A thread that holds a Pin calls nothing here but `pin`: everything else may wait for that Pin.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "verbena/base/lock.hpp"
+#include "verbena/base/result.hpp"
+#include "verbena/base/types.hpp"
+#include "verbena/memory/pin.hpp"
+#include "verbena/memory/port.hpp"
+
+namespace verbena::memory {
+
+// Bits of a region's or window's access rights; the values are those of the verbs.
+enum Access : std::uint32_t {
+  kLocalRead = 0,
+  kLocalWrite = 1u << 0,
+  kRemoteWrite = 1u << 1,
+  kRemoteRead = 1u << 2,
+  kRemoteAtomic = 1u << 3,
+  kWindowBind = 1u << 4,
+  kZeroBased = 1u << 5,
+  kOnDemand = 1u << 6,
+  kHugePages = 1u << 7,
+  kFlushGlobal = 1u << 8,
+  kFlushPersistent = 1u << 9,
+  kRelaxedOrdering = 1u << 20,
+};
+
+// Why an access or a registration is refused, in the order of the checks.
+enum class Refusal : std::uint8_t {
+  kNoSuchKey,       // never given out, freed, or the consumer byte differs
+  kInvalidated,     // the key was invalidated or the window is not bound
+  kForeignDomain,   // another protection domain
+  kForeignQp,       // a type 2 window of another queue pair
+  kOutOfRange,
+  kNoPermission,
+  kNotMapped,       // the pages are not there (on-demand regions, or at registration)
+  kMisaligned,      // atomics
+  kBusy,            // windows are bound to the region; a type 2 window is bound already
+  kBadArgument,
+  kTableFull,
+};
+std::string_view to_string(Refusal refusal);
+
+using DomainId = std::uint32_t;
+inline constexpr std::uint32_t kAnyQp = 0xffffffffu;
+
+struct RegionRequest {
+  DomainId domain = 0;
+  std::uint64_t host_address = 0;  // first byte in this process
+  std::uint64_t length = 0;
+  std::uint64_t base = 0;          // the address by which keys reach it (iova; 0 if zero-based)
+  std::uint32_t access = 0;
+  bool implicit = false;           // the whole address space, on demand
+  bool null = false;               // reads zeros, swallows writes (ibv_alloc_null_mr)
+  bool device_memory = false;      // memory of our own: known to be mapped
+};
+
+struct WindowBind {
+  std::uint32_t region_key = 0;
+  std::uint64_t address = 0;
+  std::uint64_t length = 0;
+  std::uint32_t access = 0;
+};
+
+struct AccessRequest {
+  std::uint32_t key = 0;
+  DomainId domain = 0;
+  std::uint64_t address = 0;
+  std::uint64_t length = 0;
+  std::uint32_t need = 0;          // Access bits, all of which must be granted
+  std::uint32_t qpn = kAnyQp;      // whose access it is (type 2 windows are bound to one)
+};
+
+class Registry {
+ public:
+  explicit Registry(MemoryPort& port, std::uint32_t max_slots = 1u << 20);
+  ~Registry();
+
+  // Returns the key (lkey and rkey are one). EFAULT is Refusal::kNotMapped.
+  Result<std::uint32_t, Refusal> register_region(const RegionRequest& request);
+  // Each `change_*` replaces that part and leaves the rest; the key stays.
+  struct Change {
+    bool translation = false, domain = false, access = false;
+    RegionRequest to;
+  };
+  Result<std::uint32_t, Refusal> change_region(std::uint32_t key, const Change& change);
+  // kBusy while windows are bound. Waits for accesses under way.
+  Result<bool, Refusal> deregister(std::uint32_t key);
+
+  Result<std::uint32_t, Refusal> allocate_window(DomainId domain, bool type2);
+  Result<bool, Refusal> free_window(std::uint32_t key);
+  // Binds (or, with length 0, unbinds) a type 1 window: the new key.
+  Result<std::uint32_t, Refusal> bind_type1(std::uint32_t window_key, DomainId domain,
+                                            const WindowBind& bind);
+  // Binds an unbound type 2 window to a queue pair under the key that the consumer chose (same slot).
+  Result<std::uint32_t, Refusal> bind_type2(std::uint32_t window_key, std::uint32_t new_key,
+                                            DomainId domain, std::uint32_t qpn, const WindowBind& bind);
+  // LOCAL_INV and SEND_WITH_INV: makes a type 2 window's key useless until it is bound anew.
+  // Regions registered by ibv_reg_mr and type 1 windows refuse (kNoPermission).
+  Result<bool, Refusal> invalidate(std::uint32_t key, DomainId domain, std::uint32_t qpn);
+  // Drops what a destroyed queue pair had bound.
+  void unbind_windows_of(std::uint32_t qpn);
+
+  Result<Pin, Refusal> pin(const AccessRequest& request) noexcept;
+
+  // What status shows.
+  std::uint32_t regions() const;
+  std::uint32_t windows() const;
+  std::uint64_t registered_bytes() const;
+
+ private:
+  struct Slot;
+  struct Table;
+  std::unique_ptr<Table> table_;
+};
+
+}  // namespace verbena::memory

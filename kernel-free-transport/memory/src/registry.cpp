@@ -1,0 +1,137 @@
+#include "verbena/memory/registry.hpp"
+
+#include "table.hpp"
+
+namespace verbena::memory {
+namespace {
+
+// The named bits and the verbs' optional range (20..29), which a device may pass over.
+constexpr std::uint32_t kKnownAccess = 0x3ffu | 0x3ff00000u;
+
+std::optional<Refusal> check_region(const RegionRequest& r) {
+  if ((r.access & ~kKnownAccess) != 0) return Refusal::kBadArgument;
+  if (r.null) return r.implicit ? std::optional(Refusal::kBadArgument) : std::nullopt;
+  if ((r.access & kRemoteChange) != 0 && (r.access & kLocalWrite) == 0) {
+    return Refusal::kBadArgument;
+  }
+  if (r.implicit) {
+    const bool sensible = (r.access & kOnDemand) != 0 && (r.access & kZeroBased) == 0;
+    return sensible ? std::nullopt : std::optional(Refusal::kBadArgument);
+  }
+  const std::uint64_t base = (r.access & kZeroBased) != 0 ? 0 : r.base;
+  if (wraps(r.host_address, r.length) || wraps(base, r.length)) return Refusal::kBadArgument;
+  return std::nullopt;
+}
+
+bool must_be_mapped(const RegionRequest& r) {
+  return !r.null && !r.implicit && !r.device_memory && (r.access & kOnDemand) == 0 && r.length != 0;
+}
+
+bool is_mapped(MemoryPort& port, const RegionRequest& r) {
+  const bool writable = (r.access & (kLocalWrite | kRemoteChange)) != 0;
+  return !must_be_mapped(r) || port.is_mapped(r.host_address, r.length, writable);
+}
+
+}  // namespace
+
+std::string_view to_string(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::kNoSuchKey: return "no region or window has this key";
+    case Refusal::kInvalidated: return "the window of this key is not bound";
+    case Refusal::kForeignDomain: return "the key belongs to another protection domain";
+    case Refusal::kForeignQp: return "the window is bound to another queue pair";
+    case Refusal::kOutOfRange: return "the range leaves the region or window";
+    case Refusal::kNoPermission: return "the access flags do not allow this";
+    case Refusal::kNotMapped: return "the pages are not mapped with the access asked for";
+    case Refusal::kMisaligned: return "an atomic needs an address that is a multiple of 8";
+    case Refusal::kBusy: return "a window is bound";
+    case Refusal::kBadArgument: return "the arguments contradict each other";
+    case Refusal::kTableFull: return "the device has no room for more regions and windows";
+  }
+  return "?";
+}
+
+Registry::Registry(MemoryPort& port, std::uint32_t max_slots)
+    : table_(std::make_unique<Table>(port, max_slots)) {}
+Registry::~Registry() = default;
+
+Result<std::uint32_t, Refusal> Registry::register_region(const RegionRequest& request) {
+  if (const auto refusal = check_region(request)) return Failure{*refusal};
+  if (!is_mapped(*table_->paged.port, request)) return Failure{Refusal::kNotMapped};
+  const Guard guard(table_->lock);
+  Slot* slot = table_->allocate();
+  if (slot == nullptr) return Failure{Refusal::kTableFull};
+  slot->become(request);
+  slot->gate.reopen();
+  table_->regions.add();
+  table_->bytes.add(slot->length);
+  return slot->key;
+}
+
+Result<std::uint32_t, Refusal> Registry::change_region(std::uint32_t key, const Change& change) {
+  if (!change.translation && !change.domain && !change.access) {
+    return Failure{Refusal::kBadArgument};
+  }
+  const Guard guard(table_->lock);
+  Slot* slot = table_->find_region(key);
+  if (slot == nullptr) return Failure{Refusal::kNoSuchKey};
+  RegionRequest next = slot->describe();
+  if (next.null) return Failure{Refusal::kBadArgument};
+  if (change.translation && (next.implicit || next.device_memory)) {
+    return Failure{Refusal::kBadArgument};
+  }
+  if (slot->windows != 0) return Failure{Refusal::kBusy};
+  if (change.domain) next.domain = change.to.domain;
+  if (change.access) {
+    // A region that no longer starts at zero is reached by its address again.
+    if ((next.access & ~change.to.access & kZeroBased) != 0) next.base = next.host_address;
+    next.access = change.to.access;
+  }
+  if (change.translation) {
+    next.host_address = change.to.host_address;
+    next.length = change.to.length;
+    next.base = change.to.base;
+  }
+  if (const auto refusal = check_region(next)) return Failure{*refusal};
+  if (!is_mapped(*table_->paged.port, next)) return Failure{Refusal::kNotMapped};
+  slot->gate.close_and_wait();
+  lower(table_->bytes, slot->length);
+  slot->become(next);
+  table_->bytes.add(slot->length);
+  slot->gate.reopen();
+  return slot->key;
+}
+
+Result<bool, Refusal> Registry::deregister(std::uint32_t key) {
+  const Guard guard(table_->lock);
+  Slot* slot = table_->find_region(key);
+  if (slot == nullptr) return Failure{Refusal::kNoSuchKey};
+  if (slot->windows != 0) return Failure{Refusal::kBusy};
+  slot->gate.close_and_wait();
+  lower(table_->regions);
+  lower(table_->bytes, slot->length);
+  table_->release(*slot);
+  return true;
+}
+
+Result<Pin, Refusal> Registry::pin(const AccessRequest& request) noexcept {
+  Slot* slot = table_->find(index_of(request.key));
+  if (slot == nullptr || !slot->gate.enter()) return Failure{Refusal::kNoSuchKey};
+  if (const auto refusal = slot->check(request)) {
+    slot->gate.leave();
+    return Failure{*refusal};
+  }
+  // A window's own gate is enough: its region cannot be withdrawn or changed while it is bound,
+  // and unbinding shuts this gate.
+  return Pin(&slot->gate, slot->translate(request.address), &table_->paged, slot->reach);
+}
+
+std::uint32_t Registry::regions() const {
+  return static_cast<std::uint32_t>(table_->regions.read());
+}
+std::uint32_t Registry::windows() const {
+  return static_cast<std::uint32_t>(table_->windows.read());
+}
+std::uint64_t Registry::registered_bytes() const { return table_->bytes.read(); }
+
+}  // namespace verbena::memory

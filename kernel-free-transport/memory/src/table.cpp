@@ -1,0 +1,112 @@
+#include "table.hpp"
+
+#include <algorithm>
+
+#include "verbena/base/check.hpp"
+
+namespace verbena::memory {
+
+std::optional<Refusal> Registry::Slot::check(const AccessRequest& request) const {
+  if (key != request.key) return Refusal::kNoSuchKey;
+  if (!bound) return Refusal::kInvalidated;
+  if (domain != request.domain) return Refusal::kForeignDomain;
+  if (role == Role::kWindow2 && qpn != request.qpn) return Refusal::kForeignQp;
+  if (!contains(request.address, request.length)) return Refusal::kOutOfRange;
+  if ((request.need & ~access) != 0) return Refusal::kNoPermission;
+  // A window is for peers: its key is no local key.
+  if (is_window() && (request.need & kRemoteRights) == 0) return Refusal::kNoPermission;
+  if ((request.need & kRemoteAtomic) != 0 &&
+      ((request.address | translate(request.address)) & 7) != 0) {
+    return Refusal::kMisaligned;
+  }
+  return std::nullopt;
+}
+
+RegionRequest Registry::Slot::describe() const {
+  RegionRequest request;
+  request.domain = domain;
+  request.host_address = host;
+  request.length = length;
+  request.base = start;
+  request.access = access;
+  request.implicit = whole && reach == Reach::kOnDemand;
+  request.null = reach == Reach::kNull;
+  request.device_memory = device_memory;
+  return request;
+}
+
+void Registry::Slot::become(const RegionRequest& request) {
+  role = Role::kRegion;
+  bound = true;
+  domain = request.domain;
+  access = request.access;
+  device_memory = request.device_memory;
+  whole = request.implicit || request.null;
+  reach = request.null                       ? Reach::kNull
+          : (request.access & kOnDemand) != 0 ? Reach::kOnDemand
+                                              : Reach::kDirect;
+  host = whole ? 0 : request.host_address;
+  start = whole || (access & kZeroBased) != 0 ? 0 : request.base;
+  length = whole ? 0 : request.length;
+  // Null memory can be written by its owner: there is nothing to protect.
+  if (request.null) access |= kLocalWrite;
+}
+
+Registry::Table::Table(MemoryPort& port, std::uint32_t max_slots)
+    : max_index(std::min(max_slots, kMaxIndex)),
+      directory(std::make_unique<Published<Slot*>[]>(max_index / kChunkSlots + 1)) {
+  paged.port = &port;
+}
+
+Registry::Table::~Table() {
+  for (std::uint32_t i = 0; i <= max_index / kChunkSlots; ++i) delete[] directory[i].read();
+}
+
+Registry::Slot* Registry::Table::find_key(std::uint32_t key) const {
+  Slot* slot = find(index_of(key));
+  return slot != nullptr && slot->role != Slot::Role::kFree && slot->key == key ? slot : nullptr;
+}
+
+Registry::Slot* Registry::Table::find_region(std::uint32_t key) const {
+  Slot* slot = find_key(key);
+  return slot != nullptr && slot->role == Slot::Role::kRegion ? slot : nullptr;
+}
+
+Registry::Slot* Registry::Table::find_window(std::uint32_t key, Slot::Role role) const {
+  Slot* slot = find(index_of(key));
+  return slot != nullptr && slot->role == role ? slot : nullptr;
+}
+
+Registry::Slot* Registry::Table::allocate() {
+  const bool has_fresh = fresh <= max_index;
+  if (free_slots != 0 && (free_slots >= kResting || !has_fresh)) {
+    Slot* slot = find(oldest_free);
+    oldest_free = slot->next;
+    if (--free_slots == 0) newest_free = 0;
+    slot->next = 0;
+    return slot;
+  }
+  if (!has_fresh) return nullptr;
+  Published<Slot*>& chunk = directory[fresh / kChunkSlots];
+  if (chunk.read_relaxed() == nullptr) chunk.publish(new Slot[kChunkSlots]);
+  Slot* slot = find(fresh);
+  slot->key = fresh++ << kKeyByteBits;
+  return slot;
+}
+
+void Registry::Table::release(Slot& slot) {
+  VERBENA_CHECK(slot.role != Slot::Role::kFree && slot.windows == 0 && slot.parent == 0);
+  slot.role = Slot::Role::kFree;
+  slot.bound = false;
+  slot.key = next_key(slot.key);
+  slot.next = 0;
+  const std::uint32_t index = index_of(slot.key);
+  if (free_slots++ == 0) {
+    oldest_free = index;
+  } else {
+    find(newest_free)->next = index;
+  }
+  newest_free = index;
+}
+
+}  // namespace verbena::memory

@@ -1,0 +1,118 @@
+// The slots behind the keys. A slot is a region, a window or free; slots live in chunks that are
+// never given back, so a reader may look at any slot at any time. What `pin` reads is written only
+// while the slot's gate is shut; the rest (and every write) is under the table's lock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "verbena/base/lock.hpp"
+#include "verbena/memory/registry.hpp"
+
+namespace verbena::memory {
+
+inline constexpr std::uint32_t kKeyByteBits = 8;
+inline constexpr std::uint32_t kMaxIndex = 0xffffff;
+constexpr std::uint32_t index_of(std::uint32_t key) { return key >> kKeyByteBits; }
+// The same slot's key with the next consumer byte.
+constexpr std::uint32_t next_key(std::uint32_t key) { return (key & ~0xffu) | ((key + 1) & 0xffu); }
+
+// Rights that a peer exercises; a window grants no others.
+inline constexpr std::uint32_t kRemoteRights =
+    kRemoteWrite | kRemoteRead | kRemoteAtomic | kFlushGlobal | kFlushPersistent;
+// Rights to change memory from afar, which need local write on the region.
+inline constexpr std::uint32_t kRemoteChange = kRemoteWrite | kRemoteAtomic;
+
+// Whether [address, address + length) leaves the 64-bit space.
+constexpr bool wraps(std::uint64_t address, std::uint64_t length) {
+  return length != 0 && address + (length - 1) < address;
+}
+
+struct alignas(64) Registry::Slot {
+  enum class Role : std::uint8_t { kFree, kRegion, kWindow1, kWindow2 };
+
+  Gate gate;
+  std::uint32_t key = 0;
+  DomainId domain = 0;
+  std::uint32_t access = 0;
+  std::uint64_t start = 0;   // the address by which the key reaches the first byte
+  std::uint64_t length = 0;
+  std::uint64_t host = 0;    // where that byte is in this process
+  std::uint32_t qpn = kAnyQp;  // of a bound type 2 window
+  Role role = Role::kFree;
+  Reach reach = Reach::kDirect;
+  bool bound = false;        // windows; always true for regions
+  bool whole : 1 = false;    // every address: implicit and null regions
+  bool device_memory : 1 = false;
+
+  // Never read by `pin`.
+  std::uint32_t windows = 0;  // a region's bound windows
+  std::uint32_t parent = 0;   // a bound window's region
+  std::uint32_t previous = 0;  // among bound type 2 windows
+  std::uint32_t next = 0;      // the same, or among free slots
+
+  bool is_window() const { return role == Role::kWindow1 || role == Role::kWindow2; }
+  bool contains(std::uint64_t address, std::uint64_t bytes) const {
+    if (whole) return !wraps(address, bytes);
+    const std::uint64_t offset = address - start;  // beyond `length` when it wraps
+    return offset <= length && bytes <= length - offset;
+  }
+  std::uint64_t translate(std::uint64_t address) const { return host + (address - start); }
+  // The checks of one access, in the order of Refusal.
+  std::optional<Refusal> check(const AccessRequest& request) const;
+
+  RegionRequest describe() const;
+  // Takes a region's properties; the request was found valid and the gate is shut.
+  void become(const RegionRequest& request);
+};
+
+struct Registry::Table {
+  Table(MemoryPort& port, std::uint32_t max_slots);
+  ~Table();
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  // Null for an index that no slot ever had. Without the lock.
+  Slot* find(std::uint32_t index) const noexcept {
+    if (index > max_index) return nullptr;
+    Slot* chunk = directory[index / kChunkSlots].read();
+    return chunk == nullptr ? nullptr : &chunk[index % kChunkSlots];
+  }
+  // A slot in use under exactly this key, or null. Under the lock, like all that follows.
+  Slot* find_key(std::uint32_t key) const;
+  Slot* find_region(std::uint32_t key) const;
+  // By its index alone: a window keeps its slot while consumers change the byte of its key.
+  Slot* find_window(std::uint32_t key, Slot::Role role) const;
+
+  // A free slot with its gate shut, or null when the table is full.
+  Slot* allocate();
+  // Takes back a slot whose gate is shut; its keys so far open nothing any more.
+  void release(Slot& slot);
+
+  std::optional<Refusal> check_bind(const Slot& window, DomainId domain, const WindowBind& bind);
+  // Both with the window's gate shut.
+  void attach(Slot& window, const WindowBind& bind, std::uint32_t qpn);
+  void detach(Slot& window);
+
+  static constexpr std::uint32_t kChunkSlots = 1024;
+  // So many slots rest before one is used again, so that a stale key stays stale for long.
+  static constexpr std::uint32_t kResting = 64;
+
+  Lock lock;
+  PagedMemory paged;
+  std::uint32_t max_index;
+  std::unique_ptr<Published<Slot*>[]> directory;
+  std::uint32_t fresh = 1;  // the lowest index never used; 0 stays unused, so 0 is no key
+  std::uint32_t oldest_free = 0;
+  std::uint32_t newest_free = 0;
+  std::uint32_t free_slots = 0;
+  std::uint32_t first_bound = 0;  // of the type 2 windows that are bound
+  OwnedCounter regions;
+  OwnedCounter windows;
+  OwnedCounter bytes;
+};
+
+inline void lower(OwnedCounter& counter, std::uint64_t by = 1) { counter.set(counter.read() - by); }
+
+}  // namespace verbena::memory
