@@ -34,9 +34,9 @@ struct Bth {
   std::uint16_t pkey = 0xffff;
   bool fecn = false;
   bool becn = false;
-  Qpn dest_qp;
+  Qpn dest_qp{};
   bool ack_request = false;
-  Psn psn;
+  Psn psn{};
 
   static Bth read_from(const std::uint8_t* at);
   void write_to(std::uint8_t* out) const;

@@ -36,6 +36,10 @@ struct RxDatagram {
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 0;
   bool has_grh = true;
+  // What the addresses mean in this fabric; filled by the device that receives (UD needs them).
+  Gid source_gid;
+  Gid destination_gid;
+  std::uint16_t source_lid = 0;
 };
 
 // Packets of one queue pair on their way out, in order, back to back in a caller's buffer: a run

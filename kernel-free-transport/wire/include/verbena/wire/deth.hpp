@@ -19,7 +19,7 @@ struct Deth {
   static constexpr std::size_t kSize = 8;
 
   std::uint32_t qkey = 0;
-  Qpn source_qp;
+  Qpn source_qp{};
 
   static Deth read_from(const std::uint8_t* at) { return {load_be32(at), Qpn(load_low24(at + 4))}; }
   void write_to(std::uint8_t* out) const {

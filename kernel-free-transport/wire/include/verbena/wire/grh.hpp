@@ -33,8 +33,8 @@ struct Grh {
   std::uint16_t payload_length = 0;
   std::uint8_t next_header = kNextHeaderBth;
   std::uint8_t hop_limit = 0;
-  Gid source;
-  Gid destination;
+  Gid source{};
+  Gid destination{};
 
   static Grh read_from(const std::uint8_t* at) {
     Grh grh;

@@ -16,8 +16,8 @@ inline constexpr std::size_t kUdpHeaderSize = 8;
 struct IpFrame {
   static constexpr std::size_t kSizeMax = kIpv6HeaderSize + kUdpHeaderSize;
 
-  IpAddress source;
-  IpAddress destination;  // of the same family
+  IpAddress source{};
+  IpAddress destination{};  // of the same family
   std::uint16_t source_port = kRoceUdpPort;
   std::uint16_t destination_port = kRoceUdpPort;
   std::uint8_t traffic_class = 0;

@@ -66,16 +66,16 @@ constexpr std::uint8_t pad_for(std::size_t payload_length) {
 
 // What may stand in front of a payload; only what the opcode's row names is written.
 struct PacketHeaders {
-  Bth bth;
-  XrcEth xrceth;
-  Deth deth;
-  Feth feth;
-  Reth reth;
-  AtomicEth atomic_eth;
-  Aeth aeth;
-  AtomicAckEth atomic_ack_eth;
-  ImmDt immediate;
-  Ieth ieth;
+  Bth bth{};
+  XrcEth xrceth{};
+  Deth deth{};
+  Feth feth{};
+  Reth reth{};
+  AtomicEth atomic_eth{};
+  Aeth aeth{};
+  AtomicAckEth atomic_ack_eth{};
+  ImmDt immediate{};
+  Ieth ieth{};
 };
 
 // Writes BTH (with `opcode`, whatever headers.bth.opcode says) and the extension headers in their

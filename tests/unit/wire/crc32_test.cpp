@@ -1,0 +1,93 @@
+// Every variant of the CRC at every length and alignment, against the definition bit by bit and,
+// where it is installed, against ISA-L.
+#include "verbena/wire/crc32.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "verbena/base/random.hpp"
+
+#if defined(VERBENA_HAVE_ISAL)
+#include <isa-l/crc.h>
+#endif
+
+namespace verbena::wire {
+namespace {
+
+std::uint32_t bit_by_bit(std::uint32_t crc, const std::uint8_t* data, std::size_t length) {
+  crc = ~crc;
+  for (std::size_t i = 0; i < length; ++i) {
+    crc ^= data[i];
+    for (int bit = 0; bit < 8; ++bit) crc = (crc & 1) != 0 ? crc >> 1 ^ 0xedb88320u : crc >> 1;
+  }
+  return ~crc;
+}
+
+std::vector<std::uint8_t> noise(std::size_t length) {
+  Random random(length);
+  std::vector<std::uint8_t> bytes(length);
+  for (auto& b : bytes) b = static_cast<std::uint8_t>(random.next());
+  return bytes;
+}
+
+TEST(Crc32, CheckValue) {
+  const char digits[] = "123456789";
+  EXPECT_EQ(crc32(0, reinterpret_cast<const std::uint8_t*>(digits), 9), 0xcbf43926u);
+  const std::uint8_t ones[8] = {255, 255, 255, 255, 255, 255, 255, 255};
+  EXPECT_EQ(crc32(0, ones, 8), 0x2144df1cu);
+  EXPECT_EQ(crc32(5, ones, 0), 5u);
+}
+
+TEST(Crc32, EveryVariantAtEveryLength) {
+  for (std::size_t length = 0; length < 1200; ++length) {
+    // Exactly that size on the heap: a load beyond the end is AddressSanitizer's to find.
+    const std::unique_ptr<std::uint8_t[]> exact(new std::uint8_t[length]);
+    const auto bytes = noise(length);
+    std::copy(bytes.begin(), bytes.end(), exact.get());
+    const auto start = static_cast<std::uint32_t>(length * 2654435761u);
+    const std::uint32_t meant = bit_by_bit(start, exact.get(), length);
+    EXPECT_EQ(crc32(start, exact.get(), length), meant) << length;
+    for (std::size_t i = 0; i < kCrc32Variants; ++i) {
+      const Crc32Variant& variant = crc32_variants()[i];
+      if (!variant.usable) continue;
+      ASSERT_EQ(variant.function(start, exact.get(), length), meant)
+          << variant.name << ' ' << length;
+    }
+  }
+}
+
+TEST(Crc32, EveryVariantAtEveryAlignment) {
+  const auto bytes = noise(5000);
+  for (std::size_t offset = 0; offset < 64; ++offset) {
+    const std::uint32_t meant = bit_by_bit(1, bytes.data() + offset, 4124);
+    for (std::size_t i = 0; i < kCrc32Variants; ++i) {
+      const Crc32Variant& variant = crc32_variants()[i];
+      if (variant.usable) {
+        ASSERT_EQ(variant.function(1, bytes.data() + offset, 4124), meant);
+      }
+    }
+  }
+}
+
+TEST(Crc32, GoesOnWhereItStopped) {
+  const auto bytes = noise(3000);
+  const std::uint32_t whole = crc32(0, bytes.data(), bytes.size());
+  for (std::size_t cut = 0; cut <= bytes.size(); cut += 37) {
+    const std::uint32_t first = crc32(0, bytes.data(), cut);
+    ASSERT_EQ(crc32(first, bytes.data() + cut, bytes.size() - cut), whole);
+  }
+}
+
+#if defined(VERBENA_HAVE_ISAL)
+TEST(Crc32, IsalAgreesOnLongInput) {
+  const auto bytes = noise(1 << 20);
+  for (std::size_t length = 1; length <= bytes.size(); length = length * 3 + 1) {
+    EXPECT_EQ(crc32(0, bytes.data(), length), crc32_gzip_refl(0, bytes.data(), length));
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace verbena::wire
