@@ -1,0 +1,55 @@
+// Who holds which port of which port space. Answers as the kernel does: EADDRINUSE for the same
+// address, EADDRNOTAVAIL where a wildcard is in the way, shared ports by REUSEADDR until one
+// listens, IPv4 beside IPv6 by AFONLY. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "verbena/base/random.hpp"
+#include "verbena/cm/ip_header.hpp"
+#include "verbena/cm/sockaddr.hpp"
+
+namespace verbena::cm {
+
+class PortTable {
+ public:
+  struct Binding {
+    std::uint32_t owner;
+    SocketAddress address;
+    bool reuse_address = false;
+    bool family_only = false;
+    bool listening = false;
+  };
+
+  explicit PortTable(std::uint64_t seed) : random_(seed) {}
+
+  // 0 or an errno; with port 0 in `binding.address` an ephemeral port is chosen and filled in.
+  int bind(PortSpace space, Binding& binding);
+  // The owner is about to listen: nobody else may share its port then, reused or not.
+  int listen(PortSpace space, std::uint16_t port, std::uint32_t owner);
+  void set_options(PortSpace space, std::uint16_t port, std::uint32_t owner, bool reuse_address,
+                   bool family_only);
+  void release(PortSpace space, std::uint16_t port, std::uint32_t owner);
+
+  // The listener for a request to `destination`: the exact address before a wildcard. 0: none.
+  std::uint32_t listener(PortSpace space, std::uint16_t port, Family family,
+                         const IpAddress& destination) const;
+  std::size_t ports_in_use() const { return ports_.size(); }
+
+ private:
+  static constexpr std::uint16_t kFirstEphemeral = 32768;
+  static constexpr std::uint16_t kLastEphemeral = 60999;
+  using Key = std::pair<PortSpace, std::uint16_t>;
+
+  int conflict(const std::vector<Binding>& others, const Binding& binding,
+               bool reuse_address) const;
+  Binding* find(PortSpace space, std::uint16_t port, std::uint32_t owner);
+
+  Random random_;
+  std::map<Key, std::vector<Binding>> ports_;
+};
+
+}  // namespace verbena::cm

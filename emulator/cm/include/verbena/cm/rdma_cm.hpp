@@ -1,0 +1,191 @@
+// The rdma_cm layer: IDs, their states, addresses, listeners, events, multicast memberships. It
+// stands where the kernel's rdma_cm module stands and answers with the same errno and the same
+// events. Sans-IO on top of the agent: calls and datagrams in; datagrams, events and wake-ups
+// out. Owns every ID and the agent. One thread at a time.
+//
+//   idle -bind-> bound -listen-> listening
+//   bound -resolve_addr-> address_resolved -resolve_route-> route_resolved -connect-> connecting
+//   (request) -> connecting -accept->           connecting -disconnected-> disconnected
+//
+// Calls return 0 or an errno. An ID answers only to the channel that holds it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "verbena/cm/agent.hpp"
+#include "verbena/cm/port_space.hpp"
+#include "verbena/cm/rdma_types.hpp"
+
+namespace verbena::cm {
+
+enum class IdState : std::uint8_t {
+  kIdle,
+  kBound,
+  kAddressResolved,
+  kRouteResolved,
+  kListening,
+  kConnecting,  // and connected: the agent knows which
+  kDisconnected,
+};
+
+// So many events became readable on a channel.
+struct Wakeup {
+  ChannelId channel;
+  std::uint32_t events;
+};
+
+class RdmaCm {
+ public:
+  static constexpr std::uint32_t kMaxBacklog = 1024;
+  // librdmacm finds the ID of an early ESTABLISHED in a table of 16 bits; the lower half is left
+  // to a kernel's own IDs in the same process.
+  static constexpr IdHandle kFirstHandle = 0x8000;
+
+  RdmaCm(const Ports& ports, std::uint64_t seed);
+
+  // --- channels and events ------------------------------------------------------------------
+  void open_channel(ChannelId channel) { channels_.try_emplace(channel); }
+  void close_channel(TimeNs now, ChannelId channel);
+  // The next event, counted as reported; nothing when there is none.
+  std::optional<RdmaEvent> get_event(ChannelId channel);
+  std::vector<Wakeup> take_wakeups() { return std::exchange(wakeups_, {}); }
+
+  // --- calls (rdma_cm_calls.cpp, rdma_cm_connect.cpp, rdma_cm_query.cpp, multicast.cpp) -------
+  int create_id(ChannelId channel, std::uint64_t uid, std::uint16_t port_space,
+                std::uint8_t qp_type, IdHandle& id);
+  // `withdrawn`: events that were announced on the channel and are not there any more.
+  int destroy_id(TimeNs now, ChannelId channel, IdHandle id, std::uint32_t& events_reported,
+                 std::uint32_t& withdrawn);
+  int bind(ChannelId channel, IdHandle id, const SocketAddress& address);
+  int resolve_addr(ChannelId channel, IdHandle id, const SocketAddress& source,
+                   const SocketAddress& destination);
+  int resolve_route(ChannelId channel, IdHandle id);
+  int listen(ChannelId channel, IdHandle id, std::int32_t backlog);
+  int connect(TimeNs now, ChannelId channel, IdHandle id, const ConnParam& param, const Ece& ece);
+  // Without `param` an active side confirms the response (RTU); `uid` is then ignored.
+  int accept(TimeNs now, ChannelId channel, IdHandle id, std::uint64_t uid, const ConnParam* param,
+             const Ece& ece);
+  int reject(TimeNs now, ChannelId channel, IdHandle id, std::uint8_t reason,
+             std::span<const std::uint8_t> private_data);
+  int disconnect(TimeNs now, ChannelId channel, IdHandle id);
+  int notify(TimeNs now, ChannelId channel, IdHandle id, std::uint32_t ib_event);
+  int set_option(ChannelId channel, IdHandle id, std::uint32_t level, std::uint32_t name,
+                 std::span<const std::uint8_t> value);
+  int migrate(ChannelId to, ChannelId from, IdHandle id, std::uint32_t& events_reported,
+              std::uint32_t& withdrawn);
+  int init_qp_attr(ChannelId channel, IdHandle id, std::uint32_t qp_state, QpAttr& attr) const;
+  int query(ChannelId channel, IdHandle id, RouteInfo& info) const;
+  int join(ChannelId channel, IdHandle id, std::uint64_t uid, const SocketAddress& address,
+           std::uint16_t join_flags, std::uint32_t& membership);
+  int leave(ChannelId channel, std::uint32_t membership, std::uint32_t& events_reported,
+            std::uint32_t& withdrawn);
+
+  // --- the network and the clock ------------------------------------------------------------
+  void handle_mad(TimeNs now, DeviceId device, const IpAddress& source,
+                  std::span<const std::uint8_t> bytes);
+  void handle_timeout(TimeNs now);
+  // Call before the device disappears from Ports.
+  void remove_device(TimeNs now, DeviceId device);
+  TimeNs next_deadline() const { return agent_.next_deadline(); }
+  std::vector<OutMad> take_mads() { return std::exchange(mads_, {}); }
+
+  // --- for status and tests -----------------------------------------------------------------
+  std::size_t ids() const { return ids_.size(); }
+  std::size_t channels() const { return channels_.size(); }
+  const Agent& agent() const { return agent_; }
+  const PortTable& port_table() const { return port_table_; }
+  bool is_consistent() const;
+
+ private:
+  struct Id {
+    IdHandle handle = 0;
+    ChannelId channel = 0;
+    std::uint64_t uid = 0;  // 0: a request that the program has not accepted yet
+    PortSpace space = PortSpace::kTcp;
+    QpType qp_type = QpType::kRc;
+    IdState state = IdState::kIdle;
+    SocketAddress source;
+    SocketAddress destination;
+    std::optional<DeviceId> device;
+    IpAddress peer;  // address of the far port
+    std::uint32_t backlog = 0;
+    std::uint32_t events_reported = 0;
+    CommId comm = 0;
+    std::uint32_t starting_psn = 0;
+    std::uint32_t qp_num = 0;
+    std::uint32_t qkey = 0;
+    bool srq = false;
+    bool holds_port = false;
+    bool reuse_address = false;
+    bool family_only = false;
+    bool family_only_set = false;
+    std::uint8_t tos = 0;
+    std::optional<std::uint8_t> ack_timeout;
+    std::vector<std::uint32_t> memberships;
+
+    bool is_ud() const { return qp_type == QpType::kUd; }
+  };
+  struct Membership {
+    IdHandle owner = 0;
+    std::uint64_t uid = 0;
+    std::uint32_t events_reported = 0;
+  };
+  struct Channel {
+    std::deque<RdmaEvent> events;
+  };
+
+  // Books (rdma_cm.cpp).
+  int find(ChannelId channel, IdHandle handle, Id*& id);
+  int find(ChannelId channel, IdHandle handle, const Id*& id) const;
+  Id& new_id(ChannelId channel);
+  void destroy(TimeNs now, Id& id, std::uint32_t& withdrawn);
+  template <typename Condition>
+  std::uint32_t withdraw(TimeNs now, ChannelId channel, Condition&& matches);
+  void post(const Id& id, RdmaEvent event);
+  void post(const Id& id, RdmaEventType type, std::int32_t status = 0);
+  std::uint64_t guid_of(const Id& id) const;
+  void drain(TimeNs now);
+
+  // Addresses and connections.
+  int bind_id(Id& id, const SocketAddress& address);
+  void release_port(Id& id);
+  PathRecord path_of(const Id& id, const PortInfo& port) const;
+  AhAttr ah_of(const Id& id, const PortInfo& port) const;
+  int connect_rc(TimeNs now, Id& id, const ConnParam& param, const Ece& ece);
+  int connect_ud(TimeNs now, Id& id, const ConnParam& param);
+  int accept_rc(TimeNs now, Id& id, const ConnParam& param, const Ece& ece);
+  int accept_ud(TimeNs now, Id& id, const ConnParam& param, const Ece& ece);
+  int set_id_option(Id& id, std::uint32_t name, std::span<const std::uint8_t> value);
+  int set_path(Id& id, std::span<const std::uint8_t> records);
+  std::uint32_t qkey_of(const Id& id) const;
+
+  // Events of the agent (rdma_cm_events.cpp).
+  void on_event(TimeNs now, const CmEvent& event);
+  void on_request(TimeNs now, const CmEvent& event);
+  void on_sidr_request(TimeNs now, const CmEvent& event);
+  void on_sidr_response(Id& id, const CmEvent& event);
+  void on_connection_event(Id& id, const CmEvent& event);
+  Id* accept_request(std::uint64_t service_id, std::span<const std::uint8_t> private_data,
+                     DeviceId device, const IpAddress& peer, QpType qp_type, Id*& listener);
+
+  const Ports& ports_;
+  Random random_;
+  Agent agent_;
+  PortTable port_table_;
+  IdHandle next_handle_ = kFirstHandle;
+  std::uint32_t next_membership_ = 1;
+  std::unordered_map<IdHandle, std::unique_ptr<Id>> ids_;
+  std::unordered_map<CommId, IdHandle> by_comm_;
+  std::unordered_map<std::uint32_t, Membership> memberships_;
+  std::unordered_map<ChannelId, Channel> channels_;
+  std::vector<OutMad> mads_;
+  std::vector<Wakeup> wakeups_;
+};
+
+}  // namespace verbena::cm

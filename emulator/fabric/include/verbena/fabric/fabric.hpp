@@ -1,0 +1,52 @@
+// All devices of one emulator, their shadow in the file system, and the faults set on them. The
+// root of everything that is not a client. One thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "verbena/control/error.hpp"
+#include "verbena/control/messages.hpp"
+#include "verbena/fabric/port.hpp"
+#include "verbena/fabric/shadow_tree.hpp"
+
+namespace verbena::fabric {
+
+class Fabric {
+ public:
+  // Opens the sockets, then shows the devices below `shadow_root`.
+  static control::Outcome<std::unique_ptr<Fabric>> open(
+      const std::vector<control::DeviceInfo>& devices, const std::string& shadow_root,
+      Poller& poller);
+  ~Fabric();
+
+  const std::vector<std::unique_ptr<Port>>& ports() const { return ports_; }
+  std::vector<control::DeviceInfo> devices() const;
+  // Null, if there is none of this name.
+  Port* find(std::string_view name);
+  // The error for a name that find() did not find; lists those there are.
+  control::Error no_such_device(std::string_view name) const;
+
+  // Writes the counters of one device, or of all (empty name), into the shadow.
+  void refresh_counters(std::string_view name);
+  // The event to send around; its `changes` are 0 when the port was in that state already.
+  control::PortEvent set_port_state(Port& port, bool up);
+  // Shows the devices again after somebody removed the shadow.
+  control::Outcome<control::Done> restore_shadow() { return shadow_.create(devices()); }
+
+  // Merges by queue pair, as SetFault says.
+  void set_faults(const std::string& device, const std::vector<control::FaultSpec>& faults);
+  std::vector<control::FaultSpec> faults_of(const std::string& device) const;
+
+ private:
+  explicit Fabric(const std::string& shadow_root) : shadow_(shadow_root) {}
+
+  std::vector<std::unique_ptr<Port>> ports_;
+  ShadowTree shadow_;
+  std::map<std::string, std::map<std::uint32_t, control::FaultSpec>> faults_;  // device, QPN
+};
+
+}  // namespace verbena::fabric

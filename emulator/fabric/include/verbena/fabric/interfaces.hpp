@@ -1,0 +1,28 @@
+// The addresses of this host and the interfaces that hold them. A snapshot, a plain value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "verbena/base/address.hpp"
+
+namespace verbena::fabric {
+
+struct Interface {
+  IpAddress address;
+  std::uint8_t prefix_length = 0;  // in the address's own family
+  std::string name;
+  std::uint32_t index = 0;
+  std::uint32_t mtu = 0;
+  bool loopback = false;
+  bool operator==(const Interface&) const = default;
+};
+
+std::vector<Interface> list_interfaces();
+
+// The interface that an address belongs to. All of 127.0.0.0/8 is the loopback interface's.
+std::optional<Interface> interface_of(const std::vector<Interface>& all, const IpAddress& address);
+
+}  // namespace verbena::fabric

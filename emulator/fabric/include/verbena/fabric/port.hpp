@@ -1,0 +1,88 @@
+// One device while it lives: its address's sockets, the contexts that have a slot of it, its
+// counters, its multicast groups. Owned by the fabric, on the daemon's one thread.
+//
+// What reaches the daemon's own socket (slot 0) is for QP0 or QP1 and goes to the management sink,
+// or is for nobody and is counted. Multicast arrives at a socket for each IP group that has a
+// member, and goes on to each context that joined, by way of `RelayOut`.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "verbena/base/address.hpp"
+#include "verbena/base/drop_reason.hpp"
+#include "verbena/control/device_info.hpp"
+#include "verbena/control/error.hpp"
+#include "verbena/control/messages.hpp"
+#include "verbena/fabric/management_sink.hpp"
+#include "verbena/fabric/multicast_groups.hpp"
+#include "verbena/fabric/poller.hpp"
+#include "verbena/fabric/stats_memory.hpp"
+#include "verbena/fabric/totals.hpp"
+#include "verbena/link/slot_group.hpp"
+#include "verbena/link/udp_link.hpp"
+
+namespace verbena::fabric {
+
+class Port final {
+ public:
+  using Slot = link::SlotGroup::Slot;
+  // Takes a copy of a multicast datagram for the context of `slot`.
+  using RelayOut = std::function<void(Slot slot, const control::Relayed& datagram)>;
+
+  static constexpr std::size_t kMembershipsPerContext = 4096;
+
+  static control::Outcome<std::unique_ptr<Port>> open(control::DeviceInfo info, Poller& poller);
+  ~Port();
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+
+  const control::DeviceInfo& info() const { return info_; }
+  void set_state(control::PortState state) { info_.port_state = state; }
+  void set_management_sink(ManagementSink* sink) { sink_ = sink; }
+  void set_relay(RelayOut relay) { relay_ = std::move(relay); }
+
+  // A context comes: its slot, with the descriptors to hand over (they stay the port's).
+  control::Outcome<Slot> add_context();
+  int receive_fd(Slot slot) const { return slots_.fd(slot); }
+  int stats_fd(Slot slot) const { return contexts_.at(slot).fd(); }
+  control::Outcome<Slot> add_extra_slot(Slot slot);
+  void remove_context(Slot slot);
+  std::size_t contexts() const { return contexts_.size(); }
+
+  control::Outcome<control::Done> join(const Gid& mgid, Slot slot, std::uint32_t qpn);
+  control::Outcome<control::Done> leave(const Gid& mgid, Slot slot, std::uint32_t qpn);
+
+  // Of all contexts since the device came up, the dead ones included.
+  Totals totals() const;
+  // Sends from the daemon's own queue pairs.
+  std::size_t send(wire::TxBatch& batch, Qpn from) noexcept { return own_->send(batch, from); }
+
+ private:
+  class OwnSink;
+  class GroupSink;
+  struct Group;
+
+  Port(control::DeviceInfo info, link::SlotGroup slots, Poller& poller);
+  control::Outcome<control::Done> open_own_link();
+  control::Outcome<control::Done> open_missing_groups();
+  void close_empty_groups();
+  void on_own_datagram(const wire::RxDatagram& datagram) noexcept;
+  void on_group_datagram(const IpAddress& group, const wire::RxDatagram& datagram) noexcept;
+
+  control::DeviceInfo info_;
+  link::SlotGroup slots_;
+  Poller& poller_;
+  ManagementSink* sink_ = nullptr;
+  RelayOut relay_;
+  DropCounters drops_;
+  std::unique_ptr<link::UdpLink> own_;
+  std::map<Slot, StatsMemory> contexts_;
+  Totals retired_;
+  MulticastGroups groups_;
+  std::vector<std::unique_ptr<Group>> open_groups_;
+};
+
+}  // namespace verbena::fabric

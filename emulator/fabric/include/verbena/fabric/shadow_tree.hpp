@@ -1,0 +1,37 @@
+// The files that stand in for /sys and /dev: <runtime dir>/shadow/sys/class/{infiniband,
+// infiniband_verbs,infiniband_mad} and shadow/dev/infiniband. The tree appears at once (it is
+// built beside and renamed); later only contents of files change, in place, because libibverbs
+// takes a directory with a new modification time for another device. Owned by the daemon.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "verbena/control/device_info.hpp"
+#include "verbena/control/error.hpp"
+#include "verbena/fabric/totals.hpp"
+
+namespace verbena::fabric {
+
+class ShadowTree {
+ public:
+  explicit ShadowTree(std::string root) : root_(std::move(root)) {}
+
+  // Replaces whatever stood there.
+  control::Outcome<control::Done> create(const std::vector<control::DeviceInfo>& devices);
+  void write_port(const control::DeviceInfo& device);
+  void write_counters(const control::DeviceInfo& device, const Totals& totals);
+  void remove();
+
+  const std::string& root() const { return root_; }
+
+ private:
+  void build(const std::string& at, const std::vector<control::DeviceInfo>& devices);
+  void replace(const std::string& path, const std::string& text);
+
+  std::string root_;
+  std::unordered_map<std::string, std::string> written_;  // path -> what stands there
+};
+
+}  // namespace verbena::fabric

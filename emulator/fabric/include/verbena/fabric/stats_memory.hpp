@@ -1,0 +1,28 @@
+// The memory behind one context's stats page: a memfd of one page, mapped here and in the
+// context's process. Its size is sealed, so that the other side cannot pull it away under us.
+#pragma once
+
+#include "verbena/control/error.hpp"
+#include "verbena/control/stats_page.hpp"
+#include "verbena/control/unique_fd.hpp"
+
+namespace verbena::fabric {
+
+class StatsMemory {
+ public:
+  static control::Outcome<StatsMemory> create(std::uint32_t slot);
+  StatsMemory(StatsMemory&& other) noexcept;
+  StatsMemory& operator=(StatsMemory&&) = delete;
+  ~StatsMemory();
+
+  const control::StatsPage& page() const { return *page_; }
+  int fd() const { return fd_.get(); }
+
+ private:
+  StatsMemory(control::UniqueFd fd, control::StatsPage* page) : fd_(std::move(fd)), page_(page) {}
+
+  control::UniqueFd fd_;
+  control::StatsPage* page_;
+};
+
+}  // namespace verbena::fabric

@@ -1,0 +1,85 @@
+#include "verbena/fabric/fabric.hpp"
+
+#include <cerrno>
+
+namespace verbena::fabric {
+
+using control::Outcome;
+
+Outcome<std::unique_ptr<Fabric>> Fabric::open(const std::vector<control::DeviceInfo>& devices,
+                                              const std::string& shadow_root, Poller& poller) {
+  std::unique_ptr<Fabric> fabric(new Fabric(shadow_root));
+  for (const control::DeviceInfo& info : devices) {
+    auto port = Port::open(info, poller);
+    if (!port) return Failure<control::Error>{port.error()};
+    fabric->ports_.push_back(std::move(*port));
+  }
+  const auto shown = fabric->restore_shadow();
+  if (!shown) return Failure<control::Error>{shown.error()};
+  return fabric;
+}
+
+Fabric::~Fabric() { shadow_.remove(); }
+
+std::vector<control::DeviceInfo> Fabric::devices() const {
+  std::vector<control::DeviceInfo> all;
+  for (const auto& port : ports_) all.push_back(port->info());
+  return all;
+}
+
+Port* Fabric::find(std::string_view name) {
+  for (const auto& port : ports_) {
+    if (port->info().name == name) return port.get();
+  }
+  return nullptr;
+}
+
+control::Error Fabric::no_such_device(std::string_view name) const {
+  std::string names;
+  for (const auto& port : ports_) names += (names.empty() ? "" : ", ") + port->info().name;
+  return {ENODEV, "no device \"" + std::string(name) + "\"; this emulator has " + names};
+}
+
+void Fabric::refresh_counters(std::string_view name) {
+  for (const auto& port : ports_) {
+    if (name.empty() || port->info().name == name) {
+      shadow_.write_counters(port->info(), port->totals());
+    }
+  }
+}
+
+control::PortEvent Fabric::set_port_state(Port& port, bool up) {
+  const control::PortState state = up ? control::PortState::kActive : control::PortState::kDown;
+  control::PortEvent event;
+  if (port.info().port_state != state) event.changes = control::kPortStateChanged;
+  port.set_state(state);
+  shadow_.write_port(port.info());
+  event.device = port.info();
+  return event;
+}
+
+void Fabric::set_faults(const std::string& device, const std::vector<control::FaultSpec>& faults) {
+  for (const auto& port : ports_) {
+    const std::string& name = port->info().name;
+    if (!device.empty() && name != device) continue;
+    auto& mine = faults_[name];
+    if (faults.empty()) mine.clear();
+    for (const control::FaultSpec& fault : faults) {
+      if (fault.is_none()) {
+        mine.erase(fault.qpn);
+      } else {
+        mine[fault.qpn] = fault;
+      }
+    }
+  }
+}
+
+std::vector<control::FaultSpec> Fabric::faults_of(const std::string& device) const {
+  std::vector<control::FaultSpec> list;
+  const auto mine = faults_.find(device);
+  if (mine == faults_.end()) return list;
+  for (const auto& [qpn, fault] : mine->second) list.push_back(fault);
+  return list;
+}
+
+}  // namespace verbena::fabric

@@ -1,0 +1,85 @@
+#include "verbena/fabric/interfaces.hpp"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "verbena/control/unique_fd.hpp"
+
+namespace verbena::fabric {
+namespace {
+
+std::uint32_t mtu_of(int socket, const char* name) {
+  ifreq request{};
+  std::strncpy(request.ifr_name, name, IFNAMSIZ - 1);
+  if (::ioctl(socket, SIOCGIFMTU, &request) != 0) return 0;
+  return static_cast<std::uint32_t>(request.ifr_mtu);
+}
+
+IpAddress address_of(const sockaddr* sa) {
+  if (sa->sa_family == AF_INET) {
+    sockaddr_in in{};
+    std::memcpy(&in, sa, sizeof in);
+    return IpAddress::v4(ntohl(in.sin_addr.s_addr));
+  }
+  sockaddr_in6 in6{};
+  std::memcpy(&in6, sa, sizeof in6);
+  IpAddress address;
+  std::memcpy(address.bytes.data(), &in6.sin6_addr, address.bytes.size());
+  return address;
+}
+
+std::uint8_t prefix_of(const sockaddr* mask) {
+  if (mask == nullptr) return 0;
+  const IpAddress bits = address_of(mask);
+  const std::size_t from = mask->sa_family == AF_INET ? 12 : 0;
+  unsigned length = 0;
+  for (std::size_t i = from; i < bits.bytes.size(); ++i) {
+    length += static_cast<unsigned>(__builtin_popcount(bits.bytes[i]));
+  }
+  return static_cast<std::uint8_t>(length);
+}
+
+}  // namespace
+
+std::vector<Interface> list_interfaces() {
+  std::vector<Interface> all;
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) return all;
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(first, &::freeifaddrs);
+  const control::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  for (const ifaddrs* i = first; i != nullptr; i = i->ifa_next) {
+    if (i->ifa_addr == nullptr) continue;
+    if (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6) continue;
+    Interface one;
+    one.address = address_of(i->ifa_addr);
+    one.prefix_length = prefix_of(i->ifa_netmask);
+    one.name = i->ifa_name;
+    // A label such as eth0:1 belongs to eth0.
+    one.name.resize(std::min(one.name.find(':'), one.name.size()));
+    one.index = ::if_nametoindex(one.name.c_str());
+    one.mtu = mtu_of(socket.get(), one.name.c_str());
+    one.loopback = (i->ifa_flags & IFF_LOOPBACK) != 0;
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+std::optional<Interface> interface_of(const std::vector<Interface>& all, const IpAddress& address) {
+  for (const Interface& one : all) {
+    if (one.address == address) return one;
+  }
+  if (!address.is_v4() || address.v4_host_order() >> 24 != 127) return std::nullopt;
+  for (const Interface& one : all) {
+    if (one.loopback && one.address.is_v4()) return one;
+  }
+  return std::nullopt;
+}
+
+}  // namespace verbena::fabric

@@ -1,0 +1,163 @@
+#include "verbena/fabric/plan.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+
+#include "verbena/base/types.hpp"
+#include "verbena/control/address_plan.hpp"
+
+namespace verbena::fabric {
+namespace {
+
+using control::DeviceInfo;
+using control::fail;
+using control::Outcome;
+
+// Bits of PortInfo's capability mask (IBTA Vol 1, 14.2.5.6).
+constexpr std::uint32_t kCapSystemImageGuid = 1u << 11;
+constexpr std::uint32_t kCapExtendedSpeeds = 1u << 14;
+constexpr std::uint32_t kCapCommunicationManagement = 1u << 16;
+constexpr std::uint32_t kCapClientReregistration = 1u << 25;
+constexpr std::uint32_t kCapIpBasedGids = 1u << 26;
+
+// IP, UDP, BTH, the longest extension headers, ICRC: what a path MTU leaves room for.
+constexpr std::uint32_t kHeaderRoom = 96;
+
+std::uint8_t mtu_for(std::uint32_t interface_mtu) {
+  std::uint8_t best = static_cast<std::uint8_t>(Mtu::k256);
+  for (unsigned m = 1; m <= 5; ++m) {
+    if (mtu_bytes(static_cast<Mtu>(m)) + kHeaderRoom <= interface_mtu) {
+      best = static_cast<std::uint8_t>(m);
+    }
+  }
+  return best;
+}
+
+bool is_in_loopback_net(const IpAddress& address) {
+  return address.is_v4() && address.v4_host_order() >> 24 == 127;
+}
+
+// The addresses of the InfiniBand ports, `count` of them, in the order of their LIDs.
+Outcome<std::vector<IpAddress>> fabric_addresses(const settings::FabricRange& range,
+                                                 const Host& host, std::size_t count) {
+  const control::Subnet subnet = range.subnet();
+  std::vector<IpAddress> list;
+  if (range.has_host_part() || is_in_loopback_net(range.address)) {
+    const auto first = range.has_host_part() ? control::lid_of(subnet, range.address)
+                                             : std::optional<std::uint16_t>(std::uint16_t{1});
+    for (std::size_t i = 0; first && i < count; ++i) {
+      const std::size_t lid = *first + i;
+      const IpAddress address = control::address_of_lid(subnet, static_cast<std::uint16_t>(lid));
+      if (lid > 0xbfff || !subnet.contains(address)) break;
+      list.push_back(address);
+    }
+  } else {
+    for (const Interface& i : host.interfaces) {
+      if (subnet.contains(i.address)) list.push_back(i.address);
+    }
+    std::sort(list.begin(), list.end(),
+              [](const IpAddress& a, const IpAddress& b) { return a.bytes < b.bytes; });
+    list.resize(std::min(list.size(), count));
+  }
+  if (list.size() < count) {
+    return fail(EADDRNOTAVAIL, "this host has " + std::to_string(list.size()) +
+                                   " usable address(es) in fabric " + range.to_string() + " for " +
+                                   std::to_string(count) +
+                                   " device(s); `ip address` lists what there is");
+  }
+  return list;
+}
+
+DeviceInfo common_part(std::string name, std::size_t number, const IpAddress& address,
+                       const Interface& on, const Host& host) {
+  DeviceInfo d;
+  d.name = std::move(name);
+  d.uverbs_number = control::kFirstUverbsNumber + static_cast<std::uint32_t>(number);
+  d.umad_number = 32 + static_cast<std::uint32_t>(number);
+  d.netlink_index = control::kFirstNetlinkIndex + static_cast<std::uint32_t>(number);
+  d.address = address;
+  d.node_guid = control::node_guid_of(address);
+  d.port_guid = control::port_guid_of(address);
+  d.active_mtu = mtu_for(on.mtu);
+  d.node_description = host.name + " " + d.name;
+  d.firmware_version = host.version;
+  d.pkeys = {0xffff};
+  return d;
+}
+
+void make_infiniband(DeviceInfo& d, const control::Subnet& subnet, const Interface& on) {
+  d.persona = control::Persona::kInfiniBand;
+  d.prefix_length = subnet.prefix_length;
+  d.subnet = subnet.base;
+  d.lid = control::lid_of(subnet, d.address).value_or(0);
+  // Each host answers its own questions about the subnet.
+  d.sm_lid = d.lid;
+  d.cap_mask = kCapSystemImageGuid | kCapExtendedSpeeds | kCapCommunicationManagement |
+               kCapClientReregistration;
+  d.gids = {{Gid::link_local(d.port_guid), control::GidType::kInfiniBand, on.index, on.name}};
+}
+
+void make_roce(DeviceInfo& d, const Interface& on) {
+  d.persona = control::Persona::kRoce;
+  d.prefix_length = on.prefix_length;
+  d.subnet = settings::FabricRange{d.address, on.prefix_length}.subnet().base;
+  d.cap_mask = kCapCommunicationManagement | kCapIpBasedGids;
+  d.gids = {{Gid::from_ip(d.address), control::GidType::kRoceV2, on.index, on.name}};
+}
+
+Outcome<std::vector<std::string>> names_for(const settings::Settings& settings) {
+  std::vector<std::string> names = settings.devices;
+  const std::size_t count =
+      std::max<std::size_t>({settings.roce.size(), names.size(), std::size_t{1}});
+  if (count > kMaxDevices) {
+    return fail(EINVAL, "at most " + std::to_string(kMaxDevices) + " devices");
+  }
+  std::set<std::string> taken(names.begin(), names.end());
+  if (taken.size() != names.size()) return fail(EINVAL, "two devices have the same name");
+  for (unsigned n = 0; names.size() < count; ++n) {
+    std::string name = "verbena" + std::to_string(n);
+    if (taken.insert(name).second) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+}  // namespace
+
+Outcome<std::vector<DeviceInfo>> plan_devices(const settings::Settings& settings,
+                                              const Host& host) {
+  const auto names = names_for(settings);
+  if (!names) return Failure<control::Error>{names.error()};
+  const std::size_t roce = settings.roce.size();
+  const control::Subnet own = control::default_subnet(host.uid);
+  const settings::FabricRange range =
+      settings.fabric.value_or(settings::FabricRange{own.base, own.prefix_length});
+  const auto fabric = fabric_addresses(range, host, names->size() - roce);
+  if (!fabric) return Failure<control::Error>{fabric.error()};
+
+  std::vector<DeviceInfo> devices;
+  for (std::size_t n = 0; n < names->size(); ++n) {
+    const bool is_roce = n < roce;
+    const IpAddress address = is_roce ? settings.roce[n] : (*fabric)[n - roce];
+    const auto on = interface_of(host.interfaces, address);
+    if (!on) {
+      return fail(EADDRNOTAVAIL,
+                  address.to_string() + " is not an address of this host; `ip address` lists them");
+    }
+    for (const DeviceInfo& other : devices) {
+      if (other.address == address) {
+        return fail(EINVAL, "two devices would have the address " + address.to_string());
+      }
+    }
+    DeviceInfo d = common_part((*names)[n], n, address, *on, host);
+    if (is_roce) {
+      make_roce(d, *on);
+    } else {
+      make_infiniband(d, range.subnet(), *on);
+    }
+    devices.push_back(std::move(d));
+  }
+  return devices;
+}
+
+}  // namespace verbena::fabric

@@ -1,0 +1,221 @@
+#include "verbena/fabric/port.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "group_socket.hpp"
+#include "verbena/control/address_plan.hpp"
+#include "verbena/wire/bth.hpp"
+
+namespace verbena::fabric {
+namespace {
+
+using control::Done;
+using control::fail;
+using control::Outcome;
+
+// Datagrams taken in one turn of the event loop, so that a flood cannot starve the clients.
+constexpr std::size_t kReceiveBudget = 64;
+
+Failure<control::Error> failure_of(const link::SocketError& error) {
+  return fail(error.error, error.text);
+}
+
+}  // namespace
+
+class Port::OwnSink final : public link::RxSink {
+ public:
+  explicit OwnSink(Port& port) : port_(port) {}
+  void on_datagram(const wire::RxDatagram& d) noexcept override { port_.on_own_datagram(d); }
+
+ private:
+  Port& port_;
+};
+
+class Port::GroupSink final : public link::RxSink {
+ public:
+  GroupSink(Port& port, const IpAddress& group) : port_(port), group_(group) {}
+  void on_datagram(const wire::RxDatagram& d) noexcept override {
+    port_.on_group_datagram(group_, d);
+  }
+
+ private:
+  Port& port_;
+  const IpAddress& group_;
+};
+
+struct Port::Group {
+  IpAddress address;
+  std::unique_ptr<link::UdpLink> link;
+};
+
+Outcome<std::unique_ptr<Port>> Port::open(control::DeviceInfo info, Poller& poller) {
+  link::SlotGroupOptions options;
+  options.scope_id = info.gids.empty() ? 0 : info.gids[0].if_index;
+  auto slots = link::SlotGroup::open(info.address, options);
+  if (!slots) return failure_of(slots.error());
+  std::unique_ptr<Port> port(new Port(std::move(info), std::move(*slots), poller));
+  const auto opened = port->open_own_link();
+  if (!opened) return Failure<control::Error>{opened.error()};
+  return port;
+}
+
+Port::Port(control::DeviceInfo info, link::SlotGroup slots, Poller& poller)
+    : info_(std::move(info)),
+      slots_(std::move(slots)),
+      poller_(poller),
+      groups_(info_.address.is_v4()) {}
+
+Port::~Port() {
+  for (const auto& group : open_groups_) poller_.unwatch(group->link->wait_fd());
+  if (own_) poller_.unwatch(own_->wait_fd());
+}
+
+Outcome<Done> Port::open_own_link() {
+  const int fd = ::fcntl(slots_.fd(0), F_DUPFD_CLOEXEC, 3);
+  if (fd < 0) {
+    const int code = errno;
+    return fail(code, std::string("cannot duplicate a socket: ") + std::strerror(code));
+  }
+  link::UdpOptions options;
+  options.tx_sockets = 1;
+  options.want_ip_fields = true;
+  options.grh_from_port = info_.persona == control::Persona::kInfiniBand;
+  options.scope_id = info_.gids.empty() ? 0 : info_.gids[0].if_index;
+  auto own = link::UdpLink::open(fd, info_.address, options, drops_);
+  if (!own) return failure_of(own.error());
+  own_ = std::move(*own);
+  poller_.watch(own_->wait_fd(), [this] {
+    OwnSink sink(*this);
+    own_->receive(sink, kReceiveBudget);
+  });
+  return Done{};
+}
+
+Outcome<Port::Slot> Port::add_context() {
+  const auto slot = slots_.add_slot();
+  if (!slot) return failure_of(slot.error());
+  auto stats = StatsMemory::create(*slot);
+  if (!stats) {
+    slots_.release(*slot);
+    return Failure<control::Error>{stats.error()};
+  }
+  contexts_.emplace(*slot, std::move(*stats));
+  return *slot;
+}
+
+Outcome<Port::Slot> Port::add_extra_slot(Slot slot) {
+  const auto extra = slots_.add_extra_slot(slot);
+  if (!extra) return failure_of(extra.error());
+  return *extra;
+}
+
+void Port::remove_context(Slot slot) {
+  const auto context = contexts_.find(slot);
+  if (context == contexts_.end()) return;
+  retired_.add(context->second.page());
+  contexts_.erase(context);
+  groups_.leave_all(slot);
+  close_empty_groups();
+  slots_.release(slot);
+  if (sink_ != nullptr) sink_->on_context_closed(*this, slot);
+}
+
+Outcome<Done> Port::join(const Gid& mgid, Slot slot, std::uint32_t qpn) {
+  if (!mgid.is_multicast() && !mgid.as_ip().is_multicast()) {
+    return fail(EINVAL, "GID " + mgid.to_string() + " is not a multicast GID");
+  }
+  if (groups_.memberships_of(slot) >= kMembershipsPerContext) {
+    return fail(ENOMEM, "a context may hold " + std::to_string(kMembershipsPerContext) +
+                            " multicast memberships");
+  }
+  // To join twice is to join once, as with the verb.
+  const bool is_new = groups_.join(mgid, slot, qpn);
+  const auto opened = open_missing_groups();
+  if (!opened && is_new) groups_.leave(mgid, slot, qpn);
+  return opened;
+}
+
+Outcome<Done> Port::leave(const Gid& mgid, Slot slot, std::uint32_t qpn) {
+  if (!groups_.leave(mgid, slot, qpn)) {
+    return fail(EINVAL, "the queue pair is not in multicast group " + mgid.to_string());
+  }
+  close_empty_groups();
+  return Done{};
+}
+
+Outcome<Done> Port::open_missing_groups() {
+  for (const IpAddress& address : groups_.groups()) {
+    const bool is_open = std::any_of(open_groups_.begin(), open_groups_.end(),
+                                     [&](const auto& g) { return g->address == address; });
+    if (is_open) continue;
+    const std::uint32_t if_index = info_.gids.empty() ? 0 : info_.gids[0].if_index;
+    auto fd = open_group_socket(address, info_.address, if_index);
+    if (!fd) return Failure<control::Error>{fd.error()};
+    link::UdpOptions options;
+    options.tx_sockets = 1;
+    options.want_ip_fields = true;
+    options.grh_from_port = info_.persona == control::Persona::kInfiniBand;
+    options.scope_id = if_index;
+    auto opened = link::UdpLink::open(fd->release(), address, options, drops_);
+    if (!opened) return failure_of(opened.error());
+    auto group = std::make_unique<Group>(Group{address, std::move(*opened)});
+    poller_.watch(group->link->wait_fd(), [this, g = group.get()] {
+      GroupSink sink(*this, g->address);
+      g->link->receive(sink, kReceiveBudget);
+    });
+    open_groups_.push_back(std::move(group));
+  }
+  return Done{};
+}
+
+void Port::close_empty_groups() {
+  const auto wanted = groups_.groups();
+  std::erase_if(open_groups_, [&](const std::unique_ptr<Group>& group) {
+    if (wanted.count(group->address) != 0) return false;
+    poller_.unwatch(group->link->wait_fd());
+    return true;
+  });
+}
+
+void Port::on_own_datagram(const wire::RxDatagram& d) noexcept {
+  if (info_.port_state != control::PortState::kActive) return drops_.count(DropReason::kPortDown);
+  const auto bth = wire::BthView::parse(d.bytes);
+  if (!bth) return drops_.count(DropReason::kTooShort);
+  const Qpn to = bth->dest_qp();
+  if (to == kMulticastQpn) return drops_.count(DropReason::kNotMember);
+  if (to.value() > kManagementQpn.value()) return drops_.count(DropReason::kUnknownQp);
+  if (sink_ == nullptr) return drops_.count(DropReason::kUnsupported);
+  sink_->on_management_datagram(*this, d);
+}
+
+void Port::on_group_datagram(const IpAddress& group, const wire::RxDatagram& d) noexcept {
+  if (info_.port_state != control::PortState::kActive) return drops_.count(DropReason::kPortDown);
+  const auto bth = wire::BthView::parse(d.bytes);
+  if (!bth) return drops_.count(DropReason::kTooShort);
+  // A group on the loopback interface is everybody's: another user's fabric is not ours.
+  const control::Subnet subnet{info_.subnet, info_.prefix_length};
+  const bool is_foreign =
+      info_.persona == control::Persona::kInfiniBand && !subnet.contains(d.source);
+  if (is_foreign || !(bth->dest_qp() == kMulticastQpn)) {
+    return drops_.count(DropReason::kNotMember);
+  }
+  if (!relay_) return;
+  for (const MulticastGroups::Member& member : groups_.members_of(group)) {
+    control::Relayed copy{member.mgid, d.source,  d.traffic_class,
+                          d.hop_limit, d.has_grh, {d.bytes.begin(), d.bytes.end()}};
+    relay_(member.slot, copy);
+  }
+}
+
+Totals Port::totals() const {
+  Totals sum = retired_;
+  for (const auto& [slot, stats] : contexts_) sum.add(stats.page());
+  sum.add(drops_);
+  return sum;
+}
+
+}  // namespace verbena::fabric

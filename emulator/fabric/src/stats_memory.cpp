@@ -1,0 +1,40 @@
+#include "verbena/fabric/stats_memory.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+namespace verbena::fabric {
+
+control::Outcome<StatsMemory> StatsMemory::create(std::uint32_t slot) {
+  const auto failed = [](const char* what) {
+    const int code = errno;
+    return control::fail(
+        code, std::string(what) + " for the counters of a context: " + std::strerror(code));
+  };
+  control::UniqueFd fd(::memfd_create("verbena-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) return failed("cannot make a memory file");
+  if (::ftruncate(fd.get(), control::kStatsPageSize) != 0 ||
+      ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return failed("cannot size a memory file");
+  }
+  void* at =
+      ::mmap(nullptr, control::kStatsPageSize, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (at == MAP_FAILED) return failed("cannot map a memory file");
+  auto* page = new (at) control::StatsPage();
+  page->slot = slot;
+  return StatsMemory(std::move(fd), page);
+}
+
+StatsMemory::StatsMemory(StatsMemory&& other) noexcept
+    : fd_(std::move(other.fd_)), page_(std::exchange(other.page_, nullptr)) {}
+
+StatsMemory::~StatsMemory() {
+  if (page_ != nullptr) ::munmap(page_, control::kStatsPageSize);
+}
+
+}  // namespace verbena::fabric

@@ -1,0 +1,29 @@
+// How the kernel spells a device in sysfs: pure functions from a value to file names and texts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "verbena/control/device_info.hpp"
+#include "verbena/fabric/totals.hpp"
+
+namespace verbena::fabric {
+
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;
+
+// "0x" and `digits` hexadecimal digits, with the newline.
+std::string hex_text(std::uint64_t value, int digits);
+// 0256:5200:7f01:0001
+std::string guid_text(std::uint64_t guid);
+std::string gid_type_text(control::GidType type);
+
+// Files below class/infiniband/NAME, the port's excepted.
+NamedTexts device_attributes(const control::DeviceInfo& device);
+// Files directly below ports/1.
+NamedTexts port_attributes(const control::DeviceInfo& device);
+// "counters/..." and "hw_counters/...".
+std::vector<std::pair<std::string, std::uint64_t>> counter_files(const Totals& totals);
+
+}  // namespace verbena::fabric
