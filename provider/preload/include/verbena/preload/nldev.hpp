@@ -1,0 +1,48 @@
+// The RDMA device interface over netlink (NETLINK_RDMA, client NLDEV), as libibverbs and the
+// `rdma` tool speak it: requests in, replies out. Pure but for the resources, which the caller
+// fetches when a request needs them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "verbena/control/device_info.hpp"
+#include "verbena/control/messages.hpp"
+#include "verbena/preload/netlink_message.hpp"
+
+namespace verbena::preload {
+
+// A character device that belongs to no RDMA device: rdma_cm.
+struct SharedCharacterDevice {
+  std::string type;
+  std::string name;
+  std::uint64_t abi = 0;
+  std::uint64_t device_number = 0;
+};
+
+struct Catalogue {
+  std::vector<control::DeviceInfo> devices;
+  std::vector<SharedCharacterDevice> shared;
+  // Of one device.
+  std::function<std::vector<control::ContextResources>(const std::string&)> resources;
+};
+
+// Who answers, when the kernel knows RDMA devices of its own.
+enum class Route : std::uint8_t {
+  kOurs,    // names a device of ours
+  kMerged,  // a list of all devices
+  kKernel,  // anything else
+};
+Route route_of(const NetlinkMessage& request);
+
+// The whole reply of a host without RDMA devices of its own. `port` is the requester's.
+void answer_nldev(const NetlinkMessage& request, const Catalogue& catalogue, std::uint32_t port,
+                  NetlinkReplies& replies);
+
+// The reply to a kMerged dump: what the kernel said (without its last word), then ours.
+void merge_dump(const NetlinkMessage& request, std::span<const std::uint8_t> kernel_reply,
+                const Catalogue& catalogue, std::uint32_t port, NetlinkReplies& replies);
+
+}  // namespace verbena::preload

@@ -1,0 +1,148 @@
+#include "discovery.hpp"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "section.hpp"
+#include "trace.hpp"
+#include "verbena/control/connect.hpp"
+#include "verbena/control/runtime_dir.hpp"
+
+namespace verbena::preload {
+namespace {
+
+constexpr int kTimeoutMs = 3000;
+constexpr std::uint64_t kBelievedNs = 100'000'000;
+
+constinit std::atomic<std::uint64_t> alive_until_ns{0};
+constinit std::atomic<bool> listed_devices{false};
+
+std::uint64_t now_ns() {
+  timespec t{};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+// A stopped daemon with a full backlog must not stop everybody else.
+void limit_waiting(int fd) {
+  const timeval limit{kTimeoutMs / 1000, 0};
+  (void)::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+bool bind_abstract(int fd, std::string_view name) {
+  sockaddr_un own{};
+  own.sun_family = AF_UNIX;
+  if (name.size() + 1 > sizeof own.sun_path) return false;
+  std::memcpy(own.sun_path + 1, name.data(), name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return ::bind(fd, reinterpret_cast<const sockaddr*>(&own), size) == 0;
+}
+
+// A connection that has said Hello.
+struct Greeted {
+  control::Channel channel;
+  control::Welcome welcome;
+};
+
+control::Outcome<Greeted> greet() {
+  control::UniqueFd fd = connect_to_emulator();
+  if (!fd) return control::fail(errno, std::strerror(errno));
+  Greeted greeted{control::Channel(std::move(fd)), {}};
+  auto welcome = control::say_hello(greeted.channel, control::ClientKind::kPreload, kTimeoutMs);
+  if (!welcome) return Failure<control::Error>{welcome.error()};
+  greeted.welcome = std::move(*welcome);
+  return greeted;
+}
+
+}  // namespace
+
+std::string shadow_directory() {
+  const std::string dir = control::runtime_dir_path();
+  if (!control::check_runtime_dir(dir)) return {};
+  return control::shadow_path(dir);
+}
+
+control::UniqueFd connect_to_emulator(std::string_view own_name) {
+  const std::string dir = control::runtime_dir_path();
+  const auto checked = control::check_runtime_dir(dir);
+  if (!checked) {
+    errno = checked.error().code;
+    return {};
+  }
+  const std::string path = control::control_socket_path(dir);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    errno = ENAMETOOLONG;
+    return {};
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  control::UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!fd) return {};
+  if (!own_name.empty() && !bind_abstract(fd.get(), own_name)) return {};
+  limit_waiting(fd.get());
+  int rc = 0;
+  do {
+    rc = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  } while (rc != 0 && errno == EINTR);
+  if (rc != 0) {
+    const int code = errno;
+    fd.reset();
+    errno = code;
+    return {};
+  }
+  alive_until_ns.store(now_ns() + kBelievedNs, std::memory_order_relaxed);
+  return fd;
+}
+
+bool is_emulator_alive() {
+  if (now_ns() < alive_until_ns.load(std::memory_order_relaxed)) return true;
+  return static_cast<bool>(connect_to_emulator());
+}
+
+std::vector<control::DeviceInfo> list_devices() {
+  auto greeted = greet();
+  if (!greeted) {
+    VERBENA_TRACE("no devices: %s", greeted.error().text.c_str());
+    return {};
+  }
+  if (!greeted->welcome.devices.empty()) note_listed_devices();
+  return std::move(greeted->welcome.devices);
+}
+
+bool has_listed_devices() { return listed_devices.load(std::memory_order_relaxed); }
+void note_listed_devices() { listed_devices.store(true, std::memory_order_relaxed); }
+
+void refresh_counters(const std::string& device) {
+  auto greeted = greet();
+  if (!greeted) return;
+  control::RefreshCounters request;
+  request.device = device;
+  const auto done = greeted->channel.call<control::Ack>(request, kTimeoutMs);
+  if (!done) VERBENA_TRACE("counters of %s: %s", device.c_str(), done.error().text.c_str());
+}
+
+std::vector<control::ContextResources> list_resources(const std::string& device) {
+  std::vector<control::ContextResources> all;
+  auto greeted = greet();
+  if (!greeted) return all;
+  control::QueryResources request;
+  request.device = device;
+  auto part = greeted->channel.call<control::Resources>(request, kTimeoutMs);
+  while (part) {
+    for (auto& context : part->contexts) all.push_back(std::move(context));
+    if (part->last) return all;
+    auto next = greeted->channel.receive(kTimeoutMs);
+    if (!next || next->type() != control::MessageType::kResources) break;
+    part = control::decode<control::Resources>(next->payload);
+  }
+  return all;
+}
+
+}  // namespace verbena::preload

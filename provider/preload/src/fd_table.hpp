@@ -1,0 +1,28 @@
+// Which descriptor numbers may be ours. A hint, kept by number and inode: a hit is always checked
+// against the kernel before anything is done differently, so a close, dup or close_range that
+// went past us does no harm. Lock-free; memory comes in pages as numbers are used.
+#pragma once
+
+#include <cstdint>
+
+namespace verbena::preload::fd_table {
+
+enum class Kind : std::uint8_t {
+  kNone,
+  kNode,            // a character device (node.hpp)
+  kNetlinkReal,     // a NETLINK_RDMA socket of the kernel's (netlink.hpp)
+  kNetlinkStandIn,  // a netlink socket that we answer
+};
+
+// What was noted for the number; not yet checked. Safe on any value, costs two loads.
+Kind noted(int fd);
+
+// `noted`, if the descriptor is still the one that was noted. Keeps errno.
+Kind verified(int fd);
+
+void mark(int fd, Kind kind);
+
+// After a successful dup of `from` to `to`.
+void copy(int from, int to);
+
+}  // namespace verbena::preload::fd_table

@@ -1,0 +1,31 @@
+// NETLINK_RDMA sockets, so that libibverbs, librdmacm and `rdma` find our devices among the
+// kernel's. Nothing is kept per socket: a reply is sent, through the kernel, from the socket to
+// itself, and so can be waited for and read like any other.
+//
+//   the kernel has no RDMA   The program gets a NETLINK_USERSOCK socket (the stand-in).
+//   the kernel has RDMA      The program gets the real socket. A request that concerns us puts a
+//                            stand-in in its place, under the same number and port; a request
+//                            for the kernel puts a real one back. Lists of all devices are asked
+//                            from the kernel on the side and come with ours at their end.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <optional>
+
+namespace verbena::preload::netlink {
+
+// socket(AF_NETLINK, type, NETLINK_RDMA).
+int open_socket(int type);
+
+// What is sent on a noted descriptor. None: pass the call on.
+std::optional<ssize_t> send(int fd, const void* bytes, std::size_t size);
+std::optional<ssize_t> send(int fd, const msghdr& message);
+
+bool is_stand_in(int fd);
+
+// recvmsg on a stand-in. The sender shows as the kernel.
+ssize_t receive(int fd, msghdr* message, int flags);
+
+}  // namespace verbena::preload::netlink

@@ -1,0 +1,311 @@
+#include "verbena/preload/nldev.hpp"
+
+#include <linux/netlink.h>
+#include <rdma/rdma_netlink.h>
+#include <sys/sysmacros.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace verbena::preload {
+namespace {
+
+using control::DeviceInfo;
+using control::Persona;
+
+// Numbers of ours are counted up from here; the kernel's are small.
+constexpr std::uint32_t kFirstOwnIndex = control::kFirstNetlinkIndex;
+constexpr std::uint8_t kPhysicalDisabled = 3;
+constexpr std::uint8_t kPhysicalLinkUp = 5;
+// Keeps a queue pair dump inside the receive buffer of a socket that nobody reads yet.
+constexpr std::size_t kQpsShownMax = 1000;
+
+bool is_nldev(const NetlinkMessage& message) {
+  return RDMA_NL_GET_CLIENT(message.type) == RDMA_NL_NLDEV;
+}
+bool is_dump(const NetlinkMessage& message) { return (message.flags & NLM_F_DUMP) != 0; }
+
+class Answer {
+ public:
+  Answer(const NetlinkMessage& request, const Catalogue& catalogue, std::uint32_t port,
+         NetlinkReplies& replies)
+      : request_(request), catalogue_(catalogue), port_(port), replies_(replies) {}
+
+  // Our part of a dump.
+  void dump() {
+    const auto index = request_.attribute_u32(RDMA_NLDEV_ATTR_DEV_INDEX);
+    for (const DeviceInfo& device : catalogue_.devices) {
+      if (!index || *index == device.netlink_index) dump_device(device);
+    }
+  }
+
+  // A request for one thing: 0 or an errno.
+  int get() {
+    switch (op()) {
+      case RDMA_NLDEV_CMD_SYS_GET:
+        return get_system();
+      case RDMA_NLDEV_CMD_GET_CHARDEV:
+        return get_character_device();
+      case RDMA_NLDEV_CMD_GET:
+        return with_device([this](const DeviceInfo& d) { return put_device(d), 0; });
+      case RDMA_NLDEV_CMD_RES_GET:
+        return with_device([this](const DeviceInfo& d) { return put_summary(d), 0; });
+      case RDMA_NLDEV_CMD_PORT_GET:
+        return with_device([this](const DeviceInfo& d) {
+          const auto port = request_.attribute_u32(RDMA_NLDEV_ATTR_PORT_INDEX);
+          if (!port || *port != control::kPortNumber) return EINVAL;
+          put_port(d);
+          return 0;
+        });
+      case RDMA_NLDEV_CMD_SET:
+      case RDMA_NLDEV_CMD_SYS_SET:
+      case RDMA_NLDEV_CMD_NEWLINK:
+      case RDMA_NLDEV_CMD_DELLINK:
+        return EPERM;
+      default:
+        return EOPNOTSUPP;
+    }
+  }
+
+ private:
+  unsigned op() const { return RDMA_NL_GET_OP(request_.type); }
+
+  NetlinkWriter message() const {
+    const std::uint16_t flags = is_dump(request_) ? NLM_F_MULTI : 0;
+    return {static_cast<std::uint16_t>(RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, op())), flags,
+            request_.sequence, port_};
+  }
+  void send(NetlinkWriter& writer) {
+    if (is_dump(request_)) {
+      replies_.pack(writer.take());
+    } else {
+      replies_.add(writer.take());
+    }
+  }
+  static void put_handle(NetlinkWriter& writer, const DeviceInfo& device) {
+    writer.put_u32(RDMA_NLDEV_ATTR_DEV_INDEX, device.netlink_index);
+    writer.put_string(RDMA_NLDEV_ATTR_DEV_NAME, device.name);
+  }
+
+  template <typename Get>
+  int with_device(Get get_it) {
+    const auto index = request_.attribute_u32(RDMA_NLDEV_ATTR_DEV_INDEX);
+    if (!index) return EINVAL;
+    for (const DeviceInfo& device : catalogue_.devices) {
+      if (device.netlink_index == *index) return get_it(device);
+    }
+    return EINVAL;
+  }
+
+  void dump_device(const DeviceInfo& device) {
+    switch (op()) {
+      case RDMA_NLDEV_CMD_GET:
+        put_device(device);
+        break;
+      case RDMA_NLDEV_CMD_PORT_GET:
+        put_port(device);
+        break;
+      case RDMA_NLDEV_CMD_RES_GET:
+        put_summary(device);
+        break;
+      case RDMA_NLDEV_CMD_RES_QP_GET:
+        put_queue_pairs(device);
+        break;
+      default:
+        break;  // nothing to list
+    }
+  }
+
+  void put_device(const DeviceInfo& device) {
+    NetlinkWriter writer = message();
+    put_handle(writer, device);
+    writer.put_u32(RDMA_NLDEV_ATTR_PORT_INDEX, control::kPortNumber);
+    writer.put_u64(RDMA_NLDEV_ATTR_CAP_FLAGS, 0);
+    writer.put_string(RDMA_NLDEV_ATTR_FW_VERSION, device.firmware_version);
+    writer.put_u64(RDMA_NLDEV_ATTR_NODE_GUID, device.node_guid);
+    writer.put_u64(RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, device.node_guid);
+    writer.put_u8(RDMA_NLDEV_ATTR_DEV_NODE_TYPE, RDMA_NODE_IB_CA);
+    writer.put_string(RDMA_NLDEV_ATTR_DEV_PROTOCOL,
+                      device.persona == Persona::kRoce ? "roce" : "ib");
+    send(writer);
+  }
+
+  void put_port(const DeviceInfo& device) {
+    NetlinkWriter writer = message();
+    put_handle(writer, device);
+    writer.put_u32(RDMA_NLDEV_ATTR_PORT_INDEX, control::kPortNumber);
+    if (device.persona == Persona::kInfiniBand) {
+      std::uint64_t prefix = 0xfe80000000000000u;
+      if (!device.gids.empty()) {
+        prefix = 0;
+        for (std::size_t i = 0; i < 8; ++i) prefix = prefix << 8 | device.gids[0].gid.bytes[i];
+      }
+      writer.put_u64(RDMA_NLDEV_ATTR_CAP_FLAGS, device.cap_mask);
+      writer.put_u64(RDMA_NLDEV_ATTR_SUBNET_PREFIX, prefix);
+      writer.put_u32(RDMA_NLDEV_ATTR_LID, device.lid);
+      writer.put_u32(RDMA_NLDEV_ATTR_SM_LID, device.sm_lid);
+      writer.put_u8(RDMA_NLDEV_ATTR_LMC, 0);
+    }
+    const bool is_up = device.port_state != control::PortState::kDown;
+    writer.put_u8(RDMA_NLDEV_ATTR_PORT_STATE, static_cast<std::uint8_t>(device.port_state));
+    writer.put_u8(RDMA_NLDEV_ATTR_PORT_PHYS_STATE, is_up ? kPhysicalLinkUp : kPhysicalDisabled);
+    if (!device.gids.empty() && device.gids[0].if_index != 0) {
+      writer.put_u32(RDMA_NLDEV_ATTR_NDEV_INDEX, device.gids[0].if_index);
+      writer.put_string(RDMA_NLDEV_ATTR_NDEV_NAME, device.gids[0].if_name);
+    }
+    send(writer);
+  }
+
+  std::vector<control::ContextResources> resources_of(const DeviceInfo& device) const {
+    if (!catalogue_.resources) return {};
+    return catalogue_.resources(device.name);
+  }
+
+  void put_summary(const DeviceInfo& device) {
+    std::uint64_t pds = 0, cqs = 0, qps = 0, mrs = 0, srqs = 0, contexts = 0;
+    std::uint32_t last_pid = 0;
+    for (const control::ContextResources& context : resources_of(device)) {
+      pds += context.counts.pds;
+      cqs += context.counts.cqs;
+      qps += context.counts.qps;
+      mrs += context.counts.mrs;
+      srqs += context.counts.srqs;
+      ++contexts;
+      last_pid = context.pid;
+    }
+    static_cast<void>(last_pid);
+    NetlinkWriter writer = message();
+    put_handle(writer, device);
+    const std::size_t table = writer.begin_nest(RDMA_NLDEV_ATTR_RES_SUMMARY);
+    const std::array<std::pair<const char*, std::uint64_t>, 7> rows{
+        {{"pd", pds}, {"cq", cqs}, {"qp", qps}, {"cm_id", 0}, {"mr", mrs}, {"ctx", contexts},
+         {"srq", srqs}}};
+    for (const auto& [name, count] : rows) {
+      const std::size_t entry = writer.begin_nest(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY);
+      writer.put_string(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME, name);
+      writer.put_u64(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR, count);
+      writer.end_nest(entry);
+    }
+    writer.end_nest(table);
+    send(writer);
+  }
+
+  static void put_queue_pair(NetlinkWriter& writer, const control::QpStatus& qp,
+                             std::uint32_t pid) {
+    constexpr std::uint8_t kTypeUd = 4;  // ibv_qp_type; RC 2 and UC 3 below it have a peer
+    const std::size_t entry = writer.begin_nest(RDMA_NLDEV_ATTR_RES_QP_ENTRY);
+    writer.put_u32(RDMA_NLDEV_ATTR_PORT_INDEX, control::kPortNumber);
+    writer.put_u32(RDMA_NLDEV_ATTR_RES_LQPN, qp.qpn);
+    if (qp.type < kTypeUd) {
+      writer.put_u32(RDMA_NLDEV_ATTR_RES_RQPN, qp.peer_qpn);
+      writer.put_u32(RDMA_NLDEV_ATTR_RES_RQ_PSN, qp.receive_psn);
+    }
+    writer.put_u32(RDMA_NLDEV_ATTR_RES_SQ_PSN, qp.send_psn);
+    writer.put_u8(RDMA_NLDEV_ATTR_RES_TYPE, qp.type);
+    writer.put_u8(RDMA_NLDEV_ATTR_RES_STATE, qp.state);
+    writer.put_u32(RDMA_NLDEV_ATTR_RES_PID, pid);
+    writer.end_nest(entry);
+  }
+
+  // As many messages as it takes, each a table of its own.
+  void put_queue_pairs(const DeviceInfo& device) {
+    constexpr std::size_t kEntrySize = 80;
+    std::size_t shown = 0;
+    for (const control::ContextResources& context : resources_of(device)) {
+      for (std::size_t next = 0; next < context.qps.size() && shown < kQpsShownMax;) {
+        NetlinkWriter writer = message();
+        put_handle(writer, device);
+        const std::size_t table = writer.begin_nest(RDMA_NLDEV_ATTR_RES_QP);
+        for (; next < context.qps.size() && shown < kQpsShownMax; ++next, ++shown) {
+          if (writer.size() + kEntrySize > NetlinkReplies::kDatagramMax) break;
+          put_queue_pair(writer, context.qps[next], context.pid);
+        }
+        writer.end_nest(table);
+        send(writer);
+      }
+    }
+  }
+
+  int get_system() {
+    NetlinkWriter writer = message();
+    writer.put_u8(RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 1);  // shared
+    // Memory that is registered is not copied on fork by any hand of ours: ordinary memory.
+    writer.put_u8(RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK, 1);
+    send(writer);
+    return 0;
+  }
+
+  void put_character_device(std::uint64_t number, std::uint64_t abi, const std::string& name) {
+    NetlinkWriter writer = message();
+    writer.put_string(RDMA_NLDEV_ATTR_CHARDEV_NAME, name);
+    writer.put_u64(RDMA_NLDEV_ATTR_CHARDEV_ABI, abi);
+    writer.put_u64(RDMA_NLDEV_ATTR_CHARDEV, number);
+    send(writer);
+  }
+
+  int get_character_device() {
+    const auto type = request_.attribute_string(RDMA_NLDEV_ATTR_CHARDEV_TYPE);
+    if (!type) return EINVAL;
+    if (!request_.attribute_u32(RDMA_NLDEV_ATTR_DEV_INDEX)) {
+      for (const SharedCharacterDevice& shared : catalogue_.shared) {
+        if (shared.type != *type) continue;
+        put_character_device(shared.device_number, shared.abi, shared.name);
+        return 0;
+      }
+      return ENODEV;
+    }
+    if (*type != "uverbs") return ENODEV;
+    return with_device([this](const DeviceInfo& device) {
+      put_character_device(
+          ::makedev(control::kUverbsMajor, control::kUverbsMinorBase + device.uverbs_number),
+          control::kUverbsAbiVersion, "uverbs" + std::to_string(device.uverbs_number));
+      return 0;
+    });
+  }
+
+  const NetlinkMessage& request_;
+  const Catalogue& catalogue_;
+  std::uint32_t port_;
+  NetlinkReplies& replies_;
+};
+
+}  // namespace
+
+Route route_of(const NetlinkMessage& request) {
+  if (!is_nldev(request)) return Route::kKernel;
+  if (const auto index = request.attribute_u32(RDMA_NLDEV_ATTR_DEV_INDEX)) {
+    return *index >= kFirstOwnIndex ? Route::kOurs : Route::kKernel;
+  }
+  const unsigned op = RDMA_NL_GET_OP(request.type);
+  const bool is_list = op == RDMA_NLDEV_CMD_GET || op == RDMA_NLDEV_CMD_RES_GET;
+  return is_list && is_dump(request) ? Route::kMerged : Route::kKernel;
+}
+
+void answer_nldev(const NetlinkMessage& request, const Catalogue& catalogue, std::uint32_t port,
+                  NetlinkReplies& replies) {
+  if (is_dump(request)) {
+    if (is_nldev(request)) Answer(request, catalogue, port, replies).dump();
+    replies.add_done(request, port);
+    return;
+  }
+  const int code =
+      is_nldev(request) ? Answer(request, catalogue, port, replies).get() : EOPNOTSUPP;
+  if (code != 0 || (request.flags & NLM_F_ACK) != 0) replies.add_error(request, code, port);
+}
+
+void merge_dump(const NetlinkMessage& request, std::span<const std::uint8_t> kernel_reply,
+                const Catalogue& catalogue, std::uint32_t port, NetlinkReplies& replies) {
+  for (const NetlinkMessage& message : parse_netlink(kernel_reply)) {
+    if (message.type == NLMSG_DONE || message.type == NLMSG_ERROR) continue;
+    std::vector<std::uint8_t> bytes(message.bytes.begin(), message.bytes.end());
+    bytes.resize((bytes.size() + 3) & ~std::size_t{3});
+    // The kernel answered a socket of ours; the reader compares this with its own number.
+    std::memcpy(bytes.data() + offsetof(nlmsghdr, nlmsg_pid), &port, sizeof port);
+    replies.pack(std::move(bytes));
+  }
+  Answer(request, catalogue, port, replies).dump();
+  replies.add_done(request, port);
+}
+
+}  // namespace verbena::preload

@@ -1,0 +1,113 @@
+#include "node.hpp"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstdio>
+
+#include "fd_table.hpp"
+#include "section.hpp"
+#include "trace.hpp"
+#include "uverbs.hpp"
+#include "verbena/control/device_info.hpp"
+
+namespace verbena::preload {
+namespace {
+
+constexpr std::array<const NodeClass*, 1> kClasses{&kUverbsClass};
+
+constexpr std::string_view kMark = "verbena-node/";
+
+std::optional<std::uint32_t> number_in(std::string_view digits) {
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+  return number;
+}
+
+std::string mark_for(const std::string& name) {
+  std::uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random) {
+    random = reinterpret_cast<std::uintptr_t>(&random) ^ static_cast<std::uint64_t>(::getpid());
+  }
+  char tail[20];
+  std::snprintf(tail, sizeof tail, "/%016llx", static_cast<unsigned long long>(random));
+  return std::string(kMark) + name + tail;
+}
+
+// The name between the mark and the random number of a socket's own address.
+std::string_view name_in_mark(std::string_view own) {
+  if (!own.starts_with(kMark)) return {};
+  own.remove_prefix(kMark.size());
+  const std::size_t slash = own.find('/');
+  return slash == std::string_view::npos ? std::string_view{} : own.substr(0, slash);
+}
+
+}  // namespace
+
+std::optional<Node> node_of_name(std::string_view name) {
+  for (const NodeClass* node_class : kClasses) {
+    if (!name.starts_with(node_class->prefix)) continue;
+    const std::string_view tail = name.substr(node_class->prefix.size());
+    if (!node_class->is_numbered) {
+      if (tail.empty()) return Node{node_class, 0};
+      continue;
+    }
+    if (const auto number = number_in(tail)) return Node{node_class, *number};
+  }
+  return std::nullopt;
+}
+
+std::optional<Node> node_of_fd(int fd) {
+  const Section section;
+  sockaddr_un own{};
+  socklen_t size = sizeof own;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) != 0) return std::nullopt;
+  constexpr std::size_t kPathAt = offsetof(sockaddr_un, sun_path);
+  if (own.sun_family != AF_UNIX || size <= kPathAt + 1 || own.sun_path[0] != 0) {
+    return std::nullopt;
+  }
+  return node_of_name(name_in_mark({own.sun_path + 1, size - kPathAt - 1}));
+}
+
+int open_node(const std::string& name, int flags) {
+  Section section;
+  const std::optional<Node> node = node_of_name(name);
+  int fd = -1;
+  errno = ENXIO;
+  try {
+    if (node) fd = node->node_class->open(name, mark_for(name), flags);
+  } catch (...) {
+    errno = ENOMEM;
+  }
+  if (fd < 0) {
+    VERBENA_TRACE("open of %s: errno %d", name.c_str(), errno);
+    section.set_errno(errno);
+    return -1;
+  }
+  fd_table::mark(fd, fd_table::Kind::kNode);
+  return fd;
+}
+
+dev_t device_number_of(std::string_view name) {
+  if (const auto node = node_of_name(name)) {
+    return node->node_class->device_number(node->number);
+  }
+  constexpr std::string_view kUmad = "umad";
+  if (name.starts_with(kUmad)) {
+    if (const auto number = number_in(name.substr(kUmad.size()))) {
+      return ::makedev(control::kUmadMajor, *number);
+    }
+  }
+  return ::makedev(10, 0);
+}
+
+}  // namespace verbena::preload

@@ -1,0 +1,52 @@
+// The character devices below /dev/infiniband that Verbena plays, by class: uverbs now; a class
+// for rdma_cm or umad is one more file and one more line in node.cpp's table.
+//
+// An open node is a socket that is bound to an abstract address of the form
+//
+//     \0 verbena-node / uverbs192 / 5f3e...          (name of the node, a random number)
+//
+// so the kernel itself remembers what a descriptor is: through dup, fork, execve and SCM_RIGHTS,
+// and when the number is closed and used for something else behind our back. fd_table.hpp only
+// remembers which numbers are worth asking about.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace verbena::preload {
+
+// Static data; the functions are called inside a Section, and set errno.
+struct NodeClass {
+  std::string_view prefix;  // "uverbs"
+  bool is_numbered;         // uverbs192, but rdma_cm
+
+  dev_t (*device_number)(std::uint32_t number);
+  // A new descriptor, or -1. `name` as in /dev/infiniband, `own_name` for connect_to_emulator.
+  int (*open)(const std::string& name, const std::string& own_name, int flags);
+  // As write(2) and ioctl(2) on a descriptor of this class.
+  ssize_t (*write)(int fd, std::uint32_t number, const void* bytes, std::size_t size);
+  int (*ioctl)(int fd, std::uint32_t number, unsigned long request, void* argument);
+};
+
+struct Node {
+  const NodeClass* node_class = nullptr;
+  std::uint32_t number = 0;
+};
+
+// The node that a name below /dev/infiniband means.
+std::optional<Node> node_of_name(std::string_view name);
+
+// The node behind a descriptor, asked from the kernel. Keeps errno.
+std::optional<Node> node_of_fd(int fd);
+
+// Opens a node and notes the descriptor. Keeps errno on success.
+int open_node(const std::string& name, int flags);
+
+// What stat shows of `name`; also for names without a class (umad until it has one).
+dev_t device_number_of(std::string_view name);
+
+}  // namespace verbena::preload

@@ -1,0 +1,33 @@
+// From the path that a program asks for to the file that stands for it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "verbena/preload/paths.hpp"
+
+namespace verbena::preload {
+
+enum class Purpose : std::uint8_t { kLook, kRead };
+
+struct Redirect {
+  enum class Kind : std::uint8_t {
+    kNone,  // not ours: pass the call on as it came
+    kFile,  // the same call on `path`
+    kNode,  // a character device: `path` stands in for its inode, `name` says which
+  };
+  Kind kind = Kind::kNone;
+  std::string path;
+  std::string name;
+
+  bool is_none() const { return kind == Kind::kNone; }
+  bool is_node() const { return kind == Kind::kNode; }
+};
+
+// Whether it is worth asking. `path` may be null.
+bool concerns_us(const char* path);
+
+// `dirfd` is as in openat. Keeps errno. kRead: its content is wanted, so counters are refreshed.
+Redirect redirect(int dirfd, const char* path, Purpose purpose = Purpose::kLook);
+
+}  // namespace verbena::preload

@@ -1,0 +1,7 @@
+#include "section.hpp"
+
+namespace verbena::preload {
+
+constinit thread_local bool Section::inside_ = false;
+
+}  // namespace verbena::preload

@@ -1,0 +1,38 @@
+// Our own work inside a wrapped call. While a Section lives, the C library functions that this
+// thread calls are the real ones (no redirection of our own look-ups), the thread cannot be
+// cancelled half-way, and errno is what it was when it ends.
+#pragma once
+
+#include <pthread.h>
+
+#include <cerrno>
+
+namespace verbena::preload {
+
+class Section {
+ public:
+  Section() : saved_errno_(errno), outer_(inside_) {
+    inside_ = true;
+    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
+  }
+  ~Section() {
+    inside_ = outer_;
+    ::pthread_setcancelstate(cancel_state_, nullptr);
+    errno = saved_errno_;
+  }
+  Section(const Section&) = delete;
+  Section& operator=(const Section&) = delete;
+
+  static bool is_inside() { return inside_; }
+  // What the caller shall find in errno instead.
+  void set_errno(int code) { saved_errno_ = code; }
+
+ private:
+  __attribute__((tls_model("initial-exec"))) static constinit thread_local bool inside_;
+
+  int saved_errno_;
+  bool outer_;
+  int cancel_state_ = 0;
+};
+
+}  // namespace verbena::preload

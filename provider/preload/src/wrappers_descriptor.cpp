@@ -1,0 +1,110 @@
+// Calls on descriptors: what is written to a node, and where its duplicates go. close is not
+// among them: a number that was closed is noticed when it is next asked about (fd_table.hpp).
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <optional>
+
+#include "export.hpp"
+#include "fd_table.hpp"
+#include "netlink.hpp"
+#include "node.hpp"
+#include "real.hpp"
+#include "section.hpp"
+
+namespace verbena::preload {
+namespace {
+
+constexpr unsigned kRdmaIoctlMagic = 0x1b;
+
+// Runs `call` as our own work; its errno is the caller's when it fails.
+template <typename Call>
+auto in_section(Call call) {
+  Section section;
+  decltype(call()) result = -1;
+  try {
+    result = call();
+    if (result < 0) section.set_errno(errno);
+  } catch (...) {
+    section.set_errno(ENOMEM);
+  }
+  return result;
+}
+
+std::optional<Node> checked_node(int fd) {
+  if (fd_table::noted(fd) != fd_table::Kind::kNode || Section::is_inside()) return std::nullopt;
+  const auto node = node_of_fd(fd);
+  if (!node) fd_table::mark(fd, fd_table::Kind::kNone);
+  return node;
+}
+
+// RDMA requests are rare, so every descriptor is worth asking about: it may have come by execve.
+std::optional<Node> node_for_ioctl(int fd, unsigned long request) {
+  if (((request >> 8) & 0xff) == kRdmaIoctlMagic && !Section::is_inside()) return node_of_fd(fd);
+  return checked_node(fd);
+}
+
+int noting_duplicate(int from, int to) {
+  if (to >= 0) fd_table::copy(from, to);
+  return to;
+}
+
+bool makes_duplicate(int command) { return command == F_DUPFD || command == F_DUPFD_CLOEXEC; }
+
+}  // namespace
+}  // namespace verbena::preload
+
+using namespace verbena::preload;
+
+VERBENA_EXPORT ssize_t write(int fd, const void* bytes, size_t size) {
+  const fd_table::Kind kind = fd_table::noted(fd);
+  if (kind == fd_table::Kind::kNone || Section::is_inside()) [[likely]]
+    return real::write(fd, bytes, size);
+  if (const auto node = checked_node(fd)) {
+    return in_section([&] { return node->node_class->write(fd, node->number, bytes, size); });
+  }
+  if (const auto sent = netlink::send(fd, bytes, size)) return *sent;
+  return real::write(fd, bytes, size);
+}
+
+VERBENA_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, request);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  if (const auto node = node_for_ioctl(fd, request)) {
+    return in_section([&] { return node->node_class->ioctl(fd, node->number, request, argument); });
+  }
+  return real::ioctl(fd, request, argument);
+}
+
+VERBENA_EXPORT int dup(int fd) noexcept { return noting_duplicate(fd, real::dup(fd)); }
+
+VERBENA_EXPORT int dup2(int fd, int to) noexcept {
+  return noting_duplicate(fd, real::dup2(fd, to));
+}
+
+VERBENA_EXPORT int dup3(int fd, int to, int flags) noexcept {
+  return noting_duplicate(fd, real::dup3(fd, to, flags));
+}
+
+VERBENA_EXPORT int fcntl(int fd, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  const int rc = real::fcntl(fd, command, argument);
+  return makes_duplicate(command) ? noting_duplicate(fd, rc) : rc;
+}
+
+VERBENA_EXPORT int fcntl64(int fd, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  const int rc = real::fcntl64(fd, command, argument);
+  return makes_duplicate(command) ? noting_duplicate(fd, rc) : rc;
+}
