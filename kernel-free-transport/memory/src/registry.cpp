@@ -36,17 +36,28 @@ bool is_mapped(MemoryPort& port, const RegionRequest& r) {
 
 std::string_view to_string(Refusal refusal) {
   switch (refusal) {
-    case Refusal::kNoSuchKey: return "no region or window has this key";
-    case Refusal::kInvalidated: return "the window of this key is not bound";
-    case Refusal::kForeignDomain: return "the key belongs to another protection domain";
-    case Refusal::kForeignQp: return "the window is bound to another queue pair";
-    case Refusal::kOutOfRange: return "the range leaves the region or window";
-    case Refusal::kNoPermission: return "the access flags do not allow this";
-    case Refusal::kNotMapped: return "the pages are not mapped with the access asked for";
-    case Refusal::kMisaligned: return "an atomic needs an address that is a multiple of 8";
-    case Refusal::kBusy: return "a window is bound";
-    case Refusal::kBadArgument: return "the arguments contradict each other";
-    case Refusal::kTableFull: return "the device has no room for more regions and windows";
+    case Refusal::kNoSuchKey:
+      return "no region or window has this key";
+    case Refusal::kInvalidated:
+      return "the window of this key is not bound";
+    case Refusal::kForeignDomain:
+      return "the key belongs to another protection domain";
+    case Refusal::kForeignQp:
+      return "the window is bound to another queue pair";
+    case Refusal::kOutOfRange:
+      return "the range leaves the region or window";
+    case Refusal::kNoPermission:
+      return "the access flags do not allow this";
+    case Refusal::kNotMapped:
+      return "the pages are not mapped with the access asked for";
+    case Refusal::kMisaligned:
+      return "an atomic needs an address that is a multiple of 8";
+    case Refusal::kBusy:
+      return "a window is bound";
+    case Refusal::kBadArgument:
+      return "the arguments contradict each other";
+    case Refusal::kTableFull:
+      return "the device has no room for more regions and windows";
   }
   return "?";
 }

@@ -42,7 +42,7 @@ void Registry::Slot::become(const RegionRequest& request) {
   access = request.access;
   device_memory = request.device_memory;
   whole = request.implicit || request.null;
-  reach = request.null                       ? Reach::kNull
+  reach = request.null                        ? Reach::kNull
           : (request.access & kOnDemand) != 0 ? Reach::kOnDemand
                                               : Reach::kDirect;
   host = whole ? 0 : request.host_address;

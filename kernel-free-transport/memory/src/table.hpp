@@ -36,19 +36,19 @@ struct alignas(64) Registry::Slot {
   std::uint32_t key = 0;
   DomainId domain = 0;
   std::uint32_t access = 0;
-  std::uint64_t start = 0;   // the address by which the key reaches the first byte
+  std::uint64_t start = 0;  // the address by which the key reaches the first byte
   std::uint64_t length = 0;
-  std::uint64_t host = 0;    // where that byte is in this process
+  std::uint64_t host = 0;      // where that byte is in this process
   std::uint32_t qpn = kAnyQp;  // of a bound type 2 window
   Role role = Role::kFree;
   Reach reach = Reach::kDirect;
-  bool bound = false;        // windows; always true for regions
-  bool whole : 1 = false;    // every address: implicit and null regions
+  bool bound = false;      // windows; always true for regions
+  bool whole : 1 = false;  // every address: implicit and null regions
   bool device_memory : 1 = false;
 
   // Never read by `pin`.
-  std::uint32_t windows = 0;  // a region's bound windows
-  std::uint32_t parent = 0;   // a bound window's region
+  std::uint32_t windows = 0;   // a region's bound windows
+  std::uint32_t parent = 0;    // a bound window's region
   std::uint32_t previous = 0;  // among bound type 2 windows
   std::uint32_t next = 0;      // the same, or among free slots
 

@@ -98,9 +98,9 @@ Result<std::uint32_t, Refusal> Registry::bind_type1(std::uint32_t window_key, Do
   return window->key;
 }
 
-Result<std::uint32_t, Refusal> Registry::bind_type2(std::uint32_t window_key,
-                                                    std::uint32_t new_key, DomainId domain,
-                                                    std::uint32_t qpn, const WindowBind& bind) {
+Result<std::uint32_t, Refusal> Registry::bind_type2(std::uint32_t window_key, std::uint32_t new_key,
+                                                    DomainId domain, std::uint32_t qpn,
+                                                    const WindowBind& bind) {
   const Guard guard(table_->lock);
   // ibv_mw::rkey is what the application last wrote there: only the slot counts.
   Slot* window = table_->find_window(window_key, Slot::Role::kWindow2);

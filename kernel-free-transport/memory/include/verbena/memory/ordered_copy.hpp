@@ -1,8 +1,8 @@
 // A copy into application memory that writes the end last. Applications poll the last bytes of a
 // buffer to learn that a whole RDMA WRITE is there, and adapters let them; memcpy promises no order
-// and in fact writes the tail of short copies first. So the naturally aligned word at the end (8, 4,
-// 2 or 1 bytes) is one store, ordered after all the others. A lone aligned 8-byte write is one step
-// for every observer. Pure; called on the data path for every packet.
+// and in fact writes the tail of short copies first. So the naturally aligned word at the end (8,
+// 4, 2 or 1 bytes) is one store, ordered after all the others. A lone aligned 8-byte write is one
+// step for every observer. Pure; called on the data path for every packet.
 #pragma once
 
 #include <bit>
@@ -36,10 +36,14 @@ inline void ordered_copy(std::uint8_t* to, const void* from, std::size_t length)
   to += head;
   source += head;
   switch (tail) {
-    case 8: return detail::store_release<std::uint64_t>(to, source);
-    case 4: return detail::store_release<std::uint32_t>(to, source);
-    case 2: return detail::store_release<std::uint16_t>(to, source);
-    default: return detail::store_release<std::uint8_t>(to, source);
+    case 8:
+      return detail::store_release<std::uint64_t>(to, source);
+    case 4:
+      return detail::store_release<std::uint32_t>(to, source);
+    case 2:
+      return detail::store_release<std::uint16_t>(to, source);
+    default:
+      return detail::store_release<std::uint8_t>(to, source);
   }
 }
 

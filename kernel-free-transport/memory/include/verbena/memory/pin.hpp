@@ -55,9 +55,14 @@ class Pin {
   bool read(void* to, std::uint64_t offset, std::size_t length) const noexcept {
     if (length == 0) return true;
     switch (reach_) {
-      case Reach::kDirect: std::memcpy(to, bytes_ + offset, length); return true;
-      case Reach::kOnDemand: return paged_->port->read(to, address(offset), length);
-      case Reach::kNull: std::memset(to, 0, length); return true;
+      case Reach::kDirect:
+        std::memcpy(to, bytes_ + offset, length);
+        return true;
+      case Reach::kOnDemand:
+        return paged_->port->read(to, address(offset), length);
+      case Reach::kNull:
+        std::memset(to, 0, length);
+        return true;
     }
     return false;
   }
@@ -65,9 +70,13 @@ class Pin {
   bool write(std::uint64_t offset, const void* from, std::size_t length) const noexcept {
     if (length == 0) return true;
     switch (reach_) {
-      case Reach::kDirect: ordered_copy(bytes_ + offset, from, length); return true;
-      case Reach::kOnDemand: return paged_->port->write(address(offset), from, length);
-      case Reach::kNull: return true;
+      case Reach::kDirect:
+        ordered_copy(bytes_ + offset, from, length);
+        return true;
+      case Reach::kOnDemand:
+        return paged_->port->write(address(offset), from, length);
+      case Reach::kNull:
+        return true;
     }
     return false;
   }

@@ -11,7 +11,8 @@ namespace verbena::memory {
 class MemoryPort {
  public:
   virtual ~MemoryPort() = default;
-  // Both return false instead of crashing. Direct regions are reached by plain copies, not by these.
+  // Both return false instead of crashing. Direct regions are reached by plain copies, not by
+  // these.
   virtual bool read(void* to, std::uint64_t address, std::size_t length) noexcept = 0;
   virtual bool write(std::uint64_t address, const void* from, std::size_t length) noexcept = 0;
   // Whether all pages of the range can be read (and written): asked once at registration.

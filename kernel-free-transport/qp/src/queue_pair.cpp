@@ -1,0 +1,150 @@
+#include "verbena/qp/queue_pair.hpp"
+
+namespace verbena::qp {
+namespace {
+
+wire::WireTransport wire_transport(Transport transport) {
+  switch (transport) {
+    case Transport::kRc: return wire::WireTransport::kRc;
+    case Transport::kUc: return wire::WireTransport::kUc;
+    case Transport::kUd: return wire::WireTransport::kUd;
+    case Transport::kXrcSend:
+    case Transport::kXrcReceive: return wire::WireTransport::kXrc;
+  }
+  return wire::WireTransport::kRd;
+}
+
+queue::Endpoint make_endpoint(const QueuePairOptions& o, const Surroundings& around) {
+  queue::Endpoint e;
+  e.transport = o.transport;
+  e.number = o.number;
+  e.domain = o.domain;
+  e.memory = around.memory;
+  e.events = around.events;
+  e.drops = around.drops;
+  e.shared = around.shared;
+  e.send_cq = o.send_cq;
+  e.receive_cq = o.receive_cq;
+  e.cookie = o.cookie;
+  e.signal_all = o.signal_all;
+  return e;
+}
+
+// Equal but for the membership bit, and not both limited members (IBTA Vol 1, 10.9.3).
+bool pkeys_match(std::uint16_t a, std::uint16_t b) {
+  return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000) != 0;
+}
+
+}  // namespace
+
+QueuePair::QueuePair(const QueuePairOptions& options, const Surroundings& surroundings)
+    : endpoint_(make_endpoint(options, surroundings)),
+      around_(surroundings),
+      requester_(endpoint_, options.send, *surroundings.share),
+      responder_(endpoint_) {
+  if (options.shared != nullptr) {
+    endpoint_.receives = &options.shared->queue;
+  } else if (options.transport != Transport::kXrcSend &&
+             options.transport != Transport::kXrcReceive) {
+    queue::ReceiveQueue::Options receive;
+    receive.capacity = options.receive_capacity;
+    receive.max_sges = options.receive_max_sges;
+    receive.cookie = options.cookie;
+    own_receives_ = std::make_unique<queue::ReceiveQueue>(receive, *surroundings.events);
+    endpoint_.receives = own_receives_.get();
+  }
+  responder_.set_attributes({0, 0, options.xrc_domain});
+}
+
+QueuePair::~QueuePair() = default;
+
+bool QueuePair::may_post_send() const {
+  switch (attributes_.state) {
+    case State::kReset:
+    case State::kInit:
+    case State::kRtr: return false;
+    default: return endpoint_.transport != Transport::kXrcReceive;
+  }
+}
+
+requester::Posted QueuePair::post_send(const queue::SendRequest& request) {
+  const requester::Posted posted = requester_.post(request);
+  if (posted != requester::Posted::kOk) return posted;
+  if (attributes_.state == State::kError || attributes_.state == State::kSqe) requester_.flush();
+  drain_reported_ = false;
+  return posted;
+}
+
+PostedReceive QueuePair::post_receive(const queue::RecvRequest& request) {
+  if (!own_receives_) return PostedReceive::kNoQueue;
+  if (attributes_.state == State::kReset) return PostedReceive::kWrongState;
+  switch (own_receives_->post(request)) {
+    case queue::ReceiveQueue::Posted::kFull: return PostedReceive::kFull;
+    case queue::ReceiveQueue::Posted::kTooManySges: return PostedReceive::kTooManySges;
+    case queue::ReceiveQueue::Posted::kOk: break;
+  }
+  if (attributes_.state == State::kError) {
+    const Guard guard(lock_);
+    responder_.flush();
+  }
+  return PostedReceive::kOk;
+}
+
+void QueuePair::handle_packet(const wire::PacketView& packet, const wire::RxDatagram& datagram,
+                              TimeNs now) {
+  const auto drop = [this](DropReason why) { endpoint_.drops->count(why); };
+  if (packet.row->transport != wire_transport(endpoint_.transport)) {
+    if (packet.row->transport != wire::WireTransport::kCnp) drop(DropReason::kWrongTransport);
+    return;
+  }
+  const State s = attributes_.state;
+  const bool receives = s == State::kRtr || s == State::kRts || s == State::kSqd || s == State::kSqe;
+  const bool awaits_responses = s == State::kRts || s == State::kSqd;
+  if (packet.row->request ? !receives : !awaits_responses) return drop(DropReason::kBadQpState);
+  if (!pkeys_match(packet.bth.pkey, endpoint_.pkey)) return drop(DropReason::kBadPkey);
+  if (endpoint_.transport != Transport::kUd &&
+      !(datagram.source == endpoint_.destination.address)) {
+    return drop(DropReason::kWrongPeer);
+  }
+  if (packet.row->request) {
+    if (endpoint_.transport == Transport::kXrcSend) return drop(DropReason::kWrongTransport);
+    if (s == State::kRtr && !established_reported_) {
+      established_reported_ = true;
+      endpoint_.events->on_async_event(queue::AsyncEvent::kCommunicationEstablished,
+                                       endpoint_.cookie);
+    }
+    responder_.handle_request(packet, datagram);
+  } else {
+    if (!is_reliable(endpoint_.transport) || endpoint_.transport == Transport::kXrcReceive) {
+      return drop(DropReason::kWrongTransport);
+    }
+    requester_.handle_response(packet, now);
+    check_drained();
+  }
+  settle();
+  if constexpr (kRecountInvariants) VERBENA_CHECK(is_consistent());
+}
+
+void QueuePair::handle_timeout(TimeNs now) {
+  requester_.handle_timeout(now);
+  settle();
+}
+
+TimeNs QueuePair::deadline() const { return requester_.deadline(); }
+
+bool QueuePair::poll_transmit(wire::TxBatch& out, TimeNs now) {
+  const bool more = requester_.poll_transmit(out, now) || responder_.poll_transmit(out);
+  check_drained();
+  settle();
+  return more;
+}
+
+void QueuePair::check_drained() {
+  if (attributes_.state != State::kSqd || drain_reported_ || !requester_.is_drained()) return;
+  drain_reported_ = true;
+  if (attributes_.sqd_notify) {
+    endpoint_.events->on_async_event(queue::AsyncEvent::kSqDrained, endpoint_.cookie);
+  }
+}
+
+}  // namespace verbena::qp

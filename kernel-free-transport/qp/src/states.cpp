@@ -1,0 +1,130 @@
+// The life of a queue pair: what each transition does.
+#include "verbena/qp/queue_pair.hpp"
+
+namespace verbena::qp {
+
+using queue::AsyncEvent;
+
+std::optional<Refused> QueuePair::modify(const Attributes& wanted, std::uint32_t mask,
+                                         const TransitionLimits& limits) {
+  if (auto refused = check_transition(endpoint_.transport, attributes_, wanted, mask, limits)) {
+    queue::explain(endpoint_, "%s", refused->reason.c_str());
+    return refused;
+  }
+  const State from = attributes_.state;
+  const State to = (mask & kMaskState) != 0 ? wanted.state : from;
+  apply(attributes_, wanted, mask);
+  attributes_.state = from;
+  take_attributes(mask);
+  if (to == State::kReset) {
+    enter_reset();
+  } else if (to == State::kRtr && from == State::kInit) {
+    enter_rtr();
+  } else if (to == State::kRts && from != State::kRts) {
+    enter_rts(from);
+  } else if (to == State::kSqd && from != State::kSqd) {
+    requester_.set_draining(true);
+    drain_reported_ = false;
+  } else if (to == State::kError && from != State::kError) {
+    enter_error();
+    return std::nullopt;
+  }
+  set_state(to, "ibv_modify_qp");
+  check_drained();
+  return std::nullopt;
+}
+
+void QueuePair::set_state(State next, const char* reason) {
+  (void)reason;
+  attributes_.state = next;
+  attributes_.current_state = next;
+}
+
+// Hands what changed to the halves.
+void QueuePair::take_attributes(std::uint32_t mask) {
+  if (mask & kMaskAccessFlags) endpoint_.access_flags = attributes_.access_flags;
+  if (mask & kMaskQkey) endpoint_.qkey = attributes_.qkey;
+  if (mask & kMaskPathMtu) endpoint_.mtu = mtu_bytes(attributes_.path_mtu);
+  if (mask & kMaskDestQpn) endpoint_.peer = attributes_.dest_qpn;
+  if (mask & kMaskPath) resolve_path(attributes_.path);
+  requester_.set_reliability({attributes_.timeout, attributes_.retry_count, attributes_.rnr_retry,
+                              attributes_.max_rd_atomic});
+  if (mask & (kMaskMaxDestRdAtomic | kMaskMinRnrTimer)) {
+    responder::ResponderAttributes r = responder_.attributes();
+    const bool resized = r.max_dest_rd_atomic != attributes_.max_dest_rd_atomic;
+    r.max_dest_rd_atomic = attributes_.max_dest_rd_atomic;
+    r.min_rnr_timer = attributes_.min_rnr_timer;
+    responder_.set_attributes(r, resized);
+  }
+}
+
+void QueuePair::resolve_path(const Path& path) {
+  endpoint_.destination = path.destination;
+  endpoint_.peer_lid = path.dlid;
+  endpoint_.service_level = path.service_level;
+}
+
+void QueuePair::enter_reset() {
+  requester_.reset();
+  responder_.reset();
+  if (own_receives_) own_receives_->clear();
+  endpoint_.failure.reset();
+  if (endpoint_.send_cq != nullptr) endpoint_.send_cq->purge(endpoint_.number.value());
+  if (endpoint_.receive_cq != nullptr && endpoint_.receive_cq != endpoint_.send_cq) {
+    endpoint_.receive_cq->purge(endpoint_.number.value());
+  }
+  attributes_ = Attributes{};
+  established_reported_ = false;
+}
+
+void QueuePair::enter_rtr() {
+  // UD has no path MTU attribute: a datagram may fill the port's.
+  if (endpoint_.transport == Transport::kUd) endpoint_.mtu = mtu_bytes(Mtu::k4096);
+  responder_.start(attributes_.rq_psn);
+  established_reported_ = false;
+}
+
+void QueuePair::enter_rts(State from) {
+  requester_.set_draining(false);
+  if (from == State::kSqd) return;
+  if (from == State::kSqe) {
+    requester_.set_sending(true);
+    return;
+  }
+  requester_.start(attributes_.sq_psn);
+  if (is_reliable(endpoint_.transport)) {
+    requester_.set_capacity(
+        around_.transmitter->capacity_packets(endpoint_.destination, endpoint_.mtu + 32),
+        around_.transmitter->capacity_packets(endpoint_.destination, 64));
+  }
+}
+
+void QueuePair::enter_error() {
+  set_state(State::kError, "error");
+  requester_.set_sending(false);
+  requester_.flush();
+  responder_.flush();
+  if (endpoint_.receives != nullptr && endpoint_.receives->is_shared()) {
+    endpoint_.events->on_async_event(AsyncEvent::kLastWqeReached, endpoint_.cookie);
+  }
+}
+
+void QueuePair::fail() {
+  if (attributes_.state != State::kError && attributes_.state != State::kReset) enter_error();
+}
+
+void QueuePair::settle() {
+  if (!endpoint_.failure) return;
+  const queue::FatalFailure failure = *endpoint_.failure;
+  endpoint_.failure.reset();
+  if (attributes_.state == State::kError) return;
+  if (failure.send_queue_only) {
+    set_state(State::kSqe, "a send failed");
+    requester_.flush();
+    return;
+  }
+  enter_error();
+  if (failure.event) endpoint_.events->on_async_event(*failure.event, endpoint_.cookie);
+}
+
+}  // namespace verbena::qp

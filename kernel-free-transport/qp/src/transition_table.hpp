@@ -1,0 +1,127 @@
+// The table of transitions: for each pair of states and each transport, whether a queue pair may go
+// that way, what must be given then and what may (IBTA Vol 1, 11.2.5.2, table of QP state
+// transition properties; where it is silent, what programs rely on under Linux). Constant data.
+//
+//            +-------+      +------+      +-----+      +-----+ <----- +-----+
+//   any ---> | RESET | ---> | INIT | ---> | RTR | ---> | RTS | -----> | SQD |
+//            +-------+      +------+      +-----+      +-----+        +-----+
+//                                                    |     ^
+//   any ---> ERR                    send error (UC, UD)  SQE (by program)
+//
+// INIT, RTS and SQD also "go" to themselves: attributes change, the state stays. SQE is entered by
+// the device alone.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "verbena/base/types.hpp"
+#include "verbena/qp/attributes.hpp"
+
+namespace verbena::qp {
+
+inline constexpr std::size_t kStates = 7;
+inline constexpr std::size_t kTransports = 5;
+
+struct TransitionRule {
+  bool legal = false;
+  std::uint32_t required = 0;  // besides kMaskState
+  std::uint32_t optional = 0;
+};
+
+using RulesPerTransport = std::array<TransitionRule, kTransports>;
+using TransitionTable = std::array<std::array<RulesPerTransport, kStates>, kStates>;
+
+namespace detail {
+
+// In the order of Transport: RC, UC, UD, XRC send, XRC receive.
+using MaskPerTransport = std::array<std::uint32_t, kTransports>;
+
+constexpr void allow(TransitionTable& table, State from, State to, const MaskPerTransport& required,
+                     const MaskPerTransport& optional) {
+  RulesPerTransport& rules = table[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
+  for (std::size_t i = 0; i < kTransports; ++i) rules[i] = {true, required[i], optional[i]};
+}
+
+// RESET, INIT and RTR: the way to a connection.
+constexpr void allow_connecting(TransitionTable& table) {
+  constexpr std::uint32_t kInitConnected = kMaskPkeyIndex | kMaskPort | kMaskAccessFlags;
+  constexpr std::uint32_t kInitDatagram = kMaskPkeyIndex | kMaskPort | kMaskQkey;
+  constexpr MaskPerTransport kInit{kInitConnected, kInitConnected, kInitDatagram, kInitConnected,
+                                   kInitConnected};
+  allow(table, State::kReset, State::kInit, kInit, {});
+  allow(table, State::kInit, State::kInit, {}, kInit);
+
+  constexpr std::uint32_t kPeer = kMaskPath | kMaskPathMtu | kMaskDestQpn | kMaskRqPsn;
+  constexpr std::uint32_t kResponder = kMaskMaxDestRdAtomic | kMaskMinRnrTimer;
+  constexpr std::uint32_t kMayConnect = kMaskAlternatePath | kMaskAccessFlags | kMaskPkeyIndex;
+  allow(table, State::kInit, State::kRtr, {kPeer | kResponder, kPeer, 0, kPeer, kPeer | kResponder},
+        {kMayConnect, kMayConnect, kMaskPkeyIndex | kMaskQkey, kMayConnect, kMayConnect});
+}
+
+// Everything that ends in RTS, and RTS itself. Pacing (IBV_QP_RATE_LIMIT) is for those that send on
+// a connection.
+constexpr void allow_sending(TransitionTable& table) {
+  constexpr std::uint32_t kRequester =
+      kMaskTimeout | kMaskRetryCount | kMaskRnrRetry | kMaskSqPsn | kMaskMaxRdAtomic;
+  constexpr std::uint32_t kRunning =
+      kMaskCurrentState | kMaskAlternatePath | kMaskAccessFlags | kMaskPathMigration;
+  constexpr std::uint32_t kDatagram = kMaskCurrentState | kMaskQkey;
+  constexpr MaskPerTransport kResume{kRunning | kMaskMinRnrTimer, kRunning, kDatagram, kRunning,
+                                     kRunning | kMaskMinRnrTimer};
+  MaskPerTransport with_pacing = kResume;
+  for (Transport t : {Transport::kRc, Transport::kUc, Transport::kXrcSend}) {
+    with_pacing[static_cast<std::size_t>(t)] |= kMaskRateLimit;
+  }
+  allow(table, State::kRtr, State::kRts,
+        {kRequester, kMaskSqPsn, kMaskSqPsn, kRequester, kMaskTimeout | kMaskSqPsn}, with_pacing);
+  allow(table, State::kRts, State::kRts, {}, with_pacing);
+  allow(table, State::kSqd, State::kRts, {}, kResume);
+
+  // The reliable services have no SQE: a failed request takes them to ERR.
+  const auto recover = [&table](Transport t, std::uint32_t optional) {
+    table[static_cast<std::size_t>(State::kSqe)][static_cast<std::size_t>(State::kRts)]
+         [static_cast<std::size_t>(t)] = {true, 0, optional};
+  };
+  recover(Transport::kUc, kMaskCurrentState | kMaskAccessFlags);
+  recover(Transport::kUd, kDatagram);
+}
+
+constexpr void allow_draining(TransitionTable& table) {
+  constexpr std::uint32_t kNotify = kMaskSqdNotify;
+  allow(table, State::kRts, State::kSqd, {}, {kNotify, kNotify, kNotify, kNotify, kNotify});
+
+  // Here even the path may change: nothing is under way.
+  constexpr std::uint32_t kConnected =
+      kMaskPath | kMaskAlternatePath | kMaskAccessFlags | kMaskPkeyIndex | kMaskPathMigration;
+  constexpr std::uint32_t kReliable = kConnected | kMaskPort | kMaskTimeout;
+  constexpr std::uint32_t kRequester = kMaskRetryCount | kMaskRnrRetry | kMaskMaxRdAtomic;
+  constexpr std::uint32_t kResponder = kMaskMaxDestRdAtomic | kMaskMinRnrTimer;
+  allow(table, State::kSqd, State::kSqd, {},
+        {kReliable | kRequester | kResponder, kConnected, kMaskPkeyIndex | kMaskQkey,
+         kReliable | kRequester, kReliable | kResponder});
+}
+
+constexpr TransitionTable build_transition_table() {
+  TransitionTable table{};
+  for (std::size_t from = 0; from < kStates; ++from) {
+    allow(table, static_cast<State>(from), State::kReset, {}, {});
+    allow(table, static_cast<State>(from), State::kError, {}, {});
+  }
+  allow_connecting(table);
+  allow_sending(table);
+  allow_draining(table);
+  return table;
+}
+
+}  // namespace detail
+
+inline constexpr TransitionTable kTransitions = detail::build_transition_table();
+
+constexpr const TransitionRule& transition_rule(Transport transport, State from, State to) {
+  return kTransitions[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)]
+                     [static_cast<std::size_t>(transport)];
+}
+
+}  // namespace verbena::qp
