@@ -1,0 +1,279 @@
+#include "fixture.hpp"
+
+namespace verbena::memory {
+namespace {
+
+using namespace testing;  // the shared names of these tests
+
+constexpr std::uint64_t kTop = ~std::uint64_t{0};
+
+TEST_F(RegistryTest, GivesKeysThatOpenTheirRangeAndNoByteMore) {
+  const std::uint32_t key = add(kFull);
+  EXPECT_NE(key, 0u);
+  EXPECT_TRUE(pin(key, address(0), 4096).ok());
+  EXPECT_TRUE(pin(key, address(4095), 1).ok());
+  EXPECT_TRUE(pin(key, address(4096), 0).ok());
+  EXPECT_EQ(refusal_of(pin(key, address(4096), 1)), Refusal::kOutOfRange);
+  EXPECT_EQ(refusal_of(pin(key, address(0), 4097)), Refusal::kOutOfRange);
+  EXPECT_EQ(refusal_of(pin(key, address(0) - 1, 1)), Refusal::kOutOfRange);
+  EXPECT_EQ(refusal_of(pin(key, address(4097), 0)), Refusal::kOutOfRange);
+}
+
+TEST_F(RegistryTest, LengthsThatWrapAreOutOfRange) {
+  const std::uint32_t key = add(kFull);
+  EXPECT_EQ(refusal_of(pin(key, address(1), kTop)), Refusal::kOutOfRange);
+  EXPECT_EQ(refusal_of(pin(key, address(4000), kTop - 2)), Refusal::kOutOfRange);
+  EXPECT_EQ(refusal_of(pin(key, kTop, 2)), Refusal::kOutOfRange);
+  EXPECT_EQ(refusal_of(pin(key, 0, kTop)), Refusal::kOutOfRange);
+}
+
+TEST_F(RegistryTest, ARegionMayEndAtTheTopOfTheAddressSpace) {
+  RegionRequest r = request(kFull);
+  r.base = kTop - 4095;
+  const std::uint32_t key = add(r);
+  EXPECT_TRUE(pin(key, kTop, 1).ok());
+  EXPECT_TRUE(pin(key, kTop - 4095, 4096).ok());
+  EXPECT_EQ(refusal_of(pin(key, kTop, 2)), Refusal::kOutOfRange);
+  r.base = kTop - 4094;
+  EXPECT_EQ(refusal_of(registry_.register_region(r)), Refusal::kBadArgument);
+  r = request(kFull);
+  r.host_address = kTop - 4094;
+  EXPECT_EQ(refusal_of(registry_.register_region(r)), Refusal::kBadArgument);
+}
+
+TEST_F(RegistryTest, ChecksInTheOrderKeyDomainRangeAccess) {
+  const std::uint32_t key = add(kRemoteRead);
+  const std::uint64_t outside = address(5000);
+  EXPECT_EQ(refusal_of(pin(key + 1, outside, 1, kRemoteWrite, kAnyQp, kOtherDomain)),
+            Refusal::kNoSuchKey);
+  EXPECT_EQ(refusal_of(pin(key, outside, 1, kRemoteWrite, kAnyQp, kOtherDomain)),
+            Refusal::kForeignDomain);
+  EXPECT_EQ(refusal_of(pin(key, outside, 1, kRemoteWrite)), Refusal::kOutOfRange);
+  EXPECT_EQ(refusal_of(pin(key, address(0), 1, kRemoteWrite)), Refusal::kNoPermission);
+}
+
+TEST_F(RegistryTest, GrantsExactlyTheRightsOfTheRegion) {
+  for (std::uint32_t access : {0u, +kLocalWrite, +kRemoteRead, kLocalWrite | kRemoteWrite,
+                               kLocalWrite | kRemoteAtomic, kFull}) {
+    const std::uint32_t key = add(access);
+    for (std::uint32_t need : {+kLocalWrite, +kRemoteWrite, +kRemoteRead, +kRemoteAtomic}) {
+      EXPECT_EQ(pin(key, address(0), 8, need).ok(), (access & need) != 0) << access << " " << need;
+    }
+    EXPECT_TRUE(pin(key, address(0), 8, kLocalRead).ok());
+  }
+}
+
+TEST_F(RegistryTest, RemoteChangesNeedLocalWrite) {
+  EXPECT_EQ(refusal_of(registry_.register_region(request(kRemoteWrite))), Refusal::kBadArgument);
+  EXPECT_EQ(refusal_of(registry_.register_region(request(kRemoteAtomic))), Refusal::kBadArgument);
+  EXPECT_TRUE(registry_.register_region(request(kRemoteRead)).ok());
+}
+
+TEST_F(RegistryTest, RefusesUnknownRightsButPassesOverOptionalOnes) {
+  EXPECT_EQ(refusal_of(registry_.register_region(request(1u << 10))), Refusal::kBadArgument);
+  EXPECT_EQ(refusal_of(registry_.register_region(request(1u << 31))), Refusal::kBadArgument);
+  EXPECT_TRUE(registry_.register_region(request(kRelaxedOrdering)).ok());
+  EXPECT_TRUE(registry_.register_region(request(1u << 29)).ok());
+  EXPECT_TRUE(registry_.register_region(request(kHugePages | kLocalWrite)).ok());
+}
+
+TEST_F(RegistryTest, AsksOnceWhetherPagesAreMapped) {
+  add(kRemoteRead);
+  EXPECT_EQ(port_.questions, 1);
+  EXPECT_EQ(port_.asked_length, sizeof buffer_);
+  EXPECT_FALSE(port_.asked_writable);
+  add(kLocalWrite);
+  EXPECT_TRUE(port_.asked_writable);
+  port_.writable = false;
+  EXPECT_EQ(refusal_of(registry_.register_region(request(kLocalWrite))), Refusal::kNotMapped);
+  EXPECT_TRUE(registry_.register_region(request(kRemoteRead)).ok());
+  port_.present = false;
+  EXPECT_EQ(refusal_of(registry_.register_region(request(0))), Refusal::kNotMapped);
+  EXPECT_EQ(registry_.regions(), 3u);
+}
+
+TEST_F(RegistryTest, AnEmptyRegionIsAllowedAndOpensNothing) {
+  port_.present = false;
+  RegionRequest r = request(kFull);
+  r.length = 0;
+  const std::uint32_t key = add(r);
+  EXPECT_TRUE(pin(key, address(0), 0).ok());
+  EXPECT_EQ(refusal_of(pin(key, address(0), 1)), Refusal::kOutOfRange);
+}
+
+TEST_F(RegistryTest, TranslatesFromTheBaseThatTheOwnerChose) {
+  RegionRequest r = request(kFull);
+  r.base = 0x10000;
+  const std::uint32_t key = add(r);
+  auto at = pin(key, 0x10010, 4);
+  ASSERT_TRUE(at.ok());
+  EXPECT_EQ(at->direct(), buffer_ + 0x10);
+  EXPECT_EQ(refusal_of(pin(key, address(0), 4)), Refusal::kOutOfRange);
+}
+
+TEST_F(RegistryTest, AZeroBasedRegionStartsAtZero) {
+  const std::uint32_t key = add(kFull | kZeroBased);
+  auto at = pin(key, 100, 4);
+  ASSERT_TRUE(at.ok());
+  EXPECT_EQ(at->direct(), buffer_ + 100);
+  EXPECT_EQ(refusal_of(pin(key, address(0), 4)), Refusal::kOutOfRange);
+}
+
+TEST_F(RegistryTest, DeviceMemoryIsNotAskedFor) {
+  port_.present = false;
+  RegionRequest r = request(kLocalWrite | kZeroBased);
+  r.device_memory = true;
+  const std::uint32_t key = add(r);
+  EXPECT_EQ(port_.questions, 0);
+  auto at = pin(key, 8, 8, kLocalWrite);
+  ASSERT_TRUE(at.ok());
+  EXPECT_EQ(at->direct(), buffer_ + 8);
+}
+
+TEST_F(RegistryTest, DeregisteredKeysOpenNothingEvenWhenTheirSlotIsUsedAgain) {
+  Registry small(port_, 1);
+  auto first = small.register_region(request(kFull));
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(refusal_of(small.register_region(request(kFull))), Refusal::kTableFull);
+  ASSERT_TRUE(small.deregister(*first).ok());
+  EXPECT_EQ(refusal_of(small.pin({*first, kDomain, address(0), 1, 0})), Refusal::kNoSuchKey);
+  auto second = small.register_region(request(kFull));
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(*second >> 8, *first >> 8);
+  EXPECT_NE(*second, *first);
+  EXPECT_EQ(refusal_of(small.pin({*first, kDomain, address(0), 1, 0})), Refusal::kNoSuchKey);
+  EXPECT_TRUE(small.pin({*second, kDomain, address(0), 1, 0}).ok());
+  EXPECT_EQ(refusal_of(small.deregister(*first)), Refusal::kNoSuchKey);
+}
+
+TEST_F(RegistryTest, AStaleKeyStaysStaleForThousandsOfRegistrations) {
+  const std::uint32_t stale = add(kFull);
+  ASSERT_TRUE(registry_.deregister(stale).ok());
+  for (int i = 0; i < 10000; ++i) {
+    const std::uint32_t key = add(kFull);
+    ASSERT_NE(key, stale) << i;
+    ASSERT_TRUE(registry_.deregister(key).ok());
+  }
+}
+
+TEST_F(RegistryTest, KeysThatWereNeverGivenOutAreUnknown) {
+  const std::uint32_t key = add(kFull);
+  for (std::uint32_t wrong :
+       {0u, 0xffu, key ^ 1, key ^ 0x80, key + 0x100, 0xffffffffu, 0x80000000u}) {
+    EXPECT_EQ(refusal_of(pin(wrong, address(0), 1)), Refusal::kNoSuchKey) << wrong;
+    EXPECT_EQ(refusal_of(registry_.deregister(wrong)), Refusal::kNoSuchKey) << wrong;
+  }
+}
+
+TEST_F(RegistryTest, HoldsManyRegionsAcrossChunks) {
+  std::vector<std::uint32_t> keys;
+  for (int i = 0; i < 5000; ++i) keys.push_back(add(kFull));
+  EXPECT_EQ(registry_.regions(), 5000u);
+  EXPECT_EQ(registry_.registered_bytes(), 5000u * 4096);
+  for (std::uint32_t key : keys) ASSERT_TRUE(pin(key, address(0), 4096).ok());
+  for (std::uint32_t key : keys) ASSERT_TRUE(registry_.deregister(key).ok());
+  EXPECT_EQ(registry_.regions(), 0u);
+  EXPECT_EQ(registry_.registered_bytes(), 0u);
+}
+
+TEST_F(RegistryTest, ChangesEachPropertyAndLeavesTheOthers) {
+  alignas(64) static std::uint8_t other[1024];
+  for (unsigned parts = 1; parts < 8; ++parts) {
+    const std::uint32_t key = add(kFull);
+    Registry::Change change;
+    change.translation = (parts & 1) != 0;
+    change.domain = (parts & 2) != 0;
+    change.access = (parts & 4) != 0;
+    change.to.host_address = change.to.base = reinterpret_cast<std::uintptr_t>(other);
+    change.to.length = sizeof other;
+    change.to.domain = kOtherDomain;
+    change.to.access = kRemoteRead;
+    auto changed = registry_.change_region(key, change);
+    ASSERT_TRUE(changed.ok()) << parts;
+    EXPECT_EQ(*changed, key);
+
+    const DomainId domain = change.domain ? kOtherDomain : kDomain;
+    const std::uint64_t at = change.translation ? change.to.base : address(0);
+    const std::uint64_t length = change.translation ? sizeof other : sizeof buffer_;
+    EXPECT_TRUE(pin(key, at, length, kRemoteRead, kAnyQp, domain).ok()) << parts;
+    EXPECT_EQ(refusal_of(pin(key, at, length + 1, kRemoteRead, kAnyQp, domain)),
+              Refusal::kOutOfRange);
+    EXPECT_EQ(pin(key, at, length, kRemoteWrite, kAnyQp, domain).ok(), !change.access) << parts;
+    EXPECT_EQ(registry_.registered_bytes(), length);
+    ASSERT_TRUE(registry_.deregister(key).ok());
+  }
+}
+
+TEST_F(RegistryTest, ARefusedChangeChangesNothing) {
+  const std::uint32_t key = add(kFull);
+  Registry::Change change;
+  EXPECT_EQ(refusal_of(registry_.change_region(key, change)), Refusal::kBadArgument);
+  change.access = change.domain = true;
+  change.to.domain = kOtherDomain;
+  change.to.access = kRemoteWrite;
+  EXPECT_EQ(refusal_of(registry_.change_region(key, change)), Refusal::kBadArgument);
+  change.access = false;
+  change.translation = true;
+  change.to.length = 16;
+  port_.present = false;
+  EXPECT_EQ(refusal_of(registry_.change_region(key, change)), Refusal::kNotMapped);
+  EXPECT_EQ(refusal_of(registry_.change_region(key + 1, change)), Refusal::kNoSuchKey);
+  EXPECT_TRUE(pin(key, address(0), 4096, kAllRemote).ok());
+}
+
+TEST_F(RegistryTest, ChangingAccessMovesARegionToAndFromZero) {
+  const std::uint32_t key = add(kFull);
+  Registry::Change change;
+  change.access = true;
+  change.to.access = kFull | kZeroBased;
+  ASSERT_TRUE(registry_.change_region(key, change).ok());
+  EXPECT_TRUE(pin(key, 0, 4096).ok());
+  change.to.access = kFull;
+  ASSERT_TRUE(registry_.change_region(key, change).ok());
+  EXPECT_TRUE(pin(key, address(0), 4096).ok());
+  EXPECT_EQ(refusal_of(pin(key, 0, 1)), Refusal::kOutOfRange);
+}
+
+TEST_F(RegistryTest, SpecialRegionsKeepTheirTranslation) {
+  RegionRequest implicit = request(kLocalWrite | kOnDemand);
+  implicit.implicit = true;
+  RegionRequest device = request(kLocalWrite);
+  device.device_memory = true;
+  Registry::Change change;
+  change.translation = true;
+  change.to = request(0);
+  for (const RegionRequest& r : {implicit, device}) {
+    EXPECT_EQ(refusal_of(registry_.change_region(add(r), change)), Refusal::kBadArgument);
+  }
+  RegionRequest null = request(0);
+  null.null = true;
+  change.translation = false;
+  change.domain = true;
+  EXPECT_EQ(refusal_of(registry_.change_region(add(null), change)), Refusal::kBadArgument);
+}
+
+TEST_F(RegistryTest, ImplicitRegionsNeedOnDemand) {
+  RegionRequest r = request(kLocalWrite);
+  r.implicit = true;
+  EXPECT_EQ(refusal_of(registry_.register_region(r)), Refusal::kBadArgument);
+  r.access |= kOnDemand | kZeroBased;
+  EXPECT_EQ(refusal_of(registry_.register_region(r)), Refusal::kBadArgument);
+  r.access = kLocalWrite | kOnDemand;
+  r.null = true;
+  EXPECT_EQ(refusal_of(registry_.register_region(r)), Refusal::kBadArgument);
+  r.null = false;
+  const std::uint32_t key = add(r);
+  EXPECT_EQ(registry_.registered_bytes(), 0u);
+  EXPECT_TRUE(pin(key, address(0), 4096, kLocalWrite).ok());
+  EXPECT_TRUE(pin(key, kTop, 1, kLocalWrite).ok());
+  EXPECT_EQ(refusal_of(pin(key, kTop, 2, kLocalWrite)), Refusal::kOutOfRange);
+}
+
+TEST(Refusal, EachHasItsWords) {
+  for (int i = 0; i <= static_cast<int>(Refusal::kTableFull); ++i) {
+    EXPECT_GT(to_string(static_cast<Refusal>(i)).size(), 5u) << i;
+  }
+}
+
+}  // namespace
+}  // namespace verbena::memory
