@@ -45,7 +45,8 @@ std::uint32_t crc32_tables(std::uint32_t crc, const std::uint8_t* data, std::siz
 // two reflected 64-bit numbers comes out one place low and the constants have 32 bits, the
 // constants are x^(bits+32) and x^(bits-32), shifted left by one.
 constexpr long long fold_constant(unsigned exponent) {
-  return static_cast<long long>(std::uint64_t{polynomial::power_of_x(exponent)} << 1);
+  const std::uint64_t shifted = std::uint64_t{polynomial::power_of_x(exponent)} << 1;
+  return static_cast<long long>(shifted);
 }
 struct FoldConstants {
   long long first, second;
