@@ -145,8 +145,8 @@ class RdmaCm {
   int find(ChannelId channel, IdHandle handle, const Id*& id) const;
   Id& new_id(ChannelId channel);
   void destroy(TimeNs now, Id& id, std::uint32_t& withdrawn);
-  template <typename Condition>
-  std::uint32_t withdraw(TimeNs now, ChannelId channel, Condition&& matches);
+  // Of one membership, or with 0 all of the owner's.
+  std::uint32_t withdraw(TimeNs now, ChannelId channel, IdHandle owner, std::uint32_t membership);
   void post(const Id& id, RdmaEvent event);
   void post(const Id& id, RdmaEventType type, std::int32_t status = 0);
   std::uint64_t guid_of(const Id& id) const;

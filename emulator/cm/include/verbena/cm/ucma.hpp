@@ -1,0 +1,50 @@
+// The user ABI of rdma_cm: what a program writes to /dev/infiniband/rdma_cm, turned into calls on
+// RdmaCm, and the answers in the layouts of Linux. Every command of every rdma-core since v28:
+// what a shorter, older command leaves out counts as zero, and an answer is cut to the room that
+// the caller gave. Whatever is written, nothing worse than an errno comes of it. One thread at a
+// time, as RdmaCm.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "verbena/cm/rdma_cm.hpp"
+
+namespace verbena::cm {
+
+struct UcmaReply {
+  int error = 0;                       // errno; 0: the write took everything
+  std::uint64_t response_address = 0;  // where in the caller's memory `response` belongs
+  std::vector<std::uint8_t> response;
+  // Events that the channel's descriptor has announced and that are not there any more.
+  std::uint32_t withdrawn = 0;
+};
+
+class Ucma {
+ public:
+  static constexpr std::size_t kHeaderSize = 8;  // u32 command, u16 in, u16 out
+
+  explicit Ucma(RdmaCm& cm) : cm_(cm) {}
+
+  // `command` is the written buffer. `attached` is what it points to in the caller's memory: the
+  // value of SET_OPTION. `other` is the channel behind the descriptor that MIGRATE_ID names.
+  // GET_EVENT without an event is EAGAIN.
+  UcmaReply execute(TimeNs now, ChannelId channel, std::span<const std::uint8_t> command,
+                    std::span<const std::uint8_t> attached = {}, ChannelId other = 0);
+
+ private:
+  RdmaCm& cm_;
+};
+
+// What the caller's side must add to a command: how many bytes at which address go into
+// `attached`, and whether there is a descriptor to translate into `other`.
+struct UcmaAttachment {
+  std::uint64_t address = 0;
+  std::uint32_t length = 0;
+  bool names_channel = false;
+  std::uint32_t descriptor = 0;
+};
+UcmaAttachment attachment_of(std::span<const std::uint8_t> command);
+
+}  // namespace verbena::cm

@@ -1,0 +1,238 @@
+// The books of the rdma_cm layer: IDs, channels, the events that wait and those handed out.
+#include "verbena/cm/rdma_cm.hpp"
+
+#include <cerrno>
+
+#include "verbena/base/check.hpp"
+
+namespace verbena::cm {
+
+RdmaCm::RdmaCm(const Ports& ports, std::uint64_t seed)
+    : ports_(ports), random_(seed), agent_(random_.next()), port_table_(random_.next()) {}
+
+int RdmaCm::find(ChannelId channel, IdHandle handle, Id*& id) {
+  const auto it = ids_.find(handle);
+  if (it == ids_.end()) return ENOENT;
+  if (it->second->channel != channel) return EINVAL;
+  id = it->second.get();
+  return 0;
+}
+
+int RdmaCm::find(ChannelId channel, IdHandle handle, const Id*& id) const {
+  const auto it = ids_.find(handle);
+  if (it == ids_.end()) return ENOENT;
+  if (it->second->channel != channel) return EINVAL;
+  id = it->second.get();
+  return 0;
+}
+
+RdmaCm::Id& RdmaCm::new_id(ChannelId channel) {
+  // Cyclic over 15 bits; when all are taken, beyond.
+  IdHandle handle = next_handle_;
+  for (IdHandle tries = 0; ids_.contains(handle); ++tries) {
+    ++handle;
+    if (handle == 0x10000 && tries < 0x7fff) handle = kFirstHandle;
+  }
+  next_handle_ = handle >= 0xffff ? kFirstHandle : handle + 1;
+  auto id = std::make_unique<Id>();
+  id->handle = handle;
+  id->channel = channel;
+  return *ids_.emplace(handle, std::move(id)).first->second;
+}
+
+std::uint64_t RdmaCm::guid_of(const Id& id) const {
+  const PortInfo* port = id.device ? ports_.find(*id.device) : nullptr;
+  return port == nullptr ? 0 : port->node_guid;
+}
+
+// --- events -----------------------------------------------------------------------------------
+
+void RdmaCm::post(const Id& id, RdmaEvent event) {
+  // A request that nobody has accepted has no name the program would know.
+  if (id.uid == 0) return;
+  const auto channel = channels_.find(id.channel);
+  VERBENA_CHECK(channel != channels_.end());
+  event.owner = id.handle;
+  if (event.membership == 0) {
+    event.uid = id.uid;
+    if (event.request == 0) event.id = id.handle;
+  }
+  channel->second.events.push_back(std::move(event));
+  wakeups_.push_back({id.channel, 1});
+}
+
+void RdmaCm::post(const Id& id, RdmaEventType type, std::int32_t status) {
+  RdmaEvent event;
+  event.type = type;
+  event.status = status;
+  if (id.is_ud()) event.param = UdParam{};
+  post(id, std::move(event));
+}
+
+std::optional<RdmaEvent> RdmaCm::get_event(ChannelId channel) {
+  const auto it = channels_.find(channel);
+  if (it == channels_.end() || it->second.events.empty()) return std::nullopt;
+  RdmaEvent event = std::move(it->second.events.front());
+  it->second.events.pop_front();
+  Id& owner = *ids_.at(event.owner);
+  ++owner.events_reported;
+  if (event.membership != 0) ++memberships_.at(event.membership).events_reported;
+  if (event.type == RdmaEventType::kConnectRequest) ++owner.backlog;
+  return event;
+}
+
+// Takes back unread events; the request that an unread CONNECT_REQUEST brought dies with it.
+std::uint32_t RdmaCm::withdraw(TimeNs now, ChannelId channel, IdHandle owner,
+                               std::uint32_t membership) {
+  std::uint32_t count = 0;
+  std::vector<IdHandle> orphans;
+  std::deque<RdmaEvent>& events = channels_.at(channel).events;
+  for (auto it = events.begin(); it != events.end();) {
+    if (it->owner != owner || (membership != 0 && it->membership != membership)) {
+      ++it;
+      continue;
+    }
+    if (it->request != 0) orphans.push_back(it->request);
+    it = events.erase(it);
+    ++count;
+  }
+  for (const IdHandle orphan : orphans) {
+    const auto it = ids_.find(orphan);
+    std::uint32_t none = 0;
+    if (it != ids_.end()) destroy(now, *it->second, none);
+  }
+  return count;
+}
+
+// --- the life of an ID ------------------------------------------------------------------------
+
+int RdmaCm::create_id(ChannelId channel, std::uint64_t uid, std::uint16_t port_space,
+                      std::uint8_t qp_type, IdHandle& handle) {
+  if (!channels_.contains(channel)) return EINVAL;
+  QpType type = QpType::kNone;
+  switch (static_cast<PortSpace>(port_space)) {
+    case PortSpace::kTcp:
+      type = QpType::kRc;
+      break;
+    case PortSpace::kUdp:
+    case PortSpace::kIpoib:
+      type = QpType::kUd;
+      break;
+    case PortSpace::kIb:
+      type = static_cast<QpType>(qp_type);
+      break;
+    default:
+      return EINVAL;
+  }
+  switch (type) {
+    case QpType::kRc:
+    case QpType::kUc:
+    case QpType::kUd:
+    case QpType::kXrcSend:
+    case QpType::kXrcRecv:
+      break;
+    default:
+      return EINVAL;
+  }
+  Id& id = new_id(channel);
+  id.uid = uid;
+  id.space = static_cast<PortSpace>(port_space);
+  id.qp_type = type;
+  handle = id.handle;
+  return 0;
+}
+
+void RdmaCm::release_port(Id& id) {
+  if (id.holds_port) port_table_.release(id.space, id.source.port, id.handle);
+  id.holds_port = false;
+}
+
+void RdmaCm::destroy(TimeNs now, Id& id, std::uint32_t& withdrawn) {
+  const IdHandle handle = id.handle;
+  release_port(id);
+  withdrawn += withdraw(now, id.channel, handle, 0);
+  if (id.comm != 0) {
+    by_comm_.erase(id.comm);
+    agent_.release(now, id.comm, guid_of(id));
+  }
+  for (const std::uint32_t membership : id.memberships) memberships_.erase(membership);
+  ids_.erase(handle);
+}
+
+int RdmaCm::destroy_id(TimeNs now, ChannelId channel, IdHandle handle,
+                       std::uint32_t& events_reported, std::uint32_t& withdrawn) {
+  Id* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  events_reported = id->events_reported;
+  withdrawn = 0;
+  destroy(now, *id, withdrawn);
+  drain(now);
+  return 0;
+}
+
+void RdmaCm::close_channel(TimeNs now, ChannelId channel) {
+  if (!channels_.contains(channel)) return;
+  std::vector<IdHandle> own;
+  for (const auto& [handle, id] : ids_) {
+    if (id->channel == channel) own.push_back(handle);
+  }
+  std::uint32_t withdrawn = 0;
+  for (const IdHandle handle : own) {
+    const auto it = ids_.find(handle);
+    if (it != ids_.end()) destroy(now, *it->second, withdrawn);
+  }
+  channels_.erase(channel);
+  drain(now);
+}
+
+int RdmaCm::migrate(ChannelId to, ChannelId from, IdHandle handle, std::uint32_t& events_reported,
+                    std::uint32_t& withdrawn) {
+  Id* id = nullptr;
+  if (const int error = find(from, handle, id)) return error;
+  if (!channels_.contains(to)) return EINVAL;
+  events_reported = id->events_reported;
+  withdrawn = 0;
+  id->channel = to;
+  if (to == from) return 0;
+  std::deque<RdmaEvent>& source = channels_.at(from).events;
+  std::deque<RdmaEvent>& target = channels_.at(to).events;
+  for (auto it = source.begin(); it != source.end();) {
+    if (it->owner != handle) {
+      ++it;
+      continue;
+    }
+    target.push_back(std::move(*it));
+    it = source.erase(it);
+    ++withdrawn;
+  }
+  if (withdrawn > 0) wakeups_.push_back({to, withdrawn});
+  // Requests that the moved events bring belong to the new channel as well.
+  for (const RdmaEvent& event : target) {
+    if (event.request != 0 && event.owner == handle) ids_.at(event.request)->channel = to;
+  }
+  return 0;
+}
+
+bool RdmaCm::is_consistent() const {
+  if (!agent_.is_consistent()) return false;
+  for (const auto& [handle, id] : ids_) {
+    if (id->handle != handle || !channels_.contains(id->channel)) return false;
+    if (id->comm != 0 && !by_comm_.contains(id->comm)) return false;
+  }
+  for (const auto& [comm, handle] : by_comm_) {
+    const auto it = ids_.find(handle);
+    if (it == ids_.end() || it->second->comm != comm) return false;
+  }
+  for (const auto& [number, membership] : memberships_) {
+    if (!ids_.contains(membership.owner)) return false;
+  }
+  for (const auto& [number, channel] : channels_) {
+    for (const RdmaEvent& event : channel.events) {
+      const auto owner = ids_.find(event.owner);
+      if (owner == ids_.end() || owner->second->channel != number) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace verbena::cm

@@ -1,0 +1,252 @@
+// The calls that come before a connection: addresses, routes, listeners, options, multicast.
+#include <cerrno>
+#include <cstring>
+
+#include "verbena/cm/multicast.hpp"
+#include "verbena/cm/rdma_cm.hpp"
+
+namespace verbena::cm {
+namespace {
+
+// Which port space the service ID of an AF_IB address names (IBTA Annex A11); nothing when it is
+// none that the ID's own port space may use.
+std::optional<PortSpace> space_of(PortSpace own, const SocketAddress& address) {
+  constexpr std::uint64_t kSpaceMask = 0xffffffffffff0000;
+  const std::uint64_t mask = address.service_mask & kSpaceMask;
+  const std::uint64_t wanted = address.service_id & mask;
+  const auto names = [&](PortSpace space) {
+    return (own == PortSpace::kIb || own == space) && wanted == (service_id_of(space, 0) & mask);
+  };
+  for (const PortSpace space : {PortSpace::kIb, PortSpace::kTcp, PortSpace::kUdp}) {
+    if (names(space)) return space;
+  }
+  return std::nullopt;
+}
+
+template <typename T>
+bool read_option(std::span<const std::uint8_t> value, T& out) {
+  if (value.size() != sizeof out) return false;
+  std::memcpy(&out, value.data(), sizeof out);
+  return true;
+}
+
+}  // namespace
+
+int RdmaCm::bind_id(Id& id, const SocketAddress& address) {
+  if (id.state != IdState::kIdle) return EINVAL;
+  PortSpace space = id.space;
+  if (address.family == Family::kIb) {
+    const std::optional<PortSpace> named = space_of(id.space, address);
+    if (!named) return EPROTONOSUPPORT;
+    space = *named;
+  }
+  std::optional<DeviceId> device;
+  if (!address.is_any()) {
+    const Result<const PortInfo*, int> port = resolve_local(ports_, address);
+    if (!port) return port.error();
+    device = (*port)->device;
+  }
+  if (!id.family_only_set) id.family_only = address.family == Family::kInet;
+  PortTable::Binding binding{id.handle, address, id.reuse_address, id.family_only, false};
+  if (const int error = port_table_.bind(space, binding)) return error;
+  id.space = space;
+  id.source = binding.address;
+  if (address.family == Family::kIb) {
+    id.source.service_id = service_id_of(space, binding.address.port);
+    id.source.service_mask = ~std::uint64_t{0};
+  }
+  id.device = device;
+  id.holds_port = true;
+  id.state = IdState::kBound;
+  return 0;
+}
+
+int RdmaCm::bind(ChannelId channel, IdHandle handle, const SocketAddress& address) {
+  Id* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  if (!address.is_set()) return EAFNOSUPPORT;
+  return bind_id(*id, address);
+}
+
+int RdmaCm::resolve_addr(ChannelId channel, IdHandle handle, const SocketAddress& source,
+                         const SocketAddress& destination) {
+  Id* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  if (!destination.is_set()) return EINVAL;
+  if (source.is_set() && source.family != destination.family) return EINVAL;
+  if (id->state == IdState::kIdle) {
+    SocketAddress from = source;
+    if (!from.is_set()) {
+      from.family = destination.family;
+      if (from.family == Family::kInet) from.ip = IpAddress::v4(0);
+      if (from.family == Family::kIb) from.service_mask = 0;
+    }
+    if (const int error = bind_id(*id, from)) return error;
+  }
+  if (id->state != IdState::kBound || id->source.family != destination.family) return EINVAL;
+  const Result<ResolvedRoute, int> route = resolve(ports_, id->source, destination);
+  id->destination = destination;
+  if (!route) {
+    if (route.error() != ENODEV) return route.error();
+    post(*id, RdmaEventType::kAddrError, -ENODEV);
+    return 0;
+  }
+  id->device = route->port->device;
+  id->peer = route->peer;
+  if (id->source.is_any()) {
+    id->source.ip =
+        destination.family == Family::kIb ? route->port->gid.as_ip() : route->source;
+  }
+  if (destination.is_any()) id->destination.ip = route->source;
+  id->state = IdState::kAddressResolved;
+  post(*id, RdmaEventType::kAddrResolved);
+  return 0;
+}
+
+int RdmaCm::resolve_route(ChannelId channel, IdHandle handle) {
+  Id* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  if (id->state != IdState::kAddressResolved) return EINVAL;
+  if (ports_.find(*id->device) == nullptr) {
+    post(*id, RdmaEventType::kRouteError, -ENODEV);
+    return 0;
+  }
+  id->state = IdState::kRouteResolved;
+  post(*id, RdmaEventType::kRouteResolved);
+  return 0;
+}
+
+int RdmaCm::listen(ChannelId channel, IdHandle handle, std::int32_t backlog) {
+  Id* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  if (id->state == IdState::kIdle) {
+    SocketAddress any;
+    any.family = Family::kInet;
+    any.ip = IpAddress::v4(0);
+    if (const int error = bind_id(*id, any)) return error;
+  }
+  if (id->state != IdState::kBound) return EINVAL;
+  if (const int error = port_table_.listen(id->space, id->source.port, id->handle)) return error;
+  const bool usable = backlog > 0 && static_cast<std::uint32_t>(backlog) < kMaxBacklog;
+  id->backlog = usable ? static_cast<std::uint32_t>(backlog) : kMaxBacklog;
+  id->state = IdState::kListening;
+  return 0;
+}
+
+// --- options ----------------------------------------------------------------------------------
+
+int RdmaCm::set_id_option(Id& id, std::uint32_t name, std::span<const std::uint8_t> value) {
+  enum : std::uint32_t { kTos = 0, kReuseAddr = 1, kAfOnly = 2, kAckTimeout = 3 };
+  std::uint8_t byte = 0;
+  std::int32_t word = 0;
+  switch (name) {
+    case kTos:
+      if (!read_option(value, byte)) return EINVAL;
+      id.tos = byte;
+      return 0;
+    case kReuseAddr:
+      if (!read_option(value, word)) return EINVAL;
+      if (id.state == IdState::kListening ? word != 0 : id.state != IdState::kIdle && word == 0) {
+        return EINVAL;
+      }
+      id.reuse_address = word != 0;
+      break;
+    case kAfOnly:
+      if (!read_option(value, word)) return EINVAL;
+      if (id.state != IdState::kIdle && id.state != IdState::kBound) return EINVAL;
+      id.family_only = word != 0;
+      id.family_only_set = true;
+      break;
+    case kAckTimeout:
+      if (!read_option(value, byte)) return EINVAL;
+      if (id.qp_type != QpType::kRc && id.qp_type != QpType::kXrcSend) return EINVAL;
+      id.ack_timeout = static_cast<std::uint8_t>(byte & 0x1f);
+      return 0;
+    default:
+      return ENOSYS;
+  }
+  if (id.holds_port) {
+    port_table_.set_options(id.space, id.source.port, id.handle, id.reuse_address,
+                            id.family_only);
+  }
+  return 0;
+}
+
+// Path records of the caller's making (ibacm): taken as "the route is known". The path itself
+// is arithmetic here, so nothing in the records can differ and still be right.
+int RdmaCm::set_path(Id& id, std::span<const std::uint8_t> records) {
+  constexpr std::size_t kRecord = 72;
+  constexpr std::uint32_t kWanted = 1 | 2 | 8 | 32;  // GMP, primary, outbound, inbound reverse
+  if (records.empty() || records.size() % kRecord != 0) return EINVAL;
+  bool found = false;
+  for (; !records.empty() && !found; records = records.subspan(kRecord)) {
+    std::uint32_t flags = 0;
+    std::memcpy(&flags, records.data(), sizeof flags);
+    found = flags == kWanted;
+  }
+  if (!found || id.state != IdState::kAddressResolved) return EINVAL;
+  id.state = IdState::kRouteResolved;
+  post(id, RdmaEventType::kRouteResolved);
+  return 0;
+}
+
+int RdmaCm::set_option(ChannelId channel, IdHandle handle, std::uint32_t level,
+                       std::uint32_t name, std::span<const std::uint8_t> value) {
+  enum : std::uint32_t { kLevelId = 0, kLevelIb = 1, kIbPath = 1 };
+  Id* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  if (level == kLevelId) return set_id_option(*id, name, value);
+  if (level == kLevelIb && name == kIbPath) return set_path(*id, value);
+  return ENOSYS;
+}
+
+// --- multicast --------------------------------------------------------------------------------
+
+int RdmaCm::join(ChannelId channel, IdHandle handle, std::uint64_t uid,
+                 const SocketAddress& address, std::uint16_t join_flags,
+                 std::uint32_t& membership) {
+  constexpr std::uint16_t kSendOnly = 1;
+  Id* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  if (join_flags > kSendOnly || !address.is_set() || !id->is_ud()) return EINVAL;
+  if (id->state != IdState::kBound && id->state != IdState::kAddressResolved) return EINVAL;
+  const PortInfo* port = id->device ? ports_.find(*id->device) : nullptr;
+  if (port == nullptr) return EINVAL;
+
+  membership = next_membership_++;
+  memberships_.emplace(membership, Membership{id->handle, uid, 0});
+  id->memberships.push_back(membership);
+
+  UdParam param;
+  param.qp_num = kMulticastQpn.value();
+  param.qkey = qkey_of(*id);
+  param.ah.dgid = mgid_of(address, id->space, port->roce);
+  param.ah.dlid = port->roce ? 0 : mlid_of(param.ah.dgid);
+  param.ah.sgid_index = port->gid_index;
+  param.ah.hop_limit = port->roce ? 64 : 0;
+  param.ah.traffic_class = id->tos;
+  param.ah.is_global = true;
+  RdmaEvent event;
+  event.type = RdmaEventType::kMulticastJoin;
+  event.param = param;
+  event.membership = membership;
+  event.uid = uid;
+  event.id = membership;
+  post(*id, std::move(event));
+  return 0;
+}
+
+int RdmaCm::leave(ChannelId channel, std::uint32_t membership, std::uint32_t& events_reported,
+                  std::uint32_t& withdrawn) {
+  const auto it = memberships_.find(membership);
+  if (it == memberships_.end()) return ENOENT;
+  Id* id = nullptr;
+  if (const int error = find(channel, it->second.owner, id)) return error;
+  events_reported = it->second.events_reported;
+  withdrawn = withdraw(0, channel, id->handle, membership);
+  std::erase(id->memberships, membership);
+  memberships_.erase(it);
+  return 0;
+}
+
+}  // namespace verbena::cm
