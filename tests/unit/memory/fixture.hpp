@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -45,11 +46,11 @@ class FlakyPort final : public MemoryPort {
 
   bool present = true;
   bool writable = true;
-  int reads = 0;
-  int writes = 0;
-  int questions = 0;
-  std::size_t asked_length = 0;
-  bool asked_writable = false;
+  std::atomic<int> reads{0};
+  std::atomic<int> writes{0};
+  std::atomic<int> questions{0};
+  std::atomic<std::size_t> asked_length{0};
+  std::atomic<bool> asked_writable{false};
 };
 
 template <typename T>
