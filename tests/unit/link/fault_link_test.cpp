@@ -1,0 +1,325 @@
+// The fault decorator on virtual time: every fault happens as often as the seed says, no packet is
+// lost that should not be, and without faults nothing is touched.
+#include "verbena/link/fault_link.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <thread>
+
+#include "link_fixture.hpp"
+
+namespace verbena::link::test {
+namespace {
+
+constexpr std::uint64_t kSeed = 20'251'120;
+const Qpn kFlow = Qpn::from(1, 7);
+const Qpn kOtherFlow = Qpn::from(1, 8);
+
+std::atomic<TimeNs> g_now{1'000'000'000};
+TimeNs virtual_now() noexcept { return g_now.load(); }
+
+// Remembers what was sent, and when.
+class Recorder final : public Link {
+ public:
+  struct Sent {
+    std::uint32_t psn;
+    std::size_t length;
+    Qpn flow;
+    TimeNs when;
+    bool damaged;
+  };
+
+  std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override {
+    return record(batch, flow, false, std::min(room, batch.size()));
+  }
+  std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage) noexcept override {
+    return record(batch, flow, true, batch.size());
+  }
+  std::size_t receive(RxSink&, std::size_t) noexcept override { return 0; }
+  int wait_fd() const noexcept override { return -1; }
+  std::uint32_t capacity_packets(std::size_t) const noexcept override { return 42; }
+
+  std::vector<Sent> sent;
+  std::size_t room = ~std::size_t{0};
+  std::size_t calls = 0;
+
+ private:
+  std::size_t record(wire::TxBatch& batch, Qpn flow, bool damaged, std::size_t count) {
+    ++calls;
+    for (const auto& p : batch.packets().first(count)) {
+      const auto bytes = batch.bytes_of(p);
+      sent.push_back({wire::BthView(bytes.data()).psn().value(), p.length, flow, g_now, damaged});
+    }
+    return count;
+  }
+};
+
+class FaultLinkTest : public ::testing::Test {
+ protected:
+  FaultLinkTest() {
+    auto inner = std::make_unique<Recorder>();
+    recorder_ = inner.get();
+    link_ = std::make_unique<FaultLink>(std::move(inner), kSeed, &virtual_now);
+  }
+
+  void send(std::uint32_t first_psn, std::uint32_t count, Qpn flow = kFlow,
+            std::size_t length = 100) {
+    for (std::uint32_t done = 0; done < count;) {
+      Batch batch(64 * 1024);
+      const std::uint32_t n = std::min<std::uint32_t>(32, count - done);
+      for (std::uint32_t i = 0; i < n; ++i) {
+        batch.add(make_packet(Qpn(9), first_psn + done + i, length), to(own_address()));
+      }
+      ASSERT_EQ(link_->send(batch.get(), flow), n);
+      done += n;
+    }
+  }
+  // Lets time pass and does what a progress thread does.
+  void pass_time(TimeNs ns) {
+    g_now += ns;
+    link_->receive(sink_, 64);
+  }
+  std::map<std::uint32_t, int> copies_by_psn() const {
+    std::map<std::uint32_t, int> copies;
+    for (const auto& s : recorder_->sent) ++copies[s.psn];
+    return copies;
+  }
+  // The generator that a flow of this seed draws from.
+  static Random drawn_for(Qpn flow) { return Random(Random(kSeed + flow.value()).next()); }
+
+  Collector sink_;
+  Recorder* recorder_;
+  std::unique_ptr<FaultLink> link_;
+};
+
+TEST_F(FaultLinkTest, PassesEverythingThroughWithoutFaults) {
+  send(0, 100);
+  EXPECT_EQ(recorder_->sent.size(), 100u);
+  EXPECT_EQ(recorder_->calls, 4u);
+  EXPECT_EQ(link_->statistics().seen.read(), 0u);
+  EXPECT_EQ(link_->next_timeout(), kNever);
+  EXPECT_EQ(link_->capacity_packets(1024), 42u);
+}
+
+TEST_F(FaultLinkTest, DropsExactlyWhatTheSeedSays) {
+  link_->set_for_all({.drop_ppm = 100'000});
+  constexpr std::uint32_t kPackets = 5000;
+  send(0, kPackets);
+  Random expected = drawn_for(kFlow);
+  std::vector<std::uint32_t> survivors;
+  for (std::uint32_t psn = 0; psn < kPackets; ++psn) {
+    if (!expected.chance(100'000)) survivors.push_back(psn);
+  }
+  ASSERT_EQ(recorder_->sent.size(), survivors.size());
+  for (std::size_t i = 0; i < survivors.size(); ++i) {
+    ASSERT_EQ(recorder_->sent[i].psn, survivors[i]);
+  }
+  EXPECT_EQ(link_->statistics().dropped.read(), kPackets - survivors.size());
+  EXPECT_NEAR(static_cast<double>(kPackets - survivors.size()), 500.0, 80.0);
+}
+
+TEST_F(FaultLinkTest, EveryFlowMeetsItsOwnFaultsWhateverTheOthersDo) {
+  link_->set_for_all({.drop_ppm = 300'000, .duplicate_ppm = 200'000});
+  send(0, 200, kFlow);
+  const auto alone = copies_by_psn();
+
+  auto inner = std::make_unique<Recorder>();
+  Recorder& mixed = *inner;
+  link_ = std::make_unique<FaultLink>(std::move(inner), kSeed, &virtual_now);
+  link_->set_for_all({.drop_ppm = 300'000, .duplicate_ppm = 200'000});
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    send(1000 + i, 1 + i % 3, kOtherFlow);
+    send(i, 1, kFlow);
+  }
+  std::map<std::uint32_t, int> copies;
+  for (const auto& s : mixed.sent) {
+    if (s.flow == kFlow) ++copies[s.psn];
+  }
+  EXPECT_EQ(copies, alone);
+}
+
+TEST_F(FaultLinkTest, DuplicatesAndDamagesAsOftenAsTheSeedSays) {
+  link_->set_for_all({.corrupt_ppm = 50'000, .duplicate_ppm = 250'000});
+  constexpr std::uint32_t kPackets = 4000;
+  send(0, kPackets);
+  Random expected = drawn_for(kFlow);
+  std::map<std::uint32_t, int> copies;
+  std::uint64_t corrupted = 0;
+  std::uint64_t duplicated = 0;
+  for (std::uint32_t psn = 0; psn < kPackets; ++psn) {
+    if (expected.chance(50'000)) {
+      ++corrupted;
+      expected.next();
+    }
+    const bool is_doubled = expected.chance(250'000);
+    duplicated += is_doubled ? 1 : 0;
+    copies[psn] = is_doubled ? 2 : 1;
+  }
+  EXPECT_EQ(copies_by_psn(), copies);
+  EXPECT_EQ(link_->statistics().corrupted.read(), corrupted);
+  EXPECT_EQ(link_->statistics().duplicated.read(), duplicated);
+  // A damaged packet may be doubled, both damaged.
+  const auto damaged = std::count_if(recorder_->sent.begin(), recorder_->sent.end(),
+                                     [](const auto& s) { return s.damaged; });
+  EXPECT_GE(static_cast<std::uint64_t>(damaged), corrupted);
+}
+
+TEST_F(FaultLinkTest, DelaysEveryPacketByItsTime) {
+  link_->set_for_all({.delay_ns = 3'000'000});
+  const TimeNs start = g_now;
+  send(0, 10);
+  EXPECT_TRUE(recorder_->sent.empty());
+  EXPECT_EQ(link_->next_timeout(), start + 3'000'000);
+  pass_time(1'000'000);
+  send(10, 10);
+  pass_time(1'999'999);
+  EXPECT_TRUE(recorder_->sent.empty());
+  pass_time(1);
+  ASSERT_EQ(recorder_->sent.size(), 10u);
+  EXPECT_EQ(link_->next_timeout(), start + 4'000'000);
+  pass_time(1'000'000);
+  ASSERT_EQ(recorder_->sent.size(), 20u);
+  for (std::uint32_t i = 0; i < 20; ++i) EXPECT_EQ(recorder_->sent[i].psn, i);
+  EXPECT_EQ(link_->statistics().delayed.read(), 20u);
+  EXPECT_EQ(link_->next_timeout(), kNever);
+}
+
+TEST_F(FaultLinkTest, JitterStaysWithinItsBounds) {
+  link_->set_for_all({.delay_ns = 1000, .jitter_ns = 9000});
+  const TimeNs start = g_now;
+  send(0, 200);
+  while (recorder_->sent.size() < 200 && g_now < start + 20'000) pass_time(100);
+  ASSERT_EQ(recorder_->sent.size(), 200u);
+  for (const auto& s : recorder_->sent) {
+    EXPECT_GE(s.when, start + 1000);
+    EXPECT_LE(s.when, start + 10'100);
+  }
+  EXPECT_EQ(copies_by_psn().size(), 200u);
+}
+
+TEST_F(FaultLinkTest, ReorderedPacketsComeLaterButCome) {
+  link_->set_for_all({.reorder_ppm = 200'000, .reorder_ns = 50'000});
+  for (std::uint32_t i = 0; i < 500; ++i) {
+    send(i, 1);
+    pass_time(10'000);
+  }
+  pass_time(50'000);
+  ASSERT_EQ(recorder_->sent.size(), 500u);
+  EXPECT_EQ(copies_by_psn().size(), 500u);
+  std::uint64_t overtaken = 0;
+  for (std::size_t i = 1; i < recorder_->sent.size(); ++i) {
+    if (recorder_->sent[i].psn < recorder_->sent[i - 1].psn) ++overtaken;
+  }
+  EXPECT_GT(overtaken, 50u);
+  EXPECT_NEAR(static_cast<double>(link_->statistics().reordered.read()), 100.0, 40.0);
+}
+
+TEST_F(FaultLinkTest, ALineCarriesNoMoreThanItsRate) {
+  // 96 bytes and the ICRC: 100 bytes, one packet a millisecond.
+  link_->set_for_all({.bytes_per_second = 100'000});
+  const TimeNs start = g_now;
+  send(0, 50, kFlow, 96);
+  send(50, 50, kOtherFlow, 96);
+  for (std::uint32_t ms = 1; ms <= 100; ++ms) {
+    pass_time(1'000'000);
+    ASSERT_EQ(recorder_->sent.size(), ms);
+    EXPECT_EQ(recorder_->sent.back().psn, ms - 1);
+  }
+  EXPECT_EQ(g_now, start + 100'000'000);
+}
+
+TEST_F(FaultLinkTest, LosesWhatNoRouterWouldHold) {
+  link_->set_for_all({.delay_ns = 1'000'000'000});
+  const auto fitting = static_cast<std::uint32_t>(FaultLink::kHeldBytesMax / 1000);
+  send(0, fitting + 64, kFlow, 1000);
+  EXPECT_EQ(link_->statistics().overflow.read(), 64u);
+  pass_time(1'000'000'000);
+  EXPECT_EQ(recorder_->sent.size(), fitting);
+}
+
+TEST_F(FaultLinkTest, AFilterSparesTheOthers) {
+  link_->set_for(kFlow, {.drop_ppm = 1'000'000});
+  send(0, 10, kFlow);
+  send(0, 10, kOtherFlow);
+  EXPECT_EQ(recorder_->sent.size(), 10u);
+  link_->set_for_all({.drop_ppm = 1'000'000});
+  link_->set_for(kFlow, {});
+  send(0, 10, kFlow);
+  send(0, 10, kOtherFlow);
+  EXPECT_EQ(recorder_->sent.size(), 20u);
+  for (std::size_t i = 10; i < 20; ++i) EXPECT_EQ(recorder_->sent[i].flow, kFlow);
+}
+
+TEST_F(FaultLinkTest, WhatIsHeldBackComesAfterTheFaultsEnd) {
+  link_->set_for_all({.delay_ns = 5'000'000});
+  send(0, 5);
+  link_->clear();
+  EXPECT_NE(link_->next_timeout(), kNever);
+  pass_time(5'000'000);
+  EXPECT_EQ(recorder_->sent.size(), 5u);
+  const std::uint64_t seen = link_->statistics().seen.read();
+  send(5, 5);
+  EXPECT_EQ(recorder_->sent.size(), 10u);
+  EXPECT_EQ(link_->statistics().seen.read(), seen);
+}
+
+TEST_F(FaultLinkTest, OffersAgainWhatTheInnerLinkHadNoRoomFor) {
+  link_->set_for_all({.duplicate_ppm = 1});
+  recorder_->room = 3;
+  send(0, 10);
+  EXPECT_EQ(recorder_->sent.size(), 3u);
+  EXPECT_NE(link_->next_timeout(), kNever);
+  recorder_->room = 1000;
+  pass_time(1'000'000);
+  ASSERT_EQ(recorder_->sent.size(), 10u);
+  for (std::uint32_t i = 0; i < 10; ++i) EXPECT_EQ(recorder_->sent[i].psn, i);
+}
+
+TEST_F(FaultLinkTest, SettingsMayChangeWhileOthersSend) {
+  std::atomic<bool> stop{false};
+  std::thread settings([&] {
+    for (int i = 0; i < 300; ++i) {
+      link_->set_for_all({.duplicate_ppm = 1'000'000});
+      link_->set_for(kOtherFlow, {.delay_ns = 1});
+      link_->clear();
+    }
+    stop = true;
+  });
+  std::uint32_t sent = 0;
+  do {
+    send(sent++, 1);
+  } while (!stop);
+  settings.join();
+  pass_time(1'000'000);
+  EXPECT_EQ(copies_by_psn().size(), sent);
+}
+
+// Over real sockets: what the decorator damages, the receiver's ICRC check throws away.
+TEST(FaultLinkOverUdp, DamageIsNoticedByTheReceiver) {
+  SlotGroup group_a = open_group(own_address(0));
+  SlotGroup group_b = open_group(own_address(1));
+  Node a(group_a);
+  Node b(group_b);
+  FaultLink faulty(std::move(a.link), kSeed);
+  faulty.set_for_all({.corrupt_ppm = 300'000});
+  std::vector<std::uint32_t> sent;
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    Batch batch(8192);
+    batch.add(make_packet(b.qp(1), i, 1036), to(own_address(1)));
+    ASSERT_EQ(faulty.send(batch.get(), a.qp(1)), 1u);
+  }
+  const std::uint64_t corrupted = faulty.statistics().corrupted.read();
+  EXPECT_GT(corrupted, 20u);
+  Collector sink;
+  // Damage in the destination QPN may have led elsewhere.
+  receive_count(*b.link, sink, 200 - corrupted);
+  while (b.link->receive(sink, 64) > 0) {
+  }
+  EXPECT_EQ(sink.arrived.size(), 200 - corrupted);
+  EXPECT_LE(b.drops.read(DropReason::kBadIcrc), corrupted);
+  EXPECT_GE(b.drops.read(DropReason::kBadIcrc) + 10, corrupted);
+}
+
+}  // namespace
+}  // namespace verbena::link::test

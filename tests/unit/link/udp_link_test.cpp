@@ -1,0 +1,336 @@
+// The UDP link over real loopback sockets: what goes in comes out, whole, once, in order, at the
+// right queue pair's process, whoever sent it.
+#include "verbena/link/udp_link.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+
+#include "link_fixture.hpp"
+
+namespace verbena::link::test {
+namespace {
+
+struct Pair {
+  explicit Pair(UdpOptions options = {})
+      : group_a(open_group(own_address(0), options.port)),
+        group_b(open_group(own_address(1), options.port)),
+        a(group_a, options),
+        b(group_b, options) {}
+  SlotGroup group_a;
+  SlotGroup group_b;
+  Node a;
+  Node b;
+};
+
+// Packets of these lengths to one queue pair, numbered from 0; what arrives at `to`.
+void expect_round_trip(Pair& pair, const std::vector<std::size_t>& lengths) {
+  Batch batch;
+  std::vector<Bytes> sent;
+  for (std::uint32_t i = 0; i < lengths.size(); ++i) {
+    sent.push_back(make_packet(pair.b.qp(1), i, lengths[i]));
+    batch.add(sent.back(), to(pair.group_b.local()));
+  }
+  ASSERT_EQ(pair.a.link->send(batch.get(), pair.a.qp(1)), lengths.size());
+  Collector sink;
+  ASSERT_EQ(receive_count(*pair.b.link, sink, lengths.size()), lengths.size());
+  ASSERT_EQ(sink.arrived.size(), lengths.size());
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    EXPECT_EQ(sink.arrived[i].bytes, sent[i]) << "packet " << i;
+    EXPECT_EQ(sink.arrived[i].fields.source, pair.group_a.local());
+    EXPECT_EQ(sink.arrived[i].fields.destination, pair.group_b.local());
+  }
+  EXPECT_EQ(pair.b.drops.total(), 0u);
+}
+
+TEST(UdpLink, CarriesASinglePacket) {
+  Pair pair;
+  expect_round_trip(pair, {28});
+  EXPECT_EQ(pair.a.link->statistics().send_calls.read(), 1u);
+  EXPECT_EQ(pair.a.link->statistics().segmented_calls.read(), 0u);
+}
+
+TEST(UdpLink, CarriesARunInOneCall) {
+  Pair pair;
+  std::vector<std::size_t> lengths(63, 1036);
+  lengths.push_back(40);  // the last may be short
+  expect_round_trip(pair, std::vector<std::size_t>(lengths.end() - 32, lengths.end()));
+  EXPECT_EQ(pair.a.link->statistics().send_calls.read(), 1u);
+  EXPECT_EQ(pair.a.link->statistics().segmented_calls.read(), 1u);
+}
+
+TEST(UdpLink, CarriesSixtyFourSmallPacketsInOneCall) {
+  Pair pair;
+  expect_round_trip(pair, std::vector<std::size_t>(64, 24));
+  EXPECT_EQ(pair.a.link->statistics().send_calls.read(), 1u);
+}
+
+// More than an IP datagram holds: fifteen packets of 4 KiB at once at most.
+TEST(UdpLink, CutsLongRunsAtTheKernelsLimit) {
+  Pair pair;
+  expect_round_trip(pair, std::vector<std::size_t>(40, 4096 + 28));
+  EXPECT_EQ(pair.a.link->statistics().send_calls.read(), 3u);
+}
+
+TEST(UdpLink, CarriesMixedLengthsInOrder) {
+  Pair pair;
+  expect_round_trip(pair, {12,   16,   1036, 1036, 1036, 20, 20,   4124, 4124, 12,  2060, 2060,
+                           2056, 1036, 16,   16,   16,   16, 4124, 4124, 4124, 500, 504,  12});
+}
+
+TEST(UdpLink, CarriesIpv6) {
+  const IpAddress loopback = IpAddress::parse("::1").value();
+  const UdpOptions options{.port = own_port()};
+  SlotGroup group = open_group(loopback, options.port);
+  Node a(group, options);
+  Node b(group, options);
+  Batch batch;
+  for (std::uint32_t i = 0; i < 20; ++i) batch.add(make_packet(b.qp(3), i, 1036), to(loopback));
+  ASSERT_EQ(a.link->send(batch.get(), a.qp(1)), 20u);
+  Collector sink;
+  ASSERT_EQ(receive_count(*b.link, sink, 20), 20u);
+  ASSERT_EQ(sink.arrived.size(), 20u);
+  EXPECT_EQ(sink.arrived[19].bytes, make_packet(b.qp(3), 19, 1036));
+  EXPECT_EQ(sink.arrived[0].fields.source, loopback);
+}
+
+// The kernel steers a segmented buffer as a whole, by its first packet.
+TEST(UdpLink, NeverSegmentsPacketsOfTwoQueuePairsTogether) {
+  SlotGroup group_a = open_group(own_address(0));
+  SlotGroup group_b = open_group(own_address(1));
+  Node a(group_a);
+  Node first(group_b);
+  Node second(group_b);
+  Batch batch;
+  for (std::uint32_t i = 0; i < 60; ++i) {
+    const Node& node = i % 4 < 2 ? first : second;
+    batch.add(make_packet(node.qp(1), i, 100), to(own_address(1)));
+  }
+  ASSERT_EQ(a.link->send(batch.get(), a.qp(1)), 60u);
+  for (Node* node : {&first, &second}) {
+    Collector sink;
+    ASSERT_EQ(receive_count(*node->link, sink, 30), 30u);
+    for (const Arrived& packet : sink.arrived) EXPECT_EQ(packet.dest_qp(), node->qp(1));
+  }
+}
+
+TEST(UdpLink, TellsWhetherThereIsAGrh) {
+  Pair pair;
+  Batch batch;
+  batch.add(make_packet(pair.b.qp(1), 0, 16), to(own_address(1), true));
+  batch.add(make_packet(pair.b.qp(1), 1, 16), to(own_address(1), false));
+  batch.add(make_packet(pair.b.qp(1), 2, 16), to(own_address(1), false));
+  ASSERT_EQ(pair.a.link->send(batch.get(), pair.a.qp(1)), 3u);
+  Collector sink;
+  ASSERT_EQ(receive_count(*pair.b.link, sink, 3), 3u);
+  for (const Arrived& packet : sink.arrived) {
+    EXPECT_EQ(packet.fields.has_grh, packet.psn() == 0);
+  }
+}
+
+TEST(UdpLink, OnARocePortThereIsAlwaysAGrh) {
+  Pair pair({.grh_from_port = false});
+  const PlainSocket even_or_odd[] = {PlainSocket(own_address(2)), PlainSocket(own_address(2))};
+  for (const PlainSocket& s : even_or_odd) {
+    ASSERT_TRUE(s.send(s.sealed(make_packet(pair.b.qp(1), 0, 16), own_address(1)), own_address(1)));
+  }
+  Collector sink;
+  ASSERT_EQ(receive_count(*pair.b.link, sink, 2), 2u);
+  for (const Arrived& packet : sink.arrived) EXPECT_TRUE(packet.fields.has_grh);
+}
+
+// A foreign adapter numbers its datagrams as it likes, and no UDP socket shows the number.
+TEST(UdpLink, AcceptsAForeignSendersIdentification) {
+  Pair pair;
+  const PlainSocket sender(own_address(2));
+  for (const std::uint16_t ip_id : {0x718c, 1, 0xffff, 127, 128}) {
+    const Bytes packet = make_packet(pair.b.qp(1), ip_id, 1036);
+    ASSERT_TRUE(sender.send(sender.sealed(packet, own_address(1), ip_id), own_address(1)));
+  }
+  Collector sink;
+  ASSERT_EQ(receive_count(*pair.b.link, sink, 5), 5u);
+  ASSERT_EQ(sink.arrived.size(), 5u);
+  EXPECT_EQ(sink.arrived[0].bytes, make_packet(pair.b.qp(1), 0x718c, 1036));
+  EXPECT_EQ(pair.b.link->statistics().foreign_ids.read(), 5u);
+}
+
+TEST(UdpLink, AcceptsOnlyOursWhereThereAreNoForeigners) {
+  Pair pair({.ids_accepted = 128});
+  const PlainSocket sender(own_address(2));
+  for (const std::uint16_t ip_id : {0, 127, 128, 0x718c}) {
+    const Bytes packet = make_packet(pair.b.qp(1), ip_id, 64);
+    ASSERT_TRUE(sender.send(sender.sealed(packet, own_address(1), ip_id), own_address(1)));
+  }
+  Collector sink;
+  ASSERT_EQ(receive_count(*pair.b.link, sink, 4), 4u);
+  EXPECT_EQ(sink.arrived.size(), 2u);
+  EXPECT_EQ(pair.b.drops.read(DropReason::kBadIcrc), 2u);
+}
+
+TEST(UdpLink, DropsAndCountsWhatIsDamagedOrTooShort) {
+  Pair pair;
+  const PlainSocket sender(own_address(2));
+  Bytes packet = sender.sealed(make_packet(pair.b.qp(1), 0, 64), own_address(1));
+  packet[20] = static_cast<std::uint8_t>(packet[20] ^ 0x10);
+  packet[40] = static_cast<std::uint8_t>(packet[40] ^ 0x01);
+  ASSERT_TRUE(sender.send(packet, own_address(1)));
+  ASSERT_TRUE(sender.send(std::span(packet).first(15), own_address(1)));
+  Collector sink;
+  ASSERT_EQ(receive_count(*pair.b.link, sink, 2), 2u);
+  EXPECT_TRUE(sink.arrived.empty());
+  EXPECT_EQ(pair.b.drops.read(DropReason::kBadIcrc), 1u);
+  EXPECT_EQ(pair.b.drops.read(DropReason::kTooShort), 1u);
+}
+
+TEST(UdpLink, TheReceiverNoticesEveryDamage) {
+  Pair pair({.ids_accepted = 128});
+  constexpr std::uint32_t kBits = (44 + wire::kIcrcSize) * 8;
+  std::uint32_t sent = 0;
+  for (std::uint32_t bit = 0; bit < kBits; ++bit) {
+    // Damage in the destination QPN may lead to another process.
+    if (bit / 8 >= 5 && bit / 8 <= 7) continue;
+    Batch batch;
+    batch.add(make_packet(pair.b.qp(1), bit, 44), to(own_address(1)));
+    ASSERT_EQ(pair.a.link->send_damaged(batch.get(), pair.a.qp(1), Damage{bit + 7 * kBits}), 1u);
+    ++sent;
+    if (bit / 8 == 4) --sent;  // moved on into the destination QPN
+  }
+  Collector sink;
+  // Those that moved may or may not arrive here; the first ones surely do.
+  ASSERT_GE(receive_count(*pair.b.link, sink, sent), sent);
+  EXPECT_TRUE(sink.arrived.empty());
+  EXPECT_GE(pair.b.drops.read(DropReason::kBadIcrc), sent);
+}
+
+TEST(UdpLink, CarriesTrafficClassAndHopLimit) {
+  Pair pair({.want_ip_fields = true});
+  Batch batch;
+  wire::Destination special = to(own_address(1));
+  special.traffic_class = 0x6a;
+  special.hop_limit = 17;
+  batch.add(make_packet(pair.b.qp(1), 0, 64), special);
+  batch.add(make_packet(pair.b.qp(1), 1, 64), special);
+  batch.add(make_packet(pair.b.qp(1), 2, 64), to(own_address(1)));
+  ASSERT_EQ(pair.a.link->send(batch.get(), pair.a.qp(1)), 3u);
+  Collector sink;
+  ASSERT_EQ(receive_count(*pair.b.link, sink, 3), 3u);
+  ASSERT_EQ(sink.arrived.size(), 3u);
+  for (const std::size_t i : {0u, 1u}) {
+    EXPECT_EQ(sink.arrived[i].fields.traffic_class, 0x6a);
+    EXPECT_EQ(sink.arrived[i].fields.hop_limit, 17);
+  }
+  EXPECT_EQ(sink.arrived[2].fields.traffic_class, 0);
+  EXPECT_EQ(sink.arrived[2].fields.hop_limit, 64);
+}
+
+TEST(UdpLink, TellsTheDestinationOnAWildcardSocket) {
+  const UdpOptions options{.port = own_port()};
+  const IpAddress any = IpAddress::v4(0);
+  const PlainSocket receiver(any, options.port);
+  ASSERT_TRUE(receiver.bound());
+  DropCounters drops;
+  auto link = std::move(UdpLink::open(::dup(receiver.fd()), any, options, drops)).value();
+  const PlainSocket sender(own_address(2));
+  const Bytes packet = make_packet(Qpn(1), 0, 64);
+  const IpAddress target = own_address(3);
+  ASSERT_TRUE(sender.send(sender.sealed(packet, target, 0, options.port), target, options.port));
+  Collector sink;
+  ASSERT_EQ(receive_count(*link, sink, 1), 1u);
+  ASSERT_EQ(sink.arrived.size(), 1u);
+  EXPECT_EQ(sink.arrived[0].fields.destination, target);
+}
+
+TEST(UdpLink, CountsAsTakenWhatNoRouteLeadsTo) {
+  Pair pair;
+  Batch batch;
+  batch.add(make_packet(pair.b.qp(1), 0, 64), to(IpAddress::parse("255.255.255.255").value()));
+  batch.add(make_packet(pair.b.qp(1), 1, 64), to(IpAddress::parse("::1").value()));
+  batch.add(make_packet(pair.b.qp(1), 2, 64), to(own_address(1)));
+  EXPECT_EQ(pair.a.link->send(batch.get(), pair.a.qp(1)), 3u);
+  EXPECT_EQ(pair.a.link->statistics().unreachable.read(), 2u);
+  Collector sink;
+  EXPECT_EQ(receive_count(*pair.b.link, sink, 1), 1u);
+}
+
+TEST(UdpLink, HoldsAsManyPacketsAsItSays) {
+  Pair pair;
+  for (const std::size_t length : {24u, 268u, 1036u, 4108u}) {
+    const std::uint32_t capacity = pair.b.link->capacity_packets(length);
+    ASSERT_GT(capacity, 10u);
+    for (std::uint32_t i = 0; i < capacity; ++i) {
+      Batch batch(8192);
+      batch.add(make_packet(pair.b.qp(1), i, length), to(own_address(1)));
+      ASSERT_EQ(pair.a.link->send(batch.get(), pair.a.qp(1)), 1u);
+    }
+    Collector sink;
+    ASSERT_EQ(receive_count(*pair.b.link, sink, capacity), capacity) << length;
+    EXPECT_EQ(sink.arrived.back().psn(), capacity - 1);
+  }
+}
+
+// A connected member would draw every other process's packets to itself.
+TEST(UdpLink, LeavesTheReceivingSocketUnconnected) {
+  SlotGroup group = open_group(own_address(0));
+  Node a(group);
+  Node b(group);
+  Node c(group);
+  Node* const all[] = {&a, &b, &c};
+  for (int round = 0; round < 3; ++round) {
+    for (Node* from : all) {
+      for (Node* target : all) {
+        Batch batch;
+        batch.add(make_packet(target->qp(1), 0, 64), to(group.local()));
+        ASSERT_EQ(from->link->send(batch.get(), from->qp(1)), 1u);
+      }
+    }
+    for (Node* node : all) {
+      Collector sink;
+      EXPECT_EQ(receive_count(*node->link, sink, 3), 3u);
+      for (const Arrived& packet : sink.arrived) EXPECT_EQ(packet.dest_qp(), node->qp(1));
+      sockaddr_storage peer{};
+      socklen_t size = sizeof peer;
+      EXPECT_EQ(::getpeername(node->link->wait_fd(), reinterpret_cast<sockaddr*>(&peer), &size),
+                -1);
+      EXPECT_EQ(errno, ENOTCONN);
+    }
+  }
+}
+
+TEST(UdpLink, SendsFromManyThreads) {
+  Pair pair;
+  constexpr std::uint32_t kThreads = 4;
+  constexpr std::uint32_t kBatches = 10;
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&pair, t] {
+      for (std::uint32_t n = 0; n < kBatches; ++n) {
+        Batch batch(8192);
+        for (std::uint32_t i = 0; i < 4; ++i) {
+          batch.add(make_packet(pair.b.qp(t), n * 4 + i, 100), to(own_address(1), t % 2 == 0));
+        }
+        EXPECT_EQ(pair.a.link->send(batch.get(), pair.a.qp(t)), 4u);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  Collector sink;
+  constexpr std::size_t kAll = kThreads * kBatches * 4;
+  ASSERT_EQ(receive_count(*pair.b.link, sink, kAll), kAll);
+  std::vector<std::uint32_t> next(kThreads, 0);
+  for (const Arrived& packet : sink.arrived) {
+    EXPECT_EQ(packet.psn(), next[packet.dest_qp().index()]++);
+  }
+  EXPECT_EQ(pair.b.drops.total(), 0u);
+}
+
+TEST(UdpLink, SaysWhyItCannotBeOpened) {
+  DropCounters drops;
+  const IpAddress foreign = IpAddress::parse("203.0.113.77").value();
+  auto refused = UdpLink::open(-1, foreign, {}, drops);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().error, EADDRNOTAVAIL);
+  EXPECT_NE(refused.error().text.find("203.0.113.77"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace verbena::link::test
