@@ -14,8 +14,7 @@ wire::WireTransport wire_transport(Transport transport) {
   return wire::WireTransport::kRd;
 }
 
-queue::Endpoint make_endpoint(const QueuePairOptions& o, const Surroundings& around) {
-  queue::Endpoint e;
+void fill(queue::Endpoint& e, const QueuePairOptions& o, const Surroundings& around) {
   e.transport = o.transport;
   e.number = o.number;
   e.domain = o.domain;
@@ -27,7 +26,6 @@ queue::Endpoint make_endpoint(const QueuePairOptions& o, const Surroundings& aro
   e.receive_cq = o.receive_cq;
   e.cookie = o.cookie;
   e.signal_all = o.signal_all;
-  return e;
 }
 
 // Equal but for the membership bit, and not both limited members (IBTA Vol 1, 10.9.3).
@@ -38,10 +36,10 @@ bool pkeys_match(std::uint16_t a, std::uint16_t b) {
 }  // namespace
 
 QueuePair::QueuePair(const QueuePairOptions& options, const Surroundings& surroundings)
-    : endpoint_(make_endpoint(options, surroundings)),
-      around_(surroundings),
+    : around_(surroundings),
       requester_(endpoint_, options.send, *surroundings.share),
       responder_(endpoint_) {
+  fill(endpoint_, options, surroundings);
   if (options.shared != nullptr) {
     endpoint_.receives = &options.shared->queue;
   } else if (options.transport != Transport::kXrcSend &&

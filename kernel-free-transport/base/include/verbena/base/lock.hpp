@@ -137,4 +137,27 @@ class Gate {
   std::atomic<std::uint32_t> word_{kClosed};
 };
 
+// A list that many threads push to and one takes as a whole: `T` has a member `T* next_in_list` and
+// a `Published<bool> is_listed`, so that it stands in the list at most once.
+template <typename T>
+class TakeAllList {
+ public:
+  void push(T& item) noexcept {
+    if (item.is_listed.take(true)) return;
+    T* head = head_.load(std::memory_order_relaxed);
+    do {
+      item.next_in_list = head;
+    } while (!head_.compare_exchange_weak(head, &item, std::memory_order_release,
+                                          std::memory_order_relaxed));
+  }
+  bool is_empty() const noexcept { return head_.load(std::memory_order_relaxed) == nullptr; }
+  // The items, newest first. Each stays marked as listed until `unlist`.
+  T* take_all() noexcept { return head_.exchange(nullptr, std::memory_order_acquire); }
+  // After reading next_in_list, before working on it: from here on it may be pushed again.
+  static void unlist(T& item) noexcept { item.is_listed.publish(false); }
+
+ private:
+  std::atomic<T*> head_{nullptr};
+};
+
 }  // namespace verbena

@@ -1,0 +1,53 @@
+// How LIDs, GIDs and IP addresses of a fabric belong together: by arithmetic, so that nobody has
+// to be asked. In the InfiniBand persona a LID is the host part of a port's address in the
+// fabric's subnet, and a port GUID holds the IPv4 address in its low half; in the RoCE persona a
+// GID is the address itself.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "verbena/base/address.hpp"
+
+namespace verbena {
+
+inline constexpr std::uint64_t kPortGuidPrefix = 0x02565200ull << 32;
+inline constexpr std::uint64_t kNodeGuidPrefix = 0x02565201ull << 32;
+
+struct AddressPlan {
+  bool infiniband = true;
+  std::uint32_t subnet = 0;        // IPv4, host order
+  std::uint8_t prefix_length = 24;
+
+  std::uint32_t host_mask() const {
+    return prefix_length >= 32 ? 0 : ~std::uint32_t{0} >> prefix_length;
+  }
+  // The port GUID of an IPv4 port of the InfiniBand persona.
+  static std::uint64_t port_guid(std::uint32_t ipv4) { return kPortGuidPrefix | ipv4; }
+
+  Gid gid_of(const IpAddress& ip) const {
+    if (infiniband && ip.is_v4()) return Gid::link_local(port_guid(ip.v4_host_order()));
+    return Gid::from_ip(ip);
+  }
+  std::uint16_t lid_of(const IpAddress& ip) const {
+    if (!infiniband || !ip.is_v4()) return 0;
+    return static_cast<std::uint16_t>(ip.v4_host_order() & host_mask());
+  }
+  std::optional<IpAddress> address_of_lid(std::uint16_t lid) const {
+    if (!infiniband || lid == 0 || (lid & ~host_mask()) != 0) return std::nullopt;
+    return IpAddress::v4((subnet & ~host_mask()) | lid);
+  }
+  std::optional<IpAddress> address_of_gid(const Gid& gid) const {
+    if (gid.is_zero() || gid.is_multicast()) return std::nullopt;
+    if (gid.bytes[0] == 0xfe && (gid.bytes[1] & 0xc0) == 0x80) {
+      const std::uint64_t guid = gid.interface_id();
+      if ((guid & 0xffffffff00000000ull) == kPortGuidPrefix) {
+        return IpAddress::v4(static_cast<std::uint32_t>(guid));
+      }
+    }
+    if (infiniband && !gid.as_ip().is_v4()) return std::nullopt;
+    return gid.as_ip();
+  }
+};
+
+}  // namespace verbena

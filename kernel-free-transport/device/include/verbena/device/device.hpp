@@ -1,0 +1,130 @@
+// The engine of one opened device: its memory, its queue pairs, and the path of packets through
+// them. Sans-IO: datagrams and the time come in through member functions, packets leave through
+// the Transmitter, events through the EventSink.
+//
+// Threads. Posting, polling and registering may happen on any thread. Receiving, timers and the
+// destruction of objects happen under the receive lock, one thread at a time:
+//
+//     if (device.receive_lock().try_lock()) {
+//       ...device.handle_datagram(now, datagram)...      any number of times
+//       device.finish_receive(now, Acknowledge::kLater);
+//       device.receive_lock().unlock();
+//     }
+//
+// Locks are taken in the order receive lock, queue pair, receive queue, completion queue, timers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "verbena/base/address_plan.hpp"
+#include "verbena/base/drop_reason.hpp"
+#include "verbena/base/lock.hpp"
+#include "verbena/device/qp_table.hpp"
+#include "verbena/device/timer_queue.hpp"
+#include "verbena/memory/registry.hpp"
+#include "verbena/qp/queue_pair.hpp"
+
+namespace verbena::device {
+
+struct DeviceOptions {
+  std::uint32_t slot = 1;               // the upper bits of every queue pair number
+  IpAddress address;                    // of the port
+  AddressPlan plan;
+  qp::TransitionLimits limits;
+  memory::MemoryPort* memory_port = nullptr;  // null: trusts every address
+  std::uint32_t max_regions = 1u << 20;
+};
+
+struct PortCounters {
+  Counter packets_sent, packets_received;
+  Counter bytes_sent, bytes_received;          // from the BTH on
+  Counter multicast_received;
+  DropCounters drops;
+};
+
+// Whether acknowledgements may wait one round for data to travel with.
+enum class Acknowledge : std::uint8_t { kNow, kLater };
+
+class Device final : public queue::SharedReceiveDirectory {
+ public:
+  Device(const DeviceOptions& options, wire::Transmitter& transmitter, queue::EventSink& events);
+  ~Device() override;
+
+  // --- objects; from any thread ---
+  memory::Registry& memory() { return memory_; }
+  // Null when all queue pair numbers are taken (ask for a slot: add_slot). The number in `options`
+  // is ignored.
+  qp::QueuePair* create_qp(qp::QueuePairOptions options);
+  void destroy_qp(qp::QueuePair* qp);
+  void add_slot(std::uint32_t slot);
+  std::optional<qp::Refused> modify_qp(qp::QueuePair& qp, const qp::Attributes& wanted,
+                                       std::uint32_t mask, TimeNs now);
+  // XRC SRQs are found by number; others need not be known here.
+  void add_shared(queue::SharedReceive& shared);      // gives it its number
+  void remove_shared(queue::SharedReceive& shared);
+  queue::SharedReceive* find(std::uint32_t number, std::uint32_t xrc_domain) const noexcept override;
+  // Every queue pair to ERROR: the daemon died.
+  void fail_all();
+  void set_port_active(bool active);
+  bool is_port_active() const { return port_active_.read_relaxed(); }
+
+  // --- posting; from any thread ---
+  // Under qp.lock(): qp.post_send(...) any number of times, then without it:
+  void doorbell(qp::QueuePair& qp, TimeNs now);
+
+  // --- receiving and time; under the receive lock ---
+  Lock& receive_lock() { return receive_lock_; }
+  void handle_datagram(TimeNs now, const wire::RxDatagram& datagram);
+  // A multicast packet for a member, with the group's GID as it was sent to.
+  void handle_multicast(TimeNs now, wire::RxDatagram datagram, Qpn member);
+  void finish_receive(TimeNs now, Acknowledge acknowledge);
+  void handle_timeouts(TimeNs now);
+
+  // --- without a lock ---
+  TimeNs next_deadline() const { return timers_.earliest(); }
+  bool has_work() const { return !dirty_.is_empty() || has_waiting_.read_relaxed(); }
+  const DeviceOptions& options() const { return options_; }
+  const qp::TransitionLimits& limits() const { return options_.limits; }
+  PortCounters& counters() { return counters_; }
+  // Visits every queue pair (its lock is the visitor's to take).
+  template <typename F>
+  void for_each_qp(F&& f) {
+    const Guard guard(receive_lock_);
+    table_.for_each(f);
+  }
+
+ private:
+  struct TxBuffer;
+
+  void deliver(qp::QueuePair& qp, const wire::PacketView& packet, const wire::RxDatagram& datagram,
+               TimeNs now);
+  void transmit(qp::QueuePair& qp, TimeNs now);       // under the queue pair's lock
+  void transmit_listed(TimeNs now, Acknowledge acknowledge);
+  void rearm(qp::QueuePair& qp);                      // under the queue pair's lock
+  TxBuffer& take_buffer();
+
+  DeviceOptions options_;
+  wire::Transmitter& transmitter_;
+  queue::EventSink& events_;
+  PortCounters counters_;
+  memory::Registry memory_;
+  requester::FlowShare share_;
+  Lock receive_lock_;
+  QpTable table_;
+  TimerQueue timers_;
+  TakeAllList<qp::QueuePair> dirty_;                  // have something to send
+  std::vector<qp::QueuePair*> waiting_;               // acknowledgements that wait one round
+  Published<bool> has_waiting_{false};
+  std::array<std::unique_ptr<TxBuffer>, 4> buffers_;
+  mutable Lock shared_lock_;
+  std::unordered_map<std::uint32_t, queue::SharedReceive*> shared_;
+  std::uint32_t next_shared_ = 1;
+  Published<bool> port_active_{true};
+};
+
+}  // namespace verbena::device

@@ -1,0 +1,140 @@
+// The way of a packet in, and the turn of a queue pair to send.
+#include "tx_buffer.hpp"
+#include "verbena/device/device.hpp"
+
+namespace verbena::device {
+namespace {
+
+// Batches that one queue pair may send before others get their turn.
+constexpr int kBatchesPerTurn = 4;
+// While answers are outstanding, so many posted requests wait for company before they go.
+constexpr std::uint32_t kRequestsPerBatch = 32;
+
+}  // namespace
+
+void Device::handle_datagram(TimeNs now, const wire::RxDatagram& datagram) {
+  counters_.packets_received.add();
+  counters_.bytes_received.add(datagram.bytes.size());
+  if (!is_port_active()) return counters_.drops.count(DropReason::kPortDown);
+  const auto packet = wire::parse_packet(datagram.bytes);
+  if (!packet.ok()) return counters_.drops.count(packet.error());
+  qp::QueuePair* qp = table_.find(packet->bth.dest_qp);
+  if (qp == nullptr) return counters_.drops.count(DropReason::kUnknownQp);
+  if (qp->transport() != Transport::kUd) return deliver(*qp, *packet, datagram, now);
+  wire::RxDatagram with_names = datagram;
+  with_names.source_gid = options_.plan.gid_of(datagram.source);
+  with_names.destination_gid = options_.plan.gid_of(options_.address);
+  with_names.source_lid = options_.plan.lid_of(datagram.source);
+  deliver(*qp, *packet, with_names, now);
+}
+
+void Device::handle_multicast(TimeNs now, wire::RxDatagram datagram, Qpn member) {
+  counters_.packets_received.add();
+  counters_.bytes_received.add(datagram.bytes.size());
+  counters_.multicast_received.add();
+  if (!is_port_active()) return counters_.drops.count(DropReason::kPortDown);
+  const auto packet = wire::parse_packet(datagram.bytes);
+  if (!packet.ok()) return counters_.drops.count(packet.error());
+  qp::QueuePair* qp = table_.find(member);
+  if (qp == nullptr || qp->transport() != Transport::kUd) {
+    return counters_.drops.count(DropReason::kNotMember);
+  }
+  datagram.source_gid = options_.plan.gid_of(datagram.source);
+  datagram.source_lid = options_.plan.lid_of(datagram.source);
+  deliver(*qp, *packet, datagram, now);
+}
+
+void Device::deliver(qp::QueuePair& qp, const wire::PacketView& packet,
+                     const wire::RxDatagram& datagram, TimeNs now) {
+  const Guard guard(qp.lock());
+  qp.handle_packet(packet, datagram, now);
+  if (qp.wants_to_transmit()) dirty_.push(qp);
+  rearm(qp);
+}
+
+void Device::rearm(qp::QueuePair& qp) {
+  const TimeNs deadline = qp.deadline();
+  if (deadline >= qp.armed_deadline) return;
+  qp.armed_deadline = deadline;
+  if (timers_.add(deadline, qp.number())) events_.on_earlier_deadline(deadline);
+}
+
+Device::TxBuffer& Device::take_buffer() {
+  for (auto& buffer : buffers_) {
+    if (buffer->lock.try_lock()) return *buffer;
+  }
+  buffers_[0]->lock.lock();
+  return *buffers_[0];
+}
+
+void Device::transmit(qp::QueuePair& qp, TimeNs now) {
+  TxBuffer& buffer = take_buffer();
+  wire::TxBatch& batch = buffer.batch;
+  bool more = true;
+  for (int turn = 0; more && turn < kBatchesPerTurn; ++turn) {
+    batch.clear();
+    more = qp.poll_transmit(batch, now);
+    if (batch.empty()) break;
+    counters_.packets_sent.add(batch.size());
+    counters_.bytes_sent.add(batch.bytes() - batch.size() * wire::kIcrcSize);
+    if (is_port_active()) transmitter_.send(batch, qp.number());
+  }
+  buffer.lock.unlock();
+  if (more) dirty_.push(qp);
+  rearm(qp);
+}
+
+void Device::doorbell(qp::QueuePair& qp, TimeNs now) {
+  const Guard guard(qp.lock());
+  const requester::Requester& requester = qp.requester();
+  if (requester.in_flight() != 0 && requester.unsent() < kRequestsPerBatch) {
+    // An answer is due, which will bring this queue pair its turn; what is posted until then can
+    // travel in one send.
+    dirty_.push(qp);
+    return;
+  }
+  transmit(qp, now);
+}
+
+void Device::transmit_listed(TimeNs now, Acknowledge acknowledge) {
+  using List = TakeAllList<qp::QueuePair>;
+  // Those whose acknowledgement waited a round go now, unless data took it along.
+  for (qp::QueuePair* qp : waiting_) {
+    const Guard guard(qp->lock());
+    if (qp->wants_to_transmit()) transmit(*qp, now);
+  }
+  waiting_.clear();
+  for (qp::QueuePair* qp = dirty_.take_all(); qp != nullptr;) {
+    qp::QueuePair* next = qp->next_in_list;
+    List::unlist(*qp);
+    const Guard guard(qp->lock());
+    if (acknowledge == Acknowledge::kLater && qp->only_acknowledges()) {
+      waiting_.push_back(qp);
+    } else if (qp->wants_to_transmit()) {
+      transmit(*qp, now);
+    }
+    qp = next;
+  }
+  has_waiting_.publish(!waiting_.empty());
+}
+
+void Device::finish_receive(TimeNs now, Acknowledge acknowledge) {
+  if (dirty_.is_empty() && waiting_.empty()) return;
+  transmit_listed(now, acknowledge);
+}
+
+void Device::handle_timeouts(TimeNs now) {
+  while (const auto entry = timers_.take_expired(now)) {
+    qp::QueuePair* qp = table_.find(entry->number);
+    if (qp == nullptr) continue;
+    const Guard guard(qp->lock());
+    if (qp->armed_deadline == entry->deadline) qp->armed_deadline = kNever;
+    if (qp->deadline() <= now) {
+      qp->handle_timeout(now);
+      transmit(*qp, now);
+    }
+    rearm(*qp);
+  }
+}
+
+}  // namespace verbena::device

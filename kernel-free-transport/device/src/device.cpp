@@ -1,0 +1,116 @@
+// The objects of a device.
+#include "verbena/device/device.hpp"
+
+#include <algorithm>
+
+#include "tx_buffer.hpp"
+
+namespace verbena::device {
+
+Device::Device(const DeviceOptions& options, wire::Transmitter& transmitter,
+               queue::EventSink& events)
+    : options_(options),
+      transmitter_(transmitter),
+      events_(events),
+      memory_(options.memory_port != nullptr ? *options.memory_port
+                                             : memory::trusting_memory_port(),
+              options.max_regions),
+      table_(options.slot) {
+  for (auto& buffer : buffers_) buffer = std::make_unique<TxBuffer>();
+}
+
+Device::~Device() {
+  std::vector<qp::QueuePair*> left;
+  table_.for_each([&](qp::QueuePair& qp) { left.push_back(&qp); });
+  for (qp::QueuePair* qp : left) destroy_qp(qp);
+}
+
+qp::QueuePair* Device::create_qp(qp::QueuePairOptions options) {
+  options.send.datagram = options.transport == Transport::kUd;
+  const qp::Surroundings around{&memory_, &events_, &counters_.drops, this, &share_,
+                                &transmitter_};
+  std::optional<Qpn> number;
+  {
+    const Guard guard(receive_lock_);
+    number = table_.reserve();
+  }
+  if (!number) return nullptr;
+  options.number = *number;
+  auto qp = std::make_unique<qp::QueuePair>(options, around);
+  const Guard guard(receive_lock_);
+  table_.set(*number, qp.get());
+  return qp.release();
+}
+
+void Device::destroy_qp(qp::QueuePair* qp) {
+  const Qpn number = qp->number();
+  {
+    const Guard guard(receive_lock_);
+    table_.set(number, nullptr);
+    // Out of the lists: the rest goes back in.
+    for (qp::QueuePair* item = dirty_.take_all(); item != nullptr;) {
+      qp::QueuePair* next = item->next_in_list;
+      TakeAllList<qp::QueuePair>::unlist(*item);
+      if (item != qp) dirty_.push(*item);
+      item = next;
+    }
+    std::erase(waiting_, qp);
+    table_.release(number);
+  }
+  memory_.unbind_windows_of(number.value());
+  queue::CompletionQueue* send_cq = qp->endpoint().send_cq;
+  queue::CompletionQueue* receive_cq = qp->endpoint().receive_cq;
+  if (send_cq != nullptr) send_cq->purge(number.value());
+  if (receive_cq != nullptr && receive_cq != send_cq) receive_cq->purge(number.value());
+  delete qp;
+}
+
+void Device::add_slot(std::uint32_t slot) {
+  const Guard guard(receive_lock_);
+  table_.add_slot(slot);
+}
+
+std::optional<qp::Refused> Device::modify_qp(qp::QueuePair& qp, const qp::Attributes& wanted,
+                                             std::uint32_t mask, TimeNs now) {
+  const Guard guard(qp.lock());
+  auto refused = qp.modify(wanted, mask, options_.limits);
+  if (!refused && qp.wants_to_transmit()) transmit(qp, now);
+  return refused;
+}
+
+void Device::add_shared(queue::SharedReceive& shared) {
+  const Guard guard(shared_lock_);
+  do {
+    shared.number = next_shared_++ & kMask24;
+  } while (shared.number == 0 || shared_.contains(shared.number));
+  shared_.emplace(shared.number, &shared);
+}
+
+void Device::remove_shared(queue::SharedReceive& shared) {
+  {
+    const Guard guard(shared_lock_);
+    shared_.erase(shared.number);
+  }
+  for_each_qp([&](qp::QueuePair& qp) {
+    const Guard guard(qp.lock());
+    qp.forget_shared(&shared);
+  });
+}
+
+queue::SharedReceive* Device::find(std::uint32_t number, std::uint32_t xrc_domain) const noexcept {
+  const Guard guard(shared_lock_);
+  const auto found = shared_.find(number);
+  if (found == shared_.end() || found->second->xrc_domain != xrc_domain) return nullptr;
+  return found->second;
+}
+
+void Device::fail_all() {
+  for_each_qp([](qp::QueuePair& qp) {
+    const Guard guard(qp.lock());
+    qp.fail();
+  });
+}
+
+void Device::set_port_active(bool active) { port_active_.publish(active); }
+
+}  // namespace verbena::device

@@ -1,0 +1,118 @@
+// A queue pair: one requester, one responder, a state. Every member function but the constructor
+// and those marked otherwise wants the lock, which its caller takes (`lock()`): several calls
+// belong together more often than not. It never sends and knows no time but what it is given.
+//
+//   RESET → INIT → RTR → RTS ⇄ SQD        any state → RESET, any state → ERROR
+//                         ↘ SQE → RTS     (UC and UD, after a failed send)
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "verbena/base/lock.hpp"
+#include "verbena/qp/attributes.hpp"
+#include "verbena/queue/endpoint.hpp"
+#include "verbena/requester/requester.hpp"
+#include "verbena/responder/responder.hpp"
+
+namespace verbena::qp {
+
+struct QueuePairOptions {
+  Transport transport = Transport::kRc;
+  Qpn number;
+  memory::DomainId domain = 0;
+  queue::CompletionQueue* send_cq = nullptr;
+  queue::CompletionQueue* receive_cq = nullptr;
+  queue::SharedReceive* shared = nullptr;  // an SRQ in place of receives of its own
+  std::uint32_t xrc_domain = 0;            // XRC receive side
+  requester::SendQueue::Options send;
+  std::uint32_t receive_capacity = 0;
+  std::uint32_t receive_max_sges = 1;
+  bool signal_all = false;
+  void* cookie = nullptr;
+};
+
+// What a queue pair gets from its device.
+struct Surroundings {
+  memory::Registry* memory = nullptr;
+  queue::EventSink* events = nullptr;
+  DropCounters* drops = nullptr;
+  const queue::SharedReceiveDirectory* shared = nullptr;
+  requester::FlowShare* share = nullptr;
+  wire::Transmitter* transmitter = nullptr;
+};
+
+enum class PostedReceive : std::uint8_t { kOk, kFull, kTooManySges, kWrongState, kNoQueue };
+
+class QueuePair {
+ public:
+  QueuePair(const QueuePairOptions& options, const Surroundings& surroundings);
+  ~QueuePair();
+
+  Lock& lock() noexcept { return lock_; }
+  Qpn number() const noexcept { return endpoint_.number; }            // without the lock
+  Transport transport() const noexcept { return endpoint_.transport; }  // without the lock
+  void* cookie() const noexcept { return endpoint_.cookie; }          // without the lock
+
+  State state() const { return attributes_.state; }
+  const Attributes& attributes() const { return attributes_; }
+  std::optional<Refused> modify(const Attributes& wanted, std::uint32_t mask,
+                                const TransitionLimits& limits);
+  // Some failure outside of it (the device died): as modify to ERROR.
+  void fail();
+
+  bool may_post_send() const;   // RTS and later; ERROR and SQE flush at once
+  requester::Posted post_send(const queue::SendRequest& request);
+  // Takes the receive queue's own lock only; without the queue pair's lock unless in ERROR.
+  PostedReceive post_receive(const queue::RecvRequest& request);
+
+  // A packet for this queue pair, already parsed.
+  void handle_packet(const wire::PacketView& packet, const wire::RxDatagram& datagram, TimeNs now);
+  void handle_timeout(TimeNs now);
+  TimeNs deadline() const;
+  bool poll_transmit(wire::TxBatch& out, TimeNs now);
+
+  bool wants_to_transmit() const { return requester_.has_urgent() || responder_.owes_anything(); }
+  // Nothing to send but an acknowledgement, which may wait to travel with data.
+  bool only_acknowledges() const {
+    return !requester_.has_urgent() && responder_.owes_anything() && !responder_.owes_urgently();
+  }
+  void forget_shared(const queue::SharedReceive* shared) { responder_.forget(shared); }
+
+  const requester::Requester& requester() const { return requester_; }
+  const responder::Responder& responder() const { return responder_; }
+  const queue::Endpoint& endpoint() const { return endpoint_; }
+  queue::ReceiveQueue* receive_queue() const { return endpoint_.receives; }
+  bool is_consistent() const { return requester_.is_consistent(); }
+
+  // The device's lists (TakeAllList, timers); under its rules, not under the lock.
+  QueuePair* next_in_list = nullptr;
+  Published<bool> is_listed{false};
+  TimeNs armed_deadline = kNever;     // under the lock
+
+ private:
+  // states.cpp
+  void set_state(State next, const char* reason);
+  void enter_reset();
+  void enter_rtr();
+  void enter_rts(State from);
+  void enter_error();
+  void take_attributes(std::uint32_t mask);
+  void resolve_path(const Path& path);
+  // Acts on what a half reported.
+  void settle();
+  void check_drained();
+
+  Lock lock_;
+  queue::Endpoint endpoint_;
+  Surroundings around_;
+  std::unique_ptr<queue::ReceiveQueue> own_receives_;
+  requester::Requester requester_;
+  responder::Responder responder_;
+  Attributes attributes_;
+  bool drain_reported_ = false;
+  bool established_reported_ = false;
+};
+
+}  // namespace verbena::qp

@@ -1,0 +1,75 @@
+// A completion queue: a ring of completions under one lock, filled by queue pairs, emptied by the
+// application. The ring is allocated in steps as it fills, so that a CQ of millions of entries
+// costs what it holds. Arming, solicited events and overflow are decided here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "verbena/base/lock.hpp"
+#include "verbena/queue/events.hpp"
+#include "verbena/queue/work.hpp"
+
+namespace verbena::queue {
+
+class CompletionQueue {
+ public:
+  struct Options {
+    std::uint32_t capacity = 1;
+    void* cookie = nullptr;
+    bool ignore_overrun = false;
+    bool single_threaded = false;   // the owner promises; locks are taken all the same, they are cheap
+    bool timestamps = false;
+  };
+  CompletionQueue(const Options& options, EventSink& events);
+  CompletionQueue(const CompletionQueue&) = delete;
+  CompletionQueue& operator=(const CompletionQueue&) = delete;
+
+  // From a queue pair. False: the queue overflowed (it is then in error, its owner was told).
+  bool push(const Completion& completion, bool solicited) noexcept;
+
+  // Takes up to out.size() completions, in order.
+  std::size_t poll(std::span<Completion> out) noexcept;
+  // For the poll-one-at-a-time interface: takes the next one.
+  bool poll_one(Completion& out) noexcept;
+  bool is_empty() const noexcept { return count_hint_.read_relaxed() == 0; }
+
+  // Asks for an event at the next completion (or solicited one).
+  void arm(bool solicited_only) noexcept;
+  // Events only after `count` completions (0 or 1: each).
+  void moderate(std::uint16_t count) noexcept;
+
+  // False: more completions wait than the new capacity holds.
+  bool resize(std::uint32_t capacity);
+  // Forgets what a destroyed queue pair (or, with is_srq, nothing else) left behind.
+  void purge(std::uint32_t qpn) noexcept;
+
+  std::uint32_t capacity() const noexcept { return capacity_; }
+  void* cookie() const noexcept { return cookie_; }
+  bool wants_timestamps() const noexcept { return timestamps_; }
+  bool in_error() const noexcept { return failed_; }
+
+ private:
+  void grow();
+  std::size_t slot(std::uint32_t position) const { return position & (ring_.size() - 1); }
+
+  EventSink& events_;
+  void* cookie_;
+  std::vector<Completion> ring_;   // a power of two of entries
+  std::uint32_t capacity_;
+  std::uint32_t head_ = 0;         // position of the oldest
+  std::uint32_t count_ = 0;
+  Published<std::uint32_t> count_hint_{0};
+  std::uint32_t since_event_ = 0;
+  std::uint16_t moderation_ = 0;
+  enum class Armed : std::uint8_t { kNo, kSolicited, kAny } armed_ = Armed::kNo;
+  bool ignore_overrun_;
+  bool timestamps_;
+  bool failed_ = false;
+  mutable Lock lock_;
+};
+
+}  // namespace verbena::queue

@@ -1,0 +1,79 @@
+// What both halves of a queue pair know: who it is, whom it talks to, which queues and which
+// memory it uses. Owned by the queue pair, changed only under its lock, and the place where either
+// half reports a failure that takes the whole queue pair to its error state.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "verbena/base/drop_reason.hpp"
+#include "verbena/base/types.hpp"
+#include "verbena/memory/registry.hpp"
+#include "verbena/queue/completion_queue.hpp"
+#include "verbena/queue/events.hpp"
+#include "verbena/queue/shared_receive.hpp"
+#include "verbena/wire/datagram.hpp"
+
+namespace verbena::queue {
+
+// Counters of one queue pair, read by status while they run.
+struct EndpointCounters {
+  OwnedCounter packets_sent;
+  OwnedCounter packets_received;
+  OwnedCounter bytes_sent;       // payload
+  OwnedCounter bytes_received;
+  OwnedCounter retransmitted;    // packets sent again
+  OwnedCounter timeouts;
+  OwnedCounter naks_sent;
+  OwnedCounter rnr_naks_received;
+};
+
+// A failure: the queue pair goes to the error state (UC and UD after a send: only the send queue
+// does), and the owner may be told.
+struct FatalFailure {
+  std::optional<AsyncEvent> event;
+  bool send_queue_only = false;
+};
+
+struct Endpoint {
+  // Fixed at creation.
+  Transport transport = Transport::kRc;
+  Qpn number;
+  memory::DomainId domain = 0;
+  memory::Registry* memory = nullptr;
+  EventSink* events = nullptr;
+  DropCounters* drops = nullptr;
+  CompletionQueue* send_cq = nullptr;
+  CompletionQueue* receive_cq = nullptr;
+  ReceiveQueue* receives = nullptr;              // own or shared; null for XRC
+  const SharedReceiveDirectory* shared = nullptr;  // XRC: by number
+  void* cookie = nullptr;
+  bool signal_all = false;
+
+  // Set by transitions.
+  Qpn peer;
+  std::uint16_t pkey = 0xffff;
+  std::uint32_t qkey = 0;
+  std::uint32_t mtu = 256;
+  std::uint32_t access_flags = 0;
+  wire::Destination destination;
+  std::uint16_t peer_lid = 0;
+  std::uint8_t service_level = 0;
+
+  // Reported by either half, taken by the queue pair.
+  std::optional<FatalFailure> failure;
+  void fail(std::optional<AsyncEvent> event = std::nullopt) {
+    if (!failure || failure->send_queue_only) failure = FatalFailure{event, false};
+  }
+  void fail_send_queue() {
+    if (!failure) failure = FatalFailure{std::nullopt, true};
+  }
+
+  EndpointCounters counters;
+};
+
+// "RC queue pair 0x004001"; the beginning of every explanation.
+void explain(const Endpoint& endpoint, const char* format, ...) noexcept
+    __attribute__((format(printf, 2, 3)));
+
+}  // namespace verbena::queue

@@ -1,0 +1,85 @@
+// A queue of posted receives: that of one queue pair, or shared by many (SRQ). A first-in-first-out
+// ring of fixed-size entries. A receive leaves the queue when a message begins to use it, and is
+// copied to its user then, so that users of a shared queue may finish in any order. The queue has
+// its own lock; for a queue of one pair nobody contends for it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "verbena/base/lock.hpp"
+#include "verbena/queue/events.hpp"
+#include "verbena/queue/work.hpp"
+
+namespace verbena::queue {
+
+inline constexpr std::size_t kMaxSges = 32;
+
+// A receive in use: its buffers, and how far they are filled.
+struct ActiveReceive {
+  std::uint64_t id = 0;
+  std::uint32_t sge_count = 0;
+  std::uint64_t capacity = 0;           // sum of the lengths
+  std::array<Sge, kMaxSges> sges;
+};
+
+class ReceiveQueue {
+ public:
+  struct Options {
+    std::uint32_t capacity = 1;
+    std::uint32_t max_sges = 1;
+    void* cookie = nullptr;             // for the events of a shared queue
+    bool shared = false;
+  };
+  ReceiveQueue(const Options& options, EventSink& events);
+
+  enum class Posted : std::uint8_t { kOk, kFull, kTooManySges };
+  Posted post(const RecvRequest& request) noexcept;
+  // The oldest receive leaves into `out`; false when there is none. Fires the limit event.
+  bool take(ActiveReceive& out) noexcept;
+  // The id of the oldest, for flushing.
+  std::optional<std::uint64_t> take_id() noexcept;
+  void clear() noexcept;
+
+  // Arms SRQ_LIMIT_REACHED: fires once when fewer than `limit` remain. 0 disarms.
+  bool set_limit(std::uint32_t limit) noexcept;
+  std::uint32_t limit() const noexcept { return limit_; }
+  bool resize(std::uint32_t capacity);
+
+  std::uint32_t count() const noexcept { return count_hint_.read_relaxed(); }
+  std::uint32_t capacity() const noexcept { return capacity_; }
+  std::uint32_t max_sges() const noexcept { return max_sges_; }
+  bool is_shared() const noexcept { return shared_; }
+  void* cookie() const noexcept { return cookie_; }
+
+ private:
+  struct EntryHead {
+    std::uint64_t id;
+    std::uint32_t sge_count;
+    std::uint32_t unused;
+  };
+  std::byte* entry(std::uint32_t position) const {
+    // Positions lie below twice the capacity: a subtraction wraps them.
+    return storage_.get() + std::size_t{position >= capacity_ ? position - capacity_ : position} * stride_;
+  }
+  void allocate();
+
+  EventSink& events_;
+  void* cookie_;
+  std::unique_ptr<std::byte[]> storage_;  // allocated at the first post
+  std::uint32_t capacity_;
+  std::uint32_t max_sges_;
+  std::size_t stride_;
+  std::uint32_t head_ = 0;
+  std::uint32_t count_ = 0;
+  Published<std::uint32_t> count_hint_{0};
+  std::uint32_t limit_ = 0;
+  bool shared_;
+  mutable Lock lock_;
+};
+
+}  // namespace verbena::queue

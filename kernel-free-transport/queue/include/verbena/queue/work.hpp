@@ -1,0 +1,161 @@
+// What an application asks for and what it is told afterwards: requests, receives, completions.
+// Plain values, independent of libibverbs; the provider translates one for one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "verbena/base/address.hpp"
+#include "verbena/base/types.hpp"
+#include "verbena/wire/datagram.hpp"
+
+namespace verbena::queue {
+
+struct Sge {
+  std::uint64_t address = 0;
+  std::uint32_t length = 0;
+  std::uint32_t key = 0;
+};
+
+enum class WorkOpcode : std::uint8_t {
+  kSend,
+  kSendImmediate,
+  kSendInvalidate,
+  kWrite,
+  kWriteImmediate,
+  kRead,
+  kCompareSwap,
+  kFetchAdd,
+  kAtomicWrite,
+  kFlush,
+  kLocalInvalidate,
+  kBindWindow,
+};
+std::string_view to_string(WorkOpcode opcode);
+
+enum WorkFlag : std::uint8_t {
+  kFence = 1,
+  kSignaled = 2,
+  kSolicited = 4,
+  kInline = 8,
+};
+
+// Where a datagram of UD goes, resolved by whoever knows the fabric's address plan.
+struct AddressVector {
+  wire::Destination destination;
+  Gid remote_gid;               // for the GRH; zero without
+  std::uint8_t service_level = 0;
+};
+
+struct SendRequest {
+  std::uint64_t id = 0;
+  WorkOpcode opcode = WorkOpcode::kSend;
+  std::uint8_t flags = 0;
+  std::uint32_t immediate = 0;        // in network order, as given (also the key to invalidate, host order)
+  std::uint32_t remote_key = 0;
+  std::uint64_t remote_address = 0;
+  std::uint64_t compare = 0;          // COMPARE_SWAP: expected value
+  std::uint64_t swap_or_add = 0;      // new value, or the addend; ATOMIC_WRITE: its 8 bytes as in memory
+  std::span<const Sge> sges;          // with kInline: addresses of plain memory, copied at once
+  // UD
+  const AddressVector* address = nullptr;
+  std::uint32_t remote_qpn = 0;
+  std::uint32_t remote_qkey = 0;
+  // XRC
+  std::uint32_t remote_srqn = 0;
+  // BIND_WINDOW
+  std::uint32_t window_key = 0;       // as it is now
+  std::uint32_t window_new_key = 0;   // type 2: chosen by the consumer; type 1: 0
+  std::uint32_t window_region_key = 0;
+  std::uint64_t window_address = 0;
+  std::uint64_t window_length = 0;
+  std::uint32_t window_access = 0;
+  // FLUSH
+  std::uint32_t flush_length = 0;
+  std::uint8_t flush_placement = 0;   // bits: 1 global visibility, 2 persistence
+  std::uint8_t flush_selectivity = 0; // 0 range, 1 whole region
+};
+
+struct RecvRequest {
+  std::uint64_t id = 0;
+  std::span<const Sge> sges;
+};
+
+// The names and the order of the verbs (ibv_wc_status has the same twenty-odd values).
+enum class Status : std::uint8_t {
+  kSuccess,
+  kLocalLength,
+  kLocalQpOperation,
+  kLocalEec,
+  kLocalProtection,
+  kFlushed,
+  kWindowBind,
+  kBadResponse,
+  kLocalAccess,
+  kRemoteInvalidRequest,
+  kRemoteAccess,
+  kRemoteOperation,
+  kRetryExceeded,
+  kRnrRetryExceeded,
+  kLocalRdd,
+  kRemoteInvalidRd,
+  kRemoteAborted,
+  kInvalidEecn,
+  kInvalidEecState,
+  kFatal,
+  kResponseTimeout,
+  kGeneral,
+  kTagMatching,
+  kTagRendezvousIncomplete,
+};
+std::string_view to_string(Status status);
+
+enum class CompletionOpcode : std::uint8_t {
+  kSend,
+  kWrite,
+  kRead,
+  kCompareSwap,
+  kFetchAdd,
+  kBindWindow,
+  kLocalInvalidate,
+  kFlush,
+  kAtomicWrite,
+  kReceive,
+  kReceiveWriteImmediate,
+  kTagAdd,
+  kTagDelete,
+  kTagSync,
+  kTagReceive,
+  kTagNoTag,
+};
+
+enum CompletionFlag : std::uint16_t {
+  kHasGrh = 1,
+  kHasImmediate = 2,
+  kHasInvalidated = 4,
+  kTagSyncRequest = 8,
+  kTagMatched = 16,
+  kTagDataValid = 32,
+};
+
+struct Completion {
+  std::uint64_t id = 0;
+  std::uint64_t timestamp = 0;         // ns of the device clock, when the CQ wants it
+  std::uint32_t byte_length = 0;
+  std::uint32_t immediate = 0;         // network order as received; or the invalidated key, host order
+  std::uint32_t qpn = 0;
+  std::uint32_t source_qpn = 0;
+  Status status = Status::kSuccess;
+  CompletionOpcode opcode = CompletionOpcode::kSend;
+  std::uint16_t flags = 0;
+  std::uint16_t source_lid = 0;
+  std::uint16_t pkey_index = 0;
+  std::uint8_t service_level = 0;
+  std::uint8_t path_bits = 0;
+  std::uint32_t vendor_error = 0;      // Reason (reason.hpp): what exactly went wrong
+  std::uint64_t tag = 0;               // tag matching: the sender's tag
+  std::uint32_t tag_private = 0;       // and its application context
+};
+
+}  // namespace verbena::queue

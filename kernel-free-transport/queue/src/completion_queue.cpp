@@ -1,0 +1,101 @@
+#include "verbena/queue/completion_queue.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace verbena::queue {
+namespace {
+
+constexpr std::uint32_t kFirstRing = 64;
+
+}  // namespace
+
+CompletionQueue::CompletionQueue(const Options& options, EventSink& events)
+    : events_(events),
+      cookie_(options.cookie),
+      capacity_(options.capacity),
+      ignore_overrun_(options.ignore_overrun),
+      timestamps_(options.timestamps) {
+  ring_.resize(std::bit_ceil(std::min(capacity_, kFirstRing)));
+}
+
+// Doubles the ring, the waiting completions first. The ring is a power of two, so positions wrap
+// with the 32-bit counters.
+void CompletionQueue::grow() {
+  std::vector<Completion> larger(ring_.size() * 2);
+  for (std::uint32_t i = 0; i < count_; ++i) larger[i] = ring_[slot(head_ + i)];
+  ring_ = std::move(larger);
+  head_ = 0;
+}
+
+bool CompletionQueue::push(const Completion& completion, bool solicited) noexcept {
+  const Guard guard(lock_);
+  if (failed_) return false;
+  if (count_ == capacity_) {
+    if (ignore_overrun_) {
+      ++head_;
+      --count_;
+    } else {
+      failed_ = true;
+      events_.on_async_event(AsyncEvent::kCqError, cookie_);
+      return false;
+    }
+  }
+  if (count_ == ring_.size()) grow();
+  ring_[slot(head_ + count_)] = completion;
+  ++count_;
+  count_hint_.publish(count_);
+  if (armed_ == Armed::kNo) return true;
+  const bool fires = armed_ == Armed::kAny || solicited || completion.status != Status::kSuccess;
+  if (fires && ++since_event_ >= moderation_) {
+    armed_ = Armed::kNo;
+    since_event_ = 0;
+    events_.on_completion_event(cookie_);
+  }
+  return true;
+}
+
+std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
+  if (is_empty()) return 0;
+  const Guard guard(lock_);
+  const std::uint32_t taken =
+      static_cast<std::uint32_t>(std::min<std::size_t>(out.size(), count_));
+  for (std::uint32_t i = 0; i < taken; ++i) out[i] = ring_[slot(head_ + i)];
+  head_ += taken;
+  count_ -= taken;
+  count_hint_.publish(count_);
+  return taken;
+}
+
+bool CompletionQueue::poll_one(Completion& out) noexcept { return poll({&out, 1}) == 1; }
+
+void CompletionQueue::arm(bool solicited_only) noexcept {
+  const Guard guard(lock_);
+  // A request for any completion is not weakened by a later one for solicited ones.
+  if (armed_ != Armed::kAny) armed_ = solicited_only ? Armed::kSolicited : Armed::kAny;
+}
+
+void CompletionQueue::moderate(std::uint16_t count) noexcept {
+  const Guard guard(lock_);
+  moderation_ = count;
+}
+
+bool CompletionQueue::resize(std::uint32_t capacity) {
+  const Guard guard(lock_);
+  if (capacity < count_) return false;
+  capacity_ = capacity;
+  return true;
+}
+
+void CompletionQueue::purge(std::uint32_t qpn) noexcept {
+  const Guard guard(lock_);
+  std::uint32_t kept = 0;
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    const Completion& c = ring_[slot(head_ + i)];
+    if (c.qpn != qpn) ring_[slot(head_ + kept++)] = c;
+  }
+  count_ = kept;
+  count_hint_.publish(count_);
+}
+
+}  // namespace verbena::queue

@@ -1,0 +1,97 @@
+#include "verbena/queue/receive_queue.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace verbena::queue {
+
+ReceiveQueue::ReceiveQueue(const Options& options, EventSink& events)
+    : events_(events),
+      cookie_(options.cookie),
+      capacity_(std::max(options.capacity, 1u)),
+      max_sges_(std::clamp<std::uint32_t>(options.max_sges, 1, kMaxSges)),
+      stride_(sizeof(EntryHead) + max_sges_ * sizeof(Sge)),
+      shared_(options.shared) {}
+
+// Left uninitialised, so that pages that no receive ever used are never touched.
+void ReceiveQueue::allocate() { storage_.reset(new std::byte[capacity_ * stride_]); }
+
+ReceiveQueue::Posted ReceiveQueue::post(const RecvRequest& request) noexcept {
+  if (request.sges.size() > max_sges_) return Posted::kTooManySges;
+  const Guard guard(lock_);
+  if (count_ == capacity_) return Posted::kFull;
+  if (!storage_) allocate();
+  std::byte* at = entry(head_ + count_);
+  const EntryHead head{request.id, static_cast<std::uint32_t>(request.sges.size()), 0};
+  std::memcpy(at, &head, sizeof head);
+  if (head.sge_count != 0) {
+    std::memcpy(at + sizeof head, request.sges.data(), head.sge_count * sizeof(Sge));
+  }
+  ++count_;
+  count_hint_.publish(count_);
+  return Posted::kOk;
+}
+
+bool ReceiveQueue::take(ActiveReceive& out) noexcept {
+  const Guard guard(lock_);
+  if (count_ == 0) return false;
+  const std::byte* at = entry(head_);
+  EntryHead head;
+  std::memcpy(&head, at, sizeof head);
+  out.id = head.id;
+  out.sge_count = head.sge_count;
+  if (head.sge_count != 0) {
+    std::memcpy(out.sges.data(), at + sizeof head, head.sge_count * sizeof(Sge));
+  }
+  out.capacity = 0;
+  for (std::uint32_t i = 0; i < out.sge_count; ++i) out.capacity += out.sges[i].length;
+  if (++head_ == capacity_) head_ = 0;
+  --count_;
+  count_hint_.publish(count_);
+  if (limit_ != 0 && count_ < limit_) {
+    limit_ = 0;
+    events_.on_async_event(AsyncEvent::kSrqLimitReached, cookie_);
+  }
+  return true;
+}
+
+std::optional<std::uint64_t> ReceiveQueue::take_id() noexcept {
+  const Guard guard(lock_);
+  if (count_ == 0) return std::nullopt;
+  EntryHead head;
+  std::memcpy(&head, entry(head_), sizeof head);
+  if (++head_ == capacity_) head_ = 0;
+  --count_;
+  count_hint_.publish(count_);
+  return head.id;
+}
+
+void ReceiveQueue::clear() noexcept {
+  const Guard guard(lock_);
+  head_ = count_ = 0;
+  count_hint_.publish(0);
+}
+
+bool ReceiveQueue::set_limit(std::uint32_t limit) noexcept {
+  const Guard guard(lock_);
+  if (limit > capacity_) return false;
+  limit_ = limit;
+  return true;
+}
+
+bool ReceiveQueue::resize(std::uint32_t capacity) {
+  const Guard guard(lock_);
+  if (capacity < count_ || capacity == 0) return false;
+  if (storage_) {
+    std::unique_ptr<std::byte[]> larger(new std::byte[capacity * stride_]);
+    for (std::uint32_t i = 0; i < count_; ++i) {
+      std::memcpy(larger.get() + i * stride_, entry(head_ + i), stride_);
+    }
+    storage_ = std::move(larger);
+  }
+  capacity_ = capacity;
+  head_ = 0;
+  return true;
+}
+
+}  // namespace verbena::queue

@@ -1,0 +1,180 @@
+// The sending half of a queue pair (IBTA Vol 1, 9.7.3 and 9.7.5): turns posted requests into
+// packets, and responses into completions, in order. Owned by the queue pair and called under its
+// lock; time comes in as an argument, packets go out through the batch that it is given.
+//
+// Reliable transports number each packet (PSN) when it is sent for the first time and keep the
+// request until it is answered. Three PSNs describe everything in between:
+//
+//      una            cursor              sent            next
+//   ----|----------------|-----------------|---------------|----->
+//       oldest not       next to send      end of what     first not yet
+//       acknowledged     (back after loss) ever went out   given to a request
+//
+// Loss is repaired by going back to `una`: at once after a NAK or a response that shows a gap,
+// after a short silence by a probe (one packet; its answer tells what is missing), and by the
+// local ACK timeout that counts retries as the specification wants.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "verbena/queue/endpoint.hpp"
+#include "verbena/requester/flow_share.hpp"
+#include "verbena/requester/send_queue.hpp"
+#include "verbena/wire/packet.hpp"
+
+namespace verbena::requester {
+
+enum class Posted : std::uint8_t {
+  kOk,
+  kQueueFull,         // ENOMEM
+  kTooManySges,       // EINVAL, as all below
+  kInlineTooLong,
+  kMessageTooLong,
+  kWrongOpcode,       // not an operation of this transport
+  kNoAddress,         // UD without an address handle
+  kBadLength,         // atomics are 8 bytes
+  kInlineForbidden,   // READ and atomics have nothing to send
+};
+const char* to_string(Posted posted);
+
+struct ReliabilityAttributes {
+  std::uint8_t timeout = 0;       // 4.096 us * 2^timeout; 0 = never
+  std::uint8_t retry_count = 0;
+  std::uint8_t rnr_retry = 0;     // 7 = for ever
+  std::uint8_t max_rd_atomic = 0;
+};
+
+class Requester {
+ public:
+  Requester(queue::Endpoint& endpoint, const SendQueue::Options& options, FlowShare& share);
+  ~Requester();
+
+  // --- posting ---
+  Posted post(const queue::SendRequest& request);
+  // Completes everything as flushed and forgets it.
+  void flush();
+  // Back to the state of creation, silently.
+  void reset();
+
+  // --- states ---
+  void start(Psn first);               // RTS
+  void set_reliability(const ReliabilityAttributes& attributes) { reliability_ = attributes; }
+  // How many packets of full and of small size the peer can hold (Transmitter).
+  void set_capacity(std::uint32_t full, std::uint32_t small);
+  void set_sending(bool sending) { sending_ = sending; }   // RTS, SQD: true
+  void set_draining(bool draining) { draining_ = draining; }
+  bool is_drained() const { return una_ == sent_ && queue_.head() == cursor_; }
+  const ReliabilityAttributes& reliability() const { return reliability_; }
+
+  // --- packets and time ---
+  // Adds what may go now; true: there is more than the batch could take.
+  bool poll_transmit(wire::TxBatch& out, TimeNs now);
+  bool has_urgent() const { return probe_wanted_ || cursor_ != queue_.tail(); }
+  void handle_response(const wire::PacketView& packet, TimeNs now);
+  void handle_timeout(TimeNs now);
+  TimeNs deadline() const;
+
+  // --- for status and tests ---
+  const SendQueue& queue() const { return queue_; }
+  Psn next_psn() const { return next_; }
+  Psn unacknowledged() const { return una_; }
+  std::uint32_t in_flight() const { return static_cast<std::uint32_t>(sent_.distance_from(una_)); }
+  std::uint32_t unsent() const { return queue_.tail() - cursor_; }
+  bool is_consistent() const;
+
+ private:
+  enum class Emit : std::uint8_t { kSent, kBatchFull, kFailed };
+
+  // post.cpp
+  Posted check(const queue::SendRequest& request, std::uint64_t& length) const;
+  void fill(SendEntry& entry, std::uint32_t position, const queue::SendRequest& request,
+            std::uint32_t length);
+
+  // transmit.cpp
+  bool begin(SendEntry& entry);
+  bool may_send(const SendEntry& entry);
+  bool run_local(SendEntry& entry);
+  std::uint32_t psns_of_packet(const SendEntry& entry, Psn psn) const;
+  Emit emit(std::uint32_t position, Psn psn, wire::TxBatch& out, bool ask);
+  Emit emit_datagram(std::uint32_t position, wire::TxBatch& out);
+  Emit emit_data(std::uint32_t position, Psn psn, wire::TxBatch& out, bool ask);
+  Emit emit_request(std::uint32_t position, Psn psn, wire::TxBatch& out, bool ask);
+  std::optional<memory::Refusal> gather(const SendEntry& entry, std::uint32_t position,
+                                        std::uint64_t offset, std::uint32_t length,
+                                        std::uint8_t* to);
+  void sent_one(std::uint32_t psns, TimeNs now);
+  bool transmit_probe(wire::TxBatch& out);
+
+  // response.cpp
+  void handle_acknowledge(const wire::PacketView& packet, TimeNs now);
+  void handle_nak(const wire::PacketView& packet, wire::Aeth aeth, TimeNs now);
+  void handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now);
+  void handle_data(const wire::PacketView& packet, TimeNs now);
+  queue::Status take_response(SendEntry& entry, std::uint32_t position,
+                              const wire::PacketView& packet);
+  queue::Status scatter(const SendEntry& entry, std::uint32_t position, std::uint64_t offset,
+                        const std::uint8_t* from, std::uint32_t length);
+  // Everything before `upto` has arrived; false if a READ or atomic in between has no response.
+  bool acknowledge(Psn upto, TimeNs now);
+  void update_credits(wire::Aeth aeth);
+
+  // recovery.cpp
+  void go_back(TimeNs now);
+  void move_cursor_to(Psn psn);
+  void made_progress(std::uint32_t acknowledged, TimeNs now);
+  TimeNs retry_interval() const;
+  TimeNs probe_interval() const;
+  std::uint32_t window(const SendEntry& entry) const;
+  void set_active(bool active);
+
+  // requester.cpp
+  void retire();
+  void complete(const SendEntry& entry, queue::Status status);
+  // The request at `position` failed here; it completes so once all before it have completed.
+  void poison(std::uint32_t position, queue::Status status);
+  // The oldest request failed.
+  void fail_head(queue::Status status);
+
+  bool is_reliable() const { return verbena::is_reliable(endpoint_.transport); }
+
+  queue::Endpoint& endpoint_;
+  FlowShare& share_;
+  SendQueue queue_;
+  ReliabilityAttributes reliability_;
+
+  Psn una_, sent_, next_;
+  Psn cursor_psn_;
+  std::uint32_t cursor_ = 0;              // position of the entry to transmit next
+  std::uint32_t message_count_ = 0;       // SSN given last
+  std::uint32_t message_limit_ = 0;       // LSN: last message that the peer has a receive for
+  std::uint32_t responses_pending_ = 0;   // requests that await data, of those numbered
+  std::uint32_t reads_in_flight_ = 0;     // request packets that await data
+  std::uint32_t chunk_packets_ = 16;      // response packets asked for at once
+  std::uint32_t capacity_full_ = 16, capacity_small_ = 16;
+  std::uint32_t window_ = 16;             // shrinks on loss, grows with progress
+  std::uint32_t since_ask_ = 0;           // packets since an acknowledgement was asked for
+
+  TimeNs base_ = 0;                       // when the wait for an answer began
+  TimeNs probe_base_ = 0;
+  TimeNs rnr_until_ = 0;
+  TimeNs smoothed_rtt_ = 0;
+  TimeNs timed_at_ = 0;
+  Psn timed_psn_;
+  Psn went_back_to_;
+  std::uint8_t retries_left_ = 0;
+  std::uint8_t rnr_left_ = 0;
+  std::uint8_t probes_ = 0;               // since progress
+  bool timing_ = false;
+  bool went_back_ = false;                // to went_back_to_, without progress since
+  bool probe_wanted_ = false;
+  bool probe_unanswered_ = false;
+  bool waiting_rnr_ = false;
+  bool credits_unlimited_ = true;
+  bool sending_ = false;
+  bool draining_ = false;
+  bool active_ = false;
+  std::optional<queue::Status> poisoned_;
+};
+
+}  // namespace verbena::requester

@@ -1,0 +1,124 @@
+// The send queue: a ring of fixed-size entries that hold a request from posting to completion,
+// with its scatter list or its inline bytes behind it. Owned by the requester, under the queue
+// pair's lock. Positions only grow; `head` is the oldest entry that has not completed.
+//
+//   head              cursor (next to transmit)        tail
+//    |  sent, waiting    |  posted, not sent              |
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "verbena/base/types.hpp"
+#include "verbena/queue/work.hpp"
+
+namespace verbena::requester {
+
+struct WindowBindArguments {
+  std::uint32_t window_key = 0;
+  std::uint32_t new_key = 0;
+  std::uint32_t region_key = 0;
+  std::uint32_t access = 0;
+  std::uint64_t address = 0;
+  std::uint64_t length = 0;
+};
+
+struct SendEntry {
+  std::uint64_t id = 0;
+  std::uint64_t remote_address = 0;
+  std::uint64_t compare = 0;
+  std::uint64_t swap_or_add = 0;
+  std::uint32_t remote_key = 0;
+  std::uint32_t immediate = 0;
+  std::uint32_t length = 0;      // of the message
+  std::uint32_t packets = 0;     // PSNs that it takes; 0: a local operation
+  Psn first;                     // given at the first transmission
+  std::uint32_t message = 0;     // its number in the send sequence (SSN)
+  std::uint32_t remote_qpn = 0;  // UD; XRC: the SRQ number
+  std::uint32_t remote_qkey = 0;
+  queue::WorkOpcode opcode = queue::WorkOpcode::kSend;
+  std::uint8_t flags = 0;
+  std::uint8_t sge_count = 0;
+  std::uint8_t flush_placement = 0;
+  std::uint8_t flush_selectivity = 0;
+  bool numbered = false;         // has its PSNs
+  bool done = false;             // a local operation that was carried out
+
+  bool is_local() const {
+    return opcode == queue::WorkOpcode::kLocalInvalidate ||
+           opcode == queue::WorkOpcode::kBindWindow;
+  }
+  bool is_atomic() const {
+    return opcode == queue::WorkOpcode::kCompareSwap || opcode == queue::WorkOpcode::kFetchAdd;
+  }
+  // Answered by data and not by a mere acknowledgement.
+  bool wants_response() const {
+    return opcode == queue::WorkOpcode::kRead || is_atomic() ||
+           opcode == queue::WorkOpcode::kFlush || opcode == queue::WorkOpcode::kAtomicWrite;
+  }
+  bool needs_receive() const {
+    return opcode == queue::WorkOpcode::kSend || opcode == queue::WorkOpcode::kSendImmediate ||
+           opcode == queue::WorkOpcode::kSendInvalidate ||
+           opcode == queue::WorkOpcode::kWriteImmediate;
+  }
+  Psn last() const { return first + (packets - 1); }
+};
+
+class SendQueue {
+ public:
+  struct Options {
+    std::uint32_t capacity = 1;
+    std::uint32_t max_sges = 1;
+    std::uint32_t max_inline = 0;
+    bool datagram = false;         // entries carry an address vector
+  };
+  explicit SendQueue(const Options& options);
+
+  std::uint32_t capacity() const { return capacity_; }
+  std::uint32_t max_sges() const { return max_sges_; }
+  std::uint32_t max_inline() const { return max_inline_; }
+  bool is_full() const { return tail_ - head_ == capacity_; }
+  bool is_empty() const { return tail_ == head_; }
+  std::uint32_t head() const { return head_; }
+  std::uint32_t tail() const { return tail_; }
+
+  SendEntry& at(std::uint32_t position) const {
+    return *reinterpret_cast<SendEntry*>(raw(position));
+  }
+  // Reserves the next entry, clean. Not full.
+  SendEntry& push();
+  void pop() { ++head_; }
+  void clear() { head_ = tail_ = 0; }
+
+  queue::Sge* sges(std::uint32_t position) const {
+    return reinterpret_cast<queue::Sge*>(raw(position) + body_offset_);
+  }
+  std::uint8_t* inline_bytes(std::uint32_t position) const {
+    return reinterpret_cast<std::uint8_t*>(raw(position) + body_offset_);
+  }
+  queue::AddressVector& address(std::uint32_t position) const {
+    return *reinterpret_cast<queue::AddressVector*>(raw(position) + sizeof(SendEntry));
+  }
+  WindowBindArguments& bind(std::uint32_t position) const {
+    return *reinterpret_cast<WindowBindArguments*>(raw(position) + body_offset_);
+  }
+
+ private:
+  std::byte* raw(std::uint32_t position) const {
+    return storage_.get() + std::size_t{position & mask_} * stride_;
+  }
+
+  std::uint32_t capacity_;
+  std::uint32_t max_sges_;
+  std::uint32_t max_inline_;
+  std::uint32_t mask_;             // of the ring: a power of two, at least the capacity
+  std::size_t body_offset_;
+  std::size_t stride_;
+  std::unique_ptr<std::byte[]> storage_;  // allocated at the first post
+  std::uint32_t head_ = 0;
+  std::uint32_t tail_ = 0;
+};
+
+}  // namespace verbena::requester

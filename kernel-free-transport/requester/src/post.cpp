@@ -1,0 +1,143 @@
+// Posting: what a request must look like, and its copy into the send queue.
+#include <algorithm>
+#include <cstring>
+
+#include "verbena/requester/requester.hpp"
+
+namespace verbena::requester {
+
+using queue::WorkOpcode;
+
+namespace {
+
+constexpr std::uint64_t kMessageMax = std::uint64_t{1} << 30;
+
+bool suits(Transport transport, WorkOpcode opcode) {
+  switch (transport) {
+    case Transport::kUd: return opcode == WorkOpcode::kSend || opcode == WorkOpcode::kSendImmediate;
+    case Transport::kUc:
+      return opcode == WorkOpcode::kSend || opcode == WorkOpcode::kSendImmediate ||
+             opcode == WorkOpcode::kWrite || opcode == WorkOpcode::kWriteImmediate ||
+             opcode == WorkOpcode::kLocalInvalidate || opcode == WorkOpcode::kBindWindow;
+    case Transport::kRc:
+    case Transport::kXrcSend: return true;
+    case Transport::kXrcReceive: return false;
+  }
+  return false;
+}
+
+bool carries_payload(WorkOpcode opcode) {
+  switch (opcode) {
+    case WorkOpcode::kSend:
+    case WorkOpcode::kSendImmediate:
+    case WorkOpcode::kSendInvalidate:
+    case WorkOpcode::kWrite:
+    case WorkOpcode::kWriteImmediate:
+    case WorkOpcode::kRead: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+const char* to_string(Posted posted) {
+  switch (posted) {
+    case Posted::kOk: return "posted";
+    case Posted::kQueueFull:
+      return "the send queue is full: max_send_wr requests are outstanding (unsignaled ones leave "
+             "only when a later signaled one completes)";
+    case Posted::kTooManySges: return "num_sge is greater than the queue pair's max_send_sge";
+    case Posted::kInlineTooLong:
+      return "IBV_SEND_INLINE with more bytes than the queue pair's max_inline_data";
+    case Posted::kMessageTooLong:
+      return "the message is longer than the port's max_msg_sz (UD: than the path MTU)";
+    case Posted::kWrongOpcode: return "the opcode is not one of this transport";
+    case Posted::kNoAddress: return "a UD send needs an address handle (wr.ud.ah)";
+    case Posted::kBadLength: return "an atomic operation needs one 8-byte buffer";
+    case Posted::kInlineForbidden: return "IBV_SEND_INLINE makes no sense with READ or atomics";
+  }
+  return "?";
+}
+
+Posted Requester::check(const queue::SendRequest& request, std::uint64_t& length) const {
+  if (!suits(endpoint_.transport, request.opcode)) return Posted::kWrongOpcode;
+  if (queue_.is_full()) return Posted::kQueueFull;
+  length = 0;
+  for (const queue::Sge& sge : request.sges) length += sge.length;
+  const bool is_inline = (request.flags & queue::kInline) != 0;
+  if (carries_payload(request.opcode)) {
+    if (is_inline) {
+      if (request.opcode == WorkOpcode::kRead) return Posted::kInlineForbidden;
+      if (length > queue_.max_inline()) return Posted::kInlineTooLong;
+    } else if (request.sges.size() > queue_.max_sges()) {
+      return Posted::kTooManySges;
+    }
+    if (length > kMessageMax) return Posted::kMessageTooLong;
+  }
+  if (request.opcode == WorkOpcode::kCompareSwap || request.opcode == WorkOpcode::kFetchAdd) {
+    if (is_inline) return Posted::kInlineForbidden;
+    if (request.sges.size() > queue_.max_sges()) return Posted::kTooManySges;
+    if (length != 8) return Posted::kBadLength;
+  }
+  if (endpoint_.transport == Transport::kUd) {
+    if (request.address == nullptr) return Posted::kNoAddress;
+    if (length > endpoint_.mtu) return Posted::kMessageTooLong;
+  }
+  return Posted::kOk;
+}
+
+void Requester::fill(SendEntry& entry, std::uint32_t position, const queue::SendRequest& request,
+                     std::uint32_t length) {
+  entry.id = request.id;
+  entry.opcode = request.opcode;
+  entry.flags = request.flags;
+  entry.remote_address = request.remote_address;
+  entry.remote_key = request.remote_key;
+  entry.immediate = request.immediate;
+  entry.compare = request.compare;
+  entry.swap_or_add = request.swap_or_add;
+  entry.length = length;
+  entry.remote_qpn =
+      endpoint_.transport == Transport::kXrcSend ? request.remote_srqn : request.remote_qpn;
+  entry.remote_qkey = request.remote_qkey;
+  if (endpoint_.transport == Transport::kUd) queue_.address(position) = *request.address;
+  if (request.opcode == WorkOpcode::kBindWindow) {
+    queue_.bind(position) = {request.window_key,    request.window_new_key,
+                             request.window_region_key, request.window_access,
+                             request.window_address, request.window_length};
+    return;
+  }
+  if (request.opcode == WorkOpcode::kFlush) {
+    entry.length = request.flush_length;
+    entry.flush_placement = request.flush_placement;
+    entry.flush_selectivity = request.flush_selectivity;
+    return;
+  }
+  if (request.opcode == WorkOpcode::kAtomicWrite) {
+    entry.length = 8;
+    return;
+  }
+  if ((request.flags & queue::kInline) != 0) {
+    std::uint8_t* to = queue_.inline_bytes(position);
+    for (const queue::Sge& sge : request.sges) {
+      if (sge.length == 0) continue;
+      std::memcpy(to, reinterpret_cast<const void*>(sge.address), sge.length);
+      to += sge.length;
+    }
+    return;
+  }
+  entry.sge_count = static_cast<std::uint8_t>(request.sges.size());
+  if (!request.sges.empty()) {
+    std::memcpy(queue_.sges(position), request.sges.data(), request.sges.size_bytes());
+  }
+}
+
+Posted Requester::post(const queue::SendRequest& request) {
+  std::uint64_t length = 0;
+  if (const Posted verdict = check(request, length); verdict != Posted::kOk) return verdict;
+  const std::uint32_t position = queue_.tail();
+  fill(queue_.push(), position, request, static_cast<std::uint32_t>(length));
+  return Posted::kOk;
+}
+
+}  // namespace verbena::requester

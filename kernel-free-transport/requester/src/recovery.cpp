@@ -1,0 +1,119 @@
+// Time and loss: when to go back, when to probe, when to give up, how much may be in flight.
+#include <algorithm>
+#include <string>
+
+#include "verbena/requester/requester.hpp"
+
+namespace verbena::requester {
+
+using queue::Status;
+
+namespace {
+
+// An answer may take as long as a descheduled peer sleeps; hardware's microseconds do not apply.
+constexpr TimeNs kRetryIntervalMin = 20'000'000;
+constexpr TimeNs kProbeIntervalMin = 4'000'000;
+constexpr unsigned kProbeBackoffMax = 6;
+
+}  // namespace
+
+TimeNs Requester::retry_interval() const {
+  return std::max(TimeNs{4096} << reliability_.timeout, kRetryIntervalMin);
+}
+
+TimeNs Requester::probe_interval() const {
+  return std::max(3 * smoothed_rtt_, kProbeIntervalMin)
+         << std::min<unsigned>(probes_, kProbeBackoffMax);
+}
+
+std::uint32_t Requester::window(const SendEntry& entry) const {
+  const std::uint32_t capacity = entry.length <= 1024 ? capacity_small_ : capacity_full_;
+  return std::max(std::min(window_, share_.of(capacity)), 1u);
+}
+
+void Requester::made_progress(std::uint32_t acknowledged, TimeNs now) {
+  if (timing_ && timed_psn_.is_before(una_)) {
+    const TimeNs sample = now - timed_at_;
+    smoothed_rtt_ = smoothed_rtt_ == 0 ? sample : smoothed_rtt_ - smoothed_rtt_ / 8 + sample / 8;
+    timing_ = false;
+  }
+  base_ = probe_base_ = now;
+  probes_ = 0;
+  retries_left_ = reliability_.retry_count;
+  went_back_ = false;
+  // What a receiver can hold is known, so a loss is mostly chance: the way back up is quick.
+  window_ = std::min(window_ + acknowledged / 2 + 1, capacity_small_);
+}
+
+// All from `una` on is to be sent again. Once per place: the same gap is reported by every packet
+// behind it.
+void Requester::go_back(TimeNs now) {
+  if (una_ == sent_ || (went_back_ && went_back_to_ == una_)) return;
+  went_back_ = true;
+  went_back_to_ = una_;
+  window_ = std::max(std::min(window_, in_flight()) / 2, 1u);
+  timing_ = false;
+  base_ = probe_base_ = now;
+  move_cursor_to(una_);
+}
+
+void Requester::move_cursor_to(Psn psn) {
+  reads_in_flight_ = 0;
+  std::uint32_t position = queue_.head();
+  for (; position != queue_.tail(); ++position) {
+    const SendEntry& entry = queue_.at(position);
+    if (entry.is_local()) {
+      if (!entry.done) break;
+      continue;
+    }
+    if (!entry.numbered || psn.is_at_or_before(entry.last())) break;
+  }
+  cursor_ = position;
+  cursor_psn_ = psn;
+}
+
+TimeNs Requester::deadline() const {
+  if (!sending_) return kNever;
+  if (waiting_rnr_) return rnr_until_;
+  if (una_ == sent_) return kNever;
+  const TimeNs probe = probe_base_ + probe_interval();
+  return reliability_.timeout == 0 ? probe : std::min(probe, base_ + retry_interval());
+}
+
+void Requester::handle_timeout(TimeNs now) {
+  if (!sending_) return;
+  if (waiting_rnr_) {
+    if (now < rnr_until_) return;
+    waiting_rnr_ = false;
+    base_ = probe_base_ = now;
+    return;
+  }
+  if (una_ == sent_) return;
+  if (reliability_.timeout != 0 && now >= base_ + retry_interval()) {
+    endpoint_.counters.timeouts.add();
+    if (retries_left_ == 0) {
+      queue::explain(endpoint_,
+                     "no answer from the peer (QPN 0x%06x at %s) to PSN %u after %u retries of "
+                     "%llu ms: is it alive, in RTR or RTS, and are both sides' PSNs, QPNs and "
+                     "addresses right?",
+                     endpoint_.peer.value(), endpoint_.destination.address.to_string().c_str(),
+                     una_.value(), unsigned{reliability_.retry_count},
+                     static_cast<unsigned long long>(retry_interval() / 1'000'000));
+      fail_head(Status::kRetryExceeded);
+      return;
+    }
+    --retries_left_;
+    went_back_ = false;
+    go_back(now);
+    window_ = 1;
+    probe_unanswered_ = false;
+    return;
+  }
+  if (now >= probe_base_ + probe_interval()) {
+    probe_wanted_ = true;
+    probe_base_ = now;
+    if (probes_ < 255) ++probes_;
+  }
+}
+
+}  // namespace verbena::requester

@@ -1,0 +1,160 @@
+#include "verbena/requester/requester.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace verbena::requester {
+
+using queue::Status;
+using queue::WorkOpcode;
+
+namespace {
+
+queue::CompletionOpcode completion_opcode(WorkOpcode opcode) {
+  using C = queue::CompletionOpcode;
+  switch (opcode) {
+    case WorkOpcode::kSend:
+    case WorkOpcode::kSendImmediate:
+    case WorkOpcode::kSendInvalidate: return C::kSend;
+    case WorkOpcode::kWrite:
+    case WorkOpcode::kWriteImmediate: return C::kWrite;
+    case WorkOpcode::kRead: return C::kRead;
+    case WorkOpcode::kCompareSwap: return C::kCompareSwap;
+    case WorkOpcode::kFetchAdd: return C::kFetchAdd;
+    case WorkOpcode::kAtomicWrite: return C::kAtomicWrite;
+    case WorkOpcode::kFlush: return C::kFlush;
+    case WorkOpcode::kLocalInvalidate: return C::kLocalInvalidate;
+    case WorkOpcode::kBindWindow: return C::kBindWindow;
+  }
+  return C::kSend;
+}
+
+}  // namespace
+
+Requester::Requester(queue::Endpoint& endpoint, const SendQueue::Options& options,
+                     FlowShare& share)
+    : endpoint_(endpoint), share_(share), queue_(options) {}
+
+Requester::~Requester() { set_active(false); }
+
+void Requester::start(Psn first) {
+  una_ = sent_ = next_ = cursor_psn_ = first;
+  cursor_ = queue_.head();
+  retries_left_ = reliability_.retry_count;
+  rnr_left_ = reliability_.rnr_retry;
+  message_count_ = 0;
+  credits_unlimited_ = true;
+  sending_ = true;
+}
+
+void Requester::set_capacity(std::uint32_t full, std::uint32_t small) {
+  capacity_full_ = std::max(full, 1u);
+  capacity_small_ = std::max(small, capacity_full_);
+  window_ = capacity_small_;
+  // Responses to two requests may be on their way while a third is being asked for.
+  chunk_packets_ = std::max(capacity_full_ / 3, 1u);
+}
+
+void Requester::reset() {
+  queue_.clear();
+  una_ = sent_ = next_ = cursor_psn_ = Psn{};
+  cursor_ = 0;
+  responses_pending_ = reads_in_flight_ = since_ask_ = 0;
+  timing_ = went_back_ = probe_wanted_ = probe_unanswered_ = waiting_rnr_ = false;
+  sending_ = draining_ = false;
+  probes_ = 0;
+  poisoned_.reset();
+  set_active(false);
+}
+
+void Requester::flush() {
+  for (std::uint32_t position = queue_.head(); position != queue_.tail(); ++position) {
+    complete(queue_.at(position), Status::kFlushed);
+    queue_.pop();
+  }
+  cursor_ = queue_.head();
+  una_ = sent_ = cursor_psn_ = next_;
+  responses_pending_ = reads_in_flight_ = 0;
+  timing_ = probe_wanted_ = probe_unanswered_ = waiting_rnr_ = false;
+  poisoned_.reset();
+  set_active(false);
+}
+
+void Requester::complete(const SendEntry& entry, Status status) {
+  if (status == Status::kSuccess && !endpoint_.signal_all &&
+      (entry.flags & queue::kSignaled) == 0) {
+    return;
+  }
+  queue::Completion c;
+  c.id = entry.id;
+  c.status = status;
+  c.opcode = completion_opcode(entry.opcode);
+  c.byte_length = entry.length;
+  c.qpn = endpoint_.number.value();
+  if (status != Status::kSuccess) c.vendor_error = static_cast<std::uint32_t>(status);
+  if (!endpoint_.send_cq->push(c, false)) endpoint_.fail(queue::AsyncEvent::kQpFatal);
+}
+
+// Completes, in order, what has been answered.
+void Requester::retire() {
+  while (!queue_.is_empty()) {
+    const SendEntry& entry = queue_.at(queue_.head());
+    if (entry.is_local()) {
+      if (!entry.done) break;
+    } else {
+      if (!entry.numbered || !entry.last().is_before(una_)) break;
+      if (entry.wants_response()) --responses_pending_;
+    }
+    complete(entry, Status::kSuccess);
+    if (cursor_ == queue_.head()) ++cursor_;
+    queue_.pop();
+  }
+  if (poisoned_ && queue_.head() == cursor_) fail_head(*poisoned_);
+}
+
+void Requester::poison(std::uint32_t position, Status status) {
+  poisoned_ = status;
+  if (queue_.head() == position) fail_head(status);
+}
+
+void Requester::fail_head(Status status) {
+  poisoned_.reset();
+  if (queue_.is_empty()) return;
+  const SendEntry& entry = queue_.at(queue_.head());
+  queue::explain(endpoint_, "%s with wr_id %llu completes with: %s",
+                 std::string(to_string(entry.opcode)).c_str(),
+                 static_cast<unsigned long long>(entry.id),
+                 std::string(to_string(status)).c_str());
+  complete(entry, status);
+  if (cursor_ == queue_.head()) ++cursor_;
+  queue_.pop();
+  sending_ = false;
+  if (is_reliable()) {
+    endpoint_.fail();
+  } else {
+    endpoint_.fail_send_queue();
+  }
+}
+
+void Requester::set_active(bool active) {
+  if (active == active_) return;
+  active_ = active;
+  if (active) {
+    share_.enter();
+  } else {
+    share_.leave();
+  }
+}
+
+bool Requester::is_consistent() const {
+  if (!una_.is_at_or_before(sent_) || !sent_.is_at_or_before(next_)) return false;
+  if (cursor_ - queue_.head() > queue_.tail() - queue_.head()) return false;
+  std::uint32_t pending = 0;
+  for (std::uint32_t p = queue_.head(); p != queue_.tail(); ++p) {
+    const SendEntry& e = queue_.at(p);
+    if (e.numbered && e.wants_response()) ++pending;
+  }
+  return pending == responses_pending_;
+}
+
+}  // namespace verbena::requester

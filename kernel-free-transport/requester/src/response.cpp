@@ -1,0 +1,242 @@
+// What comes back: acknowledgements, NAKs, data.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "verbena/requester/requester.hpp"
+
+namespace verbena::requester {
+
+using queue::Status;
+using queue::WorkOpcode;
+using wire::Operation;
+
+void Requester::handle_response(const wire::PacketView& packet, TimeNs now) {
+  endpoint_.counters.packets_received.add();
+  const Psn psn = packet.bth.psn;
+  if (!psn.is_before(sent_)) {
+    endpoint_.drops->count(DropReason::kGhostAck);
+    return;
+  }
+  if (packet.row->aeth && packet.aeth().kind() == wire::AethKind::kReserved) {
+    endpoint_.drops->count(DropReason::kBadSyndrome);
+    return;
+  }
+  if (packet.row->operation == Operation::kAcknowledge) {
+    handle_acknowledge(packet, now);
+  } else {
+    handle_data(packet, now);
+  }
+  retire();
+  if (una_ == sent_) set_active(false);
+}
+
+void Requester::update_credits(wire::Aeth aeth) {
+  credits_unlimited_ = aeth.value() == wire::kCreditsUnlimited;
+  if (!credits_unlimited_) message_limit_ = aeth.msn + wire::decode_credits(aeth.value());
+}
+
+void Requester::handle_acknowledge(const wire::PacketView& packet, TimeNs now) {
+  const wire::Aeth aeth = packet.aeth();
+  const Psn psn = packet.bth.psn;
+  switch (aeth.kind()) {
+    case wire::AethKind::kAck: {
+      if ((psn + 1).is_before(una_)) {
+        endpoint_.drops->count(DropReason::kStaleResponse);
+        return;
+      }
+      update_credits(aeth);
+      const bool complete = acknowledge(psn + 1, now);
+      // After a probe, an answer that leaves something open says that the rest was lost.
+      const bool rest_lost = probe_unanswered_ && una_ != sent_;
+      probe_unanswered_ = false;
+      if (!complete || rest_lost) go_back(now);
+      return;
+    }
+    case wire::AethKind::kRnrNak: handle_rnr_nak(psn, aeth.value(), now); return;
+    case wire::AethKind::kNak: handle_nak(packet, aeth, now); return;
+    case wire::AethKind::kReserved: return;
+  }
+}
+
+void Requester::handle_nak(const wire::PacketView& packet, wire::Aeth aeth, TimeNs now) {
+  const Psn psn = packet.bth.psn;
+  if (psn.is_before(una_)) {
+    endpoint_.drops->count(DropReason::kStaleResponse);
+    return;
+  }
+  if (aeth.value() >= wire::kNakCodes) {
+    endpoint_.drops->count(DropReason::kBadSyndrome);
+    return;
+  }
+  probe_unanswered_ = false;
+  const bool complete = acknowledge(psn, now);
+  retire();
+  // A sequence error, or a response before the refused request went missing: send again.
+  if (aeth.nak_code() == wire::NakCode::kPsnSequence || !complete) {
+    go_back(now);
+    return;
+  }
+  Status status = Status::kRemoteOperation;
+  switch (aeth.nak_code()) {
+    case wire::NakCode::kInvalidRequest: status = Status::kRemoteInvalidRequest; break;
+    case wire::NakCode::kRemoteAccess: status = Status::kRemoteAccess; break;
+    case wire::NakCode::kInvalidRd: status = Status::kRemoteInvalidRd; break;
+    default: break;
+  }
+  queue::explain(endpoint_, "the peer 0x%06x refused PSN %u with NAK: %s", endpoint_.peer.value(),
+                 psn.value(), std::string(to_string(aeth.nak_code())).c_str());
+  fail_head(status);
+}
+
+void Requester::handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now) {
+  if (psn.is_before(una_)) {
+    endpoint_.drops->count(DropReason::kStaleResponse);
+    return;
+  }
+  endpoint_.counters.rnr_naks_received.add();
+  probe_unanswered_ = false;
+  const Psn before = una_;
+  const bool complete = acknowledge(psn, now);
+  retire();
+  if (!complete) {
+    go_back(now);
+    return;
+  }
+  if (una_ != before) rnr_left_ = reliability_.rnr_retry;
+  if (reliability_.rnr_retry != 7) {
+    if (rnr_left_ == 0) {
+      queue::explain(endpoint_, "the peer 0x%06x has no receive posted and rnr_retry (%u) is used up",
+                     endpoint_.peer.value(), unsigned{reliability_.rnr_retry});
+      fail_head(Status::kRnrRetryExceeded);
+      return;
+    }
+    --rnr_left_;
+  }
+  move_cursor_to(una_);
+  waiting_rnr_ = true;
+  rnr_until_ = now + wire::rnr_timer_ns(timer);
+}
+
+bool Requester::acknowledge(Psn upto, TimeNs now) {
+  Psn reached = una_;
+  bool complete = true;
+  for (std::uint32_t p = queue_.head(); p != queue_.tail() && reached.is_before(upto); ++p) {
+    const SendEntry& entry = queue_.at(p);
+    if (entry.is_local()) continue;
+    if (!entry.numbered) break;
+    const Psn end = entry.last() + 1;
+    if (end.is_at_or_before(reached)) continue;
+    if (entry.wants_response()) {
+      complete = false;
+      break;
+    }
+    reached = end.is_before(upto) ? end : upto;
+  }
+  if (reached == una_) return complete;
+  const auto acknowledged = static_cast<std::uint32_t>(reached.distance_from(una_));
+  una_ = reached;
+  made_progress(acknowledged, now);
+  if (cursor_psn_.is_before(una_)) move_cursor_to(una_);
+  rnr_left_ = reliability_.rnr_retry;
+  return complete;
+}
+
+// A response with data: to a READ, an atomic, FLUSH or ATOMIC WRITE.
+void Requester::handle_data(const wire::PacketView& packet, TimeNs now) {
+  const Psn psn = packet.bth.psn;
+  if (psn.is_before(una_)) {
+    endpoint_.drops->count(DropReason::kStaleResponse);
+    return;
+  }
+  if (!acknowledge(psn, now) || una_ != psn) {
+    endpoint_.drops->count(DropReason::kOutOfSequence);
+    go_back(now);
+    return;
+  }
+  retire();
+  std::uint32_t position = queue_.head();
+  while (position != queue_.tail() && queue_.at(position).is_local()) ++position;
+  if (position == queue_.tail()) return;
+  SendEntry& entry = queue_.at(position);
+  if (!entry.numbered || !entry.wants_response()) {
+    // Data in answer to a SEND or WRITE: the peer is mistaken (IBTA Vol 1, 9.7.5.1.4).
+    endpoint_.drops->count(DropReason::kMalformed);
+    return;
+  }
+  if (packet.row->aeth) update_credits(packet.aeth());
+  const Status status = take_response(entry, position, packet);
+  if (status != Status::kSuccess) {
+    // Local operations before it are done: they retired above.
+    fail_head(status);
+    return;
+  }
+  const std::uint32_t offset = static_cast<std::uint32_t>(psn.distance_from(entry.first));
+  const bool ends_chunk = offset + 1 == entry.packets || (offset + 1) % chunk_packets_ == 0;
+  if (ends_chunk && reads_in_flight_ != 0) --reads_in_flight_;
+  una_ = psn + 1;
+  made_progress(1, now);
+  if (cursor_psn_.is_before(una_)) move_cursor_to(una_);
+  if (probe_unanswered_ && ends_chunk) {
+    // The answer to a probe, complete; what else was asked for is to be asked for again.
+    probe_unanswered_ = false;
+    go_back(now);
+  }
+}
+
+Status Requester::take_response(SendEntry& entry, std::uint32_t position,
+                                const wire::PacketView& packet) {
+  const Operation operation = packet.row->operation;
+  if (entry.is_atomic()) {
+    if (operation != Operation::kAtomicAcknowledge || !packet.payload.empty()) {
+      return Status::kBadResponse;
+    }
+    // Host order: the requester's buffer holds a native 64-bit value.
+    const std::uint64_t original = packet.atomic_ack_eth().original;
+    return scatter(entry, position, 0, reinterpret_cast<const std::uint8_t*>(&original), 8);
+  }
+  if (operation != Operation::kReadResponse) return Status::kBadResponse;
+  if (entry.opcode != WorkOpcode::kRead) {
+    return packet.payload.empty() ? Status::kSuccess : Status::kBadResponse;
+  }
+  const std::uint64_t offset =
+      std::uint64_t{static_cast<std::uint32_t>(packet.bth.psn.distance_from(entry.first))} *
+      endpoint_.mtu;
+  const std::uint64_t expected = std::min<std::uint64_t>(entry.length - offset, endpoint_.mtu);
+  if (packet.payload.size() != expected) {
+    queue::explain(endpoint_, "a READ response of %zu bytes where %llu were due: do both ends have "
+                   "the same path MTU?", packet.payload.size(),
+                   static_cast<unsigned long long>(expected));
+    return Status::kBadResponse;
+  }
+  endpoint_.counters.bytes_received.add(expected);
+  return scatter(entry, position, offset, packet.payload.data(),
+                 static_cast<std::uint32_t>(expected));
+}
+
+Status Requester::scatter(const SendEntry& entry, std::uint32_t position, std::uint64_t offset,
+                          const std::uint8_t* from, std::uint32_t length) {
+  const queue::Sge* sge = queue_.sges(position);
+  for (std::uint32_t i = 0; i < entry.sge_count && length != 0; ++i, ++sge) {
+    if (offset >= sge->length) {
+      offset -= sge->length;
+      continue;
+    }
+    const std::uint32_t part =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(sge->length - offset, length));
+    auto pin = endpoint_.memory->pin({sge->key, endpoint_.domain, sge->address + offset, part,
+                                      memory::kLocalWrite, endpoint_.number.value()});
+    if (!pin.ok() || !pin->write(0, from, part)) {
+      queue::explain(endpoint_, "cannot write into the buffers of %s: %s",
+                     std::string(to_string(entry.opcode)).c_str(),
+                     pin.ok() ? "not mapped" : std::string(memory::to_string(pin.error())).c_str());
+      return Status::kLocalProtection;
+    }
+    from += part;
+    length -= part;
+    offset = 0;
+  }
+  return length == 0 ? Status::kSuccess : Status::kLocalLength;
+}
+
+}  // namespace verbena::requester

@@ -1,0 +1,32 @@
+#include "verbena/requester/send_queue.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+namespace verbena::requester {
+namespace {
+
+constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
+
+}  // namespace
+
+SendQueue::SendQueue(const Options& options)
+    : capacity_(std::max(options.capacity, 1u)),
+      max_sges_(options.max_sges),
+      max_inline_(options.max_inline),
+      mask_(std::bit_ceil(capacity_) - 1),
+      body_offset_(sizeof(SendEntry) + (options.datagram ? sizeof(queue::AddressVector) : 0)) {
+  body_offset_ = round_up(body_offset_, alignof(queue::Sge));
+  const std::size_t body =
+      std::max({std::size_t{max_sges_} * sizeof(queue::Sge), std::size_t{max_inline_},
+                options.datagram ? std::size_t{0} : sizeof(WindowBindArguments)});
+  stride_ = round_up(body_offset_ + body, alignof(std::max_align_t));
+}
+
+SendEntry& SendQueue::push() {
+  if (!storage_) storage_.reset(new std::byte[(std::size_t{mask_} + 1) * stride_]);
+  return *new (raw(tail_++)) SendEntry;
+}
+
+}  // namespace verbena::requester

@@ -1,0 +1,176 @@
+// The receiving half of a queue pair (IBTA Vol 1, 9.7.4 and 9.8): checks requests in the
+// specification's order, carries them out, and owes answers. Owned by the queue pair and called
+// under its lock. `handle_request` never sends; what is owed leaves by `poll_transmit`, so that
+// several packets that arrive together are acknowledged once.
+//
+// Answers leave in the order of their PSNs. READs wait in a line with the atomics behind them; an
+// acknowledgement never passes one of them, and a NAK comes last:
+//
+//    line of responses (READ data, atomic results)  →  ACK of everything before ePSN  →  NAK
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "verbena/queue/endpoint.hpp"
+#include "verbena/wire/packet.hpp"
+
+namespace verbena::responder {
+
+struct ResponderAttributes {
+  std::uint8_t max_dest_rd_atomic = 0;
+  std::uint8_t min_rnr_timer = 0;
+  std::uint32_t xrc_domain = 0;
+};
+
+class Responder {
+ public:
+  explicit Responder(queue::Endpoint& endpoint);
+
+  void start(Psn expected);                                    // RTR
+  // `resize`: max_dest_rd_atomic changed; what was saved for repetition is forgotten.
+  void set_attributes(const ResponderAttributes& attributes, bool resize = true);
+  void reset();
+  // The receive in use and, unless they are shared, the posted ones complete as flushed.
+  void flush();
+
+  // An XRC SRQ is about to be destroyed.
+  void forget(const queue::SharedReceive* shared);
+
+  // Requests only. Reports failures through the endpoint.
+  void handle_request(const wire::PacketView& packet, const wire::RxDatagram& datagram);
+  // True: there is more than the batch could take.
+  bool poll_transmit(wire::TxBatch& out);
+  bool owes_anything() const { return !responses_.empty() || ack_owed_ || nak_owed_; }
+  // More than an acknowledgement that may wait for company.
+  bool owes_urgently() const { return !responses_.empty() || nak_owed_ || ack_urgent_; }
+
+  Psn expected_psn() const { return expected_; }
+  std::uint32_t message_count() const { return message_count_; }
+  bool heard_from_peer() const { return heard_; }
+  const ResponderAttributes& attributes() const { return attributes_; }
+
+ private:
+  // A READ under way, or an atomic (or flush) answered by one packet.
+  struct Response {
+    Psn first;
+    std::uint32_t packets = 1;
+    std::uint32_t sent = 0;            // packets already gone
+    wire::Operation operation = wire::Operation::kReadRequest;
+    std::uint32_t key = 0;
+    std::uint64_t address = 0;
+    std::uint32_t length = 0;
+    std::uint64_t original = 0;        // atomics
+    std::uint32_t message = 0;
+    memory::DomainId domain = 0;
+  };
+  struct SavedAtomic {
+    Psn psn;
+    std::uint64_t original = 0;
+    wire::Operation operation = wire::Operation::kFetchAdd;
+    bool valid = false;
+  };
+  // A small line with a fixed bound, allocated at RTR.
+  class ResponseLine {
+   public:
+    void reserve(std::size_t bound) { items_.reserve(bound); }
+    bool empty() const { return begin_ == items_.size(); }
+    std::size_t size() const { return items_.size() - begin_; }
+    Response& front() { return items_[begin_]; }
+    void push(const Response& r) {
+      if (begin_ != 0 && items_.size() == items_.capacity()) compact();
+      items_.push_back(r);
+    }
+    void pop() {
+      if (++begin_ == items_.size()) clear();
+    }
+    // The peer asks again from `psn` on: forgets what answers that or later. True if the answer to
+    // `psn` is still on its way out and need not be queued again.
+    bool truncate(Psn psn);
+    void clear() {
+      items_.clear();
+      begin_ = 0;
+    }
+
+   private:
+    void compact();
+    std::vector<Response> items_;
+    std::size_t begin_ = 0;
+  };
+  enum class Message : std::uint8_t { kNone, kSend, kWrite };
+
+  // reliable.cpp
+  void handle_reliable(const wire::PacketView& packet);
+  void handle_in_sequence(const wire::PacketView& packet);
+  void handle_duplicate(const wire::PacketView& packet);
+  void repeat_read(const wire::PacketView& packet);
+  void repeat_atomic(const wire::PacketView& packet);
+  std::optional<wire::NakCode> check_order(const wire::PacketView& packet) const;
+  std::optional<wire::NakCode> check_length(const wire::PacketView& packet) const;
+
+  // execute.cpp: each returns true when the packet was carried out; otherwise it owes a NAK.
+  bool execute(const wire::PacketView& packet);
+  bool execute_send(const wire::PacketView& packet);
+  bool execute_write(const wire::PacketView& packet);
+  bool execute_read(const wire::PacketView& packet);
+  bool execute_atomic(const wire::PacketView& packet);
+  bool execute_atomic_write(const wire::PacketView& packet);
+  bool execute_flush(const wire::PacketView& packet);
+  bool take_receive();
+  bool fill_receive(std::span<const std::uint8_t> payload);
+  bool invalidate(std::uint32_t key);
+  void complete_receive(const wire::PacketView& packet, queue::CompletionOpcode opcode,
+                        std::uint32_t length);
+  void fail_receive(queue::Status status);
+  bool may_access(std::uint32_t flag, const char* what);
+  bool room_for_response(std::size_t responses = 1) const;
+  memory::DomainId domain() const;
+  queue::CompletionQueue* receive_cq() const;
+
+  // answer.cpp
+  void owe_ack(bool urgent);
+  void owe_nak(wire::Aeth aeth);
+  bool refuse(wire::NakCode code, std::optional<queue::AsyncEvent> event, const char* why);
+  enum class Emit : std::uint8_t { kSent, kBatchFull, kDropped };
+  Emit emit_response(Response& response, wire::TxBatch& out);
+  Emit emit_read_packet(Response& response, wire::TxBatch& out);
+  Emit emit_aeth_packet(wire::Aeth aeth, Psn psn, wire::TxBatch& out);
+  std::uint8_t credits() const;
+  std::uint8_t response_opcode(wire::Operation operation, wire::Place place) const;
+
+  // unreliable.cpp
+  void handle_unconnected(const wire::PacketView& packet, const wire::RxDatagram& datagram);
+  void handle_uc(const wire::PacketView& packet);
+  void handle_ud(const wire::PacketView& packet, const wire::RxDatagram& datagram);
+
+  queue::Endpoint& endpoint_;
+  ResponderAttributes attributes_;
+  Psn expected_;
+  std::uint32_t message_count_ = 0;     // MSN
+
+  Message message_ = Message::kNone;    // the one that is arriving
+  std::uint64_t arrived_ = 0;           // its bytes so far
+  wire::Reth write_;                    // where it goes, for a WRITE
+  queue::SharedReceive* shared_ = nullptr;  // XRC: the queue it is for
+
+  bool receive_active_ = false;
+  std::unique_ptr<queue::ActiveReceive> receive_;  // made when the first message arrives
+
+  ResponseLine responses_;
+  std::vector<SavedAtomic> saved_;      // a ring of max_dest_rd_atomic
+  std::size_t saved_next_ = 0;
+
+  wire::Aeth nak_;
+  bool nak_owed_ = false;
+  bool ack_owed_ = false;
+  bool ack_urgent_ = false;
+  bool gap_reported_ = false;           // a sequence NAK went out for expected_
+  bool not_ready_ = false;              // an RNR NAK went out for expected_
+  bool dead_ = false;                   // a fatal NAK went out: silence
+  bool heard_ = false;
+};
+
+}  // namespace verbena::responder

@@ -1,0 +1,156 @@
+// Answers: what is owed, and the packets that pay it.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "verbena/responder/responder.hpp"
+
+namespace verbena::responder {
+
+using wire::Operation;
+using wire::Place;
+
+void Responder::owe_ack(bool urgent) {
+  ack_owed_ = true;
+  ack_urgent_ = ack_urgent_ || urgent;
+}
+
+void Responder::owe_nak(wire::Aeth aeth) {
+  nak_ = aeth;
+  nak_owed_ = true;
+  endpoint_.counters.naks_sent.add();
+}
+
+// A NAK that ends the connection. Always false, so that a check may end in it.
+bool Responder::refuse(wire::NakCode code, std::optional<queue::AsyncEvent> event,
+                       const char* why) {
+  queue::explain(endpoint_, "request PSN %u of the peer 0x%06x is refused with NAK %s: %s",
+                 expected_.value(), endpoint_.peer.value(),
+                 std::string(to_string(code)).c_str(), why);
+  owe_nak(wire::Aeth::nak(code, message_count_));
+  dead_ = true;
+  endpoint_.fail(event);
+  return false;
+}
+
+std::uint8_t Responder::credits() const {
+  if (endpoint_.receives == nullptr || endpoint_.receives->is_shared()) {
+    return wire::kCreditsUnlimited;
+  }
+  return wire::encode_credits(endpoint_.receives->count());
+}
+
+std::uint8_t Responder::response_opcode(Operation operation, Place place) const {
+  const auto transport = endpoint_.transport == Transport::kRc ? wire::Opcode::kRcAcknowledge
+                                                               : wire::Opcode::kXrcAcknowledge;
+  const std::uint8_t base = static_cast<std::uint8_t>(transport) & 0xe0;
+  switch (operation) {
+    case Operation::kAcknowledge: return base | 0x11;
+    case Operation::kAtomicAcknowledge: return base | 0x12;
+    default: break;
+  }
+  switch (place) {
+    case Place::kFirst: return base | 0x0d;
+    case Place::kMiddle: return base | 0x0e;
+    case Place::kLast: return base | 0x0f;
+    case Place::kOnly: break;
+  }
+  return base | 0x10;
+}
+
+Responder::Emit Responder::emit_aeth_packet(wire::Aeth aeth, Psn psn, wire::TxBatch& out) {
+  const std::uint8_t opcode = response_opcode(Operation::kAcknowledge, Place::kOnly);
+  const wire::OpcodeRow& row = wire::row_of(opcode);
+  std::uint8_t* at = out.begin(row.header_bytes);
+  if (at == nullptr) return Emit::kBatchFull;
+  wire::Bth{opcode, false, true, 0, 0, endpoint_.pkey, false, false, endpoint_.peer, false, psn}
+      .write_to(at);
+  aeth.write_to(at + row.aeth_at);
+  out.commit(row.header_bytes, endpoint_.destination);
+  endpoint_.counters.packets_sent.add();
+  return Emit::kSent;
+}
+
+Responder::Emit Responder::emit_read_packet(Response& r, wire::TxBatch& out) {
+  const bool first = r.sent == 0;
+  const bool last = r.sent + 1 == r.packets;
+  const Place place = first ? (last ? Place::kOnly : Place::kFirst)
+                            : (last ? Place::kLast : Place::kMiddle);
+  const std::uint64_t offset = std::uint64_t{r.sent} * endpoint_.mtu;
+  const std::uint32_t length =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(r.length - offset, endpoint_.mtu));
+  const std::uint8_t opcode = response_opcode(Operation::kReadResponse, place);
+  const wire::OpcodeRow& row = wire::row_of(opcode);
+  const std::uint8_t pad = wire::pad_for(length);
+  const std::size_t size = row.header_bytes + length + pad;
+  std::uint8_t* at = out.begin(size);
+  if (at == nullptr) return Emit::kBatchFull;
+  if (length != 0) {
+    auto pin = endpoint_.memory->pin({r.key, r.domain, r.address + offset, length,
+                                      memory::kRemoteRead, endpoint_.number.value()});
+    if (!pin.ok() || !pin->read(at + row.header_bytes, 0, length)) {
+      expected_ = r.first + r.sent;
+      refuse(wire::NakCode::kRemoteAccess, queue::AsyncEvent::kQpAccessError,
+             "the region of a READ went away under it");
+      return Emit::kDropped;
+    }
+  }
+  std::memset(at + row.header_bytes + length, 0, pad);
+  wire::Bth{opcode, false, true, pad, 0, endpoint_.pkey, false, false, endpoint_.peer, false,
+            r.first + r.sent}
+      .write_to(at);
+  if (row.aeth) wire::Aeth::ack(credits(), r.message).write_to(at + row.aeth_at);
+  out.commit(size, endpoint_.destination);
+  endpoint_.counters.packets_sent.add();
+  endpoint_.counters.bytes_sent.add(length);
+  ++r.sent;
+  return Emit::kSent;
+}
+
+Responder::Emit Responder::emit_response(Response& r, wire::TxBatch& out) {
+  if (r.operation == Operation::kReadRequest) return emit_read_packet(r, out);
+  const bool atomic =
+      r.operation == Operation::kCompareSwap || r.operation == Operation::kFetchAdd;
+  const std::uint8_t opcode = atomic
+                                  ? response_opcode(Operation::kAtomicAcknowledge, Place::kOnly)
+                                  : response_opcode(Operation::kReadResponse, Place::kOnly);
+  const wire::OpcodeRow& row = wire::row_of(opcode);
+  std::uint8_t* at = out.begin(row.header_bytes);
+  if (at == nullptr) return Emit::kBatchFull;
+  wire::Bth{opcode, false, true, 0, 0, endpoint_.pkey, false, false, endpoint_.peer, false, r.first}
+      .write_to(at);
+  wire::Aeth::ack(credits(), r.message).write_to(at + row.aeth_at);
+  if (atomic) wire::AtomicAckEth{r.original}.write_to(at + row.atomic_ack_eth_at);
+  out.commit(row.header_bytes, endpoint_.destination);
+  endpoint_.counters.packets_sent.add();
+  ++r.sent;
+  return Emit::kSent;
+}
+
+bool Responder::poll_transmit(wire::TxBatch& out) {
+  while (!responses_.empty()) {
+    Response& r = responses_.front();
+    const Emit result = emit_response(r, out);
+    if (result == Emit::kBatchFull) return true;
+    if (result == Emit::kDropped) {
+      responses_.clear();
+      break;
+    }
+    if (r.sent == r.packets) responses_.pop();
+  }
+  if (ack_owed_ && !nak_owed_) {
+    if (emit_aeth_packet(wire::Aeth::ack(credits(), message_count_), expected_ - 1, out) ==
+        Emit::kBatchFull) {
+      return true;
+    }
+  }
+  if (nak_owed_) {
+    // A NAK acknowledges all before it.
+    if (emit_aeth_packet(nak_, expected_, out) == Emit::kBatchFull) return true;
+    nak_owed_ = false;
+  }
+  ack_owed_ = ack_urgent_ = false;
+  return false;
+}
+
+}  // namespace verbena::responder

@@ -1,0 +1,324 @@
+// Carrying out requests: receives, remote memory, atomics.
+#include <algorithm>
+#include <cstring>
+
+#include "verbena/responder/responder.hpp"
+
+namespace verbena::responder {
+
+using queue::AsyncEvent;
+using queue::CompletionOpcode;
+using queue::Status;
+using wire::NakCode;
+using wire::Operation;
+
+bool Responder::execute(const wire::PacketView& packet) {
+  switch (packet.row->operation) {
+    case Operation::kSend: return execute_send(packet);
+    case Operation::kWrite: return execute_write(packet);
+    case Operation::kReadRequest: return execute_read(packet);
+    case Operation::kCompareSwap:
+    case Operation::kFetchAdd: return execute_atomic(packet);
+    case Operation::kAtomicWrite: return execute_atomic_write(packet);
+    case Operation::kFlush: return execute_flush(packet);
+    default: break;
+  }
+  return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError, "not a request");
+}
+
+bool Responder::take_receive() {
+  queue::ReceiveQueue* receives = shared_ != nullptr ? &shared_->queue : endpoint_.receives;
+  if (!receive_) receive_ = std::make_unique<queue::ActiveReceive>();
+  if (receives != nullptr && receives->take(*receive_)) {
+    receive_active_ = true;
+    arrived_ = 0;
+    return true;
+  }
+  return false;
+}
+
+// Appends to the active receive. False: the receive failed and the queue pair with it.
+bool Responder::fill_receive(std::span<const std::uint8_t> payload) {
+  if (arrived_ + payload.size() > receive_->capacity) {
+    queue::explain(endpoint_, "a message is longer than the %llu bytes of the receive with wr_id %llu",
+                   static_cast<unsigned long long>(receive_->capacity),
+                   static_cast<unsigned long long>(receive_->id));
+    fail_receive(Status::kLocalLength);
+    return refuse(NakCode::kInvalidRequest, std::nullopt, "the message does not fit the receive");
+  }
+  std::uint64_t offset = arrived_;
+  const std::uint8_t* from = payload.data();
+  std::size_t left = payload.size();
+  for (std::uint32_t i = 0; i < receive_->sge_count && left != 0; ++i) {
+    const queue::Sge& sge = receive_->sges[i];
+    if (offset >= sge.length) {
+      offset -= sge.length;
+      continue;
+    }
+    const std::size_t part = std::min<std::size_t>(sge.length - offset, left);
+    auto pin = endpoint_.memory->pin({sge.key, domain(), sge.address + offset, part,
+                                      memory::kLocalWrite, endpoint_.number.value()});
+    if (!pin.ok() || !pin->write(0, from, part)) {
+      queue::explain(endpoint_, "cannot write into the receive with wr_id %llu: %s",
+                     static_cast<unsigned long long>(receive_->id),
+                     pin.ok() ? "not mapped" : to_string(pin.error()).data());
+      fail_receive(Status::kLocalProtection);
+      return refuse(NakCode::kRemoteOperational, std::nullopt, "the receive's memory is not usable");
+    }
+    from += part;
+    left -= part;
+    offset = 0;
+  }
+  arrived_ += payload.size();
+  return true;
+}
+
+void Responder::fail_receive(Status status) {
+  queue::Completion c;
+  c.id = receive_->id;
+  c.status = status;
+  c.opcode = CompletionOpcode::kReceive;
+  c.qpn = endpoint_.number.value();
+  c.vendor_error = static_cast<std::uint32_t>(status);
+  receive_active_ = false;
+  if (!receive_cq()->push(c, false)) endpoint_.fail(AsyncEvent::kQpFatal);
+}
+
+void Responder::complete_receive(const wire::PacketView& packet, CompletionOpcode opcode,
+                                 std::uint32_t length) {
+  queue::Completion c;
+  c.id = receive_->id;
+  c.opcode = opcode;
+  c.byte_length = length;
+  c.qpn = endpoint_.number.value();
+  c.source_qpn = endpoint_.peer.value();
+  c.source_lid = endpoint_.peer_lid;
+  c.service_level = endpoint_.service_level;
+  if (packet.row->immediate) {
+    c.flags |= queue::kHasImmediate;
+    c.immediate = packet.immediate().data;
+  } else if (packet.row->ieth) {
+    c.flags |= queue::kHasInvalidated;
+    c.immediate = packet.ieth().rkey;
+  }
+  receive_active_ = false;
+  if (!receive_cq()->push(c, packet.bth.solicited)) endpoint_.fail(AsyncEvent::kQpFatal);
+}
+
+bool Responder::invalidate(std::uint32_t key) {
+  const auto done = endpoint_.memory->invalidate(key, endpoint_.domain, endpoint_.number.value());
+  if (done.ok()) return true;
+  return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
+                "SEND_WITH_INV names a key that cannot be invalidated");
+}
+
+bool Responder::execute_send(const wire::PacketView& packet) {
+  const wire::OpcodeRow& row = *packet.row;
+  if (row.starts_message && !take_receive()) {
+    not_ready_ = true;
+    owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
+    return false;
+  }
+  if (!fill_receive(packet.payload)) return false;
+  if (!row.ends_message) {
+    message_ = Message::kSend;
+    return true;
+  }
+  if (row.ieth && !invalidate(packet.ieth().rkey)) return false;
+  message_ = Message::kNone;
+  ++message_count_;
+  complete_receive(packet, CompletionOpcode::kReceive, static_cast<std::uint32_t>(arrived_));
+  return true;
+}
+
+bool Responder::may_access(std::uint32_t flag, const char* what) {
+  if ((endpoint_.access_flags & flag) != 0) return true;
+  queue::explain(endpoint_, "the peer sent %s, which this queue pair's qp_access_flags do not allow",
+                 what);
+  return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpAccessError, what);
+}
+
+bool Responder::execute_write(const wire::PacketView& packet) {
+  const wire::OpcodeRow& row = *packet.row;
+  if (row.starts_message) {
+    if (!may_access(memory::kRemoteWrite, "RDMA WRITE")) return false;
+    write_ = packet.reth();
+    arrived_ = 0;
+    if (write_.length != 0) {
+      const auto pin = endpoint_.memory->pin({write_.rkey, domain(), write_.va,
+                                              write_.length, memory::kRemoteWrite,
+                                              endpoint_.number.value()});
+      if (!pin.ok()) {
+        return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
+                      to_string(pin.error()).data());
+      }
+    }
+  }
+  const std::uint64_t end = arrived_ + packet.payload.size();
+  if (end > write_.length || (row.ends_message && end != write_.length)) {
+    return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
+                  "a WRITE's packets do not add up to its length");
+  }
+  if (row.immediate) {
+    const std::uint64_t so_far = arrived_;
+    if (!take_receive()) {
+      not_ready_ = true;
+      owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
+      return false;
+    }
+    arrived_ = so_far;
+  }
+  if (!packet.payload.empty()) {
+    auto pin = endpoint_.memory->pin({write_.rkey, domain(), write_.va + arrived_,
+                                      packet.payload.size(), memory::kRemoteWrite,
+                                      endpoint_.number.value()});
+    if (!pin.ok() || !pin->write(0, packet.payload.data(), packet.payload.size())) {
+      return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
+                    "the region of a WRITE went away under it");
+    }
+    arrived_ = end;
+  }
+  if (!row.ends_message) {
+    message_ = Message::kWrite;
+    return true;
+  }
+  message_ = Message::kNone;
+  ++message_count_;
+  if (row.immediate) complete_receive(packet, CompletionOpcode::kReceiveWriteImmediate, write_.length);
+  return true;
+}
+
+bool Responder::room_for_response(std::size_t responses) const {
+  return responses_.size() + responses <= std::max<std::size_t>(attributes_.max_dest_rd_atomic, 1);
+}
+
+bool Responder::execute_read(const wire::PacketView& packet) {
+  if (!may_access(memory::kRemoteRead, "RDMA READ")) return false;
+  const wire::Reth reth = packet.reth();
+  if (reth.length > (1u << 30) + 0u || attributes_.max_dest_rd_atomic == 0 || !room_for_response()) {
+    return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
+                  "more READs and atomics are outstanding than max_dest_rd_atomic allows");
+  }
+  if (reth.length != 0) {
+    const auto pin = endpoint_.memory->pin({reth.rkey, domain(), reth.va, reth.length,
+                                            memory::kRemoteRead, endpoint_.number.value()});
+    if (!pin.ok()) {
+      return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
+                    to_string(pin.error()).data());
+    }
+  }
+  Response r;
+  r.first = packet.bth.psn;
+  r.packets = std::max((reth.length + endpoint_.mtu - 1) / endpoint_.mtu, 1u);
+  r.key = reth.rkey;
+  r.address = reth.va;
+  r.length = reth.length;
+  r.domain = domain();
+  r.message = ++message_count_;
+  responses_.push(r);
+  return true;
+}
+
+bool Responder::execute_atomic(const wire::PacketView& packet) {
+  if (!may_access(memory::kRemoteAtomic, "an atomic operation")) return false;
+  const wire::AtomicEth atomic = packet.atomic_eth();
+  if (attributes_.max_dest_rd_atomic == 0 || !room_for_response()) {
+    return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
+                  "more READs and atomics are outstanding than max_dest_rd_atomic allows");
+  }
+  if ((atomic.va & 7) != 0) {
+    return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
+                  "the address of an atomic is not a multiple of 8");
+  }
+  auto pin = endpoint_.memory->pin({atomic.rkey, domain(), atomic.va, 8,
+                                    memory::kRemoteAtomic, endpoint_.number.value()});
+  std::uint64_t original = 0;
+  const bool done =
+      pin.ok() && (packet.row->operation == Operation::kCompareSwap
+                       ? pin->compare_swap(atomic.compare, atomic.swap_or_add, &original)
+                       : pin->fetch_add(atomic.swap_or_add, &original));
+  if (!done) {
+    return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
+                  pin.ok() ? "the word of an atomic is not mapped" : to_string(pin.error()).data());
+  }
+  saved_[saved_next_] = {packet.bth.psn, original, packet.row->operation, true};
+  saved_next_ = (saved_next_ + 1) % saved_.size();
+  Response r;
+  r.first = packet.bth.psn;
+  r.operation = packet.row->operation;
+  r.original = original;
+  r.domain = domain();
+  r.message = ++message_count_;
+  responses_.push(r);
+  return true;
+}
+
+// Eight bytes that become visible as one (annex A19).
+bool Responder::execute_atomic_write(const wire::PacketView& packet) {
+  if (!may_access(memory::kRemoteWrite, "ATOMIC WRITE")) return false;
+  const wire::Reth reth = packet.reth();
+  if (packet.payload.size() != 8 || reth.length != 8 || (reth.va & 7) != 0 ||
+      attributes_.max_dest_rd_atomic == 0 || !room_for_response()) {
+    return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
+                  "an ATOMIC WRITE has 8 aligned bytes, within max_dest_rd_atomic");
+  }
+  auto pin = endpoint_.memory->pin({reth.rkey, domain(), reth.va, 8, memory::kRemoteWrite,
+                                    endpoint_.number.value()});
+  bool done = false;
+  if (pin.ok()) {
+    std::uint64_t value;
+    std::memcpy(&value, packet.payload.data(), 8);
+    if (std::uint8_t* direct = pin->direct()) {
+      __atomic_store_n(reinterpret_cast<std::uint64_t*>(direct), value, __ATOMIC_RELEASE);
+      done = true;
+    } else {
+      done = pin->write(0, &value, 8);
+    }
+  }
+  if (!done) {
+    return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
+                  "ATOMIC WRITE to memory that is not granted");
+  }
+  saved_[saved_next_] = {packet.bth.psn, 0, Operation::kAtomicWrite, true};
+  saved_next_ = (saved_next_ + 1) % saved_.size();
+  Response r;
+  r.first = packet.bth.psn;
+  r.operation = Operation::kAtomicWrite;
+  r.domain = domain();
+  r.message = ++message_count_;
+  responses_.push(r);
+  return true;
+}
+
+// All earlier writes are in memory already; what is left is to check the range and to answer.
+bool Responder::execute_flush(const wire::PacketView& packet) {
+  const wire::Feth feth = packet.feth();
+  const wire::Reth reth = packet.reth();
+  const std::uint32_t need =
+      (feth.placement_type & wire::kFlushPersistence ? memory::kFlushPersistent : 0u) |
+      (feth.placement_type & wire::kFlushGlobalVisibility ? memory::kFlushGlobal : 0u);
+  if (need == 0 || feth.selectivity > 1 || !room_for_response()) {
+    return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
+                  "FLUSH with a placement or selectivity that does not exist");
+  }
+  if ((endpoint_.access_flags & need) != need) return may_access(need, "FLUSH");
+  const bool whole = feth.selectivity == 1;
+  auto pin = endpoint_.memory->pin({reth.rkey, domain(), reth.va, whole ? 0 : reth.length,
+                                    need, endpoint_.number.value()});
+  if (!pin.ok()) {
+    return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
+                  to_string(pin.error()).data());
+  }
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  saved_[saved_next_] = {packet.bth.psn, 0, Operation::kFlush, true};
+  saved_next_ = (saved_next_ + 1) % saved_.size();
+  Response r;
+  r.first = packet.bth.psn;
+  r.operation = Operation::kFlush;
+  r.domain = domain();
+  r.message = ++message_count_;
+  responses_.push(r);
+  return true;
+}
+
+}  // namespace verbena::responder

@@ -1,0 +1,156 @@
+// RC and XRC: sequence, order and length of requests (IBTA Vol 1, 9.7.4.1).
+#include <algorithm>
+
+#include "verbena/responder/responder.hpp"
+
+namespace verbena::responder {
+
+using wire::NakCode;
+using wire::Operation;
+using wire::Place;
+
+namespace {
+
+bool is_answered_by_data(Operation operation) {
+  return operation != Operation::kSend && operation != Operation::kWrite;
+}
+
+}  // namespace
+
+void Responder::handle_reliable(const wire::PacketView& packet) {
+  if (dead_) {
+    endpoint_.drops->count(DropReason::kBadQpState);
+    return;
+  }
+  const std::int32_t distance = packet.bth.psn.distance_from(expected_);
+  if (distance == 0) {
+    gap_reported_ = not_ready_ = false;
+    handle_in_sequence(packet);
+  } else if (distance < 0) {
+    endpoint_.drops->count(DropReason::kDuplicate);
+    handle_duplicate(packet);
+  } else {
+    endpoint_.drops->count(DropReason::kOutOfSequence);
+    // Told once; what follows the gap says nothing new (9.7.5.2.8, 9.7.4.1.1).
+    if (!gap_reported_ && !not_ready_) {
+      gap_reported_ = true;
+      owe_nak(wire::Aeth::nak(NakCode::kPsnSequence, message_count_));
+    }
+  }
+}
+
+// The message that is arriving must go on as it began, and a new one must begin.
+std::optional<NakCode> Responder::check_order(const wire::PacketView& packet) const {
+  const wire::OpcodeRow& row = *packet.row;
+  if (row.starts_message) {
+    return message_ == Message::kNone ? std::nullopt : std::optional(NakCode::kInvalidRequest);
+  }
+  const Message wanted = row.operation == Operation::kSend ? Message::kSend : Message::kWrite;
+  return message_ == wanted ? std::nullopt : std::optional(NakCode::kInvalidRequest);
+}
+
+// First and Middle fill the path MTU exactly, Last has at least a byte, none has more.
+std::optional<NakCode> Responder::check_length(const wire::PacketView& packet) const {
+  const std::size_t length = packet.payload.size();
+  const Place place = packet.row->place;
+  const bool whole = place == Place::kFirst || place == Place::kMiddle;
+  if (length > endpoint_.mtu || (whole && length != endpoint_.mtu) ||
+      (place == Place::kLast && length == 0)) {
+    return NakCode::kInvalidRequest;
+  }
+  if (packet.bth.pad != 0 && whole) return NakCode::kInvalidRequest;
+  return std::nullopt;
+}
+
+void Responder::handle_in_sequence(const wire::PacketView& packet) {
+  if (const auto code = check_order(packet)) {
+    refuse(*code, queue::AsyncEvent::kQpRequestError, "a message's packets came in a wrong order");
+    return;
+  }
+  if (packet.row->payload || !packet.payload.empty()) {
+    if (!packet.row->payload) {
+      refuse(NakCode::kInvalidRequest, queue::AsyncEvent::kQpRequestError,
+             "a request without data carries some");
+      return;
+    }
+    if (const auto code = check_length(packet)) {
+      refuse(*code, queue::AsyncEvent::kQpRequestError,
+             "a packet's length does not suit the path MTU: do both ends use the same?");
+      return;
+    }
+  }
+  if (packet.row->xrceth && packet.row->starts_message) {
+    shared_ = endpoint_.shared == nullptr
+                  ? nullptr
+                  : endpoint_.shared->find(packet.xrceth().srqn, attributes_.xrc_domain);
+    if (shared_ == nullptr) {
+      refuse(NakCode::kInvalidRequest, std::nullopt, "no XRC SRQ of that number in this domain");
+      return;
+    }
+  }
+  const Psn psn = packet.bth.psn;
+  if (!execute(packet)) return;
+  if (packet.row->operation == Operation::kReadRequest) {
+    const std::uint32_t length = packet.reth().length;
+    expected_ = psn + std::max((length + endpoint_.mtu - 1) / endpoint_.mtu, 1u);
+  } else {
+    expected_ = psn + 1;
+  }
+  endpoint_.counters.bytes_received.add(packet.payload.size());
+  if (packet.bth.ack_request && !is_answered_by_data(packet.row->operation)) owe_ack(false);
+}
+
+// IBTA Vol 1, 9.7.5.1.2 and 9.7.4.1: a SEND or WRITE is acknowledged again and not carried out
+// again; a READ is carried out again; an atomic is answered from what was saved.
+void Responder::handle_duplicate(const wire::PacketView& packet) {
+  switch (packet.row->operation) {
+    case Operation::kReadRequest: repeat_read(packet); return;
+    case Operation::kCompareSwap:
+    case Operation::kFetchAdd:
+    case Operation::kFlush:
+    case Operation::kAtomicWrite: repeat_atomic(packet); return;
+    default: owe_ack(true); return;
+  }
+}
+
+void Responder::repeat_read(const wire::PacketView& packet) {
+  const wire::Reth reth = packet.reth();
+  const std::uint32_t packets = std::max((reth.length + endpoint_.mtu - 1) / endpoint_.mtu, 1u);
+  const Psn psn = packet.bth.psn;
+  // It must lie wholly in what was asked for before.
+  if (!packet.payload.empty() || (psn + packets).is_after(expected_)) return;
+  auto pin = endpoint_.memory->pin({reth.rkey, domain(), reth.va, reth.length,
+                                    memory::kRemoteRead, endpoint_.number.value()});
+  if (reth.length != 0 && !pin.ok()) {
+    refuse(NakCode::kRemoteAccess, queue::AsyncEvent::kQpAccessError,
+           "a repeated READ finds its region gone");
+    return;
+  }
+  if (responses_.truncate(psn) || !room_for_response()) return;
+  Response r;
+  r.first = psn;
+  r.domain = domain();
+  r.packets = packets;
+  r.key = reth.rkey;
+  r.address = reth.va;
+  r.length = reth.length;
+  r.message = message_count_;
+  responses_.push(r);
+}
+
+void Responder::repeat_atomic(const wire::PacketView& packet) {
+  const Psn psn = packet.bth.psn;
+  for (const SavedAtomic& saved : saved_) {
+    if (!saved.valid || !(saved.psn == psn) || saved.operation != packet.row->operation) continue;
+    if (responses_.truncate(psn) || !room_for_response()) return;
+    Response r;
+    r.first = psn;
+    r.operation = saved.operation;
+    r.original = saved.original;
+    r.message = message_count_;
+    responses_.push(r);
+    return;
+  }
+}
+
+}  // namespace verbena::responder

@@ -1,0 +1,103 @@
+#include "verbena/responder/responder.hpp"
+
+#include <algorithm>
+
+namespace verbena::responder {
+
+using queue::Status;
+
+Responder::Responder(queue::Endpoint& endpoint) : endpoint_(endpoint) {}
+
+bool Responder::ResponseLine::truncate(Psn psn) {
+  while (!empty()) {
+    const Response& last = items_.back();
+    if (last.first.is_before(psn)) {
+      if ((last.first + last.packets).is_at_or_before(psn)) return false;
+      if (last.sent <= static_cast<std::uint32_t>(psn.distance_from(last.first))) return true;
+    }
+    items_.pop_back();
+    if (begin_ == items_.size()) clear();
+  }
+  return false;
+}
+
+void Responder::ResponseLine::compact() {
+  items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(begin_));
+  begin_ = 0;
+}
+
+void Responder::start(Psn expected) {
+  expected_ = expected;
+  message_count_ = 0;
+  message_ = Message::kNone;
+  dead_ = false;
+}
+
+void Responder::set_attributes(const ResponderAttributes& attributes, bool resize) {
+  attributes_ = attributes;
+  if (!resize) return;
+  const std::size_t bound = std::max<std::size_t>(attributes.max_dest_rd_atomic, 1);
+  responses_.reserve(bound + 1);
+  saved_.assign(bound, {});
+  saved_next_ = 0;
+}
+
+void Responder::reset() {
+  message_ = Message::kNone;
+  message_count_ = 0;
+  receive_active_ = false;
+  responses_.clear();
+  std::fill(saved_.begin(), saved_.end(), SavedAtomic{});
+  nak_owed_ = ack_owed_ = ack_urgent_ = gap_reported_ = not_ready_ = dead_ = heard_ = false;
+  shared_ = nullptr;
+}
+
+void Responder::flush() {
+  const auto push = [this](std::uint64_t id) {
+    queue::Completion c;
+    c.id = id;
+    c.status = Status::kFlushed;
+    c.opcode = queue::CompletionOpcode::kReceive;
+    c.qpn = endpoint_.number.value();
+    c.vendor_error = static_cast<std::uint32_t>(Status::kFlushed);
+    queue::CompletionQueue* cq = receive_cq();
+    if (cq != nullptr) cq->push(c, false);
+  };
+  if (receive_active_) {
+    push(receive_->id);
+    receive_active_ = false;
+  }
+  message_ = Message::kNone;
+  // A NAK that is still owed goes out, and what is before it.
+  if (!nak_owed_) responses_.clear();
+  ack_owed_ = ack_urgent_ = false;
+  if (endpoint_.receives == nullptr || endpoint_.receives->is_shared()) return;
+  while (const auto id = endpoint_.receives->take_id()) push(*id);
+}
+
+void Responder::handle_request(const wire::PacketView& packet, const wire::RxDatagram& datagram) {
+  endpoint_.counters.packets_received.add();
+  heard_ = true;
+  if (is_reliable(endpoint_.transport)) {
+    handle_reliable(packet);
+  } else {
+    handle_unconnected(packet, datagram);
+  }
+}
+
+void Responder::forget(const queue::SharedReceive* shared) {
+  if (shared_ != shared) return;
+  shared_ = nullptr;
+  message_ = Message::kNone;
+  receive_active_ = false;
+}
+
+memory::DomainId Responder::domain() const {
+  return shared_ != nullptr ? shared_->domain : endpoint_.domain;
+}
+
+queue::CompletionQueue* Responder::receive_cq() const {
+  return shared_ != nullptr ? shared_->cq : endpoint_.receive_cq;
+}
+
+}  // namespace verbena::responder

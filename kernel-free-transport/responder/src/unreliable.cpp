@@ -1,0 +1,144 @@
+// UC and UD: no answers. What does not fit is dropped, with its reason counted.
+#include <algorithm>
+#include <cstring>
+
+#include "verbena/responder/responder.hpp"
+#include "verbena/wire/grh.hpp"
+
+namespace verbena::responder {
+
+using queue::AsyncEvent;
+using queue::CompletionOpcode;
+using queue::Status;
+using wire::Operation;
+
+void Responder::handle_unconnected(const wire::PacketView& packet,
+                                   const wire::RxDatagram& datagram) {
+  if (endpoint_.transport == Transport::kUc) {
+    handle_uc(packet);
+  } else {
+    handle_ud(packet, datagram);
+  }
+}
+
+// IBTA Vol 1, 9.8.2.2: after a gap everything up to the next start of a message is dropped. The
+// receive that a broken message had begun to fill serves the next one.
+void Responder::handle_uc(const wire::PacketView& packet) {
+  const wire::OpcodeRow& row = *packet.row;
+  const bool in_order = packet.bth.psn == expected_;
+  if (!in_order || (row.starts_message && message_ != Message::kNone)) message_ = Message::kNone;
+  if (!row.starts_message && check_order(packet)) {
+    expected_ = packet.bth.psn + 1;
+    endpoint_.drops->count(DropReason::kOutOfSequence);
+    return;
+  }
+  expected_ = packet.bth.psn + 1;
+  if (check_length(packet)) {
+    message_ = Message::kNone;
+    endpoint_.drops->count(DropReason::kMalformed);
+    return;
+  }
+  const bool send = row.operation == Operation::kSend;
+  if ((send && row.starts_message) || (!send && row.immediate)) {
+    const std::uint64_t so_far = arrived_;
+    if (!receive_active_ && !take_receive()) {
+      message_ = Message::kNone;
+      endpoint_.drops->count(DropReason::kNoReceive);
+      return;
+    }
+    arrived_ = send ? 0 : so_far;
+  }
+  if (send) {
+    if (arrived_ + packet.payload.size() > receive_->capacity) {
+      fail_receive(Status::kLocalLength);
+      message_ = Message::kNone;
+      endpoint_.fail(std::nullopt);
+      return;
+    }
+    if (!fill_receive(packet.payload)) return;
+  } else {
+    if (row.starts_message) {
+      write_ = packet.reth();
+      arrived_ = 0;
+    }
+    const std::uint64_t end = arrived_ + packet.payload.size();
+    auto pin = endpoint_.memory->pin({write_.rkey, endpoint_.domain, write_.va + arrived_,
+                                      packet.payload.size(), memory::kRemoteWrite,
+                                      endpoint_.number.value()});
+    const bool empty = packet.payload.empty();
+    if ((endpoint_.access_flags & memory::kRemoteWrite) == 0 || end > write_.length ||
+        (row.ends_message && end != write_.length) ||
+        (!empty && (!pin.ok() || !pin->write(0, packet.payload.data(), packet.payload.size())))) {
+      message_ = Message::kNone;
+      endpoint_.drops->count(DropReason::kMalformed);
+      queue::explain(endpoint_, "an RDMA WRITE of the peer was dropped: rights, key or range");
+      return;
+    }
+    arrived_ = end;
+  }
+  endpoint_.counters.bytes_received.add(packet.payload.size());
+  message_ = send ? Message::kSend : Message::kWrite;
+  if (!row.ends_message) return;
+  message_ = Message::kNone;
+  if (send) complete_receive(packet, CompletionOpcode::kReceive, static_cast<std::uint32_t>(arrived_));
+  if (!send && row.immediate) {
+    complete_receive(packet, CompletionOpcode::kReceiveWriteImmediate, write_.length);
+  }
+}
+
+// The first 40 bytes of a UD receive belong to the GRH. Between our own devices it is always the
+// full header of an IPv6 form, with 16-byte GIDs, whatever carried it.
+void Responder::handle_ud(const wire::PacketView& packet, const wire::RxDatagram& datagram) {
+  const wire::Deth deth = packet.deth();
+  if (deth.qkey != endpoint_.qkey) {
+    endpoint_.drops->count(DropReason::kBadQkey);
+    queue::explain(endpoint_, "a datagram of QPN 0x%06x was dropped: its Q_Key 0x%08x is not 0x%08x",
+                   deth.source_qp.value(), deth.qkey, endpoint_.qkey);
+    return;
+  }
+  if (packet.payload.size() > endpoint_.mtu) {
+    endpoint_.drops->count(DropReason::kMalformed);
+    return;
+  }
+  if (!take_receive()) {
+    endpoint_.drops->count(DropReason::kNoReceive);
+    return;
+  }
+  if (packet.payload.size() + wire::Grh::kSize > receive_->capacity) {
+    queue::explain(endpoint_, "a datagram of %zu bytes and the 40 of its GRH exceed the %llu bytes "
+                   "of the receive with wr_id %llu", packet.payload.size(),
+                   static_cast<unsigned long long>(receive_->capacity),
+                   static_cast<unsigned long long>(receive_->id));
+    fail_receive(Status::kLocalLength);
+    endpoint_.fail(std::nullopt);
+    return;
+  }
+  std::array<std::uint8_t, wire::Grh::kSize> header{};
+  if (datagram.has_grh) {
+    wire::Grh grh;
+    grh.traffic_class = datagram.traffic_class;
+    grh.hop_limit = datagram.hop_limit;
+    grh.payload_length = static_cast<std::uint16_t>(datagram.bytes.size() + wire::kIcrcSize);
+    grh.source = datagram.source_gid;
+    grh.destination = datagram.destination_gid;
+    grh.write_to(header.data());
+  }
+  if (!fill_receive(header) || !fill_receive(packet.payload)) return;
+  queue::Completion c;
+  c.id = receive_->id;
+  c.opcode = CompletionOpcode::kReceive;
+  c.byte_length = static_cast<std::uint32_t>(arrived_);
+  c.qpn = endpoint_.number.value();
+  c.source_qpn = deth.source_qp.value();
+  c.source_lid = datagram.source_lid;
+  if (datagram.has_grh) c.flags |= queue::kHasGrh;
+  if (packet.row->immediate) {
+    c.flags |= queue::kHasImmediate;
+    c.immediate = packet.immediate().data;
+  }
+  receive_active_ = false;
+  endpoint_.counters.bytes_received.add(packet.payload.size());
+  if (!receive_cq()->push(c, packet.bth.solicited)) endpoint_.fail(AsyncEvent::kQpFatal);
+}
+
+}  // namespace verbena::responder
