@@ -36,8 +36,8 @@ Entry* find_or_make(int fd) {
   std::atomic<Page*>& slot = pages[number / kPageEntries];
   if (slot.load(std::memory_order_acquire) == nullptr) {
     // Zeroed memory is a page of empty entries.
-    void* memory = ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory =
+        ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return nullptr;
     Page* expected = nullptr;
     if (!slot.compare_exchange_strong(expected, static_cast<Page*>(memory),

@@ -213,8 +213,7 @@ std::optional<ssize_t> send(int fd, const msghdr& message) {
   Section section;
   if (message.msg_name != nullptr) {
     sockaddr_nl to{};
-    std::memcpy(&to, message.msg_name,
-                std::min<std::size_t>(message.msg_namelen, sizeof to));
+    std::memcpy(&to, message.msg_name, std::min<std::size_t>(message.msg_namelen, sizeof to));
     if (to.nl_pid != 0 || to.nl_groups != 0) return std::nullopt;  // not to the kernel
   }
   try {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace verbena::preload {
 namespace {
@@ -164,7 +165,6 @@ class Answer {
 
   void put_summary(const DeviceInfo& device) {
     std::uint64_t pds = 0, cqs = 0, qps = 0, mrs = 0, srqs = 0, contexts = 0;
-    std::uint32_t last_pid = 0;
     for (const control::ContextResources& context : resources_of(device)) {
       pds += context.counts.pds;
       cqs += context.counts.cqs;
@@ -172,15 +172,17 @@ class Answer {
       mrs += context.counts.mrs;
       srqs += context.counts.srqs;
       ++contexts;
-      last_pid = context.pid;
     }
-    static_cast<void>(last_pid);
     NetlinkWriter writer = message();
     put_handle(writer, device);
     const std::size_t table = writer.begin_nest(RDMA_NLDEV_ATTR_RES_SUMMARY);
-    const std::array<std::pair<const char*, std::uint64_t>, 7> rows{
-        {{"pd", pds}, {"cq", cqs}, {"qp", qps}, {"cm_id", 0}, {"mr", mrs}, {"ctx", contexts},
-         {"srq", srqs}}};
+    const std::array<std::pair<const char*, std::uint64_t>, 7> rows{{{"pd", pds},
+                                                                     {"cq", cqs},
+                                                                     {"qp", qps},
+                                                                     {"cm_id", 0},
+                                                                     {"mr", mrs},
+                                                                     {"ctx", contexts},
+                                                                     {"srq", srqs}}};
     for (const auto& [name, count] : rows) {
       const std::size_t entry = writer.begin_nest(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY);
       writer.put_string(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME, name);
@@ -230,7 +232,8 @@ class Answer {
   int get_system() {
     NetlinkWriter writer = message();
     writer.put_u8(RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 1);  // shared
-    // Memory that is registered is not copied on fork by any hand of ours: ordinary memory.
+    // 1: no need for ibv_fork_init. We reach memory by the addresses of its process, so what fork
+    // does to pages never comes between.
     writer.put_u8(RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK, 1);
     send(writer);
     return 0;
@@ -289,8 +292,7 @@ void answer_nldev(const NetlinkMessage& request, const Catalogue& catalogue, std
     replies.add_done(request, port);
     return;
   }
-  const int code =
-      is_nldev(request) ? Answer(request, catalogue, port, replies).get() : EOPNOTSUPP;
+  const int code = is_nldev(request) ? Answer(request, catalogue, port, replies).get() : EOPNOTSUPP;
   if (code != 0 || (request.flags & NLM_F_ACK) != 0) replies.add_error(request, code, port);
 }
 

@@ -23,6 +23,7 @@ namespace verbena::preload {
 struct NodeClass {
   std::string_view prefix;  // "uverbs"
   bool is_numbered;         // uverbs192, but rdma_cm
+  bool takes_over;          // ours even where the kernel has a node of the same name
 
   dev_t (*device_number)(std::uint32_t number);
   // A new descriptor, or -1. `name` as in /dev/infiniband, `own_name` for connect_to_emulator.

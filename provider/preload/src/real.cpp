@@ -31,36 +31,25 @@ int raw_openat(int dirfd, const char* path, int flags, ...) {
 ssize_t raw_write(int fd, const void* bytes, size_t size) {
   return ::syscall(SYS_write, fd, bytes, size);
 }
-int raw_close(int fd) { return static_cast<int>(::syscall(SYS_close, fd)); }
 
 // The raw twin of a function, for the few that need one.
 template <typename F>
-constexpr F* raw_of(const char*) {
+constexpr F* raw_of() {
   return nullptr;
 }
 
-constexpr bool same(const char* a, const char* b) {
-  while (*a != 0 && *a == *b) ++a, ++b;
-  return *a == *b;
-}
 template <>
-constexpr int (*raw_of<int(const char*, int, ...)>(const char*))(const char*, int, ...) {
+constexpr int (*raw_of<int(const char*, int, ...)>())(const char*, int, ...) {
   return raw_open;
 }
 template <>
-constexpr int (*raw_of<int(int, const char*, int, ...)>(const char*))(int, const char*, int, ...) {
+constexpr int (*raw_of<int(int, const char*, int, ...)>())(int, const char*, int, ...) {
   return raw_openat;
 }
 template <>
-constexpr ssize_t (*raw_of<ssize_t(int, const void*, size_t)>(const char*))(int, const void*,
-                                                                            size_t) {
+constexpr ssize_t (*raw_of<ssize_t(int, const void*, size_t)>())(int, const void*, size_t) {
   return raw_write;
 }
-template <>
-constexpr int (*raw_of<int(int)>(const char* name))(int) {
-  return same(name, "close") ? raw_close : nullptr;
-}
-
 }  // namespace
 
 void* look_up_next(const char* name, void* raw) {
@@ -76,7 +65,7 @@ void* look_up_next(const char* name, void* raw) {
 
 namespace real {
 #define VERBENA_DEFINE_REAL(name, ...) \
-  constinit Real<__VA_ARGS__> name(#name, raw_of<__VA_ARGS__>(#name));
+  constinit Real<__VA_ARGS__> name(#name, raw_of<__VA_ARGS__>());
 VERBENA_REAL_FUNCTIONS(VERBENA_DEFINE_REAL)
 #undef VERBENA_DEFINE_REAL
 }  // namespace real

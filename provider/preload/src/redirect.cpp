@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "discovery.hpp"
+#include "node.hpp"
 #include "real.hpp"
 #include "section.hpp"
 #include "trace.hpp"
@@ -37,10 +38,11 @@ bool exists(const std::string& path) {
 }
 
 bool is_ours(const Place& place, const std::string& shadow) {
-  const std::string entry =
-      std::string(directory_of(place.root)) + "/" + std::string(place.name);
+  const std::string entry = std::string(directory_of(place.root)) + "/" + std::string(place.name);
   if (!exists(shadow + entry)) return false;
-  if (exists(real_directory(place.root) + "/" + std::string(place.name))) return false;
+  const auto node = place.root == Root::kDev ? node_of_name(place.name) : std::nullopt;
+  const bool yields = !node || !node->node_class->takes_over;
+  if (yields && exists(real_directory(place.root) + "/" + std::string(place.name))) return false;
   // A node that was shown to this process stays one of ours: to open it fails, at once, while a
   // name that is gone makes libibverbs wait five seconds for it to come back.
   return is_emulator_alive() || (place.root == Root::kDev && has_listed_devices());

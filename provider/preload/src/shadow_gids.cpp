@@ -46,8 +46,8 @@ int ShadowGids::read(std::uint32_t port, std::uint64_t index, UverbsGidEntry& en
   const auto gid = line_of(base + "/gids/" + at);
   entry = {};
   if (!gid || ::inet_pton(AF_INET6, gid->c_str(), entry.gid.data()) != 1) return EINVAL;
-  const bool is_free = std::all_of(entry.gid.begin(), entry.gid.end(),
-                                   [](std::uint8_t byte) { return byte == 0; });
+  const bool is_free =
+      std::all_of(entry.gid.begin(), entry.gid.end(), [](std::uint8_t byte) { return byte == 0; });
   if (is_free) return ENODATA;
   entry.index = static_cast<std::uint32_t>(index);
   entry.port = port;

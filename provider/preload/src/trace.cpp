@@ -29,8 +29,8 @@ void trace_line(const char* format, ...) {
   int used = std::snprintf(line, sizeof line, "verbena-preload[%d]: ", ::getpid());
   va_list arguments;
   va_start(arguments, format);
-  used += std::vsnprintf(line + used, sizeof line - static_cast<std::size_t>(used), format,
-                         arguments);
+  used +=
+      std::vsnprintf(line + used, sizeof line - static_cast<std::size_t>(used), format, arguments);
   va_end(arguments);
   if (used >= static_cast<int>(sizeof line)) used = sizeof line - 1;
   line[used] = '\n';

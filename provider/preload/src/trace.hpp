@@ -11,7 +11,7 @@ __attribute__((format(printf, 1, 2))) void trace_line(const char* format, ...);
 }  // namespace verbena::preload
 
 // The arguments are not evaluated when nobody listens.
-#define VERBENA_TRACE(...)                                                    \
-  do {                                                                        \
+#define VERBENA_TRACE(...)                                                             \
+  do {                                                                                 \
     if (::verbena::preload::is_tracing()) ::verbena::preload::trace_line(__VA_ARGS__); \
   } while (false)

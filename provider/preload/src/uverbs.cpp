@@ -187,7 +187,7 @@ int ioctl_uverbs(int, std::uint32_t number, unsigned long request, void* argumen
 }  // namespace
 
 constinit const NodeClass kUverbsClass{
-    "uverbs", true, device_number, open_uverbs, write_uverbs, ioctl_uverbs,
+    "uverbs", true, false, device_number, open_uverbs, write_uverbs, ioctl_uverbs,
 };
 
 }  // namespace verbena::preload

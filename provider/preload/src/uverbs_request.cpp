@@ -70,8 +70,8 @@ UverbsRequest parse_query_gid_entry(const Attributes& attributes) {
   const auto response = attributes.find(UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY);
   if (!port || !index || !response) return refuse(EINVAL);
   if (response->length < kGidEntrySize) return refuse(ENOSPC);
-  return QueryGidEntry{static_cast<std::uint32_t>(*port), *index, flags.value_or(0),
-                       response->data, response->position};
+  return QueryGidEntry{static_cast<std::uint32_t>(*port), *index, flags.value_or(0), response->data,
+                       response->position};
 }
 
 UverbsRequest parse_query_gid_table(const Attributes& attributes) {
@@ -82,8 +82,9 @@ UverbsRequest parse_query_gid_table(const Attributes& attributes) {
   if (!entry_size || *entry_size == 0 || !entries || !count) return refuse(EINVAL);
   if (entries->length % *entry_size != 0) return refuse(EINVAL);
   if (count->length < sizeof(std::uint64_t)) return refuse(ENOSPC);
-  return QueryGidTable{*entry_size,  flags.value_or(0),  entries->data, entries->length / *entry_size,
-                       count->data, entries->position, count->position};
+  return QueryGidTable{
+      *entry_size, flags.value_or(0), entries->data,  entries->length / *entry_size,
+      count->data, entries->position, count->position};
 }
 
 UverbsRequest parse_device_method(std::uint16_t method, const Attributes& attributes) {

@@ -32,19 +32,20 @@ auto redirected(const char* path, PassOn pass_on) {
 // glob() looks through directories inside the C library, past every wrapper; but it lets its
 // caller lend it the functions to look with. A caller that lends its own keeps them.
 template <typename Glob, typename Stat, typename PassOn>
-int glob_with_our_eyes(const char* pattern, int flags, Glob* result, int (*look)(const char*, Stat*),
-                       int (*look_at_link)(const char*, Stat*), PassOn pass_on) {
+int glob_with_our_eyes(const char* pattern, int flags, Glob* result,
+                       int (*look)(const char*, Stat*), int (*look_at_link)(const char*, Stat*),
+                       PassOn pass_on) {
   if (!concerns_us(pattern) || result == nullptr || (flags & GLOB_ALTDIRFUNC) != 0) {
     return pass_on(flags);
   }
   using ReadDir = decltype(result->gl_readdir);
   result->gl_opendir = [](const char* path) -> void* { return ::opendir(path); };
   if constexpr (std::is_same_v<Glob, glob64_t>) {
-    result->gl_readdir = static_cast<ReadDir>(
-        [](void* dir) { return ::readdir64(static_cast<DIR*>(dir)); });
+    result->gl_readdir =
+        static_cast<ReadDir>([](void* dir) { return ::readdir64(static_cast<DIR*>(dir)); });
   } else {
-    result->gl_readdir = static_cast<ReadDir>(
-        [](void* dir) { return ::readdir(static_cast<DIR*>(dir)); });
+    result->gl_readdir =
+        static_cast<ReadDir>([](void* dir) { return ::readdir(static_cast<DIR*>(dir)); });
   }
   result->gl_closedir = [](void* dir) { (void)::closedir(static_cast<DIR*>(dir)); };
   result->gl_stat = look;
@@ -65,14 +66,12 @@ VERBENA_EXPORT DIR* opendir(const char* path) {
 
 VERBENA_EXPORT int scandir(const char* path, dirent*** list, int (*filter)(const dirent*),
                            int (*compare)(const dirent**, const dirent**)) {
-  return redirected(path,
-                    [=](const char* p) { return real::scandir(p, list, filter, compare); });
+  return redirected(path, [=](const char* p) { return real::scandir(p, list, filter, compare); });
 }
 
 VERBENA_EXPORT int scandir64(const char* path, dirent64*** list, int (*filter)(const dirent64*),
                              int (*compare)(const dirent64**, const dirent64**)) {
-  return redirected(path,
-                    [=](const char* p) { return real::scandir64(p, list, filter, compare); });
+  return redirected(path, [=](const char* p) { return real::scandir64(p, list, filter, compare); });
 }
 
 VERBENA_EXPORT int scandirat(int dirfd, const char* path, dirent*** list,

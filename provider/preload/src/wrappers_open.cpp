@@ -15,18 +15,16 @@ namespace verbena::preload {
 namespace {
 
 // The C library reads a third argument only when there must be one; so do we.
-#define VERBENA_MODE_ARGUMENT(flags)                        \
-  mode_t mode = 0;                                          \
-  if (((flags) & O_CREAT) != 0 || ((flags) & __O_TMPFILE) == __O_TMPFILE) { \
-    va_list arguments;                                      \
-    va_start(arguments, flags);                             \
-    mode = static_cast<mode_t>(va_arg(arguments, int));     \
-    va_end(arguments);                                      \
+#define VERBENA_MODE_ARGUMENT(flags)                                    \
+  mode_t mode = 0;                                                      \
+  if (((flags)&O_CREAT) != 0 || ((flags)&__O_TMPFILE) == __O_TMPFILE) { \
+    va_list arguments;                                                  \
+    va_start(arguments, flags);                                         \
+    mode = static_cast<mode_t>(va_arg(arguments, int));                 \
+    va_end(arguments);                                                  \
   }
 
-bool wants_to_write(int flags) {
-  return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
-}
+bool wants_to_write(int flags) { return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0; }
 
 // `pass_on(dirfd, path)` is the same call of the next library.
 template <typename PassOn>
@@ -88,7 +86,8 @@ VERBENA_EXPORT int openat64(int dirfd, const char* path, int flags, ...) {
 
 // The fortified forms, of callers that pass no mode.
 VERBENA_EXPORT int __open_2(const char* path, int flags) {
-  return open_at(AT_FDCWD, path, flags, [=](int, const char* p) { return real::__open_2(p, flags); });
+  return open_at(AT_FDCWD, path, flags,
+                 [=](int, const char* p) { return real::__open_2(p, flags); });
 }
 
 VERBENA_EXPORT int __open64_2(const char* path, int flags) {

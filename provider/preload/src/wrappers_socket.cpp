@@ -50,8 +50,8 @@ VERBENA_EXPORT ssize_t send(int fd, const void* bytes, size_t size, int flags) {
   return real::send(fd, bytes, size, flags);
 }
 
-VERBENA_EXPORT ssize_t sendto(int fd, const void* bytes, size_t size, int flags,
-                              const sockaddr* to, socklen_t to_size) {
+VERBENA_EXPORT ssize_t sendto(int fd, const void* bytes, size_t size, int flags, const sockaddr* to,
+                              socklen_t to_size) {
   if (!is_plain(fd)) {
     iovec part{const_cast<void*>(bytes), size};
     msghdr message{};

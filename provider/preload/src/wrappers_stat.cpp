@@ -37,7 +37,9 @@ void show_device(struct statx& st, dev_t device) {
 
 mode_t mode_of(const struct statx& st) { return st.stx_mode; }
 template <typename Stat>
-mode_t mode_of(const Stat& st) { return st.st_mode; }
+mode_t mode_of(const Stat& st) {
+  return st.st_mode;
+}
 
 // After a successful stat of a descriptor. Only sockets can be open nodes, and few programs look
 // at their sockets that way; a node that came through execve or SCM_RIGHTS is found here.
