@@ -1,0 +1,23 @@
+// What the machine gives to anyone: the limits that Verbena's figures are held against. Each
+// measurement takes `seconds` and uses two processes.
+#pragma once
+
+#include <cstddef>
+
+#include "sample.hpp"
+
+namespace verbena::bench {
+
+// Round trips in microseconds between unconnected sockets on loopback.
+Quantiles udp_round_trip_us(std::size_t bytes, bool blocking, double seconds);
+// One way, segmented sends (64 KiB at most) into coalescing receives, never more on the way than
+// the receive buffer holds. Megabytes (1e6) of payload in a second.
+double udp_stream_mb_s(std::size_t packet_bytes, double seconds);
+// One way through a ring in shared memory with copies in and out, both sides spinning; in
+// microseconds.
+Quantiles ring_hop_us(std::size_t bytes, double seconds);
+double memcpy_mb_s(std::size_t bytes, double seconds);
+// Into another process's memory; 0 where the system forbids it.
+double process_vm_writev_mb_s(std::size_t bytes, double seconds);
+
+}  // namespace verbena::bench

@@ -1,0 +1,170 @@
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "raw.hpp"
+#include "verbena/base/lock.hpp"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+namespace verbena::bench {
+namespace {
+
+constexpr int kRoundTripsPerSample = 20;
+constexpr std::size_t kDatagramMax = 65507;
+constexpr std::size_t kSegmentsMax = 64;
+constexpr TimeNs kStreamWindowNs = 3'000'000;
+
+struct Socket {
+  Socket() {
+    fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (fd < 0 || ::bind(fd, reinterpret_cast<sockaddr*>(&any), sizeof any) < 0) fail("socket");
+    socklen_t size = sizeof address;
+    ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+    const int bytes = 4 << 20;
+    ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+    ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+  }
+  ~Socket() { ::close(fd); }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  void send_to(const Socket& peer, const char* data, std::size_t length) const {
+    while (::sendto(fd, data, length, 0, reinterpret_cast<const sockaddr*>(&peer.address),
+                    sizeof peer.address) < 0) {
+      if (errno != EINTR && errno != ENOBUFS && errno != EAGAIN) fail("sendto");
+    }
+  }
+  void receive(char* data, bool blocking) const {
+    while (::recv(fd, data, kDatagramMax, blocking ? 0 : MSG_DONTWAIT) < 0) {
+      if (errno != EINTR && errno != EAGAIN) fail("recv");
+    }
+  }
+
+  int fd = -1;
+  sockaddr_in address{};
+};
+
+struct Progress {
+  std::atomic<std::uint64_t> received{0};
+};
+
+Progress* shared_progress() {
+  void* at =
+      ::mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) fail("mmap");
+  return new (at) Progress;
+}
+
+// Counts payload bytes that arrive, whole buffers at a time.
+[[noreturn]] void drink(const Socket& socket, Progress& progress) {
+  std::vector<char> room(65536);
+  for (;;) {
+    const ssize_t n = ::recv(socket.fd, room.data(), room.size(), MSG_DONTWAIT);
+    if (n > 0) progress.received.fetch_add(static_cast<std::uint64_t>(n));
+  }
+}
+
+void send_segmented(const Socket& from, const Socket& to, char* data, std::size_t length,
+                    std::size_t segment) {
+  iovec part{data, length};
+  msghdr message{};
+  message.msg_name = const_cast<sockaddr_in*>(&to.address);
+  message.msg_namelen = sizeof to.address;
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(std::uint16_t))] = {};
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = IPPROTO_UDP;
+  header->cmsg_type = UDP_SEGMENT;
+  header->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
+  const auto size = static_cast<std::uint16_t>(segment);
+  std::memcpy(CMSG_DATA(header), &size, sizeof size);
+  while (::sendmsg(from.fd, &message, 0) < 0) {
+    if (errno != EINTR && errno != ENOBUFS && errno != EAGAIN) fail("sendmsg with UDP_SEGMENT");
+  }
+}
+
+}  // namespace
+
+Quantiles udp_round_trip_us(std::size_t bytes, bool blocking, double seconds) {
+  const Socket here;
+  const Socket there;
+  std::vector<char> data(kDatagramMax);
+  const Child echo([&] {
+    for (;;) {
+      there.receive(data.data(), blocking);
+      there.send_to(here, data.data(), bytes);
+    }
+  });
+  std::vector<double> samples;
+  const Deadline deadline(seconds);
+  while (!deadline.passed()) {
+    const TimeNs start = link::monotonic_now_ns();
+    for (int i = 0; i < kRoundTripsPerSample; ++i) {
+      here.send_to(there, data.data(), bytes);
+      here.receive(data.data(), blocking);
+    }
+    samples.push_back(static_cast<double>(link::monotonic_now_ns() - start) / 1e3 /
+                      kRoundTripsPerSample);
+  }
+  return quantiles(std::move(samples));
+}
+
+double udp_stream_mb_s(std::size_t packet_bytes, double seconds) {
+  const Socket from;
+  const Socket to;
+  const int on = 1;
+  ::setsockopt(to.fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
+  int buffer = 0;
+  socklen_t size = sizeof buffer;
+  ::getsockopt(to.fd, SOL_SOCKET, SO_RCVBUF, &buffer, &size);
+  Progress& progress = *shared_progress();
+  const Child sink([&] { drink(to, progress); });
+
+  const std::size_t chunk = std::min(kSegmentsMax, kDatagramMax / packet_bytes) * packet_bytes;
+  // A segmented buffer is charged by about its length; a quarter of the room is far from full.
+  const std::uint64_t window =
+      std::min<std::uint64_t>(256 * packet_bytes, static_cast<std::uint64_t>(buffer) / 4);
+  std::vector<char> data(chunk);
+  std::vector<double> samples;
+  std::uint64_t sent = 0;
+  std::uint64_t before = 0;
+  TimeNs start = link::monotonic_now_ns();
+  const Deadline deadline(seconds);
+  while (!deadline.passed()) {
+    while (sent + chunk > progress.received.load(std::memory_order_acquire) + window &&
+           !deadline.passed()) {
+      cpu_relax();
+    }
+    send_segmented(from, to, data.data(), chunk, packet_bytes);
+    sent += chunk;
+    const TimeNs now = link::monotonic_now_ns();
+    if (now - start < kStreamWindowNs) continue;
+    const std::uint64_t received = progress.received.load();
+    samples.push_back(static_cast<double>(received - before) * 1e3 /
+                      static_cast<double>(now - start));
+    before = received;
+    start = now;
+  }
+  return quantiles(std::move(samples)).median;
+}
+
+}  // namespace verbena::bench
