@@ -1,0 +1,229 @@
+#include "verbena/preload/nldev.hpp"
+
+#include <gtest/gtest.h>
+#include <linux/netlink.h>
+#include <rdma/rdma_netlink.h>
+#include <sys/sysmacros.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace verbena::preload {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+constexpr std::uint32_t kPort = 4711;
+constexpr std::uint32_t kIndex = control::kFirstNetlinkIndex;
+
+Catalogue two_devices() {
+  Catalogue catalogue;
+  control::DeviceInfo d;
+  d.name = "verbena0";
+  d.uverbs_number = 192;
+  d.netlink_index = kIndex;
+  d.node_guid = 0x0256520100000001;
+  d.lid = 9;
+  d.gids = {{Gid::link_local(0x0256520000000001), control::GidType::kInfiniBand, 0, ""}};
+  catalogue.devices.push_back(d);
+  d.name = "roce0";
+  d.uverbs_number = 193;
+  d.netlink_index = kIndex + 1;
+  d.persona = control::Persona::kRoce;
+  d.port_state = control::PortState::kDown;
+  d.gids = {{Gid{}, control::GidType::kRoceV2, 3, "eth0"}};
+  catalogue.devices.push_back(d);
+  return catalogue;
+}
+
+struct Request {
+  std::uint16_t op = 0;
+  std::uint16_t flags = NLM_F_REQUEST;
+  std::optional<std::uint32_t> index;
+  std::optional<std::uint32_t> port;
+  const char* chardev = nullptr;
+
+  Bytes bytes() const {
+    NetlinkWriter writer(static_cast<std::uint16_t>(RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, op)), flags, 5,
+                         0);
+    if (index) writer.put_u32(RDMA_NLDEV_ATTR_DEV_INDEX, *index);
+    if (port) writer.put_u32(RDMA_NLDEV_ATTR_PORT_INDEX, *port);
+    if (chardev != nullptr) writer.put_string(RDMA_NLDEV_ATTR_CHARDEV_TYPE, chardev);
+    return writer.take();
+  }
+};
+
+// The reply, kept beside the messages that point into it.
+struct Reply {
+  NetlinkReplies replies;
+  std::vector<NetlinkMessage> messages;
+
+  int error(std::size_t i) const {
+    std::int32_t code = 0;
+    std::memcpy(&code, messages.at(i).payload.data(), sizeof code);
+    return -code;
+  }
+};
+
+Reply read(NetlinkReplies replies) {
+  Reply reply{std::move(replies), {}};
+  for (const Bytes& datagram : reply.replies.datagrams) {
+    for (const NetlinkMessage& m : parse_netlink(datagram)) reply.messages.push_back(m);
+  }
+  for (const NetlinkMessage& m : reply.messages) {
+    EXPECT_EQ(m.sequence, 5u);
+    EXPECT_EQ(m.port, kPort);
+  }
+  return reply;
+}
+
+Reply ask(const Request& request, const Catalogue& catalogue = two_devices()) {
+  const Bytes bytes = request.bytes();
+  NetlinkReplies replies;
+  answer_nldev(parse_netlink(bytes).at(0), catalogue, kPort, replies);
+  return read(std::move(replies));
+}
+
+TEST(Nldev, DumpListsEachDeviceAndEnds) {
+  const Reply reply = ask({RDMA_NLDEV_CMD_GET, NLM_F_REQUEST | NLM_F_ACK | NLM_F_DUMP, {}, {}, {}});
+  ASSERT_EQ(reply.messages.size(), 3u);
+  const NetlinkMessage& first = reply.messages[0];
+  EXPECT_EQ(first.flags, NLM_F_MULTI);
+  EXPECT_EQ(first.attribute_u32(RDMA_NLDEV_ATTR_DEV_INDEX), kIndex);
+  EXPECT_EQ(first.attribute_string(RDMA_NLDEV_ATTR_DEV_NAME), "verbena0");
+  EXPECT_EQ(first.attribute_u32(RDMA_NLDEV_ATTR_PORT_INDEX), 1u);
+  EXPECT_EQ(first.attribute(RDMA_NLDEV_ATTR_NODE_GUID)->size(), 8u);
+  EXPECT_EQ(first.attribute(RDMA_NLDEV_ATTR_DEV_NODE_TYPE)->size(), 1u);
+  EXPECT_EQ(first.attribute_string(RDMA_NLDEV_ATTR_DEV_PROTOCOL), "ib");
+  // No driver of the kernel's may claim the device.
+  EXPECT_FALSE(first.attribute(RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID));
+  EXPECT_EQ(reply.messages[1].attribute_string(RDMA_NLDEV_ATTR_DEV_PROTOCOL), "roce");
+  EXPECT_EQ(reply.messages[2].type, NLMSG_DONE);
+}
+
+TEST(Nldev, NoDevicesIsAnEmptyList) {
+  const Reply reply = ask({RDMA_NLDEV_CMD_GET, NLM_F_REQUEST | NLM_F_DUMP, {}, {}, {}}, {});
+  ASSERT_EQ(reply.messages.size(), 1u);
+  EXPECT_EQ(reply.messages[0].type, NLMSG_DONE);
+}
+
+TEST(Nldev, OneDeviceThenItsAcknowledgement) {
+  const Reply reply = ask({RDMA_NLDEV_CMD_GET, NLM_F_REQUEST | NLM_F_ACK, kIndex + 1, {}, {}});
+  ASSERT_EQ(reply.messages.size(), 2u);
+  EXPECT_EQ(reply.replies.datagrams.size(), 2u);
+  EXPECT_EQ(reply.messages[0].flags, 0);
+  EXPECT_EQ(reply.messages[0].attribute_string(RDMA_NLDEV_ATTR_DEV_NAME), "roce0");
+  EXPECT_EQ(reply.messages[1].type, NLMSG_ERROR);
+  EXPECT_EQ(reply.error(1), 0);
+}
+
+TEST(Nldev, CharacterDevice) {
+  const Reply reply = ask({RDMA_NLDEV_CMD_GET_CHARDEV, NLM_F_REQUEST, kIndex, {}, "uverbs"});
+  ASSERT_EQ(reply.messages.size(), 1u);
+  const NetlinkMessage& m = reply.messages[0];
+  EXPECT_EQ(m.attribute_string(RDMA_NLDEV_ATTR_CHARDEV_NAME), "uverbs192");
+  std::uint64_t number = 0;
+  std::memcpy(&number, m.attribute(RDMA_NLDEV_ATTR_CHARDEV)->data(), sizeof number);
+  EXPECT_EQ(::major(number), 231u);
+  EXPECT_EQ(::minor(number), 384u);
+}
+
+TEST(Nldev, SharedCharacterDevice) {
+  Catalogue catalogue = two_devices();
+  const Request request{RDMA_NLDEV_CMD_GET_CHARDEV, NLM_F_REQUEST, {}, {}, "rdma_cm"};
+  EXPECT_EQ(ask(request, catalogue).error(0), ENODEV);
+  catalogue.shared.push_back({"rdma_cm", "rdma_cm", 4, 99});
+  EXPECT_EQ(ask(request, catalogue).messages[0].attribute_string(RDMA_NLDEV_ATTR_CHARDEV_NAME),
+            "rdma_cm");
+}
+
+TEST(Nldev, PortOfEachPersona) {
+  const Reply ib = ask({RDMA_NLDEV_CMD_PORT_GET, NLM_F_REQUEST, kIndex, 1, {}});
+  EXPECT_EQ(ib.messages[0].attribute_u32(RDMA_NLDEV_ATTR_LID), 9u);
+  EXPECT_EQ(ib.messages[0].attribute(RDMA_NLDEV_ATTR_PORT_STATE)->front(), 4);
+  EXPECT_EQ(ib.messages[0].attribute(RDMA_NLDEV_ATTR_PORT_PHYS_STATE)->front(), 5);
+  const Reply roce = ask({RDMA_NLDEV_CMD_PORT_GET, NLM_F_REQUEST, kIndex + 1, 1, {}});
+  EXPECT_FALSE(roce.messages[0].attribute(RDMA_NLDEV_ATTR_LID));
+  EXPECT_EQ(roce.messages[0].attribute_string(RDMA_NLDEV_ATTR_NDEV_NAME), "eth0");
+  EXPECT_EQ(roce.messages[0].attribute(RDMA_NLDEV_ATTR_PORT_STATE)->front(), 1);
+  EXPECT_EQ(ask({RDMA_NLDEV_CMD_PORT_GET, NLM_F_REQUEST, kIndex, 2, {}}).error(0), EINVAL);
+}
+
+TEST(Nldev, WhatIsNotThere) {
+  EXPECT_EQ(ask({RDMA_NLDEV_CMD_GET, NLM_F_REQUEST, kIndex + 2, {}, {}}).error(0), EINVAL);
+  EXPECT_EQ(ask({RDMA_NLDEV_CMD_GET, NLM_F_REQUEST, {}, {}, {}}).error(0), EINVAL);
+  EXPECT_EQ(ask({RDMA_NLDEV_CMD_SET, NLM_F_REQUEST, kIndex, {}, {}}).error(0), EPERM);
+  EXPECT_EQ(ask({1000, NLM_F_REQUEST, kIndex, {}, {}}).error(0), EOPNOTSUPP);
+  const Reply dump = ask({1000, NLM_F_REQUEST | NLM_F_DUMP, {}, {}, {}});
+  ASSERT_EQ(dump.messages.size(), 1u);
+  EXPECT_EQ(dump.messages[0].type, NLMSG_DONE);
+}
+
+TEST(Nldev, QueuePairsFillAsManyDatagramsAsTheyNeed) {
+  Catalogue catalogue = two_devices();
+  catalogue.resources = [](const std::string& device) {
+    EXPECT_EQ(device, "verbena0");
+    control::ContextResources context;
+    context.pid = 1;
+    context.qps.resize(300);
+    return std::vector<control::ContextResources>{context};
+  };
+  const Reply reply =
+      ask({RDMA_NLDEV_CMD_RES_QP_GET, NLM_F_REQUEST | NLM_F_DUMP, kIndex, {}, {}}, catalogue);
+  std::size_t pairs = 0;
+  for (const NetlinkMessage& m : reply.messages) {
+    const auto table = m.attribute(RDMA_NLDEV_ATTR_RES_QP);
+    if (!table) continue;
+    std::size_t at = 0;
+    for (; at + sizeof(nlattr) <= table->size(); ++pairs) {
+      std::uint16_t length = 0;
+      std::memcpy(&length, table->data() + at, sizeof length);
+      ASSERT_GT(length, sizeof(nlattr));
+      at += (length + 3u) & ~3u;
+    }
+  }
+  EXPECT_EQ(pairs, 300u);
+  for (const Bytes& datagram : reply.replies.datagrams) {
+    EXPECT_LE(datagram.size(), NetlinkReplies::kDatagramMax);
+  }
+}
+
+TEST(Nldev, Routes) {
+  const auto route = [](const Request& request) {
+    const Bytes bytes = request.bytes();
+    return route_of(parse_netlink(bytes).at(0));
+  };
+  constexpr std::uint16_t kDump = NLM_F_REQUEST | NLM_F_DUMP;
+  EXPECT_EQ(route({RDMA_NLDEV_CMD_GET, kDump, {}, {}, {}}), Route::kMerged);
+  EXPECT_EQ(route({RDMA_NLDEV_CMD_RES_GET, kDump, {}, {}, {}}), Route::kMerged);
+  EXPECT_EQ(route({RDMA_NLDEV_CMD_GET, NLM_F_REQUEST, 0, {}, {}}), Route::kKernel);
+  EXPECT_EQ(route({RDMA_NLDEV_CMD_RES_QP_GET, kDump, 3, {}, {}}), Route::kKernel);
+  EXPECT_EQ(route({RDMA_NLDEV_CMD_RES_QP_GET, kDump, kIndex, {}, {}}), Route::kOurs);
+  EXPECT_EQ(route({RDMA_NLDEV_CMD_SYS_GET, NLM_F_REQUEST, {}, {}, {}}), Route::kKernel);
+  EXPECT_EQ(route({RDMA_NLDEV_CMD_GET_CHARDEV, NLM_F_REQUEST, {}, {}, "rdma_cm"}), Route::kKernel);
+}
+
+TEST(Nldev, MergedListHasTheKernelsDevicesFirst) {
+  // What the kernel said, to another socket.
+  Bytes kernel;
+  NetlinkWriter device(0x1401, NLM_F_MULTI, 5, 1);
+  device.put_u32(RDMA_NLDEV_ATTR_DEV_INDEX, 0);
+  device.put_string(RDMA_NLDEV_ATTR_DEV_NAME, "mlx5_0");
+  device.put_u32(RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID, 1);
+  kernel = device.take();
+  NetlinkWriter done(NLMSG_DONE, NLM_F_MULTI, 5, 1);
+  const Bytes end = done.take();
+  kernel.insert(kernel.end(), end.begin(), end.end());
+
+  const Bytes request = Request{RDMA_NLDEV_CMD_GET, NLM_F_REQUEST | NLM_F_DUMP, {}, {}, {}}.bytes();
+  NetlinkReplies replies;
+  merge_dump(parse_netlink(request).at(0), kernel, two_devices(), kPort, replies);
+  const Reply reply = read(std::move(replies));
+  ASSERT_EQ(reply.messages.size(), 4u);
+  EXPECT_EQ(reply.messages[0].attribute_string(RDMA_NLDEV_ATTR_DEV_NAME), "mlx5_0");
+  EXPECT_EQ(reply.messages[0].attribute_u32(RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID), 1u);
+  EXPECT_EQ(reply.messages[1].attribute_string(RDMA_NLDEV_ATTR_DEV_NAME), "verbena0");
+  EXPECT_EQ(reply.messages[3].type, NLMSG_DONE);
+}
+
+}  // namespace
+}  // namespace verbena::preload
