@@ -25,6 +25,8 @@ void Responder::handle_unconnected(const wire::PacketView& packet,
 // receive that a broken message had begun to fill serves the next one.
 void Responder::handle_uc(const wire::PacketView& packet) {
   const wire::OpcodeRow& row = *packet.row;
+  // Later than what came after it: a network's duplicate or straggler.
+  if (packet.bth.psn.is_before(expected_)) return endpoint_.drops->count(DropReason::kDuplicate);
   const bool in_order = packet.bth.psn == expected_;
   if (!in_order || (row.starts_message && message_ != Message::kNone)) message_ = Message::kNone;
   if (!row.starts_message && check_order(packet)) {

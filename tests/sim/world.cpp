@@ -1,0 +1,138 @@
+#include "world.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "verbena/wire/packet.hpp"
+
+namespace verbena::sim {
+
+Node::Node(World& world, std::uint32_t index, const device::DeviceOptions& options)
+    : world_(world), index_(index), device_(std::make_unique<device::Device>(options, *this, *this)) {}
+
+void Node::send(wire::TxBatch& batch, Qpn) noexcept {
+  for (const wire::TxBatch::Packet& p : batch.packets()) {
+    world_.launch(*this, batch.bytes_of(p), batch.destination(p));
+  }
+}
+
+std::uint32_t Node::capacity_packets(const wire::Destination&, std::size_t) noexcept {
+  return world_.faults().receive_capacity;
+}
+
+void Node::explain(const char* text) noexcept {
+  std::fprintf(stderr, "[%9.3f ms] node %u: %s\n", static_cast<double>(world_.now()) / 1e6, index_, text);
+}
+
+bool Node::wants_explanations() const noexcept { return world_.trace(); }
+
+Node& World::add_node() {
+  const auto index = static_cast<std::uint32_t>(nodes_.size());
+  device::DeviceOptions options;
+  options.slot = 1 + index;
+  options.address = IpAddress::v4(0x7f000001u + index);
+  options.plan.subnet = 0x7f000000u;
+  options.limits.lid = static_cast<std::uint16_t>(1 + index);
+  options.max_regions = 4096;
+  nodes_.push_back(std::make_unique<Node>(*this, index, options));
+  return *nodes_.back();
+}
+
+void World::launch(Node& from, std::span<const std::uint8_t> bytes, const wire::Destination& to) {
+  ++packets_;
+  if (trace_) {
+    const auto p = wire::parse_packet(bytes);
+    if (p.ok()) {
+      std::fprintf(stderr, "[%9.3f ms] %u -> %s %s psn %u len %zu%s", static_cast<double>(now_) / 1e6, from.index(),
+                   to.address.to_string().c_str(), std::string(p->row->name).c_str(),
+                   p->bth.psn.value(), p->payload.size(), p->bth.ack_request ? " ask" : "");
+      if (p->row->aeth) std::fprintf(stderr, " syndrome 0x%02x", p->aeth().syndrome);
+      std::fputc('\n', stderr);
+    }
+  }
+  const auto target = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& node) {
+    return node->address() == to.address;
+  });
+  if (target == nodes_.end()) return;
+  const auto index = static_cast<std::size_t>(target - nodes_.begin());
+  if (filter && !filter(from, bytes)) {
+    ++lost_;
+    return;
+  }
+  if (random_.chance(faults_.drop) || random_.chance(faults_.corrupt)) {
+    ++lost_;
+    if (trace_) std::fprintf(stderr, "              ^ lost\n");
+    return;
+  }
+  fly(index, from.address(), bytes);
+  if (random_.chance(faults_.duplicate)) fly(index, from.address(), bytes);
+}
+
+void World::fly(std::size_t to, const IpAddress& source, std::span<const std::uint8_t> bytes) {
+  TimeNs at = now_ + faults_.delay_min;
+  if (faults_.delay_spread != 0) at += random_.below(faults_.delay_spread);
+  if (random_.chance(faults_.reorder)) at += random_.below(faults_.reorder_delay);
+  flights_.emplace(at, Flight{to, source, {bytes.begin(), bytes.end()}});
+}
+
+void World::deliver(Node& to, const IpAddress& source, std::span<const std::uint8_t> bytes) {
+  wire::RxDatagram datagram;
+  datagram.bytes = bytes;
+  datagram.source = source;
+  datagram.destination = to.address();
+  to.device().handle_datagram(now_, datagram);
+}
+
+// Acknowledgements sometimes wait for company, as they do beside a polling application.
+void World::settle(Node& node) {
+  const bool later = random_.chance(300'000);
+  node.device().finish_receive(now_, later ? device::Acknowledge::kLater : device::Acknowledge::kNow);
+}
+
+TimeNs World::next_event() const {
+  TimeNs next = flights_.empty() ? kNever : flights_.begin()->first;
+  for (const auto& node : nodes_) {
+    TimeNs due = node->device_->next_deadline();
+    if (node->device_->has_work()) due = now_;
+    if (!node->waiting_.empty()) due = std::min(due, node->paused_until_);
+    if (node->is_paused(now_) && due != kNever) due = std::max(due, node->paused_until_);
+    next = std::min(next, due);
+  }
+  return next;
+}
+
+bool World::step(TimeNs until) {
+  const TimeNs due = next_event();
+  if (due == kNever || due > until) {
+    now_ = std::max(now_, until);
+    return false;
+  }
+  now_ = std::max(now_, due);
+  while (!flights_.empty() && flights_.begin()->first <= now_) {
+    Flight flight = std::move(flights_.begin()->second);
+    flights_.erase(flights_.begin());
+    Node& to = *nodes_[flight.to];
+    if (random_.chance(faults_.pause)) to.paused_until_ = now_ + random_.below(faults_.pause_length);
+    if (to.is_paused(now_)) {
+      if (to.waiting_.size() < faults_.receive_capacity) {
+        to.waiting_.emplace_back(flight.source, std::move(flight.bytes));
+      } else {
+        ++lost_;
+      }
+      continue;
+    }
+    deliver(to, flight.source, flight.bytes);
+    if (random_.chance(500'000)) settle(to);
+  }
+  for (const auto& node : nodes_) {
+    if (node->is_paused(now_)) continue;
+    for (; !node->waiting_.empty(); node->waiting_.pop_front()) {
+      deliver(*node, node->waiting_.front().first, node->waiting_.front().second);
+    }
+    node->device_->handle_timeouts(now_);
+    settle(*node);
+  }
+  return true;
+}
+
+}  // namespace verbena::sim

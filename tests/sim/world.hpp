@@ -1,0 +1,115 @@
+// A small universe: devices, a wire between them that misbehaves as told, and a clock that jumps
+// from event to event. One thread; everything that happens follows from the seed.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "verbena/base/random.hpp"
+#include "verbena/device/device.hpp"
+
+namespace verbena::sim {
+
+// Probabilities in parts per million; times in ns.
+struct Faults {
+  std::uint32_t drop = 0;
+  std::uint32_t duplicate = 0;
+  std::uint32_t reorder = 0;      // held back by up to reorder_delay
+  std::uint32_t corrupt = 0;      // the ICRC of a link would catch it: lost, and counted apart
+  std::uint32_t pause = 0;        // per packet: the receiver sleeps for up to pause_length
+  TimeNs reorder_delay = 200'000;
+  TimeNs delay_min = 1'000;
+  TimeNs delay_spread = 0;
+  TimeNs pause_length = 10'000'000;
+  std::uint32_t receive_capacity = 64;  // packets that a sleeping receiver holds; more are lost
+};
+
+struct Event {
+  queue::AsyncEvent type;
+  void* cookie;
+};
+
+class World;
+
+// One host: a device, what it sends, and what it told its owner.
+class Node final : public wire::Transmitter, public queue::EventSink {
+ public:
+  Node(World& world, std::uint32_t index, const device::DeviceOptions& options);
+
+  device::Device& device() { return *device_; }
+  const IpAddress& address() const { return device_->options().address; }
+  std::uint32_t index() const { return index_; }
+  const std::vector<Event>& events() const { return events_; }
+  bool is_paused(TimeNs now) const { return now < paused_until_; }
+
+  void send(wire::TxBatch& batch, Qpn flow) noexcept override;
+  std::uint32_t capacity_packets(const wire::Destination& to, std::size_t bytes) noexcept override;
+  void on_completion_event(void*) noexcept override {}
+  void on_async_event(queue::AsyncEvent event, void* cookie) noexcept override {
+    events_.push_back({event, cookie});
+  }
+  void explain(const char* text) noexcept override;
+  bool wants_explanations() const noexcept override;
+
+ private:
+  friend class World;
+  World& world_;
+  std::uint32_t index_;
+  std::unique_ptr<device::Device> device_;
+  std::vector<Event> events_;
+  TimeNs paused_until_ = 0;
+  std::deque<std::pair<IpAddress, std::vector<std::uint8_t>>> waiting_;  // while it is paused
+};
+
+class World {
+ public:
+  explicit World(std::uint64_t seed) : random_(seed) {}
+
+  Node& add_node();
+  Node& node(std::size_t i) { return *nodes_[i]; }
+  std::size_t size() const { return nodes_.size(); }
+  Random& random() { return random_; }
+  TimeNs now() const { return now_; }
+  Faults& faults() { return faults_; }
+  void set_trace(bool on) { trace_ = on; }
+  bool trace() const { return trace_; }
+
+  // Sees every packet before the faults do; false loses it. For patterns of loss.
+  std::function<bool(const Node& from, std::span<const std::uint8_t> bytes)> filter;
+
+  // Lets the next thing happen: deliveries, deadlines. False when nothing is due before `until`.
+  bool step(TimeNs until);
+  // For the owner's own schedule: nothing is due before this.
+  TimeNs next_event() const;
+
+  std::uint64_t packets() const { return packets_; }
+  std::uint64_t lost() const { return lost_; }
+
+ private:
+  friend class Node;
+  struct Flight {
+    std::size_t to;
+    IpAddress source;
+    std::vector<std::uint8_t> bytes;
+  };
+  void launch(Node& from, std::span<const std::uint8_t> bytes, const wire::Destination& to);
+  void fly(std::size_t to, const IpAddress& source, std::span<const std::uint8_t> bytes);
+  void deliver(Node& to, const IpAddress& source, std::span<const std::uint8_t> bytes);
+  void settle(Node& node);
+
+  Random random_;
+  Faults faults_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::multimap<TimeNs, Flight> flights_;
+  TimeNs now_ = 1'000'000;
+  std::uint64_t packets_ = 0;
+  std::uint64_t lost_ = 0;
+  bool trace_ = false;
+};
+
+}  // namespace verbena::sim
