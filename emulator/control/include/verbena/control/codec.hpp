@@ -31,13 +31,11 @@ class Encoder {
  private:
   template <std::unsigned_integral T>
   void put(const T& value) {
-    if constexpr (std::is_same_v<T, bool>) {
-      out_.push_back(value ? 1 : 0);
-    } else {
-      for (std::size_t i = 0; i < sizeof(T); ++i) {
-        out_.push_back(static_cast<std::uint8_t>(std::uint64_t{value} >> (8 * i)));
-      }
+    std::array<std::uint8_t, sizeof(T)> bytes;
+    for (std::size_t i = 0; i < sizeof(T); ++i) {
+      bytes[i] = static_cast<std::uint8_t>(std::uint64_t{value} >> (8 * i));
     }
+    out_.insert(out_.end(), bytes.begin(), bytes.end());
   }
   template <typename T>
   requires std::is_enum_v<T>
@@ -153,7 +151,9 @@ inline void write_header(std::uint8_t* to, const Header& h) {
 // Header and payload, ready to be sent as one packet.
 template <typename Message>
 std::vector<std::uint8_t> encode(const Message& message, std::uint32_t sequence) {
-  std::vector<std::uint8_t> bytes(kHeaderSize);
+  std::vector<std::uint8_t> bytes;
+  bytes.reserve(256);
+  bytes.resize(kHeaderSize);
   Encoder encoder(bytes);
   encoder(message);
   Header h;

@@ -1,0 +1,59 @@
+// The messages of connection management: between the preload library, which stands in for
+// /dev/infiniband/rdma_cm, and the daemon, which holds the IDs.
+//
+// A descriptor of /dev/infiniband/rdma_cm is a connection of its own. After OpenCmChannel only
+// CmEventReady comes on it, one for each event that can be fetched, so that poll, epoll, O_NONBLOCK
+// and blocking are the socket's own. Commands go over another connection of the process and name
+// the channel. The channel lives as long as its connection.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "verbena/control/messages.hpp"
+
+namespace verbena::control {
+
+inline constexpr auto kOpenCmChannel = static_cast<MessageType>(0x0200);
+inline constexpr auto kCmCommand = static_cast<MessageType>(0x0201);
+inline constexpr auto kCmReply = static_cast<MessageType>(0x0202);
+inline constexpr auto kCmEventReady = static_cast<MessageType>(0x0203);
+
+constexpr bool is_cm_message(MessageType type) {
+  const auto number = static_cast<std::uint16_t>(type);
+  return number >= 0x0200 && number <= 0x02ff;
+}
+
+// Answered by Ack. The number is random and the client's choice; 0 is none.
+struct OpenCmChannel {
+  static constexpr MessageType kType = kOpenCmChannel;
+  std::uint64_t channel = 0;
+  VERBENA_FIELDS { a(m.channel); }
+};
+
+// What the program wrote to the descriptor, as it is.
+struct CmCommand {
+  static constexpr MessageType kType = kCmCommand;
+  std::uint64_t channel = 0;
+  std::uint64_t other = 0;             // the channel behind a descriptor that the command names
+  std::vector<std::uint8_t> command;
+  std::vector<std::uint8_t> attached;  // what the command points to in the program's memory
+  VERBENA_FIELDS { a(m.channel, m.other, m.command, m.attached); }
+};
+
+struct CmReply {
+  static constexpr MessageType kType = kCmReply;
+  std::uint32_t code = 0;              // errno
+  std::uint64_t response_address = 0;  // in the program's memory
+  std::vector<std::uint8_t> response;
+  // CmEventReady messages to take off the channel (`other` for a migration) without a fetch.
+  std::uint32_t withdrawn = 0;
+  VERBENA_FIELDS { a(m.code, m.response_address, m.response, m.withdrawn); }
+};
+
+struct CmEventReady {
+  static constexpr MessageType kType = kCmEventReady;
+  VERBENA_FIELDS {}
+};
+
+}  // namespace verbena::control

@@ -1,0 +1,35 @@
+// Notices that the runtime directory, or the socket in it, was taken away (a logout may do that),
+// without looking every now and then.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "event_loop.hpp"
+#include "verbena/control/unique_fd.hpp"
+
+namespace verbena::daemon {
+
+class DirectoryWatch {
+ public:
+  // Who removes a directory goes on removing for a while.
+  static constexpr TimeNs kSettleNs = 100'000'000;
+
+  DirectoryWatch(EventLoop& loop, std::string dir, std::function<void()> on_loss)
+      : loop_(loop), dir_(std::move(dir)), on_loss_(std::move(on_loss)) {}
+  ~DirectoryWatch() { stop(); }
+
+  // Watches what is there now; again after a loss was repaired.
+  void start();
+  void stop();
+
+ private:
+  void on_event();
+
+  EventLoop& loop_;
+  std::string dir_;
+  std::function<void()> on_loss_;
+  control::UniqueFd inotify_;
+};
+
+}  // namespace verbena::daemon

@@ -1,0 +1,106 @@
+#include "instance.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "verbena/control/runtime_dir.hpp"
+
+namespace verbena::daemon {
+namespace {
+
+using control::fail;
+using control::Outcome;
+using control::UniqueFd;
+
+constexpr int kBacklog = 1024;
+
+Failure<control::Error> system_failure(const std::string& what) {
+  const int code = errno;
+  return fail(code, what + ": " + std::strerror(code));
+}
+
+Outcome<UniqueFd> open_lock(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return system_failure("cannot open " + path);
+  return fd;
+}
+
+bool lock(const UniqueFd& fd, int how) {
+  int rc = 0;
+  do {
+    rc = ::flock(fd.get(), how);
+  } while (rc != 0 && errno == EINTR);
+  return rc == 0;
+}
+
+std::string start_lock_path(const std::string& dir) { return dir + "/start.lock"; }
+
+}  // namespace
+
+Outcome<Instance> Instance::claim(const std::string& dir) {
+  const auto made = control::make_runtime_dir(dir);
+  if (!made) return Failure<control::Error>{made.error()};
+  Instance mine(dir);
+  auto start = open_lock(start_lock_path(dir));
+  if (!start) return Failure<control::Error>{start.error()};
+  mine.start_ = std::move(*start);
+  if (!lock(mine.start_, LOCK_EX)) return system_failure("cannot lock " + start_lock_path(dir));
+  auto life = open_lock(control::daemon_lock_path(dir));
+  if (!life) return Failure<control::Error>{life.error()};
+  mine.life_ = std::move(*life);
+  if (!lock(mine.life_, LOCK_EX | LOCK_NB)) {
+    if (errno != EWOULDBLOCK)
+      return system_failure("cannot lock " + control::daemon_lock_path(dir));
+    return fail(EALREADY, "an emulator runs in " + dir + " already");
+  }
+  const std::string pid = std::to_string(::getpid()) + "\n";
+  (void)!::ftruncate(mine.life_.get(), 0);
+  (void)!::pwrite(mine.life_.get(), pid.data(), pid.size(), 0);
+  return mine;
+}
+
+Outcome<UniqueFd> Instance::listen() {
+  const std::string path = control::control_socket_path(dir_);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return fail(ENAMETOOLONG, "the path " + path + " is too long for a socket (" +
+                                  std::to_string(sizeof address.sun_path - 1) +
+                                  " bytes); set VERBENA_RUNTIME_DIR to a shorter one");
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return system_failure("cannot make a socket");
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+    return system_failure("cannot replace " + path);
+  }
+  // The mode is right from the first moment: bind() applies it to the inode it makes.
+  const mode_t before = ::umask(0177);
+  const int bound = ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  ::umask(before);
+  if (bound != 0 || ::listen(fd.get(), kBacklog) != 0) {
+    return system_failure("cannot listen at " + path);
+  }
+  (void)lock(start_, LOCK_UN);
+  return fd;
+}
+
+void Instance::begin_end() {
+  // A starter may hold it just now; it will see daemon.lock taken and try again.
+  (void)lock(start_, LOCK_EX | LOCK_NB);
+  ::unlink(control::control_socket_path(dir_).c_str());
+}
+
+void Instance::release() {
+  life_.reset();
+  start_.reset();
+}
+
+}  // namespace verbena::daemon

@@ -1,0 +1,40 @@
+// One emulator for each runtime directory. Two locks decide:
+//
+//   start.lock    held while an emulator starts or ends. Whoever comes meanwhile waits for it, and
+//                 so finds either a socket that listens or a directory that is free.
+//   daemon.lock   held by the emulator for life. Who cannot have it is the loser of a race.
+//
+// The kernel drops both with the process, so a dead emulator leaves nothing but files; its socket
+// is replaced.
+#pragma once
+
+#include <string>
+
+#include "verbena/control/error.hpp"
+#include "verbena/control/unique_fd.hpp"
+
+namespace verbena::daemon {
+
+class Instance {
+ public:
+  // EALREADY: another emulator runs here and listens.
+  static control::Outcome<Instance> claim(const std::string& dir);
+
+  // The listening socket, mode 0600, in place of a stale one. Ends the start.
+  control::Outcome<control::UniqueFd> listen();
+  // From here on newcomers wait for our end. Removes the socket.
+  void begin_end();
+  // Lets the next one start; the last thing before the process ends.
+  void release();
+
+  const std::string& dir() const { return dir_; }
+
+ private:
+  explicit Instance(std::string dir) : dir_(std::move(dir)) {}
+
+  std::string dir_;
+  control::UniqueFd start_;
+  control::UniqueFd life_;
+};
+
+}  // namespace verbena::daemon

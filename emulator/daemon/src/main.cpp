@@ -1,0 +1,209 @@
+// verbenad: the emulator. Started by `verbena up` and `verbena run`, or by hand.
+#include <fcntl.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "directory_watch.hpp"
+#include "event_loop.hpp"
+#include "instance.hpp"
+#include "server.hpp"
+#include "verbena/control/runtime_dir.hpp"
+#include "verbena/fabric/plan.hpp"
+#include "version.hpp"
+
+namespace verbena::daemon {
+namespace {
+
+struct Options {
+  std::string runtime_dir;
+  std::string config;
+  std::string fabric;
+  std::vector<std::string> roce;
+  std::vector<std::string> devices;
+  std::string log_level;
+  bool foreground = false;
+  bool exit_when_idle = false;
+  int ready_fd = -1;
+};
+
+// Tells who started us how it went, in one line: "ready", "running" or "error ...".
+class ReadyPipe {
+ public:
+  explicit ReadyPipe(int fd) : fd_(fd) {
+    if (fd >= 0) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+  void say(const std::string& line) {
+    if (!fd_) return;
+    (void)!::write(fd_.get(), (line + "\n").data(), line.size() + 1);
+    fd_.reset();
+  }
+
+ private:
+  control::UniqueFd fd_;
+};
+
+control::Outcome<settings::Settings> settings_from(const Options& options) {
+  settings::Settings all;
+  if (!options.config.empty()) {
+    auto file = settings::load_toml(options.config);
+    if (!file) return Failure<control::Error>{file.error()};
+    all = *file;
+  }
+  settings::Settings line;
+  if (!options.fabric.empty()) {
+    const auto fabric = settings::parse_fabric(options.fabric);
+    if (!fabric) return Failure<control::Error>{fabric.error()};
+    line.fabric = *fabric;
+  }
+  for (const std::string& text : options.roce) {
+    const auto address = settings::parse_roce_address(text);
+    if (!address) return Failure<control::Error>{address.error()};
+    line.roce.push_back(*address);
+  }
+  for (const std::string& text : options.devices) {
+    const auto name = settings::parse_device_name(text);
+    if (!name) return Failure<control::Error>{name.error()};
+    line.devices.push_back(*name);
+  }
+  if (!options.log_level.empty()) {
+    const auto level = settings::parse_log_level(options.log_level);
+    if (!level) return Failure<control::Error>{level.error()};
+    line.log_level = *level;
+  }
+  all.override_with(line);
+  return all;
+}
+
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void open_log(const Options& options, const std::string& dir, const settings::Settings& settings) {
+  std::shared_ptr<spdlog::logger> logger;
+  try {
+    logger = options.foreground
+                 ? spdlog::stderr_logger_st("verbenad")
+                 : spdlog::basic_logger_st("verbenad", control::daemon_log_path(dir), true);
+  } catch (const spdlog::spdlog_ex&) {
+    // A full disk: an emulator without a log is better than none.
+    logger = std::make_shared<spdlog::logger>("verbenad");
+  }
+  spdlog::set_default_logger(logger);
+  spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
+  spdlog::set_level(spdlog::level::from_str(settings.log_level.value_or("info")));
+  spdlog::flush_on(spdlog::level::info);
+}
+
+fabric::Host this_host() {
+  utsname names{};
+  ::uname(&names);
+  return {::geteuid(), names.nodename, kVersion, fabric::list_interfaces()};
+}
+
+// Runs until the end is asked for. The order of the end matters: the sockets go before the lock,
+// and the lock before the clients, so that whoever waits for our end can start anew.
+control::Outcome<control::Done> run(const Options& options, Instance& instance,
+                                    const settings::Settings& settings, ReadyPipe& ready) {
+  const auto devices = fabric::plan_devices(settings, this_host());
+  if (!devices) return Failure<control::Error>{devices.error()};
+  EventLoop loop;
+  auto fabric = fabric::Fabric::open(*devices, control::shadow_path(instance.dir()), loop);
+  if (!fabric) return Failure<control::Error>{fabric.error()};
+  auto server = std::make_unique<Server>(loop, instance, **fabric, options.exit_when_idle);
+  auto listening = instance.listen();
+  if (!listening) return Failure<control::Error>{listening.error()};
+  server->start(std::move(*listening));
+  DirectoryWatch watch(loop, instance.dir(), [&] {
+    server->restore_runtime_dir();
+    watch.start();
+  });
+  watch.start();
+
+  boost::asio::signal_set signals(loop.context(), SIGTERM, SIGINT);
+  signals.async_wait([&](const boost::system::error_code& error, int number) {
+    if (!error) server->shut_down(std::string("signal ") + ::strsignal(number));
+  });
+  for (const control::DeviceInfo& d : *devices) {
+    spdlog::info("{} at {} ({})", d.name, d.address.to_string(),
+                 d.persona == control::Persona::kRoce ? "RoCE" : "LID " + std::to_string(d.lid));
+  }
+  ready.say("ready");
+  loop.run();
+  watch.stop();
+  fabric->reset();
+  instance.release();
+  server.reset();
+  return control::Done{};
+}
+
+int start(const Options& options) {
+  ::umask(077);
+  std::signal(SIGPIPE, SIG_IGN);
+  ReadyPipe ready(options.ready_fd);
+  const auto give_up = [&ready](const control::Error& error) {
+    ready.say("error " + error.text);
+    std::fprintf(stderr, "verbenad: %s\n", error.text.c_str());
+    return 1;
+  };
+  const auto settings = settings_from(options);
+  if (!settings) return give_up(settings.error());
+  const std::string dir =
+      options.runtime_dir.empty() ? control::runtime_dir_path() : options.runtime_dir;
+  auto instance = Instance::claim(dir);
+  if (!instance && instance.error().code == EALREADY) {
+    ready.say("running");
+    std::fprintf(stderr, "verbenad: %s\n", instance.error().text.c_str());
+    return 0;
+  }
+  if (!instance) return give_up(instance.error());
+  raise_descriptor_limit();
+  open_log(options, dir, *settings);
+  const auto ended = run(options, *instance, *settings, ready);
+  if (!ended) return give_up(ended.error());
+  return 0;
+}
+
+}  // namespace
+}  // namespace verbena::daemon
+
+int main(int argc, char** argv) {
+  using verbena::daemon::Options;
+  Options options;
+  CLI::App app("The Verbena emulator. `verbena up` and `verbena run` start it for you.",
+               "verbenad");
+  app.set_version_flag("--version", verbena::daemon::kVersion);
+  app.add_option("--runtime-dir", options.runtime_dir, "Where its socket and files live");
+  app.add_option("--config", options.config, "A TOML file with settings");
+  app.add_option("--fabric", options.fabric, "Subnet of the InfiniBand ports, as 10.1.0.0/24");
+  app.add_option("--roce", options.roce,
+                 "A RoCEv2 device at this address of the host (repeatable)");
+  app.add_option("--device", options.devices, "Name of a device (repeatable)");
+  app.add_option("--log-level", options.log_level, "trace, debug, info, warn, error or off");
+  app.add_flag("--foreground", options.foreground, "Log to the standard error output");
+  app.add_flag("--exit-when-idle", options.exit_when_idle, "End after the last client has gone");
+  app.add_option("--ready-fd", options.ready_fd, "Descriptor that learns when clients may come");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return verbena::daemon::start(options);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "verbenad: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,199 @@
+#include "server.hpp"
+
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace verbena::daemon {
+
+using control::UniqueFd;
+
+Server::Server(EventLoop& loop, Instance& instance, fabric::Fabric& fabric, bool exit_when_idle)
+    : loop_(loop),
+      instance_(instance),
+      fabric_(fabric),
+      exit_when_idle_(exit_when_idle),
+      spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
+  for (const auto& port : fabric_.ports()) {
+    port->set_relay([this, p = port.get()](std::uint32_t slot, const control::Relayed& datagram) {
+      relay(*p, slot, datagram);
+    });
+  }
+}
+
+Server::~Server() {
+  for (const auto& [fd, owner] : holds_) loop_.unwatch(fd);
+  if (listening_) loop_.unwatch(listening_.get());
+}
+
+void Server::start(UniqueFd listening) {
+  if (listening_) loop_.unwatch(listening_.get());
+  listening_ = std::move(listening);
+  loop_.watch(listening_.get(), [this] { accept_all(); });
+  consider_idle();
+}
+
+void Server::accept_all() {
+  // A bounded turn: two hundred clients at once must not keep the others waiting.
+  for (int i = 0; i < 64; ++i) {
+    if (!accept_one()) return;
+  }
+}
+
+bool Server::accept_one() {
+  UniqueFd fd(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!fd) {
+    if (errno == EMFILE || errno == ENFILE) refuse_for_want_of_descriptors();
+    return errno == EINTR || errno == ECONNABORTED;
+  }
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return true;
+  const auto refuse = [&fd](int code, std::string text) {
+    const control::Refused refused{static_cast<std::uint32_t>(code), std::move(text)};
+    (void)control::send_packet(fd.get(), control::encode(refused, 0), {}, MSG_DONTWAIT);
+  };
+  if (peer.uid != ::geteuid()) {
+    spdlog::warn("refused a client of user id {} (pid {})", peer.uid, peer.pid);
+    refuse(EACCES, "this emulator belongs to user id " + std::to_string(::geteuid()));
+    return true;
+  }
+  if (sessions_.size() >= kSessionsMax) {
+    refuse(EUSERS, "this emulator has " + std::to_string(kSessionsMax) + " clients already");
+    return true;
+  }
+  add_session(std::move(fd), static_cast<std::uint32_t>(peer.pid));
+  return true;
+}
+
+// Without this the waiting client would wake us for ever, and it would hang.
+void Server::refuse_for_want_of_descriptors() {
+  spare_.reset();
+  const UniqueFd fd(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (fd) {
+    spdlog::error("out of descriptors with {} clients; raise `ulimit -n`", sessions_.size());
+    const control::Refused refused{EMFILE,
+                                   "the emulator has no descriptor left; raise `ulimit "
+                                   "-n` before `verbena up`"};
+    (void)control::send_packet(fd.get(), control::encode(refused, 0), {}, MSG_DONTWAIT);
+  }
+  spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+void Server::add_session(UniqueFd fd, std::uint32_t pid) {
+  if (linger_) {
+    loop_.cancel(*linger_);
+    linger_.reset();
+  }
+  const Session::Id id = next_session_++;
+  Session::Events events;
+  events.on_message = [this](Session& session, control::Incoming in) {
+    on_message(session, std::move(in));
+  };
+  // Deleted only after its own handlers have returned.
+  events.on_end = [this](Session& session, const control::Error& error) {
+    if (error.code != ECONNRESET) {
+      spdlog::warn("client {} ({}) cut off: {}", session.info.pid, session.info.comm, error.text);
+    }
+    loop_.post([this, gone = session.id] { remove_session(gone); });
+  };
+  auto session = std::make_unique<Session>(id, std::move(fd), pid, loop_, std::move(events));
+  session->start();
+  sessions_.emplace(id, std::move(session));
+}
+
+void Server::remove_session(Session::Id id) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return;
+  // Out of the table first, so that nothing is sent to it from here on.
+  const std::unique_ptr<Session> session = std::move(found->second);
+  sessions_.erase(found);
+  close_context(*session);
+  end_capture_of(id);
+  if (extension_ != nullptr) extension_->on_client_closed(id);
+  std::vector<std::uint32_t> done;
+  for (const auto& [sequence, round] : rounds_) {
+    round.questions->forget(id);
+    if (round.questions->is_done()) done.push_back(sequence);
+  }
+  for (const std::uint32_t sequence : done) finish_round(sequence);
+  consider_idle();
+}
+
+void Server::close_context(Session& session) {
+  if (!session.context) return;
+  const Session::Context context = *session.context;
+  session.context.reset();
+  by_slot_.erase({context.port, context.slot});
+  context.port->remove_context(context.slot);
+  spdlog::info("{} slot {} is free again (pid {} {})", context.port->info().name, context.slot,
+               session.info.pid, session.info.comm);
+}
+
+void Server::consider_idle() {
+  if (!exit_when_idle_ || ending_ || linger_ || !sessions_.empty() || !holds_.empty()) return;
+  linger_ = loop_.after(kIdleLingerNs, [this] {
+    linger_.reset();
+    if (exit_when_idle_ && sessions_.empty() && holds_.empty()) shut_down("nobody uses it");
+  });
+}
+
+void Server::shut_down(const std::string& reason) {
+  if (ending_) return;
+  ending_ = true;
+  spdlog::info("going down: {}", reason);
+  instance_.begin_end();
+  loop_.unwatch(listening_.get());
+  listening_.reset();
+  tell_contexts("", control::Shutdown{reason});
+  // In a turn of its own: the caller may be a handler of a session.
+  loop_.post([this] { loop_.stop(); });
+}
+
+void Server::restore_runtime_dir() {
+  if (ending_) return;
+  loop_.unwatch(listening_.get());
+  listening_.reset();
+  auto again = Instance::claim(instance_.dir());
+  if (again) {
+    auto listening = again->listen();
+    const auto shadow = fabric_.restore_shadow();
+    if (listening && shadow) {
+      instance_ = std::move(*again);
+      start(std::move(*listening));
+      spdlog::warn("the runtime directory was removed and is there again");
+      return;
+    }
+    again = listening ? Failure<control::Error>{shadow.error()}
+                      : Failure<control::Error>{listening.error()};
+  }
+  // Nobody can reach us any more; those who have us keep us.
+  spdlog::error("the runtime directory is lost ({}); ending after the last client",
+                again.error().text);
+  exit_when_idle_ = true;
+  consider_idle();
+}
+
+const fabric::ClientInfo* Server::info(fabric::ClientId client) const {
+  const auto found = sessions_.find(client);
+  return found == sessions_.end() ? nullptr : &found->second->info;
+}
+
+void Server::send(fabric::ClientId client, std::span<const std::uint8_t> packet,
+                  std::span<const int> fds) {
+  const auto found = sessions_.find(client);
+  if (found != sessions_.end()) found->second->send_packet(packet, fds);
+}
+
+void Server::relay(fabric::Port& port, std::uint32_t slot, const control::Relayed& datagram) {
+  const auto found = by_slot_.find({&port, slot});
+  if (found == by_slot_.end()) return;
+  // It answers nothing, so its number means nothing.
+  found->second->send_or_drop(control::encode(datagram, control::kDaemonSequence));
+}
+
+}  // namespace verbena::daemon

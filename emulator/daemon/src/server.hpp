@@ -1,0 +1,131 @@
+// The daemon's centre: accepts clients, hands out slots, passes on what concerns many. All on the
+// one thread of the event loop. What each message does stands in server_requests.cpp.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "event_loop.hpp"
+#include "instance.hpp"
+#include "session.hpp"
+#include "status_json.hpp"
+#include "status_round.hpp"
+#include "verbena/fabric/fabric.hpp"
+
+namespace verbena::daemon {
+
+class Server final : public fabric::Clients {
+ public:
+  static constexpr std::size_t kSessionsMax = 16384;
+  static constexpr std::size_t kExtraSlotsPerContext = 512;
+  // How long the contexts have to answer a question about their state.
+  static constexpr TimeNs kStatusDeadlineNs = 500'000'000;
+  // An emulator started on demand waits this long for the next user.
+  static constexpr TimeNs kIdleLingerNs = 1'000'000'000;
+
+  Server(EventLoop& loop, Instance& instance, fabric::Fabric& fabric, bool exit_when_idle);
+  ~Server() override;
+
+  // Takes the socket that Instance::listen() made.
+  void start(control::UniqueFd listening);
+  // An orderly end; the event loop returns afterwards.
+  void shut_down(const std::string& reason);
+  void set_extension(fabric::Extension* extension) { extension_ = extension; }
+  // Begins to listen anew after the runtime directory was taken away.
+  void restore_runtime_dir();
+
+  const fabric::ClientInfo* info(fabric::ClientId client) const override;
+  void send(fabric::ClientId client, std::span<const std::uint8_t> packet,
+            std::span<const int> fds) override;
+
+ private:
+  struct CaptureOrder {
+    Session::Id owner;
+    std::string device;
+    control::UniqueFd file;
+    bool covers(const std::string& name) const { return device.empty() || device == name; }
+  };
+
+  void accept_all();
+  bool accept_one();
+  void refuse_for_want_of_descriptors();
+  void add_session(control::UniqueFd fd, std::uint32_t pid);
+  void remove_session(Session::Id id);
+  void close_context(Session& session);
+
+  // server_requests.cpp
+  void on_message(Session& session, control::Incoming in);
+  bool check_hello_and_version(Session& session, const control::Incoming& in);
+  void dispatch(Session& session, const control::Incoming& in);
+  void on_hello(Session& session, const control::Incoming& in);
+  void on_open_device(Session& session, const control::Incoming& in);
+  void on_extra_slot(Session& session, const control::Incoming& in);
+  void on_attach(Session& session, const control::Incoming& in);
+  void on_detach(Session& session, const control::Incoming& in);
+  void on_status_report(Session& session, const control::Incoming& in);
+  void on_hold(Session& session, const control::Incoming& in);
+  void on_status_query(Session& session, const control::Incoming& in);
+  void on_query_resources(Session& session, const control::Incoming& in);
+  void on_set_port(Session& session, const control::Incoming& in);
+  void on_set_fault(Session& session, const control::Incoming& in);
+  void on_refresh_counters(Session& session, const control::Incoming& in);
+  void on_down(Session& session, const control::Incoming& in);
+  void on_capture(Session& session, control::Incoming& in);
+  template <typename Message>
+  std::optional<Message> decoded(Session& session, const control::Incoming& in);
+  void answer(Session& session, const control::Incoming& in,
+              const control::Outcome<control::Done>& outcome);
+
+  // To each context of `device` (empty: all).
+  template <typename Message>
+  void tell_contexts(const std::string& device, const Message& message);
+  void relay(fabric::Port& port, std::uint32_t slot, const control::Relayed& datagram);
+  void start_round(const std::string& device, StatusRound::Then then);
+  void finish_round(std::uint32_t sequence);
+  EmulatorStatus status_with(const StatusRound::Reports& reports) const;
+  void end_capture_of(Session::Id owner);
+  void consider_idle();
+
+  EventLoop& loop_;
+  Instance& instance_;
+  fabric::Fabric& fabric_;
+  bool exit_when_idle_;
+  bool ending_ = false;
+  control::UniqueFd listening_;
+  control::UniqueFd spare_;  // given up to refuse a client when no descriptor is left
+  fabric::Extension* extension_ = nullptr;
+  std::map<Session::Id, std::unique_ptr<Session>> sessions_;
+  Session::Id next_session_ = 1;
+  std::map<std::pair<const fabric::Port*, std::uint32_t>, Session*> by_slot_;
+  std::map<int, control::UniqueFd> holds_;  // pidfds of processes that `verbena run` became
+  struct Round {
+    std::unique_ptr<StatusRound> questions;
+    fabric::Timers::Id deadline = 0;
+  };
+  std::map<std::uint32_t, Round> rounds_;  // by the sequence of the question
+  std::uint32_t next_sequence_ = 1;
+  std::optional<CaptureOrder> capture_;
+  std::optional<fabric::Timers::Id> linger_;
+};
+
+template <typename Message>
+std::optional<Message> Server::decoded(Session& session, const control::Incoming& in) {
+  auto message = control::decode<Message>(in.payload);
+  if (message) return std::move(*message);
+  session.refuse(in.header.sequence, message.error());
+  return std::nullopt;
+}
+
+template <typename Message>
+void Server::tell_contexts(const std::string& device, const Message& message) {
+  const std::uint32_t sequence = control::kDaemonSequence | next_sequence_++;
+  for (const auto& [key, session] : by_slot_) {
+    if (device.empty() || key.first->info().name == device) session->send(message, sequence);
+  }
+}
+
+}  // namespace verbena::daemon

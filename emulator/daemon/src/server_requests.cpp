@@ -1,0 +1,267 @@
+// What each message of a client does.
+#include <spdlog/spdlog.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "server.hpp"
+#include "version.hpp"
+
+namespace verbena::daemon {
+
+using control::Incoming;
+using control::MessageType;
+
+void Server::answer(Session& session, const Incoming& in,
+                    const control::Outcome<control::Done>& outcome) {
+  if (outcome) {
+    session.send(control::Ack{}, in.header.sequence);
+  } else {
+    session.refuse(in.header.sequence, outcome.error());
+  }
+}
+
+void Server::on_message(Session& session, Incoming in) {
+  if (ending_ || !check_hello_and_version(session, in)) return;
+  switch (in.type()) {
+    case MessageType::kHello:
+      return on_hello(session, in);
+    case MessageType::kCapture:
+      return on_capture(session, in);
+    default:
+      break;
+  }
+  if (extension_ != nullptr && extension_->takes(in.type())) {
+    return extension_->on_client_message(session.id, std::move(in));
+  }
+  dispatch(session, in);
+}
+
+bool Server::check_hello_and_version(Session& session, const Incoming& in) {
+  if (in.header.version != control::kProtocolVersion) {
+    session.refuse(in.header.sequence,
+                   {EPROTONOSUPPORT,
+                    "this emulator is verbena " + std::string(kVersion) + " with protocol " +
+                        std::to_string(control::kProtocolVersion) + ", the program uses protocol " +
+                        std::to_string(in.header.version) +
+                        "; end the emulator (verbena down) and start it from the same version"});
+    return false;
+  }
+  if (session.greeted || in.type() == MessageType::kHello) return true;
+  session.refuse(in.header.sequence, {EPROTO, "the first message must be Hello"});
+  return false;
+}
+
+void Server::dispatch(Session& session, const Incoming& in) {
+  switch (in.type()) {
+    case MessageType::kOpenDevice:
+      return on_open_device(session, in);
+    case MessageType::kExtraSlot:
+      return on_extra_slot(session, in);
+    case MessageType::kAttachMulticast:
+      return on_attach(session, in);
+    case MessageType::kDetachMulticast:
+      return on_detach(session, in);
+    case MessageType::kStatusReport:
+      return on_status_report(session, in);
+    case MessageType::kHold:
+      return on_hold(session, in);
+    case MessageType::kStay:
+      exit_when_idle_ = false;
+      return answer(session, in, control::Done{});
+    case MessageType::kStatusQuery:
+      return on_status_query(session, in);
+    case MessageType::kQueryResources:
+      return on_query_resources(session, in);
+    case MessageType::kSetPort:
+      return on_set_port(session, in);
+    case MessageType::kSetFault:
+      return on_set_fault(session, in);
+    case MessageType::kRefreshCounters:
+      return on_refresh_counters(session, in);
+    case MessageType::kDown:
+      return on_down(session, in);
+    case MessageType::kAck:
+    case MessageType::kRefused:
+      return;  // a context's answer to something that we told it
+    default:
+      session.refuse(in.header.sequence,
+                     {EOPNOTSUPP, std::string("the emulator takes no message of type ") +
+                                      control::message_name(in.type())});
+  }
+}
+
+void Server::on_hello(Session& session, const Incoming& in) {
+  auto hello = decoded<control::Hello>(session, in);
+  if (!hello) return;
+  session.greeted = true;
+  session.info.kind = hello->kind;
+  hello->comm.resize(std::min<std::size_t>(hello->comm.size(), 64));
+  session.info.comm = std::move(hello->comm);
+  session.send(
+      control::Welcome{static_cast<std::uint32_t>(::getpid()), kVersion, fabric_.devices()},
+      in.header.sequence);
+}
+
+void Server::on_open_device(Session& session, const Incoming& in) {
+  const auto request = decoded<control::OpenDevice>(session, in);
+  if (!request) return;
+  if (session.context) {
+    return session.refuse(in.header.sequence, {EBUSY, "this connection has a context already"});
+  }
+  fabric::Port* port = fabric_.find(request->name);
+  if (port == nullptr) {
+    return session.refuse(in.header.sequence, fabric_.no_such_device(request->name));
+  }
+  const auto slot = port->add_context();
+  if (!slot) {
+    spdlog::warn("no slot for pid {}: {}", session.info.pid, slot.error().text);
+    return session.refuse(in.header.sequence, slot.error());
+  }
+  session.context = Session::Context{port, *slot, {}};
+  by_slot_[{port, *slot}] = &session;
+  const int fds[] = {port->receive_fd(*slot), port->stats_fd(*slot)};
+  session.send(control::DeviceOpened{*slot, port->info(), fabric_.faults_of(port->info().name)},
+               in.header.sequence, fds);
+  if (capture_ && capture_->covers(port->info().name)) {
+    const int file[] = {capture_->file.get()};
+    session.send(control::StartCapture{}, control::kDaemonSequence | next_sequence_++, file);
+  }
+  spdlog::info("{} slot {} to pid {} ({})", port->info().name, *slot, session.info.pid,
+               session.info.comm);
+}
+
+void Server::on_extra_slot(Session& session, const Incoming& in) {
+  if (!session.context) {
+    return session.refuse(in.header.sequence, {EINVAL, "this connection has no context"});
+  }
+  Session::Context& context = *session.context;
+  if (context.extra_slots.size() >= kExtraSlotsPerContext) {
+    return session.refuse(
+        in.header.sequence,
+        {ENOSPC, "a context may have " + std::to_string(kExtraSlotsPerContext) + " extra slots"});
+  }
+  const auto slot = context.port->add_extra_slot(context.slot);
+  if (!slot) return session.refuse(in.header.sequence, slot.error());
+  context.extra_slots.push_back(*slot);
+  session.send(control::SlotAdded{*slot}, in.header.sequence);
+}
+
+void Server::on_attach(Session& session, const Incoming& in) {
+  const auto request = decoded<control::AttachMulticast>(session, in);
+  if (!request) return;
+  if (!session.context) {
+    return session.refuse(in.header.sequence, {EINVAL, "this connection has no context"});
+  }
+  answer(session, in,
+         session.context->port->join(request->mgid, session.context->slot, request->qpn));
+}
+
+void Server::on_detach(Session& session, const Incoming& in) {
+  const auto request = decoded<control::DetachMulticast>(session, in);
+  if (!request) return;
+  if (!session.context) {
+    return session.refuse(in.header.sequence, {EINVAL, "this connection has no context"});
+  }
+  answer(session, in,
+         session.context->port->leave(request->mgid, session.context->slot, request->qpn));
+}
+
+// The life of `verbena run` goes on as that of the program: its process is watched, not its
+// connection, which execve() closes.
+void Server::on_hold(Session& session, const Incoming& in) {
+  control::UniqueFd pidfd(
+      static_cast<int>(::syscall(SYS_pidfd_open, static_cast<int>(session.info.pid), 0)));
+  if (!pidfd) {
+    return session.refuse(in.header.sequence, {errno, std::string("cannot watch your process: ") +
+                                                          std::strerror(errno)});
+  }
+  const int fd = pidfd.get();
+  loop_.watch(fd, [this, fd] {
+    loop_.unwatch(fd);
+    // This handler lives in what it would delete.
+    loop_.post([this, fd] {
+      holds_.erase(fd);
+      consider_idle();
+    });
+  });
+  holds_.emplace(fd, std::move(pidfd));
+  answer(session, in, control::Done{});
+}
+
+void Server::on_set_port(Session& session, const Incoming& in) {
+  const auto request = decoded<control::SetPort>(session, in);
+  if (!request) return;
+  fabric::Port* port = fabric_.find(request->device);
+  if (port == nullptr) {
+    return session.refuse(in.header.sequence, fabric_.no_such_device(request->device));
+  }
+  const control::PortEvent event = fabric_.set_port_state(*port, request->up);
+  if (event.changes != 0) {
+    spdlog::info("{} is {}", request->device, request->up ? "up" : "down");
+    tell_contexts(request->device, event);
+  }
+  answer(session, in, control::Done{});
+}
+
+void Server::on_set_fault(Session& session, const Incoming& in) {
+  const auto request = decoded<control::SetFault>(session, in);
+  if (!request) return;
+  if (!request->device.empty() && fabric_.find(request->device) == nullptr) {
+    return session.refuse(in.header.sequence, fabric_.no_such_device(request->device));
+  }
+  fabric_.set_faults(request->device, request->faults);
+  for (const auto& port : fabric_.ports()) {
+    const std::string& name = port->info().name;
+    if (!request->device.empty() && name != request->device) continue;
+    tell_contexts(name, control::SetFault{name, fabric_.faults_of(name)});
+  }
+  answer(session, in, control::Done{});
+}
+
+void Server::on_refresh_counters(Session& session, const Incoming& in) {
+  const auto request = decoded<control::RefreshCounters>(session, in);
+  if (!request) return;
+  fabric_.refresh_counters(request->device);
+  answer(session, in, control::Done{});
+}
+
+void Server::on_capture(Session& session, Incoming& in) {
+  const auto request = decoded<control::Capture>(session, in);
+  if (!request) return;
+  if (!request->device.empty() && fabric_.find(request->device) == nullptr) {
+    return session.refuse(in.header.sequence, fabric_.no_such_device(request->device));
+  }
+  if (in.fd_count != 1) {
+    return session.refuse(in.header.sequence, {EINVAL, "a capture needs one file"});
+  }
+  if (capture_) {
+    return session.refuse(in.header.sequence, {EBUSY, "a capture runs already"});
+  }
+  capture_ = CaptureOrder{session.id, request->device, std::move(in.fds[0])};
+  const int file[] = {capture_->file.get()};
+  const std::uint32_t sequence = control::kDaemonSequence | next_sequence_++;
+  for (const auto& [key, context] : by_slot_) {
+    if (capture_->covers(key.first->info().name)) {
+      context->send(control::StartCapture{}, sequence, file);
+    }
+  }
+  answer(session, in, control::Done{});
+}
+
+void Server::end_capture_of(Session::Id owner) {
+  if (!capture_ || capture_->owner != owner) return;
+  tell_contexts(capture_->device, control::StopCapture{});
+  capture_.reset();
+}
+
+void Server::on_down(Session& session, const Incoming& in) {
+  // The asker knows that we are gone by the end of its connection; this says that we heard.
+  answer(session, in, control::Done{});
+  shut_down("pid " + std::to_string(session.info.pid) + " asked for it");
+}
+
+}  // namespace verbena::daemon

@@ -1,0 +1,87 @@
+#include "session.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace verbena::daemon {
+
+using control::Error;
+
+Session::Session(Id session_id, control::UniqueFd fd, std::uint32_t pid, EventLoop& loop,
+                 Events events)
+    : id(session_id), fd_(std::move(fd)), loop_(loop), events_(std::move(events)) {
+  info.pid = pid;
+}
+
+Session::~Session() { loop_.unwatch(fd_.get()); }
+
+void Session::start() {
+  loop_.watch(fd_.get(), [this] { on_readable(); });
+}
+
+void Session::on_readable() {
+  for (int i = 0; i < kMessagesPerTurn && !ended_; ++i) {
+    auto in = control::receive_packet(fd_.get(), MSG_DONTWAIT);
+    if (!in) {
+      if (in.error().code != EAGAIN) end(in.error());
+      return;
+    }
+    events_.on_message(*this, std::move(*in));
+  }
+}
+
+void Session::send_packet(std::span<const std::uint8_t> packet, std::span<const int> fds) {
+  if (ended_) return;
+  if (!backlog_.empty()) return keep_for_later(packet, fds);
+  const auto sent = control::send_packet(fd_.get(), packet, fds, MSG_DONTWAIT);
+  if (sent) return;
+  if (sent.error().code == EAGAIN) return keep_for_later(packet, fds);
+  end(sent.error());
+}
+
+void Session::send_or_drop(std::span<const std::uint8_t> packet) {
+  if (ended_ || !backlog_.empty()) return;
+  (void)control::send_packet(fd_.get(), packet, {}, MSG_DONTWAIT);
+}
+
+void Session::refuse(std::uint32_t sequence, const Error& error) {
+  send(control::Refused{static_cast<std::uint32_t>(error.code), error.text}, sequence);
+}
+
+void Session::keep_for_later(std::span<const std::uint8_t> packet, std::span<const int> fds) {
+  Waiting waiting{{packet.begin(), packet.end()}, {}};
+  for (const int fd : fds) {
+    waiting.fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+    if (!waiting.fds.back()) return end({EMFILE, "no descriptor left for a client's answer"});
+  }
+  backlog_bytes_ += packet.size();
+  if (backlog_bytes_ > kBacklogBytesMax) return end({ENOBUFS, "the client does not read"});
+  backlog_.push_back(std::move(waiting));
+  if (backlog_.size() == 1) loop_.when_writable(fd_.get(), [this] { flush(); });
+}
+
+void Session::flush() {
+  while (!backlog_.empty() && !ended_) {
+    const Waiting& first = backlog_.front();
+    std::vector<int> fds;
+    for (const control::UniqueFd& fd : first.fds) fds.push_back(fd.get());
+    const auto sent = control::send_packet(fd_.get(), first.packet, fds, MSG_DONTWAIT);
+    if (!sent && sent.error().code == EAGAIN) {
+      return loop_.when_writable(fd_.get(), [this] { flush(); });
+    }
+    if (!sent) return end(sent.error());
+    backlog_bytes_ -= first.packet.size();
+    backlog_.pop_front();
+  }
+}
+
+void Session::end(const Error& error) {
+  if (ended_) return;
+  ended_ = true;
+  loop_.unwatch(fd_.get());
+  events_.on_end(*this, error);
+}
+
+}  // namespace verbena::daemon

@@ -1,0 +1,81 @@
+// One client's connection: its bytes in and out, and what the daemon knows of it. What the
+// messages mean is the server's business. Owned by the server.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "event_loop.hpp"
+#include "verbena/control/channel.hpp"
+#include "verbena/control/unique_fd.hpp"
+#include "verbena/fabric/extension.hpp"
+#include "verbena/fabric/port.hpp"
+
+namespace verbena::daemon {
+
+class Session {
+ public:
+  using Id = fabric::ClientId;
+
+  struct Context {
+    fabric::Port* port;
+    std::uint32_t slot;
+    std::vector<std::uint32_t> extra_slots;
+  };
+  struct Events {
+    std::function<void(Session&, control::Incoming)> on_message;
+    // Not a message of ours, or the end. The server removes the session.
+    std::function<void(Session&, const control::Error&)> on_end;
+  };
+
+  // What may wait for a client that does not read.
+  static constexpr std::size_t kBacklogBytesMax = 4u << 20;
+  // Messages taken in one turn of the event loop, so that one client cannot starve the others.
+  static constexpr int kMessagesPerTurn = 16;
+
+  Session(Id session_id, control::UniqueFd fd, std::uint32_t pid, EventLoop& loop, Events events);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  void start();
+
+  template <typename Message>
+  void send(const Message& message, std::uint32_t sequence, std::span<const int> fds = {}) {
+    send_packet(control::encode(message, sequence), fds);
+  }
+  void send_packet(std::span<const std::uint8_t> packet, std::span<const int> fds);
+  // Only if there is room for it now.
+  void send_or_drop(std::span<const std::uint8_t> packet);
+  void refuse(std::uint32_t sequence, const control::Error& error);
+
+  const Id id;
+  fabric::ClientInfo info;
+  bool greeted = false;
+  std::optional<Context> context;
+
+ private:
+  struct Waiting {
+    std::vector<std::uint8_t> packet;
+    std::vector<control::UniqueFd> fds;
+  };
+
+  void on_readable();
+  void keep_for_later(std::span<const std::uint8_t> packet, std::span<const int> fds);
+  void flush();
+  void end(const control::Error& error);
+
+  control::UniqueFd fd_;
+  EventLoop& loop_;
+  Events events_;
+  std::deque<Waiting> backlog_;
+  std::size_t backlog_bytes_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace verbena::daemon

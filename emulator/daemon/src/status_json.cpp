@@ -1,0 +1,165 @@
+#include "status_json.hpp"
+
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace verbena::daemon {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string hex(std::uint64_t value, int digits) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%0*llx", digits, static_cast<unsigned long long>(value));
+  return text;
+}
+
+// The numbers of enum ibv_qp_type and ibv_qp_state.
+std::string type_name(std::uint8_t type) {
+  switch (type) {
+    case 2:
+      return "RC";
+    case 3:
+      return "UC";
+    case 4:
+      return "UD";
+    case 8:
+      return "RAW_PACKET";
+    case 9:
+      return "XRC_SEND";
+    case 10:
+      return "XRC_RECV";
+    default:
+      return "type " + std::to_string(type);
+  }
+}
+
+std::string state_name(std::uint8_t state) {
+  constexpr std::array names{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+  return state < names.size() ? names[state] : "state " + std::to_string(state);
+}
+
+const char* link_name(control::LinkKind link) {
+  switch (link) {
+    case control::LinkKind::kUdp:
+      return "udp";
+    case control::LinkKind::kRing:
+      return "ring";
+    case control::LinkKind::kNone:
+      break;
+  }
+  return "none";
+}
+
+ordered_json qp_json(const control::QpStatus& qp) {
+  ordered_json peer = nullptr;
+  if (!qp.peer_address.is_unspecified()) {
+    peer = {{"address", qp.peer_address.to_string()}, {"qpn", hex(qp.peer_qpn, 6)}};
+  }
+  return {
+      {"qpn", hex(qp.qpn, 6)},
+      {"type", type_name(qp.type)},
+      {"state", state_name(qp.state)},
+      {"peer", peer},
+      {"link", link_name(qp.link)},
+      {"send_psn", qp.send_psn},
+      {"receive_psn", qp.receive_psn},
+      {"send_outstanding", qp.send_outstanding},
+      {"receive_outstanding", qp.receive_outstanding},
+      {"sent_packets", qp.sent_packets},
+      {"sent_bytes", qp.sent_bytes},
+      {"received_packets", qp.received_packets},
+      {"received_bytes", qp.received_bytes},
+      {"retransmitted_packets", qp.retransmitted_packets},
+      {"last_error", qp.last_error.empty() ? ordered_json(nullptr) : ordered_json(qp.last_error)},
+  };
+}
+
+ordered_json context_json(const ContextStatus& context) {
+  ordered_json qps = ordered_json::array();
+  for (const control::QpStatus& qp : context.report.qps) qps.push_back(qp_json(qp));
+  const control::ResourceCounts& n = context.report.counts;
+  return {
+      {"slot", context.slot},
+      {"extra_slots", context.extra_slots},
+      {"pid", context.pid},
+      {"program", context.comm},
+      {"responding", context.report.complete},
+      {"resources", {{"pd", n.pds}, {"cq", n.cqs}, {"qp", n.qps}, {"mr", n.mrs}, {"srq", n.srqs}}},
+      {"qps", qps},
+  };
+}
+
+ordered_json fault_json(const control::FaultSpec& f) {
+  return {
+      {"qpn", f.qpn == 0 ? ordered_json("all") : ordered_json(hex(f.qpn, 6))},
+      {"loss_ppm", f.loss_ppm},
+      {"duplicate_ppm", f.duplicate_ppm},
+      {"reorder_ppm", f.reorder_ppm},
+      {"corrupt_ppm", f.corrupt_ppm},
+      {"delay_ns", f.delay_ns},
+      {"jitter_ns", f.jitter_ns},
+      {"rate_bytes_per_second", f.rate_bytes_per_second},
+      {"seed", f.seed},
+  };
+}
+
+ordered_json device_json(const DeviceStatus& device) {
+  const control::DeviceInfo& d = device.info;
+  const bool is_up = d.port_state == control::PortState::kActive;
+  ordered_json gids = ordered_json::array();
+  for (const control::GidEntry& gid : d.gids) gids.push_back(gid.gid.to_string());
+  ordered_json contexts = ordered_json::array();
+  for (const ContextStatus& context : device.contexts) contexts.push_back(context_json(context));
+  ordered_json faults = ordered_json::array();
+  for (const control::FaultSpec& fault : device.faults) faults.push_back(fault_json(fault));
+  ordered_json counters;
+  for (std::size_t i = 0; i < control::kPortCounters; ++i) {
+    counters[std::string(control::kPortCounterNames[i])] = device.totals.port[i];
+  }
+  // Only what happened: the list of what may is long.
+  ordered_json drops = ordered_json::object();
+  for (std::size_t i = 0; i < kDropReasons; ++i) {
+    const std::uint64_t n = device.totals.drops[i];
+    if (n != 0) drops[std::string(kDropReasonNames[i])] = n;
+  }
+  return {
+      {"name", d.name},
+      {"persona", d.persona == control::Persona::kRoce ? "RoCE" : "InfiniBand"},
+      {"address", d.address.to_string()},
+      {"interface", d.gids.empty() ? "" : d.gids[0].if_name},
+      {"chardev", "uverbs" + std::to_string(d.uverbs_number)},
+      {"node_guid", hex(d.node_guid, 16)},
+      {"ports",
+       {{{"port", control::kPortNumber},
+         {"state", is_up ? "ACTIVE" : "DOWN"},
+         {"lid", d.lid},
+         {"gids", gids},
+         {"pkeys", d.pkeys},
+         {"active_mtu", 128u << d.active_mtu},
+         {"counters", counters},
+         {"drops", drops}}}},
+      {"faults", faults},
+      {"contexts", contexts},
+  };
+}
+
+}  // namespace
+
+std::string to_json(const EmulatorStatus& status) {
+  ordered_json devices = ordered_json::array();
+  for (const DeviceStatus& device : status.devices) devices.push_back(device_json(device));
+  const ordered_json all{
+      {"version", status.version},
+      {"pid", status.pid},
+      {"runtime_dir", status.runtime_dir},
+      {"ends_when_idle", status.ends_when_idle},
+      {"devices", devices},
+  };
+  // A program may call itself anything: bytes that are no UTF-8 must not end the daemon.
+  return all.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace verbena::daemon

@@ -1,0 +1,8 @@
+// The product's version, from CMake.
+#pragma once
+
+namespace verbena::daemon {
+
+inline constexpr const char* kVersion = VERBENA_VERSION;
+
+}  // namespace verbena::daemon

@@ -1,0 +1,52 @@
+// How another room (connection management) takes part in the daemon without knowing its event
+// loop: it gets the clients' messages of its own types, and answers through `Clients`. All calls
+// on the daemon's one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "verbena/base/types.hpp"
+#include "verbena/control/channel.hpp"
+#include "verbena/control/messages.hpp"
+
+namespace verbena::fabric {
+
+using ClientId = std::uint64_t;  // never used twice
+
+struct ClientInfo {
+  control::ClientKind kind = control::ClientKind::kProvider;
+  std::uint32_t pid = 0;  // as the kernel says
+  std::string comm;
+};
+
+class Clients {
+ public:
+  virtual ~Clients() = default;
+  // Null when the client has gone.
+  virtual const ClientInfo* info(ClientId client) const = 0;
+  // A whole packet (control::encode). Kept back while the client does not read; a client that
+  // lets too much wait is cut off. The descriptors are duplicated.
+  virtual void send(ClientId client, std::span<const std::uint8_t> packet,
+                    std::span<const int> fds) = 0;
+};
+
+class Timers {
+ public:
+  using Id = std::uint64_t;
+  virtual ~Timers() = default;
+  virtual Id after(TimeNs delay_ns, std::function<void()> then) = 0;
+  virtual void cancel(Id timer) = 0;
+};
+
+class Extension {
+ public:
+  virtual ~Extension() = default;
+  virtual bool takes(control::MessageType type) const = 0;
+  virtual void on_client_message(ClientId client, control::Incoming message) = 0;
+  virtual void on_client_closed(ClientId client) = 0;
+};
+
+}  // namespace verbena::fabric
