@@ -188,14 +188,18 @@ bool Responder::execute_write(const wire::PacketView& packet) {
   return true;
 }
 
-bool Responder::room_for_response(std::size_t responses) const {
-  return responses_.size() + responses <= std::max<std::size_t>(attributes_.max_dest_rd_atomic, 1);
+bool Responder::room_for_new() const {
+  return responses_.count_new() < std::max<std::size_t>(attributes_.max_dest_rd_atomic, 1);
+}
+
+bool Responder::room_for_repeated() const {
+  return responses_.size() < 2 * std::max<std::size_t>(attributes_.max_dest_rd_atomic, 1);
 }
 
 bool Responder::execute_read(const wire::PacketView& packet) {
   if (!may_access(memory::kRemoteRead, "RDMA READ")) return false;
   const wire::Reth reth = packet.reth();
-  if (reth.length > (1u << 30) + 0u || attributes_.max_dest_rd_atomic == 0 || !room_for_response()) {
+  if (reth.length > (1u << 30) + 0u || attributes_.max_dest_rd_atomic == 0 || !room_for_new()) {
     return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
                   "more READs and atomics are outstanding than max_dest_rd_atomic allows");
   }
@@ -222,7 +226,7 @@ bool Responder::execute_read(const wire::PacketView& packet) {
 bool Responder::execute_atomic(const wire::PacketView& packet) {
   if (!may_access(memory::kRemoteAtomic, "an atomic operation")) return false;
   const wire::AtomicEth atomic = packet.atomic_eth();
-  if (attributes_.max_dest_rd_atomic == 0 || !room_for_response()) {
+  if (attributes_.max_dest_rd_atomic == 0 || !room_for_new()) {
     return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
                   "more READs and atomics are outstanding than max_dest_rd_atomic allows");
   }
@@ -258,7 +262,7 @@ bool Responder::execute_atomic_write(const wire::PacketView& packet) {
   if (!may_access(memory::kRemoteWrite, "ATOMIC WRITE")) return false;
   const wire::Reth reth = packet.reth();
   if (packet.payload.size() != 8 || reth.length != 8 || (reth.va & 7) != 0 ||
-      attributes_.max_dest_rd_atomic == 0 || !room_for_response()) {
+      attributes_.max_dest_rd_atomic == 0 || !room_for_new()) {
     return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
                   "an ATOMIC WRITE has 8 aligned bytes, within max_dest_rd_atomic");
   }
@@ -297,7 +301,7 @@ bool Responder::execute_flush(const wire::PacketView& packet) {
   const std::uint32_t need =
       (feth.placement_type & wire::kFlushPersistence ? memory::kFlushPersistent : 0u) |
       (feth.placement_type & wire::kFlushGlobalVisibility ? memory::kFlushGlobal : 0u);
-  if (need == 0 || feth.selectivity > 1 || !room_for_response()) {
+  if (need == 0 || feth.selectivity > 1 || !room_for_new()) {
     return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
                   "FLUSH with a placement or selectivity that does not exist");
   }

@@ -126,9 +126,10 @@ void Responder::repeat_read(const wire::PacketView& packet) {
            "a repeated READ finds its region gone");
     return;
   }
-  if (responses_.truncate(psn) || !room_for_response()) return;
+  if (responses_.truncate(psn) || !room_for_repeated()) return;
   Response r;
   r.first = psn;
+  r.repeated = true;
   r.domain = domain();
   r.packets = packets;
   r.key = reth.rkey;
@@ -142,9 +143,10 @@ void Responder::repeat_atomic(const wire::PacketView& packet) {
   const Psn psn = packet.bth.psn;
   for (const SavedAtomic& saved : saved_) {
     if (!saved.valid || !(saved.psn == psn) || saved.operation != packet.row->operation) continue;
-    if (responses_.truncate(psn) || !room_for_response()) return;
+    if (responses_.truncate(psn) || !room_for_repeated()) return;
     Response r;
     r.first = psn;
+    r.repeated = true;
     r.operation = saved.operation;
     r.original = saved.original;
     r.message = message_count_;

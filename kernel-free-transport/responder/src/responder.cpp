@@ -21,6 +21,12 @@ bool Responder::ResponseLine::truncate(Psn psn) {
   return false;
 }
 
+std::size_t Responder::ResponseLine::count_new() const {
+  std::size_t n = 0;
+  for (std::size_t i = begin_; i < items_.size(); ++i) n += items_[i].repeated ? 0 : 1;
+  return n;
+}
+
 void Responder::ResponseLine::compact() {
   items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(begin_));
   begin_ = 0;
@@ -37,7 +43,7 @@ void Responder::set_attributes(const ResponderAttributes& attributes, bool resiz
   attributes_ = attributes;
   if (!resize) return;
   const std::size_t bound = std::max<std::size_t>(attributes.max_dest_rd_atomic, 1);
-  responses_.reserve(bound + 1);
+  responses_.reserve(2 * bound);
   saved_.assign(bound, {});
   saved_next_ = 0;
 }

@@ -66,6 +66,7 @@ class Responder {
     std::uint64_t original = 0;        // atomics
     std::uint32_t message = 0;
     memory::DomainId domain = 0;
+    bool repeated = false;             // asked for again: does not count against the limit
   };
   struct SavedAtomic {
     Psn psn;
@@ -79,6 +80,7 @@ class Responder {
     void reserve(std::size_t bound) { items_.reserve(bound); }
     bool empty() const { return begin_ == items_.size(); }
     std::size_t size() const { return items_.size() - begin_; }
+    std::size_t count_new() const;
     Response& front() { return items_[begin_]; }
     void push(const Response& r) {
       if (begin_ != 0 && items_.size() == items_.capacity()) compact();
@@ -126,7 +128,10 @@ class Responder {
                         std::uint32_t length);
   void fail_receive(queue::Status status);
   bool may_access(std::uint32_t flag, const char* what);
-  bool room_for_response(std::size_t responses = 1) const;
+  // For a new request: what the peer was allowed to have outstanding. A repeated one may find its
+  // first answer, or answers to what came after, still in line: twice as many in all.
+  bool room_for_new() const;
+  bool room_for_repeated() const;
   memory::DomainId domain() const;
   queue::CompletionQueue* receive_cq() const;
 
