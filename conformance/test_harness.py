@@ -30,7 +30,7 @@ class HarnessTest(unittest.TestCase):
         self.counter.write_text("0\n")
         (self.folder / "serve.py").write_text(SERVE)
         (self.folder / "ask.py").write_text(ASK)
-        self.device = devices.PresentDevice("dummy0", "127.0.0.1", "root", counters=self.counter)
+        self.device = devices.PresentDevice("dummy0,127.0.0.1", "root", counters=self.counter)
 
     def run_case(self, **fields):
         fields = {"name": "x", "success": ".", "packets": 0, "timeout": 10.0, **fields}

@@ -126,7 +126,7 @@ class Running(unittest.TestCase):
         (folder / "counter").write_text("7")
         work = folder / "work"
         work.mkdir()
-        device = devices.PresentDevice("dummy0", "127.0.0.1", "root", counters=folder / "counter")
+        device = devices.PresentDevice("dummy0,127.0.0.1", "root", counters=folder / "counter")
         runner = SuiteRunner(folder / "suite", device, work, limit=2.0)
         outcomes = {test.removeprefix("tests."): outcome.word for test, outcome, _ in runner.run(runner.list())}
         self.assertEqual({"test_a.A.test_1_crash": "crash", "test_a.A.test_2_pass": "pass", "test_a.A.test_3_skip": "skip",

@@ -47,7 +47,7 @@ class _Run:
         roce = persona == "roce"
         self._words = {
             "device": device.name, "host": "127.0.0.1", "addr": device.address, "port": str(self.port),
-            "gid": "0", "g": "-g 0" if roce else "", "x": "-x 0" if roce else "", "tmp": str(self.folder),
+            "gid": device.gid, "g": f"-g {device.gid}" if roce else "", "x": f"-x {device.gid}" if roce else "", "tmp": str(self.folder),
             "here": str(pathlib.Path(__file__).resolve().parent.parent)}
 
     def execute(self):

@@ -73,6 +73,7 @@ class Emulator:
 
     def __init__(self, prefix, persona, user, folder):
         self.name = "verbena0"
+        self.gid = "0"
         self.user = user
         self._verbena = str(pathlib.Path(prefix, "bin", "verbena"))
         self._folder = pathlib.Path(folder)
@@ -142,12 +143,12 @@ class Emulator:
 class PresentDevice:
     """A device of this machine that Verbena has no part in, to check a manifest against another implementation."""
 
-    def __init__(self, name, address, user, counters=None):
-        self.name = name
-        self.address = address
+    def __init__(self, words, user, counters=None):
+        """`words` is "NAME,ADDRESS" or "NAME,ADDRESS,GID INDEX"."""
+        self.name, self.address, self.gid, *_ = words.split(",") + ["0"]
         self.user = user
         self.environment = environment(user)
-        port = pathlib.Path("/sys/class/infiniband", name, "ports/1")
+        port = pathlib.Path("/sys/class/infiniband", self.name, "ports/1")
         self._counters = [pathlib.Path(counters)] if counters else [
             port / "counters/port_xmit_packets", port / "hw_counters/sent_pkts"]
 

@@ -24,7 +24,7 @@ class SuiteRunner:
         self._device = device
         self._folder = pathlib.Path(folder)
         self._limit = limit  # seconds for one test
-        self._arguments = ["--dev", device.name, "--port", "1", "--gid", "0"]
+        self._arguments = ["--dev", device.name, "--port", "1", "--gid", device.gid]
         self._number = 0
 
     def list(self):
