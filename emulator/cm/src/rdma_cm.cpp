@@ -81,6 +81,11 @@ std::optional<RdmaEvent> RdmaCm::get_event(ChannelId channel) {
   return event;
 }
 
+std::size_t RdmaCm::pending_events(ChannelId channel) const {
+  const auto it = channels_.find(channel);
+  return it == channels_.end() ? 0 : it->second.events.size();
+}
+
 // Takes back unread events; the request that an unread CONNECT_REQUEST brought dies with it.
 std::uint32_t RdmaCm::withdraw(TimeNs now, ChannelId channel, IdHandle owner,
                                std::uint32_t membership) {

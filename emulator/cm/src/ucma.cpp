@@ -333,21 +333,9 @@ UcmaReply Ucma::execute(TimeNs now, ChannelId channel, Bytes command, Bytes atta
   return std::move(call.reply);
 }
 
-UcmaAttachment attachment_of(Bytes command) {
-  UcmaAttachment attachment;
-  if (command.size() < Ucma::kHeaderSize) return attachment;
-  const auto header = load<rdma_ucm_cmd_hdr>(command);
-  const Bytes body = command.subspan(Ucma::kHeaderSize);
-  if (header.cmd == RDMA_USER_CM_CMD_SET_OPTION && body.size() >= sizeof(rdma_ucm_set_option)) {
-    const auto cmd = load<rdma_ucm_set_option>(body);
-    attachment.address = cmd.optval;
-    attachment.length = cmd.optlen;
-  }
-  if (header.cmd == RDMA_USER_CM_CMD_MIGRATE_ID && body.size() >= sizeof(rdma_ucm_migrate_id)) {
-    attachment.names_channel = true;
-    attachment.descriptor = load<rdma_ucm_migrate_id>(body).fd;
-  }
-  return attachment;
+bool Ucma::is_get_event(Bytes command) {
+  return command.size() >= kHeaderSize &&
+         load<rdma_ucm_cmd_hdr>(command).cmd == RDMA_USER_CM_CMD_GET_EVENT;
 }
 
 }  // namespace verbena::cm

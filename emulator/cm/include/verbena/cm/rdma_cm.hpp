@@ -54,6 +54,7 @@ class RdmaCm {
   void close_channel(TimeNs now, ChannelId channel);
   // The next event, counted as reported; nothing when there is none.
   std::optional<RdmaEvent> get_event(ChannelId channel);
+  std::size_t pending_events(ChannelId channel) const;
   std::vector<Wakeup> take_wakeups() { return std::exchange(wakeups_, {}); }
 
   // --- calls (rdma_cm_calls.cpp, rdma_cm_connect.cpp, rdma_cm_query.cpp, multicast.cpp) -------

@@ -32,19 +32,10 @@ class Ucma {
   // GET_EVENT without an event is EAGAIN.
   UcmaReply execute(TimeNs now, ChannelId channel, std::span<const std::uint8_t> command,
                     std::span<const std::uint8_t> attached = {}, ChannelId other = 0);
+  static bool is_get_event(std::span<const std::uint8_t> command);
 
  private:
   RdmaCm& cm_;
 };
-
-// What the caller's side must add to a command: how many bytes at which address go into
-// `attached`, and whether there is a descriptor to translate into `other`.
-struct UcmaAttachment {
-  std::uint64_t address = 0;
-  std::uint32_t length = 0;
-  bool names_channel = false;
-  std::uint32_t descriptor = 0;
-};
-UcmaAttachment attachment_of(std::span<const std::uint8_t> command);
 
 }  // namespace verbena::cm

@@ -1,0 +1,71 @@
+// Connection management inside the daemon: joins the sans-IO rdma_cm layer to the fabric's QP1, to
+// the clients' channels and to the timers. Owned by the daemon's main, called on its one thread.
+//
+// A client that opened a channel is told of its events by CmEventReady, never more than
+// kReadyAhead before it fetches some: a program that does not read holds up nobody.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+
+#include "verbena/cm/rdma_cm.hpp"
+#include "verbena/cm/ucma.hpp"
+#include "verbena/cm_service/fabric_ports.hpp"
+#include "verbena/control/cm_messages.hpp"
+#include "verbena/fabric/extension.hpp"
+#include "verbena/fabric/management_sink.hpp"
+
+namespace verbena::cm_service {
+
+class CmService final : public fabric::Extension, public fabric::ManagementSink {
+ public:
+  using Clock = TimeNs (*)() noexcept;
+  static constexpr std::uint32_t kReadyAhead = 64;
+
+  // Becomes the management sink of each port of the fabric, until its own end.
+  CmService(fabric::Fabric& fabric, fabric::Clients& clients, fabric::Timers& timers, Clock clock,
+            std::uint64_t seed);
+  ~CmService() override;
+
+  bool takes(control::MessageType type) const override { return control::is_cm_message(type); }
+  void on_client_message(fabric::ClientId client, control::Incoming message) override;
+  void on_client_closed(fabric::ClientId client) override;
+  void on_management_datagram(fabric::Port& port,
+                              const wire::RxDatagram& datagram) noexcept override;
+  void on_context_closed(fabric::Port& port, std::uint32_t slot) noexcept override;
+
+  const cm::RdmaCm& rdma_cm() const { return cm_; }
+
+ private:
+  struct OpenChannel {
+    fabric::ClientId client = 0;
+    std::uint32_t announced = 0;  // CmEventReady sent and not yet used
+  };
+
+  void open_channel(fabric::ClientId client, const control::Incoming& message);
+  void execute(fabric::ClientId client, const control::Incoming& message);
+  // Uses up announcements; returns how many the client must throw away itself.
+  std::uint32_t take_back(cm::ChannelId channel, std::uint32_t withdrawn);
+  // Sends what the layer below has produced and sets the timer anew.
+  void flush();
+  void announce(cm::ChannelId channel);
+  void send(const cm::OutMad& mad);
+  void set_timer();
+  void refuse(fabric::ClientId client, std::uint32_t sequence, const control::Error& error);
+
+  fabric::Fabric& fabric_;
+  fabric::Clients& clients_;
+  fabric::Timers& timers_;
+  Clock clock_;
+  FabricPorts ports_;
+  cm::RdmaCm cm_;
+  cm::Ucma ucma_;
+  Psn next_psn_;
+  std::unordered_map<cm::ChannelId, OpenChannel> channels_;
+  std::unordered_map<fabric::ClientId, cm::ChannelId> by_client_;
+  fabric::Timers::Id timer_ = 0;
+  TimeNs timer_at_ = kNever;
+};
+
+}  // namespace verbena::cm_service

@@ -1,0 +1,171 @@
+#include "verbena/cm_service/cm_service.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "verbena/cm_service/qp1_packet.hpp"
+
+namespace verbena::cm_service {
+
+CmService::CmService(fabric::Fabric& fabric, fabric::Clients& clients, fabric::Timers& timers,
+                     Clock clock, std::uint64_t seed)
+    : fabric_(fabric),
+      clients_(clients),
+      timers_(timers),
+      clock_(clock),
+      ports_(fabric),
+      cm_(ports_, seed),
+      ucma_(cm_),
+      next_psn_(static_cast<std::uint32_t>(seed)) {
+  for (const auto& port : fabric_.ports()) port->set_management_sink(this);
+}
+
+CmService::~CmService() {
+  if (timer_ != 0) timers_.cancel(timer_);
+  for (const auto& port : fabric_.ports()) port->set_management_sink(nullptr);
+}
+
+void CmService::refuse(fabric::ClientId client, std::uint32_t sequence,
+                       const control::Error& error) {
+  const control::Refused refused{static_cast<std::uint32_t>(error.code), error.text};
+  clients_.send(client, control::encode(refused, sequence), {});
+}
+
+// --- clients ----------------------------------------------------------------------------------
+
+void CmService::on_client_message(fabric::ClientId client, control::Incoming message) {
+  const control::MessageType type = message.type();
+  if (type == control::kOpenCmChannel) {
+    open_channel(client, message);
+  } else if (type == control::kCmCommand) {
+    execute(client, message);
+  } else {
+    refuse(client, message.header.sequence, {EOPNOTSUPP, "not a message to the emulator"});
+  }
+}
+
+void CmService::open_channel(fabric::ClientId client, const control::Incoming& message) {
+  const auto request = control::decode<control::OpenCmChannel>(message.payload);
+  if (!request) return refuse(client, message.header.sequence, request.error());
+  if (request->channel == 0 || channels_.contains(request->channel) ||
+      by_client_.contains(client)) {
+    return refuse(client, message.header.sequence, {EBUSY, "this channel is open already"});
+  }
+  channels_[request->channel] = {client, 0};
+  by_client_[client] = request->channel;
+  cm_.open_channel(request->channel);
+  clients_.send(client, control::encode(control::Ack{}, message.header.sequence), {});
+}
+
+std::uint32_t CmService::take_back(cm::ChannelId channel, std::uint32_t withdrawn) {
+  const auto it = channels_.find(channel);
+  if (it == channels_.end()) return 0;
+  // Those beyond what is left to fetch were announced for nothing.
+  const auto left = static_cast<std::uint32_t>(cm_.pending_events(channel));
+  const std::uint32_t surplus = it->second.announced - std::min(it->second.announced, left);
+  const std::uint32_t back = std::min(surplus, withdrawn);
+  it->second.announced -= back;
+  return back;
+}
+
+void CmService::execute(fabric::ClientId client, const control::Incoming& message) {
+  const auto request = control::decode<control::CmCommand>(message.payload);
+  if (!request) return refuse(client, message.header.sequence, request.error());
+  const auto channel = channels_.find(request->channel);
+  if (channel == channels_.end()) {
+    return refuse(client, message.header.sequence, {EBADF, "no such event channel"});
+  }
+  const bool fetches = cm::Ucma::is_get_event(request->command);
+  if (fetches && channel->second.announced > 0) --channel->second.announced;
+  cm::UcmaReply done =
+      ucma_.execute(clock_(), request->channel, request->command, request->attached,
+                    request->other);
+  control::CmReply reply;
+  reply.code = static_cast<std::uint32_t>(done.error);
+  reply.response_address = done.response_address;
+  reply.response = std::move(done.response);
+  if (done.withdrawn > 0) {
+    const bool migrated = request->other != 0;
+    reply.withdrawn = take_back(migrated ? request->other : request->channel, done.withdrawn);
+  }
+  clients_.send(client, control::encode(reply, message.header.sequence), {});
+  announce(request->channel);
+  flush();
+}
+
+void CmService::on_client_closed(fabric::ClientId client) {
+  const auto it = by_client_.find(client);
+  if (it == by_client_.end()) return;
+  const cm::ChannelId channel = it->second;
+  by_client_.erase(it);
+  channels_.erase(channel);
+  cm_.close_channel(clock_(), channel);
+  flush();
+}
+
+void CmService::announce(cm::ChannelId channel) {
+  const auto it = channels_.find(channel);
+  if (it == channels_.end()) return;
+  const auto wanted =
+      std::min(static_cast<std::uint32_t>(cm_.pending_events(channel)), kReadyAhead);
+  while (it->second.announced < wanted) {
+    ++it->second.announced;
+    clients_.send(it->second.client,
+                  control::encode(control::CmEventReady{}, control::kDaemonSequence), {});
+  }
+}
+
+// --- the network and the clock ----------------------------------------------------------------
+
+void CmService::on_management_datagram(fabric::Port& port,
+                                       const wire::RxDatagram& datagram) noexcept {
+  const std::optional<std::span<const std::uint8_t>> mad = mad_of_packet(datagram.bytes);
+  if (!mad) return;
+  const auto& all = fabric_.ports();
+  const auto own = std::find_if(all.begin(), all.end(),
+                                [&](const auto& candidate) { return candidate.get() == &port; });
+  if (own == all.end()) return;
+  cm_.handle_mad(clock_(), static_cast<cm::DeviceId>(own - all.begin()), datagram.source, *mad);
+  flush();
+}
+
+// The connections of a dead process end with its event channels, which the kernel closes as well;
+// a program that only closes its device keeps them, as with an adapter.
+void CmService::on_context_closed(fabric::Port&, std::uint32_t) noexcept {}
+
+void CmService::send(const cm::OutMad& mad) {
+  if (mad.device >= fabric_.ports().size()) return;
+  std::array<std::uint8_t, kQp1PacketSize + wire::kIcrcSize> buffer;
+  wire::TxBatch batch(buffer);
+  write_qp1_packet(batch, mad.bytes, mad.destination, next_psn_);
+  ++next_psn_;
+  // What the socket does not take is lost, as on any network; the CM sends it again.
+  fabric_.ports()[mad.device]->send(batch, kManagementQpn);
+}
+
+void CmService::flush() {
+  for (const cm::OutMad& mad : cm_.take_mads()) send(mad);
+  for (const cm::Wakeup& wakeup : cm_.take_wakeups()) announce(wakeup.channel);
+  set_timer();
+}
+
+void CmService::set_timer() {
+  const TimeNs deadline = cm_.next_deadline();
+  // An early timer does no harm; a new one only when that would come too late.
+  if (timer_ != 0 && timer_at_ <= deadline) return;
+  if (timer_ != 0) timers_.cancel(timer_);
+  timer_ = 0;
+  timer_at_ = deadline;
+  if (deadline == kNever) return;
+  const TimeNs now = clock_();
+  timer_ = timers_.after(deadline > now ? deadline - now : 0, [this] {
+    timer_ = 0;
+    timer_at_ = kNever;
+    cm_.handle_timeout(clock_());
+    flush();
+  });
+}
+
+}  // namespace verbena::cm_service

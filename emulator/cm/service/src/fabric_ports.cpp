@@ -1,0 +1,137 @@
+#include "verbena/cm_service/fabric_ports.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include "verbena/control/address_plan.hpp"
+#include "verbena/control/unique_fd.hpp"
+
+namespace verbena::cm_service {
+namespace {
+
+using control::DeviceInfo;
+
+socklen_t fill(sockaddr_storage& out, const IpAddress& ip, std::uint16_t port) {
+  out = {};
+  if (ip.is_v4()) {
+    sockaddr_in v4{};
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(port);
+    v4.sin_addr.s_addr = htonl(ip.v4_host_order());
+    std::memcpy(&out, &v4, sizeof v4);
+    return sizeof v4;
+  }
+  sockaddr_in6 v6{};
+  v6.sin6_family = AF_INET6;
+  v6.sin6_port = htons(port);
+  std::memcpy(&v6.sin6_addr, ip.bytes.data(), 16);
+  std::memcpy(&out, &v6, sizeof v6);
+  return sizeof v6;
+}
+
+control::UniqueFd datagram_socket(const IpAddress& ip) {
+  return control::UniqueFd(
+      ::socket(ip.is_v4() ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+}
+
+// The entry that carries the port's address, as a RoCE program would pick it.
+std::uint8_t gid_index_of(const DeviceInfo& info, const Gid& gid) {
+  const auto wanted = info.persona == control::Persona::kRoce ? control::GidType::kRoceV2
+                                                              : control::GidType::kInfiniBand;
+  for (std::size_t i = 0; i < info.gids.size(); ++i) {
+    if (info.gids[i].gid == gid && info.gids[i].type == wanted) return static_cast<std::uint8_t>(i);
+  }
+  return 0;
+}
+
+cm::PortInfo describe(cm::DeviceId number, const DeviceInfo& info) {
+  cm::PortInfo port;
+  port.device = number;
+  port.node_guid = info.node_guid;
+  port.ibdev_index = info.netlink_index;
+  port.roce = info.persona == control::Persona::kRoce;
+  port.address = info.address;
+  port.lid = info.lid;
+  port.gid = port.roce ? Gid::from_ip(info.address) : Gid::link_local(info.port_guid);
+  port.gid_index = gid_index_of(info, port.gid);
+  if (!info.pkeys.empty()) port.pkey = info.pkeys.front();
+  port.mtu = info.active_mtu;
+  return port;
+}
+
+}  // namespace
+
+FabricPorts::FabricPorts(const fabric::Fabric& fabric) : fabric_(fabric) {
+  cm::DeviceId number = 0;
+  for (const auto& port : fabric.ports()) ports_.push_back(describe(number++, port->info()));
+}
+
+bool FabricPorts::is_active(cm::DeviceId device) const {
+  return fabric_.ports()[device]->info().port_state == control::PortState::kActive;
+}
+
+const cm::PortInfo* FabricPorts::find(cm::DeviceId device) const {
+  return device < ports_.size() ? &ports_[device] : nullptr;
+}
+
+const cm::PortInfo* FabricPorts::at(const IpAddress& address) const {
+  for (const cm::PortInfo& port : ports_) {
+    if (port.address == address && is_active(port.device)) return &port;
+  }
+  return nullptr;
+}
+
+const cm::PortInfo* FabricPorts::default_port() const {
+  for (const cm::PortInfo& port : ports_) {
+    if (is_active(port.device)) return &port;
+  }
+  return nullptr;
+}
+
+bool FabricPorts::is_local(const IpAddress& address) const {
+  if (address.is_v4() && address.v4_host_order() >> 24 == 127) return true;
+  // What can be bound is ours, on whatever interface.
+  const control::UniqueFd fd = datagram_socket(address);
+  sockaddr_storage name;
+  const socklen_t size = fill(name, address, 0);
+  return fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&name), size) == 0;
+}
+
+std::optional<IpAddress> FabricPorts::source_for(const IpAddress& remote) const {
+  const control::UniqueFd fd = datagram_socket(remote);
+  sockaddr_storage name;
+  socklen_t size = fill(name, remote, kRoceUdpPort);
+  // Connecting a datagram socket sends nothing: it only asks the routing table.
+  if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&name), size) != 0) {
+    return std::nullopt;
+  }
+  size = sizeof name;
+  if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&name), &size) != 0) return std::nullopt;
+  if (name.ss_family == AF_INET) {
+    sockaddr_in v4;
+    std::memcpy(&v4, &name, sizeof v4);
+    return IpAddress::v4(ntohl(v4.sin_addr.s_addr));
+  }
+  sockaddr_in6 v6;
+  std::memcpy(&v6, &name, sizeof v6);
+  IpAddress source;
+  std::memcpy(source.bytes.data(), &v6.sin6_addr, 16);
+  return source;
+}
+
+cm::RemotePort FabricPorts::remote(const cm::PortInfo& from, const IpAddress& address) const {
+  if (from.roce) return {0, Gid::from_ip(address)};
+  const DeviceInfo& info = fabric_.ports()[from.device]->info();
+  const std::optional<std::uint16_t> lid =
+      control::lid_of({info.subnet, info.prefix_length}, address);
+  return {lid.value_or(0), Gid::link_local(control::port_guid_of(address))};
+}
+
+std::optional<IpAddress> FabricPorts::address_of(const Gid& gid) const {
+  return control::address_of_gid(gid);
+}
+
+}  // namespace verbena::cm_service

@@ -1,0 +1,44 @@
+#include "verbena/cm_service/qp1_packet.hpp"
+
+#include <algorithm>
+
+#include "verbena/base/check.hpp"
+#include "verbena/wire/bth.hpp"
+#include "verbena/wire/deth.hpp"
+
+namespace verbena::cm_service {
+namespace {
+
+constexpr std::uint8_t kUdSendOnly = 0x64;
+static_assert(wire::Bth::kSize + wire::Deth::kSize + cm::kMadSize == kQp1PacketSize);
+
+}  // namespace
+
+void write_qp1_packet(wire::TxBatch& batch, const cm::MadBytes& mad, const IpAddress& destination,
+                      Psn psn) {
+  std::uint8_t* out = batch.begin(kQp1PacketSize);
+  VERBENA_CHECK(out != nullptr);
+  wire::Bth bth;
+  bth.opcode = kUdSendOnly;
+  bth.dest_qp = kManagementQpn;
+  bth.psn = psn;
+  bth.write_to(out);
+  wire::Deth{cm::kManagementQkey, kManagementQpn}.write_to(out + wire::Bth::kSize);
+  std::copy(mad.begin(), mad.end(), out + wire::Bth::kSize + wire::Deth::kSize);
+  wire::Destination to;
+  to.address = destination;
+  batch.commit(kQp1PacketSize, to);
+}
+
+std::optional<std::span<const std::uint8_t>> mad_of_packet(std::span<const std::uint8_t> packet) {
+  if (packet.size() != kQp1PacketSize) return std::nullopt;
+  const wire::BthView bth(packet.data());
+  const wire::Deth deth = wire::Deth::read_from(packet.data() + wire::Bth::kSize);
+  if (bth.opcode() != kUdSendOnly || bth.version() != 0 || bth.pad() != 0 ||
+      !(bth.dest_qp() == kManagementQpn) || deth.qkey != cm::kManagementQkey) {
+    return std::nullopt;
+  }
+  return packet.subspan(wire::Bth::kSize + wire::Deth::kSize);
+}
+
+}  // namespace verbena::cm_service
