@@ -12,7 +12,7 @@ using namespace testing;  // the shared names of these tests
 // proves it by reading and writing the memory itself without any synchronisation of its own, which
 // ThreadSanitizer reports if an access is still under way.
 TEST_F(RegistryTest, NobodyIsInsideARegionThatWasDeregistered) {
-  constexpr int kRounds = 300;
+  constexpr int kRounds = 100;
   constexpr int kPeers = 3;
   Published<std::uint32_t> key{0};
   std::atomic<bool> done{false};
@@ -48,7 +48,7 @@ TEST_F(RegistryTest, NobodyIsInsideARegionThatWasDeregistered) {
 }
 
 TEST_F(RegistryTest, NobodyIsInsideAWindowThatWasUnbound) {
-  constexpr int kRounds = 300;
+  constexpr int kRounds = 100;
   const std::uint32_t region = add(kLocalWrite | kWindowBind);
   const std::uint32_t window = add_window(true);
   Published<std::uint32_t> key{window};

@@ -1,4 +1,5 @@
 #include "fixture.hpp"
+#include "verbena/base/random.hpp"
 
 namespace verbena::memory {
 namespace {
@@ -244,6 +245,48 @@ TEST_F(WindowTest, ADestroyedQueuePairTakesItsWindowsAlong) {
   }
   EXPECT_EQ(refusal_of(registry_.deregister(region_)), Refusal::kBusy);
   registry_.unbind_windows_of(kOtherQp);
+  EXPECT_TRUE(registry_.deregister(region_).ok());
+}
+
+// Binds and unbinds in any order, held against a plain table of who should be bound where.
+TEST_F(WindowTest, AnyOrderOfBindingLeavesExactlyWhatIsBound) {
+  constexpr std::size_t kWindows = 12;
+  constexpr std::uint32_t kQps = 3;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Random random(seed);
+    std::vector<std::uint32_t> keys;
+    std::vector<std::uint32_t> bound_to(kWindows, kAnyQp);
+    for (std::size_t i = 0; i < kWindows; ++i) keys.push_back(add_window(true));
+    for (int step = 0; step < 200; ++step) {
+      const std::size_t w = random.below(kWindows);
+      const auto qpn = static_cast<std::uint32_t>(random.below(kQps));
+      const std::uint64_t what = random.below(8);
+      if (what == 0) {
+        registry_.unbind_windows_of(qpn);
+        for (std::uint32_t& to : bound_to) to = to == qpn ? kAnyQp : to;
+      } else if (what < 4) {
+        const bool works = bound_to[w] == kAnyQp || bound_to[w] == qpn;
+        ASSERT_EQ(registry_.invalidate(keys[w], kDomain, qpn).ok(), works) << "seed " << seed;
+        if (works) bound_to[w] = kAnyQp;
+      } else {
+        const bool works = bound_to[w] == kAnyQp;
+        auto key = registry_.bind_type2(keys[w], keys[w] ^ 1, kDomain, qpn, part(kRemoteRead));
+        ASSERT_EQ(key.ok(), works) << "seed " << seed;
+        if (works) {
+          keys[w] = *key;
+          bound_to[w] = qpn;
+        }
+      }
+      for (std::size_t i = 0; i < kWindows; ++i) {
+        for (std::uint32_t q = 0; q < kQps; ++q) {
+          ASSERT_EQ(pin(keys[i], address(1024), 1, kRemoteRead, q).ok(), bound_to[i] == q)
+              << "seed " << seed << " step " << step << " window " << i;
+        }
+      }
+    }
+    for (std::uint32_t q = 0; q < kQps; ++q) registry_.unbind_windows_of(q);
+    for (std::uint32_t key : keys) ASSERT_TRUE(registry_.free_window(key).ok());
+  }
   EXPECT_TRUE(registry_.deregister(region_).ok());
 }
 

@@ -1,0 +1,68 @@
+// What the tests of the transition rules share: attributes and limits that nothing is wrong with.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <string>
+
+#include "verbena/qp/attributes.hpp"
+
+namespace verbena::qp::testing {
+
+inline constexpr Transport kAllTransports[] = {Transport::kRc, Transport::kUc, Transport::kUd,
+                                               Transport::kXrcSend, Transport::kXrcReceive};
+inline constexpr State kAllStates[] = {State::kReset, State::kInit, State::kRtr,  State::kRts,
+                                       State::kSqd,   State::kSqe,  State::kError};
+
+inline Path good_path() {
+  Path path;
+  path.dlid = 7;
+  path.port = 1;
+  path.resolved = true;
+  return path;
+}
+
+inline Path global_path() {
+  Path path = good_path();
+  path.is_global = true;
+  path.remote_gid = Gid::link_local(0x025652007f010002);
+  return path;
+}
+
+// In the range that every transition accepts, on an InfiniBand port.
+inline Attributes good_attributes(State current_state, State next) {
+  Attributes a;
+  a.state = next;
+  a.current_state = current_state;
+  a.port = 1;
+  a.qkey = 0x11111111;
+  a.path = good_path();
+  a.alternate = good_path();
+  a.path_mtu = Mtu::k1024;
+  a.timeout = 14;
+  a.retry_count = 7;
+  a.rnr_retry = 7;
+  a.min_rnr_timer = 12;
+  a.max_rd_atomic = 1;
+  a.max_dest_rd_atomic = 1;
+  a.dest_qpn = Qpn(0x11);
+  a.alternate_timeout = 14;
+  a.migration = Migration::kRearm;
+  return a;
+}
+
+// The reason of the refusal, empty when allowed. The errno is always EINVAL.
+inline std::string attempt(Transport transport, State from, const Attributes& wanted,
+                           std::uint32_t mask, const TransitionLimits& limits = {}) {
+  Attributes current;
+  current.state = from;
+  const auto refused = check_transition(transport, current, wanted, mask, limits);
+  if (!refused) return {};
+  EXPECT_EQ(refused->error, EINVAL);
+  EXPECT_FALSE(refused->reason.empty());
+  EXPECT_EQ(refused->reason.find('\n'), std::string::npos);
+  return refused->reason;
+}
+
+}  // namespace verbena::qp::testing
