@@ -1,0 +1,35 @@
+/* What the parts of preload_probe share: a program in C, as a stranger would write it, that asks
+ * for Verbena's files in every way that the C library offers. */
+#pragma once
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* One line for each check that fails; the exit status counts them. */
+void report(bool ok, const char* file, int line, const char* what);
+#define CHECK(condition) report((condition), __FILE__, __LINE__, #condition)
+
+/* A call that must succeed and leave errno alone. */
+#define CHECK_QUIET(condition)             \
+  do {                                     \
+    errno = 77;                            \
+    const bool holds_ = (condition);       \
+    CHECK(holds_);                         \
+    if (holds_) CHECK(errno == 77);        \
+  } while (0)
+
+#define DEVICE "/sys/class/infiniband/verbena0"
+#define NODE_TYPE DEVICE "/node_type"
+#define NODE "/dev/infiniband/uverbs192"
+
+/* Whether a descriptor reads "1: CA"; closes it. */
+bool reads_node_type(int fd);
+/* Whether a descriptor looks like the character device 231:384. */
+bool looks_like_node(int fd);
+
+void probe_paths(void);
+void probe_stat(void);
+void probe_node(void);
+void probe_inherited(int fd);
+void probe_threads(void);
