@@ -1,0 +1,96 @@
+// A kernel with one RDMA device of its own ("foreign0", index 0), for hosts that have none: to be
+// preloaded behind the preload library, which then finds NETLINK_RDMA supported. Its sockets are
+// of another netlink family, on which the reply is sent from the socket to itself.
+#include <dlfcn.h>
+#include <linux/netlink.h>
+#include <rdma/rdma_netlink.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "verbena/preload/nldev.hpp"
+
+namespace {
+
+using namespace verbena::preload;
+
+constexpr int kFamily = NETLINK_KOBJECT_UEVENT;  // not spoken to by the preload library
+
+template <typename F>
+F* next(const char* name) {
+  return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
+}
+
+bool is_mine(int fd) {
+  int value = 0;
+  socklen_t size = sizeof value;
+  return ::getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &value, &size) == 0 && value == kFamily;
+}
+
+// Says something about itself that only the kernel can know: a driver.
+void answer(int fd, std::span<const std::uint8_t> datagram) {
+  Catalogue catalogue;
+  catalogue.devices.emplace_back();
+  catalogue.devices[0].name = "foreign0";
+  catalogue.devices[0].netlink_index = 0;
+  catalogue.devices[0].node_guid = 0xf0;
+  catalogue.devices[0].firmware_version = "kernel";
+  sockaddr_nl own{};
+  own.nl_family = AF_NETLINK;
+  (void)::bind(fd, reinterpret_cast<const sockaddr*>(&own), sizeof own);
+  socklen_t size = sizeof own;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) != 0) return;
+  NetlinkReplies replies;
+  for (const NetlinkMessage& message : parse_netlink(datagram)) {
+    answer_nldev(message, catalogue, own.nl_pid, replies);
+  }
+  for (const auto& reply : replies.datagrams) {
+    iovec part{const_cast<std::uint8_t*>(reply.data()), reply.size()};
+    msghdr out{};
+    out.msg_name = &own;
+    out.msg_namelen = sizeof own;
+    out.msg_iov = &part;
+    out.msg_iovlen = 1;
+    (void)next<ssize_t(int, const msghdr*, int)>("sendmsg")(fd, &out, 0);
+  }
+}
+
+}  // namespace
+
+#define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
+
+FAKE_EXPORT int socket(int domain, int type, int protocol) noexcept {
+  if (domain == AF_NETLINK && protocol == NETLINK_RDMA) protocol = kFamily;
+  return next<int(int, int, int)>("socket")(domain, type, protocol);
+}
+
+FAKE_EXPORT ssize_t sendto(int fd, const void* bytes, size_t size, int flags, const sockaddr* to,
+                           socklen_t to_size) {
+  if (is_mine(fd)) {
+    answer(fd, {static_cast<const std::uint8_t*>(bytes), size});
+    return static_cast<ssize_t>(size);
+  }
+  return next<ssize_t(int, const void*, size_t, int, const sockaddr*, socklen_t)>("sendto")(
+      fd, bytes, size, flags, to, to_size);
+}
+
+FAKE_EXPORT ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  if (is_mine(fd) && message->msg_iovlen == 1) {
+    const iovec& part = *message->msg_iov;
+    answer(fd, {static_cast<const std::uint8_t*>(part.iov_base), part.iov_len});
+    return static_cast<ssize_t>(part.iov_len);
+  }
+  return next<ssize_t(int, const msghdr*, int)>("sendmsg")(fd, message, flags);
+}
+
+// The sender shows as the kernel.
+FAKE_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
+  const ssize_t n = next<ssize_t(int, msghdr*, int)>("recvmsg")(fd, message, flags);
+  if (n >= 0 && is_mine(fd) && message->msg_name != nullptr) {
+    static_cast<sockaddr_nl*>(message->msg_name)->nl_pid = 0;
+  }
+  return n;
+}
