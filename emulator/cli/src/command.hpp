@@ -1,0 +1,53 @@
+// The commands of `verbena`, one file each. Every one is `add_<name>(app, context)`, which declares
+// it to CLI11 and leaves its work behind as a callback; the result is the program's exit code.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "verbena/control/error.hpp"
+#include "verbena/settings/settings.hpp"
+
+namespace verbena::cli {
+
+// Exit codes. `run` has those of env(1): its own failure must not look like the program's.
+inline constexpr int kOk = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kUsage = 2;
+inline constexpr int kRunFailed = 125;
+inline constexpr int kNotExecutable = 126;
+inline constexpr int kNotFound = 127;
+
+struct Context {
+  int exit_code = kOk;
+};
+
+// The options that choose devices, for `up` and `run`.
+struct DeviceOptions {
+  std::string config;
+  std::string fabric;
+  std::vector<std::string> roce;
+  std::vector<std::string> devices;
+  std::string log_level;
+
+  void add_to(CLI::App& command);
+  // The file first (the default one only if it exists), then the command line.
+  control::Outcome<settings::Settings> read() const;
+};
+
+// Prints "verbena: <text>" and returns `code`.
+int complain(const std::string& text, int code = kFailed);
+
+void add_run(CLI::App& app, Context& context);
+void add_up(CLI::App& app, Context& context);
+void add_down(CLI::App& app, Context& context);
+void add_status(CLI::App& app, Context& context);
+void add_env(CLI::App& app, Context& context);
+void add_doctor(CLI::App& app, Context& context);
+void add_port(CLI::App& app, Context& context);
+void add_fault(CLI::App& app, Context& context);
+void add_capture(CLI::App& app, Context& context);
+void add_completion(CLI::App& app, Context& context);
+
+}  // namespace verbena::cli

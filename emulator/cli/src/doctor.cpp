@@ -1,0 +1,172 @@
+// verbena doctor: is everything in place, and if not, what to do.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+
+#include "command.hpp"
+#include "emulator.hpp"
+#include "kernel_features.hpp"
+#include "parts.hpp"
+#include "verbena/control/runtime_dir.hpp"
+#include "verbena/fabric/plan.hpp"
+#include "verbena/link/slot_group.hpp"
+#include "verbs_library.hpp"
+
+namespace verbena::cli {
+namespace {
+
+constexpr std::uint64_t kGoodReceiveBuffer = 4u << 20;
+constexpr rlim_t kGoodDescriptors = 4096;
+
+// Collects what was found; one line each, and one with the remedy below a fault.
+class Findings {
+ public:
+  void ok(const std::string& text) { std::printf("ok     %s\n", text.c_str()); }
+  // Works, but not as well as it could.
+  void hint(const std::string& text, const std::string& remedy) {
+    std::printf("hint   %s\n       %s\n", text.c_str(), remedy.c_str());
+  }
+  void fault(const std::string& text, const std::string& remedy) {
+    std::printf("FAULT  %s\n       %s\n", text.c_str(), remedy.c_str());
+    ++faults_;
+  }
+  void feature(bool there, const std::string& name, const std::string& remedy) {
+    there ? ok("the kernel has " + name) : fault("the kernel lacks " + name, remedy);
+  }
+  int faults() const { return faults_; }
+
+ private:
+  int faults_ = 0;
+};
+
+void check_parts(Findings& findings, const Parts& parts) {
+  const std::string again = "install Verbena again: cmake --install <build> --prefix <prefix>";
+  for (const std::string& file : {parts.daemon(), parts.preload()}) {
+    if (::access(file.c_str(), R_OK) == 0) {
+      findings.ok(file);
+    } else {
+      findings.fault(file + " is missing", again);
+    }
+  }
+  const auto library = find_verbs_library();
+  if (!library) {
+    return findings.fault(library.error().text, "install it, on Debian: apt install ibverbs-utils");
+  }
+  if (library->private_abi == 0) {
+    return findings.fault(
+        library->path + " has a provider interface that this version does not know",
+        "use a newer Verbena, or an rdma-core from 28 to 64");
+  }
+  findings.ok(library->path + ", provider interface " + std::to_string(library->private_abi));
+  const std::string plugin =
+      parts.driver() + "-rdmav" + std::to_string(library->private_abi) + ".so";
+  if (::access(plugin.c_str(), R_OK) == 0) {
+    findings.ok(plugin);
+  } else {
+    findings.fault(plugin + " is missing", again);
+  }
+}
+
+// True when an emulator runs.
+bool check_emulator(Findings& findings, const std::string& dir) {
+  const auto emulator = reach_emulator(dir);
+  if (emulator) {
+    findings.ok("runtime directory " + dir);
+    findings.ok("emulator " + emulator->welcome.version + " runs, pid " +
+                std::to_string(emulator->welcome.daemon_pid) + ", " +
+                std::to_string(emulator->welcome.devices.size()) + " device(s)");
+    return true;
+  }
+  if (!is_absent(emulator.error())) {
+    findings.fault(emulator.error().text, "then try again: verbena doctor");
+    return false;
+  }
+  const auto made = control::make_runtime_dir(dir);
+  if (made) {
+    findings.ok("runtime directory " + dir);
+    findings.ok("no emulator runs; `verbena run` or `verbena up` starts one");
+  } else {
+    findings.fault(made.error().text, "then try again: verbena doctor");
+  }
+  return false;
+}
+
+void check_addresses(Findings& findings, const settings::Settings& settings) {
+  const auto devices =
+      fabric::plan_devices(settings, {::geteuid(), "", "", fabric::list_interfaces()});
+  if (!devices) {
+    return findings.fault(devices.error().text, "correct the settings");
+  }
+  for (const control::DeviceInfo& device : *devices) {
+    const auto free = link::SlotGroup::open(device.address);
+    if (free) {
+      findings.ok("UDP port 4791 of " + device.address.to_string() + " is free");
+    } else {
+      findings.fault(free.error().text, "see `verbena up --help` for --fabric and --roce");
+    }
+  }
+}
+
+void check_kernel(Findings& findings) {
+  const std::string newer = "use a kernel from 4.18 on (5.3 for all features)";
+  findings.feature(can_steer_by_filter(), "filters on shared UDP ports (SO_ATTACH_REUSEPORT_CBPF)",
+                   newer);
+  if (can_segment_udp() && can_coalesce_udp()) {
+    findings.ok("the kernel has UDP segmentation and coalescing (UDP_SEGMENT, UDP_GRO)");
+  } else {
+    findings.hint("the kernel lacks UDP_SEGMENT or UDP_GRO: large messages are slow", newer);
+  }
+  if (!can_watch_processes()) {
+    findings.hint("the kernel lacks pidfd_open: an emulator may end a little late", newer);
+  }
+  const std::uint64_t buffer = receive_buffer_max();
+  if (buffer >= kGoodReceiveBuffer) {
+    findings.ok("receive buffers up to " + std::to_string(buffer) + " bytes");
+  } else {
+    findings.hint("receive buffers only up to " + std::to_string(buffer) +
+                      " bytes: windows are small, transfers slower",
+                  "as root: sysctl -w net.core.rmem_max=" + std::to_string(kGoodReceiveBuffer));
+  }
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_max >= kGoodDescriptors) {
+    findings.ok("up to " + std::to_string(limit.rlim_max) + " descriptors");
+  } else {
+    findings.hint("only " + std::to_string(limit.rlim_max) +
+                      " descriptors: each process with a device takes three of the emulator's",
+                  "raise it before `verbena up`: ulimit -n " + std::to_string(kGoodDescriptors));
+  }
+}
+
+int doctor(const DeviceOptions& options) {
+  Findings findings;
+  const auto parts = find_parts();
+  if (!parts) return complain(parts.error().text);
+  check_parts(findings, *parts);
+  const auto settings = options.read();
+  if (!settings) findings.fault(settings.error().text, "correct the settings");
+  const bool running = check_emulator(findings, control::runtime_dir_path());
+  if (settings && !running) check_addresses(findings, *settings);
+  check_kernel(findings);
+  if (findings.faults() == 0) {
+    std::printf("all in place\n");
+    return kOk;
+  }
+  std::printf("%d fault(s)\n", findings.faults());
+  return kFailed;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Context& context) {
+  auto options = std::make_shared<DeviceOptions>();
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Check that everything is in place; for each fault, how to mend it. 1 on a fault.");
+  options->add_to(*command);
+  command->callback([options, &context] { context.exit_code = doctor(*options); });
+}
+
+}  // namespace verbena::cli

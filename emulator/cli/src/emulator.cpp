@@ -1,0 +1,174 @@
+#include "emulator.hpp"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "verbena/control/runtime_dir.hpp"
+#include "verbena/fabric/plan.hpp"
+
+namespace verbena::cli {
+namespace {
+
+using control::fail;
+using control::Outcome;
+using control::UniqueFd;
+
+constexpr int kAttempts = 50;
+constexpr int kReadyFd = 3;
+constexpr int kFailedToExec = 127;
+
+// Runs in a child of a threadless parent, between fork and exec. Nothing of the caller's stays
+// open: a pipe to `| less` that the daemon held would keep the pipeline from ending.
+[[noreturn]] void become_daemon(const std::vector<std::string>& arguments, int ready_fd) {
+  ::setsid();
+  if (::chdir("/") != 0) ::_exit(kFailedToExec);
+  const int null = ::open("/dev/null", O_RDWR);
+  for (int fd = 0; fd < kReadyFd; ++fd) ::dup2(null, fd);
+  if (ready_fd == kReadyFd) {
+    ::fcntl(kReadyFd, F_SETFD, 0);
+  } else {
+    ::dup2(ready_fd, kReadyFd);
+  }
+  if (::syscall(SYS_close_range, kReadyFd + 1, ~0u, 0) != 0) {
+    const long most = ::sysconf(_SC_OPEN_MAX);
+    for (int fd = kReadyFd + 1; fd < most; ++fd) ::close(fd);
+  }
+  // The daemon itself sees the kernel as it is.
+  const char* preload = std::getenv("LD_PRELOAD");
+  if (preload != nullptr && std::strstr(preload, "libverbena-preload") != nullptr) {
+    ::unsetenv("LD_PRELOAD");
+  }
+  std::vector<char*> argv;
+  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  ::execv(argv[0], argv.data());
+  const std::string text =
+      "error cannot start " + arguments[0] + ": " + std::strerror(errno) + "\n";
+  (void)!::write(kReadyFd, text.data(), text.size());
+  ::_exit(kFailedToExec);
+}
+
+// The daemon is nobody's child: the program that `verbena run` becomes must not find it among its
+// own when it waits.
+Outcome<UniqueFd> spawn(const std::vector<std::string>& arguments) {
+  int pipe_fds[2];
+  if (::pipe2(pipe_fds, O_CLOEXEC) != 0) {
+    const int code = errno;
+    return fail(code, std::string("cannot make a pipe: ") + std::strerror(code));
+  }
+  UniqueFd reading(pipe_fds[0]);
+  UniqueFd writing(pipe_fds[1]);
+  const pid_t child = ::fork();
+  if (child < 0) {
+    const int code = errno;
+    return fail(code, std::string("cannot start the emulator: ") + std::strerror(code));
+  }
+  if (child == 0) {
+    const pid_t grandchild = ::fork();
+    if (grandchild == 0) become_daemon(arguments, writing.get());
+    ::_exit(grandchild < 0 ? kFailedToExec : 0);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return reading;
+}
+
+// Waits for the one line, or for the end of the pipe.
+std::string read_line(int fd) {
+  std::string line;
+  char c = 0;
+  for (;;) {
+    const ssize_t n = ::read(fd, &c, 1);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0 || c == '\n') return line;
+    line += c;
+  }
+}
+
+Outcome<control::Done> start_one(const std::string& runtime_dir, const Parts& parts,
+                                 const settings::Settings& settings, bool ends_when_idle) {
+  std::vector<std::string> arguments = daemon_arguments(parts, runtime_dir, settings);
+  if (ends_when_idle) arguments.emplace_back("--exit-when-idle");
+  arguments.insert(arguments.end(), {"--ready-fd", std::to_string(kReadyFd)});
+  const auto ready = spawn(arguments);
+  if (!ready) return Failure<control::Error>{ready.error()};
+  const std::string line = read_line(ready->get());
+  if (line == "ready" || line == "running") return control::Done{};
+  const std::string word = "error ";
+  if (line.compare(0, word.size(), word) == 0) return fail(EIO, line.substr(word.size()));
+  return fail(EIO,
+              "the emulator ended while it started; see " + control::daemon_log_path(runtime_dir));
+}
+
+// Whether the emulator that runs has the devices that were asked for.
+Outcome<control::Done> check_devices(const settings::Settings& settings,
+                                     const control::Welcome& welcome) {
+  if (!settings.chooses_devices()) return control::Done{};
+  const auto wanted =
+      fabric::plan_devices(settings, {::geteuid(), "", "", fabric::list_interfaces()});
+  if (!wanted) return Failure<control::Error>{wanted.error()};
+  bool same = wanted->size() == welcome.devices.size();
+  for (std::size_t i = 0; same && i < wanted->size(); ++i) {
+    const control::DeviceInfo& a = (*wanted)[i];
+    const control::DeviceInfo& b = welcome.devices[i];
+    same = a.name == b.name && a.address == b.address && a.persona == b.persona &&
+           a.prefix_length == b.prefix_length;
+  }
+  if (same) return control::Done{};
+  return fail(EEXIST, "an emulator with other devices is running (pid " +
+                          std::to_string(welcome.daemon_pid) + "); end it first: verbena down");
+}
+
+}  // namespace
+
+std::vector<std::string> daemon_arguments(const Parts& parts, const std::string& runtime_dir,
+                                          const settings::Settings& settings) {
+  std::vector<std::string> list{parts.daemon(), "--runtime-dir", runtime_dir};
+  const auto add = [&list](const char* option, const std::string& value) {
+    list.insert(list.end(), {option, value});
+  };
+  if (settings.fabric) add("--fabric", settings.fabric->to_string());
+  for (const IpAddress& address : settings.roce) add("--roce", address.to_string());
+  for (const std::string& name : settings.devices) add("--device", name);
+  if (settings.log_level) add("--log-level", *settings.log_level);
+  return list;
+}
+
+Outcome<Emulator> reach_emulator(const std::string& runtime_dir) {
+  auto channel = control::connect_to_daemon(runtime_dir);
+  if (!channel) return Failure<control::Error>{channel.error()};
+  auto welcome = control::say_hello(*channel, control::ClientKind::kCommand);
+  if (!welcome) return Failure<control::Error>{welcome.error()};
+  return Emulator{std::move(*channel), std::move(*welcome), false};
+}
+
+Outcome<Emulator> ensure_emulator(const std::string& runtime_dir, const Parts& parts,
+                                  const settings::Settings& settings, bool ends_when_idle) {
+  bool started = false;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    auto emulator = reach_emulator(runtime_dir);
+    if (emulator) {
+      const auto fits = check_devices(settings, emulator->welcome);
+      if (!fits) return Failure<control::Error>{fits.error()};
+      emulator->started_here = started;
+      return emulator;
+    }
+    // It was about to end just when we came.
+    if (emulator.error().code == ECONNRESET) continue;
+    if (!is_absent(emulator.error())) return emulator;
+    const auto begun = start_one(runtime_dir, parts, settings, ends_when_idle);
+    if (!begun) return Failure<control::Error>{begun.error()};
+    started = true;
+  }
+  return fail(EBUSY, "an emulator holds " + control::daemon_lock_path(runtime_dir) +
+                         " (its process id is in there) but does not listen; end that process");
+}
+
+}  // namespace verbena::cli

@@ -1,0 +1,38 @@
+// Reaching the emulator of this user, and starting it when there is none. Safe when many start one
+// at once: the losers wait for the winner (daemon/src/instance.hpp) and connect to it.
+#pragma once
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "parts.hpp"
+#include "verbena/control/channel.hpp"
+#include "verbena/control/connect.hpp"
+#include "verbena/settings/settings.hpp"
+
+namespace verbena::cli {
+
+struct Emulator {
+  control::Channel channel;
+  control::Welcome welcome;
+  bool started_here = false;
+};
+
+// One that runs already. ENOENT or ECONNREFUSED: none does.
+control::Outcome<Emulator> reach_emulator(const std::string& runtime_dir);
+
+inline bool is_absent(const control::Error& error) {
+  return error.code == ENOENT || error.code == ECONNREFUSED;
+}
+
+// One that runs, or a new one with these settings. EEXIST: one runs with other devices than the
+// settings ask for.
+control::Outcome<Emulator> ensure_emulator(const std::string& runtime_dir, const Parts& parts,
+                                           const settings::Settings& settings, bool ends_when_idle);
+
+// The daemon's arguments for these settings.
+std::vector<std::string> daemon_arguments(const Parts& parts, const std::string& runtime_dir,
+                                          const settings::Settings& settings);
+
+}  // namespace verbena::cli

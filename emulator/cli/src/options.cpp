@@ -1,0 +1,67 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "command.hpp"
+
+namespace verbena::cli {
+
+using control::Outcome;
+
+void DeviceOptions::add_to(CLI::App& command) {
+  command
+      .add_option("--roce", roce, "Make a RoCEv2 device at this address of the host (repeatable)")
+      ->type_name("ADDRESS");
+  command
+      .add_option("--fabric", fabric,
+                  "Subnet of the InfiniBand ports, as 10.1.0.0/24; LIDs are its host parts")
+      ->type_name("SUBNET");
+  command
+      .add_option("--device", devices,
+                  "Name of a device (repeatable); RoCE devices get the first names")
+      ->type_name("NAME");
+  command.add_option("--config", config, "Read settings from this TOML file")->type_name("FILE");
+  command.add_option("--log-level", log_level, "trace, debug, info, warn, error or off")
+      ->type_name("LEVEL");
+}
+
+Outcome<settings::Settings> DeviceOptions::read() const {
+  settings::Settings all;
+  const std::string path = config.empty() ? settings::default_config_path() : config;
+  if (!config.empty() || (!path.empty() && ::access(path.c_str(), F_OK) == 0)) {
+    auto file = settings::load_toml(path);
+    if (!file) return file;
+    all = *file;
+  }
+  settings::Settings line;
+  if (!fabric.empty()) {
+    const auto range = settings::parse_fabric(fabric);
+    if (!range) return Failure<control::Error>{range.error()};
+    line.fabric = *range;
+  }
+  for (const std::string& text : roce) {
+    const auto address = settings::parse_roce_address(text);
+    if (!address) return Failure<control::Error>{address.error()};
+    line.roce.push_back(*address);
+  }
+  for (const std::string& text : devices) {
+    const auto name = settings::parse_device_name(text);
+    if (!name) return Failure<control::Error>{name.error()};
+    line.devices.push_back(*name);
+  }
+  if (!log_level.empty()) {
+    const auto level = settings::parse_log_level(log_level);
+    if (!level) return Failure<control::Error>{level.error()};
+    line.log_level = *level;
+  }
+  all.override_with(line);
+  return all;
+}
+
+int complain(const std::string& text, int code) {
+  std::fprintf(stderr, "verbena: %s\n", text.c_str());
+  return code;
+}
+
+}  // namespace verbena::cli

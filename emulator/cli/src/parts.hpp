@@ -1,0 +1,33 @@
+// Where the other parts of this installation are: always beside this program, so that it works
+// from any prefix and from a build tree.
+//
+//   <prefix>/bin/verbena, verbenad
+//   <prefix>/lib/libverbena-preload.so, libverbena-rdmav<N>.so
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "verbena/control/error.hpp"
+
+namespace verbena::cli {
+
+struct Parts {
+  std::string bin_dir;
+  std::string lib_dir;
+
+  std::string daemon() const { return bin_dir + "/verbenad"; }
+  std::string preload() const { return lib_dir + "/libverbena-preload.so"; }
+  // libibverbs appends "-rdmav<N>.so".
+  std::string driver() const { return lib_dir + "/libverbena"; }
+};
+
+control::Outcome<Parts> find_parts();
+
+// What a program needs to see the devices: names and values, made from the present environment.
+using Environment = std::vector<std::pair<std::string, std::string>>;
+control::Outcome<Environment> device_environment(const Parts& parts,
+                                                 const std::string& runtime_dir);
+
+}  // namespace verbena::cli

@@ -1,0 +1,88 @@
+// verbena run: a program, with the device in sight.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "command.hpp"
+#include "emulator.hpp"
+#include "parts.hpp"
+#include "verbena/control/runtime_dir.hpp"
+
+namespace verbena::cli {
+namespace {
+
+struct RunOptions {
+  DeviceOptions devices;
+  bool quiet = false;
+  std::vector<std::string> command;
+};
+
+// The emulator stays while the process that we become lives. Where the kernel cannot watch a
+// process, an inherited connection says the same.
+control::Outcome<control::Done> hold(Emulator& emulator) {
+  const auto held = emulator.channel.call<control::Ack>(control::Hold{});
+  if (held) return control::Done{};
+  if (held.error().code != ENOSYS) return Failure<control::Error>{held.error()};
+  const int kept = ::dup(emulator.channel.fd());  // without close-on-exec
+  if (kept < 0) return control::fail(errno, "no descriptor left");
+  return control::Done{};
+}
+
+int execute(const std::vector<std::string>& command) {
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  ::execvp(argv[0], argv.data());
+  const int code = errno;
+  const bool is_missing = code == ENOENT || code == ENOTDIR;
+  return complain("cannot run " + command[0] + ": " + std::strerror(code),
+                  is_missing ? kNotFound : kNotExecutable);
+}
+
+int run(const RunOptions& options) {
+  const auto settings = options.devices.read();
+  if (!settings) return complain(settings.error().text, kRunFailed);
+  const auto parts = find_parts();
+  if (!parts) return complain(parts.error().text, kRunFailed);
+  const std::string dir = control::runtime_dir_path();
+  const auto environment = device_environment(*parts, dir);
+  if (!environment) return complain(environment.error().text, kRunFailed);
+
+  // Once more if the one that we reached was just about to end.
+  for (int attempt = 0;; ++attempt) {
+    auto emulator = ensure_emulator(dir, *parts, *settings, true);
+    if (!emulator) return complain(emulator.error().text, kRunFailed);
+    const auto held = hold(*emulator);
+    if (held) break;
+    if (held.error().code != ECONNRESET || attempt == 10) {
+      return complain(held.error().text, kRunFailed);
+    }
+  }
+  for (const auto& [name, value] : *environment) ::setenv(name.c_str(), value.c_str(), 1);
+  if (!options.quiet && settings->explain.value_or(true)) ::setenv("VERBENA_LOG", "explain", 0);
+  return execute(options.command);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Context& context) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command = app.add_subcommand(
+      "run",
+      "Run a program that sees the emulated device.\n"
+      "Starts an emulator if none runs; that one ends after its last user. Exits as the program\n"
+      "does; 127: not found, 126: not executable, 125: the emulator could not be had.");
+  options->devices.add_to(*command);
+  command->add_flag("--quiet", options->quiet,
+                    "Do not explain refused verbs and error completions");
+  command->add_option("command", options->command, "The program and its arguments, after --")
+      ->required()
+      ->type_name("PROGRAM ARGS...");
+  command->prefix_command(false)->positionals_at_end();
+  command->callback([options, &context] { context.exit_code = run(*options); });
+}
+
+}  // namespace verbena::cli
