@@ -99,6 +99,16 @@ class WithEmulator(PreloadTest):
     def test_probe_under_tsan(self):
         self.output(os.path.join(BIN, "preload_probe_thread"))
 
+    def test_probe_under_valgrind(self):
+        done = self.run_program("valgrind", "-q", "--error-exitcode=9", "--trace-children=yes",
+                                os.path.join(BIN, "preload_probe_plain"), timeout=120)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_under_gdb(self):
+        done = self.run_program("gdb", "-q", "-batch", "-ex", "run", "--args", "rdma", "dev",
+                                timeout=120)
+        self.assertIn("verbena0", done.stdout)
+
     # -- iproute2 ------------------------------------------------------------------------------
 
     def test_rdma_dev(self):
@@ -262,17 +272,22 @@ class WithEmulator(PreloadTest):
                                 VERBENA_PRELOAD_TRACE="1", VERBENA_PRELOAD_REAL_ROOT=root)
         self.assertNotIn("verbena-preload", done.stderr)
 
+    def rdma_with_fake_kernel(self, *arguments):
+        """Who is not root is made root of a network namespace: the fake kernel needs that."""
+        prefix = [] if os.geteuid() == 0 else ["unshare", "-Urn"]
+        return self.output(*prefix, "rdma", *arguments, behind=[FAKE_KERNEL]).splitlines()
+
     def test_kernel_devices_come_first_in_netlink(self):
-        lines = self.output("rdma", "dev", behind=[FAKE_KERNEL]).splitlines()
+        lines = self.rdma_with_fake_kernel("dev")
         self.assertEqual([line.split()[1] for line in lines], ["foreign0:", "verbena0:", "roce0:"])
-        lines = self.output("rdma", "link", behind=[FAKE_KERNEL]).splitlines()
+        lines = self.rdma_with_fake_kernel("link")
         self.assertEqual([line.split()[1] for line in lines],
                          ["foreign0/1", "verbena0/1", "roce0/1"])
-        self.assertIn("foreign0", self.output("rdma", "res", behind=[FAKE_KERNEL]))
+        self.assertIn("foreign0", "".join(self.rdma_with_fake_kernel("res")))
 
     def test_kernel_devices_without_an_emulator(self):
         self.stop_emulator()
-        lines = self.output("rdma", "dev", behind=[FAKE_KERNEL]).splitlines()
+        lines = self.rdma_with_fake_kernel("dev")
         self.assertEqual([line.split()[1] for line in lines], ["foreign0:"])
 
     # -- what is passed on ---------------------------------------------------------------------

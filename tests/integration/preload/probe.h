@@ -28,6 +28,9 @@ bool reads_node_type(int fd);
 /* Whether a descriptor looks like the character device 231:384. */
 bool looks_like_node(int fd);
 
+/* This program's own file. */
+extern const char* own_program;
+
 void probe_paths(void);
 void probe_stat(void);
 void probe_node(void);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 static int failures;
+const char* own_program;
 
 void report(bool ok, const char* file, int line, const char* what) {
   if (ok) return;
@@ -29,6 +30,7 @@ bool looks_like_node(int fd) {
 }
 
 int main(int argc, char** argv) {
+  own_program = argv[0];
   if (argc == 3 && strcmp(argv[1], "--inherited") == 0) {
     probe_inherited(atoi(argv[2]));
   } else {

@@ -204,7 +204,7 @@ static void probe_children(int fd) {
   if (child == 0) {
     char number[16];
     snprintf(number, sizeof number, "%d", dup(fd)); /* dup drops close-on-exec */
-    execl("/proc/self/exe", "preload_probe", "--inherited", number, (char*)NULL);
+    execl(own_program, own_program, "--inherited", number, (char*)NULL);
     _exit(127);
   }
   CHECK(waitpid(child, &status, 0) == child && status == 0);
