@@ -1,0 +1,319 @@
+#include "verbena/queue/completion_queue.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "recording_sink.hpp"
+#include "verbena/base/random.hpp"
+
+namespace verbena::queue {
+namespace {
+
+using testing::RecordingSink;
+
+Completion completion(std::uint64_t id, std::uint32_t qpn = 1, Status status = Status::kSuccess) {
+  Completion c;
+  c.id = id;
+  c.qpn = qpn;
+  c.status = status;
+  return c;
+}
+
+class CompletionQueueTest : public ::testing::Test {
+ protected:
+  CompletionQueue make(std::uint32_t capacity, bool ignore_overrun = false) {
+    CompletionQueue::Options options;
+    options.capacity = capacity;
+    options.cookie = &cookie_;
+    options.ignore_overrun = ignore_overrun;
+    return CompletionQueue(options, sink_);
+  }
+  static std::vector<std::uint64_t> drain(CompletionQueue& cq) {
+    std::vector<std::uint64_t> ids;
+    Completion c;
+    while (cq.poll_one(c)) ids.push_back(c.id);
+    return ids;
+  }
+
+  RecordingSink sink_;
+  int cookie_ = 0;
+};
+
+using Ids = std::vector<std::uint64_t>;
+
+TEST_F(CompletionQueueTest, GivesCompletionsInOrderInBatchesOfAnySize) {
+  CompletionQueue cq = make(10);
+  EXPECT_TRUE(cq.is_empty());
+  for (std::uint64_t i = 0; i < 7; ++i) EXPECT_TRUE(cq.push(completion(i), false));
+  EXPECT_FALSE(cq.is_empty());
+  Completion out[16];
+  EXPECT_EQ(cq.poll({out, std::size_t{0}}), 0u);
+  EXPECT_EQ(cq.poll({out, 3}), 3u);
+  for (std::uint64_t i = 0; i < 3; ++i) EXPECT_EQ(out[i].id, i);
+  EXPECT_EQ(cq.poll(out), 4u);
+  for (std::uint64_t i = 0; i < 4; ++i) EXPECT_EQ(out[i].id, 3 + i);
+  EXPECT_EQ(cq.poll(out), 0u);
+  EXPECT_FALSE(cq.poll_one(out[0]));
+  EXPECT_TRUE(cq.is_empty());
+}
+
+TEST_F(CompletionQueueTest, EveryFieldArrives) {
+  CompletionQueue cq = make(1);
+  Completion in = completion(1, 2, Status::kRemoteAccess);
+  in.timestamp = 3;
+  in.byte_length = 4;
+  in.immediate = 5;
+  in.source_qpn = 6;
+  in.opcode = CompletionOpcode::kReceiveWriteImmediate;
+  in.flags = kHasGrh | kHasImmediate;
+  in.source_lid = 7;
+  in.vendor_error = 8;
+  in.tag = 9;
+  EXPECT_TRUE(cq.push(in, false));
+  Completion out;
+  ASSERT_TRUE(cq.poll_one(out));
+  EXPECT_EQ(out.qpn, 2u);
+  EXPECT_EQ(out.status, Status::kRemoteAccess);
+  EXPECT_EQ(out.timestamp, 3u);
+  EXPECT_EQ(out.byte_length, 4u);
+  EXPECT_EQ(out.immediate, 5u);
+  EXPECT_EQ(out.source_qpn, 6u);
+  EXPECT_EQ(out.opcode, CompletionOpcode::kReceiveWriteImmediate);
+  EXPECT_EQ(out.flags, kHasGrh | kHasImmediate);
+  EXPECT_EQ(out.source_lid, 7u);
+  EXPECT_EQ(out.vendor_error, 8u);
+  EXPECT_EQ(out.tag, 9u);
+}
+
+// Pushes and polls at random against a plain queue: wrapping, growing and filling to the brim.
+TEST_F(CompletionQueueTest, BehavesLikeAPlainQueueWhateverTheOrderOfCalls) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    Random random(seed);
+    const auto capacity = static_cast<std::uint32_t>(1 + random.below(300));
+    CompletionQueue cq = make(capacity);
+    std::deque<std::uint64_t> model;
+    std::uint64_t next = 0;
+    for (int step = 0; step < 400; ++step) {
+      for (std::uint64_t n = random.below(40); n != 0 && model.size() < capacity; --n) {
+        ASSERT_TRUE(cq.push(completion(next), false)) << "seed " << seed;
+        model.push_back(next++);
+      }
+      Completion out[40];
+      const std::size_t want = random.below(40);
+      const std::size_t got = cq.poll({out, want});
+      ASSERT_EQ(got, std::min(want, model.size())) << "seed " << seed;
+      for (std::size_t i = 0; i < got; ++i) {
+        ASSERT_EQ(out[i].id, model.front()) << "seed " << seed;
+        model.pop_front();
+      }
+      ASSERT_EQ(cq.is_empty(), model.empty());
+    }
+    EXPECT_FALSE(cq.in_error());
+  }
+  EXPECT_EQ(sink_.async_events, 0);
+}
+
+TEST_F(CompletionQueueTest, HoldsExactlyItsCapacityHoweverLarge) {
+  for (std::uint32_t capacity : {1u, 63u, 64u, 65u, 1000u, 100000u}) {
+    CompletionQueue cq = make(capacity);
+    EXPECT_EQ(cq.capacity(), capacity);
+    for (std::uint64_t i = 0; i < capacity; ++i) ASSERT_TRUE(cq.push(completion(i), false));
+    EXPECT_FALSE(cq.push(completion(capacity), false)) << capacity;
+    const Ids ids = drain(cq);
+    ASSERT_EQ(ids.size(), capacity);
+    for (std::uint64_t i = 0; i < capacity; ++i) ASSERT_EQ(ids[i], i);
+  }
+}
+
+TEST_F(CompletionQueueTest, AMillionEntriesCostNothingUntilTheyAreUsed) {
+  std::vector<std::unique_ptr<CompletionQueue>> many;
+  for (int i = 0; i < 1000; ++i) {
+    CompletionQueue::Options options;
+    options.capacity = 4'000'000;
+    many.push_back(std::make_unique<CompletionQueue>(options, sink_));
+  }
+  EXPECT_TRUE(many.back()->push(completion(1), false));
+}
+
+TEST_F(CompletionQueueTest, OverflowIsToldOnceAndEndsTheQueue) {
+  CompletionQueue cq = make(2);
+  EXPECT_TRUE(cq.push(completion(1), false));
+  EXPECT_TRUE(cq.push(completion(2), false));
+  EXPECT_FALSE(cq.in_error());
+  EXPECT_FALSE(cq.push(completion(3), false));
+  EXPECT_TRUE(cq.in_error());
+  EXPECT_EQ(sink_.async_events, 1);
+  EXPECT_EQ(sink_.last_event, AsyncEvent::kCqError);
+  EXPECT_EQ(sink_.last_cookie, &cookie_);
+  EXPECT_FALSE(cq.push(completion(4), false));
+  EXPECT_EQ(drain(cq), (Ids{1, 2})) << "what was complete can still be read";
+  EXPECT_FALSE(cq.push(completion(5), false)) << "a queue in error stays so";
+  EXPECT_EQ(sink_.async_events, 1);
+}
+
+TEST_F(CompletionQueueTest, IgnoringOverrunKeepsTheNewest) {
+  CompletionQueue cq = make(3, true);
+  for (std::uint64_t i = 0; i < 10; ++i) EXPECT_TRUE(cq.push(completion(i), false));
+  EXPECT_EQ(drain(cq), (Ids{7, 8, 9}));
+  EXPECT_FALSE(cq.in_error());
+  EXPECT_EQ(sink_.async_events, 0);
+}
+
+TEST_F(CompletionQueueTest, AnUnarmedQueueIsSilent) {
+  CompletionQueue cq = make(8);
+  cq.push(completion(1), true);
+  EXPECT_EQ(sink_.completion_events, 0);
+}
+
+TEST_F(CompletionQueueTest, ArmingYieldsOneEventForTheNextCompletion) {
+  CompletionQueue cq = make(8);
+  cq.push(completion(1), false);
+  cq.arm(false);
+  EXPECT_EQ(sink_.completion_events, 0) << "what is there already is not news";
+  cq.push(completion(2), false);
+  EXPECT_EQ(sink_.completion_events, 1);
+  EXPECT_EQ(sink_.last_cookie, &cookie_);
+  cq.push(completion(3), true);
+  EXPECT_EQ(sink_.completion_events, 1);
+  cq.arm(false);
+  cq.arm(false);
+  cq.push(completion(4), false);
+  cq.push(completion(5), false);
+  EXPECT_EQ(sink_.completion_events, 2) << "arming twice is arming once";
+}
+
+TEST_F(CompletionQueueTest, SolicitedArmingWaitsForSolicitedOnesAndErrors) {
+  CompletionQueue cq = make(8);
+  cq.arm(true);
+  cq.push(completion(1), false);
+  EXPECT_EQ(sink_.completion_events, 0);
+  cq.push(completion(2), true);
+  EXPECT_EQ(sink_.completion_events, 1);
+  cq.arm(true);
+  cq.push(completion(3, 1, Status::kFlushed), false);
+  EXPECT_EQ(sink_.completion_events, 2);
+}
+
+TEST_F(CompletionQueueTest, AnyCompletionIsTheStrongerWish) {
+  CompletionQueue cq = make(8);
+  cq.arm(false);
+  cq.arm(true);
+  cq.push(completion(1), false);
+  EXPECT_EQ(sink_.completion_events, 1);
+  cq.arm(true);
+  cq.arm(false);
+  cq.push(completion(2), false);
+  EXPECT_EQ(sink_.completion_events, 2);
+}
+
+TEST_F(CompletionQueueTest, ModerationGathersCompletionsBeforeAnEvent) {
+  CompletionQueue cq = make(32);
+  cq.moderate(4);
+  cq.arm(false);
+  for (std::uint64_t i = 0; i < 3; ++i) cq.push(completion(i), false);
+  EXPECT_EQ(sink_.completion_events, 0);
+  cq.push(completion(3), false);
+  EXPECT_EQ(sink_.completion_events, 1);
+  cq.arm(false);
+  for (std::uint64_t i = 0; i < 4; ++i) cq.push(completion(i), false);
+  EXPECT_EQ(sink_.completion_events, 2);
+  for (std::uint16_t each : {std::uint16_t{0}, std::uint16_t{1}}) {
+    const int before = sink_.completion_events;
+    cq.moderate(each);
+    cq.arm(false);
+    cq.push(completion(9), false);
+    EXPECT_EQ(sink_.completion_events, before + 1);
+  }
+}
+
+TEST_F(CompletionQueueTest, ResizeKeepsWhatWaitsAndRefusesToLoseIt) {
+  CompletionQueue cq = make(4);
+  for (std::uint64_t i = 0; i < 4; ++i) cq.push(completion(i), false);
+  EXPECT_FALSE(cq.resize(3));
+  EXPECT_EQ(cq.capacity(), 4u);
+  EXPECT_TRUE(cq.resize(200));
+  EXPECT_EQ(cq.capacity(), 200u);
+  for (std::uint64_t i = 4; i < 200; ++i) ASSERT_TRUE(cq.push(completion(i), false));
+  EXPECT_FALSE(cq.resize(199));
+  Completion out[150];
+  EXPECT_EQ(cq.poll(out), 150u);
+  EXPECT_TRUE(cq.resize(50));
+  EXPECT_FALSE(cq.push(completion(200), false)) << "full at the new size";
+  const Ids rest = drain(cq);
+  ASSERT_EQ(rest.size(), 50u);
+  EXPECT_EQ(rest.front(), 150u);
+  EXPECT_EQ(rest.back(), 199u);
+}
+
+TEST_F(CompletionQueueTest, PurgeForgetsOneQueuePairAndKeepsTheOrderOfTheRest) {
+  CompletionQueue cq = make(100);
+  // Not at the ring's start, so that what is kept wraps.
+  for (std::uint64_t i = 0; i < 60; ++i) cq.push(completion(i), false);
+  drain(cq);
+  for (std::uint64_t i = 0; i < 30; ++i) {
+    cq.push(completion(i, static_cast<std::uint32_t>(i % 3)), false);
+  }
+  cq.purge(1);
+  Ids expected;
+  for (std::uint64_t i = 0; i < 30; ++i) {
+    if (i % 3 != 1) expected.push_back(i);
+  }
+  cq.purge(77);
+  EXPECT_EQ(drain(cq), expected);
+  cq.push(completion(1, 1), false);
+  cq.purge(1);
+  EXPECT_TRUE(cq.is_empty());
+}
+
+TEST_F(CompletionQueueTest, RemembersWhatItsOwnerWants) {
+  CompletionQueue::Options options;
+  options.timestamps = true;
+  options.cookie = &cookie_;
+  CompletionQueue cq(options, sink_);
+  EXPECT_TRUE(cq.wants_timestamps());
+  EXPECT_EQ(cq.cookie(), &cookie_);
+}
+
+// Queue pairs of several threads fill it, several threads empty it: nothing is lost or doubled,
+// and each queue pair's completions stay in order.
+TEST_F(CompletionQueueTest, ManyThreadsShareIt) {
+  constexpr std::uint32_t kProducers = 3;
+  constexpr std::uint64_t kEach = 5000;
+  CompletionQueue cq = make(kProducers * kEach);
+  std::atomic<std::uint64_t> taken{0};
+  std::vector<std::thread> threads;
+  for (std::uint32_t p = 0; p < kProducers; ++p) {
+    threads.emplace_back([&, p] {
+      for (std::uint64_t i = 0; i < kEach; ++i) ASSERT_TRUE(cq.push(completion(i, p), false));
+    });
+  }
+  std::vector<std::vector<Completion>> got(2);
+  for (std::size_t c = 0; c < got.size(); ++c) {
+    threads.emplace_back([&, c] {
+      Completion out[16];
+      while (taken.load(std::memory_order_relaxed) < kProducers * kEach) {
+        const std::size_t n = cq.poll(out);
+        if (n == 0) std::this_thread::yield();
+        got[c].insert(got[c].end(), out, out + n);
+        taken.fetch_add(n, std::memory_order_relaxed);
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  std::vector<std::uint64_t> sum(kProducers, 0);
+  for (const auto& mine : got) {
+    std::vector<std::uint64_t> next(kProducers, 0);
+    for (const Completion& c : mine) {
+      EXPECT_GE(c.id, next[c.qpn]);
+      next[c.qpn] = c.id + 1;
+      sum[c.qpn] += c.id;
+    }
+  }
+  for (std::uint64_t s : sum) EXPECT_EQ(s, kEach * (kEach - 1) / 2);
+}
+
+}  // namespace
+}  // namespace verbena::queue
