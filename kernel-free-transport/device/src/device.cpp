@@ -6,6 +6,12 @@
 #include "tx_buffer.hpp"
 
 namespace verbena::device {
+namespace {
+
+// Transfers of matched rendezvous messages under way on one queue pair; more wait their turn.
+constexpr std::uint32_t kRendezvousAtOnce = 16;
+
+}  // namespace
 
 Device::Device(const DeviceOptions& options, wire::Transmitter& transmitter,
                queue::EventSink& events)
@@ -27,6 +33,11 @@ Device::~Device() {
 
 qp::QueuePair* Device::create_qp(qp::QueuePairOptions options) {
   options.send.datagram = options.transport == Transport::kUd;
+  if (options.shared != nullptr && options.shared->tags) {
+    options.send.reserved = kRendezvousAtOnce * 2;
+    options.send.max_sges =
+        std::max(options.send.max_sges, options.shared->tags->options().max_sges);
+  }
   const qp::Surroundings around{&memory_, &events_, &counters_.drops, this, &share_,
                                 &transmitter_};
   std::optional<Qpn> number;

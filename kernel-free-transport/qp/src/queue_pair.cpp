@@ -42,6 +42,7 @@ QueuePair::QueuePair(const QueuePairOptions& options, const Surroundings& surrou
   fill(endpoint_, options, surroundings);
   if (options.shared != nullptr) {
     endpoint_.receives = &options.shared->queue;
+    endpoint_.srq = options.shared;
   } else if (options.transport != Transport::kXrcSend &&
              options.transport != Transport::kXrcReceive) {
     queue::ReceiveQueue::Options receive;
@@ -112,11 +113,13 @@ void QueuePair::handle_packet(const wire::PacketView& packet, const wire::RxData
                                        endpoint_.cookie);
     }
     responder_.handle_request(packet, datagram);
+    start_rendezvous();
   } else {
     if (!is_reliable(endpoint_.transport) || endpoint_.transport == Transport::kXrcReceive) {
       return drop(DropReason::kWrongTransport);
     }
     requester_.handle_response(packet, now);
+    start_rendezvous();
     check_drained();
   }
   settle();
@@ -135,6 +138,16 @@ bool QueuePair::poll_transmit(wire::TxBatch& out, TimeNs now) {
   check_drained();
   settle();
   return more;
+}
+
+// What matched announcements ask for goes to the requester, as it has room.
+void QueuePair::start_rendezvous() {
+  auto& waiting = endpoint_.rendezvous;
+  std::size_t started = 0;
+  while (started < waiting.size() && requester_.post_rendezvous(waiting[started])) ++started;
+  if (started != 0) {
+    waiting.erase(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(started));
+  }
 }
 
 void QueuePair::check_drained() {

@@ -69,6 +69,7 @@ void QueuePair::enter_reset() {
   responder_.reset();
   if (own_receives_) own_receives_->clear();
   endpoint_.failure.reset();
+  endpoint_.rendezvous.clear();
   if (endpoint_.send_cq != nullptr) endpoint_.send_cq->purge(endpoint_.number.value());
   if (endpoint_.receive_cq != nullptr && endpoint_.receive_cq != endpoint_.send_cq) {
     endpoint_.receive_cq->purge(endpoint_.number.value());
@@ -104,9 +105,25 @@ void QueuePair::enter_error() {
   requester_.set_sending(false);
   requester_.flush();
   responder_.flush();
+  give_up_rendezvous();
   if (endpoint_.receives != nullptr && endpoint_.receives->is_shared()) {
     endpoint_.events->on_async_event(AsyncEvent::kLastWqeReached, endpoint_.cookie);
   }
+}
+
+// Matched, announced, and never to be fetched.
+void QueuePair::give_up_rendezvous() {
+  for (const queue::Rendezvous& r : endpoint_.rendezvous) {
+    queue::Completion c;
+    c.id = r.receive.id;
+    c.status = queue::Status::kTagRendezvousIncomplete;
+    c.opcode = queue::CompletionOpcode::kTagReceive;
+    c.qpn = endpoint_.number.value();
+    c.tag = r.tag;
+    c.tag_private = r.tag_private;
+    endpoint_.srq->cq->push(c, false);
+  }
+  endpoint_.rendezvous.clear();
 }
 
 void QueuePair::fail() {

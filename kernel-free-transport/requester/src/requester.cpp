@@ -81,6 +81,7 @@ void Requester::flush() {
 }
 
 void Requester::complete(const SendEntry& entry, Status status) {
+  if (entry.internal) return complete_rendezvous(entry, status);
   if (status == Status::kSuccess && !endpoint_.signal_all &&
       (entry.flags & queue::kSignaled) == 0) {
     return;

@@ -12,10 +12,11 @@ constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to -
 }  // namespace
 
 SendQueue::SendQueue(const Options& options)
-    : capacity_(std::max(options.capacity, 1u)),
+    : capacity_(options.capacity),
       max_sges_(options.max_sges),
       max_inline_(options.max_inline),
-      mask_(std::bit_ceil(capacity_) - 1),
+      reserved_(options.reserved),
+      mask_(std::bit_ceil(std::max(capacity_ + reserved_, 1u)) - 1),
       body_offset_(sizeof(SendEntry) + (options.datagram ? sizeof(queue::AddressVector) : 0)) {
   body_offset_ = round_up(body_offset_, alignof(queue::Sge));
   const std::size_t body =
@@ -24,9 +25,14 @@ SendQueue::SendQueue(const Options& options)
   stride_ = round_up(body_offset_ + body, alignof(std::max_align_t));
 }
 
-SendEntry& SendQueue::push() {
+SendEntry& SendQueue::push(bool internal) {
   if (!storage_) storage_.reset(new std::byte[(std::size_t{mask_} + 1) * stride_]);
-  return *new (raw(tail_++)) SendEntry;
+  SendEntry& entry = *new (raw(tail_++)) SendEntry;
+  if (internal) {
+    entry.internal = true;
+    ++internal_;
+  }
+  return entry;
 }
 
 }  // namespace verbena::requester

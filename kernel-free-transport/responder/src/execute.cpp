@@ -26,15 +26,21 @@ bool Responder::execute(const wire::PacketView& packet) {
   return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError, "not a request");
 }
 
-bool Responder::take_receive() {
+// A receive for a message that begins (or, for a WRITE, ends) with this packet; false when there is
+// none.
+bool Responder::take_receive(const wire::PacketView& packet) {
   queue::ReceiveQueue* receives = shared_ != nullptr ? &shared_->queue : endpoint_.receives;
   if (!receive_) receive_ = std::make_unique<queue::ActiveReceive>();
-  if (receives != nullptr && receives->take(*receive_)) {
-    receive_active_ = true;
-    arrived_ = 0;
+  tagged_ = Tagged::kNo;
+  if (endpoint_.srq != nullptr && endpoint_.srq->tags && packet.row->operation == Operation::kSend &&
+      take_tagged(packet.payload)) {
     return true;
   }
-  return false;
+  if (receives == nullptr || !receives->take(*receive_)) return false;
+  receive_active_ = true;
+  arrived_ = 0;
+  if (tagged_ == Tagged::kUnexpected) endpoint_.srq->tags->count_unexpected();
+  return true;
 }
 
 // Appends to the active receive. False: the receive failed and the queue pair with it.
@@ -56,7 +62,7 @@ bool Responder::fill_receive(std::span<const std::uint8_t> payload) {
       continue;
     }
     const std::size_t part = std::min<std::size_t>(sge.length - offset, left);
-    auto pin = endpoint_.memory->pin({sge.key, domain(), sge.address + offset, part,
+    auto pin = endpoint_.memory->pin({sge.key, receive_domain(), sge.address + offset, part,
                                       memory::kLocalWrite, endpoint_.number.value()});
     if (!pin.ok() || !pin->write(0, from, part)) {
       queue::explain(endpoint_, "cannot write into the receive with wr_id %llu: %s",
@@ -101,6 +107,7 @@ void Responder::complete_receive(const wire::PacketView& packet, CompletionOpcod
     c.flags |= queue::kHasInvalidated;
     c.immediate = packet.ieth().rkey;
   }
+  if (tagged_ != Tagged::kNo) finish_tagged(c);
   receive_active_ = false;
   if (!receive_cq()->push(c, packet.bth.solicited)) endpoint_.fail(AsyncEvent::kQpFatal);
 }
@@ -114,12 +121,15 @@ bool Responder::invalidate(std::uint32_t key) {
 
 bool Responder::execute_send(const wire::PacketView& packet) {
   const wire::OpcodeRow& row = *packet.row;
-  if (row.starts_message && !take_receive()) {
+  if (row.starts_message && !take_receive(packet)) {
     not_ready_ = true;
     owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
     return false;
   }
-  if (!fill_receive(packet.payload)) return false;
+  std::span<const std::uint8_t> payload = packet.payload;
+  if (tagged_ == Tagged::kEager && row.starts_message) payload = payload.subspan(kTagHeaderSize);
+  if (tagged_ == Tagged::kRendezvous) payload = {};
+  if (!fill_receive(payload)) return false;
   if (!row.ends_message) {
     message_ = Message::kSend;
     return true;
@@ -145,7 +155,7 @@ bool Responder::execute_write(const wire::PacketView& packet) {
     write_ = packet.reth();
     arrived_ = 0;
     if (write_.length != 0) {
-      const auto pin = endpoint_.memory->pin({write_.rkey, domain(), write_.va,
+      const auto pin = endpoint_.memory->pin({write_.rkey, remote_domain(), write_.va,
                                               write_.length, memory::kRemoteWrite,
                                               endpoint_.number.value()});
       if (!pin.ok()) {
@@ -161,7 +171,7 @@ bool Responder::execute_write(const wire::PacketView& packet) {
   }
   if (row.immediate) {
     const std::uint64_t so_far = arrived_;
-    if (!take_receive()) {
+    if (!take_receive(packet)) {
       not_ready_ = true;
       owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
       return false;
@@ -169,7 +179,7 @@ bool Responder::execute_write(const wire::PacketView& packet) {
     arrived_ = so_far;
   }
   if (!packet.payload.empty()) {
-    auto pin = endpoint_.memory->pin({write_.rkey, domain(), write_.va + arrived_,
+    auto pin = endpoint_.memory->pin({write_.rkey, remote_domain(), write_.va + arrived_,
                                       packet.payload.size(), memory::kRemoteWrite,
                                       endpoint_.number.value()});
     if (!pin.ok() || !pin->write(0, packet.payload.data(), packet.payload.size())) {
@@ -204,7 +214,7 @@ bool Responder::execute_read(const wire::PacketView& packet) {
                   "more READs and atomics are outstanding than max_dest_rd_atomic allows");
   }
   if (reth.length != 0) {
-    const auto pin = endpoint_.memory->pin({reth.rkey, domain(), reth.va, reth.length,
+    const auto pin = endpoint_.memory->pin({reth.rkey, remote_domain(), reth.va, reth.length,
                                             memory::kRemoteRead, endpoint_.number.value()});
     if (!pin.ok()) {
       return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
@@ -217,7 +227,7 @@ bool Responder::execute_read(const wire::PacketView& packet) {
   r.key = reth.rkey;
   r.address = reth.va;
   r.length = reth.length;
-  r.domain = domain();
+  r.domain = remote_domain();
   r.message = ++message_count_;
   responses_.push(r);
   return true;
@@ -234,7 +244,7 @@ bool Responder::execute_atomic(const wire::PacketView& packet) {
     return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
                   "the address of an atomic is not a multiple of 8");
   }
-  auto pin = endpoint_.memory->pin({atomic.rkey, domain(), atomic.va, 8,
+  auto pin = endpoint_.memory->pin({atomic.rkey, remote_domain(), atomic.va, 8,
                                     memory::kRemoteAtomic, endpoint_.number.value()});
   std::uint64_t original = 0;
   const bool done =
@@ -251,7 +261,7 @@ bool Responder::execute_atomic(const wire::PacketView& packet) {
   r.first = packet.bth.psn;
   r.operation = packet.row->operation;
   r.original = original;
-  r.domain = domain();
+  r.domain = remote_domain();
   r.message = ++message_count_;
   responses_.push(r);
   return true;
@@ -266,7 +276,7 @@ bool Responder::execute_atomic_write(const wire::PacketView& packet) {
     return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
                   "an ATOMIC WRITE has 8 aligned bytes, within max_dest_rd_atomic");
   }
-  auto pin = endpoint_.memory->pin({reth.rkey, domain(), reth.va, 8, memory::kRemoteWrite,
+  auto pin = endpoint_.memory->pin({reth.rkey, remote_domain(), reth.va, 8, memory::kRemoteWrite,
                                     endpoint_.number.value()});
   bool done = false;
   if (pin.ok()) {
@@ -288,7 +298,7 @@ bool Responder::execute_atomic_write(const wire::PacketView& packet) {
   Response r;
   r.first = packet.bth.psn;
   r.operation = Operation::kAtomicWrite;
-  r.domain = domain();
+  r.domain = remote_domain();
   r.message = ++message_count_;
   responses_.push(r);
   return true;
@@ -307,7 +317,7 @@ bool Responder::execute_flush(const wire::PacketView& packet) {
   }
   if ((endpoint_.access_flags & need) != need) return may_access(need, "FLUSH");
   const bool whole = feth.selectivity == 1;
-  auto pin = endpoint_.memory->pin({reth.rkey, domain(), reth.va, whole ? 0 : reth.length,
+  auto pin = endpoint_.memory->pin({reth.rkey, remote_domain(), reth.va, whole ? 0 : reth.length,
                                     need, endpoint_.number.value()});
   if (!pin.ok()) {
     return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
@@ -319,7 +329,7 @@ bool Responder::execute_flush(const wire::PacketView& packet) {
   Response r;
   r.first = packet.bth.psn;
   r.operation = Operation::kFlush;
-  r.domain = domain();
+  r.domain = remote_domain();
   r.message = ++message_count_;
   responses_.push(r);
   return true;

@@ -119,7 +119,7 @@ void Responder::repeat_read(const wire::PacketView& packet) {
   const Psn psn = packet.bth.psn;
   // It must lie wholly in what was asked for before.
   if (!packet.payload.empty() || (psn + packets).is_after(expected_)) return;
-  auto pin = endpoint_.memory->pin({reth.rkey, domain(), reth.va, reth.length,
+  auto pin = endpoint_.memory->pin({reth.rkey, remote_domain(), reth.va, reth.length,
                                     memory::kRemoteRead, endpoint_.number.value()});
   if (reth.length != 0 && !pin.ok()) {
     refuse(NakCode::kRemoteAccess, queue::AsyncEvent::kQpAccessError,
@@ -130,7 +130,7 @@ void Responder::repeat_read(const wire::PacketView& packet) {
   Response r;
   r.first = psn;
   r.repeated = true;
-  r.domain = domain();
+  r.domain = remote_domain();
   r.packets = packets;
   r.key = reth.rkey;
   r.address = reth.va;

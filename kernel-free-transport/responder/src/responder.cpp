@@ -98,12 +98,20 @@ void Responder::forget(const queue::SharedReceive* shared) {
   receive_active_ = false;
 }
 
-memory::DomainId Responder::domain() const {
+// Receives belong to the domain of their queue, remote memory to that of the queue pair (XRC: of
+// the SRQ that the request names).
+memory::DomainId Responder::receive_domain() const {
+  if (shared_ != nullptr) return shared_->domain;
+  return endpoint_.srq != nullptr ? endpoint_.srq->domain : endpoint_.domain;
+}
+
+memory::DomainId Responder::remote_domain() const {
   return shared_ != nullptr ? shared_->domain : endpoint_.domain;
 }
 
 queue::CompletionQueue* Responder::receive_cq() const {
-  return shared_ != nullptr ? shared_->cq : endpoint_.receive_cq;
+  const queue::SharedReceive* srq = shared_ != nullptr ? shared_ : endpoint_.srq;
+  return srq != nullptr && srq->cq != nullptr ? srq->cq : endpoint_.receive_cq;
 }
 
 }  // namespace verbena::responder

@@ -43,7 +43,7 @@ void Responder::handle_uc(const wire::PacketView& packet) {
   const bool send = row.operation == Operation::kSend;
   if ((send && row.starts_message) || (!send && row.immediate)) {
     const std::uint64_t so_far = arrived_;
-    if (!receive_active_ && !take_receive()) {
+    if (!receive_active_ && !take_receive(packet)) {
       message_ = Message::kNone;
       endpoint_.drops->count(DropReason::kNoReceive);
       return;
@@ -102,7 +102,7 @@ void Responder::handle_ud(const wire::PacketView& packet, const wire::RxDatagram
     endpoint_.drops->count(DropReason::kMalformed);
     return;
   }
-  if (!take_receive()) {
+  if (!take_receive(packet)) {
     endpoint_.drops->count(DropReason::kNoReceive);
     return;
   }

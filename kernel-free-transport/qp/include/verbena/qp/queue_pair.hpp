@@ -98,11 +98,13 @@ class QueuePair {
   void enter_rtr();
   void enter_rts(State from);
   void enter_error();
+  void give_up_rendezvous();
   void take_attributes(std::uint32_t mask);
   void resolve_path(const Path& path);
   // Acts on what a half reported.
   void settle();
   void check_drained();
+  void start_rendezvous();
 
   Lock lock_;
   queue::Endpoint endpoint_;

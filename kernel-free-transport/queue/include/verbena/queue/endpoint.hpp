@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "verbena/base/drop_reason.hpp"
 #include "verbena/base/types.hpp"
@@ -35,6 +36,17 @@ struct FatalFailure {
   bool send_queue_only = false;
 };
 
+// A message announced data instead of carrying it, and a tagged buffer is there: the device reads
+// it from the peer and says so (FIN).
+struct Rendezvous {
+  ActiveReceive receive;              // where it goes
+  std::uint64_t remote_address = 0;
+  std::uint32_t remote_key = 0;
+  std::uint32_t length = 0;
+  std::uint64_t tag = 0;
+  std::uint32_t tag_private = 0;
+};
+
 struct Endpoint {
   // Fixed at creation.
   Transport transport = Transport::kRc;
@@ -46,6 +58,7 @@ struct Endpoint {
   CompletionQueue* send_cq = nullptr;
   CompletionQueue* receive_cq = nullptr;
   ReceiveQueue* receives = nullptr;              // own or shared; null for XRC
+  SharedReceive* srq = nullptr;                  // the shared one, if it is
   const SharedReceiveDirectory* shared = nullptr;  // XRC: by number
   void* cookie = nullptr;
   bool signal_all = false;
@@ -68,6 +81,9 @@ struct Endpoint {
   void fail_send_queue() {
     if (!failure) failure = FatalFailure{std::nullopt, true};
   }
+
+  // Transfers that matched rendezvous messages ask for; the queue pair hands them to the requester.
+  std::vector<Rendezvous> rendezvous;
 
   EndpointCounters counters;
 };

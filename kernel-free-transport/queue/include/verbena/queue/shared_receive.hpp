@@ -1,12 +1,14 @@
-// A shared receive queue as queue pairs meet it: the queue, and for XRC the completion queue and
-// the protection domain that come with it.
+// A shared receive queue as queue pairs meet it: the queue, the protection domain of its buffers,
+// for XRC and tag matching the completion queue that comes with it, and the tagged buffers.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "verbena/memory/registry.hpp"
 #include "verbena/queue/completion_queue.hpp"
 #include "verbena/queue/receive_queue.hpp"
+#include "verbena/queue/tag_matching.hpp"
 
 namespace verbena::queue {
 
@@ -17,6 +19,7 @@ struct SharedReceive {
   std::uint32_t number = 0;          // XRC SRQ number
   std::uint32_t xrc_domain = 0;      // 0: not an XRC SRQ
   CompletionQueue* cq = nullptr;     // XRC and tag matching: where its completions go
+  std::unique_ptr<TagMatching> tags; // tag matching
 };
 
 class SharedReceiveDirectory {

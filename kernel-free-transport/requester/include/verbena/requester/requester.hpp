@@ -52,6 +52,9 @@ class Requester {
 
   // --- posting ---
   Posted post(const queue::SendRequest& request);
+  // The transfer of a matched rendezvous: a READ into its buffer, and the message that says that it
+  // is done. False while there is no room.
+  bool post_rendezvous(const queue::Rendezvous& rendezvous);
   // Completes everything as flushed and forgets it.
   void flush();
   // Back to the state of creation, silently.
@@ -131,6 +134,7 @@ class Requester {
   // requester.cpp
   void retire();
   void complete(const SendEntry& entry, queue::Status status);
+  void complete_rendezvous(const SendEntry& entry, queue::Status status);
   // The request at `position` failed here; it completes so once all before it have completed.
   void poison(std::uint32_t position, queue::Status status);
   // The oldest request failed.

@@ -45,6 +45,7 @@ struct SendEntry {
   std::uint8_t flush_selectivity = 0;
   bool numbered = false;         // has its PSNs
   bool done = false;             // a local operation that was carried out
+  bool internal = false;         // the device's own: the transfer of a rendezvous
 
   bool is_local() const {
     return opcode == queue::WorkOpcode::kLocalInvalidate ||
@@ -73,13 +74,15 @@ class SendQueue {
     std::uint32_t max_sges = 1;
     std::uint32_t max_inline = 0;
     bool datagram = false;         // entries carry an address vector
+    std::uint32_t reserved = 0;    // entries for the device's own requests, beside the capacity
   };
   explicit SendQueue(const Options& options);
 
   std::uint32_t capacity() const { return capacity_; }
   std::uint32_t max_sges() const { return max_sges_; }
   std::uint32_t max_inline() const { return max_inline_; }
-  bool is_full() const { return tail_ - head_ == capacity_; }
+  bool is_full() const { return tail_ - head_ - internal_ >= capacity_; }
+  bool has_room_for_own(std::uint32_t entries) const { return internal_ + entries <= reserved_; }
   bool is_empty() const { return tail_ == head_; }
   std::uint32_t head() const { return head_; }
   std::uint32_t tail() const { return tail_; }
@@ -88,9 +91,12 @@ class SendQueue {
     return *reinterpret_cast<SendEntry*>(raw(position));
   }
   // Reserves the next entry, clean. Not full.
-  SendEntry& push();
-  void pop() { ++head_; }
-  void clear() { head_ = tail_ = 0; }
+  SendEntry& push(bool internal = false);
+  void pop() {
+    if (at(head_).internal) --internal_;
+    ++head_;
+  }
+  void clear() { head_ = tail_ = internal_ = 0; }
 
   queue::Sge* sges(std::uint32_t position) const {
     return reinterpret_cast<queue::Sge*>(raw(position) + body_offset_);
@@ -113,6 +119,8 @@ class SendQueue {
   std::uint32_t capacity_;
   std::uint32_t max_sges_;
   std::uint32_t max_inline_;
+  std::uint32_t reserved_;
+  std::uint32_t internal_ = 0;     // of the device's own, now
   std::uint32_t mask_;             // of the ring: a power of two, at least the capacity
   std::size_t body_offset_;
   std::size_t stride_;

@@ -26,6 +26,12 @@ struct ResponderAttributes {
   std::uint32_t xrc_domain = 0;
 };
 
+// The header that opens every message to a tag-matching SRQ, and that of a rendezvous behind it
+// (infiniband/tm_types.h).
+inline constexpr std::size_t kTagHeaderSize = 16;
+inline constexpr std::size_t kRendezvousHeaderSize = 16;
+enum class TagHeaderOpcode : std::uint8_t { kNoTag = 0, kRendezvous = 1, kFinished = 2, kEager = 3 };
+
 class Responder {
  public:
   explicit Responder(queue::Endpoint& endpoint);
@@ -121,7 +127,9 @@ class Responder {
   bool execute_atomic(const wire::PacketView& packet);
   bool execute_atomic_write(const wire::PacketView& packet);
   bool execute_flush(const wire::PacketView& packet);
-  bool take_receive();
+  bool take_receive(const wire::PacketView& packet);
+  bool take_tagged(std::span<const std::uint8_t> payload);
+  void finish_tagged(queue::Completion& completion);
   bool fill_receive(std::span<const std::uint8_t> payload);
   bool invalidate(std::uint32_t key);
   void complete_receive(const wire::PacketView& packet, queue::CompletionOpcode opcode,
@@ -132,7 +140,8 @@ class Responder {
   // first answer, or answers to what came after, still in line: twice as many in all.
   bool room_for_new() const;
   bool room_for_repeated() const;
-  memory::DomainId domain() const;
+  memory::DomainId receive_domain() const;
+  memory::DomainId remote_domain() const;
   queue::CompletionQueue* receive_cq() const;
 
   // answer.cpp
@@ -161,6 +170,12 @@ class Responder {
   wire::Reth write_;                    // where it goes, for a WRITE
   queue::SharedReceive* shared_ = nullptr;  // XRC: the queue it is for
 
+  // What a message to a tag-matching SRQ turned out to be.
+  enum class Tagged : std::uint8_t { kNo, kNoTag, kUnexpected, kEager, kRendezvous };
+  Tagged tagged_ = Tagged::kNo;
+  std::uint64_t tag_ = 0;
+  std::uint32_t tag_private_ = 0;
+  wire::Reth announced_;                // by a rendezvous message
   bool receive_active_ = false;
   std::unique_ptr<queue::ActiveReceive> receive_;  // made when the first message arrives
 

@@ -1,0 +1,160 @@
+#include "verbena/queue/tag_matching.hpp"
+
+#include <algorithm>
+
+namespace verbena::queue {
+
+TagMatching::TagMatching(const Options& options, CompletionQueue& cq)
+    : options_(options), cq_(cq) {
+  options_.max_tags = std::min(options_.max_tags, (1u << kIndexBits) - 1);
+  options_.max_sges = std::clamp<std::uint32_t>(options_.max_sges, 1, kMaxSges);
+}
+
+TagMatching::Posted TagMatching::post(TagOperation& operation) {
+  const Guard guard(lock_);
+  if (operation.opcode == TagOpcode::kAdd) {
+    // Refused operations change nothing, not even the phase.
+    if (operation.sges.size() > options_.max_sges) return Posted::kTooManySges;
+    if (used_ == options_.max_tags) return Posted::kFull;
+  }
+  if (operation.synchronises) synchronise(operation.unexpected_count);
+  switch (operation.opcode) {
+    case TagOpcode::kAdd: return add(operation);
+    case TagOpcode::kDelete:
+      complete(operation, CompletionOpcode::kTagDelete,
+               remove(operation.handle) ? Status::kSuccess : Status::kTagMatching);
+      break;
+    case TagOpcode::kSync:
+      complete(operation, CompletionOpcode::kTagSync, Status::kSuccess);
+      break;
+  }
+  return Posted::kOk;
+}
+
+TagMatching::Posted TagMatching::add(TagOperation& operation) {
+  std::uint32_t index;
+  if (!free_.empty()) {
+    index = free_.back();
+    free_.pop_back();
+  } else {
+    index = static_cast<std::uint32_t>(entries_.size());
+    entries_.emplace_back();
+    sges_.resize(sges_.size() + options_.max_sges);
+  }
+  Entry& e = entries_[index];
+  e.receive_id = operation.receive_id;
+  e.tag = operation.tag;
+  e.mask = operation.mask;
+  e.sequence = next_sequence_++;
+  e.sge_count = static_cast<std::uint32_t>(operation.sges.size());
+  std::copy(operation.sges.begin(), operation.sges.end(), sges(index));
+  ++used_;
+  operation.handle = (e.generation << kIndexBits) | index;
+  if (unexpected_ == handled_) {
+    list(index);
+  } else {
+    e.where = Entry::Where::kWaiting;
+    waiting_.push_back(index);
+  }
+  complete(operation, CompletionOpcode::kTagAdd, Status::kSuccess);
+  return Posted::kOk;
+}
+
+void TagMatching::list(std::uint32_t index) {
+  Entry& e = entries_[index];
+  e.where = Entry::Where::kListed;
+  listed_[e.mask][e.tag].push_back(index);
+}
+
+void TagMatching::unlist(std::uint32_t index) {
+  const Entry& e = entries_[index];
+  const auto by_tag = listed_.find(e.mask);
+  const auto queue = by_tag->second.find(e.tag);
+  if (queue->second.front() == index) {
+    queue->second.pop_front();
+  } else {
+    std::erase(queue->second, index);
+  }
+  if (queue->second.empty()) by_tag->second.erase(queue);
+  if (by_tag->second.empty()) listed_.erase(by_tag);
+}
+
+// A handle is good once: its generation changes when the entry leaves.
+void TagMatching::release(std::uint32_t index) {
+  Entry& e = entries_[index];
+  e.where = Entry::Where::kFree;
+  e.generation = (e.generation + 1) & ((1u << (32 - kIndexBits)) - 1);
+  free_.push_back(index);
+  --used_;
+}
+
+bool TagMatching::remove(std::uint32_t handle) {
+  const std::uint32_t index = handle & ((1u << kIndexBits) - 1);
+  if (index >= entries_.size()) return false;
+  const Entry& e = entries_[index];
+  if (e.where == Entry::Where::kFree || e.generation != handle >> kIndexBits) return false;
+  if (e.where == Entry::Where::kListed) {
+    unlist(index);
+  } else {
+    std::erase(waiting_, index);
+  }
+  release(index);
+  return true;
+}
+
+void TagMatching::synchronise(std::uint32_t count) {
+  handled_ = count;
+  if (handled_ != unexpected_) return;
+  for (const std::uint32_t index : waiting_) list(index);
+  waiting_.clear();
+}
+
+void TagMatching::complete(const TagOperation& operation, CompletionOpcode opcode, Status status) {
+  if (!operation.signaled && status == Status::kSuccess) return;
+  Completion c;
+  c.id = operation.id;
+  c.opcode = opcode;
+  c.status = status;
+  if (unexpected_ != handled_) c.flags |= kTagSyncRequest;
+  cq_.push(c, false);
+}
+
+bool TagMatching::match(std::uint64_t tag, ActiveReceive& out) noexcept {
+  const Guard guard(lock_);
+  std::optional<std::uint32_t> oldest;
+  for (const auto& [mask, by_tag] : listed_) {
+    const auto found = by_tag.find(tag & mask);
+    if (found == by_tag.end()) continue;
+    const std::uint32_t index = found->second.front();
+    if (!oldest || entries_[index].sequence < entries_[*oldest].sequence) oldest = index;
+  }
+  if (!oldest) return false;
+  const Entry& e = entries_[*oldest];
+  out.id = e.receive_id;
+  out.sge_count = e.sge_count;
+  out.capacity = 0;
+  for (std::uint32_t i = 0; i < e.sge_count; ++i) {
+    out.sges[i] = sges(*oldest)[i];
+    out.capacity += out.sges[i].length;
+  }
+  unlist(*oldest);
+  release(*oldest);
+  return true;
+}
+
+void TagMatching::count_unexpected() noexcept {
+  const Guard guard(lock_);
+  ++unexpected_;
+}
+
+bool TagMatching::wants_synchronisation() const noexcept {
+  const Guard guard(lock_);
+  return unexpected_ != handled_;
+}
+
+std::uint32_t TagMatching::size() const noexcept {
+  const Guard guard(lock_);
+  return used_;
+}
+
+}  // namespace verbena::queue
