@@ -3,6 +3,7 @@
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -21,8 +22,10 @@
 #include "event_loop.hpp"
 #include "instance.hpp"
 #include "server.hpp"
+#include "verbena/cm_service/cm_service.hpp"
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/fabric/plan.hpp"
+#include "verbena/link/clock.hpp"
 #include "version.hpp"
 
 namespace verbena::daemon {
@@ -117,6 +120,14 @@ fabric::Host this_host() {
   return {::geteuid(), names.nodename, kVersion, fabric::list_interfaces()};
 }
 
+std::uint64_t random_seed() {
+  std::uint64_t seed = 0;
+  if (::getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) {
+    seed = link::monotonic_now_ns() ^ static_cast<std::uint64_t>(::getpid()) << 32;
+  }
+  return seed;
+}
+
 // Runs until the end is asked for. The order of the end matters: the sockets go before the lock,
 // and the lock before the clients, so that whoever waits for our end can start anew.
 control::Outcome<control::Done> run(const Options& options, Instance& instance,
@@ -127,6 +138,9 @@ control::Outcome<control::Done> run(const Options& options, Instance& instance,
   auto fabric = fabric::Fabric::open(*devices, control::shadow_path(instance.dir()), loop);
   if (!fabric) return Failure<control::Error>{fabric.error()};
   auto server = std::make_unique<Server>(loop, instance, **fabric, options.exit_when_idle);
+  auto cm = std::make_unique<cm_service::CmService>(**fabric, *server, loop,
+                                                    link::monotonic_now_ns, random_seed());
+  server->set_extension(cm.get());
   auto listening = instance.listen();
   if (!listening) return Failure<control::Error>{listening.error()};
   server->start(std::move(*listening));
@@ -147,6 +161,8 @@ control::Outcome<control::Done> run(const Options& options, Instance& instance,
   ready.say("ready");
   loop.run();
   watch.stop();
+  server->set_extension(nullptr);
+  cm.reset();
   fabric->reset();
   instance.release();
   server.reset();

@@ -112,6 +112,10 @@ void ShadowTree::build(const std::string& at, const std::vector<DeviceInfo>& dev
   write_new(sys + "/class/infiniband_verbs/abi_version",
             std::to_string(control::kUverbsAbiVersion) + "\n");
   write_new(sys + "/class/infiniband_mad/abi_version", "5\n");
+  make_dirs(sys + "/class/misc/rdma_cm");
+  write_new(sys + "/class/misc/rdma_cm/abi_version", "4\n");
+  write_new(sys + "/class/misc/rdma_cm/dev", "10:0\n");
+  write_new(at + "/dev/infiniband/rdma_cm", "");
   for (const DeviceInfo& d : devices) {
     build_device(sys, d);
     write_new(at + "/dev/infiniband/uverbs" + std::to_string(d.uverbs_number), "");

@@ -14,6 +14,7 @@
 #include <cstdio>
 
 #include "fd_table.hpp"
+#include "rdma_cm.hpp"
 #include "section.hpp"
 #include "trace.hpp"
 #include "uverbs.hpp"
@@ -22,7 +23,7 @@
 namespace verbena::preload {
 namespace {
 
-constexpr std::array<const NodeClass*, 1> kClasses{&kUverbsClass};
+constexpr std::array<const NodeClass*, 2> kClasses{&kUverbsClass, &kRdmaCmClass};
 
 constexpr std::string_view kMark = "verbena-node/";
 

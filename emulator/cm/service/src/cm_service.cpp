@@ -23,6 +23,9 @@ CmService::CmService(fabric::Fabric& fabric, fabric::Clients& clients, fabric::T
 }
 
 CmService::~CmService() {
+  // Peers elsewhere learn of the end by DREQ and REJ.
+  for (const auto& [channel, open] : channels_) cm_.close_channel(clock_(), channel);
+  for (const cm::OutMad& mad : cm_.take_mads()) send(mad);
   if (timer_ != 0) timers_.cancel(timer_);
   for (const auto& port : fabric_.ports()) port->set_management_sink(nullptr);
 }

@@ -1,0 +1,13 @@
+// The connections that carry rdma_cm commands to the emulator. A few are kept for reuse, without a
+// lock: whoever needs one takes it out and puts it back. One made before a fork, or whose number
+// the program has closed and reused, is noticed and not used. Any thread, inside a Section.
+#pragma once
+
+#include "verbena/control/cm_messages.hpp"
+#include "verbena/control/error.hpp"
+
+namespace verbena::preload {
+
+control::Outcome<control::CmReply> send_cm_command(const control::CmCommand& command);
+
+}  // namespace verbena::preload

@@ -1,0 +1,38 @@
+#include "verbena/preload/rdma_cm_request.hpp"
+
+#include <rdma/rdma_user_cm.h>
+
+#include <cstring>
+
+namespace verbena::preload {
+namespace {
+
+template <typename T>
+bool load(std::span<const std::uint8_t> bytes, T& value) {
+  if (bytes.size() < sizeof value) return false;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return true;
+}
+
+}  // namespace
+
+RdmaCmRequest parse_rdma_cm_write(std::span<const std::uint8_t> command) {
+  RdmaCmRequest request;
+  rdma_ucm_cmd_hdr header;
+  if (!load(command, header)) return request;
+  const std::span<const std::uint8_t> body = command.subspan(sizeof header);
+  request.is_get_event = header.cmd == RDMA_USER_CM_CMD_GET_EVENT;
+  rdma_ucm_set_option option;
+  if (header.cmd == RDMA_USER_CM_CMD_SET_OPTION && load(body, option)) {
+    request.value_address = option.optval;
+    request.value_length = option.optlen;
+  }
+  rdma_ucm_migrate_id migration;
+  if (header.cmd == RDMA_USER_CM_CMD_MIGRATE_ID && load(body, migration)) {
+    request.names_channel = true;
+    request.channel_fd = migration.fd;
+  }
+  return request;
+}
+
+}  // namespace verbena::preload
