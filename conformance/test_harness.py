@@ -1,5 +1,6 @@
 """The harness judged with programs whose behaviour is known: /bin/sh, and servers of a few lines."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -230,8 +231,8 @@ class CommandLine(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             manifest = pathlib.Path(folder, "m.toml")
             manifest.write_text("[[case]]\nname = 'a'\nclient = 'true'\nsuccess = '^'\n")
-            done = subprocess.run([HERE / "run", "--present", "nosuchdevice,127.0.0.1", manifest],
-                                  capture_output=True, text=True, check=False)
+            done = subprocess.run([HERE / "run", "--present", "nosuchdevice,127.0.0.1", manifest], capture_output=True,
+                                  text=True, check=False, env={**os.environ, "TMPDIR": folder})
         self.assertEqual(1, done.returncode, done.stdout + done.stderr)
         self.assertIn("no packet counter", done.stdout)
 
