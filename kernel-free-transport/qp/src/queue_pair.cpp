@@ -101,10 +101,8 @@ void QueuePair::handle_packet(const wire::PacketView& packet, const wire::RxData
   const bool awaits_responses = s == State::kRts || s == State::kSqd;
   if (packet.row->request ? !receives : !awaits_responses) return drop(DropReason::kBadQpState);
   if (!pkeys_match(packet.bth.pkey, endpoint_.pkey)) return drop(DropReason::kBadPkey);
-  if (endpoint_.transport != Transport::kUd &&
-      !(datagram.source == endpoint_.destination.address)) {
-    return drop(DropReason::kWrongPeer);
-  }
+  if (!comes_from_peer(datagram)) return drop(DropReason::kWrongPeer);
+  if (attributes_.migration != Migration::kMigrated) follow_migration(packet);
   if (packet.row->request) {
     if (endpoint_.transport == Transport::kXrcSend) return drop(DropReason::kWrongTransport);
     if (s == State::kRtr && !established_reported_) {

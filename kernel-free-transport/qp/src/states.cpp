@@ -47,6 +47,7 @@ void QueuePair::take_attributes(std::uint32_t mask) {
   if (mask & kMaskPathMtu) endpoint_.mtu = mtu_bytes(attributes_.path_mtu);
   if (mask & kMaskDestQpn) endpoint_.peer = attributes_.dest_qpn;
   if (mask & kMaskPath) resolve_path(attributes_.path);
+  if (mask & kMaskPathMigration) take_migration_state();
   requester_.set_reliability({attributes_.timeout, attributes_.retry_count, attributes_.rnr_retry,
                               attributes_.max_rd_atomic});
   if (mask & (kMaskMaxDestRdAtomic | kMaskMinRnrTimer)) {
@@ -131,6 +132,7 @@ void QueuePair::fail() {
 }
 
 void QueuePair::settle() {
+  if (endpoint_.migration_wanted) migrate();
   if (!endpoint_.failure) return;
   const queue::FatalFailure failure = *endpoint_.failure;
   endpoint_.failure.reset();

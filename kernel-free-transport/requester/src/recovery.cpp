@@ -91,6 +91,13 @@ void Requester::handle_timeout(TimeNs now) {
   if (una_ == sent_) return;
   if (reliability_.timeout != 0 && now >= base_ + retry_interval()) {
     endpoint_.counters.timeouts.add();
+    if (retries_left_ == 0 && endpoint_.alternate_armed) {
+      endpoint_.migration_wanted = true;
+      retries_left_ = reliability_.retry_count;
+      went_back_ = false;
+      go_back(now);
+      return;
+    }
     if (retries_left_ == 0) {
       queue::explain(endpoint_,
                      "no answer from the peer (QPN 0x%06x at %s) to PSN %u after %u retries of "

@@ -221,7 +221,7 @@ Requester::Emit Requester::emit_data(std::uint32_t position, Psn psn, wire::TxBa
   }
   for (std::uint8_t i = 0; i < pad; ++i) at[size - 1 - i] = 0;
   const bool solicited = last && (e.flags & queue::kSolicited) != 0;
-  wire::Bth{opcode, solicited, true, pad, 0, endpoint_.pkey, false, false, endpoint_.peer,
+  wire::Bth{opcode, solicited, endpoint_.migrated, pad, 0, endpoint_.pkey, false, false, endpoint_.peer,
             is_reliable() && (last || ask), psn}
       .write_to(at);
   if (row.xrceth) wire::XrcEth{e.remote_qpn}.write_to(at + row.xrceth_at);
@@ -243,7 +243,7 @@ Requester::Emit Requester::emit_request(std::uint32_t position, Psn psn, wire::T
   const std::size_t size = row.header_bytes + payload;
   std::uint8_t* at = out.begin(size);
   if (at == nullptr) return Emit::kBatchFull;
-  wire::Bth{opcode, false, true, 0, 0, endpoint_.pkey, false, false, endpoint_.peer, ask, psn}
+  wire::Bth{opcode, false, endpoint_.migrated, 0, 0, endpoint_.pkey, false, false, endpoint_.peer, ask, psn}
       .write_to(at);
   if (row.xrceth) wire::XrcEth{e.remote_qpn}.write_to(at + row.xrceth_at);
   if (row.feth) wire::Feth{e.flush_placement, e.flush_selectivity}.write_to(at + row.feth_at);

@@ -63,7 +63,7 @@ Responder::Emit Responder::emit_aeth_packet(wire::Aeth aeth, Psn psn, wire::TxBa
   const wire::OpcodeRow& row = wire::row_of(opcode);
   std::uint8_t* at = out.begin(row.header_bytes);
   if (at == nullptr) return Emit::kBatchFull;
-  wire::Bth{opcode, false, true, 0, 0, endpoint_.pkey, false, false, endpoint_.peer, false, psn}
+  wire::Bth{opcode, false, endpoint_.migrated, 0, 0, endpoint_.pkey, false, false, endpoint_.peer, false, psn}
       .write_to(at);
   aeth.write_to(at + row.aeth_at);
   out.commit(row.header_bytes, endpoint_.destination);
@@ -96,7 +96,7 @@ Responder::Emit Responder::emit_read_packet(Response& r, wire::TxBatch& out) {
     }
   }
   std::memset(at + row.header_bytes + length, 0, pad);
-  wire::Bth{opcode, false, true, pad, 0, endpoint_.pkey, false, false, endpoint_.peer, false,
+  wire::Bth{opcode, false, endpoint_.migrated, pad, 0, endpoint_.pkey, false, false, endpoint_.peer, false,
             r.first + r.sent}
       .write_to(at);
   if (row.aeth) wire::Aeth::ack(credits(), r.message).write_to(at + row.aeth_at);
@@ -117,7 +117,7 @@ Responder::Emit Responder::emit_response(Response& r, wire::TxBatch& out) {
   const wire::OpcodeRow& row = wire::row_of(opcode);
   std::uint8_t* at = out.begin(row.header_bytes);
   if (at == nullptr) return Emit::kBatchFull;
-  wire::Bth{opcode, false, true, 0, 0, endpoint_.pkey, false, false, endpoint_.peer, false, r.first}
+  wire::Bth{opcode, false, endpoint_.migrated, 0, 0, endpoint_.pkey, false, false, endpoint_.peer, false, r.first}
       .write_to(at);
   wire::Aeth::ack(credits(), r.message).write_to(at + row.aeth_at);
   if (atomic) wire::AtomicAckEth{r.original}.write_to(at + row.atomic_ack_eth_at);

@@ -104,6 +104,11 @@ class QueuePair {
   // Acts on what a half reported.
   void settle();
   void check_drained();
+  // migration.cpp
+  bool comes_from_peer(const wire::RxDatagram& datagram) const;
+  void follow_migration(const wire::PacketView& packet);
+  void take_migration_state();
+  void migrate();
   void start_rendezvous();
 
   Lock lock_;

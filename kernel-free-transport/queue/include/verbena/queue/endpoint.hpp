@@ -73,6 +73,12 @@ struct Endpoint {
   std::uint16_t peer_lid = 0;
   std::uint8_t service_level = 0;
 
+  // Automatic path migration: packets say whether they travel the path that counts now; while an
+  // alternate path is armed, used-up retries go there instead of to the error state.
+  bool migrated = true;
+  bool alternate_armed = false;
+  bool migration_wanted = false;
+
   // Reported by either half, taken by the queue pair.
   std::optional<FatalFailure> failure;
   void fail(std::optional<AsyncEvent> event = std::nullopt) {
