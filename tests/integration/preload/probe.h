@@ -11,12 +11,12 @@ void report(bool ok, const char* file, int line, const char* what);
 #define CHECK(condition) report((condition), __FILE__, __LINE__, #condition)
 
 /* A call that must succeed and leave errno alone. */
-#define CHECK_QUIET(condition)             \
-  do {                                     \
-    errno = 77;                            \
-    const bool holds_ = (condition);       \
-    CHECK(holds_);                         \
-    if (holds_) CHECK(errno == 77);        \
+#define CHECK_QUIET(condition)       \
+  do {                               \
+    errno = 77;                      \
+    const bool holds_ = (condition); \
+    CHECK(holds_);                   \
+    if (holds_) CHECK(errno == 77);  \
   } while (0)
 
 #define DEVICE "/sys/class/infiniband/verbena0"

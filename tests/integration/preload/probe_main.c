@@ -1,11 +1,11 @@
-#include "probe.h"
-
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+
+#include "probe.h"
 
 static int failures;
 const char* own_program;

@@ -178,8 +178,8 @@ static void probe_passing(int fd) {
     char room[CMSG_SPACE(sizeof(int))];
   } control;
   memset(&control, 0, sizeof control);
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
-                           .msg_controllen = sizeof control};
+  struct msghdr message = {
+      .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
   control.header.cmsg_level = SOL_SOCKET;
   control.header.cmsg_type = SCM_RIGHTS;
   control.header.cmsg_len = CMSG_LEN(sizeof fd);
