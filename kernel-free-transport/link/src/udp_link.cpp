@@ -23,11 +23,20 @@ UdpLink::UdpLink(int rx_fd, const IpAddress& local, const UdpOptions& options, D
 UdpLink::~UdpLink() = default;
 
 std::size_t UdpLink::send(wire::TxBatch& batch, Qpn flow) noexcept {
-  return sender_->send(batch, flow, std::nullopt);
+  return sender_->send(batch, 0, batch.size(), flow, std::nullopt);
+}
+
+std::size_t UdpLink::send_part(wire::TxBatch& batch, std::size_t first, std::size_t count,
+                               Qpn flow) noexcept {
+  return sender_->send(batch, first, count, flow, std::nullopt);
 }
 
 std::size_t UdpLink::send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept {
-  return sender_->send(batch, flow, damage);
+  return sender_->send(batch, 0, batch.size(), flow, damage);
+}
+
+void UdpLink::kick(const IpAddress& address, std::uint32_t slot) noexcept {
+  sender_->kick(address, slot);
 }
 
 std::size_t UdpLink::receive(RxSink& sink, std::size_t budget) noexcept {

@@ -149,7 +149,7 @@ std::size_t UdpReceiver::deliver(const Coalesced& buffer, RxSink& sink) noexcept
     at += packet.size();
     ++count;
     if (packet.size() < wire::Bth::kSize + wire::kIcrcSize) {
-      drops_.count(DropReason::kTooShort);
+      if (packet.size() != kKickBytes) drops_.count(DropReason::kTooShort);
       continue;
     }
     const auto ip_id = flow.verify(packet, options_.ids_accepted);

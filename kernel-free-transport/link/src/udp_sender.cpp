@@ -12,6 +12,7 @@
 #include "udp_constants.hpp"
 #include "verbena/link/grh_port.hpp"
 #include "verbena/wire/bth.hpp"
+#include "verbena/wire/bytes.hpp"
 
 namespace verbena::link {
 namespace {
@@ -78,47 +79,53 @@ std::optional<SocketError> UdpSender::open() {
   return error;
 }
 
-std::size_t UdpSender::send(wire::TxBatch& batch, Qpn flow, std::optional<Damage> damage) noexcept {
-  const Packets packets = batch.packets();
-  std::size_t taken = 0;
-  while (taken < packets.size()) {
-    std::size_t count = run_at(batch, taken);
-    const wire::Destination& to = batch.destination(packets[taken]);
+std::size_t UdpSender::send(wire::TxBatch& batch, std::size_t first, std::size_t count, Qpn flow,
+                            std::optional<Damage> damage) noexcept {
+  Packets rest = batch.packets().subspan(first, count);
+  while (!rest.empty()) {
+    std::size_t run = run_in(batch, rest);
+    const wire::Destination& to = batch.destination(rest.front());
     Socket* socket = socket_for(flow, to.has_grh);
     // No descriptor was left for a socket, or an address of the other family was asked for.
     if (socket == nullptr || to.address.is_v4() != local_.is_v4()) {
-      statistics_.unreachable.add(count);
-      taken += count;
+      statistics_.unreachable.add(run);
+      rest = rest.subspan(run);
       continue;
     }
-    Outcome outcome = send_run(batch, packets.subspan(taken, count), *socket, damage);
+    Outcome outcome = send_run(batch, rest.first(run), *socket, damage);
     if (outcome == Outcome::kNotSegmentable) {
-      count = 1;
-      outcome = send_run(batch, packets.subspan(taken, 1), *socket, damage);
+      run = 1;
+      outcome = send_run(batch, rest.first(run), *socket, damage);
     }
     if (outcome == Outcome::kFull) {
       statistics_.socket_full.add();
       break;
     }
-    taken += count;
+    rest = rest.subspan(run);
   }
-  return taken;
+  return count - rest.size();
 }
 
-// How many packets from `first` on make one segmented send: to one destination and one queue
-// pair (the receiving kernel steers the whole buffer by its first packet), of one length but for
-// a shorter last one, back to back.
-std::size_t UdpSender::run_at(const wire::TxBatch& batch, std::size_t first) const noexcept {
-  const Packets packets = batch.packets();
-  const wire::TxBatch::Packet& head = packets[first];
+void UdpSender::kick(const IpAddress& address, std::uint32_t slot) noexcept {
+  std::array<std::uint8_t, kKickBytes> bytes{};
+  wire::store_be32(bytes.data() + 4, Qpn::from(slot, 0).value());
+  Socket* socket = socket_for(Qpn(), true);
+  if (socket != nullptr) (void)transmit(*socket, bytes, 0, {.address = address});
+}
+
+// How many of the packets make one segmented send: to one destination and one queue pair (the
+// receiving kernel steers the whole buffer by its first packet), of one length but for a shorter
+// last one, back to back.
+std::size_t UdpSender::run_in(const wire::TxBatch& batch, Packets packets) const noexcept {
+  const wire::TxBatch::Packet& head = packets.front();
   if (!can_segment_.read_relaxed()) return 1;
   const auto dest_qp = [&](const wire::TxBatch::Packet& p) {
     return wire::BthView(batch.bytes_of(p).data()).dest_qp();
   };
   std::size_t bytes = head.length + wire::kIcrcSize;
   std::size_t count = 1;
-  while (first + count < packets.size() && count < kSegmentsMax) {
-    const wire::TxBatch::Packet& next = packets[first + count];
+  while (count < packets.size() && count < kSegmentsMax) {
+    const wire::TxBatch::Packet& next = packets[count];
     bytes += next.length + wire::kIcrcSize;
     if (bytes > kBytesMax || next.length > head.length || next.destination != head.destination ||
         next.offset != head.offset + count * (head.length + wire::kIcrcSize) ||

@@ -22,7 +22,10 @@ class UdpSender {
   // Opens the first socket, so that what fails fails early.
   std::optional<SocketError> open();
 
-  std::size_t send(wire::TxBatch& batch, Qpn flow, std::optional<Damage> damage) noexcept;
+  // Returns how many of the `count` packets from `first` on were taken.
+  std::size_t send(wire::TxBatch& batch, std::size_t first, std::size_t count, Qpn flow,
+                   std::optional<Damage> damage) noexcept;
+  void kick(const IpAddress& address, std::uint32_t slot) noexcept;
 
  private:
   using Packets = std::span<const wire::TxBatch::Packet>;
@@ -49,7 +52,7 @@ class UdpSender {
   void set_options(int fd) const noexcept;
   wire::IcrcFlow flow_to(Socket& socket, const IpAddress& destination) noexcept;
 
-  std::size_t run_at(const wire::TxBatch& batch, std::size_t first) const noexcept;
+  std::size_t run_in(const wire::TxBatch& batch, Packets packets) const noexcept;
   Outcome send_run(wire::TxBatch& batch, Packets run, Socket& socket,
                    std::optional<Damage> damage) noexcept;
   Outcome transmit(const Socket& socket, std::span<const std::uint8_t> bytes,

@@ -66,6 +66,8 @@ class FaultLink final : public Link {
   // Also sends what was held back until now.
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
   int wait_fd() const noexcept override { return inner_->wait_fd(); }
+  bool prepare_wait() noexcept override { return inner_->prepare_wait(); }
+  void end_wait() noexcept override { inner_->end_wait(); }
   TimeNs next_timeout() const noexcept override;
   std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept override {
     return inner_->capacity_packets(packet_bytes);

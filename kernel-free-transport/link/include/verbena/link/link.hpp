@@ -51,8 +51,14 @@ class Link {
   // One thread at a time (the caller's receive lock).
   virtual std::size_t receive(RxSink& sink, std::size_t budget) noexcept = 0;
 
-  // Readable (level) while receive() would find something.
+  // Readable (level) while receive() would find something, for a thread that called
+  // prepare_wait().
   virtual int wait_fd() const noexcept = 0;
+
+  // Under the receive lock, before a thread blocks on wait_fd(): false if there is something to
+  // receive now. Whoever got true calls end_wait() when it is awake, also under the lock.
+  virtual bool prepare_wait() noexcept { return true; }
+  virtual void end_wait() noexcept {}
 
   // Some links give up packets by time alone: receive() shall be called at this moment even though
   // wait_fd() is quiet. Read it after send() and after receive(). Any thread.

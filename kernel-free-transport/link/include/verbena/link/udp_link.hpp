@@ -64,10 +64,16 @@ class UdpLink final : public Link {
   ~UdpLink() override;
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
+  // The same for packets [first, first + count) of the batch.
+  std::size_t send_part(wire::TxBatch& batch, std::size_t first, std::size_t count,
+                        Qpn flow) noexcept;
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
   int wait_fd() const noexcept override;
   std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept override;
+
+  // Wakes whoever sleeps on the receiving socket of a slot, with a datagram that carries nothing.
+  void kick(const IpAddress& address, std::uint32_t slot) noexcept;
 
   const UdpStatistics& statistics() const { return statistics_; }
 

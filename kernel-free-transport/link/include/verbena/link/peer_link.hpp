@@ -1,0 +1,113 @@
+// Chooses the way for each peer: a shared ring to a context on the same host that was given one,
+// UDP to everybody else. Owned by a context in place of its UdpLink, which it owns in turn. Rings
+// come and go at run time, by the emulator's word; the queue pairs notice nothing but speed.
+//
+// Order is kept when a peer moves from UDP to a ring: the first packet of a new ring waits until
+// everything was read that UDP held when it was seen, and loopback delivers before a send returns.
+// A full ring means "later", not UDP. A ring that ends (its reader has died, or one side broke the
+// rules) leads back to UDP.
+//
+// A reader that sleeps is woken through its UDP socket, so there is one descriptor to wait on, and
+// none to keep for each peer. While rings are busy, UDP is looked at less often.
+//
+// Threads: as Link says; the ring administration at any time from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "verbena/base/address.hpp"
+#include "verbena/base/drop_reason.hpp"
+#include "verbena/base/lock.hpp"
+#include "verbena/link/link.hpp"
+#include "verbena/link/shared_ring.hpp"
+#include "verbena/link/udp_link.hpp"
+
+namespace verbena::link {
+
+// A context, as its peers see it.
+struct Peer {
+  IpAddress address;
+  std::uint32_t slot = 0;
+  bool operator==(const Peer&) const = default;
+};
+
+enum class Carrier : std::uint8_t { kUdp, kRing };
+
+struct PeerStatistics {
+  Counter ring_packets_sent;
+  Counter ring_full;  // times that send() took less than all because of a ring
+  Counter kicks;      // sleeping readers woken
+  OwnedCounter ring_packets_received;
+  OwnedCounter rings_broken;  // ended because the peer broke the rules
+};
+
+class PeerLink final : public Link {
+ public:
+  static constexpr std::size_t kPeersMax = 128;
+
+  // `self` is how the peers see this context.
+  PeerLink(std::unique_ptr<UdpLink> udp, const Peer& self, DropCounters& drops);
+  // Ends its rings.
+  ~PeerLink() override;
+
+  // Packets to `peer` go into this ring from the next send on. False if there are kPeersMax.
+  bool add_outbound(const Peer& peer, SharedRing ring);
+  // Packets in this ring come from `peer`.
+  void add_inbound(const Peer& peer, SharedRing ring);
+  // Both ways; what is still in the inbound ring is lost, as a network loses.
+  void remove(const Peer& peer);
+  Carrier carrier_to(const Peer& peer) noexcept;
+
+  std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
+  // A ring damages nothing: its packets are lost at once.
+  std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
+  std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
+  int wait_fd() const noexcept override { return udp_->wait_fd(); }
+  bool prepare_wait() noexcept override;
+  void end_wait() noexcept override;
+  std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept override {
+    return udp_->capacity_packets(packet_bytes);
+  }
+
+  const PeerStatistics& statistics() const { return statistics_; }
+  UdpLink& udp() { return *udp_; }
+
+ private:
+  struct Outbound;
+  struct Inbound;
+  struct Pending;
+
+  Outbound* find(const Peer& peer) const noexcept;
+  Outbound* place_for(const Peer& peer) noexcept;
+  std::optional<std::size_t> send_by_ring(const wire::TxBatch& batch, std::size_t first,
+                                          std::size_t count, const Peer& peer) noexcept;
+  void change(Pending change);
+  void adopt_changes();
+  std::size_t announce_sleep_again(RxSink& sink, std::size_t budget) noexcept;
+  std::size_t receive_from_udp(RxSink& sink, std::size_t budget) noexcept;
+  std::size_t receive_from_rings(RxSink& sink, std::size_t budget) noexcept;
+  std::size_t receive_from(Inbound& in, RxSink& sink, std::size_t budget) noexcept;
+
+  std::unique_ptr<UdpLink> udp_;
+  Peer self_;
+  DropCounters& drops_;
+  PeerStatistics statistics_;
+
+  Lock change_lock_;                      // guards who stands in the table, and the list of changes
+  std::unique_ptr<Outbound[]> outbound_;  // a hash table that is probed onwards
+  Published<bool> has_outbound_{false};
+  std::vector<Pending> pending_;
+  Published<bool> has_pending_{false};
+
+  // Under the receive lock.
+  std::vector<Inbound> inbound_;
+  std::uint32_t rounds_since_udp_ = 0;
+  std::uint32_t udp_interval_ = 1;
+  bool is_sleeping_ = false;  // between prepare_wait() and end_wait()
+  bool has_read_udp_ = false;
+};
+
+}  // namespace verbena::link

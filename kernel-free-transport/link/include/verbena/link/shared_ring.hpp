@@ -1,0 +1,118 @@
+// A ring of packets in shared memory from one context to another on the same host, one direction.
+// The emulator creates it (a sealed memfd) and passes its descriptor to both; each maps it and
+// closes the descriptor. One writer at a time, one reader at a time, no lock between the two.
+//
+//   page 0   what() | key                            written once by the creator
+//            tail, reader's state                    written by the reader
+//            closed                                  written by anyone, once
+//   page 1.. records, each from a 64-byte line on:
+//            +----------------------+---------------------+--------------------------+
+//            | tag (48) length (16) | fields (64)         | packet, BTH .. pad       |
+//            +----------------------+---------------------+--------------------------+
+//
+// The reader looks only at the word where the next record begins: a small packet costs one cache
+// line. The tag is a keyed function of the record's position, which never repeats, so neither what
+// an earlier lap left there nor a payload that somebody chose looks like a record.
+//
+// Neither side trusts the other: each keeps its own position, size and key, copies a length before
+// it checks and uses it, and copies a packet out before anyone looks at it. What breaks the rules
+// ends this ring and nothing else: it then counts as closed.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "verbena/base/result.hpp"
+#include "verbena/link/socket_error.hpp"
+#include "verbena/wire/datagram.hpp"
+
+namespace verbena::link {
+
+// The memory. Movable; unmaps at its end. Not inherited by fork().
+class SharedRing {
+ public:
+  static constexpr std::size_t kDefaultCapacity = 1u << 20;
+
+  // A new ring's descriptor; `capacity` bytes of records, a power of two from 64 KiB on.
+  static Result<int, SocketError> create(std::size_t capacity = kDefaultCapacity);
+  // Maps a ring that create() made, in whatever process. Leaves `fd` open.
+  static Result<SharedRing, SocketError> map(int fd);
+
+  SharedRing(SharedRing&& other) noexcept;
+  SharedRing& operator=(SharedRing&& other) noexcept;
+  ~SharedRing();
+
+  // Ends the ring for both sides: when a context closes, and by the emulator when one has died.
+  void close() noexcept;
+  bool is_closed() const noexcept;
+
+ private:
+  friend class RingWriter;
+  friend class RingReader;
+  struct Header;
+
+  SharedRing(void* memory, std::size_t capacity);
+  Header& header() const;
+  std::uint8_t* record_at(std::uint64_t position) const;
+  std::uint64_t tag_of(std::uint64_t position) const;
+
+  void* memory_ = nullptr;
+  std::size_t capacity_ = 0;
+  std::uint64_t key_ = 0;
+};
+
+class RingWriter {
+ public:
+  explicit RingWriter(SharedRing ring) : ring_(std::move(ring)) {}
+
+  // Writes the packets that go to the same place, as many as there is room for; returns how many.
+  std::size_t put(const wire::TxBatch& batch, std::size_t first, std::size_t count) noexcept;
+  // After put(): whether the reader sleeps and has not been told of this sleep by us yet.
+  bool should_wake_reader() noexcept;
+  bool is_closed() const noexcept { return ring_.is_closed(); }
+  SharedRing& ring() { return ring_; }
+
+ private:
+  bool put_one(std::span<const std::uint8_t> packet, const wire::Destination& to,
+               bool is_last) noexcept;
+  bool has_room(std::uint64_t bytes) noexcept;
+
+  SharedRing ring_;
+  std::uint64_t head_ = 0;
+  std::uint64_t tail_seen_ = 0;
+  std::uint32_t woken_sleep_ = 0;
+};
+
+class RingReader {
+ public:
+  explicit RingReader(SharedRing ring)
+      : ring_(std::move(ring)),
+        packet_(std::make_unique_for_overwrite<std::uint8_t[]>(wire::kMaxPacket)) {}
+
+  // The next packet, copied; valid until the next call. `fields` gets all but the addresses.
+  std::optional<std::span<const std::uint8_t>> take(wire::RxDatagram& fields) noexcept;
+  bool has_packet() const noexcept;
+  // Announces that the reader is about to sleep (again: of this sleep nobody was woken yet); look
+  // at has_packet() after it, before sleeping.
+  void begin_sleep() noexcept;
+  void end_sleep() noexcept;
+  bool is_closed() const noexcept { return ring_.is_closed(); }
+  // It was closed because the writer broke the rules.
+  bool is_broken() const noexcept { return is_broken_; }
+  SharedRing& ring() { return ring_; }
+
+ private:
+  std::optional<std::span<const std::uint8_t>> break_off() noexcept;
+
+  SharedRing ring_;
+  std::unique_ptr<std::uint8_t[]> packet_;
+  std::uint64_t tail_ = 0;
+  std::uint32_t sleep_ = 0;  // odd: asleep
+  bool is_broken_ = false;
+};
+
+}  // namespace verbena::link

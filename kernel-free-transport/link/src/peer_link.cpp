@@ -1,0 +1,303 @@
+#include "verbena/link/peer_link.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "verbena/wire/bth.hpp"
+
+namespace verbena::link {
+namespace {
+
+constexpr std::size_t kTableSize = 256;
+static_assert(kTableSize >= 2 * PeerLink::kPeersMax);
+// Packets from one ring before the next has its turn, and rounds of ring packets before UDP has.
+constexpr std::size_t kRingTurn = 64;
+constexpr std::uint32_t kBusyRounds = 16;
+// With rings, a quiet UDP socket is looked at (270 ns) every so many empty rounds (10 ns).
+constexpr std::uint32_t kUdpIntervalMax = 32;
+constexpr std::size_t kDrainMax = 4096;
+
+// Never 0. Different peers may share one: whoever uses an entry compares the peer.
+std::uint64_t key_of(const Peer& peer) {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+  std::memcpy(&high, peer.address.bytes.data(), sizeof high);
+  std::memcpy(&low, peer.address.bytes.data() + 8, sizeof low);
+  std::uint64_t mixed = (high ^ (low + peer.slot * 0x100000001b3u)) * 0x9e3779b97f4a7c15u;
+  mixed ^= mixed >> 29;
+  return mixed | 1;
+}
+
+Peer peer_of(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet) {
+  return {batch.destination(packet).address,
+          wire::BthView(batch.bytes_of(packet).data()).dest_qp().slot()};
+}
+
+}  // namespace
+
+// An entry stays with its key for ever or until another peer takes the place; the ring in it comes
+// and goes under the lock, which also makes its senders one writer.
+struct PeerLink::Outbound {
+  Published<std::uint64_t> key{0};
+  Lock lock;
+  Peer peer;
+  std::optional<RingWriter> writer;
+};
+
+struct PeerLink::Inbound {
+  Peer peer;
+  RingReader reader;
+  bool is_new = true;
+};
+
+// For the receiving thread: a ring to read, or, without one, a peer to forget.
+struct PeerLink::Pending {
+  Peer peer;
+  std::optional<SharedRing> ring;
+};
+
+PeerLink::PeerLink(std::unique_ptr<UdpLink> udp, const Peer& self, DropCounters& drops)
+    : udp_(std::move(udp)),
+      self_(self),
+      drops_(drops),
+      outbound_(std::make_unique<Outbound[]>(kTableSize)) {}
+
+PeerLink::~PeerLink() {
+  for (std::size_t i = 0; i < kTableSize; ++i) {
+    if (outbound_[i].writer) outbound_[i].writer->ring().close();
+  }
+  for (Inbound& in : inbound_) in.reader.ring().close();
+  for (Pending& p : pending_) {
+    if (p.ring) p.ring->close();
+  }
+}
+
+bool PeerLink::add_outbound(const Peer& peer, SharedRing ring) {
+  const Guard guard(change_lock_);
+  Outbound* out = place_for(peer);
+  if (out == nullptr) return false;
+  {
+    const Guard entry_guard(out->lock);
+    out->peer = peer;
+    out->writer.emplace(std::move(ring));
+    out->key.publish(key_of(peer));
+  }
+  has_outbound_.publish(true);
+  return true;
+}
+
+void PeerLink::add_inbound(const Peer& peer, SharedRing ring) { change({peer, std::move(ring)}); }
+
+void PeerLink::remove(const Peer& peer) {
+  if (Outbound* out = find(peer)) {
+    const Guard guard(out->lock);
+    if (out->peer == peer) out->writer.reset();
+  }
+  change({peer, std::nullopt});
+}
+
+// A receiver that sleeps must see the new ring before it can be asked to be woken for it.
+void PeerLink::change(Pending change) {
+  {
+    const Guard guard(change_lock_);
+    pending_.push_back(std::move(change));
+    has_pending_.publish(true);
+  }
+  udp_->kick(self_.address, self_.slot);
+}
+
+Carrier PeerLink::carrier_to(const Peer& peer) noexcept {
+  Outbound* out = find(peer);
+  if (out == nullptr) return Carrier::kUdp;
+  const Guard guard(out->lock);
+  const bool has_ring = out->peer == peer && out->writer && !out->writer->is_closed();
+  return has_ring ? Carrier::kRing : Carrier::kUdp;
+}
+
+PeerLink::Outbound* PeerLink::find(const Peer& peer) const noexcept {
+  const std::uint64_t key = key_of(peer);
+  for (std::size_t step = 0; step < kTableSize; ++step) {
+    Outbound& out = outbound_[(key + step) % kTableSize];
+    const std::uint64_t found = out.key.read();
+    if (found == key) return &out;
+    if (found == 0) break;
+  }
+  return nullptr;
+}
+
+// Under change_lock_. The peer's entry; else a free one on its way, or one whose ring is gone.
+PeerLink::Outbound* PeerLink::place_for(const Peer& peer) noexcept {
+  if (Outbound* known = find(peer)) return known;
+  const std::uint64_t key = key_of(peer);
+  std::size_t rings = 0;
+  for (std::size_t i = 0; i < kTableSize; ++i) {
+    const Guard guard(outbound_[i].lock);
+    if (outbound_[i].writer) ++rings;
+  }
+  if (rings >= kPeersMax) return nullptr;
+  for (std::size_t step = 0; step < kTableSize; ++step) {
+    Outbound& out = outbound_[(key + step) % kTableSize];
+    const Guard guard(out.lock);
+    if (!out.writer) return &out;
+  }
+  return nullptr;
+}
+
+std::size_t PeerLink::send(wire::TxBatch& batch, Qpn flow) noexcept {
+  if (!has_outbound_.read()) return udp_->send(batch, flow);
+  const auto packets = batch.packets();
+  std::size_t taken = 0;
+  while (taken < packets.size()) {
+    const Peer peer = peer_of(batch, packets[taken]);
+    std::size_t end = taken + 1;
+    while (end < packets.size() && packets[end].destination == packets[taken].destination &&
+           peer_of(batch, packets[end]).slot == peer.slot) {
+      ++end;
+    }
+    const std::size_t count = end - taken;
+    const auto by_ring = send_by_ring(batch, taken, count, peer);
+    const std::size_t sent = by_ring ? *by_ring : udp_->send_part(batch, taken, count, flow);
+    taken += sent;
+    if (sent < count) break;
+  }
+  return taken;
+}
+
+// Nothing if there is no ring to this peer.
+std::optional<std::size_t> PeerLink::send_by_ring(const wire::TxBatch& batch, std::size_t first,
+                                                  std::size_t count, const Peer& peer) noexcept {
+  Outbound* out = find(peer);
+  if (out == nullptr) return std::nullopt;
+  std::size_t sent = 0;
+  bool must_wake = false;
+  {
+    const Guard guard(out->lock);
+    if (!(out->peer == peer) || !out->writer) return std::nullopt;
+    if (out->writer->is_closed()) {
+      out->writer.reset();
+      return std::nullopt;
+    }
+    sent = out->writer->put(batch, first, count);
+    must_wake = out->writer->should_wake_reader();
+  }
+  statistics_.ring_packets_sent.add(sent);
+  if (sent < count) statistics_.ring_full.add();
+  if (must_wake) {
+    statistics_.kicks.add();
+    udp_->kick(peer.address, peer.slot);
+  }
+  return sent;
+}
+
+std::size_t PeerLink::send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept {
+  if (batch.empty() || carrier_to(peer_of(batch, batch.packets().front())) == Carrier::kRing) {
+    return batch.size();
+  }
+  return udp_->send_damaged(batch, flow, damage);
+}
+
+std::size_t PeerLink::receive(RxSink& sink, std::size_t budget) noexcept {
+  if (has_pending_.read()) adopt_changes();
+  std::size_t count = inbound_.empty() ? 0 : receive_from_rings(sink, budget);
+  const std::uint32_t wait = count > 0 ? kBusyRounds : udp_interval_;
+  if (++rounds_since_udp_ >= wait) {
+    rounds_since_udp_ = 0;
+    const std::size_t from_udp = receive_from_udp(sink, budget);
+    udp_interval_ =
+        from_udp > 0 || inbound_.empty() ? 1 : std::min(udp_interval_ * 2, kUdpIntervalMax);
+    count += from_udp;
+  }
+  if (is_sleeping_ && has_read_udp_) count += announce_sleep_again(sink, budget);
+  return count;
+}
+
+// This thread has read what was to wake another one, which therefore sleeps on. Those who sent it
+// will not send it twice, unless there is a new sleep; what came meanwhile is read here.
+std::size_t PeerLink::announce_sleep_again(RxSink& sink, std::size_t budget) noexcept {
+  has_read_udp_ = false;
+  for (Inbound& in : inbound_) in.reader.begin_sleep();
+  return receive_from_rings(sink, budget);
+}
+
+std::size_t PeerLink::receive_from_udp(RxSink& sink, std::size_t budget) noexcept {
+  const std::size_t count = udp_->receive(sink, budget);
+  has_read_udp_ = has_read_udp_ || count > 0;
+  return count;
+}
+
+std::size_t PeerLink::receive_from_rings(RxSink& sink, std::size_t budget) noexcept {
+  std::size_t count = 0;
+  bool has_broken = false;
+  for (Inbound& in : inbound_) {
+    count += receive_from(in, sink, std::min(budget, kRingTurn));
+    has_broken = has_broken || in.reader.is_broken();
+  }
+  if (has_broken) {
+    drops_.count(DropReason::kMalformed);
+    statistics_.rings_broken.add(
+        std::erase_if(inbound_, [](const Inbound& in) { return in.reader.is_broken(); }));
+  }
+  return count;
+}
+
+std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget) noexcept {
+  std::size_t from_udp = 0;
+  if (in.is_new) {
+    if (!in.reader.has_packet()) return 0;
+    // What the peer sent before by UDP is in the socket by now: loopback delivers at once.
+    while (from_udp < kDrainMax) {
+      const std::size_t n = receive_from_udp(sink, kRingTurn);
+      if (n == 0) break;
+      from_udp += n;
+    }
+    in.is_new = false;
+  }
+  wire::RxDatagram datagram;
+  datagram.source = in.peer.address;
+  datagram.destination = self_.address;
+  std::size_t count = 0;
+  while (count < budget) {
+    const auto bytes = in.reader.take(datagram);
+    if (!bytes) break;
+    datagram.bytes = *bytes;
+    sink.on_datagram(datagram);
+    ++count;
+  }
+  statistics_.ring_packets_received.add(count);
+  return from_udp + count;
+}
+
+void PeerLink::adopt_changes() {
+  const Guard guard(change_lock_);
+  for (Pending& p : pending_) {
+    std::erase_if(inbound_, [&](const Inbound& in) { return in.peer == p.peer; });
+    if (!p.ring) continue;
+    inbound_.push_back({p.peer, RingReader(std::move(*p.ring))});
+    if (is_sleeping_) inbound_.back().reader.begin_sleep();
+  }
+  pending_.clear();
+  has_pending_.publish(false);
+}
+
+bool PeerLink::prepare_wait() noexcept {
+  is_sleeping_ = true;
+  has_read_udp_ = false;
+  for (Inbound& in : inbound_) in.reader.begin_sleep();
+  const auto has_packet = [](const Inbound& in) { return in.reader.has_packet(); };
+  if (!has_pending_.read() && std::none_of(inbound_.begin(), inbound_.end(), has_packet)) {
+    return true;
+  }
+  end_wait();
+  return false;
+}
+
+// The next receive() looks everywhere.
+void PeerLink::end_wait() noexcept {
+  is_sleeping_ = false;
+  for (Inbound& in : inbound_) in.reader.end_sleep();
+  udp_interval_ = 1;
+  rounds_since_udp_ = 0;
+}
+
+}  // namespace verbena::link

@@ -1,0 +1,238 @@
+#include "verbena/link/shared_ring.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "verbena/wire/bth.hpp"
+
+namespace verbena::link {
+namespace {
+
+constexpr std::size_t kLine = 64;
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kRecordHeader = 16;
+constexpr std::size_t kCapacityMin = 64 * 1024;
+constexpr std::size_t kCapacityMax = 1u << 30;
+constexpr std::uint64_t kWhat = 0x31474e4952425256;  // "VRBRING1"
+constexpr std::uint64_t kWrap = 0xffff;              // as a length: go on at the beginning
+// Nobody may shrink the memory under the other side (SIGBUS) or add seals of his own.
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+constexpr std::uint64_t record_size(std::size_t length) {
+  return (kRecordHeader + length + kLine - 1) / kLine * kLine;
+}
+
+SocketError ring_error(int error, const char* doing) {
+  return {error, std::string(doing) + " a shared ring failed: " + std::strerror(error)};
+}
+
+// The word that opens a record, shared with the other side.
+std::atomic_ref<std::uint64_t> first_word(std::uint8_t* record) {
+  return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(record));
+}
+
+// Traffic class, hop limit and GRH travel beside the packet, as an IP header would carry them.
+std::uint64_t pack(const wire::Destination& to) {
+  return to.traffic_class | std::uint64_t{to.hop_limit} << 8 |
+         static_cast<std::uint64_t>(to.has_grh) << 16;
+}
+void unpack(std::uint64_t word, wire::RxDatagram& out) {
+  out.traffic_class = static_cast<std::uint8_t>(word);
+  out.hop_limit = static_cast<std::uint8_t>(word >> 8);
+  out.has_grh = (word >> 16 & 1) != 0;
+}
+
+}  // namespace
+
+struct SharedRing::Header {
+  std::uint64_t what;
+  std::uint64_t key;
+  alignas(kLine) std::atomic<std::uint64_t> tail;
+  std::atomic<std::uint32_t> sleep;
+  alignas(kLine) std::atomic<std::uint32_t> closed;
+};
+
+Result<int, SocketError> SharedRing::create(std::size_t capacity) {
+  if (!std::has_single_bit(capacity) || capacity < kCapacityMin || capacity > kCapacityMax) {
+    return Failure{ring_error(EINVAL, "creating")};
+  }
+  const int fd = ::memfd_create("verbena-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) return Failure{ring_error(errno, "creating")};
+  std::uint64_t words[2] = {kWhat, 0};
+  const bool ok = ::getrandom(&words[1], sizeof words[1], 0) == sizeof words[1] &&
+                  ::ftruncate(fd, static_cast<off_t>(kPage + capacity)) == 0 &&
+                  ::pwrite(fd, words, sizeof words, 0) == sizeof words &&
+                  ::fcntl(fd, F_ADD_SEALS, kSeals) == 0;
+  if (ok) return fd;
+  const int error = errno;
+  ::close(fd);
+  return Failure{ring_error(error, "creating")};
+}
+
+Result<SharedRing, SocketError> SharedRing::map(int fd) {
+  struct stat status {};
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || ::fstat(fd, &status) < 0) return Failure{ring_error(errno, "mapping")};
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if ((seals & kSeals) != kSeals || size < kPage + kCapacityMin || size > kPage + kCapacityMax ||
+      !std::has_single_bit(size - kPage)) {
+    return Failure{ring_error(EINVAL, "mapping")};
+  }
+  void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) return Failure{ring_error(errno, "mapping")};
+  ::madvise(memory, size, MADV_DONTFORK);
+  SharedRing ring(memory, size - kPage);
+  if (ring.header().what != kWhat) return Failure{ring_error(EPROTO, "mapping")};
+  return ring;
+}
+
+SharedRing::SharedRing(void* memory, std::size_t capacity)
+    : memory_(memory), capacity_(capacity), key_(header().key) {}
+
+SharedRing::SharedRing(SharedRing&& other) noexcept
+    : memory_(std::exchange(other.memory_, nullptr)),
+      capacity_(other.capacity_),
+      key_(other.key_) {}
+
+SharedRing& SharedRing::operator=(SharedRing&& other) noexcept {
+  std::swap(memory_, other.memory_);
+  std::swap(capacity_, other.capacity_);
+  std::swap(key_, other.key_);
+  return *this;
+}
+
+SharedRing::~SharedRing() {
+  if (memory_ != nullptr) ::munmap(memory_, kPage + capacity_);
+}
+
+SharedRing::Header& SharedRing::header() const { return *static_cast<Header*>(memory_); }
+
+std::uint8_t* SharedRing::record_at(std::uint64_t position) const {
+  return static_cast<std::uint8_t*>(memory_) + kPage + (position & (capacity_ - 1));
+}
+
+// In place above the length.
+std::uint64_t SharedRing::tag_of(std::uint64_t position) const {
+  std::uint64_t mixed = (position / kLine + key_) * 0x9e3779b97f4a7c15u;
+  mixed ^= mixed >> 32;
+  return mixed << 16;
+}
+
+void SharedRing::close() noexcept { header().closed.store(1, std::memory_order_release); }
+
+bool SharedRing::is_closed() const noexcept {
+  return header().closed.load(std::memory_order_relaxed) != 0;
+}
+
+std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
+                            std::size_t count) noexcept {
+  const auto packets = batch.packets().subspan(first, count);
+  std::size_t done = 0;
+  for (const wire::TxBatch::Packet& p : packets) {
+    if (!put_one(batch.bytes_of(p), batch.destination(p), done + 1 == packets.size())) break;
+    ++done;
+  }
+  return done;
+}
+
+bool RingWriter::put_one(std::span<const std::uint8_t> packet, const wire::Destination& to,
+                         bool is_last) noexcept {
+  const std::uint64_t size = record_size(packet.size());
+  const std::uint64_t to_end = ring_.capacity_ - (head_ & (ring_.capacity_ - 1));
+  const bool wraps = size > to_end;
+  if (packet.size() > wire::kMaxPacket || !has_room(wraps ? to_end + size : size)) return false;
+  if (wraps) {
+    first_word(ring_.record_at(head_))
+        .store(ring_.tag_of(head_) | kWrap, std::memory_order_release);
+    head_ += to_end;
+  }
+  std::uint8_t* record = ring_.record_at(head_);
+  const std::uint64_t fields = pack(to);
+  std::memcpy(record + sizeof fields, &fields, sizeof fields);
+  std::memcpy(record + kRecordHeader, packet.data(), packet.size());
+  const std::uint64_t word = ring_.tag_of(head_) | packet.size();
+  // The last one is ordered before the look at the reader's state, as the reader's announcement
+  // is before its last look at the ring: one of the two sees the other.
+  first_word(record).store(word, is_last ? std::memory_order_seq_cst : std::memory_order_release);
+  head_ += size;
+  return true;
+}
+
+bool RingWriter::has_room(std::uint64_t bytes) noexcept {
+  if (head_ + bytes - tail_seen_ <= ring_.capacity_) return true;
+  const std::uint64_t tail = ring_.header().tail.load(std::memory_order_acquire);
+  // A reader moves forward only, and never past what was written.
+  if (tail < tail_seen_ || tail > head_) {
+    ring_.close();
+    return false;
+  }
+  tail_seen_ = tail;
+  return head_ + bytes - tail <= ring_.capacity_;
+}
+
+bool RingWriter::should_wake_reader() noexcept {
+  const std::uint32_t sleep = ring_.header().sleep.load(std::memory_order_seq_cst);
+  if (sleep % 2 == 0 || sleep == woken_sleep_) return false;
+  woken_sleep_ = sleep;
+  return true;
+}
+
+bool RingReader::has_packet() const noexcept {
+  if (is_broken_) return false;
+  const std::uint64_t word = first_word(ring_.record_at(tail_)).load(std::memory_order_seq_cst);
+  return (word & ~kWrap) == ring_.tag_of(tail_);
+}
+
+std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& fields) noexcept {
+  for (;;) {
+    if (is_broken_) return std::nullopt;
+    std::uint8_t* record = ring_.record_at(tail_);
+    const std::uint64_t word = first_word(record).load(std::memory_order_acquire);
+    if ((word & ~kWrap) != ring_.tag_of(tail_)) return std::nullopt;
+    const std::uint64_t to_end = ring_.capacity_ - (tail_ & (ring_.capacity_ - 1));
+    const std::size_t length = word & kWrap;
+    if (length == kWrap) {
+      // Right at the beginning there is nothing to skip.
+      if (to_end == ring_.capacity_) return break_off();
+      tail_ += to_end;
+      continue;
+    }
+    if (length < wire::Bth::kSize || length > wire::kMaxPacket || record_size(length) > to_end) {
+      return break_off();
+    }
+    std::uint64_t word_of_fields = 0;
+    std::memcpy(&word_of_fields, record + sizeof word, sizeof word_of_fields);
+    unpack(word_of_fields, fields);
+    std::memcpy(packet_.get(), record + kRecordHeader, length);
+    tail_ += record_size(length);
+    ring_.header().tail.store(tail_, std::memory_order_release);
+    return std::span<const std::uint8_t>(packet_.get(), length);
+  }
+}
+
+std::optional<std::span<const std::uint8_t>> RingReader::break_off() noexcept {
+  is_broken_ = true;
+  ring_.close();
+  return std::nullopt;
+}
+
+void RingReader::begin_sleep() noexcept {
+  sleep_ += sleep_ % 2 == 0 ? 1 : 2;
+  ring_.header().sleep.store(sleep_, std::memory_order_seq_cst);
+}
+
+void RingReader::end_sleep() noexcept {
+  if (sleep_ % 2 == 0) return;
+  ring_.header().sleep.store(++sleep_, std::memory_order_relaxed);
+}
+
+}  // namespace verbena::link

@@ -1,0 +1,356 @@
+// Rings beside UDP: every packet takes the right way, in order across the change of ways; sleepers
+// wake; a peer that dies or lies harms nobody else.
+#include "verbena/link/peer_link.hpp"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <thread>
+
+#include "link_fixture.hpp"
+
+namespace verbena::link::test {
+namespace {
+
+class PeerLinkTest : public ::testing::Test {
+ protected:
+  struct Context {
+    explicit Context(SlotGroup& group) : node(group), self{group.local(), node.slot} {
+      link = std::make_unique<PeerLink>(std::move(node.link), self, node.drops);
+    }
+    Qpn qp(std::uint32_t index) const { return node.qp(index); }
+    Node node;
+    Peer self;
+    std::unique_ptr<PeerLink> link;
+  };
+
+  // What the emulator does: a ring from one to the other.
+  static int join(Context& from, Context& target, std::size_t capacity = 1u << 20) {
+    const int fd = SharedRing::create(capacity).value();
+    target.link->add_inbound(from.self, SharedRing::map(fd).value());
+    EXPECT_TRUE(from.link->add_outbound(target.self, SharedRing::map(fd).value()));
+    return fd;
+  }
+  static void join_and_forget(Context& from, Context& target, std::size_t capacity = 1u << 20) {
+    ::close(join(from, target, capacity));
+  }
+
+  // Packets first .. first + count - 1 in one batch; how many were taken.
+  static std::size_t send(Context& from, const Context& target, std::uint32_t first,
+                          std::uint32_t count, std::size_t length = 100) {
+    Batch batch;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      batch.add(make_packet(target.qp(1), first + i, length), to(target.self.address));
+    }
+    return from.link->send(batch.get(), from.qp(1));
+  }
+
+  // Sleeps and receives as a progress thread does, until `count` packets came.
+  static void receive(Context& at, Collector& sink, std::size_t count) {
+    while (sink.arrived.size() < count) {
+      if (at.link->prepare_wait()) {
+        ASSERT_TRUE(wait_readable(at.link->wait_fd())) << "nobody woke us";
+        at.link->end_wait();
+      }
+      while (at.link->receive(sink, 64) > 0) {
+      }
+    }
+  }
+  static void expect_psns(const Collector& sink, std::uint32_t count) {
+    ASSERT_EQ(sink.arrived.size(), count);
+    for (std::uint32_t i = 0; i < count; ++i) ASSERT_EQ(sink.arrived[i].psn(), i);
+  }
+
+  SlotGroup group_a_ = open_group(own_address(0));
+  SlotGroup group_b_ = open_group(own_address(1));
+  Context a_{group_a_};
+  Context b_{group_b_};
+  Context c_{group_b_};
+};
+
+TEST_F(PeerLinkTest, EverybodyIsReachedByUdpFirst) {
+  EXPECT_EQ(a_.link->carrier_to(b_.self), Carrier::kUdp);
+  EXPECT_EQ(send(a_, b_, 0, 20), 20u);
+  Collector sink;
+  receive(b_, sink, 20);
+  expect_psns(sink, 20);
+  EXPECT_EQ(b_.link->statistics().ring_packets_received.read(), 0u);
+}
+
+TEST_F(PeerLinkTest, ARingCarriesWhatIsForItsPeerOnly) {
+  join_and_forget(a_, b_);
+  EXPECT_EQ(a_.link->carrier_to(b_.self), Carrier::kRing);
+  EXPECT_EQ(a_.link->carrier_to(c_.self), Carrier::kUdp);
+  Batch mixed;
+  for (std::uint32_t i = 0; i < 30; ++i) {
+    const Context& target = i % 3 == 0 ? c_ : b_;
+    mixed.add(make_packet(target.qp(1), i, 100), to(own_address(1), false));
+  }
+  EXPECT_EQ(a_.link->send(mixed.get(), a_.qp(1)), 30u);
+  EXPECT_EQ(a_.link->statistics().ring_packets_sent.read(), 20u);
+  Collector at_b;
+  receive(b_, at_b, 20);
+  Collector at_c;
+  receive(c_, at_c, 10);
+  EXPECT_EQ(b_.link->statistics().ring_packets_received.read(), 20u);
+  EXPECT_EQ(c_.link->statistics().ring_packets_received.read(), 0u);
+  for (const Arrived& packet : at_b.arrived) {
+    EXPECT_EQ(packet.dest_qp(), b_.qp(1));
+    EXPECT_EQ(packet.fields.source, own_address(0));
+    EXPECT_EQ(packet.fields.destination, own_address(1));
+    EXPECT_FALSE(packet.fields.has_grh);
+  }
+}
+
+TEST_F(PeerLinkTest, OrderIsKeptWhenAPeerMovesToARing) {
+  std::uint32_t psn = 0;
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(send(a_, b_, psn++, 1), 1u);
+  join_and_forget(a_, b_);
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(send(a_, b_, psn++, 1), 1u);
+  Collector sink;
+  receive(b_, sink, psn);
+  expect_psns(sink, psn);
+  EXPECT_EQ(b_.link->statistics().ring_packets_received.read(), 50u);
+}
+
+TEST_F(PeerLinkTest, AFullRingTakesTheRestLater) {
+  join_and_forget(a_, b_, 64 * 1024);
+  std::uint32_t sent = 0;
+  while (send(a_, b_, sent, 1, 4000) == 1) ++sent;
+  EXPECT_GE(sent, 15u);
+  EXPECT_EQ(a_.link->statistics().ring_full.read(), 1u);
+  Collector sink;
+  receive(b_, sink, sent);
+  ASSERT_EQ(send(a_, b_, sent++, 1, 4000), 1u);
+  receive(b_, sink, sent);
+  expect_psns(sink, sent);
+}
+
+TEST_F(PeerLinkTest, ASleeperIsWoken) {
+  join_and_forget(a_, b_);
+  Collector sink;
+  while (b_.link->receive(sink, 64) > 0) {
+  }
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    ASSERT_TRUE(b_.link->prepare_wait());
+    ASSERT_FALSE(wait_readable(b_.link->wait_fd(), 0));
+    ASSERT_EQ(send(a_, b_, 3 * i, 1), 1u);
+    ASSERT_EQ(send(a_, b_, 3 * i + 1, 2), 2u);
+    ASSERT_TRUE(wait_readable(b_.link->wait_fd()));
+    b_.link->end_wait();
+    while (b_.link->receive(sink, 64) > 0) {
+    }
+    EXPECT_EQ(a_.link->statistics().kicks.read(), i + 1) << "one sleep, one kick";
+  }
+  expect_psns(sink, 60);
+  EXPECT_EQ(b_.node.drops.total(), 0u);
+}
+
+TEST_F(PeerLinkTest, NobodySleepsOverAPacket) {
+  join_and_forget(a_, b_);
+  Collector sink;
+  while (b_.link->receive(sink, 64) > 0) {
+  }
+  ASSERT_EQ(send(a_, b_, 0, 1), 1u);
+  EXPECT_FALSE(b_.link->prepare_wait());
+  EXPECT_EQ(a_.link->statistics().kicks.read(), 0u);
+}
+
+// The progress thread sleeps, the application polls and reads the kick first: the next packet must
+// wake the sleeper all the same.
+TEST_F(PeerLinkTest, AKickThatAnotherThreadReadIsRepeated) {
+  join_and_forget(a_, b_);
+  Collector sink;
+  while (b_.link->receive(sink, 64) > 0) {
+  }
+  ASSERT_TRUE(b_.link->prepare_wait());
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    ASSERT_EQ(send(a_, b_, i, 1), 1u);
+    ASSERT_TRUE(wait_readable(b_.link->wait_fd()));
+    for (int poll = 0; poll < 200; ++poll) b_.link->receive(sink, 64);
+    ASSERT_FALSE(wait_readable(b_.link->wait_fd(), 0));
+  }
+  b_.link->end_wait();
+  expect_psns(sink, 5);
+  EXPECT_EQ(a_.link->statistics().kicks.read(), 5u);
+}
+
+TEST_F(PeerLinkTest, ANewRingWakesASleeper) {
+  ASSERT_TRUE(b_.link->prepare_wait());
+  join_and_forget(a_, b_);
+  EXPECT_TRUE(wait_readable(b_.link->wait_fd()));
+  b_.link->end_wait();
+  ASSERT_EQ(send(a_, b_, 0, 1), 1u);
+  Collector sink;
+  receive(b_, sink, 1);
+}
+
+TEST_F(PeerLinkTest, UdpIsReadBesideBusyRings) {
+  join_and_forget(a_, b_);
+  Collector sink;
+  std::uint32_t psn = 0;
+  ASSERT_EQ(send(c_, b_, 1'000'000, 5), 5u);
+  for (int round = 0; round < 100; ++round) {
+    ASSERT_EQ(send(a_, b_, psn, 4), 4u);
+    psn += 4;
+    b_.link->receive(sink, 64);
+  }
+  std::size_t from_c = 0;
+  for (const Arrived& packet : sink.arrived) from_c += packet.psn() >= 1'000'000 ? 1 : 0;
+  EXPECT_EQ(from_c, 5u);
+}
+
+TEST_F(PeerLinkTest, ARemovedPeerIsReachedByUdpAgain) {
+  join_and_forget(a_, b_);
+  ASSERT_EQ(send(a_, b_, 0, 1), 1u);
+  Collector sink;
+  receive(b_, sink, 1);
+  a_.link->remove(b_.self);
+  b_.link->remove(a_.self);
+  EXPECT_EQ(a_.link->carrier_to(b_.self), Carrier::kUdp);
+  ASSERT_EQ(send(a_, b_, 1, 1), 1u);
+  receive(b_, sink, 2);
+  join_and_forget(a_, b_);
+  EXPECT_EQ(a_.link->carrier_to(b_.self), Carrier::kRing);
+  ASSERT_EQ(send(a_, b_, 2, 1), 1u);
+  receive(b_, sink, 3);
+  expect_psns(sink, 3);
+}
+
+// The emulator saw the reader die: it closes the ring in the memory, no message is on its way.
+TEST_F(PeerLinkTest, ARingThatWasClosedLeadsBackToUdpAtOnce) {
+  const int fd = join(a_, b_);
+  SharedRing::map(fd).value().close();
+  ::close(fd);
+  EXPECT_EQ(a_.link->carrier_to(b_.self), Carrier::kUdp);
+  ASSERT_EQ(send(a_, b_, 0, 1), 1u);
+  Collector sink;
+  receive(b_, sink, 1);
+  EXPECT_EQ(a_.link->statistics().ring_packets_sent.read(), 0u);
+}
+
+TEST_F(PeerLinkTest, ALiarEndsHisOwnRingOnly) {
+  const int fd = join(a_, b_);
+  join_and_forget(c_, b_);
+  ASSERT_EQ(send(a_, b_, 0, 1), 1u);
+  constexpr std::size_t kRecordsAt = 4096;
+  auto* raw = static_cast<std::uint8_t*>(
+      ::mmap(nullptr, 2 * kRecordsAt, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+  ::close(fd);
+  raw[kRecordsAt] = 3;  // the length of its first packet
+  raw[kRecordsAt + 1] = 0;
+  ASSERT_EQ(send(c_, b_, 0, 10), 10u);
+  Collector sink;
+  receive(b_, sink, 10);
+  expect_psns(sink, 10);
+  EXPECT_EQ(b_.link->statistics().rings_broken.read(), 1u);
+  EXPECT_EQ(a_.link->carrier_to(b_.self), Carrier::kUdp);
+  EXPECT_EQ(c_.link->carrier_to(b_.self), Carrier::kRing);
+  ::munmap(raw, 2 * kRecordsAt);
+}
+
+TEST_F(PeerLinkTest, DamageByRingIsLoss) {
+  join_and_forget(a_, b_);
+  Batch batch;
+  batch.add(make_packet(b_.qp(1), 0, 64), to(own_address(1)));
+  EXPECT_EQ(a_.link->send_damaged(batch.get(), a_.qp(1), Damage{99}), 1u);
+  Collector sink;
+  while (b_.link->receive(sink, 64) > 0) {
+  }
+  EXPECT_TRUE(sink.arrived.empty());
+  EXPECT_EQ(b_.node.drops.read(DropReason::kBadIcrc), 0u);
+}
+
+TEST_F(PeerLinkTest, HoldsRingsForManyPeersAndRefusesTheRest) {
+  for (std::uint32_t slot = 1; slot <= PeerLink::kPeersMax + 1; ++slot) {
+    const int fd = SharedRing::create(64 * 1024).value();
+    const Peer peer{own_address(2), slot};
+    const bool added = a_.link->add_outbound(peer, SharedRing::map(fd).value());
+    EXPECT_EQ(added, slot <= PeerLink::kPeersMax);
+    EXPECT_EQ(a_.link->carrier_to(peer), added ? Carrier::kRing : Carrier::kUdp);
+    ::close(fd);
+  }
+  // Others come and go without end.
+  for (std::uint32_t slot = 1; slot <= 1000; ++slot) {
+    a_.link->remove({own_address(2), (slot - 1) % 1022 + 1});
+    a_.link->remove({own_address(3), slot - 1});
+    const int fd = SharedRing::create(64 * 1024).value();
+    const Peer peer{own_address(3), slot};
+    ASSERT_TRUE(a_.link->add_outbound(peer, SharedRing::map(fd).value())) << slot;
+    ASSERT_EQ(a_.link->carrier_to(peer), Carrier::kRing) << slot;
+    ::close(fd);
+  }
+}
+
+TEST_F(PeerLinkTest, ManyThreadsSendIntoOneRingWhileItComesAndGoes) {
+  constexpr std::uint32_t kThreads = 3;
+  constexpr std::uint32_t kPackets = 300;
+  std::atomic<bool> stop{false};
+  std::thread administration([&] {
+    while (!stop) {
+      join_and_forget(a_, b_);
+      a_.link->remove(b_.self);
+    }
+  });
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (std::uint32_t n = 0; n < kPackets; ++n) send(a_, b_, n, 2);
+    });
+  }
+  Collector sink;
+  for (int i = 0; i < 500; ++i) {
+    if (b_.link->prepare_wait()) {
+      wait_readable(b_.link->wait_fd(), 1);
+      b_.link->end_wait();
+    }
+    b_.link->receive(sink, 64);
+  }
+  for (std::thread& thread : threads) thread.join();
+  stop = true;
+  administration.join();
+  for (const Arrived& packet : sink.arrived) EXPECT_EQ(packet.bytes.size(), 100u);
+}
+
+// A process that is killed while it writes: what it finished arrives, others go on.
+TEST_F(PeerLinkTest, AWriterThatIsKilledHarmsNobody) {
+  for (int round = 0; round < 5; ++round) {
+    const int fd = SharedRing::create().value();
+    const Peer writer{own_address(3), static_cast<std::uint32_t>(round + 1)};
+    b_.link->add_inbound(writer, SharedRing::map(fd).value());
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      RingWriter ring(SharedRing::map(fd).value());
+      for (std::uint32_t n = 0;; n = (n + 1) & 0xffffff) {
+        Batch batch(8192);
+        batch.add(make_packet(b_.qp(1), n, 1000), to(own_address(1)));
+        while (ring.put(batch.get(), 0, 1) == 0) cpu_relax();
+      }
+    }
+    Collector sink;
+    while (sink.arrived.size() < 1000) b_.link->receive(sink, 64);
+    ::kill(child, SIGKILL);
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    while (b_.link->receive(sink, 64) > 0 || !b_.link->prepare_wait()) {
+    }
+    b_.link->end_wait();
+    expect_psns(sink, static_cast<std::uint32_t>(sink.arrived.size()));
+    for (const Arrived& packet : sink.arrived) {
+      ASSERT_EQ(packet.bytes, make_packet(b_.qp(1), packet.psn(), 1000));
+    }
+    EXPECT_EQ(b_.link->statistics().rings_broken.read(), 0u);
+    b_.link->remove(writer);
+    ::close(fd);
+  }
+  join_and_forget(a_, b_);
+  ASSERT_EQ(send(a_, b_, 0, 5), 5u);
+  Collector sink;
+  receive(b_, sink, 5);
+  expect_psns(sink, 5);
+}
+
+}  // namespace
+}  // namespace verbena::link::test

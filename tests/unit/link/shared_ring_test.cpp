@@ -1,0 +1,274 @@
+// One ring between two contexts: whole packets in order, whoever is slower; and that neither
+// garbage nor a liar at the other end does more than end the ring.
+#include "verbena/link/shared_ring.hpp"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <thread>
+
+#include "link_fixture.hpp"
+#include "verbena/base/random.hpp"
+#include "verbena/link/clock.hpp"
+
+namespace verbena::link::test {
+namespace {
+
+constexpr std::size_t kSmall = 64 * 1024;
+constexpr TimeNs kPatienceNs = 20'000'000'000;
+
+struct RingFile {
+  explicit RingFile(std::size_t capacity = kSmall) : fd(SharedRing::create(capacity).value()) {}
+  ~RingFile() { ::close(fd); }
+  RingFile(const RingFile&) = delete;
+  RingFile& operator=(const RingFile&) = delete;
+  SharedRing map() const { return SharedRing::map(fd).value(); }
+  int fd;
+};
+
+// Lengths of packet number n: small, large and between, always the same.
+std::size_t length_of(std::uint32_t n) {
+  Random random(n);
+  switch (random.below(3)) {
+    case 0:
+      return 12 + 4 * random.below(16);
+    case 1:
+      return 4096 + 4 * random.below(16);
+    default:
+      return 12 + 4 * random.below(1024);
+  }
+}
+
+bool put_numbered(RingWriter& writer, std::uint32_t n) {
+  Batch batch(8192);
+  wire::Destination fields = to(own_address(), n % 3 != 0);
+  fields.traffic_class = static_cast<std::uint8_t>(n);
+  fields.hop_limit = static_cast<std::uint8_t>(n >> 3);
+  batch.add(make_packet(Qpn(n), n, length_of(n)), fields);
+  return writer.put(batch.get(), 0, 1) == 1;
+}
+
+// Whether the next packet there is number n, whole.
+::testing::AssertionResult takes_numbered(RingReader& reader, std::uint32_t n) {
+  wire::RxDatagram fields;
+  const auto bytes = reader.take(fields);
+  if (!bytes) return ::testing::AssertionFailure() << "nothing there";
+  const Bytes expected = make_packet(Qpn(n), n, length_of(n));
+  if (!std::equal(bytes->begin(), bytes->end(), expected.begin(), expected.end()) ||
+      fields.traffic_class != static_cast<std::uint8_t>(n) ||
+      fields.hop_limit != static_cast<std::uint8_t>(n >> 3) || fields.has_grh != (n % 3 != 0)) {
+    return ::testing::AssertionFailure() << "packet " << n << " is not what was put";
+  }
+  return ::testing::AssertionSuccess();
+}
+
+// Reads packets 0 .. count-1, waiting for each.
+void read_all(RingReader& reader, std::uint32_t count) {
+  const TimeNs end = monotonic_now_ns() + kPatienceNs;
+  for (std::uint32_t n = 0; n < count; ++n) {
+    while (!reader.has_packet()) {
+      ASSERT_LT(monotonic_now_ns(), end) << "packet " << n << " did not come";
+      std::this_thread::yield();
+    }
+    ASSERT_TRUE(takes_numbered(reader, n));
+  }
+}
+
+void write_all(RingWriter& writer, std::uint32_t count) {
+  for (std::uint32_t n = 0; n < count; ++n) {
+    while (!put_numbered(writer, n)) std::this_thread::yield();
+  }
+}
+
+TEST(SharedRing, CarriesPacketsOfAnyLengthRoundAndRound) {
+  const RingFile file;
+  RingWriter writer(file.map());
+  RingReader reader(file.map());
+  std::uint32_t put = 0;
+  std::uint32_t taken = 0;
+  Random random(7);
+  while (taken < 5000) {
+    for (std::uint64_t burst = random.below(40); burst > 0 && put_numbered(writer, put); --burst) {
+      ++put;
+    }
+    for (std::uint64_t burst = random.below(40); burst > 0 && taken < put; --burst) {
+      ASSERT_TRUE(takes_numbered(reader, taken++));
+    }
+  }
+  EXPECT_FALSE(reader.is_closed());
+}
+
+TEST(SharedRing, IsFullWhenItIsFullAndGoesOnAfter) {
+  const RingFile file;
+  RingWriter writer(file.map());
+  RingReader reader(file.map());
+  std::uint32_t put = 0;
+  std::uint32_t taken = 0;
+  for (int round = 0; round < 50; ++round) {
+    while (put_numbered(writer, put)) ++put;
+    EXPECT_GT(put, taken + 10);
+    while (taken < put) ASSERT_TRUE(takes_numbered(reader, taken++));
+    EXPECT_FALSE(reader.has_packet());
+  }
+}
+
+TEST(SharedRing, JoinsTwoThreads) {
+  const RingFile file;
+  RingWriter writer(file.map());
+  RingReader reader(file.map());
+  std::thread other([&] { write_all(writer, 5000); });
+  read_all(reader, 5000);
+  other.join();
+}
+
+TEST(SharedRing, JoinsTwoProcesses) {
+  const RingFile file;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    RingWriter writer(file.map());
+    write_all(writer, 5000);
+    ::_exit(0);
+  }
+  RingReader reader(file.map());
+  read_all(reader, 5000);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(SharedRing, ASleeperIsWokenOncePerSleep) {
+  const RingFile file;
+  RingWriter writer(file.map());
+  RingReader reader(file.map());
+  put_numbered(writer, 0);
+  EXPECT_FALSE(writer.should_wake_reader());
+  reader.begin_sleep();
+  EXPECT_TRUE(reader.has_packet());  // so it does not sleep
+  reader.end_sleep();
+  ASSERT_TRUE(takes_numbered(reader, 0));
+  for (std::uint32_t n = 1; n < 4; ++n) {
+    reader.begin_sleep();
+    EXPECT_FALSE(reader.has_packet());
+    put_numbered(writer, 2 * n);
+    EXPECT_TRUE(writer.should_wake_reader());
+    put_numbered(writer, 2 * n + 1);
+    EXPECT_FALSE(writer.should_wake_reader());
+    reader.end_sleep();
+    EXPECT_FALSE(writer.should_wake_reader());
+    ASSERT_TRUE(takes_numbered(reader, 2 * n));
+    ASSERT_TRUE(takes_numbered(reader, 2 * n + 1));
+  }
+}
+
+TEST(SharedRing, MapsOnlyWhatNobodyCanShrink) {
+  EXPECT_FALSE(SharedRing::create(1000).ok());
+  EXPECT_FALSE(SharedRing::create(32 * 1024).ok());
+  const int plain = ::memfd_create("not a ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  ASSERT_EQ(::ftruncate(plain, 4096 + kSmall), 0);
+  EXPECT_FALSE(SharedRing::map(plain).ok());
+  ::close(plain);
+  EXPECT_FALSE(SharedRing::map(-1).ok());
+  const RingFile file;
+  EXPECT_NE(::ftruncate(file.fd, 0), 0);
+}
+
+TEST(SharedRing, IsClosedForBothSides) {
+  const RingFile file;
+  const RingWriter writer(file.map());
+  RingReader reader(file.map());
+  SharedRing emulators = file.map();
+  EXPECT_FALSE(writer.is_closed());
+  emulators.close();
+  EXPECT_TRUE(writer.is_closed());
+  EXPECT_TRUE(reader.is_closed());
+  EXPECT_FALSE(reader.is_broken());
+}
+
+// The whole memory as a peer sees it who does what he likes.
+class RawMemory {
+ public:
+  static constexpr std::size_t kTailAt = 64;
+  static constexpr std::size_t kRecordsAt = 4096;
+  explicit RawMemory(int fd)
+      : at_(static_cast<std::uint8_t*>(
+            ::mmap(nullptr, kRecordsAt + kSmall, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0))) {}
+  ~RawMemory() { ::munmap(at_, kRecordsAt + kSmall); }
+  RawMemory(const RawMemory&) = delete;
+  RawMemory& operator=(const RawMemory&) = delete;
+  std::uint8_t* at(std::size_t offset) { return at_ + offset; }
+
+ private:
+  std::uint8_t* at_;
+};
+
+TEST(SharedRing, GarbageIsNoPacket) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    const RingFile file;
+    RingWriter writer(file.map());
+    RingReader reader(file.map());
+    RawMemory raw(file.fd);
+    for (std::uint32_t n = 0; n < seed; ++n) {
+      ASSERT_TRUE(put_numbered(writer, n) && takes_numbered(reader, n));
+    }
+    Random random(seed);
+    for (std::size_t i = 0; i < RawMemory::kRecordsAt + kSmall; i += 8) {
+      const std::uint64_t word = random.next();
+      std::memcpy(raw.at(i), &word, sizeof word);
+    }
+    wire::RxDatagram fields;
+    for (int i = 0; i < 10; ++i) EXPECT_FALSE(reader.take(fields));
+  }
+}
+
+TEST(SharedRing, ALengthThatCannotBeEndsTheRing) {
+  for (const std::uint16_t length : {0, 11, 4164, 0x8000, 0xfffe, 0xffff}) {
+    const RingFile file;
+    RingWriter writer(file.map());
+    RingReader reader(file.map());
+    RawMemory raw(file.fd);
+    ASSERT_TRUE(put_numbered(writer, 0));
+    std::memcpy(raw.at(RawMemory::kRecordsAt), &length, sizeof length);
+    wire::RxDatagram fields;
+    EXPECT_FALSE(reader.take(fields)) << length;
+    EXPECT_TRUE(reader.is_broken()) << length;
+    EXPECT_TRUE(writer.is_closed()) << length;
+    EXPECT_FALSE(reader.take(fields));
+  }
+}
+
+TEST(SharedRing, ARecordBeyondTheEndEndsTheRing) {
+  const RingFile file;
+  RingWriter writer(file.map());
+  RingReader reader(file.map());
+  RawMemory raw(file.fd);
+  // Records of 4160 bytes until the next would have 3136 left, then a short one that lies.
+  Batch large(80'000);
+  for (std::uint32_t n = 0; n < 15; ++n) large.add(make_packet(Qpn(1), n, 4144), to(own_address()));
+  ASSERT_EQ(writer.put(large.get(), 0, 15), 15u);
+  wire::RxDatagram fields;
+  for (int n = 0; n < 15; ++n) ASSERT_TRUE(reader.take(fields));
+  Batch last(8192);
+  last.add(make_packet(Qpn(1), 15, 100), to(own_address()));
+  ASSERT_EQ(writer.put(last.get(), 0, 1), 1u);
+  const std::uint16_t length = 4000;
+  std::memcpy(raw.at(RawMemory::kRecordsAt + 15 * 4160), &length, sizeof length);
+  EXPECT_FALSE(reader.take(fields));
+  EXPECT_TRUE(reader.is_broken());
+}
+
+TEST(SharedRing, AReaderThatLiesAboutItsPlaceEndsTheRing) {
+  for (const std::uint64_t tail : {~std::uint64_t{0}, std::uint64_t{1} << 40}) {
+    const RingFile file;
+    RingWriter writer(file.map());
+    RawMemory raw(file.fd);
+    std::memcpy(raw.at(RawMemory::kTailAt), &tail, sizeof tail);
+    std::uint32_t put = 0;
+    while (put < 10'000 && put_numbered(writer, put)) ++put;
+    EXPECT_LT(put, 10'000u);
+    EXPECT_TRUE(writer.is_closed());
+  }
+}
+
+}  // namespace
+}  // namespace verbena::link::test
