@@ -114,9 +114,8 @@ bool Agent::send_rtu(TimeNs, CommId id) {
 }
 
 bool Agent::reject(TimeNs now, CommId id, RejectReason reason,
-                   std::span<const std::uint8_t> private_data, std::uint64_t ca_guid) {
-  return with(id,
-              [&](Connection& c) { return c.reject(now, reason, private_data, ca_guid); });
+                   std::span<const std::uint8_t> private_data) {
+  return with(id, [&](Connection& c) { return c.reject(now, reason, private_data); });
 }
 
 bool Agent::disconnect(TimeNs now, CommId id) {
@@ -137,13 +136,9 @@ bool Agent::send_sidr_rep(TimeNs now, CommId id, const SidrRep& rep, std::uint32
   return with_sidr(id, [&](SidrExchange& e) { return e.send_rep(now, rep, ece_option); });
 }
 
-void Agent::release(TimeNs now, CommId id, std::uint64_t ca_guid) {
+void Agent::release(TimeNs now, CommId id) {
   const auto end = [&](auto& owner) {
-    if constexpr (requires { owner.abandon(now, ca_guid); }) {
-      owner.abandon(now, ca_guid);
-    } else {
-      owner.abandon(now);
-    }
+    owner.abandon(now);
     return true;
   };
   if (!with(id, end)) with_sidr(id, end);

@@ -32,7 +32,7 @@ void Agent::handle_mad(TimeNs now, DeviceId device, const IpAddress& source,
     return handle_req(now, device, source, *mad, *req);
   }
   if (const auto* req = std::get_if<SidrReq>(&mad->message)) {
-    return handle_sidr_req(device, source, *mad, *req);
+    return handle_sidr_req(now, device, source, *mad, *req);
   }
   if (const auto* rep = std::get_if<SidrRep>(&mad->message)) {
     return handle_sidr_rep(source, *mad, *rep);
@@ -122,12 +122,14 @@ void Agent::handle_req(TimeNs now, DeviceId device, const IpAddress& source, con
   out_.mads.push_back({device, source, write_mad({mad.transaction_id, 0, rej})});
 }
 
-void Agent::handle_sidr_req(DeviceId device, const IpAddress& source, const Mad& mad,
+void Agent::handle_sidr_req(TimeNs now, DeviceId device, const IpAddress& source, const Mad& mad,
                             const SidrReq& req) {
   const auto known = by_request_.find({source.bytes, req.request_id});
   if (known != by_request_.end()) {
-    sidrs_.at(known->second)->handle_duplicate_req();
-    return;
+    SidrExchange& exchange = *sidrs_.at(known->second);
+    const TimeNs before = exchange.deadline();
+    exchange.handle_duplicate_req(now);
+    return settle(exchange, before);
   }
   if (by_request_.size() >= kMaxUnanswered * 4) return drop(MadDrop::kTooMany);
   const CommId id = new_sidr(device);

@@ -58,6 +58,7 @@ bool Connection::send_req(TimeNs now, const IpAddress& peer, const Req& req,
   VERBENA_CHECK(req.local_comm_id == id_);
   peer_ = peer;
   local_qpn_ = req.local_qpn;
+  local_ca_guid_ = req.local_ca_guid;
   negotiated_.receive_psn = req.starting_psn;
   negotiated_.responder_resources = req.responder_resources;
   negotiated_.initiator_depth = req.initiator_depth;
@@ -90,7 +91,7 @@ bool Connection::send_rtu() {
 }
 
 bool Connection::reject(TimeNs now, RejectReason reason,
-                        std::span<const std::uint8_t> private_data, std::uint64_t ca_guid) {
+                        std::span<const std::uint8_t> private_data) {
   Rej rej;
   rej.local_comm_id = id_;
   rej.remote_comm_id = remote_id_;
@@ -102,7 +103,7 @@ bool Connection::reject(TimeNs now, RejectReason reason,
     case kMraReqReceived:
       // The peer may hold the REQ: it finds its connection by this CA and communication ID.
       rej.answered = Answered::kNone;
-      write_bits(rej.info, Field{"ca_guid", 0, 0, 64}, ca_guid);
+      write_bits(rej.info, Field{"ca_guid", 0, 0, 64}, local_ca_guid_);
       rej.info_length = 8;
       break;
     case kReqReceived:
@@ -155,12 +156,12 @@ bool Connection::mark_established() {
   return true;
 }
 
-void Connection::abandon(TimeNs now, std::uint64_t ca_guid) {
+void Connection::abandon(TimeNs now) {
   abandoned_ = true;
   switch (state_) {
     case kReqSent:
     case kMraReqReceived:
-      reject(now, RejectReason::kTimeout, {}, ca_guid);
+      reject(now, RejectReason::kTimeout, {});
       break;
     case kReqReceived:
     case kMraReqSent:
@@ -168,7 +169,7 @@ void Connection::abandon(TimeNs now, std::uint64_t ca_guid) {
     case kMraRepReceived:
     case kRepReceived:
     case kMraRepSent:
-      reject(now, RejectReason::kConsumerDefined, {}, ca_guid);
+      reject(now, RejectReason::kConsumerDefined, {});
       break;
     case kEstablished:
     case kDreqReceived:
@@ -213,13 +214,13 @@ void Connection::handle_timeout(TimeNs now) {
   switch (state_) {
     case kReqSent:
     case kMraReqReceived:
-      set_state(kIdle);
+      reject(now, RejectReason::kTimeout, {});
       post(CmEventKind::kReqTimeout);
       break;
     case kRepSent:
     case kMraRepReceived:
+      reject(now, RejectReason::kTimeout, {});
       post(CmEventKind::kRepTimeout);
-      enter_timewait(now);
       break;
     case kDreqSent:
       post(CmEventKind::kDreqTimeout);

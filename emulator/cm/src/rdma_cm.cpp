@@ -40,11 +40,6 @@ RdmaCm::Id& RdmaCm::new_id(ChannelId channel) {
   return *ids_.emplace(handle, std::move(id)).first->second;
 }
 
-std::uint64_t RdmaCm::guid_of(const Id& id) const {
-  const PortInfo* port = id.device ? ports_.find(*id.device) : nullptr;
-  return port == nullptr ? 0 : port->node_guid;
-}
-
 // --- events -----------------------------------------------------------------------------------
 
 void RdmaCm::post(const Id& id, RdmaEvent event) {
@@ -158,7 +153,7 @@ void RdmaCm::destroy(TimeNs now, Id& id, std::uint32_t& withdrawn) {
   withdrawn += withdraw(now, id.channel, handle, 0);
   if (id.comm != 0) {
     by_comm_.erase(id.comm);
-    agent_.release(now, id.comm, guid_of(id));
+    agent_.release(now, id.comm);
   }
   for (const std::uint32_t membership : id.memberships) memberships_.erase(membership);
   ids_.erase(handle);

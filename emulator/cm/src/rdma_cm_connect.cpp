@@ -191,7 +191,7 @@ int RdmaCm::reject(TimeNs now, ChannelId channel, IdHandle handle, std::uint8_t 
     done = agent_.send_sidr_rep(now, id->comm, rep, 0);
   } else {
     if (private_data.size() > Rej::kPrivateData) return EINVAL;
-    done = agent_.reject(now, id->comm, code, private_data, guid_of(*id));
+    done = agent_.reject(now, id->comm, code, private_data);
   }
   drain(now);
   return done ? 0 : EINVAL;

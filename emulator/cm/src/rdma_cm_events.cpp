@@ -127,16 +127,14 @@ void RdmaCm::on_request(TimeNs now, const CmEvent& cause) {
   const Req& req = std::get<Req>(cause.mad.message);
   const Connection* connection = agent_.connection(cause.id);
   if (connection == nullptr) return;
-  const PortInfo* port = ports_.find(connection->device());
-  const std::uint64_t guid = port == nullptr ? 0 : port->node_guid;
   Id* listener = nullptr;
   Id* id = accept_request(req.service_id, req.private_data, connection->device(),
                           connection->peer(), qp_type_of(req), listener);
   if (id == nullptr) {
     const RejectReason reason =
         listener == nullptr ? RejectReason::kInvalidServiceId : RejectReason::kConsumerDefined;
-    agent_.reject(now, cause.id, reason, {}, guid);
-    agent_.release(now, cause.id, guid);
+    agent_.reject(now, cause.id, reason, {});
+    agent_.release(now, cause.id);
     return;
   }
   id->comm = cause.id;
@@ -162,7 +160,7 @@ void RdmaCm::on_sidr_request(TimeNs now, const CmEvent& cause) {
   if (id == nullptr) {
     const SidrStatus status = listener == nullptr ? SidrStatus::kUnsupported : SidrStatus::kReject;
     agent_.send_sidr_rep(now, cause.id, SidrRep{.status = status}, 0);
-    agent_.release(now, cause.id, 0);
+    agent_.release(now, cause.id);
     return;
   }
   id->comm = cause.id;
@@ -255,7 +253,7 @@ void RdmaCm::remove_device(TimeNs now, DeviceId device) {
     if (id->device != device) continue;
     if (id->comm != 0) {
       by_comm_.erase(id->comm);
-      agent_.release(now, id->comm, guid_of(*id));
+      agent_.release(now, id->comm);
       id->comm = 0;
     }
     id->state = IdState::kDisconnected;

@@ -1,6 +1,12 @@
 #include "verbena/cm/sidr_exchange.hpp"
 
 namespace verbena::cm {
+namespace {
+
+// As long as the next repetition may reasonably take to come.
+constexpr TimeNs kKeepReply = 4 * cm_timeout_ns(kResponseTimeout);
+
+}  // namespace
 
 void SidrExchange::finish() {
   state_ = State::kIdle;
@@ -27,8 +33,7 @@ bool SidrExchange::send_rep(TimeNs now, SidrRep rep, std::uint32_t ece_option) {
   rep.service_id = service_id_;
   sent_ = std::make_unique<MadBytes>(write_mad({transaction_id_, ece_option, rep}));
   out_.mads.push_back({device_, peer_, *sent_});
-  // As long as a repetition may reasonably come.
-  deadline_ = now + 4 * cm_timeout_ns(kResponseTimeout);
+  deadline_ = now + kKeepReply;
   state_ = State::kReplied;
   return true;
 }
@@ -49,8 +54,10 @@ void SidrExchange::handle_first_req(const IpAddress& peer, const Mad& mad, const
   out_.events.push_back({CmEventKind::kSidrReqReceived, id_, mad});
 }
 
-void SidrExchange::handle_duplicate_req() {
-  if (state_ == State::kReplied) out_.mads.push_back({device_, peer_, *sent_});
+void SidrExchange::handle_duplicate_req(TimeNs now) {
+  if (state_ != State::kReplied) return;
+  out_.mads.push_back({device_, peer_, *sent_});
+  deadline_ = now + kKeepReply;
 }
 
 void SidrExchange::handle_rep(const Mad& mad) {

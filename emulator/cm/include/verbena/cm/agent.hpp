@@ -38,13 +38,13 @@ class Agent {
   bool send_rep(TimeNs now, CommId id, const Rep& rep, std::uint32_t ece_option);
   bool send_rtu(TimeNs now, CommId id);
   bool reject(TimeNs now, CommId id, RejectReason reason,
-              std::span<const std::uint8_t> private_data, std::uint64_t ca_guid);
+              std::span<const std::uint8_t> private_data);
   bool disconnect(TimeNs now, CommId id);
   bool mark_established(TimeNs now, CommId id);
   bool send_sidr_req(TimeNs now, CommId id, const IpAddress& peer, SidrReq req);
   bool send_sidr_rep(TimeNs now, CommId id, const SidrRep& rep, std::uint32_t ece_option);
   // The user forgets the ID; the agent ends what it stood for and then forgets it too.
-  void release(TimeNs now, CommId id, std::uint64_t ca_guid);
+  void release(TimeNs now, CommId id);
 
   const Connection* connection(CommId id) const;
   const SidrExchange* sidr(CommId id) const;
@@ -81,7 +81,7 @@ class Agent {
   void handle_req(TimeNs now, DeviceId device, const IpAddress& source, const Mad& mad,
                   const Req& req);
   bool is_stale(TimeNs now, const Req& req);
-  void handle_sidr_req(DeviceId device, const IpAddress& source, const Mad& mad,
+  void handle_sidr_req(TimeNs now, DeviceId device, const IpAddress& source, const Mad& mad,
                        const SidrReq& req);
   void handle_sidr_rep(const IpAddress& source, const Mad& mad, const SidrRep& rep);
   // The connection that a message other than REQ names, or none.

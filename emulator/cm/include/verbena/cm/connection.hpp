@@ -74,14 +74,13 @@ class Connection {
   bool send_req(TimeNs now, const IpAddress& peer, const Req& req, std::uint32_t ece_option);
   bool send_rep(TimeNs now, Rep rep, std::uint32_t ece_option);
   bool send_rtu();
-  bool reject(TimeNs now, RejectReason reason, std::span<const std::uint8_t> private_data,
-              std::uint64_t ca_guid);
+  bool reject(TimeNs now, RejectReason reason, std::span<const std::uint8_t> private_data);
   // DREQ, or DREP if the peer was first.
   bool disconnect(TimeNs now);
   // The queue pair has already received data: as good as an RTU.
   bool mark_established();
   // The user is gone: ends the connection in the way that its state asks for, without events.
-  void abandon(TimeNs now, std::uint64_t ca_guid);
+  void abandon(TimeNs now);
 
   // --- the network and the clock ------------------------------------------------------------
   void handle_first_req(const IpAddress& peer, const Mad& mad, const Req& req);
@@ -121,6 +120,7 @@ class Connection {
   std::uint64_t transaction_id_ = 0;  // of the connection's setup
   std::uint64_t next_transaction_id_ = 0;
   std::uint64_t dreq_transaction_id_ = 0;
+  std::uint64_t local_ca_guid_ = 0;  // of the active side
   std::uint64_t remote_ca_guid_ = 0;
   TimeNs deadline_ = kNever;
   TimeNs response_timeout_ = cm_timeout_ns(kResponseTimeout);

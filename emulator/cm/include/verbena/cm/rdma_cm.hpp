@@ -150,7 +150,6 @@ class RdmaCm {
   std::uint32_t withdraw(TimeNs now, ChannelId channel, IdHandle owner, std::uint32_t membership);
   void post(const Id& id, RdmaEvent event);
   void post(const Id& id, RdmaEventType type, std::int32_t status = 0);
-  std::uint64_t guid_of(const Id& id) const;
   void drain(TimeNs now);
 
   // Addresses and connections.

@@ -35,7 +35,7 @@ class SidrExchange {
   void abandon(TimeNs now);
 
   void handle_first_req(const IpAddress& peer, const Mad& mad, const SidrReq& req);
-  void handle_duplicate_req();
+  void handle_duplicate_req(TimeNs now);
   void handle_rep(const Mad& mad);
   void handle_timeout(TimeNs now);
 
