@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 
 namespace verbena::queue {
 namespace {
@@ -20,12 +21,15 @@ CompletionQueue::CompletionQueue(const Options& options, EventSink& events)
 }
 
 // Doubles the ring, the waiting completions first. The ring is a power of two, so positions wrap
-// with the 32-bit counters.
-void CompletionQueue::grow() {
+// with the 32-bit counters. False when there is no memory.
+bool CompletionQueue::grow() noexcept try {
   std::vector<Completion> larger(ring_.size() * 2);
   for (std::uint32_t i = 0; i < count_; ++i) larger[i] = ring_[slot(head_ + i)];
   ring_ = std::move(larger);
   head_ = 0;
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 bool CompletionQueue::push(const Completion& completion, bool solicited) noexcept {
@@ -41,7 +45,11 @@ bool CompletionQueue::push(const Completion& completion, bool solicited) noexcep
       return false;
     }
   }
-  if (count_ == ring_.size()) grow();
+  if (count_ == ring_.size() && !grow()) {
+    failed_ = true;
+    events_.on_async_event(AsyncEvent::kCqError, cookie_);
+    return false;
+  }
   ring_[slot(head_ + count_)] = completion;
   ++count_;
   count_hint_.publish(count_);

@@ -39,6 +39,7 @@ class CompletionQueue {
 
   // Asks for an event at the next completion (or solicited one).
   void arm(bool solicited_only) noexcept;
+
   // Events only after `count` completions (0 or 1: each).
   void moderate(std::uint16_t count) noexcept;
 
@@ -53,7 +54,7 @@ class CompletionQueue {
   bool in_error() const noexcept { return failed_; }
 
  private:
-  void grow();
+  bool grow() noexcept;
   std::size_t slot(std::uint32_t position) const { return position & (ring_.size() - 1); }
 
   EventSink& events_;
