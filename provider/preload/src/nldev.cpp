@@ -281,6 +281,11 @@ Route route_of(const NetlinkMessage& request) {
     return *index >= kFirstOwnIndex ? Route::kOurs : Route::kKernel;
   }
   const unsigned op = RDMA_NL_GET_OP(request.type);
+  // Its node is ours too, wherever an emulator runs (NodeClass::takes_over).
+  if (op == RDMA_NLDEV_CMD_GET_CHARDEV &&
+      request.attribute_string(RDMA_NLDEV_ATTR_CHARDEV_TYPE) == "rdma_cm") {
+    return Route::kOurs;
+  }
   const bool is_list = op == RDMA_NLDEV_CMD_GET || op == RDMA_NLDEV_CMD_RES_GET;
   return is_list && is_dump(request) ? Route::kMerged : Route::kKernel;
 }

@@ -1,5 +1,5 @@
-// The character devices below /dev/infiniband that Verbena plays, by class: uverbs now; a class
-// for rdma_cm or umad is one more file and one more line in node.cpp's table.
+// The character devices below /dev/infiniband that Verbena plays, by class: uverbs and
+// rdma_cm; another (umad) is one more file and one more line in node.cpp's table.
 //
 // An open node is a socket that is bound to an abstract address of the form
 //
@@ -31,6 +31,9 @@ struct NodeClass {
   // As write(2) and ioctl(2) on a descriptor of this class.
   ssize_t (*write)(int fd, std::uint32_t number, const void* bytes, std::size_t size);
   int (*ioctl)(int fd, std::uint32_t number, unsigned long request, void* argument);
+  // Whether a write sleeps until a message comes to the descriptor. That is then awaited first,
+  // outside of any Section, where the thread may be cancelled. Null: none does.
+  bool (*awaits_message)(const void* bytes, std::size_t size) = nullptr;
 };
 
 struct Node {

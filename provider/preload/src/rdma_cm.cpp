@@ -134,6 +134,11 @@ int get_event(int fd, const RdmaCmRequest& request, control::CmCommand& command)
   }
 }
 
+bool awaits_message(const void* bytes, std::size_t size) {
+  return bytes != nullptr &&
+         parse_rdma_cm_write({static_cast<const std::uint8_t*>(bytes), size}).is_get_event;
+}
+
 ssize_t write_rdma_cm(int fd, std::uint32_t, const void* bytes, std::size_t size) {
   constexpr std::size_t kLongest = 4096;
   if (bytes == nullptr || size > kLongest) {
@@ -161,7 +166,8 @@ int ioctl_rdma_cm(int, std::uint32_t, unsigned long, void*) {
 }  // namespace
 
 constinit const NodeClass kRdmaCmClass{
-    "rdma_cm", false, true, device_number, open_rdma_cm, write_rdma_cm, ioctl_rdma_cm,
+    "rdma_cm",    false,         true,          device_number,
+    open_rdma_cm, write_rdma_cm, ioctl_rdma_cm, awaits_message,
 };
 
 }  // namespace verbena::preload

@@ -2,6 +2,7 @@
 // among them: a number that was closed is noticed when it is next asked about (fd_table.hpp).
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -47,6 +48,12 @@ std::optional<Node> node_for_ioctl(int fd, unsigned long request) {
   return checked_node(fd);
 }
 
+// False, with errno, when a signal ends the wait or O_NONBLOCK forbids it.
+bool await_message(int fd) {
+  char byte = 0;
+  return real::recv(fd, static_cast<void*>(&byte), sizeof byte, MSG_PEEK) >= 0;
+}
+
 int noting_duplicate(int from, int to) {
   if (to >= 0) fd_table::copy(from, to);
   return to;
@@ -64,6 +71,8 @@ VERBENA_EXPORT ssize_t write(int fd, const void* bytes, size_t size) {
   if (kind == fd_table::Kind::kNone || Section::is_inside()) [[likely]]
     return real::write(fd, bytes, size);
   if (const auto node = checked_node(fd)) {
+    const auto awaits = node->node_class->awaits_message;
+    if (awaits != nullptr && awaits(bytes, size) && !await_message(fd)) return -1;
     return in_section([&] { return node->node_class->write(fd, node->number, bytes, size); });
   }
   if (const auto sent = netlink::send(fd, bytes, size)) return *sent;

@@ -199,7 +199,8 @@ TEST(Nldev, Routes) {
   EXPECT_EQ(route({RDMA_NLDEV_CMD_RES_QP_GET, kDump, 3, {}, {}}), Route::kKernel);
   EXPECT_EQ(route({RDMA_NLDEV_CMD_RES_QP_GET, kDump, kIndex, {}, {}}), Route::kOurs);
   EXPECT_EQ(route({RDMA_NLDEV_CMD_SYS_GET, NLM_F_REQUEST, {}, {}, {}}), Route::kKernel);
-  EXPECT_EQ(route({RDMA_NLDEV_CMD_GET_CHARDEV, NLM_F_REQUEST, {}, {}, "rdma_cm"}), Route::kKernel);
+  EXPECT_EQ(route({RDMA_NLDEV_CMD_GET_CHARDEV, NLM_F_REQUEST, {}, {}, "rdma_cm"}), Route::kOurs);
+  EXPECT_EQ(route({RDMA_NLDEV_CMD_GET_CHARDEV, NLM_F_REQUEST, 0, {}, "uverbs"}), Route::kKernel);
 }
 
 TEST(Nldev, MergedListHasTheKernelsDevicesFirst) {

@@ -31,7 +31,7 @@ struct Catalogue {
 
 // Who answers, when the kernel knows RDMA devices of its own.
 enum class Route : std::uint8_t {
-  kOurs,    // names a device of ours
+  kOurs,    // names a device of ours, or rdma_cm
   kMerged,  // a list of all devices
   kKernel,  // anything else
 };
