@@ -1,0 +1,90 @@
+// The private structures that libibverbs and a provider share: the parts that are the same in
+// every generation, and room for those that grow. Sizes and offsets are of 64-bit Linux.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace verbena::abi {
+
+// What libibverbs knows of a device that it found. Only these fields keep their place.
+struct FoundDevice {
+  void* list[2];
+  void* provider_data;
+  const void* match;
+  unsigned flags;
+  char node_name[64];           // "uverbs192"
+  std::uint64_t node_number;    // dev_t; 0 if not known
+  char device_name[64];         // "verbena0"
+};
+static_assert(offsetof(FoundDevice, node_name) == 36);
+static_assert(offsetof(FoundDevice, node_number) == 104);
+static_assert(offsetof(FoundDevice, device_name) == 112);
+
+// Made by the provider, zeroed, larger than any generation's; filled by libibverbs.
+struct PrivateDevice {
+  ibv_device device;
+  unsigned char room[1024 - sizeof(ibv_device)];
+};
+static_assert(sizeof(ibv_device) == 664);
+
+// A memory region; libibverbs reads the two fields behind the public part.
+struct PrivateMr {
+  ibv_mr mr;
+  std::uint32_t type;  // 0: an ordinary one
+  std::int32_t access;
+};
+static_assert(offsetof(PrivateMr, type) == 48);
+
+enum MrType : std::uint32_t { kMrOrdinary = 0, kMrNull = 1, kMrImported = 2, kMrDmabuf = 3 };
+
+// The public part of a queue pair with room for what newer generations put behind it: builder
+// functions, then a word whose bit 1 says that they are there.
+struct PrivateQp {
+  union {
+    ibv_qp qp;
+    ibv_qp_ex ex;
+    unsigned char room[512];
+  };
+};
+inline constexpr std::uint32_t kQpHasBuilder = 2;
+inline constexpr std::size_t kWrAtomicWriteOffset = 344;
+inline constexpr std::size_t kWrFlushOffset = 352;
+static_assert(offsetof(ibv_qp_ex, wr_abort) == 336);
+
+// The public part of a completion queue, with room to grow.
+struct PrivateCq {
+  union {
+    ibv_cq cq;
+    ibv_cq_ex ex;
+    unsigned char room[512];
+  };
+};
+
+// A shared receive queue: the private part behind the public one is read by nobody but the
+// provider's own helpers in libibverbs, which are not used here.
+struct PrivateSrq {
+  union {
+    ibv_srq srq;
+    unsigned char room[256];
+  };
+};
+
+// The description of a provider, as generations from k31 on want it; before, without
+// `import_context`.
+struct DriverDescription {
+  const char* name;
+  std::uint32_t match_min_abi;
+  std::uint32_t match_max_abi;
+  const void* match_table;
+  const void* static_providers;
+  bool (*match_device)(FoundDevice*);
+  void* (*alloc_context)(ibv_device*, int, void*);
+  void* (*import_context)(ibv_device*, int);
+  PrivateDevice* (*alloc_device)(FoundDevice*);
+  void (*uninit_device)(PrivateDevice*);
+};
+
+}  // namespace verbena::abi

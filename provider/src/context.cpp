@@ -1,0 +1,266 @@
+#include "context.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <random>
+
+#include "explain.hpp"
+#include "limits.hpp"
+#include "verbena/control/connect.hpp"
+#include "verbena/link/clock.hpp"
+#include "verbena/link/futex.hpp"
+
+namespace verbena::provider {
+namespace {
+
+// Packets that one call of ibv_poll_cq may take off the link, and the progress thread in a turn.
+constexpr std::size_t kPollBudget = 64;
+constexpr int kRoundsPerTurn = 64;
+
+void* map_stats(int fd) {
+  void* page = ::mmap(nullptr, control::kStatsPageSize, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  return page == MAP_FAILED ? nullptr : page;
+}
+
+}  // namespace
+
+Context::Context(const abi::Library& library, ibv_context* public_context, const char* device_name)
+    : library_(library),
+      public_context_(public_context),
+      channel_(public_context->cmd_fd, Channel::Ownership::kBorrowed) {
+  link::install_futex_lock_waiter();
+  make_async_pipe();
+  open_device(device_name);
+  if (const int error = progress_.start(); error != 0) {
+    refuse(error, "ibv_open_device: the progress thread cannot be started (errno %d)", error);
+  }
+}
+
+Context::~Context() {
+  progress_.stop();
+  if (stats_ != nullptr) publish_counters();
+  device_.reset();
+  link_.reset();
+  if (stats_ != nullptr) ::munmap(stats_, control::kStatsPageSize);
+}
+
+void Context::make_async_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) refuse(errno, "ibv_open_device: no descriptors left");
+  ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
+  async_.adopt(control::UniqueFd(ends[1]), ends[0]);
+  public_context_->async_fd = ends[0];
+  public_context_->num_comp_vectors = static_cast<int>(kCompletionVectors);
+}
+
+void Context::open_device(const char* name) {
+  const auto welcome = control::say_hello(channel_, control::ClientKind::kProvider);
+  if (!welcome) refuse(welcome.error().code, "ibv_open_device: %s", welcome.error().text.c_str());
+  std::array<control::UniqueFd, control::kMaxFds> fds;
+  auto opened = channel_.call<control::DeviceOpened>(control::OpenDevice{name},
+                                                     control::kDefaultTimeoutMs, &fds);
+  if (!opened) refuse(opened.error().code, "ibv_open_device: %s", opened.error().text.c_str());
+  info_ = opened->device;
+  if (fds[1]) stats_ = static_cast<control::StatsPage*>(map_stats(fds[1].get()));
+  make_engine(opened->slot, fds[0].release());
+  handle_faults(opened->faults);
+}
+
+void Context::make_engine(std::uint32_t slot, int receive_fd) {
+  control::UniqueFd receiver(receive_fd);
+  device::DeviceOptions options;
+  options.slot = slot;
+  options.address = info_.address;
+  options.plan.infiniband = info_.persona == control::Persona::kInfiniBand;
+  options.plan.subnet = info_.subnet.is_v4() ? info_.subnet.v4_host_order() : 0;
+  options.plan.prefix_length = info_.prefix_length;
+  options.limits.pkeys = static_cast<std::uint16_t>(info_.pkeys.size());
+  options.limits.gids = static_cast<std::uint16_t>(info_.gids.size());
+  options.limits.active_mtu = static_cast<Mtu>(info_.active_mtu);
+  options.limits.max_rd_atomic = kMaxRdAtomic;
+  options.limits.max_dest_rd_atomic = kMaxRdAtomic;
+  options.limits.ethernet = !options.plan.infiniband;
+  options.limits.lid = info_.lid;
+  options.memory_port = &memory_;
+  options.max_regions = kMaxMr + kMaxMw;
+  device_ = std::make_unique<device::Device>(options, *this, *this);
+  device_->set_port_active(info_.port_state == control::PortState::kActive);
+
+  link::UdpOptions udp_options;
+  udp_options.grh_from_port = options.plan.infiniband;
+  auto udp = link::UdpLink::open(receiver.release(), info_.address, udp_options,
+                                 device_->counters().drops);
+  if (!udp) refuse(udp.error().error, "ibv_open_device: %s", udp.error().text.c_str());
+  udp_ = udp->get();
+  auto faults = std::make_unique<link::FaultLink>(std::move(*udp), std::random_device{}());
+  faults_ = faults.get();
+  link_ = std::make_unique<link::CaptureLink>(std::move(faults), info_.address);
+}
+
+control::DeviceInfo Context::info() const {
+  const std::lock_guard guard(info_lock_);
+  return info_;
+}
+
+void Context::check_alive(const char* verb) const {
+  if (is_fatal()) refuse(EIO, "%s: the emulator is gone; close the device and open it again", verb);
+}
+
+bool Context::drive_once(device::Acknowledge acknowledge) noexcept {
+  now_ = link::monotonic_now_ns();
+  const std::size_t received = link_->receive(*this, kPollBudget);
+  if (received != 0 || device_->has_work()) device_->finish_receive(now_, acknowledge);
+  if (device_->next_deadline() <= now_) device_->handle_timeouts(now_);
+  return received != 0;
+}
+
+void Context::drive() noexcept {
+  progress_.note_poll();
+  Lock& lock = device_->receive_lock();
+  if (!lock.try_lock()) return;
+  drive_once(device::Acknowledge::kLater);
+  lock.unlock();
+}
+
+void Context::drive_until_quiet() noexcept {
+  Lock& lock = device_->receive_lock();
+  for (int round = 0; round < kRoundsPerTurn; ++round) {
+    lock.lock();
+    const bool more = drive_once(device::Acknowledge::kNow);
+    lock.unlock();
+    if (!more) break;
+  }
+}
+
+void Context::on_datagram(const wire::RxDatagram& datagram) noexcept {
+  device_->handle_datagram(now_, datagram);
+}
+
+void Context::ring(qp::QueuePair& qp) noexcept {
+  device_->doorbell(qp, link::monotonic_now_ns());
+  // Whoever waits for no answer gets no other occasion to go on.
+  if (!is_reliable(qp.transport()) && device_->has_work()) progress_.note_work();
+}
+
+TimeNs Context::next_deadline() const noexcept {
+  if (device_->has_work()) return 0;
+  return std::min(device_->next_deadline(), link_->next_timeout());
+}
+
+void Context::send(wire::TxBatch& batch, Qpn flow) noexcept { link_->send(batch, flow); }
+
+std::uint32_t Context::capacity_packets(const wire::Destination&,
+                                        std::size_t packet_bytes) noexcept {
+  return link_->capacity_packets(packet_bytes);
+}
+
+bool Context::add_slot() {
+  const std::lock_guard guard(control_lock_);
+  const auto added = channel_.call<control::SlotAdded>(
+      control::ExtraSlot{}, control::kDefaultTimeoutMs, nullptr,
+      [this](control::Incoming&& message) { handle_message(std::move(message)); });
+  if (!added) return false;
+  device_->add_slot(added->slot);
+  return true;
+}
+
+std::shared_ptr<CompletionChannel> Context::channel_of(ibv_comp_channel* channel) {
+  const std::lock_guard guard(lock_);
+  std::weak_ptr<CompletionChannel>& known = channels_[channel];
+  if (auto alive = known.lock()) return alive;
+  auto made = std::make_shared<CompletionChannel>();
+  if (const int error = made->pipe.open(channel->fd); error != 0) {
+    refuse(error, "ibv_create_cq: the completion channel cannot be written to (errno %d)", error);
+  }
+  known = made;
+  std::erase_if(channels_, [](const auto& entry) { return entry.second.expired(); });
+  return made;
+}
+
+void Context::on_completion_event(void* cookie) noexcept {
+  Cq& cq = *static_cast<Cq*>(cookie);
+  if (cq.armed.exchange(false, std::memory_order_relaxed)) progress_.note_fired();
+  if (!cq.channel) return;
+  const CompletionEvent event{reinterpret_cast<std::uintptr_t>(&cq.abi.cq)};
+  if (cq.channel->pipe.write(event)) cq.completion_events.fetch_add(1);
+}
+
+void Context::on_earlier_deadline(std::uint64_t deadline) noexcept {
+  progress_.note_deadline(deadline);
+}
+
+void Context::explain(const char* text) noexcept { provider::explain("%s", text); }
+bool Context::wants_explanations() const noexcept { return explains(); }
+
+void Context::send_async(std::uint64_t element, std::uint32_t type,
+                         std::atomic<std::uint32_t>* delivered) noexcept {
+  const AsynchronousEvent event{element, type, 0};
+  if (async_.write(event) && delivered != nullptr) delivered->fetch_add(1);
+}
+
+std::size_t Context::withdraw_async(const void* object) noexcept {
+  return async_.withdraw(reinterpret_cast<std::uintptr_t>(object), sizeof(AsynchronousEvent));
+}
+
+void Context::on_async_event(queue::AsyncEvent event, void* cookie) noexcept {
+  using queue::AsyncEvent;
+  const auto type = static_cast<std::uint32_t>(event);
+  switch (event) {
+    case AsyncEvent::kCqError: {
+      Cq& cq = *static_cast<Cq*>(cookie);
+      provider::explain("completion queue: overflow; it held cqe = %d completions that were not "
+                        "polled (IBV_EVENT_CQ_ERR)", cq.abi.cq.cqe);
+      return send_async(reinterpret_cast<std::uintptr_t>(&cq.abi.cq), type, &cq.async_events);
+    }
+    case AsyncEvent::kSrqError:
+    case AsyncEvent::kSrqLimitReached: {
+      Srq& srq = *static_cast<Srq*>(cookie);
+      return send_async(reinterpret_cast<std::uintptr_t>(&srq.abi.srq), type, &srq.async_events);
+    }
+    case AsyncEvent::kQpFatal:
+    case AsyncEvent::kQpRequestError:
+    case AsyncEvent::kQpAccessError:
+    case AsyncEvent::kCommunicationEstablished:
+    case AsyncEvent::kSqDrained:
+    case AsyncEvent::kPathMigrated:
+    case AsyncEvent::kPathMigrationError:
+    case AsyncEvent::kLastWqeReached: {
+      Qp& qp = *static_cast<Qp*>(cookie);
+      return send_async(reinterpret_cast<std::uintptr_t>(&qp.abi.qp), type, &qp.async_events);
+    }
+    case AsyncEvent::kDeviceFatal:
+    case AsyncEvent::kPortActive:
+    case AsyncEvent::kPortError:
+    case AsyncEvent::kLidChange:
+    case AsyncEvent::kPkeyChange:
+    case AsyncEvent::kSmChange:
+    case AsyncEvent::kClientReregister:
+    case AsyncEvent::kGidChange: return send_async(control::kPortNumber, type, nullptr);
+  }
+}
+
+void Context::publish_counters() noexcept {
+  if (stats_ == nullptr) return;
+  using control::PortCounter;
+  const device::PortCounters& c = device_->counters();
+  control::StatsPage& page = *stats_;
+  page[PortCounter::kXmitPackets].set(c.packets_sent.read());
+  page[PortCounter::kXmitBytes].set(c.bytes_sent.read());
+  page[PortCounter::kUnicastXmitPackets].set(c.packets_sent.read());
+  page[PortCounter::kRcvPackets].set(c.packets_received.read());
+  page[PortCounter::kRcvBytes].set(c.bytes_received.read());
+  page[PortCounter::kUnicastRcvPackets].set(c.packets_received.read() -
+                                            c.multicast_received.read());
+  page[PortCounter::kMulticastRcvPackets].set(c.multicast_received.read());
+  page[PortCounter::kSendFailures].set(udp_->statistics().unreachable.read());
+  for (std::size_t i = 0; i < kDropReasons; ++i) {
+    const auto reason = static_cast<DropReason>(i);
+    page[reason].set(c.drops.read(reason));
+  }
+}
+
+}  // namespace verbena::provider

@@ -1,0 +1,149 @@
+// One opened device (ibv_open_device): the engine, the link that carries its packets, the channel
+// to the daemon, the progress thread, and the pipe of asynchronous events. Made by alloc_context,
+// lives until ibv_close_device. When the daemon dies the context turns fatal: its queue pairs
+// flush, the application gets IBV_EVENT_DEVICE_FATAL, and nothing new can be made.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "objects.hpp"
+#include "progress.hpp"
+#include "user_memory.hpp"
+#include "verbena/abi/library.hpp"
+#include "verbena/control/channel.hpp"
+#include "verbena/control/messages.hpp"
+#include "verbena/control/stats_page.hpp"
+#include "verbena/device/device.hpp"
+#include "verbena/link/capture_link.hpp"
+#include "verbena/link/fault_link.hpp"
+#include "verbena/link/udp_link.hpp"
+
+namespace verbena::provider {
+
+class Context final : public queue::EventSink,
+                      public wire::Transmitter,
+                      private link::RxSink,
+                      private Driven {
+ public:
+  // Speaks with the daemon over the context's cmd_fd. Throws VerbRefused.
+  Context(const abi::Library& library, ibv_context* public_context, const char* device_name);
+  ~Context() override;
+
+  static Context& of(ibv_context* context) {
+    return **static_cast<Context**>(abi::Library::extra_of(context));
+  }
+
+  const abi::Library& library() const { return library_; }
+  ibv_context* public_context() const { return public_context_; }
+  device::Device& device() { return *device_; }
+  const AddressPlan& plan() const { return device_->options().plan; }
+  Progress& progress() { return progress_; }
+  control::DeviceInfo info() const;
+  bool is_fatal() const { return fatal_.load(std::memory_order_relaxed); }
+  // EIO, explained, once the daemon is gone.
+  void check_alive(const char* verb) const;
+
+  // The application polls: receives what is there and does what is due.
+  void drive() noexcept;
+  // After posting.
+  void ring(qp::QueuePair& qp) noexcept;
+
+  // --- objects ---
+  memory::DomainId next_domain() { return next_domain_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint32_t next_xrc_domain() { return next_xrcd_.fetch_add(1, std::memory_order_relaxed); }
+  std::shared_ptr<CompletionChannel> channel_of(ibv_comp_channel* channel);
+  std::mutex& lock() { return lock_; }           // lists of objects: XRC domains, groups
+  std::vector<Xrcd*>& xrc_domains() { return xrcds_; }
+  struct Counts {
+    std::atomic<std::uint32_t> pds{0}, cqs{0}, qps{0}, mrs{0}, srqs{0}, ahs{0}, mws{0};
+  };
+  Counts& counts() { return counts_; }
+
+  // --- the daemon ---
+  bool add_slot();                               // false: none left
+  void join_group(Qp& qp, const Gid& mgid, std::uint16_t mlid);
+  void leave_group(Qp& qp, const Gid& mgid, std::uint16_t mlid);
+
+  // --- asynchronous events ---
+  void send_async(std::uint64_t element, std::uint32_t type,
+                  std::atomic<std::uint32_t>* delivered) noexcept;
+  // Takes back what of an object's events is unread; how many.
+  std::size_t withdraw_async(const void* object) noexcept;
+
+  // queue::EventSink
+  void on_completion_event(void* cq) noexcept override;
+  void on_async_event(queue::AsyncEvent event, void* cookie) noexcept override;
+  void on_earlier_deadline(std::uint64_t deadline) noexcept override;
+  void explain(const char* text) noexcept override;
+  bool wants_explanations() const noexcept override;
+
+  // wire::Transmitter
+  void send(wire::TxBatch& batch, Qpn flow) noexcept override;
+  std::uint32_t capacity_packets(const wire::Destination& to,
+                                 std::size_t packet_bytes) noexcept override;
+
+ private:
+  using Channel = control::Channel;
+
+  // context.cpp
+  void open_device(const char* name);
+  void make_engine(std::uint32_t slot, int receive_fd);
+  void make_async_pipe();
+  bool drive_once(device::Acknowledge acknowledge) noexcept;  // under the receive lock
+  void on_datagram(const wire::RxDatagram& datagram) noexcept override;
+
+  // Driven
+  void drive_until_quiet() noexcept override;
+  bool handle_control() noexcept override;
+  int receive_fd() const noexcept override { return link_->wait_fd(); }
+  int control_fd() const noexcept override { return is_fatal() ? -1 : channel_.fd(); }
+  TimeNs next_deadline() const noexcept override;
+  void publish_counters() noexcept override;
+
+  // context_control.cpp
+  void handle_message(control::Incoming&& message);
+  void handle_port_event(const control::PortEvent& event);
+  void handle_relayed(const control::Relayed& relayed);
+  void handle_faults(const std::vector<control::FaultSpec>& faults);
+  void report_status(std::uint32_t sequence);
+  void turn_fatal(const char* reason) noexcept;
+
+  const abi::Library& library_;
+  ibv_context* public_context_;
+  std::atomic<bool> fatal_{false};
+
+  std::mutex control_lock_;             // the channel; taken before all others
+  Channel channel_;                     // borrows cmd_fd
+  mutable std::mutex info_lock_;
+  control::DeviceInfo info_;
+  control::StatsPage* stats_ = nullptr;
+
+  UserMemory memory_;
+  std::unique_ptr<device::Device> device_;
+  std::unique_ptr<link::CaptureLink> link_;
+  link::FaultLink* faults_ = nullptr;   // inside link_
+  link::UdpLink* udp_ = nullptr;        // inside faults_
+  TimeNs now_ = 0;                      // of the round that receives; under the receive lock
+
+  EventPipe async_;
+  std::mutex lock_;
+  std::map<ibv_comp_channel*, std::weak_ptr<CompletionChannel>> channels_;
+  std::vector<Xrcd*> xrcds_;
+  struct Membership {
+    Gid mgid;
+    Qpn member;
+  };
+  std::vector<Membership> memberships_;
+  std::atomic<memory::DomainId> next_domain_{1};
+  std::atomic<std::uint32_t> next_xrcd_{1};
+  Counts counts_;
+  Progress progress_{*this};
+};
+
+}  // namespace verbena::provider

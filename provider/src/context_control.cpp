@@ -1,0 +1,216 @@
+// The daemon's messages to a context.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "context.hpp"
+#include "explain.hpp"
+#include "verbena/control/address_plan.hpp"
+#include "verbena/link/clock.hpp"
+
+namespace verbena::provider {
+namespace {
+
+std::uint8_t verbs_type(Transport transport) {
+  switch (transport) {
+    case Transport::kRc: return IBV_QPT_RC;
+    case Transport::kUc: return IBV_QPT_UC;
+    case Transport::kUd: return IBV_QPT_UD;
+    case Transport::kXrcSend: return IBV_QPT_XRC_SEND;
+    case Transport::kXrcReceive: return IBV_QPT_XRC_RECV;
+  }
+  return 0;
+}
+
+control::QpStatus status_of(qp::QueuePair& qp) {
+  const Guard guard(qp.lock());
+  const queue::Endpoint& e = qp.endpoint();
+  const requester::Requester& requester = qp.requester();
+  control::QpStatus s;
+  s.qpn = qp.number().value();
+  s.type = verbs_type(qp.transport());
+  s.state = static_cast<std::uint8_t>(qp.state());
+  if (qp.state() != qp::State::kReset && qp.state() != qp::State::kInit) {
+    s.link = control::LinkKind::kUdp;
+    s.peer_address = e.destination.address;
+    s.peer_qpn = e.peer.value();
+  }
+  s.send_psn = requester.next_psn().value();
+  s.receive_psn = qp.responder().expected_psn().value();
+  s.send_outstanding = requester.queue().tail() - requester.queue().head();
+  s.receive_outstanding = e.receives != nullptr ? e.receives->count() : 0;
+  s.sent_packets = e.counters.packets_sent.read();
+  s.sent_bytes = e.counters.bytes_sent.read();
+  s.received_packets = e.counters.packets_received.read();
+  s.received_bytes = e.counters.bytes_received.read();
+  s.retransmitted_packets = e.counters.retransmitted.read();
+  return s;
+}
+
+}  // namespace
+
+bool Context::handle_control() noexcept {
+  const std::unique_lock guard(control_lock_, std::try_to_lock);
+  if (!guard.owns_lock()) return false;
+  try {
+    auto message = control::receive_packet(channel_.fd(), MSG_DONTWAIT);
+    if (message) {
+      handle_message(std::move(*message));
+    } else if (message.error().code != EAGAIN) {
+      turn_fatal(message.error().code == ECONNRESET ? "the emulator is gone"
+                                                    : message.error().text.c_str());
+    }
+  } catch (const std::exception& e) {
+    provider::explain("a message of the emulator could not be handled: %s", e.what());
+  } catch (const VerbRefused&) {
+  }
+  return true;
+}
+
+void Context::handle_message(control::Incoming&& message) {
+  using control::MessageType;
+  switch (message.type()) {
+    case MessageType::kStatusRequest: return report_status(message.header.sequence);
+    case MessageType::kPortEvent:
+      if (auto event = control::decode<control::PortEvent>(message.payload)) {
+        handle_port_event(*event);
+      }
+      return;
+    case MessageType::kSetFault:
+      if (auto fault = control::decode<control::SetFault>(message.payload)) {
+        handle_faults(fault->faults);
+      }
+      return;
+    case MessageType::kRelayed:
+      if (auto relayed = control::decode<control::Relayed>(message.payload)) {
+        handle_relayed(*relayed);
+      }
+      return;
+    case MessageType::kStartCapture: return link_->start(message.fds[0].release(), false);
+    case MessageType::kStopCapture: return link_->stop();
+    case MessageType::kShutdown: return turn_fatal("the emulator was told to go down");
+    default: return;
+  }
+}
+
+void Context::handle_port_event(const control::PortEvent& event) {
+  {
+    const std::lock_guard guard(info_lock_);
+    info_ = event.device;
+  }
+  const bool active = event.device.port_state == control::PortState::kActive;
+  const auto tell = [this](queue::AsyncEvent what) { on_async_event(what, nullptr); };
+  if ((event.changes & control::kPortStateChanged) != 0) {
+    device_->set_port_active(active);
+    tell(active ? queue::AsyncEvent::kPortActive : queue::AsyncEvent::kPortError);
+  }
+  if ((event.changes & control::kLidChanged) != 0) tell(queue::AsyncEvent::kLidChange);
+  if ((event.changes & control::kGidsChanged) != 0) tell(queue::AsyncEvent::kGidChange);
+  if ((event.changes & control::kPkeysChanged) != 0) tell(queue::AsyncEvent::kPkeyChange);
+  if ((event.changes & control::kSmChanged) != 0) tell(queue::AsyncEvent::kSmChange);
+}
+
+void Context::handle_relayed(const control::Relayed& relayed) {
+  wire::RxDatagram datagram;
+  datagram.bytes = relayed.packet;
+  datagram.source = relayed.source;
+  datagram.destination = relayed.mgid.as_ip();
+  datagram.traffic_class = relayed.traffic_class;
+  datagram.hop_limit = relayed.hop_limit;
+  datagram.has_grh = relayed.has_grh;
+  datagram.destination_gid = relayed.mgid;
+  std::vector<Qpn> members;
+  {
+    const std::lock_guard guard(lock_);
+    for (const Membership& m : memberships_) {
+      if (m.mgid == relayed.mgid) members.push_back(m.member);
+    }
+  }
+  const Guard guard(device_->receive_lock());
+  for (const Qpn member : members) {
+    device_->handle_multicast(link::monotonic_now_ns(), datagram, member);
+  }
+}
+
+void Context::handle_faults(const std::vector<control::FaultSpec>& faults) {
+  faults_->clear();
+  for (const control::FaultSpec& f : faults) {
+    link::FaultSettings s;
+    s.drop_ppm = f.loss_ppm;
+    s.corrupt_ppm = f.corrupt_ppm;
+    s.duplicate_ppm = f.duplicate_ppm;
+    s.reorder_ppm = f.reorder_ppm;
+    s.delay_ns = f.delay_ns;
+    s.jitter_ns = f.jitter_ns;
+    s.bytes_per_second = f.rate_bytes_per_second;
+    if (f.qpn == 0) {
+      faults_->set_for_all(s);
+    } else {
+      faults_->set_for(Qpn(f.qpn), s);
+    }
+  }
+}
+
+void Context::report_status(std::uint32_t sequence) {
+  std::vector<control::QpStatus> all;
+  device_->for_each_qp([&](qp::QueuePair& qp) { all.push_back(status_of(qp)); });
+  control::StatusReport report;
+  report.counts.pds = counts_.pds;
+  report.counts.cqs = counts_.cqs;
+  report.counts.qps = counts_.qps;
+  report.counts.mrs = counts_.mrs;
+  report.counts.srqs = counts_.srqs;
+  std::size_t at = 0;
+  do {
+    const std::size_t part = std::min(control::StatusReport::kQpsPerReport, all.size() - at);
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(at);
+    report.qps.assign(begin, begin + static_cast<std::ptrdiff_t>(part));
+    at += part;
+    report.last = at == all.size();
+    if (!channel_.send(report, sequence)) return;
+  } while (!report.last);
+}
+
+void Context::turn_fatal(const char* reason) noexcept {
+  if (fatal_.exchange(true)) return;
+  provider::explain("%s: %s; every queue pair of this context is in error now "
+                    "(IBV_EVENT_DEVICE_FATAL)", info_.name.c_str(), reason);
+  device_->fail_all();
+  on_async_event(queue::AsyncEvent::kDeviceFatal, nullptr);
+}
+
+void Context::join_group(Qp& qp, const Gid& mgid, std::uint16_t mlid) {
+  const Qpn number = qp.engine->number();
+  {
+    const std::lock_guard guard(lock_);
+    // Before the daemon sends the first packet.
+    memberships_.push_back({mgid, number});
+  }
+  const std::lock_guard guard(control_lock_);
+  const auto done = channel_.call<control::Ack>(
+      control::AttachMulticast{mgid, mlid, number.value()}, control::kDefaultTimeoutMs, nullptr,
+      [this](control::Incoming&& message) { handle_message(std::move(message)); });
+  if (done) return;
+  const std::lock_guard lists(lock_);
+  std::erase_if(memberships_,
+                [&](const Membership& m) { return m.mgid == mgid && m.member == number; });
+  refuse(done.error().code, "ibv_attach_mcast: %s", done.error().text.c_str());
+}
+
+void Context::leave_group(Qp& qp, const Gid& mgid, std::uint16_t mlid) {
+  const Qpn number = qp.engine->number();
+  {
+    const std::lock_guard guard(lock_);
+    std::erase_if(memberships_,
+                  [&](const Membership& m) { return m.mgid == mgid && m.member == number; });
+  }
+  if (is_fatal()) return;
+  const std::lock_guard guard(control_lock_);
+  const auto done = channel_.call<control::Ack>(
+      control::DetachMulticast{mgid, mlid, number.value()}, control::kDefaultTimeoutMs, nullptr,
+      [this](control::Incoming&& message) { handle_message(std::move(message)); });
+  if (!done) refuse(done.error().code, "ibv_detach_mcast: %s", done.error().text.c_str());
+}
+
+}  // namespace verbena::provider

@@ -1,0 +1,68 @@
+#include "event_pipe.hpp"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+namespace verbena::provider {
+namespace {
+
+// Another description of the same pipe.
+int open_anew(int fd, int flags) noexcept {
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  return ::open(path, flags | O_NONBLOCK | O_CLOEXEC);
+}
+
+}  // namespace
+
+int EventPipe::open(int fd) noexcept {
+  read_end_ = fd;
+  write_end_.reset(open_anew(fd, O_WRONLY));
+  return write_end_ ? 0 : errno;
+}
+
+void EventPipe::adopt(control::UniqueFd write_end, int read_end) noexcept {
+  write_end_ = std::move(write_end);
+  read_end_ = read_end;
+}
+
+bool EventPipe::write(const void* record, std::size_t size) noexcept {
+  const int saved = errno;
+  const Guard guard(lock_);
+  const ssize_t written = ::write(write_end_.get(), record, size);
+  errno = saved;
+  return written == static_cast<ssize_t>(size);
+}
+
+std::size_t EventPipe::withdraw(std::uint64_t object, std::size_t size) noexcept {
+  const control::UniqueFd reader(open_anew(read_end_, O_RDONLY));
+  if (!reader) return 0;
+  const Guard guard(lock_);
+  int waiting = 0;
+  if (::ioctl(reader.get(), FIONREAD, &waiting) != 0 || waiting <= 0) return 0;
+  std::vector<unsigned char> records(static_cast<std::size_t>(waiting));
+  const ssize_t got = ::read(reader.get(), records.data(), records.size());
+  if (got <= 0) return 0;
+  // What belongs to others goes back, in its order.
+  std::size_t withdrawn = 0;
+  for (std::size_t at = 0; at + size <= static_cast<std::size_t>(got); at += size) {
+    std::uint64_t element = 0;
+    std::memcpy(&element, records.data() + at, sizeof element);
+    if (element == object) {
+      ++withdrawn;
+    } else {
+      [[maybe_unused]] const ssize_t written =
+          ::write(write_end_.get(), records.data() + at, size);
+    }
+  }
+  return withdrawn;
+}
+
+}  // namespace verbena::provider

@@ -1,0 +1,47 @@
+// The writing half of a pipe in which libibverbs reads events: completion events of a channel, or
+// asynchronous events of a context. What was written for an object that goes away can be taken
+// back as long as the application has not read it, because each record names its object by
+// address. Any thread; never blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "verbena/base/lock.hpp"
+#include "verbena/control/unique_fd.hpp"
+
+namespace verbena::provider {
+
+// The kernel's formats (struct ib_uverbs_comp_event_desc, ib_uverbs_async_event_desc).
+struct CompletionEvent {
+  std::uint64_t cq;
+};
+struct AsynchronousEvent {
+  std::uint64_t element;
+  std::uint32_t type;
+  std::uint32_t reserved;
+};
+
+class EventPipe {
+ public:
+  // `fd` is an end of the pipe that stays its owner's; the pipe is opened anew, so that whether
+  // the application's end blocks remains its own affair. Returns an errno.
+  int open(int fd) noexcept;
+  // Takes over the writing end itself.
+  void adopt(control::UniqueFd write_end, int read_end) noexcept;
+
+  // False: the pipe is full or gone. Records are smaller than PIPE_BUF, so they are written whole.
+  bool write(const CompletionEvent& event) noexcept { return write(&event, sizeof event); }
+  bool write(const AsynchronousEvent& event) noexcept { return write(&event, sizeof event); }
+  // Takes back all unread records of `size` bytes that begin with this address; how many.
+  std::size_t withdraw(std::uint64_t object, std::size_t size) noexcept;
+
+ private:
+  bool write(const void* record, std::size_t size) noexcept;
+
+  Lock lock_;  // writers, and whoever takes back
+  control::UniqueFd write_end_;
+  int read_end_ = -1;
+};
+
+}  // namespace verbena::provider

@@ -1,0 +1,20 @@
+// Why something was refused, in words: one line on standard error, with VERBENA_LOG=explain in the
+// environment (`verbena run` sets it); otherwise nothing happens. Any thread; keeps errno.
+#pragma once
+
+namespace verbena::provider {
+
+bool explains() noexcept;
+void explain(const char* format, ...) noexcept __attribute__((format(printf, 1, 2)));
+// Explains and returns `error`. Name the verb first.
+int refusal(int error, const char* format, ...) noexcept __attribute__((format(printf, 2, 3)));
+
+// A verb that is refused: thrown by what makes or changes objects, never on the post and poll
+// paths; the guard (guard.hpp) turns it into the errno.
+struct VerbRefused {
+  int error;
+};
+[[noreturn]] void refuse(int error, const char* format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+}  // namespace verbena::provider

@@ -1,0 +1,28 @@
+// What the device says it can do (ibv_query_device) and holds itself to.
+#pragma once
+
+#include <cstdint>
+
+namespace verbena::provider {
+
+inline constexpr std::uint32_t kMaxQp = 1022u << 14;      // slots of 16,384 numbers
+inline constexpr std::uint32_t kMaxQpAdvertised = 262144;
+inline constexpr std::uint32_t kMaxQpWr = 32768;
+inline constexpr std::uint32_t kMaxSge = 30;
+inline constexpr std::uint32_t kMaxInline = 1024;
+inline constexpr std::uint32_t kMaxCq = 1u << 20;
+inline constexpr std::uint32_t kMaxCqe = 4194304;
+inline constexpr std::uint32_t kMaxMr = 1u << 20;
+inline constexpr std::uint32_t kMaxMw = 1u << 20;
+inline constexpr std::uint32_t kMaxPd = 1u << 20;
+inline constexpr std::uint32_t kMaxAh = 1u << 24;
+inline constexpr std::uint32_t kMaxSrq = 1u << 20;
+inline constexpr std::uint32_t kMaxSrqWr = 32768;
+inline constexpr std::uint8_t kMaxRdAtomic = 16;
+inline constexpr std::uint32_t kMaxGroups = 8192;
+inline constexpr std::uint32_t kMaxQpPerGroup = 240;
+inline constexpr std::uint32_t kMaxMessage = 1u << 30;
+inline constexpr std::uint64_t kMaxDeviceMemory = 1u << 20;
+inline constexpr std::uint32_t kCompletionVectors = 1;
+
+}  // namespace verbena::provider

@@ -1,0 +1,25 @@
+// How both ways of creating a completion queue make one.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+
+#include "context.hpp"
+
+namespace verbena::provider {
+
+struct CqRequest {
+  const char* verb = "";
+  std::uint32_t cqe = 0;
+  ibv_comp_channel* channel = nullptr;
+  std::uint32_t vector = 0;
+  bool ignore_overrun = false;
+  bool single_threaded = false;
+  bool timestamps = false;
+};
+
+// Throws VerbRefused.
+Cq* make_cq(Context& context, const CqRequest& request);
+
+}  // namespace verbena::provider

@@ -1,0 +1,148 @@
+// What a context hands to the application: each object begins with the public structure, whose
+// address is the handle. Made and destroyed by the verbs of its file; an object counts what was
+// built upon it, and is not destroyed while that is more than nothing.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "event_pipe.hpp"
+#include "verbena/abi/objects.hpp"
+#include "verbena/device/device.hpp"
+#include "verbena/queue/completion_queue.hpp"
+#include "verbena/queue/shared_receive.hpp"
+#include "work_builder.hpp"
+
+namespace verbena::provider {
+
+class Context;
+
+// How many objects were built upon one.
+class Users {
+ public:
+  void add() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  void remove() noexcept { count_.fetch_sub(1, std::memory_order_release); }
+  std::uint32_t count() const noexcept { return count_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<std::uint32_t> count_{0};
+};
+
+struct Pd {
+  ibv_pd pd{};
+  memory::DomainId domain = 0;
+  Users users;
+  Pd* parent = nullptr;  // of a parent domain: the domain in it
+};
+
+struct Mr {
+  abi::PrivateMr mr{};
+  Context* context = nullptr;
+  Pd* domain = nullptr;
+  std::uint32_t key = 0;
+  struct Dm* memory = nullptr;  // a region of device memory
+};
+
+struct Mw {
+  ibv_mw mw{};
+  Pd* domain = nullptr;
+};
+
+struct Dm {
+  ibv_dm dm{};
+  std::unique_ptr<std::byte[]> bytes;
+  std::uint64_t length = 0;
+  Users users;
+};
+
+struct Ah {
+  ibv_ah ah{};
+  Pd* domain = nullptr;
+  queue::AddressVector vector;
+};
+
+struct Td {
+  ibv_td td{};
+  Users users;
+};
+
+struct Xrcd {
+  ibv_xrcd xrcd{};
+  std::uint32_t number = 0;
+  std::uint64_t inode = 0;  // of the file that names it; 0: nameless
+  std::uint64_t device = 0;
+  std::uint32_t opens = 1;
+  Users users;
+};
+
+// Completion events of one channel, shared by the queues that use it.
+struct CompletionChannel {
+  EventPipe pipe;
+};
+
+struct Cq {
+  Cq(const queue::CompletionQueue::Options& options, Context& owner);
+  abi::PrivateCq abi{};
+  Context& context;
+  queue::CompletionQueue queue;
+  std::shared_ptr<CompletionChannel> channel;
+  Users users;
+  std::atomic<bool> armed{false};
+  std::atomic<std::uint32_t> completion_events{0};  // written into the channel
+  std::atomic<std::uint32_t> async_events{0};
+  std::uint32_t unhurried_polls = 0;  // that found completions there already
+  queue::Completion current;          // what the extended interface reads
+};
+
+struct Srq {
+  Srq(const queue::ReceiveQueue::Options& options, Context& owner);
+  abi::PrivateSrq abi{};
+  Context& context;
+  queue::SharedReceive shared;
+  Pd* domain = nullptr;
+  Xrcd* xrcd = nullptr;
+  Cq* cq = nullptr;
+  ibv_srq_type type = IBV_SRQT_BASIC;
+  Users users;
+  std::atomic<std::uint32_t> async_events{0};
+};
+
+struct Qp {
+  explicit Qp(Context& owner) : context(owner) {}
+  abi::PrivateQp abi{};
+  Context& context;
+  qp::QueuePair* engine = nullptr;
+  Pd* domain = nullptr;
+  Cq* send_cq = nullptr;
+  Cq* receive_cq = nullptr;
+  Srq* srq = nullptr;
+  Xrcd* xrcd = nullptr;
+  Qp* opened = nullptr;  // ibv_open_qp: the queue pair that this is another handle of
+  ibv_qp_cap caps{};
+  bool signal_all = false;
+  std::uint32_t flow_label = 0;
+  WorkBuilder builder;
+  std::vector<Gid> groups;  // multicast memberships; under the context's lock
+  Users users;
+  std::atomic<std::uint32_t> async_events{0};
+};
+
+inline Pd& object_of(ibv_pd* pd) { return *reinterpret_cast<Pd*>(pd); }
+inline Mr& object_of(ibv_mr* mr) { return *reinterpret_cast<Mr*>(mr); }
+inline Mr& object_of(abi::PrivateMr* mr) { return *reinterpret_cast<Mr*>(mr); }
+inline Mw& object_of(ibv_mw* mw) { return *reinterpret_cast<Mw*>(mw); }
+inline Dm& object_of(ibv_dm* dm) { return *reinterpret_cast<Dm*>(dm); }
+inline Ah& object_of(ibv_ah* ah) { return *reinterpret_cast<Ah*>(ah); }
+inline Td& object_of(ibv_td* td) { return *reinterpret_cast<Td*>(td); }
+inline Xrcd& object_of(ibv_xrcd* xrcd) { return *reinterpret_cast<Xrcd*>(xrcd); }
+inline Cq& object_of(ibv_cq* cq) { return *reinterpret_cast<Cq*>(cq); }
+inline Cq& object_of(ibv_cq_ex* cq) { return *reinterpret_cast<Cq*>(cq); }
+inline Srq& object_of(ibv_srq* srq) { return *reinterpret_cast<Srq*>(srq); }
+inline Qp& object_of(ibv_qp* qp) { return *reinterpret_cast<Qp*>(qp); }
+inline Qp& object_of(ibv_qp_ex* qp) { return *reinterpret_cast<Qp*>(qp); }
+
+}  // namespace verbena::provider

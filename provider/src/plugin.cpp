@@ -1,0 +1,111 @@
+// What happens when libibverbs loads the provider: it finds out which libibverbs that is, and
+// registers itself with it. Whatever goes wrong leaves the process without an emulated device and
+// with one line that says why.
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <optional>
+
+#include "context.hpp"
+#include "guard.hpp"
+#include "verbena/control/connect.hpp"
+#include "verbena/control/runtime_dir.hpp"
+#include "verbs.hpp"
+
+namespace verbena::provider {
+namespace {
+
+// Constant once the library is loaded.
+struct Plugin {
+  abi::Library library;
+  std::vector<abi::AnyFunction> ops;
+};
+Plugin* plugin = nullptr;
+
+abi::Ops all_ops() {
+  abi::Ops ops;
+  offer_device_verbs(ops);
+  offer_memory_verbs(ops);
+  offer_window_verbs(ops);
+  offer_completion_verbs(ops);
+  offer_extended_completion_verbs(ops);
+  offer_shared_receive_verbs(ops);
+  offer_queue_pair_verbs(ops);
+  offer_state_verbs(ops);
+  offer_post_verbs(ops);
+  offer_address_verbs(ops);
+  offer_xrc_verbs(ops);
+  return ops;
+}
+
+// libibverbs asks this for every device, real adapters included: nothing is looked at but the
+// name, until it can only be ours.
+bool is_ours(const abi::FoundDevice& found) {
+  unsigned number = 0;
+  if (std::sscanf(found.node_name, "uverbs%u", &number) != 1 ||
+      number < control::kFirstUverbsNumber) {
+    return false;
+  }
+  auto channel = control::connect_to_daemon(control::runtime_dir_path());
+  if (!channel) return false;
+  const auto welcome = control::say_hello(*channel, control::ClientKind::kProvider);
+  if (!welcome) return false;
+  for (const control::DeviceInfo& device : welcome->devices) {
+    if (device.uverbs_number == number && device.name == found.device_name) return true;
+  }
+  return false;
+}
+
+bool match_device(abi::FoundDevice* found) noexcept {
+  bool ours = false;
+  errno_of([&] { ours = is_ours(*found); });
+  return ours;
+}
+
+abi::PrivateDevice* alloc_device(abi::FoundDevice*) noexcept {
+  return static_cast<abi::PrivateDevice*>(std::calloc(1, sizeof(abi::PrivateDevice)));
+}
+
+void uninit_device(abi::PrivateDevice* device) noexcept { std::free(device); }
+
+void* alloc_context(ibv_device* device, int cmd_fd, void*) noexcept {
+  const auto memory = plugin->library.allocate_context(device, cmd_fd, sizeof(Context*));
+  if (memory.context == nullptr) return nullptr;
+  Context* made = pointer_or_errno(
+      [&] { return new Context(plugin->library, memory.context, device->name); });
+  if (made == nullptr) {
+    const int saved = errno;
+    plugin->library.free_context(memory.context);
+    errno = saved;
+    return nullptr;
+  }
+  ::new (memory.extra) Context*(made);
+  plugin->library.set_ops(memory.verbs_context, plugin->ops.data());
+  return memory.verbs_context;
+}
+
+void load() {
+  auto library = abi::Library::find();
+  if (!library) {
+    std::fprintf(stderr, "verbena: %s; no emulated device in this process\n",
+                 library.error().c_str());
+    return;
+  }
+  plugin = new Plugin{*library, abi::pack(all_ops(), library->layout().generation)};
+  abi::DriverDescription description{};
+  description.name = "verbena";
+  description.match_min_abi = control::kUverbsAbiVersion;
+  description.match_max_abi = control::kUverbsAbiVersion;
+  description.match_device = &match_device;
+  description.alloc_context = &alloc_context;
+  description.alloc_device = &alloc_device;
+  description.uninit_device = &uninit_device;
+  plugin->library.register_driver(description);
+}
+
+__attribute__((constructor)) void on_load() { errno_of([] { load(); }); }
+
+}  // namespace
+}  // namespace verbena::provider

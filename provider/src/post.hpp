@@ -1,0 +1,47 @@
+// Requests as the engine takes them, made from the verbs' on the stack: no allocation.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+
+#include "explain.hpp"
+#include "verbena/queue/receive_queue.hpp"
+#include "verbena/queue/work.hpp"
+
+namespace verbena::provider {
+
+// A scatter list of a request; at most as many entries as any queue holds.
+struct SgeList {
+  std::array<queue::Sge, queue::kMaxSges> entries;
+  std::size_t count = 0;
+
+  // An errno.
+  int take(const ibv_sge* list, int n) noexcept {
+    if (n < 0 || static_cast<std::size_t>(n) > entries.size()) {
+      return refusal(EINVAL, "num_sge = %d is more than any queue takes", n);
+    }
+    count = static_cast<std::size_t>(n);
+    for (std::size_t i = 0; i < count; ++i) {
+      entries[i] = {list[i].addr, list[i].length, list[i].lkey};
+    }
+    return 0;
+  }
+  std::span<const queue::Sge> span() const noexcept { return {entries.data(), count}; }
+};
+
+struct ReceiveRequest {
+  SgeList sges;
+  queue::RecvRequest value;
+
+  int take(const ibv_recv_wr& wr) noexcept {
+    value.id = wr.wr_id;
+    const int error = sges.take(wr.sg_list, wr.num_sge);
+    value.sges = sges.span();
+    return error;
+  }
+};
+
+}  // namespace verbena::provider

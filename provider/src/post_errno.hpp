@@ -1,0 +1,17 @@
+// What a refused post returns; shared by ibv_post_send and the ibv_wr_* builder.
+#pragma once
+
+#include "objects.hpp"
+#include "verbena/requester/requester.hpp"
+
+namespace verbena::provider {
+
+// FENCE, SIGNALED, SOLICITED and INLINE have the engine's values.
+inline constexpr unsigned kWorkFlags =
+    IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+static_assert(+IBV_SEND_FENCE == +queue::kFence && +IBV_SEND_SIGNALED == +queue::kSignaled &&
+              +IBV_SEND_SOLICITED == +queue::kSolicited && +IBV_SEND_INLINE == +queue::kInline);
+
+int errno_of_posted(const Qp& qp, requester::Posted posted) noexcept;
+
+}  // namespace verbena::provider

@@ -1,0 +1,106 @@
+#include "progress.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "verbena/link/clock.hpp"
+
+namespace verbena::provider {
+namespace {
+
+constexpr TimeNs kTick = 1'000'000;
+constexpr unsigned long kWideSlack = 4'000'000;
+constexpr unsigned long kNarrowSlack = 50'000;
+constexpr std::size_t kStack = 512 * 1024;
+
+}  // namespace
+
+int Progress::start() noexcept {
+  kick_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!kick_) return errno;
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstacksize(&attributes, kStack);
+  // The application's signals are the application's.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int error = ::pthread_create(&thread_, &attributes, &run_thread, this);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::pthread_attr_destroy(&attributes);
+  running_ = error == 0;
+  return error;
+}
+
+void Progress::stop() noexcept {
+  if (!running_) return;
+  stopping_.publish(true);
+  kick();
+  ::pthread_join(thread_, nullptr);
+  running_ = false;
+}
+
+void Progress::kick() noexcept {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(kick_.get(), &one, sizeof one);
+}
+
+void* Progress::run_thread(void* self) {
+  ::pthread_setname_np(::pthread_self(), "verbena");
+  static_cast<Progress*>(self)->run();
+  return nullptr;
+}
+
+void Progress::run() noexcept {
+  std::uint32_t seen = sleep_.polls();
+  while (!stopping_.read()) {
+    const std::uint32_t polls = sleep_.polls();
+    const bool application_drives = polls != seen && sleep_.armed() == 0;
+    seen = polls;
+    if (!application_drives) driven_.drive_until_quiet();
+    driven_.publish_counters();
+    wait(application_drives);
+  }
+}
+
+void Progress::set_slack(bool parked) noexcept {
+  if (parked == slack_is_wide_) return;
+  slack_is_wide_ = parked;
+  ::prctl(PR_SET_TIMERSLACK, parked ? kWideSlack : kNarrowSlack, 0, 0, 0);
+}
+
+void Progress::wait(bool parked) noexcept {
+  set_slack(parked);
+  TimeNs until = driven_.next_deadline();
+  sleep_.announce(parked ? Rest::kParked : Rest::kWatching, until);
+  // What came between the last look and the announcement.
+  if (parked && sleep_.armed() != 0) return sleep_.awake();
+  until = std::min(until, driven_.next_deadline());
+
+  const TimeNs now = link::monotonic_now_ns();
+  TimeNs rest = until == kNever ? kNever : (until > now ? until - now : 0);
+  if (parked || control_is_busy_) rest = std::min(rest, kTick);
+  if (parked) rest = kTick;  // deadlines are the application's business, too
+  const timespec timeout{static_cast<time_t>(rest / 1'000'000'000u),
+                         static_cast<long>(rest % 1'000'000'000u)};
+  pollfd fds[3] = {{kick_.get(), POLLIN, 0},
+                   {control_is_busy_ ? -1 : driven_.control_fd(), POLLIN, 0},
+                   {parked ? -1 : driven_.receive_fd(), POLLIN, 0}};
+  const int ready = ::ppoll(fds, 3, rest == kNever ? nullptr : &timeout, nullptr);
+  sleep_.awake();
+  control_is_busy_ = false;
+  if (ready <= 0) return;
+  if (fds[0].revents != 0) {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = ::read(kick_.get(), &count, sizeof count);
+  }
+  if (fds[1].revents != 0) control_is_busy_ = !driven_.handle_control();
+}
+
+}  // namespace verbena::provider

@@ -1,0 +1,79 @@
+// The progress thread of a context: what peers ask of a process happens although the application
+// sleeps or computes, and an application that polls does not pay for it.
+//
+// While polls keep coming the application drives the engine itself and the thread is parked: it
+// looks every millisecond (the kernel may add four) whether they still come. When they stop, or
+// when a completion queue waits to tell of a completion, the thread watches the receive socket.
+// An idle context wakes it never.
+#pragma once
+
+#include <pthread.h>
+
+#include <cstdint>
+
+#include "sleep_state.hpp"
+#include "verbena/base/lock.hpp"
+#include "verbena/base/types.hpp"
+#include "verbena/control/unique_fd.hpp"
+
+namespace verbena::provider {
+
+// What the thread drives.
+class Driven {
+ public:
+  // Receives and sends until nothing is left to do now.
+  virtual void drive_until_quiet() noexcept = 0;
+  // Reads the daemon's messages. False: it cannot be read now, look again a little later.
+  virtual bool handle_control() noexcept = 0;
+  virtual int receive_fd() const noexcept = 0;
+  virtual int control_fd() const noexcept = 0;  // -1 once the daemon is gone
+  virtual TimeNs next_deadline() const noexcept = 0;
+  // Called once per turn, for what is merely published now and then.
+  virtual void publish_counters() noexcept = 0;
+
+ protected:
+  ~Driven() = default;
+};
+
+class Progress {
+ public:
+  explicit Progress(Driven& driven) : driven_(driven) {}
+  ~Progress() { stop(); }
+  Progress(const Progress&) = delete;
+
+  // Returns an errno.
+  int start() noexcept;
+  // Ends the thread and waits for it. Not from the thread itself.
+  void stop() noexcept;
+
+  void note_poll() noexcept { sleep_.note_poll(); }
+  void note_armed() noexcept {
+    sleep_.count_armed(1);
+    if (sleep_.rest() == Rest::kParked) kick();
+  }
+  void note_fired() noexcept { sleep_.count_armed(-1); }
+  void note_deadline(TimeNs deadline) noexcept {
+    if (sleep_.rest() == Rest::kWatching && deadline < sleep_.until()) kick();
+  }
+  void note_work() noexcept {
+    if (sleep_.rest() == Rest::kWatching) kick();
+  }
+  void kick() noexcept;
+
+ private:
+  static void* run_thread(void* self);
+  void run() noexcept;
+  void wait(bool parked) noexcept;
+  void set_slack(bool parked) noexcept;
+
+  Driven& driven_;
+  SleepState sleep_;
+  control::UniqueFd kick_;
+  Published<bool> stopping_{false};
+  pthread_t thread_{};
+  bool running_ = false;
+  bool slack_is_wide_ = false;
+  bool control_is_busy_ = false;
+};
+
+}  // namespace verbena::provider

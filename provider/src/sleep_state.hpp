@@ -1,0 +1,55 @@
+// The words that the progress thread and the application's threads share without a lock, and
+// their orders. The thread announces that it is about to sleep and then looks once more for
+// reasons not to; whoever makes such a reason does so first and then looks whether it sleeps. The
+// fences see to it that one of the two notices.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "verbena/base/types.hpp"
+
+namespace verbena::provider {
+
+enum class Rest : std::uint8_t {
+  kAwake,
+  kParked,    // the application polls; a short sleep that ends by itself
+  kWatching,  // asleep until a packet, a deadline or a kick
+};
+
+class SleepState {
+ public:
+  // --- the progress thread ---
+  void announce(Rest rest, TimeNs until) noexcept {
+    until_.store(until, std::memory_order_relaxed);
+    rest_.store(rest, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+  void awake() noexcept { rest_.store(Rest::kAwake, std::memory_order_relaxed); }
+  std::uint32_t polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
+  std::int32_t armed() const noexcept { return armed_.load(std::memory_order_relaxed); }
+
+  // --- the application's threads ---
+  // A sign of life, not a count: two threads may overwrite each other.
+  void note_poll() noexcept {
+    polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  // How many completion queues wait to tell of a completion.
+  void count_armed(std::int32_t change) noexcept {
+    armed_.fetch_add(change, std::memory_order_relaxed);
+  }
+  // After making a reason to wake up.
+  Rest rest() const noexcept {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return rest_.load(std::memory_order_relaxed);
+  }
+  TimeNs until() const noexcept { return until_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<Rest> rest_{Rest::kAwake};
+  std::atomic<TimeNs> until_{0};
+  std::atomic<std::uint32_t> polls_{0};
+  std::atomic<std::int32_t> armed_{0};
+};
+
+}  // namespace verbena::provider

@@ -1,0 +1,168 @@
+#include "translate.hpp"
+
+#include "verbena/control/address_plan.hpp"
+
+namespace verbena::provider {
+
+using queue::CompletionOpcode;
+using queue::WorkOpcode;
+
+std::optional<Transport> transport_of(ibv_qp_type type) {
+  switch (type) {
+    case IBV_QPT_RC: return Transport::kRc;
+    case IBV_QPT_UC: return Transport::kUc;
+    case IBV_QPT_UD: return Transport::kUd;
+    case IBV_QPT_XRC_SEND: return Transport::kXrcSend;
+    case IBV_QPT_XRC_RECV: return Transport::kXrcReceive;
+    default: return std::nullopt;
+  }
+}
+
+ibv_qp_type qp_type_of(Transport transport) {
+  switch (transport) {
+    case Transport::kRc: return IBV_QPT_RC;
+    case Transport::kUc: return IBV_QPT_UC;
+    case Transport::kUd: return IBV_QPT_UD;
+    case Transport::kXrcSend: return IBV_QPT_XRC_SEND;
+    case Transport::kXrcReceive: return IBV_QPT_XRC_RECV;
+  }
+  return IBV_QPT_RC;
+}
+
+std::optional<WorkOpcode> opcode_of(ibv_wr_opcode opcode) {
+  switch (static_cast<unsigned>(opcode)) {
+    case IBV_WR_RDMA_WRITE: return WorkOpcode::kWrite;
+    case IBV_WR_RDMA_WRITE_WITH_IMM: return WorkOpcode::kWriteImmediate;
+    case IBV_WR_SEND: return WorkOpcode::kSend;
+    case IBV_WR_SEND_WITH_IMM: return WorkOpcode::kSendImmediate;
+    case IBV_WR_RDMA_READ: return WorkOpcode::kRead;
+    case IBV_WR_ATOMIC_CMP_AND_SWP: return WorkOpcode::kCompareSwap;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD: return WorkOpcode::kFetchAdd;
+    case IBV_WR_LOCAL_INV: return WorkOpcode::kLocalInvalidate;
+    case IBV_WR_BIND_MW: return WorkOpcode::kBindWindow;
+    case IBV_WR_SEND_WITH_INV: return WorkOpcode::kSendInvalidate;
+    case wr::kFlush: return WorkOpcode::kFlush;
+    case wr::kAtomicWrite: return WorkOpcode::kAtomicWrite;
+    default: return std::nullopt;
+  }
+}
+
+ibv_wc_opcode wc_opcode_of(CompletionOpcode opcode) {
+  const auto number = [&]() -> unsigned {
+    switch (opcode) {
+      case CompletionOpcode::kSend: return IBV_WC_SEND;
+      case CompletionOpcode::kWrite: return IBV_WC_RDMA_WRITE;
+      case CompletionOpcode::kRead: return IBV_WC_RDMA_READ;
+      case CompletionOpcode::kCompareSwap: return IBV_WC_COMP_SWAP;
+      case CompletionOpcode::kFetchAdd: return IBV_WC_FETCH_ADD;
+      case CompletionOpcode::kBindWindow: return IBV_WC_BIND_MW;
+      case CompletionOpcode::kLocalInvalidate: return IBV_WC_LOCAL_INV;
+      case CompletionOpcode::kFlush: return 8;
+      case CompletionOpcode::kAtomicWrite: return 9;
+      case CompletionOpcode::kReceive: return IBV_WC_RECV;
+      case CompletionOpcode::kReceiveWriteImmediate: return IBV_WC_RECV_RDMA_WITH_IMM;
+      case CompletionOpcode::kTagAdd: return IBV_WC_TM_ADD;
+      case CompletionOpcode::kTagDelete: return IBV_WC_TM_DEL;
+      case CompletionOpcode::kTagSync: return IBV_WC_TM_SYNC;
+      case CompletionOpcode::kTagReceive: return IBV_WC_TM_RECV;
+      case CompletionOpcode::kTagNoTag: return IBV_WC_TM_NO_TAG;
+    }
+    return IBV_WC_SEND;
+  };
+  return static_cast<ibv_wc_opcode>(number());
+}
+
+unsigned wc_flags_of(std::uint16_t flags) {
+  unsigned out = 0;
+  if (flags & queue::kHasGrh) out |= IBV_WC_GRH;
+  if (flags & queue::kHasImmediate) out |= IBV_WC_WITH_IMM;
+  if (flags & queue::kHasInvalidated) out |= IBV_WC_WITH_INV;
+  if (flags & queue::kTagSyncRequest) out |= IBV_WC_TM_SYNC_REQ;
+  if (flags & queue::kTagMatched) out |= IBV_WC_TM_MATCH;
+  if (flags & queue::kTagDataValid) out |= IBV_WC_TM_DATA_VALID;
+  return out;
+}
+
+void fill(ibv_wc& wc, const queue::Completion& c) {
+  wc.wr_id = c.id;
+  wc.status = static_cast<ibv_wc_status>(c.status);
+  wc.opcode = wc_opcode_of(c.opcode);
+  wc.vendor_err = c.vendor_error;
+  wc.byte_len = c.byte_length;
+  wc.imm_data = c.immediate;
+  wc.qp_num = c.qpn;
+  wc.src_qp = c.source_qpn;
+  wc.wc_flags = wc_flags_of(c.flags);
+  wc.pkey_index = c.pkey_index;
+  wc.slid = c.source_lid;
+  wc.sl = c.service_level;
+  wc.dlid_path_bits = c.path_bits;
+}
+
+qp::Path path_of(const ibv_ah_attr& ah, const AddressPlan& plan) {
+  qp::Path p;
+  p.is_global = ah.is_global != 0;
+  p.dlid = ah.dlid;
+  p.service_level = ah.sl;
+  p.source_path_bits = ah.src_path_bits;
+  p.static_rate = ah.static_rate;
+  p.port = ah.port_num;
+  std::optional<IpAddress> address;
+  if (p.is_global) {
+    p.remote_gid = gid_of(ah.grh.dgid);
+    p.flow_label = ah.grh.flow_label;
+    p.gid_index = ah.grh.sgid_index;
+    p.hop_limit = ah.grh.hop_limit;
+    p.traffic_class = ah.grh.traffic_class;
+    address = p.remote_gid.is_multicast()
+                  ? control::group_of_mgid(p.remote_gid, plan.subnet != 0)
+                  : plan.address_of_gid(p.remote_gid);
+  }
+  if (!address && plan.infiniband) address = plan.address_of_lid(p.dlid);
+  p.resolved = address.has_value();
+  if (address) p.destination.address = *address;
+  p.destination.traffic_class = p.traffic_class;
+  // 0 and 1 are what programs write that know only their own subnet; a local address needs no more.
+  p.destination.hop_limit = p.hop_limit > 1 ? p.hop_limit : 64;
+  p.destination.has_grh = p.is_global;
+  p.destination.flow_label = p.flow_label;
+  return p;
+}
+
+ibv_ah_attr ah_attr_of(const qp::Path& p) {
+  ibv_ah_attr ah{};
+  ah.is_global = p.is_global ? 1 : 0;
+  ah.dlid = p.dlid;
+  ah.sl = p.service_level;
+  ah.src_path_bits = p.source_path_bits;
+  ah.static_rate = p.static_rate;
+  ah.port_num = p.port;
+  if (p.is_global) {
+    std::memcpy(ah.grh.dgid.raw, p.remote_gid.bytes.data(), p.remote_gid.bytes.size());
+    ah.grh.flow_label = p.flow_label;
+    ah.grh.sgid_index = p.gid_index;
+    ah.grh.hop_limit = p.hop_limit;
+    ah.grh.traffic_class = p.traffic_class;
+  }
+  return ah;
+}
+
+int errno_of_refusal(memory::Refusal refusal) {
+  using memory::Refusal;
+  switch (refusal) {
+    case Refusal::kNotMapped: return EFAULT;
+    case Refusal::kBusy: return EBUSY;
+    case Refusal::kTableFull: return ENOMEM;
+    case Refusal::kNoSuchKey:
+    case Refusal::kInvalidated:
+    case Refusal::kForeignDomain:
+    case Refusal::kForeignQp:
+    case Refusal::kOutOfRange:
+    case Refusal::kNoPermission:
+    case Refusal::kMisaligned:
+    case Refusal::kBadArgument: return EINVAL;
+  }
+  return EINVAL;
+}
+
+}  // namespace verbena::provider

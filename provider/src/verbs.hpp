@@ -1,0 +1,28 @@
+// The verbs, as libibverbs calls them; each group in a file of its own. Conventions: guard.hpp.
+#pragma once
+
+#include "verbena/abi/ops.hpp"
+
+namespace verbena::provider {
+
+// Sets what is offered; anything else libibverbs answers with EOPNOTSUPP.
+void offer_device_verbs(abi::Ops& ops);       // verbs_device.cpp
+void offer_memory_verbs(abi::Ops& ops);       // verbs_memory.cpp
+void offer_window_verbs(abi::Ops& ops);       // verbs_window.cpp
+void offer_completion_verbs(abi::Ops& ops);   // verbs_completion.cpp
+void offer_extended_completion_verbs(abi::Ops& ops);  // verbs_completion_ex.cpp
+void offer_shared_receive_verbs(abi::Ops& ops);       // verbs_shared_receive.cpp
+void offer_queue_pair_verbs(abi::Ops& ops);   // verbs_queue_pair.cpp
+void offer_state_verbs(abi::Ops& ops);        // verbs_state.cpp
+void offer_post_verbs(abi::Ops& ops);         // verbs_post.cpp
+void offer_address_verbs(abi::Ops& ops);      // verbs_address.cpp
+void offer_xrc_verbs(abi::Ops& ops);          // verbs_xrc.cpp
+
+// The ibv_wr_* functions of an extended queue pair (builder_functions.cpp).
+struct BuilderSlots {
+  bool atomic_write = false;  // libibverbs has a place for it
+  bool flush = false;
+};
+void install_builder(struct Qp& qp, const BuilderSlots& slots);
+
+}  // namespace verbena::provider

@@ -1,0 +1,103 @@
+// Address handles and multicast membership.
+#include <algorithm>
+
+#include "context.hpp"
+#include "guard.hpp"
+#include "translate.hpp"
+#include "verbs.hpp"
+
+namespace verbena::provider {
+namespace {
+
+constexpr std::uint16_t kFirstMulticastLid = 0xc000;
+
+ibv_ah* create_ah(ibv_pd* p, ibv_ah_attr* attr) noexcept {
+  return pointer_or_errno([&] {
+    constexpr const char* kVerb = "ibv_create_ah";
+    Context& context = Context::of(p->context);
+    context.check_alive(kVerb);
+    if (attr->port_num != control::kPortNumber) {
+      refuse(EINVAL, "%s: port_num = %u, the device has port 1 only", kVerb, attr->port_num);
+    }
+    if (attr->is_global == 0 && !context.plan().infiniband) {
+      refuse(EINVAL, "%s: is_global = 0: a RoCE port needs the GRH (grh.dgid)", kVerb);
+    }
+    if (attr->is_global != 0 && attr->grh.sgid_index >= context.info().gids.size()) {
+      refuse(EINVAL, "%s: grh.sgid_index = %u is beyond the GID table", kVerb,
+             attr->grh.sgid_index);
+    }
+    const qp::Path path = path_of(*attr, context.plan());
+    if (!path.resolved) {
+      refuse(EINVAL, attr->is_global != 0
+                         ? "%s: no route: the fabric has no port with this grh.dgid"
+                         : "%s: no route: the fabric has no port with this dlid", kVerb);
+    }
+    auto ah = std::make_unique<Ah>();
+    ah->domain = &object_of(p);
+    ah->vector.destination = path.destination;
+    ah->vector.remote_gid = path.remote_gid;
+    ah->vector.service_level = path.service_level;
+    ah->domain->users.add();
+    ++context.counts().ahs;
+    ah->ah.context = p->context;
+    ah->ah.pd = p;
+    return &ah.release()->ah;
+  });
+}
+
+int destroy_ah(ibv_ah* a) noexcept {
+  Ah& ah = object_of(a);
+  ah.domain->users.remove();
+  --Context::of(a->context).counts().ahs;
+  delete &ah;
+  return 0;
+}
+
+void check_group(const char* verb, const Qp& qp, const Gid& mgid) {
+  if (qp.abi.qp.qp_type != IBV_QPT_UD) {
+    refuse(EINVAL, "%s: only UD queue pairs join multicast groups", verb);
+  }
+  if (!mgid.is_multicast() && !mgid.as_ip().is_multicast()) {
+    refuse(EINVAL, "%s: %s is not a multicast GID", verb, mgid.to_string().c_str());
+  }
+}
+
+int attach_mcast(ibv_qp* q, const ibv_gid* gid, std::uint16_t lid) noexcept {
+  return errno_of([&] {
+    Qp& qp = object_of(q);
+    qp.context.check_alive("ibv_attach_mcast");
+    const Gid mgid = gid_of(*gid);
+    check_group("ibv_attach_mcast", qp, mgid);
+    if (qp.context.plan().infiniband && lid != 0 && lid < kFirstMulticastLid) {
+      refuse(EINVAL, "ibv_attach_mcast: lid = 0x%04x is not a multicast LID", lid);
+    }
+    if (std::find(qp.groups.begin(), qp.groups.end(), mgid) != qp.groups.end()) return;
+    qp.context.join_group(qp, mgid, lid);
+    qp.groups.push_back(mgid);
+  });
+}
+
+int detach_mcast(ibv_qp* q, const ibv_gid* gid, std::uint16_t lid) noexcept {
+  return errno_of([&] {
+    Qp& qp = object_of(q);
+    const Gid mgid = gid_of(*gid);
+    const auto found = std::find(qp.groups.begin(), qp.groups.end(), mgid);
+    if (found == qp.groups.end()) {
+      refuse(EINVAL, "ibv_detach_mcast: queue pair 0x%06x is not attached to %s", q->qp_num,
+             mgid.to_string().c_str());
+    }
+    qp.groups.erase(found);
+    qp.context.leave_group(qp, mgid, lid);
+  });
+}
+
+}  // namespace
+
+void offer_address_verbs(abi::Ops& ops) {
+  ops.create_ah = &create_ah;
+  ops.destroy_ah = &destroy_ah;
+  ops.attach_mcast = &attach_mcast;
+  ops.detach_mcast = &detach_mcast;
+}
+
+}  // namespace verbena::provider

@@ -1,0 +1,147 @@
+// Completion queues: their life, the classic poll, events.
+#include <algorithm>
+#include <cstring>
+
+#include "await_acks.hpp"
+#include "context.hpp"
+#include "guard.hpp"
+#include "limits.hpp"
+#include "make_cq.hpp"
+#include "translate.hpp"
+#include "verbs.hpp"
+
+namespace verbena::provider {
+
+namespace {
+
+// The queue's cookie is the object that holds it.
+queue::CompletionQueue::Options with_cookie(queue::CompletionQueue::Options options, Cq* cq) {
+  options.cookie = cq;
+  return options;
+}
+
+}  // namespace
+
+Cq::Cq(const queue::CompletionQueue::Options& options, Context& owner)
+    : context(owner), queue(with_cookie(options, this), owner) {}
+
+namespace {
+
+// While completions are there already, every so many polls look at the link all the same.
+constexpr std::uint32_t kUnhurriedPolls = 8;
+
+ibv_cq* create_cq(ibv_context* c, int cqe, ibv_comp_channel* channel, int vector) noexcept {
+  return pointer_or_errno([&] {
+    CqRequest request;
+    request.verb = "ibv_create_cq";
+    request.cqe = cqe < 0 ? 0 : static_cast<std::uint32_t>(cqe);
+    request.channel = channel;
+    request.vector = static_cast<std::uint32_t>(vector);
+    return &make_cq(Context::of(c), request)->abi.cq;
+  });
+}
+
+int destroy_cq(ibv_cq* c) noexcept {
+  Cq& cq = object_of(c);
+  if (const auto users = cq.users.count(); users != 0) {
+    return refusal(EBUSY, "ibv_destroy_cq: EBUSY: %u queue pairs or SRQs use it", users);
+  }
+  if (cq.armed.exchange(false)) cq.context.progress().note_fired();
+  if (cq.channel) {
+    cq.completion_events -= static_cast<std::uint32_t>(cq.channel->pipe.withdraw(
+        reinterpret_cast<std::uintptr_t>(c), sizeof(CompletionEvent)));
+    await_acks(*c, c->comp_events_completed, cq.completion_events);
+  }
+  if (cq.async_events != 0) {
+    cq.async_events -= static_cast<std::uint32_t>(cq.context.withdraw_async(c));
+    await_acks(*c, c->async_events_completed, cq.async_events);
+  }
+  --cq.context.counts().cqs;
+  delete &cq;
+  return 0;
+}
+
+int poll_cq(ibv_cq* c, int wanted, ibv_wc* wc) noexcept {
+  Cq& cq = object_of(c);
+  if (cq.queue.is_empty() || ++cq.unhurried_polls % kUnhurriedPolls == 0) cq.context.drive();
+  constexpr std::size_t kAtOnce = 16;
+  queue::Completion taken[kAtOnce];
+  int count = 0;
+  while (count < wanted) {
+    const std::size_t room = std::min<std::size_t>(kAtOnce, static_cast<std::size_t>(wanted - count));
+    const std::size_t got = cq.queue.poll({taken, room});
+    for (std::size_t i = 0; i < got; ++i) fill(wc[count++], taken[i]);
+    if (got < room) break;
+  }
+  return count;
+}
+
+int req_notify_cq(ibv_cq* c, int solicited_only) noexcept {
+  Cq& cq = object_of(c);
+  if (!cq.armed.exchange(true, std::memory_order_relaxed)) cq.context.progress().note_armed();
+  cq.queue.arm(solicited_only != 0);
+  return 0;
+}
+
+void cq_event(ibv_cq*) noexcept {}
+
+int resize_cq(ibv_cq* c, int cqe) noexcept {
+  return errno_of([&] {
+    Cq& cq = object_of(c);
+    if (cqe < 1 || static_cast<std::uint32_t>(cqe) > kMaxCqe) {
+      refuse(EINVAL, "ibv_resize_cq: cqe = %d is not in 1 .. max_cqe = %u", cqe, kMaxCqe);
+    }
+    if (!cq.queue.resize(static_cast<std::uint32_t>(cqe))) {
+      refuse(EINVAL, "ibv_resize_cq: more completions wait than cqe = %d", cqe);
+    }
+    c->cqe = cqe;
+  });
+}
+
+int modify_cq(ibv_cq* c, ibv_modify_cq_attr* attr) noexcept {
+  return errno_of([&] {
+    if ((attr->attr_mask & ~std::uint32_t{IBV_CQ_ATTR_MODERATE}) != 0) {
+      refuse(EOPNOTSUPP, "ibv_modify_cq: unknown bits in attr_mask 0x%x", attr->attr_mask);
+    }
+    // A period alone moderates nothing here: an event is late by it at most, never early.
+    if ((attr->attr_mask & IBV_CQ_ATTR_MODERATE) != 0) {
+      object_of(c).queue.moderate(attr->moderate.cq_period != 0 ? 0 : attr->moderate.cq_count);
+    }
+  });
+}
+
+}  // namespace
+
+Cq* make_cq(Context& context, const CqRequest& request) {
+  context.check_alive(request.verb);
+  if (request.cqe < 1 || request.cqe > kMaxCqe) {
+    refuse(EINVAL, "%s: cqe = %u is not in 1 .. max_cqe = %u", request.verb, request.cqe, kMaxCqe);
+  }
+  if (request.vector >= kCompletionVectors) {
+    refuse(EINVAL, "%s: comp_vector = %u, the device has num_comp_vectors = %u", request.verb,
+           request.vector, kCompletionVectors);
+  }
+  queue::CompletionQueue::Options options;
+  options.capacity = request.cqe;
+  options.ignore_overrun = request.ignore_overrun;
+  options.single_threaded = request.single_threaded;
+  options.timestamps = request.timestamps;
+  auto cq = std::make_unique<Cq>(options, context);
+  if (request.channel != nullptr) cq->channel = context.channel_of(request.channel);
+  cq->abi.cq.context = context.public_context();
+  cq->abi.cq.cqe = static_cast<int>(request.cqe);
+  ++context.counts().cqs;
+  return cq.release();
+}
+
+void offer_completion_verbs(abi::Ops& ops) {
+  ops.create_cq = &create_cq;
+  ops.destroy_cq = &destroy_cq;
+  ops.poll_cq = &poll_cq;
+  ops.req_notify_cq = &req_notify_cq;
+  ops.cq_event = &cq_event;
+  ops.resize_cq = &resize_cq;
+  ops.modify_cq = &modify_cq;
+}
+
+}  // namespace verbena::provider

@@ -1,0 +1,351 @@
+// Protection domains, memory regions, device memory.
+#include <cstring>
+
+#include "context.hpp"
+#include "guard.hpp"
+#include "limits.hpp"
+#include "translate.hpp"
+#include "verbs.hpp"
+
+namespace verbena::provider {
+namespace {
+
+constexpr unsigned kKnownAccess =
+    memory::kLocalWrite | memory::kRemoteWrite | memory::kRemoteRead | memory::kRemoteAtomic |
+    memory::kWindowBind | memory::kZeroBased | memory::kOnDemand | memory::kHugePages |
+    memory::kFlushGlobal | memory::kFlushPersistent;
+// Bits that a device may ignore (IBV_ACCESS_OPTIONAL_RANGE).
+constexpr unsigned kOptionalAccess = 0x3ff00000u;
+
+ibv_pd* alloc_pd(ibv_context* c) noexcept {
+  return pointer_or_errno([&] {
+    Context& context = Context::of(c);
+    context.check_alive("ibv_alloc_pd");
+    auto* pd = new Pd;
+    pd->domain = context.next_domain();
+    pd->pd.context = c;
+    pd->pd.handle = pd->domain;
+    ++context.counts().pds;
+    return &pd->pd;
+  });
+}
+
+int dealloc_pd(ibv_pd* p) noexcept {
+  Pd& pd = object_of(p);
+  if (const auto users = pd.users.count(); users != 0) {
+    return refusal(EBUSY, "ibv_dealloc_pd: EBUSY: %u objects of this domain are left", users);
+  }
+  if (pd.parent != nullptr) {
+    pd.parent->users.remove();
+  } else {
+    --Context::of(p->context).counts().pds;
+  }
+  delete &pd;
+  return 0;
+}
+
+ibv_pd* alloc_parent_domain(ibv_context* c, ibv_parent_domain_init_attr* attr) noexcept {
+  return pointer_or_errno([&] {
+    if (attr->pd == nullptr) refuse(EINVAL, "ibv_alloc_parent_domain: attr->pd is NULL");
+    constexpr unsigned kKnown =
+        IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+    if ((attr->comp_mask & ~kKnown) != 0) {
+      refuse(EOPNOTSUPP, "ibv_alloc_parent_domain: unknown bits in comp_mask 0x%x",
+             attr->comp_mask);
+    }
+    auto* pd = new Pd;
+    pd->parent = &object_of(attr->pd);
+    pd->parent->users.add();
+    pd->domain = pd->parent->domain;
+    pd->pd.context = c;
+    pd->pd.handle = pd->domain;
+    return &pd->pd;
+  });
+}
+
+ibv_td* alloc_td(ibv_context* c, ibv_td_init_attr* attr) noexcept {
+  return pointer_or_errno([&] {
+    if (attr->comp_mask != 0) {
+      refuse(EINVAL, "ibv_alloc_td: comp_mask = 0x%x, must be 0", attr->comp_mask);
+    }
+    auto* td = new Td;
+    td->td.context = c;
+    return &td->td;
+  });
+}
+
+int dealloc_td(ibv_td* t) noexcept {
+  delete &object_of(t);
+  return 0;
+}
+
+// Registers, and says why not.
+std::uint32_t register_region(Context& context, const char* verb,
+                              const memory::RegionRequest& request) {
+  const auto key = context.device().memory().register_region(request);
+  if (!key) {
+    const auto why = memory::to_string(key.error());
+    refuse(errno_of_refusal(key.error()), "%s: address 0x%llx, length %llu, access 0x%x: %.*s", verb,
+           static_cast<unsigned long long>(request.host_address),
+           static_cast<unsigned long long>(request.length), request.access,
+           static_cast<int>(why.size()), why.data());
+  }
+  return *key;
+}
+
+void check_access(const char* verb, unsigned access) {
+  if ((access & ~(kKnownAccess | kOptionalAccess)) != 0) {
+    refuse(EINVAL, "%s: access has bits that mean nothing: 0x%x", verb,
+           access & ~(kKnownAccess | kOptionalAccess));
+  }
+  if ((access & (memory::kRemoteWrite | memory::kRemoteAtomic)) != 0 &&
+      (access & memory::kLocalWrite) == 0) {
+    refuse(EINVAL, "%s: IBV_ACCESS_REMOTE_WRITE and IBV_ACCESS_REMOTE_ATOMIC need "
+                   "IBV_ACCESS_LOCAL_WRITE (access is 0x%x)", verb, access);
+  }
+}
+
+ibv_mr* make_mr(Context& context, Pd& pd, std::uint32_t key, abi::MrType type, int access) {
+  auto mr = std::make_unique<Mr>();
+  mr->context = &context;
+  mr->domain = &pd;
+  mr->key = key;
+  mr->mr.type = type;
+  mr->mr.access = access;
+  ibv_mr& v = mr->mr.mr;
+  v.context = context.public_context();
+  v.pd = &pd.pd;
+  v.handle = key;
+  v.lkey = key;
+  v.rkey = key;
+  pd.users.add();
+  ++context.counts().mrs;
+  return &mr.release()->mr.mr;
+}
+
+ibv_mr* reg_mr(ibv_pd* p, void* address, std::size_t length, std::uint64_t iova,
+               int access) noexcept {
+  return pointer_or_errno([&] {
+    constexpr const char* kVerb = "ibv_reg_mr";
+    Context& context = Context::of(p->context);
+    context.check_alive(kVerb);
+    Pd& pd = object_of(p);
+    const auto rights = static_cast<unsigned>(access);
+    check_access(kVerb, rights);
+    memory::RegionRequest r;
+    r.domain = pd.domain;
+    r.host_address = reinterpret_cast<std::uintptr_t>(address);
+    r.length = length;
+    r.base = (rights & memory::kZeroBased) != 0 ? 0 : iova;
+    r.access = rights & kKnownAccess;
+    r.implicit = (rights & memory::kOnDemand) != 0 && address == nullptr && length == SIZE_MAX;
+    if (length == 0) refuse(EINVAL, "ibv_reg_mr: length is 0");
+    return make_mr(context, pd, register_region(context, kVerb, r), abi::kMrOrdinary, access);
+  });
+}
+
+ibv_mr* alloc_null_mr(ibv_pd* p) noexcept {
+  return pointer_or_errno([&] {
+    Context& context = Context::of(p->context);
+    context.check_alive("ibv_alloc_null_mr");
+    Pd& pd = object_of(p);
+    memory::RegionRequest r;
+    r.domain = pd.domain;
+    r.length = ~std::uint64_t{0};
+    r.access = memory::kLocalWrite;
+    r.null = true;
+    ibv_mr* mr = make_mr(context, pd, register_region(context, "ibv_alloc_null_mr", r),
+                         abi::kMrNull, 0);
+    mr->addr = nullptr;
+    mr->length = SIZE_MAX;
+    return mr;
+  });
+}
+
+int dereg_mr(abi::PrivateMr* m) noexcept {
+  return errno_of([&] {
+    Mr& mr = object_of(m);
+    const auto done = mr.context->device().memory().deregister(mr.key);
+    if (!done) {
+      const auto why = memory::to_string(done.error());
+      refuse(errno_of_refusal(done.error()), "ibv_dereg_mr: key 0x%x: %.*s", mr.key,
+             static_cast<int>(why.size()), why.data());
+    }
+    mr.domain->users.remove();
+    if (mr.memory != nullptr) mr.memory->users.remove();
+    --mr.context->counts().mrs;
+    delete &mr;
+  });
+}
+
+int rereg_mr(abi::PrivateMr* m, int flags, ibv_pd* p, void* address, std::size_t length,
+             int access) noexcept {
+  return errno_of([&] {
+    Mr& mr = object_of(m);
+    const auto rights = static_cast<unsigned>(access);
+    memory::Registry::Change change;
+    if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
+      change.translation = true;
+      change.to.host_address = reinterpret_cast<std::uintptr_t>(address);
+      change.to.length = length;
+      change.to.base = reinterpret_cast<std::uintptr_t>(address);
+    }
+    if ((flags & IBV_REREG_MR_CHANGE_PD) != 0) {
+      if (p == nullptr) refuse(EINVAL, "ibv_rereg_mr: IBV_REREG_MR_CHANGE_PD without a pd");
+      change.domain = true;
+      change.to.domain = object_of(p).domain;
+    }
+    if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0) {
+      check_access("ibv_rereg_mr", rights);
+      change.access = true;
+      change.to.access = rights & kKnownAccess;
+    }
+    const auto key = mr.context->device().memory().change_region(mr.key, change);
+    if (!key) {
+      const auto why = memory::to_string(key.error());
+      refuse(errno_of_refusal(key.error()), "ibv_rereg_mr: key 0x%x: %.*s", mr.key,
+             static_cast<int>(why.size()), why.data());
+    }
+    mr.key = *key;
+    m->mr.lkey = m->mr.rkey = *key;
+    if (change.domain) {
+      object_of(p).users.add();
+      mr.domain->users.remove();
+      mr.domain = &object_of(p);
+    }
+    if (change.access) m->access = access;
+  });
+}
+
+int advise_mr(ibv_pd* p, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* list,
+              std::uint32_t count) noexcept {
+  return errno_of([&] {
+    if (static_cast<unsigned>(advice) > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) {
+      refuse(EOPNOTSUPP, "ibv_advise_mr: unknown advice %d", static_cast<int>(advice));
+    }
+    if ((flags & ~std::uint32_t{IBV_ADVISE_MR_FLAG_FLUSH}) != 0) {
+      refuse(EINVAL, "ibv_advise_mr: unknown flags 0x%x", flags);
+    }
+    if (count == 0) refuse(EINVAL, "ibv_advise_mr: num_sge is 0");
+    Context& context = Context::of(p->context);
+    const bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      memory::AccessRequest r;
+      r.key = list[i].lkey;
+      r.domain = object_of(p).domain;
+      r.address = list[i].addr;
+      r.length = list[i].length;
+      r.need = write ? memory::kLocalWrite : memory::kLocalRead;
+      const auto pin = context.device().memory().pin(r);
+      if (pin) continue;
+      const auto why = memory::to_string(pin.error());
+      using memory::Refusal;
+      const int error = pin.error() == Refusal::kNoPermission    ? EPERM
+                        : pin.error() == Refusal::kForeignDomain ? EPERM
+                        : pin.error() == Refusal::kNotMapped     ? EFAULT
+                        : pin.error() == Refusal::kNoSuchKey     ? ENOENT
+                                                                 : EFAULT;
+      refuse(error, "ibv_advise_mr: sg_list[%u]: %.*s", i, static_cast<int>(why.size()),
+             why.data());
+    }
+  });
+}
+
+// --- device memory ---
+
+int copy_to_dm(ibv_dm* d, std::uint64_t offset, const void* from, std::size_t length) {
+  Dm& dm = object_of(d);
+  if (offset > dm.length || length > dm.length - offset) {
+    return refusal(EINVAL, "ibv_memcpy_to_dm: offset + length is beyond the device memory");
+  }
+  std::memcpy(dm.bytes.get() + offset, from, length);
+  return 0;
+}
+
+int copy_from_dm(void* to, ibv_dm* d, std::uint64_t offset, std::size_t length) {
+  Dm& dm = object_of(d);
+  if (offset > dm.length || length > dm.length - offset) {
+    return refusal(EINVAL, "ibv_memcpy_from_dm: offset + length is beyond the device memory");
+  }
+  std::memcpy(to, dm.bytes.get() + offset, length);
+  return 0;
+}
+
+ibv_dm* alloc_dm(ibv_context* c, ibv_alloc_dm_attr* attr) noexcept {
+  return pointer_or_errno([&] {
+    Context::of(c).check_alive("ibv_alloc_dm");
+    if (attr->comp_mask != 0) refuse(EINVAL, "ibv_alloc_dm: comp_mask must be 0");
+    if (attr->length == 0) refuse(EINVAL, "ibv_alloc_dm: length is 0");
+    if (attr->length > kMaxDeviceMemory) {
+      refuse(ENOMEM, "ibv_alloc_dm: length %zu is more than max_dm_size = %llu", attr->length,
+             static_cast<unsigned long long>(kMaxDeviceMemory));
+    }
+    auto dm = std::make_unique<Dm>();
+    // Atomics want their words aligned.
+    dm->bytes = std::make_unique<std::byte[]>(attr->length);
+    dm->length = attr->length;
+    dm->dm.context = c;
+    dm->dm.memcpy_to_dm = &copy_to_dm;
+    dm->dm.memcpy_from_dm = &copy_from_dm;
+    return &dm.release()->dm;
+  });
+}
+
+int free_dm(ibv_dm* d) noexcept {
+  Dm& dm = object_of(d);
+  if (const auto users = dm.users.count(); users != 0) {
+    return refusal(EBUSY, "ibv_free_dm: EBUSY: %u memory regions use it", users);
+  }
+  delete &dm;
+  return 0;
+}
+
+ibv_mr* reg_dm_mr(ibv_pd* p, ibv_dm* d, std::uint64_t offset, std::size_t length,
+                  unsigned access) noexcept {
+  return pointer_or_errno([&] {
+    constexpr const char* kVerb = "ibv_reg_dm_mr";
+    Context& context = Context::of(p->context);
+    context.check_alive(kVerb);
+    Dm& dm = object_of(d);
+    if ((access & memory::kZeroBased) == 0) {
+      refuse(EINVAL, "ibv_reg_dm_mr: access must have IBV_ACCESS_ZERO_BASED");
+    }
+    check_access(kVerb, access);
+    if (length == 0 || offset > dm.length || length > dm.length - offset) {
+      refuse(EINVAL, "ibv_reg_dm_mr: offset + length is beyond the device memory (%llu bytes)",
+             static_cast<unsigned long long>(dm.length));
+    }
+    memory::RegionRequest r;
+    r.domain = object_of(p).domain;
+    r.host_address = reinterpret_cast<std::uintptr_t>(dm.bytes.get() + offset);
+    r.length = length;
+    r.base = 0;
+    r.access = access & kKnownAccess;
+    r.device_memory = true;
+    ibv_mr* mr = make_mr(context, object_of(p), register_region(context, kVerb, r),
+                         abi::kMrOrdinary, static_cast<int>(access));
+    object_of(mr).memory = &dm;
+    dm.users.add();
+    return mr;
+  });
+}
+
+}  // namespace
+
+void offer_memory_verbs(abi::Ops& ops) {
+  ops.alloc_pd = &alloc_pd;
+  ops.dealloc_pd = &dealloc_pd;
+  ops.alloc_parent_domain = &alloc_parent_domain;
+  ops.alloc_td = &alloc_td;
+  ops.dealloc_td = &dealloc_td;
+  ops.reg_mr = &reg_mr;
+  ops.dereg_mr = &dereg_mr;
+  ops.rereg_mr = &rereg_mr;
+  ops.alloc_null_mr = &alloc_null_mr;
+  ops.advise_mr = &advise_mr;
+  ops.alloc_dm = &alloc_dm;
+  ops.free_dm = &free_dm;
+  ops.reg_dm_mr = &reg_dm_mr;
+}
+
+}  // namespace verbena::provider

@@ -1,0 +1,248 @@
+// The life of a queue pair.
+#include <cerrno>
+#include <cstring>
+
+#include "await_acks.hpp"
+#include "context.hpp"
+#include "guard.hpp"
+#include "limits.hpp"
+#include "make_qp.hpp"
+#include "translate.hpp"
+#include "verbs.hpp"
+
+namespace verbena::provider {
+namespace {
+
+void check_caps(const char* verb, const ibv_qp_cap& cap) {
+  const auto check = [&](const char* name, std::uint32_t value, std::uint32_t max) {
+    if (value > max) {
+      refuse(EINVAL, "%s: cap.%s = %u is more than the device's %u", verb, name, value, max);
+    }
+  };
+  check("max_send_wr", cap.max_send_wr, kMaxQpWr);
+  check("max_recv_wr", cap.max_recv_wr, kMaxQpWr);
+  check("max_send_sge", cap.max_send_sge, kMaxSge);
+  check("max_recv_sge", cap.max_recv_sge, kMaxSge);
+  check("max_inline_data", cap.max_inline_data, kMaxInline);
+}
+
+Transport check_type(const char* verb, ibv_qp_type type) {
+  const auto transport = transport_of(type);
+  if (!transport) {
+    refuse(EOPNOTSUPP, "%s: qp_type = %d is not offered (RC, UC, UD, XRC_SEND and XRC_RECV are)",
+           verb, static_cast<int>(type));
+  }
+  return *transport;
+}
+
+// Which parts a queue pair of that type must and must not have.
+void check_parts(const QpRequest& r, Transport transport) {
+  const bool xrc_receive = transport == Transport::kXrcReceive;
+  if (xrc_receive && r.xrcd == nullptr) {
+    refuse(EINVAL, "%s: an XRC_RECV queue pair needs an xrcd", r.verb);
+  }
+  if (!xrc_receive && r.domain == nullptr) refuse(EINVAL, "%s: no pd", r.verb);
+  if (!xrc_receive && r.send_cq == nullptr) refuse(EINVAL, "%s: send_cq is NULL", r.verb);
+  const bool receives = !xrc_receive && transport != Transport::kXrcSend;
+  if (receives && r.receive_cq == nullptr) refuse(EINVAL, "%s: recv_cq is NULL", r.verb);
+  if (!receives && r.srq != nullptr) {
+    refuse(EINVAL, "%s: an XRC queue pair takes no SRQ; senders name one in each request", r.verb);
+  }
+}
+
+void fill_public(Qp& qp, const QpRequest& r) {
+  ibv_qp& v = qp.abi.qp;
+  v.context = qp.context.public_context();
+  v.qp_context = r.user;
+  v.pd = r.domain != nullptr ? &r.domain->pd : nullptr;
+  v.send_cq = r.send_cq != nullptr ? &r.send_cq->abi.cq : nullptr;
+  v.recv_cq = r.receive_cq != nullptr ? &r.receive_cq->abi.cq : nullptr;
+  v.srq = r.srq != nullptr ? &r.srq->abi.srq : nullptr;
+  v.qp_num = qp.engine->number().value();
+  v.handle = v.qp_num;
+  v.state = IBV_QPS_RESET;
+  v.qp_type = r.type;
+  v.events_completed = 0;
+  ::pthread_mutex_init(&v.mutex, nullptr);
+  ::pthread_cond_init(&v.cond, nullptr);
+}
+
+void offer_builder(Qp& qp) {
+  const std::size_t flags = qp.context.library().qp_flags_offset();
+  std::memcpy(qp.abi.room + flags, &abi::kQpHasBuilder, sizeof abi::kQpHasBuilder);
+  install_builder(qp, {flags > abi::kWrAtomicWriteOffset, flags > abi::kWrFlushOffset});
+}
+
+qp::QueuePair* make_engine_qp(Qp& qp, const QpRequest& r, Transport transport) {
+  qp::QueuePairOptions o;
+  o.transport = transport;
+  if (r.domain != nullptr) o.domain = r.domain->domain;
+  if (r.send_cq != nullptr) o.send_cq = &r.send_cq->queue;
+  if (r.receive_cq != nullptr) o.receive_cq = &r.receive_cq->queue;
+  if (r.srq != nullptr) o.shared = &r.srq->shared;
+  if (r.xrcd != nullptr) o.xrc_domain = r.xrcd->number;
+  o.send.capacity = r.cap.max_send_wr;
+  o.send.max_sges = r.cap.max_send_sge;
+  o.send.max_inline = r.cap.max_inline_data;
+  o.receive_capacity = r.cap.max_recv_wr;
+  o.receive_max_sges = r.cap.max_recv_sge;
+  o.signal_all = r.signal_all;
+  o.cookie = &qp;
+  device::Device& device = qp.context.device();
+  qp::QueuePair* engine = device.create_qp(o);
+  if (engine == nullptr && qp.context.add_slot()) engine = device.create_qp(o);
+  if (engine == nullptr) refuse(ENOMEM, "%s: all queue pair numbers are taken", r.verb);
+  return engine;
+}
+
+void count_parts(Qp& qp, bool more) {
+  const auto count = [more](auto* part) {
+    if (part == nullptr) return;
+    if (more) {
+      part->users.add();
+    } else {
+      part->users.remove();
+    }
+  };
+  count(qp.domain);
+  count(qp.send_cq);
+  count(qp.receive_cq);
+  count(qp.srq);
+  count(qp.xrcd);
+}
+
+ibv_qp* create_qp(ibv_pd* p, ibv_qp_init_attr* attr) noexcept {
+  return pointer_or_errno([&] {
+    QpRequest r;
+    r.verb = "ibv_create_qp";
+    r.type = attr->qp_type;
+    r.domain = &object_of(p);
+    if (attr->send_cq != nullptr) r.send_cq = &object_of(attr->send_cq);
+    if (attr->recv_cq != nullptr) r.receive_cq = &object_of(attr->recv_cq);
+    if (attr->srq != nullptr) r.srq = &object_of(attr->srq);
+    r.cap = attr->cap;
+    r.signal_all = attr->sq_sig_all != 0;
+    r.user = attr->qp_context;
+    Qp* qp = make_qp(Context::of(p->context), r);
+    attr->cap = qp->caps;
+    return &qp->abi.qp;
+  });
+}
+
+constexpr std::uint64_t kKnownSendOps =
+    IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
+    IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
+    IBV_QP_EX_WITH_SEND_WITH_INV;
+constexpr std::uint64_t kSendOpFlush = 1u << 11;
+constexpr std::uint64_t kSendOpAtomicWrite = 1u << 12;
+
+bool wants_builder(const Context& context, const ibv_qp_init_attr_ex& attr) {
+  if ((attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) == 0) return false;
+  std::uint64_t known = kKnownSendOps;
+  const std::size_t flags = context.library().qp_flags_offset();
+  if (flags > abi::kWrAtomicWriteOffset) known |= kSendOpAtomicWrite;
+  if (flags > abi::kWrFlushOffset) known |= kSendOpFlush;
+  if ((attr.send_ops_flags & ~known) != 0) {
+    refuse(EOPNOTSUPP, "ibv_create_qp_ex: send_ops_flags asks for operations that are not offered: "
+                       "0x%llx", static_cast<unsigned long long>(attr.send_ops_flags & ~known));
+  }
+  return true;
+}
+
+ibv_qp* create_qp_ex(ibv_context* c, ibv_qp_init_attr_ex* attr) noexcept {
+  return pointer_or_errno([&] {
+    constexpr std::uint32_t kKnownMask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+                                         IBV_QP_INIT_ATTR_CREATE_FLAGS |
+                                         IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    constexpr const char* kVerb = "ibv_create_qp_ex";
+    if ((attr->comp_mask & ~kKnownMask) != 0) {
+      refuse(EOPNOTSUPP, "%s: comp_mask has bits that are not offered: 0x%x", kVerb,
+             attr->comp_mask & ~kKnownMask);
+    }
+    if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr->create_flags != 0) {
+      refuse(EOPNOTSUPP, "%s: create_flags = 0x%x is not offered", kVerb, attr->create_flags);
+    }
+    Context& context = Context::of(c);
+    QpRequest r;
+    r.verb = kVerb;
+    r.type = attr->qp_type;
+    const bool has_pd = (attr->comp_mask & IBV_QP_INIT_ATTR_PD) != 0 && attr->pd != nullptr;
+    if (has_pd) r.domain = &object_of(attr->pd);
+    if ((attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) != 0 && attr->xrcd != nullptr) {
+      r.xrcd = &object_of(attr->xrcd);
+    }
+    if (attr->send_cq != nullptr) r.send_cq = &object_of(attr->send_cq);
+    if (attr->recv_cq != nullptr) r.receive_cq = &object_of(attr->recv_cq);
+    if (attr->srq != nullptr) r.srq = &object_of(attr->srq);
+    r.cap = attr->cap;
+    r.signal_all = attr->sq_sig_all != 0;
+    r.user = attr->qp_context;
+    r.builder = wants_builder(context, *attr);
+    Qp* qp = make_qp(context, r);
+    attr->cap = qp->caps;
+    return &qp->abi.qp;
+  });
+}
+
+// Another handle of an XRC receive queue pair (ibv_open_qp).
+int close_opened(Qp& qp) {
+  qp.opened->users.remove();
+  delete &qp;
+  return 0;
+}
+
+int destroy_qp(ibv_qp* q) noexcept {
+  Qp& qp = object_of(q);
+  if (qp.opened != nullptr) return close_opened(qp);
+  if (const auto users = qp.users.count(); users != 0) {
+    return refusal(EBUSY, "ibv_destroy_qp: EBUSY: queue pair 0x%06x is open %u times more",
+                   q->qp_num, users);
+  }
+  if (!qp.groups.empty()) {
+    return refusal(EBUSY, "ibv_destroy_qp: EBUSY: queue pair 0x%06x is still attached to %zu "
+                          "multicast groups", q->qp_num, qp.groups.size());
+  }
+  qp.context.device().destroy_qp(qp.engine);
+  qp.engine = nullptr;
+  if (qp.async_events != 0) {
+    qp.async_events -= static_cast<std::uint32_t>(qp.context.withdraw_async(q));
+    await_acks(*q, q->events_completed, qp.async_events);
+  }
+  count_parts(qp, false);
+  --qp.context.counts().qps;
+  delete &qp;
+  return 0;
+}
+
+}  // namespace
+
+Qp* make_qp(Context& context, const QpRequest& request) {
+  context.check_alive(request.verb);
+  const Transport transport = check_type(request.verb, request.type);
+  check_caps(request.verb, request.cap);
+  check_parts(request, transport);
+  auto qp = std::make_unique<Qp>(context);
+  qp->domain = request.domain;
+  qp->send_cq = request.send_cq;
+  qp->receive_cq = request.receive_cq;
+  qp->srq = request.srq;
+  qp->xrcd = request.xrcd;
+  qp->caps = request.cap;
+  if (request.srq != nullptr) qp->caps.max_recv_wr = qp->caps.max_recv_sge = 0;
+  qp->signal_all = request.signal_all;
+  qp->engine = make_engine_qp(*qp, request, transport);
+  fill_public(*qp, request);
+  if (request.builder) offer_builder(*qp);
+  count_parts(*qp, true);
+  ++context.counts().qps;
+  return qp.release();
+}
+
+void offer_queue_pair_verbs(abi::Ops& ops) {
+  ops.create_qp = &create_qp;
+  ops.create_qp_ex = &create_qp_ex;
+  ops.destroy_qp = &destroy_qp;
+}
+
+}  // namespace verbena::provider

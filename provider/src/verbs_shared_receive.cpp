@@ -1,0 +1,218 @@
+// Shared receive queues.
+#include <cerrno>
+
+#include "await_acks.hpp"
+#include "context.hpp"
+#include "guard.hpp"
+#include "limits.hpp"
+#include "post.hpp"
+#include "verbs.hpp"
+
+namespace verbena::provider {
+namespace {
+
+queue::ReceiveQueue::Options with_cookie(queue::ReceiveQueue::Options options, Srq* srq) {
+  options.cookie = srq;
+  return options;
+}
+
+}  // namespace
+
+Srq::Srq(const queue::ReceiveQueue::Options& options, Context& owner)
+    : context(owner), shared(with_cookie(options, this), owner) {}
+
+namespace {
+
+void check_size(const char* verb, const ibv_srq_attr& attr) {
+  if (attr.max_wr < 1 || attr.max_wr > kMaxSrqWr) {
+    refuse(EINVAL, "%s: max_wr = %u is not in 1 .. max_srq_wr = %u", verb, attr.max_wr, kMaxSrqWr);
+  }
+  if (attr.max_sge > kMaxSge) {
+    refuse(EINVAL, "%s: max_sge = %u is more than max_srq_sge = %u", verb, attr.max_sge, kMaxSge);
+  }
+}
+
+std::unique_ptr<Srq> make_srq(Context& context, const char* verb, Pd& pd, ibv_srq_attr& attr) {
+  context.check_alive(verb);
+  check_size(verb, attr);
+  if (attr.max_sge == 0) attr.max_sge = 1;
+  queue::ReceiveQueue::Options options;
+  options.capacity = attr.max_wr;
+  options.max_sges = attr.max_sge;
+  options.shared = true;
+  auto srq = std::make_unique<Srq>(options, context);
+  srq->domain = &pd;
+  srq->shared.domain = pd.domain;
+  pd.users.add();
+  ++context.counts().srqs;
+  return srq;
+}
+
+ibv_srq* create_srq(ibv_pd* p, ibv_srq_init_attr* attr) noexcept {
+  return pointer_or_errno([&] {
+    return &make_srq(Context::of(p->context), "ibv_create_srq", object_of(p), attr->attr)
+                .release()
+                ->abi.srq;
+  });
+}
+
+struct SrqParts {
+  ibv_srq_type type = IBV_SRQT_BASIC;
+  Xrcd* xrcd = nullptr;
+  Cq* cq = nullptr;
+};
+
+SrqParts parts_of(const ibv_srq_init_attr_ex& attr) {
+  constexpr const char* kVerb = "ibv_create_srq_ex";
+  SrqParts parts;
+  const auto has = [&](unsigned bit) { return (attr.comp_mask & bit) != 0; };
+  if (has(IBV_SRQ_INIT_ATTR_TYPE)) parts.type = attr.srq_type;
+  if (!has(IBV_SRQ_INIT_ATTR_PD) || attr.pd == nullptr) refuse(EINVAL, "%s: no pd", kVerb);
+  if (parts.type == IBV_SRQT_BASIC) return parts;
+  if (parts.type != IBV_SRQT_XRC) {
+    refuse(EOPNOTSUPP, "%s: srq_type = %d is not offered", kVerb, static_cast<int>(parts.type));
+  }
+  if (!has(IBV_SRQ_INIT_ATTR_XRCD) || attr.xrcd == nullptr) {
+    refuse(EINVAL, "%s: an XRC SRQ needs an xrcd", kVerb);
+  }
+  if (!has(IBV_SRQ_INIT_ATTR_CQ) || attr.cq == nullptr) {
+    refuse(EINVAL, "%s: an XRC SRQ needs a cq", kVerb);
+  }
+  parts.xrcd = &object_of(attr.xrcd);
+  parts.cq = &object_of(attr.cq);
+  return parts;
+}
+
+void fill_public(Srq& srq, ibv_context* c, void* user, ibv_pd* p) {
+  ibv_srq& v = srq.abi.srq;
+  v.context = c;
+  v.srq_context = user;
+  v.pd = p;
+  v.handle = srq.shared.number;
+  v.events_completed = 0;
+  ::pthread_mutex_init(&v.mutex, nullptr);
+  ::pthread_cond_init(&v.cond, nullptr);
+}
+
+ibv_srq* create_srq_ex(ibv_context* c, ibv_srq_init_attr_ex* attr) noexcept {
+  return pointer_or_errno([&] {
+    Context& context = Context::of(c);
+    const SrqParts parts = parts_of(*attr);
+    auto srq = make_srq(context, "ibv_create_srq_ex", object_of(attr->pd), attr->attr);
+    srq->type = parts.type;
+    if (parts.xrcd != nullptr) {
+      srq->xrcd = parts.xrcd;
+      srq->cq = parts.cq;
+      srq->shared.xrc_domain = parts.xrcd->number;
+      srq->shared.cq = &parts.cq->queue;
+      parts.xrcd->users.add();
+      parts.cq->users.add();
+      context.device().add_shared(srq->shared);
+    }
+    fill_public(*srq, c, attr->srq_context, attr->pd);
+    return &srq.release()->abi.srq;
+  });
+}
+
+int modify_srq(ibv_srq* s, ibv_srq_attr* attr, int mask) noexcept {
+  return errno_of([&] {
+    Srq& srq = object_of(s);
+    if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0) {
+      refuse(EINVAL, "ibv_modify_srq: unknown bits in srq_attr_mask 0x%x",
+             static_cast<unsigned>(mask));
+    }
+    const bool resizes = (mask & IBV_SRQ_MAX_WR) != 0;
+    const std::uint32_t capacity = resizes ? attr->max_wr : srq.shared.queue.capacity();
+    if (resizes && (attr->max_wr < 1 || attr->max_wr > kMaxSrqWr)) {
+      refuse(EINVAL, "ibv_modify_srq: max_wr = %u is not in 1 .. max_srq_wr = %u", attr->max_wr,
+             kMaxSrqWr);
+    }
+    const std::uint32_t limit =
+        (mask & IBV_SRQ_LIMIT) != 0 ? attr->srq_limit : srq.shared.queue.limit();
+    if (limit > capacity) {
+      refuse(EINVAL, "ibv_modify_srq: srq_limit = %u is more than max_wr = %u", limit, capacity);
+    }
+    if (resizes && !srq.shared.queue.resize(attr->max_wr)) {
+      refuse(EINVAL, "ibv_modify_srq: more receives are posted than max_wr = %u", attr->max_wr);
+    }
+    if ((mask & IBV_SRQ_LIMIT) != 0 && !srq.shared.queue.set_limit(attr->srq_limit)) {
+      refuse(EINVAL, "ibv_modify_srq: srq_limit = %u is more than the queue holds",
+             attr->srq_limit);
+    }
+  });
+}
+
+int query_srq(ibv_srq* s, ibv_srq_attr* attr) noexcept {
+  const queue::ReceiveQueue& q = object_of(s).shared.queue;
+  attr->max_wr = q.capacity();
+  attr->max_sge = q.max_sges();
+  attr->srq_limit = q.limit();
+  return 0;
+}
+
+int get_srq_num(ibv_srq* s, std::uint32_t* number) noexcept {
+  const Srq& srq = object_of(s);
+  if (srq.type != IBV_SRQT_XRC) {
+    return refusal(EOPNOTSUPP, "ibv_get_srq_num: only XRC SRQs have a number");
+  }
+  *number = srq.shared.number;
+  return 0;
+}
+
+int destroy_srq(ibv_srq* s) noexcept {
+  Srq& srq = object_of(s);
+  if (const auto users = srq.users.count(); users != 0) {
+    return refusal(EBUSY, "ibv_destroy_srq: EBUSY: %u queue pairs use it", users);
+  }
+  if (srq.xrcd != nullptr) {
+    srq.context.device().remove_shared(srq.shared);
+    srq.xrcd->users.remove();
+    srq.cq->users.remove();
+  }
+  if (srq.async_events != 0) {
+    srq.async_events -= static_cast<std::uint32_t>(srq.context.withdraw_async(s));
+    await_acks(*s, s->events_completed, srq.async_events);
+  }
+  srq.domain->users.remove();
+  --srq.context.counts().srqs;
+  delete &srq;
+  return 0;
+}
+
+int post_srq_recv(ibv_srq* s, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
+  Srq& srq = object_of(s);
+  for (; wr != nullptr; wr = wr->next) {
+    ReceiveRequest request;
+    int error = request.take(*wr);
+    if (error == 0) {
+      switch (srq.shared.queue.post(request.value)) {
+        case queue::ReceiveQueue::Posted::kOk: continue;
+        case queue::ReceiveQueue::Posted::kFull:
+          error = refusal(ENOMEM, "ibv_post_srq_recv: the queue is full: max_wr = %u receives are "
+                                  "posted", srq.shared.queue.capacity());
+          break;
+        case queue::ReceiveQueue::Posted::kTooManySges:
+          error = refusal(EINVAL, "ibv_post_srq_recv: num_sge = %d is more than max_sge = %u",
+                          wr->num_sge, srq.shared.queue.max_sges());
+          break;
+      }
+    }
+    *bad = wr;
+    return error;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void offer_shared_receive_verbs(abi::Ops& ops) {
+  ops.create_srq = &create_srq;
+  ops.create_srq_ex = &create_srq_ex;
+  ops.modify_srq = &modify_srq;
+  ops.query_srq = &query_srq;
+  ops.get_srq_num = &get_srq_num;
+  ops.destroy_srq = &destroy_srq;
+  ops.post_srq_recv = &post_srq_recv;
+}
+
+}  // namespace verbena::provider
