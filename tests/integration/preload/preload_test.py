@@ -16,6 +16,7 @@ import unittest
 BIN = os.environ["VERBENA_TEST_BIN"]
 LIBRARY = os.environ["VERBENA_TEST_PRELOAD"]
 FAKE_KERNEL = os.environ["VERBENA_TEST_FAKE_KERNEL"]
+DAEMON = os.environ.get("VERBENA_TEST_DAEMON", "")  # where the emulator itself is built
 FIRST = os.environ.get("VERBENA_TEST_FIRST", "")  # a sanitizer's runtime that must come first
 
 DEVICE = "/sys/class/infiniband/verbena0"
@@ -373,6 +374,49 @@ class WithEmulator(PreloadTest):
         self.assertEqual(child.stdout.readline(), "False\n")
         self.start_emulator()
         self.assertEqual(child.communicate("\n")[0], "True\n")
+
+
+class WithTheRealEmulator(PreloadTest):
+    def setUp(self):
+        super().setUp()
+        pid = os.getpid()
+        ready, told = os.pipe()
+        self.emulator = subprocess.Popen(
+            [DAEMON, "--runtime-dir", self.runtime, "--ready-fd", str(told), "--fabric",
+             f"127.{100 + pid % 100}.{pid // 100 % 256}.0/24"],
+            pass_fds=[told], stdout=subprocess.PIPE, text=True)
+        os.close(told)
+        os.read(ready, 1)
+        os.close(ready)
+
+    def test_tools(self):
+        self.assertIn("verbena0: node_type ca", self.output("rdma", "dev"))
+        self.assertIn("link verbena0/1 subnet_prefix fe80", self.output("rdma", "link"))
+        self.assertIn("verbena0: pd 0 cq 0 qp 0", self.output("rdma", "res"))
+        self.assertIn("Physical state: LinkUp", self.output("ibstat", "verbena0"))
+        self.assertIn("Infiniband device 'verbena0'", self.output("ibstatus"))
+
+    def test_nodes_agree_with_the_shadow_of_sysfs(self):
+        code = ("import os\n"
+                "s = os.fstat(os.open('/dev/infiniband/uverbs192', os.O_RDWR))\n"
+                "text = open('/sys/class/infiniband_verbs/uverbs192/dev').read().strip()\n"
+                "print(text == f'{os.major(s.st_rdev)}:{os.minor(s.st_rdev)}')\n")
+        self.assertEqual(self.python(code), "True\n")
+
+    def test_identity_stamp_survives_counters(self):
+        code = ("import os\n"
+                "a = os.stat('/sys/class/infiniband/verbena0').st_mtime_ns\n"
+                "d = '/sys/class/infiniband/verbena0/ports/1/counters/'\n"
+                "for f in os.listdir(d): open(d + f).read()\n"
+                "print(a == os.stat('/sys/class/infiniband/verbena0').st_mtime_ns)\n")
+        self.assertEqual(self.python(code), "True\n")
+
+    def test_event_channel(self):
+        self.output(os.path.join(BIN, "preload_probe_plain"), "--channel")
+
+
+if not DAEMON:
+    del WithTheRealEmulator
 
 
 class WithoutEmulator(PreloadTest):

@@ -36,3 +36,4 @@ void probe_stat(void);
 void probe_node(void);
 void probe_inherited(int fd);
 void probe_threads(void);
+void probe_channel(void);

@@ -33,6 +33,8 @@ int main(int argc, char** argv) {
   own_program = argv[0];
   if (argc == 3 && strcmp(argv[1], "--inherited") == 0) {
     probe_inherited(atoi(argv[2]));
+  } else if (argc == 2 && strcmp(argv[1], "--channel") == 0) {
+    probe_channel();
   } else {
     probe_paths();
     probe_stat();
