@@ -94,6 +94,11 @@ void Requester::handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now) {
     endpoint_.drops->count(DropReason::kStaleResponse);
     return;
   }
+  if (waiting_rnr_ && psn == una_) {
+    // The network repeated it: one refusal, one retry.
+    endpoint_.drops->count(DropReason::kStaleResponse);
+    return;
+  }
   endpoint_.counters.rnr_naks_received.add();
   probe_unanswered_ = false;
   const Psn before = una_;
