@@ -21,9 +21,14 @@ void Responder::owe_nak(wire::Aeth aeth) {
   endpoint_.counters.naks_sent.add();
 }
 
-// A NAK that ends the connection. Always false, so that a check may end in it.
+// A NAK that ends the connection. Always false, so that a check may end in it. UC and UD have no
+// NAK: their queue pair ends in silence.
 bool Responder::refuse(wire::NakCode code, std::optional<queue::AsyncEvent> event,
                        const char* why) {
+  if (!is_reliable(endpoint_.transport)) {
+    endpoint_.fail(event);
+    return false;
+  }
   queue::explain(endpoint_, "request PSN %u of the peer 0x%06x is refused with NAK %s: %s",
                  expected_.value(), endpoint_.peer.value(),
                  std::string(to_string(code)).c_str(), why);
