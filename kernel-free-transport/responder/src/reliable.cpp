@@ -118,10 +118,15 @@ void Responder::repeat_read(const wire::PacketView& packet) {
   const std::uint32_t packets = std::max((reth.length + endpoint_.mtu - 1) / endpoint_.mtu, 1u);
   const Psn psn = packet.bth.psn;
   // It must lie wholly in what was asked for before.
-  if (!packet.payload.empty() || (psn + packets).is_after(expected_)) return;
+  if (!packet.payload.empty() ||
+      packets > static_cast<std::uint32_t>(expected_.distance_from(psn))) {
+    return;
+  }
   auto pin = endpoint_.memory->pin({reth.rkey, remote_domain(), reth.va, reth.length,
                                     memory::kRemoteRead, endpoint_.number.value()});
   if (reth.length != 0 && !pin.ok()) {
+    // The NAK is for the READ itself, not for what came after it.
+    expected_ = psn;
     refuse(NakCode::kRemoteAccess, queue::AsyncEvent::kQpAccessError,
            "a repeated READ finds its region gone");
     return;
