@@ -25,6 +25,8 @@ std::optional<Refused> QueuePair::modify(const Attributes& wanted, std::uint32_t
   } else if (to == State::kSqd && from != State::kSqd) {
     requester_.set_draining(true);
     drain_reported_ = false;
+    // An argument of this call, not an attribute that stays.
+    attributes_.sqd_notify = (mask & kMaskSqdNotify) != 0 && wanted.sqd_notify;
   } else if (to == State::kError && from != State::kError) {
     enter_error();
     return std::nullopt;
