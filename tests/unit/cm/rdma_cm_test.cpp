@@ -1,0 +1,327 @@
+// The rdma_cm layer by its calls alone: ports and addresses as the kernel hands them out, which
+// state allows what, events counted exactly, migration, multicast, options.
+#include "verbena/cm/rdma_cm.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "../../sim/cm/cm_programs.hpp"
+#include "verbena/cm/multicast.hpp"
+
+namespace verbena::cm {
+namespace {
+
+using sim::Client;
+using sim::Host;
+using sim::inet;
+using sim::Server;
+using sim::World;
+using enum RdmaEventType;
+
+constexpr std::uint16_t kTcp = 0x106;
+constexpr std::uint16_t kUdp = 0x111;
+constexpr std::uint16_t kIb = 0x13f;
+
+class RdmaCmTest : public testing::Test {
+ protected:
+  RdmaCmTest() : host(world.add_host()), cm(host.cm) {
+    cm.open_channel(1);
+    cm.open_channel(2);
+  }
+  IdHandle make(std::uint16_t space = kTcp, ChannelId channel = 1) {
+    IdHandle id = 0;
+    EXPECT_EQ(cm.create_id(channel, 77, space, 0, id), 0);
+    return id;
+  }
+  int bind(IdHandle id, const char* address, std::uint16_t port) {
+    return cm.bind(1, id, inet(*IpAddress::parse(address), port));
+  }
+  int destroy(IdHandle id, ChannelId channel = 1) {
+    std::uint32_t withdrawn = 0;
+    return cm.destroy_id(world.now, channel, id, reported, withdrawn);
+  }
+  int set_option(IdHandle id, std::uint32_t name, std::int32_t value, std::size_t size = 4) {
+    std::uint8_t bytes[4];
+    std::memcpy(bytes, &value, 4);
+    return cm.set_option(1, id, 0, name, std::span(bytes).first(size));
+  }
+
+  World world{1};
+  Host& host;
+  RdmaCm& cm;
+  std::uint32_t reported = 0;
+};
+
+TEST_F(RdmaCmTest, OnlyTheFourPortSpacesExist) {
+  IdHandle id = 0;
+  EXPECT_EQ(cm.create_id(1, 1, 0x107, 0, id), EINVAL);
+  EXPECT_EQ(cm.create_id(1, 1, kIb, 2, id), 0);
+  EXPECT_EQ(cm.create_id(1, 1, kIb, 99, id), EINVAL);
+  EXPECT_EQ(cm.create_id(3, 1, kTcp, 2, id), EINVAL) << "a channel that was never opened";
+  EXPECT_GE(id, RdmaCm::kFirstHandle);
+  EXPECT_LT(id, 0x10000u);
+}
+
+TEST_F(RdmaCmTest, AnIdAnswersOnlyToItsChannel) {
+  const IdHandle id = make();
+  EXPECT_EQ(cm.bind(2, id, inet(IpAddress::v4(0), 1)), EINVAL);
+  EXPECT_EQ(cm.bind(1, id + 1, inet(IpAddress::v4(0), 1)), ENOENT);
+  EXPECT_EQ(destroy(id, 2), EINVAL);
+  EXPECT_EQ(destroy(id), 0);
+  EXPECT_EQ(destroy(id), ENOENT);
+}
+
+TEST_F(RdmaCmTest, TheSameAddressTwiceIsInUseAndAWildcardIsInTheWay) {
+  EXPECT_EQ(bind(make(), "10.0.0.1", 5000), 0);
+  EXPECT_EQ(bind(make(), "10.0.0.1", 5000), EADDRINUSE);
+  EXPECT_EQ(bind(make(), "127.0.0.1", 5000), 0);
+  EXPECT_EQ(bind(make(), "0.0.0.0", 5000), EADDRNOTAVAIL);
+  EXPECT_EQ(bind(make(kUdp), "0.0.0.0", 5000), 0) << "another port space";
+  EXPECT_EQ(bind(make(), "10.9.9.9", 5001), EADDRNOTAVAIL) << "not an address of this host";
+}
+
+TEST_F(RdmaCmTest, AReusedPortIsSharedUntilSomebodyListens) {
+  const IdHandle a = make();
+  const IdHandle b = make();
+  const IdHandle c = make();
+  for (const IdHandle id : {a, b, c}) EXPECT_EQ(set_option(id, 1, 1), 0);
+  EXPECT_EQ(bind(a, "0.0.0.0", 5000), 0);
+  EXPECT_EQ(bind(b, "0.0.0.0", 5000), 0);
+  EXPECT_EQ(cm.listen(1, a, 0), EADDRNOTAVAIL);
+  EXPECT_EQ(destroy(b), 0);
+  EXPECT_EQ(cm.listen(1, a, 0), 0);
+  EXPECT_EQ(bind(c, "0.0.0.0", 5000), EADDRNOTAVAIL);
+}
+
+TEST_F(RdmaCmTest, BothFamiliesShareAPortOnlyWhenEachKeepsToItself) {
+  const SocketAddress any6 = SocketAddress::of(IpAddress::v6({}), 5000);
+  const IdHandle v4 = make();
+  const IdHandle v6 = make();
+  EXPECT_EQ(bind(v4, "0.0.0.0", 5000), 0);
+  EXPECT_EQ(cm.bind(1, v6, any6), EADDRNOTAVAIL);
+  const IdHandle only6 = make();
+  EXPECT_EQ(set_option(only6, 2, 1), 0);
+  EXPECT_EQ(cm.bind(1, only6, any6), 0);
+  EXPECT_EQ(cm.listen(1, v4, 0), 0);
+  EXPECT_EQ(cm.listen(1, only6, 0), 0);
+}
+
+TEST_F(RdmaCmTest, PortZeroIsAnEphemeralPortAndComesBack) {
+  for (int i = 0; i < 200; ++i) {
+    const IdHandle id = make();
+    ASSERT_EQ(bind(id, "127.0.0.1", 0), 0);
+    RouteInfo info;
+    ASSERT_EQ(cm.query(1, id, info), 0);
+    EXPECT_GE(info.source.port, 32768);
+    EXPECT_LE(info.source.port, 60999);
+    EXPECT_EQ(info.port, host.ports.default_port());
+    ASSERT_EQ(destroy(id), 0);
+  }
+  EXPECT_EQ(cm.port_table().ports_in_use(), 0u);
+}
+
+TEST_F(RdmaCmTest, AWildcardHasNoDevice) {
+  const IdHandle id = make();
+  bind(id, "0.0.0.0", 5000);
+  RouteInfo info;
+  cm.query(1, id, info);
+  EXPECT_EQ(info.port, nullptr);
+  QpAttr attr;
+  EXPECT_EQ(cm.init_qp_attr(1, id, 1, attr), EINVAL);
+}
+
+TEST_F(RdmaCmTest, EachCallHasItsState) {
+  const IdHandle id = make();
+  EXPECT_EQ(cm.resolve_route(1, id), EINVAL);
+  EXPECT_EQ(cm.connect(world.now, 1, id, ConnParam{}, Ece{}), EINVAL);
+  EXPECT_EQ(cm.accept(world.now, 1, id, 1, nullptr, Ece{}), EINVAL);
+  EXPECT_EQ(cm.disconnect(world.now, 1, id), EINVAL);
+  EXPECT_EQ(cm.reject(world.now, 1, id, 0, {}), EINVAL);
+  EXPECT_EQ(cm.notify(world.now, 1, id, 4), EINVAL);
+  EXPECT_EQ(bind(id, "127.0.0.1", 0), 0);
+  EXPECT_EQ(bind(id, "127.0.0.1", 0), EINVAL);
+  EXPECT_EQ(cm.resolve_addr(1, id, {}, inet(*IpAddress::parse("127.0.0.1"), 1)), 0);
+  EXPECT_EQ(cm.listen(1, id, 1), EINVAL);
+  EXPECT_EQ(cm.get_event(1)->type, kAddrResolved);
+  EXPECT_EQ(cm.resolve_route(1, id), 0);
+  EXPECT_EQ(cm.get_event(1)->type, kRouteResolved);
+  EXPECT_EQ(cm.get_event(1), std::nullopt);
+}
+
+TEST_F(RdmaCmTest, PrivateDataThatDoesNotFitIsRefused) {
+  const IdHandle id = make();
+  cm.resolve_addr(1, id, {}, inet(*IpAddress::parse("127.0.0.1"), 1));
+  cm.resolve_route(1, id);
+  ConnParam param;
+  param.private_data.size = 57;  // 92 less the IP header
+  EXPECT_EQ(cm.connect(world.now, 1, id, param, Ece{}), EINVAL);
+  param.private_data.size = 56;
+  EXPECT_EQ(cm.connect(world.now, 1, id, param, Ece{}), 0);
+}
+
+TEST_F(RdmaCmTest, AnAddressWithoutADeviceIsAnEventAndOneWithoutARouteAnError) {
+  const IdHandle id = make();
+  // The host would send there from an interface that carries no device.
+  EXPECT_EQ(cm.resolve_addr(1, id, {}, inet(*IpAddress::parse("8.8.8.8"), 1)), 0);
+  const auto event = cm.get_event(1);
+  EXPECT_EQ(event->type, kAddrError);
+  EXPECT_EQ(event->status, -ENODEV);
+  SocketAddress v6 = SocketAddress::of(*IpAddress::parse("2001:db8::1"), 1);
+  EXPECT_EQ(cm.resolve_addr(1, make(), {}, v6), ENETUNREACH);
+  SocketAddress other = SocketAddress::of(*IpAddress::parse("::1"), 1);
+  EXPECT_EQ(cm.resolve_addr(1, make(), inet(IpAddress::v4(0), 0), other), EINVAL);
+}
+
+TEST_F(RdmaCmTest, EventsReportedCountsWhatWasHandedOutAndUnreadOnesVanish) {
+  const IdHandle id = make();
+  cm.resolve_addr(1, id, {}, inet(*IpAddress::parse("127.0.0.1"), 1));
+  EXPECT_TRUE(cm.get_event(1).has_value());
+  cm.resolve_route(1, id);
+  std::uint32_t withdrawn = 0;
+  EXPECT_EQ(cm.destroy_id(world.now, 1, id, reported, withdrawn), 0);
+  EXPECT_EQ(reported, 1u);
+  EXPECT_EQ(withdrawn, 1u);
+  EXPECT_FALSE(cm.get_event(1).has_value());
+}
+
+TEST_F(RdmaCmTest, MigrationTakesUnreadEventsAlong) {
+  const IdHandle id = make();
+  cm.resolve_addr(1, id, {}, inet(*IpAddress::parse("127.0.0.1"), 1));
+  cm.get_event(1);
+  cm.resolve_route(1, id);
+  std::uint32_t withdrawn = 0;
+  EXPECT_EQ(cm.migrate(2, 2, id, reported, withdrawn), EINVAL);
+  EXPECT_EQ(cm.migrate(2, 1, id, reported, withdrawn), 0);
+  EXPECT_EQ(reported, 1u);
+  EXPECT_EQ(withdrawn, 1u);
+  EXPECT_FALSE(cm.get_event(1).has_value());
+  EXPECT_EQ(cm.get_event(2)->type, kRouteResolved);
+  EXPECT_EQ(cm.connect(world.now, 1, id, ConnParam{}, Ece{}), EINVAL);
+  EXPECT_EQ(destroy(id, 2), 0);
+  EXPECT_EQ(reported, 2u);
+}
+
+TEST_F(RdmaCmTest, OptionsHaveTheirSizes) {
+  const IdHandle id = make();
+  EXPECT_EQ(set_option(id, 0, 0x20, 1), 0);
+  EXPECT_EQ(set_option(id, 0, 0x20, 4), EINVAL);
+  EXPECT_EQ(set_option(id, 1, 1, 1), EINVAL);
+  EXPECT_EQ(set_option(id, 3, 20, 1), 0);
+  EXPECT_EQ(set_option(id, 9, 0), ENOSYS);
+  EXPECT_EQ(cm.set_option(1, id, 7, 0, {}), ENOSYS);
+  EXPECT_EQ(cm.set_option(1, id, 1, 1, {}), EINVAL);
+  EXPECT_EQ(set_option(make(kUdp), 3, 20, 1), EINVAL) << "datagrams have no ACK timeout";
+}
+
+TEST_F(RdmaCmTest, AMulticastMembershipReportsItselfAndEnds) {
+  const IdHandle id = make(kUdp);
+  std::uint32_t membership = 0;
+  const SocketAddress group = inet(*IpAddress::parse("239.1.2.3"), 0);
+  EXPECT_EQ(cm.join(1, id, 5, group, 0, membership), EINVAL) << "no device yet";
+  bind(id, "10.0.0.1", 0);
+  EXPECT_EQ(cm.join(1, id, 5, group, 2, membership), EINVAL) << "no such kind of membership";
+  EXPECT_EQ(cm.join(1, id, 5, group, 1, membership), 0);
+  const auto event = cm.get_event(1);
+  EXPECT_EQ(event->type, kMulticastJoin);
+  EXPECT_EQ(event->uid, 5u);
+  EXPECT_EQ(event->id, membership);
+  const UdParam& ud = std::get<UdParam>(event->param);
+  EXPECT_EQ(ud.qp_num, 0xffffffu);
+  EXPECT_EQ(ud.qkey, kUdpQkey);
+  EXPECT_EQ(ud.ah.dgid.to_string(), "ff12:4001:ffff:0000:0000:0000:0f01:0203");
+  EXPECT_GE(ud.ah.dlid, 0xc000);
+  std::uint32_t withdrawn = 0;
+  EXPECT_EQ(cm.leave(2, membership, reported, withdrawn), EINVAL);
+  EXPECT_EQ(cm.leave(1, membership, reported, withdrawn), 0);
+  EXPECT_EQ(reported, 1u);
+  EXPECT_EQ(cm.leave(1, membership, reported, withdrawn), ENOENT);
+  EXPECT_EQ(destroy(id), 0);
+  EXPECT_EQ(reported, 1u);
+}
+
+TEST(MulticastTest, GroupsMapAsIpoibAndRoceDefineIt) {
+  const SocketAddress v4 = inet(*IpAddress::parse("224.0.0.251"), 0);
+  const SocketAddress v6 = SocketAddress::of(*IpAddress::parse("ff05::1:2:3:4"), 0);
+  EXPECT_EQ(mgid_of(v4, PortSpace::kIpoib, false).to_string(),
+            "ff12:401b:ffff:0000:0000:0000:0000:00fb");
+  EXPECT_EQ(mgid_of(v4, PortSpace::kUdp, true).to_string(),
+            "0000:0000:0000:0000:0000:ffff:e000:00fb");
+  EXPECT_EQ(mgid_of(v6, PortSpace::kUdp, false).to_string(),
+            "ff12:6001:ffff:0000:0001:0002:0003:0004");
+  EXPECT_EQ(mgid_of(v6, PortSpace::kUdp, true), Gid::from_ip(v6.ip));
+  EXPECT_TRUE(mgid_of(inet(IpAddress::v4(0), 0), PortSpace::kUdp, false).is_zero());
+}
+
+TEST_F(RdmaCmTest, AfIbWildcardsAreTakenAsTheLibraryProbesForThem) {
+  IdHandle id = 0;
+  cm.create_id(1, 1, kIb, 2, id);
+  SocketAddress any;
+  any.family = Family::kIb;
+  any.service_id = service_id_of(PortSpace::kTcp, 0);
+  any.service_mask = 0xffffffffffff0000;
+  EXPECT_EQ(cm.bind(1, id, any), 0);
+  RouteInfo info;
+  cm.query(1, id, info);
+  EXPECT_NE(info.source.port, 0);
+  EXPECT_EQ(info.source.service_id >> 16, 0x106u);
+  any.service_id = 0x7777770000;
+  cm.create_id(1, 1, kIb, 2, id);
+  EXPECT_EQ(cm.bind(1, id, any), EPROTONOSUPPORT);
+}
+
+TEST(AfIbTest, GidsConnectWithoutAnIpHeader) {
+  World world(3);
+  Host& a = world.add_host();
+  Host& b = world.add_host();
+  a.cm.open_channel(1);
+  b.cm.open_channel(1);
+  IdHandle listener = 0;
+  b.cm.create_id(1, 1, kIb, 2, listener);
+  SocketAddress address = SocketAddress::of_gid({}, service_id_of(PortSpace::kIb, 4711), 0);
+  ASSERT_EQ(b.cm.bind(1, listener, address), 0);
+  ASSERT_EQ(b.cm.listen(1, listener, 0), 0);
+  IdHandle id = 0;
+  a.cm.create_id(1, 2, kIb, 2, id);
+  address.ip = b.ports.default_port()->gid.as_ip();
+  ASSERT_EQ(a.cm.resolve_addr(1, id, {}, address), 0);
+  ASSERT_EQ(a.cm.resolve_route(1, id), 0);
+  ConnParam param;
+  param.private_data.assign(std::vector<std::uint8_t>(92, 0x5a));
+  ASSERT_EQ(a.cm.connect(world.now, 1, id, param, Ece{}), 0);
+  world.step();
+  const auto request = b.cm.get_event(1);
+  ASSERT_TRUE(request.has_value());
+  EXPECT_EQ(request->type, kConnectRequest);
+  EXPECT_EQ(std::get<ConnParam>(request->param).private_data.size, 92);
+  EXPECT_EQ(std::get<ConnParam>(request->param).private_data.bytes[91], 0x5a);
+}
+
+TEST_F(RdmaCmTest, ADeviceThatGoesTellsEveryIdOnIt) {
+  Server server(host, 10);
+  Client client(host, 11);
+  client.hangs_up = false;
+  client.connect(*IpAddress::parse("127.0.0.1"));
+  while (!client.connected) {
+    client.run(world.now);
+    server.run(world.now);
+    if (!client.connected) {
+      ASSERT_TRUE(world.step());
+    }
+  }
+  while (world.step(world.now + sim::kSecond)) server.run(world.now);
+  cm.remove_device(world.now, 1);
+  host.ports.present = false;
+  client.run(world.now);
+  server.run(world.now);
+  EXPECT_EQ(client.seen[kDeviceRemoval], 1);
+  EXPECT_EQ(server.seen[kDeviceRemoval], 1) << "the connection; the listener has no device";
+  QpAttr attr;
+  EXPECT_EQ(cm.init_qp_attr(11, client.id, 2, attr), EINVAL);
+  client.destroy(world.now);
+  EXPECT_TRUE(cm.is_consistent());
+}
+
+}  // namespace
+}  // namespace verbena::cm
