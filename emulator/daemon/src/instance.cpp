@@ -92,6 +92,20 @@ Outcome<UniqueFd> Instance::listen() {
   return fd;
 }
 
+Outcome<control::Done> Instance::restore() {
+  struct stat ours {};
+  struct stat there {};
+  const std::string path = control::daemon_lock_path(dir_);
+  if (::fstat(life_.get(), &ours) == 0 && ::stat(path.c_str(), &there) == 0 &&
+      ours.st_dev == there.st_dev && ours.st_ino == there.st_ino) {
+    return control::Done{};
+  }
+  auto again = claim(dir_);
+  if (!again) return Failure<control::Error>{again.error()};
+  *this = std::move(*again);
+  return control::Done{};
+}
+
 void Instance::begin_end() {
   // A starter may hold it just now; it will see daemon.lock taken and try again.
   (void)lock(start_, LOCK_EX | LOCK_NB);

@@ -22,6 +22,9 @@ class Instance {
 
   // The listening socket, mode 0600, in place of a stale one. Ends the start.
   control::Outcome<control::UniqueFd> listen();
+  // After the directory or the socket was taken away: claims what is there now, if it is not ours
+  // still. listen() follows.
+  control::Outcome<control::Done> restore();
   // From here on newcomers wait for our end. Removes the socket.
   void begin_end();
   // Lets the next one start; the last thing before the process ends.

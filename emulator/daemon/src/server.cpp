@@ -158,22 +158,20 @@ void Server::restore_runtime_dir() {
   if (ending_) return;
   loop_.unwatch(listening_.get());
   listening_.reset();
-  auto again = Instance::claim(instance_.dir());
-  if (again) {
-    auto listening = again->listen();
-    const auto shadow = fabric_.restore_shadow();
-    if (listening && shadow) {
-      instance_ = std::move(*again);
+  control::Outcome<control::Done> done = instance_.restore();
+  if (done) done = fabric_.restore_shadow();
+  if (done) {
+    auto listening = instance_.listen();
+    if (listening) {
       start(std::move(*listening));
       spdlog::warn("the runtime directory was removed and is there again");
       return;
     }
-    again = listening ? Failure<control::Error>{shadow.error()}
-                      : Failure<control::Error>{listening.error()};
+    done = Failure<control::Error>{listening.error()};
   }
   // Nobody can reach us any more; those who have us keep us.
   spdlog::error("the runtime directory is lost ({}); ending after the last client",
-                again.error().text);
+                done.error().text);
   exit_when_idle_ = true;
   consider_idle();
 }
