@@ -1,0 +1,88 @@
+// One message of every type with something in every field, for tests and for the fuzzer.
+#pragma once
+
+#include <tuple>
+
+#include "verbena/control/address_plan.hpp"
+#include "verbena/control/messages.hpp"
+
+namespace verbena::control {
+
+using AllMessages =
+    std::tuple<Refused, Ack, Hello, Welcome, OpenDevice, DeviceOpened, ExtraSlot, SlotAdded,
+               AttachMulticast, DetachMulticast, Relayed, StatusRequest, StatusReport, PortEvent,
+               SetFault, Shutdown, StartCapture, StopCapture, Hold, Stay, Capture, StatusQuery,
+               StatusText, Down, SetPort, RefreshCounters, QueryResources, Resources>;
+
+inline DeviceInfo sample_device() {
+  DeviceInfo d;
+  d.name = "verbena0";
+  d.uverbs_number = 192;
+  d.umad_number = 32;
+  d.netlink_index = 0x40000000;
+  d.address = IpAddress::v4(0x7f010001);
+  d.subnet = IpAddress::v4(0x7f010000);
+  d.prefix_length = 24;
+  d.node_guid = node_guid_of(d.address);
+  d.port_guid = port_guid_of(d.address);
+  d.lid = 1;
+  d.cap_mask = 0x02014800;
+  d.node_description = "host verbena0";
+  d.gids = {{Gid::link_local(d.port_guid), GidType::kInfiniBand, 1, "lo"},
+            {Gid::from_ip(d.address), GidType::kRoceV2, 2, "eth0"}};
+  d.pkeys = {0xffff, 0x8001};
+  return d;
+}
+
+inline QpStatus sample_qp() {
+  QpStatus qp;
+  qp.qpn = 0x4001;
+  qp.type = 2;
+  qp.state = 3;
+  qp.link = LinkKind::kRing;
+  qp.peer_address = IpAddress::v4(0x7f010002);
+  qp.peer_qpn = 0x8003;
+  qp.sent_bytes = 0x0102030405060708u;
+  qp.last_error = "retry limit";
+  return qp;
+}
+
+inline void fill(Refused& m) { m = {22, "no"}; }
+inline void fill(Hello& m) { m = {ClientKind::kPreload, 4711, "ib_send_bw"}; }
+inline void fill(Welcome& m) { m = {1, "0.1.0", {sample_device(), sample_device()}}; }
+inline void fill(OpenDevice& m) { m.name = "mlx5_0"; }
+inline void fill(DeviceOpened& m) {
+  m = {7, sample_device(), {FaultSpec{1, 2, 3, 4, 5, 6, 7, 8, 9}}};
+}
+inline void fill(SlotAdded& m) { m.slot = 1022; }
+inline void fill(AttachMulticast& m) { m = {sample_device().gids[0].gid, 0xc001, 0x4001}; }
+inline void fill(DetachMulticast& m) { m = {sample_device().gids[1].gid, 0xc002, 0x4002}; }
+inline void fill(Relayed& m) {
+  m = {sample_device().gids[0].gid, IpAddress::v4(0x7f010009), 3, 64, false, {1, 2, 3}};
+}
+inline void fill(StatusReport& m) { m = {false, {1, 2, 3, 4, 5}, {sample_qp(), sample_qp()}}; }
+inline void fill(PortEvent& m) { m = {kPortStateChanged | kLidChanged, sample_device()}; }
+inline void fill(SetFault& m) {
+  m = {"verbena0", {FaultSpec{}, FaultSpec{.qpn = 5, .loss_ppm = 9}}};
+}
+inline void fill(Shutdown& m) { m.reason = "asked"; }
+inline void fill(Capture& m) { m.device = "a"; }
+inline void fill(StatusText& m) { m = {false, std::string(300, '{')}; }
+inline void fill(SetPort& m) { m = {"verbena0", false}; }
+inline void fill(RefreshCounters& m) { m.device = "b"; }
+inline void fill(QueryResources& m) { m.device = "c"; }
+inline void fill(Resources& m) {
+  m = {false, {ContextResources{"verbena0", 12, "app", {1, 2, 3, 4, 5}, {sample_qp()}}}};
+}
+// Those without fields.
+template <typename Message>
+void fill(Message&) {}
+
+template <typename Message>
+Message sample() {
+  Message message;
+  fill(message);
+  return message;
+}
+
+}  // namespace verbena::control

@@ -1,0 +1,118 @@
+// Which devices come of which wishes.
+#include "verbena/fabric/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace verbena::fabric {
+namespace {
+
+IpAddress ip(const char* text) { return *IpAddress::parse(text); }
+
+Host host() {
+  return {1000,
+          "tulip",
+          "0.1.0",
+          {{ip("127.0.0.1"), 8, "lo", 1, 65536, true},
+           {ip("10.1.0.9"), 24, "eth0", 2, 1500, false},
+           {ip("10.1.0.7"), 24, "eth0", 2, 1500, false},
+           {ip("2001:db8::5"), 64, "eth0", 2, 9000, false}}};
+}
+
+std::vector<control::DeviceInfo> planned(const settings::Settings& wishes) {
+  auto devices = plan_devices(wishes, host());
+  EXPECT_TRUE(devices.ok()) << devices.error().text;
+  return devices ? *devices : std::vector<control::DeviceInfo>{};
+}
+
+std::string refusal(const settings::Settings& wishes) {
+  const auto devices = plan_devices(wishes, host());
+  EXPECT_FALSE(devices.ok());
+  return devices ? "" : devices.error().text;
+}
+
+TEST(Plan, NoWishesMakeOneInfiniBandDevice) {
+  const auto devices = planned({});
+  ASSERT_EQ(devices.size(), 1u);
+  const control::DeviceInfo& d = devices[0];
+  EXPECT_EQ(d.name, "verbena0");
+  EXPECT_EQ(d.persona, control::Persona::kInfiniBand);
+  EXPECT_EQ(d.address, ip("127.4.232.1"));
+  EXPECT_EQ(d.lid, 1);
+  EXPECT_EQ(d.sm_lid, 1);
+  EXPECT_EQ(d.subnet, ip("127.4.232.0"));
+  EXPECT_EQ(d.prefix_length, 24);
+  EXPECT_EQ(d.uverbs_number, 192u);
+  EXPECT_EQ(d.netlink_index, 0x40000000u);
+  EXPECT_EQ(d.active_mtu, 5);
+  EXPECT_EQ(d.node_guid, 0x025652017f04e801u);
+  ASSERT_EQ(d.gids.size(), 1u);
+  EXPECT_EQ(d.gids[0].gid, Gid::link_local(0x025652007f04e801u));
+  EXPECT_EQ(d.gids[0].type, control::GidType::kInfiniBand);
+  EXPECT_EQ(d.gids[0].if_name, "lo");
+  EXPECT_EQ(d.pkeys, std::vector<std::uint16_t>{0xffff});
+  EXPECT_EQ(d.node_description, "tulip verbena0");
+}
+
+TEST(Plan, ARoceAddressMakesARoceDevice) {
+  settings::Settings wishes;
+  wishes.roce = {ip("10.1.0.7"), ip("2001:db8::5")};
+  wishes.devices = {"mlx5_0", "mlx5_1", "ib"};
+  const auto devices = planned(wishes);
+  ASSERT_EQ(devices.size(), 3u);
+  EXPECT_EQ(devices[0].name, "mlx5_0");
+  EXPECT_EQ(devices[0].persona, control::Persona::kRoce);
+  EXPECT_EQ(devices[0].lid, 0);
+  EXPECT_EQ(devices[0].gids[0].gid, Gid::from_ip(ip("10.1.0.7")));
+  EXPECT_EQ(devices[0].gids[0].type, control::GidType::kRoceV2);
+  EXPECT_EQ(devices[0].gids[0].if_index, 2u);
+  EXPECT_EQ(devices[0].subnet, ip("10.1.0.0"));
+  EXPECT_EQ(devices[0].active_mtu, 3) << "1024 octets fit in an Ethernet frame";
+  EXPECT_EQ(devices[1].active_mtu, 5) << "4096 fit in a jumbo frame";
+  EXPECT_EQ(devices[2].persona, control::Persona::kInfiniBand);
+  EXPECT_EQ(devices[2].lid, 1);
+}
+
+TEST(Plan, NamesAreFilledUp) {
+  settings::Settings wishes;
+  wishes.roce = {ip("10.1.0.7"), ip("10.1.0.9")};
+  wishes.devices = {"verbena0"};
+  const auto devices = planned(wishes);
+  EXPECT_EQ(devices[1].name, "verbena1");
+}
+
+TEST(Plan, AFabricOfManyHostsTakesThisHostsAddresses) {
+  settings::Settings wishes;
+  wishes.fabric = *settings::parse_fabric("10.1.0.0/24");
+  wishes.devices = {"a", "b"};
+  const auto devices = planned(wishes);
+  EXPECT_EQ(devices[0].lid, 7);
+  EXPECT_EQ(devices[1].lid, 9);
+  wishes.fabric = *settings::parse_fabric("10.1.0.9/24");
+  wishes.devices = {"a"};
+  EXPECT_EQ(planned(wishes)[0].lid, 9);
+}
+
+TEST(Plan, WhatCannotBeIsSaid) {
+  settings::Settings wishes;
+  wishes.roce = {ip("192.0.2.1")};
+  EXPECT_NE(refusal(wishes).find("192.0.2.1 is not an address of this host"), std::string::npos);
+  wishes = {};
+  wishes.fabric = *settings::parse_fabric("172.16.0.0/24");
+  EXPECT_NE(refusal(wishes).find("0 usable address(es) in fabric 172.16.0.0/24"),
+            std::string::npos);
+  wishes = {};
+  wishes.devices = {"a", "a"};
+  EXPECT_NE(refusal(wishes).find("same name"), std::string::npos);
+  wishes = {};
+  wishes.roce = {ip("10.1.0.7"), ip("10.1.0.7")};
+  EXPECT_NE(refusal(wishes).find("the address 10.1.0.7"), std::string::npos);
+  wishes = {};
+  wishes.fabric = *settings::parse_fabric("127.9.9.0/30");
+  wishes.devices = {"a", "b", "c", "d"};
+  EXPECT_NE(refusal(wishes).find("3 usable"), std::string::npos) << refusal(wishes);
+}
+
+}  // namespace
+}  // namespace verbena::fabric
