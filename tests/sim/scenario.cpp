@@ -53,10 +53,13 @@ TrafficOptions draw_traffic(Random& random) {
 
 class Run {
  public:
-  Run(std::uint64_t seed, bool trace) : world_(seed) {
-    world_.set_trace(trace);
+  Run(std::uint64_t seed, const RunOptions& options) : world_(seed) {
+    world_.set_trace(options.trace);
     Random& random = world_.random();
     world_.faults() = draw_faults(random);
+    if (options.hard) {
+      world_.faults().drop = world_.faults().duplicate = world_.faults().reorder = 150'000;
+    }
     const std::size_t nodes = 2 + random.below(2);
     for (std::size_t i = 0; i < nodes; ++i) world_.add_node();
     for (std::size_t i = 0; i < nodes; ++i) {
@@ -134,9 +137,9 @@ class Run {
 
 }  // namespace
 
-RunReport run_seed(std::uint64_t seed, bool trace) {
+RunReport run_seed(std::uint64_t seed, const RunOptions& options) {
   RunReport report;
-  Run run(seed, trace);
+  Run run(seed, options);
   const Faults& f = run.world().faults();
   char text[200];
   std::snprintf(text, sizeof text,

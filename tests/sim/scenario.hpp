@@ -15,7 +15,12 @@ struct RunReport {
   std::uint64_t operations = 0;
 };
 
-// Everything follows from the seed. `trace` prints packets and explanations.
-RunReport run_seed(std::uint64_t seed, bool trace);
+struct RunOptions {
+  bool trace = false;  // prints packets and explanations
+  bool hard = false;   // 15% of all packets dropped, duplicated, reordered: each, in every run
+};
+
+// Everything follows from the seed (and `hard`).
+RunReport run_seed(std::uint64_t seed, const RunOptions& options);
 
 }  // namespace verbena::sim

@@ -1,5 +1,5 @@
-// sim [--seeds N] [--seed FIRST] [--trace]: plays seeds one after the other, stops at the first
-// that fails and prints how to repeat it.
+// sim [--seeds N] [--seed FIRST] [--hard] [--trace]: plays seeds one after the other, stops at
+// the first that fails and prints how to repeat it. --hard: 15% drop, duplicate and reorder in each.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -9,29 +9,32 @@
 
 int main(int argc, char** argv) {
   std::uint64_t seeds = 1, first = 1;
-  bool trace = false;
+  verbena::sim::RunOptions options;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--seeds") == 0 && i + 1 < argc) {
       seeds = std::strtoull(argv[++i], nullptr, 0);
     } else if (std::strcmp(argv[i], "--seed") == 0 && i + 1 < argc) {
       first = std::strtoull(argv[++i], nullptr, 0);
     } else if (std::strcmp(argv[i], "--trace") == 0) {
-      trace = true;
+      options.trace = true;
+    } else if (std::strcmp(argv[i], "--hard") == 0) {
+      options.hard = true;
     } else {
-      std::fprintf(stderr, "usage: %s [--seeds N] [--seed FIRST] [--trace]\n", argv[0]);
+      std::fprintf(stderr, "usage: %s [--seeds N] [--seed FIRST] [--hard] [--trace]\n", argv[0]);
       return 2;
     }
   }
   std::uint64_t packets = 0, lost = 0, operations = 0;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
-    const verbena::sim::RunReport report = verbena::sim::run_seed(seed, trace);
+    const verbena::sim::RunReport report = verbena::sim::run_seed(seed, options);
     packets += report.packets;
     lost += report.lost;
     operations += report.operations;
     if (!report.ok) {
-      std::fprintf(stderr, "seed %llu: %s\n  (%s)\nrepeat with: %s --seed %llu --trace\n",
+      std::fprintf(stderr, "seed %llu: %s\n  (%s)\nrepeat with: %s --seed %llu%s --trace\n",
                    static_cast<unsigned long long>(seed), report.failure.c_str(),
-                   report.description.c_str(), argv[0], static_cast<unsigned long long>(seed));
+                   report.description.c_str(), argv[0], static_cast<unsigned long long>(seed),
+                   options.hard ? " --hard" : "");
       return 1;
     }
   }

@@ -10,6 +10,12 @@ namespace verbena::sim {
 Node::Node(World& world, std::uint32_t index, const device::DeviceOptions& options)
     : world_(world), index_(index), device_(std::make_unique<device::Device>(options, *this, *this)) {}
 
+void Node::restart() {
+  const device::DeviceOptions options = device_->options();
+  device_.reset();
+  device_ = std::make_unique<device::Device>(options, *this, *this);
+}
+
 void Node::send(wire::TxBatch& batch, Qpn) noexcept {
   for (const wire::TxBatch::Packet& p : batch.packets()) {
     world_.launch(*this, batch.bytes_of(p), batch.destination(p));
@@ -64,12 +70,18 @@ void World::launch(Node& from, std::span<const std::uint8_t> bytes, const wire::
     if (trace_) std::fprintf(stderr, "              ^ lost\n");
     return;
   }
-  fly(index, from.address(), bytes);
+  TimeNs busy = 0;
+  if (faults_.wire_ns_per_kib != 0) {
+    from.wire_free_at_ = std::max(from.wire_free_at_, now_) + bytes.size() * faults_.wire_ns_per_kib / 1024;
+    busy = from.wire_free_at_ - now_;
+  }
+  fly(index, from.address(), bytes, busy);
   if (random_.chance(faults_.duplicate)) fly(index, from.address(), bytes);
 }
 
-void World::fly(std::size_t to, const IpAddress& source, std::span<const std::uint8_t> bytes) {
-  TimeNs at = now_ + faults_.delay_min;
+void World::fly(std::size_t to, const IpAddress& source, std::span<const std::uint8_t> bytes,
+                TimeNs busy) {
+  TimeNs at = now_ + busy + faults_.delay_min;
   if (faults_.delay_spread != 0) at += random_.below(faults_.delay_spread);
   if (random_.chance(faults_.reorder)) at += random_.below(faults_.reorder_delay);
   flights_.emplace(at, Flight{to, source, {bytes.begin(), bytes.end()}});
@@ -99,6 +111,12 @@ TimeNs World::next_event() const {
     next = std::min(next, due);
   }
   return next;
+}
+
+void World::run(TimeNs length) {
+  const TimeNs end = now_ + length;
+  while (step(end)) {
+  }
 }
 
 bool World::step(TimeNs until) {

@@ -26,6 +26,7 @@ struct Faults {
   TimeNs delay_min = 1'000;
   TimeNs delay_spread = 0;
   TimeNs pause_length = 10'000'000;
+  TimeNs wire_ns_per_kib = 0;     // how long a sender's wire is busy with 1024 bytes
   std::uint32_t receive_capacity = 64;  // packets that a sleeping receiver holds; more are lost
 };
 
@@ -45,11 +46,16 @@ class Node final : public wire::Transmitter, public queue::EventSink {
   const IpAddress& address() const { return device_->options().address; }
   std::uint32_t index() const { return index_; }
   const std::vector<Event>& events() const { return events_; }
+  // How often an armed completion queue reported.
+  std::size_t completion_events() const { return completion_events_; }
+  // The program died and came back: a new device at the same address that knows nothing. Whoever
+  // had objects of the old one must have forgotten them.
+  void restart();
   bool is_paused(TimeNs now) const { return now < paused_until_; }
 
   void send(wire::TxBatch& batch, Qpn flow) noexcept override;
   std::uint32_t capacity_packets(const wire::Destination& to, std::size_t bytes) noexcept override;
-  void on_completion_event(void*) noexcept override {}
+  void on_completion_event(void*) noexcept override { ++completion_events_; }
   void on_async_event(queue::AsyncEvent event, void* cookie) noexcept override {
     events_.push_back({event, cookie});
   }
@@ -62,7 +68,9 @@ class Node final : public wire::Transmitter, public queue::EventSink {
   std::uint32_t index_;
   std::unique_ptr<device::Device> device_;
   std::vector<Event> events_;
+  std::size_t completion_events_ = 0;
   TimeNs paused_until_ = 0;
+  TimeNs wire_free_at_ = 0;
   std::deque<std::pair<IpAddress, std::vector<std::uint8_t>>> waiting_;  // while it is paused
 };
 
@@ -82,6 +90,13 @@ class World {
   // Sees every packet before the faults do; false loses it. For patterns of loss.
   std::function<bool(const Node& from, std::span<const std::uint8_t> bytes)> filter;
 
+  // A packet out of nowhere, which arrives with the delay of all others.
+  void inject(std::size_t to, const IpAddress& source, std::span<const std::uint8_t> bytes) {
+    fly(to, source, bytes);
+  }
+
+  // Lets everything happen that is due within `length`.
+  void run(TimeNs length);
   // Lets the next thing happen: deliveries, deadlines. False when nothing is due before `until`.
   bool step(TimeNs until);
   // For the owner's own schedule: nothing is due before this.
@@ -98,7 +113,8 @@ class World {
     std::vector<std::uint8_t> bytes;
   };
   void launch(Node& from, std::span<const std::uint8_t> bytes, const wire::Destination& to);
-  void fly(std::size_t to, const IpAddress& source, std::span<const std::uint8_t> bytes);
+  void fly(std::size_t to, const IpAddress& source, std::span<const std::uint8_t> bytes,
+           TimeNs busy = 0);
   void deliver(Node& to, const IpAddress& source, std::span<const std::uint8_t> bytes);
   void settle(Node& node);
 

@@ -122,6 +122,32 @@ TEST_P(PersonaTest, QueuePairAttributesFitTogether) {
   EXPECT_EQ(p.a.cm.init_qp_attr(kChannel, p.client.id, 77, active), EINVAL);
 }
 
+// librdmacm brings the queue pair to RTS first and accepts then.
+TEST_P(PersonaTest, APassiveSideMayAskForItsAttributesBeforeItAccepts) {
+  Pair p(3, GetParam());
+  p.client.hangs_up = false;
+  p.server.accepts = false;
+  p.client.connect(p.b.ports.default_port_address());
+  while (p.server.held.empty()) {
+    p.client.run(p.world.now);
+    ASSERT_TRUE(p.world.step(p.world.now + kSecond / 2));
+    p.server.run(p.world.now);
+  }
+  const IdHandle far = *p.server.held.begin();
+  QpAttr before;
+  QpAttr after;
+  QpAttr active;
+  ASSERT_EQ(p.b.cm.init_qp_attr(kChannel, far, 2, before), 0);
+  EXPECT_EQ(before.max_dest_rd_atomic, 2) << "the client's depth";
+  p.server.accept(p.world.now, far);
+  ASSERT_TRUE(p.world.step(p.world.now + kSecond / 2));
+  p.client.run(p.world.now);
+  ASSERT_EQ(p.b.cm.init_qp_attr(kChannel, far, 2, after), 0);
+  ASSERT_EQ(p.a.cm.init_qp_attr(kChannel, p.client.id, 3, active), 0);
+  EXPECT_EQ(before.rq_psn, after.rq_psn);
+  EXPECT_EQ(before.rq_psn, active.sq_psn);
+}
+
 // The main use on a laptop: both programs on one host, by any local address.
 TEST(LoopbackTest, EveryLocalAddressLeadsToTheDeviceItself) {
   for (const char* text : {"127.0.0.1", "127.9.9.9", "192.168.7.7", "10.0.0.1", "0.0.0.0"}) {

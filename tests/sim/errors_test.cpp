@@ -1,0 +1,335 @@
+// Each kind of failure: what both ends must be told, that the rest is flushed in order, and that
+// nobody else is harmed (IBTA Vol 1, 9.9 and 11.6.2).
+#include "steps.hpp"
+
+namespace verbena::sim {
+namespace {
+
+// Two good WRITEs, the request under test, two more.
+void post_around(Scene& s, Request request) {
+  s.left.post(s.left.write(1, 300, s.right));
+  s.left.post(s.left.write(2, 10, s.right));
+  request.id = 3;
+  s.left.post(std::move(request));
+  s.left.post(s.left.write(4, 300, s.right));
+  s.left.post(s.left.send(5, 10));
+}
+
+void post_receives(Scene& s, std::uint64_t n) {
+  for (std::uint64_t id = 1; id <= n; ++id) ASSERT_TRUE(s.right.receive(id));
+}
+
+// The responder refused: both ends are in error, its receives are flushed in order.
+void expect_refused(Scene& s, Status status, std::optional<AsyncEvent> event, Request request) {
+  post_receives(s, 3);
+  post_around(s, std::move(request));
+  s.run_until_sent(5);
+  expect_sends(s.left, 2, status, 5);
+  EXPECT_EQ(s.left.state(), qp::State::kError);
+  EXPECT_EQ(s.right.state(), qp::State::kError);
+  EXPECT_EQ(ids(s.right.receives), (std::vector<std::uint64_t>{1, 2, 3}));
+  EXPECT_THAT(statuses(s.right.receives), testing::Each(Status::kFlushed));
+  for (const AsyncEvent e : {AsyncEvent::kQpFatal, AsyncEvent::kQpRequestError,
+                             AsyncEvent::kQpAccessError}) {
+    EXPECT_EQ(s.right.count(e), e == event ? 1u : 0u) << static_cast<int>(e);
+    EXPECT_EQ(s.left.count(e), 0u);
+  }
+  s.expect_unharmed();
+}
+
+TEST(Errors, TheRetryCounterEndsAMessageToADeadPeer) {
+  PeerOptions options;
+  options.retry_count = 3;
+  Scene s(options);
+  s.left.post(s.left.write(1, 300, s.right));
+  s.run_until_sent(1);
+  s.forget_far();
+  s.right.forget();
+  s.pair.b.restart();
+  const TimeNs began = s.pair.world.now();
+  s.left.post(s.left.write(2, 300, s.right));
+  s.left.post(s.left.send(3, 300));
+  ASSERT_TRUE(s.pair.run_until([&] { return s.left.sends.size() == 3; }, 20'000'000'000));
+  expect_sends(s.left, 1, Status::kRetryExceeded, 3);
+  EXPECT_EQ(s.left.qp().endpoint().counters.timeouts.read(), 4u);  // the first and three retries
+  // 4.096 us * 2^14 each time.
+  EXPECT_GE(s.pair.world.now() - began, 4 * 67'000'000u);
+  EXPECT_LE(s.pair.world.now() - began, 4 * 68'000'000u);
+  EXPECT_EQ(s.left.state(), qp::State::kError);
+}
+
+TEST(Errors, AProcessThatCameBackDoesNotAnswerForItsPredecessor) {
+  Scene s;
+  s.forget_far();
+  s.right.forget();
+  s.pair.b.restart();
+  Peer reborn(s.pair.world, s.pair.b, {});
+  EXPECT_EQ(reborn.qp().number(), s.left.qp().attributes().dest_qpn);  // the same number again
+  s.left.post(s.left.write(1, 8, s.right));
+  ASSERT_TRUE(s.pair.run_until([&] { return !s.left.sends.empty(); }, 20'000'000'000));
+  expect_sends(s.left, 0, Status::kRetryExceeded, 1);
+  EXPECT_EQ(reborn.state(), qp::State::kReset);
+}
+
+TEST(Errors, TheRnrRetryCounterEndsAMessageThatNobodyReceives) {
+  PeerOptions options;
+  options.rnr_retry = 3;
+  Scene s(options);
+  s.left.post(s.left.write(1, 10, s.right));
+  s.left.post(s.left.send(2, 10));
+  s.left.post(s.left.write(3, 10, s.right));
+  s.run_until_sent(3);
+  expect_sends(s.left, 1, Status::kRnrRetryExceeded, 3);
+  EXPECT_EQ(s.left.qp().endpoint().counters.rnr_naks_received.read(), 4u);
+  EXPECT_EQ(s.right.state(), qp::State::kRts);  // it did nothing wrong
+  s.expect_unharmed();
+}
+
+TEST(Errors, ARepeatedRnrNakCountsOnce) {
+  PeerOptions options;
+  options.rnr_retry = 2;
+  Scene s(options);
+  s.pair.world.faults().duplicate = 1'000'000;
+  s.left.post(s.left.send(1, 10));
+  s.pair.run(1'000'000);  // two NAKs, one refusal
+  ASSERT_TRUE(s.left.sends.empty());
+  s.right.receive(1);
+  s.run_until_sent(1);
+  EXPECT_THAT(statuses(s.left.sends), testing::ElementsAre(Status::kSuccess));
+}
+
+TEST(Errors, AKeyThatDoesNotExistIsARemoteAccessError) {
+  Scene s;
+  Request r = s.left.write(3, 10, s.right);
+  r.remote_key ^= 0x55;
+  expect_refused(s, Status::kRemoteAccess, AsyncEvent::kQpAccessError, r);
+}
+
+TEST(Errors, AWriteBeyondTheRegionIsARemoteAccessErrorAndWritesNothing) {
+  Scene s;
+  Request r = s.left.write(3, 600, s.right);
+  r.remote_address = s.right.target.address(Peer::kMemory - 599);
+  expect_refused(s, Status::kRemoteAccess, AsyncEvent::kQpAccessError, r);
+  for (std::size_t i = Peer::kMemory - 599; i < Peer::kMemory; ++i) {
+    ASSERT_EQ(s.right.target.bytes()[i], 0);
+  }
+}
+
+TEST(Errors, ARangeThatWrapsTheAddressSpaceIsRefused) {
+  Scene s;
+  Request r = s.left.read(3, 600, s.right);
+  r.remote_address = ~std::uint64_t{0} - 100;
+  expect_refused(s, Status::kRemoteAccess, AsyncEvent::kQpAccessError, r);
+}
+
+TEST(Errors, ARegionWithoutTheRightIsARemoteAccessError) {
+  for (const WorkOpcode opcode : {WorkOpcode::kWrite, WorkOpcode::kRead, WorkOpcode::kFetchAdd,
+                                  WorkOpcode::kCompareSwap, WorkOpcode::kAtomicWrite}) {
+    Scene s;
+    Request r = s.left.read(3, 8, s.right);
+    r.opcode = opcode;
+    r.remote_address = s.right.inbox.address();  // local write only
+    r.remote_key = s.right.inbox.key();
+    expect_refused(s, Status::kRemoteAccess, AsyncEvent::kQpAccessError, r);
+  }
+}
+
+TEST(Errors, AnOperationThatTheQueuePairDoesNotAllowIsAnInvalidRequest) {
+  for (const WorkOpcode opcode : {WorkOpcode::kRead, WorkOpcode::kFetchAdd}) {
+    PeerOptions right;
+    right.access = memory::kRemoteWrite;
+    Scene s({}, right);
+    Request r = s.left.read(3, 8, s.right);
+    r.opcode = opcode;
+    expect_refused(s, Status::kRemoteInvalidRequest, AsyncEvent::kQpAccessError, r);
+  }
+}
+
+TEST(Errors, AnAtomicOnACrookedAddressIsAnInvalidRequest) {
+  Scene s;
+  Request r = s.left.fetch_add(3, 1, s.right);
+  r.remote_address += 4;
+  expect_refused(s, Status::kRemoteInvalidRequest, AsyncEvent::kQpRequestError, r);
+}
+
+TEST(Errors, AReadWithoutRoomAtTheResponderIsAnInvalidRequest) {
+  PeerOptions right;
+  right.max_dest_rd_atomic = 0;
+  Scene s({}, right);
+  expect_refused(s, Status::kRemoteInvalidRequest, AsyncEvent::kQpRequestError,
+                 s.left.read(3, 8, s.right));
+}
+
+TEST(Errors, SendWithInvalidateOfAKeyThatIsNoWindowIsARemoteAccessError) {
+  Scene s;
+  post_receives(s, 3);
+  Request r = s.left.send(3, 10);
+  r.opcode = WorkOpcode::kSendInvalidate;
+  r.immediate = s.right.target.key();
+  post_around(s, r);
+  s.run_until_sent(5);
+  expect_sends(s.left, 2, Status::kRemoteAccess, 5);
+  EXPECT_EQ(s.right.count(AsyncEvent::kQpAccessError), 1u);
+  EXPECT_EQ(ids(s.right.receives), (std::vector<std::uint64_t>{1, 2, 3}));
+  EXPECT_THAT(statuses(s.right.receives), testing::Each(testing::Ne(Status::kSuccess)));
+  s.expect_unharmed();
+}
+
+// The requester's own mistakes: the peer sees what came before, and nothing else.
+void expect_local(Scene& s, Status status, Request request) {
+  const bool is_read = request.opcode == WorkOpcode::kRead;
+  post_receives(s, 3);
+  post_around(s, std::move(request));
+  s.run_until_sent(5);
+  expect_sends(s.left, 2, status, 5);
+  EXPECT_EQ(s.left.state(), qp::State::kError);
+  EXPECT_EQ(s.right.state(), qp::State::kRts);
+  // What comes after a READ has left before its answer fails.
+  EXPECT_EQ(s.right.receives.size(), is_read ? 1u : 0u);
+  EXPECT_TRUE(s.pair.b.events().empty());
+  expect_equal(s.right.target.bytes().first(300), s.left.source.bytes().first(300), "the first WRITE");
+  s.expect_unharmed();
+}
+
+TEST(Errors, ALocalKeyThatDoesNotExistIsALocalProtectionError) {
+  Scene s;
+  Request r = s.left.send(3, 10);
+  r.buffers[0].key ^= 0x55;
+  expect_local(s, Status::kLocalProtection, r);
+}
+
+TEST(Errors, ABufferBeyondItsRegionIsALocalProtectionErrorEvenInALaterPacket) {
+  Scene s;
+  Request r = s.left.write(3, 600, s.right);
+  r.remote_address += 8192;
+  r.buffers[0].address = s.left.source.address(Peer::kMemory - 599);
+  expect_local(s, Status::kLocalProtection, r);
+}
+
+TEST(Errors, AReadIntoARegionWithoutLocalWriteIsALocalProtectionError) {
+  Scene s;
+  Request r = s.left.read(3, 10, s.right);
+  r.buffers[0] = {s.left.source.address(), 10, s.left.source.key()};
+  expect_local(s, Status::kLocalProtection, r);
+}
+
+TEST(Errors, InvalidatingARegionsKeyIsALocalOperationError) {
+  Scene s;
+  Request r;
+  r.opcode = WorkOpcode::kLocalInvalidate;
+  r.flags = queue::kSignaled;
+  r.immediate = s.left.target.key();
+  expect_local(s, Status::kLocalQpOperation, r);
+}
+
+TEST(Errors, BindingAWindowThatDoesNotExistIsABindError) {
+  Scene s;
+  Request r;
+  r.opcode = WorkOpcode::kBindWindow;
+  r.flags = queue::kSignaled;
+  r.window_key = s.left.target.key();
+  r.window_region_key = s.left.target.key();
+  r.window_address = s.left.target.address();
+  r.window_length = 10;
+  expect_local(s, Status::kWindowBind, r);
+}
+
+TEST(Errors, AMessageLongerThanItsReceiveFailsOnBothEnds) {
+  for (const std::uint32_t room : {0u, 10u, 256u, 599u}) {
+    Scene s;
+    ASSERT_TRUE(s.right.receive(1, room));
+    ASSERT_TRUE(s.right.receive(2));
+    s.left.post(s.left.send(1, 600));
+    s.left.post(s.left.send(2, 6));
+    s.run_until_sent(2);
+    expect_sends(s.left, 0, Status::kRemoteInvalidRequest, 2);
+    EXPECT_EQ(ids(s.right.receives), (std::vector<std::uint64_t>{1, 2}));
+    EXPECT_EQ(statuses(s.right.receives), (std::vector{Status::kLocalLength, Status::kFlushed}));
+    for (std::size_t i = room; i < 700; ++i) ASSERT_EQ(s.right.inbox.bytes()[i], 0);
+    s.expect_unharmed();
+  }
+}
+
+TEST(Errors, AReceiveInUnusableMemoryFailsOnBothEnds) {
+  Scene s;
+  ASSERT_TRUE(s.right.receive_into(1, {s.right.source.address(), 1000, s.right.source.key()}));
+  s.left.post(s.left.send(1, 600));
+  s.run_until_sent(1);
+  expect_sends(s.left, 0, Status::kRemoteOperation, 1);
+  EXPECT_EQ(statuses(s.right.receives), (std::vector{Status::kLocalProtection}));
+  s.expect_unharmed();
+}
+
+TEST(Errors, ADatagramWithoutUsableReceiveIsNotAnswered) {
+  for (const Transport transport : {Transport::kUd, Transport::kUc}) {
+    PeerOptions options;
+    options.transport = transport;
+    Scene s(options);
+    std::size_t answers = 0;
+    s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t>) {
+      answers += &from == &s.pair.b ? 1 : 0;
+      return true;
+    };
+    ASSERT_TRUE(s.right.receive_into(1, {s.right.source.address(), 1000, s.right.source.key()}));
+    queue::AddressVector address;
+    address.destination.address = s.pair.b.address();
+    Request r = s.left.send(1, 100);
+    r.address = &address;
+    r.remote_qpn = s.right.qp().number().value();
+    r.remote_qkey = 0x11111111;
+    s.left.post(r);
+    s.run_until_sent(1);
+    EXPECT_EQ(statuses(s.left.sends), (std::vector{Status::kSuccess}));
+    EXPECT_EQ(statuses(s.right.receives), (std::vector{Status::kLocalProtection}));
+    EXPECT_EQ(answers, 0u) << "an unreliable transport has no NAK";
+    s.pair.world.filter = nullptr;
+    s.expect_unharmed();
+  }
+}
+
+TEST(Errors, ARegionThatGoesAwayUnderARepeatedReadIsARemoteAccessError) {
+  Scene s;
+  bool lost = false;
+  s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t>) {
+    if (&from != &s.pair.b || lost) return true;
+    lost = true;  // the only response
+    EXPECT_TRUE(s.pair.b.device().memory().deregister(s.right.target.key()).ok());
+    return false;
+  };
+  s.left.post(s.left.read(1, 100, s.right));
+  s.left.post(s.left.read(2, 100, s.right));
+  s.run_until_sent(2);
+  expect_sends(s.left, 0, Status::kRemoteAccess, 2);
+}
+
+// Under loss the NAK itself may be lost; then the requester's counter ends it, since a responder
+// in error is silent. All else holds.
+TEST(Errors, UnderLossEveryRequestStillCompletesOnceAndInOrder) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Scene s({}, {}, seed);
+    s.pair.world.faults().drop = s.pair.world.faults().duplicate = 150'000;
+    s.pair.world.faults().reorder = 150'000;
+    post_receives(s, 3);
+    Request bad = s.left.write(3, 600, s.right);
+    bad.remote_key ^= 0x55;
+    if (seed % 2 == 0) bad.opcode = WorkOpcode::kRead;
+    post_around(s, bad);
+    s.run_until_sent(5);
+    ASSERT_GE(s.left.sends.size(), 3u);
+    const Status how = s.left.sends[2].status;
+    if (s.left.sends[0].status == Status::kSuccess && s.left.sends[1].status == Status::kSuccess) {
+      EXPECT_TRUE(how == Status::kRemoteAccess || how == Status::kRetryExceeded) << seed;
+      expect_sends(s.left, 2, how, 5);
+    } else {
+      // The acknowledgements before the NAK were lost with it.
+      const std::size_t good = s.left.sends[0].status == Status::kSuccess ? 1 : 0;
+      expect_sends(s.left, good, Status::kRetryExceeded, 5);
+    }
+    EXPECT_EQ(s.right.state(), qp::State::kError);
+    EXPECT_EQ(ids(s.right.receives), (std::vector<std::uint64_t>{1, 2, 3}));
+    s.expect_unharmed();
+  }
+}
+
+}  // namespace
+}  // namespace verbena::sim

@@ -1,0 +1,126 @@
+// Two ends that talk, for tests that say step by step what happens: an end has one queue pair, its
+// completion queues and its memory, posts what it is told, and keeps every completion in order.
+// What a test expects is written in the test; nothing here judges.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "traffic.hpp"
+#include "world.hpp"
+
+namespace verbena::sim {
+
+struct PeerOptions {
+  Transport transport = Transport::kRc;
+  Mtu mtu = Mtu::k256;
+  std::uint32_t send_capacity = 64;
+  std::uint32_t receive_capacity = 64;
+  std::uint32_t cq_capacity = 512;
+  std::uint8_t max_rd_atomic = 4;
+  std::uint8_t max_dest_rd_atomic = 4;
+  std::uint8_t timeout = 14;
+  std::uint8_t retry_count = 7;
+  std::uint8_t rnr_retry = 7;
+  std::uint8_t min_rnr_timer = 12;
+  std::uint32_t access = memory::kRemoteWrite | memory::kRemoteRead | memory::kRemoteAtomic |
+                         memory::kFlushGlobal | memory::kFlushPersistent;
+  Psn psn{0xfffff0};                      // wraps soon
+  bool use_srq = false;                   // XRC receivers have one in any case
+};
+
+// A request that holds its own scatter list.
+struct Request : queue::SendRequest {
+  std::vector<queue::Sge> buffers;
+};
+
+class Peer {
+ public:
+  static constexpr memory::DomainId kDomain = 1;
+  static constexpr std::size_t kMemory = 32 * 1024;
+
+  Peer(World& world, Node& node, const PeerOptions& options);
+  ~Peer();
+  Peer(const Peer&) = delete;
+
+  // RESET to RTS, towards the other end.
+  void bring_up(const Peer& to);
+  void modify(const qp::Attributes& attributes, std::uint32_t mask);
+  void to_state(qp::State state);
+  qp::State state();
+  // Its device was restarted: there is nothing left to destroy.
+  void forget() { qp_ = nullptr; }
+
+  // Requests on this end's `source` or `result` memory, signaled.
+  Request send(std::uint64_t id, std::uint32_t length, std::size_t at = 0) const;
+  Request write(std::uint64_t id, std::uint32_t length, const Peer& to, std::size_t at = 0) const;
+  Request read(std::uint64_t id, std::uint32_t length, const Peer& from, std::size_t at = 0) const;
+  Request fetch_add(std::uint64_t id, std::uint64_t add, const Peer& at) const;
+  Request compare_swap(std::uint64_t id, std::uint64_t compare, std::uint64_t swap,
+                       const Peer& at) const;
+
+  // Posts and rings.
+  requester::Posted post(Request request);
+  // A receive of `length` bytes at `at` of the inbox.
+  bool receive(std::uint64_t id, std::uint32_t length = 4096, std::size_t at = 0);
+  bool receive_into(std::uint64_t id, const queue::Sge& sge);
+  // Moves what completed to the lists below.
+  void reap();
+
+  std::size_t count(queue::AsyncEvent event) const;
+  qp::QueuePair& qp() { return *qp_; }
+  const qp::QueuePair& qp() const { return *qp_; }
+  Node& node() { return node_; }
+  queue::SharedReceive* srq() { return srq_.get(); }
+  queue::CompletionQueue& send_cq() { return send_cq_; }
+  queue::CompletionQueue& receive_cq() { return receive_cq_; }
+
+  Arena source;                           // a pattern that differs from end to end
+  Arena result;                           // what READs and atomics bring
+  Arena inbox;                            // receives
+  Arena target;                           // open to the peer; zeros
+  std::vector<queue::Completion> sends, receives;
+
+ private:
+  World& world_;
+  Node& node_;
+  PeerOptions options_;
+  queue::CompletionQueue send_cq_, receive_cq_;
+  std::unique_ptr<queue::SharedReceive> srq_;
+  qp::QueuePair* qp_ = nullptr;
+};
+
+// Both ends on nodes 0 and 1 of a world of their own, connected.
+struct Pair {
+  explicit Pair(const PeerOptions& left_options = {}, std::uint64_t seed = 1)
+      : Pair(left_options, left_options, seed) {}
+  Pair(const PeerOptions& left_options, const PeerOptions& right_options, std::uint64_t seed = 1);
+
+  void connect();
+  // Lets time pass, reaping as it goes, until `ready` (or for all of `limit`). False: it never was.
+  template <typename F>
+  bool run_until(F&& ready, TimeNs limit = 2'000'000'000) {
+    const TimeNs end = world.now() + limit;
+    for (;;) {
+      left.reap();
+      right.reap();
+      if (ready()) return true;
+      if (world.now() >= end) return false;
+      world.step(std::min(end, world.now() + 100'000));
+    }
+  }
+  void run(TimeNs length) {
+    run_until([] { return false; }, length);
+  }
+
+  World world;
+  Node& a;
+  Node& b;
+  Peer left, right;
+};
+
+// The other end of an XRC connection is of the other kind.
+Transport other_end(Transport transport);
+
+}  // namespace verbena::sim
