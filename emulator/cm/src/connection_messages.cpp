@@ -18,6 +18,8 @@ void Connection::handle_first_req(const IpAddress& peer, const Mad& mad, const R
                                cm_timeout_ns(14));
   negotiated_.remote_qpn = req.local_qpn;
   negotiated_.send_psn = req.starting_psn;
+  negotiated_.responder_resources = req.initiator_depth;  // what they may ask, we answer
+  negotiated_.initiator_depth = req.responder_resources;
   negotiated_.retry_count = req.retry_count;
   negotiated_.rnr_retry_count = req.rnr_retry_count;
   negotiated_.path_mtu = req.path_mtu;

@@ -37,6 +37,8 @@ RdmaCm::Id& RdmaCm::new_id(ChannelId channel) {
   auto id = std::make_unique<Id>();
   id->handle = handle;
   id->channel = channel;
+  // Now, because a program asks for its queue pair's attributes before it connects or accepts.
+  id->starting_psn = static_cast<std::uint32_t>(random_.next()) & kMask24;
   return *ids_.emplace(handle, std::move(id)).first->second;
 }
 

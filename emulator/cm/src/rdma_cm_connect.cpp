@@ -51,7 +51,6 @@ int RdmaCm::connect_rc(TimeNs now, Id& id, const ConnParam& param, const Ece& ec
     return EINVAL;
   }
   const PathRecord path = path_of(id, *port);
-  id.starting_psn = static_cast<std::uint32_t>(random_.next()) & kMask24;
   req.ece_vendor_id = ece.vendor_id;
   req.service_id = destination_service(id.space, id.destination);
   req.local_ca_guid = port->node_guid;
@@ -128,7 +127,6 @@ int RdmaCm::accept_rc(TimeNs now, Id& id, const ConnParam& param, const Ece& ece
   const std::span<const std::uint8_t> data = param.private_data.view();
   if (data.size() > rep.private_data.size()) return EINVAL;
   std::copy(data.begin(), data.end(), rep.private_data.begin());
-  id.starting_psn = static_cast<std::uint32_t>(random_.next()) & kMask24;
   rep.local_qpn = param.qp_num;
   rep.starting_psn = id.starting_psn;
   rep.responder_resources = param.responder_resources;
