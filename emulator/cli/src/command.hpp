@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ inline constexpr int kNotFound = 127;
 
 struct Context {
   int exit_code = kOk;
+  // What stands behind the first "--" of `verbena run`: never looked at.
+  std::optional<std::vector<std::string>> behind_dashes;
 };
 
 // The options that choose devices, for `up` and `run`.

@@ -1,6 +1,7 @@
 // verbena: the command line.
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 #include "command.hpp"
 
@@ -28,8 +29,14 @@ int main(int argc, char** argv) {
   app.add_subcommand("version", "Print the version.")->callback([] {
     std::puts("verbena " VERBENA_VERSION);
   });
+  int own = argc;
+  if (argc > 2 && std::string_view(argv[1]) == "run") {
+    for (own = 2; own < argc && std::string_view(argv[own]) != "--"; ++own) {
+    }
+    if (own < argc) context.behind_dashes.emplace(argv + own + 1, argv + argc);
+  }
   try {
-    app.parse(argc, argv);
+    app.parse(own, argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // help or version was asked for
     return complain(std::string(e.what()) + "; see verbena --help", kUsage);

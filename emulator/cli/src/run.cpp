@@ -66,23 +66,37 @@ int run(const RunOptions& options) {
   return execute(options.command);
 }
 
+int complain_about_command(const std::vector<std::string>& command) {
+  if (command.empty()) {
+    return complain("run: name a program, for example: verbena run -- ibv_devinfo", kRunFailed);
+  }
+  return complain("run: unknown option " + command[0] + "; see verbena run --help", kRunFailed);
+}
+
 }  // namespace
 
 void add_run(CLI::App& app, Context& context) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand(
       "run",
-      "Run a program that sees the emulated device.\n"
+      "Run a program that sees the emulated device: verbena run [OPTIONS] [--] PROGRAM [ARGS...]\n"
       "Starts an emulator if none runs; that one ends after its last user. Exits as the program\n"
       "does; 127: not found, 126: not executable, 125: the emulator could not be had.");
   options->devices.add_to(*command);
   command->add_flag("--quiet", options->quiet,
                     "Do not explain refused verbs and error completions");
-  command->add_option("command", options->command, "The program and its arguments, after --")
-      ->required()
-      ->type_name("PROGRAM ARGS...");
-  command->prefix_command(false)->positionals_at_end();
-  command->callback([options, &context] { context.exit_code = run(*options); });
+  // From the first word that is no option of ours on, everything belongs to the program.
+  command->prefix_command();
+  command->callback([options, command, &context] {
+    options->command = command->remaining();
+    if (context.behind_dashes) {
+      if (!options->command.empty()) options->command.emplace_back("--");
+      options->command.insert(options->command.end(), context.behind_dashes->begin(),
+                              context.behind_dashes->end());
+    }
+    const bool is_named = !options->command.empty() && options->command[0][0] != '-';
+    context.exit_code = is_named ? run(*options) : complain_about_command(options->command);
+  });
 }
 
 }  // namespace verbena::cli

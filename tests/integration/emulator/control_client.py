@@ -1,0 +1,112 @@
+"""A client of the control protocol in few lines, so that the daemon is tested against a second
+reading of the format (emulator/control/include/verbena/control/protocol.hpp)."""
+
+import mmap
+import os
+import socket
+import struct
+
+MAGIC = 0x31425256
+VERSION = 1
+FROM_DAEMON = 0x80000000
+
+REFUSED, ACK = 0x01, 0x02
+HELLO, WELCOME = 0x10, 0x11
+OPEN_DEVICE, DEVICE_OPENED = 0x20, 0x21
+EXTRA_SLOT, SLOT_ADDED = 0x22, 0x23
+ATTACH_MULTICAST, DETACH_MULTICAST, RELAYED = 0x24, 0x25, 0x26
+STATUS_REQUEST, STATUS_REPORT = 0x30, 0x31
+PORT_EVENT, SET_FAULT, SHUTDOWN = 0x32, 0x33, 0x34
+REFRESH_COUNTERS = 0x45
+
+KIND_PROVIDER, KIND_PRELOAD, KIND_COMMAND = 1, 2, 3
+
+
+class Refused(Exception):
+    def __init__(self, code, text):
+        super().__init__(text)
+        self.code = code
+
+
+def text(value):
+    raw = value.encode()
+    return struct.pack("<I", len(raw)) + raw
+
+
+def packet(kind, payload=b"", sequence=1, version=VERSION, magic=MAGIC):
+    return struct.pack("<IHHII", magic, version, kind, sequence, len(payload)) + payload
+
+
+class Client:
+    """One connection. Raises Refused, and ConnectionResetError at its end."""
+
+    def __init__(self, runtime_dir, kind=KIND_PROVIDER, hello=True):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(10)
+        self.socket.connect(os.path.join(runtime_dir, "control.sock"))
+        self.sequence = 0
+        self.unasked = []
+        self.fds = []
+        self.slot = None
+        if hello:
+            self.call(HELLO, struct.pack("<BI", kind, os.getpid()) + text("test"))
+
+    def send(self, kind, payload=b"", sequence=None):
+        if sequence is None:
+            self.sequence += 1
+            sequence = self.sequence
+        self.socket.send(packet(kind, payload, sequence))
+
+    def receive(self):
+        """(type, sequence, payload); descriptors are kept in self.fds."""
+        data, fds, _, _ = socket.recv_fds(self.socket, 65536, 4)
+        self.fds += fds
+        if not data:
+            raise ConnectionResetError("the daemon closed the connection")
+        magic, version, kind, sequence, length = struct.unpack("<IHHII", data[:16])
+        assert magic == MAGIC and version == VERSION and length == len(data) - 16
+        return kind, sequence, data[16:]
+
+    def call(self, kind, payload=b""):
+        self.send(kind, payload)
+        while True:
+            got, sequence, body = self.receive()
+            if got == REFUSED:
+                code, length = struct.unpack("<II", body[:8])
+                raise Refused(code, body[8:8 + length].decode())
+            if sequence & FROM_DAEMON:
+                self.unasked.append((got, sequence, body))
+                continue
+            return got, body
+
+    def open_device(self, name="verbena0"):
+        got, body = self.call(OPEN_DEVICE, text(name))
+        assert got == DEVICE_OPENED
+        self.slot = struct.unpack("<I", body[:4])[0]
+        assert len(self.fds) >= 2, "a receive socket and a stats page"
+        return self
+
+    def stats(self):
+        """The stats page, writable."""
+        return mmap.mmap(self.fds[1], 4096)
+
+    def next_unasked(self, kind):
+        for i, message in enumerate(self.unasked):
+            if message[0] == kind:
+                return self.unasked.pop(i)
+        while True:
+            message = self.receive()
+            if message[0] == kind:
+                return message
+
+    def close(self):
+        self.socket.close()
+        for fd in self.fds:
+            os.close(fd)
+        self.fds = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
