@@ -5,6 +5,11 @@
 
 namespace verbena::provider {
 
+// The prefix of the device's GUIDs, which is of the locally administered kind.
+inline constexpr std::uint32_t kVendorId = 0x025652;
+inline constexpr std::uint32_t kVendorPart = 1;
+inline constexpr std::uint32_t kHardwareVersion = 1;
+
 inline constexpr std::uint32_t kMaxQp = 1022u << 14;      // slots of 16,384 numbers
 inline constexpr std::uint32_t kMaxQpAdvertised = 262144;
 inline constexpr std::uint32_t kMaxQpWr = 32768;
@@ -22,6 +27,10 @@ inline constexpr std::uint8_t kMaxRdAtomic = 16;
 inline constexpr std::uint32_t kMaxGroups = 8192;
 inline constexpr std::uint32_t kMaxQpPerGroup = 240;
 inline constexpr std::uint32_t kMaxMessage = 1u << 30;
+// Tag matching (ibv_create_srq_ex with IBV_SRQT_TM).
+inline constexpr std::uint32_t kMaxTags = 16384;
+inline constexpr std::uint32_t kMaxTagOperations = 16384;
+inline constexpr std::uint32_t kMaxRendezvousHeader = 128;
 inline constexpr std::uint64_t kMaxDeviceMemory = 1u << 20;
 inline constexpr std::uint32_t kCompletionVectors = 1;
 

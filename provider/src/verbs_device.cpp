@@ -55,8 +55,21 @@ ibv_device_attr attributes_of(const control::DeviceInfo& info) {
                        IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_N_NOTIFY_CQ | IBV_DEVICE_MEM_WINDOW |
                        IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
                        IBV_DEVICE_XRC;
+  a.vendor_id = kVendorId;
+  a.vendor_part_id = kVendorPart;
+  a.hw_ver = kHardwareVersion;
   fill_limits(a);
   return a;
+}
+
+ibv_tm_caps tag_matching_caps() {
+  ibv_tm_caps caps{};
+  caps.max_rndv_hdr_size = kMaxRendezvousHeader;
+  caps.max_num_tags = kMaxTags;
+  caps.flags = IBV_TM_CAP_RC;
+  caps.max_ops = kMaxTagOperations;
+  caps.max_sge = kMaxSge;
+  return caps;
 }
 
 ibv_odp_caps on_demand_caps() {
@@ -89,6 +102,7 @@ int query_device_ex(ibv_context* c, const ibv_query_device_ex_input* input,
     full.completion_timestamp_mask = kNsClockMask;
     full.hca_core_clock = kNsClockKHz;
     full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
+    full.tm_caps = tag_matching_caps();
     full.cq_mod_caps.max_cq_count = 0xffff;
     full.max_dm_size = kMaxDeviceMemory;
     full.phys_port_cnt_ex = 1;

@@ -10,6 +10,11 @@
 namespace verbena::provider {
 namespace {
 
+// Local write grants nothing here; programs pass it along with the region's flags.
+constexpr unsigned kWindowAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                                   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+                                   IBV_ACCESS_ZERO_BASED;
+
 ibv_mw* alloc_mw(ibv_pd* p, ibv_mw_type type) noexcept {
   return pointer_or_errno([&] {
     constexpr const char* kVerb = "ibv_alloc_mw";
@@ -58,8 +63,7 @@ void check_bind(const ibv_qp& q, const ibv_mw& m, const ibv_mw_bind_info& info) 
   if (q.pd != m.pd || (info.mr != nullptr && info.mr->pd != m.pd)) {
     refuse(EPERM, "ibv_bind_mw: queue pair, window and region must have one protection domain");
   }
-  if ((info.mw_access_flags & ~unsigned{IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                                        IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED}) != 0) {
+  if ((info.mw_access_flags & ~kWindowAccess) != 0) {
     refuse(EINVAL, "ibv_bind_mw: mw_access_flags = 0x%x has bits that windows do not know",
            info.mw_access_flags);
   }
