@@ -76,13 +76,14 @@ requester::Posted QueuePair::post_send(const queue::SendRequest& request) {
 
 PostedReceive QueuePair::post_receive(const queue::RecvRequest& request) {
   if (!own_receives_) return PostedReceive::kNoQueue;
-  if (attributes_.state == State::kReset) return PostedReceive::kWrongState;
+  if (seen_state_.read() == State::kReset) return PostedReceive::kWrongState;
   switch (own_receives_->post(request)) {
     case queue::ReceiveQueue::Posted::kFull: return PostedReceive::kFull;
     case queue::ReceiveQueue::Posted::kTooManySges: return PostedReceive::kTooManySges;
     case queue::ReceiveQueue::Posted::kOk: break;
   }
-  if (attributes_.state == State::kError) {
+  // Posted before the state was read: either this sees ERROR, or the flush saw the receive.
+  if (seen_state_.read() == State::kError) {
     const Guard guard(lock_);
     responder_.flush();
   }

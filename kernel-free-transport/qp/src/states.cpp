@@ -40,6 +40,7 @@ void QueuePair::set_state(State next, const char* reason) {
   (void)reason;
   attributes_.state = next;
   attributes_.current_state = next;
+  seen_state_.publish(next);
 }
 
 // Hands what changed to the halves.

@@ -118,6 +118,7 @@ class QueuePair {
   requester::Requester requester_;
   responder::Responder responder_;
   Attributes attributes_;
+  Published<State> seen_state_{State::kReset};  // for posted receives, which take no lock
   bool drain_reported_ = false;
   bool established_reported_ = false;
 };
