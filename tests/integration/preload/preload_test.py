@@ -100,14 +100,21 @@ class WithEmulator(PreloadTest):
     def test_probe_under_tsan(self):
         self.output(os.path.join(BIN, "preload_probe_thread"))
 
+    @unittest.skipIf(FIRST, "valgrind and a library with a sanitizer in it exclude each other")
     def test_probe_under_valgrind(self):
         done = self.run_program("valgrind", "-q", "--error-exitcode=9", "--trace-children=yes",
                                 os.path.join(BIN, "preload_probe_plain"), timeout=120)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_under_gdb(self):
-        done = self.run_program("gdb", "-q", "-batch", "-ex", "run", "--args", "rdma", "dev",
-                                timeout=120)
+        """Loaded into the program alone, not into the debugger."""
+        env = self.environment()
+        preload = env.pop("LD_PRELOAD").replace(":", " ")
+        done = subprocess.run(
+            ["gdb", "-q", "-batch", "-ex", "set startup-with-shell off",
+             "-ex", f"set environment LD_PRELOAD {preload}", "-ex", "run",
+             "--args", shutil.which("rdma"), "dev"],
+            env=env, text=True, capture_output=True, timeout=120)
         self.assertIn("verbena0", done.stdout)
 
     # -- iproute2 ------------------------------------------------------------------------------
