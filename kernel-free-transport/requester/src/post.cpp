@@ -117,6 +117,12 @@ void Requester::fill(SendEntry& entry, std::uint32_t position, const queue::Send
     entry.length = 8;
     return;
   }
+  if (request.opcode == WorkOpcode::kLocalInvalidate) {
+    // Has no buffers, whatever the request holds; `check` bounded none.
+    entry.length = 0;
+    entry.flags &= static_cast<std::uint8_t>(~queue::kInline);
+    return;
+  }
   if ((request.flags & queue::kInline) != 0) {
     std::uint8_t* to = queue_.inline_bytes(position);
     for (const queue::Sge& sge : request.sges) {
