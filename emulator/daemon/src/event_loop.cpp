@@ -16,6 +16,7 @@ struct EventLoop::Watched {
 };
 
 void EventLoop::watch(int fd, std::function<void()> on_readable) {
+  unwatch(fd);
   auto watched = std::make_shared<Watched>(context_, fd);
   watched->on_readable = std::move(on_readable);
   watched_[fd] = watched;

@@ -128,6 +128,17 @@ std::uint64_t random_seed() {
   return seed;
 }
 
+// What one client's request could not have (memory, a place in epoll) must not end the others.
+void run_until_stopped(EventLoop& loop) {
+  for (;;) {
+    try {
+      return loop.run();
+    } catch (const std::exception& e) {
+      spdlog::error("a request failed: {}", e.what());
+    }
+  }
+}
+
 // Runs until the end is asked for. The order of the end matters: the sockets go before the lock,
 // and the lock before the clients, so that whoever waits for our end can start anew.
 control::Outcome<control::Done> run(const Options& options, Instance& instance,
@@ -138,8 +149,8 @@ control::Outcome<control::Done> run(const Options& options, Instance& instance,
   auto fabric = fabric::Fabric::open(*devices, control::shadow_path(instance.dir()), loop);
   if (!fabric) return Failure<control::Error>{fabric.error()};
   auto server = std::make_unique<Server>(loop, instance, **fabric, options.exit_when_idle);
-  auto cm = std::make_unique<cm_service::CmService>(**fabric, *server, loop,
-                                                    link::monotonic_now_ns, random_seed());
+  auto cm = std::make_unique<cm_service::CmService>(**fabric, *server, loop, link::monotonic_now_ns,
+                                                    random_seed());
   server->set_extension(cm.get());
   auto listening = instance.listen();
   if (!listening) return Failure<control::Error>{listening.error()};
@@ -159,7 +170,7 @@ control::Outcome<control::Done> run(const Options& options, Instance& instance,
                  d.persona == control::Persona::kRoce ? "RoCE" : "LID " + std::to_string(d.lid));
   }
   ready.say("ready");
-  loop.run();
+  run_until_stopped(loop);
   watch.stop();
   server->set_extension(nullptr);
   cm.reset();

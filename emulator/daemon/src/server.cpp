@@ -72,6 +72,7 @@ bool Server::accept_one() {
 
 // Without this the waiting client would wake us for ever, and it would hang.
 void Server::refuse_for_want_of_descriptors() {
+  if (!spare_) return pause_accepting();
   spare_.reset();
   const UniqueFd fd(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (fd) {
@@ -82,6 +83,15 @@ void Server::refuse_for_want_of_descriptors() {
     (void)control::send_packet(fd.get(), control::encode(refused, 0), {}, MSG_DONTWAIT);
   }
   spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+void Server::pause_accepting() {
+  loop_.unwatch(listening_.get());
+  loop_.after(kAcceptPauseNs, [this] {
+    if (!listening_) return;
+    if (!spare_) spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    loop_.watch(listening_.get(), [this] { accept_all(); });
+  });
 }
 
 void Server::add_session(UniqueFd fd, std::uint32_t pid) {

@@ -24,6 +24,8 @@ class Server final : public fabric::Clients {
   static constexpr std::size_t kExtraSlotsPerContext = 512;
   // How long the contexts have to answer a question about their state.
   static constexpr TimeNs kStatusDeadlineNs = 500'000'000;
+  // With no descriptor at all left, this long until the next look.
+  static constexpr TimeNs kAcceptPauseNs = 100'000'000;
   // An emulator started on demand waits this long for the next user.
   static constexpr TimeNs kIdleLingerNs = 1'000'000'000;
 
@@ -53,6 +55,7 @@ class Server final : public fabric::Clients {
   void accept_all();
   bool accept_one();
   void refuse_for_want_of_descriptors();
+  void pause_accepting();
   void add_session(control::UniqueFd fd, std::uint32_t pid);
   void remove_session(Session::Id id);
   void close_context(Session& session);

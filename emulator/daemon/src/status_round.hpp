@@ -27,7 +27,7 @@ class StatusRound {
   using Then = std::function<void(const Reports&)>;
 
   // More than this a context may not report; a client that never says "last" ends here.
-  static constexpr std::size_t kQpsMax = 1u << 21;
+  static constexpr std::size_t kQpsMax = 1u << 18;
 
   StatusRound(std::set<fabric::ClientId> asked, Then then)
       : waiting_(std::move(asked)), then_(std::move(then)) {
