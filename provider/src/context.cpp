@@ -42,6 +42,7 @@ Context::Context(const abi::Library& library, ibv_context* public_context, const
 
 Context::~Context() {
   progress_.stop();
+  if (device_) settle_debts();
   if (stats_ != nullptr) publish_counters();
   device_.reset();
   link_.reset();
@@ -126,14 +127,21 @@ void Context::drive() noexcept {
   lock.unlock();
 }
 
-void Context::drive_until_quiet() noexcept {
+bool Context::drive_until_quiet() noexcept {
   Lock& lock = device_->receive_lock();
   for (int round = 0; round < kRoundsPerTurn; ++round) {
-    lock.lock();
+    if (!lock.try_lock()) return false;
     const bool more = drive_once(device::Acknowledge::kNow);
     lock.unlock();
     if (!more) break;
   }
+  return true;
+}
+
+void Context::settle_debts() noexcept {
+  if (!device_->has_work()) return;
+  const Guard guard(device_->receive_lock());
+  device_->finish_receive(link::monotonic_now_ns(), device::Acknowledge::kNow);
 }
 
 void Context::on_datagram(const wire::RxDatagram& datagram) noexcept {

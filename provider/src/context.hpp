@@ -51,6 +51,8 @@ class Context final : public queue::EventSink,
 
   // The application polls: receives what is there and does what is due.
   void drive() noexcept;
+  // Sends what is owed to peers, before an object that owes it goes away.
+  void settle_debts() noexcept;
   // After posting.
   void ring(qp::QueuePair& qp) noexcept;
 
@@ -99,7 +101,7 @@ class Context final : public queue::EventSink,
   void on_datagram(const wire::RxDatagram& datagram) noexcept override;
 
   // Driven
-  void drive_until_quiet() noexcept override;
+  bool drive_until_quiet() noexcept override;
   bool handle_control() noexcept override;
   int receive_fd() const noexcept override { return link_->wait_fd(); }
   int control_fd() const noexcept override { return is_fatal() ? -1 : channel_.fd(); }

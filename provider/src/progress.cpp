@@ -15,6 +15,7 @@ namespace verbena::provider {
 namespace {
 
 constexpr TimeNs kTick = 1'000'000;
+constexpr TimeNs kYieldTime = 100'000;
 constexpr unsigned long kWideSlack = 4'000'000;
 constexpr unsigned long kNarrowSlack = 50'000;
 constexpr std::size_t kStack = 512 * 1024;
@@ -63,9 +64,10 @@ void Progress::run() noexcept {
     const std::uint32_t polls = sleep_.polls();
     const bool application_drives = polls != seen && sleep_.armed() == 0;
     seen = polls;
-    if (!application_drives) driven_.drive_until_quiet();
+    Wait how = Wait::kPark;
+    if (!application_drives) how = driven_.drive_until_quiet() ? Wait::kWatch : Wait::kYield;
     driven_.publish_counters();
-    wait(application_drives);
+    wait(how);
   }
 }
 
@@ -75,18 +77,20 @@ void Progress::set_slack(bool parked) noexcept {
   ::prctl(PR_SET_TIMERSLACK, parked ? kWideSlack : kNarrowSlack, 0, 0, 0);
 }
 
-void Progress::wait(bool parked) noexcept {
-  set_slack(parked);
+void Progress::wait(Wait how) noexcept {
+  const bool parked = how != Wait::kWatch;
+  set_slack(how == Wait::kPark);
   TimeNs until = driven_.next_deadline();
   sleep_.announce(parked ? Rest::kParked : Rest::kWatching, until);
   // What came between the last look and the announcement.
-  if (parked && sleep_.armed() != 0) return sleep_.awake();
+  if (how == Wait::kPark && sleep_.armed() != 0) return sleep_.awake();
   until = std::min(until, driven_.next_deadline());
 
   const TimeNs now = link::monotonic_now_ns();
   TimeNs rest = until == kNever ? kNever : (until > now ? until - now : 0);
-  if (parked || control_is_busy_) rest = std::min(rest, kTick);
-  if (parked) rest = kTick;  // deadlines are the application's business, too
+  if (control_is_busy_) rest = std::min(rest, kTick);
+  // Deadlines are then the business of whoever drives.
+  if (parked) rest = how == Wait::kPark ? kTick : kYieldTime;
   const timespec timeout{static_cast<time_t>(rest / 1'000'000'000u),
                          static_cast<long>(rest % 1'000'000'000u)};
   pollfd fds[3] = {{kick_.get(), POLLIN, 0},

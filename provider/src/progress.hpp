@@ -21,8 +21,8 @@ namespace verbena::provider {
 // What the thread drives.
 class Driven {
  public:
-  // Receives and sends until nothing is left to do now.
-  virtual void drive_until_quiet() noexcept = 0;
+  // Receives and sends until nothing is left to do now. False: another thread is at it.
+  virtual bool drive_until_quiet() noexcept = 0;
   // Reads the daemon's messages. False: it cannot be read now, look again a little later.
   virtual bool handle_control() noexcept = 0;
   virtual int receive_fd() const noexcept = 0;
@@ -63,7 +63,10 @@ class Progress {
  private:
   static void* run_thread(void* self);
   void run() noexcept;
-  void wait(bool parked) noexcept;
+  // kWatch: until something happens. kPark: a tick, unless a completion queue is armed. kYield:
+  // a short while, because another thread is receiving.
+  enum class Wait : std::uint8_t { kWatch, kPark, kYield };
+  void wait(Wait how) noexcept;
   void set_slack(bool parked) noexcept;
 
   Driven& driven_;

@@ -8,6 +8,7 @@
 #include "limits.hpp"
 #include "make_cq.hpp"
 #include "translate.hpp"
+#include "verbena/link/clock.hpp"
 #include "verbs.hpp"
 
 namespace verbena::provider {
@@ -125,7 +126,7 @@ Cq* make_cq(Context& context, const CqRequest& request) {
   options.capacity = request.cqe;
   options.ignore_overrun = request.ignore_overrun;
   options.single_threaded = request.single_threaded;
-  options.timestamps = request.timestamps;
+  if (request.timestamps) options.clock = &link::monotonic_now_ns;
   auto cq = std::make_unique<Cq>(options, context);
   if (request.channel != nullptr) cq->channel = context.channel_of(request.channel);
   cq->abi.cq.context = context.public_context();

@@ -203,6 +203,8 @@ int destroy_qp(ibv_qp* q) noexcept {
     return refusal(EBUSY, "ibv_destroy_qp: EBUSY: queue pair 0x%06x is still attached to %zu "
                           "multicast groups", q->qp_num, qp.groups.size());
   }
+  // The peer of a message that was received must learn of it, or it would wait and fail.
+  qp.context.settle_debts();
   qp.context.device().destroy_qp(qp.engine);
   qp.engine = nullptr;
   if (qp.async_events != 0) {
