@@ -1,0 +1,279 @@
+"""What clients of the control socket get, the honest ones and the others."""
+
+import os
+import resource
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+import control_client as cc
+from emulator_case import EmulatorCase
+
+
+class Clients(EmulatorCase):
+    def test_slots_and_their_return(self):
+        self.up()
+        first, second = cc.Client(self.dir).open_device(), cc.Client(self.dir).open_device()
+        self.assertEqual([first.slot, second.slot], [1, 2])
+        extra = struct.unpack("<I", first.call(cc.EXTRA_SLOT)[1])[0]
+        self.assertNotIn(extra, (0, 1, 2, 1023))
+        with self.assertRaisesRegex(cc.Refused, "has a context already"):
+            first.open_device()
+        first.close()
+        self.until(lambda: len(self.status()["devices"][0]["contexts"]) == 1, "slot not returned")
+        again = cc.Client(self.dir).open_device()
+        self.assertEqual(again.slot, 1)
+        with self.assertRaisesRegex(cc.Refused, 'no device "x"; this emulator has verbena0'):
+            cc.Client(self.dir).open_device("x")
+        again.close()
+        second.close()
+
+    def test_steering(self):
+        """A datagram arrives at the slot that its destination QPN names."""
+        self.up()
+        clients = [cc.Client(self.dir).open_device() for _ in range(5)]
+        extra = struct.unpack("<I", clients[2].call(cc.EXTRA_SLOT)[1])[0]
+        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        for slot, client in [(c.slot, c) for c in clients] + [(extra, clients[2])]:
+            bth = struct.pack(">BBHIII", 4, 0, 0xffff, slot << 14 | 5, 0, slot)
+            sender.sendto(bth, (self.address, 4791))
+            receiver = socket.socket(fileno=os.dup(client.fds[0]))
+            receiver.settimeout(10)
+            self.assertEqual(receiver.recv(64), bth)
+            receiver.close()
+        for client in clients:
+            client.close()
+
+    def test_killed_client(self):
+        self.up()
+        child = subprocess.Popen([sys.executable, "-c", (
+            "import sys, time; sys.path.insert(0, %r); import control_client as c\n"
+            "x = c.Client(%r).open_device(); print(x.slot, flush=True); time.sleep(100)") % (
+                os.path.dirname(os.path.abspath(__file__)), self.dir)], stdout=subprocess.PIPE)
+        self.assertEqual(child.stdout.readline(), b"1\n")
+        child.kill()
+        child.communicate()
+        self.until(lambda: not self.status()["devices"][0]["contexts"], "slot not returned")
+
+    def test_two_hundred(self):
+        self.up()
+        clients = []
+        lock = threading.Lock()
+
+        def come():
+            client = cc.Client(self.dir).open_device()
+            with lock:
+                clients.append(client)
+
+        threads = [threading.Thread(target=come) for _ in range(200)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sorted(c.slot for c in clients), list(range(1, 201)))
+        answers = [threading.Thread(target=self.answer_status, args=(c,)) for c in clients]
+        for thread in answers:
+            thread.start()
+        contexts = self.status()["devices"][0]["contexts"]
+        for thread in answers:
+            thread.join()
+        self.assertEqual(len(contexts), 200)
+        for client in clients:
+            client.close()
+        self.until(lambda: not self.status()["devices"][0]["contexts"], "slots not returned")
+
+    def answer_status(self, client):
+        _, sequence, _ = client.next_unasked(cc.STATUS_REQUEST)
+        client.send(cc.STATUS_REPORT, self.report(client.slot), sequence)
+
+    @staticmethod
+    def report(slot, last=True):
+        peer = b"\0" * 10 + b"\xff\xff" + socket.inet_aton("127.9.9.9")
+        qp = struct.pack("<IBBB", slot << 14 | 1, 2, 3, 1) + peer + struct.pack(
+            "<IIIII5Q", 0x8003, 11, 12, 1, 2, 100, 4096, 90, 2048, 3) + cc.text("")
+        return struct.pack("<?5I", last, 1, 2, 1, 3, 0) + struct.pack("<I", 1) + qp
+
+    def test_status_of_those_who_answer_and_those_who_do_not(self):
+        self.up()
+        with cc.Client(self.dir).open_device() as mute, cc.Client(self.dir).open_device() as good:
+            answer = threading.Thread(target=self.answer_status, args=(good,))
+            answer.start()
+            begin = time.monotonic()
+            contexts = self.status()["devices"][0]["contexts"]
+            self.assertLess(time.monotonic() - begin, 5)
+            answer.join()
+            by_slot = {c["slot"]: c for c in contexts}
+            self.assertFalse(by_slot[mute.slot]["responding"])
+            self.assertTrue(by_slot[good.slot]["responding"])
+            qp = by_slot[good.slot]["qps"][0]
+            self.assertEqual(
+                [qp[k] for k in ("qpn", "type", "state", "link", "sent_packets")],
+                ["0x008001", "RC", "RTS", "udp", 100])
+            self.assertEqual(qp["peer"], {"address": "127.9.9.9", "qpn": "0x008003"})
+            self.assertEqual(by_slot[good.slot]["pid"], os.getpid())
+            answer = threading.Thread(target=self.answer_status, args=(good,))
+            answer.start()
+            shown = self.verbena("status").stdout
+            answer.join()
+            self.assertIn("does not answer", shown)
+            self.assertIn("QP 0x008001 RC", shown)
+
+    def test_port_down_and_up(self):
+        self.up()
+        with cc.Client(self.dir).open_device() as client:
+            port = "infiniband/verbena0/ports/1"
+            before = os.stat(self.shadow("infiniband/verbena0")).st_mtime_ns
+            self.assertEqual(self.read(port + "/state"), "4: ACTIVE\n")
+            self.assertEqual(self.verbena("port", "verbena0", "down").returncode, 0)
+            client.next_unasked(cc.PORT_EVENT)
+            self.assertEqual(self.read(port + "/state"), "1: DOWN\n")
+            self.assertEqual(self.read(port + "/phys_state"), "3: Disabled\n")
+            self.assertEqual(self.verbena("port", "verbena0", "up").returncode, 0)
+            client.next_unasked(cc.PORT_EVENT)
+            self.assertEqual(self.read(port + "/state"), "4: ACTIVE\n")
+            self.assertEqual(os.stat(self.shadow("infiniband/verbena0")).st_mtime_ns, before)
+            done = self.verbena("port", "nope", "up")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn('no device "nope"', done.stderr)
+            self.assertEqual(self.verbena("port", "verbena0", "sideways").returncode, 2)
+
+    def test_faults_reach_their_contexts(self):
+        self.up()
+        with cc.Client(self.dir).open_device() as client:
+            done = self.verbena("fault", "--loss", "1%", "--delay", "2ms", "--qp", "0x4001")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            _, _, body = client.next_unasked(cc.SET_FAULT)
+            name, count = struct.unpack("<I8sI", body[:16])[1:]
+            self.assertEqual((name, count), (b"verbena0", 1))
+            fault = struct.unpack("<5I4Q", body[16:])
+            self.assertEqual(fault[:2] + fault[5:6], (0x4001, 10000, 2_000_000))
+            self.assertEqual(self.status()["devices"][0]["faults"][0]["loss_ppm"], 10000)
+            self.assertEqual(self.verbena("fault", "--clear").returncode, 0)
+            _, _, body = client.next_unasked(cc.SET_FAULT)
+            self.assertEqual(body[-4:], b"\0\0\0\0")
+            self.assertEqual(self.verbena("fault", "--loss", "much").returncode, 2)
+            self.assertEqual(self.verbena("fault").returncode, 2)
+
+    def test_counters_of_the_living_and_the_dead(self):
+        self.up()
+        port = "infiniband/verbena0/ports/1"
+        before = os.stat(self.shadow("infiniband/verbena0")).st_mtime_ns
+        living, dying = cc.Client(self.dir).open_device(), cc.Client(self.dir).open_device()
+        for client, packets, octets in ((living, 3, 400), (dying, 2, 8000)):
+            with client.stats() as page:
+                page[16:32] = struct.pack("<QQ", packets, octets)
+        with self.assertRaises(OSError):
+            os.ftruncate(living.fds[1], 0)  # sealed: it must not pull the page from the daemon
+        for _ in range(2):
+            with cc.Client(self.dir, cc.KIND_PRELOAD) as reader:
+                reader.call(cc.REFRESH_COUNTERS, cc.text("verbena0"))
+            self.assertEqual(self.read(port + "/counters/port_xmit_packets"), "5\n")
+            self.assertEqual(self.read(port + "/counters/port_xmit_data"), "2100\n")
+            self.assertEqual(self.read(port + "/hw_counters/port_xmit_bytes"), "8400\n")
+            dying.close()
+            self.until(lambda: len(self.status()["devices"][0]["contexts"]) == 1, "still there")
+        self.assertEqual(os.stat(self.shadow("infiniband/verbena0")).st_mtime_ns, before)
+        living.close()
+
+    def test_idle_costs_nothing(self):
+        self.up()
+        clients = [cc.Client(self.dir).open_device() for _ in range(10)]
+
+        def cost():
+            with open(f"/proc/{self.daemon_pid()}/stat") as file:
+                ticks = file.read().rsplit(")", 1)[1].split()[11:13]
+            with open(f"/proc/{self.daemon_pid()}/status") as file:
+                wakes = [line for line in file if "ctxt_switches" in line]
+            return ticks, wakes
+
+        self.status()
+        time.sleep(0.3)
+        before = cost()
+        time.sleep(2)
+        self.assertEqual(cost(), before, "it woke though nobody asked for anything")
+        for client in clients:
+            client.close()
+
+    def test_runtime_directory_vanishes(self):
+        self.up()
+        with cc.Client(self.dir).open_device() as client:
+            os.rename(self.dir, self.dir + "-away")
+            shutil.rmtree(self.dir + "-away")
+            self.until(lambda: os.path.exists(self.dir + "/control.sock") and
+                       os.path.exists(self.dir + "/shadow"), "not restored")
+            client.call(cc.EXTRA_SLOT)  # the old connection goes on
+            self.assertEqual(len(self.status()["devices"][0]["contexts"]), 1)
+        os.remove(self.dir + "/control.sock")
+        self.until(lambda: os.path.exists(self.dir + "/control.sock"), "not restored again")
+        self.status()
+
+
+class Strangers(EmulatorCase):
+    def test_garbage(self):
+        self.up()
+        with cc.Client(self.dir).open_device() as good:
+            for junk in (b"x", b"\0" * 16, os.urandom(64), os.urandom(60000), b"GET / HTTP/1.1\r\n",
+                         cc.packet(cc.HELLO)[:-1], cc.packet(cc.HELLO, magic=1),
+                         struct.pack("<IHHII", cc.MAGIC, 1, cc.HELLO, 1, 4096)):
+                bad = cc.Client(self.dir, hello=False)
+                bad.socket.send(junk)
+                with self.assertRaises(ConnectionResetError):
+                    bad.receive()
+                bad.close()
+            for payload in (b"", b"\x01", b"\x01\0\0\0\0\xff\xff\xff\xff", b"\x01" * 100):
+                bad = cc.Client(self.dir, hello=False)
+                with self.assertRaisesRegex(cc.Refused, "malformed control message Hello"):
+                    bad.call(cc.HELLO, payload)
+                bad.close()
+            with self.assertRaisesRegex(cc.Refused, "takes no message"):
+                good.call(0x7777)
+            good.call(cc.EXTRA_SLOT)
+            self.assertEqual(len(self.status()["devices"][0]["contexts"]), 1)
+
+    def test_hello_comes_first(self):
+        self.up()
+        with cc.Client(self.dir, hello=False) as client:
+            with self.assertRaisesRegex(cc.Refused, "must be Hello"):
+                client.call(cc.OPEN_DEVICE, cc.text("verbena0"))
+
+    def test_another_version(self):
+        self.up()
+        for version in (0, 2, 65535):
+            with cc.Client(self.dir, hello=False) as client:
+                client.socket.send(cc.packet(cc.HELLO, b"anything", version=version))
+                kind, _, body = client.receive()
+                self.assertEqual(kind, cc.REFUSED)
+                self.assertIn(f"the program uses protocol {version}", body[8:].decode())
+                self.assertIn("verbena down", body[8:].decode())
+
+    def test_client_that_does_not_read(self):
+        self.up()
+        with cc.Client(self.dir).open_device() as deaf:
+            deaf.socket.setblocking(False)
+            try:
+                for _ in range(200000):
+                    deaf.send(cc.HELLO, struct.pack("<BI", 1, 1) + cc.text("deaf"))
+            except (BlockingIOError, BrokenPipeError, ConnectionResetError):
+                pass
+            self.status()
+
+    def test_few_descriptors(self):
+        self.env = dict(self.env)
+        limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        done = self.verbena("up", "--fabric", self.fabric, preexec_fn=limit)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        clients = []
+        with self.assertRaisesRegex(cc.Refused, "[Dd]escriptor|Too many open files"):
+            for _ in range(64):
+                clients.append(cc.Client(self.dir).open_device())
+        self.assertGreater(len(clients), 8)
+        clients[0].call(cc.EXTRA_SLOT)  # those who are in go on
+        for client in clients:
+            client.close()
+        self.until(lambda: self.verbena("status").returncode == 0, "it does not recover")
+        cc.Client(self.dir).open_device().close()

@@ -1,0 +1,93 @@
+"""What every test of the emulator's programs begins with."""
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+BIN = None  # the folder of verbena and verbenad; set by emulator_test.py
+
+
+class EmulatorCase(unittest.TestCase):
+    """Each test has a runtime directory and a part of 127.0.0.0/8 of its own."""
+
+    counter = 0
+
+    def setUp(self):
+        EmulatorCase.counter += 1
+        self.home = tempfile.mkdtemp(prefix="verbena-test-")
+        os.chmod(self.home, 0o755)
+        # The programs, with a preload library that does nothing: they find their parts beside them.
+        shutil.copytree(BIN, self.home + "/bin", ignore=lambda _, names: [
+            n for n in names if n not in ("verbena", "verbenad")])
+        os.mkdir(self.home + "/lib")
+        subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "/dev/null", "-o",
+                        self.home + "/lib/libverbena-preload.so"], check=True)
+        self.dir = self.home + "/run"
+        number = os.getpid() * 64 + EmulatorCase.counter
+        self.fabric = f"127.{100 + (number >> 8) % 100}.{number & 255}.0/24"
+        self.address = self.fabric.replace(".0/24", ".1")
+        self.env = dict(os.environ, VERBENA_RUNTIME_DIR=self.dir, XDG_CONFIG_HOME=self.home)
+        for name in ("LD_PRELOAD", "RDMAV_DRIVERS", "VERBENA_LOG"):
+            self.env.pop(name, None)
+
+    def tearDown(self):
+        pid = self.daemon_pid()
+        if pid:
+            fd = os.pidfd_open(pid)
+            os.kill(pid, signal.SIGTERM)
+            self.assertTrue(select.select([fd], [], [], 10)[0], "the daemon does not end")
+            os.close(fd)
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def daemon_pid(self):
+        """The daemon's process, if it lives."""
+        try:
+            with open(self.dir + "/daemon.lock") as lock:
+                pid = int(lock.read())
+            with open(f"/proc/{pid}/comm") as comm:
+                return pid if comm.read().strip() == "verbenad" else None
+        except (OSError, ValueError):
+            return None
+
+    def verbena(self, *words, env=None, **more):
+        return subprocess.run([self.home + "/bin/verbena", *words], env=env or self.env, text=True,
+                              capture_output=True, timeout=60, **more)
+
+    def up(self, *words):
+        done = self.verbena("up", "--fabric", self.fabric, *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def status(self):
+        done = self.verbena("status", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def wait_for_end(self, pid, seconds=15):
+        try:
+            fd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return
+        ended = select.select([fd], [], [], seconds)[0]
+        os.close(fd)
+        self.assertTrue(ended, f"process {pid} still lives")
+
+    def until(self, condition, what, seconds=10):
+        """Waits for another process to have done something that sends no word."""
+        end = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), end, what)
+            time.sleep(0.02)
+
+    def shadow(self, path):
+        return self.dir + "/shadow/sys/class/" + path
+
+    def read(self, path):
+        with open(self.shadow(path)) as file:
+            return file.read()

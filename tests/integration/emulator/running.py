@@ -1,0 +1,133 @@
+"""`verbena run`, and the commands that only say something."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import control_client as cc
+from emulator_case import EmulatorCase
+
+
+class Running(EmulatorCase):
+    def run_in(self, *words, **more):
+        return self.verbena("run", "--fabric", self.fabric, *words, **more)
+
+    def test_exit_codes(self):
+        self.assertEqual(self.run_in("--", "true").returncode, 0)
+        self.assertEqual(self.run_in("--", "sh", "-c", "exit 7").returncode, 7)
+        self.assertEqual(self.run_in("sh", "-c", "exit 8").returncode, 8)
+        self.assertEqual(self.run_in("--", "sh", "-c", "kill -9 $$").returncode, -signal.SIGKILL)
+        self.assertEqual(self.run_in("--", "no-such-program").returncode, 127)
+        self.assertEqual(self.run_in("--", "/etc/passwd").returncode, 126)
+        self.assertEqual(self.run_in("--", "/").returncode, 126)
+        self.assertEqual(self.run_in().returncode, 125)
+        self.assertEqual(self.run_in("--no-such-option", "--", "true").returncode, 125)
+        self.assertEqual(self.verbena("run", "--fabric", "x", "--", "true").returncode, 125)
+        self.assertEqual(self.verbena("no-such-command").returncode, 2)
+
+    def test_what_the_program_sees(self):
+        env = dict(self.env, LD_PRELOAD="libc.so.6", RDMAV_DRIVERS="other")
+        done = self.run_in("--", "env", env=env)
+        seen = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+        self.assertEqual(seen["LD_PRELOAD"], self.home + "/lib/libverbena-preload.so:libc.so.6")
+        self.assertEqual(seen["RDMAV_DRIVERS"], self.home + "/lib/libverbena:other")
+        self.assertEqual(seen["VERBENA_RUNTIME_DIR"], self.dir)
+        self.assertEqual(seen["VERBENA_LOG"], "explain")
+        twice = self.run_in("--", self.home + "/bin/verbena", "run", "--", "env")
+        self.assertIn(f"LD_PRELOAD={self.home}/lib/libverbena-preload.so\n", twice.stdout)
+        self.assertNotIn("VERBENA_LOG", self.run_in("--quiet", "--", "env").stdout)
+
+    def test_options_of_the_program_are_its_own(self):
+        self.assertEqual(self.run_in("echo", "--fabric", "-x").stdout, "--fabric -x\n")
+        self.assertEqual(self.run_in("--", "echo", "--", "y").stdout, "-- y\n")
+
+    def test_it_ends_after_its_last_user(self):
+        program = subprocess.Popen([self.home + "/bin/verbena", "run", "--fabric", self.fabric,
+                                    "--", "cat"], env=self.env, stdin=subprocess.PIPE)
+        self.until(self.daemon_pid, "no daemon")
+        self.assertEqual(self.run_in("--", "true").returncode, 0)
+        daemon = self.daemon_pid()
+        time.sleep(2)  # longer than it lingers
+        self.assertEqual(self.daemon_pid(), daemon, "cat is still there")
+        program.communicate()
+        self.wait_for_end(daemon)
+        self.assertFalse(os.path.exists(self.dir + "/control.sock"))
+
+    def test_up_makes_it_stay(self):
+        self.run_in("--", "true")
+        self.up()
+        daemon = self.daemon_pid()
+        time.sleep(2)
+        self.assertEqual(self.daemon_pid(), daemon)
+
+    def test_the_program_has_no_child_that_it_did_not_start(self):
+        done = self.run_in("--", sys.executable, "-c",
+                           "import os\ntry:\n os.wait()\nexcept ChildProcessError:\n print('none')")
+        self.assertEqual(done.stdout, "none\n")
+
+    def test_no_preload_library(self):
+        os.remove(self.home + "/lib/libverbena-preload.so")
+        done = self.run_in("--", "true")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("libverbena-preload.so", done.stderr)
+        self.assertIn("verbena doctor", done.stderr)
+
+    def test_many_runs_at_once(self):
+        words = [self.home + "/bin/verbena", "run", "--fabric", self.fabric, "--", "true"]
+        for one in [subprocess.Popen(words, env=self.env) for _ in range(20)]:
+            self.assertEqual(one.wait(60), 0)
+
+
+class Words(EmulatorCase):
+    def test_env(self):
+        done = self.verbena("env")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("no emulator is running yet", done.stderr)
+        seen = subprocess.run(["sh", "-c", 'eval "$1"; printenv RDMAV_DRIVERS', "sh", done.stdout],
+                              env={"PATH": os.environ["PATH"]}, text=True, capture_output=True)
+        self.assertEqual(seen.stdout, self.home + "/lib/libverbena\n")
+        self.assertIn("set -gx LD_PRELOAD", self.verbena("env", "--shell", "fish").stdout)
+
+    def test_completion(self):
+        script = self.verbena("completion", "bash").stdout
+        asked = subprocess.run(
+            ["bash", "-c", script + "\nCOMP_WORDS=(verbena st); COMP_CWORD=1; _verbena; "
+             'echo "${COMPREPLY[@]}"'], text=True, capture_output=True)
+        self.assertEqual(asked.stdout, "status\n", asked.stderr)
+        self.assertIn("compdef verbena", self.verbena("completion", "zsh").stdout)
+        self.assertIn("complete -c verbena", self.verbena("completion", "fish").stdout)
+        self.assertEqual(self.verbena("completion", "tcsh").returncode, 2)
+
+    def test_doctor_finds_what_is_missing(self):
+        os.remove(self.home + "/lib/libverbena-preload.so")
+        done = self.verbena("doctor")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"FAULT  {self.home}/lib/libverbena-preload.so is missing", done.stdout)
+        self.assertIn("FAULT", done.stdout)
+
+    def test_help_and_version(self):
+        self.assertEqual(self.verbena("--help").returncode, 0)
+        self.assertIn("verbena run", self.verbena("--help").stdout)
+        self.assertRegex(self.verbena("version").stdout, r"^verbena \d+\.\d+\.\d+\n$")
+        for command in ("run", "up", "down", "status", "env", "doctor", "port", "fault", "capture"):
+            self.assertEqual(self.verbena(command, "--help").returncode, 0, command)
+
+    def test_capture_makes_a_file(self):
+        self.up()
+        with cc.Client(self.dir).open_device() as client:
+            path = self.home + "/x.pcapng"
+            program = subprocess.Popen([self.home + "/bin/verbena", "capture", path], env=self.env,
+                                       stderr=subprocess.PIPE, text=True)
+            client.next_unasked(0x35)  # StartCapture
+            self.assertEqual(len(client.fds), 3)
+            self.assertIn("Ctrl-C", program.stderr.readline())
+            with cc.Client(self.dir).open_device() as late:
+                late.next_unasked(0x35)
+            program.send_signal(signal.SIGINT)
+            program.communicate(timeout=30)
+            self.assertEqual(program.returncode, 0)
+            client.next_unasked(0x36)  # StopCapture
+            with open(path, "rb") as file:
+                self.assertEqual(file.read(4), b"\x0a\x0d\x0d\x0a")
