@@ -1,0 +1,358 @@
+"""/dev/infiniband/rdma_cm on a real emulator: blocking, polling, signals, threads, fork, many
+processes, kill -9 of either side at every step and of the emulator. No device is opened: queue
+pair numbers are only numbers here.
+
+    cm_test.py BIN LIBRARY [FIRST]     FIRST: what must be loaded before (a sanitizer's runtime)
+"""
+
+import errno
+import os
+import random
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+from rdma_cm_channel import *
+
+LIMIT = 60
+
+
+class CmTest(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="verbena-cm-")
+        os.chmod(self.dir, 0o700)
+        os.environ["VERBENA_RUNTIME_DIR"] = self.dir
+        reader, writer = os.pipe()
+        env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+        self.daemon = subprocess.Popen(
+            [os.path.join(BIN, "verbenad"), "--runtime-dir", self.dir, "--ready-fd", str(writer),
+             # Not the user's own emulator's.
+             "--fabric", "127.%d.%d.0/24" % (130 + os.getpid() // 256 % 100, os.getpid() % 256)],
+            pass_fds=[writer], env=env)
+        os.close(writer)
+        with os.fdopen(reader) as ready:
+            self.assertEqual(ready.readline(), "ready\n")
+        # Every wait below is for something that must come.
+        signal.signal(signal.SIGALRM, self.too_long)
+        signal.alarm(LIMIT)
+        self.channels = []
+
+    def tearDown(self):
+        signal.alarm(0)
+        for channel in self.channels:
+            try:
+                channel.close()
+            except OSError:
+                pass
+        self.daemon.terminate()
+        self.daemon.wait(20)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    @staticmethod
+    def too_long(*_):
+        raise TimeoutError("waited in vain")
+
+    def channel(self, flags=0):
+        self.channels.append(Channel(flags))
+        return self.channels[-1]
+
+    def connected(self, server, client, qpn=0x4001):
+        """Both IDs of a new connection, established."""
+        active = client.start_connecting(10, qpn)
+        passive = server.expect(CONNECT_REQUEST).id
+        server.accept(passive, 20, qpn + 0x4000)
+        client.expect(CONNECT_RESPONSE)
+        client.confirm(active)
+        server.expect(ESTABLISHED)
+        return active, passive
+
+    def is_readable(self, channel):
+        return bool(select.select([channel.fd], [], [], 0)[0])
+
+    def test_a_channel_is_a_character_device(self):
+        import stat
+        self.assertTrue(stat.S_ISCHR(os.fstat(self.channel().fd).st_mode))
+
+    def test_three_hundred_connections_count_their_events(self):
+        server, client = self.channel(), self.channel()
+        listener = server.listener()
+        for i in range(300):
+            active, passive = self.connected(server, client, 0x4000 + i)
+            client.disconnect(active)
+            server.expect(DISCONNECTED)
+            server.disconnect(passive)
+            client.expect(DISCONNECTED)
+            self.assertEqual(server.destroy(passive), 2)
+            self.assertGreaterEqual(client.destroy(active), 4)
+        self.assertEqual(server.destroy(listener), 300)
+        self.assertFalse(self.is_readable(server))
+        self.assertFalse(self.is_readable(client))
+
+    def test_a_blocked_reader_is_woken(self):
+        server, client = self.channel(), self.channel()
+        server.listener()
+        seen = []
+        reader = threading.Thread(target=lambda: seen.append(server.expect(CONNECT_REQUEST)))
+        reader.start()
+        client.start_connecting(1, 0x4001)
+        reader.join(LIMIT)
+        self.assertEqual(len(seen), 1)
+
+    def test_four_blocked_readers_get_one_event_each(self):
+        server = self.channel()
+        seen = []
+        readers = [threading.Thread(target=lambda: seen.append(server.event().uid))
+                   for _ in range(4)]
+        for reader in readers:
+            reader.start()
+        for uid in (1, 2, 3, 4):
+            server.resolve_addr(server.create(uid), "127.0.0.1", 1)
+        for reader in readers:
+            reader.join(LIMIT)
+        self.assertEqual(sorted(seen), [1, 2, 3, 4])
+
+    def test_nonblocking_and_poll(self):
+        channel = self.channel(os.O_NONBLOCK)
+        with self.assertRaises(BlockingIOError):
+            channel.event()
+        id_ = channel.create(1)
+        poller = select.epoll()
+        poller.register(channel.fd, select.EPOLLIN)
+        self.assertEqual(poller.poll(0), [])
+        channel.resolve_addr(id_, "127.0.0.1", 1)
+        self.assertEqual(poller.poll(LIMIT), [(channel.fd, select.EPOLLIN)])
+        self.assertEqual(poller.poll(LIMIT), [(channel.fd, select.EPOLLIN)], "level-triggered")
+        self.assertEqual(channel.event().type, ADDR_RESOLVED)
+        self.assertEqual(poller.poll(0), [])
+        poller.close()
+
+    def test_an_unread_event_goes_with_its_id(self):
+        channel = self.channel()
+        id_ = channel.create(1)
+        channel.resolve_addr(id_, "127.0.0.1", 1)
+        select.select([channel.fd], [], [], LIMIT)
+        self.assertEqual(channel.destroy(id_), 0)
+        self.assertFalse(self.is_readable(channel))
+
+    def test_a_signal_ends_the_wait(self):
+        channel = self.channel()
+        signal.alarm(1)
+        with self.assertRaisesRegex(TimeoutError, "in vain"):
+            channel.event()
+        signal.alarm(LIMIT)
+
+    def test_five_hundred_unread_events(self):
+        channel = self.channel()
+        for uid in range(1, 501):
+            channel.resolve_addr(channel.create(uid), "127.0.0.1", 1)
+        self.assertEqual([channel.event().uid for _ in range(500)], list(range(1, 501)))
+        self.assertFalse(self.is_readable(channel))
+
+    def test_migration_moves_events_and_their_announcement(self):
+        old, new = self.channel(), self.channel()
+        id_ = old.create(5)
+        old.resolve_addr(id_, "127.0.0.1", 1)
+        select.select([old.fd], [], [], LIMIT)
+        self.assertEqual(new.migrate(id_, old), 0)
+        self.assertFalse(self.is_readable(old))
+        self.assertEqual(new.event().uid, 5)
+        with self.assertRaisesRegex(OSError, "Invalid argument"):
+            old.resolve_route(id_)
+
+    def test_a_forked_child_shares_the_channel(self):
+        channel = self.channel()
+        id_ = channel.create(1)
+        child = os.fork()
+        if child == 0:
+            try:
+                channel.resolve_addr(id_, "127.0.0.1", 1)
+                os._exit(0 if channel.create(2) != id_ else 2)
+            except BaseException:
+                os._exit(1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(channel.expect(ADDR_RESOLVED).uid, 1)
+        channel.resolve_route(id_)
+        channel.expect(ROUTE_RESOLVED)
+
+    def test_forty_processes_connect_at_once(self):
+        server = self.channel()
+        server.listener()
+        children = []
+        for i in range(40):
+            child = os.fork()
+            if child == 0:
+                try:
+                    own = Channel()
+                    id_ = own.start_connecting(1, 0x8000 + i)
+                    own.expect(CONNECT_RESPONSE)
+                    own.confirm(id_)
+                    own.expect(DISCONNECTED)
+                    os._exit(0)
+                except BaseException:
+                    os._exit(1)
+            children.append(child)
+        established = 0
+        while established < 40:
+            event = server.event()
+            if event.type == CONNECT_REQUEST:
+                server.accept(event.id, 1000 + event.id, event.qpn + 0x4000)
+            elif event.type == ESTABLISHED:
+                established += 1
+                server.disconnect(event.id)
+        # The children's ends say DREP, or DREQ of their own.
+        self.assertEqual([os.waitpid(c, 0)[1] for c in children], [0] * 40)
+
+    def in_child(self, work):
+        """Runs `work(step)` in a process that stops after each step; a pipe tells how far it is."""
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reader)
+            try:
+                work(lambda: os.write(writer, b"."))
+                time.sleep(LIMIT)
+            finally:
+                os._exit(1)
+        os.close(writer)
+        self.addCleanup(os.close, reader)
+        return child, reader
+
+    def kill(self, child):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+    def test_a_client_is_killed_at_every_step(self):
+        server = self.channel()
+        server.listener()
+
+        def client(step, steps):
+            own = Channel()
+            id_ = own.start_connecting(1, 0x4001)
+            step()
+            if steps > 1:
+                own.expect(CONNECT_RESPONSE)
+                step()
+            if steps > 2:
+                own.confirm(id_)
+                step()
+            if steps > 3:
+                own.disconnect(id_)
+                step()
+
+        for steps in (1, 2, 3, 4):
+            child, progress = self.in_child(lambda step: client(step, steps))
+            request = server.expect(CONNECT_REQUEST)
+            if steps > 1:
+                server.accept(request.id, 7, 0x8001)
+            for _ in range(steps):
+                self.assertEqual(os.read(progress, 1), b".")
+            if steps > 2:
+                server.expect(ESTABLISHED)
+            self.kill(child)
+            if steps > 1:
+                end = server.event()
+                self.assertIn(end.type, (REJECTED, DISCONNECTED), steps)
+                self.assertEqual(end.uid, 7)
+            else:
+                # The program has not accepted yet: its accept will fail.
+                deadline = time.monotonic() + LIMIT
+                while time.monotonic() < deadline:
+                    try:
+                        server.accept(request.id, 7, 0x8001)
+                    except OSError as error:
+                        self.assertEqual(error.errno, errno.EINVAL)
+                        break
+                    self.assertEqual(server.event().type, REJECTED)
+                    break
+            server.destroy(request.id)
+
+    def test_a_server_is_killed_at_every_step(self):
+        client = self.channel()
+
+        def serve(step, steps):
+            own = Channel()
+            own.listener()
+            step()
+            request = own.expect(CONNECT_REQUEST)
+            step()
+            if steps > 2:
+                own.accept(request.id, 1, 0x8001)
+                step()
+            if steps > 3:
+                own.expect(ESTABLISHED)
+                step()
+
+        for steps in (1, 2, 3, 4):
+            child, progress = self.in_child(lambda step: serve(step, steps))
+            self.assertEqual(os.read(progress, 1), b".")
+            if steps == 1:
+                self.kill(child)
+            id_ = client.start_connecting(1, 0x4001)
+            for _ in range(steps - 1):
+                if steps == 4 and _ == 2:
+                    client.expect(CONNECT_RESPONSE)
+                    client.confirm(id_)
+                self.assertEqual(os.read(progress, 1), b".")
+            if steps > 1:
+                self.kill(child)
+            if steps == 3:
+                client.expect(CONNECT_RESPONSE)
+            self.assertIn(client.event().type, (REJECTED, DISCONNECTED), steps)
+            client.destroy(id_)
+
+    def test_the_emulator_is_killed(self):
+        channel = self.channel()
+        id_ = channel.create(1)
+        failed = []
+
+        def wait():
+            try:
+                channel.event()
+            except OSError as error:
+                failed.append(error.errno)
+
+        reader = threading.Thread(target=wait)
+        reader.start()
+        self.daemon.kill()
+        self.daemon.wait()
+        reader.join(LIMIT)
+        self.assertEqual(failed, [errno.EIO])
+        with self.assertRaises(OSError):
+            channel.resolve_addr(id_, "127.0.0.1", 1)
+        with self.assertRaises(OSError):
+            Channel()
+
+    def test_garbage_is_refused_and_harms_nobody(self):
+        channel, other = self.channel(os.O_NONBLOCK), self.channel()
+        dice = random.Random(1)
+        for _ in range(2000):
+            size = dice.randrange(400)
+            bytes_ = bytearray(dice.getrandbits(8) for _ in range(size))
+            if size >= 8:
+                # A likely command, whose answer goes nowhere.
+                bytes_[0:4] = struct.pack("<I", dice.randrange(30))
+                bytes_[4:6] = struct.pack("<H", size - 8)
+                bytes_[8:24] = bytes(16)[: size - 8]
+            try:
+                os.write(channel.fd, bytes(bytes_))
+            except OSError as error:
+                self.assertIn(error.errno, (errno.EINVAL, errno.ENOENT, errno.ENOSYS, errno.ENOSPC,
+                                            errno.EAGAIN, errno.EFAULT))
+        id_ = other.create(9)
+        other.resolve_addr(id_, "127.0.0.1", 1)
+        self.assertEqual(other.expect(ADDR_RESOLVED).uid, 9)
+
+
+if __name__ == "__main__":
+    BIN, LIBRARY = sys.argv[1:3]
+    FIRST = sys.argv[3:4]
+    if LIBRARY not in os.environ.get("LD_PRELOAD", ""):
+        os.environ["LD_PRELOAD"] = ":".join([*FIRST, LIBRARY])
+        os.execv(sys.executable, [sys.executable, "-B", *sys.argv])
+    unittest.main(argv=[sys.argv[0]], verbosity=2)
