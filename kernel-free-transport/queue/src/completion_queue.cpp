@@ -16,7 +16,7 @@ CompletionQueue::CompletionQueue(const Options& options, EventSink& events)
       cookie_(options.cookie),
       capacity_(options.capacity),
       ignore_overrun_(options.ignore_overrun),
-      timestamps_(options.timestamps) {
+      clock_(options.clock) {
   ring_.resize(std::bit_ceil(std::min(capacity_, kFirstRing)));
 }
 
@@ -50,7 +50,9 @@ bool CompletionQueue::push(const Completion& completion, bool solicited) noexcep
     events_.on_async_event(AsyncEvent::kCqError, cookie_);
     return false;
   }
-  ring_[slot(head_ + count_)] = completion;
+  Completion& entry = ring_[slot(head_ + count_)];
+  entry = completion;
+  if (clock_ != nullptr) entry.timestamp = clock_();
   ++count_;
   count_hint_.publish(count_);
   if (armed_ == Armed::kNo) return true;

@@ -54,28 +54,38 @@ TagMatching::Posted TagMatching::add(TagOperation& operation) {
     list(index);
   } else {
     e.where = Entry::Where::kWaiting;
-    waiting_.push_back(index);
+    append(waiting_, index);
   }
   complete(operation, CompletionOpcode::kTagAdd, Status::kSuccess);
   return Posted::kOk;
 }
 
+void TagMatching::append(List& list, std::uint32_t index) {
+  Entry& e = entries_[index];
+  e.previous = list.last;
+  e.next = kNone;
+  (list.is_empty() ? list.first : entries_[list.last].next) = index;
+  list.last = index;
+}
+
+void TagMatching::take_out(List& list, std::uint32_t index) {
+  const Entry& e = entries_[index];
+  (e.previous == kNone ? list.first : entries_[e.previous].next) = e.next;
+  (e.next == kNone ? list.last : entries_[e.next].previous) = e.previous;
+}
+
 void TagMatching::list(std::uint32_t index) {
   Entry& e = entries_[index];
   e.where = Entry::Where::kListed;
-  listed_[e.mask][e.tag].push_back(index);
+  append(listed_[e.mask][e.tag], index);
 }
 
 void TagMatching::unlist(std::uint32_t index) {
   const Entry& e = entries_[index];
   const auto by_tag = listed_.find(e.mask);
   const auto queue = by_tag->second.find(e.tag);
-  if (queue->second.front() == index) {
-    queue->second.pop_front();
-  } else {
-    std::erase(queue->second, index);
-  }
-  if (queue->second.empty()) by_tag->second.erase(queue);
+  take_out(queue->second, index);
+  if (queue->second.is_empty()) by_tag->second.erase(queue);
   if (by_tag->second.empty()) listed_.erase(by_tag);
 }
 
@@ -96,7 +106,7 @@ bool TagMatching::remove(std::uint32_t handle) {
   if (e.where == Entry::Where::kListed) {
     unlist(index);
   } else {
-    std::erase(waiting_, index);
+    take_out(waiting_, index);
   }
   release(index);
   return true;
@@ -104,9 +114,18 @@ bool TagMatching::remove(std::uint32_t handle) {
 
 void TagMatching::synchronise(std::uint32_t count) {
   handled_ = count;
+  list_waiting();
+}
+
+// Once program and device agree again.
+void TagMatching::list_waiting() {
   if (handled_ != unexpected_) return;
-  for (const std::uint32_t index : waiting_) list(index);
-  waiting_.clear();
+  for (std::uint32_t index = waiting_.first; index != kNone;) {
+    const std::uint32_t next = entries_[index].next;
+    list(index);
+    index = next;
+  }
+  waiting_ = {};
 }
 
 void TagMatching::complete(const TagOperation& operation, CompletionOpcode opcode, Status status) {
@@ -125,10 +144,13 @@ bool TagMatching::match(std::uint64_t tag, ActiveReceive& out) noexcept {
   for (const auto& [mask, by_tag] : listed_) {
     const auto found = by_tag.find(tag & mask);
     if (found == by_tag.end()) continue;
-    const std::uint32_t index = found->second.front();
+    const std::uint32_t index = found->second.first;
     if (!oldest || entries_[index].sequence < entries_[*oldest].sequence) oldest = index;
   }
-  if (!oldest) return false;
+  if (!oldest) {
+    ++unexpected_;
+    return false;
+  }
   const Entry& e = entries_[*oldest];
   out.id = e.receive_id;
   out.sge_count = e.sge_count;
@@ -142,9 +164,10 @@ bool TagMatching::match(std::uint64_t tag, ActiveReceive& out) noexcept {
   return true;
 }
 
-void TagMatching::count_unexpected() noexcept {
+void TagMatching::take_back_unexpected() noexcept {
   const Guard guard(lock_);
-  ++unexpected_;
+  --unexpected_;
+  list_waiting();
 }
 
 bool TagMatching::wants_synchronisation() const noexcept {

@@ -53,8 +53,11 @@ void Requester::complete_rendezvous(const SendEntry& entry, Status status) {
   c.byte_length = entry.length;
   c.qpn = endpoint_.number.value();
   c.source_qpn = endpoint_.peer.value();
-  c.tag = entry.compare;
-  c.tag_private = static_cast<std::uint32_t>(entry.swap_or_add);
+  // The tag was told when the announcement matched; again only to say what failed.
+  if (status != Status::kSuccess) {
+    c.tag = entry.compare;
+    c.tag_private = static_cast<std::uint32_t>(entry.swap_or_add);
+  }
   if (status != Status::kSuccess) c.vendor_error = static_cast<std::uint32_t>(status);
   if (!endpoint_.srq->cq->push(c, false)) endpoint_.fail(queue::AsyncEvent::kQpFatal);
 }

@@ -222,6 +222,8 @@ Status Requester::take_response(SendEntry& entry, std::uint32_t position,
 Status Requester::scatter(const SendEntry& entry, std::uint32_t position, std::uint64_t offset,
                           const std::uint8_t* from, std::uint32_t length) {
   const queue::Sge* sge = queue_.sges(position);
+  // A rendezvous reads into buffers of the tag-matching SRQ.
+  const memory::DomainId domain = entry.internal ? endpoint_.srq->domain : endpoint_.domain;
   for (std::uint32_t i = 0; i < entry.sge_count && length != 0; ++i, ++sge) {
     if (offset >= sge->length) {
       offset -= sge->length;
@@ -229,7 +231,7 @@ Status Requester::scatter(const SendEntry& entry, std::uint32_t position, std::u
     }
     const std::uint32_t part =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(sge->length - offset, length));
-    auto pin = endpoint_.memory->pin({sge->key, endpoint_.domain, sge->address + offset, part,
+    auto pin = endpoint_.memory->pin({sge->key, domain, sge->address + offset, part,
                                       memory::kLocalWrite, endpoint_.number.value()});
     if (!pin.ok() || !pin->write(0, from, part)) {
       queue::explain(endpoint_, "cannot write into the buffers of %s: %s",

@@ -36,10 +36,12 @@ bool Responder::take_receive(const wire::PacketView& packet) {
       take_tagged(packet.payload)) {
     return true;
   }
-  if (receives == nullptr || !receives->take(*receive_)) return false;
+  if (receives == nullptr || !receives->take(*receive_)) {
+    if (tagged_ == Tagged::kUnexpected) endpoint_.srq->tags->take_back_unexpected();
+    return false;
+  }
   receive_active_ = true;
   arrived_ = 0;
-  if (tagged_ == Tagged::kUnexpected) endpoint_.srq->tags->count_unexpected();
   return true;
 }
 
@@ -83,7 +85,7 @@ void Responder::fail_receive(Status status) {
   queue::Completion c;
   c.id = receive_->id;
   c.status = status;
-  c.opcode = CompletionOpcode::kReceive;
+  c.opcode = tagged_ == Tagged::kNo ? CompletionOpcode::kReceive : CompletionOpcode::kTagReceive;
   c.qpn = endpoint_.number.value();
   c.vendor_error = static_cast<std::uint32_t>(status);
   receive_active_ = false;

@@ -27,12 +27,12 @@ bool Responder::take_tagged(std::span<const std::uint8_t> payload) {
   tag_ = wire::load_be64(payload.data() + 8);
   const bool rendezvous = opcode == TagHeaderOpcode::kRendezvous;
   if (opcode != TagHeaderOpcode::kEager && !rendezvous) return false;
-  tagged_ = Tagged::kUnexpected;
   if (rendezvous) {
     if (payload.size() < kTagHeaderSize + kRendezvousHeaderSize) return false;
     const std::uint8_t* at = payload.data() + kTagHeaderSize;
     announced_ = {wire::load_be64(at), wire::load_be32(at + 8), wire::load_be32(at + 12)};
   }
+  tagged_ = Tagged::kUnexpected;
   if (!endpoint_.srq->tags->match(tag_, *receive_)) return false;
   tagged_ = rendezvous ? Tagged::kRendezvous : Tagged::kEager;
   receive_active_ = true;
@@ -40,9 +40,13 @@ bool Responder::take_tagged(std::span<const std::uint8_t> payload) {
   return true;
 }
 
+// The tag is told where a tagged buffer matched it; otherwise it is in the message, whose header
+// stands in the plain buffer.
 void Responder::finish_tagged(queue::Completion& c) {
-  c.tag = tag_;
-  c.tag_private = tag_private_;
+  if (tagged_ == Tagged::kEager || tagged_ == Tagged::kRendezvous) {
+    c.tag = tag_;
+    c.tag_private = tag_private_;
+  }
   switch (tagged_) {
     case Tagged::kNo: return;
     case Tagged::kNoTag: c.opcode = CompletionOpcode::kTagNoTag; return;

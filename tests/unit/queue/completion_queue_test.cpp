@@ -270,11 +270,14 @@ TEST_F(CompletionQueueTest, PurgeForgetsOneQueuePairAndKeepsTheOrderOfTheRest) {
 
 TEST_F(CompletionQueueTest, RemembersWhatItsOwnerWants) {
   CompletionQueue::Options options;
-  options.timestamps = true;
+  options.clock = +[]() noexcept -> std::uint64_t { return 1234; };
   options.cookie = &cookie_;
   CompletionQueue cq(options, sink_);
-  EXPECT_TRUE(cq.wants_timestamps());
   EXPECT_EQ(cq.cookie(), &cookie_);
+  EXPECT_TRUE(cq.push(completion(1), false));
+  Completion out;
+  ASSERT_TRUE(cq.poll_one(out));
+  EXPECT_EQ(out.timestamp, 1234u);
 }
 
 // Queue pairs of several threads fill it, several threads empty it: nothing is lost or doubled,

@@ -22,7 +22,8 @@ class CompletionQueue {
     void* cookie = nullptr;
     bool ignore_overrun = false;
     bool single_threaded = false;   // the owner promises; locks are taken all the same, they are cheap
-    bool timestamps = false;
+    // Where completions get their time; null: they carry none.
+    std::uint64_t (*clock)() noexcept = nullptr;
   };
   CompletionQueue(const Options& options, EventSink& events);
   CompletionQueue(const CompletionQueue&) = delete;
@@ -50,7 +51,6 @@ class CompletionQueue {
 
   std::uint32_t capacity() const noexcept { return capacity_; }
   void* cookie() const noexcept { return cookie_; }
-  bool wants_timestamps() const noexcept { return timestamps_; }
   bool in_error() const noexcept { return failed_; }
 
  private:
@@ -68,7 +68,7 @@ class CompletionQueue {
   std::uint16_t moderation_ = 0;
   enum class Armed : std::uint8_t { kNo, kSolicited, kAny } armed_ = Armed::kNo;
   bool ignore_overrun_;
-  bool timestamps_;
+  std::uint64_t (*clock_)() noexcept;
   bool failed_ = false;
   mutable Lock lock_;
 };

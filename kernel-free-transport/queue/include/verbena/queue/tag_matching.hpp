@@ -12,7 +12,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -51,10 +50,11 @@ class TagMatching {
   enum class Posted : std::uint8_t { kOk, kFull, kTooManySges };
   Posted post(TagOperation& operation);
 
-  // The oldest entry that the tag matches leaves into `out`.
+  // The oldest entry that the tag matches leaves into `out`. When there is none the message counts
+  // as unexpected, in the same step: no entry can be added in between.
   bool match(std::uint64_t tag, ActiveReceive& out) noexcept;
-  // A tagged message went to the plain queue.
-  void count_unexpected() noexcept;
+  // That message found no plain receive either and will come again.
+  void take_back_unexpected() noexcept;
   // Whether the program is behind: its next completion asks it to synchronise.
   bool wants_synchronisation() const noexcept;
 
@@ -62,6 +62,13 @@ class TagMatching {
   const Options& options() const { return options_; }
 
  private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  // Entries in the order of their posting.
+  struct List {
+    std::uint32_t first = kNone;
+    std::uint32_t last = kNone;
+    bool is_empty() const { return first == kNone; }
+  };
   struct Entry {
     std::uint64_t receive_id = 0;
     std::uint64_t tag = 0;
@@ -69,14 +76,18 @@ class TagMatching {
     std::uint64_t sequence = 0;
     std::uint32_t generation = 0;
     std::uint32_t sge_count = 0;
+    std::uint32_t previous = kNone;
+    std::uint32_t next = kNone;
     enum class Where : std::uint8_t { kFree, kWaiting, kListed } where = Where::kFree;
   };
-  // Entries of one mask: by tag, oldest first.
-  using ByTag = std::unordered_map<std::uint64_t, std::deque<std::uint32_t>>;
+  using ByTag = std::unordered_map<std::uint64_t, List>;
 
   Posted add(TagOperation& operation);
   bool remove(std::uint32_t handle);
   void synchronise(std::uint32_t count);
+  void list_waiting();
+  void append(List& list, std::uint32_t index);
+  void take_out(List& list, std::uint32_t index);
   void list(std::uint32_t index);
   void unlist(std::uint32_t index);
   void release(std::uint32_t index);
@@ -92,7 +103,7 @@ class TagMatching {
   std::vector<Sge> sges_;
   std::vector<std::uint32_t> free_;
   std::map<std::uint64_t, ByTag> listed_;   // by mask
-  std::deque<std::uint32_t> waiting_;       // added while out of phase
+  List waiting_;                            // added while out of phase
   std::uint64_t next_sequence_ = 0;
   std::uint32_t used_ = 0;
   std::uint32_t unexpected_ = 0;            // seen by the device
