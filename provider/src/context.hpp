@@ -12,6 +12,7 @@
 #include <mutex>
 #include <vector>
 
+#include "exports.hpp"
 #include "objects.hpp"
 #include "progress.hpp"
 #include "user_memory.hpp"
@@ -66,6 +67,7 @@ class Context final : public queue::EventSink,
     std::atomic<std::uint32_t> pds{0}, cqs{0}, qps{0}, mrs{0}, srqs{0}, ahs{0}, mws{0};
   };
   Counts& counts() { return counts_; }
+  Exports& exports() { return exports_; }
 
   // --- the daemon ---
   bool add_slot();                               // false: none left
@@ -145,6 +147,7 @@ class Context final : public queue::EventSink,
   std::atomic<memory::DomainId> next_domain_{1};
   std::atomic<std::uint32_t> next_xrcd_{1};
   Counts counts_;
+  Exports exports_;
   Progress progress_{*this};
 };
 

@@ -25,18 +25,25 @@ class Context;
 class Users {
  public:
   void add() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
-  void remove() noexcept { count_.fetch_sub(1, std::memory_order_release); }
+  // How many are left.
+  std::uint32_t remove() noexcept { return count_.fetch_sub(1, std::memory_order_acq_rel) - 1; }
   std::uint32_t count() const noexcept { return count_.load(std::memory_order_acquire); }
 
  private:
   std::atomic<std::uint32_t> count_{0};
 };
 
+struct Td;
+
 struct Pd {
   ibv_pd pd{};
   memory::DomainId domain = 0;
   Users users;
-  Pd* parent = nullptr;  // of a parent domain: the domain in it
+  Pd* parent = nullptr;  // of a parent domain: the domain in it; imported: the original
+  Td* thread = nullptr;  // of a parent domain, if it has one
+  bool imported = false;  // counts itself among its users, and goes with the last of them
+
+  void release_user() noexcept;
 };
 
 struct Mr {
@@ -54,7 +61,7 @@ struct Mw {
 
 struct Dm {
   ibv_dm dm{};
-  std::unique_ptr<std::byte[]> bytes;
+  std::shared_ptr<std::byte[]> bytes;  // with the handles that imported it
   std::uint64_t length = 0;
   Users users;
 };
@@ -130,6 +137,12 @@ struct Qp {
   Users users;
   std::atomic<std::uint32_t> async_events{0};
 };
+
+inline void Pd::release_user() noexcept {
+  if (users.remove() != 0 || !imported) return;
+  parent->users.remove();
+  delete this;
+}
 
 inline Pd& object_of(ibv_pd* pd) { return *reinterpret_cast<Pd*>(pd); }
 inline Mr& object_of(ibv_mr* mr) { return *reinterpret_cast<Mr*>(mr); }

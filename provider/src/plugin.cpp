@@ -28,10 +28,13 @@ abi::Ops all_ops() {
   abi::Ops ops;
   offer_device_verbs(ops);
   offer_memory_verbs(ops);
+  offer_device_memory_verbs(ops);
+  offer_import_verbs(ops);
   offer_window_verbs(ops);
   offer_completion_verbs(ops);
   offer_extended_completion_verbs(ops);
   offer_shared_receive_verbs(ops);
+  offer_tag_matching_verbs(ops);
   offer_queue_pair_verbs(ops);
   offer_state_verbs(ops);
   offer_post_verbs(ops);

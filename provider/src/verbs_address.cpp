@@ -47,7 +47,7 @@ ibv_ah* create_ah(ibv_pd* p, ibv_ah_attr* attr) noexcept {
 
 int destroy_ah(ibv_ah* a) noexcept {
   Ah& ah = object_of(a);
-  ah.domain->users.remove();
+  ah.domain->release_user();
   --Context::of(a->context).counts().ahs;
   delete &ah;
   return 0;

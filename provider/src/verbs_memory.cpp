@@ -1,21 +1,12 @@
-// Protection domains, memory regions, device memory.
-#include <cstring>
-
+// Protection domains and memory regions.
 #include "context.hpp"
 #include "guard.hpp"
-#include "limits.hpp"
+#include "make_mr.hpp"
 #include "translate.hpp"
 #include "verbs.hpp"
 
 namespace verbena::provider {
 namespace {
-
-constexpr unsigned kKnownAccess =
-    memory::kLocalWrite | memory::kRemoteWrite | memory::kRemoteRead | memory::kRemoteAtomic |
-    memory::kWindowBind | memory::kZeroBased | memory::kOnDemand | memory::kHugePages |
-    memory::kFlushGlobal | memory::kFlushPersistent;
-// Bits that a device may ignore (IBV_ACCESS_OPTIONAL_RANGE).
-constexpr unsigned kOptionalAccess = 0x3ff00000u;
 
 ibv_pd* alloc_pd(ibv_context* c) noexcept {
   return pointer_or_errno([&] {
@@ -25,6 +16,7 @@ ibv_pd* alloc_pd(ibv_context* c) noexcept {
     pd->domain = context.next_domain();
     pd->pd.context = c;
     pd->pd.handle = pd->domain;
+    context.exports().domains.add(pd->domain, pd);
     ++context.counts().pds;
     return &pd->pd;
   });
@@ -35,10 +27,13 @@ int dealloc_pd(ibv_pd* p) noexcept {
   if (const auto users = pd.users.count(); users != 0) {
     return refusal(EBUSY, "ibv_dealloc_pd: EBUSY: %u objects of this domain are left", users);
   }
+  if (pd.thread != nullptr) pd.thread->users.remove();
   if (pd.parent != nullptr) {
-    pd.parent->users.remove();
+    pd.parent->release_user();
   } else {
-    --Context::of(p->context).counts().pds;
+    Context& context = Context::of(p->context);
+    context.exports().domains.remove(pd.domain);
+    --context.counts().pds;
   }
   delete &pd;
   return 0;
@@ -53,9 +48,17 @@ ibv_pd* alloc_parent_domain(ibv_context* c, ibv_parent_domain_init_attr* attr) n
       refuse(EOPNOTSUPP, "ibv_alloc_parent_domain: unknown bits in comp_mask 0x%x",
              attr->comp_mask);
     }
+    if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) != 0 &&
+        (attr->alloc == nullptr || attr->free == nullptr)) {
+      refuse(EINVAL, "ibv_alloc_parent_domain: allocators come in pairs: alloc and free");
+    }
     auto* pd = new Pd;
     pd->parent = &object_of(attr->pd);
     pd->parent->users.add();
+    if (attr->td != nullptr) {
+      pd->thread = &object_of(attr->td);
+      pd->thread->users.add();
+    }
     pd->domain = pd->parent->domain;
     pd->pd.context = c;
     pd->pd.handle = pd->domain;
@@ -75,52 +78,12 @@ ibv_td* alloc_td(ibv_context* c, ibv_td_init_attr* attr) noexcept {
 }
 
 int dealloc_td(ibv_td* t) noexcept {
-  delete &object_of(t);
+  Td& td = object_of(t);
+  if (const auto users = td.users.count(); users != 0) {
+    return refusal(EBUSY, "ibv_dealloc_td: EBUSY: %u parent domains use it", users);
+  }
+  delete &td;
   return 0;
-}
-
-// Registers, and says why not.
-std::uint32_t register_region(Context& context, const char* verb,
-                              const memory::RegionRequest& request) {
-  const auto key = context.device().memory().register_region(request);
-  if (!key) {
-    const auto why = memory::to_string(key.error());
-    refuse(errno_of_refusal(key.error()), "%s: address 0x%llx, length %llu, access 0x%x: %.*s", verb,
-           static_cast<unsigned long long>(request.host_address),
-           static_cast<unsigned long long>(request.length), request.access,
-           static_cast<int>(why.size()), why.data());
-  }
-  return *key;
-}
-
-void check_access(const char* verb, unsigned access) {
-  if ((access & ~(kKnownAccess | kOptionalAccess)) != 0) {
-    refuse(EINVAL, "%s: access has bits that mean nothing: 0x%x", verb,
-           access & ~(kKnownAccess | kOptionalAccess));
-  }
-  if ((access & (memory::kRemoteWrite | memory::kRemoteAtomic)) != 0 &&
-      (access & memory::kLocalWrite) == 0) {
-    refuse(EINVAL, "%s: IBV_ACCESS_REMOTE_WRITE and IBV_ACCESS_REMOTE_ATOMIC need "
-                   "IBV_ACCESS_LOCAL_WRITE (access is 0x%x)", verb, access);
-  }
-}
-
-ibv_mr* make_mr(Context& context, Pd& pd, std::uint32_t key, abi::MrType type, int access) {
-  auto mr = std::make_unique<Mr>();
-  mr->context = &context;
-  mr->domain = &pd;
-  mr->key = key;
-  mr->mr.type = type;
-  mr->mr.access = access;
-  ibv_mr& v = mr->mr.mr;
-  v.context = context.public_context();
-  v.pd = &pd.pd;
-  v.handle = key;
-  v.lkey = key;
-  v.rkey = key;
-  pd.users.add();
-  ++context.counts().mrs;
-  return &mr.release()->mr.mr;
 }
 
 ibv_mr* reg_mr(ibv_pd* p, void* address, std::size_t length, std::uint64_t iova,
@@ -171,7 +134,8 @@ int dereg_mr(abi::PrivateMr* m) noexcept {
       refuse(errno_of_refusal(done.error()), "ibv_dereg_mr: key 0x%x: %.*s", mr.key,
              static_cast<int>(why.size()), why.data());
     }
-    mr.domain->users.remove();
+    mr.context->exports().regions.remove(mr.key);
+    mr.domain->release_user();
     if (mr.memory != nullptr) mr.memory->users.remove();
     --mr.context->counts().mrs;
     delete &mr;
@@ -206,11 +170,15 @@ int rereg_mr(abi::PrivateMr* m, int flags, ibv_pd* p, void* address, std::size_t
       refuse(errno_of_refusal(key.error()), "ibv_rereg_mr: key 0x%x: %.*s", mr.key,
              static_cast<int>(why.size()), why.data());
     }
+    if (mr.key != *key) {
+      mr.context->exports().regions.remove(mr.key);
+      mr.context->exports().regions.add(*key, &mr);
+    }
     mr.key = *key;
     m->mr.lkey = m->mr.rkey = *key;
     if (change.domain) {
       object_of(p).users.add();
-      mr.domain->users.remove();
+      mr.domain->release_user();
       mr.domain = &object_of(p);
     }
     if (change.access) m->access = access;
@@ -251,86 +219,51 @@ int advise_mr(ibv_pd* p, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_s
   });
 }
 
-// --- device memory ---
-
-int copy_to_dm(ibv_dm* d, std::uint64_t offset, const void* from, std::size_t length) {
-  Dm& dm = object_of(d);
-  if (offset > dm.length || length > dm.length - offset) {
-    return refusal(EINVAL, "ibv_memcpy_to_dm: offset + length is beyond the device memory");
-  }
-  std::memcpy(dm.bytes.get() + offset, from, length);
-  return 0;
-}
-
-int copy_from_dm(void* to, ibv_dm* d, std::uint64_t offset, std::size_t length) {
-  Dm& dm = object_of(d);
-  if (offset > dm.length || length > dm.length - offset) {
-    return refusal(EINVAL, "ibv_memcpy_from_dm: offset + length is beyond the device memory");
-  }
-  std::memcpy(to, dm.bytes.get() + offset, length);
-  return 0;
-}
-
-ibv_dm* alloc_dm(ibv_context* c, ibv_alloc_dm_attr* attr) noexcept {
-  return pointer_or_errno([&] {
-    Context::of(c).check_alive("ibv_alloc_dm");
-    if (attr->comp_mask != 0) refuse(EINVAL, "ibv_alloc_dm: comp_mask must be 0");
-    if (attr->length == 0) refuse(EINVAL, "ibv_alloc_dm: length is 0");
-    if (attr->length > kMaxDeviceMemory) {
-      refuse(ENOMEM, "ibv_alloc_dm: length %zu is more than max_dm_size = %llu", attr->length,
-             static_cast<unsigned long long>(kMaxDeviceMemory));
-    }
-    auto dm = std::make_unique<Dm>();
-    // Atomics want their words aligned.
-    dm->bytes = std::make_unique<std::byte[]>(attr->length);
-    dm->length = attr->length;
-    dm->dm.context = c;
-    dm->dm.memcpy_to_dm = &copy_to_dm;
-    dm->dm.memcpy_from_dm = &copy_from_dm;
-    return &dm.release()->dm;
-  });
-}
-
-int free_dm(ibv_dm* d) noexcept {
-  Dm& dm = object_of(d);
-  if (const auto users = dm.users.count(); users != 0) {
-    return refusal(EBUSY, "ibv_free_dm: EBUSY: %u memory regions use it", users);
-  }
-  delete &dm;
-  return 0;
-}
-
-ibv_mr* reg_dm_mr(ibv_pd* p, ibv_dm* d, std::uint64_t offset, std::size_t length,
-                  unsigned access) noexcept {
-  return pointer_or_errno([&] {
-    constexpr const char* kVerb = "ibv_reg_dm_mr";
-    Context& context = Context::of(p->context);
-    context.check_alive(kVerb);
-    Dm& dm = object_of(d);
-    if ((access & memory::kZeroBased) == 0) {
-      refuse(EINVAL, "ibv_reg_dm_mr: access must have IBV_ACCESS_ZERO_BASED");
-    }
-    check_access(kVerb, access);
-    if (length == 0 || offset > dm.length || length > dm.length - offset) {
-      refuse(EINVAL, "ibv_reg_dm_mr: offset + length is beyond the device memory (%llu bytes)",
-             static_cast<unsigned long long>(dm.length));
-    }
-    memory::RegionRequest r;
-    r.domain = object_of(p).domain;
-    r.host_address = reinterpret_cast<std::uintptr_t>(dm.bytes.get() + offset);
-    r.length = length;
-    r.base = 0;
-    r.access = access & kKnownAccess;
-    r.device_memory = true;
-    ibv_mr* mr = make_mr(context, object_of(p), register_region(context, kVerb, r),
-                         abi::kMrOrdinary, static_cast<int>(access));
-    object_of(mr).memory = &dm;
-    dm.users.add();
-    return mr;
-  });
-}
-
 }  // namespace
+
+std::uint32_t register_region(Context& context, const char* verb,
+                              const memory::RegionRequest& request) {
+  const auto key = context.device().memory().register_region(request);
+  if (!key) {
+    const auto why = memory::to_string(key.error());
+    refuse(errno_of_refusal(key.error()), "%s: address 0x%llx, length %llu, access 0x%x: %.*s", verb,
+           static_cast<unsigned long long>(request.host_address),
+           static_cast<unsigned long long>(request.length), request.access,
+           static_cast<int>(why.size()), why.data());
+  }
+  return *key;
+}
+
+void check_access(const char* verb, unsigned access) {
+  if ((access & ~(kKnownAccess | kOptionalAccess)) != 0) {
+    refuse(EINVAL, "%s: access has bits that mean nothing: 0x%x", verb,
+           access & ~(kKnownAccess | kOptionalAccess));
+  }
+  if ((access & (memory::kRemoteWrite | memory::kRemoteAtomic)) != 0 &&
+      (access & memory::kLocalWrite) == 0) {
+    refuse(EINVAL, "%s: IBV_ACCESS_REMOTE_WRITE and IBV_ACCESS_REMOTE_ATOMIC need "
+                   "IBV_ACCESS_LOCAL_WRITE (access is 0x%x)", verb, access);
+  }
+}
+
+ibv_mr* make_mr(Context& context, Pd& pd, std::uint32_t key, abi::MrType type, int access) {
+  auto mr = std::make_unique<Mr>();
+  mr->context = &context;
+  mr->domain = &pd;
+  mr->key = key;
+  mr->mr.type = type;
+  mr->mr.access = access;
+  ibv_mr& v = mr->mr.mr;
+  v.context = pd.pd.context;
+  v.pd = &pd.pd;
+  v.handle = key;
+  v.lkey = key;
+  v.rkey = key;
+  pd.users.add();
+  ++context.counts().mrs;
+  context.exports().regions.add(key, mr.get());
+  return &mr.release()->mr.mr;
+}
 
 void offer_memory_verbs(abi::Ops& ops) {
   ops.alloc_pd = &alloc_pd;
@@ -343,9 +276,6 @@ void offer_memory_verbs(abi::Ops& ops) {
   ops.rereg_mr = &rereg_mr;
   ops.alloc_null_mr = &alloc_null_mr;
   ops.advise_mr = &advise_mr;
-  ops.alloc_dm = &alloc_dm;
-  ops.free_dm = &free_dm;
-  ops.reg_dm_mr = &reg_dm_mr;
 }
 
 }  // namespace verbena::provider

@@ -45,6 +45,12 @@ void check_parts(const QpRequest& r, Transport transport) {
   if (!xrc_receive && r.send_cq == nullptr) refuse(EINVAL, "%s: send_cq is NULL", r.verb);
   const bool receives = !xrc_receive && transport != Transport::kXrcSend;
   if (receives && r.receive_cq == nullptr) refuse(EINVAL, "%s: recv_cq is NULL", r.verb);
+  if (r.srq != nullptr && r.srq->type == IBV_SRQT_XRC) {
+    refuse(EINVAL, "%s: an XRC SRQ belongs to no queue pair; senders name it", r.verb);
+  }
+  if (r.srq != nullptr && r.srq->type == IBV_SRQT_TM && transport != Transport::kRc) {
+    refuse(EINVAL, "%s: only RC queue pairs take a tag-matching SRQ", r.verb);
+  }
   if (!receives && r.srq != nullptr) {
     refuse(EINVAL, "%s: an XRC queue pair takes no SRQ; senders name one in each request", r.verb);
   }
@@ -95,13 +101,19 @@ qp::QueuePair* make_engine_qp(Qp& qp, const QpRequest& r, Transport transport) {
   return engine;
 }
 
+void remove_user(Pd& domain) { domain.release_user(); }
+template <typename Part>
+void remove_user(Part& part) {
+  part.users.remove();
+}
+
 void count_parts(Qp& qp, bool more) {
   const auto count = [more](auto* part) {
     if (part == nullptr) return;
     if (more) {
       part->users.add();
     } else {
-      part->users.remove();
+      remove_user(*part);
     }
   };
   count(qp.domain);

@@ -1,4 +1,5 @@
 // Shared receive queues.
+#include <algorithm>
 #include <cerrno>
 
 #include "await_acks.hpp"
@@ -60,7 +61,25 @@ struct SrqParts {
   ibv_srq_type type = IBV_SRQT_BASIC;
   Xrcd* xrcd = nullptr;
   Cq* cq = nullptr;
+  queue::TagMatching::Options tags;
 };
+
+queue::TagMatching::Options tag_options_of(const ibv_srq_init_attr_ex& attr) {
+  constexpr const char* kVerb = "ibv_create_srq_ex";
+  constexpr unsigned kNeeded = IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM;
+  if ((attr.comp_mask & kNeeded) != kNeeded || attr.cq == nullptr) {
+    refuse(EINVAL, "%s: a tag-matching SRQ needs a cq and tm_cap", kVerb);
+  }
+  const std::uint32_t tags = attr.tm_cap.max_num_tags;
+  if (tags == 0 || tags > kMaxTags) {
+    refuse(EINVAL, "%s: tm_cap.max_num_tags = %u is not in 1 .. %u", kVerb, tags, kMaxTags);
+  }
+  if (attr.tm_cap.max_ops == 0 || attr.tm_cap.max_ops > kMaxTagOperations) {
+    refuse(EINVAL, "%s: tm_cap.max_ops = %u is not in 1 .. %u", kVerb, attr.tm_cap.max_ops,
+           kMaxTagOperations);
+  }
+  return {tags, std::max(attr.attr.max_sge, 1u)};
+}
 
 SrqParts parts_of(const ibv_srq_init_attr_ex& attr) {
   constexpr const char* kVerb = "ibv_create_srq_ex";
@@ -69,6 +88,11 @@ SrqParts parts_of(const ibv_srq_init_attr_ex& attr) {
   if (has(IBV_SRQ_INIT_ATTR_TYPE)) parts.type = attr.srq_type;
   if (!has(IBV_SRQ_INIT_ATTR_PD) || attr.pd == nullptr) refuse(EINVAL, "%s: no pd", kVerb);
   if (parts.type == IBV_SRQT_BASIC) return parts;
+  if (parts.type == IBV_SRQT_TM) {
+    parts.tags = tag_options_of(attr);
+    parts.cq = &object_of(attr.cq);
+    return parts;
+  }
   if (parts.type != IBV_SRQT_XRC) {
     refuse(EOPNOTSUPP, "%s: srq_type = %d is not offered", kVerb, static_cast<int>(parts.type));
   }
@@ -100,13 +124,18 @@ ibv_srq* create_srq_ex(ibv_context* c, ibv_srq_init_attr_ex* attr) noexcept {
     const SrqParts parts = parts_of(*attr);
     auto srq = make_srq(context, "ibv_create_srq_ex", object_of(attr->pd), attr->attr);
     srq->type = parts.type;
+    if (parts.cq != nullptr) {
+      srq->cq = parts.cq;
+      srq->shared.cq = &parts.cq->queue;
+      parts.cq->users.add();
+    }
+    if (parts.type == IBV_SRQT_TM) {
+      srq->shared.tags = std::make_unique<queue::TagMatching>(parts.tags, parts.cq->queue);
+    }
     if (parts.xrcd != nullptr) {
       srq->xrcd = parts.xrcd;
-      srq->cq = parts.cq;
       srq->shared.xrc_domain = parts.xrcd->number;
-      srq->shared.cq = &parts.cq->queue;
       parts.xrcd->users.add();
-      parts.cq->users.add();
       context.device().add_shared(srq->shared);
     }
     fill_public(*srq, c, attr->srq_context, attr->pd);
@@ -167,13 +196,13 @@ int destroy_srq(ibv_srq* s) noexcept {
   if (srq.xrcd != nullptr) {
     srq.context.device().remove_shared(srq.shared);
     srq.xrcd->users.remove();
-    srq.cq->users.remove();
   }
+  if (srq.cq != nullptr) srq.cq->users.remove();
   if (srq.async_events != 0) {
     srq.async_events -= static_cast<std::uint32_t>(srq.context.withdraw_async(s));
     await_acks(*s, s->events_completed, srq.async_events);
   }
-  srq.domain->users.remove();
+  srq.domain->release_user();
   --srq.context.counts().srqs;
   delete &srq;
   return 0;

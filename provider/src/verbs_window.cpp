@@ -49,7 +49,7 @@ int dealloc_mw(ibv_mw* m) noexcept {
       refuse(errno_of_refusal(done.error()), "ibv_dealloc_mw: rkey 0x%x: %.*s", m->rkey,
              static_cast<int>(why.size()), why.data());
     }
-    mw.domain->users.remove();
+    mw.domain->release_user();
     --context.counts().mws;
     delete &mw;
   });

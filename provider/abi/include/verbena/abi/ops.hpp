@@ -69,7 +69,7 @@ struct PrivateMr;  // objects.hpp
   X(free_context, void, (ibv_context*), k28, kAll)                                                \
   X(free_dm, int, (ibv_dm*), k28, kAll)                                                           \
   X(get_srq_num, int, (ibv_srq*, uint32_t*), k28, kAll)                                           \
-  X(import_dm, void, (), k35, kAll)                                                               \
+  X(import_dm, ibv_dm*, (ibv_context*, uint32_t), k35, kAll)                                      \
   X(import_mr, ibv_mr*, (ibv_pd*, uint32_t), k31, kAll)                                           \
   X(import_pd, ibv_pd*, (ibv_context*, uint32_t), k31, kAll)                                      \
   X(inc_comp_cntr, void, (), k65, kAll)                                                           \
@@ -112,7 +112,7 @@ struct PrivateMr;  // objects.hpp
   X(set_comp_cntr, void, (), k65, kAll)                                                           \
   X(set_ece, int, (ibv_qp*, ibv_ece*), k31, kAll)                                                 \
   X(set_err_comp_cntr, void, (), k65, kAll)                                                       \
-  X(unimport_dm, void, (), k35, kAll)                                                             \
+  X(unimport_dm, void, (ibv_dm*), k35, kAll)                                                      \
   X(unimport_mr, void, (ibv_mr*), k31, kAll)                                                      \
   X(unimport_pd, void, (ibv_pd*), k31, kAll)
 
