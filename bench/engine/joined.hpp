@@ -1,0 +1,60 @@
+// Two devices of one thread, joined by calls: what one sends the other handles at once, from the
+// sender's own buffer. What is measured over them is the engine: no wire, no copy of a link, no
+// clock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "verbena/device/device.hpp"
+
+namespace verbena::bench {
+
+class Host final : public wire::Transmitter, public queue::EventSink {
+ public:
+  Host(std::uint32_t slot, IpAddress address, std::uint32_t depth);
+  ~Host() override;
+  void connect(Host& peer);
+
+  void send(wire::TxBatch& batch, Qpn) noexcept override {
+    for (const auto& p : batch.packets()) {
+      wire::RxDatagram d;
+      d.bytes = batch.bytes_of(p);
+      d.source = address_;
+      d.destination = peer_->address_;
+      peer_->device->handle_datagram(now, d);
+    }
+    packets += batch.size();
+  }
+  std::uint32_t capacity_packets(const wire::Destination&, std::size_t) noexcept override { return 1024; }
+  void on_completion_event(void*) noexcept override {}
+  void on_async_event(queue::AsyncEvent, void*) noexcept override {}
+
+  // Sends what the last packets made due (acknowledgements, mostly).
+  void finish() { device->finish_receive(now, device::Acknowledge::kNow); }
+  void post_receive(std::uint64_t id, std::uint32_t length);
+
+  std::unique_ptr<device::Device> device;
+  queue::CompletionQueue send_cq, receive_cq;
+  qp::QueuePair* qp = nullptr;
+  std::vector<std::uint8_t> memory;
+  std::uint32_t key = 0;
+  TimeNs now = 1'000'000;
+  std::uint64_t packets = 0;
+
+ private:
+  IpAddress address_;
+  Host* peer_ = nullptr;
+};
+
+struct Joined {
+  explicit Joined(std::uint32_t depth = 256);
+  // `batch` requests like `request`, the last one signaled; returns when it has completed.
+  void exchange(queue::SendRequest request, std::uint32_t batch);
+  queue::SendRequest write(const queue::Sge& sge, bool inlined) const;
+
+  Host left, right;
+};
+
+}  // namespace verbena::bench

@@ -1,0 +1,292 @@
+// The device under several threads at once, as an application and its progress thread are: some
+// post and poll on several queue pairs, one receives for each device, one changes states, regions
+// and queue pairs. ThreadSanitizer is the judge of most of it; what is checked here is that every
+// request completes once.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "verbena/device/device.hpp"
+
+namespace verbena {
+namespace {
+
+constexpr memory::DomainId kDomain = 1;
+constexpr std::uint32_t kAll = memory::kLocalWrite | memory::kRemoteWrite | memory::kRemoteRead |
+                               memory::kRemoteAtomic;
+constexpr std::size_t kMemory = 1 << 16;
+constexpr std::size_t kQps = 4;
+constexpr std::size_t kThreads = 3;
+constexpr std::uint64_t kPerThread = 1500;
+
+// A device with an inbox that other threads fill.
+class Host final : public wire::Transmitter, public queue::EventSink {
+ public:
+  explicit Host(std::uint32_t index)
+      : address(IpAddress::v4(0x7f000001 + index)),
+        device(options(index, address), *this, *this),
+        send_cq({.capacity = 1u << 16}, *this),
+        receive_cq({.capacity = 1u << 16}, *this),
+        bytes(kMemory) {
+    key = register_all();
+  }
+  static device::DeviceOptions options(std::uint32_t index, const IpAddress& address) {
+    device::DeviceOptions o;
+    o.slot = 1 + index;
+    o.address = address;
+    o.plan.subnet = 0x7f000000;
+    return o;
+  }
+  std::uint32_t register_all() {
+    memory::RegionRequest r;
+    r.domain = kDomain;
+    r.host_address = r.base = reinterpret_cast<std::uint64_t>(bytes.data());
+    r.length = kMemory;
+    r.access = kAll;
+    return *device.memory().register_region(r);
+  }
+  qp::QueuePair* create_qp() {
+    qp::QueuePairOptions o;
+    o.domain = kDomain;
+    o.send_cq = &send_cq;
+    o.receive_cq = &receive_cq;
+    o.send = {256, 2, 64, false};
+    o.receive_capacity = 256;
+    return device.create_qp(o);
+  }
+
+  // Every fiftieth packet is lost.
+  void send(wire::TxBatch& batch, Qpn) noexcept override {
+    const std::lock_guard guard(peer->mutex);
+    for (const auto& p : batch.packets()) {
+      if (sent.fetch_add(1) % 50 == 49) continue;
+      const auto view = batch.bytes_of(p);
+      peer->inbox.emplace_back(view.begin(), view.end());
+    }
+  }
+  std::uint32_t capacity_packets(const wire::Destination&, std::size_t) noexcept override { return 64; }
+  void on_completion_event(void*) noexcept override {}
+  void on_async_event(queue::AsyncEvent, void*) noexcept override {}
+
+  // One round of the receiving thread; its clock is the number of rounds.
+  bool receive() {
+    std::deque<std::vector<std::uint8_t>> packets;
+    {
+      const std::lock_guard guard(mutex);
+      packets.swap(inbox);
+    }
+    const TimeNs time = now.fetch_add(20'000) + 20'000;
+    const Guard guard(device.receive_lock());
+    for (const auto& p : packets) {
+      wire::RxDatagram d;
+      d.bytes = p;
+      d.source = peer->address;
+      d.destination = address;
+      device.handle_datagram(time, d);
+    }
+    device.finish_receive(time, device::Acknowledge::kLater);
+    device.handle_timeouts(time);
+    return !packets.empty();
+  }
+
+  Host* peer = nullptr;
+  IpAddress address;
+  std::atomic<TimeNs> now{1'000'000};
+  std::atomic<std::uint64_t> sent{0};
+  std::mutex mutex;
+  std::deque<std::vector<std::uint8_t>> inbox;
+  device::Device device;
+  queue::CompletionQueue send_cq, receive_cq;
+  std::vector<std::uint8_t> bytes;
+  std::uint32_t key = 0;
+};
+
+void bring_up(Host& host, qp::QueuePair& qp, Host& peer, qp::QueuePair& to) {
+  using namespace verbena::qp;
+  const auto modify = [&](const Attributes& a, std::uint32_t mask) {
+    const auto refused = host.device.modify_qp(qp, a, mask, host.now);
+    ASSERT_FALSE(refused) << refused->reason;
+  };
+  Attributes a;
+  a.state = State::kInit;
+  a.port = 1;
+  a.access_flags = kAll & ~1u;
+  modify(a, kMaskState | kMaskPkeyIndex | kMaskPort | kMaskAccessFlags);
+  a.state = State::kRtr;
+  a.path.dlid = 2;
+  a.path.port = 1;
+  a.path.resolved = true;
+  a.path.destination.address = peer.address;
+  a.path_mtu = Mtu::k256;
+  a.dest_qpn = to.number();
+  a.max_dest_rd_atomic = 4;
+  a.min_rnr_timer = 1;
+  modify(a, kMaskState | kMaskPath | kMaskPathMtu | kMaskDestQpn | kMaskRqPsn |
+                kMaskMaxDestRdAtomic | kMaskMinRnrTimer);
+  a.state = State::kRts;
+  a.timeout = 0;  // the clock here runs as fast as the machine lets it: no limit
+  a.retry_count = a.rnr_retry = 7;
+  a.max_rd_atomic = 4;
+  modify(a, kMaskState | kMaskTimeout | kMaskRetryCount | kMaskRnrRetry | kMaskSqPsn |
+                kMaskMaxRdAtomic);
+}
+
+bool post(Host& host, qp::QueuePair& qp, Host& peer, std::uint64_t id, std::uint64_t slot) {
+  const queue::Sge sge{reinterpret_cast<std::uint64_t>(host.bytes.data()) + 1024 * slot,
+                       static_cast<std::uint32_t>(id % 4 == 2 ? 8 : 300), host.key};
+  queue::SendRequest r;
+  r.id = id;
+  r.flags = queue::kSignaled;
+  r.sges = {&sge, 1};
+  r.remote_address = reinterpret_cast<std::uint64_t>(peer.bytes.data()) + 32'768 + 1024 * slot;
+  r.remote_key = peer.key;
+  constexpr queue::WorkOpcode kinds[] = {queue::WorkOpcode::kWrite, queue::WorkOpcode::kSend,
+                                         queue::WorkOpcode::kFetchAdd, queue::WorkOpcode::kWrite};
+  r.opcode = kinds[id % 4];
+  {
+    const Guard guard(qp.lock());
+    if (qp.post_send(r) != requester::Posted::kOk) return false;
+  }
+  host.device.doorbell(qp, host.now);
+  return true;
+}
+
+class Threads : public testing::Test {
+ protected:
+  Threads() : a(0), b(1) {
+    set_lock_waiter({[](std::atomic<std::uint32_t>*, std::uint32_t) noexcept { std::this_thread::yield(); },
+                     [](std::atomic<std::uint32_t>*) noexcept {}});
+    a.peer = &b;
+    b.peer = &a;
+    for (std::size_t i = 0; i < kQps; ++i) {
+      left.push_back(a.create_qp());
+      right.push_back(b.create_qp());
+      bring_up(a, *left[i], b, *right[i]);
+      bring_up(b, *right[i], a, *left[i]);
+    }
+    for (Host* host : {&a, &b}) {
+      receivers.emplace_back([host, this] {
+        while (!stop) {
+          if (!host->receive()) std::this_thread::yield();
+        }
+      });
+    }
+  }
+  ~Threads() override {
+    finish();
+    for (auto* qp : left) a.device.destroy_qp(qp);
+    for (auto* qp : right) b.device.destroy_qp(qp);
+  }
+  void finish() {
+    stop = true;
+    for (auto& t : receivers) t.join();
+    receivers.clear();
+  }
+  // Receives for the SENDs, again and again.
+  void keep_receiving() {
+    queue::Completion c;
+    const queue::Sge sge{reinterpret_cast<std::uint64_t>(b.bytes.data()), 512, b.key};
+    for (auto* qp : right) {
+      for (int i = 0; i < 64; ++i) (void)qp->post_receive({1, {&sge, 1}});
+    }
+    while (!stop) {
+      if (!b.receive_cq.poll_one(c)) {
+        std::this_thread::yield();
+        continue;
+      }
+      for (auto* qp : right) {
+        if (qp->number().value() == c.qpn) (void)qp->post_receive({1, {&sge, 1}});
+      }
+    }
+  }
+
+  Host a, b;
+  std::vector<qp::QueuePair*> left, right;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> receivers;
+};
+
+TEST_F(Threads, PostAndPollOnSharedQueuePairs) {
+  receivers.emplace_back([this] { keep_receiving(); });
+  std::mutex mutex;
+  std::map<std::uint64_t, int> completed;
+  std::vector<std::thread> workers;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    workers.emplace_back([&, t] {
+      std::uint64_t posted = 0;
+      std::array<queue::Completion, 16> done;
+      for (;;) {
+        if (posted < kPerThread &&
+            post(a, *left[(posted + t) % kQps], b, posted * kThreads + t, t)) {
+          ++posted;
+        }
+        const std::size_t n = a.send_cq.poll(done);
+        const std::lock_guard guard(mutex);
+        for (std::size_t i = 0; i < n; ++i) {
+          if (done[i].status == queue::Status::kSuccess) ++completed[done[i].id];
+        }
+        if (posted == kPerThread && completed.size() == kThreads * kPerThread) return;
+        if (n == 0) std::this_thread::yield();
+      }
+    });
+  }
+  for (auto& w : workers) w.join();
+  for (const auto& [id, times] : completed) EXPECT_EQ(times, 1) << id;
+  EXPECT_EQ(completed.size(), kThreads * kPerThread);
+}
+
+// Objects come and go, and a queue pair changes its state, while others work.
+TEST_F(Threads, ChangeStatesAndObjectsBesideTraffic) {
+  receivers.emplace_back([this] { keep_receiving(); });
+  std::atomic<bool> done{false};
+  std::thread changer([&] {
+    while (!done) {
+      qp::QueuePair* x = a.create_qp();
+      qp::QueuePair* y = b.create_qp();
+      bring_up(a, *x, b, *y);
+      bring_up(b, *y, a, *x);
+      const std::uint32_t key = a.register_all();
+      for (std::uint64_t i = 0; i < 8; ++i) post(a, *x, b, i * 4, 5);
+      qp::Attributes to;
+      to.state = qp::State::kError;
+      (void)a.device.modify_qp(*x, to, qp::kMaskState, a.now);
+      (void)a.device.memory().deregister(key);
+      a.device.destroy_qp(x);
+      b.device.destroy_qp(y);
+    }
+  });
+  // The last pair goes to error and comes back, while a thread posts receives to it.
+  std::thread resetter([&] {
+    while (!done) {
+      for (const qp::State s : {qp::State::kError, qp::State::kReset}) {
+        qp::Attributes to;
+        to.state = s;
+        (void)b.device.modify_qp(*right[3], to, qp::kMaskState, b.now);
+        (void)a.device.modify_qp(*left[3], to, qp::kMaskState, a.now);
+      }
+      bring_up(a, *left[3], b, *right[3]);
+      bring_up(b, *right[3], a, *left[3]);
+      const queue::Sge sge{reinterpret_cast<std::uint64_t>(b.bytes.data()), 512, b.key};
+      (void)right[3]->post_receive({1, {&sge, 1}});
+    }
+  });
+  std::uint64_t posted = 0, completed = 0;
+  queue::Completion c;
+  while (completed < kPerThread) {
+    if (posted < kPerThread && post(a, *left[posted % 3], b, 1'000'000 + posted, 1)) ++posted;
+    while (a.send_cq.poll_one(c)) completed += c.id >= 1'000'000 ? 1 : 0;
+    EXPECT_TRUE(c.id < 1'000'000 || c.status == queue::Status::kSuccess);
+  }
+  done = true;
+  changer.join();
+  resetter.join();
+  EXPECT_EQ(completed, kPerThread);
+}
+
+}  // namespace
+}  // namespace verbena
