@@ -96,7 +96,8 @@ control::Outcome<control::Done> ShadowTree::create(const std::vector<DeviceInfo>
   } catch (const std::system_error& e) {
     fs::remove_all(fresh, ignored);
     return control::fail(e.code().value(),
-                         std::string("cannot make the shadow of sysfs: ") + e.what());
+                         "cannot make the shadow of sysfs in " + root_ + ": " + e.code().message() +
+                             "; make room, or set VERBENA_RUNTIME_DIR to another place");
   }
   written_.clear();
   return control::Done{};

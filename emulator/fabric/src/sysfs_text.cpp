@@ -63,7 +63,7 @@ NamedTexts device_attributes(const DeviceInfo& d) {
       {"node_guid", guid_text(d.node_guid) + "\n"},
       {"sys_image_guid", guid_text(d.node_guid) + "\n"},
       {"fw_ver", d.firmware_version + "\n"},
-      {"hw_rev", "0\n"},
+      {"hw_rev", "1\n"},
       {"hca_type", "Verbena\n"},
       {"board_id", "VERBENA0000\n"},
       {"node_desc", d.node_description + "\n"},
