@@ -10,6 +10,7 @@
 
 #include "explain.hpp"
 #include "limits.hpp"
+#include "neighbours.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbena/link/futex.hpp"
@@ -123,7 +124,16 @@ void Context::drive() noexcept {
   progress_.note_poll();
   Lock& lock = device_->receive_lock();
   if (!lock.try_lock()) return;
-  drive_once(device::Acknowledge::kLater);
+  const bool received = drive_once(device::Acknowledge::kLater);
+  lock.unlock();
+  if (!received) drive_neighbours(*this);
+}
+
+void Context::drive_unattended() noexcept {
+  if (is_fatal() || !progress_.is_unattended()) return;
+  Lock& lock = device_->receive_lock();
+  if (!lock.try_lock()) return;
+  drive_once(device::Acknowledge::kNow);
   lock.unlock();
 }
 

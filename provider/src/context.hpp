@@ -52,6 +52,8 @@ class Context final : public queue::EventSink,
 
   // The application polls: receives what is there and does what is due.
   void drive() noexcept;
+  // A neighbour polls while this context's thread is parked and its application polls no more.
+  void drive_unattended() noexcept;
   // Sends what is owed to peers, before an object that owes it goes away.
   void settle_debts() noexcept;
   // After posting.

@@ -10,6 +10,7 @@
 
 #include "context.hpp"
 #include "guard.hpp"
+#include "neighbours.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/control/runtime_dir.hpp"
 #include "verbs.hpp"
@@ -76,8 +77,11 @@ void uninit_device(abi::PrivateDevice* device) noexcept { std::free(device); }
 void* alloc_context(ibv_device* device, int cmd_fd, void*) noexcept {
   const auto memory = plugin->library.allocate_context(device, cmd_fd, sizeof(Context*));
   if (memory.context == nullptr) return nullptr;
-  Context* made = pointer_or_errno(
-      [&] { return new Context(plugin->library, memory.context, device->name); });
+  Context* made = pointer_or_errno([&] {
+    auto context = std::make_unique<Context>(plugin->library, memory.context, device->name);
+    add_neighbour(*context, cmd_fd);
+    return context.release();
+  });
   if (made == nullptr) {
     const int saved = errno;
     plugin->library.free_context(memory.context);
@@ -85,6 +89,26 @@ void* alloc_context(ibv_device* device, int cmd_fd, void*) noexcept {
     return nullptr;
   }
   ::new (memory.extra) Context*(made);
+  plugin->library.set_ops(memory.verbs_context, plugin->ops.data());
+  return memory.verbs_context;
+}
+
+void* import_context(ibv_device* device, int cmd_fd) noexcept {
+  Context* const shared = share_context(cmd_fd);
+  if (shared == nullptr) {
+    errno = refusal(EOPNOTSUPP, "ibv_import_device: descriptor %d is not a duplicate of cmd_fd of a "
+                                "context that this process has open", cmd_fd);
+    return nullptr;
+  }
+  const auto memory = plugin->library.allocate_context(device, cmd_fd, sizeof(Context*));
+  if (memory.context == nullptr) {
+    const int saved = errno;
+    release_context(*shared);
+    errno = saved;
+    return nullptr;
+  }
+  memory.context->num_comp_vectors = shared->public_context()->num_comp_vectors;
+  ::new (memory.extra) Context*(shared);
   plugin->library.set_ops(memory.verbs_context, plugin->ops.data());
   return memory.verbs_context;
 }
@@ -103,6 +127,7 @@ void load() {
   description.match_max_abi = control::kUverbsAbiVersion;
   description.match_device = &match_device;
   description.alloc_context = &alloc_context;
+  description.import_context = &import_context;
   description.alloc_device = &alloc_device;
   description.uninit_device = &uninit_device;
   plugin->library.register_driver(description);

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <cstdint>
 
 #include "sleep_state.hpp"
@@ -47,6 +48,12 @@ class Progress {
   void stop() noexcept;
 
   void note_poll() noexcept { sleep_.note_poll(); }
+  // Parked for an application that has not polled since the last call.
+  bool is_unattended() noexcept {
+    if (sleep_.rest() != Rest::kParked) return false;
+    const std::uint32_t polls = sleep_.polls();
+    return polls_seen_by_neighbours_.exchange(polls, std::memory_order_relaxed) == polls;
+  }
   void note_armed() noexcept {
     sleep_.count_armed(1);
     if (sleep_.rest() == Rest::kParked) kick();
@@ -71,6 +78,7 @@ class Progress {
 
   Driven& driven_;
   SleepState sleep_;
+  std::atomic<std::uint32_t> polls_seen_by_neighbours_{0};
   control::UniqueFd kick_;
   Published<bool> stopping_{false};
   pthread_t thread_{};

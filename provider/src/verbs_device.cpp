@@ -7,6 +7,7 @@
 #include "context.hpp"
 #include "guard.hpp"
 #include "limits.hpp"
+#include "neighbours.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbs.hpp"
 
@@ -177,8 +178,12 @@ int query_rt_values(ibv_context*, ibv_values_ex* values) noexcept {
 void free_context(ibv_context* c) noexcept {
   Context& context = Context::of(c);
   const abi::Library& library = context.library();
+  ibv_context* const first = context.public_context();
+  // The context works with the descriptors of its first handle, which therefore goes last.
+  if (c != first) library.free_context(c);
+  if (!release_context(context)) return;
   delete &context;
-  library.free_context(c);
+  library.free_context(first);
 }
 
 void async_event(ibv_context*, ibv_async_event*) noexcept {}

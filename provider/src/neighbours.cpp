@@ -1,0 +1,82 @@
+#include "neighbours.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "context.hpp"
+
+namespace verbena::provider {
+namespace {
+
+struct Neighbour {
+  Context* context;
+  std::uint64_t cookie;  // of its control socket, the same in each duplicate
+  std::uint32_t handles;
+};
+
+struct Neighbours {
+  std::mutex lock;
+  std::vector<Neighbour> all;
+  std::atomic<std::size_t> count{0};
+};
+
+// Never destroyed: the process may end while other threads still open and close.
+Neighbours& neighbours() {
+  static Neighbours* const all = new Neighbours;
+  return *all;
+}
+
+std::uint64_t cookie_of(int socket) {
+  std::uint64_t cookie = 0;
+  socklen_t size = sizeof cookie;
+  return ::getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
+}
+
+}  // namespace
+
+void add_neighbour(Context& context, int cmd_fd) {
+  Neighbours& n = neighbours();
+  const std::lock_guard guard(n.lock);
+  n.all.push_back({&context, cookie_of(cmd_fd), 1});
+  n.count.store(n.all.size(), std::memory_order_relaxed);
+}
+
+Context* share_context(int cmd_fd) noexcept {
+  const std::uint64_t cookie = cookie_of(cmd_fd);
+  Neighbours& n = neighbours();
+  const std::lock_guard guard(n.lock);
+  for (Neighbour& known : n.all) {
+    if (cookie == 0 || known.cookie != cookie) continue;
+    ++known.handles;
+    return known.context;
+  }
+  return nullptr;
+}
+
+bool release_context(Context& context) noexcept {
+  Neighbours& n = neighbours();
+  const std::lock_guard guard(n.lock);
+  const auto known = std::find_if(n.all.begin(), n.all.end(),
+                                  [&](const Neighbour& x) { return x.context == &context; });
+  if (known == n.all.end()) return true;
+  if (--known->handles != 0) return false;
+  n.all.erase(known);
+  n.count.store(n.all.size(), std::memory_order_relaxed);
+  return true;
+}
+
+void drive_neighbours(const Context& of) noexcept {
+  Neighbours& n = neighbours();
+  if (n.count.load(std::memory_order_relaxed) < 2) return;
+  const std::unique_lock guard(n.lock, std::try_to_lock);
+  if (!guard.owns_lock()) return;
+  for (const Neighbour& other : n.all) {
+    if (other.context != &of) other.context->drive_unattended();
+  }
+}
+
+}  // namespace verbena::provider

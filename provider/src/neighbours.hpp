@@ -1,0 +1,28 @@
+// The contexts of this process as they matter to each other. Two things need them:
+//
+// A program may open a device twice and make its two halves talk, polling one half and then the
+// other. The half that is not polled right now has parked its thread, so whoever polls in vain
+// drives the neighbours that nobody drives.
+//
+// A duplicate of a context's descriptor can be imported (ibv_import_device): the new handle is one
+// more of the same context, which ends with the last of its handles.
+//
+// Any thread. Its lock is taken before all others.
+#pragma once
+
+#include <cstdint>
+
+namespace verbena::provider {
+
+class Context;
+
+// With one handle. Throws std::bad_alloc.
+void add_neighbour(Context& context, int cmd_fd);
+// One more handle of the context behind this descriptor; null when it is none of this process's.
+Context* share_context(int cmd_fd) noexcept;
+// Gives a handle back. True: it was the last, and the context is known here no more.
+bool release_context(Context& context) noexcept;
+
+void drive_neighbours(const Context& of) noexcept;
+
+}  // namespace verbena::provider
