@@ -22,6 +22,13 @@ namespace {
 constexpr std::size_t kPollBudget = 64;
 constexpr int kRoundsPerTurn = 64;
 
+// The used entries of the table, which come first.
+std::ptrdiff_t count_gids(const control::DeviceInfo& info) {
+  return std::find_if(info.gids.begin(), info.gids.end(),
+                      [](const control::GidEntry& entry) { return entry.gid.is_zero(); }) -
+         info.gids.begin();
+}
+
 void* map_stats(int fd) {
   void* page = ::mmap(nullptr, control::kStatsPageSize, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   return page == MAP_FAILED ? nullptr : page;
@@ -81,7 +88,7 @@ void Context::make_engine(std::uint32_t slot, int receive_fd) {
   options.plan.subnet = info_.subnet.is_v4() ? info_.subnet.v4_host_order() : 0;
   options.plan.prefix_length = info_.prefix_length;
   options.limits.pkeys = static_cast<std::uint16_t>(info_.pkeys.size());
-  options.limits.gids = static_cast<std::uint16_t>(info_.gids.size());
+  options.limits.gids = static_cast<std::uint16_t>(count_gids(info_));
   options.limits.active_mtu = static_cast<Mtu>(info_.active_mtu);
   options.limits.max_rd_atomic = kMaxRdAtomic;
   options.limits.max_dest_rd_atomic = kMaxRdAtomic;

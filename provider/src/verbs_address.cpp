@@ -22,8 +22,8 @@ ibv_ah* create_ah(ibv_pd* p, ibv_ah_attr* attr) noexcept {
     if (attr->is_global == 0 && !context.plan().infiniband) {
       refuse(EINVAL, "%s: is_global = 0: a RoCE port needs the GRH (grh.dgid)", kVerb);
     }
-    if (attr->is_global != 0 && attr->grh.sgid_index >= context.info().gids.size()) {
-      refuse(EINVAL, "%s: grh.sgid_index = %u is beyond the GID table", kVerb,
+    if (attr->is_global != 0 && attr->grh.sgid_index >= context.device().limits().gids) {
+      refuse(EINVAL, "%s: grh.sgid_index = %u: the GID table has no such entry", kVerb,
              attr->grh.sgid_index);
     }
     const qp::Path path = path_of(*attr, context.plan());

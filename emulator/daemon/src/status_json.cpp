@@ -110,7 +110,9 @@ ordered_json device_json(const DeviceStatus& device) {
   const control::DeviceInfo& d = device.info;
   const bool is_up = d.port_state == control::PortState::kActive;
   ordered_json gids = ordered_json::array();
-  for (const control::GidEntry& gid : d.gids) gids.push_back(gid.gid.to_string());
+  for (const control::GidEntry& gid : d.gids) {
+    if (!gid.gid.is_zero()) gids.push_back(gid.gid.to_string());
+  }
   ordered_json contexts = ordered_json::array();
   for (const ContextStatus& context : device.contexts) contexts.push_back(context_json(context));
   ordered_json faults = ordered_json::array();

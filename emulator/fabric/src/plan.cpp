@@ -86,6 +86,16 @@ DeviceInfo common_part(std::string name, std::size_t number, const IpAddress& ad
   return d;
 }
 
+// Entries that are free are there, too: programs count on a table with room, as adapters have it.
+constexpr std::size_t kGidTableLength = 8;
+
+void fill_gid_table(DeviceInfo& d, const control::GidEntry& first) {
+  control::GidEntry free;
+  free.type = first.type;
+  d.gids.assign(kGidTableLength, free);
+  d.gids[0] = first;
+}
+
 void make_infiniband(DeviceInfo& d, const control::Subnet& subnet, const Interface& on) {
   d.persona = control::Persona::kInfiniBand;
   d.prefix_length = subnet.prefix_length;
@@ -95,7 +105,8 @@ void make_infiniband(DeviceInfo& d, const control::Subnet& subnet, const Interfa
   d.sm_lid = d.lid;
   d.cap_mask = kCapSystemImageGuid | kCapExtendedSpeeds | kCapCommunicationManagement |
                kCapClientReregistration;
-  d.gids = {{Gid::link_local(d.port_guid), control::GidType::kInfiniBand, on.index, on.name}};
+  fill_gid_table(d, {Gid::link_local(d.port_guid), control::GidType::kInfiniBand, on.index,
+                     on.name});
 }
 
 void make_roce(DeviceInfo& d, const Interface& on) {
@@ -103,7 +114,7 @@ void make_roce(DeviceInfo& d, const Interface& on) {
   d.prefix_length = on.prefix_length;
   d.subnet = settings::FabricRange{d.address, on.prefix_length}.subnet().base;
   d.cap_mask = kCapCommunicationManagement | kCapIpBasedGids;
-  d.gids = {{Gid::from_ip(d.address), control::GidType::kRoceV2, on.index, on.name}};
+  fill_gid_table(d, {Gid::from_ip(d.address), control::GidType::kRoceV2, on.index, on.name});
 }
 
 Outcome<std::vector<std::string>> names_for(const settings::Settings& settings) {

@@ -49,7 +49,7 @@ void build_port(const std::string& at, const DeviceInfo& d) {
     write_new(at + "/gids/" + index, d.gids[i].gid.to_string() + "\n");
     write_new(at + "/gid_attrs/types/" + index, gid_type_text(d.gids[i].type));
     // The kernel has no network interface behind the GID of an InfiniBand port.
-    if (d.persona == control::Persona::kRoce) {
+    if (d.persona == control::Persona::kRoce && !d.gids[i].if_name.empty()) {
       write_new(at + "/gid_attrs/ndevs/" + index, d.gids[i].if_name + "\n");
     }
   }

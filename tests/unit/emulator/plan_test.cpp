@@ -47,7 +47,8 @@ TEST(Plan, NoWishesMakeOneInfiniBandDevice) {
   EXPECT_EQ(d.netlink_index, 0x40000000u);
   EXPECT_EQ(d.active_mtu, 5);
   EXPECT_EQ(d.node_guid, 0x025652017f04e801u);
-  ASSERT_EQ(d.gids.size(), 1u);
+  ASSERT_EQ(d.gids.size(), 8u);
+  EXPECT_TRUE(d.gids[1].gid.is_zero());
   EXPECT_EQ(d.gids[0].gid, Gid::link_local(0x025652007f04e801u));
   EXPECT_EQ(d.gids[0].type, control::GidType::kInfiniBand);
   EXPECT_EQ(d.gids[0].if_name, "lo");
