@@ -6,8 +6,7 @@ namespace verbena::cm {
 
 using enum ConnectionState;
 
-Agent::Agent(std::uint64_t seed)
-    : random_(seed), last_id_(static_cast<CommId>(random_.next())) {}
+Agent::Agent(std::uint64_t seed) : random_(seed), last_id_(static_cast<CommId>(random_.next())) {}
 
 CommId Agent::next_id() {
   do {
@@ -128,8 +127,7 @@ bool Agent::mark_established(TimeNs, CommId id) {
 
 bool Agent::send_sidr_req(TimeNs now, CommId id, const IpAddress& peer, SidrReq req) {
   req.request_id = id;
-  return with_sidr(
-      id, [&](SidrExchange& e) { return e.send_req(now, peer, req, random_.next()); });
+  return with_sidr(id, [&](SidrExchange& e) { return e.send_req(now, peer, req, random_.next()); });
 }
 
 bool Agent::send_sidr_rep(TimeNs now, CommId id, const SidrRep& rep, std::uint32_t ece_option) {

@@ -10,9 +10,9 @@ using enum ConnectionState;
 
 const char* to_string(ConnectionState state) {
   static constexpr const char* kNames[] = {
-      "idle",     "req_sent",         "mra_req_received", "rep_received", "mra_rep_sent",
-      "req_received", "mra_req_sent", "rep_sent",         "mra_rep_received", "established",
-      "dreq_sent", "dreq_received",   "timewait"};
+      "idle",         "req_sent",      "mra_req_received", "rep_received",     "mra_rep_sent",
+      "req_received", "mra_req_sent",  "rep_sent",         "mra_rep_received", "established",
+      "dreq_sent",    "dreq_received", "timewait"};
   return kNames[static_cast<std::size_t>(state)];
 }
 
@@ -138,11 +138,11 @@ bool Connection::disconnect(TimeNs now) {
   if (state_ != kEstablished) return false;
   const std::uint64_t setup = transaction_id_;
   transaction_id_ = ++next_transaction_id_;
-  send_until_answered(now,
-                      Dreq{.local_comm_id = id_,
-                           .remote_comm_id = remote_id_,
-                           .remote_qpn = negotiated_.remote_qpn},
-                      0);
+  send_until_answered(
+      now,
+      Dreq{
+          .local_comm_id = id_, .remote_comm_id = remote_id_, .remote_qpn = negotiated_.remote_qpn},
+      0);
   transaction_id_ = setup;
   set_state(kDreqSent);
   return true;

@@ -14,8 +14,8 @@ void Connection::handle_first_req(const IpAddress& peer, const Mad& mad, const R
   remote_id_ = req.local_comm_id;
   remote_ca_guid_ = req.local_ca_guid;
   max_retries_ = std::max<std::uint8_t>(req.max_cm_retries, 1);
-  response_timeout_ = std::max(cm_timeout_ns(std::min<std::uint8_t>(req.local_response_timeout, 22)),
-                               cm_timeout_ns(14));
+  response_timeout_ = std::max(
+      cm_timeout_ns(std::min<std::uint8_t>(req.local_response_timeout, 22)), cm_timeout_ns(14));
   negotiated_.remote_qpn = req.local_qpn;
   negotiated_.send_psn = req.starting_psn;
   negotiated_.responder_resources = req.initiator_depth;  // what they may ask, we answer
@@ -110,8 +110,8 @@ void Connection::on(TimeNs now, const Mad&, const Mra& mra) {
     remote_id_ = mra.local_comm_id;
     deadline_ = longer;
     set_state(kMraReqReceived);
-  } else if ((state_ == kRepSent || state_ == kMraRepReceived) &&
-             mra.answered == Answered::kRep && is_from_peer(mra.local_comm_id)) {
+  } else if ((state_ == kRepSent || state_ == kMraRepReceived) && mra.answered == Answered::kRep &&
+             is_from_peer(mra.local_comm_id)) {
     deadline_ = longer;
     set_state(kMraRepReceived);
   }

@@ -6,8 +6,7 @@ namespace verbena::cm {
 namespace {
 
 template <std::size_t I = 0>
-std::optional<Message> parse_message(std::uint16_t attribute,
-                                     std::span<const std::uint8_t> body) {
+std::optional<Message> parse_message(std::uint16_t attribute, std::span<const std::uint8_t> body) {
   if constexpr (I == std::variant_size_v<Message>) {
     return std::nullopt;
   } else {
@@ -53,7 +52,7 @@ MadBytes write_mad(const Mad& mad) {
 }
 
 const char* name_of(const Message& message) {
-  static constexpr const char* kNames[] = {"REQ",  "MRA",  "REJ",      "REP",      "RTU", "DREQ",
+  static constexpr const char* kNames[] = {"REQ",  "MRA",      "REJ",      "REP", "RTU", "DREQ",
                                            "DREP", "SIDR_REQ", "SIDR_REP", "LAP", "APR"};
   return kNames[message.index()];
 }

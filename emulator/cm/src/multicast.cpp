@@ -23,8 +23,8 @@ Gid infiniband_mgid(const SocketAddress& group, PortSpace space) {
   if (group.family == Family::kInet) {
     b[2] = kIpv4Signature;
     const std::uint32_t v4 = group.ip.v4_host_order() & 0x0fffffff;
-    for (int i = 0; i < 4; ++i) b[12 + static_cast<std::size_t>(i)] =
-        static_cast<std::uint8_t>(v4 >> (24 - 8 * i));
+    for (int i = 0; i < 4; ++i)
+      b[12 + static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(v4 >> (24 - 8 * i));
   } else {
     b[2] = kIpv6Signature;
     std::copy_n(group.ip.bytes.begin() + 6, 10, b.begin() + 6);

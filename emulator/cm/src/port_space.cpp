@@ -15,8 +15,7 @@ int PortTable::conflict(const std::vector<Binding>& others, const Binding& bindi
       continue;
     }
     if (binding.address.is_any() || other.address.is_any()) return EADDRNOTAVAIL;
-    if (binding.address.family == other.address.family &&
-        binding.address.ip == other.address.ip) {
+    if (binding.address.family == other.address.family && binding.address.ip == other.address.ip) {
       return EADDRINUSE;
     }
   }

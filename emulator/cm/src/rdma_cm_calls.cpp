@@ -94,8 +94,7 @@ int RdmaCm::resolve_addr(ChannelId channel, IdHandle handle, const SocketAddress
   id->device = route->port->device;
   id->peer = route->peer;
   if (id->source.is_any()) {
-    id->source.ip =
-        destination.family == Family::kIb ? route->port->gid.as_ip() : route->source;
+    id->source.ip = destination.family == Family::kIb ? route->port->gid.as_ip() : route->source;
   }
   if (destination.is_any()) id->destination.ip = route->source;
   id->state = IdState::kAddressResolved;
@@ -166,8 +165,7 @@ int RdmaCm::set_id_option(Id& id, std::uint32_t name, std::span<const std::uint8
       return ENOSYS;
   }
   if (id.holds_port) {
-    port_table_.set_options(id.space, id.source.port, id.handle, id.reuse_address,
-                            id.family_only);
+    port_table_.set_options(id.space, id.source.port, id.handle, id.reuse_address, id.family_only);
   }
   return 0;
 }
@@ -190,8 +188,8 @@ int RdmaCm::set_path(Id& id, std::span<const std::uint8_t> records) {
   return 0;
 }
 
-int RdmaCm::set_option(ChannelId channel, IdHandle handle, std::uint32_t level,
-                       std::uint32_t name, std::span<const std::uint8_t> value) {
+int RdmaCm::set_option(ChannelId channel, IdHandle handle, std::uint32_t level, std::uint32_t name,
+                       std::span<const std::uint8_t> value) {
   enum : std::uint32_t { kLevelId = 0, kLevelIb = 1, kIbPath = 1 };
   Id* id = nullptr;
   if (const int error = find(channel, handle, id)) return error;

@@ -143,8 +143,7 @@ void RdmaCm::on_request(TimeNs now, const CmEvent& cause) {
   const bool ib = id->source.family == Family::kIb;
   RdmaEvent event;
   event.type = RdmaEventType::kConnectRequest;
-  event.param =
-      param_of(req, std::span(req.private_data).subspan(ib ? 0 : IpHeader::kSize));
+  event.param = param_of(req, std::span(req.private_data).subspan(ib ? 0 : IpHeader::kSize));
   event.ece = {req.ece_vendor_id, cause.mad.attribute_modifier};
   event.request = event.id = id->handle;
   post(*listener, std::move(event));

@@ -266,8 +266,7 @@ int leave_mcast(Call& c) {
   if (!load_at_least(c.body, offsetof(rdma_ucm_destroy_id, reserved), cmd)) return EINVAL;
   rdma_ucm_destroy_id_resp resp{};
   if (c.room < sizeof resp) return ENOSPC;
-  if (const int error =
-          c.cm.leave(c.channel, cmd.id, resp.events_reported, c.reply.withdrawn)) {
+  if (const int error = c.cm.leave(c.channel, cmd.id, resp.events_reported, c.reply.withdrawn)) {
     return error;
   }
   return c.answer(cmd.response, resp);
@@ -279,8 +278,8 @@ int migrate_id(Call& c) {
   rdma_ucm_migrate_resp resp{};
   if (c.room < sizeof resp) return ENOSPC;
   if (c.other == 0) return EINVAL;
-  if (const int error = c.cm.migrate(c.channel, c.other, cmd.id, resp.events_reported,
-                                     c.reply.withdrawn)) {
+  if (const int error =
+          c.cm.migrate(c.channel, c.other, cmd.id, resp.events_reported, c.reply.withdrawn)) {
     return error;
   }
   return c.answer(cmd.response, resp);
@@ -288,33 +287,57 @@ int migrate_id(Call& c) {
 
 int dispatch(Call& c, std::uint32_t command) {
   switch (command) {
-    case RDMA_USER_CM_CMD_CREATE_ID: return create_id(c);
-    case RDMA_USER_CM_CMD_DESTROY_ID: return destroy_id(c);
-    case RDMA_USER_CM_CMD_BIND_IP: return bind_ip(c);
-    case RDMA_USER_CM_CMD_RESOLVE_IP: return resolve_ip(c);
-    case RDMA_USER_CM_CMD_RESOLVE_ROUTE: return resolve_route(c);
-    case RDMA_USER_CM_CMD_QUERY_ROUTE: return query_route(c);
-    case RDMA_USER_CM_CMD_CONNECT: return connect(c);
-    case RDMA_USER_CM_CMD_LISTEN: return listen(c);
-    case RDMA_USER_CM_CMD_ACCEPT: return accept(c);
-    case RDMA_USER_CM_CMD_REJECT: return reject(c);
-    case RDMA_USER_CM_CMD_DISCONNECT: return disconnect(c);
-    case RDMA_USER_CM_CMD_INIT_QP_ATTR: return init_qp_attr(c);
-    case RDMA_USER_CM_CMD_GET_EVENT: return get_event(c);
-    case RDMA_USER_CM_CMD_SET_OPTION: return set_option(c);
-    case RDMA_USER_CM_CMD_NOTIFY: return notify(c);
-    case RDMA_USER_CM_CMD_JOIN_IP_MCAST: return join_ip_mcast(c);
-    case RDMA_USER_CM_CMD_LEAVE_MCAST: return leave_mcast(c);
-    case RDMA_USER_CM_CMD_MIGRATE_ID: return migrate_id(c);
-    case RDMA_USER_CM_CMD_QUERY: return query(c);
-    case RDMA_USER_CM_CMD_BIND: return bind(c);
-    case RDMA_USER_CM_CMD_RESOLVE_ADDR: return resolve_addr(c);
-    case RDMA_USER_CM_CMD_JOIN_MCAST: return join_mcast(c);
+    case RDMA_USER_CM_CMD_CREATE_ID:
+      return create_id(c);
+    case RDMA_USER_CM_CMD_DESTROY_ID:
+      return destroy_id(c);
+    case RDMA_USER_CM_CMD_BIND_IP:
+      return bind_ip(c);
+    case RDMA_USER_CM_CMD_RESOLVE_IP:
+      return resolve_ip(c);
+    case RDMA_USER_CM_CMD_RESOLVE_ROUTE:
+      return resolve_route(c);
+    case RDMA_USER_CM_CMD_QUERY_ROUTE:
+      return query_route(c);
+    case RDMA_USER_CM_CMD_CONNECT:
+      return connect(c);
+    case RDMA_USER_CM_CMD_LISTEN:
+      return listen(c);
+    case RDMA_USER_CM_CMD_ACCEPT:
+      return accept(c);
+    case RDMA_USER_CM_CMD_REJECT:
+      return reject(c);
+    case RDMA_USER_CM_CMD_DISCONNECT:
+      return disconnect(c);
+    case RDMA_USER_CM_CMD_INIT_QP_ATTR:
+      return init_qp_attr(c);
+    case RDMA_USER_CM_CMD_GET_EVENT:
+      return get_event(c);
+    case RDMA_USER_CM_CMD_SET_OPTION:
+      return set_option(c);
+    case RDMA_USER_CM_CMD_NOTIFY:
+      return notify(c);
+    case RDMA_USER_CM_CMD_JOIN_IP_MCAST:
+      return join_ip_mcast(c);
+    case RDMA_USER_CM_CMD_LEAVE_MCAST:
+      return leave_mcast(c);
+    case RDMA_USER_CM_CMD_MIGRATE_ID:
+      return migrate_id(c);
+    case RDMA_USER_CM_CMD_QUERY:
+      return query(c);
+    case RDMA_USER_CM_CMD_BIND:
+      return bind(c);
+    case RDMA_USER_CM_CMD_RESOLVE_ADDR:
+      return resolve_addr(c);
+    case RDMA_USER_CM_CMD_JOIN_MCAST:
+      return join_mcast(c);
     // The kernel has no GET_OPTION either; the last two are younger than most kernels.
     case RDMA_USER_CM_CMD_GET_OPTION:
     case kResolveIbService:
-    case kWriteCmEvent: return ENOSYS;
-    default: return EINVAL;
+    case kWriteCmEvent:
+      return ENOSYS;
+    default:
+      return EINVAL;
   }
 }
 

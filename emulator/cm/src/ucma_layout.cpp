@@ -200,8 +200,8 @@ rdma_ucm_query_addr_resp to_gid_response(const RouteInfo& info) {
   r.dst_addr = {};
   r.src_size =
       put_address(r.src_addr, SocketAddress::of_gid(info.path.sgid, info.source_service, pkey));
-  r.dst_size = put_address(
-      r.dst_addr, SocketAddress::of_gid(info.path.dgid, info.destination_service, pkey));
+  r.dst_size = put_address(r.dst_addr,
+                           SocketAddress::of_gid(info.path.dgid, info.destination_service, pkey));
   return r;
 }
 

@@ -48,10 +48,10 @@ TEST_P(PersonaTest, EachSideSeesItsEventsOnceAndNothingRemains) {
   ASSERT_TRUE(p.run(kSecond));
   p.settle();
   EXPECT_TRUE(p.client.connected);
-  EXPECT_EQ(p.client.seen, (std::map<RdmaEventType, int>{{kAddrResolved, 1},
-                                                         {kRouteResolved, 1},
-                                                         {kConnectResponse, 1},
-                                                         {kDisconnected, 1}}));
+  EXPECT_EQ(
+      p.client.seen,
+      (std::map<RdmaEventType, int>{
+          {kAddrResolved, 1}, {kRouteResolved, 1}, {kConnectResponse, 1}, {kDisconnected, 1}}));
   EXPECT_EQ(p.server.seen, (std::map<RdmaEventType, int>{
                                {kConnectRequest, 1}, {kEstablished, 1}, {kDisconnected, 1}}));
   EXPECT_EQ(p.a.cm.ids(), 0u);

@@ -340,8 +340,8 @@ TEST(CorruptTest, MadHeader) {
     s.world.network = [&](const Flight& flight) {
       Flight copy = flight;
       if (left-- > 0) {
-        copy.mad.bytes[bit / 8] = static_cast<std::uint8_t>(copy.mad.bytes[bit / 8] ^
-                                                            (0x80u >> bit % 8));
+        copy.mad.bytes[bit / 8] =
+            static_cast<std::uint8_t>(copy.mad.bytes[bit / 8] ^ (0x80u >> bit % 8));
       }
       return std::vector{copy};
     };

@@ -25,8 +25,7 @@ std::vector<Field> fields_of() {
 template <typename M>
 class MessageTest : public testing::Test {};
 
-using AllMessages =
-    testing::Types<Req, Mra, Rej, Rep, Rtu, Dreq, Drep, SidrReq, SidrRep, Lap, Apr>;
+using AllMessages = testing::Types<Req, Mra, Rej, Rep, Rtu, Dreq, Drep, SidrReq, SidrRep, Lap, Apr>;
 TYPED_TEST_SUITE(MessageTest, AllMessages);
 
 TYPED_TEST(MessageTest, RandomBytesSurviveParsingAndWritingInEveryField) {

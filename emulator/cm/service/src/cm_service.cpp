@@ -82,9 +82,8 @@ void CmService::execute(fabric::ClientId client, const control::Incoming& messag
   }
   const bool fetches = cm::Ucma::is_get_event(request->command);
   if (fetches && channel->second.announced > 0) --channel->second.announced;
-  cm::UcmaReply done =
-      ucma_.execute(clock_(), request->channel, request->command, request->attached,
-                    request->other);
+  cm::UcmaReply done = ucma_.execute(clock_(), request->channel, request->command,
+                                     request->attached, request->other);
   control::CmReply reply;
   reply.code = static_cast<std::uint32_t>(done.error);
   reply.response_address = done.response_address;

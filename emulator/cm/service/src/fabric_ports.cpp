@@ -33,8 +33,7 @@ socklen_t fill(sockaddr_storage& out, const IpAddress& ip, std::uint16_t port) {
 }
 
 control::UniqueFd datagram_socket(const IpAddress& ip) {
-  return control::UniqueFd(
-      ::socket(ip.is_v4() ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return control::UniqueFd(::socket(ip.is_v4() ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 }
 
 // The entry that carries the port's address, as a RoCE program would pick it.

@@ -20,8 +20,8 @@
 namespace verbena::cm {
 
 enum class MadDrop : std::uint8_t { kMalformed, kUnknownConnection, kNotFromPeer, kTooMany };
-inline constexpr std::array<std::string_view, 4> kMadDropNames{
-    "malformed", "unknown_connection", "not_from_peer", "too_many"};
+inline constexpr std::array<std::string_view, 4> kMadDropNames{"malformed", "unknown_connection",
+                                                               "not_from_peer", "too_many"};
 
 class Agent {
  public:

@@ -23,13 +23,13 @@ struct OutMad {
 };
 
 enum class CmEventKind : std::uint8_t {
-  kReqReceived,    // a new connection exists; accept, reject or release it
-  kRepReceived,    // active side: confirm with an RTU
-  kEstablished,    // passive side: the RTU came
+  kReqReceived,  // a new connection exists; accept, reject or release it
+  kRepReceived,  // active side: confirm with an RTU
+  kEstablished,  // passive side: the RTU came
   kRejReceived,
-  kDreqReceived,   // answer with disconnect()
+  kDreqReceived,  // answer with disconnect()
   kDrepReceived,
-  kReqTimeout,     // nobody answered the REQ
+  kReqTimeout,  // nobody answered the REQ
   kRepTimeout,
   kDreqTimeout,
   kTimewaitExit,

@@ -48,10 +48,8 @@ class FieldReader {
  public:
   explicit FieldReader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
   template <typename T>
-    requires std::is_integral_v<T> || std::is_enum_v<T>
-  void operator()(T& value, const Field& f) const {
-    value = static_cast<T>(read_bits(bytes_, f));
-  }
+  requires std::is_integral_v<T> || std::is_enum_v<T>
+  void operator()(T& value, const Field& f) const { value = static_cast<T>(read_bits(bytes_, f)); }
   template <std::size_t N>
   void operator()(std::array<std::uint8_t, N>& value, const Field& f) const {
     std::copy_n(bytes_.begin() + f.byte, N, value.begin());
@@ -66,7 +64,7 @@ class FieldWriter {
  public:
   explicit FieldWriter(std::span<std::uint8_t> bytes) : bytes_(bytes) {}
   template <typename T>
-    requires std::is_integral_v<T> || std::is_enum_v<T>
+  requires std::is_integral_v<T> || std::is_enum_v<T>
   void operator()(const T& value, const Field& f) const {
     write_bits(bytes_, f, static_cast<std::uint64_t>(value));
   }

@@ -13,7 +13,12 @@
 namespace verbena::cm {
 
 // The numbers are those of the user ABI and at the same time bytes 4 and 5 of the service ID.
-enum class PortSpace : std::uint16_t { kIpoib = 0x0002, kTcp = 0x0106, kUdp = 0x0111, kIb = 0x013f };
+enum class PortSpace : std::uint16_t {
+  kIpoib = 0x0002,
+  kTcp = 0x0106,
+  kUdp = 0x0111,
+  kIb = 0x013f
+};
 
 constexpr std::uint64_t service_id_of(PortSpace space, std::uint16_t port) {
   return std::uint64_t{static_cast<std::uint16_t>(space)} << 16 | port;

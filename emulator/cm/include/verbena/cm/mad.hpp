@@ -11,8 +11,8 @@
 
 #include "verbena/cm/alternate_path.hpp"
 #include "verbena/cm/disconnect.hpp"
-#include "verbena/cm/rep.hpp"
 #include "verbena/cm/reject.hpp"
+#include "verbena/cm/rep.hpp"
 #include "verbena/cm/req.hpp"
 #include "verbena/cm/sidr.hpp"
 

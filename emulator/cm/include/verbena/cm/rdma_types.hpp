@@ -17,7 +17,14 @@ namespace verbena::cm {
 using ChannelId = std::uint64_t;  // one opened event channel
 using IdHandle = std::uint32_t;   // one rdma_cm_id; 0 is none
 
-enum class QpType : std::uint8_t { kNone = 0, kRc = 2, kUc = 3, kUd = 4, kXrcSend = 9, kXrcRecv = 10 };
+enum class QpType : std::uint8_t {
+  kNone = 0,
+  kRc = 2,
+  kUc = 3,
+  kUd = 4,
+  kXrcSend = 9,
+  kXrcRecv = 10
+};
 
 enum class RdmaEventType : std::uint32_t {
   kAddrResolved = 0,

@@ -60,8 +60,8 @@ struct Rej {
   std::array<std::uint8_t, kPrivateData> private_data{};
   bool operator==(const Rej&) const = default;
 
-  // 0 local communication ID  4 remote communication ID  8 message:2 -:6 info length:7 -:1 reason:16
-  // 12 additional reject information  84 private data
+  // 0 local communication ID  4 remote communication ID  8 message:2 -:6 info length:7 -:1
+  // reason:16 12 additional reject information  84 private data
   template <typename Self, typename Visitor>
   static void visit(Self& m, Visitor&& v) {
     v(m.local_comm_id, Field{"local_comm_id", 0, 0, 32});

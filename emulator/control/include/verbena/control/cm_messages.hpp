@@ -35,7 +35,7 @@ struct OpenCmChannel {
 struct CmCommand {
   static constexpr MessageType kType = kCmCommand;
   std::uint64_t channel = 0;
-  std::uint64_t other = 0;             // the channel behind a descriptor that the command names
+  std::uint64_t other = 0;  // the channel behind a descriptor that the command names
   std::vector<std::uint8_t> command;
   std::vector<std::uint8_t> attached;  // what the command points to in the program's memory
   VERBENA_FIELDS { a(m.channel, m.other, m.command, m.attached); }
