@@ -10,6 +10,7 @@
 
 #include "explain.hpp"
 #include "limits.hpp"
+#include "live_contexts.hpp"
 #include "neighbours.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/link/clock.hpp"
@@ -46,9 +47,11 @@ Context::Context(const abi::Library& library, ibv_context* public_context, const
   if (const int error = progress_.start(); error != 0) {
     refuse(error, "ibv_open_device: the progress thread cannot be started (errno %d)", error);
   }
+  add_live_context(*this);
 }
 
 Context::~Context() {
+  remove_live_context(*this);
   progress_.stop();
   if (device_) settle_debts();
   if (stats_ != nullptr) publish_counters();
@@ -128,6 +131,7 @@ bool Context::drive_once(device::Acknowledge acknowledge) noexcept {
 }
 
 void Context::drive() noexcept {
+  if (is_fatal()) return;
   progress_.note_poll();
   Lock& lock = device_->receive_lock();
   if (!lock.try_lock()) return;
@@ -161,11 +165,43 @@ void Context::settle_debts() noexcept {
   device_->finish_receive(link::monotonic_now_ns(), device::Acknowledge::kNow);
 }
 
+void Context::pause() noexcept {
+  control_lock_.lock();
+  device_->receive_lock().lock();
+}
+
+void Context::resume() noexcept {
+  device_->receive_lock().unlock();
+  control_lock_.unlock();
+}
+
+void Context::resume_dead() noexcept {
+  fatal_.store(true);
+  progress_.abandon();
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nothing >= 0) {
+    // The numbers stay taken, because others close them.
+    ::dup3(nothing, channel_.fd(), O_CLOEXEC);
+    ::dup3(nothing, link_->wait_fd(), O_CLOEXEC);
+    ::close(nothing);
+  }
+  resume();
+}
+
+void Context::part() noexcept {
+  Lock& lock = device_->receive_lock();
+  if (is_fatal() || !lock.try_lock()) return;
+  device_->finish_receive(link::monotonic_now_ns(), device::Acknowledge::kNow);
+  lock.unlock();
+  publish_counters();
+}
+
 void Context::on_datagram(const wire::RxDatagram& datagram) noexcept {
   device_->handle_datagram(now_, datagram);
 }
 
 void Context::ring(qp::QueuePair& qp) noexcept {
+  if (is_fatal()) return;
   device_->doorbell(qp, link::monotonic_now_ns());
   // Whoever waits for no answer gets no other occasion to go on.
   if (!is_reliable(qp.transport()) && device_->has_work()) progress_.note_work();

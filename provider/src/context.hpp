@@ -59,6 +59,15 @@ class Context final : public queue::EventSink,
   // After posting.
   void ring(qp::QueuePair& qp) noexcept;
 
+  // --- around a fork and at exit (live_contexts.hpp) ---
+  // Between the two no other thread is inside the engine.
+  void pause() noexcept;
+  void resume() noexcept;
+  // In the child: the context is dead there, and holds nothing of the parent's.
+  void resume_dead() noexcept;
+  // Sends what is owed, unless somebody else is at it.
+  void part() noexcept;
+
   // --- objects ---
   memory::DomainId next_domain() { return next_domain_.fetch_add(1, std::memory_order_relaxed); }
   std::uint32_t next_xrc_domain() { return next_xrcd_.fetch_add(1, std::memory_order_relaxed); }

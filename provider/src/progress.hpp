@@ -47,6 +47,9 @@ class Progress {
   // Ends the thread and waits for it. Not from the thread itself.
   void stop() noexcept;
 
+  // In a forked child, where there is no such thread.
+  void abandon() noexcept { running_ = false; }
+
   void note_poll() noexcept { sleep_.note_poll(); }
   // Parked for an application that has not polled since the last call.
   bool is_unattended() noexcept {

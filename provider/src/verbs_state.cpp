@@ -64,6 +64,8 @@ int modify_qp(ibv_qp* q, ibv_qp_attr* attr, int attr_mask) noexcept {
     const auto mask = static_cast<unsigned>(attr_mask);
     if ((mask & IBV_QP_STATE) != 0) check_state("qp_state", attr->qp_state);
     if ((mask & IBV_QP_CUR_STATE) != 0) check_state("cur_qp_state", attr->cur_qp_state);
+    const bool forgets = attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR;
+    if ((mask & IBV_QP_STATE) != 0 && forgets) qp.context.settle_debts();
     const qp::Attributes wanted = attributes_of(*attr, mask, qp.context.plan());
     const auto refused =
         qp.context.device().modify_qp(*qp.engine, wanted, mask, link::monotonic_now_ns());

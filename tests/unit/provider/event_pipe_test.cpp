@@ -1,0 +1,66 @@
+// Events in a pipe: written whole, taken back for an object that goes.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "event_pipe.hpp"
+
+namespace verbena::provider {
+namespace {
+
+class EventPipeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    reader_.reset(ends[0]);
+    pipe_.adopt(control::UniqueFd(ends[1]), ends[0]);
+  }
+  std::vector<std::uint64_t> read_all() {
+    std::vector<std::uint64_t> seen;
+    CompletionEvent event{};
+    while (::read(reader_.get(), &event, sizeof event) == sizeof event) seen.push_back(event.cq);
+    return seen;
+  }
+  control::UniqueFd reader_;
+  EventPipe pipe_;
+};
+
+TEST_F(EventPipeTest, IsReadInTheOrderOfWriting) {
+  for (std::uint64_t i = 1; i <= 5; ++i) EXPECT_TRUE(pipe_.write(CompletionEvent{i}));
+  EXPECT_EQ(read_all(), (std::vector<std::uint64_t>{1, 2, 3, 4, 5}));
+}
+
+TEST_F(EventPipeTest, TakesBackOneObjectsEventsAndKeepsTheOthersInOrder) {
+  for (const std::uint64_t cq : {1, 7, 2, 7, 3}) pipe_.write(CompletionEvent{cq});
+  EXPECT_EQ(pipe_.withdraw(7, sizeof(CompletionEvent)), 2u);
+  EXPECT_EQ(read_all(), (std::vector<std::uint64_t>{1, 2, 3}));
+}
+
+TEST_F(EventPipeTest, TakesBackNothingFromAnEmptyPipe) {
+  EXPECT_EQ(pipe_.withdraw(7, sizeof(CompletionEvent)), 0u);
+}
+
+TEST_F(EventPipeTest, SaysWhenItIsFull) {
+  std::size_t written = 0;
+  while (pipe_.write(CompletionEvent{1}) && written < 1'000'000) ++written;
+  EXPECT_GT(written, 1000u);
+  EXPECT_LT(written, 1'000'000u);
+  EXPECT_EQ(read_all().size(), written);
+}
+
+TEST_F(EventPipeTest, LeavesTheReadersModeAlone) {
+  EventPipe other;
+  ASSERT_EQ(::fcntl(reader_.get(), F_SETFL, 0), 0);
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const control::UniqueFd read_end(ends[0]), write_end(ends[1]);
+  ASSERT_EQ(other.open(write_end.get()), 0);
+  EXPECT_EQ(::fcntl(write_end.get(), F_GETFL) & O_NONBLOCK, 0);
+  EXPECT_TRUE(other.write(AsynchronousEvent{1, 2, 0}));
+}
+
+}  // namespace
+}  // namespace verbena::provider

@@ -1,0 +1,124 @@
+// The progress thread: that it drives when it must, and sleeps when it may. Threads meet at
+// condition variables here, never by waiting for a time to pass.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "progress.hpp"
+#include "verbena/link/clock.hpp"
+
+namespace verbena::provider {
+namespace {
+
+class Driven1 final : public Driven {
+ public:
+  Driven1() : packets_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+  bool drive_until_quiet() noexcept override {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = ::read(packets_.get(), &count, sizeof count);
+    const std::lock_guard guard(lock_);
+    ++drives_;
+    arrived_ += count;
+    deadline_ = kNever;
+    changed_.notify_all();
+    return true;
+  }
+  bool handle_control() noexcept override { return true; }
+  int receive_fd() const noexcept override { return packets_.get(); }
+  int control_fd() const noexcept override { return -1; }
+  TimeNs next_deadline() const noexcept override {
+    const std::lock_guard guard(lock_);
+    return deadline_;
+  }
+  void publish_counters() noexcept override {}
+
+  void send_packet() {
+    const std::uint64_t one = 1;
+    ASSERT_EQ(::write(packets_.get(), &one, sizeof one), 8);
+  }
+  void set_deadline(TimeNs deadline) {
+    const std::lock_guard guard(lock_);
+    deadline_ = deadline;
+  }
+  void await_arrivals(std::uint64_t count) {
+    std::unique_lock guard(lock_);
+    changed_.wait(guard, [&] { return arrived_ >= count; });
+  }
+  std::uint64_t drives() const {
+    const std::lock_guard guard(lock_);
+    return drives_;
+  }
+  void await_drives(std::uint64_t count) {
+    std::unique_lock guard(lock_);
+    changed_.wait(guard, [&] { return drives_ >= count; });
+  }
+
+ private:
+  control::UniqueFd packets_;
+  mutable std::mutex lock_;
+  std::condition_variable changed_;
+  std::uint64_t drives_ = 0;
+  std::uint64_t arrived_ = 0;
+  TimeNs deadline_ = kNever;
+};
+
+TEST(Progress, ReceivesForAnApplicationThatDoesNotPoll) {
+  Driven1 driven;
+  Progress progress(driven);
+  ASSERT_EQ(progress.start(), 0);
+  for (std::uint64_t i = 1; i <= 100; ++i) {
+    driven.send_packet();
+    driven.await_arrivals(i);
+  }
+}
+
+TEST(Progress, ReceivesAgainAfterTheApplicationStoppedPolling) {
+  Driven1 driven;
+  Progress progress(driven);
+  ASSERT_EQ(progress.start(), 0);
+  for (int i = 0; i < 1000; ++i) progress.note_poll();
+  driven.send_packet();
+  driven.await_arrivals(1);
+}
+
+TEST(Progress, ReceivesWhileACompletionQueueIsArmedThoughPollsContinue) {
+  Driven1 driven;
+  Progress progress(driven);
+  ASSERT_EQ(progress.start(), 0);
+  progress.note_armed();
+  for (std::uint64_t i = 1; i <= 100; ++i) {
+    progress.note_poll();
+    driven.send_packet();
+    driven.await_arrivals(i);
+  }
+}
+
+TEST(Progress, WakesForADeadlineThatCameWhileItSlept) {
+  Driven1 driven;
+  Progress progress(driven);
+  ASSERT_EQ(progress.start(), 0);
+  driven.send_packet();
+  driven.await_arrivals(1);
+  const std::uint64_t before = driven.drives();
+  const TimeNs soon = link::monotonic_now_ns() + 2'000'000;
+  driven.set_deadline(soon);
+  progress.note_deadline(soon);
+  driven.await_drives(before + 1);
+}
+
+TEST(Progress, StopsAtOnceEvenWhenItSleepsForEver) {
+  Driven1 driven;
+  for (int i = 0; i < 50; ++i) {
+    Progress progress(driven);
+    ASSERT_EQ(progress.start(), 0);
+    progress.stop();
+    progress.stop();
+  }
+}
+
+}  // namespace
+}  // namespace verbena::provider
