@@ -109,7 +109,7 @@ void Agent::handle_req(TimeNs now, DeviceId device, const IpAddress& source, con
     rej.reason = RejectReason::kInvalidServiceType;
   } else if (req.path_mtu < 1 || req.path_mtu > 5) {
     rej.reason = RejectReason::kInvalidMtu;
-  } else if (by_remote_id_.size() >= kMaxUnanswered * 4) {
+  } else if (by_remote_id_.size() >= kMaxPassive) {
     return drop(MadDrop::kTooMany);
   } else {
     const CommId id = new_connection(device);
@@ -131,7 +131,7 @@ void Agent::handle_sidr_req(TimeNs now, DeviceId device, const IpAddress& source
     exchange.handle_duplicate_req(now);
     return settle(exchange, before);
   }
-  if (by_request_.size() >= kMaxUnanswered * 4) return drop(MadDrop::kTooMany);
+  if (by_request_.size() >= kMaxPassive) return drop(MadDrop::kTooMany);
   const CommId id = new_sidr(device);
   sidrs_.at(id)->handle_first_req(source, mad, req);
   by_request_[{source.bytes, req.request_id}] = id;

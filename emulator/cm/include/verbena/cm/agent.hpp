@@ -25,8 +25,9 @@ inline constexpr std::array<std::string_view, 4> kMadDropNames{"malformed", "unk
 
 class Agent {
  public:
-  // Requests that no program has answered yet; more are not taken, the peer asks again.
-  static constexpr std::size_t kMaxUnanswered = 16384;
+  // Connections, and exchanges, that peers have asked for; beyond that their requests are dropped
+  // and come again.
+  static constexpr std::size_t kMaxPassive = 65536;
 
   explicit Agent(std::uint64_t seed);
 
