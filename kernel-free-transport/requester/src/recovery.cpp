@@ -14,6 +14,11 @@ namespace {
 constexpr TimeNs kRetryIntervalMin = 20'000'000;
 constexpr TimeNs kProbeIntervalMin = 4'000'000;
 constexpr unsigned kProbeBackoffMax = 6;
+// Where packets get lost, answers and repetitions get lost, too, and waiting milliseconds for each
+// costs more than all else. A path that lost nothing lately is not probed so soon: there a late
+// answer means a sleeping peer, and each early deadline a wake-up.
+constexpr TimeNs kProbeIntervalWary = 400'000;
+constexpr std::uint8_t kWaryFor = 255;   // acknowledgements since the last loss
 
 }  // namespace
 
@@ -22,7 +27,7 @@ TimeNs Requester::retry_interval() const {
 }
 
 TimeNs Requester::probe_interval() const {
-  return std::max(3 * smoothed_rtt_, kProbeIntervalMin)
+  return std::max(3 * smoothed_rtt_, wary_ != 0 ? kProbeIntervalWary : kProbeIntervalMin)
          << std::min<unsigned>(probes_, kProbeBackoffMax);
 }
 
@@ -39,6 +44,7 @@ void Requester::made_progress(std::uint32_t acknowledged, TimeNs now) {
   }
   base_ = probe_base_ = now;
   probes_ = 0;
+  if (wary_ != 0) --wary_;
   retries_left_ = reliability_.retry_count;
   went_back_ = false;
   // What a receiver can hold is known, so a loss is mostly chance: the way back up is quick.
@@ -51,6 +57,7 @@ void Requester::go_back(TimeNs now) {
   if (una_ == sent_ || (went_back_ && went_back_to_ == una_)) return;
   went_back_ = true;
   went_back_to_ = una_;
+  wary_ = kWaryFor;
   window_ = std::max(std::min(window_, in_flight()) / 2, 1u);
   timing_ = false;
   base_ = probe_base_ = now;

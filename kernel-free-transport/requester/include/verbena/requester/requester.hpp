@@ -169,6 +169,7 @@ class Requester {
   std::uint8_t retries_left_ = 0;
   std::uint8_t rnr_left_ = 0;
   std::uint8_t probes_ = 0;               // since progress
+  std::uint8_t wary_ = 0;                 // acknowledgements until losses count as past
   bool timing_ = false;
   bool went_back_ = false;                // to went_back_to_, without progress since
   bool probe_wanted_ = false;
