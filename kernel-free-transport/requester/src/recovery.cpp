@@ -18,7 +18,7 @@ constexpr unsigned kProbeBackoffMax = 6;
 // costs more than all else. A path that lost nothing lately is not probed so soon: there a late
 // answer means a sleeping peer, and each early deadline a wake-up.
 constexpr TimeNs kProbeIntervalWary = 400'000;
-constexpr std::uint8_t kWaryFor = 255;   // acknowledgements since the last loss
+constexpr std::uint8_t kWaryFor = 255;  // acknowledgements since the last loss
 
 }  // namespace
 
@@ -27,8 +27,11 @@ TimeNs Requester::retry_interval() const {
 }
 
 TimeNs Requester::probe_interval() const {
-  return std::max(3 * smoothed_rtt_, wary_ != 0 ? kProbeIntervalWary : kProbeIntervalMin)
-         << std::min<unsigned>(probes_, kProbeBackoffMax);
+  const TimeNs interval =
+      std::max(3 * smoothed_rtt_, wary_ != 0 ? kProbeIntervalWary : kProbeIntervalMin)
+      << std::min<unsigned>(probes_, kProbeBackoffMax);
+  // Some for each retry that is counted, or chance alone could use up the counter on a bad path.
+  return reliability_.timeout == 0 ? interval : std::min(interval, retry_interval() / 4);
 }
 
 std::uint32_t Requester::window(const SendEntry& entry) const {
