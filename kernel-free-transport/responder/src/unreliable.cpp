@@ -121,6 +121,8 @@ void Responder::handle_ud(const wire::PacketView& packet, const wire::RxDatagram
     grh.traffic_class = datagram.traffic_class;
     grh.hop_limit = datagram.hop_limit;
     grh.payload_length = static_cast<std::uint16_t>(datagram.bytes.size() + wire::kIcrcSize);
+    // By this programs tell the kinds of GIDs apart; a port without LIDs is an Ethernet one.
+    if (datagram.source_lid == 0) grh.next_header = wire::Grh::kNextHeaderUdp;
     grh.source = datagram.source_gid;
     grh.destination = datagram.destination_gid;
     grh.write_to(header.data());
