@@ -1,0 +1,55 @@
+// A small RDMA program whose cases lifecycle.py starts, each in a process of its own. A case that
+// finds something wrong says what and ends the process with 1.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <vector>
+
+namespace client {
+
+[[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
+#define EXPECT(condition)                                                                    \
+  do {                                                                                       \
+    if (!(condition)) client::fail("line %d: %s (errno %d)", __LINE__, #condition, errno);   \
+  } while (false)
+
+// Says one line to lifecycle.py, at once.
+void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+ibv_context* open_first();
+
+// Two RC queue pairs of one process, connected to each other, and memory for both.
+struct Loop {
+  explicit Loop(bool events = false);
+  ibv_context* context;
+  ibv_pd* pd;
+  ibv_comp_channel* channel = nullptr;
+  ibv_cq* cq;
+  ibv_qp* sender;
+  ibv_qp* receiver;
+  std::vector<char> memory;
+  ibv_mr* mr;
+
+  void post_receive(std::uint64_t id);
+  void post_send(std::uint64_t id);
+  // Polls until a completion is there.
+  ibv_wc poll();
+  void destroy();
+};
+
+struct Peer {
+  std::uint32_t lid, qpn, psn;
+};
+ibv_qp* make_qp(ibv_pd* pd, ibv_cq* cq);
+void connect(ibv_qp* qp, const Peer& peer, std::uint32_t own_psn);
+
+struct Case {
+  const char* name;
+  void (*run)();
+};
+extern const std::vector<Case> kCases;
+
+}  // namespace client

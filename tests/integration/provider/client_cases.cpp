@@ -1,0 +1,279 @@
+// The cases; lifecycle.py says what each is for.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "client.hpp"
+
+namespace client {
+namespace {
+
+bool is_readable(int fd, int timeout_ms) {
+  pollfd p{fd, POLLIN, 0};
+  return ::poll(&p, 1, timeout_ms) == 1;
+}
+
+// An armed queue tells once, through epoll; arming again tells of the next.
+void channel_events() {
+  Loop loop(true);
+  const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
+  epoll_event want{EPOLLIN, {}};
+  EXPECT(::epoll_ctl(epoll, EPOLL_CTL_ADD, loop.channel->fd, &want) == 0);
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    EXPECT(ibv_req_notify_cq(loop.cq, 0) == 0);
+    loop.post_receive(i);
+    loop.post_send(100 + i);
+    epoll_event got{};
+    EXPECT(::epoll_wait(epoll, &got, 1, 10'000) == 1);
+    ibv_cq* cq = nullptr;
+    void* user = nullptr;
+    EXPECT(ibv_get_cq_event(loop.channel, &cq, &user) == 0);
+    EXPECT(cq == loop.cq && user == &loop);
+    ibv_ack_cq_events(cq, 1);
+    for (int both = 0; both < 2; ++both) EXPECT(loop.poll().status == IBV_WC_SUCCESS);
+    EXPECT(!is_readable(loop.channel->fd, 0));
+  }
+  ::close(epoll);
+  loop.destroy();
+}
+
+// Solicited-only arming sleeps through ordinary messages.
+void solicited_events() {
+  Loop loop(true);
+  EXPECT(ibv_req_notify_cq(loop.cq, 1) == 0);
+  loop.post_receive(1);
+  loop.post_send(2);
+  EXPECT(loop.poll().status == IBV_WC_SUCCESS);
+  EXPECT(loop.poll().status == IBV_WC_SUCCESS);
+  EXPECT(!is_readable(loop.channel->fd, 0));
+  loop.destroy();
+}
+
+// An event that nobody has read goes with its queue; its channel serves on.
+void unread_events() {
+  Loop loop(true);
+  ibv_cq* other = ibv_create_cq(loop.context, 16, nullptr, loop.channel, 0);
+  EXPECT(other != nullptr);
+  EXPECT(ibv_req_notify_cq(loop.cq, 0) == 0);
+  loop.post_receive(1);
+  loop.post_send(2);
+  EXPECT(is_readable(loop.channel->fd, 10'000));
+  EXPECT(ibv_destroy_cq(loop.cq) == EBUSY);
+  EXPECT(ibv_destroy_qp(loop.sender) == 0);
+  EXPECT(ibv_destroy_qp(loop.receiver) == 0);
+  EXPECT(ibv_destroy_cq(loop.cq) == 0);
+  EXPECT(!is_readable(loop.channel->fd, 0));
+  EXPECT(ibv_destroy_comp_channel(loop.channel) == EBUSY);
+  EXPECT(ibv_destroy_cq(other) == 0);
+  EXPECT(ibv_destroy_comp_channel(loop.channel) == 0);
+  EXPECT(ibv_dereg_mr(loop.mr) == 0);
+  EXPECT(ibv_dealloc_pd(loop.pd) == 0);
+  EXPECT(ibv_close_device(loop.context) == 0);
+}
+
+// Destroying a queue waits for the acknowledgement of an event that was read.
+void unacknowledged_events() {
+  Loop loop(true);
+  EXPECT(ibv_req_notify_cq(loop.cq, 0) == 0);
+  loop.post_receive(1);
+  loop.post_send(2);
+  ibv_cq* cq = nullptr;
+  void* user = nullptr;
+  EXPECT(ibv_get_cq_event(loop.channel, &cq, &user) == 0);
+  EXPECT(ibv_destroy_qp(loop.sender) == 0);
+  EXPECT(ibv_destroy_qp(loop.receiver) == 0);
+  bool acknowledged = false;
+  std::thread later([&] {
+    ::usleep(100'000);
+    acknowledged = true;
+    ibv_ack_cq_events(cq, 1);
+  });
+  EXPECT(ibv_destroy_cq(loop.cq) == 0);
+  EXPECT(acknowledged);
+  later.join();
+}
+
+// What is refused says EBUSY and changes nothing.
+void busy_objects() {
+  Loop loop;
+  EXPECT(ibv_dealloc_pd(loop.pd) == EBUSY);
+  EXPECT(ibv_destroy_cq(loop.cq) == EBUSY);
+  loop.post_receive(1);
+  loop.post_send(2);
+  EXPECT(loop.poll().status == IBV_WC_SUCCESS);
+  EXPECT(loop.poll().status == IBV_WC_SUCCESS);
+  loop.destroy();
+}
+
+// Tells its peer's address and reads the other's, on standard input.
+void exchange(ibv_qp* qp) {
+  ibv_port_attr port;
+  EXPECT(ibv_query_port(qp->context, 1, &port) == 0);
+  say("%u %u", port.lid, qp->qp_num);
+  Peer peer{0, 0, 7};
+  EXPECT(std::scanf("%u %u", &peer.lid, &peer.qpn) == 2);
+  connect(qp, peer, 7);
+  say("connected");
+  int go = 0;
+  EXPECT(std::scanf("%d", &go) == 1);
+}
+
+struct Side {
+  ibv_context* context = open_first();
+  ibv_pd* pd = ibv_alloc_pd(context);
+  ibv_cq* cq = ibv_create_cq(context, 64, nullptr, nullptr, 0);
+  ibv_qp* qp = make_qp(pd, cq);
+  char bytes[64] = {};
+  ibv_mr* mr = ibv_reg_mr(pd, bytes, sizeof bytes, IBV_ACCESS_LOCAL_WRITE);
+
+  ibv_sge sge() { return {reinterpret_cast<std::uintptr_t>(bytes), sizeof bytes, mr->lkey}; }
+  void receive() {
+    ibv_sge one = sge();
+    ibv_recv_wr wr{};
+    wr.sg_list = &one;
+    wr.num_sge = 1;
+    ibv_recv_wr* bad = nullptr;
+    EXPECT(ibv_post_recv(qp, &wr, &bad) == 0);
+  }
+  void send() {
+    ibv_sge one = sge();
+    ibv_send_wr wr{};
+    wr.sg_list = &one;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_SEND;
+    ibv_send_wr* bad = nullptr;
+    EXPECT(ibv_post_send(qp, &wr, &bad) == 0);
+  }
+  ibv_wc poll() {
+    ibv_wc wc;
+    while (ibv_poll_cq(cq, 1, &wc) == 0) {
+    }
+    return wc;
+  }
+};
+
+void send_one() {
+  Side side;
+  exchange(side.qp);
+  side.send();
+  const ibv_wc wc = side.poll();
+  say("status %d", wc.status);
+}
+
+void receive_one_and_exit() {
+  Side side;
+  side.receive();
+  exchange(side.qp);
+  EXPECT(side.poll().status == IBV_WC_SUCCESS);
+  std::exit(0);
+}
+
+// Receives nothing itself: waits until it is killed, or told to end.
+void wait_connected() {
+  Side side;
+  side.receive();
+  exchange(side.qp);
+}
+
+// The daemon is killed meanwhile.
+void lose_daemon() {
+  Loop loop(true);
+  EXPECT(ibv_req_notify_cq(loop.cq, 0) == 0);
+  loop.post_receive(42);
+  say("ready");
+  ibv_async_event event{};
+  EXPECT(ibv_get_async_event(loop.context, &event) == 0);
+  EXPECT(event.event_type == IBV_EVENT_DEVICE_FATAL);
+  ibv_ack_async_event(&event);
+  EXPECT(is_readable(loop.channel->fd, 10'000));
+  const ibv_wc wc = loop.poll();
+  EXPECT(wc.wr_id == 42 && wc.status == IBV_WC_WR_FLUSH_ERR);
+  loop.post_send(43);
+  EXPECT(loop.poll().status == IBV_WC_WR_FLUSH_ERR);
+  EXPECT(ibv_alloc_pd(loop.context) == nullptr && errno == EIO);
+  EXPECT(ibv_create_cq(loop.context, 1, nullptr, nullptr, 0) == nullptr && errno == EIO);
+  ibv_cq* cq = nullptr;
+  void* user = nullptr;
+  EXPECT(ibv_get_cq_event(loop.channel, &cq, &user) == 0);
+  ibv_ack_cq_events(cq, 1);
+  loop.destroy();
+  say("done");
+}
+
+// The child of a process with an open device ends cleanly, whatever it does to its copy, and the
+// parent goes on.
+void fork_and_go_on() {
+  Loop loop;
+  for (int round = 0; round < 20; ++round) {
+    const pid_t child = ::fork();
+    EXPECT(child >= 0);
+    if (child == 0) {
+      ibv_wc wc;
+      if (round % 2 == 0) {
+        for (int i = 0; i < 100; ++i) ibv_poll_cq(loop.cq, 1, &wc);
+        loop.destroy();
+      }
+      std::exit(0);
+    }
+    loop.post_receive(1);
+    loop.post_send(2);
+    EXPECT(loop.poll().status == IBV_WC_SUCCESS);
+    EXPECT(loop.poll().status == IBV_WC_SUCCESS);
+    int status = 0;
+    EXPECT(::waitpid(child, &status, 0) == child && status == 0);
+  }
+  loop.destroy();
+}
+
+// A child that outlives its parent must not hold the parent's slot.
+void leave_a_child() {
+  Side side;
+  if (::fork() == 0) {
+    int go = 0;
+    [[maybe_unused]] const int got = std::scanf("%d", &go);
+    std::_Exit(0);
+  }
+  say("ready");
+  ::pause();
+}
+
+// Connected and quiet.
+void stay_idle() {
+  Loop loop(true);
+  EXPECT(ibv_req_notify_cq(loop.cq, 0) == 0);
+  loop.post_receive(1);
+  loop.post_send(2);
+  for (int both = 0; both < 2; ++both) EXPECT(loop.poll().status == IBV_WC_SUCCESS);
+  say("ready");
+  int go = 0;
+  EXPECT(std::scanf("%d", &go) == 1);
+  loop.post_receive(1);
+  loop.post_send(2);
+  for (int both = 0; both < 2; ++both) EXPECT(loop.poll().status == IBV_WC_SUCCESS);
+}
+
+}  // namespace
+
+const std::vector<Case> kCases = {
+    {"channel_events", &channel_events},
+    {"solicited_events", &solicited_events},
+    {"unread_events", &unread_events},
+    {"unacknowledged_events", &unacknowledged_events},
+    {"busy_objects", &busy_objects},
+    {"send_one", &send_one},
+    {"receive_one_and_exit", &receive_one_and_exit},
+    {"wait_connected", &wait_connected},
+    {"lose_daemon", &lose_daemon},
+    {"fork_and_go_on", &fork_and_go_on},
+    {"leave_a_child", &leave_a_child},
+    {"stay_idle", &stay_idle},
+};
+
+}  // namespace client
