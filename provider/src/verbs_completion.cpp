@@ -113,6 +113,9 @@ int modify_cq(ibv_cq* c, ibv_modify_cq_attr* attr) noexcept {
 
 }  // namespace
 
+// Adapters round up; programs that ask for a single entry rely on it.
+constexpr std::uint32_t kMinCqe = 63;
+
 Cq* make_cq(Context& context, const CqRequest& request) {
   context.check_alive(request.verb);
   if (request.cqe < 1 || request.cqe > kMaxCqe) {
@@ -123,14 +126,14 @@ Cq* make_cq(Context& context, const CqRequest& request) {
            request.vector, kCompletionVectors);
   }
   queue::CompletionQueue::Options options;
-  options.capacity = request.cqe;
+  options.capacity = std::max(request.cqe, kMinCqe);
   options.ignore_overrun = request.ignore_overrun;
   options.single_threaded = request.single_threaded;
   if (request.timestamps) options.clock = &link::monotonic_now_ns;
   auto cq = std::make_unique<Cq>(options, context);
   if (request.channel != nullptr) cq->channel = context.channel_of(request.channel);
   cq->abi.cq.context = context.public_context();
-  cq->abi.cq.cqe = static_cast<int>(request.cqe);
+  cq->abi.cq.cqe = static_cast<int>(options.capacity);
   ++context.counts().cqs;
   return cq.release();
 }

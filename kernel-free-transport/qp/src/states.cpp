@@ -5,8 +5,22 @@ namespace verbena::qp {
 
 using queue::AsyncEvent;
 
+namespace {
+
+// Programs name the attributes of RC for both ends of XRC; those of the other end do not count.
+std::uint32_t without_foreign(Transport transport, std::uint32_t mask) {
+  switch (transport) {
+    case Transport::kXrcSend: return mask & ~(kMaskMaxDestRdAtomic | kMaskMinRnrTimer);
+    case Transport::kXrcReceive: return mask & ~(kMaskMaxRdAtomic | kMaskRetryCount | kMaskRnrRetry);
+    default: return mask;
+  }
+}
+
+}  // namespace
+
 std::optional<Refused> QueuePair::modify(const Attributes& wanted, std::uint32_t mask,
                                          const TransitionLimits& limits) {
+  mask = without_foreign(endpoint_.transport, mask);
   if (auto refused = check_transition(endpoint_.transport, attributes_, wanted, mask, limits)) {
     queue::explain(endpoint_, "%s", refused->reason.c_str());
     return refused;
