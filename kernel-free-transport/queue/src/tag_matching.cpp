@@ -32,14 +32,17 @@ TagMatching::Posted TagMatching::post(TagOperation& operation) {
 }
 
 TagMatching::Posted TagMatching::add(TagOperation& operation) {
+  // All that allocates comes first.
+  Queue& queue = listed_[operation.mask][operation.tag];
   std::uint32_t index;
   if (!free_.empty()) {
     index = free_.back();
     free_.pop_back();
   } else {
     index = static_cast<std::uint32_t>(entries_.size());
+    sges_.resize((entries_.size() + 1) * options_.max_sges);
     entries_.emplace_back();
-    sges_.resize(sges_.size() + options_.max_sges);
+    if (free_.capacity() < entries_.capacity()) free_.reserve(entries_.capacity());
   }
   Entry& e = entries_[index];
   e.receive_id = operation.receive_id;
@@ -48,14 +51,12 @@ TagMatching::Posted TagMatching::add(TagOperation& operation) {
   e.sequence = next_sequence_++;
   e.sge_count = static_cast<std::uint32_t>(operation.sges.size());
   std::copy(operation.sges.begin(), operation.sges.end(), sges(index));
+  ++queue.waiting;
   ++used_;
   operation.handle = (e.generation << kIndexBits) | index;
-  if (unexpected_ == handled_) {
-    list(index);
-  } else {
-    e.where = Entry::Where::kWaiting;
-    append(waiting_, index);
-  }
+  e.where = Entry::Where::kWaiting;
+  append(waiting_, index);
+  list_waiting();
   complete(operation, CompletionOpcode::kTagAdd, Status::kSuccess);
   return Posted::kOk;
 }
@@ -77,15 +78,23 @@ void TagMatching::take_out(List& list, std::uint32_t index) {
 void TagMatching::list(std::uint32_t index) {
   Entry& e = entries_[index];
   e.where = Entry::Where::kListed;
-  append(listed_[e.mask][e.tag], index);
+  Queue& queue = listed_.find(e.mask)->second.find(e.tag)->second;
+  --queue.waiting;
+  append(queue, index);
 }
 
 void TagMatching::unlist(std::uint32_t index) {
   const Entry& e = entries_[index];
   const auto by_tag = listed_.find(e.mask);
   const auto queue = by_tag->second.find(e.tag);
-  take_out(queue->second, index);
-  if (queue->second.is_empty()) by_tag->second.erase(queue);
+  if (e.where == Entry::Where::kListed) {
+    take_out(queue->second, index);
+  } else {
+    take_out(waiting_, index);
+    --queue->second.waiting;
+  }
+  if (!queue->second.is_empty() || queue->second.waiting != 0) return;
+  by_tag->second.erase(queue);
   if (by_tag->second.empty()) listed_.erase(by_tag);
 }
 
@@ -103,11 +112,7 @@ bool TagMatching::remove(std::uint32_t handle) {
   if (index >= entries_.size()) return false;
   const Entry& e = entries_[index];
   if (e.where == Entry::Where::kFree || e.generation != handle >> kIndexBits) return false;
-  if (e.where == Entry::Where::kListed) {
-    unlist(index);
-  } else {
-    take_out(waiting_, index);
-  }
+  unlist(index);
   release(index);
   return true;
 }
@@ -143,12 +148,13 @@ bool TagMatching::match(std::uint64_t tag, ActiveReceive& out) noexcept {
   std::optional<std::uint32_t> oldest;
   for (const auto& [mask, by_tag] : listed_) {
     const auto found = by_tag.find(tag & mask);
-    if (found == by_tag.end()) continue;
+    if (found == by_tag.end() || found->second.is_empty()) continue;
     const std::uint32_t index = found->second.first;
     if (!oldest || entries_[index].sequence < entries_[*oldest].sequence) oldest = index;
   }
   if (!oldest) {
     ++unexpected_;
+    list_waiting();
     return false;
   }
   const Entry& e = entries_[*oldest];

@@ -80,7 +80,12 @@ class TagMatching {
     std::uint32_t next = kNone;
     enum class Where : std::uint8_t { kFree, kWaiting, kListed } where = Where::kFree;
   };
-  using ByTag = std::unordered_map<std::uint64_t, List>;
+  // The listed entries of one tag and mask, and how many more wait to be: made when an entry is
+  // added, so that listing it, on the receive path, allocates nothing.
+  struct Queue : List {
+    std::uint32_t waiting = 0;
+  };
+  using ByTag = std::unordered_map<std::uint64_t, Queue>;
 
   Posted add(TagOperation& operation);
   bool remove(std::uint32_t handle);
@@ -89,6 +94,7 @@ class TagMatching {
   void append(List& list, std::uint32_t index);
   void take_out(List& list, std::uint32_t index);
   void list(std::uint32_t index);
+  // Out of the list that it is in.
   void unlist(std::uint32_t index);
   void release(std::uint32_t index);
   void complete(const TagOperation& operation, CompletionOpcode opcode, Status status);
