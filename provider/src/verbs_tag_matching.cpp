@@ -2,6 +2,7 @@
 #include <cerrno>
 
 #include "context.hpp"
+#include "guard.hpp"
 #include "post.hpp"
 #include "verbs.hpp"
 
@@ -19,7 +20,7 @@ int take_entry(queue::TagOperation& to, SgeList& sges, const ibv_ops_wr& wr) noe
   return 0;
 }
 
-int post_one(Srq& srq, ibv_ops_wr& wr) noexcept {
+int post_one(Srq& srq, ibv_ops_wr& wr) {
   constexpr int kKnownFlags = IBV_OPS_SIGNALED | IBV_OPS_TM_SYNC;
   if ((wr.flags & ~kKnownFlags) != 0) {
     return refusal(EINVAL, "ibv_post_srq_ops: unknown flags 0x%x", static_cast<unsigned>(wr.flags));
@@ -67,7 +68,12 @@ int post_srq_ops(ibv_srq* s, ibv_ops_wr* wr, ibv_ops_wr** bad) noexcept {
     error = refusal(EINVAL, "ibv_post_srq_ops: the SRQ is not of type IBV_SRQT_TM");
   }
   for (; wr != nullptr; wr = wr->next) {
-    if (error == 0) error = post_one(srq, *wr);
+    // The list may have to grow.
+    if (error == 0) {
+      error = errno_of([&] {
+        if (const int refused = post_one(srq, *wr); refused != 0) throw VerbRefused{refused};
+      });
+    }
     if (error == 0) continue;
     *bad = wr;
     return error;
