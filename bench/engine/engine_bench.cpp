@@ -18,9 +18,9 @@ queue::Sge part_of(Host& host, std::uint32_t length, std::size_t at = 0) {
 void report(benchmark::State& state, std::uint64_t messages, std::uint32_t length) {
   state.SetItemsProcessed(static_cast<std::int64_t>(messages));
   state.SetBytesProcessed(static_cast<std::int64_t>(messages * length));
-  state.counters["per_side"] = benchmark::Counter(
-      2.0 * static_cast<double>(messages),
-      benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["per_side"] =
+      benchmark::Counter(2.0 * static_cast<double>(messages),
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 void write_8_bytes(benchmark::State& state) {
@@ -50,22 +50,23 @@ void write_4096_bytes(benchmark::State& state) {
 }
 BENCHMARK(write_4096_bytes);
 
+// Through `kib` of memory on either side: what fits a cache, and what does not.
 void send_4096_bytes(benchmark::State& state) {
-  Joined j;
+  Joined j(256, static_cast<std::size_t>(state.range(0)) << 10);
   std::array<queue::Completion, 16> done;
   std::uint64_t messages = 0;
   for (auto _ : state) {
-    const queue::Sge sge = part_of(j.left, 4096, (messages % 64) * 4096);
+    const queue::Sge sge = part_of(j.left, 4096);
     queue::SendRequest request;
     request.sges = {&sge, 1};
     for (std::uint64_t i = 0; i < 16; ++i) j.right.post_receive(messages + i, 4096);
-    j.exchange(request, 16);
+    j.exchange(request, 16, true, messages);
     benchmark::DoNotOptimize(j.right.receive_cq.poll(done));
     messages += 16;
   }
   report(state, messages, 4096);
 }
-BENCHMARK(send_4096_bytes);
+BENCHMARK(send_4096_bytes)->ArgName("kib")->Arg(256)->Arg(65536);
 
 void read_4096_bytes(benchmark::State& state) {
   Joined j;
@@ -83,19 +84,19 @@ BENCHMARK(read_4096_bytes);
 
 // The same buffers as send_4096_bytes, copied once.
 void memcpy_4096_bytes(benchmark::State& state) {
-  Joined j;
+  Joined j(256, static_cast<std::size_t>(state.range(0)) << 10);
   std::uint64_t messages = 0;
   for (auto _ : state) {
     for (std::size_t i = 0; i < 16; ++i) {
-      std::memcpy(j.right.memory.data() + ((messages + i) % 64) * 4096,
-                  j.left.memory.data() + (messages % 64) * 4096, 4096);
+      std::memcpy(j.right.memory.data() + j.right.slot(messages + i),
+                  j.left.memory.data() + j.left.slot(messages + i), 4096);
       benchmark::ClobberMemory();
     }
     messages += 16;
   }
   state.SetBytesProcessed(static_cast<std::int64_t>(messages * 4096));
 }
-BENCHMARK(memcpy_4096_bytes);
+BENCHMARK(memcpy_4096_bytes)->ArgName("kib")->Arg(256)->Arg(65536);
 
 void post_send_and_flush(benchmark::State& state) {
   Joined j;

@@ -10,7 +10,8 @@
 int main(int argc, char** argv) {
   using namespace verbena;
   using namespace verbena::bench;
-  if (argc != 3) return std::fprintf(stderr, "usage: %s write8|send4096|read4096 COUNT\n", argv[0]), 2;
+  if (argc != 3)
+    return std::fprintf(stderr, "usage: %s write8|send4096|read4096 COUNT\n", argv[0]), 2;
   const bool sends = std::strcmp(argv[1], "send4096") == 0;
   const bool reads = std::strcmp(argv[1], "read4096") == 0;
   const std::uint32_t length = sends || reads ? 4096 : 8;

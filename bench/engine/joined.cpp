@@ -6,9 +6,8 @@ namespace verbena::bench {
 namespace {
 
 constexpr memory::DomainId kDomain = 1;
-constexpr std::size_t kMemory = 1 << 20;
-constexpr std::uint32_t kAccess = memory::kLocalWrite | memory::kRemoteWrite | memory::kRemoteRead |
-                                  memory::kRemoteAtomic;
+constexpr std::uint32_t kAccess =
+    memory::kLocalWrite | memory::kRemoteWrite | memory::kRemoteRead | memory::kRemoteAtomic;
 
 std::unique_ptr<device::Device> make_device(std::uint32_t slot, IpAddress address,
                                             wire::Transmitter& transmitter,
@@ -22,11 +21,11 @@ std::unique_ptr<device::Device> make_device(std::uint32_t slot, IpAddress addres
 
 }  // namespace
 
-Host::Host(std::uint32_t slot, IpAddress address, std::uint32_t depth)
-    : device(make_device(slot, address, *this, *this)),
+Host::Host(std::uint32_t number, IpAddress address, std::uint32_t depth, std::size_t memory_bytes)
+    : device(make_device(number, address, *this, *this)),
       send_cq({.capacity = 4 * depth}, *this),
       receive_cq({.capacity = 4 * depth}, *this),
-      memory(kMemory),
+      memory(memory_bytes),
       address_(address) {
   memory::RegionRequest r;
   r.domain = kDomain;
@@ -76,12 +75,13 @@ void Host::connect(Host& peer) {
 }
 
 void Host::post_receive(std::uint64_t id, std::uint32_t length) {
-  const queue::Sge sge{reinterpret_cast<std::uint64_t>(memory.data()) + (id % 64) * 4096, length, key};
+  const queue::Sge sge{reinterpret_cast<std::uint64_t>(memory.data()) + slot(id), length, key};
   VERBENA_CHECK(qp->post_receive({id, {&sge, 1}}) == qp::PostedReceive::kOk);
 }
 
-Joined::Joined(std::uint32_t depth)
-    : left(1, IpAddress::v4(0x7f000001), depth), right(2, IpAddress::v4(0x7f000002), depth) {
+Joined::Joined(std::uint32_t depth, std::size_t memory_bytes)
+    : left(1, IpAddress::v4(0x7f000001), depth, memory_bytes),
+      right(2, IpAddress::v4(0x7f000002), depth, memory_bytes) {
   left.connect(right);
   right.connect(left);
 }
@@ -96,11 +96,17 @@ queue::SendRequest Joined::write(const queue::Sge& sge, bool inlined) const {
   return r;
 }
 
-void Joined::exchange(queue::SendRequest request, std::uint32_t batch) {
+void Joined::exchange(queue::SendRequest request, std::uint32_t batch, bool walks,
+                      std::uint64_t first) {
+  queue::Sge sge = request.sges.front();
+  request.sges = {&sge, 1};
   {
     const Guard guard(left.qp->lock());
     for (std::uint32_t i = 0; i < batch; ++i) {
       request.id = i;
+      if (walks) {
+        sge.address = reinterpret_cast<std::uint64_t>(left.memory.data()) + left.slot(first + i);
+      }
       if (i + 1 == batch) request.flags |= queue::kSignaled;
       VERBENA_CHECK(left.qp->post_send(request) == requester::Posted::kOk);
     }

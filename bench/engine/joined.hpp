@@ -13,7 +13,7 @@ namespace verbena::bench {
 
 class Host final : public wire::Transmitter, public queue::EventSink {
  public:
-  Host(std::uint32_t slot, IpAddress address, std::uint32_t depth);
+  Host(std::uint32_t number, IpAddress address, std::uint32_t depth, std::size_t memory_bytes);
   ~Host() override;
   void connect(Host& peer);
 
@@ -27,12 +27,16 @@ class Host final : public wire::Transmitter, public queue::EventSink {
     }
     packets += batch.size();
   }
-  std::uint32_t capacity_packets(const wire::Destination&, std::size_t) noexcept override { return 1024; }
+  std::uint32_t capacity_packets(const wire::Destination&, std::size_t) noexcept override {
+    return 1024;
+  }
   void on_completion_event(void*) noexcept override {}
   void on_async_event(queue::AsyncEvent, void*) noexcept override {}
 
   // Sends what the last packets made due (acknowledgements, mostly).
   void finish() { device->finish_receive(now, device::Acknowledge::kNow); }
+  // The id-th slot of 4096 bytes, round and round.
+  std::size_t slot(std::uint64_t id) const { return id * 4096 % memory.size(); }
   void post_receive(std::uint64_t id, std::uint32_t length);
 
   std::unique_ptr<device::Device> device;
@@ -49,9 +53,11 @@ class Host final : public wire::Transmitter, public queue::EventSink {
 };
 
 struct Joined {
-  explicit Joined(std::uint32_t depth = 256);
-  // `batch` requests like `request`, the last one signaled; returns when it has completed.
-  void exchange(queue::SendRequest request, std::uint32_t batch);
+  explicit Joined(std::uint32_t depth = 256, std::size_t memory_bytes = 1 << 20);
+  // `batch` requests like `request`, the last one signaled; returns when it has completed. With
+  // `walks` each takes the next slot of memory as its source, from slot `first` on.
+  void exchange(queue::SendRequest request, std::uint32_t batch, bool walks = false,
+                std::uint64_t first = 0);
   queue::SendRequest write(const queue::Sge& sge, bool inlined) const;
 
   Host left, right;

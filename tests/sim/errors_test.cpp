@@ -29,8 +29,8 @@ void expect_refused(Scene& s, Status status, std::optional<AsyncEvent> event, Re
   EXPECT_EQ(s.right.state(), qp::State::kError);
   EXPECT_EQ(ids(s.right.receives), (std::vector<std::uint64_t>{1, 2, 3}));
   EXPECT_THAT(statuses(s.right.receives), testing::Each(Status::kFlushed));
-  for (const AsyncEvent e : {AsyncEvent::kQpFatal, AsyncEvent::kQpRequestError,
-                             AsyncEvent::kQpAccessError}) {
+  for (const AsyncEvent e :
+       {AsyncEvent::kQpFatal, AsyncEvent::kQpRequestError, AsyncEvent::kQpAccessError}) {
     EXPECT_EQ(s.right.count(e), e == event ? 1u : 0u) << static_cast<int>(e);
     EXPECT_EQ(s.left.count(e), 0u);
   }
@@ -187,7 +187,8 @@ void expect_local(Scene& s, Status status, Request request) {
   // What comes after a READ has left before its answer fails.
   EXPECT_EQ(s.right.receives.size(), is_read ? 1u : 0u);
   EXPECT_TRUE(s.pair.b.events().empty());
-  expect_equal(s.right.target.bytes().first(300), s.left.source.bytes().first(300), "the first WRITE");
+  expect_equal(s.right.target.bytes().first(300), s.left.source.bytes().first(300),
+               "the first WRITE");
   s.expect_unharmed();
 }
 

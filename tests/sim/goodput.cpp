@@ -1,8 +1,8 @@
 // goodput [--check FILE]: how much of a wire's rate arrives as payload, by loss and by how many
-// packets the receiver can hold. Two devices on virtual time, a stream of WRITEs, 1 KiB packets, 1 us
-// each on the wire and 5 us of delay each way: about twelve packets in flight fill it. Virtual time
-// makes the table the same on every machine. --check: fails when a cell has fallen below 80% of
-// the figure in FILE.
+// packets the receiver can hold. Two devices on virtual time, a stream of WRITEs, 1 KiB packets, 1
+// us each on the wire and 5 us of delay each way: about twelve packets in flight fill it. Virtual
+// time makes the table the same on every machine. --check: fails when a cell has fallen below 80%
+// of the figure in FILE.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -44,7 +44,8 @@ double goodput(std::uint32_t loss_ppm, std::uint32_t capacity) {
   std::uint64_t posted = 0, completed = 0;
   const TimeNs end = pair.world.now() + kDuration;
   while (pair.world.now() < end) {
-    while (posted - completed < kDepth) pair.left.post(pair.left.write(posted++, kMessage, pair.right));
+    while (posted - completed < kDepth)
+      pair.left.post(pair.left.write(posted++, kMessage, pair.right));
     pair.world.step(end);
     pair.left.reap();
     for (const auto& c : pair.left.sends) {

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "steps.hpp"
-
 #include "verbena/wire/packet.hpp"
 
 namespace verbena::sim {
@@ -94,8 +93,9 @@ TEST(Hostile, StrangersAreNotHeard) {
       for (int i = 0; i < 40; ++i) attack.shoot(IpAddress::v4(0x7f0000aa));
       s.pair.run(1'000'000);
     }
-    ASSERT_TRUE(s.pair.run_until([&] { return s.left.sends.size() == 48 && s.right.sends.size() == 12; }))
-        << seed;
+    ASSERT_TRUE(s.pair.run_until([&] {
+      return s.left.sends.size() == 48 && s.right.sends.size() == 12;
+    })) << seed;
     EXPECT_THAT(statuses(s.left.sends), testing::Each(Status::kSuccess));
     EXPECT_THAT(statuses(s.right.receives), testing::Each(Status::kSuccess));
     EXPECT_EQ(s.right.receives.size(), 12u);

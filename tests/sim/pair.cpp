@@ -18,9 +18,12 @@ constexpr std::uint32_t kXrcDomain = 7;
 
 Transport other_end(Transport transport) {
   switch (transport) {
-    case Transport::kXrcSend: return Transport::kXrcReceive;
-    case Transport::kXrcReceive: return Transport::kXrcSend;
-    default: return transport;
+    case Transport::kXrcSend:
+      return Transport::kXrcReceive;
+    case Transport::kXrcReceive:
+      return Transport::kXrcSend;
+    default:
+      return transport;
   }
 }
 

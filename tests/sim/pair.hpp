@@ -26,8 +26,8 @@ struct PeerOptions {
   std::uint8_t min_rnr_timer = 12;
   std::uint32_t access = memory::kRemoteWrite | memory::kRemoteRead | memory::kRemoteAtomic |
                          memory::kFlushGlobal | memory::kFlushPersistent;
-  Psn psn{0xfffff0};                      // wraps soon
-  bool use_srq = false;                   // XRC receivers have one in any case
+  Psn psn{0xfffff0};     // wraps soon
+  bool use_srq = false;  // XRC receivers have one in any case
 };
 
 // A request that holds its own scatter list.
@@ -76,10 +76,10 @@ class Peer {
   queue::CompletionQueue& send_cq() { return send_cq_; }
   queue::CompletionQueue& receive_cq() { return receive_cq_; }
 
-  Arena source;                           // a pattern that differs from end to end
-  Arena result;                           // what READs and atomics bring
-  Arena inbox;                            // receives
-  Arena target;                           // open to the peer; zeros
+  Arena source;  // a pattern that differs from end to end
+  Arena result;  // what READs and atomics bring
+  Arena inbox;   // receives
+  Arena target;  // open to the peer; zeros
   std::vector<queue::Completion> sends, receives;
 
  private:

@@ -48,11 +48,15 @@ void expect_word(std::uint64_t actual, std::uint64_t expected, const char* what)
 }
 
 Exchange send(const char* name, std::uint32_t length) {
-  return {name, {}, [length](Pair& p) {
+  return {name,
+          {},
+          [length](Pair& p) {
             p.right.receive(1);
             p.left.post(p.left.send(1, length));
           },
-          1, 1, [length](Pair& p) {
+          1,
+          1,
+          [length](Pair& p) {
             if (p.right.receives[0].byte_length != length) throw Failure("length");
             expect_bytes(p.right.inbox, p.left.source, 0, length);
             expect_zeros(p.right.inbox, length);
@@ -60,53 +64,71 @@ Exchange send(const char* name, std::uint32_t length) {
 }
 
 Exchange write(const char* name, std::uint32_t length, bool immediate) {
-  return {name, {}, [=](Pair& p) {
+  return {name,
+          {},
+          [=](Pair& p) {
             p.right.receive(1);
             Request r = p.left.write(1, length, p.right);
             if (immediate) r.opcode = queue::WorkOpcode::kWriteImmediate;
             r.immediate = 0x01020304;
             p.left.post(r);
           },
-          1, immediate ? 1u : 0u, [=](Pair& p) {
+          1,
+          immediate ? 1u : 0u,
+          [=](Pair& p) {
             expect_bytes(p.right.target, p.left.source, 0, length);
             expect_zeros(p.right.target, length);
-            if (immediate && p.right.receives[0].immediate != 0x01020304) throw Failure("immediate");
+            if (immediate && p.right.receives[0].immediate != 0x01020304)
+              throw Failure("immediate");
           }};
 }
 
 Exchange read(const char* name, std::uint32_t length) {
-  return {name, {}, [length](Pair& p) {
+  return {name,
+          {},
+          [length](Pair& p) {
             fill_pattern(p.right.target.bytes(), 5);
             p.left.post(p.left.read(1, length, p.right));
           },
-          1, 0, [length](Pair& p) {
+          1,
+          0,
+          [length](Pair& p) {
             expect_bytes(p.left.result, p.right.target, 0, length);
             expect_zeros(p.left.result, length);
           }};
 }
 
 Exchange compare_swap() {
-  return {"CMP_SWAP", {}, [](Pair& p) {
+  return {"CMP_SWAP",
+          {},
+          [](Pair& p) {
             p.left.post(p.left.compare_swap(1, 0, 7, p.right));
             p.left.post(p.left.compare_swap(2, 0, 9, p.right));  // finds 7: changes nothing
           },
-          2, 0, [](Pair& p) {
+          2,
+          0,
+          [](Pair& p) {
             expect_word(word(p.right.target), 7, "the word");
             expect_word(word(p.left.result), 7, "the second result");
           }};
 }
 
 Exchange fetch_add() {
-  return {"FETCH_ADD", {}, [](Pair& p) {
+  return {"FETCH_ADD",
+          {},
+          [](Pair& p) {
             for (std::uint64_t i = 0; i < 6; ++i) {
               Request r = p.left.fetch_add(i + 1, 3, p.right);
               r.buffers[0].address += 8 * i;
               p.left.post(r);
             }
           },
-          6, 0, [](Pair& p) {
+          6,
+          0,
+          [](Pair& p) {
             expect_word(word(p.right.target), 18, "the word");
-            for (std::uint64_t i = 0; i < 6; ++i) expect_word(word(p.left.result, 8 * i), 3 * i, "a result");
+            for (std::uint64_t i = 0; i < 6; ++i)
+              expect_word(word(p.left.result, 8 * i), 3 * i, "a result");
           }};
 }
 
@@ -128,7 +150,9 @@ Exchange receiver_not_ready(const char* name, std::uint32_t length, bool immedia
 }
 
 Exchange read_then_send() {
-  return {"pipelined READ and SEND", {}, [](Pair& p) {
+  return {"pipelined READ and SEND",
+          {},
+          [](Pair& p) {
             fill_pattern(p.right.target.bytes(), 5);
             for (std::uint64_t i = 0; i < 3; ++i) p.right.receive(i, 1024, 1024 * i);
             p.left.post(p.left.read(1, 600, p.right));
@@ -139,7 +163,9 @@ Exchange read_then_send() {
             fenced.flags |= queue::kFence;
             p.left.post(fenced);
           },
-          5, 3, [](Pair& p) {
+          5,
+          3,
+          [](Pair& p) {
             for (std::size_t i = 8; i < 600; ++i) {
               if (p.left.result.bytes()[i] != pattern(5, i)) throw Failure("READ");
             }
@@ -148,7 +174,9 @@ Exchange read_then_send() {
 }
 
 Exchange ping_pong() {
-  return {"both ways at once", {}, [](Pair& p) {
+  return {"both ways at once",
+          {},
+          [](Pair& p) {
             for (std::uint64_t i = 0; i < 2; ++i) {
               p.left.receive(i, 1024, 1024 * i);
               p.right.receive(i, 1024, 1024 * i);
@@ -156,8 +184,11 @@ Exchange ping_pong() {
               p.right.post(p.right.send(i, 300));
             }
           },
-          2, 2, [](Pair& p) {
-            if (p.right.sends.size() != 2 || p.left.receives.size() != 2) throw Failure("the way back");
+          2,
+          2,
+          [](Pair& p) {
+            if (p.right.sends.size() != 2 || p.left.receives.size() != 2)
+              throw Failure("the way back");
             expect_bytes(p.right.inbox, p.left.source, 0, 300);
             expect_bytes(p.left.inbox, p.right.source, 0, 300);
           },
@@ -165,7 +196,9 @@ Exchange ping_pong() {
 }
 
 Exchange flush_and_atomic_write() {
-  return {"WRITE, FLUSH, ATOMIC_WRITE", {}, [](Pair& p) {
+  return {"WRITE, FLUSH, ATOMIC_WRITE",
+          {},
+          [](Pair& p) {
             p.left.post(p.left.write(1, 300, p.right));
             Request flush = p.left.write(2, 0, p.right);
             flush.opcode = queue::WorkOpcode::kFlush;
@@ -179,7 +212,9 @@ Exchange flush_and_atomic_write() {
             atomic.swap_or_add = 0x1122334455667788;
             p.left.post(atomic);
           },
-          3, 0, [](Pair& p) {
+          3,
+          0,
+          [](Pair& p) {
             expect_word(word(p.right.target), 0x1122334455667788, "the word");
             for (std::size_t i = 8; i < 300; ++i) {
               if (p.right.target.bytes()[i] != pattern(77, i)) throw Failure("WRITE");
@@ -252,7 +287,8 @@ void play(const Exchange& exchange, unsigned pattern_bits, Trouble trouble) {
   }
   for (const auto* list : {&pair.left.sends, &pair.right.receives}) {
     for (std::size_t i = 0; i < list->size(); ++i) {
-      if ((*list)[i].status != Status::kSuccess) throw Failure(std::string(to_string((*list)[i].status)));
+      if ((*list)[i].status != Status::kSuccess)
+        throw Failure(std::string(to_string((*list)[i].status)));
       if (i != 0 && (*list)[i].id <= (*list)[i - 1].id) throw Failure("out of order");
     }
   }

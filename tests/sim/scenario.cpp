@@ -142,10 +142,10 @@ RunReport run_seed(std::uint64_t seed, const RunOptions& options) {
   Run run(seed, options);
   const Faults& f = run.world().faults();
   char text[200];
-  std::snprintf(text, sizeof text,
-                "%zu nodes, %zu connections; ppm: drop %u, duplicate %u, reorder %u, corrupt %u, pause %u",
-                run.world().size(), run.connections(), f.drop, f.duplicate, f.reorder, f.corrupt,
-                f.pause);
+  std::snprintf(
+      text, sizeof text,
+      "%zu nodes, %zu connections; ppm: drop %u, duplicate %u, reorder %u, corrupt %u, pause %u",
+      run.world().size(), run.connections(), f.drop, f.duplicate, f.reorder, f.corrupt, f.pause);
   report.description = text;
   try {
     run.play();

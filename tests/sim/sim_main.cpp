@@ -1,5 +1,6 @@
 // sim [--seeds N] [--seed FIRST] [--hard] [--trace]: plays seeds one after the other, stops at
-// the first that fails and prints how to repeat it. --hard: 15% drop, duplicate and reorder in each.
+// the first that fails and prints how to repeat it. --hard: 15% drop, duplicate and reorder in
+// each.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -54,7 +54,8 @@ TEST(Draining, SurvivesLoss) {
     ASSERT_TRUE(s.pair.run_until([&] { return s.left.count(AsyncEvent::kSqDrained) == 1; }));
     const std::size_t done = s.left.sends.size();
     s.pair.run(300'000'000);
-    EXPECT_EQ(s.left.sends.size(), done) << "drained means that nothing is under way, seed " << seed;
+    EXPECT_EQ(s.left.sends.size(), done)
+        << "drained means that nothing is under way, seed " << seed;
     s.left.to_state(State::kRts);
     s.run_until_sent(10);
     EXPECT_THAT(statuses(s.left.sends), testing::Each(Status::kSuccess));
@@ -70,8 +71,9 @@ TEST(ToError, UnderLoadFlushesEverythingOnceAndInOrder) {
       ASSERT_TRUE(s.right.receive(id, 1024, 1024 * id));
     }
     for (std::uint64_t id = 1; id <= 20; ++id) {
-      s.left.post(id % 3 == 0 ? s.left.read(id, 900, s.right)
-                              : id % 3 == 1 ? s.left.send(id, 900) : s.left.fetch_add(id, 1, s.right));
+      s.left.post(id % 3 == 0   ? s.left.read(id, 900, s.right)
+                  : id % 3 == 1 ? s.left.send(id, 900)
+                                : s.left.fetch_add(id, 1, s.right));
       if (id % 4 == 0) s.pair.world.step(s.pair.world.now() + seed * 500);
     }
     s.left.to_state(State::kError);

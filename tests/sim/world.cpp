@@ -8,7 +8,9 @@
 namespace verbena::sim {
 
 Node::Node(World& world, std::uint32_t index, const device::DeviceOptions& options)
-    : world_(world), index_(index), device_(std::make_unique<device::Device>(options, *this, *this)) {}
+    : world_(world),
+      index_(index),
+      device_(std::make_unique<device::Device>(options, *this, *this)) {}
 
 void Node::restart() {
   const device::DeviceOptions options = device_->options();
@@ -27,7 +29,8 @@ std::uint32_t Node::capacity_packets(const wire::Destination&, std::size_t) noex
 }
 
 void Node::explain(const char* text) noexcept {
-  std::fprintf(stderr, "[%9.3f ms] node %u: %s\n", static_cast<double>(world_.now()) / 1e6, index_, text);
+  std::fprintf(stderr, "[%9.3f ms] node %u: %s\n", static_cast<double>(world_.now()) / 1e6, index_,
+               text);
 }
 
 bool Node::wants_explanations() const noexcept { return world_.trace(); }
@@ -49,16 +52,16 @@ void World::launch(Node& from, std::span<const std::uint8_t> bytes, const wire::
   if (trace_) {
     const auto p = wire::parse_packet(bytes);
     if (p.ok()) {
-      std::fprintf(stderr, "[%9.3f ms] %u -> %s %s psn %u len %zu%s", static_cast<double>(now_) / 1e6, from.index(),
-                   to.address.to_string().c_str(), std::string(p->row->name).c_str(),
-                   p->bth.psn.value(), p->payload.size(), p->bth.ack_request ? " ask" : "");
+      std::fprintf(stderr, "[%9.3f ms] %u -> %s %s psn %u len %zu%s",
+                   static_cast<double>(now_) / 1e6, from.index(), to.address.to_string().c_str(),
+                   std::string(p->row->name).c_str(), p->bth.psn.value(), p->payload.size(),
+                   p->bth.ack_request ? " ask" : "");
       if (p->row->aeth) std::fprintf(stderr, " syndrome 0x%02x", p->aeth().syndrome);
       std::fputc('\n', stderr);
     }
   }
-  const auto target = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& node) {
-    return node->address() == to.address;
-  });
+  const auto target = std::find_if(nodes_.begin(), nodes_.end(),
+                                   [&](const auto& node) { return node->address() == to.address; });
   if (target == nodes_.end()) return;
   const auto index = static_cast<std::size_t>(target - nodes_.begin());
   if (filter && !filter(from, bytes)) {
@@ -72,7 +75,8 @@ void World::launch(Node& from, std::span<const std::uint8_t> bytes, const wire::
   }
   TimeNs busy = 0;
   if (faults_.wire_ns_per_kib != 0) {
-    from.wire_free_at_ = std::max(from.wire_free_at_, now_) + bytes.size() * faults_.wire_ns_per_kib / 1024;
+    from.wire_free_at_ =
+        std::max(from.wire_free_at_, now_) + bytes.size() * faults_.wire_ns_per_kib / 1024;
     busy = from.wire_free_at_ - now_;
   }
   fly(index, from.address(), bytes, busy);
@@ -98,7 +102,8 @@ void World::deliver(Node& to, const IpAddress& source, std::span<const std::uint
 // Acknowledgements sometimes wait for company, as they do beside a polling application.
 void World::settle(Node& node) {
   const bool later = random_.chance(300'000);
-  node.device().finish_receive(now_, later ? device::Acknowledge::kLater : device::Acknowledge::kNow);
+  node.device().finish_receive(now_,
+                               later ? device::Acknowledge::kLater : device::Acknowledge::kNow);
 }
 
 TimeNs World::next_event() const {
@@ -130,7 +135,8 @@ bool World::step(TimeNs until) {
     Flight flight = std::move(flights_.begin()->second);
     flights_.erase(flights_.begin());
     Node& to = *nodes_[flight.to];
-    if (random_.chance(faults_.pause)) to.paused_until_ = now_ + random_.below(faults_.pause_length);
+    if (random_.chance(faults_.pause))
+      to.paused_until_ = now_ + random_.below(faults_.pause_length);
     if (to.is_paused(now_)) {
       if (to.waiting_.size() < faults_.receive_capacity) {
         to.waiting_.emplace_back(flight.source, std::move(flight.bytes));

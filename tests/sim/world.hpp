@@ -19,14 +19,14 @@ namespace verbena::sim {
 struct Faults {
   std::uint32_t drop = 0;
   std::uint32_t duplicate = 0;
-  std::uint32_t reorder = 0;      // held back by up to reorder_delay
-  std::uint32_t corrupt = 0;      // the ICRC of a link would catch it: lost, and counted apart
-  std::uint32_t pause = 0;        // per packet: the receiver sleeps for up to pause_length
+  std::uint32_t reorder = 0;  // held back by up to reorder_delay
+  std::uint32_t corrupt = 0;  // the ICRC of a link would catch it: lost, and counted apart
+  std::uint32_t pause = 0;    // per packet: the receiver sleeps for up to pause_length
   TimeNs reorder_delay = 200'000;
   TimeNs delay_min = 1'000;
   TimeNs delay_spread = 0;
   TimeNs pause_length = 10'000'000;
-  TimeNs wire_ns_per_kib = 0;     // how long a sender's wire is busy with 1024 bytes
+  TimeNs wire_ns_per_kib = 0;           // how long a sender's wire is busy with 1024 bytes
   std::uint32_t receive_capacity = 64;  // packets that a sleeping receiver holds; more are lost
 };
 

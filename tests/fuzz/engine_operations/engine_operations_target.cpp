@@ -39,7 +39,7 @@ struct Side {
   explicit Side(Peer& p) : peer(p) {}
   Peer& peer;
   std::uint64_t next_id = 1;
-  std::uint64_t last_sent = 0;        // ids only grow
+  std::uint64_t last_sent = 0;  // ids only grow
   std::uint64_t receives_owed = 0;
   std::vector<std::uint32_t> windows;
   std::vector<std::uint32_t> regions;
@@ -85,19 +85,38 @@ class Play {
  private:
   void step(Side& side, Side& other, std::uint8_t op, Input& in) {
     switch (op & 15) {
-      case 0: case 1: case 2: case 3: return post(side, other, in);
-      case 4: return receive(side, in);
-      case 5: return pass(in);
-      case 6: return modify(side, other, in, true);
-      case 7: return modify(side, other, in, false);
-      case 8: loss_ = in.byte(); return;
-      case 9: return window(side, in);
-      case 10: return region(side, in);
-      case 11: return queues(side, in);
-      case 12: return reset(side);
-      case 13: reset(side); return bring_up(side, other);
-      case 14: pair_.world.run(1'000 * TimeNs{in.byte()}); return;
-      default: return spoil(other, in);
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+        return post(side, other, in);
+      case 4:
+        return receive(side, in);
+      case 5:
+        return pass(in);
+      case 6:
+        return modify(side, other, in, true);
+      case 7:
+        return modify(side, other, in, false);
+      case 8:
+        loss_ = in.byte();
+        return;
+      case 9:
+        return window(side, in);
+      case 10:
+        return region(side, in);
+      case 11:
+        return queues(side, in);
+      case 12:
+        return reset(side);
+      case 13:
+        reset(side);
+        return bring_up(side, other);
+      case 14:
+        pair_.world.run(1'000 * TimeNs{in.byte()});
+        return;
+      default:
+        return spoil(other, in);
     }
   }
 
@@ -118,9 +137,12 @@ class Play {
   }
 
   std::uint32_t some_key(Side& side, std::uint8_t choice) const {
-    const std::uint32_t keys[] = {side.peer.target.key(), side.peer.source.key(), side.peer.result.key(),
+    const std::uint32_t keys[] = {side.peer.target.key(),
+                                  side.peer.source.key(),
+                                  side.peer.result.key(),
                                   side.windows.empty() ? 0 : side.windows.back(),
-                                  side.regions.empty() ? 0 : side.regions.back(), 0xdeadbe00};
+                                  side.regions.empty() ? 0 : side.regions.back(),
+                                  0xdeadbe00};
     return keys[choice % 6];
   }
 
@@ -131,7 +153,8 @@ class Play {
     r.flags = flags & 15;
     const std::uint8_t choice = what / 12;
     if (choice > 12) r.buffers[0].key = some_key(side, choice);
-    if (choice > 16) r.buffers.push_back({side.peer.result.address(), choice, side.peer.result.key()});
+    if (choice > 16)
+      r.buffers.push_back({side.peer.result.address(), choice, side.peer.result.key()});
     if (r.opcode == queue::WorkOpcode::kRead) {
       r.buffers[0] = {side.peer.result.address(), r.buffers[0].length, side.peer.result.key()};
     }
@@ -250,7 +273,8 @@ class Play {
   void spoil(Side& to, Input& in) {
     std::vector<std::uint8_t> bytes(12 + 4 * (in.byte() % 16));
     for (auto& b : bytes) b = in.byte();
-    pair_.world.inject(to.peer.node().index(), sides_[&to == &sides_[0]].peer.node().address(), bytes);
+    pair_.world.inject(to.peer.node().index(), sides_[&to == &sides_[0]].peer.node().address(),
+                       bytes);
   }
 
   void finish() {
@@ -263,7 +287,8 @@ class Play {
     pair_.world.run(1'000'000'000);
     for (Side& s : sides_) {
       s.reap();
-      if (s.peer.srq() == nullptr && s.peer.state() == State::kError && !s.peer.receive_cq().in_error()) {
+      if (s.peer.srq() == nullptr && s.peer.state() == State::kError &&
+          !s.peer.receive_cq().in_error()) {
         VERBENA_CHECK(s.receives_owed == 0);
       }
       for (const Arena* a : {&s.peer.source, &s.peer.result, &s.peer.inbox, &s.peer.target}) {
@@ -283,8 +308,8 @@ class Play {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input in(data, size);
-  constexpr Transport kTransports[] = {Transport::kRc, Transport::kRc, Transport::kUc, Transport::kUd,
-                                       Transport::kXrcSend};
+  constexpr Transport kTransports[] = {Transport::kRc, Transport::kRc, Transport::kUc,
+                                       Transport::kUd, Transport::kXrcSend};
   const std::uint8_t mode = in.byte();
   PeerOptions left, right;
   left.transport = kTransports[(mode & 15) % 5];

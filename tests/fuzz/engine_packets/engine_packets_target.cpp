@@ -21,7 +21,7 @@ using namespace verbena::sim;
 using qp::State;
 
 enum Choice : std::uint8_t {
-  kRightPsn = 0x10,     // the last PSN byte is a distance from the one expected
+  kRightPsn = 0x10,  // the last PSN byte is a distance from the one expected
   kOtherSource = 0x20,
   kTimePasses = 0x40,
   kPosts = 0x80,
@@ -51,15 +51,15 @@ class Target {
     r.length = kOpen;
     r.access = kAll;
     key_ = *node_.device().memory().register_region(r);
-    srq_ = std::make_unique<queue::SharedReceive>(queue::ReceiveQueue::Options{16, 1, nullptr, true},
-                                                  node_);
+    srq_ = std::make_unique<queue::SharedReceive>(
+        queue::ReceiveQueue::Options{16, 1, nullptr, true}, node_);
     srq_->domain = Peer::kDomain;
     srq_->cq = &cq_;
     srq_->xrc_domain = 7;
     node_.device().add_shared(*srq_);
     const Transport rc = Transport::kRc;
-    for (const State s : {State::kRts, State::kRts, State::kRtr, State::kInit, State::kError,
-                          State::kSqd}) {
+    for (const State s :
+         {State::kRts, State::kRts, State::kRtr, State::kInit, State::kError, State::kSqd}) {
       add(rc, s, qps_.size() == 1);
     }
     add(Transport::kUc, State::kRts, false);
@@ -88,7 +88,8 @@ class Target {
     d.destination = node_.address();
     device::Device& device = node_.device();
     device.handle_datagram(now_, d);
-    device.finish_receive(now_, choice & 1 ? device::Acknowledge::kLater : device::Acknowledge::kNow);
+    device.finish_receive(now_,
+                          choice & 1 ? device::Acknowledge::kLater : device::Acknowledge::kNow);
     if (choice & kTimePasses) {
       now_ = std::max(now_ + 1000, std::min(device.next_deadline(), now_ + 100'000'000));
       device.handle_timeouts(now_);
@@ -175,8 +176,8 @@ class Target {
     queue::SendRequest r;
     r.opcode = static_cast<queue::WorkOpcode>(what % 10);
     r.flags = queue::kSignaled;
-    const bool atomic = r.opcode == queue::WorkOpcode::kCompareSwap ||
-                        r.opcode == queue::WorkOpcode::kFetchAdd;
+    const bool atomic =
+        r.opcode == queue::WorkOpcode::kCompareSwap || r.opcode == queue::WorkOpcode::kFetchAdd;
     const queue::Sge sge{1024, atomic ? 8u : (what / 10u) * 40u, key_};
     r.sges = {&sge, 1};
     const queue::AddressVector to{{peer_}, {}, 0};
@@ -200,7 +201,8 @@ class Target {
     const bool response = (bytes[0] & 0x1f) >= 13 && (bytes[0] & 0x1f) <= 18;
     const Psn base = response ? qp.requester().unacknowledged() : qp.responder().expected_psn();
     const Psn psn = base + static_cast<std::uint32_t>(static_cast<std::int8_t>(bytes[11]));
-    for (int i = 0; i < 3; ++i) bytes[9 + i] = static_cast<std::uint8_t>(psn.value() >> (16 - 8 * i));
+    for (int i = 0; i < 3; ++i)
+      bytes[9 + i] = static_cast<std::uint8_t>(psn.value() >> (16 - 8 * i));
   }
 
   void reap() {

@@ -17,8 +17,8 @@ namespace verbena {
 namespace {
 
 constexpr memory::DomainId kDomain = 1;
-constexpr std::uint32_t kAll = memory::kLocalWrite | memory::kRemoteWrite | memory::kRemoteRead |
-                               memory::kRemoteAtomic;
+constexpr std::uint32_t kAll =
+    memory::kLocalWrite | memory::kRemoteWrite | memory::kRemoteRead | memory::kRemoteAtomic;
 constexpr std::size_t kMemory = 1 << 16;
 constexpr std::size_t kQps = 4;
 constexpr std::size_t kThreads = 3;
@@ -69,7 +69,9 @@ class Host final : public wire::Transmitter, public queue::EventSink {
       peer->inbox.emplace_back(view.begin(), view.end());
     }
   }
-  std::uint32_t capacity_packets(const wire::Destination&, std::size_t) noexcept override { return 64; }
+  std::uint32_t capacity_packets(const wire::Destination&, std::size_t) noexcept override {
+    return 64;
+  }
   void on_completion_event(void*) noexcept override {}
   void on_async_event(queue::AsyncEvent, void*) noexcept override {}
 
@@ -159,8 +161,9 @@ bool post(Host& host, qp::QueuePair& qp, Host& peer, std::uint64_t id, std::uint
 class Threads : public testing::Test {
  protected:
   Threads() : a(0), b(1) {
-    set_lock_waiter({[](std::atomic<std::uint32_t>*, std::uint32_t) noexcept { std::this_thread::yield(); },
-                     [](std::atomic<std::uint32_t>*) noexcept {}});
+    set_lock_waiter(
+        {[](std::atomic<std::uint32_t>*, std::uint32_t) noexcept { std::this_thread::yield(); },
+         [](std::atomic<std::uint32_t>*) noexcept {}});
     a.peer = &b;
     b.peer = &a;
     for (std::size_t i = 0; i < kQps; ++i) {
