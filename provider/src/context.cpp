@@ -122,8 +122,8 @@ void Context::check_alive(const char* verb) const {
   if (is_fatal()) refuse(EIO, "%s: the emulator is gone; close the device and open it again", verb);
 }
 
-bool Context::drive_once(device::Acknowledge acknowledge) noexcept {
-  now_ = link::monotonic_now_ns();
+bool Context::drive_once(TimeNs now, device::Acknowledge acknowledge) noexcept {
+  now_ = now;
   const std::size_t received = link_->receive(*this, kPollBudget);
   if (received != 0 || device_->has_work()) device_->finish_receive(now_, acknowledge);
   if (device_->next_deadline() <= now_) device_->handle_timeouts(now_);
@@ -132,10 +132,11 @@ bool Context::drive_once(device::Acknowledge acknowledge) noexcept {
 
 void Context::drive() noexcept {
   if (is_fatal()) return;
-  progress_.note_poll();
+  const TimeNs now = link::monotonic_now_ns();
+  progress_.note_poll(now);
   Lock& lock = device_->receive_lock();
   if (!lock.try_lock()) return;
-  const bool received = drive_once(device::Acknowledge::kLater);
+  const bool received = drive_once(now, device::Acknowledge::kLater);
   lock.unlock();
   if (!received) drive_neighbours(*this);
 }
@@ -144,7 +145,7 @@ void Context::drive_unattended() noexcept {
   if (is_fatal() || !progress_.is_unattended()) return;
   Lock& lock = device_->receive_lock();
   if (!lock.try_lock()) return;
-  drive_once(device::Acknowledge::kNow);
+  drive_once(link::monotonic_now_ns(), device::Acknowledge::kNow);
   lock.unlock();
 }
 
@@ -152,7 +153,7 @@ bool Context::drive_until_quiet() noexcept {
   Lock& lock = device_->receive_lock();
   for (int round = 0; round < kRoundsPerTurn; ++round) {
     if (!lock.try_lock()) return false;
-    const bool more = drive_once(device::Acknowledge::kNow);
+    const bool more = drive_once(link::monotonic_now_ns(), device::Acknowledge::kNow);
     lock.unlock();
     if (!more) break;
   }

@@ -18,9 +18,18 @@ constexpr TimeNs kTick = 1'000'000;
 constexpr TimeNs kYieldTime = 100'000;
 constexpr unsigned long kWideSlack = 4'000'000;
 constexpr unsigned long kNarrowSlack = 50'000;
+// A poll so long ago is one that happens now.
+constexpr TimeNs kJustNow = 20'000;
+constexpr std::uint32_t kPatience = 8;
+constexpr std::uint32_t kPatienceMax = 4096;
+// Ticks after which having parked was right, and so few that it was wrong.
+constexpr std::uint32_t kLongPark = 100;
+constexpr std::uint32_t kShortPark = 10;
 constexpr std::size_t kStack = 512 * 1024;
 
 }  // namespace
+
+Progress::Progress(Driven& driven) : driven_(driven), patience_(kPatience) {}
 
 int Progress::start() noexcept {
   kick_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
@@ -58,14 +67,27 @@ void* Progress::run_thread(void* self) {
   return nullptr;
 }
 
+// What to do next, and doing it unless the application does.
+Progress::Wait Progress::choose() noexcept {
+  const bool polls_now = link::monotonic_now_ns() < sleep_.last_poll() + kJustNow;
+  if (sleep_.armed() != 0 || !polls_now) {
+    if (is_parked_ && ticks_ < kShortPark) patience_ = std::min(patience_ * 2, kPatienceMax);
+    is_parked_ = false;
+    streak_ = 0;
+  } else if (is_parked_) {
+    if (++ticks_ >= kLongPark) patience_ = kPatience;
+    return Wait::kPark;
+  } else if (++streak_ >= patience_) {
+    is_parked_ = true;
+    ticks_ = 0;
+    return Wait::kPark;
+  }
+  return driven_.drive_until_quiet() ? Wait::kWatch : Wait::kYield;
+}
+
 void Progress::run() noexcept {
-  std::uint32_t seen = sleep_.polls();
   while (!stopping_.read()) {
-    const std::uint32_t polls = sleep_.polls();
-    const bool application_drives = polls != seen && sleep_.armed() == 0;
-    seen = polls;
-    Wait how = Wait::kPark;
-    if (!application_drives) how = driven_.drive_until_quiet() ? Wait::kWatch : Wait::kYield;
+    const Wait how = choose();
     driven_.publish_counters();
     wait(how);
   }

@@ -1,10 +1,13 @@
 // The progress thread of a context: what peers ask of a process happens although the application
 // sleeps or computes, and an application that polls does not pay for it.
 //
-// While polls keep coming the application drives the engine itself and the thread is parked: it
-// looks every millisecond (the kernel may add four) whether they still come. When they stop, or
-// when a completion queue waits to tell of a completion, the thread watches the receive socket.
-// An idle context wakes it never.
+// While the application spins on ibv_poll_cq it drives the engine itself and the thread is parked:
+// it looks every millisecond (the kernel may add four) whether the polls still come. Otherwise, or
+// when a completion queue waits to tell of a completion, the thread watches the receive socket. It
+// parks only after several packets in a row found the application polling at that very moment: a
+// program that polls between other things (spinning on memory for an RDMA WRITE) must not wait for
+// a tick. Where parking turns out to have been wrong, more packets in a row are wanted the next
+// time. An idle context wakes it never.
 #pragma once
 
 #include <pthread.h>
@@ -38,7 +41,7 @@ class Driven {
 
 class Progress {
  public:
-  explicit Progress(Driven& driven) : driven_(driven) {}
+  explicit Progress(Driven& driven);
   ~Progress() { stop(); }
   Progress(const Progress&) = delete;
 
@@ -50,7 +53,8 @@ class Progress {
   // In a forked child, where there is no such thread.
   void abandon() noexcept { running_ = false; }
 
-  void note_poll() noexcept { sleep_.note_poll(); }
+  // What the clock said when the application polled.
+  void note_poll(TimeNs now) noexcept { sleep_.note_poll(now); }
   // Parked for an application that has not polled since the last call.
   bool is_unattended() noexcept {
     if (sleep_.rest() != Rest::kParked) return false;
@@ -77,6 +81,7 @@ class Progress {
   // a short while, because another thread is receiving.
   enum class Wait : std::uint8_t { kWatch, kPark, kYield };
   void wait(Wait how) noexcept;
+  Wait choose() noexcept;
   void set_slack(bool parked) noexcept;
 
   Driven& driven_;
@@ -86,6 +91,12 @@ class Progress {
   Published<bool> stopping_{false};
   pthread_t thread_{};
   bool running_ = false;
+  // How often in a row the application was polling when the thread woke up; how often it must be;
+  // for how many ticks it has been ever since.
+  std::uint32_t streak_ = 0;
+  std::uint32_t patience_;
+  std::uint32_t ticks_ = 0;
+  bool is_parked_ = false;
   bool slack_is_wide_ = false;
   bool control_is_busy_ = false;
 };

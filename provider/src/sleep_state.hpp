@@ -27,11 +27,13 @@ class SleepState {
   }
   void awake() noexcept { rest_.store(Rest::kAwake, std::memory_order_relaxed); }
   std::uint32_t polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
+  TimeNs last_poll() const noexcept { return last_poll_.load(std::memory_order_relaxed); }
   std::int32_t armed() const noexcept { return armed_.load(std::memory_order_relaxed); }
 
   // --- the application's threads ---
   // A sign of life, not a count: two threads may overwrite each other.
-  void note_poll() noexcept {
+  void note_poll(TimeNs now) noexcept {
+    last_poll_.store(now, std::memory_order_relaxed);
     polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   // How many completion queues wait to tell of a completion.
@@ -49,6 +51,7 @@ class SleepState {
   std::atomic<Rest> rest_{Rest::kAwake};
   std::atomic<TimeNs> until_{0};
   std::atomic<std::uint32_t> polls_{0};
+  std::atomic<TimeNs> last_poll_{0};
   std::atomic<std::int32_t> armed_{0};
 };
 

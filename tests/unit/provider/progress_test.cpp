@@ -80,7 +80,7 @@ TEST(Progress, ReceivesAgainAfterTheApplicationStoppedPolling) {
   Driven1 driven;
   Progress progress(driven);
   ASSERT_EQ(progress.start(), 0);
-  for (int i = 0; i < 1000; ++i) progress.note_poll();
+  for (int i = 0; i < 1000; ++i) progress.note_poll(link::monotonic_now_ns());
   driven.send_packet();
   driven.await_arrivals(1);
 }
@@ -91,7 +91,7 @@ TEST(Progress, ReceivesWhileACompletionQueueIsArmedThoughPollsContinue) {
   ASSERT_EQ(progress.start(), 0);
   progress.note_armed();
   for (std::uint64_t i = 1; i <= 100; ++i) {
-    progress.note_poll();
+    progress.note_poll(link::monotonic_now_ns());
     driven.send_packet();
     driven.await_arrivals(i);
   }
