@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <set>
 #include <thread>
+#include <utility>
 
 #include "client.hpp"
 
@@ -244,6 +246,37 @@ void leave_a_child() {
   ::pause();
 }
 
+// More queue pairs than one slot of the device has numbers; the last ones work, too.
+void many_queue_pairs() {
+  constexpr int kCount = 20'000;
+  Loop loop;
+  std::vector<ibv_qp*> all;
+  std::set<std::uint32_t> numbers;
+  for (int i = 0; i < kCount; ++i) {
+    all.push_back(make_qp(loop.pd, loop.cq));
+    numbers.insert(all.back()->qp_num);
+  }
+  EXPECT(numbers.size() == kCount);
+  ibv_port_attr port;
+  EXPECT(ibv_query_port(loop.context, 1, &port) == 0);
+  ibv_qp* first = all.front();
+  ibv_qp* last = all.back();
+  connect(first, {port.lid, last->qp_num, 5}, 5);
+  connect(last, {port.lid, first->qp_num, 5}, 5);
+  std::swap(loop.sender, first);
+  std::swap(loop.receiver, last);
+  for (int round = 0; round < 10; ++round) {
+    loop.post_receive(1);
+    loop.post_send(2);
+    for (int both = 0; both < 2; ++both) EXPECT(loop.poll().status == IBV_WC_SUCCESS);
+    std::swap(loop.sender, loop.receiver);
+  }
+  loop.sender = first;
+  loop.receiver = last;
+  for (ibv_qp* qp : all) EXPECT(ibv_destroy_qp(qp) == 0);
+  loop.destroy();
+}
+
 // Connected and quiet.
 void stay_idle() {
   Loop loop(true);
@@ -273,6 +306,7 @@ const std::vector<Case> kCases = {
     {"lose_daemon", &lose_daemon},
     {"fork_and_go_on", &fork_and_go_on},
     {"leave_a_child", &leave_a_child},
+    {"many_queue_pairs", &many_queue_pairs},
     {"stay_idle", &stay_idle},
 };
 

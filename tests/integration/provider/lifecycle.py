@@ -30,7 +30,8 @@ class ProviderCase(unittest.TestCase):
         for child in self.children:
             if child.poll() is None:
                 child.kill()
-            child.communicate()
+            if not child.stdout.closed:
+                child.communicate()
 
     def run_case(self, name):
         done = self.device.run([CLIENT, name])
@@ -132,6 +133,18 @@ class Ends(ProviderCase):
         self.until(lambda: self.contexts() == 0, "the dead parent's slot is still taken")
         parent.stdin.close()  # which ends the child
         parent.stdin = None
+
+
+class Many(ProviderCase):
+    def test_twenty_thousand_queue_pairs(self):
+        self.run_case("many_queue_pairs")
+
+    def test_fifty_processes_at_once(self):
+        children = [self.start("busy_objects") for _ in range(50)]
+        for child in children:
+            text, _ = child.communicate(timeout=LIMIT)
+            self.assertEqual(child.returncode, 0, text)
+        self.until(lambda: self.contexts() == 0, "a slot is still taken")
 
 
 class Idle(ProviderCase):
