@@ -56,6 +56,11 @@ Peer::Peer(World& world, Node& node, const PeerOptions& options)
         queue::ReceiveQueue::Options{options.receive_capacity, 4, this, true}, node);
     srq_->domain = kDomain;
     if (!xrc) o.shared = srq_.get();
+    if (options.max_tags != 0) {
+      srq_->cq = &receive_cq_;
+      srq_->tags = std::make_unique<queue::TagMatching>(
+          queue::TagMatching::Options{options.max_tags, 4}, receive_cq_);
+    }
   }
   if (xrc) {
     srq_->xrc_domain = o.xrc_domain = kXrcDomain;

@@ -28,6 +28,7 @@ struct PeerOptions {
                          memory::kFlushGlobal | memory::kFlushPersistent;
   Psn psn{0xfffff0};     // wraps soon
   bool use_srq = false;  // XRC receivers have one in any case
+  std::uint32_t max_tags = 0;  // more than 0: the SRQ matches tags
 };
 
 // A request that holds its own scatter list.
