@@ -211,7 +211,7 @@ bool Responder::room_for_repeated() const {
 bool Responder::execute_read(const wire::PacketView& packet) {
   if (!may_access(memory::kRemoteRead, "RDMA READ")) return false;
   const wire::Reth reth = packet.reth();
-  if (reth.length > (1u << 30) + 0u || attributes_.max_dest_rd_atomic == 0 || !room_for_new()) {
+  if (reth.length > kMessageMax || attributes_.max_dest_rd_atomic == 0 || !room_for_new()) {
     return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
                   "more READs and atomics are outstanding than max_dest_rd_atomic allows");
   }

@@ -115,6 +115,8 @@ void Responder::handle_duplicate(const wire::PacketView& packet) {
 
 void Responder::repeat_read(const wire::PacketView& packet) {
   const wire::Reth reth = packet.reth();
+  // No request of that length was ever accepted.
+  if (reth.length > kMessageMax) return;
   const std::uint32_t packets = std::max((reth.length + endpoint_.mtu - 1) / endpoint_.mtu, 1u);
   const Psn psn = packet.bth.psn;
   // It must lie wholly in what was asked for before.

@@ -32,6 +32,9 @@ inline constexpr std::size_t kTagHeaderSize = 16;
 inline constexpr std::size_t kRendezvousHeaderSize = 16;
 enum class TagHeaderOpcode : std::uint8_t { kNoTag = 0, kRendezvous = 1, kFinished = 2, kEager = 3 };
 
+// The longest message (max_msg_sz).
+inline constexpr std::uint32_t kMessageMax = 1u << 30;
+
 class Responder {
  public:
   explicit Responder(queue::Endpoint& endpoint);
