@@ -1,9 +1,12 @@
 #include "verbena/link/peer_link.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "verbena/link/clock.hpp"
 #include "verbena/wire/bth.hpp"
 
 namespace verbena::link {
@@ -17,6 +20,11 @@ constexpr std::uint32_t kBusyRounds = 16;
 // With rings, a quiet UDP socket is looked at (270 ns) every so many empty rounds (10 ns).
 constexpr std::uint32_t kUdpIntervalMax = 32;
 constexpr std::size_t kDrainMax = 4096;
+// More than any ring of ours holds.
+constexpr std::size_t kLastWordsMax = SharedRing::kDefaultCapacity / 64;
+// After a wait for room that was in vain nobody waits for so long: a stuck peer must not slow down
+// what goes to others.
+constexpr TimeNs kImpatienceNs = 100'000'000;
 
 // Never 0. Different peers may share one: whoever uses an entry compares the peer.
 std::uint64_t key_of(const Peer& peer) {
@@ -97,6 +105,17 @@ void PeerLink::remove(const Peer& peer) {
   change({peer, std::nullopt});
 }
 
+void PeerLink::abandon_rings() noexcept {
+  has_outbound_.publish(false);
+  for (std::size_t i = 0; i < kTableSize; ++i) {
+    outbound_[i].key.publish(0);
+    outbound_[i].writer.reset();
+  }
+  inbound_.clear();
+  pending_.clear();
+  has_pending_.publish(false);
+}
+
 // A receiver that sleeps must see the new ring before it can be asked to be woken for it.
 void PeerLink::change(Pending change) {
   {
@@ -170,19 +189,41 @@ std::optional<std::size_t> PeerLink::send_by_ring(const wire::TxBatch& batch, st
   Outbound* out = find(peer);
   if (out == nullptr) return std::nullopt;
   std::size_t sent = 0;
+  TimeNs deadline = 0;
+  for (;;) {
+    const auto more = put_in_ring(*out, batch, first + sent, count - sent, peer);
+    if (!more) return sent == 0 ? more : sent;
+    sent += *more;
+    if (sent == count) return sent;
+    if (deadline == 0) statistics_.ring_full.add();
+    if (patience_ns_ == 0) return sent;
+    const TimeNs now = monotonic_now_ns();
+    if (*more > 0 || deadline == 0) deadline = now + patience_ns_;
+    if (now < impatient_until_.read()) return sent;
+    if (now >= deadline) {
+      impatient_until_.publish(now + kImpatienceNs);
+      return sent;
+    }
+    ::sched_yield();
+  }
+}
+
+std::optional<std::size_t> PeerLink::put_in_ring(Outbound& out, const wire::TxBatch& batch,
+                                                 std::size_t first, std::size_t count,
+                                                 const Peer& peer) noexcept {
+  std::size_t sent = 0;
   bool must_wake = false;
   {
-    const Guard guard(out->lock);
-    if (!(out->peer == peer) || !out->writer) return std::nullopt;
-    if (out->writer->is_closed()) {
-      out->writer.reset();
+    const Guard guard(out.lock);
+    if (!(out.peer == peer) || !out.writer) return std::nullopt;
+    if (out.writer->is_closed()) {
+      out.writer.reset();
       return std::nullopt;
     }
-    sent = out->writer->put(batch, first, count);
-    must_wake = out->writer->should_wake_reader();
+    sent = out.writer->put(batch, first, count);
+    must_wake = out.writer->should_wake_reader();
   }
   statistics_.ring_packets_sent.add(sent);
-  if (sent < count) statistics_.ring_full.add();
   if (must_wake) {
     statistics_.kicks.add();
     udp_->kick(peer.address, peer.slot);
@@ -198,8 +239,8 @@ std::size_t PeerLink::send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage
 }
 
 std::size_t PeerLink::receive(RxSink& sink, std::size_t budget) noexcept {
-  if (has_pending_.read()) adopt_changes();
-  std::size_t count = inbound_.empty() ? 0 : receive_from_rings(sink, budget);
+  std::size_t count = has_pending_.read() ? adopt_changes(sink) : 0;
+  if (!inbound_.empty()) count += receive_from_rings(sink, budget);
   const std::uint32_t wait = count > 0 ? kBusyRounds : udp_interval_;
   if (++rounds_since_udp_ >= wait) {
     rounds_since_udp_ = 0;
@@ -268,16 +309,25 @@ std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget
   return from_udp + count;
 }
 
-void PeerLink::adopt_changes() {
-  const Guard guard(change_lock_);
-  for (Pending& p : pending_) {
+// Returns how many packets were left in rings that are gone now.
+std::size_t PeerLink::adopt_changes(RxSink& sink) noexcept {
+  std::vector<Pending> changes;
+  {
+    const Guard guard(change_lock_);
+    changes.swap(pending_);
+    has_pending_.publish(false);
+  }
+  std::size_t count = 0;
+  for (Pending& p : changes) {
+    for (Inbound& in : inbound_) {
+      if (in.peer == p.peer) count += receive_from(in, sink, kLastWordsMax);
+    }
     std::erase_if(inbound_, [&](const Inbound& in) { return in.peer == p.peer; });
     if (!p.ring) continue;
     inbound_.push_back({p.peer, RingReader(std::move(*p.ring))});
     if (is_sleeping_) inbound_.back().reader.begin_sleep();
   }
-  pending_.clear();
-  has_pending_.publish(false);
+  return count;
 }
 
 bool PeerLink::prepare_wait() noexcept {

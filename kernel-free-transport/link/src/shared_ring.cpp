@@ -96,22 +96,33 @@ Result<SharedRing, SocketError> SharedRing::map(int fd) {
 }
 
 SharedRing::SharedRing(void* memory, std::size_t capacity)
-    : memory_(memory), capacity_(capacity), key_(header().key) {}
+    : memory_(memory), capacity_(capacity), key_(header().key), process_(::getpid()) {}
 
 SharedRing::SharedRing(SharedRing&& other) noexcept
     : memory_(std::exchange(other.memory_, nullptr)),
       capacity_(other.capacity_),
-      key_(other.key_) {}
+      key_(other.key_),
+      process_(other.process_) {}
 
 SharedRing& SharedRing::operator=(SharedRing&& other) noexcept {
   std::swap(memory_, other.memory_);
   std::swap(capacity_, other.capacity_);
   std::swap(key_, other.key_);
+  std::swap(process_, other.process_);
   return *this;
 }
 
 SharedRing::~SharedRing() {
-  if (memory_ != nullptr) ::munmap(memory_, kPage + capacity_);
+  if (is_mapped()) ::munmap(memory_, kPage + capacity_);
+}
+
+// A forked child may have something else at that place.
+bool SharedRing::is_mapped() const noexcept {
+  return memory_ != nullptr && process_ == ::getpid();
+}
+
+std::uint32_t SharedRing::packets_held(std::size_t packet_bytes) noexcept {
+  return static_cast<std::uint32_t>(kDefaultCapacity / record_size(packet_bytes));
 }
 
 SharedRing::Header& SharedRing::header() const { return *static_cast<Header*>(memory_); }
@@ -127,7 +138,9 @@ std::uint64_t SharedRing::tag_of(std::uint64_t position) const {
   return mixed << 16;
 }
 
-void SharedRing::close() noexcept { header().closed.store(1, std::memory_order_release); }
+void SharedRing::close() noexcept {
+  if (is_mapped()) header().closed.store(1, std::memory_order_release);
+}
 
 bool SharedRing::is_closed() const noexcept {
   return header().closed.load(std::memory_order_relaxed) != 0;

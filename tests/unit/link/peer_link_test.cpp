@@ -219,6 +219,47 @@ TEST_F(PeerLinkTest, ARemovedPeerIsReachedByUdpAgain) {
   expect_psns(sink, 3);
 }
 
+TEST_F(PeerLinkTest, TheLastWordsOfAPeerAreHeard) {
+  join_and_forget(a_, b_);
+  ASSERT_EQ(send(a_, b_, 0, 40), 40u);
+  b_.link->remove(a_.self);
+  Collector sink;
+  receive(b_, sink, 40);
+  expect_psns(sink, 40);
+}
+
+// What the handler of a fork does in the child; the parent's rings live on.
+TEST_F(PeerLinkTest, AForkedChildTouchesNoRing) {
+  join_and_forget(a_, b_);
+  join_and_forget(b_, a_);
+  ASSERT_EQ(send(a_, b_, 0, 1), 1u);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    a_.link->abandon_rings();
+    a_.link.reset();
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ASSERT_EQ(send(a_, b_, 1, 1), 1u);
+  EXPECT_EQ(a_.link->carrier_to(b_.self), Carrier::kRing);
+  Collector sink;
+  receive(b_, sink, 2);
+  expect_psns(sink, 2);
+}
+
+TEST_F(PeerLinkTest, APatientSenderWaitsForASlowReader) {
+  join_and_forget(a_, b_, 64 * 1024);
+  a_.link->set_patience(5'000'000'000);
+  Collector sink;
+  std::thread reader([&] { receive(b_, sink, 400); });
+  for (std::uint32_t psn = 0; psn < 400; psn += 20) ASSERT_EQ(send(a_, b_, psn, 20, 4000), 20u);
+  reader.join();
+  expect_psns(sink, 400);
+}
+
 // The emulator saw the reader die: it closes the ring in the memory, no message is on its way.
 TEST_F(PeerLinkTest, ARingThatWasClosedLeadsBackToUdpAtOnce) {
   const int fd = join(a_, b_);

@@ -57,8 +57,14 @@ class PeerLink final : public Link {
   bool add_outbound(const Peer& peer, SharedRing ring);
   // Packets in this ring come from `peer`.
   void add_inbound(const Peer& peer, SharedRing ring);
-  // Both ways; what is still in the inbound ring is lost, as a network loses.
+  // Both ways. What is in the inbound ring is received before the ring goes: a peer that ends in
+  // an orderly way says its last words there.
   void remove(const Peer& peer);
+  // In a forked child, where the rings are not mapped and the locks may be held by threads that
+  // are not there: no ring is touched from here on.
+  void abandon_rings() noexcept;
+  // How long a send() waits for a reader that is alive, but slower than we are. 0 by default.
+  void set_patience(TimeNs patience_ns) { patience_ns_ = patience_ns; }
   Carrier carrier_to(const Peer& peer) noexcept;
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
@@ -74,6 +80,7 @@ class PeerLink final : public Link {
 
   const PeerStatistics& statistics() const { return statistics_; }
   UdpLink& udp() { return *udp_; }
+  const Peer& self() const { return self_; }
 
  private:
   struct Outbound;
@@ -82,10 +89,13 @@ class PeerLink final : public Link {
 
   Outbound* find(const Peer& peer) const noexcept;
   Outbound* place_for(const Peer& peer) noexcept;
+  std::optional<std::size_t> put_in_ring(Outbound& out, const wire::TxBatch& batch,
+                                         std::size_t first, std::size_t count,
+                                         const Peer& peer) noexcept;
   std::optional<std::size_t> send_by_ring(const wire::TxBatch& batch, std::size_t first,
                                           std::size_t count, const Peer& peer) noexcept;
   void change(Pending change);
-  void adopt_changes();
+  std::size_t adopt_changes(RxSink& sink) noexcept;
   std::size_t announce_sleep_again(RxSink& sink, std::size_t budget) noexcept;
   std::size_t receive_from_udp(RxSink& sink, std::size_t budget) noexcept;
   std::size_t receive_from_rings(RxSink& sink, std::size_t budget) noexcept;
@@ -95,6 +105,8 @@ class PeerLink final : public Link {
   Peer self_;
   DropCounters& drops_;
   PeerStatistics statistics_;
+  TimeNs patience_ns_ = 0;
+  Published<TimeNs> impatient_until_{0};
 
   Lock change_lock_;                      // guards who stands in the table, and the list of changes
   std::unique_ptr<Outbound[]> outbound_;  // a hash table that is probed onwards

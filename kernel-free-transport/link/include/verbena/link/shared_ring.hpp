@@ -32,7 +32,8 @@
 
 namespace verbena::link {
 
-// The memory. Movable; unmaps at its end. Not inherited by fork().
+// The memory. Movable; unmaps at its end. Not inherited by fork(): in a child it is not there, so
+// there close() and the destructor do nothing, and all else is forbidden.
 class SharedRing {
  public:
   static constexpr std::size_t kDefaultCapacity = 1u << 20;
@@ -46,6 +47,9 @@ class SharedRing {
   SharedRing& operator=(SharedRing&& other) noexcept;
   ~SharedRing();
 
+  // How many packets of this size (BTH .. pad) a ring of the default capacity holds.
+  static std::uint32_t packets_held(std::size_t packet_bytes) noexcept;
+
   // Ends the ring for both sides: when a context closes, and by the emulator when one has died.
   void close() noexcept;
   bool is_closed() const noexcept;
@@ -56,6 +60,7 @@ class SharedRing {
   struct Header;
 
   SharedRing(void* memory, std::size_t capacity);
+  bool is_mapped() const noexcept;
   Header& header() const;
   std::uint8_t* record_at(std::uint64_t position) const;
   std::uint64_t tag_of(std::uint64_t position) const;
@@ -63,6 +68,7 @@ class SharedRing {
   void* memory_ = nullptr;
   std::size_t capacity_ = 0;
   std::uint64_t key_ = 0;
+  int process_ = 0;  // that mapped it
 };
 
 class RingWriter {
