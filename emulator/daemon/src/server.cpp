@@ -136,6 +136,8 @@ void Server::remove_session(Session::Id id) {
 
 void Server::close_context(Session& session) {
   if (!session.context) return;
+  // Before anybody else can get the slot.
+  rings_.on_context_closed(session);
   const Session::Context context = *session.context;
   session.context.reset();
   by_slot_.erase({context.port, context.slot});

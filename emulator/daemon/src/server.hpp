@@ -11,6 +11,7 @@
 
 #include "event_loop.hpp"
 #include "instance.hpp"
+#include "ring_broker.hpp"
 #include "session.hpp"
 #include "status_json.hpp"
 #include "status_round.hpp"
@@ -78,6 +79,9 @@ class Server final : public fabric::Clients {
   void on_refresh_counters(Session& session, const control::Incoming& in);
   void on_down(Session& session, const control::Incoming& in);
   void on_capture(Session& session, control::Incoming& in);
+  void on_ring_request(Session& session, const control::Incoming& in);
+  void on_ring_accepted(Session& session, const control::Incoming& in);
+  Session* context_of(const IpAddress& address, std::uint32_t slot);
   template <typename Message>
   std::optional<Message> decoded(Session& session, const control::Incoming& in);
   void answer(Session& session, const control::Incoming& in,
@@ -104,6 +108,7 @@ class Server final : public fabric::Clients {
   std::map<Session::Id, std::unique_ptr<Session>> sessions_;
   Session::Id next_session_ = 1;
   std::map<std::pair<const fabric::Port*, std::uint32_t>, Session*> by_slot_;
+  RingBroker rings_;
   std::map<int, control::UniqueFd> holds_;  // pidfds of processes that `verbena run` became
   struct Round {
     std::unique_ptr<StatusRound> questions;

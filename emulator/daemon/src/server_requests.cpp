@@ -82,6 +82,10 @@ void Server::dispatch(Session& session, const Incoming& in) {
       return on_set_fault(session, in);
     case MessageType::kRefreshCounters:
       return on_refresh_counters(session, in);
+    case MessageType::kRingRequest:
+      return on_ring_request(session, in);
+    case MessageType::kRingAccepted:
+      return on_ring_accepted(session, in);
     case MessageType::kDown:
       return on_down(session, in);
     case MessageType::kAck:
@@ -256,6 +260,27 @@ void Server::end_capture_of(Session::Id owner) {
   if (!capture_ || capture_->owner != owner) return;
   tell_contexts(capture_->device, control::StopCapture{});
   capture_.reset();
+}
+
+Session* Server::context_of(const IpAddress& address, std::uint32_t slot) {
+  for (const auto& [key, session] : by_slot_) {
+    if (key.second == slot && key.first->info().address == address) return session;
+  }
+  return nullptr;
+}
+
+// A malformed one is dropped: nobody waits for an answer.
+void Server::on_ring_request(Session& session, const Incoming& in) {
+  const auto request = control::decode<control::RingRequest>(in.payload);
+  if (!request || !session.context) return;
+  rings_.on_request(session, context_of(request->address, request->slot), *request);
+}
+
+void Server::on_ring_accepted(Session& session, const Incoming& in) {
+  const auto accepted = control::decode<control::RingAccepted>(in.payload);
+  if (!accepted || !session.context) return;
+  Session* const writer = context_of(accepted->address, accepted->slot);
+  if (writer != nullptr) rings_.on_accepted(*writer, session);
 }
 
 void Server::on_down(Session& session, const Incoming& in) {

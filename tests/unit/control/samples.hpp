@@ -12,7 +12,8 @@ using AllMessages =
     std::tuple<Refused, Ack, Hello, Welcome, OpenDevice, DeviceOpened, ExtraSlot, SlotAdded,
                AttachMulticast, DetachMulticast, Relayed, StatusRequest, StatusReport, PortEvent,
                SetFault, Shutdown, StartCapture, StopCapture, Hold, Stay, Capture, StatusQuery,
-               StatusText, Down, SetPort, RefreshCounters, QueryResources, Resources>;
+               StatusText, Down, SetPort, RefreshCounters, QueryResources, Resources,
+               RingRequest, RingInbound, RingAccepted, RingOutbound, PeerGone>;
 
 inline DeviceInfo sample_device() {
   DeviceInfo d;
@@ -67,6 +68,11 @@ inline void fill(SetFault& m) {
 }
 inline void fill(Shutdown& m) { m.reason = "asked"; }
 inline void fill(Capture& m) { m.device = "a"; }
+inline void fill(RingRequest& m) { m = {IpAddress::v4(0x7f010009), 3}; }
+inline void fill(RingInbound& m) { m = {IpAddress::v4(0x7f010008), 4}; }
+inline void fill(RingAccepted& m) { m = {IpAddress::v4(0x7f010007), 5}; }
+inline void fill(RingOutbound& m) { m = {IpAddress::v4(0x7f010006), 6, "no memory"}; }
+inline void fill(PeerGone& m) { m = {IpAddress::v4(0x7f010005), 7}; }
 inline void fill(StatusText& m) { m = {false, std::string(300, '{')}; }
 inline void fill(SetPort& m) { m = {"verbena0", false}; }
 inline void fill(RefreshCounters& m) { m.device = "b"; }

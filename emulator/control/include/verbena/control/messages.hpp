@@ -7,6 +7,15 @@
 //   verbena     Hello, Hold, Stay, StatusQuery, SetPort, SetFault, Capture, Down.
 //   daemon      StatusRequest, PortEvent, SetFault, Relayed, StartCapture, StopCapture, Shutdown
 //               to providers, unasked.
+//
+// A shared ring is made in four steps. Nobody waits for it: until the last one, and after PeerGone,
+// UDP carries the packets.
+//
+//   writer            daemon            reader
+//     | RingRequest ---> |                |
+//     |                  | RingInbound -> |   [the ring]
+//     |                  | <- RingAccepted|
+//     | <--- RingOutbound|                |   [the ring], or none and the reason
 #pragma once
 
 #include <cstdint>
@@ -244,6 +253,43 @@ struct Stay {
 struct Capture {
   std::string device;
   VERBENA_MESSAGE(kCapture) { a(m.device); }
+};
+
+// From a context that is about to send to another one: it would like a ring to it. Has no reply
+// of its own (a Refused would be taken for the answer to another request).
+struct RingRequest {
+  IpAddress address;  // of the peer
+  std::uint32_t slot = 0;
+  VERBENA_MESSAGE(kRingRequest) { a(m.address, m.slot); }
+};
+
+// To the reader, with the ring as descriptor [0]: what this peer sends comes from there, too.
+struct RingInbound {
+  IpAddress address;  // of the writer
+  std::uint32_t slot = 0;
+  VERBENA_MESSAGE(kRingInbound) { a(m.address, m.slot); }
+};
+
+// From the reader: it looks into the ring of this writer now.
+struct RingAccepted {
+  IpAddress address;  // of the writer
+  std::uint32_t slot = 0;
+  VERBENA_MESSAGE(kRingAccepted) { a(m.address, m.slot); }
+};
+
+// To the writer, with the ring as descriptor [0]; without one there is no ring to this peer.
+struct RingOutbound {
+  IpAddress address;  // of the reader
+  std::uint32_t slot = 0;
+  std::string reason;  // why there is none, in one line
+  VERBENA_MESSAGE(kRingOutbound) { a(m.address, m.slot, m.reason); }
+};
+
+// The context has ended, and its rings with it.
+struct PeerGone {
+  IpAddress address;
+  std::uint32_t slot = 0;
+  VERBENA_MESSAGE(kPeerGone) { a(m.address, m.slot); }
 };
 
 struct StatusQuery {

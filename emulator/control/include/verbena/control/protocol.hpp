@@ -55,7 +55,12 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kQueryResources, 0x0046)     \
   X(kResources, 0x0047)          \
   X(kStay, 0x0048)               \
-  X(kCapture, 0x0049)
+  X(kCapture, 0x0049)            \
+  X(kRingRequest, 0x0050)        \
+  X(kRingInbound, 0x0051)        \
+  X(kRingAccepted, 0x0052)       \
+  X(kRingOutbound, 0x0053)       \
+  X(kPeerGone, 0x0054)
 
 enum class MessageType : std::uint16_t {
 #define VERBENA_MESSAGE_ENUM(id, number) id = number,
