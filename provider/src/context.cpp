@@ -22,12 +22,19 @@ namespace {
 // Packets that one call of ibv_poll_cq may take off the link, and the progress thread in a turn.
 constexpr std::size_t kPollBudget = 64;
 constexpr int kRoundsPerTurn = 64;
+constexpr std::size_t kSmallPacket = 1024;
+// For unreliable queue pairs, which nothing else slows down to what the peer takes.
+constexpr TimeNs kRingPatienceNs = 1'000'000;
 
 // The used entries of the table, which come first.
 std::ptrdiff_t count_gids(const control::DeviceInfo& info) {
   return std::find_if(info.gids.begin(), info.gids.end(),
                       [](const control::GidEntry& entry) { return entry.gid.is_zero(); }) -
          info.gids.begin();
+}
+
+bool is_loopback(const IpAddress& address) {
+  return address.is_v4() && address.v4_host_order() >> 24 == 127;
 }
 
 void* map_stats(int fd) {
@@ -107,10 +114,13 @@ void Context::make_engine(std::uint32_t slot, int receive_fd) {
   auto udp = link::UdpLink::open(receiver.release(), info_.address, udp_options,
                                  device_->counters().drops);
   if (!udp) refuse(udp.error().error, "ibv_open_device: %s", udp.error().text.c_str());
-  udp_ = udp->get();
-  auto faults = std::make_unique<link::FaultLink>(std::move(*udp), std::random_device{}());
-  faults_ = faults.get();
-  link_ = std::make_unique<link::CaptureLink>(std::move(faults), info_.address);
+  auto peers = std::make_unique<link::PeerLink>(std::move(*udp), link::Peer{info_.address, slot},
+                                                device_->counters().drops);
+  peers_ = peers.get();
+  peers_->set_patience(kRingPatienceNs);
+  auto capture = std::make_unique<link::CaptureLink>(std::move(peers), info_.address);
+  capture_ = capture.get();
+  link_ = std::make_unique<link::FaultLink>(std::move(capture), std::random_device{}());
 }
 
 control::DeviceInfo Context::info() const {
@@ -179,6 +189,7 @@ void Context::resume() noexcept {
 void Context::resume_dead() noexcept {
   fatal_.store(true);
   progress_.abandon();
+  peers_->abandon_rings();
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nothing >= 0) {
     // The numbers stay taken, because others close them.
@@ -208,6 +219,20 @@ void Context::ring(qp::QueuePair& qp) noexcept {
   if (!is_reliable(qp.transport()) && device_->has_work()) progress_.note_work();
 }
 
+// Not while another thread receives: what that one leaves is looked at once more.
+bool Context::prepare_wait() noexcept {
+  Lock& lock = device_->receive_lock();
+  if (!lock.try_lock()) return false;
+  const bool may_sleep = link_->prepare_wait();
+  lock.unlock();
+  return may_sleep;
+}
+
+void Context::end_wait() noexcept {
+  const Guard guard(device_->receive_lock());
+  link_->end_wait();
+}
+
 TimeNs Context::next_deadline() const noexcept {
   if (device_->has_work()) return 0;
   return std::min(device_->next_deadline(), link_->next_timeout());
@@ -215,9 +240,15 @@ TimeNs Context::next_deadline() const noexcept {
 
 void Context::send(wire::TxBatch& batch, Qpn flow) noexcept { link_->send(batch, flow); }
 
-std::uint32_t Context::capacity_packets(const wire::Destination&,
+// Half a ring, because answers share it with requests. A small packet may be any one of up to 1
+// KiB, and takes what such a one does.
+std::uint32_t Context::capacity_packets(const wire::Destination& to,
                                         std::size_t packet_bytes) noexcept {
-  return link_->capacity_packets(packet_bytes);
+  const std::uint32_t by_udp = link_->capacity_packets(packet_bytes);
+  const bool is_local = to.address == peers_->self().address || is_loopback(to.address);
+  if (link_choice_ == LinkChoice::kUdp || !is_local) return by_udp;
+  const std::size_t largest = std::max(packet_bytes, kSmallPacket + wire::kMaxHeaders);
+  return std::min(by_udp, link::SharedRing::packets_held(largest) / 2);
 }
 
 bool Context::add_slot() {
@@ -318,7 +349,8 @@ void Context::publish_counters() noexcept {
   page[PortCounter::kUnicastRcvPackets].set(c.packets_received.read() -
                                             c.multicast_received.read());
   page[PortCounter::kMulticastRcvPackets].set(c.multicast_received.read());
-  page[PortCounter::kSendFailures].set(udp_->statistics().unreachable.read());
+  page[PortCounter::kSendFailures].set(peers_->udp().statistics().unreachable.read());
+  page[PortCounter::kRingPackets].set(peers_->statistics().ring_packets_sent.read());
   for (std::size_t i = 0; i < kDropReasons; ++i) {
     const auto reason = static_cast<DropReason>(i);
     page[reason].set(c.drops.read(reason));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "exports.hpp"
+#include "link_choice.hpp"
 #include "objects.hpp"
 #include "progress.hpp"
 #include "user_memory.hpp"
@@ -23,7 +24,7 @@
 #include "verbena/device/device.hpp"
 #include "verbena/link/capture_link.hpp"
 #include "verbena/link/fault_link.hpp"
-#include "verbena/link/udp_link.hpp"
+#include "verbena/link/peer_link.hpp"
 
 namespace verbena::provider {
 
@@ -85,6 +86,10 @@ class Context final : public queue::EventSink,
   void join_group(Qp& qp, const Gid& mgid, std::uint16_t mlid);
   void leave_group(Qp& qp, const Gid& mgid, std::uint16_t mlid);
 
+  // After a queue pair got its peer: asks for a shared ring to that one, if rings are wanted and
+  // there is none yet. UDP carries the packets until it is there.
+  void seek_ring(qp::QueuePair& qp);
+
   // --- asynchronous events ---
   void send_async(std::uint64_t element, std::uint32_t type,
                   std::atomic<std::uint32_t>* delivered) noexcept;
@@ -118,6 +123,8 @@ class Context final : public queue::EventSink,
   bool handle_control() noexcept override;
   int receive_fd() const noexcept override { return link_->wait_fd(); }
   int control_fd() const noexcept override { return is_fatal() ? -1 : channel_.fd(); }
+  bool prepare_wait() noexcept override;
+  void end_wait() noexcept override;
   TimeNs next_deadline() const noexcept override;
   void publish_counters() noexcept override;
 
@@ -126,6 +133,8 @@ class Context final : public queue::EventSink,
   void handle_port_event(const control::PortEvent& event);
   void handle_relayed(const control::Relayed& relayed);
   void handle_faults(const std::vector<control::FaultSpec>& faults);
+  void handle_ring_inbound(control::Incoming&& message);
+  void handle_ring_outbound(control::Incoming&& message);
   void report_status(std::uint32_t sequence);
   void turn_fatal(const char* reason) noexcept;
 
@@ -141,9 +150,10 @@ class Context final : public queue::EventSink,
 
   UserMemory memory_;
   std::unique_ptr<device::Device> device_;
-  std::unique_ptr<link::CaptureLink> link_;
-  link::FaultLink* faults_ = nullptr;   // inside link_
-  link::UdpLink* udp_ = nullptr;        // inside faults_
+  std::unique_ptr<link::FaultLink> link_;
+  link::CaptureLink* capture_ = nullptr;  // inside link_
+  link::PeerLink* peers_ = nullptr;       // inside capture_
+  const LinkChoice link_choice_ = link_choice();
   TimeNs now_ = 0;                      // of the round that receives; under the receive lock
 
   EventPipe async_;

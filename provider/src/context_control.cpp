@@ -23,7 +23,7 @@ std::uint8_t verbs_type(Transport transport) {
   return 0;
 }
 
-control::QpStatus status_of(qp::QueuePair& qp) {
+control::QpStatus status_of(qp::QueuePair& qp, link::PeerLink& peers) {
   const Guard guard(qp.lock());
   const queue::Endpoint& e = qp.endpoint();
   const requester::Requester& requester = qp.requester();
@@ -32,7 +32,9 @@ control::QpStatus status_of(qp::QueuePair& qp) {
   s.type = verbs_type(qp.transport());
   s.state = static_cast<std::uint8_t>(qp.state());
   if (qp.state() != qp::State::kReset && qp.state() != qp::State::kInit) {
-    s.link = control::LinkKind::kUdp;
+    const link::Peer peer{e.destination.address, e.peer.slot()};
+    s.link = peers.carrier_to(peer) == link::Carrier::kRing ? control::LinkKind::kRing
+                                                            : control::LinkKind::kUdp;
     s.peer_address = e.destination.address;
     s.peer_qpn = e.peer.value();
   }
@@ -87,8 +89,15 @@ void Context::handle_message(control::Incoming&& message) {
         handle_relayed(*relayed);
       }
       return;
-    case MessageType::kStartCapture: return link_->start(message.fds[0].release(), false);
-    case MessageType::kStopCapture: return link_->stop();
+    case MessageType::kRingInbound: return handle_ring_inbound(std::move(message));
+    case MessageType::kRingOutbound: return handle_ring_outbound(std::move(message));
+    case MessageType::kPeerGone:
+      if (auto gone = control::decode<control::PeerGone>(message.payload)) {
+        peers_->remove({gone->address, gone->slot});
+      }
+      return;
+    case MessageType::kStartCapture: return capture_->start(message.fds[0].release(), false);
+    case MessageType::kStopCapture: return capture_->stop();
     case MessageType::kShutdown: return turn_fatal("the emulator was told to go down");
     default: return;
   }
@@ -134,7 +143,7 @@ void Context::handle_relayed(const control::Relayed& relayed) {
 }
 
 void Context::handle_faults(const std::vector<control::FaultSpec>& faults) {
-  faults_->clear();
+  link_->clear();
   for (const control::FaultSpec& f : faults) {
     link::FaultSettings s;
     s.drop_ppm = f.loss_ppm;
@@ -145,16 +154,16 @@ void Context::handle_faults(const std::vector<control::FaultSpec>& faults) {
     s.jitter_ns = f.jitter_ns;
     s.bytes_per_second = f.rate_bytes_per_second;
     if (f.qpn == 0) {
-      faults_->set_for_all(s);
+      link_->set_for_all(s);
     } else {
-      faults_->set_for(Qpn(f.qpn), s);
+      link_->set_for(Qpn(f.qpn), s);
     }
   }
 }
 
 void Context::report_status(std::uint32_t sequence) {
   std::vector<control::QpStatus> all;
-  device_->for_each_qp([&](qp::QueuePair& qp) { all.push_back(status_of(qp)); });
+  device_->for_each_qp([&](qp::QueuePair& qp) { all.push_back(status_of(qp, *peers_)); });
   control::StatusReport report;
   report.counts.pds = counts_.pds;
   report.counts.cqs = counts_.cqs;

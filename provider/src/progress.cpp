@@ -106,11 +106,14 @@ void Progress::wait(Wait how) noexcept {
   sleep_.announce(parked ? Rest::kParked : Rest::kWatching, until);
   // What came between the last look and the announcement.
   if (how == Wait::kPark && sleep_.armed() != 0) return sleep_.awake();
+  const bool watches = !parked && driven_.prepare_wait();
   until = std::min(until, driven_.next_deadline());
 
   const TimeNs now = link::monotonic_now_ns();
   TimeNs rest = until == kNever ? kNever : (until > now ? until - now : 0);
   if (control_is_busy_) rest = std::min(rest, kTick);
+  // Something came meanwhile; but the daemon shall be heard under any load.
+  if (!parked && !watches) rest = 0;
   // Deadlines are then the business of whoever drives.
   if (parked) rest = how == Wait::kPark ? kTick : kYieldTime;
   const timespec timeout{static_cast<time_t>(rest / 1'000'000'000u),
@@ -120,6 +123,7 @@ void Progress::wait(Wait how) noexcept {
                    {parked ? -1 : driven_.receive_fd(), POLLIN, 0}};
   const int ready = ::ppoll(fds, 3, rest == kNever ? nullptr : &timeout, nullptr);
   sleep_.awake();
+  if (watches) driven_.end_wait();
   control_is_busy_ = false;
   if (ready <= 0) return;
   if (fds[0].revents != 0) {

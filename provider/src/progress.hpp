@@ -31,6 +31,10 @@ class Driven {
   virtual bool handle_control() noexcept = 0;
   virtual int receive_fd() const noexcept = 0;
   virtual int control_fd() const noexcept = 0;  // -1 once the daemon is gone
+  // Before the thread blocks on receive_fd(): false if it shall look again at once. After true
+  // comes end_wait(), when it is awake.
+  virtual bool prepare_wait() noexcept = 0;
+  virtual void end_wait() noexcept = 0;
   virtual TimeNs next_deadline() const noexcept = 0;
   // Called once per turn, for what is merely published now and then.
   virtual void publish_counters() noexcept = 0;

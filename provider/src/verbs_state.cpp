@@ -70,6 +70,9 @@ int modify_qp(ibv_qp* q, ibv_qp_attr* attr, int attr_mask) noexcept {
     const auto refused =
         qp.context.device().modify_qp(*qp.engine, wanted, mask, link::monotonic_now_ns());
     if (refused) throw VerbRefused{refused->error != 0 ? refused->error : EINVAL};
+    if ((mask & IBV_QP_STATE) != 0 && attr->qp_state == IBV_QPS_RTR) {
+      qp.context.seek_ring(*qp.engine);
+    }
   });
 }
 

@@ -28,6 +28,8 @@ class Driven1 final : public Driven {
     return true;
   }
   bool handle_control() noexcept override { return true; }
+  bool prepare_wait() noexcept override { return true; }
+  void end_wait() noexcept override {}
   int receive_fd() const noexcept override { return packets_.get(); }
   int control_fd() const noexcept override { return -1; }
   TimeNs next_deadline() const noexcept override {

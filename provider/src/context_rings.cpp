@@ -1,0 +1,50 @@
+// A context's part in the making of shared rings; the emulator makes and ends them.
+#include <sys/socket.h>
+
+#include "context.hpp"
+#include "explain.hpp"
+
+namespace verbena::provider {
+
+// Only for queue pairs that have one peer, who is going to answer. Whoever knows no ring by the
+// next queue pair asks again: the emulator knows whether one is on its way.
+void Context::seek_ring(qp::QueuePair& qp) {
+  if (link_choice_ == LinkChoice::kUdp || qp.transport() == Transport::kUd) return;
+  link::Peer peer;
+  {
+    const Guard guard(qp.lock());
+    peer = {qp.endpoint().destination.address, qp.endpoint().peer.slot()};
+  }
+  if (peer.slot == 0 || peers_->carrier_to(peer) == link::Carrier::kRing) return;
+  const std::lock_guard guard(control_lock_);
+  // An emulator that takes nothing now is no reason to wait.
+  (void)control::send_packet(channel_.fd(),
+                             control::encode(control::RingRequest{peer.address, peer.slot}, 0), {},
+                             MSG_DONTWAIT);
+}
+
+// Under control_lock_, as all that handles messages.
+void Context::handle_ring_inbound(control::Incoming&& message) {
+  const auto offer = control::decode<control::RingInbound>(message.payload);
+  if (!offer || !message.fds[0]) return;
+  auto ring = link::SharedRing::map(message.fds[0].get());
+  if (!ring) return provider::explain("%s; the peer goes on by UDP", ring.error().text.c_str());
+  peers_->add_inbound({offer->address, offer->slot}, std::move(ring.value()));
+  (void)control::send_packet(channel_.fd(),
+                             control::encode(control::RingAccepted{offer->address, offer->slot}, 0),
+                             {}, MSG_DONTWAIT);
+}
+
+void Context::handle_ring_outbound(control::Incoming&& message) {
+  const auto given = control::decode<control::RingOutbound>(message.payload);
+  if (!given) return;
+  const link::Peer peer{given->address, given->slot};
+  if (!message.fds[0]) return tell_of_udp(link_choice_, peer.address, given->reason);
+  auto ring = link::SharedRing::map(message.fds[0].get());
+  if (!ring) return tell_of_udp(link_choice_, peer.address, ring.error().text);
+  if (!peers_->add_outbound(peer, std::move(ring.value()))) {
+    tell_of_udp(link_choice_, peer.address, "this context has too many rings");
+  }
+}
+
+}  // namespace verbena::provider

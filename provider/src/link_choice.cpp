@@ -1,0 +1,35 @@
+#include "link_choice.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+
+#include "explain.hpp"
+
+namespace verbena::provider {
+
+LinkChoice link_choice() {
+  const char* const text = ::secure_getenv("VERBENA_LINK");
+  const std::string_view word = text == nullptr ? "" : text;
+  if (word.empty()) return kDefaultLink;
+  if (word == "udp") return LinkChoice::kUdp;
+  if (word == "shm") return LinkChoice::kSharedMemory;
+  static std::atomic<bool> told{false};
+  if (word != "auto" && !told.exchange(true)) {
+    std::fprintf(stderr, "verbena: VERBENA_LINK=%s is none of udp, shm and auto; using auto\n",
+                 text);
+  }
+  return LinkChoice::kAuto;
+}
+
+void tell_of_udp(LinkChoice choice, const IpAddress& peer, const std::string& reason) {
+  const std::string address = peer.to_string();
+  if (choice == LinkChoice::kSharedMemory) {
+    std::fprintf(stderr, "verbena: VERBENA_LINK=shm, but UDP carries the packets to %s: %s\n",
+                 address.c_str(), reason.c_str());
+  } else {
+    explain("no shared ring to %s (%s): UDP carries the packets", address.c_str(), reason.c_str());
+  }
+}
+
+}  // namespace verbena::provider

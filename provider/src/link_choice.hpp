@@ -1,0 +1,23 @@
+// What VERBENA_LINK says about how packets travel between contexts of one emulator: `udp`, always;
+// `shm`, in shared rings, with a complaint where there can be none; `auto`, in shared rings where
+// there can be one. Read when a context is opened.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "verbena/base/address.hpp"
+
+namespace verbena::provider {
+
+enum class LinkChoice : std::uint8_t { kUdp, kSharedMemory, kAuto };
+
+inline constexpr LinkChoice kDefaultLink = LinkChoice::kUdp;
+
+// Of the environment. What is no choice costs one line on standard error.
+LinkChoice link_choice();
+// Why UDP carries the packets to this peer, for those who would like to know.
+void tell_of_udp(LinkChoice choice, const IpAddress& peer, const std::string& reason);
+
+}  // namespace verbena::provider
