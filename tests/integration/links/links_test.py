@@ -1,0 +1,181 @@
+"""Programs of rdma-core and perftest over each link: which one carries them, that `verbena status`
+says so, and that a peer that is killed or lies harms nobody else.
+
+    links_test.py BIN
+"""
+
+import json
+import mmap
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+LIMIT = 30
+BIN = None
+
+
+def listens(port):
+    """Whether any process listens on this TCP port, without connecting to it."""
+    wanted = f":{port:04X}"
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with open(table) as lines:
+            for line in list(lines)[1:]:
+                words = line.split()
+                if words[3] == "0A" and words[1].endswith(wanted):
+                    return True
+    return False
+
+
+class LinksTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.mkdtemp(prefix="verbena-links-")
+        cls.env = {k: v for k, v in os.environ.items()
+                   if k not in ("LD_PRELOAD", "RDMAV_DRIVERS", "VERBENA_LOG", "VERBENA_LINK")}
+        cls.env["VERBENA_RUNTIME_DIR"] = cls.dir + "/run"
+        for _ in range(20):
+            fabric = f"127.{random.randrange(64, 250)}.{random.randrange(1, 250)}.0/24"
+            up = cls.verbena("up", "--fabric", fabric)
+            if up.returncode == 0:
+                return
+        raise RuntimeError(up.stderr)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.verbena("down")
+        shutil.rmtree(cls.dir, ignore_errors=True)
+
+    def setUp(self):
+        self.started = []
+
+    def tearDown(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            process.stdout.close()
+
+    @classmethod
+    def verbena(cls, *words):
+        return subprocess.run([BIN + "/verbena", *words], env=cls.env, capture_output=True,
+                              text=True, timeout=LIMIT, check=False)
+
+    def start(self, link, command):
+        process = subprocess.Popen([BIN + "/verbena", "run", "--", *command],
+                                   env=dict(self.env, VERBENA_LINK=link), text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.started.append(process)
+        return process
+
+    def pair(self, link, *command):
+        """Server and client of one program, started."""
+        port = random.randrange(20000, 32000)
+        command = [*command, "-p", str(port)]
+        server = self.start(link, command)
+        self.until(lambda: listens(port) or server.poll() is not None, "the server does not listen")
+        return server, self.start(link, [*command, "127.0.0.1"])
+
+    def until(self, condition, what):
+        """Waits for another process to have done something that sends no word."""
+        end = time.monotonic() + LIMIT
+        while not condition():
+            self.assertLess(time.monotonic(), end, what)
+            time.sleep(0.02)
+
+    def ends_well(self, *processes):
+        texts = [p.communicate(timeout=LIMIT)[0] for p in processes]
+        for process, text in zip(processes, texts):
+            self.assertEqual(process.returncode, 0, text)
+        return texts
+
+    def device(self):
+        done = self.verbena("status", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["devices"][0]
+
+    def links(self, type_="RC"):
+        return [qp["link"] for context in self.device()["contexts"] for qp in context["qps"]
+                if qp["type"] == type_ and qp["state"] in ("RTR", "RTS")]
+
+    def ring_packets(self):
+        return self.device()["ports"][0]["counters"]["shared_ring_packets"]
+
+    def test_pingpongs_over_udp(self):
+        before = self.ring_packets()
+        for mode in ([], ["-e"], ["-c", "-s", "65536"]):
+            self.ends_well(*self.pair("udp", "ibv_rc_pingpong", "-n", "200", *mode))
+        self.assertEqual(self.ring_packets(), before)
+
+    def test_pingpongs_over_rings(self):
+        for mode in ([], ["-e"], ["-c", "-s", "65536"]):
+            before = self.ring_packets()
+            self.ends_well(*self.pair("shm", "ibv_rc_pingpong", "-n", "500", *mode))
+            self.assertGreater(self.ring_packets(), before, mode)
+        for program in ("ibv_uc_pingpong", "ibv_srq_pingpong"):
+            self.ends_well(*self.pair("auto", program, "-n", "200"))
+
+    def test_status_names_the_link(self):
+        for link, word in (("udp", "udp"), ("shm", "ring"), ("auto", "ring")):
+            processes = self.pair(link, "ib_write_bw", "-F", "-D", "20")
+            self.until(lambda w=word: self.links() == [w, w], f"{link}: {self.links()}")
+            for process in processes:
+                process.kill()
+                process.communicate()
+
+    def test_another_word_means_auto(self):
+        server, client = self.pair("mail", "ibv_rc_pingpong", "-n", "100")
+        for text in self.ends_well(server, client):
+            self.assertEqual(text.count("VERBENA_LINK=mail is none of udp, shm and auto"), 1, text)
+
+    def test_a_killed_peer_harms_nobody(self):
+        bystanders = self.pair("auto", "ib_write_bw", "-F", "-D", "10")
+        for victim in (0, 1):
+            processes = self.pair("auto", "ib_write_bw", "-F", "-D", "20")
+            self.until(lambda: self.links().count("ring") == 4, f"no rings: {self.links()}")
+            processes[victim].send_signal(signal.SIGKILL)
+            survivor = processes[1 - victim]
+            # It is told by its TCP connection or by its queue pair; what counts is that it ends.
+            survivor.communicate(timeout=LIMIT)
+            self.assertNotEqual(survivor.returncode, 0)
+            processes[victim].communicate()
+        self.ends_well(*bystanders)
+
+    def test_garbage_in_the_rings_harms_nobody(self):
+        bystanders = self.pair("auto", "ib_write_bw", "-F", "-D", "8")
+        victims = self.pair("auto", "ib_write_bw", "-F", "-D", "20")
+        self.until(lambda: self.links().count("ring") == 4, f"no rings: {self.links()}")
+        spoil_rings(victims[0].pid)
+        self.until(lambda: "udp" in self.links() or victims[1].poll() is not None,
+                   "the rings live on")
+        for process in victims:
+            process.kill()
+            process.communicate()
+        self.ends_well(*bystanders)
+        self.ends_well(*self.pair("auto", "ibv_rc_pingpong", "-c", "-n", "100"))
+
+
+def spoil_rings(pid):
+    """Writes over all rings that a process has mapped, as that process itself could."""
+    found = 0
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "r+b", 0) as memory:
+        for line in maps:
+            place = re.match(r"([0-9a-f]+)-([0-9a-f]+) .*memfd:verbena-ring", line)
+            if place:
+                begin, end = (int(x, 16) for x in place.groups())
+                memory.seek(begin + mmap.PAGESIZE // 64)
+                memory.write(os.urandom(end - begin - mmap.PAGESIZE // 64))
+                found += 1
+    if found == 0:
+        raise RuntimeError("no rings to spoil")
+
+
+if __name__ == "__main__":
+    BIN = sys.argv.pop(1)
+    unittest.main()
