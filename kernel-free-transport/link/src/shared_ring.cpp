@@ -163,20 +163,23 @@ bool RingWriter::put_one(std::span<const std::uint8_t> packet, const wire::Desti
   const std::uint64_t to_end = ring_.capacity_ - (head_ & (ring_.capacity_ - 1));
   const bool wraps = size > to_end;
   if (packet.size() > wire::kMaxPacket || !has_room(wraps ? to_end + size : size)) return false;
-  if (wraps) {
-    first_word(ring_.record_at(head_))
-        .store(ring_.tag_of(head_) | kWrap, std::memory_order_release);
-    head_ += to_end;
-  }
-  std::uint8_t* record = ring_.record_at(head_);
+  const std::uint64_t at = wraps ? head_ + to_end : head_;
+  std::uint8_t* record = ring_.record_at(at);
   const std::uint64_t fields = pack(to);
   std::memcpy(record + sizeof fields, &fields, sizeof fields);
   std::memcpy(record + kRecordHeader, packet.data(), packet.size());
-  const std::uint64_t word = ring_.tag_of(head_) | packet.size();
+  const std::uint64_t word = ring_.tag_of(at) | packet.size();
   // The last one is ordered before the look at the reader's state, as the reader's announcement
   // is before its last look at the ring: one of the two sees the other.
-  first_word(record).store(word, is_last ? std::memory_order_seq_cst : std::memory_order_release);
-  head_ += size;
+  const auto order = is_last ? std::memory_order_seq_cst : std::memory_order_release;
+  if (wraps) {
+    // What the reader finds at the beginning is whole before it is sent there.
+    first_word(record).store(word, std::memory_order_release);
+    first_word(ring_.record_at(head_)).store(ring_.tag_of(head_) | kWrap, order);
+  } else {
+    first_word(record).store(word, order);
+  }
+  head_ = at + size;
   return true;
 }
 
