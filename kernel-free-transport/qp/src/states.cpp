@@ -111,11 +111,9 @@ void QueuePair::enter_rts(State from) {
     return;
   }
   requester_.start(attributes_.sq_psn);
-  if (is_reliable(endpoint_.transport)) {
-    requester_.set_capacity(
-        around_.transmitter->capacity_packets(endpoint_.destination, endpoint_.mtu + 32),
-        around_.transmitter->capacity_packets(endpoint_.destination, 64));
-  }
+  requester_.set_capacity(
+      around_.transmitter->capacity_packets(endpoint_.destination, endpoint_.mtu + 32),
+      around_.transmitter->capacity_packets(endpoint_.destination, 64));
 }
 
 void QueuePair::enter_error() {

@@ -13,6 +13,8 @@ namespace {
 // An answer may take as long as a descheduled peer sleeps; hardware's microseconds do not apply.
 constexpr TimeNs kRetryIntervalMin = 20'000'000;
 constexpr TimeNs kProbeIntervalMin = 4'000'000;
+// UC and UD: 0.3 us a packet and 1.5 GB/s.
+constexpr TimeNs kPacePerPacket = 300;
 constexpr unsigned kProbeBackoffMax = 6;
 // Where packets get lost, answers and repetitions get lost, too, and waiting milliseconds for each
 // costs more than all else. A path that lost nothing lately is not probed so soon: there a late
@@ -82,8 +84,23 @@ void Requester::move_cursor_to(Psn psn) {
   cursor_psn_ = psn;
 }
 
+// Nobody tells a sender of UC or UD that the receiver is full, and an adapter's wire would hold it
+// to its speed: so many packets at once as a quarter of what a receiver holds, and then no more
+// than one can empty.
+bool Requester::within_pace(TimeNs now) {
+  const TimeNs burst = capacity_full_ / 4 * (kPacePerPacket + endpoint_.mtu * 2 / 3);
+  pace_ = std::max(pace_, now);
+  paced_until_ = pace_ - now > burst ? pace_ - burst : 0;
+  return paced_until_ == 0;
+}
+
+void Requester::paid(const SendEntry& entry) {
+  pace_ += kPacePerPacket + std::min(entry.length, endpoint_.mtu) * 2 / 3;
+}
+
 TimeNs Requester::deadline() const {
   if (!sending_) return kNever;
+  if (!is_reliable()) return paced_until_ != 0 && cursor_ != queue_.tail() ? paced_until_ : kNever;
   if (waiting_rnr_) return rnr_until_;
   if (una_ == sent_) return kNever;
   const TimeNs probe = probe_base_ + probe_interval();

@@ -99,8 +99,8 @@ bool Requester::begin(SendEntry& entry) {
   return true;
 }
 
-bool Requester::may_send(const SendEntry& entry) {
-  if (!is_reliable()) return true;
+bool Requester::may_send(const SendEntry& entry, TimeNs now) {
+  if (!is_reliable()) return within_pace(now);
   const std::uint32_t ahead = static_cast<std::uint32_t>(cursor_psn_.distance_from(una_));
   if (entry.wants_response()) {
     if (reads_in_flight_ >= std::max<std::uint32_t>(reliability_.max_rd_atomic, 1)) return false;
@@ -330,7 +330,7 @@ bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now) {
       continue;
     }
     if (!entry.numbered && !begin(entry)) break;
-    if (!may_send(entry)) break;
+    if (!may_send(entry, now)) break;
     const bool ask = ++since_ask_ >= std::max(window_ / 2, 1u) || cursor_psn_ == una_;
     const Emit result = emit(cursor_, cursor_psn_, out, ask);
     if (result == Emit::kBatchFull) return true;
@@ -344,6 +344,7 @@ bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now) {
       sent_one(psns_of_packet(entry, cursor_psn_), now);
       if (cursor_psn_.is_after(entry.last())) ++cursor_;
     } else {
+      paid(entry);
       cursor_psn_ = cursor_psn_ + 1;
       if (cursor_psn_.is_after(entry.last())) {
         // Sent is done: nobody will answer.

@@ -96,7 +96,7 @@ class Requester {
 
   // transmit.cpp
   bool begin(SendEntry& entry);
-  bool may_send(const SendEntry& entry);
+  bool may_send(const SendEntry& entry, TimeNs now);
   bool run_local(SendEntry& entry);
   std::uint32_t psns_of_packet(const SendEntry& entry, Psn psn) const;
   Emit emit(std::uint32_t position, Psn psn, wire::TxBatch& out, bool ask);
@@ -129,6 +129,8 @@ class Requester {
   TimeNs retry_interval() const;
   TimeNs probe_interval() const;
   std::uint32_t window(const SendEntry& entry) const;
+  bool within_pace(TimeNs now);
+  void paid(const SendEntry& entry);
   void set_active(bool active);
 
   // requester.cpp
@@ -162,6 +164,8 @@ class Requester {
   TimeNs base_ = 0;                       // when the wait for an answer began
   TimeNs probe_base_ = 0;
   TimeNs rnr_until_ = 0;
+  TimeNs pace_ = 0;                       // UC, UD: when what was sent would be gone at the pace
+  TimeNs paced_until_ = 0;                // the next packet waits until then; 0: it does not
   TimeNs smoothed_rtt_ = 0;
   TimeNs timed_at_ = 0;
   Psn timed_psn_;
