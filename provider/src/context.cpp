@@ -1,6 +1,7 @@
 #include "context.hpp"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@
 namespace verbena::provider {
 namespace {
 
+// Polls in a row that find another thread driving, before one gives way to it.
+constexpr std::uint32_t kRefusalsUntilYield = 64;
 // Packets that one call of ibv_poll_cq may take off the link, and the progress thread in a turn.
 constexpr std::size_t kPollBudget = 64;
 constexpr int kRoundsPerTurn = 64;
@@ -145,7 +148,15 @@ void Context::drive() noexcept {
   const TimeNs now = link::monotonic_now_ns();
   progress_.note_poll(now);
   Lock& lock = device_->receive_lock();
-  if (!lock.try_lock()) return;
+  if (!lock.try_lock()) {
+    // Whoever holds it may have lost the processor to this very spinning (under valgrind, which
+    // runs one thread at a time, for long).
+    if (refused_.fetch_add(1, std::memory_order_relaxed) % kRefusalsUntilYield ==
+        kRefusalsUntilYield - 1) {
+      ::sched_yield();
+    }
+    return;
+  }
   const bool received = drive_once(now, device::Acknowledge::kLater);
   lock.unlock();
   if (!received) drive_neighbours(*this);
@@ -305,8 +316,10 @@ void Context::on_async_event(queue::AsyncEvent event, void* cookie) noexcept {
   switch (event) {
     case AsyncEvent::kCqError: {
       Cq& cq = *static_cast<Cq*>(cookie);
-      provider::explain("completion queue: overflow; it held cqe = %d completions that were not "
-                        "polled (IBV_EVENT_CQ_ERR)", cq.abi.cq.cqe);
+      provider::explain(
+          "completion queue: overflow; it held cqe = %d completions that were not "
+          "polled (IBV_EVENT_CQ_ERR)",
+          cq.abi.cq.cqe);
       return send_async(reinterpret_cast<std::uintptr_t>(&cq.abi.cq), type, &cq.async_events);
     }
     case AsyncEvent::kSrqError:
@@ -332,7 +345,8 @@ void Context::on_async_event(queue::AsyncEvent event, void* cookie) noexcept {
     case AsyncEvent::kPkeyChange:
     case AsyncEvent::kSmChange:
     case AsyncEvent::kClientReregister:
-    case AsyncEvent::kGidChange: return send_async(control::kPortNumber, type, nullptr);
+    case AsyncEvent::kGidChange:
+      return send_async(control::kPortNumber, type, nullptr);
   }
 }
 

@@ -154,6 +154,7 @@ class Context final : public queue::EventSink,
   link::CaptureLink* capture_ = nullptr;  // inside link_
   link::PeerLink* peers_ = nullptr;       // inside capture_
   const LinkChoice link_choice_ = link_choice();
+  std::atomic<std::uint32_t> refused_{0};  // polls that found another thread driving
   TimeNs now_ = 0;                      // of the round that receives; under the receive lock
 
   EventPipe async_;
