@@ -28,8 +28,7 @@ void QueuePair::follow_migration(const wire::PacketView& packet) {
   }
 }
 
-void QueuePair::migrate() {
-  endpoint_.migration_wanted = false;
+void QueuePair::move_to_alternate() {
   attributes_.path = attributes_.alternate;
   attributes_.pkey_index = attributes_.alternate_pkey_index;
   attributes_.port = attributes_.alternate.port;
@@ -37,6 +36,12 @@ void QueuePair::migrate() {
   attributes_.migration = Migration::kMigrated;
   take_migration_state();
   take_attributes(kMaskPath);
+}
+
+// Moves and says so: a failure or the peer wanted it, not the program.
+void QueuePair::migrate() {
+  endpoint_.migration_wanted = false;
+  move_to_alternate();
   endpoint_.events->on_async_event(queue::AsyncEvent::kPathMigrated, endpoint_.cookie);
 }
 

@@ -27,9 +27,12 @@ std::optional<Refused> QueuePair::modify(const Attributes& wanted, std::uint32_t
   }
   const State from = attributes_.state;
   const State to = (mask & kMaskState) != 0 ? wanted.state : from;
+  const bool moves = (mask & kMaskPathMigration) != 0 && wanted.migration == Migration::kMigrated &&
+                     attributes_.migration == Migration::kArmed;
   apply(attributes_, wanted, mask);
   attributes_.state = from;
   take_attributes(mask);
+  if (moves) move_to_alternate();
   if (to == State::kReset) {
     enter_reset();
   } else if (to == State::kRtr && from == State::kInit) {

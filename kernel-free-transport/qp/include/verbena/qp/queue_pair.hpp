@@ -108,6 +108,7 @@ class QueuePair {
   bool comes_from_peer(const wire::RxDatagram& datagram) const;
   void follow_migration(const wire::PacketView& packet);
   void take_migration_state();
+  void move_to_alternate();
   void migrate();
   void start_rendezvous();
 

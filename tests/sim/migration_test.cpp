@@ -1,0 +1,90 @@
+// Automatic path migration: load and rearm, arm by hearing the peer, move by wish or by failure.
+#include "steps.hpp"
+
+namespace verbena::sim {
+namespace {
+
+using qp::Migration;
+
+constexpr std::uint32_t kLoad = qp::kMaskAlternatePath | qp::kMaskPathMigration;
+
+// The second path of this world's hosts leads to the same address, by another of its LIDs.
+void rearm(Peer& peer) {
+  qp::Attributes a = peer.qp().attributes();
+  a.alternate = a.path;
+  a.alternate.source_path_bits = 1;
+  a.alternate.port = 1;
+  a.alternate_timeout = 12;
+  a.migration = Migration::kRearm;
+  peer.modify(a, kLoad);
+}
+
+Migration migration(const Peer& peer) { return peer.qp().attributes().migration; }
+
+// Each end has heard the other's wish.
+void arm(Scene& s) {
+  rearm(s.left);
+  rearm(s.right);
+  s.left.post(s.left.write(1, 100, s.right));
+  s.right.post(s.right.write(1, 100, s.left));
+  ASSERT_TRUE(s.pair.run_until([&] { return s.left.sends.size() == 1 && s.right.sends.size() == 1; }));
+  ASSERT_EQ(migration(s.left), Migration::kArmed);
+  ASSERT_EQ(migration(s.right), Migration::kArmed);
+}
+
+TEST(Migration, StaysRearmedWhileThePeerDoesNotWantTo) {
+  Scene s;
+  rearm(s.left);
+  s.left.post(s.left.write(1, 100, s.right));
+  s.right.post(s.right.write(1, 100, s.left));
+  ASSERT_TRUE(s.pair.run_until([&] { return s.left.sends.size() == 1 && s.right.sends.size() == 1; }));
+  EXPECT_EQ(migration(s.left), Migration::kRearm);
+  EXPECT_EQ(s.left.count(AsyncEvent::kPathMigrated), 0u);
+}
+
+TEST(Migration, MovesWhenTheRetriesAreUsedUpAndThePeerFollows) {
+  PeerOptions options;
+  options.retry_count = 1;
+  Scene s(options);
+  arm(s);
+  s.pair.world.filter = [](const Node&, std::span<const std::uint8_t>) { return false; };
+  s.left.post(s.left.write(2, 3000, s.right));
+  ASSERT_TRUE(s.pair.run_until([&] { return s.left.count(AsyncEvent::kPathMigrated) == 1; }));
+  s.pair.world.filter = nullptr;
+  s.run_until_sent(2);
+  EXPECT_THAT(statuses(s.left.sends), testing::Each(Status::kSuccess));
+  EXPECT_EQ(migration(s.left), Migration::kMigrated);
+  EXPECT_EQ(migration(s.right), Migration::kMigrated);
+  EXPECT_EQ(s.right.count(AsyncEvent::kPathMigrated), 1u);
+  EXPECT_EQ(s.left.qp().attributes().path.source_path_bits, 1);
+  s.expect_unharmed();
+}
+
+TEST(Migration, EndsInErrorWhenTheSecondPathFailsToo) {
+  PeerOptions options;
+  options.retry_count = 1;
+  Scene s(options);
+  arm(s);
+  s.pair.world.filter = [](const Node&, std::span<const std::uint8_t>) { return false; };
+  s.left.post(s.left.write(2, 100, s.right));
+  ASSERT_TRUE(s.pair.run_until([&] { return s.left.sends.size() == 2; }));
+  EXPECT_EQ(s.left.sends.back().status, Status::kRetryExceeded);
+  EXPECT_EQ(s.left.count(AsyncEvent::kPathMigrated), 1u);
+}
+
+TEST(Migration, MovesAtTheProgramsWishAndThePeerFollows) {
+  Scene s;
+  arm(s);
+  qp::Attributes a = s.left.qp().attributes();
+  a.migration = Migration::kMigrated;
+  s.left.modify(a, qp::kMaskPathMigration);
+  s.left.post(s.left.write(2, 100, s.right));
+  s.run_until_sent(2);
+  EXPECT_EQ(migration(s.left), Migration::kMigrated);
+  EXPECT_EQ(s.left.qp().attributes().path.source_path_bits, 1);
+  EXPECT_EQ(migration(s.right), Migration::kMigrated);
+  EXPECT_EQ(s.right.count(AsyncEvent::kPathMigrated), 1u);
+}
+
+}  // namespace
+}  // namespace verbena::sim
