@@ -31,15 +31,19 @@ void write_file_header(int fd) {
   writer.stop();
 }
 
-// Until a signal asks for the end, or the emulator ends.
-void wait_for_end(int channel) {
+// From here on Ctrl-C ends the capture and not the program.
+control::UniqueFd signals_that_end() {
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGINT);
   sigaddset(&ends, SIGTERM);
   sigprocmask(SIG_BLOCK, &ends, nullptr);
-  const control::UniqueFd signals(::signalfd(-1, &ends, SFD_CLOEXEC));
-  pollfd waiting[] = {{signals.get(), POLLIN, 0}, {channel, POLLIN, 0}};
+  return control::UniqueFd(::signalfd(-1, &ends, SFD_CLOEXEC));
+}
+
+// Until a signal asks for the end, or the emulator ends.
+void wait_for_end(int signals, int channel) {
+  pollfd waiting[] = {{signals, POLLIN, 0}, {channel, POLLIN, 0}};
   while (::poll(waiting, 2, -1) < 0 && errno == EINTR) {
   }
 }
@@ -62,8 +66,9 @@ int capture(const CaptureOptions& options) {
   if (reply->type() == control::MessageType::kRefused) {
     return complain(control::refusal(*reply).text);
   }
+  const control::UniqueFd signals = signals_that_end();
   std::fprintf(stderr, "capturing to %s; end it with Ctrl-C\n", options.file.c_str());
-  wait_for_end(emulator->channel.fd());
+  wait_for_end(signals.get(), emulator->channel.fd());
   return kOk;
 }
 
