@@ -15,6 +15,8 @@ inline constexpr std::uint32_t kMaxQpAdvertised = 262144;
 inline constexpr std::uint32_t kMaxQpWr = 32768;
 inline constexpr std::uint32_t kMaxSge = 30;
 inline constexpr std::uint32_t kMaxInline = 1024;
+// Adapters have room for a little in any case, and programs send it without having asked.
+inline constexpr std::uint32_t kMinInline = 64;
 inline constexpr std::uint32_t kMaxCq = 1u << 20;
 inline constexpr std::uint32_t kMaxCqe = 4194304;
 inline constexpr std::uint32_t kMaxMr = 1u << 20;

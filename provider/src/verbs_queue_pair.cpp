@@ -1,4 +1,5 @@
 // The life of a queue pair.
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -89,7 +90,7 @@ qp::QueuePair* make_engine_qp(Qp& qp, const QpRequest& r, Transport transport) {
   if (r.xrcd != nullptr) o.xrc_domain = r.xrcd->number;
   o.send.capacity = r.cap.max_send_wr;
   o.send.max_sges = r.cap.max_send_sge;
-  o.send.max_inline = r.cap.max_inline_data;
+  o.send.max_inline = qp.caps.max_inline_data;
   o.receive_capacity = r.cap.max_recv_wr;
   o.receive_max_sges = r.cap.max_recv_sge;
   o.signal_all = r.signal_all;
@@ -243,6 +244,7 @@ Qp* make_qp(Context& context, const QpRequest& request) {
   qp->srq = request.srq;
   qp->xrcd = request.xrcd;
   qp->caps = request.cap;
+  qp->caps.max_inline_data = std::max(request.cap.max_inline_data, kMinInline);
   if (request.srq != nullptr) qp->caps.max_recv_wr = qp->caps.max_recv_sge = 0;
   qp->signal_all = request.signal_all;
   qp->engine = make_engine_qp(*qp, request, transport);
