@@ -44,8 +44,8 @@ class Emulator:
         self.environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8",
                             "VERBENA_RUNTIME_DIR": str(self.folder / "run")}
         for _ in range(20):
-            fabric = f"127.{random.randrange(64, 250)}.{random.randrange(1, 250)}.0/24"
-            up = self.control("up", "--fabric", fabric, *self._options)
+            self.fabric = f"127.{random.randrange(64, 250)}.{random.randrange(1, 250)}.0/24"
+            up = self.control("up", "--fabric", self.fabric, *self._options)
             if up.returncode == 0:
                 return self
         raise RuntimeError(f"verbena up: {up.stderr}")
