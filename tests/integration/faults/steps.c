@@ -128,11 +128,14 @@ static bool wait_for_work(struct side* side) {
   }
 }
 
+static void begin(struct side* side) {
+  if (side->asked.is_client) post_send(side);
+  step(side, "first");
+}
+
 static void* play(void* argument) {
   struct side* side = argument;
   const int goal = side->asked.iterations;
-  if (side->asked.is_client) post_send(side);
-  step(side, "first");
   while (side->received < goal || side->sent < goal) {
     if (!wait_for_work(side)) ask_for_peer(side);
   }
@@ -153,8 +156,11 @@ static void run(struct side* side) {
   if (side->asked.thread) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, play, side) != 0) end("refused pthread_create");
+    /* Nothing but the completion orders this before what the other thread does with the buffer. */
+    begin(side);
     pthread_join(thread, NULL);
   } else {
+    begin(side);
     play(side);
   }
   step(side, "done");

@@ -3,8 +3,8 @@
  *
  *   steps [-e] [-t] [-n ITERATIONS] [-s STEP] server|client
  *
- * -e sleeps on a completion channel instead of polling, -t polls in a thread of its own, -s stops at
- * a step: it prints "at STEP" and waits for a line. At the step `address` it prints "address LID QPN"
+ * -e sleeps on a completion channel instead of polling, -t polls and answers in a second thread while
+ * the first one begins, -s stops at a step: it prints "at STEP" and waits for a line. At the step `address` it prints "address LID QPN"
  * and always reads "LID QPN" of its peer.
  *
  * The end is one line and the exit code 0: "end ok", "end status N" (an error completion), "end

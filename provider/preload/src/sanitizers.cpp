@@ -1,0 +1,16 @@
+// What a program that is built with a sanitizer wants to know, so that nobody has to set options.
+// The runtimes ask for functions of these names, each of which a program may define itself; a
+// runtime that is a library of its own (gcc's) finds ours first. One that is linked into the
+// program (clang's) does not: README.md says what to set then.
+#include "export.hpp"
+
+// ASan insists on being the first library. All our wrappers hand on to the next one, so behind us
+// it works as well.
+VERBENA_EXPORT const char* __asan_default_options() { return "verify_asan_link_order=0"; }
+
+// The plugin is not built with TSan, which therefore sees its copies of memory but none of its
+// locks, and would take each copy for a race.
+VERBENA_EXPORT const char* __tsan_default_suppressions() {
+  return "called_from_lib:libverbena-rdmav\n"
+         "called_from_lib:libverbena-preload\n";
+}
