@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -277,6 +278,36 @@ void many_queue_pairs() {
   loop.destroy();
 }
 
+// Whoever has no descriptor left hears of it, and goes on with what he has.
+void few_descriptors() {
+  const rlimit few{256, 256};
+  EXPECT(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+  Loop loop(true);
+  std::vector<ibv_comp_channel*> channels;
+  while (ibv_comp_channel* one = ibv_create_comp_channel(loop.context)) channels.push_back(one);
+  EXPECT(errno == EMFILE);
+  EXPECT(channels.size() > 100);
+  EXPECT(ibv_open_device(loop.context->device) == nullptr);
+  EXPECT(errno == EMFILE);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT(ibv_req_notify_cq(loop.cq, 0) == 0);
+    loop.post_receive(1);
+    loop.post_send(2);
+    EXPECT(is_readable(loop.channel->fd, 10'000));
+    for (int both = 0; both < 2; ++both) EXPECT(loop.poll().status == IBV_WC_SUCCESS);
+    ibv_cq* cq = nullptr;
+    void* user = nullptr;
+    EXPECT(ibv_get_cq_event(loop.channel, &cq, &user) == 0);
+    ibv_ack_cq_events(cq, 1);
+    for (ibv_comp_channel* one : channels) EXPECT(ibv_destroy_comp_channel(one) == 0);
+    channels.clear();
+  }
+  ibv_context* other = ibv_open_device(loop.context->device);
+  EXPECT(other != nullptr);
+  EXPECT(ibv_close_device(other) == 0);
+  loop.destroy();
+}
+
 // Connected and quiet.
 void stay_idle() {
   Loop loop(true);
@@ -307,6 +338,7 @@ const std::vector<Case> kCases = {
     {"fork_and_go_on", &fork_and_go_on},
     {"leave_a_child", &leave_a_child},
     {"many_queue_pairs", &many_queue_pairs},
+    {"few_descriptors", &few_descriptors},
     {"stay_idle", &stay_idle},
 };
 

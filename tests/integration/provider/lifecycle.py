@@ -139,12 +139,20 @@ class Many(ProviderCase):
     def test_twenty_thousand_queue_pairs(self):
         self.run_case("many_queue_pairs")
 
-    def test_fifty_processes_at_once(self):
-        children = [self.start("busy_objects") for _ in range(50)]
+    def test_two_hundred_processes_at_once(self):
+        children = [self.start("stay_idle") for _ in range(200)]
+        for child in children:
+            self.expect_line(child, "ready")
+        self.assertEqual(self.contexts(), 200)
+        for child in children:
+            self.tell(child, "1")
         for child in children:
             text, _ = child.communicate(timeout=LIMIT)
             self.assertEqual(child.returncode, 0, text)
         self.until(lambda: self.contexts() == 0, "a slot is still taken")
+
+    def test_no_descriptor_left_is_an_error_and_no_more(self):
+        self.run_case("few_descriptors")
 
 
 class Idle(ProviderCase):
