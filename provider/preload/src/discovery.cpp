@@ -3,11 +3,14 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
+#include "real.hpp"
 #include "section.hpp"
 #include "trace.hpp"
 #include "verbena/control/connect.hpp"
@@ -50,9 +53,32 @@ struct Greeted {
   control::Welcome welcome;
 };
 
+Failure<control::Error> unreachable(int code) {
+  const std::string dir = control::runtime_dir_path();
+  if (code == ECONNREFUSED) {
+    return control::fail(code, "no emulator is running; start one with: verbena up");
+  }
+  const auto checked = control::check_runtime_dir(dir);
+  if (!checked) return Failure<control::Error>{checked.error()};
+  if (code == ENOENT) {
+    return control::fail(code, "no emulator is running in " + dir + "; start one with: verbena up");
+  }
+  return control::fail(code, "the emulator in " + dir + ": " + std::strerror(code));
+}
+
+// A program that looks for devices and finds none of ours is told why, once, where explanations are
+// wanted (`verbena run` does).
+void explain(const control::Error& error) {
+  static constinit std::atomic<bool> said{false};
+  const char* log = ::secure_getenv("VERBENA_LOG");
+  if (log == nullptr || std::strstr(log, "explain") == nullptr || said.exchange(true)) return;
+  const std::string line = "verbena: no emulated device for this program: " + error.text + "\n";
+  (void)!real::write(STDERR_FILENO, line.data(), line.size());
+}
+
 control::Outcome<Greeted> greet() {
   control::UniqueFd fd = connect_to_emulator();
-  if (!fd) return control::fail(errno, std::strerror(errno));
+  if (!fd) return unreachable(errno);
   Greeted greeted{control::Channel(std::move(fd)), {}};
   auto welcome = control::say_hello(greeted.channel, control::ClientKind::kPreload, kTimeoutMs);
   if (!welcome) return Failure<control::Error>{welcome.error()};
@@ -110,6 +136,7 @@ std::vector<control::DeviceInfo> list_devices() {
   auto greeted = greet();
   if (!greeted) {
     VERBENA_TRACE("no devices: %s", greeted.error().text.c_str());
+    explain(greeted.error());
     return {};
   }
   if (!greeted->welcome.devices.empty()) note_listed_devices();

@@ -110,6 +110,7 @@ class Game:
         self.sides = []
 
     def start_pair(self, stop_at=None, options=()):
+        self.clear()
         words = [self.program, *options, *(["-s", stop_at] if stop_at else [])]
         self.sides = [Side(self.device, [*words, role]) for role in ("server", "client")]
         return self.sides

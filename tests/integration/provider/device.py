@@ -38,9 +38,16 @@ class Emulator:
     def __init__(self, prefix, *options):
         self.verbena = str(pathlib.Path(prefix, "bin", "verbena"))
         self._options = options
+        self._become = []
+
+    def as_user(self, become):
+        """Everything runs behind these words, which make somebody else of it. Before entering."""
+        self._become = become
 
     def __enter__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="verbena-provider-"))
+        if self._become:
+            self.folder.chmod(0o777)
         self.environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8",
                             "VERBENA_RUNTIME_DIR": str(self.folder / "run")}
         for _ in range(20):
@@ -55,11 +62,11 @@ class Emulator:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def control(self, *words):
-        return subprocess.run([self.verbena, *words], env=self.environment, capture_output=True, text=True,
+        return subprocess.run([*self._become, self.verbena, *words], env=self.environment, capture_output=True, text=True,
                               timeout=LIMIT, check=False)
 
     def wrap(self, command):
-        return [self.verbena, "run", "--", *command]
+        return [*self._become, self.verbena, "run", "--", *command]
 
     def run(self, command, **more):
         return subprocess.run(self.wrap(command), env=self.environment, capture_output=True, text=True,
