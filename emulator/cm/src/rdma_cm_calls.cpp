@@ -115,7 +115,7 @@ int RdmaCm::resolve_route(ChannelId channel, IdHandle handle) {
   return 0;
 }
 
-int RdmaCm::listen(ChannelId channel, IdHandle handle, std::int32_t backlog) {
+int RdmaCm::listen(TimeNs now, ChannelId channel, IdHandle handle, std::int32_t backlog) {
   Id* id = nullptr;
   if (const int error = find(channel, handle, id)) return error;
   if (id->state == IdState::kIdle) {
@@ -129,6 +129,7 @@ int RdmaCm::listen(ChannelId channel, IdHandle handle, std::int32_t backlog) {
   const bool usable = backlog > 0 && static_cast<std::uint32_t>(backlog) < kMaxBacklog;
   id->backlog = usable ? static_cast<std::uint32_t>(backlog) : kMaxBacklog;
   id->state = IdState::kListening;
+  offer_early_requests(now);
   return 0;
 }
 

@@ -56,6 +56,7 @@ void RdmaCm::handle_mad(TimeNs now, DeviceId device, const IpAddress& source,
 void RdmaCm::handle_timeout(TimeNs now) {
   agent_.handle_timeout(now);
   drain(now);
+  refuse_early_requests(now);
 }
 
 // Events may make the agent produce more of both; until it is quiet.
@@ -69,8 +70,10 @@ void RdmaCm::drain(TimeNs now) {
 }
 
 void RdmaCm::on_event(TimeNs now, const CmEvent& event) {
-  if (event.kind == CmEventKind::kReqReceived) return on_request(now, event);
-  if (event.kind == CmEventKind::kSidrReqReceived) return on_sidr_request(now, event);
+  if (event.kind == CmEventKind::kReqReceived || event.kind == CmEventKind::kSidrReqReceived) {
+    if (!offer(now, event)) wait_for_listener(now, event);
+    return;
+  }
   const auto it = by_comm_.find(event.id);
   if (it == by_comm_.end()) return;
   Id& id = *ids_.at(it->second);
@@ -123,19 +126,16 @@ RdmaCm::Id* RdmaCm::accept_request(std::uint64_t service_id,
   return &id;
 }
 
-void RdmaCm::on_request(TimeNs now, const CmEvent& cause) {
+bool RdmaCm::on_request(TimeNs now, const CmEvent& cause) {
   const Req& req = std::get<Req>(cause.mad.message);
   const Connection* connection = agent_.connection(cause.id);
-  if (connection == nullptr) return;
+  if (connection == nullptr) return true;
   Id* listener = nullptr;
   Id* id = accept_request(req.service_id, req.private_data, connection->device(),
                           connection->peer(), qp_type_of(req), listener);
   if (id == nullptr) {
-    const RejectReason reason =
-        listener == nullptr ? RejectReason::kInvalidServiceId : RejectReason::kConsumerDefined;
-    agent_.reject(now, cause.id, reason, {});
-    agent_.release(now, cause.id);
-    return;
+    if (listener != nullptr) refuse(now, cause, false);
+    return listener != nullptr;
   }
   id->comm = cause.id;
   by_comm_[id->comm] = id->handle;
@@ -147,20 +147,19 @@ void RdmaCm::on_request(TimeNs now, const CmEvent& cause) {
   event.ece = {req.ece_vendor_id, cause.mad.attribute_modifier};
   event.request = event.id = id->handle;
   post(*listener, std::move(event));
+  return true;
 }
 
-void RdmaCm::on_sidr_request(TimeNs now, const CmEvent& cause) {
+bool RdmaCm::on_sidr_request(TimeNs now, const CmEvent& cause) {
   const SidrReq& req = std::get<SidrReq>(cause.mad.message);
   const SidrExchange* exchange = agent_.sidr(cause.id);
-  if (exchange == nullptr) return;
+  if (exchange == nullptr) return true;
   Id* listener = nullptr;
   Id* id = accept_request(req.service_id, req.private_data, exchange->device(), exchange->peer(),
                           QpType::kUd, listener);
   if (id == nullptr) {
-    const SidrStatus status = listener == nullptr ? SidrStatus::kUnsupported : SidrStatus::kReject;
-    agent_.send_sidr_rep(now, cause.id, SidrRep{.status = status}, 0);
-    agent_.release(now, cause.id);
-    return;
+    if (listener != nullptr) refuse(now, cause, false);
+    return listener != nullptr;
   }
   id->comm = cause.id;
   by_comm_[id->comm] = id->handle;
@@ -174,6 +173,7 @@ void RdmaCm::on_sidr_request(TimeNs now, const CmEvent& cause) {
   event.ece.option = cause.mad.attribute_modifier;
   event.request = event.id = id->handle;
   post(*listener, std::move(event));
+  return true;
 }
 
 // --- active side and both ---------------------------------------------------------------------

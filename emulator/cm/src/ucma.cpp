@@ -180,7 +180,7 @@ int connect(Call& c) {
 int listen(Call& c) {
   rdma_ucm_listen cmd;
   if (!load_at_least(c.body, sizeof cmd, cmd)) return EINVAL;
-  return c.cm.listen(c.channel, cmd.id, static_cast<std::int32_t>(cmd.backlog));
+  return c.cm.listen(c.now, c.channel, cmd.id, static_cast<std::int32_t>(cmd.backlog));
 }
 
 int accept(Call& c) {

@@ -18,12 +18,12 @@ inline SocketAddress inet(const IpAddress& ip, std::uint16_t port) {
 
 class Server {
  public:
-  Server(Host& host, ChannelId channel, PortSpace space = PortSpace::kTcp)
+  Server(Host& host, ChannelId channel, PortSpace space = PortSpace::kTcp, TimeNs now = 0)
       : host_(host), channel_(channel) {
     host_.cm.open_channel(channel_);
     host_.cm.create_id(channel_, 1000, static_cast<std::uint16_t>(space), 0, listener);
     host_.cm.bind(channel_, listener, inet(IpAddress::v4(0), kPort));
-    host_.cm.listen(channel_, listener, 0);
+    host_.cm.listen(now, channel_, listener, 0);
   }
 
   void run(TimeNs now) {

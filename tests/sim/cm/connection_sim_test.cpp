@@ -222,7 +222,7 @@ TEST(BacklogTest, ARequestBeyondTheBacklogIsRejectedUntilOneIsRead) {
   IdHandle listener = 0;
   b.cm.create_id(9, 1, 0x106, 0, listener);
   b.cm.bind(9, listener, inet(IpAddress::v4(0), kPort));
-  ASSERT_EQ(b.cm.listen(9, listener, 2), 0);
+  ASSERT_EQ(b.cm.listen(world.now, 9, listener, 2), 0);
   std::vector<std::unique_ptr<Client>> clients;
   for (ChannelId i = 1; i <= 3; ++i) {
     clients.push_back(std::make_unique<Client>(a, i));

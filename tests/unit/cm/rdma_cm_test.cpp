@@ -89,9 +89,9 @@ TEST_F(RdmaCmTest, AReusedPortIsSharedUntilSomebodyListens) {
   for (const IdHandle id : {a, b, c}) EXPECT_EQ(set_option(id, 1, 1), 0);
   EXPECT_EQ(bind(a, "0.0.0.0", 5000), 0);
   EXPECT_EQ(bind(b, "0.0.0.0", 5000), 0);
-  EXPECT_EQ(cm.listen(1, a, 0), EADDRNOTAVAIL);
+  EXPECT_EQ(cm.listen(world.now, 1, a, 0), EADDRNOTAVAIL);
   EXPECT_EQ(destroy(b), 0);
-  EXPECT_EQ(cm.listen(1, a, 0), 0);
+  EXPECT_EQ(cm.listen(world.now, 1, a, 0), 0);
   EXPECT_EQ(bind(c, "0.0.0.0", 5000), EADDRNOTAVAIL);
 }
 
@@ -104,8 +104,8 @@ TEST_F(RdmaCmTest, BothFamiliesShareAPortOnlyWhenEachKeepsToItself) {
   const IdHandle only6 = make();
   EXPECT_EQ(set_option(only6, 2, 1), 0);
   EXPECT_EQ(cm.bind(1, only6, any6), 0);
-  EXPECT_EQ(cm.listen(1, v4, 0), 0);
-  EXPECT_EQ(cm.listen(1, only6, 0), 0);
+  EXPECT_EQ(cm.listen(world.now, 1, v4, 0), 0);
+  EXPECT_EQ(cm.listen(world.now, 1, only6, 0), 0);
 }
 
 TEST_F(RdmaCmTest, PortZeroIsAnEphemeralPortAndComesBack) {
@@ -143,7 +143,7 @@ TEST_F(RdmaCmTest, EachCallHasItsState) {
   EXPECT_EQ(bind(id, "127.0.0.1", 0), 0);
   EXPECT_EQ(bind(id, "127.0.0.1", 0), EINVAL);
   EXPECT_EQ(cm.resolve_addr(1, id, {}, inet(*IpAddress::parse("127.0.0.1"), 1)), 0);
-  EXPECT_EQ(cm.listen(1, id, 1), EINVAL);
+  EXPECT_EQ(cm.listen(world.now, 1, id, 1), EINVAL);
   EXPECT_EQ(cm.get_event(1)->type, kAddrResolved);
   EXPECT_EQ(cm.resolve_route(1, id), 0);
   EXPECT_EQ(cm.get_event(1)->type, kRouteResolved);
@@ -281,7 +281,7 @@ TEST(AfIbTest, GidsConnectWithoutAnIpHeader) {
   b.cm.create_id(1, 1, kIb, 2, listener);
   SocketAddress address = SocketAddress::of_gid({}, service_id_of(PortSpace::kIb, 4711), 0);
   ASSERT_EQ(b.cm.bind(1, listener, address), 0);
-  ASSERT_EQ(b.cm.listen(1, listener, 0), 0);
+  ASSERT_EQ(b.cm.listen(world.now, 1, listener, 0), 0);
   IdHandle id = 0;
   a.cm.create_id(1, 2, kIb, 2, id);
   address.ip = b.ports.default_port()->gid.as_ip();

@@ -46,6 +46,9 @@ class RdmaCm {
   // librdmacm finds the ID of an early ESTABLISHED in a table of 16 bits; the lower half is left
   // to a kernel's own IDs in the same process.
   static constexpr IdHandle kFirstHandle = 0x8000;
+  // So long a request waits for somebody to listen before it is refused, and so many may wait.
+  static constexpr TimeNs kListenPatience = 200'000'000;
+  static constexpr std::size_t kMaxEarly = 1024;
 
   RdmaCm(const Ports& ports, std::uint64_t seed);
 
@@ -67,7 +70,7 @@ class RdmaCm {
   int resolve_addr(ChannelId channel, IdHandle id, const SocketAddress& source,
                    const SocketAddress& destination);
   int resolve_route(ChannelId channel, IdHandle id);
-  int listen(ChannelId channel, IdHandle id, std::int32_t backlog);
+  int listen(TimeNs now, ChannelId channel, IdHandle id, std::int32_t backlog);
   int connect(TimeNs now, ChannelId channel, IdHandle id, const ConnParam& param, const Ece& ece);
   // Without `param` an active side confirms the response (RTU); `uid` is then ignored.
   int accept(TimeNs now, ChannelId channel, IdHandle id, std::uint64_t uid, const ConnParam* param,
@@ -93,7 +96,7 @@ class RdmaCm {
   void handle_timeout(TimeNs now);
   // Call before the device disappears from Ports.
   void remove_device(TimeNs now, DeviceId device);
-  TimeNs next_deadline() const { return agent_.next_deadline(); }
+  TimeNs next_deadline() const;
   std::vector<OutMad> take_mads() { return std::exchange(mads_, {}); }
 
   // --- for status and tests -----------------------------------------------------------------
@@ -140,6 +143,11 @@ class RdmaCm {
   struct Channel {
     std::deque<RdmaEvent> events;
   };
+  // A request for a service that nobody offers yet.
+  struct EarlyRequest {
+    TimeNs until = 0;
+    CmEvent cause;
+  };
 
   // Books (rdma_cm.cpp).
   int find(ChannelId channel, IdHandle handle, Id*& id);
@@ -167,12 +175,20 @@ class RdmaCm {
 
   // Events of the agent (rdma_cm_events.cpp).
   void on_event(TimeNs now, const CmEvent& event);
-  void on_request(TimeNs now, const CmEvent& event);
-  void on_sidr_request(TimeNs now, const CmEvent& event);
+  // False when nobody listens.
+  bool on_request(TimeNs now, const CmEvent& event);
+  bool on_sidr_request(TimeNs now, const CmEvent& event);
   void on_sidr_response(Id& id, const CmEvent& event);
   void on_connection_event(Id& id, const CmEvent& event);
   Id* accept_request(std::uint64_t service_id, std::span<const std::uint8_t> private_data,
                      DeviceId device, const IpAddress& peer, QpType qp_type, Id*& listener);
+
+  // Requests that came too early (rdma_cm_early.cpp).
+  bool offer(TimeNs now, const CmEvent& request);
+  void wait_for_listener(TimeNs now, const CmEvent& request);
+  void offer_early_requests(TimeNs now);
+  void refuse_early_requests(TimeNs now);
+  void refuse(TimeNs now, const CmEvent& request, bool nobody_listens);
 
   const Ports& ports_;
   Random random_;
@@ -184,6 +200,7 @@ class RdmaCm {
   std::unordered_map<CommId, IdHandle> by_comm_;
   std::unordered_map<std::uint32_t, Membership> memberships_;
   std::unordered_map<ChannelId, Channel> channels_;
+  std::deque<EarlyRequest> early_;
   std::vector<OutMad> mads_;
   std::vector<Wakeup> wakeups_;
 };
