@@ -16,6 +16,7 @@ namespace {
 using control::Done;
 using control::fail;
 using control::Outcome;
+using control::PortCounter;
 
 // Datagrams taken in one turn of the event loop, so that a flood cannot starve the clients.
 constexpr std::size_t kReceiveBudget = 64;
@@ -189,6 +190,9 @@ void Port::on_own_datagram(const wire::RxDatagram& d) noexcept {
   if (to == kMulticastQpn) return drops_.count(DropReason::kNotMember);
   if (to.value() > kManagementQpn.value()) return drops_.count(DropReason::kUnknownQp);
   if (sink_ == nullptr) return drops_.count(DropReason::kUnsupported);
+  own_counters_[PortCounter::kRcvPackets].add();
+  own_counters_[PortCounter::kUnicastRcvPackets].add();
+  own_counters_[PortCounter::kRcvBytes].add(d.bytes.size());
   sink_->on_management_datagram(*this, d);
 }
 
@@ -211,8 +215,19 @@ void Port::on_group_datagram(const IpAddress& group, const wire::RxDatagram& d) 
   }
 }
 
+std::size_t Port::send(wire::TxBatch& batch, Qpn from) noexcept {
+  const std::size_t sent = own_->send(batch, from);
+  own_counters_[PortCounter::kXmitPackets].add(sent);
+  own_counters_[PortCounter::kUnicastXmitPackets].add(sent);
+  for (const wire::TxBatch::Packet& packet : batch.packets().first(sent)) {
+    own_counters_[PortCounter::kXmitBytes].add(packet.length);
+  }
+  return sent;
+}
+
 Totals Port::totals() const {
   Totals sum = retired_;
+  sum.add(own_counters_);
   for (const auto& [slot, stats] : contexts_) sum.add(stats.page());
   sum.add(drops_);
   return sum;

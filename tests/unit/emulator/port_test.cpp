@@ -102,6 +102,10 @@ TEST_F(PortTest, ManagementGoesToTheSinkAndTheRestIsCounted) {
   send(*b_, a_->info().address, Qpn(0));
   ASSERT_TRUE(until([&] { return sink.qpns.size() == 2; }));
   EXPECT_EQ(sink.qpns, (std::vector<std::uint32_t>{1, 0}));
+  EXPECT_EQ(b_->totals()[control::PortCounter::kXmitPackets], 2u);
+  EXPECT_EQ(b_->totals()[control::PortCounter::kXmitBytes], 2 * 24u);
+  EXPECT_EQ(a_->totals()[control::PortCounter::kRcvPackets], 2u);
+  EXPECT_EQ(a_->totals()[control::PortCounter::kRcvBytes], 2 * 24u);
   send(*b_, a_->info().address, Qpn::from(500, 3));
   ASSERT_TRUE(until([&] { return a_->totals().all_drops() == 1; }));
   EXPECT_EQ(a_->totals().drops[static_cast<std::size_t>(DropReason::kUnknownQp)], 1u);

@@ -57,8 +57,8 @@ class Port final {
 
   // Of all contexts since the device came up, the dead ones included.
   Totals totals() const;
-  // Sends from the daemon's own queue pairs.
-  std::size_t send(wire::TxBatch& batch, Qpn from) noexcept { return own_->send(batch, from); }
+  // Sends from the daemon's own queue pairs. Its packets count as any other's.
+  std::size_t send(wire::TxBatch& batch, Qpn from) noexcept;
 
  private:
   class OwnSink;
@@ -78,6 +78,7 @@ class Port final {
   ManagementSink* sink_ = nullptr;
   RelayOut relay_;
   DropCounters drops_;
+  control::StatsPage own_counters_;  // of QP0 and QP1
   std::unique_ptr<link::UdpLink> own_;
   std::map<Slot, StatsMemory> contexts_;
   Totals retired_;
