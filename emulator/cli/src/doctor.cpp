@@ -8,8 +8,10 @@
 
 #include "command.hpp"
 #include "emulator.hpp"
+#include "findings.hpp"
 #include "kernel_features.hpp"
 #include "parts.hpp"
+#include "shell_check.hpp"
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/fabric/plan.hpp"
 #include "verbena/link/slot_group.hpp"
@@ -21,39 +23,22 @@ namespace {
 constexpr std::uint64_t kGoodReceiveBuffer = 4u << 20;
 constexpr rlim_t kGoodDescriptors = 4096;
 
-// Collects what was found; one line each, and one with the remedy below a fault.
-class Findings {
- public:
-  void ok(const std::string& text) { std::printf("ok     %s\n", text.c_str()); }
-  // Works, but not as well as it could.
-  void hint(const std::string& text, const std::string& remedy) {
-    std::printf("hint   %s\n       %s\n", text.c_str(), remedy.c_str());
-  }
-  void fault(const std::string& text, const std::string& remedy) {
-    std::printf("FAULT  %s\n       %s\n", text.c_str(), remedy.c_str());
-    ++faults_;
-  }
-  void feature(bool there, const std::string& name, const std::string& remedy) {
-    there ? ok("the kernel has " + name) : fault("the kernel lacks " + name, remedy);
-  }
-  int faults() const { return faults_; }
-
- private:
-  int faults_ = 0;
-};
+void check_file(Findings& findings, const std::string& file, int wanted,
+                const std::string& remedy) {
+  if (::access(file.c_str(), wanted) == 0) return findings.ok(file);
+  if (errno == ENOENT) return findings.fault(file + " is missing", remedy);
+  findings.fault("you may not " + std::string((wanted & X_OK) != 0 ? "run " : "read ") + file,
+                 "as its owner: chmod a+rX on it and on the directories above it");
+}
 
 void check_parts(Findings& findings, const Parts& parts) {
   const std::string again = "install Verbena again: cmake --install <build> --prefix <prefix>";
-  for (const std::string& file : {parts.daemon(), parts.preload()}) {
-    if (::access(file.c_str(), R_OK) == 0) {
-      findings.ok(file);
-    } else {
-      findings.fault(file + " is missing", again);
-    }
-  }
+  check_file(findings, parts.daemon(), R_OK | X_OK, again);
+  check_file(findings, parts.preload(), R_OK, again);
   const auto library = find_verbs_library();
   if (!library) {
-    return findings.fault(library.error().text, "install it, on Debian: apt install ibverbs-utils");
+    return findings.fault(library.error().text,
+                          "install it, on Debian: apt install libibverbs1 ibverbs-utils");
   }
   if (library->private_abi == 0) {
     return findings.fault(
@@ -63,11 +48,8 @@ void check_parts(Findings& findings, const Parts& parts) {
   findings.ok(library->path + ", provider interface " + std::to_string(library->private_abi));
   const std::string plugin =
       parts.driver() + "-rdmav" + std::to_string(library->private_abi) + ".so";
-  if (::access(plugin.c_str(), R_OK) == 0) {
-    findings.ok(plugin);
-  } else {
-    findings.fault(plugin + " is missing", again);
-  }
+  check_file(findings, plugin, R_OK, again);
+  check_shell(findings, parts, library->private_abi);
 }
 
 // True when an emulator runs.
@@ -75,6 +57,11 @@ bool check_emulator(Findings& findings, const std::string& dir) {
   const auto emulator = reach_emulator(dir);
   if (emulator) {
     findings.ok("runtime directory " + dir);
+    if (emulator->welcome.version != VERBENA_VERSION) {
+      findings.hint("the emulator is of version " + emulator->welcome.version + ", this is " +
+                        VERBENA_VERSION,
+                    "end it when nobody needs it: verbena down");
+    }
     findings.ok("emulator " + emulator->welcome.version + " runs, pid " +
                 std::to_string(emulator->welcome.daemon_pid) + ", " +
                 std::to_string(emulator->welcome.devices.size()) + " device(s)");

@@ -9,6 +9,7 @@
 #include "command.hpp"
 #include "emulator.hpp"
 #include "parts.hpp"
+#include "program_check.hpp"
 #include "verbena/control/runtime_dir.hpp"
 
 namespace verbena::cli {
@@ -62,7 +63,10 @@ int run(const RunOptions& options) {
     }
   }
   for (const auto& [name, value] : *environment) ::setenv(name.c_str(), value.c_str(), 1);
-  if (!options.quiet && settings->explain.value_or(true)) ::setenv("VERBENA_LOG", "explain", 0);
+  if (!options.quiet && settings->explain.value_or(true)) {
+    ::setenv("VERBENA_LOG", "explain", 0);
+    if (const auto reason = why_no_device(options.command[0])) complain(*reason);
+  }
   return execute(options.command);
 }
 

@@ -18,7 +18,9 @@ constexpr std::array kPrivateAbis{65, 64, 59, 57, 34, 33, 25};
 
 control::Outcome<VerbsLibrary> find_verbs_library() {
   void* handle = ::dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_LOCAL);
-  if (handle == nullptr) return control::fail(ENOENT, "libibverbs.so.1 is not installed");
+  if (handle == nullptr) {
+    return control::fail(ENOENT, std::string("libibverbs cannot be loaded: ") + ::dlerror());
+  }
   VerbsLibrary library;
   link_map* map = nullptr;
   if (::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr) {

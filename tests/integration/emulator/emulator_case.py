@@ -33,7 +33,7 @@ class EmulatorCase(unittest.TestCase):
         self.fabric = f"127.{100 + (number >> 8) % 100}.{number & 255}.0/24"
         self.address = self.fabric.replace(".0/24", ".1")
         self.env = dict(os.environ, VERBENA_RUNTIME_DIR=self.dir, XDG_CONFIG_HOME=self.home)
-        for name in ("LD_PRELOAD", "RDMAV_DRIVERS", "VERBENA_LOG"):
+        for name in ("LD_PRELOAD", "RDMAV_DRIVERS", "IBV_DRIVERS", "VERBENA_LOG", "VERBENA_LINK"):
             self.env.pop(name, None)
 
     def tearDown(self):

@@ -86,6 +86,8 @@ class Starting(EmulatorCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(f"UDP port 4791 of {self.address} is taken", done.stderr)
         self.assertEqual(len(done.stderr.strip().splitlines()), 1)
+        run = self.verbena("run", "--fabric", self.fabric, "--", "true")
+        self.assertEqual((run.returncode, run.stderr), (125, done.stderr))
         holder.close()
         self.up()
 

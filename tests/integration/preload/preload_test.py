@@ -376,10 +376,13 @@ class WithEmulator(PreloadTest):
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.assertEqual(child.stdout.readline(), "True\n")
         self.stop_emulator()
-        time.sleep(0.2)  # it is believed for a tenth of a second
-        child.stdin.write("\n")
-        child.stdin.flush()
-        self.assertEqual(child.stdout.readline(), "False\n")
+        end = time.monotonic() + 30  # an emulator seen alive is believed to be for a moment
+        while True:
+            child.stdin.write("\n")
+            child.stdin.flush()
+            if child.stdout.readline() == "False\n":
+                break
+            self.assertLess(time.monotonic(), end, "the dead emulator is still seen")
         self.start_emulator()
         self.assertEqual(child.communicate("\n")[0], "True\n")
 

@@ -1,0 +1,100 @@
+#include "shell_check.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "verbena/control/runtime_dir.hpp"
+
+namespace verbena::cli {
+namespace {
+
+constexpr char kRemedy[] = "set this shell up again: eval \"$(verbena env)\"";
+
+std::vector<std::string> words_of(const char* variable, const char* separators) {
+  const char* value = std::getenv(variable);
+  std::vector<std::string> words;
+  std::string word;
+  for (const char* c = value != nullptr ? value : "";; ++c) {
+    const bool ends = *c == '\0' || std::string(separators).find(*c) != std::string::npos;
+    if (!ends) {
+      word += *c;
+      continue;
+    }
+    if (!word.empty()) words.push_back(std::move(word));
+    word.clear();
+    if (*c == '\0') return words;
+  }
+}
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// Empty if this shell loads no preload library of Verbena's.
+std::string preload_of_shell() {
+  for (const std::string& word : words_of("LD_PRELOAD", ": ")) {
+    if (ends_with(word, "libverbena-preload.so")) return word;
+  }
+  return {};
+}
+
+void check_preload(Findings& findings, const Parts& parts, const std::string& preload) {
+  if (preload.empty() || preload == parts.preload()) return;
+  if (::access(preload.c_str(), R_OK) != 0) {
+    findings.fault("LD_PRELOAD names " + preload + ", which is not there", kRemedy);
+  } else {
+    findings.hint("LD_PRELOAD names " + preload + ", which is of another installation", kRemedy);
+  }
+}
+
+// A driver that libibverbs cannot load is passed over with a warning, if at all.
+void check_drivers(Findings& findings, const Parts& parts, int private_abi, bool has_preload) {
+  const std::string suffix = "-rdmav" + std::to_string(private_abi) + ".so";
+  const bool is_old = std::getenv("RDMAV_DRIVERS") == nullptr;
+  const char* const variable = is_old ? "IBV_DRIVERS" : "RDMAV_DRIVERS";
+  bool has_ours = false;
+  for (const std::string& word : words_of(variable, ":;")) {
+    if (word == parts.driver()) has_ours = true;
+    if (word.find("verbena") == std::string::npos) continue;  // somebody else's
+    if (word[0] == '/' && ::access((word + suffix).c_str(), R_OK) == 0) continue;
+    findings.fault(std::string(variable) + " names " + word + ", but there is no " + word + suffix,
+                   kRemedy);
+  }
+  if (has_preload && !has_ours) {
+    findings.fault("LD_PRELOAD shows the device to the programs of this shell, but RDMAV_DRIVERS "
+                   "does not name its driver " + parts.driver(),
+                   std::string(kRemedy) + ", or install a .driver file");
+  }
+}
+
+void check_own_variables(Findings& findings) {
+  const char* dir = std::getenv("VERBENA_RUNTIME_DIR");
+  if (dir != nullptr && *dir != '/') {
+    findings.fault("VERBENA_RUNTIME_DIR=" + std::string(dir) + " is no absolute path: ignored, " +
+                       control::runtime_dir_path() + " is used",
+                   "begin it with a slash, or unset it");
+  }
+  const char* link = std::getenv("VERBENA_LINK");
+  const std::string word = link != nullptr ? link : "";
+  if (!word.empty() && word != "auto" && word != "udp" && word != "shm") {
+    findings.fault("VERBENA_LINK=" + word + " is none of udp, shm and auto: auto is used",
+                   "set it to one of these, or unset it");
+  }
+}
+
+}  // namespace
+
+void check_shell(Findings& findings, const Parts& parts, int private_abi) {
+  const int before = findings.faults();
+  const std::string preload = preload_of_shell();
+  check_preload(findings, parts, preload);
+  check_drivers(findings, parts, private_abi, !preload.empty());
+  check_own_variables(findings);
+  if (findings.faults() != before) return;
+  findings.ok(preload.empty() ? "programs see the device under `verbena run`"
+                              : "programs of this shell see the device");
+}
+
+}  // namespace verbena::cli

@@ -1,0 +1,12 @@
+// What this shell's environment does to programs that want the device.
+#pragma once
+
+#include "findings.hpp"
+#include "parts.hpp"
+
+namespace verbena::cli {
+
+// `private_abi`: the number that libibverbs appends to a driver's name.
+void check_shell(Findings& findings, const Parts& parts, int private_abi);
+
+}  // namespace verbena::cli

@@ -1,0 +1,165 @@
+"""`verbena doctor`, and what `verbena run` says of a program that cannot see the device: each fault has a test."""
+
+import os
+import shutil
+import socket
+import subprocess
+
+from emulator_case import EmulatorCase
+
+NOBODY = 65534
+
+
+class Doctor(EmulatorCase):
+    def setUp(self):
+        super().setUp()
+        for number in (25, 33, 34, 57, 59, 64, 65):
+            shutil.copy(self.home + "/lib/libverbena-preload.so", f"{self.home}/lib/libverbena-rdmav{number}.so")
+
+    def doctor(self, *words, before=(), **variables):
+        words = [*before, self.home + "/bin/verbena", "doctor", *(words or ("--fabric", self.fabric))]
+        return subprocess.run(words, env=dict(self.env, **variables), text=True, capture_output=True, timeout=60,
+                              check=False)
+
+    def finds(self, fault, remedy, **keywords):
+        """Exactly this one fault, with its remedy below."""
+        done = self.doctor(**keywords)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        lines = done.stdout.splitlines()
+        faults = [number for number, line in enumerate(lines) if line.startswith("FAULT  ")]
+        self.assertEqual(len(faults), 1, done.stdout)
+        self.assertIn(fault, lines[faults[0]])
+        self.assertIn(remedy, lines[faults[0] + 1])
+        self.assertEqual(lines[-1], "1 fault(s)")
+
+    def test_all_in_place(self):
+        for running in (False, True):
+            done = self.doctor()
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertTrue(done.stdout.endswith("all in place\n"))
+            self.assertIn("under `verbena run`", done.stdout)
+            if not running:
+                self.up()
+        self.assertRegex(done.stdout, r"emulator \S+ runs, pid \d+, 1 device")
+
+    def test_missing_parts(self):
+        for part in ("bin/verbenad", "lib/libverbena-preload.so"):
+            path = f"{self.home}/{part}"
+            os.rename(path, path + ".away")
+            self.finds(f"{path} is missing", "install Verbena again")
+            os.rename(path + ".away", path)
+
+    def test_missing_plugin(self):
+        for name in os.listdir(self.home + "/lib"):
+            if "rdmav" in name:
+                os.remove(f"{self.home}/lib/{name}")
+        self.finds(".so is missing", "install Verbena again")
+
+    def test_parts_that_one_may_not_read(self):
+        """For root everything can be read: it asks as nobody."""
+        before = ()
+        if os.geteuid() == 0:
+            before = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+            os.chmod(self.home, 0o777)
+        for part, verb, mode in (("bin/verbenad", "run", 0o644), ("lib/libverbena-preload.so", "read", 0)):
+            path = f"{self.home}/{part}"
+            os.chmod(path, mode)
+            self.finds(f"you may not {verb} {path}", "chmod a+rX", before=before)
+            os.chmod(path, 0o755)
+
+    def test_no_libibverbs(self):
+        with open(self.home + "/libibverbs.so.1", "w", encoding="ascii") as file:
+            file.write("nothing")
+        self.finds("libibverbs cannot be loaded", "apt install libibverbs1", LD_LIBRARY_PATH=self.home)
+
+    def test_unknown_libibverbs(self):
+        shutil.copy(self.home + "/lib/libverbena-preload.so", self.home + "/libibverbs.so.1")
+        self.finds("provider interface that this version does not know", "newer Verbena", LD_LIBRARY_PATH=self.home)
+
+    def test_port_taken(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as holder:
+            holder.bind((self.address, 4791))
+            self.finds(f"UDP port 4791 of {self.address} is taken", "--fabric and --roce")
+        self.assertEqual(self.doctor().returncode, 0)
+
+    def test_runtime_directory(self):
+        os.mkdir(self.dir)
+        os.chmod(self.dir, 0o755)
+        self.finds("is open to other users; run: chmod 700", "try again")
+        os.rmdir(self.dir)
+        with open(self.dir, "w", encoding="ascii"):
+            self.finds("is not a directory", "try again")
+
+    def test_settings(self):
+        path = self.home + "/my.toml"
+        with open(path, "w", encoding="ascii") as file:
+            file.write("fabric = 7\n")
+        done = self.doctor("--config", path)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout, r"FAULT  .*my\.toml:1.*\n       correct the settings")
+
+    def test_shell_that_is_half_set_up(self):
+        preload = self.home + "/lib/libverbena-preload.so"
+        driver = self.home + "/lib/libverbena"
+        asan = {"ASAN_OPTIONS": "verify_asan_link_order=0"}
+        remedy = 'eval "$(verbena env)"'
+        self.finds("RDMAV_DRIVERS does not name its driver", remedy, LD_PRELOAD=preload, **asan)
+        self.finds("RDMAV_DRIVERS names /old/libverbena, but there is no /old/libverbena-rdmav", remedy,
+                   RDMAV_DRIVERS="rxe:/old/libverbena")
+        self.finds("IBV_DRIVERS names verbena, but there is no", remedy, IBV_DRIVERS="verbena")
+        self.finds("LD_PRELOAD names /old/libverbena-preload.so, which is not there", remedy,
+                   LD_PRELOAD="/old/libverbena-preload.so", RDMAV_DRIVERS=driver, **asan)
+        done = self.doctor(LD_PRELOAD=preload, RDMAV_DRIVERS=driver, **asan)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("programs of this shell see the device", done.stdout)
+
+    def test_variables_of_our_own(self):
+        self.finds("VERBENA_LINK=mail is none of udp, shm and auto", "unset it", VERBENA_LINK="mail")
+        done = self.doctor(VERBENA_RUNTIME_DIR="run", XDG_RUNTIME_DIR=self.home)
+        self.assertIn(f"VERBENA_RUNTIME_DIR=run is no absolute path: ignored, {self.home}/verbena is used", done.stdout)
+
+
+class UnfitPrograms(EmulatorCase):
+    """They run as they would anywhere, and are told in one line why they see no device."""
+
+    def compile(self, *options):
+        path = self.home + "/program"
+        subprocess.run(["cc", "-x", "c", "-", "-o", path, *options], input="int main(void) { return 3; }\n", text=True,
+                       check=True)
+        return path
+
+    def run_in(self, *words):
+        return self.verbena("run", "--fabric", self.fabric, *words)
+
+    def test_static(self):
+        program = self.compile("-static")
+        done = self.run_in("--", program)
+        self.assertEqual(done.returncode, 3)
+        self.assertRegex(done.stderr, f"^verbena: {program} is statically linked: [^\n]*\n$")
+        self.assertEqual(self.run_in("--quiet", "--", program).stderr, "")
+
+    def test_set_user_id(self):
+        program = self.compile()
+        if os.geteuid() == 0:
+            os.chown(program, NOBODY, NOBODY)
+            os.chmod(program, 0o4755)
+        else:
+            program = shutil.which("su")
+        done = self.run_in("--", program, "--version")
+        self.assertIn(f"verbena: {program} runs with more rights than you have", done.stderr)
+
+    def test_another_processor(self):
+        program = self.compile()
+        with open(program, "r+b") as file:
+            file.seek(4)
+            file.write(b"\x01")  # ELFCLASS32
+        self.assertIn("for another kind of processor", self.run_in("--", program).stderr)
+
+    def test_nothing_is_said_of_others(self):
+        script = self.home + "/script"
+        with open(script, "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\nexit 3\n")
+        os.chmod(script, 0o755)
+        for program in (self.compile(), script):
+            done = self.run_in("--", program)
+            self.assertEqual((done.returncode, done.stderr), (3, ""))
