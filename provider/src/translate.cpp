@@ -110,7 +110,8 @@ qp::Path path_of(const ibv_ah_attr& ah, const AddressPlan& plan) {
   std::optional<IpAddress> address;
   if (p.is_global) {
     p.remote_gid = gid_of(ah.grh.dgid);
-    p.flow_label = ah.grh.flow_label;
+    // An adapter takes the 20 bits that the header has room for; UCX writes ~0.
+    p.flow_label = ah.grh.flow_label & 0xfffff;
     p.gid_index = ah.grh.sgid_index;
     p.hop_limit = ah.grh.hop_limit;
     p.traffic_class = ah.grh.traffic_class;

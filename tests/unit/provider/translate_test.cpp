@@ -86,6 +86,16 @@ TEST(Path, ComesBackAsItWasGiven) {
   EXPECT_EQ(back.is_global, 1);
 }
 
+TEST(Path, TakesTwentyBitsOfTheFlowLabelAsAdaptersDo) {
+  ibv_ah_attr ah{};
+  ah.is_global = 1;
+  ah.grh.dgid = verbs_gid(Gid::link_local(AddressPlan::port_guid(0x7f010007)));
+  ah.grh.flow_label = 0xffffffff;
+  const qp::Path path = path_of(ah, infiniband_plan());
+  EXPECT_EQ(path.flow_label, 0xfffffu);
+  EXPECT_EQ(path.destination.flow_label, 0xfffffu);
+}
+
 TEST(Completion, HasTheVerbsFields) {
   queue::Completion c;
   c.id = 5;
