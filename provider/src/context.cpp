@@ -22,6 +22,9 @@ namespace {
 
 // Polls in a row that find another thread driving, before one gives way to it.
 constexpr std::uint32_t kRefusalsUntilYield = 64;
+// An application that polls in vain for so long gives way to others each time: what it waits for
+// may need this very processor (there may be but one).
+constexpr TimeNs kPoliteAfter = 20'000;
 // Packets that one call of ibv_poll_cq may take off the link, and the progress thread in a turn.
 constexpr std::size_t kPollBudget = 64;
 constexpr int kRoundsPerTurn = 64;
@@ -158,8 +161,12 @@ void Context::drive() noexcept {
     return;
   }
   const bool received = drive_once(now, device::Acknowledge::kLater);
+  if (received) last_found_ = now;
+  const bool gives_way = now > last_found_ + kPoliteAfter;
   lock.unlock();
-  if (!received) drive_neighbours(*this);
+  if (received) return;
+  drive_neighbours(*this);
+  if (gives_way) ::sched_yield();
 }
 
 void Context::drive_unattended() noexcept {
@@ -170,15 +177,17 @@ void Context::drive_unattended() noexcept {
   lock.unlock();
 }
 
-bool Context::drive_until_quiet() noexcept {
+Driven::Found Context::drive_until_quiet() noexcept {
   Lock& lock = device_->receive_lock();
+  Found found = Found::kNothing;
   for (int round = 0; round < kRoundsPerTurn; ++round) {
-    if (!lock.try_lock()) return false;
+    if (!lock.try_lock()) return Found::kAnother;
     const bool more = drive_once(link::monotonic_now_ns(), device::Acknowledge::kNow);
     lock.unlock();
     if (!more) break;
+    found = Found::kPackets;
   }
-  return true;
+  return found;
 }
 
 void Context::settle_debts() noexcept {

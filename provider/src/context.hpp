@@ -119,7 +119,7 @@ class Context final : public queue::EventSink,
   void on_datagram(const wire::RxDatagram& datagram) noexcept override;
 
   // Driven
-  bool drive_until_quiet() noexcept override;
+  Found drive_until_quiet() noexcept override;
   bool handle_control() noexcept override;
   int receive_fd() const noexcept override { return link_->wait_fd(); }
   int control_fd() const noexcept override { return is_fatal() ? -1 : channel_.fd(); }
@@ -155,7 +155,9 @@ class Context final : public queue::EventSink,
   link::PeerLink* peers_ = nullptr;       // inside capture_
   const LinkChoice link_choice_ = link_choice();
   std::atomic<std::uint32_t> refused_{0};  // polls that found another thread driving
-  TimeNs now_ = 0;                      // of the round that receives; under the receive lock
+  // Under the receive lock: the time of the round that receives; when a poll last found something.
+  TimeNs now_ = 0;
+  TimeNs last_found_ = 0;
 
   EventPipe async_;
   std::mutex lock_;

@@ -16,13 +16,18 @@
 namespace verbena::provider {
 namespace {
 
+constexpr TimeNs kFirstTick = 50'000;
 constexpr TimeNs kTick = 1'000'000;
 constexpr TimeNs kYieldTime = 100'000;
 constexpr unsigned long kWideSlack = 4'000'000;
 constexpr unsigned long kNarrowSlack = 50'000;
 // A poll so long ago is one that happens now.
 constexpr TimeNs kJustNow = 20'000;
+// One so short ago comes from a program that does nothing else and would have found the packet.
+constexpr TimeNs kAtOnce = 2'000;
 constexpr std::uint32_t kPatience = 8;
+// So many wake-ups in vain weigh as much as one that found packets.
+constexpr std::uint32_t kPriceOfWork = 3;
 constexpr std::uint32_t kPatienceMax = 4096;
 // Ticks after which having parked was right, and so few that it was wrong.
 constexpr std::uint32_t kLongPark = 100;
@@ -94,22 +99,40 @@ void* Progress::run_thread(void* self) {
   return nullptr;
 }
 
+void Progress::park() noexcept {
+  is_parked_ = true;
+  ticks_ = 0;
+  tick_ = kFirstTick;
+}
+
+void Progress::unpark() noexcept {
+  if (is_parked_ && ticks_ < kShortPark) patience_ = std::min(patience_ * 2, kPatienceMax);
+  is_parked_ = false;
+  score_ = 0;
+}
+
 // What to do next, and doing it unless the application does.
 Progress::Wait Progress::choose() noexcept {
-  const bool polls_now = link::monotonic_now_ns() < sleep_.last_poll() + kJustNow;
-  if (sleep_.armed() != 0 || !polls_now) {
-    if (is_parked_ && ticks_ < kShortPark) patience_ = std::min(patience_ * 2, kPatienceMax);
-    is_parked_ = false;
-    streak_ = 0;
-  } else if (is_parked_) {
+  const TimeNs now = link::monotonic_now_ns();
+  const TimeNs last_poll = sleep_.last_poll();
+  const bool may_park = now < last_poll + kJustNow && sleep_.armed() == 0;
+  if (!may_park) unpark();
+  if (is_parked_) {
     if (++ticks_ >= kLongPark) patience_ = kPatience;
-    return Wait::kPark;
-  } else if (++streak_ >= patience_) {
-    is_parked_ = true;
-    ticks_ = 0;
+    tick_ = std::min(2 * tick_, kTick);
     return Wait::kPark;
   }
-  return driven_.drive_until_quiet() ? Wait::kWatch : Wait::kYield;
+  const Driven::Found found = driven_.drive_until_quiet();
+  const bool is_needless = found != Driven::Found::kPackets || now < last_poll + kAtOnce;
+  if (may_park && is_needless) {
+    if (++score_ >= patience_) {
+      park();
+      return Wait::kPark;
+    }
+  } else {
+    score_ -= std::min(score_, kPriceOfWork);
+  }
+  return found == Driven::Found::kAnother ? Wait::kYield : Wait::kWatch;
 }
 
 void Progress::run() noexcept {
@@ -120,15 +143,15 @@ void Progress::run() noexcept {
   }
 }
 
-void Progress::set_slack(bool parked) noexcept {
-  if (parked == slack_is_wide_) return;
-  slack_is_wide_ = parked;
-  ::prctl(PR_SET_TIMERSLACK, parked ? kWideSlack : kNarrowSlack, 0, 0, 0);
+void Progress::set_slack(bool wide) noexcept {
+  if (wide == slack_is_wide_) return;
+  slack_is_wide_ = wide;
+  ::prctl(PR_SET_TIMERSLACK, wide ? kWideSlack : kNarrowSlack, 0, 0, 0);
 }
 
 void Progress::wait(Wait how) noexcept {
   const bool parked = how != Wait::kWatch;
-  set_slack(how == Wait::kPark);
+  set_slack(how == Wait::kPark && tick_ == kTick);
   TimeNs until = driven_.next_deadline();
   sleep_.announce(parked ? Rest::kParked : Rest::kWatching, until);
   // What came between the last look and the announcement.
@@ -142,7 +165,7 @@ void Progress::wait(Wait how) noexcept {
   // Something came meanwhile; but the daemon shall be heard under any load.
   if (!parked && !watches) rest = 0;
   // Deadlines are then the business of whoever drives.
-  if (parked) rest = how == Wait::kPark ? kTick : kYieldTime;
+  if (parked) rest = how == Wait::kPark ? tick_ : kYieldTime;
   const timespec timeout{static_cast<time_t>(rest / 1'000'000'000u),
                          static_cast<long>(rest % 1'000'000'000u)};
   pollfd fds[3] = {{kick_.get(), POLLIN, 0},

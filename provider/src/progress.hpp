@@ -2,12 +2,12 @@
 // sleeps or computes, and an application that polls does not pay for it.
 //
 // While the application spins on ibv_poll_cq it drives the engine itself and the thread is parked:
-// it looks every millisecond (the kernel may add four) whether the polls still come. Otherwise, or
-// when a completion queue waits to tell of a completion, the thread watches the receive socket. It
-// parks only after several packets in a row found the application polling at that very moment: a
-// program that polls between other things (spinning on memory for an RDMA WRITE) must not wait for
-// a tick. Where parking turns out to have been wrong, more packets in a row are wanted the next
-// time. An idle context wakes it never.
+// it looks now and then (the longer it was right, the more seldom, up to a millisecond) whether the
+// polls still come. Otherwise, or when a completion queue waits to tell of a completion, the thread
+// watches the receive socket. It parks when its wake-ups are in vain, because the application took
+// what had come; a program that polls between other things (spinning on memory for an RDMA WRITE)
+// must not wait for a tick, and leaves packets for the thread to find. Where parking turns out to
+// have been wrong, more has to speak for it the next time. An idle context wakes it never.
 #pragma once
 
 #include <pthread.h>
@@ -25,8 +25,13 @@ namespace verbena::provider {
 // What the thread drives.
 class Driven {
  public:
-  // Receives and sends until nothing is left to do now. False: another thread is at it.
-  virtual bool drive_until_quiet() noexcept = 0;
+  enum class Found : std::uint8_t {
+    kNothing,
+    kPackets,
+    kAnother,  // another thread is at it
+  };
+  // Receives and sends until nothing is left to do now.
+  virtual Found drive_until_quiet() noexcept = 0;
   // Reads the daemon's messages. False: it cannot be read now, look again a little later.
   virtual bool handle_control() noexcept = 0;
   virtual int receive_fd() const noexcept = 0;
@@ -86,7 +91,9 @@ class Progress {
   enum class Wait : std::uint8_t { kWatch, kPark, kYield };
   void wait(Wait how) noexcept;
   Wait choose() noexcept;
-  void set_slack(bool parked) noexcept;
+  void park() noexcept;
+  void unpark() noexcept;
+  void set_slack(bool wide) noexcept;
 
   Driven& driven_;
   SleepState sleep_;
@@ -95,11 +102,12 @@ class Progress {
   Published<bool> stopping_{false};
   pthread_t thread_{};
   bool running_ = false;
-  // How often in a row the application was polling when the thread woke up; how often it must be;
-  // for how many ticks it has been ever since.
-  std::uint32_t streak_ = 0;
+  // What speaks for parking; how much must; for how many ticks it has been right, and how long the
+  // next one is.
+  std::uint32_t score_ = 0;
   std::uint32_t patience_;
   std::uint32_t ticks_ = 0;
+  TimeNs tick_ = 0;
   bool is_parked_ = false;
   bool slack_is_wide_ = false;
   bool control_is_busy_ = false;

@@ -17,7 +17,7 @@ namespace {
 class Driven1 final : public Driven {
  public:
   Driven1() : packets_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
-  bool drive_until_quiet() noexcept override {
+  Found drive_until_quiet() noexcept override {
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = ::read(packets_.get(), &count, sizeof count);
     const std::lock_guard guard(lock_);
@@ -25,7 +25,7 @@ class Driven1 final : public Driven {
     arrived_ += count;
     deadline_ = kNever;
     changed_.notify_all();
-    return true;
+    return count != 0 ? Found::kPackets : Found::kNothing;
   }
   bool handle_control() noexcept override { return true; }
   bool prepare_wait() noexcept override { return true; }
