@@ -79,7 +79,10 @@ void print_zsh(const CLI::App& app) {
     std::printf("    %s) compadd -- %s ;;\n", command->get_name().c_str(),
                 joined(words_of(*command)).c_str());
   }
-  std::printf("  esac\n  _files\n}\ncompdef _verbena verbena\n");
+  // Both as a file of $fpath and by eval.
+  std::printf(
+      "  esac\n  _files\n}\n"
+      "if [[ $funcstack[1] == _verbena ]]; then _verbena; else compdef _verbena verbena; fi\n");
 }
 
 void print_fish(const CLI::App& app) {

@@ -1,9 +1,63 @@
 // verbena: the command line.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <numeric>
 #include <string_view>
 
 #include "command.hpp"
+
+namespace verbena::cli {
+namespace {
+
+// How many letters must be changed, added or left out.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+int complain_about_word(const CLI::App& app, const std::string& word) {
+  std::string hint = "see verbena --help";
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (distance(word, command->get_name()) <= 2) hint = "did you mean " + command->get_name() + "?";
+  }
+  return complain("there is no command \"" + word + "\"; " + hint, kUsage);
+}
+
+// `verbena`, `verbena help`, `verbena help COMMAND` and words that are no command; nothing if the
+// line is to be parsed.
+std::optional<int> answer_early(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2) {
+    std::fputs(app.help().c_str(), stderr);
+    return kUsage;
+  }
+  const std::string word = argv[1];
+  const std::string asked = word == "help" && argc > 2 ? argv[2] : word;
+  if (asked == "help") {
+    std::fputs(app.help().c_str(), stdout);
+    return kOk;
+  }
+  if (asked[0] == '-') return std::nullopt;
+  const auto is_meant = [&asked](const CLI::App* command) { return command->get_name() == asked; };
+  const std::vector<const CLI::App*> found = app.get_subcommands(is_meant);
+  if (found.empty()) return complain_about_word(app, asked);
+  if (word != "help") return std::nullopt;
+  std::fputs(found[0]->help("verbena").c_str(), stdout);
+  return kOk;
+}
+
+}  // namespace
+}  // namespace verbena::cli
 
 int main(int argc, char** argv) {
   using namespace verbena::cli;
@@ -29,6 +83,7 @@ int main(int argc, char** argv) {
   app.add_subcommand("version", "Print the version.")->callback([] {
     std::puts("verbena " VERBENA_VERSION);
   });
+  if (const auto answered = answer_early(app, argc, argv)) return *answered;
   int own = argc;
   if (argc > 2 && std::string_view(argv[1]) == "run") {
     for (own = 2; own < argc && std::string_view(argv[own]) != "--"; ++own) {

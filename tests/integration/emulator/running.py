@@ -116,6 +116,23 @@ class Words(EmulatorCase):
         for command in ("run", "up", "down", "status", "env", "doctor", "port", "fault", "capture"):
             self.assertEqual(self.verbena(command, "--help").returncode, 0, command)
 
+    def test_help_for_newcomers(self):
+        alone = self.verbena()
+        self.assertEqual((alone.returncode, alone.stdout), (2, ""))
+        self.assertEqual(alone.stderr, self.verbena("--help").stdout)
+        self.assertEqual(self.verbena("help").stdout, alone.stderr)
+        self.assertEqual(self.verbena("help", "fault").stdout, self.verbena("fault", "--help").stdout)
+        for words in (["statsu"], ["help", "statsu"]):
+            done = self.verbena(*words)
+            self.assertEqual((done.returncode, done.stderr),
+                             (2, 'verbena: there is no command "statsu"; did you mean status?\n'))
+        self.assertEqual(self.verbena("frobnicate").stderr,
+                         'verbena: there is no command "frobnicate"; see verbena --help\n')
+        for words in (["status", "extra"], ["up", "--fabrik", "x"], ["capture"], ["fault", "--loss"]):
+            done = self.verbena(*words)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertRegex(done.stderr, "^verbena: [^\n]*; see verbena --help\n$")
+
     def test_capture_makes_a_file(self):
         self.up()
         with cc.Client(self.dir).open_device() as client:
