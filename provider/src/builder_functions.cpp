@@ -5,6 +5,7 @@
 #include "context.hpp"
 #include "post.hpp"
 #include "post_errno.hpp"
+#include "tombstones.hpp"
 #include "translate.hpp"
 #include "verbs.hpp"
 
@@ -83,6 +84,7 @@ void wr_bind_mw(ibv_qp_ex* q, ibv_mw* mw, std::uint32_t rkey,
                 const ibv_mw_bind_info* info) noexcept {
   auto* r = add(q, WorkOpcode::kBindWindow);
   if (r == nullptr) return;
+  if (mw == nullptr || info == nullptr) return object_of(q).builder.fail(EINVAL);
   r->window_key = mw->rkey;
   r->window_new_key = rkey;
   r->window_region_key = info->mr != nullptr ? info->mr->lkey : 0;
@@ -97,7 +99,7 @@ void wr_send_tso(ibv_qp_ex* q, void*, std::uint16_t, std::uint16_t) noexcept {
 void wr_set_ud_addr(ibv_qp_ex* q, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey) noexcept {
   WorkBuilder& builder = object_of(q).builder;
   queue::SendRequest* r = builder.last();
-  if (r == nullptr || ah == nullptr) return builder.fail(EINVAL);
+  if (r == nullptr || ah == nullptr || is_dead(ah)) return builder.fail(EINVAL);
   r->remote_qpn = qpn;
   r->remote_qkey = qkey;
   builder.set_address(object_of(ah).vector);
@@ -125,7 +127,8 @@ void wr_set_sge(ibv_qp_ex* q, std::uint32_t lkey, std::uint64_t address,
 }
 void wr_set_sge_list(ibv_qp_ex* q, std::size_t count, const ibv_sge* list) noexcept {
   SgeList sges;
-  const int error = sges.take(list, count > queue::kMaxSges ? -1 : static_cast<int>(count));
+  const int error = sges.take("ibv_wr_set_sge_list", list,
+                              count > queue::kMaxSges ? -1 : static_cast<int>(count));
   if (error != 0) return object_of(q).builder.fail(error);
   object_of(q).builder.set_sges(sges.entries.data(), sges.count);
 }
@@ -146,6 +149,12 @@ int post_all(Qp& qp) noexcept {
   const requester::SendQueue& queue = qp.engine->requester().queue();
   if (queue.tail() - queue.head() + qp.builder.size() > queue.capacity()) {
     return errno_of_posted(qp, requester::Posted::kQueueFull);
+  }
+  if (qp.builder.size() > 1) {
+    const int error = qp.builder.for_each([&](const queue::SendRequest& request) {
+      return errno_of_posted(qp, qp.engine->requester().would_post(request));
+    });
+    if (error != 0) return error;
   }
   return qp.builder.for_each([&](const queue::SendRequest& request) {
     return errno_of_posted(qp, qp.engine->post_send(request));

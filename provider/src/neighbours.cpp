@@ -16,6 +16,7 @@ struct Neighbour {
   Context* context;
   std::uint64_t cookie;  // of its control socket, the same in each duplicate
   std::uint32_t handles;
+  std::vector<ibv_context*> further;  // beside the first
 };
 
 struct Neighbours {
@@ -23,6 +24,12 @@ struct Neighbours {
   std::vector<Neighbour> all;
   std::atomic<std::size_t> count{0};
 };
+
+Neighbour* find(std::vector<Neighbour>& all, const Context& context) {
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const Neighbour& n) { return n.context == &context; });
+  return found != all.end() ? &*found : nullptr;
+}
 
 // Never destroyed: the process may end while other threads still open and close.
 Neighbours& neighbours() {
@@ -41,7 +48,7 @@ std::uint64_t cookie_of(int socket) {
 void add_neighbour(Context& context, int cmd_fd) {
   Neighbours& n = neighbours();
   const std::lock_guard guard(n.lock);
-  n.all.push_back({&context, cookie_of(cmd_fd), 1});
+  n.all.push_back({&context, cookie_of(cmd_fd), 1, {}});
   n.count.store(n.all.size(), std::memory_order_relaxed);
 }
 
@@ -67,6 +74,27 @@ bool release_context(Context& context) noexcept {
   n.all.erase(known);
   n.count.store(n.all.size(), std::memory_order_relaxed);
   return true;
+}
+
+void add_handle(Context& context, ibv_context* handle) {
+  Neighbours& n = neighbours();
+  const std::lock_guard guard(n.lock);
+  if (Neighbour* known = find(n.all, context)) known->further.push_back(handle);
+}
+
+void remove_handle(Context& context, ibv_context* handle) noexcept {
+  Neighbours& n = neighbours();
+  const std::lock_guard guard(n.lock);
+  if (Neighbour* known = find(n.all, context)) std::erase(known->further, handle);
+}
+
+bool is_handle_of(Context& context, const ibv_context* handle) noexcept {
+  if (handle == context.public_context()) return true;
+  Neighbours& n = neighbours();
+  const std::lock_guard guard(n.lock);
+  const Neighbour* known = find(n.all, context);
+  return known != nullptr &&
+         std::find(known->further.begin(), known->further.end(), handle) != known->further.end();
 }
 
 void drive_neighbours(const Context& of) noexcept {

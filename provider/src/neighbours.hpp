@@ -10,6 +10,8 @@
 // Any thread. Its lock is taken before all others.
 #pragma once
 
+#include <infiniband/verbs.h>
+
 #include <cstdint>
 
 namespace verbena::provider {
@@ -22,6 +24,12 @@ void add_neighbour(Context& context, int cmd_fd);
 Context* share_context(int cmd_fd) noexcept;
 // Gives a handle back. True: it was the last, and the context is known here no more.
 bool release_context(Context& context) noexcept;
+
+// The handles of a context beside its first one.
+void add_handle(Context& context, ibv_context* handle);
+void remove_handle(Context& context, ibv_context* handle) noexcept;
+// Whether a handle, of anybody's, is one of this context's.
+bool is_handle_of(Context& context, const ibv_context* handle) noexcept;
 
 void drive_neighbours(const Context& of) noexcept;
 

@@ -1,6 +1,7 @@
 // What a context hands to the application: each object begins with the public structure, whose
-// address is the handle. Made and destroyed by the verbs of its file; an object counts what was
-// built upon it, and is not destroyed while that is more than nothing.
+// address is the handle (and which alone is left for a while when it is destroyed: tombstones.hpp).
+// Made and destroyed by the verbs of its file; an object counts what was built upon it, and is not
+// destroyed while that is more than nothing.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -36,6 +37,7 @@ class Users {
 struct Td;
 
 struct Pd {
+  using Public = ibv_pd;
   ibv_pd pd{};
   memory::DomainId domain = 0;
   Users users;
@@ -43,10 +45,11 @@ struct Pd {
   Td* thread = nullptr;  // of a parent domain, if it has one
   bool imported = false;  // counts itself among its users, and goes with the last of them
 
-  void release_user() noexcept;
+  void release_user() noexcept;  // verbs_import.cpp
 };
 
 struct Mr {
+  using Public = abi::PrivateMr;
   abi::PrivateMr mr{};
   Context* context = nullptr;
   Pd* domain = nullptr;
@@ -55,11 +58,13 @@ struct Mr {
 };
 
 struct Mw {
+  using Public = ibv_mw;
   ibv_mw mw{};
   Pd* domain = nullptr;
 };
 
 struct Dm {
+  using Public = ibv_dm;
   ibv_dm dm{};
   std::shared_ptr<std::byte[]> bytes;  // with the handles that imported it
   std::uint64_t length = 0;
@@ -67,17 +72,20 @@ struct Dm {
 };
 
 struct Ah {
+  using Public = ibv_ah;
   ibv_ah ah{};
   Pd* domain = nullptr;
   queue::AddressVector vector;
 };
 
 struct Td {
+  using Public = ibv_td;
   ibv_td td{};
   Users users;
 };
 
 struct Xrcd {
+  using Public = ibv_xrcd;
   ibv_xrcd xrcd{};
   std::uint32_t number = 0;
   std::uint64_t inode = 0;  // of the file that names it; 0: nameless
@@ -92,6 +100,7 @@ struct CompletionChannel {
 };
 
 struct Cq {
+  using Public = abi::PrivateCq;
   Cq(const queue::CompletionQueue::Options& options, Context& owner);
   abi::PrivateCq abi{};
   Context& context;
@@ -106,6 +115,7 @@ struct Cq {
 };
 
 struct Srq {
+  using Public = abi::PrivateSrq;
   Srq(const queue::ReceiveQueue::Options& options, Context& owner);
   abi::PrivateSrq abi{};
   Context& context;
@@ -119,6 +129,7 @@ struct Srq {
 };
 
 struct Qp {
+  using Public = abi::PrivateQp;
   explicit Qp(Context& owner) : context(owner) {}
   abi::PrivateQp abi{};
   Context& context;
@@ -137,12 +148,6 @@ struct Qp {
   Users users;
   std::atomic<std::uint32_t> async_events{0};
 };
-
-inline void Pd::release_user() noexcept {
-  if (users.remove() != 0 || !imported) return;
-  parent->users.remove();
-  delete this;
-}
 
 inline Pd& object_of(ibv_pd* pd) { return *reinterpret_cast<Pd*>(pd); }
 inline Mr& object_of(ibv_mr* mr) { return *reinterpret_cast<Mr*>(mr); }

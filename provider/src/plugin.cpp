@@ -11,6 +11,7 @@
 #include "context.hpp"
 #include "guard.hpp"
 #include "neighbours.hpp"
+#include "tombstones.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/control/runtime_dir.hpp"
 #include "verbs.hpp"
@@ -77,6 +78,7 @@ void uninit_device(abi::PrivateDevice* device) noexcept { std::free(device); }
 void* alloc_context(ibv_device* device, int cmd_fd, void*) noexcept {
   const auto memory = plugin->library.allocate_context(device, cmd_fd, sizeof(Context*));
   if (memory.context == nullptr) return nullptr;
+  prepare_limbo(plugin->library, device);
   Context* made = pointer_or_errno([&] {
     auto context = std::make_unique<Context>(plugin->library, memory.context, device->name);
     add_neighbour(*context, cmd_fd);
@@ -108,6 +110,7 @@ void* import_context(ibv_device* device, int cmd_fd) noexcept {
     return nullptr;
   }
   memory.context->num_comp_vectors = shared->public_context()->num_comp_vectors;
+  add_handle(*shared, memory.context);
   ::new (memory.extra) Context*(shared);
   plugin->library.set_ops(memory.verbs_context, plugin->ops.data());
   return memory.verbs_context;

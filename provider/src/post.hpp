@@ -19,9 +19,13 @@ struct SgeList {
   std::size_t count = 0;
 
   // An errno.
-  int take(const ibv_sge* list, int n) noexcept {
+  int take(const char* verb, const ibv_sge* list, int n) noexcept {
     if (n < 0 || static_cast<std::size_t>(n) > entries.size()) {
-      return refusal(EINVAL, "num_sge = %d is more than any queue takes", n);
+      return refusal(EINVAL, "%s: num_sge = %d is not in 0 .. %zu, which is the most that any "
+                             "queue takes", verb, n, entries.size());
+    }
+    if (n != 0 && list == nullptr) {
+      return refusal(EINVAL, "%s: num_sge = %d, but sg_list is NULL", verb, n);
     }
     count = static_cast<std::size_t>(n);
     for (std::size_t i = 0; i < count; ++i) {
@@ -36,9 +40,9 @@ struct ReceiveRequest {
   SgeList sges;
   queue::RecvRequest value;
 
-  int take(const ibv_recv_wr& wr) noexcept {
+  int take(const char* verb, const ibv_recv_wr& wr) noexcept {
     value.id = wr.wr_id;
-    const int error = sges.take(wr.sg_list, wr.num_sge);
+    const int error = sges.take(verb, wr.sg_list, wr.num_sge);
     value.sges = sges.span();
     return error;
   }

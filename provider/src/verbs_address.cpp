@@ -3,6 +3,8 @@
 
 #include "context.hpp"
 #include "guard.hpp"
+#include "parts.hpp"
+#include "tombstones.hpp"
 #include "translate.hpp"
 #include "verbs.hpp"
 
@@ -16,6 +18,7 @@ ibv_ah* create_ah(ibv_pd* p, ibv_ah_attr* attr) noexcept {
     constexpr const char* kVerb = "ibv_create_ah";
     Context& context = Context::of(p->context);
     context.check_alive(kVerb);
+    check_given(kVerb, "attr", attr);
     if (attr->port_num != control::kPortNumber) {
       refuse(EINVAL, "%s: port_num = %u, the device has port 1 only", kVerb, attr->port_num);
     }
@@ -49,7 +52,7 @@ int destroy_ah(ibv_ah* a) noexcept {
   Ah& ah = object_of(a);
   ah.domain->release_user();
   --Context::of(a->context).counts().ahs;
-  delete &ah;
+  bury(ah);
   return 0;
 }
 
@@ -66,6 +69,7 @@ int attach_mcast(ibv_qp* q, const ibv_gid* gid, std::uint16_t lid) noexcept {
   return errno_of([&] {
     Qp& qp = object_of(q);
     qp.context.check_alive("ibv_attach_mcast");
+    check_given("ibv_attach_mcast", "gid", gid);
     const Gid mgid = gid_of(*gid);
     check_group("ibv_attach_mcast", qp, mgid);
     if (qp.context.plan().infiniband && lid != 0 && lid < kFirstMulticastLid) {
@@ -80,6 +84,7 @@ int attach_mcast(ibv_qp* q, const ibv_gid* gid, std::uint16_t lid) noexcept {
 int detach_mcast(ibv_qp* q, const ibv_gid* gid, std::uint16_t lid) noexcept {
   return errno_of([&] {
     Qp& qp = object_of(q);
+    check_given("ibv_detach_mcast", "gid", gid);
     const Gid mgid = gid_of(*gid);
     const auto found = std::find(qp.groups.begin(), qp.groups.end(), mgid);
     if (found == qp.groups.end()) {

@@ -7,6 +7,8 @@
 #include "guard.hpp"
 #include "limits.hpp"
 #include "make_cq.hpp"
+#include "parts.hpp"
+#include "tombstones.hpp"
 #include "translate.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbs.hpp"
@@ -58,7 +60,7 @@ int destroy_cq(ibv_cq* c) noexcept {
     await_acks(*c, c->async_events_completed, cq.async_events);
   }
   --cq.context.counts().cqs;
-  delete &cq;
+  bury(cq);
   return 0;
 }
 
@@ -101,13 +103,13 @@ int resize_cq(ibv_cq* c, int cqe) noexcept {
 
 int modify_cq(ibv_cq* c, ibv_modify_cq_attr* attr) noexcept {
   return errno_of([&] {
-    if ((attr->attr_mask & ~std::uint32_t{IBV_CQ_ATTR_MODERATE}) != 0) {
-      refuse(EOPNOTSUPP, "ibv_modify_cq: unknown bits in attr_mask 0x%x", attr->attr_mask);
+    check_given("ibv_modify_cq", "attr", attr);
+    if (attr->attr_mask != IBV_CQ_ATTR_MODERATE) {
+      refuse(EINVAL, "ibv_modify_cq: attr_mask = 0x%x, must be IBV_CQ_ATTR_MODERATE",
+             attr->attr_mask);
     }
-    // A period alone moderates nothing here: an event is late by it at most, never early.
-    if ((attr->attr_mask & IBV_CQ_ATTR_MODERATE) != 0) {
-      object_of(c).queue.moderate(attr->moderate.cq_period != 0 ? 0 : attr->moderate.cq_count);
-    }
+    // With a period no event may be later than that: here none is late at all.
+    object_of(c).queue.moderate(attr->moderate.cq_period != 0 ? 0 : attr->moderate.cq_count);
   });
 }
 
@@ -120,6 +122,9 @@ Cq* make_cq(Context& context, const CqRequest& request) {
   context.check_alive(request.verb);
   if (request.cqe < 1 || request.cqe > kMaxCqe) {
     refuse(EINVAL, "%s: cqe = %u is not in 1 .. max_cqe = %u", request.verb, request.cqe, kMaxCqe);
+  }
+  if (request.channel != nullptr && !is_handle_of(context, request.channel->context)) {
+    refuse(EINVAL, "%s: the completion channel belongs to another opened device", request.verb);
   }
   if (request.vector >= kCompletionVectors) {
     refuse(EINVAL, "%s: comp_vector = %u, the device has num_comp_vectors = %u", request.verb,

@@ -5,6 +5,7 @@
 #include "guard.hpp"
 #include "limits.hpp"
 #include "make_cq.hpp"
+#include "parts.hpp"
 #include "translate.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbs.hpp"
@@ -26,7 +27,9 @@ bool take(Cq& cq) noexcept {
 }
 
 int start_poll(ibv_cq_ex* c, ibv_poll_cq_attr* attr) noexcept {
-  if (attr->comp_mask != 0) return EINVAL;
+  if (attr->comp_mask != 0) {
+    return refusal(EINVAL, "ibv_start_poll: comp_mask = 0x%x, must be 0", attr->comp_mask);
+  }
   Cq& cq = object_of(c);
   if (take(cq)) return 0;
   cq.context.drive();
@@ -80,6 +83,7 @@ void install_readers(ibv_cq_ex& ex) {
 ibv_cq_ex* create_cq_ex(ibv_context* c, ibv_cq_init_attr_ex* attr) noexcept {
   return pointer_or_errno([&] {
     constexpr const char* kVerb = "ibv_create_cq_ex";
+    check_given(kVerb, "cq_attr", attr);
     if ((attr->wc_flags & ~kKnownFields) != 0) {
       refuse(EOPNOTSUPP, "%s: wc_flags has fields that this device does not fill: 0x%llx", kVerb,
              static_cast<unsigned long long>(attr->wc_flags & ~kKnownFields));
@@ -87,6 +91,9 @@ ibv_cq_ex* create_cq_ex(ibv_context* c, ibv_cq_init_attr_ex* attr) noexcept {
     constexpr std::uint32_t kKnownMask = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
     if ((attr->comp_mask & ~kKnownMask) != 0) {
       refuse(EOPNOTSUPP, "%s: unknown bits in comp_mask 0x%x", kVerb, attr->comp_mask);
+    }
+    if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0) {
+      part_of(Context::of(c), kVerb, "parent_domain", attr->parent_domain);
     }
     std::uint32_t flags = 0;
     if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0) flags = attr->flags;

@@ -9,6 +9,7 @@
 #include "limits.hpp"
 #include "neighbours.hpp"
 #include "verbena/link/clock.hpp"
+#include "parts.hpp"
 #include "verbs.hpp"
 
 namespace verbena::provider {
@@ -93,6 +94,7 @@ int query_device_ex(ibv_context* c, const ibv_query_device_ex_input* input,
     if (input != nullptr && input->comp_mask != 0) {
       refuse(EINVAL, "ibv_query_device_ex: input->comp_mask = 0x%x, must be 0", input->comp_mask);
     }
+    check_given("ibv_query_device_ex", "attr", attr);
     if (size < sizeof(ibv_device_attr)) {
       refuse(EINVAL, "ibv_query_device_ex: attr_size = %zu is too small", size);
     }
@@ -105,6 +107,7 @@ int query_device_ex(ibv_context* c, const ibv_query_device_ex_input* input,
     full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
     full.tm_caps = tag_matching_caps();
     full.cq_mod_caps.max_cq_count = 0xffff;
+    full.cq_mod_caps.max_cq_period = 0xffff;
     full.max_dm_size = kMaxDeviceMemory;
     full.phys_port_cnt_ex = 1;
     std::memset(static_cast<void*>(attr), 0, size);
@@ -166,6 +169,7 @@ int query_port_speed(ibv_context* c, std::uint32_t port, std::uint64_t* speed) n
 
 int query_rt_values(ibv_context*, ibv_values_ex* values) noexcept {
   return errno_of([&] {
+    check_given("ibv_query_rt_values_ex", "values", values);
     if ((values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) != 0) {
       const TimeNs now = link::monotonic_now_ns();
       values->raw_clock.tv_sec = static_cast<time_t>(now / 1'000'000'000u);
@@ -180,7 +184,10 @@ void free_context(ibv_context* c) noexcept {
   const abi::Library& library = context.library();
   ibv_context* const first = context.public_context();
   // The context works with the descriptors of its first handle, which therefore goes last.
-  if (c != first) library.free_context(c);
+  if (c != first) {
+    remove_handle(context, c);
+    library.free_context(c);
+  }
   if (!release_context(context)) return;
   delete &context;
   library.free_context(first);

@@ -1,11 +1,15 @@
 // Device memory: a small amount of memory of the device's own, reached through copies and keys. Here
 // it is the process's; what it demands (alignment, zero-based keys) is what adapters demand.
+#include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "context.hpp"
 #include "guard.hpp"
 #include "limits.hpp"
 #include "make_mr.hpp"
+#include "parts.hpp"
+#include "tombstones.hpp"
 #include "verbs.hpp"
 
 namespace verbena::provider {
@@ -13,6 +17,8 @@ namespace {
 
 // The device moves whole words of its memory.
 constexpr std::uint64_t kWord = 4;
+constexpr std::uint32_t kMinLogAlignment = 4;
+constexpr std::uint32_t kMaxLogAlignment = 12;
 
 int check_copy(const char* verb, const Dm& dm, std::uint64_t offset, std::size_t length) {
   if (offset > dm.length || length > dm.length - offset) {
@@ -54,18 +60,31 @@ std::unique_ptr<Dm> make_dm(ibv_context* c, std::shared_ptr<std::byte[]> bytes,
   return dm;
 }
 
+// Words may be the target of atomics, whatever alignment was asked for.
+std::shared_ptr<std::byte[]> allocate(std::size_t length, std::uint32_t log_alignment) {
+  const auto alignment =
+      std::align_val_t{std::size_t{1} << std::max(log_alignment, kMinLogAlignment)};
+  auto* bytes = static_cast<std::byte*>(::operator new(length, alignment));
+  std::memset(bytes, 0, length);
+  return {bytes, [alignment](std::byte* all) { ::operator delete(all, alignment); }};
+}
+
 // Asks nobody, so it succeeds in a forked child, too, where all else is dead.
 ibv_dm* alloc_dm(ibv_context* c, ibv_alloc_dm_attr* attr) noexcept {
   return pointer_or_errno([&] {
     Context& context = Context::of(c);
+    check_given("ibv_alloc_dm", "attr", attr);
     if (attr->comp_mask != 0) refuse(EINVAL, "ibv_alloc_dm: comp_mask must be 0");
     if (attr->length == 0) refuse(EINVAL, "ibv_alloc_dm: length is 0");
     if (attr->length > kMaxDeviceMemory) {
       refuse(ENOMEM, "ibv_alloc_dm: length %zu is more than max_dm_size = %llu", attr->length,
              static_cast<unsigned long long>(kMaxDeviceMemory));
     }
-    // Aligned for atomics, as all that is allocated by new.
-    auto dm = make_dm(c, std::shared_ptr<std::byte[]>(new std::byte[attr->length]{}), attr->length,
+    if (attr->log_align_req > kMaxLogAlignment) {
+      refuse(EINVAL, "ibv_alloc_dm: log_align_req = %u is more than %u", attr->log_align_req,
+             kMaxLogAlignment);
+    }
+    auto dm = make_dm(c, allocate(attr->length, attr->log_align_req), attr->length,
                       context.next_domain());
     context.exports().device_memory.add(dm->dm.handle, dm.get());
     return &dm.release()->dm;
@@ -78,7 +97,7 @@ int free_dm(ibv_dm* d) noexcept {
     return refusal(EBUSY, "ibv_free_dm: EBUSY: %u memory regions use it", users);
   }
   Context::of(d->context).exports().device_memory.remove(d->handle);
-  delete &dm;
+  bury(dm);
   return 0;
 }
 
@@ -88,7 +107,7 @@ ibv_mr* reg_dm_mr(ibv_pd* p, ibv_dm* d, std::uint64_t offset, std::size_t length
     constexpr const char* kVerb = "ibv_reg_dm_mr";
     Context& context = Context::of(p->context);
     context.check_alive(kVerb);
-    Dm& dm = object_of(d);
+    Dm& dm = part_of(context, kVerb, "dm", d);
     if ((access & memory::kZeroBased) == 0) {
       refuse(EINVAL, "%s: access must have IBV_ACCESS_ZERO_BASED", kVerb);
     }
@@ -106,6 +125,7 @@ ibv_mr* reg_dm_mr(ibv_pd* p, ibv_dm* d, std::uint64_t offset, std::size_t length
     r.device_memory = true;
     ibv_mr* mr = make_mr(context, object_of(p), register_region(context, kVerb, r),
                          abi::kMrOrdinary, static_cast<int>(access));
+    mr->length = length;
     object_of(mr).memory = &dm;
     dm.users.add();
     return mr;
@@ -125,7 +145,7 @@ ibv_dm* import_dm(ibv_context* c, std::uint32_t number) noexcept {
   });
 }
 
-void unimport_dm(ibv_dm* d) noexcept { delete &object_of(d); }
+void unimport_dm(ibv_dm* d) noexcept { bury(object_of(d)); }
 
 }  // namespace
 

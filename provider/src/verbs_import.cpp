@@ -4,6 +4,7 @@
 
 #include "context.hpp"
 #include "guard.hpp"
+#include "tombstones.hpp"
 #include "verbs.hpp"
 
 namespace verbena::provider {
@@ -29,7 +30,10 @@ ibv_pd* import_pd(ibv_context* c, std::uint32_t number) noexcept {
 }
 
 // What was made upon it stays, and with it the memory of the handle until the last of it goes.
-void unimport_pd(ibv_pd* p) noexcept { object_of(p).release_user(); }
+void unimport_pd(ibv_pd* p) noexcept {
+  if (limbo() != nullptr) p->context = limbo();
+  object_of(p).release_user();
+}
 
 ibv_mr* import_mr(ibv_pd* p, std::uint32_t number) noexcept {
   return pointer_or_errno([&] {
@@ -59,10 +63,16 @@ ibv_mr* import_mr(ibv_pd* p, std::uint32_t number) noexcept {
 
 void unimport_mr(ibv_mr* m) noexcept {
   object_of(m).domain->release_user();
-  delete &object_of(m);
+  bury(object_of(m));
 }
 
 }  // namespace
+
+void Pd::release_user() noexcept {
+  if (users.remove() != 0 || !imported) return;
+  parent->users.remove();
+  bury(*this);
+}
 
 void offer_import_verbs(abi::Ops& ops) {
   ops.import_pd = &import_pd;

@@ -2,6 +2,8 @@
 #include "context.hpp"
 #include "guard.hpp"
 #include "make_mr.hpp"
+#include "parts.hpp"
+#include "tombstones.hpp"
 #include "translate.hpp"
 #include "verbs.hpp"
 
@@ -35,30 +37,33 @@ int dealloc_pd(ibv_pd* p) noexcept {
     context.exports().domains.remove(pd.domain);
     --context.counts().pds;
   }
-  delete &pd;
+  bury(pd);
   return 0;
 }
 
 ibv_pd* alloc_parent_domain(ibv_context* c, ibv_parent_domain_init_attr* attr) noexcept {
   return pointer_or_errno([&] {
-    if (attr->pd == nullptr) refuse(EINVAL, "ibv_alloc_parent_domain: attr->pd is NULL");
+    constexpr const char* kVerb = "ibv_alloc_parent_domain";
+    Context& context = Context::of(c);
+    context.check_alive(kVerb);
+    check_given(kVerb, "attr", attr);
+    Pd& protection = part_of(context, kVerb, "attr->pd", attr->pd);
     constexpr unsigned kKnown =
         IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
     if ((attr->comp_mask & ~kKnown) != 0) {
-      refuse(EOPNOTSUPP, "ibv_alloc_parent_domain: unknown bits in comp_mask 0x%x",
-             attr->comp_mask);
+      refuse(EOPNOTSUPP, "%s: unknown bits in comp_mask 0x%x", kVerb, attr->comp_mask);
     }
     if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) != 0 &&
         (attr->alloc == nullptr || attr->free == nullptr)) {
-      refuse(EINVAL, "ibv_alloc_parent_domain: allocators come in pairs: alloc and free");
+      refuse(EINVAL, "%s: allocators come in pairs: alloc and free", kVerb);
     }
+    Td* const thread =
+        attr->td != nullptr ? &part_of(context, kVerb, "attr->td", attr->td) : nullptr;
     auto* pd = new Pd;
-    pd->parent = &object_of(attr->pd);
+    pd->parent = &protection;
     pd->parent->users.add();
-    if (attr->td != nullptr) {
-      pd->thread = &object_of(attr->td);
-      pd->thread->users.add();
-    }
+    pd->thread = thread;
+    if (thread != nullptr) thread->users.add();
     pd->domain = pd->parent->domain;
     pd->pd.context = c;
     pd->pd.handle = pd->domain;
@@ -68,6 +73,7 @@ ibv_pd* alloc_parent_domain(ibv_context* c, ibv_parent_domain_init_attr* attr) n
 
 ibv_td* alloc_td(ibv_context* c, ibv_td_init_attr* attr) noexcept {
   return pointer_or_errno([&] {
+    check_given("ibv_alloc_td", "init_attr", attr);
     if (attr->comp_mask != 0) {
       refuse(EINVAL, "ibv_alloc_td: comp_mask = 0x%x, must be 0", attr->comp_mask);
     }
@@ -82,7 +88,7 @@ int dealloc_td(ibv_td* t) noexcept {
   if (const auto users = td.users.count(); users != 0) {
     return refusal(EBUSY, "ibv_dealloc_td: EBUSY: %u parent domains use it", users);
   }
-  delete &td;
+  bury(td);
   return 0;
 }
 
@@ -138,7 +144,7 @@ int dereg_mr(abi::PrivateMr* m) noexcept {
     mr.domain->release_user();
     if (mr.memory != nullptr) mr.memory->users.remove();
     --mr.context->counts().mrs;
-    delete &mr;
+    bury(mr);
   });
 }
 
@@ -155,9 +161,8 @@ int rereg_mr(abi::PrivateMr* m, int flags, ibv_pd* p, void* address, std::size_t
       change.to.base = reinterpret_cast<std::uintptr_t>(address);
     }
     if ((flags & IBV_REREG_MR_CHANGE_PD) != 0) {
-      if (p == nullptr) refuse(EINVAL, "ibv_rereg_mr: IBV_REREG_MR_CHANGE_PD without a pd");
       change.domain = true;
-      change.to.domain = object_of(p).domain;
+      change.to.domain = part_of(*mr.context, "ibv_rereg_mr", "pd", p).domain;
     }
     if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0) {
       check_access("ibv_rereg_mr", rights);
@@ -195,6 +200,7 @@ int advise_mr(ibv_pd* p, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_s
       refuse(EINVAL, "ibv_advise_mr: unknown flags 0x%x", flags);
     }
     if (count == 0) refuse(EINVAL, "ibv_advise_mr: num_sge is 0");
+    check_given("ibv_advise_mr", "sg_list", list);
     Context& context = Context::of(p->context);
     const bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
     for (std::uint32_t i = 0; i < count; ++i) {

@@ -2,6 +2,7 @@
 #include "context.hpp"
 #include "post.hpp"
 #include "post_errno.hpp"
+#include "tombstones.hpp"
 #include "translate.hpp"
 #include "verbs.hpp"
 
@@ -52,8 +53,14 @@ int post_one(Qp& qp, const ibv_send_wr& wr) noexcept {
   if (*opcode == queue::WorkOpcode::kBindWindow && wr.bind_mw.mw == nullptr) {
     return refusal(EINVAL, "ibv_post_send: IBV_WR_BIND_MW without a window");
   }
+  const bool to_address = qp.engine->transport() == Transport::kUd && wr.wr.ud.ah != nullptr;
+  if (to_address && is_dead(wr.wr.ud.ah)) {
+    return refusal(EINVAL, "ibv_post_send: wr.ud.ah was destroyed before");
+  }
   SgeList sges;
-  if (const int error = sges.take(wr.sg_list, wr.num_sge); error != 0) return error;
+  if (const int error = sges.take("ibv_post_send", wr.sg_list, wr.num_sge); error != 0) {
+    return error;
+  }
   queue::SendRequest r;
   r.id = wr.wr_id;
   r.opcode = *opcode;
@@ -110,7 +117,7 @@ int post_recv(ibv_qp* q, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
   Qp& qp = object_of(q);
   for (; wr != nullptr; wr = wr->next) {
     ReceiveRequest request;
-    int error = request.take(*wr);
+    int error = request.take("ibv_post_recv", *wr);
     if (error == 0) error = errno_of_receive(qp, qp.engine->post_receive(request.value), *wr);
     if (error == 0) continue;
     *bad = wr;

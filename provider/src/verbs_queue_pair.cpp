@@ -8,6 +8,8 @@
 #include "guard.hpp"
 #include "limits.hpp"
 #include "make_qp.hpp"
+#include "parts.hpp"
+#include "tombstones.hpp"
 #include "translate.hpp"
 #include "verbs.hpp"
 
@@ -42,7 +44,7 @@ void check_parts(const QpRequest& r, Transport transport) {
   if (xrc_receive && r.xrcd == nullptr) {
     refuse(EINVAL, "%s: an XRC_RECV queue pair needs an xrcd", r.verb);
   }
-  if (!xrc_receive && r.domain == nullptr) refuse(EINVAL, "%s: no pd", r.verb);
+  if (!xrc_receive && r.domain == nullptr) refuse(EINVAL, "%s: pd is NULL", r.verb);
   if (!xrc_receive && r.send_cq == nullptr) refuse(EINVAL, "%s: send_cq is NULL", r.verb);
   const bool receives = !xrc_receive && transport != Transport::kXrcSend;
   if (receives && r.receive_cq == nullptr) refuse(EINVAL, "%s: recv_cq is NULL", r.verb);
@@ -124,19 +126,29 @@ void count_parts(Qp& qp, bool more) {
   count(qp.xrcd);
 }
 
+// What both verbs' attributes have in common.
+template <typename Attributes>
+QpRequest request_of(Context& context, const char* verb, const Attributes& attr) {
+  QpRequest r;
+  r.verb = verb;
+  r.type = attr.qp_type;
+  if (attr.send_cq != nullptr) r.send_cq = &part_of(context, verb, "send_cq", attr.send_cq);
+  if (attr.recv_cq != nullptr) r.receive_cq = &part_of(context, verb, "recv_cq", attr.recv_cq);
+  if (attr.srq != nullptr) r.srq = &part_of(context, verb, "srq", attr.srq);
+  r.cap = attr.cap;
+  r.signal_all = attr.sq_sig_all != 0;
+  r.user = attr.qp_context;
+  return r;
+}
+
 ibv_qp* create_qp(ibv_pd* p, ibv_qp_init_attr* attr) noexcept {
   return pointer_or_errno([&] {
-    QpRequest r;
-    r.verb = "ibv_create_qp";
-    r.type = attr->qp_type;
+    constexpr const char* kVerb = "ibv_create_qp";
+    check_given(kVerb, "qp_init_attr", attr);
+    Context& context = Context::of(p->context);
+    QpRequest r = request_of(context, kVerb, *attr);
     r.domain = &object_of(p);
-    if (attr->send_cq != nullptr) r.send_cq = &object_of(attr->send_cq);
-    if (attr->recv_cq != nullptr) r.receive_cq = &object_of(attr->recv_cq);
-    if (attr->srq != nullptr) r.srq = &object_of(attr->srq);
-    r.cap = attr->cap;
-    r.signal_all = attr->sq_sig_all != 0;
-    r.user = attr->qp_context;
-    Qp* qp = make_qp(Context::of(p->context), r);
+    Qp* qp = make_qp(context, r);
     attr->cap = qp->caps;
     return &qp->abi.qp;
   });
@@ -177,20 +189,12 @@ ibv_qp* create_qp_ex(ibv_context* c, ibv_qp_init_attr_ex* attr) noexcept {
       refuse(EOPNOTSUPP, "%s: create_flags = 0x%x is not offered", kVerb, attr->create_flags);
     }
     Context& context = Context::of(c);
-    QpRequest r;
-    r.verb = kVerb;
-    r.type = attr->qp_type;
+    QpRequest r = request_of(context, kVerb, *attr);
     const bool has_pd = (attr->comp_mask & IBV_QP_INIT_ATTR_PD) != 0 && attr->pd != nullptr;
-    if (has_pd) r.domain = &object_of(attr->pd);
+    if (has_pd) r.domain = &part_of(context, kVerb, "pd", attr->pd);
     if ((attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) != 0 && attr->xrcd != nullptr) {
-      r.xrcd = &object_of(attr->xrcd);
+      r.xrcd = &part_of(context, kVerb, "xrcd", attr->xrcd);
     }
-    if (attr->send_cq != nullptr) r.send_cq = &object_of(attr->send_cq);
-    if (attr->recv_cq != nullptr) r.receive_cq = &object_of(attr->recv_cq);
-    if (attr->srq != nullptr) r.srq = &object_of(attr->srq);
-    r.cap = attr->cap;
-    r.signal_all = attr->sq_sig_all != 0;
-    r.user = attr->qp_context;
     r.builder = wants_builder(context, *attr);
     Qp* qp = make_qp(context, r);
     attr->cap = qp->caps;
@@ -201,7 +205,7 @@ ibv_qp* create_qp_ex(ibv_context* c, ibv_qp_init_attr_ex* attr) noexcept {
 // Another handle of an XRC receive queue pair (ibv_open_qp).
 int close_opened(Qp& qp) {
   qp.opened->users.remove();
-  delete &qp;
+  bury(qp);
   return 0;
 }
 
@@ -226,7 +230,7 @@ int destroy_qp(ibv_qp* q) noexcept {
   }
   count_parts(qp, false);
   --qp.context.counts().qps;
-  delete &qp;
+  bury(qp);
   return 0;
 }
 

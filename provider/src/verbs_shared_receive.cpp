@@ -6,7 +6,9 @@
 #include "context.hpp"
 #include "guard.hpp"
 #include "limits.hpp"
+#include "parts.hpp"
 #include "post.hpp"
+#include "tombstones.hpp"
 #include "verbs.hpp"
 
 namespace verbena::provider {
@@ -51,6 +53,7 @@ std::unique_ptr<Srq> make_srq(Context& context, const char* verb, Pd& pd, ibv_sr
 
 ibv_srq* create_srq(ibv_pd* p, ibv_srq_init_attr* attr) noexcept {
   return pointer_or_errno([&] {
+    check_given("ibv_create_srq", "srq_init_attr", attr);
     return &make_srq(Context::of(p->context), "ibv_create_srq", object_of(p), attr->attr)
                 .release()
                 ->abi.srq;
@@ -67,7 +70,7 @@ struct SrqParts {
 queue::TagMatching::Options tag_options_of(const ibv_srq_init_attr_ex& attr) {
   constexpr const char* kVerb = "ibv_create_srq_ex";
   constexpr unsigned kNeeded = IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM;
-  if ((attr.comp_mask & kNeeded) != kNeeded || attr.cq == nullptr) {
+  if ((attr.comp_mask & kNeeded) != kNeeded) {
     refuse(EINVAL, "%s: a tag-matching SRQ needs a cq and tm_cap", kVerb);
   }
   const std::uint32_t tags = attr.tm_cap.max_num_tags;
@@ -81,29 +84,29 @@ queue::TagMatching::Options tag_options_of(const ibv_srq_init_attr_ex& attr) {
   return {tags, std::max(attr.attr.max_sge, 1u)};
 }
 
-SrqParts parts_of(const ibv_srq_init_attr_ex& attr) {
+SrqParts parts_of(Context& context, const ibv_srq_init_attr_ex& attr) {
   constexpr const char* kVerb = "ibv_create_srq_ex";
   SrqParts parts;
+  if (attr.comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED) {
+    refuse(EINVAL, "%s: unknown bits in comp_mask 0x%x", kVerb, attr.comp_mask);
+  }
   const auto has = [&](unsigned bit) { return (attr.comp_mask & bit) != 0; };
   if (has(IBV_SRQ_INIT_ATTR_TYPE)) parts.type = attr.srq_type;
-  if (!has(IBV_SRQ_INIT_ATTR_PD) || attr.pd == nullptr) refuse(EINVAL, "%s: no pd", kVerb);
+  if (!has(IBV_SRQ_INIT_ATTR_PD)) refuse(EINVAL, "%s: comp_mask lacks a pd", kVerb);
+  part_of(context, kVerb, "pd", attr.pd);
   if (parts.type == IBV_SRQT_BASIC) return parts;
   if (parts.type == IBV_SRQT_TM) {
     parts.tags = tag_options_of(attr);
-    parts.cq = &object_of(attr.cq);
+    parts.cq = &part_of(context, kVerb, "cq", attr.cq);
     return parts;
   }
   if (parts.type != IBV_SRQT_XRC) {
     refuse(EOPNOTSUPP, "%s: srq_type = %d is not offered", kVerb, static_cast<int>(parts.type));
   }
-  if (!has(IBV_SRQ_INIT_ATTR_XRCD) || attr.xrcd == nullptr) {
-    refuse(EINVAL, "%s: an XRC SRQ needs an xrcd", kVerb);
-  }
-  if (!has(IBV_SRQ_INIT_ATTR_CQ) || attr.cq == nullptr) {
-    refuse(EINVAL, "%s: an XRC SRQ needs a cq", kVerb);
-  }
-  parts.xrcd = &object_of(attr.xrcd);
-  parts.cq = &object_of(attr.cq);
+  if (!has(IBV_SRQ_INIT_ATTR_XRCD)) refuse(EINVAL, "%s: an XRC SRQ needs an xrcd", kVerb);
+  if (!has(IBV_SRQ_INIT_ATTR_CQ)) refuse(EINVAL, "%s: an XRC SRQ needs a cq", kVerb);
+  parts.xrcd = &part_of(context, kVerb, "xrcd", attr.xrcd);
+  parts.cq = &part_of(context, kVerb, "cq", attr.cq);
   return parts;
 }
 
@@ -121,7 +124,7 @@ void fill_public(Srq& srq, ibv_context* c, void* user, ibv_pd* p) {
 ibv_srq* create_srq_ex(ibv_context* c, ibv_srq_init_attr_ex* attr) noexcept {
   return pointer_or_errno([&] {
     Context& context = Context::of(c);
-    const SrqParts parts = parts_of(*attr);
+    const SrqParts parts = parts_of(context, *attr);
     auto srq = make_srq(context, "ibv_create_srq_ex", object_of(attr->pd), attr->attr);
     srq->type = parts.type;
     if (parts.cq != nullptr) {
@@ -146,6 +149,7 @@ ibv_srq* create_srq_ex(ibv_context* c, ibv_srq_init_attr_ex* attr) noexcept {
 int modify_srq(ibv_srq* s, ibv_srq_attr* attr, int mask) noexcept {
   return errno_of([&] {
     Srq& srq = object_of(s);
+    check_given("ibv_modify_srq", "srq_attr", attr);
     if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0) {
       refuse(EINVAL, "ibv_modify_srq: unknown bits in srq_attr_mask 0x%x",
              static_cast<unsigned>(mask));
@@ -172,6 +176,7 @@ int modify_srq(ibv_srq* s, ibv_srq_attr* attr, int mask) noexcept {
 }
 
 int query_srq(ibv_srq* s, ibv_srq_attr* attr) noexcept {
+  if (attr == nullptr) return refusal(EINVAL, "ibv_query_srq: srq_attr is NULL");
   const queue::ReceiveQueue& q = object_of(s).shared.queue;
   attr->max_wr = q.capacity();
   attr->max_sge = q.max_sges();
@@ -184,6 +189,7 @@ int get_srq_num(ibv_srq* s, std::uint32_t* number) noexcept {
   if (srq.type != IBV_SRQT_XRC) {
     return refusal(EOPNOTSUPP, "ibv_get_srq_num: only XRC SRQs have a number");
   }
+  if (number == nullptr) return refusal(EINVAL, "ibv_get_srq_num: srq_num is NULL");
   *number = srq.shared.number;
   return 0;
 }
@@ -204,7 +210,7 @@ int destroy_srq(ibv_srq* s) noexcept {
   }
   srq.domain->release_user();
   --srq.context.counts().srqs;
-  delete &srq;
+  bury(srq);
   return 0;
 }
 
@@ -212,7 +218,7 @@ int post_srq_recv(ibv_srq* s, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
   Srq& srq = object_of(s);
   for (; wr != nullptr; wr = wr->next) {
     ReceiveRequest request;
-    int error = request.take(*wr);
+    int error = request.take("ibv_post_srq_recv", *wr);
     if (error == 0) {
       switch (srq.shared.queue.post(request.value)) {
         case queue::ReceiveQueue::Posted::kOk: continue;

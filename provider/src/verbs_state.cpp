@@ -4,6 +4,7 @@
 
 #include "context.hpp"
 #include "guard.hpp"
+#include "parts.hpp"
 #include "translate.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbs.hpp"
@@ -61,6 +62,7 @@ int modify_qp(ibv_qp* q, ibv_qp_attr* attr, int attr_mask) noexcept {
   return errno_of([&] {
     Qp& qp = object_of(q);
     qp.context.check_alive("ibv_modify_qp");
+    check_given("ibv_modify_qp", "attr", attr);
     const auto mask = static_cast<unsigned>(attr_mask);
     if ((mask & IBV_QP_STATE) != 0) check_state("qp_state", attr->qp_state);
     if ((mask & IBV_QP_CUR_STATE) != 0) check_state("cur_qp_state", attr->cur_qp_state);
@@ -117,6 +119,9 @@ void fill_init(ibv_qp_init_attr& to, const Qp& qp) {
 
 int query_qp(ibv_qp* q, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) noexcept {
   Qp& qp = object_of(q);
+  if (attr == nullptr || init == nullptr) {
+    return refusal(EINVAL, "ibv_query_qp: %s is NULL", attr == nullptr ? "attr" : "init_attr");
+  }
   qp::Attributes now;
   bool draining = false;
   {
@@ -147,6 +152,7 @@ int query_qp_data_in_order(ibv_qp* q, ibv_wr_opcode opcode, std::uint32_t) noexc
 
 int modify_qp_rate_limit(ibv_qp* q, ibv_qp_rate_limit_attr* attr) noexcept {
   return errno_of([&] {
+    check_given("ibv_modify_qp_rate_limit", "attr", attr);
     if (attr->comp_mask != 0) refuse(EINVAL, "ibv_modify_qp_rate_limit: comp_mask must be 0");
     Qp& qp = object_of(q);
     const Guard guard(qp.engine->lock());

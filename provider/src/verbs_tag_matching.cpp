@@ -12,7 +12,8 @@ namespace {
 using queue::TagOpcode;
 
 int take_entry(queue::TagOperation& to, SgeList& sges, const ibv_ops_wr& wr) noexcept {
-  if (const int error = sges.take(wr.tm.add.sg_list, wr.tm.add.num_sge); error != 0) return error;
+  const int error = sges.take("ibv_post_srq_ops", wr.tm.add.sg_list, wr.tm.add.num_sge);
+  if (error != 0) return error;
   to.receive_id = wr.tm.add.recv_wr_id;
   to.tag = wr.tm.add.tag;
   to.mask = wr.tm.add.mask;

@@ -3,7 +3,9 @@
 
 #include "context.hpp"
 #include "guard.hpp"
+#include "parts.hpp"
 #include "post_errno.hpp"
+#include "tombstones.hpp"
 #include "translate.hpp"
 #include "verbs.hpp"
 
@@ -51,7 +53,7 @@ int dealloc_mw(ibv_mw* m) noexcept {
     }
     mw.domain->release_user();
     --context.counts().mws;
-    delete &mw;
+    bury(mw);
   });
 }
 
@@ -76,7 +78,10 @@ std::uint32_t next_key(std::uint32_t key) { return (key & ~0xffu) | ((key + 1) &
 int bind_mw(ibv_qp* q, ibv_mw* m, ibv_mw_bind* bind) noexcept {
   return errno_of([&] {
     Qp& qp = object_of(q);
+    check_given("ibv_bind_mw", "mw_bind", bind);
+    part_of(qp.context, "ibv_bind_mw", "mw", m);
     const ibv_mw_bind_info& info = bind->bind_info;
+    if (info.mr != nullptr) part_of(qp.context, "ibv_bind_mw", "mr", info.mr);
     check_bind(*q, *m, info);
     queue::SendRequest r;
     r.id = bind->wr_id;

@@ -8,6 +8,8 @@
 
 #include "context.hpp"
 #include "guard.hpp"
+#include "parts.hpp"
+#include "tombstones.hpp"
 #include "verbs.hpp"
 
 namespace verbena::provider {
@@ -41,9 +43,10 @@ ibv_xrcd* open_xrcd(ibv_context* c, ibv_xrcd_init_attr* attr) noexcept {
     constexpr const char* kVerb = "ibv_open_xrcd";
     Context& context = Context::of(c);
     context.check_alive(kVerb);
+    check_given(kVerb, "xrcd_init_attr", attr);
     constexpr std::uint32_t kBoth = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
-    if ((attr->comp_mask & kBoth) != kBoth) {
-      refuse(EINVAL, "%s: comp_mask must have FD and OFLAGS", kVerb);
+    if (attr->comp_mask != kBoth) {
+      refuse(EINVAL, "%s: comp_mask must have FD and OFLAGS, and nothing else", kVerb);
     }
     if ((attr->oflags & ~(O_CREAT | O_EXCL)) != 0) {
       refuse(EINVAL, "%s: oflags may have O_CREAT and O_EXCL only", kVerb);
@@ -81,7 +84,7 @@ int close_xrcd(ibv_xrcd* x) noexcept {
     return refusal(EBUSY, "ibv_close_xrcd: EBUSY: %u SRQs or queue pairs use it", users);
   }
   std::erase(context.xrc_domains(), &xrcd);
-  delete &xrcd;
+  bury(xrcd);
   return 0;
 }
 
@@ -99,12 +102,14 @@ ibv_qp* open_qp(ibv_context* c, ibv_qp_open_attr* attr) noexcept {
     constexpr const char* kVerb = "ibv_open_qp";
     Context& context = Context::of(c);
     context.check_alive(kVerb);
+    check_given(kVerb, "qp_open_attr", attr);
     constexpr std::uint32_t kNeeded = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
                                       IBV_QP_OPEN_ATTR_TYPE;
     if ((attr->comp_mask & kNeeded) != kNeeded || attr->qp_type != IBV_QPT_XRC_RECV) {
       refuse(EINVAL, "%s: needs qp_num, xrcd and qp_type IBV_QPT_XRC_RECV", kVerb);
     }
-    Qp* original = find_receiver(context, object_of(attr->xrcd), attr->qp_num);
+    const Xrcd& xrcd = part_of(context, kVerb, "xrcd", attr->xrcd);
+    Qp* original = find_receiver(context, xrcd, attr->qp_num);
     if (original == nullptr) {
       refuse(EINVAL, "%s: no XRC_RECV queue pair 0x%06x in this domain", kVerb, attr->qp_num);
     }

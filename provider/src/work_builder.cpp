@@ -43,7 +43,7 @@ void WorkBuilder::begin_inline() noexcept {
 }
 
 void WorkBuilder::add_inline(const void* bytes, std::size_t length) noexcept {
-  if (pending_.empty()) return fail(EINVAL);
+  if (pending_.empty() || (bytes == nullptr && length != 0)) return fail(EINVAL);
   Pending& p = pending_.back();
   try {
     const auto* from = static_cast<const std::byte*>(bytes);

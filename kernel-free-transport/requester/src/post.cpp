@@ -138,6 +138,11 @@ void Requester::fill(SendEntry& entry, std::uint32_t position, const queue::Send
   }
 }
 
+Posted Requester::would_post(const queue::SendRequest& request) const {
+  std::uint64_t length = 0;
+  return check(request, length);
+}
+
 Posted Requester::post(const queue::SendRequest& request) {
   std::uint64_t length = 0;
   if (const Posted verdict = check(request, length); verdict != Posted::kOk) return verdict;

@@ -52,6 +52,8 @@ class Requester {
 
   // --- posting ---
   Posted post(const queue::SendRequest& request);
+  // What `post` would say, without posting; of several in a row the queue must have room for all.
+  Posted would_post(const queue::SendRequest& request) const;
   // The transfer of a matched rendezvous: a READ into its buffer, and the message that says that it
   // is done. False while there is no room.
   bool post_rendezvous(const queue::Rendezvous& rendezvous);

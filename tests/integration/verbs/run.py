@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""Runs a program of this folder on an emulator of its own.
+
+run.py PREFIX PERSONA PROGRAM [ARGUMENT...]
+"""
+
+import os
+import pathlib
+import random
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "provider"))
+import device as devices  # noqa: E402
+
+
+def emulator(prefix, persona):
+    if persona == "ib":
+        return devices.Emulator(prefix)
+    return devices.Emulator(prefix, "--roce", f"127.{random.randrange(64, 250)}.{random.randrange(1, 250)}.1")
+
+
+def main():
+    prefix, persona, *command = sys.argv[1:]
+    with emulator(prefix, persona) as device:
+        done = device.run([os.path.abspath(command[0]), *command[1:]])
+    print(done.stdout, done.stderr, sep="")
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
