@@ -32,7 +32,8 @@ struct NodeClass {
   ssize_t (*write)(int fd, std::uint32_t number, const void* bytes, std::size_t size);
   int (*ioctl)(int fd, std::uint32_t number, unsigned long request, void* argument);
   // Whether a write sleeps until a message comes to the descriptor. That is then awaited first,
-  // outside of any Section, where the thread may be cancelled. Null: none does.
+  // outside of any Section, where the thread may be cancelled; and again when `write` says EAGAIN,
+  // because the message has gone elsewhere. Null: none does.
   bool (*awaits_message)(const void* bytes, std::size_t size) = nullptr;
 };
 

@@ -95,10 +95,10 @@ bool copy_out(std::uint64_t address, std::span<const std::uint8_t> from) {
   return true;
 }
 
-// One announcement off the channel, as its O_NONBLOCK says or without waiting. 0 or an errno.
-int take_announcement(int fd, int flags) {
+// One announcement off the channel. 0 or an errno, EAGAIN where there is none.
+int take_announcement(int fd) {
   std::array<std::uint8_t, 64> message;
-  const ssize_t n = ::recv(fd, message.data(), message.size(), flags);
+  const ssize_t n = ::recv(fd, message.data(), message.size(), MSG_DONTWAIT);
   if (n > 0) return 0;
   return n == 0 ? EIO : errno;  // EIO: the emulator is gone
 }
@@ -119,19 +119,16 @@ int execute(int fd, const RdmaCmRequest& request, control::CmCommand& command) {
   const auto reply = send_cm_command(command);
   if (!reply) return reply.error().code;
   for (std::uint32_t i = 0; i < reply->withdrawn; ++i) {
-    if (take_announcement(announced_on, MSG_DONTWAIT) != 0) break;
+    if (take_announcement(announced_on) != 0) break;
   }
   if (reply->code != 0) return static_cast<int>(reply->code);
   return copy_out(reply->response_address, reply->response) ? 0 : EFAULT;
 }
 
-// An announcement may be for an event that was withdrawn meanwhile: then wait for the next.
+// The announcement may have gone to another thread, or be for an event that was withdrawn: EAGAIN.
 int get_event(int fd, const RdmaCmRequest& request, control::CmCommand& command) {
-  for (;;) {
-    if (const int code = take_announcement(fd, 0)) return code;
-    const int code = execute(fd, request, command);
-    if (code != EAGAIN) return code;
-  }
+  const int code = take_announcement(fd);
+  return code != 0 ? code : execute(fd, request, command);
 }
 
 bool awaits_message(const void* bytes, std::size_t size) {

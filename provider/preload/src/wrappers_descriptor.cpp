@@ -15,6 +15,7 @@
 #include "node.hpp"
 #include "real.hpp"
 #include "section.hpp"
+#include "verbena/control/unique_fd.hpp"
 
 namespace verbena::preload {
 namespace {
@@ -54,6 +55,20 @@ bool await_message(int fd) {
   return real::recv(fd, static_cast<void*>(&byte), sizeof byte, MSG_PEEK) >= 0;
 }
 
+// A write that sleeps until a message comes. It holds the node by a descriptor of its own, as a
+// sleeping system call does: who closes the node meanwhile, in another thread, neither wakes it nor
+// makes it fail. A message can be gone by the time it is fetched; then the next is awaited.
+ssize_t write_awaiting(int fd, const Node& node, const void* bytes, size_t size) {
+  const control::UniqueFd own(real::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  const int held = own ? own.get() : fd;
+  for (;;) {
+    if (!await_message(held)) return -1;
+    const ssize_t done =
+        in_section([&] { return node.node_class->write(held, node.number, bytes, size); });
+    if (done >= 0 || errno != EAGAIN) return done;
+  }
+}
+
 int noting_duplicate(int from, int to) {
   if (to >= 0) fd_table::copy(from, to);
   return to;
@@ -72,7 +87,7 @@ VERBENA_EXPORT ssize_t write(int fd, const void* bytes, size_t size) {
     return real::write(fd, bytes, size);
   if (const auto node = checked_node(fd)) {
     const auto awaits = node->node_class->awaits_message;
-    if (awaits != nullptr && awaits(bytes, size) && !await_message(fd)) return -1;
+    if (awaits != nullptr && awaits(bytes, size)) return write_awaiting(fd, *node, bytes, size);
     return in_section([&] { return node->node_class->write(fd, node->number, bytes, size); });
   }
   if (const auto sent = netlink::send(fd, bytes, size)) return *sent;

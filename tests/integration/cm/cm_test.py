@@ -147,6 +147,39 @@ class CmTest(unittest.TestCase):
             channel.event()
         signal.alarm(LIMIT)
 
+    def test_a_channel_closed_under_its_reader(self):
+        # As with a system call that sleeps: the reader sleeps on, also where what it woke for is gone.
+        outcomes = []
+
+        def read(channel):
+            try:
+                outcomes.append(channel.event().type)
+            except OSError as error:
+                outcomes.append(error.errno)
+
+        readers = []
+        for uid in range(1, 51):
+            channel = Channel()
+            reader = threading.Thread(target=read, args=(channel,), daemon=True)
+            reader.start()
+            while not self.receives(reader):
+                time.sleep(0.001)
+            id_ = channel.create(uid)
+            channel.resolve_addr(id_, "127.0.0.1", 1)
+            if uid % 2 == 0:
+                channel.destroy(id_)
+            channel.close()
+            readers.append(reader)
+        for reader in readers[0::2]:
+            reader.join(LIMIT)
+        self.assertEqual(set(outcomes), {ADDR_RESOLVED})
+
+    @staticmethod
+    def receives(thread):
+        """Whether it sleeps in recvfrom (x86-64, arm64)."""
+        with open("/proc/self/task/%d/syscall" % thread.native_id) as call:
+            return call.read().split()[0] in ("45", "207")
+
     def test_five_hundred_unread_events(self):
         channel = self.channel()
         for uid in range(1, 501):
