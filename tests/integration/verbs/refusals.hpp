@@ -116,10 +116,6 @@ int made(T* object) {
   return object != nullptr ? 0 : errno;
 }
 
-// A row's call, and what in it changes attributes that would do.
-#define CALL []([[maybe_unused]] Case & c) -> int
-#define CHANGE []([[maybe_unused]] Case & k, [[maybe_unused]] auto& a)
-
 std::vector<Row> domain_rows();
 std::vector<Row> memory_rows();
 std::vector<Row> completion_rows();

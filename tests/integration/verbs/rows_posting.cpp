@@ -20,8 +20,6 @@ int send(Case& c, ibv_qp* qp, void (*change)(Case&, ibv_send_wr&, ibv_sge*)) {
   const int error = ibv_post_send(qp, &wr, &bad);
   return error != 0 && bad != &wr ? -1 : error;
 }
-#define SENDING \
-  []([[maybe_unused]] Case & k, [[maybe_unused]] ibv_send_wr & wr, [[maybe_unused]] ibv_sge * sges)
 
 int receive(ibv_qp* qp, ibv_sge* list, int count) {
   ibv_recv_wr wr{};
@@ -40,7 +38,6 @@ int build(Case& c, void (*steps)(Case&, ibv_qp_ex*)) {
   steps(c, q);
   return ibv_wr_complete(q);
 }
-#define STEPS []([[maybe_unused]] Case & k, ibv_qp_ex * q)
 
 int handle(Case& c, void (*change)(Case&, ibv_ah_attr&)) {
   ibv_ah_attr a = c.w.to_self();
@@ -51,292 +48,251 @@ int handle(Case& c, void (*change)(Case&, ibv_ah_attr&)) {
 }  // namespace
 
 std::vector<Row> posting_rows() {
-  return {{"ibv_post_send", "state RESET", EINVAL, "is in state RESET",
-           CALL{return send(c, c.w.reset, SENDING{});
-}
-}  // namespace refusals
-, {"ibv_post_send", "state INIT", EINVAL, "is in state INIT",
-   CALL{return send(c, c.w.init, SENDING{});
-}
-}
-, {"ibv_post_send", "an XRC_RECV queue pair", EINVAL, "is in state RESET",
-   CALL{return send(c, c.w.xrc_receive, SENDING{});
-}
-}
-, {"ibv_post_send", "unknown opcode", EINVAL, "opcode = 77",
-   CALL{return send(
-       c, c.w.rc, SENDING { wr.opcode = static_cast<ibv_wr_opcode>(77); });
-}
-}
-, {"ibv_post_send", "TSO", EINVAL, "not one of this device",
-   CALL{return send(
-       c, c.w.rc, SENDING { wr.opcode = IBV_WR_TSO; });
-}
-}
-, {"ibv_post_send", "READ of UC", EINVAL, "not one of this transport",
-   CALL{return send(
-       c, c.w.uc, SENDING { wr.opcode = IBV_WR_RDMA_READ; });
-}
-}
-, {"ibv_post_send", "WRITE of UD", EINVAL, "not one of this transport",
-   CALL{return send(
-       c, c.w.ud, SENDING { wr.opcode = IBV_WR_RDMA_WRITE; });
-}
-}
-, {"ibv_post_send", "more elements than max_send_sge", EINVAL, "max_send_sge",
-   CALL{return send(
-       c, c.w.rc, SENDING { wr.num_sge = kSges + 1; });
-}
-}
-, {"ibv_post_send", "more elements than any queue", EINVAL, "num_sge = 33",
-   CALL{return send(
-       c, c.w.rc, SENDING { wr.num_sge = kAnySge + 1; });
-}
-}
-, {"ibv_post_send", "negative num_sge", EINVAL, "num_sge = -1",
-   CALL{return send(
-       c, c.w.rc, SENDING { wr.num_sge = -1; });
-}
-}
-, {"ibv_post_send", "sg_list NULL", EINVAL, "sg_list is NULL",
-   CALL{return send(
-       c, c.w.rc, SENDING { wr.sg_list = nullptr; });
-}
-}
-, {"ibv_post_send", "inline beyond max_inline_data", EINVAL, "max_inline_data",
-   CALL{return send(
-       c, c.w.rc, SENDING {
-         wr.send_flags = IBV_SEND_INLINE;
-         sges[0].length = kInline + 1;
-       });
-}
-}
-, {"ibv_post_send", "inline READ", EINVAL, "makes no sense",
-   CALL{return send(
-       c, c.w.rc, SENDING {
-         wr.opcode = IBV_WR_RDMA_READ;
-         wr.send_flags = IBV_SEND_INLINE;
-       });
-}
-}
-, {"ibv_post_send", "message beyond max_msg_sz", EINVAL, "max_msg_sz",
-   CALL{return send(
-       c, c.w.rc, SENDING { sges[0].length = (1u << 30) + 1; });
-}
-}
-, {"ibv_post_send", "datagram beyond the MTU", EINVAL, "path MTU",
-   CALL{return send(
-       c, c.w.ud, SENDING { sges[0].length = 4097; });
-}
-}
-, {"ibv_post_send", "atomic of 4 bytes", EINVAL, "8-byte buffer",
-   CALL{return send(
-       c, c.w.rc, SENDING {
-         wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-         sges[0].length = 4;
-       });
-}
-}
-, {"ibv_post_send", "ah NULL", EINVAL, "needs an address handle",
-   CALL{return send(
-       c, c.w.ud, SENDING { wr.wr.ud.ah = nullptr; });
-}
-}
-, {"ibv_post_send", "destroyed ah", EINVAL, "was destroyed before",
-   CALL{return send(
-       c, c.w.ud, SENDING { wr.wr.ud.ah = k.dead.ah; });
-}
-}
-, {"ibv_post_send", "BIND_MW without a window", EINVAL, "without a window",
-   CALL{return send(
-       c, c.w.rc, SENDING { wr.opcode = IBV_WR_BIND_MW; });
-}
-}
-, {"ibv_post_recv", "state RESET", EINVAL, "is in state RESET",
-   CALL{return receive(c.w.reset, nullptr, 0);
-}
-}
-, {"ibv_post_recv", "full", ENOMEM, "the receive queue is full",
-   CALL{return receive(c.w.init, nullptr, 0);
-}
-}
-, {"ibv_post_recv", "uses an SRQ", EINVAL, "has no receive queue of its own",
-   CALL{return receive(c.w.with_srq, nullptr, 0);
-}
-}
-, {"ibv_post_recv", "an XRC_SEND queue pair", EINVAL, "ibv_post_recv: queue pair",
-   CALL{return receive(c.w.xrc_send, nullptr, 0);
-}
-}
-, {"ibv_post_recv", "more elements than max_recv_sge", EINVAL, "max_recv_sge",
-   CALL{ibv_sge three[3] = {};
-return receive(c.w.rc, three, 3);
-}
-}
-, {"ibv_post_recv", "negative num_sge", EINVAL, "num_sge = -7",
-   CALL{return receive(c.w.rc, nullptr, -7);
-}
-}
-, {"ibv_post_recv", "sg_list NULL", EINVAL, "sg_list is NULL",
-   CALL{return receive(c.w.rc, nullptr, 2);
-}
-}
-,
-}
-;
+  return {
+      {"ibv_post_send", "state RESET", EINVAL, "is in state RESET",
+       [](Case& c) { return send(c, c.w.reset, [](Case& k, ibv_send_wr& wr, ibv_sge* sges) {}); }}
+      // namespace refusals
+      ,
+      {"ibv_post_send", "state INIT", EINVAL, "is in state INIT",
+       [](Case& c) { return send(c, c.w.init, [](Case& k, ibv_send_wr& wr, ibv_sge* sges) {}); }},
+      {"ibv_post_send", "an XRC_RECV queue pair", EINVAL, "is in state RESET",
+       [](Case& c) {
+         return send(c, c.w.xrc_receive, [](Case& k, ibv_send_wr& wr, ibv_sge* sges) {});
+       }},
+      {"ibv_post_send", "unknown opcode", EINVAL, "opcode = 77",
+       [](Case& c) {
+         return send(c, c.w.rc, [](Case& k, ibv_send_wr& wr, ibv_sge* sges) {
+           wr.opcode = static_cast<ibv_wr_opcode>(77);
+         });
+       }},
+      {"ibv_post_send", "TSO", EINVAL, "not one of this device",
+       [](Case& c) {
+         return send(c, c.w.rc,
+                     [](Case& k, ibv_send_wr& wr, ibv_sge* sges) { wr.opcode = IBV_WR_TSO; });
+       }},
+      {"ibv_post_send", "READ of UC", EINVAL, "not one of this transport",
+       [](Case& c) {
+         return send(c, c.w.uc,
+                     [](Case& k, ibv_send_wr& wr, ibv_sge* sges) { wr.opcode = IBV_WR_RDMA_READ; });
+       }},
+      {"ibv_post_send", "WRITE of UD", EINVAL, "not one of this transport",
+       [](Case& c) {
+         return send(c, c.w.ud, [](Case& k, ibv_send_wr& wr, ibv_sge* sges) {
+           wr.opcode = IBV_WR_RDMA_WRITE;
+         });
+       }},
+      {"ibv_post_send", "more elements than max_send_sge", EINVAL, "max_send_sge",
+       [](Case& c) {
+         return send(c, c.w.rc,
+                     [](Case& k, ibv_send_wr& wr, ibv_sge* sges) { wr.num_sge = kSges + 1; });
+       }},
+      {"ibv_post_send", "more elements than any queue", EINVAL, "num_sge = 33",
+       [](Case& c) {
+         return send(c, c.w.rc,
+                     [](Case& k, ibv_send_wr& wr, ibv_sge* sges) { wr.num_sge = kAnySge + 1; });
+       }},
+      {"ibv_post_send", "negative num_sge", EINVAL, "num_sge = -1",
+       [](Case& c) {
+         return send(c, c.w.rc, [](Case& k, ibv_send_wr& wr, ibv_sge* sges) { wr.num_sge = -1; });
+       }},
+      {"ibv_post_send", "sg_list NULL", EINVAL, "sg_list is NULL",
+       [](Case& c) {
+         return send(c, c.w.rc,
+                     [](Case& k, ibv_send_wr& wr, ibv_sge* sges) { wr.sg_list = nullptr; });
+       }},
+      {"ibv_post_send", "inline beyond max_inline_data", EINVAL, "max_inline_data",
+       [](Case& c) {
+         return send(c, c.w.rc, [](Case& k, ibv_send_wr& wr, ibv_sge* sges) {
+           wr.send_flags = IBV_SEND_INLINE;
+           sges[0].length = kInline + 1;
+         });
+       }},
+      {"ibv_post_send", "inline READ", EINVAL, "makes no sense",
+       [](Case& c) {
+         return send(c, c.w.rc, [](Case& k, ibv_send_wr& wr, ibv_sge* sges) {
+           wr.opcode = IBV_WR_RDMA_READ;
+           wr.send_flags = IBV_SEND_INLINE;
+         });
+       }},
+      {"ibv_post_send", "message beyond max_msg_sz", EINVAL, "max_msg_sz",
+       [](Case& c) {
+         return send(c, c.w.rc, [](Case& k, ibv_send_wr& wr, ibv_sge* sges) {
+           sges[0].length = (1u << 30) + 1;
+         });
+       }},
+      {"ibv_post_send", "datagram beyond the MTU", EINVAL, "path MTU",
+       [](Case& c) {
+         return send(c, c.w.ud,
+                     [](Case& k, ibv_send_wr& wr, ibv_sge* sges) { sges[0].length = 4097; });
+       }},
+      {"ibv_post_send", "atomic of 4 bytes", EINVAL, "8-byte buffer",
+       [](Case& c) {
+         return send(c, c.w.rc, [](Case& k, ibv_send_wr& wr, ibv_sge* sges) {
+           wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+           sges[0].length = 4;
+         });
+       }},
+      {"ibv_post_send", "ah NULL", EINVAL, "needs an address handle",
+       [](Case& c) {
+         return send(c, c.w.ud,
+                     [](Case& k, ibv_send_wr& wr, ibv_sge* sges) { wr.wr.ud.ah = nullptr; });
+       }},
+      {"ibv_post_send", "destroyed ah", EINVAL, "was destroyed before",
+       [](Case& c) {
+         return send(c, c.w.ud,
+                     [](Case& k, ibv_send_wr& wr, ibv_sge* sges) { wr.wr.ud.ah = k.dead.ah; });
+       }},
+      {"ibv_post_send", "BIND_MW without a window", EINVAL, "without a window",
+       [](Case& c) {
+         return send(c, c.w.rc,
+                     [](Case& k, ibv_send_wr& wr, ibv_sge* sges) { wr.opcode = IBV_WR_BIND_MW; });
+       }},
+      {"ibv_post_recv", "state RESET", EINVAL, "is in state RESET",
+       [](Case& c) { return receive(c.w.reset, nullptr, 0); }},
+      {"ibv_post_recv", "full", ENOMEM, "the receive queue is full",
+       [](Case& c) { return receive(c.w.init, nullptr, 0); }},
+      {"ibv_post_recv", "uses an SRQ", EINVAL, "has no receive queue of its own",
+       [](Case& c) { return receive(c.w.with_srq, nullptr, 0); }},
+      {"ibv_post_recv", "an XRC_SEND queue pair", EINVAL, "ibv_post_recv: queue pair",
+       [](Case& c) { return receive(c.w.xrc_send, nullptr, 0); }},
+      {"ibv_post_recv", "more elements than max_recv_sge", EINVAL, "max_recv_sge",
+       [](Case& c) {
+         ibv_sge three[3] = {};
+         return receive(c.w.rc, three, 3);
+       }},
+      {"ibv_post_recv", "negative num_sge", EINVAL, "num_sge = -7",
+       [](Case& c) { return receive(c.w.rc, nullptr, -7); }},
+      {"ibv_post_recv", "sg_list NULL", EINVAL, "sg_list is NULL",
+       [](Case& c) { return receive(c.w.rc, nullptr, 2); }},
+  };
 }
 
 std::vector<Row> builder_rows() {
-  return {{"ibv_wr_complete", "a setter before any request", EINVAL, "nothing was posted",
-           CALL{return build(
-               c, STEPS { ibv_wr_set_sge(q, k.w.mr->lkey, 0, 8); });
-}
-}
-, {"ibv_wr_complete", "too many elements", EINVAL, "ibv_wr_set_sge_list: num_sge",
-   CALL{return build(
-       c, STEPS {
-         ibv_sge sges[kAnySge + 1] = {};
-         ibv_wr_send(q);
-         ibv_wr_set_sge_list(q, kAnySge + 1, sges);
-       });
-}
-}
-, {"ibv_wr_complete", "more elements than max_send_sge", EINVAL, "max_send_sge",
-   CALL{return build(
-       c, STEPS {
-         ibv_sge sges[kSges + 1] = {};
-         ibv_wr_send(q);
-         ibv_wr_set_sge_list(q, kSges + 1, sges);
-       });
-}
-}
-, {"ibv_wr_complete", "sg_list NULL", EINVAL, "sg_list is NULL",
-   CALL{return build(
-       c, STEPS {
-         ibv_wr_send(q);
-         ibv_wr_set_sge_list(q, 1, nullptr);
-       });
-}
-}
-, {"ibv_wr_complete", "inline beyond max_inline_data", EINVAL, "max_inline_data",
-   CALL{return build(
-       c, STEPS {
-         ibv_wr_send(q);
-         ibv_wr_set_inline_data(q, k.w.bytes.data(), kInline + 1);
-       });
-}
-}
-, {"ibv_wr_complete", "inline from NULL", EINVAL, "nothing was posted",
-   CALL{return build(
-       c, STEPS {
-         ibv_wr_send(q);
-         ibv_wr_set_inline_data(q, nullptr, 8);
-       });
-}
-}
-, {"ibv_wr_complete", "ah NULL", EINVAL, "nothing was posted",
-   CALL{return build(
-       c, STEPS {
-         ibv_wr_send(q);
-         ibv_wr_set_ud_addr(q, nullptr, 1, 1);
-       });
-}
-}
-, {"ibv_wr_complete", "destroyed ah", EINVAL, "nothing was posted",
-   CALL{return build(
-       c, STEPS {
-         ibv_wr_send(q);
-         ibv_wr_set_ud_addr(q, k.dead.ah, 1, 1);
-       });
-}
-}
-, {"ibv_wr_complete", "no window to bind", EINVAL, "nothing was posted",
-   CALL{return build(
-       c, STEPS { ibv_wr_bind_mw(q, nullptr, 0, nullptr); });
-}
-}
-, {"ibv_wr_complete", "TSO", EOPNOTSUPP, "nothing was posted",
-   CALL{return build(
-       c, STEPS { ibv_wr_send_tso(q, nullptr, 0, 0); });
-}
-}
-, {"ibv_wr_complete", "more than max_send_wr", ENOMEM, "the send queue is full",
-   CALL{return build(
-       c, STEPS {
-         for (std::uint32_t i = 0; i <= kQueue; ++i) ibv_wr_send(q);
-       });
-}
-}
-, {"ibv_wr_complete", "the last of several is wrong", EINVAL, "max_inline_data",
-   CALL{return build(
-       c, STEPS {
-         ibv_wr_send(q);
-         ibv_wr_send(q);
-         ibv_wr_set_inline_data(q, k.w.bytes.data(), kInline + 1);
-       });
-}
-}
-,
-}
-;
+  return {
+      {"ibv_wr_complete", "a setter before any request", EINVAL, "nothing was posted",
+       [](Case& c) {
+         return build(c, [](Case& k, ibv_qp_ex* q) { ibv_wr_set_sge(q, k.w.mr->lkey, 0, 8); });
+       }},
+      {"ibv_wr_complete", "too many elements", EINVAL, "ibv_wr_set_sge_list: num_sge",
+       [](Case& c) {
+         return build(c, [](Case& k, ibv_qp_ex* q) {
+           ibv_sge sges[kAnySge + 1] = {};
+           ibv_wr_send(q);
+           ibv_wr_set_sge_list(q, kAnySge + 1, sges);
+         });
+       }},
+      {"ibv_wr_complete", "more elements than max_send_sge", EINVAL, "max_send_sge",
+       [](Case& c) {
+         return build(c, [](Case& k, ibv_qp_ex* q) {
+           ibv_sge sges[kSges + 1] = {};
+           ibv_wr_send(q);
+           ibv_wr_set_sge_list(q, kSges + 1, sges);
+         });
+       }},
+      {"ibv_wr_complete", "sg_list NULL", EINVAL, "sg_list is NULL",
+       [](Case& c) {
+         return build(c, [](Case& k, ibv_qp_ex* q) {
+           ibv_wr_send(q);
+           ibv_wr_set_sge_list(q, 1, nullptr);
+         });
+       }},
+      {"ibv_wr_complete", "inline beyond max_inline_data", EINVAL, "max_inline_data",
+       [](Case& c) {
+         return build(c, [](Case& k, ibv_qp_ex* q) {
+           ibv_wr_send(q);
+           ibv_wr_set_inline_data(q, k.w.bytes.data(), kInline + 1);
+         });
+       }},
+      {"ibv_wr_complete", "inline from NULL", EINVAL, "nothing was posted",
+       [](Case& c) {
+         return build(c, [](Case& k, ibv_qp_ex* q) {
+           ibv_wr_send(q);
+           ibv_wr_set_inline_data(q, nullptr, 8);
+         });
+       }},
+      {"ibv_wr_complete", "ah NULL", EINVAL, "nothing was posted",
+       [](Case& c) {
+         return build(c, [](Case& k, ibv_qp_ex* q) {
+           ibv_wr_send(q);
+           ibv_wr_set_ud_addr(q, nullptr, 1, 1);
+         });
+       }},
+      {"ibv_wr_complete", "destroyed ah", EINVAL, "nothing was posted",
+       [](Case& c) {
+         return build(c, [](Case& k, ibv_qp_ex* q) {
+           ibv_wr_send(q);
+           ibv_wr_set_ud_addr(q, k.dead.ah, 1, 1);
+         });
+       }},
+      {"ibv_wr_complete", "no window to bind", EINVAL, "nothing was posted",
+       [](Case& c) {
+         return build(c, [](Case& k, ibv_qp_ex* q) { ibv_wr_bind_mw(q, nullptr, 0, nullptr); });
+       }},
+      {"ibv_wr_complete", "TSO", EOPNOTSUPP, "nothing was posted",
+       [](Case& c) {
+         return build(c, [](Case& k, ibv_qp_ex* q) { ibv_wr_send_tso(q, nullptr, 0, 0); });
+       }},
+      {"ibv_wr_complete", "more than max_send_wr", ENOMEM, "the send queue is full",
+       [](Case& c) {
+         return build(c, [](Case& k, ibv_qp_ex* q) {
+           for (std::uint32_t i = 0; i <= kQueue; ++i) ibv_wr_send(q);
+         });
+       }},
+      {"ibv_wr_complete", "the last of several is wrong", EINVAL, "max_inline_data",
+       [](Case& c) {
+         return build(c, [](Case& k, ibv_qp_ex* q) {
+           ibv_wr_send(q);
+           ibv_wr_send(q);
+           ibv_wr_set_inline_data(q, k.w.bytes.data(), kInline + 1);
+         });
+       }},
+  };
 }
 
 std::vector<Row> address_rows() {
-  return {{"ibv_create_ah", "port 0", EINVAL, "port_num = 0",
-           CALL{return handle(c, [](Case&, ibv_ah_attr& a) { a.port_num = 0; });
-}
-}
-, {"ibv_create_ah", "port 2", EINVAL, "port_num = 2",
-   CALL{return handle(c, [](Case&, ibv_ah_attr& a) { a.port_num = 2; });
-}
-}
-, {"ibv_create_ah", "nobody's address", EINVAL, "ibv_create_ah",
-   CALL{return handle(c, [](Case&, ibv_ah_attr& a) {
-     a.dlid = 0;
-     a.is_global = 0;
-   });
-}
-}
-, {"ibv_create_ah", "GID index beyond the table", EINVAL, "grh.sgid_index = 200",
-   CALL{return handle(c, [](Case& x, ibv_ah_attr& a) {
-     a.is_global = 1;
-     a.grh.dgid = x.w.gid;
-     a.grh.sgid_index = 200;
-   });
-}
-}
-, {"ibv_create_ah", "a GID of zeros", EINVAL, "no route",
-   CALL{return handle(c, [](Case&, ibv_ah_attr& a) {
-     a.dlid = 0;
-     a.is_global = 1;
-     a.grh.dgid = {};
-   });
-}
-}
-, {"ibv_attach_mcast", "an RC queue pair", EINVAL, "only UD queue pairs",
-   CALL{return ibv_attach_mcast(c.w.rc, &kGroup, 0xc009);
-}
-}
-, {"ibv_attach_mcast", "a unicast GID", EINVAL, "not a multicast GID",
-   CALL{return ibv_attach_mcast(c.w.ud, &c.w.gid, 0xc009);
-}
-}
-, {"ibv_attach_mcast", "gid NULL", EINVAL, "gid is NULL",
-   CALL{return ibv_attach_mcast(c.w.ud, nullptr, 0xc009);
-}
-}
-, {"ibv_detach_mcast", "not attached", EINVAL, "is not attached", CALL{ibv_gid other = kGroup;
-other.raw[15] = 10;
-return ibv_detach_mcast(c.w.ud, &other, 0xc009);
-}
-}
-, {"ibv_detach_mcast", "gid NULL", EINVAL, "gid is NULL",
-   CALL{return ibv_detach_mcast(c.w.ud, nullptr, 0xc009);
-}
-}
-,
-}
-;
+  return {
+      {"ibv_create_ah", "port 0", EINVAL, "port_num = 0",
+       [](Case& c) { return handle(c, [](Case&, ibv_ah_attr& a) { a.port_num = 0; }); }},
+      {"ibv_create_ah", "port 2", EINVAL, "port_num = 2",
+       [](Case& c) { return handle(c, [](Case&, ibv_ah_attr& a) { a.port_num = 2; }); }},
+      {"ibv_create_ah", "nobody's address", EINVAL, "ibv_create_ah",
+       [](Case& c) {
+         return handle(c, [](Case&, ibv_ah_attr& a) {
+           a.dlid = 0;
+           a.is_global = 0;
+         });
+       }},
+      {"ibv_create_ah", "GID index beyond the table", EINVAL, "grh.sgid_index = 200",
+       [](Case& c) {
+         return handle(c, [](Case& x, ibv_ah_attr& a) {
+           a.is_global = 1;
+           a.grh.dgid = x.w.gid;
+           a.grh.sgid_index = 200;
+         });
+       }},
+      {"ibv_create_ah", "a GID of zeros", EINVAL, "no route",
+       [](Case& c) {
+         return handle(c, [](Case&, ibv_ah_attr& a) {
+           a.dlid = 0;
+           a.is_global = 1;
+           a.grh.dgid = {};
+         });
+       }},
+      {"ibv_attach_mcast", "an RC queue pair", EINVAL, "only UD queue pairs",
+       [](Case& c) { return ibv_attach_mcast(c.w.rc, &kGroup, 0xc009); }},
+      {"ibv_attach_mcast", "a unicast GID", EINVAL, "not a multicast GID",
+       [](Case& c) { return ibv_attach_mcast(c.w.ud, &c.w.gid, 0xc009); }},
+      {"ibv_attach_mcast", "gid NULL", EINVAL, "gid is NULL",
+       [](Case& c) { return ibv_attach_mcast(c.w.ud, nullptr, 0xc009); }},
+      {"ibv_detach_mcast", "not attached", EINVAL, "is not attached",
+       [](Case& c) {
+         ibv_gid other = kGroup;
+         other.raw[15] = 10;
+         return ibv_detach_mcast(c.w.ud, &other, 0xc009);
+       }},
+      {"ibv_detach_mcast", "gid NULL", EINVAL, "gid is NULL",
+       [](Case& c) { return ibv_detach_mcast(c.w.ud, nullptr, 0xc009); }},
+  };
 }
 
 }  // namespace refusals

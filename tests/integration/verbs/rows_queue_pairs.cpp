@@ -70,323 +70,222 @@ int limit_rate(ibv_qp* qp, std::uint32_t mask) {
 }  // namespace
 
 std::vector<Row> queue_pair_rows() {
-  return {{"ibv_create_qp", "attr NULL", EINVAL, "qp_init_attr is NULL",
-           CALL{return made(ibv_create_qp(c.w.pd, nullptr));
-}
-}  // namespace refusals
-, {"ibv_create_qp", "send_cq NULL", EINVAL, "send_cq is NULL",
-   CALL{return create(
-       c, CHANGE { a.send_cq = nullptr; });
-}
-}
-, {"ibv_create_qp", "recv_cq NULL", EINVAL, "recv_cq is NULL",
-   CALL{return create(
-       c, CHANGE { a.recv_cq = nullptr; });
-}
-}
-, {"ibv_create_qp", "foreign send_cq", EINVAL, "send_cq belongs to another",
-   CALL{return create(
-       c, CHANGE { a.send_cq = k.foreign.cq; });
-}
-}
-, {"ibv_create_qp", "foreign recv_cq", EINVAL, "recv_cq belongs to another",
-   CALL{return create(
-       c, CHANGE { a.recv_cq = k.foreign.cq; });
-}
-}
-, {"ibv_create_qp", "foreign srq", EINVAL, "srq belongs to another",
-   CALL{return create(
-       c, CHANGE { a.srq = k.foreign.srq; });
-}
-}
-, {"ibv_create_qp", "an XRC SRQ", EINVAL, "belongs to no queue pair",
-   CALL{return create(
-       c, CHANGE { a.srq = k.w.xrc_srq; });
-}
-}
-, {"ibv_create_qp", "a tag-matching SRQ for UC", EINVAL, "only RC queue pairs",
-   CALL{return create(
-       c, CHANGE {
-         a.srq = k.w.tm_srq;
-         a.qp_type = IBV_QPT_UC;
-       });
-}
-}
-, {"ibv_create_qp", "type 0", EOPNOTSUPP, "qp_type = 0",
-   CALL{return create(
-       c, CHANGE { a.qp_type = static_cast<ibv_qp_type>(0); });
-}
-}
-, {"ibv_create_qp", "unknown type", EOPNOTSUPP, "qp_type = 77",
-   CALL{return create(
-       c, CHANGE { a.qp_type = static_cast<ibv_qp_type>(77); });
-}
-}
-, {"ibv_create_qp", "raw packets", EOPNOTSUPP, "is not offered",
-   CALL{return create(
-       c, CHANGE { a.qp_type = IBV_QPT_RAW_PACKET; });
-}
-}
-, {"ibv_create_qp", "XRC_RECV without a domain", EINVAL, "needs an xrcd",
-   CALL{return create(
-       c, CHANGE { a.qp_type = IBV_QPT_XRC_RECV; });
-}
-}
-, {"ibv_create_qp", "max_send_wr", EINVAL, "cap.max_send_wr",
-   CALL{return create(
-       c, CHANGE { a.cap.max_send_wr = kMaxWr + 1; });
-}
-}
-, {"ibv_create_qp", "max_recv_wr", EINVAL, "cap.max_recv_wr",
-   CALL{return create(
-       c, CHANGE { a.cap.max_recv_wr = ~0u; });
-}
-}
-, {"ibv_create_qp", "max_send_sge", EINVAL, "cap.max_send_sge",
-   CALL{return create(
-       c, CHANGE { a.cap.max_send_sge = kMaxSge + 1; });
-}
-}
-, {"ibv_create_qp", "max_recv_sge", EINVAL, "cap.max_recv_sge",
-   CALL{return create(
-       c, CHANGE { a.cap.max_recv_sge = kMaxSge + 1; });
-}
-}
-, {"ibv_create_qp", "max_inline_data", EINVAL, "cap.max_inline_data",
-   CALL{return create(
-       c, CHANGE { a.cap.max_inline_data = 1025; });
-}
-}
-, {"ibv_create_qp_ex", "no pd", EINVAL, "pd is NULL",
-   CALL{return create_ex(
-       c, CHANGE {
-         a.comp_mask = IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-         a.send_ops_flags = IBV_QP_EX_WITH_SEND;
-       });
-}
-}
-, {"ibv_create_qp_ex", "foreign pd", EINVAL, "pd belongs to another",
-   CALL{return create_ex(
-       c, CHANGE {
-         a.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-         a.send_ops_flags = IBV_QP_EX_WITH_SEND;
-         a.pd = k.foreign.pd;
-       });
-}
-}
-, {"ibv_create_qp_ex", "foreign xrcd", EINVAL, "xrcd belongs to another",
-   CALL{return create_ex(
-       c, CHANGE {
-         a.qp_type = IBV_QPT_XRC_RECV;
-         a.comp_mask = IBV_QP_INIT_ATTR_XRCD;
-         a.xrcd = k.foreign.xrcd;
-       });
-}
-}
-, {"ibv_create_qp_ex", "unknown comp_mask", EOPNOTSUPP, "comp_mask has bits",
-   CALL{return create_ex(
-       c, CHANGE { a.comp_mask |= 1u << 20; });
-}
-}
-, {"ibv_create_qp_ex", "RSS", EOPNOTSUPP, "comp_mask has bits",
-   CALL{return create_ex(
-       c, CHANGE { a.comp_mask |= IBV_QP_INIT_ATTR_RX_HASH; });
-}
-}
-, {"ibv_create_qp_ex", "unknown create_flags", EOPNOTSUPP, "create_flags = 0x2",
-   CALL{return create_ex(
-       c, CHANGE {
-         a.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
-         a.create_flags = 2;
-       });
-}
-}
-, {"ibv_create_qp_ex", "unknown operations", EOPNOTSUPP, "send_ops_flags",
-   CALL{return create_ex(
-       c, CHANGE {
-         a.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-         a.send_ops_flags = 1ull << 40;
-       });
-}
-}
-, {"ibv_open_qp", "attr NULL", EINVAL, "qp_open_attr is NULL",
-   CALL{return made(ibv_open_qp(c.w.context, nullptr));
-}
-}
-, {"ibv_open_qp", "comp_mask 0", EINVAL, "needs qp_num, xrcd",
-   CALL{return open(
-       c, CHANGE { a.comp_mask = 0; });
-}
-}
-, {"ibv_open_qp", "another type", EINVAL, "needs qp_num, xrcd",
-   CALL{return open(
-       c, CHANGE { a.qp_type = IBV_QPT_RC; });
-}
-}
-, {"ibv_open_qp", "no such number", EINVAL, "no XRC_RECV queue pair",
-   CALL{return open(
-       c, CHANGE { a.qp_num = 0xffff; });
-}
-}
-, {"ibv_open_qp", "number of a destroyed one", EINVAL, "no XRC_RECV queue pair",
-   CALL{return open(
-       c, CHANGE { a.qp_num = k.dead.qpn; });
-}
-}
-, {"ibv_open_qp", "number of an RC one", EINVAL, "no XRC_RECV queue pair",
-   CALL{return open(
-       c, CHANGE { a.qp_num = k.w.rc->qp_num; });
-}
-}
-, {"ibv_open_qp", "xrcd NULL", EINVAL, "xrcd is NULL",
-   CALL{return open(
-       c, CHANGE { a.xrcd = nullptr; });
-}
-}
-, {"ibv_open_qp", "foreign xrcd", EINVAL, "xrcd belongs to another",
-   CALL{return open(
-       c, CHANGE { a.xrcd = k.foreign.xrcd; });
-}
-}
-, {"ibv_destroy_qp", "opened once more", EBUSY, "is open 1 times more",
-   CALL{return ibv_destroy_qp(c.w.xrc_receive);
-}
-}
-, {"ibv_destroy_qp", "in a multicast group", EBUSY, "still attached",
-   CALL{return ibv_destroy_qp(c.w.ud);
-}
-}
-, {"ibv_set_ece", "any", EOPNOTSUPP, nullptr, CALL{ibv_ece ece{};
-return ibv_set_ece(c.w.rc, &ece);
-}
-}
-, {"ibv_query_ece", "any", EOPNOTSUPP, nullptr, CALL{ibv_ece ece{};
-return ibv_query_ece(c.w.rc, &ece);
-}
-}
-, {"ibv_query_qp", "attr NULL", EINVAL, "attr is NULL", CALL{ibv_qp_init_attr init;
-return ibv_query_qp(c.w.rc, nullptr, IBV_QP_STATE, &init);
-}
-}
-, {"ibv_query_qp", "init_attr NULL", EINVAL, "init_attr is NULL", CALL{ibv_qp_attr a;
-return ibv_query_qp(c.w.rc, &a, IBV_QP_STATE, nullptr);
-}
-}
-, {"ibv_modify_qp_rate_limit", "attr NULL", EINVAL, "attr is NULL",
-   CALL{return ibv_modify_qp_rate_limit(c.w.rc, nullptr);
-}
-}
-, {"ibv_modify_qp_rate_limit", "unknown comp_mask", EINVAL, "comp_mask must be 0",
-   CALL{return limit_rate(c.w.rc, 1);
-}
-}
-, {"ibv_modify_qp_rate_limit", "wrong state", EINVAL, "is in state INIT, must be RTS",
-   CALL{return limit_rate(c.w.init, 0);
-}
-}
-,
-}
-;
+  return {
+      {"ibv_create_qp", "attr NULL", EINVAL, "qp_init_attr is NULL",
+       [](Case& c) { return made(ibv_create_qp(c.w.pd, nullptr)); }}  // namespace refusals
+      ,
+      {"ibv_create_qp", "send_cq NULL", EINVAL, "send_cq is NULL",
+       [](Case& c) { return create(c, [](Case& k, auto& a) { a.send_cq = nullptr; }); }},
+      {"ibv_create_qp", "recv_cq NULL", EINVAL, "recv_cq is NULL",
+       [](Case& c) { return create(c, [](Case& k, auto& a) { a.recv_cq = nullptr; }); }},
+      {"ibv_create_qp", "foreign send_cq", EINVAL, "send_cq belongs to another",
+       [](Case& c) { return create(c, [](Case& k, auto& a) { a.send_cq = k.foreign.cq; }); }},
+      {"ibv_create_qp", "foreign recv_cq", EINVAL, "recv_cq belongs to another",
+       [](Case& c) { return create(c, [](Case& k, auto& a) { a.recv_cq = k.foreign.cq; }); }},
+      {"ibv_create_qp", "foreign srq", EINVAL, "srq belongs to another",
+       [](Case& c) { return create(c, [](Case& k, auto& a) { a.srq = k.foreign.srq; }); }},
+      {"ibv_create_qp", "an XRC SRQ", EINVAL, "belongs to no queue pair",
+       [](Case& c) { return create(c, [](Case& k, auto& a) { a.srq = k.w.xrc_srq; }); }},
+      {"ibv_create_qp", "a tag-matching SRQ for UC", EINVAL, "only RC queue pairs",
+       [](Case& c) {
+         return create(c, [](Case& k, auto& a) {
+           a.srq = k.w.tm_srq;
+           a.qp_type = IBV_QPT_UC;
+         });
+       }},
+      {"ibv_create_qp", "type 0", EOPNOTSUPP, "qp_type = 0",
+       [](Case& c) {
+         return create(c, [](Case& k, auto& a) { a.qp_type = static_cast<ibv_qp_type>(0); });
+       }},
+      {"ibv_create_qp", "unknown type", EOPNOTSUPP, "qp_type = 77",
+       [](Case& c) {
+         return create(c, [](Case& k, auto& a) { a.qp_type = static_cast<ibv_qp_type>(77); });
+       }},
+      {"ibv_create_qp", "raw packets", EOPNOTSUPP, "is not offered",
+       [](Case& c) { return create(c, [](Case& k, auto& a) { a.qp_type = IBV_QPT_RAW_PACKET; }); }},
+      {"ibv_create_qp", "XRC_RECV without a domain", EINVAL, "needs an xrcd",
+       [](Case& c) { return create(c, [](Case& k, auto& a) { a.qp_type = IBV_QPT_XRC_RECV; }); }},
+      {"ibv_create_qp", "max_send_wr", EINVAL, "cap.max_send_wr",
+       [](Case& c) { return create(c, [](Case& k, auto& a) { a.cap.max_send_wr = kMaxWr + 1; }); }},
+      {"ibv_create_qp", "max_recv_wr", EINVAL, "cap.max_recv_wr",
+       [](Case& c) { return create(c, [](Case& k, auto& a) { a.cap.max_recv_wr = ~0u; }); }},
+      {"ibv_create_qp", "max_send_sge", EINVAL, "cap.max_send_sge",
+       [](Case& c) {
+         return create(c, [](Case& k, auto& a) { a.cap.max_send_sge = kMaxSge + 1; });
+       }},
+      {"ibv_create_qp", "max_recv_sge", EINVAL, "cap.max_recv_sge",
+       [](Case& c) {
+         return create(c, [](Case& k, auto& a) { a.cap.max_recv_sge = kMaxSge + 1; });
+       }},
+      {"ibv_create_qp", "max_inline_data", EINVAL, "cap.max_inline_data",
+       [](Case& c) { return create(c, [](Case& k, auto& a) { a.cap.max_inline_data = 1025; }); }},
+      {"ibv_create_qp_ex", "no pd", EINVAL, "pd is NULL",
+       [](Case& c) {
+         return create_ex(c, [](Case& k, auto& a) {
+           a.comp_mask = IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+           a.send_ops_flags = IBV_QP_EX_WITH_SEND;
+         });
+       }},
+      {"ibv_create_qp_ex", "foreign pd", EINVAL, "pd belongs to another",
+       [](Case& c) {
+         return create_ex(c, [](Case& k, auto& a) {
+           a.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+           a.send_ops_flags = IBV_QP_EX_WITH_SEND;
+           a.pd = k.foreign.pd;
+         });
+       }},
+      {"ibv_create_qp_ex", "foreign xrcd", EINVAL, "xrcd belongs to another",
+       [](Case& c) {
+         return create_ex(c, [](Case& k, auto& a) {
+           a.qp_type = IBV_QPT_XRC_RECV;
+           a.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+           a.xrcd = k.foreign.xrcd;
+         });
+       }},
+      {"ibv_create_qp_ex", "unknown comp_mask", EOPNOTSUPP, "comp_mask has bits",
+       [](Case& c) { return create_ex(c, [](Case& k, auto& a) { a.comp_mask |= 1u << 20; }); }},
+      {"ibv_create_qp_ex", "RSS", EOPNOTSUPP, "comp_mask has bits",
+       [](Case& c) {
+         return create_ex(c, [](Case& k, auto& a) { a.comp_mask |= IBV_QP_INIT_ATTR_RX_HASH; });
+       }},
+      {"ibv_create_qp_ex", "unknown create_flags", EOPNOTSUPP, "create_flags = 0x2",
+       [](Case& c) {
+         return create_ex(c, [](Case& k, auto& a) {
+           a.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+           a.create_flags = 2;
+         });
+       }},
+      {"ibv_create_qp_ex", "unknown operations", EOPNOTSUPP, "send_ops_flags",
+       [](Case& c) {
+         return create_ex(c, [](Case& k, auto& a) {
+           a.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+           a.send_ops_flags = 1ull << 40;
+         });
+       }},
+      {"ibv_open_qp", "attr NULL", EINVAL, "qp_open_attr is NULL",
+       [](Case& c) { return made(ibv_open_qp(c.w.context, nullptr)); }},
+      {"ibv_open_qp", "comp_mask 0", EINVAL, "needs qp_num, xrcd",
+       [](Case& c) { return open(c, [](Case& k, auto& a) { a.comp_mask = 0; }); }},
+      {"ibv_open_qp", "another type", EINVAL, "needs qp_num, xrcd",
+       [](Case& c) { return open(c, [](Case& k, auto& a) { a.qp_type = IBV_QPT_RC; }); }},
+      {"ibv_open_qp", "no such number", EINVAL, "no XRC_RECV queue pair",
+       [](Case& c) { return open(c, [](Case& k, auto& a) { a.qp_num = 0xffff; }); }},
+      {"ibv_open_qp", "number of a destroyed one", EINVAL, "no XRC_RECV queue pair",
+       [](Case& c) { return open(c, [](Case& k, auto& a) { a.qp_num = k.dead.qpn; }); }},
+      {"ibv_open_qp", "number of an RC one", EINVAL, "no XRC_RECV queue pair",
+       [](Case& c) { return open(c, [](Case& k, auto& a) { a.qp_num = k.w.rc->qp_num; }); }},
+      {"ibv_open_qp", "xrcd NULL", EINVAL, "xrcd is NULL",
+       [](Case& c) { return open(c, [](Case& k, auto& a) { a.xrcd = nullptr; }); }},
+      {"ibv_open_qp", "foreign xrcd", EINVAL, "xrcd belongs to another",
+       [](Case& c) { return open(c, [](Case& k, auto& a) { a.xrcd = k.foreign.xrcd; }); }},
+      {"ibv_destroy_qp", "opened once more", EBUSY, "is open 1 times more",
+       [](Case& c) { return ibv_destroy_qp(c.w.xrc_receive); }},
+      {"ibv_destroy_qp", "in a multicast group", EBUSY, "still attached",
+       [](Case& c) { return ibv_destroy_qp(c.w.ud); }},
+      {"ibv_set_ece", "any", EOPNOTSUPP, nullptr,
+       [](Case& c) {
+         ibv_ece ece{};
+         return ibv_set_ece(c.w.rc, &ece);
+       }},
+      {"ibv_query_ece", "any", EOPNOTSUPP, nullptr,
+       [](Case& c) {
+         ibv_ece ece{};
+         return ibv_query_ece(c.w.rc, &ece);
+       }},
+      {"ibv_query_qp", "attr NULL", EINVAL, "attr is NULL",
+       [](Case& c) {
+         ibv_qp_init_attr init;
+         return ibv_query_qp(c.w.rc, nullptr, IBV_QP_STATE, &init);
+       }},
+      {"ibv_query_qp", "init_attr NULL", EINVAL, "init_attr is NULL",
+       [](Case& c) {
+         ibv_qp_attr a;
+         return ibv_query_qp(c.w.rc, &a, IBV_QP_STATE, nullptr);
+       }},
+      {"ibv_modify_qp_rate_limit", "attr NULL", EINVAL, "attr is NULL",
+       [](Case& c) { return ibv_modify_qp_rate_limit(c.w.rc, nullptr); }},
+      {"ibv_modify_qp_rate_limit", "unknown comp_mask", EINVAL, "comp_mask must be 0",
+       [](Case& c) { return limit_rate(c.w.rc, 1); }},
+      {"ibv_modify_qp_rate_limit", "wrong state", EINVAL, "is in state INIT, must be RTS",
+       [](Case& c) { return limit_rate(c.w.init, 0); }},
+  };
 }
 
 std::vector<Row> state_rows() {
-  return {{"ibv_modify_qp", "attr NULL", EINVAL, "attr is NULL",
-           CALL{return ibv_modify_qp(c.w.reset, nullptr, IBV_QP_STATE);
-}
-}
-, {"ibv_modify_qp", "unknown attr_mask", EINVAL, "name no attribute",
-   CALL{return modify(c, c.w.reset, kToInit | 1 << 30, CHANGE{});
-}
-}
-, {"ibv_modify_qp", "unknown state", EINVAL, "qp_state = 77",
-   CALL{return modify(
-       c, c.w.reset, kToInit, CHANGE { a.qp_state = static_cast<ibv_qp_state>(77); });
-}
-}
-, {"ibv_modify_qp", "unknown current state", EINVAL, "cur_qp_state = 77",
-   CALL{return modify(
-       c, c.w.rc, IBV_QP_STATE | IBV_QP_CUR_STATE, CHANGE {
-         a.qp_state = IBV_QPS_RTS;
-         a.cur_qp_state = static_cast<ibv_qp_state>(77);
-       });
-}
-}
-, {"ibv_modify_qp", "another current state", EINVAL, "IBV_QP_CUR_STATE says",
-   CALL{return modify(
-       c, c.w.rc, IBV_QP_STATE | IBV_QP_CUR_STATE, CHANGE {
-         a.qp_state = IBV_QPS_RTS;
-         a.cur_qp_state = IBV_QPS_SQD;
-       });
-}
-}
-, {"ibv_modify_qp", "an attribute is missing", EINVAL, "attr_mask lacks IBV_QP_PORT",
-   CALL{return modify(c, c.w.reset, kToInit & ~IBV_QP_PORT, CHANGE{});
-}
-}
-, {"ibv_modify_qp", "an attribute too many", EINVAL, "does not take IBV_QP_DEST_QPN",
-   CALL{return modify(c, c.w.reset, kToInit | IBV_QP_DEST_QPN, CHANGE{});
-}
-}
-, {"ibv_modify_qp", "RESET to RTS", EINVAL, "is not a transition",
-   CALL{return modify(
-       c, c.w.reset, IBV_QP_STATE, CHANGE { a.qp_state = IBV_QPS_RTS; });
-}
-}
-, {"ibv_modify_qp", "RTS to INIT", EINVAL, "is not a transition",
-   CALL{return modify(c, c.w.rc, kToInit, CHANGE{});
-}
-}
-, {"ibv_modify_qp", "port 2", EINVAL, "the device's only port is 1",
-   CALL{return modify(
-       c, c.w.reset, kToInit, CHANGE { a.port_num = 2; });
-}
-}
-, {"ibv_modify_qp", "P_Key index beyond the table", EINVAL, "P_Key table",
-   CALL{return modify(
-       c, c.w.reset, kToInit, CHANGE { a.pkey_index = 5; });
-}
-}
-, {"ibv_modify_qp", "unknown access flags", EINVAL, "unknown bits",
-   CALL{return modify(
-       c, c.w.reset, kToInit, CHANGE { a.qp_access_flags = 1u << 15; });
-}
-}
-, {"ibv_modify_qp", "no path", EINVAL, "lacks IBV_QP_AV",
-   CALL{return to_rtr(c, IBV_QP_AV, CHANGE{});
-}
-}
-, {"ibv_modify_qp", "a path of zeros", EINVAL, "IBV_QP_AV",
-   CALL{return to_rtr(
-       c, 0, CHANGE { a.ah_attr = {}; });
-}
-}
-, {"ibv_modify_qp", "a GID index beyond the table", EINVAL, "GID table",
-   CALL{return to_rtr(
-       c, 0, CHANGE {
-         a.ah_attr.is_global = 1;
-         a.ah_attr.grh.dgid = k.w.gid;
-         a.ah_attr.grh.sgid_index = 100;
-       });
-}
-}
-, {"ibv_modify_qp", "path MTU 0", EINVAL, "path_mtu is 0",
-   CALL{return to_rtr(
-       c, 0, CHANGE { a.path_mtu = static_cast<ibv_mtu>(0); });
-}
-}
-, {"ibv_modify_qp", "min_rnr_timer beyond 31", EINVAL, "min_rnr_timer is 32",
-   CALL{return to_rtr(
-       c, 0, CHANGE { a.min_rnr_timer = 32; });
-}
-}
-, {"ibv_modify_qp", "max_dest_rd_atomic beyond the device's", EINVAL, "max_dest_rd_atomic is 17",
-   CALL{return to_rtr(
-       c, 0, CHANGE { a.max_dest_rd_atomic = 17; });
-}
-}
-,
-}
-;
+  return {
+      {"ibv_modify_qp", "attr NULL", EINVAL, "attr is NULL",
+       [](Case& c) { return ibv_modify_qp(c.w.reset, nullptr, IBV_QP_STATE); }},
+      {"ibv_modify_qp", "unknown attr_mask", EINVAL, "name no attribute",
+       [](Case& c) { return modify(c, c.w.reset, kToInit | 1 << 30, [](Case& k, auto& a) {}); }},
+      {"ibv_modify_qp", "unknown state", EINVAL, "qp_state = 77",
+       [](Case& c) {
+         return modify(c, c.w.reset, kToInit,
+                       [](Case& k, auto& a) { a.qp_state = static_cast<ibv_qp_state>(77); });
+       }},
+      {"ibv_modify_qp", "unknown current state", EINVAL, "cur_qp_state = 77",
+       [](Case& c) {
+         return modify(c, c.w.rc, IBV_QP_STATE | IBV_QP_CUR_STATE, [](Case& k, auto& a) {
+           a.qp_state = IBV_QPS_RTS;
+           a.cur_qp_state = static_cast<ibv_qp_state>(77);
+         });
+       }},
+      {"ibv_modify_qp", "another current state", EINVAL, "IBV_QP_CUR_STATE says",
+       [](Case& c) {
+         return modify(c, c.w.rc, IBV_QP_STATE | IBV_QP_CUR_STATE, [](Case& k, auto& a) {
+           a.qp_state = IBV_QPS_RTS;
+           a.cur_qp_state = IBV_QPS_SQD;
+         });
+       }},
+      {"ibv_modify_qp", "an attribute is missing", EINVAL, "attr_mask lacks IBV_QP_PORT",
+       [](Case& c) {
+         return modify(c, c.w.reset, kToInit & ~IBV_QP_PORT, [](Case& k, auto& a) {});
+       }},
+      {"ibv_modify_qp", "an attribute too many", EINVAL, "does not take IBV_QP_DEST_QPN",
+       [](Case& c) {
+         return modify(c, c.w.reset, kToInit | IBV_QP_DEST_QPN, [](Case& k, auto& a) {});
+       }},
+      {"ibv_modify_qp", "RESET to RTS", EINVAL, "is not a transition",
+       [](Case& c) {
+         return modify(c, c.w.reset, IBV_QP_STATE,
+                       [](Case& k, auto& a) { a.qp_state = IBV_QPS_RTS; });
+       }},
+      {"ibv_modify_qp", "RTS to INIT", EINVAL, "is not a transition",
+       [](Case& c) { return modify(c, c.w.rc, kToInit, [](Case& k, auto& a) {}); }},
+      {"ibv_modify_qp", "port 2", EINVAL, "the device's only port is 1",
+       [](Case& c) {
+         return modify(c, c.w.reset, kToInit, [](Case& k, auto& a) { a.port_num = 2; });
+       }},
+      {"ibv_modify_qp", "P_Key index beyond the table", EINVAL, "P_Key table",
+       [](Case& c) {
+         return modify(c, c.w.reset, kToInit, [](Case& k, auto& a) { a.pkey_index = 5; });
+       }},
+      {"ibv_modify_qp", "unknown access flags", EINVAL, "unknown bits",
+       [](Case& c) {
+         return modify(c, c.w.reset, kToInit,
+                       [](Case& k, auto& a) { a.qp_access_flags = 1u << 15; });
+       }},
+      {"ibv_modify_qp", "no path", EINVAL, "lacks IBV_QP_AV",
+       [](Case& c) { return to_rtr(c, IBV_QP_AV, [](Case& k, auto& a) {}); }},
+      {"ibv_modify_qp", "a path of zeros", EINVAL, "IBV_QP_AV",
+       [](Case& c) { return to_rtr(c, 0, [](Case& k, auto& a) { a.ah_attr = {}; }); }},
+      {"ibv_modify_qp", "a GID index beyond the table", EINVAL, "GID table",
+       [](Case& c) {
+         return to_rtr(c, 0, [](Case& k, auto& a) {
+           a.ah_attr.is_global = 1;
+           a.ah_attr.grh.dgid = k.w.gid;
+           a.ah_attr.grh.sgid_index = 100;
+         });
+       }},
+      {"ibv_modify_qp", "path MTU 0", EINVAL, "path_mtu is 0",
+       [](Case& c) {
+         return to_rtr(c, 0, [](Case& k, auto& a) { a.path_mtu = static_cast<ibv_mtu>(0); });
+       }},
+      {"ibv_modify_qp", "min_rnr_timer beyond 31", EINVAL, "min_rnr_timer is 32",
+       [](Case& c) { return to_rtr(c, 0, [](Case& k, auto& a) { a.min_rnr_timer = 32; }); }},
+      {"ibv_modify_qp", "max_dest_rd_atomic beyond the device's", EINVAL,
+       "max_dest_rd_atomic is 17",
+       [](Case& c) { return to_rtr(c, 0, [](Case& k, auto& a) { a.max_dest_rd_atomic = 17; }); }},
+  };
 }
 
 }  // namespace refusals

@@ -77,293 +77,187 @@ int post_ops(ibv_srq* which, void (*change)(ibv_ops_wr&)) {
 }  // namespace
 
 std::vector<Row> completion_rows() {
-  return {{"ibv_create_cq", "cqe 0", EINVAL, "cqe = 0", CALL{return cq(c, 0);
-}
-}  // namespace refusals
-, {"ibv_create_cq", "cqe negative", EINVAL, "cqe = 0", CALL{return cq(c, -1);
-}
-}
-, {"ibv_create_cq", "cqe beyond max_cqe", EINVAL, "max_cqe", CALL{return cq(c, kMaxCqe + 1);
-}
-}
-, {"ibv_create_cq", "cqe INT_MAX", EINVAL, "max_cqe", CALL{return cq(c, INT_MAX);
-}
-}
-, {"ibv_create_cq", "vector 1", EINVAL, "num_comp_vectors", CALL{return cq(c, 1, 1);
-}
-}
-, {"ibv_create_cq", "vector negative", EINVAL, "num_comp_vectors", CALL{return cq(c, 1, -1);
-}
-}
-, {"ibv_create_cq", "foreign channel", EINVAL, "channel belongs to another",
-   CALL{return cq(c, 1, 0, c.foreign.channel);
-}
-}
-, {"ibv_create_cq_ex", "cqe 0", EINVAL, "cqe = 0",
-   CALL{return cq_ex(
-       c, CHANGE { a.cqe = 0; });
-}
-}
-, {"ibv_create_cq_ex", "cqe beyond max_cqe", EINVAL, "max_cqe",
-   CALL{return cq_ex(
-       c, CHANGE { a.cqe = kMaxCqe + 1; });
-}
-}
-, {"ibv_create_cq_ex", "vector 7", EINVAL, "comp_vector = 7",
-   CALL{return cq_ex(
-       c, CHANGE { a.comp_vector = 7; });
-}
-}
-, {"ibv_create_cq_ex", "unknown wc_flags", EOPNOTSUPP, nullptr,
-   CALL{return cq_ex(
-       c, CHANGE { a.wc_flags = 1ull << 40; });
-}
-}
-, {"ibv_create_cq_ex", "VLAN", EOPNOTSUPP, "does not fill",
-   CALL{return cq_ex(
-       c, CHANGE { a.wc_flags = IBV_WC_EX_WITH_CVLAN; });
-}
-}
-, {"ibv_create_cq_ex", "unknown comp_mask", EOPNOTSUPP, "unknown bits in comp_mask",
-   CALL{return cq_ex(
-       c, CHANGE { a.comp_mask = 1u << 20; });
-}
-}
-, {"ibv_create_cq_ex", "unknown flags", EOPNOTSUPP, "unknown flags",
-   CALL{return cq_ex(
-       c, CHANGE {
-         a.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
-         a.flags = 1u << 20;
-       });
-}
-}
-, {"ibv_create_cq_ex", "parent domain NULL", EINVAL, "parent_domain is NULL",
-   CALL{return cq_ex(
-       c, CHANGE { a.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD; });
-}
-}
-, {"ibv_create_cq_ex", "foreign parent domain", EINVAL, "parent_domain belongs to another",
-   CALL{return cq_ex(
-       c, CHANGE {
-         a.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
-         a.parent_domain = k.foreign.pd;
-       });
-}
-}
-, {"ibv_resize_cq", "0", EINVAL, "cqe = 0", CALL{return ibv_resize_cq(c.w.cq, 0);
-}
-}
-, {"ibv_resize_cq", "negative", EINVAL, "cqe = -5", CALL{return ibv_resize_cq(c.w.cq, -5);
-}
-}
-, {"ibv_resize_cq", "beyond max_cqe", EINVAL, "max_cqe",
-   CALL{return ibv_resize_cq(c.w.cq, kMaxCqe + 1);
-}
-}
-, {"ibv_modify_cq", "attr NULL", EINVAL, "attr is NULL", CALL{return ibv_modify_cq(c.w.cq, nullptr);
-}
-}
-, {"ibv_modify_cq", "nothing to modify", EINVAL, "attr_mask = 0x0", CALL{return moderate(c, 0);
-}
-}
-, {"ibv_modify_cq", "unknown attr_mask", EINVAL, "attr_mask = 0x10", CALL{return moderate(c, 16);
-}
-}
-, {"ibv_destroy_cq", "in use", EBUSY, "queue pairs or SRQs use it",
-   CALL{return ibv_destroy_cq(c.w.cq);
-}
-}
-, {"ibv_destroy_comp_channel", "in use", EBUSY, nullptr,
-   CALL{return ibv_destroy_comp_channel(c.w.channel);
-}
-}
-, {"ibv_poll_cq", "no room", 0, nullptr, CALL{ibv_wc wc;
-return ibv_poll_cq(c.w.cq, 0, &wc) + ibv_poll_cq(c.w.cq, -3, &wc);
-}
-}
-, {"ibv_start_poll", "unknown comp_mask", EINVAL, "comp_mask = 0x1", CALL{ibv_poll_cq_attr a{1};
-return ibv_start_poll(c.w.cq_ex, &a);
-}
-}
-,
-}
-;
+  return {
+      {"ibv_create_cq", "cqe 0", EINVAL, "cqe = 0", [](Case& c) { return cq(c, 0); }}
+      // namespace refusals
+      ,
+      {"ibv_create_cq", "cqe negative", EINVAL, "cqe = 0", [](Case& c) { return cq(c, -1); }},
+      {"ibv_create_cq", "cqe beyond max_cqe", EINVAL, "max_cqe",
+       [](Case& c) { return cq(c, kMaxCqe + 1); }},
+      {"ibv_create_cq", "cqe INT_MAX", EINVAL, "max_cqe", [](Case& c) { return cq(c, INT_MAX); }},
+      {"ibv_create_cq", "vector 1", EINVAL, "num_comp_vectors",
+       [](Case& c) { return cq(c, 1, 1); }},
+      {"ibv_create_cq", "vector negative", EINVAL, "num_comp_vectors",
+       [](Case& c) { return cq(c, 1, -1); }},
+      {"ibv_create_cq", "foreign channel", EINVAL, "channel belongs to another",
+       [](Case& c) { return cq(c, 1, 0, c.foreign.channel); }},
+      {"ibv_create_cq_ex", "cqe 0", EINVAL, "cqe = 0",
+       [](Case& c) { return cq_ex(c, [](Case& k, auto& a) { a.cqe = 0; }); }},
+      {"ibv_create_cq_ex", "cqe beyond max_cqe", EINVAL, "max_cqe",
+       [](Case& c) { return cq_ex(c, [](Case& k, auto& a) { a.cqe = kMaxCqe + 1; }); }},
+      {"ibv_create_cq_ex", "vector 7", EINVAL, "comp_vector = 7",
+       [](Case& c) { return cq_ex(c, [](Case& k, auto& a) { a.comp_vector = 7; }); }},
+      {"ibv_create_cq_ex", "unknown wc_flags", EOPNOTSUPP, nullptr,
+       [](Case& c) { return cq_ex(c, [](Case& k, auto& a) { a.wc_flags = 1ull << 40; }); }},
+      {"ibv_create_cq_ex", "VLAN", EOPNOTSUPP, "does not fill",
+       [](Case& c) {
+         return cq_ex(c, [](Case& k, auto& a) { a.wc_flags = IBV_WC_EX_WITH_CVLAN; });
+       }},
+      {"ibv_create_cq_ex", "unknown comp_mask", EOPNOTSUPP, "unknown bits in comp_mask",
+       [](Case& c) { return cq_ex(c, [](Case& k, auto& a) { a.comp_mask = 1u << 20; }); }},
+      {"ibv_create_cq_ex", "unknown flags", EOPNOTSUPP, "unknown flags",
+       [](Case& c) {
+         return cq_ex(c, [](Case& k, auto& a) {
+           a.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+           a.flags = 1u << 20;
+         });
+       }},
+      {"ibv_create_cq_ex", "parent domain NULL", EINVAL, "parent_domain is NULL",
+       [](Case& c) {
+         return cq_ex(c, [](Case& k, auto& a) { a.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD; });
+       }},
+      {"ibv_create_cq_ex", "foreign parent domain", EINVAL, "parent_domain belongs to another",
+       [](Case& c) {
+         return cq_ex(c, [](Case& k, auto& a) {
+           a.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
+           a.parent_domain = k.foreign.pd;
+         });
+       }},
+      {"ibv_resize_cq", "0", EINVAL, "cqe = 0", [](Case& c) { return ibv_resize_cq(c.w.cq, 0); }},
+      {"ibv_resize_cq", "negative", EINVAL, "cqe = -5",
+       [](Case& c) { return ibv_resize_cq(c.w.cq, -5); }},
+      {"ibv_resize_cq", "beyond max_cqe", EINVAL, "max_cqe",
+       [](Case& c) { return ibv_resize_cq(c.w.cq, kMaxCqe + 1); }},
+      {"ibv_modify_cq", "attr NULL", EINVAL, "attr is NULL",
+       [](Case& c) { return ibv_modify_cq(c.w.cq, nullptr); }},
+      {"ibv_modify_cq", "nothing to modify", EINVAL, "attr_mask = 0x0",
+       [](Case& c) { return moderate(c, 0); }},
+      {"ibv_modify_cq", "unknown attr_mask", EINVAL, "attr_mask = 0x10",
+       [](Case& c) { return moderate(c, 16); }},
+      {"ibv_destroy_cq", "in use", EBUSY, "queue pairs or SRQs use it",
+       [](Case& c) { return ibv_destroy_cq(c.w.cq); }},
+      {"ibv_destroy_comp_channel", "in use", EBUSY, nullptr,
+       [](Case& c) { return ibv_destroy_comp_channel(c.w.channel); }},
+      {"ibv_poll_cq", "no room", 0, nullptr,
+       [](Case& c) {
+         ibv_wc wc;
+         return ibv_poll_cq(c.w.cq, 0, &wc) + ibv_poll_cq(c.w.cq, -3, &wc);
+       }},
+      {"ibv_start_poll", "unknown comp_mask", EINVAL, "comp_mask = 0x1",
+       [](Case& c) {
+         ibv_poll_cq_attr a{1};
+         return ibv_start_poll(c.w.cq_ex, &a);
+       }},
+  };
 }
 
 std::vector<Row> shared_receive_rows() {
-  return {{"ibv_create_srq", "attr NULL", EINVAL, "srq_init_attr is NULL",
-           CALL{return made(ibv_create_srq(c.w.pd, nullptr));
-}
-}
-, {"ibv_create_srq", "max_wr 0", EINVAL, "max_wr = 0", CALL{return srq(c, 0, 1);
-}
-}
-, {"ibv_create_srq", "max_wr beyond max_srq_wr", EINVAL, "max_srq_wr",
-   CALL{return srq(c, kMaxWr + 1, 1);
-}
-}
-, {"ibv_create_srq", "max_sge beyond max_srq_sge", EINVAL, "max_srq_sge",
-   CALL{return srq(c, 1, kMaxSge + 1);
-}
-}
-, {"ibv_create_srq_ex", "unknown comp_mask", EINVAL, "unknown bits in comp_mask",
-   CALL{return srq_ex(
-       c, CHANGE { a.comp_mask |= 1u << 20; });
-}
-}
-, {"ibv_create_srq_ex", "unknown type", EOPNOTSUPP, "srq_type = 77",
-   CALL{return srq_ex(
-       c, CHANGE { a.srq_type = static_cast<ibv_srq_type>(77); });
-}
-}
-, {"ibv_create_srq_ex", "no pd", EINVAL, "lacks a pd",
-   CALL{return srq_ex(
-       c, CHANGE { a.comp_mask &= ~IBV_SRQ_INIT_ATTR_PD; });
-}
-}
-, {"ibv_create_srq_ex", "pd NULL", EINVAL, "pd is NULL",
-   CALL{return srq_ex(
-       c, CHANGE { a.pd = nullptr; });
-}
-}
-, {"ibv_create_srq_ex", "foreign pd", EINVAL, "pd belongs to another",
-   CALL{return srq_ex(
-       c, CHANGE { a.pd = k.foreign.pd; });
-}
-}
-, {"ibv_create_srq_ex", "XRC without a domain", EINVAL, "needs an xrcd",
-   CALL{return srq_ex(
-       c, CHANGE {
-         a.srq_type = IBV_SRQT_XRC;
-         a.comp_mask &= ~IBV_SRQ_INIT_ATTR_XRCD;
-       });
-}
-}
-, {"ibv_create_srq_ex", "foreign xrcd", EINVAL, "xrcd belongs to another",
-   CALL{return srq_ex(
-       c, CHANGE {
-         a.srq_type = IBV_SRQT_XRC;
-         a.xrcd = k.foreign.xrcd;
-       });
-}
-}
-, {"ibv_create_srq_ex", "foreign cq", EINVAL, "cq belongs to another",
-   CALL{return srq_ex(
-       c, CHANGE { a.cq = k.foreign.cq; });
-}
-}
-, {"ibv_create_srq_ex", "cq NULL", EINVAL, "cq is NULL",
-   CALL{return srq_ex(
-       c, CHANGE { a.cq = nullptr; });
-}
-}
-, {"ibv_create_srq_ex", "no tm_cap", EINVAL, "needs a cq and tm_cap",
-   CALL{return srq_ex(
-       c, CHANGE { a.comp_mask &= ~IBV_SRQ_INIT_ATTR_TM; });
-}
-}
-, {"ibv_create_srq_ex", "no tags", EINVAL, "max_num_tags = 0",
-   CALL{return srq_ex(
-       c, CHANGE { a.tm_cap.max_num_tags = 0; });
-}
-}
-, {"ibv_create_srq_ex", "too many tags", EINVAL, "max_num_tags = 16385",
-   CALL{return srq_ex(
-       c, CHANGE { a.tm_cap.max_num_tags = 16385; });
-}
-}
-, {"ibv_create_srq_ex", "too many operations", EINVAL, "max_ops = 16385",
-   CALL{return srq_ex(
-       c, CHANGE { a.tm_cap.max_ops = 16385; });
-}
-}
-, {"ibv_modify_srq", "attr NULL", EINVAL, "srq_attr is NULL",
-   CALL{return ibv_modify_srq(c.w.srq, nullptr, IBV_SRQ_LIMIT);
-}
-}
-, {"ibv_modify_srq", "unknown mask", EINVAL, "unknown bits",
-   CALL{return modify(c.w.srq, kQueue, 0, 64);
-}
-}
-, {"ibv_modify_srq", "limit beyond max_wr", EINVAL, "srq_limit = 5",
-   CALL{return modify(c.w.srq, kQueue, kQueue + 1, IBV_SRQ_LIMIT);
-}
-}
-, {"ibv_modify_srq", "resize to 0", EINVAL, "max_wr = 0",
-   CALL{return modify(c.w.srq, 0, 0, IBV_SRQ_MAX_WR);
-}
-}
-, {"ibv_modify_srq", "resize below what is posted", EINVAL, "more receives are posted",
-   CALL{return modify(c.w.srq, kQueue - 1, 0, IBV_SRQ_MAX_WR);
-}
-}
-, {"ibv_modify_srq", "resize beyond max_srq_wr", EINVAL, "max_srq_wr",
-   CALL{return modify(c.w.srq, kMaxWr + 1, 0, IBV_SRQ_MAX_WR);
-}
-}
-, {"ibv_query_srq", "attr NULL", EINVAL, "srq_attr is NULL",
-   CALL{return ibv_query_srq(c.w.srq, nullptr);
-}
-}
-, {"ibv_get_srq_num", "of a basic one", EOPNOTSUPP, "only XRC SRQs", CALL{std::uint32_t number;
-return ibv_get_srq_num(c.w.srq, &number);
-}
-}
-, {"ibv_get_srq_num", "srq_num NULL", EINVAL, "srq_num is NULL",
-   CALL{return ibv_get_srq_num(c.w.xrc_srq, nullptr);
-}
-}
-, {"ibv_destroy_srq", "in use", EBUSY, "queue pairs use it", CALL{return ibv_destroy_srq(c.w.srq);
-}
-}
-, {"ibv_post_srq_recv", "full", ENOMEM, "the queue is full", CALL{return post(c.w.srq, nullptr, 0);
-}
-}
-, {"ibv_post_srq_recv", "too many elements", EINVAL, "num_sge = 2 is more than max_sge = 1",
-   CALL{ibv_sge two[2] = {};
-return post(c.w.xrc_srq, two, 2);
-}
-}
-, {"ibv_post_srq_recv", "negative num_sge", EINVAL, "num_sge = -1",
-   CALL{return post(c.w.xrc_srq, nullptr, -1);
-}
-}
-, {"ibv_post_srq_recv", "sg_list NULL", EINVAL, "sg_list is NULL",
-   CALL{return post(c.w.xrc_srq, nullptr, 1);
-}
-}
-, {"ibv_post_srq_ops", "an SRQ without tags", EINVAL, "not of type IBV_SRQT_TM",
-   CALL{return post_ops(c.w.srq, [](ibv_ops_wr&) {});
-}
-}
-, {"ibv_post_srq_ops", "list full", ENOMEM, "max_num_tags = 1",
-   CALL{return post_ops(c.w.tm_srq, [](ibv_ops_wr&) {});
-}
-}
-, {"ibv_post_srq_ops", "unknown opcode", EINVAL, "opcode = 9",
-   CALL{return post_ops(c.w.tm_srq,
-                        [](ibv_ops_wr& wr) { wr.opcode = static_cast<ibv_ops_wr_opcode>(9); });
-}
-}
-, {"ibv_post_srq_ops", "unknown flags", EINVAL, "unknown flags",
-   CALL{return post_ops(c.w.tm_srq, [](ibv_ops_wr& wr) { wr.flags = 64; });
-}
-}
-, {"ibv_post_srq_ops", "too many elements", EINVAL, "num_sge = 33",
-   CALL{return post_ops(c.w.tm_srq, [](ibv_ops_wr& wr) { wr.tm.add.num_sge = 33; });
-}
-}
-, {"ibv_post_srq_ops", "more elements than max_sge", EINVAL, "more than a tagged buffer takes",
-   CALL{return post_ops(c.w.tm_srq, [](ibv_ops_wr& wr) { wr.tm.add.num_sge = 2; });
-}
-}
-, {"ibv_post_srq_ops", "sg_list NULL", EINVAL, "sg_list is NULL",
-   CALL{return post_ops(c.w.tm_srq, [](ibv_ops_wr& wr) { wr.tm.add.sg_list = nullptr; });
-}
-}
-,
-}
-;
+  return {
+      {"ibv_create_srq", "attr NULL", EINVAL, "srq_init_attr is NULL",
+       [](Case& c) { return made(ibv_create_srq(c.w.pd, nullptr)); }},
+      {"ibv_create_srq", "max_wr 0", EINVAL, "max_wr = 0", [](Case& c) { return srq(c, 0, 1); }},
+      {"ibv_create_srq", "max_wr beyond max_srq_wr", EINVAL, "max_srq_wr",
+       [](Case& c) { return srq(c, kMaxWr + 1, 1); }},
+      {"ibv_create_srq", "max_sge beyond max_srq_sge", EINVAL, "max_srq_sge",
+       [](Case& c) { return srq(c, 1, kMaxSge + 1); }},
+      {"ibv_create_srq_ex", "unknown comp_mask", EINVAL, "unknown bits in comp_mask",
+       [](Case& c) { return srq_ex(c, [](Case& k, auto& a) { a.comp_mask |= 1u << 20; }); }},
+      {"ibv_create_srq_ex", "unknown type", EOPNOTSUPP, "srq_type = 77",
+       [](Case& c) {
+         return srq_ex(c, [](Case& k, auto& a) { a.srq_type = static_cast<ibv_srq_type>(77); });
+       }},
+      {"ibv_create_srq_ex", "no pd", EINVAL, "lacks a pd",
+       [](Case& c) {
+         return srq_ex(c, [](Case& k, auto& a) { a.comp_mask &= ~IBV_SRQ_INIT_ATTR_PD; });
+       }},
+      {"ibv_create_srq_ex", "pd NULL", EINVAL, "pd is NULL",
+       [](Case& c) { return srq_ex(c, [](Case& k, auto& a) { a.pd = nullptr; }); }},
+      {"ibv_create_srq_ex", "foreign pd", EINVAL, "pd belongs to another",
+       [](Case& c) { return srq_ex(c, [](Case& k, auto& a) { a.pd = k.foreign.pd; }); }},
+      {"ibv_create_srq_ex", "XRC without a domain", EINVAL, "needs an xrcd",
+       [](Case& c) {
+         return srq_ex(c, [](Case& k, auto& a) {
+           a.srq_type = IBV_SRQT_XRC;
+           a.comp_mask &= ~IBV_SRQ_INIT_ATTR_XRCD;
+         });
+       }},
+      {"ibv_create_srq_ex", "foreign xrcd", EINVAL, "xrcd belongs to another",
+       [](Case& c) {
+         return srq_ex(c, [](Case& k, auto& a) {
+           a.srq_type = IBV_SRQT_XRC;
+           a.xrcd = k.foreign.xrcd;
+         });
+       }},
+      {"ibv_create_srq_ex", "foreign cq", EINVAL, "cq belongs to another",
+       [](Case& c) { return srq_ex(c, [](Case& k, auto& a) { a.cq = k.foreign.cq; }); }},
+      {"ibv_create_srq_ex", "cq NULL", EINVAL, "cq is NULL",
+       [](Case& c) { return srq_ex(c, [](Case& k, auto& a) { a.cq = nullptr; }); }},
+      {"ibv_create_srq_ex", "no tm_cap", EINVAL, "needs a cq and tm_cap",
+       [](Case& c) {
+         return srq_ex(c, [](Case& k, auto& a) { a.comp_mask &= ~IBV_SRQ_INIT_ATTR_TM; });
+       }},
+      {"ibv_create_srq_ex", "no tags", EINVAL, "max_num_tags = 0",
+       [](Case& c) { return srq_ex(c, [](Case& k, auto& a) { a.tm_cap.max_num_tags = 0; }); }},
+      {"ibv_create_srq_ex", "too many tags", EINVAL, "max_num_tags = 16385",
+       [](Case& c) { return srq_ex(c, [](Case& k, auto& a) { a.tm_cap.max_num_tags = 16385; }); }},
+      {"ibv_create_srq_ex", "too many operations", EINVAL, "max_ops = 16385",
+       [](Case& c) { return srq_ex(c, [](Case& k, auto& a) { a.tm_cap.max_ops = 16385; }); }},
+      {"ibv_modify_srq", "attr NULL", EINVAL, "srq_attr is NULL",
+       [](Case& c) { return ibv_modify_srq(c.w.srq, nullptr, IBV_SRQ_LIMIT); }},
+      {"ibv_modify_srq", "unknown mask", EINVAL, "unknown bits",
+       [](Case& c) { return modify(c.w.srq, kQueue, 0, 64); }},
+      {"ibv_modify_srq", "limit beyond max_wr", EINVAL, "srq_limit = 5",
+       [](Case& c) { return modify(c.w.srq, kQueue, kQueue + 1, IBV_SRQ_LIMIT); }},
+      {"ibv_modify_srq", "resize to 0", EINVAL, "max_wr = 0",
+       [](Case& c) { return modify(c.w.srq, 0, 0, IBV_SRQ_MAX_WR); }},
+      {"ibv_modify_srq", "resize below what is posted", EINVAL, "more receives are posted",
+       [](Case& c) { return modify(c.w.srq, kQueue - 1, 0, IBV_SRQ_MAX_WR); }},
+      {"ibv_modify_srq", "resize beyond max_srq_wr", EINVAL, "max_srq_wr",
+       [](Case& c) { return modify(c.w.srq, kMaxWr + 1, 0, IBV_SRQ_MAX_WR); }},
+      {"ibv_query_srq", "attr NULL", EINVAL, "srq_attr is NULL",
+       [](Case& c) { return ibv_query_srq(c.w.srq, nullptr); }},
+      {"ibv_get_srq_num", "of a basic one", EOPNOTSUPP, "only XRC SRQs",
+       [](Case& c) {
+         std::uint32_t number;
+         return ibv_get_srq_num(c.w.srq, &number);
+       }},
+      {"ibv_get_srq_num", "srq_num NULL", EINVAL, "srq_num is NULL",
+       [](Case& c) { return ibv_get_srq_num(c.w.xrc_srq, nullptr); }},
+      {"ibv_destroy_srq", "in use", EBUSY, "queue pairs use it",
+       [](Case& c) { return ibv_destroy_srq(c.w.srq); }},
+      {"ibv_post_srq_recv", "full", ENOMEM, "the queue is full",
+       [](Case& c) { return post(c.w.srq, nullptr, 0); }},
+      {"ibv_post_srq_recv", "too many elements", EINVAL, "num_sge = 2 is more than max_sge = 1",
+       [](Case& c) {
+         ibv_sge two[2] = {};
+         return post(c.w.xrc_srq, two, 2);
+       }},
+      {"ibv_post_srq_recv", "negative num_sge", EINVAL, "num_sge = -1",
+       [](Case& c) { return post(c.w.xrc_srq, nullptr, -1); }},
+      {"ibv_post_srq_recv", "sg_list NULL", EINVAL, "sg_list is NULL",
+       [](Case& c) { return post(c.w.xrc_srq, nullptr, 1); }},
+      {"ibv_post_srq_ops", "an SRQ without tags", EINVAL, "not of type IBV_SRQT_TM",
+       [](Case& c) { return post_ops(c.w.srq, [](ibv_ops_wr&) {}); }},
+      {"ibv_post_srq_ops", "list full", ENOMEM, "max_num_tags = 1",
+       [](Case& c) { return post_ops(c.w.tm_srq, [](ibv_ops_wr&) {}); }},
+      {"ibv_post_srq_ops", "unknown opcode", EINVAL, "opcode = 9",
+       [](Case& c) {
+         return post_ops(c.w.tm_srq,
+                         [](ibv_ops_wr& wr) { wr.opcode = static_cast<ibv_ops_wr_opcode>(9); });
+       }},
+      {"ibv_post_srq_ops", "unknown flags", EINVAL, "unknown flags",
+       [](Case& c) { return post_ops(c.w.tm_srq, [](ibv_ops_wr& wr) { wr.flags = 64; }); }},
+      {"ibv_post_srq_ops", "too many elements", EINVAL, "num_sge = 33",
+       [](Case& c) {
+         return post_ops(c.w.tm_srq, [](ibv_ops_wr& wr) { wr.tm.add.num_sge = 33; });
+       }},
+      {"ibv_post_srq_ops", "more elements than max_sge", EINVAL, "more than a tagged buffer takes",
+       [](Case& c) { return post_ops(c.w.tm_srq, [](ibv_ops_wr& wr) { wr.tm.add.num_sge = 2; }); }},
+      {"ibv_post_srq_ops", "sg_list NULL", EINVAL, "sg_list is NULL",
+       [](Case& c) {
+         return post_ops(c.w.tm_srq, [](ibv_ops_wr& wr) { wr.tm.add.sg_list = nullptr; });
+       }},
+  };
 }
 
 }  // namespace refusals

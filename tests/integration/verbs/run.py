@@ -22,6 +22,7 @@ def emulator(prefix, persona):
 def main():
     prefix, persona, *command = sys.argv[1:]
     with emulator(prefix, persona) as device:
+        device.environment["VERBENA_COMMAND"] = device.verbena
         done = device.run([os.path.abspath(command[0]), *command[1:]])
     print(done.stdout, done.stderr, sep="")
     return done.returncode

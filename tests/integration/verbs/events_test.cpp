@@ -1,0 +1,301 @@
+// What a device tells and counts, through the real libibverbs: asynchronous events, moderation,
+// rate limits, datagrams with their GRH, Q_Keys.
+#include <arpa/inet.h>
+
+#include <utility>
+
+#include "verbs_fixture.hpp"
+
+namespace verbs_test {
+namespace {
+
+class Events : public Verbs {};
+
+TEST_F(Events, ThePacketThatComesBeforeRtsEstablishesCommunication) {
+  left_ = make();
+  right_ = make();
+  to_rtr(left_, right_);
+  to_rtr(right_, left_);
+  to_rts(left_);
+  receive(right_);
+  post(left_, request());
+  EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+  expect_event(IBV_EVENT_COMM_EST, right_);
+  to_rts(right_);
+  receive(right_);
+  post(left_, request());
+  EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+  expect_no_event();
+}
+
+TEST_F(Events, ASendQueueThatHasDrainedSaysSoWhenAsked) {
+  connect();
+  receive(right_);
+  post(left_, request());
+  ASSERT_EQ(to_state(left_, IBV_QPS_SQD, IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+  expect_event(IBV_EVENT_SQ_DRAINED, left_);
+  ibv_qp_attr a{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(ibv_query_qp(left_, &a, IBV_QP_STATE, &init), 0);
+  EXPECT_EQ(a.qp_state, IBV_QPS_SQD);
+  EXPECT_EQ(a.sq_draining, 0);
+  ASSERT_EQ(to_state(left_, IBV_QPS_RTS), 0);
+}
+
+TEST_F(Events, AQueuePairInErrorTellsWhenItHasTakenItsLastSharedReceive) {
+  connect({IBV_QPT_RC, make_srq(0), 1});
+  ASSERT_EQ(to_state(right_, IBV_QPS_ERR), 0);
+  expect_event(IBV_EVENT_QP_LAST_WQE_REACHED, right_);
+}
+
+TEST_F(Events, ASharedQueueTellsThatItsLimitIsReached) {
+  connect({IBV_QPT_RC, make_srq(4), 1});
+  post(left_, request());
+  EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+  expect_event(IBV_EVENT_SRQ_LIMIT_REACHED, srq_);
+  ibv_srq_attr a{};
+  ASSERT_EQ(ibv_query_srq(srq_, &a), 0);
+  EXPECT_EQ(a.srq_limit, 0u);  // disarmed
+}
+
+TEST_F(Events, AWriteWithoutAKeyIsAnAccessErrorAtTheResponder) {
+  connect();
+  ibv_send_wr wr = request(IBV_WR_RDMA_WRITE);
+  wr.wr.rdma.rkey ^= 0xff00;
+  post(left_, wr);
+  EXPECT_EQ(poll().status, IBV_WC_REM_ACCESS_ERR);
+  expect_event(IBV_EVENT_QP_ACCESS_ERR, right_);
+}
+
+TEST_F(Events, AReadThatNobodyMayAskForIsARequestErrorAtTheResponder) {
+  connect({IBV_QPT_RC, nullptr, 0});
+  post(left_, request(IBV_WR_RDMA_READ));
+  EXPECT_EQ(poll().status, IBV_WC_REM_INV_REQ_ERR);
+  expect_event(IBV_EVENT_QP_REQ_ERR, right_);
+}
+
+TEST_F(Events, ACompletionQueueThatOverflowsIsFatalToItsQueuePair) {
+  connect();
+  ibv_cq* small = ibv_create_cq(context_, 1, nullptr, nullptr, 0);
+  ASSERT_NE(small, nullptr);
+  std::swap(cq_, small);
+  ibv_qp* sender = make();
+  std::swap(cq_, small);
+  ibv_qp* receiver = make();
+  to_rtr(sender, receiver);
+  to_rtr(receiver, sender);
+  to_rts(sender);
+  to_rts(receiver);
+  for (int i = 0; i <= small->cqe; ++i) {
+    ibv_send_wr wr = request(IBV_WR_RDMA_WRITE);
+    ibv_sge sge = at(0, 8);
+    ibv_send_wr* bad = nullptr;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    while (ibv_post_send(sender, &wr, &bad) == ENOMEM) {
+    }
+  }
+  expect_event(IBV_EVENT_CQ_ERR, small);
+  expect_event(IBV_EVENT_QP_FATAL, sender);
+  qps_.erase(qps_.end() - 2);
+  EXPECT_EQ(ibv_destroy_qp(sender), 0);
+  EXPECT_EQ(ibv_destroy_cq(small), 0);
+}
+
+TEST_F(Events, APortThatGoesDownAndUpSaysSoAndTrafficGoesOn) {
+  connect();
+  const std::string device = ibv_get_device_name(context_->device);
+  command("port " + device + " down");
+  expect_event(IBV_EVENT_PORT_ERR, nullptr);
+  EXPECT_EQ(port().state, IBV_PORT_DOWN);
+  receive(right_);
+  post(left_, request());
+  ibv_wc wc;
+  EXPECT_EQ(ibv_poll_cq(cq_, 1, &wc), 0);
+  command("port " + device + " up");
+  expect_event(IBV_EVENT_PORT_ACTIVE, nullptr);
+  EXPECT_EQ(port().state, IBV_PORT_ACTIVE);
+  EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+}
+
+class Moderation : public Verbs {
+ protected:
+  void SetUp() override {
+    Verbs::SetUp();
+    channel_ = ibv_create_comp_channel(context_);
+    ibv_cq* plain = cq_;
+    cq_ = ibv_create_cq(context_, 100, nullptr, channel_, 0);
+    ASSERT_EQ(ibv_destroy_cq(plain), 0);
+    connect();
+  }
+  void TearDown() override {
+    Verbs::TearDown();
+    EXPECT_EQ(ibv_destroy_comp_channel(channel_), 0);
+  }
+  void moderate(std::uint16_t count, std::uint16_t period) {
+    ibv_modify_cq_attr a{};
+    a.attr_mask = IBV_CQ_ATTR_MODERATE;
+    a.moderate = {count, period};
+    ASSERT_EQ(ibv_modify_cq(cq_, &a), 0);
+  }
+  bool has_event() {
+    pollfd p{channel_->fd, POLLIN, 0};
+    return ::poll(&p, 1, 0) == 1;
+  }
+  void write_once() {
+    post(left_, request(IBV_WR_RDMA_WRITE));
+    EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+  }
+  void take_event() {
+    ibv_cq* cq = nullptr;
+    void* user = nullptr;
+    ASSERT_EQ(ibv_get_cq_event(channel_, &cq, &user), 0);
+    ibv_ack_cq_events(cq, 1);
+  }
+
+  ibv_comp_channel* channel_ = nullptr;
+};
+
+TEST_F(Moderation, TellsOncePerSoManyCompletions) {
+  moderate(3, 0);
+  ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
+  write_once();
+  write_once();
+  EXPECT_FALSE(has_event());
+  write_once();
+  EXPECT_TRUE(has_event());
+  take_event();
+}
+
+// An event may be late by the period at most; here it is not late at all.
+TEST_F(Moderation, WithAPeriodDelaysNothing) {
+  moderate(3, 1000);
+  ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
+  write_once();
+  EXPECT_TRUE(has_event());
+  take_event();
+}
+
+TEST_F(Moderation, EndsWithZero) {
+  moderate(3, 0);
+  moderate(0, 0);
+  ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
+  write_once();
+  EXPECT_TRUE(has_event());
+  take_event();
+}
+
+TEST_F(Verbs, RateLimitsAreTakenInRts) {
+  connect();
+  ibv_qp_rate_limit_attr a{};
+  a.rate_limit = 1000;
+  a.max_burst_sz = 4096;
+  a.typical_pkt_sz = 1024;
+  EXPECT_EQ(ibv_modify_qp_rate_limit(left_, &a), 0);
+  post(left_, request(IBV_WR_RDMA_WRITE));
+  EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+}
+
+class Datagrams : public Verbs {
+ protected:
+  void SetUp() override {
+    Verbs::SetUp();
+    left_ = make({IBV_QPT_UD, nullptr, 0});
+    right_ = make({IBV_QPT_UD, nullptr, 0});
+    for (ibv_qp* qp : {left_, right_}) {
+      to_rtr(qp, qp);
+      to_rts(qp);
+    }
+    std::memset(bytes_, 'x', sizeof bytes_);
+  }
+  void send(bool with_grh, std::uint32_t qkey) {
+    ibv_ah_attr self = to_self(with_grh);
+    ibv_ah* ah = ibv_create_ah(pd_, &self);
+    ASSERT_NE(ah, nullptr);
+    ibv_send_wr wr = request();
+    wr.wr.ud = {ah, right_->qp_num, qkey};
+    post(left_, wr);
+    sent_ = ah;
+  }
+  // Both completions, the receive's; the handle is not needed any more.
+  ibv_wc arrived() {
+    ibv_wc received{};
+    for (int both = 0; both < 2; ++both) {
+      const ibv_wc wc = poll();
+      EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+      if ((wc.opcode & IBV_WC_RECV) != 0) received = wc;
+    }
+    EXPECT_EQ(ibv_destroy_ah(sent_), 0);
+    return received;
+  }
+  ibv_grh* grh() { return reinterpret_cast<ibv_grh*>(bytes_ + 2048); }
+
+  ibv_ah* sent_ = nullptr;
+};
+
+TEST_F(Datagrams, LeaveRoomForAGrhWhetherOneCameOrNot) {
+  receive(right_, 7);
+  send(false, kQkey);
+  const ibv_wc wc = arrived();
+  EXPECT_EQ(wc.wr_id, 7u);
+  EXPECT_EQ(wc.byte_len, 100u + kGrh);
+  EXPECT_EQ(wc.src_qp, left_->qp_num);
+  EXPECT_EQ((wc.wc_flags & IBV_WC_GRH) != 0, !is_infiniband());
+  if (is_infiniband()) {
+    EXPECT_EQ(wc.slid, port_.lid);
+  }
+  EXPECT_EQ(std::string(bytes_ + 2048 + kGrh, 100), std::string(100, 'x'));
+}
+
+TEST_F(Datagrams, WithAGrhDeliverItAsAdaptersDo) {
+  receive(right_);
+  send(true, kQkey);
+  const ibv_wc wc = arrived();
+  EXPECT_NE(wc.wc_flags & IBV_WC_GRH, 0u);
+  EXPECT_EQ(std::memcmp(grh()->sgid.raw, gid_.raw, sizeof gid_), 0);
+  EXPECT_EQ(std::memcmp(grh()->dgid.raw, gid_.raw, sizeof gid_), 0);
+  EXPECT_EQ(ntohl(grh()->version_tclass_flow) >> 28, 6u);
+  EXPECT_EQ(grh()->next_hdr, is_infiniband() ? 0x1b : 17);
+  // UCX takes 2 here for a sign that an IPv4 header stands in the place of the GRH.
+  EXPECT_NE(wc.sl & 7, 2);
+}
+
+TEST_F(Datagrams, CanBeAnsweredFromTheirCompletion) {
+  for (const bool with_grh : {false, true}) {
+    receive(right_);
+    send(with_grh, kQkey);
+    ibv_wc wc = arrived();
+    ibv_ah* back = ibv_create_ah_from_wc(pd_, &wc, grh(), 1);
+    ASSERT_NE(back, nullptr);
+    receive(left_);
+    ibv_send_wr wr = request();
+    wr.wr.ud = {back, wc.src_qp, kQkey};
+    post(right_, wr);
+    sent_ = back;
+    EXPECT_EQ(arrived().src_qp, right_->qp_num);
+  }
+}
+
+TEST_F(Datagrams, WithTheHighBitSetUseTheSendersOwnQkey) {
+  receive(right_);
+  send(false, 0x80000001);
+  EXPECT_EQ(arrived().src_qp, left_->qp_num);
+}
+
+TEST_F(Datagrams, WithAWrongQkeyAreDroppedAndCounted) {
+  const std::uint32_t before = port().qkey_viol_cntr;
+  receive(right_, 8);
+  send(false, kQkey + 1);
+  EXPECT_EQ(poll().opcode, IBV_WC_SEND);
+  EXPECT_EQ(ibv_destroy_ah(sent_), 0);
+  send(false, kQkey);
+  EXPECT_EQ(arrived().wr_id, 8u);
+  EXPECT_EQ(port().qkey_viol_cntr, before + 1);
+}
+
+}  // namespace
+}  // namespace verbs_test
