@@ -1,8 +1,11 @@
 // verbena-raw: what UDP, shared memory and memory copies give on this machine, as JSON. Run it in
 // the same minutes as what is to be compared; on a busy machine only ratios mean anything.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "raw.hpp"
 
@@ -10,20 +13,47 @@ namespace {
 
 using namespace verbena::bench;
 
-// Writes `"name": {"size": value, ...}`, each value by `measure(size)`.
-template <typename Measure>
-void print_row(const char* name, std::initializer_list<std::size_t> sizes, Measure measure,
-               bool is_last = false) {
-  std::printf("  \"%s\": {", name);
-  bool first = true;
-  for (const std::size_t size : sizes) {
-    std::printf("%s\"%zu\": ", first ? "" : ", ", size);
-    first = false;
-    measure(size);
-    std::fflush(stdout);
+// Which figures are wanted, as NAME or NAME:SIZE; all if none is named.
+class Choice {
+ public:
+  void add(const char* word) { wanted_.emplace_back(word); }
+  bool has(const char* name, std::size_t size) const {
+    const std::string full = std::string(name) + ":" + std::to_string(size);
+    return wanted_.empty() || std::any_of(wanted_.begin(), wanted_.end(), [&](const std::string& w) {
+             return w == name || w == full;
+           });
   }
-  std::printf("}%s\n", is_last ? "" : ",");
-}
+
+ private:
+  std::vector<std::string> wanted_;
+};
+
+// Writes `"name": {"size": value, ...}`, each value by `measure(size)`.
+class Report {
+ public:
+  explicit Report(const Choice& choice) : choice_(choice) { std::printf("{"); }
+  ~Report() { std::printf("\n}\n"); }
+  Report(const Report&) = delete;
+  Report& operator=(const Report&) = delete;
+
+  template <typename Measure>
+  void row(const char* name, std::initializer_list<std::size_t> sizes, Measure measure) {
+    bool first = true;
+    for (const std::size_t size : sizes) {
+      if (!choice_.has(name, size)) continue;
+      if (first) std::printf("%s\n  \"%s\": {", is_first_row_ ? "" : ",", name);
+      std::printf("%s\"%zu\": ", first ? "" : ", ", size);
+      first = is_first_row_ = false;
+      measure(size);
+      std::fflush(stdout);
+    }
+    if (!first) std::printf("}");
+  }
+
+ private:
+  const Choice& choice_;
+  bool is_first_row_ = true;
+};
 
 void print(const Quantiles& q) {
   std::printf("{\"p25\": %.3f, \"median\": %.3f}", q.p25, q.median);
@@ -32,8 +62,8 @@ void print(double value) { std::printf("%.1f", value); }
 
 int usage(std::FILE* to, int status) {
   std::fputs(
-      "usage: verbena-raw [--seconds S] [--pin]\n"
-      "Measures the limits of this machine, S seconds (default 1) for each of 14 figures.\n"
+      "usage: verbena-raw [--seconds S] [--pin] [--only NAME[:SIZE]]...\n"
+      "Measures the limits of this machine, S seconds (default 1) for each of 17 figures.\n"
       "--pin keeps the two sides on a processor each.\n",
       to);
   return status;
@@ -43,6 +73,7 @@ int usage(std::FILE* to, int status) {
 
 int main(int argc, char** argv) {
   double seconds = 1;
+  Choice choice;
   for (int i = 1; i < argc; ++i) {
     const std::string_view option(argv[i]);
     if (option == "--help") return usage(stdout, 0);
@@ -50,24 +81,29 @@ int main(int argc, char** argv) {
       Pinning::enable();
       continue;
     }
+    if (option == "--only" && i + 1 < argc) {
+      choice.add(argv[++i]);
+      continue;
+    }
     if (option != "--seconds" || i + 1 == argc) return usage(stderr, 2);
     char* end = nullptr;
     seconds = std::strtod(argv[++i], &end);
     if (*end != '\0' || !(seconds > 0)) return usage(stderr, 2);
   }
-  std::printf("{\n");
-  print_row("udp_polled_rtt_us", {8, 4096},
-            [&](std::size_t size) { print(udp_round_trip_us(size, false, seconds)); });
-  print_row("udp_blocking_rtt_us", {8, 4096},
-            [&](std::size_t size) { print(udp_round_trip_us(size, true, seconds)); });
-  print_row("udp_stream_mb_s", {1024, 4096},
-            [&](std::size_t size) { print(udp_stream_mb_s(size, seconds)); });
-  print_row("ring_hop_us", {8, 4096}, [&](std::size_t size) { print(ring_hop_us(size, seconds)); });
-  print_row("memcpy_mb_s", {4096, 65536, 1048576},
-            [&](std::size_t size) { print(memcpy_mb_s(size, seconds)); });
-  print_row(
-      "process_vm_writev_mb_s", {4096, 65536, 1048576},
-      [&](std::size_t size) { print(process_vm_writev_mb_s(size, seconds)); }, true);
-  std::printf("}\n");
+  Report report(choice);
+  report.row("udp_polled_rtt_us", {8, 4096},
+             [&](std::size_t size) { print(udp_round_trip_us(size, false, seconds)); });
+  report.row("udp_blocking_rtt_us", {8, 4096},
+             [&](std::size_t size) { print(udp_round_trip_us(size, true, seconds)); });
+  report.row("udp_stream_mb_s", {1024, 4096},
+             [&](std::size_t size) { print(udp_stream_mb_s(size, seconds)); });
+  report.row("ring_hop_us", {8, 4096},
+             [&](std::size_t size) { print(ring_hop_us(size, seconds)); });
+  report.row("ring_stream_mb_s", {8, 1024, 4096},
+             [&](std::size_t size) { print(ring_stream_mb_s(size, seconds)); });
+  report.row("memcpy_mb_s", {4096, 65536, 1048576},
+             [&](std::size_t size) { print(memcpy_mb_s(size, seconds)); });
+  report.row("process_vm_writev_mb_s", {4096, 65536, 1048576},
+             [&](std::size_t size) { print(process_vm_writev_mb_s(size, seconds)); });
   return 0;
 }

@@ -22,6 +22,7 @@ struct Ring {
     unsigned char data[kBytes];  // eight bytes lie in the line of their sequence number
   };
   Slot slots[kSlots];
+  alignas(64) std::atomic<std::uint64_t> taken{0};
 
   // Ping-pong has one in flight: there is room always.
   void put(std::uint64_t n, const unsigned char* data, std::size_t bytes) {
@@ -83,6 +84,32 @@ Quantiles ring_hop_us(std::size_t bytes, double seconds) {
                       kRoundTripsPerSample);
   }
   return quantiles(std::move(samples));
+}
+
+double ring_stream_mb_s(std::size_t bytes, double seconds) {
+  Ring& ring = *shared<Ring>();
+  unsigned char data[Ring::kBytes] = {};
+  bytes = std::min(bytes, Ring::kBytes);
+  const Child reader([&] {
+    for (std::uint64_t n = 1;; ++n) {
+      ring.take(n, data, bytes);
+      ring.taken.store(n, std::memory_order_release);
+    }
+  });
+  constexpr std::uint64_t kMessagesPerSample = 4096;
+  std::vector<double> samples;
+  std::uint64_t n = 0;
+  const Deadline deadline(seconds);
+  while (!deadline.passed()) {
+    const TimeNs start = link::monotonic_now_ns();
+    for (std::uint64_t i = 0; i < kMessagesPerSample; ++i) {
+      ++n;
+      while (n > ring.taken.load(std::memory_order_acquire) + Ring::kSlots) cpu_relax();
+      ring.put(n, data, bytes);
+    }
+    samples.push_back(rate_mb_s(kMessagesPerSample * bytes, link::monotonic_now_ns() - start));
+  }
+  return quantiles(std::move(samples)).median;
 }
 
 double memcpy_mb_s(std::size_t bytes, double seconds) {

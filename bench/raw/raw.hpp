@@ -16,6 +16,8 @@ double udp_stream_mb_s(std::size_t packet_bytes, double seconds);
 // One way through a ring in shared memory with copies in and out, both sides spinning; in
 // microseconds.
 Quantiles ring_hop_us(std::size_t bytes, double seconds);
+// The same ring kept full, both sides spinning.
+double ring_stream_mb_s(std::size_t bytes, double seconds);
 double memcpy_mb_s(std::size_t bytes, double seconds);
 // Into another process's memory; 0 where the system forbids it.
 double process_vm_writev_mb_s(std::size_t bytes, double seconds);

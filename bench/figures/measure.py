@@ -1,0 +1,108 @@
+"""Runs rows and limits, interleaved: in each round every row once, and each limit just before the first row that needs it.
+
+Owner: bench/run. Leaves no process behind.
+"""
+
+import pathlib
+import shlex
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "conformance"))
+from harness import device as devices  # noqa: E402
+from harness import processes  # noqa: E402
+
+from . import parse, rows  # noqa: E402
+
+LIMIT = 60.0
+
+
+class Failed(Exception):
+    """A program did not end well; says which and how."""
+
+
+class Bench:
+    """A device of our own, and the programs on it. `niceness` is for all that is measured, limits too."""
+
+    def __init__(self, prefix, folder, raw_seconds, niceness=0):
+        self._bin = pathlib.Path(prefix).resolve() / "bin"
+        self._folder = pathlib.Path(folder)
+        self._raw_seconds = raw_seconds
+        self._nice = ["nice", "-n", str(niceness)] if niceness else []
+        (self._folder / "device").mkdir()
+        # nobody would need a copy of the product; whoever runs this can read it where it is.
+        self._device = devices.Emulator(self._bin.parent, "ib", "root", self._folder / "device")
+        self._number = 0
+
+    def __enter__(self):
+        self._device.__enter__()
+        return self
+
+    def __exit__(self, *_):
+        self._device.__exit__()
+
+    def raw(self, name, size):
+        words = [*self._nice, self._bin / "verbena-raw", "--seconds", str(self._raw_seconds), "--only", f"{name}:{size}"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT, check=False)
+        if done.returncode != 0:
+            raise Failed(f"verbena-raw {name}:{size}: {done.stderr.strip()}")
+        return parse.raw_figure(done.stdout, name, size)
+
+    def value(self, row):
+        """One figure of Verbena."""
+        words = shlex.split(row.command)
+        if (self._bin / words[0]).exists():
+            words[0] = str(self._bin / words[0])
+        if row.alone:
+            with self._start(words, row) as program:
+                return row.figure(self._ended(program))
+        port = processes.fresh_port()
+        words += ["-p", str(port)]
+        with self._start(words, row) as server:
+            deadline = time.monotonic() + LIMIT
+            if not server.wait_for(lambda: processes.is_listening(port), deadline):
+                raise Failed(f"{row.command}: the server does not listen: {server.output()[-300:]}")
+            with self._start([*words, "127.0.0.1"], row) as client:
+                output = self._ended(client)
+            self._ended(server)
+        return row.figure(output)
+
+    def _start(self, words, row):
+        self._number += 1
+        environment = {**self._device.environment, "VERBENA_LINK": row.link}
+        return processes.Program([*self._nice, *self._device.wrap(words)], self._folder / f"{self._number}.log", environment,
+                                 self._folder)
+
+    def _ended(self, program):
+        code = program.wait(time.monotonic() + LIMIT)
+        if code != 0:
+            word = "does not end" if code is None else f"ended with {code}"
+            raise Failed(f"{' '.join(map(str, program.command[-8:]))} {word}: {program.output()[-300:]}")
+        return program.output()
+
+
+def run_round(bench, wanted, first, note):
+    """One (value, limit) or the reason of a failure for each row, by its name. `note(row)` hears what begins."""
+    limits, results = {}, {}
+
+    def raw(name, size):
+        if (name, size) not in limits:
+            limits[name, size] = bench.raw(name, size)
+        return limits[name, size]
+
+    for row in wanted:
+        if row.once and not first:
+            continue
+        note(row)
+        try:
+            limit = max(rows.limit_of(text, raw) for text in row.limits) if row.limits else None
+            if row.against:
+                base = results[row.against]
+                if isinstance(base, str):
+                    raise Failed(base)
+                limit = base[0]
+            results[row.name] = (bench.value(row), limit)
+        except (Failed, parse.Unreadable, devices.DeviceError, subprocess.TimeoutExpired) as error:
+            results[row.name] = str(error)
+    return results

@@ -1,0 +1,44 @@
+"""What several rounds come to. Pure.
+
+A round gives a figure of Verbena and, from the same seconds, one of the limit; their ratio is formed in the round, because the
+machine's mood changes between rounds, and the median of the ratios counts.
+"""
+
+import dataclasses
+import statistics
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """Medians over the rounds; limit and ratio are None for a row without a limit."""
+
+    value: float
+    limit: float | None
+    ratio: float | None
+    low: float  # the least and the greatest ratio, or value where there is no limit
+    high: float
+
+
+def summarize(samples):
+    """`samples`: one (value, limit or None) for each round."""
+    if not samples:
+        raise ValueError("no samples")
+    values = [value for value, _ in samples]
+    limits = [limit for _, limit in samples if limit is not None]
+    if len(limits) != len(samples):
+        return Summary(statistics.median(values), None, None, min(values), max(values))
+    if min(limits) <= 0:
+        raise ValueError(f"a limit is not above 0: {limits}")
+    ratios = [value / limit for value, limit in samples]
+    return Summary(statistics.median(values), statistics.median(limits), statistics.median(ratios), min(ratios),
+                   max(ratios))
+
+
+def judge(figure, lower_is_better, must, aim):
+    """'aim', 'must' or 'no': which goal the figure reaches; '' where there is none."""
+    if must is None:
+        return ""
+    reaches = (lambda goal: figure <= goal) if lower_is_better else (lambda goal: figure >= goal)
+    if aim is not None and reaches(aim):
+        return "aim"
+    return "must" if reaches(must) else "no"
