@@ -19,7 +19,9 @@ std::vector<std::string> words_of(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
   }
-  if (command.get_name() == "port") words.insert(words.end(), {"up", "down"});
+  if (command.get_name() == "port") {
+    words.insert(words.end(), {"up", "down", "lid-change", "gid-change", "pkey-change", "sm-change"});
+  }
   if (command.get_name() == "completion") words.insert(words.end(), {"bash", "zsh", "fish"});
   return words;
 }

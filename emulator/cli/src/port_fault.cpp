@@ -71,19 +71,32 @@ int set_fault(const FaultOptions& o) {
   return request(message);
 }
 
+// What a word of `verbena port` announces; 0: it takes the port up or down.
+std::uint32_t change_of(const std::string& word) {
+  if (word == "lid-change") return control::kLidChanged;
+  if (word == "gid-change") return control::kGidsChanged;
+  if (word == "pkey-change") return control::kPkeysChanged;
+  if (word == "sm-change") return control::kSmChanged;
+  return 0;
+}
+
 }  // namespace
 
 void add_port(CLI::App& app, Context& context) {
   auto name = std::make_shared<std::string>();
   auto state = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand(
-      "port", "Take the port of a device down, or bring it up again. Programs get the events.");
+      "port",
+      "Take the port of a device down, or bring it up again, or announce a change of what it reads "
+      "(which stays as it was). Programs get the events.");
   command->add_option("device", *name, "Name of the device")->required();
-  command->add_option("state", *state, "up or down")
+  command->add_option("state", *state, "up, down, or what to announce")
       ->required()
-      ->check(CLI::IsMember({"up", "down"}));
+      ->check(CLI::IsMember({"up", "down", "lid-change", "gid-change", "pkey-change", "sm-change"}));
   command->callback([name, state, &context] {
-    context.exit_code = request(control::SetPort{*name, *state == "up"});
+    const std::uint32_t change = change_of(*state);
+    context.exit_code = change != 0 ? request(control::Announce{*name, change})
+                                    : request(control::SetPort{*name, *state == "up"});
   });
 }
 

@@ -75,6 +75,7 @@ class Server final : public fabric::Clients {
   void on_status_query(Session& session, const control::Incoming& in);
   void on_query_resources(Session& session, const control::Incoming& in);
   void on_set_port(Session& session, const control::Incoming& in);
+  void on_announce(Session& session, const control::Incoming& in);
   void on_set_fault(Session& session, const control::Incoming& in);
   void on_refresh_counters(Session& session, const control::Incoming& in);
   void on_down(Session& session, const control::Incoming& in);

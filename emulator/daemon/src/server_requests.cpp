@@ -78,6 +78,8 @@ void Server::dispatch(Session& session, const Incoming& in) {
       return on_query_resources(session, in);
     case MessageType::kSetPort:
       return on_set_port(session, in);
+    case MessageType::kAnnounce:
+      return on_announce(session, in);
     case MessageType::kSetFault:
       return on_set_fault(session, in);
     case MessageType::kRefreshCounters:
@@ -208,6 +210,20 @@ void Server::on_set_port(Session& session, const Incoming& in) {
     spdlog::info("{} is {}", request->device, request->up ? "up" : "down");
     tell_contexts(request->device, event);
   }
+  answer(session, in, control::Done{});
+}
+
+void Server::on_announce(Session& session, const Incoming& in) {
+  const auto request = decoded<control::Announce>(session, in);
+  if (!request) return;
+  const fabric::Port* port = fabric_.find(request->device);
+  if (port == nullptr) {
+    return session.refuse(in.header.sequence, fabric_.no_such_device(request->device));
+  }
+  control::PortEvent event;
+  event.changes = request->changes & ~std::uint32_t{control::kPortStateChanged};
+  event.device = port->info();
+  tell_contexts(request->device, event);
   answer(session, in, control::Done{});
 }
 

@@ -122,6 +122,21 @@ TEST_F(Events, APortThatGoesDownAndUpSaysSoAndTrafficGoesOn) {
   EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
 }
 
+TEST_F(Events, ChangesOfAddressesAreTold) {
+  const std::string device = ibv_get_device_name(context_->device);
+  constexpr std::pair<const char*, ibv_event_type> kAll[] = {
+      {"lid-change", IBV_EVENT_LID_CHANGE},
+      {"gid-change", IBV_EVENT_GID_CHANGE},
+      {"pkey-change", IBV_EVENT_PKEY_CHANGE},
+      {"sm-change", IBV_EVENT_SM_CHANGE},
+  };
+  for (const auto& [word, type] : kAll) {
+    command("port " + device + " " + word);
+    expect_event(type, nullptr);
+  }
+  expect_no_event();
+}
+
 class Moderation : public Verbs {
  protected:
   void SetUp() override {

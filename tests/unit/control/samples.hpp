@@ -12,7 +12,7 @@ using AllMessages =
     std::tuple<Refused, Ack, Hello, Welcome, OpenDevice, DeviceOpened, ExtraSlot, SlotAdded,
                AttachMulticast, DetachMulticast, Relayed, StatusRequest, StatusReport, PortEvent,
                SetFault, Shutdown, StartCapture, StopCapture, Hold, Stay, Capture, StatusQuery,
-               StatusText, Down, SetPort, RefreshCounters, QueryResources, Resources,
+               StatusText, Down, SetPort, Announce, RefreshCounters, QueryResources, Resources,
                RingRequest, RingInbound, RingAccepted, RingOutbound, PeerGone>;
 
 inline DeviceInfo sample_device() {
@@ -75,6 +75,7 @@ inline void fill(RingOutbound& m) { m = {IpAddress::v4(0x7f010006), 6, "no memor
 inline void fill(PeerGone& m) { m = {IpAddress::v4(0x7f010005), 7}; }
 inline void fill(StatusText& m) { m = {false, std::string(300, '{')}; }
 inline void fill(SetPort& m) { m = {"verbena0", false}; }
+inline void fill(Announce& m) { m = {"verbena0", kLidChanged | kGidsChanged}; }
 inline void fill(RefreshCounters& m) { m.device = "b"; }
 inline void fill(QueryResources& m) { m.device = "c"; }
 inline void fill(Resources& m) {

@@ -4,7 +4,7 @@
 //   provider    Hello, OpenDevice -> DeviceOpened + [receive socket, stats page]; then the socket
 //               lives as long as the context: its end means the other side is dead.
 //   preload     Hello -> Welcome (the device list), RefreshCounters, QueryResources.
-//   verbena     Hello, Hold, Stay, StatusQuery, SetPort, SetFault, Capture, Down.
+//   verbena     Hello, Hold, Stay, StatusQuery, SetPort, Announce, SetFault, Capture, Down.
 //   daemon      StatusRequest, PortEvent, SetFault, Relayed, StartCapture, StopCapture, Shutdown
 //               to providers, unasked.
 //
@@ -312,6 +312,14 @@ struct SetPort {
   std::string device;
   bool up = true;
   VERBENA_MESSAGE(kSetPort) { a(m.device, m.up); }
+};
+
+// Tells every context that these of its port's attributes have changed, as a subnet manager's sweep
+// may, though they read as before.
+struct Announce {
+  std::string device;
+  std::uint32_t changes = 0;  // PortChange, but for kPortStateChanged
+  VERBENA_MESSAGE(kAnnounce) { a(m.device, m.changes); }
 };
 
 // Writes the counters of a device (empty: all) into the shadow tree. Answered by Ack when done.

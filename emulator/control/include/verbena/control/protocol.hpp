@@ -56,6 +56,7 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kResources, 0x0047)          \
   X(kStay, 0x0048)               \
   X(kCapture, 0x0049)            \
+  X(kAnnounce, 0x004a)           \
   X(kRingRequest, 0x0050)        \
   X(kRingInbound, 0x0051)        \
   X(kRingAccepted, 0x0052)       \
