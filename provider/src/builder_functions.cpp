@@ -162,6 +162,7 @@ int post_all(Qp& qp) noexcept {
 }
 
 int wr_complete(ibv_qp_ex* q) noexcept {
+  note_posting();
   Qp& qp = object_of(q);
   int error = 0;
   {

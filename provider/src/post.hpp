@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "explain.hpp"
+#include "tsan_order.hpp"
 #include "verbena/queue/receive_queue.hpp"
 #include "verbena/queue/work.hpp"
 
@@ -41,6 +42,7 @@ struct ReceiveRequest {
   queue::RecvRequest value;
 
   int take(const char* verb, const ibv_recv_wr& wr) noexcept {
+    note_posting();
     value.id = wr.wr_id;
     const int error = sges.take(verb, wr.sg_list, wr.num_sge);
     value.sges = sges.span();

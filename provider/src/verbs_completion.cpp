@@ -10,6 +10,7 @@
 #include "parts.hpp"
 #include "tombstones.hpp"
 #include "translate.hpp"
+#include "tsan_order.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbs.hpp"
 
@@ -76,6 +77,7 @@ int poll_cq(ibv_cq* c, int wanted, ibv_wc* wc) noexcept {
     for (std::size_t i = 0; i < got; ++i) fill(wc[count++], taken[i]);
     if (got < room) break;
   }
+  if (count != 0) note_completion();
   return count;
 }
 

@@ -7,6 +7,7 @@
 #include "make_cq.hpp"
 #include "parts.hpp"
 #include "translate.hpp"
+#include "tsan_order.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbs.hpp"
 
@@ -21,6 +22,7 @@ constexpr std::uint64_t kKnownFields =
 
 bool take(Cq& cq) noexcept {
   if (!cq.queue.poll_one(cq.current)) return false;
+  note_completion();
   cq.abi.ex.wr_id = cq.current.id;
   cq.abi.ex.status = static_cast<ibv_wc_status>(cq.current.status);
   return true;

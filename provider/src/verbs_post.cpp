@@ -72,6 +72,7 @@ int post_one(Qp& qp, const ibv_send_wr& wr) noexcept {
 }
 
 int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
+  note_posting();
   Qp& qp = object_of(q);
   int error = 0;
   {

@@ -22,6 +22,7 @@ int take_entry(queue::TagOperation& to, SgeList& sges, const ibv_ops_wr& wr) noe
 }
 
 int post_one(Srq& srq, ibv_ops_wr& wr) {
+  note_posting();
   constexpr int kKnownFlags = IBV_OPS_SIGNALED | IBV_OPS_TM_SYNC;
   if ((wr.flags & ~kKnownFlags) != 0) {
     return refusal(EINVAL, "ibv_post_srq_ops: unknown flags 0x%x", static_cast<unsigned>(wr.flags));

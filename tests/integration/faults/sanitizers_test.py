@@ -38,11 +38,11 @@ class Sanitizers(unittest.TestCase):
             self.play(PROGRAMS / "steps_address", *options)
 
     def test_thread_of_gcc(self):
-        for options in (["-e"], ["-n", "10"]):
+        for options in (["-e"], ["-n", "10"], ["-e", "-t"]):
             self.play(PROGRAMS / "steps_thread", *options)
 
     def test_thread_of_clang_as_documented(self):
-        self.play(self.clang("thread"), "-e", TSAN_OPTIONS=f"suppressions={SUPPRESSIONS}")
+        self.play(self.clang("thread"), "-e", "-t", TSAN_OPTIONS=f"suppressions={SUPPRESSIONS}")
 
     def test_address_of_clang(self):
         self.play(self.clang("address"), "-e", "-t")
