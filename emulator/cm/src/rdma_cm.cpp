@@ -1,6 +1,7 @@
 // The books of the rdma_cm layer: IDs, channels, the events that wait and those handed out.
 #include "verbena/cm/rdma_cm.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "verbena/base/check.hpp"
@@ -81,6 +82,11 @@ std::optional<RdmaEvent> RdmaCm::get_event(ChannelId channel) {
 std::size_t RdmaCm::pending_events(ChannelId channel) const {
   const auto it = channels_.find(channel);
   return it == channels_.end() ? 0 : it->second.events.size();
+}
+
+bool RdmaCm::has_pending_events() const {
+  return std::any_of(channels_.begin(), channels_.end(),
+                     [](const auto& channel) { return !channel.second.events.empty(); });
 }
 
 // Takes back unread events; the request that an unread CONNECT_REQUEST brought dies with it.

@@ -247,6 +247,22 @@ void RdmaCm::on_connection_event(Id& id, const CmEvent& cause) {
   post(id, std::move(event));
 }
 
+void RdmaCm::handle_port_down(DeviceId device) {
+  const PortInfo* port = ports_.find(device);
+  if (port == nullptr || port->roce) return;
+  for (const auto& [number, membership] : memberships_) {
+    const Id& owner = *ids_.at(membership.owner);
+    if (owner.device != device) continue;
+    RdmaEvent event;
+    event.type = RdmaEventType::kMulticastError;
+    event.status = -ENETRESET;
+    event.param = UdParam{};
+    event.membership = event.id = number;
+    event.uid = membership.uid;
+    post(owner, std::move(event));
+  }
+}
+
 void RdmaCm::remove_device(TimeNs now, DeviceId device) {
   for (auto& [handle, id] : ids_) {
     if (id->device != device) continue;

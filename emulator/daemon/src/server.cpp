@@ -163,7 +163,9 @@ void Server::shut_down(const std::string& reason) {
   listening_.reset();
   tell_contexts("", control::Shutdown{reason});
   // In a turn of its own: the caller may be a handler of a session.
-  loop_.post([this] { loop_.stop(); });
+  const auto stop = [this] { loop_.post([this] { loop_.stop(); }); };
+  if (extension_ == nullptr) return stop();
+  extension_->on_ending(stop);
 }
 
 void Server::restore_runtime_dir() {

@@ -25,7 +25,10 @@ void Server::answer(Session& session, const Incoming& in,
 }
 
 void Server::on_message(Session& session, Incoming in) {
-  if (ending_ || !check_hello_and_version(session, in)) return;
+  if (!check_hello_and_version(session, in)) return;
+  const bool is_for_extension = extension_ != nullptr && extension_->takes(in.type());
+  // Who asks for more now learns of the end by the hang-up; the extension says farewell.
+  if (ending_ && !is_for_extension) return;
   switch (in.type()) {
     case MessageType::kHello:
       return on_hello(session, in);
@@ -34,7 +37,7 @@ void Server::on_message(Session& session, Incoming in) {
     default:
       break;
   }
-  if (extension_ != nullptr && extension_->takes(in.type())) {
+  if (is_for_extension) {
     return extension_->on_client_message(session.id, std::move(in));
   }
   dispatch(session, in);
@@ -209,6 +212,7 @@ void Server::on_set_port(Session& session, const Incoming& in) {
   if (event.changes != 0) {
     spdlog::info("{} is {}", request->device, request->up ? "up" : "down");
     tell_contexts(request->device, event);
+    if (extension_ != nullptr) extension_->on_port_changed(*port);
   }
   answer(session, in, control::Done{});
 }

@@ -339,6 +339,37 @@ class CmTest(unittest.TestCase):
             self.assertIn(client.event().type, (REJECTED, DISCONNECTED), steps)
             client.destroy(id_)
 
+    def test_the_end_of_the_emulator_removes_the_device(self):
+        server, client, idle = self.channel(), self.channel(), self.channel()
+        listener = server.listener()
+        active, passive = self.connected(server, client)
+        self.daemon.terminate()
+        for channel, id_ in ((server, passive), (client, active)):
+            event = channel.event()
+            self.assertEqual((event.type, event.id), (DEVICE_REMOVAL, id_))
+        # Everybody knows: no need to wait for those who have nothing on the device.
+        self.assertEqual(self.daemon.wait(LIMIT), 0)
+        with self.assertRaisesRegex(OSError, "Input/output error"):
+            idle.event()
+        with self.assertRaises(OSError):
+            server.destroy(listener)
+
+    def test_a_program_that_does_not_read_does_not_hold_up_the_end(self):
+        channel = self.channel()
+        channel.bind(channel.create(1), "127.0.0.1", 7174)
+        self.daemon.terminate()
+        self.assertEqual(self.daemon.wait(LIMIT), 0)
+
+    def test_a_port_that_goes_down_ends_multicast_memberships(self):
+        channel = self.channel()
+        id_ = channel.create(1, PS_UDP)
+        channel.bind(id_, "127.0.0.1", 0)
+        membership = channel.join(id_, 9, "239.1.2.3")
+        self.assertEqual(channel.expect(MULTICAST_JOIN).id, membership)
+        subprocess.run([os.path.join(BIN, "verbena"), "port", "verbena0", "down"], check=True)
+        event = channel.expect(MULTICAST_ERROR)
+        self.assertEqual((event.id, event.uid, event.status), (membership, 9, -errno.ENETRESET))
+
     def test_the_emulator_is_killed(self):
         channel = self.channel()
         id_ = channel.create(1)

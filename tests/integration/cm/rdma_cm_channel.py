@@ -7,12 +7,13 @@ import socket
 import struct
 
 (ADDR_RESOLVED, _, ROUTE_RESOLVED, _, CONNECT_REQUEST, CONNECT_RESPONSE, _, UNREACHABLE, REJECTED,
- ESTABLISHED, DISCONNECTED) = range(11)
+ ESTABLISHED, DISCONNECTED, DEVICE_REMOVAL, MULTICAST_JOIN, MULTICAST_ERROR) = range(14)
 TIMEWAIT_EXIT = 15
 (CREATE_ID, DESTROY_ID, _, _, RESOLVE_ROUTE, _, CONNECT, LISTEN, ACCEPT, REJECT, DISCONNECT,
  INIT_QP_ATTR, GET_EVENT, _, SET_OPTION, _, _, _, MIGRATE_ID, QUERY, BIND,
- RESOLVE_ADDR) = range(22)
+ RESOLVE_ADDR, JOIN_MCAST) = range(23)
 PS_TCP = 0x0106
+PS_UDP = 0x0111
 
 
 def sockaddr(ip, port):
@@ -83,6 +84,11 @@ class Channel:
 
     def migrate(self, id_, old):
         raw = self.ask(MIGRATE_ID, lambda at: struct.pack("<QII", at, id_, old.fd), 4)
+        return struct.unpack("<I", raw)[0]
+
+    def join(self, id_, uid, ip):
+        raw = self.ask(JOIN_MCAST, lambda at: struct.pack("<QQIHH", at, uid, id_, 16, 0) +
+                       sockaddr(ip, 0).ljust(128, b"\0"), 4)
         return struct.unpack("<I", raw)[0]
 
     def event(self):

@@ -241,6 +241,36 @@ TEST_F(RdmaCmTest, AMulticastMembershipReportsItselfAndEnds) {
   EXPECT_EQ(reported, 1u);
 }
 
+TEST(PortDownTest, EndsMembershipsOnInfiniBandOnly) {
+  for (const bool roce : {false, true}) {
+    World world(1, roce);
+    Host& host = world.add_host();
+    RdmaCm& cm = host.cm;
+    cm.open_channel(1);
+    IdHandle id = 0;
+    std::uint32_t membership = 0;
+    cm.create_id(1, 77, kUdp, 0, id);
+    cm.bind(1, id, inet(*IpAddress::parse("10.0.0.1"), 0));
+    ASSERT_EQ(cm.join(1, id, 5, inet(*IpAddress::parse("239.1.2.3"), 0), 0, membership), 0);
+    EXPECT_EQ(cm.get_event(1)->type, kMulticastJoin);
+    cm.handle_port_down(2);
+    EXPECT_FALSE(cm.has_pending_events()) << "another port";
+    cm.handle_port_down(1);
+    ASSERT_EQ(cm.has_pending_events(), !roce);
+    std::uint32_t reported = 0;
+    std::uint32_t withdrawn = 0;
+    if (!roce) {
+      const auto event = cm.get_event(1);
+      EXPECT_EQ(event->type, kMulticastError);
+      EXPECT_EQ(event->status, -ENETRESET);
+      EXPECT_EQ(event->uid, 5u);
+      EXPECT_EQ(event->id, membership);
+    }
+    EXPECT_EQ(cm.leave(1, membership, reported, withdrawn), 0);
+    EXPECT_EQ(reported, roce ? 1u : 2u);
+  }
+}
+
 TEST(MulticastTest, GroupsMapAsIpoibAndRoceDefineIt) {
   const SocketAddress v4 = inet(*IpAddress::parse("224.0.0.251"), 0);
   const SocketAddress v6 = SocketAddress::of(*IpAddress::parse("ff05::1:2:3:4"), 0);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "verbena/cm_service/qp1_packet.hpp"
 
@@ -27,6 +28,7 @@ CmService::~CmService() {
   for (const auto& [channel, open] : channels_) cm_.close_channel(clock_(), channel);
   for (const cm::OutMad& mad : cm_.take_mads()) send(mad);
   if (timer_ != 0) timers_.cancel(timer_);
+  if (farewell_ != 0) timers_.cancel(farewell_);
   for (const auto& port : fabric_.ports()) port->set_management_sink(nullptr);
 }
 
@@ -95,6 +97,7 @@ void CmService::execute(fabric::ClientId client, const control::Incoming& messag
   clients_.send(client, control::encode(reply, message.header.sequence), {});
   announce(request->channel);
   flush();
+  end_if_all_are_told();
 }
 
 void CmService::on_client_closed(fabric::ClientId client) {
@@ -105,6 +108,7 @@ void CmService::on_client_closed(fabric::ClientId client) {
   channels_.erase(channel);
   cm_.close_channel(clock_(), channel);
   flush();
+  end_if_all_are_told();
 }
 
 void CmService::announce(cm::ChannelId channel) {
@@ -119,17 +123,45 @@ void CmService::announce(cm::ChannelId channel) {
   }
 }
 
+// --- devices ------------------------------------------------------------------------------------
+
+void CmService::on_port_changed(const fabric::Port& port) {
+  if (port.info().port_state == control::PortState::kActive) return;
+  cm_.handle_port_down(number_of(port));
+  flush();
+}
+
+void CmService::on_ending(std::function<void()> told) {
+  told_ = std::move(told);
+  for (const auto& port : fabric_.ports()) cm_.remove_device(clock_(), number_of(*port));
+  flush();
+  farewell_ = timers_.after(kFarewell, [this] {
+    farewell_ = 0;
+    std::exchange(told_, nullptr)();
+  });
+  end_if_all_are_told();
+}
+
+void CmService::end_if_all_are_told() {
+  if (!told_ || farewell_ == 0 || cm_.has_pending_events()) return;
+  timers_.cancel(std::exchange(farewell_, 0));
+  std::exchange(told_, nullptr)();
+}
+
+cm::DeviceId CmService::number_of(const fabric::Port& port) const {
+  const auto& all = fabric_.ports();
+  const auto own = std::find_if(all.begin(), all.end(),
+                                [&](const auto& candidate) { return candidate.get() == &port; });
+  return static_cast<cm::DeviceId>(own - all.begin());
+}
+
 // --- the network and the clock ----------------------------------------------------------------
 
 void CmService::on_management_datagram(fabric::Port& port,
                                        const wire::RxDatagram& datagram) noexcept {
   const std::optional<std::span<const std::uint8_t>> mad = mad_of_packet(datagram.bytes);
   if (!mad) return;
-  const auto& all = fabric_.ports();
-  const auto own = std::find_if(all.begin(), all.end(),
-                                [&](const auto& candidate) { return candidate.get() == &port; });
-  if (own == all.end()) return;
-  cm_.handle_mad(clock_(), static_cast<cm::DeviceId>(own - all.begin()), datagram.source, *mad);
+  cm_.handle_mad(clock_(), number_of(port), datagram.source, *mad);
   flush();
 }
 

@@ -58,6 +58,7 @@ class RdmaCm {
   // The next event, counted as reported; nothing when there is none.
   std::optional<RdmaEvent> get_event(ChannelId channel);
   std::size_t pending_events(ChannelId channel) const;
+  bool has_pending_events() const;
   std::vector<Wakeup> take_wakeups() { return std::exchange(wakeups_, {}); }
 
   // --- calls (rdma_cm_calls.cpp, rdma_cm_connect.cpp, rdma_cm_query.cpp, multicast.cpp) -------
@@ -94,6 +95,8 @@ class RdmaCm {
   void handle_mad(TimeNs now, DeviceId device, const IpAddress& source,
                   std::span<const std::uint8_t> bytes);
   void handle_timeout(TimeNs now);
+  // A subnet manager forgets the memberships of a port that goes down; RoCE has none.
+  void handle_port_down(DeviceId device);
   // Call before the device disappears from Ports.
   void remove_device(TimeNs now, DeviceId device);
   TimeNs next_deadline() const;

@@ -14,6 +14,8 @@
 
 namespace verbena::fabric {
 
+class Port;
+
 using ClientId = std::uint64_t;  // never used twice
 
 struct ClientInfo {
@@ -47,6 +49,10 @@ class Extension {
   virtual bool takes(control::MessageType type) const = 0;
   virtual void on_client_message(ClientId client, control::Incoming message) = 0;
   virtual void on_client_closed(ClientId client) = 0;
+  // A port went up or down.
+  virtual void on_port_changed(const Port&) {}
+  // All devices are about to go. Calls `told` once, at once or later, when its clients know.
+  virtual void on_ending(std::function<void()> told) { told(); }
 };
 
 }  // namespace verbena::fabric

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <unordered_map>
 
@@ -22,6 +23,8 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
  public:
   using Clock = TimeNs (*)() noexcept;
   static constexpr std::uint32_t kReadyAhead = 64;
+  // So long programs may take to fetch what they are told when the emulator ends.
+  static constexpr TimeNs kFarewell = 500'000'000;
 
   // Becomes the management sink of each port of the fabric, until its own end.
   CmService(fabric::Fabric& fabric, fabric::Clients& clients, fabric::Timers& timers, Clock clock,
@@ -31,6 +34,8 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   bool takes(control::MessageType type) const override { return control::is_cm_message(type); }
   void on_client_message(fabric::ClientId client, control::Incoming message) override;
   void on_client_closed(fabric::ClientId client) override;
+  void on_port_changed(const fabric::Port& port) override;
+  void on_ending(std::function<void()> told) override;
   void on_management_datagram(fabric::Port& port,
                               const wire::RxDatagram& datagram) noexcept override;
   void on_context_closed(fabric::Port& port, std::uint32_t slot) noexcept override;
@@ -51,7 +56,10 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   void flush();
   void announce(cm::ChannelId channel);
   void send(const cm::OutMad& mad);
+  cm::DeviceId number_of(const fabric::Port& port) const;
   void set_timer();
+  // Says so once nobody has anything left to fetch.
+  void end_if_all_are_told();
   void refuse(fabric::ClientId client, std::uint32_t sequence, const control::Error& error);
 
   fabric::Fabric& fabric_;
@@ -66,6 +74,8 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   std::unordered_map<fabric::ClientId, cm::ChannelId> by_client_;
   fabric::Timers::Id timer_ = 0;
   TimeNs timer_at_ = kNever;
+  std::function<void()> told_;  // while the emulator ends
+  fabric::Timers::Id farewell_ = 0;
 };
 
 }  // namespace verbena::cm_service
