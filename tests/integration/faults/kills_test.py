@@ -19,6 +19,7 @@ from pingpong import FINISHED, STEPS, Game, status_of
 PREFIX = PROGRAM = None
 RETRY_EXCEEDED = 12  # IBV_WC_RETRY_EXC_ERR; 5 below is IBV_WC_WR_FLUSH_ERR, or EIO
 MODES = (["-e"], [], ["-e", "-t"])  # asleep on a channel, polling, in a thread
+LINKS = ("udp", "shm")
 
 
 class Kills(unittest.TestCase):
@@ -35,6 +36,7 @@ class Kills(unittest.TestCase):
         most = self.game.daemon_descriptors() + 4
         for number, step in enumerate(STEPS):
             with self.subTest(step=step):
+                self.game.device.environment["VERBENA_LINK"] = LINKS[(number + victim) % len(LINKS)]
                 sides = self.game.bring_to(step, MODES[number % len(MODES)])
                 sides[victim].kill()
                 survivor = sides[1 - victim]
@@ -59,6 +61,7 @@ class DaemonKills(unittest.TestCase):
     def test_daemon(self):
         for number, step in enumerate(STEPS):
             with self.subTest(step=step), Game(PREFIX, PROGRAM) as game:
+                game.device.environment["VERBENA_LINK"] = LINKS[number % len(LINKS)]
                 sides = game.bring_to(step, MODES[number % len(MODES)])
                 os.kill(game.daemon_pid(), signal.SIGKILL)
                 for side in sides:
@@ -85,6 +88,7 @@ def random_kills(loops, seed):
         for loop in range(loops):
             victim = chance.choice(("server", "client", "daemon"))
             options = [*chance.choice(MODES), "-n", str(chance.choice((100, 10_000, 1_000_000)))]
+            game.device.environment["VERBENA_LINK"] = link = chance.choice(LINKS)
             server, client = sides = game.start_pair(None, options)
             for side in sides:
                 side.go_on()
@@ -100,7 +104,7 @@ def random_kills(loops, seed):
             for side in survivors:
                 side.go_on()
                 if not side.end or side.end.startswith("corrupt") or side.process.returncode != 0:
-                    raise AssertionError(f"loop {loop}, {victim} killed: {side.said}, {side.process.returncode}")
+                    raise AssertionError(f"loop {loop}, {link}, {victim} killed: {side.said}, {side.process.returncode}")
             game.clear()
             if victim == "daemon":
                 game.device.control("up", "--fabric", game.device.fabric)
