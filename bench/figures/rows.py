@@ -93,6 +93,8 @@ def _bandwidths():
 def _rest():
     yield Row("10,000 connected QPs", "MiB", "verbena-connected memory 10000",
               lambda output: parse.json_figure(output, "bytes") / 2**20, must=40, aim=20, alone=True, once=True)
+    yield Row("an opened device, in its process", "MiB", "verbena-connected memory 2",
+              lambda output: parse.json_figure(output, "device_bytes") / 2**20, alone=True, once=True)
     yield Row("silent pair, 10 s", "wake-ups", "verbena-connected idle 10",
               lambda output: parse.json_figure(output, "wake_ups"), must=0, aim=0, alone=True, once=True)
 

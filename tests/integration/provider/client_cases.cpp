@@ -235,6 +235,31 @@ void fork_and_go_on() {
   loop.destroy();
 }
 
+// A child that becomes another program opens the device as any program does.
+void fork_and_exec() {
+  Loop loop(true);
+  for (int round = 0; round < 3; ++round) {
+    const pid_t child = ::fork();
+    EXPECT(child >= 0);
+    if (child == 0) {
+      ::execl("/proc/self/exe", "client", "busy_objects", nullptr);
+      std::_Exit(1);
+    }
+    EXPECT(ibv_req_notify_cq(loop.cq, 0) == 0);
+    loop.post_receive(1);
+    loop.post_send(2);
+    EXPECT(is_readable(loop.channel->fd, 10'000));
+    for (int both = 0; both < 2; ++both) EXPECT(loop.poll().status == IBV_WC_SUCCESS);
+    ibv_cq* cq = nullptr;
+    void* user = nullptr;
+    EXPECT(ibv_get_cq_event(loop.channel, &cq, &user) == 0);
+    ibv_ack_cq_events(cq, 1);
+    int status = 0;
+    EXPECT(::waitpid(child, &status, 0) == child && status == 0);
+  }
+  loop.destroy();
+}
+
 // A child that outlives its parent must not hold the parent's slot.
 void leave_a_child() {
   Side side;
@@ -336,6 +361,7 @@ const std::vector<Case> kCases = {
     {"wait_connected", &wait_connected},
     {"lose_daemon", &lose_daemon},
     {"fork_and_go_on", &fork_and_go_on},
+    {"fork_and_exec", &fork_and_exec},
     {"leave_a_child", &leave_a_child},
     {"many_queue_pairs", &many_queue_pairs},
     {"few_descriptors", &few_descriptors},

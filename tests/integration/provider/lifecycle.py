@@ -124,6 +124,10 @@ class Ends(ProviderCase):
     def test_a_forked_child_harms_nobody(self):
         self.run_case("fork_and_go_on")
 
+    def test_a_child_that_becomes_another_program_has_the_device_too(self):
+        self.run_case("fork_and_exec")
+        self.until(lambda: self.contexts() == 0, "a slot is still taken")
+
     def test_a_child_that_stays_does_not_hold_its_parents_slot(self):
         parent = self.start("leave_a_child")
         self.expect_line(parent, "ready")
