@@ -145,6 +145,35 @@ TEST(Hostile, ForgedPacketsHarmNobodyButTheConnectionTheyName) {
   }
 }
 
+// A packet of another partition is nobody's, and counted as that; a limited member of the same
+// partition is heard.
+TEST(Hostile, PacketsOfAnotherPartitionAreDroppedAndCounted) {
+  Scene s;
+  std::vector<std::uint8_t> heard;
+  s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t> bytes) {
+    if (&from == &s.pair.a && !s.is_beside(bytes)) heard.assign(bytes.begin(), bytes.end());
+    return true;
+  };
+  s.left.post(s.left.write(1, 100, s.right));
+  s.run_until_sent(1);
+  ASSERT_FALSE(heard.empty());
+  s.pair.world.filter = nullptr;
+  const DropCounters& drops = s.pair.b.device().counters().drops;
+  const auto inject = [&](std::uint8_t upper, std::uint8_t lower) {
+    const std::uint64_t before = drops.read(DropReason::kBadPkey);
+    heard[2] = upper;
+    heard[3] = lower;
+    s.pair.world.inject(1, s.pair.a.address(), heard);
+    s.pair.run(1'000'000);
+    return drops.read(DropReason::kBadPkey) - before;
+  };
+  EXPECT_EQ(inject(0x80, 0x01), 1u);
+  EXPECT_EQ(inject(0x00, 0x00), 1u);
+  EXPECT_EQ(inject(0x7f, 0xff), 0u);
+  EXPECT_EQ(inject(0xff, 0xff), 0u);
+  s.expect_unharmed();
+}
+
 TEST(Hostile, EveryDropHasAReason) {
   Scene s;
   Attack attack(s, 5);

@@ -200,6 +200,28 @@ TEST(Announcements, OfAPeerThatFallsSilentEndIncomplete) {
   EXPECT_EQ(t.right.receives[1].status, Status::kTagRendezvousIncomplete);
 }
 
+// Nothing is read, nothing beyond the buffer is touched, and both sides go on.
+TEST(Announcements, OfMoreThanTheBufferHoldsEndIncomplete) {
+  Tagged t;
+  t.add(3, 7, ~std::uint64_t{0});
+  t.add(4, 8, ~std::uint64_t{0});
+  t.send_message(0, Kind::kAnnounced, 7, kSlot + 1, t.left.target.key());
+  ASSERT_TRUE(t.pair.run_until([&] { return t.right.receives.size() >= 2; }));
+  EXPECT_EQ(t.right.receives[0].flags, queue::kTagMatched);
+  EXPECT_EQ(t.right.receives[0].status, Status::kSuccess);
+  EXPECT_EQ(t.right.receives[0].byte_length, kSlot + 1);
+  EXPECT_EQ(t.right.receives[1].id, 3u);
+  EXPECT_EQ(t.right.receives[1].status, Status::kTagRendezvousIncomplete);
+  EXPECT_EQ(t.right.receives[1].tag, 7u);
+  t.send_message(1, Kind::kEager, 8, 20, 0);
+  ASSERT_TRUE(t.pair.run_until([&] { return t.right.receives.size() >= 3; }));
+  EXPECT_EQ(t.right.receives[2].id, 4u);
+  EXPECT_EQ(t.right.receives[2].status, Status::kSuccess);
+  EXPECT_EQ(t.right.state(), qp::State::kRts);
+  EXPECT_TRUE(t.left.receives.empty());  // no FIN
+  t.expect_unharmed();
+}
+
 TEST(TaggedBuffers, ThatAreTooShortFailTheirMessage) {
   Tagged t;
   t.add(3, 7, ~std::uint64_t{0});

@@ -17,6 +17,17 @@ constexpr std::uint8_t kFinOpcode = 2;
 }  // namespace
 
 bool Requester::post_rendezvous(const queue::Rendezvous& r) {
+  if (r.length > r.receive.capacity) {
+    // A program's own affair: the queue pair goes on, and the peer gets no FIN.
+    SendEntry refused;
+    refused.id = r.receive.id;
+    refused.opcode = WorkOpcode::kRead;
+    refused.length = r.length;
+    refused.compare = r.tag;
+    refused.swap_or_add = r.tag_private;
+    complete_rendezvous(refused, Status::kTagRendezvousIncomplete);
+    return true;
+  }
   if (!queue_.has_room_for_own(2)) return false;
   std::uint32_t position = queue_.tail();
   SendEntry& read = queue_.push(true);
