@@ -20,6 +20,7 @@ import unittest
 from pingpong import Game, Side
 
 PREFIX = PROGRAM = None
+HERE = pathlib.Path(__file__).resolve().parent
 LIMIT = 60
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
@@ -178,6 +179,23 @@ class AnotherVersion(unittest.TestCase):
                               check=False)
         self.assertNotIn("verbena0", done.stdout)
         self.assertIn(self.words, done.stderr)
+
+
+class LinkedInto(unittest.TestCase):
+    """What the plugin cannot reach ends as on a machine without an adapter: soon, and with ENODEV."""
+
+    def build(self, *options):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        program = folder + "/steps"
+        subprocess.run(["cc", "-O1", "-o", program, HERE / "steps.c", HERE / "steps_setup.c", *options], check=True,
+                       capture_output=True)
+        return program
+
+    def test_a_static_libibverbs_has_no_loader_of_plugins(self):
+        program = self.build("-Wl,-Bstatic", "-libverbs", "-Wl,-Bdynamic", "-lnl-route-3", "-lnl-3", "-lpthread")
+        with Game(PREFIX, program) as game:
+            done = game.device.run([program, "server"])
+            self.assertEqual((done.returncode, done.stdout), (0, "end refused ibv_get_device_list 19\n"))
 
 
 @unittest.skipIf(os.geteuid() != 0, "needs root, to become somebody else")
