@@ -3,6 +3,7 @@
 Owner: bench/run. Leaves no process behind.
 """
 
+import os
 import pathlib
 import shlex
 import subprocess
@@ -23,13 +24,15 @@ class Failed(Exception):
 
 
 class Bench:
-    """A device of our own, and the programs on it. `niceness` is for all that is measured, limits too."""
+    """A device of our own, and the programs on it. `niceness` and `pinned` are for all that is measured, limits too."""
 
-    def __init__(self, prefix, folder, raw_seconds, niceness=0):
+    def __init__(self, prefix, folder, raw_seconds, niceness=0, pinned=False):
         self._bin = pathlib.Path(prefix).resolve() / "bin"
         self._folder = pathlib.Path(folder)
         self._raw_seconds = raw_seconds
         self._nice = ["nice", "-n", str(niceness)] if niceness else []
+        places = sorted(os.sched_getaffinity(0))
+        self._places = (places[0], places[-1]) if pinned else None
         (self._folder / "device").mkdir()
         # nobody would need a copy of the product; whoever runs this can read it where it is.
         self._device = devices.Emulator(self._bin.parent, "ib", "root", self._folder / "device")
@@ -44,6 +47,7 @@ class Bench:
 
     def raw(self, name, size):
         words = [*self._nice, self._bin / "verbena-raw", "--seconds", str(self._raw_seconds), "--only", f"{name}:{size}"]
+        words += ["--pin"] if self._places else []
         done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT, check=False)
         if done.returncode != 0:
             raise Failed(f"verbena-raw {name}:{size}: {done.stderr.strip()}")
@@ -59,19 +63,20 @@ class Bench:
                 return row.figure(self._ended(program))
         port = processes.fresh_port()
         words += ["-p", str(port)]
-        with self._start(words, row) as server:
+        with self._start(words, row, 1) as server:
             deadline = time.monotonic() + LIMIT
             if not server.wait_for(lambda: processes.is_listening(port), deadline):
                 raise Failed(f"{row.command}: the server does not listen: {server.output()[-300:]}")
-            with self._start([*words, "127.0.0.1"], row) as client:
+            with self._start([*words, "127.0.0.1"], row, 0) as client:
                 output = self._ended(client)
             self._ended(server)
         return row.figure(output)
 
-    def _start(self, words, row):
+    def _start(self, words, row, place=None):
         self._number += 1
+        pin = ["taskset", "-c", str(self._places[place])] if self._places and place is not None else []
         environment = {**self._device.environment, "VERBENA_LINK": row.link}
-        return processes.Program([*self._nice, *self._device.wrap(words)], self._folder / f"{self._number}.log", environment,
+        return processes.Program([*pin, *self._nice, *self._device.wrap(words)], self._folder / f"{self._number}.log", environment,
                                  self._folder)
 
     def _ended(self, program):
