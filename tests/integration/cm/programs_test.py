@@ -1,0 +1,181 @@
+"""Programs of librdmacm in numbers, and killed at every step: rdma_program.cpp on a real emulator.
+
+    programs_test.py BIN PROGRAM PERSONA [CYCLES]     PERSONA: ib or roce; CYCLES: connections one after the other
+"""
+
+import os
+import pathlib
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+LIMIT = 60
+PORT = 7471
+
+
+class Program:
+    """One process whose lines are awaited."""
+
+    def __init__(self, *words):
+        self.words = words
+        self.process = subprocess.Popen([os.path.join(BIN, "verbena"), "run", "--", PROGRAM, *map(str, words)],
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.text = b""
+
+    def expect(self, line):
+        deadline = time.monotonic() + LIMIT
+        while line not in self.lines():
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+                raise AssertionError(f"{self.words}: no '{line}' in {LIMIT} s, but {self.lines()}")
+            more = os.read(self.process.stdout.fileno(), 4096)
+            if not more:
+                raise AssertionError(f"{self.words}: ended with {self.process.wait()} and {self.lines()}, not '{line}'")
+            self.text += more
+
+    def lines(self):
+        return self.text.decode().split("\n")[:-1]
+
+    def wait(self):
+        """The exit code, with what was said last."""
+        more, _ = self.process.communicate(timeout=LIMIT)
+        self.text += more
+        return self.process.returncode, self.lines()[-1]
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate(timeout=LIMIT)
+
+    def resources(self):
+        return resources(self.process.pid)
+
+
+def resources(pid):
+    """Resident kilobytes and open descriptors."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    resident = int(status.split("VmRSS:")[1].split()[0])
+    return resident, len(os.listdir(f"/proc/{pid}/fd"))
+
+
+class ProgramsTest(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="verbena-cm-")
+        os.environ["VERBENA_RUNTIME_DIR"] = self.dir
+        subnet = f"127.{150 + os.getpid() // 256 % 100}.{os.getpid() % 256}"
+        reader, writer = os.pipe()
+        self.daemon = subprocess.Popen(
+            [os.path.join(BIN, "verbenad"), "--runtime-dir", self.dir, "--ready-fd", str(writer),
+             *(["--roce", f"{subnet}.1"] if PERSONA == "roce" else ["--fabric", f"{subnet}.0/24"])],
+            pass_fds=[writer])
+        os.close(writer)
+        with os.fdopen(reader) as ready:
+            self.assertEqual(ready.readline(), "ready\n")
+        self.programs = []
+
+    def tearDown(self):
+        for program in self.programs:
+            if program.process.poll() is None:
+                program.kill()
+            program.process.stdout.close()
+        self.daemon.terminate()
+        self.daemon.wait(LIMIT)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def start(self, *words):
+        self.programs.append(Program(*words))
+        return self.programs[-1]
+
+    def serve(self, *step):
+        server = self.start("serve", PORT, *step)
+        server.expect("listening")
+        return server
+
+    def connect(self, count, at_once=1):
+        return self.start("connect", "127.0.0.1", PORT, count, at_once)
+
+    def assert_serves(self):
+        self.assertEqual(self.connect(1).wait(), (0, "done"))
+
+    # --- numbers ------------------------------------------------------------------------------
+
+    def test_cycles_leave_nothing_behind(self):
+        server = self.serve()
+        self.assertEqual(self.connect(max(CYCLES // 5, 200), 10).wait(), (0, "done"))
+        before = resources(self.daemon.pid), server.resources()
+        self.assertEqual(self.connect(CYCLES, 10).wait(), (0, "done"))
+        after = resources(self.daemon.pid), server.resources()
+        for name, (memory, files), (later, later_files) in zip(("emulator", "server"), before, after):
+            self.assertLessEqual(later_files, files + 3, name)  # and not of connections that are kept
+            # A leak of a hundred bytes a connection would show, and fewer connections than a thousand show nothing.
+            if CYCLES >= 1000:
+                self.assertLess(later - memory, max(1024, CYCLES * 100 // 1024), name)
+
+    def test_a_thousand_connections_stand_at_once(self):
+        self.serve()
+        self.assertEqual(self.connect(1000, 1000).wait(), (0, "done"))
+
+    def test_a_hundred_processes_connect_at_once(self):
+        server = self.serve()
+        clients = [self.connect(1) for _ in range(100)]
+        self.assertEqual([client.wait() for client in clients], [(0, "done")] * 100)
+        self.assertIsNone(server.process.poll())
+
+    # --- sudden death -------------------------------------------------------------------------
+
+    def test_a_client_is_killed_at_every_step(self):
+        server = self.serve()
+        for step in ("address", "route", "connect", "established", "message", "disconnect"):
+            with self.subTest(step):
+                client = self.start("stop", "127.0.0.1", PORT, step)
+                client.expect("stopped")
+                client.kill()
+                self.assert_serves()
+                self.assertIsNone(server.process.poll(), server.lines())
+
+    def test_a_server_is_killed_at_every_step(self):
+        # After its acceptance the client may be on its way to established, or there.
+        for step, end in (("request", "RDMA_CM_EVENT_REJECTED"), ("accept", "RDMA_CM_EVENT_REJECTED"),
+                          ("established", "(disconnected|RDMA_CM_EVENT_CONNECT_ERROR|RDMA_CM_EVENT_REJECTED)")):
+            with self.subTest(step):
+                server = self.serve(step)
+                client = self.connect(1)
+                server.expect("stopped")
+                server.kill()
+                code, last = client.wait()
+                self.assertEqual(code, 1)
+                self.assertRegex(last, end)
+
+    def test_a_server_dies_among_many_connections(self):
+        server = self.serve()
+        client = self.start("stop", "127.0.0.1", PORT, "message")
+        client.expect("stopped")
+        many = self.connect(100000, 500)
+        time.sleep(0.3)
+        server.kill()
+        code, last = many.wait()
+        self.assertEqual(code, 1, last)
+        client.kill()
+        self.serve()
+        self.assert_serves()
+
+    def test_a_listener_that_never_accepts(self):
+        server = self.serve("request")
+        first, second = self.connect(1), self.connect(1)
+        server.expect("stopped")
+        # A client that gives up leaves the others waiting.
+        first.kill()
+        self.assertIsNone(second.process.poll())
+        server.kill()
+        self.assertIn("RDMA_CM_EVENT_REJECTED", second.wait()[1])
+
+
+if __name__ == "__main__":
+    BIN, PROGRAM, PERSONA = sys.argv[1:4]
+    CYCLES = int(sys.argv[4]) if len(sys.argv) > 4 else 1000
+    if LIMIT < CYCLES / 100:
+        LIMIT = CYCLES // 100
+    unittest.main(argv=[sys.argv[0]], verbosity=2)
