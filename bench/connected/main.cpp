@@ -70,8 +70,9 @@ class Device {
     a.qp_state = IBV_QPS_INIT;
     a.port_num = 1;
     a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-    expect(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                                     IBV_QP_ACCESS_FLAGS) == 0, "INIT");
+    expect(ibv_modify_qp(qp, &a,
+                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0,
+           "INIT");
     return qp;
   }
 
@@ -87,18 +88,20 @@ class Device {
     a.min_rnr_timer = 12;
     a.ah_attr.dlid = static_cast<std::uint16_t>(peer.lid);
     a.ah_attr.port_num = 1;
-    expect(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                                     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-                                     IBV_QP_MIN_RNR_TIMER) == 0, "RTR");
+    expect(ibv_modify_qp(qp, &a,
+                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0,
+           "RTR");
     a = {};
     a.qp_state = IBV_QPS_RTS;
     a.timeout = 14;
     a.retry_cnt = a.rnr_retry = 7;
     a.sq_psn = kPsn;
     a.max_rd_atomic = 1;
-    expect(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                                     IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                     IBV_QP_MAX_QP_RD_ATOMIC) == 0, "RTS");
+    expect(ibv_modify_qp(qp, &a,
+                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                             IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0,
+           "RTS");
   }
 
   void arm() { expect(ibv_req_notify_cq(cq_, 0) == 0, "ibv_req_notify_cq"); }

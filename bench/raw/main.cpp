@@ -19,9 +19,9 @@ class Choice {
   void add(const char* word) { wanted_.emplace_back(word); }
   bool has(const char* name, std::size_t size) const {
     const std::string full = std::string(name) + ":" + std::to_string(size);
-    return wanted_.empty() || std::any_of(wanted_.begin(), wanted_.end(), [&](const std::string& w) {
-             return w == name || w == full;
-           });
+    return wanted_.empty() ||
+           std::any_of(wanted_.begin(), wanted_.end(),
+                       [&](const std::string& w) { return w == name || w == full; });
   }
 
  private:

@@ -29,7 +29,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
 int complain_about_word(const CLI::App& app, const std::string& word) {
   std::string hint = "see verbena --help";
   for (const CLI::App* command : app.get_subcommands({})) {
-    if (distance(word, command->get_name()) <= 2) hint = "did you mean " + command->get_name() + "?";
+    if (distance(word, command->get_name()) <= 2)
+      hint = "did you mean " + command->get_name() + "?";
   }
   return complain("there is no command \"" + word + "\"; " + hint, kUsage);
 }

@@ -71,16 +71,19 @@ std::optional<std::string> why_no_device(const std::string& program) {
   if (!fd || !read_at(fd.get(), 0, header)) return std::nullopt;
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return std::nullopt;
   if (gains_rights(fd.get())) {
-    return file + " runs with more rights than you have (set-user-ID or capabilities): LD_PRELOAD "
-                  "is ignored for it, so it will see no emulated device";
+    return file +
+           " runs with more rights than you have (set-user-ID or capabilities): LD_PRELOAD "
+           "is ignored for it, so it will see no emulated device";
   }
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != own_machine()) {
-    return file + " is for another kind of processor than this Verbena: it will see no emulated "
-                  "device";
+    return file +
+           " is for another kind of processor than this Verbena: it will see no emulated "
+           "device";
   }
   if (!has_interpreter(fd.get(), header)) {
-    return file + " is statically linked: nothing can be preloaded into it, so it will see no "
-                  "emulated device; link it dynamically";
+    return file +
+           " is statically linked: nothing can be preloaded into it, so it will see no "
+           "emulated device; link it dynamically";
   }
   return std::nullopt;
 }

@@ -63,9 +63,11 @@ void check_drivers(Findings& findings, const Parts& parts, int private_abi, bool
                    kRemedy);
   }
   if (has_preload && !has_ours) {
-    findings.fault("LD_PRELOAD shows the device to the programs of this shell, but RDMAV_DRIVERS "
-                   "does not name its driver " + parts.driver(),
-                   std::string(kRemedy) + ", or install a .driver file");
+    findings.fault(
+        "LD_PRELOAD shows the device to the programs of this shell, but RDMAV_DRIVERS "
+        "does not name its driver " +
+            parts.driver(),
+        std::string(kRemedy) + ", or install a .driver file");
   }
 }
 

@@ -48,8 +48,7 @@ static void post_send(struct side* side) {
   memcpy(message, &number, sizeof number);
   memcpy(message + kMessage - sizeof number, &number, sizeof number);
   struct ibv_sge part = {(uintptr_t)message, kMessage, side->mr->lkey};
-  struct ibv_send_wr wr = {
-      .wr_id = kSend, .sg_list = &part, .num_sge = 1, .opcode = IBV_WR_SEND};
+  struct ibv_send_wr wr = {.wr_id = kSend, .sg_list = &part, .num_sge = 1, .opcode = IBV_WR_SEND};
   struct ibv_send_wr* bad = NULL;
   const int code = ibv_post_send(side->qp, &wr, &bad);
   if (code != 0) end("refused ibv_post_send %d", code);

@@ -134,7 +134,7 @@ struct Side {
   ibv_cq* cq = ibv_create_cq(context, 64, nullptr, nullptr, 0);
   ibv_qp* qp = make_qp(pd, cq);
   char bytes[64] = {};
-  ibv_mr* mr = ibv_reg_mr(pd, bytes, sizeof bytes, IBV_ACCESS_LOCAL_WRITE);
+  ibv_mr* mr = ibv_reg_mr(pd, bytes, sizeof bytes, int{IBV_ACCESS_LOCAL_WRITE});
 
   ibv_sge sge() { return {reinterpret_cast<std::uintptr_t>(bytes), sizeof bytes, mr->lkey}; }
   void receive() {
