@@ -222,6 +222,29 @@ TEST(Announcements, OfMoreThanTheBufferHoldsEndIncomplete) {
   t.expect_unharmed();
 }
 
+// "This flag also may be returned by unexpected receive WC, asking for IBV_WR_TAG_SYNC operation to
+// keep TM coherence consistency."
+TEST(Unexpected, MessagesAskForSynchronisationWhenTheProgramIsFarBehind) {
+  Tagged t;
+  const auto deliver = [&] {
+    EXPECT_TRUE(t.right.receive(kPlain, kSlot, 0));
+    t.send_message(0, Kind::kEager, 7, 20, 0);
+    EXPECT_TRUE(t.pair.run_until([&] { return !t.right.receives.empty() && !t.left.sends.empty(); }));
+    const std::uint16_t flags = t.right.receives.back().flags;
+    t.right.receives.clear();
+    t.left.sends.clear();
+    return flags;
+  };
+  for (std::uint32_t n = 0; n < queue::TagMatching::kFarBehind; ++n) ASSERT_EQ(deliver(), 0) << n;
+  EXPECT_EQ(deliver(), queue::kTagSyncRequest);
+  queue::TagOperation op;
+  op.opcode = queue::TagOpcode::kSync;
+  op.synchronises = true;
+  op.unexpected_count = queue::TagMatching::kFarBehind + 1;
+  ASSERT_EQ(t.right.srq()->tags->post(op), queue::TagMatching::Posted::kOk);
+  EXPECT_EQ(deliver(), 0);
+}
+
 TEST(TaggedBuffers, ThatAreTooShortFailTheirMessage) {
   Tagged t;
   t.add(3, 7, ~std::uint64_t{0});

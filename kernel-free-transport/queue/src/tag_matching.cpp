@@ -181,6 +181,11 @@ bool TagMatching::wants_synchronisation() const noexcept {
   return unexpected_ != handled_;
 }
 
+bool TagMatching::is_far_behind() const noexcept {
+  const Guard guard(lock_);
+  return unexpected_ - handled_ > kFarBehind && unexpected_ - handled_ < ~kFarBehind;
+}
+
 std::uint32_t TagMatching::size() const noexcept {
   const Guard guard(lock_);
   return used_;

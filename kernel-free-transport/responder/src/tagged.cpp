@@ -50,7 +50,10 @@ void Responder::finish_tagged(queue::Completion& c) {
   switch (tagged_) {
     case Tagged::kNo: return;
     case Tagged::kNoTag: c.opcode = CompletionOpcode::kTagNoTag; return;
-    case Tagged::kUnexpected: c.opcode = CompletionOpcode::kTagReceive; return;
+    case Tagged::kUnexpected:
+      c.opcode = CompletionOpcode::kTagReceive;
+      if (endpoint_.srq->tags->is_far_behind()) c.flags |= queue::kTagSyncRequest;
+      return;
     case Tagged::kEager:
       c.opcode = CompletionOpcode::kTagReceive;
       c.flags |= queue::kTagMatched | queue::kTagDataValid;

@@ -55,8 +55,11 @@ class TagMatching {
   bool match(std::uint64_t tag, ActiveReceive& out) noexcept;
   // That message found no plain receive either and will come again.
   void take_back_unexpected() noexcept;
-  // Whether the program is behind: its next completion asks it to synchronise.
+  // Whether the program is behind: completions of its list operations ask it to synchronise.
   bool wants_synchronisation() const noexcept;
+  // By so much that those of unexpected messages ask, too. A program may add nothing for long.
+  static constexpr std::uint32_t kFarBehind = 256;
+  bool is_far_behind() const noexcept;
 
   std::uint32_t size() const noexcept;
   const Options& options() const { return options_; }
