@@ -129,7 +129,7 @@ int RdmaCm::listen(TimeNs now, ChannelId channel, IdHandle handle, std::int32_t 
   const bool usable = backlog > 0 && static_cast<std::uint32_t>(backlog) < kMaxBacklog;
   id->backlog = usable ? static_cast<std::uint32_t>(backlog) : kMaxBacklog;
   id->state = IdState::kListening;
-  offer_early_requests(now);
+  if (!early_.empty() && offer_at_ == kNever) offer_at_ = now + kListenSettle;
   return 0;
 }
 

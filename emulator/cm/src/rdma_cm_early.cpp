@@ -9,7 +9,7 @@ namespace verbena::cm {
 
 TimeNs RdmaCm::next_deadline() const {
   const TimeNs first = early_.empty() ? kNever : early_.front().until;
-  return std::min(first, agent_.next_deadline());
+  return std::min({first, offer_at_, agent_.next_deadline()});
 }
 
 bool RdmaCm::offer(TimeNs now, const CmEvent& request) {
@@ -35,7 +35,12 @@ void RdmaCm::offer_early_requests(TimeNs now) {
   drain(now);
 }
 
-void RdmaCm::refuse_early_requests(TimeNs now) {
+void RdmaCm::handle_early_requests(TimeNs now) {
+  const bool expires = !early_.empty() && early_.front().until <= now;
+  if (offer_at_ <= now || (expires && offer_at_ != kNever)) {
+    offer_at_ = kNever;
+    offer_early_requests(now);
+  }
   while (!early_.empty() && early_.front().until <= now) {
     refuse(now, early_.front().cause, true);
     early_.pop_front();

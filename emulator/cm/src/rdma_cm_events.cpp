@@ -56,7 +56,7 @@ void RdmaCm::handle_mad(TimeNs now, DeviceId device, const IpAddress& source,
 void RdmaCm::handle_timeout(TimeNs now) {
   agent_.handle_timeout(now);
   drain(now);
-  refuse_early_requests(now);
+  handle_early_requests(now);
 }
 
 // Events may make the agent produce more of both; until it is quiet.

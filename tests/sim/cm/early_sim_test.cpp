@@ -54,6 +54,26 @@ TEST_P(EarlyTest, AListenerThatComesInTimeIsServed) {
   expect_nothing_remains();
 }
 
+TEST_P(EarlyTest, AListenerIsLeftAMomentToSetItsOptions) {
+  run(10 * kMillisecond);
+  listen();
+  run(RdmaCm::kListenSettle - kMillisecond);
+  EXPECT_EQ(server->seen[kConnectRequest], 0);
+  run(2 * kMillisecond);
+  EXPECT_EQ(server->seen[kConnectRequest], 1);
+  run(kSecond);
+  expect_nothing_remains();
+}
+
+TEST_P(EarlyTest, AListenerThatComesInTheLastMomentIsServedToo) {
+  run(RdmaCm::kListenPatience - 3 * kMillisecond);
+  ASSERT_FALSE(client.finished);
+  listen();
+  run(kSecond);
+  EXPECT_TRUE(client.connected);
+  expect_nothing_remains();
+}
+
 TEST_P(EarlyTest, OneThatComesTooLateIsNot) {
   run(RdmaCm::kListenPatience);
   EXPECT_TRUE(client.finished);
@@ -71,6 +91,9 @@ TEST_P(EarlyTest, AClientThatGoesMeanwhileIsForgotten) {
   while (world.step(world.now + kMillisecond)) {
   }
   listen();
+  run(RdmaCm::kListenSettle);
+  while (world.step(world.now + RdmaCm::kListenSettle)) {
+  }
   server->run(world.now);
   // Nothing tells the far side that a datagram service is wanted no more.
   EXPECT_EQ(server->seen[kConnectRequest], GetParam() == PortSpace::kTcp ? 0 : 1);

@@ -47,7 +47,9 @@ class RdmaCm {
   // to a kernel's own IDs in the same process.
   static constexpr IdHandle kFirstHandle = 0x8000;
   // So long a request waits for somebody to listen before it is refused, and so many may wait.
+  // Who has just begun to listen gets them a little later: programs set their options then.
   static constexpr TimeNs kListenPatience = 200'000'000;
+  static constexpr TimeNs kListenSettle = 20'000'000;
   static constexpr std::size_t kMaxEarly = 1024;
 
   RdmaCm(const Ports& ports, std::uint64_t seed);
@@ -190,7 +192,7 @@ class RdmaCm {
   bool offer(TimeNs now, const CmEvent& request);
   void wait_for_listener(TimeNs now, const CmEvent& request);
   void offer_early_requests(TimeNs now);
-  void refuse_early_requests(TimeNs now);
+  void handle_early_requests(TimeNs now);
   void refuse(TimeNs now, const CmEvent& request, bool nobody_listens);
 
   const Ports& ports_;
@@ -204,6 +206,7 @@ class RdmaCm {
   std::unordered_map<std::uint32_t, Membership> memberships_;
   std::unordered_map<ChannelId, Channel> channels_;
   std::deque<EarlyRequest> early_;
+  TimeNs offer_at_ = kNever;  // somebody new listens
   std::vector<OutMad> mads_;
   std::vector<Wakeup> wakeups_;
 };
