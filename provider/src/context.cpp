@@ -29,8 +29,6 @@ constexpr TimeNs kPoliteAfter = 20'000;
 constexpr std::size_t kPollBudget = 64;
 constexpr int kRoundsPerTurn = 64;
 constexpr std::size_t kSmallPacket = 1024;
-// For unreliable queue pairs, which nothing else slows down to what the peer takes.
-constexpr TimeNs kRingPatienceNs = 1'000'000;
 
 // The used entries of the table, which come first.
 std::ptrdiff_t count_gids(const control::DeviceInfo& info) {
@@ -123,7 +121,6 @@ void Context::make_engine(std::uint32_t slot, int receive_fd) {
   auto peers = std::make_unique<link::PeerLink>(std::move(*udp), link::Peer{info_.address, slot},
                                                 device_->counters().drops);
   peers_ = peers.get();
-  peers_->set_patience(kRingPatienceNs);
   auto capture = std::make_unique<link::CaptureLink>(std::move(peers), info_.address);
   capture_ = capture.get();
   link_ = std::make_unique<link::FaultLink>(std::move(capture), std::random_device{}());
@@ -269,6 +266,10 @@ std::uint32_t Context::capacity_packets(const wire::Destination& to,
   if (link_choice_ == LinkChoice::kUdp || !is_local) return by_udp;
   const std::size_t largest = std::max(packet_bytes, kSmallPacket + wire::kMaxHeaders);
   return std::min(by_udp, link::SharedRing::packets_held(largest) / 2);
+}
+
+wire::Transmitter::Room Context::room_at(const wire::Destination& to, Qpn qp) noexcept {
+  return peers_->room_at({to.address, qp.slot()}, link::monotonic_now_ns());
 }
 
 bool Context::add_slot() {

@@ -248,5 +248,51 @@ TEST(AtomicWrite, WritesEightBytesAndNoMore) {
   s.expect_unharmed();
 }
 
+// A ring says so; what were sent into a full one would be lost, and nobody would repeat it.
+TEST(Windows, OfAnUnreliableConnectionWaitForRoom) {
+  PeerOptions options;
+  options.transport = Transport::kUc;
+  Scene s(options);
+  std::size_t packets = 0;
+  s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t>) {
+    packets += &from == &s.pair.a ? 1 : 0;
+    return true;
+  };
+  ASSERT_TRUE(s.right.receive(1));
+  s.pair.a.room = wire::Transmitter::Room::kNone;
+  s.left.post(s.left.send(1, 100));
+  s.pair.run(50'000'000);
+  EXPECT_EQ(packets, 0u);
+  EXPECT_TRUE(s.left.sends.empty());
+  s.pair.a.room = wire::Transmitter::Room::kSome;
+  s.run_until_sent(1);
+  EXPECT_EQ(packets, 1u);
+  EXPECT_EQ(statuses(s.right.receives), (std::vector{Status::kSuccess}));
+  s.expect_unharmed();
+}
+
+// Time gives the pace where the way says nothing, and not where it tells of room.
+TEST(Windows, OfAnUnreliableConnectionKeepNoPaceWhereThereIsRoom) {
+  for (const auto room : {wire::Transmitter::Room::kUnknown, wire::Transmitter::Room::kSome}) {
+    PeerOptions options;
+    options.transport = Transport::kUc;
+    Scene s(options);
+    s.pair.a.room = room;
+    std::size_t at_once = 0;
+    const TimeNs start = s.pair.world.now();
+    s.pair.world.filter = [&](const Node&, std::span<const std::uint8_t>) {
+      at_once += s.pair.world.now() == start ? 1 : 0;
+      return true;
+    };
+    constexpr std::uint64_t kMessages = 60;  // of four packets
+    for (std::uint64_t id = 1; id <= kMessages; ++id) {
+      ASSERT_TRUE(s.right.receive(id));
+      s.left.post(s.left.send(id, 1000));
+    }
+    s.run_until_sent(kMessages);
+    EXPECT_EQ(at_once == 4 * kMessages, room == wire::Transmitter::Room::kSome) << at_once;
+  }
+}
+
 }  // namespace
 }  // namespace verbena::sim

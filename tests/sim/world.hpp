@@ -52,9 +52,12 @@ class Node final : public wire::Transmitter, public queue::EventSink {
   // had objects of the old one must have forgotten them.
   void restart();
   bool is_paused(TimeNs now) const { return now < paused_until_; }
+  // What its way out says of itself.
+  Room room = Room::kUnknown;
 
   void send(wire::TxBatch& batch, Qpn flow) noexcept override;
   std::uint32_t capacity_packets(const wire::Destination& to, std::size_t bytes) noexcept override;
+  Room room_at(const wire::Destination&, Qpn) noexcept override { return room; }
   void on_completion_event(void*) noexcept override { ++completion_events_; }
   void on_async_event(queue::AsyncEvent event, void* cookie) noexcept override {
     events_.push_back({event, cookie});

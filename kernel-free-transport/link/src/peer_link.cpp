@@ -1,12 +1,9 @@
 #include "verbena/link/peer_link.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "verbena/link/clock.hpp"
 #include "verbena/wire/bth.hpp"
 
 namespace verbena::link {
@@ -20,11 +17,9 @@ constexpr std::uint32_t kBusyRounds = 16;
 // With rings, a quiet UDP socket is looked at (270 ns) every so many empty rounds (10 ns).
 constexpr std::uint32_t kUdpIntervalMax = 32;
 constexpr std::size_t kDrainMax = 4096;
+constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
 // More than any ring of ours holds.
 constexpr std::size_t kLastWordsMax = SharedRing::kDefaultCapacity / 64;
-// After a wait for room that was in vain nobody waits for so long: a stuck peer must not slow down
-// what goes to others.
-constexpr TimeNs kImpatienceNs = 100'000'000;
 
 // Never 0. Different peers may share one: whoever uses an entry compares the peer.
 std::uint64_t key_of(const Peer& peer) {
@@ -51,6 +46,9 @@ struct PeerLink::Outbound {
   Lock lock;
   Peer peer;
   std::optional<RingWriter> writer;
+  // Where the reader of a full ring was seen, and since when.
+  std::uint64_t stood_at = kNowhere;
+  TimeNs stood_since = 0;
 };
 
 struct PeerLink::Inbound {
@@ -188,24 +186,23 @@ std::optional<std::size_t> PeerLink::send_by_ring(const wire::TxBatch& batch, st
                                                   std::size_t count, const Peer& peer) noexcept {
   Outbound* out = find(peer);
   if (out == nullptr) return std::nullopt;
-  std::size_t sent = 0;
-  TimeNs deadline = 0;
-  for (;;) {
-    const auto more = put_in_ring(*out, batch, first + sent, count - sent, peer);
-    if (!more) return sent == 0 ? more : sent;
-    sent += *more;
-    if (sent == count) return sent;
-    if (deadline == 0) statistics_.ring_full.add();
-    if (patience_ns_ == 0) return sent;
-    const TimeNs now = monotonic_now_ns();
-    if (*more > 0 || deadline == 0) deadline = now + patience_ns_;
-    if (now < impatient_until_.read()) return sent;
-    if (now >= deadline) {
-      impatient_until_.publish(now + kImpatienceNs);
-      return sent;
-    }
-    ::sched_yield();
+  const auto sent = put_in_ring(*out, batch, first, count, peer);
+  if (sent && *sent < count) statistics_.ring_full.add();
+  return sent;
+}
+
+wire::Transmitter::Room PeerLink::room_at(const Peer& peer, TimeNs now) noexcept {
+  using Room = wire::Transmitter::Room;
+  Outbound* out = has_outbound_.read() ? find(peer) : nullptr;
+  if (out == nullptr) return Room::kUnknown;
+  const Guard guard(out->lock);
+  if (!(out->peer == peer) || !out->writer || out->writer->is_closed()) return Room::kUnknown;
+  if (out->writer->is_half_empty()) return Room::kSome;
+  if (const std::uint64_t tail = out->writer->reader_position(); tail != out->stood_at) {
+    out->stood_at = tail;
+    out->stood_since = now;
   }
+  return now < out->stood_since + kStuckAfter ? Room::kNone : Room::kSome;
 }
 
 std::optional<std::size_t> PeerLink::put_in_ring(Outbound& out, const wire::TxBatch& batch,

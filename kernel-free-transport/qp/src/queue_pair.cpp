@@ -133,6 +133,10 @@ void QueuePair::handle_timeout(TimeNs now) {
 TimeNs QueuePair::deadline() const { return requester_.deadline(); }
 
 bool QueuePair::poll_transmit(wire::TxBatch& out, TimeNs now) {
+  // What goes by UC and finds no room is lost, so it does not go.
+  if (endpoint_.transport == Transport::kUc && requester_.has_urgent()) {
+    requester_.take_notice(around_.transmitter->room_at(endpoint_.destination, endpoint_.peer), now);
+  }
   const bool more = requester_.poll_transmit(out, now) || responder_.poll_transmit(out);
   check_drained();
   settle();

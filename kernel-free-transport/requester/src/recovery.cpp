@@ -15,6 +15,8 @@ constexpr TimeNs kRetryIntervalMin = 20'000'000;
 constexpr TimeNs kProbeIntervalMin = 4'000'000;
 // UC and UD: 0.3 us a packet and 1.5 GB/s.
 constexpr TimeNs kPacePerPacket = 300;
+// How long a sender of UC waits before it looks again whether there is room.
+constexpr TimeNs kRoomInterval = 50'000;
 constexpr unsigned kProbeBackoffMax = 6;
 // Where packets get lost, answers and repetitions get lost, too, and waiting milliseconds for each
 // costs more than all else. A path that lost nothing lately is not probed so soon: there a late
@@ -88,10 +90,18 @@ void Requester::move_cursor_to(Psn psn) {
 // to its speed: so many packets at once as a quarter of what a receiver holds, and then no more
 // than one can empty.
 bool Requester::within_pace(TimeNs now) {
+  if (room_ == wire::Transmitter::Room::kNone) return false;
   const TimeNs burst = capacity_full_ / 4 * (kPacePerPacket + endpoint_.mtu * 2 / 3);
   pace_ = std::max(pace_, now);
   paced_until_ = pace_ - now > burst ? pace_ - burst : 0;
   return paced_until_ == 0;
+}
+
+// A way that tells how much it holds needs no guess.
+void Requester::take_notice(wire::Transmitter::Room room, TimeNs now) {
+  room_ = room;
+  if (room == wire::Transmitter::Room::kSome) pace_ = 0;
+  if (room == wire::Transmitter::Room::kNone) paced_until_ = now + kRoomInterval;
 }
 
 void Requester::paid(const SendEntry& entry) {

@@ -63,8 +63,10 @@ class PeerLink final : public Link {
   // In a forked child, where the rings are not mapped and the locks may be held by threads that
   // are not there: no ring is touched from here on.
   void abandon_rings() noexcept;
-  // How long a send() waits for a reader that is alive, but slower than we are. 0 by default.
-  void set_patience(TimeNs patience_ns) { patience_ns_ = patience_ns; }
+  // The ring to this peer, if there is one, has room for a batch. Of a reader that has read nothing
+  // of a full ring for kStuckAfter nobody expects it, and what is sent to it is lost.
+  static constexpr TimeNs kStuckAfter = 200'000'000;
+  wire::Transmitter::Room room_at(const Peer& peer, TimeNs now) noexcept;
   Carrier carrier_to(const Peer& peer) noexcept;
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
@@ -105,8 +107,6 @@ class PeerLink final : public Link {
   Peer self_;
   DropCounters& drops_;
   PeerStatistics statistics_;
-  TimeNs patience_ns_ = 0;
-  Published<TimeNs> impatient_until_{0};
 
   Lock change_lock_;                      // guards who stands in the table, and the list of changes
   std::unique_ptr<Outbound[]> outbound_;  // a hash table that is probed onwards

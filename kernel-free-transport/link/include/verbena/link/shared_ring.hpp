@@ -79,6 +79,10 @@ class RingWriter {
   std::size_t put(const wire::TxBatch& batch, std::size_t first, std::size_t count) noexcept;
   // After put(): whether the reader sleeps and has not been told of this sleep by us yet.
   bool should_wake_reader() noexcept;
+  // Whether half of the ring is free; looks at the reader's position.
+  bool is_half_empty() noexcept { return has_room(ring_.capacity_ / 2); }
+  // As last seen.
+  std::uint64_t reader_position() const noexcept { return tail_seen_; }
   bool is_closed() const noexcept { return ring_.is_closed(); }
   SharedRing& ring() { return ring_; }
 

@@ -75,6 +75,8 @@ class Requester {
   // --- packets and time ---
   // Adds what may go now; true: there is more than the batch could take.
   bool poll_transmit(wire::TxBatch& out, TimeNs now);
+  // UC: what the way said before that.
+  void take_notice(wire::Transmitter::Room room, TimeNs now);
   bool has_urgent() const { return probe_wanted_ || cursor_ != queue_.tail(); }
   void handle_response(const wire::PacketView& packet, TimeNs now);
   void handle_timeout(TimeNs now);
@@ -176,6 +178,7 @@ class Requester {
   std::uint8_t rnr_left_ = 0;
   std::uint8_t probes_ = 0;               // since progress
   std::uint8_t wary_ = 0;                 // acknowledgements until losses count as past
+  wire::Transmitter::Room room_ = wire::Transmitter::Room::kUnknown;
   bool timing_ = false;
   bool went_back_ = false;                // to went_back_to_, without progress since
   bool probe_wanted_ = false;

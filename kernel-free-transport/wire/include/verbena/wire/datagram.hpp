@@ -100,11 +100,18 @@ class TxBatch {
 // one queue pair come one after the other; those of different queue pairs may run at once.
 class Transmitter {
  public:
+  enum class Room : std::uint8_t {
+    kUnknown,  // the way says nothing
+    kSome,     // for a batch at least
+    kNone,     // until the receiving end reads, which it may be expected to do
+  };
   virtual ~Transmitter() = default;
   // Sends in order. What cannot be sent is lost, as on any network; the transport recovers.
   virtual void send(TxBatch& batch, Qpn flow) noexcept = 0;
   // How many packets of this size the receiving end can hold while its owner is busy.
   virtual std::uint32_t capacity_packets(const Destination& to, std::size_t packet_bytes) noexcept = 0;
+  // Whether the way to this queue pair takes more now.
+  virtual Room room_at(const Destination&, Qpn) noexcept { return Room::kUnknown; }
 };
 
 }  // namespace verbena::wire
