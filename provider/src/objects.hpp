@@ -6,6 +6,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -111,7 +112,17 @@ struct Cq {
   std::atomic<std::uint32_t> completion_events{0};  // written into the channel
   std::atomic<std::uint32_t> async_events{0};
   std::uint32_t unhurried_polls = 0;  // that found completions there already
-  queue::Completion current;          // what the extended interface reads
+  // What the extended interface reads: a few at a time are looked at, and leave the queue when all
+  // of them were read or the poll ends. Of the thread between ibv_start_poll and ibv_end_poll.
+  struct Reader {
+    Lock lock;
+    std::array<queue::Completion, 32> seen;
+    std::size_t count = 0;
+    std::size_t at = 0;  // the current one
+  };
+  Reader reader;
+  bool single_threaded = false;
+  const queue::Completion& current() const { return reader.seen[reader.at]; }
 };
 
 struct Srq {

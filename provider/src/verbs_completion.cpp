@@ -139,6 +139,7 @@ Cq* make_cq(Context& context, const CqRequest& request) {
   if (request.timestamps) options.clock = &link::monotonic_now_ns;
   auto cq = std::make_unique<Cq>(options, context);
   if (request.channel != nullptr) cq->channel = context.channel_of(request.channel);
+  cq->single_threaded = request.single_threaded;
   cq->abi.cq.context = context.public_context();
   cq->abi.cq.cqe = static_cast<int>(options.capacity);
   ++context.counts().cqs;

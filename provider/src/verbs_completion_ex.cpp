@@ -20,47 +20,73 @@ constexpr std::uint64_t kKnownFields =
     IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_TM_INFO |
     IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 
-bool take(Cq& cq) noexcept {
-  if (!cq.queue.poll_one(cq.current)) return false;
-  note_completion();
-  cq.abi.ex.wr_id = cq.current.id;
-  cq.abi.ex.status = static_cast<ibv_wc_status>(cq.current.status);
+void show(Cq& cq) noexcept {
+  cq.abi.ex.wr_id = cq.current().id;
+  cq.abi.ex.status = static_cast<ibv_wc_status>(cq.current().status);
+}
+
+bool look(Cq& cq) noexcept {
+  Cq::Reader& r = cq.reader;
+  r.at = 0;
+  r.count = cq.queue.peek(r.seen);
+  if (r.count == 0) return false;
+  show(cq);
   return true;
 }
 
+// One poll at a time, from its start to its end.
 int start_poll(ibv_cq_ex* c, ibv_poll_cq_attr* attr) noexcept {
   if (attr->comp_mask != 0) {
     return refusal(EINVAL, "ibv_start_poll: comp_mask = 0x%x, must be 0", attr->comp_mask);
   }
   Cq& cq = object_of(c);
-  if (take(cq)) return 0;
+  if (!cq.single_threaded) cq.reader.lock.lock();
+  if (look(cq)) return 0;
   cq.context.drive();
-  return take(cq) ? 0 : ENOENT;
+  if (look(cq)) return 0;
+  if (!cq.single_threaded) cq.reader.lock.unlock();
+  return ENOENT;
 }
 
-int next_poll(ibv_cq_ex* c) noexcept { return take(object_of(c)) ? 0 : ENOENT; }
-void end_poll(ibv_cq_ex*) noexcept {}
+int next_poll(ibv_cq_ex* c) noexcept {
+  Cq& cq = object_of(c);
+  Cq::Reader& r = cq.reader;
+  if (r.at + 1 < r.count) {
+    ++r.at;
+    show(cq);
+    return 0;
+  }
+  if (r.count != 0) cq.queue.consume(r.count);
+  return look(cq) ? 0 : ENOENT;
+}
+
+void end_poll(ibv_cq_ex* c) noexcept {
+  Cq& cq = object_of(c);
+  if (cq.reader.count != 0) cq.queue.consume(cq.reader.at + 1);
+  cq.reader.count = 0;
+  if (!cq.single_threaded) cq.reader.lock.unlock();
+}
 
 ibv_wc_opcode read_opcode(ibv_cq_ex* c) noexcept {
-  return wc_opcode_of(object_of(c).current.opcode);
+  return wc_opcode_of(object_of(c).current().opcode);
 }
-std::uint32_t read_vendor_err(ibv_cq_ex* c) noexcept { return object_of(c).current.vendor_error; }
-std::uint32_t read_byte_len(ibv_cq_ex* c) noexcept { return object_of(c).current.byte_length; }
-__be32 read_imm_data(ibv_cq_ex* c) noexcept { return object_of(c).current.immediate; }
-std::uint32_t read_qp_num(ibv_cq_ex* c) noexcept { return object_of(c).current.qpn; }
-std::uint32_t read_src_qp(ibv_cq_ex* c) noexcept { return object_of(c).current.source_qpn; }
-unsigned read_wc_flags(ibv_cq_ex* c) noexcept { return wc_flags_of(object_of(c).current.flags); }
-std::uint32_t read_slid(ibv_cq_ex* c) noexcept { return object_of(c).current.source_lid; }
-std::uint8_t read_sl(ibv_cq_ex* c) noexcept { return object_of(c).current.service_level; }
-std::uint8_t read_path_bits(ibv_cq_ex* c) noexcept { return object_of(c).current.path_bits; }
-std::uint64_t read_timestamp(ibv_cq_ex* c) noexcept { return object_of(c).current.timestamp; }
+std::uint32_t read_vendor_err(ibv_cq_ex* c) noexcept { return object_of(c).current().vendor_error; }
+std::uint32_t read_byte_len(ibv_cq_ex* c) noexcept { return object_of(c).current().byte_length; }
+__be32 read_imm_data(ibv_cq_ex* c) noexcept { return object_of(c).current().immediate; }
+std::uint32_t read_qp_num(ibv_cq_ex* c) noexcept { return object_of(c).current().qpn; }
+std::uint32_t read_src_qp(ibv_cq_ex* c) noexcept { return object_of(c).current().source_qpn; }
+unsigned read_wc_flags(ibv_cq_ex* c) noexcept { return wc_flags_of(object_of(c).current().flags); }
+std::uint32_t read_slid(ibv_cq_ex* c) noexcept { return object_of(c).current().source_lid; }
+std::uint8_t read_sl(ibv_cq_ex* c) noexcept { return object_of(c).current().service_level; }
+std::uint8_t read_path_bits(ibv_cq_ex* c) noexcept { return object_of(c).current().path_bits; }
+std::uint64_t read_timestamp(ibv_cq_ex* c) noexcept { return object_of(c).current().timestamp; }
 std::uint64_t read_wallclock(ibv_cq_ex* c) noexcept {
-  const TimeNs age = link::monotonic_now_ns() - object_of(c).current.timestamp;
+  const TimeNs age = link::monotonic_now_ns() - object_of(c).current().timestamp;
   return link::realtime_now_ns() - age;
 }
 void read_tm_info(ibv_cq_ex* c, ibv_wc_tm_info* info) noexcept {
-  info->tag = object_of(c).current.tag;
-  info->priv = object_of(c).current.tag_private;
+  info->tag = object_of(c).current().tag;
+  info->priv = object_of(c).current().tag_private;
 }
 
 void install_readers(ibv_cq_ex& ex) {

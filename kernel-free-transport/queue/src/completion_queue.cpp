@@ -32,13 +32,20 @@ bool CompletionQueue::grow() noexcept try {
   return false;
 }
 
+void CompletionQueue::drop_oldest() noexcept {
+  ++head_;
+  --count_;
+  if (peeked_ == 0) return;
+  --peeked_;
+  ++peek_lost_;
+}
+
 bool CompletionQueue::push(const Completion& completion, bool solicited) noexcept {
   const Guard guard(lock_);
   if (failed_) return false;
   if (count_ == capacity_) {
     if (ignore_overrun_) {
-      ++head_;
-      --count_;
+      drop_oldest();
     } else {
       failed_ = true;
       events_.on_async_event(AsyncEvent::kCqError, cookie_);
@@ -69,8 +76,10 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
   if (is_empty()) return 0;
   const Guard guard(lock_);
   const std::uint32_t taken =
-      static_cast<std::uint32_t>(std::min<std::size_t>(out.size(), count_));
-  for (std::uint32_t i = 0; i < taken; ++i) out[i] = ring_[slot(head_ + i)];
+      static_cast<std::uint32_t>(std::min<std::size_t>(out.size(), count_ - peeked_));
+  for (std::uint32_t i = 0; i < taken; ++i) out[i] = ring_[slot(head_ + peeked_ + i)];
+  // What the reader has seen moves up.
+  for (std::uint32_t i = peeked_; i-- > 0;) ring_[slot(head_ + i + taken)] = ring_[slot(head_ + i)];
   head_ += taken;
   count_ -= taken;
   count_hint_.publish(count_);
@@ -78,6 +87,25 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
 }
 
 bool CompletionQueue::poll_one(Completion& out) noexcept { return poll({&out, 1}) == 1; }
+
+std::size_t CompletionQueue::peek(std::span<Completion> out) noexcept {
+  if (is_empty()) return 0;
+  const Guard guard(lock_);
+  peek_lost_ = 0;
+  peeked_ = static_cast<std::uint32_t>(std::min<std::size_t>(out.size(), count_));
+  for (std::uint32_t i = 0; i < peeked_; ++i) out[i] = ring_[slot(head_ + i)];
+  return peeked_;
+}
+
+void CompletionQueue::consume(std::size_t count) noexcept {
+  const Guard guard(lock_);
+  const auto seen = static_cast<std::uint32_t>(count);
+  const std::uint32_t taken = seen > peek_lost_ ? std::min(seen - peek_lost_, peeked_) : 0;
+  peeked_ = peek_lost_ = 0;
+  head_ += taken;
+  count_ -= taken;
+  count_hint_.publish(count_);
+}
 
 void CompletionQueue::arm(bool solicited_only) noexcept {
   const Guard guard(lock_);
@@ -99,8 +127,8 @@ bool CompletionQueue::resize(std::uint32_t capacity) {
 
 void CompletionQueue::purge(std::uint32_t qpn) noexcept {
   const Guard guard(lock_);
-  std::uint32_t kept = 0;
-  for (std::uint32_t i = 0; i < count_; ++i) {
+  std::uint32_t kept = peeked_;
+  for (std::uint32_t i = peeked_; i < count_; ++i) {
     const Completion& c = ring_[slot(head_ + i)];
     if (c.qpn != qpn) ring_[slot(head_ + kept++)] = c;
   }

@@ -318,5 +318,79 @@ TEST_F(CompletionQueueTest, ManyThreadsShareIt) {
   for (std::uint64_t s : sum) EXPECT_EQ(s, kEach * (kEach - 1) / 2);
 }
 
+// --- the reader that looks before it takes ---
+
+class Peeking : public ::testing::Test {
+ protected:
+  void push(std::uint64_t id, std::uint32_t qpn = 1) {
+    Completion c;
+    c.id = id;
+    c.qpn = qpn;
+    EXPECT_TRUE(cq_.push(c, false));
+  }
+  std::vector<std::uint64_t> peek(std::size_t count) {
+    std::vector<Completion> out(count);
+    out.resize(cq_.peek(out));
+    return ids(out);
+  }
+  std::vector<std::uint64_t> poll(std::size_t count = 100) {
+    std::vector<Completion> out(count);
+    out.resize(cq_.poll(out));
+    return ids(out);
+  }
+  static std::vector<std::uint64_t> ids(const std::vector<Completion>& list) {
+    std::vector<std::uint64_t> out;
+    for (const Completion& c : list) out.push_back(c.id);
+    return out;
+  }
+  using Ids = std::vector<std::uint64_t>;
+  RecordingSink sink_;
+  CompletionQueue cq_{{.capacity = 100}, sink_};
+};
+
+TEST_F(Peeking, TakesNothingUntilItIsSaid) {
+  for (std::uint64_t id = 1; id <= 5; ++id) push(id);
+  EXPECT_EQ(peek(3), (Ids{1, 2, 3}));
+  cq_.consume(2);
+  EXPECT_EQ(peek(8), (Ids{3, 4, 5}));
+  cq_.consume(3);
+  EXPECT_EQ(peek(8), Ids{});
+  EXPECT_TRUE(cq_.is_empty());
+}
+
+TEST_F(Peeking, LeavesWhatComesBehindToAPoll) {
+  for (std::uint64_t id = 1; id <= 5; ++id) push(id);
+  EXPECT_EQ(peek(2), (Ids{1, 2}));
+  EXPECT_EQ(poll(2), (Ids{3, 4}));
+  cq_.consume(1);
+  EXPECT_EQ(poll(), (Ids{2, 5}));
+}
+
+TEST_F(Peeking, OutlastsGrowthAndPurging) {
+  for (std::uint64_t id = 1; id <= 4; ++id) push(id, static_cast<std::uint32_t>(id % 2));
+  EXPECT_EQ(peek(2), (Ids{1, 2}));
+  for (std::uint64_t id = 5; id <= 90; ++id) push(id, static_cast<std::uint32_t>(id % 2));
+  cq_.purge(1);
+  cq_.consume(1);
+  EXPECT_EQ(poll(3), (Ids{2, 4, 6}));
+}
+
+TEST_F(Peeking, LosesToAnOverrunThatIsIgnored) {
+  CompletionQueue small({.capacity = 3, .ignore_overrun = true}, sink_);
+  const auto add = [&](std::uint64_t id) {
+    Completion c;
+    c.id = id;
+    small.push(c, false);
+  };
+  for (std::uint64_t id = 1; id <= 3; ++id) add(id);
+  std::vector<Completion> seen(2);
+  EXPECT_EQ(small.peek(seen), 2u);
+  add(4);  // instead of 1
+  small.consume(2);
+  std::vector<Completion> rest(5);
+  rest.resize(small.poll(rest));
+  EXPECT_EQ(ids(rest), (Ids{3, 4}));
+}
+
 }  // namespace
 }  // namespace verbena::queue

@@ -34,8 +34,11 @@ class CompletionQueue {
 
   // Takes up to out.size() completions, in order.
   std::size_t poll(std::span<Completion> out) noexcept;
-  // For the poll-one-at-a-time interface: takes the next one.
   bool poll_one(Completion& out) noexcept;
+  // For a reader that looks at some before it says how many it took: copies the next ones, which
+  // stay until `consume`. One reader at a time; `poll` meanwhile takes those behind.
+  std::size_t peek(std::span<Completion> out) noexcept;
+  void consume(std::size_t count) noexcept;
   bool is_empty() const noexcept { return count_hint_.read_relaxed() == 0; }
 
   // Asks for an event at the next completion (or solicited one).
@@ -46,7 +49,7 @@ class CompletionQueue {
 
   // False: more completions wait than the new capacity holds.
   bool resize(std::uint32_t capacity);
-  // Forgets what a destroyed queue pair (or, with is_srq, nothing else) left behind.
+  // Forgets what a destroyed queue pair left behind, but for what the reader has seen.
   void purge(std::uint32_t qpn) noexcept;
 
   std::uint32_t capacity() const noexcept { return capacity_; }
@@ -55,6 +58,7 @@ class CompletionQueue {
 
  private:
   bool grow() noexcept;
+  void drop_oldest() noexcept;
   std::size_t slot(std::uint32_t position) const { return position & (ring_.size() - 1); }
 
   EventSink& events_;
@@ -63,6 +67,8 @@ class CompletionQueue {
   std::uint32_t capacity_;
   std::uint32_t head_ = 0;         // position of the oldest
   std::uint32_t count_ = 0;
+  std::uint32_t peeked_ = 0;       // of them, at the head, by the reader
+  std::uint32_t peek_lost_ = 0;    // that an overrun has taken from under the reader
   Published<std::uint32_t> count_hint_{0};
   std::uint32_t since_event_ = 0;
   std::uint16_t moderation_ = 0;
