@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""Holds VERBS.md against the header: each function of infiniband/verbs.h stands in the table once."""
+"""Holds VERBS.md against the header and the library: each function of infiniband/verbs.h, and each that libibverbs.so.1
+exports to programs, stands in the table once; what is said to show it exists."""
 
 import pathlib
 import re
+import subprocess
+import tomllib
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
+REPOSITORY = HERE.parent
 HEADER = pathlib.Path("/usr/include/infiniband/verbs.h")
+LIBRARY = pathlib.Path("/usr/lib/x86_64-linux-gnu/libibverbs.so.1")
 
 
 def declared():
@@ -14,18 +19,65 @@ def declared():
     return set(re.findall(r"\b(_?ibv_[a-z0-9_]+)\s*\(", text)) - {"ibv_wc_opcode"}  # an enum before a parenthesis
 
 
+def exported():
+    """What programs may link with: no private version, no ibv_cmd_*."""
+    symbols = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], check=True, capture_output=True, text=True).stdout
+    return set(re.findall(r" (_?ibv_[a-z0-9_]+)@@?IBVERBS_1", symbols))
+
+
+def rows():
+    """(functions, state, what shows them) of each row."""
+    for line in (HERE / "VERBS.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("| `"):
+            functions, state, shown = (cell.strip() for cell in line.strip("|").split("|"))
+            yield re.findall(r"`(_?ibv_[a-z0-9_]+)`", functions), state, shown
+
+
 def listed():
-    rows = [line.split("|")[1] for line in (HERE / "VERBS.md").read_text(encoding="utf-8").splitlines()
-            if line.startswith("| `")]
-    return re.findall(r"`(_?ibv_[a-z0-9_]+)`", "\n".join(rows))
+    return [name for functions, _, _ in rows() for name in functions]
+
+
+def python_tests():
+    text = (HERE / "pyverbs" / "pyverbs.toml").read_text(encoding="utf-8")
+    return set(re.findall(r"test_\w+", text)) | set(re.findall(r"\b[A-Z]\w*(?=\.test_|\b)", text))
+
+
+def cases():
+    with (HERE / "manifests" / "verbs.toml").open("rb") as file:
+        return {case["name"] for case in tomllib.load(file)["case"]}
 
 
 class Table(unittest.TestCase):
     def test_names_every_function(self):
         self.assertEqual(sorted(declared() - set(listed())), [])
 
+    def test_names_what_the_library_exports(self):
+        self.assertGreater(len(exported()), 60)
+        self.assertEqual(sorted(exported() - set(listed())), [])
+
     def test_names_nothing_else(self):
-        self.assertEqual(sorted(set(listed()) - declared()), [])
+        self.assertEqual(sorted(set(listed()) - declared() - exported()), [])
+
+    def test_names_each_once(self):
+        self.assertEqual(sorted(listed()), sorted(set(listed())))
+
+    def test_what_shows_a_function_exists(self):
+        known_cases, known_tests = cases(), python_tests()
+        for functions, _, shown in rows():
+            for place in re.findall(r"\btests/[\w/.]+", shown):
+                self.assertTrue((REPOSITORY / place).exists(), f"{functions[0]}: {place}")
+            for case in re.findall(r"`([\w.]+)(\.\*)?`", shown):
+                name = case[0]
+                self.assertTrue(any(c == name or c.startswith(name + ".") for c in known_cases), f"{functions[0]}: {name}")
+            for part in shown.split(";"):
+                if part.strip().startswith("pyverbs"):
+                    for name in re.findall(r"\btest_\w+", part):
+                        self.assertIn(name, known_tests, functions[0])
+
+    def test_what_is_not_libibverbs_own_is_shown(self):
+        for functions, state, shown in rows():
+            if shown == "\N{EM DASH}":
+                self.assertTrue("libibverbs' own" in state or "no provider" in state, functions)
 
 
 if __name__ == "__main__":
