@@ -9,13 +9,13 @@
 #include <cstdarg>
 #include <optional>
 
+#include "await_message.h"
 #include "export.hpp"
 #include "fd_table.hpp"
 #include "netlink.hpp"
 #include "node.hpp"
 #include "real.hpp"
 #include "section.hpp"
-#include "verbena/control/unique_fd.hpp"
 
 namespace verbena::preload {
 namespace {
@@ -49,24 +49,29 @@ std::optional<Node> node_for_ioctl(int fd, unsigned long request) {
   return checked_node(fd);
 }
 
-// False, with errno, when a signal ends the wait or O_NONBLOCK forbids it.
-bool await_message(int fd) {
-  char byte = 0;
-  return real::recv(fd, static_cast<void*>(&byte), sizeof byte, MSG_PEEK) >= 0;
+ssize_t receive(int fd, void* bytes, size_t size, int flags) {
+  return real::recv(fd, bytes, size, flags);
 }
 
-// A write that sleeps until a message comes. It holds the node by a descriptor of its own, as a
-// sleeping system call does: who closes the node meanwhile, in another thread, neither wakes it nor
-// makes it fail. A message can be gone by the time it is fetched; then the next is awaited.
+// A write that sleeps until a message comes; a signal or O_NONBLOCK ends the wait with an errno. It
+// holds the node by a descriptor of its own, as a sleeping system call does: who closes the node
+// meanwhile, in another thread, neither wakes it nor makes it fail. A message can be gone by the
+// time it is fetched; then the next is awaited.
+//
+// The thread may be cancelled in the wait: nothing in this frame may need to be cleaned up.
 ssize_t write_awaiting(int fd, const Node& node, const void* bytes, size_t size) {
-  const control::UniqueFd own(real::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  const int held = own ? own.get() : fd;
-  for (;;) {
-    if (!await_message(held)) return -1;
-    const ssize_t done =
-        in_section([&] { return node.node_class->write(held, node.number, bytes, size); });
-    if (done >= 0 || errno != EAGAIN) return done;
-  }
+  int own = real::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  const int held = own >= 0 ? own : fd;
+  ssize_t done = -1;
+  do {
+    done = verbena_await_message(held, &own, receive);
+    if (done < 0) break;
+    done = in_section([&] { return node.node_class->write(held, node.number, bytes, size); });
+  } while (done < 0 && errno == EAGAIN);
+  const int code = errno;
+  if (own >= 0) ::close(own);
+  errno = code;
+  return done;
 }
 
 int noting_duplicate(int from, int to) {

@@ -61,9 +61,13 @@ void probe_channel(void) {
 
   struct waiter waiter;
   void* ended = NULL;
+  const int next = dup(fd);
+  close(next);
   pthread_t thread = start(&waiter, fd);
+  usleep(10000); /* so that it is cancelled in its sleep, most times */
   CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &ended) == 0);
   CHECK(ended == PTHREAD_CANCELED);
+  CHECK(dup(fd) == next && close(next) == 0); /* nothing was left open */
 
   const struct sigaction action = {.sa_handler = on_signal};
   sigaction(SIGUSR1, &action, NULL);
