@@ -98,8 +98,9 @@ void* alloc_context(ibv_device* device, int cmd_fd, void*) noexcept {
 void* import_context(ibv_device* device, int cmd_fd) noexcept {
   Context* const shared = share_context(cmd_fd);
   if (shared == nullptr) {
-    errno = refusal(EOPNOTSUPP, "ibv_import_device: descriptor %d is not a duplicate of cmd_fd of a "
-                                "context that this process has open", cmd_fd);
+    errno = refusal(EOPNOTSUPP, "ibv_import_device: descriptor %d is of a context that another process "
+                                "has open, whose memory an emulated device cannot reach; only "
+                                "duplicates of this process's own cmd_fd are imported", cmd_fd);
     return nullptr;
   }
   const auto memory = plugin->library.allocate_context(device, cmd_fd, sizeof(Context*));

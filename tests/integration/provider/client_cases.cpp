@@ -8,8 +8,10 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -272,6 +274,31 @@ void leave_a_child() {
   ::pause();
 }
 
+// Another program is given this context's descriptor, and refuses in words: what a context has made
+// lives in the process that opened it.
+void give_away() {
+  ibv_context* context = open_first();
+  const int given = ::dup(context->cmd_fd);
+  EXPECT(given >= 0 && ::setenv("GIVEN", std::to_string(given).c_str(), 1) == 0);
+  const pid_t child = ::fork();
+  EXPECT(child >= 0);
+  if (child == 0) {
+    ::execl("/proc/self/exe", "client", "import_given", nullptr);
+    std::_Exit(2);
+  }
+  int status = 0;
+  EXPECT(::waitpid(child, &status, 0) == child && status == 0);
+  EXPECT(ibv_close_device(context) == 0);
+}
+
+void import_given() {
+  const int given = std::atoi(std::getenv("GIVEN"));
+  errno = 0;
+  EXPECT(ibv_import_device(given) == nullptr && errno == EOPNOTSUPP);
+  Loop loop;  // it can open the device itself
+  loop.destroy();
+}
+
 // More queue pairs than one slot of the device has numbers; the last ones work, too.
 void many_queue_pairs() {
   constexpr int kCount = 20'000;
@@ -363,6 +390,8 @@ const std::vector<Case> kCases = {
     {"fork_and_go_on", &fork_and_go_on},
     {"fork_and_exec", &fork_and_exec},
     {"leave_a_child", &leave_a_child},
+    {"give_away", &give_away},
+    {"import_given", &import_given},
     {"many_queue_pairs", &many_queue_pairs},
     {"few_descriptors", &few_descriptors},
     {"stay_idle", &stay_idle},

@@ -139,6 +139,14 @@ class Ends(ProviderCase):
         parent.stdin = None
 
 
+class Imports(ProviderCase):
+    def test_a_descriptor_of_another_process_is_refused_in_words(self):
+        done = self.device.run([CLIENT, "give_away"])
+        self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr}")
+        self.assertIn("ibv_import_device", done.stderr)
+        self.assertIn("another process", done.stderr)
+
+
 class Many(ProviderCase):
     def test_twenty_thousand_queue_pairs(self):
         self.run_case("many_queue_pairs")

@@ -134,6 +134,16 @@ std::vector<Row> domain_rows() {
          ibv_td_init_attr a{1};
          return made(ibv_alloc_td(c.w.context, &a));
        }},
+      {"ibv_dealloc_td", "in use", EBUSY, "parent domains use it",
+       [](Case& c) {
+         ibv_parent_domain_init_attr a{};
+         a.pd = c.w.pd;
+         a.td = c.w.td;
+         ibv_pd* both = ibv_alloc_parent_domain(c.w.context, &a);
+         const int error = ibv_dealloc_td(c.w.td);
+         NEED(both != nullptr && ibv_dealloc_pd(both) == 0);
+         return error;
+       }},
       {"ibv_open_xrcd", "attr NULL", EINVAL, "xrcd_init_attr is NULL",
        [](Case& c) { return made(ibv_open_xrcd(c.w.context, nullptr)); }},
       {"ibv_open_xrcd", "comp_mask 0", EINVAL, "comp_mask must have",
