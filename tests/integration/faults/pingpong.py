@@ -121,6 +121,8 @@ class Game:
         for side in sides:
             side.go_on()
         if not any(side.step for side in sides):
+            if not (server.address and client.address):
+                raise AssertionError(f"ended early: {[(side.said, side.process.returncode) for side in sides]}")
             server.tell(client.address)
             client.tell(server.address)
             for side in sides:
