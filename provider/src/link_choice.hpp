@@ -13,7 +13,7 @@ namespace verbena::provider {
 
 enum class LinkChoice : std::uint8_t { kUdp, kSharedMemory, kAuto };
 
-inline constexpr LinkChoice kDefaultLink = LinkChoice::kUdp;
+inline constexpr LinkChoice kDefaultLink = LinkChoice::kAuto;
 
 // Of the environment. What is no choice costs one line on standard error.
 LinkChoice link_choice();
