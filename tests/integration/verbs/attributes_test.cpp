@@ -1,0 +1,208 @@
+// What is asked of an object is what was set: attributes of queue pairs through all their states,
+// sizes that were granted, numbers that stay the same.
+#include <cstring>
+
+#include "verbs_fixture.hpp"
+
+namespace verbs_test {
+namespace {
+
+class Attributes : public Verbs {
+ protected:
+  ibv_qp_attr query(ibv_qp* qp) {
+    ibv_qp_attr a{};
+    EXPECT_EQ(ibv_query_qp(qp, &a, IBV_QP_STATE, &init_), 0);
+    EXPECT_EQ(qp->state, a.qp_state);
+    EXPECT_EQ(a.cur_qp_state, a.qp_state);
+    return a;
+  }
+  void expect_path(const ibv_ah_attr& got, const ibv_ah_attr& set) {
+    EXPECT_EQ(got.dlid, set.dlid);
+    EXPECT_EQ(got.sl, set.sl);
+    EXPECT_EQ(got.src_path_bits, set.src_path_bits);
+    EXPECT_EQ(got.static_rate, set.static_rate);
+    EXPECT_EQ(got.port_num, set.port_num);
+    EXPECT_EQ(got.is_global, set.is_global);
+    if (set.is_global == 0) return;
+    EXPECT_EQ(std::memcmp(&got.grh.dgid, &set.grh.dgid, sizeof set.grh.dgid), 0);
+    EXPECT_EQ(got.grh.flow_label, set.grh.flow_label);
+    EXPECT_EQ(got.grh.sgid_index, set.grh.sgid_index);
+    EXPECT_EQ(got.grh.hop_limit, set.grh.hop_limit);
+    EXPECT_EQ(got.grh.traffic_class, set.grh.traffic_class);
+  }
+  ibv_ah_attr some_path() {
+    ibv_ah_attr a = to_self(true);
+    a.sl = 3;
+    a.static_rate = 2;
+    a.grh.flow_label = 0x12345;
+    a.grh.hop_limit = 17;
+    a.grh.traffic_class = 0x20;
+    return a;
+  }
+  // INIT to RTR with all that this transition takes.
+  ibv_qp_attr to_rtr_in_full(ibv_qp* qp) {
+    ibv_qp_attr a{};
+    a.qp_state = IBV_QPS_RTR;
+    a.ah_attr = some_path();
+    a.path_mtu = IBV_MTU_2048;
+    a.dest_qp_num = 0x1234;
+    a.rq_psn = 0xabcdef;
+    a.max_dest_rd_atomic = 7;
+    a.min_rnr_timer = 19;
+    a.alt_ah_attr = to_self(false);
+    a.alt_port_num = 1;
+    a.alt_timeout = 11;
+    a.qp_access_flags = IBV_ACCESS_REMOTE_READ;
+    EXPECT_EQ(ibv_modify_qp(qp, &a,
+                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER |
+                                IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS),
+              0);
+    return a;
+  }
+  ibv_qp_attr to_rts_in_full(ibv_qp* qp) {
+    ibv_qp_attr a{};
+    a.qp_state = IBV_QPS_RTS;
+    a.sq_psn = 0x654321;
+    a.timeout = 13;
+    a.retry_cnt = 5;
+    a.rnr_retry = 6;
+    a.max_rd_atomic = 9;
+    a.path_mig_state = IBV_MIG_REARM;
+    EXPECT_EQ(ibv_modify_qp(qp, &a,
+                            IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_PATH_MIG_STATE),
+              0);
+    return a;
+  }
+
+  ibv_qp_init_attr init_{};
+};
+
+TEST_F(Attributes, OfACreatedQueuePairAreThoseOfItsCreation) {
+  ibv_qp_init_attr init{};
+  init.qp_context = this;
+  init.qp_type = IBV_QPT_RC;
+  init.send_cq = init.recv_cq = cq_;
+  init.cap = {10, 20, 3, 4, 100};
+  init.sq_sig_all = 1;
+  ibv_qp* qp = ibv_create_qp(pd_, &init);
+  ASSERT_NE(qp, nullptr);
+  qps_.push_back(qp);
+  EXPECT_GE(init.cap.max_send_wr, 10u);  // what was granted is told
+  EXPECT_GE(init.cap.max_inline_data, 100u);
+  const ibv_qp_attr a = query(qp);
+  EXPECT_EQ(a.qp_state, IBV_QPS_RESET);
+  EXPECT_EQ(std::memcmp(&a.cap, &init.cap, sizeof a.cap), 0);
+  EXPECT_EQ(std::memcmp(&init_.cap, &init.cap, sizeof a.cap), 0);
+  EXPECT_EQ(init_.qp_context, this);
+  EXPECT_EQ(init_.send_cq, cq_);
+  EXPECT_EQ(init_.recv_cq, cq_);
+  EXPECT_EQ(init_.srq, nullptr);
+  EXPECT_EQ(init_.qp_type, IBV_QPT_RC);
+  EXPECT_EQ(init_.sq_sig_all, 1);
+}
+
+TEST_F(Attributes, OfAConnectionAreThoseThatWereSetOnTheWay) {
+  ibv_qp* qp = make();
+  ibv_qp_attr got = query(qp);
+  EXPECT_EQ(got.qp_state, IBV_QPS_INIT);
+  EXPECT_EQ(got.port_num, 1);
+  EXPECT_EQ(got.pkey_index, 0);
+  EXPECT_EQ(got.qp_access_flags, unsigned{IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ});
+  const ibv_qp_attr rtr = to_rtr_in_full(qp);
+  got = query(qp);
+  EXPECT_EQ(got.qp_state, IBV_QPS_RTR);
+  EXPECT_EQ(got.path_mtu, IBV_MTU_2048);
+  EXPECT_EQ(got.dest_qp_num, 0x1234u);
+  EXPECT_EQ(got.rq_psn, 0xabcdefu);
+  EXPECT_EQ(got.max_dest_rd_atomic, 7);
+  EXPECT_EQ(got.min_rnr_timer, 19);
+  EXPECT_EQ(got.alt_port_num, 1);
+  EXPECT_EQ(got.alt_timeout, 11);
+  EXPECT_EQ(got.qp_access_flags, unsigned{IBV_ACCESS_REMOTE_READ});
+  expect_path(got.ah_attr, rtr.ah_attr);
+  expect_path(got.alt_ah_attr, rtr.alt_ah_attr);
+  to_rts_in_full(qp);
+  got = query(qp);
+  EXPECT_EQ(got.qp_state, IBV_QPS_RTS);
+  EXPECT_EQ(got.sq_psn, 0x654321u);
+  EXPECT_EQ(got.timeout, 13);
+  EXPECT_EQ(got.retry_cnt, 5);
+  EXPECT_EQ(got.rnr_retry, 6);
+  EXPECT_EQ(got.max_rd_atomic, 9);
+  EXPECT_NE(got.path_mig_state, IBV_MIG_MIGRATED);
+  EXPECT_EQ(got.dest_qp_num, 0x1234u);  // and the earlier ones stay
+}
+
+TEST_F(Attributes, AreForgottenByReset) {
+  ibv_qp* qp = make();
+  to_rtr_in_full(qp);
+  to_rts_in_full(qp);
+  ASSERT_EQ(to_state(qp, IBV_QPS_RESET), 0);
+  const ibv_qp_attr got = query(qp);
+  EXPECT_EQ(got.qp_state, IBV_QPS_RESET);
+  EXPECT_EQ(got.dest_qp_num, 0u);
+  EXPECT_EQ(got.timeout, 0);
+  EXPECT_EQ(got.qp_access_flags, 0u);
+  EXPECT_EQ(got.alt_timeout, 0);
+}
+
+TEST_F(Attributes, StayWhenAChangeIsRefused) {
+  ibv_qp* qp = make();
+  ibv_qp_attr a{};
+  a.qp_state = IBV_QPS_RTR;
+  a.path_mtu = IBV_MTU_1024;
+  a.dest_qp_num = 5;
+  a.min_rnr_timer = 40;  // wrong
+  a.ah_attr = to_self(false);
+  ASSERT_NE(ibv_modify_qp(qp, &a,
+                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+            0);
+  const ibv_qp_attr got = query(qp);
+  EXPECT_EQ(got.qp_state, IBV_QPS_INIT);
+  EXPECT_EQ(got.dest_qp_num, 0u);
+}
+
+TEST_F(Attributes, OfADatagramQueuePairHaveItsQkey) {
+  ibv_qp* qp = make({IBV_QPT_UD, nullptr, 0});
+  EXPECT_EQ(query(qp).qkey, kQkey);
+  to_rtr(qp, qp);
+  to_rts(qp);
+  ibv_qp_attr a{};
+  a.qkey = 0x4321;
+  ASSERT_EQ(ibv_modify_qp(qp, &a, IBV_QP_QKEY), 0);
+  EXPECT_EQ(query(qp).qkey, 0x4321u);
+}
+
+TEST_F(Attributes, OfASharedQueueAreThoseThatWereSet) {
+  ibv_srq* srq = make_srq(7);
+  ibv_srq_attr a{};
+  ASSERT_EQ(ibv_query_srq(srq, &a), 0);
+  EXPECT_EQ(a.max_wr, 16u);
+  EXPECT_EQ(a.max_sge, 1u);
+  EXPECT_EQ(a.srq_limit, 7u);
+  a.max_wr = 40;
+  ASSERT_EQ(ibv_modify_srq(srq, &a, IBV_SRQ_MAX_WR), 0);
+  ASSERT_EQ(ibv_query_srq(srq, &a), 0);
+  EXPECT_EQ(a.max_wr, 40u);
+  EXPECT_EQ(a.srq_limit, 7u);
+}
+
+TEST_F(Attributes, OfACompletionQueueAreWhatItHolds) {
+  EXPECT_GE(cq_->cqe, 100);
+  ASSERT_EQ(ibv_resize_cq(cq_, 500), 0);
+  EXPECT_GE(cq_->cqe, 500);
+}
+
+// In order are the bytes that a reliable peer writes or sends; those that a READ brings need not
+// be.
+TEST_F(Attributes, SayWhetherDataComesInOrder) {
+  connect();
+  EXPECT_EQ(ibv_query_qp_data_in_order(left_, IBV_WR_RDMA_WRITE, 0), 1);
+  EXPECT_EQ(ibv_query_qp_data_in_order(left_, IBV_WR_RDMA_READ, 0), 0);
+}
+
+}  // namespace
+}  // namespace verbs_test
