@@ -5,12 +5,25 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
 import unittest
 
 BIN = None  # the folder of verbena and verbenad; set by emulator_test.py
+
+
+def free_fabric(number):
+    """A part of 127.0.0.0/8, from the number on, that no other test has at this moment."""
+    while True:
+        network = f"127.{100 + (number >> 8) % 100}.{number & 255}"
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.bind((network + ".1", 4791))
+                return network + ".0/24"
+            except OSError:
+                number += 1
 
 
 class EmulatorCase(unittest.TestCase):
@@ -29,8 +42,7 @@ class EmulatorCase(unittest.TestCase):
         subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "/dev/null", "-o",
                         self.home + "/lib/libverbena-preload.so"], check=True)
         self.dir = self.home + "/run"
-        number = os.getpid() * 64 + EmulatorCase.counter
-        self.fabric = f"127.{100 + (number >> 8) % 100}.{number & 255}.0/24"
+        self.fabric = free_fabric(os.getpid() * 64 + EmulatorCase.counter)
         self.address = self.fabric.replace(".0/24", ".1")
         self.env = dict(os.environ, VERBENA_RUNTIME_DIR=self.dir, XDG_CONFIG_HOME=self.home)
         for name in ("LD_PRELOAD", "RDMAV_DRIVERS", "IBV_DRIVERS", "VERBENA_LOG", "VERBENA_LINK"):
