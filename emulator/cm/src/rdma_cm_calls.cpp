@@ -115,6 +115,31 @@ int RdmaCm::resolve_route(ChannelId channel, IdHandle handle) {
   return 0;
 }
 
+int RdmaCm::resolve_service(ChannelId channel, IdHandle handle, std::uint32_t flags) {
+  constexpr std::uint32_t kByIdOrName = 3;
+  Id* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  if (id->state != IdState::kAddressResolved) return EINVAL;
+  const PortInfo* port = ports_.find(*id->device);
+  if (port == nullptr || port->roce) return EOPNOTSUPP;
+  if (flags == 0 || (flags & ~kByIdOrName) != 0) return EINVAL;
+  post(*id, RdmaEventType::kServiceError, -ENODATA);
+  return 0;
+}
+
+int RdmaCm::write_event(ChannelId channel, IdHandle handle, std::uint32_t type,
+                        std::int32_t status, std::uint64_t argument) {
+  Id* id = nullptr;
+  RdmaEvent event;
+  event.type = static_cast<RdmaEventType>(type);
+  if (event.type != RdmaEventType::kUser && event.type != RdmaEventType::kInternal) return EINVAL;
+  if (const int error = find(channel, handle, id)) return error;
+  event.status = status;
+  event.argument = argument;
+  post(*id, std::move(event));
+  return 0;
+}
+
 int RdmaCm::listen(TimeNs now, ChannelId channel, IdHandle handle, std::int32_t backlog) {
   Id* id = nullptr;
   if (const int error = find(channel, handle, id)) return error;

@@ -11,9 +11,29 @@ namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 
-// Commands that newer libraries know and kernels may refuse.
+// Younger than the headers of the distribution.
 constexpr std::uint32_t kResolveIbService = 23;
 constexpr std::uint32_t kWriteCmEvent = 24;
+
+struct ResolveIbService {
+  std::uint32_t id;
+  std::uint32_t reserved;
+  std::uint64_t service_id;
+  std::uint8_t service_name[64];
+  std::uint32_t flags;
+  std::uint32_t reserved2;
+};
+static_assert(sizeof(ResolveIbService) == 88);
+
+struct WriteCmEvent {
+  std::uint32_t id;
+  std::uint32_t reserved;
+  std::uint32_t event;
+  std::uint32_t status;
+  std::uint64_t argument;
+  std::uint8_t other_parameters[304];  // of events that nobody may write
+};
+static_assert(sizeof(WriteCmEvent) == 328);
 
 // Cut or zero-extended to the structure of today.
 template <typename T>
@@ -285,6 +305,19 @@ int migrate_id(Call& c) {
   return c.answer(cmd.response, resp);
 }
 
+int resolve_ib_service(Call& c) {
+  ResolveIbService cmd;
+  if (!load_at_least(c.body, sizeof cmd, cmd)) return EINVAL;
+  return c.cm.resolve_service(c.channel, cmd.id, cmd.flags);
+}
+
+int write_cm_event(Call& c) {
+  WriteCmEvent cmd;
+  if (!load_at_least(c.body, sizeof cmd, cmd)) return EINVAL;
+  return c.cm.write_event(c.channel, cmd.id, cmd.event, static_cast<std::int32_t>(cmd.status),
+                          cmd.argument);
+}
+
 int dispatch(Call& c, std::uint32_t command) {
   switch (command) {
     case RDMA_USER_CM_CMD_CREATE_ID:
@@ -331,10 +364,12 @@ int dispatch(Call& c, std::uint32_t command) {
       return resolve_addr(c);
     case RDMA_USER_CM_CMD_JOIN_MCAST:
       return join_mcast(c);
-    // The kernel has no GET_OPTION either; the last two are younger than most kernels.
-    case RDMA_USER_CM_CMD_GET_OPTION:
     case kResolveIbService:
+      return resolve_ib_service(c);
     case kWriteCmEvent:
+      return write_cm_event(c);
+    // The kernel has no GET_OPTION either.
+    case RDMA_USER_CM_CMD_GET_OPTION:
       return ENOSYS;
     default:
       return EINVAL;

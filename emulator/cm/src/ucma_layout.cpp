@@ -84,7 +84,9 @@ rdma_ucm_event_resp to_abi(const RdmaEvent& event) {
   abi.id = event.id;
   abi.event = static_cast<std::uint32_t>(event.type);
   abi.status = static_cast<std::uint32_t>(event.status);
-  if (const auto* ud = std::get_if<UdParam>(&event.param)) {
+  if (event.type == RdmaEventType::kUser || event.type == RdmaEventType::kInternal) {
+    std::memcpy(&abi.param, &event.argument, sizeof event.argument);
+  } else if (const auto* ud = std::get_if<UdParam>(&event.param)) {
     abi.param.ud = to_abi(*ud);
   } else {
     abi.param.conn = to_abi(std::get<ConnParam>(event.param));

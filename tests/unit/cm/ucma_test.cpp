@@ -14,6 +14,7 @@ namespace verbena::cm {
 namespace {
 
 using sim::Host;
+using sim::inet;
 using sim::World;
 
 class UcmaTest : public testing::Test {
@@ -275,11 +276,56 @@ TEST_F(UcmaTest, AHeaderThatPromisesMoreThanItBringsIsRefused) {
   }
 }
 
-TEST_F(UcmaTest, CommandsThatKernelsDoNotKnow) {
+TEST_F(UcmaTest, WhatNobodyImplements) {
   std::array<std::uint8_t, 336> body{};
   EXPECT_EQ(write(RDMA_USER_CM_CMD_GET_OPTION, body).error, ENOSYS);
-  EXPECT_EQ(write(23, body).error, ENOSYS);
-  EXPECT_EQ(write(24, body).error, ENOSYS);
+}
+
+struct WriteEvent {
+  std::uint32_t id, reserved, event, status;
+  std::uint64_t argument;
+  std::uint8_t rest[304];
+};
+
+TEST_F(UcmaTest, AProgramWritesEventsToItself) {
+  constexpr std::uint32_t kUser = 18;
+  constexpr std::uint32_t kInternal = 19;
+  const std::uint32_t id = create();
+  for (const std::uint32_t type : {kUser, kInternal}) {
+    EXPECT_EQ(write(24, WriteEvent{id, 0, type, 7, 0x0102030405060708, {}}).error, 0);
+    const UcmaReply reply = write(RDMA_USER_CM_CMD_GET_EVENT, rdma_ucm_get_event{1}, 336);
+    ASSERT_EQ(reply.error, 0);
+    const auto event = answer<rdma_ucm_event_resp>(reply);
+    EXPECT_EQ(event.id, id);
+    EXPECT_EQ(event.event, type);
+    EXPECT_EQ(event.status, 7u);
+    std::uint64_t argument = 0;
+    std::memcpy(&argument, &event.param, sizeof argument);
+    EXPECT_EQ(argument, 0x0102030405060708u);
+  }
+  EXPECT_EQ(write(24, WriteEvent{id, 0, 9, 0, 0, {}}).error, EINVAL) << "ESTABLISHED";
+  EXPECT_EQ(write(24, WriteEvent{id + 1, 0, kUser, 0, 0, {}}).error, ENOENT);
+}
+
+struct ResolveService {
+  std::uint32_t id, reserved;
+  std::uint64_t service_id;
+  std::uint8_t name[64];
+  std::uint32_t flags, reserved2;
+};
+
+TEST_F(UcmaTest, AServiceIsLookedForInVain) {
+  const std::uint32_t id = create();
+  EXPECT_EQ(write(23, ResolveService{id, 0, 5, {}, 1, 0}).error, EINVAL) << "no address yet";
+  ASSERT_EQ(host.cm.resolve_addr(1, id, SocketAddress{}, inet(*IpAddress::parse("10.0.0.1"), 1)),
+            0);
+  EXPECT_EQ(host.cm.get_event(1)->type, RdmaEventType::kAddrResolved);
+  EXPECT_EQ(write(23, ResolveService{id, 0, 5, {}, 4, 0}).error, EINVAL) << "by what?";
+  EXPECT_EQ(write(23, ResolveService{id, 0, 5, {}, 1, 0}).error, 0);
+  const auto event = host.cm.get_event(1);
+  EXPECT_EQ(event->type, RdmaEventType::kServiceError);
+  EXPECT_EQ(event->status, -ENODATA);
+  EXPECT_EQ(host.cm.resolve_route(1, id), 0) << "as before";
 }
 
 }  // namespace

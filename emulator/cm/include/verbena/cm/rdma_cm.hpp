@@ -84,6 +84,11 @@ class RdmaCm {
   int notify(TimeNs now, ChannelId channel, IdHandle id, std::uint32_t ib_event);
   int set_option(ChannelId channel, IdHandle id, std::uint32_t level, std::uint32_t name,
                  std::span<const std::uint8_t> value);
+  // Nobody keeps service records in the fabric: ends in kServiceError.
+  int resolve_service(ChannelId channel, IdHandle id, std::uint32_t flags);
+  // An event of the program's own making.
+  int write_event(ChannelId channel, IdHandle id, std::uint32_t type, std::int32_t status,
+                  std::uint64_t argument);
   int migrate(ChannelId to, ChannelId from, IdHandle id, std::uint32_t& events_reported,
               std::uint32_t& withdrawn);
   int init_qp_attr(ChannelId channel, IdHandle id, std::uint32_t qp_state, QpAttr& attr) const;

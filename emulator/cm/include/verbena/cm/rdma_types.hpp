@@ -43,6 +43,10 @@ enum class RdmaEventType : std::uint32_t {
   kMulticastError = 13,
   kAddrChange = 14,
   kTimewaitExit = 15,
+  kServiceResolved = 16,
+  kServiceError = 17,
+  kUser = 18,      // a program's own,
+  kInternal = 19,  // and its library's
 };
 
 inline constexpr std::uint32_t kUdpQkey = 0x01234567;  // of RDMA_PS_UDP, by convention
@@ -103,6 +107,7 @@ struct RdmaEvent {
   RdmaEventType type = RdmaEventType::kAddrResolved;
   std::int32_t status = 0;
   std::variant<ConnParam, UdParam> param;
+  std::uint64_t argument = 0;  // of kUser and kInternal, in the place of `param`
   Ece ece;
   // For the books: whose events_reported this counts in.
   IdHandle owner = 0;
