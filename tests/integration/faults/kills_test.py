@@ -26,8 +26,10 @@ class Kills(unittest.TestCase):
     def setUp(self):
         self.game = self.enterContext(Game(PREFIX, PROGRAM))
         self.addCleanup(self.game.clear)
+        self.daemon = self.game.daemon_pid()
 
     def nothing_is_left(self):
+        self.assertEqual(self.game.daemon_pid(), self.daemon, "the emulator has died")
         self.game.wait_until(lambda: not self.game.contexts(), "a dead process still has its slot")
         self.assertEqual(self.game.play(["-e"]), ["ok", "ok"])
 
