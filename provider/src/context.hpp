@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "exports.hpp"
@@ -81,6 +82,17 @@ class Context final : public queue::EventSink,
   Counts& counts() { return counts_; }
   Exports& exports() { return exports_; }
 
+  // --- what another process's context has made (context_imports.cpp) ---
+  // The context was opened with that one's descriptor, whose socket has this name.
+  void set_owner(std::string name) { owner_ = std::move(name); }
+  bool imports_from_another() const { return !owner_.empty(); }
+  // Asks the other process. Throws VerbRefused.
+  control::ExportedObject ask_owner(const char* verb, control::ObjectKind kind,
+                                    std::uint32_t number);
+  // One domain here for each over there.
+  memory::DomainId domain_of_owner(std::uint32_t number);
+  UserMemory& user_memory() { return memory_; }
+
   // --- the daemon ---
   bool add_slot();                               // false: none left
   void join_group(Qp& qp, const Gid& mgid, std::uint16_t mlid);
@@ -134,6 +146,7 @@ class Context final : public queue::EventSink,
   void handle_port_event(const control::PortEvent& event);
   void handle_relayed(const control::Relayed& relayed);
   void handle_faults(const std::vector<control::FaultSpec>& faults);
+  void handle_export_query(const control::ExportQuery& query);
   void handle_ring_inbound(control::Incoming&& message);
   void handle_ring_outbound(control::Incoming&& message);
   void report_status(std::uint32_t sequence);
@@ -173,6 +186,9 @@ class Context final : public queue::EventSink,
   std::atomic<std::uint32_t> next_xrcd_{1};
   Counts counts_;
   Exports exports_;
+  std::string owner_;
+  std::map<std::uint32_t, memory::DomainId> owner_domains_;  // under lock_
+  int own_async_fd_ = -1;  // that libibverbs has put another one in place of
   Progress progress_{*this};
 };
 

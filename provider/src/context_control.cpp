@@ -89,6 +89,11 @@ void Context::handle_message(control::Incoming&& message) {
         handle_relayed(*relayed);
       }
       return;
+    case MessageType::kExportQuery:
+      if (auto query = control::decode<control::ExportQuery>(message.payload)) {
+        handle_export_query(*query);
+      }
+      return;
     case MessageType::kRingInbound: return handle_ring_inbound(std::move(message));
     case MessageType::kRingOutbound: return handle_ring_outbound(std::move(message));
     case MessageType::kPeerGone:

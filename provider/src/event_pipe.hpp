@@ -30,6 +30,8 @@ class EventPipe {
   // Takes over the writing end itself.
   void adopt(control::UniqueFd write_end, int read_end) noexcept;
 
+  int read_end() const noexcept { return read_end_; }
+
   // False: the pipe is full or gone. Records are smaller than PIPE_BUF, so they are written whole.
   bool write(const CompletionEvent& event) noexcept { return write(&event, sizeof event); }
   bool write(const AsynchronousEvent& event) noexcept { return write(&event, sizeof event); }

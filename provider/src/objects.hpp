@@ -45,6 +45,7 @@ struct Pd {
   Pd* parent = nullptr;  // of a parent domain: the domain in it; imported: the original
   Td* thread = nullptr;  // of a parent domain, if it has one
   bool imported = false;  // counts itself among its users, and goes with the last of them
+  std::uint32_t remote = 0;  // imported from another process: its number there
 
   void release_user() noexcept;  // verbs_import.cpp
 };
@@ -55,6 +56,9 @@ struct Mr {
   Context* context = nullptr;
   Pd* domain = nullptr;
   std::uint32_t key = 0;
+  std::uint64_t host_address = 0;
+  std::uint64_t base = 0;         // by which keys reach it
+  bool foreign = false;           // another process's memory, under a key of our own
   struct Dm* memory = nullptr;  // a region of device memory
 };
 

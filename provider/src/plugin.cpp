@@ -1,12 +1,19 @@
 // What happens when libibverbs loads the provider: it finds out which libibverbs that is, and
 // registers itself with it. Whatever goes wrong leaves the process without an emulated device and
 // with one line that says why.
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <optional>
+#include <string>
 
 #include "context.hpp"
 #include "guard.hpp"
@@ -95,14 +102,45 @@ void* alloc_context(ibv_device* device, int cmd_fd, void*) noexcept {
   return memory.verbs_context;
 }
 
+// The socket's own name, which every duplicate of it has.
+std::string name_of(int socket) {
+  sockaddr_un name{};
+  socklen_t size = sizeof name;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size) != 0) return {};
+  constexpr std::size_t kPathAt = offsetof(sockaddr_un, sun_path);
+  if (name.sun_family != AF_UNIX || size <= kPathAt + 1) return {};
+  return {name.sun_path + 1, size - kPathAt - 1};
+}
+
+// Puts a connection of our own in the place of the one that another process works with.
+void reconnect(const ibv_device& device, int cmd_fd) {
+  const std::string node = std::string("/dev/infiniband/") + device.dev_name;
+  const control::UniqueFd fresh(::open(node.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fresh || ::dup3(fresh.get(), cmd_fd, O_CLOEXEC) < 0) {
+    refuse(errno, "ibv_import_device: %s cannot be opened (errno %d)", node.c_str(), errno);
+  }
+}
+
+// A context that another process has open: this one gets an engine and a connection of its own, and
+// imports from there by asking.
+void* import_from_another(ibv_device* device, int cmd_fd) noexcept {
+  void* made = nullptr;
+  errno_of([&] {
+    std::string owner = name_of(cmd_fd);
+    if (owner.empty()) {
+      refuse(EINVAL, "ibv_import_device: descriptor %d is not of an opened device", cmd_fd);
+    }
+    reconnect(*device, cmd_fd);
+    made = alloc_context(device, cmd_fd, nullptr);
+    if (made == nullptr) throw VerbRefused{errno};
+    Context::of(plugin->library.public_context_of(made)).set_owner(std::move(owner));
+  });
+  return made;
+}
+
 void* import_context(ibv_device* device, int cmd_fd) noexcept {
   Context* const shared = share_context(cmd_fd);
-  if (shared == nullptr) {
-    errno = refusal(EOPNOTSUPP, "ibv_import_device: descriptor %d is of a context that another process "
-                                "has open, whose memory an emulated device cannot reach; only "
-                                "duplicates of this process's own cmd_fd are imported", cmd_fd);
-    return nullptr;
-  }
+  if (shared == nullptr) return import_from_another(device, cmd_fd);
   const auto memory = plugin->library.allocate_context(device, cmd_fd, sizeof(Context*));
   if (memory.context == nullptr) {
     const int saved = errno;

@@ -126,6 +126,7 @@ ibv_mr* reg_dm_mr(ibv_pd* p, ibv_dm* d, std::uint64_t offset, std::size_t length
     ibv_mr* mr = make_mr(context, object_of(p), register_region(context, kVerb, r),
                          abi::kMrOrdinary, static_cast<int>(access));
     mr->length = length;
+    object_of(mr).host_address = r.host_address;
     object_of(mr).memory = &dm;
     dm.users.add();
     return mr;

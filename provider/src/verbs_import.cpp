@@ -1,19 +1,63 @@
 // Handles of what another handle of the same open device has made (ibv_import_pd, ibv_import_mr).
 // They name the same domain and the same key; giving one back leaves the original alone.
+//
+// Of another process's context they name a domain and a key of this one's, behind which stand the
+// other process's bytes: as pages that may be missing, and will be when it ends.
 #include <vector>
 
 #include "context.hpp"
 #include "guard.hpp"
+#include "make_mr.hpp"
 #include "tombstones.hpp"
 #include "verbs.hpp"
 
 namespace verbena::provider {
 namespace {
 
+ibv_pd* import_foreign_pd(Context& context, ibv_context* c, std::uint32_t number) {
+  context.ask_owner("ibv_import_pd", control::ObjectKind::kDomain, number);
+  auto pd = std::make_unique<Pd>();
+  pd->domain = context.domain_of_owner(number);
+  pd->remote = number;
+  pd->imported = true;
+  pd->users.add();
+  pd->pd.context = c;
+  pd->pd.handle = number;
+  return &pd.release()->pd;
+}
+
+ibv_mr* import_foreign_mr(Context& context, Pd& pd, std::uint32_t number) {
+  constexpr const char* kVerb = "ibv_import_mr";
+  const control::ExportedObject o = context.ask_owner(kVerb, control::ObjectKind::kRegion, number);
+  if (o.domain != pd.remote) {
+    refuse(EINVAL, "%s: region %u belongs to another protection domain", kVerb, number);
+  }
+  memory::RegionRequest r;
+  r.domain = pd.domain;
+  r.host_address = context.user_memory().foreign_address(o.pid, o.address);
+  if (r.host_address == 0) refuse(ENOMEM, "%s: too many processes to import from", kVerb);
+  r.length = o.length;
+  r.base = o.base;
+  r.access = (o.access & kKnownAccess & ~memory::kZeroBased) | memory::kOnDemand;
+  std::uint8_t first = 0;
+  if (!context.user_memory().read(&first, r.host_address, 1)) {
+    refuse(EPERM, "%s: the kernel does not let this process reach the memory of process %u", kVerb,
+           o.pid);
+  }
+  ibv_mr* mr = make_mr(context, pd, register_region(context, kVerb, r), abi::kMrImported,
+                       static_cast<int>(o.access));
+  context.exports().regions.remove(object_of(mr).key);
+  object_of(mr).foreign = true;
+  mr->length = o.length;
+  mr->handle = number;
+  return mr;
+}
+
 ibv_pd* import_pd(ibv_context* c, std::uint32_t number) noexcept {
   return pointer_or_errno([&] {
     Context& context = Context::of(c);
     context.check_alive("ibv_import_pd");
+    if (context.imports_from_another()) return import_foreign_pd(context, c, number);
     auto pd = std::make_unique<Pd>();
     context.exports().domains.with(number, [&](Pd* original) {
       if (original == nullptr) refuse(ENOENT, "ibv_import_pd: no protection domain %u", number);
@@ -39,6 +83,7 @@ ibv_mr* import_mr(ibv_pd* p, std::uint32_t number) noexcept {
   return pointer_or_errno([&] {
     Context& context = Context::of(p->context);
     context.check_alive("ibv_import_mr");
+    if (context.imports_from_another()) return import_foreign_mr(context, object_of(p), number);
     auto mr = std::make_unique<Mr>();
     context.exports().regions.with(number, [&](Mr* original) {
       if (original == nullptr) refuse(ENOENT, "ibv_import_mr: no memory region %u", number);
@@ -62,6 +107,11 @@ ibv_mr* import_mr(ibv_pd* p, std::uint32_t number) noexcept {
 }
 
 void unimport_mr(ibv_mr* m) noexcept {
+  Mr& mr = object_of(m);
+  if (mr.foreign) {
+    (void)mr.context->device().memory().deregister(mr.key);
+    --mr.context->counts().mrs;
+  }
   object_of(m).domain->release_user();
   bury(object_of(m));
 }
@@ -70,7 +120,7 @@ void unimport_mr(ibv_mr* m) noexcept {
 
 void Pd::release_user() noexcept {
   if (users.remove() != 0 || !imported) return;
-  parent->users.remove();
+  if (parent != nullptr) parent->users.remove();
   bury(*this);
 }
 

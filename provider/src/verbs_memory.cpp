@@ -92,6 +92,13 @@ int dealloc_td(ibv_td* t) noexcept {
   return 0;
 }
 
+// Also of on-demand regions, whose pages are not asked for before they are used.
+void check_user_space(const char* verb, std::uint64_t address, std::uint64_t length) {
+  if (address <= UserMemory::kUserSpaceEnd && length <= UserMemory::kUserSpaceEnd - address) return;
+  refuse(EFAULT, "%s: address 0x%llx, length %llu: not mapped: beyond the address space", verb,
+         static_cast<unsigned long long>(address), static_cast<unsigned long long>(length));
+}
+
 ibv_mr* reg_mr(ibv_pd* p, void* address, std::size_t length, std::uint64_t iova,
                int access) noexcept {
   return pointer_or_errno([&] {
@@ -107,9 +114,22 @@ ibv_mr* reg_mr(ibv_pd* p, void* address, std::size_t length, std::uint64_t iova,
     r.length = length;
     r.base = (rights & memory::kZeroBased) != 0 ? 0 : iova;
     r.access = rights & kKnownAccess;
-    r.implicit = (rights & memory::kOnDemand) != 0 && address == nullptr && length == SIZE_MAX;
+    const bool whole =
+        (rights & memory::kOnDemand) != 0 && address == nullptr && length == SIZE_MAX;
+    if (whole) {
+      if ((rights & memory::kZeroBased) != 0) {
+        refuse(EINVAL, "%s: an implicit region cannot be zero-based", kVerb);
+      }
+      r.base = 0;
+      r.length = UserMemory::kUserSpaceEnd;
+    }
     if (length == 0) refuse(EINVAL, "ibv_reg_mr: length is 0");
-    return make_mr(context, pd, register_region(context, kVerb, r), abi::kMrOrdinary, access);
+    check_user_space(kVerb, r.host_address, r.length);
+    ibv_mr* mr = make_mr(context, pd, register_region(context, kVerb, r), abi::kMrOrdinary, access);
+    object_of(mr).host_address = r.host_address;
+    object_of(mr).base = r.base;
+    mr->length = length;
+    return mr;
   });
 }
 
@@ -155,6 +175,10 @@ int rereg_mr(abi::PrivateMr* m, int flags, ibv_pd* p, void* address, std::size_t
     const auto rights = static_cast<unsigned>(access);
     memory::Registry::Change change;
     if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
+      if (mr.mr.mr.length == SIZE_MAX) {
+        refuse(EINVAL, "ibv_rereg_mr: an implicit region is the whole address space");
+      }
+      check_user_space("ibv_rereg_mr", reinterpret_cast<std::uintptr_t>(address), length);
       change.translation = true;
       change.to.host_address = reinterpret_cast<std::uintptr_t>(address);
       change.to.length = length;
@@ -180,6 +204,10 @@ int rereg_mr(abi::PrivateMr* m, int flags, ibv_pd* p, void* address, std::size_t
       mr.context->exports().regions.add(*key, &mr);
     }
     mr.key = *key;
+    if (change.translation) {
+      mr.host_address = mr.base = change.to.host_address;
+      m->mr.length = length;
+    }
     m->mr.lkey = m->mr.rkey = *key;
     if (change.domain) {
       object_of(p).users.add();

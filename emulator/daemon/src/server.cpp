@@ -124,6 +124,7 @@ void Server::remove_session(Session::Id id) {
   sessions_.erase(found);
   close_context(*session);
   end_capture_of(id);
+  end_imports_of(id);
   if (extension_ != nullptr) extension_->on_client_closed(id);
   std::vector<std::uint32_t> done;
   for (const auto& [sequence, round] : rounds_) {

@@ -82,6 +82,11 @@ class Server final : public fabric::Clients {
   void on_capture(Session& session, control::Incoming& in);
   void on_ring_request(Session& session, const control::Incoming& in);
   void on_ring_accepted(Session& session, const control::Incoming& in);
+  // server_imports.cpp
+  void on_import(Session& session, const control::Incoming& in);
+  void on_exported(Session& session, const control::Incoming& in);
+  void end_imports_of(Session::Id gone);
+
   Session* context_of(const IpAddress& address, std::uint32_t slot);
   template <typename Message>
   std::optional<Message> decoded(Session& session, const control::Incoming& in);
@@ -110,6 +115,14 @@ class Server final : public fabric::Clients {
   Session::Id next_session_ = 1;
   std::map<std::pair<const fabric::Port*, std::uint32_t>, Session*> by_slot_;
   RingBroker rings_;
+  // Imports that wait for the owner's answer, by ticket.
+  struct PendingImport {
+    Session::Id asker;
+    std::uint32_t sequence;
+    Session::Id owner;
+  };
+  std::map<std::uint32_t, PendingImport> imports_;
+  std::uint32_t next_ticket_ = 1;
   std::map<int, control::UniqueFd> holds_;  // pidfds of processes that `verbena run` became
   struct Round {
     std::unique_ptr<StatusRound> questions;

@@ -91,6 +91,10 @@ void Server::dispatch(Session& session, const Incoming& in) {
       return on_ring_request(session, in);
     case MessageType::kRingAccepted:
       return on_ring_accepted(session, in);
+    case MessageType::kImport:
+      return on_import(session, in);
+    case MessageType::kExported:
+      return on_exported(session, in);
     case MessageType::kDown:
       return on_down(session, in);
     case MessageType::kAck:

@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <cerrno>
+#include <cstddef>
 
 namespace verbena::daemon {
 
@@ -44,6 +46,15 @@ void Session::send_packet(std::span<const std::uint8_t> packet, std::span<const 
 void Session::send_or_drop(std::span<const std::uint8_t> packet) {
   if (ended_ || !backlog_.empty()) return;
   (void)control::send_packet(fd_.get(), packet, {}, MSG_DONTWAIT);
+}
+
+std::string Session::peer_name() const {
+  sockaddr_un name{};
+  socklen_t size = sizeof name;
+  if (::getpeername(fd_.get(), reinterpret_cast<sockaddr*>(&name), &size) != 0) return {};
+  constexpr std::size_t kPathAt = offsetof(sockaddr_un, sun_path);
+  if (size <= kPathAt + 1 || name.sun_path[0] != 0) return {};
+  return {name.sun_path + 1, size - kPathAt - 1};
 }
 
 void Session::refuse(std::uint32_t sequence, const Error& error) {

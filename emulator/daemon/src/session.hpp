@@ -53,6 +53,8 @@ class Session {
   // Only if there is room for it now.
   void send_or_drop(std::span<const std::uint8_t> packet);
   void refuse(std::uint32_t sequence, const control::Error& error);
+  // The abstract name that the client's end is bound to; empty: none.
+  std::string peer_name() const;
 
   const Id id;
   fabric::ClientInfo info;

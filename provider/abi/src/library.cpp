@@ -141,6 +141,10 @@ void* Library::verbs_context_of(ibv_context* context) {
   return reinterpret_cast<unsigned char*>(context + 1) - size;
 }
 
+ibv_context* Library::public_context_of(void* verbs_context) {
+  return find_public_context(static_cast<unsigned char*>(verbs_context));
+}
+
 void* Library::extra_of(ibv_context* context) {
   return static_cast<unsigned char*>(verbs_context_of(context)) + kContextRoom;
 }

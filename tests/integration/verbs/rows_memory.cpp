@@ -175,8 +175,13 @@ std::vector<Row> memory_rows() {
        [](Case& c) { return reg(c, read_only(), 64, kLocal); }},
       {"ibv_reg_mr", "beyond the mapping", EFAULT, "not mapped",
        [](Case& c) { return reg(c, c.w.bytes.data(), std::size_t{1} << 40, kLocal); }},
-      {"ibv_reg_mr", "beyond the address space", EINVAL, "ibv_reg_mr",
+      {"ibv_reg_mr", "beyond the address space", EFAULT, "beyond the address space",
        [](Case& c) { return reg(c, c.w.bytes.data(), SIZE_MAX - 4096, kLocal); }},
+      {"ibv_reg_mr", "on demand, beyond the address space", EFAULT, "beyond the address space",
+       [](Case& c) {
+         void* const high = reinterpret_cast<void*>(std::uintptr_t{1} << 63);
+         return reg(c, high, 64, kLocal | IBV_ACCESS_ON_DEMAND);
+       }},
       {"ibv_reg_mr", "remote write without local", EINVAL, "need IBV_ACCESS_LOCAL_WRITE",
        [](Case& c) { return reg(c, c.w.bytes.data(), 64, IBV_ACCESS_REMOTE_WRITE); }},
       {"ibv_reg_mr", "remote atomic without local", EINVAL, "need IBV_ACCESS_LOCAL_WRITE",

@@ -13,7 +13,8 @@ using AllMessages =
                AttachMulticast, DetachMulticast, Relayed, StatusRequest, StatusReport, PortEvent,
                SetFault, Shutdown, StartCapture, StopCapture, Hold, Stay, Capture, StatusQuery,
                StatusText, Down, SetPort, Announce, RefreshCounters, QueryResources, Resources,
-               RingRequest, RingInbound, RingAccepted, RingOutbound, PeerGone>;
+               RingRequest, RingInbound, RingAccepted, RingOutbound, PeerGone,
+               Import, Imported, ExportQuery, Exported>;
 
 inline DeviceInfo sample_device() {
   DeviceInfo d;
@@ -73,6 +74,11 @@ inline void fill(RingInbound& m) { m = {IpAddress::v4(0x7f010008), 4}; }
 inline void fill(RingAccepted& m) { m = {IpAddress::v4(0x7f010007), 5}; }
 inline void fill(RingOutbound& m) { m = {IpAddress::v4(0x7f010006), 6, "no memory"}; }
 inline void fill(PeerGone& m) { m = {IpAddress::v4(0x7f010005), 7}; }
+inline ExportedObject sample_object() { return {3, 0x7f0000001000, 4096, 0x1000, 7, 4321}; }
+inline void fill(Import& m) { m = {"verbena-node/uverbs192/0123", ObjectKind::kRegion, 9}; }
+inline void fill(Imported& m) { m.object = sample_object(); }
+inline void fill(ExportQuery& m) { m = {5, 1234, ObjectKind::kRegion, 9}; }
+inline void fill(Exported& m) { m = {5, true, sample_object()}; }
 inline void fill(StatusText& m) { m = {false, std::string(300, '{')}; }
 inline void fill(SetPort& m) { m = {"verbena0", false}; }
 inline void fill(Announce& m) { m = {"verbena0", kLidChanged | kGidsChanged}; }

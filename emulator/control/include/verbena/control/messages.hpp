@@ -255,6 +255,46 @@ struct Capture {
   VERBENA_MESSAGE(kCapture) { a(m.device); }
 };
 
+// An object of one context, as another process of the user may import it (ibv_import_pd, _mr).
+struct ExportedObject {
+  std::uint32_t domain = 0;   // its protection domain, by that one's number
+  std::uint64_t address = 0;  // a region's, in the process of its owner
+  std::uint64_t length = 0;
+  std::uint64_t base = 0;     // by which keys reach it
+  std::uint32_t access = 0;
+  std::uint32_t pid = 0;      // of its owner; the daemon knows
+  bool operator==(const ExportedObject&) const = default;
+  VERBENA_FIELDS { a(m.domain, m.address, m.length, m.base, m.access, m.pid); }
+};
+enum class ObjectKind : std::uint8_t { kDomain = 1, kRegion = 2 };
+
+// An importer asks for an object of the context whose connection has this name at the other end
+// (a socket that it was given has it, too). Answered by Imported, when the owner has answered.
+struct Import {
+  std::string owner;
+  ObjectKind kind = ObjectKind::kDomain;
+  std::uint32_t number = 0;
+  VERBENA_MESSAGE(kImport) { a(m.owner, m.kind, m.number); }
+};
+struct Imported {
+  ExportedObject object;
+  VERBENA_MESSAGE(kImported) { a(m.object); }
+};
+// The same question to the owner, on behalf of process `pid`, and its answer.
+struct ExportQuery {
+  std::uint32_t ticket = 0;
+  std::uint32_t pid = 0;
+  ObjectKind kind = ObjectKind::kDomain;
+  std::uint32_t number = 0;
+  VERBENA_MESSAGE(kExportQuery) { a(m.ticket, m.pid, m.kind, m.number); }
+};
+struct Exported {
+  std::uint32_t ticket = 0;
+  bool found = false;
+  ExportedObject object;
+  VERBENA_MESSAGE(kExported) { a(m.ticket, m.found, m.object); }
+};
+
 // From a context that is about to send to another one: it would like a ring to it. Has no reply
 // of its own (a Refused would be taken for the answer to another request).
 struct RingRequest {

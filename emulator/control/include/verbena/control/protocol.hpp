@@ -61,7 +61,11 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kRingInbound, 0x0051)        \
   X(kRingAccepted, 0x0052)       \
   X(kRingOutbound, 0x0053)       \
-  X(kPeerGone, 0x0054)
+  X(kPeerGone, 0x0054)           \
+  X(kImport, 0x0055)             \
+  X(kImported, 0x0056)           \
+  X(kExportQuery, 0x0057)        \
+  X(kExported, 0x0058)
 
 enum class MessageType : std::uint16_t {
 #define VERBENA_MESSAGE_ENUM(id, number) id = number,

@@ -37,6 +37,7 @@ class Library {
   };
   ContextMemory allocate_context(ibv_device* device, int cmd_fd, std::size_t extra) const;
   static void* verbs_context_of(ibv_context* context);
+  static ibv_context* public_context_of(void* verbs_context);
   static void* extra_of(ibv_context* context);
   // Closes the descriptors and frees the memory of the context.
   void free_context(ibv_context* context) const;

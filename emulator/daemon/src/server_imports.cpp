@@ -1,0 +1,57 @@
+// One process imports what another one's context has made: the question goes to the owner, its
+// answer back to the importer. Who was given the owner's descriptor knows the name of its socket,
+// which nobody could guess.
+#include <algorithm>
+#include <cerrno>
+
+#include "server.hpp"
+
+namespace verbena::daemon {
+
+using control::Incoming;
+
+void Server::on_import(Session& session, const Incoming& in) {
+  const auto request = control::decode<control::Import>(in.payload);
+  if (!request) return session.refuse(in.header.sequence, request.error());
+  const auto owner = std::find_if(sessions_.begin(), sessions_.end(), [&](const auto& entry) {
+    return entry.second->context && !request->owner.empty() &&
+           entry.second->peer_name() == request->owner;
+  });
+  if (owner == sessions_.end()) {
+    return session.refuse(in.header.sequence, {ENOENT, "the context that it is of is gone"});
+  }
+  const std::uint32_t ticket = next_ticket_++;
+  imports_[ticket] = {session.id, in.header.sequence, owner->first};
+  owner->second->send(
+      control::ExportQuery{ticket, session.info.pid, request->kind, request->number},
+      control::kDaemonSequence | next_sequence_++);
+}
+
+void Server::on_exported(Session& session, const Incoming& in) {
+  const auto reply = control::decode<control::Exported>(in.payload);
+  const auto pending = reply ? imports_.find(reply->ticket) : imports_.end();
+  if (pending == imports_.end() || pending->second.owner != session.id) return;
+  const PendingImport import = pending->second;
+  imports_.erase(pending);
+  const auto asker = sessions_.find(import.asker);
+  if (asker == sessions_.end()) return;
+  if (!reply->found) {
+    return asker->second->refuse(import.sequence, {ENOENT, "its context has no such object"});
+  }
+  control::ExportedObject object = reply->object;
+  object.pid = session.info.pid;
+  asker->second->send(control::Imported{object}, import.sequence);
+}
+
+void Server::end_imports_of(Session::Id gone) {
+  std::erase_if(imports_, [&](const auto& entry) {
+    const PendingImport& import = entry.second;
+    const auto asker = sessions_.find(import.asker);
+    if (import.owner == gone && asker != sessions_.end()) {
+      asker->second->refuse(import.sequence, {ENOENT, "the context that it is of is gone"});
+    }
+    return import.owner == gone || import.asker == gone;
+  });
+}
+
+}  // namespace verbena::daemon
