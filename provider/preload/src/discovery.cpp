@@ -19,7 +19,8 @@
 namespace verbena::preload {
 namespace {
 
-constexpr int kTimeoutMs = 3000;
+// A machine whose disk or processors are taken can hold an emulator up for seconds.
+constexpr int kTimeoutMs = 8000;
 constexpr std::uint64_t kBelievedNs = 100'000'000;
 
 constinit std::atomic<std::uint64_t> alive_until_ns{0};
