@@ -11,9 +11,9 @@
 namespace client {
 
 [[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
-#define EXPECT(condition)                                                                    \
-  do {                                                                                       \
-    if (!(condition)) client::fail("line %d: %s (errno %d)", __LINE__, #condition, errno);   \
+#define EXPECT(condition)                                                                  \
+  do {                                                                                     \
+    if (!(condition)) client::fail("line %d: %s (errno %d)", __LINE__, #condition, errno); \
   } while (false)
 
 // Says one line to lifecycle.py, at once.
@@ -51,5 +51,11 @@ struct Case {
   void (*run)();
 };
 extern const std::vector<Case> kCases;
+
+// import_cases.cpp
+void give_away();
+void import_given();
+void own_and_wait();
+void orphaned_import();
 
 }  // namespace client

@@ -273,91 +273,6 @@ void leave_a_child() {
   ::pause();
 }
 
-constexpr std::size_t kHalf = 4096;
-
-// Another program is given this context's descriptor and the numbers of a domain and a region, and
-// moves bytes from one half of the region to the other.
-void give_away() {
-  ibv_context* context = open_first();
-  ibv_pd* pd = ibv_alloc_pd(context);
-  ibv_pd* other = ibv_alloc_pd(context);
-  std::vector<char> bytes(2 * kHalf, 'a');
-  ibv_mr* mr =
-      ibv_reg_mr(pd, bytes.data(), bytes.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-  EXPECT(pd != nullptr && other != nullptr && mr != nullptr);
-  std::memset(bytes.data(), 'x', kHalf);
-  const int given = ::dup(context->cmd_fd);
-  char numbers[100];
-  std::snprintf(numbers, sizeof numbers, "%d %u %u %u %p", given, pd->handle, other->handle,
-                mr->handle, static_cast<void*>(bytes.data()));
-  EXPECT(given >= 0 && ::setenv("GIVEN", numbers, 1) == 0);
-  const pid_t child = ::fork();
-  EXPECT(child >= 0);
-  if (child == 0) {
-    ::execl("/proc/self/exe", "client", "import_given", nullptr);
-    std::_Exit(2);
-  }
-  ::close(given);
-  int status = 0;
-  EXPECT(::waitpid(child, &status, 0) == child && status == 0);
-  for (std::size_t i = 0; i < 2 * kHalf; ++i) EXPECT(bytes[i] == (i < kHalf + 100 ? 'x' : 'a'));
-  EXPECT(ibv_dereg_mr(mr) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_dealloc_pd(other) == 0);
-  EXPECT(ibv_close_device(context) == 0);
-}
-
-void import_given() {
-  int given = -1;
-  unsigned pd_number = 0, other_number = 0, mr_number = 0;
-  void* start = nullptr;
-  EXPECT(std::sscanf(std::getenv("GIVEN"), "%d %u %u %u %p", &given, &pd_number, &other_number,
-                     &mr_number, &start) == 5);
-  ibv_context* context = ibv_import_device(given);
-  EXPECT(context != nullptr);
-  EXPECT(ibv_import_pd(context, 0xfffff) == nullptr && errno == ENOENT);
-  ibv_pd* pd = ibv_import_pd(context, pd_number);
-  ibv_pd* other = ibv_import_pd(context, other_number);
-  EXPECT(pd != nullptr && other != nullptr);
-  EXPECT(ibv_import_mr(pd, 0xfffff00) == nullptr && errno == ENOENT);
-  EXPECT(ibv_import_mr(other, mr_number) == nullptr && errno == EINVAL);
-  ibv_mr* mr = ibv_import_mr(pd, mr_number);
-  EXPECT(mr != nullptr && mr->length == 2 * kHalf);
-  ibv_cq* cq = ibv_create_cq(context, 16, nullptr, nullptr, 0);
-  ibv_qp* qp = make_qp(pd, cq);
-  ibv_port_attr port;
-  EXPECT(ibv_query_port(context, 1, &port) == 0);
-  connect(qp, {port.lid, qp->qp_num, 7}, 7);
-  const auto address = reinterpret_cast<std::uintptr_t>(start);
-  ibv_sge sge{address, 100, mr->lkey};
-  ibv_send_wr wr{};
-  wr.sg_list = &sge;
-  wr.num_sge = 1;
-  wr.opcode = IBV_WR_RDMA_WRITE;
-  wr.wr.rdma.remote_addr = address + kHalf;
-  wr.wr.rdma.rkey = mr->rkey;
-  ibv_send_wr* bad = nullptr;
-  EXPECT(ibv_post_send(qp, &wr, &bad) == 0);
-  ibv_wc wc;
-  while (ibv_poll_cq(cq, 1, &wc) == 0) {
-  }
-  EXPECT(wc.status == IBV_WC_SUCCESS);
-  // Bounds are those of the original, and events come through the handle that libibverbs made.
-  wr.wr.rdma.remote_addr = address + 2 * kHalf;
-  EXPECT(ibv_post_send(qp, &wr, &bad) == 0);
-  while (ibv_poll_cq(cq, 1, &wc) == 0) {
-  }
-  EXPECT(wc.status != IBV_WC_SUCCESS);  // the responder is this very queue pair, in error now
-  EXPECT(is_readable(context->async_fd, 10'000));
-  ibv_async_event event{};
-  EXPECT(ibv_get_async_event(context, &event) == 0);
-  EXPECT(event.event_type == IBV_EVENT_QP_ACCESS_ERR && event.element.qp == qp);
-  ibv_ack_async_event(&event);
-  EXPECT(ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(cq) == 0);
-  ibv_unimport_mr(mr);
-  ibv_unimport_pd(pd);
-  ibv_unimport_pd(other);
-  EXPECT(ibv_close_device(context) == 0);
-}
-
 // More queue pairs than one slot of the device has numbers; the last ones work, too.
 void many_queue_pairs() {
   constexpr int kCount = 20'000;
@@ -451,6 +366,8 @@ const std::vector<Case> kCases = {
     {"leave_a_child", &leave_a_child},
     {"give_away", &give_away},
     {"import_given", &import_given},
+    {"own_and_wait", &own_and_wait},
+    {"orphaned_import", &orphaned_import},
     {"many_queue_pairs", &many_queue_pairs},
     {"few_descriptors", &few_descriptors},
     {"stay_idle", &stay_idle},

@@ -144,6 +144,9 @@ class Imports(ProviderCase):
         self.run_case("give_away")
         self.until(lambda: self.contexts() == 0, "a slot is still taken")
 
+    def test_imported_memory_ends_with_its_process(self):
+        self.run_case("orphaned_import")
+
 
 class Many(ProviderCase):
     def test_twenty_thousand_queue_pairs(self):

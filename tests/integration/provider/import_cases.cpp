@@ -1,0 +1,194 @@
+// Contexts, domains and regions that one process makes and another one imports.
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "client.hpp"
+
+namespace client {
+namespace {
+
+constexpr std::size_t kHalf = 4096;
+
+struct Gift {
+  std::uint32_t pd = 0;
+  std::uint32_t mr = 0;
+  std::uint64_t address = 0;
+};
+
+Gift accept_gift(int socket, int* fd) {
+  Gift gift;
+  iovec data{&gift, sizeof gift};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = room;
+  message.msg_controllen = sizeof room;
+  EXPECT(::recvmsg(socket, &message, 0) == sizeof gift && CMSG_FIRSTHDR(&message) != nullptr);
+  std::memcpy(fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof *fd);
+  return gift;
+}
+
+}  // namespace
+
+// Another program is given this context's descriptor and the numbers of a domain and a region, and
+// moves bytes from one half of the region to the other.
+void give_away() {
+  ibv_context* context = open_first();
+  ibv_pd* pd = ibv_alloc_pd(context);
+  ibv_pd* other = ibv_alloc_pd(context);
+  std::vector<char> bytes(2 * kHalf, 'a');
+  ibv_mr* mr =
+      ibv_reg_mr(pd, bytes.data(), bytes.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  EXPECT(pd != nullptr && other != nullptr && mr != nullptr);
+  std::memset(bytes.data(), 'x', kHalf);
+  const int given = ::dup(context->cmd_fd);
+  char numbers[100];
+  std::snprintf(numbers, sizeof numbers, "%d %u %u %u %p", given, pd->handle, other->handle,
+                mr->handle, static_cast<void*>(bytes.data()));
+  EXPECT(given >= 0 && ::setenv("GIVEN", numbers, 1) == 0);
+  const pid_t child = ::fork();
+  EXPECT(child >= 0);
+  if (child == 0) {
+    ::execl("/proc/self/exe", "client", "import_given", nullptr);
+    std::_Exit(2);
+  }
+  ::close(given);
+  int status = 0;
+  EXPECT(::waitpid(child, &status, 0) == child && status == 0);
+  for (std::size_t i = 0; i < 2 * kHalf; ++i) EXPECT(bytes[i] == (i < kHalf + 100 ? 'x' : 'a'));
+  EXPECT(ibv_dereg_mr(mr) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_dealloc_pd(other) == 0);
+  EXPECT(ibv_close_device(context) == 0);
+}
+
+void import_given() {
+  int given = -1;
+  unsigned pd_number = 0, other_number = 0, mr_number = 0;
+  void* start = nullptr;
+  EXPECT(std::sscanf(std::getenv("GIVEN"), "%d %u %u %u %p", &given, &pd_number, &other_number,
+                     &mr_number, &start) == 5);
+  ibv_context* context = ibv_import_device(given);
+  EXPECT(context != nullptr);
+  EXPECT(ibv_import_pd(context, 0xfffff) == nullptr && errno == ENOENT);
+  ibv_pd* pd = ibv_import_pd(context, pd_number);
+  ibv_pd* other = ibv_import_pd(context, other_number);
+  EXPECT(pd != nullptr && other != nullptr);
+  EXPECT(ibv_import_mr(pd, 0xfffff00) == nullptr && errno == ENOENT);
+  EXPECT(ibv_import_mr(other, mr_number) == nullptr && errno == EINVAL);
+  ibv_mr* mr = ibv_import_mr(pd, mr_number);
+  EXPECT(mr != nullptr && mr->length == 2 * kHalf);
+  ibv_cq* cq = ibv_create_cq(context, 16, nullptr, nullptr, 0);
+  ibv_qp* qp = make_qp(pd, cq);
+  ibv_port_attr port;
+  EXPECT(ibv_query_port(context, 1, &port) == 0);
+  connect(qp, {port.lid, qp->qp_num, 7}, 7);
+  const auto address = reinterpret_cast<std::uintptr_t>(start);
+  ibv_sge sge{address, 100, mr->lkey};
+  ibv_send_wr wr{};
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  wr.opcode = IBV_WR_RDMA_WRITE;
+  wr.wr.rdma.remote_addr = address + kHalf;
+  wr.wr.rdma.rkey = mr->rkey;
+  ibv_send_wr* bad = nullptr;
+  EXPECT(ibv_post_send(qp, &wr, &bad) == 0);
+  ibv_wc wc;
+  while (ibv_poll_cq(cq, 1, &wc) == 0) {
+  }
+  EXPECT(wc.status == IBV_WC_SUCCESS);
+  // Bounds are those of the original, and events come through the handle that libibverbs made.
+  wr.wr.rdma.remote_addr = address + 2 * kHalf;
+  EXPECT(ibv_post_send(qp, &wr, &bad) == 0);
+  while (ibv_poll_cq(cq, 1, &wc) == 0) {
+  }
+  EXPECT(wc.status != IBV_WC_SUCCESS);  // the responder is this very queue pair, in error now
+  pollfd events{context->async_fd, POLLIN, 0};
+  EXPECT(::poll(&events, 1, 10'000) == 1);
+  ibv_async_event event{};
+  EXPECT(ibv_get_async_event(context, &event) == 0);
+  EXPECT(event.event_type == IBV_EVENT_QP_ACCESS_ERR && event.element.qp == qp);
+  ibv_ack_async_event(&event);
+  EXPECT(ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(cq) == 0);
+  ibv_unimport_mr(mr);
+  ibv_unimport_pd(pd);
+  ibv_unimport_pd(other);
+  EXPECT(ibv_close_device(context) == 0);
+}
+
+// Sends a region, and the descriptor of its context, to whoever started this program; waits.
+void own_and_wait() {
+  ibv_context* context = open_first();
+  static char bytes[kHalf];
+  ibv_pd* pd = ibv_alloc_pd(context);
+  ibv_mr* mr = ibv_reg_mr(pd, bytes, sizeof bytes, IBV_ACCESS_LOCAL_WRITE);
+  EXPECT(mr != nullptr);
+  Gift gift{pd->handle, mr->handle, reinterpret_cast<std::uintptr_t>(bytes)};
+  iovec data{&gift, sizeof gift};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = room;
+  message.msg_controllen = sizeof room;
+  cmsghdr* fds = CMSG_FIRSTHDR(&message);
+  fds->cmsg_level = SOL_SOCKET;
+  fds->cmsg_type = SCM_RIGHTS;
+  fds->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(fds), &context->cmd_fd, sizeof(int));
+  EXPECT(::sendmsg(STDIN_FILENO, &message, 0) == sizeof gift);
+  ::pause();
+}
+
+// The process whose memory was imported is killed: what touches it fails, and nothing else.
+void orphaned_import() {
+  int ends[2];
+  EXPECT(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+  const pid_t owner = ::fork();
+  EXPECT(owner >= 0);
+  if (owner == 0) {
+    ::dup2(ends[1], STDIN_FILENO);
+    ::execl("/proc/self/exe", "client", "own_and_wait", nullptr);
+    std::_Exit(2);
+  }
+  int given = -1;
+  const Gift gift = accept_gift(ends[0], &given);
+  ibv_context* context = ibv_import_device(given);
+  EXPECT(context != nullptr);
+  ibv_pd* pd = ibv_import_pd(context, gift.pd);
+  EXPECT(pd != nullptr);
+  ibv_mr* mr = ibv_import_mr(pd, gift.mr);
+  EXPECT(mr != nullptr);
+  int status = 0;
+  EXPECT(::kill(owner, SIGKILL) == 0 && ::waitpid(owner, &status, 0) == owner);
+  EXPECT(ibv_import_mr(pd, gift.mr) == nullptr && errno == ENOENT);
+  ibv_cq* cq = ibv_create_cq(context, 16, nullptr, nullptr, 0);
+  ibv_qp* qp = make_qp(pd, cq);
+  ibv_port_attr port;
+  EXPECT(ibv_query_port(context, 1, &port) == 0);
+  connect(qp, {port.lid, qp->qp_num, 7}, 7);
+  ibv_sge sge{gift.address, 100, mr->lkey};
+  ibv_send_wr wr{};
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  wr.opcode = IBV_WR_SEND;
+  ibv_send_wr* bad = nullptr;
+  EXPECT(ibv_post_send(qp, &wr, &bad) == 0);
+  ibv_wc wc;
+  while (ibv_poll_cq(cq, 1, &wc) == 0) {
+  }
+  EXPECT(wc.status == IBV_WC_LOC_PROT_ERR);
+  EXPECT(ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(cq) == 0);
+  ibv_unimport_mr(mr);
+  ibv_unimport_pd(pd);
+  EXPECT(ibv_close_device(context) == 0);
+}
+
+}  // namespace client
