@@ -106,7 +106,7 @@ Bench::Bench() {
   ibv_free_device_list(list);
   need(context != nullptr, "ibv_open_device");
   pd = ibv_alloc_pd(context);
-  mr = ibv_reg_mr(pd, bytes.data(), bytes.size(), IBV_ACCESS_LOCAL_WRITE);
+  mr = ibv_reg_mr(pd, bytes.data(), bytes.size(), +IBV_ACCESS_LOCAL_WRITE);
   need(pd != nullptr && mr != nullptr, "ibv_reg_mr");
   make_queues();
   connect();

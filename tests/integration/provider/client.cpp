@@ -98,7 +98,7 @@ Loop::Loop(bool events) : context(open_first()), memory(2 * kMessage) {
   }
   cq = ibv_create_cq(context, 256, this, channel, 0);
   EXPECT(cq != nullptr);
-  mr = ibv_reg_mr(pd, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE);
+  mr = ibv_reg_mr(pd, memory.data(), memory.size(), +IBV_ACCESS_LOCAL_WRITE);
   EXPECT(mr != nullptr);
   ibv_port_attr port;
   EXPECT(ibv_query_port(context, 1, &port) == 0);

@@ -42,7 +42,7 @@ std::vector<Row> dead_rows() {
        [](Case& c) { return ibv_dealloc_pd(c.dead.imported); }},
       {"ibv_reg_mr", "destroyed pd", EINVAL, kDead,
        [](Case& c) {
-         return made(ibv_reg_mr(c.dead.pd, c.w.bytes.data(), 64, IBV_ACCESS_LOCAL_WRITE));
+         return made(ibv_reg_mr(c.dead.pd, c.w.bytes.data(), 64, +IBV_ACCESS_LOCAL_WRITE));
        }},
       {"ibv_alloc_mw", "destroyed pd", EINVAL, kDead,
        [](Case& c) { return made(ibv_alloc_mw(c.dead.pd, IBV_MW_TYPE_1)); }},

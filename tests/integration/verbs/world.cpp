@@ -269,7 +269,7 @@ Dead::Dead(World& w) {
   qpn = qp->qp_num;
   NEED(ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(cq) == 0);
   NEED(ibv_destroy_cq(ibv_cq_ex_to_cq(cq_ex)) == 0);
-  NEED((mr = ibv_reg_mr(w.pd, w.bytes.data(), 64, IBV_ACCESS_LOCAL_WRITE)) != nullptr);
+  NEED((mr = ibv_reg_mr(w.pd, w.bytes.data(), 64, +IBV_ACCESS_LOCAL_WRITE)) != nullptr);
   lkey = mr->lkey;
   mr_number = mr->handle;
   NEED(ibv_dereg_mr(mr) == 0);
