@@ -138,9 +138,13 @@ void bring_up(Host& host, qp::QueuePair& qp, Host& peer, qp::QueuePair& to) {
                 kMaskMaxRdAtomic);
 }
 
+// What an atomic brings goes where nothing is sent from: the memory is the program's, and so would
+// the race be.
 bool post(Host& host, qp::QueuePair& qp, Host& peer, std::uint64_t id, std::uint64_t slot) {
-  const queue::Sge sge{reinterpret_cast<std::uint64_t>(host.bytes.data()) + 1024 * slot,
-                       static_cast<std::uint32_t>(id % 4 == 2 ? 8 : 300), host.key};
+  const bool brings = id % 4 == 2;
+  const queue::Sge sge{
+      reinterpret_cast<std::uint64_t>(host.bytes.data()) + 1024 * slot + (brings ? 512 : 0),
+      static_cast<std::uint32_t>(brings ? 8 : 300), host.key};
   queue::SendRequest r;
   r.id = id;
   r.flags = queue::kSignaled;
