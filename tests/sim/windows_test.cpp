@@ -248,6 +248,23 @@ TEST(AtomicWrite, WritesEightBytesAndNoMore) {
   s.expect_unharmed();
 }
 
+// Its window is that of large packets, and the answer is asked for in time, not by a probe.
+TEST(Windows, OfALongMessageMoveOnWithoutADelay) {
+  Scene s;
+  s.pair.world.faults().receive_capacity = 8;
+  s.pair.world.faults().small_capacity = 256;
+  s.left.to_state(qp::State::kReset);
+  s.right.to_state(qp::State::kReset);
+  s.pair.connect();
+  // Small ones first, by which the window grows.
+  for (std::uint64_t id = 1; id <= 60; ++id) s.left.post(s.left.write(id, 64, s.right));
+  s.run_until_sent(60);
+  const std::uint64_t repeated = s.left.qp().endpoint().counters.retransmitted.read();
+  s.left.post(s.left.write(61, 16'000, s.right));  // more than 60 packets
+  s.run_until_sent(61);
+  EXPECT_EQ(s.left.qp().endpoint().counters.retransmitted.read(), repeated);
+}
+
 // A ring says so; what were sent into a full one would be lost, and nobody would repeat it.
 TEST(Windows, OfAnUnreliableConnectionWaitForRoom) {
   PeerOptions options;

@@ -24,8 +24,9 @@ void Node::send(wire::TxBatch& batch, Qpn) noexcept {
   }
 }
 
-std::uint32_t Node::capacity_packets(const wire::Destination&, std::size_t) noexcept {
-  return world_.faults().receive_capacity;
+std::uint32_t Node::capacity_packets(const wire::Destination&, std::size_t bytes) noexcept {
+  const Faults& f = world_.faults();
+  return bytes <= 64 && f.small_capacity != 0 ? f.small_capacity : f.receive_capacity;
 }
 
 void Node::explain(const char* text) noexcept {

@@ -28,6 +28,7 @@ struct Faults {
   TimeNs pause_length = 10'000'000;
   TimeNs wire_ns_per_kib = 0;           // how long a sender's wire is busy with 1024 bytes
   std::uint32_t receive_capacity = 64;  // packets that a sleeping receiver holds; more are lost
+  std::uint32_t small_capacity = 0;     // that many if they are small; 0: no more of those
 };
 
 struct Event {

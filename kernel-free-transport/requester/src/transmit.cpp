@@ -331,7 +331,7 @@ bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now) {
     }
     if (!entry.numbered && !begin(entry)) break;
     if (!may_send(entry, now)) break;
-    const bool ask = ++since_ask_ >= std::max(window_ / 2, 1u) || cursor_psn_ == una_;
+    const bool ask = ++since_ask_ >= std::max(window(entry) / 2, 1u) || cursor_psn_ == una_;
     const Emit result = emit(cursor_, cursor_psn_, out, ask);
     if (result == Emit::kBatchFull) return true;
     if (result == Emit::kFailed) {
