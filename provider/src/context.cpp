@@ -268,8 +268,9 @@ std::uint32_t Context::capacity_packets(const wire::Destination& to,
   return std::min(by_udp, link::SharedRing::packets_held(largest) / 2);
 }
 
-wire::Transmitter::Room Context::room_at(const wire::Destination& to, Qpn qp) noexcept {
-  return peers_->room_at({to.address, qp.slot()}, link::monotonic_now_ns());
+wire::Transmitter::Room Context::room_at(const wire::Destination& to, Qpn qp,
+                                         TimeNs now) noexcept {
+  return peers_->room_at({to.address, qp.slot()}, now);
 }
 
 bool Context::add_slot() {

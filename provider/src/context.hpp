@@ -119,7 +119,7 @@ class Context final : public queue::EventSink,
   void send(wire::TxBatch& batch, Qpn flow) noexcept override;
   std::uint32_t capacity_packets(const wire::Destination& to,
                                  std::size_t packet_bytes) noexcept override;
-  Room room_at(const wire::Destination& to, Qpn qp) noexcept override;
+  Room room_at(const wire::Destination& to, Qpn qp, TimeNs now) noexcept override;
 
  private:
   using Channel = control::Channel;

@@ -58,7 +58,7 @@ class Node final : public wire::Transmitter, public queue::EventSink {
 
   void send(wire::TxBatch& batch, Qpn flow) noexcept override;
   std::uint32_t capacity_packets(const wire::Destination& to, std::size_t bytes) noexcept override;
-  Room room_at(const wire::Destination&, Qpn) noexcept override { return room; }
+  Room room_at(const wire::Destination&, Qpn, TimeNs) noexcept override { return room; }
   void on_completion_event(void*) noexcept override { ++completion_events_; }
   void on_async_event(queue::AsyncEvent event, void* cookie) noexcept override {
     events_.push_back({event, cookie});

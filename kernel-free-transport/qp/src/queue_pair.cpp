@@ -135,7 +135,8 @@ TimeNs QueuePair::deadline() const { return requester_.deadline(); }
 bool QueuePair::poll_transmit(wire::TxBatch& out, TimeNs now) {
   // What goes by UC and finds no room is lost, so it does not go.
   if (endpoint_.transport == Transport::kUc && requester_.has_urgent()) {
-    requester_.take_notice(around_.transmitter->room_at(endpoint_.destination, endpoint_.peer), now);
+    requester_.take_notice(
+        around_.transmitter->room_at(endpoint_.destination, endpoint_.peer, now), now);
   }
   const bool more = requester_.poll_transmit(out, now) || responder_.poll_transmit(out);
   check_drained();

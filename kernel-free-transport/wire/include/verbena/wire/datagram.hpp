@@ -111,7 +111,7 @@ class Transmitter {
   // How many packets of this size the receiving end can hold while its owner is busy.
   virtual std::uint32_t capacity_packets(const Destination& to, std::size_t packet_bytes) noexcept = 0;
   // Whether the way to this queue pair takes more now.
-  virtual Room room_at(const Destination&, Qpn) noexcept { return Room::kUnknown; }
+  virtual Room room_at(const Destination&, Qpn, TimeNs) noexcept { return Room::kUnknown; }
 };
 
 }  // namespace verbena::wire
