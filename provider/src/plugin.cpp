@@ -2,12 +2,9 @@
 // registers itself with it. Whatever goes wrong leaves the process without an emulated device and
 // with one line that says why.
 #include <fcntl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -102,16 +99,6 @@ void* alloc_context(ibv_device* device, int cmd_fd, void*) noexcept {
   return memory.verbs_context;
 }
 
-// The socket's own name, which every duplicate of it has.
-std::string name_of(int socket) {
-  sockaddr_un name{};
-  socklen_t size = sizeof name;
-  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size) != 0) return {};
-  constexpr std::size_t kPathAt = offsetof(sockaddr_un, sun_path);
-  if (name.sun_family != AF_UNIX || size <= kPathAt + 1) return {};
-  return {name.sun_path + 1, size - kPathAt - 1};
-}
-
 // Puts a connection of our own in the place of the one that another process works with.
 void reconnect(const ibv_device& device, int cmd_fd) {
   const std::string node = std::string("/dev/infiniband/") + device.dev_name;
@@ -126,7 +113,7 @@ void reconnect(const ibv_device& device, int cmd_fd) {
 void* import_from_another(ibv_device* device, int cmd_fd) noexcept {
   void* made = nullptr;
   errno_of([&] {
-    std::string owner = name_of(cmd_fd);
+    std::string owner = control::abstract_name(cmd_fd, control::End::kOwn);
     if (owner.empty()) {
       refuse(EINVAL, "ibv_import_device: descriptor %d is not of an opened device", cmd_fd);
     }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 #include "verbena/control/runtime_dir.hpp"
@@ -62,6 +63,18 @@ Outcome<Welcome> say_hello(Channel& channel, ClientKind kind, int timeout_ms) {
   hello.pid = static_cast<std::uint32_t>(::getpid());
   hello.comm = own_comm();
   return channel.call<Welcome>(hello, timeout_ms);
+}
+
+std::string abstract_name(int socket, End end) {
+  sockaddr_un name{};
+  socklen_t size = sizeof name;
+  auto* const address = reinterpret_cast<sockaddr*>(&name);
+  const int rc = end == End::kOwn ? ::getsockname(socket, address, &size)
+                                  : ::getpeername(socket, address, &size);
+  constexpr std::size_t kPathAt = offsetof(sockaddr_un, sun_path);
+  if (rc != 0 || name.sun_family != AF_UNIX || size <= kPathAt + 1 || name.sun_path[0] != 0)
+    return {};
+  return {name.sun_path + 1, size - kPathAt - 1};
 }
 
 }  // namespace verbena::control

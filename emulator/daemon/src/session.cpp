@@ -2,10 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cerrno>
-#include <cstddef>
+
+#include "verbena/control/connect.hpp"
 
 namespace verbena::daemon {
 
@@ -49,12 +49,7 @@ void Session::send_or_drop(std::span<const std::uint8_t> packet) {
 }
 
 std::string Session::peer_name() const {
-  sockaddr_un name{};
-  socklen_t size = sizeof name;
-  if (::getpeername(fd_.get(), reinterpret_cast<sockaddr*>(&name), &size) != 0) return {};
-  constexpr std::size_t kPathAt = offsetof(sockaddr_un, sun_path);
-  if (size <= kPathAt + 1 || name.sun_path[0] != 0) return {};
-  return {name.sun_path + 1, size - kPathAt - 1};
+  return control::abstract_name(fd_.get(), control::End::kPeer);
 }
 
 void Session::refuse(std::uint32_t sequence, const Error& error) {

@@ -1,6 +1,7 @@
-// How a client finds its emulator.
+// How a client finds its emulator, and how the two name its connection.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "verbena/control/channel.hpp"
@@ -14,5 +15,10 @@ Outcome<Channel> connect_to_daemon(const std::string& dir);
 
 // Hello and Welcome on a fresh connection; `comm` is read from /proc.
 Outcome<Welcome> say_hello(Channel& channel, ClientKind kind, int timeout_ms = kDefaultTimeoutMs);
+
+// The abstract name that one end of a connection is bound to; empty: none. Each duplicate of the
+// descriptor, in whatever process, has it, too.
+enum class End : std::uint8_t { kOwn, kPeer };
+std::string abstract_name(int socket, End end);
 
 }  // namespace verbena::control
