@@ -236,6 +236,19 @@ void fork_and_go_on() {
   loop.destroy();
 }
 
+// A message to oneself, its completions announced by the channel.
+void exchange_by_event(Loop& loop) {
+  EXPECT(ibv_req_notify_cq(loop.cq, 0) == 0);
+  loop.post_receive(1);
+  loop.post_send(2);
+  EXPECT(is_readable(loop.channel->fd, 10'000));
+  for (int both = 0; both < 2; ++both) EXPECT(loop.poll().status == IBV_WC_SUCCESS);
+  ibv_cq* cq = nullptr;
+  void* user = nullptr;
+  EXPECT(ibv_get_cq_event(loop.channel, &cq, &user) == 0);
+  ibv_ack_cq_events(cq, 1);
+}
+
 // A child that becomes another program opens the device as any program does.
 void fork_and_exec() {
   Loop loop(true);
@@ -246,15 +259,7 @@ void fork_and_exec() {
       ::execl("/proc/self/exe", "client", "busy_objects", nullptr);
       std::_Exit(1);
     }
-    EXPECT(ibv_req_notify_cq(loop.cq, 0) == 0);
-    loop.post_receive(1);
-    loop.post_send(2);
-    EXPECT(is_readable(loop.channel->fd, 10'000));
-    for (int both = 0; both < 2; ++both) EXPECT(loop.poll().status == IBV_WC_SUCCESS);
-    ibv_cq* cq = nullptr;
-    void* user = nullptr;
-    EXPECT(ibv_get_cq_event(loop.channel, &cq, &user) == 0);
-    ibv_ack_cq_events(cq, 1);
+    exchange_by_event(loop);
     int status = 0;
     EXPECT(::waitpid(child, &status, 0) == child && status == 0);
   }
@@ -316,15 +321,7 @@ void few_descriptors() {
   EXPECT(ibv_open_device(loop.context->device) == nullptr);
   EXPECT(errno == EMFILE);
   for (int round = 0; round < 2; ++round) {
-    EXPECT(ibv_req_notify_cq(loop.cq, 0) == 0);
-    loop.post_receive(1);
-    loop.post_send(2);
-    EXPECT(is_readable(loop.channel->fd, 10'000));
-    for (int both = 0; both < 2; ++both) EXPECT(loop.poll().status == IBV_WC_SUCCESS);
-    ibv_cq* cq = nullptr;
-    void* user = nullptr;
-    EXPECT(ibv_get_cq_event(loop.channel, &cq, &user) == 0);
-    ibv_ack_cq_events(cq, 1);
+    exchange_by_event(loop);
     for (ibv_comp_channel* one : channels) EXPECT(ibv_destroy_comp_channel(one) == 0);
     channels.clear();
   }
