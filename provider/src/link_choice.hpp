@@ -1,6 +1,6 @@
 // What VERBENA_LINK says about how packets travel between contexts of one emulator: `udp`, always;
 // `shm`, in shared rings, with a complaint where there can be none; `auto`, in shared rings where
-// there can be one. Read when a context is opened.
+// there can be one (the default). Read when a context is opened.
 #pragma once
 
 #include <cstdint>
