@@ -74,6 +74,7 @@ bool Connection::send_rep(TimeNs now, Rep rep, std::uint32_t ece_option) {
   if (state_ != kReqReceived && state_ != kMraReqSent) return false;
   rep.local_comm_id = id_;
   rep.remote_comm_id = remote_id_;
+  rep.failover_accepted = wants_failover_ ? kFailoverUnsupported : 0;
   local_qpn_ = rep.local_qpn;
   negotiated_.receive_psn = rep.starting_psn;
   negotiated_.responder_resources = rep.responder_resources;

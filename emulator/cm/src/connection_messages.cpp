@@ -23,6 +23,7 @@ void Connection::handle_first_req(const IpAddress& peer, const Mad& mad, const R
   negotiated_.retry_count = req.retry_count;
   negotiated_.rnr_retry_count = req.rnr_retry_count;
   negotiated_.path_mtu = req.path_mtu;
+  wants_failover_ = req.alternate.local_lid != 0 || !req.alternate.local_gid.is_zero();
   negotiated_.path = req.primary;
   std::swap(negotiated_.path.local_lid, negotiated_.path.remote_lid);
   std::swap(negotiated_.path.local_gid, negotiated_.path.remote_gid);
@@ -179,13 +180,14 @@ void Connection::on(TimeNs now, const Mad& mad, const Drep& drep) {
   post(CmEventKind::kDrepReceived, &mad);
 }
 
+// No call of rdma_cm would let a program take the path. Nothing is remembered, so that a duplicate
+// is answered as the first was.
 void Connection::on(TimeNs, const Mad& mad, const Lap& lap) {
-  if (state_ != kEstablished || !is_from_peer(lap.local_comm_id)) return;
-  // rdma_cm has no call by which a program could take the path.
-  const Apr apr{.local_comm_id = id_,
-                .remote_comm_id = remote_id_,
-                .info_length = 0,
-                .status = AlternatePathStatus::kUnsupported};
+  if (state_ != kEstablished) return;
+  Apr apr{.local_comm_id = id_, .remote_comm_id = lap.local_comm_id};
+  apr.status = AlternatePathStatus::kUnsupported;
+  if (lap.remote_qpn != local_qpn_) apr.status = AlternatePathStatus::kInvalidQpn;
+  if (!is_from_peer(lap.local_comm_id)) apr.status = AlternatePathStatus::kInvalidCommId;
   out_.mads.push_back({device_, peer_, write_mad({mad.transaction_id, 0, apr})});
 }
 

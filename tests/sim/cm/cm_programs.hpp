@@ -32,7 +32,10 @@ class Server {
       switch (e->type) {
         case RdmaEventType::kConnectRequest:
           last_request = *e;
-          if (accepts) {
+          if (rejects) {
+            host_.cm.reject(now, channel_, e->id, 0, {});
+            destroy(now, e->id);
+          } else if (accepts) {
             accept(now, e->id);
           } else {
             held.insert(e->id);
@@ -72,7 +75,8 @@ class Server {
   std::map<RdmaEventType, int> seen;
   std::set<IdHandle> held;
   RdmaEvent last_request;
-  bool accepts = true;
+  bool accepts = true;  // else it holds them
+  bool rejects = false;
   IdHandle listener = 0;
 
  private:

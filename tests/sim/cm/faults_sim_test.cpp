@@ -9,69 +9,12 @@
 #include <cstdlib>
 #include <set>
 
-#include "cm_programs.hpp"
+#include "cm_scene.hpp"
 
 namespace verbena::cm::sim {
 namespace {
 
 using enum RdmaEventType;
-
-constexpr TimeNs kLongest = 40 * 60 * kSecond;  // sixteen MRAs of 69 s each, and a little
-
-struct Scene {
-  explicit Scene(std::uint64_t seed, PortSpace space = PortSpace::kTcp)
-      : world(seed),
-        a(world.add_host()),
-        b(world.add_host()),
-        client(a, kChannel, space),
-        server(b, kChannel, space) {
-    EXPECT_EQ(client.connect(b.ports.default_port_address()), 0);
-  }
-
-  void run() {
-    if (!a.dead) client.run(world.now);
-    if (!b.dead) server.run(world.now);
-  }
-  bool step(TimeNs until) {
-    run();
-    const bool goes_on = world.step(until);
-    run();
-    return goes_on;
-  }
-  // Until the client is done; false when it would wait for ever.
-  bool finish() {
-    const TimeNs end = world.now + kLongest;
-    while (!client.finished) {
-      if (!step(end)) {
-        client.run(world.now);
-        break;
-      }
-    }
-    return client.finished;
-  }
-  // Both programs end, whatever they hold; then nothing may be left.
-  void expect_nothing_remains() {
-    world.network = nullptr;
-    a.cm.close_channel(world.now, kChannel);
-    b.cm.close_channel(world.now, kChannel);
-    while (world.step()) {
-    }
-    EXPECT_EQ(a.cm.agent().size(), 0u);
-    EXPECT_EQ(b.cm.agent().size(), 0u);
-    EXPECT_EQ(a.cm.ids() + b.cm.ids(), 0u);
-    EXPECT_TRUE(world.is_consistent());
-  }
-
-  World world;
-  Host& a;
-  Host& b;
-  Client client;
-  Server server;
-};
-
-std::uint16_t attribute_of(const Flight& flight) {
-  return static_cast<std::uint16_t>(flight.mad.bytes[16] << 8 | flight.mad.bytes[17]);
-}
 
 struct LostMessage {
   const char* name;
@@ -289,35 +232,23 @@ TEST(StaleTest, BothHangUpAtOnce) {
 // Every field of every message, all bits turned: the exchange ends in bounded time, in whatever
 // way. (ICRC would have caught it; a peer with an error in its software would not.)
 template <typename M>
-std::vector<Field> fields_of() {
-  std::vector<Field> all;
-  M message;
-  M::visit(message, [&](auto&, const Field& f) { all.push_back(f); });
-  return all;
-}
-
-template <typename M>
-void corrupt_each_field(PortSpace space) {
+void corrupt_each_field(PortSpace space, bool accepts = true, bool rejects = false) {
   for (const Field& f : fields_of<M>()) {
-    for (const int which : {0, 1, 2}) {  // all bits, the first, the last
+    for (const Turned turned : kEachTurn) {
       for (const bool always : {false, true}) {
         Scene s(11, space);
+        s.server.accepts = accepts;
+        s.server.rejects = rejects;
         bool done = false;
         s.world.network = [&](const Flight& flight) {
           Flight copy = flight;
           if (attribute_of(flight) != M::kAttribute || (done && !always)) return std::vector{copy};
           done = true;
-          const std::span body = std::span(copy.mad.bytes).subspan(kMadHeaderSize);
-          for (std::size_t bit = f.first_bit(); bit < f.first_bit() + f.width; ++bit) {
-            const bool wanted = which == 0 || (which == 1 && bit == f.first_bit()) ||
-                                (which == 2 && bit + 1 == f.first_bit() + f.width);
-            if (wanted) {
-              body[bit / 8] = static_cast<std::uint8_t>(body[bit / 8] ^ (0x80u >> bit % 8));
-            }
-          }
+          corrupt(copy.mad.bytes, f, turned);
           return std::vector{copy};
         };
-        EXPECT_TRUE(s.finish()) << f.name << " " << which << " " << always;
+        EXPECT_TRUE(s.finish()) << f.name << " " << static_cast<int>(turned) << " " << always;
+        EXPECT_TRUE(done) << "no such message";
         EXPECT_TRUE(s.world.is_consistent()) << f.name;
         s.expect_nothing_remains();
       }
@@ -330,6 +261,8 @@ TEST(CorruptTest, Rep) { corrupt_each_field<Rep>(PortSpace::kTcp); }
 TEST(CorruptTest, Rtu) { corrupt_each_field<Rtu>(PortSpace::kTcp); }
 TEST(CorruptTest, Dreq) { corrupt_each_field<Dreq>(PortSpace::kTcp); }
 TEST(CorruptTest, Drep) { corrupt_each_field<Drep>(PortSpace::kTcp); }
+TEST(CorruptTest, Rej) { corrupt_each_field<Rej>(PortSpace::kTcp, false, true); }
+TEST(CorruptTest, Mra) { corrupt_each_field<Mra>(PortSpace::kTcp, false); }
 TEST(CorruptTest, SidrReq) { corrupt_each_field<SidrReq>(PortSpace::kUdp); }
 TEST(CorruptTest, SidrRep) { corrupt_each_field<SidrRep>(PortSpace::kUdp); }
 

@@ -51,12 +51,12 @@ struct Lap {
   }
 };
 
-// What an APR says of the LAP (IBTA Vol 1, 12.6.13.1).
+// What an APR says of the LAP (IBTA Vol 1, 12.6.13.1), as far as Verbena says it.
 enum class AlternatePathStatus : std::uint8_t {
   kLoaded = 0,
   kInvalidCommId = 1,
   kUnsupported = 2,
-  kRejected = 3,
+  kInvalidQpn = 6,
 };
 
 struct Apr {

@@ -112,6 +112,7 @@ class Connection {
   const DeviceId device_;
   ConnectionState state_ = ConnectionState::kIdle;
   bool passive_ = false;
+  bool wants_failover_ = false;  // the REQ named an alternate path
   bool abandoned_ = false;
   std::uint8_t retries_left_ = 0;
   std::uint8_t max_retries_ = kMaxRetries;

@@ -5,6 +5,9 @@
 
 namespace verbena::cm {
 
+// What a REP says of the alternate path that a REQ may name; 0: it is loaded.
+inline constexpr std::uint8_t kFailoverUnsupported = 1;
+
 struct Rep {
   static constexpr std::uint16_t kAttribute = 0x0013;
   static constexpr std::size_t kPrivateData = 196;
