@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -29,6 +31,11 @@ struct Plugin {
   std::vector<abi::AnyFunction> ops;
 };
 Plugin* plugin = nullptr;
+
+// A table of matches that says nothing: zeros end it. libibverbs looks through the table of every
+// provider, without asking whether it has one, once the kernel lists a device with a driver of its
+// own.
+constexpr std::array<std::uint64_t, 8> kNoMatches{};
 
 abi::Ops all_ops() {
   abi::Ops ops;
@@ -154,6 +161,7 @@ void load() {
   description.name = "verbena";
   description.match_min_abi = control::kUverbsAbiVersion;
   description.match_max_abi = control::kUverbsAbiVersion;
+  description.match_table = kNoMatches.data();
   description.match_device = &match_device;
   description.alloc_context = &alloc_context;
   description.import_context = &import_context;
@@ -162,7 +170,9 @@ void load() {
   plugin->library.register_driver(description);
 }
 
-__attribute__((constructor)) void on_load() { errno_of([] { load(); }); }
+__attribute__((constructor)) void on_load() {
+  errno_of([] { load(); });
+}
 
 }  // namespace
 }  // namespace verbena::provider

@@ -3,13 +3,17 @@
 // of another netlink family, on which the reply is sent from the socket to itself.
 #include <dlfcn.h>
 #include <linux/netlink.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/rdma_netlink.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "verbena/preload/nldev.hpp"
 
@@ -30,7 +34,16 @@ bool is_mine(int fd) {
   return ::getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &value, &size) == 0 && value == kFamily;
 }
 
-// Says something about itself that only the kernel can know: a driver.
+// Its node, with what only the kernel says of one: the number of the driver that serves it.
+std::vector<std::uint8_t> node_of(const NetlinkMessage& request, std::uint32_t port) {
+  NetlinkWriter reply(request.type, 0, request.sequence, port);
+  reply.put_string(RDMA_NLDEV_ATTR_CHARDEV_NAME, "uverbs0");
+  reply.put_u64(RDMA_NLDEV_ATTR_CHARDEV_ABI, 2);  // librxe's
+  reply.put_u64(RDMA_NLDEV_ATTR_CHARDEV, ::makedev(231, 192));
+  reply.put_u32(RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID, RDMA_DRIVER_RXE);
+  return reply.take();
+}
+
 void answer(int fd, std::span<const std::uint8_t> datagram) {
   Catalogue catalogue;
   catalogue.devices.emplace_back();
@@ -45,7 +58,11 @@ void answer(int fd, std::span<const std::uint8_t> datagram) {
   if (::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) != 0) return;
   NetlinkReplies replies;
   for (const NetlinkMessage& message : parse_netlink(datagram)) {
-    answer_nldev(message, catalogue, own.nl_pid, replies);
+    if (RDMA_NL_GET_OP(message.type) == RDMA_NLDEV_CMD_GET_CHARDEV) {
+      replies.add(node_of(message, own.nl_pid));
+    } else {
+      answer_nldev(message, catalogue, own.nl_pid, replies);
+    }
   }
   for (const auto& reply : replies.datagrams) {
     iovec part{const_cast<std::uint8_t*>(reply.data()), reply.size()};
@@ -84,6 +101,12 @@ FAKE_EXPORT ssize_t sendmsg(int fd, const msghdr* message, int flags) {
     return static_cast<ssize_t>(part.iov_len);
   }
   return next<ssize_t(int, const msghdr*, int)>("sendmsg")(fd, message, flags);
+}
+
+// Its node.
+FAKE_EXPORT int stat(const char* path, struct stat* out) noexcept {
+  if (std::strcmp(path, "/dev/infiniband/uverbs0") == 0) path = "/dev/null";
+  return next<int(const char*, struct stat*)>("stat")(path, out);
 }
 
 // The sender shows as the kernel.

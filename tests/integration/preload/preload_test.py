@@ -16,6 +16,7 @@ import unittest
 BIN = os.environ["VERBENA_TEST_BIN"]
 LIBRARY = os.environ["VERBENA_TEST_PRELOAD"]
 FAKE_KERNEL = os.environ["VERBENA_TEST_FAKE_KERNEL"]
+PLUGIN = os.environ["VERBENA_TEST_PLUGIN"]  # as RDMAV_DRIVERS wants it
 DAEMON = os.environ.get("VERBENA_TEST_DAEMON", "")  # where the emulator itself is built
 FIRST = os.environ.get("VERBENA_TEST_FIRST", "")  # a sanitizer's runtime that must come first
 
@@ -64,6 +65,11 @@ class PreloadTest(unittest.TestCase):
 
     def python(self, code, **keywords):
         return self.output(sys.executable, "-c", code, **keywords)
+
+    def output_with_fake_kernel(self, *command, **keywords):
+        """Who is not root is made root of a network namespace: the fake kernel needs that."""
+        prefix = [] if os.geteuid() == 0 else ["unshare", "-Urn"]
+        return self.output(*prefix, *command, behind=[FAKE_KERNEL], **keywords)
 
     def make_foreign_device(self):
         """A device of somebody else, in a tree that stands for the real /sys and /dev."""
@@ -282,9 +288,7 @@ class WithEmulator(PreloadTest):
         self.assertNotIn("verbena-preload", done.stderr)
 
     def rdma_with_fake_kernel(self, *arguments):
-        """Who is not root is made root of a network namespace: the fake kernel needs that."""
-        prefix = [] if os.geteuid() == 0 else ["unshare", "-Urn"]
-        return self.output(*prefix, "rdma", *arguments, behind=[FAKE_KERNEL]).splitlines()
+        return self.output_with_fake_kernel("rdma", *arguments).splitlines()
 
     def test_kernel_devices_come_first_in_netlink(self):
         lines = self.rdma_with_fake_kernel("dev")
@@ -406,6 +410,12 @@ class WithTheRealEmulator(PreloadTest):
         self.assertIn("verbena0: pd 0 cq 0 qp 0", self.output("rdma", "res"))
         self.assertIn("Physical state: LinkUp", self.output("ibstat", "verbena0"))
         self.assertIn("Infiniband device 'verbena0'", self.output("ibstatus"))
+
+    def test_libibverbs_lists_both_beside_a_kernel_device(self):
+        """A driver number makes libibverbs look through the match table of every provider."""
+        listed = self.output_with_fake_kernel("ibv_devices", RDMAV_DRIVERS=PLUGIN)
+        self.assertEqual(sorted(line.split()[0] for line in listed.splitlines()[2:]),
+                         ["foreign0", "verbena0"])
 
     def test_nodes_agree_with_the_shadow_of_sysfs(self):
         code = ("import os\n"
