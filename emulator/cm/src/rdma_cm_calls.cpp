@@ -106,8 +106,14 @@ int RdmaCm::resolve_route(ChannelId channel, IdHandle handle) {
   Id* id = nullptr;
   if (const int error = find(channel, handle, id)) return error;
   if (id->state != IdState::kAddressResolved) return EINVAL;
-  if (ports_.find(*id->device) == nullptr) {
+  const PortInfo* port = ports_.find(*id->device);
+  if (port == nullptr) {
     post(*id, RdmaEventType::kRouteError, -ENODEV);
+    return 0;
+  }
+  // From a port that is down no question reaches a subnet administrator; RoCE asks none.
+  if (!port->roce && !ports_.is_active(port->device)) {
+    post(*id, RdmaEventType::kRouteError, -ETIMEDOUT);
     return 0;
   }
   id->state = IdState::kRouteResolved;

@@ -263,6 +263,12 @@ void RdmaCm::handle_port_down(DeviceId device) {
   }
 }
 
+void RdmaCm::handle_address_change(DeviceId device) {
+  for (const auto& [handle, id] : ids_) {
+    if (id->device == device) post(*id, RdmaEventType::kAddrChange);
+  }
+}
+
 void RdmaCm::remove_device(TimeNs now, DeviceId device) {
   for (auto& [handle, id] : ids_) {
     if (id->device != device) continue;

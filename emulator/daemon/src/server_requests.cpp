@@ -232,6 +232,9 @@ void Server::on_announce(Session& session, const Incoming& in) {
   event.changes = request->changes & ~std::uint32_t{control::kPortStateChanged};
   event.device = port->info();
   tell_contexts(request->device, event);
+  if (extension_ != nullptr && (event.changes & control::kGidsChanged) != 0) {
+    extension_->on_addresses_changed(*port);
+  }
   answer(session, in, control::Done{});
 }
 

@@ -5,53 +5,13 @@
 
 import os
 import pathlib
-import select
-import shutil
-import subprocess
+import random
 import sys
-import tempfile
-import time
 import unittest
 
-LIMIT = 60
+from rdma_processes import EmulatorTest
+
 PORT = 7471
-
-
-class Program:
-    """One process whose lines are awaited."""
-
-    def __init__(self, *words):
-        self.words = words
-        self.process = subprocess.Popen([os.path.join(BIN, "verbena"), "run", "--", PROGRAM, *map(str, words)],
-                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        self.text = b""
-
-    def expect(self, line):
-        deadline = time.monotonic() + LIMIT
-        while line not in self.lines():
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
-                raise AssertionError(f"{self.words}: no '{line}' in {LIMIT} s, but {self.lines()}")
-            more = os.read(self.process.stdout.fileno(), 4096)
-            if not more:
-                raise AssertionError(f"{self.words}: ended with {self.process.wait()} and {self.lines()}, not '{line}'")
-            self.text += more
-
-    def lines(self):
-        return self.text.decode().split("\n")[:-1]
-
-    def wait(self):
-        """The exit code, with what was said last."""
-        more, _ = self.process.communicate(timeout=LIMIT)
-        self.text += more
-        return self.process.returncode, self.lines()[-1]
-
-    def kill(self):
-        self.process.kill()
-        self.process.communicate(timeout=LIMIT)
-
-    def resources(self):
-        return resources(self.process.pid)
 
 
 def resources(pid):
@@ -60,41 +20,14 @@ def resources(pid):
     return int(status.split("RssAnon:")[1].split()[0]), len(os.listdir(f"/proc/{pid}/fd"))
 
 
-class ProgramsTest(unittest.TestCase):
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="verbena-cm-")
-        os.environ["VERBENA_RUNTIME_DIR"] = self.dir
-        subnet = f"127.{150 + os.getpid() // 256 % 100}.{os.getpid() % 256}"
-        reader, writer = os.pipe()
-        self.daemon = subprocess.Popen(
-            [os.path.join(BIN, "verbenad"), "--runtime-dir", self.dir, "--ready-fd", str(writer),
-             *(["--roce", f"{subnet}.1"] if PERSONA == "roce" else ["--fabric", f"{subnet}.0/24"])],
-            pass_fds=[writer])
-        os.close(writer)
-        with os.fdopen(reader) as ready:
-            self.assertEqual(ready.readline(), "ready\n")
-        self.programs = []
-
-    def tearDown(self):
-        for program in self.programs:
-            if program.process.poll() is None:
-                program.kill()
-            program.process.stdout.close()
-        self.daemon.terminate()
-        self.daemon.wait(LIMIT)
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-    def start(self, *words):
-        self.programs.append(Program(*words))
-        return self.programs[-1]
-
+class ProgramsTest(EmulatorTest):
     def serve(self, *step):
-        server = self.start("serve", PORT, *step)
+        server = self.start(PROGRAM, "serve", PORT, *step)
         server.expect("listening")
         return server
 
-    def connect(self, count, at_once=1):
-        return self.start("connect", "127.0.0.1", PORT, count, at_once)
+    def connect(self, count, at_once=1, *how):
+        return self.start(PROGRAM, "connect", "127.0.0.1", PORT, count, at_once, *how)
 
     def assert_serves(self):
         self.assertEqual(self.connect(1).wait(), (0, "done"))
@@ -104,9 +37,9 @@ class ProgramsTest(unittest.TestCase):
     def test_cycles_leave_nothing_behind(self):
         server = self.serve()
         self.assertEqual(self.connect(max(CYCLES // 5, 200), 10).wait(), (0, "done"))
-        before = resources(self.daemon.pid), server.resources()
+        before = resources(self.daemon.pid), resources(server.process.pid)
         self.assertEqual(self.connect(CYCLES, 10).wait(), (0, "done"))
-        after = resources(self.daemon.pid), server.resources()
+        after = resources(self.daemon.pid), resources(server.process.pid)
         for name, (memory, files), (later, later_files) in zip(("emulator", "server"), before, after):
             # A client that has just ended may still be there, and some connections to the emulator are kept.
             self.assertLess(later_files, files + 20, name)
@@ -130,7 +63,7 @@ class ProgramsTest(unittest.TestCase):
         server = self.serve()
         for step in ("address", "route", "connect", "established", "message", "disconnect"):
             with self.subTest(step):
-                client = self.start("stop", "127.0.0.1", PORT, step)
+                client = self.start(PROGRAM, "stop", "127.0.0.1", PORT, step)
                 client.expect("stopped")
                 client.kill()
                 self.assert_serves()
@@ -151,10 +84,14 @@ class ProgramsTest(unittest.TestCase):
 
     def test_a_server_dies_among_many_connections(self):
         server = self.serve()
-        client = self.start("stop", "127.0.0.1", PORT, "message")
+        client = self.start(PROGRAM, "stop", "127.0.0.1", PORT, "message")
         client.expect("stopped")
-        many = self.connect(100000, 500)
-        time.sleep(0.3)
+        many = self.connect(100000, 500, "aloud")
+        # Somewhere between the establishment and the end of so many.
+        seed = int(os.environ.get("VERBENA_SEED", random.randrange(1 << 32)))
+        moment = random.Random(seed).randrange(1, 2500)
+        print(f"VERBENA_SEED={seed}: {moment} connections", flush=True)
+        many.expect(f"established {moment}")
         server.kill()
         code, last = many.wait()
         self.assertEqual(code, 1, last)
@@ -174,8 +111,7 @@ class ProgramsTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    BIN, PROGRAM, PERSONA = sys.argv[1:4]
+    EmulatorTest.BIN, PROGRAM, EmulatorTest.PERSONA = sys.argv[1:4]
     CYCLES = int(sys.argv[4]) if len(sys.argv) > 4 else 1000
-    if LIMIT < CYCLES / 100:
-        LIMIT = CYCLES // 100
+    EmulatorTest.LIMIT = max(EmulatorTest.LIMIT, CYCLES // 100)
     unittest.main(argv=[sys.argv[0]], verbosity=2)

@@ -3,7 +3,7 @@
 // many connections, receives the message on each and hangs up.
 //
 //   rdma_program serve PORT [STEP]             stops before STEP: request, accept, established
-//   rdma_program connect ADDRESS PORT COUNT AT_ONCE
+//   rdma_program connect ADDRESS PORT COUNT AT_ONCE [aloud]    aloud: counts what is established
 //   rdma_program stop ADDRESS PORT STEP        stops after STEP: address, route, connect,
 //                                              established, message, disconnect
 //
@@ -225,6 +225,8 @@ class Client {
         break;
       case RDMA_CM_EVENT_ESTABLISHED:
         ++established_;
+        ++established_ever_;
+        if (step_ == "aloud") std::printf("established %d\n", established_ever_);
         stop_after("established");
         break;
       case RDMA_CM_EVENT_DISCONNECTED:
@@ -268,6 +270,7 @@ class Client {
   std::unique_ptr<Device> device_;
   bool is_closing_ = false;
   int established_ = 0;
+  int established_ever_ = 0;
   int messages_ = 0;
   int closed_ = 0;
 };
@@ -280,12 +283,12 @@ int main(int argc, char** argv) {
   if (what == "serve") Server(std::atoi(argv[2]), argc > 3 ? argv[3] : "").run();
   if (what == "stop" && argc == 5) {
     Client(argv[2], argv[3], argv[4]).run(1);
-  } else if (what == "connect" && argc == 6) {
-    Client client(argv[2], argv[3], "");
+  } else if (what == "connect" && argc >= 6) {
+    Client client(argv[2], argv[3], argc > 6 ? argv[6] : "");
     const int at_once = std::atoi(argv[5]);
     for (int left = std::atoi(argv[4]); left > 0; left -= at_once) client.run(at_once);
     std::puts("done");
     return 0;
   }
-  fail("usage: serve PORT [STEP] | connect ADDRESS PORT COUNT AT_ONCE | stop ADDRESS PORT STEP");
+  fail("usage: serve PORT [STEP] | connect ADDRESS PORT COUNT AT_ONCE [aloud] | stop ...");
 }

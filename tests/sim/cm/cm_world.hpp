@@ -34,10 +34,11 @@ class HostPorts : public Ports {
   const PortInfo* find(DeviceId device) const override {
     return present && device == 1 ? &port_ : nullptr;
   }
+  bool is_active(DeviceId device) const override { return up && find(device) != nullptr; }
   const PortInfo* at(const IpAddress& address) const override {
-    return present && address == port_.address ? &port_ : nullptr;
+    return present && up && address == port_.address ? &port_ : nullptr;
   }
-  const PortInfo* default_port() const override { return present ? &port_ : nullptr; }
+  const PortInfo* default_port() const override { return present && up ? &port_ : nullptr; }
   bool is_local(const IpAddress& address) const override {
     return address == port_.address || address == extra || address == IpAddress::parse("::1") ||
            (address.is_v4() && address.v4_host_order() >> 24 == 127);
@@ -59,6 +60,7 @@ class HostPorts : public Ports {
   const IpAddress& default_port_address() const { return port_.address; }
 
   bool present = true;
+  bool up = true;
   std::optional<IpAddress> extra = IpAddress::parse("192.168.7.7");
 
  private:

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <set>
 
 #include "../../sim/cm/cm_programs.hpp"
 #include "verbena/cm/multicast.hpp"
@@ -172,6 +173,54 @@ TEST_F(RdmaCmTest, AnAddressWithoutADeviceIsAnEventAndOneWithoutARouteAnError) {
   EXPECT_EQ(cm.resolve_addr(1, make(), {}, v6), ENETUNREACH);
   SocketAddress other = SocketAddress::of(*IpAddress::parse("::1"), 1);
   EXPECT_EQ(cm.resolve_addr(1, make(), inet(IpAddress::v4(0), 0), other), EINVAL);
+}
+
+TEST(PortDownTest, LeadsToNoAddressAndOnInfiniBandToNoRoute) {
+  for (const bool roce : {false, true}) {
+    World world(1, roce);
+    Host& host = world.add_host();
+    RdmaCm& cm = host.cm;
+    cm.open_channel(1);
+    const SocketAddress there = inet(*IpAddress::parse("127.0.0.1"), 1);
+    IdHandle resolved = 0;
+    IdHandle late = 0;
+    cm.create_id(1, 77, kTcp, 0, resolved);
+    cm.create_id(1, 78, kTcp, 0, late);
+    ASSERT_EQ(cm.resolve_addr(1, resolved, {}, there), 0);
+    EXPECT_EQ(cm.get_event(1)->type, kAddrResolved);
+    host.ports.up = false;
+    EXPECT_EQ(cm.resolve_addr(1, late, {}, there), 0);
+    auto event = cm.get_event(1);
+    EXPECT_EQ(event->type, kAddrError);
+    EXPECT_EQ(event->status, -ENODEV);
+    EXPECT_EQ(cm.resolve_route(1, resolved), 0);
+    event = cm.get_event(1);
+    EXPECT_EQ(event->type, roce ? kRouteResolved : kRouteError);
+    EXPECT_EQ(event->status, roce ? 0 : -ETIMEDOUT);
+    host.ports.up = true;
+    EXPECT_EQ(cm.resolve_route(1, resolved), roce ? EINVAL : 0) << "asked again";
+  }
+}
+
+TEST_F(RdmaCmTest, AChangedHardwareAddressIsToldToEachIdOfTheDevice) {
+  const IdHandle bound = make();
+  const IdHandle wildcard = make(kTcp, 2);
+  const IdHandle datagrams = make(kUdp);
+  bind(bound, "127.0.0.1", 0);
+  cm.bind(2, wildcard, inet(IpAddress::v4(0), 5000));
+  bind(datagrams, "10.0.0.1", 0);
+  cm.handle_address_change(2);
+  EXPECT_FALSE(cm.has_pending_events()) << "another device";
+  cm.handle_address_change(1);
+  std::set<IdHandle> told;
+  while (const auto event = cm.get_event(1)) {
+    EXPECT_EQ(event->type, kAddrChange);
+    EXPECT_EQ(event->status, 0);
+    told.insert(event->id);
+  }
+  EXPECT_EQ(told, (std::set{bound, datagrams}));
+  EXPECT_EQ(cm.pending_events(2), 0u) << "a wildcard has no device";
+  EXPECT_EQ(cm.listen(world.now, 1, bound, 1), 0) << "a hint, no more";
 }
 
 TEST_F(RdmaCmTest, EventsReportedCountsWhatWasHandedOutAndUnreadOnesVanish) {

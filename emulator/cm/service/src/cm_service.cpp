@@ -131,6 +131,11 @@ void CmService::on_port_changed(const fabric::Port& port) {
   flush();
 }
 
+void CmService::on_addresses_changed(const fabric::Port& port) {
+  cm_.handle_address_change(number_of(port));
+  flush();
+}
+
 void CmService::on_ending(std::function<void()> told) {
   told_ = std::move(told);
   for (const auto& port : fabric_.ports()) cm_.remove_device(clock_(), number_of(*port));

@@ -37,6 +37,7 @@ class Ports {
   virtual ~Ports() = default;
   // Null when the device is gone.
   virtual const PortInfo* find(DeviceId device) const = 0;
+  virtual bool is_active(DeviceId device) const = 0;
   // The device whose own address this is.
   virtual const PortInfo* at(const IpAddress& address) const = 0;
   // The device that serves 127.0.0.1 and every other local address that is no device's own.

@@ -104,6 +104,8 @@ class RdmaCm {
   void handle_timeout(TimeNs now);
   // A subnet manager forgets the memberships of a port that goes down; RoCE has none.
   void handle_port_down(DeviceId device);
+  // Another hardware address now stands behind the port's, as after a failover of bonded links.
+  void handle_address_change(DeviceId device);
   // Call before the device disappears from Ports.
   void remove_device(TimeNs now, DeviceId device);
   TimeNs next_deadline() const;

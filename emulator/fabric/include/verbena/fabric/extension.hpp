@@ -51,6 +51,8 @@ class Extension {
   virtual void on_client_closed(ClientId client) = 0;
   // A port went up or down.
   virtual void on_port_changed(const Port&) {}
+  // The addresses of a port were announced anew.
+  virtual void on_addresses_changed(const Port&) {}
   // All devices are about to go. Calls `told` once, at once or later, when its clients know.
   virtual void on_ending(std::function<void()> told) { told(); }
 };

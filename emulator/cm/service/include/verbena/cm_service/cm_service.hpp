@@ -35,6 +35,7 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   void on_client_message(fabric::ClientId client, control::Incoming message) override;
   void on_client_closed(fabric::ClientId client) override;
   void on_port_changed(const fabric::Port& port) override;
+  void on_addresses_changed(const fabric::Port& port) override;
   void on_ending(std::function<void()> told) override;
   void on_management_datagram(fabric::Port& port,
                               const wire::RxDatagram& datagram) noexcept override;

@@ -16,6 +16,7 @@ class FabricPorts final : public cm::Ports {
   explicit FabricPorts(const fabric::Fabric& fabric);
 
   const cm::PortInfo* find(cm::DeviceId device) const override;
+  bool is_active(cm::DeviceId device) const override;
   const cm::PortInfo* at(const IpAddress& address) const override;
   const cm::PortInfo* default_port() const override;
   bool is_local(const IpAddress& address) const override;
@@ -24,8 +25,6 @@ class FabricPorts final : public cm::Ports {
   std::optional<IpAddress> address_of(const Gid& gid) const override;
 
  private:
-  bool is_active(cm::DeviceId device) const;
-
   const fabric::Fabric& fabric_;
   std::vector<cm::PortInfo> ports_;
 };

@@ -1,0 +1,306 @@
+// Provokes one event of rdma_cm, with librdmacm as a user would: the client and the server of one
+// process, over 127.0.0.1.
+//
+//   events_program CASE        the cases: at the end
+//
+// What it sees is said in lines, "EVENT STATUS". Where the emulator has to do something it says
+// "ready" and goes on when its standard input has a line. "done" if all came as it must.
+#include <infiniband/verbs.h>
+#include <netinet/in.h>
+#include <rdma/rdma_cma.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+
+namespace {
+
+constexpr std::uint16_t kPort = 7475;
+constexpr int kTimeoutMs = 2000;
+constexpr std::uint32_t kNoQueuePair = 0x4001;  // any number: nothing is sent
+
+void check(bool good, const std::string& what) {
+  if (good) return;
+  std::printf("failed: %s: %s\n", what.c_str(), std::strerror(errno));
+  std::exit(1);
+}
+
+void await_the_emulator() {
+  std::puts("ready");
+  check(std::getchar() != EOF, "nobody said go on");
+}
+
+sockaddr_in address(std::uint32_t ip, std::uint16_t port) {
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(ip);
+  to.sin_port = htons(port);
+  return to;
+}
+
+class Side {
+ public:
+  Side() : channel_(rdma_create_event_channel()) {
+    check(channel_ != nullptr, "rdma_create_event_channel");
+  }
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+  // Waits for the acknowledgement of each event of the ID, no more and no less.
+  ~Side() {
+    for (rdma_cm_id* each : {listener, id}) {
+      if (each == nullptr) continue;
+      if (each->qp != nullptr) rdma_destroy_qp(each);
+      check(rdma_destroy_id(each) == 0, "rdma_destroy_id");
+    }
+    rdma_destroy_event_channel(channel_);
+  }
+
+  rdma_cm_id* make(rdma_port_space space) {
+    rdma_cm_id* made = nullptr;
+    check(rdma_create_id(channel_, &made, nullptr, space) == 0, "rdma_create_id");
+    return made;
+  }
+  void bind(rdma_cm_id* to, std::uint16_t port) {
+    sockaddr_in here = address(INADDR_LOOPBACK, port);
+    check(rdma_bind_addr(to, reinterpret_cast<sockaddr*>(&here)) == 0, "rdma_bind_addr");
+  }
+  void listen(rdma_port_space space = RDMA_PS_TCP) {
+    listener = make(space);
+    bind(listener, kPort);
+    check(rdma_listen(listener, 4) == 0, "rdma_listen");
+  }
+  void resolve_addr(rdma_port_space space = RDMA_PS_TCP) {
+    id = make(space);
+    sockaddr_in to = address(INADDR_LOOPBACK, kPort);
+    check(rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&to), kTimeoutMs) == 0,
+          "rdma_resolve_addr");
+  }
+  void resolve_route() { check(rdma_resolve_route(id, kTimeoutMs) == 0, "rdma_resolve_route"); }
+  void add_queue_pair() {
+    ibv_qp_init_attr attributes{};
+    attributes.qp_type = IBV_QPT_RC;
+    attributes.cap = {4, 4, 1, 1, 0};
+    check(rdma_create_qp(id, nullptr, &attributes) == 0, "rdma_create_qp");
+  }
+  void connect() {
+    rdma_conn_param p = parameters();
+    check(rdma_connect(id, &p) == 0, "rdma_connect");
+  }
+  void accept() {
+    rdma_conn_param p = parameters();
+    check(rdma_accept(id, &p) == 0, "rdma_accept");
+  }
+  // Waits for the event, says it, and keeps the new ID of a request.
+  void expect(rdma_cm_event_type type) {
+    rdma_cm_event* event = nullptr;
+    check(rdma_get_cm_event(channel_, &event) == 0, "rdma_get_cm_event");
+    std::printf("%s %d\n", rdma_event_str(event->event), event->status);
+    if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) id = event->id;
+    const bool wanted = event->event == type;
+    rdma_ack_cm_event(event);
+    if (wanted) return;
+    std::printf("failed: not %s\n", rdma_event_str(type));
+    std::exit(1);
+  }
+
+  rdma_cm_id* listener = nullptr;
+  rdma_cm_id* id = nullptr;
+
+ private:
+  static rdma_conn_param parameters() {
+    rdma_conn_param p{};
+    p.qp_num = kNoQueuePair;
+    p.responder_resources = p.initiator_depth = 1;
+    p.retry_count = p.rnr_retry_count = 7;
+    return p;
+  }
+
+  rdma_event_channel* channel_;
+};
+
+struct Pair {
+  void resolve(rdma_port_space space = RDMA_PS_TCP) {
+    client.resolve_addr(space);
+    client.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+    client.resolve_route();
+    client.expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
+  }
+  void request() {
+    server.listen();
+    resolve();
+    client.connect();
+    server.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+  }
+
+  Side server;
+  Side client;
+};
+
+// --- the cases
+// ------------------------------------------------------------------------------------
+
+// Queue pairs of the program's own: it hears of the response and confirms it.
+void life() {
+  Pair p;
+  p.request();
+  p.server.accept();
+  p.client.expect(RDMA_CM_EVENT_CONNECT_RESPONSE);
+  check(rdma_establish(p.client.id) == 0, "rdma_establish");
+  p.server.expect(RDMA_CM_EVENT_ESTABLISHED);
+  check(rdma_disconnect(p.client.id) == 0, "rdma_disconnect");
+  p.server.expect(RDMA_CM_EVENT_DISCONNECTED);
+  check(rdma_disconnect(p.server.id) == 0, "rdma_disconnect");
+  p.client.expect(RDMA_CM_EVENT_DISCONNECTED);
+  p.client.expect(RDMA_CM_EVENT_TIMEWAIT_EXIT);
+  p.server.expect(RDMA_CM_EVENT_TIMEWAIT_EXIT);
+}
+
+// Queue pairs of the library's: it confirms by itself.
+void established() {
+  Pair p;
+  p.server.listen();
+  p.resolve();
+  p.client.add_queue_pair();
+  p.client.connect();
+  p.server.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+  p.server.add_queue_pair();
+  p.server.accept();
+  p.client.expect(RDMA_CM_EVENT_ESTABLISHED);
+  p.server.expect(RDMA_CM_EVENT_ESTABLISHED);
+}
+
+// The library brings the queue pair to RTS when the response comes; from ERR no way leads there.
+void connect_error() {
+  Pair p;
+  p.server.listen();
+  p.resolve();
+  p.client.add_queue_pair();
+  p.client.connect();
+  p.server.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+  p.server.accept();
+  ibv_qp_attr broken{};
+  broken.qp_state = IBV_QPS_ERR;
+  check(ibv_modify_qp(p.client.id->qp, &broken, IBV_QP_STATE) == 0, "ibv_modify_qp");
+  p.client.expect(RDMA_CM_EVENT_CONNECT_ERROR);
+}
+
+void nobody_listens() {
+  Pair p;
+  p.resolve();
+  p.client.connect();
+  p.client.expect(RDMA_CM_EVENT_REJECTED);
+}
+
+void rejected() {
+  Pair p;
+  p.request();
+  check(rdma_reject(p.server.id, "no", 2) == 0, "rdma_reject");
+  p.client.expect(RDMA_CM_EVENT_REJECTED);
+}
+
+// Who asks for a datagram service is told by an answer, too.
+void unreachable() {
+  Pair p;
+  p.resolve(RDMA_PS_UDP);
+  p.client.connect();
+  p.client.expect(RDMA_CM_EVENT_UNREACHABLE);
+}
+
+void addr_error() {
+  Pair p;
+  await_the_emulator();  // the port goes down
+  p.client.resolve_addr();
+  p.client.expect(RDMA_CM_EVENT_ADDR_ERROR);
+}
+
+void route_error() {
+  Pair p;
+  p.client.resolve_addr();
+  p.client.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+  await_the_emulator();  // the port goes down
+  p.client.resolve_route();
+  p.client.expect(RDMA_CM_EVENT_ROUTE_ERROR);
+}
+
+// The connection stands, before and after.
+void addr_change() {
+  Pair p;
+  p.request();
+  p.server.accept();
+  p.client.expect(RDMA_CM_EVENT_CONNECT_RESPONSE);
+  check(rdma_establish(p.client.id) == 0, "rdma_establish");
+  p.server.expect(RDMA_CM_EVENT_ESTABLISHED);
+  await_the_emulator();  // announces its addresses anew
+  p.client.expect(RDMA_CM_EVENT_ADDR_CHANGE);
+  p.server.expect(RDMA_CM_EVENT_ADDR_CHANGE);  // the listener
+  p.server.expect(RDMA_CM_EVENT_ADDR_CHANGE);  // the connection
+  check(rdma_disconnect(p.client.id) == 0, "rdma_disconnect");
+  p.server.expect(RDMA_CM_EVENT_DISCONNECTED);
+}
+
+void join(Side& side) {
+  side.id = side.make(RDMA_PS_UDP);
+  side.bind(side.id, 0);
+  sockaddr_in group = address(0xef010203, 0);
+  check(rdma_join_multicast(side.id, reinterpret_cast<sockaddr*>(&group), nullptr) == 0,
+        "rdma_join_multicast");
+  side.expect(RDMA_CM_EVENT_MULTICAST_JOIN);
+}
+
+void multicast() {
+  Side side;
+  join(side);
+  sockaddr_in group = address(0xef010203, 0);
+  check(rdma_leave_multicast(side.id, reinterpret_cast<sockaddr*>(&group)) == 0,
+        "rdma_leave_multicast");
+}
+
+void multicast_error() {
+  Side side;
+  join(side);
+  await_the_emulator();  // the port goes down
+  side.expect(RDMA_CM_EVENT_MULTICAST_ERROR);
+}
+
+void device_removal() {
+  Pair p;
+  p.request();
+  await_the_emulator();  // ends
+  p.client.expect(RDMA_CM_EVENT_DEVICE_REMOVAL);
+  std::puts("done");
+  std::fflush(stdout);
+  std::_Exit(0);  // nobody is left who could destroy an ID
+}
+
+const std::map<std::string, std::function<void()>> kCases{
+    {"life", life},
+    {"established", established},
+    {"connect_error", connect_error},
+    {"nobody_listens", nobody_listens},
+    {"rejected", rejected},
+    {"unreachable", unreachable},
+    {"addr_error", addr_error},
+    {"route_error", route_error},
+    {"addr_change", addr_change},
+    {"multicast", multicast},
+    {"multicast_error", multicast_error},
+    {"device_removal", device_removal},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const auto wanted = kCases.find(argc == 2 ? argv[1] : "");
+  if (wanted == kCases.end()) {
+    std::puts("failed: usage: events_program CASE");
+    return 2;
+  }
+  wanted->second();
+  std::puts("done");
+  return 0;
+}

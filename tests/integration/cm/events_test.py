@@ -1,0 +1,78 @@
+"""Every event of rdma_cm, provoked with librdmacm: events_program.cpp on a real emulator.
+
+    events_test.py BIN PROGRAM PERSONA     PERSONA: ib or roce
+"""
+
+import errno
+import sys
+import unittest
+
+from rdma_processes import EmulatorTest
+
+DEVICE = "verbena0"
+RESOLVED = ["RDMA_CM_EVENT_ADDR_RESOLVED 0", "RDMA_CM_EVENT_ROUTE_RESOLVED 0"]
+
+
+class EventsTest(EmulatorTest):
+    def sees(self, case, *events, meanwhile=None):
+        """The case ends well and sees these events, with their status."""
+        program = self.start(PROGRAM, case)
+        if meanwhile is not None:
+            program.expect("ready")
+            meanwhile()
+            program.go_on()
+        self.assertEqual(program.wait(), (0, "done"), program.lines())
+        self.assertEqual([line for line in program.lines() if line.startswith("RDMA_CM_EVENT_")],
+                         [event if " " in event else f"RDMA_CM_EVENT_{event} 0" for event in events])
+
+    def port(self, what):
+        return lambda: self.verbena("port", DEVICE, what)
+
+    def test_from_request_to_the_end_of_timewait(self):
+        self.sees("life", *RESOLVED, "CONNECT_REQUEST", "CONNECT_RESPONSE", "ESTABLISHED", "DISCONNECTED", "DISCONNECTED",
+                  "TIMEWAIT_EXIT", "TIMEWAIT_EXIT")
+
+    def test_established_on_both_sides_with_queue_pairs_of_the_library(self):
+        self.sees("established", *RESOLVED, "CONNECT_REQUEST", "ESTABLISHED", "ESTABLISHED")
+
+    def test_connect_error(self):
+        self.sees("connect_error", *RESOLVED, "CONNECT_REQUEST", "RDMA_CM_EVENT_CONNECT_ERROR -1")
+
+    def test_rejected_because_nobody_listens(self):
+        self.sees("nobody_listens", *RESOLVED, "RDMA_CM_EVENT_REJECTED 8")
+
+    def test_rejected_by_the_program(self):
+        self.sees("rejected", *RESOLVED, "CONNECT_REQUEST", "RDMA_CM_EVENT_REJECTED 28")
+
+    def test_unreachable(self):
+        self.sees("unreachable", *RESOLVED, "RDMA_CM_EVENT_UNREACHABLE 1")
+
+    def test_addr_error(self):
+        self.sees("addr_error", f"RDMA_CM_EVENT_ADDR_ERROR {-errno.ENODEV}", meanwhile=self.port("down"))
+
+    def test_addr_change(self):
+        self.sees("addr_change", *RESOLVED, "CONNECT_REQUEST", "CONNECT_RESPONSE", "ESTABLISHED", "ADDR_CHANGE", "ADDR_CHANGE",
+                  "ADDR_CHANGE", "DISCONNECTED", meanwhile=self.port("gid-change"))
+
+    def test_multicast_join(self):
+        self.sees("multicast", "MULTICAST_JOIN")
+
+    def test_device_removal(self):
+        self.sees("device_removal", *RESOLVED, "CONNECT_REQUEST", "DEVICE_REMOVAL", meanwhile=self.daemon.terminate)
+
+
+class SubnetTest(EventsTest):
+    """What only a subnet manager can report; RoCE has none."""
+
+    def test_route_error(self):
+        self.sees("route_error", RESOLVED[0], f"RDMA_CM_EVENT_ROUTE_ERROR {-errno.ETIMEDOUT}", meanwhile=self.port("down"))
+
+    def test_multicast_error(self):
+        self.sees("multicast_error", "MULTICAST_JOIN", f"RDMA_CM_EVENT_MULTICAST_ERROR {-errno.ENETRESET}",
+                  meanwhile=self.port("down"))
+
+
+if __name__ == "__main__":
+    EmulatorTest.BIN, PROGRAM, EmulatorTest.PERSONA = sys.argv[1:4]
+    unittest.main(argv=[sys.argv[0]], defaultTest="SubnetTest" if EmulatorTest.PERSONA == "ib" else "EventsTest",
+                  verbosity=2)

@@ -1,0 +1,86 @@
+"""An emulator of its own for each test, and processes under `verbena run` whose lines are awaited."""
+
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+
+LIMIT = 60
+
+
+class Program:
+    """One process whose lines are awaited."""
+
+    def __init__(self, bin_, words, limit):
+        self.words, self.limit = words, limit
+        self.process = subprocess.Popen([os.path.join(bin_, "verbena"), "run", "--", *map(str, words)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.text = b""
+
+    def expect(self, line):
+        deadline = time.monotonic() + self.limit
+        while line not in self.lines():
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+                raise AssertionError(f"{self.words}: no '{line}' in {self.limit} s, but {self.lines()}")
+            more = os.read(self.process.stdout.fileno(), 4096)
+            if not more:
+                raise AssertionError(f"{self.words}: ended with {self.process.wait()} and {self.lines()}, not '{line}'")
+            self.text += more
+
+    def go_on(self):
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+
+    def lines(self):
+        return self.text.decode().split("\n")[:-1]
+
+    def wait(self):
+        """The exit code, with what was said last."""
+        more, _ = self.process.communicate(timeout=self.limit)
+        self.text += more
+        return self.process.returncode, self.lines()[-1]
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate(timeout=self.limit)
+
+
+class EmulatorTest(unittest.TestCase):
+    """BIN, PERSONA (ib or roce) and LIMIT (seconds for whatever must come) are set by who runs it."""
+
+    BIN, PERSONA, LIMIT = "", "ib", LIMIT
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="verbena-cm-")
+        os.environ["VERBENA_RUNTIME_DIR"] = self.dir
+        subnet = f"127.{150 + os.getpid() // 256 % 100}.{os.getpid() % 256}"
+        reader, writer = os.pipe()
+        self.daemon = subprocess.Popen(
+            [os.path.join(self.BIN, "verbenad"), "--runtime-dir", self.dir, "--ready-fd", str(writer),
+             *(["--roce", f"{subnet}.1"] if self.PERSONA == "roce" else ["--fabric", f"{subnet}.0/24"])],
+            pass_fds=[writer])
+        os.close(writer)
+        with os.fdopen(reader) as ready:
+            self.assertEqual(ready.readline(), "ready\n")
+        self.programs = []
+
+    def tearDown(self):
+        for program in self.programs:
+            if program.process.poll() is None:
+                program.kill()
+            program.process.stdin.close()
+            program.process.stdout.close()
+        self.daemon.terminate()
+        self.daemon.wait(self.LIMIT)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def start(self, *words):
+        self.programs.append(Program(self.BIN, words, self.LIMIT))
+        return self.programs[-1]
+
+    def verbena(self, *words):
+        subprocess.run([os.path.join(self.BIN, "verbena"), *words], check=True, timeout=self.LIMIT)
