@@ -5,8 +5,8 @@
 //
 // The queue pairs are the programs' own business and not made: what is measured is librdmacm, the
 // emulator and the messages between its QP1 and itself. Memory counts on an emulator that has just
-// begun: one that has had as many connections before uses theirs again. A connection has an ID on either side. The
-// rate at so many is that of the last thousand, or of all where they are fewer.
+// begun: one that has had as many connections before uses theirs again. A connection has an ID on
+// either side. The rate at so many is that of the last thousand, or of all where they are fewer.
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 #include <signal.h>

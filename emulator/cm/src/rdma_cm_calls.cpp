@@ -133,8 +133,8 @@ int RdmaCm::resolve_service(ChannelId channel, IdHandle handle, std::uint32_t fl
   return 0;
 }
 
-int RdmaCm::write_event(ChannelId channel, IdHandle handle, std::uint32_t type,
-                        std::int32_t status, std::uint64_t argument) {
+int RdmaCm::write_event(ChannelId channel, IdHandle handle, std::uint32_t type, std::int32_t status,
+                        std::uint64_t argument) {
   Id* id = nullptr;
   RdmaEvent event;
   event.type = static_cast<RdmaEventType>(type);
