@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <random>
 
+#include "courtesy.hpp"
 #include "explain.hpp"
 #include "limits.hpp"
 #include "live_contexts.hpp"
@@ -22,8 +23,7 @@ namespace {
 
 // Polls in a row that find another thread driving, before one gives way to it.
 constexpr std::uint32_t kRefusalsUntilYield = 64;
-// An application that polls in vain for so long gives way to others each time: what it waits for
-// may need this very processor (there may be but one).
+// An application that polls in vain for so long gives way to others each time.
 constexpr TimeNs kPoliteAfter = 20'000;
 // Packets that one call of ibv_poll_cq may take off the link, and the progress thread in a turn.
 constexpr std::size_t kPollBudget = 64;
@@ -163,7 +163,7 @@ void Context::drive() noexcept {
   lock.unlock();
   if (received) return;
   drive_neighbours(*this);
-  if (gives_way) ::sched_yield();
+  if (gives_way) Courtesy::of_this_thread().give_way();
 }
 
 void Context::drive_unattended() noexcept {
@@ -179,7 +179,9 @@ Driven::Found Context::drive_until_quiet() noexcept {
   Found found = Found::kNothing;
   for (int round = 0; round < kRoundsPerTurn; ++round) {
     if (!lock.try_lock()) return Found::kAnother;
-    const bool more = drive_once(link::monotonic_now_ns(), device::Acknowledge::kNow);
+    const TimeNs now = link::monotonic_now_ns();
+    const bool more = drive_once(now, device::Acknowledge::kNow);
+    if (more) last_found_ = now;
     lock.unlock();
     if (!more) break;
     found = Found::kPackets;

@@ -19,16 +19,24 @@ namespace {
 constexpr TimeNs kFirstTick = 50'000;
 constexpr TimeNs kTick = 1'000'000;
 constexpr TimeNs kYieldTime = 100'000;
+// How long the application is given to take what came. One that waits for its turn on the processor
+// has taken it by then, one that waits for its memory to change has not.
+constexpr TimeNs kTrialTime = 50'000;
 constexpr unsigned long kWideSlack = 4'000'000;
 constexpr unsigned long kNarrowSlack = 50'000;
-// A poll so long ago is one that happens now.
-constexpr TimeNs kJustNow = 20'000;
+// A poll so long ago is one that happens now; an application that shares its processor with others
+// has longer gaps than one of its own.
+constexpr TimeNs kJustNow = 50'000;
 // One so short ago comes from a program that does nothing else and would have found the packet.
 constexpr TimeNs kAtOnce = 2'000;
 constexpr std::uint32_t kPatience = 8;
 // So many wake-ups in vain weigh as much as one that found packets.
 constexpr std::uint32_t kPriceOfWork = 3;
 constexpr std::uint32_t kPatienceMax = 4096;
+// Wake-ups that found packets, until the next trial; each that showed the thread to be needed
+// doubles it.
+constexpr std::uint32_t kFindsUntilTrial = 16;
+constexpr std::uint32_t kFindsUntilTrialMax = 4096;
 // Ticks after which having parked was right, and so few that it was wrong.
 constexpr std::uint32_t kLongPark = 100;
 constexpr std::uint32_t kShortPark = 10;
@@ -60,7 +68,8 @@ void ask_for_short_slices() noexcept {
 
 }  // namespace
 
-Progress::Progress(Driven& driven) : driven_(driven), patience_(kPatience) {}
+Progress::Progress(Driven& driven)
+    : driven_(driven), patience_(kPatience), finds_until_trial_(kFindsUntilTrial) {}
 
 int Progress::start() noexcept {
   kick_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
@@ -109,29 +118,56 @@ void Progress::unpark() noexcept {
   if (is_parked_ && ticks_ < kShortPark) patience_ = std::min(patience_ * 2, kPatienceMax);
   is_parked_ = false;
   score_ = 0;
+  finds_ = 0;
+}
+
+Progress::Wait Progress::rest() noexcept {
+  if (++ticks_ >= kLongPark) {
+    patience_ = kPatience;
+    finds_until_trial_ = kFindsUntilTrial;
+  }
+  tick_ = std::min(2 * tick_, kTick);
+  return Wait::kPark;
+}
+
+Progress::Wait Progress::begin_trial() noexcept {
+  is_on_trial_ = true;
+  polls_before_trial_ = sleep_.polls();
+  return Wait::kTrial;
+}
+
+void Progress::end_trial(bool application_polled) noexcept {
+  is_on_trial_ = false;
+  if (application_polled) {
+    if (!is_parked_) park();
+    return;
+  }
+  finds_until_trial_ = std::min(finds_until_trial_ * 2, kFindsUntilTrialMax);
+  unpark();
 }
 
 // What to do next, and doing it unless the application does.
 Progress::Wait Progress::choose() noexcept {
   const TimeNs now = link::monotonic_now_ns();
   const TimeNs last_poll = sleep_.last_poll();
-  const bool may_park = now < last_poll + kJustNow && sleep_.armed() == 0;
-  if (!may_park) unpark();
-  if (is_parked_) {
-    if (++ticks_ >= kLongPark) patience_ = kPatience;
-    tick_ = std::min(2 * tick_, kTick);
-    return Wait::kPark;
+  const bool is_armed = sleep_.armed() != 0;
+  const bool polls_now = !is_armed && now < last_poll + kJustNow;
+  if (is_armed) unpark();
+  if (is_on_trial_) {
+    end_trial(!is_armed && sleep_.polls() != polls_before_trial_);
+  } else if (is_parked_ ? !polls_now : polls_now && finds_ >= finds_until_trial_) {
+    return begin_trial();
   }
+  if (is_parked_) return rest();
   const Driven::Found found = driven_.drive_until_quiet();
   const bool is_needless = found != Driven::Found::kPackets || now < last_poll + kAtOnce;
-  if (may_park && is_needless) {
-    if (++score_ >= patience_) {
-      park();
-      return Wait::kPark;
-    }
+  if (polls_now && is_needless) {
+    if (++score_ >= patience_) park();
   } else {
+    ++finds_;
     score_ -= std::min(score_, kPriceOfWork);
   }
+  if (is_parked_) return rest();
   return found == Driven::Found::kAnother ? Wait::kYield : Wait::kWatch;
 }
 
@@ -165,7 +201,7 @@ void Progress::wait(Wait how) noexcept {
   // Something came meanwhile; but the daemon shall be heard under any load.
   if (!parked && !watches) rest = 0;
   // Deadlines are then the business of whoever drives.
-  if (parked) rest = how == Wait::kPark ? tick_ : kYieldTime;
+  if (parked) rest = how == Wait::kPark ? tick_ : how == Wait::kTrial ? kTrialTime : kYieldTime;
   const timespec timeout{static_cast<time_t>(rest / 1'000'000'000u),
                          static_cast<long>(rest % 1'000'000'000u)};
   pollfd fds[3] = {{kick_.get(), POLLIN, 0},

@@ -6,8 +6,11 @@
 // polls still come. Otherwise, or when a completion queue waits to tell of a completion, the thread
 // watches the receive socket. It parks when its wake-ups are in vain, because the application took
 // what had come; a program that polls between other things (spinning on memory for an RDMA WRITE)
-// must not wait for a tick, and leaves packets for the thread to find. Where parking turns out to
-// have been wrong, more has to speak for it the next time. An idle context wakes it never.
+// must not wait for a tick, and leaves packets for the thread to find. But so does an application
+// that polls all the time and waits for the very processor that the thread took: after some finds
+// the thread stands back for a moment, and parks if the application has polled meanwhile. Where
+// parking turns out to have been wrong, more has to speak for it the next time. An idle context
+// wakes it never.
 #pragma once
 
 #include <pthread.h>
@@ -87,12 +90,16 @@ class Progress {
   static void* run_thread(void* self);
   void run() noexcept;
   // kWatch: until something happens. kPark: a tick, unless a completion queue is armed. kYield:
-  // a short while, because another thread is receiving.
-  enum class Wait : std::uint8_t { kWatch, kPark, kYield };
+  // a short while, because another thread is receiving. kTrial: a short while, to see whether the
+  // application would do without the thread.
+  enum class Wait : std::uint8_t { kWatch, kPark, kYield, kTrial };
   void wait(Wait how) noexcept;
   Wait choose() noexcept;
   void park() noexcept;
   void unpark() noexcept;
+  Wait rest() noexcept;
+  Wait begin_trial() noexcept;
+  void end_trial(bool application_polled) noexcept;
   void set_slack(bool wide) noexcept;
 
   Driven& driven_;
@@ -108,6 +115,12 @@ class Progress {
   std::uint32_t patience_;
   std::uint32_t ticks_ = 0;
   TimeNs tick_ = 0;
+  // Wake-ups that found packets since the last trial, how many there shall be until the next, and
+  // how often the application had polled when it began.
+  std::uint32_t finds_ = 0;
+  std::uint32_t finds_until_trial_;
+  std::uint32_t polls_before_trial_ = 0;
+  bool is_on_trial_ = false;
   bool is_parked_ = false;
   bool slack_is_wide_ = false;
   bool control_is_busy_ = false;

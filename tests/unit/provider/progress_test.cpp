@@ -99,6 +99,33 @@ TEST(Progress, ReceivesWhileACompletionQueueIsArmedThoughPollsContinue) {
   }
 }
 
+// What comes is found late each time, but the application goes on polling: it merely waited for
+// the processor that the thread took.
+TEST(Progress, RestsWhereTheApplicationWouldHaveTakenWhatCame) {
+  Driven1 driven;
+  Progress progress(driven);
+  ASSERT_EQ(progress.start(), 0);
+  bool rests = false;
+  while (!rests) {
+    driven.send_packet();
+    for (int i = 0; i < 100; ++i) progress.note_poll(link::monotonic_now_ns() - 10'000);
+    // Twice without a poll between them.
+    progress.is_unattended();
+    rests = progress.is_unattended();
+  }
+}
+
+TEST(Progress, ReceivesForAnApplicationThatPollsOnceAndThenWaits) {
+  Driven1 driven;
+  Progress progress(driven);
+  ASSERT_EQ(progress.start(), 0);
+  for (std::uint64_t i = 1; i <= 200; ++i) {
+    progress.note_poll(link::monotonic_now_ns());
+    driven.send_packet();
+    driven.await_arrivals(i);
+  }
+}
+
 TEST(Progress, WakesForADeadlineThatCameWhileItSlept) {
   Driven1 driven;
   Progress progress(driven);

@@ -1,0 +1,49 @@
+#include "courtesy.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "verbena/link/clock.hpp"
+
+namespace verbena::provider {
+namespace {
+
+// A turn that takes longer was taken by another thread (or the machine has been away).
+constexpr TimeNs kTaken = 4'000;
+constexpr std::uint32_t kTakenInARow = 4;
+// Between two moves; doubled by each that comes soon after the one before, because it did not help.
+constexpr TimeNs kPause = 1'000'000;
+constexpr TimeNs kPauseMax = 1'024'000'000;
+
+}  // namespace
+
+Courtesy& Courtesy::of_this_thread() noexcept {
+  static thread_local Courtesy courtesy;
+  return courtesy;
+}
+
+void Courtesy::give_way() noexcept {
+  const TimeNs before = link::monotonic_now_ns();
+  ::sched_yield();
+  const TimeNs now = link::monotonic_now_ns();
+  taken_turns_ = now - before > kTaken ? taken_turns_ + 1 : 0;
+  if (taken_turns_ < kTakenInARow || now < next_move_) return;
+  taken_turns_ = 0;
+  pause_ = now < next_move_ + 4 * pause_ ? std::min(2 * pause_, kPauseMax) : kPause;
+  next_move_ = now + pause_;
+  move_away();
+}
+
+// Where the thread may run is in the end what it was before.
+void Courtesy::move_away() noexcept {
+  cpu_set_t allowed;
+  const int here = ::sched_getcpu();
+  if (here < 0 || ::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  cpu_set_t others = allowed;
+  CPU_CLR(static_cast<unsigned>(here), &others);
+  if (CPU_COUNT(&others) == 0 || ::sched_setaffinity(0, sizeof others, &others) != 0) return;
+  ::sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
+}  // namespace verbena::provider

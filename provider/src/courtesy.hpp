@@ -1,0 +1,27 @@
+// What a thread owes to others while it polls in vain: its turn on the processor, for what it waits
+// for may need this very one (there may be but one). If another thread takes that turn each time,
+// two that spin share a processor, perhaps beside an idle one: schedulers leave them so for
+// seconds. Then this thread moves to another of the processors that it may use.
+#pragma once
+
+#include <cstdint>
+
+#include "verbena/base/types.hpp"
+
+namespace verbena::provider {
+
+class Courtesy {
+ public:
+  // Those of the calling thread.
+  static Courtesy& of_this_thread() noexcept;
+  void give_way() noexcept;
+
+ private:
+  static void move_away() noexcept;
+
+  std::uint32_t taken_turns_ = 0;  // in a row
+  TimeNs next_move_ = 0;
+  TimeNs pause_ = 0;
+};
+
+}  // namespace verbena::provider

@@ -1,0 +1,73 @@
+// Threads that poll in vain beside others.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
+
+#include "courtesy.hpp"
+
+namespace verbena::provider {
+namespace {
+
+cpu_set_t affinity() {
+  cpu_set_t set;
+  EXPECT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
+  return set;
+}
+
+void run_on(int processor) {
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(static_cast<unsigned>(processor), &only);
+  EXPECT_EQ(::sched_setaffinity(0, sizeof only, &only), 0);
+}
+
+// A thread that wants one processor, and all of it.
+class Rival {
+ public:
+  explicit Rival(int processor) : thread_([this, processor] {
+    run_on(processor);
+    runs_.store(true);
+    while (!stopping_.load()) {
+    }
+  }) {
+    while (!runs_.load()) ::sched_yield();
+  }
+  ~Rival() {
+    stopping_.store(true);
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> runs_{false};
+  std::thread thread_;
+};
+
+TEST(Courtesy, LeavesAProcessorThatAnotherTakesEachTime) {
+  const cpu_set_t before = affinity();
+  if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "there is one processor only";
+  std::thread([&] {
+    const int here = ::sched_getcpu();
+    const Rival rival(here);
+    while (::sched_getcpu() == here) Courtesy::of_this_thread().give_way();
+    const cpu_set_t after = affinity();
+    EXPECT_TRUE(CPU_EQUAL(&before, &after));
+  }).join();
+}
+
+TEST(Courtesy, StaysWhereItMayBeOnly) {
+  std::thread([] {
+    const int here = ::sched_getcpu();
+    run_on(here);
+    const cpu_set_t before = affinity();
+    const Rival rival(here);
+    for (int i = 0; i < 20; ++i) Courtesy::of_this_thread().give_way();
+    const cpu_set_t after = affinity();
+    EXPECT_TRUE(CPU_EQUAL(&before, &after));
+  }).join();
+}
+
+}  // namespace
+}  // namespace verbena::provider
