@@ -22,7 +22,7 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kRecordHeader = 16;
 constexpr std::size_t kCapacityMin = 64 * 1024;
 constexpr std::size_t kCapacityMax = 1u << 30;
-constexpr std::uint64_t kWhat = 0x31474e4952425256;  // "VRBRING1"
+constexpr std::uint64_t kWhat = 0x32474e4952425256;  // "VRBRING2"
 constexpr std::uint64_t kWrap = 0xffff;              // as a length: go on at the beginning
 // Nobody may shrink the memory under the other side (SIGBUS) or add seals of his own.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -57,7 +57,8 @@ struct SharedRing::Header {
   std::uint64_t what;
   std::uint64_t key;
   alignas(kLine) std::atomic<std::uint64_t> tail;
-  std::atomic<std::uint32_t> sleep;
+  // Read with every batch: a line that does not change costs the writer nothing.
+  alignas(kLine) std::atomic<std::uint32_t> sleep;
   alignas(kLine) std::atomic<std::uint32_t> closed;
 };
 
