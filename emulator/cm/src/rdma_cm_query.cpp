@@ -7,7 +7,9 @@ namespace verbena::cm {
 namespace {
 
 constexpr std::uint8_t kRate = 16;            // 100 Gb/s, as ibv_rate
-constexpr std::uint8_t kPacketLifeTime = 13;  // 4.096 us * 2^13 = 34 ms
+// 4.096 us * 2^16 = 0.27 s, as Linux says on RoCE. It makes the ACK timeout of 0.54 s, which is a
+// peer's patience with a process that gets no processor: losses are made up for long before.
+constexpr std::uint8_t kPacketLifeTime = 16;
 constexpr std::uint8_t kRoceHopLimit = 64;
 
 enum : std::uint32_t { kInit = 1, kReadyToReceive = 2, kReadyToSend = 3 };

@@ -115,8 +115,8 @@ TEST_P(PersonaTest, QueuePairAttributesFitTogether) {
   ASSERT_EQ(p.b.cm.init_qp_attr(kChannel, far, 3, passive_rts), 0);
   EXPECT_EQ(active_rts.sq_psn, passive.rq_psn);
   EXPECT_EQ(passive_rts.sq_psn, active.rq_psn);
-  EXPECT_EQ(active_rts.timeout, 14);
-  EXPECT_EQ(passive_rts.timeout, 14);
+  EXPECT_EQ(active_rts.timeout, 17);
+  EXPECT_EQ(passive_rts.timeout, 17);
   EXPECT_EQ(active_rts.max_rd_atomic, 2);
   EXPECT_EQ(passive_rts.retry_count, 7);
   EXPECT_EQ(p.a.cm.init_qp_attr(kChannel, p.client.id, 77, active), EINVAL);
@@ -279,7 +279,7 @@ TEST(LoadTest, TenThousandConnectionsInARowLeaveNothingBehind) {
   EXPECT_EQ(a.cm.agent().size() + b.cm.agent().size(), 0u);
   EXPECT_EQ(a.cm.ids(), 0u);
   EXPECT_EQ(b.cm.ids(), 1u);
-  EXPECT_LT(most, 4000u);  // what stands in timewait at this pace
+  EXPECT_LT(most, 14'000u);  // what stands in timewait at this pace, on both sides
   EXPECT_TRUE(world.is_consistent());
 }
 
