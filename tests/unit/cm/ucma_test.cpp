@@ -191,6 +191,75 @@ TEST_F(UcmaTest, QueriesFillTheOldAndTheNewLayout) {
   EXPECT_EQ(write(RDMA_USER_CM_CMD_QUERY, query, 500).error, ENOSYS);
 }
 
+TEST_F(UcmaTest, ARejectionCarriesItsReasonAndItsData) {
+  listen();
+  for (const bool old : {true, false}) {  // before there was a reason, its byte was reserved
+    const std::uint32_t id = resolved();
+    rdma_ucm_connect connect{};
+    connect.id = id;
+    connect.conn_param.valid = 1;
+    connect.conn_param.qp_num = old ? 0x4001 : 0x4002;
+    ASSERT_EQ(write(RDMA_USER_CM_CMD_CONNECT, connect).error, 0);
+    world.step();
+    rdma_ucm_reject reject{};
+    reject.id = event().id;
+    reject.private_data_len = 2;
+    reject.private_data[0] = 'n';
+    reject.private_data[1] = 'o';
+    reject.reason = 7;
+    EXPECT_EQ(write(RDMA_USER_CM_CMD_REJECT, reject).error, EINVAL) << "no reason of a program's";
+    reject.reason = old ? 0 : 35;
+    reject.private_data_len = 149;
+    EXPECT_EQ(write(RDMA_USER_CM_CMD_REJECT, reject).error, EINVAL) << "more than a REJ holds";
+    reject.private_data_len = 2;
+    ASSERT_EQ(write(RDMA_USER_CM_CMD_REJECT, reject).error, 0);
+    world.step();
+    const rdma_ucm_event_resp rejected = event();
+    EXPECT_EQ(rejected.event, 8u);
+    EXPECT_EQ(rejected.status, old ? 28u : 35u);
+    EXPECT_EQ(rejected.param.conn.private_data_len, 148);
+    EXPECT_EQ(rejected.param.conn.private_data[1], 'o');
+  }
+}
+
+TEST_F(UcmaTest, QueuePairAttributesAndTheNotice) {
+  listen();
+  rdma_ucm_connect connect{};
+  connect.id = resolved();
+  connect.conn_param.valid = 1;
+  connect.conn_param.qp_num = 0x4001;
+  connect.conn_param.retry_count = 6;
+  ASSERT_EQ(write(RDMA_USER_CM_CMD_CONNECT, connect).error, 0);
+  world.step();
+  rdma_ucm_accept accept{};
+  accept.uid = 0x2222;
+  accept.id = event().id;
+  accept.conn_param.valid = 1;
+  accept.conn_param.qp_num = 0x8001;
+  ASSERT_EQ(write(RDMA_USER_CM_CMD_ACCEPT, accept).error, 0);
+  rdma_ucm_init_qp_attr init{};
+  init.id = accept.id;
+  init.response = 0x77;
+  init.qp_state = 3;
+  const UcmaReply reply = write(RDMA_USER_CM_CMD_INIT_QP_ATTR, init, sizeof(ib_uverbs_qp_attr));
+  EXPECT_EQ(reply.response_address, 0x77u);
+  const auto attr = answer<ib_uverbs_qp_attr>(reply);
+  EXPECT_EQ(attr.qp_state, 3u);
+  EXPECT_EQ(attr.retry_cnt, 6u);
+  EXPECT_NE(attr.qp_attr_mask, 0u);
+  EXPECT_EQ(write(RDMA_USER_CM_CMD_INIT_QP_ATTR, init, sizeof(ib_uverbs_qp_attr) - 1).error,
+            ENOSPC);
+  init.qp_state = 99;
+  EXPECT_EQ(write(RDMA_USER_CM_CMD_INIT_QP_ATTR, init, sizeof(ib_uverbs_qp_attr)).error, EINVAL);
+  constexpr std::uint32_t kCommEstablished = 4;
+  EXPECT_EQ(write(RDMA_USER_CM_CMD_NOTIFY, rdma_ucm_notify{accept.id, kCommEstablished}).error, 0);
+  const rdma_ucm_event_resp established = event();
+  EXPECT_EQ(established.event, 9u);
+  EXPECT_EQ(established.uid, 0x2222u);
+  EXPECT_EQ(write(RDMA_USER_CM_CMD_NOTIFY, rdma_ucm_notify{accept.id, kCommEstablished}).error,
+            EISCONN);
+}
+
 TEST_F(UcmaTest, OptionsComeWithTheirValue) {
   rdma_ucm_set_option option{};
   option.id = create();

@@ -1,0 +1,206 @@
+// The rdma_cm layer on two hosts: what options and types of queue pairs do to a connection, a
+// program that reports data before the RTU came, and a client that takes its request back.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "../../sim/cm/cm_programs.hpp"
+
+namespace verbena::cm {
+namespace {
+
+using sim::Host;
+using sim::inet;
+using sim::World;
+using enum RdmaEventType;
+
+constexpr std::uint16_t kTcp = 0x106;
+constexpr std::uint16_t kIb = 0x13f;
+constexpr std::uint32_t kInit = 1;
+constexpr std::uint32_t kReadyToReceive = 2;
+constexpr std::uint32_t kReadyToSend = 3;
+constexpr std::uint32_t kCommEstablished = 4;  // ibv_event_type
+
+// One connection of whatever type, taken step by step.
+struct Connected {
+  explicit Connected(QpType active = QpType::kRc, QpType passive = QpType::kRc, bool roce = true)
+      : world(1, roce), a(world.add_host()), b(world.add_host()) {
+    a.cm.open_channel(1);
+    b.cm.open_channel(1);
+    const std::uint16_t space = active == QpType::kRc ? kTcp : kIb;
+    EXPECT_EQ(a.cm.create_id(1, 5, space, static_cast<std::uint8_t>(active), client), 0);
+    EXPECT_EQ(b.cm.create_id(1, 6, space, static_cast<std::uint8_t>(passive), listener), 0);
+  }
+
+  void listen() {
+    EXPECT_EQ(b.cm.bind(1, listener, inet(IpAddress::v4(0), 7174)), 0);
+    EXPECT_EQ(b.cm.listen(world.now, 1, listener, 0), 0);
+  }
+  void resolve() {
+    EXPECT_EQ(a.cm.resolve_addr(1, client, {}, inet(b.ports.default_port_address(), 7174)), 0);
+    EXPECT_EQ(a.cm.get_event(1)->type, kAddrResolved);
+    EXPECT_EQ(a.cm.resolve_route(1, client), 0);
+    EXPECT_EQ(a.cm.get_event(1)->type, kRouteResolved);
+  }
+  static ConnParam param(std::uint32_t qpn) {
+    ConnParam p;
+    p.qp_num = qpn;
+    p.responder_resources = p.initiator_depth = 2;
+    p.retry_count = 5;
+    return p;
+  }
+  void request() {
+    EXPECT_EQ(a.cm.connect(world.now, 1, client, param(0x4001), Ece{}), 0);
+    world.step();
+    const auto event = b.cm.get_event(1);
+    ASSERT_TRUE(event.has_value());
+    EXPECT_EQ(event->type, kConnectRequest);
+    server = event->id;
+  }
+  void accept() {
+    const ConnParam p = param(0x8001);
+    EXPECT_EQ(b.cm.accept(world.now, 1, server, 7, &p, Ece{}), 0);
+    world.step();
+    EXPECT_EQ(a.cm.get_event(1)->type, kConnectResponse);
+  }
+  void establish() {
+    listen();
+    resolve();
+    request();
+    accept();
+    EXPECT_EQ(a.cm.accept(world.now, 1, client, 0, nullptr, Ece{}), 0);
+    world.step();
+    EXPECT_EQ(b.cm.get_event(1)->type, kEstablished);
+  }
+  QpAttr attributes(Host& host, IdHandle id, std::uint32_t state) {
+    QpAttr attr;
+    EXPECT_EQ(host.cm.init_qp_attr(1, id, state, attr), 0);
+    return attr;
+  }
+  static int set(Host& host, IdHandle id, std::uint32_t option, std::uint8_t value) {
+    return host.cm.set_option(1, id, 0, option, std::span(&value, 1));
+  }
+
+  World world;
+  Host& a;
+  Host& b;
+  IdHandle client = 0;
+  IdHandle listener = 0;
+  IdHandle server = 0;
+};
+
+TEST(OptionTest, TheTypeOfServiceIsTheTrafficClassOfThePath) {
+  Connected c;
+  EXPECT_EQ(Connected::set(c.a, c.client, 0, 0x28), 0);
+  EXPECT_EQ(Connected::set(c.b, c.listener, 0, 0x50), 0);
+  c.establish();
+  EXPECT_EQ(c.attributes(c.a, c.client, kReadyToReceive).ah.traffic_class, 0x28);
+  EXPECT_EQ(c.attributes(c.b, c.server, kReadyToReceive).ah.traffic_class, 0x50)
+      << "of the listener";
+  RouteInfo info;
+  ASSERT_EQ(c.a.cm.query(1, c.client, info), 0);
+  EXPECT_EQ(info.path.traffic_class, 0x28);
+}
+
+TEST(OptionTest, TheAckTimeoutIsThatOfBothQueuePairs) {
+  Connected c;
+  EXPECT_EQ(Connected::set(c.a, c.client, 3, 21), 0);
+  c.establish();
+  EXPECT_EQ(c.attributes(c.a, c.client, kReadyToSend).timeout, 21);
+  EXPECT_EQ(c.attributes(c.b, c.server, kReadyToSend).timeout, 21) << "told by the REQ";
+  Connected d;
+  EXPECT_EQ(Connected::set(d.b, d.listener, 3, 9), 0);
+  d.establish();
+  EXPECT_EQ(d.attributes(d.b, d.server, kReadyToSend).timeout, 9) << "of the listener";
+  EXPECT_NE(d.attributes(d.a, d.client, kReadyToSend).timeout, 9);
+}
+
+TEST(QpTypeTest, UnreliableConnectionsKnowNoRetriesAndNoReads) {
+  Connected c(QpType::kUc, QpType::kUc);
+  c.establish();
+  for (const bool active : {true, false}) {
+    Host& host = active ? c.a : c.b;
+    const IdHandle id = active ? c.client : c.server;
+    EXPECT_EQ(c.attributes(host, id, kReadyToReceive).mask,
+              kMaskState | kMaskAv | kMaskPathMtu | kMaskDestQpn | kMaskRqPsn);
+    EXPECT_EQ(c.attributes(host, id, kReadyToSend).mask, kMaskState | kMaskSqPsn);
+  }
+}
+
+TEST(QpTypeTest, AnXrcInitiatorSendsAndAnXrcTargetReceives) {
+  Connected c(QpType::kXrcSend, QpType::kXrcRecv);
+  c.establish();
+  constexpr std::uint32_t kReceive =
+      kMaskState | kMaskAv | kMaskPathMtu | kMaskDestQpn | kMaskRqPsn;
+  EXPECT_EQ(c.attributes(c.a, c.client, kReadyToReceive).mask, kReceive);
+  EXPECT_EQ(c.attributes(c.b, c.server, kReadyToReceive).mask,
+            kReceive | kMaskMaxDestRdAtomic | kMaskMinRnrTimer);
+  const QpAttr initiator = c.attributes(c.a, c.client, kReadyToSend);
+  EXPECT_EQ(initiator.mask, kMaskState | kMaskSqPsn | kMaskRetryCount | kMaskRnrRetry |
+                                kMaskMaxRdAtomic | kMaskTimeout);
+  EXPECT_EQ(initiator.retry_count, 5);
+  EXPECT_EQ(c.attributes(c.b, c.server, kReadyToSend).mask, kMaskState | kMaskSqPsn | kMaskTimeout);
+}
+
+TEST(QpTypeTest, ARequestOfAnotherTypeThanTheListenersIsRefused) {
+  Connected c(QpType::kXrcSend, QpType::kUc);
+  c.listen();
+  c.resolve();
+  EXPECT_EQ(c.a.cm.connect(c.world.now, 1, c.client, Connected::param(1), Ece{}), 0);
+  while (c.a.cm.pending_events(1) == 0) ASSERT_TRUE(c.world.step());
+  const auto event = c.a.cm.get_event(1);
+  EXPECT_EQ(event->type, kRejected);
+  EXPECT_EQ(event->status, 28);
+  EXPECT_FALSE(c.b.cm.has_pending_events());
+}
+
+// The queue pair received data, so the RTU is only late or lost.
+TEST(NotifyTest, DataBeforeTheRtuEstablishesTheConnection) {
+  Connected c;
+  c.listen();
+  c.resolve();
+  c.request();
+  c.accept();
+  EXPECT_EQ(c.b.cm.notify(c.world.now, 1, c.server, kCommEstablished + 1), EINVAL);
+  EXPECT_EQ(c.b.cm.notify(c.world.now, 1, c.server, kCommEstablished), 0);
+  const auto event = c.b.cm.get_event(1);
+  EXPECT_EQ(event->type, kEstablished);
+  EXPECT_EQ(event->uid, 7u);
+  EXPECT_EQ(c.b.cm.notify(c.world.now, 1, c.server, kCommEstablished), EISCONN);
+  EXPECT_EQ(c.a.cm.accept(c.world.now, 1, c.client, 0, nullptr, Ece{}), 0);
+  while (c.world.step(c.world.now + sim::kSecond)) {
+  }
+  EXPECT_FALSE(c.b.cm.has_pending_events()) << "the RTU came late: once is enough";
+}
+
+TEST(ActiveRejectTest, AClientMayRefuseTheResponse) {
+  Connected c;
+  c.listen();
+  c.resolve();
+  c.request();
+  c.accept();
+  const std::vector<std::uint8_t> why{'n', 'o'};
+  EXPECT_EQ(c.a.cm.reject(c.world.now, 1, c.client, 0, why), 0);
+  c.world.step();
+  const auto event = c.b.cm.get_event(1);
+  ASSERT_TRUE(event.has_value());
+  EXPECT_EQ(event->type, kRejected);
+  EXPECT_EQ(event->status, 28);
+  const PrivateData& data = std::get<ConnParam>(event->param).private_data;
+  EXPECT_EQ(data.size, 148);
+  EXPECT_EQ(data.bytes[0], 'n');
+  EXPECT_EQ(c.b.cm.disconnect(c.world.now, 1, c.server), 0) << "nothing to do, no complaint";
+}
+
+TEST(AttributeTest, InitIsKnownOnceThereIsADevice) {
+  Connected c;
+  QpAttr attr;
+  EXPECT_EQ(c.a.cm.init_qp_attr(1, c.client, kInit, attr), EINVAL);
+  c.listen();
+  c.resolve();
+  EXPECT_EQ(c.attributes(c.a, c.client, kInit).mask,
+            kMaskState | kMaskAccessFlags | kMaskPkeyIndex | kMaskPort);
+}
+
+}  // namespace
+}  // namespace verbena::cm
