@@ -290,6 +290,20 @@ TEST_F(RdmaCmTest, AMulticastMembershipReportsItselfAndEnds) {
   EXPECT_EQ(reported, 1u);
 }
 
+TEST_F(RdmaCmTest, TheSpaceOfIpoibHasItsOwnKeyAndGroups) {
+  const IdHandle id = make(0x0002);
+  ASSERT_EQ(bind(id, "10.0.0.1", 0), 0);
+  std::uint32_t membership = 0;
+  ASSERT_EQ(cm.join(1, id, 5, inet(*IpAddress::parse("239.1.2.3"), 0), 0, membership), 0);
+  const auto event = cm.get_event(1);
+  const UdParam& ud = std::get<UdParam>(event->param);
+  EXPECT_EQ(ud.qkey, kIpoibQkey);
+  EXPECT_EQ(ud.ah.dgid.to_string(), "ff12:401b:ffff:0000:0000:0000:0f01:0203");
+  QpAttr attr;
+  ASSERT_EQ(cm.init_qp_attr(1, id, 1, attr), 0);
+  EXPECT_EQ(attr.qkey, kIpoibQkey);
+}
+
 TEST(PortDownTest, EndsMembershipsOnInfiniBandOnly) {
   for (const bool roce : {false, true}) {
     World world(1, roce);
