@@ -1,0 +1,142 @@
+"""What bench/rxe compares, and how the guest's output becomes a table. Pure.
+
+A row is measured on three sides in turn: rxe (the kernel's device with itself), auto and udp (Verbena with itself over that link).
+"""
+
+import dataclasses
+import pathlib
+import re
+import statistics
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from figures import parse  # noqa: E402
+
+SIDES = ("rxe", "auto", "udp")
+PERFTEST = "-d {D} -x {G} -p {P} -F -m 4096"
+
+
+def connect_us(output):
+    """Microseconds that a connection takes, of cmtime's table."""
+    found = re.search(r"^\s*connect\s*:.*?([\d.]+)\s*$", output, re.MULTILINE)
+    if not found:
+        raise parse.Unreadable(f"no 'connect' in: {output[-300:]}")
+    return float(found[1])
+
+
+def thousand_instructions(output):
+    """Of a round trip, where the guest's clock counts an instruction as a nanosecond."""
+    return parse.pingpong_us(output)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """`goals`: for auto and for udp what must be reached and what is aimed at, as multiples of rxe; of `fixed`, as values."""
+
+    name: str
+    unit: str
+    words: str
+    figure: object
+    lower_is_better: bool = True
+    goals: tuple = ((3, 10), (1.5, 2))
+    kind: str = "tcp"
+    more: int = 1  # times as many iterations for Verbena, so that it takes long enough to be measured
+    iterations: int = 1000
+    fixed: bool = False
+
+
+TIMED = (
+    Row("connection by cmtime", "us", "cmtime -b {A} -p {P} -c {N}", connect_us, goals=((3, None), (3, None)),
+        kind="cmtime", iterations=100),
+    Row("ib_send_lat 8 B", "us", f"ib_send_lat {PERFTEST} -s 8 -n {{N}}", parse.perftest_typical_us),
+    Row("ib_write_lat 8 B", "us", f"ib_write_lat {PERFTEST} -s 8 -n {{N}}", parse.perftest_typical_us),
+    Row("ib_send_lat 4 KiB", "us", f"ib_send_lat {PERFTEST} -s 4096 -n {{N}}", parse.perftest_typical_us),
+    Row("ib_write_lat 4 KiB", "us", f"ib_write_lat {PERFTEST} -s 4096 -n {{N}}", parse.perftest_typical_us),
+    Row("ib_write_bw 64 KiB", "MB/s", f"ib_write_bw {PERFTEST} -s 65536 -n {{N}}", parse.perftest_mb_s, False, more=5,
+        iterations=300),
+    Row("ib_write_bw 8 B", "M/s", f"ib_write_bw {PERFTEST} -s 8 -n {{N}}", parse.perftest_messages_s, False, more=5,
+        iterations=10000),
+)
+COUNTED = (
+    Row("round trip of 8 B with events", "thousand instructions", "ibv_rc_pingpong -d {D} -g {G} -p {P} -e -s 8 -n {N}",
+        thousand_instructions, goals=((30, 25), (30, 25)), fixed=True),
+    Row("connection by cmtime", "thousand instructions", "cmtime -b {A} -p {P} -c {N}", connect_us, goals=((3, None), (3, None)),
+        kind="cmtime", iterations=100),
+    Row("ib_write_bw 64 KiB", "B per thousand instructions", f"ib_write_bw {PERFTEST} -s 65536 -n {{N}}", parse.perftest_mb_s, False,
+        more=5, iterations=300),
+    Row("ib_write_bw 8 B", "messages per thousand instructions", f"ib_write_bw {PERFTEST} -s 8 -n {{N}}",
+        parse.perftest_messages_s, False, more=5, iterations=10000),
+)
+
+
+def plan(rows):
+    """The lines that the guest carries out, a round of them."""
+    lines = []
+    for number, row in enumerate(rows):
+        for side in SIDES:
+            count = row.iterations * (1 if side == "rxe" else row.more)
+            lines.append(f"{number}|{row.kind}|{side}|{row.words.replace('{N}', str(count))}")
+    return "\n".join(lines)
+
+
+def sections(output):
+    """(number, side, status, text) of each measurement, in order."""
+    parts = re.split(r"^== (\d+) (\w+) (\d+)$|^== end$", output, flags=re.MULTILINE)[1:]
+    return [(int(parts[i]), parts[i + 1], int(parts[i + 2]), parts[i + 3]) for i in range(0, len(parts) - 3, 4)
+            if parts[i] is not None]
+
+
+def samples(rows, output):
+    """{(number, side): [figures]} and what failed, in words."""
+    figures, failures = {}, []
+    for number, side, status, text in sections(output):
+        row = rows[number]
+        try:
+            if status != 0:
+                raise parse.Unreadable(f"ended with {status}: {text[-300:]}")
+            figure = row.figure(text)
+            figures.setdefault((number, side), []).append(figure)
+        except parse.Unreadable as error:
+            failures.append(f"{row.name}, {side}: {error}")
+    return figures, failures
+
+
+def ratio(row, rxe, ours):
+    """How many times better than rxe."""
+    return rxe / ours if row.lower_is_better else ours / rxe
+
+
+def reached(row, figure, goals):
+    """'aim', 'must', 'no', or '' where nothing is asked."""
+    must, aim = goals
+    if must is None:
+        return ""
+    is_met = (lambda goal: figure <= goal) if row.fixed else (lambda goal: figure >= goal)
+    if aim is not None and is_met(aim):
+        return "aim"
+    return "must" if is_met(must) else "no"
+
+
+def table(rows, figures):
+    """Markdown: medians, and behind each of Verbena's how many times better than rxe's median it is."""
+    lines = ["| row | unit | rxe | auto | times better | reaches | UDP | times better | reaches |", "|---|---|---|---|---|---|---|---|---|"]
+    for number, row in enumerate(rows):
+        rxe = figures.get((number, "rxe"))
+        if not rxe:
+            continue
+        cells = [row.name, row.unit, _spread(rxe)]
+        for side, goals in zip(SIDES[1:], row.goals):
+            ours = figures.get((number, side))
+            if not ours:
+                cells += ["failed", "", ""]
+                continue
+            median = statistics.median(ours)
+            times = ratio(row, statistics.median(rxe), median)
+            cells += [_spread(ours), f"{times:.3g}", reached(row, median if row.fixed else times, goals)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _spread(values):
+    median = f"{statistics.median(values):.4g}"
+    return median if len(values) == 1 else f"{median} ({min(values):.4g}..{max(values):.4g})"
