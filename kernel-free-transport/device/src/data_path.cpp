@@ -59,6 +59,11 @@ void Device::rearm(qp::QueuePair& qp) {
   if (timers_.add(deadline, qp.number())) events_.on_earlier_deadline(deadline);
 }
 
+void Device::on_turn(void* member) noexcept {
+  dirty_.push(*static_cast<qp::QueuePair*>(member));
+  events_.on_earlier_deadline(0);
+}
+
 Device::TxBuffer& Device::take_buffer() {
   for (auto& buffer : buffers_) {
     if (buffer->lock.try_lock()) return *buffer;

@@ -38,7 +38,7 @@ qp::QueuePair* Device::create_qp(qp::QueuePairOptions options) {
     options.send.max_sges =
         std::max(options.send.max_sges, options.shared->tags->options().max_sges);
   }
-  const qp::Surroundings around{&memory_, &events_, &counters_.drops, this, &share_,
+  const qp::Surroundings around{&memory_, &events_, &counters_.drops, this, &shares_,
                                 &transmitter_};
   std::optional<Qpn> number;
   {
@@ -58,6 +58,10 @@ void Device::destroy_qp(qp::QueuePair* qp) {
   {
     const Guard guard(receive_lock_);
     table_.set(number, nullptr);
+    {
+      const Guard queue_pair_guard(qp->lock());
+      qp->leave_queue();
+    }
     // Out of the lists: the rest goes back in.
     for (qp::QueuePair* item = dirty_.take_all(); item != nullptr;) {
       qp::QueuePair* next = item->next_in_list;

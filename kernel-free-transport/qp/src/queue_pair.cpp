@@ -37,7 +37,7 @@ bool pkeys_match(std::uint16_t a, std::uint16_t b) {
 
 QueuePair::QueuePair(const QueuePairOptions& options, const Surroundings& surroundings)
     : around_(surroundings),
-      requester_(endpoint_, options.send, *surroundings.share),
+      requester_(endpoint_, options.send, this),
       responder_(endpoint_) {
   fill(endpoint_, options, surroundings);
   if (options.shared != nullptr) {

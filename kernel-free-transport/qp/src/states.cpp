@@ -114,7 +114,8 @@ void QueuePair::enter_rts(State from) {
     return;
   }
   requester_.start(attributes_.sq_psn);
-  requester_.set_capacity(
+  requester_.set_path(
+      around_.shares->to(endpoint_.destination.address, endpoint_.peer.slot()),
       around_.transmitter->capacity_packets(endpoint_.destination, endpoint_.mtu + 32),
       around_.transmitter->capacity_packets(endpoint_.destination, 64));
 }

@@ -38,9 +38,12 @@ TimeNs Requester::probe_interval() const {
   return reliability_.timeout == 0 ? interval : std::min(interval, retry_interval() / 4);
 }
 
+std::uint32_t Requester::capacity(const SendEntry& entry) const {
+  return entry.length <= 1024 ? capacity_small_ : capacity_full_;
+}
+
 std::uint32_t Requester::window(const SendEntry& entry) const {
-  const std::uint32_t capacity = entry.length <= 1024 ? capacity_small_ : capacity_full_;
-  return std::max(std::min(window_, share_.of(capacity)), 1u);
+  return std::max(std::min(window_, share_->of(capacity(entry))), 1u);
 }
 
 void Requester::made_progress(std::uint32_t acknowledged, TimeNs now) {
@@ -112,7 +115,7 @@ TimeNs Requester::deadline() const {
   if (!sending_) return kNever;
   if (!is_reliable()) return paced_until_ != 0 && cursor_ != queue_.tail() ? paced_until_ : kNever;
   if (waiting_rnr_) return rnr_until_;
-  if (una_ == sent_) return kNever;
+  if (una_ == sent_ || place_.waits()) return kNever;
   const TimeNs probe = probe_base_ + probe_interval();
   return reliability_.timeout == 0 ? probe : std::min(probe, base_ + retry_interval());
 }
@@ -125,7 +128,7 @@ void Requester::handle_timeout(TimeNs now) {
     base_ = probe_base_ = now;
     return;
   }
-  if (una_ == sent_) return;
+  if (una_ == sent_ || place_.waits()) return;
   if (reliability_.timeout != 0 && now >= base_ + retry_interval()) {
     endpoint_.counters.timeouts.add();
     if (retries_left_ == 0 && endpoint_.alternate_armed) {
@@ -149,6 +152,7 @@ void Requester::handle_timeout(TimeNs now) {
     --retries_left_;
     went_back_ = false;
     go_back(now);
+    give_up_turn();
     window_ = 1;
     probe_unanswered_ = false;
     return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace verbena::requester {
 
@@ -32,10 +33,10 @@ queue::CompletionOpcode completion_opcode(WorkOpcode opcode) {
 }  // namespace
 
 Requester::Requester(queue::Endpoint& endpoint, const SendQueue::Options& options,
-                     FlowShare& share)
-    : endpoint_(endpoint), share_(share), queue_(options) {}
+                     void* member)
+    : endpoint_(endpoint), place_(member), queue_(options) {}
 
-Requester::~Requester() { set_active(false); }
+Requester::~Requester() { give_up_turn(); }
 
 void Requester::start(Psn first) {
   una_ = sent_ = next_ = cursor_psn_ = first;
@@ -47,7 +48,10 @@ void Requester::start(Psn first) {
   sending_ = true;
 }
 
-void Requester::set_capacity(std::uint32_t full, std::uint32_t small) {
+void Requester::set_path(std::shared_ptr<FlowShare> share, std::uint32_t full,
+                         std::uint32_t small) {
+  give_up_turn();
+  share_ = std::move(share);
   capacity_full_ = std::max(full, 1u);
   capacity_small_ = std::max(small, capacity_full_);
   window_ = capacity_small_;
@@ -64,7 +68,7 @@ void Requester::reset() {
   sending_ = draining_ = false;
   probes_ = 0;
   poisoned_.reset();
-  set_active(false);
+  give_up_turn();
 }
 
 void Requester::flush() {
@@ -77,7 +81,7 @@ void Requester::flush() {
   responses_pending_ = reads_in_flight_ = 0;
   timing_ = probe_wanted_ = probe_unanswered_ = waiting_rnr_ = false;
   poisoned_.reset();
-  set_active(false);
+  give_up_turn();
 }
 
 void Requester::complete(const SendEntry& entry, Status status) {
@@ -137,14 +141,10 @@ void Requester::fail_head(Status status) {
   }
 }
 
-void Requester::set_active(bool active) {
-  if (active == active_) return;
-  active_ = active;
-  if (active) {
-    share_.enter();
-  } else {
-    share_.leave();
-  }
+void Requester::give_up_turn() noexcept {
+  if (share_) share_->leave(place_);
+  sent_in_turn_ = 0;
+  turn_is_over_ = false;
 }
 
 bool Requester::is_consistent() const {

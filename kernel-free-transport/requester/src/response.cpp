@@ -28,7 +28,7 @@ void Requester::handle_response(const wire::PacketView& packet, TimeNs now) {
     handle_data(packet, now);
   }
   retire();
-  if (una_ == sent_) set_active(false);
+  if (una_ == sent_) give_up_turn();
 }
 
 void Requester::update_credits(wire::Aeth aeth) {
@@ -119,6 +119,8 @@ void Requester::handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now) {
     --rnr_left_;
   }
   move_cursor_to(una_);
+  // Who waits for a receive does not keep others waiting.
+  give_up_turn();
   waiting_rnr_ = true;
   rnr_until_ = now + wire::rnr_timer_ns(timer);
 }

@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::size_t kWorkOpcodes = 12;
 constexpr std::size_t kPlaces = 4;
+// What a queue pair may send while others wait for their turn.
+constexpr std::uint32_t kPacketsPerTurn = 64;
 
 struct Shape {
   Operation operation;
@@ -281,8 +283,10 @@ Requester::Emit Requester::emit(std::uint32_t position, Psn psn, wire::TxBatch& 
   return result;
 }
 
-// The packet at the cursor went out.
-void Requester::sent_one(std::uint32_t psns, TimeNs now) {
+// The packet at the cursor went out. A turn ends with a packet that asks for its answer, or that
+// would come late.
+void Requester::sent_one(std::uint32_t psns, bool ask, TimeNs now) {
+  if (++sent_in_turn_ >= kPacketsPerTurn && ask && share_->has_waiting()) turn_is_over_ = true;
   const bool again = cursor_psn_.is_before(sent_);
   if (again) endpoint_.counters.retransmitted.add();
   if (una_ == sent_ || una_ == cursor_psn_) {
@@ -295,7 +299,6 @@ void Requester::sent_one(std::uint32_t psns, TimeNs now) {
   }
   cursor_psn_ = cursor_psn_ + psns;
   if (cursor_psn_.is_after(sent_)) sent_ = cursor_psn_;
-  if (!active_) set_active(true);
 }
 
 bool Requester::transmit_probe(wire::TxBatch& out) {
@@ -319,6 +322,20 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
 }
 
 bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now) {
+  const bool more = transmit_requests(out, now);
+  // A turn that nothing came of.
+  if (!more && una_ == sent_ && place_.has_turn()) give_up_turn();
+  return more;
+}
+
+// What was sent before is repaired in any turn.
+bool Requester::take_turn(const SendEntry& entry) noexcept {
+  if (!is_reliable()) return true;
+  if (!place_.has_turn()) return share_->enter(place_, capacity(entry));
+  return !turn_is_over_ || cursor_psn_.is_before(sent_);
+}
+
+bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
   if (!sending_ || waiting_rnr_ || poisoned_) return false;
   if (probe_wanted_ && transmit_probe(out)) return true;
   while (cursor_ != queue_.tail() && !poisoned_ && sending_) {
@@ -330,7 +347,7 @@ bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now) {
       continue;
     }
     if (!entry.numbered && !begin(entry)) break;
-    if (!may_send(entry, now)) break;
+    if (!may_send(entry, now) || !take_turn(entry)) break;
     const bool ask = ++since_ask_ >= std::max(window(entry) / 2, 1u) || cursor_psn_ == una_;
     const Emit result = emit(cursor_, cursor_psn_, out, ask);
     if (result == Emit::kBatchFull) return true;
@@ -341,7 +358,7 @@ bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now) {
     if (ask) since_ask_ = 0;
     if (is_reliable()) {
       if (entry.wants_response()) ++reads_in_flight_;
-      sent_one(psns_of_packet(entry, cursor_psn_), now);
+      sent_one(psns_of_packet(entry, cursor_psn_), ask || entry.wants_response(), now);
       if (cursor_psn_.is_after(entry.last())) ++cursor_;
     } else {
       paid(entry);

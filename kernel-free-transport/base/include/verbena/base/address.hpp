@@ -25,7 +25,7 @@ struct IpAddress {
   bool is_multicast() const;
   bool is_unspecified() const;
   std::string to_string() const;
-  bool operator==(const IpAddress&) const = default;
+  auto operator<=>(const IpAddress&) const = default;
 };
 
 struct Gid {

@@ -50,7 +50,7 @@ struct PortCounters {
 // Whether acknowledgements may wait one round for data to travel with.
 enum class Acknowledge : std::uint8_t { kNow, kLater };
 
-class Device final : public queue::SharedReceiveDirectory {
+class Device final : public queue::SharedReceiveDirectory, private requester::TurnSink {
  public:
   Device(const DeviceOptions& options, wire::Transmitter& transmitter, queue::EventSink& events);
   ~Device() override;
@@ -105,6 +105,7 @@ class Device final : public queue::SharedReceiveDirectory {
                TimeNs now);
   void transmit(qp::QueuePair& qp, TimeNs now);       // under the queue pair's lock
   void transmit_listed(TimeNs now, Acknowledge acknowledge);
+  void on_turn(void* member) noexcept override;
   void rearm(qp::QueuePair& qp);                      // under the queue pair's lock
   TxBuffer& take_buffer();
 
@@ -113,7 +114,7 @@ class Device final : public queue::SharedReceiveDirectory {
   queue::EventSink& events_;
   PortCounters counters_;
   memory::Registry memory_;
-  requester::FlowShare share_;
+  requester::FlowShares shares_{*this};
   Lock receive_lock_;
   QpTable table_;
   TimerQueue timers_;

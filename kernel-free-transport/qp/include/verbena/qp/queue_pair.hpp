@@ -39,7 +39,7 @@ struct Surroundings {
   queue::EventSink* events = nullptr;
   DropCounters* drops = nullptr;
   const queue::SharedReceiveDirectory* shared = nullptr;
-  requester::FlowShare* share = nullptr;
+  requester::FlowShares* shares = nullptr;
   wire::Transmitter* transmitter = nullptr;
 };
 
@@ -78,6 +78,8 @@ class QueuePair {
   bool only_acknowledges() const {
     return !requester_.has_urgent() && responder_.owes_anything() && !responder_.owes_urgently();
   }
+  // Before it is destroyed: nobody will be told of a turn of it any more.
+  void leave_queue() noexcept { requester_.give_up_turn(); }
   void forget_shared(const queue::SharedReceive* shared) { responder_.forget(shared); }
 
   const requester::Requester& requester() const { return requester_; }

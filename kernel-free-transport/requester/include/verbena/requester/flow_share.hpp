@@ -1,25 +1,94 @@
-// How the queue pairs of one device share what a receiver can hold: those with packets in flight
-// count themselves, and each gets its part of the capacity. A hint, not a lock: late by a packet
-// is harmless, since loss is recovered.
+// How the queue pairs that send to one peer share what it can hold. Those with packets in flight
+// have a turn each and divide the capacity between them; as many have one at a time as leaves each
+// a useful part, and the others wait in a queue. Without that, a thousand queue pairs with a packet
+// each would overrun the peer together, again with each repetition, though each alone is careful.
+//
+// Owned by the device; used under the locks of the queue pairs, which come before its own.
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
+#include <map>
+#include <memory>
+
+#include "verbena/base/address.hpp"
+#include "verbena/base/lock.hpp"
+#include "verbena/base/types.hpp"
 
 namespace verbena::requester {
 
+// Hears, under any lock and on any thread, that a queue pair that waited has a turn now.
+class TurnSink {
+ public:
+  virtual void on_turn(void* member) noexcept = 0;
+
+ protected:
+  ~TurnSink() = default;
+};
+
 class FlowShare {
  public:
-  void enter() noexcept { active_.fetch_add(1, std::memory_order_relaxed); }
-  void leave() noexcept { active_.fetch_sub(1, std::memory_order_relaxed); }
+  // The place of one queue pair. `member` is what the sink hears.
+  class Place {
+   public:
+    explicit Place(void* member) : member_(member) {}
+    Place(const Place&) = delete;
+    bool has_turn() const noexcept { return state_.read_relaxed() == State::kTurn; }
+    bool waits() const noexcept { return state_.read_relaxed() == State::kWaits; }
+
+   private:
+    friend FlowShare;
+    enum class State : std::uint8_t { kOut, kWaits, kTurn };
+    void* const member_;
+    Published<State> state_{State::kOut};
+    std::uint32_t turns_ = 0;  // how many there may be at once, as this one sees it
+    Place* before_ = nullptr;
+    Place* after_ = nullptr;
+  };
+
+  explicit FlowShare(TurnSink& sink) : sink_(sink) {}
+  FlowShare(const FlowShare&) = delete;
+
+  // A turn, or a place in the queue for one (false): the sink will hear of it.
+  bool enter(Place& place, std::uint32_t capacity) noexcept;
+  // Gives up the turn or the place in the queue, if there is one.
+  void leave(Place& place) noexcept;
+
+  bool has_waiting() const noexcept { return has_waiting_.read_relaxed(); }
   std::uint32_t of(std::uint32_t capacity) const noexcept {
-    const std::uint32_t active = std::max(active_.load(std::memory_order_relaxed), 1u);
-    return std::max(capacity / active, 1u);
+    return std::max(capacity / std::max(active_.read_relaxed(), 1u), 1u);
   }
 
  private:
-  std::atomic<std::uint32_t> active_{0};
+  using State = Place::State;
+  void give_turn(Place& place) noexcept;
+  void append(Place& place) noexcept;
+  void unlink(Place& place) noexcept;
+
+  TurnSink& sink_;
+  Lock lock_;
+  Published<std::uint32_t> active_{0};
+  Published<bool> has_waiting_{false};
+  Place* first_ = nullptr;
+  Place* last_ = nullptr;
+};
+
+// One for each peer: a process that does not answer holds up nobody who sends to another.
+class FlowShares {
+ public:
+  explicit FlowShares(TurnSink& sink) : sink_(sink) {}
+  std::shared_ptr<FlowShare> to(const IpAddress& address, std::uint32_t slot);
+
+ private:
+  struct Peer {
+    IpAddress address;
+    std::uint32_t slot;
+    auto operator<=>(const Peer&) const = default;
+  };
+  TurnSink& sink_;
+  Lock lock_;
+  std::map<Peer, std::weak_ptr<FlowShare>> shares_;
+  std::size_t prune_at_ = 64;
 };
 
 }  // namespace verbena::requester

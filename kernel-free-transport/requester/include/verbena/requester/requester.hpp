@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "verbena/queue/endpoint.hpp"
@@ -47,7 +48,8 @@ struct ReliabilityAttributes {
 
 class Requester {
  public:
-  Requester(queue::Endpoint& endpoint, const SendQueue::Options& options, FlowShare& share);
+  // `member` is what the sink of its FlowShare hears.
+  Requester(queue::Endpoint& endpoint, const SendQueue::Options& options, void* member);
   ~Requester();
 
   // --- posting ---
@@ -65,8 +67,10 @@ class Requester {
   // --- states ---
   void start(Psn first);               // RTS
   void set_reliability(const ReliabilityAttributes& attributes) { reliability_ = attributes; }
-  // How many packets of full and of small size the peer can hold (Transmitter).
-  void set_capacity(std::uint32_t full, std::uint32_t small);
+  // Those that send to the same peer, and how many packets of full and of small size it can hold.
+  void set_path(std::shared_ptr<FlowShare> share, std::uint32_t full, std::uint32_t small);
+  // Gives up its turn, or its place in the queue for one.
+  void give_up_turn() noexcept;
   void set_sending(bool sending) { sending_ = sending; }   // RTS, SQD: true
   void set_draining(bool draining) { draining_ = draining; }
   bool is_drained() const { return una_ == sent_ && queue_.head() == cursor_; }
@@ -99,7 +103,9 @@ class Requester {
             std::uint32_t length);
 
   // transmit.cpp
+  bool transmit_requests(wire::TxBatch& out, TimeNs now);
   bool begin(SendEntry& entry);
+  bool take_turn(const SendEntry& entry) noexcept;
   bool may_send(const SendEntry& entry, TimeNs now);
   bool run_local(SendEntry& entry);
   std::uint32_t psns_of_packet(const SendEntry& entry, Psn psn) const;
@@ -110,7 +116,7 @@ class Requester {
   std::optional<memory::Refusal> gather(const SendEntry& entry, std::uint32_t position,
                                         std::uint64_t offset, std::uint32_t length,
                                         std::uint8_t* to);
-  void sent_one(std::uint32_t psns, TimeNs now);
+  void sent_one(std::uint32_t psns, bool ask, TimeNs now);
   bool transmit_probe(wire::TxBatch& out);
 
   // response.cpp
@@ -135,7 +141,7 @@ class Requester {
   std::uint32_t window(const SendEntry& entry) const;
   bool within_pace(TimeNs now);
   void paid(const SendEntry& entry);
-  void set_active(bool active);
+  std::uint32_t capacity(const SendEntry& entry) const;
 
   // requester.cpp
   void retire();
@@ -149,7 +155,8 @@ class Requester {
   bool is_reliable() const { return verbena::is_reliable(endpoint_.transport); }
 
   queue::Endpoint& endpoint_;
-  FlowShare& share_;
+  std::shared_ptr<FlowShare> share_;
+  FlowShare::Place place_;
   SendQueue queue_;
   ReliabilityAttributes reliability_;
 
@@ -164,6 +171,7 @@ class Requester {
   std::uint32_t capacity_full_ = 16, capacity_small_ = 16;
   std::uint32_t window_ = 16;             // shrinks on loss, grows with progress
   std::uint32_t since_ask_ = 0;           // packets since an acknowledgement was asked for
+  std::uint32_t sent_in_turn_ = 0;
 
   TimeNs base_ = 0;                       // when the wait for an answer began
   TimeNs probe_base_ = 0;
@@ -187,7 +195,7 @@ class Requester {
   bool credits_unlimited_ = true;
   bool sending_ = false;
   bool draining_ = false;
-  bool active_ = false;
+  bool turn_is_over_ = false;             // others wait: nothing new until the next turn
   std::optional<queue::Status> poisoned_;
 };
 

@@ -1,0 +1,73 @@
+#include "verbena/requester/flow_share.hpp"
+
+namespace verbena::requester {
+namespace {
+
+// The part of the capacity that is worth a turn: enough packets for one send.
+constexpr std::uint32_t kPacketsAtLeast = 16;
+
+}  // namespace
+
+bool FlowShare::enter(Place& place, std::uint32_t capacity) noexcept {
+  const Guard guard(lock_);
+  if (place.has_turn()) return true;
+  if (place.waits()) return false;
+  place.turns_ = std::max(capacity / kPacketsAtLeast, 1u);
+  if (first_ == nullptr && active_.read_relaxed() < place.turns_) {
+    give_turn(place);
+    return true;
+  }
+  append(place);
+  return false;
+}
+
+void FlowShare::leave(Place& place) noexcept {
+  const Guard guard(lock_);
+  if (place.waits()) {
+    unlink(place);
+  } else if (place.has_turn()) {
+    active_.publish(active_.read_relaxed() - 1);
+  }
+  place.state_.publish(State::kOut);
+  while (first_ != nullptr && active_.read_relaxed() < first_->turns_) {
+    Place& next = *first_;
+    unlink(next);
+    give_turn(next);
+    sink_.on_turn(next.member_);
+  }
+}
+
+void FlowShare::give_turn(Place& place) noexcept {
+  active_.publish(active_.read_relaxed() + 1);
+  place.state_.publish(State::kTurn);
+}
+
+void FlowShare::append(Place& place) noexcept {
+  place.before_ = last_;
+  place.after_ = nullptr;
+  (last_ != nullptr ? last_->after_ : first_) = &place;
+  last_ = &place;
+  place.state_.publish(State::kWaits);
+  has_waiting_.publish(true);
+}
+
+void FlowShare::unlink(Place& place) noexcept {
+  (place.before_ != nullptr ? place.before_->after_ : first_) = place.after_;
+  (place.after_ != nullptr ? place.after_->before_ : last_) = place.before_;
+  has_waiting_.publish(first_ != nullptr);
+}
+
+std::shared_ptr<FlowShare> FlowShares::to(const IpAddress& address, std::uint32_t slot) {
+  const Guard guard(lock_);
+  if (shares_.size() >= prune_at_) {
+    std::erase_if(shares_, [](const auto& entry) { return entry.second.expired(); });
+    prune_at_ = std::max<std::size_t>(64, shares_.size() * 2);
+  }
+  std::weak_ptr<FlowShare>& known = shares_[{address, slot}];
+  if (auto alive = known.lock()) return alive;
+  auto made = std::make_shared<FlowShare>(sink_);
+  known = made;
+  return made;
+}
+
+}  // namespace verbena::requester
