@@ -137,6 +137,7 @@ void Context::check_alive(const char* verb) const {
 
 bool Context::drive_once(TimeNs now, device::Acknowledge acknowledge) noexcept {
   now_ = now;
+  announcements_.begin_round();
   const std::size_t received = link_->receive(*this, kPollBudget);
   if (received != 0 || device_->has_work()) device_->finish_receive(now_, acknowledge);
   if (device_->next_deadline() <= now_) device_->handle_timeouts(now_);
@@ -160,7 +161,7 @@ void Context::drive() noexcept {
   const bool received = drive_once(now, device::Acknowledge::kLater);
   if (received) last_found_ = now;
   const bool gives_way = now > last_found_ + kPoliteAfter;
-  lock.unlock();
+  announcements_.end_round(lock);
   if (received) return;
   drive_neighbours(*this);
   if (gives_way) Courtesy::of_this_thread().give_way();
@@ -171,7 +172,7 @@ void Context::drive_unattended() noexcept {
   Lock& lock = device_->receive_lock();
   if (!lock.try_lock()) return;
   drive_once(link::monotonic_now_ns(), device::Acknowledge::kNow);
-  lock.unlock();
+  announcements_.end_round(lock);
 }
 
 Driven::Found Context::drive_until_quiet() noexcept {
@@ -182,7 +183,7 @@ Driven::Found Context::drive_until_quiet() noexcept {
     const TimeNs now = link::monotonic_now_ns();
     const bool more = drive_once(now, device::Acknowledge::kNow);
     if (more) last_found_ = now;
-    lock.unlock();
+    announcements_.end_round(lock);
     if (!more) break;
     found = Found::kPackets;
   }
@@ -198,9 +199,11 @@ void Context::settle_debts() noexcept {
 void Context::pause() noexcept {
   control_lock_.lock();
   device_->receive_lock().lock();
+  announcements_.lock().lock();
 }
 
 void Context::resume() noexcept {
+  announcements_.lock().unlock();
   device_->receive_lock().unlock();
   control_lock_.unlock();
 }
@@ -301,9 +304,7 @@ std::shared_ptr<CompletionChannel> Context::channel_of(ibv_comp_channel* channel
 void Context::on_completion_event(void* cookie) noexcept {
   Cq& cq = *static_cast<Cq*>(cookie);
   if (cq.armed.exchange(false, std::memory_order_relaxed)) progress_.note_fired();
-  if (!cq.channel) return;
-  const CompletionEvent event{reinterpret_cast<std::uintptr_t>(&cq.abi.cq)};
-  if (cq.channel->pipe.write(event)) cq.completion_events.fetch_add(1);
+  if (cq.channel) announcements_.announce(cq);
 }
 
 void Context::on_earlier_deadline(std::uint64_t deadline) noexcept {

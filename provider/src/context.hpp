@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "announcements.hpp"
 #include "exports.hpp"
 #include "link_choice.hpp"
 #include "objects.hpp"
@@ -110,6 +111,8 @@ class Context final : public queue::EventSink,
 
   // queue::EventSink
   void on_completion_event(void* cq) noexcept override;
+  // Returns when every earlier completion event has been written. Without a lock.
+  void await_announcements() noexcept { announcements_.await_written(device_->receive_lock()); }
   void on_async_event(queue::AsyncEvent event, void* cookie) noexcept override;
   void on_earlier_deadline(std::uint64_t deadline) noexcept override;
   void explain(const char* text) noexcept override;
@@ -173,6 +176,7 @@ class Context final : public queue::EventSink,
   TimeNs now_ = 0;
   TimeNs last_found_ = 0;
 
+  Announcements announcements_;
   EventPipe async_;
   std::mutex lock_;
   std::map<ibv_comp_channel*, std::weak_ptr<CompletionChannel>> channels_;

@@ -52,6 +52,7 @@ int destroy_cq(ibv_cq* c) noexcept {
   }
   if (cq.armed.exchange(false)) cq.context.progress().note_fired();
   if (cq.channel) {
+    cq.context.await_announcements();
     cq.completion_events -= static_cast<std::uint32_t>(cq.channel->pipe.withdraw(
         reinterpret_cast<std::uintptr_t>(c), sizeof(CompletionEvent)));
     await_acks(*c, c->comp_events_completed, cq.completion_events);

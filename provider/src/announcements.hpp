@@ -1,0 +1,41 @@
+// Completion events that one round of receiving brought, written when its locks are free: whoever
+// is woken by one may run at once, and must not find the locks taken by the thread that woke it.
+// The round is the receive lock's; `flush` takes a lock of its own, so that whoever takes both in
+// turn knows that no earlier event is on its way.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "verbena/base/lock.hpp"
+
+namespace verbena::provider {
+
+struct Cq;
+
+// Into the completion queue's channel, now.
+void write_completion_event(Cq& cq) noexcept;
+
+class Announcements {
+ public:
+  // Under the receive lock, as the round begins.
+  void begin_round() noexcept { collecting() = this; }
+  // Releases the receive lock and writes what was collected.
+  void end_round(Lock& receive_lock) noexcept;
+  // On any thread, under any lock: later, if this thread is within a round, else now.
+  void announce(Cq& cq) noexcept;
+  // Until no event of an earlier round is on its way; without a lock.
+  void await_written(Lock& receive_lock) noexcept;
+
+  Lock& lock() noexcept { return writing_; }
+
+ private:
+  static constexpr std::size_t kMost = 16;
+  static const Announcements*& collecting() noexcept;
+
+  std::array<Cq*, kMost> waiting_{};  // under the receive lock
+  std::size_t count_ = 0;
+  Lock writing_;
+};
+
+}  // namespace verbena::provider
