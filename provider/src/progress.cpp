@@ -164,7 +164,7 @@ Progress::Wait Progress::choose() noexcept {
   if (polls_now && is_needless) {
     if (++score_ >= patience_) park();
   } else {
-    ++finds_;
+    if (found == Driven::Found::kPackets) ++finds_;
     score_ -= std::min(score_, kPriceOfWork);
   }
   if (is_parked_) return rest();
