@@ -113,11 +113,12 @@ void QueuePair::enter_rts(State from) {
     requester_.set_sending(true);
     return;
   }
-  requester_.start(attributes_.sq_psn);
+  // May find no memory, and then nothing is to be sent.
   requester_.set_path(
       around_.shares->to(endpoint_.destination.address, endpoint_.peer.slot()),
       around_.transmitter->capacity_packets(endpoint_.destination, endpoint_.mtu + 32),
       around_.transmitter->capacity_packets(endpoint_.destination, 64));
+  requester_.start(attributes_.sq_psn);
 }
 
 void QueuePair::enter_error() {
