@@ -44,6 +44,7 @@ void Courtesy::move_away() noexcept {
   CPU_CLR(static_cast<unsigned>(here), &others);
   if (CPU_COUNT(&others) == 0 || ::sched_setaffinity(0, sizeof others, &others) != 0) return;
   ::sched_setaffinity(0, sizeof allowed, &allowed);
+  ++moves_;
 }
 
 }  // namespace verbena::provider

@@ -15,13 +15,15 @@ class Courtesy {
   // Those of the calling thread.
   static Courtesy& of_this_thread() noexcept;
   void give_way() noexcept;
+  std::uint32_t moves() const noexcept { return moves_; }
 
  private:
-  static void move_away() noexcept;
+  void move_away() noexcept;
 
   std::uint32_t taken_turns_ = 0;  // in a row
   TimeNs next_move_ = 0;
   TimeNs pause_ = 0;
+  std::uint32_t moves_ = 0;
 };
 
 }  // namespace verbena::provider
