@@ -10,6 +10,8 @@
 #include <cstring>
 #include <vector>
 
+#include "verbena/link/system_calls.hpp"
+
 namespace verbena::provider {
 namespace {
 
@@ -36,7 +38,7 @@ void EventPipe::adopt(control::UniqueFd write_end, int read_end) noexcept {
 bool EventPipe::write(const void* record, std::size_t size) noexcept {
   const int saved = errno;
   const Guard guard(lock_);
-  const ssize_t written = ::write(write_end_.get(), record, size);
+  const ssize_t written = link::write_bytes(write_end_.get(), record, size);
   errno = saved;
   return written == static_cast<ssize_t>(size);
 }
@@ -48,7 +50,7 @@ std::size_t EventPipe::withdraw(std::uint64_t object, std::size_t size) noexcept
   int waiting = 0;
   if (::ioctl(reader.get(), FIONREAD, &waiting) != 0 || waiting <= 0) return 0;
   std::vector<unsigned char> records(static_cast<std::size_t>(waiting));
-  const ssize_t got = ::read(reader.get(), records.data(), records.size());
+  const ssize_t got = link::read_bytes(reader.get(), records.data(), records.size());
   if (got <= 0) return 0;
   // What belongs to others goes back, in its order.
   std::size_t withdrawn = 0;
@@ -59,7 +61,7 @@ std::size_t EventPipe::withdraw(std::uint64_t object, std::size_t size) noexcept
       ++withdrawn;
     } else {
       [[maybe_unused]] const ssize_t written =
-          ::write(write_end_.get(), records.data() + at, size);
+          link::write_bytes(write_end_.get(), records.data() + at, size);
     }
   }
   return withdrawn;

@@ -1,7 +1,5 @@
 #include "explain.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdarg>
@@ -9,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "verbena/link/system_calls.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -33,7 +33,7 @@ void write_line(const char* format, std::va_list arguments) noexcept {
       kPrefixLength + std::min<std::size_t>(wanted < 0 ? 0 : static_cast<std::size_t>(wanted),
                                             kLine - kPrefixLength - 2);
   line[length++] = '\n';
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line, length);
+  [[maybe_unused]] const ssize_t written = link::write_bytes(STDERR_FILENO, line, length);
   errno = saved;
 }
 

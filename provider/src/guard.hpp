@@ -7,6 +7,8 @@
 //   *bad_wr and errno  post_send, post_recv, post_srq_recv             cannot throw
 #pragma once
 
+#include <pthread.h>
+
 #include <cerrno>
 #include <new>
 #include <utility>
@@ -15,8 +17,20 @@
 
 namespace verbena::provider {
 
+// A verb is no point at which a cancelled thread ends, although it speaks with the daemon.
+class Uncancelled {
+ public:
+  Uncancelled() noexcept { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~Uncancelled() { ::pthread_setcancelstate(before_, nullptr); }
+  Uncancelled(const Uncancelled&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
 template <typename F>
 int errno_of(F&& body) noexcept {
+  const Uncancelled uncancelled;
   const int saved = errno;
   int error = 0;
   try {

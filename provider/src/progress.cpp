@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "verbena/link/clock.hpp"
+#include "verbena/link/system_calls.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -98,7 +99,7 @@ void Progress::stop() noexcept {
 
 void Progress::kick() noexcept {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(kick_.get(), &one, sizeof one);
+  [[maybe_unused]] const ssize_t written = link::write_bytes(kick_.get(), &one, sizeof one);
 }
 
 void* Progress::run_thread(void* self) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "verbena/link/grh_port.hpp"
+#include "verbena/link/system_calls.hpp"
 #include "verbena/wire/bth.hpp"
 #include "verbena/wire/bytes.hpp"
 #include "verbena/wire/icrc.hpp"
@@ -103,7 +104,7 @@ ssize_t write_without_signal(int fd, std::span<const std::uint8_t> block) {
   pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
   ssize_t n = 0;
   do {
-    n = ::write(fd, block.data(), block.size());
+    n = write_bytes(fd, block.data(), block.size());
   } while (n < 0 && errno == EINTR);
   if (n < 0 && errno == EPIPE && sigismember(&pending, SIGPIPE) == 0) {
     const timespec at_once{};

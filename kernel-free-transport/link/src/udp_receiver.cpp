@@ -11,6 +11,7 @@
 #include "socket_address.hpp"
 #include "udp_constants.hpp"
 #include "verbena/link/grh_port.hpp"
+#include "verbena/link/system_calls.hpp"
 #include "verbena/wire/bth.hpp"
 
 namespace verbena::link {
@@ -100,7 +101,7 @@ bool UdpReceiver::read(Coalesced& out) noexcept {
     message.msg_iovlen = 1;
     message.msg_control = control;
     message.msg_controllen = sizeof control;
-    length = ::recvmsg(fd_, &message, MSG_DONTWAIT);
+    length = receive_message(fd_, message, MSG_DONTWAIT);
     // Errors that others' packets left on the socket are read off and forgotten.
   } while (length < 0 && (errno == EINTR || errno == ECONNREFUSED || errno == EHOSTUNREACH));
   if (length < 0) return false;

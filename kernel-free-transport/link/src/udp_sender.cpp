@@ -11,6 +11,7 @@
 
 #include "udp_constants.hpp"
 #include "verbena/link/grh_port.hpp"
+#include "verbena/link/system_calls.hpp"
 #include "verbena/wire/bth.hpp"
 #include "verbena/wire/bytes.hpp"
 
@@ -171,8 +172,7 @@ UdpSender::Outcome UdpSender::transmit(const Socket& socket, std::span<const std
   ssize_t sent = 0;
   do {
     if (segment_bytes == 0 && is_default(to)) {
-      sent = ::sendto(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL, address.get(),
-                      address.size());
+      sent = send_to(fd, bytes, MSG_DONTWAIT | MSG_NOSIGNAL, address.get(), address.size());
       continue;
     }
     iovec part{const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
@@ -193,7 +193,7 @@ UdpSender::Outcome UdpSender::transmit(const Socket& socket, std::span<const std
       control.add<int>(v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TTL : IPV6_HOPLIMIT, hops);
     }
     control.attach_to(message);
-    sent = ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    sent = send_message(fd, message, MSG_DONTWAIT | MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
   if (sent >= 0) {
     if (segment_bytes > 0) statistics_.segmented_calls.add();

@@ -1,0 +1,38 @@
+// System calls of the data path. Those of the C library would be points at which a cancelled thread
+// ends, within a verb that is none on any adapter and holds locks; these are not. They leave errno
+// as the C library's do.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace verbena::link {
+
+inline ssize_t send_to(int fd, std::span<const std::uint8_t> bytes, int flags,
+                       const sockaddr* address, socklen_t address_size) noexcept {
+  return ::syscall(SYS_sendto, fd, bytes.data(), bytes.size(), flags, address, address_size);
+}
+
+inline ssize_t send_message(int fd, const msghdr& message, int flags) noexcept {
+  return ::syscall(SYS_sendmsg, fd, &message, flags);
+}
+
+inline ssize_t receive_message(int fd, msghdr& message, int flags) noexcept {
+  return ::syscall(SYS_recvmsg, fd, &message, flags);
+}
+
+inline ssize_t write_bytes(int fd, const void* bytes, std::size_t size) noexcept {
+  return ::syscall(SYS_write, fd, bytes, size);
+}
+
+inline ssize_t read_bytes(int fd, void* bytes, std::size_t size) noexcept {
+  return ::syscall(SYS_read, fd, bytes, size);
+}
+
+}  // namespace verbena::link
