@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <random>
 
+#include "attendance.hpp"
 #include "courtesy.hpp"
 #include "explain.hpp"
 #include "limits.hpp"
@@ -53,6 +54,7 @@ Context::Context(const abi::Library& library, ibv_context* public_context, const
       public_context_(public_context),
       channel_(public_context->cmd_fd, Channel::Ownership::kBorrowed) {
   link::install_futex_lock_waiter();
+  visits_.reopen();
   make_async_pipe();
   open_device(device_name);
   if (const int error = progress_.start(); error != 0) {
@@ -63,6 +65,7 @@ Context::Context(const abi::Library& library, ibv_context* public_context, const
 
 Context::~Context() {
   remove_live_context(*this);
+  end_visits();
   progress_.stop();
   if (device_) settle_debts();
   if (stats_ != nullptr) publish_counters();
@@ -212,6 +215,7 @@ void Context::resume_dead() noexcept {
   fatal_.store(true);
   progress_.abandon();
   peers_->abandon_rings();
+  std::construct_at(&visits_);  // who was inside is not here
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nothing >= 0) {
     // The numbers stay taken, because others close them.
@@ -246,13 +250,14 @@ bool Context::prepare_wait() noexcept {
   Lock& lock = device_->receive_lock();
   if (!lock.try_lock()) return false;
   const bool may_sleep = link_->prepare_wait();
+  if (may_sleep) ++sleepers_;
   lock.unlock();
   return may_sleep;
 }
 
 void Context::end_wait() noexcept {
   const Guard guard(device_->receive_lock());
-  link_->end_wait();
+  if (--sleepers_ == 0) link_->end_wait();
 }
 
 TimeNs Context::next_deadline() const noexcept {
@@ -297,13 +302,26 @@ std::shared_ptr<CompletionChannel> Context::channel_of(ibv_comp_channel* channel
     refuse(error, "ibv_create_cq: the completion channel cannot be written to (errno %d)", error);
   }
   known = made;
+  attend_channel(channel->fd);
   std::erase_if(channels_, [](const auto& entry) { return entry.second.expired(); });
   return made;
 }
 
+void Context::note_armed(Cq& cq) noexcept {
+  if (!cq.channel || cq.armed.exchange(true, std::memory_order_relaxed)) return;
+  cq.channel->armed.fetch_add(1, std::memory_order_relaxed);
+  progress_.note_armed(cq.channel.get() == attended_.load(std::memory_order_relaxed));
+}
+
+void Context::note_fired(Cq& cq) noexcept {
+  if (!cq.armed.exchange(false, std::memory_order_relaxed)) return;
+  cq.channel->armed.fetch_sub(1, std::memory_order_relaxed);
+  progress_.note_fired();
+}
+
 void Context::on_completion_event(void* cookie) noexcept {
   Cq& cq = *static_cast<Cq*>(cookie);
-  if (cq.armed.exchange(false, std::memory_order_relaxed)) progress_.note_fired();
+  note_fired(cq);
   if (cq.channel) announcements_.announce(cq);
 }
 

@@ -6,6 +6,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <array>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -62,6 +63,23 @@ class Context final : public queue::EventSink,
   // After posting.
   void ring(qp::QueuePair& qp) noexcept;
 
+  // --- a thread of the application that attends to the engine (context_attendance.cpp) ---
+  // The channel of this context that is read there; null if there is none.
+  std::shared_ptr<CompletionChannel> channel_at(int fd) noexcept;
+  // False: another thread does, or others wait for events of their own.
+  bool begin_attendance(CompletionChannel& channel) noexcept;
+  void end_attendance(CompletionChannel& channel) noexcept;
+  // One round: whether packets came. What they oblige to tell the peer waits for the application's
+  // answer to travel with, or for the next round.
+  bool drive_attended() noexcept;
+  // Before the thread sleeps on attended_fds(): false if it shall look again.
+  bool prepare_attended_wait() noexcept;
+  void end_attended_wait() noexcept { end_wait(); }
+  std::array<int, 2> attended_fds() const noexcept { return {receive_fd(), wake_fd()}; }
+  // Readable, once the context goes.
+  int closing_fd() const noexcept { return closing_.get(); }
+  bool is_closing() const noexcept { return is_closing_.read(); }
+
   // --- around a fork and at exit (live_contexts.hpp) ---
   // Between the two no other thread is inside the engine.
   void pause() noexcept;
@@ -109,6 +127,9 @@ class Context final : public queue::EventSink,
   // Takes back what of an object's events is unread; how many.
   std::size_t withdraw_async(const void* object) noexcept;
 
+  void note_armed(Cq& cq) noexcept;
+  void note_fired(Cq& cq) noexcept;
+
   // queue::EventSink
   void on_completion_event(void* cq) noexcept override;
   // Returns when every earlier completion event has been written. Without a lock.
@@ -138,6 +159,7 @@ class Context final : public queue::EventSink,
   Found drive_until_quiet() noexcept override;
   bool handle_control() noexcept override;
   int receive_fd() const noexcept override { return link_->wait_fd(); }
+  int wake_fd() const noexcept override { return link_->wake_fd(); }
   int control_fd() const noexcept override { return is_fatal() ? -1 : channel_.fd(); }
   bool prepare_wait() noexcept override;
   void end_wait() noexcept override;
@@ -145,6 +167,7 @@ class Context final : public queue::EventSink,
   void publish_counters() noexcept override;
 
   // context_control.cpp
+  void end_visits() noexcept;
   void handle_message(control::Incoming&& message);
   void handle_port_event(const control::PortEvent& event);
   void handle_relayed(const control::Relayed& relayed);
@@ -175,6 +198,13 @@ class Context final : public queue::EventSink,
   // Under the receive lock: the time of the round that receives; when a poll last found something.
   TimeNs now_ = 0;
   TimeNs last_found_ = 0;
+
+  std::uint32_t sleepers_ = 0;  // threads between prepare_wait() and end_wait(); so, too
+
+  Gate visits_;
+  control::UniqueFd closing_;  // made for the first visit
+  Published<bool> is_closing_{false};
+  std::atomic<const CompletionChannel*> attended_{nullptr};  // last
 
   Announcements announcements_;
   EventPipe async_;

@@ -30,9 +30,10 @@ void Context::handle_ring_inbound(control::Incoming&& message) {
   auto ring = link::SharedRing::map(message.fds[0].get());
   if (!ring) return provider::explain("%s; the peer goes on by UDP", ring.error().text.c_str());
   peers_->add_inbound({offer->address, offer->slot}, std::move(ring.value()));
+  const int rope[] = {peers_->bell_rope()};
   (void)control::send_packet(channel_.fd(),
                              control::encode(control::RingAccepted{offer->address, offer->slot}, 0),
-                             {}, MSG_DONTWAIT);
+                             std::span(rope, rope[0] >= 0 ? 1 : 0), MSG_DONTWAIT);
 }
 
 void Context::handle_ring_outbound(control::Incoming&& message) {
@@ -42,7 +43,8 @@ void Context::handle_ring_outbound(control::Incoming&& message) {
   if (!message.fds[0]) return tell_of_udp(link_choice_, peer.address, given->reason);
   auto ring = link::SharedRing::map(message.fds[0].get());
   if (!ring) return tell_of_udp(link_choice_, peer.address, ring.error().text);
-  if (!peers_->add_outbound(peer, std::move(ring.value()))) {
+  link::BellRope rope(message.fds[1].release());
+  if (!peers_->add_outbound(peer, std::move(ring.value()), std::move(rope))) {
     tell_of_udp(link_choice_, peer.address, "this context has too many rings");
   }
 }

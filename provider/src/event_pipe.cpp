@@ -19,7 +19,7 @@ namespace {
 int open_anew(int fd, int flags) noexcept {
   char path[32];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-  return ::open(path, flags | O_NONBLOCK | O_CLOEXEC);
+  return link::open_file(path, flags | O_NONBLOCK | O_CLOEXEC);
 }
 
 }  // namespace
@@ -40,7 +40,24 @@ bool EventPipe::write(const void* record, std::size_t size) noexcept {
   const Guard guard(lock_);
   const ssize_t written = link::write_bytes(write_end_.get(), record, size);
   errno = saved;
-  return written == static_cast<ssize_t>(size);
+  if (written != static_cast<ssize_t>(size)) return false;
+  written_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+ssize_t EventPipe::read(void* bytes, std::size_t size) noexcept {
+  const std::uint32_t written = written_.load(std::memory_order_acquire);
+  if (reader_ && written == taken_) return 0;
+  const int saved = errno;
+  if (!reader_) reader_.reset(open_anew(read_end_, O_RDONLY));
+  const ssize_t got = link::read_bytes(reader_.get(), bytes, size);
+  errno = saved;
+  if (got > 0) {
+    taken_ += static_cast<std::uint32_t>(static_cast<std::size_t>(got) / sizeof(CompletionEvent));
+    return got;
+  }
+  taken_ = written;
+  return 0;
 }
 
 std::size_t EventPipe::withdraw(std::uint64_t object, std::size_t size) noexcept {

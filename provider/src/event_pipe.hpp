@@ -1,9 +1,12 @@
-// The writing half of a pipe in which libibverbs reads events: completion events of a channel, or
+// Our half of a pipe in which libibverbs reads events: completion events of a channel, or
 // asynchronous events of a context. What was written for an object that goes away can be taken
 // back as long as the application has not read it, because each record names its object by
 // address. Any thread; never blocks.
 #pragma once
 
+#include <sys/types.h>
+
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -35,6 +38,10 @@ class EventPipe {
   // False: the pipe is full or gone. Records are smaller than PIPE_BUF, so they are written whole.
   bool write(const CompletionEvent& event) noexcept { return write(&event, sizeof event); }
   bool write(const AsynchronousEvent& event) noexcept { return write(&event, sizeof event); }
+  // Reads a record for the application: 0 if there is none. One thread at a time.
+  ssize_t read(void* bytes, std::size_t size) noexcept;
+  // What becomes readable when there is one; -1 before the first read.
+  int reader() const noexcept { return reader_.get(); }
   // Takes back all unread records of `size` bytes that begin with this address; how many.
   std::size_t withdraw(std::uint64_t object, std::size_t size) noexcept;
 
@@ -44,6 +51,10 @@ class EventPipe {
   Lock lock_;  // writers, and whoever takes back
   control::UniqueFd write_end_;
   int read_end_ = -1;
+  control::UniqueFd reader_;  // ours
+  // How many records were written, and how many of them are gone, for all that read() knows.
+  std::atomic<std::uint32_t> written_{0};
+  std::uint32_t taken_ = 0;
 };
 
 }  // namespace verbena::provider

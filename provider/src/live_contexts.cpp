@@ -62,4 +62,10 @@ void remove_live_context(Context& context) noexcept {
   std::erase(live().contexts, &context);
 }
 
+bool any_live_context(const std::function<bool(Context&)>& found) noexcept {
+  const std::lock_guard guard(live().lock);
+  return std::any_of(live().contexts.begin(), live().contexts.end(),
+                     [&](Context* context) { return found(*context); });
+}
+
 }  // namespace verbena::provider

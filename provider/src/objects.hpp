@@ -102,6 +102,7 @@ struct Xrcd {
 // Completion events of one channel, shared by the queues that use it.
 struct CompletionChannel {
   EventPipe pipe;
+  std::atomic<std::int32_t> armed{0};  // queues that wait to tell of a completion
 };
 
 struct Cq {

@@ -102,6 +102,19 @@ void Progress::kick() noexcept {
   [[maybe_unused]] const ssize_t written = link::write_bytes(kick_.get(), &one, sizeof one);
 }
 
+bool Progress::begin_attendance(std::int32_t armed) noexcept {
+  if (sleep_.armed() != armed || !sleep_.begin_attendance()) return false;
+  if (sleep_.rest() == Rest::kWatching) kick();
+  return true;
+}
+
+void Progress::end_attendance(std::int32_t armed) noexcept {
+  sleep_.end_attendance();
+  const bool others_wait = sleep_.armed() != armed;
+  if (others_wait) sleep_.note_others();
+  if (sleep_.rest() == Rest::kRelieved || others_wait) kick();
+}
+
 void* Progress::run_thread(void* self) {
   ::pthread_setname_np(::pthread_self(), "verbena");
   ask_for_short_slices();
@@ -147,9 +160,35 @@ void Progress::end_trial(bool application_polled) noexcept {
   unpark();
 }
 
+// What is due is done all the same: whoever attends has left when it came, or posts in yet another
+// thread.
+Progress::Wait Progress::choose_attended(TimeNs now) noexcept {
+  if (is_parked_ || is_on_trial_) is_parked_ = is_on_trial_ = false;
+  const std::uint32_t attendances = sleep_.attendances();
+  const bool has_moved = attendances != attendances_seen_;
+  attendances_seen_ = attendances;
+  if (driven_.next_deadline() <= now &&
+      driven_.drive_until_quiet() == Driven::Found::kAnother) {
+    return Wait::kYield;
+  }
+  if (!has_moved) {
+    stands_by_ = false;
+    return Wait::kRelieved;
+  }
+  tick_ = stands_by_ ? std::min(2 * tick_, kTick) : kFirstTick;
+  stands_by_ = true;
+  return Wait::kStandBy;
+}
+
 // What to do next, and doing it unless the application does.
 Progress::Wait Progress::choose() noexcept {
   const TimeNs now = link::monotonic_now_ns();
+  if (sleep_.take_others()) {
+    attendances_seen_ = sleep_.attendances();
+  } else if (sleep_.is_attended() || sleep_.attendances() != attendances_seen_) {
+    return choose_attended(now);
+  }
+  stands_by_ = false;
   const TimeNs last_poll = sleep_.last_poll();
   const bool is_armed = sleep_.armed() != 0;
   const bool polls_now = !is_armed && now < last_poll + kJustNow;
@@ -186,29 +225,45 @@ void Progress::set_slack(bool wide) noexcept {
   ::prctl(PR_SET_TIMERSLACK, wide ? kWideSlack : kNarrowSlack, 0, 0, 0);
 }
 
+Rest Progress::rest_for(Wait how) noexcept {
+  switch (how) {
+    case Wait::kWatch: return Rest::kWatching;
+    case Wait::kRelieved: return Rest::kRelieved;
+    case Wait::kStandBy: return Rest::kStandingBy;
+    case Wait::kPark:
+    case Wait::kYield:
+    case Wait::kTrial: break;
+  }
+  return Rest::kParked;
+}
+
 void Progress::wait(Wait how) noexcept {
-  const bool parked = how != Wait::kWatch;
-  set_slack(how == Wait::kPark && tick_ == kTick);
+  const bool parked = how != Wait::kWatch && how != Wait::kRelieved;
+  const bool ticks = how == Wait::kPark || how == Wait::kStandBy;
+  set_slack(ticks && tick_ == kTick);
   TimeNs until = driven_.next_deadline();
-  sleep_.announce(parked ? Rest::kParked : Rest::kWatching, until);
+  sleep_.announce(rest_for(how), until);
   // What came between the last look and the announcement.
   if (how == Wait::kPark && sleep_.armed() != 0) return sleep_.awake();
-  const bool watches = !parked && driven_.prepare_wait();
+  if (sleep_.is_attended() ? how == Wait::kWatch : how == Wait::kRelieved) return sleep_.awake();
+  const bool watches = how == Wait::kWatch && driven_.prepare_wait();
   until = std::min(until, driven_.next_deadline());
 
   const TimeNs now = link::monotonic_now_ns();
   TimeNs rest = until == kNever ? kNever : (until > now ? until - now : 0);
   if (control_is_busy_) rest = std::min(rest, kTick);
   // Something came meanwhile; but the daemon shall be heard under any load.
-  if (!parked && !watches) rest = 0;
+  if (how == Wait::kWatch && !watches) rest = 0;
   // Deadlines are then the business of whoever drives.
-  if (parked) rest = how == Wait::kPark ? tick_ : how == Wait::kTrial ? kTrialTime : kYieldTime;
+  if (parked) rest = ticks ? tick_ : how == Wait::kTrial ? kTrialTime : kYieldTime;
   const timespec timeout{static_cast<time_t>(rest / 1'000'000'000u),
                          static_cast<long>(rest % 1'000'000'000u)};
-  pollfd fds[3] = {{kick_.get(), POLLIN, 0},
+  const bool receives = how == Wait::kWatch;
+  pollfd fds[4] = {{kick_.get(), POLLIN, 0},
                    {control_is_busy_ ? -1 : driven_.control_fd(), POLLIN, 0},
-                   {parked ? -1 : driven_.receive_fd(), POLLIN, 0}};
-  const int ready = ::ppoll(fds, 3, rest == kNever ? nullptr : &timeout, nullptr);
+                   {receives ? driven_.receive_fd() : -1, POLLIN, 0},
+                   {receives ? driven_.wake_fd() : -1, POLLIN, 0}};
+  const int ready = ::ppoll(fds, 4, rest == kNever ? nullptr : &timeout, nullptr);
   sleep_.awake();
   if (watches) driven_.end_wait();
   control_is_busy_ = false;

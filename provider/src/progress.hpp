@@ -11,6 +11,10 @@
 // the thread stands back for a moment, and parks if the application has polled meanwhile. Where
 // parking turns out to have been wrong, more has to speak for it the next time. An idle context
 // wakes it never.
+//
+// An application's thread that blocks for a completion event attends to the engine meanwhile
+// (attendance.hpp): what comes wakes one thread instead of two. This thread then minds deadlines
+// and the daemon only, and looks after the application has left, soon at first, whether it is back.
 #pragma once
 
 #include <pthread.h>
@@ -38,8 +42,9 @@ class Driven {
   // Reads the daemon's messages. False: it cannot be read now, look again a little later.
   virtual bool handle_control() noexcept = 0;
   virtual int receive_fd() const noexcept = 0;
+  virtual int wake_fd() const noexcept = 0;     // so, too; -1: none
   virtual int control_fd() const noexcept = 0;  // -1 once the daemon is gone
-  // Before the thread blocks on receive_fd(): false if it shall look again at once. After true
+  // Before the thread blocks on the two: false if it shall look again at once. After true
   // comes end_wait(), when it is awake.
   virtual bool prepare_wait() noexcept = 0;
   virtual void end_wait() noexcept = 0;
@@ -73,17 +78,26 @@ class Progress {
     const std::uint32_t polls = sleep_.polls();
     return polls_seen_by_neighbours_.exchange(polls, std::memory_order_relaxed) == polls;
   }
-  void note_armed() noexcept {
+  // `by_attendant`: by the channel whose reader attended last, and will attend again.
+  void note_armed(bool by_attendant) noexcept {
     sleep_.count_armed(1);
-    if (sleep_.rest() == Rest::kParked) kick();
+    if (!by_attendant) sleep_.note_others();
+    const Rest rest = sleep_.rest();
+    if (rest == Rest::kParked || (rest == Rest::kStandingBy && !by_attendant)) kick();
   }
   void note_fired() noexcept { sleep_.count_armed(-1); }
   void note_deadline(TimeNs deadline) noexcept {
-    if (sleep_.rest() == Rest::kWatching && deadline < sleep_.until()) kick();
+    const Rest rest = sleep_.rest();
+    if ((rest == Rest::kWatching || rest == Rest::kRelieved) && deadline < sleep_.until()) kick();
   }
   void note_work() noexcept {
-    if (sleep_.rest() == Rest::kWatching) kick();
+    if (sleep_.rest() >= Rest::kWatching) kick();
   }
+  // A thread of the application is about to do this one's work until end_attendance(). False: one
+  // does already, or others than those `armed` wait for events, who want this thread.
+  bool begin_attendance(std::int32_t armed) noexcept;
+  void end_attendance(std::int32_t armed) noexcept;
+  bool has_attendant() const noexcept { return sleep_.is_attended(); }
   void kick() noexcept;
 
  private:
@@ -91,10 +105,13 @@ class Progress {
   void run() noexcept;
   // kWatch: until something happens. kPark: a tick, unless a completion queue is armed. kYield:
   // a short while, because another thread is receiving. kTrial: a short while, to see whether the
-  // application would do without the thread.
-  enum class Wait : std::uint8_t { kWatch, kPark, kYield, kTrial };
+  // application would do without the thread. kRelieved: until something happens that is not a
+  // packet. kStandBy: a tick, while a thread that attends comes and goes.
+  enum class Wait : std::uint8_t { kWatch, kPark, kYield, kTrial, kRelieved, kStandBy };
+  static Rest rest_for(Wait how) noexcept;
   void wait(Wait how) noexcept;
   Wait choose() noexcept;
+  Wait choose_attended(TimeNs now) noexcept;
   void park() noexcept;
   void unpark() noexcept;
   Wait rest() noexcept;
@@ -120,6 +137,9 @@ class Progress {
   std::uint32_t finds_ = 0;
   std::uint32_t finds_until_trial_;
   std::uint32_t polls_before_trial_ = 0;
+  // How often somebody had attended at the last look.
+  std::uint32_t attendances_seen_ = 0;
+  bool stands_by_ = false;
   bool is_on_trial_ = false;
   bool is_parked_ = false;
   bool slack_is_wide_ = false;

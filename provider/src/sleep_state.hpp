@@ -15,6 +15,8 @@ enum class Rest : std::uint8_t {
   kAwake,
   kParked,    // the application polls; a short sleep that ends by itself
   kWatching,  // asleep until a packet, a deadline or a kick
+  kRelieved,  // as kWatching, but packets are the business of a thread that attends
+  kStandingBy,  // a short sleep: the thread that attends comes and goes
 };
 
 class SleepState {
@@ -29,6 +31,9 @@ class SleepState {
   std::uint32_t polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
   TimeNs last_poll() const noexcept { return last_poll_.load(std::memory_order_relaxed); }
   std::int32_t armed() const noexcept { return armed_.load(std::memory_order_relaxed); }
+  bool is_attended() const noexcept { return attended_.load(std::memory_order_relaxed); }
+  bool take_others() noexcept { return others_.exchange(false, std::memory_order_relaxed); }
+  std::uint32_t attendances() const noexcept { return attendances_.load(std::memory_order_relaxed); }
 
   // --- the application's threads ---
   // A sign of life, not a count: two threads may overwrite each other.
@@ -40,6 +45,19 @@ class SleepState {
   void count_armed(std::int32_t change) noexcept {
     armed_.fetch_add(change, std::memory_order_relaxed);
   }
+  // One thread at a time attends; false: another does. Its coming and going is counted, as polls
+  // are.
+  bool begin_attendance() noexcept {
+    if (attended_.exchange(true, std::memory_order_acquire)) return false;
+    attendances_.store(attendances() + 1, std::memory_order_relaxed);
+    return true;
+  }
+  void end_attendance() noexcept {
+    attendances_.store(attendances() + 1, std::memory_order_relaxed);
+    attended_.store(false, std::memory_order_release);
+  }
+  // Somebody waits for an event who is not the one that attends now and then.
+  void note_others() noexcept { others_.store(true, std::memory_order_relaxed); }
   // After making a reason to wake up.
   Rest rest() const noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -53,6 +71,9 @@ class SleepState {
   std::atomic<std::uint32_t> polls_{0};
   std::atomic<TimeNs> last_poll_{0};
   std::atomic<std::int32_t> armed_{0};
+  std::atomic<bool> attended_{false};
+  std::atomic<bool> others_{false};
+  std::atomic<std::uint32_t> attendances_{0};
 };
 
 }  // namespace verbena::provider

@@ -50,7 +50,7 @@ int destroy_cq(ibv_cq* c) noexcept {
   if (const auto users = cq.users.count(); users != 0) {
     return refusal(EBUSY, "ibv_destroy_cq: EBUSY: %u queue pairs or SRQs use it", users);
   }
-  if (cq.armed.exchange(false)) cq.context.progress().note_fired();
+  cq.context.note_fired(cq);
   if (cq.channel) {
     cq.context.await_announcements();
     cq.completion_events -= static_cast<std::uint32_t>(cq.channel->pipe.withdraw(
@@ -84,7 +84,7 @@ int poll_cq(ibv_cq* c, int wanted, ibv_wc* wc) noexcept {
 
 int req_notify_cq(ibv_cq* c, int solicited_only) noexcept {
   Cq& cq = object_of(c);
-  if (!cq.armed.exchange(true, std::memory_order_relaxed)) cq.context.progress().note_armed();
+  cq.context.note_armed(cq);
   cq.queue.arm(solicited_only != 0);
   return 0;
 }

@@ -61,11 +61,12 @@ bool RingBroker::make(Session& writer, Session& reader) {
   return true;
 }
 
-void RingBroker::on_accepted(Session& writer, Session& reader) {
+void RingBroker::on_accepted(Session& writer, Session& reader, const control::UniqueFd& rope) {
   const auto ring = rings_.find({writer.id, reader.id});
   if (ring == rings_.end() || !ring->second.fd) return;
-  const int fds[] = {ring->second.fd.get()};
-  writer.send(control::RingOutbound{address_of(reader), reader.context->slot, ""}, kUnasked, fds);
+  const int fds[] = {ring->second.fd.get(), rope.get()};
+  writer.send(control::RingOutbound{address_of(reader), reader.context->slot, ""}, kUnasked,
+              std::span(fds, rope ? 2 : 1));
   ring->second.fd.reset();
 }
 

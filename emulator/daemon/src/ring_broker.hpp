@@ -27,7 +27,7 @@ class RingBroker {
 
   // `reader` is the context that the request names, or null if there is none.
   void on_request(Session& writer, Session* reader, const control::RingRequest& request);
-  void on_accepted(Session& writer, Session& reader);
+  void on_accepted(Session& writer, Session& reader, const control::UniqueFd& rope);
   // While it still has its context.
   void on_context_closed(Session& gone);
   std::size_t size() const { return rings_.size(); }

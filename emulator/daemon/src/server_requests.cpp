@@ -307,7 +307,7 @@ void Server::on_ring_accepted(Session& session, const Incoming& in) {
   const auto accepted = control::decode<control::RingAccepted>(in.payload);
   if (!accepted || !session.context) return;
   Session* const writer = context_of(accepted->address, accepted->slot);
-  if (writer != nullptr) rings_.on_accepted(*writer, session);
+  if (writer != nullptr) rings_.on_accepted(*writer, session, in.fds[0]);
 }
 
 void Server::on_down(Session& session, const Incoming& in) {

@@ -46,6 +46,7 @@ struct PeerLink::Outbound {
   Lock lock;
   Peer peer;
   std::optional<RingWriter> writer;
+  BellRope rope;
   // Where the reader of a full ring was seen, and since when.
   std::uint64_t stood_at = kNowhere;
   TimeNs stood_since = 0;
@@ -79,7 +80,7 @@ PeerLink::~PeerLink() {
   }
 }
 
-bool PeerLink::add_outbound(const Peer& peer, SharedRing ring) {
+bool PeerLink::add_outbound(const Peer& peer, SharedRing ring, BellRope rope) {
   const Guard guard(change_lock_);
   Outbound* out = place_for(peer);
   if (out == nullptr) return false;
@@ -87,6 +88,7 @@ bool PeerLink::add_outbound(const Peer& peer, SharedRing ring) {
     const Guard entry_guard(out->lock);
     out->peer = peer;
     out->writer.emplace(std::move(ring));
+    out->rope = std::move(rope);
     out->key.publish(key_of(peer));
   }
   has_outbound_.publish(true);
@@ -209,7 +211,7 @@ std::optional<std::size_t> PeerLink::put_in_ring(Outbound& out, const wire::TxBa
                                                  std::size_t first, std::size_t count,
                                                  const Peer& peer) noexcept {
   std::size_t sent = 0;
-  bool must_wake = false;
+  bool needs_datagram = false;
   {
     const Guard guard(out.lock);
     if (!(out.peer == peer) || !out.writer) return std::nullopt;
@@ -218,13 +220,13 @@ std::optional<std::size_t> PeerLink::put_in_ring(Outbound& out, const wire::TxBa
       return std::nullopt;
     }
     sent = out.writer->put(batch, first, count);
-    must_wake = out.writer->should_wake_reader();
+    if (out.writer->should_wake_reader()) {
+      statistics_.kicks.add();
+      needs_datagram = !out.rope.pull();
+    }
   }
   statistics_.ring_packets_sent.add(sent);
-  if (must_wake) {
-    statistics_.kicks.add();
-    udp_->kick(peer.address, peer.slot);
-  }
+  if (needs_datagram) udp_->kick(peer.address, peer.slot);
   return sent;
 }
 
@@ -342,6 +344,7 @@ bool PeerLink::prepare_wait() noexcept {
 // The next receive() looks everywhere.
 void PeerLink::end_wait() noexcept {
   is_sleeping_ = false;
+  if (!inbound_.empty()) bell_.silence();
   for (Inbound& in : inbound_) in.reader.end_sleep();
   udp_interval_ = 1;
   rounds_since_udp_ = 0;

@@ -12,6 +12,7 @@ enum class Kind : std::uint8_t {
   kNode,            // a character device (node.hpp)
   kNetlinkReal,     // a NETLINK_RDMA socket of the kernel's (netlink.hpp)
   kNetlinkStandIn,  // a netlink socket that we answer
+  kChannel,         // a completion channel that the plugin reads
 };
 
 // What was noted for the number; not yet checked. Safe on any value, costs two loads.

@@ -28,6 +28,7 @@ int raw_openat(int dirfd, const char* path, int flags, ...) {
   va_end(arguments);
   return static_cast<int>(::syscall(SYS_openat, dirfd, path, flags, mode));
 }
+ssize_t raw_read(int fd, void* bytes, size_t size) { return ::syscall(SYS_read, fd, bytes, size); }
 ssize_t raw_write(int fd, const void* bytes, size_t size) {
   return ::syscall(SYS_write, fd, bytes, size);
 }
@@ -45,6 +46,10 @@ constexpr int (*raw_of<int(const char*, int, ...)>())(const char*, int, ...) {
 template <>
 constexpr int (*raw_of<int(int, const char*, int, ...)>())(int, const char*, int, ...) {
   return raw_openat;
+}
+template <>
+constexpr ssize_t (*raw_of<ssize_t(int, void*, size_t)>())(int, void*, size_t) {
+  return raw_read;
 }
 template <>
 constexpr ssize_t (*raw_of<ssize_t(int, const void*, size_t)>())(int, const void*, size_t) {

@@ -103,6 +103,7 @@ class Real {
   X(listxattr, ssize_t(const char*, char*, size_t))                                               \
   X(llistxattr, ssize_t(const char*, char*, size_t))                                              \
   X(inotify_add_watch, int(int, const char*, uint32_t))                                           \
+  X(read, ssize_t(int, void*, size_t))                                                            \
   X(write, ssize_t(int, const void*, size_t))                                                     \
   X(ioctl, int(int, unsigned long, ...))                                                          \
   X(dup, int(int))                                                                                \

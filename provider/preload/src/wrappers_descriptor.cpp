@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "node.hpp"
 #include "real.hpp"
 #include "section.hpp"
+#include "verbena/control/channel_reader.hpp"
 
 namespace verbena::preload {
 namespace {
@@ -74,6 +76,17 @@ ssize_t write_awaiting(int fd, const Node& node, const void* bytes, size_t size)
   return done;
 }
 
+// The plugin's; one plugin is loaded into a process.
+constinit std::atomic<control::ChannelReader*> channel_reader{nullptr};
+
+// Nothing in this frame may need to be cleaned up, here neither.
+ssize_t read_channel(int fd, void* bytes, size_t size) {
+  const bool is_channel = fd_table::verified(fd) == fd_table::Kind::kChannel;
+  const ssize_t got = is_channel ? channel_reader.load(std::memory_order_acquire)(fd, bytes, size)
+                                 : control::kReadPlainly;
+  return got == control::kReadPlainly ? real::read(fd, bytes, size) : got;
+}
+
 int noting_duplicate(int from, int to) {
   if (to >= 0) fd_table::copy(from, to);
   return to;
@@ -85,6 +98,17 @@ bool makes_duplicate(int command) { return command == F_DUPFD || command == F_DU
 }  // namespace verbena::preload
 
 using namespace verbena::preload;
+
+VERBENA_EXPORT void verbena_offer_channel_reader(int fd, verbena::control::ChannelReader* reader) {
+  channel_reader.store(reader, std::memory_order_release);
+  fd_table::mark(fd, fd_table::Kind::kChannel);
+}
+
+VERBENA_EXPORT ssize_t read(int fd, void* bytes, size_t size) {
+  if (fd_table::noted(fd) != fd_table::Kind::kChannel || Section::is_inside()) [[likely]]
+    return real::read(fd, bytes, size);
+  return read_channel(fd, bytes, size);
+}
 
 VERBENA_EXPORT ssize_t write(int fd, const void* bytes, size_t size) {
   const fd_table::Kind kind = fd_table::noted(fd);

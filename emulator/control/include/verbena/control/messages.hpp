@@ -310,14 +310,16 @@ struct RingInbound {
   VERBENA_MESSAGE(kRingInbound) { a(m.address, m.slot); }
 };
 
-// From the reader: it looks into the ring of this writer now.
+// From the reader: it looks into the ring of this writer now. With the rope of its bell as
+// descriptor [0], if it has one.
 struct RingAccepted {
   IpAddress address;  // of the writer
   std::uint32_t slot = 0;
   VERBENA_MESSAGE(kRingAccepted) { a(m.address, m.slot); }
 };
 
-// To the writer, with the ring as descriptor [0]; without one there is no ring to this peer.
+// To the writer, with the ring as descriptor [0] and the rope, if there is one, as [1]; without a
+// ring there is none to this peer.
 struct RingOutbound {
   IpAddress address;  // of the reader
   std::uint32_t slot = 0;

@@ -39,6 +39,7 @@ class CaptureLink final : public Link {
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
   int wait_fd() const noexcept override { return inner_->wait_fd(); }
+  int wake_fd() const noexcept override { return inner_->wake_fd(); }
   bool prepare_wait() noexcept override { return inner_->prepare_wait(); }
   void end_wait() noexcept override { inner_->end_wait(); }
   TimeNs next_timeout() const noexcept override { return inner_->next_timeout(); }

@@ -66,6 +66,7 @@ class FaultLink final : public Link {
   // Also sends what was held back until now.
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
   int wait_fd() const noexcept override { return inner_->wait_fd(); }
+  int wake_fd() const noexcept override { return inner_->wake_fd(); }
   bool prepare_wait() noexcept override { return inner_->prepare_wait(); }
   void end_wait() noexcept override { inner_->end_wait(); }
   TimeNs next_timeout() const noexcept override;

@@ -54,8 +54,11 @@ class Link {
   // Readable (level) while receive() would find something, for a thread that called
   // prepare_wait().
   virtual int wait_fd() const noexcept = 0;
+  // Readable as well, where peers have another way to wake such a thread; -1: they have none. The
+  // same for the link's whole life.
+  virtual int wake_fd() const noexcept { return -1; }
 
-  // Under the receive lock, before a thread blocks on wait_fd(): false if there is something to
+  // Under the receive lock, before a thread blocks on the two: false if there is something to
   // receive now. Whoever got true calls end_wait() when it is awake, also under the lock.
   virtual bool prepare_wait() noexcept { return true; }
   virtual void end_wait() noexcept {}

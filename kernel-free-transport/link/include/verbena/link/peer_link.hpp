@@ -7,8 +7,8 @@
 // A full ring means "later", not UDP. A ring that ends (its reader has died, or one side broke the
 // rules) leads back to UDP.
 //
-// A reader that sleeps is woken through its UDP socket, so there is one descriptor to wait on, and
-// none to keep for each peer. While rings are busy, UDP is looked at less often.
+// A reader that sleeps is woken by its bell, or, by a writer that has no rope of it, through
+// its UDP socket. While rings are busy, UDP is looked at less often.
 //
 // Threads: as Link says; the ring administration at any time from any thread.
 #pragma once
@@ -21,6 +21,7 @@
 #include "verbena/base/address.hpp"
 #include "verbena/base/drop_reason.hpp"
 #include "verbena/base/lock.hpp"
+#include "verbena/link/bell.hpp"
 #include "verbena/link/link.hpp"
 #include "verbena/link/shared_ring.hpp"
 #include "verbena/link/udp_link.hpp"
@@ -54,7 +55,8 @@ class PeerLink final : public Link {
   ~PeerLink() override;
 
   // Packets to `peer` go into this ring from the next send on. False if there are kPeersMax.
-  bool add_outbound(const Peer& peer, SharedRing ring);
+  // `rope` is that of the peer's bell.
+  bool add_outbound(const Peer& peer, SharedRing ring, BellRope rope = {});
   // Packets in this ring come from `peer`.
   void add_inbound(const Peer& peer, SharedRing ring);
   // Both ways. What is in the inbound ring is received before the ring goes: a peer that ends in
@@ -74,6 +76,7 @@ class PeerLink final : public Link {
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
   int wait_fd() const noexcept override { return udp_->wait_fd(); }
+  int wake_fd() const noexcept override { return bell_.fd(); }
   bool prepare_wait() noexcept override;
   void end_wait() noexcept override;
   std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept override {
@@ -83,6 +86,8 @@ class PeerLink final : public Link {
   const PeerStatistics& statistics() const { return statistics_; }
   UdpLink& udp() { return *udp_; }
   const Peer& self() const { return self_; }
+  // For writers of rings to this link; -1: none.
+  int bell_rope() const noexcept { return bell_.rope(); }
 
  private:
   struct Outbound;
@@ -104,6 +109,7 @@ class PeerLink final : public Link {
   std::size_t receive_from(Inbound& in, RxSink& sink, std::size_t budget) noexcept;
 
   std::unique_ptr<UdpLink> udp_;
+  Bell bell_;
   Peer self_;
   DropCounters& drops_;
   PeerStatistics statistics_;

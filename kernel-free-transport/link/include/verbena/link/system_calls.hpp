@@ -3,6 +3,7 @@
 // as the C library's do.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -25,6 +26,10 @@ inline ssize_t send_message(int fd, const msghdr& message, int flags) noexcept {
 
 inline ssize_t receive_message(int fd, msghdr& message, int flags) noexcept {
   return ::syscall(SYS_recvmsg, fd, &message, flags);
+}
+
+inline int open_file(const char* path, int flags) noexcept {
+  return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags));
 }
 
 inline ssize_t write_bytes(int fd, const void* bytes, std::size_t size) noexcept {

@@ -1,0 +1,105 @@
+#include "attendance.hpp"
+
+#include <dlfcn.h>
+#include <signal.h>
+
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "context.hpp"
+#include "live_contexts.hpp"
+#include "read_channel.h"
+#include "verbena/control/channel_reader.hpp"
+
+namespace verbena::provider {
+namespace {
+
+// One blocking read. While it lives, its thread is the one that attends to the context.
+class Visit {
+ public:
+  Visit(Context& context, std::shared_ptr<CompletionChannel> channel)
+      : context_(context), channel_(std::move(channel)) {}
+  ~Visit() {
+    wake();
+    context_.end_attendance(*channel_);
+  }
+  Visit(const Visit&) = delete;
+
+  ssize_t read(void* bytes, std::size_t size, pollfd* fds) noexcept {
+    while (!context_.is_closing()) {
+      if (const ssize_t got = channel_->pipe.read(bytes, size); got > 0) return got;
+      // Nothing is looked for before the first sleep: if it is there, it does not last.
+      if (has_slept_ && context_.drive_attended()) continue;
+      if (const ssize_t got = channel_->pipe.read(bytes, size); got > 0) return got;
+      sleeps_ = context_.prepare_attended_wait();
+      has_slept_ = true;
+      if (!sleeps_) continue;
+      const auto [packets, bell] = context_.attended_fds();
+      int next = 0;
+      for (const int fd : {channel_->pipe.reader(), packets, bell, context_.closing_fd()}) {
+        fds[next++] = {fd, POLLIN, 0};
+      }
+      return 0;
+    }
+    return control::kReadPlainly;
+  }
+  void wake() noexcept {
+    if (sleeps_) context_.end_attended_wait();
+    sleeps_ = false;
+  }
+
+ private:
+  Context& context_;
+  std::shared_ptr<CompletionChannel> channel_;
+  bool sleeps_ = false;
+  bool has_slept_ = false;
+};
+
+static_assert(sizeof(Visit) <= kVerbenaVisitBytes);
+
+Visit& visit_in(void* room) { return *std::launder(static_cast<Visit*>(room)); }
+
+}  // namespace
+
+void attend_channel(int fd) noexcept {
+  static auto* const offer = reinterpret_cast<control::OfferChannelReader*>(
+      ::dlsym(RTLD_DEFAULT, control::kOfferChannelReader));
+  if (offer != nullptr) offer(fd, &verbena_read_channel);
+}
+
+}  // namespace verbena::provider
+
+using namespace verbena::provider;
+
+// Not one that nobody may attend to, nor somebody else's.
+int verbena_begin_visit(int fd, void* room) {
+  bool begun = false;
+  any_live_context([&](Context& context) {
+    std::shared_ptr<CompletionChannel> channel = context.channel_at(fd);
+    if (channel == nullptr) return false;
+    begun = context.begin_attendance(*channel);
+    if (begun) ::new (room) Visit(context, std::move(channel));
+    return true;
+  });
+  return begun ? 1 : 0;
+}
+
+ssize_t verbena_visit_read(void* room, void* bytes, std::size_t size, pollfd* fds) {
+  return visit_in(room).read(bytes, size, fds);
+}
+
+void verbena_visit_wake(void* room) { visit_in(room).wake(); }
+
+void verbena_end_visit(void* room) { std::destroy_at(&visit_in(room)); }
+
+// Which signal it was cannot be known any more; a program that has both kinds is told of each.
+int verbena_may_interrupt() {
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction action {};
+    if (::sigaction(number, nullptr, &action) != 0) continue;
+    if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) continue;
+    if ((action.sa_flags & SA_RESTART) == 0) return 1;
+  }
+  return 0;
+}

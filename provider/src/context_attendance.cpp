@@ -1,0 +1,62 @@
+// What a visit (attendance.hpp) does with the engine.
+#include <sys/eventfd.h>
+
+#include "context.hpp"
+#include "verbena/link/clock.hpp"
+#include "verbena/link/system_calls.hpp"
+
+namespace verbena::provider {
+std::shared_ptr<CompletionChannel> Context::channel_at(int fd) noexcept {
+  if (is_fatal()) return nullptr;
+  const std::lock_guard guard(lock_);
+  for (const auto& [handle, known] : channels_) {
+    auto channel = known.lock();
+    if (channel != nullptr && channel->pipe.read_end() == fd) return channel;
+  }
+  return nullptr;
+}
+
+// Under the lock of the list of contexts.
+bool Context::begin_attendance(CompletionChannel& channel) noexcept {
+  if (!closing_) closing_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!closing_ || !visits_.enter()) return false;
+  if (!progress_.begin_attendance(channel.armed.load(std::memory_order_relaxed))) {
+    visits_.leave();
+    return false;
+  }
+  attended_.store(&channel, std::memory_order_relaxed);
+  return true;
+}
+
+void Context::end_attendance(CompletionChannel& channel) noexcept {
+  progress_.end_attendance(channel.armed.load(std::memory_order_relaxed));
+  visits_.leave();
+}
+
+void Context::end_visits() noexcept {
+  is_closing_.publish(true);
+  const std::uint64_t one = 1;
+  if (closing_) link::write_bytes(closing_.get(), &one, sizeof one);
+  visits_.close_and_wait();
+}
+
+bool Context::drive_attended() noexcept {
+  if (is_fatal()) return false;
+  Lock& lock = device_->receive_lock();
+  lock.lock();
+  const TimeNs now = link::monotonic_now_ns();
+  const bool received = drive_once(now, device::Acknowledge::kLater);
+  if (received) last_found_ = now;
+  announcements_.end_round(lock);
+  return received;
+}
+
+bool Context::prepare_attended_wait() noexcept {
+  if (device_->has_work()) settle_debts();
+  const Guard guard(device_->receive_lock());
+  const bool may_sleep = link_->prepare_wait();
+  if (may_sleep) ++sleepers_;
+  return may_sleep;
+}
+
+}  // namespace verbena::provider

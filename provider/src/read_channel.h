@@ -1,0 +1,30 @@
+// The blocking read of a completion channel by a thread that attends to the engine (attendance.hpp).
+// In C, because the thread may be cancelled in it and the plugin brings its own unwinder, which has no
+// say in that: what must be done then is called by name.
+#pragma once
+
+#include <poll.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { kVerbenaVisitBytes = 64, kVerbenaVisitFds = 4 };
+
+// As read(2), or control::kReadPlainly.
+ssize_t verbena_read_channel(int fd, void* bytes, size_t size);
+
+// --- what it needs of a visit (attendance.cpp), which lives in `room` ---
+// 0: the read shall be a plain one.
+int verbena_begin_visit(int fd, void* room);
+// More than 0 or less: what the read returns. 0: sleep first, on these.
+ssize_t verbena_visit_read(void* room, void* bytes, size_t size, struct pollfd* fds);
+void verbena_visit_wake(void* room);
+void verbena_end_visit(void* room);
+// Whether a signal that was caught ends system calls.
+int verbena_may_interrupt(void);
+
+#ifdef __cplusplus
+}
+#endif

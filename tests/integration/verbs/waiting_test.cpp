@@ -1,0 +1,287 @@
+// Threads that wait: for completions, in a poll or blocked for an event, alone or several, and what
+// happens around them meanwhile.
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "verbs_fixture.hpp"
+
+namespace verbs_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLongEnough = 30ms;  // for a thread to sleep where it shall
+
+class Waiting : public Verbs {
+ protected:
+  void SetUp() override {
+    Verbs::SetUp();
+    ibv_destroy_cq(cq_);
+    channel_ = ibv_create_comp_channel(context_);
+    ASSERT_NE(channel_, nullptr);
+    cq_ = ibv_create_cq(context_, 100, nullptr, channel_, 0);
+    ASSERT_NE(cq_, nullptr);
+  }
+  void TearDown() override {
+    Verbs::TearDown();
+    // The device is closed; the channel has outlived its use.
+  }
+
+  // Events come in as they are asked for; each is acknowledged.
+  bool next_event() {
+    ibv_cq* cq = nullptr;
+    void* cookie = nullptr;
+    if (ibv_get_cq_event(channel_, &cq, &cookie) != 0) return false;
+    ibv_ack_cq_events(cq, 1);
+    return cq == cq_;
+  }
+  // So many completions, all good.
+  void take(int wanted) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
+    while (wanted > 0 && std::chrono::steady_clock::now() < end) {
+      ibv_wc wc;
+      const int got = ibv_poll_cq(cq_, 1, &wc);
+      ASSERT_GE(got, 0);
+      if (got == 1) {
+        ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
+      }
+      wanted -= got;
+    }
+    ASSERT_EQ(wanted, 0);
+  }
+  void send_one() {
+    receive(right_);
+    post(left_, request());
+  }
+
+  ibv_comp_channel* channel_ = nullptr;
+};
+
+void* poll_for_ever(void* cq) {
+  ibv_wc wc;
+  for (;;) {
+    ibv_poll_cq(static_cast<ibv_cq*>(cq), 1, &wc);
+    pthread_testcancel();
+  }
+}
+
+TEST_F(Waiting, AThreadThatPollsMayBeCancelled) {
+  for (int i = 0; i < 50; ++i) {
+    pthread_t thread;
+    ASSERT_EQ(pthread_create(&thread, nullptr, &poll_for_ever, cq_), 0);
+    usleep(500);
+    pthread_cancel(thread);
+    void* result = nullptr;
+    ASSERT_EQ(pthread_join(thread, &result), 0);
+    ASSERT_EQ(result, PTHREAD_CANCELED);
+  }
+  connect();
+  send_one();
+  EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+}
+
+void* wait_for_ever(void* channel) {
+  ibv_cq* cq = nullptr;
+  void* cookie = nullptr;
+  ibv_get_cq_event(static_cast<ibv_comp_channel*>(channel), &cq, &cookie);
+  return nullptr;
+}
+
+TEST_F(Waiting, AThreadThatWaitsMayBeCancelledAndTheNextOneGetsTheEvent) {
+  connect();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
+    pthread_t thread;
+    ASSERT_EQ(pthread_create(&thread, nullptr, &wait_for_ever, channel_), 0);
+    usleep(i * 300);
+    pthread_cancel(thread);
+    void* result = nullptr;
+    ASSERT_EQ(pthread_join(thread, &result), 0);
+    ASSERT_EQ(result, PTHREAD_CANCELED);
+    send_one();
+    ASSERT_TRUE(next_event());
+    take(2);
+  }
+}
+
+TEST_F(Waiting, ManyEventsComeOneAfterTheOther) {
+  connect();
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
+    std::thread sender;
+    if (i % 100 == 0) {
+      sender = std::thread([&] {
+        std::this_thread::sleep_for(1ms);
+        send_one();
+      });
+    } else {
+      send_one();
+    }
+    ASSERT_TRUE(next_event());
+    if (sender.joinable()) sender.join();
+    take(2);
+  }
+}
+
+// Nobody posts or polls here but the peer, whose READs are answered by the thread that waits, and,
+// when it has gone to do something else, by the device all the same.
+TEST_F(Waiting, PeersAreServedWhileAThreadWaitsAndWhenItHasLeft) {
+  connect();
+  ibv_cq* const waited_for = cq_;
+  cq_ = ibv_create_cq(context_, 100, nullptr, nullptr, 0);
+  ibv_qp* asking = make();
+  std::swap(cq_, const_cast<ibv_cq*&>(waited_for));
+  ibv_qp* answering = make();
+  to_rtr(asking, answering);
+  to_rtr(answering, asking);
+  to_rts(asking);
+  to_rts(answering);
+  ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
+  std::thread waiter([&] { EXPECT_TRUE(next_event()); });
+  std::this_thread::sleep_for(kLongEnough);
+  const auto read_once = [&] {
+    post(asking, request(IBV_WR_RDMA_READ));
+    ibv_wc wc;
+    int got = 0;
+    while ((got = ibv_poll_cq(waited_for, 1, &wc)) == 0) {
+    }
+    ASSERT_EQ(got, 1);
+    ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
+  };
+  for (int i = 0; i < 100; ++i) read_once();
+  send_one();
+  waiter.join();
+  for (int i = 0; i < 100; ++i) read_once();
+  take(2);
+  for (ibv_qp* qp : {asking, answering}) {
+    EXPECT_EQ(ibv_destroy_qp(qp), 0);
+    std::erase(qps_, qp);
+  }
+  EXPECT_EQ(ibv_destroy_cq(waited_for), 0);
+}
+
+// Each of two channels has its reader: whoever leaves with an event must not leave the other alone.
+TEST_F(Waiting, TwoThreadsWaitOnTwoChannels) {
+  connect();
+  ibv_qp* const first[2] = {left_, right_};
+  ibv_cq* const first_cq = cq_;
+  ibv_comp_channel* const second = ibv_create_comp_channel(context_);
+  ASSERT_NE(second, nullptr);
+  cq_ = ibv_create_cq(context_, 100, nullptr, second, 0);
+  connect();
+  ibv_qp* const other[2] = {left_, right_};
+  ibv_cq* const second_cq = cq_;
+  cq_ = first_cq;
+  constexpr int kRounds = 300;
+  std::atomic<int> slowest_ms{0};
+  const auto play = [&](ibv_comp_channel* channel, ibv_cq* own, ibv_qp* const pair[2]) {
+    for (int i = 0; i < kRounds; ++i) {
+      ASSERT_EQ(ibv_req_notify_cq(own, 0), 0);
+      const auto begin = std::chrono::steady_clock::now();
+      receive(pair[1]);
+      post(pair[0], request());
+      ibv_cq* cq = nullptr;
+      void* cookie = nullptr;
+      ASSERT_EQ(ibv_get_cq_event(channel, &cq, &cookie), 0);
+      ASSERT_EQ(cq, own);
+      ibv_ack_cq_events(cq, 1);
+      ibv_wc wc;
+      for (int taken = 0; taken < 2;) {
+        const int got = ibv_poll_cq(own, 1, &wc);
+        ASSERT_GE(got, 0);
+        taken += got;
+      }
+      const auto took = std::chrono::steady_clock::now() - begin;
+      const int ms = static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
+      if (ms > slowest_ms) slowest_ms = ms;
+      if (i % 50 == 0) usleep(2000);
+    }
+  };
+  std::thread one([&] { play(channel_, first_cq, first); });
+  std::thread two([&] { play(second, second_cq, other); });
+  one.join();
+  two.join();
+  EXPECT_LT(slowest_ms, kPatienceMs);
+  for (ibv_qp* qp : other) {
+    EXPECT_EQ(ibv_destroy_qp(qp), 0);
+    std::erase(qps_, qp);
+  }
+  EXPECT_EQ(ibv_destroy_cq(second_cq), 0);
+  EXPECT_EQ(ibv_destroy_comp_channel(second), 0);
+}
+
+void ignore(int) {}
+
+void catch_alarm(int flags) {
+  struct sigaction action {};
+  action.sa_handler = &ignore;
+  action.sa_flags = flags;
+  sigaction(SIGALRM, &action, nullptr);
+}
+
+TEST_F(Waiting, ASignalThatInterruptsEndsTheWaitAndOneThatDoesNotDoesNot) {
+  connect();
+  ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
+  catch_alarm(0);
+  ualarm(20'000, 0);
+  ibv_cq* cq = nullptr;
+  void* cookie = nullptr;
+  EXPECT_EQ(ibv_get_cq_event(channel_, &cq, &cookie), -1);
+  EXPECT_EQ(errno, EINTR);
+
+  catch_alarm(SA_RESTART);
+  ualarm(20'000, 0);
+  std::thread sender([&] {
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarm, nullptr);
+    std::this_thread::sleep_for(100ms);
+    send_one();
+  });
+  EXPECT_TRUE(next_event());
+  sender.join();
+  take(2);
+  signal(SIGALRM, SIG_DFL);
+}
+
+TEST_F(Waiting, AChannelThatDoesNotBlockDoesNotBlock) {
+  connect();
+  ASSERT_EQ(fcntl(channel_->fd, F_SETFL, fcntl(channel_->fd, F_GETFL) | O_NONBLOCK), 0);
+  ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
+  ibv_cq* cq = nullptr;
+  void* cookie = nullptr;
+  EXPECT_EQ(ibv_get_cq_event(channel_, &cq, &cookie), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  send_one();
+  pollfd readable{channel_->fd, POLLIN, 0};
+  ASSERT_EQ(::poll(&readable, 1, kPatienceMs), 1);
+  EXPECT_TRUE(next_event());
+  take(2);
+}
+
+// A thread that is still blocked when all is taken down stays blocked, as on a kernel's channel.
+TEST_F(Waiting, TheDeviceMayBeClosedUnderAThreadThatWaits) {
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, nullptr, &wait_for_ever, channel_), 0);
+  std::this_thread::sleep_for(kLongEnough);
+  ASSERT_EQ(ibv_destroy_cq(cq_), 0);
+  ASSERT_EQ(ibv_dereg_mr(mr_), 0);
+  ASSERT_EQ(ibv_dealloc_pd(pd_), 0);
+  ASSERT_EQ(ibv_close_device(context_), 0);
+  std::this_thread::sleep_for(kLongEnough);
+  pthread_cancel(thread);
+  void* result = nullptr;
+  ASSERT_EQ(pthread_join(thread, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+  Verbs::SetUp();  // for what takes it down
+}
+
+}  // namespace
+}  // namespace verbs_test
