@@ -2,6 +2,7 @@
 // wake; a peer that dies or lies harms nobody else.
 #include "verbena/link/peer_link.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -146,6 +147,65 @@ TEST_F(PeerLinkTest, ASleeperIsWoken) {
   }
   expect_psns(sink, 60);
   EXPECT_EQ(b_.node.drops.total(), 0u);
+}
+
+// A ring from a_ to b_, and a rope: this one, or a copy of b_'s own.
+class PeerLinkBell : public PeerLinkTest {
+ protected:
+  void join_with(int rope) {
+    const int fd = SharedRing::create(1u << 20).value();
+    b_.link->add_inbound(a_.self, SharedRing::map(fd).value());
+    ASSERT_TRUE(a_.link->add_outbound(b_.self, SharedRing::map(fd).value(), BellRope(rope)));
+    ::close(fd);
+    while (b_.link->receive(sink_, 64) > 0) {
+    }
+  }
+  int rope() const { return ::dup(b_.link->bell_rope()); }
+  // b_ sleeps, a packet comes: by what b_ is woken.
+  int woken_by(std::uint32_t psn) {
+    EXPECT_TRUE(b_.link->prepare_wait());
+    EXPECT_EQ(send(a_, b_, psn, 1), 1u);
+    pollfd fds[2] = {{b_.link->wake_fd(), POLLIN, 0}, {b_.link->wait_fd(), POLLIN, 0}};
+    EXPECT_EQ(::poll(fds, 2, 10'000), 1);
+    b_.link->end_wait();
+    while (b_.link->receive(sink_, 64) > 0) {
+    }
+    return fds[0].revents != 0 ? fds[0].fd : fds[1].fd;
+  }
+  Collector sink_;
+};
+
+TEST_F(PeerLinkBell, WakesASleeperOnceForEachSleep) {
+  join_with(rope());
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    ASSERT_EQ(woken_by(i), b_.link->wake_fd());
+    ASSERT_FALSE(wait_readable(b_.link->wake_fd(), 0));
+  }
+  expect_psns(sink_, 20);
+  EXPECT_EQ(a_.link->statistics().kicks.read(), 20u);
+}
+
+TEST_F(PeerLinkBell, MayBeRungByManyAndMakesNobodyWait) {
+  const BellRope other(rope());
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(other.pull());
+  join_with(rope());
+  ASSERT_EQ(woken_by(0), b_.link->wake_fd());
+}
+
+TEST_F(PeerLinkBell, ACutRopeMeansADatagram) {
+  join_with(rope());
+  ASSERT_EQ(woken_by(0), b_.link->wake_fd());
+  ASSERT_EQ(::shutdown(b_.link->bell_rope(), SHUT_RDWR), 0);
+  ASSERT_TRUE(b_.link->prepare_wait());
+  ASSERT_FALSE(wait_readable(b_.link->wake_fd(), 0)) << "that would be a sleeper without sleep";
+  ASSERT_EQ(send(a_, b_, 1, 1), 1u);
+  EXPECT_TRUE(wait_readable(b_.link->wait_fd()));
+  b_.link->end_wait();
+}
+
+TEST_F(PeerLinkBell, ARopeThatIsNoneMeansADatagram) {
+  join_with(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  EXPECT_EQ(woken_by(0), b_.link->wait_fd());
 }
 
 TEST_F(PeerLinkTest, NobodySleepsOverAPacket) {

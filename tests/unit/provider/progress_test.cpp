@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 
@@ -28,9 +29,13 @@ class Driven1 final : public Driven {
     return count != 0 ? Found::kPackets : Found::kNothing;
   }
   bool handle_control() noexcept override { return true; }
-  bool prepare_wait() noexcept override { return true; }
+  bool prepare_wait() noexcept override {
+    ++prepared_;
+    return true;
+  }
   void end_wait() noexcept override {}
   int receive_fd() const noexcept override { return packets_.get(); }
+  int wake_fd() const noexcept override { return -1; }
   int control_fd() const noexcept override { return -1; }
   TimeNs next_deadline() const noexcept override {
     const std::lock_guard guard(lock_);
@@ -58,9 +63,19 @@ class Driven1 final : public Driven {
     std::unique_lock guard(lock_);
     changed_.wait(guard, [&] { return drives_ >= count; });
   }
+  // Returns when the thread has done what a deadline asked of it.
+  void await_deadline(Progress& progress) {
+    const std::uint64_t before = drives();
+    const TimeNs now = link::monotonic_now_ns();
+    set_deadline(now);
+    progress.note_deadline(now);
+    await_drives(before + 1);
+  }
+  std::uint64_t prepared() const { return prepared_; }
 
  private:
   control::UniqueFd packets_;
+  std::atomic<std::uint64_t> prepared_{0};  // to sleep on packets
   mutable std::mutex lock_;
   std::condition_variable changed_;
   std::uint64_t drives_ = 0;
@@ -91,7 +106,7 @@ TEST(Progress, ReceivesWhileACompletionQueueIsArmedThoughPollsContinue) {
   Driven1 driven;
   Progress progress(driven);
   ASSERT_EQ(progress.start(), 0);
-  progress.note_armed();
+  progress.note_armed(false);
   for (std::uint64_t i = 1; i <= 100; ++i) {
     progress.note_poll(link::monotonic_now_ns());
     driven.send_packet();
@@ -137,6 +152,48 @@ TEST(Progress, WakesForADeadlineThatCameWhileItSlept) {
   driven.set_deadline(soon);
   progress.note_deadline(soon);
   driven.await_drives(before + 1);
+}
+
+TEST(Progress, MindsDeadlinesOnlyWhileAThreadAttends) {
+  Driven1 driven;
+  Progress progress(driven);
+  ASSERT_EQ(progress.start(), 0);
+  ASSERT_TRUE(progress.begin_attendance(0));
+  for (int i = 0; i < 2; ++i) driven.await_deadline(progress);  // it may have been on its way
+  const std::uint64_t before = driven.prepared();
+  for (int i = 0; i < 50; ++i) driven.await_deadline(progress);
+  EXPECT_EQ(driven.prepared(), before);
+  progress.end_attendance(0);
+}
+
+TEST(Progress, ReceivesAgainAfterTheThreadThatAttendedHasLeft) {
+  Driven1 driven;
+  Progress progress(driven);
+  ASSERT_EQ(progress.start(), 0);
+  for (std::uint64_t i = 1; i <= 50; ++i) {
+    ASSERT_TRUE(progress.begin_attendance(0));
+    if (i % 2 == 0) driven.await_deadline(progress);
+    progress.end_attendance(0);
+    driven.send_packet();
+    driven.await_arrivals(i);
+  }
+}
+
+TEST(Progress, HasOneAttendantAtATimeAndNoneWhileOthersWait) {
+  Driven1 driven;
+  Progress progress(driven);
+  ASSERT_EQ(progress.start(), 0);
+  ASSERT_TRUE(progress.begin_attendance(0));
+  EXPECT_FALSE(progress.begin_attendance(0));
+  progress.end_attendance(0);
+  progress.note_armed(false);
+  EXPECT_FALSE(progress.begin_attendance(0)) << "somebody waits for an event elsewhere";
+  EXPECT_TRUE(progress.begin_attendance(1)) << "it is the one that attends";
+  // One more was armed meanwhile.
+  progress.note_armed(false);
+  progress.end_attendance(1);
+  driven.send_packet();
+  driven.await_arrivals(1);
 }
 
 TEST(Progress, StopsAtOnceEvenWhenItSleepsForEver) {
