@@ -19,7 +19,7 @@ std::shared_ptr<CompletionChannel> Context::channel_at(int fd) noexcept {
 // Under the lock of the list of contexts.
 bool Context::begin_attendance(CompletionChannel& channel) noexcept {
   if (!closing_) closing_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!closing_ || !visits_.enter()) return false;
+  if (!closing_ || !channel.pipe.open_reader() || !visits_.enter()) return false;
   if (!progress_.begin_attendance(channel.armed.load(std::memory_order_relaxed))) {
     visits_.leave();
     return false;

@@ -45,11 +45,17 @@ bool EventPipe::write(const void* record, std::size_t size) noexcept {
   return true;
 }
 
-ssize_t EventPipe::read(void* bytes, std::size_t size) noexcept {
-  const std::uint32_t written = written_.load(std::memory_order_acquire);
-  if (reader_ && written == taken_) return 0;
+bool EventPipe::open_reader() noexcept {
   const int saved = errno;
   if (!reader_) reader_.reset(open_anew(read_end_, O_RDONLY));
+  errno = saved;
+  return static_cast<bool>(reader_);
+}
+
+ssize_t EventPipe::read(void* bytes, std::size_t size) noexcept {
+  const std::uint32_t written = written_.load(std::memory_order_acquire);
+  if (written == taken_ && is_counted_) return 0;
+  const int saved = errno;
   const ssize_t got = link::read_bytes(reader_.get(), bytes, size);
   errno = saved;
   if (got > 0) {
@@ -57,6 +63,7 @@ ssize_t EventPipe::read(void* bytes, std::size_t size) noexcept {
     return got;
   }
   taken_ = written;
+  is_counted_ = true;
   return 0;
 }
 

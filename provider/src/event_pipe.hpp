@@ -38,9 +38,11 @@ class EventPipe {
   // False: the pipe is full or gone. Records are smaller than PIPE_BUF, so they are written whole.
   bool write(const CompletionEvent& event) noexcept { return write(&event, sizeof event); }
   bool write(const AsynchronousEvent& event) noexcept { return write(&event, sizeof event); }
+  // Before the first read(): false where no descriptor is left for it.
+  bool open_reader() noexcept;
   // Reads a record for the application: 0 if there is none. One thread at a time.
   ssize_t read(void* bytes, std::size_t size) noexcept;
-  // What becomes readable when there is one; -1 before the first read.
+  // What becomes readable when there is one.
   int reader() const noexcept { return reader_.get(); }
   // Takes back all unread records of `size` bytes that begin with this address; how many.
   std::size_t withdraw(std::uint64_t object, std::size_t size) noexcept;
@@ -55,6 +57,7 @@ class EventPipe {
   // How many records were written, and how many of them are gone, for all that read() knows.
   std::atomic<std::uint32_t> written_{0};
   std::uint32_t taken_ = 0;
+  bool is_counted_ = false;  // since the pipe was seen empty
 };
 
 }  // namespace verbena::provider

@@ -102,7 +102,9 @@ Outcome<Incoming> receive_packet(int fd, int flags) {
   if (n < 0) return system_failure("cannot receive from the emulator");
   take_fds(m, in);
   if (n == 0) return fail(ECONNRESET, "the other side closed the control connection");
-  if ((m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+  // Descriptors may also be missing because this process can have no more: the message is good.
+  const bool too_many = (m.msg_flags & MSG_CTRUNC) != 0 && in.fd_count == kMaxFds;
+  if ((m.msg_flags & MSG_TRUNC) != 0 || too_many) {
     return fail(EPROTO, "control message too long or with too many descriptors");
   }
   in.payload.resize(static_cast<std::size_t>(n));
