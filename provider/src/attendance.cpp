@@ -19,9 +19,12 @@ namespace {
 class Visit {
  public:
   Visit(Context& context, std::shared_ptr<CompletionChannel> channel)
-      : context_(context), channel_(std::move(channel)) {}
+      : context_(context), channel_(std::move(channel)) {
+    channel_->pipe.begin_reading();
+  }
   ~Visit() {
     wake();
+    channel_->pipe.end_reading();
     context_.end_attendance(*channel_);
   }
   Visit(const Visit&) = delete;

@@ -138,10 +138,11 @@ void Context::check_alive(const char* verb) const {
   if (is_fatal()) refuse(EIO, "%s: the emulator is gone; close the device and open it again", verb);
 }
 
-bool Context::drive_once(TimeNs now, device::Acknowledge acknowledge) noexcept {
+bool Context::drive_once(TimeNs now, device::Acknowledge acknowledge,
+                         std::size_t budget) noexcept {
   now_ = now;
   announcements_.begin_round();
-  const std::size_t received = link_->receive(*this, kPollBudget);
+  const std::size_t received = link_->receive(*this, budget);
   if (received != 0 || device_->has_work()) device_->finish_receive(now_, acknowledge);
   if (device_->next_deadline() <= now_) device_->handle_timeouts(now_);
   return received != 0;
@@ -161,7 +162,7 @@ void Context::drive() noexcept {
     }
     return;
   }
-  const bool received = drive_once(now, device::Acknowledge::kLater);
+  const bool received = drive_once(now, device::Acknowledge::kLater, kPollBudget);
   if (received) last_found_ = now;
   const bool gives_way = now > last_found_ + kPoliteAfter;
   announcements_.end_round(lock);
@@ -174,7 +175,7 @@ void Context::drive_unattended() noexcept {
   if (is_fatal() || !progress_.is_unattended()) return;
   Lock& lock = device_->receive_lock();
   if (!lock.try_lock()) return;
-  drive_once(link::monotonic_now_ns(), device::Acknowledge::kNow);
+  drive_once(link::monotonic_now_ns(), device::Acknowledge::kNow, kPollBudget);
   announcements_.end_round(lock);
 }
 
@@ -184,7 +185,7 @@ Driven::Found Context::drive_until_quiet() noexcept {
   for (int round = 0; round < kRoundsPerTurn; ++round) {
     if (!lock.try_lock()) return Found::kAnother;
     const TimeNs now = link::monotonic_now_ns();
-    const bool more = drive_once(now, device::Acknowledge::kNow);
+    const bool more = drive_once(now, device::Acknowledge::kNow, kPollBudget);
     if (more) last_found_ = now;
     announcements_.end_round(lock);
     if (!more) break;

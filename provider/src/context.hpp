@@ -152,7 +152,8 @@ class Context final : public queue::EventSink,
   void open_device(const char* name);
   void make_engine(std::uint32_t slot, int receive_fd);
   void make_async_pipe();
-  bool drive_once(TimeNs now, device::Acknowledge acknowledge) noexcept;  // under the receive lock
+  // Under the receive lock.
+  bool drive_once(TimeNs now, device::Acknowledge acknowledge, std::size_t budget) noexcept;
   void on_datagram(const wire::RxDatagram& datagram) noexcept override;
 
   // Driven

@@ -6,6 +6,14 @@
 #include "verbena/link/system_calls.hpp"
 
 namespace verbena::provider {
+namespace {
+
+// Packets a round: a message of 4 KiB. The event that it brings ends the visit, so it is not worth
+// while to look whether there is more.
+constexpr std::size_t kBudget = 4;
+
+}  // namespace
+
 std::shared_ptr<CompletionChannel> Context::channel_at(int fd) noexcept {
   if (is_fatal()) return nullptr;
   const std::lock_guard guard(lock_);
@@ -45,7 +53,7 @@ bool Context::drive_attended() noexcept {
   Lock& lock = device_->receive_lock();
   lock.lock();
   const TimeNs now = link::monotonic_now_ns();
-  const bool received = drive_once(now, device::Acknowledge::kLater);
+  const bool received = drive_once(now, device::Acknowledge::kLater, kBudget);
   if (received) last_found_ = now;
   announcements_.end_round(lock);
   return received;

@@ -45,6 +45,25 @@ bool EventPipe::write(const void* record, std::size_t size) noexcept {
   return true;
 }
 
+EventPipe*& EventPipe::reading() noexcept {
+  static thread_local EventPipe* current = nullptr;
+  return current;
+}
+
+bool EventPipe::write(const CompletionEvent& event) noexcept {
+  const bool is_next = reading() == this && !kept_ && is_counted_ &&
+                       written_.load(std::memory_order_acquire) == taken_;
+  if (!is_next) return write(&event, sizeof event);
+  kept_ = event;
+  return true;
+}
+
+void EventPipe::end_reading() noexcept {
+  reading() = nullptr;
+  if (kept_) write(&*kept_, sizeof *kept_);
+  kept_.reset();
+}
+
 bool EventPipe::open_reader() noexcept {
   const int saved = errno;
   if (!reader_) reader_.reset(open_anew(read_end_, O_RDONLY));
@@ -53,6 +72,11 @@ bool EventPipe::open_reader() noexcept {
 }
 
 ssize_t EventPipe::read(void* bytes, std::size_t size) noexcept {
+  if (kept_) {
+    std::memcpy(bytes, &*kept_, sizeof *kept_);
+    kept_.reset();
+    return sizeof(CompletionEvent);
+  }
   const std::uint32_t written = written_.load(std::memory_order_acquire);
   if (written == taken_ && is_counted_) return 0;
   const int saved = errno;

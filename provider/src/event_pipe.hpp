@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "verbena/base/lock.hpp"
 #include "verbena/control/unique_fd.hpp"
@@ -36,19 +37,25 @@ class EventPipe {
   int read_end() const noexcept { return read_end_; }
 
   // False: the pipe is full or gone. Records are smaller than PIPE_BUF, so they are written whole.
-  bool write(const CompletionEvent& event) noexcept { return write(&event, sizeof event); }
+  bool write(const CompletionEvent& event) noexcept;
   bool write(const AsynchronousEvent& event) noexcept { return write(&event, sizeof event); }
   // Before the first read(): false where no descriptor is left for it.
   bool open_reader() noexcept;
   // Reads a record for the application: 0 if there is none. One thread at a time.
   ssize_t read(void* bytes, std::size_t size) noexcept;
-  // What becomes readable when there is one.
+  // Between the two, what the calling thread itself writes is kept for its next read() without a
+  // way through the pipe, if nothing is before it there.
+  void begin_reading() noexcept { reading() = this; }
+  void end_reading() noexcept;
+  // What becomes readable when another thread has written.
   int reader() const noexcept { return reader_.get(); }
   // Takes back all unread records of `size` bytes that begin with this address; how many.
   std::size_t withdraw(std::uint64_t object, std::size_t size) noexcept;
 
  private:
   bool write(const void* record, std::size_t size) noexcept;
+  // The one that the calling thread reads.
+  static EventPipe*& reading() noexcept;
 
   Lock lock_;  // writers, and whoever takes back
   control::UniqueFd write_end_;
@@ -58,6 +65,7 @@ class EventPipe {
   std::atomic<std::uint32_t> written_{0};
   std::uint32_t taken_ = 0;
   bool is_counted_ = false;  // since the pipe was seen empty
+  std::optional<CompletionEvent> kept_;
 };
 
 }  // namespace verbena::provider
