@@ -368,7 +368,9 @@ void Context::on_async_event(queue::AsyncEvent event, void* cookie) noexcept {
     case AsyncEvent::kPathMigrated:
     case AsyncEvent::kPathMigrationError:
     case AsyncEvent::kLastWqeReached: {
+      if (cookie == nullptr) return;  // a stand-in: its receiver tells
       Qp& qp = *static_cast<Qp*>(cookie);
+      if (qp.receiver) return receivers_.on_event(qp, type);
       return send_async(reinterpret_cast<std::uintptr_t>(&qp.abi.qp), type, &qp.async_events);
     }
     case AsyncEvent::kDeviceFatal:

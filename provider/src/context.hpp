@@ -5,6 +5,7 @@
 #pragma once
 
 #include <infiniband/verbs.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <atomic>
@@ -19,6 +20,8 @@
 #include "link_choice.hpp"
 #include "objects.hpp"
 #include "progress.hpp"
+#include "receivers.hpp"
+#include "shared_domains.hpp"
 #include "user_memory.hpp"
 #include "verbena/abi/library.hpp"
 #include "verbena/control/channel.hpp"
@@ -112,7 +115,26 @@ class Context final : public queue::EventSink,
   memory::DomainId domain_of_owner(std::uint32_t number);
   UserMemory& user_memory() { return memory_; }
 
+  // --- XRC domains, and what other contexts do through them (context_xrc.cpp) ---
+  SharedDomains& shared_domains() { return shared_domains_; }
+  Receivers& receivers() { return receivers_; }
+
   // --- the daemon ---
+  // A question and its answer; messages that come meanwhile are handled.
+  template <typename Reply, typename Request>
+  control::Outcome<Reply> ask(const Request& request) {
+    const std::lock_guard guard(control_lock_);
+    return channel_.call<Reply>(request, control::kDefaultTimeoutMs, nullptr,
+                                [this](control::Incoming&& in) { handle_message(std::move(in)); });
+  }
+  // What awaits no answer, if the daemon takes it now; with any lock held.
+  template <typename Message>
+  void tell(const Message& message) noexcept {
+    try {
+      (void)control::send_packet(channel_.fd(), control::encode(message, 0), {}, MSG_DONTWAIT);
+    } catch (const std::bad_alloc&) {
+    }
+  }
   bool add_slot();                               // false: none left
   void join_group(Qp& qp, const Gid& mgid, std::uint16_t mlid);
   void leave_group(Qp& qp, const Gid& mgid, std::uint16_t mlid);
@@ -120,6 +142,8 @@ class Context final : public queue::EventSink,
   // After a queue pair got its peer: asks for a shared ring to that one, if rings are wanted and
   // there is none yet. UDP carries the packets until it is there.
   void seek_ring(qp::QueuePair& qp);
+  // The same to a context of this very port, by one of its queue pair numbers.
+  void seek_ring_to(Qpn number);
 
   // --- asynchronous events ---
   void send_async(std::uint64_t element, std::uint32_t type,
@@ -136,6 +160,8 @@ class Context final : public queue::EventSink,
   void await_announcements() noexcept { announcements_.await_written(device_->receive_lock()); }
   void on_async_event(queue::AsyncEvent event, void* cookie) noexcept override;
   void on_earlier_deadline(std::uint64_t deadline) noexcept override;
+  void on_stand_in_wanted(const queue::StandIn& wanted) noexcept override;
+  void on_stand_ins_released(Qpn receiver) noexcept override;
   void explain(const char* text) noexcept override;
   bool wants_explanations() const noexcept override;
 
@@ -174,6 +200,8 @@ class Context final : public queue::EventSink,
   void handle_relayed(const control::Relayed& relayed);
   void handle_faults(const std::vector<control::FaultSpec>& faults);
   void handle_export_query(const control::ExportQuery& query);
+  void seek_ring_to(const link::Peer& peer);
+  void handle_xrc_message(const control::Incoming& message);  // context_xrc.cpp
   void handle_ring_inbound(control::Incoming&& message);
   void handle_ring_outbound(control::Incoming&& message);
   void report_status(std::uint32_t sequence);
@@ -223,6 +251,8 @@ class Context final : public queue::EventSink,
   Exports exports_;
   std::string owner_;
   std::map<std::uint32_t, memory::DomainId> owner_domains_;  // under lock_
+  SharedDomains shared_domains_{*this};
+  Receivers receivers_{*this};
   int own_async_fd_ = -1;  // that libibverbs has put another one in place of
   Progress progress_{*this};
 };

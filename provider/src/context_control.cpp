@@ -96,6 +96,11 @@ void Context::handle_message(control::Incoming&& message) {
       return;
     case MessageType::kRingInbound: return handle_ring_inbound(std::move(message));
     case MessageType::kRingOutbound: return handle_ring_outbound(std::move(message));
+    case MessageType::kStandInWanted:
+    case MessageType::kStandInAnswer:
+    case MessageType::kStandInsReleased:
+    case MessageType::kReceiverCall:
+    case MessageType::kReceiverEvent: return handle_xrc_message(message);
     case MessageType::kPeerGone:
       if (auto gone = control::decode<control::PeerGone>(message.payload)) {
         peers_->remove({gone->address, gone->slot});

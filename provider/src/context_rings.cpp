@@ -15,12 +15,17 @@ void Context::seek_ring(qp::QueuePair& qp) {
     const Guard guard(qp.lock());
     peer = {qp.endpoint().destination.address, qp.endpoint().peer.slot()};
   }
+  seek_ring_to(peer);
+}
+
+void Context::seek_ring_to(Qpn number) {
+  if (link_choice_ != LinkChoice::kUdp) seek_ring_to({peers_->self().address, number.slot()});
+}
+
+// An emulator that takes nothing now is no reason to wait.
+void Context::seek_ring_to(const link::Peer& peer) {
   if (peer.slot == 0 || peers_->carrier_to(peer) == link::Carrier::kRing) return;
-  const std::lock_guard guard(control_lock_);
-  // An emulator that takes nothing now is no reason to wait.
-  (void)control::send_packet(channel_.fd(),
-                             control::encode(control::RingRequest{peer.address, peer.slot}, 0), {},
-                             MSG_DONTWAIT);
+  tell(control::RingRequest{peer.address, peer.slot});
 }
 
 // Under control_lock_, as all that handles messages.

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "event_pipe.hpp"
@@ -22,6 +23,7 @@
 namespace verbena::provider {
 
 class Context;
+struct Qp;
 
 // How many objects were built upon one.
 class Users {
@@ -144,6 +146,14 @@ struct Srq {
   std::atomic<std::uint32_t> async_events{0};
 };
 
+// Who holds an XRC receive queue pair (receivers.hpp).
+struct ReceiverHandles {
+  std::mutex lock;           // innermost: taken by events, inside the engine
+  std::vector<Qp*> handles;
+  std::uint32_t remote = 0;  // handles in other contexts
+  std::uint32_t domain = 0;  // its XRC domain's number
+};
+
 struct Qp {
   using Public = abi::PrivateQp;
   explicit Qp(Context& owner) : context(owner) {}
@@ -155,7 +165,10 @@ struct Qp {
   Cq* receive_cq = nullptr;
   Srq* srq = nullptr;
   Xrcd* xrcd = nullptr;
-  Qp* opened = nullptr;  // ibv_open_qp: the queue pair that this is another handle of
+  // Of XRC_RECV the application has handles only.
+  Qp* opened = nullptr;    // a handle: of this queue pair
+  bool is_remote = false;  // a handle: of a queue pair of another context
+  std::unique_ptr<ReceiverHandles> receiver;  // not a handle
   ibv_qp_cap caps{};
   bool signal_all = false;
   std::uint32_t flow_label = 0;

@@ -90,6 +90,7 @@ qp::QueuePair* make_engine_qp(Qp& qp, const QpRequest& r, Transport transport) {
   if (r.receive_cq != nullptr) o.receive_cq = &r.receive_cq->queue;
   if (r.srq != nullptr) o.shared = &r.srq->shared;
   if (r.xrcd != nullptr) o.xrc_domain = r.xrcd->number;
+  o.shares_domain = transport == Transport::kXrcReceive && r.xrcd->inode != 0;
   o.send.capacity = r.cap.max_send_wr;
   o.send.max_sges = r.cap.max_send_sge;
   o.send.max_inline = qp.caps.max_inline_data;
@@ -123,7 +124,6 @@ void count_parts(Qp& qp, bool more) {
   count(qp.send_cq);
   count(qp.receive_cq);
   count(qp.srq);
-  count(qp.xrcd);
 }
 
 // What both verbs' attributes have in common.
@@ -202,20 +202,9 @@ ibv_qp* create_qp_ex(ibv_context* c, ibv_qp_init_attr_ex* attr) noexcept {
   });
 }
 
-// Another handle of an XRC receive queue pair (ibv_open_qp).
-int close_opened(Qp& qp) {
-  qp.opened->users.remove();
-  bury(qp);
-  return 0;
-}
-
 int destroy_qp(ibv_qp* q) noexcept {
   Qp& qp = object_of(q);
-  if (qp.opened != nullptr) return close_opened(qp);
-  if (const auto users = qp.users.count(); users != 0) {
-    return refusal(EBUSY, "ibv_destroy_qp: EBUSY: queue pair 0x%06x is open %u times more",
-                   q->qp_num, users);
-  }
+  if (q->qp_type == IBV_QPT_XRC_RECV) return errno_of([&] { qp.context.receivers().close(qp); });
   if (!qp.groups.empty()) {
     return refusal(EBUSY, "ibv_destroy_qp: EBUSY: queue pair 0x%06x is still attached to %zu "
                           "multicast groups", q->qp_num, qp.groups.size());
@@ -236,17 +225,23 @@ int destroy_qp(ibv_qp* q) noexcept {
 
 }  // namespace
 
-Qp* make_qp(Context& context, const QpRequest& request) {
+Qp* make_qp(Context& context, const QpRequest& asked) {
+  QpRequest request = asked;
   context.check_alive(request.verb);
   const Transport transport = check_type(request.verb, request.type);
   check_caps(request.verb, request.cap);
   check_parts(request, transport);
+  const bool is_receiver = transport == Transport::kXrcReceive;
+  if (is_receiver) {
+    // It outlives what its first handle was made with, and uses nothing of it.
+    request.domain = nullptr;
+    request.send_cq = request.receive_cq = nullptr;
+  }
   auto qp = std::make_unique<Qp>(context);
   qp->domain = request.domain;
   qp->send_cq = request.send_cq;
   qp->receive_cq = request.receive_cq;
   qp->srq = request.srq;
-  qp->xrcd = request.xrcd;
   qp->caps = request.cap;
   qp->caps.max_inline_data = std::max(request.cap.max_inline_data, kMinInline);
   if (request.srq != nullptr) qp->caps.max_recv_wr = qp->caps.max_recv_sge = 0;
@@ -256,6 +251,7 @@ Qp* make_qp(Context& context, const QpRequest& request) {
   if (request.builder) offer_builder(*qp);
   count_parts(*qp, true);
   ++context.counts().qps;
+  if (is_receiver) return context.receivers().adopt(std::move(qp), *request.xrcd, request.user);
   return qp.release();
 }
 

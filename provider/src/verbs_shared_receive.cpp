@@ -121,6 +121,13 @@ void fill_public(Srq& srq, ibv_context* c, void* user, ibv_pd* p) {
   ::pthread_cond_init(&v.cond, nullptr);
 }
 
+// What it was counted by.
+void give_back(Srq& srq) {
+  if (srq.cq != nullptr) srq.cq->users.remove();
+  srq.domain->release_user();
+  --srq.context.counts().srqs;
+}
+
 ibv_srq* create_srq_ex(ibv_context* c, ibv_srq_init_attr_ex* attr) noexcept {
   return pointer_or_errno([&] {
     Context& context = Context::of(c);
@@ -136,10 +143,15 @@ ibv_srq* create_srq_ex(ibv_context* c, ibv_srq_init_attr_ex* attr) noexcept {
       srq->shared.tags = std::make_unique<queue::TagMatching>(parts.tags, parts.cq->queue);
     }
     if (parts.xrcd != nullptr) {
-      srq->xrcd = parts.xrcd;
       srq->shared.xrc_domain = parts.xrcd->number;
+      device::Device& device = context.device();
+      if (!device.add_shared(srq->shared) &&
+          !(context.add_slot() && device.add_shared(srq->shared))) {
+        give_back(*srq);
+        refuse(ENOMEM, "ibv_create_srq_ex: all XRC SRQ numbers are taken");
+      }
+      srq->xrcd = parts.xrcd;
       parts.xrcd->users.add();
-      context.device().add_shared(srq->shared);
     }
     fill_public(*srq, c, attr->srq_context, attr->pd);
     return &srq.release()->abi.srq;
@@ -203,13 +215,11 @@ int destroy_srq(ibv_srq* s) noexcept {
     srq.context.device().remove_shared(srq.shared);
     srq.xrcd->users.remove();
   }
-  if (srq.cq != nullptr) srq.cq->users.remove();
   if (srq.async_events != 0) {
     srq.async_events -= static_cast<std::uint32_t>(srq.context.withdraw_async(s));
     await_acks(*s, s->events_completed, srq.async_events);
   }
-  srq.domain->release_user();
-  --srq.context.counts().srqs;
+  give_back(srq);
   bury(srq);
   return 0;
 }

@@ -5,6 +5,7 @@
 #include "context.hpp"
 #include "guard.hpp"
 #include "parts.hpp"
+#include "qp_state.hpp"
 #include "translate.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbs.hpp"
@@ -66,15 +67,9 @@ int modify_qp(ibv_qp* q, ibv_qp_attr* attr, int attr_mask) noexcept {
     const auto mask = static_cast<unsigned>(attr_mask);
     if ((mask & IBV_QP_STATE) != 0) check_state("qp_state", attr->qp_state);
     if ((mask & IBV_QP_CUR_STATE) != 0) check_state("cur_qp_state", attr->cur_qp_state);
-    const bool forgets = attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR;
-    if ((mask & IBV_QP_STATE) != 0 && forgets) qp.context.settle_debts();
-    const qp::Attributes wanted = attributes_of(*attr, mask, qp.context.plan());
-    const auto refused =
-        qp.context.device().modify_qp(*qp.engine, wanted, mask, link::monotonic_now_ns());
+    if (qp.is_remote) return qp.context.receivers().modify(qp, *attr, mask);
+    const auto refused = modify_state(qp, *attr, mask);
     if (refused) throw VerbRefused{refused->error != 0 ? refused->error : EINVAL};
-    if ((mask & IBV_QP_STATE) != 0 && attr->qp_state == IBV_QPS_RTR) {
-      qp.context.seek_ring(*qp.engine);
-    }
   });
 }
 
@@ -122,26 +117,14 @@ int query_qp(ibv_qp* q, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) noexcept
   if (attr == nullptr || init == nullptr) {
     return refusal(EINVAL, "ibv_query_qp: %s is NULL", attr == nullptr ? "attr" : "init_attr");
   }
-  qp::Attributes now;
-  bool draining = false;
-  {
-    const Guard guard(qp.engine->lock());
-    now = qp.engine->attributes();
-    now.state = qp.engine->state();
-    const requester::Requester& requester = qp.engine->requester();
-    if (now.state == qp::State::kRts || now.state == qp::State::kSqd) {
-      now.sq_psn = requester.next_psn();
+  return errno_of([&] {
+    if (qp.is_remote) {
+      qp.context.receivers().query(qp, *attr);
+    } else {
+      query_state(qp, *attr);
     }
-    draining = now.state == qp::State::kSqd && !requester.is_drained();
-    if (now.state != qp::State::kReset && now.state != qp::State::kInit &&
-        now.state != qp::State::kError) {
-      now.rq_psn = qp.engine->responder().expected_psn();
-    }
-  }
-  fill_attr(*attr, now, qp);
-  attr->sq_draining = draining ? 1 : 0;
-  fill_init(*init, qp);
-  return 0;
+    fill_init(*init, qp);
+  });
 }
 
 int query_qp_data_in_order(ibv_qp* q, ibv_wr_opcode opcode, std::uint32_t) noexcept {
@@ -164,6 +147,42 @@ int modify_qp_rate_limit(ibv_qp* q, ibv_qp_rate_limit_attr* attr) noexcept {
 }
 
 }  // namespace
+
+std::optional<qp::Refused> modify_state(Qp& qp, const ibv_qp_attr& attr, unsigned mask) {
+  const bool moves = (mask & IBV_QP_STATE) != 0;
+  const bool forgets = attr.qp_state == IBV_QPS_RESET || attr.qp_state == IBV_QPS_ERR;
+  if (moves && forgets) {
+    // A stand-in's answer may be here already.
+    if (qp.opened != nullptr || qp.receiver) qp.context.drive();
+    qp.context.settle_debts();
+  }
+  const qp::Attributes wanted = attributes_of(attr, mask, qp.context.plan());
+  const auto refused =
+      qp.context.device().modify_qp(*qp.engine, wanted, mask, link::monotonic_now_ns());
+  if (!refused && moves && attr.qp_state == IBV_QPS_RTR) qp.context.seek_ring(*qp.engine);
+  return refused;
+}
+
+void query_state(const Qp& qp, ibv_qp_attr& attr) {
+  qp::Attributes now;
+  bool draining = false;
+  {
+    const Guard guard(qp.engine->lock());
+    now = qp.engine->attributes();
+    now.state = qp.engine->state();
+    const requester::Requester& requester = qp.engine->requester();
+    if (now.state == qp::State::kRts || now.state == qp::State::kSqd) {
+      now.sq_psn = requester.next_psn();
+    }
+    draining = now.state == qp::State::kSqd && !requester.is_drained();
+    if (now.state != qp::State::kReset && now.state != qp::State::kInit &&
+        now.state != qp::State::kError) {
+      now.rq_psn = qp.engine->expected_psn();
+    }
+  }
+  fill_attr(attr, now, qp);
+  attr.sq_draining = draining ? 1 : 0;
+}
 
 void offer_state_verbs(abi::Ops& ops) {
   ops.modify_qp = &modify_qp;

@@ -1,5 +1,5 @@
 // XRC domains, and further handles of an XRC receive queue pair. A domain that a file names is one
-// for all who open that file in this context.
+// for all processes of the emulator that open that file (shared_domains.hpp).
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -38,6 +38,32 @@ Xrcd* find(Context& context, const FileName& name) {
   return nullptr;
 }
 
+// A domain that this context has open already; null if it must be asked for.
+Xrcd* find_again(Context& context, const FileName& name, int oflags) {
+  const std::lock_guard guard(context.lock());
+  Xrcd* known = find(context, name);
+  if (known == nullptr) return nullptr;
+  if ((oflags & O_EXCL) != 0) refuse(EINVAL, "ibv_open_xrcd: O_EXCL, and the domain exists");
+  ++known->opens;
+  return known;
+}
+
+// Of two threads that opened the same file at once, one was first.
+Xrcd& enlist(Context& context, std::unique_ptr<Xrcd> xrcd) {
+  Xrcd* first = nullptr;
+  {
+    const std::lock_guard guard(context.lock());
+    first = find(context, {xrcd->device, xrcd->inode});
+    if (first == nullptr) {
+      context.xrc_domains().push_back(xrcd.get());
+      return *xrcd.release();
+    }
+    ++first->opens;
+  }
+  context.shared_domains().close(xrcd->number, SharedDomains::Await::kDaemon);
+  return *first;
+}
+
 ibv_xrcd* open_xrcd(ibv_context* c, ibv_xrcd_init_attr* attr) noexcept {
   return pointer_or_errno([&] {
     constexpr const char* kVerb = "ibv_open_xrcd";
@@ -52,49 +78,40 @@ ibv_xrcd* open_xrcd(ibv_context* c, ibv_xrcd_init_attr* attr) noexcept {
       refuse(EINVAL, "%s: oflags may have O_CREAT and O_EXCL only", kVerb);
     }
     const FileName name = name_of(attr->fd);
-    const std::lock_guard guard(context.lock());
-    if (Xrcd* known = find(context, name)) {
-      if ((attr->oflags & O_EXCL) != 0) refuse(EINVAL, "%s: O_EXCL, and the domain exists", kVerb);
-      ++known->opens;
-      return &known->xrcd;
-    }
-    if ((attr->oflags & O_CREAT) == 0) {
-      refuse(attr->fd == -1 ? EINVAL : EAGAIN, "%s: no such domain, and oflags lacks O_CREAT",
-             kVerb);
-    }
+    if (Xrcd* known = find_again(context, name, attr->oflags)) return &known->xrcd;
     auto xrcd = std::make_unique<Xrcd>();
     xrcd->xrcd.context = c;
-    xrcd->number = context.next_xrc_domain();
     xrcd->inode = name.inode;
     xrcd->device = name.device;
-    context.xrc_domains().push_back(xrcd.get());
-    return &xrcd.release()->xrcd;
+    if (name.inode != 0) {
+      xrcd->number = context.shared_domains().open(kVerb, name.device, name.inode, attr->oflags);
+    } else if ((attr->oflags & O_CREAT) == 0) {
+      refuse(EINVAL, "%s: no such domain, and oflags lacks O_CREAT", kVerb);
+    } else {
+      xrcd->number = context.next_xrc_domain();
+    }
+    return &enlist(context, std::move(xrcd)).xrcd;
   });
 }
 
 int close_xrcd(ibv_xrcd* x) noexcept {
-  Xrcd& xrcd = object_of(x);
-  Context& context = Context::of(x->context);
-  const std::lock_guard guard(context.lock());
-  if (xrcd.opens > 1) {
-    --xrcd.opens;
-    return 0;
-  }
-  if (const auto users = xrcd.users.count(); users != 0) {
-    return refusal(EBUSY, "ibv_close_xrcd: EBUSY: %u SRQs or queue pairs use it", users);
-  }
-  std::erase(context.xrc_domains(), &xrcd);
-  bury(xrcd);
-  return 0;
-}
-
-Qp* find_receiver(Context& context, const Xrcd& xrcd, std::uint32_t number) {
-  Qp* found = nullptr;
-  context.device().for_each_qp([&](qp::QueuePair& engine) {
-    Qp& qp = *static_cast<Qp*>(engine.cookie());
-    if (engine.number().value() == number && qp.xrcd == &xrcd) found = &qp;
+  return errno_of([&] {
+    Xrcd& xrcd = object_of(x);
+    Context& context = Context::of(x->context);
+    {
+      const std::lock_guard guard(context.lock());
+      if (xrcd.opens > 1) {
+        --xrcd.opens;
+        return;
+      }
+      if (const auto users = xrcd.users.count(); users != 0) {
+        refuse(EBUSY, "ibv_close_xrcd: EBUSY: %u SRQs or queue pairs use it", users);
+      }
+      std::erase(context.xrc_domains(), &xrcd);
+    }
+    context.shared_domains().close(xrcd.number, SharedDomains::Await::kDaemon);
+    bury(xrcd);
   });
-  return found;
 }
 
 ibv_qp* open_qp(ibv_context* c, ibv_qp_open_attr* attr) noexcept {
@@ -108,26 +125,10 @@ ibv_qp* open_qp(ibv_context* c, ibv_qp_open_attr* attr) noexcept {
     if ((attr->comp_mask & kNeeded) != kNeeded || attr->qp_type != IBV_QPT_XRC_RECV) {
       refuse(EINVAL, "%s: needs qp_num, xrcd and qp_type IBV_QPT_XRC_RECV", kVerb);
     }
-    const Xrcd& xrcd = part_of(context, kVerb, "xrcd", attr->xrcd);
-    Qp* original = find_receiver(context, xrcd, attr->qp_num);
-    if (original == nullptr) {
-      refuse(EINVAL, "%s: no XRC_RECV queue pair 0x%06x in this domain", kVerb, attr->qp_num);
-    }
-    auto handle = std::make_unique<Qp>(context);
-    handle->opened = original;
-    handle->engine = original->engine;
-    handle->xrcd = original->xrcd;
-    handle->caps = original->caps;
-    ibv_qp& v = handle->abi.qp;
-    v.context = c;
-    if ((attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT) != 0) v.qp_context = attr->qp_context;
-    v.qp_num = v.handle = attr->qp_num;
-    v.qp_type = IBV_QPT_XRC_RECV;
-    v.state = original->abi.qp.state;
-    ::pthread_mutex_init(&v.mutex, nullptr);
-    ::pthread_cond_init(&v.cond, nullptr);
-    original->users.add();
-    return &handle.release()->abi.qp;
+    Xrcd& xrcd = part_of(context, kVerb, "xrcd", attr->xrcd);
+    const bool has_user = (attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT) != 0;
+    void* const user = has_user ? attr->qp_context : nullptr;
+    return &context.receivers().open(kVerb, xrcd, attr->qp_num, user)->abi.qp;
   });
 }
 

@@ -67,6 +67,7 @@ Peer::Peer(World& world, Node& node, const PeerOptions& options)
     srq_->cq = &receive_cq_;
     node.device().add_shared(*srq_);
     o.send_cq = o.receive_cq = nullptr;
+    o.shares_domain = options.shares_domain;
   }
   qp_ = node.device().create_qp(o);
 }

@@ -28,6 +28,7 @@ struct PeerOptions {
                          memory::kFlushGlobal | memory::kFlushPersistent;
   Psn psn{0xfffff0};     // wraps soon
   bool use_srq = false;  // XRC receivers have one in any case
+  bool shares_domain = false;  // XRC receivers: others may have SRQs in the same domain
   std::uint32_t max_tags = 0;  // more than 0: the SRQ matches tags
 };
 

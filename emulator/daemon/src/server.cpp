@@ -125,6 +125,7 @@ void Server::remove_session(Session::Id id) {
   close_context(*session);
   end_capture_of(id);
   end_imports_of(id);
+  end_receiver_calls_of(id);
   if (extension_ != nullptr) extension_->on_client_closed(id);
   std::vector<std::uint32_t> done;
   for (const auto& [sequence, round] : rounds_) {
@@ -139,6 +140,7 @@ void Server::close_context(Session& session) {
   if (!session.context) return;
   // Before anybody else can get the slot.
   rings_.on_context_closed(session);
+  xrc_.on_context_closed(session);
   const Session::Context context = *session.context;
   session.context.reset();
   by_slot_.erase({context.port, context.slot});

@@ -16,6 +16,7 @@
 #include "status_json.hpp"
 #include "status_round.hpp"
 #include "verbena/fabric/fabric.hpp"
+#include "xrc_domains.hpp"
 
 namespace verbena::daemon {
 
@@ -87,6 +88,15 @@ class Server final : public fabric::Clients {
   void on_exported(Session& session, const control::Incoming& in);
   void end_imports_of(Session::Id gone);
 
+  // server_xrc.cpp
+  void on_xrc_message(Session& session, const control::Incoming& in);
+  void on_open_domain(Session& session, const control::Incoming& in);
+  void on_close_domain(Session& session, const control::Incoming& in);
+  void on_receiver_call(Session& session, const control::Incoming& in);
+  void on_receiver_answer(Session& session, const control::Incoming& in);
+  void end_receiver_calls_of(Session::Id gone);
+  Session* context_with_number(const Session& asker, std::uint32_t number);
+
   Session* context_of(const IpAddress& address, std::uint32_t slot);
   template <typename Message>
   std::optional<Message> decoded(Session& session, const control::Incoming& in);
@@ -122,6 +132,16 @@ class Server final : public fabric::Clients {
     Session::Id owner;
   };
   std::map<std::uint32_t, PendingImport> imports_;
+  XrcDomains xrc_;
+  // Calls upon a receiver that wait for its context's answer, by ticket.
+  struct PendingCall {
+    Session::Id asker;
+    std::uint32_t sequence;
+    Session::Id owner;
+    control::ReceiverVerb verb;
+    std::uint32_t receiver;
+  };
+  std::map<std::uint32_t, PendingCall> receiver_calls_;
   std::uint32_t next_ticket_ = 1;
   std::map<int, control::UniqueFd> holds_;  // pidfds of processes that `verbena run` became
   struct Round {

@@ -95,6 +95,15 @@ void Server::dispatch(Session& session, const Incoming& in) {
       return on_import(session, in);
     case MessageType::kExported:
       return on_exported(session, in);
+    case MessageType::kOpenDomain:
+    case MessageType::kCloseDomain:
+    case MessageType::kStandInWanted:
+    case MessageType::kStandInAnswer:
+    case MessageType::kStandInsReleased:
+    case MessageType::kReceiverCall:
+    case MessageType::kReceiverAnswer:
+    case MessageType::kReceiverEvent:
+      return on_xrc_message(session, in);
     case MessageType::kDown:
       return on_down(session, in);
     case MessageType::kAck:

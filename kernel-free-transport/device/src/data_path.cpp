@@ -19,7 +19,7 @@ void Device::handle_datagram(TimeNs now, const wire::RxDatagram& datagram) {
   const auto packet = wire::parse_packet(datagram.bytes);
   if (!packet.ok()) return counters_.drops.count(packet.error());
   qp::QueuePair* qp = table_.find(packet->bth.dest_qp);
-  if (qp == nullptr) return counters_.drops.count(DropReason::kUnknownQp);
+  if (qp == nullptr) return handle_answer(now, *packet, datagram);
   if (qp->transport() != Transport::kUd) return deliver(*qp, *packet, datagram, now);
   wire::RxDatagram with_names = datagram;
   with_names.source_gid = options_.plan.gid_of(datagram.source);

@@ -22,6 +22,7 @@ Device::Device(const DeviceOptions& options, wire::Transmitter& transmitter,
                                              : memory::trusting_memory_port(),
               options.max_regions),
       table_(options.slot) {
+  shared_slots_.push_back({options.slot});
   for (auto& buffer : buffers_) buffer = std::make_unique<TxBuffer>();
 }
 
@@ -70,6 +71,7 @@ void Device::destroy_qp(qp::QueuePair* qp) {
       item = next;
     }
     std::erase(waiting_, qp);
+    if (qp->has_relay()) close_lines_of(*qp);
     table_.release(number);
   }
   memory_.unbind_windows_of(number.value());
@@ -83,40 +85,19 @@ void Device::destroy_qp(qp::QueuePair* qp) {
 void Device::add_slot(std::uint32_t slot) {
   const Guard guard(receive_lock_);
   table_.add_slot(slot);
+  const Guard shared_guard(shared_lock_);
+  shared_slots_.push_back({slot});
 }
 
 std::optional<qp::Refused> Device::modify_qp(qp::QueuePair& qp, const qp::Attributes& wanted,
                                              std::uint32_t mask, TimeNs now) {
+  // What its relay sends may make it take a line.
+  std::optional<Guard> receiving;
+  if (qp.has_relay()) receiving.emplace(receive_lock_);
   const Guard guard(qp.lock());
-  auto refused = qp.modify(wanted, mask, options_.limits);
+  auto refused = qp.modify(wanted, mask, options_.limits, now);
   if (!refused && qp.wants_to_transmit()) transmit(qp, now);
   return refused;
-}
-
-void Device::add_shared(queue::SharedReceive& shared) {
-  const Guard guard(shared_lock_);
-  do {
-    shared.number = next_shared_++ & kMask24;
-  } while (shared.number == 0 || shared_.contains(shared.number));
-  shared_.emplace(shared.number, &shared);
-}
-
-void Device::remove_shared(queue::SharedReceive& shared) {
-  {
-    const Guard guard(shared_lock_);
-    shared_.erase(shared.number);
-  }
-  for_each_qp([&](qp::QueuePair& qp) {
-    const Guard guard(qp.lock());
-    qp.forget_shared(&shared);
-  });
-}
-
-queue::SharedReceive* Device::find(std::uint32_t number, std::uint32_t xrc_domain) const noexcept {
-  const Guard guard(shared_lock_);
-  const auto found = shared_.find(number);
-  if (found == shared_.end() || found->second->xrc_domain != xrc_domain) return nullptr;
-  return found->second;
 }
 
 void Device::fail_all() {

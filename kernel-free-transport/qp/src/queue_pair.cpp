@@ -16,7 +16,7 @@ wire::WireTransport wire_transport(Transport transport) {
 
 void fill(queue::Endpoint& e, const QueuePairOptions& o, const Surroundings& around) {
   e.transport = o.transport;
-  e.number = o.number;
+  e.number = e.shown_number = o.number;
   e.domain = o.domain;
   e.memory = around.memory;
   e.events = around.events;
@@ -53,6 +53,7 @@ QueuePair::QueuePair(const QueuePairOptions& options, const Surroundings& surrou
     endpoint_.receives = own_receives_.get();
   }
   responder_.set_attributes({0, 0, options.xrc_domain});
+  if (options.shares_domain) relay_ = std::make_unique<relay::Relay>(endpoint_, responder_);
 }
 
 QueuePair::~QueuePair() = default;
@@ -111,7 +112,11 @@ void QueuePair::handle_packet(const wire::PacketView& packet, const wire::RxData
       endpoint_.events->on_async_event(queue::AsyncEvent::kCommunicationEstablished,
                                        endpoint_.cookie);
     }
-    responder_.handle_request(packet, datagram);
+    if (relay_) {
+      relay_->handle_request(packet, now);
+    } else {
+      responder_.handle_request(packet, datagram);
+    }
     start_rendezvous();
   } else {
     if (!is_reliable(endpoint_.transport) || endpoint_.transport == Transport::kXrcReceive) {
@@ -138,7 +143,12 @@ bool QueuePair::poll_transmit(wire::TxBatch& out, TimeNs now) {
     requester_.take_notice(
         around_.transmitter->room_at(endpoint_.destination, endpoint_.peer, now), now);
   }
-  const bool more = requester_.poll_transmit(out, now) || responder_.poll_transmit(out);
+  bool more = requester_.poll_transmit(out, now) || (relay_ && relay_->poll_transmit(out)) ||
+              responder_.poll_transmit(out);
+  if (relay_) {
+    relay_->resume(now);
+    more = more || relay_->has_packets();
+  }
   check_drained();
   settle();
   return more;

@@ -19,7 +19,7 @@ std::uint32_t without_foreign(Transport transport, std::uint32_t mask) {
 }  // namespace
 
 std::optional<Refused> QueuePair::modify(const Attributes& wanted, std::uint32_t mask,
-                                         const TransitionLimits& limits) {
+                                         const TransitionLimits& limits, TimeNs now) {
   mask = without_foreign(endpoint_.transport, mask);
   if (auto refused = check_transition(endpoint_.transport, attributes_, wanted, mask, limits)) {
     queue::explain(endpoint_, "%s", refused->reason.c_str());
@@ -32,6 +32,9 @@ std::optional<Refused> QueuePair::modify(const Attributes& wanted, std::uint32_t
   apply(attributes_, wanted, mask);
   attributes_.state = from;
   take_attributes(mask);
+  if (relay_ && (mask & (kMaskAccessFlags | kMaskMaxDestRdAtomic | kMaskMinRnrTimer)) != 0) {
+    relay_->change_attributes(now);
+  }
   if (moves) move_to_alternate();
   if (to == State::kReset) {
     enter_reset();
@@ -65,7 +68,7 @@ void QueuePair::take_attributes(std::uint32_t mask) {
   if (mask & kMaskAccessFlags) endpoint_.access_flags = attributes_.access_flags;
   if (mask & kMaskQkey) endpoint_.qkey = attributes_.qkey;
   if (mask & kMaskPathMtu) endpoint_.mtu = mtu_bytes(attributes_.path_mtu);
-  if (mask & kMaskDestQpn) endpoint_.peer = attributes_.dest_qpn;
+  if (mask & kMaskDestQpn) endpoint_.peer = endpoint_.shown_peer = attributes_.dest_qpn;
   if (mask & kMaskPath) resolve_path(attributes_.path);
   if (mask & kMaskPathMigration) take_migration_state();
   requester_.set_reliability({attributes_.timeout, attributes_.retry_count, attributes_.rnr_retry,
@@ -88,6 +91,7 @@ void QueuePair::resolve_path(const Path& path) {
 void QueuePair::enter_reset() {
   requester_.reset();
   responder_.reset();
+  if (relay_) relay_->reset();
   if (own_receives_) own_receives_->clear();
   endpoint_.failure.reset();
   endpoint_.rendezvous.clear();
@@ -103,6 +107,7 @@ void QueuePair::enter_rtr() {
   // UD has no path MTU attribute: a datagram may fill the port's.
   if (endpoint_.transport == Transport::kUd) endpoint_.mtu = mtu_bytes(Mtu::k4096);
   responder_.start(attributes_.rq_psn);
+  if (relay_) relay_->start(attributes_.rq_psn);
   established_reported_ = false;
 }
 
@@ -126,6 +131,7 @@ void QueuePair::enter_error() {
   requester_.set_sending(false);
   requester_.flush();
   responder_.flush();
+  if (relay_) relay_->stop();
   give_up_rendezvous();
   if (endpoint_.receives != nullptr && endpoint_.receives->is_shared()) {
     endpoint_.events->on_async_event(AsyncEvent::kLastWqeReached, endpoint_.cookie);

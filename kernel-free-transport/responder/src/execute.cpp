@@ -86,7 +86,7 @@ void Responder::fail_receive(Status status) {
   c.id = receive_->id;
   c.status = status;
   c.opcode = tagged_ == Tagged::kNo ? CompletionOpcode::kReceive : CompletionOpcode::kTagReceive;
-  c.qpn = endpoint_.number.value();
+  c.qpn = endpoint_.shown_number.value();
   c.vendor_error = static_cast<std::uint32_t>(status);
   receive_active_ = false;
   if (!receive_cq()->push(c, false)) endpoint_.fail(AsyncEvent::kQpFatal);
@@ -98,8 +98,8 @@ void Responder::complete_receive(const wire::PacketView& packet, CompletionOpcod
   c.id = receive_->id;
   c.opcode = opcode;
   c.byte_length = length;
-  c.qpn = endpoint_.number.value();
-  c.source_qpn = endpoint_.peer.value();
+  c.qpn = endpoint_.shown_number.value();
+  c.source_qpn = endpoint_.shown_peer.value();
   c.source_lid = endpoint_.peer_lid;
   c.service_level = endpoint_.service_level;
   if (packet.row->immediate) {
@@ -115,7 +115,7 @@ void Responder::complete_receive(const wire::PacketView& packet, CompletionOpcod
 }
 
 bool Responder::invalidate(std::uint32_t key) {
-  const auto done = endpoint_.memory->invalidate(key, endpoint_.domain, endpoint_.number.value());
+  const auto done = endpoint_.memory->invalidate(key, remote_domain(), endpoint_.number.value());
   if (done.ok()) return true;
   return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
                 "SEND_WITH_INV names a key that cannot be invalidated");

@@ -97,7 +97,9 @@ void Responder::handle_in_sequence(const wire::PacketView& packet) {
     expected_ = psn + 1;
   }
   endpoint_.counters.bytes_received.add(packet.payload.size());
-  if (packet.bth.ack_request && !is_answered_by_data(packet.row->operation)) owe_ack(false);
+  if (packet.bth.ack_request && !is_answered_by_data(packet.row->operation)) {
+    owe_ack(endpoint_.acknowledges_at_once);
+  }
 }
 
 // IBTA Vol 1, 9.7.5.1.2 and 9.7.4.1: a SEND or WRITE is acknowledged again and not carried out

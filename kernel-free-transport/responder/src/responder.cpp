@@ -39,6 +39,13 @@ void Responder::start(Psn expected) {
   dead_ = false;
 }
 
+void Responder::resume_at(Psn expected, std::uint32_t message_count) {
+  expected_ = expected;
+  message_count_ = message_count & kMask24;
+  message_ = Message::kNone;
+  gap_reported_ = not_ready_ = false;
+}
+
 void Responder::set_attributes(const ResponderAttributes& attributes, bool resize) {
   attributes_ = attributes;
   if (!resize) return;
@@ -64,7 +71,7 @@ void Responder::flush() {
     c.id = id;
     c.status = Status::kFlushed;
     c.opcode = queue::CompletionOpcode::kReceive;
-    c.qpn = endpoint_.number.value();
+    c.qpn = endpoint_.shown_number.value();
     c.vendor_error = static_cast<std::uint32_t>(Status::kFlushed);
     queue::CompletionQueue* cq = receive_cq();
     if (cq != nullptr) cq->push(c, false);

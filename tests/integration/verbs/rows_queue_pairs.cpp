@@ -178,8 +178,6 @@ std::vector<Row> queue_pair_rows() {
        [](Case& c) { return open(c, [](Case& k, auto& a) { a.xrcd = nullptr; }); }},
       {"ibv_open_qp", "foreign xrcd", EINVAL, "xrcd belongs to another",
        [](Case& c) { return open(c, [](Case& k, auto& a) { a.xrcd = k.foreign.xrcd; }); }},
-      {"ibv_destroy_qp", "opened once more", EBUSY, "is open 1 times more",
-       [](Case& c) { return ibv_destroy_qp(c.w.xrc_receive); }},
       {"ibv_destroy_qp", "in a multicast group", EBUSY, "still attached",
        [](Case& c) { return ibv_destroy_qp(c.w.ud); }},
       {"ibv_set_ece", "any", EOPNOTSUPP, nullptr,

@@ -5,6 +5,7 @@
 
 #include "verbena/control/address_plan.hpp"
 #include "verbena/control/messages.hpp"
+#include "verbena/control/xrc_messages.hpp"
 
 namespace verbena::control {
 
@@ -14,7 +15,9 @@ using AllMessages =
                SetFault, Shutdown, StartCapture, StopCapture, Hold, Stay, Capture, StatusQuery,
                StatusText, Down, SetPort, Announce, RefreshCounters, QueryResources, Resources,
                RingRequest, RingInbound, RingAccepted, RingOutbound, PeerGone,
-               Import, Imported, ExportQuery, Exported>;
+               Import, Imported, ExportQuery, Exported, OpenDomain, DomainOpened, CloseDomain,
+               StandInWanted, StandInAnswer, StandInsReleased, ReceiverCall, ReceiverAnswer,
+               ReceiverDone, ReceiverEvent>;
 
 inline DeviceInfo sample_device() {
   DeviceInfo d;
@@ -79,6 +82,20 @@ inline void fill(Import& m) { m = {"verbena-node/uverbs192/0123", ObjectKind::kR
 inline void fill(Imported& m) { m.object = sample_object(); }
 inline void fill(ExportQuery& m) { m = {5, 1234, ObjectKind::kRegion, 9}; }
 inline void fill(Exported& m) { m = {5, true, sample_object()}; }
+inline void fill(OpenDomain& m) { m = {0x803, 0x1234567890, true, false}; }
+inline void fill(DomainOpened& m) { m.number = kSharedDomain | 5; }
+inline void fill(CloseDomain& m) { m.number = kSharedDomain | 6; }
+inline void fill(StandInWanted& m) {
+  m = {0x8001, 0x8002, kSharedDomain | 5, 0xc001, 77, 1024, 14, 4, 12, 0x4005, 9, 3};
+}
+inline void fill(StandInAnswer& m) { m = {0x8001, 0x8002, 0xc007}; }
+inline void fill(StandInsReleased& m) { m.receiver = 0x8001; }
+inline void fill(ReceiverCall& m) {
+  m = {4, ReceiverVerb::kModify, kSharedDomain | 5, 0x8001, 0x13, {1, 2, 3}};
+}
+inline void fill(ReceiverAnswer& m) { m = {4, 22, "not in this state", {4, 5}}; }
+inline void fill(ReceiverDone& m) { m.attributes = {6, 7, 8}; }
+inline void fill(ReceiverEvent& m) { m = {0x8001, 2}; }
 inline void fill(StatusText& m) { m = {false, std::string(300, '{')}; }
 inline void fill(SetPort& m) { m = {"verbena0", false}; }
 inline void fill(Announce& m) { m = {"verbena0", kLidChanged | kGidsChanged}; }

@@ -65,7 +65,17 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kImport, 0x0055)             \
   X(kImported, 0x0056)           \
   X(kExportQuery, 0x0057)        \
-  X(kExported, 0x0058)
+  X(kExported, 0x0058)           \
+  X(kOpenDomain, 0x0060)         \
+  X(kDomainOpened, 0x0061)       \
+  X(kCloseDomain, 0x0062)        \
+  X(kStandInWanted, 0x0063)      \
+  X(kStandInAnswer, 0x0064)      \
+  X(kStandInsReleased, 0x0065)   \
+  X(kReceiverCall, 0x0066)       \
+  X(kReceiverAnswer, 0x0067)     \
+  X(kReceiverDone, 0x0068)       \
+  X(kReceiverEvent, 0x0069)
 
 enum class MessageType : std::uint16_t {
 #define VERBENA_MESSAGE_ENUM(id, number) id = number,

@@ -64,10 +64,28 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   void add_slot(std::uint32_t slot);
   std::optional<qp::Refused> modify_qp(qp::QueuePair& qp, const qp::Attributes& wanted,
                                        std::uint32_t mask, TimeNs now);
-  // XRC SRQs are found by number; others need not be known here.
-  void add_shared(queue::SharedReceive& shared);      // gives it its number
+  // XRC SRQs are found by number; others need not be known here. Gives it its number; false when
+  // all are taken (ask for a slot).
+  bool add_shared(queue::SharedReceive& shared);
   void remove_shared(queue::SharedReceive& shared);
   queue::SharedReceive* find(std::uint32_t number, std::uint32_t xrc_domain) const noexcept override;
+  bool is_own(std::uint32_t number) const noexcept override;
+
+  // --- SRQs of other processes in an XRC domain (queue/events.hpp, relay/relay.hpp) ---
+  // The answer to EventSink::on_stand_in_wanted; what is late is ignored.
+  void connect_line(Qpn receiver, Qpn line, const wire::Destination& destination, Qpn stand_in,
+                    TimeNs now);
+  // There is none, or there is none any more.
+  void refuse_line(Qpn receiver, Qpn line, TimeNs now);
+  // A queue pair that stands in for a receiver of another process, where that one is to be reached.
+  // Null when all queue pair numbers are taken.
+  qp::QueuePair* create_stand_in(const queue::StandIn& wanted, const wire::Destination& receiver);
+  void change_stand_in(qp::QueuePair& qp, const queue::StandIn& wanted,
+                       const wire::Destination& receiver);
+  void destroy_stand_in(qp::QueuePair* qp);
+  std::optional<Qpn> open_line(Qpn receiver) override;
+  void close_line(Qpn line) override;
+
   // Every queue pair to ERROR: the daemon died.
   void fail_all();
   void set_port_active(bool active);
@@ -100,9 +118,21 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
 
  private:
   struct TxBuffer;
+  // SRQ numbers are made as queue pair numbers are.
+  static constexpr std::uint32_t kSharedPerSlot = 1u << Qpn::kIndexBits;
+  struct SharedSlot {
+    std::uint32_t number = 0;
+    std::uint32_t used = 0;
+    std::uint32_t next = 1;
+  };
 
   void deliver(qp::QueuePair& qp, const wire::PacketView& packet, const wire::RxDatagram& datagram,
                TimeNs now);
+  // relays.cpp
+  void handle_answer(TimeNs now, const wire::PacketView& packet, const wire::RxDatagram& datagram);
+  template <typename F>
+  void with_line(Qpn receiver, Qpn line, TimeNs now, F&& use);
+  void close_lines_of(const qp::QueuePair& receiver);
   void transmit(qp::QueuePair& qp, TimeNs now);       // under the queue pair's lock
   void transmit_listed(TimeNs now, Acknowledge acknowledge);
   void on_turn(void* member) noexcept override;
@@ -124,7 +154,8 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   std::array<std::unique_ptr<TxBuffer>, 4> buffers_;
   mutable Lock shared_lock_;
   std::unordered_map<std::uint32_t, queue::SharedReceive*> shared_;
-  std::uint32_t next_shared_ = 1;
+  std::vector<SharedSlot> shared_slots_;
+  std::unordered_map<std::uint32_t, qp::QueuePair*> lines_;  // by number; under the receive lock
   Published<bool> port_active_{true};
 };
 

@@ -13,6 +13,7 @@
 #include "verbena/base/lock.hpp"
 #include "verbena/qp/attributes.hpp"
 #include "verbena/queue/endpoint.hpp"
+#include "verbena/relay/relay.hpp"
 #include "verbena/requester/requester.hpp"
 #include "verbena/responder/responder.hpp"
 
@@ -26,6 +27,7 @@ struct QueuePairOptions {
   queue::CompletionQueue* receive_cq = nullptr;
   queue::SharedReceive* shared = nullptr;  // an SRQ in place of receives of its own
   std::uint32_t xrc_domain = 0;            // XRC receive side
+  bool shares_domain = false;              // other processes may have SRQs in it
   requester::SendQueue::Options send;
   std::uint32_t receive_capacity = 0;
   std::uint32_t receive_max_sges = 1;
@@ -38,7 +40,7 @@ struct Surroundings {
   memory::Registry* memory = nullptr;
   queue::EventSink* events = nullptr;
   DropCounters* drops = nullptr;
-  const queue::SharedReceiveDirectory* shared = nullptr;
+  queue::SharedReceiveDirectory* shared = nullptr;
   requester::FlowShares* shares = nullptr;
   wire::Transmitter* transmitter = nullptr;
 };
@@ -58,7 +60,7 @@ class QueuePair {
   State state() const { return attributes_.state; }
   const Attributes& attributes() const { return attributes_; }
   std::optional<Refused> modify(const Attributes& wanted, std::uint32_t mask,
-                                const TransitionLimits& limits);
+                                const TransitionLimits& limits, TimeNs now);
   // Some failure outside of it (the device died): as modify to ERROR.
   void fail();
 
@@ -69,21 +71,39 @@ class QueuePair {
 
   // A packet for this queue pair, already parsed.
   void handle_packet(const wire::PacketView& packet, const wire::RxDatagram& datagram, TimeNs now);
+  // shared_domain.cpp: the relay of an XRC receiver, and what a stand-in is.
+  void handle_answer(Qpn line, const wire::PacketView& packet, const wire::RxDatagram& datagram,
+                     TimeNs now);
+  void connect_line(Qpn line, const wire::Destination& destination, Qpn stand_in, TimeNs now);
+  void refuse_line(Qpn line, TimeNs now);
+  void become_stand_in(const queue::StandIn& wanted, const wire::Destination& receiver);
+  bool has_relay() const noexcept { return relay_ != nullptr; }  // without the lock
+
   void handle_timeout(TimeNs now);
   TimeNs deadline() const;
   bool poll_transmit(wire::TxBatch& out, TimeNs now);
 
-  bool wants_to_transmit() const { return requester_.has_urgent() || responder_.owes_anything(); }
+  bool wants_to_transmit() const {
+    return requester_.has_urgent() || responder_.owes_anything() || relays();
+  }
   // Nothing to send but an acknowledgement, which may wait to travel with data.
   bool only_acknowledges() const {
-    return !requester_.has_urgent() && responder_.owes_anything() && !responder_.owes_urgently();
+    return !requester_.has_urgent() && responder_.owes_anything() && !responder_.owes_urgently() &&
+           !relays();
   }
   // Before it is destroyed: nobody will be told of a turn of it any more.
-  void leave_queue() noexcept { requester_.give_up_turn(); }
+  void leave_queue() {
+    requester_.give_up_turn();
+    if (relay_) relay_->reset();
+  }
   void forget_shared(const queue::SharedReceive* shared) { responder_.forget(shared); }
 
   const requester::Requester& requester() const { return requester_; }
   const responder::Responder& responder() const { return responder_; }
+  // The next request that is expected of the peer.
+  Psn expected_psn() const {
+    return relay_ ? relay_->expected_psn() : responder_.expected_psn();
+  }
   const queue::Endpoint& endpoint() const { return endpoint_; }
   queue::ReceiveQueue* receive_queue() const { return endpoint_.receives; }
   bool is_consistent() const { return requester_.is_consistent(); }
@@ -106,6 +126,7 @@ class QueuePair {
   // Acts on what a half reported.
   void settle();
   void check_drained();
+  bool relays() const { return relay_ && relay_->has_packets(); }
   // migration.cpp
   bool comes_from_peer(const wire::RxDatagram& datagram) const;
   void follow_migration(const wire::PacketView& packet);
@@ -120,6 +141,7 @@ class QueuePair {
   std::unique_ptr<queue::ReceiveQueue> own_receives_;
   requester::Requester requester_;
   responder::Responder responder_;
+  std::unique_ptr<relay::Relay> relay_;
   Attributes attributes_;
   Published<State> seen_state_{State::kReset};  // for posted receives, which take no lock
   bool drain_reported_ = false;

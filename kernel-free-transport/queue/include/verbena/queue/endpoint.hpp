@@ -59,12 +59,16 @@ struct Endpoint {
   CompletionQueue* receive_cq = nullptr;
   ReceiveQueue* receives = nullptr;              // own or shared; null for XRC
   SharedReceive* srq = nullptr;                  // the shared one, if it is
-  const SharedReceiveDirectory* shared = nullptr;  // XRC: by number
+  SharedReceiveDirectory* shared = nullptr;        // XRC: by number
   void* cookie = nullptr;
   bool signal_all = false;
+  bool acknowledges_at_once = false;  // a stand-in: its receiver may go away when it is done
 
   // Set by transitions.
   Qpn peer;
+  // In completions: those of the receiver and its peer, for a stand-in.
+  Qpn shown_number;
+  Qpn shown_peer;
   std::uint16_t pkey = 0xffff;
   std::uint32_t qkey = 0;
   std::uint32_t mtu = 256;

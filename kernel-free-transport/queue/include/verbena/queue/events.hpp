@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "verbena/base/types.hpp"
+
 namespace verbena::queue {
 
 class CompletionQueue;
@@ -31,6 +33,23 @@ enum class AsyncEvent : std::uint8_t {
   kGidChange = 18,
 };
 
+// What an XRC receive queue pair (the receiver) wants of the process that owns an SRQ of its
+// domain: a queue pair that carries out what the receiver passes on.
+struct StandIn {
+  Qpn receiver;                  // the peer sends to this one
+  Qpn line;                      // its answers go to this number of the receiver's device
+  std::uint32_t xrc_domain = 0;
+  std::uint32_t srq = 0;         // one of the owner's
+  Psn first;                     // of its sequence
+  std::uint32_t mtu = 256;
+  std::uint32_t access_flags = 0;
+  std::uint8_t max_dest_rd_atomic = 0;
+  std::uint8_t min_rnr_timer = 0;
+  Qpn peer;                      // what completions say of the peer
+  std::uint16_t peer_lid = 0;
+  std::uint8_t service_level = 0;
+};
+
 class EventSink {
  public:
   virtual ~EventSink() = default;
@@ -40,6 +59,11 @@ class EventSink {
   virtual void on_async_event(AsyncEvent event, void* cookie) noexcept = 0;
   // A timer now ends before all others: whoever sleeps until the next one must look again.
   virtual void on_earlier_deadline(std::uint64_t deadline) noexcept { (void)deadline; }
+  // To be answered by Device::connect_line or refuse_line. Asked again for the same line, it brings
+  // new attributes, or the first question is thought lost.
+  virtual void on_stand_in_wanted(const StandIn& wanted) noexcept { (void)wanted; }
+  // The receiver has no use for any of its stand-ins any more.
+  virtual void on_stand_ins_released(Qpn receiver) noexcept { (void)receiver; }
   // A request or completion failed: one line in words (never on the fast path).
   virtual void explain(const char* text) noexcept { (void)text; }
   virtual bool wants_explanations() const noexcept { return false; }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "verbena/memory/registry.hpp"
 #include "verbena/queue/completion_queue.hpp"
@@ -27,6 +28,12 @@ class SharedReceiveDirectory {
   virtual ~SharedReceiveDirectory() = default;
   // The XRC SRQ of that number in that XRC domain, or null.
   virtual SharedReceive* find(std::uint32_t number, std::uint32_t xrc_domain) const noexcept = 0;
+  // Whether this device gives out such numbers: an SRQ's number names its owner as a queue pair's.
+  virtual bool is_own(std::uint32_t number) const noexcept = 0;
+  // A queue pair number whose packets are answers that this receiver waits for; none if all are
+  // taken. Both under the receive lock.
+  virtual std::optional<Qpn> open_line(Qpn receiver) = 0;
+  virtual void close_line(Qpn line) = 0;
 };
 
 }  // namespace verbena::queue

@@ -40,6 +40,9 @@ class Responder {
   explicit Responder(queue::Endpoint& endpoint);
 
   void start(Psn expected);                                    // RTR
+  // Goes on behind requests that others have carried out.
+  void resume_at(Psn expected, std::uint32_t message_count);
+  bool is_in_message() const { return message_ != Message::kNone; }
   // `resize`: max_dest_rd_atomic changed; what was saved for repetition is forgotten.
   void set_attributes(const ResponderAttributes& attributes, bool resize = true);
   void reset();

@@ -1,0 +1,139 @@
+// What contexts say about XRC domains that they share.
+#include <algorithm>
+#include <cerrno>
+
+#include "server.hpp"
+
+namespace verbena::daemon {
+
+using control::Incoming;
+using control::ReceiverVerb;
+
+// Of the same port: a domain belongs to a device.
+Session* Server::context_with_number(const Session& asker, std::uint32_t number) {
+  const std::uint32_t slot = Qpn(number).slot();
+  const fabric::Port* port = asker.context->port;
+  const auto main = by_slot_.find({port, slot});
+  if (main != by_slot_.end()) return main->second;
+  for (const auto& [key, session] : by_slot_) {
+    const auto& extra = session->context->extra_slots;
+    if (key.first == port && std::find(extra.begin(), extra.end(), slot) != extra.end()) {
+      return session;
+    }
+  }
+  return nullptr;
+}
+
+void Server::on_xrc_message(Session& session, const Incoming& in) {
+  using control::MessageType;
+  switch (in.type()) {
+    case MessageType::kOpenDomain: return on_open_domain(session, in);
+    case MessageType::kCloseDomain: return on_close_domain(session, in);
+    case MessageType::kReceiverCall: return on_receiver_call(session, in);
+    case MessageType::kReceiverAnswer: return on_receiver_answer(session, in);
+    default: break;
+  }
+  // Nobody waits for an answer to these; a malformed one is dropped.
+  if (!session.context) return;
+  if (in.type() == MessageType::kStandInWanted) {
+    const auto wanted = control::decode<control::StandInWanted>(in.payload);
+    if (!wanted || context_with_number(session, wanted->receiver) != &session) return;
+    Session* const owner = context_with_number(session, wanted->srq);
+    xrc_.on_wanted(session, owner != &session ? owner : nullptr, *wanted);
+  } else if (in.type() == MessageType::kStandInAnswer) {
+    const auto made = control::decode<control::StandInAnswer>(in.payload);
+    if (made) xrc_.on_answer(session, context_with_number(session, made->receiver), *made);
+  } else if (in.type() == MessageType::kStandInsReleased) {
+    const auto released = control::decode<control::StandInsReleased>(in.payload);
+    if (released) xrc_.on_released(session, released->receiver);
+  } else {
+    const auto event = control::decode<control::ReceiverEvent>(in.payload);
+    if (event) xrc_.on_event(session, *event);
+  }
+}
+
+void Server::on_open_domain(Session& session, const Incoming& in) {
+  const auto request = decoded<control::OpenDomain>(session, in);
+  if (!request) return;
+  if (!session.context) {
+    return session.refuse(in.header.sequence, {EINVAL, "this connection has no context"});
+  }
+  const auto number = xrc_.open(session, *request);
+  if (!number) return session.refuse(in.header.sequence, number.error());
+  session.send(control::DomainOpened{*number}, in.header.sequence);
+}
+
+void Server::on_close_domain(Session& session, const Incoming& in) {
+  const auto request = decoded<control::CloseDomain>(session, in);
+  if (!request) return;
+  if (!xrc_.close(session, request->number)) {
+    return session.refuse(in.header.sequence, {EINVAL, "this context has no such domain open"});
+  }
+  answer(session, in, control::Done{});
+}
+
+void Server::on_receiver_call(Session& session, const Incoming& in) {
+  auto call = decoded<control::ReceiverCall>(session, in);
+  if (!call) return;
+  const auto refuse = [&](int code, const char* text) {
+    session.refuse(in.header.sequence, {code, text});
+  };
+  if (!session.context || !xrc_.has_open(session, call->domain)) {
+    return refuse(EINVAL, "this context has no such domain open");
+  }
+  Session* const owner = context_with_number(session, call->receiver);
+  if (owner == nullptr || owner == &session || !xrc_.has_open(*owner, call->domain)) {
+    return refuse(EINVAL, "no process has an XRC_RECV queue pair of this number in this domain");
+  }
+  const bool opens = call->verb == ReceiverVerb::kOpen;
+  if (!opens && !xrc_.has_handle(session, *owner, call->receiver)) {
+    return refuse(EINVAL, "this context has not opened that queue pair");
+  }
+  call->ticket = next_ticket_++;
+  if (call->ticket == 0) call->ticket = next_ticket_++;
+  receiver_calls_[call->ticket] = {session.id, in.header.sequence, owner->id, call->verb,
+                                   call->receiver};
+  owner->send(*call, control::kDaemonSequence | next_sequence_++);
+}
+
+void Server::on_receiver_answer(Session& session, const Incoming& in) {
+  const auto reply = control::decode<control::ReceiverAnswer>(in.payload);
+  const auto pending = reply ? receiver_calls_.find(reply->ticket) : receiver_calls_.end();
+  if (pending == receiver_calls_.end() || pending->second.owner != session.id) return;
+  const PendingCall call = pending->second;
+  receiver_calls_.erase(pending);
+  const auto asker = sessions_.find(call.asker);
+  const bool has_asker = asker != sessions_.end() && asker->second->context;
+  if (reply->code == 0 && call.verb == ReceiverVerb::kOpen) {
+    if (has_asker) {
+      xrc_.add_handle(*asker->second, session, call.receiver);
+    } else {
+      control::ReceiverCall close;
+      close.verb = ReceiverVerb::kClose;
+      close.receiver = call.receiver;
+      session.send(close, control::kDaemonSequence | next_sequence_++);
+    }
+  }
+  if (!has_asker) return;
+  if (call.verb == ReceiverVerb::kClose) {
+    xrc_.remove_handle(*asker->second, session, call.receiver);
+  }
+  if (reply->code != 0) {
+    return asker->second->refuse(call.sequence, {static_cast<int>(reply->code), reply->text});
+  }
+  asker->second->send(control::ReceiverDone{reply->attributes}, call.sequence);
+}
+
+void Server::end_receiver_calls_of(Session::Id gone) {
+  std::erase_if(receiver_calls_, [&](const auto& entry) {
+    const PendingCall& call = entry.second;
+    const auto asker = sessions_.find(call.asker);
+    if (call.owner != gone) return false;
+    if (asker != sessions_.end()) {
+      asker->second->refuse(call.sequence, {EINVAL, "the process that had the queue pair is gone"});
+    }
+    return true;
+  });
+}
+
+}  // namespace verbena::daemon

@@ -1,0 +1,180 @@
+#include "xrc_domains.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+
+namespace verbena::daemon {
+namespace {
+
+// It answers nothing, so its number means nothing.
+constexpr std::uint32_t kUnasked = control::kDaemonSequence;
+constexpr std::uint32_t kEventQpFatal = 1;  // IBV_EVENT_QP_FATAL
+
+}  // namespace
+
+std::size_t XrcDomains::opens_of(const Session& session) const {
+  return static_cast<std::size_t>(
+      std::count_if(domains_.begin(), domains_.end(),
+                    [&](const auto& entry) { return entry.second.opens.contains(session.id); }));
+}
+
+control::Outcome<std::uint32_t> XrcDomains::open(Session& session,
+                                                 const control::OpenDomain& request) {
+  const File file{session.context->port, request.file_device, request.inode};
+  const auto known = numbers_.find(file);
+  if (known != numbers_.end()) {
+    if (request.exclusive) return control::fail(EINVAL, "O_EXCL, and the domain exists");
+    ++domains_.at(known->second).opens[session.id];
+    return known->second;
+  }
+  if (!request.create) return control::fail(EAGAIN, "no such domain, and oflags lacks O_CREAT");
+  if (opens_of(session) >= kOpenPerContext) {
+    return control::fail(ENOMEM, "a context may have " + std::to_string(kOpenPerContext) +
+                                     " domains open");
+  }
+  std::uint32_t number;
+  do {
+    number = control::kSharedDomain | next_number_++;
+  } while (domains_.contains(number));
+  domains_[number] = {file, {{session.id, 1}}};
+  numbers_[file] = number;
+  return number;
+}
+
+bool XrcDomains::close(Session& session, std::uint32_t number) {
+  const auto domain = domains_.find(number);
+  if (domain == domains_.end()) return false;
+  auto& opens = domain->second.opens;
+  const auto open = opens.find(session.id);
+  if (open == opens.end()) return false;
+  if (--open->second == 0) opens.erase(open);
+  if (opens.empty()) {
+    numbers_.erase(domain->second.file);
+    domains_.erase(domain);
+  }
+  return true;
+}
+
+bool XrcDomains::has_open(const Session& session, std::uint32_t number) const {
+  const auto domain = domains_.find(number);
+  return domain != domains_.end() && domain->second.opens.contains(session.id);
+}
+
+void XrcDomains::on_wanted(Session& receiver, Session* owner,
+                           const control::StandInWanted& wanted) {
+  const auto of_receiver = static_cast<std::size_t>(std::count_if(
+      stand_ins_.begin(), stand_ins_.end(),
+      [&](const StandIn& known) { return known.receiver == &receiver; }));
+  if (owner == nullptr || !has_open(receiver, wanted.domain) || !has_open(*owner, wanted.domain) ||
+      of_receiver >= kStandInsPerContext) {
+    receiver.send(control::StandInAnswer{wanted.receiver, wanted.line, 0}, kUnasked);
+    return;
+  }
+  const bool is_known =
+      std::any_of(stand_ins_.begin(), stand_ins_.end(), [&](const StandIn& known) {
+        return known.receiver == &receiver && known.owner == owner && known.line == wanted.line &&
+               known.number == wanted.receiver;
+      });
+  if (!is_known) stand_ins_.push_back({&receiver, owner, wanted.receiver, wanted.line});
+  owner->send(wanted, kUnasked);
+}
+
+void XrcDomains::on_answer(Session& owner, Session* receiver,
+                           const control::StandInAnswer& answer) {
+  const auto asked = std::find_if(stand_ins_.begin(), stand_ins_.end(), [&](const StandIn& known) {
+    return known.receiver == receiver && known.owner == &owner && known.line == answer.line &&
+           known.number == answer.receiver;
+  });
+  if (asked == stand_ins_.end()) return;
+  asked->receiver->send(answer, kUnasked);
+  if (answer.stand_in == 0) stand_ins_.erase(asked);
+}
+
+void XrcDomains::on_released(Session& receiver, std::uint32_t number) {
+  std::set<Session*> owners;
+  std::erase_if(stand_ins_, [&](const StandIn& known) {
+    if (known.receiver != &receiver || known.number != number) return false;
+    owners.insert(known.owner);
+    return true;
+  });
+  const control::StandInsReleased word{number};
+  for (Session* owner : owners) owner->send(word, kUnasked);
+}
+
+void XrcDomains::add_handle(Session& holder, Session& owner, std::uint32_t number) {
+  handles_.push_back({&holder, &owner, number});
+}
+
+void XrcDomains::remove_handle(Session& holder, Session& owner, std::uint32_t number) {
+  const auto handle = std::find_if(handles_.begin(), handles_.end(), [&](const Handle& known) {
+    return known.holder == &holder && known.owner == &owner && known.number == number;
+  });
+  if (handle != handles_.end()) handles_.erase(handle);
+}
+
+bool XrcDomains::has_handle(const Session& holder, const Session& owner,
+                            std::uint32_t number) const {
+  return std::any_of(handles_.begin(), handles_.end(), [&](const Handle& known) {
+    return known.holder == &holder && known.owner == &owner && known.number == number;
+  });
+}
+
+void XrcDomains::on_event(Session& owner, const control::ReceiverEvent& event) {
+  std::set<Session*> holders;
+  for (const Handle& known : handles_) {
+    if (known.owner == &owner && known.number == event.receiver) holders.insert(known.holder);
+  }
+  for (Session* holder : holders) holder->send(event, kUnasked);
+}
+
+void XrcDomains::on_context_closed(Session& gone) {
+  end_stand_ins_of(gone);
+  end_handles_of(gone);
+  std::vector<std::uint32_t> left;
+  for (auto& [number, domain] : domains_) {
+    const auto open = domain.opens.find(gone.id);
+    if (open == domain.opens.end()) continue;
+    open->second = 1;
+    left.push_back(number);
+  }
+  for (const std::uint32_t number : left) close(gone, number);
+}
+
+void XrcDomains::end_stand_ins_of(Session& gone) {
+  std::vector<StandIn> ended;
+  std::erase_if(stand_ins_, [&](const StandIn& known) {
+    const bool ends = known.receiver == &gone || known.owner == &gone;
+    if (ends && known.receiver != known.owner) ended.push_back(known);
+    return ends;
+  });
+  for (const StandIn& one : ended) {
+    if (one.owner == &gone) {
+      const control::StandInAnswer word{one.number, one.line, 0};
+      one.receiver->send(word, kUnasked);
+    } else {
+      one.owner->send(control::StandInsReleased{one.number}, kUnasked);
+    }
+  }
+}
+
+void XrcDomains::end_handles_of(Session& gone) {
+  std::vector<Handle> ended;
+  std::erase_if(handles_, [&](const Handle& known) {
+    const bool ends = known.holder == &gone || known.owner == &gone;
+    if (ends && known.holder != known.owner) ended.push_back(known);
+    return ends;
+  });
+  for (const Handle& one : ended) {
+    if (one.owner == &gone) {
+      one.holder->send(control::ReceiverEvent{one.number, kEventQpFatal}, kUnasked);
+    } else {
+      control::ReceiverCall call;
+      call.verb = control::ReceiverVerb::kClose;
+      call.receiver = one.number;
+      one.owner->send(call, kUnasked);
+    }
+  }
+}
+
+}  // namespace verbena::daemon

@@ -1,0 +1,69 @@
+// Which XRC domains there are, which context has them open, and which contexts hold what of each
+// other through them: stand-ins for receivers, and handles of receivers. When a context ends, those
+// are told who held something of it or for it. Owned by the server, on its thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "session.hpp"
+#include "verbena/control/error.hpp"
+#include "verbena/control/xrc_messages.hpp"
+
+namespace verbena::daemon {
+
+class XrcDomains {
+ public:
+  static constexpr std::size_t kOpenPerContext = 65536;
+  static constexpr std::size_t kStandInsPerContext = 65536;
+
+  control::Outcome<std::uint32_t> open(Session& session, const control::OpenDomain& request);
+  bool close(Session& session, std::uint32_t number);
+  bool has_open(const Session& session, std::uint32_t number) const;
+
+  // `owner` is the context of the SRQ, or null if there is none.
+  void on_wanted(Session& receiver, Session* owner,
+                 const control::StandInWanted& wanted);
+  void on_answer(Session& owner, Session* receiver, const control::StandInAnswer& answer);
+  void on_released(Session& receiver, std::uint32_t number);
+
+  void add_handle(Session& holder, Session& owner, std::uint32_t number);
+  void remove_handle(Session& holder, Session& owner, std::uint32_t number);
+  bool has_handle(const Session& holder, const Session& owner, std::uint32_t number) const;
+  void on_event(Session& owner, const control::ReceiverEvent& event);
+
+  // While it still has its context.
+  void on_context_closed(Session& gone);
+
+ private:
+  using File = std::tuple<const fabric::Port*, std::uint64_t, std::uint64_t>;  // device, inode
+  struct Domain {
+    File file;
+    std::map<Session::Id, std::uint32_t> opens;
+  };
+  struct StandIn {
+    Session* receiver;
+    Session* owner;
+    std::uint32_t number;  // the receiver's
+    std::uint32_t line;
+  };
+  struct Handle {
+    Session* holder;
+    Session* owner;
+    std::uint32_t number;
+  };
+
+  std::size_t opens_of(const Session& session) const;
+  void end_stand_ins_of(Session& gone);
+  void end_handles_of(Session& gone);
+
+  std::map<std::uint32_t, Domain> domains_;
+  std::map<File, std::uint32_t> numbers_;
+  std::uint32_t next_number_ = 1;
+  std::vector<StandIn> stand_ins_;
+  std::vector<Handle> handles_;
+};
+
+}  // namespace verbena::daemon

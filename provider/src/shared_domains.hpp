@@ -1,0 +1,51 @@
+// XRC domains that a file names, as far as they reach beyond this context: which numbers the daemon
+// gave them, and the queue pairs that stand in here for receivers of other contexts
+// (relay/relay.hpp). Owned by the context.
+//
+// Threads: domains from any; messages of the daemon under the control lock; what the engine wants
+// from inside it, with its locks held.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "verbena/control/channel.hpp"
+#include "verbena/control/xrc_messages.hpp"
+#include "verbena/device/device.hpp"
+
+namespace verbena::provider {
+
+class Context;
+
+class SharedDomains {
+ public:
+  explicit SharedDomains(Context& context) : context_(context) {}
+
+  // The domain's number; one use of it. Throws VerbRefused.
+  std::uint32_t open(const char* verb, std::uint64_t file_device, std::uint64_t inode, int oflags);
+  // One more use, and one less; the domain is closed with the last. Of a number that is not shared
+  // nobody takes notice. Who handles a message of the daemon cannot await another one.
+  enum class Await : std::uint8_t { kDaemon, kNothing };
+  void keep(std::uint32_t number);
+  void close(std::uint32_t number, Await await);
+
+  void want(const queue::StandIn& wanted) noexcept;
+  void release(Qpn receiver) noexcept;
+
+  void on_wanted(const control::StandInWanted& wanted);
+  void on_answer(const control::StandInAnswer& answer);
+  void on_released(const control::StandInsReleased& released);
+
+ private:
+  using Line = std::pair<std::uint32_t, std::uint32_t>;  // receiver, line
+  qp::QueuePair* stand_in_for(const control::StandInWanted& wanted);
+
+  Context& context_;
+  std::mutex lock_;
+  std::map<std::uint32_t, std::uint32_t> uses_;  // by number
+  std::map<Line, qp::QueuePair*> stand_ins_;     // under the control lock
+};
+
+}  // namespace verbena::provider

@@ -1,0 +1,86 @@
+// An XRC domain that devices of several nodes share: a peer that sends, the receiver that it is
+// connected to, owners of SRQs beside it, and a registry that brings receiver and owners together
+// as the daemon does, some time after it was asked.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "steps.hpp"
+
+namespace verbena::sim {
+
+class Registry {
+ public:
+  explicit Registry(World& world) : world_(world) {}
+  void watch(Node& receiver);
+  // Its SRQs may be addressed.
+  void admit(Node& owner) { owners_.push_back(&owner); }
+  // As if its process had died.
+  void withdraw(Node& owner);
+  // Does what it was asked to since; call between steps.
+  void work();
+  std::size_t stand_ins() const { return stand_ins_.size(); }
+  std::size_t asked() const { return asked_; }
+
+ private:
+  struct Errand {
+    Node* receiver;
+    bool releases;
+    queue::StandIn wanted;
+  };
+  struct StandIn {
+    Node* receiver;
+    Node* owner;
+    Qpn receiver_number, line;
+    qp::QueuePair* qp;
+  };
+  void release(const Node& receiver, Qpn number);
+  void provide(Node& receiver, const queue::StandIn& wanted);
+
+  World& world_;
+  std::vector<Node*> owners_;
+  std::vector<Errand> errands_;
+  std::vector<StandIn> stand_ins_;
+  std::size_t asked_ = 0;
+};
+
+class SharedDomain {
+ public:
+  static constexpr std::size_t kOwners = 3;  // the receiver is the first
+
+  explicit SharedDomain(const PeerOptions& options = {}, std::uint64_t seed = 1);
+
+  Peer& owner(std::size_t i) { return i == 0 ? receiver : *others_[i - 1]; }
+  // To the SRQ or the memory of that owner.
+  Request to(std::size_t i, Request request) {
+    request.remote_srqn = owner(i).srq()->number;
+    return request;
+  }
+  template <typename F>
+  bool run_until(F&& ready, TimeNs limit = 20'000'000'000) {
+    const TimeNs end = world.now() + limit;
+    for (;;) {
+      sender.reap();
+      for (std::size_t i = 0; i < kOwners; ++i) owner(i).reap();
+      if (ready()) return true;
+      if (world.now() >= end) return false;
+      world.step(std::min(end, world.now() + 100'000));
+      registry.work();
+    }
+  }
+  void run(TimeNs length) {
+    run_until([] { return false; }, length);
+  }
+  ::testing::AssertionResult all_sent(std::size_t n);
+
+  World world;
+  Registry registry;
+  Peer sender;
+  Peer receiver;
+
+ private:
+  std::vector<std::unique_ptr<Peer>> others_;
+};
+
+}  // namespace verbena::sim
