@@ -138,7 +138,7 @@ bool QueuePair::poll_transmit(wire::TxBatch& out, TimeNs now) {
     requester_.take_notice(
         around_.transmitter->room_at(endpoint_.destination, endpoint_.peer, now), now);
   }
-  const bool more = requester_.poll_transmit(out, now) || responder_.poll_transmit(out);
+  const bool more = requester_.poll_transmit(out, now, *around_.transmitter) || responder_.poll_transmit(out);
   check_drained();
   settle();
   return more;

@@ -103,6 +103,8 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
 
   void deliver(qp::QueuePair& qp, const wire::PacketView& packet, const wire::RxDatagram& datagram,
                TimeNs now);
+  void deliver_direct(qp::QueuePair& qp, wire::PacketView& packet, const wire::RxDatagram& datagram,
+                      TimeNs now);
   void transmit(qp::QueuePair& qp, TimeNs now);       // under the queue pair's lock
   void transmit_listed(TimeNs now, Acknowledge acknowledge);
   void on_turn(void* member) noexcept override;
