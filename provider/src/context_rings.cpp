@@ -15,7 +15,7 @@ void Context::seek_ring(qp::QueuePair& qp) {
     const Guard guard(qp.lock());
     peer = {qp.endpoint().destination.address, qp.endpoint().peer.slot()};
   }
-  if (peer.slot == 0 || peers_->carrier_to(peer) == link::Carrier::kRing) return;
+  if (peer.slot == 0 || peers_->carrier_to(peer) != link::Carrier::kUdp) return;
   const std::lock_guard guard(control_lock_);
   // An emulator that takes nothing now is no reason to wait.
   (void)control::send_packet(channel_.fd(),
@@ -29,7 +29,7 @@ void Context::handle_ring_inbound(control::Incoming&& message) {
   if (!offer || !message.fds[0]) return;
   auto ring = link::SharedRing::map(message.fds[0].get());
   if (!ring) return provider::explain("%s; the peer goes on by UDP", ring.error().text.c_str());
-  peers_->add_inbound({offer->address, offer->slot}, std::move(ring.value()));
+  peers_->add_inbound({offer->address, offer->slot}, std::move(ring.value()), offer->pid);
   (void)control::send_packet(channel_.fd(),
                              control::encode(control::RingAccepted{offer->address, offer->slot}, 0),
                              {}, MSG_DONTWAIT);
