@@ -170,6 +170,7 @@ class Context final : public queue::EventSink,
   std::uint32_t capacity_packets(const wire::Destination& to,
                                  std::size_t packet_bytes) noexcept override;
   Room room_at(const wire::Destination& to, Qpn qp, TimeNs now) noexcept override;
+  DirectSizes direct_sizes(const wire::Destination& to, Qpn qp) noexcept override;
 
  private:
   using Channel = control::Channel;
@@ -199,6 +200,7 @@ class Context final : public queue::EventSink,
   void handle_port_event(const control::PortEvent& event);
   void handle_relayed(const control::Relayed& relayed);
   void handle_faults(const std::vector<control::FaultSpec>& faults);
+  void choose_direct(bool must_be_whole);
   void handle_export_query(const control::ExportQuery& query);
   void seek_ring_to(const link::Peer& peer);
   void handle_xrc_message(const control::Incoming& message);  // context_xrc.cpp
@@ -223,6 +225,8 @@ class Context final : public queue::EventSink,
   link::CaptureLink* capture_ = nullptr;  // inside link_
   link::PeerLink* peers_ = nullptr;       // inside capture_
   const LinkChoice link_choice_ = link_choice();
+  const bool allows_direct_ = allows_direct();
+  bool has_faults_ = false;               // of this context's own link; under control_lock_
   std::atomic<std::uint32_t> refused_{0};  // polls that found another thread driving
   // Under the receive lock: the time of the round that receives; when a poll last found something.
   TimeNs now_ = 0;

@@ -23,6 +23,15 @@ std::uint8_t verbs_type(Transport transport) {
   return 0;
 }
 
+control::LinkKind link_kind(link::Carrier carrier) {
+  switch (carrier) {
+    case link::Carrier::kUdp: return control::LinkKind::kUdp;
+    case link::Carrier::kRing: return control::LinkKind::kRing;
+    case link::Carrier::kDirectRing: return control::LinkKind::kDirectRing;
+  }
+  return control::LinkKind::kNone;
+}
+
 control::QpStatus status_of(qp::QueuePair& qp, link::PeerLink& peers) {
   const Guard guard(qp.lock());
   const queue::Endpoint& e = qp.endpoint();
@@ -33,8 +42,7 @@ control::QpStatus status_of(qp::QueuePair& qp, link::PeerLink& peers) {
   s.state = static_cast<std::uint8_t>(qp.state());
   if (qp.state() != qp::State::kReset && qp.state() != qp::State::kInit) {
     const link::Peer peer{e.destination.address, e.peer.slot()};
-    s.link = peers.carrier_to(peer) == link::Carrier::kRing ? control::LinkKind::kRing
-                                                            : control::LinkKind::kUdp;
+    s.link = link_kind(peers.carrier_to(peer));
     s.peer_address = e.destination.address;
     s.peer_qpn = e.peer.value();
   }
@@ -106,8 +114,12 @@ void Context::handle_message(control::Incoming&& message) {
         peers_->remove({gone->address, gone->slot});
       }
       return;
-    case MessageType::kStartCapture: return capture_->start(message.fds[0].release(), false);
-    case MessageType::kStopCapture: return capture_->stop();
+    case MessageType::kStartCapture:
+      choose_direct(true);
+      return capture_->start(message.fds[0].release(), false);
+    case MessageType::kStopCapture:
+      capture_->stop();
+      return choose_direct(has_faults_);
     case MessageType::kShutdown: return turn_fatal("the emulator was told to go down");
     default: return;
   }
@@ -152,7 +164,14 @@ void Context::handle_relayed(const control::Relayed& relayed) {
   }
 }
 
+// Faults are for whole packets, and captures show such.
+void Context::choose_direct(bool must_be_whole) {
+  peers_->set_direct(!must_be_whole && allows_direct_);
+}
+
 void Context::handle_faults(const std::vector<control::FaultSpec>& faults) {
+  has_faults_ = !faults.empty();
+  choose_direct(has_faults_ || capture_->is_running());
   link_->clear();
   for (const control::FaultSpec& f : faults) {
     link::FaultSettings s;

@@ -24,7 +24,7 @@ void Context::seek_ring_to(Qpn number) {
 
 // An emulator that takes nothing now is no reason to wait.
 void Context::seek_ring_to(const link::Peer& peer) {
-  if (peer.slot == 0 || peers_->carrier_to(peer) == link::Carrier::kRing) return;
+  if (peer.slot == 0 || peers_->carrier_to(peer) != link::Carrier::kUdp) return;
   tell(control::RingRequest{peer.address, peer.slot});
 }
 
@@ -34,7 +34,7 @@ void Context::handle_ring_inbound(control::Incoming&& message) {
   if (!offer || !message.fds[0]) return;
   auto ring = link::SharedRing::map(message.fds[0].get());
   if (!ring) return provider::explain("%s; the peer goes on by UDP", ring.error().text.c_str());
-  peers_->add_inbound({offer->address, offer->slot}, std::move(ring.value()));
+  peers_->add_inbound({offer->address, offer->slot}, std::move(ring.value()), offer->pid);
   const int rope[] = {peers_->bell_rope()};
   (void)control::send_packet(channel_.fd(),
                              control::encode(control::RingAccepted{offer->address, offer->slot}, 0),

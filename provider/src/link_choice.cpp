@@ -22,6 +22,11 @@ LinkChoice link_choice() {
   return LinkChoice::kAuto;
 }
 
+bool allows_direct() {
+  const char* const text = ::secure_getenv("VERBENA_DIRECT");
+  return text == nullptr || std::string_view(text) != "off";
+}
+
 void tell_of_udp(LinkChoice choice, const IpAddress& peer, const std::string& reason) {
   const std::string address = peer.to_string();
   if (choice == LinkChoice::kSharedMemory) {

@@ -1,6 +1,7 @@
 // What VERBENA_LINK says about how packets travel between contexts of one emulator: `udp`, always;
 // `shm`, in shared rings, with a complaint where there can be none; `auto`, in shared rings where
-// there can be one (the default). Read when a context is opened.
+// there can be one (the default). And VERBENA_DIRECT: `off` keeps even large payloads in the rings.
+// Both are read when a context is opened.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@ inline constexpr LinkChoice kDefaultLink = LinkChoice::kAuto;
 
 // Of the environment. What is no choice costs one line on standard error.
 LinkChoice link_choice();
+bool allows_direct();
 // Why UDP carries the packets to this peer, for those who would like to know.
 void tell_of_udp(LinkChoice choice, const IpAddress& peer, const std::string& reason);
 

@@ -234,6 +234,19 @@ Exchange over_xrc() {
   return e;
 }
 
+// The same with payloads that stay with their sender where the way says so: two packets' worth at
+// once, or, if it is fickle, now and then.
+Exchange direct(const char* name, Exchange e, std::uint32_t how_often = 1'000'000) {
+  e.name = name;
+  e.begin = [begin = e.begin, how_often](Pair& p) {
+    p.world.faults().direct = how_often;
+    p.world.faults().direct_sizes = {300, 600};
+    if (how_often != 1'000'000) p.world.faults().unreadable = 300'000;
+    begin(p);
+  };
+  return e;
+}
+
 std::vector<Exchange> exchanges() {
   return {send("SEND of nothing", 0),
           send("SEND of one packet", 100),
@@ -252,7 +265,15 @@ std::vector<Exchange> exchanges() {
           read_then_send(),
           ping_pong(),
           flush_and_atomic_write(),
-          over_xrc()};
+          over_xrc(),
+          direct("SEND direct", send("", 1300)),
+          direct("SEND of three, direct before its receive", receiver_not_ready("", 600, false)),
+          direct("WRITE direct", write("", 1300, false)),
+          direct("WRITE with immediate, direct", write("", 1300, true)),
+          direct("WRITE with immediate, direct before its receive",
+                 receiver_not_ready("", 1024, true)),
+          direct("SEND now and then direct", send("", 1300), 500'000),
+          direct("WRITE with immediate, now and then direct", write("", 1300, true), 500'000)};
 }
 
 enum class Trouble { kLost, kRepeated };
@@ -266,7 +287,7 @@ void play(const Exchange& exchange, unsigned pattern_bits, Trouble trouble) {
     const bool hit = packet < kPackets && (pattern_bits >> packet & 1) != 0;
     ++packet;
     if (hit && trouble == Trouble::kRepeated) {
-      pair.world.inject(1 - from.index(), from.address(), bytes);
+      pair.world.inject(1 - from.index(), from.address(), bytes, pair.world.sees_direct());
     }
     return !hit || trouble == Trouble::kRepeated;
   };

@@ -27,6 +27,11 @@ Faults draw_faults(Random& random) {
   f.delay_min = 500 + random.below(20'000);
   f.delay_spread = random.chance(300'000) ? random.below(50'000) : 0;
   f.receive_capacity = static_cast<std::uint32_t>(4 + random.below(200));
+  // Every second run has direct packets, some of them all that can be.
+  f.direct = random.chance(250'000) ? 1'000'000 : some(1'000'000);
+  f.unreadable = some(100'000);
+  f.direct_sizes.least = 1 + random.below(2048);
+  f.direct_sizes.most = 512 + random.below(8192);
   return f;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 #include "verbena/wire/packet.hpp"
 
@@ -20,13 +21,20 @@ void Node::restart() {
 
 void Node::send(wire::TxBatch& batch, Qpn) noexcept {
   for (const wire::TxBatch::Packet& p : batch.packets()) {
-    world_.launch(*this, batch.bytes_of(p), batch.destination(p));
+    const auto bytes = batch.bytes_of(p);
+    world_.launch(*this, {{bytes.begin(), bytes.end()}, p.psns != 0}, batch.destination(p));
   }
 }
 
 std::uint32_t Node::capacity_packets(const wire::Destination&, std::size_t bytes) noexcept {
   const Faults& f = world_.faults();
   return bytes <= 64 && f.small_capacity != 0 ? f.small_capacity : f.receive_capacity;
+}
+
+wire::Transmitter::DirectSizes Node::direct_sizes(const wire::Destination&, Qpn) noexcept {
+  const Faults& f = world_.faults();
+  if (f.direct == 0 || !world_.random().chance(f.direct)) return {};
+  return f.direct_sizes;
 }
 
 void Node::explain(const char* text) noexcept {
@@ -48,8 +56,9 @@ Node& World::add_node() {
   return *nodes_.back();
 }
 
-void World::launch(Node& from, std::span<const std::uint8_t> bytes, const wire::Destination& to) {
+void World::launch(Node& from, const Load& load, const wire::Destination& to) {
   ++packets_;
+  const auto& bytes = load.bytes;
   if (trace_) {
     const auto p = wire::parse_packet(bytes);
     if (p.ok()) {
@@ -57,6 +66,7 @@ void World::launch(Node& from, std::span<const std::uint8_t> bytes, const wire::
                    static_cast<double>(now_) / 1e6, from.index(), to.address.to_string().c_str(),
                    std::string(p->row->name).c_str(), p->bth.psn.value(), p->payload.size(),
                    p->bth.ack_request ? " ask" : "");
+      if (load.is_direct) std::fputs(" direct", stderr);
       if (p->row->aeth) std::fprintf(stderr, " syndrome 0x%02x", p->aeth().syndrome);
       std::fputc('\n', stderr);
     }
@@ -65,6 +75,7 @@ void World::launch(Node& from, std::span<const std::uint8_t> bytes, const wire::
                                    [&](const auto& node) { return node->address() == to.address; });
   if (target == nodes_.end()) return;
   const auto index = static_cast<std::size_t>(target - nodes_.begin());
+  sees_direct_ = load.is_direct;
   if (filter && !filter(from, bytes)) {
     ++lost_;
     return;
@@ -80,21 +91,40 @@ void World::launch(Node& from, std::span<const std::uint8_t> bytes, const wire::
         std::max(from.wire_free_at_, now_) + bytes.size() * faults_.wire_ns_per_kib / 1024;
     busy = from.wire_free_at_ - now_;
   }
-  fly(index, from.address(), bytes, busy);
-  if (random_.chance(faults_.duplicate)) fly(index, from.address(), bytes);
+  fly(index, from.address(), load, busy);
+  if (random_.chance(faults_.duplicate)) fly(index, from.address(), load);
 }
 
-void World::fly(std::size_t to, const IpAddress& source, std::span<const std::uint8_t> bytes,
-                TimeNs busy) {
+void World::fly(std::size_t to, const IpAddress& source, const Load& load, TimeNs busy) {
   TimeNs at = now_ + busy + faults_.delay_min;
   if (faults_.delay_spread != 0) at += random_.below(faults_.delay_spread);
   if (random_.chance(faults_.reorder)) at += random_.below(faults_.reorder_delay);
-  flights_.emplace(at, Flight{to, source, {bytes.begin(), bytes.end()}});
+  flights_.emplace(at, Flight{to, source, load});
 }
 
-void World::deliver(Node& to, const IpAddress& source, std::span<const std::uint8_t> bytes) {
+// All memory is ours.
+bool World::fetch(std::span<const wire::FetchTarget> to,
+                  std::span<const wire::MemoryRange> from) noexcept {
+  if (faults_.unreadable != 0 && random_.chance(faults_.unreadable)) return false;
+  std::vector<std::uint8_t> bytes;
+  for (const wire::MemoryRange& range : from) {
+    const auto* at = reinterpret_cast<const std::uint8_t*>(range.address);
+    bytes.insert(bytes.end(), at, at + range.length);
+  }
+  std::size_t done = 0;
+  for (const wire::FetchTarget& target : to) {
+    if (target.length != 0) std::memcpy(target.bytes, bytes.data() + done, target.length);
+    done += target.length;
+  }
+  VERBENA_CHECK(done == bytes.size());
+  ++fetched_;
+  return true;
+}
+
+void World::deliver(Node& to, const IpAddress& source, const Load& load) {
   wire::RxDatagram datagram;
-  datagram.bytes = bytes;
+  datagram.bytes = load.bytes;
+  datagram.sender = load.is_direct ? this : nullptr;
   datagram.source = source;
   datagram.destination = to.address();
   to.device().handle_datagram(now_, datagram);
@@ -140,13 +170,13 @@ bool World::step(TimeNs until) {
       to.paused_until_ = now_ + random_.below(faults_.pause_length);
     if (to.is_paused(now_)) {
       if (to.waiting_.size() < faults_.receive_capacity) {
-        to.waiting_.emplace_back(flight.source, std::move(flight.bytes));
+        to.waiting_.emplace_back(flight.source, std::move(flight.load));
       } else {
         ++lost_;
       }
       continue;
     }
-    deliver(to, flight.source, flight.bytes);
+    deliver(to, flight.source, flight.load);
     if (random_.chance(500'000)) settle(to);
   }
   for (const auto& node : nodes_) {

@@ -29,11 +29,22 @@ struct Faults {
   TimeNs wire_ns_per_kib = 0;           // how long a sender's wire is busy with 1024 bytes
   std::uint32_t receive_capacity = 64;  // packets that a sleeping receiver holds; more are lost
   std::uint32_t small_capacity = 0;     // that many if they are small; 0: no more of those
+  // How often a way that is asked takes payloads direct, of which sizes, and how often what is
+  // direct cannot be fetched.
+  std::uint32_t direct = 0;
+  std::uint32_t unreadable = 0;
+  wire::Transmitter::DirectSizes direct_sizes{1024, 4096};
 };
 
 struct Event {
   queue::AsyncEvent type;
   void* cookie;
+};
+
+// What a datagram is made of, on its way.
+struct Load {
+  std::vector<std::uint8_t> bytes;
+  bool is_direct = false;
 };
 
 class World;
@@ -59,6 +70,7 @@ class Node final : public wire::Transmitter, public queue::EventSink {
   void send(wire::TxBatch& batch, Qpn flow) noexcept override;
   std::uint32_t capacity_packets(const wire::Destination& to, std::size_t bytes) noexcept override;
   Room room_at(const wire::Destination&, Qpn, TimeNs) noexcept override { return room; }
+  DirectSizes direct_sizes(const wire::Destination&, Qpn) noexcept override;
   void on_completion_event(void*) noexcept override { ++completion_events_; }
   void on_async_event(queue::AsyncEvent event, void* cookie) noexcept override {
     events_.push_back({event, cookie});
@@ -84,10 +96,10 @@ class Node final : public wire::Transmitter, public queue::EventSink {
   std::size_t completion_events_ = 0;
   TimeNs paused_until_ = 0;
   TimeNs wire_free_at_ = 0;
-  std::deque<std::pair<IpAddress, std::vector<std::uint8_t>>> waiting_;  // while it is paused
+  std::deque<std::pair<IpAddress, Load>> waiting_;  // while it is paused
 };
 
-class World {
+class World final : private wire::SenderMemory {
  public:
   explicit World(std::uint64_t seed) : random_(seed) {}
 
@@ -104,9 +116,12 @@ class World {
   std::function<bool(const Node& from, std::span<const std::uint8_t> bytes)> filter;
 
   // A packet out of nowhere, which arrives with the delay of all others.
-  void inject(std::size_t to, const IpAddress& source, std::span<const std::uint8_t> bytes) {
-    fly(to, source, bytes);
+  void inject(std::size_t to, const IpAddress& source, std::span<const std::uint8_t> bytes,
+              bool is_direct = false) {
+    fly(to, source, {{bytes.begin(), bytes.end()}, is_direct});
   }
+  // Whether that which the filter sees is.
+  bool sees_direct() const { return sees_direct_; }
 
   // Lets everything happen that is due within `length`.
   void run(TimeNs length);
@@ -117,19 +132,21 @@ class World {
 
   std::uint64_t packets() const { return packets_; }
   std::uint64_t lost() const { return lost_; }
+  std::uint64_t fetched() const { return fetched_; }
 
  private:
   friend class Node;
   struct Flight {
     std::size_t to;
     IpAddress source;
-    std::vector<std::uint8_t> bytes;
+    Load load;
   };
-  void launch(Node& from, std::span<const std::uint8_t> bytes, const wire::Destination& to);
-  void fly(std::size_t to, const IpAddress& source, std::span<const std::uint8_t> bytes,
-           TimeNs busy = 0);
-  void deliver(Node& to, const IpAddress& source, std::span<const std::uint8_t> bytes);
+  void launch(Node& from, const Load& load, const wire::Destination& to);
+  void fly(std::size_t to, const IpAddress& source, const Load& load, TimeNs busy = 0);
+  void deliver(Node& to, const IpAddress& source, const Load& load);
   void settle(Node& node);
+  bool fetch(std::span<const wire::FetchTarget> to,
+             std::span<const wire::MemoryRange> from) noexcept override;
 
   Random random_;
   Faults faults_;
@@ -138,7 +155,9 @@ class World {
   TimeNs now_ = 1'000'000;
   std::uint64_t packets_ = 0;
   std::uint64_t lost_ = 0;
+  std::uint64_t fetched_ = 0;
   bool trace_ = false;
+  bool sees_direct_ = false;
 };
 
 }  // namespace verbena::sim

@@ -16,10 +16,15 @@ void Device::handle_datagram(TimeNs now, const wire::RxDatagram& datagram) {
   counters_.packets_received.add();
   counters_.bytes_received.add(datagram.bytes.size());
   if (!is_port_active()) return counters_.drops.count(DropReason::kPortDown);
-  const auto packet = wire::parse_packet(datagram.bytes);
+  auto packet = wire::parse_packet(datagram.bytes);
   if (!packet.ok()) return counters_.drops.count(packet.error());
   qp::QueuePair* qp = table_.find(packet->bth.dest_qp);
-  if (qp == nullptr) return handle_answer(now, *packet, datagram);
+  const bool is_direct = datagram.sender != nullptr;
+  if (qp == nullptr) {
+    return is_direct ? counters_.drops.count(DropReason::kUnknownQp)
+                     : handle_answer(now, *packet, datagram);
+  }
+  if (is_direct) return deliver_direct(*qp, *packet, datagram, now);
   if (qp->transport() != Transport::kUd) return deliver(*qp, *packet, datagram, now);
   wire::RxDatagram with_names = datagram;
   with_names.source_gid = options_.plan.gid_of(datagram.source);
@@ -52,6 +57,18 @@ void Device::deliver(qp::QueuePair& qp, const wire::PacketView& packet,
   rearm(qp);
 }
 
+void Device::deliver_direct(qp::QueuePair& qp, wire::PacketView& packet,
+                            const wire::RxDatagram& datagram, TimeNs now) {
+  const auto direct = wire::DirectPayload::parse(*packet.row, packet.payload);
+  if (!direct) return counters_.drops.count(DropReason::kMalformed);
+  counters_.packets_received.add(direct->psns - 1);
+  counters_.bytes_received.add(direct->wire_bytes(packet.row->header_bytes) -
+                               datagram.bytes.size());
+  packet.direct = &*direct;
+  packet.sender = datagram.sender;
+  deliver(qp, packet, datagram, now);
+}
+
 void Device::rearm(qp::QueuePair& qp) {
   const TimeNs deadline = qp.deadline();
   if (deadline >= qp.armed_deadline) return;
@@ -80,8 +97,8 @@ void Device::transmit(qp::QueuePair& qp, TimeNs now) {
     batch.clear();
     more = qp.poll_transmit(batch, now);
     if (batch.empty()) break;
-    counters_.packets_sent.add(batch.size());
-    counters_.bytes_sent.add(batch.bytes() - batch.size() * wire::kIcrcSize);
+    counters_.packets_sent.add(batch.wire_packets());
+    counters_.bytes_sent.add(batch.wire_bytes());
     if (is_port_active()) transmitter_.send(batch, qp.number());
   }
   buffer.lock.unlock();

@@ -136,6 +136,8 @@ class CaptureLink::Tap final : public RxSink {
   Tap(CaptureLink& owner, RxSink& sink) : owner_(owner), sink_(sink) {}
 
   void on_datagram(const wire::RxDatagram& d) noexcept override {
+    // Its sender does not know yet that captures show whole packets.
+    if (d.sender != nullptr) return sink_.on_datagram(d);
     Frame frame{.packet = d.bytes, .ip = {}, .direction = Direction::kInbound};
     frame.ip.source = d.source;
     frame.ip.destination = d.destination;
@@ -200,6 +202,7 @@ std::size_t CaptureLink::receive(RxSink& sink, std::size_t budget) noexcept {
 void CaptureLink::record_sent(const wire::TxBatch& batch, std::size_t count, Qpn flow, TimeNs when,
                               bool is_damaged) noexcept {
   for (const wire::TxBatch::Packet& p : batch.packets().first(count)) {
+    if (p.psns != 0) continue;
     const wire::Destination& to = batch.destination(p);
     Frame frame{.packet = batch.bytes_of(p), .ip = {}, .is_damaged = is_damaged};
     frame.ip.source = local_;

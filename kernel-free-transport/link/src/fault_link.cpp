@@ -22,6 +22,7 @@ struct Held {
   Qpn flow;
   wire::Destination destination;
   std::optional<Damage> damage;
+  std::uint32_t psns = 0;  // as in TxBatch::Packet
   std::vector<std::uint8_t> bytes;
 
   // For a heap with the earliest on top.
@@ -80,7 +81,7 @@ class FaultLink::Line {
       const Held packet = std::move(held_.back());
       held_.pop_back();
       held_bytes_ -= packet.bytes.size();
-      emit(packet.bytes, packet.destination, packet.flow, packet.damage, now);
+      emit(packet.bytes, packet.destination, packet.flow, packet.damage, packet.psns, now);
     }
     flush(now);
   }
@@ -100,6 +101,8 @@ class FaultLink::Line {
   void judge(const TxBatch& batch, const TxBatch::Packet& packet, Qpn flow, const FaultSettings& s,
              Random& random, TimeNs& line_free, TimeNs now) {
     const auto strikes = [&random](std::uint32_t ppm) { return ppm > 0 && random.chance(ppm); };
+    // Made before there were faults, which are for whole packets, and repeated as such.
+    if (packet.psns != 0 && !s.is_none()) return;
     statistics_.seen.add();
     if (strikes(s.drop_ppm)) return statistics_.dropped.add();
     std::optional<Damage> damage;
@@ -127,18 +130,18 @@ class FaultLink::Line {
       const auto bytes = batch.bytes_of(packet);
       const wire::Destination& to = batch.destination(packet);
       if (wait > 0) {
-        hold(bytes, to, flow, damage, now + wait);
+        hold(bytes, to, flow, damage, packet.psns, now + wait);
       } else {
-        emit(bytes, to, flow, damage, now);
+        emit(bytes, to, flow, damage, packet.psns, now);
       }
     }
   }
 
   void hold(std::span<const std::uint8_t> bytes, const wire::Destination& to, Qpn flow,
-            const std::optional<Damage>& damage, TimeNs due) {
+            const std::optional<Damage>& damage, std::uint32_t psns, TimeNs due) {
     if (held_bytes_ + bytes.size() > kHeldBytesMax) return statistics_.overflow.add();
     try {
-      held_.push_back({due, sequence_++, flow, to, damage, {bytes.begin(), bytes.end()}});
+      held_.push_back({due, sequence_++, flow, to, damage, psns, {bytes.begin(), bytes.end()}});
     } catch (const std::bad_alloc&) {
       return statistics_.overflow.add();
     }
@@ -148,7 +151,7 @@ class FaultLink::Line {
 
   // Into the burst, which keeps to one flow and to whole packets.
   void emit(std::span<const std::uint8_t> bytes, const wire::Destination& to, Qpn flow,
-            const std::optional<Damage>& damage, TimeNs now) {
+            const std::optional<Damage>& damage, std::uint32_t psns, TimeNs now) {
     if (!burst_.empty() && (damage || !(burst_flow_ == flow))) flush(now);
     std::uint8_t* room = burst_.begin(bytes.size());
     if (room == nullptr) {
@@ -157,7 +160,11 @@ class FaultLink::Line {
     }
     if (room == nullptr) return statistics_.overflow.add();
     std::memcpy(room, bytes.data(), bytes.size());
-    burst_.commit(bytes.size(), to);
+    if (psns != 0) {
+      burst_.commit_direct(bytes.size(), to, psns, bytes.size());
+    } else {
+      burst_.commit(bytes.size(), to);
+    }
     burst_flow_ = flow;
     if (!damage) return;
     inner_.send_damaged(burst_, flow, *damage);
@@ -169,7 +176,7 @@ class FaultLink::Line {
     const std::size_t taken = inner_.send(burst_, burst_flow_);
     for (const TxBatch::Packet& p : burst_.packets().subspan(taken)) {
       hold(burst_.bytes_of(p), burst_.destination(p), burst_flow_, std::nullopt,
-           now + kFullRetryNs);
+           p.psns, now + kFullRetryNs);
     }
     burst_.clear();
   }

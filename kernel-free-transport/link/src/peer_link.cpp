@@ -18,6 +18,10 @@ constexpr std::uint32_t kBusyRounds = 16;
 constexpr std::uint32_t kUdpIntervalMax = 32;
 constexpr std::size_t kDrainMax = 4096;
 constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
+// Below, two copies within the caches cost less than the system call (README.md has the figures);
+// and what a reader fetches without a look at anything else, some 25 us.
+constexpr std::uint64_t kDirectLeast = 16 * 1024;
+constexpr std::uint64_t kDirectMost = 256 * 1024;
 // More than any ring of ours holds.
 constexpr std::size_t kLastWordsMax = SharedRing::kDefaultCapacity / 64;
 
@@ -54,14 +58,18 @@ struct PeerLink::Outbound {
 
 struct PeerLink::Inbound {
   Peer peer;
+  std::uint32_t pid = 0;
   RingReader reader;
+  std::unique_ptr<PeerMemory> memory;  // what is direct refers to; null: never
   bool is_new = true;
+  bool is_tried = false;               // whether there is such memory
 };
 
 // For the receiving thread: a ring to read, or, without one, a peer to forget.
 struct PeerLink::Pending {
   Peer peer;
   std::optional<SharedRing> ring;
+  std::uint32_t pid = 0;
 };
 
 PeerLink::PeerLink(std::unique_ptr<UdpLink> udp, const Peer& self, DropCounters& drops)
@@ -84,6 +92,7 @@ bool PeerLink::add_outbound(const Peer& peer, SharedRing ring, BellRope rope) {
   const Guard guard(change_lock_);
   Outbound* out = place_for(peer);
   if (out == nullptr) return false;
+  ring.let_writer_be_read();
   {
     const Guard entry_guard(out->lock);
     out->peer = peer;
@@ -95,14 +104,16 @@ bool PeerLink::add_outbound(const Peer& peer, SharedRing ring, BellRope rope) {
   return true;
 }
 
-void PeerLink::add_inbound(const Peer& peer, SharedRing ring) { change({peer, std::move(ring)}); }
+void PeerLink::add_inbound(const Peer& peer, SharedRing ring, std::uint32_t pid) {
+  change({peer, std::move(ring), pid});
+}
 
 void PeerLink::remove(const Peer& peer) {
   if (Outbound* out = find(peer)) {
     const Guard guard(out->lock);
     if (out->peer == peer) out->writer.reset();
   }
-  change({peer, std::nullopt});
+  change({peer, std::nullopt, 0});
 }
 
 void PeerLink::abandon_rings() noexcept {
@@ -131,7 +142,25 @@ Carrier PeerLink::carrier_to(const Peer& peer) noexcept {
   if (out == nullptr) return Carrier::kUdp;
   const Guard guard(out->lock);
   const bool has_ring = out->peer == peer && out->writer && !out->writer->is_closed();
-  return has_ring ? Carrier::kRing : Carrier::kUdp;
+  if (!has_ring) return Carrier::kUdp;
+  return direct_allowed_.read() && out->writer->takes_direct() ? Carrier::kDirectRing
+                                                               : Carrier::kRing;
+}
+
+wire::Transmitter::DirectSizes PeerLink::direct_sizes(const Peer& peer) noexcept {
+  const bool may_be = has_outbound_.read() && direct_allowed_.read();
+  if (!may_be || carrier_to(peer) != Carrier::kDirectRing) return {};
+  return {kDirectLeast, kDirectMost};
+}
+
+void PeerLink::set_direct(bool allowed) {
+  {
+    const Guard guard(change_lock_);
+    if (direct_allowed_.read() == allowed) return;
+    direct_allowed_.publish(allowed);
+    has_pending_.publish(true);
+  }
+  udp_->kick(self_.address, self_.slot);
 }
 
 PeerLink::Outbound* PeerLink::find(const Peer& peer) const noexcept {
@@ -176,9 +205,30 @@ std::size_t PeerLink::send(wire::TxBatch& batch, Qpn flow) noexcept {
     }
     const std::size_t count = end - taken;
     const auto by_ring = send_by_ring(batch, taken, count, peer);
-    const std::size_t sent = by_ring ? *by_ring : udp_->send_part(batch, taken, count, flow);
+    const std::size_t sent = by_ring ? *by_ring : send_by_udp(batch, taken, count, flow);
     taken += sent;
     if (sent < count) break;
+  }
+  return taken;
+}
+
+// The ring has gone. What is direct has gone with it, and what repeats it will be whole.
+std::size_t PeerLink::send_by_udp(wire::TxBatch& batch, std::size_t first, std::size_t count,
+                                  Qpn flow) noexcept {
+  const auto packets = batch.packets().subspan(first, count);
+  const auto is_direct = [](const wire::TxBatch::Packet& p) { return p.psns != 0; };
+  std::size_t taken = 0;
+  while (taken < count) {
+    if (is_direct(packets[taken])) {
+      ++taken;
+      continue;
+    }
+    const auto rest = packets.subspan(taken);
+    const auto whole =
+        static_cast<std::size_t>(std::find_if(rest.begin(), rest.end(), is_direct) - rest.begin());
+    const std::size_t sent = udp_->send_part(batch, first + taken, whole, flow);
+    taken += sent;
+    if (sent < whole) break;
   }
   return taken;
 }
@@ -225,7 +275,13 @@ std::optional<std::size_t> PeerLink::put_in_ring(Outbound& out, const wire::TxBa
       needs_datagram = !out.rope.pull();
     }
   }
-  statistics_.ring_packets_sent.add(sent);
+  std::uint64_t packets = sent;
+  for (const wire::TxBatch::Packet& p : batch.packets().subspan(first, sent)) {
+    if (p.psns == 0) continue;
+    packets += p.psns - 1;
+    statistics_.direct_sent.add();
+  }
+  statistics_.ring_packets_sent.add(packets);
   if (needs_datagram) udp_->kick(peer.address, peer.slot);
   return sent;
 }
@@ -292,6 +348,7 @@ std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget
       from_udp += n;
     }
     in.is_new = false;
+    judge_direct(in);
   }
   wire::RxDatagram datagram;
   datagram.source = in.peer.address;
@@ -303,9 +360,27 @@ std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget
     datagram.bytes = *bytes;
     sink.on_datagram(datagram);
     ++count;
+    if (datagram.sender == nullptr) continue;
+    if (in.memory->is_lost()) judge_direct(in);
+    // A large one is work for a whole turn.
+    break;
   }
   statistics_.ring_packets_received.add(count);
   return from_udp + count;
+}
+
+// Tells the writer whether it may leave payloads behind; after its first packet, since it has said
+// by then where it has the ring. Once it was allowed, what comes later keeps to the rules.
+void PeerLink::judge_direct(Inbound& in) noexcept {
+  const bool allowed = direct_allowed_.read();
+  if (!in.is_new && allowed && !in.is_tried) {
+    in.is_tried = true;
+    in.memory = PeerMemory::reach(in.reader.ring(), in.pid);
+  }
+  if (!in.memory) return;
+  const bool fetches = allowed && !in.memory->is_lost();
+  if (fetches) in.reader.set_sender(in.memory.get());
+  in.reader.ring().set_fetches(fetches);
 }
 
 // Returns how many packets were left in rings that are gone now.
@@ -319,13 +394,20 @@ std::size_t PeerLink::adopt_changes(RxSink& sink) noexcept {
   std::size_t count = 0;
   for (Pending& p : changes) {
     for (Inbound& in : inbound_) {
-      if (in.peer == p.peer) count += receive_from(in, sink, kLastWordsMax);
+      if (!(in.peer == p.peer)) continue;
+      for (std::size_t left = kLastWordsMax; left != 0;) {
+        const std::size_t words = receive_from(in, sink, left);
+        if (words == 0) break;
+        count += words;
+        left -= std::min(left, words);
+      }
     }
     std::erase_if(inbound_, [&](const Inbound& in) { return in.peer == p.peer; });
     if (!p.ring) continue;
-    inbound_.push_back({p.peer, RingReader(std::move(*p.ring))});
+    inbound_.push_back({p.peer, p.pid, RingReader(std::move(*p.ring)), nullptr});
     if (is_sleeping_) inbound_.back().reader.begin_sleep();
   }
+  for (Inbound& in : inbound_) judge_direct(in);
   return count;
 }
 

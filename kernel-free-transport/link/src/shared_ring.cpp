@@ -22,7 +22,7 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kRecordHeader = 16;
 constexpr std::size_t kCapacityMin = 64 * 1024;
 constexpr std::size_t kCapacityMax = 1u << 30;
-constexpr std::uint64_t kWhat = 0x32474e4952425256;  // "VRBRING2"
+constexpr std::uint64_t kWhat = 0x33474e4952425256;  // "VRBRING3"
 constexpr std::uint64_t kWrap = 0xffff;              // as a length: go on at the beginning
 // Nobody may shrink the memory under the other side (SIGBUS) or add seals of his own.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -40,10 +40,12 @@ std::atomic_ref<std::uint64_t> first_word(std::uint8_t* record) {
   return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(record));
 }
 
-// Traffic class, hop limit and GRH travel beside the packet, as an IP header would carry them.
-std::uint64_t pack(const wire::Destination& to) {
+// Traffic class, hop limit and GRH travel beside the packet, as an IP header would carry them; and
+// whether the packet is direct.
+constexpr std::uint64_t kDirect = 1u << 17;
+std::uint64_t pack(const wire::Destination& to, bool is_direct) {
   return to.traffic_class | std::uint64_t{to.hop_limit} << 8 |
-         static_cast<std::uint64_t>(to.has_grh) << 16;
+         static_cast<std::uint64_t>(to.has_grh) << 16 | (is_direct ? kDirect : 0);
 }
 void unpack(std::uint64_t word, wire::RxDatagram& out) {
   out.traffic_class = static_cast<std::uint8_t>(word);
@@ -60,6 +62,8 @@ struct SharedRing::Header {
   // Read with every batch: a line that does not change costs the writer nothing.
   alignas(kLine) std::atomic<std::uint32_t> sleep;
   alignas(kLine) std::atomic<std::uint32_t> closed;
+  std::atomic<std::uint32_t> fetches;  // 1: yes
+  std::atomic<std::uint64_t> writer_key_address;
 };
 
 Result<int, SocketError> SharedRing::create(std::size_t capacity) {
@@ -147,18 +151,36 @@ bool SharedRing::is_closed() const noexcept {
   return header().closed.load(std::memory_order_relaxed) != 0;
 }
 
+void SharedRing::let_writer_be_read() noexcept {
+  header().writer_key_address.store(reinterpret_cast<std::uintptr_t>(&header().key),
+                                    std::memory_order_release);
+}
+
+std::uint64_t SharedRing::writer_key_address() const noexcept {
+  return header().writer_key_address.load(std::memory_order_acquire);
+}
+
+void SharedRing::set_fetches(bool fetches) noexcept {
+  header().fetches.store(fetches ? 1 : 0, std::memory_order_release);
+}
+
+bool SharedRing::fetches() const noexcept {
+  return header().fetches.load(std::memory_order_acquire) == 1;
+}
+
 std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
                             std::size_t count) noexcept {
   const auto packets = batch.packets().subspan(first, count);
   std::size_t done = 0;
   for (const wire::TxBatch::Packet& p : packets) {
-    if (!put_one(batch.bytes_of(p), batch.destination(p), done + 1 == packets.size())) break;
+    const std::uint64_t fields = pack(batch.destination(p), p.psns != 0);
+    if (!put_one(batch.bytes_of(p), fields, done + 1 == packets.size())) break;
     ++done;
   }
   return done;
 }
 
-bool RingWriter::put_one(std::span<const std::uint8_t> packet, const wire::Destination& to,
+bool RingWriter::put_one(std::span<const std::uint8_t> packet, std::uint64_t fields,
                          bool is_last) noexcept {
   const std::uint64_t size = record_size(packet.size());
   const std::uint64_t to_end = ring_.capacity_ - (head_ & (ring_.capacity_ - 1));
@@ -166,7 +188,6 @@ bool RingWriter::put_one(std::span<const std::uint8_t> packet, const wire::Desti
   if (packet.size() > wire::kMaxPacket || !has_room(wraps ? to_end + size : size)) return false;
   const std::uint64_t at = wraps ? head_ + to_end : head_;
   std::uint8_t* record = ring_.record_at(at);
-  const std::uint64_t fields = pack(to);
   std::memcpy(record + sizeof fields, &fields, sizeof fields);
   std::memcpy(record + kRecordHeader, packet.data(), packet.size());
   const std::uint64_t word = ring_.tag_of(at) | packet.size();
@@ -229,6 +250,9 @@ std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& 
     std::uint64_t word_of_fields = 0;
     std::memcpy(&word_of_fields, record + sizeof word, sizeof word_of_fields);
     unpack(word_of_fields, fields);
+    const bool is_direct = (word_of_fields & kDirect) != 0;
+    if (is_direct && sender_ == nullptr) return break_off();
+    fields.sender = is_direct ? sender_ : nullptr;
     std::memcpy(packet_.get(), record + kRecordHeader, length);
     tail_ += record_size(length);
     ring_.header().tail.store(tail_, std::memory_order_release);

@@ -106,7 +106,7 @@ bool Requester::may_send(const SendEntry& entry, TimeNs now) {
   const std::uint32_t ahead = static_cast<std::uint32_t>(cursor_psn_.distance_from(una_));
   if (entry.wants_response()) {
     if (reads_in_flight_ >= std::max<std::uint32_t>(reliability_.max_rd_atomic, 1)) return false;
-    return ahead == 0 || ahead + psns_of_packet(entry, cursor_psn_) <= window(entry);
+    return ahead == 0 || ahead + psns_of_read(entry, cursor_psn_) <= window(entry);
   }
   return ahead < window(entry);
 }
@@ -141,11 +141,16 @@ bool Requester::run_local(SendEntry& entry) {
 
 // A READ is asked for in chunks, whose ends lie at fixed places so that a repeated request ends
 // where the lost one did.
-std::uint32_t Requester::psns_of_packet(const SendEntry& entry, Psn psn) const {
+std::uint32_t Requester::psns_of_read(const SendEntry& entry, Psn psn) const {
   if (entry.opcode != WorkOpcode::kRead) return 1;
   const std::uint32_t offset = static_cast<std::uint32_t>(psn.distance_from(entry.first));
   const std::uint32_t to_chunk_end = chunk_packets_ - offset % chunk_packets_;
   return std::min(to_chunk_end, entry.packets - offset);
+}
+
+std::uint32_t Requester::psns_of_packet(std::uint32_t position, Psn psn) {
+  const SendEntry& entry = queue_.at(position);
+  return entry.wants_response() ? psns_of_read(entry, psn) : psns_of_direct(position, psn);
 }
 
 std::optional<memory::Refusal> Requester::gather(const SendEntry& entry, std::uint32_t position,
@@ -201,25 +206,41 @@ Requester::Emit Requester::emit_datagram(std::uint32_t position, wire::TxBatch& 
   return Emit::kSent;
 }
 
-// SEND and WRITE: the piece of the message that this PSN carries.
-Requester::Emit Requester::emit_data(std::uint32_t position, Psn psn, wire::TxBatch& out, bool ask) {
+Requester::Emit Requester::refuse_buffers(const SendEntry& entry, memory::Refusal refusal) {
+  queue::explain(endpoint_, "cannot read the buffers of %s: %s (check lkey, range and that the "
+                 "region is still registered)", std::string(to_string(entry.opcode)).c_str(),
+                 std::string(memory::to_string(refusal)).c_str());
+  return Emit::kFailed;
+}
+
+// SEND and WRITE: the piece of the message that this PSN carries, or where the pieces of several
+// are (direct.cpp).
+Requester::Emit Requester::emit_data(std::uint32_t position, Psn psn, std::uint32_t psns,
+                                     wire::TxBatch& out, bool ask) {
   SendEntry& e = queue_.at(position);
   const std::uint32_t index = static_cast<std::uint32_t>(psn.distance_from(e.first));
   const std::uint64_t offset = std::uint64_t{index} * endpoint_.mtu;
-  const std::uint32_t length =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(e.length - offset, endpoint_.mtu));
-  const bool last = index + 1 == e.packets;
+  const std::uint32_t length = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(e.length - offset, std::uint64_t{psns} * endpoint_.mtu));
+  const bool last = index + psns == e.packets;
   const std::uint8_t opcode = opcode_for(endpoint_.transport, e.opcode, place_of(index == 0, last));
   const wire::OpcodeRow& row = wire::row_of(opcode);
-  const std::uint8_t pad = wire::pad_for(length);
-  const std::size_t size = row.header_bytes + length + pad;
+  const bool is_direct = psns > 1;
+  wire::DirectPayload direct;
+  if (is_direct) {
+    direct.psns = psns;
+    if (const auto refused = locate(e, position, offset, length, direct)) {
+      return refuse_buffers(e, *refused);
+    }
+  }
+  const std::uint8_t pad = is_direct ? 0 : wire::pad_for(length);
+  const std::size_t size = row.header_bytes + (is_direct ? direct.size() : length + pad);
   std::uint8_t* at = out.begin(size);
   if (at == nullptr) return Emit::kBatchFull;
-  if (const auto refused = gather(e, position, offset, length, at + row.header_bytes)) {
-    queue::explain(endpoint_, "cannot read the buffers of %s: %s (check lkey, range and that the "
-                   "region is still registered)", std::string(to_string(e.opcode)).c_str(),
-                   std::string(memory::to_string(*refused)).c_str());
-    return Emit::kFailed;
+  if (is_direct) {
+    direct.write_to(at + row.header_bytes);
+  } else if (const auto refused = gather(e, position, offset, length, at + row.header_bytes)) {
+    return refuse_buffers(e, *refused);
   }
   for (std::uint8_t i = 0; i < pad; ++i) at[size - 1 - i] = 0;
   const bool solicited = last && (e.flags & queue::kSolicited) != 0;
@@ -230,7 +251,11 @@ Requester::Emit Requester::emit_data(std::uint32_t position, Psn psn, wire::TxBa
   if (row.reth) wire::Reth{e.remote_address, e.remote_key, e.length}.write_to(at + row.reth_at);
   if (row.immediate) wire::ImmDt{e.immediate}.write_to(at + row.immediate_at);
   if (row.ieth) wire::Ieth{e.immediate}.write_to(at + row.ieth_at);
-  out.commit(size, endpoint_.destination);
+  if (is_direct) {
+    out.commit_direct(size, endpoint_.destination, psns, direct.wire_bytes(row.header_bytes));
+  } else {
+    out.commit(size, endpoint_.destination);
+  }
   endpoint_.counters.bytes_sent.add(length);
   return Emit::kSent;
 }
@@ -260,7 +285,7 @@ Requester::Emit Requester::emit_request(std::uint32_t position, Psn psn, wire::T
           std::uint64_t{static_cast<std::uint32_t>(psn.distance_from(e.first))} * endpoint_.mtu;
       reth.va += offset;
       reth.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-          e.length - offset, std::uint64_t{psns_of_packet(e, psn)} * endpoint_.mtu));
+          e.length - offset, std::uint64_t{psns_of_read(e, psn)} * endpoint_.mtu));
     }
     reth.write_to(at + row.reth_at);
   }
@@ -269,7 +294,8 @@ Requester::Emit Requester::emit_request(std::uint32_t position, Psn psn, wire::T
   return Emit::kSent;
 }
 
-Requester::Emit Requester::emit(std::uint32_t position, Psn psn, wire::TxBatch& out, bool ask) {
+Requester::Emit Requester::emit(std::uint32_t position, Psn psn, std::uint32_t psns,
+                                wire::TxBatch& out, bool ask) {
   const SendEntry& entry = queue_.at(position);
   Emit result;
   if (endpoint_.transport == Transport::kUd) {
@@ -277,18 +303,21 @@ Requester::Emit Requester::emit(std::uint32_t position, Psn psn, wire::TxBatch& 
   } else if (entry.wants_response()) {
     result = emit_request(position, psn, out, ask);
   } else {
-    result = emit_data(position, psn, out, ask);
+    result = emit_data(position, psn, psns, out, ask);
   }
-  if (result == Emit::kSent) endpoint_.counters.packets_sent.add();
+  if (result == Emit::kSent) {
+    endpoint_.counters.packets_sent.add(entry.wants_response() ? 1 : psns);
+  }
   return result;
 }
 
 // The packet at the cursor went out. A turn ends with a packet that asks for its answer, or that
 // would come late.
-void Requester::sent_one(std::uint32_t psns, bool ask, TimeNs now) {
-  if (++sent_in_turn_ >= kPacketsPerTurn && ask && share_->has_waiting()) turn_is_over_ = true;
+void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now) {
+  sent_in_turn_ += packets;
+  if (sent_in_turn_ >= kPacketsPerTurn && ask && share_->has_waiting()) turn_is_over_ = true;
   const bool again = cursor_psn_.is_before(sent_);
-  if (again) endpoint_.counters.retransmitted.add();
+  if (again) endpoint_.counters.retransmitted.add(packets);
   if (una_ == sent_ || una_ == cursor_psn_) {
     base_ = probe_base_ = now;
     if (!timing_ && !again) {
@@ -308,7 +337,10 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
   }
   std::uint32_t position = queue_.head();
   while (queue_.at(position).is_local()) ++position;
-  const Emit result = emit(position, una_, out, true);
+  // Nothing that was not sent before.
+  std::uint32_t psns = psns_of_packet(position, una_);
+  if ((una_ + psns).is_after(sent_)) psns = 1;
+  const Emit result = emit(position, una_, psns, out, true);
   if (result == Emit::kBatchFull) return true;
   probe_wanted_ = false;
   if (result == Emit::kFailed) {
@@ -316,12 +348,14 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
     poison(position, Status::kLocalProtection);
     return false;
   }
-  endpoint_.counters.retransmitted.add();
+  endpoint_.counters.retransmitted.add(queue_.at(position).wants_response() ? 1 : psns);
   probe_unanswered_ = true;
   return false;
 }
 
-bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now) {
+bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now, wire::Transmitter& way) {
+  way_ = &way;
+  direct_sizes_.reset();
   const bool more = transmit_requests(out, now);
   // A turn that nothing came of.
   if (!more && una_ == sent_ && place_.has_turn()) give_up_turn();
@@ -348,8 +382,11 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
     }
     if (!entry.numbered && !begin(entry)) break;
     if (!may_send(entry, now) || !take_turn(entry)) break;
-    const bool ask = ++since_ask_ >= std::max(window(entry) / 2, 1u) || cursor_psn_ == una_;
-    const Emit result = emit(cursor_, cursor_psn_, out, ask);
+    const std::uint32_t psns = psns_of_packet(cursor_, cursor_psn_);
+    const std::uint32_t packets = entry.wants_response() ? 1 : psns;
+    since_ask_ += packets;
+    const bool ask = since_ask_ >= std::max(window(entry) / 2, 1u) || cursor_psn_ == una_;
+    const Emit result = emit(cursor_, cursor_psn_, psns, out, ask);
     if (result == Emit::kBatchFull) return true;
     if (result == Emit::kFailed) {
       poison(cursor_, Status::kLocalProtection);
@@ -358,7 +395,7 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
     if (ask) since_ask_ = 0;
     if (is_reliable()) {
       if (entry.wants_response()) ++reads_in_flight_;
-      sent_one(psns_of_packet(entry, cursor_psn_), ask || entry.wants_response(), now);
+      sent_one(packets, psns, ask || entry.wants_response(), now);
       if (cursor_psn_.is_after(entry.last())) ++cursor_;
     } else {
       paid(entry);

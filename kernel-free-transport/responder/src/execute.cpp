@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "payload.hpp"
 #include "verbena/responder/responder.hpp"
 
 namespace verbena::responder {
@@ -26,14 +27,20 @@ bool Responder::execute(const wire::PacketView& packet) {
   return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError, "not a request");
 }
 
-// A receive for a message that begins (or, for a WRITE, ends) with this packet; false when there is
-// none.
-bool Responder::take_receive(const wire::PacketView& packet) {
+// A receive for a message that begins (or, for a WRITE, ends) with this packet, whose data has this
+// start; false when there is none.
+bool Responder::take_receive(const wire::PacketView& packet, std::span<const std::uint8_t> start) {
+  if (receive_held_ && receive_active_) {
+    receive_held_ = false;
+    arrived_ = 0;
+    return true;
+  }
+  receive_held_ = false;
   queue::ReceiveQueue* receives = shared_ != nullptr ? &shared_->queue : endpoint_.receives;
   if (!receive_) receive_ = std::make_unique<queue::ActiveReceive>();
   tagged_ = Tagged::kNo;
   if (endpoint_.srq != nullptr && endpoint_.srq->tags && packet.row->operation == Operation::kSend &&
-      take_tagged(packet.payload)) {
+      take_tagged(start)) {
     return true;
   }
   if (receives == nullptr || !receives->take(*receive_)) {
@@ -45,17 +52,28 @@ bool Responder::take_receive(const wire::PacketView& packet) {
   return true;
 }
 
-// Appends to the active receive. False: the receive failed and the queue pair with it.
-bool Responder::fill_receive(std::span<const std::uint8_t> payload) {
+// The data could not be fetched from its sender, who is asked for the packet again at once, and for
+// what came after it. A receive that was taken for it serves the repetition.
+bool Responder::miss(const wire::PacketView& packet) {
+  receive_held_ = packet.row->consumes_receive && receive_active_;
+  endpoint_.drops->count(DropReason::kUnreadableSender);
+  gap_reported_ = true;
+  owe_nak(wire::Aeth::nak(NakCode::kPsnSequence, message_count_));
+  return false;
+}
+
+// Appends to the active receive.
+Responder::Filled Responder::fill_receive(const Payload& payload) {
   if (arrived_ + payload.size() > receive_->capacity) {
     queue::explain(endpoint_, "a message is longer than the %llu bytes of the receive with wr_id %llu",
                    static_cast<unsigned long long>(receive_->capacity),
                    static_cast<unsigned long long>(receive_->id));
     fail_receive(Status::kLocalLength);
-    return refuse(NakCode::kInvalidRequest, std::nullopt, "the message does not fit the receive");
+    refuse(NakCode::kInvalidRequest, std::nullopt, "the message does not fit the receive");
+    return Filled::kFailed;
   }
   std::uint64_t offset = arrived_;
-  const std::uint8_t* from = payload.data();
+  std::size_t from = 0;
   std::size_t left = payload.size();
   for (std::uint32_t i = 0; i < receive_->sge_count && left != 0; ++i) {
     const queue::Sge& sge = receive_->sges[i];
@@ -66,19 +84,22 @@ bool Responder::fill_receive(std::span<const std::uint8_t> payload) {
     const std::size_t part = std::min<std::size_t>(sge.length - offset, left);
     auto pin = endpoint_.memory->pin({sge.key, receive_domain(), sge.address + offset, part,
                                       memory::kLocalWrite, endpoint_.number.value()});
-    if (!pin.ok() || !pin->write(0, from, part)) {
+    const auto placed = pin.ok() ? payload.place(from, part, *pin) : Payload::Placed::kNoTarget;
+    if (placed == Payload::Placed::kNoSource) return Filled::kMissed;
+    if (placed == Payload::Placed::kNoTarget) {
       queue::explain(endpoint_, "cannot write into the receive with wr_id %llu: %s",
                      static_cast<unsigned long long>(receive_->id),
                      pin.ok() ? "not mapped" : to_string(pin.error()).data());
       fail_receive(Status::kLocalProtection);
-      return refuse(NakCode::kRemoteOperational, std::nullopt, "the receive's memory is not usable");
+      refuse(NakCode::kRemoteOperational, std::nullopt, "the receive's memory is not usable");
+      return Filled::kFailed;
     }
     from += part;
     left -= part;
     offset = 0;
   }
   arrived_ += payload.size();
-  return true;
+  return Filled::kDone;
 }
 
 void Responder::fail_receive(Status status) {
@@ -123,15 +144,27 @@ bool Responder::invalidate(std::uint32_t key) {
 
 bool Responder::execute_send(const wire::PacketView& packet) {
   const wire::OpcodeRow& row = *packet.row;
-  if (row.starts_message && !take_receive(packet)) {
+  Payload payload(packet);
+  std::array<std::uint8_t, kTagHeaderSize + kRendezvousHeaderSize> header;
+  std::span<const std::uint8_t> start = packet.payload;
+  if (packet.direct != nullptr && endpoint_.srq != nullptr && endpoint_.srq->tags) {
+    start = std::span(header).first(std::min(header.size(), payload.size()));
+    if (row.starts_message && !payload.copy(0, std::span(header).first(start.size()))) {
+      return miss(packet);
+    }
+  }
+  if (row.starts_message && !take_receive(packet, start)) {
     not_ready_ = true;
     owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
     return false;
   }
-  std::span<const std::uint8_t> payload = packet.payload;
-  if (tagged_ == Tagged::kEager && row.starts_message) payload = payload.subspan(kTagHeaderSize);
-  if (tagged_ == Tagged::kRendezvous) payload = {};
-  if (!fill_receive(payload)) return false;
+  if (tagged_ == Tagged::kEager && row.starts_message) payload.skip(kTagHeaderSize);
+  if (tagged_ == Tagged::kRendezvous) payload = Payload(std::span<const std::uint8_t>());
+  switch (fill_receive(payload)) {
+    case Filled::kDone: break;
+    case Filled::kFailed: return false;
+    case Filled::kMissed: return miss(packet);
+  }
   if (!row.ends_message) {
     message_ = Message::kSend;
     return true;
@@ -166,25 +199,29 @@ bool Responder::execute_write(const wire::PacketView& packet) {
       }
     }
   }
-  const std::uint64_t end = arrived_ + packet.payload.size();
+  const Payload payload(packet);
+  const std::uint64_t end = arrived_ + payload.size();
   if (end > write_.length || (row.ends_message && end != write_.length)) {
     return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
                   "a WRITE's packets do not add up to its length");
   }
   if (row.immediate) {
     const std::uint64_t so_far = arrived_;
-    if (!take_receive(packet)) {
+    if (!take_receive(packet, {})) {
       not_ready_ = true;
       owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
       return false;
     }
     arrived_ = so_far;
   }
-  if (!packet.payload.empty()) {
+  if (payload.size() != 0) {
     auto pin = endpoint_.memory->pin({write_.rkey, remote_domain(), write_.va + arrived_,
-                                      packet.payload.size(), memory::kRemoteWrite,
+                                      payload.size(), memory::kRemoteWrite,
                                       endpoint_.number.value()});
-    if (!pin.ok() || !pin->write(0, packet.payload.data(), packet.payload.size())) {
+    const auto placed =
+        pin.ok() ? payload.place(0, payload.size(), *pin) : Payload::Placed::kNoTarget;
+    if (placed == Payload::Placed::kNoSource) return miss(packet);
+    if (placed == Payload::Placed::kNoTarget) {
       return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
                     "the region of a WRITE went away under it");
     }

@@ -49,13 +49,16 @@ std::optional<NakCode> Responder::check_order(const wire::PacketView& packet) co
   return message_ == wanted ? std::nullopt : std::optional(NakCode::kInvalidRequest);
 }
 
-// First and Middle fill the path MTU exactly, Last has at least a byte, none has more.
+// First and Middle fill the path MTU exactly, Last has at least a byte, none has more. A direct one
+// is as long as the packets that it stands for, of which only the last need not be full.
 std::optional<NakCode> Responder::check_length(const wire::PacketView& packet) const {
-  const std::size_t length = packet.payload.size();
+  const std::uint64_t length = packet.data_length();
+  const std::uint64_t most = std::uint64_t{packet.psns()} * endpoint_.mtu;
+  const std::uint64_t full = most - endpoint_.mtu;
   const Place place = packet.row->place;
   const bool whole = place == Place::kFirst || place == Place::kMiddle;
-  if (length > endpoint_.mtu || (whole && length != endpoint_.mtu) ||
-      (place == Place::kLast && length == 0)) {
+  const bool has_some = place == Place::kLast || packet.direct != nullptr;
+  if (length > most || (whole && length != most) || (has_some && length <= full)) {
     return NakCode::kInvalidRequest;
   }
   if (packet.bth.pad != 0 && whole) return NakCode::kInvalidRequest;
@@ -94,9 +97,9 @@ void Responder::handle_in_sequence(const wire::PacketView& packet) {
     const std::uint32_t length = packet.reth().length;
     expected_ = psn + std::max((length + endpoint_.mtu - 1) / endpoint_.mtu, 1u);
   } else {
-    expected_ = psn + 1;
+    expected_ = psn + packet.psns();
   }
-  endpoint_.counters.bytes_received.add(packet.payload.size());
+  endpoint_.counters.bytes_received.add(packet.data_length());
   if (packet.bth.ack_request && !is_answered_by_data(packet.row->operation)) {
     owe_ack(endpoint_.acknowledges_at_once);
   }
@@ -111,8 +114,15 @@ void Responder::handle_duplicate(const wire::PacketView& packet) {
     case Operation::kFetchAdd:
     case Operation::kFlush:
     case Operation::kAtomicWrite: repeat_atomic(packet); return;
-    default: owe_ack(true); return;
+    default: break;
   }
+  // A part of it is new: it was repeated from where a peer stood that has heard less than was said.
+  const auto behind = static_cast<std::uint32_t>(expected_.distance_from(packet.bth.psn));
+  if (packet.psns() > behind && !gap_reported_ && !not_ready_) {
+    gap_reported_ = true;
+    return owe_nak(wire::Aeth::nak(NakCode::kPsnSequence, message_count_));
+  }
+  owe_ack(true);
 }
 
 void Responder::repeat_read(const wire::PacketView& packet) {

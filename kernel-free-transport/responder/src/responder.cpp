@@ -36,7 +36,7 @@ void Responder::start(Psn expected) {
   expected_ = expected;
   message_count_ = 0;
   message_ = Message::kNone;
-  dead_ = false;
+  dead_ = receive_held_ = false;
 }
 
 void Responder::resume_at(Psn expected, std::uint32_t message_count) {
@@ -89,7 +89,7 @@ void Responder::flush() {
 }
 
 void Responder::handle_request(const wire::PacketView& packet, const wire::RxDatagram& datagram) {
-  endpoint_.counters.packets_received.add();
+  endpoint_.counters.packets_received.add(packet.psns());
   heard_ = true;
   if (is_reliable(endpoint_.transport)) {
     handle_reliable(packet);

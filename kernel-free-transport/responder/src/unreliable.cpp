@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "payload.hpp"
 #include "verbena/responder/responder.hpp"
 #include "verbena/wire/grh.hpp"
 
@@ -43,7 +44,7 @@ void Responder::handle_uc(const wire::PacketView& packet) {
   const bool send = row.operation == Operation::kSend;
   if ((send && row.starts_message) || (!send && row.immediate)) {
     const std::uint64_t so_far = arrived_;
-    if (!receive_active_ && !take_receive(packet)) {
+    if (!receive_active_ && !take_receive(packet, {})) {
       message_ = Message::kNone;
       endpoint_.drops->count(DropReason::kNoReceive);
       return;
@@ -57,7 +58,7 @@ void Responder::handle_uc(const wire::PacketView& packet) {
       endpoint_.fail(std::nullopt);
       return;
     }
-    if (!fill_receive(packet.payload)) return;
+    if (fill_receive(Payload(packet.payload)) != Filled::kDone) return;
   } else {
     if (row.starts_message) {
       write_ = packet.reth();
@@ -102,7 +103,7 @@ void Responder::handle_ud(const wire::PacketView& packet, const wire::RxDatagram
     endpoint_.drops->count(DropReason::kMalformed);
     return;
   }
-  if (!take_receive(packet)) {
+  if (!take_receive(packet, {})) {
     endpoint_.drops->count(DropReason::kNoReceive);
     return;
   }
@@ -127,7 +128,10 @@ void Responder::handle_ud(const wire::PacketView& packet, const wire::RxDatagram
     grh.destination = datagram.destination_gid;
     grh.write_to(header.data());
   }
-  if (!fill_receive(header) || !fill_receive(packet.payload)) return;
+  if (fill_receive(Payload(header)) != Filled::kDone ||
+      fill_receive(Payload(packet.payload)) != Filled::kDone) {
+    return;
+  }
   queue::Completion c;
   c.id = receive_->id;
   c.opcode = CompletionOpcode::kReceive;

@@ -4,7 +4,9 @@
 //
 // The input is a list of records: a byte that names the queue pair (low 4 bits) and what to do, a
 // byte with the packet's length in words, the packet. Queue pair number, and if so chosen PSN and
-// partition key, are put right, so that most inputs get past the door.
+// partition key, are put right, so that most inputs get past the door. The numbers from 12 on name
+// the first queue pairs again and say that the packet is direct; its sender's memory is zeros below
+// 1 MiB and cannot be read above.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -39,6 +41,23 @@ struct Sealed {
     for (std::size_t i = 0; i < 64; ++i) {
       VERBENA_CHECK(bytes[i] == 0xa5 && bytes[bytes.size() - 1 - i] == 0xa5);
     }
+  }
+};
+
+struct LowZeros final : wire::SenderMemory {
+  bool fetch(std::span<const wire::FetchTarget> to,
+             std::span<const wire::MemoryRange> from) noexcept override {
+    std::uint64_t bytes = 0;
+    for (const wire::MemoryRange& range : from) {
+      if (range.address + range.length > 1u << 20) return false;
+      bytes += range.length;
+    }
+    for (const wire::FetchTarget& target : to) {
+      std::fill_n(target.bytes, target.length, std::uint8_t{0});
+      bytes -= target.length;
+    }
+    VERBENA_CHECK(bytes == 0);
+    return true;
   }
 };
 
@@ -86,6 +105,7 @@ class Target {
     d.bytes = {exact.get(), bytes.size()};
     d.source = choice & kOtherSource ? IpAddress::v4(0x7f0000bb) : peer_;
     d.destination = node_.address();
+    if ((choice & 15) >= kQps) d.sender = &sender_;
     device::Device& device = node_.device();
     device.handle_datagram(now_, d);
     device.finish_receive(now_,
@@ -228,6 +248,7 @@ class Target {
   std::unique_ptr<queue::SharedReceive> srq_;
   std::vector<qp::QueuePair*> qps_;
   std::uint64_t owed_ = 0;  // posted and not completed
+  LowZeros sender_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@ says so, and that a peer that is killed or lies harms nobody else.
     links_test.py BIN
 """
 
+import ctypes
 import json
 import mmap
 import os
@@ -38,7 +39,8 @@ class LinksTest(unittest.TestCase):
     def setUpClass(cls):
         cls.dir = tempfile.mkdtemp(prefix="verbena-links-")
         cls.env = {k: v for k, v in os.environ.items()
-                   if k not in ("LD_PRELOAD", "RDMAV_DRIVERS", "VERBENA_LOG", "VERBENA_LINK")}
+                   if k not in ("LD_PRELOAD", "RDMAV_DRIVERS", "VERBENA_LOG", "VERBENA_LINK",
+                                "VERBENA_DIRECT")}
         cls.env["VERBENA_RUNTIME_DIR"] = cls.dir + "/run"
         for _ in range(20):
             fabric = f"127.{random.randrange(64, 250)}.{random.randrange(1, 250)}.0/24"
@@ -67,20 +69,26 @@ class LinksTest(unittest.TestCase):
         return subprocess.run([BIN + "/verbena", *words], env=cls.env, capture_output=True,
                               text=True, timeout=LIMIT, check=False)
 
-    def start(self, link, command):
+    def start(self, link, command, direct="on", before=None):
         process = subprocess.Popen([BIN + "/verbena", "run", "--", *command],
-                                   env=dict(self.env, VERBENA_LINK=link), text=True,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                                   env=dict(self.env, VERBENA_LINK=link, VERBENA_DIRECT=direct),
+                                   text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   preexec_fn=before)
         self.started.append(process)
         return process
 
-    def pair(self, link, *command):
+    def pair(self, link, *command, direct=("on", "on"), before=(None, None)):
         """Server and client of one program, started."""
         port = random.randrange(20000, 32000)
         command = [*command, "-p", str(port)]
-        server = self.start(link, command)
+        server = self.start(link, command, direct[0], before[0])
         self.until(lambda: listens(port) or server.poll() is not None, "the server does not listen")
-        return server, self.start(link, [*command, "127.0.0.1"])
+        return server, self.start(link, [*command, "127.0.0.1"], direct[1], before[1])
+
+    def end(self, processes):
+        for process in processes:
+            process.kill()
+            process.communicate()
 
     def until(self, condition, what):
         """Waits for another process to have done something that sends no word."""
@@ -122,12 +130,64 @@ class LinksTest(unittest.TestCase):
             self.ends_well(*self.pair("auto", program, "-n", "200"))
 
     def test_status_names_the_link(self):
-        for link, word in (("udp", "udp"), ("shm", "ring"), ("auto", "ring")):
+        for link, word in (("udp", "udp"), ("shm", "direct"), ("auto", "direct")):
             processes = self.pair(link, "ib_write_bw", "-F", "-D", "20")
             self.until(lambda w=word: self.links() == [w, w], f"{link}: {self.links()}")
-            for process in processes:
-                process.kill()
-                process.communicate()
+            self.end(processes)
+
+    def test_either_side_can_keep_payloads_in_the_ring(self):
+        for direct in (("off", "on"), ("on", "off")):
+            processes = self.pair("auto", "ib_write_bw", "-F", "-D", "20", direct=direct)
+            self.until(lambda: self.links() == ["ring", "ring"], f"{direct}: {self.links()}")
+            self.end(processes)
+            self.ends_well(*self.pair("auto", "ibv_rc_pingpong", "-c", "-s", "300000", "-n", "50",
+                                      direct=direct))
+
+    def test_large_messages_arrive_whole(self):
+        for mode in (["-s", "16384"], ["-s", "65537"], ["-s", "1048576", "-e"],
+                     ["-s", "3000001", "-m", "1024"], ["-s", "1048577", "-m", "256"]):
+            self.ends_well(*self.pair("auto", "ibv_rc_pingpong", "-c", "-n", "50", *mode))
+        self.ends_well(*self.pair("auto", "ibv_srq_pingpong", "-s", "100000", "-n", "50"))
+        for test in ("ib_write_bw", "ib_send_bw"):
+            self.ends_well(*self.pair("auto", test, "-F", "-a", "-n", "50"))
+
+    def test_who_may_not_read_the_other_reads_rings(self):
+        bandwidth, pingpong = shutil.which("ib_write_bw"), shutil.which("ibv_rc_pingpong")
+        if os.geteuid() == 0:
+            # One that lacks a right of the other may not read it; the other way round it may.
+            restrained, links = (without_trace, None), ["direct", "ring"]
+        else:
+            # A program that nobody may read is not dumpable, so neither reads the other.
+            restrained, links = (None, None), ["ring", "ring"]
+            bandwidth, pingpong = self.unreadable(bandwidth), self.unreadable(pingpong)
+        processes = self.pair("auto", bandwidth, "-F", "-D", "20", before=restrained)
+        self.until(lambda: sorted(self.links()) == links, f"{self.links()}")
+        self.end(processes)
+        self.ends_well(*self.pair("auto", pingpong, "-c", "-s", "300000", "-n", "50",
+                                  before=restrained))
+
+    def unreadable(self, program):
+        copy = self.dir + "/" + os.path.basename(program)
+        shutil.copy(program, copy)
+        os.chmod(copy, 0o111)
+        return copy
+
+    def test_captures_and_faults_see_whole_packets(self):
+        processes = self.pair("auto", "ib_write_bw", "-F", "-D", "20")
+        self.until(lambda: self.links() == ["direct", "direct"], f"{self.links()}")
+        for words, link in ((["--loss", "0.1%"], "ring"), (["--clear"], "direct")):
+            done = self.verbena("fault", *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.until(lambda w=link: self.links() == [w, w], f"{words}: {self.links()}")
+        file = self.dir + "/packets.pcapng"
+        capture = subprocess.Popen([BIN + "/verbena", "capture", file], env=self.env,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.started.append(capture)
+        self.until(lambda: self.links() == ["ring", "ring"], f"capture: {self.links()}")
+        capture.send_signal(signal.SIGINT)
+        capture.wait(LIMIT)
+        self.until(lambda: self.links() == ["direct", "direct"], f"{self.links()}")
+        self.end(processes)
 
     def test_another_word_means_auto(self):
         server, client = self.pair("mail", "ibv_rc_pingpong", "-n", "100")
@@ -138,7 +198,7 @@ class LinksTest(unittest.TestCase):
         bystanders = self.pair("auto", "ib_write_bw", "-F", "-D", "10")
         for victim in (0, 1):
             processes = self.pair("auto", "ib_write_bw", "-F", "-D", "20")
-            self.until(lambda: self.links().count("ring") == 4, f"no rings: {self.links()}")
+            self.until(lambda: self.links().count("direct") == 4, f"no rings: {self.links()}")
             processes[victim].send_signal(signal.SIGKILL)
             survivor = processes[1 - victim]
             # It is told by its TCP connection or by its queue pair; what counts is that it ends.
@@ -150,7 +210,7 @@ class LinksTest(unittest.TestCase):
     def test_garbage_in_the_rings_harms_nobody(self):
         bystanders = self.pair("auto", "ib_write_bw", "-F", "-D", "8")
         victims = self.pair("auto", "ib_write_bw", "-F", "-D", "20")
-        self.until(lambda: self.links().count("ring") == 4, f"no rings: {self.links()}")
+        self.until(lambda: self.links().count("direct") == 4, f"no rings: {self.links()}")
         spoil_rings(victims[0].pid)
         self.until(lambda: "udp" in self.links() or victims[1].poll() is not None,
                    "the rings live on")
@@ -159,6 +219,12 @@ class LinksTest(unittest.TestCase):
             process.communicate()
         self.ends_well(*bystanders)
         self.ends_well(*self.pair("auto", "ibv_rc_pingpong", "-c", "-n", "100"))
+
+
+def without_trace():
+    """For a new process: whoever lets go of this right may not read those that have it."""
+    if ctypes.CDLL(None).prctl(24, 19, 0, 0, 0) != 0:  # PR_CAPBSET_DROP, CAP_SYS_PTRACE
+        raise OSError("PR_CAPBSET_DROP")
 
 
 def spoil_rings(pid):

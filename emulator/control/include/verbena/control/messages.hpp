@@ -150,7 +150,7 @@ struct StatusRequest {
   VERBENA_MESSAGE(kStatusRequest) {}
 };
 
-enum class LinkKind : std::uint8_t { kNone = 0, kUdp = 1, kRing = 2 };
+enum class LinkKind : std::uint8_t { kNone = 0, kUdp = 1, kRing = 2, kDirectRing = 3 };
 
 struct QpStatus {
   std::uint32_t qpn = 0;
@@ -307,7 +307,8 @@ struct RingRequest {
 struct RingInbound {
   IpAddress address;  // of the writer
   std::uint32_t slot = 0;
-  VERBENA_MESSAGE(kRingInbound) { a(m.address, m.slot); }
+  std::uint32_t pid = 0;  // of the writer, as the system told it
+  VERBENA_MESSAGE(kRingInbound) { a(m.address, m.slot, m.pid); }
 };
 
 // From the reader: it looks into the ring of this writer now. With the rope of its bell as

@@ -10,6 +10,9 @@
 // A reader that sleeps is woken by its bell, or, by a writer that has no rope of it, through
 // its UDP socket. While rings are busy, UDP is looked at less often.
 //
+// Large payloads between processes of one user stay where they are until the reader fetches them
+// (peer_memory.hpp), if both sides can and want to.
+//
 // Threads: as Link says; the ring administration at any time from any thread.
 #pragma once
 
@@ -23,6 +26,7 @@
 #include "verbena/base/lock.hpp"
 #include "verbena/link/bell.hpp"
 #include "verbena/link/link.hpp"
+#include "verbena/link/peer_memory.hpp"
 #include "verbena/link/shared_ring.hpp"
 #include "verbena/link/udp_link.hpp"
 
@@ -35,12 +39,14 @@ struct Peer {
   bool operator==(const Peer&) const = default;
 };
 
-enum class Carrier : std::uint8_t { kUdp, kRing };
+// A direct ring takes large payloads straight from memory to memory.
+enum class Carrier : std::uint8_t { kUdp, kRing, kDirectRing };
 
 struct PeerStatistics {
   Counter ring_packets_sent;
   Counter ring_full;  // times that send() took less than all because of a ring
   Counter kicks;      // sleeping readers woken
+  Counter direct_sent;  // direct packets, each of which counts above as those that it stands for
   OwnedCounter ring_packets_received;
   OwnedCounter rings_broken;  // ended because the peer broke the rules
 };
@@ -57,8 +63,9 @@ class PeerLink final : public Link {
   // Packets to `peer` go into this ring from the next send on. False if there are kPeersMax.
   // `rope` is that of the peer's bell.
   bool add_outbound(const Peer& peer, SharedRing ring, BellRope rope = {});
-  // Packets in this ring come from `peer`.
-  void add_inbound(const Peer& peer, SharedRing ring);
+  // Packets in this ring come from `peer`, whose process the emulator knows by this number (0: it
+  // does not).
+  void add_inbound(const Peer& peer, SharedRing ring, std::uint32_t pid = 0);
   // Both ways. What is in the inbound ring is received before the ring goes: a peer that ends in
   // an orderly way says its last words there.
   void remove(const Peer& peer);
@@ -70,6 +77,10 @@ class PeerLink final : public Link {
   static constexpr TimeNs kStuckAfter = 200'000'000;
   wire::Transmitter::Room room_at(const Peer& peer, TimeNs now) noexcept;
   Carrier carrier_to(const Peer& peer) noexcept;
+  // Whether payloads may travel direct, out and in; at first they may. When the answer is no, what
+  // peers have sent direct until they see it still comes in.
+  void set_direct(bool allowed);
+  wire::Transmitter::DirectSizes direct_sizes(const Peer& peer) noexcept;
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
   // A ring damages nothing: its packets are lost at once.
@@ -101,12 +112,15 @@ class PeerLink final : public Link {
                                          const Peer& peer) noexcept;
   std::optional<std::size_t> send_by_ring(const wire::TxBatch& batch, std::size_t first,
                                           std::size_t count, const Peer& peer) noexcept;
+  std::size_t send_by_udp(wire::TxBatch& batch, std::size_t first, std::size_t count,
+                          Qpn flow) noexcept;
   void change(Pending change);
   std::size_t adopt_changes(RxSink& sink) noexcept;
   std::size_t announce_sleep_again(RxSink& sink, std::size_t budget) noexcept;
   std::size_t receive_from_udp(RxSink& sink, std::size_t budget) noexcept;
   std::size_t receive_from_rings(RxSink& sink, std::size_t budget) noexcept;
   std::size_t receive_from(Inbound& in, RxSink& sink, std::size_t budget) noexcept;
+  void judge_direct(Inbound& in) noexcept;
 
   std::unique_ptr<UdpLink> udp_;
   Bell bell_;
@@ -117,6 +131,7 @@ class PeerLink final : public Link {
   Lock change_lock_;                      // guards who stands in the table, and the list of changes
   std::unique_ptr<Outbound[]> outbound_;  // a hash table that is probed onwards
   Published<bool> has_outbound_{false};
+  Published<bool> direct_allowed_{true};
   std::vector<Pending> pending_;
   Published<bool> has_pending_{false};
 

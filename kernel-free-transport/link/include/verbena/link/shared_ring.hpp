@@ -5,6 +5,8 @@
 //   page 0   what() | key                            written once by the creator
 //            tail, reader's state                    written by the reader
 //            closed                                  written by anyone, once
+//            whether payloads may stay behind        written by the reader (peer_memory.hpp)
+//            where the writer has the key            written by the writer, once
 //   page 1.. records, each from a 64-byte line on:
 //            +----------------------+---------------------+--------------------------+
 //            | tag (48) length (16) | fields (64)         | packet, BTH .. pad       |
@@ -54,6 +56,14 @@ class SharedRing {
   void close() noexcept;
   bool is_closed() const noexcept;
 
+  // For direct packets (peer_memory.hpp). The writer lets the reader know where it has this ring;
+  // the reader says whether it can fetch from there, and may change its mind.
+  void let_writer_be_read() noexcept;
+  std::uint64_t writer_key_address() const noexcept;  // 0: not known
+  std::uint64_t key() const noexcept { return key_; }
+  void set_fetches(bool fetches) noexcept;
+  bool fetches() const noexcept;
+
  private:
   friend class RingWriter;
   friend class RingReader;
@@ -84,11 +94,12 @@ class RingWriter {
   // As last seen.
   std::uint64_t reader_position() const noexcept { return tail_seen_; }
   bool is_closed() const noexcept { return ring_.is_closed(); }
+  // Whether the reader takes direct packets.
+  bool takes_direct() const noexcept { return ring_.fetches(); }
   SharedRing& ring() { return ring_; }
 
  private:
-  bool put_one(std::span<const std::uint8_t> packet, const wire::Destination& to,
-               bool is_last) noexcept;
+  bool put_one(std::span<const std::uint8_t> packet, std::uint64_t fields, bool is_last) noexcept;
   bool has_room(std::uint64_t bytes) noexcept;
 
   SharedRing ring_;
@@ -105,6 +116,9 @@ class RingReader {
 
   // The next packet, copied; valid until the next call. `fields` gets all but the addresses.
   std::optional<std::span<const std::uint8_t>> take(wire::RxDatagram& fields) noexcept;
+  // What direct packets of this ring refer to, once it was told that there may be some; null before
+  // that, when they break the rules. It outlives the last packet.
+  void set_sender(wire::SenderMemory* sender) noexcept { sender_ = sender; }
   bool has_packet() const noexcept;
   // Announces that the reader is about to sleep (again: of this sleep nobody was woken yet); look
   // at has_packet() after it, before sleeping.
@@ -120,6 +134,7 @@ class RingReader {
 
   SharedRing ring_;
   std::unique_ptr<std::uint8_t[]> packet_;
+  wire::SenderMemory* sender_ = nullptr;
   std::uint64_t tail_ = 0;
   std::uint32_t sleep_ = 0;  // odd: asleep
   bool is_broken_ = false;

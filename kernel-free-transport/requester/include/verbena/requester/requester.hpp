@@ -77,8 +77,9 @@ class Requester {
   const ReliabilityAttributes& reliability() const { return reliability_; }
 
   // --- packets and time ---
-  // Adds what may go now; true: there is more than the batch could take.
-  bool poll_transmit(wire::TxBatch& out, TimeNs now);
+  // Adds what may go now; true: there is more than the batch could take. `way` is asked whether
+  // payloads may travel direct.
+  bool poll_transmit(wire::TxBatch& out, TimeNs now, wire::Transmitter& way);
   // UC: what the way said before that.
   void take_notice(wire::Transmitter::Room room, TimeNs now);
   bool has_urgent() const { return probe_wanted_ || cursor_ != queue_.tail(); }
@@ -108,16 +109,25 @@ class Requester {
   bool take_turn(const SendEntry& entry) noexcept;
   bool may_send(const SendEntry& entry, TimeNs now);
   bool run_local(SendEntry& entry);
-  std::uint32_t psns_of_packet(const SendEntry& entry, Psn psn) const;
-  Emit emit(std::uint32_t position, Psn psn, wire::TxBatch& out, bool ask);
+  std::uint32_t psns_of_read(const SendEntry& entry, Psn psn) const;
+  std::uint32_t psns_of_packet(std::uint32_t position, Psn psn);
+  Emit emit(std::uint32_t position, Psn psn, std::uint32_t psns, wire::TxBatch& out, bool ask);
   Emit emit_datagram(std::uint32_t position, wire::TxBatch& out);
-  Emit emit_data(std::uint32_t position, Psn psn, wire::TxBatch& out, bool ask);
+  Emit emit_data(std::uint32_t position, Psn psn, std::uint32_t psns, wire::TxBatch& out,
+                 bool ask);
   Emit emit_request(std::uint32_t position, Psn psn, wire::TxBatch& out, bool ask);
+  Emit refuse_buffers(const SendEntry& entry, memory::Refusal refusal);
   std::optional<memory::Refusal> gather(const SendEntry& entry, std::uint32_t position,
                                         std::uint64_t offset, std::uint32_t length,
                                         std::uint8_t* to);
-  void sent_one(std::uint32_t psns, bool ask, TimeNs now);
+  void sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now);
   bool transmit_probe(wire::TxBatch& out);
+
+  // direct.cpp
+  std::uint32_t psns_of_direct(std::uint32_t position, Psn psn);
+  std::optional<memory::Refusal> locate(const SendEntry& entry, std::uint32_t position,
+                                        std::uint64_t offset, std::uint64_t length,
+                                        wire::DirectPayload& to) const;
 
   // response.cpp
   void handle_acknowledge(const wire::PacketView& packet, TimeNs now);
@@ -186,6 +196,8 @@ class Requester {
   std::uint8_t rnr_left_ = 0;
   std::uint8_t probes_ = 0;               // since progress
   std::uint8_t wary_ = 0;                 // acknowledgements until losses count as past
+  wire::Transmitter* way_ = nullptr;      // while it is polled
+  std::optional<wire::Transmitter::DirectSizes> direct_sizes_;  // what it said, since
   wire::Transmitter::Room room_ = wire::Transmitter::Room::kUnknown;
   bool timing_ = false;
   bool went_back_ = false;                // to went_back_to_, without progress since

@@ -35,6 +35,8 @@ enum class TagHeaderOpcode : std::uint8_t { kNoTag = 0, kRendezvous = 1, kFinish
 // The longest message (max_msg_sz).
 inline constexpr std::uint32_t kMessageMax = 1u << 30;
 
+class Payload;
+
 class Responder {
  public:
   explicit Responder(queue::Endpoint& endpoint);
@@ -133,10 +135,12 @@ class Responder {
   bool execute_atomic(const wire::PacketView& packet);
   bool execute_atomic_write(const wire::PacketView& packet);
   bool execute_flush(const wire::PacketView& packet);
-  bool take_receive(const wire::PacketView& packet);
+  bool take_receive(const wire::PacketView& packet, std::span<const std::uint8_t> start);
   bool take_tagged(std::span<const std::uint8_t> payload);
   void finish_tagged(queue::Completion& completion);
-  bool fill_receive(std::span<const std::uint8_t> payload);
+  enum class Filled : std::uint8_t { kDone, kFailed, kMissed };  // failed: the queue pair with it
+  Filled fill_receive(const Payload& payload);
+  bool miss(const wire::PacketView& packet);
   bool invalidate(std::uint32_t key);
   void complete_receive(const wire::PacketView& packet, queue::CompletionOpcode opcode,
                         std::uint32_t length);
@@ -183,6 +187,7 @@ class Responder {
   std::uint32_t tag_private_ = 0;
   wire::Reth announced_;                // by a rendezvous message
   bool receive_active_ = false;
+  bool receive_held_ = false;           // the active one serves the next message that needs one
   std::unique_ptr<queue::ActiveReceive> receive_;  // made when the first message arrives
 
   ResponseLine responses_;

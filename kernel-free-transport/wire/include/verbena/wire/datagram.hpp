@@ -14,6 +14,8 @@
 
 namespace verbena::wire {
 
+class SenderMemory;
+
 inline constexpr std::size_t kIcrcSize = 4;
 // The longest chain of headers (BTH + DETH + ... well within) and the longest packet we emit.
 inline constexpr std::size_t kMaxHeaders = 64;
@@ -40,6 +42,8 @@ struct RxDatagram {
   Gid source_gid;
   Gid destination_gid;
   std::uint16_t source_lid = 0;
+  // Of a direct packet (direct.hpp): where its payload is to be fetched. Null: a whole packet.
+  SenderMemory* sender = nullptr;
 };
 
 // Packets of one queue pair on their way out, in order, back to back in a caller's buffer: a run
@@ -53,6 +57,7 @@ class TxBatch {
     std::uint32_t offset;  // of the BTH in the buffer
     std::uint32_t length;  // BTH .. pad; the ICRC's room follows
     std::uint32_t destination;  // index for destination()
+    std::uint32_t psns;         // that a direct packet stands for (direct.hpp); 0: a whole one
   };
 
   explicit TxBatch(std::span<std::uint8_t> buffer) : buffer_(buffer) {}
@@ -69,14 +74,25 @@ class TxBatch {
       to_[destinations_++] = destination;
     }
     packets_[count_++] = {static_cast<std::uint32_t>(used_), static_cast<std::uint32_t>(length),
-                          static_cast<std::uint32_t>(destinations_ - 1)};
+                          static_cast<std::uint32_t>(destinations_ - 1), 0};
     used_ += length + kIcrcSize;
   }
-  void clear() { count_ = destinations_ = used_ = 0; }
+  // The same for a direct packet, which stands for `psns` packets of `wire_bytes` in all.
+  void commit_direct(std::size_t length, const Destination& destination, std::uint32_t psns,
+                     std::uint64_t wire_bytes) {
+    commit(length, destination);
+    packets_[count_ - 1].psns = psns;
+    more_packets_ += psns - 1;
+    more_bytes_ += wire_bytes - length;
+  }
+  void clear() { count_ = destinations_ = used_ = more_packets_ = more_bytes_ = 0; }
 
   bool empty() const { return count_ == 0; }
   std::size_t size() const { return count_; }
   std::size_t bytes() const { return used_; }
+  // What a network would carry, from BTH to pad.
+  std::uint64_t wire_packets() const { return count_ + more_packets_; }
+  std::uint64_t wire_bytes() const { return used_ - count_ * kIcrcSize + more_bytes_; }
   std::span<const Packet> packets() const { return {packets_.data(), count_}; }
   // The packet's bytes and the room for its ICRC.
   std::span<std::uint8_t> sealed_bytes(const Packet& p) const {
@@ -92,6 +108,8 @@ class TxBatch {
   std::size_t used_ = 0;
   std::size_t count_ = 0;
   std::size_t destinations_ = 0;
+  std::size_t more_packets_ = 0;
+  std::size_t more_bytes_ = 0;
   std::array<Packet, kMaxPackets> packets_;
   std::array<Destination, kMaxPackets> to_;
 };
@@ -112,6 +130,12 @@ class Transmitter {
   virtual std::uint32_t capacity_packets(const Destination& to, std::size_t packet_bytes) noexcept = 0;
   // Whether the way to this queue pair takes more now.
   virtual Room room_at(const Destination&, Qpn, TimeNs) noexcept { return Room::kUnknown; }
+  // How many bytes one direct packet (direct.hpp) to this queue pair may stand for. As it is, none.
+  struct DirectSizes {
+    std::uint64_t least = ~std::uint64_t{0};  // below, a payload travels in its packets
+    std::uint64_t most = 0;
+  };
+  virtual DirectSizes direct_sizes(const Destination&, Qpn) noexcept { return {}; }
 };
 
 }  // namespace verbena::wire

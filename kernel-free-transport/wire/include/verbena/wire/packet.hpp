@@ -12,6 +12,7 @@
 
 #include "verbena/base/drop_reason.hpp"
 #include "verbena/base/result.hpp"
+#include "verbena/wire/direct.hpp"
 #include "verbena/wire/opcode.hpp"
 
 namespace verbena::wire {
@@ -22,6 +23,12 @@ struct PacketView {
   std::uint8_t opcode = 0;
   Bth bth;
   std::span<const std::uint8_t> payload;  // without pad
+  const DirectPayload* direct = nullptr;  // `payload` says where the data is
+  SenderMemory* sender = nullptr;         // if it is direct
+
+  // Bytes of the message, and PSNs, that the packet brings. (A READ request takes others.)
+  std::size_t data_length() const { return direct != nullptr ? direct->length : payload.size(); }
+  std::uint32_t psns() const { return direct != nullptr ? direct->psns : 1; }
 
   // Each only if the row says that the header is there.
   XrcEth xrceth() const { return XrcEth::read_from(start + row->xrceth_at); }
@@ -56,7 +63,7 @@ inline Result<PacketView, DropReason> parse_packet(std::span<const std::uint8_t>
     return Failure{DropReason::kBadPad};
   }
   return PacketView{&row, at, bth.opcode(), Bth::read_from(at),
-                    bytes.subspan(row.header_bytes, behind_headers - bth.pad())};
+                    bytes.subspan(row.header_bytes, behind_headers - bth.pad()), nullptr, nullptr};
 }
 
 // Pad bytes behind a payload of that length.
