@@ -251,8 +251,14 @@ Qp* make_qp(Context& context, const QpRequest& asked) {
   if (request.builder) offer_builder(*qp);
   count_parts(*qp, true);
   ++context.counts().qps;
-  if (is_receiver) return context.receivers().adopt(std::move(qp), *request.xrcd, request.user);
-  return qp.release();
+  if (!is_receiver) return qp.release();
+  Qp* handle = context.receivers().adopt(std::move(qp), *request.xrcd, request.user);
+  // Shown as it was given: librdmacm takes an ID's protection domain from there.
+  ibv_qp& shown = handle->abi.qp;
+  if (asked.domain != nullptr) shown.pd = &asked.domain->pd;
+  if (asked.send_cq != nullptr) shown.send_cq = &asked.send_cq->abi.cq;
+  if (asked.receive_cq != nullptr) shown.recv_cq = &asked.receive_cq->abi.cq;
+  return handle;
 }
 
 void offer_queue_pair_verbs(abi::Ops& ops) {
