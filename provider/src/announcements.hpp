@@ -20,6 +20,8 @@ class Announcements {
  public:
   // Under the receive lock, as the round begins.
   void begin_round() noexcept { collecting() = this; }
+  // Of this round.
+  bool is_empty() const noexcept { return count_ == 0; }
   // Releases the receive lock and writes what was collected.
   void end_round(Lock& receive_lock) noexcept;
   // On any thread, under any lock: later, if this thread is within a round, else now.

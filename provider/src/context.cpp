@@ -30,6 +30,7 @@ constexpr TimeNs kPoliteAfter = 20'000;
 constexpr std::size_t kPollBudget = 64;
 constexpr int kRoundsPerTurn = 64;
 constexpr std::size_t kSmallPacket = 1024;
+constexpr TimeNs kLookOn = 5'000;
 
 // The used entries of the table, which come first.
 std::ptrdiff_t count_gids(const control::DeviceInfo& info) {
@@ -180,17 +181,25 @@ void Context::drive_unattended() noexcept {
   announcements_.end_round(lock);
 }
 
+// Where a peer on this host asks and is answered, it often asks again at once, sooner than a thread
+// falls asleep and is woken: so there the thread looks on for a moment. Not when it has just told
+// the application of something, which may want this very processor.
 Driven::Found Context::drive_until_quiet() noexcept {
   Lock& lock = device_->receive_lock();
   Found found = Found::kNothing;
-  for (int round = 0; round < kRoundsPerTurn; ++round) {
+  TimeNs look_until = 0;
+  for (int round = 0; round < kRoundsPerTurn;) {
     if (!lock.try_lock()) return Found::kAnother;
     const TimeNs now = link::monotonic_now_ns();
     const bool more = drive_once(now, device::Acknowledge::kNow, kPollBudget);
-    if (more) last_found_ = now;
+    if (more) {
+      last_found_ = now;
+      found = Found::kPackets;
+      ++round;
+      look_until = peers_->reads_rings() && announcements_.is_empty() ? now + kLookOn : 0;
+    }
     announcements_.end_round(lock);
-    if (!more) break;
-    found = Found::kPackets;
+    if (!more && now >= look_until) break;
   }
   return found;
 }
