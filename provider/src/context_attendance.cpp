@@ -49,7 +49,6 @@ void Context::end_visits() noexcept {
 }
 
 bool Context::drive_attended() noexcept {
-  if (is_fatal()) return false;
   Lock& lock = device_->receive_lock();
   lock.lock();
   const TimeNs now = link::monotonic_now_ns();
@@ -61,6 +60,10 @@ bool Context::drive_attended() noexcept {
 
 bool Context::prepare_attended_wait() noexcept {
   if (device_->has_work()) settle_debts();
+  // What the link holds back for a while is for the progress thread to ask for.
+  if (const TimeNs held_until = link_->next_timeout(); held_until != kNever) {
+    progress_.note_deadline(held_until);
+  }
   const Guard guard(device_->receive_lock());
   const bool may_sleep = link_->prepare_wait();
   if (may_sleep) ++sleepers_;
