@@ -60,6 +60,8 @@ class Visit {
 };
 
 static_assert(sizeof(Visit) <= kVerbenaVisitBytes);
+static_assert(sizeof(CompletionEvent) == kVerbenaEventBytes);
+static_assert(control::kReadPlainly == kVerbenaReadPlainly);
 
 Visit& visit_in(void* room) { return *std::launder(static_cast<Visit*>(room)); }
 

@@ -300,10 +300,7 @@ wire::Transmitter::DirectSizes Context::direct_sizes(const wire::Destination& to
 }
 
 bool Context::add_slot() {
-  const std::lock_guard guard(control_lock_);
-  const auto added = channel_.call<control::SlotAdded>(
-      control::ExtraSlot{}, control::kDefaultTimeoutMs, nullptr,
-      [this](control::Incoming&& message) { handle_message(std::move(message)); });
+  const auto added = ask<control::SlotAdded>(control::ExtraSlot{});
   if (!added) return false;
   device_->add_slot(added->slot);
   return true;

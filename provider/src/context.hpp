@@ -151,6 +151,7 @@ class Context final : public queue::EventSink,
   // Takes back what of an object's events is unread; how many.
   std::size_t withdraw_async(const void* object) noexcept;
 
+  // A completion queue begins, or has ended, to wait for a completion to tell of.
   void note_armed(Cq& cq) noexcept;
   void note_fired(Cq& cq) noexcept;
 
@@ -194,8 +195,9 @@ class Context final : public queue::EventSink,
   TimeNs next_deadline() const noexcept override;
   void publish_counters() noexcept override;
 
+  void end_visits() noexcept;  // context_attendance.cpp
+
   // context_control.cpp
-  void end_visits() noexcept;
   void handle_message(control::Incoming&& message);
   void handle_port_event(const control::PortEvent& event);
   void handle_relayed(const control::Relayed& relayed);

@@ -115,6 +115,7 @@ void Context::handle_message(control::Incoming&& message) {
       }
       return;
     case MessageType::kStartCapture:
+      if (!message.fds[0]) return;  // no descriptor was left for it
       choose_direct(true);
       return capture_->start(message.fds[0].release(), false);
     case MessageType::kStopCapture:
@@ -225,10 +226,7 @@ void Context::join_group(Qp& qp, const Gid& mgid, std::uint16_t mlid) {
     // Before the daemon sends the first packet.
     memberships_.push_back({mgid, number});
   }
-  const std::lock_guard guard(control_lock_);
-  const auto done = channel_.call<control::Ack>(
-      control::AttachMulticast{mgid, mlid, number.value()}, control::kDefaultTimeoutMs, nullptr,
-      [this](control::Incoming&& message) { handle_message(std::move(message)); });
+  const auto done = ask<control::Ack>(control::AttachMulticast{mgid, mlid, number.value()});
   if (done) return;
   const std::lock_guard lists(lock_);
   std::erase_if(memberships_,
@@ -244,10 +242,7 @@ void Context::leave_group(Qp& qp, const Gid& mgid, std::uint16_t mlid) {
                   [&](const Membership& m) { return m.mgid == mgid && m.member == number; });
   }
   if (is_fatal()) return;
-  const std::lock_guard guard(control_lock_);
-  const auto done = channel_.call<control::Ack>(
-      control::DetachMulticast{mgid, mlid, number.value()}, control::kDefaultTimeoutMs, nullptr,
-      [this](control::Incoming&& message) { handle_message(std::move(message)); });
+  const auto done = ask<control::Ack>(control::DetachMulticast{mgid, mlid, number.value()});
   if (!done) refuse(done.error().code, "ibv_detach_mcast: %s", done.error().text.c_str());
 }
 

@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 
-enum { kEventBytes = 8, kReadPlainly = -2 };
-
 // An errno, 0 when it was woken.
 static int sleep_on(struct pollfd* fds, void* visit) {
   int ready = -1;
@@ -19,10 +17,10 @@ ssize_t verbena_read_channel(int fd, void* bytes, size_t size) {
   const int saved = errno;
   const int flags = fcntl(fd, F_GETFL);
   _Alignas(16) unsigned char visit[kVerbenaVisitBytes];
-  if (size < kEventBytes || flags < 0 || (flags & O_NONBLOCK) != 0 ||
+  if (size < kVerbenaEventBytes || flags < 0 || (flags & O_NONBLOCK) != 0 ||
       !verbena_begin_visit(fd, visit)) {
     errno = saved;
-    return kReadPlainly;
+    return kVerbenaReadPlainly;
   }
   ssize_t got = 0;
   struct pollfd fds[kVerbenaVisitFds];

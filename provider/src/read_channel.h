@@ -10,7 +10,12 @@
 extern "C" {
 #endif
 
-enum { kVerbenaVisitBytes = 64, kVerbenaVisitFds = 4 };
+enum {
+  kVerbenaVisitBytes = 64,
+  kVerbenaVisitFds = 4,
+  kVerbenaEventBytes = 8,     // sizeof(CompletionEvent)
+  kVerbenaReadPlainly = -2,   // control::kReadPlainly
+};
 
 // As read(2), or control::kReadPlainly.
 ssize_t verbena_read_channel(int fd, void* bytes, size_t size);
