@@ -1,6 +1,7 @@
 // A receiver and the owners of SRQs in its domain, step by step: what owners refuse, what becomes of
 // the sender when an owner dies or was never there, and who holds which stand-in when.
 #include "shared_domain.hpp"
+#include "steps.hpp"
 
 namespace verbena::sim {
 namespace {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "shared_domain.hpp"
+#include "steps.hpp"
 #include "verbena/base/random.hpp"
 
 namespace verbena::sim {

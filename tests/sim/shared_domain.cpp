@@ -56,7 +56,7 @@ void Registry::provide(Node& receiver, const queue::StandIn& wanted) {
     return receiver.device().refuse_line(wanted.receiver, wanted.line, world_.now());
   }
   qp::QueuePair* made = (*owner)->device().create_stand_in(wanted, back);
-  ASSERT_NE(made, nullptr);
+  VERBENA_CHECK(made != nullptr);
   stand_ins_.push_back({&receiver, *owner, wanted.receiver, wanted.line, made});
   wire::Destination there;
   there.address = (*owner)->address();
@@ -94,13 +94,6 @@ SharedDomain::SharedDomain(const PeerOptions& options, std::uint64_t seed)
   }
   sender.bring_up(receiver);
   receiver.bring_up(sender);
-}
-
-::testing::AssertionResult SharedDomain::all_sent(std::size_t n) {
-  if (!run_until([&] { return sender.sends.size() >= n; })) {
-    return ::testing::AssertionFailure() << sender.sends.size() << " of " << n << " completed";
-  }
-  return ::testing::AssertionSuccess();
 }
 
 }  // namespace verbena::sim
