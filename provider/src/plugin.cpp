@@ -12,11 +12,13 @@
 #include <cstring>
 #include <new>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "context.hpp"
 #include "guard.hpp"
 #include "neighbours.hpp"
+#include "planned_failures.hpp"
 #include "tombstones.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/control/runtime_dir.hpp"
@@ -156,7 +158,16 @@ void load() {
                  library.error().c_str());
     return;
   }
-  plugin = new Plugin{*library, abi::pack(all_ops(), library->layout().generation)};
+  abi::Ops ops = all_ops();
+  if (const char* const list = ::secure_getenv("VERBENA_FAIL"); list != nullptr) {
+    try {
+      plan_failures(ops, list);
+    } catch (const std::invalid_argument& wrong) {
+      std::fprintf(stderr, "verbena: %s; no emulated device in this process\n", wrong.what());
+      return;
+    }
+  }
+  plugin = new Plugin{*library, abi::pack(ops, library->layout().generation)};
   abi::DriverDescription description{};
   description.name = "verbena";
   description.match_min_abi = control::kUverbsAbiVersion;

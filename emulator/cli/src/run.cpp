@@ -18,6 +18,7 @@ namespace {
 struct RunOptions {
   DeviceOptions devices;
   bool quiet = false;
+  std::vector<std::string> failures;
   std::vector<std::string> command;
 };
 
@@ -30,6 +31,13 @@ control::Outcome<control::Done> hold(Emulator& emulator) {
   const int kept = ::dup(emulator.channel.fd());  // without close-on-exec
   if (kept < 0) return control::fail(errno, "no descriptor left");
   return control::Done{};
+}
+
+// As the driver reads it in the program.
+std::string list_of(const std::vector<std::string>& failures) {
+  std::string list;
+  for (const std::string& failure : failures) list += (list.empty() ? "" : ",") + failure;
+  return list;
 }
 
 int execute(const std::vector<std::string>& command) {
@@ -63,6 +71,9 @@ int run(const RunOptions& options) {
     }
   }
   for (const auto& [name, value] : *environment) ::setenv(name.c_str(), value.c_str(), 1);
+  if (!options.failures.empty()) {
+    ::setenv("VERBENA_FAIL", list_of(options.failures).c_str(), 1);
+  }
   if (!options.quiet && settings->explain.value_or(true)) {
     ::setenv("VERBENA_LOG", "explain", 0);
     if (const auto reason = why_no_device(options.command[0])) complain(*reason);
@@ -89,6 +100,11 @@ void add_run(CLI::App& app, Context& context) {
   options->devices.add_to(*command);
   command->add_flag("--quiet", options->quiet,
                     "Do not explain refused verbs and error completions");
+  command
+      ->add_option("--fail", options->failures,
+                   "A verb that shall fail, as ibv_reg_mr=ENOMEM; ...@3: its third call only; "
+                   "...@3+: from the third on")
+      ->allow_extra_args(false);
   // From the first word that is no option of ours on, everything belongs to the program.
   command->prefix_command();
   command->callback([options, command, &context] {
