@@ -159,6 +159,28 @@ TEST(Icrc, FindsEveryIdentification) {
   }
 }
 
+// What was expected costs less, and changes nothing.
+TEST(Icrc, FindsAnIdentificationOtherThanTheOneExpected) {
+  Random random(7);
+  for (const bool v4 : {true, false}) {
+    const Case c = random_case(random, v4);
+    const IcrcFlow flow(c.frame.source, c.frame.destination, c.frame.source_port,
+                        c.frame.destination_port);
+    Bytes sealed(c.datagram.begin() + static_cast<std::ptrdiff_t>(c.frame.size()),
+                 c.datagram.end());
+    const IcrcFlow::Sized sized = flow.of_size(sealed.size());
+    for (const std::uint16_t id : {0, 1, 63, 127, 128, 0x718c, 0xffff}) {
+      flow.seal(sealed, id);
+      for (const std::uint16_t expected : {0, 1, 127, 0x718c}) {
+        EXPECT_EQ(sized.verify(sealed, expected, 0x10000), v4 ? id : 0);
+        EXPECT_EQ(sized.verify(sealed, expected, 128).has_value(), !v4 || id < 128);
+      }
+    }
+    sealed.back() ^= 0x10;
+    EXPECT_FALSE(sized.verify(sealed, 1, 128));
+  }
+}
+
 TEST(Icrc, CongestionBitsAreNotCoveredAndAllElseIs) {
   Random random(6);
   for (const bool v4 : {true, false}) {

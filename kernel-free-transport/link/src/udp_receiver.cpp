@@ -141,6 +141,7 @@ std::size_t UdpReceiver::deliver(const Coalesced& buffer, RxSink& sink) noexcept
     return 1;
   }
   const wire::IcrcFlow flow = flow_from(buffer);
+  wire::IcrcFlow::Sized sized;
   const std::size_t step = buffer.segment_bytes == 0 ? kReadMax : buffer.segment_bytes;
   wire::RxDatagram datagram = buffer.fields;
   std::size_t count = 0;
@@ -153,7 +154,10 @@ std::size_t UdpReceiver::deliver(const Coalesced& buffer, RxSink& sink) noexcept
       if (packet.size() != kKickBytes) drops_.count(DropReason::kTooShort);
       continue;
     }
-    const auto ip_id = flow.verify(packet, options_.ids_accepted);
+    if (sized.size() != packet.size()) sized = flow.of_size(packet.size());
+    // One send of ours, whose segments the sending kernel has numbered, comes as a whole.
+    const auto expected_id = static_cast<std::uint16_t>(count - 1);
+    const auto ip_id = sized.verify(packet, expected_id, options_.ids_accepted);
     if (!ip_id) {
       drops_.count(DropReason::kBadIcrc);
       continue;

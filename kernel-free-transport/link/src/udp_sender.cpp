@@ -145,11 +145,13 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, Packets run, Socket
                                        std::optional<Damage> damage) noexcept {
   const wire::Destination& to = batch.destination(run.front());
   const wire::IcrcFlow flow = flow_to(socket, to.address);
+  wire::IcrcFlow::Sized sized;
   std::uint16_t ip_id = 0;
   std::size_t bytes = 0;
   for (const wire::TxBatch::Packet& p : run) {
     const auto sealed = batch.sealed_bytes(p);
-    flow.seal(sealed, ip_id++);
+    if (sized.size() != sealed.size()) sized = flow.of_size(sealed.size());
+    sized.seal(sealed, ip_id++);
     bytes += sealed.size();
     if (damage) flip_bit(sealed, *damage);
   }

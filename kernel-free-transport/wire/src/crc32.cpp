@@ -33,8 +33,12 @@ std::uint32_t table_step(std::uint32_t r, const std::uint8_t* data, std::size_t 
   return r;
 }
 
-std::uint32_t crc32_tables(std::uint32_t crc, const std::uint8_t* data, std::size_t length) {
-  return ~table_step(~crc, data, length);
+std::uint32_t crc32_tables(std::uint32_t crc, const std::uint8_t* data, std::size_t length,
+                           std::uint64_t ones) {
+  if (ones == 0 || length < 8) return ~table_step(~crc, data, length);
+  std::uint8_t first[8];
+  store_le64(first, load_le64(data) | ones);
+  return ~table_step(table_step(~crc, first, sizeof first), data + 8, length - 8);
 }
 
 #if defined(__x86_64__)
@@ -58,35 +62,88 @@ constexpr FoldConstants kFold128 = fold_by(128);
 constexpr FoldConstants kFold512 = fold_by(512);
 constexpr FoldConstants kFold2048 = fold_by(2048);
 
+// The remainder of what is left (Barrett): the polynomial itself and x^64 divided by it, both of 33
+// bits and reflected.
+constexpr long long kPolynomial = (static_cast<long long>(polynomial::kReflected) << 1) | 1;
+constexpr long long kQuotient = [] {
+  long long quotient = 1;  // x^32 of it stands lowest
+  std::uint32_t rest = polynomial::kReflected;
+  for (int bit = 1; bit <= 32; ++bit) {
+    if ((rest & 1) != 0) quotient |= 1ll << bit;
+    // The highest power of the rest is its lowest bit here.
+    rest = (rest >> 1) ^ ((rest & 1) != 0 ? polynomial::kReflected : 0);
+  }
+  return quotient;
+}();
+
+// Counting up, with nothing before and behind: what a shuffle by bytes needs.
+alignas(16) constexpr std::uint8_t kBytesUp[48] = {
+    0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+    0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,   13,   14,   15,
+    0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80};
+
+#define VERBENA_INLINE inline __attribute__((always_inline))
 #define VERBENA_CLMUL __attribute__((target("pclmul,sse4.1")))
 #define VERBENA_VCLMUL __attribute__((target("pclmul,sse4.1,avx512f,vpclmulqdq")))
 
-VERBENA_CLMUL inline __m128i load16(const std::uint8_t* at) {
+VERBENA_CLMUL VERBENA_INLINE __m128i load16(const std::uint8_t* at) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
 }
 
-VERBENA_CLMUL inline __m128i fold(__m128i acc, __m128i constants, __m128i next) {
+VERBENA_CLMUL VERBENA_INLINE __m128i fold(__m128i acc, __m128i constants, __m128i next) {
   const __m128i first = _mm_clmulepi64_si128(acc, constants, 0x00);
   const __m128i second = _mm_clmulepi64_si128(acc, constants, 0x11);
   return _mm_xor_si128(_mm_xor_si128(first, second), next);
 }
 
-// What is left when sixteen bytes have gathered everything: their remainder, and the tail.
-VERBENA_CLMUL std::uint32_t finish(__m128i acc, const std::uint8_t* data, std::size_t length) {
+// What enters the register with the first sixteen bytes.
+VERBENA_CLMUL VERBENA_INLINE __m128i start(std::uint32_t crc, __m128i bytes, std::uint64_t ones) {
+  const __m128i with_ones = _mm_or_si128(bytes, _mm_cvtsi64_si128(static_cast<long long>(ones)));
+  return _mm_xor_si128(with_ones, _mm_cvtsi32_si128(static_cast<int>(~crc)));
+}
+
+// When sixteen bytes have gathered everything: 128 bits to 96, to 64, to the 32 of the remainder.
+VERBENA_CLMUL VERBENA_INLINE std::uint32_t remainder_of(__m128i acc) {
+  const __m128i to_96 = _mm_cvtsi64_si128(fold_constant(96));
+  const __m128i to_64 = _mm_cvtsi64_si128(fold_constant(64));
+  const __m128i barrett = _mm_set_epi64x(kQuotient, kPolynomial);
+  const __m128i low_32 = _mm_cvtsi64_si128(0xffffffff);
+  const __m128i of_96 =
+      _mm_xor_si128(_mm_clmulepi64_si128(acc, to_96, 0x00), _mm_srli_si128(acc, 8));
+  const __m128i of_64 = _mm_xor_si128(
+      _mm_clmulepi64_si128(_mm_and_si128(of_96, low_32), to_64, 0x00), _mm_srli_si128(of_96, 4));
+  const __m128i quotient = _mm_clmulepi64_si128(_mm_and_si128(of_64, low_32), barrett, 0x10);
+  const __m128i product = _mm_clmulepi64_si128(_mm_and_si128(quotient, low_32), barrett, 0x00);
+  return static_cast<std::uint32_t>(_mm_extract_epi32(_mm_xor_si128(product, of_64), 1));
+}
+
+// The last bytes, of which there are fewer than sixteen, with at least sixteen before them: what is
+// gathered moves up to make room, and the part that leaves is folded back.
+VERBENA_CLMUL VERBENA_INLINE __m128i fold_tail(__m128i acc, const std::uint8_t* data,
+                                               std::size_t length) {
+  const __m128i fold128 = _mm_set_epi64x(kFold128.second, kFold128.first);
+  const __m128i down = load16(kBytesUp + length);
+  const __m128i up = load16(kBytesUp + 16 + length);
+  const __m128i leaves = _mm_shuffle_epi8(acc, down);
+  const __m128i stays = _mm_shuffle_epi8(acc, up);
+  const __m128i last = _mm_blendv_epi8(load16(data + length - 16), stays, down);
+  return fold(leaves, fold128, last);
+}
+
+VERBENA_CLMUL VERBENA_INLINE std::uint32_t finish(__m128i acc, const std::uint8_t* data,
+                                                  std::size_t length) {
   const __m128i fold128 = _mm_set_epi64x(kFold128.second, kFold128.first);
   for (; length >= 16; data += 16, length -= 16) acc = fold(acc, fold128, load16(data));
-  alignas(16) std::uint8_t last[16];
-  _mm_store_si128(reinterpret_cast<__m128i*>(last), acc);
-  return table_step(table_step(0, last, sizeof last), data, length);
+  if (length != 0) acc = fold_tail(acc, data, length);
+  return ~remainder_of(acc);
 }
 
 VERBENA_CLMUL std::uint32_t crc32_clmul(std::uint32_t crc, const std::uint8_t* data,
-                                        std::size_t length) {
-  if (length < 32) return crc32_tables(crc, data, length);
-  const __m128i start = _mm_cvtsi32_si128(static_cast<int>(~crc));
-  if (length < 128) return ~finish(_mm_xor_si128(load16(data), start), data + 16, length - 16);
+                                        std::size_t length, std::uint64_t ones) {
+  if (length < 16) return crc32_tables(crc, data, length, ones);
+  __m128i a = start(crc, load16(data), ones);
+  if (length < 128) return finish(a, data + 16, length - 16);
 
-  __m128i a = _mm_xor_si128(load16(data), start);
   __m128i b = load16(data + 16);
   __m128i c = load16(data + 32);
   __m128i d = load16(data + 48);
@@ -98,26 +155,30 @@ VERBENA_CLMUL std::uint32_t crc32_clmul(std::uint32_t crc, const std::uint8_t* d
     d = fold(d, fold512, load16(data + 48));
   }
   const __m128i fold128 = _mm_set_epi64x(kFold128.second, kFold128.first);
-  const __m128i all = fold(fold(fold(a, fold128, b), fold128, c), fold128, d);
-  return ~finish(all, data, length);
+  return finish(fold(fold(fold(a, fold128, b), fold128, c), fold128, d), data, length);
 }
 
-VERBENA_VCLMUL inline __m512i fold(__m512i acc, __m512i constants, __m512i next) {
+VERBENA_VCLMUL VERBENA_INLINE __m512i fold(__m512i acc, __m512i constants, __m512i next) {
   const __m512i first = _mm512_clmulepi64_epi128(acc, constants, 0x00);
   const __m512i second = _mm512_clmulepi64_epi128(acc, constants, 0x11);
   constexpr int kXorOfThree = 0x96;
   return _mm512_ternarylogic_epi64(first, second, next, kXorOfThree);
 }
-VERBENA_VCLMUL inline __m512i spread(FoldConstants k) {
+VERBENA_VCLMUL VERBENA_INLINE __m512i spread(FoldConstants k) {
   return _mm512_set_epi64(k.second, k.first, k.second, k.first, k.second, k.first, k.second,
                           k.first);
 }
 
+// By a mask of all, because compilers see an uninitialised value in the plain intrinsic.
+template <int kWhich>
+VERBENA_VCLMUL VERBENA_INLINE __m128i quarter(__m512i v) {
+  return _mm512_maskz_extracti32x4_epi32(0xf, v, kWhich);
+}
+
 VERBENA_VCLMUL std::uint32_t crc32_vclmul(std::uint32_t crc, const std::uint8_t* data,
-                                          std::size_t length) {
-  if (length < 256) return crc32_clmul(crc, data, length);
-  const __m512i start = _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~crc)));
-  __m512i a = _mm512_xor_si512(_mm512_loadu_si512(data), start);
+                                          std::size_t length, std::uint64_t ones) {
+  if (length < 256) return crc32_clmul(crc, data, length, ones);
+  __m512i a = _mm512_inserti32x4(_mm512_loadu_si512(data), start(crc, load16(data), ones), 0);
   __m512i b = _mm512_loadu_si512(data + 64);
   __m512i c = _mm512_loadu_si512(data + 128);
   __m512i d = _mm512_loadu_si512(data + 192);
@@ -133,14 +194,15 @@ VERBENA_VCLMUL std::uint32_t crc32_vclmul(std::uint32_t crc, const std::uint8_t*
   for (; length >= 64; data += 64, length -= 64) {
     all = fold(all, fold512, _mm512_loadu_si512(data));
   }
-  alignas(64) std::uint8_t gathered[64];
-  _mm512_store_si512(gathered, all);
   const __m128i fold128 = _mm_set_epi64x(kFold128.second, kFold128.first);
-  __m128i one = load16(gathered);
-  for (std::size_t at = 16; at < sizeof gathered; at += 16) {
-    one = fold(one, fold128, load16(gathered + at));
-  }
-  return ~finish(one, data, length);
+  __m128i one = quarter<0>(all);
+  one = fold(one, fold128, quarter<1>(all));
+  one = fold(one, fold128, quarter<2>(all));
+  one = fold(one, fold128, quarter<3>(all));
+  const std::uint32_t result = finish(one, data, length);
+  // While the upper halves hold something, every SSE instruction of the program waits for them.
+  _mm256_zeroupper();
+  return result;
 }
 
 bool has_clmul() { return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1"); }
@@ -157,7 +219,7 @@ bool has_vclmul() { return false; }
 
 #endif
 
-using Function = std::uint32_t (*)(std::uint32_t, const std::uint8_t*, std::size_t);
+using Function = decltype(Crc32Variant::function);
 
 Function choose() {
   if (has_vclmul()) return crc32_vclmul;
@@ -169,9 +231,11 @@ const Function chosen = choose();
 
 }  // namespace
 
-std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* data, std::size_t length) {
+std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* data, std::size_t length,
+                    std::uint64_t ones) {
   const Function function = chosen;
-  return function != nullptr ? function(crc, data, length) : choose()(crc, data, length);
+  return function != nullptr ? function(crc, data, length, ones)
+                             : choose()(crc, data, length, ones);
 }
 
 const Crc32Variant* crc32_variants() {

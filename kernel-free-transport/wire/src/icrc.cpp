@@ -1,7 +1,6 @@
 #include "verbena/wire/icrc.hpp"
 
 #include <array>
-#include <cstring>
 
 #include "polynomial.hpp"
 #include "verbena/base/check.hpp"
@@ -103,15 +102,8 @@ std::size_t masked_prefix(const IpAddress& source, const IpAddress& destination,
   return kLrhStandIn + frame.size();
 }
 
-// The BTH enters with its congestion bits masked; what follows it enters as it is.
-std::uint32_t add_packet(std::uint32_t crc, std::span<const std::uint8_t> packet) {
-  VERBENA_CHECK(packet.size() >= Bth::kSize);
-  std::uint8_t bth[Bth::kSize];
-  std::memcpy(bth, packet.data(), sizeof bth);
-  bth[4] = 0xff;
-  crc = crc32(crc, bth, sizeof bth);
-  return crc32(crc, packet.data() + sizeof bth, packet.size() - sizeof bth);
-}
+// The byte of the BTH that holds the congestion bits, among the first eight.
+constexpr std::uint64_t kMaskedInBth = std::uint64_t{0xff} << 32;
 
 }  // namespace
 
@@ -122,48 +114,67 @@ IcrcFlow::IcrcFlow(const IpAddress& source, const IpAddress& destination, std::u
   base_ = crc32(0, bytes, masked_prefix(source, destination, source_port, destination_port, bytes));
 }
 
-std::uint32_t IcrcFlow::prefix(std::size_t udp_payload, std::uint16_t ip_id) const {
-  const auto udp_length = static_cast<std::uint16_t>(kUdpHeaderSize + udp_payload);
-  const std::uint32_t crc = base_ ^ kUdpLength.of(udp_length);
-  if (!v4_) return crc ^ kIpv6Length.of(udp_length);
-  return crc ^ kIpv4Length.of(static_cast<std::uint16_t>(kIpv4HeaderSize + udp_length)) ^
-         kIpv4Id.of(ip_id);
+IcrcFlow::Sized IcrcFlow::of_size(std::size_t packet_with_icrc) const {
+  const auto udp_length = static_cast<std::uint16_t>(kUdpHeaderSize + packet_with_icrc);
+  Sized sized;
+  sized.size_ = packet_with_icrc;
+  sized.v4_ = v4_;
+  sized.crc_ = base_ ^ kUdpLength.of(udp_length) ^
+               (v4_ ? kIpv4Length.of(static_cast<std::uint16_t>(kIpv4HeaderSize + udp_length))
+                    : kIpv6Length.of(udp_length));
+  return sized;
+}
+
+std::uint32_t IcrcFlow::Sized::compute(Bytes packet, std::uint16_t ip_id) const {
+  VERBENA_CHECK(packet.size() >= Bth::kSize);
+  const std::uint32_t start = v4_ && ip_id != 0 ? crc_ ^ kIpv4Id.of(ip_id) : crc_;
+  return crc32(start, packet.data(), packet.size(), kMaskedInBth);
+}
+
+void IcrcFlow::Sized::seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id) const {
+  VERBENA_CHECK(packet_with_room.size() == size_ && size_ >= Bth::kSize + kIcrcSize);
+  const auto packet = packet_with_room.first(size_ - kIcrcSize);
+  store_le32(packet.data() + packet.size(), compute(packet, ip_id));
+}
+
+std::optional<std::uint16_t> IcrcFlow::Sized::verify(Bytes packet_with_icrc,
+                                                     std::uint16_t expected_id,
+                                                     std::uint32_t ids_accepted) const {
+  if (size_ < Bth::kSize + kIcrcSize) return std::nullopt;
+  VERBENA_CHECK(packet_with_icrc.size() == size_);
+  if (!v4_) expected_id = 0;
+  const Bytes packet = packet_with_icrc.first(size_ - kIcrcSize);
+  const std::uint32_t syndrome =
+      compute(packet, expected_id) ^ load_le32(packet.data() + packet.size());
+  std::uint16_t ip_id = expected_id;
+  if (syndrome != 0) {
+    // What another identification changes, taken back to before its own two bytes, is the
+    // difference of those two bytes in the lower half of the register and nothing in the upper.
+    const std::size_t back = packet.size() + kIpv4Prefix - kIpv4IdAt;
+    if (!v4_ || back > kStepsBackMax) return std::nullopt;
+    const std::uint32_t field = take_back(syndrome, back);
+    if (field >> 16 != 0) return std::nullopt;
+    ip_id = static_cast<std::uint16_t>(expected_id ^ ((field & 0xff) << 8 | field >> 8));
+  }
+  if (ip_id >= ids_accepted) return std::nullopt;
+  return ip_id;
 }
 
 std::uint32_t IcrcFlow::compute(Bytes packet, std::uint16_t ip_id) const {
-  return add_packet(prefix(packet.size() + kIcrcSize, ip_id), packet);
+  return of_size(packet.size() + kIcrcSize).compute(packet, ip_id);
 }
 
 std::uint32_t IcrcFlow::compute(std::span<const Bytes> parts, std::uint16_t ip_id) const {
   std::size_t length = 0;
   for (const Bytes& part : parts) length += part.size();
   VERBENA_CHECK(!parts.empty());
-  std::uint32_t crc = add_packet(prefix(length + kIcrcSize, ip_id), parts.front());
+  std::uint32_t crc = of_size(length + kIcrcSize).compute(parts.front(), ip_id);
   for (const Bytes& part : parts.subspan(1)) crc = crc32(crc, part.data(), part.size());
   return crc;
 }
 
 void IcrcFlow::seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id) const {
-  VERBENA_CHECK(packet_with_room.size() >= Bth::kSize + kIcrcSize);
-  const auto packet = packet_with_room.first(packet_with_room.size() - kIcrcSize);
-  store_le32(packet.data() + packet.size(), compute(packet, ip_id));
-}
-
-std::optional<std::uint16_t> IcrcFlow::verify(Bytes packet_with_icrc,
-                                              std::uint32_t ids_accepted) const {
-  if (packet_with_icrc.size() < Bth::kSize + kIcrcSize) return std::nullopt;
-  const Bytes packet = packet_with_icrc.first(packet_with_icrc.size() - kIcrcSize);
-  const std::uint32_t syndrome = compute(packet) ^ load_le32(packet.data() + packet.size());
-  if (syndrome == 0) return 0;
-  // The difference that an identification makes, taken back to before its own two bytes, is those
-  // two bytes in the lower half of the register and nothing in the upper.
-  const std::size_t back = packet.size() + kIpv4Prefix - kIpv4IdAt;
-  if (!v4_ || back > kStepsBackMax) return std::nullopt;
-  const std::uint32_t field = take_back(syndrome, back);
-  if (field >> 16 != 0) return std::nullopt;
-  const auto ip_id = static_cast<std::uint16_t>((field & 0xff) << 8 | field >> 8);
-  if (ip_id >= ids_accepted) return std::nullopt;
-  return ip_id;
+  of_size(packet_with_room.size()).seal(packet_with_room, ip_id);
 }
 
 }  // namespace verbena::wire

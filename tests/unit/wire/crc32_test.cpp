@@ -52,7 +52,7 @@ TEST(Crc32, EveryVariantAtEveryLength) {
     for (std::size_t i = 0; i < kCrc32Variants; ++i) {
       const Crc32Variant& variant = crc32_variants()[i];
       if (!variant.usable) continue;
-      ASSERT_EQ(variant.function(start, exact.get(), length), meant)
+      ASSERT_EQ(variant.function(start, exact.get(), length, 0), meant)
           << variant.name << ' ' << length;
     }
   }
@@ -65,8 +65,29 @@ TEST(Crc32, EveryVariantAtEveryAlignment) {
     for (std::size_t i = 0; i < kCrc32Variants; ++i) {
       const Crc32Variant& variant = crc32_variants()[i];
       if (variant.usable) {
-        ASSERT_EQ(variant.function(1, bytes.data() + offset, 4124), meant);
+        ASSERT_EQ(variant.function(1, bytes.data() + offset, 4124, 0), meant);
       }
+    }
+  }
+}
+
+TEST(Crc32, BitsOfTheFirstEightBytesEnterAsOnes) {
+  constexpr std::uint64_t kOnes = 0x01000000ff00c000u;
+  for (std::size_t length = 0; length < 600; ++length) {
+    const auto bytes = noise(length);
+    auto changed = bytes;
+    if (length >= 8) {
+      changed[1] |= 0xc0;
+      changed[3] |= 0xff;
+      changed[7] |= 0x01;
+    }
+    const std::uint32_t meant = bit_by_bit(3, changed.data(), length);
+    EXPECT_EQ(crc32(3, bytes.data(), length, kOnes), meant) << length;
+    for (std::size_t i = 0; i < kCrc32Variants; ++i) {
+      const Crc32Variant& variant = crc32_variants()[i];
+      if (!variant.usable) continue;
+      ASSERT_EQ(variant.function(3, bytes.data(), length, kOnes), meant)
+          << variant.name << ' ' << length;
     }
   }
 }

@@ -46,6 +46,9 @@ inline std::uint32_t load_low24(const std::uint8_t* at) { return load_be32(at) &
 inline std::uint32_t load_le32(const std::uint8_t* at) {
   return detail::little(detail::load<std::uint32_t>(at));
 }
+inline std::uint64_t load_le64(const std::uint8_t* at) {
+  return detail::little(detail::load<std::uint64_t>(at));
+}
 // Four bytes as they are: for values that are carried, never computed with.
 inline std::uint32_t load_raw32(const std::uint8_t* at) { return detail::load<std::uint32_t>(at); }
 
@@ -59,6 +62,9 @@ inline void store_be64(std::uint8_t* at, std::uint64_t value) {
   detail::store(at, detail::network(value));
 }
 inline void store_le32(std::uint8_t* at, std::uint32_t value) {
+  detail::store(at, detail::little(value));
+}
+inline void store_le64(std::uint8_t* at, std::uint64_t value) {
   detail::store(at, detail::little(value));
 }
 inline void store_raw32(std::uint8_t* at, std::uint32_t value) { detail::store(at, value); }

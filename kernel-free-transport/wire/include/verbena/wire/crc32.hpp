@@ -9,13 +9,17 @@
 
 namespace verbena::wire {
 
-std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* data, std::size_t length);
+// `ones` are bits of the first eight bytes (the first byte lowest) that enter as ones, whatever
+// they are; without effect where there are fewer than eight.
+std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* data, std::size_t length,
+                    std::uint64_t ones = 0);
 
 // The variants by name, for tests and benchmarks; `usable` says whether this processor has it.
 struct Crc32Variant {
   const char* name;
   bool usable;
-  std::uint32_t (*function)(std::uint32_t crc, const std::uint8_t* data, std::size_t length);
+  std::uint32_t (*function)(std::uint32_t crc, const std::uint8_t* data, std::size_t length,
+                            std::uint64_t ones);
 };
 inline constexpr std::size_t kCrc32Variants = 3;
 // Fastest first; the first usable one is what crc32() runs.

@@ -32,6 +32,23 @@ class IcrcFlow {
   IcrcFlow(const IpAddress& source, const IpAddress& destination, std::uint16_t source_port,
            std::uint16_t destination_port = kRoceUdpPort);
 
+  // Of packets of one size, the ICRC included: whoever has several asks once.
+  class Sized {
+   public:
+    std::uint32_t compute(Bytes packet, std::uint16_t ip_id) const;
+    void seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id) const;
+    std::optional<std::uint16_t> verify(Bytes packet_with_icrc, std::uint16_t expected_id,
+                                        std::uint32_t ids_accepted) const;
+    std::size_t size() const { return size_; }
+
+   private:
+    friend class IcrcFlow;
+    std::size_t size_ = 0;
+    std::uint32_t crc_ = 0;  // over what is before the packet, with identification 0
+    bool v4_ = true;
+  };
+  Sized of_size(std::size_t packet_with_icrc) const;
+
   // The ICRC of a packet (BTH .. pad, at least a BTH).
   std::uint32_t compute(Bytes packet, std::uint16_t ip_id = 0) const;
   // The same of a packet in parts; the first holds at least the whole BTH.
@@ -44,16 +61,16 @@ class IcrcFlow {
   void seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id = 0) const;
 
   // The IPv4 identification with which the last kIcrcSize bytes are the ICRC of what is before
-  // them (0 under IPv6), or nothing: too short, or damaged. Identification 0 costs one CRC and
-  // another one some 50 ns more, but each that is accepted halves what the CRC can tell: with all
-  // 65536 one damaged packet in 2^16 passes. A caller whose peer is known to be one of ours says
-  // so with `ids_accepted` (128: the longest GSO send).
+  // them (0 under IPv6), or nothing: too short, or damaged. The expected identification costs one
+  // CRC and another one some 50 ns more, but each that is accepted halves what the CRC can tell:
+  // with all 65536 one damaged packet in 2^16 passes. A caller whose peer is known to be one of
+  // ours says so with `ids_accepted` (128: the longest GSO send).
   std::optional<std::uint16_t> verify(Bytes packet_with_icrc,
-                                      std::uint32_t ids_accepted = 0x10000) const;
+                                      std::uint32_t ids_accepted = 0x10000) const {
+    return of_size(packet_with_icrc.size()).verify(packet_with_icrc, 0, ids_accepted);
+  }
 
  private:
-  std::uint32_t prefix(std::size_t udp_payload, std::uint16_t ip_id) const;
-
   std::uint32_t base_ = 0;  // over the prefix with lengths and identification 0
   bool v4_ = true;
 };
