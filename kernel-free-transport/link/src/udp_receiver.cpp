@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::size_t kReadMax = 65536;
 constexpr unsigned kBusyCalls = 2;
+// Whoever sends so much at once has more to send.
+constexpr std::size_t kStreamBytes = 16 * 1024;
 
 void switch_on(int fd, int level, int option) {
   const int on = 1;
@@ -83,7 +85,7 @@ std::size_t UdpReceiver::receive(RxSink& sink, std::size_t budget) noexcept {
       return count;
     }
     count += deliver(buffer, sink);
-  } while (count < budget && (busy_calls_ >= kBusyCalls || buffer.segment_bytes != 0));
+  } while (count < budget && (busy_calls_ >= kBusyCalls || buffer.bytes.size() >= kStreamBytes));
   ++busy_calls_;
   return count;
 }
