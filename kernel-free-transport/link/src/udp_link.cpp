@@ -52,14 +52,16 @@ std::uint32_t UdpLink::capacity_packets(std::size_t packet_bytes) const noexcept
 // A datagram is charged with its sk_buff and with its data block, which the kernel rounds up to a
 // power of two after adding room for headers and its shared information (measured: 2304 bytes for
 // 1 KiB, 8448 for 4 KiB). Small ones come from a cache of one size (measured: 832 for 28 bytes;
-// more in other configurations).
+// more in other configurations). A reader who is behind gets the room of what it has read back in
+// portions of a quarter of the buffer.
 std::uint32_t datagrams_held(std::uint64_t buffer_bytes, std::size_t payload_bytes) noexcept {
   constexpr std::uint64_t kSkBuff = 256;
   constexpr std::uint64_t kHeadersAndInfo = 16 + 48 + 15 + 320;
   constexpr std::uint64_t kSmallest = 768;
   const std::uint64_t cost =
       kSkBuff + std::max(kSmallest, std::bit_ceil(payload_bytes + kHeadersAndInfo));
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(buffer_bytes / cost, 0xffffffff));
+  const std::uint64_t usable = buffer_bytes - buffer_bytes / 4;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(usable / cost, 0xffffffff));
 }
 
 }  // namespace verbena::link
