@@ -265,6 +265,30 @@ TEST(Windows, OfALongMessageMoveOnWithoutADelay) {
   EXPECT_EQ(s.left.qp().endpoint().counters.retransmitted.read(), repeated);
 }
 
+// Its acknowledgements come late, not too few: the one behind which all is still open when a probe is
+// out says that the peer works, not that the rest was lost.
+TEST(Windows, OfASlowPeerAreNotSentAgain) {
+  Scene s;
+  std::vector<std::vector<std::uint8_t>> answers;
+  s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t> bytes) {
+    const bool is_answer = &from == &s.pair.b && !s.is_beside(bytes);
+    if (is_answer) answers.emplace_back(bytes.begin(), bytes.end());
+    return !is_answer;
+  };
+  s.left.post(s.left.write(1, 10'000, s.right));  // 40 packets
+  s.pair.run(1'000'000);
+  ASSERT_GE(answers.size(), 2u);
+  const auto& repeated = s.left.qp().endpoint().counters.retransmitted;
+  ASSERT_TRUE(s.pair.run_until([&] { return repeated.read() == 1; })) << "no probe";
+  s.pair.world.inject(0, s.pair.b.address(), answers.front());
+  s.pair.run(100'000);
+  EXPECT_EQ(repeated.read(), 1u);
+  s.pair.world.filter = nullptr;
+  s.run_until_sent(1);
+  EXPECT_EQ(s.left.sends[0].status, Status::kSuccess);
+  s.expect_unharmed();
+}
+
 // A ring says so; what were sent into a full one would be lost, and nobody would repeat it.
 TEST(Windows, OfAnUnreliableConnectionWaitForRoom) {
   PeerOptions options;

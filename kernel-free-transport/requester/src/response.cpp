@@ -47,8 +47,11 @@ void Requester::handle_acknowledge(const wire::PacketView& packet, TimeNs now) {
       }
       update_credits(aeth);
       const bool complete = acknowledge(psn + 1, now);
-      // After a probe, an answer that leaves something open says that the rest was lost.
-      const bool rest_lost = probe_unanswered_ && una_ != sent_;
+      // After a probe, an answer that leaves something open says that the rest was lost. But one
+      // that goes on behind the probe is rather of a peer that has all of it and is slow, where
+      // packets do not get lost.
+      const bool goes_on = !(psn + 1).is_at_or_before(probe_end_);
+      const bool rest_lost = probe_unanswered_ && una_ != sent_ && (wary_ != 0 || !goes_on);
       probe_unanswered_ = false;
       if (!complete || rest_lost) go_back(now);
       return;

@@ -350,6 +350,7 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
   }
   endpoint_.counters.retransmitted.add(queue_.at(position).wants_response() ? 1 : psns);
   probe_unanswered_ = true;
+  probe_end_ = una_ + psns;
   return false;
 }
 

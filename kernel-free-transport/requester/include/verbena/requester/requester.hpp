@@ -191,6 +191,7 @@ class Requester {
   TimeNs smoothed_rtt_ = 0;
   TimeNs timed_at_ = 0;
   Psn timed_psn_;
+  Psn probe_end_;                         // behind the last probe
   Psn went_back_to_;
   std::uint8_t retries_left_ = 0;
   std::uint8_t rnr_left_ = 0;
