@@ -7,8 +7,10 @@ namespace {
 
 // Batches that one queue pair may send before others get their turn.
 constexpr int kBatchesPerTurn = 4;
-// While answers are outstanding, so many posted requests wait for company before they go.
+// While answers are outstanding, so many posted requests wait for company before they go, or so
+// much data.
 constexpr std::uint32_t kRequestsPerBatch = 32;
+constexpr std::uint64_t kBytesPerBatch = 32 * 1024;
 
 }  // namespace
 
@@ -109,7 +111,8 @@ void Device::transmit(qp::QueuePair& qp, TimeNs now) {
 void Device::doorbell(qp::QueuePair& qp, TimeNs now) {
   const Guard guard(qp.lock());
   const requester::Requester& requester = qp.requester();
-  if (requester.in_flight() != 0 && requester.unsent() < kRequestsPerBatch) {
+  if (requester.in_flight() != 0 && requester.unsent() < kRequestsPerBatch &&
+      requester.unsent_bytes() < kBytesPerBatch) {
     // An answer is due, which will bring this queue pair its turn; what is posted until then can
     // travel in one send.
     dirty_.push(qp);

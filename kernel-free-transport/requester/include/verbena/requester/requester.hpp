@@ -93,6 +93,10 @@ class Requester {
   Psn unacknowledged() const { return una_; }
   std::uint32_t in_flight() const { return static_cast<std::uint32_t>(sent_.distance_from(una_)); }
   std::uint32_t unsent() const { return queue_.tail() - cursor_; }
+  // Bytes of data, were they all like the last one.
+  std::uint64_t unsent_bytes() const {
+    return unsent() == 0 ? 0 : std::uint64_t{unsent()} * queue_.at(queue_.tail() - 1).length;
+  }
   bool is_consistent() const;
 
  private:
