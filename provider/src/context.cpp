@@ -24,8 +24,8 @@ namespace {
 
 // Polls in a row that find another thread driving, before one gives way to it.
 constexpr std::uint32_t kRefusalsUntilYield = 64;
-// An application that polls in vain for so long gives way to others each time.
-constexpr TimeNs kPoliteAfter = 20'000;
+// An application that polls in vain for longer than a round trip gives way to others each time.
+constexpr TimeNs kPoliteAfter = 60'000;
 // Packets that one call of ibv_poll_cq may take off the link, and the progress thread in a turn.
 constexpr std::size_t kPollBudget = 64;
 constexpr int kRoundsPerTurn = 64;
