@@ -188,6 +188,7 @@ Driven::Found Context::drive_until_quiet() noexcept {
   Lock& lock = device_->receive_lock();
   Found found = Found::kNothing;
   TimeNs look_until = 0;
+  const std::uint32_t polls = progress_.polls();
   for (int round = 0; round < kRoundsPerTurn;) {
     if (!lock.try_lock()) return Found::kAnother;
     const TimeNs now = link::monotonic_now_ns();
@@ -200,6 +201,8 @@ Driven::Found Context::drive_until_quiet() noexcept {
     }
     announcements_.end_round(lock);
     if (!more && now >= look_until) break;
+    // The application has come for it, and found another at it.
+    if (progress_.polls() != polls) break;
   }
   return found;
 }
@@ -251,9 +254,24 @@ void Context::on_datagram(const wire::RxDatagram& datagram) noexcept {
 
 void Context::ring(qp::QueuePair& qp) noexcept {
   if (is_fatal()) return;
-  device_->doorbell(qp, link::monotonic_now_ns());
+  const TimeNs now = link::monotonic_now_ns();
+  device_->doorbell(qp, now);
   // Whoever waits for no answer gets no other occasion to go on.
-  if (!is_reliable(qp.transport()) && device_->has_work()) progress_.note_work();
+  if (!is_reliable(qp.transport())) {
+    if (device_->has_work()) progress_.note_work();
+    return;
+  }
+  if (posting_.goes_on(now, progress_.last_poll())) receive_for_poster(now);
+}
+
+// A send is as long as the answers of many others: left to the progress thread, these would have it
+// and the poster wait for each other at every turn.
+void Context::receive_for_poster(TimeNs now) noexcept {
+  progress_.note_poll(now);
+  Lock& lock = device_->receive_lock();
+  if (!lock.try_lock()) return;
+  if (drive_once(now, device::Acknowledge::kNow, kPollBudget)) last_found_ = now;
+  announcements_.end_round(lock);
 }
 
 // Not while another thread receives: what that one leaves is looked at once more.

@@ -19,6 +19,7 @@
 #include "exports.hpp"
 #include "link_choice.hpp"
 #include "objects.hpp"
+#include "posting.hpp"
 #include "progress.hpp"
 #include "receivers.hpp"
 #include "shared_domains.hpp"
@@ -182,6 +183,7 @@ class Context final : public queue::EventSink,
   void make_async_pipe();
   // Under the receive lock.
   bool drive_once(TimeNs now, device::Acknowledge acknowledge, std::size_t budget) noexcept;
+  void receive_for_poster(TimeNs now) noexcept;
   void on_datagram(const wire::RxDatagram& datagram) noexcept override;
 
   // Driven
@@ -230,6 +232,7 @@ class Context final : public queue::EventSink,
   const bool allows_direct_ = allows_direct();
   bool has_faults_ = false;               // of this context's own link; under control_lock_
   std::atomic<std::uint32_t> refused_{0};  // polls that found another thread driving
+  Posting posting_;
   // Under the receive lock: the time of the round that receives; when a poll last found something.
   TimeNs now_ = 0;
   TimeNs last_found_ = 0;

@@ -199,9 +199,11 @@ Progress::Wait Progress::choose() noexcept {
     return begin_trial();
   }
   if (is_parked_) return rest();
+  const std::uint32_t polls = sleep_.polls();
   const Driven::Found found = driven_.drive_until_quiet();
+  const bool polled_meanwhile = !is_armed && sleep_.polls() != polls;
   const bool is_needless = found != Driven::Found::kPackets || now < last_poll + kAtOnce;
-  if (polls_now && is_needless) {
+  if (polled_meanwhile || (polls_now && is_needless)) {
     if (++score_ >= patience_) park();
   } else {
     if (found == Driven::Found::kPackets) ++finds_;

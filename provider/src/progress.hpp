@@ -72,6 +72,8 @@ class Progress {
 
   // What the clock said when the application polled.
   void note_poll(TimeNs now) noexcept { sleep_.note_poll(now); }
+  TimeNs last_poll() const noexcept { return sleep_.last_poll(); }
+  std::uint32_t polls() const noexcept { return sleep_.polls(); }
   // Parked for an application that has not polled since the last call.
   bool is_unattended() noexcept {
     if (sleep_.rest() != Rest::kParked) return false;

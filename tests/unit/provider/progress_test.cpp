@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 
 #include "progress.hpp"
@@ -22,6 +23,7 @@ class Driven1 final : public Driven {
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = ::read(packets_.get(), &count, sizeof count);
     const std::lock_guard guard(lock_);
+    if (meanwhile) meanwhile();
     ++drives_;
     arrived_ += count;
     deadline_ = kNever;
@@ -72,6 +74,7 @@ class Driven1 final : public Driven {
     await_drives(before + 1);
   }
   std::uint64_t prepared() const { return prepared_; }
+  std::function<void()> meanwhile;  // what the application does while the thread drives
 
  private:
   control::UniqueFd packets_;
@@ -125,6 +128,21 @@ TEST(Progress, RestsWhereTheApplicationWouldHaveTakenWhatCame) {
     driven.send_packet();
     for (int i = 0; i < 100; ++i) progress.note_poll(link::monotonic_now_ns() - 10'000);
     // Twice without a poll between them.
+    progress.is_unattended();
+    rests = progress.is_unattended();
+  }
+}
+
+// By its clock the application has not polled for long; but it does so while the thread is at what
+// came, each time.
+TEST(Progress, RestsWhereTheApplicationComesWhileItDrives) {
+  Driven1 driven;
+  Progress progress(driven);
+  driven.meanwhile = [&] { progress.note_poll(1); };
+  ASSERT_EQ(progress.start(), 0);
+  bool rests = false;
+  while (!rests) {
+    driven.send_packet();
     progress.is_unattended();
     rests = progress.is_unattended();
   }

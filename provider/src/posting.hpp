@@ -1,0 +1,31 @@
+// Whether the application posts one request after the other without a poll between them, and so
+// should take what has come meanwhile. Any thread; a word is written now and then, not by each post.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+
+#include "verbena/base/types.hpp"
+
+namespace verbena::provider {
+
+class Posting {
+ public:
+  // For each post.
+  bool goes_on(TimeNs now, TimeNs last_poll) noexcept {
+    const TimeNs last = last_.load(std::memory_order_relaxed);
+    if (now > last + kPause) since_.store(now, std::memory_order_relaxed);
+    if (now > last + kGrain) last_.store(now, std::memory_order_relaxed);
+    return now > std::max(since_.load(std::memory_order_relaxed), last_poll) + kLong;
+  }
+
+ private:
+  static constexpr TimeNs kPause = 50'000;  // between two posts: it was not one after the other
+  static constexpr TimeNs kGrain = 5'000;
+  static constexpr TimeNs kLong = 20'000;
+
+  std::atomic<TimeNs> last_{0};
+  std::atomic<TimeNs> since_{0};
+};
+
+}  // namespace verbena::provider

@@ -1,0 +1,50 @@
+// When a thread that posts receives, too.
+#include "posting.hpp"
+
+#include <gtest/gtest.h>
+
+namespace verbena::provider {
+namespace {
+
+constexpr TimeNs kStart = 1'000'000;
+
+// Posts every `step` until `end`; how often one of them was to receive, which it does.
+int receives(Posting& posting, TimeNs step, TimeNs end) {
+  int count = 0;
+  TimeNs last_poll = 0;
+  for (TimeNs now = kStart; now < end; now += step) {
+    if (!posting.goes_on(now, last_poll)) continue;
+    ++count;
+    last_poll = now;
+  }
+  return count;
+}
+
+TEST(Posting, OnePostIsOnlyThat) {
+  Posting posting;
+  EXPECT_FALSE(posting.goes_on(kStart, 0));
+}
+
+TEST(Posting, PostsFarApartAreEachOnlyThat) {
+  Posting posting;
+  EXPECT_EQ(receives(posting, 100'000, kStart + 10'000'000), 0);
+}
+
+TEST(Posting, GoesOnForAWhileAndThenReceivesNowAndThen) {
+  for (const TimeNs step : {100, 1'000, 7'000, 25'000}) {
+    Posting posting;
+    const int count = receives(posting, step, kStart + 1'000'000);
+    EXPECT_GE(count, 15) << step;
+    EXPECT_LE(count, 50) << step;
+  }
+}
+
+TEST(Posting, WhoPollsNeedNot) {
+  Posting posting;
+  for (TimeNs now = kStart; now < kStart + 1'000'000; now += 5'000) {
+    EXPECT_FALSE(posting.goes_on(now, now - 10'000));
+  }
+}
+
+}  // namespace
+}  // namespace verbena::provider
