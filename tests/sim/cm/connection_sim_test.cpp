@@ -182,6 +182,37 @@ TEST(DatagramTest, SidrTellsTheQueuePairAndItsKey) {
   EXPECT_EQ(p.a.cm.agent().size(), 0u);
 }
 
+// As Linux has it: the request of a datagram service has no place for them, the reply has; and one
+// that says no offers nothing.
+TEST(DatagramTest, OnlyTheSidrReplyCarriesConnectionEstablishmentOptions) {
+  Pair p(5, false, PortSpace::kUdp);
+  std::vector<Mad> carried;
+  p.world.network = [&](const Flight& flight) {
+    carried.push_back(parse_mad(flight.mad.bytes).value());
+    return std::vector{flight};
+  };
+  p.client.connect(p.b.ports.default_port_address());
+  ASSERT_TRUE(p.run(kSecond));
+  EXPECT_EQ(p.server.last_request.ece.vendor_id, 0u);
+  EXPECT_EQ(p.server.last_request.ece.option, 0u);
+  EXPECT_EQ(p.client.response.ece.vendor_id, 0x15b3u);
+  EXPECT_EQ(p.client.response.ece.option, 7u);
+  ASSERT_EQ(carried.size(), 2u);
+  EXPECT_EQ(carried[0].attribute_modifier, 0u);
+  EXPECT_EQ(carried[1].attribute_modifier, 7u);
+  const SidrRep& rep = std::get<SidrRep>(carried[1].message);
+  EXPECT_EQ(rep.ece_vendor_high, 0x15u);
+  EXPECT_EQ(rep.ece_vendor_low, 0xb3u);
+
+  p.server.rejects = true;
+  p.client.finished = false;
+  p.client.connect(p.b.ports.default_port_address());
+  ASSERT_TRUE(p.run(kSecond));
+  ASSERT_EQ(carried.size(), 4u);
+  EXPECT_EQ(carried[3].attribute_modifier, 0u);
+  EXPECT_EQ(std::get<SidrRep>(carried[3].message).ece_vendor_low, 0u);
+}
+
 TEST(RejectTest, NoListenerIsAnswered) {
   Pair p(6);
   p.server.destroy(p.world.now, p.server.listener);
