@@ -84,6 +84,12 @@ std::size_t RdmaCm::pending_events(ChannelId channel) const {
   return it == channels_.end() ? 0 : it->second.events.size();
 }
 
+const RdmaEvent* RdmaCm::pending_event(ChannelId channel, std::size_t before) const {
+  const auto it = channels_.find(channel);
+  if (it == channels_.end() || before >= it->second.events.size()) return nullptr;
+  return &it->second.events[before];
+}
+
 bool RdmaCm::has_pending_events() const {
   return std::any_of(channels_.begin(), channels_.end(),
                      [](const auto& channel) { return !channel.second.events.empty(); });

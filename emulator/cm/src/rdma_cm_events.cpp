@@ -102,6 +102,7 @@ RdmaCm::Id* RdmaCm::accept_request(std::uint64_t service_id,
   if (found == 0) return nullptr;
   listener = ids_.at(found).get();
   ib = listener->source.family == Family::kIb;
+  if (listener->backlog == 0 && catch_up_) catch_up_(listener->channel);
   if (listener->qp_type != qp_type || listener->backlog == 0 || (!ib && !header)) return nullptr;
   if (listener->device && *listener->device != device) return nullptr;
 

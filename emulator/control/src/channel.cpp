@@ -79,16 +79,20 @@ Outcome<Done> send_packet(int fd, std::span<const std::uint8_t> packet, std::spa
 }
 
 Outcome<Incoming> receive_packet(int fd, int flags) {
-  Incoming in;
   // Most messages are small: look at the size first, so that a context costs no 64 KiB.
   ssize_t size = 0;
   do {
     size = ::recv(fd, nullptr, 0, flags | MSG_PEEK | MSG_TRUNC);
   } while (size < 0 && errno == EINTR);
   if (size < 0) return system_failure("cannot receive from the emulator");
-  in.payload.resize(std::min<std::size_t>(static_cast<std::size_t>(size), kMaxMessage));
+  std::vector<std::uint8_t> room(
+      std::min<std::size_t>(static_cast<std::size_t>(size), kMaxMessage));
+  return receive_packet(fd, flags, room);
+}
 
-  iovec io{in.payload.data(), in.payload.size()};
+Outcome<Incoming> receive_packet(int fd, int flags, std::span<std::uint8_t> room) {
+  Incoming in;
+  iovec io{room.data(), room.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))] = {};
   msghdr m{};
   m.msg_iov = &io;
@@ -107,11 +111,11 @@ Outcome<Incoming> receive_packet(int fd, int flags) {
   if ((m.msg_flags & MSG_TRUNC) != 0 || too_many) {
     return fail(EPROTO, "control message too long or with too many descriptors");
   }
-  in.payload.resize(static_cast<std::size_t>(n));
-  Outcome<Header> header = decode_header(in.payload);
+  const auto packet = room.first(static_cast<std::size_t>(n));
+  Outcome<Header> header = decode_header(packet);
   if (!header) return Failure<Error>{header.error()};
   in.header = *header;
-  in.payload.erase(in.payload.begin(), in.payload.begin() + kHeaderSize);
+  in.payload.assign(packet.begin() + kHeaderSize, packet.end());
   return in;
 }
 

@@ -27,9 +27,11 @@ constexpr std::array<const NodeClass*, 2> kClasses{&kUverbsClass, &kRdmaCmClass}
 
 constexpr std::string_view kMark = "verbena-node/";
 
-std::optional<std::uint32_t> number_in(std::string_view digits) {
-  std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+template <typename Number = std::uint32_t>
+std::optional<Number> number_in(std::string_view digits, int base = 10) {
+  Number number = 0;
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
   if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
   return number;
 }
@@ -44,12 +46,17 @@ std::string mark_for(const std::string& name) {
   return std::string(kMark) + name + tail;
 }
 
-// The name between the mark and the random number of a socket's own address.
-std::string_view name_in_mark(std::string_view own) {
+// Takes apart a socket's own address: the name between the mark and the random number, and that.
+struct OwnName {
+  std::string_view name;
+  std::string_view random;
+};
+OwnName parse_own_name(std::string_view own) {
   if (!own.starts_with(kMark)) return {};
   own.remove_prefix(kMark.size());
   const std::size_t slash = own.find('/');
-  return slash == std::string_view::npos ? std::string_view{} : own.substr(0, slash);
+  if (slash == std::string_view::npos) return {};
+  return {own.substr(0, slash), own.substr(slash + 1)};
 }
 
 }  // namespace
@@ -59,12 +66,19 @@ std::optional<Node> node_of_name(std::string_view name) {
     if (!name.starts_with(node_class->prefix)) continue;
     const std::string_view tail = name.substr(node_class->prefix.size());
     if (!node_class->is_numbered) {
-      if (tail.empty()) return Node{node_class, 0};
+      if (tail.empty()) return Node{node_class};
       continue;
     }
     if (const auto number = number_in(tail)) return Node{node_class, *number};
   }
   return std::nullopt;
+}
+
+std::optional<Node> node_of_own_name(std::string_view own) {
+  const OwnName parts = parse_own_name(own);
+  std::optional<Node> node = node_of_name(parts.name);
+  if (node) node->identity = number_in<std::uint64_t>(parts.random, 16).value_or(0);
+  return node;
 }
 
 std::optional<Node> node_of_fd(int fd) {
@@ -76,7 +90,7 @@ std::optional<Node> node_of_fd(int fd) {
   if (own.sun_family != AF_UNIX || size <= kPathAt + 1 || own.sun_path[0] != 0) {
     return std::nullopt;
   }
-  return node_of_name(name_in_mark({own.sun_path + 1, size - kPathAt - 1}));
+  return node_of_own_name({own.sun_path + 1, size - kPathAt - 1});
 }
 
 int open_node(const std::string& name, int flags) {

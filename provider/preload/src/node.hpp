@@ -19,6 +19,8 @@
 
 namespace verbena::preload {
 
+struct Node;
+
 // Static data; the functions are called inside a Section, and set errno.
 struct NodeClass {
   std::string_view prefix;  // "uverbs"
@@ -29,21 +31,25 @@ struct NodeClass {
   // A new descriptor, or -1. `name` as in /dev/infiniband, `own_name` for connect_to_emulator.
   int (*open)(const std::string& name, const std::string& own_name, int flags);
   // As write(2) and ioctl(2) on a descriptor of this class.
-  ssize_t (*write)(int fd, std::uint32_t number, const void* bytes, std::size_t size);
-  int (*ioctl)(int fd, std::uint32_t number, unsigned long request, void* argument);
-  // Whether a write sleeps until a message comes to the descriptor. That is then awaited first,
-  // outside of any Section, where the thread may be cancelled; and again when `write` says EAGAIN,
-  // because the message has gone elsewhere. Null: none does.
+  ssize_t (*write)(int fd, const Node& node, const void* bytes, std::size_t size);
+  int (*ioctl)(int fd, const Node& node, unsigned long request, void* argument);
+  // Whether a write sleeps until a message comes to the descriptor: when `write` says EAGAIN, one
+  // is awaited, outside of any Section, where the thread may be cancelled; and then `write` is
+  // called again, and so on, for the message may have gone elsewhere. Null: none does.
   bool (*awaits_message)(const void* bytes, std::size_t size) = nullptr;
 };
 
 struct Node {
   const NodeClass* node_class = nullptr;
   std::uint32_t number = 0;
+  std::uint64_t identity = 0;  // the random number of this opening; 0 of a name
 };
 
 // The node that a name below /dev/infiniband means.
 std::optional<Node> node_of_name(std::string_view name);
+
+// The node that a socket's own address (without the leading zero) tells of.
+std::optional<Node> node_of_own_name(std::string_view own);
 
 // The node behind a descriptor, asked from the kernel. Keeps errno.
 std::optional<Node> node_of_fd(int fd);

@@ -1,7 +1,9 @@
 // /dev/infiniband/rdma_cm: each descriptor is an event channel, a connection to the emulator on
 // which one message comes for each event that can be fetched. So poll, epoll, O_NONBLOCK, blocking
-// and signals work as on any socket; fetching is a receive and then a question. Commands go over
-// connections of the process's own (cm_connection.hpp).
+// and signals work as on any socket; fetching is a receive and then a look into shared memory
+// (event_pages.hpp) or a question. What a library asks about the ID after an event has come with it
+// (verbena/preload/cm_answer_cache.hpp). Commands go over connections of the process's own
+// (cm_connection.hpp).
 #pragma once
 
 #include "node.hpp"

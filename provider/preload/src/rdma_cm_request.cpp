@@ -22,6 +22,12 @@ RdmaCmRequest parse_rdma_cm_write(std::span<const std::uint8_t> command) {
   if (!load(command, header)) return request;
   const std::span<const std::uint8_t> body = command.subspan(sizeof header);
   request.is_get_event = header.cmd == RDMA_USER_CM_CMD_GET_EVENT;
+  rdma_ucm_get_event fetch;
+  if (request.is_get_event && header.in >= sizeof fetch && header.in <= body.size() &&
+      load(body, fetch)) {
+    request.event_address = fetch.response;
+    request.event_room = header.out;
+  }
   rdma_ucm_set_option option;
   if (header.cmd == RDMA_USER_CM_CMD_SET_OPTION && load(body, option)) {
     request.value_address = option.optval;

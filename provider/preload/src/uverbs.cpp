@@ -155,31 +155,32 @@ class Executor {
   ib_uverbs_attr* attributes_;
 };
 
-ssize_t write_uverbs(int, std::uint32_t number, const void* bytes, std::size_t size) {
+ssize_t write_uverbs(int, const Node& node, const void* bytes, std::size_t size) {
   if (bytes == nullptr) {
     errno = EFAULT;
     return -1;
   }
   const UverbsRequest request = parse_uverbs_write({static_cast<const std::uint8_t*>(bytes), size});
-  const int code = std::visit(Executor(number, nullptr), request);
+  const int code = std::visit(Executor(node.number, nullptr), request);
   if (code == 0) return static_cast<ssize_t>(size);
-  VERBENA_TRACE("uverbs%u: write of %zu bytes refused: errno %d", number, size, code);
+  VERBENA_TRACE("uverbs%u: write of %zu bytes refused: errno %d", node.number, size, code);
   errno = code;
   return -1;
 }
 
-int ioctl_uverbs(int, std::uint32_t number, unsigned long request, void* argument) {
+int ioctl_uverbs(int, const Node& node, unsigned long request, void* argument) {
   int code = ENOTTY;
   if (request == RDMA_VERBS_IOCTL && argument != nullptr) {
     const auto* bytes = static_cast<const std::uint8_t*>(argument);
     const auto length = uverbs_ioctl_length({bytes, kIoctlHeaderSize});
     auto* attributes =
         reinterpret_cast<ib_uverbs_attr*>(static_cast<std::uint8_t*>(argument) + kIoctlHeaderSize);
-    code = length ? std::visit(Executor(number, attributes), parse_uverbs_ioctl({bytes, *length}))
-                  : EINVAL;
+    code = length
+               ? std::visit(Executor(node.number, attributes), parse_uverbs_ioctl({bytes, *length}))
+               : EINVAL;
   }
   if (code == 0) return 0;
-  VERBENA_TRACE("uverbs%u: ioctl 0x%lx refused: errno %d", number, request, code);
+  VERBENA_TRACE("uverbs%u: ioctl 0x%lx refused: errno %d", node.number, request, code);
   errno = code;
   return -1;
 }

@@ -1,6 +1,7 @@
 // Calls on descriptors: what is written to a node, and where its duplicates go. close is not
 // among them: a number that was closed is noticed when it is next asked about (fd_table.hpp).
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -68,7 +69,7 @@ ssize_t write_awaiting(int fd, const Node& node, const void* bytes, size_t size)
   do {
     done = verbena_await_message(held, &own, receive);
     if (done < 0) break;
-    done = in_section([&] { return node.node_class->write(held, node.number, bytes, size); });
+    done = in_section([&] { return node.node_class->write(held, node, bytes, size); });
   } while (done < 0 && errno == EAGAIN);
   const int code = errno;
   if (own >= 0) ::close(own);
@@ -116,8 +117,11 @@ VERBENA_EXPORT ssize_t write(int fd, const void* bytes, size_t size) {
     return real::write(fd, bytes, size);
   if (const auto node = checked_node(fd)) {
     const auto awaits = node->node_class->awaits_message;
-    if (awaits != nullptr && awaits(bytes, size)) return write_awaiting(fd, *node, bytes, size);
-    return in_section([&] { return node->node_class->write(fd, node->number, bytes, size); });
+    const bool may_sleep = awaits != nullptr && awaits(bytes, size);
+    if (may_sleep) ::pthread_testcancel();
+    const ssize_t done =
+        in_section([&] { return node->node_class->write(fd, *node, bytes, size); });
+    return may_sleep && done < 0 && errno == EAGAIN ? write_awaiting(fd, *node, bytes, size) : done;
   }
   if (const auto sent = netlink::send(fd, bytes, size)) return *sent;
   return real::write(fd, bytes, size);
@@ -129,7 +133,7 @@ VERBENA_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
   if (const auto node = node_for_ioctl(fd, request)) {
-    return in_section([&] { return node->node_class->ioctl(fd, node->number, request, argument); });
+    return in_section([&] { return node->node_class->ioctl(fd, *node, request, argument); });
   }
   return real::ioctl(fd, request, argument);
 }

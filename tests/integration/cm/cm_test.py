@@ -9,72 +9,17 @@ import errno
 import os
 import random
 import select
-import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 import unittest
 
+from rdma_cm_case import LIMIT, RdmaCmCase, binary, run
 from rdma_cm_channel import *
 
-LIMIT = 60
 
-
-class CmTest(unittest.TestCase):
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="verbena-cm-")
-        os.chmod(self.dir, 0o700)
-        os.environ["VERBENA_RUNTIME_DIR"] = self.dir
-        reader, writer = os.pipe()
-        env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
-        self.daemon = subprocess.Popen(
-            [os.path.join(BIN, "verbenad"), "--runtime-dir", self.dir, "--ready-fd", str(writer),
-             # Not the user's own emulator's.
-             "--fabric", "127.%d.%d.0/24" % (130 + os.getpid() // 256 % 100, os.getpid() % 256)],
-            pass_fds=[writer], env=env)
-        os.close(writer)
-        with os.fdopen(reader) as ready:
-            self.assertEqual(ready.readline(), "ready\n")
-        # Every wait below is for something that must come.
-        signal.signal(signal.SIGALRM, self.too_long)
-        signal.alarm(LIMIT)
-        self.channels = []
-
-    def tearDown(self):
-        signal.alarm(0)
-        for channel in self.channels:
-            try:
-                channel.close()
-            except OSError:
-                pass
-        self.daemon.terminate()
-        self.daemon.wait(20)
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-    @staticmethod
-    def too_long(*_):
-        raise TimeoutError("waited in vain")
-
-    def channel(self, flags=0):
-        self.channels.append(Channel(flags))
-        return self.channels[-1]
-
-    def connected(self, server, client, qpn=0x4001):
-        """Both IDs of a new connection, established."""
-        active = client.start_connecting(10, qpn)
-        passive = server.expect(CONNECT_REQUEST).id
-        server.accept(passive, 20, qpn + 0x4000)
-        client.expect(CONNECT_RESPONSE)
-        client.confirm(active)
-        server.expect(ESTABLISHED)
-        return active, passive
-
-    def is_readable(self, channel):
-        return bool(select.select([channel.fd], [], [], 0)[0])
-
+class CmTest(RdmaCmCase):
     def test_a_channel_is_a_character_device(self):
         import stat
         self.assertTrue(stat.S_ISCHR(os.fstat(self.channel().fd).st_mode))
@@ -366,7 +311,7 @@ class CmTest(unittest.TestCase):
         channel.bind(id_, "127.0.0.1", 0)
         membership = channel.join(id_, 9, "239.1.2.3")
         self.assertEqual(channel.expect(MULTICAST_JOIN).id, membership)
-        subprocess.run([os.path.join(BIN, "verbena"), "port", "verbena0", "down"], check=True)
+        subprocess.run([binary("verbena"), "port", "verbena0", "down"], check=True)
         event = channel.expect(MULTICAST_ERROR)
         self.assertEqual((event.id, event.uid, event.status), (membership, 9, -errno.ENETRESET))
 
@@ -414,9 +359,4 @@ class CmTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    BIN, LIBRARY = sys.argv[1:3]
-    FIRST = sys.argv[3:4]
-    if LIBRARY not in os.environ.get("LD_PRELOAD", ""):
-        os.environ["LD_PRELOAD"] = ":".join([*FIRST, LIBRARY])
-        os.execv(sys.executable, [sys.executable, "-B", *sys.argv])
-    unittest.main(argv=[sys.argv[0]], verbosity=2)
+    run()

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "verbena/cm_service/qp1_packet.hpp"
+#include "verbena/control/cm_answers.hpp"
 
 namespace verbena::cm_service {
 
@@ -21,6 +22,7 @@ CmService::CmService(fabric::Fabric& fabric, fabric::Clients& clients, fabric::T
       ucma_(cm_),
       next_psn_(static_cast<std::uint32_t>(seed)) {
   for (const auto& port : fabric_.ports()) port->set_management_sink(this);
+  cm_.set_catch_up([this](cm::ChannelId channel) { settle(channel); });
 }
 
 CmService::~CmService() {
@@ -58,10 +60,34 @@ void CmService::open_channel(fabric::ClientId client, const control::Incoming& m
       by_client_.contains(client)) {
     return refuse(client, message.header.sequence, {EBUSY, "this channel is open already"});
   }
-  channels_[request->channel] = {client, 0};
+  OpenChannel& channel = channels_[request->channel];
+  channel.client = client;
+  if (channels_.size() <= kPagesMax) channel.events = ChannelEvents::create();
   by_client_[client] = request->channel;
   cm_.open_channel(request->channel);
-  clients_.send(client, control::encode(control::Ack{}, message.header.sequence), {});
+  const control::UniqueFd memory =
+      channel.events ? channel.events->release_fd() : control::UniqueFd();
+  const int fds[] = {memory.get()};
+  clients_.send(client, control::encode(control::CmChannelOpened{}, message.header.sequence),
+                std::span(fds).first(memory ? 1 : 0));
+}
+
+void CmService::settle(cm::ChannelId channel) {
+  const auto it = channels_.find(channel);
+  if (it == channels_.end() || !it->second.events) return;
+  it->second.used(it->second.events->settle(cm_, channel));
+}
+
+void CmService::prepare(cm::ChannelId channel, std::span<const std::uint8_t> command) {
+  const auto it = channels_.find(channel);
+  if (it == channels_.end() || !it->second.events) return;
+  ChannelEvents& events = *it->second.events;
+  settle(channel);
+  if (cm::Ucma::is_get_event(command)) it->second.used(events.take_back_first(cm_, channel));
+  if (const auto id = control::id_changed_by(command)) events.outdate_answers(*id);
+  if (const auto number = control::id_withdrawn_by(command)) {
+    it->second.used(events.take_back_from(cm_, channel, *number));
+  }
 }
 
 std::uint32_t CmService::take_back(cm::ChannelId channel, std::uint32_t withdrawn) {
@@ -82,8 +108,11 @@ void CmService::execute(fabric::ClientId client, const control::Incoming& messag
   if (channel == channels_.end()) {
     return refuse(client, message.header.sequence, {EBADF, "no such event channel"});
   }
-  const bool fetches = cm::Ucma::is_get_event(request->command);
-  if (fetches && channel->second.announced > 0) --channel->second.announced;
+  prepare(request->channel, request->command);
+  if (request->other != 0 && request->other != request->channel) {
+    prepare(request->other, request->command);
+  }
+  if (cm::Ucma::is_get_event(request->command)) channel->second.used(1);
   cm::UcmaReply done = ucma_.execute(clock_(), request->channel, request->command,
                                      request->attached, request->other);
   control::CmReply reply;
@@ -114,6 +143,14 @@ void CmService::on_client_closed(fabric::ClientId client) {
 void CmService::announce(cm::ChannelId channel) {
   const auto it = channels_.find(channel);
   if (it == channels_.end()) return;
+  if (it->second.events) {
+    // At the end each event is asked for, so that it is known when all have been told.
+    ChannelEvents& events = *it->second.events;
+    const std::size_t used =
+        told_ ? events.take_back_all(cm_, channel) : events.settle(cm_, channel);
+    it->second.used(used);
+    if (!told_) events.lay_out(ucma_, cm_, channel);
+  }
   const auto wanted =
       std::min(static_cast<std::uint32_t>(cm_.pending_events(channel)), kReadyAhead);
   while (it->second.announced < wanted) {
@@ -139,6 +176,7 @@ void CmService::on_addresses_changed(const fabric::Port& port) {
 void CmService::on_ending(std::function<void()> told) {
   told_ = std::move(told);
   for (const auto& port : fabric_.ports()) cm_.remove_device(clock_(), number_of(*port));
+  for (const auto& [channel, open] : channels_) announce(channel);
   flush();
   farewell_ = timers_.after(kFarewell, [this] {
     farewell_ = 0;

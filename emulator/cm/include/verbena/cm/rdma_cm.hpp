@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -60,6 +61,11 @@ class RdmaCm {
   // The next event, counted as reported; nothing when there is none.
   std::optional<RdmaEvent> get_event(ChannelId channel);
   std::size_t pending_events(ChannelId channel) const;
+  // The event that comes after `before` others; it stays where it is. Null when there is none.
+  const RdmaEvent* pending_event(ChannelId channel, std::size_t before) const;
+  // Who hands out events without get_event() does that for them here, when a listener's backlog
+  // depends on it.
+  void set_catch_up(std::function<void(ChannelId)> catch_up) { catch_up_ = std::move(catch_up); }
   bool has_pending_events() const;
   std::vector<Wakeup> take_wakeups() { return std::exchange(wakeups_, {}); }
 
@@ -216,6 +222,7 @@ class RdmaCm {
   TimeNs offer_at_ = kNever;  // somebody new listens
   std::vector<OutMad> mads_;
   std::vector<Wakeup> wakeups_;
+  std::function<void(ChannelId)> catch_up_;
 };
 
 }  // namespace verbena::cm

@@ -21,6 +21,13 @@ struct UcmaReply {
   std::uint32_t withdrawn = 0;
 };
 
+// What QUERY (of this option) or INIT_QP_ATTR (of this state) answers.
+struct UcmaAnswer {
+  std::uint32_t command = 0;
+  std::uint32_t argument = 0;
+  std::vector<std::uint8_t> response;
+};
+
 class Ucma {
  public:
   static constexpr std::size_t kHeaderSize = 8;  // u32 command, u16 in, u16 out
@@ -33,6 +40,11 @@ class Ucma {
   UcmaReply execute(TimeNs now, ChannelId channel, std::span<const std::uint8_t> command,
                     std::span<const std::uint8_t> attached = {}, ChannelId other = 0);
   static bool is_get_event(std::span<const std::uint8_t> command);
+
+  // An event as GET_EVENT answers it, and the answers to what librdmacm asks next of the ID that it
+  // brings (ucma_answers.cpp).
+  static std::vector<std::uint8_t> event_bytes(const RdmaEvent& event);
+  std::vector<UcmaAnswer> answers_after(ChannelId channel, const RdmaEvent& event);
 
  private:
   RdmaCm& cm_;

@@ -35,6 +35,9 @@ struct Incoming {
 Outcome<Done> send_packet(int fd, std::span<const std::uint8_t> packet, std::span<const int> fds,
                           int flags);
 Outcome<Incoming> receive_packet(int fd, int flags);
+// The same with one system call less, for who has room at hand. A message that does not fit in is
+// EPROTO, and lost.
+Outcome<Incoming> receive_packet(int fd, int flags, std::span<std::uint8_t> room);
 
 class Channel {
  public:

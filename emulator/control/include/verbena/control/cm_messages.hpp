@@ -3,7 +3,8 @@
 //
 // A descriptor of /dev/infiniband/rdma_cm is a connection of its own. After OpenCmChannel only
 // CmEventReady comes on it, one for each event that can be fetched, so that poll, epoll, O_NONBLOCK
-// and blocking are the socket's own. Commands go over another connection of the process and name
+// and blocking are the socket's own. What the events are stands in memory that the two share
+// (cm_event_page.hpp), or is asked for. Commands go over another connection of the process and name
 // the channel. The channel lives as long as its connection.
 #pragma once
 
@@ -18,17 +19,24 @@ inline constexpr auto kOpenCmChannel = static_cast<MessageType>(0x0200);
 inline constexpr auto kCmCommand = static_cast<MessageType>(0x0201);
 inline constexpr auto kCmReply = static_cast<MessageType>(0x0202);
 inline constexpr auto kCmEventReady = static_cast<MessageType>(0x0203);
+inline constexpr auto kCmChannelOpened = static_cast<MessageType>(0x0204);
 
 constexpr bool is_cm_message(MessageType type) {
   const auto number = static_cast<std::uint16_t>(type);
   return number >= 0x0200 && number <= 0x02ff;
 }
 
-// Answered by Ack. The number is random and the client's choice; 0 is none.
+// Answered by CmChannelOpened. The number is random and the client's choice; 0 is none.
 struct OpenCmChannel {
   static constexpr MessageType kType = kOpenCmChannel;
   std::uint64_t channel = 0;
   VERBENA_FIELDS { a(m.channel); }
+};
+
+// Beside it the memory of a CmEventPage, if the daemon has any.
+struct CmChannelOpened {
+  static constexpr MessageType kType = kCmChannelOpened;
+  VERBENA_FIELDS {}
 };
 
 // What the program wrote to the descriptor, as it is.

@@ -9,11 +9,16 @@ namespace verbena::preload {
 
 struct RdmaCmRequest {
   bool is_get_event = false;
+  std::uint64_t event_address = 0;
+  std::uint16_t event_room = 0;     // 0: not in order
   std::uint64_t value_address = 0;  // of SET_OPTION
   std::uint32_t value_length = 0;
   bool names_channel = false;  // MIGRATE_ID
   std::uint32_t channel_fd = 0;
 };
+
+// The room for an event that the oldest library has (rdma_ucm_event_resp up to its param).
+inline constexpr std::uint16_t kEventRoomMin = 328;
 
 // The longest value an option may have; the kernel's own limit is a little higher.
 inline constexpr std::uint32_t kOptionValueMax = 32 * 1024;

@@ -2,16 +2,20 @@
 // the clients' channels and to the timers. Owned by the daemon's main, called on its one thread.
 //
 // A client that opened a channel is told of its events by CmEventReady, never more than
-// kReadyAhead before it fetches some: a program that does not read holds up nobody.
+// kReadyAhead before it fetches some: a program that does not read holds up nobody. The first of
+// them lie ready for it in shared memory (ChannelEvents); for the others it asks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <memory>
+#include <span>
 #include <unordered_map>
 
 #include "verbena/cm/rdma_cm.hpp"
 #include "verbena/cm/ucma.hpp"
+#include "verbena/cm_service/channel_events.hpp"
 #include "verbena/cm_service/fabric_ports.hpp"
 #include "verbena/control/cm_messages.hpp"
 #include "verbena/fabric/extension.hpp"
@@ -23,6 +27,8 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
  public:
   using Clock = TimeNs (*)() noexcept;
   static constexpr std::uint32_t kReadyAhead = 64;
+  // Channels whose events lie in shared memory: a process may have so many mappings and no more.
+  static constexpr std::size_t kPagesMax = 16384;
   // So long programs may take to fetch what they are told when the emulator ends.
   static constexpr TimeNs kFarewell = 500'000'000;
 
@@ -46,11 +52,20 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
  private:
   struct OpenChannel {
     fabric::ClientId client = 0;
-    std::uint32_t announced = 0;  // CmEventReady sent and not yet used
+    std::uint32_t announced = 0;            // CmEventReady sent and not yet used
+    std::unique_ptr<ChannelEvents> events;  // null: the client asks for each
+
+    void used(std::size_t count) {
+      announced -= std::min(announced, static_cast<std::uint32_t>(count));
+    }
   };
 
   void open_channel(fabric::ClientId client, const control::Incoming& message);
   void execute(fabric::ClientId client, const control::Incoming& message);
+  // Brings the books up to date with what the program took from shared memory, and takes back from
+  // there what the command is about.
+  void prepare(cm::ChannelId channel, std::span<const std::uint8_t> command);
+  void settle(cm::ChannelId channel);
   // Uses up announcements; returns how many the client must throw away itself.
   std::uint32_t take_back(cm::ChannelId channel, std::uint32_t withdrawn);
   // Sends what the layer below has produced and sets the timer anew.

@@ -1,0 +1,63 @@
+// The first events that wait on a channel, laid out in the memory that the channel's owner has
+// mapped (control/cm_event_page.hpp). The books of the rdma_cm layer hear of what was taken there
+// only when they are settled: before each command of the channel, and when a listener's backlog
+// seems to be used up. Owned by CmService, on its thread.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+
+#include "verbena/cm/rdma_cm.hpp"
+#include "verbena/cm/ucma.hpp"
+#include "verbena/control/cm_event_page.hpp"
+#include "verbena/control/unique_fd.hpp"
+
+namespace verbena::cm_service {
+
+class ChannelEvents {
+ public:
+  // Null when there is no memory or no descriptor left: then programs ask for each event.
+  static std::unique_ptr<ChannelEvents> create();
+  ~ChannelEvents();
+  ChannelEvents(const ChannelEvents&) = delete;
+  ChannelEvents& operator=(const ChannelEvents&) = delete;
+
+  // The memory's descriptor, once.
+  control::UniqueFd release_fd() { return std::move(fd_); }
+
+  // Enters in the books what was handed out; returns how many.
+  std::size_t settle(cm::RdmaCm& cm, cm::ChannelId channel);
+  // Lays out what waits, as far as there is room. Settled before.
+  void lay_out(cm::Ucma& ucma, const cm::RdmaCm& cm, cm::ChannelId channel);
+  // The next two settle as well: what they find handed out meanwhile is entered in the books, and
+  // what they take back cannot be handed out any more, whatever a program does with the memory.
+  //
+  // Before somebody fetches the first event by a command.
+  std::size_t take_back_first(cm::RdmaCm& cm, cm::ChannelId channel);
+  // Before events of this ID or membership are withdrawn: from its first on none is laid out.
+  std::size_t take_back_from(cm::RdmaCm& cm, cm::ChannelId channel, std::uint32_t number);
+  std::size_t take_back_all(cm::RdmaCm& cm, cm::ChannelId channel);
+  // Before a command changes this ID.
+  void outdate_answers(std::uint32_t id) { writer_.outdate_answers(id); }
+
+ private:
+  struct LaidOut {
+    control::CmEventWriter::Sequence sequence;
+    cm::IdHandle owner;
+    std::uint32_t membership;
+  };
+
+  ChannelEvents(control::UniqueFd fd, control::CmEventPage* page)
+      : fd_(std::move(fd)), page_(page), writer_(*page) {}
+  std::size_t take_back_after(cm::RdmaCm& cm, cm::ChannelId channel, std::size_t count);
+  // Enters in the books that the first so many were handed out.
+  std::size_t hand_out(cm::RdmaCm& cm, cm::ChannelId channel, std::size_t count);
+
+  control::UniqueFd fd_;
+  control::CmEventPage* page_;
+  control::CmEventWriter writer_;
+  std::deque<LaidOut> laid_out_;  // the first of those that wait, in their order
+};
+
+}  // namespace verbena::cm_service

@@ -1,0 +1,97 @@
+#include "verbena/cm_service/channel_events.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+#include <vector>
+
+#include "verbena/control/cm_answers.hpp"
+
+namespace verbena::cm_service {
+
+using control::CmEventPage;
+
+std::unique_ptr<ChannelEvents> ChannelEvents::create() {
+  // Nobody may shrink the memory under us (SIGBUS).
+  constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  control::UniqueFd fd(::memfd_create("verbena-events", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd || ::ftruncate(fd.get(), sizeof(CmEventPage)) != 0 ||
+      ::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
+    return nullptr;
+  }
+  void* at = ::mmap(nullptr, sizeof(CmEventPage), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (at == MAP_FAILED) return nullptr;
+  // The file's zeros are its beginning: to construct them would touch every page.
+  return std::unique_ptr<ChannelEvents>(
+      new ChannelEvents(std::move(fd), std::launder(static_cast<CmEventPage*>(at))));
+}
+
+ChannelEvents::~ChannelEvents() { ::munmap(page_, sizeof *page_); }
+
+std::size_t ChannelEvents::hand_out(cm::RdmaCm& cm, cm::ChannelId channel, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    cm.get_event(channel);
+    laid_out_.pop_front();
+  }
+  return count;
+}
+
+std::size_t ChannelEvents::settle(cm::RdmaCm& cm, cm::ChannelId channel) {
+  const auto first_left = std::find_if(laid_out_.begin(), laid_out_.end(), [&](const auto& event) {
+    return !writer_.is_handed_out(event.sequence);
+  });
+  return hand_out(cm, channel, static_cast<std::size_t>(first_left - laid_out_.begin()));
+}
+
+void ChannelEvents::lay_out(cm::Ucma& ucma, const cm::RdmaCm& cm, cm::ChannelId channel) {
+  while (const cm::RdmaEvent* event = cm.pending_event(channel, laid_out_.size())) {
+    const cm::IdHandle asked_about = event->request != 0 ? event->request : event->owner;
+    writer_.outdate_answers(asked_about);
+    std::vector<std::uint8_t> answers;
+    for (const cm::UcmaAnswer& answer : ucma.answers_after(channel, *event)) {
+      control::append_answer(answers, {answer.command, answer.argument}, answer.response);
+    }
+    const auto sequence = writer_.push(asked_about, cm::Ucma::event_bytes(*event), answers);
+    if (!sequence) return;
+    laid_out_.push_back({*sequence, event->owner, event->membership});
+  }
+}
+
+std::size_t ChannelEvents::take_back_first(cm::RdmaCm& cm, cm::ChannelId channel) {
+  std::size_t count = 0;
+  while (!laid_out_.empty() && !writer_.take_back(laid_out_.front().sequence)) {
+    count += hand_out(cm, channel, 1);
+  }
+  if (!laid_out_.empty()) laid_out_.pop_front();
+  return count;
+}
+
+// From the end: readers take events in their order, so the first that cannot be taken back tells
+// that all before it were handed out.
+std::size_t ChannelEvents::take_back_after(cm::RdmaCm& cm, cm::ChannelId channel,
+                                           std::size_t count) {
+  while (laid_out_.size() > count) {
+    if (!writer_.take_back(laid_out_.back().sequence)) {
+      return hand_out(cm, channel, laid_out_.size());
+    }
+    laid_out_.pop_back();
+  }
+  return settle(cm, channel);
+}
+
+std::size_t ChannelEvents::take_back_from(cm::RdmaCm& cm, cm::ChannelId channel,
+                                          std::uint32_t number) {
+  const auto first = std::find_if(laid_out_.begin(), laid_out_.end(), [&](const LaidOut& event) {
+    return event.owner == number || event.membership == number;
+  });
+  return take_back_after(cm, channel, static_cast<std::size_t>(first - laid_out_.begin()));
+}
+
+std::size_t ChannelEvents::take_back_all(cm::RdmaCm& cm, cm::ChannelId channel) {
+  return take_back_after(cm, channel, 0);
+}
+
+}  // namespace verbena::cm_service

@@ -1,0 +1,79 @@
+// What librdmacm asks of an ID once it has an event, asked beforehand by the same commands.
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include "ucma_layout.hpp"
+#include "verbena/cm/ucma.hpp"
+
+namespace verbena::cm {
+namespace {
+
+struct Question {
+  std::uint32_t command;
+  std::uint32_t argument;
+};
+
+enum : std::uint32_t { kInit = 1, kReadyToReceive = 2, kReadyToSend = 3 };
+
+constexpr Question kAddress{RDMA_USER_CM_CMD_QUERY, RDMA_USER_CM_QUERY_ADDR};
+constexpr Question kPath{RDMA_USER_CM_CMD_QUERY, RDMA_USER_CM_QUERY_PATH};
+constexpr Question kGid{RDMA_USER_CM_CMD_QUERY, RDMA_USER_CM_QUERY_GID};
+constexpr Question kToInit{RDMA_USER_CM_CMD_INIT_QP_ATTR, kInit};
+constexpr Question kToReceive{RDMA_USER_CM_CMD_INIT_QP_ATTR, kReadyToReceive};
+constexpr Question kToSend{RDMA_USER_CM_CMD_INIT_QP_ATTR, kReadyToSend};
+
+constexpr std::array kAfterAddress{kAddress, kGid};
+constexpr std::array kAfterRoute{kPath, kToInit};
+constexpr std::array kAfterRequest{kAddress, kPath, kGid, kToInit, kToReceive, kToSend};
+constexpr std::array kAfterResponse{kToInit, kToReceive, kToSend};
+
+std::span<const Question> questions_after(RdmaEventType type) {
+  switch (type) {
+    case RdmaEventType::kAddrResolved:
+      return kAfterAddress;
+    case RdmaEventType::kRouteResolved:
+      return kAfterRoute;
+    case RdmaEventType::kConnectRequest:
+      return kAfterRequest;
+    case RdmaEventType::kConnectResponse:
+      return kAfterResponse;
+    default:
+      return {};
+  }
+}
+
+struct Written {
+  rdma_ucm_cmd_hdr header;
+  rdma_ucm_query body;  // INIT_QP_ATTR has the same layout
+};
+static_assert(sizeof(rdma_ucm_query) == sizeof(rdma_ucm_init_qp_attr));
+static_assert(offsetof(rdma_ucm_query, option) == offsetof(rdma_ucm_init_qp_attr, qp_state));
+
+}  // namespace
+
+std::vector<std::uint8_t> Ucma::event_bytes(const RdmaEvent& event) {
+  const rdma_ucm_event_resp abi = ucma::to_abi(event);
+  const auto* begin = reinterpret_cast<const std::uint8_t*>(&abi);
+  return {begin, begin + sizeof abi};
+}
+
+std::vector<UcmaAnswer> Ucma::answers_after(ChannelId channel, const RdmaEvent& event) {
+  std::vector<UcmaAnswer> answers;
+  for (const Question& question : questions_after(event.type)) {
+    Written written{};
+    written.header = {question.command, sizeof written.body,
+                      std::numeric_limits<std::uint16_t>::max()};
+    written.body.id = event.request != 0 ? event.request : event.owner;
+    written.body.option = question.argument;
+    std::array<std::uint8_t, sizeof written> bytes;
+    std::memcpy(bytes.data(), &written, sizeof written);
+    // Questions change nothing, so no time passes.
+    UcmaReply reply = execute(0, channel, bytes);
+    if (reply.error != 0) continue;
+    answers.push_back({question.command, question.argument, std::move(reply.response)});
+  }
+  return answers;
+}
+
+}  // namespace verbena::cm

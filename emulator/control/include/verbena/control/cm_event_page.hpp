@@ -1,0 +1,99 @@
+// The events of one channel of rdma_cm, in memory that the daemon shares with who opened it, so
+// that fetching one is no question. The channel's descriptor tells only how many there are; the
+// memory says what they are. An event is handed out once, in order, by whoever takes it first: a
+// reader, or the daemon, which takes back those of an ID that is destroyed. So both know for
+// certain which events were handed out, without a word about each.
+//
+//   daemon: push -> ready -reader: take-> taken -copied-> done      (its place is free again)
+//                         -daemon: take back-> done
+//
+// A ticket is one word: sequence number (48 bits), place (8), state (8). Those of the last
+// kCmTickets events stand in a ring; the events themselves in the first free place, so that a
+// channel that is read in time needs one page. Nobody waits for anybody: a reader that dies while
+// it copies keeps its place, and the daemon believes nothing of the memory but whether an event was
+// taken. Without the memory, or without a ticket in it, a reader asks the daemon.
+//
+// Beside an event stand answers about the ID that it brings (cm_answers.hpp). They are true as long
+// as the ID's version is the one that came with them: the daemon counts it on before it carries out
+// a command that changes the ID, whichever process that comes from, and with each event about it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace verbena::control {
+
+inline constexpr std::size_t kCmTickets = 32;
+inline constexpr std::size_t kCmPlaceBytes = 1536 - 16;
+// IDs that share a version cost a question too many, no more.
+inline constexpr std::size_t kCmVersions = 256;
+
+struct CmEventPlace {
+  std::uint32_t id;
+  std::uint32_t event_size;
+  std::uint32_t answers_size;  // after the event
+  std::uint32_t version;       // with which they are true
+  std::array<std::uint8_t, kCmPlaceBytes> bytes;
+};
+
+struct CmEventPage {
+  std::atomic<std::uint64_t> next;  // where readers look first
+  std::array<std::atomic<std::uint64_t>, kCmTickets> tickets;
+  std::array<std::atomic<std::uint32_t>, kCmVersions> versions;
+  std::array<CmEventPlace, kCmTickets> places;
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+// An event as it is handed out, with the answers of cm_answers.hpp for `id`.
+struct CmEventCopy {
+  std::uint32_t id = 0;
+  std::uint32_t event_size = 0;
+  std::uint32_t answers_size = 0;
+  std::uint32_t version = 0;
+  std::array<std::uint8_t, kCmPlaceBytes> bytes;
+
+  std::span<const std::uint8_t> event() const { return std::span(bytes).first(event_size); }
+  std::span<const std::uint8_t> answers() const {
+    return std::span(bytes).subspan(event_size, answers_size);
+  }
+};
+
+// The next event of the page. Any thread of any process.
+bool take_cm_event(CmEventPage& page, CmEventCopy& out);
+
+// With which answers about the ID must have come to be true now.
+std::uint32_t version_of(const CmEventPage& page, std::uint32_t id);
+
+// The daemon's side of a page. One thread.
+class CmEventWriter {
+ public:
+  using Sequence = std::uint64_t;
+
+  // A page of zeros.
+  explicit CmEventWriter(CmEventPage& page) : page_(page) {
+    page_.next.store(next_, std::memory_order_release);
+  }
+
+  // Nothing when there is no room.
+  std::optional<Sequence> push(std::uint32_t id, std::span<const std::uint8_t> event,
+                               std::span<const std::uint8_t> answers);
+  // True if the event is the daemon's again; false if it was handed out before.
+  bool take_back(Sequence sequence);
+  bool is_handed_out(Sequence sequence) const;
+  // Answers about the ID that were given up to now are not true any more.
+  void outdate_answers(std::uint32_t id);
+
+ private:
+  std::optional<std::size_t> free_place() const;
+
+  CmEventPage& page_;
+  Sequence next_ = 1;
+  std::array<Sequence, kCmTickets> in_place_{};  // who had the place last
+};
+
+}  // namespace verbena::control

@@ -1,0 +1,109 @@
+#include "verbena/control/cm_event_page.hpp"
+
+#include <algorithm>
+
+namespace verbena::control {
+namespace {
+
+enum State : std::uint64_t { kNone = 0, kReady = 1, kTaken = 2, kDone = 3 };
+
+constexpr std::uint64_t word_of(std::uint64_t sequence, std::size_t place, State state) {
+  return sequence << 16 | static_cast<std::uint64_t>(place) << 8 | state;
+}
+constexpr std::uint64_t sequence_in(std::uint64_t word) { return word >> 16; }
+constexpr std::size_t place_in(std::uint64_t word) { return word >> 8 & 0xff; }
+constexpr State state_in(std::uint64_t word) { return static_cast<State>(word & 0xff); }
+
+constexpr std::uint64_t with_state(std::uint64_t word, State state) {
+  return (word & ~std::uint64_t{0xff}) | state;
+}
+
+std::atomic<std::uint64_t>& ticket(CmEventPage& page, std::uint64_t sequence) {
+  return page.tickets[sequence % kCmTickets];
+}
+
+// What the ticket says of this event. One that is not there any more, or has been scribbled over,
+// is done with.
+State state_of(const CmEventPage& page, std::uint64_t sequence) {
+  const std::uint64_t word = page.tickets[sequence % kCmTickets].load(std::memory_order_acquire);
+  return sequence_in(word) == sequence ? state_in(word) : kDone;
+}
+
+void copy(const CmEventPlace& place, CmEventCopy& out) {
+  out.id = place.id;
+  out.event_size = std::min<std::uint32_t>(place.event_size, kCmPlaceBytes);
+  out.answers_size = std::min<std::uint32_t>(place.answers_size, kCmPlaceBytes - out.event_size);
+  out.version = place.version;
+  std::copy_n(place.bytes.begin(), out.event_size + out.answers_size, out.bytes.begin());
+}
+
+}  // namespace
+
+bool take_cm_event(CmEventPage& page, CmEventCopy& out) {
+  // More looks than there are tickets need only those who meet nonsense or are passed by others.
+  for (std::size_t looks = 0; looks < 4 * kCmTickets; ++looks) {
+    std::uint64_t next = page.next.load(std::memory_order_acquire);
+    std::atomic<std::uint64_t>& mine = ticket(page, next);
+    std::uint64_t word = mine.load(std::memory_order_acquire);
+    if (sequence_in(word) < next || state_in(word) == kNone) return false;
+    const bool is_ready = sequence_in(word) == next && state_in(word) == kReady;
+    if (is_ready && place_in(word) >= kCmTickets) return false;
+    const bool is_mine = is_ready && mine.compare_exchange_strong(word, with_state(word, kTaken),
+                                                                  std::memory_order_acq_rel);
+    if (is_ready && !is_mine) continue;
+    page.next.compare_exchange_strong(next, next + 1, std::memory_order_acq_rel);
+    if (!is_mine) continue;
+    copy(page.places[place_in(word)], out);
+    mine.store(with_state(word, kDone), std::memory_order_release);
+    return true;
+  }
+  return false;
+}
+
+std::uint32_t version_of(const CmEventPage& page, std::uint32_t id) {
+  return page.versions[id % kCmVersions].load(std::memory_order_acquire);
+}
+
+std::optional<std::size_t> CmEventWriter::free_place() const {
+  for (std::size_t i = 0; i < in_place_.size(); ++i) {
+    if (in_place_[i] == 0 || state_of(page_, in_place_[i]) == kDone) return i;
+  }
+  return std::nullopt;
+}
+
+std::optional<CmEventWriter::Sequence> CmEventWriter::push(std::uint32_t id,
+                                                           std::span<const std::uint8_t> event,
+                                                           std::span<const std::uint8_t> answers) {
+  if (event.size() > kCmPlaceBytes) return std::nullopt;
+  if (next_ > kCmTickets && state_of(page_, next_ - kCmTickets) != kDone) return std::nullopt;
+  const std::optional<std::size_t> place = free_place();
+  if (!place) return std::nullopt;
+  if (event.size() + answers.size() > kCmPlaceBytes) answers = {};
+  CmEventPlace& to = page_.places[*place];
+  to.id = id;
+  to.event_size = static_cast<std::uint32_t>(event.size());
+  to.answers_size = static_cast<std::uint32_t>(answers.size());
+  to.version = version_of(page_, id);
+  std::copy(answers.begin(), answers.end(),
+            std::copy(event.begin(), event.end(), to.bytes.begin()));
+  in_place_[*place] = next_;
+  ticket(page_, next_).store(word_of(next_, *place, kReady), std::memory_order_release);
+  return next_++;
+}
+
+bool CmEventWriter::take_back(Sequence sequence) {
+  std::atomic<std::uint64_t>& word = ticket(page_, sequence);
+  std::uint64_t seen = word.load(std::memory_order_acquire);
+  return sequence_in(seen) == sequence && state_in(seen) == kReady &&
+         word.compare_exchange_strong(seen, with_state(seen, kDone), std::memory_order_acq_rel);
+}
+
+bool CmEventWriter::is_handed_out(Sequence sequence) const {
+  return state_of(page_, sequence) != kReady;
+}
+
+void CmEventWriter::outdate_answers(std::uint32_t id) {
+  page_.versions[id % kCmVersions].fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace verbena::control

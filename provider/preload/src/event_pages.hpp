@@ -1,0 +1,24 @@
+// Where the events of this process's rdma_cm channels lie ready (control/cm_event_page.hpp), by the
+// random number that names a channel. A channel that is not found here, because another process
+// opened it or there are too many, is served by asking the emulator. No lock: whoever looks into a
+// page holds it for so long. Memory of channels that are gone goes when its place is wanted.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "verbena/control/cm_event_page.hpp"
+#include "verbena/control/unique_fd.hpp"
+
+namespace verbena::preload::event_pages {
+
+// `fd` is the descriptor of the channel itself, by which one that is gone is noticed.
+void adopt(std::uint64_t channel, int fd, const control::UniqueFd& memory);
+
+// The channel's next event. False when there is none here.
+bool take(std::uint64_t channel, control::CmEventCopy& out);
+
+// With which answers about this ID are true. Nothing when the channel is not here.
+std::optional<std::uint32_t> version(std::uint64_t channel, std::uint32_t id);
+
+}  // namespace verbena::preload::event_pages

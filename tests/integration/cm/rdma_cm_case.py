@@ -1,0 +1,82 @@
+"""A real emulator of its own for each test of /dev/infiniband/rdma_cm, and the preload library loaded.
+
+    PROGRAM BIN LIBRARY [FIRST]     FIRST: what must be loaded before (a sanitizer's runtime)
+"""
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from rdma_cm_channel import *
+
+LIMIT = 60
+
+
+class RdmaCmCase(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="verbena-cm-")
+        os.chmod(self.dir, 0o700)
+        os.environ["VERBENA_RUNTIME_DIR"] = self.dir
+        reader, writer = os.pipe()
+        env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+        self.daemon = subprocess.Popen(
+            [binary("verbenad"), "--runtime-dir", self.dir, "--ready-fd", str(writer),
+             # Not the user's own emulator's.
+             "--fabric", "127.%d.%d.0/24" % (130 + os.getpid() // 256 % 100, os.getpid() % 256)],
+            pass_fds=[writer], env=env)
+        os.close(writer)
+        with os.fdopen(reader) as ready:
+            self.assertEqual(ready.readline(), "ready\n")
+        # Every wait below is for something that must come.
+        signal.signal(signal.SIGALRM, self.too_long)
+        signal.alarm(LIMIT)
+        self.channels = []
+
+    def tearDown(self):
+        signal.alarm(0)
+        for channel in self.channels:
+            try:
+                channel.close()
+            except OSError:
+                pass
+        self.daemon.terminate()
+        self.daemon.wait(20)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    @staticmethod
+    def too_long(*_):
+        raise TimeoutError("waited in vain")
+
+    def channel(self, flags=0):
+        self.channels.append(Channel(flags))
+        return self.channels[-1]
+
+    def connected(self, server, client, qpn=0x4001):
+        """Both IDs of a new connection, established."""
+        active = client.start_connecting(10, qpn)
+        passive = server.expect(CONNECT_REQUEST).id
+        server.accept(passive, 20, qpn + 0x4000)
+        client.expect(CONNECT_RESPONSE)
+        client.confirm(active)
+        server.expect(ESTABLISHED)
+        return active, passive
+
+    def is_readable(self, channel):
+        return bool(select.select([channel.fd], [], [], 0)[0])
+
+
+def binary(name):
+    return os.path.join(sys.argv[1], name)
+
+
+def run():
+    library, first = sys.argv[2], sys.argv[3:4]
+    if library not in os.environ.get("LD_PRELOAD", ""):
+        os.environ["LD_PRELOAD"] = ":".join([*first, library])
+        os.execv(sys.executable, [sys.executable, "-B", *sys.argv])
+    unittest.main(module="__main__", argv=[sys.argv[0]], verbosity=2)

@@ -1,0 +1,111 @@
+// Answers that are kept: given to who asks for the same ID, channel and version, and to nobody
+// else; by many threads at once, each answer whole.
+#include "verbena/preload/cm_answer_cache.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace verbena::preload {
+namespace {
+
+constexpr control::CmQuestion kAddress{19, 0};
+constexpr control::CmQuestion kToInit{11, 1};
+
+class CmAnswerCacheTest : public ::testing::Test {
+ protected:
+  using About = CmAnswerCache::About;
+
+  // Two answers, of this byte.
+  static std::vector<std::uint8_t> answers(std::uint8_t byte, std::size_t size = 100) {
+    std::vector<std::uint8_t> bytes;
+    control::append_answer(bytes, kAddress, std::vector<std::uint8_t>(size, byte));
+    control::append_answer(bytes, kToInit, std::vector<std::uint8_t>(3, byte));
+    return bytes;
+  }
+  // The byte and how often; {0, 0}: not known.
+  std::pair<unsigned, std::size_t> find(const About& about, std::uint32_t version,
+                                        const control::CmQuestion& question = kAddress,
+                                        std::size_t room = 512) {
+    CmAnswer answer;
+    if (!cache.find(about, version, question, room, answer)) return {0, 0};
+    return {answer.bytes[0], answer.size};
+  }
+  void TearDown() override {
+    // So that nothing of this test is found by the next.
+    for (std::uint32_t id = 0; id < 256; ++id) cache.keep({0, id}, 0, {});
+  }
+
+  static inline constinit CmAnswerCache cache;
+  const std::pair<unsigned, std::size_t> kUnknown{0, 0};
+};
+
+TEST_F(CmAnswerCacheTest, GivesWhatWasKept) {
+  EXPECT_EQ(find({5, 1}, 7), kUnknown);
+  cache.keep({5, 1}, 7, answers(9));
+  for (int again = 0; again < 3; ++again) {
+    EXPECT_EQ(find({5, 1}, 7), std::pair(9u, std::size_t{100}));
+    EXPECT_EQ(find({5, 1}, 7, kToInit), std::pair(9u, std::size_t{3}));
+  }
+  EXPECT_EQ(find({5, 1}, 7, {11, 2}), kUnknown);
+}
+
+TEST_F(CmAnswerCacheTest, AnotherVersionIsNotTrueAndNeverAgain) {
+  cache.keep({5, 1}, 7, answers(9));
+  EXPECT_EQ(find({5, 1}, 8), kUnknown);
+  EXPECT_EQ(find({5, 1}, 7), kUnknown);
+  cache.keep({5, 1}, 8, answers(4));
+  EXPECT_EQ(find({5, 1}, 8).first, 4u);
+}
+
+// IDs and channels whose places fall together do not get each other's answers.
+TEST_F(CmAnswerCacheTest, AnotherIdOrChannelInTheSamePlaceIsUnknown) {
+  cache.keep({5, 1}, 7, answers(9));
+  EXPECT_EQ(find({5, 257}, 7), kUnknown);
+  EXPECT_EQ(find({261, 1}, 7), kUnknown);
+  EXPECT_EQ(find({4, 2}, 7), kUnknown);
+  EXPECT_EQ(find({5, 1}, 7).first, 9u);
+  cache.keep({5, 257}, 7, answers(3));
+  EXPECT_EQ(find({5, 257}, 7).first, 3u);
+  EXPECT_EQ(find({5, 1}, 7), kUnknown);
+}
+
+TEST_F(CmAnswerCacheTest, ALittleRoomIsTheEmulatorsToRefuse) {
+  cache.keep({5, 1}, 7, answers(9));
+  EXPECT_EQ(find({5, 1}, 7, kAddress, 99), kUnknown);
+  EXPECT_EQ(find({5, 1}, 7, kAddress, 100).first, 9u);
+  cache.keep({5, 2}, 7, answers(9, 513));
+  EXPECT_EQ(find({5, 2}, 7, kAddress, 1000), kUnknown);
+}
+
+TEST_F(CmAnswerCacheTest, ManyThreadsGetWholeAnswersOfTheirVersion) {
+  std::atomic<std::uint32_t> version{1};
+  std::atomic<bool> done{false};
+  std::atomic<int> found{0};
+  std::vector<std::thread> askers;
+  for (int i = 0; i < 3; ++i) {
+    askers.emplace_back([&] {
+      while (!done) {
+        const std::uint32_t now = version;
+        CmAnswer answer;
+        if (!cache.find({5, 1}, now, kAddress, 512, answer)) continue;
+        ++found;
+        for (std::size_t at = 0; at < answer.size; ++at) {
+          if (answer.bytes[at] != static_cast<std::uint8_t>(now)) std::abort();
+        }
+      }
+    });
+  }
+  for (std::uint32_t next = 1; next < 1000 || found < 10; ++next) {
+    cache.keep({5, 1}, next, answers(static_cast<std::uint8_t>(next)));
+    version = next;
+    std::this_thread::yield();
+  }
+  done = true;
+  for (std::thread& asker : askers) asker.join();
+}
+
+}  // namespace
+}  // namespace verbena::preload
