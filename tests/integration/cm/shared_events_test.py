@@ -12,11 +12,12 @@ import re
 import resource
 import select
 import signal
+import subprocess
 import sys
 import threading
 import time
 
-from rdma_cm_case import LIMIT, RdmaCmCase, run
+from rdma_cm_case import LIMIT, RdmaCmCase, binary, run
 from rdma_cm_channel import *
 
 QUERY_ADDR = 0
@@ -241,6 +242,13 @@ class SharedEventsTest(RdmaCmCase):
                 channel.command(QUERY, struct.pack("<QII", address, id_, QUERY_ADDR), 272)
             self.assertEqual(refused.exception.errno, errno.EFAULT)
         self.source_port(channel, id_)
+
+    def test_answers_on_every_kind_of_stack(self):
+        limits = resource.getrlimit(resource.RLIMIT_STACK)
+        for limit in (limits[0], limits[1]):  # the second is none, as a rule
+            done = subprocess.run([binary("cm_stack_program")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (limit, limits[1])), check=False)
+            self.assertEqual((done.returncode, done.stdout), (0, "good\n"))
 
     # --- who does not behave -----------------------------------------------------------------
 
