@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 
 #include "verbena/control/connect.hpp"
@@ -23,15 +24,13 @@ void Session::start() {
   loop_.watch(fd_.get(), [this] { on_readable(); });
 }
 
+// One message; the loop comes again while there are more, after the others had their turn. Most
+// clients have only one under way: to look for a second would cost a system call for nothing.
 void Session::on_readable() {
-  for (int i = 0; i < kMessagesPerTurn && !ended_; ++i) {
-    auto in = control::receive_packet(fd_.get(), MSG_DONTWAIT);
-    if (!in) {
-      if (in.error().code != EAGAIN) end(in.error());
-      return;
-    }
-    events_.on_message(*this, std::move(*in));
-  }
+  static std::array<std::uint8_t, control::kMaxMessage> room;  // the loop has one thread
+  auto in = control::receive_packet(fd_.get(), MSG_DONTWAIT, room);
+  if (in) return events_.on_message(*this, std::move(*in));
+  if (in.error().code != EAGAIN) end(in.error());
 }
 
 void Session::send_packet(std::span<const std::uint8_t> packet, std::span<const int> fds) {

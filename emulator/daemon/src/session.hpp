@@ -35,8 +35,6 @@ class Session {
 
   // What may wait for a client that does not read.
   static constexpr std::size_t kBacklogBytesMax = 4u << 20;
-  // Messages taken in one turn of the event loop, so that one client cannot starve the others.
-  static constexpr int kMessagesPerTurn = 16;
 
   Session(Id session_id, control::UniqueFd fd, std::uint32_t pid, EventLoop& loop, Events events);
   ~Session();
