@@ -14,6 +14,7 @@
 
 namespace verbena::cm {
 
+// An integer has at most 64 bits; an array begins with its byte and is as long as it is.
 struct Field {
   const char* name;
   std::uint16_t byte;
@@ -22,24 +23,39 @@ struct Field {
   constexpr std::size_t first_bit() const { return std::size_t{byte} * 8 + bit; }
 };
 
+// The part of a field that lies in one byte.
+struct FieldPart {
+  unsigned count;  // bits
+  unsigned shift;  // from the byte's lowest bit
+  constexpr unsigned mask() const { return (1u << count) - 1; }
+};
+constexpr FieldPart part_in_byte(const Field& f, std::size_t byte) {
+  const std::size_t first = f.first_bit();
+  const std::size_t last = first + f.width - 1;
+  const std::size_t from = byte == first / 8 ? first % 8 : 0;
+  const std::size_t to = byte == last / 8 ? last % 8 : 7;
+  return {static_cast<unsigned>(to - from + 1), static_cast<unsigned>(7 - to)};
+}
+
 constexpr std::uint64_t read_bits(std::span<const std::uint8_t> bytes, const Field& f) {
+  const std::size_t end = (f.first_bit() + f.width - 1) / 8 + 1;
   std::uint64_t value = 0;
-  for (std::size_t i = f.first_bit(); i < f.first_bit() + f.width; ++i) {
-    value = value << 1 | (bytes[i / 8] >> (7 - i % 8) & 1u);
+  for (std::size_t i = f.first_bit() / 8; i < end; ++i) {
+    const FieldPart part = part_in_byte(f, i);
+    value = value << part.count | (bytes[i] >> part.shift & part.mask());
   }
   return value;
 }
 
 // Bits of `value` above the width are ignored: a value too large never spills into a neighbour.
 constexpr void write_bits(std::span<std::uint8_t> bytes, const Field& f, std::uint64_t value) {
-  for (std::size_t n = 0; n < f.width; ++n) {
-    const std::size_t i = f.first_bit() + f.width - 1 - n;
-    const std::uint8_t mask = static_cast<std::uint8_t>(1u << (7 - i % 8));
-    if (value >> n & 1u) {
-      bytes[i / 8] = static_cast<std::uint8_t>(bytes[i / 8] | mask);
-    } else {
-      bytes[i / 8] = static_cast<std::uint8_t>(bytes[i / 8] & ~mask);
-    }
+  const std::size_t begin = f.first_bit() / 8;
+  for (std::size_t i = (f.first_bit() + f.width - 1) / 8 + 1; i-- > begin;) {
+    const FieldPart part = part_in_byte(f, i);
+    const unsigned mask = part.mask() << part.shift;
+    const unsigned bits = static_cast<unsigned>(value) << part.shift & mask;
+    bytes[i] = static_cast<std::uint8_t>((bytes[i] & ~mask) | bits);
+    value >>= part.count;
   }
 }
 
