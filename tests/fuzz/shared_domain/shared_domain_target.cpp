@@ -7,26 +7,17 @@
 #include <algorithm>
 #include <deque>
 
+#include "input.hpp"
 #include "shared_domain.hpp"
 
 namespace {
 
 using namespace verbena;
+using fuzz::Input;
 using namespace verbena::sim;
 
 constexpr std::size_t kRemembered = 32;
 constexpr std::uint32_t kReceive = 1024;
-
-class Input {
- public:
-  Input(const std::uint8_t* data, std::size_t size) : at_(data), end_(data + size) {}
-  bool empty() const { return at_ == end_; }
-  std::uint8_t byte() { return at_ == end_ ? 0 : *at_++; }
-
- private:
-  const std::uint8_t* at_;
-  const std::uint8_t* end_;
-};
 
 PeerOptions options() {
   PeerOptions o;

@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "input.hpp"
 #include "pair.hpp"
 #include "verbena/wire/bytes.hpp"
 
 namespace {
 
 using namespace verbena;
+using fuzz::Input;
 using namespace verbena::sim;
 using queue::CompletionOpcode;
 
@@ -24,17 +26,6 @@ constexpr std::uint32_t kAnnouncement = 32;
 constexpr std::uint64_t kPlain = 1000;
 constexpr std::uint64_t kNobody = ~std::uint64_t{0};
 constexpr std::uint64_t kMasks[] = {~std::uint64_t{0}, ~std::uint64_t{0}, 0x0f, 0};
-
-class Input {
- public:
-  Input(const std::uint8_t* data, std::size_t size) : at_(data), end_(data + size) {}
-  bool empty() const { return at_ == end_; }
-  std::uint8_t byte() { return at_ == end_ ? 0 : *at_++; }
-
- private:
-  const std::uint8_t* at_;
-  const std::uint8_t* end_;
-};
 
 struct Entry {
   std::uint64_t id, tag, mask;
