@@ -93,6 +93,10 @@ std::optional<Node> node_of_fd(int fd) {
   return node_of_own_name({own.sun_path + 1, size - kPathAt - 1});
 }
 
+void notice(int fd) {
+  if (node_of_fd(fd)) fd_table::mark(fd, fd_table::Kind::kNode);
+}
+
 int open_node(const std::string& name, int flags) {
   Section section;
   const std::optional<Node> node = node_of_name(name);

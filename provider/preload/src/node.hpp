@@ -7,7 +7,8 @@
 //
 // so the kernel itself remembers what a descriptor is: through dup, fork, execve and SCM_RIGHTS,
 // and when the number is closed and used for something else behind our back. fd_table.hpp only
-// remembers which numbers are worth asking about.
+// remembers which numbers are worth asking about, so those that come by execve and by SCM_RIGHTS are
+// looked at as they come.
 #pragma once
 
 #include <sys/types.h>
@@ -53,6 +54,9 @@ std::optional<Node> node_of_own_name(std::string_view own);
 
 // The node behind a descriptor, asked from the kernel. Keeps errno.
 std::optional<Node> node_of_fd(int fd);
+
+// Notes a descriptor that came from elsewhere, if it is of a node. Keeps errno.
+void notice(int fd);
 
 // Opens a node and notes the descriptor. Keeps errno on success.
 int open_node(const std::string& name, int flags);

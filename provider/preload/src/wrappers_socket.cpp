@@ -2,9 +2,12 @@
 #include <linux/netlink.h>
 #include <sys/socket.h>
 
+#include <cstring>
+
 #include "export.hpp"
 #include "fd_table.hpp"
 #include "netlink.hpp"
+#include "node.hpp"
 #include "real.hpp"
 #include "section.hpp"
 
@@ -30,6 +33,20 @@ ssize_t receive_into(int fd, void* bytes, size_t size, int flags, sockaddr* from
   const ssize_t n = netlink::receive(fd, &message, flags);
   if (n >= 0 && message.msg_name != nullptr) *from_size = message.msg_namelen;
   return n;
+}
+
+// A peer may have passed on a node that it has opened.
+void notice_arrivals(const msghdr& message) {
+  auto* const from = const_cast<msghdr*>(&message);
+  for (cmsghdr* c = CMSG_FIRSTHDR(from); c != nullptr; c = CMSG_NXTHDR(from, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+      notice(fd);
+    }
+  }
 }
 
 }  // namespace
@@ -93,8 +110,10 @@ VERBENA_EXPORT ssize_t __recvfrom_chk(int fd, void* bytes, size_t size, size_t r
 }
 
 VERBENA_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
-  if (is_plain(fd) || message == nullptr || !netlink::is_stand_in(fd)) {
-    return real::recvmsg(fd, message, flags);
+  if (!is_plain(fd) && message != nullptr && netlink::is_stand_in(fd)) {
+    return netlink::receive(fd, message, flags);
   }
-  return netlink::receive(fd, message, flags);
+  const ssize_t got = real::recvmsg(fd, message, flags);
+  if (got >= 0 && message->msg_controllen != 0 && !Section::is_inside()) notice_arrivals(*message);
+  return got;
 }

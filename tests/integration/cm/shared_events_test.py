@@ -12,6 +12,7 @@ import re
 import resource
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -242,6 +243,32 @@ class SharedEventsTest(RdmaCmCase):
                 channel.command(QUERY, struct.pack("<QII", address, id_, QUERY_ADDR), 272)
             self.assertEqual(refused.exception.errno, errno.EFAULT)
         self.source_port(channel, id_)
+
+    def uses_it(self, how, descriptor, number):
+        """A program that was given a channel makes an ID on it, of which this one knows, too."""
+        channel = self.channel()
+        code = ("import socket, sys; from rdma_cm_channel import *\n"
+                f"channel = object.__new__(Channel); channel.fd = {how}\n"
+                "print(channel.create(7))")
+        here, there = socket.socketpair()
+        given = descriptor(channel, there)
+        os.set_inheritable(given, True)
+        env = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.abspath(__file__)))
+        child = subprocess.Popen([sys.executable, "-B", "-c", code, str(given)], pass_fds=[given], env=env, stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT, text=True)
+        socket.send_fds(here, [b"x"], [channel.fd] * number)
+        said, _ = child.communicate()
+        here.close()
+        there.close()
+        self.assertRegex(said, r"^\d+\n$")
+        channel.destroy(int(said))
+
+    def test_a_channel_that_came_by_execve(self):
+        self.uses_it("int(sys.argv[1])", lambda channel, _: channel.fd, 1)
+
+    def test_a_channel_that_came_in_a_message(self):
+        self.uses_it("socket.recv_fds(socket.socket(fileno=int(sys.argv[1])), 1, 3)[1][-1]",
+                     lambda _, there: there.fileno(), 3)
 
     def test_answers_on_every_kind_of_stack(self):
         limits = resource.getrlimit(resource.RLIMIT_STACK)
