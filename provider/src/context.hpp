@@ -107,7 +107,11 @@ class Context final : public queue::EventSink,
 
   // --- what another process's context has made (context_imports.cpp) ---
   // The context was opened with that one's descriptor, whose socket has this name.
-  void set_owner(std::string name) { owner_ = std::move(name); }
+  // The keys of what it has registered are to be had here.
+  void set_owner(std::string name) {
+    owner_ = std::move(name);
+    device_->memory().leave_lower_keys();
+  }
   bool imports_from_another() const { return !owner_.empty(); }
   // Asks the other process. Throws VerbRefused.
   control::ExportedObject ask_owner(const char* verb, control::ObjectKind kind,

@@ -1,8 +1,9 @@
 // Handles of what another handle of the same open device has made (ibv_import_pd, ibv_import_mr).
 // They name the same domain and the same key; giving one back leaves the original alone.
 //
-// Of another process's context they name a domain and a key of this one's, behind which stand the
-// other process's bytes: as pages that may be missing, and will be when it ends.
+// Of another process's context they name a domain of this one's and, unless it is taken, the same
+// key, behind which stand the other process's bytes: as pages that may be missing, and will be when it
+// ends.
 #include <vector>
 
 #include "context.hpp"
@@ -38,6 +39,7 @@ ibv_mr* import_foreign_mr(Context& context, Pd& pd, std::uint32_t number) {
   if (r.host_address == 0) refuse(ENOMEM, "%s: too many processes to import from", kVerb);
   r.length = o.length;
   r.base = o.base;
+  r.key = number;
   r.access = (o.access & kKnownAccess & ~memory::kZeroBased) | memory::kOnDemand;
   std::uint8_t first = 0;
   if (!context.user_memory().read(&first, r.host_address, 1)) {

@@ -1,5 +1,7 @@
 #include "verbena/memory/registry.hpp"
 
+#include <algorithm>
+
 #include "table.hpp"
 
 namespace verbena::memory {
@@ -70,13 +72,19 @@ Result<std::uint32_t, Refusal> Registry::register_region(const RegionRequest& re
   if (const auto refusal = check_region(request)) return Failure{*refusal};
   if (!is_mapped(*table_->paged.port, request)) return Failure{Refusal::kNotMapped};
   const Guard guard(table_->lock);
-  Slot* slot = table_->allocate();
+  Slot* slot = request.key == 0 ? nullptr : table_->allocate(request.key);
+  if (slot == nullptr) slot = table_->allocate();
   if (slot == nullptr) return Failure{Refusal::kTableFull};
   slot->become(request);
   slot->gate.reopen();
   table_->regions.add();
   table_->bytes.add(slot->length);
   return slot->key;
+}
+
+void Registry::leave_lower_keys() {
+  const Guard guard(table_->lock);
+  table_->fresh = std::max(table_->fresh, table_->max_index / 2 + 1);
 }
 
 Result<std::uint32_t, Refusal> Registry::change_region(std::uint32_t key, const Change& change) {

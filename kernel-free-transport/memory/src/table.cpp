@@ -77,7 +77,15 @@ Registry::Slot* Registry::Table::find_window(std::uint32_t key, Slot::Role role)
   return slot != nullptr && slot->role == role ? slot : nullptr;
 }
 
+Registry::Slot& Registry::Table::make(std::uint32_t index) {
+  Published<Slot*>& chunk = directory[index / kChunkSlots];
+  if (chunk.read_relaxed() == nullptr) chunk.publish(new Slot[kChunkSlots]);
+  return *find(index);
+}
+
 Registry::Slot* Registry::Table::allocate() {
+  // Those that were wished for have had a key.
+  while (fresh <= max_index && find(fresh) != nullptr && find(fresh)->key != 0) ++fresh;
   const bool has_fresh = fresh <= max_index;
   if (free_slots != 0 && (free_slots >= kResting || !has_fresh)) {
     Slot* slot = find(oldest_free);
@@ -87,11 +95,33 @@ Registry::Slot* Registry::Table::allocate() {
     return slot;
   }
   if (!has_fresh) return nullptr;
-  Published<Slot*>& chunk = directory[fresh / kChunkSlots];
-  if (chunk.read_relaxed() == nullptr) chunk.publish(new Slot[kChunkSlots]);
-  Slot* slot = find(fresh);
-  slot->key = fresh++ << kKeyByteBits;
-  return slot;
+  Slot& slot = make(fresh);
+  slot.key = fresh++ << kKeyByteBits;
+  return &slot;
+}
+
+Registry::Slot* Registry::Table::allocate(std::uint32_t key) {
+  const std::uint32_t index = index_of(key);
+  if (index == 0 || index > max_index) return nullptr;
+  Slot& slot = make(index);
+  if (slot.role != Slot::Role::kFree) return nullptr;
+  if (slot.key != 0) unlink_free(slot);
+  slot.next = 0;
+  slot.key = key;
+  return &slot;
+}
+
+void Registry::Table::unlink_free(const Slot& slot) {
+  const std::uint32_t index = index_of(slot.key);
+  std::uint32_t before = 0;
+  for (std::uint32_t at = oldest_free; at != index; at = find(at)->next) before = at;
+  if (before == 0) {
+    oldest_free = slot.next;
+  } else {
+    find(before)->next = slot.next;
+  }
+  if (newest_free == index) newest_free = before;
+  --free_slots;
 }
 
 void Registry::Table::release(Slot& slot) {

@@ -87,6 +87,8 @@ struct Registry::Table {
 
   // A free slot with its gate shut, or null when the table is full.
   Slot* allocate();
+  // The slot of this key, if it is free; so, too.
+  Slot* allocate(std::uint32_t key);
   // Takes back a slot whose gate is shut; its keys so far open nothing any more.
   void release(Slot& slot);
 
@@ -94,6 +96,10 @@ struct Registry::Table {
   // Both with the window's gate shut.
   void attach(Slot& window, const WindowBind& bind, std::uint32_t qpn);
   void detach(Slot& window);
+
+  // The slot of an index that is in the table; its chunk is made if need be.
+  Slot& make(std::uint32_t index);
+  void unlink_free(const Slot& slot);
 
   static constexpr std::uint32_t kChunkSlots = 1024;
   // So many slots rest before one is used again, so that a stale key stays stale for long.

@@ -83,8 +83,13 @@ void import_given() {
   EXPECT(pd != nullptr && other != nullptr);
   EXPECT(ibv_import_mr(pd, 0xfffff00) == nullptr && errno == ENOENT);
   EXPECT(ibv_import_mr(other, mr_number) == nullptr && errno == EINVAL);
+  static char bytes[64];
+  ibv_mr* own = ibv_reg_mr(pd, bytes, sizeof bytes, IBV_ACCESS_LOCAL_WRITE);
   ibv_mr* mr = ibv_import_mr(pd, mr_number);
   EXPECT(mr != nullptr && mr->length == 2 * kHalf);
+  // What the owner told its peers holds here, too, although this process has registered before.
+  EXPECT(own != nullptr && mr->rkey == mr_number && mr->lkey == mr_number && own->rkey != mr->rkey);
+  EXPECT(ibv_dereg_mr(own) == 0);
   ibv_cq* cq = ibv_create_cq(context, 16, nullptr, nullptr, 0);
   ibv_qp* qp = make_qp(pd, cq);
   ibv_port_attr port;

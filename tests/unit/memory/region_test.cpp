@@ -146,6 +146,40 @@ TEST_F(RegistryTest, DeregisteredKeysOpenNothingEvenWhenTheirSlotIsUsedAgain) {
   EXPECT_EQ(refusal_of(small.deregister(*first)), Refusal::kNoSuchKey);
 }
 
+TEST_F(RegistryTest, GivesTheKeyThatIsWishedForUnlessItIsTaken) {
+  const auto wish = [&](std::uint32_t key) {
+    RegionRequest r = request(kFull);
+    r.key = key;
+    return *registry_.register_region(r);
+  };
+  registry_.leave_lower_keys();
+  const std::uint32_t own = add(kFull);
+  EXPECT_EQ(wish(0x00000341), 0x00000341u);
+  EXPECT_TRUE(pin(0x00000341, address(0), 1).ok());
+  EXPECT_NE(wish(0x00000341) >> 8, 3u) << "it is taken";
+  EXPECT_NE(wish(own) >> 8, own >> 8);
+  EXPECT_NE(wish(0xffffff00) >> 8, 0xffffffu) << "there is no such slot";
+  EXPECT_NE(wish(0x000000ff) >> 8, 0u);
+  // Again, once its slot is free, wherever that stands among the free ones.
+  std::vector<std::uint32_t> keys;
+  for (std::uint32_t i = 10; i < 15; ++i) keys.push_back(wish(i << 8));
+  for (const std::uint32_t key : keys) ASSERT_TRUE(registry_.deregister(key).ok());
+  for (const std::size_t i : {2, 0, 4, 1, 3}) EXPECT_EQ(wish(keys[i]), keys[i]);
+  for (int i = 0; i < 200; ++i) {
+    const std::uint32_t key = add(kFull);
+    ASSERT_TRUE(key >> 8 < 10 || key >> 8 >= 15) << "given out twice";
+  }
+}
+
+TEST_F(RegistryTest, FreshKeysPassOverThoseThatWereWishedFor) {
+  RegionRequest r = request(kFull);
+  r.key = 0x0305;
+  ASSERT_EQ(*registry_.register_region(r), 0x0305u);
+  std::vector<std::uint32_t> slots;
+  for (int i = 0; i < 4; ++i) slots.push_back(add(kFull) >> 8);
+  EXPECT_EQ(slots, (std::vector<std::uint32_t>{1, 2, 4, 5}));
+}
+
 TEST_F(RegistryTest, AStaleKeyStaysStaleForThousandsOfRegistrations) {
   const std::uint32_t stale = add(kFull);
   ASSERT_TRUE(registry_.deregister(stale).ok());

@@ -67,6 +67,7 @@ struct RegionRequest {
   bool implicit = false;           // the whole address space, on demand
   bool null = false;               // reads zeros, swallows writes (ibv_alloc_null_mr)
   bool device_memory = false;      // memory of our own: known to be mapped
+  std::uint32_t key = 0;           // the one wished for; another where its slot is taken
 };
 
 struct WindowBind {
@@ -92,6 +93,9 @@ class Registry {
 
   // Returns the key (lkey and rkey are one). EFAULT is Refusal::kNotMapped.
   Result<std::uint32_t, Refusal> register_region(const RegionRequest& request);
+  // From now on keys are given out from the upper half, so that those of another registry, which
+  // begins below, can be wished for.
+  void leave_lower_keys();
   // Each `change_*` replaces that part and leaves the rest; the key stays.
   struct Change {
     bool translation = false, domain = false, access = false;
