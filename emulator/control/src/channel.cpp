@@ -119,6 +119,13 @@ Outcome<Incoming> receive_packet(int fd, int flags, std::span<std::uint8_t> room
   return in;
 }
 
+void stop_receiving(int fd) noexcept {
+  (void)::shutdown(fd, SHUT_RD);
+  char byte = 0;
+  while (::recv(fd, &byte, sizeof byte, MSG_DONTWAIT) > 0) {
+  }
+}
+
 Outcome<Incoming> Channel::receive(int timeout_ms) {
   const std::int64_t deadline = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
   for (;;) {
@@ -136,7 +143,7 @@ Outcome<Incoming> Channel::exchange(std::span<const std::uint8_t> request, Messa
   const std::uint32_t sequence = next_sequence_;
   next_sequence_ = (next_sequence_ + 1) & ~kDaemonSequence;
   const Outcome<Done> sent = send_packet(fd_.get(), request, {}, 0);
-  if (!sent) return Failure<Error>{sent.error()};
+  if (!sent) return Failure<Error>{last_words().value_or(sent.error())};
   const std::int64_t deadline = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
   for (;;) {
     const int left = deadline < 0
@@ -155,6 +162,14 @@ Outcome<Incoming> Channel::exchange(std::span<const std::uint8_t> request, Messa
     if (in->header.sequence != sequence) continue;  // the late answer to a call that timed out
     if (in->type() != expected) return malformed(in->type());
     return in;
+  }
+}
+
+std::optional<Error> Channel::last_words() {
+  for (;;) {
+    const Outcome<Incoming> in = receive_packet(fd_.get(), MSG_DONTWAIT);
+    if (!in) return std::nullopt;
+    if (in->type() == MessageType::kRefused) return refusal(*in);
   }
 }
 

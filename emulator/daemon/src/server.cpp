@@ -12,6 +12,17 @@ namespace verbena::daemon {
 
 using control::UniqueFd;
 
+namespace {
+
+// The client may not have said a word yet, or many: it reads the reason all the same.
+void turn_away(int client, int code, std::string text) {
+  const control::Refused refused{static_cast<std::uint32_t>(code), std::move(text)};
+  control::stop_receiving(client);
+  (void)control::send_packet(client, control::encode(refused, 0), {}, MSG_DONTWAIT);
+}
+
+}  // namespace
+
 Server::Server(EventLoop& loop, Instance& instance, fabric::Fabric& fabric, bool exit_when_idle)
     : loop_(loop),
       instance_(instance),
@@ -53,17 +64,13 @@ bool Server::accept_one() {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return true;
-  const auto refuse = [&fd](int code, std::string text) {
-    const control::Refused refused{static_cast<std::uint32_t>(code), std::move(text)};
-    (void)control::send_packet(fd.get(), control::encode(refused, 0), {}, MSG_DONTWAIT);
-  };
   if (peer.uid != ::geteuid()) {
     spdlog::warn("refused a client of user id {} (pid {})", peer.uid, peer.pid);
-    refuse(EACCES, "this emulator belongs to user id " + std::to_string(::geteuid()));
+    turn_away(fd.get(), EACCES, "this emulator belongs to user id " + std::to_string(::geteuid()));
     return true;
   }
   if (sessions_.size() >= kSessionsMax) {
-    refuse(EUSERS, "this emulator has " + std::to_string(kSessionsMax) + " clients already");
+    turn_away(fd.get(), EUSERS, "this emulator has " + std::to_string(kSessionsMax) + " clients already");
     return true;
   }
   add_session(std::move(fd), static_cast<std::uint32_t>(peer.pid));
@@ -77,10 +84,8 @@ void Server::refuse_for_want_of_descriptors() {
   const UniqueFd fd(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (fd) {
     spdlog::error("out of descriptors with {} clients; raise `ulimit -n`", sessions_.size());
-    const control::Refused refused{EMFILE,
-                                   "the emulator has no descriptor left; raise `ulimit "
-                                   "-n` before `verbena up`"};
-    (void)control::send_packet(fd.get(), control::encode(refused, 0), {}, MSG_DONTWAIT);
+    turn_away(fd.get(), EMFILE,
+              "the emulator has no descriptor left; raise `ulimit -n` before `verbena up`");
   }
   spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }

@@ -86,6 +86,7 @@ void Session::end(const Error& error) {
   if (ended_) return;
   ended_ = true;
   loop_.unwatch(fd_.get());
+  control::stop_receiving(fd_.get());
   events_.on_end(*this, error);
 }
 

@@ -18,6 +18,8 @@ ATTACH_MULTICAST, DETACH_MULTICAST, RELAYED = 0x24, 0x25, 0x26
 STATUS_REQUEST, STATUS_REPORT = 0x30, 0x31
 PORT_EVENT, SET_FAULT, SHUTDOWN = 0x32, 0x33, 0x34
 REFRESH_COUNTERS = 0x45
+OPEN_DOMAIN, DOMAIN_OPENED = 0x60, 0x61
+RECEIVER_CALL, RECEIVER_ANSWER, RECEIVER_DONE = 0x66, 0x67, 0x68
 
 KIND_PROVIDER, KIND_PRELOAD, KIND_COMMAND = 1, 2, 3
 
@@ -68,7 +70,10 @@ class Client:
         return kind, sequence, data[16:]
 
     def call(self, kind, payload=b""):
-        self.send(kind, payload)
+        try:
+            self.send(kind, payload)
+        except BrokenPipeError:
+            pass  # the daemon has left: what it said last is there
         while True:
             got, sequence, body = self.receive()
             if got == REFUSED:

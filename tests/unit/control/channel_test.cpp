@@ -91,6 +91,24 @@ TEST_F(ChannelTest, TheEndIsAnError) {
   EXPECT_EQ(client_.send(Hold{}, 1).error().code, ECONNRESET);
 }
 
+// Whether the client had begun to speak when it was turned away, or begins too late.
+TEST_F(ChannelTest, WhoLeavesSaysWhy) {
+  for (const bool has_spoken : {true, false}) {
+    SetUp();
+    if (has_spoken) {
+      ASSERT_TRUE(client_.send(Hold{}, 7).ok());
+      ASSERT_TRUE(client_.send(Hold{}, 8).ok());
+    }
+    stop_receiving(daemon_.fd());
+    ASSERT_TRUE(daemon_.send(Refused{EMFILE, "no descriptor left"}, 0).ok());
+    daemon_ = Channel();
+    const auto reply = client_.call<SlotAdded>(ExtraSlot{}, 1000);
+    ASSERT_FALSE(reply.ok());
+    EXPECT_EQ(reply.error().code, EMFILE);
+    EXPECT_EQ(reply.error().text, "no descriptor left");
+  }
+}
+
 TEST_F(ChannelTest, TooLongIsRefusedAtBothEnds) {
   const std::vector<std::uint8_t> giant(kMaxMessage + 1);
   EXPECT_EQ(send_packet(client_.fd(), giant, {}, 0).error().code, EMSGSIZE);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,6 +39,9 @@ Outcome<Incoming> receive_packet(int fd, int flags);
 // The same with one system call less, for who has room at hand. A message that does not fit in is
 // EPROTO, and lost.
 Outcome<Incoming> receive_packet(int fd, int flags, std::span<std::uint8_t> room);
+// Takes nothing more. To be called before a close whose reason the other side shall read: the
+// kernel reports a reset in place of the last message to one whose own messages were left unread.
+void stop_receiving(int fd) noexcept;
 
 class Channel {
  public:
@@ -91,6 +95,8 @@ class Channel {
  private:
   Outcome<Incoming> exchange(std::span<const std::uint8_t> request, MessageType expected,
                              int timeout_ms, const Unasked& unasked);
+  // Why the other side has left, if it said so.
+  std::optional<Error> last_words();
 
   UniqueFd fd_;
   bool borrowed_ = false;
