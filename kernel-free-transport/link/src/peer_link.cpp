@@ -54,6 +54,11 @@ struct PeerLink::Outbound {
   // Where the reader of a full ring was seen, and since when.
   std::uint64_t stood_at = kNowhere;
   TimeNs stood_since = 0;
+
+  void drop_ring() noexcept {
+    writer.reset();
+    BellRope(std::move(rope));  // which closes it
+  }
 };
 
 struct PeerLink::Inbound {
@@ -111,7 +116,7 @@ void PeerLink::add_inbound(const Peer& peer, SharedRing ring, std::uint32_t pid)
 void PeerLink::remove(const Peer& peer) {
   if (Outbound* out = find(peer)) {
     const Guard guard(out->lock);
-    if (out->peer == peer) out->writer.reset();
+    if (out->peer == peer) out->drop_ring();
   }
   change({peer, std::nullopt, 0});
 }
@@ -120,7 +125,7 @@ void PeerLink::abandon_rings() noexcept {
   has_outbound_.publish(false);
   for (std::size_t i = 0; i < kTableSize; ++i) {
     outbound_[i].key.publish(0);
-    outbound_[i].writer.reset();
+    outbound_[i].drop_ring();
   }
   inbound_.clear();
   pending_.clear();
@@ -266,7 +271,7 @@ std::optional<std::size_t> PeerLink::put_in_ring(Outbound& out, const wire::TxBa
     const Guard guard(out.lock);
     if (!(out.peer == peer) || !out.writer) return std::nullopt;
     if (out.writer->is_closed()) {
-      out.writer.reset();
+      out.drop_ring();
       return std::nullopt;
     }
     sent = out.writer->put(batch, first, count);

@@ -208,6 +208,29 @@ TEST_F(PeerLinkBell, ARopeThatIsNoneMeansADatagram) {
   EXPECT_EQ(woken_by(0), b_.link->wait_fd());
 }
 
+// The rope goes with the ring: a process that outlives many peers keeps no descriptor of them.
+TEST_F(PeerLinkBell, NoDescriptorIsLeftOfARingThatIsGone) {
+  const auto is_open = [](int fd) { return ::fcntl(fd, F_GETFD) >= 0; };
+  const int removed = rope();
+  join_with(removed);
+  ASSERT_TRUE(is_open(removed));
+  a_.link->remove(b_.self);
+  EXPECT_FALSE(is_open(removed));
+
+  const int abandoned = rope();
+  join_with(abandoned);
+  ASSERT_TRUE(is_open(abandoned));
+  a_.link->abandon_rings();
+  EXPECT_FALSE(is_open(abandoned));
+
+  const int closed = rope();
+  join_with(closed);
+  ASSERT_TRUE(is_open(closed));
+  b_.link.reset();
+  send(a_, b_, 0, 1);
+  EXPECT_FALSE(is_open(closed));
+}
+
 TEST_F(PeerLinkTest, NobodySleepsOverAPacket) {
   join_and_forget(a_, b_);
   Collector sink;
