@@ -71,11 +71,16 @@ std::optional<std::size_t> CmEventWriter::free_place() const {
   return std::nullopt;
 }
 
+bool CmEventWriter::has_ticket() const {
+  return next_ <= kCmTickets || state_of(page_, next_ - kCmTickets) == kDone;
+}
+
+bool CmEventWriter::has_room() const { return has_ticket() && free_place().has_value(); }
+
 std::optional<CmEventWriter::Sequence> CmEventWriter::push(std::uint32_t id,
                                                            std::span<const std::uint8_t> event,
                                                            std::span<const std::uint8_t> answers) {
-  if (event.size() > kCmPlaceBytes) return std::nullopt;
-  if (next_ > kCmTickets && state_of(page_, next_ - kCmTickets) != kDone) return std::nullopt;
+  if (event.size() > kCmPlaceBytes || !has_ticket()) return std::nullopt;
   const std::optional<std::size_t> place = free_place();
   if (!place) return std::nullopt;
   if (event.size() + answers.size() > kCmPlaceBytes) answers = {};

@@ -49,9 +49,14 @@ TEST_F(CmEventPageTest, HandsOutInOrder) {
 
 TEST_F(CmEventPageTest, TakesSoManyAndGoesOnWhenSomeAreRead) {
   for (std::uint32_t round = 0; round < 3; ++round) {
-    for (std::uint32_t i = 1; i <= kCmTickets; ++i) ASSERT_TRUE(push(i));
+    for (std::uint32_t i = 1; i <= kCmTickets; ++i) {
+      ASSERT_TRUE(writer_.has_room());
+      ASSERT_TRUE(push(i));
+    }
+    EXPECT_FALSE(writer_.has_room());
     EXPECT_FALSE(push(99));
     EXPECT_EQ(take(), 1u);
+    EXPECT_TRUE(writer_.has_room());
     ASSERT_TRUE(push(kCmTickets + 1));
     for (std::uint32_t i = 2; i <= kCmTickets + 1; ++i) EXPECT_EQ(take(), i);
     EXPECT_EQ(take(), 0u);

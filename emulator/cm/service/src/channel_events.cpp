@@ -50,6 +50,7 @@ void ChannelEvents::lay_out(cm::Ucma& ucma, const cm::RdmaCm& cm, cm::ChannelId 
   while (const cm::RdmaEvent* event = cm.pending_event(channel, laid_out_.size())) {
     const cm::IdHandle asked_about = event->request != 0 ? event->request : event->owner;
     writer_.outdate_answers(asked_about);
+    if (!writer_.has_room()) return;
     std::vector<std::uint8_t> answers;
     for (const cm::UcmaAnswer& answer : ucma.answers_after(channel, *event)) {
       control::append_answer(answers, {answer.command, answer.argument}, answer.response);

@@ -3,7 +3,8 @@
 // library gives them without asking, until a command changes the ID. Pure.
 //
 // An answer: u32 command, u32 argument (the option of QUERY, the state of INIT_QP_ATTR), u32
-// length, and so many bytes as the daemon would answer; all little endian, one after the other.
+// length, and so many bytes as the daemon would answer. They follow each other as they stand in
+// memory: daemon and program are on one machine.
 #pragma once
 
 #include <cstdint>

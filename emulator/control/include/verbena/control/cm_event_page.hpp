@@ -79,6 +79,7 @@ class CmEventWriter {
     page_.next.store(next_, std::memory_order_release);
   }
 
+  bool has_room() const;
   // Nothing when there is no room.
   std::optional<Sequence> push(std::uint32_t id, std::span<const std::uint8_t> event,
                                std::span<const std::uint8_t> answers);
@@ -89,6 +90,7 @@ class CmEventWriter {
   void outdate_answers(std::uint32_t id);
 
  private:
+  bool has_ticket() const;
   std::optional<std::size_t> free_place() const;
 
   CmEventPage& page_;

@@ -30,7 +30,7 @@ class ChannelEvents {
   std::size_t settle(cm::RdmaCm& cm, cm::ChannelId channel);
   // Lays out what waits, as far as there is room. Settled before.
   void lay_out(cm::Ucma& ucma, const cm::RdmaCm& cm, cm::ChannelId channel);
-  // The next two settle as well: what they find handed out meanwhile is entered in the books, and
+  // The next three settle as well: what they find handed out meanwhile is entered in the books, and
   // what they take back cannot be handed out any more, whatever a program does with the memory.
   //
   // Before somebody fetches the first event by a command.
