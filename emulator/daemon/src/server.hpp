@@ -97,6 +97,9 @@ class Server final : public fabric::Clients {
   void end_receiver_calls_of(Session::Id gone);
   Session* context_with_number(const Session& asker, std::uint32_t number);
 
+  // Whether one more question to this context may wait for its answer; refuses it if not.
+  bool may_ask(Session& asker, const control::Incoming& in, const Session& owner);
+
   Session* context_of(const IpAddress& address, std::uint32_t slot);
   template <typename Message>
   std::optional<Message> decoded(Session& session, const control::Incoming& in);
@@ -142,6 +145,9 @@ class Server final : public fabric::Clients {
     std::uint32_t receiver;
   };
   std::map<std::uint32_t, PendingCall> receiver_calls_;
+  // Of both: who never reads the answers, or stands still, costs the daemon and the other no more.
+  static constexpr std::size_t kQuestionsOfOne = 256;
+  static constexpr std::size_t kQuestionsToOne = 4096;
   std::uint32_t next_ticket_ = 1;
   std::map<int, control::UniqueFd> holds_;  // pidfds of processes that `verbena run` became
   struct Round {

@@ -1,6 +1,6 @@
 // One process imports what another one's context has made: the question goes to the owner, its
 // answer back to the importer. Who was given the owner's descriptor knows the name of its socket,
-// which nobody could guess.
+// which nobody could guess. And how many questions of this and other kinds may wait.
 #include <algorithm>
 #include <cerrno>
 
@@ -20,6 +20,7 @@ void Server::on_import(Session& session, const Incoming& in) {
   if (owner == sessions_.end()) {
     return session.refuse(in.header.sequence, {ENOENT, "the context that it is of is gone"});
   }
+  if (!may_ask(session, in, *owner->second)) return;
   const std::uint32_t ticket = next_ticket_++;
   imports_[ticket] = {session.id, in.header.sequence, owner->first};
   owner->second->send(
@@ -41,6 +42,23 @@ void Server::on_exported(Session& session, const Incoming& in) {
   control::ExportedObject object = reply->object;
   object.pid = session.info.pid;
   asker->second->send(control::Imported{object}, import.sequence);
+}
+
+bool Server::may_ask(Session& asker, const Incoming& in, const Session& owner) {
+  std::size_t of_asker = 0;
+  std::size_t to_owner = 0;
+  const auto count = [&](const auto& questions) {
+    for (const auto& [ticket, question] : questions) {
+      if (question.asker == asker.id) ++of_asker;
+      if (question.owner == owner.id) ++to_owner;
+    }
+  };
+  count(imports_);
+  count(receiver_calls_);
+  if (of_asker < kQuestionsOfOne && to_owner < kQuestionsToOne) return true;
+  asker.refuse(in.header.sequence,
+               {EAGAIN, "too many questions to other contexts wait for answers"});
+  return false;
 }
 
 void Server::end_imports_of(Session::Id gone) {

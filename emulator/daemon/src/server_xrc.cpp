@@ -85,10 +85,19 @@ void Server::on_receiver_call(Session& session, const Incoming& in) {
   if (owner == nullptr || owner == &session || !xrc_.has_open(*owner, call->domain)) {
     return refuse(EINVAL, "no process has an XRC_RECV queue pair of this number in this domain");
   }
-  const bool opens = call->verb == ReceiverVerb::kOpen;
-  if (!opens && !xrc_.has_handle(session, *owner, call->receiver)) {
-    return refuse(EINVAL, "this context has not opened that queue pair");
+  if (call->attributes.size() > control::kReceiverAttributesMax) {
+    return refuse(EINVAL, "too many bytes of attributes");
   }
+  if (call->verb != ReceiverVerb::kOpen) {
+    if (!xrc_.has_handle(session, *owner, call->receiver)) {
+      return refuse(EINVAL, "this context has not opened that queue pair");
+    }
+  } else if (xrc_.handles_of(session) >= XrcDomains::kHandlesPerContext) {
+    return refuse(ENOMEM, "this context has opened too many queue pairs of others");
+  }
+  if (!may_ask(session, in, *owner)) return;
+  // Now and not when it is answered: it is closed once, also if the context ends meanwhile.
+  if (call->verb == ReceiverVerb::kClose) xrc_.remove_handle(session, *owner, call->receiver);
   call->ticket = next_ticket_++;
   if (call->ticket == 0) call->ticket = next_ticket_++;
   receiver_calls_[call->ticket] = {session.id, in.header.sequence, owner->id, call->verb,
@@ -115,9 +124,6 @@ void Server::on_receiver_answer(Session& session, const Incoming& in) {
     }
   }
   if (!has_asker) return;
-  if (call.verb == ReceiverVerb::kClose) {
-    xrc_.remove_handle(*asker->second, session, call.receiver);
-  }
   if (reply->code != 0) {
     return asker->second->refuse(call.sequence, {static_cast<int>(reply->code), reply->text});
   }

@@ -120,6 +120,12 @@ bool XrcDomains::has_handle(const Session& holder, const Session& owner,
   });
 }
 
+std::size_t XrcDomains::handles_of(const Session& holder) const {
+  return static_cast<std::size_t>(
+      std::count_if(handles_.begin(), handles_.end(),
+                    [&](const Handle& known) { return known.holder == &holder; }));
+}
+
 void XrcDomains::on_event(Session& owner, const control::ReceiverEvent& event) {
   std::set<Session*> holders;
   for (const Handle& known : handles_) {

@@ -18,6 +18,7 @@ class XrcDomains {
  public:
   static constexpr std::size_t kOpenPerContext = 65536;
   static constexpr std::size_t kStandInsPerContext = 65536;
+  static constexpr std::size_t kHandlesPerContext = 65536;
 
   control::Outcome<std::uint32_t> open(Session& session, const control::OpenDomain& request);
   bool close(Session& session, std::uint32_t number);
@@ -32,6 +33,7 @@ class XrcDomains {
   void add_handle(Session& holder, Session& owner, std::uint32_t number);
   void remove_handle(Session& holder, Session& owner, std::uint32_t number);
   bool has_handle(const Session& holder, const Session& owner, std::uint32_t number) const;
+  std::size_t handles_of(const Session& holder) const;
   void on_event(Session& owner, const control::ReceiverEvent& event);
 
   // While it still has its context.

@@ -1,5 +1,6 @@
 """What clients of the control socket get, the honest ones and the others."""
 
+import errno
 import os
 import resource
 import shutil
@@ -267,6 +268,76 @@ class Strangers(EmulatorCase):
             except (BlockingIOError, BrokenPipeError, ConnectionResetError):
                 pass
             self.status()
+
+    OPEN, CLOSE = 1, 2
+
+    def share_domain(self, *clients):
+        for client in clients:
+            _, body = client.call(cc.OPEN_DOMAIN, struct.pack("<QQBB", 7, 7, True, False))
+        return struct.unpack("<I", body)[0]
+
+    def call_receiver(self, verb, domain, owner, attributes=b""):
+        return struct.pack("<IBIIII", 0, verb, domain, owner.slot << 14 | 5, 0, len(attributes)) + attributes
+
+    @staticmethod
+    def answer_calls(owner, count):
+        """The owner does what it was asked; returns the verbs."""
+        verbs = []
+        for _ in range(count):
+            _, _, body = owner.next_unasked(cc.RECEIVER_CALL)
+            ticket, verb = struct.unpack("<IB", body[:5])
+            verbs.append(verb)
+            if ticket:
+                owner.send(cc.RECEIVER_ANSWER, struct.pack("<IIII", ticket, 0, 0, 0))
+        return verbs
+
+    def test_questions_to_one_who_does_not_answer(self):
+        self.up()
+        with cc.Client(self.dir).open_device() as mute, cc.Client(self.dir).open_device() as asker:
+            domain = self.share_domain(mute, asker)
+            question = self.call_receiver(self.OPEN, domain, mute)
+            for _ in range(256):
+                asker.send(cc.RECEIVER_CALL, question)
+            with self.assertRaisesRegex(cc.Refused, "too many questions") as refused:
+                asker.call(cc.RECEIVER_CALL, question)
+            self.assertEqual(refused.exception.code, errno.EAGAIN)
+            self.answer_calls(mute, 256)
+            for _ in range(256):
+                self.assertEqual(asker.receive()[0], cc.RECEIVER_DONE)
+            asker.send(cc.RECEIVER_CALL, question)
+            self.assertEqual(self.answer_calls(mute, 1), [self.OPEN])
+            self.assertEqual(asker.receive()[0], cc.RECEIVER_DONE)
+            with self.assertRaisesRegex(cc.Refused, "too many bytes"):
+                asker.call(cc.RECEIVER_CALL, self.call_receiver(self.OPEN, domain, mute, b"x" * 1025))
+
+    def test_a_receiver_is_closed_as_often_as_it_was_opened(self):
+        """Also by one that asks for it twice, or ends before it has the answer."""
+        self.up()
+        with cc.Client(self.dir).open_device() as owner, cc.Client(self.dir).open_device() as asker:
+            domain = self.share_domain(owner, asker)
+            open_it, close_it = (self.call_receiver(verb, domain, owner) for verb in (self.OPEN, self.CLOSE))
+            for _ in range(2):
+                asker.send(cc.RECEIVER_CALL, open_it)
+                self.answer_calls(owner, 1)
+                self.assertEqual(asker.receive()[0], cc.RECEIVER_DONE)
+            asker.send(cc.RECEIVER_CALL, close_it)
+            asker.send(cc.RECEIVER_CALL, close_it)
+            with self.assertRaisesRegex(cc.Refused, "has not opened"):
+                asker.call(cc.RECEIVER_CALL, close_it)
+            self.assertEqual(self.answer_calls(owner, 2), [self.CLOSE] * 2)
+            self.assertEqual([asker.receive()[0] for _ in range(2)], [cc.RECEIVER_DONE] * 2)
+            asker.send(cc.RECEIVER_CALL, open_it)
+            self.answer_calls(owner, 1)
+            self.assertEqual(asker.receive()[0], cc.RECEIVER_DONE)
+            asker.send(cc.RECEIVER_CALL, close_it)
+            owner.next_unasked(cc.RECEIVER_CALL)
+            asker.socket.shutdown(socket.SHUT_RDWR)
+            self.until(lambda: len(self.status()["devices"][0]["contexts"]) == 1, "still there")
+            owner.send(cc.EXTRA_SLOT)
+            heard = set()
+            while cc.SLOT_ADDED not in heard:
+                heard.add(owner.receive()[0])
+            self.assertNotIn(cc.RECEIVER_CALL, heard, "it was closed again")
 
     def test_few_descriptors(self):
         self.env = dict(self.env)

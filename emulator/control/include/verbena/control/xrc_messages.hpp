@@ -17,6 +17,7 @@
 //     | <--------- ReceiverEvent | <--- ReceiverEvent|   to each that has it open
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -81,6 +82,8 @@ struct StandInsReleased {
 };
 
 enum class ReceiverVerb : std::uint8_t { kOpen = 1, kClose = 2, kModify = 3, kQuery = 4 };
+
+inline constexpr std::size_t kReceiverAttributesMax = 1024;
 
 // `attributes` are those of ibv_modify_qp as they stand in memory (struct ibv_qp_attr). Ticket 0
 // awaits no answer: a holder of a handle has died.
