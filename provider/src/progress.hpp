@@ -99,7 +99,6 @@ class Progress {
   // does already, or others than those `armed` wait for events, who want this thread.
   bool begin_attendance(std::int32_t armed) noexcept;
   void end_attendance(std::int32_t armed) noexcept;
-  bool has_attendant() const noexcept { return sleep_.is_attended(); }
   void kick() noexcept;
 
  private:
