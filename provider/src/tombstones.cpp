@@ -42,12 +42,10 @@ int answer_post(const char* verb, Request* request, Request** bad) noexcept {
   return too_late(verb);
 }
 
-using NeverOffered = void (*)() noexcept;
-
 abi::Ops refusing_ops() {
   abi::Ops ops;
 #define VERBENA_REFUSE(name, result, arguments, since, until)                            \
-  if constexpr (!std::is_same_v<decltype(ops.name), NeverOffered>) {                     \
+  if constexpr (!std::is_same_v<decltype(ops.name), abi::NeverOffered>) {                \
     ops.name = [] arguments noexcept -> result { return answer<result>("ibv_" #name); }; \
   }
   VERBENA_VERBS_OPS(VERBENA_REFUSE)

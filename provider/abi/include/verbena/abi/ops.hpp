@@ -116,6 +116,9 @@ struct PrivateMr;  // objects.hpp
   X(unimport_mr, void, (ibv_mr*), k31, kAll)                                                      \
   X(unimport_pd, void, (ibv_pd*), k31, kAll)
 
+// The type of an operation that we never offer, as its row has it.
+using NeverOffered = void (*)() noexcept;
+
 // Those that we offer are set, the others null.
 struct Ops {
 #define VERBENA_OP_MEMBER(name, result, arguments, since, until) \
