@@ -84,6 +84,12 @@ void check_own_variables(Findings& findings) {
     findings.fault("VERBENA_LINK=" + word + " is none of udp, shm and auto: auto is used",
                    "set it to one of these, or unset it");
   }
+  const char* failures = std::getenv("VERBENA_FAIL");
+  if (failures != nullptr && *failures != '\0') {
+    findings.hint("VERBENA_FAIL=" + std::string(failures) +
+                      ": these verbs fail on purpose in each program of this shell",
+                  "if you do not want that: unset VERBENA_FAIL");
+  }
 }
 
 }  // namespace

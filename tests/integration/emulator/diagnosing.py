@@ -118,6 +118,14 @@ class Doctor(EmulatorCase):
         done = self.doctor(VERBENA_RUNTIME_DIR="run", XDG_RUNTIME_DIR=self.home)
         self.assertIn(f"VERBENA_RUNTIME_DIR=run is no absolute path: ignored, {self.home}/verbena is used", done.stdout)
 
+    def test_verbs_that_fail_on_purpose(self):
+        """Somebody wants that, so it is no fault."""
+        done = self.doctor(VERBENA_FAIL="ibv_reg_mr=ENOMEM@3,ibv_create_qp=EIO")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertRegex(done.stdout, r"(?m)^hint   VERBENA_FAIL=ibv_reg_mr=ENOMEM@3,ibv_create_qp=EIO: .*"
+                                      r"on purpose.*\n       .*unset VERBENA_FAIL$")
+        self.assertNotIn("VERBENA_FAIL", self.doctor(VERBENA_FAIL="").stdout)
+
 
 class UnfitPrograms(EmulatorCase):
     """They run as they would anywhere, and are told in one line why they see no device."""
