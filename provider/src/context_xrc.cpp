@@ -1,5 +1,5 @@
-// What a context does through XRC domains that it shares with others: between the daemon's messages,
-// the engine's wishes, and those who know what to do.
+// What a context does through XRC domains that it shares with others: between the daemon's
+// messages, the engine's wishes, and those who know what to do.
 #include "context.hpp"
 
 namespace verbena::provider {

@@ -1,5 +1,6 @@
 // Whether the application posts one request after the other without a poll between them, and so
-// should take what has come meanwhile. Any thread; a word is written now and then, not by each post.
+// should take what has come meanwhile. Any thread; a word is written now and then, not by each
+// post.
 #pragma once
 
 #include <algorithm>

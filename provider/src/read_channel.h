@@ -1,6 +1,6 @@
-// The blocking read of a completion channel by a thread that attends to the engine (attendance.hpp).
-// In C, because the thread may be cancelled in it and the plugin brings its own unwinder, which has no
-// say in that: what must be done then is called by name.
+// The blocking read of a completion channel by a thread that attends to the engine
+// (attendance.hpp). In C, because the thread may be cancelled in it and the plugin brings its own
+// unwinder, which has no say in that: what must be done then is called by name.
 #pragma once
 
 #include <poll.h>

@@ -33,7 +33,9 @@ class SleepState {
   std::int32_t armed() const noexcept { return armed_.load(std::memory_order_relaxed); }
   bool is_attended() const noexcept { return attended_.load(std::memory_order_relaxed); }
   bool take_others() noexcept { return others_.exchange(false, std::memory_order_relaxed); }
-  std::uint32_t attendances() const noexcept { return attendances_.load(std::memory_order_relaxed); }
+  std::uint32_t attendances() const noexcept {
+    return attendances_.load(std::memory_order_relaxed);
+  }
 
   // --- the application's threads ---
   // A sign of life, not a count: two threads may overwrite each other.

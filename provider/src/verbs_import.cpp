@@ -2,8 +2,8 @@
 // They name the same domain and the same key; giving one back leaves the original alone.
 //
 // Of another process's context they name a domain of this one's and, unless it is taken, the same
-// key, behind which stand the other process's bytes: as pages that may be missing, and will be when it
-// ends.
+// key, behind which stand the other process's bytes: as pages that may be missing, and will be when
+// it ends.
 #include <vector>
 
 #include "context.hpp"

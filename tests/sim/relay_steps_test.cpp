@@ -1,5 +1,5 @@
-// A receiver and the owners of SRQs in its domain, step by step: what owners refuse, what becomes of
-// the sender when an owner dies or was never there, and who holds which stand-in when.
+// A receiver and the owners of SRQs in its domain, step by step: what owners refuse, what becomes
+// of the sender when an owner dies or was never there, and who holds which stand-in when.
 #include "shared_domain.hpp"
 #include "steps.hpp"
 
@@ -147,7 +147,9 @@ TEST_F(RelaySteps, HalfAMessageIsFlushedWithTheConnection) {
   ASSERT_TRUE(s.owner(kFar).receive(5));
   const auto last = static_cast<std::uint8_t>(
       wire::make_opcode(wire::WireTransport::kXrc, wire::Operation::kSend, wire::Place::kLast));
-  s.world.filter = [&](const Node&, std::span<const std::uint8_t> bytes) { return bytes[0] != last; };
+  s.world.filter = [&](const Node&, std::span<const std::uint8_t> bytes) {
+    return bytes[0] != last;
+  };
   send(kFar, 1);
   s.run(5'000'000);
   s.receiver.to_state(qp::State::kError);

@@ -265,8 +265,8 @@ TEST(Windows, OfALongMessageMoveOnWithoutADelay) {
   EXPECT_EQ(s.left.qp().endpoint().counters.retransmitted.read(), repeated);
 }
 
-// Its acknowledgements come late, not too few: the one behind which all is still open when a probe is
-// out says that the peer works, not that the rest was lost.
+// Its acknowledgements come late, not too few: the one behind which all is still open when a probe
+// is out says that the peer works, not that the rest was lost.
 TEST(Windows, OfASlowPeerAreNotSentAgain) {
   Scene s;
   std::vector<std::vector<std::uint8_t>> answers;

@@ -7,8 +7,8 @@
 //
 // so the kernel itself remembers what a descriptor is: through dup, fork, execve and SCM_RIGHTS,
 // and when the number is closed and used for something else behind our back. fd_table.hpp only
-// remembers which numbers are worth asking about, so those that come by execve and by SCM_RIGHTS are
-// looked at as they come.
+// remembers which numbers are worth asking about, so those that come by execve and by SCM_RIGHTS
+// are looked at as they come.
 #pragma once
 
 #include <sys/types.h>

@@ -198,7 +198,8 @@ TEST_F(Waiting, TwoThreadsWaitOnTwoChannels) {
         taken += got;
       }
       const auto took = std::chrono::steady_clock::now() - begin;
-      const int ms = static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
+      const int ms =
+          static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
       if (ms > slowest_ms) slowest_ms = ms;
       if (i % 50 == 0) usleep(2000);
     }

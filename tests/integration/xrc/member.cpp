@@ -1,5 +1,6 @@
-// A process that takes part in an XRC domain, and does what it is told on standard input: a verb per
-// line, answered by a line that begins with "ok" or with "errno N". The test plays the application.
+// A process that takes part in an XRC domain, and does what it is told on standard input: a verb
+// per line, answered by a line that begins with "ok" or with "errno N". The test plays the
+// application.
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
@@ -193,7 +194,8 @@ std::string post_receives(Member& m, Words& words) {
   return "";
 }
 
-// send SRQ TEXT | write SRQ RKEY ADDRESS TEXT | read SRQ RKEY ADDRESS LENGTH | add SRQ RKEY ADDRESS N
+// send SRQ TEXT | write SRQ RKEY ADDRESS TEXT | read SRQ RKEY ADDRESS LENGTH |
+// add SRQ RKEY ADDRESS N
 std::string post(Member& m, const std::string& what, Words& words) {
   ibv_send_wr wr{};
   ibv_sge sge{m.address(kTarget), 8, m.mr->lkey};
