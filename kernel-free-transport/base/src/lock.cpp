@@ -24,9 +24,9 @@ void Lock::lock_slow() noexcept {
     if (word_.load(std::memory_order_relaxed) == kFree && try_lock()) return;
     cpu_relax();
   }
-  while (word_.exchange(kHeldWithSleepers, std::memory_order_acquire) != kFree) {
-    g_wait.load(std::memory_order_acquire)(&word_, kHeldWithSleepers);
-  }
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  while (!try_lock()) g_wait.load(std::memory_order_acquire)(&word_, kHeld);
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Lock::unlock_slow() noexcept { g_wake.load(std::memory_order_acquire)(&word_); }

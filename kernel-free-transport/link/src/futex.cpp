@@ -1,7 +1,9 @@
 #include "verbena/link/futex.hpp"
 
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -16,10 +18,14 @@ namespace {
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t),
               "a futex is a bare 32-bit word");
 
+// Where the kernel puts no barriers into other threads, and a wake-up may therefore be missed.
+constexpr timespec kUnsure{0, 1'000'000};
+
 // Locks are taken inside verbs calls, which leave errno alone.
 void wait_on_futex(std::atomic<std::uint32_t>* word, std::uint32_t expected) noexcept {
   const int saved = errno;
-  ::syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+  const bool sure = ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+  ::syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, sure ? nullptr : &kUnsure, nullptr, 0);
   errno = saved;
 }
 
@@ -31,6 +37,11 @@ void wake_on_futex(std::atomic<std::uint32_t>* word) noexcept {
 
 }  // namespace
 
-void install_futex_lock_waiter() noexcept { set_lock_waiter({&wait_on_futex, &wake_on_futex}); }
+void install_futex_lock_waiter() noexcept {
+  const int saved = errno;
+  ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+  errno = saved;
+  set_lock_waiter({&wait_on_futex, &wake_on_futex});
+}
 
 }  // namespace verbena::link

@@ -1,9 +1,11 @@
 // Every lock and every memory order of the engine.
 //
-// `Lock` is a three-state word: free, held, held with sleepers. The engine itself makes no system
-// call, so how a thread sleeps on a taken lock is given from outside by `set_lock_waiter`; until
-// then it spins, which is right for a simulation of one thread. The other types are the few
-// shapes of sharing without a lock, each with its order written once, here.
+// `Lock` is a word that is free or held, and a count of sleepers: to free it is a plain store,
+// because an atomic exchange would wait until every store before it has left the processor, packets
+// for another one among them. The engine itself makes no system call, so how a thread sleeps on a
+// taken lock is given from outside by `set_lock_waiter`; until then it spins, which is right for a
+// simulation of one thread. The other types are the few shapes of sharing without a lock, each with
+// its order written once, here.
 #pragma once
 
 #include <atomic>
@@ -23,7 +25,9 @@ inline void cpu_relax() noexcept {
 #endif
 }
 
-// How a thread waits while *word == expected, and how one waiter is woken.
+// How a thread waits while *word == expected, and how one waiter is woken. Who frees a lock looks
+// for sleepers after its store without a barrier between the two, so `wait` must put one into all
+// other threads before it looks at the word, or come back by itself after a while.
 struct LockWaiter {
   void (*wait)(std::atomic<std::uint32_t>* word, std::uint32_t expected) noexcept;
   void (*wake_one)(std::atomic<std::uint32_t>* word) noexcept;
@@ -47,18 +51,21 @@ class Lock {
     if (!try_lock()) lock_slow();
   }
   void unlock() noexcept {
-    if (word_.exchange(kFree, std::memory_order_release) == kHeldWithSleepers) unlock_slow();
+    word_.store(kFree, std::memory_order_release);
+    // The compiler keeps the order; the processor need not, see LockWaiter.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (sleepers_.load(std::memory_order_relaxed) != 0) unlock_slow();
   }
 
  private:
   static constexpr std::uint32_t kFree = 0;
   static constexpr std::uint32_t kHeld = 1;
-  static constexpr std::uint32_t kHeldWithSleepers = 2;
 
   void lock_slow() noexcept;
   void unlock_slow() noexcept;
 
   std::atomic<std::uint32_t> word_{kFree};
+  std::atomic<std::uint32_t> sleepers_{0};
 };
 
 template <typename L>
@@ -143,12 +150,12 @@ template <typename T>
 class TakeAllList {
  public:
   void push(T& item) noexcept {
-    if (item.is_listed.take(true)) return;
-    T* head = head_.load(std::memory_order_relaxed);
-    do {
-      item.next_in_list = head;
-    } while (!head_.compare_exchange_weak(head, &item, std::memory_order_release,
-                                          std::memory_order_relaxed));
+    if (!item.is_listed.take(true)) link(item);
+  }
+  // The same, and cheaper, for who holds a lock that everyone takes between `unlist` and the work:
+  // an item that is listed will be worked on after this.
+  void push_exclusively(T& item) noexcept {
+    if (!item.is_listed.read()) push(item);
   }
   bool is_empty() const noexcept { return head_.load(std::memory_order_relaxed) == nullptr; }
   // The items, newest first. Each stays marked as listed until `unlist`.
@@ -157,6 +164,14 @@ class TakeAllList {
   static void unlist(T& item) noexcept { item.is_listed.publish(false); }
 
  private:
+  void link(T& item) noexcept {
+    T* head = head_.load(std::memory_order_relaxed);
+    do {
+      item.next_in_list = head;
+    } while (!head_.compare_exchange_weak(head, &item, std::memory_order_release,
+                                          std::memory_order_relaxed));
+  }
+
   std::atomic<T*> head_{nullptr};
 };
 
