@@ -3,12 +3,12 @@
 
 #include <infiniband/verbs.h>
 
-#include <array>
 #include <cerrno>
 #include <cstddef>
 
 #include "explain.hpp"
 #include "tsan_order.hpp"
+#include "verbena/base/scratch.hpp"
 #include "verbena/queue/receive_queue.hpp"
 #include "verbena/queue/work.hpp"
 
@@ -16,7 +16,7 @@ namespace verbena::provider {
 
 // A scatter list of a request; at most as many entries as any queue holds.
 struct SgeList {
-  std::array<queue::Sge, queue::kMaxSges> entries;
+  Scratch<queue::Sge, queue::kMaxSges> entries;
   std::size_t count = 0;
 
   // An errno.
@@ -34,7 +34,7 @@ struct SgeList {
     }
     return 0;
   }
-  std::span<const queue::Sge> span() const noexcept { return {entries.data(), count}; }
+  std::span<const queue::Sge> span() const noexcept { return entries.first(count); }
 };
 
 struct ReceiveRequest {

@@ -12,6 +12,7 @@
 #include "translate.hpp"
 #include "tsan_order.hpp"
 #include "verbena/link/clock.hpp"
+#include "verbena/base/scratch.hpp"
 #include "verbs.hpp"
 
 namespace verbena::provider {
@@ -70,11 +71,11 @@ int poll_cq(ibv_cq* c, int wanted, ibv_wc* wc) noexcept {
   Cq& cq = object_of(c);
   if (cq.queue.is_empty() || ++cq.unhurried_polls % kUnhurriedPolls == 0) cq.context.drive();
   constexpr std::size_t kAtOnce = 16;
-  queue::Completion taken[kAtOnce];
+  Scratch<queue::Completion, kAtOnce> taken;
   int count = 0;
   while (count < wanted) {
     const std::size_t room = std::min<std::size_t>(kAtOnce, static_cast<std::size_t>(wanted - count));
-    const std::size_t got = cq.queue.poll({taken, room});
+    const std::size_t got = cq.queue.poll(taken.first(room));
     for (std::size_t i = 0; i < got; ++i) fill(wc[count++], taken[i]);
     if (got < room) break;
   }
