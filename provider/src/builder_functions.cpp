@@ -130,7 +130,7 @@ void wr_set_sge_list(ibv_qp_ex* q, std::size_t count, const ibv_sge* list) noexc
   const int error = sges.take("ibv_wr_set_sge_list", list,
                               count > queue::kMaxSges ? -1 : static_cast<int>(count));
   if (error != 0) return object_of(q).builder.fail(error);
-  object_of(q).builder.set_sges(sges.entries.data(), sges.count);
+  object_of(q).builder.set_sges(sges.span().data(), sges.count);
 }
 
 void wr_start(ibv_qp_ex* q) noexcept { object_of(q).builder.start(); }
@@ -164,12 +164,7 @@ int post_all(Qp& qp) noexcept {
 int wr_complete(ibv_qp_ex* q) noexcept {
   note_posting();
   Qp& qp = object_of(q);
-  int error = 0;
-  {
-    const Guard guard(qp.engine->lock());
-    error = post_all(qp);
-  }
-  qp.context.ring(*qp.engine);
+  const int error = qp.context.post(qp, [&] { return post_all(qp); });
   qp.builder.finish();
   return error;
 }

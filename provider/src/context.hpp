@@ -12,12 +12,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "announcements.hpp"
 #include "exports.hpp"
 #include "link_choice.hpp"
+#include "lookout.hpp"
 #include "objects.hpp"
 #include "posting.hpp"
 #include "progress.hpp"
@@ -64,8 +66,20 @@ class Context final : public queue::EventSink,
   void drive_unattended() noexcept;
   // Sends what is owed to peers, before an object that owes it goes away.
   void settle_debts() noexcept;
-  // After posting.
-  void ring(qp::QueuePair& qp) noexcept;
+  // Runs `post`, which returns an errno, under the queue pair's lock, and sees to it that what was
+  // posted goes.
+  template <typename Post>
+  int post(Qp& qp, Post&& post) noexcept {
+    std::optional<TimeNs> looked;
+    int error = 0;
+    {
+      const Guard guard(qp.engine->lock());
+      error = post();
+      looked = ring(qp);
+    }
+    if (looked) after_ring(*qp.engine, *looked);
+    return error;
+  }
 
   // --- a thread of the application that attends to the engine (context_attendance.cpp) ---
   // The channel of this context that is read there; null if there is none.
@@ -236,7 +250,12 @@ class Context final : public queue::EventSink,
   const bool allows_direct_ = allows_direct();
   bool has_faults_ = false;               // of this context's own link; under control_lock_
   std::atomic<std::uint32_t> refused_{0};  // polls that found another thread driving
+  // Under the queue pair's lock. What the clock said, if it was looked at.
+  std::optional<TimeNs> ring(Qp& qp) noexcept;
+  void after_ring(qp::QueuePair& qp, TimeNs now) noexcept;
+
   Posting posting_;
+  Lookout lookout_;  // the progress thread's
   // Under the receive lock: the time of the round that receives; when a poll last found something.
   TimeNs now_ = 0;
   TimeNs last_found_ = 0;

@@ -12,7 +12,7 @@ namespace verbena::provider {
 
 class Posting {
  public:
-  // For each post.
+  // For each post that has looked at the clock.
   bool goes_on(TimeNs now, TimeNs last_poll) noexcept {
     const TimeNs last = last_.load(std::memory_order_relaxed);
     if (now > last + kPause) since_.store(now, std::memory_order_relaxed);

@@ -74,24 +74,19 @@ int post_one(Qp& qp, const ibv_send_wr& wr) noexcept {
 int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
   note_posting();
   Qp& qp = object_of(q);
-  int error = 0;
-  {
-    const Guard guard(qp.engine->lock());
+  return qp.context.post(qp, [&] {
+    int error = 0;
     if (!qp.engine->may_post_send()) {
       error = refusal(EINVAL, "ibv_post_send: queue pair 0x%06x is in state %s; sends may be posted "
                               "from RTS on", q->qp_num, qp::to_string(qp.engine->state()));
-      *bad = wr;
-      return error;
     }
-    for (; wr != nullptr; wr = wr->next) {
+    while (error == 0 && wr != nullptr) {
       error = post_one(qp, *wr);
-      if (error == 0) continue;
-      *bad = wr;
-      break;
+      if (error == 0) wr = wr->next;
     }
-  }
-  qp.context.ring(*qp.engine);
-  return error;
+    if (error != 0) *bad = wr;
+    return error;
+  });
 }
 
 int errno_of_receive(const Qp& qp, qp::PostedReceive posted, const ibv_recv_wr& wr) noexcept {

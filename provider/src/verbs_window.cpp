@@ -93,18 +93,15 @@ int bind_mw(ibv_qp* q, ibv_mw* m, ibv_mw_bind* bind) noexcept {
     r.window_address = info.addr;
     r.window_length = info.length;
     r.window_access = info.mw_access_flags;
-    {
-      const Guard guard(qp.engine->lock());
+    const int error = qp.context.post(qp, [&] {
       if (!qp.engine->may_post_send()) {
-        refuse(EINVAL, "ibv_bind_mw: queue pair 0x%06x is in state %s", q->qp_num,
-               qp::to_string(qp.engine->state()));
+        return refusal(EINVAL, "ibv_bind_mw: queue pair 0x%06x is in state %s", q->qp_num,
+                       qp::to_string(qp.engine->state()));
       }
-      if (const int error = errno_of_posted(qp, qp.engine->post_send(r)); error != 0) {
-        throw VerbRefused{error};
-      }
-    }
+      return errno_of_posted(qp, qp.engine->post_send(r));
+    });
+    if (error != 0) throw VerbRefused{error};
     m->rkey = next_key(m->rkey);
-    qp.context.ring(*qp.engine);
   });
 }
 

@@ -132,9 +132,11 @@ void World::deliver(Node& to, const IpAddress& source, const Load& load) {
 
 // Acknowledgements sometimes wait for company, as they do beside a polling application.
 void World::settle(Node& node) {
-  const bool later = random_.chance(300'000);
-  node.device().finish_receive(now_,
-                               later ? device::Acknowledge::kLater : device::Acknowledge::kNow);
+  using device::Acknowledge;
+  const std::uint64_t how = random_.below(10);
+  node.device().finish_receive(now_, how < 3   ? Acknowledge::kLater
+                                     : how < 6 ? Acknowledge::kUnlessAnswered
+                                               : Acknowledge::kNow);
 }
 
 TimeNs World::next_event() const {

@@ -1,4 +1,6 @@
 // The way of a packet in, and the turn of a queue pair to send.
+#include <utility>
+
 #include "tx_buffer.hpp"
 #include "verbena/device/device.hpp"
 
@@ -11,6 +13,10 @@ constexpr int kBatchesPerTurn = 4;
 // much data.
 constexpr std::uint32_t kRequestsPerBatch = 32;
 constexpr std::uint64_t kBytesPerBatch = 32 * 1024;
+// So long an acknowledgement waits for the application to post. An application that waits for data
+// by looking at its memory answers sooner; and the peer, which often waits for both, gets both at
+// once, while it still polls for its completion.
+constexpr TimeNs kHold = 20'000;
 
 }  // namespace
 
@@ -108,39 +114,93 @@ void Device::transmit(qp::QueuePair& qp, TimeNs now) {
   rearm(qp);
 }
 
+bool Device::defer(qp::QueuePair& qp) {
+  const requester::Requester& requester = qp.requester();
+  if (requester.in_flight() == 0 || requester.unsent() >= kRequestsPerBatch ||
+      requester.unsent_bytes() >= kBytesPerBatch) {
+    return false;
+  }
+  dirty_.push_exclusively(qp);
+  return true;
+}
+
+void Device::send_now(qp::QueuePair& qp, TimeNs now) {
+  qp::QueuePair::Held& held = qp.held;
+  if (held.is_waiting && held.until != 0) {
+    held.wager.won();
+  } else if (held.is_waiting || (held.sent_alone != 0 && now < held.sent_alone + kHold)) {
+    held.wager.would_have_won();
+  } else if (held.sent_alone != 0) {
+    held.wager.would_have_lost();
+  }
+  held.sent_alone = 0;
+  transmit(qp, now);
+  if (!qp.wants_to_transmit()) held.is_waiting = false;
+}
+
 void Device::doorbell(qp::QueuePair& qp, TimeNs now) {
   const Guard guard(qp.lock());
-  const requester::Requester& requester = qp.requester();
-  if (requester.in_flight() != 0 && requester.unsent() < kRequestsPerBatch &&
-      requester.unsent_bytes() < kBytesPerBatch) {
-    // An answer is due, which will bring this queue pair its turn; what is posted until then can
-    // travel in one send.
-    dirty_.push(qp);
-    return;
-  }
-  transmit(qp, now);
+  if (!defer(qp)) send_now(qp, now);
 }
 
 void Device::transmit_listed(TimeNs now, Acknowledge acknowledge) {
   using List = TakeAllList<qp::QueuePair>;
-  // Those whose acknowledgement waited a round go now, unless data took it along.
-  for (qp::QueuePair* qp : waiting_) {
+  std::erase_if(waiting_, [&](qp::QueuePair* qp) {
     const Guard guard(qp->lock());
-    if (qp->wants_to_transmit()) transmit(*qp, now);
-  }
-  waiting_.clear();
+    return !is_held_on(*qp, now, acknowledge);
+  });
   for (qp::QueuePair* qp = dirty_.take_all(); qp != nullptr;) {
     qp::QueuePair* next = qp->next_in_list;
     List::unlist(*qp);
     const Guard guard(qp->lock());
-    if (acknowledge == Acknowledge::kLater && qp->only_acknowledges()) {
-      waiting_.push_back(qp);
+    if (is_held(*qp, now, acknowledge)) {
+      if (!std::exchange(qp->held.is_waiting, true)) waiting_.push_back(qp);
     } else if (qp->wants_to_transmit()) {
+      if (qp->only_acknowledges()) qp->held.sent_alone = now;
       transmit(*qp, now);
     }
     qp = next;
   }
-  has_waiting_.publish(!waiting_.empty());
+  publish_held();
+}
+
+// Of one that waited: whether it waits on. Else what it owes goes; but data may have taken it along,
+// and what has come since is listed anew.
+bool Device::is_held_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
+  qp::QueuePair::Held& held = qp.held;
+  if (!held.is_waiting) return false;
+  const bool is_alone = qp.only_acknowledges();
+  if (is_alone && acknowledge != Acknowledge::kNow && now < held.until) return true;
+  held.is_waiting = false;
+  if (is_alone) {
+    if (held.until == 0) held.sent_alone = now;
+    if (held.until != 0 && now >= held.until) held.wager.lost();
+  }
+  if (qp.wants_to_transmit()) transmit(qp, now);
+  return false;
+}
+
+// Of one that has something to send: whether it is to wait.
+bool Device::is_held(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
+  if (acknowledge == Acknowledge::kNow || !qp.only_acknowledges()) return false;
+  if (qp.held.is_waiting) return true;
+  const bool is_on = qp.held.wager.is_on();
+  qp.held.until = is_on ? now + kHold : 0;
+  return is_on || acknowledge == Acknowledge::kLater;
+}
+
+void Device::publish_held() {
+  bool for_a_round = false;
+  TimeNs first = kNever;
+  for (const qp::QueuePair* qp : waiting_) {
+    const TimeNs until = qp->held.until;
+    for_a_round = for_a_round || until == 0;
+    if (until != 0) first = std::min(first, until);
+  }
+  has_waiting_.publish(for_a_round);
+  if (first == held_until_.read()) return;
+  held_until_.publish(first);
+  if (first != kNever) events_.on_earlier_deadline(first);
 }
 
 void Device::finish_receive(TimeNs now, Acknowledge acknowledge) {
@@ -149,6 +209,7 @@ void Device::finish_receive(TimeNs now, Acknowledge acknowledge) {
 }
 
 void Device::handle_timeouts(TimeNs now) {
+  if (held_until_.read() <= now) transmit_listed(now, Acknowledge::kUnlessAnswered);
   while (const auto entry = timers_.take_expired(now)) {
     qp::QueuePair* qp = table_.find(entry->number);
     if (qp == nullptr) continue;

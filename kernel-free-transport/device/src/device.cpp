@@ -71,6 +71,7 @@ void Device::destroy_qp(qp::QueuePair* qp) {
       item = next;
     }
     std::erase(waiting_, qp);
+    publish_held();
     if (qp->has_relay()) close_lines_of(*qp);
     table_.release(number);
   }

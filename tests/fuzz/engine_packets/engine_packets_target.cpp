@@ -108,8 +108,10 @@ class Target {
     if ((choice & 15) >= kQps) d.sender = &sender_;
     device::Device& device = node_.device();
     device.handle_datagram(now_, d);
-    device.finish_receive(now_,
-                          choice & 1 ? device::Acknowledge::kLater : device::Acknowledge::kNow);
+    using device::Acknowledge;
+    device.finish_receive(now_, (choice & 1) != 0   ? Acknowledge::kLater
+                                : (choice & 2) != 0 ? Acknowledge::kUnlessAnswered
+                                                    : Acknowledge::kNow);
     if (choice & kTimePasses) {
       now_ = std::max(now_ + 1000, std::min(device.next_deadline(), now_ + 100'000'000));
       device.handle_timeouts(now_);

@@ -14,6 +14,7 @@
 // Locks are taken in the order receive lock, queue pair, receive queue, completion queue, timers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -41,14 +42,15 @@ struct DeviceOptions {
 };
 
 struct PortCounters {
-  Counter packets_sent, packets_received;
-  Counter bytes_sent, bytes_received;          // from the BTH on
-  Counter multicast_received;
+  Counter packets_sent, bytes_sent;            // bytes: from the BTH on
+  OwnedCounter packets_received, bytes_received, multicast_received;  // the receive lock's
   DropCounters drops;
 };
 
-// Whether acknowledgements may wait one round for data to travel with.
-enum class Acknowledge : std::uint8_t { kNow, kLater };
+// When acknowledgements go that have no data to travel with. kNow: in this round. kUnlessAnswered:
+// so, too, but where the application has often posted soon after them, they wait for that a while.
+// kLater: as before, but for a round at least; for who will be back at once.
+enum class Acknowledge : std::uint8_t { kNow, kUnlessAnswered, kLater };
 
 class Device final : public queue::SharedReceiveDirectory, private requester::TurnSink {
  public:
@@ -94,6 +96,11 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   // --- posting; from any thread ---
   // Under qp.lock(): qp.post_send(...) any number of times, then without it:
   void doorbell(qp::QueuePair& qp, TimeNs now);
+  // Or still under it: true if nothing is to be done, because an answer is due that will bring this
+  // queue pair its turn, and what is posted until then can travel in one send.
+  bool defer(qp::QueuePair& qp);
+  // Else this.
+  void send_now(qp::QueuePair& qp, TimeNs now);
 
   // --- receiving and time; under the receive lock ---
   Lock& receive_lock() { return receive_lock_; }
@@ -104,8 +111,10 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   void handle_timeouts(TimeNs now);
 
   // --- without a lock ---
-  TimeNs next_deadline() const { return timers_.earliest(); }
+  TimeNs next_deadline() const { return std::min(timers_.earliest(), held_until_.read()); }
   bool has_work() const { return !dirty_.is_empty() || has_waiting_.read_relaxed(); }
+  // What a finish_receive(kNow) would send, if it is to be the last.
+  bool owes_anything() const { return has_work() || held_until_.read() != kNever; }
   const DeviceOptions& options() const { return options_; }
   const qp::TransitionLimits& limits() const { return options_.limits; }
   PortCounters& counters() { return counters_; }
@@ -137,6 +146,9 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
                       TimeNs now);
   void transmit(qp::QueuePair& qp, TimeNs now);       // under the queue pair's lock
   void transmit_listed(TimeNs now, Acknowledge acknowledge);
+  bool is_held_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
+  bool is_held(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
+  void publish_held();
   void on_turn(void* member) noexcept override;
   void rearm(qp::QueuePair& qp);                      // under the queue pair's lock
   TxBuffer& take_buffer();
@@ -151,8 +163,9 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   QpTable table_;
   TimerQueue timers_;
   TakeAllList<qp::QueuePair> dirty_;                  // have something to send
-  std::vector<qp::QueuePair*> waiting_;               // acknowledgements that wait one round
-  Published<bool> has_waiting_{false};
+  std::vector<qp::QueuePair*> waiting_;               // acknowledgements that wait for data
+  Published<bool> has_waiting_{false};                // of them, some for a round
+  Published<TimeNs> held_until_{kNever};              // and the first of the others
   std::array<std::unique_ptr<TxBuffer>, 4> buffers_;
   mutable Lock shared_lock_;
   std::unordered_map<std::uint32_t, queue::SharedReceive*> shared_;

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "verbena/base/lock.hpp"
+#include "verbena/base/wager.hpp"
 #include "verbena/qp/attributes.hpp"
 #include "verbena/queue/endpoint.hpp"
 #include "verbena/relay/relay.hpp"
@@ -112,6 +113,13 @@ class QueuePair {
   QueuePair* next_in_list = nullptr;
   Published<bool> is_listed{false};
   TimeNs armed_deadline = kNever;     // under the lock
+  // How an acknowledgement fares that has no data to travel with; under the lock.
+  struct Held {
+    Wager wager;                      // that the application posts soon after it
+    bool is_waiting = false;          // for that, until:
+    TimeNs until = 0;                 // 0: the next round; under the device's receive lock, too
+    TimeNs sent_alone = 0;            // when the last one was; 0: the application has posted since
+  } held;
 
  private:
   // states.cpp

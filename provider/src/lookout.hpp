@@ -1,0 +1,46 @@
+// How long the progress thread looks on after packets have come, before it sleeps. A peer on this
+// host often sends again sooner than a thread falls asleep and is woken, and to wake it costs the
+// peer more than to send. But the thread may hold the very processor that the application wants for
+// its answer: then nothing comes while it looks, however soon after it. One thread at a time.
+#pragma once
+
+#include "verbena/base/types.hpp"
+#include "verbena/base/wager.hpp"
+
+namespace verbena::provider {
+
+class Lookout {
+ public:
+  static constexpr TimeNs kSpan = 20'000;
+
+  // Packets have come: until when to look for more of them, at least once.
+  TimeNs found(TimeNs now) noexcept {
+    if (is_looking_) {
+      wager_.won();
+    } else if (now < last_ + kSpan) {
+      wager_.would_have_won();
+    } else {
+      wager_.would_have_lost();
+    }
+    last_ = now;
+    is_looking_ = wager_.is_on();
+    return is_looking_ ? now + kSpan : now;
+  }
+  // None came until then.
+  void gave_up() noexcept {
+    if (is_looking_) wager_.lost();
+    is_looking_ = false;
+  }
+  // There is something else to do first. Returns a time that is past.
+  TimeNs stop() noexcept {
+    is_looking_ = false;
+    return 0;
+  }
+
+ private:
+  Wager wager_;
+  TimeNs last_ = 0;
+  bool is_looking_ = false;
+};
+
+}  // namespace verbena::provider

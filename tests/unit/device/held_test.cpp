@@ -1,0 +1,200 @@
+// Acknowledgements that wait for the application to post: when they do, with what they travel, and
+// that nothing is owed for long.
+#include <gtest/gtest.h>
+
+#include "host.hpp"
+
+namespace verbena {
+namespace {
+
+using device::Acknowledge;
+
+constexpr TimeNs kHop = 1'000;
+constexpr TimeNs kLong = 100'000;
+
+// Each side writes into the other's memory; time is what the test says.
+class Held : public testing::Test {
+ protected:
+  Held() : left(0), right(1) {
+    left.peer = &right;
+    right.peer = &left;
+    left_qp = left.create_qp();
+    right_qp = right.create_qp();
+    bring_up(left, *left_qp, right, *right_qp);
+    bring_up(right, *right_qp, left, *left_qp);
+  }
+  ~Held() override {
+    left.device.destroy_qp(left_qp);
+    right.device.destroy_qp(right_qp);
+  }
+
+  void write(Host& from, qp::QueuePair& qp) {
+    const queue::Sge sge{reinterpret_cast<std::uint64_t>(from.bytes.data()), 8, from.key};
+    queue::SendRequest r;
+    r.opcode = queue::WorkOpcode::kWrite;
+    r.flags = queue::kSignaled;
+    r.sges = {&sge, 1};
+    r.remote_address = reinterpret_cast<std::uint64_t>(from.peer->bytes.data()) + 64;
+    r.remote_key = from.peer->key;
+    {
+      const Guard guard(qp.lock());
+      ASSERT_EQ(qp.post_send(r), requester::Posted::kOk);
+    }
+    from.device.doorbell(qp, time);
+  }
+  // What is under way from the right, and is taken away.
+  std::size_t from_right() {
+    time += kHop;
+    return left.receive(time, Acknowledge::kNow);
+  }
+  void right_receives(Acknowledge how) {
+    time += kHop;
+    ASSERT_EQ(right.receive(time, how), 1u);
+  }
+  bool left_has_completion() {
+    queue::Completion c;
+    return left.send_cq.poll_one(c) && c.status == queue::Status::kSuccess;
+  }
+  // The left writes, the right's thread takes it, and its application answers after `pause`.
+  // Whether the acknowledgement had waited for that.
+  bool exchange(Acknowledge how, TimeNs pause = kHop) {
+    write(left, *left_qp);
+    right_receives(how);
+    const bool waited = from_right() == 0;
+    time += pause;
+    write(right, *right_qp);
+    from_right();
+    EXPECT_TRUE(left_has_completion());
+    right_receives(Acknowledge::kNow);  // the acknowledgement of the answer
+    return waited;
+  }
+  void learn() {
+    while (!exchange(Acknowledge::kUnlessAnswered)) {
+    }
+  }
+  // The left writes and no answer comes: whether the acknowledgement waited, and then came.
+  bool left_writes_in_vain() {
+    write(left, *left_qp);
+    right_receives(Acknowledge::kUnlessAnswered);
+    if (from_right() == 1) return false;
+    EXPECT_FALSE(left_has_completion());
+    const TimeNs due = right.device.next_deadline();
+    EXPECT_GT(due, time);
+    EXPECT_LE(due, time + 20'000);
+    time = due;
+    EXPECT_EQ(right.receive(time, Acknowledge::kUnlessAnswered), 0u);
+    EXPECT_EQ(from_right(), 1u);
+    return true;
+  }
+
+  Host left, right;
+  qp::QueuePair* left_qp;
+  qp::QueuePair* right_qp;
+  TimeNs time = 1'000'000;
+};
+
+TEST_F(Held, GoAtOnceWhereNobodyAnswers) {
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_FALSE(left_writes_in_vain());
+    ASSERT_TRUE(left_has_completion());
+    time += kHop;
+  }
+}
+
+TEST_F(Held, GoAtOnceWhereAnswersAreLate) {
+  for (int i = 0; i < 50; ++i) ASSERT_FALSE(exchange(Acknowledge::kUnlessAnswered, kLong));
+}
+
+TEST_F(Held, WaitForAnAnswerThatComesSoon) {
+  EXPECT_FALSE(exchange(Acknowledge::kUnlessAnswered));
+  EXPECT_FALSE(exchange(Acknowledge::kUnlessAnswered));
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(exchange(Acknowledge::kUnlessAnswered));
+}
+
+// One datagram after the other, both sent by the same call.
+TEST_F(Held, TravelWithTheAnswer) {
+  learn();
+  write(left, *left_qp);
+  right_receives(Acknowledge::kUnlessAnswered);
+  ASSERT_EQ(from_right(), 0u);
+  write(right, *right_qp);
+  EXPECT_EQ(from_right(), 2u);
+  EXPECT_TRUE(left_has_completion());
+}
+
+TEST_F(Held, AreNotOwedForLong) {
+  learn();
+  EXPECT_TRUE(left_writes_in_vain());
+  EXPECT_TRUE(left_has_completion());
+}
+
+// How much dearer each is: provider_test.LookoutTest, by the same rule.
+TEST_F(Held, AWaitInVainIsNotRepeatedAtOnce) {
+  learn();
+  ASSERT_TRUE(left_writes_in_vain());
+  ASSERT_TRUE(left_has_completion());
+  for (int i = 0; i < 4; ++i) ASSERT_FALSE(exchange(Acknowledge::kUnlessAnswered));
+  ASSERT_TRUE(exchange(Acknowledge::kUnlessAnswered));
+}
+
+TEST_F(Held, GoAtOnceForWhoSaysNow) {
+  learn();
+  for (int i = 0; i < 10; ++i) ASSERT_FALSE(exchange(Acknowledge::kNow));
+}
+
+// A polling application gives them a round, and longer once it has learnt.
+TEST_F(Held, OutliveTheRoundOfAPoller) {
+  write(left, *left_qp);
+  right_receives(Acknowledge::kLater);
+  EXPECT_TRUE(right.device.has_work());
+  EXPECT_EQ(right.receive(time, Acknowledge::kLater), 0u);
+  EXPECT_EQ(from_right(), 1u) << "after a round";
+  learn();
+  write(left, *left_qp);
+  right_receives(Acknowledge::kLater);
+  EXPECT_FALSE(right.device.has_work());
+  for (int i = 0; i < 5; ++i) {
+    time += kHop;
+    EXPECT_EQ(right.receive(time, Acknowledge::kLater), 0u);
+    EXPECT_EQ(from_right(), 0u);
+  }
+  write(right, *right_qp);
+  EXPECT_EQ(from_right(), 2u);
+}
+
+// Two that write at the same time and wait for each other: neither does for long.
+TEST_F(Held, DoNotWaitForEachOther) {
+  learn();
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(exchange(Acknowledge::kUnlessAnswered));
+  }
+  write(left, *left_qp);
+  write(right, *right_qp);
+  time += kHop;
+  ASSERT_EQ(left.receive(time, Acknowledge::kUnlessAnswered), 1u);
+  ASSERT_EQ(right.receive(time, Acknowledge::kUnlessAnswered), 1u);
+  time += 20'000;
+  left.receive(time, Acknowledge::kUnlessAnswered);
+  right.receive(time, Acknowledge::kUnlessAnswered);
+  left.receive(time, Acknowledge::kUnlessAnswered);
+  right.receive(time, Acknowledge::kUnlessAnswered);
+  EXPECT_TRUE(left_has_completion());
+  queue::Completion c;
+  EXPECT_TRUE(right.send_cq.poll_one(c));
+}
+
+TEST_F(Held, EndWithTheirQueuePair) {
+  learn();
+  write(left, *left_qp);
+  right_receives(Acknowledge::kUnlessAnswered);
+  ASSERT_LE(right.device.next_deadline(), time + 20'000);
+  right.device.destroy_qp(right_qp);
+  EXPECT_GT(right.device.next_deadline(), time + 20'000);
+  time += kLong;
+  EXPECT_EQ(right.receive(time, Acknowledge::kUnlessAnswered), 0u);
+  EXPECT_EQ(from_right(), 0u);
+  right_qp = right.create_qp();
+}
+
+}  // namespace
+}  // namespace verbena

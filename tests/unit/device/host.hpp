@@ -1,0 +1,135 @@
+// An engine for tests that say themselves when it receives, and what time it is then.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "verbena/device/device.hpp"
+
+namespace verbena {
+
+inline constexpr memory::DomainId kDomain = 1;
+inline constexpr std::uint32_t kAll =
+    memory::kLocalWrite | memory::kRemoteWrite | memory::kRemoteRead | memory::kRemoteAtomic;
+inline constexpr std::size_t kMemory = 1 << 16;
+
+// A device with an inbox that the other one fills, from any thread.
+class Host final : public wire::Transmitter, public queue::EventSink {
+ public:
+  explicit Host(std::uint32_t index, std::uint64_t loses_each_one_in = 0)
+      : loses_each(loses_each_one_in),
+        address(IpAddress::v4(0x7f000001 + index)),
+        device(options(index, address), *this, *this),
+        send_cq({.capacity = 1u << 16}, *this),
+        receive_cq({.capacity = 1u << 16}, *this),
+        bytes(kMemory) {
+    key = register_all();
+  }
+  static device::DeviceOptions options(std::uint32_t index, const IpAddress& address) {
+    device::DeviceOptions o;
+    o.slot = 1 + index;
+    o.address = address;
+    o.plan.subnet = 0x7f000000;
+    return o;
+  }
+  std::uint32_t register_all() {
+    memory::RegionRequest r;
+    r.domain = kDomain;
+    r.host_address = r.base = reinterpret_cast<std::uint64_t>(bytes.data());
+    r.length = kMemory;
+    r.access = kAll;
+    return *device.memory().register_region(r);
+  }
+  qp::QueuePair* create_qp() {
+    qp::QueuePairOptions o;
+    o.domain = kDomain;
+    o.send_cq = &send_cq;
+    o.receive_cq = &receive_cq;
+    o.send = {256, 2, 64, false};
+    o.receive_capacity = 256;
+    return device.create_qp(o);
+  }
+
+  void send(wire::TxBatch& batch, Qpn) noexcept override {
+    const std::lock_guard guard(peer->mutex);
+    for (const auto& p : batch.packets()) {
+      const std::uint64_t number = sent.fetch_add(1) + 1;
+      if (loses_each != 0 && number % loses_each == 0) continue;
+      const auto view = batch.bytes_of(p);
+      peer->inbox.emplace_back(view.begin(), view.end());
+    }
+  }
+  std::uint32_t capacity_packets(const wire::Destination&, std::size_t) noexcept override {
+    return 64;
+  }
+  void on_completion_event(void*) noexcept override {}
+  void on_async_event(queue::AsyncEvent, void*) noexcept override {}
+
+  // One round of the receiving thread: how many packets there were.
+  std::size_t receive(TimeNs time, device::Acknowledge acknowledge) {
+    std::deque<std::vector<std::uint8_t>> packets;
+    {
+      const std::lock_guard guard(mutex);
+      packets.swap(inbox);
+    }
+    const Guard guard(device.receive_lock());
+    for (const auto& p : packets) {
+      wire::RxDatagram d;
+      d.bytes = p;
+      d.source = peer->address;
+      d.destination = address;
+      device.handle_datagram(time, d);
+    }
+    device.finish_receive(time, acknowledge);
+    device.handle_timeouts(time);
+    return packets.size();
+  }
+
+  Host* peer = nullptr;
+  const std::uint64_t loses_each;
+  IpAddress address;
+  std::atomic<TimeNs> now{1'000'000};
+  std::atomic<std::uint64_t> sent{0};
+  std::mutex mutex;
+  std::deque<std::vector<std::uint8_t>> inbox;
+  device::Device device;
+  queue::CompletionQueue send_cq, receive_cq;
+  std::vector<std::uint8_t> bytes;
+  std::uint32_t key = 0;
+};
+
+inline void bring_up(Host& host, qp::QueuePair& qp, Host& peer, qp::QueuePair& to) {
+  using namespace verbena::qp;
+  const auto modify = [&](const Attributes& a, std::uint32_t mask) {
+    const auto refused = host.device.modify_qp(qp, a, mask, host.now);
+    ASSERT_FALSE(refused) << refused->reason;
+  };
+  Attributes a;
+  a.state = State::kInit;
+  a.port = 1;
+  a.access_flags = kAll & ~1u;
+  modify(a, kMaskState | kMaskPkeyIndex | kMaskPort | kMaskAccessFlags);
+  a.state = State::kRtr;
+  a.path.dlid = 2;
+  a.path.port = 1;
+  a.path.resolved = true;
+  a.path.destination.address = peer.address;
+  a.path_mtu = Mtu::k256;
+  a.dest_qpn = to.number();
+  a.max_dest_rd_atomic = 4;
+  a.min_rnr_timer = 1;
+  modify(a, kMaskState | kMaskPath | kMaskPathMtu | kMaskDestQpn | kMaskRqPsn |
+                kMaskMaxDestRdAtomic | kMaskMinRnrTimer);
+  a.state = State::kRts;
+  a.timeout = 0;  // the clock here runs as fast as the machine lets it: no limit
+  a.retry_count = a.rnr_retry = 7;
+  a.max_rd_atomic = 4;
+  modify(a, kMaskState | kMaskTimeout | kMaskRetryCount | kMaskRnrRetry | kMaskSqPsn |
+                kMaskMaxRdAtomic);
+}
+
+}  // namespace verbena
