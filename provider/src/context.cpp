@@ -165,7 +165,10 @@ void Context::drive() noexcept {
     return;
   }
   const bool received = drive_once(now, device::Acknowledge::kLater, kPollBudget);
-  if (received) last_found_ = now;
+  if (received) {
+    last_found_ = now;
+    progress_.note_deadline(device_->next_deadline());
+  }
   const bool gives_way = now > last_found_ + kPoliteAfter;
   announcements_.end_round(lock);
   if (received) return;

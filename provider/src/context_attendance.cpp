@@ -59,7 +59,7 @@ bool Context::drive_attended() noexcept {
 }
 
 bool Context::prepare_attended_wait() noexcept {
-  if (device_->has_work()) settle_debts();
+  settle_debts();
   // What the link holds back for a while is for the progress thread to ask for.
   if (const TimeNs held_until = link_->next_timeout(); held_until != kNever) {
     progress_.note_deadline(held_until);

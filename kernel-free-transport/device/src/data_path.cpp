@@ -198,9 +198,7 @@ void Device::publish_held() {
     if (until != 0) first = std::min(first, until);
   }
   has_waiting_.publish(for_a_round);
-  if (first == held_until_.read()) return;
   held_until_.publish(first);
-  if (first != kNever) events_.on_earlier_deadline(first);
 }
 
 void Device::finish_receive(TimeNs now, Acknowledge acknowledge) {

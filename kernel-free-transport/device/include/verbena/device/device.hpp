@@ -111,6 +111,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   void handle_timeouts(TimeNs now);
 
   // --- without a lock ---
+  // Nobody is told when finish_receive has made it earlier.
   TimeNs next_deadline() const { return std::min(timers_.earliest(), held_until_.read()); }
   bool has_work() const { return !dirty_.is_empty() || has_waiting_.read_relaxed(); }
   // What a finish_receive(kNow) would send, if it is to be the last.
