@@ -1,6 +1,7 @@
 #include "courtesy.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -23,6 +24,10 @@ Courtesy& Courtesy::of_this_thread() noexcept {
   return courtesy;
 }
 
+// Threads that begin at the same moment differ in their numbers.
+Courtesy::Courtesy() noexcept
+    : coin_(link::monotonic_now_ns() ^ (static_cast<std::uint64_t>(::gettid()) << 32)) {}
+
 void Courtesy::give_way() noexcept {
   const TimeNs before = link::monotonic_now_ns();
   ::sched_yield();
@@ -30,6 +35,7 @@ void Courtesy::give_way() noexcept {
   taken_turns_ = now - before > kTaken ? taken_turns_ + 1 : 0;
   if (taken_turns_ < kTakenInARow || now < next_move_) return;
   taken_turns_ = 0;
+  if (coin_.below(2) == 0) return;
   pause_ = now < next_move_ + 4 * pause_ ? std::min(2 * pause_, kPauseMax) : kPause;
   next_move_ = now + pause_;
   move_away();

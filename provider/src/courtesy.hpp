@@ -1,11 +1,13 @@
 // What a thread owes to others while it polls in vain: its turn on the processor, for what it waits
 // for may need this very one (there may be but one). If another thread takes that turn each time,
 // two that spin share a processor, perhaps beside an idle one: schedulers leave them so for
-// seconds. Then this thread moves to another of the processors that it may use.
+// seconds. Then this thread moves to another of the processors that it may use; or the other one
+// does, for both see the same, and if both moved they would meet again: so each tosses a coin.
 #pragma once
 
 #include <cstdint>
 
+#include "verbena/base/random.hpp"
 #include "verbena/base/types.hpp"
 
 namespace verbena::provider {
@@ -14,12 +16,14 @@ class Courtesy {
  public:
   // Those of the calling thread.
   static Courtesy& of_this_thread() noexcept;
+  Courtesy() noexcept;
   void give_way() noexcept;
   std::uint32_t moves() const noexcept { return moves_; }
 
  private:
   void move_away() noexcept;
 
+  Random coin_;
   std::uint32_t taken_turns_ = 0;  // in a row
   TimeNs next_move_ = 0;
   TimeNs pause_ = 0;
