@@ -170,39 +170,54 @@ bool SharedRing::fetches() const noexcept {
 
 std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
                             std::size_t count) noexcept {
-  const auto packets = batch.packets().subspan(first, count);
+  std::array<Mark, kTogether> marks;
+  std::size_t placed = 0;
   std::size_t done = 0;
-  for (const wire::TxBatch::Packet& p : packets) {
-    const std::uint64_t fields = pack(batch.destination(p), p.psns != 0);
-    if (!put_one(batch.bytes_of(p), fields, done + 1 == packets.size())) break;
+  for (const wire::TxBatch::Packet& p : batch.packets().subspan(first, count)) {
+    const std::span<const std::uint8_t> packet = batch.bytes_of(p);
+    const auto mark = place(packet, pack(batch.destination(p), p.psns != 0));
+    if (!mark) break;
+    marks[placed++] = *mark;
     ++done;
+    if (placed == kTogether || packet.size() > kShort) {
+      publish({marks.data(), placed});
+      placed = 0;
+    }
   }
+  publish({marks.data(), placed});
+  // Ordered before the look at the reader's state, as the reader's announcement is before its last
+  // look at the ring: one of the two sees the other. Not by the last store itself: one that waits
+  // for those before it gives a reader who polls the line time to take it away.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   return done;
 }
 
-bool RingWriter::put_one(std::span<const std::uint8_t> packet, std::uint64_t fields,
-                         bool is_last) noexcept {
+std::optional<RingWriter::Mark> RingWriter::place(std::span<const std::uint8_t> packet,
+                                                  std::uint64_t fields) noexcept {
   const std::uint64_t size = record_size(packet.size());
   const std::uint64_t to_end = ring_.capacity_ - (head_ & (ring_.capacity_ - 1));
   const bool wraps = size > to_end;
-  if (packet.size() > wire::kMaxPacket || !has_room(wraps ? to_end + size : size)) return false;
-  const std::uint64_t at = wraps ? head_ + to_end : head_;
-  std::uint8_t* record = ring_.record_at(at);
+  if (packet.size() > wire::kMaxPacket || !has_room(wraps ? to_end + size : size)) {
+    return std::nullopt;
+  }
+  const Mark mark{wraps ? head_ + to_end : head_, packet.size(), wraps, head_};
+  std::uint8_t* record = ring_.record_at(mark.at);
   std::memcpy(record + sizeof fields, &fields, sizeof fields);
   std::memcpy(record + kRecordHeader, packet.data(), packet.size());
-  const std::uint64_t word = ring_.tag_of(at) | packet.size();
-  // The last one is ordered before the look at the reader's state, as the reader's announcement
-  // is before its last look at the ring: one of the two sees the other.
-  const auto order = is_last ? std::memory_order_seq_cst : std::memory_order_release;
-  if (wraps) {
+  head_ = mark.at + size;
+  return mark;
+}
+
+// From the last to the first: when the reader finds the first, it finds them all.
+void RingWriter::publish(std::span<const Mark> marks) noexcept {
+  const auto store = [this](std::uint64_t at, std::uint64_t length) {
+    first_word(ring_.record_at(at)).store(ring_.tag_of(at) | length, std::memory_order_release);
+  };
+  for (std::size_t i = marks.size(); i-- > 0;) {
+    store(marks[i].at, marks[i].length);
     // What the reader finds at the beginning is whole before it is sent there.
-    first_word(record).store(word, std::memory_order_release);
-    first_word(ring_.record_at(head_)).store(ring_.tag_of(head_) | kWrap, order);
-  } else {
-    first_word(record).store(word, order);
+    if (marks[i].wraps) store(marks[i].end, kWrap);
   }
-  head_ = at + size;
-  return true;
 }
 
 bool RingWriter::has_room(std::uint64_t bytes) noexcept {

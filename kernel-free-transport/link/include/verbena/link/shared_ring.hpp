@@ -86,6 +86,7 @@ class RingWriter {
   explicit RingWriter(SharedRing ring) : ring_(std::move(ring)) {}
 
   // Writes the packets that go to the same place, as many as there is room for; returns how many.
+  // Short ones appear together.
   std::size_t put(const wire::TxBatch& batch, std::size_t first, std::size_t count) noexcept;
   // After put(): whether the reader sleeps and has not been told of this sleep by us yet.
   bool should_wake_reader() noexcept;
@@ -99,7 +100,20 @@ class RingWriter {
   SharedRing& ring() { return ring_; }
 
  private:
-  bool put_one(std::span<const std::uint8_t> packet, std::uint64_t fields, bool is_last) noexcept;
+  // A record that is whole, but for what makes it one.
+  struct Mark {
+    std::uint64_t at;
+    std::uint64_t length;
+    bool wraps;
+    std::uint64_t end;  // then: where the one before ended
+  };
+  // So many appear at once, up to the first that is not short: an answer and the acknowledgement
+  // with it, say, which the reader would otherwise meet in two rounds.
+  static constexpr std::size_t kTogether = 4;
+  static constexpr std::size_t kShort = 256;
+
+  std::optional<Mark> place(std::span<const std::uint8_t> packet, std::uint64_t fields) noexcept;
+  void publish(std::span<const Mark> marks) noexcept;
   bool has_room(std::uint64_t bytes) noexcept;
 
   SharedRing ring_;
