@@ -9,19 +9,14 @@ void write_completion_event(Cq& cq) noexcept {
   if (cq.channel->pipe.write(event)) cq.completion_events.fetch_add(1);
 }
 
-// Of the calling thread.
-const Announcements*& Announcements::collecting() noexcept {
-  static thread_local const Announcements* current = nullptr;
-  return current;
-}
-
 void Announcements::announce(Cq& cq) noexcept {
-  if (collecting() != this || count_ == kMost) return write_completion_event(cq);
+  const bool is_in_round = collector_.load(std::memory_order_relaxed) == ::pthread_self();
+  if (!is_in_round || count_ == kMost) return write_completion_event(cq);
   waiting_[count_++] = &cq;
 }
 
 void Announcements::end_round(Lock& receive_lock) noexcept {
-  collecting() = nullptr;
+  collector_.store({}, std::memory_order_relaxed);
   if (count_ == 0) return receive_lock.unlock();
   const Guard guard(writing_);
   const std::array<Cq*, kMost> fired = waiting_;

@@ -4,7 +4,10 @@
 // takes both in turn knows that no earlier event is on its way. Owned by the context; any thread.
 #pragma once
 
+#include <pthread.h>
+
 #include <array>
+#include <atomic>
 #include <cstddef>
 
 #include "verbena/base/lock.hpp"
@@ -19,7 +22,7 @@ void write_completion_event(Cq& cq) noexcept;
 class Announcements {
  public:
   // Under the receive lock, as the round begins.
-  void begin_round() noexcept { collecting() = this; }
+  void begin_round() noexcept { collector_.store(::pthread_self(), std::memory_order_relaxed); }
   // Of this round.
   bool is_empty() const noexcept { return count_ == 0; }
   // Releases the receive lock and writes what was collected.
@@ -33,8 +36,9 @@ class Announcements {
 
  private:
   static constexpr std::size_t kMost = 16;
-  static const Announcements*& collecting() noexcept;
 
+  // Whose round it is. Any thread finds out of itself that it is not.
+  std::atomic<pthread_t> collector_{};
   std::array<Cq*, kMost> waiting_{};  // under the receive lock
   std::size_t count_ = 0;
   Lock writing_;

@@ -31,6 +31,7 @@ constexpr std::size_t kPollBudget = 64;
 constexpr int kRoundsPerTurn = 64;
 constexpr std::size_t kSmallPacket = 1024;
 constexpr std::uint32_t kDeferredUntilLook = 8;
+constexpr std::uint32_t kEmptyRoundsUntilLook = 8;
 
 // The used entries of the table, which come first.
 std::ptrdiff_t count_gids(const control::DeviceInfo& info) {
@@ -140,20 +141,29 @@ void Context::check_alive(const char* verb) const {
   if (is_fatal()) refuse(EIO, "%s: the emulator is gone; close the device and open it again", verb);
 }
 
+std::size_t Context::begin_round(std::size_t budget) noexcept {
+  announcements_.begin_round();
+  return link_->receive(*this, budget);
+}
+
+void Context::finish_round(std::size_t received, device::Acknowledge acknowledge) noexcept {
+  if (received != 0 || device_->has_work()) device_->finish_receive(now(), acknowledge);
+  if (device_->next_deadline() <= now()) device_->handle_timeouts(now());
+}
+
 bool Context::drive_once(TimeNs now, device::Acknowledge acknowledge,
                          std::size_t budget) noexcept {
   now_ = now;
-  announcements_.begin_round();
-  const std::size_t received = link_->receive(*this, budget);
-  if (received != 0 || device_->has_work()) device_->finish_receive(now_, acknowledge);
-  if (device_->next_deadline() <= now_) device_->handle_timeouts(now_);
+  const std::size_t received = begin_round(budget);
+  finish_round(received, acknowledge);
   return received != 0;
 }
 
+// The clock costs as much as an empty round without it: an application that spins looks at it when
+// something has come, and now and then.
 void Context::drive() noexcept {
   if (is_fatal()) return;
-  const TimeNs now = link::monotonic_now_ns();
-  progress_.note_poll(now);
+  progress_.note_poll();
   Lock& lock = device_->receive_lock();
   if (!lock.try_lock()) {
     // Whoever holds it may have lost the processor to this very spinning (under valgrind, which
@@ -164,14 +174,22 @@ void Context::drive() noexcept {
     }
     return;
   }
-  const bool received = drive_once(now, device::Acknowledge::kLater, kPollBudget);
-  if (received) {
+  now_ = 0;
+  const std::size_t received = begin_round(kPollBudget);
+  if (received == 0 && !device_->has_work() && ++empty_rounds_ % kEmptyRoundsUntilLook != 0) {
+    announcements_.end_round(lock);
+    return drive_neighbours(*this);
+  }
+  finish_round(received, device::Acknowledge::kLater);
+  const TimeNs now = this->now();
+  progress_.note_poll(now);
+  if (received != 0) {
     last_found_ = now;
     progress_.note_deadline(device_->next_deadline());
   }
   const bool gives_way = now > last_found_ + kPoliteAfter;
   announcements_.end_round(lock);
-  if (received) return;
+  if (received != 0) return;
   drive_neighbours(*this);
   if (gives_way) Courtesy::of_this_thread().give_way();
 }
@@ -199,8 +217,7 @@ Driven::Found Context::drive_until_quiet() noexcept {
       last_found_ = now;
       found = Found::kPackets;
       ++round;
-      const bool may_look = peers_->reads_rings() && announcements_.is_empty();
-      look_until = may_look ? lookout_.found(now) : lookout_.stop();
+      look_until = announcements_.is_empty() ? lookout_.found(now) : lookout_.stop();
     }
     announcements_.end_round(lock);
     if (!more && now >= look_until) {
@@ -258,7 +275,7 @@ void Context::part() noexcept {
 }
 
 void Context::on_datagram(const wire::RxDatagram& datagram) noexcept {
-  device_->handle_datagram(now_, datagram);
+  device_->handle_datagram(now(), datagram);
 }
 
 // The clock costs as much as half of the rest.

@@ -32,6 +32,7 @@
 #include "verbena/control/stats_page.hpp"
 #include "verbena/device/device.hpp"
 #include "verbena/link/capture_link.hpp"
+#include "verbena/link/clock.hpp"
 #include "verbena/link/fault_link.hpp"
 #include "verbena/link/peer_link.hpp"
 
@@ -200,6 +201,13 @@ class Context final : public queue::EventSink,
   void make_engine(std::uint32_t slot, int receive_fd);
   void make_async_pipe();
   // Under the receive lock.
+  std::size_t begin_round(std::size_t budget) noexcept;
+  void finish_round(std::size_t received, device::Acknowledge acknowledge) noexcept;
+  // Of this round, read when it is asked for.
+  TimeNs now() noexcept {
+    if (now_ == 0) now_ = link::monotonic_now_ns();
+    return now_;
+  }
   bool drive_once(TimeNs now, device::Acknowledge acknowledge, std::size_t budget) noexcept;
   void receive_for_poster(TimeNs now) noexcept;
   void on_datagram(const wire::RxDatagram& datagram) noexcept override;
@@ -257,7 +265,8 @@ class Context final : public queue::EventSink,
   Posting posting_;
   Lookout lookout_;  // the progress thread's
   // Under the receive lock: the time of the round that receives; when a poll last found something.
-  TimeNs now_ = 0;
+  TimeNs now_ = 0;  // 0: not read in this round
+  std::uint32_t empty_rounds_ = 0;
   TimeNs last_found_ = 0;
 
   std::uint32_t sleepers_ = 0;  // threads between prepare_wait() and end_wait(); so, too

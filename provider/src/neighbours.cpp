@@ -22,8 +22,9 @@ struct Neighbour {
 struct Neighbours {
   std::mutex lock;
   std::vector<Neighbour> all;
-  std::atomic<std::size_t> count{0};
 };
+
+constinit std::atomic<std::size_t> g_count{0};
 
 Neighbour* find(std::vector<Neighbour>& all, const Context& context) {
   const auto found = std::find_if(all.begin(), all.end(),
@@ -49,7 +50,7 @@ void add_neighbour(Context& context, int cmd_fd) {
   Neighbours& n = neighbours();
   const std::lock_guard guard(n.lock);
   n.all.push_back({&context, cookie_of(cmd_fd), 1, {}});
-  n.count.store(n.all.size(), std::memory_order_relaxed);
+  g_count.store(n.all.size(), std::memory_order_relaxed);
 }
 
 Context* share_context(int cmd_fd) noexcept {
@@ -72,7 +73,7 @@ bool release_context(Context& context) noexcept {
   if (known == n.all.end()) return true;
   if (--known->handles != 0) return false;
   n.all.erase(known);
-  n.count.store(n.all.size(), std::memory_order_relaxed);
+  g_count.store(n.all.size(), std::memory_order_relaxed);
   return true;
 }
 
@@ -98,8 +99,8 @@ bool is_handle_of(Context& context, const ibv_context* handle) noexcept {
 }
 
 void drive_neighbours(const Context& of) noexcept {
+  if (g_count.load(std::memory_order_relaxed) < 2) return;
   Neighbours& n = neighbours();
-  if (n.count.load(std::memory_order_relaxed) < 2) return;
   const std::unique_lock guard(n.lock, std::try_to_lock);
   if (!guard.owns_lock()) return;
   for (const Neighbour& other : n.all) {

@@ -70,7 +70,8 @@ class Progress {
   // In a forked child, where there is no such thread.
   void abandon() noexcept { running_ = false; }
 
-  // What the clock said when the application polled.
+  // The application polls, and what the clock said if it was looked at.
+  void note_poll() noexcept { sleep_.note_poll(); }
   void note_poll(TimeNs now) noexcept { sleep_.note_poll(now); }
   TimeNs last_poll() const noexcept { return sleep_.last_poll(); }
   std::uint32_t polls() const noexcept { return sleep_.polls(); }

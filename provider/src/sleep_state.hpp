@@ -39,9 +39,13 @@ class SleepState {
 
   // --- the application's threads ---
   // A sign of life, not a count: two threads may overwrite each other.
+  void note_poll() noexcept {
+    polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  // Who has looked at the clock says when; of others it is known after the next few polls.
   void note_poll(TimeNs now) noexcept {
     last_poll_.store(now, std::memory_order_relaxed);
-    polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    note_poll();
   }
   // How many completion queues wait to tell of a completion.
   void count_armed(std::int32_t change) noexcept {

@@ -94,9 +94,6 @@ class PeerLink final : public Link {
     return udp_->capacity_packets(packet_bytes);
   }
 
-  // Under the receive lock.
-  bool reads_rings() const noexcept { return !inbound_.empty(); }
-
   const PeerStatistics& statistics() const { return statistics_; }
   UdpLink& udp() { return *udp_; }
   const Peer& self() const { return self_; }
