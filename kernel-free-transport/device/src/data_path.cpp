@@ -164,8 +164,8 @@ void Device::transmit_listed(TimeNs now, Acknowledge acknowledge) {
   publish_held();
 }
 
-// Of one that waited: whether it waits on. Else what it owes goes; but data may have taken it along,
-// and what has come since is listed anew.
+// Of one that waited: whether it waits on. Else what it owes goes; but data may have taken it
+// along, and what has come since is listed anew.
 bool Device::is_held_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
   qp::QueuePair::Held& held = qp.held;
   if (!held.is_waiting) return false;
