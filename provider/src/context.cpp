@@ -163,9 +163,9 @@ bool Context::drive_once(TimeNs now, device::Acknowledge acknowledge,
 // something has come, and now and then.
 void Context::drive() noexcept {
   if (is_fatal()) return;
-  progress_.note_poll();
   Lock& lock = device_->receive_lock();
   if (!lock.try_lock()) {
+    progress_.note_poll(link::monotonic_now_ns());
     // Whoever holds it may have lost the processor to this very spinning (under valgrind, which
     // runs one thread at a time, for long).
     if (refused_.fetch_add(1, std::memory_order_relaxed) % kRefusalsUntilYield ==
@@ -177,6 +177,7 @@ void Context::drive() noexcept {
   now_ = 0;
   const std::size_t received = begin_round(kPollBudget);
   if (received == 0 && !device_->has_work() && ++empty_rounds_ % kEmptyRoundsUntilLook != 0) {
+    progress_.note_poll();
     announcements_.end_round(lock);
     return drive_neighbours(*this);
   }
