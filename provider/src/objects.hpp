@@ -172,8 +172,8 @@ struct Qp {
   ibv_qp_cap caps{};
   bool signal_all = false;
   std::uint32_t flow_label = 0;
-  WorkBuilder builder;
   std::uint32_t deferred = 0;  // posts that waited for an answer; under the engine's lock
+  WorkBuilder builder;
   std::vector<Gid> groups;  // multicast memberships; under the context's lock
   Users users;
   std::atomic<std::uint32_t> async_events{0};

@@ -2,7 +2,6 @@
 // that the waiting was in vain. Owned by whoever waits; no clock, no lock.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 namespace verbena {
@@ -12,7 +11,9 @@ class Wager {
   // Whether it is worth a wait now.
   bool is_on() const noexcept { return promise_ >= needed(); }
   // Nobody waited, and it came soon enough to have been waited for, or it did not.
-  void would_have_won() noexcept { promise_ = std::min(promise_ + 1, needed()); }
+  void would_have_won() noexcept {
+    if (!is_on()) ++promise_;
+  }
   void would_have_lost() noexcept { promise_ = 0; }
   // Somebody waited.
   void won() noexcept {
@@ -20,18 +21,18 @@ class Wager {
   }
   void lost() noexcept {
     promise_ = 0;
-    lost_ = std::min(lost_ + 1, kLostMax);
+    if (lost_ != kLostMax) ++lost_;
   }
 
  private:
   static constexpr std::uint32_t kLeast = 2;
-  static constexpr std::uint32_t kLostMax = 10;
+  static constexpr std::uint8_t kLostMax = 10;
 
   // So often in a row must it have come soon.
   std::uint32_t needed() const noexcept { return kLeast << lost_; }
 
-  std::uint32_t promise_ = 0;
-  std::uint32_t lost_ = 0;
+  std::uint16_t promise_ = 0;
+  std::uint8_t lost_ = 0;
 };
 
 }  // namespace verbena

@@ -115,10 +115,10 @@ class QueuePair {
   TimeNs armed_deadline = kNever;     // under the lock
   // How an acknowledgement fares that has no data to travel with; under the lock.
   struct Held {
-    Wager wager;                      // that the application posts soon after it
-    bool is_waiting = false;          // for that, until:
     TimeNs until = 0;                 // 0: the next round; under the device's receive lock, too
     TimeNs sent_alone = 0;            // when the last one was; 0: the application has posted since
+    Wager wager;                      // that the application posts soon after it
+    bool is_waiting = false;          // for that, until `until`
   } held;
 
  private:
