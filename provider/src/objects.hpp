@@ -6,11 +6,11 @@
 
 #include <infiniband/verbs.h>
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "event_pipe.hpp"
@@ -123,13 +123,14 @@ struct Cq {
   // of them were read or the poll ends. Of the thread between ibv_start_poll and ibv_end_poll.
   struct Reader {
     Lock lock;
-    std::array<queue::Completion, 32> seen;
-    std::size_t count = 0;
-    std::size_t at = 0;  // the current one
+    static constexpr std::size_t kMost = 32;
+    std::span<const queue::Completion> seen;  // empty: nothing is looked at
+    const queue::Completion* current = nullptr;
+    const queue::Completion* last = nullptr;  // of them
   };
   Reader reader;
   bool single_threaded = false;
-  const queue::Completion& current() const { return reader.seen[reader.at]; }
+  const queue::Completion& current() const { return *reader.current; }
 };
 
 struct Srq {

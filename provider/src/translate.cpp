@@ -47,42 +47,6 @@ std::optional<WorkOpcode> opcode_of(ibv_wr_opcode opcode) {
   }
 }
 
-ibv_wc_opcode wc_opcode_of(CompletionOpcode opcode) {
-  const auto number = [&]() -> unsigned {
-    switch (opcode) {
-      case CompletionOpcode::kSend: return IBV_WC_SEND;
-      case CompletionOpcode::kWrite: return IBV_WC_RDMA_WRITE;
-      case CompletionOpcode::kRead: return IBV_WC_RDMA_READ;
-      case CompletionOpcode::kCompareSwap: return IBV_WC_COMP_SWAP;
-      case CompletionOpcode::kFetchAdd: return IBV_WC_FETCH_ADD;
-      case CompletionOpcode::kBindWindow: return IBV_WC_BIND_MW;
-      case CompletionOpcode::kLocalInvalidate: return IBV_WC_LOCAL_INV;
-      case CompletionOpcode::kFlush: return 8;
-      case CompletionOpcode::kAtomicWrite: return 9;
-      case CompletionOpcode::kReceive: return IBV_WC_RECV;
-      case CompletionOpcode::kReceiveWriteImmediate: return IBV_WC_RECV_RDMA_WITH_IMM;
-      case CompletionOpcode::kTagAdd: return IBV_WC_TM_ADD;
-      case CompletionOpcode::kTagDelete: return IBV_WC_TM_DEL;
-      case CompletionOpcode::kTagSync: return IBV_WC_TM_SYNC;
-      case CompletionOpcode::kTagReceive: return IBV_WC_TM_RECV;
-      case CompletionOpcode::kTagNoTag: return IBV_WC_TM_NO_TAG;
-    }
-    return IBV_WC_SEND;
-  };
-  return static_cast<ibv_wc_opcode>(number());
-}
-
-unsigned wc_flags_of(std::uint16_t flags) {
-  unsigned out = 0;
-  if (flags & queue::kHasGrh) out |= IBV_WC_GRH;
-  if (flags & queue::kHasImmediate) out |= IBV_WC_WITH_IMM;
-  if (flags & queue::kHasInvalidated) out |= IBV_WC_WITH_INV;
-  if (flags & queue::kTagSyncRequest) out |= IBV_WC_TM_SYNC_REQ;
-  if (flags & queue::kTagMatched) out |= IBV_WC_TM_MATCH;
-  if (flags & queue::kTagDataValid) out |= IBV_WC_TM_DATA_VALID;
-  return out;
-}
-
 void fill(ibv_wc& wc, const queue::Completion& c) {
   wc.wr_id = c.id;
   wc.status = static_cast<ibv_wc_status>(c.status);

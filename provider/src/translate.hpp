@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 #include "verbena/base/address_plan.hpp"
@@ -30,8 +31,29 @@ inline constexpr unsigned kAtomicWrite = 15;
 std::optional<Transport> transport_of(ibv_qp_type type);
 ibv_qp_type qp_type_of(Transport transport);
 std::optional<queue::WorkOpcode> opcode_of(ibv_wr_opcode opcode);
-ibv_wc_opcode wc_opcode_of(queue::CompletionOpcode opcode);
-unsigned wc_flags_of(std::uint16_t flags);
+// For each completion that is read: a look into a table, and bits that lie as those of the verbs do
+// but for the one that is left free.
+inline ibv_wc_opcode wc_opcode_of(queue::CompletionOpcode opcode) {
+  static constexpr std::uint8_t kNumbers[] = {
+      IBV_WC_SEND,      IBV_WC_RDMA_WRITE, IBV_WC_RDMA_READ, IBV_WC_COMP_SWAP, IBV_WC_FETCH_ADD,
+      IBV_WC_BIND_MW,   IBV_WC_LOCAL_INV,  8 /* FLUSH */,    9 /* ATOMIC_WRITE */,
+      IBV_WC_RECV,      IBV_WC_RECV_RDMA_WITH_IMM,           IBV_WC_TM_ADD,    IBV_WC_TM_DEL,
+      IBV_WC_TM_SYNC,   IBV_WC_TM_RECV,    IBV_WC_TM_NO_TAG};
+  static_assert(IBV_WC_TM_NO_TAG < 256);
+  static_assert(std::size(kNumbers) ==
+                static_cast<std::size_t>(queue::CompletionOpcode::kTagNoTag) + 1);
+  return static_cast<ibv_wc_opcode>(kNumbers[static_cast<std::size_t>(opcode)]);
+}
+inline unsigned wc_flags_of(std::uint16_t flags) {
+  static_assert(queue::kHasGrh == unsigned{IBV_WC_GRH});
+  static_assert(queue::kHasImmediate == unsigned{IBV_WC_WITH_IMM});
+  static_assert(queue::kHasInvalidated << 1 == unsigned{IBV_WC_WITH_INV});
+  static_assert(queue::kTagSyncRequest << 1 == unsigned{IBV_WC_TM_SYNC_REQ});
+  static_assert(queue::kTagMatched << 1 == unsigned{IBV_WC_TM_MATCH});
+  static_assert(queue::kTagDataValid << 1 == unsigned{IBV_WC_TM_DATA_VALID});
+  constexpr unsigned kSame = queue::kHasGrh | queue::kHasImmediate;
+  return (flags & kSame) | ((flags & ~kSame) << 1);
+}
 void fill(ibv_wc& wc, const queue::Completion& c);
 
 // Where an address vector leads by the fabric's plan; `resolved` says whether anywhere.

@@ -27,11 +27,18 @@ void show(Cq& cq) noexcept {
 
 bool look(Cq& cq) noexcept {
   Cq::Reader& r = cq.reader;
-  r.at = 0;
-  r.count = cq.queue.peek(r.seen);
-  if (r.count == 0) return false;
+  r.seen = cq.queue.peek(Cq::Reader::kMost);
+  r.current = r.last = r.seen.data();
+  if (r.seen.empty()) return false;
+  r.last = &r.seen.back();
   show(cq);
   return true;
+}
+
+// Out of line, so that the way to the next of those in sight saves no register for it.
+[[gnu::noinline]] int look_further(Cq& cq) noexcept {
+  if (!cq.reader.seen.empty()) cq.queue.consume(cq.reader.seen.size());
+  return look(cq) ? 0 : ENOENT;
 }
 
 // One poll at a time, from its start to its end.
@@ -51,20 +58,18 @@ int start_poll(ibv_cq_ex* c, ibv_poll_cq_attr* attr) noexcept {
 int next_poll(ibv_cq_ex* c) noexcept {
   Cq& cq = object_of(c);
   Cq::Reader& r = cq.reader;
-  if (r.at + 1 < r.count) {
-    ++r.at;
-    show(cq);
-    return 0;
-  }
-  if (r.count != 0) cq.queue.consume(r.count);
-  return look(cq) ? 0 : ENOENT;
+  if (r.current == r.last) return look_further(cq);
+  ++r.current;
+  show(cq);
+  return 0;
 }
 
 void end_poll(ibv_cq_ex* c) noexcept {
   Cq& cq = object_of(c);
-  if (cq.reader.count != 0) cq.queue.consume(cq.reader.at + 1);
-  cq.reader.count = 0;
-  if (!cq.single_threaded) cq.reader.lock.unlock();
+  Cq::Reader& r = cq.reader;
+  if (!r.seen.empty()) cq.queue.consume(static_cast<std::size_t>(r.current - r.seen.data()) + 1);
+  r.seen = {};
+  if (!cq.single_threaded) r.lock.unlock();
 }
 
 ibv_wc_opcode read_opcode(ibv_cq_ex* c) noexcept {

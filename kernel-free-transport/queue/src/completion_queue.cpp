@@ -20,39 +20,43 @@ CompletionQueue::CompletionQueue(const Options& options, EventSink& events)
   ring_.resize(std::bit_ceil(std::min(capacity_, kFirstRing)));
 }
 
-// Doubles the ring, the waiting completions first. The ring is a power of two, so positions wrap
-// with the 32-bit counters. False when there is no memory.
-bool CompletionQueue::grow() noexcept try {
-  std::vector<Completion> larger(ring_.size() * 2);
-  for (std::uint32_t i = 0; i < count_; ++i) larger[i] = ring_[slot(head_ + i)];
-  ring_ = std::move(larger);
+// To another ring, the waiting completions first. The ring is a power of two, so positions wrap
+// with the 32-bit counters. What the reader looks at stays. False when there is no memory.
+bool CompletionQueue::move_to(std::size_t size) noexcept try {
+  std::vector<Completion> other(size);
+  for (std::uint32_t i = 0; i < count_; ++i) other[i] = ring_[slot(head_ + i)];
+  if (reads_ring_) {
+    left_.reserve(left_.size() + 1);
+    left_.push_back(std::move(ring_));
+    reads_ring_ = false;
+  }
+  ring_ = std::move(other);
   head_ = 0;
   return true;
 } catch (const std::bad_alloc&) {
   return false;
 }
 
-void CompletionQueue::drop_oldest() noexcept {
+// Before what the reader looks at would change.
+bool CompletionQueue::leave_to_reader() noexcept {
+  return !reads_ring_ || move_to(ring_.size());
+}
+
+bool CompletionQueue::drop_oldest() noexcept {
+  if (peeked_ != 0 && !leave_to_reader()) return false;
   ++head_;
   --count_;
-  if (peeked_ == 0) return;
+  if (peeked_ == 0) return true;
   --peeked_;
   ++peek_lost_;
+  return true;
 }
 
 bool CompletionQueue::push(const Completion& completion, bool solicited) noexcept {
   const Guard guard(lock_);
   if (failed_) return false;
-  if (count_ == capacity_) {
-    if (ignore_overrun_) {
-      drop_oldest();
-    } else {
-      failed_ = true;
-      events_.on_async_event(AsyncEvent::kCqError, cookie_);
-      return false;
-    }
-  }
-  if (count_ == ring_.size() && !grow()) {
+  const bool has_room = count_ < capacity_ || (ignore_overrun_ && drop_oldest());
+  if (!has_room || (count_ == ring_.size() && !grow())) {
     failed_ = true;
     events_.on_async_event(AsyncEvent::kCqError, cookie_);
     return false;
@@ -75,6 +79,7 @@ bool CompletionQueue::push(const Completion& completion, bool solicited) noexcep
 std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
   if (is_empty()) return 0;
   const Guard guard(lock_);
+  if (peeked_ != 0 && !leave_to_reader()) return 0;
   const std::uint32_t taken =
       static_cast<std::uint32_t>(std::min<std::size_t>(out.size(), count_ - peeked_));
   for (std::uint32_t i = 0; i < taken; ++i) out[i] = ring_[slot(head_ + peeked_ + i)];
@@ -88,13 +93,14 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
 
 bool CompletionQueue::poll_one(Completion& out) noexcept { return poll({&out, 1}) == 1; }
 
-std::size_t CompletionQueue::peek(std::span<Completion> out) noexcept {
-  if (is_empty()) return 0;
+std::span<const Completion> CompletionQueue::peek(std::size_t most) noexcept {
+  if (is_empty()) return {};
   const Guard guard(lock_);
   peek_lost_ = 0;
-  peeked_ = static_cast<std::uint32_t>(std::min<std::size_t>(out.size(), count_));
-  for (std::uint32_t i = 0; i < peeked_; ++i) out[i] = ring_[slot(head_ + i)];
-  return peeked_;
+  const std::size_t to_end = ring_.size() - slot(head_);
+  peeked_ = static_cast<std::uint32_t>(std::min({most, std::size_t{count_}, to_end}));
+  reads_ring_ = peeked_ != 0;
+  return {ring_.data() + slot(head_), peeked_};
 }
 
 void CompletionQueue::consume(std::size_t count) noexcept {
@@ -102,6 +108,8 @@ void CompletionQueue::consume(std::size_t count) noexcept {
   const auto seen = static_cast<std::uint32_t>(count);
   const std::uint32_t taken = seen > peek_lost_ ? std::min(seen - peek_lost_, peeked_) : 0;
   peeked_ = peek_lost_ = 0;
+  reads_ring_ = false;
+  left_.clear();
   head_ += taken;
   count_ -= taken;
   count_hint_.publish(count_);

@@ -329,16 +329,15 @@ class Peeking : public ::testing::Test {
     EXPECT_TRUE(cq_.push(c, false));
   }
   std::vector<std::uint64_t> peek(std::size_t count) {
-    std::vector<Completion> out(count);
-    out.resize(cq_.peek(out));
-    return ids(out);
+    seen_ = cq_.peek(count);
+    return ids(seen_);
   }
   std::vector<std::uint64_t> poll(std::size_t count = 100) {
     std::vector<Completion> out(count);
     out.resize(cq_.poll(out));
     return ids(out);
   }
-  static std::vector<std::uint64_t> ids(const std::vector<Completion>& list) {
+  static std::vector<std::uint64_t> ids(std::span<const Completion> list) {
     std::vector<std::uint64_t> out;
     for (const Completion& c : list) out.push_back(c.id);
     return out;
@@ -346,6 +345,7 @@ class Peeking : public ::testing::Test {
   using Ids = std::vector<std::uint64_t>;
   RecordingSink sink_;
   CompletionQueue cq_{{.capacity = 100}, sink_};
+  std::span<const Completion> seen_;  // by the last peek, where it lies
 };
 
 TEST_F(Peeking, TakesNothingUntilItIsSaid) {
@@ -362,6 +362,7 @@ TEST_F(Peeking, LeavesWhatComesBehindToAPoll) {
   for (std::uint64_t id = 1; id <= 5; ++id) push(id);
   EXPECT_EQ(peek(2), (Ids{1, 2}));
   EXPECT_EQ(poll(2), (Ids{3, 4}));
+  EXPECT_EQ(ids(seen_), (Ids{1, 2}));
   cq_.consume(1);
   EXPECT_EQ(poll(), (Ids{2, 5}));
 }
@@ -371,8 +372,40 @@ TEST_F(Peeking, OutlastsGrowthAndPurging) {
   EXPECT_EQ(peek(2), (Ids{1, 2}));
   for (std::uint64_t id = 5; id <= 90; ++id) push(id, static_cast<std::uint32_t>(id % 2));
   cq_.purge(1);
+  EXPECT_EQ(ids(seen_), (Ids{1, 2}));
   cq_.consume(1);
   EXPECT_EQ(poll(3), (Ids{2, 4, 6}));
+}
+
+// What it looks at does not move, however often the others come round.
+TEST_F(Peeking, KeepsWhatItSeesWhileOthersFillAndPoll) {
+  std::uint64_t next = 1;
+  while (next <= 10) push(next++);
+  EXPECT_EQ(peek(4), (Ids{1, 2, 3, 4}));
+  std::uint64_t expected = 5;
+  for (int round = 0; round < 50; ++round) {
+    for (int i = 0; i < 7; ++i) push(next++);
+    for (const std::uint64_t id : poll(7)) ASSERT_EQ(id, expected++);
+    ASSERT_EQ(ids(seen_), (Ids{1, 2, 3, 4})) << "round " << round;
+  }
+  cq_.consume(3);
+  EXPECT_EQ(poll(2), (Ids{4, expected}));
+}
+
+// The ring ends where it ends: the rest is there at the next look.
+TEST_F(Peeking, ComesRoundTheEndOfTheRing) {
+  std::uint64_t next = 1, expected = 1;
+  for (int round = 0; round < 40; ++round) {
+    for (int i = 0; i < 10; ++i) push(next++);
+    for (std::size_t taken = 0; taken < 10;) {
+      const Ids seen = peek(10);
+      ASSERT_FALSE(seen.empty());
+      for (const std::uint64_t id : seen) ASSERT_EQ(id, expected++);
+      cq_.consume(seen.size());
+      taken += seen.size();
+    }
+  }
+  EXPECT_TRUE(cq_.is_empty());
 }
 
 TEST_F(Peeking, LosesToAnOverrunThatIsIgnored) {
@@ -383,9 +416,9 @@ TEST_F(Peeking, LosesToAnOverrunThatIsIgnored) {
     small.push(c, false);
   };
   for (std::uint64_t id = 1; id <= 3; ++id) add(id);
-  std::vector<Completion> seen(2);
-  EXPECT_EQ(small.peek(seen), 2u);
+  const std::span<const Completion> seen = small.peek(2);
   add(4);  // instead of 1
+  EXPECT_EQ(ids(seen), (Ids{1, 2}));
   small.consume(2);
   std::vector<Completion> rest(5);
   rest.resize(small.poll(rest));

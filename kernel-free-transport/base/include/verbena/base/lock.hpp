@@ -2,10 +2,11 @@
 //
 // `Lock` is a word that is free or held, and a count of sleepers: to free it is a plain store,
 // because an atomic exchange would wait until every store before it has left the processor, packets
-// for another one among them. The engine itself makes no system call, so how a thread sleeps on a
-// taken lock is given from outside by `set_lock_waiter`; until then it spins, which is right for a
-// simulation of one thread. The other types are the few shapes of sharing without a lock, each with
-// its order written once, here.
+// for another one among them. (So a lock is looked at after it is free: who destroys one must know
+// that those who had it have returned, not merely have it.) The engine itself makes no system call,
+// so how a thread sleeps on a taken lock is given from outside by `set_lock_waiter`; until then it
+// spins, which is right for a simulation of one thread. The other types are the few shapes of
+// sharing without a lock, each with its order written once, here.
 #pragma once
 
 #include <atomic>

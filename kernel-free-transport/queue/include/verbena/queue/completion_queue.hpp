@@ -35,9 +35,10 @@ class CompletionQueue {
   // Takes up to out.size() completions, in order.
   std::size_t poll(std::span<Completion> out) noexcept;
   bool poll_one(Completion& out) noexcept;
-  // For a reader that looks at some before it says how many it took: copies the next ones, which
-  // stay until `consume`. One reader at a time; `poll` meanwhile takes those behind.
-  std::size_t peek(std::span<Completion> out) noexcept;
+  // For a reader that looks at some before it says how many it took: the next ones, at most `most`,
+  // which stay where they are until `consume`, whatever else happens to the queue. One reader at a
+  // time; `poll` meanwhile takes those behind.
+  std::span<const Completion> peek(std::size_t most) noexcept;
   void consume(std::size_t count) noexcept;
   bool is_empty() const noexcept { return count_hint_.read_relaxed() == 0; }
 
@@ -57,8 +58,10 @@ class CompletionQueue {
   bool in_error() const noexcept { return failed_; }
 
  private:
-  bool grow() noexcept;
-  void drop_oldest() noexcept;
+  bool grow() noexcept { return move_to(ring_.size() * 2); }
+  bool move_to(std::size_t size) noexcept;
+  bool leave_to_reader() noexcept;
+  bool drop_oldest() noexcept;
   std::size_t slot(std::uint32_t position) const { return position & (ring_.size() - 1); }
 
   EventSink& events_;
@@ -69,6 +72,8 @@ class CompletionQueue {
   std::uint32_t count_ = 0;
   std::uint32_t peeked_ = 0;       // of them, at the head, by the reader
   std::uint32_t peek_lost_ = 0;    // that an overrun has taken from under the reader
+  bool reads_ring_ = false;        // the reader looks into `ring_`, else into one of those:
+  std::vector<std::vector<Completion>> left_;
   Published<std::uint32_t> count_hint_{0};
   std::uint32_t since_event_ = 0;
   std::uint16_t moderation_ = 0;
