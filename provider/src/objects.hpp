@@ -125,8 +125,10 @@ struct Cq {
     Lock lock;
     static constexpr std::size_t kMost = 32;
     std::span<const queue::Completion> seen;  // empty: nothing is looked at
-    const queue::Completion* current = nullptr;
-    const queue::Completion* last = nullptr;  // of them
+    // Where nothing is, the one that was read last, for who reads on after the end.
+    queue::Completion kept;
+    const queue::Completion* current = &kept;
+    const queue::Completion* last = &kept;    // of those seen
   };
   Reader reader;
   bool single_threaded = false;

@@ -28,16 +28,26 @@ void show(Cq& cq) noexcept {
 bool look(Cq& cq) noexcept {
   Cq::Reader& r = cq.reader;
   r.seen = cq.queue.peek(Cq::Reader::kMost);
-  r.current = r.last = r.seen.data();
   if (r.seen.empty()) return false;
+  r.current = &r.seen.front();
   r.last = &r.seen.back();
   show(cq);
   return true;
 }
 
+// Up to and with the current one.
+void take(Cq& cq) noexcept {
+  Cq::Reader& r = cq.reader;
+  if (r.seen.empty()) return;
+  r.kept = *r.current;
+  cq.queue.consume(static_cast<std::size_t>(r.current - r.seen.data()) + 1);
+  r.seen = {};
+  r.current = r.last = &r.kept;
+}
+
 // Out of line, so that the way to the next of those in sight saves no register for it.
 [[gnu::noinline]] int look_further(Cq& cq) noexcept {
-  if (!cq.reader.seen.empty()) cq.queue.consume(cq.reader.seen.size());
+  take(cq);
   return look(cq) ? 0 : ENOENT;
 }
 
@@ -66,10 +76,8 @@ int next_poll(ibv_cq_ex* c) noexcept {
 
 void end_poll(ibv_cq_ex* c) noexcept {
   Cq& cq = object_of(c);
-  Cq::Reader& r = cq.reader;
-  if (!r.seen.empty()) cq.queue.consume(static_cast<std::size_t>(r.current - r.seen.data()) + 1);
-  r.seen = {};
-  if (!cq.single_threaded) r.lock.unlock();
+  take(cq);
+  if (!cq.single_threaded) cq.reader.lock.unlock();
 }
 
 ibv_wc_opcode read_opcode(ibv_cq_ex* c) noexcept {

@@ -148,6 +148,17 @@ std::vector<Row> completion_rows() {
          ibv_poll_cq_attr a{1};
          return ibv_start_poll(c.w.cq_ex, &a);
        }},
+      {"ibv_start_poll", "fields are read outside of it", 0, nullptr,
+       [](Case& c) {
+         const auto fields = [&] {
+           return ibv_wc_read_opcode(c.w.cq_ex) + ibv_wc_read_byte_len(c.w.cq_ex) +
+                  ibv_wc_read_wc_flags(c.w.cq_ex);
+         };
+         ibv_poll_cq_attr a{};
+         const auto before = fields();
+         if (ibv_start_poll(c.w.cq_ex, &a) != ENOENT) return -1;
+         return fields() == before ? 0 : -1;
+       }},
   };
 }
 
