@@ -32,6 +32,27 @@ TEST(FutexLock, ExcludesThreadsFromEachOther) {
   EXPECT_EQ(value, 200'000u);
 }
 
+// Who frees a lock does not wait to see whether somebody is just falling asleep on it.
+TEST(FutexLock, LosesNoWakeUp) {
+  install_futex_lock_waiter();
+  Lock lock;
+  std::uint64_t value = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 2000; ++i) {
+        const Guard guard(lock);
+        value = value + 1;
+        // Longer than the others spin, and each time another while.
+        const TimeNs end = monotonic_now_ns() + static_cast<TimeNs>(500 * ((i + t) % 16));
+        while (monotonic_now_ns() < end) cpu_relax();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(value, 6000u);
+}
+
 // The waiter burns next to no processor time while the holder computes for 100 ms.
 TEST(FutexLock, AWaiterSleeps) {
   install_futex_lock_waiter();
