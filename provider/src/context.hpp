@@ -200,6 +200,10 @@ class Context final : public queue::EventSink,
   void open_device(const char* name);
   void make_engine(std::uint32_t slot, int receive_fd);
   void make_async_pipe();
+  // Under the queue pair's lock. What the clock said, if it was looked at.
+  std::optional<TimeNs> ring(Qp& qp) noexcept;
+  // Without it.
+  void after_ring(qp::QueuePair& qp, TimeNs now) noexcept;
   // Under the receive lock.
   std::size_t begin_round(std::size_t budget) noexcept;
   void finish_round(std::size_t received, device::Acknowledge acknowledge) noexcept;
@@ -258,10 +262,6 @@ class Context final : public queue::EventSink,
   const bool allows_direct_ = allows_direct();
   bool has_faults_ = false;               // of this context's own link; under control_lock_
   std::atomic<std::uint32_t> refused_{0};  // polls that found another thread driving
-  // Under the queue pair's lock. What the clock said, if it was looked at.
-  std::optional<TimeNs> ring(Qp& qp) noexcept;
-  void after_ring(qp::QueuePair& qp, TimeNs now) noexcept;
-
   Posting posting_;
   Lookout lookout_;  // the progress thread's
   // Under the receive lock: the time of the round that receives; when a poll last found something.

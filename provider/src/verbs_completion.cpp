@@ -11,8 +11,8 @@
 #include "tombstones.hpp"
 #include "translate.hpp"
 #include "tsan_order.hpp"
-#include "verbena/link/clock.hpp"
 #include "verbena/base/scratch.hpp"
+#include "verbena/link/clock.hpp"
 #include "verbs.hpp"
 
 namespace verbena::provider {

@@ -70,7 +70,8 @@ bool Server::accept_one() {
     return true;
   }
   if (sessions_.size() >= kSessionsMax) {
-    turn_away(fd.get(), EUSERS, "this emulator has " + std::to_string(kSessionsMax) + " clients already");
+    turn_away(fd.get(), EUSERS,
+              "this emulator has " + std::to_string(kSessionsMax) + " clients already");
     return true;
   }
   add_session(std::move(fd), static_cast<std::uint32_t>(peer.pid));
