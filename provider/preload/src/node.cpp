@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -114,6 +115,11 @@ int open_node(const std::string& name, int flags) {
   }
   fd_table::mark(fd, fd_table::Kind::kNode);
   return fd;
+}
+
+bool any_class_awaits(const void* bytes, std::size_t size) {
+  return std::ranges::any_of(
+      kClasses, [&](const NodeClass* node_class) { return node_class->awaits(bytes, size); });
 }
 
 dev_t device_number_of(std::string_view name) {

@@ -38,6 +38,10 @@ struct NodeClass {
   // is awaited, outside of any Section, where the thread may be cancelled; and then `write` is
   // called again, and so on, for the message may have gone elsewhere. Null: none does.
   bool (*awaits_message)(const void* bytes, std::size_t size) = nullptr;
+
+  bool awaits(const void* bytes, std::size_t size) const {
+    return awaits_message != nullptr && awaits_message(bytes, size);
+  }
 };
 
 struct Node {
@@ -60,6 +64,9 @@ void notice(int fd);
 
 // Opens a node and notes the descriptor. Keeps errno on success.
 int open_node(const std::string& name, int flags);
+
+// Whether a write of these bytes would sleep on a node of some class.
+bool any_class_awaits(const void* bytes, std::size_t size);
 
 // What stat shows of `name`; also for names without a class (umad until it has one).
 dev_t device_number_of(std::string_view name);

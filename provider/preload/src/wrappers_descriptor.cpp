@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
+#include <ctime>
 #include <optional>
 
 #include "await_message.h"
@@ -77,6 +78,27 @@ ssize_t write_awaiting(int fd, const Node& node, const void* bytes, size_t size)
   return done;
 }
 
+// A program that ends closes its event channel while a thread of its own is between two events, as
+// rping does. On hardware that thread sleeps in the kernel by then, all but always; here the way to
+// the sleep is longer. So who comes too late learns of it only after a while, in which the process
+// ends. Cancellable; nothing in this frame may need to be cleaned up.
+ssize_t late(ssize_t done) {
+  constexpr timespec kWhile{1, 0};
+  if (done >= 0 || errno != EBADF) return done;
+  ::nanosleep(&kWhile, nullptr);
+  errno = EBADF;
+  return done;
+}
+
+ssize_t write_node(int fd, const Node& node, const void* bytes, size_t size) {
+  const bool may_sleep = node.node_class->awaits(bytes, size);
+  if (may_sleep) ::pthread_testcancel();
+  const ssize_t done = in_section([&] { return node.node_class->write(fd, node, bytes, size); });
+  if (!may_sleep) return done;
+  const bool must_sleep = done < 0 && errno == EAGAIN;
+  return late(must_sleep ? write_awaiting(fd, node, bytes, size) : done);
+}
+
 // The plugin's; one plugin is loaded into a process.
 constinit std::atomic<control::ChannelReader*> channel_reader{nullptr};
 
@@ -115,16 +137,10 @@ VERBENA_EXPORT ssize_t write(int fd, const void* bytes, size_t size) {
   const fd_table::Kind kind = fd_table::noted(fd);
   if (kind == fd_table::Kind::kNone || Section::is_inside()) [[likely]]
     return real::write(fd, bytes, size);
-  if (const auto node = checked_node(fd)) {
-    const auto awaits = node->node_class->awaits_message;
-    const bool may_sleep = awaits != nullptr && awaits(bytes, size);
-    if (may_sleep) ::pthread_testcancel();
-    const ssize_t done =
-        in_section([&] { return node->node_class->write(fd, *node, bytes, size); });
-    return may_sleep && done < 0 && errno == EAGAIN ? write_awaiting(fd, *node, bytes, size) : done;
-  }
+  if (const auto node = checked_node(fd)) return write_node(fd, *node, bytes, size);
   if (const auto sent = netlink::send(fd, bytes, size)) return *sent;
-  return real::write(fd, bytes, size);
+  const ssize_t done = real::write(fd, bytes, size);
+  return kind == fd_table::Kind::kNode && any_class_awaits(bytes, size) ? late(done) : done;
 }
 
 VERBENA_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {

@@ -119,6 +119,32 @@ class CmTest(RdmaCmCase):
             reader.join(LIMIT)
         self.assertEqual(set(outcomes), {ADDR_RESOLVED})
 
+    def test_a_program_ends_before_its_reader_is_back(self):
+        # It has closed the channel already when the reader asks for the next event.
+        channel = self.channel()
+        child = os.fork()
+        if child == 0:
+            channel.close()
+
+            def read():
+                try:
+                    channel.event()
+                finally:
+                    os._exit(1)
+
+            threading.Thread(target=read, daemon=True).start()
+            time.sleep(0.1)
+            os._exit(0)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def test_who_reads_a_closed_channel_is_told(self):
+        channel = Channel()
+        channel.close()
+        for read in (channel.event, lambda: channel.create(1)):
+            with self.assertRaises(OSError) as refusal:
+                read()
+            self.assertEqual(refusal.exception.errno, errno.EBADF)
+
     @staticmethod
     def receives(thread):
         """Whether it sleeps in recvfrom (x86-64, arm64)."""
