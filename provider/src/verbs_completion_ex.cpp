@@ -31,6 +31,7 @@ bool look(Cq& cq) noexcept {
   if (r.seen.empty()) return false;
   r.current = &r.seen.front();
   r.last = &r.seen.back();
+  note_completion();
   show(cq);
   return true;
 }

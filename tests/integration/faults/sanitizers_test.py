@@ -38,11 +38,13 @@ class Sanitizers(unittest.TestCase):
             self.play(PROGRAMS / "steps_address", *options)
 
     def test_thread_of_gcc(self):
-        for options in (["-e"], ["-n", "10"], ["-e", "-t"]):
+        for options in (["-e"], ["-n", "10"], ["-e", "-t"], ["-e", "-t", "-x"]):
             self.play(PROGRAMS / "steps_thread", *options)
 
     def test_thread_of_clang_as_documented(self):
-        self.play(self.clang("thread"), "-e", "-t", TSAN_OPTIONS=f"suppressions={SUPPRESSIONS}")
+        program = self.clang("thread")
+        for options in (["-e", "-t"], ["-e", "-t", "-x"]):
+            self.play(program, *options, TSAN_OPTIONS=f"suppressions={SUPPRESSIONS}")
 
     def test_address_of_clang(self):
         self.play(self.clang("address"), "-e", "-t")

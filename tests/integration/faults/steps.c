@@ -97,14 +97,26 @@ static int64_t now_ms(void) {
   return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* As ibv_poll_cq of one completion. */
+static int take(struct side* side, struct ibv_wc* wc) {
+  if (side->extended == NULL) return ibv_poll_cq(side->cq, 1, wc);
+  struct ibv_poll_cq_attr attr = {0};
+  const int code = ibv_start_poll(side->extended, &attr);
+  if (code != 0) return code == ENOENT ? 0 : -code;
+  wc->wr_id = side->extended->wr_id;
+  wc->status = side->extended->status;
+  ibv_end_poll(side->extended);
+  return 1;
+}
+
 /* Returns false when nothing happened for a while. */
 static bool wait_for_work(struct side* side) {
   if (side->asked.events && ibv_req_notify_cq(side->cq, 0) != 0) end("refused ibv_req_notify_cq");
   const int64_t limit = now_ms() + kSilenceMs;
   for (;;) {
     struct ibv_wc wc;
-    const int n = ibv_poll_cq(side->cq, 1, &wc);
-    if (n < 0) end("refused ibv_poll_cq %d", n);
+    const int n = take(side, &wc);
+    if (n < 0) end("refused poll %d", n);
     if (n == 1) {
       handle(side, &wc);
       return true;
@@ -173,9 +185,10 @@ int main(int argc, char** argv) {
   struct side side;
   memset(&side, 0, sizeof side);
   side.asked.iterations = 100;
-  for (int option; (option = getopt(argc, argv, "etn:s:")) != -1;) {
+  for (int option; (option = getopt(argc, argv, "etxn:s:")) != -1;) {
     if (option == 'e') side.asked.events = true;
     if (option == 't') side.asked.thread = true;
+    if (option == 'x') side.asked.extended = true;
     if (option == 'n') side.asked.iterations = atoi(optarg);
     if (option == 's') side.asked.stop_at = optarg;
     if (option == '?') return 2;

@@ -1,11 +1,12 @@
 /* A ping-pong program that stops where it is told to, so that it, its peer or the emulator can be
  * killed there. One process, one queue pair, two threads at most.
  *
- *   steps [-e] [-t] [-n ITERATIONS] [-s STEP] server|client
+ *   steps [-e] [-t] [-x] [-n ITERATIONS] [-s STEP] server|client
  *
  * -e sleeps on a completion channel instead of polling, -t polls and answers in a second thread
- * while the first one begins, -s stops at a step: it prints "at STEP" and waits for a line. Before
- * it connects it prints "address LID QPN" and reads "LID QPN" of its peer.
+ * while the first one begins, -x reads completions by the extended interface, -s stops at a step: it
+ * prints "at STEP" and waits for a line. Before it connects it prints "address LID QPN" and reads
+ * "LID QPN" of its peer.
  *
  * The end is one line and the exit code 0: "end ok", "end status N" (an error completion), "end
  * fatal" (IBV_EVENT_DEVICE_FATAL) or "end refused VERB ERRNO". A side that hears nothing for a
@@ -22,6 +23,7 @@ enum { kMessage = 4096, kDepth = 16, kSilenceMs = 300 };
 struct options {
   bool events;
   bool thread;
+  bool extended;
   bool is_client;
   int iterations;
   const char* stop_at;
@@ -34,6 +36,7 @@ struct side {
   struct ibv_mr* mr;
   struct ibv_comp_channel* channel;
   struct ibv_cq* cq;
+  struct ibv_cq_ex* extended; /* the same one; NULL: it has the classic interface only */
   struct ibv_qp* qp;
   char* memory; /* what is received, then what is sent */
   int received;

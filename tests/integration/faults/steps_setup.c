@@ -31,7 +31,13 @@ void make_queues(struct side* side) {
     side->channel = ibv_create_comp_channel(side->context);
     if (side->channel == NULL) refused("ibv_create_comp_channel", errno);
   }
-  side->cq = ibv_create_cq(side->context, 4 * kDepth, NULL, side->channel, 0);
+  if (side->asked.extended) {
+    struct ibv_cq_init_attr_ex attr = {.cqe = 4 * kDepth, .channel = side->channel};
+    side->extended = ibv_create_cq_ex(side->context, &attr);
+    side->cq = side->extended == NULL ? NULL : ibv_cq_ex_to_cq(side->extended);
+  } else {
+    side->cq = ibv_create_cq(side->context, 4 * kDepth, NULL, side->channel, 0);
+  }
   if (side->cq == NULL) refused("ibv_create_cq", errno);
   struct ibv_qp_init_attr init;
   memset(&init, 0, sizeof init);
