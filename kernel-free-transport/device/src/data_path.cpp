@@ -8,7 +8,7 @@ namespace verbena::device {
 namespace {
 
 // Batches that one queue pair may send before others get their turn.
-constexpr int kBatchesPerTurn = 4;
+constexpr int kBatchesPerTurn = 2;
 // While answers are outstanding, so many posted requests wait for company before they go, or so
 // much data.
 constexpr std::uint32_t kRequestsPerBatch = 32;

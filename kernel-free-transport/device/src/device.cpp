@@ -23,7 +23,7 @@ Device::Device(const DeviceOptions& options, wire::Transmitter& transmitter,
               options.max_regions),
       table_(options.slot) {
   shared_slots_.push_back({options.slot});
-  for (auto& buffer : buffers_) buffer = std::make_unique<TxBuffer>();
+  for (auto& buffer : buffers_) buffer = std::make_unique_for_overwrite<TxBuffer>();
 }
 
 Device::~Device() {

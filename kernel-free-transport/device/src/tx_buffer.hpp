@@ -8,10 +8,8 @@
 namespace verbena::device {
 
 struct Device::TxBuffer {
-  // As much as one UDP_SEGMENT send may carry.
-  static constexpr std::size_t kBytes = 65507;
   Lock lock;
-  std::array<std::uint8_t, kBytes> bytes;
+  std::array<std::uint8_t, wire::TxBatch::kUsualBytes> bytes;
   wire::TxBatch batch{bytes};
 };
 

@@ -18,10 +18,8 @@
 namespace verbena::link {
 namespace {
 
-// What the kernel takes in one segmented send: 64 segments (128 since 6.9), one IP datagram's
-// payload.
+// What the kernel takes in one segmented send: 64 segments (128 since 6.9).
 constexpr std::size_t kSegmentsMax = 64;
-constexpr std::size_t kBytesMax = 65507;
 constexpr std::uint8_t kDefaultHopLimit = 64;
 
 // The control messages of one send: segment size, traffic class, hop limit.
@@ -128,7 +126,7 @@ std::size_t UdpSender::run_in(const wire::TxBatch& batch, Packets packets) const
   while (count < packets.size() && count < kSegmentsMax) {
     const wire::TxBatch::Packet& next = packets[count];
     bytes += next.length + wire::kIcrcSize;
-    if (bytes > kBytesMax || next.length > head.length || next.destination != head.destination ||
+    if (bytes > wire::TxBatch::kRunBytes || next.length > head.length || next.destination != head.destination ||
         next.offset != head.offset + count * (head.length + wire::kIcrcSize) ||
         !(dest_qp(next) == dest_qp(head))) {
       break;

@@ -48,10 +48,15 @@ struct RxDatagram {
 
 // Packets of one queue pair on their way out, in order, back to back in a caller's buffer: a run
 // of equal length to one destination is one GSO send. Filled under the queue pair's lock; the
-// link reads it after.
+// link reads it after. A run is not torn where it need not be: the batch is full when one ends in
+// the second half of the buffer.
 class TxBatch {
  public:
   static constexpr std::size_t kMaxPackets = 64;
+  // The longest run: what an IP datagram carries.
+  static constexpr std::size_t kRunBytes = 65507;
+  // For a run that a single longer packet goes before, and as much again.
+  static constexpr std::size_t kUsualBytes = 2 * (kRunBytes + kMaxPacket + kIcrcSize);
 
   struct Packet {
     std::uint32_t offset;  // of the BTH in the buffer
@@ -64,7 +69,9 @@ class TxBatch {
 
   // Space for a packet of up to `length` bytes (without ICRC), or null when the batch is full.
   std::uint8_t* begin(std::size_t length) {
-    if (count_ == kMaxPackets || used_ + length + kIcrcSize > buffer_.size()) return nullptr;
+    const std::size_t sealed = length + kIcrcSize;
+    if (count_ == kMaxPackets || used_ + sealed > buffer_.size()) return nullptr;
+    if (used_ > buffer_.size() / 2 && !continues_run(sealed)) return nullptr;
     return buffer_.data() + used_;
   }
   // Takes the packet that was written at begin(); `length` at most what was asked for.
@@ -75,7 +82,13 @@ class TxBatch {
     }
     packets_[count_++] = {static_cast<std::uint32_t>(used_), static_cast<std::uint32_t>(length),
                           static_cast<std::uint32_t>(destinations_ - 1), 0};
-    used_ += length + kIcrcSize;
+    const std::size_t sealed = length + kIcrcSize;
+    if (!continues_run(sealed)) {
+      run_begins_at_ = used_;
+      run_step_ = sealed;
+    }
+    run_may_go_on_ = sealed == run_step_;
+    used_ += sealed;
   }
   // The same for a direct packet, which stands for `psns` packets of `wire_bytes` in all.
   void commit_direct(std::size_t length, const Destination& destination, std::uint32_t psns,
@@ -85,7 +98,10 @@ class TxBatch {
     more_packets_ += psns - 1;
     more_bytes_ += wire_bytes - length;
   }
-  void clear() { count_ = destinations_ = used_ = more_packets_ = more_bytes_ = 0; }
+  void clear() {
+    count_ = destinations_ = used_ = more_packets_ = more_bytes_ = 0;
+    run_may_go_on_ = false;
+  }
 
   bool empty() const { return count_ == 0; }
   std::size_t size() const { return count_; }
@@ -104,9 +120,16 @@ class TxBatch {
   const Destination& destination(const Packet& p) const { return to_[p.destination]; }
 
  private:
+  bool continues_run(std::size_t sealed) const {
+    return run_may_go_on_ && sealed <= run_step_ && used_ - run_begins_at_ + sealed <= kRunBytes;
+  }
+
   std::span<std::uint8_t> buffer_;
   std::size_t used_ = 0;
   std::size_t count_ = 0;
+  std::size_t run_begins_at_ = 0;
+  std::size_t run_step_ = 0;     // a packet of the run, sealed
+  bool run_may_go_on_ = false;   // no shorter one has ended it
   std::size_t destinations_ = 0;
   std::size_t more_packets_ = 0;
   std::size_t more_bytes_ = 0;
