@@ -285,7 +285,10 @@ std::optional<TimeNs> Context::ring(Qp& qp) noexcept {
   const bool is_deferred = device_->defer(*qp.engine);
   if (is_deferred && ++qp.deferred % kDeferredUntilLook != 0) return std::nullopt;
   const TimeNs now = link::monotonic_now_ns();
-  if (!is_deferred) device_->send_now(*qp.engine, now);
+  if (is_deferred) return now;
+  progress_.note_sending(true);
+  device_->send_now(*qp.engine, now);
+  progress_.note_sending(false);
   return now;
 }
 

@@ -191,10 +191,11 @@ Progress::Wait Progress::choose() noexcept {
   stands_by_ = false;
   const TimeNs last_poll = sleep_.last_poll();
   const bool is_armed = sleep_.armed() != 0;
-  const bool polls_now = !is_armed && now < last_poll + kJustNow;
+  const bool is_sending = sleep_.is_sending();
+  const bool polls_now = !is_armed && (is_sending || now < last_poll + kJustNow);
   if (is_armed) unpark();
   if (is_on_trial_) {
-    end_trial(!is_armed && sleep_.polls() != polls_before_trial_);
+    end_trial(!is_armed && (is_sending || sleep_.polls() != polls_before_trial_));
   } else if (is_parked_ ? !polls_now : polls_now && finds_ >= finds_until_trial_) {
     return begin_trial();
   }
@@ -202,7 +203,8 @@ Progress::Wait Progress::choose() noexcept {
   const std::uint32_t polls = sleep_.polls();
   const Driven::Found found = driven_.drive_until_quiet();
   const bool polled_meanwhile = !is_armed && sleep_.polls() != polls;
-  const bool is_needless = found != Driven::Found::kPackets || now < last_poll + kAtOnce;
+  const bool is_needless =
+      found != Driven::Found::kPackets || is_sending || now < last_poll + kAtOnce;
   if (polled_meanwhile || (polls_now && is_needless)) {
     if (++score_ >= patience_) park();
   } else {

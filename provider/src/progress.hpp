@@ -73,6 +73,8 @@ class Progress {
   // The application polls, and what the clock said if it was looked at.
   void note_poll() noexcept { sleep_.note_poll(); }
   void note_poll(TimeNs now) noexcept { sleep_.note_poll(now); }
+  // It sends, and takes what has come when it has.
+  void note_sending(bool sends) noexcept { sleep_.note_sending(sends); }
   TimeNs last_poll() const noexcept { return sleep_.last_poll(); }
   std::uint32_t polls() const noexcept { return sleep_.polls(); }
   // Parked for an application that has not polled since the last call.

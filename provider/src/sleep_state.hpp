@@ -30,6 +30,7 @@ class SleepState {
   void awake() noexcept { rest_.store(Rest::kAwake, std::memory_order_relaxed); }
   std::uint32_t polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
   TimeNs last_poll() const noexcept { return last_poll_.load(std::memory_order_relaxed); }
+  bool is_sending() const noexcept { return sending_.load(std::memory_order_relaxed); }
   std::int32_t armed() const noexcept { return armed_.load(std::memory_order_relaxed); }
   bool is_attended() const noexcept { return attended_.load(std::memory_order_relaxed); }
   bool take_others() noexcept { return others_.exchange(false, std::memory_order_relaxed); }
@@ -47,6 +48,9 @@ class SleepState {
     last_poll_.store(now, std::memory_order_relaxed);
     note_poll();
   }
+  // A post sends, which takes longer than many polls. Two threads may overwrite each other here,
+  // too.
+  void note_sending(bool sends) noexcept { sending_.store(sends, std::memory_order_relaxed); }
   // How many completion queues wait to tell of a completion.
   void count_armed(std::int32_t change) noexcept {
     armed_.fetch_add(change, std::memory_order_relaxed);
@@ -76,6 +80,7 @@ class SleepState {
   std::atomic<TimeNs> until_{0};
   std::atomic<std::uint32_t> polls_{0};
   std::atomic<TimeNs> last_poll_{0};
+  std::atomic<bool> sending_{false};
   std::atomic<std::int32_t> armed_{0};
   std::atomic<bool> attended_{false};
   std::atomic<bool> others_{false};

@@ -133,6 +133,36 @@ TEST(Progress, RestsWhereTheApplicationWouldHaveTakenWhatCame) {
   }
 }
 
+// A send is longer than what would be a pause between polls, and the application receives after it.
+TEST(Progress, RestsWhileTheApplicationSends) {
+  Driven1 driven;
+  Progress progress(driven);
+  ASSERT_EQ(progress.start(), 0);
+  progress.note_sending(true);
+  bool rests = false;
+  while (!rests) {
+    driven.send_packet();
+    progress.is_unattended();
+    rests = progress.is_unattended();
+  }
+  progress.note_sending(false);
+  const std::uint64_t before = driven.drives();
+  driven.send_packet();
+  driven.await_drives(before + 1);
+}
+
+TEST(Progress, ReceivesForAnApplicationThatSendsAndSleeps) {
+  Driven1 driven;
+  Progress progress(driven);
+  ASSERT_EQ(progress.start(), 0);
+  progress.note_sending(true);
+  progress.note_armed(false);
+  for (std::uint64_t i = 1; i <= 100; ++i) {
+    driven.send_packet();
+    driven.await_arrivals(i);
+  }
+}
+
 // By its clock the application has not polled for long; but it does so while the thread is at what
 // came, each time.
 TEST(Progress, RestsWhereTheApplicationComesWhileItDrives) {
