@@ -3,8 +3,8 @@
 // post.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
+#include <cstdint>
 
 #include "verbena/base/types.hpp"
 
@@ -12,12 +12,16 @@ namespace verbena::provider {
 
 class Posting {
  public:
-  // For each post that has looked at the clock.
-  bool goes_on(TimeNs now, TimeNs last_poll) noexcept {
+  // For each post that has looked at the clock; `polls` changes with each poll.
+  bool goes_on(TimeNs now, std::uint32_t polls) noexcept {
     const TimeNs last = last_.load(std::memory_order_relaxed);
     if (now > last + kPause) since_.store(now, std::memory_order_relaxed);
     if (now > last + kGrain) last_.store(now, std::memory_order_relaxed);
-    return now > std::max(since_.load(std::memory_order_relaxed), last_poll) + kLong;
+    if (now <= since_.load(std::memory_order_relaxed) + kLong) return false;
+    if (polls_.load(std::memory_order_relaxed) == polls) return true;
+    polls_.store(polls, std::memory_order_relaxed);
+    since_.store(now, std::memory_order_relaxed);
+    return false;
   }
 
  private:
@@ -27,6 +31,7 @@ class Posting {
 
   std::atomic<TimeNs> last_{0};
   std::atomic<TimeNs> since_{0};
+  std::atomic<std::uint32_t> polls_{0};
 };
 
 }  // namespace verbena::provider

@@ -75,7 +75,6 @@ class Progress {
   void note_poll(TimeNs now) noexcept { sleep_.note_poll(now); }
   // It sends, and takes what has come when it has.
   void note_sending(bool sends) noexcept { sleep_.note_sending(sends); }
-  TimeNs last_poll() const noexcept { return sleep_.last_poll(); }
   std::uint32_t polls() const noexcept { return sleep_.polls(); }
   // Parked for an application that has not polled since the last call.
   bool is_unattended() noexcept {
