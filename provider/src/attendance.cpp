@@ -11,6 +11,7 @@
 #include "live_contexts.hpp"
 #include "read_channel.h"
 #include "verbena/control/channel_reader.hpp"
+#include "verbena/link/clock.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -19,8 +20,9 @@ namespace {
 class Visit {
  public:
   Visit(Context& context, std::shared_ptr<CompletionChannel> channel)
-      : context_(context), channel_(std::move(channel)) {
+      : context_(context), vigil_(context.vigil()), channel_(std::move(channel)) {
     channel_->pipe.begin_reading();
+    vigil_.begin(link::monotonic_now_ns());
   }
   ~Visit() {
     wake();
@@ -31,10 +33,12 @@ class Visit {
 
   ssize_t read(void* bytes, std::size_t size, pollfd* fds) noexcept {
     while (!context_.is_closing()) {
-      if (const ssize_t got = channel_->pipe.read(bytes, size); got > 0) return got;
-      // Nothing is looked for before the first sleep: if it is there, it does not last.
-      if (has_slept_ && context_.drive_attended()) continue;
-      if (const ssize_t got = channel_->pipe.read(bytes, size); got > 0) return got;
+      if (const ssize_t got = take(bytes, size); got > 0) return got;
+      // Nothing is looked for before the first sleep: if it is there, it does not last. But where it
+      // comes soon, it is waited for awake.
+      if ((has_slept_ || vigil_.is_on()) && context_.drive_attended()) continue;
+      if (const ssize_t got = take(bytes, size); got > 0) return got;
+      if (vigil_.goes_on(link::monotonic_now_ns())) continue;
       sleeps_ = context_.prepare_attended_wait();
       has_slept_ = true;
       if (!sleeps_) continue;
@@ -53,7 +57,14 @@ class Visit {
   }
 
  private:
+  ssize_t take(void* bytes, std::size_t size) noexcept {
+    const ssize_t got = channel_->pipe.read(bytes, size);
+    if (got > 0) vigil_.end(link::monotonic_now_ns());
+    return got;
+  }
+
   Context& context_;
+  Vigil& vigil_;
   std::shared_ptr<CompletionChannel> channel_;
   bool sleeps_ = false;
   bool has_slept_ = false;

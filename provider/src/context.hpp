@@ -26,6 +26,7 @@
 #include "receivers.hpp"
 #include "shared_domains.hpp"
 #include "user_memory.hpp"
+#include "vigil.hpp"
 #include "verbena/abi/library.hpp"
 #include "verbena/control/channel.hpp"
 #include "verbena/control/messages.hpp"
@@ -94,6 +95,8 @@ class Context final : public queue::EventSink,
   // Before the thread sleeps on attended_fds(): false if it shall look again.
   bool prepare_attended_wait() noexcept;
   void end_attended_wait() noexcept { end_wait(); }
+  // Of whoever attends.
+  Vigil& vigil() noexcept { return vigil_; }
   std::array<int, 2> attended_fds() const noexcept { return {receive_fd(), wake_fd()}; }
   // Readable, once the context goes.
   int closing_fd() const noexcept { return closing_.get(); }
@@ -264,6 +267,7 @@ class Context final : public queue::EventSink,
   std::atomic<std::uint32_t> refused_{0};  // polls that found another thread driving
   Posting posting_;
   Lookout lookout_;  // the progress thread's
+  Vigil vigil_;
   // Under the receive lock: the time of the round that receives; when a poll last found something.
   TimeNs now_ = 0;  // 0: not read in this round
   std::uint32_t empty_rounds_ = 0;

@@ -8,9 +8,10 @@
 namespace verbena::provider {
 namespace {
 
-// Packets a round: a message of 4 KiB. The event that it brings ends the visit, so it is not worth
-// while to look whether there is more.
-constexpr std::size_t kBudget = 4;
+// Packets a round: a message of 4 KiB and the acknowledgement behind it, without which many an
+// application does not answer. The event that they bring ends the visit, so it is not worth while
+// to look whether there is more.
+constexpr std::size_t kBudget = 5;
 
 }  // namespace
 

@@ -14,6 +14,7 @@ static int sleep_on(struct pollfd* fds, void* visit) {
 }
 
 ssize_t verbena_read_channel(int fd, void* bytes, size_t size) {
+  pthread_testcancel();
   const int saved = errno;
   const int flags = fcntl(fd, F_GETFL);
   _Alignas(16) unsigned char visit[kVerbenaVisitBytes];

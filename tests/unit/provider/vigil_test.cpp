@@ -1,0 +1,70 @@
+// When a thread that waits for an event looks for it, and when it has learnt to sleep at once.
+#include "vigil.hpp"
+
+#include <gtest/gtest.h>
+
+namespace verbena::provider {
+namespace {
+
+constexpr TimeNs kSoon = Vigil::kSpan / 2;
+constexpr TimeNs kLate = Vigil::kSpanOfSleeper + 1;
+
+class VigilTest : public ::testing::Test {
+ protected:
+  // Waits for an event that comes after so long; whether the thread looked for it.
+  bool waits(TimeNs until) {
+    now_ += 1'000'000;
+    vigil_.begin(now_);
+    const bool looked = vigil_.is_on();
+    while (passed_ < until && vigil_.goes_on(now_ + passed_)) passed_ += 1'000;
+    vigil_.end(now_ + until);
+    passed_ = 0;
+    return looked;
+  }
+  int waits_until_it_looks(TimeNs until) {
+    for (int count = 0;; ++count) {
+      if (waits(until)) return count;
+    }
+  }
+
+  Vigil vigil_;
+  TimeNs now_ = 0;
+  TimeNs passed_ = 0;
+};
+
+TEST_F(VigilTest, LooksWhereEventsComeSoon) {
+  EXPECT_EQ(waits_until_it_looks(kSoon), 2);
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(waits(kSoon));
+}
+
+TEST_F(VigilTest, SleepsWhereTheyComeLate) {
+  for (int i = 0; i < 100; ++i) ASSERT_FALSE(waits(kLate));
+}
+
+TEST_F(VigilTest, ASleeperThatWasWokenSoonCouldHaveLooked) {
+  EXPECT_EQ(waits_until_it_looks(Vigil::kSpanOfSleeper - 1), 2);
+}
+
+TEST_F(VigilTest, LooksNoLongerThanItsSpan) {
+  waits_until_it_looks(kSoon);
+  vigil_.begin(now_);
+  EXPECT_TRUE(vigil_.goes_on(now_ + Vigil::kSpan - 1));
+  EXPECT_FALSE(vigil_.goes_on(now_ + Vigil::kSpan));
+  EXPECT_FALSE(vigil_.is_on());
+  EXPECT_FALSE(vigil_.goes_on(now_)) << "once over, it is over";
+}
+
+TEST_F(VigilTest, EachLookInVainMakesTheNextDearer) {
+  waits_until_it_looks(kSoon);
+  int before = 0;
+  for (int i = 0; i < 5; ++i) {
+    // What comes only just in time to a sleeper comes too late for one that looks.
+    const int count = waits_until_it_looks(Vigil::kSpanOfSleeper - 1);
+    EXPECT_GE(count, before);
+    before = count;
+  }
+  EXPECT_GE(before, 32);
+}
+
+}  // namespace
+}  // namespace verbena::provider
