@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -48,6 +49,23 @@ struct Socket {
     while (::sendto(fd, data, length, 0, reinterpret_cast<const sockaddr*>(&peer.address),
                     sizeof peer.address) < 0) {
       if (errno != EINTR && errno != ENOBUFS && errno != EAGAIN) fail("sendto");
+    }
+  }
+  // As a receiver does that wants to know where a coalesced buffer divides.
+  void receive_coalesced(char* data) const {
+    sockaddr_in from{};
+    char control[64];
+    iovec part{data, kDatagramMax};
+    msghdr message{};
+    message.msg_name = &from;
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    for (;;) {
+      message.msg_namelen = sizeof from;
+      message.msg_controllen = sizeof control;
+      if (::recvmsg(fd, &message, MSG_DONTWAIT) >= 0) return;
+      if (errno != EINTR && errno != EAGAIN) fail("recvmsg");
     }
   }
   void receive(char* data, bool blocking) const {
@@ -104,14 +122,16 @@ void send_segmented(const Socket& from, const Socket& to, char* data, std::size_
 
 }  // namespace
 
-Quantiles udp_round_trip_us(std::size_t bytes, bool blocking, double seconds) {
-  const Socket here;
-  const Socket there;
-  std::vector<char> data(kDatagramMax);
+namespace {
+
+// Both sides send and receive alike.
+template <typename Send, typename Receive>
+Quantiles round_trip_us(const Socket& here, const Socket& there, double seconds, Send&& send,
+                        Receive&& receive) {
   const Child echo([&] {
     for (;;) {
-      there.receive(data.data(), blocking);
-      there.send_to(here, data.data(), bytes);
+      receive(there);
+      send(there, here);
     }
   });
   std::vector<double> samples;
@@ -119,13 +139,45 @@ Quantiles udp_round_trip_us(std::size_t bytes, bool blocking, double seconds) {
   while (!deadline.passed()) {
     const TimeNs start = link::monotonic_now_ns();
     for (int i = 0; i < kRoundTripsPerSample; ++i) {
-      here.send_to(there, data.data(), bytes);
-      here.receive(data.data(), blocking);
+      send(here, there);
+      receive(here);
     }
     samples.push_back(static_cast<double>(link::monotonic_now_ns() - start) / 1e3 /
                       kRoundTripsPerSample);
   }
   return quantiles(std::move(samples));
+}
+
+}  // namespace
+
+Quantiles udp_round_trip_us(std::size_t bytes, bool blocking, double seconds) {
+  const Socket here;
+  const Socket there;
+  std::vector<char> data(kDatagramMax);
+  return round_trip_us(
+      here, there, seconds,
+      [&](const Socket& from, const Socket& to) { from.send_to(to, data.data(), bytes); },
+      [&](const Socket& at) { at.receive(data.data(), blocking); });
+}
+
+Quantiles udp_acknowledged_round_trip_us(std::size_t bytes, double seconds) {
+  constexpr std::size_t kPath = 1024;
+  constexpr std::size_t kHeaders = 16;  // BTH and ICRC
+  constexpr std::size_t kAcknowledgement = 20;
+  const std::size_t segment = std::min(bytes, kPath) + kHeaders;
+  const std::size_t whole = (bytes + kPath - 1) / kPath * segment + kAcknowledgement;
+  const Socket here;
+  const Socket there;
+  const int on = 1;
+  ::setsockopt(here.fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
+  ::setsockopt(there.fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
+  std::vector<char> data(kDatagramMax);
+  return round_trip_us(
+      here, there, seconds,
+      [&](const Socket& from, const Socket& to) {
+        send_segmented(from, to, data.data(), whole, segment);
+      },
+      [&](const Socket& at) { at.receive_coalesced(data.data()); });
 }
 
 double udp_stream_mb_s(std::size_t packet_bytes, double seconds) {
