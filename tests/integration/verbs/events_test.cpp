@@ -61,6 +61,38 @@ TEST_F(Events, ASharedQueueTellsThatItsLimitIsReached) {
   EXPECT_EQ(a.srq_limit, 0u);  // disarmed
 }
 
+TEST_F(Events, AConnectionMovesToItsOtherPathAtTheProgramsWish) {
+  connect();
+  ibv_qp_attr a{};
+  a.alt_ah_attr = to_self(false);
+  a.alt_port_num = 1;
+  a.alt_timeout = 14;
+  a.path_mig_state = IBV_MIG_REARM;
+  for (ibv_qp* qp : {left_, right_}) {
+    ASSERT_EQ(ibv_modify_qp(qp, &a, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE), 0);
+  }
+  // Each is armed when it has heard that the other wants to be.
+  for (const auto& [from, to] : {std::pair(left_, right_), std::pair(right_, left_)}) {
+    receive(to);
+    post(from, request());
+    EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+    EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+  }
+  ibv_qp_init_attr init{};
+  for (ibv_qp* qp : {left_, right_}) {
+    ASSERT_EQ(ibv_query_qp(qp, &a, IBV_QP_PATH_MIG_STATE, &init), 0);
+    EXPECT_EQ(a.path_mig_state, IBV_MIG_ARMED);
+  }
+  expect_no_event();
+  a.path_mig_state = IBV_MIG_MIGRATED;
+  ASSERT_EQ(ibv_modify_qp(left_, &a, IBV_QP_PATH_MIG_STATE), 0);
+  receive(right_);
+  post(left_, request());
+  EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+  expect_event(IBV_EVENT_PATH_MIG, right_);
+}
+
 TEST_F(Events, AWriteWithoutAKeyIsAnAccessErrorAtTheResponder) {
   connect();
   ibv_send_wr wr = request(IBV_WR_RDMA_WRITE);
