@@ -354,6 +354,10 @@ wire::Transmitter::DirectSizes Context::direct_sizes(const wire::Destination& to
   return peers_->direct_sizes({to.address, qp.slot()});
 }
 
+bool Context::wants_sums(const wire::Destination& to, Qpn qp) noexcept {
+  return peers_->seals({to.address, qp.slot()});
+}
+
 bool Context::add_slot() {
   const auto added = ask<control::SlotAdded>(control::ExtraSlot{});
   if (!added) return false;

@@ -149,7 +149,11 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, Packets run, Socket
   for (const wire::TxBatch::Packet& p : run) {
     const auto sealed = batch.sealed_bytes(p);
     if (sized.size() != sealed.size()) sized = flow.of_size(sealed.size());
-    sized.seal(sealed, ip_id++);
+    if (p.summed != 0) {
+      sized.seal_summed(sealed, ip_id++, p.summed, p.sum);
+    } else {
+      sized.seal(sealed, ip_id++);
+    }
     bytes += sealed.size();
     if (damage) flip_bit(sealed, *damage);
   }

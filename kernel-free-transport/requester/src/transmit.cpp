@@ -5,6 +5,7 @@
 #include <string>
 
 #include "verbena/requester/requester.hpp"
+#include "verbena/wire/crc32.hpp"
 
 namespace verbena::requester {
 
@@ -180,6 +181,21 @@ std::optional<memory::Refusal> Requester::gather(const SendEntry& entry, std::ui
   return std::nullopt;
 }
 
+// The payload of a whole packet in one piece, copied with its checksum; nothing where that is not
+// so, or not wanted.
+std::optional<std::uint32_t> Requester::gather_summed(const SendEntry& entry,
+                                                      std::uint32_t position, std::uint64_t offset,
+                                                      std::uint32_t length, std::uint8_t* to) {
+  if (!wire::crc32_joins(length) || (entry.flags & queue::kInline) != 0) return std::nullopt;
+  if (!wants_sums_) wants_sums_ = way_->wants_sums(endpoint_.destination, endpoint_.peer);
+  const queue::Sge& sge = queue_.sges(position)[0];
+  if (!*wants_sums_ || entry.sge_count != 1 || offset + length > sge.length) return std::nullopt;
+  const auto pin = endpoint_.memory->pin({sge.key, endpoint_.domain, sge.address + offset, length,
+                                          0, endpoint_.number.value()});
+  if (!pin.ok() || pin->direct() == nullptr) return std::nullopt;
+  return wire::crc32_copy(to, pin->direct(), length);
+}
+
 Requester::Emit Requester::emit_datagram(std::uint32_t position, wire::TxBatch& out) {
   SendEntry& e = queue_.at(position);
   const std::uint8_t opcode = opcode_for(Transport::kUd, e.opcode, Place::kOnly);
@@ -237,10 +253,15 @@ Requester::Emit Requester::emit_data(std::uint32_t position, Psn psn, std::uint3
   const std::size_t size = row.header_bytes + (is_direct ? direct.size() : length + pad);
   std::uint8_t* at = out.begin(size);
   if (at == nullptr) return Emit::kBatchFull;
+  std::optional<std::uint32_t> sum;
   if (is_direct) {
     direct.write_to(at + row.header_bytes);
-  } else if (const auto refused = gather(e, position, offset, length, at + row.header_bytes)) {
-    return refuse_buffers(e, *refused);
+  } else {
+    sum = gather_summed(e, position, offset, length, at + row.header_bytes);
+    if (!sum) {
+      const auto refused = gather(e, position, offset, length, at + row.header_bytes);
+      if (refused) return refuse_buffers(e, *refused);
+    }
   }
   for (std::uint8_t i = 0; i < pad; ++i) at[size - 1 - i] = 0;
   const bool solicited = last && (e.flags & queue::kSolicited) != 0;
@@ -253,6 +274,8 @@ Requester::Emit Requester::emit_data(std::uint32_t position, Psn psn, std::uint3
   if (row.ieth) wire::Ieth{e.immediate}.write_to(at + row.ieth_at);
   if (is_direct) {
     out.commit_direct(size, endpoint_.destination, psns, direct.wire_bytes(row.header_bytes));
+  } else if (sum) {
+    out.commit_summed(size, endpoint_.destination, length, *sum);
   } else {
     out.commit(size, endpoint_.destination);
   }
@@ -357,6 +380,7 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
 bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now, wire::Transmitter& way) {
   way_ = &way;
   direct_sizes_.reset();
+  wants_sums_.reset();
   const bool more = transmit_requests(out, now);
   // A turn that nothing came of.
   if (!more && una_ == sent_ && place_.has_turn()) give_up_turn();

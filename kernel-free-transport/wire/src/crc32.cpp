@@ -1,8 +1,10 @@
 #include "verbena/wire/crc32.hpp"
 
 #include <array>
+#include <cstring>
 
 #include "polynomial.hpp"
+#include "verbena/base/check.hpp"
 #include "verbena/wire/bytes.hpp"
 
 #if defined(__x86_64__)
@@ -39,6 +41,14 @@ std::uint32_t crc32_tables(std::uint32_t crc, const std::uint8_t* data, std::siz
   std::uint8_t first[8];
   store_le64(first, load_le64(data) | ones);
   return ~table_step(table_step(~crc, first, sizeof first), data + 8, length - 8);
+}
+
+// Copies in one pass take whole strides.
+constexpr std::size_t kStride = 256;
+
+std::uint32_t copy_tables(std::uint8_t* to, const std::uint8_t* from, std::size_t length) {
+  std::memcpy(to, from, length);
+  return crc32_tables(0, to, length, 0);
 }
 
 #if defined(__x86_64__)
@@ -138,6 +148,18 @@ VERBENA_CLMUL VERBENA_INLINE std::uint32_t finish(__m128i acc, const std::uint8_
   return ~remainder_of(acc);
 }
 
+// Reads sixteen bytes once, for both.
+VERBENA_CLMUL VERBENA_INLINE __m128i copy16(std::uint8_t* to, const std::uint8_t* from) {
+  const __m128i bytes = load16(from);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
+  return bytes;
+}
+
+VERBENA_CLMUL VERBENA_INLINE __m128i fold_four(__m128i a, __m128i b, __m128i c, __m128i d) {
+  const __m128i fold128 = _mm_set_epi64x(kFold128.second, kFold128.first);
+  return fold(fold(fold(a, fold128, b), fold128, c), fold128, d);
+}
+
 VERBENA_CLMUL std::uint32_t crc32_clmul(std::uint32_t crc, const std::uint8_t* data,
                                         std::size_t length, std::uint64_t ones) {
   if (length < 16) return crc32_tables(crc, data, length, ones);
@@ -154,8 +176,23 @@ VERBENA_CLMUL std::uint32_t crc32_clmul(std::uint32_t crc, const std::uint8_t* d
     c = fold(c, fold512, load16(data + 32));
     d = fold(d, fold512, load16(data + 48));
   }
-  const __m128i fold128 = _mm_set_epi64x(kFold128.second, kFold128.first);
-  return finish(fold(fold(fold(a, fold128, b), fold128, c), fold128, d), data, length);
+  return finish(fold_four(a, b, c, d), data, length);
+}
+
+VERBENA_CLMUL std::uint32_t copy_clmul(std::uint8_t* to, const std::uint8_t* from,
+                                       std::size_t length) {
+  __m128i a = start(0, copy16(to, from), 0);
+  __m128i b = copy16(to + 16, from + 16);
+  __m128i c = copy16(to + 32, from + 32);
+  __m128i d = copy16(to + 48, from + 48);
+  const __m128i fold512 = _mm_set_epi64x(kFold512.second, kFold512.first);
+  for (std::size_t at = 64; at < length; at += 64) {
+    a = fold(a, fold512, copy16(to + at, from + at));
+    b = fold(b, fold512, copy16(to + at + 16, from + at + 16));
+    c = fold(c, fold512, copy16(to + at + 32, from + at + 32));
+    d = fold(d, fold512, copy16(to + at + 48, from + at + 48));
+  }
+  return ~remainder_of(fold_four(a, b, c, d));
 }
 
 VERBENA_VCLMUL VERBENA_INLINE __m512i fold(__m512i acc, __m512i constants, __m512i next) {
@@ -175,6 +212,39 @@ VERBENA_VCLMUL VERBENA_INLINE __m128i quarter(__m512i v) {
   return _mm512_maskz_extracti32x4_epi32(0xf, v, kWhich);
 }
 
+VERBENA_VCLMUL VERBENA_INLINE __m512i fold_four(__m512i a, __m512i b, __m512i c, __m512i d) {
+  const __m512i fold512 = spread(kFold512);
+  return fold(fold(fold(a, fold512, b), fold512, c), fold512, d);
+}
+VERBENA_VCLMUL VERBENA_INLINE __m128i fold_quarters(__m512i all) {
+  return fold_four(quarter<0>(all), quarter<1>(all), quarter<2>(all), quarter<3>(all));
+}
+
+VERBENA_VCLMUL VERBENA_INLINE __m512i copy64(std::uint8_t* to, const std::uint8_t* from) {
+  const __m512i bytes = _mm512_loadu_si512(from);
+  _mm512_storeu_si512(to, bytes);
+  return bytes;
+}
+
+VERBENA_VCLMUL std::uint32_t copy_vclmul(std::uint8_t* to, const std::uint8_t* from,
+                                         std::size_t length) {
+  __m512i a = copy64(to, from);
+  a = _mm512_inserti32x4(a, start(0, quarter<0>(a), 0), 0);
+  __m512i b = copy64(to + 64, from + 64);
+  __m512i c = copy64(to + 128, from + 128);
+  __m512i d = copy64(to + 192, from + 192);
+  const __m512i fold2048 = spread(kFold2048);
+  for (std::size_t at = kStride; at < length; at += kStride) {
+    a = fold(a, fold2048, copy64(to + at, from + at));
+    b = fold(b, fold2048, copy64(to + at + 64, from + at + 64));
+    c = fold(c, fold2048, copy64(to + at + 128, from + at + 128));
+    d = fold(d, fold2048, copy64(to + at + 192, from + at + 192));
+  }
+  const std::uint32_t result = ~remainder_of(fold_quarters(fold_four(a, b, c, d)));
+  _mm256_zeroupper();
+  return result;
+}
+
 VERBENA_VCLMUL std::uint32_t crc32_vclmul(std::uint32_t crc, const std::uint8_t* data,
                                           std::size_t length, std::uint64_t ones) {
   if (length < 256) return crc32_clmul(crc, data, length, ones);
@@ -190,16 +260,11 @@ VERBENA_VCLMUL std::uint32_t crc32_vclmul(std::uint32_t crc, const std::uint8_t*
     d = fold(d, fold2048, _mm512_loadu_si512(data + 192));
   }
   const __m512i fold512 = spread(kFold512);
-  __m512i all = fold(fold(fold(a, fold512, b), fold512, c), fold512, d);
+  __m512i all = fold_four(a, b, c, d);
   for (; length >= 64; data += 64, length -= 64) {
     all = fold(all, fold512, _mm512_loadu_si512(data));
   }
-  const __m128i fold128 = _mm_set_epi64x(kFold128.second, kFold128.first);
-  __m128i one = quarter<0>(all);
-  one = fold(one, fold128, quarter<1>(all));
-  one = fold(one, fold128, quarter<2>(all));
-  one = fold(one, fold128, quarter<3>(all));
-  const std::uint32_t result = finish(one, data, length);
+  const std::uint32_t result = finish(fold_quarters(all), data, length);
   // While the upper halves hold something, every SSE instruction of the program waits for them.
   _mm256_zeroupper();
   return result;
@@ -214,35 +279,87 @@ bool has_vclmul() {
 
 constexpr auto* crc32_clmul = &crc32_tables;
 constexpr auto* crc32_vclmul = &crc32_tables;
+constexpr auto* copy_clmul = &copy_tables;
+constexpr auto* copy_vclmul = &copy_tables;
 bool has_clmul() { return false; }
 bool has_vclmul() { return false; }
 
 #endif
 
-using Function = decltype(Crc32Variant::function);
-
-Function choose() {
-  if (has_vclmul()) return crc32_vclmul;
-  return has_clmul() ? Function{crc32_clmul} : crc32_tables;
+// In the order of crc32_variants().
+Crc32Variant choose() {
+  if (has_vclmul()) return {"vpclmulqdq", true, crc32_vclmul, copy_vclmul};
+  if (has_clmul()) return {"pclmulqdq", true, crc32_clmul, copy_clmul};
+  return {"tables", true, crc32_tables, copy_tables};
 }
 
 // Null until this file's initialisers ran; an earlier caller chooses for itself.
-const Function chosen = choose();
+const Crc32Variant chosen = choose();
+
+// What the register becomes when so many zero bytes follow, a table for each of its bytes: the
+// register is linear in the message.
+struct ZerosTable {
+  std::array<std::array<std::uint32_t, 256>, 4> byte{};
+  std::uint32_t of(std::uint32_t r) const {
+    return byte[0][r & 0xff] ^ byte[1][r >> 8 & 0xff] ^ byte[2][r >> 16 & 0xff] ^ byte[3][r >> 24];
+  }
+};
+constexpr ZerosTable zeros(unsigned bytes) {
+  ZerosTable table;
+  const std::uint32_t factor = polynomial::power_of_x(8 * bytes);
+  for (unsigned i = 0; i < 4; ++i) {
+    for (std::uint32_t b = 0; b < 256; ++b) {
+      // Of one bit from its product, of several from what is there.
+      const std::uint32_t lowest = b & (0u - b);
+      table.byte[i][b] = b == lowest ? polynomial::product(factor, b << (8 * i))
+                                     : table.byte[i][lowest] ^ table.byte[i][b ^ lowest];
+    }
+  }
+  return table;
+}
+constexpr ZerosTable kZeros1024 = zeros(1024);
+constexpr ZerosTable kZeros2048 = zeros(2048);
+constexpr ZerosTable kZeros4096 = zeros(4096);
+
+const ZerosTable* zeros_of(std::size_t length) {
+  switch (length) {
+    case 1024: return &kZeros1024;
+    case 2048: return &kZeros2048;
+    case 4096: return &kZeros4096;
+    default: return nullptr;
+  }
+}
 
 }  // namespace
 
 std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* data, std::size_t length,
                     std::uint64_t ones) {
-  const Function function = chosen;
+  const auto function = chosen.function;
   return function != nullptr ? function(crc, data, length, ones)
-                             : choose()(crc, data, length, ones);
+                             : choose().function(crc, data, length, ones);
+}
+
+std::uint32_t crc32_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t length) {
+  if (length == 0 || length % kStride != 0) {
+    if (length != 0) std::memcpy(to, from, length);
+    return crc32(0, to, length);
+  }
+  return chosen.copy != nullptr ? chosen.copy(to, from, length) : copy_tables(to, from, length);
+}
+
+bool crc32_joins(std::size_t length) { return zeros_of(length) != nullptr; }
+
+std::uint32_t crc32_join(std::uint32_t first, std::uint32_t second, std::size_t second_length) {
+  const ZerosTable* zeros = zeros_of(second_length);
+  VERBENA_CHECK(zeros != nullptr);
+  return zeros->of(first) ^ second;
 }
 
 const Crc32Variant* crc32_variants() {
   static const std::array<Crc32Variant, kCrc32Variants> variants{{
-      {"vpclmulqdq", has_vclmul(), crc32_vclmul},
-      {"pclmulqdq", has_clmul(), crc32_clmul},
-      {"tables", true, crc32_tables},
+      {"vpclmulqdq", has_vclmul(), crc32_vclmul, copy_vclmul},
+      {"pclmulqdq", has_clmul(), crc32_clmul, copy_clmul},
+      {"tables", true, crc32_tables, copy_tables},
   }};
   return variants.data();
 }

@@ -137,6 +137,14 @@ void IcrcFlow::Sized::seal(std::span<std::uint8_t> packet_with_room, std::uint16
   store_le32(packet.data() + packet.size(), compute(packet, ip_id));
 }
 
+void IcrcFlow::Sized::seal_summed(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id,
+                                  std::size_t summed, std::uint32_t sum) const {
+  VERBENA_CHECK(packet_with_room.size() == size_ && size_ >= Bth::kSize + summed + kIcrcSize);
+  const std::size_t length = size_ - kIcrcSize;
+  const std::uint32_t head = compute(packet_with_room.first(length - summed), ip_id);
+  store_le32(packet_with_room.data() + length, crc32_join(head, sum, summed));
+}
+
 std::optional<std::uint16_t> IcrcFlow::Sized::verify(Bytes packet_with_icrc,
                                                      std::uint16_t expected_id,
                                                      std::uint32_t ids_accepted) const {

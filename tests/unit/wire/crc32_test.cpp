@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -69,6 +70,48 @@ TEST(Crc32, EveryVariantAtEveryAlignment) {
       }
     }
   }
+}
+
+TEST(Crc32, EveryVariantCopiesWhatItSums) {
+  for (std::size_t length = 256; length <= 4096; length += 256) {
+    for (const std::size_t shift : {0u, 1u, 15u, 63u}) {
+      const auto source = noise(length + shift);
+      const std::uint32_t meant = bit_by_bit(0, source.data() + shift, length);
+      for (std::size_t i = 0; i < kCrc32Variants; ++i) {
+        const Crc32Variant& variant = crc32_variants()[i];
+        if (!variant.usable) continue;
+        const std::unique_ptr<std::uint8_t[]> target(new std::uint8_t[length]);
+        ASSERT_EQ(variant.copy(target.get(), source.data() + shift, length), meant)
+            << variant.name << ' ' << length << ' ' << shift;
+        ASSERT_TRUE(std::equal(target.get(), target.get() + length, source.data() + shift))
+            << variant.name << ' ' << length << ' ' << shift;
+      }
+    }
+  }
+}
+
+TEST(Crc32, CopiesAnyLength) {
+  for (std::size_t length = 0; length < 1200; ++length) {
+    const auto source = noise(length);
+    const std::unique_ptr<std::uint8_t[]> target(new std::uint8_t[length]);
+    ASSERT_EQ(crc32_copy(target.get(), source.data(), length), crc32(0, source.data(), length));
+    ASSERT_TRUE(std::equal(source.begin(), source.end(), target.get())) << length;
+  }
+}
+
+TEST(Crc32, JoinsTwoParts) {
+  for (const std::size_t second : {1024u, 2048u, 4096u}) {
+    ASSERT_TRUE(crc32_joins(second));
+    for (std::size_t first = 0; first < 64; ++first) {
+      const auto bytes = noise(first + second);
+      const std::uint32_t of_first = crc32(0, bytes.data(), first);
+      const std::uint32_t of_second = crc32(0, bytes.data() + first, second);
+      EXPECT_EQ(crc32_join(of_first, of_second, second), crc32(0, bytes.data(), bytes.size()))
+          << first << ' ' << second;
+    }
+  }
+  EXPECT_FALSE(crc32_joins(0));
+  EXPECT_FALSE(crc32_joins(4095));
 }
 
 TEST(Crc32, BitsOfTheFirstEightBytesEnterAsOnes) {

@@ -81,6 +81,10 @@ class PeerLink final : public Link {
   // peers have sent direct until they see it still comes in.
   void set_direct(bool allowed);
   wire::Transmitter::DirectSizes direct_sizes(const Peer& peer) noexcept;
+  // Whether packets to this peer go by UDP, and so get an ICRC.
+  bool seals(const Peer& peer) noexcept {
+    return !has_outbound_.read() || carrier_to(peer) == Carrier::kUdp;
+  }
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
   // A ring damages nothing: its packets are lost at once.

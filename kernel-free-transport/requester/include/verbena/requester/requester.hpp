@@ -124,6 +124,9 @@ class Requester {
   std::optional<memory::Refusal> gather(const SendEntry& entry, std::uint32_t position,
                                         std::uint64_t offset, std::uint32_t length,
                                         std::uint8_t* to);
+  std::optional<std::uint32_t> gather_summed(const SendEntry& entry, std::uint32_t position,
+                                             std::uint64_t offset, std::uint32_t length,
+                                             std::uint8_t* to);
   void sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now);
   bool transmit_probe(wire::TxBatch& out);
 
@@ -203,6 +206,7 @@ class Requester {
   std::uint8_t wary_ = 0;                 // acknowledgements until losses count as past
   wire::Transmitter* way_ = nullptr;      // while it is polled
   std::optional<wire::Transmitter::DirectSizes> direct_sizes_;  // what it said, since
+  std::optional<bool> wants_sums_;                              // the same
   wire::Transmitter::Room room_ = wire::Transmitter::Room::kUnknown;
   bool timing_ = false;
   bool went_back_ = false;                // to went_back_to_, without progress since

@@ -14,12 +14,23 @@ namespace verbena::wire {
 std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* data, std::size_t length,
                     std::uint64_t ones = 0);
 
+// Copies, and returns the CRC-32 of what was copied; in one pass for whole multiples of 256 bytes.
+// Every byte of the source is read once, so that the two agree though others write there.
+std::uint32_t crc32_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t length);
+
+// The CRC-32 of two parts in a row, from those of each. For some lengths of the second, those of a
+// full packet's payload.
+bool crc32_joins(std::size_t second_length);
+std::uint32_t crc32_join(std::uint32_t first, std::uint32_t second, std::size_t second_length);
+
 // The variants by name, for tests and benchmarks; `usable` says whether this processor has it.
 struct Crc32Variant {
   const char* name;
   bool usable;
   std::uint32_t (*function)(std::uint32_t crc, const std::uint8_t* data, std::size_t length,
                             std::uint64_t ones);
+  // Of a positive multiple of 256 bytes.
+  std::uint32_t (*copy)(std::uint8_t* to, const std::uint8_t* from, std::size_t length);
 };
 inline constexpr std::size_t kCrc32Variants = 3;
 // Fastest first; the first usable one is what crc32() runs.

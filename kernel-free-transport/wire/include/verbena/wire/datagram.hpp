@@ -63,6 +63,8 @@ class TxBatch {
     std::uint32_t length;  // BTH .. pad; the ICRC's room follows
     std::uint32_t destination;  // index for destination()
     std::uint32_t psns;         // that a direct packet stands for (direct.hpp); 0: a whole one
+    std::uint32_t summed;       // so many bytes at the end have the CRC-32 `sum`; 0: not known
+    std::uint32_t sum;
   };
 
   explicit TxBatch(std::span<std::uint8_t> buffer) : buffer_(buffer) {}
@@ -81,7 +83,7 @@ class TxBatch {
       to_[destinations_++] = destination;
     }
     packets_[count_++] = {static_cast<std::uint32_t>(used_), static_cast<std::uint32_t>(length),
-                          static_cast<std::uint32_t>(destinations_ - 1), 0};
+                          static_cast<std::uint32_t>(destinations_ - 1), 0, 0, 0};
     const std::size_t sealed = length + kIcrcSize;
     if (!continues_run(sealed)) {
       run_begins_at_ = used_;
@@ -97,6 +99,13 @@ class TxBatch {
     packets_[count_ - 1].psns = psns;
     more_packets_ += psns - 1;
     more_bytes_ += wire_bytes - length;
+  }
+  // The same for a packet of whose end a checksum is known already.
+  void commit_summed(std::size_t length, const Destination& destination, std::uint32_t summed,
+                     std::uint32_t sum) {
+    commit(length, destination);
+    packets_[count_ - 1].summed = summed;
+    packets_[count_ - 1].sum = sum;
   }
   void clear() {
     count_ = destinations_ = used_ = more_packets_ = more_bytes_ = 0;
@@ -153,6 +162,8 @@ class Transmitter {
   virtual std::uint32_t capacity_packets(const Destination& to, std::size_t packet_bytes) noexcept = 0;
   // Whether the way to this queue pair takes more now.
   virtual Room room_at(const Destination&, Qpn, TimeNs) noexcept { return Room::kUnknown; }
+  // Whether packets to this queue pair get a checksum, which is cheaper beside the copying.
+  virtual bool wants_sums(const Destination&, Qpn) noexcept { return false; }
   // How many bytes one direct packet (direct.hpp) to this queue pair may stand for. As it is, none.
   struct DirectSizes {
     std::uint64_t least = ~std::uint64_t{0};  // below, a payload travels in its packets

@@ -37,6 +37,9 @@ class IcrcFlow {
    public:
     std::uint32_t compute(Bytes packet, std::uint16_t ip_id) const;
     void seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id) const;
+    // Of a packet that ends in `summed` bytes (a length that crc32_join takes) with this CRC-32.
+    void seal_summed(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id,
+                     std::size_t summed, std::uint32_t sum) const;
     std::optional<std::uint16_t> verify(Bytes packet_with_icrc, std::uint16_t expected_id,
                                         std::uint32_t ids_accepted) const;
     std::size_t size() const { return size_; }
