@@ -256,12 +256,9 @@ Requester::Emit Requester::emit_data(std::uint32_t position, Psn psn, std::uint3
   std::optional<std::uint32_t> sum;
   if (is_direct) {
     direct.write_to(at + row.header_bytes);
-  } else {
-    sum = gather_summed(e, position, offset, length, at + row.header_bytes);
-    if (!sum) {
-      const auto refused = gather(e, position, offset, length, at + row.header_bytes);
-      if (refused) return refuse_buffers(e, *refused);
-    }
+  } else if (sum = gather_summed(e, position, offset, length, at + row.header_bytes); !sum) {
+    const auto refused = gather(e, position, offset, length, at + row.header_bytes);
+    if (refused) return refuse_buffers(e, *refused);
   }
   for (std::uint8_t i = 0; i < pad; ++i) at[size - 1 - i] = 0;
   const bool solicited = last && (e.flags & queue::kSolicited) != 0;

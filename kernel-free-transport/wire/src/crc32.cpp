@@ -286,15 +286,17 @@ bool has_vclmul() { return false; }
 
 #endif
 
-// In the order of crc32_variants().
-Crc32Variant choose() {
-  if (has_vclmul()) return {"vpclmulqdq", true, crc32_vclmul, copy_vclmul};
-  if (has_clmul()) return {"pclmulqdq", true, crc32_clmul, copy_clmul};
-  return {"tables", true, crc32_tables, copy_tables};
+// The last one can always be used.
+const Crc32Variant& choose() {
+  const Crc32Variant* variant = crc32_variants();
+  while (!variant->usable) ++variant;
+  return *variant;
 }
 
 // Null until this file's initialisers ran; an earlier caller chooses for itself.
-const Crc32Variant chosen = choose();
+const Crc32Variant* const chosen = &choose();
+
+const Crc32Variant& variant() { return chosen != nullptr ? *chosen : choose(); }
 
 // What the register becomes when so many zero bytes follow, a table for each of its bytes: the
 // register is linear in the message.
@@ -334,17 +336,14 @@ const ZerosTable* zeros_of(std::size_t length) {
 
 std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* data, std::size_t length,
                     std::uint64_t ones) {
-  const auto function = chosen.function;
-  return function != nullptr ? function(crc, data, length, ones)
-                             : choose().function(crc, data, length, ones);
+  return variant().function(crc, data, length, ones);
 }
 
 std::uint32_t crc32_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t length) {
-  if (length == 0 || length % kStride != 0) {
-    if (length != 0) std::memcpy(to, from, length);
-    return crc32(0, to, length);
-  }
-  return chosen.copy != nullptr ? chosen.copy(to, from, length) : copy_tables(to, from, length);
+  if (length == 0) return 0;
+  if (length % kStride == 0) return variant().copy(to, from, length);
+  std::memcpy(to, from, length);
+  return crc32(0, to, length);
 }
 
 bool crc32_joins(std::size_t length) { return zeros_of(length) != nullptr; }
