@@ -116,7 +116,7 @@ static bool wait_for_work(struct side* side) {
   for (;;) {
     struct ibv_wc wc;
     const int n = take(side, &wc);
-    if (n < 0) end("refused poll %d", n);
+    if (n < 0) end("refused %s %d", side->extended ? "ibv_start_poll" : "ibv_poll_cq", n);
     if (n == 1) {
       handle(side, &wc);
       return true;

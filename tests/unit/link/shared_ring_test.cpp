@@ -124,7 +124,7 @@ TEST(SharedRing, JoinsTwoThreads) {
 
 // Who finds the first of them need not wait for the others.
 TEST(SharedRing, ShortPacketsOfABatchAppearTogether) {
-  constexpr std::uint32_t kRounds = 2000;
+  constexpr std::uint32_t kRounds = 20'000;
   constexpr std::uint32_t kPackets = 3;
   const RingFile file;
   RingWriter writer(file.map());

@@ -50,8 +50,8 @@ class BatchTest : public ::testing::Test {
 };
 
 // The packet with the address is longer than the others: one of them can go with it, as the shorter
-// end of its send, and the rest are another one. So the packets of a message are two sends, wherever
-// batches end.
+// end of its send, and the rest are another one. So the packets of a message are two sends,
+// wherever batches end.
 TEST_F(BatchTest, EndsWhereARunEnds) {
   std::size_t number = 0;
   std::vector<std::size_t> sends;  // their packets
