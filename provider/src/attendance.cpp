@@ -34,8 +34,8 @@ class Visit {
   ssize_t read(void* bytes, std::size_t size, pollfd* fds) noexcept {
     while (!context_.is_closing()) {
       if (const ssize_t got = take(bytes, size); got > 0) return got;
-      // Nothing is looked for before the first sleep: if it is there, it does not last. But where it
-      // comes soon, it is waited for awake.
+      // Nothing is looked for before the first sleep: if it is there, it does not last. But where
+      // it comes soon, it is waited for awake.
       if ((has_slept_ || vigil_.is_on()) && context_.drive_attended()) continue;
       if (const ssize_t got = take(bytes, size); got > 0) return got;
       if (vigil_.goes_on(link::monotonic_now_ns())) continue;

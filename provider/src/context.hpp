@@ -26,7 +26,6 @@
 #include "receivers.hpp"
 #include "shared_domains.hpp"
 #include "user_memory.hpp"
-#include "vigil.hpp"
 #include "verbena/abi/library.hpp"
 #include "verbena/control/channel.hpp"
 #include "verbena/control/messages.hpp"
@@ -36,6 +35,7 @@
 #include "verbena/link/clock.hpp"
 #include "verbena/link/fault_link.hpp"
 #include "verbena/link/peer_link.hpp"
+#include "vigil.hpp"
 
 namespace verbena::provider {
 
@@ -95,7 +95,7 @@ class Context final : public queue::EventSink,
   // Before the thread sleeps on attended_fds(): false if it shall look again.
   bool prepare_attended_wait() noexcept;
   void end_attended_wait() noexcept { end_wait(); }
-  // Of whoever attends.
+  // For whoever attends, from begin_attendance() to end_attendance().
   Vigil& vigil() noexcept { return vigil_; }
   std::array<int, 2> attended_fds() const noexcept { return {receive_fd(), wake_fd()}; }
   // Readable, once the context goes.
@@ -268,7 +268,7 @@ class Context final : public queue::EventSink,
   std::atomic<std::uint32_t> refused_{0};  // polls that found another thread driving
   Posting posting_;
   Lookout lookout_;  // the progress thread's
-  Vigil vigil_;
+  Vigil vigil_;      // of whoever attends
   // Under the receive lock: the time of the round that receives; when a poll last found something.
   TimeNs now_ = 0;  // 0: not read in this round
   std::uint32_t empty_rounds_ = 0;

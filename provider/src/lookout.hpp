@@ -1,7 +1,7 @@
 // How long the progress thread looks on after packets have come, before it sleeps. A peer often
 // sends again sooner than a thread falls asleep and is woken, and one on this host pays more for
-// waking it than for sending. But the thread may hold the very processor that the application wants for
-// its answer: then nothing comes while it looks, however soon after it. One thread at a time.
+// waking it than for sending. But the thread may hold the very processor that the application wants
+// for its answer: then nothing comes while it looks, however soon after it. One thread at a time.
 #pragma once
 
 #include "verbena/base/types.hpp"

@@ -1,7 +1,8 @@
 // Whether a thread that waits for an event looks for it a while before it sleeps. In a ping-pong of
-// messages the answer is there sooner than a thread falls asleep and is woken, which costs the other
-// side, too; but it cannot come while the thread holds the very processor that the peer needs for it.
-// So it is learnt, and dearer with each time that the looking was in vain. One thread at a time.
+// messages the answer is there sooner than a thread falls asleep and is woken, which costs the
+// other side, too; but it cannot come while the thread holds the very processor that the peer needs
+// for it. So it is learnt, and dearer with each time that the looking was in vain. Owned by the
+// context, used by the one thread that attends to it (attendance.hpp).
 #pragma once
 
 #include <cstdint>

@@ -126,7 +126,8 @@ std::size_t UdpSender::run_in(const wire::TxBatch& batch, Packets packets) const
   while (count < packets.size() && count < kSegmentsMax) {
     const wire::TxBatch::Packet& next = packets[count];
     bytes += next.length + wire::kIcrcSize;
-    if (bytes > wire::TxBatch::kRunBytes || next.length > head.length || next.destination != head.destination ||
+    if (bytes > wire::TxBatch::kRunBytes || next.length > head.length ||
+        next.destination != head.destination ||
         next.offset != head.offset + count * (head.length + wire::kIcrcSize) ||
         !(dest_qp(next) == dest_qp(head))) {
       break;
