@@ -12,16 +12,15 @@ constexpr std::uint32_t kMessage = 4096;  // 16 packets
 // `count` connections between two devices of which the receiving one holds `capacity` packets.
 class Crowd {
  public:
-  Crowd(std::size_t count, std::uint32_t capacity, const PeerOptions& options = {}) : world(1) {
+  Crowd(std::size_t count, std::uint32_t capacity) : world(1) {
     world.faults().receive_capacity = capacity;
-    Node& a = world.add_node();
-    Node& b = world.add_node();
-    for (std::size_t i = 0; i < count; ++i) {
-      Peer& from = left.emplace_back(world, a, options);
-      Peer& to = right.emplace_back(world, b, options);
-      from.bring_up(to);
-      to.bring_up(from);
-    }
+    for (std::size_t i = 0; i < count; ++i) join();
+  }
+  void join() {
+    Peer& from = left.emplace_back(world, sender, PeerOptions{});
+    Peer& to = right.emplace_back(world, receiver, PeerOptions{});
+    from.bring_up(to);
+    to.bring_up(from);
   }
   void post_writes(std::size_t i, std::size_t count) {
     for (std::size_t n = 0; n < count; ++n) {
@@ -58,6 +57,8 @@ class Crowd {
   }
 
   World world;
+  Node& sender = world.add_node();
+  Node& receiver = world.add_node();
   std::deque<Peer> left, right;
 };
 
@@ -87,6 +88,20 @@ TEST(Turns, OneEndsWhereOthersWait) {
   EXPECT_EQ(crowd.left[1].sends.size(), 1u);
   EXPECT_LE(crowd.left[0].sends.size(), 20u);
   ASSERT_TRUE(crowd.run_until_sent(0, 60));
+}
+
+TEST(Turns, OneAloneSharesWithWhoComesLater) {
+  Crowd crowd(1, 16);
+  crowd.post_writes(0, 60);
+  ASSERT_TRUE(crowd.run_until_sent(0, 5));
+  crowd.join();
+  crowd.post_writes(1, 1);
+  ASSERT_TRUE(crowd.run_until_sent(1, 1));
+  EXPECT_LE(crowd.left[0].sends.size(), 25u);
+  ASSERT_TRUE(crowd.run_until_sent(0, 60));
+  for (const Peer& p : crowd.left) {
+    EXPECT_EQ(p.qp().endpoint().counters.retransmitted.read(), 0u);
+  }
 }
 
 TEST(Turns, WhoWaitsForAReceiveKeepsNobodyWaiting) {

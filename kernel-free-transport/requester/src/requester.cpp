@@ -142,7 +142,7 @@ void Requester::fail_head(Status status) {
 }
 
 void Requester::give_up_turn() noexcept {
-  if (share_) share_->leave(place_);
+  if (!place_.is_out()) share_->leave(place_);
   sent_in_turn_ = 0;
   turn_is_over_ = false;
 }

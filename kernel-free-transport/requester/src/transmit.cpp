@@ -387,8 +387,10 @@ bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now, wire::Transmitter&
 // What was sent before is repaired in any turn.
 bool Requester::take_turn(const SendEntry& entry) noexcept {
   if (!is_reliable()) return true;
-  if (!place_.has_turn()) return share_->enter(place_, capacity(entry));
-  return !turn_is_over_ || cursor_psn_.is_before(sent_);
+  if (place_.has_turn()) return !turn_is_over_ || cursor_psn_.is_before(sent_);
+  // Alone, there is nobody to share with.
+  if (place_.is_out() && share_.use_count() == 1) return true;
+  return share_->enter(place_, capacity(entry));
 }
 
 bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {

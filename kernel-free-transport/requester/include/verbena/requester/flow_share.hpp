@@ -35,6 +35,7 @@ class FlowShare {
     Place(const Place&) = delete;
     bool has_turn() const noexcept { return state_.read_relaxed() == State::kTurn; }
     bool waits() const noexcept { return state_.read_relaxed() == State::kWaits; }
+    bool is_out() const noexcept { return state_.read_relaxed() == State::kOut; }
 
    private:
     friend FlowShare;
