@@ -176,6 +176,7 @@ void Context::drive() noexcept {
   }
   now_ = 0;
   const std::size_t received = begin_round(kPollBudget);
+  if (received == 0) device_->forget_answered();
   if (received == 0 && !device_->has_work() && ++empty_rounds_ % kEmptyRoundsUntilLook != 0) {
     progress_.note_poll();
     announcements_.end_round(lock);
@@ -186,7 +187,7 @@ void Context::drive() noexcept {
   progress_.note_poll(now);
   if (received != 0) {
     last_found_ = now;
-    progress_.note_deadline(device_->next_deadline());
+    if (device_->holds_any()) progress_.note_deadline(device_->next_deadline());
   }
   const bool gives_way = now > last_found_ + kPoliteAfter;
   announcements_.end_round(lock);
@@ -461,16 +462,16 @@ void Context::publish_counters() noexcept {
   using control::PortCounter;
   const device::PortCounters& c = device_->counters();
   control::StatsPage& page = *stats_;
-  page[PortCounter::kXmitPackets].set(c.packets_sent.read());
-  page[PortCounter::kXmitBytes].set(c.bytes_sent.read());
-  page[PortCounter::kUnicastXmitPackets].set(c.packets_sent.read());
+  page[PortCounter::kXmitPackets].set(c.sent.packets());
+  page[PortCounter::kXmitBytes].set(c.sent.bytes());
+  page[PortCounter::kUnicastXmitPackets].set(c.sent.packets());
   page[PortCounter::kRcvPackets].set(c.packets_received.read());
   page[PortCounter::kRcvBytes].set(c.bytes_received.read());
   page[PortCounter::kUnicastRcvPackets].set(c.packets_received.read() -
                                             c.multicast_received.read());
   page[PortCounter::kMulticastRcvPackets].set(c.multicast_received.read());
   page[PortCounter::kSendFailures].set(peers_->udp().statistics().unreachable.read());
-  page[PortCounter::kRingPackets].set(peers_->statistics().ring_packets_sent.read());
+  page[PortCounter::kRingPackets].set(peers_->ring_packets_sent());
   for (std::size_t i = 0; i < kDropReasons; ++i) {
     const auto reason = static_cast<DropReason>(i);
     page[reason].set(c.drops.read(reason));

@@ -160,9 +160,9 @@ void Context::handle_relayed(const control::Relayed& relayed) {
     }
   }
   const Guard guard(device_->receive_lock());
-  for (const Qpn member : members) {
-    device_->handle_multicast(link::monotonic_now_ns(), datagram, member);
-  }
+  const TimeNs now = link::monotonic_now_ns();
+  for (const Qpn member : members) device_->handle_multicast(now, datagram, member);
+  device_->finish_receive(now, device::Acknowledge::kUnlessAnswered);
 }
 
 // Faults are for whole packets, and captures show such.

@@ -59,8 +59,8 @@ TEST(DirectPackets, CountAsThoseThatTheyStandFor) {
   EXPECT_EQ(received.bytes_received.read(), 2500u);
   // Nine headers of 12 bytes, one with a RETH, and the payload.
   const auto& port = s.left.node().device().counters();
-  EXPECT_EQ(port.packets_sent.read(), 10u);
-  EXPECT_EQ(port.bytes_sent.read(), 10 * 12 + 16 + 2500u);
+  EXPECT_EQ(port.sent.packets(), 10u);
+  EXPECT_EQ(port.sent.bytes(), 10 * 12 + 16 + 2500u);
   EXPECT_EQ(s.right.node().device().counters().packets_received.read(), 10u);
   EXPECT_EQ(s.right.node().device().counters().bytes_received.read(), 10 * 12 + 16 + 2500u);
   s.expect_unharmed();

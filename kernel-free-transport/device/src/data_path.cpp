@@ -61,7 +61,7 @@ void Device::deliver(qp::QueuePair& qp, const wire::PacketView& packet,
                      const wire::RxDatagram& datagram, TimeNs now) {
   const Guard guard(qp.lock());
   qp.handle_packet(packet, datagram, now);
-  if (qp.wants_to_transmit()) dirty_.push(qp);
+  if (qp.wants_to_transmit()) touched_.push(qp);
   rearm(qp);
 }
 
@@ -89,24 +89,24 @@ void Device::on_turn(void* member) noexcept {
   events_.on_earlier_deadline(0);
 }
 
-Device::TxBuffer& Device::take_buffer() {
-  for (auto& buffer : buffers_) {
-    if (buffer->lock.try_lock()) return *buffer;
+std::size_t Device::take_buffer() {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (buffers_[i]->lock.try_lock()) return i;
   }
   buffers_[0]->lock.lock();
-  return *buffers_[0];
+  return 0;
 }
 
 void Device::transmit(qp::QueuePair& qp, TimeNs now) {
-  TxBuffer& buffer = take_buffer();
+  const std::size_t which = take_buffer();
+  TxBuffer& buffer = *buffers_[which];
   wire::TxBatch& batch = buffer.batch;
   bool more = true;
   for (int turn = 0; more && turn < kBatchesPerTurn; ++turn) {
     batch.clear();
     more = qp.poll_transmit(batch, now);
     if (batch.empty()) break;
-    counters_.packets_sent.add(batch.wire_packets());
-    counters_.bytes_sent.add(batch.wire_bytes());
+    counters_.sent.add(which, batch.wire_packets(), batch.wire_bytes());
     if (is_port_active()) transmitter_.send(batch, qp.number());
   }
   buffer.lock.unlock();
@@ -126,16 +126,17 @@ bool Device::defer(qp::QueuePair& qp) {
 
 void Device::send_now(qp::QueuePair& qp, TimeNs now) {
   qp::QueuePair::Held& held = qp.held;
-  if (held.is_waiting && held.until != 0) {
+  const bool was_waiting = held.is_waiting.read_relaxed();
+  if (was_waiting && held.until != 0) {
     held.wager.won();
-  } else if (held.is_waiting || (held.sent_alone != 0 && now < held.sent_alone + kHold)) {
+  } else if (was_waiting || (held.sent_alone != 0 && now < held.sent_alone + kHold)) {
     held.wager.would_have_won();
   } else if (held.sent_alone != 0) {
     held.wager.would_have_lost();
   }
   held.sent_alone = 0;
   transmit(qp, now);
-  if (!qp.wants_to_transmit()) held.is_waiting = false;
+  if (was_waiting && !qp.wants_to_transmit()) held.is_waiting.publish(false);
 }
 
 void Device::doorbell(qp::QueuePair& qp, TimeNs now) {
@@ -146,32 +147,39 @@ void Device::doorbell(qp::QueuePair& qp, TimeNs now) {
 void Device::transmit_listed(TimeNs now, Acknowledge acknowledge) {
   using List = TakeAllList<qp::QueuePair>;
   std::erase_if(waiting_, [&](qp::QueuePair* qp) {
+    if (!qp->held.is_waiting.read_relaxed()) return true;
     const Guard guard(qp->lock());
     return !is_held_on(*qp, now, acknowledge);
   });
-  for (qp::QueuePair* qp = dirty_.take_all(); qp != nullptr;) {
+  while (qp::QueuePair* qp = touched_.pop()) hold_or_transmit(*qp, now, acknowledge);
+  for (qp::QueuePair* qp = dirty_.is_empty() ? nullptr : dirty_.take_all(); qp != nullptr;) {
     qp::QueuePair* next = qp->next_in_list;
     List::unlist(*qp);
-    const Guard guard(qp->lock());
-    if (is_held(*qp, now, acknowledge)) {
-      if (!std::exchange(qp->held.is_waiting, true)) waiting_.push_back(qp);
-    } else if (qp->wants_to_transmit()) {
-      if (qp->only_acknowledges()) qp->held.sent_alone = now;
-      transmit(*qp, now);
-    }
+    hold_or_transmit(*qp, now, acknowledge);
     qp = next;
   }
   publish_held();
+}
+
+void Device::hold_or_transmit(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
+  const Guard guard(qp.lock());
+  if (is_held(qp, now, acknowledge)) {
+    if (!qp.held.is_waiting.read_relaxed()) waiting_.push_back(&qp);
+    qp.held.is_waiting.publish(true);
+  } else if (qp.wants_to_transmit()) {
+    if (qp.only_acknowledges()) qp.held.sent_alone = now;
+    transmit(qp, now);
+  }
 }
 
 // Of one that waited: whether it waits on. Else what it owes goes; but data may have taken it
 // along, and what has come since is listed anew.
 bool Device::is_held_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
   qp::QueuePair::Held& held = qp.held;
-  if (!held.is_waiting) return false;
+  if (!held.is_waiting.read_relaxed()) return false;
   const bool is_alone = qp.only_acknowledges();
   if (is_alone && acknowledge != Acknowledge::kNow && now < held.until) return true;
-  held.is_waiting = false;
+  held.is_waiting.publish(false);
   if (is_alone) {
     if (held.until == 0) held.sent_alone = now;
     if (held.until != 0 && now >= held.until) held.wager.lost();
@@ -183,7 +191,7 @@ bool Device::is_held_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) 
 // Of one that has something to send: whether it is to wait.
 bool Device::is_held(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
   if (acknowledge == Acknowledge::kNow || !qp.only_acknowledges()) return false;
-  if (qp.held.is_waiting) return true;
+  if (qp.held.is_waiting.read_relaxed()) return true;
   const bool is_on = qp.held.wager.is_on();
   qp.held.until = is_on ? now + kHold : 0;
   return is_on || acknowledge == Acknowledge::kLater;
@@ -201,8 +209,17 @@ void Device::publish_held() {
   held_until_.publish(first);
 }
 
+// Data has taken what they owed along.
+void Device::forget_answered() {
+  if (!has_waiting_.read_relaxed()) return;
+  const auto is_answered = [](const qp::QueuePair* qp) {
+    return !qp->held.is_waiting.read_relaxed();
+  };
+  if (std::erase_if(waiting_, is_answered) != 0) publish_held();
+}
+
 void Device::finish_receive(TimeNs now, Acknowledge acknowledge) {
-  if (dirty_.is_empty() && waiting_.empty()) return;
+  if (touched_.is_empty() && dirty_.is_empty() && waiting_.empty()) return;
   transmit_listed(now, acknowledge);
 }
 

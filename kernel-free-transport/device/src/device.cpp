@@ -70,6 +70,7 @@ void Device::destroy_qp(qp::QueuePair* qp) {
       if (item != qp) dirty_.push(*item);
       item = next;
     }
+    VERBENA_CHECK(touched_.is_empty());
     std::erase(waiting_, qp);
     publish_held();
     if (qp->has_relay()) close_lines_of(*qp);

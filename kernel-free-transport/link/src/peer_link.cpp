@@ -81,7 +81,8 @@ PeerLink::PeerLink(std::unique_ptr<UdpLink> udp, const Peer& self, DropCounters&
     : udp_(std::move(udp)),
       self_(self),
       drops_(drops),
-      outbound_(std::make_unique<Outbound[]>(kTableSize)) {}
+      outbound_(std::make_unique<Outbound[]>(kTableSize)),
+      packets_sent_(std::make_unique<OwnedCounter[]>(kTableSize)) {}
 
 PeerLink::~PeerLink() {
   for (std::size_t i = 0; i < kTableSize; ++i) {
@@ -275,20 +276,32 @@ std::optional<std::size_t> PeerLink::put_in_ring(Outbound& out, const wire::TxBa
       return std::nullopt;
     }
     sent = out.writer->put(batch, first, count);
+    count_sent(out, batch.packets().subspan(first, sent));
     if (out.writer->should_wake_reader()) {
       statistics_.kicks.add();
       needs_datagram = !out.rope.pull();
     }
   }
-  std::uint64_t packets = sent;
-  for (const wire::TxBatch::Packet& p : batch.packets().subspan(first, sent)) {
-    if (p.psns == 0) continue;
-    packets += p.psns - 1;
-    statistics_.direct_sent.add();
-  }
-  statistics_.ring_packets_sent.add(packets);
   if (needs_datagram) udp_->kick(peer.address, peer.slot);
   return sent;
+}
+
+// Under the entry's lock.
+void PeerLink::count_sent(Outbound& out,
+                          std::span<const wire::TxBatch::Packet> packets) noexcept {
+  std::uint64_t count = packets.size();
+  for (const wire::TxBatch::Packet& p : packets) {
+    if (p.psns == 0) continue;
+    count += p.psns - 1;
+    statistics_.direct_sent.add();
+  }
+  packets_sent_[static_cast<std::size_t>(&out - outbound_.get())].add(count);
+}
+
+std::uint64_t PeerLink::ring_packets_sent() const noexcept {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < kTableSize; ++i) sum += packets_sent_[i].read();
+  return sum;
 }
 
 std::size_t PeerLink::send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept {

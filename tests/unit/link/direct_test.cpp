@@ -120,7 +120,7 @@ TEST_F(DirectTest, IsOfferedOnceTheReaderHasTried) {
   receive();
   EXPECT_EQ(sink_.fetched, 1);
   sink_.expect_pattern();
-  EXPECT_EQ(a_.link->statistics().ring_packets_sent.read(), 26u);
+  EXPECT_EQ(a_.link->ring_packets_sent(), 26u);
   EXPECT_EQ(a_.link->statistics().direct_sent.read(), 1u);
 }
 

@@ -90,7 +90,7 @@ TEST_F(PeerLinkTest, ARingCarriesWhatIsForItsPeerOnly) {
     mixed.add(make_packet(target.qp(1), i, 100), to(own_address(1), false));
   }
   EXPECT_EQ(a_.link->send(mixed.get(), a_.qp(1)), 30u);
-  EXPECT_EQ(a_.link->statistics().ring_packets_sent.read(), 20u);
+  EXPECT_EQ(a_.link->ring_packets_sent(), 20u);
   Collector at_b;
   receive(b_, at_b, 20);
   Collector at_c;
@@ -360,7 +360,7 @@ TEST_F(PeerLinkTest, ARingThatWasClosedLeadsBackToUdpAtOnce) {
   ASSERT_EQ(send(a_, b_, 0, 1), 1u);
   Collector sink;
   receive(b_, sink, 1);
-  EXPECT_EQ(a_.link->statistics().ring_packets_sent.read(), 0u);
+  EXPECT_EQ(a_.link->ring_packets_sent(), 0u);
 }
 
 TEST_F(PeerLinkTest, ALiarEndsHisOwnRingOnly) {

@@ -15,11 +15,14 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "verbena/base/address_plan.hpp"
@@ -41,8 +44,32 @@ struct DeviceOptions {
   std::uint32_t max_regions = 1u << 20;
 };
 
+// What went out, counted by whoever has a buffer to send from, in that buffer's part.
+class SentCounters {
+ public:
+  static constexpr std::size_t kParts = 4;
+
+  void add(std::size_t part, std::uint64_t packets, std::uint64_t bytes) noexcept {
+    parts_[part].packets.add(packets);
+    parts_[part].bytes.add(bytes);
+  }
+  std::uint64_t packets() const noexcept { return sum(&Part::packets); }
+  std::uint64_t bytes() const noexcept { return sum(&Part::bytes); }  // from the BTH on
+
+ private:
+  struct alignas(64) Part {
+    OwnedCounter packets, bytes;
+  };
+  std::uint64_t sum(OwnedCounter Part::*of) const noexcept {
+    std::uint64_t all = 0;
+    for (const Part& part : parts_) all += (part.*of).read();
+    return all;
+  }
+  std::array<Part, kParts> parts_;
+};
+
 struct PortCounters {
-  Counter packets_sent, bytes_sent;            // bytes: from the BTH on
+  SentCounters sent;
   OwnedCounter packets_received, bytes_received, multicast_received;  // the receive lock's
   DropCounters drops;
 };
@@ -51,6 +78,28 @@ struct PortCounters {
 // so, too, but where the application has often posted soon after them, they wait for that a while.
 // kLater: as before, but for a round at least; for who will be back at once.
 enum class Acknowledge : std::uint8_t { kNow, kUnlessAnswered, kLater };
+
+// Queue pairs that packets of the round have given something to send; under the receive lock, so
+// that one who is to answer costs no atomic operation.
+class TouchedList {
+ public:
+  void push(qp::QueuePair& qp) noexcept {
+    if (std::exchange(qp.is_touched, true)) return;
+    qp.next_touched = first_;
+    first_ = &qp;
+  }
+  qp::QueuePair* pop() noexcept {
+    qp::QueuePair* qp = first_;
+    if (qp == nullptr) return nullptr;
+    first_ = qp->next_touched;
+    qp->is_touched = false;
+    return qp;
+  }
+  bool is_empty() const noexcept { return first_ == nullptr; }
+
+ private:
+  qp::QueuePair* first_ = nullptr;
+};
 
 class Device final : public queue::SharedReceiveDirectory, private requester::TurnSink {
  public:
@@ -107,12 +156,16 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   void handle_datagram(TimeNs now, const wire::RxDatagram& datagram);
   // A multicast packet for a member, with the group's GID as it was sent to.
   void handle_multicast(TimeNs now, wire::RxDatagram datagram, Qpn member);
+  // Always, before the lock is released.
   void finish_receive(TimeNs now, Acknowledge acknowledge);
+  // Before has_work() is asked, where nothing was received: less may be left to do by now.
+  void forget_answered();
   void handle_timeouts(TimeNs now);
 
   // --- without a lock ---
-  // Nobody is told when finish_receive has made it earlier.
+  // Nobody is told when finish_receive has made it earlier, which it has if anything is held.
   TimeNs next_deadline() const { return std::min(timers_.earliest(), held_until_.read()); }
+  bool holds_any() const { return held_until_.read_relaxed() != kNever; }
   bool has_work() const { return !dirty_.is_empty() || has_waiting_.read_relaxed(); }
   // What a finish_receive(kNow) would send, if it is to be the last.
   bool owes_anything() const { return has_work() || held_until_.read() != kNever; }
@@ -147,12 +200,13 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
                       TimeNs now);
   void transmit(qp::QueuePair& qp, TimeNs now);       // under the queue pair's lock
   void transmit_listed(TimeNs now, Acknowledge acknowledge);
+  void hold_or_transmit(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
   bool is_held_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
   bool is_held(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
   void publish_held();
   void on_turn(void* member) noexcept override;
   void rearm(qp::QueuePair& qp);                      // under the queue pair's lock
-  TxBuffer& take_buffer();
+  std::size_t take_buffer();  // which one
 
   DeviceOptions options_;
   wire::Transmitter& transmitter_;
@@ -164,10 +218,11 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   QpTable table_;
   TimerQueue timers_;
   TakeAllList<qp::QueuePair> dirty_;                  // have something to send
+  TouchedList touched_;                               // the same, of the packets of this round
   std::vector<qp::QueuePair*> waiting_;               // acknowledgements that wait for data
   Published<bool> has_waiting_{false};                // of them, some for a round
   Published<TimeNs> held_until_{kNever};              // and the first of the others
-  std::array<std::unique_ptr<TxBuffer>, 4> buffers_;
+  std::array<std::unique_ptr<TxBuffer>, SentCounters::kParts> buffers_;
   mutable Lock shared_lock_;
   std::unordered_map<std::uint32_t, queue::SharedReceive*> shared_;
   std::vector<SharedSlot> shared_slots_;

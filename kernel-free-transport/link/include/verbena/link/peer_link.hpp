@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "verbena/base/address.hpp"
@@ -43,7 +44,6 @@ struct Peer {
 enum class Carrier : std::uint8_t { kUdp, kRing, kDirectRing };
 
 struct PeerStatistics {
-  Counter ring_packets_sent;
   Counter ring_full;  // times that send() took less than all because of a ring
   Counter kicks;      // sleeping readers woken
   Counter direct_sent;  // direct packets, each of which counts above as those that it stands for
@@ -99,6 +99,7 @@ class PeerLink final : public Link {
   }
 
   const PeerStatistics& statistics() const { return statistics_; }
+  std::uint64_t ring_packets_sent() const noexcept;
   UdpLink& udp() { return *udp_; }
   const Peer& self() const { return self_; }
   // For writers of rings to this link; -1: none.
@@ -114,6 +115,7 @@ class PeerLink final : public Link {
   std::optional<std::size_t> put_in_ring(Outbound& out, const wire::TxBatch& batch,
                                          std::size_t first, std::size_t count,
                                          const Peer& peer) noexcept;
+  void count_sent(Outbound& out, std::span<const wire::TxBatch::Packet> packets) noexcept;
   std::optional<std::size_t> send_by_ring(const wire::TxBatch& batch, std::size_t first,
                                           std::size_t count, const Peer& peer) noexcept;
   std::size_t send_by_udp(wire::TxBatch& batch, std::size_t first, std::size_t count,
@@ -134,6 +136,8 @@ class PeerLink final : public Link {
 
   Lock change_lock_;                      // guards who stands in the table, and the list of changes
   std::unique_ptr<Outbound[]> outbound_;  // a hash table that is probed onwards
+  // By each entry's rings, whoever its peers were; side by side, because they are summed often.
+  std::unique_ptr<OwnedCounter[]> packets_sent_;
   Published<bool> has_outbound_{false};
   Published<bool> direct_allowed_{true};
   std::vector<Pending> pending_;

@@ -112,13 +112,16 @@ class QueuePair {
   // The device's lists (TakeAllList, timers); under its rules, not under the lock.
   QueuePair* next_in_list = nullptr;
   Published<bool> is_listed{false};
+  QueuePair* next_touched = nullptr;
+  bool is_touched = false;
   TimeNs armed_deadline = kNever;     // under the lock
   // How an acknowledgement fares that has no data to travel with; under the lock.
   struct Held {
     TimeNs until = 0;                 // 0: the next round; under the device's receive lock, too
     TimeNs sent_alone = 0;            // when the last one was; 0: the application has posted since
     Wager wager;                      // that the application posts soon after it
-    bool is_waiting = false;          // for that, until `until`
+    // For that, until `until`. Begins under the receive lock, too, where a look at it suffices.
+    Published<bool> is_waiting{false};
   } held;
 
  private:
