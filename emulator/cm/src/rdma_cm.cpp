@@ -47,7 +47,7 @@ RdmaCm::Id& RdmaCm::new_id(ChannelId channel) {
 
 void RdmaCm::post(const Id& id, RdmaEvent event) {
   // A request that nobody has accepted has no name the program would know.
-  if (id.uid == 0) return;
+  if (id.uid == 0) return wakeups_.push_back({id.channel, 0, id.handle});
   const auto channel = channels_.find(id.channel);
   VERBENA_CHECK(channel != channels_.end());
   event.owner = id.handle;

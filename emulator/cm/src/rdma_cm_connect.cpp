@@ -170,6 +170,40 @@ int RdmaCm::accept(TimeNs now, ChannelId channel, IdHandle handle, std::uint64_t
   return error;
 }
 
+std::optional<Promise> RdmaCm::promise_after(const RdmaEvent& event) const {
+  const auto it = ids_.find(event.request != 0 ? event.request : event.owner);
+  if (it == ids_.end() || it->second->is_ud() || !it->second->device) return std::nullopt;
+  const Id& id = *it->second;
+  const Connection* connection = agent_.connection(id.comm);
+  const auto is_in = [&](ConnectionState state) {
+    return id.state == IdState::kConnecting && connection != nullptr &&
+           connection->state() == state;
+  };
+  switch (event.type) {
+    case RdmaEventType::kRouteResolved:
+      if (id.state != IdState::kRouteResolved) return std::nullopt;
+      return Promise{Promise::Call::kConnect, static_cast<std::uint8_t>(
+                                                  Req::kPrivateData - user_data_offset(id.source))};
+    case RdmaEventType::kConnectRequest:
+      if (!is_in(ConnectionState::kReqReceived)) return std::nullopt;
+      return Promise{Promise::Call::kAccept, Rep::kPrivateData};
+    case RdmaEventType::kConnectResponse:
+      if (!is_in(ConnectionState::kRepReceived)) return std::nullopt;
+      return Promise{Promise::Call::kConfirm, PrivateData::kMax};
+    default:
+      return std::nullopt;
+  }
+}
+
+void RdmaCm::break_promise(ChannelId channel, IdHandle handle, std::uint64_t uid, int error) {
+  Id* id = nullptr;
+  // What is gone or ended by the program's own will has nobody who waits, and who lost his device
+  // was told so.
+  if (find(channel, handle, id) != 0 || id->state == IdState::kDisconnected) return;
+  if (id->uid == 0) id->uid = uid;
+  post(*id, RdmaEventType::kConnectError, -error);
+}
+
 int RdmaCm::reject(TimeNs now, ChannelId channel, IdHandle handle, std::uint8_t reason,
                    std::span<const std::uint8_t> private_data) {
   Id* id = nullptr;

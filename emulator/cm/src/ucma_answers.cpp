@@ -73,6 +73,12 @@ std::vector<UcmaAnswer> Ucma::answers_after(ChannelId channel, const RdmaEvent& 
     if (reply.error != 0) continue;
     answers.push_back({question.command, question.argument, std::move(reply.response)});
   }
+  if (const auto promise = cm_.promise_after(event)) {
+    const bool connects = promise->call == Promise::Call::kConnect;
+    answers.push_back({connects ? RDMA_USER_CM_CMD_CONNECT : RDMA_USER_CM_CMD_ACCEPT,
+                       promise->call == Promise::Call::kConfirm ? 0u : 1u,
+                       {promise->private_data_max}});
+  }
   return answers;
 }
 

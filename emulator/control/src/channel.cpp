@@ -102,7 +102,9 @@ Outcome<Incoming> receive_packet(int fd, int flags, std::span<std::uint8_t> room
   ssize_t n = 0;
   do {
     n = ::recvmsg(fd, &m, flags | MSG_CMSG_CLOEXEC);
-  } while (n < 0 && errno == EINTR);
+    // ECONNRESET: the other side has closed without having read all. It is said once, before what
+    // had come from there.
+  } while (n < 0 && (errno == EINTR || errno == ECONNRESET));
   if (n < 0) return system_failure("cannot receive from the emulator");
   take_fds(m, in);
   if (n == 0) return fail(ECONNRESET, "the other side closed the control connection");

@@ -2,6 +2,7 @@
 
 #include <rdma/rdma_user_cm.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -65,6 +66,19 @@ std::optional<std::size_t> place_of_id(std::uint32_t command) {
   }
 }
 
+template <typename Command>
+std::optional<CmPromised> parse_promised(const rdma_ucm_cmd_hdr& header, Bytes body) {
+  Command command{};
+  if (body.size() < offsetof(Command, ece)) return std::nullopt;
+  std::memcpy(&command, body.data(), std::min(body.size(), sizeof command));
+  CmPromised promised;
+  promised.question = {header.cmd, command.conn_param.valid != 0 ? 1u : 0u};
+  promised.id = command.id;
+  if constexpr (requires { command.uid; }) promised.uid = command.uid;
+  promised.private_data_size = command.conn_param.private_data_len;
+  return promised;
+}
+
 }  // namespace
 
 std::optional<CmQuery> parse_cm_query(Bytes command) {
@@ -78,6 +92,20 @@ std::optional<CmQuery> parse_cm_query(Bytes command) {
     return std::nullopt;
   }
   return CmQuery{{header->cmd, body->option}, body->id, body->response, header->out};
+}
+
+std::optional<CmPromised> parse_cm_promised(Bytes command) {
+  const auto header = load<rdma_ucm_cmd_hdr>(command);
+  if (!header || header->in > command.size() - sizeof *header) return std::nullopt;
+  const Bytes body = command.subspan(sizeof *header, header->in);
+  switch (header->cmd) {
+    case RDMA_USER_CM_CMD_CONNECT:
+      return parse_promised<rdma_ucm_connect>(*header, body);
+    case RDMA_USER_CM_CMD_ACCEPT:
+      return parse_promised<rdma_ucm_accept>(*header, body);
+    default:
+      return std::nullopt;
+  }
 }
 
 std::optional<std::uint32_t> id_changed_by(Bytes command) {

@@ -64,6 +64,11 @@ std::uint32_t version_of(const CmEventPage& page, std::uint32_t id) {
   return page.versions[id % kCmVersions].load(std::memory_order_acquire);
 }
 
+bool outdate_answers(CmEventPage& page, std::uint32_t id, std::uint32_t version) {
+  return page.versions[id % kCmVersions].compare_exchange_strong(version, version + 1,
+                                                                 std::memory_order_acq_rel);
+}
+
 std::optional<std::size_t> CmEventWriter::free_place() const {
   for (std::size_t i = 0; i < in_place_.size(); ++i) {
     if (in_place_[i] == 0 || state_of(page_, in_place_[i]) == kDone) return i;

@@ -30,8 +30,9 @@ class EventLoop final : public fabric::Poller, public fabric::Timers {
   Id after(TimeNs delay_ns, std::function<void()> then) override;
   void cancel(Id timer) override;
 
-  // After the handlers that run now.
+  // After the handlers that run now, and those that are ready.
   void post(std::function<void()> then) { boost::asio::post(context_, std::move(then)); }
+  void at_end_of_turn(std::function<void()> then) override { post(std::move(then)); }
 
  private:
   struct Watched;

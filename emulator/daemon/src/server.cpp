@@ -210,6 +210,11 @@ void Server::send(fabric::ClientId client, std::span<const std::uint8_t> packet,
   if (found != sessions_.end()) found->second->send_packet(packet, fds);
 }
 
+void Server::catch_up(fabric::ClientId client) {
+  const auto found = sessions_.find(client);
+  if (found != sessions_.end()) found->second->catch_up();
+}
+
 void Server::relay(fabric::Port& port, std::uint32_t slot, const control::Relayed& datagram) {
   const auto found = by_slot_.find({&port, slot});
   if (found == by_slot_.end()) return;

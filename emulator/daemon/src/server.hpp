@@ -45,6 +45,7 @@ class Server final : public fabric::Clients {
   const fabric::ClientInfo* info(fabric::ClientId client) const override;
   void send(fabric::ClientId client, std::span<const std::uint8_t> packet,
             std::span<const int> fds) override;
+  void catch_up(fabric::ClientId client) override;
 
  private:
   struct CaptureOrder {

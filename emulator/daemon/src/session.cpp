@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 
+#include "verbena/control/cm_messages.hpp"
 #include "verbena/control/connect.hpp"
 
 namespace verbena::daemon {
@@ -24,13 +25,31 @@ void Session::start() {
   loop_.watch(fd_.get(), [this] { on_readable(); });
 }
 
-// One message; the loop comes again while there are more, after the others had their turn. Most
-// clients have only one under way: to look for a second would cost a system call for nothing.
+// The loop comes again while there are more, after the others had their turn.
 void Session::on_readable() {
+  for (int i = 0; i < kBurst && receive(); ++i) {
+  }
+}
+
+// Whoever waits for an answer has only one message under way: to look for a second would cost a
+// system call for nothing.
+bool Session::receive() {
   static std::array<std::uint8_t, control::kMaxMessage> room;  // the loop has one thread
   auto in = control::receive_packet(fd_.get(), MSG_DONTWAIT, room);
-  if (in) return events_.on_message(*this, std::move(*in));
-  if (in.error().code != EAGAIN) end(in.error());
+  if (!in) {
+    if (in.error().code != EAGAIN) end(in.error());
+    return false;
+  }
+  const bool is_posted = in->type() == control::kCmPosted;
+  events_.on_message(*this, std::move(*in));
+  return is_posted && !ended_;
+}
+
+void Session::catch_up() {
+  // A socket holds a few hundred.
+  constexpr int kHeld = 4096;
+  for (int i = 0; i < kHeld && !ended_ && receive(); ++i) {
+  }
 }
 
 void Session::send_packet(std::span<const std::uint8_t> packet, std::span<const int> fds) {

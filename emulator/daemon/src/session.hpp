@@ -35,6 +35,8 @@ class Session {
 
   // What may wait for a client that does not read.
   static constexpr std::size_t kBacklogBytesMax = 4u << 20;
+  // Messages without an answer that are taken in one turn, so that others have theirs.
+  static constexpr int kBurst = 32;
 
   Session(Id session_id, control::UniqueFd fd, std::uint32_t pid, EventLoop& loop, Events events);
   ~Session();
@@ -48,6 +50,8 @@ class Session {
     send_packet(control::encode(message, sequence), fds);
   }
   void send_packet(std::span<const std::uint8_t> packet, std::span<const int> fds);
+  // Hands out what has come up to now.
+  void catch_up();
   // Only if there is room for it now.
   void send_or_drop(std::span<const std::uint8_t> packet);
   void refuse(std::uint32_t sequence, const control::Error& error);
@@ -66,6 +70,9 @@ class Session {
   };
 
   void on_readable();
+  // One message. False when there was none, or when it was the last for now: most clients wait for
+  // an answer before they send another.
+  bool receive();
   void keep_for_later(std::span<const std::uint8_t> packet, std::span<const int> fds);
   void flush();
   void end(const control::Error& error);

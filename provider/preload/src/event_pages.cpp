@@ -112,4 +112,9 @@ std::optional<std::uint32_t> version(std::uint64_t channel, std::uint32_t id) {
   return control::version_of(*page, id);
 }
 
+bool outdate(std::uint64_t channel, std::uint32_t id, std::uint32_t version) {
+  const UsedPage page(channel);
+  return page && control::outdate_answers(*page, id, version);
+}
+
 }  // namespace verbena::preload::event_pages

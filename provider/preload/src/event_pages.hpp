@@ -21,4 +21,7 @@ bool take(std::uint64_t channel, control::CmEventCopy& out);
 // With which answers about this ID are true. Nothing when the channel is not here.
 std::optional<std::uint32_t> version(std::uint64_t channel, std::uint32_t id);
 
+// Makes answers about the ID untrue that are true with `version`. False when somebody else did.
+bool outdate(std::uint64_t channel, std::uint32_t id, std::uint32_t version);
+
 }  // namespace verbena::preload::event_pages

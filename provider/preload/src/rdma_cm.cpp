@@ -112,9 +112,29 @@ std::optional<int> answer_from_cache(const control::CmCommand& command) {
   return copy_out(query->response_address, std::span(known.bytes).first(known.size)) ? 0 : EFAULT;
 }
 
+// Sends a command of which the event before has promised that it succeeds, and awaits nothing.
+// False when there is no such promise: then only the emulator knows.
+bool post_promised(int fd, const control::CmCommand& command) {
+  const auto promised = control::parse_cm_promised(command.command);
+  if (!promised) return false;
+  const auto version = event_pages::version(command.channel, promised->id);
+  CmAnswer longest;
+  if (!version ||
+      !answers.find({command.channel, promised->id}, *version, promised->question, 1, longest) ||
+      longest.size != 1 || promised->private_data_size > longest.bytes[0]) {
+    return false;
+  }
+  // Made once, kept once: the ID is another from now on, for whoever shares the channel.
+  if (!event_pages::outdate(command.channel, promised->id, *version)) return false;
+  control::CmPosted posted;
+  posted.command = command.command;
+  return static_cast<bool>(control::send_packet(fd, control::encode(posted, 0), {}, 0));
+}
+
 int answer(int fd, const RdmaCmRequest& request, control::CmCommand& command) {
   if (request.is_get_event) return get_event(fd, request, command);
   if (const auto code = answer_from_cache(command)) return *code;
+  if (post_promised(fd, command)) return 0;
   return execute(fd, request, command);
 }
 

@@ -10,6 +10,12 @@
 #include "verbena/control/cm_answers.hpp"
 
 namespace verbena::cm_service {
+namespace {
+
+// In one send; a receiver's buffer takes them.
+constexpr std::size_t kBatchMads = 32;
+
+}  // namespace
 
 CmService::CmService(fabric::Fabric& fabric, fabric::Clients& clients, fabric::Timers& timers,
                      Clock clock, std::uint64_t seed)
@@ -28,7 +34,7 @@ CmService::CmService(fabric::Fabric& fabric, fabric::Clients& clients, fabric::T
 CmService::~CmService() {
   // Peers elsewhere learn of the end by DREQ and REJ.
   for (const auto& [channel, open] : channels_) cm_.close_channel(clock_(), channel);
-  for (const cm::OutMad& mad : cm_.take_mads()) send(mad);
+  send(cm_.take_mads());
   if (timer_ != 0) timers_.cancel(timer_);
   if (farewell_ != 0) timers_.cancel(farewell_);
   for (const auto& port : fabric_.ports()) port->set_management_sink(nullptr);
@@ -48,6 +54,8 @@ void CmService::on_client_message(fabric::ClientId client, control::Incoming mes
     open_channel(client, message);
   } else if (type == control::kCmCommand) {
     execute(client, message);
+  } else if (type == control::kCmPosted) {
+    execute_posted(client, message);
   } else {
     refuse(client, message.header.sequence, {EOPNOTSUPP, "not a message to the emulator"});
   }
@@ -104,6 +112,8 @@ std::uint32_t CmService::take_back(cm::ChannelId channel, std::uint32_t withdraw
 void CmService::execute(fabric::ClientId client, const control::Incoming& message) {
   const auto request = control::decode<control::CmCommand>(message.payload);
   if (!request) return refuse(client, message.header.sequence, request.error());
+  catch_up(request->channel);
+  if (request->other != 0) catch_up(request->other);
   const auto channel = channels_.find(request->channel);
   if (channel == channels_.end()) {
     return refuse(client, message.header.sequence, {EBADF, "no such event channel"});
@@ -124,9 +134,33 @@ void CmService::execute(fabric::ClientId client, const control::Incoming& messag
     reply.withdrawn = take_back(migrated ? request->other : request->channel, done.withdrawn);
   }
   clients_.send(client, control::encode(reply, message.header.sequence), {});
-  announce(request->channel);
-  flush();
+  announce_soon(request->channel);
+  flush_soon();
   end_if_all_are_told();
+}
+
+void CmService::execute_posted(fabric::ClientId client, const control::Incoming& message) {
+  const auto request = control::decode<control::CmPosted>(message.payload);
+  const auto own = by_client_.find(client);
+  if (!request || own == by_client_.end()) return;
+  const auto promised = control::parse_cm_promised(request->command);
+  if (!promised) return;
+  prepare(own->second, request->command);
+  const cm::UcmaReply done = ucma_.execute(clock_(), own->second, request->command);
+  if (done.error != 0) cm_.break_promise(own->second, promised->id, promised->uid, done.error);
+  flush_soon();
+}
+
+void CmService::catch_up(cm::ChannelId channel) {
+  const auto it = channels_.find(channel);
+  if (it != channels_.end() && it->second.events) clients_.catch_up(it->second.client);
+}
+
+void CmService::outdate_answers(const cm::Wakeup& change) {
+  const auto it = channels_.find(change.channel);
+  if (it != channels_.end() && it->second.events) {
+    it->second.events->outdate_answers(change.changed);
+  }
 }
 
 void CmService::on_client_closed(fabric::ClientId client) {
@@ -136,13 +170,14 @@ void CmService::on_client_closed(fabric::ClientId client) {
   by_client_.erase(it);
   channels_.erase(channel);
   cm_.close_channel(clock_(), channel);
-  flush();
+  flush_soon();
   end_if_all_are_told();
 }
 
 void CmService::announce(cm::ChannelId channel) {
   const auto it = channels_.find(channel);
   if (it == channels_.end()) return;
+  it->second.is_due = false;
   if (it->second.events) {
     // At the end each event is asked for, so that it is known when all have been told.
     ChannelEvents& events = *it->second.events;
@@ -205,26 +240,52 @@ void CmService::on_management_datagram(fabric::Port& port,
   const std::optional<std::span<const std::uint8_t>> mad = mad_of_packet(datagram.bytes);
   if (!mad) return;
   cm_.handle_mad(clock_(), number_of(port), datagram.source, *mad);
-  flush();
+  flush_soon();
 }
 
 // The connections of a dead process end with its event channels, which the kernel closes as well;
 // a program that only closes its device keeps them, as with an adapter.
 void CmService::on_context_closed(fabric::Port&, std::uint32_t) noexcept {}
 
-void CmService::send(const cm::OutMad& mad) {
-  if (mad.device >= fabric_.ports().size()) return;
-  std::array<std::uint8_t, kQp1PacketSize + wire::kIcrcSize> buffer;
+// Those of one device to one peer follow each other mostly, and make one send then. What the socket
+// does not take is lost, as on any network; the CM sends it again.
+void CmService::send(std::span<const cm::OutMad> mads) {
+  std::array<std::uint8_t, kBatchMads*(kQp1PacketSize + wire::kIcrcSize)> buffer;
   wire::TxBatch batch(buffer);
-  write_qp1_packet(batch, mad.bytes, mad.destination, next_psn_);
-  ++next_psn_;
-  // What the socket does not take is lost, as on any network; the CM sends it again.
-  fabric_.ports()[mad.device]->send(batch, kManagementQpn);
+  while (!mads.empty()) {
+    const cm::DeviceId device = mads.front().device;
+    while (!mads.empty() && mads.front().device == device &&
+           write_qp1_packet(batch, mads.front().bytes, mads.front().destination, next_psn_)) {
+      ++next_psn_;
+      mads = mads.subspan(1);
+    }
+    if (device < fabric_.ports().size()) fabric_.ports()[device]->send(batch, kManagementQpn);
+    batch.clear();
+  }
+}
+
+void CmService::flush_soon() {
+  if (std::exchange(is_flush_due_, true)) return;
+  timers_.at_end_of_turn([this] {
+    is_flush_due_ = false;
+    flush();
+  });
+}
+
+void CmService::announce_soon(cm::ChannelId channel) {
+  const auto it = channels_.find(channel);
+  if (it == channels_.end() || std::exchange(it->second.is_due, true)) return;
+  due_.push_back(channel);
 }
 
 void CmService::flush() {
-  for (const cm::OutMad& mad : cm_.take_mads()) send(mad);
-  for (const cm::Wakeup& wakeup : cm_.take_wakeups()) announce(wakeup.channel);
+  const std::vector<cm::OutMad> mads = cm_.take_mads();
+  send(mads);
+  for (const cm::Wakeup& wakeup : cm_.take_wakeups()) {
+    if (wakeup.changed != 0) outdate_answers(wakeup);
+    announce_soon(wakeup.channel);
+  }
+  for (const cm::ChannelId channel : std::exchange(due_, {})) announce(channel);
   set_timer();
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "verbena/base/check.hpp"
 #include "verbena/wire/bth.hpp"
 #include "verbena/wire/deth.hpp"
 
@@ -14,10 +13,10 @@ static_assert(wire::Bth::kSize + wire::Deth::kSize + cm::kMadSize == kQp1PacketS
 
 }  // namespace
 
-void write_qp1_packet(wire::TxBatch& batch, const cm::MadBytes& mad, const IpAddress& destination,
+bool write_qp1_packet(wire::TxBatch& batch, const cm::MadBytes& mad, const IpAddress& destination,
                       Psn psn) {
   std::uint8_t* out = batch.begin(kQp1PacketSize);
-  VERBENA_CHECK(out != nullptr);
+  if (out == nullptr) return false;
   wire::Bth bth;
   bth.opcode = kUdSendOnly;
   bth.dest_qp = kManagementQpn;
@@ -28,6 +27,7 @@ void write_qp1_packet(wire::TxBatch& batch, const cm::MadBytes& mad, const IpAdd
   wire::Destination to;
   to.address = destination;
   batch.commit(kQp1PacketSize, to);
+  return true;
 }
 
 std::optional<std::span<const std::uint8_t>> mad_of_packet(std::span<const std::uint8_t> packet) {

@@ -35,10 +35,18 @@ enum class IdState : std::uint8_t {
   kDisconnected,
 };
 
-// So many events became readable on a channel.
+// So many events became readable on a channel. Without any: an ID there is not what it was.
 struct Wakeup {
   ChannelId channel;
   std::uint32_t events;
+  IdHandle changed = 0;
+};
+
+// A call that succeeds as long as nothing happens to the ID, with so much private data at most.
+struct Promise {
+  enum class Call : std::uint8_t { kConnect, kAccept, kConfirm };
+  Call call = Call::kConnect;
+  std::uint8_t private_data_max = 0;
 };
 
 class RdmaCm {
@@ -92,6 +100,10 @@ class RdmaCm {
                  std::span<const std::uint8_t> value);
   // Nobody keeps service records in the fabric: ends in kServiceError.
   int resolve_service(ChannelId channel, IdHandle id, std::uint32_t flags);
+  // Which call will follow this event, and cannot fail. Nothing where there is none.
+  std::optional<Promise> promise_after(const RdmaEvent& event) const;
+  // The promise could not be kept: the program, which goes by it, gets kConnectError.
+  void break_promise(ChannelId channel, IdHandle id, std::uint64_t uid, int error);
   // An event of the program's own making.
   int write_event(ChannelId channel, IdHandle id, std::uint32_t type, std::int32_t status,
                   std::uint64_t argument);

@@ -54,12 +54,14 @@ inline constexpr std::uint32_t kIpoibQkey = 0x00000b1b;
 
 // Up to 255 bytes of the user's private data.
 struct PrivateData {
+  static constexpr std::uint8_t kMax = 255;
+
   std::array<std::uint8_t, 256> bytes{};
   std::uint8_t size = 0;
 
   std::span<const std::uint8_t> view() const { return std::span(bytes).first(size); }
   void assign(std::span<const std::uint8_t> from) {
-    size = static_cast<std::uint8_t>(std::min<std::size_t>(from.size(), 255));
+    size = static_cast<std::uint8_t>(std::min<std::size_t>(from.size(), kMax));
     std::copy_n(from.begin(), size, bytes.begin());
   }
 };

@@ -21,7 +21,8 @@ struct UcmaReply {
   std::uint32_t withdrawn = 0;
 };
 
-// What QUERY (of this option) or INIT_QP_ATTR (of this state) answers.
+// What QUERY (of this option) or INIT_QP_ATTR (of this state) answers, or the promise that CONNECT
+// or ACCEPT succeeds (control/cm_answers.hpp).
 struct UcmaAnswer {
   std::uint32_t command = 0;
   std::uint32_t argument = 0;

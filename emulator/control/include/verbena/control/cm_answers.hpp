@@ -1,10 +1,12 @@
 // What a library asks of an rdma_cm ID after an event is known beforehand: the addresses, the path,
 // the attributes of its queue pair. The daemon lays the answers beside the event, and the preload
-// library gives them without asking, until a command changes the ID. Pure.
+// library gives them without asking, until a command changes the ID. Of the command that comes next
+// it is known that it will succeed: so an answer may be a promise, too. Pure.
 //
 // An answer: u32 command, u32 argument (the option of QUERY, the state of INIT_QP_ATTR), u32
 // length, and so many bytes as the daemon would answer. They follow each other as they stand in
-// memory: daemon and program are on one machine.
+// memory: daemon and program are on one machine. A promise: the command, 1 if it has parameters of
+// a connection (CONNECT and ACCEPT), and one byte: how much private data it may have.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +31,15 @@ struct CmQuery {
 };
 // Nothing if the command is none of those whose answers can be known, or not quite in order.
 std::optional<CmQuery> parse_cm_query(std::span<const std::uint8_t> command);
+
+// CONNECT or ACCEPT as a program writes it. Nothing if it is neither, or not quite in order.
+struct CmPromised {
+  CmQuestion question;
+  std::uint32_t id = 0;
+  std::uint64_t uid = 0;  // of ACCEPT
+  std::uint8_t private_data_size = 0;
+};
+std::optional<CmPromised> parse_cm_promised(std::span<const std::uint8_t> command);
 
 // The ID whose answers are different after this command; nothing if there is none.
 std::optional<std::uint32_t> id_changed_by(std::span<const std::uint8_t> command);

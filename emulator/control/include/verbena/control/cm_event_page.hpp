@@ -69,6 +69,10 @@ bool take_cm_event(CmEventPage& page, CmEventCopy& out);
 // With which answers about the ID must have come to be true now.
 std::uint32_t version_of(const CmEventPage& page, std::uint32_t id);
 
+// Makes them untrue, for every reader, before a command that changes the ID is sent. False when
+// they are of another version already. Any thread of any process.
+bool outdate_answers(CmEventPage& page, std::uint32_t id, std::uint32_t version);
+
 // The daemon's side of a page. One thread.
 class CmEventWriter {
  public:

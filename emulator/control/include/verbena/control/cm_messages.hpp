@@ -6,6 +6,10 @@
 // and blocking are the socket's own. What the events are stands in memory that the two share
 // (cm_event_page.hpp), or is asked for. Commands go over another connection of the process and name
 // the channel. The channel lives as long as its connection.
+//
+// A command of which an event has promised that it succeeds (cm_answers.hpp) goes over the channel
+// itself and is not answered. Whatever is commanded later, over whichever connection, the daemon
+// carries out later.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +24,7 @@ inline constexpr auto kCmCommand = static_cast<MessageType>(0x0201);
 inline constexpr auto kCmReply = static_cast<MessageType>(0x0202);
 inline constexpr auto kCmEventReady = static_cast<MessageType>(0x0203);
 inline constexpr auto kCmChannelOpened = static_cast<MessageType>(0x0204);
+inline constexpr auto kCmPosted = static_cast<MessageType>(0x0205);
 
 constexpr bool is_cm_message(MessageType type) {
   const auto number = static_cast<std::uint16_t>(type);
@@ -47,6 +52,13 @@ struct CmCommand {
   std::vector<std::uint8_t> command;
   std::vector<std::uint8_t> attached;  // what the command points to in the program's memory
   VERBENA_FIELDS { a(m.channel, m.other, m.command, m.attached); }
+};
+
+// The same over the channel, without an answer.
+struct CmPosted {
+  static constexpr MessageType kType = kCmPosted;
+  std::vector<std::uint8_t> command;
+  VERBENA_FIELDS { a(m.command); }
 };
 
 struct CmReply {

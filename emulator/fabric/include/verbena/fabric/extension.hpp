@@ -33,6 +33,8 @@ class Clients {
   // lets too much wait is cut off. The descriptors are duplicated.
   virtual void send(ClientId client, std::span<const std::uint8_t> packet,
                     std::span<const int> fds) = 0;
+  // Hands out what the client has sent up to now, before its turn comes.
+  virtual void catch_up(ClientId client) = 0;
 };
 
 class Timers {
@@ -41,6 +43,8 @@ class Timers {
   virtual ~Timers() = default;
   virtual Id after(TimeNs delay_ns, std::function<void()> then) = 0;
   virtual void cancel(Id timer) = 0;
+  // Calls once everybody was called who is ready now.
+  virtual void at_end_of_turn(std::function<void()> then) = 0;
 };
 
 class Extension {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "verbena/cm/rdma_cm.hpp"
 #include "verbena/cm/ucma.hpp"
@@ -53,6 +54,7 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   struct OpenChannel {
     fabric::ClientId client = 0;
     std::uint32_t announced = 0;            // CmEventReady sent and not yet used
+    bool is_due = false;                    // to be announced at the end of the turn
     std::unique_ptr<ChannelEvents> events;  // null: the client asks for each
 
     void used(std::size_t count) {
@@ -62,6 +64,11 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
 
   void open_channel(fabric::ClientId client, const control::Incoming& message);
   void execute(fabric::ClientId client, const control::Incoming& message);
+  // A command that an event promised; a channel that posts nonsense gets no answer to it.
+  void execute_posted(fabric::ClientId client, const control::Incoming& message);
+  // Carries out what was posted to the channel before a command that came by another connection.
+  void catch_up(cm::ChannelId channel);
+  void outdate_answers(const cm::Wakeup& change);
   // Brings the books up to date with what the program took from shared memory, and takes back from
   // there what the command is about.
   void prepare(cm::ChannelId channel, std::span<const std::uint8_t> command);
@@ -70,8 +77,12 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   std::uint32_t take_back(cm::ChannelId channel, std::uint32_t withdrawn);
   // Sends what the layer below has produced and sets the timer anew.
   void flush();
+  // The same at the end of the loop's turn: what many commands and datagrams have produced by then
+  // goes out together, datagrams to one peer in one send, events of one channel in one wake-up.
+  void flush_soon();
+  void announce_soon(cm::ChannelId channel);
   void announce(cm::ChannelId channel);
-  void send(const cm::OutMad& mad);
+  void send(std::span<const cm::OutMad> mads);
   cm::DeviceId number_of(const fabric::Port& port) const;
   void set_timer();
   // Says so once nobody has anything left to fetch.
@@ -88,6 +99,8 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   Psn next_psn_;
   std::unordered_map<cm::ChannelId, OpenChannel> channels_;
   std::unordered_map<fabric::ClientId, cm::ChannelId> by_client_;
+  bool is_flush_due_ = false;
+  std::vector<cm::ChannelId> due_;  // channels to announce at the end of the turn
   fabric::Timers::Id timer_ = 0;
   TimeNs timer_at_ = kNever;
   std::function<void()> told_;  // while the emulator ends

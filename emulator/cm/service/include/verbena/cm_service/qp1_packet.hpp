@@ -14,7 +14,8 @@ namespace verbena::cm_service {
 
 inline constexpr std::size_t kQp1PacketSize = 20 + cm::kMadSize;
 
-void write_qp1_packet(wire::TxBatch& batch, const cm::MadBytes& mad, const IpAddress& destination,
+// False when the batch is full.
+bool write_qp1_packet(wire::TxBatch& batch, const cm::MadBytes& mad, const IpAddress& destination,
                       Psn psn);
 
 // The datagram inside; nothing if the packet is not for QP1 or not of this shape.
