@@ -5,7 +5,9 @@
 namespace verbena::control {
 namespace {
 
-enum State : std::uint64_t { kNone = 0, kReady = 1, kTaken = 2, kDone = 3 };
+enum State : std::uint64_t { kNone = 0, kReady = 1, kTaken = 2, kDone = 3, kAnnounced = 4 };
+
+constexpr bool is_to_be_had(State state) { return state == kReady || state == kAnnounced; }
 
 constexpr std::uint64_t word_of(std::uint64_t sequence, std::size_t place, State state) {
   return sequence << 16 | static_cast<std::uint64_t>(place) << 8 | state;
@@ -39,15 +41,16 @@ void copy(const CmEventPlace& place, CmEventCopy& out) {
 
 }  // namespace
 
-bool take_cm_event(CmEventPage& page, CmEventCopy& out) {
+bool take_cm_event(CmEventPage& page, bool holds_message, CmEventCopy& out) {
+  const State wanted = holds_message ? kAnnounced : kReady;
   // More looks than there are tickets need only those who meet nonsense or are passed by others.
   for (std::size_t looks = 0; looks < 4 * kCmTickets; ++looks) {
     std::uint64_t next = page.next.load(std::memory_order_acquire);
     std::atomic<std::uint64_t>& mine = ticket(page, next);
     std::uint64_t word = mine.load(std::memory_order_acquire);
     if (sequence_in(word) < next || state_in(word) == kNone) return false;
-    const bool is_ready = sequence_in(word) == next && state_in(word) == kReady;
-    if (is_ready && place_in(word) >= kCmTickets) return false;
+    const bool is_ready = sequence_in(word) == next && is_to_be_had(state_in(word));
+    if (is_ready && (place_in(word) >= kCmTickets || state_in(word) != wanted)) return false;
     const bool is_mine = is_ready && mine.compare_exchange_strong(word, with_state(word, kTaken),
                                                                   std::memory_order_acq_rel);
     if (is_ready && !is_mine) continue;
@@ -101,15 +104,20 @@ std::optional<CmEventWriter::Sequence> CmEventWriter::push(std::uint32_t id,
   return next_++;
 }
 
-bool CmEventWriter::take_back(Sequence sequence) {
+bool CmEventWriter::announce(Sequence sequence) { return move(sequence, kAnnounced); }
+
+bool CmEventWriter::take_back(Sequence sequence) { return move(sequence, kDone); }
+
+bool CmEventWriter::move(Sequence sequence, std::uint64_t to) {
   std::atomic<std::uint64_t>& word = ticket(page_, sequence);
   std::uint64_t seen = word.load(std::memory_order_acquire);
-  return sequence_in(seen) == sequence && state_in(seen) == kReady &&
-         word.compare_exchange_strong(seen, with_state(seen, kDone), std::memory_order_acq_rel);
+  return sequence_in(seen) == sequence && is_to_be_had(state_in(seen)) &&
+         word.compare_exchange_strong(seen, with_state(seen, static_cast<State>(to)),
+                                      std::memory_order_acq_rel);
 }
 
 bool CmEventWriter::is_handed_out(Sequence sequence) const {
-  return state_of(page_, sequence) != kReady;
+  return !is_to_be_had(state_of(page_, sequence));
 }
 
 void CmEventWriter::outdate_answers(std::uint32_t id) {

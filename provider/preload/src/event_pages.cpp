@@ -101,9 +101,9 @@ void adopt(std::uint64_t channel, int fd, const control::UniqueFd& memory) {
   }
 }
 
-bool take(std::uint64_t channel, control::CmEventCopy& out) {
+bool take(std::uint64_t channel, bool holds_message, control::CmEventCopy& out) {
   const UsedPage page(channel);
-  return page && control::take_cm_event(*page, out);
+  return page && control::take_cm_event(*page, holds_message, out);
 }
 
 std::optional<std::uint32_t> version(std::uint64_t channel, std::uint32_t id) {

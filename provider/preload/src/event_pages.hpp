@@ -15,8 +15,9 @@ namespace verbena::preload::event_pages {
 // `fd` is the descriptor of the channel itself, by which one that is gone is noticed.
 void adopt(std::uint64_t channel, int fd, const control::UniqueFd& memory);
 
-// The channel's next event. False when there is none here.
-bool take(std::uint64_t channel, control::CmEventCopy& out);
+// The channel's next event, if there is one here that may be had with a message off the channel, or
+// without (cm_event_page.hpp).
+bool take(std::uint64_t channel, bool holds_message, control::CmEventCopy& out);
 
 // With which answers about this ID are true. Nothing when the channel is not here.
 std::optional<std::uint32_t> version(std::uint64_t channel, std::uint32_t id);

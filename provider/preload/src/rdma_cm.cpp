@@ -86,17 +86,29 @@ int execute(int fd, const RdmaCmRequest& request, control::CmCommand& command) {
   return copy_out(reply->response_address, reply->response) ? 0 : EFAULT;
 }
 
-// The announcement may have gone to another thread, or be for an event that was withdrawn: EAGAIN.
-int get_event(int fd, const RdmaCmRequest& request, control::CmCommand& command) {
-  if (const int code = take_announcement(fd)) return code;
-  if (request.event_room < kEventRoomMin) return execute(fd, request, command);
-  control::CmEventCopy event;
-  if (!event_pages::take(command.channel, event)) return execute(fd, request, command);
+int hand_over(const control::CmCommand& command, const RdmaCmRequest& request,
+              const control::CmEventCopy& event) {
   if (event.answers_size != 0) {
     answers.keep({command.channel, event.id}, event.version, event.answers());
   }
   const std::size_t size = std::min<std::size_t>(event.event_size, request.event_room);
   return copy_out(request.event_address, event.event().first(size)) ? 0 : EFAULT;
+}
+
+// The announcement may have gone to another thread, or be for an event that was withdrawn: EAGAIN.
+// Who has taken one that is not for the next event, because others were quicker, asks: then the
+// emulator sees to it that there are as many as there should be.
+int get_event(int fd, const RdmaCmRequest& request, control::CmCommand& command) {
+  const bool may_look = request.event_room >= kEventRoomMin;
+  control::CmEventCopy event;
+  if (may_look && event_pages::take(command.channel, false, event)) {
+    return hand_over(command, request, event);
+  }
+  if (const int code = take_announcement(fd)) return code;
+  if (may_look && event_pages::take(command.channel, true, event)) {
+    return hand_over(command, request, event);
+  }
+  return execute(fd, request, command);
 }
 
 // 0 or an errno; nothing if only the emulator knows.

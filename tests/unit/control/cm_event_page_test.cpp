@@ -22,7 +22,7 @@ class CmEventPageTest : public ::testing::Test {
     return writer_.push(id, event, std::vector<std::uint8_t>(answers, 7));
   }
   // The ID of what was taken; 0: nothing.
-  std::uint32_t take() { return take_cm_event(*page_, copy_) ? copy_.id : 0; }
+  std::uint32_t take() { return take_cm_event(*page_, false, copy_) ? copy_.id : 0; }
 
   std::unique_ptr<CmEventPage> page_ = std::make_unique<CmEventPage>();
   CmEventWriter writer_{*page_};
@@ -77,6 +77,31 @@ TEST_F(CmEventPageTest, WhatIsTakenBackIsNotHandedOut) {
   EXPECT_EQ(take(), 4u);
 }
 
+TEST_F(CmEventPageTest, AnAnnouncedOneIsForWhoHoldsTheMessage) {
+  push(1);
+  const auto second = push(2);
+  EXPECT_TRUE(writer_.announce(*second));
+  EXPECT_FALSE(take_cm_event(*page_, true, copy_));
+  EXPECT_EQ(take(), 1u);
+  EXPECT_EQ(take(), 0u);
+  EXPECT_FALSE(writer_.is_handed_out(*second));
+  EXPECT_TRUE(take_cm_event(*page_, true, copy_));
+  EXPECT_EQ(copy_.id, 2u);
+  EXPECT_FALSE(writer_.announce(*second));
+  const auto third = push(3);
+  EXPECT_TRUE(writer_.announce(*third));
+  EXPECT_TRUE(writer_.take_back(*third));
+  EXPECT_FALSE(take_cm_event(*page_, true, copy_));
+}
+
+TEST_F(CmEventPageTest, AnswersAreOutdatedOnceByWhoGoesByThem) {
+  push(1, 10);
+  EXPECT_EQ(take(), 1u);
+  EXPECT_TRUE(outdate_answers(*page_, 1, copy_.version));
+  EXPECT_NE(copy_.version, version_of(*page_, 1));
+  EXPECT_FALSE(outdate_answers(*page_, 1, copy_.version));
+}
+
 TEST_F(CmEventPageTest, AnswersAreTrueUntilTheirIdChanges) {
   writer_.outdate_answers(2);
   push(1, 10);
@@ -127,7 +152,7 @@ TEST_F(CmEventPageTest, ManyReadersAndTheDaemonShareThemOut) {
       CmEventCopy copy;
       for (;;) {
         const bool last = done.load();
-        while (take_cm_event(*page_, copy)) {
+        while (take_cm_event(*page_, false, copy) || take_cm_event(*page_, true, copy)) {
           for (const std::uint8_t byte : copy.event()) {
             if (byte != static_cast<std::uint8_t>(copy.id)) std::abort();
           }
@@ -141,6 +166,7 @@ TEST_F(CmEventPageTest, ManyReadersAndTheDaemonShareThemOut) {
   for (std::uint32_t id = 1; id <= kEvents; ++id) {
     std::optional<Sequence> sequence;
     while (!(sequence = push(id))) std::this_thread::yield();
+    if (id % 3 == 0) writer_.announce(*sequence);
     if (id % 5 == 0 && writer_.take_back(*sequence)) back.insert(id);
   }
   done = true;

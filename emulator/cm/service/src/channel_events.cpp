@@ -32,11 +32,13 @@ std::unique_ptr<ChannelEvents> ChannelEvents::create() {
 ChannelEvents::~ChannelEvents() { ::munmap(page_, sizeof *page_); }
 
 std::size_t ChannelEvents::hand_out(cm::RdmaCm& cm, cm::ChannelId channel, std::size_t count) {
+  const std::size_t before = announced_;
   for (std::size_t i = 0; i < count; ++i) {
     cm.get_event(channel);
+    forget_announcement_of(laid_out_.front());
     laid_out_.pop_front();
   }
-  return count;
+  return before - announced_;
 }
 
 std::size_t ChannelEvents::settle(cm::RdmaCm& cm, cm::ChannelId channel) {
@@ -46,19 +48,25 @@ std::size_t ChannelEvents::settle(cm::RdmaCm& cm, cm::ChannelId channel) {
   return hand_out(cm, channel, static_cast<std::size_t>(first_left - laid_out_.begin()));
 }
 
-void ChannelEvents::lay_out(cm::Ucma& ucma, const cm::RdmaCm& cm, cm::ChannelId channel) {
+std::size_t ChannelEvents::lay_out(cm::Ucma& ucma, cm::RdmaCm& cm, cm::ChannelId channel) {
   while (const cm::RdmaEvent* event = cm.pending_event(channel, laid_out_.size())) {
     const cm::IdHandle asked_about = event->request != 0 ? event->request : event->owner;
     writer_.outdate_answers(asked_about);
-    if (!writer_.has_room()) return;
+    if (!writer_.has_room()) break;
     std::vector<std::uint8_t> answers;
     for (const cm::UcmaAnswer& answer : ucma.answers_after(channel, *event)) {
       control::append_answer(answers, {answer.command, answer.argument}, answer.response);
     }
     const auto sequence = writer_.push(asked_about, cm::Ucma::event_bytes(*event), answers);
-    if (!sequence) return;
+    if (!sequence) break;
     laid_out_.push_back({*sequence, event->owner, event->membership});
   }
+  if (laid_out_.empty() || laid_out_.back().is_announced) return 0;
+  // Handed out already, and so are those before it: nothing is left to announce.
+  if (!writer_.announce(laid_out_.back().sequence)) return hand_out(cm, channel, laid_out_.size());
+  laid_out_.back().is_announced = true;
+  ++announced_;
+  return 0;
 }
 
 std::size_t ChannelEvents::take_back_first(cm::RdmaCm& cm, cm::ChannelId channel) {
@@ -66,7 +74,9 @@ std::size_t ChannelEvents::take_back_first(cm::RdmaCm& cm, cm::ChannelId channel
   while (!laid_out_.empty() && !writer_.take_back(laid_out_.front().sequence)) {
     count += hand_out(cm, channel, 1);
   }
-  if (!laid_out_.empty()) laid_out_.pop_front();
+  if (laid_out_.empty()) return count;
+  forget_announcement_of(laid_out_.front());
+  laid_out_.pop_front();
   return count;
 }
 
@@ -78,6 +88,7 @@ std::size_t ChannelEvents::take_back_after(cm::RdmaCm& cm, cm::ChannelId channel
     if (!writer_.take_back(laid_out_.back().sequence)) {
       return hand_out(cm, channel, laid_out_.size());
     }
+    forget_announcement_of(laid_out_.back());
     laid_out_.pop_back();
   }
   return settle(cm, channel);

@@ -98,14 +98,20 @@ void CmService::prepare(cm::ChannelId channel, std::span<const std::uint8_t> com
   }
 }
 
-std::uint32_t CmService::take_back(cm::ChannelId channel, std::uint32_t withdrawn) {
+std::uint32_t CmService::announcements_for(const OpenChannel& open, cm::ChannelId channel) const {
+  const std::size_t laid_out = open.events ? open.events->size() : 0;
+  const std::size_t others = cm_.pending_events(channel) - laid_out;
+  if (!open.events || told_) return std::min(static_cast<std::uint32_t>(others), kReadyAhead);
+  // Who comes for one that is not laid out asks for it, and the next are laid out then.
+  return static_cast<std::uint32_t>(open.events->to_be_announced() + (others > 0 ? 1 : 0));
+}
+
+std::uint32_t CmService::take_back(cm::ChannelId channel) {
   const auto it = channels_.find(channel);
   if (it == channels_.end()) return 0;
-  // Those beyond what is left to fetch were announced for nothing.
-  const auto left = static_cast<std::uint32_t>(cm_.pending_events(channel));
-  const std::uint32_t surplus = it->second.announced - std::min(it->second.announced, left);
-  const std::uint32_t back = std::min(surplus, withdrawn);
-  it->second.announced -= back;
+  OpenChannel& open = it->second;
+  const std::uint32_t back = open.announced - std::min(open.announced, announcements_for(open, channel));
+  open.announced -= back;
   return back;
 }
 
@@ -131,7 +137,7 @@ void CmService::execute(fabric::ClientId client, const control::Incoming& messag
   reply.response = std::move(done.response);
   if (done.withdrawn > 0) {
     const bool migrated = request->other != 0;
-    reply.withdrawn = take_back(migrated ? request->other : request->channel, done.withdrawn);
+    reply.withdrawn = take_back(migrated ? request->other : request->channel);
   }
   clients_.send(client, control::encode(reply, message.header.sequence), {});
   announce_soon(request->channel);
@@ -184,10 +190,9 @@ void CmService::announce(cm::ChannelId channel) {
     const std::size_t used =
         told_ ? events.take_back_all(cm_, channel) : events.settle(cm_, channel);
     it->second.used(used);
-    if (!told_) events.lay_out(ucma_, cm_, channel);
+    if (!told_) it->second.used(events.lay_out(ucma_, cm_, channel));
   }
-  const auto wanted =
-      std::min(static_cast<std::uint32_t>(cm_.pending_events(channel)), kReadyAhead);
+  const std::uint32_t wanted = announcements_for(it->second, channel);
   while (it->second.announced < wanted) {
     ++it->second.announced;
     clients_.send(it->second.client,

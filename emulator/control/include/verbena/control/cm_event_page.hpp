@@ -1,11 +1,16 @@
 // The events of one channel of rdma_cm, in memory that the daemon shares with who opened it, so
-// that fetching one is no question. The channel's descriptor tells only how many there are; the
+// that fetching one is no question. The channel's descriptor tells only that there are some; the
 // memory says what they are. An event is handed out once, in order, by whoever takes it first: a
 // reader, or the daemon, which takes back those of an ID that is destroyed. So both know for
 // certain which events were handed out, without a word about each.
 //
-//   daemon: push -> ready -reader: take-> taken -copied-> done      (its place is free again)
-//                         -daemon: take back-> done
+//   daemon: push -> ready -announce-> announced -reader: take-> taken -copied-> done
+//                     `--------------------^------daemon: take back-----------> done
+//                                                             (done: its place is free again)
+//
+// Those that come together are announced together: one message on the channel, which belongs to the
+// last of them. Whoever takes that one takes the message off the channel first; the others need
+// none. So the channel is readable as long as there is an event, and a batch costs one wake-up.
 //
 // A ticket is one word: sequence number (48 bits), place (8), state (8). Those of the last
 // kCmTickets events stand in a ring; the events themselves in the first free place, so that a
@@ -63,8 +68,9 @@ struct CmEventCopy {
   }
 };
 
-// The next event of the page. Any thread of any process.
-bool take_cm_event(CmEventPage& page, CmEventCopy& out);
+// The next event of the page, if it is of this kind: announced for who has taken a message off the
+// channel, else one without. Any thread of any process.
+bool take_cm_event(CmEventPage& page, bool holds_message, CmEventCopy& out);
 
 // With which answers about the ID must have come to be true now.
 std::uint32_t version_of(const CmEventPage& page, std::uint32_t id);
@@ -87,6 +93,8 @@ class CmEventWriter {
   // Nothing when there is no room.
   std::optional<Sequence> push(std::uint32_t id, std::span<const std::uint8_t> event,
                                std::span<const std::uint8_t> answers);
+  // Ties a message to the event, which is sent afterwards. False if it was handed out before.
+  bool announce(Sequence sequence);
   // True if the event is the daemon's again; false if it was handed out before.
   bool take_back(Sequence sequence);
   bool is_handed_out(Sequence sequence) const;
@@ -94,6 +102,8 @@ class CmEventWriter {
   void outdate_answers(std::uint32_t id);
 
  private:
+  // From where a reader may take it to another state. False if one has.
+  bool move(Sequence sequence, std::uint64_t to);
   bool has_ticket() const;
   std::optional<std::size_t> free_place() const;
 

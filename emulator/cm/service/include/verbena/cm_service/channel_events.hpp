@@ -26,10 +26,11 @@ class ChannelEvents {
   // The memory's descriptor, once.
   control::UniqueFd release_fd() { return std::move(fd_); }
 
-  // Enters in the books what was handed out; returns how many.
+  // Enters in the books what was handed out; returns how many announcements readers took for it.
   std::size_t settle(cm::RdmaCm& cm, cm::ChannelId channel);
-  // Lays out what waits, as far as there is room. Settled before.
-  void lay_out(cm::Ucma& ucma, const cm::RdmaCm& cm, cm::ChannelId channel);
+  // Lays out what waits, as far as there is room, and announces the last. Settled before; settles
+  // what was handed out meanwhile.
+  std::size_t lay_out(cm::Ucma& ucma, cm::RdmaCm& cm, cm::ChannelId channel);
   // The next three settle as well: what they find handed out meanwhile is entered in the books, and
   // what they take back cannot be handed out any more, whatever a program does with the memory.
   //
@@ -38,6 +39,13 @@ class ChannelEvents {
   // Before events of this ID or membership are withdrawn: from its first on none is laid out.
   std::size_t take_back_from(cm::RdmaCm& cm, cm::ChannelId channel, std::uint32_t number);
   std::size_t take_back_all(cm::RdmaCm& cm, cm::ChannelId channel);
+  // How many events are laid out, and how many messages have to be on the channel for them: first
+  // as it is, then when those that are not announced yet will be.
+  std::size_t size() const { return laid_out_.size(); }
+  std::size_t announced() const { return announced_; }
+  std::size_t to_be_announced() const {
+    return announced_ + (laid_out_.empty() || laid_out_.back().is_announced ? 0 : 1);
+  }
   // Before a command changes this ID.
   void outdate_answers(std::uint32_t id) { writer_.outdate_answers(id); }
 
@@ -46,18 +54,21 @@ class ChannelEvents {
     control::CmEventWriter::Sequence sequence;
     cm::IdHandle owner;
     std::uint32_t membership;
+    bool is_announced = false;
   };
 
   ChannelEvents(control::UniqueFd fd, control::CmEventPage* page)
       : fd_(std::move(fd)), page_(page), writer_(*page) {}
   std::size_t take_back_after(cm::RdmaCm& cm, cm::ChannelId channel, std::size_t count);
-  // Enters in the books that the first so many were handed out.
+  // Enters in the books that the first so many were handed out; returns with how many announcements.
   std::size_t hand_out(cm::RdmaCm& cm, cm::ChannelId channel, std::size_t count);
+  void forget_announcement_of(const LaidOut& event) { announced_ -= event.is_announced ? 1 : 0; }
 
   control::UniqueFd fd_;
   control::CmEventPage* page_;
   control::CmEventWriter writer_;
   std::deque<LaidOut> laid_out_;  // the first of those that wait, in their order
+  std::size_t announced_ = 0;     // of them
 };
 
 }  // namespace verbena::cm_service

@@ -1,9 +1,10 @@
 // Connection management inside the daemon: joins the sans-IO rdma_cm layer to the fabric's QP1, to
 // the clients' channels and to the timers. Owned by the daemon's main, called on its one thread.
 //
-// A client that opened a channel is told of its events by CmEventReady, never more than
-// kReadyAhead before it fetches some: a program that does not read holds up nobody. The first of
-// them lie ready for it in shared memory (ChannelEvents); for the others it asks.
+// A client that opened a channel is told of its events by CmEventReady, one for all that come in a
+// turn of the loop, and never more than kReadyAhead before it fetches some: a program that does not
+// read holds up nobody. The first of them lie ready for it in shared memory (ChannelEvents); for
+// the others it asks.
 #pragma once
 
 #include <algorithm>
@@ -73,8 +74,10 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   // there what the command is about.
   void prepare(cm::ChannelId channel, std::span<const std::uint8_t> command);
   void settle(cm::ChannelId channel);
-  // Uses up announcements; returns how many the client must throw away itself.
-  std::uint32_t take_back(cm::ChannelId channel, std::uint32_t withdrawn);
+  // How many announcements there have to be once all that waits is announced.
+  std::uint32_t announcements_for(const OpenChannel& open, cm::ChannelId channel) const;
+  // Uses up those that there are beyond that; returns how many the client must throw away itself.
+  std::uint32_t take_back(cm::ChannelId channel);
   // Sends what the layer below has produced and sets the timer anew.
   void flush();
   // The same at the end of the loop's turn: what many commands and datagrams have produced by then
