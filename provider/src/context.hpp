@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "announcements.hpp"
+#include "asked_peers.hpp"
 #include "exports.hpp"
 #include "link_choice.hpp"
 #include "lookout.hpp"
@@ -262,6 +263,7 @@ class Context final : public queue::EventSink,
   std::unique_ptr<link::FaultLink> link_;
   link::CaptureLink* capture_ = nullptr;  // inside link_
   link::PeerLink* peers_ = nullptr;       // inside capture_
+  AskedPeers asked_peers_;                // for rings
   const LinkChoice link_choice_ = link_choice();
   const bool allows_direct_ = allows_direct();
   bool has_faults_ = false;               // of this context's own link; under control_lock_

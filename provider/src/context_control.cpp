@@ -112,6 +112,7 @@ void Context::handle_message(control::Incoming&& message) {
     case MessageType::kPeerGone:
       if (auto gone = control::decode<control::PeerGone>(message.payload)) {
         peers_->remove({gone->address, gone->slot});
+        asked_peers_.forget({gone->address, gone->slot});
       }
       return;
     case MessageType::kStartCapture:

@@ -6,8 +6,7 @@
 
 namespace verbena::provider {
 
-// Only for queue pairs that have one peer, who is going to answer. Whoever knows no ring by the
-// next queue pair asks again: the emulator knows whether one is on its way.
+// Only for queue pairs that have one peer, who is going to answer.
 void Context::seek_ring(qp::QueuePair& qp) {
   if (link_choice_ == LinkChoice::kUdp || qp.transport() == Transport::kUd) return;
   link::Peer peer;
@@ -25,6 +24,7 @@ void Context::seek_ring_to(Qpn number) {
 // An emulator that takes nothing now is no reason to wait.
 void Context::seek_ring_to(const link::Peer& peer) {
   if (peer.slot == 0 || peers_->carrier_to(peer) != link::Carrier::kUdp) return;
+  if (!asked_peers_.must_ask(peer)) return;
   tell(control::RingRequest{peer.address, peer.slot});
 }
 
@@ -50,8 +50,9 @@ void Context::handle_ring_outbound(control::Incoming&& message) {
   if (!ring) return tell_of_udp(link_choice_, peer.address, ring.error().text);
   link::BellRope rope(message.fds[1].release());
   if (!peers_->add_outbound(peer, std::move(ring.value()), std::move(rope))) {
-    tell_of_udp(link_choice_, peer.address, "this context has too many rings");
+    return tell_of_udp(link_choice_, peer.address, "this context has too many rings");
   }
+  asked_peers_.forget(peer);
 }
 
 }  // namespace verbena::provider

@@ -120,6 +120,10 @@ bool CmEventWriter::is_handed_out(Sequence sequence) const {
   return !is_to_be_had(state_of(page_, sequence));
 }
 
+void CmEventWriter::outdate_all_answers() {
+  for (auto& version : page_.versions) version.fetch_add(1, std::memory_order_release);
+}
+
 void CmEventWriter::outdate_answers(std::uint32_t id) {
   page_.versions[id % kCmVersions].fetch_add(1, std::memory_order_release);
 }

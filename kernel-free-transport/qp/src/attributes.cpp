@@ -73,8 +73,8 @@ Wrong check_index(const std::string& field, std::uint16_t index, std::uint16_t s
 }
 
 Wrong check_global(const std::string& ah, const Path& path, const TransitionLimits& limits) {
-  if (auto wrong = check_index(ah + ".grh.sgid_index", path.gid_index, limits.gids, "GID")) {
-    return wrong;
+  if (path.gid_index >= limits.gids) {
+    return check_index(ah + ".grh.sgid_index", path.gid_index, limits.gids, "GID");
   }
   if (path.remote_gid.is_zero()) {
     return ah + ".is_global is 1, but grh.dgid is all zeros; expected is the peer's GID";
@@ -107,9 +107,9 @@ Wrong check_path(const std::string& ah, const std::string& port_field, const Pat
   if (!limits.ethernet && path.dlid >= kFirstMulticastLid) {
     return ah + ".dlid is " + hex(path.dlid) + "; a connection needs a unicast LID, below 0xc000";
   }
-  if (auto wrong = at_most(ah + ".sl", path.service_level, 15, " (4 bits)")) return wrong;
-  if (auto wrong = at_most(ah + ".src_path_bits", path.source_path_bits, 127, " (7 bits)")) {
-    return wrong;
+  if (path.service_level > 15) return at_most(ah + ".sl", path.service_level, 15, " (4 bits)");
+  if (path.source_path_bits > 127) {
+    return at_most(ah + ".src_path_bits", path.source_path_bits, 127, " (7 bits)");
   }
   if (path.resolved) return std::nullopt;
   const std::string peer =
@@ -175,7 +175,7 @@ Wrong check_bounds(const Attributes& w, std::uint32_t mask, const TransitionLimi
             limits.max_dest_rd_atomic, " (ibv_device_attr.max_qp_rd_atom)"},
   };
   for (const Bound& b : bounds) {
-    if ((mask & b.bit) == 0) continue;
+    if ((mask & b.bit) == 0 || b.value <= b.max) continue;
     if (auto wrong = at_most(mask_names(b.bit) + ": " + b.field, b.value, b.max, b.why)) {
       return wrong;
     }

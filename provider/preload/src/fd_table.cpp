@@ -16,9 +16,12 @@ namespace {
 constexpr std::size_t kPageEntries = 1024;
 constexpr std::size_t kPages = 1024;  // a million descriptors, the usual hard limit
 
-// One word, so that kind and inode are always of one mark: the kind in the top byte, the inode's
-// low 56 bits below.
-using Entry = std::atomic<std::uint64_t>;
+// Kind and inode in one word, so that they are always of one mark: the kind in the top byte, the
+// inode's low 56 bits below.
+struct Entry {
+  std::atomic<std::uint64_t> word;
+  std::atomic<std::uint64_t> identity;
+};
 using Page = std::array<Entry, kPageEntries>;
 
 constinit std::array<std::atomic<Page*>, kPages> pages{};
@@ -61,31 +64,37 @@ std::uint64_t word_of(int fd, Kind kind) {
 
 Kind noted(int fd) {
   const Entry* entry = find(fd);
-  return entry == nullptr ? Kind::kNone : kind_of(entry->load(std::memory_order_relaxed));
+  return entry == nullptr ? Kind::kNone : kind_of(entry->word.load(std::memory_order_relaxed));
 }
 
 Kind verified(int fd) {
   Entry* entry = find(fd);
   if (entry == nullptr) return Kind::kNone;
-  std::uint64_t word = entry->load(std::memory_order_relaxed);
+  std::uint64_t word = entry->word.load(std::memory_order_relaxed);
   const Kind kind = kind_of(word);
   if (kind == Kind::kNone) return kind;
   const Section section;
   if (word_of(fd, kind) == word) return kind;
-  entry->compare_exchange_strong(word, 0, std::memory_order_relaxed);
+  entry->word.compare_exchange_strong(word, 0, std::memory_order_relaxed);
   return Kind::kNone;
 }
 
-void mark(int fd, Kind kind) {
+std::uint64_t identity(int fd) {
+  const Entry* entry = find(fd);
+  return entry == nullptr ? 0 : entry->identity.load(std::memory_order_relaxed);
+}
+
+void mark(int fd, Kind kind, std::uint64_t identity) {
   const Section section;
   Entry* entry = kind == Kind::kNone ? find(fd) : find_or_make(fd);
   if (entry == nullptr) return;
-  entry->store(kind == Kind::kNone ? 0 : word_of(fd, kind), std::memory_order_relaxed);
+  entry->identity.store(identity, std::memory_order_relaxed);
+  entry->word.store(kind == Kind::kNone ? 0 : word_of(fd, kind), std::memory_order_relaxed);
 }
 
 void copy(int from, int to) {
   const Kind kind = verified(from);
-  if (kind != Kind::kNone || noted(to) != Kind::kNone) mark(to, kind);
+  if (kind != Kind::kNone || noted(to) != Kind::kNone) mark(to, kind, identity(from));
 }
 
 }  // namespace verbena::preload::fd_table

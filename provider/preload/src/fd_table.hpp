@@ -21,7 +21,10 @@ Kind noted(int fd);
 // `noted`, if the descriptor is still the one that was noted. Keeps errno.
 Kind verified(int fd);
 
-void mark(int fd, Kind kind);
+// Of a node: which opening of it was noted (Node::identity); 0 of all others. Not checked, either.
+std::uint64_t identity(int fd);
+
+void mark(int fd, Kind kind, std::uint64_t identity = 0);
 
 // After a successful dup of `from` to `to`.
 void copy(int from, int to);

@@ -95,16 +95,19 @@ std::optional<Node> node_of_fd(int fd) {
 }
 
 void notice(int fd) {
-  if (node_of_fd(fd)) fd_table::mark(fd, fd_table::Kind::kNode);
+  if (const auto node = node_of_fd(fd)) fd_table::mark(fd, fd_table::Kind::kNode, node->identity);
 }
 
 int open_node(const std::string& name, int flags) {
   Section section;
   const std::optional<Node> node = node_of_name(name);
   int fd = -1;
+  std::uint64_t identity = 0;
   errno = ENXIO;
   try {
-    if (node) fd = node->node_class->open(name, mark_for(name), flags);
+    const std::string own_name = mark_for(name);
+    if (node) fd = node->node_class->open(name, own_name, flags);
+    if (fd >= 0) identity = node_of_own_name(own_name)->identity;
   } catch (...) {
     errno = ENOMEM;
   }
@@ -113,13 +116,21 @@ int open_node(const std::string& name, int flags) {
     section.set_errno(errno);
     return -1;
   }
-  fd_table::mark(fd, fd_table::Kind::kNode);
+  fd_table::mark(fd, fd_table::Kind::kNode, identity);
   return fd;
 }
 
 bool any_class_awaits(const void* bytes, std::size_t size) {
   return std::ranges::any_of(
       kClasses, [&](const NodeClass* node_class) { return node_class->awaits(bytes, size); });
+}
+
+std::optional<ssize_t> write_known(int fd, const void* bytes, std::size_t size) {
+  for (const NodeClass* node_class : kClasses) {
+    if (node_class->write_known == nullptr) continue;
+    if (const auto done = node_class->write_known(fd, bytes, size)) return done;
+  }
+  return std::nullopt;
 }
 
 dev_t device_number_of(std::string_view name) {

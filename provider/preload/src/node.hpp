@@ -38,6 +38,10 @@ struct NodeClass {
   // is awaited, outside of any Section, where the thread may be cancelled; and then `write` is
   // called again, and so on, for the message may have gone elsewhere. Null: none does.
   bool (*awaits_message)(const void* bytes, std::size_t size) = nullptr;
+  // What a write does that needs nothing of the descriptor but what was noted when it was opened;
+  // nothing if it does need more. The kernel is not asked whether the number still is what it was:
+  // only for bytes that make sense on that very opening alone, as long as it lasts. Null: no such.
+  std::optional<ssize_t> (*write_known)(int fd, const void* bytes, std::size_t size) = nullptr;
 
   bool awaits(const void* bytes, std::size_t size) const {
     return awaits_message != nullptr && awaits_message(bytes, size);
@@ -67,6 +71,9 @@ int open_node(const std::string& name, int flags);
 
 // Whether a write of these bytes would sleep on a node of some class.
 bool any_class_awaits(const void* bytes, std::size_t size);
+
+// NodeClass::write_known of any class.
+std::optional<ssize_t> write_known(int fd, const void* bytes, std::size_t size);
 
 // What stat shows of `name`; also for names without a class (umad until it has one).
 dev_t device_number_of(std::string_view name);

@@ -12,6 +12,7 @@
 #include "cm_connection.hpp"
 #include "discovery.hpp"
 #include "event_pages.hpp"
+#include "fd_table.hpp"
 #include "program_memory.hpp"
 #include "real.hpp"
 #include "trace.hpp"
@@ -111,17 +112,21 @@ int get_event(int fd, const RdmaCmRequest& request, control::CmCommand& command)
   return execute(fd, request, command);
 }
 
-// 0 or an errno; nothing if only the emulator knows.
-std::optional<int> answer_from_cache(const control::CmCommand& command) {
-  const auto query = control::parse_cm_query(command.command);
-  if (!query) return std::nullopt;
-  const auto version = event_pages::version(command.channel, query->id);
+// A question whose answer came with an event. It names an ID of the channel that was noted under
+// this number, and answers are true no longer than that channel lives.
+std::optional<ssize_t> answer_from_cache(int fd, const void* bytes, std::size_t size) {
+  if (bytes == nullptr) return std::nullopt;
+  const auto query = control::parse_cm_query({static_cast<const std::uint8_t*>(bytes), size});
+  const std::uint64_t channel = query ? fd_table::identity(fd) : 0;
+  if (channel == 0) return std::nullopt;
+  const auto version = event_pages::version(channel, query->id);
   CmAnswer known;
   if (!version ||
-      !answers.find({command.channel, query->id}, *version, query->question, query->room, known)) {
+      !answers.find({channel, query->id}, *version, query->question, query->room, known) ||
+      !copy_out(query->response_address, std::span(known.bytes).first(known.size))) {
     return std::nullopt;
   }
-  return copy_out(query->response_address, std::span(known.bytes).first(known.size)) ? 0 : EFAULT;
+  return static_cast<ssize_t>(size);
 }
 
 // Sends a command of which the event before has promised that it succeeds, and awaits nothing.
@@ -145,7 +150,6 @@ bool post_promised(int fd, const control::CmCommand& command) {
 
 int answer(int fd, const RdmaCmRequest& request, control::CmCommand& command) {
   if (request.is_get_event) return get_event(fd, request, command);
-  if (const auto code = answer_from_cache(command)) return *code;
   if (post_promised(fd, command)) return 0;
   return execute(fd, request, command);
 }
@@ -181,8 +185,8 @@ int ioctl_rdma_cm(int, const Node&, unsigned long, void*) {
 }  // namespace
 
 constinit const NodeClass kRdmaCmClass{
-    "rdma_cm",    false,         true,          device_number,
-    open_rdma_cm, write_rdma_cm, ioctl_rdma_cm, awaits_message,
+    "rdma_cm",     false,         true,           device_number,     open_rdma_cm,
+    write_rdma_cm, ioctl_rdma_cm, awaits_message, answer_from_cache,
 };
 
 }  // namespace verbena::preload

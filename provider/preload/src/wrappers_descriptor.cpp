@@ -90,6 +90,15 @@ ssize_t late(ssize_t done) {
   return done;
 }
 
+std::optional<ssize_t> known(int fd, const void* bytes, size_t size) {
+  Section section;
+  try {
+    return write_known(fd, bytes, size);
+  } catch (...) {
+    return std::nullopt;
+  }
+}
+
 ssize_t write_node(int fd, const Node& node, const void* bytes, size_t size) {
   const bool may_sleep = node.node_class->awaits(bytes, size);
   if (may_sleep) ::pthread_testcancel();
@@ -137,6 +146,9 @@ VERBENA_EXPORT ssize_t write(int fd, const void* bytes, size_t size) {
   const fd_table::Kind kind = fd_table::noted(fd);
   if (kind == fd_table::Kind::kNone || Section::is_inside()) [[likely]]
     return real::write(fd, bytes, size);
+  if (kind == fd_table::Kind::kNode) {
+    if (const auto done = known(fd, bytes, size)) return *done;
+  }
   if (const auto node = checked_node(fd)) return write_node(fd, *node, bytes, size);
   if (const auto sent = netlink::send(fd, bytes, size)) return *sent;
   const ssize_t done = real::write(fd, bytes, size);

@@ -29,7 +29,10 @@ std::unique_ptr<ChannelEvents> ChannelEvents::create() {
       new ChannelEvents(std::move(fd), std::launder(static_cast<CmEventPage*>(at))));
 }
 
-ChannelEvents::~ChannelEvents() { ::munmap(page_, sizeof *page_); }
+ChannelEvents::~ChannelEvents() {
+  writer_.outdate_all_answers();
+  ::munmap(page_, sizeof *page_);
+}
 
 std::size_t ChannelEvents::hand_out(cm::RdmaCm& cm, cm::ChannelId channel, std::size_t count) {
   const std::size_t before = announced_;

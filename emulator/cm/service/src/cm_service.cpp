@@ -139,6 +139,8 @@ void CmService::execute(fabric::ClientId client, const control::Incoming& messag
     const bool migrated = request->other != 0;
     reply.withdrawn = take_back(migrated ? request->other : request->channel);
   }
+  // Who fetches one after the other finds the next announced.
+  if (cm::Ucma::is_get_event(request->command)) announce(request->channel);
   clients_.send(client, control::encode(reply, message.header.sequence), {});
   announce_soon(request->channel);
   flush_soon();
@@ -183,7 +185,6 @@ void CmService::on_client_closed(fabric::ClientId client) {
 void CmService::announce(cm::ChannelId channel) {
   const auto it = channels_.find(channel);
   if (it == channels_.end()) return;
-  it->second.is_due = false;
   if (it->second.events) {
     // At the end each event is asked for, so that it is known when all have been told.
     ChannelEvents& events = *it->second.events;
@@ -290,7 +291,12 @@ void CmService::flush() {
     if (wakeup.changed != 0) outdate_answers(wakeup);
     announce_soon(wakeup.channel);
   }
-  for (const cm::ChannelId channel : std::exchange(due_, {})) announce(channel);
+  for (const cm::ChannelId channel : std::exchange(due_, {})) {
+    const auto it = channels_.find(channel);
+    if (it == channels_.end()) continue;
+    it->second.is_due = false;
+    announce(channel);
+  }
   set_timer();
 }
 

@@ -100,6 +100,7 @@ class CmEventWriter {
   bool is_handed_out(Sequence sequence) const;
   // Answers about the ID that were given up to now are not true any more.
   void outdate_answers(std::uint32_t id);
+  void outdate_all_answers();
 
  private:
   // From where a reader may take it to another state. False if one has.
