@@ -22,6 +22,7 @@
 #include "tombstones.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/control/runtime_dir.hpp"
+#include "verbena/link/futex.hpp"
 #include "verbs.hpp"
 
 namespace verbena::provider {
@@ -179,6 +180,10 @@ void load() {
   description.alloc_device = &alloc_device;
   description.uninit_device = &uninit_device;
   plugin->library.register_driver(description);
+  // Once more than early enough: what this asks of the kernel costs nothing while the process has
+  // one thread, and with several the kernel waits until each processor has had another task, tens
+  // of milliseconds that would fall into the opening of a device.
+  link::install_futex_lock_waiter();
 }
 
 __attribute__((constructor)) void on_load() {
