@@ -116,7 +116,7 @@ class Context final : public queue::EventSink,
   memory::DomainId next_domain() { return next_domain_.fetch_add(1, std::memory_order_relaxed); }
   std::uint32_t next_xrc_domain() { return next_xrcd_.fetch_add(1, std::memory_order_relaxed); }
   std::shared_ptr<CompletionChannel> channel_of(ibv_comp_channel* channel);
-  std::mutex& lock() { return lock_; }           // lists of objects: XRC domains, groups
+  std::mutex& lock() { return lock_; }  // lists of objects: XRC domains, groups
   std::vector<Xrcd*>& xrc_domains() { return xrcds_; }
   struct Counts {
     std::atomic<std::uint32_t> pds{0}, cqs{0}, qps{0}, mrs{0}, srqs{0}, ahs{0}, mws{0};
@@ -159,7 +159,7 @@ class Context final : public queue::EventSink,
     } catch (const std::bad_alloc&) {
     }
   }
-  bool add_slot();                               // false: none left
+  bool add_slot();  // false: none left
   void join_group(Qp& qp, const Gid& mgid, std::uint16_t mlid);
   void leave_group(Qp& qp, const Gid& mgid, std::uint16_t mlid);
 
@@ -252,8 +252,8 @@ class Context final : public queue::EventSink,
   ibv_context* public_context_;
   std::atomic<bool> fatal_{false};
 
-  std::mutex control_lock_;             // the channel; taken before all others
-  Channel channel_;                     // borrows cmd_fd
+  std::mutex control_lock_;  // the channel; taken before all others
+  Channel channel_;          // borrows cmd_fd
   mutable std::mutex info_lock_;
   control::DeviceInfo info_;
   control::StatsPage* stats_ = nullptr;
@@ -266,7 +266,7 @@ class Context final : public queue::EventSink,
   AskedPeers asked_peers_;                // for rings
   const LinkChoice link_choice_ = link_choice();
   const bool allows_direct_ = allows_direct();
-  bool has_faults_ = false;               // of this context's own link; under control_lock_
+  bool has_faults_ = false;                // of this context's own link; under control_lock_
   std::atomic<std::uint32_t> refused_{0};  // polls that found another thread driving
   Posting posting_;
   Lookout lookout_;  // the progress thread's

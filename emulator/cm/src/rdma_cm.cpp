@@ -47,7 +47,12 @@ RdmaCm::Id& RdmaCm::new_id(ChannelId channel) {
 
 void RdmaCm::post(const Id& id, RdmaEvent event) {
   // A request that nobody has accepted has no name the program would know.
-  if (id.uid == 0) return wakeups_.push_back({id.channel, 0, id.handle});
+  if (id.uid == 0) {
+    std::unique_ptr<RdmaEvent>& missed = ids_.at(id.handle)->missed;
+    const bool ends = event.type != RdmaEventType::kAddrChange;
+    if (ends && !missed) missed = std::make_unique<RdmaEvent>(std::move(event));
+    return wakeups_.push_back({id.channel, 0, id.handle});
+  }
   const auto channel = channels_.find(id.channel);
   VERBENA_CHECK(channel != channels_.end());
   event.owner = id.handle;

@@ -1,6 +1,7 @@
 // Connections as the program makes them: connect, accept, reject, disconnect.
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "verbena/cm/rdma_cm.hpp"
 
@@ -182,8 +183,8 @@ std::optional<Promise> RdmaCm::promise_after(const RdmaEvent& event) const {
   switch (event.type) {
     case RdmaEventType::kRouteResolved:
       if (id.state != IdState::kRouteResolved) return std::nullopt;
-      return Promise{Promise::Call::kConnect, static_cast<std::uint8_t>(
-                                                  Req::kPrivateData - user_data_offset(id.source))};
+      return Promise{Promise::Call::kConnect,
+                     static_cast<std::uint8_t>(Req::kPrivateData - user_data_offset(id.source))};
     case RdmaEventType::kConnectRequest:
       if (!is_in(ConnectionState::kReqReceived)) return std::nullopt;
       return Promise{Promise::Call::kAccept, Rep::kPrivateData};
@@ -197,11 +198,11 @@ std::optional<Promise> RdmaCm::promise_after(const RdmaEvent& event) const {
 
 void RdmaCm::break_promise(ChannelId channel, IdHandle handle, std::uint64_t uid, int error) {
   Id* id = nullptr;
-  // What is gone or ended by the program's own will has nobody who waits, and who lost his device
-  // was told so.
-  if (find(channel, handle, id) != 0 || id->state == IdState::kDisconnected) return;
+  if (find(channel, handle, id) != 0) return;
   if (id->uid == 0) id->uid = uid;
-  post(*id, RdmaEventType::kConnectError, -error);
+  if (id->missed) return post(*id, std::move(*std::exchange(id->missed, nullptr)));
+  // Whoever ended it himself waits for nothing.
+  if (id->state != IdState::kDisconnected) post(*id, RdmaEventType::kConnectError, -error);
 }
 
 int RdmaCm::reject(TimeNs now, ChannelId channel, IdHandle handle, std::uint8_t reason,

@@ -6,6 +6,7 @@
 #include <rdma/rdma_user_cm.h>
 #include <sys/mman.h>
 
+#include <cerrno>
 #include <cstring>
 #include <random>
 
@@ -26,6 +27,7 @@ using cm::sim::World;
 
 constexpr cm::ChannelId kChannel = 1;
 constexpr std::uint16_t kTcp = 0x106;
+constexpr IdHandle kFirst = cm::RdmaCm::kFirstHandle;
 
 // One host's channel, and what a reader of its memory sees.
 class Reader {
@@ -50,7 +52,8 @@ class Reader {
   void lay_out() { events_->lay_out(host_.ucma, host_.cm, kChannel); }
   std::optional<rdma_ucm_event_resp> take() {
     lay_out();
-    if (!control::take_cm_event(*page_, false, copy) && !control::take_cm_event(*page_, true, copy)) {
+    if (!control::take_cm_event(*page_, false, copy) &&
+        !control::take_cm_event(*page_, true, copy)) {
       return std::nullopt;
     }
     rdma_ucm_event_resp event{};
@@ -158,6 +161,91 @@ TEST_P(ChannelEventsTest, AnswersAreWhatTheCommandsAnswer) {
   world_.step();
   ASSERT_EQ(active_.take()->event, 5u);
   active_.expect_answers(3);
+}
+
+// What is promised is what the command then does, and nothing is promised twice.
+TEST_P(ChannelEventsTest, TheCallThatComesNextIsPromised) {
+  const auto promised = [](const Reader& reader, std::uint32_t command, std::uint32_t argument) {
+    const auto answer = control::find_answer(reader.copy.answers(), {command, argument});
+    return answer && answer->size() == 1 ? int{answer->front()} : -1;
+  };
+  listening(0);
+  const IdHandle id = resolving(5);
+  ASSERT_TRUE(active_.take());
+  EXPECT_EQ(promised(active_, RDMA_USER_CM_CMD_CONNECT, 1), -1);
+  EXPECT_EQ(a_.cm.resolve_route(kChannel, id), 0);
+  ASSERT_TRUE(active_.take());
+  ConnParam most = param(0x4001);
+  most.private_data.assign(std::vector<std::uint8_t>(57));
+  EXPECT_EQ(promised(active_, RDMA_USER_CM_CMD_CONNECT, 1), 56);
+  EXPECT_EQ(a_.cm.connect(world_.now, kChannel, id, most, Ece{}), EINVAL);
+  most.private_data.size = 56;
+  EXPECT_EQ(a_.cm.connect(world_.now, kChannel, id, most, Ece{}), 0);
+  world_.step();
+  const auto request = passive_.take();
+  ASSERT_TRUE(request);
+  EXPECT_EQ(promised(passive_, RDMA_USER_CM_CMD_ACCEPT, 1), 196);
+  EXPECT_EQ(promised(passive_, RDMA_USER_CM_CMD_ACCEPT, 0), -1);
+  ConnParam accepted = param(0x8001);
+  accepted.private_data.assign(std::vector<std::uint8_t>(196));
+  EXPECT_EQ(b_.cm.accept(world_.now, kChannel, request->id, 7, &accepted, Ece{}), 0);
+  world_.step();
+  ASSERT_TRUE(active_.take());
+  EXPECT_EQ(promised(active_, RDMA_USER_CM_CMD_ACCEPT, 0), 255);
+  EXPECT_EQ(promised(active_, RDMA_USER_CM_CMD_ACCEPT, 1), -1);
+  EXPECT_EQ(a_.cm.accept(world_.now, kChannel, id, 0, nullptr, Ece{}), 0);
+}
+
+// A request that its sender takes back has no event that the program would know, but it changed.
+TEST_P(ChannelEventsTest, ARequestThatIsTakenBackIsChanged) {
+  listening(0);
+  connect(1);
+  const auto request = passive_.take();
+  ASSERT_TRUE(request);
+  b_.cm.take_wakeups();
+  std::uint32_t reported = 0;
+  std::uint32_t withdrawn = 0;
+  EXPECT_EQ(a_.cm.destroy_id(world_.now, kChannel, kFirst, reported, withdrawn), 0);
+  world_.step();
+  const auto wakeups = b_.cm.take_wakeups();
+  ASSERT_EQ(wakeups.size(), 1u);
+  EXPECT_EQ(wakeups[0].changed, request->id);
+  EXPECT_EQ(wakeups[0].events, 0u);
+}
+
+TEST_P(ChannelEventsTest, WhatCameBeforeAPromisedAcceptanceIsToldAfterIt) {
+  listening(0);
+  connect(1);
+  const auto request = passive_.take();
+  ASSERT_TRUE(request);
+  std::uint32_t reported = 0;
+  std::uint32_t withdrawn = 0;
+  EXPECT_EQ(a_.cm.destroy_id(world_.now, kChannel, kFirst, reported, withdrawn), 0);
+  world_.step();
+  EXPECT_FALSE(passive_.take());
+  const ConnParam accepted = param(0x8001);
+  EXPECT_EQ(b_.cm.accept(world_.now, kChannel, request->id, 42, &accepted, Ece{}), EINVAL);
+  b_.cm.break_promise(kChannel, request->id, 42, EINVAL);
+  const auto rejected = passive_.take();
+  ASSERT_TRUE(rejected);
+  EXPECT_EQ(rejected->event, 8u);
+  EXPECT_EQ(rejected->uid, 42u);
+  EXPECT_FALSE(passive_.take());
+}
+
+TEST_P(ChannelEventsTest, ABrokenPromiseIsAnEvent) {
+  listening(0);
+  connect(1);
+  const auto request = passive_.take();
+  ASSERT_TRUE(request);
+  b_.cm.break_promise(kChannel, request->id, 42, EINVAL);
+  const auto broken = passive_.take();
+  ASSERT_TRUE(broken);
+  EXPECT_EQ(broken->event, 6u);
+  EXPECT_EQ(broken->uid, 42u);
+  EXPECT_EQ(static_cast<std::int32_t>(broken->status), -EINVAL);
+  b_.cm.break_promise(kChannel, 12345, 42, EINVAL);
+  EXPECT_FALSE(passive_.take());
 }
 
 TEST_P(ChannelEventsTest, OnlyWhatWasTakenCounts) {

@@ -56,6 +56,37 @@ TEST(CmAnswersTest, QuestionsAreThoseInGoodOrder) {
   EXPECT_FALSE(parse_cm_query(command(RDMA_USER_CM_CMD_QUERY_ROUTE, body)));
 }
 
+TEST(CmAnswersTest, CommandsThatCanBePromisedAreThoseInGoodOrder) {
+  rdma_ucm_connect connect{};
+  connect.id = 7;
+  connect.conn_param.private_data_len = 50;
+  connect.conn_param.valid = 1;
+  const auto bytes = command(RDMA_USER_CM_CMD_CONNECT, connect);
+  const auto promised = parse_cm_promised(bytes);
+  ASSERT_TRUE(promised);
+  EXPECT_EQ(promised->question, (CmQuestion{RDMA_USER_CM_CMD_CONNECT, 1}));
+  EXPECT_EQ(promised->id, 7u);
+  EXPECT_EQ(promised->private_data_size, 50u);
+  for (std::size_t n = 0; n < bytes.size(); ++n) {
+    EXPECT_FALSE(parse_cm_promised(std::span(bytes).first(n))) << n;
+  }
+  rdma_ucm_accept accept{};
+  accept.uid = 9;
+  accept.id = 8;
+  const auto confirmed = parse_cm_promised(command(RDMA_USER_CM_CMD_ACCEPT, accept));
+  ASSERT_TRUE(confirmed);
+  EXPECT_EQ(confirmed->question, (CmQuestion{RDMA_USER_CM_CMD_ACCEPT, 0}));
+  EXPECT_EQ(confirmed->id, 8u);
+  EXPECT_EQ(confirmed->uid, 9u);
+  EXPECT_FALSE(parse_cm_promised(command(RDMA_USER_CM_CMD_DISCONNECT, connect)));
+  auto older = bytes;  // a library without the last member
+  older[4] = static_cast<std::uint8_t>(offsetof(rdma_ucm_connect, ece) & 0xff);
+  older[5] = static_cast<std::uint8_t>(offsetof(rdma_ucm_connect, ece) >> 8);
+  EXPECT_TRUE(parse_cm_promised(older));
+  --older[4];
+  EXPECT_FALSE(parse_cm_promised(older));
+}
+
 TEST(CmAnswersTest, CommandsTellWhichIdTheyChange) {
   rdma_ucm_connect connect{};
   connect.id = 1;

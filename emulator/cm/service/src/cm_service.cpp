@@ -110,7 +110,8 @@ std::uint32_t CmService::take_back(cm::ChannelId channel) {
   const auto it = channels_.find(channel);
   if (it == channels_.end()) return 0;
   OpenChannel& open = it->second;
-  const std::uint32_t back = open.announced - std::min(open.announced, announcements_for(open, channel));
+  const std::uint32_t back =
+      open.announced - std::min(open.announced, announcements_for(open, channel));
   open.announced -= back;
   return back;
 }

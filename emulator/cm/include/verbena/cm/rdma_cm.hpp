@@ -102,7 +102,8 @@ class RdmaCm {
   int resolve_service(ChannelId channel, IdHandle id, std::uint32_t flags);
   // Which call will follow this event, and cannot fail. Nothing where there is none.
   std::optional<Promise> promise_after(const RdmaEvent& event) const;
-  // The promise could not be kept: the program, which goes by it, gets kConnectError.
+  // The promise could not be kept, because something happened first: the program, which goes by it,
+  // hears of that as if it had come afterwards, or gets kConnectError.
   void break_promise(ChannelId channel, IdHandle id, std::uint64_t uid, int error);
   // An event of the program's own making.
   int write_event(ChannelId channel, IdHandle id, std::uint32_t type, std::int32_t status,
@@ -162,6 +163,7 @@ class RdmaCm {
     std::uint8_t tos = 0;
     std::optional<std::uint8_t> ack_timeout;
     std::vector<std::uint32_t> memberships;
+    std::unique_ptr<RdmaEvent> missed;  // what came first while it had no name
 
     bool is_ud() const { return qp_type == QpType::kUd; }
   };

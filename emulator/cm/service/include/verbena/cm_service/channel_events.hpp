@@ -60,7 +60,8 @@ class ChannelEvents {
   ChannelEvents(control::UniqueFd fd, control::CmEventPage* page)
       : fd_(std::move(fd)), page_(page), writer_(*page) {}
   std::size_t take_back_after(cm::RdmaCm& cm, cm::ChannelId channel, std::size_t count);
-  // Enters in the books that the first so many were handed out; returns with how many announcements.
+  // Enters in the books that the first so many were handed out; returns with how many
+  // announcements.
   std::size_t hand_out(cm::RdmaCm& cm, cm::ChannelId channel, std::size_t count);
   void forget_announcement_of(const LaidOut& event) { announced_ -= event.is_announced ? 1 : 0; }
 

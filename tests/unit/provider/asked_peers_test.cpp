@@ -1,0 +1,40 @@
+// Who asks for a ring: the first queue pair of a peer, and ever fewer of those that follow, until
+// the ring is there or the peer has gone.
+#include "asked_peers.hpp"
+
+#include <gtest/gtest.h>
+
+namespace verbena::provider {
+namespace {
+
+constexpr std::uint32_t kSlot = 3;
+const link::Peer kPeer{IpAddress::v4(0x7f010001), kSlot};
+
+TEST(AskedPeersTest, EverFewerAsk) {
+  AskedPeers asked;
+  int asks = 0;
+  for (int qp = 0; qp < 1000; ++qp) asks += asked.must_ask(kPeer) ? 1 : 0;
+  EXPECT_EQ(asks, 10);
+}
+
+TEST(AskedPeersTest, EachPeerIsAskedForItself) {
+  AskedPeers asked;
+  EXPECT_TRUE(asked.must_ask(kPeer));
+  EXPECT_TRUE(asked.must_ask(kPeer));
+  EXPECT_FALSE(asked.must_ask(kPeer));
+  EXPECT_TRUE(asked.must_ask({kPeer.address, kSlot + 1}));
+  EXPECT_TRUE(asked.must_ask({IpAddress::v4(0x7f010002), kSlot}));
+}
+
+TEST(AskedPeersTest, WhoIsGoneIsAskedAnew) {
+  AskedPeers asked;
+  for (int qp = 0; qp < 3; ++qp) asked.must_ask(kPeer);
+  asked.forget({kPeer.address, kSlot + 32});  // shares its place
+  EXPECT_TRUE(asked.must_ask(kPeer));         // the fourth
+  EXPECT_FALSE(asked.must_ask(kPeer));
+  asked.forget(kPeer);
+  EXPECT_TRUE(asked.must_ask(kPeer));
+}
+
+}  // namespace
+}  // namespace verbena::provider
