@@ -2,7 +2,7 @@
 // /dev/infiniband/rdma_cm, and the daemon, which holds the IDs.
 //
 // A descriptor of /dev/infiniband/rdma_cm is a connection of its own. After OpenCmChannel only
-// CmEventReady comes on it, one for each event that can be fetched, so that poll, epoll, O_NONBLOCK
+// CmEventReady comes on it, one for the events that came together, so that poll, epoll, O_NONBLOCK
 // and blocking are the socket's own. What the events are stands in memory that the two share
 // (cm_event_page.hpp), or is asked for. Commands go over another connection of the process and name
 // the channel. The channel lives as long as its connection.
