@@ -60,7 +60,9 @@ std::vector<std::uint8_t> Ucma::event_bytes(const RdmaEvent& event) {
 
 std::vector<UcmaAnswer> Ucma::answers_after(ChannelId channel, const RdmaEvent& event) {
   std::vector<UcmaAnswer> answers;
-  for (const Question& question : questions_after(event.type)) {
+  const std::span<const Question> questions = questions_after(event.type);
+  answers.reserve(questions.size() + 1);
+  for (const Question& question : questions) {
     Written written{};
     written.header = {question.command, sizeof written.body,
                       std::numeric_limits<std::uint16_t>::max()};

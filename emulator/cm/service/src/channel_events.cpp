@@ -57,6 +57,7 @@ std::size_t ChannelEvents::lay_out(cm::Ucma& ucma, cm::RdmaCm& cm, cm::ChannelId
     writer_.outdate_answers(asked_about);
     if (!writer_.has_room()) break;
     std::vector<std::uint8_t> answers;
+    answers.reserve(control::kCmPlaceBytes);
     for (const cm::UcmaAnswer& answer : ucma.answers_after(channel, *event)) {
       control::append_answer(answers, {answer.command, answer.argument}, answer.response);
     }
