@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <vector>
 
@@ -55,6 +56,7 @@ class Host final : public wire::Transmitter, public queue::EventSink {
   }
 
   void send(wire::TxBatch& batch, Qpn) noexcept override {
+    if (on_send) on_send(batch);
     const std::lock_guard guard(peer->mutex);
     for (const auto& p : batch.packets()) {
       const std::uint64_t number = sent.fetch_add(1) + 1;
@@ -66,6 +68,7 @@ class Host final : public wire::Transmitter, public queue::EventSink {
   std::uint32_t capacity_packets(const wire::Destination&, std::size_t) noexcept override {
     return 64;
   }
+  bool wants_sums(const wire::Destination&, Qpn) noexcept override { return sums; }
   void on_completion_event(void*) noexcept override {}
   void on_async_event(queue::AsyncEvent, void*) noexcept override {}
 
@@ -90,6 +93,8 @@ class Host final : public wire::Transmitter, public queue::EventSink {
   }
 
   Host* peer = nullptr;
+  bool sums = false;                                  // as a way does whose packets get an ICRC
+  std::function<void(const wire::TxBatch&)> on_send;  // sees what goes
   const std::uint64_t loses_each;
   IpAddress address;
   std::atomic<TimeNs> now{1'000'000};
@@ -102,7 +107,8 @@ class Host final : public wire::Transmitter, public queue::EventSink {
   std::uint32_t key = 0;
 };
 
-inline void bring_up(Host& host, qp::QueuePair& qp, Host& peer, qp::QueuePair& to) {
+inline void bring_up(Host& host, qp::QueuePair& qp, Host& peer, qp::QueuePair& to,
+                     Mtu mtu = Mtu::k256) {
   using namespace verbena::qp;
   const auto modify = [&](const Attributes& a, std::uint32_t mask) {
     const auto refused = host.device.modify_qp(qp, a, mask, host.now);
@@ -118,7 +124,7 @@ inline void bring_up(Host& host, qp::QueuePair& qp, Host& peer, qp::QueuePair& t
   a.path.port = 1;
   a.path.resolved = true;
   a.path.destination.address = peer.address;
-  a.path_mtu = Mtu::k256;
+  a.path_mtu = mtu;
   a.dest_qpn = to.number();
   a.max_dest_rd_atomic = 4;
   a.min_rnr_timer = 1;
