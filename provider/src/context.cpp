@@ -210,11 +210,14 @@ Driven::Found Context::drive_until_quiet() noexcept {
   Lock& lock = device_->receive_lock();
   Found found = Found::kNothing;
   TimeNs look_until = 0;
+  TimeNs found_at = 0;  // in the round before
   const std::uint32_t polls = progress_.polls();
   for (int round = 0; round < kRoundsPerTurn;) {
     if (!lock.try_lock()) return Found::kAnother;
     const TimeNs now = link::monotonic_now_ns();
+    if (found_at != 0) progress_.note_turn(now - found_at);
     const bool more = drive_once(now, device::Acknowledge::kUnlessAnswered, kPollBudget);
+    found_at = more ? now : 0;
     if (more) {
       last_found_ = now;
       found = Found::kPackets;
@@ -232,6 +235,7 @@ Driven::Found Context::drive_until_quiet() noexcept {
       break;
     }
   }
+  if (found == Found::kPackets) device_->set_hold(progress_.scaled(device::Device::kUsualHold));
   return found;
 }
 

@@ -30,6 +30,11 @@ constexpr unsigned long kNarrowSlack = 50'000;
 constexpr TimeNs kJustNow = 50'000;
 // One so short ago comes from a program that does nothing else and would have found the packet.
 constexpr TimeNs kAtOnce = 2'000;
+// All three are for processors on which a few packets are taken in within so long. Emulated ones,
+// and those of a valgrind, need many times as much for everything.
+constexpr TimeNs kUsualTurn = 4'000;
+constexpr TimeNs kScaleMax = 20;
+constexpr TimeNs kTurnsRemembered = 64;
 constexpr std::uint32_t kPatience = 8;
 // So many wake-ups in vain weigh as much as one that found packets.
 constexpr std::uint32_t kPriceOfWork = 3;
@@ -160,6 +165,15 @@ void Progress::end_trial(bool application_polled) noexcept {
   unpark();
 }
 
+// By the shortest of late: whatever else there is to do, it takes as long as that.
+void Progress::note_turn(TimeNs time) noexcept {
+  turn_ = turn_ == 0 ? time : std::min(turn_ + turn_ / kTurnsRemembered + 1, time);
+}
+
+TimeNs Progress::scaled(TimeNs usual) const noexcept {
+  return usual * std::clamp(turn_ / kUsualTurn, TimeNs{1}, kScaleMax);
+}
+
 // What is due is done all the same: whoever attends has left when it came, or posts in yet another
 // thread.
 Progress::Wait Progress::choose_attended(TimeNs now) noexcept {
@@ -192,11 +206,14 @@ Progress::Wait Progress::choose() noexcept {
   const TimeNs last_poll = sleep_.last_poll();
   const bool is_armed = sleep_.armed() != 0;
   const bool is_sending = sleep_.is_sending();
-  const bool polls_now = !is_armed && (is_sending || now < last_poll + kJustNow);
+  const bool polls_now = !is_armed && (is_sending || now < last_poll + scaled(kJustNow));
+  // Where this thread waits long for its processor, too long ago to be now; but a trial will tell.
+  const bool has_polled = !is_armed && sleep_.polls() != polls_before_wait_;
   if (is_armed) unpark();
   if (is_on_trial_) {
     end_trial(!is_armed && (is_sending || sleep_.polls() != polls_before_trial_));
-  } else if (is_parked_ ? !polls_now : polls_now && finds_ >= finds_until_trial_) {
+  } else if (is_parked_ ? !polls_now
+                        : (polls_now || has_polled) && finds_ >= finds_until_trial_) {
     return begin_trial();
   }
   if (is_parked_) return rest();
@@ -204,7 +221,7 @@ Progress::Wait Progress::choose() noexcept {
   const Driven::Found found = driven_.drive_until_quiet();
   const bool polled_meanwhile = !is_armed && sleep_.polls() != polls;
   const bool is_needless =
-      found != Driven::Found::kPackets || is_sending || now < last_poll + kAtOnce;
+      found != Driven::Found::kPackets || is_sending || now < last_poll + scaled(kAtOnce);
   if (polled_meanwhile || (polls_now && is_needless)) {
     if (++score_ >= patience_) park();
   } else {
@@ -245,6 +262,7 @@ void Progress::wait(Wait how) noexcept {
   const bool parked = how != Wait::kWatch && how != Wait::kRelieved;
   const bool ticks = how == Wait::kPark || how == Wait::kStandBy;
   set_slack(ticks && tick_ == kTick);
+  polls_before_wait_ = sleep_.polls();
   TimeNs until = driven_.next_deadline();
   sleep_.announce(rest_for(how), until);
   // What came between the last look and the announcement.
@@ -259,7 +277,7 @@ void Progress::wait(Wait how) noexcept {
   // Something came meanwhile; but the daemon shall be heard under any load.
   if (how == Wait::kWatch && !watches) rest = 0;
   // Deadlines are then the business of whoever drives.
-  if (parked) rest = ticks ? tick_ : how == Wait::kTrial ? kTrialTime : kYieldTime;
+  if (parked) rest = ticks ? tick_ : how == Wait::kTrial ? scaled(kTrialTime) : kYieldTime;
   const timespec timeout{static_cast<time_t>(rest / 1'000'000'000u),
                          static_cast<long>(rest % 1'000'000'000u)};
   const bool receives = how == Wait::kWatch;

@@ -67,6 +67,12 @@ class Progress {
   // Ends the thread and waits for it. Not from the thread itself.
   void stop() noexcept;
 
+  // For the thread itself: so long it took to take in what was found.
+  void note_turn(TimeNs time) noexcept;
+  // A time as it would be on an ordinary processor, as long as it has to be on this one: emulated
+  // ones take many times as long for everything. The thread's own.
+  TimeNs scaled(TimeNs usual) const noexcept;
+
   // In a forked child, where there is no such thread.
   void abandon() noexcept { running_ = false; }
 
@@ -140,6 +146,8 @@ class Progress {
   std::uint32_t finds_ = 0;
   std::uint32_t finds_until_trial_;
   std::uint32_t polls_before_trial_ = 0;
+  std::uint32_t polls_before_wait_ = 0;
+  TimeNs turn_ = 0;  // how long a turn takes at least that finds packets
   // How often somebody had attended at the last look.
   std::uint32_t attendances_seen_ = 0;
   bool stands_by_ = false;

@@ -13,11 +13,6 @@ constexpr int kBatchesPerTurn = 2;
 // much data.
 constexpr std::uint32_t kRequestsPerBatch = 32;
 constexpr std::uint64_t kBytesPerBatch = 32 * 1024;
-// So long an acknowledgement waits for the application to post. An application that waits for data
-// by looking at its memory answers sooner; and the peer, which often waits for both, gets both at
-// once, while it still polls for its completion.
-constexpr TimeNs kHold = 20'000;
-
 }  // namespace
 
 void Device::handle_datagram(TimeNs now, const wire::RxDatagram& datagram) {
@@ -129,7 +124,8 @@ void Device::send_now(qp::QueuePair& qp, TimeNs now) {
   const bool was_waiting = held.is_waiting.read_relaxed();
   if (was_waiting && held.until != 0) {
     held.wager.won();
-  } else if (was_waiting || (held.sent_alone != 0 && now < held.sent_alone + kHold)) {
+  } else if (was_waiting ||
+             (held.sent_alone != 0 && now < held.sent_alone + hold_.read_relaxed())) {
     held.wager.would_have_won();
   } else if (held.sent_alone != 0) {
     held.wager.would_have_lost();
@@ -193,7 +189,7 @@ bool Device::is_held(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
   if (acknowledge == Acknowledge::kNow || !qp.only_acknowledges()) return false;
   if (qp.held.is_waiting.read_relaxed()) return true;
   const bool is_on = qp.held.wager.is_on();
-  qp.held.until = is_on ? now + kHold : 0;
+  qp.held.until = is_on ? now + hold_.read_relaxed() : 0;
   return is_on || acknowledge == Acknowledge::kLater;
 }
 

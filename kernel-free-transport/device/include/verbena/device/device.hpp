@@ -151,6 +151,13 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   // Else this.
   void send_now(qp::QueuePair& qp, TimeNs now);
 
+  // So long an acknowledgement waits for the application to post. An application that waits for
+  // data by looking at its memory answers sooner; and the peer, which often waits for both, gets
+  // both at once, while it still polls for its completion. Any thread may change it, where
+  // everything takes longer.
+  static constexpr TimeNs kUsualHold = 20'000;
+  void set_hold(TimeNs hold) noexcept { hold_.publish(hold); }
+
   // --- receiving and time; under the receive lock ---
   Lock& receive_lock() { return receive_lock_; }
   void handle_datagram(TimeNs now, const wire::RxDatagram& datagram);
@@ -220,6 +227,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   TakeAllList<qp::QueuePair> dirty_;                  // have something to send
   TouchedList touched_;                               // the same, of the packets of this round
   std::vector<qp::QueuePair*> waiting_;               // acknowledgements that wait for data
+  Published<TimeNs> hold_{kUsualHold};
   Published<bool> has_waiting_{false};                // of them, some for a round
   Published<TimeNs> held_until_{kNever};              // and the first of the others
   std::array<std::unique_ptr<TxBuffer>, SentCounters::kParts> buffers_;
