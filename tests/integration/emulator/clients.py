@@ -1,5 +1,6 @@
 """What clients of the control socket get, the honest ones and the others."""
 
+import contextlib
 import errno
 import os
 import resource
@@ -268,6 +269,30 @@ class Strangers(EmulatorCase):
             except (BlockingIOError, BrokenPipeError, ConnectionResetError):
                 pass
             self.status()
+
+    def test_commands_where_only_posted_ones_belong(self):
+        """Each names another channel that has such commands waiting as well: all of them, one after the other, and not each in
+        the middle of the one before."""
+        self.up()
+        clients = [cc.Client(self.dir, cc.KIND_CM) for _ in range(100)]
+        for number, client in enumerate(clients, 1):
+            client.call(cc.OPEN_CM_CHANNEL, struct.pack("<Q", number))
+        os.kill(self.daemon_pid(), signal.SIGSTOP)
+        sent = []
+        for number, client in enumerate(clients, 1):
+            client.socket.setblocking(False)
+            command = cc.packet(cc.CM_COMMAND, struct.pack("<QQII", number, number % len(clients) + 1, 0, 0))
+            sent.append(0)
+            with contextlib.suppress(BlockingIOError):
+                while client.socket.send(command):
+                    sent[-1] += 1
+            client.socket.settimeout(10)
+        self.assertGreater(min(sent), 50)
+        os.kill(self.daemon_pid(), signal.SIGCONT)
+        self.status()
+        for client, count in zip(clients, sent):
+            self.assertEqual({client.receive()[0] for _ in range(count)}, {cc.CM_REPLY})
+            client.close()
 
     OPEN, CLOSE = 1, 2
 

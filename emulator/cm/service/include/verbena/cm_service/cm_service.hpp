@@ -102,6 +102,7 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   Psn next_psn_;
   std::unordered_map<cm::ChannelId, OpenChannel> channels_;
   std::unordered_map<fabric::ClientId, cm::ChannelId> by_client_;
+  bool is_catching_up_ = false;
   bool is_flush_due_ = false;
   std::vector<cm::ChannelId> due_;  // channels to announce at the end of the turn
   fabric::Timers::Id timer_ = 0;
