@@ -55,7 +55,6 @@ Context::Context(const abi::Library& library, ibv_context* public_context, const
     : library_(library),
       public_context_(public_context),
       channel_(public_context->cmd_fd, Channel::Ownership::kBorrowed) {
-  link::install_futex_lock_waiter();
   visits_.reopen();
   make_async_pipe();
   open_device(device_name);

@@ -180,9 +180,9 @@ void load() {
   description.alloc_device = &alloc_device;
   description.uninit_device = &uninit_device;
   plugin->library.register_driver(description);
-  // Once more than early enough: what this asks of the kernel costs nothing while the process has
-  // one thread, and with several the kernel waits until each processor has had another task, tens
-  // of milliseconds that would fall into the opening of a device.
+  // Before a device is opened: what this asks of the kernel costs nothing while the process has one
+  // thread. With several, the kernel waits until each processor has had another task: tens of
+  // milliseconds, which would fall into the opening.
   link::install_futex_lock_waiter();
 }
 

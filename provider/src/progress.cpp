@@ -30,8 +30,9 @@ constexpr unsigned long kNarrowSlack = 50'000;
 constexpr TimeNs kJustNow = 50'000;
 // One so short ago comes from a program that does nothing else and would have found the packet.
 constexpr TimeNs kAtOnce = 2'000;
-// All three are for processors on which a few packets are taken in within so long. Emulated ones,
-// and those of a valgrind, need many times as much for everything.
+// kTrialTime, kJustNow and kAtOnce are for processors on which a few packets are taken in within so
+// long. Emulated ones, and those of a valgrind, need many times as much for everything, and have the
+// three times grow with it.
 constexpr TimeNs kUsualTurn = 4'000;
 constexpr TimeNs kScaleMax = 20;
 constexpr TimeNs kTurnsRemembered = 64;

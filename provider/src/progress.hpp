@@ -9,8 +9,8 @@
 // must not wait for a tick, and leaves packets for the thread to find. But so does an application
 // that polls all the time and waits for the very processor that the thread took: after some finds
 // the thread stands back for a moment, and parks if the application has polled meanwhile. Where
-// parking turns out to have been wrong, more has to speak for it the next time. An idle context
-// wakes it never.
+// parking turns out to have been wrong, more has to speak for it the next time. On a processor for
+// which everything takes longer, its times are longer. An idle context wakes it never.
 //
 // An application's thread that blocks for a completion event attends to the engine meanwhile
 // (attendance.hpp): what comes wakes one thread instead of two. This thread then minds deadlines

@@ -183,6 +183,19 @@ TEST_F(Held, DoNotWaitForEachOther) {
   EXPECT_TRUE(right.send_cq.poll_one(c));
 }
 
+// Without a round that sends: the answer has taken it along.
+TEST_F(Held, AreForgottenOnceAnswered) {
+  write(left, *left_qp);
+  right_receives(Acknowledge::kLater);
+  right.device.forget_answered();
+  EXPECT_TRUE(right.device.has_work()) << "not answered yet";
+  write(right, *right_qp);
+  ASSERT_EQ(from_right(), 2u);
+  EXPECT_TRUE(right.device.has_work());
+  right.device.forget_answered();
+  EXPECT_FALSE(right.device.has_work());
+}
+
 TEST_F(Held, EndWithTheirQueuePair) {
   learn();
   write(left, *left_qp);

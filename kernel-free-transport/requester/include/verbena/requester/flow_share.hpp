@@ -2,6 +2,7 @@
 // have a turn each and divide the capacity between them; as many have one at a time as leaves each
 // a useful part, and the others wait in a queue. Without that, a thousand queue pairs with a packet
 // each would overrun the peer together, again with each repetition, though each alone is careful.
+// A queue pair that is alone with its peer takes no turn.
 //
 // Owned by the device; used under the locks of the queue pairs, which come before its own.
 #pragma once
