@@ -125,7 +125,7 @@ void Context::make_engine(std::uint32_t slot, int receive_fd) {
   auto peers = std::make_unique<link::PeerLink>(std::move(*udp), link::Peer{info_.address, slot},
                                                 device_->counters().drops);
   peers_ = peers.get();
-  peers_->set_direct(allows_direct_);
+  choose_packs(false);
   auto capture = std::make_unique<link::CaptureLink>(std::move(peers), info_.address);
   capture_ = capture.get();
   link_ = std::make_unique<link::FaultLink>(std::move(capture), std::random_device{}());
@@ -353,9 +353,8 @@ wire::Transmitter::Room Context::room_at(const wire::Destination& to, Qpn qp,
   return peers_->room_at({to.address, qp.slot()}, now);
 }
 
-wire::Transmitter::DirectSizes Context::direct_sizes(const wire::Destination& to,
-                                                     Qpn qp) noexcept {
-  return peers_->direct_sizes({to.address, qp.slot()});
+wire::Transmitter::Packing Context::packing(const wire::Destination& to, Qpn qp) noexcept {
+  return peers_->packing({to.address, qp.slot()});
 }
 
 bool Context::wants_sums(const wire::Destination& to, Qpn qp) noexcept {

@@ -195,7 +195,7 @@ class Context final : public queue::EventSink,
   std::uint32_t capacity_packets(const wire::Destination& to,
                                  std::size_t packet_bytes) noexcept override;
   Room room_at(const wire::Destination& to, Qpn qp, TimeNs now) noexcept override;
-  DirectSizes direct_sizes(const wire::Destination& to, Qpn qp) noexcept override;
+  Packing packing(const wire::Destination& to, Qpn qp) noexcept override;
   bool wants_sums(const wire::Destination& to, Qpn qp) noexcept override;
 
  private:
@@ -239,7 +239,7 @@ class Context final : public queue::EventSink,
   void handle_port_event(const control::PortEvent& event);
   void handle_relayed(const control::Relayed& relayed);
   void handle_faults(const std::vector<control::FaultSpec>& faults);
-  void choose_direct(bool must_be_whole);
+  void choose_packs(bool must_be_ordinary);
   void handle_export_query(const control::ExportQuery& query);
   void seek_ring_to(const link::Peer& peer);
   void handle_xrc_message(const control::Incoming& message);  // context_xrc.cpp

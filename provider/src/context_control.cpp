@@ -117,11 +117,11 @@ void Context::handle_message(control::Incoming&& message) {
       return;
     case MessageType::kStartCapture:
       if (!message.fds[0]) return;  // no descriptor was left for it
-      choose_direct(true);
+      choose_packs(true);
       return capture_->start(message.fds[0].release(), false);
     case MessageType::kStopCapture:
       capture_->stop();
-      return choose_direct(has_faults_);
+      return choose_packs(has_faults_);
     case MessageType::kShutdown: return turn_fatal("the emulator was told to go down");
     default: return;
   }
@@ -166,14 +166,17 @@ void Context::handle_relayed(const control::Relayed& relayed) {
   device_->finish_receive(now, device::Acknowledge::kUnlessAnswered);
 }
 
-// Faults are for whole packets, and captures show such.
-void Context::choose_direct(bool must_be_whole) {
-  peers_->set_direct(!must_be_whole && allows_direct_);
+// Faults are for ordinary packets, and captures show such.
+void Context::choose_packs(bool must_be_ordinary) {
+  using link::Packs;
+  peers_->set_packs(must_be_ordinary ? Packs::kNothing
+                    : allows_direct_ ? Packs::kJointAndDirect
+                                     : Packs::kJoint);
 }
 
 void Context::handle_faults(const std::vector<control::FaultSpec>& faults) {
   has_faults_ = !faults.empty();
-  choose_direct(has_faults_ || capture_->is_running());
+  choose_packs(has_faults_ || capture_->is_running());
   link_->clear();
   for (const control::FaultSpec& f : faults) {
     link::FaultSettings s;

@@ -10,7 +10,7 @@ namespace {
 Faults always_direct() {
   Faults faults;
   faults.direct = 1'000'000;
-  faults.direct_sizes = {300, 1024};
+  faults.packing = {300, 1024};
   return faults;
 }
 
@@ -133,7 +133,7 @@ TEST(DirectPackets, AreMadeOfPlainMemoryOnly) {
 
 TEST(DirectPackets, ReachMemoryThatIsNotPlain) {
   Direct s;
-  s.pair.world.faults().direct_sizes = {300, 8192};
+  s.pair.world.faults().packing = {300, 8192};
   Request r = s.left.write(1, 10'000, s.right);
   r.remote_key =
       s.paged_key(s.right, s.right.target, memory::kLocalWrite | memory::kRemoteWrite);

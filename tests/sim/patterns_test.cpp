@@ -240,8 +240,19 @@ Exchange direct(const char* name, Exchange e, std::uint32_t how_often = 1'000'00
   e.name = name;
   e.begin = [begin = e.begin, how_often](Pair& p) {
     p.world.faults().direct = how_often;
-    p.world.faults().direct_sizes = {300, 600};
+    p.world.faults().packing = {300, 600};
     if (how_often != 1'000'000) p.world.faults().unreadable = 300'000;
+    begin(p);
+  };
+  return e;
+}
+
+// The same with two packets in one where the way says so.
+Exchange joint(const char* name, Exchange e, std::uint32_t how_often = 1'000'000) {
+  e.name = name;
+  e.begin = [begin = e.begin, how_often](Pair& p) {
+    p.world.faults().joint = how_often;
+    p.world.faults().packing.joint_most = 600;
     begin(p);
   };
   return e;
@@ -273,7 +284,14 @@ std::vector<Exchange> exchanges() {
           direct("WRITE with immediate, direct before its receive",
                  receiver_not_ready("", 1024, true)),
           direct("SEND now and then direct", send("", 1300), 500'000),
-          direct("WRITE with immediate, now and then direct", write("", 1300, true), 500'000)};
+          direct("WRITE with immediate, now and then direct", write("", 1300, true), 500'000),
+          joint("SEND joint", send("", 1300)),
+          joint("SEND of three, joint before its receive", receiver_not_ready("", 600, false)),
+          joint("WRITE joint", write("", 1300, false)),
+          joint("WRITE with immediate, joint before its receive",
+                receiver_not_ready("", 1024, true)),
+          joint("SEND now and then joint", send("", 1300), 500'000),
+          joint("WRITE with immediate, now and then joint", write("", 1300, true), 500'000)};
 }
 
 enum class Trouble { kLost, kRepeated };
@@ -283,11 +301,11 @@ void play(const Exchange& exchange, unsigned pattern_bits, Trouble trouble) {
   right.transport = other_end(right.transport);
   Pair pair(exchange.options, right, 1 + pattern_bits);
   unsigned packet = 0;
-  pair.world.filter = [&](const Node& from, std::span<const std::uint8_t> bytes) {
+  pair.world.filter = [&](const Node& from, std::span<const std::uint8_t>) {
     const bool hit = packet < kPackets && (pattern_bits >> packet & 1) != 0;
     ++packet;
     if (hit && trouble == Trouble::kRepeated) {
-      pair.world.inject(1 - from.index(), from.address(), bytes, pair.world.sees_direct());
+      pair.world.inject(1 - from.index(), from.address(), pair.world.seen());
     }
     return !hit || trouble == Trouble::kRepeated;
   };

@@ -30,8 +30,10 @@ Faults draw_faults(Random& random) {
   // Every second run has direct packets, some of them all that can be.
   f.direct = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.unreadable = some(100'000);
-  f.direct_sizes.least = 1 + random.below(2048);
-  f.direct_sizes.most = 512 + random.below(8192);
+  f.packing.direct_least = 1 + random.below(2048);
+  f.packing.direct_most = 512 + random.below(8192);
+  f.joint = random.chance(250'000) ? 1'000'000 : some(1'000'000);
+  f.packing.joint_most = static_cast<std::uint32_t>(256 + random.below(4096));
   return f;
 }
 

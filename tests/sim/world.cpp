@@ -22,7 +22,8 @@ void Node::restart() {
 void Node::send(wire::TxBatch& batch, Qpn) noexcept {
   for (const wire::TxBatch::Packet& p : batch.packets()) {
     const auto bytes = batch.bytes_of(p);
-    world_.launch(*this, {{bytes.begin(), bytes.end()}, p.psns != 0}, batch.destination(p));
+    world_.launch(*this, {{bytes.begin(), bytes.end()}, p.is_direct, p.is_direct ? 1 : std::max(p.psns, 1u)},
+                  batch.destination(p));
   }
 }
 
@@ -31,10 +32,13 @@ std::uint32_t Node::capacity_packets(const wire::Destination&, std::size_t bytes
   return bytes <= 64 && f.small_capacity != 0 ? f.small_capacity : f.receive_capacity;
 }
 
-wire::Transmitter::DirectSizes Node::direct_sizes(const wire::Destination&, Qpn) noexcept {
+wire::Transmitter::Packing Node::packing(const wire::Destination&, Qpn) noexcept {
   const Faults& f = world_.faults();
-  if (f.direct == 0 || !world_.random().chance(f.direct)) return {};
-  return f.direct_sizes;
+  const auto happens = [&](std::uint32_t ppm) { return ppm != 0 && world_.random().chance(ppm); };
+  Packing packing;
+  if (happens(f.direct)) packing = f.packing;
+  packing.joint_most = happens(f.joint) ? f.packing.joint_most : 0;
+  return packing;
 }
 
 void Node::explain(const char* text) noexcept {
@@ -67,6 +71,7 @@ void World::launch(Node& from, const Load& load, const wire::Destination& to) {
                    std::string(p->row->name).c_str(), p->bth.psn.value(), p->payload.size(),
                    p->bth.ack_request ? " ask" : "");
       if (load.is_direct) std::fputs(" direct", stderr);
+      if (load.joint > 1) std::fprintf(stderr, " joint %u", load.joint);
       if (p->row->aeth) std::fprintf(stderr, " syndrome 0x%02x", p->aeth().syndrome);
       std::fputc('\n', stderr);
     }
@@ -75,7 +80,7 @@ void World::launch(Node& from, const Load& load, const wire::Destination& to) {
                                    [&](const auto& node) { return node->address() == to.address; });
   if (target == nodes_.end()) return;
   const auto index = static_cast<std::size_t>(target - nodes_.begin());
-  sees_direct_ = load.is_direct;
+  seen_ = &load;
   if (filter && !filter(from, bytes)) {
     ++lost_;
     return;
@@ -125,6 +130,7 @@ void World::deliver(Node& to, const IpAddress& source, const Load& load) {
   wire::RxDatagram datagram;
   datagram.bytes = load.bytes;
   datagram.sender = load.is_direct ? this : nullptr;
+  datagram.psns = load.joint;
   datagram.source = source;
   datagram.destination = to.address();
   to.device().handle_datagram(now_, datagram);

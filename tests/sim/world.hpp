@@ -29,11 +29,12 @@ struct Faults {
   TimeNs wire_ns_per_kib = 0;           // how long a sender's wire is busy with 1024 bytes
   std::uint32_t receive_capacity = 64;  // packets that a sleeping receiver holds; more are lost
   std::uint32_t small_capacity = 0;     // that many if they are small; 0: no more of those
-  // How often a way that is asked takes payloads direct, of which sizes, and how often what is
-  // direct cannot be fetched.
+  // How often a way that is asked takes payloads direct, how often it takes joint packets, of which
+  // sizes, and how often what is direct cannot be fetched.
   std::uint32_t direct = 0;
+  std::uint32_t joint = 0;
   std::uint32_t unreadable = 0;
-  wire::Transmitter::DirectSizes direct_sizes{1024, 4096};
+  wire::Transmitter::Packing packing{1024, 4096, 4096};
 };
 
 struct Event {
@@ -45,6 +46,7 @@ struct Event {
 struct Load {
   std::vector<std::uint8_t> bytes;
   bool is_direct = false;
+  std::uint32_t joint = 1;  // packets that it stands for otherwise
 };
 
 class World;
@@ -70,7 +72,7 @@ class Node final : public wire::Transmitter, public queue::EventSink {
   void send(wire::TxBatch& batch, Qpn flow) noexcept override;
   std::uint32_t capacity_packets(const wire::Destination& to, std::size_t bytes) noexcept override;
   Room room_at(const wire::Destination&, Qpn, TimeNs) noexcept override { return room; }
-  DirectSizes direct_sizes(const wire::Destination&, Qpn) noexcept override;
+  Packing packing(const wire::Destination&, Qpn) noexcept override;
   void on_completion_event(void*) noexcept override { ++completion_events_; }
   void on_async_event(queue::AsyncEvent event, void* cookie) noexcept override {
     events_.push_back({event, cookie});
@@ -117,11 +119,12 @@ class World final : private wire::SenderMemory {
 
   // A packet out of nowhere, which arrives with the delay of all others.
   void inject(std::size_t to, const IpAddress& source, std::span<const std::uint8_t> bytes,
-              bool is_direct = false) {
-    fly(to, source, {{bytes.begin(), bytes.end()}, is_direct});
+              std::uint32_t joint = 1) {
+    inject(to, source, Load{{bytes.begin(), bytes.end()}, false, joint});
   }
-  // Whether that which the filter sees is.
-  bool sees_direct() const { return sees_direct_; }
+  void inject(std::size_t to, const IpAddress& source, const Load& load) { fly(to, source, load); }
+  // Whose bytes the filter sees.
+  const Load& seen() const { return *seen_; }
 
   // Lets everything happen that is due within `length`.
   void run(TimeNs length);
@@ -157,7 +160,7 @@ class World final : private wire::SenderMemory {
   std::uint64_t lost_ = 0;
   std::uint64_t fetched_ = 0;
   bool trace_ = false;
-  bool sees_direct_ = false;
+  const Load* seen_ = nullptr;
 };
 
 }  // namespace verbena::sim

@@ -23,11 +23,13 @@ void Device::handle_datagram(TimeNs now, const wire::RxDatagram& datagram) {
   if (!packet.ok()) return counters_.drops.count(packet.error());
   qp::QueuePair* qp = table_.find(packet->bth.dest_qp);
   const bool is_direct = datagram.sender != nullptr;
+  const bool is_joint = datagram.psns > 1;
   if (qp == nullptr) {
-    return is_direct ? counters_.drops.count(DropReason::kUnknownQp)
-                     : handle_answer(now, *packet, datagram);
+    return is_direct || is_joint ? counters_.drops.count(DropReason::kUnknownQp)
+                                 : handle_answer(now, *packet, datagram);
   }
   if (is_direct) return deliver_direct(*qp, *packet, datagram, now);
+  if (is_joint) return deliver_joint(*qp, *packet, datagram, now);
   if (qp->transport() != Transport::kUd) return deliver(*qp, *packet, datagram, now);
   wire::RxDatagram with_names = datagram;
   with_names.source_gid = options_.plan.gid_of(datagram.source);
@@ -69,6 +71,17 @@ void Device::deliver_direct(qp::QueuePair& qp, wire::PacketView& packet,
                                datagram.bytes.size());
   packet.direct = &*direct;
   packet.sender = datagram.sender;
+  deliver(qp, packet, datagram, now);
+}
+
+void Device::deliver_joint(qp::QueuePair& qp, wire::PacketView& packet,
+                           const wire::RxDatagram& datagram, TimeNs now) {
+  if (!wire::may_stand_for_several(*packet.row)) {
+    return counters_.drops.count(DropReason::kMalformed);
+  }
+  counters_.packets_received.add(datagram.psns - 1);
+  counters_.bytes_received.add((datagram.psns - std::uint64_t{1}) * wire::Bth::kSize);
+  packet.joint = datagram.psns;
   deliver(qp, packet, datagram, now);
 }
 

@@ -136,8 +136,8 @@ class CaptureLink::Tap final : public RxSink {
   Tap(CaptureLink& owner, RxSink& sink) : owner_(owner), sink_(sink) {}
 
   void on_datagram(const wire::RxDatagram& d) noexcept override {
-    // Its sender does not know yet that captures show whole packets.
-    if (d.sender != nullptr) return sink_.on_datagram(d);
+    // Its sender does not know yet that captures show ordinary packets.
+    if (d.sender != nullptr || d.psns > 1) return sink_.on_datagram(d);
     Frame frame{.packet = d.bytes, .ip = {}, .direction = Direction::kInbound};
     frame.ip.source = d.source;
     frame.ip.destination = d.destination;

@@ -22,7 +22,7 @@ struct Held {
   Qpn flow;
   wire::Destination destination;
   std::optional<Damage> damage;
-  std::uint32_t psns = 0;  // as in TxBatch::Packet
+  TxBatch::Packet before{};  // of what kind it was
   std::vector<std::uint8_t> bytes;
 
   // For a heap with the earliest on top.
@@ -81,7 +81,7 @@ class FaultLink::Line {
       const Held packet = std::move(held_.back());
       held_.pop_back();
       held_bytes_ -= packet.bytes.size();
-      emit(packet.bytes, packet.destination, packet.flow, packet.damage, packet.psns, now);
+      emit(packet.bytes, packet.destination, packet.flow, packet.damage, packet.before, now);
     }
     flush(now);
   }
@@ -101,7 +101,7 @@ class FaultLink::Line {
   void judge(const TxBatch& batch, const TxBatch::Packet& packet, Qpn flow, const FaultSettings& s,
              Random& random, TimeNs& line_free, TimeNs now) {
     const auto strikes = [&random](std::uint32_t ppm) { return ppm > 0 && random.chance(ppm); };
-    // Made before there were faults, which are for whole packets, and repeated as such.
+    // Made before there were faults, which are for ordinary packets, and repeated as such.
     if (packet.psns != 0 && !s.is_none()) return;
     statistics_.seen.add();
     if (strikes(s.drop_ppm)) return statistics_.dropped.add();
@@ -130,18 +130,18 @@ class FaultLink::Line {
       const auto bytes = batch.bytes_of(packet);
       const wire::Destination& to = batch.destination(packet);
       if (wait > 0) {
-        hold(bytes, to, flow, damage, packet.psns, now + wait);
+        hold(bytes, to, flow, damage, packet, now + wait);
       } else {
-        emit(bytes, to, flow, damage, packet.psns, now);
+        emit(bytes, to, flow, damage, packet, now);
       }
     }
   }
 
   void hold(std::span<const std::uint8_t> bytes, const wire::Destination& to, Qpn flow,
-            const std::optional<Damage>& damage, std::uint32_t psns, TimeNs due) {
+            const std::optional<Damage>& damage, const TxBatch::Packet& before, TimeNs due) {
     if (held_bytes_ + bytes.size() > kHeldBytesMax) return statistics_.overflow.add();
     try {
-      held_.push_back({due, sequence_++, flow, to, damage, psns, {bytes.begin(), bytes.end()}});
+      held_.push_back({due, sequence_++, flow, to, damage, before, {bytes.begin(), bytes.end()}});
     } catch (const std::bad_alloc&) {
       return statistics_.overflow.add();
     }
@@ -149,9 +149,9 @@ class FaultLink::Line {
     held_bytes_ += bytes.size();
   }
 
-  // Into the burst, which keeps to one flow and to whole packets.
+  // Into the burst, which keeps to one flow.
   void emit(std::span<const std::uint8_t> bytes, const wire::Destination& to, Qpn flow,
-            const std::optional<Damage>& damage, std::uint32_t psns, TimeNs now) {
+            const std::optional<Damage>& damage, const TxBatch::Packet& before, TimeNs now) {
     if (!burst_.empty() && (damage || !(burst_flow_ == flow))) flush(now);
     std::uint8_t* room = burst_.begin(bytes.size());
     if (room == nullptr) {
@@ -160,11 +160,7 @@ class FaultLink::Line {
     }
     if (room == nullptr) return statistics_.overflow.add();
     std::memcpy(room, bytes.data(), bytes.size());
-    if (psns != 0) {
-      burst_.commit_direct(bytes.size(), to, psns, bytes.size());
-    } else {
-      burst_.commit(bytes.size(), to);
-    }
+    burst_.commit_again(bytes.size(), to, before);
     burst_flow_ = flow;
     if (!damage) return;
     inner_.send_damaged(burst_, flow, *damage);
@@ -175,8 +171,8 @@ class FaultLink::Line {
     if (burst_.empty()) return;
     const std::size_t taken = inner_.send(burst_, burst_flow_);
     for (const TxBatch::Packet& p : burst_.packets().subspan(taken)) {
-      hold(burst_.bytes_of(p), burst_.destination(p), burst_flow_, std::nullopt,
-           p.psns, now + kFullRetryNs);
+      hold(burst_.bytes_of(p), burst_.destination(p), burst_flow_, std::nullopt, p,
+           now + kFullRetryNs);
     }
     burst_.clear();
   }

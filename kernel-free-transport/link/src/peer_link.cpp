@@ -143,27 +143,41 @@ void PeerLink::change(Pending change) {
   udp_->kick(self_.address, self_.slot);
 }
 
-Carrier PeerLink::carrier_to(const Peer& peer) noexcept {
+std::optional<Packs> PeerLink::packs_to(const Peer& peer) const noexcept {
   Outbound* out = find(peer);
-  if (out == nullptr) return Carrier::kUdp;
+  if (out == nullptr) return std::nullopt;
   const Guard guard(out->lock);
   const bool has_ring = out->peer == peer && out->writer && !out->writer->is_closed();
-  if (!has_ring) return Carrier::kUdp;
-  return direct_allowed_.read() && out->writer->takes_direct() ? Carrier::kDirectRing
-                                                               : Carrier::kRing;
+  if (!has_ring) return std::nullopt;
+  const Packs here = packs_.read();
+  const Packs there = out->writer->reader_packs();
+  if (here == there) return here;
+  return here == Packs::kNothing || there == Packs::kNothing ? Packs::kNothing : Packs::kJoint;
 }
 
-wire::Transmitter::DirectSizes PeerLink::direct_sizes(const Peer& peer) noexcept {
-  const bool may_be = has_outbound_.read() && direct_allowed_.read();
-  if (!may_be || carrier_to(peer) != Carrier::kDirectRing) return {};
-  return {kDirectLeast, kDirectMost};
+Carrier PeerLink::carrier_to(const Peer& peer) noexcept {
+  const auto packs = packs_to(peer);
+  if (!packs) return Carrier::kUdp;
+  return *packs == Packs::kJointAndDirect ? Carrier::kDirectRing : Carrier::kRing;
 }
 
-void PeerLink::set_direct(bool allowed) {
+wire::Transmitter::Packing PeerLink::packing(const Peer& peer) noexcept {
+  wire::Transmitter::Packing packing;
+  const auto packs = has_outbound_.read() ? packs_to(peer) : std::nullopt;
+  if (!packs || *packs == Packs::kNothing) return packing;
+  packing.joint_most = wire::kJointMost;
+  if (*packs == Packs::kJointAndDirect) {
+    packing.direct_least = kDirectLeast;
+    packing.direct_most = kDirectMost;
+  }
+  return packing;
+}
+
+void PeerLink::set_packs(Packs allowed) {
   {
     const Guard guard(change_lock_);
-    if (direct_allowed_.read() == allowed) return;
-    direct_allowed_.publish(allowed);
+    if (packs_.read() == allowed) return;
+    packs_.publish(allowed);
     has_pending_.publish(true);
   }
   udp_->kick(self_.address, self_.slot);
@@ -218,20 +232,20 @@ std::size_t PeerLink::send(wire::TxBatch& batch, Qpn flow) noexcept {
   return taken;
 }
 
-// The ring has gone. What is direct has gone with it, and what repeats it will be whole.
+// The ring has gone. What stood for several has gone with it, and what repeats it will not.
 std::size_t PeerLink::send_by_udp(wire::TxBatch& batch, std::size_t first, std::size_t count,
                                   Qpn flow) noexcept {
   const auto packets = batch.packets().subspan(first, count);
-  const auto is_direct = [](const wire::TxBatch::Packet& p) { return p.psns != 0; };
+  const auto is_packed = [](const wire::TxBatch::Packet& p) { return p.psns != 0; };
   std::size_t taken = 0;
   while (taken < count) {
-    if (is_direct(packets[taken])) {
+    if (is_packed(packets[taken])) {
       ++taken;
       continue;
     }
     const auto rest = packets.subspan(taken);
     const auto whole =
-        static_cast<std::size_t>(std::find_if(rest.begin(), rest.end(), is_direct) - rest.begin());
+        static_cast<std::size_t>(std::find_if(rest.begin(), rest.end(), is_packed) - rest.begin());
     const std::size_t sent = udp_->send_part(batch, first + taken, whole, flow);
     taken += sent;
     if (sent < whole) break;
@@ -293,7 +307,7 @@ void PeerLink::count_sent(Outbound& out,
   for (const wire::TxBatch::Packet& p : packets) {
     if (p.psns == 0) continue;
     count += p.psns - 1;
-    statistics_.direct_sent.add();
+    if (p.is_direct) statistics_.direct_sent.add();
   }
   packets_sent_[static_cast<std::size_t>(&out - outbound_.get())].add(count);
 }
@@ -305,7 +319,7 @@ std::uint64_t PeerLink::ring_packets_sent() const noexcept {
 }
 
 std::size_t PeerLink::send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept {
-  if (batch.empty() || carrier_to(peer_of(batch, batch.packets().front())) == Carrier::kRing) {
+  if (batch.empty() || carrier_to(peer_of(batch, batch.packets().front())) != Carrier::kUdp) {
     return batch.size();
   }
   return udp_->send_damaged(batch, flow, damage);
@@ -366,7 +380,7 @@ std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget
       from_udp += n;
     }
     in.is_new = false;
-    judge_direct(in);
+    tell_packs(in);
   }
   wire::RxDatagram datagram;
   datagram.source = in.peer.address;
@@ -379,7 +393,7 @@ std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget
     sink.on_datagram(datagram);
     ++count;
     if (datagram.sender == nullptr) continue;
-    if (in.memory->is_lost()) judge_direct(in);
+    if (in.memory->is_lost()) tell_packs(in);
     // A large one is work for a whole turn.
     break;
   }
@@ -387,18 +401,22 @@ std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget
   return from_udp + count;
 }
 
-// Tells the writer whether it may leave payloads behind; after its first packet, since it has said
-// by then where it has the ring. Once it was allowed, what comes later keeps to the rules.
-void PeerLink::judge_direct(Inbound& in) noexcept {
-  const bool allowed = direct_allowed_.read();
-  if (!in.is_new && allowed && !in.is_tried) {
-    in.is_tried = true;
-    in.memory = PeerMemory::reach(in.reader.ring(), in.pid);
+// Tells the writer which packets may stand for several. Payloads may stay behind after its first
+// packet, since it has said by then where it has the ring. Once that was allowed, what comes later
+// keeps to the rules.
+void PeerLink::tell_packs(Inbound& in) noexcept {
+  Packs packs = packs_.read();
+  if (packs == Packs::kJointAndDirect) {
+    if (!in.is_new && !std::exchange(in.is_tried, true)) {
+      in.memory = PeerMemory::reach(in.reader.ring(), in.pid);
+    }
+    if (in.memory && !in.memory->is_lost()) {
+      in.reader.set_sender(in.memory.get());
+    } else {
+      packs = Packs::kJoint;
+    }
   }
-  if (!in.memory) return;
-  const bool fetches = allowed && !in.memory->is_lost();
-  if (fetches) in.reader.set_sender(in.memory.get());
-  in.reader.ring().set_fetches(fetches);
+  in.reader.ring().set_packs(packs);
 }
 
 // Returns how many packets were left in rings that are gone now.
@@ -425,7 +443,7 @@ std::size_t PeerLink::adopt_changes(RxSink& sink) noexcept {
     inbound_.push_back({p.peer, p.pid, RingReader(std::move(*p.ring)), nullptr});
     if (is_sleeping_) inbound_.back().reader.begin_sleep();
   }
-  for (Inbound& in : inbound_) judge_direct(in);
+  for (Inbound& in : inbound_) tell_packs(in);
   return count;
 }
 

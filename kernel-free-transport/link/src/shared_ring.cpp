@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -22,7 +23,7 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kRecordHeader = 16;
 constexpr std::size_t kCapacityMin = 64 * 1024;
 constexpr std::size_t kCapacityMax = 1u << 30;
-constexpr std::uint64_t kWhat = 0x33474e4952425256;  // "VRBRING3"
+constexpr std::uint64_t kWhat = 0x34474e4952425256;  // "VRBRING4"
 constexpr std::uint64_t kWrap = 0xffff;              // as a length: go on at the beginning
 // Nobody may shrink the memory under the other side (SIGBUS) or add seals of his own.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -41,16 +42,20 @@ std::atomic_ref<std::uint64_t> first_word(std::uint8_t* record) {
 }
 
 // Traffic class, hop limit and GRH travel beside the packet, as an IP header would carry them; and
-// whether the packet is direct.
+// whether the packet is direct, or for how many a joint one stands.
 constexpr std::uint64_t kDirect = 1u << 17;
-std::uint64_t pack(const wire::Destination& to, bool is_direct) {
+constexpr unsigned kJointAt = 32;
+constexpr std::uint64_t kJointBits = 0xffff;
+std::uint64_t pack(const wire::Destination& to, const wire::TxBatch::Packet& packet) {
+  const std::uint64_t kind = packet.is_direct ? kDirect : std::uint64_t{packet.psns} << kJointAt;
   return to.traffic_class | std::uint64_t{to.hop_limit} << 8 |
-         static_cast<std::uint64_t>(to.has_grh) << 16 | (is_direct ? kDirect : 0);
+         static_cast<std::uint64_t>(to.has_grh) << 16 | kind;
 }
 void unpack(std::uint64_t word, wire::RxDatagram& out) {
   out.traffic_class = static_cast<std::uint8_t>(word);
   out.hop_limit = static_cast<std::uint8_t>(word >> 8);
   out.has_grh = (word >> 16 & 1) != 0;
+  out.psns = std::max(static_cast<std::uint32_t>(word >> kJointAt & kJointBits), 1u);
 }
 
 }  // namespace
@@ -62,7 +67,7 @@ struct SharedRing::Header {
   // Read with every batch: a line that does not change costs the writer nothing.
   alignas(kLine) std::atomic<std::uint32_t> sleep;
   alignas(kLine) std::atomic<std::uint32_t> closed;
-  std::atomic<std::uint32_t> fetches;  // 1: yes
+  std::atomic<std::uint32_t> packs;
   std::atomic<std::uint64_t> writer_key_address;
 };
 
@@ -160,12 +165,14 @@ std::uint64_t SharedRing::writer_key_address() const noexcept {
   return header().writer_key_address.load(std::memory_order_acquire);
 }
 
-void SharedRing::set_fetches(bool fetches) noexcept {
-  header().fetches.store(fetches ? 1 : 0, std::memory_order_release);
+void SharedRing::set_packs(Packs packs) noexcept {
+  header().packs.store(static_cast<std::uint32_t>(packs), std::memory_order_release);
 }
 
-bool SharedRing::fetches() const noexcept {
-  return header().fetches.load(std::memory_order_acquire) == 1;
+Packs SharedRing::packs() const noexcept {
+  const std::uint32_t packs = header().packs.load(std::memory_order_acquire);
+  return packs <= static_cast<std::uint32_t>(Packs::kJointAndDirect) ? static_cast<Packs>(packs)
+                                                                     : Packs::kNothing;
 }
 
 std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
@@ -175,7 +182,7 @@ std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
   std::size_t done = 0;
   for (const wire::TxBatch::Packet& p : batch.packets().subspan(first, count)) {
     const std::span<const std::uint8_t> packet = batch.bytes_of(p);
-    const auto mark = place(packet, pack(batch.destination(p), p.psns != 0));
+    const auto mark = place(packet, pack(batch.destination(p), p));
     if (!mark) break;
     marks[placed++] = *mark;
     ++done;

@@ -149,9 +149,10 @@ std::uint32_t Requester::psns_of_read(const SendEntry& entry, Psn psn) const {
   return std::min(to_chunk_end, entry.packets - offset);
 }
 
-std::uint32_t Requester::psns_of_packet(std::uint32_t position, Psn psn) {
+Requester::Piece Requester::piece_at(std::uint32_t position, Psn psn) {
   const SendEntry& entry = queue_.at(position);
-  return entry.wants_response() ? psns_of_read(entry, psn) : psns_of_direct(position, psn);
+  return entry.wants_response() ? Piece{psns_of_read(entry, psn), false}
+                                : piece_of_data(position, psn);
 }
 
 std::optional<memory::Refusal> Requester::gather(const SendEntry& entry, std::uint32_t position,
@@ -229,35 +230,35 @@ Requester::Emit Requester::refuse_buffers(const SendEntry& entry, memory::Refusa
   return Emit::kFailed;
 }
 
-// SEND and WRITE: the piece of the message that this PSN carries, or where the pieces of several
-// are (direct.cpp).
-Requester::Emit Requester::emit_data(std::uint32_t position, Psn psn, std::uint32_t psns,
+// SEND and WRITE: the piece of the message that begins with this PSN, or where it is.
+Requester::Emit Requester::emit_data(std::uint32_t position, Psn psn, const Piece& piece,
                                      wire::TxBatch& out, bool ask) {
   SendEntry& e = queue_.at(position);
   const std::uint32_t index = static_cast<std::uint32_t>(psn.distance_from(e.first));
   const std::uint64_t offset = std::uint64_t{index} * endpoint_.mtu;
   const std::uint32_t length = static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(e.length - offset, std::uint64_t{psns} * endpoint_.mtu));
-  const bool last = index + psns == e.packets;
+      std::min<std::uint64_t>(e.length - offset, std::uint64_t{piece.psns} * endpoint_.mtu));
+  const bool last = index + piece.psns == e.packets;
   const std::uint8_t opcode = opcode_for(endpoint_.transport, e.opcode, place_of(index == 0, last));
   const wire::OpcodeRow& row = wire::row_of(opcode);
-  const bool is_direct = psns > 1;
   wire::DirectPayload direct;
-  if (is_direct) {
-    direct.psns = psns;
+  if (piece.is_direct) {
+    direct.psns = piece.psns;
     if (const auto refused = locate(e, position, offset, length, direct)) {
       return refuse_buffers(e, *refused);
     }
   }
-  const std::uint8_t pad = is_direct ? 0 : wire::pad_for(length);
-  const std::size_t size = row.header_bytes + (is_direct ? direct.size() : length + pad);
+  const std::uint8_t pad = piece.is_direct ? 0 : wire::pad_for(length);
+  const std::size_t size = row.header_bytes + (piece.is_direct ? direct.size() : length + pad);
   std::uint8_t* at = out.begin(size);
   if (at == nullptr) return Emit::kBatchFull;
   std::optional<std::uint32_t> sum;
-  if (is_direct) {
+  if (piece.is_direct) {
     direct.write_to(at + row.header_bytes);
-  } else if (sum = gather_summed(e, position, offset, length, at + row.header_bytes); !sum) {
-    const auto refused = gather(e, position, offset, length, at + row.header_bytes);
+  } else {
+    if (piece.psns == 1) sum = gather_summed(e, position, offset, length, at + row.header_bytes);
+    const auto refused = sum ? std::nullopt
+                             : gather(e, position, offset, length, at + row.header_bytes);
     if (refused) return refuse_buffers(e, *refused);
   }
   for (std::uint8_t i = 0; i < pad; ++i) at[size - 1 - i] = 0;
@@ -269,8 +270,11 @@ Requester::Emit Requester::emit_data(std::uint32_t position, Psn psn, std::uint3
   if (row.reth) wire::Reth{e.remote_address, e.remote_key, e.length}.write_to(at + row.reth_at);
   if (row.immediate) wire::ImmDt{e.immediate}.write_to(at + row.immediate_at);
   if (row.ieth) wire::Ieth{e.immediate}.write_to(at + row.ieth_at);
-  if (is_direct) {
-    out.commit_direct(size, endpoint_.destination, psns, direct.wire_bytes(row.header_bytes));
+  if (piece.is_direct) {
+    out.commit_direct(size, endpoint_.destination, piece.psns, direct.wire_bytes(row.header_bytes));
+  } else if (piece.psns > 1) {
+    out.commit_joint(size, endpoint_.destination, piece.psns,
+                     size + (piece.psns - std::uint64_t{1}) * wire::Bth::kSize);
   } else if (sum) {
     out.commit_summed(size, endpoint_.destination, length, *sum);
   } else {
@@ -314,7 +318,7 @@ Requester::Emit Requester::emit_request(std::uint32_t position, Psn psn, wire::T
   return Emit::kSent;
 }
 
-Requester::Emit Requester::emit(std::uint32_t position, Psn psn, std::uint32_t psns,
+Requester::Emit Requester::emit(std::uint32_t position, Psn psn, const Piece& piece,
                                 wire::TxBatch& out, bool ask) {
   const SendEntry& entry = queue_.at(position);
   Emit result;
@@ -323,10 +327,10 @@ Requester::Emit Requester::emit(std::uint32_t position, Psn psn, std::uint32_t p
   } else if (entry.wants_response()) {
     result = emit_request(position, psn, out, ask);
   } else {
-    result = emit_data(position, psn, psns, out, ask);
+    result = emit_data(position, psn, piece, out, ask);
   }
   if (result == Emit::kSent) {
-    endpoint_.counters.packets_sent.add(entry.wants_response() ? 1 : psns);
+    endpoint_.counters.packets_sent.add(entry.wants_response() ? 1 : piece.psns);
   }
   return result;
 }
@@ -358,9 +362,9 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
   std::uint32_t position = queue_.head();
   while (queue_.at(position).is_local()) ++position;
   // Nothing that was not sent before.
-  std::uint32_t psns = psns_of_packet(position, una_);
-  if ((una_ + psns).is_after(sent_)) psns = 1;
-  const Emit result = emit(position, una_, psns, out, true);
+  Piece piece = piece_at(position, una_);
+  if ((una_ + piece.psns).is_after(sent_)) piece = {};
+  const Emit result = emit(position, una_, piece, out, true);
   if (result == Emit::kBatchFull) return true;
   probe_wanted_ = false;
   if (result == Emit::kFailed) {
@@ -368,15 +372,15 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
     poison(position, Status::kLocalProtection);
     return false;
   }
-  endpoint_.counters.retransmitted.add(queue_.at(position).wants_response() ? 1 : psns);
+  endpoint_.counters.retransmitted.add(queue_.at(position).wants_response() ? 1 : piece.psns);
   probe_unanswered_ = true;
-  probe_end_ = una_ + psns;
+  probe_end_ = una_ + piece.psns;
   return false;
 }
 
 bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now, wire::Transmitter& way) {
   way_ = &way;
-  direct_sizes_.reset();
+  packing_.reset();
   wants_sums_.reset();
   const bool more = transmit_requests(out, now);
   // A turn that nothing came of.
@@ -406,11 +410,11 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
     }
     if (!entry.numbered && !begin(entry)) break;
     if (!may_send(entry, now) || !take_turn(entry)) break;
-    const std::uint32_t psns = psns_of_packet(cursor_, cursor_psn_);
-    const std::uint32_t packets = entry.wants_response() ? 1 : psns;
+    const Piece piece = piece_at(cursor_, cursor_psn_);
+    const std::uint32_t packets = entry.wants_response() ? 1 : piece.psns;
     since_ask_ += packets;
     const bool ask = since_ask_ >= std::max(window(entry) / 2, 1u) || cursor_psn_ == una_;
-    const Emit result = emit(cursor_, cursor_psn_, psns, out, ask);
+    const Emit result = emit(cursor_, cursor_psn_, piece, out, ask);
     if (result == Emit::kBatchFull) return true;
     if (result == Emit::kFailed) {
       poison(cursor_, Status::kLocalProtection);
@@ -419,7 +423,7 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
     if (ask) since_ask_ = 0;
     if (is_reliable()) {
       if (entry.wants_response()) ++reads_in_flight_;
-      sent_one(packets, psns, ask || entry.wants_response(), now);
+      sent_one(packets, piece.psns, ask || entry.wants_response(), now);
       if (cursor_psn_.is_after(entry.last())) ++cursor_;
     } else {
       paid(entry);

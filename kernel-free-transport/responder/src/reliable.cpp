@@ -49,15 +49,16 @@ std::optional<NakCode> Responder::check_order(const wire::PacketView& packet) co
   return message_ == wanted ? std::nullopt : std::optional(NakCode::kInvalidRequest);
 }
 
-// First and Middle fill the path MTU exactly, Last has at least a byte, none has more. A direct one
-// is as long as the packets that it stands for, of which only the last need not be full.
+// First and Middle fill the path MTU exactly, Last has at least a byte, none has more. One that
+// stands for several is as long as they are, of which only the last need not be full.
 std::optional<NakCode> Responder::check_length(const wire::PacketView& packet) const {
   const std::uint64_t length = packet.data_length();
   const std::uint64_t most = std::uint64_t{packet.psns()} * endpoint_.mtu;
   const std::uint64_t full = most - endpoint_.mtu;
   const Place place = packet.row->place;
   const bool whole = place == Place::kFirst || place == Place::kMiddle;
-  const bool has_some = place == Place::kLast || packet.direct != nullptr;
+  const bool has_some =
+      place == Place::kLast || packet.direct != nullptr || packet.psns() > 1;
   if (length > most || (whole && length != most) || (has_some && length <= full)) {
     return NakCode::kInvalidRequest;
   }

@@ -111,11 +111,11 @@ class DirectTest : public ::testing::Test {
 TEST_F(DirectTest, IsOfferedOnceTheReaderHasTried) {
   join(static_cast<std::uint32_t>(::getpid()));
   EXPECT_EQ(a_.link->carrier_to(b_.self), Carrier::kRing);
-  EXPECT_GT(a_.link->direct_sizes(b_.self).least, kLength);
+  EXPECT_GT(a_.link->packing(b_.self).direct_least, kLength);
   send_whole();
   receive();
   ASSERT_TRUE(is_direct());
-  EXPECT_LE(a_.link->direct_sizes(b_.self).least, kLength);
+  EXPECT_LE(a_.link->packing(b_.self).direct_least, kLength);
   send_direct();
   receive();
   EXPECT_EQ(sink_.fetched, 1);
@@ -176,12 +176,12 @@ TEST_F(DirectTest, CanBeTurnedOffOnBothSides) {
   receive();
   for (PeerLink* side : {a_.link.get(), b_.link.get()}) {
     ASSERT_TRUE(is_direct());
-    side->set_direct(false);
+    side->set_packs(Packs::kJoint);
     receive();
     EXPECT_EQ(a_.link->carrier_to(b_.self), Carrier::kRing);
     send_direct();  // was made before
     receive();
-    side->set_direct(true);
+    side->set_packs(Packs::kJointAndDirect);
     receive();
   }
   EXPECT_TRUE(is_direct());
@@ -240,7 +240,7 @@ TEST_F(DirectTest, ReachesIntoAnotherProcessUntilItDies) {
     Batch batch;
     batch.add(make_packet(b_.node.qp(1), 1, 100), to(b_.self.address));
     writer.put(batch.get(), 0, 1);
-    while (!writer.takes_direct()) ::usleep(100);
+    while (writer.reader_packs() != Packs::kJointAndDirect) ::usleep(100);
     batch.get().clear();
     for (int i = 0; i < 2; ++i) {
       add_direct(batch.get(), b_.node.qp(1), b_.self.address, address());
@@ -263,7 +263,7 @@ TEST_F(DirectTest, ReachesIntoAnotherProcessUntilItDies) {
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   receive();
   EXPECT_EQ(sink_.missed, 1);
-  EXPECT_FALSE(SharedRing::map(fd).value().fetches());
+  EXPECT_EQ(SharedRing::map(fd).value().packs(), Packs::kJoint);
   ::munmap(told, 4096);
   ::close(fd);
 }

@@ -203,6 +203,8 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   template <typename F>
   void with_line(Qpn receiver, Qpn line, TimeNs now, F&& use);
   void close_lines_of(const qp::QueuePair& receiver);
+  void deliver_joint(qp::QueuePair& qp, wire::PacketView& packet, const wire::RxDatagram& datagram,
+                     TimeNs now);
   void deliver_direct(qp::QueuePair& qp, wire::PacketView& packet, const wire::RxDatagram& datagram,
                       TimeNs now);
   void transmit(qp::QueuePair& qp, TimeNs now);       // under the queue pair's lock

@@ -11,7 +11,8 @@
 // its UDP socket. While rings are busy, UDP is looked at less often.
 //
 // Large payloads between processes of one user stay where they are until the reader fetches them
-// (peer_memory.hpp), if both sides can and want to.
+// (peer_memory.hpp), if both sides can and want to. Shorter ones travel as joint packets, several of
+// a network's in one.
 //
 // Threads: as Link says; the ring administration at any time from any thread.
 #pragma once
@@ -46,7 +47,7 @@ enum class Carrier : std::uint8_t { kUdp, kRing, kDirectRing };
 struct PeerStatistics {
   Counter ring_full;  // times that send() took less than all because of a ring
   Counter kicks;      // sleeping readers woken
-  Counter direct_sent;  // direct packets, each of which counts above as those that it stands for
+  Counter direct_sent;  // direct packets, each of which is counted as those that it stands for
   OwnedCounter ring_packets_received;
   OwnedCounter rings_broken;  // ended because the peer broke the rules
 };
@@ -77,10 +78,10 @@ class PeerLink final : public Link {
   static constexpr TimeNs kStuckAfter = 200'000'000;
   wire::Transmitter::Room room_at(const Peer& peer, TimeNs now) noexcept;
   Carrier carrier_to(const Peer& peer) noexcept;
-  // Whether payloads may travel direct, out and in; at first they may. When the answer is no, what
-  // peers have sent direct until they see it still comes in.
-  void set_direct(bool allowed);
-  wire::Transmitter::DirectSizes direct_sizes(const Peer& peer) noexcept;
+  // Which packets of rings may stand for several, out and in; at first, all. What peers have sent
+  // otherwise until they see it still comes in.
+  void set_packs(Packs allowed);
+  wire::Transmitter::Packing packing(const Peer& peer) noexcept;
   // Whether packets to this peer go by UDP, and so get an ICRC.
   bool seals(const Peer& peer) noexcept {
     return !has_outbound_.read() || carrier_to(peer) == Carrier::kUdp;
@@ -112,6 +113,8 @@ class PeerLink final : public Link {
 
   Outbound* find(const Peer& peer) const noexcept;
   Outbound* place_for(const Peer& peer) noexcept;
+  // What both ends of the ring to this peer take; nothing without a ring.
+  std::optional<Packs> packs_to(const Peer& peer) const noexcept;
   std::optional<std::size_t> put_in_ring(Outbound& out, const wire::TxBatch& batch,
                                          std::size_t first, std::size_t count,
                                          const Peer& peer) noexcept;
@@ -126,7 +129,7 @@ class PeerLink final : public Link {
   std::size_t receive_from_udp(RxSink& sink, std::size_t budget) noexcept;
   std::size_t receive_from_rings(RxSink& sink, std::size_t budget) noexcept;
   std::size_t receive_from(Inbound& in, RxSink& sink, std::size_t budget) noexcept;
-  void judge_direct(Inbound& in) noexcept;
+  void tell_packs(Inbound& in) noexcept;
 
   std::unique_ptr<UdpLink> udp_;
   Bell bell_;
@@ -139,7 +142,7 @@ class PeerLink final : public Link {
   // By each entry's rings, whoever its peers were; side by side, because they are summed often.
   std::unique_ptr<OwnedCounter[]> packets_sent_;
   Published<bool> has_outbound_{false};
-  Published<bool> direct_allowed_{true};
+  Published<Packs> packs_{Packs::kJointAndDirect};
   std::vector<Pending> pending_;
   Published<bool> has_pending_{false};
 

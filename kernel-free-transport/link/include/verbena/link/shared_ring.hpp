@@ -5,7 +5,7 @@
 //   page 0   what() | key                            written once by the creator
 //            tail, reader's state                    written by the reader
 //            closed                                  written by anyone, once
-//            whether payloads may stay behind        written by the reader (peer_memory.hpp)
+//            which packets may stand for several     written by the reader
 //            where the writer has the key            written by the writer, once
 //   page 1.. records, each from a 64-byte line on:
 //            +----------------------+---------------------+--------------------------+
@@ -34,6 +34,9 @@
 
 namespace verbena::link {
 
+// Which packets may stand for several (wire/datagram.hpp).
+enum class Packs : std::uint32_t { kJoint = 0, kJointAndDirect = 1, kNothing = 2 };
+
 // The memory. Movable; unmaps at its end. Not inherited by fork(): in a child it is not there, so
 // there close() and the destructor do nothing, and all else is forbidden.
 class SharedRing {
@@ -56,13 +59,13 @@ class SharedRing {
   void close() noexcept;
   bool is_closed() const noexcept;
 
-  // For direct packets (peer_memory.hpp). The writer lets the reader know where it has this ring;
-  // the reader says whether it can fetch from there, and may change its mind.
+  // For direct packets (peer_memory.hpp) the writer lets the reader know where it has this ring. The
+  // reader says which packets may stand for several, and may change its mind; at first, joint ones.
   void let_writer_be_read() noexcept;
   std::uint64_t writer_key_address() const noexcept;  // 0: not known
   std::uint64_t key() const noexcept { return key_; }
-  void set_fetches(bool fetches) noexcept;
-  bool fetches() const noexcept;
+  void set_packs(Packs packs) noexcept;
+  Packs packs() const noexcept;
 
  private:
   friend class RingWriter;
@@ -95,8 +98,7 @@ class RingWriter {
   // As last seen.
   std::uint64_t reader_position() const noexcept { return tail_seen_; }
   bool is_closed() const noexcept { return ring_.is_closed(); }
-  // Whether the reader takes direct packets.
-  bool takes_direct() const noexcept { return ring_.fetches(); }
+  Packs reader_packs() const noexcept { return ring_.packs(); }
   SharedRing& ring() { return ring_; }
 
  private:

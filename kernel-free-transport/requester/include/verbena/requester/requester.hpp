@@ -77,8 +77,8 @@ class Requester {
   const ReliabilityAttributes& reliability() const { return reliability_; }
 
   // --- packets and time ---
-  // Adds what may go now; true: there is more than the batch could take. `way` is asked whether
-  // payloads may travel direct.
+  // Adds what may go now; true: there is more than the batch could take. `way` is asked how
+  // payloads may be packed.
   bool poll_transmit(wire::TxBatch& out, TimeNs now, wire::Transmitter& way);
   // UC: what the way said before that.
   void take_notice(wire::Transmitter::Room room, TimeNs now);
@@ -101,6 +101,11 @@ class Requester {
 
  private:
   enum class Emit : std::uint8_t { kSent, kBatchFull, kFailed };
+  // What one packet brings of a message, in PSNs of it.
+  struct Piece {
+    std::uint32_t psns = 1;
+    bool is_direct = false;
+  };
 
   // post.cpp
   Posted check(const queue::SendRequest& request, std::uint64_t& length) const;
@@ -114,10 +119,10 @@ class Requester {
   bool may_send(const SendEntry& entry, TimeNs now);
   bool run_local(SendEntry& entry);
   std::uint32_t psns_of_read(const SendEntry& entry, Psn psn) const;
-  std::uint32_t psns_of_packet(std::uint32_t position, Psn psn);
-  Emit emit(std::uint32_t position, Psn psn, std::uint32_t psns, wire::TxBatch& out, bool ask);
+  Piece piece_at(std::uint32_t position, Psn psn);
+  Emit emit(std::uint32_t position, Psn psn, const Piece& piece, wire::TxBatch& out, bool ask);
   Emit emit_datagram(std::uint32_t position, wire::TxBatch& out);
-  Emit emit_data(std::uint32_t position, Psn psn, std::uint32_t psns, wire::TxBatch& out,
+  Emit emit_data(std::uint32_t position, Psn psn, const Piece& piece, wire::TxBatch& out,
                  bool ask);
   Emit emit_request(std::uint32_t position, Psn psn, wire::TxBatch& out, bool ask);
   Emit refuse_buffers(const SendEntry& entry, memory::Refusal refusal);
@@ -130,8 +135,8 @@ class Requester {
   void sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now);
   bool transmit_probe(wire::TxBatch& out);
 
-  // direct.cpp
-  std::uint32_t psns_of_direct(std::uint32_t position, Psn psn);
+  // packing.cpp
+  Piece piece_of_data(std::uint32_t position, Psn psn);
   std::optional<memory::Refusal> locate(const SendEntry& entry, std::uint32_t position,
                                         std::uint64_t offset, std::uint64_t length,
                                         wire::DirectPayload& to) const;
@@ -205,7 +210,7 @@ class Requester {
   std::uint8_t probes_ = 0;               // since progress
   std::uint8_t wary_ = 0;                 // acknowledgements until losses count as past
   wire::Transmitter* way_ = nullptr;      // while it is polled
-  std::optional<wire::Transmitter::DirectSizes> direct_sizes_;  // what it said, since
+  std::optional<wire::Transmitter::Packing> packing_;  // what it said, since
   std::optional<bool> wants_sums_;                              // the same
   wire::Transmitter::Room room_ = wire::Transmitter::Room::kUnknown;
   bool timing_ = false;

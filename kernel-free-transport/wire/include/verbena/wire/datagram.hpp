@@ -1,6 +1,11 @@
 // What passes between the engine and a link: packets from the first byte of the BTH to the last
 // pad byte. The ICRC belongs to the link (a shared ring has none); room for its four bytes is left
 // behind every packet, so that a link can seal packets in place.
+//
+// A packet may stand for several, take as many PSNs and count as them, where the way says so
+// (Transmitter::packing): a joint one carries their payloads, one after the other, behind the
+// headers that the first and the last of them would have; a direct one (direct.hpp) says where they
+// are. A network never sees either.
 #pragma once
 
 #include <array>
@@ -20,6 +25,8 @@ inline constexpr std::size_t kIcrcSize = 4;
 // The longest chain of headers (BTH + DETH + ... well within) and the longest packet we emit.
 inline constexpr std::size_t kMaxHeaders = 64;
 inline constexpr std::size_t kMaxPacket = kMaxHeaders + 4096 + 3;
+// The longest payload of a joint packet.
+inline constexpr std::uint32_t kJointMost = 4096;
 
 // Where a packet goes and with which IP header fields.
 struct Destination {
@@ -42,7 +49,9 @@ struct RxDatagram {
   Gid source_gid;
   Gid destination_gid;
   std::uint16_t source_lid = 0;
-  // Of a direct packet (direct.hpp): where its payload is to be fetched. Null: a whole packet.
+  // More than 1: a joint packet, which stands for so many.
+  std::uint32_t psns = 1;
+  // Of a direct packet (direct.hpp): where its payload is to be fetched. Null: it is there.
   SenderMemory* sender = nullptr;
 };
 
@@ -62,7 +71,8 @@ class TxBatch {
     std::uint32_t offset;  // of the BTH in the buffer
     std::uint32_t length;  // BTH .. pad; the ICRC's room follows
     std::uint32_t destination;  // index for destination()
-    std::uint32_t psns;         // that a direct packet stands for (direct.hpp); 0: a whole one
+    std::uint32_t psns;         // that a joint or direct packet stands for; 0: an ordinary one
+    bool is_direct;
     std::uint32_t summed;       // so many bytes at the end have the CRC-32 `sum`; 0: not known
     std::uint32_t sum;
   };
@@ -83,7 +93,7 @@ class TxBatch {
       to_[destinations_++] = destination;
     }
     packets_[count_++] = {static_cast<std::uint32_t>(used_), static_cast<std::uint32_t>(length),
-                          static_cast<std::uint32_t>(destinations_ - 1), 0, 0, 0};
+                          static_cast<std::uint32_t>(destinations_ - 1), 0, false, 0, 0};
     const std::size_t sealed = length + kIcrcSize;
     if (!continues_run(sealed)) {
       run_begins_at_ = used_;
@@ -92,13 +102,24 @@ class TxBatch {
     run_may_go_on_ = sealed == run_step_;
     used_ += sealed;
   }
-  // The same for a direct packet, which stands for `psns` packets of `wire_bytes` in all.
-  void commit_direct(std::size_t length, const Destination& destination, std::uint32_t psns,
-                     std::uint64_t wire_bytes) {
+  // The same for a packet that stands for `psns` packets of `wire_bytes` in all.
+  void commit_joint(std::size_t length, const Destination& destination, std::uint32_t psns,
+                    std::uint64_t wire_bytes) {
     commit(length, destination);
     packets_[count_ - 1].psns = psns;
     more_packets_ += psns - 1;
     more_bytes_ += wire_bytes - length;
+  }
+  void commit_direct(std::size_t length, const Destination& destination, std::uint32_t psns,
+                     std::uint64_t wire_bytes) {
+    commit_joint(length, destination, psns, wire_bytes);
+    packets_[count_ - 1].is_direct = true;
+  }
+  // The same for one that was in a batch before, and of the same kind now.
+  void commit_again(std::size_t length, const Destination& destination, const Packet& before) {
+    commit(length, destination);
+    packets_[count_ - 1].psns = before.psns;
+    packets_[count_ - 1].is_direct = before.is_direct;
   }
   // The same for a packet of whose end a checksum is known already.
   void commit_summed(std::size_t length, const Destination& destination, std::uint32_t summed,
@@ -164,12 +185,14 @@ class Transmitter {
   virtual Room room_at(const Destination&, Qpn, TimeNs) noexcept { return Room::kUnknown; }
   // Whether packets to this queue pair get a checksum, which is cheaper beside the copying.
   virtual bool wants_sums(const Destination&, Qpn) noexcept { return false; }
-  // How many bytes one direct packet (direct.hpp) to this queue pair may stand for. As it is, none.
-  struct DirectSizes {
-    std::uint64_t least = ~std::uint64_t{0};  // below, a payload travels in its packets
-    std::uint64_t most = 0;
+  // How many bytes one direct packet to this queue pair may stand for, and how many one joint packet
+  // may carry of a shorter payload. As it is, none.
+  struct Packing {
+    std::uint64_t direct_least = ~std::uint64_t{0};  // below, a payload travels in its packets
+    std::uint64_t direct_most = 0;
+    std::uint32_t joint_most = 0;
   };
-  virtual DirectSizes direct_sizes(const Destination&, Qpn) noexcept { return {}; }
+  virtual Packing packing(const Destination&, Qpn) noexcept { return {}; }
 };
 
 }  // namespace verbena::wire

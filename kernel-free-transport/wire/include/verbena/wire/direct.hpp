@@ -2,7 +2,7 @@
 // place where it lies in the memory of the process that sends. It stands for several packets at
 // once and takes as many PSNs. Whoever receives it checks what it always checks and then fetches
 // the payload to where it belongs, without a copy in between. It travels only where the receiving
-// side has said that it can fetch (Transmitter::direct_sizes), and never leaves the host.
+// side has said that it can fetch (Transmitter::packing), and never leaves the host.
 //
 //   +-------------------------------+-------------------------------+
 //   |             PSNs              |             count             |
@@ -48,6 +48,12 @@ class SenderMemory {
   ~SenderMemory() = default;
 };
 
+// Of which operations joint and direct packets are.
+constexpr bool may_stand_for_several(const OpcodeRow& row) {
+  return row.transport == WireTransport::kRc &&
+         (row.operation == Operation::kSend || row.operation == Operation::kWrite);
+}
+
 struct DirectPayload {
   static constexpr std::size_t kRangesMax = 7;
   static constexpr std::size_t kSizeMax = 8 + 16 * kRangesMax;
@@ -89,10 +95,7 @@ struct DirectPayload {
 
 inline std::optional<DirectPayload> DirectPayload::parse(const OpcodeRow& row,
                                                          std::span<const std::uint8_t> bytes) {
-  const bool may_be_direct =
-      row.transport == WireTransport::kRc &&
-      (row.operation == Operation::kSend || row.operation == Operation::kWrite);
-  if (!may_be_direct || bytes.size() < 8) return std::nullopt;
+  if (!may_stand_for_several(row) || bytes.size() < 8) return std::nullopt;
   DirectPayload direct;
   direct.psns = load_be32(bytes.data());
   const std::uint32_t count = load_be32(bytes.data() + 4);

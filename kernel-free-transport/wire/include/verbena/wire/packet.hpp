@@ -25,10 +25,11 @@ struct PacketView {
   std::span<const std::uint8_t> payload;  // without pad
   const DirectPayload* direct = nullptr;  // `payload` says where the data is
   SenderMemory* sender = nullptr;         // if it is direct
+  std::uint32_t joint = 1;                // packets that a joint one stands for
 
   // Bytes of the message, and PSNs, that the packet brings. (A READ request takes others.)
   std::size_t data_length() const { return direct != nullptr ? direct->length : payload.size(); }
-  std::uint32_t psns() const { return direct != nullptr ? direct->psns : 1; }
+  std::uint32_t psns() const { return direct != nullptr ? direct->psns : joint; }
 
   // Each only if the row says that the header is there.
   XrcEth xrceth() const { return XrcEth::read_from(start + row->xrceth_at); }

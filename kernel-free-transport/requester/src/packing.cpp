@@ -1,29 +1,34 @@
-// Payloads that travel direct (wire/direct.hpp): which, how much of one at once, and where it is.
+// Packets that stand for several (wire/datagram.hpp): how much of a payload travels at once, whether
+// it is left where it is (wire/direct.hpp), and where that is.
 #include <algorithm>
 
 #include "verbena/requester/requester.hpp"
 
 namespace verbena::requester {
 
-// 1: an ordinary packet. The ends lie at fixed places, as those of a READ's chunks do.
-std::uint32_t Requester::psns_of_direct(std::uint32_t position, Psn psn) {
+// The ends lie at fixed places, as those of a READ's chunks do.
+Requester::Piece Requester::piece_of_data(std::uint32_t position, Psn psn) {
   const SendEntry& entry = queue_.at(position);
-  if (entry.packets < 2 || endpoint_.transport != Transport::kRc ||
-      (entry.flags & queue::kInline) != 0) {
-    return 1;
-  }
-  if (!direct_sizes_) direct_sizes_ = way_->direct_sizes(endpoint_.destination, endpoint_.peer);
-  if (entry.length < direct_sizes_->least) return 1;
+  if (entry.packets < 2 || endpoint_.transport != Transport::kRc) return {};
+  if (!packing_) packing_ = way_->packing(endpoint_.destination, endpoint_.peer);
   const std::uint32_t index = static_cast<std::uint32_t>(psn.distance_from(entry.first));
-  const std::uint64_t bytes = std::min(direct_sizes_->most, wire::DirectPayload::kLengthMax);
-  const std::uint32_t most = std::max(static_cast<std::uint32_t>(bytes) / endpoint_.mtu, 1u);
-  const std::uint32_t psns = std::min(most - index % most, entry.packets - index);
-  const std::uint64_t offset = std::uint64_t{index} * endpoint_.mtu;
-  const std::uint64_t length =
-      std::min<std::uint64_t>(entry.length - offset, std::uint64_t{psns} * endpoint_.mtu);
-  if (psns < 2 || length < direct_sizes_->least) return 1;
-  wire::DirectPayload direct;
-  return locate(entry, position, offset, length, direct) ? 1 : psns;
+  const auto psns_of = [&](std::uint64_t bytes) {
+    const std::uint32_t most = std::max(static_cast<std::uint32_t>(bytes) / endpoint_.mtu, 1u);
+    return std::min(most - index % most, entry.packets - index);
+  };
+  if (entry.length >= packing_->direct_least && (entry.flags & queue::kInline) == 0) {
+    const std::uint32_t psns =
+        psns_of(std::min(packing_->direct_most, wire::DirectPayload::kLengthMax));
+    const std::uint64_t offset = std::uint64_t{index} * endpoint_.mtu;
+    const std::uint64_t length =
+        std::min<std::uint64_t>(entry.length - offset, std::uint64_t{psns} * endpoint_.mtu);
+    wire::DirectPayload direct;
+    if (psns > 1 && length >= packing_->direct_least &&
+        !locate(entry, position, offset, length, direct)) {
+      return {psns, true};
+    }
+  }
+  return {psns_of(std::min(packing_->joint_most, wire::kJointMost)), false};
 }
 
 // Where a piece of the message lies; refused also (as not mapped) if that is no plain memory or too

@@ -1,0 +1,160 @@
+// Packets that carry the payloads of several: what they count as, that they are checked as those
+// are, and that a way may stop to take them at any time.
+#include <cstring>
+
+#include "steps.hpp"
+#include "verbena/wire/packet.hpp"
+
+namespace verbena::sim {
+namespace {
+
+// Of 256 bytes: four in one.
+class Joint : public Scene {
+ public:
+  explicit Joint(const PeerOptions& options = {}) : Scene(options) {
+    pair.world.faults().joint = 1'000'000;
+    pair.world.faults().packing.joint_most = 1024;
+  }
+  // The PSNs of each packet from the left that carries data.
+  void watch() {
+    pair.world.filter = [this](const Node& from, std::span<const std::uint8_t> bytes) {
+      const auto packet = wire::parse_packet(bytes);
+      const bool is_of_left = packet.ok() && packet->bth.dest_qp == right.qp().number();
+      if (from.index() != 0 || !is_of_left || !packet->row->payload) return true;
+      seen.push_back(pair.world.seen().joint);
+      return !lose || !lose(seen.size());
+    };
+  }
+  void expect_source(Arena& arena, std::size_t length) {
+    EXPECT_NO_THROW(
+        expect_equal(arena.bytes().first(length), left.source.bytes().first(length), "data"));
+  }
+  std::vector<std::uint32_t> seen;
+  std::function<bool(std::size_t)> lose;
+};
+
+TEST(JointPackets, CountAsThoseThatTheyStandFor) {
+  Joint s;
+  s.watch();
+  s.left.post(s.left.write(1, 2499, s.right));
+  s.run_until_sent(1);
+  EXPECT_EQ(statuses(s.left.sends), std::vector{Status::kSuccess});
+  EXPECT_EQ(s.seen, (std::vector<std::uint32_t>{4, 4, 2}));
+  s.expect_source(s.right.target, 2499);
+  const auto& sent = s.left.qp().endpoint().counters;
+  const auto& received = s.right.qp().endpoint().counters;
+  EXPECT_EQ(sent.packets_sent.read(), 10u);
+  EXPECT_EQ(sent.bytes_sent.read(), 2499u);
+  EXPECT_EQ(received.packets_received.read(), 10u);
+  EXPECT_EQ(received.bytes_received.read(), 2499u);
+  // Ten headers of 12 bytes, a RETH, the payload and a byte of pad.
+  const auto& port = s.left.node().device().counters();
+  EXPECT_EQ(port.sent.packets(), 10u);
+  EXPECT_EQ(port.sent.bytes(), 10 * 12 + 16 + 2500u);
+  EXPECT_EQ(s.right.node().device().counters().packets_received.read(), 10u);
+  EXPECT_EQ(s.right.node().device().counters().bytes_received.read(), 10 * 12 + 16 + 2500u);
+  s.expect_unharmed();
+}
+
+TEST(JointPackets, FillSendsReceivesWithImmediate) {
+  Joint s;
+  s.right.receive(7, 4096);
+  Request r = s.left.send(1, 1024);
+  r.opcode = WorkOpcode::kSendImmediate;
+  r.immediate = 0x04030201;
+  s.left.post(r);
+  s.run_until_sent(1);
+  ASSERT_EQ(statuses(s.right.receives), std::vector{Status::kSuccess});
+  EXPECT_EQ(s.right.receives[0].byte_length, 1024u);
+  EXPECT_EQ(s.right.receives[0].immediate, 0x04030201u);
+  EXPECT_EQ(s.pair.world.lost(), 0u);
+  s.expect_source(s.right.inbox, 1024);
+}
+
+TEST(JointPackets, AreOfReliableConnectionsOnly) {
+  PeerOptions options;
+  options.transport = Transport::kUc;
+  Joint s(options);
+  s.watch();
+  s.left.post(s.left.write(1, 2500, s.right));
+  s.run_until_sent(1);
+  s.pair.run(1'000'000);
+  EXPECT_EQ(s.seen, std::vector<std::uint32_t>(10, 1));
+  s.expect_source(s.right.target, 2500);
+}
+
+TEST(JointPackets, AreCheckedAsOthersAre) {
+  Joint s;
+  Request r = s.left.write(1, 2500, s.right);
+  r.remote_address += Peer::kMemory - 2499;
+  s.left.post(r);
+  s.run_until_sent(1);
+  EXPECT_EQ(statuses(s.left.sends), std::vector{Status::kRemoteAccess});
+  s.expect_unharmed();
+}
+
+TEST(JointPackets, ForAReceiveThatIsTooShortAreRefused) {
+  Joint s;
+  s.right.receive(7, 900);
+  s.left.post(s.left.send(1, 1024));
+  s.run_until_sent(1);
+  EXPECT_EQ(statuses(s.left.sends), std::vector{Status::kRemoteInvalidRequest});
+  EXPECT_EQ(statuses(s.right.receives).front(), Status::kLocalLength);
+  s.expect_unharmed();
+}
+
+// The second is lost, and by then the way takes ordinary ones only: those of its places come.
+TEST(JointPackets, ComeAgainInPiecesWhereTheWayTakesThemNoMore) {
+  Joint s;
+  s.watch();
+  s.lose = [&](std::size_t count) {
+    if (count != 2 || s.pair.world.faults().joint == 0) return false;
+    s.pair.world.faults().joint = 0;
+    return true;
+  };
+  s.left.post(s.left.write(1, 2048, s.right));
+  s.run_until_sent(1);
+  EXPECT_EQ(statuses(s.left.sends), std::vector{Status::kSuccess});
+  EXPECT_EQ(s.seen, (std::vector<std::uint32_t>{4, 4, 1, 1, 1, 1}));
+  s.expect_source(s.right.target, 2048);
+  s.expect_unharmed();
+}
+
+// What claims to stand for others than it is long for, or is no SEND or WRITE.
+TEST(JointPackets, ThatAreNotAsLongAsTheySayAreRefused) {
+  for (const std::uint32_t psns : {3u, 5u, 65535u}) {
+    Joint s;
+    s.watch();
+    s.lose = [&](std::size_t count) {
+      if (count != 1) return false;
+      s.pair.world.inject(1, s.left.node().address(), s.pair.world.seen().bytes, psns);
+      return true;
+    };
+    s.left.post(s.left.write(1, 1024, s.right));
+    s.run_until_sent(1);
+    EXPECT_EQ(statuses(s.left.sends), std::vector{Status::kRemoteInvalidRequest}) << psns;
+    s.expect_unharmed();
+  }
+}
+
+TEST(JointPackets, OfOtherOperationsAreDropped) {
+  Joint s;
+  bool is_done = false;
+  s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t> bytes) {
+    const auto packet = wire::parse_packet(bytes);
+    if (is_done || from.index() != 0 || packet->row->operation != wire::Operation::kReadRequest) {
+      return true;
+    }
+    is_done = true;
+    s.pair.world.inject(1, from.address(), bytes, 2);
+    return false;
+  };
+  s.left.post(s.left.read(1, 100, s.right));
+  s.run_until_sent(1);
+  EXPECT_EQ(statuses(s.left.sends), std::vector{Status::kSuccess});
+  EXPECT_EQ(s.right.node().device().counters().drops.read(DropReason::kMalformed), 1u);
+  s.expect_unharmed();
+}
+
+}  // namespace
+}  // namespace verbena::sim
