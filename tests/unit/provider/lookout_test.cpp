@@ -18,7 +18,7 @@ class LookoutTest : public ::testing::Test {
   int lose() {
     now_ += Lookout::kSpan;
     lookout_.gave_up();
-    EXPECT_FALSE(looks_after(kSoon)) << "that was more than a span after the last";
+    EXPECT_FALSE(looks_after(Lookout::kSpanOfSleeper)) << "that came too late";
     for (int pauses = 1;; ++pauses) {
       if (looks_after(kSoon)) return pauses;
     }
@@ -36,7 +36,13 @@ TEST_F(LookoutTest, LooksOnceMoreOftenComesSoon) {
 }
 
 TEST_F(LookoutTest, DoesNotLookWhereAllComesLate) {
-  for (int i = 0; i < 100; ++i) ASSERT_FALSE(looks_after(2 * Lookout::kSpan));
+  for (int i = 0; i < 100; ++i) ASSERT_FALSE(looks_after(Lookout::kSpanOfSleeper));
+}
+
+TEST_F(LookoutTest, DoesNotTakeItsOwnWakingForTheSendersPace) {
+  EXPECT_FALSE(looks_after(0));
+  EXPECT_FALSE(looks_after(2 * Lookout::kSpan));
+  EXPECT_TRUE(looks_after(2 * Lookout::kSpan));
 }
 
 TEST_F(LookoutTest, EachLookInVainMakesTheNextDearer) {
