@@ -4,6 +4,7 @@ A row is measured on three sides in turn: rxe (the kernel's device with itself),
 """
 
 import dataclasses
+import json
 import pathlib
 import re
 import statistics
@@ -14,6 +15,15 @@ from figures import parse  # noqa: E402
 
 SIDES = ("rxe", "auto", "udp")
 PERFTEST = "-d {D} -x {G} -p {P} -F -m 4096"
+
+
+def bare(output):
+    """The one figure of verbena-raw --only."""
+    try:
+        ((figure,),) = (sizes.values() for sizes in json.loads(output).values())
+    except (ValueError, AttributeError) as error:
+        raise parse.Unreadable(f"not a figure of verbena-raw: {output[-300:]}") from error
+    return figure["median"] if isinstance(figure, dict) else figure
 
 
 def connect_us(output):
@@ -43,23 +53,29 @@ class Row:
     more: int = 1  # times as many iterations for Verbena, so that it takes long enough to be measured
     iterations: int = 1000
     fixed: bool = False
+    bare: str = None  # verbena-raw's name for what UDP alone reaches
+    bare_parts: int = 1  # of which that is so many
 
 
 TIMED = (
     Row("connection by cmtime", "us", "cmtime -b {A} -p {P} -c {N}", connect_us, goals=((3, None), (3, None)),
         kind="cmtime", iterations=100),
-    Row("ib_send_lat 8 B", "us", f"ib_send_lat {PERFTEST} -s 8 -n {{N}}", parse.perftest_typical_us),
-    Row("ib_write_lat 8 B", "us", f"ib_write_lat {PERFTEST} -s 8 -n {{N}}", parse.perftest_typical_us),
-    Row("ib_send_lat 4 KiB", "us", f"ib_send_lat {PERFTEST} -s 4096 -n {{N}}", parse.perftest_typical_us),
-    Row("ib_write_lat 4 KiB", "us", f"ib_write_lat {PERFTEST} -s 4096 -n {{N}}", parse.perftest_typical_us),
+    Row("ib_send_lat 8 B", "us", f"ib_send_lat {PERFTEST} -s 8 -n {{N}}", parse.perftest_typical_us, bare="udp_polled_rtt_us:8",
+        bare_parts=2),
+    Row("ib_write_lat 8 B", "us", f"ib_write_lat {PERFTEST} -s 8 -n {{N}}", parse.perftest_typical_us, bare="udp_polled_rtt_us:8",
+        bare_parts=2),
+    Row("ib_send_lat 4 KiB", "us", f"ib_send_lat {PERFTEST} -s 4096 -n {{N}}", parse.perftest_typical_us, bare="udp_polled_rtt_us:4096",
+        bare_parts=2),
+    Row("ib_write_lat 4 KiB", "us", f"ib_write_lat {PERFTEST} -s 4096 -n {{N}}", parse.perftest_typical_us, bare="udp_polled_rtt_us:4096",
+        bare_parts=2),
     Row("ib_write_bw 64 KiB", "MB/s", f"ib_write_bw {PERFTEST} -s 65536 -n {{N}}", parse.perftest_mb_s, False, more=5,
-        iterations=300),
+        iterations=300, bare="udp_stream_mb_s:4096"),
     Row("ib_write_bw 8 B", "M/s", f"ib_write_bw {PERFTEST} -s 8 -n {{N}}", parse.perftest_messages_s, False, more=5,
         iterations=10000),
 )
 COUNTED = (
     Row("round trip of 8 B with events", "thousand instructions", "ibv_rc_pingpong -d {D} -g {G} -p {P} -e -s 8 -n {N}",
-        thousand_instructions, goals=((30, 25), (30, 25)), fixed=True),
+        thousand_instructions, goals=((30, 25), (30, 25)), fixed=True, bare="udp_blocking_rtt_us:8"),
     Row("connection by cmtime", "thousand instructions", "cmtime -b {A} -p {P} -c {N}", connect_us, goals=((3, None), (3, None)),
         kind="cmtime", iterations=100),
     Row("ib_write_bw 64 KiB", "B per thousand instructions", f"ib_write_bw {PERFTEST} -s 65536 -n {{N}}", parse.perftest_mb_s, False,
@@ -76,6 +92,8 @@ def plan(rows):
         for side in SIDES:
             count = row.iterations * (1 if side == "rxe" else row.more)
             lines.append(f"{number}|{row.kind}|{side}|{row.words.replace('{N}', str(count))}")
+        if row.bare:
+            lines.append(f"{number}|bare|bare|verbena-raw --pin --seconds 1 --only {row.bare}")
     return "\n".join(lines)
 
 
@@ -94,7 +112,7 @@ def samples(rows, output):
         try:
             if status != 0:
                 raise parse.Unreadable(f"ended with {status}: {text[-300:]}")
-            figure = row.figure(text)
+            figure = bare(text) / row.bare_parts if side == "bare" else row.figure(text)
             figures.setdefault((number, side), []).append(figure)
         except parse.Unreadable as error:
             failures.append(f"{row.name}, {side}: {error}")
@@ -118,8 +136,9 @@ def reached(row, figure, goals):
 
 
 def table(rows, figures):
-    """Markdown: medians, and behind each of Verbena's how many times better than rxe's median it is."""
-    lines = ["| row | unit | rxe | auto | times better | reaches | UDP | times better | reaches |", "|---|---|---|---|---|---|---|---|---|"]
+    """Markdown: medians, and behind each of Verbena's, and of what UDP alone reaches, how many times better than rxe's median it is."""
+    lines = ["| row | unit | rxe | auto | times better | reaches | UDP | times better | reaches | bare UDP | times better |",
+             "|---|---|---|---|---|---|---|---|---|---|---|"]
     for number, row in enumerate(rows):
         rxe = figures.get((number, "rxe"))
         if not rxe:
@@ -133,6 +152,8 @@ def table(rows, figures):
             median = statistics.median(ours)
             times = ratio(row, statistics.median(rxe), median)
             cells += [_spread(ours), f"{times:.3g}", reached(row, median if row.fixed else times, goals)]
+        alone = figures.get((number, "bare"))
+        cells += [_spread(alone), f"{ratio(row, statistics.median(rxe), statistics.median(alone)):.3g}"] if alone else ["", ""]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

@@ -55,7 +55,7 @@ class Judging(unittest.TestCase):
 
     def test_medians_and_goals(self):
         line = self.latency([9.0, 10.0, 50.0], [1.0], [6.0])
-        self.assertEqual(line, "| ib_send_lat 8 B | us | 10 (9..50) | 1 | 10 | aim | 6 | 1.67 | must |")
+        self.assertEqual(line, "| ib_send_lat 8 B | us | 10 (9..50) | 1 | 10 | aim | 6 | 1.67 | must |  |  |")
 
     def test_not_reached(self):
         self.assertIn("| 4 | 2.5 | no | 8 | 1.25 | no |", self.latency([10.0], [4.0], [8.0]))
@@ -75,8 +75,19 @@ class Judging(unittest.TestCase):
 
     def test_the_plan_takes_turns(self):
         lines = comparison.plan(comparison.TIMED[-2:]).splitlines()
-        self.assertEqual([line.split("|")[2] for line in lines], ["rxe", "auto", "udp"] * 2)
+        self.assertEqual([line.split("|")[2] for line in lines], ["rxe", "auto", "udp", "bare", "rxe", "auto", "udp"])
         self.assertTrue(lines[0].endswith("-n 300") and lines[1].endswith("-n 1500"))
+        self.assertTrue(lines[3].endswith("--only udp_stream_mb_s:4096"))
+
+    def test_what_udp_alone_reaches(self):
+        rows = [comparison.TIMED[1], comparison.TIMED[5]]
+        round_trip = '{"udp_polled_rtt_us": {"8": {"p25": 80.1, "median": 90.0}}}\n'
+        figures, failures = comparison.samples(rows, output(
+            (0, "rxe", 0, PERFTEST.format(typical=30.0)), (0, "bare", 0, round_trip), (1, "bare", 0, '{"udp_stream_mb_s": {"4096": 336.8}}\n')))
+        self.assertEqual(failures, [])
+        self.assertEqual(figures, {(0, "rxe"): [30.0], (0, "bare"): [45.0], (1, "bare"): [336.8]})
+        self.assertTrue(comparison.table(rows, figures).endswith("| 45 | 0.667 |"))
+        self.assertEqual(len(comparison.samples(rows, output((0, "bare", 0, "{}\n"), (1, "bare", 127, "")))[1]), 2)
 
 
 if __name__ == "__main__":
