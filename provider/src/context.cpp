@@ -203,20 +203,27 @@ void Context::drive_unattended() noexcept {
   announcements_.end_round(lock);
 }
 
+Context::Load Context::load() const noexcept {
+  const device::PortCounters& counters = device_->counters();
+  return {counters.packets_received.read() + counters.sent.packets(),
+          counters.bytes_received.read() + counters.sent.bytes()};
+}
+
 // It does not look on when it has just told the application of something, which may want this very
 // processor.
 Driven::Found Context::drive_until_quiet() noexcept {
   Lock& lock = device_->receive_lock();
   Found found = Found::kNothing;
   TimeNs look_until = 0;
-  TimeNs found_at = 0;  // in the round before
+  TimeNs found_at = 0;  // in the round before, if that was little
   const std::uint32_t polls = progress_.polls();
   for (int round = 0; round < kRoundsPerTurn;) {
     if (!lock.try_lock()) return Found::kAnother;
     const TimeNs now = link::monotonic_now_ns();
     if (found_at != 0) progress_.note_turn(now - found_at);
+    const Load before = load();
     const bool more = drive_once(now, device::Acknowledge::kUnlessAnswered, kPollBudget);
-    found_at = more ? now : 0;
+    found_at = more && load().is_little_after(before) ? now : 0;
     if (more) {
       last_found_ = now;
       found = Found::kPackets;
@@ -234,7 +241,10 @@ Driven::Found Context::drive_until_quiet() noexcept {
       break;
     }
   }
-  if (found == Found::kPackets) device_->set_hold(progress_.scaled(device::Device::kUsualHold));
+  if (found == Found::kPackets) {
+    device_->set_hold(progress_.is_slow() ? device::Device::kLongHold
+                                          : device::Device::kUsualHold);
+  }
   return found;
 }
 

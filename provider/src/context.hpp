@@ -218,6 +218,16 @@ class Context final : public queue::EventSink,
     return now_;
   }
   bool drive_once(TimeNs now, device::Acknowledge acknowledge, std::size_t budget) noexcept;
+  // What has come and gone so far; and whether it is so little more than `before` that the time it
+  // took says how fast this processor is, and not how much there was to do.
+  struct Load {
+    std::uint64_t packets = 0;
+    std::uint64_t bytes = 0;
+    bool is_little_after(const Load& before) const {
+      return packets - before.packets <= 4 && bytes - before.bytes <= 16 * 1024;
+    }
+  };
+  Load load() const noexcept;
   void receive_for_poster(TimeNs now) noexcept;
   void on_datagram(const wire::RxDatagram& datagram) noexcept override;
 

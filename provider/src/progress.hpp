@@ -67,11 +67,12 @@ class Progress {
   // Ends the thread and waits for it. Not from the thread itself.
   void stop() noexcept;
 
-  // For the thread itself: so long it took to take in what was found.
+  // For the thread itself: so long it took to take in a few small packets.
   void note_turn(TimeNs time) noexcept;
   // A time as it would be on an ordinary processor, as long as it has to be on this one: emulated
   // ones take many times as long for everything. The thread's own.
   TimeNs scaled(TimeNs usual) const noexcept;
+  bool is_slow() const noexcept { return scaled(1) > 1; }
 
   // In a forked child, where there is no such thread.
   void abandon() noexcept { running_ = false; }

@@ -8,6 +8,7 @@ namespace verbena {
 namespace {
 
 using device::Acknowledge;
+using device::Device;
 
 constexpr TimeNs kHop = 1'000;
 constexpr TimeNs kLong = 100'000;
@@ -181,6 +182,17 @@ TEST_F(Held, DoNotWaitForEachOther) {
   EXPECT_TRUE(left_has_completion());
   queue::Completion c;
   EXPECT_TRUE(right.send_cq.poll_one(c));
+}
+
+// Where everything takes long, answers do, too.
+TEST_F(Held, WaitLongerWhereTheyAreTold) {
+  constexpr TimeNs kSlow = Device::kLongHold / 2;
+  right.device.set_hold(Device::kLongHold);
+  EXPECT_FALSE(exchange(Acknowledge::kUnlessAnswered, kSlow));
+  EXPECT_FALSE(exchange(Acknowledge::kUnlessAnswered, kSlow));
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(exchange(Acknowledge::kUnlessAnswered, kSlow));
+  right.device.set_hold(Device::kUsualHold);
+  EXPECT_TRUE(left_writes_in_vain()) << "held for the usual time again";
 }
 
 // Without a round that sends: the answer has taken it along.
