@@ -179,10 +179,6 @@ class Moderation : public Verbs {
     ASSERT_EQ(ibv_destroy_cq(plain), 0);
     connect();
   }
-  void TearDown() override {
-    Verbs::TearDown();
-    EXPECT_EQ(ibv_destroy_comp_channel(channel_), 0);
-  }
   void moderate(std::uint16_t count, std::uint16_t period) {
     ibv_modify_cq_attr a{};
     a.attr_mask = IBV_CQ_ATTR_MODERATE;
@@ -204,8 +200,6 @@ class Moderation : public Verbs {
     ASSERT_EQ(ibv_get_cq_event(channel_, &cq, &user), 0);
     ibv_ack_cq_events(cq, 1);
   }
-
-  ibv_comp_channel* channel_ = nullptr;
 };
 
 TEST_F(Moderation, TellsOncePerSoManyCompletions) {

@@ -48,6 +48,9 @@ class Verbs : public testing::Test {
       EXPECT_EQ(ibv_destroy_srq(srq_), 0);
     }
     EXPECT_EQ(ibv_destroy_cq(cq_), 0);
+    if (channel_ != nullptr) {
+      EXPECT_EQ(ibv_destroy_comp_channel(channel_), 0);
+    }
     EXPECT_EQ(ibv_dereg_mr(mr_), 0);
     EXPECT_EQ(ibv_dealloc_pd(pd_), 0);
     EXPECT_EQ(ibv_close_device(context_), 0);
@@ -217,6 +220,7 @@ class Verbs : public testing::Test {
   ibv_gid gid_{};
   ibv_pd* pd_ = nullptr;
   ibv_cq* cq_ = nullptr;
+  ibv_comp_channel* channel_ = nullptr;  // of those that have one
   ibv_srq* srq_ = nullptr;
   char bytes_[4096] = {};
   ibv_mr* mr_ = nullptr;
