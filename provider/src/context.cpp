@@ -32,6 +32,7 @@ constexpr int kRoundsPerTurn = 64;
 constexpr std::size_t kSmallPacket = 1024;
 constexpr std::uint32_t kDeferredUntilLook = 8;
 constexpr std::uint32_t kEmptyRoundsUntilLook = 8;
+constexpr int kTriesToPart = 100;
 
 // The used entries of the table, which come first.
 std::ptrdiff_t count_gids(const control::DeviceInfo& info) {
@@ -281,11 +282,19 @@ void Context::resume_dead() noexcept {
   resume();
 }
 
+// Whoever receives is soon done; but the process must end, whatever its other threads do.
 void Context::part() noexcept {
+  if (is_fatal()) return;
   Lock& lock = device_->receive_lock();
-  if (is_fatal() || !lock.try_lock()) return;
-  device_->finish_receive(link::monotonic_now_ns(), device::Acknowledge::kNow);
-  lock.unlock();
+  bool is_ours = lock.try_lock();
+  for (int i = 0; !is_ours && i < kTriesToPart; ++i) {
+    ::sched_yield();
+    is_ours = lock.try_lock();
+  }
+  if (is_ours) {
+    device_->finish_receive(link::monotonic_now_ns(), device::Acknowledge::kNow);
+    lock.unlock();
+  }
   publish_counters();
 }
 
