@@ -11,6 +11,7 @@ Requester::Piece Requester::piece_of_data(std::uint32_t position, Psn psn) {
   const SendEntry& entry = queue_.at(position);
   if (entry.packets < 2 || endpoint_.transport != Transport::kRc) return {};
   if (!packing_) packing_ = way_->packing(endpoint_.destination, endpoint_.peer);
+  if (packing_->joint_most < 2 * endpoint_.mtu && entry.length < packing_->direct_least) return {};
   const std::uint32_t index = static_cast<std::uint32_t>(psn.distance_from(entry.first));
   const auto psns_of = [&](std::uint64_t bytes) {
     const std::uint32_t most = std::max(static_cast<std::uint32_t>(bytes) / endpoint_.mtu, 1u);

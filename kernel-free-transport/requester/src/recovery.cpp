@@ -42,7 +42,7 @@ std::uint32_t Requester::capacity(const SendEntry& entry) const {
   return entry.length <= 1024 ? capacity_small_ : capacity_full_;
 }
 
-std::uint32_t Requester::window(const SendEntry& entry) const {
+std::uint32_t Requester::window_for(const SendEntry& entry) const {
   return std::max(std::min(window_, share_->of(capacity(entry))), 1u);
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "verbena/requester/requester.hpp"
 #include "verbena/wire/crc32.hpp"
@@ -102,20 +103,21 @@ bool Requester::begin(SendEntry& entry) {
   return true;
 }
 
-bool Requester::may_send(const SendEntry& entry, TimeNs now) {
+bool Requester::may_send(const SendEntry& entry, std::uint32_t window, TimeNs now) {
   if (!is_reliable()) return within_pace(now);
   const std::uint32_t ahead = static_cast<std::uint32_t>(cursor_psn_.distance_from(una_));
   if (entry.wants_response()) {
     if (reads_in_flight_ >= std::max<std::uint32_t>(reliability_.max_rd_atomic, 1)) return false;
-    return ahead == 0 || ahead + psns_of_read(entry, cursor_psn_) <= window(entry);
+    return ahead == 0 || ahead + psns_of_read(entry, cursor_psn_) <= window;
   }
-  return ahead < window(entry);
+  return ahead < window;
 }
 
 // LOCAL_INV and BIND_MW: no packet, but their place in the order. They wait behind a fence only.
 bool Requester::run_local(SendEntry& entry) {
   if (draining_) return false;
   if ((entry.flags & queue::kFence) != 0 && responses_pending_ != 0) return false;
+  source_.pin.release();
   memory::Registry& memory = *endpoint_.memory;
   if (entry.opcode == WorkOpcode::kLocalInvalidate) {
     if (!memory.invalidate(entry.immediate, endpoint_.domain, endpoint_.number.value()).ok()) {
@@ -191,10 +193,21 @@ std::optional<std::uint32_t> Requester::gather_summed(const SendEntry& entry,
   if (!wants_sums_) wants_sums_ = way_->wants_sums(endpoint_.destination, endpoint_.peer);
   const queue::Sge& sge = queue_.sges(position)[0];
   if (!*wants_sums_ || entry.sge_count != 1 || offset + length > sge.length) return std::nullopt;
-  const auto pin = endpoint_.memory->pin({sge.key, endpoint_.domain, sge.address + offset, length,
-                                          0, endpoint_.number.value()});
-  if (!pin.ok() || pin->direct() == nullptr) return std::nullopt;
-  return wire::crc32_copy(to, pin->direct(), length);
+  const std::uint8_t* bytes = source_bytes(sge);
+  if (bytes == nullptr) return std::nullopt;
+  return wire::crc32_copy(to, bytes + offset, length);
+}
+
+// The whole of it, pinned once for all packets that go at a time; null if it is no plain memory.
+const std::uint8_t* Requester::source_bytes(const queue::Sge& sge) {
+  if (!source_.pin || !(source_.sge == sge)) {
+    source_.pin.release();
+    auto pin = endpoint_.memory->pin({sge.key, endpoint_.domain, sge.address, sge.length, 0,
+                                      endpoint_.number.value()});
+    if (!pin.ok()) return nullptr;
+    source_ = {sge, std::move(*pin)};
+  }
+  return source_.pin.direct();
 }
 
 Requester::Emit Requester::emit_datagram(std::uint32_t position, wire::TxBatch& out) {
@@ -383,6 +396,7 @@ bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now, wire::Transmitter&
   packing_.reset();
   wants_sums_.reset();
   const bool more = transmit_requests(out, now);
+  source_.pin.release();
   // A turn that nothing came of.
   if (!more && una_ == sent_ && place_.has_turn()) give_up_turn();
   return more;
@@ -409,11 +423,12 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
       continue;
     }
     if (!entry.numbered && !begin(entry)) break;
-    if (!may_send(entry, now) || !take_turn(entry)) break;
+    const std::uint32_t window = window_for(entry);
+    if (!may_send(entry, window, now) || !take_turn(entry)) break;
     const Piece piece = piece_at(cursor_, cursor_psn_);
     const std::uint32_t packets = entry.wants_response() ? 1 : piece.psns;
     since_ask_ += packets;
-    const bool ask = since_ask_ >= std::max(window(entry) / 2, 1u) || cursor_psn_ == una_;
+    const bool ask = since_ask_ >= std::max(window / 2, 1u) || cursor_psn_ == una_;
     const Emit result = emit(cursor_, cursor_psn_, piece, out, ask);
     if (result == Emit::kBatchFull) return true;
     if (result == Emit::kFailed) {

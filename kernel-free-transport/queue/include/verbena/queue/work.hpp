@@ -16,6 +16,7 @@ struct Sge {
   std::uint64_t address = 0;
   std::uint32_t length = 0;
   std::uint32_t key = 0;
+  bool operator==(const Sge&) const = default;
 };
 
 enum class WorkOpcode : std::uint8_t {

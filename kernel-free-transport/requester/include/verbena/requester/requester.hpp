@@ -101,6 +101,11 @@ class Requester {
 
  private:
   enum class Emit : std::uint8_t { kSent, kBatchFull, kFailed };
+  // Memory that is sent from, while it is polled.
+  struct Source {
+    queue::Sge sge;
+    memory::Pin pin;
+  };
   // What one packet brings of a message, in PSNs of it.
   struct Piece {
     std::uint32_t psns = 1;
@@ -116,7 +121,7 @@ class Requester {
   bool transmit_requests(wire::TxBatch& out, TimeNs now);
   bool begin(SendEntry& entry);
   bool take_turn(const SendEntry& entry) noexcept;
-  bool may_send(const SendEntry& entry, TimeNs now);
+  bool may_send(const SendEntry& entry, std::uint32_t window, TimeNs now);
   bool run_local(SendEntry& entry);
   std::uint32_t psns_of_read(const SendEntry& entry, Psn psn) const;
   Piece piece_at(std::uint32_t position, Psn psn);
@@ -132,6 +137,7 @@ class Requester {
   std::optional<std::uint32_t> gather_summed(const SendEntry& entry, std::uint32_t position,
                                              std::uint64_t offset, std::uint32_t length,
                                              std::uint8_t* to);
+  const std::uint8_t* source_bytes(const queue::Sge& sge);
   void sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now);
   bool transmit_probe(wire::TxBatch& out);
 
@@ -160,7 +166,7 @@ class Requester {
   void made_progress(std::uint32_t acknowledged, TimeNs now);
   TimeNs retry_interval() const;
   TimeNs probe_interval() const;
-  std::uint32_t window(const SendEntry& entry) const;
+  std::uint32_t window_for(const SendEntry& entry) const;
   bool within_pace(TimeNs now);
   void paid(const SendEntry& entry);
   std::uint32_t capacity(const SendEntry& entry) const;
@@ -212,6 +218,7 @@ class Requester {
   wire::Transmitter* way_ = nullptr;      // while it is polled
   std::optional<wire::Transmitter::Packing> packing_;  // what it said, since
   std::optional<bool> wants_sums_;                              // the same
+  Source source_;
   wire::Transmitter::Room room_ = wire::Transmitter::Room::kUnknown;
   bool timing_ = false;
   bool went_back_ = false;                // to went_back_to_, without progress since
