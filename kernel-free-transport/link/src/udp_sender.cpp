@@ -50,6 +50,11 @@ bool is_default(const wire::Destination& to) {
   return to.traffic_class == 0 && to.hop_limit == kDefaultHopLimit;
 }
 
+bool is_against_segments(int error) {
+  return error == EINVAL || error == EIO || error == EMSGSIZE || error == EOPNOTSUPP ||
+         error == ENOPROTOOPT;
+}
+
 // Byte 4 of the BTH is outside the ICRC: damage there would go unnoticed, so it moves on a byte.
 void flip_bit(std::span<std::uint8_t> bytes, Damage damage) {
   std::size_t bit = damage.bit % (bytes.size() * 8);
@@ -109,7 +114,7 @@ void UdpSender::kick(const IpAddress& address, std::uint32_t slot) noexcept {
   std::array<std::uint8_t, kKickBytes> bytes{};
   wire::store_be32(bytes.data() + 4, Qpn::from(slot, 0).value());
   Socket* socket = socket_for(Qpn(), true);
-  if (socket != nullptr) (void)transmit(*socket, bytes, 0, {.address = address});
+  if (socket != nullptr) (void)transmit(*socket, false, {bytes, 0, {.address = address}});
 }
 
 // How many of the packets make one segmented send: to one destination and one queue pair (the
@@ -143,7 +148,9 @@ std::size_t UdpSender::run_in(const wire::TxBatch& batch, Packets packets) const
 UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, Packets run, Socket& socket,
                                        std::optional<Damage> damage) noexcept {
   const wire::Destination& to = batch.destination(run.front());
-  const wire::IcrcFlow flow = flow_to(socket, to.address);
+  const bool is_locked = socket.lock.try_lock();
+  const wire::IcrcFlow flow =
+      is_locked ? cached_flow(socket, to.address) : compute_flow(socket, to.address);
   wire::IcrcFlow::Sized sized;
   std::uint16_t ip_id = 0;
   std::size_t bytes = 0;
@@ -160,7 +167,8 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, Packets run, Socket
   }
   const auto head = batch.sealed_bytes(run.front());
   const std::size_t segment_bytes = run.size() > 1 ? head.size() : 0;
-  const Outcome outcome = transmit(socket, {head.data(), bytes}, segment_bytes, to);
+  const Outcome outcome = transmit(socket, is_locked, {{head.data(), bytes}, segment_bytes, to});
+  if (is_locked) socket.lock.unlock();
   // A bit flips back for a packet that will be offered again.
   if (damage && outcome != Outcome::kTaken) {
     for (const wire::TxBatch::Packet& p : run) flip_bit(batch.sealed_bytes(p), *damage);
@@ -168,65 +176,88 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, Packets run, Socket
   return outcome;
 }
 
-UdpSender::Outcome UdpSender::transmit(const Socket& socket, std::span<const std::uint8_t> bytes,
-                                       std::size_t segment_bytes,
-                                       const wire::Destination& to) noexcept {
-  const SocketAddress address(to.address, options_.port, options_.scope_id);
+UdpSender::Outcome UdpSender::transmit(Socket& socket, bool is_locked,
+                                       const Message& message) noexcept {
   const int fd = socket.fd.read_relaxed();
+  const std::size_t segment_bytes = message.segment_bytes;
   statistics_.send_calls.add();
-  ssize_t sent = 0;
-  do {
-    if (segment_bytes == 0 && is_default(to)) {
-      sent = send_to(fd, bytes, MSG_DONTWAIT | MSG_NOSIGNAL, address.get(), address.size());
-      continue;
-    }
-    iovec part{const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
-    msghdr message{};
-    message.msg_name = const_cast<sockaddr*>(address.get());
-    message.msg_namelen = address.size();
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    Control control;
-    if (segment_bytes > 0) {
-      control.add(SOL_UDP, UDP_SEGMENT, static_cast<std::uint16_t>(segment_bytes));
-    }
-    if (!is_default(to)) {
-      const bool v4 = to.address.is_v4();
-      // 0 is no hop limit that the kernel takes.
-      const int hops = std::max<int>(to.hop_limit, 1);
-      control.add<int>(v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS, to.traffic_class);
-      control.add<int>(v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TTL : IPV6_HOPLIMIT, hops);
-    }
-    control.attach_to(message);
-    sent = send_message(fd, message, MSG_DONTWAIT | MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
+  // Without the lock, the option that cuts may change at any time.
+  const bool is_plain =
+      is_default(message.to) &&
+      (is_locked ? socket.segments.covers(fd, segment_bytes, message.bytes.size())
+                 : segment_bytes == 0 && !socket.segments.is_known());
+  ssize_t sent = is_plain ? send_plainly(socket, message) : send_with_options(socket, message);
+  if (sent < 0 && is_plain && is_against_segments(errno) && socket.segments.is_set()) {
+    socket.segments.give_up(fd);
+    sent = send_with_options(socket, message);
+  }
   if (sent >= 0) {
     if (segment_bytes > 0) statistics_.segmented_calls.add();
     return Outcome::kTaken;
   }
   if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) return Outcome::kFull;
-  if (segment_bytes > 0 && (errno == EINVAL || errno == EIO || errno == EMSGSIZE ||
-                            errno == EOPNOTSUPP || errno == ENOPROTOOPT)) {
+  if (segment_bytes > 0 && is_against_segments(errno)) {
     // EIO: a way without checksum offload, on which it will never work.
     if (errno == EIO) can_segment_.publish(false);
     return Outcome::kNotSegmentable;
   }
   statistics_.unreachable.add(
-      segment_bytes == 0 ? 1 : (bytes.size() + segment_bytes - 1) / segment_bytes);
+      segment_bytes == 0 ? 1 : (message.bytes.size() + segment_bytes - 1) / segment_bytes);
   return Outcome::kTaken;
 }
 
-wire::IcrcFlow UdpSender::flow_to(Socket& socket, const IpAddress& destination) noexcept {
-  const auto compute = [&] {
-    return wire::IcrcFlow(local_, destination, socket.port, options_.port);
-  };
-  if (!socket.cache_lock.try_lock()) return compute();
+ssize_t UdpSender::send_plainly(const Socket& socket, const Message& message) const noexcept {
+  const SocketAddress address(message.to.address, options_.port, options_.scope_id);
+  ssize_t sent = 0;
+  do {
+    sent = send_to(socket.fd.read_relaxed(), message.bytes, MSG_DONTWAIT | MSG_NOSIGNAL,
+                   address.get(), address.size());
+  } while (sent < 0 && errno == EINTR);
+  return sent;
+}
+
+ssize_t UdpSender::send_with_options(const Socket& socket, const Message& message) const noexcept {
+  const wire::Destination& to = message.to;
+  const SocketAddress address(to.address, options_.port, options_.scope_id);
+  iovec part{const_cast<std::uint8_t*>(message.bytes.data()), message.bytes.size()};
+  msghdr header{};
+  header.msg_name = const_cast<sockaddr*>(address.get());
+  header.msg_namelen = address.size();
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  Control control;
+  // 0 says that it is one packet, whatever the socket's option.
+  if (message.segment_bytes > 0 || socket.segments.is_known()) {
+    control.add(SOL_UDP, UDP_SEGMENT, static_cast<std::uint16_t>(message.segment_bytes));
+  }
+  if (!is_default(to)) {
+    const bool v4 = to.address.is_v4();
+    // 0 is no hop limit that the kernel takes.
+    const int hops = std::max<int>(to.hop_limit, 1);
+    control.add<int>(v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS, to.traffic_class);
+    control.add<int>(v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TTL : IPV6_HOPLIMIT, hops);
+  }
+  control.attach_to(header);
+  ssize_t sent = 0;
+  do {
+    sent = send_message(socket.fd.read_relaxed(), header, MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  return sent;
+}
+
+wire::IcrcFlow UdpSender::compute_flow(const Socket& socket,
+                                       const IpAddress& destination) const noexcept {
+  return wire::IcrcFlow(local_, destination, socket.port, options_.port);
+}
+
+const wire::IcrcFlow& UdpSender::cached_flow(Socket& socket,
+                                             const IpAddress& destination) noexcept {
   Socket::Entry& entry =
       socket.cache[(destination.bytes[15] ^ destination.bytes[14]) % Socket::kEntries];
-  if (!(entry.destination == destination)) entry = {destination, compute()};
-  const wire::IcrcFlow flow = entry.flow;
-  socket.cache_lock.unlock();
-  return flow;
+  if (!(entry.destination == destination)) {
+    entry = {destination, compute_flow(socket, destination)};
+  }
+  return entry.flow;
 }
 
 // Null only when no socket of this parity could be opened at all.
@@ -249,6 +280,7 @@ bool UdpSender::open_socket(Socket& socket, bool has_grh, SocketError* error) no
   errno = saved;
   if (fd < 0) return false;
   set_options(fd);
+  socket.segments.open(fd);
   socket.fd.publish(fd);
   return true;
 }

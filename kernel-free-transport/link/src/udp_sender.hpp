@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "segment_option.hpp"
 #include "socket_address.hpp"
 #include "verbena/link/udp_link.hpp"
 #include "verbena/wire/icrc.hpp"
@@ -41,8 +42,9 @@ class UdpSender {
       wire::IcrcFlow flow;
     };
     static constexpr std::size_t kEntries = 8;
-    Lock cache_lock;  // only ever tried: who does not get it computes the flow anew
+    Lock lock;  // only ever tried: who does not get it does without what it guards
     std::array<Entry, kEntries> cache;
+    SegmentOption segments;
   };
   static constexpr unsigned kSocketsMax = 16;  // of each parity
 
@@ -50,13 +52,23 @@ class UdpSender {
   bool open_socket(Socket& socket, bool has_grh, SocketError* error) noexcept;
   int bound_socket(bool has_grh, std::uint16_t& port, SocketError* error) const noexcept;
   void set_options(int fd) const noexcept;
-  wire::IcrcFlow flow_to(Socket& socket, const IpAddress& destination) noexcept;
+  wire::IcrcFlow compute_flow(const Socket& socket, const IpAddress& destination) const noexcept;
+  // Under the socket's lock.
+  const wire::IcrcFlow& cached_flow(Socket& socket, const IpAddress& destination) noexcept;
 
   std::size_t run_in(const wire::TxBatch& batch, Packets packets) const noexcept;
   Outcome send_run(wire::TxBatch& batch, Packets run, Socket& socket,
                    std::optional<Damage> damage) noexcept;
-  Outcome transmit(const Socket& socket, std::span<const std::uint8_t> bytes,
-                   std::size_t segment_bytes, const wire::Destination& to) noexcept;
+  // What is sent at once: one packet, or (segment_bytes is not 0) several.
+  struct Message {
+    std::span<const std::uint8_t> bytes;
+    std::size_t segment_bytes;
+    const wire::Destination& to;
+  };
+  Outcome transmit(Socket& socket, bool is_locked, const Message& message) noexcept;
+  // As sendto and sendmsg return it.
+  ssize_t send_plainly(const Socket& socket, const Message& message) const noexcept;
+  ssize_t send_with_options(const Socket& socket, const Message& message) const noexcept;
 
   IpAddress local_;
   UdpOptions options_;

@@ -1,0 +1,45 @@
+#include "segment_option.hpp"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "udp_constants.hpp"
+
+namespace verbena::link {
+namespace {
+
+// A change costs as much as a few sends gain by it.
+constexpr std::uint32_t kUntilChange = 16;
+
+}  // namespace
+
+bool SegmentOption::covers(int fd, std::size_t segment_bytes, std::size_t bytes) noexcept {
+  const bool is_covered =
+      segment_bytes != 0 ? segment_bytes == size_ : size_ == 0 || bytes <= size_;
+  if (is_covered) {
+    repeated_ = 0;
+    return true;
+  }
+  repeated_ = segment_bytes == wanted_ ? repeated_ + 1 : 1;
+  wanted_ = segment_bytes;
+  if (repeated_ < kUntilChange || !may_change_ || !is_known_) return false;
+  repeated_ = 0;
+  return set(fd, segment_bytes);
+}
+
+void SegmentOption::give_up(int fd) noexcept {
+  may_change_ = false;
+  if (size_ != 0) set(fd, 0);
+}
+
+bool SegmentOption::set(int fd, std::size_t segment_bytes) noexcept {
+  const int value = static_cast<int>(segment_bytes);
+  const int saved = errno;
+  const bool is_set = ::setsockopt(fd, SOL_UDP, UDP_SEGMENT, &value, sizeof value) == 0;
+  errno = saved;
+  if (is_set) size_ = segment_bytes;
+  return is_set;
+}
+
+}  // namespace verbena::link
