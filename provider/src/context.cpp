@@ -302,6 +302,10 @@ void Context::on_datagram(const wire::RxDatagram& datagram) noexcept {
   device_->handle_datagram(now(), datagram);
 }
 
+void Context::on_train(const wire::RxTrain& train) noexcept {
+  device_->handle_train(now(), train);
+}
+
 // The clock costs as much as half of the rest.
 std::optional<TimeNs> Context::ring(Qp& qp) noexcept {
   if (is_fatal()) return std::nullopt;

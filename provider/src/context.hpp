@@ -230,6 +230,7 @@ class Context final : public queue::EventSink,
   Load load() const noexcept;
   void receive_for_poster(TimeNs now) noexcept;
   void on_datagram(const wire::RxDatagram& datagram) noexcept override;
+  void on_train(const wire::RxTrain& train) noexcept override;
 
   // Driven
   Found drive_until_quiet() noexcept override;

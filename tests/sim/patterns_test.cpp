@@ -258,6 +258,16 @@ Exchange joint(const char* name, Exchange e, std::uint32_t how_often = 1'000'000
   return e;
 }
 
+// The same with what is sent at once coming in one buffer.
+Exchange in_trains(const char* name, Exchange e, std::uint32_t how_often = 1'000'000) {
+  e.name = name;
+  e.begin = [begin = e.begin, how_often](Pair& p) {
+    p.world.faults().train = how_often;
+    begin(p);
+  };
+  return e;
+}
+
 std::vector<Exchange> exchanges() {
   return {send("SEND of nothing", 0),
           send("SEND of one packet", 100),
@@ -291,7 +301,16 @@ std::vector<Exchange> exchanges() {
           joint("WRITE with immediate, joint before its receive",
                 receiver_not_ready("", 1024, true)),
           joint("SEND now and then joint", send("", 1300), 500'000),
-          joint("WRITE with immediate, now and then joint", write("", 1300, true), 500'000)};
+          joint("WRITE with immediate, now and then joint", write("", 1300, true), 500'000),
+          in_trains("SEND in trains", send("", 1300)),
+          in_trains("SEND of three in trains before its receive",
+                    receiver_not_ready("", 600, false)),
+          in_trains("WRITE in trains", write("", 1300, false)),
+          in_trains("WRITE with immediate in trains", write("", 1300, true)),
+          in_trains("READ in trains", read("", 1300)),
+          in_trains("SEND over XRC in trains", over_xrc()),
+          in_trains("SEND now and then in trains", send("", 1300), 500'000),
+          in_trains("WRITE now and then in trains", write("", 1300, false), 500'000)};
 }
 
 enum class Trouble { kLost, kRepeated };

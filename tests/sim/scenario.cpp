@@ -34,6 +34,7 @@ Faults draw_faults(Random& random) {
   f.packing.direct_most = 512 + random.below(8192);
   f.joint = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.packing.joint_most = static_cast<std::uint32_t>(256 + random.below(4096));
+  f.train = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   return f;
 }
 

@@ -136,6 +136,68 @@ void World::deliver(Node& to, const IpAddress& source, const Load& load) {
   to.device().handle_datagram(now_, datagram);
 }
 
+// Whether it and the one before it are in one buffer: a link makes one of the packets that one
+// queue pair sent to another at once, of one length but for a shorter last one.
+bool World::comes_with(const Arrived& arrived, std::size_t which) {
+  if (faults_.train == 0 || which >= arrived.size()) return false;
+  const auto& [source, load] = arrived[which];
+  const auto& [source_before, before] = arrived[which - 1];
+  const auto is_plain = [](const Load& l) {
+    return !l.is_direct && l.joint == 1 && l.bytes.size() >= wire::Bth::kSize;
+  };
+  return is_plain(load) && is_plain(before) && source == source_before &&
+         before.bytes.size() == arrived.front().second.bytes.size() &&
+         load.bytes.size() <= before.bytes.size() &&
+         wire::BthView(load.bytes.data()).dest_qp() ==
+             wire::BthView(before.bytes.data()).dest_qp() &&
+         random_.chance(faults_.train);
+}
+
+// What arrives at the same moment.
+void World::take_companions(std::size_t to, Arrived& arrived) {
+  while (!flights_.empty() && flights_.begin()->first <= now_ &&
+         flights_.begin()->second.to == to) {
+    Flight& flight = flights_.begin()->second;
+    arrived.emplace_back(flight.source, std::move(flight.load));
+    flights_.erase(flights_.begin());
+  }
+}
+
+void World::deliver_first(Node& to, Arrived& arrived) {
+  std::size_t count = 1;
+  while (comes_with(arrived, count)) ++count;
+  if (count == 1) {
+    deliver(to, arrived.front().first, arrived.front().second);
+  } else {
+    deliver_train(to, arrived, count);
+  }
+  arrived.erase(arrived.begin(), arrived.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+void World::deliver_train(Node& to, const Arrived& arrived, std::size_t count) {
+  const std::size_t length = arrived.front().second.bytes.size();
+  wire::RxTrain train;
+  train.step = length + wire::kIcrcSize;
+  train.count = static_cast<std::uint32_t>(count);
+  train.last_length = arrived[count - 1].second.bytes.size();
+  // No more than the packets, so that a look behind them is found.
+  std::vector<std::uint8_t> buffer((count - 1) * train.step + train.last_length);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& bytes = arrived[i].second.bytes;
+    std::copy(bytes.begin(), bytes.end(),
+              buffer.begin() + static_cast<std::ptrdiff_t>(i * train.step));
+  }
+  train.head.bytes = std::span<const std::uint8_t>(buffer).first(length);
+  train.head.source = arrived.front().first;
+  train.head.destination = to.address();
+  in_trains_ += count;
+  if (trace_) {
+    std::fprintf(stderr, "[%9.3f ms] %zu in one buffer\n",
+                 static_cast<double>(now_) / 1e6, count);
+  }
+  to.device().handle_train(now_, train);
+}
+
 // Acknowledgements sometimes wait for company, as they do beside a polling application.
 void World::settle(Node& node) {
   using device::Acknowledge;
@@ -184,14 +246,15 @@ bool World::step(TimeNs until) {
       }
       continue;
     }
-    deliver(to, flight.source, flight.load);
+    Arrived arrived;
+    arrived.emplace_back(flight.source, std::move(flight.load));
+    if (faults_.train != 0) take_companions(flight.to, arrived);
+    while (!arrived.empty()) deliver_first(to, arrived);
     if (random_.chance(500'000)) settle(to);
   }
   for (const auto& node : nodes_) {
     if (node->is_paused(now_)) continue;
-    for (; !node->waiting_.empty(); node->waiting_.pop_front()) {
-      deliver(*node, node->waiting_.front().first, node->waiting_.front().second);
-    }
+    while (!node->waiting_.empty()) deliver_first(*node, node->waiting_);
     node->device_->handle_timeouts(now_);
     settle(*node);
   }

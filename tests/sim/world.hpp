@@ -35,6 +35,8 @@ struct Faults {
   std::uint32_t joint = 0;
   std::uint32_t unreadable = 0;
   wire::Transmitter::Packing packing{1024, 4096, 4096};
+  // How often a packet that arrives with the one before it comes in one buffer with it.
+  std::uint32_t train = 0;
 };
 
 struct Event {
@@ -136,6 +138,8 @@ class World final : private wire::SenderMemory {
   std::uint64_t packets() const { return packets_; }
   std::uint64_t lost() const { return lost_; }
   std::uint64_t fetched() const { return fetched_; }
+  // Packets that came in one buffer with others.
+  std::uint64_t in_trains() const { return in_trains_; }
 
  private:
   friend class Node;
@@ -146,7 +150,13 @@ class World final : private wire::SenderMemory {
   };
   void launch(Node& from, const Load& load, const wire::Destination& to);
   void fly(std::size_t to, const IpAddress& source, const Load& load, TimeNs busy = 0);
+  // Takes the first of what has arrived, and what comes in one buffer with it.
+  using Arrived = std::deque<std::pair<IpAddress, Load>>;
+  void deliver_first(Node& to, Arrived& arrived);
+  void take_companions(std::size_t to, Arrived& arrived);
+  bool comes_with(const Arrived& arrived, std::size_t which);
   void deliver(Node& to, const IpAddress& source, const Load& load);
+  void deliver_train(Node& to, const Arrived& arrived, std::size_t count);
   void settle(Node& node);
   bool fetch(std::span<const wire::FetchTarget> to,
              std::span<const wire::MemoryRange> from) noexcept override;
@@ -159,6 +169,7 @@ class World final : private wire::SenderMemory {
   std::uint64_t packets_ = 0;
   std::uint64_t lost_ = 0;
   std::uint64_t fetched_ = 0;
+  std::uint64_t in_trains_ = 0;
   bool trace_ = false;
   const Load* seen_ = nullptr;
 };

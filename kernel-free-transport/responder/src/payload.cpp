@@ -16,6 +16,18 @@ constexpr std::size_t kStep = 4096;
 
 }  // namespace
 
+Payload::Placed Payload::place_pieces(std::size_t from, std::size_t length,
+                                      const memory::Pin& to) const noexcept {
+  std::size_t piece = from / bytes_.size();
+  std::size_t skipped = from % bytes_.size();
+  for (std::size_t done = 0; done < length; ++piece, skipped = 0) {
+    const std::size_t part = std::min(bytes_.size() - skipped, length - done);
+    if (!to.write(done, bytes_.data() + piece * step_ + skipped, part)) return Placed::kNoTarget;
+    done += part;
+  }
+  return Placed::kDone;
+}
+
 bool Payload::fetch(std::size_t offset, std::size_t length,
                     std::span<const wire::FetchTarget> to) const noexcept {
   std::array<wire::MemoryRange, wire::DirectPayload::kRangesMax> from;

@@ -55,6 +55,24 @@ struct RxDatagram {
   SenderMemory* sender = nullptr;
 };
 
+// Packets to one queue pair that came as one buffer, each at the same distance behind the one
+// before. All are as long as the first, but for a shorter last one.
+struct RxTrain {
+  RxDatagram head;
+  std::size_t step = 0;
+  std::size_t last_length = 0;
+  std::uint32_t count = 0;
+
+  std::span<const std::uint8_t> bytes_at(std::uint32_t i) const {
+    return {head.bytes.data() + i * step, i + 1 == count ? last_length : head.bytes.size()};
+  }
+  RxDatagram at(std::uint32_t i) const {
+    RxDatagram datagram = head;
+    datagram.bytes = bytes_at(i);
+    return datagram;
+  }
+};
+
 // Packets of one queue pair on their way out, in order, back to back in a caller's buffer: a run
 // of equal length to one destination is one GSO send. Filled under the queue pair's lock; the
 // link reads it after. A run is not torn where it need not be: the batch is full when one ends in

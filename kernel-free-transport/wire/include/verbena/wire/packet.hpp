@@ -26,9 +26,17 @@ struct PacketView {
   const DirectPayload* direct = nullptr;  // `payload` says where the data is
   SenderMemory* sender = nullptr;         // if it is direct
   std::uint32_t joint = 1;                // packets that a joint one stands for
+  // Of one that was joined here, of packets as they came: from the payload of one to that of the
+  // next (0: there is one, and it is `payload`), and the bytes of all.
+  std::uint32_t payload_step = 0;
+  std::uint32_t joined_length = 0;
 
   // Bytes of the message, and PSNs, that the packet brings. (A READ request takes others.)
-  std::size_t data_length() const { return direct != nullptr ? direct->length : payload.size(); }
+  std::size_t data_length() const {
+    if (payload_step != 0) [[unlikely]]
+      return joined_length;
+    return direct != nullptr ? direct->length : payload.size();
+  }
   std::uint32_t psns() const { return direct != nullptr ? direct->psns : joint; }
 
   // Each only if the row says that the header is there.

@@ -1,0 +1,96 @@
+// Packets that came as one buffer: taken in under one lock, and those that are one piece of a
+// message as one packet that stands for them, which costs little more than one of them.
+#include "verbena/device/device.hpp"
+
+namespace verbena::device {
+namespace {
+
+// The second byte of a BTH without what the last packet of a message may have of its own: whether
+// it is solicited, and pad.
+constexpr std::uint8_t kOfAllPackets = 0x4f;
+
+bool is_plain_data(const wire::OpcodeRow& row) {
+  return wire::may_stand_for_several(row) && row.header_bytes == wire::Bth::kSize;
+}
+
+// Whether `bytes` hold the packet so many PSNs behind `head` of the same message, as `row`, a plain
+// one, would have it.
+bool goes_on(const wire::PacketView& head, std::uint32_t behind, std::uint32_t mtu,
+             std::span<const std::uint8_t> bytes, const wire::OpcodeRow& row) {
+  const wire::BthView bth(bytes.data());
+  if (row.operation != head.row->operation || row.starts_message || !is_plain_data(row)) {
+    return false;
+  }
+  const std::size_t length = bytes.size() - wire::Bth::kSize;
+  const bool is_long_enough = row.ends_message ? length > bth.pad() : length == mtu;
+  const std::uint8_t differs = row.ends_message ? kOfAllPackets : std::uint8_t{0xff};
+  return is_long_enough && length % 4 == 0 && ((bytes[1] ^ head.start[1]) & differs) == 0 &&
+         bth.pkey() == head.bth.pkey && bth.psn() == head.bth.psn + behind;
+}
+
+// Makes `packet`, the one at `first`, stand for as many of the train as are one piece of a message,
+// each as long as it has to be. What is refused of such a piece, for want of a receive or of room
+// in it, is refused as a whole.
+void join(wire::PacketView& packet, const wire::RxTrain& train, std::uint32_t first,
+          std::uint32_t mtu) {
+  if (!is_plain_data(*packet.row) || packet.row->ends_message || packet.payload.size() != mtu) {
+    return;
+  }
+  bool asks = packet.bth.ack_request;
+  bool has_ended = false;
+  std::uint32_t count = 1;
+  std::size_t length = mtu;
+  for (; first + count < train.count && !has_ended; ++count) {
+    const auto bytes = train.bytes_at(first + count);
+    const wire::BthView bth(bytes.data());
+    const wire::OpcodeRow& row = wire::row_of(bth.opcode());
+    if (!goes_on(packet, count, mtu, bytes, row)) break;
+    asks = asks || bth.ack_request();
+    length += bytes.size() - wire::Bth::kSize - bth.pad();
+    has_ended = row.ends_message;
+    packet.bth.solicited = bth.solicited();
+  }
+  if (count == 1) return;
+  const wire::OpcodeRow& row = *packet.row;
+  const wire::Place starts = has_ended ? wire::Place::kOnly : wire::Place::kFirst;
+  const wire::Place goes_on = has_ended ? wire::Place::kLast : wire::Place::kMiddle;
+  packet.opcode = wire::make_opcode(row.transport, row.operation,
+                                    row.starts_message ? starts : goes_on);
+  packet.row = &wire::row_of(packet.opcode);
+  packet.bth.opcode = packet.opcode;
+  packet.bth.ack_request = asks;
+  packet.joint = count;
+  packet.payload_step = static_cast<std::uint32_t>(train.step);
+  packet.joined_length = static_cast<std::uint32_t>(length);
+}
+
+}  // namespace
+
+void Device::handle_train(TimeNs now, const wire::RxTrain& train) {
+  const wire::BthView head(train.head.bytes.data());
+  qp::QueuePair* qp = is_port_active() ? table_.find(head.dest_qp()) : nullptr;
+  if (qp == nullptr || qp->transport() == Transport::kUd) {
+    for (std::uint32_t i = 0; i < train.count; ++i) handle_datagram(now, train.at(i));
+    return;
+  }
+  counters_.packets_received.add(train.count);
+  counters_.bytes_received.add((train.count - std::uint64_t{1}) * train.head.bytes.size() +
+                               train.last_length);
+  const Guard guard(qp->lock());
+  for (std::uint32_t i = 0; i < train.count;) {
+    const wire::RxDatagram datagram = train.at(i);
+    auto packet = wire::parse_packet(datagram.bytes);
+    if (!packet.ok()) {
+      counters_.drops.count(packet.error());
+      ++i;
+      continue;
+    }
+    if (packet->bth.psn == qp->expected_psn()) join(*packet, train, i, qp->endpoint().mtu);
+    qp->handle_packet(*packet, datagram, now);
+    i += packet->joint;
+  }
+  if (qp->wants_to_transmit()) touched_.push(*qp);
+  rearm(*qp);
+}
+
+}  // namespace verbena::device

@@ -1,0 +1,207 @@
+// Several packets at once over UDP: how they come out of one buffer, and that a socket which cuts
+// by itself never cuts what is not to be cut.
+#include <netinet/udp.h>
+
+#include <array>
+#include <thread>
+
+#include "link_fixture.hpp"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef SOL_UDP
+#define SOL_UDP 17
+#endif
+
+namespace verbena::link::test {
+namespace {
+
+// What comes as it came.
+class Cars final : public RxSink {
+ public:
+  void on_datagram(const wire::RxDatagram& d) noexcept override {
+    trains.push_back(1);
+    take(d);
+  }
+  void on_train(const wire::RxTrain& train) noexcept override {
+    trains.push_back(train.count);
+    for (std::uint32_t i = 0; i < train.count; ++i) take(train.at(i));
+  }
+  std::vector<std::uint32_t> trains;  // how many were together
+  std::vector<Bytes> packets;
+
+ private:
+  void take(const wire::RxDatagram& d) { packets.emplace_back(d.bytes.begin(), d.bytes.end()); }
+};
+
+struct Pair {
+  explicit Pair(UdpOptions options = {})
+      : group_a(open_group(own_address(0))),
+        group_b(open_group(own_address(1))),
+        a(group_a, options),
+        b(group_b, options) {}
+
+  void send(std::span<const std::size_t> lengths, std::uint8_t traffic_class = 0) {
+    Batch batch;
+    wire::Destination destination = to(own_address(1));
+    destination.traffic_class = traffic_class;
+    for (const std::size_t length : lengths) {
+      sent.push_back(make_packet(b.qp(1), static_cast<std::uint32_t>(sent.size()), length));
+      batch.add(sent.back(), destination);
+    }
+    ASSERT_EQ(a.link->send(batch.get(), a.qp(1)), lengths.size());
+  }
+  void send(std::initializer_list<std::size_t> lengths, std::uint8_t traffic_class = 0) {
+    send(std::span(lengths.begin(), lengths.size()), traffic_class);
+  }
+  void receive(Cars& sink) {
+    ASSERT_EQ(receive_count(*b.link, sink, sent.size()), sent.size());
+    ASSERT_EQ(sink.packets.size(), sent.size());
+    for (std::size_t i = 0; i < sent.size(); ++i) ASSERT_EQ(sink.packets[i], sent[i]) << i;
+    EXPECT_EQ(b.drops.total(), 0u);
+    sent.clear();
+  }
+
+  SlotGroup group_a;
+  SlotGroup group_b;
+  Node a;
+  Node b;
+  std::vector<Bytes> sent;
+};
+
+TEST(UdpTrain, IsWhatWasSentAtOnce) {
+  Pair pair;
+  pair.send({1036, 1036, 1036, 40});
+  pair.send({28});
+  Cars sink;
+  pair.receive(sink);
+  EXPECT_EQ(sink.trains, (std::vector<std::uint32_t>{4, 1}));
+}
+
+TEST(UdpTrain, IsNoLongerThanTheNearestCacheHolds) {
+  Pair pair;
+  pair.send(std::vector<std::size_t>(15, 4108));
+  Cars sink;
+  pair.receive(sink);
+  EXPECT_EQ(sink.trains, (std::vector<std::uint32_t>{4, 4, 4, 3}));
+}
+
+// By a socket that is not ours, so that what it sends at once need not be right.
+void send_segmented(const PlainSocket& socket, const std::vector<Bytes>& sealed) {
+  const int size = static_cast<int>(sealed.front().size());
+  const int probe = IP_PMTUDISC_PROBE;
+  ASSERT_EQ(::setsockopt(socket.fd(), SOL_UDP, UDP_SEGMENT, &size, sizeof size), 0);
+  ASSERT_EQ(::setsockopt(socket.fd(), IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof probe), 0);
+  Bytes all;
+  for (const Bytes& packet : sealed) all.insert(all.end(), packet.begin(), packet.end());
+  ASSERT_TRUE(socket.send(all, own_address(1)));
+}
+
+TEST(UdpTrain, EndsWhereAPacketIsDamagedOrForAnother) {
+  Pair pair;
+  const PlainSocket stranger(own_address(2));
+  std::vector<Bytes> sealed;
+  std::vector<Bytes> good;
+  for (std::uint16_t i = 0; i < 8; ++i) {
+    const Bytes packet = make_packet(pair.b.qp(i < 6 ? 1 : 2), i, 100);
+    sealed.push_back(stranger.sealed(packet, own_address(1), i));
+    if (i == 2) {
+      sealed.back()[50] ^= 1;
+    } else {
+      good.push_back(packet);
+    }
+  }
+  ASSERT_NO_FATAL_FAILURE(send_segmented(stranger, sealed));
+  Cars sink;
+  ASSERT_EQ(receive_count(*pair.b.link, sink, 8), 8u);
+  EXPECT_EQ(sink.packets, good);
+  EXPECT_EQ(sink.trains, (std::vector<std::uint32_t>{2, 3, 2}));
+  EXPECT_EQ(pair.b.drops.read(DropReason::kBadIcrc), 1u);
+}
+
+// Whether any socket of this process cuts by itself into such segments.
+bool some_socket_cuts(int segment_bytes) {
+  for (int fd = 0; fd < 256; ++fd) {
+    int value = 0;
+    socklen_t size = sizeof value;
+    if (::getsockopt(fd, SOL_UDP, UDP_SEGMENT, &value, &size) == 0 && value == segment_bytes) {
+      return true;
+    }
+  }
+  return false;
+}
+
+TEST(UdpSegments, AreTheSocketsOwnWhereTheyAreAlwaysTheSame) {
+  Pair pair;
+  EXPECT_FALSE(some_socket_cuts(1040));
+  for (int i = 0; i < 40; ++i) pair.send({1036, 1036, 20});
+  EXPECT_TRUE(some_socket_cuts(1040));
+  for (int i = 0; i < 40; ++i) pair.send({516, 516});
+  EXPECT_FALSE(some_socket_cuts(1040));
+  EXPECT_TRUE(some_socket_cuts(520));
+  Cars sink;
+  pair.receive(sink);
+}
+
+// A packet that is longer than the segments, others that are shorter, runs of other lengths, and
+// those whose header fields are not the usual ones: each comes as it was sent.
+TEST(UdpSegments, CutNothingElse) {
+  Pair pair;
+  Cars sink;
+  for (int i = 0; i < 40; ++i) pair.send({1036, 1036, 20});
+  ASSERT_TRUE(some_socket_cuts(1040));
+  for (int i = 0; i < 5; ++i) {
+    pair.send({4108});
+    pair.send({1040});
+    pair.send({28});
+    pair.send({4108, 4108, 1036});
+    pair.send({1036, 1036});
+    pair.send({4108}, 8);
+    pair.send({1036, 1036, 1036}, 8);
+  }
+  pair.receive(sink);
+  // Over and over, until the sockets have followed.
+  for (int i = 0; i < 40; ++i) pair.send({2060});
+  EXPECT_FALSE(some_socket_cuts(1040));
+  pair.receive(sink = {});
+  for (int i = 0; i < 60; ++i) {
+    pair.send({1052, 1036, 1036});
+    if (i % 20 == 19) pair.receive(sink = {});
+  }
+}
+
+// Two queue pairs on one socket, each with lengths of its own.
+TEST(UdpSegments, AreNeverThoseOfAnotherThread) {
+  UdpOptions options;
+  options.tx_sockets = 1;
+  Pair pair(options);
+  static constexpr std::array<std::size_t, 3> kLengths{516, 260, 700};
+  constexpr std::uint32_t kThreads = kLengths.size();
+  constexpr std::uint32_t kRounds = 300;
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&pair, t] {
+      const std::vector<std::size_t> lengths(t == 0 ? 2 : 1, kLengths[t]);
+      for (std::uint32_t n = 0; n < kRounds; ++n) {
+        Batch batch(4096);
+        for (std::uint32_t i = 0; i < lengths.size(); ++i) {
+          batch.add(make_packet(pair.b.qp(t), n, lengths[i]), to(own_address(1)));
+        }
+        EXPECT_EQ(pair.a.link->send(batch.get(), pair.a.qp(t)), lengths.size());
+      }
+    });
+  }
+  Cars sink;
+  constexpr std::size_t kAll = kRounds * (kThreads + 1);
+  EXPECT_EQ(receive_count(*pair.b.link, sink, kAll), kAll);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(sink.packets.size(), kAll);
+  EXPECT_EQ(pair.b.drops.total(), 0u);
+  for (const Bytes& packet : sink.packets) {
+    EXPECT_EQ(packet.size(), kLengths[wire::BthView(packet.data()).dest_qp().index()]);
+  }
+}
+
+}  // namespace
+}  // namespace verbena::link::test
