@@ -5,8 +5,9 @@
 // The input is a list of records: a byte that names the queue pair (low 4 bits) and what to do, a
 // byte with the packet's length in words, the packet. Queue pair number, and if so chosen PSN and
 // partition key, are put right, so that most inputs get past the door. The numbers from 12 on name
-// the first queue pairs again and say that the packet is direct; its sender's memory is zeros below
-// 1 MiB and cannot be read above.
+// the first queue pairs again and say that the packet is direct: its sender's memory is zeros below
+// 1 MiB and cannot be read above. The last number names the first one, too, and says that these are
+// packets of a path MTU each, and a shorter one, which come in one buffer.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -34,6 +35,8 @@ constexpr std::uint32_t kAll = memory::kLocalWrite | memory::kRemoteWrite | memo
                                memory::kFlushPersistent | memory::kZeroBased;
 constexpr std::size_t kOpen = 8192;
 constexpr std::size_t kQps = 12;
+constexpr std::size_t kInOneBuffer = 15;
+constexpr std::size_t kCar = wire::Bth::kSize + 256;
 
 struct Sealed {
   std::vector<std::uint8_t> bytes = std::vector<std::uint8_t>(kOpen + 128, 0xa5);
@@ -95,7 +98,8 @@ class Target {
   }
 
   void take(std::uint8_t choice, std::span<const std::uint8_t> packet) {
-    qp::QueuePair& qp = *qps_[(choice & 15) % kQps];
+    const std::size_t number = choice & 15;
+    qp::QueuePair& qp = *qps_[number == kInOneBuffer ? 0 : number % kQps];
     if (choice & kPosts) post(qp, packet.empty() ? 0 : packet[0]);
     std::vector<std::uint8_t> bytes(packet.begin(), packet.end());
     if (bytes.size() >= 12) put_right(qp, choice, bytes);
@@ -105,9 +109,14 @@ class Target {
     d.bytes = {exact.get(), bytes.size()};
     d.source = choice & kOtherSource ? IpAddress::v4(0x7f0000bb) : peer_;
     d.destination = node_.address();
-    if ((choice & 15) >= kQps) d.sender = &sender_;
+    const bool is_train = number == kInOneBuffer && bytes.size() >= kCar + wire::Bth::kSize;
+    if (number >= kQps && !is_train) d.sender = &sender_;
     device::Device& device = node_.device();
-    device.handle_datagram(now_, d);
+    if (is_train) {
+      device.handle_train(now_, train_of(d, exact.get()));
+    } else {
+      device.handle_datagram(now_, d);
+    }
     using device::Acknowledge;
     device.finish_receive(now_, (choice & 1) != 0   ? Acknowledge::kLater
                                 : (choice & 2) != 0 ? Acknowledge::kUnlessAnswered
@@ -225,6 +234,29 @@ class Target {
     const Psn psn = base + static_cast<std::uint32_t>(static_cast<std::int8_t>(bytes[11]));
     for (int i = 0; i < 3; ++i)
       bytes[9 + i] = static_cast<std::uint8_t>(psn.value() >> (16 - 8 * i));
+  }
+
+  // What follows the first packet is for the same queue pair, and numbered on.
+  static wire::RxTrain train_of(const wire::RxDatagram& all, std::uint8_t* bytes) {
+    wire::RxTrain train;
+    train.head = all;
+    train.head.bytes = all.bytes.first(kCar);
+    train.step = kCar;
+    const std::size_t rest = all.bytes.size() % kCar;
+    train.count = static_cast<std::uint32_t>(all.bytes.size() / kCar);
+    train.last_length = kCar;
+    if (rest >= wire::Bth::kSize) {
+      ++train.count;
+      train.last_length = rest;
+    }
+    const Psn first = wire::BthView(bytes).psn();
+    for (std::uint32_t i = 1; i < train.count; ++i) {
+      std::uint8_t* at = bytes + i * kCar;
+      std::copy_n(bytes + 5, 3, at + 5);
+      const std::uint32_t psn = (first + i).value();
+      for (int k = 0; k < 3; ++k) at[9 + k] = static_cast<std::uint8_t>(psn >> (16 - 8 * k));
+    }
+    return train;
   }
 
   void reap() {
