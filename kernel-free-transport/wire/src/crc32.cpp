@@ -51,6 +51,34 @@ std::uint32_t copy_tables(std::uint8_t* to, const std::uint8_t* from, std::size_
   return crc32_tables(0, to, length, 0);
 }
 
+// What the register becomes when so many zero bytes follow, a table for each of its bytes: the
+// register is linear in the message.
+struct ZerosTable {
+  std::array<std::array<std::uint32_t, 256>, 4> byte{};
+  std::uint32_t of(std::uint32_t r) const {
+    return byte[0][r & 0xff] ^ byte[1][r >> 8 & 0xff] ^ byte[2][r >> 16 & 0xff] ^ byte[3][r >> 24];
+  }
+};
+constexpr ZerosTable zeros(std::size_t bytes) {
+  ZerosTable table;
+  const std::uint32_t factor = polynomial::power_of_x(static_cast<unsigned>(8 * bytes));
+  for (unsigned i = 0; i < 4; ++i) {
+    for (std::uint32_t b = 0; b < 256; ++b) {
+      // Of one bit from its product, of several from what is there.
+      const std::uint32_t lowest = b & (0u - b);
+      table.byte[i][b] = b == lowest ? polynomial::product(factor, b << (8 * i))
+                                     : table.byte[i][lowest] ^ table.byte[i][b ^ lowest];
+    }
+  }
+  return table;
+}
+constexpr std::array<ZerosTable, kCrc32Joined.size()> kZeros{
+    zeros(kCrc32Joined[0]), zeros(kCrc32Joined[1]), zeros(kCrc32Joined[2])};
+
+std::uint32_t past_zeros_tables(std::uint32_t r, std::size_t which) {
+  return kZeros[which].of(r);
+}
+
 #if defined(__x86_64__)
 
 // Folding: sixteen bytes of message, held in a vector with the first byte lowest, stand for a
@@ -160,9 +188,33 @@ VERBENA_CLMUL VERBENA_INLINE __m128i fold_four(__m128i a, __m128i b, __m128i c, 
   return fold(fold(fold(a, fold128, b), fold128, c), fold128, d);
 }
 
+// From eight to fifteen bytes, as sixteen with zeros before them, which change nothing.
+VERBENA_CLMUL VERBENA_INLINE std::uint32_t crc32_short(std::uint32_t crc, const std::uint8_t* data,
+                                                       std::size_t length, std::uint64_t ones) {
+  const std::uint64_t behind_first = load_le64(data + length - 8) >> 8 >> (8 * (15 - length));
+  const __m128i bytes = _mm_set_epi64x(static_cast<long long>(behind_first),
+                                       static_cast<long long>(load_le64(data)));
+  const __m128i acc = start(crc, bytes, ones);
+  return ~remainder_of(_mm_shuffle_epi8(acc, load16(kBytesUp + length)));
+}
+
+// The last of the zeros are sixteen that the remainder stands for.
+constexpr std::array<long long, kCrc32Joined.size()> kFoldJoined = [] {
+  std::array<long long, kCrc32Joined.size()> constants{};
+  for (std::size_t i = 0; i < kCrc32Joined.size(); ++i) {
+    constants[i] = fold_by(static_cast<unsigned>(8 * (kCrc32Joined[i] - 16))).first;
+  }
+  return constants;
+}();
+VERBENA_CLMUL std::uint32_t past_zeros_clmul(std::uint32_t r, std::size_t which) {
+  return remainder_of(_mm_clmulepi64_si128(_mm_cvtsi32_si128(static_cast<int>(r)),
+                                           _mm_cvtsi64_si128(kFoldJoined[which]), 0x00));
+}
+
 VERBENA_CLMUL std::uint32_t crc32_clmul(std::uint32_t crc, const std::uint8_t* data,
                                         std::size_t length, std::uint64_t ones) {
-  if (length < 16) return crc32_tables(crc, data, length, ones);
+  if (length < 8) return crc32_tables(crc, data, length, ones);
+  if (length < 16) return crc32_short(crc, data, length, ones);
   __m128i a = start(crc, load16(data), ones);
   if (length < 128) return finish(a, data + 16, length - 16);
 
@@ -281,6 +333,7 @@ constexpr auto* crc32_clmul = &crc32_tables;
 constexpr auto* crc32_vclmul = &crc32_tables;
 constexpr auto* copy_clmul = &copy_tables;
 constexpr auto* copy_vclmul = &copy_tables;
+constexpr auto* past_zeros_clmul = &past_zeros_tables;
 bool has_clmul() { return false; }
 bool has_vclmul() { return false; }
 
@@ -298,38 +351,11 @@ const Crc32Variant* const chosen = &choose();
 
 const Crc32Variant& variant() { return chosen != nullptr ? *chosen : choose(); }
 
-// What the register becomes when so many zero bytes follow, a table for each of its bytes: the
-// register is linear in the message.
-struct ZerosTable {
-  std::array<std::array<std::uint32_t, 256>, 4> byte{};
-  std::uint32_t of(std::uint32_t r) const {
-    return byte[0][r & 0xff] ^ byte[1][r >> 8 & 0xff] ^ byte[2][r >> 16 & 0xff] ^ byte[3][r >> 24];
-  }
-};
-constexpr ZerosTable zeros(unsigned bytes) {
-  ZerosTable table;
-  const std::uint32_t factor = polynomial::power_of_x(8 * bytes);
-  for (unsigned i = 0; i < 4; ++i) {
-    for (std::uint32_t b = 0; b < 256; ++b) {
-      // Of one bit from its product, of several from what is there.
-      const std::uint32_t lowest = b & (0u - b);
-      table.byte[i][b] = b == lowest ? polynomial::product(factor, b << (8 * i))
-                                     : table.byte[i][lowest] ^ table.byte[i][b ^ lowest];
-    }
-  }
-  return table;
-}
-constexpr ZerosTable kZeros1024 = zeros(1024);
-constexpr ZerosTable kZeros2048 = zeros(2048);
-constexpr ZerosTable kZeros4096 = zeros(4096);
-
-const ZerosTable* zeros_of(std::size_t length) {
-  switch (length) {
-    case 1024: return &kZeros1024;
-    case 2048: return &kZeros2048;
-    case 4096: return &kZeros4096;
-    default: return nullptr;
-  }
+// kCrc32Joined.size() if it is none of them.
+std::size_t which_joined(std::size_t length) {
+  std::size_t i = 0;
+  while (i < kCrc32Joined.size() && kCrc32Joined[i] != length) ++i;
+  return i;
 }
 
 }  // namespace
@@ -346,19 +372,19 @@ std::uint32_t crc32_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t
   return crc32(0, to, length);
 }
 
-bool crc32_joins(std::size_t length) { return zeros_of(length) != nullptr; }
+bool crc32_joins(std::size_t length) { return which_joined(length) != kCrc32Joined.size(); }
 
 std::uint32_t crc32_join(std::uint32_t first, std::uint32_t second, std::size_t second_length) {
-  const ZerosTable* zeros = zeros_of(second_length);
-  VERBENA_CHECK(zeros != nullptr);
-  return zeros->of(first) ^ second;
+  const std::size_t which = which_joined(second_length);
+  VERBENA_CHECK(which != kCrc32Joined.size());
+  return variant().past_zeros(first, which) ^ second;
 }
 
 const Crc32Variant* crc32_variants() {
   static const std::array<Crc32Variant, kCrc32Variants> variants{{
-      {"vpclmulqdq", has_vclmul(), crc32_vclmul, copy_vclmul},
-      {"pclmulqdq", has_clmul(), crc32_clmul, copy_clmul},
-      {"tables", true, crc32_tables, copy_tables},
+      {"vpclmulqdq", has_vclmul(), crc32_vclmul, copy_vclmul, past_zeros_clmul},
+      {"pclmulqdq", has_clmul(), crc32_clmul, copy_clmul, past_zeros_clmul},
+      {"tables", true, crc32_tables, copy_tables, past_zeros_tables},
   }};
   return variants.data();
 }

@@ -100,14 +100,21 @@ TEST(Crc32, CopiesAnyLength) {
 }
 
 TEST(Crc32, JoinsTwoParts) {
-  for (const std::size_t second : {1024u, 2048u, 4096u}) {
+  for (std::size_t which = 0; which < kCrc32Joined.size(); ++which) {
+    const std::size_t second = kCrc32Joined[which];
     ASSERT_TRUE(crc32_joins(second));
     for (std::size_t first = 0; first < 64; ++first) {
       const auto bytes = noise(first + second);
       const std::uint32_t of_first = crc32(0, bytes.data(), first);
       const std::uint32_t of_second = crc32(0, bytes.data() + first, second);
-      EXPECT_EQ(crc32_join(of_first, of_second, second), crc32(0, bytes.data(), bytes.size()))
-          << first << ' ' << second;
+      const std::uint32_t of_both = crc32(0, bytes.data(), bytes.size());
+      EXPECT_EQ(crc32_join(of_first, of_second, second), of_both) << first << ' ' << second;
+      for (std::size_t i = 0; i < kCrc32Variants; ++i) {
+        const Crc32Variant& variant = crc32_variants()[i];
+        if (!variant.usable) continue;
+        ASSERT_EQ(variant.past_zeros(of_first, which) ^ of_second, of_both)
+            << variant.name << ' ' << first << ' ' << second;
+      }
     }
   }
   EXPECT_FALSE(crc32_joins(0));

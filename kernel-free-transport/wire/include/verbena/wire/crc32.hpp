@@ -4,6 +4,7 @@
 // may bring no library of its own along and the distribution has ISA-L only as a shared one.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -20,6 +21,7 @@ std::uint32_t crc32_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t
 
 // The CRC-32 of two parts in a row, from those of each. For some lengths of the second, those of a
 // full packet's payload.
+inline constexpr std::array<std::size_t, 3> kCrc32Joined{1024, 2048, 4096};
 bool crc32_joins(std::size_t second_length);
 std::uint32_t crc32_join(std::uint32_t first, std::uint32_t second, std::size_t second_length);
 
@@ -31,6 +33,8 @@ struct Crc32Variant {
                             std::uint64_t ones);
   // Of a positive multiple of 256 bytes.
   std::uint32_t (*copy)(std::uint8_t* to, const std::uint8_t* from, std::size_t length);
+  // What a part's CRC becomes for a second one of kCrc32Joined[which] bytes, but for that one's own.
+  std::uint32_t (*past_zeros)(std::uint32_t crc, std::size_t which);
 };
 inline constexpr std::size_t kCrc32Variants = 3;
 // Fastest first; the first usable one is what crc32() runs.
