@@ -127,7 +127,7 @@ void spoil(std::vector<Packet>& packets, Random& random) {
         break;
       }
       default:
-        if (packet.size() > 32) packet.resize(packet.size() - 4 * (1 + random.below(4)));
+        if (packet.size() > 32) packet.resize(packet.size() - 1 - random.below(16));
         break;
     }
   }
