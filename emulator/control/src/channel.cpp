@@ -14,6 +14,8 @@ namespace {
 Failure<Error> system_failure(const char* what) {
   const int code = errno == EWOULDBLOCK ? EAGAIN : errno;
   if (code == EPIPE) return fail(ECONNRESET, "the emulator is gone");
+  // No accident, and no reader of the words: who polls hears it after each last message.
+  if (code == EAGAIN) return fail(EAGAIN, "not now");
   return fail(code, std::string(what) + ": " + std::strerror(code));
 }
 

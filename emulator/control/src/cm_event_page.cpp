@@ -72,35 +72,35 @@ bool outdate_answers(CmEventPage& page, std::uint32_t id, std::uint32_t version)
                                                                  std::memory_order_acq_rel);
 }
 
-std::optional<std::size_t> CmEventWriter::free_place() const {
-  for (std::size_t i = 0; i < in_place_.size(); ++i) {
-    if (in_place_[i] == 0 || state_of(page_, in_place_[i]) == kDone) return i;
+void CmEventWriter::reclaim() {
+  for (; oldest_ < next_ && state_of(page_, oldest_) == kDone; ++oldest_) {
+    used_.reset(place_of_[oldest_ % kCmTickets]);
   }
-  return std::nullopt;
 }
 
-bool CmEventWriter::has_ticket() const {
-  return next_ <= kCmTickets || state_of(page_, next_ - kCmTickets) == kDone;
+bool CmEventWriter::has_room() {
+  reclaim();
+  return next_ - oldest_ < kCmTickets;
 }
-
-bool CmEventWriter::has_room() const { return has_ticket() && free_place().has_value(); }
 
 std::optional<CmEventWriter::Sequence> CmEventWriter::push(std::uint32_t id,
                                                            std::span<const std::uint8_t> event,
                                                            std::span<const std::uint8_t> answers) {
-  if (event.size() > kCmPlaceBytes || !has_ticket()) return std::nullopt;
-  const std::optional<std::size_t> place = free_place();
-  if (!place) return std::nullopt;
+  if (event.size() > kCmPlaceBytes || !has_room()) return std::nullopt;
+  // The first free one. There is one: as many are used as events stand between oldest_ and next_.
+  std::uint8_t place = 0;
+  while (used_.test(place)) ++place;
   if (event.size() + answers.size() > kCmPlaceBytes) answers = {};
-  CmEventPlace& to = page_.places[*place];
+  CmEventPlace& to = page_.places[place];
   to.id = id;
   to.event_size = static_cast<std::uint32_t>(event.size());
   to.answers_size = static_cast<std::uint32_t>(answers.size());
   to.version = version_of(page_, id);
   std::copy(answers.begin(), answers.end(),
             std::copy(event.begin(), event.end(), to.bytes.begin()));
-  in_place_[*place] = next_;
-  ticket(page_, next_).store(word_of(next_, *place, kReady), std::memory_order_release);
+  used_.set(place);
+  place_of_[next_ % kCmTickets] = place;
+  ticket(page_, next_).store(word_of(next_, place, kReady), std::memory_order_release);
   return next_++;
 }
 

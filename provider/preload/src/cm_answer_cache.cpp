@@ -1,7 +1,7 @@
 #include "verbena/preload/cm_answer_cache.hpp"
 
 #include <algorithm>
-#include <memory>
+#include <utility>
 #include <vector>
 
 namespace verbena::preload {
@@ -23,11 +23,24 @@ void CmAnswerCache::keep(const About& about, std::uint32_t version,
       place_of(about).exchange(kept.release(), std::memory_order_acq_rel));
 }
 
+// Nothing when another thread has them, or nobody.
+std::unique_ptr<CmAnswerCache::Answers> CmAnswerCache::take(Place& place) {
+  if (place.load(std::memory_order_relaxed) == nullptr) return nullptr;
+  return std::unique_ptr<Answers>(place.exchange(nullptr, std::memory_order_acquire));
+}
+
+// What somebody else has put there meanwhile stays.
+void CmAnswerCache::put_back(Place& place, std::unique_ptr<Answers> answers) {
+  Answers* none = nullptr;
+  if (place.compare_exchange_strong(none, answers.get(), std::memory_order_release)) {
+    (void)answers.release();
+  }
+}
+
 bool CmAnswerCache::find(const About& about, std::uint32_t version,
                          const control::CmQuestion& question, std::size_t room, CmAnswer& answer) {
   Place& place = place_of(about);
-  if (place.load(std::memory_order_relaxed) == nullptr) return false;
-  std::unique_ptr<Answers> answers(place.exchange(nullptr, std::memory_order_acquire));
+  std::unique_ptr<Answers> answers = take(place);
   if (!answers) return false;
   const bool is_it = answers->about == about;
   if (is_it && answers->version != version) return false;
@@ -38,12 +51,14 @@ bool CmAnswerCache::find(const About& about, std::uint32_t version,
     if (found) answer.size = bytes->size();
     if (found) std::copy(bytes->begin(), bytes->end(), answer.bytes.begin());
   }
-  // What somebody else has put there meanwhile stays.
-  Answers* none = nullptr;
-  if (place.compare_exchange_strong(none, answers.get(), std::memory_order_release)) {
-    (void)answers.release();
-  }
+  put_back(place, std::move(answers));
   return found;
+}
+
+void CmAnswerCache::forget(const About& about) {
+  Place& place = place_of(about);
+  std::unique_ptr<Answers> answers = take(place);
+  if (answers && answers->about != about) put_back(place, std::move(answers));
 }
 
 }  // namespace verbena::preload

@@ -143,6 +143,7 @@ bool post_promised(int fd, const control::CmCommand& command) {
   }
   // Made once, kept once: the ID is another from now on, for whoever shares the channel.
   if (!event_pages::outdate(command.channel, promised->id, *version)) return false;
+  answers.forget({command.channel, promised->id});
   control::CmPosted posted;
   posted.command = command.command;
   return static_cast<bool>(control::send_packet(fd, control::encode(posted, 0), {}, 0));

@@ -35,7 +35,10 @@ class CmAnswerCacheTest : public ::testing::Test {
   }
   void TearDown() override {
     // So that nothing of this test is found by the next.
-    for (std::uint32_t id = 0; id < 256; ++id) cache.keep({0, id}, 0, {});
+    for (std::uint32_t id = 0; id < control::kCmVersions; ++id) {
+      cache.keep({0, id}, 0, {});
+      cache.forget({0, id});
+    }
   }
 
   static inline constinit CmAnswerCache cache;
@@ -62,14 +65,37 @@ TEST_F(CmAnswerCacheTest, AnotherVersionIsNotTrueAndNeverAgain) {
 
 // IDs and channels whose places fall together do not get each other's answers.
 TEST_F(CmAnswerCacheTest, AnotherIdOrChannelInTheSamePlaceIsUnknown) {
+  constexpr std::uint32_t kPlaces = control::kCmVersions;
   cache.keep({5, 1}, 7, answers(9));
-  EXPECT_EQ(find({5, 257}, 7), kUnknown);
-  EXPECT_EQ(find({261, 1}, 7), kUnknown);
+  EXPECT_EQ(find({5, 1 + kPlaces}, 7), kUnknown);
+  EXPECT_EQ(find({5 + kPlaces, 1}, 7), kUnknown);
   EXPECT_EQ(find({4, 2}, 7), kUnknown);
+  cache.forget({5, 1 + kPlaces});
   EXPECT_EQ(find({5, 1}, 7).first, 9u);
-  cache.keep({5, 257}, 7, answers(3));
-  EXPECT_EQ(find({5, 257}, 7).first, 3u);
+  cache.keep({5, 1 + kPlaces}, 7, answers(3));
+  EXPECT_EQ(find({5, 1 + kPlaces}, 7).first, 3u);
   EXPECT_EQ(find({5, 1}, 7), kUnknown);
+}
+
+TEST_F(CmAnswerCacheTest, WhatIsForgottenIsUnknown) {
+  cache.keep({5, 1}, 7, answers(9));
+  cache.keep({5, 2}, 7, answers(3));
+  cache.forget({5, 1});
+  cache.forget({5, 1});
+  EXPECT_EQ(find({5, 1}, 7), kUnknown);
+  EXPECT_EQ(find({5, 2}, 7).first, 3u);
+}
+
+// As a program does that resolves the routes of all its connections and then connects them.
+TEST_F(CmAnswerCacheTest, KnowsThousandsAtATime) {
+  constexpr std::uint32_t kIds = 10'000;
+  for (std::uint32_t id = 1; id <= kIds; ++id) {
+    cache.keep({5, id}, id, answers(static_cast<std::uint8_t>(id)));
+  }
+  for (std::uint32_t id = 1; id <= kIds; ++id) {
+    ASSERT_EQ(find({5, id}, id).first, static_cast<std::uint8_t>(id));
+    cache.forget({5, id});
+  }
 }
 
 TEST_F(CmAnswerCacheTest, ALittleRoomIsTheEmulatorsToRefuse) {

@@ -25,6 +25,7 @@
 
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -33,10 +34,11 @@
 
 namespace verbena::control {
 
-inline constexpr std::size_t kCmTickets = 32;
+inline constexpr std::size_t kCmTickets = 128;
 inline constexpr std::size_t kCmPlaceBytes = 1536 - 16;
-// IDs that share a version cost a question too many, no more.
-inline constexpr std::size_t kCmVersions = 256;
+// IDs that share a version cost a question too many, no more. Each that is in use has its own, as
+// far as a server may have: memory is taken for those that are written, a page for a thousand.
+inline constexpr std::size_t kCmVersions = 16384;
 
 struct CmEventPlace {
   std::uint32_t id;
@@ -89,7 +91,7 @@ class CmEventWriter {
     page_.next.store(next_, std::memory_order_release);
   }
 
-  bool has_room() const;
+  bool has_room();
   // Nothing when there is no room.
   std::optional<Sequence> push(std::uint32_t id, std::span<const std::uint8_t> event,
                                std::span<const std::uint8_t> answers);
@@ -105,12 +107,15 @@ class CmEventWriter {
  private:
   // From where a reader may take it to another state. False if one has.
   bool move(Sequence sequence, std::uint64_t to);
-  bool has_ticket() const;
-  std::optional<std::size_t> free_place() const;
+  // Finds out which places are free again, those of the first events first: a reader that died
+  // keeps what comes after it, which has no ticket much longer either.
+  void reclaim();
 
   CmEventPage& page_;
   Sequence next_ = 1;
-  std::array<Sequence, kCmTickets> in_place_{};  // who had the place last
+  Sequence oldest_ = 1;  // whose place is not free again
+  std::array<std::uint8_t, kCmTickets> place_of_{};  // by ticket
+  std::bitset<kCmTickets> used_;
 };
 
 }  // namespace verbena::control
