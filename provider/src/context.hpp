@@ -78,6 +78,7 @@ class Context final : public queue::EventSink,
     {
       const Guard guard(qp.engine->lock());
       error = post();
+      if (error == 0 && qp.has_new_peer) [[unlikely]] seek_ring(qp);
       looked = ring(qp);
     }
     if (looked) after_ring(*qp.engine, *looked);
@@ -163,11 +164,12 @@ class Context final : public queue::EventSink,
   void join_group(Qp& qp, const Gid& mgid, std::uint16_t mlid);
   void leave_group(Qp& qp, const Gid& mgid, std::uint16_t mlid);
 
-  // After a queue pair got its peer: asks for a shared ring to that one, if rings are wanted and
-  // there is none yet. UDP carries the packets until it is there.
-  void seek_ring(qp::QueuePair& qp);
+  // With the first post to a peer, under the queue pair's lock: asks for a shared ring to it, if
+  // rings are wanted and there is none yet. UDP carries the packets until it is there. Whoever
+  // connects and never sends has none: it would cost more than the connection.
+  void seek_ring(Qp& qp) noexcept;
   // The same to a context of this very port, by one of its queue pair numbers.
-  void seek_ring_to(Qpn number);
+  void seek_ring_to(Qpn number) noexcept;
 
   // --- asynchronous events ---
   void send_async(std::uint64_t element, std::uint32_t type,
@@ -252,7 +254,7 @@ class Context final : public queue::EventSink,
   void handle_faults(const std::vector<control::FaultSpec>& faults);
   void choose_packs(bool must_be_ordinary);
   void handle_export_query(const control::ExportQuery& query);
-  void seek_ring_to(const link::Peer& peer);
+  void seek_ring_to(const link::Peer& peer) noexcept;
   void handle_xrc_message(const control::Incoming& message);  // context_xrc.cpp
   void handle_ring_inbound(control::Incoming&& message);
   void handle_ring_outbound(control::Incoming&& message);

@@ -7,23 +7,21 @@
 namespace verbena::provider {
 
 // Only for queue pairs that have one peer, who is going to answer.
-void Context::seek_ring(qp::QueuePair& qp) {
-  if (link_choice_ == LinkChoice::kUdp || qp.transport() == Transport::kUd) return;
-  link::Peer peer;
-  {
-    const Guard guard(qp.lock());
-    peer = {qp.endpoint().destination.address, qp.endpoint().peer.slot()};
-  }
-  seek_ring_to(peer);
+void Context::seek_ring(Qp& qp) noexcept {
+  qp.has_new_peer = false;
+  if (qp.engine->transport() == Transport::kUd) return;
+  const queue::Endpoint& endpoint = qp.engine->endpoint();
+  seek_ring_to({endpoint.destination.address, endpoint.peer.slot()});
 }
 
-void Context::seek_ring_to(Qpn number) {
-  if (link_choice_ != LinkChoice::kUdp) seek_ring_to({peers_->self().address, number.slot()});
+void Context::seek_ring_to(Qpn number) noexcept {
+  seek_ring_to({peers_->self().address, number.slot()});
 }
 
 // An emulator that takes nothing now is no reason to wait.
-void Context::seek_ring_to(const link::Peer& peer) {
-  if (peer.slot == 0 || peers_->carrier_to(peer) != link::Carrier::kUdp) return;
+void Context::seek_ring_to(const link::Peer& peer) noexcept {
+  if (link_choice_ == LinkChoice::kUdp || peer.slot == 0) return;
+  if (peers_->carrier_to(peer) != link::Carrier::kUdp) return;
   if (!asked_peers_.must_ask(peer)) return;
   tell(control::RingRequest{peer.address, peer.slot});
 }
@@ -35,6 +33,7 @@ void Context::handle_ring_inbound(control::Incoming&& message) {
   auto ring = link::SharedRing::map(message.fds[0].get());
   if (!ring) return provider::explain("%s; the peer goes on by UDP", ring.error().text.c_str());
   peers_->add_inbound({offer->address, offer->slot}, std::move(ring.value()), offer->pid);
+  seek_ring_to({offer->address, offer->slot});  // for what is answered
   const int rope[] = {peers_->bell_rope()};
   (void)control::send_packet(channel_.fd(),
                              control::encode(control::RingAccepted{offer->address, offer->slot}, 0),

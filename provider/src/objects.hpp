@@ -174,6 +174,7 @@ struct Qp {
   std::unique_ptr<ReceiverHandles> receiver;  // not a handle
   ibv_qp_cap caps{};
   bool signal_all = false;
+  bool has_new_peer = false;  // and has posted nothing for it; under the engine's lock
   std::uint32_t flow_label = 0;
   std::uint32_t deferred = 0;  // posts that waited for an answer; under the engine's lock
   WorkBuilder builder;

@@ -159,7 +159,10 @@ std::optional<qp::Refused> modify_state(Qp& qp, const ibv_qp_attr& attr, unsigne
   const qp::Attributes wanted = attributes_of(attr, mask, qp.context.plan());
   const auto refused =
       qp.context.device().modify_qp(*qp.engine, wanted, mask, link::monotonic_now_ns());
-  if (!refused && moves && attr.qp_state == IBV_QPS_RTR) qp.context.seek_ring(*qp.engine);
+  if (!refused && moves && attr.qp_state == IBV_QPS_RTR) {
+    const Guard guard(qp.engine->lock());
+    qp.has_new_peer = true;
+  }
   return refused;
 }
 

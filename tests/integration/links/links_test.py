@@ -130,6 +130,28 @@ class LinksTest(unittest.TestCase):
         for program in ("ibv_uc_pingpong", "ibv_srq_pingpong"):
             self.ends_well(*self.pair("auto", program, "-n", "200"))
 
+    def test_who_sends_nothing_has_no_ring(self):
+        """Two that have connected, before the first post and after the last."""
+        sides = [subprocess.Popen([BIN + "/verbena", "run", "--", BIN + "/steps", "-n", "500", "-s", "connected", side],
+                                  env=self.env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                 for side in ("server", "client")]
+        self.started += sides
+        addresses = [side.stdout.readline().split(maxsplit=1)[1] for side in sides]
+        for side, peer in zip(sides, reversed(addresses)):
+            side.stdin.write(peer)
+            side.stdin.flush()
+            self.assertEqual(side.stdout.readline(), "at connected\n")
+        self.assertEqual(self.links(), ["udp", "udp"])
+        for side in sides:
+            self.assertNotIn("verbena-ring", pathlib.Path(f"/proc/{side.pid}/maps").read_text())
+        before = self.ring_packets()
+        for side in sides:
+            side.stdin.write("\n")
+            side.stdin.flush()
+        for side in sides:
+            self.assertEqual(side.communicate(timeout=LIMIT)[0], "end ok\n")
+        self.assertGreater(self.ring_packets(), before)
+
     def test_status_names_the_link(self):
         for link, word in (("udp", "udp"), ("shm", DIRECT), ("auto", DIRECT)):
             processes = self.pair(link, "ib_write_bw", "-F", "-D", "20")
