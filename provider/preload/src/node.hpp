@@ -40,7 +40,7 @@ struct NodeClass {
   bool (*awaits_message)(const void* bytes, std::size_t size) = nullptr;
   // What a write does that needs nothing of the descriptor but what was noted when it was opened;
   // nothing if it does need more. The kernel is not asked whether the number still is what it was:
-  // only for bytes that make sense on that very opening alone, as long as it lasts. Null: no such.
+  // only for what comes to nothing once that opening is no more. Null: no such.
   std::optional<ssize_t> (*write_known)(int fd, const void* bytes, std::size_t size) = nullptr;
 
   bool awaits(const void* bytes, std::size_t size) const {

@@ -87,72 +87,94 @@ int execute(int fd, const RdmaCmRequest& request, control::CmCommand& command) {
   return copy_out(reply->response_address, reply->response) ? 0 : EFAULT;
 }
 
-int hand_over(const control::CmCommand& command, const RdmaCmRequest& request,
+using Written = std::span<const std::uint8_t>;
+
+int hand_over(std::uint64_t channel, const RdmaCmRequest& request,
               const control::CmEventCopy& event) {
   if (event.answers_size != 0) {
-    answers.keep({command.channel, event.id}, event.version, event.answers());
+    answers.keep({channel, event.id}, event.version, event.answers());
   }
   const std::size_t size = std::min<std::size_t>(event.event_size, request.event_room);
   return copy_out(request.event_address, event.event().first(size)) ? 0 : EFAULT;
+}
+
+// An errno; nothing when there is no event for which no message has to be taken off the channel.
+std::optional<int> take_unannounced(std::uint64_t channel, const RdmaCmRequest& request) {
+  control::CmEventCopy event;
+  if (request.event_room < kEventRoomMin || !event_pages::take(channel, false, event)) {
+    return std::nullopt;
+  }
+  return hand_over(channel, request, event);
 }
 
 // The announcement may have gone to another thread, or be for an event that was withdrawn: EAGAIN.
 // Who has taken one that is not for the next event, because others were quicker, asks: then the
 // emulator sees to it that there are as many as there should be.
 int get_event(int fd, const RdmaCmRequest& request, control::CmCommand& command) {
-  const bool may_look = request.event_room >= kEventRoomMin;
-  control::CmEventCopy event;
-  if (may_look && event_pages::take(command.channel, false, event)) {
-    return hand_over(command, request, event);
-  }
+  if (const auto taken = take_unannounced(command.channel, request)) return *taken;
   if (const int code = take_announcement(fd)) return code;
-  if (may_look && event_pages::take(command.channel, true, event)) {
-    return hand_over(command, request, event);
+  control::CmEventCopy event;
+  if (request.event_room >= kEventRoomMin && event_pages::take(command.channel, true, event)) {
+    return hand_over(command.channel, request, event);
   }
   return execute(fd, request, command);
 }
 
-// A question whose answer came with an event. It names an ID of the channel that was noted under
-// this number, and answers are true no longer than that channel lives.
-std::optional<ssize_t> answer_from_cache(int fd, const void* bytes, std::size_t size) {
-  if (bytes == nullptr) return std::nullopt;
-  const auto query = control::parse_cm_query({static_cast<const std::uint8_t*>(bytes), size});
-  const std::uint64_t channel = query ? fd_table::identity(fd) : 0;
-  if (channel == 0) return std::nullopt;
-  const auto version = event_pages::version(channel, query->id);
+// A question whose answer came with an event.
+bool answer_query(std::uint64_t channel, const control::CmQuery& query) {
+  const auto version = event_pages::version(channel, query.id);
   CmAnswer known;
-  if (!version ||
-      !answers.find({channel, query->id}, *version, query->question, query->room, known) ||
-      !copy_out(query->response_address, std::span(known.bytes).first(known.size))) {
-    return std::nullopt;
-  }
-  return static_cast<ssize_t>(size);
+  return version &&
+         answers.find({channel, query.id}, *version, query.question, query.room, known) &&
+         copy_out(query.response_address, std::span(known.bytes).first(known.size));
 }
 
 // Sends a command of which the event before has promised that it succeeds, and awaits nothing.
 // False when there is no such promise: then only the emulator knows.
-bool post_promised(int fd, const control::CmCommand& command) {
-  const auto promised = control::parse_cm_promised(command.command);
-  if (!promised) return false;
-  const auto version = event_pages::version(command.channel, promised->id);
+bool post_promised(int fd, std::uint64_t channel, const control::CmPromised& promised,
+                   Written command) {
+  const CmAnswerCache::About about{channel, promised.id};
+  const auto version = event_pages::version(channel, promised.id);
   CmAnswer longest;
-  if (!version ||
-      !answers.find({command.channel, promised->id}, *version, promised->question, 1, longest) ||
-      longest.size != 1 || promised->private_data_size > longest.bytes[0]) {
+  if (!version || !answers.find(about, *version, promised.question, 1, longest) ||
+      longest.size != 1 || promised.private_data_size > longest.bytes[0]) {
     return false;
   }
   // Made once, kept once: the ID is another from now on, for whoever shares the channel.
-  if (!event_pages::outdate(command.channel, promised->id, *version)) return false;
-  answers.forget({command.channel, promised->id});
+  if (!event_pages::outdate(channel, promised.id, *version)) return false;
+  answers.forget(about);
   control::CmPosted posted;
-  posted.command = command.command;
+  posted.command.assign(command.begin(), command.end());
   return static_cast<bool>(control::send_packet(fd, control::encode(posted, 0), {}, 0));
 }
 
+// What needs no word with the emulator: it was said with an event, which named an ID of the channel
+// that was noted under this number, and is true no longer than that channel lives; and the events
+// themselves, of which there are none once it is gone. Should the number be another file's by now,
+// a promised command goes where the program has written it.
+std::optional<ssize_t> write_at_once(int fd, const void* bytes, std::size_t size) {
+  if (bytes == nullptr) return std::nullopt;
+  const Written command(static_cast<const std::uint8_t*>(bytes), size);
+  const std::uint64_t channel = fd_table::identity(fd);
+  if (channel == 0) return std::nullopt;
+  bool done = false;
+  if (const auto query = control::parse_cm_query(command)) {
+    done = answer_query(channel, *query);
+  } else if (const auto promised = control::parse_cm_promised(command)) {
+    done = post_promised(fd, channel, *promised, command);
+  } else if (const RdmaCmRequest request = parse_rdma_cm_write(command); request.is_get_event) {
+    const auto taken = take_unannounced(channel, request);
+    done = taken == 0;
+    if (taken == EFAULT) {
+      errno = EFAULT;
+      return -1;
+    }
+  }
+  return done ? std::optional(static_cast<ssize_t>(size)) : std::nullopt;
+}
+
 int answer(int fd, const RdmaCmRequest& request, control::CmCommand& command) {
-  if (request.is_get_event) return get_event(fd, request, command);
-  if (post_promised(fd, command)) return 0;
-  return execute(fd, request, command);
+  return request.is_get_event ? get_event(fd, request, command) : execute(fd, request, command);
 }
 
 bool awaits_message(const void* bytes, std::size_t size) {
@@ -187,7 +209,7 @@ int ioctl_rdma_cm(int, const Node&, unsigned long, void*) {
 
 constinit const NodeClass kRdmaCmClass{
     "rdma_cm",     false,         true,           device_number,     open_rdma_cm,
-    write_rdma_cm, ioctl_rdma_cm, awaits_message, answer_from_cache,
+    write_rdma_cm, ioctl_rdma_cm, awaits_message, write_at_once,
 };
 
 }  // namespace verbena::preload

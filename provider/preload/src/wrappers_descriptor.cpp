@@ -93,7 +93,9 @@ ssize_t late(ssize_t done) {
 std::optional<ssize_t> known(int fd, const void* bytes, size_t size) {
   Section section;
   try {
-    return write_known(fd, bytes, size);
+    const auto done = write_known(fd, bytes, size);
+    if (done && *done < 0) section.set_errno(errno);
+    return done;
   } catch (...) {
     return std::nullopt;
   }
@@ -101,7 +103,6 @@ std::optional<ssize_t> known(int fd, const void* bytes, size_t size) {
 
 ssize_t write_node(int fd, const Node& node, const void* bytes, size_t size) {
   const bool may_sleep = node.node_class->awaits(bytes, size);
-  if (may_sleep) ::pthread_testcancel();
   const ssize_t done = in_section([&] { return node.node_class->write(fd, node, bytes, size); });
   if (!may_sleep) return done;
   const bool must_sleep = done < 0 && errno == EAGAIN;
@@ -147,6 +148,7 @@ VERBENA_EXPORT ssize_t write(int fd, const void* bytes, size_t size) {
   if (kind == fd_table::Kind::kNone || Section::is_inside()) [[likely]]
     return real::write(fd, bytes, size);
   if (kind == fd_table::Kind::kNode) {
+    ::pthread_testcancel();
     if (const auto done = known(fd, bytes, size)) return *done;
   }
   if (const auto node = checked_node(fd)) return write_node(fd, *node, bytes, size);

@@ -36,7 +36,9 @@ class ProgramsTest(EmulatorTest):
 
     def test_cycles_leave_nothing_behind(self):
         server = self.serve()
-        self.assertEqual(self.connect(max(CYCLES // 5, 200), 10).wait(), (0, "done"))
+        # As many as will follow, twice: all of them are in timewait at a time on a fast machine.
+        for _ in range(2):
+            self.assertEqual(self.connect(CYCLES, 10).wait(), (0, "done"))
         before = resources(self.daemon.pid), resources(server.process.pid)
         self.assertEqual(self.connect(CYCLES, 10).wait(), (0, "done"))
         after = resources(self.daemon.pid), resources(server.process.pid)

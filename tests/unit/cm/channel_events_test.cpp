@@ -48,6 +48,7 @@ class Reader {
     return events_->take_back_from(host_.cm, kChannel, number);
   }
   control::CmEventPage& page() { return *page_; }
+  void close() { events_.reset(); }
   std::size_t settle() { return events_->settle(host_.cm, kChannel); }
   void lay_out() { events_->lay_out(host_.ucma, host_.cm, kChannel); }
   std::optional<rdma_ucm_event_resp> take() {
@@ -318,6 +319,16 @@ TEST_P(ChannelEventsTest, TheFirstCanBeFetchedByACommandInstead) {
   EXPECT_EQ(active_.take()->uid, 2u);
   EXPECT_EQ(active_.take_back_first(), 1u);
   EXPECT_EQ(a_.cm.pending_events(kChannel), 0u);
+}
+
+// Its memory stays with who has mapped it, and with that who has forgotten that it is closed.
+TEST_P(ChannelEventsTest, AChannelThatIsGoneHasNoEvents) {
+  resolving(1);
+  resolving(2);
+  active_.lay_out();
+  active_.close();
+  EXPECT_FALSE(control::take_cm_event(active_.page(), false, active_.copy));
+  EXPECT_FALSE(control::take_cm_event(active_.page(), true, active_.copy));
 }
 
 // More than there is room for wait in the books and follow.

@@ -29,7 +29,9 @@ std::unique_ptr<ChannelEvents> ChannelEvents::create() {
       new ChannelEvents(std::move(fd), std::launder(static_cast<CmEventPage*>(at))));
 }
 
+// Whoever has the memory still finds nothing in it any more.
 ChannelEvents::~ChannelEvents() {
+  for (const LaidOut& event : laid_out_) writer_.take_back(event.sequence);
   writer_.outdate_all_answers();
   ::munmap(page_, sizeof *page_);
 }
