@@ -61,12 +61,14 @@ void RdmaCm::handle_timeout(TimeNs now) {
 
 // Events may make the agent produce more of both; until it is quiet.
 void RdmaCm::drain(TimeNs now) {
+  CmOutputs out = std::exchange(spare_, {});  // who drains meanwhile has none, and does without
   for (;;) {
-    CmOutputs out = agent_.take_outputs();
-    if (out.mads.empty() && out.events.empty()) return;
+    out = agent_.take_outputs(std::move(out));
+    if (out.mads.empty() && out.events.empty()) break;
     mads_.insert(mads_.end(), out.mads.begin(), out.mads.end());
     for (const CmEvent& event : out.events) on_event(now, event);
   }
+  spare_ = std::move(out);
 }
 
 void RdmaCm::on_event(TimeNs now, const CmEvent& event) {

@@ -380,6 +380,11 @@ int dispatch(Call& c, std::uint32_t command) {
 
 UcmaReply Ucma::execute(TimeNs now, ChannelId channel, Bytes command, Bytes attached,
                         ChannelId other) {
+  return execute_in({}, now, channel, command, attached, other);
+}
+
+UcmaReply Ucma::execute_in(std::vector<std::uint8_t> response, TimeNs now, ChannelId channel,
+                           Bytes command, Bytes attached, ChannelId other) {
   UcmaReply refused;
   refused.error = EINVAL;
   if (command.size() < kHeaderSize) return refused;
@@ -387,6 +392,8 @@ UcmaReply Ucma::execute(TimeNs now, ChannelId channel, Bytes command, Bytes atta
   const Bytes body = command.subspan(kHeaderSize);
   if (header.in > body.size()) return refused;
   Call call{cm_, now, channel, other, body.first(header.in), attached, header.out, {}};
+  response.clear();
+  call.reply.response = std::move(response);
   call.reply.error = dispatch(call, header.cmd);
   return std::move(call.reply);
 }

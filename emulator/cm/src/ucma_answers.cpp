@@ -52,17 +52,17 @@ static_assert(offsetof(rdma_ucm_query, option) == offsetof(rdma_ucm_init_qp_attr
 
 }  // namespace
 
-std::vector<std::uint8_t> Ucma::event_bytes(const RdmaEvent& event) {
+std::array<std::uint8_t, Ucma::kEventSize> Ucma::event_bytes(const RdmaEvent& event) {
   const rdma_ucm_event_resp abi = ucma::to_abi(event);
-  const auto* begin = reinterpret_cast<const std::uint8_t*>(&abi);
-  return {begin, begin + sizeof abi};
+  static_assert(sizeof abi == kEventSize);
+  std::array<std::uint8_t, kEventSize> bytes;
+  std::memcpy(bytes.data(), &abi, sizeof abi);
+  return bytes;
 }
 
-std::vector<UcmaAnswer> Ucma::answers_after(ChannelId channel, const RdmaEvent& event) {
-  std::vector<UcmaAnswer> answers;
-  const std::span<const Question> questions = questions_after(event.type);
-  answers.reserve(questions.size() + 1);
-  for (const Question& question : questions) {
+void Ucma::answers_after(ChannelId channel, const RdmaEvent& event,
+                         const std::function<void(const UcmaAnswer&)>& take) {
+  for (const Question& question : questions_after(event.type)) {
     Written written{};
     written.header = {question.command, sizeof written.body,
                       std::numeric_limits<std::uint16_t>::max()};
@@ -71,17 +71,16 @@ std::vector<UcmaAnswer> Ucma::answers_after(ChannelId channel, const RdmaEvent& 
     std::array<std::uint8_t, sizeof written> bytes;
     std::memcpy(bytes.data(), &written, sizeof written);
     // Questions change nothing, so no time passes.
-    UcmaReply reply = execute(0, channel, bytes);
-    if (reply.error != 0) continue;
-    answers.push_back({question.command, question.argument, std::move(reply.response)});
+    UcmaReply reply = execute_in(std::move(spare_), 0, channel, bytes, {}, 0);
+    if (reply.error == 0) take({question.command, question.argument, reply.response});
+    spare_ = std::move(reply.response);
   }
   if (const auto promise = cm_.promise_after(event)) {
     const bool connects = promise->call == Promise::Call::kConnect;
-    answers.push_back({connects ? RDMA_USER_CM_CMD_CONNECT : RDMA_USER_CM_CMD_ACCEPT,
-                       promise->call == Promise::Call::kConfirm ? 0u : 1u,
-                       {promise->private_data_max}});
+    take({connects ? RDMA_USER_CM_CMD_CONNECT : RDMA_USER_CM_CMD_ACCEPT,
+          promise->call == Promise::Call::kConfirm ? 0u : 1u,
+          std::span(&promise->private_data_max, 1)});
   }
-  return answers;
 }
 
 }  // namespace verbena::cm

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <new>
-#include <vector>
 
 #include "verbena/control/cm_answers.hpp"
 
@@ -58,12 +57,11 @@ std::size_t ChannelEvents::lay_out(cm::Ucma& ucma, cm::RdmaCm& cm, cm::ChannelId
     const cm::IdHandle asked_about = event->request != 0 ? event->request : event->owner;
     writer_.outdate_answers(asked_about);
     if (!writer_.has_room()) break;
-    std::vector<std::uint8_t> answers;
-    answers.reserve(control::kCmPlaceBytes);
-    for (const cm::UcmaAnswer& answer : ucma.answers_after(channel, *event)) {
-      control::append_answer(answers, {answer.command, answer.argument}, answer.response);
-    }
-    const auto sequence = writer_.push(asked_about, cm::Ucma::event_bytes(*event), answers);
+    answers_.clear();
+    ucma.answers_after(channel, *event, [this](const cm::UcmaAnswer& answer) {
+      control::append_answer(answers_, {answer.command, answer.argument}, answer.response);
+    });
+    const auto sequence = writer_.push(asked_about, cm::Ucma::event_bytes(*event), answers_);
     if (!sequence) break;
     laid_out_.push_back({*sequence, event->owner, event->membership});
   }

@@ -55,8 +55,13 @@ class Agent {
                   std::span<const std::uint8_t> bytes);
   void handle_timeout(TimeNs now);
   TimeNs next_deadline() const { return deadlines_.empty() ? kNever : deadlines_.begin()->first; }
-  // Moves out what has gathered since the last call.
-  CmOutputs take_outputs() { return std::exchange(out_, {}); }
+  // Moves out what has gathered since the last call. The memory of `used`, which has been read, is
+  // what the next outputs gather in.
+  CmOutputs take_outputs(CmOutputs used = {}) {
+    used.mads.clear();
+    used.events.clear();
+    return std::exchange(out_, std::move(used));
+  }
 
   // --- for status and tests -----------------------------------------------------------------
   std::size_t size() const { return connections_.size() + sidrs_.size(); }

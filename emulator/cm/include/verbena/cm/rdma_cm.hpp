@@ -235,6 +235,7 @@ class RdmaCm {
   std::deque<EarlyRequest> early_;
   TimeNs offer_at_ = kNever;  // somebody new listens
   std::vector<OutMad> mads_;
+  CmOutputs spare_;  // memory for the agent's next outputs
   std::vector<Wakeup> wakeups_;
   std::function<void(ChannelId)> catch_up_;
 };

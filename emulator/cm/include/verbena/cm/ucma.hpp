@@ -5,7 +5,10 @@
 // time, as RdmaCm.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -26,7 +29,7 @@ struct UcmaReply {
 struct UcmaAnswer {
   std::uint32_t command = 0;
   std::uint32_t argument = 0;
-  std::vector<std::uint8_t> response;
+  std::span<const std::uint8_t> response;
 };
 
 class Ucma {
@@ -44,11 +47,20 @@ class Ucma {
 
   // An event as GET_EVENT answers it, and the answers to what librdmacm asks next of the ID that it
   // brings (ucma_answers.cpp).
-  static std::vector<std::uint8_t> event_bytes(const RdmaEvent& event);
-  std::vector<UcmaAnswer> answers_after(ChannelId channel, const RdmaEvent& event);
+  static constexpr std::size_t kEventSize = 336;
+  static std::array<std::uint8_t, kEventSize> event_bytes(const RdmaEvent& event);
+  // `take` copies what it wants to keep.
+  void answers_after(ChannelId channel, const RdmaEvent& event,
+                     const std::function<void(const UcmaAnswer&)>& take);
 
  private:
+  // As execute; the response is put into the memory of this one.
+  UcmaReply execute_in(std::vector<std::uint8_t> response, TimeNs now, ChannelId channel,
+                       std::span<const std::uint8_t> command,
+                       std::span<const std::uint8_t> attached, ChannelId other);
+
   RdmaCm& cm_;
+  std::vector<std::uint8_t> spare_;  // memory for answers
 };
 
 }  // namespace verbena::cm

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "verbena/cm/rdma_cm.hpp"
 #include "verbena/cm/ucma.hpp"
@@ -70,6 +71,7 @@ class ChannelEvents {
   control::CmEventWriter writer_;
   std::deque<LaidOut> laid_out_;  // the first of those that wait, in their order
   std::size_t announced_ = 0;     // of them
+  std::vector<std::uint8_t> answers_;  // beside the event that is laid out now
 };
 
 }  // namespace verbena::cm_service
