@@ -4,6 +4,7 @@ A row is measured on three sides in turn: rxe (the kernel's device with itself),
 """
 
 import dataclasses
+import itertools
 import json
 import pathlib
 import re
@@ -85,15 +86,18 @@ COUNTED = (
 )
 
 
-def plan(rows):
-    """The lines that the guest carries out, a round of them."""
+def plan(rows, rounds):
+    """The lines that the guest carries out. Each round has the sides in another order: whoever comes after the kernel's device is the
+    slower for it now and then, as the emulated processors translate the kernel anew."""
+    orders = list(itertools.permutations(SIDES))
     lines = []
-    for number, row in enumerate(rows):
-        for side in SIDES:
-            count = row.iterations * (1 if side == "rxe" else row.more)
-            lines.append(f"{number}|{row.kind}|{side}|{row.words.replace('{N}', str(count))}")
-        if row.bare:
-            lines.append(f"{number}|bare|bare|verbena-raw --pin --seconds 1 --only {row.bare}")
+    for turn in range(rounds):
+        for number, row in enumerate(rows):
+            for side in orders[turn % len(orders)]:
+                count = row.iterations * (1 if side == "rxe" else row.more)
+                lines.append(f"{number}|{row.kind}|{side}|{row.words.replace('{N}', str(count))}")
+            if row.bare:
+                lines.append(f"{number}|bare|bare|verbena-raw --pin --seconds 1 --only {row.bare}")
     return "\n".join(lines)
 
 

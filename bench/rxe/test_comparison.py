@@ -74,10 +74,18 @@ class Judging(unittest.TestCase):
         self.assertIn("failed", comparison.table([comparison.TIMED[1]], figures))
 
     def test_the_plan_takes_turns(self):
-        lines = comparison.plan(comparison.TIMED[-2:]).splitlines()
+        lines = comparison.plan(comparison.TIMED[-2:], 1).splitlines()
         self.assertEqual([line.split("|")[2] for line in lines], ["rxe", "auto", "udp", "bare", "rxe", "auto", "udp"])
         self.assertTrue(lines[0].endswith("-n 300") and lines[1].endswith("-n 1500"))
         self.assertTrue(lines[3].endswith("--only udp_stream_mb_s:4096"))
+
+    def test_every_side_comes_after_every_other(self):
+        lines = comparison.plan(comparison.TIMED[-1:], 6).splitlines()
+        sides = [line.split("|")[2] for line in lines]
+        self.assertEqual(sorted(sides), sorted(comparison.SIDES * 6))
+        self.assertEqual(len({tuple(sides[at:at + 3]) for at in range(0, 18, 3)}), 6)
+        self.assertLessEqual({("rxe", "auto"), ("rxe", "udp"), ("auto", "udp"), ("udp", "auto"), ("auto", "rxe"), ("udp", "rxe")},
+                             set(zip(sides, sides[1:])))
 
     def test_what_udp_alone_reaches(self):
         rows = [comparison.TIMED[1], comparison.TIMED[5]]

@@ -1,4 +1,6 @@
 // The life of a queue pair.
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -223,6 +225,26 @@ int destroy_qp(ibv_qp* q) noexcept {
   return 0;
 }
 
+// Whoever makes many queue pairs gets the memory for the next ones in one piece. The C library lets
+// the heap of a thread grow page by page, two calls and a fault for each, which is a sixth of what a
+// server does for a connection.
+void get_memory_ahead() noexcept {
+  constexpr std::size_t kAhead = 64 * 1024;
+  constexpr std::uintptr_t kPage = 4096;
+#ifdef MADV_POPULATE_WRITE
+  constexpr int kPopulate = MADV_POPULATE_WRITE;
+#else
+  constexpr int kPopulate = 23;
+#endif
+  void* const block = std::malloc(kAhead);
+  const auto begin = (reinterpret_cast<std::uintptr_t>(block) + kPage - 1) / kPage * kPage;
+  if (block != nullptr) {
+    (void)::madvise(reinterpret_cast<void*>(begin), kAhead - kPage, kPopulate);  // or they fault
+  }
+  std::free(block);  // the heap keeps so little
+}
+constexpr std::uint32_t kQpsOfAPiece = 16;
+
 }  // namespace
 
 Qp* make_qp(Context& context, const QpRequest& asked) {
@@ -250,7 +272,7 @@ Qp* make_qp(Context& context, const QpRequest& asked) {
   fill_public(*qp, request);
   if (request.builder) offer_builder(*qp);
   count_parts(*qp, true);
-  ++context.counts().qps;
+  if (++context.counts().qps % kQpsOfAPiece == kQpsOfAPiece / 2) get_memory_ahead();
   if (!is_receiver) return qp.release();
   Qp* handle = context.receivers().adopt(std::move(qp), *request.xrcd, request.user);
   // Shown as it was given: librdmacm takes an ID's protection domain from there.
