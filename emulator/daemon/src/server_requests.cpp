@@ -305,11 +305,17 @@ Session* Server::context_of(const IpAddress& address, std::uint32_t slot) {
   return nullptr;
 }
 
-// A malformed one is dropped: nobody waits for an answer.
+// A malformed one is dropped: nobody waits for an answer. So is one to a peer that has ended before
+// it came, which is no reason why packets to it go by UDP.
 void Server::on_ring_request(Session& session, const Incoming& in) {
   const auto request = control::decode<control::RingRequest>(in.payload);
   if (!request || !session.context) return;
-  rings_.on_request(session, context_of(request->address, request->slot), *request);
+  Session* const reader = context_of(request->address, request->slot);
+  const bool is_ours = std::ranges::any_of(fabric_.ports(), [&](const auto& port) {
+    return port->info().address == request->address;
+  });
+  if (reader == nullptr && is_ours) return;
+  rings_.on_request(session, reader, *request);
 }
 
 void Server::on_ring_accepted(Session& session, const Incoming& in) {

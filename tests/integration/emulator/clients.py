@@ -35,6 +35,20 @@ class Clients(EmulatorCase):
         again.close()
         second.close()
 
+    def test_a_ring_to_nobody(self):
+        """Why there is none is told of a peer elsewhere, not of one that has just ended."""
+        self.up()
+        client = cc.Client(self.dir).open_device()
+        elsewhere = "127.1.2.3"
+        for address in (self.address, elsewhere):
+            mapped = bytes(10) + b"\xff\xff" + socket.inet_aton(address)
+            client.send(cc.RING_REQUEST, mapped + struct.pack("<I", client.slot + 1))
+        body = client.next_unasked(cc.RING_OUTBOUND)[2]
+        self.assertEqual(body[12:16], socket.inet_aton(elsewhere))
+        self.assertIn(b"no context of this emulator", body)
+        self.assertEqual(client.unasked, [])
+        client.close()
+
     def test_steering(self):
         """A datagram arrives at the slot that its destination QPN names."""
         self.up()
