@@ -146,6 +146,11 @@ class ServerAndClient(HarnessTest):
         status = pathlib.Path("/proc", child, "stat")
         self.assertTrue(not status.exists() or ") Z " in status.read_text())
 
+    def test_a_server_that_is_ended_may_count_a_little_later(self):
+        server = (f"sh -c '/usr/bin/python3 {self.folder}/serve.py {{port}}; sleep 0.3; {self.moving(9)}; sleep 600'")
+        verdict = self.run_case(**self.pair(server=server, server_ends=False, packets=9))
+        self.assertEqual(("", 9), (verdict.reason, verdict.packets))
+
     def test_server_success(self):
         self.assert_fails("the server never said", **self.pair(server_success="done"))
 

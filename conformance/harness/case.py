@@ -15,6 +15,7 @@ from . import device as devices
 from . import processes
 
 _CM_PATIENCE = 5.0  # seconds during which a connection manager's client may find nobody listening
+_SECONDS_TO_TELL = 5.0  # during which a process that is going to be ended may still tell what it has sent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +43,7 @@ class _Run:
         self.case = case
         self.device = device
         self.folder = pathlib.Path(folder)
+        self._sent_before = device.sent_packets()
         self.deadline = time.monotonic() + case.timeout
         self.port = processes.fresh_port()
         roce = persona == "roce"
@@ -49,6 +51,10 @@ class _Run:
             "device": device.name, "host": "127.0.0.1", "addr": device.address, "port": str(self.port),
             "gid": device.gid, "g": f"-g {device.gid}" if roce else "", "x": f"-x {device.gid}" if roce else "", "tmp": str(self.folder),
             "here": str(pathlib.Path(__file__).resolve().parent.parent)}
+
+    def packets(self):
+        """How many the device has sent for this case."""
+        return self.device.sent_packets() - self._sent_before
 
     def execute(self):
         self._scripts("before", self.case.before)
@@ -115,6 +121,10 @@ class _Run:
                 code = self._ended(server, "server")
                 if code != 0:
                     raise Failure(f"the server ended with {code}")
+            else:
+                # A process that is killed takes along what its thread has not told of yet.
+                soon = min(self.deadline, time.monotonic() + _SECONDS_TO_TELL)
+                server.wait_for(lambda: self.packets() >= self.case.packets, soon)
             if self.case.server_success and not self._matches(self.case.server_success, server):
                 raise Failure(f"the server never said '{self.case.server_success}'")
             self._forbid(server, "server")
@@ -185,9 +195,9 @@ def run_case(case, device, persona, folder):
     folder.chmod(0o777)
     started, packets, reason = time.monotonic(), 0, ""
     try:
-        before = device.sent_packets()
-        _Run(case, device, persona, folder).execute()
-        packets = device.sent_packets() - before
+        run = _Run(case, device, persona, folder)
+        run.execute()
+        packets = run.packets()
         if case.outcome == "pass" and packets < case.packets:
             reason = f"the device sent {packets} packets, at least {case.packets} were expected"
     except (Failure, devices.DeviceError, OSError) as error:

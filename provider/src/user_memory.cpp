@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "populate.hpp"
+
 namespace verbena::provider {
 namespace {
 
@@ -17,13 +19,6 @@ constexpr std::uint64_t kPage = 4096;
 // Up to here pages are simply touched, as an adapter that pins them would; beyond, the list of
 // mappings is read.
 constexpr std::uint64_t kTouchMax = 1u << 20;
-#ifndef MADV_POPULATE_READ
-constexpr int kPopulateRead = 22;
-constexpr int kPopulateWrite = 23;
-#else
-constexpr int kPopulateRead = MADV_POPULATE_READ;
-constexpr int kPopulateWrite = MADV_POPULATE_WRITE;
-#endif
 
 void* pointer(std::uint64_t address) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));

@@ -1,8 +1,7 @@
 // The life of a queue pair.
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "await_acks.hpp"
@@ -11,6 +10,7 @@
 #include "limits.hpp"
 #include "make_qp.hpp"
 #include "parts.hpp"
+#include "populate.hpp"
 #include "tombstones.hpp"
 #include "translate.hpp"
 #include "verbs.hpp"
@@ -231,15 +231,10 @@ int destroy_qp(ibv_qp* q) noexcept {
 void get_memory_ahead() noexcept {
   constexpr std::size_t kAhead = 64 * 1024;
   constexpr std::uintptr_t kPage = 4096;
-#ifdef MADV_POPULATE_WRITE
-  constexpr int kPopulate = MADV_POPULATE_WRITE;
-#else
-  constexpr int kPopulate = 23;
-#endif
   void* const block = std::malloc(kAhead);
   const auto begin = (reinterpret_cast<std::uintptr_t>(block) + kPage - 1) / kPage * kPage;
   if (block != nullptr) {
-    (void)::madvise(reinterpret_cast<void*>(begin), kAhead - kPage, kPopulate);  // or they fault
+    (void)::madvise(reinterpret_cast<void*>(begin), kAhead - kPage, kPopulateWrite);
   }
   std::free(block);  // the heap keeps so little
 }

@@ -131,7 +131,7 @@ class LinksTest(unittest.TestCase):
             self.ends_well(*self.pair("auto", program, "-n", "200"))
 
     def test_who_sends_nothing_has_no_ring(self):
-        """Two that have connected, before the first post and after the last."""
+        """Two that have connected: none before the first post, one for what follows."""
         sides = [subprocess.Popen([BIN + "/verbena", "run", "--", BIN + "/steps", "-n", "500", "-s", "connected", side],
                                   env=self.env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
                  for side in ("server", "client")]
