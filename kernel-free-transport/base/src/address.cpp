@@ -129,10 +129,6 @@ std::optional<IpAddress> IpAddress::parse(std::string_view text) {
   return std::nullopt;
 }
 
-bool IpAddress::is_v4() const {
-  return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), bytes.begin());
-}
-
 std::uint32_t IpAddress::v4_host_order() const {
   return std::uint32_t{bytes[12]} << 24 | std::uint32_t{bytes[13]} << 16 |
          std::uint32_t{bytes[14]} << 8 | bytes[15];

@@ -77,8 +77,9 @@ void Device::handle_train(TimeNs now, const wire::RxTrain& train) {
   counters_.bytes_received.add((train.count - std::uint64_t{1}) * train.head.bytes.size() +
                                train.last_length);
   const Guard guard(qp->lock());
+  wire::RxDatagram datagram = train.head;
   for (std::uint32_t i = 0; i < train.count;) {
-    const wire::RxDatagram datagram = train.at(i);
+    datagram.bytes = train.bytes_at(i);
     auto packet = wire::parse_packet(datagram.bytes);
     if (!packet.ok()) {
       counters_.drops.count(packet.error());

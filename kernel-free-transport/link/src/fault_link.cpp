@@ -160,7 +160,8 @@ class FaultLink::Line {
     }
     if (room == nullptr) return statistics_.overflow.add();
     std::memcpy(room, bytes.data(), bytes.size());
-    burst_.commit_again(bytes.size(), to, before);
+    burst_.commit(bytes.size(), to);
+    burst_.make_as(before);
     burst_flow_ = flow;
     if (!damage) return;
     inner_.send_damaged(burst_, flow, *damage);

@@ -45,6 +45,10 @@ std::size_t UdpLink::receive(RxSink& sink, std::size_t budget) noexcept {
 
 int UdpLink::wait_fd() const noexcept { return receiver_->fd(); }
 
+std::uint64_t UdpLink::send_calls() const noexcept { return sender_->calls().all; }
+
+std::uint64_t UdpLink::segmented_calls() const noexcept { return sender_->calls().segmented; }
+
 std::uint32_t UdpLink::capacity_packets(std::size_t packet_bytes) const noexcept {
   return datagrams_held(receiver_->buffer_bytes(), packet_bytes + wire::kIcrcSize);
 }

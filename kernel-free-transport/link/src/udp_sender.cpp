@@ -180,7 +180,7 @@ UdpSender::Outcome UdpSender::transmit(Socket& socket, bool is_locked,
                                        const Message& message) noexcept {
   const int fd = socket.fd.read_relaxed();
   const std::size_t segment_bytes = message.segment_bytes;
-  statistics_.send_calls.add();
+  count_call(socket, is_locked, segment_bytes > 0);
   // Without the lock, the option that cuts may change at any time.
   const bool is_plain =
       is_default(message.to) &&
@@ -191,10 +191,7 @@ UdpSender::Outcome UdpSender::transmit(Socket& socket, bool is_locked,
     socket.segments.give_up(fd);
     sent = send_with_options(socket, message);
   }
-  if (sent >= 0) {
-    if (segment_bytes > 0) statistics_.segmented_calls.add();
-    return Outcome::kTaken;
-  }
+  if (sent >= 0) return Outcome::kTaken;
   if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) return Outcome::kFull;
   if (segment_bytes > 0 && is_against_segments(errno)) {
     // EIO: a way without checksum offload, on which it will never work.
@@ -204,6 +201,27 @@ UdpSender::Outcome UdpSender::transmit(Socket& socket, bool is_locked,
   statistics_.unreachable.add(
       segment_bytes == 0 ? 1 : (message.bytes.size() + segment_bytes - 1) / segment_bytes);
   return Outcome::kTaken;
+}
+
+void UdpSender::count_call(Socket& socket, bool is_locked, bool is_segmented) noexcept {
+  if (is_locked) {
+    socket.calls.add();
+    if (is_segmented) socket.segmented_calls.add();
+  } else {
+    other_calls_.add();
+    if (is_segmented) other_segmented_calls_.add();
+  }
+}
+
+UdpSender::Calls UdpSender::calls() const noexcept {
+  Calls calls{other_calls_.read(), other_segmented_calls_.read()};
+  for (const auto& parity : sockets_) {
+    for (const Socket& socket : parity) {
+      calls.all += socket.calls.read();
+      calls.segmented += socket.segmented_calls.read();
+    }
+  }
+  return calls;
 }
 
 ssize_t UdpSender::send_plainly(const Socket& socket, const Message& message) const noexcept {

@@ -28,6 +28,12 @@ class UdpSender {
                    std::optional<Damage> damage) noexcept;
   void kick(const IpAddress& address, std::uint32_t slot) noexcept;
 
+  struct Calls {
+    std::uint64_t all = 0;
+    std::uint64_t segmented = 0;  // for more than one packet
+  };
+  Calls calls() const noexcept;
+
  private:
   using Packets = std::span<const wire::TxBatch::Packet>;
   enum class Outcome { kTaken, kFull, kNotSegmentable };
@@ -45,6 +51,7 @@ class UdpSender {
     Lock lock;  // only ever tried: who does not get it does without what it guards
     std::array<Entry, kEntries> cache;
     SegmentOption segments;
+    OwnedCounter calls, segmented_calls;  // made under the lock
   };
   static constexpr unsigned kSocketsMax = 16;  // of each parity
 
@@ -66,6 +73,7 @@ class UdpSender {
     const wire::Destination& to;
   };
   Outcome transmit(Socket& socket, bool is_locked, const Message& message) noexcept;
+  void count_call(Socket& socket, bool is_locked, bool is_segmented) noexcept;
   // As sendto and sendmsg return it.
   ssize_t send_plainly(const Socket& socket, const Message& message) const noexcept;
   ssize_t send_with_options(const Socket& socket, const Message& message) const noexcept;
@@ -73,6 +81,7 @@ class UdpSender {
   IpAddress local_;
   UdpOptions options_;
   UdpStatistics& statistics_;
+  Counter other_calls_, other_segmented_calls_;  // made without a socket's lock
   Published<bool> can_segment_{true};
   Lock open_lock_;
   std::array<std::array<Socket, kSocketsMax>, 2> sockets_;  // [has_grh][flow]

@@ -6,12 +6,15 @@
 
 namespace verbena::requester {
 
-// The ends lie at fixed places, as those of a READ's chunks do.
-Requester::Piece Requester::piece_of_data(std::uint32_t position, Psn psn) {
-  const SendEntry& entry = queue_.at(position);
-  if (entry.packets < 2 || endpoint_.transport != Transport::kRc) return {};
+bool Requester::may_be_packed(const SendEntry& entry) {
+  if (entry.packets < 2 || endpoint_.transport != Transport::kRc) return false;
   if (!packing_) packing_ = way_->packing(endpoint_.destination, endpoint_.peer);
-  if (packing_->joint_most < 2 * endpoint_.mtu && entry.length < packing_->direct_least) return {};
+  return packing_->joint_most >= 2 * endpoint_.mtu || entry.length >= packing_->direct_least;
+}
+
+// The ends lie at fixed places, as those of a READ's chunks do.
+Requester::Piece Requester::piece_of_packed(std::uint32_t position, Psn psn) {
+  const SendEntry& entry = queue_.at(position);
   const std::uint32_t index = static_cast<std::uint32_t>(psn.distance_from(entry.first));
   const auto psns_of = [&](std::uint64_t bytes) {
     const std::uint32_t most = std::max(static_cast<std::uint32_t>(bytes) / endpoint_.mtu, 1u);

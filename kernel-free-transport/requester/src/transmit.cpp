@@ -1,84 +1,17 @@
-// From a request to packets: what may go now, and what each packet looks like.
+// From a request to packets: what may go now. (What each packet looks like: emit.cpp.)
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <string>
-#include <utility>
 
 #include "verbena/requester/requester.hpp"
-#include "verbena/wire/crc32.hpp"
 
 namespace verbena::requester {
 
 using queue::Status;
 using queue::WorkOpcode;
-using wire::Operation;
-using wire::Place;
-using wire::WireTransport;
-
 namespace {
 
-constexpr std::size_t kWorkOpcodes = 12;
-constexpr std::size_t kPlaces = 4;
 // What a queue pair may send while others wait for their turn.
 constexpr std::uint32_t kPacketsPerTurn = 64;
-
-struct Shape {
-  Operation operation;
-  bool immediate = false;
-  bool invalidate = false;
-};
-
-constexpr Shape shape_of(WorkOpcode opcode) {
-  switch (opcode) {
-    case WorkOpcode::kSend: return {Operation::kSend};
-    case WorkOpcode::kSendImmediate: return {Operation::kSend, true};
-    case WorkOpcode::kSendInvalidate: return {Operation::kSend, false, true};
-    case WorkOpcode::kWrite: return {Operation::kWrite};
-    case WorkOpcode::kWriteImmediate: return {Operation::kWrite, true};
-    case WorkOpcode::kRead: return {Operation::kReadRequest};
-    case WorkOpcode::kCompareSwap: return {Operation::kCompareSwap};
-    case WorkOpcode::kFetchAdd: return {Operation::kFetchAdd};
-    case WorkOpcode::kAtomicWrite: return {Operation::kAtomicWrite};
-    case WorkOpcode::kFlush: return {Operation::kFlush};
-    default: return {Operation::kCnp};
-  }
-}
-
-// Immediate and key to invalidate travel in the last packet only.
-using OpcodeTable = std::array<std::array<std::uint8_t, kPlaces>, kWorkOpcodes>;
-
-constexpr OpcodeTable make_table(WireTransport transport) {
-  OpcodeTable table{};
-  for (std::size_t op = 0; op < kWorkOpcodes; ++op) {
-    const Shape shape = shape_of(static_cast<WorkOpcode>(op));
-    for (std::size_t p = 0; p < kPlaces; ++p) {
-      const Place place = static_cast<Place>(p);
-      const bool ends = place == Place::kOnly || place == Place::kLast;
-      table[op][p] = wire::make_opcode(transport, shape.operation, place, ends && shape.immediate,
-                                       ends && shape.invalidate);
-    }
-  }
-  return table;
-}
-
-constexpr OpcodeTable kRcOpcodes = make_table(WireTransport::kRc);
-constexpr OpcodeTable kUcOpcodes = make_table(WireTransport::kUc);
-constexpr OpcodeTable kUdOpcodes = make_table(WireTransport::kUd);
-constexpr OpcodeTable kXrcOpcodes = make_table(WireTransport::kXrc);
-
-std::uint8_t opcode_for(Transport transport, WorkOpcode opcode, Place place) {
-  const OpcodeTable& table = transport == Transport::kRc   ? kRcOpcodes
-                             : transport == Transport::kUc ? kUcOpcodes
-                             : transport == Transport::kUd ? kUdOpcodes
-                                                           : kXrcOpcodes;
-  return table[static_cast<std::size_t>(opcode)][static_cast<std::size_t>(place)];
-}
-
-constexpr Place place_of(bool first, bool last) {
-  if (first) return last ? Place::kOnly : Place::kFirst;
-  return last ? Place::kLast : Place::kMiddle;
-}
 
 }  // namespace
 
@@ -151,201 +84,9 @@ std::uint32_t Requester::psns_of_read(const SendEntry& entry, Psn psn) const {
   return std::min(to_chunk_end, entry.packets - offset);
 }
 
-Requester::Piece Requester::piece_at(std::uint32_t position, Psn psn) {
-  const SendEntry& entry = queue_.at(position);
-  return entry.wants_response() ? Piece{psns_of_read(entry, psn), false}
-                                : piece_of_data(position, psn);
-}
-
-std::optional<memory::Refusal> Requester::gather(const SendEntry& entry, std::uint32_t position,
-                                                 std::uint64_t offset, std::uint32_t length,
-                                                 std::uint8_t* to) {
-  if (length == 0) return std::nullopt;
-  if ((entry.flags & queue::kInline) != 0) {
-    std::memcpy(to, queue_.inline_bytes(position) + offset, length);
-    return std::nullopt;
-  }
-  const queue::Sge* sge = queue_.sges(position);
-  for (std::uint32_t i = 0; i < entry.sge_count && length != 0; ++i, ++sge) {
-    if (offset >= sge->length) {
-      offset -= sge->length;
-      continue;
-    }
-    const std::uint32_t part =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(sge->length - offset, length));
-    auto pin = endpoint_.memory->pin({sge->key, endpoint_.domain, sge->address + offset, part, 0,
-                                      endpoint_.number.value()});
-    if (!pin.ok()) return pin.error();
-    if (!pin->read(to, 0, part)) return memory::Refusal::kNotMapped;
-    to += part;
-    length -= part;
-    offset = 0;
-  }
-  return std::nullopt;
-}
-
-// The payload of a whole packet in one piece, copied with its checksum; nothing where that is not
-// so, or not wanted.
-std::optional<std::uint32_t> Requester::gather_summed(const SendEntry& entry,
-                                                      std::uint32_t position, std::uint64_t offset,
-                                                      std::uint32_t length, std::uint8_t* to) {
-  if (!wire::crc32_joins(length) || (entry.flags & queue::kInline) != 0) return std::nullopt;
-  if (!wants_sums_) wants_sums_ = way_->wants_sums(endpoint_.destination, endpoint_.peer);
-  const queue::Sge& sge = queue_.sges(position)[0];
-  if (!*wants_sums_ || entry.sge_count != 1 || offset + length > sge.length) return std::nullopt;
-  const std::uint8_t* bytes = source_bytes(sge);
-  if (bytes == nullptr) return std::nullopt;
-  return wire::crc32_copy(to, bytes + offset, length);
-}
-
-// The whole of it, pinned once for all packets that go at a time; null if it is no plain memory.
-const std::uint8_t* Requester::source_bytes(const queue::Sge& sge) {
-  if (!source_.pin || !(source_.sge == sge)) {
-    source_.pin.release();
-    auto pin = endpoint_.memory->pin({sge.key, endpoint_.domain, sge.address, sge.length, 0,
-                                      endpoint_.number.value()});
-    if (!pin.ok()) return nullptr;
-    source_ = {sge, std::move(*pin)};
-  }
-  return source_.pin.direct();
-}
-
-Requester::Emit Requester::emit_datagram(std::uint32_t position, wire::TxBatch& out) {
-  SendEntry& e = queue_.at(position);
-  const std::uint8_t opcode = opcode_for(Transport::kUd, e.opcode, Place::kOnly);
-  const wire::OpcodeRow& row = wire::row_of(opcode);
-  const std::uint8_t pad = wire::pad_for(e.length);
-  const std::size_t size = row.header_bytes + e.length + pad;
-  std::uint8_t* at = out.begin(size);
-  if (at == nullptr) return Emit::kBatchFull;
-  if (const auto refused = gather(e, position, 0, e.length, at + row.header_bytes)) {
-    queue::explain(endpoint_, "cannot read the buffers of a send: %s",
-                   std::string(memory::to_string(*refused)).c_str());
-    return Emit::kFailed;
-  }
-  std::memset(at + row.header_bytes + e.length, 0, pad);
-  wire::Bth{opcode, (e.flags & queue::kSolicited) != 0, true, pad, 0, endpoint_.pkey, false, false,
-            Qpn(e.remote_qpn), false, e.first}
-      .write_to(at);
-  // A Q_Key with the high bit set means the queue pair's own (IBTA Vol 1, 10.2.5).
-  const std::uint32_t qkey = (e.remote_qkey & 0x80000000u) != 0 ? endpoint_.qkey : e.remote_qkey;
-  wire::Deth{qkey, endpoint_.number}.write_to(at + row.deth_at);
-  if (row.immediate) wire::ImmDt{e.immediate}.write_to(at + row.immediate_at);
-  out.commit(size, queue_.address(position).destination);
-  endpoint_.counters.bytes_sent.add(e.length);
-  return Emit::kSent;
-}
-
-Requester::Emit Requester::refuse_buffers(const SendEntry& entry, memory::Refusal refusal) {
-  queue::explain(endpoint_, "cannot read the buffers of %s: %s (check lkey, range and that the "
-                 "region is still registered)", std::string(to_string(entry.opcode)).c_str(),
-                 std::string(memory::to_string(refusal)).c_str());
-  return Emit::kFailed;
-}
-
-// SEND and WRITE: the piece of the message that begins with this PSN, or where it is.
-Requester::Emit Requester::emit_data(std::uint32_t position, Psn psn, const Piece& piece,
-                                     wire::TxBatch& out, bool ask) {
-  SendEntry& e = queue_.at(position);
-  const std::uint32_t index = static_cast<std::uint32_t>(psn.distance_from(e.first));
-  const std::uint64_t offset = std::uint64_t{index} * endpoint_.mtu;
-  const std::uint32_t length = static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(e.length - offset, std::uint64_t{piece.psns} * endpoint_.mtu));
-  const bool last = index + piece.psns == e.packets;
-  const std::uint8_t opcode = opcode_for(endpoint_.transport, e.opcode, place_of(index == 0, last));
-  const wire::OpcodeRow& row = wire::row_of(opcode);
-  wire::DirectPayload direct;
-  if (piece.is_direct) {
-    direct.psns = piece.psns;
-    if (const auto refused = locate(e, position, offset, length, direct)) {
-      return refuse_buffers(e, *refused);
-    }
-  }
-  const std::uint8_t pad = piece.is_direct ? 0 : wire::pad_for(length);
-  const std::size_t size = row.header_bytes + (piece.is_direct ? direct.size() : length + pad);
-  std::uint8_t* at = out.begin(size);
-  if (at == nullptr) return Emit::kBatchFull;
-  std::optional<std::uint32_t> sum;
-  if (piece.is_direct) {
-    direct.write_to(at + row.header_bytes);
-  } else {
-    if (piece.psns == 1) sum = gather_summed(e, position, offset, length, at + row.header_bytes);
-    const auto refused = sum ? std::nullopt
-                             : gather(e, position, offset, length, at + row.header_bytes);
-    if (refused) return refuse_buffers(e, *refused);
-  }
-  for (std::uint8_t i = 0; i < pad; ++i) at[size - 1 - i] = 0;
-  const bool solicited = last && (e.flags & queue::kSolicited) != 0;
-  wire::Bth{opcode, solicited, endpoint_.migrated, pad, 0, endpoint_.pkey, false, false, endpoint_.peer,
-            is_reliable() && (last || ask), psn}
-      .write_to(at);
-  if (row.xrceth) wire::XrcEth{e.remote_qpn}.write_to(at + row.xrceth_at);
-  if (row.reth) wire::Reth{e.remote_address, e.remote_key, e.length}.write_to(at + row.reth_at);
-  if (row.immediate) wire::ImmDt{e.immediate}.write_to(at + row.immediate_at);
-  if (row.ieth) wire::Ieth{e.immediate}.write_to(at + row.ieth_at);
-  if (piece.is_direct) {
-    out.commit_direct(size, endpoint_.destination, piece.psns, direct.wire_bytes(row.header_bytes));
-  } else if (piece.psns > 1) {
-    out.commit_joint(size, endpoint_.destination, piece.psns,
-                     size + (piece.psns - std::uint64_t{1}) * wire::Bth::kSize);
-  } else if (sum) {
-    out.commit_summed(size, endpoint_.destination, length, *sum);
-  } else {
-    out.commit(size, endpoint_.destination);
-  }
-  endpoint_.counters.bytes_sent.add(length);
-  return Emit::kSent;
-}
-
-// READ, atomics, FLUSH, ATOMIC WRITE: headers only (and eight bytes).
-Requester::Emit Requester::emit_request(std::uint32_t position, Psn psn, wire::TxBatch& out,
-                                        bool ask) {
-  SendEntry& e = queue_.at(position);
-  const std::uint8_t opcode = opcode_for(endpoint_.transport, e.opcode, Place::kOnly);
-  const wire::OpcodeRow& row = wire::row_of(opcode);
-  const std::size_t payload = row.operation == Operation::kAtomicWrite ? 8 : 0;
-  const std::size_t size = row.header_bytes + payload;
-  std::uint8_t* at = out.begin(size);
-  if (at == nullptr) return Emit::kBatchFull;
-  wire::Bth{opcode, false, endpoint_.migrated, 0, 0, endpoint_.pkey, false, false, endpoint_.peer, ask, psn}
-      .write_to(at);
-  if (row.xrceth) wire::XrcEth{e.remote_qpn}.write_to(at + row.xrceth_at);
-  if (row.feth) wire::Feth{e.flush_placement, e.flush_selectivity}.write_to(at + row.feth_at);
-  if (row.atomic_eth) {
-    wire::AtomicEth{e.remote_address, e.remote_key, e.swap_or_add, e.compare}.write_to(
-        at + row.atomic_eth_at);
-  }
-  if (row.reth) {
-    wire::Reth reth{e.remote_address, e.remote_key, e.length};
-    if (row.operation == Operation::kReadRequest) {
-      const std::uint64_t offset =
-          std::uint64_t{static_cast<std::uint32_t>(psn.distance_from(e.first))} * endpoint_.mtu;
-      reth.va += offset;
-      reth.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-          e.length - offset, std::uint64_t{psns_of_read(e, psn)} * endpoint_.mtu));
-    }
-    reth.write_to(at + row.reth_at);
-  }
-  if (payload != 0) std::memcpy(at + row.header_bytes, &e.swap_or_add, payload);
-  out.commit(size, endpoint_.destination);
-  return Emit::kSent;
-}
-
-Requester::Emit Requester::emit(std::uint32_t position, Psn psn, const Piece& piece,
-                                wire::TxBatch& out, bool ask) {
-  const SendEntry& entry = queue_.at(position);
-  Emit result;
-  if (endpoint_.transport == Transport::kUd) {
-    result = emit_datagram(position, out);
-  } else if (entry.wants_response()) {
-    result = emit_request(position, psn, out, ask);
-  } else {
-    result = emit_data(position, psn, piece, out, ask);
-  }
-  if (result == Emit::kSent) {
-    endpoint_.counters.packets_sent.add(entry.wants_response() ? 1 : piece.psns);
-  }
-  return result;
+Requester::Piece Requester::piece_at(const Message& message, Psn psn) {
+  if (message.is_packed) return piece_of_packed(message.position, psn);
+  return message.wants_response ? Piece{psns_of_read(queue_.at(message.position), psn)} : Piece{};
 }
 
 // The packet at the cursor went out. A turn ends with a packet that asks for its answer, or that
@@ -375,9 +116,10 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
   std::uint32_t position = queue_.head();
   while (queue_.at(position).is_local()) ++position;
   // Nothing that was not sent before.
-  Piece piece = piece_at(position, una_);
+  Message message = message_at(position);
+  Piece piece = piece_at(message, una_);
   if ((una_ + piece.psns).is_after(sent_)) piece = {};
-  const Emit result = emit(position, una_, piece, out, true);
+  const Emit result = emit(message, una_, piece, out, true);
   if (result == Emit::kBatchFull) return true;
   probe_wanted_ = false;
   if (result == Emit::kFailed) {
@@ -385,7 +127,7 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
     poison(position, Status::kLocalProtection);
     return false;
   }
-  endpoint_.counters.retransmitted.add(queue_.at(position).wants_response() ? 1 : piece.psns);
+  endpoint_.counters.retransmitted.add(message.wants_response ? 1 : piece.psns);
   probe_unanswered_ = true;
   probe_end_ = una_ + piece.psns;
   return false;
@@ -425,20 +167,31 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
     if (!entry.numbered && !begin(entry)) break;
     const std::uint32_t window = window_for(entry);
     if (!may_send(entry, window, now) || !take_turn(entry)) break;
-    const Piece piece = piece_at(cursor_, cursor_psn_);
-    const std::uint32_t packets = entry.wants_response() ? 1 : piece.psns;
-    since_ask_ += packets;
-    const bool ask = since_ask_ >= std::max(window / 2, 1u) || cursor_psn_ == una_;
-    const Emit result = emit(cursor_, cursor_psn_, piece, out, ask);
-    if (result == Emit::kBatchFull) return true;
-    if (result == Emit::kFailed) {
-      poison(cursor_, Status::kLocalProtection);
-      break;
+    switch (transmit_request(entry, window, out, now)) {
+      case Emit::kSent: break;
+      case Emit::kBatchFull: return true;
+      case Emit::kFailed: poison(cursor_, Status::kLocalProtection); return false;
     }
-    if (ask) since_ask_ = 0;
+  }
+  return false;
+}
+
+// As much of the request at the cursor as may go, of which the first packet may.
+Requester::Emit Requester::transmit_request(SendEntry& entry, std::uint32_t window,
+                                            wire::TxBatch& out, TimeNs now) {
+  const std::uint32_t position = cursor_;
+  const std::uint32_t until_ask = std::max(window / 2, 1u);
+  Message message = message_at(position);
+  do {
+    const Piece piece = piece_at(message, cursor_psn_);
+    const std::uint32_t packets = message.wants_response ? 1 : piece.psns;
+    const bool ask = since_ask_ + packets >= until_ask || cursor_psn_ == una_;
+    const Emit result = emit(message, cursor_psn_, piece, out, ask);
+    if (result != Emit::kSent) return result;
+    since_ask_ = ask ? 0 : since_ask_ + packets;
     if (is_reliable()) {
-      if (entry.wants_response()) ++reads_in_flight_;
-      sent_one(packets, piece.psns, ask || entry.wants_response(), now);
+      if (message.wants_response) ++reads_in_flight_;
+      sent_one(packets, piece.psns, ask || message.wants_response, now);
       if (cursor_psn_.is_after(entry.last())) ++cursor_;
     } else {
       paid(entry);
@@ -450,8 +203,8 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
         retire();
       }
     }
-  }
-  return false;
+  } while (cursor_ == position && may_send(entry, window, now) && take_turn(entry));
+  return Emit::kSent;
 }
 
 }  // namespace verbena::requester

@@ -185,18 +185,23 @@ bool Responder::may_access(std::uint32_t flag, const char* what) {
 
 bool Responder::execute_write(const wire::PacketView& packet) {
   const wire::OpcodeRow& row = *packet.row;
+  const auto pin_at = [this](std::uint64_t offset, std::uint64_t length) {
+    return endpoint_.memory->pin({write_.rkey, remote_domain(), write_.va + offset, length,
+                                  memory::kRemoteWrite, endpoint_.number.value()});
+  };
+  memory::Pin target;
   if (row.starts_message) {
     if (!may_access(memory::kRemoteWrite, "RDMA WRITE")) return false;
     write_ = packet.reth();
     arrived_ = 0;
     if (write_.length != 0) {
-      const auto pin = endpoint_.memory->pin({write_.rkey, remote_domain(), write_.va,
-                                              write_.length, memory::kRemoteWrite,
-                                              endpoint_.number.value()});
-      if (!pin.ok()) {
+      auto whole = pin_at(0, write_.length);
+      if (!whole.ok()) {
         return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
-                      to_string(pin.error()).data());
+                      to_string(whole.error()).data());
       }
+      // The only packet writes all of it, with nothing to wait for.
+      if (row.ends_message && !row.immediate) target = std::move(*whole);
     }
   }
   const Payload payload(packet);
@@ -215,11 +220,11 @@ bool Responder::execute_write(const wire::PacketView& packet) {
     arrived_ = so_far;
   }
   if (payload.size() != 0) {
-    auto pin = endpoint_.memory->pin({write_.rkey, remote_domain(), write_.va + arrived_,
-                                      payload.size(), memory::kRemoteWrite,
-                                      endpoint_.number.value()});
+    if (!target) {
+      if (auto part = pin_at(arrived_, payload.size()); part.ok()) target = std::move(*part);
+    }
     const auto placed =
-        pin.ok() ? payload.place(0, payload.size(), *pin) : Payload::Placed::kNoTarget;
+        target ? payload.place(0, payload.size(), target) : Payload::Placed::kNoTarget;
     if (placed == Payload::Placed::kNoSource) return miss(packet);
     if (placed == Payload::Placed::kNoTarget) {
       return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,

@@ -372,8 +372,6 @@ std::uint32_t crc32_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t
   return crc32(0, to, length);
 }
 
-bool crc32_joins(std::size_t length) { return which_joined(length) != kCrc32Joined.size(); }
-
 std::uint32_t crc32_join(std::uint32_t first, std::uint32_t second, std::size_t second_length) {
   const std::size_t which = which_joined(second_length);
   VERBENA_CHECK(which != kCrc32Joined.size());

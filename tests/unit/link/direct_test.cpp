@@ -34,7 +34,8 @@ void add_direct(wire::TxBatch& batch, Qpn to_qp, const IpAddress& address, std::
   headers.bth.dest_qp = to_qp;
   wire::write_headers(static_cast<std::uint8_t>(wire::Opcode::kRcWriteOnly), headers, out);
   direct.write_to(out + row.header_bytes);
-  batch.commit_direct(size, to(address), direct.psns, direct.wire_bytes(row.header_bytes));
+  batch.commit(size, to(address));
+  batch.make_direct(direct.psns, direct.wire_bytes(row.header_bytes));
 }
 
 // Fetches what comes direct, as an engine would.

@@ -44,7 +44,8 @@ class JointTest : public ::testing::Test {
       ASSERT_NE(out, nullptr);
       std::copy(bytes.begin(), bytes.end(), out);
       if (n == 1) {
-        batch.commit_joint(bytes.size(), to(b_.self.address), kPsns, bytes.size() + 36);
+        batch.commit(bytes.size(), to(b_.self.address));
+        batch.make_joint(kPsns, bytes.size() + 36);
       } else {
         batch.commit(bytes.size(), to(b_.self.address));
       }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <bit>
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,12 +22,26 @@ struct IpAddress {
   static IpAddress v6(const std::array<std::uint8_t, 16>& bytes) { return {bytes}; }
   static std::optional<IpAddress> parse(std::string_view text);
 
-  bool is_v4() const;
+  constexpr bool is_v4() const {
+    const auto [high, low] = words();
+    return high == 0 && (low & kMappedMask) == kMapped;
+  }
   std::uint32_t v4_host_order() const;
   bool is_multicast() const;
   bool is_unspecified() const;
   std::string to_string() const;
   auto operator<=>(const IpAddress&) const = default;
+  // Asked with every packet.
+  constexpr bool operator==(const IpAddress& other) const { return words() == other.words(); }
+
+ private:
+  using Words = std::array<std::uint64_t, 2>;
+  constexpr Words words() const { return std::bit_cast<Words>(bytes); }
+  // The prefix ::ffff:0:0/96, as it lies in the second word.
+  static constexpr std::uint64_t kMappedMask =
+      std::bit_cast<std::uint64_t>(std::array<std::uint8_t, 8>{0xff, 0xff, 0xff, 0xff});
+  static constexpr std::uint64_t kMapped =
+      std::bit_cast<std::uint64_t>(std::array<std::uint8_t, 8>{0, 0, 0xff, 0xff});
 };
 
 struct Gid {

@@ -43,8 +43,6 @@ struct UdpOptions {
 
 // All counts since the link was made.
 struct UdpStatistics {
-  Counter send_calls;
-  Counter segmented_calls;  // of them, with more than one packet
   Counter unreachable;      // packets that the system refused to carry
   Counter socket_full;      // times that send() took less than all
   OwnedCounter receive_calls;
@@ -76,6 +74,9 @@ class UdpLink final : public Link {
   void kick(const IpAddress& address, std::uint32_t slot) noexcept;
 
   const UdpStatistics& statistics() const { return statistics_; }
+  // System calls made to send, and those of them for more than one packet.
+  std::uint64_t send_calls() const noexcept;
+  std::uint64_t segmented_calls() const noexcept;
 
  private:
   UdpLink(int rx_fd, const IpAddress& local, const UdpOptions& options, DropCounters& drops);

@@ -106,10 +106,27 @@ class Requester {
     queue::Sge sge;
     memory::Pin pin;
   };
-  // What one packet brings of a message, in PSNs of it.
+  // A request as its packets see it, worked out once for those that go together.
+  struct Message {
+    std::uint32_t position = 0;
+    const std::uint8_t* opcodes = nullptr;  // by place
+    bool wants_response = false;
+    bool is_packed = false;                 // packets may stand for several
+    bool sums = false;                      // and get their checksum with the copy
+    const std::uint8_t* bytes = nullptr;    // all data, if it is one piece of plain memory
+    std::optional<std::uint32_t> destination;  // in the batch
+  };
+  // What one packet brings of it, in PSNs.
   struct Piece {
     std::uint32_t psns = 1;
     bool is_direct = false;
+  };
+  // The same in bytes, and what the packet is called for it.
+  struct Extent {
+    std::uint64_t offset;
+    std::uint32_t length;
+    bool is_last;
+    std::uint8_t opcode;
   };
 
   // post.cpp
@@ -124,25 +141,32 @@ class Requester {
   bool may_send(const SendEntry& entry, std::uint32_t window, TimeNs now);
   bool run_local(SendEntry& entry);
   std::uint32_t psns_of_read(const SendEntry& entry, Psn psn) const;
-  Piece piece_at(std::uint32_t position, Psn psn);
-  Emit emit(std::uint32_t position, Psn psn, const Piece& piece, wire::TxBatch& out, bool ask);
+  Emit transmit_request(SendEntry& entry, std::uint32_t window, wire::TxBatch& out, TimeNs now);
+  Piece piece_at(const Message& message, Psn psn);
+  void sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now);
+  bool transmit_probe(wire::TxBatch& out);
+
+  // emit.cpp
+  Message message_at(std::uint32_t position);
+  const std::uint8_t* bytes_of(const SendEntry& entry, std::uint32_t position);
+  Extent extent_of(const Message& message, const SendEntry& entry, Psn psn,
+                   const Piece& piece) const;
+  void write_headers(const SendEntry& entry, const Extent& extent, std::uint8_t pad, Psn psn,
+                     bool ask, std::uint8_t* at) const;
+  Emit emit(Message& message, Psn psn, const Piece& piece, wire::TxBatch& out, bool ask);
   Emit emit_datagram(std::uint32_t position, wire::TxBatch& out);
-  Emit emit_data(std::uint32_t position, Psn psn, const Piece& piece, wire::TxBatch& out,
-                 bool ask);
-  Emit emit_request(std::uint32_t position, Psn psn, wire::TxBatch& out, bool ask);
+  Emit emit_data(Message& message, Psn psn, const Piece& piece, wire::TxBatch& out, bool ask);
+  Emit emit_direct(const Message& message, Psn psn, const Piece& piece, const Extent& extent,
+                   wire::TxBatch& out, bool ask);
+  Emit emit_request(const Message& message, Psn psn, wire::TxBatch& out, bool ask);
   Emit refuse_buffers(const SendEntry& entry, memory::Refusal refusal);
   std::optional<memory::Refusal> gather(const SendEntry& entry, std::uint32_t position,
                                         std::uint64_t offset, std::uint32_t length,
                                         std::uint8_t* to);
-  std::optional<std::uint32_t> gather_summed(const SendEntry& entry, std::uint32_t position,
-                                             std::uint64_t offset, std::uint32_t length,
-                                             std::uint8_t* to);
-  const std::uint8_t* source_bytes(const queue::Sge& sge);
-  void sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now);
-  bool transmit_probe(wire::TxBatch& out);
 
   // packing.cpp
-  Piece piece_of_data(std::uint32_t position, Psn psn);
+  bool may_be_packed(const SendEntry& entry);
+  Piece piece_of_packed(std::uint32_t position, Psn psn);
   std::optional<memory::Refusal> locate(const SendEntry& entry, std::uint32_t position,
                                         std::uint64_t offset, std::uint64_t length,
                                         wire::DirectPayload& to) const;

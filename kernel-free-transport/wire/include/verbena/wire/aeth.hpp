@@ -7,7 +7,9 @@
 //   kind 0 ACK (value: credits), 1 RNR NAK (value: timer), 2 reserved, 3 NAK (value: code)
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -58,12 +60,10 @@ constexpr std::uint32_t decode_credits(std::uint8_t code) {
 }
 // The largest code that promises no more than `credits` receives.
 constexpr std::uint8_t encode_credits(std::uint32_t credits) {
-  std::uint8_t code = 0;
-  while (code + 1 < kCreditsUnlimited &&
-         decode_credits(static_cast<std::uint8_t>(code + 1)) <= credits) {
-    ++code;
-  }
-  return code;
+  if (credits < 2) return static_cast<std::uint8_t>(credits);
+  const auto power = static_cast<std::uint32_t>(std::bit_width(credits)) - 1;
+  const std::uint32_t and_half = credits >> (power - 1) & 1;
+  return static_cast<std::uint8_t>(std::min(2 * power + and_half, kCreditsUnlimited - 1u));
 }
 
 // How long an RNR NAK asks to wait, by its five bits: 0 is the longest, 655.36 ms.

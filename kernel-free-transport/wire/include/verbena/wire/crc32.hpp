@@ -22,7 +22,12 @@ std::uint32_t crc32_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t
 // The CRC-32 of two parts in a row, from those of each. For some lengths of the second, those of a
 // full packet's payload.
 inline constexpr std::array<std::size_t, 3> kCrc32Joined{1024, 2048, 4096};
-bool crc32_joins(std::size_t second_length);
+constexpr bool crc32_joins(std::size_t second_length) {
+  for (const std::size_t length : kCrc32Joined) {
+    if (second_length == length) return true;
+  }
+  return false;
+}
 std::uint32_t crc32_join(std::uint32_t first, std::uint32_t second, std::size_t second_length);
 
 // The variants by name, for tests and benchmarks; `usable` says whether this processor has it.

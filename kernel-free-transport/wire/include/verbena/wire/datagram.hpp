@@ -106,12 +106,21 @@ class TxBatch {
   }
   // Takes the packet that was written at begin(); `length` at most what was asked for.
   void commit(std::size_t length, const Destination& destination) {
-    VERBENA_CHECK(count_ < kMaxPackets && used_ + length + kIcrcSize <= buffer_.size());
+    commit_to(name(destination), length);
+  }
+  // The same for several to one destination, which is looked at once: its place, until clear().
+  // Between begin() and the first commit.
+  std::uint32_t name(const Destination& destination) {
     if (destinations_ == 0 || !(to_[destinations_ - 1] == destination)) {
+      VERBENA_CHECK(destinations_ < kMaxPackets);
       to_[destinations_++] = destination;
     }
+    return static_cast<std::uint32_t>(destinations_ - 1);
+  }
+  void commit_to(std::uint32_t destination, std::size_t length) {
+    VERBENA_CHECK(count_ < kMaxPackets && used_ + length + kIcrcSize <= buffer_.size());
     packets_[count_++] = {static_cast<std::uint32_t>(used_), static_cast<std::uint32_t>(length),
-                          static_cast<std::uint32_t>(destinations_ - 1), 0, false, 0, 0};
+                          destination, 0, false, 0, 0};
     const std::size_t sealed = length + kIcrcSize;
     if (!continues_run(sealed)) {
       run_begins_at_ = used_;
@@ -120,29 +129,24 @@ class TxBatch {
     run_may_go_on_ = sealed == run_step_;
     used_ += sealed;
   }
-  // The same for a packet that stands for `psns` packets of `wire_bytes` in all.
-  void commit_joint(std::size_t length, const Destination& destination, std::uint32_t psns,
-                    std::uint64_t wire_bytes) {
-    commit(length, destination);
-    packets_[count_ - 1].psns = psns;
+  // Of the packet that was taken last: it stands for `psns` packets of `wire_bytes` in all.
+  void make_joint(std::uint32_t psns, std::uint64_t wire_bytes) {
+    Packet& last = packets_[count_ - 1];
+    last.psns = psns;
     more_packets_ += psns - 1;
-    more_bytes_ += wire_bytes - length;
+    more_bytes_ += wire_bytes - last.length;
   }
-  void commit_direct(std::size_t length, const Destination& destination, std::uint32_t psns,
-                     std::uint64_t wire_bytes) {
-    commit_joint(length, destination, psns, wire_bytes);
+  void make_direct(std::uint32_t psns, std::uint64_t wire_bytes) {
+    make_joint(psns, wire_bytes);
     packets_[count_ - 1].is_direct = true;
   }
-  // The same for one that was in a batch before, and of the same kind now.
-  void commit_again(std::size_t length, const Destination& destination, const Packet& before) {
-    commit(length, destination);
+  // It was in a batch before, and is of the same kind now.
+  void make_as(const Packet& before) {
     packets_[count_ - 1].psns = before.psns;
     packets_[count_ - 1].is_direct = before.is_direct;
   }
-  // The same for a packet of whose end a checksum is known already.
-  void commit_summed(std::size_t length, const Destination& destination, std::uint32_t summed,
-                     std::uint32_t sum) {
-    commit(length, destination);
+  // Of so many bytes at its end this is the checksum.
+  void note_sum(std::uint32_t summed, std::uint32_t sum) {
     packets_[count_ - 1].summed = summed;
     packets_[count_ - 1].sum = sum;
   }

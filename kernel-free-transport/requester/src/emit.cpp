@@ -1,0 +1,306 @@
+// What each packet looks like.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "verbena/requester/requester.hpp"
+#include "verbena/wire/crc32.hpp"
+
+namespace verbena::requester {
+
+using queue::WorkOpcode;
+using wire::Operation;
+using wire::Place;
+using wire::WireTransport;
+
+namespace {
+
+constexpr std::size_t kWorkOpcodes = 12;
+constexpr std::size_t kPlaces = 4;
+constexpr auto kOnly = static_cast<std::size_t>(Place::kOnly);
+
+struct Shape {
+  Operation operation;
+  bool immediate = false;
+  bool invalidate = false;
+};
+
+constexpr Shape shape_of(WorkOpcode opcode) {
+  switch (opcode) {
+    case WorkOpcode::kSend: return {Operation::kSend};
+    case WorkOpcode::kSendImmediate: return {Operation::kSend, true};
+    case WorkOpcode::kSendInvalidate: return {Operation::kSend, false, true};
+    case WorkOpcode::kWrite: return {Operation::kWrite};
+    case WorkOpcode::kWriteImmediate: return {Operation::kWrite, true};
+    case WorkOpcode::kRead: return {Operation::kReadRequest};
+    case WorkOpcode::kCompareSwap: return {Operation::kCompareSwap};
+    case WorkOpcode::kFetchAdd: return {Operation::kFetchAdd};
+    case WorkOpcode::kAtomicWrite: return {Operation::kAtomicWrite};
+    case WorkOpcode::kFlush: return {Operation::kFlush};
+    default: return {Operation::kCnp};
+  }
+}
+
+// Immediate and key to invalidate travel in the last packet only.
+using OpcodeTable = std::array<std::array<std::uint8_t, kPlaces>, kWorkOpcodes>;
+
+constexpr OpcodeTable make_table(WireTransport transport) {
+  OpcodeTable table{};
+  for (std::size_t op = 0; op < kWorkOpcodes; ++op) {
+    const Shape shape = shape_of(static_cast<WorkOpcode>(op));
+    for (std::size_t p = 0; p < kPlaces; ++p) {
+      const Place place = static_cast<Place>(p);
+      const bool ends = place == Place::kOnly || place == Place::kLast;
+      table[op][p] = wire::make_opcode(transport, shape.operation, place, ends && shape.immediate,
+                                       ends && shape.invalidate);
+    }
+  }
+  return table;
+}
+
+constexpr OpcodeTable kRcOpcodes = make_table(WireTransport::kRc);
+constexpr OpcodeTable kUcOpcodes = make_table(WireTransport::kUc);
+constexpr OpcodeTable kUdOpcodes = make_table(WireTransport::kUd);
+constexpr OpcodeTable kXrcOpcodes = make_table(WireTransport::kXrc);
+
+// By place.
+const std::uint8_t* opcodes_for(Transport transport, WorkOpcode opcode) {
+  const OpcodeTable& table = transport == Transport::kRc   ? kRcOpcodes
+                             : transport == Transport::kUc ? kUcOpcodes
+                             : transport == Transport::kUd ? kUdOpcodes
+                                                           : kXrcOpcodes;
+  return table[static_cast<std::size_t>(opcode)].data();
+}
+
+constexpr Place place_of(bool first, bool last) {
+  if (first) return last ? Place::kOnly : Place::kFirst;
+  return last ? Place::kLast : Place::kMiddle;
+}
+
+}  // namespace
+
+std::optional<memory::Refusal> Requester::gather(const SendEntry& entry, std::uint32_t position,
+                                                 std::uint64_t offset, std::uint32_t length,
+                                                 std::uint8_t* to) {
+  if (length == 0) return std::nullopt;
+  if ((entry.flags & queue::kInline) != 0) {
+    std::memcpy(to, queue_.inline_bytes(position) + offset, length);
+    return std::nullopt;
+  }
+  const queue::Sge* sge = queue_.sges(position);
+  for (std::uint32_t i = 0; i < entry.sge_count && length != 0; ++i, ++sge) {
+    if (offset >= sge->length) {
+      offset -= sge->length;
+      continue;
+    }
+    const std::uint32_t part =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(sge->length - offset, length));
+    auto pin = endpoint_.memory->pin({sge->key, endpoint_.domain, sge->address + offset, part, 0,
+                                      endpoint_.number.value()});
+    if (!pin.ok()) return pin.error();
+    if (!pin->read(to, 0, part)) return memory::Refusal::kNotMapped;
+    to += part;
+    length -= part;
+    offset = 0;
+  }
+  return std::nullopt;
+}
+
+Requester::Emit Requester::refuse_buffers(const SendEntry& entry, memory::Refusal refusal) {
+  queue::explain(endpoint_, "cannot read the buffers of %s: %s (check lkey, range and that the "
+                 "region is still registered)", std::string(to_string(entry.opcode)).c_str(),
+                 std::string(memory::to_string(refusal)).c_str());
+  return Emit::kFailed;
+}
+
+Requester::Message Requester::message_at(std::uint32_t position) {
+  const SendEntry& entry = queue_.at(position);
+  Message message;
+  message.position = position;
+  message.opcodes = opcodes_for(endpoint_.transport, entry.opcode);
+  message.wants_response = entry.wants_response();
+  if (message.wants_response || endpoint_.transport == Transport::kUd) return message;
+  message.is_packed = may_be_packed(entry);
+  message.bytes = bytes_of(entry, position);
+  if (message.bytes != nullptr && wire::crc32_joins(std::min(entry.length, endpoint_.mtu))) {
+    if (!wants_sums_) wants_sums_ = way_->wants_sums(endpoint_.destination, endpoint_.peer);
+    message.sums = *wants_sums_;
+  }
+  return message;
+}
+
+// The payload, if it lies in one piece of plain memory, which is pinned for all packets that go at
+// a time. Else null; what is wrong with the buffers is said when they are gathered.
+const std::uint8_t* Requester::bytes_of(const SendEntry& entry, std::uint32_t position) {
+  if ((entry.flags & queue::kInline) != 0) return queue_.inline_bytes(position);
+  if (entry.sge_count != 1 || entry.length == 0) return nullptr;
+  const queue::Sge& sge = queue_.sges(position)[0];
+  if (!source_.pin || !(source_.sge == sge)) {
+    source_.pin.release();
+    auto pin = endpoint_.memory->pin({sge.key, endpoint_.domain, sge.address, sge.length, 0,
+                                      endpoint_.number.value()});
+    if (!pin.ok()) return nullptr;
+    source_ = {sge, std::move(*pin)};
+  }
+  return source_.pin.direct();
+}
+
+Requester::Emit Requester::emit_datagram(std::uint32_t position, wire::TxBatch& out) {
+  SendEntry& e = queue_.at(position);
+  const std::uint8_t opcode = opcodes_for(Transport::kUd, e.opcode)[kOnly];
+  const wire::OpcodeRow& row = wire::row_of(opcode);
+  const std::uint8_t pad = wire::pad_for(e.length);
+  const std::size_t size = row.header_bytes + e.length + pad;
+  std::uint8_t* at = out.begin(size);
+  if (at == nullptr) return Emit::kBatchFull;
+  if (const auto refused = gather(e, position, 0, e.length, at + row.header_bytes)) {
+    queue::explain(endpoint_, "cannot read the buffers of a send: %s",
+                   std::string(memory::to_string(*refused)).c_str());
+    return Emit::kFailed;
+  }
+  std::memset(at + row.header_bytes + e.length, 0, pad);
+  wire::Bth{opcode, (e.flags & queue::kSolicited) != 0, true, pad, 0, endpoint_.pkey, false, false,
+            Qpn(e.remote_qpn), false, e.first}
+      .write_to(at);
+  // A Q_Key with the high bit set means the queue pair's own (IBTA Vol 1, 10.2.5).
+  const std::uint32_t qkey = (e.remote_qkey & 0x80000000u) != 0 ? endpoint_.qkey : e.remote_qkey;
+  wire::Deth{qkey, endpoint_.number}.write_to(at + row.deth_at);
+  if (row.immediate) wire::ImmDt{e.immediate}.write_to(at + row.immediate_at);
+  out.commit(size, queue_.address(position).destination);
+  endpoint_.counters.bytes_sent.add(e.length);
+  return Emit::kSent;
+}
+
+Requester::Extent Requester::extent_of(const Message& message, const SendEntry& e, Psn psn,
+                                       const Piece& piece) const {
+  const std::uint32_t mtu = endpoint_.mtu;
+  const auto index = static_cast<std::uint32_t>(psn.distance_from(e.first));
+  const std::uint64_t offset = std::uint64_t{index} * mtu;
+  const auto length = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(e.length - offset, std::uint64_t{piece.psns} * mtu));
+  const bool is_last = index + piece.psns == e.packets;
+  const Place place = place_of(index == 0, is_last);
+  return {offset, length, is_last, message.opcodes[static_cast<std::size_t>(place)]};
+}
+
+// Those of SEND and WRITE, for a packet of this extent.
+void Requester::write_headers(const SendEntry& e, const Extent& extent, std::uint8_t pad, Psn psn,
+                              bool ask, std::uint8_t* at) const {
+  const wire::OpcodeRow& row = wire::row_of(extent.opcode);
+  const bool solicited = extent.is_last && (e.flags & queue::kSolicited) != 0;
+  wire::Bth{extent.opcode, solicited, endpoint_.migrated, pad, 0, endpoint_.pkey, false, false,
+            endpoint_.peer, is_reliable() && (extent.is_last || ask), psn}
+      .write_to(at);
+  if (row.xrceth) wire::XrcEth{e.remote_qpn}.write_to(at + row.xrceth_at);
+  if (row.reth) wire::Reth{e.remote_address, e.remote_key, e.length}.write_to(at + row.reth_at);
+  if (row.immediate) wire::ImmDt{e.immediate}.write_to(at + row.immediate_at);
+  if (row.ieth) wire::Ieth{e.immediate}.write_to(at + row.ieth_at);
+}
+
+// SEND and WRITE: the piece of the message that begins with this PSN, or where it is.
+Requester::Emit Requester::emit_data(Message& message, Psn psn, const Piece& piece,
+                                     wire::TxBatch& out, bool ask) {
+  const SendEntry& e = queue_.at(message.position);
+  const Extent extent = extent_of(message, e, psn, piece);
+  if (piece.is_direct) return emit_direct(message, psn, piece, extent, out, ask);
+  const std::uint32_t length = extent.length;
+  const std::uint8_t pad = wire::pad_for(length);
+  const std::size_t header_bytes = wire::row_of(extent.opcode).header_bytes;
+  const std::size_t size = header_bytes + length + pad;
+  std::uint8_t* const at = out.begin(size);
+  if (at == nullptr) return Emit::kBatchFull;
+  std::optional<std::uint32_t> sum;
+  if (message.bytes == nullptr) {
+    const auto refused = gather(e, message.position, extent.offset, length, at + header_bytes);
+    if (refused) return refuse_buffers(e, *refused);
+  } else if (message.sums && piece.psns == 1 && wire::crc32_joins(length)) {
+    sum = wire::crc32_copy(at + header_bytes, message.bytes + extent.offset, length);
+  } else {
+    std::memcpy(at + header_bytes, message.bytes + extent.offset, length);
+  }
+  for (std::uint8_t i = 0; i < pad; ++i) at[size - 1 - i] = 0;
+  write_headers(e, extent, pad, psn, ask, at);
+  if (!message.destination) message.destination = out.name(endpoint_.destination);
+  out.commit_to(*message.destination, size);
+  if (piece.psns > 1) {
+    out.make_joint(piece.psns, size + (piece.psns - std::uint64_t{1}) * wire::Bth::kSize);
+  }
+  if (sum) out.note_sum(length, *sum);
+  endpoint_.counters.bytes_sent.add(length);
+  return Emit::kSent;
+}
+
+Requester::Emit Requester::emit_direct(const Message& message, Psn psn, const Piece& piece,
+                                       const Extent& extent, wire::TxBatch& out, bool ask) {
+  const SendEntry& e = queue_.at(message.position);
+  wire::DirectPayload direct;
+  direct.psns = piece.psns;
+  if (const auto refused = locate(e, message.position, extent.offset, extent.length, direct)) {
+    return refuse_buffers(e, *refused);
+  }
+  const std::size_t header_bytes = wire::row_of(extent.opcode).header_bytes;
+  const std::size_t size = header_bytes + direct.size();
+  std::uint8_t* const at = out.begin(size);
+  if (at == nullptr) return Emit::kBatchFull;
+  direct.write_to(at + header_bytes);
+  write_headers(e, extent, 0, psn, ask, at);
+  out.commit(size, endpoint_.destination);
+  out.make_direct(piece.psns, direct.wire_bytes(header_bytes));
+  endpoint_.counters.bytes_sent.add(extent.length);
+  return Emit::kSent;
+}
+
+// READ, atomics, FLUSH, ATOMIC WRITE: headers only (and eight bytes).
+Requester::Emit Requester::emit_request(const Message& message, Psn psn, wire::TxBatch& out,
+                                        bool ask) {
+  const SendEntry& e = queue_.at(message.position);
+  const std::uint8_t opcode = message.opcodes[kOnly];
+  const wire::OpcodeRow& row = wire::row_of(opcode);
+  const std::size_t payload = row.operation == Operation::kAtomicWrite ? 8 : 0;
+  const std::size_t size = row.header_bytes + payload;
+  std::uint8_t* at = out.begin(size);
+  if (at == nullptr) return Emit::kBatchFull;
+  wire::Bth{opcode, false, endpoint_.migrated, 0, 0, endpoint_.pkey, false, false, endpoint_.peer,
+            ask, psn}
+      .write_to(at);
+  if (row.xrceth) wire::XrcEth{e.remote_qpn}.write_to(at + row.xrceth_at);
+  if (row.feth) wire::Feth{e.flush_placement, e.flush_selectivity}.write_to(at + row.feth_at);
+  if (row.atomic_eth) {
+    wire::AtomicEth{e.remote_address, e.remote_key, e.swap_or_add, e.compare}.write_to(
+        at + row.atomic_eth_at);
+  }
+  if (row.reth) {
+    wire::Reth reth{e.remote_address, e.remote_key, e.length};
+    if (row.operation == Operation::kReadRequest) {
+      const std::uint64_t offset =
+          std::uint64_t{static_cast<std::uint32_t>(psn.distance_from(e.first))} * endpoint_.mtu;
+      reth.va += offset;
+      reth.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+          e.length - offset, std::uint64_t{psns_of_read(e, psn)} * endpoint_.mtu));
+    }
+    reth.write_to(at + row.reth_at);
+  }
+  if (payload != 0) std::memcpy(at + row.header_bytes, &e.swap_or_add, payload);
+  out.commit(size, endpoint_.destination);
+  return Emit::kSent;
+}
+
+Requester::Emit Requester::emit(Message& message, Psn psn, const Piece& piece, wire::TxBatch& out,
+                                bool ask) {
+  Emit result;
+  if (endpoint_.transport == Transport::kUd) {
+    result = emit_datagram(message.position, out);
+  } else if (message.wants_response) {
+    result = emit_request(message, psn, out, ask);
+  } else {
+    result = emit_data(message, psn, piece, out, ask);
+  }
+  if (result == Emit::kSent) {
+    endpoint_.counters.packets_sent.add(message.wants_response ? 1 : piece.psns);
+  }
+  return result;
+}
+
+}  // namespace verbena::requester
