@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "socket_address.hpp"
 #include "udp_constants.hpp"
 #include "verbena/link/grh_port.hpp"
 #include "verbena/link/system_calls.hpp"
@@ -126,29 +125,43 @@ std::size_t UdpReceiver::receive(RxSink& sink, std::size_t budget) noexcept {
 
 bool UdpReceiver::read(Coalesced& out) noexcept {
   SocketAddress source;
-  alignas(cmsghdr) std::uint8_t control[256];
-  iovec part{buffer_.get(), kReadMax};
-  msghdr message{};
+  const bool asks = wants_fields_ || division_.must_ask();
+  out.segment_bytes = 0;
+  out.fields.destination = local_;
+  out.fields.traffic_class = 0;
+  out.fields.hop_limit = 64;
   ssize_t length = 0;
   do {
-    message.msg_name = source.room();
-    message.msg_namelen = SocketAddress::kRoom;
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    length = receive_message(fd_, message, MSG_DONTWAIT);
+    length = asks ? read_asking(source, out) : read_unasked(source);
     // Errors that others' packets left on the socket are read off and forgotten.
   } while (length < 0 && (errno == EINTR || errno == ECONNREFUSED || errno == EHOSTUNREACH));
   if (length < 0) return false;
   out.bytes = {buffer_.get(), static_cast<std::size_t>(length)};
-  out.segment_bytes = 0;
+  if (asks && out.segment_bytes == 0) out.segment_bytes = kReadMax;
   out.source_port = source.port();
   out.fields.source = source.ip();
-  out.fields.destination = local_;
-  out.fields.traffic_class = 0;
-  out.fields.hop_limit = 64;
   out.fields.has_grh = !options_.grh_from_port || source_port_says_grh(out.source_port);
+  return true;
+}
+
+ssize_t UdpReceiver::read_unasked(SocketAddress& source) noexcept {
+  socklen_t size = SocketAddress::kRoom;
+  return receive_from(fd_, {buffer_.get(), kReadMax}, MSG_DONTWAIT, source.room(), &size);
+}
+
+ssize_t UdpReceiver::read_asking(SocketAddress& source, Coalesced& out) noexcept {
+  alignas(cmsghdr) std::uint8_t control[256];
+  iovec part{buffer_.get(), kReadMax};
+  msghdr message{};
+  message.msg_name = source.room();
+  message.msg_namelen = SocketAddress::kRoom;
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t length = receive_message(fd_, message, MSG_DONTWAIT);
+  if (length < 0) return length;
+  statistics_.asked_reads.add();
   for (const cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr;
        c = CMSG_NXTHDR(&message, const_cast<cmsghdr*>(c))) {
     if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
@@ -167,7 +180,7 @@ bool UdpReceiver::read(Coalesced& out) noexcept {
       out.fields.hop_limit = static_cast<std::uint8_t>(value_of<int>(c));
     }
   }
-  return true;
+  return length;
 }
 
 // Returns the number of packets, dropped ones included.
@@ -176,9 +189,15 @@ std::size_t UdpReceiver::deliver(const Coalesced& buffer, RxSink& sink) noexcept
     drops_.count(DropReason::kBadHeader);
     return 1;
   }
-  const wire::IcrcFlow flow = flow_from(buffer);
+  Entry& entry = entry_for(buffer);
+  const wire::IcrcFlow flow = entry.flow;
   wire::IcrcFlow::Sized sized;
-  const std::size_t step = buffer.segment_bytes == 0 ? kReadMax : buffer.segment_bytes;
+  const bool was_asked = buffer.segment_bytes != 0;
+  const Division::Found division =
+      was_asked ? Division::Found{std::min(buffer.segment_bytes, buffer.bytes.size()), false}
+                : division_.find(flow, buffer.bytes, entry.steps);
+  const std::size_t step = std::max(division.step, std::size_t{1});
+  bool is_plain = false;
   Train train(buffer.fields, step, sink);
   std::size_t count = 0;
   std::size_t at = 0;
@@ -193,27 +212,32 @@ std::size_t UdpReceiver::deliver(const Coalesced& buffer, RxSink& sink) noexcept
     if (sized.size() != packet.size()) sized = flow.of_size(packet.size());
     // One send of ours, whose segments the sending kernel has numbered, comes as a whole.
     const auto expected_id = static_cast<std::uint16_t>(count - 1);
-    const auto ip_id = sized.verify(packet, expected_id, options_.ids_accepted);
+    const auto ip_id = count == 1 && division.is_checked
+                           ? expected_id
+                           : sized.verify(packet, expected_id, options_.ids_accepted);
     if (!ip_id) {
       drops_.count(DropReason::kBadIcrc);
       continue;
     }
+    is_plain = is_plain || (count == 1 && *ip_id == 0);
     if (*ip_id != 0) statistics_.foreign_ids.add();
     train.add(packet.first(packet.size() - wire::kIcrcSize));
   } while (at < buffer.bytes.size());
   train.deliver();
+  if (was_asked) division_.was_told(buffer.bytes, step, is_plain, entry.steps);
   return count;
 }
 
-const wire::IcrcFlow& UdpReceiver::flow_from(const Coalesced& buffer) noexcept {
+UdpReceiver::Entry& UdpReceiver::entry_for(const Coalesced& buffer) noexcept {
   const IpAddress& source = buffer.fields.source;
   Entry& entry = cache_[(buffer.source_port ^ source.bytes[15]) % cache_.size()];
   if (entry.port != buffer.source_port || !(entry.source == source) ||
       !(entry.destination == buffer.fields.destination)) {
     entry = {source, buffer.fields.destination, buffer.source_port,
-             wire::IcrcFlow(source, buffer.fields.destination, buffer.source_port, options_.port)};
+             wire::IcrcFlow(source, buffer.fields.destination, buffer.source_port, options_.port),
+             {}};
   }
-  return entry.flow;
+  return entry;
 }
 
 }  // namespace verbena::link

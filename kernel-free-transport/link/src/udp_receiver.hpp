@@ -7,6 +7,8 @@
 #include <memory>
 #include <span>
 
+#include "division.hpp"
+#include "socket_address.hpp"
 #include "verbena/link/udp_link.hpp"
 #include "verbena/wire/icrc.hpp"
 
@@ -25,17 +27,28 @@ class UdpReceiver {
   std::uint64_t buffer_bytes() const { return buffer_bytes_; }
 
  private:
-  // One read: up to 64 KiB that arrived as packets of `segment_bytes`, with what is said of them.
+  // One read: up to 64 KiB that arrived as packets of `segment_bytes` (0: not known, nobody was
+  // asked), with what is said of them.
   struct Coalesced {
     std::span<const std::uint8_t> bytes;
     std::size_t segment_bytes = 0;
     std::uint16_t source_port = 0;
     wire::RxDatagram fields;
   };
+  // What is known of a sender.
+  struct Entry {
+    IpAddress source;
+    IpAddress destination;
+    std::uint16_t port = 0;
+    wire::IcrcFlow flow;
+    Division::Steps steps{};
+  };
 
   bool read(Coalesced& out) noexcept;
+  ssize_t read_unasked(SocketAddress& source) noexcept;
+  ssize_t read_asking(SocketAddress& source, Coalesced& out) noexcept;
   std::size_t deliver(const Coalesced& buffer, RxSink& sink) noexcept;
-  const wire::IcrcFlow& flow_from(const Coalesced& buffer) noexcept;
+  Entry& entry_for(const Coalesced& buffer) noexcept;
 
   int fd_;
   IpAddress local_;
@@ -47,13 +60,8 @@ class UdpReceiver {
   // Calls in a row that found the socket busy; a third one reads until it is empty.
   unsigned busy_calls_ = 0;
 
-  struct Entry {
-    IpAddress source;
-    IpAddress destination;
-    std::uint16_t port = 0;
-    wire::IcrcFlow flow;
-  };
   std::array<Entry, 32> cache_;
+  Division division_;
   std::unique_ptr<std::uint8_t[]> buffer_;
 };
 

@@ -76,8 +76,12 @@ void read_all(RingReader& reader, std::uint32_t count) {
 }
 
 void write_all(RingWriter& writer, std::uint32_t count) {
+  const TimeNs end = monotonic_now_ns() + kPatienceNs;
   for (std::uint32_t n = 0; n < count; ++n) {
-    while (!put_numbered(writer, n)) std::this_thread::yield();
+    while (!put_numbered(writer, n)) {
+      ASSERT_LT(monotonic_now_ns(), end) << "no room for packet " << n;
+      std::this_thread::yield();
+    }
   }
 }
 

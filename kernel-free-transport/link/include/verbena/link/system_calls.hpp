@@ -24,6 +24,11 @@ inline ssize_t send_message(int fd, const msghdr& message, int flags) noexcept {
   return ::syscall(SYS_sendmsg, fd, &message, flags);
 }
 
+inline ssize_t receive_from(int fd, std::span<std::uint8_t> room, int flags, sockaddr* address,
+                            socklen_t* address_size) noexcept {
+  return ::syscall(SYS_recvfrom, fd, room.data(), room.size(), flags, address, address_size);
+}
+
 inline ssize_t receive_message(int fd, msghdr& message, int flags) noexcept {
   return ::syscall(SYS_recvmsg, fd, &message, flags);
 }

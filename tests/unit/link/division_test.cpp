@@ -1,0 +1,177 @@
+// Where coalesced buffers divide: after a while nobody is asked, and nothing is lost for it.
+#include <netinet/udp.h>
+
+#include <array>
+
+#include "link_fixture.hpp"
+#include "verbena/base/random.hpp"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef SOL_UDP
+#define SOL_UDP 17
+#endif
+
+namespace verbena::link::test {
+namespace {
+
+// A WRITE of eight bytes with the acknowledgement of another, say.
+constexpr std::array<std::size_t, 2> kUsual{36, 16};
+// Buffers until nobody is asked, and a few more.
+constexpr int kUntilSure = 80;
+
+class Division : public ::testing::Test {
+ protected:
+  // Sends packets of these lengths and sees each of them arrive, whole.
+  void pass(std::span<const std::size_t> lengths) {
+    Batch batch;
+    std::vector<Bytes> sent;
+    for (const std::size_t length : lengths) {
+      sent.push_back(make_packet(b_.qp(1), next_++, length));
+      batch.add(sent.back(), to(own_address(1)));
+    }
+    ASSERT_EQ(a_.link->send(batch.get(), a_.qp(1)), lengths.size());
+    expect(sent);
+  }
+  void pass(std::initializer_list<std::size_t> lengths) {
+    pass(std::span(lengths.begin(), lengths.size()));
+  }
+  void expect(const std::vector<Bytes>& sent) {
+    Collector sink;
+    ASSERT_EQ(receive_count(*b_.link, sink, sent.size()), sent.size());
+    ASSERT_EQ(sink.arrived.size(), sent.size());
+    for (std::size_t i = 0; i < sent.size(); ++i) EXPECT_EQ(sink.arrived[i].bytes, sent[i]) << i;
+    EXPECT_EQ(b_.drops.total(), 0u);
+  }
+  void make_sure() {
+    for (int i = 0; i < kUntilSure; ++i) ASSERT_NO_FATAL_FAILURE(pass(kUsual));
+    ASSERT_FALSE(asks());
+  }
+  // Whether the kernel is asked about the next buffer.
+  bool asks() {
+    const std::uint64_t before = asked();
+    pass(kUsual);
+    return asked() != before;
+  }
+  std::uint64_t asked() { return b_.link->statistics().asked_reads.read(); }
+
+  SlotGroup group_a_ = open_group(own_address(0));
+  SlotGroup group_b_ = open_group(own_address(1));
+  Node a_{group_a_};
+  Node b_{group_b_};
+  std::uint32_t next_ = 0;
+};
+
+TEST_F(Division, IsAskedForUntilItIsAlwaysTheSame) {
+  EXPECT_TRUE(asks());
+  make_sure();
+  const std::uint64_t before = asked();
+  for (int i = 0; i < 200; ++i) ASSERT_NO_FATAL_FAILURE(pass(kUsual));
+  // Parts of it are like it.
+  for (int i = 0; i < 200; ++i) ASSERT_NO_FATAL_FAILURE(pass({36, 36, 36, 16}));
+  for (int i = 0; i < 200; ++i) ASSERT_NO_FATAL_FAILURE(pass({36}));
+  EXPECT_EQ(asked(), before);
+}
+
+TEST_F(Division, IsFoundWhereItIsAnother) {
+  const std::vector<std::vector<std::size_t>> others{
+      {40}, {4124}, {40, 16}, {4108, 16}, {1036, 1036, 1036, 1036, 16}, {16, 16, 12},
+      std::vector<std::size_t>(64, 44), std::vector<std::size_t>(15, 4108)};
+  for (const auto& lengths : others) {
+    make_sure();
+    ASSERT_NO_FATAL_FAILURE(pass(lengths));
+    EXPECT_TRUE(asks());
+    // The longer, the more often it was in vain.
+    for (int i = 0; i < 1 << 16 && asks(); ++i) {
+    }
+  }
+}
+
+class AnyDivision : public Division, public ::testing::WithParamInterface<std::uint64_t> {};
+
+TEST_P(AnyDivision, IsTheRightOne) {
+  Random random(GetParam());
+  for (int i = 0; i < 500; ++i) {
+    std::vector<std::size_t> lengths(kUsual.begin(), kUsual.end());
+    if (i >= kUntilSure && random.below(40) == 0) {
+      lengths.assign(1 + random.below(20), 12 + 4 * random.below(500));
+      lengths.back() = 12 + 4 * random.below(lengths.back() / 4 - 2);
+    }
+    ASSERT_NO_FATAL_FAILURE(pass(lengths));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, AnyDivision, ::testing::Range<std::uint64_t>(1, 41));
+
+// A network card may put the end of one send before the beginning of the next, and foreign devices
+// number as they like.
+TEST_F(Division, DoesNotDependOnIdentifications) {
+  make_sure();
+  const PlainSocket card(own_address(2));
+  const int size = 68;
+  ASSERT_EQ(::setsockopt(card.fd(), SOL_UDP, UDP_SEGMENT, &size, sizeof size), 0);
+  Bytes buffer;
+  std::vector<Bytes> sent;
+  for (const std::uint16_t ip_id : {61, 62, 63, 0, 1}) {
+    sent.push_back(make_packet(b_.qp(1), next_++, 64));
+    const Bytes sealed = card.sealed(sent.back(), own_address(1), ip_id);
+    buffer.insert(buffer.end(), sealed.begin(), sealed.end());
+  }
+  ASSERT_TRUE(card.send(buffer, own_address(1)));
+  ASSERT_NO_FATAL_FAILURE(expect(sent));
+  while (asks()) {
+  }
+  const PlainSocket foreign(own_address(3));
+  for (const std::uint16_t ip_id : {0x718c, 0x718d}) {
+    const Bytes packet = make_packet(b_.qp(1), next_++, 64);
+    ASSERT_TRUE(foreign.send(foreign.sealed(packet, own_address(1), ip_id), own_address(1)));
+    ASSERT_NO_FATAL_FAILURE(expect({packet}));
+  }
+  EXPECT_TRUE(asks());
+}
+
+TEST_F(Division, OfADamagedBufferIsNone) {
+  make_sure();
+  Batch batch;
+  for (const std::size_t length : {1036, 1036, 1036}) {
+    batch.add(make_packet(b_.qp(1), next_++, length), to(own_address(1)));
+  }
+  ASSERT_EQ(a_.link->send_damaged(batch.get(), a_.qp(1), Damage{8 * 600}), 3u);
+  Collector sink;
+  ASSERT_GE(receive_count(*b_.link, sink, 1), 1u);
+  EXPECT_TRUE(sink.arrived.empty());
+  EXPECT_EQ(b_.drops.read(DropReason::kBadIcrc), 1u);
+  // The next ones are whole, and asked for.
+  const std::uint64_t before = asked();
+  Batch usual;
+  usual.add(make_packet(b_.qp(1), next_++, 36), to(own_address(1)));
+  ASSERT_EQ(a_.link->send(usual.get(), a_.qp(1)), 1u);
+  ASSERT_EQ(receive_count(*b_.link, sink, 1), 1u);
+  EXPECT_EQ(sink.arrived.size(), 1u);
+  EXPECT_EQ(asked(), before + 1);
+}
+
+TEST_F(Division, OfGarbageCostsNobodyAPacket) {
+  make_sure();
+  const PlainSocket stranger(own_address(2));
+  Random random(5);
+  for (int i = 0; i < 300; ++i) {
+    Bytes garbage = make_packet(b_.qp(1), 0, 12 + random.below(60000));
+    ASSERT_TRUE(stranger.send(garbage, own_address(1)));
+    Collector nothing;
+    ASSERT_EQ(receive_count(*b_.link, nothing, 1), 1u);
+    EXPECT_TRUE(nothing.arrived.empty());
+    Batch batch;
+    for (const std::size_t length : kUsual) {
+      batch.add(make_packet(b_.qp(1), next_++, length), to(own_address(1)));
+    }
+    ASSERT_EQ(a_.link->send(batch.get(), a_.qp(1)), kUsual.size());
+    Collector sink;
+    ASSERT_EQ(receive_count(*b_.link, sink, kUsual.size()), kUsual.size());
+    ASSERT_EQ(sink.arrived.size(), kUsual.size());
+  }
+}
+
+}  // namespace
+}  // namespace verbena::link::test
