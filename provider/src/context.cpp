@@ -242,10 +242,7 @@ Driven::Found Context::drive_until_quiet() noexcept {
       break;
     }
   }
-  if (found == Found::kPackets) {
-    device_->set_hold(progress_.is_slow() ? device::Device::kLongHold
-                                          : device::Device::kUsualHold);
-  }
+  if (found == Found::kPackets) device_->set_hold(progress_.answer_time());
   return found;
 }
 

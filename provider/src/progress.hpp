@@ -72,7 +72,9 @@ class Progress {
   // A time as it would be on an ordinary processor, as long as it has to be on this one: emulated
   // ones take many times as long for everything. The thread's own.
   TimeNs scaled(TimeNs usual) const noexcept;
-  bool is_slow() const noexcept { return scaled(1) > 1; }
+  // So long an application may take, on this processor, to answer what this thread has just brought
+  // it: with the change from the one to the other, some sixty turns. Also the thread's own.
+  TimeNs answer_time() const noexcept { return kAnswerTurns * turn_; }
 
   // In a forked child, where there is no such thread.
   void abandon() noexcept { running_ = false; }
@@ -111,6 +113,8 @@ class Progress {
   void kick() noexcept;
 
  private:
+  static constexpr TimeNs kAnswerTurns = 64;
+
   static void* run_thread(void* self);
   void run() noexcept;
   // kWatch: until something happens. kPark: a tick, unless a completion queue is armed. kYield:

@@ -153,11 +153,13 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
 
   // So long an acknowledgement waits for the application to post. An application that waits for
   // data by looking at its memory answers sooner; and the peer, which often waits for both, gets
-  // both at once, while it still polls for its completion. Any thread may change it: where everything
-  // takes many times as long, so does the change to the application's thread most of all.
+  // both at once, while it still polls for its completion. Any thread may change it, within bounds:
+  // where everything takes longer, so does the change to the application's thread most of all.
   static constexpr TimeNs kUsualHold = 20'000;
   static constexpr TimeNs kLongHold = 1'000'000;
-  void set_hold(TimeNs hold) noexcept { hold_.publish(hold); }
+  void set_hold(TimeNs hold) noexcept {
+    hold_.publish(std::clamp(hold, kUsualHold, kLongHold));
+  }
 
   // --- receiving and time; under the receive lock ---
   Lock& receive_lock() { return receive_lock_; }
