@@ -23,20 +23,25 @@ bool is_packet(const wire::IcrcFlow& flow, Division::Bytes bytes, std::uint32_t 
 }
 
 // Whether it consists of such packets to the end.
-bool divides(const wire::IcrcFlow& flow, Division::Bytes buffer, std::size_t step) {
+bool divides(const wire::IcrcFlow& flow, Division::Bytes buffer, std::size_t step,
+             std::uint32_t ids_accepted) {
   while (!buffer.empty()) {
     const std::size_t size = std::min(step, buffer.size());
-    if (!is_packet(flow, buffer.first(size), kIdsOfSegments)) return false;
+    if (!is_packet(flow, buffer.first(size), ids_accepted)) return false;
     buffer = buffer.subspan(size);
   }
   return true;
 }
 
-// As one packet, if nothing better is found.
-std::size_t divide_by_trial(const wire::IcrcFlow& flow, Division::Bytes buffer) {
+// As one packet, if nothing better is found. Few identifications first: by chance a wrong division
+// fits one in so many of all.
+std::size_t divide_by_trial(const wire::IcrcFlow& flow, Division::Bytes buffer,
+                            std::uint32_t ids_accepted) {
   if (is_packet(flow, buffer, 1)) return buffer.size();
-  for (std::size_t step = kLeast; step < std::min(buffer.size(), kLongest + 1); step += 4) {
-    if (divides(flow, buffer, step)) return step;
+  for (const std::uint32_t ids : {std::min(kIdsOfSegments, ids_accepted), ids_accepted}) {
+    for (std::size_t step = kLeast; step < std::min(buffer.size(), kLongest + 1); step += 4) {
+      if (divides(flow, buffer, step, ids)) return step;
+    }
   }
   return buffer.size();
 }
@@ -51,7 +56,8 @@ void Division::was_told(Bytes buffer, std::size_t step, bool is_plain, Steps& st
   if (!is_expected) known = static_cast<std::uint16_t>(step);
 }
 
-Division::Found Division::find(const wire::IcrcFlow& flow, Bytes buffer, Steps& steps) noexcept {
+Division::Found Division::find(const wire::IcrcFlow& flow, Bytes buffer, std::uint32_t ids_accepted,
+                               Steps& steps) noexcept {
   if (buffer.size() < kLeast) return {buffer.size(), false};
   std::uint16_t& known = step_of(steps, buffer);
   const std::size_t expected = std::min<std::size_t>(known, buffer.size());
@@ -62,7 +68,7 @@ Division::Found Division::find(const wire::IcrcFlow& flow, Bytes buffer, Steps& 
   as_expected_ = 0;
   until_sure_ = std::min(2 * until_sure_, kUntilSureMax);
   to_ask_ = until_sure_;
-  known = static_cast<std::uint16_t>(divide_by_trial(flow, buffer));
+  known = static_cast<std::uint16_t>(divide_by_trial(flow, buffer, ids_accepted));
   return {known, false};
 }
 

@@ -32,8 +32,9 @@ class Division {
     std::size_t step;
     bool is_checked;  // the first packet's checksum, with IP identification 0
   };
-  // It was not.
-  Found find(const wire::IcrcFlow& flow, Bytes buffer, Steps& steps) noexcept;
+  // It was not. Packets may have so many IP identifications (UdpOptions).
+  Found find(const wire::IcrcFlow& flow, Bytes buffer, std::uint32_t ids_accepted,
+             Steps& steps) noexcept;
 
  private:
   static constexpr std::uint32_t kUntilSure = 64;

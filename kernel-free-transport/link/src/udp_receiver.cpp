@@ -195,7 +195,7 @@ std::size_t UdpReceiver::deliver(const Coalesced& buffer, RxSink& sink) noexcept
   const bool was_asked = buffer.segment_bytes != 0;
   const Division::Found division =
       was_asked ? Division::Found{std::min(buffer.segment_bytes, buffer.bytes.size()), false}
-                : division_.find(flow, buffer.bytes, entry.steps);
+                : division_.find(flow, buffer.bytes, options_.ids_accepted, entry.steps);
   const std::size_t step = std::max(division.step, std::size_t{1});
   bool is_plain = false;
   Train train(buffer.fields, step, sink);

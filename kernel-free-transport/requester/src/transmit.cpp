@@ -8,6 +8,7 @@ namespace verbena::requester {
 
 using queue::Status;
 using queue::WorkOpcode;
+
 namespace {
 
 // What a queue pair may send while others wait for their turn.

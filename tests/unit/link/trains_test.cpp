@@ -1,18 +1,9 @@
 // Several packets at once over UDP: how they come out of one buffer, and that a socket which cuts
 // by itself never cuts what is not to be cut.
-#include <netinet/udp.h>
-
 #include <array>
 #include <thread>
 
 #include "link_fixture.hpp"
-
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef SOL_UDP
-#define SOL_UDP 17
-#endif
 
 namespace verbena::link::test {
 namespace {
