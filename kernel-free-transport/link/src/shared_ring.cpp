@@ -41,6 +41,19 @@ std::atomic_ref<std::uint64_t> first_word(std::uint8_t* record) {
   return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(record));
 }
 
+// Takes the lines away from the reader, who had them a lap ago: all at once, where a copy would wait
+// for one after the other. (The builtin says so only to compilers that need not care for processors
+// of before 2014; those do nothing.)
+void take_lines(std::uint8_t* at, std::size_t size) {
+  for (std::size_t i = 0; i < size; i += kLine) {
+#ifdef __x86_64__
+    asm volatile("prefetchw %0" : : "m"(at[i]));
+#else
+    __builtin_prefetch(at + i, 1, 3);
+#endif
+  }
+}
+
 // Traffic class, hop limit and GRH travel beside the packet, as an IP header would carry them; and
 // whether the packet is direct, or for how many a joint one stands.
 constexpr std::uint64_t kDirect = 1u << 17;
@@ -209,6 +222,7 @@ std::optional<RingWriter::Mark> RingWriter::place(std::span<const std::uint8_t> 
   }
   const Mark mark{wraps ? head_ + to_end : head_, packet.size(), wraps, head_};
   std::uint8_t* record = ring_.record_at(mark.at);
+  take_lines(record, size);
   std::memcpy(record + sizeof fields, &fields, sizeof fields);
   std::memcpy(record + kRecordHeader, packet.data(), packet.size());
   head_ = mark.at + size;
