@@ -61,12 +61,19 @@ Division::Found Division::find(const wire::IcrcFlow& flow, Bytes buffer, std::ui
   if (buffer.size() < kLeast) return {buffer.size(), false};
   std::uint16_t& known = step_of(steps, buffer);
   const std::size_t expected = std::min<std::size_t>(known, buffer.size());
+  const bool was_asked = must_ask();
   if (is_packet(flow, buffer.first(expected), 1)) {
-    if (++as_expected_ == kUntilSureMax) until_sure_ = kUntilSure;
+    if (was_asked) {
+      --to_ask_;
+    } else if (++as_expected_ == kUntilSureMax) {
+      until_sure_ = kUntilSure;
+    }
     return {expected, true};
   }
-  as_expected_ = 0;
-  until_sure_ = std::min(2 * until_sure_, kUntilSureMax);
+  if (!was_asked) {
+    as_expected_ = 0;
+    until_sure_ = std::min(2 * until_sure_, kUntilSureMax);
+  }
   to_ask_ = until_sure_;
   known = static_cast<std::uint16_t>(divide_by_trial(flow, buffer, ids_accepted));
   return {known, false};

@@ -1,7 +1,8 @@
 // Where a coalesced buffer divides into packets. The kernel says so when it is asked, which makes
-// reading a small packet a fifth dearer. But whoever sends to us mostly sends as it has sent before,
-// and the checksum of the first packet tells whether it did: after some buffers that divided as
-// expected nobody is asked any more, until one does not.
+// reading a small packet a fifth dearer; and of what was sent as one datagram (udp_constants.hpp) it
+// knows nothing. But whoever sends to us mostly sends as it has sent before, and the checksum of the
+// first packet tells whether it did: after some buffers that divided as expected nobody is asked any
+// more, until one does not.
 //
 // That one is divided by trial, so nothing is lost for not having asked, but for what is damaged: of
 // a buffer whose first packet is, all. Part of the receiving half of a UdpLink; one thread at a time.
@@ -32,7 +33,7 @@ class Division {
     std::size_t step;
     bool is_checked;  // the first packet's checksum, with IP identification 0
   };
-  // It was not. Packets may have so many IP identifications (UdpOptions).
+  // It was not, or does not know. Packets may have so many IP identifications (UdpOptions).
   Found find(const wire::IcrcFlow& flow, Bytes buffer, std::uint32_t ids_accepted,
              Steps& steps) noexcept;
 

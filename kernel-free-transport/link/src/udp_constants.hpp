@@ -6,6 +6,8 @@
 
 #include <cstddef>
 
+#include "verbena/link/udp_link.hpp"
+
 #ifndef UDP_NO_CHECK6_RX
 #define UDP_NO_CHECK6_RX 102
 #endif
@@ -23,5 +25,18 @@ namespace verbena::link {
 
 // A datagram that only wakes its receiver: as far as the destination QPN, for the steering.
 inline constexpr std::size_t kKickBytes = 8;
+
+// Packets that make one segmented send stay together on their way within a host: the receiver gets
+// one buffer and divides it. A device of ours does so (division.hpp) without the kernel's word, too,
+// so between two of them such packets may as well be one datagram, a bundle: the same bytes, for the
+// receiver as for whoever captures there, without the kernel's price for segments.
+//
+// Peers that are devices of ours, on this host: those of the same address, and those that have no
+// address but a loopback one where there are no foreign ones.
+inline bool takes_bundles(const UdpOptions& options, const IpAddress& local,
+                          const IpAddress& peer) noexcept {
+  return peer == local ||
+         (options.grh_from_port && local.is_v4_loopback() && peer.is_v4_loopback());
+}
 
 }  // namespace verbena::link

@@ -137,9 +137,13 @@ bool UdpReceiver::read(Coalesced& out) noexcept {
   } while (length < 0 && (errno == EINTR || errno == ECONNREFUSED || errno == EHOSTUNREACH));
   if (length < 0) return false;
   out.bytes = {buffer_.get(), static_cast<std::size_t>(length)};
-  if (asks && out.segment_bytes == 0) out.segment_bytes = kReadMax;
   out.source_port = source.port();
   out.fields.source = source.ip();
+  // The kernel has not coalesced it.
+  if (asks && out.segment_bytes == 0 &&
+      !takes_bundles(options_, out.fields.destination, out.fields.source)) {
+    out.segment_bytes = kReadMax;
+  }
   out.fields.has_grh = !options_.grh_from_port || source_port_says_grh(out.source_port);
   return true;
 }
@@ -192,10 +196,10 @@ std::size_t UdpReceiver::deliver(const Coalesced& buffer, RxSink& sink) noexcept
   Entry& entry = entry_for(buffer);
   const wire::IcrcFlow flow = entry.flow;
   wire::IcrcFlow::Sized sized;
-  const bool was_asked = buffer.segment_bytes != 0;
+  const bool was_told = buffer.segment_bytes != 0;
   const Division::Found division =
-      was_asked ? Division::Found{std::min(buffer.segment_bytes, buffer.bytes.size()), false}
-                : division_.find(flow, buffer.bytes, options_.ids_accepted, entry.steps);
+      was_told ? Division::Found{std::min(buffer.segment_bytes, buffer.bytes.size()), false}
+               : division_.find(flow, buffer.bytes, options_.ids_accepted, entry.steps);
   const std::size_t step = std::max(division.step, std::size_t{1});
   bool is_plain = false;
   Train train(buffer.fields, step, sink);
@@ -224,7 +228,7 @@ std::size_t UdpReceiver::deliver(const Coalesced& buffer, RxSink& sink) noexcept
     train.add(packet.first(packet.size() - wire::kIcrcSize));
   } while (at < buffer.bytes.size());
   train.deliver();
-  if (was_asked) division_.was_told(buffer.bytes, step, is_plain, entry.steps);
+  if (was_told) division_.was_told(buffer.bytes, step, is_plain, entry.steps);
   return count;
 }
 

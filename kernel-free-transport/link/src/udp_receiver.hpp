@@ -27,8 +27,8 @@ class UdpReceiver {
   std::uint64_t buffer_bytes() const { return buffer_bytes_; }
 
  private:
-  // One read: up to 64 KiB that arrived as packets of `segment_bytes` (0: not known, nobody was
-  // asked), with what is said of them.
+  // One read: up to 64 KiB that arrived as packets of `segment_bytes` (0: not known, because nobody
+  // was asked or because it may be a bundle), with what is said of them.
   struct Coalesced {
     std::span<const std::uint8_t> bytes;
     std::size_t segment_bytes = 0;

@@ -20,6 +20,9 @@ namespace {
 
 // What the kernel takes in one segmented send: 64 segments (128 since 6.9).
 constexpr std::size_t kSegmentsMax = 64;
+// With more bytes, segments are as cheap as one datagram: the kernel keeps those of a datagram in
+// one piece of memory.
+constexpr std::size_t kBundleMax = 10 * 1024;
 constexpr std::uint8_t kDefaultHopLimit = 64;
 
 // The control messages of one send: segment size, traffic class, hop limit.
@@ -97,7 +100,7 @@ std::size_t UdpSender::send(wire::TxBatch& batch, std::size_t first, std::size_t
       continue;
     }
     Outcome outcome = send_run(batch, rest.first(run), *socket, damage);
-    if (outcome == Outcome::kNotSegmentable) {
+    if (outcome == Outcome::kNotTogether) {
       run = 1;
       outcome = send_run(batch, rest.first(run), *socket, damage);
     }
@@ -114,7 +117,7 @@ void UdpSender::kick(const IpAddress& address, std::uint32_t slot) noexcept {
   std::array<std::uint8_t, kKickBytes> bytes{};
   wire::store_be32(bytes.data() + 4, Qpn::from(slot, 0).value());
   Socket* socket = socket_for(Qpn(), true);
-  if (socket != nullptr) (void)transmit(*socket, false, {bytes, 0, {.address = address}});
+  if (socket != nullptr) (void)transmit(*socket, false, {bytes, 1, 0, {.address = address}});
 }
 
 // How many of the packets make one segmented send: to one destination and one queue pair (the
@@ -166,8 +169,9 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, Packets run, Socket
     if (damage) flip_bit(sealed, *damage);
   }
   const auto head = batch.sealed_bytes(run.front());
-  const std::size_t segment_bytes = run.size() > 1 ? head.size() : 0;
-  const Outcome outcome = transmit(socket, is_locked, {{head.data(), bytes}, segment_bytes, to});
+  const bool is_one = run.size() == 1 || makes_bundle(to.address, bytes);
+  const Outcome outcome =
+      transmit(socket, is_locked, {{head.data(), bytes}, run.size(), is_one ? 0 : head.size(), to});
   if (is_locked) socket.lock.unlock();
   // A bit flips back for a packet that will be offered again.
   if (damage && outcome != Outcome::kTaken) {
@@ -180,12 +184,11 @@ UdpSender::Outcome UdpSender::transmit(Socket& socket, bool is_locked,
                                        const Message& message) noexcept {
   const int fd = socket.fd.read_relaxed();
   const std::size_t segment_bytes = message.segment_bytes;
-  count_call(socket, is_locked, segment_bytes > 0);
+  count_call(socket, is_locked, message);
   // Without the lock, the option that cuts may change at any time.
-  const bool is_plain =
-      is_default(message.to) &&
-      (is_locked ? socket.segments.covers(fd, segment_bytes, message.bytes.size())
-                 : segment_bytes == 0 && !socket.segments.is_known());
+  const bool is_plain = is_default(message.to) &&
+                        (is_locked ? socket.segments.covers(fd, segment_bytes, message.bytes.size())
+                                   : segment_bytes == 0 && !socket.segments.is_known());
   ssize_t sent = is_plain ? send_plainly(socket, message) : send_with_options(socket, message);
   if (sent < 0 && is_plain && is_against_segments(errno) && socket.segments.is_set()) {
     socket.segments.give_up(fd);
@@ -196,29 +199,41 @@ UdpSender::Outcome UdpSender::transmit(Socket& socket, bool is_locked,
   if (segment_bytes > 0 && is_against_segments(errno)) {
     // EIO: a way without checksum offload, on which it will never work.
     if (errno == EIO) can_segment_.publish(false);
-    return Outcome::kNotSegmentable;
+    return Outcome::kNotTogether;
   }
-  statistics_.unreachable.add(
-      segment_bytes == 0 ? 1 : (message.bytes.size() + segment_bytes - 1) / segment_bytes);
+  if (message.packets > 1 && errno == EMSGSIZE) {
+    can_bundle_.publish(false);
+    return Outcome::kNotTogether;
+  }
+  statistics_.unreachable.add(message.packets);
   return Outcome::kTaken;
 }
 
-void UdpSender::count_call(Socket& socket, bool is_locked, bool is_segmented) noexcept {
+bool UdpSender::makes_bundle(const IpAddress& destination, std::size_t bytes) const noexcept {
+  return bytes <= kBundleMax && can_bundle_.read_relaxed() &&
+         takes_bundles(options_, local_, destination);
+}
+
+void UdpSender::count_call(Socket& socket, bool is_locked, const Message& message) noexcept {
+  const bool is_bundle = message.packets > 1 && message.segment_bytes == 0;
   if (is_locked) {
     socket.calls.add();
-    if (is_segmented) socket.segmented_calls.add();
+    if (message.segment_bytes > 0) socket.segmented_calls.add();
+    if (is_bundle) socket.bundles.add();
   } else {
     other_calls_.add();
-    if (is_segmented) other_segmented_calls_.add();
+    if (message.segment_bytes > 0) other_segmented_calls_.add();
+    if (is_bundle) other_bundles_.add();
   }
 }
 
 UdpSender::Calls UdpSender::calls() const noexcept {
-  Calls calls{other_calls_.read(), other_segmented_calls_.read()};
+  Calls calls{other_calls_.read(), other_segmented_calls_.read(), other_bundles_.read()};
   for (const auto& parity : sockets_) {
     for (const Socket& socket : parity) {
       calls.all += socket.calls.read();
       calls.segmented += socket.segmented_calls.read();
+      calls.bundles += socket.bundles.read();
     }
   }
   return calls;

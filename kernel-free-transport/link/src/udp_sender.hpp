@@ -30,13 +30,15 @@ class UdpSender {
 
   struct Calls {
     std::uint64_t all = 0;
-    std::uint64_t segmented = 0;  // for more than one packet
+    // For more than one packet.
+    std::uint64_t segmented = 0;
+    std::uint64_t bundles = 0;
   };
   Calls calls() const noexcept;
 
  private:
   using Packets = std::span<const wire::TxBatch::Packet>;
-  enum class Outcome { kTaken, kFull, kNotSegmentable };
+  enum class Outcome { kTaken, kFull, kNotTogether };
 
   // A socket with a port of one parity, and the last flows that were computed for it.
   struct Socket {
@@ -51,7 +53,7 @@ class UdpSender {
     Lock lock;  // only ever tried: who does not get it does without what it guards
     std::array<Entry, kEntries> cache;
     SegmentOption segments;
-    OwnedCounter calls, segmented_calls;  // made under the lock
+    OwnedCounter calls, segmented_calls, bundles;  // made under the lock
   };
   static constexpr unsigned kSocketsMax = 16;  // of each parity
 
@@ -66,14 +68,17 @@ class UdpSender {
   std::size_t run_in(const wire::TxBatch& batch, Packets packets) const noexcept;
   Outcome send_run(wire::TxBatch& batch, Packets run, Socket& socket,
                    std::optional<Damage> damage) noexcept;
-  // What is sent at once: one packet, or (segment_bytes is not 0) several.
+  // What is sent at once: packets that the kernel cuts into segments of so many bytes, or (0) one
+  // datagram.
   struct Message {
     std::span<const std::uint8_t> bytes;
+    std::size_t packets;
     std::size_t segment_bytes;
     const wire::Destination& to;
   };
   Outcome transmit(Socket& socket, bool is_locked, const Message& message) noexcept;
-  void count_call(Socket& socket, bool is_locked, bool is_segmented) noexcept;
+  bool makes_bundle(const IpAddress& destination, std::size_t bytes) const noexcept;
+  void count_call(Socket& socket, bool is_locked, const Message& message) noexcept;
   // As sendto and sendmsg return it.
   ssize_t send_plainly(const Socket& socket, const Message& message) const noexcept;
   ssize_t send_with_options(const Socket& socket, const Message& message) const noexcept;
@@ -81,8 +86,9 @@ class UdpSender {
   IpAddress local_;
   UdpOptions options_;
   UdpStatistics& statistics_;
-  Counter other_calls_, other_segmented_calls_;  // made without a socket's lock
+  Counter other_calls_, other_segmented_calls_, other_bundles_;  // made without a socket's lock
   Published<bool> can_segment_{true};
+  Published<bool> can_bundle_{true};
   Lock open_lock_;
   std::array<std::array<Socket, kSocketsMax>, 2> sockets_;  // [has_grh][flow]
 };

@@ -14,6 +14,7 @@ constexpr int kUntilSure = 80;
 
 class Division : public ::testing::Test {
  protected:
+  explicit Division(const UdpOptions& options = {}) : options_(options) {}
   // Sends packets of these lengths and sees each of them arrive, whole.
   void pass(std::span<const std::size_t> lengths) {
     Batch batch;
@@ -49,8 +50,9 @@ class Division : public ::testing::Test {
 
   SlotGroup group_a_ = open_group(own_address(0));
   SlotGroup group_b_ = open_group(own_address(1));
-  Node a_{group_a_};
-  Node b_{group_b_};
+  UdpOptions options_;
+  Node a_{group_a_, options_};
+  Node b_{group_b_, options_};
   std::uint32_t next_ = 0;
 };
 
@@ -66,9 +68,14 @@ TEST_F(Division, IsAskedForUntilItIsAlwaysTheSame) {
 }
 
 TEST_F(Division, IsFoundWhereItIsAnother) {
-  const std::vector<std::vector<std::size_t>> others{
-      {40}, {4124}, {40, 16}, {4108, 16}, {1036, 1036, 1036, 1036, 16}, {16, 16, 12},
-      std::vector<std::size_t>(64, 44), std::vector<std::size_t>(15, 4108)};
+  const std::vector<std::vector<std::size_t>> others{{40},
+                                                     {4124},
+                                                     {40, 16},
+                                                     {4108, 16},
+                                                     {1036, 1036, 1036, 1036, 16},
+                                                     {16, 16, 12},
+                                                     std::vector<std::size_t>(64, 44),
+                                                     std::vector<std::size_t>(15, 4108)};
   for (const auto& lengths : others) {
     make_sure();
     ASSERT_NO_FATAL_FAILURE(pass(lengths));
@@ -79,7 +86,11 @@ TEST_F(Division, IsFoundWhereItIsAnother) {
   }
 }
 
-class AnyDivision : public Division, public ::testing::WithParamInterface<std::uint64_t> {};
+// Of bundles, and (every other seed) of segments.
+class AnyDivision : public Division, public ::testing::WithParamInterface<std::uint64_t> {
+ protected:
+  AnyDivision() : Division({.grh_from_port = GetParam() % 2 == 0}) {}
+};
 
 TEST_P(AnyDivision, IsTheRightOne) {
   Random random(GetParam());

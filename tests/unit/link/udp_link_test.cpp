@@ -59,6 +59,41 @@ TEST(UdpLink, CarriesARunInOneCall) {
   EXPECT_EQ(pair.a.link->segmented_calls(), 1u);
 }
 
+// Both are devices of this emulator's.
+TEST(UdpLink, ShortRunsBetweenOursAreBundles) {
+  Pair pair;
+  for (int i = 0; i < 100; ++i) ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {36, 16}));
+  ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {4124, 4124, 16}));
+  EXPECT_EQ(pair.a.link->bundles(), 101u);
+  EXPECT_EQ(pair.a.link->segmented_calls(), 0u);
+  ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {4124, 4124, 4124}));
+  EXPECT_EQ(pair.a.link->bundles(), 101u);
+}
+
+TEST(UdpLink, BundlesComeApartWhereIpFieldsAreRead) {
+  Pair pair({.want_ip_fields = true});
+  for (int i = 0; i < 100; ++i) ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {1036, 1036, 16}));
+  EXPECT_EQ(pair.a.link->bundles(), 100u);
+}
+
+// What has the same address is of the same emulator; what has another may be anybody's.
+TEST(UdpLink, ARocePortBundlesForItsOwnAddressOnly) {
+  const UdpOptions roce{.grh_from_port = false};
+  Pair pair(roce);
+  ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {36, 16}));
+  EXPECT_EQ(pair.a.link->bundles(), 0u);
+  EXPECT_EQ(pair.a.link->segmented_calls(), 1u);
+  Node neighbour(pair.group_a, roce);
+  Batch batch;
+  batch.add(make_packet(neighbour.qp(1), 0, 36), to(own_address(0)));
+  batch.add(make_packet(neighbour.qp(1), 1, 16), to(own_address(0)));
+  ASSERT_EQ(pair.a.link->send(batch.get(), pair.a.qp(1)), 2u);
+  EXPECT_EQ(pair.a.link->bundles(), 1u);
+  Collector sink;
+  ASSERT_EQ(receive_count(*neighbour.link, sink, 2), 2u);
+  EXPECT_EQ(sink.arrived.size(), 2u);
+}
+
 TEST(UdpLink, CarriesSixtyFourSmallPacketsInOneCall) {
   Pair pair;
   expect_round_trip(pair, std::vector<std::size_t>(64, 24));

@@ -26,6 +26,8 @@ struct IpAddress {
     const auto [high, low] = words();
     return high == 0 && (low & kMappedMask) == kMapped;
   }
+  // 127.0.0.0/8
+  constexpr bool is_v4_loopback() const { return is_v4() && bytes[12] == 127; }
   std::uint32_t v4_host_order() const;
   bool is_multicast() const;
   bool is_unspecified() const;

@@ -2,7 +2,7 @@
 // socket that the daemon bound and steers (slot_group.hpp); the sending sockets are its own.
 //
 // Receiving: never connect()ed, which would break the steering of every other process; reads
-// coalesced buffers (UDP_GRO), cuts them into packets, verifies each ICRC and cuts it off.
+// coalesced buffers (UDP_GRO) and bundles, cuts them into packets, verifies each ICRC and cuts it off.
 // Sending: unconnected sockets with path MTU discovery PROBE, so that the IP identification is
 // known (0, or 0, 1, 2.. in a segmented buffer) and the ICRC over it right; a run of packets of
 // one length from one queue pair to another is one system call. Several sockets, picked by the
@@ -75,9 +75,11 @@ class UdpLink final : public Link {
   void kick(const IpAddress& address, std::uint32_t slot) noexcept;
 
   const UdpStatistics& statistics() const { return statistics_; }
-  // System calls made to send, and those of them for more than one packet.
+  // System calls made to send, and those of them for more than one packet: cut by the kernel, or as
+  // one datagram to a device of ours on this host.
   std::uint64_t send_calls() const noexcept;
   std::uint64_t segmented_calls() const noexcept;
+  std::uint64_t bundles() const noexcept;
 
  private:
   UdpLink(int rx_fd, const IpAddress& local, const UdpOptions& options, DropCounters& drops);
