@@ -331,7 +331,7 @@ void Context::receive_for_poster(TimeNs now) noexcept {
   progress_.note_poll(now);
   Lock& lock = device_->receive_lock();
   if (!lock.try_lock()) return;
-  if (drive_once(now, device::Acknowledge::kNow, kPollBudget)) last_found_ = now;
+  if (drive_once(now, device::Acknowledge::kNowForPoster, kPollBudget)) last_found_ = now;
   announcements_.end_round(lock);
 }
 
@@ -375,10 +375,6 @@ wire::Transmitter::Room Context::room_at(const wire::Destination& to, Qpn qp,
 
 wire::Transmitter::Packing Context::packing(const wire::Destination& to, Qpn qp) noexcept {
   return peers_->packing({to.address, qp.slot()});
-}
-
-bool Context::wants_sums(const wire::Destination& to, Qpn qp) noexcept {
-  return peers_->seals({to.address, qp.slot()});
 }
 
 bool Context::add_slot() {

@@ -198,7 +198,6 @@ class Context final : public queue::EventSink,
                                  std::size_t packet_bytes) noexcept override;
   Room room_at(const wire::Destination& to, Qpn qp, TimeNs now) noexcept override;
   Packing packing(const wire::Destination& to, Qpn qp) noexcept override;
-  bool wants_sums(const wire::Destination& to, Qpn qp) noexcept override;
 
  private:
   using Channel = control::Channel;

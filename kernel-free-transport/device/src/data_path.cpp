@@ -7,12 +7,24 @@
 namespace verbena::device {
 namespace {
 
-// Batches that one queue pair may send before others get their turn.
-constexpr int kBatchesPerTurn = 2;
+// What one queue pair may send before others get their turn: batches, and bytes after which none
+// begins.
+constexpr int kBatchesPerTurn = 4;
+constexpr std::size_t kBytesPerTurn =
+    kBatchesPerTurn * (wire::TxBatch::kRunBytes - wire::kMaxPacket);
 // While answers are outstanding, so many posted requests wait for company before they go, or so
 // much data.
 constexpr std::uint32_t kRequestsPerBatch = 32;
 constexpr std::uint64_t kBytesPerBatch = 32 * 1024;
+
+bool has_little_to_send(const requester::Requester& requester) {
+  return requester.unsent() < kRequestsPerBatch && requester.unsent_bytes() < kBytesPerBatch;
+}
+
+bool acknowledges_now(Acknowledge acknowledge) {
+  return acknowledge == Acknowledge::kNow || acknowledge == Acknowledge::kNowForPoster;
+}
+
 }  // namespace
 
 void Device::handle_datagram(TimeNs now, const wire::RxDatagram& datagram) {
@@ -105,15 +117,18 @@ std::size_t Device::take_buffer() {
   return 0;
 }
 
-void Device::transmit(qp::QueuePair& qp, TimeNs now) {
+void Device::transmit(qp::QueuePair& qp, TimeNs now, Rest rest) {
   const std::size_t which = take_buffer();
   TxBuffer& buffer = *buffers_[which];
   wire::TxBatch& batch = buffer.batch;
   bool more = true;
-  for (int turn = 0; more && turn < kBatchesPerTurn; ++turn) {
+  std::size_t bytes = 0;
+  for (int turn = 0; more && turn < kBatchesPerTurn && bytes < kBytesPerTurn; ++turn) {
+    if (turn != 0 && rest == Rest::kMayWait && has_little_to_send(qp.requester())) break;
     batch.clear();
     more = qp.poll_transmit(batch, now);
     if (batch.empty()) break;
+    bytes += batch.bytes();
     counters_.sent.add(which, batch.wire_packets(), batch.wire_bytes());
     if (is_port_active()) transmitter_.send(batch, qp.number());
   }
@@ -124,10 +139,7 @@ void Device::transmit(qp::QueuePair& qp, TimeNs now) {
 
 bool Device::defer(qp::QueuePair& qp) {
   const requester::Requester& requester = qp.requester();
-  if (requester.in_flight() == 0 || requester.unsent() >= kRequestsPerBatch ||
-      requester.unsent_bytes() >= kBytesPerBatch) {
-    return false;
-  }
+  if (requester.in_flight() == 0 || !has_little_to_send(requester)) return false;
   dirty_.push_exclusively(qp);
   return true;
 }
@@ -144,7 +156,7 @@ void Device::send_now(qp::QueuePair& qp, TimeNs now) {
     held.wager.would_have_lost();
   }
   held.sent_alone = 0;
-  transmit(qp, now);
+  transmit(qp, now, qp.requester().in_flight() != 0 ? Rest::kMayWait : Rest::kGoes);
   if (was_waiting && !qp.wants_to_transmit()) held.is_waiting.publish(false);
 }
 
@@ -172,6 +184,7 @@ void Device::transmit_listed(TimeNs now, Acknowledge acknowledge) {
 
 void Device::hold_or_transmit(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
   const Guard guard(qp.lock());
+  if (acknowledge == Acknowledge::kNowForPoster && qp.only_requests() && defer(qp)) return;
   if (is_held(qp, now, acknowledge)) {
     if (!qp.held.is_waiting.read_relaxed()) waiting_.push_back(&qp);
     qp.held.is_waiting.publish(true);
@@ -187,7 +200,7 @@ bool Device::is_held_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) 
   qp::QueuePair::Held& held = qp.held;
   if (!held.is_waiting.read_relaxed()) return false;
   const bool is_alone = qp.only_acknowledges();
-  if (is_alone && acknowledge != Acknowledge::kNow && now < held.until) return true;
+  if (is_alone && !acknowledges_now(acknowledge) && now < held.until) return true;
   held.is_waiting.publish(false);
   if (is_alone) {
     if (held.until == 0) held.sent_alone = now;
@@ -199,7 +212,7 @@ bool Device::is_held_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) 
 
 // Of one that has something to send: whether it is to wait.
 bool Device::is_held(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
-  if (acknowledge == Acknowledge::kNow || !qp.only_acknowledges()) return false;
+  if (acknowledges_now(acknowledge) || !qp.only_acknowledges()) return false;
   if (qp.held.is_waiting.read_relaxed()) return true;
   const bool is_on = qp.held.wager.is_on();
   qp.held.until = is_on ? now + hold_.read_relaxed() : 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "verbena/wire/bth.hpp"
+#include "verbena/wire/bytes.hpp"
+#include "verbena/wire/opcode.hpp"
 
 namespace verbena::link {
 namespace {
@@ -13,88 +15,122 @@ constexpr std::size_t kLongest = wire::kMaxPacket + wire::kIcrcSize;
 // the end of one before the beginning of the next.
 constexpr std::uint32_t kIdsOfSegments = 128;
 
-std::uint16_t& step_of(Division::Steps& steps, Division::Bytes buffer) {
-  return steps[buffer[0] % steps.size()];
+// Whether a packet may begin there, which spares most checksums.
+bool may_begin(Cutter::Bytes bytes) {
+  const wire::BthView bth(bytes.data());
+  return bth.version() == 0 && wire::row_of(bth.opcode()).valid;
 }
 
-bool is_packet(const wire::IcrcFlow& flow, Division::Bytes bytes, std::uint32_t ids_accepted) {
-  return bytes.size() >= kLeast &&
-         flow.of_size(bytes.size()).verify(bytes, 0, ids_accepted).has_value();
-}
-
-// Whether it consists of such packets to the end.
-bool divides(const wire::IcrcFlow& flow, Division::Bytes buffer, std::size_t step,
-             std::uint32_t ids_accepted) {
-  while (!buffer.empty()) {
-    const std::size_t size = std::min(step, buffer.size());
-    if (!is_packet(flow, buffer.first(size), ids_accepted)) return false;
-    buffer = buffer.subspan(size);
-  }
-  return true;
-}
-
-// As one packet, if nothing better is found. Few identifications first: by chance a wrong division
-// fits one in so many of all.
-std::size_t divide_by_trial(const wire::IcrcFlow& flow, Division::Bytes buffer,
-                            std::uint32_t ids_accepted) {
-  if (is_packet(flow, buffer, 1)) return buffer.size();
-  for (const std::uint32_t ids : {std::min(kIdsOfSegments, ids_accepted), ids_accepted}) {
-    for (std::size_t step = kLeast; step < std::min(buffer.size(), kLongest + 1); step += 4) {
-      if (divides(flow, buffer, step, ids)) return step;
-    }
-  }
-  return buffer.size();
-}
-
-// What the kernel does not know of: a bundle of ours or one packet, damaged perhaps, and then there
-// may be many like it. The packets of a bundle are for one queue pair: a look at where the second
-// one says so spares most checksums.
-std::size_t divide_bundle(const wire::IcrcFlow& flow, Division::Bytes buffer) {
-  if (is_packet(flow, buffer, 1)) return buffer.size();
-  const Qpn dest_qp = wire::BthView(buffer.data()).dest_qp();
-  const std::size_t most = std::min(buffer.size() - kLeast, kLongest);
-  for (std::size_t step = kLeast; step <= most; step += 4) {
-    const auto second = buffer.subspan(step);
-    if (wire::BthView(second.data()).dest_qp() == dest_qp &&
-        divides(flow, buffer, step, kIdsOfSegments)) {
-      return step;
-    }
-  }
-  return buffer.size();
+bool may_follow(Cutter::Bytes packet, std::size_t length) {
+  const auto next = packet.subspan(length);
+  return next.size() >= kLeast && may_begin(next) &&
+         wire::BthView(next.data()).dest_qp() == wire::BthView(packet.data()).dest_qp();
 }
 
 }  // namespace
 
-void Division::was_told(Bytes buffer, std::size_t step, bool is_plain, Steps& steps) noexcept {
-  if (to_ask_ == 0 || buffer.size() < kLeast) return;
-  std::uint16_t& known = step_of(steps, buffer);
-  const bool is_expected = is_plain && std::min<std::size_t>(known, buffer.size()) == step;
-  to_ask_ = is_expected ? to_ask_ - 1 : until_sure_;
-  if (!is_expected) known = static_cast<std::uint16_t>(step);
+Cutter::Piece Cutter::next() noexcept {
+  if (rest_.size() < kLeast) return cut(rest_.size(), false);
+  if (origin_.segment_bytes != 0) return cut_segment();
+  std::uint16_t& known = lengths_[rest_[0] % lengths_.size()];
+  const std::size_t expected = std::min<std::size_t>(known, rest_.size());
+  if (expected >= kLeast && is_packet_of_ours(rest_.first(expected))) return cut(expected, true);
+  return cut_unexpected(known);
 }
 
-Division::Found Division::find(const wire::IcrcFlow& flow, Bytes buffer, std::uint32_t ids_accepted,
-                               Steps& steps) noexcept {
-  if (buffer.size() < kLeast) return {buffer.size(), false};
-  std::uint16_t& known = step_of(steps, buffer);
-  const std::size_t expected = std::min<std::size_t>(known, buffer.size());
-  const bool was_asked = must_ask();
-  if (is_packet(flow, buffer.first(expected), 1)) {
-    if (was_asked) {
-      --to_ask_;
-    } else if (++as_expected_ == kUntilSureMax) {
-      until_sure_ = kUntilSure;
+Cutter::Piece Cutter::cut_segment() noexcept {
+  const std::size_t length = std::min(origin_.segment_bytes, rest_.size());
+  if (length < kLeast) return cut(length, false);
+  std::uint16_t& known = lengths_[rest_[0] % lengths_.size()];
+  const auto ip_id = identify(rest_.first(length));
+  const bool is_expected = std::min<std::size_t>(known, rest_.size()) == length;
+  if (!is_expected || (next_id_ == 0 && ip_id != 0)) is_clear_ = false;
+  if (!is_expected && ip_id) known = static_cast<std::uint16_t>(length);
+  return cut(length, ip_id.has_value());
+}
+
+Cutter::Piece Cutter::cut_unexpected(std::uint16_t& known) noexcept {
+  std::size_t length = length_in_bundle();
+  if (length == 0 || (origin_.maybe_segments && !origin_.maybe_bundle)) is_clear_ = false;
+  if (length != 0) {
+    known = static_cast<std::uint16_t>(length);
+    return cut(length, true);
+  }
+  if (origin_.maybe_segments && may_try_) {
+    origin_.segment_bytes = length_of_segments();
+    if (origin_.segment_bytes != 0) return cut_segment();
+  }
+  may_try_ = false;
+  if (known >= kLeast && may_follow(rest_, known)) return cut(known, false);
+  return cut(rest_.size(), identify(rest_).has_value());
+}
+
+// Of the packet that is all the rest, or of one behind which another one for its queue pair may
+// begin. 0: there is none.
+std::size_t Cutter::length_in_bundle() noexcept {
+  if (rest_.size() <= kLongest && is_packet_of_ours(rest_)) return rest_.size();
+  const bool is_one = !origin_.maybe_bundle && !origin_.maybe_segments;
+  if (is_one || !may_try_) return 0;
+  for (std::size_t length = kLeast; length <= kLongest && length < rest_.size(); length += 4) {
+    if (may_follow(rest_, length) && is_packet_of_ours(rest_.first(length))) return length;
+  }
+  return 0;
+}
+
+// If all the rest are segments, whoever they are for. Few identifications first: by chance a wrong
+// division fits one in so many of all. 0: they are not.
+std::size_t Cutter::length_of_segments() const noexcept {
+  for (const std::uint32_t ids : {std::min(kIdsOfSegments, ids_accepted_), ids_accepted_}) {
+    for (std::size_t step = kLeast; step <= kLongest && step < rest_.size(); step += 4) {
+      if (are_segments(rest_, step, ids)) return step;
     }
-    return {expected, true};
   }
-  if (!was_asked) {
-    as_expected_ = 0;
+  return 0;
+}
+
+bool Cutter::are_segments(Bytes bytes, std::size_t step,
+                          std::uint32_t ids_accepted) const noexcept {
+  const wire::IcrcFlow::Sized sized = flow_.of_size(step);
+  for (; bytes.size() > step; bytes = bytes.subspan(step)) {
+    const Bytes behind = bytes.subspan(step);
+    if (behind.size() < kLeast || !may_begin(behind) ||
+        !sized.verify(bytes.first(step), 0, ids_accepted)) {
+      return false;
+    }
+  }
+  return flow_.of_size(bytes.size()).verify(bytes, 0, ids_accepted).has_value();
+}
+
+bool Cutter::is_packet_of_ours(Bytes bytes) noexcept {
+  if (sized_.size() != bytes.size()) sized_ = flow_.of_size(bytes.size());
+  const Bytes packet = bytes.first(bytes.size() - wire::kIcrcSize);
+  return sized_.compute(packet, next_id_) == wire::load_le32(packet.data() + packet.size());
+}
+
+std::optional<std::uint16_t> Cutter::identify(Bytes bytes) noexcept {
+  if (sized_.size() != bytes.size()) sized_ = flow_.of_size(bytes.size());
+  const auto ip_id = sized_.verify(bytes, next_id_, ids_accepted_);
+  if (ip_id && *ip_id != 0 && *ip_id != next_id_) ++foreign_ids_;
+  return ip_id;
+}
+
+Cutter::Piece Cutter::cut(std::size_t length, bool is_packet) noexcept {
+  const Bytes bytes = rest_.first(length);
+  rest_ = rest_.subspan(length);
+  ++next_id_;
+  return {bytes, is_packet};
+}
+
+void Asking::was(bool is_clear) noexcept {
+  if (left_ != 0) {
+    left_ = is_clear ? left_ - 1 : until_sure_;
+  } else if (is_clear) {
+    if (++clear_ == kUntilSureMax) until_sure_ = kUntilSure;
+  } else {
+    clear_ = 0;
     until_sure_ = std::min(2 * until_sure_, kUntilSureMax);
+    left_ = until_sure_;
   }
-  to_ask_ = until_sure_;
-  known = static_cast<std::uint16_t>(was_asked ? divide_bundle(flow, buffer)
-                                               : divide_by_trial(flow, buffer, ids_accepted));
-  return {known, false};
 }
 
 }  // namespace verbena::link

@@ -164,7 +164,12 @@ Carrier PeerLink::carrier_to(const Peer& peer) noexcept {
 wire::Transmitter::Packing PeerLink::packing(const Peer& peer) noexcept {
   wire::Transmitter::Packing packing;
   const auto packs = has_outbound_.read() ? packs_to(peer) : std::nullopt;
-  if (!packs || *packs == Packs::kNothing) return packing;
+  if (!packs) {
+    packing.is_sealed = true;
+    packing.is_bundled = udp_->takes_bundles(peer.address);
+    return packing;
+  }
+  if (*packs == Packs::kNothing) return packing;
   packing.joint_most = wire::kJointMost;
   if (*packs == Packs::kJointAndDirect) {
     packing.direct_least = kDirectLeast;

@@ -35,6 +35,10 @@ std::size_t UdpLink::send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage)
   return sender_->send(batch, 0, batch.size(), flow, damage);
 }
 
+bool UdpLink::takes_bundles(const IpAddress& address) const noexcept {
+  return sender_->may_bundle(address);
+}
+
 void UdpLink::kick(const IpAddress& address, std::uint32_t slot) noexcept {
   sender_->kick(address, slot);
 }

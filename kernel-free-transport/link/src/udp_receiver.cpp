@@ -41,17 +41,20 @@ IpAddress address_of(const in6_addr& from) {
   return ip;
 }
 
-// Gathers the packets of a buffer, as long as they are for one queue pair and none is missing.
+// Gathers the packets of a buffer, as long as they are for one queue pair, of one length but for a
+// shorter last one, and none is missing.
 class Train {
  public:
-  Train(const wire::RxDatagram& fields, std::size_t step, RxSink& sink) : sink_(sink) {
-    train_.head = fields;
-    train_.step = step;
-  }
+  Train(const wire::RxDatagram& fields, RxSink& sink) : sink_(sink) { train_.head = fields; }
 
-  void add(std::span<const std::uint8_t> packet) noexcept {
+  // With its ICRC.
+  void add(std::span<const std::uint8_t> sealed) noexcept {
+    const auto packet = sealed.first(sealed.size() - wire::kIcrcSize);
     if (train_.count != 0 && !goes_on_with(packet)) deliver();
-    if (train_.count == 0) train_.head.bytes = packet;
+    if (train_.count == 0) {
+      train_.head.bytes = packet;
+      train_.step = sealed.size();
+    }
     ++train_.count;
     train_.last_length = packet.size();
   }
@@ -65,6 +68,7 @@ class Train {
   bool goes_on_with(std::span<const std::uint8_t> packet) const noexcept {
     const auto& head = train_.head.bytes;
     return packet.data() == head.data() + train_.count * train_.step &&
+           packet.size() <= head.size() &&
            (train_.count + std::size_t{1}) * train_.step <= kTrainBytes &&
            wire::BthView(packet.data()).dest_qp() == wire::BthView(head.data()).dest_qp();
   }
@@ -125,7 +129,8 @@ std::size_t UdpReceiver::receive(RxSink& sink, std::size_t budget) noexcept {
 
 bool UdpReceiver::read(Coalesced& out) noexcept {
   SocketAddress source;
-  const bool asks = wants_fields_ || division_.must_ask();
+  const bool asks = wants_fields_ || asking_.is_needed();
+  out.was_asked = asks;
   out.segment_bytes = 0;
   out.fields.destination = local_;
   out.fields.traffic_class = 0;
@@ -139,11 +144,6 @@ bool UdpReceiver::read(Coalesced& out) noexcept {
   out.bytes = {buffer_.get(), static_cast<std::size_t>(length)};
   out.source_port = source.port();
   out.fields.source = source.ip();
-  // The kernel has not coalesced it.
-  if (asks && out.segment_bytes == 0 &&
-      !takes_bundles(options_, out.fields.destination, out.fields.source)) {
-    out.segment_bytes = kReadMax;
-  }
   out.fields.has_grh = !options_.grh_from_port || source_port_says_grh(out.source_port);
   return true;
 }
@@ -194,41 +194,24 @@ std::size_t UdpReceiver::deliver(const Coalesced& buffer, RxSink& sink) noexcept
     return 1;
   }
   Entry& entry = entry_for(buffer);
-  const wire::IcrcFlow flow = entry.flow;
-  wire::IcrcFlow::Sized sized;
-  const bool was_told = buffer.segment_bytes != 0;
-  const Division::Found division =
-      was_told ? Division::Found{std::min(buffer.segment_bytes, buffer.bytes.size()), false}
-               : division_.find(flow, buffer.bytes, options_.ids_accepted, entry.steps);
-  const std::size_t step = std::max(division.step, std::size_t{1});
-  bool is_plain = false;
-  Train train(buffer.fields, step, sink);
+  const Cutter::Origin origin{buffer.segment_bytes, !buffer.was_asked, entry.sends_bundles};
+  Cutter cutter(entry.flow, buffer.bytes, origin, options_.ids_accepted, entry.lengths);
+  Train train(buffer.fields, sink);
   std::size_t count = 0;
-  std::size_t at = 0;
   do {
-    const auto packet = buffer.bytes.subspan(at, std::min(step, buffer.bytes.size() - at));
-    at += packet.size();
+    const Cutter::Piece piece = cutter.next();
     ++count;
-    if (packet.size() < wire::Bth::kSize + wire::kIcrcSize) {
-      if (packet.size() != kKickBytes) drops_.count(DropReason::kTooShort);
-      continue;
-    }
-    if (sized.size() != packet.size()) sized = flow.of_size(packet.size());
-    // One send of ours, whose segments the sending kernel has numbered, comes as a whole.
-    const auto expected_id = static_cast<std::uint16_t>(count - 1);
-    const auto ip_id = count == 1 && division.is_checked
-                           ? expected_id
-                           : sized.verify(packet, expected_id, options_.ids_accepted);
-    if (!ip_id) {
+    if (piece.is_packet) {
+      train.add(piece.bytes);
+    } else if (piece.bytes.size() < wire::Bth::kSize + wire::kIcrcSize) {
+      if (piece.bytes.size() != kKickBytes) drops_.count(DropReason::kTooShort);
+    } else {
       drops_.count(DropReason::kBadIcrc);
-      continue;
     }
-    is_plain = is_plain || (count == 1 && *ip_id == 0);
-    if (*ip_id != 0) statistics_.foreign_ids.add();
-    train.add(packet.first(packet.size() - wire::kIcrcSize));
-  } while (at < buffer.bytes.size());
+  } while (!cutter.is_done());
   train.deliver();
-  if (was_told) division_.was_told(buffer.bytes, step, is_plain, entry.steps);
+  asking_.was(cutter.is_clear());
+  if (cutter.foreign_ids() != 0) statistics_.foreign_ids.add(cutter.foreign_ids());
   return count;
 }
 
@@ -239,6 +222,7 @@ UdpReceiver::Entry& UdpReceiver::entry_for(const Coalesced& buffer) noexcept {
       !(entry.destination == buffer.fields.destination)) {
     entry = {source, buffer.fields.destination, buffer.source_port,
              wire::IcrcFlow(source, buffer.fields.destination, buffer.source_port, options_.port),
+             takes_bundles(options_, buffer.fields.destination, source),
              {}};
   }
   return entry;

@@ -27,11 +27,11 @@ class UdpReceiver {
   std::uint64_t buffer_bytes() const { return buffer_bytes_; }
 
  private:
-  // One read: up to 64 KiB that arrived as packets of `segment_bytes` (0: not known, because nobody
-  // was asked or because it may be a bundle), with what is said of them.
+  // One read: up to 64 KiB, with what is said of them.
   struct Coalesced {
     std::span<const std::uint8_t> bytes;
-    std::size_t segment_bytes = 0;
+    bool was_asked = false;
+    std::size_t segment_bytes = 0;  // that the kernel has said
     std::uint16_t source_port = 0;
     wire::RxDatagram fields;
   };
@@ -41,7 +41,8 @@ class UdpReceiver {
     IpAddress destination;
     std::uint16_t port = 0;
     wire::IcrcFlow flow;
-    Division::Steps steps{};
+    bool sends_bundles = false;
+    PacketLengths lengths{};
   };
 
   bool read(Coalesced& out) noexcept;
@@ -61,7 +62,7 @@ class UdpReceiver {
   unsigned busy_calls_ = 0;
 
   std::array<Entry, 32> cache_;
-  Division division_;
+  Asking asking_;
   std::unique_ptr<std::uint8_t[]> buffer_;
 };
 

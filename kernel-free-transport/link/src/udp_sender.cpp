@@ -20,9 +20,10 @@ namespace {
 
 // What the kernel takes in one segmented send: 64 segments (128 since 6.9).
 constexpr std::size_t kSegmentsMax = 64;
-// With more bytes, segments are as cheap as one datagram: the kernel keeps those of a datagram in
-// one piece of memory.
-constexpr std::size_t kBundleMax = 10 * 1024;
+// The kernel keeps a datagram's bytes in one piece of memory, which costs more than pages do from
+// here on. Pages it takes for segments, and does so for one that is longer than all there is.
+constexpr std::size_t kInOnePieceMax = 10 * 1024;
+constexpr std::size_t kUncut = wire::TxBatch::kRunBytes;
 constexpr std::uint8_t kDefaultHopLimit = 64;
 
 // The control messages of one send: segment size, traffic class, hop limit.
@@ -90,25 +91,25 @@ std::size_t UdpSender::send(wire::TxBatch& batch, std::size_t first, std::size_t
                             std::optional<Damage> damage) noexcept {
   Packets rest = batch.packets().subspan(first, count);
   while (!rest.empty()) {
-    std::size_t run = run_in(batch, rest);
     const wire::Destination& to = batch.destination(rest.front());
+    Run run = run_in(batch, rest);
     Socket* socket = socket_for(flow, to.has_grh);
     // No descriptor was left for a socket, or an address of the other family was asked for.
     if (socket == nullptr || to.address.is_v4() != local_.is_v4()) {
-      statistics_.unreachable.add(run);
-      rest = rest.subspan(run);
+      statistics_.unreachable.add(run.packets.size());
+      rest = rest.subspan(run.packets.size());
       continue;
     }
-    Outcome outcome = send_run(batch, rest.first(run), *socket, damage);
+    Outcome outcome = send_run(batch, run, *socket, damage);
     if (outcome == Outcome::kNotTogether) {
-      run = 1;
-      outcome = send_run(batch, rest.first(run), *socket, damage);
+      run = {rest.first(1)};
+      outcome = send_run(batch, run, *socket, damage);
     }
     if (outcome == Outcome::kFull) {
       statistics_.socket_full.add();
       break;
     }
-    rest = rest.subspan(run);
+    rest = rest.subspan(run.packets.size());
   }
   return count - rest.size();
 }
@@ -117,15 +118,18 @@ void UdpSender::kick(const IpAddress& address, std::uint32_t slot) noexcept {
   std::array<std::uint8_t, kKickBytes> bytes{};
   wire::store_be32(bytes.data() + 4, Qpn::from(slot, 0).value());
   Socket* socket = socket_for(Qpn(), true);
-  if (socket != nullptr) (void)transmit(*socket, false, {bytes, 1, 0, {.address = address}});
+  if (socket != nullptr) (void)transmit(*socket, false, {bytes, 1, false, 0, {.address = address}});
 }
 
-// How many of the packets make one segmented send: to one destination and one queue pair (the
-// receiving kernel steers the whole buffer by its first packet), of one length but for a shorter
-// last one, back to back.
-std::size_t UdpSender::run_in(const wire::TxBatch& batch, Packets packets) const noexcept {
+// The first packets, as many as may go at once: to one destination and one queue pair (the receiving
+// kernel steers the whole buffer by its first packet), back to back, and, unless they make a
+// bundle, of one length but for a shorter last one.
+UdpSender::Run UdpSender::run_in(const wire::TxBatch& batch, Packets packets) const noexcept {
   const wire::TxBatch::Packet& head = packets.front();
-  if (!can_segment_.read_relaxed()) return 1;
+  const bool may_segment = can_segment_.read_relaxed();
+  const bool may_bundle = this->may_bundle(batch.destination(head).address);
+  if (!may_bundle && !may_segment) return {packets.first(1)};
+  const std::size_t most = may_segment ? wire::TxBatch::kRunBytes : kInOnePieceMax;
   const auto dest_qp = [&](const wire::TxBatch::Packet& p) {
     return wire::BthView(batch.bytes_of(p).data()).dest_qp();
   };
@@ -133,31 +137,30 @@ std::size_t UdpSender::run_in(const wire::TxBatch& batch, Packets packets) const
   std::size_t count = 1;
   while (count < packets.size() && count < kSegmentsMax) {
     const wire::TxBatch::Packet& next = packets[count];
+    const bool is_behind = next.offset == head.offset + bytes;
     bytes += next.length + wire::kIcrcSize;
-    if (bytes > wire::TxBatch::kRunBytes || next.length > head.length ||
-        next.destination != head.destination ||
-        next.offset != head.offset + count * (head.length + wire::kIcrcSize) ||
-        !(dest_qp(next) == dest_qp(head))) {
+    if (!is_behind || bytes > most || next.destination != head.destination ||
+        (!may_bundle && next.length > head.length) || !(dest_qp(next) == dest_qp(head))) {
       break;
     }
     ++count;
-    if (next.length < head.length) break;
+    if (!may_bundle && next.length < head.length) break;
   }
-  return count;
+  return {packets.first(count), may_bundle && count > 1};
 }
 
 // The kernel numbers the segments of one send 0, 1, 2 ... in the IP identification, which the
 // ICRC covers: so it does for a socket that probes the path MTU and is not connected.
-UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, Packets run, Socket& socket,
+UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Socket& socket,
                                        std::optional<Damage> damage) noexcept {
-  const wire::Destination& to = batch.destination(run.front());
+  const wire::Destination& to = batch.destination(run.packets.front());
   const bool is_locked = socket.lock.try_lock();
   const wire::IcrcFlow flow =
       is_locked ? cached_flow(socket, to.address) : compute_flow(socket, to.address);
   wire::IcrcFlow::Sized sized;
   std::uint16_t ip_id = 0;
   std::size_t bytes = 0;
-  for (const wire::TxBatch::Packet& p : run) {
+  for (const wire::TxBatch::Packet& p : run.packets) {
     const auto sealed = batch.sealed_bytes(p);
     if (sized.size() != sealed.size()) sized = flow.of_size(sealed.size());
     if (p.summed != 0) {
@@ -168,14 +171,15 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, Packets run, Socket
     bytes += sealed.size();
     if (damage) flip_bit(sealed, *damage);
   }
-  const auto head = batch.sealed_bytes(run.front());
-  const bool is_one = run.size() == 1 || makes_bundle(to.address, bytes);
-  const Outcome outcome =
-      transmit(socket, is_locked, {{head.data(), bytes}, run.size(), is_one ? 0 : head.size(), to});
+  const auto head = batch.sealed_bytes(run.packets.front());
+  Message message{{head.data(), bytes}, run.packets.size(), run.is_bundle, 0, to};
+  if (message.packets > 1 && !run.is_bundle) message.segment_bytes = head.size();
+  if (run.is_bundle && bytes > kInOnePieceMax) message.segment_bytes = kUncut;
+  const Outcome outcome = transmit(socket, is_locked, message);
   if (is_locked) socket.lock.unlock();
   // A bit flips back for a packet that will be offered again.
   if (damage && outcome != Outcome::kTaken) {
-    for (const wire::TxBatch::Packet& p : run) flip_bit(batch.sealed_bytes(p), *damage);
+    for (const wire::TxBatch::Packet& p : run.packets) flip_bit(batch.sealed_bytes(p), *damage);
   }
   return outcome;
 }
@@ -196,34 +200,31 @@ UdpSender::Outcome UdpSender::transmit(Socket& socket, bool is_locked,
   }
   if (sent >= 0) return Outcome::kTaken;
   if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) return Outcome::kFull;
-  if (segment_bytes > 0 && is_against_segments(errno)) {
+  if (message.packets > 1 && is_against_segments(errno)) {
     // EIO: a way without checksum offload, on which it will never work.
     if (errno == EIO) can_segment_.publish(false);
-    return Outcome::kNotTogether;
-  }
-  if (message.packets > 1 && errno == EMSGSIZE) {
-    can_bundle_.publish(false);
+    // A loopback device with a shorter MTU.
+    if (message.is_bundle && errno != EIO) can_bundle_.publish(false);
     return Outcome::kNotTogether;
   }
   statistics_.unreachable.add(message.packets);
   return Outcome::kTaken;
 }
 
-bool UdpSender::makes_bundle(const IpAddress& destination, std::size_t bytes) const noexcept {
-  return bytes <= kBundleMax && can_bundle_.read_relaxed() &&
-         takes_bundles(options_, local_, destination);
+bool UdpSender::may_bundle(const IpAddress& destination) const noexcept {
+  return can_bundle_.read_relaxed() && takes_bundles(options_, local_, destination);
 }
 
 void UdpSender::count_call(Socket& socket, bool is_locked, const Message& message) noexcept {
-  const bool is_bundle = message.packets > 1 && message.segment_bytes == 0;
+  const bool is_segmented = message.packets > 1 && !message.is_bundle;
   if (is_locked) {
     socket.calls.add();
-    if (message.segment_bytes > 0) socket.segmented_calls.add();
-    if (is_bundle) socket.bundles.add();
+    if (is_segmented) socket.segmented_calls.add();
+    if (message.is_bundle) socket.bundles.add();
   } else {
     other_calls_.add();
-    if (message.segment_bytes > 0) other_segmented_calls_.add();
-    if (is_bundle) other_bundles_.add();
+    if (is_segmented) other_segmented_calls_.add();
+    if (message.is_bundle) other_bundles_.add();
   }
 }
 

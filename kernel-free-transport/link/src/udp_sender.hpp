@@ -27,6 +27,7 @@ class UdpSender {
   std::size_t send(wire::TxBatch& batch, std::size_t first, std::size_t count, Qpn flow,
                    std::optional<Damage> damage) noexcept;
   void kick(const IpAddress& address, std::uint32_t slot) noexcept;
+  bool may_bundle(const IpAddress& destination) const noexcept;
 
   struct Calls {
     std::uint64_t all = 0;
@@ -65,19 +66,24 @@ class UdpSender {
   // Under the socket's lock.
   const wire::IcrcFlow& cached_flow(Socket& socket, const IpAddress& destination) noexcept;
 
-  std::size_t run_in(const wire::TxBatch& batch, Packets packets) const noexcept;
-  Outcome send_run(wire::TxBatch& batch, Packets run, Socket& socket,
+  // Packets that go at once.
+  struct Run {
+    Packets packets;
+    bool is_bundle = false;  // else, if there are several, segments
+  };
+  Run run_in(const wire::TxBatch& batch, Packets packets) const noexcept;
+  Outcome send_run(wire::TxBatch& batch, const Run& run, Socket& socket,
                    std::optional<Damage> damage) noexcept;
-  // What is sent at once: packets that the kernel cuts into segments of so many bytes, or (0) one
-  // datagram.
+  // What is sent at once: one datagram, or packets that the kernel cuts into segments of so many
+  // bytes.
   struct Message {
     std::span<const std::uint8_t> bytes;
     std::size_t packets;
-    std::size_t segment_bytes;
+    bool is_bundle;
+    std::size_t segment_bytes;  // 0: none; of a bundle, more than it has (kUncut)
     const wire::Destination& to;
   };
   Outcome transmit(Socket& socket, bool is_locked, const Message& message) noexcept;
-  bool makes_bundle(const IpAddress& destination, std::size_t bytes) const noexcept;
   void count_call(Socket& socket, bool is_locked, const Message& message) noexcept;
   // As sendto and sendmsg return it.
   ssize_t send_plainly(const Socket& socket, const Message& message) const noexcept;

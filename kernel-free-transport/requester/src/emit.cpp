@@ -17,6 +17,8 @@ using wire::WireTransport;
 
 namespace {
 
+// Of shorter messages a batch is never more than one run.
+constexpr std::uint32_t kBundledLeast = 1024;
 constexpr std::size_t kWorkOpcodes = 12;
 constexpr std::size_t kPlaces = 4;
 constexpr auto kOnly = static_cast<std::size_t>(Place::kOnly);
@@ -125,9 +127,9 @@ Requester::Message Requester::message_at(std::uint32_t position) {
   message.is_packed = may_be_packed(entry);
   message.bytes = bytes_of(entry, position);
   if (message.bytes != nullptr && wire::crc32_joins(std::min(entry.length, endpoint_.mtu))) {
-    if (!wants_sums_) wants_sums_ = way_->wants_sums(endpoint_.destination, endpoint_.peer);
-    message.sums = *wants_sums_;
+    message.sums = packing().is_sealed;
   }
+  if (entry.length >= kBundledLeast) message.is_bundled = packing().is_bundled;
   return message;
 }
 
@@ -209,6 +211,7 @@ Requester::Emit Requester::emit_data(Message& message, Psn psn, const Piece& pie
   const std::uint8_t pad = wire::pad_for(length);
   const std::size_t header_bytes = wire::row_of(extent.opcode).header_bytes;
   const std::size_t size = header_bytes + length + pad;
+  if (message.is_bundled) out.be_one_run();
   std::uint8_t* const at = out.begin(size);
   if (at == nullptr) return Emit::kBatchFull;
   std::optional<std::uint32_t> sum;

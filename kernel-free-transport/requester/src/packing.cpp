@@ -6,10 +6,14 @@
 
 namespace verbena::requester {
 
+const wire::Transmitter::Packing& Requester::packing() {
+  if (!packing_) packing_ = way_->packing(endpoint_.destination, endpoint_.peer);
+  return *packing_;
+}
+
 bool Requester::may_be_packed(const SendEntry& entry) {
   if (entry.packets < 2 || endpoint_.transport != Transport::kRc) return false;
-  if (!packing_) packing_ = way_->packing(endpoint_.destination, endpoint_.peer);
-  return packing_->joint_most >= 2 * endpoint_.mtu || entry.length >= packing_->direct_least;
+  return packing().joint_most >= 2 * endpoint_.mtu || entry.length >= packing().direct_least;
 }
 
 // The ends lie at fixed places, as those of a READ's chunks do.

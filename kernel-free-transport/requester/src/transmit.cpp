@@ -134,10 +134,20 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
   return false;
 }
 
+std::uint64_t Requester::unsent_bytes() const {
+  if (unsent() == 0) return 0;
+  const SendEntry& first = queue_.at(cursor_);
+  const std::uint64_t sent =
+      first.numbered ? std::uint64_t{static_cast<std::uint32_t>(
+                           cursor_psn_.distance_from(first.first))} * endpoint_.mtu
+                     : 0;
+  const std::uint64_t rest = first.length - std::min<std::uint64_t>(sent, first.length);
+  return rest + std::uint64_t{unsent() - 1} * queue_.at(queue_.tail() - 1).length;
+}
+
 bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now, wire::Transmitter& way) {
   way_ = &way;
   packing_.reset();
-  wants_sums_.reset();
   const bool more = transmit_requests(out, now);
   source_.pin.release();
   // A turn that nothing came of.

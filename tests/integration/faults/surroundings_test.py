@@ -72,6 +72,28 @@ class Descriptors(unittest.TestCase):
                 self.assertEqual(side.end, "ok", side.said)
 
 
+class LoopbackMtu(unittest.TestCase):
+    """In a network namespace of its own, where not all that could go at once fits into a packet."""
+
+    def test_messages_arrive(self):
+        prefix = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
+        if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("this container may not make a network namespace")
+        for mtu in (65535, 20000, 9000, 1500):
+            folder = self.enterContext(tempfile.TemporaryDirectory())
+            environment = {"PATH": os.environ["PATH"], "PREFIX": str(PREFIX), "VERBENA_RUNTIME_DIR": folder,
+                           "VERBENA_LINK": "udp", "MTU": str(mtu)}
+            script = ('ip link set lo mtu $MTU up || exit 99\n'
+                      'pingpong() { "$PREFIX/bin/verbena" run -- ibv_rc_pingpong -c -s 65536 -m 1024 -n 100 "$@"; }\n'
+                      '"$PREFIX/bin/verbena" up && pingpong & server=$!\n'
+                      'for _ in 1 2 3 4 5 6 7 8 9 10; do sleep 0.2; pingpong 127.0.0.1 && break; done || exit 1\n'
+                      'wait $server && "$PREFIX/bin/verbena" down')
+            done = subprocess.run([*prefix, "sh", "-c", script], env=environment, text=True, capture_output=True,
+                                  timeout=LIMIT, check=False)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertEqual(done.stdout.count("100 iters in"), 2, done.stdout)
+
+
 class FullDisk(unittest.TestCase):
     """In a mount namespace of its own, with a small file system."""
 

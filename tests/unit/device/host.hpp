@@ -68,7 +68,7 @@ class Host final : public wire::Transmitter, public queue::EventSink {
   std::uint32_t capacity_packets(const wire::Destination&, std::size_t) noexcept override {
     return 64;
   }
-  bool wants_sums(const wire::Destination&, Qpn) noexcept override { return sums; }
+  Packing packing(const wire::Destination&, Qpn) noexcept override { return travels; }
   void on_completion_event(void*) noexcept override {}
   void on_async_event(queue::AsyncEvent, void*) noexcept override {}
 
@@ -93,7 +93,7 @@ class Host final : public wire::Transmitter, public queue::EventSink {
   }
 
   Host* peer = nullptr;
-  bool sums = false;                                  // as a way does whose packets get an ICRC
+  Packing travels;
   std::function<void(const wire::TxBatch&)> on_send;  // sees what goes
   const std::uint64_t loses_each;
   IpAddress address;

@@ -17,7 +17,7 @@ class Summed : public testing::Test {
   Summed() : left(0), right(1) {
     left.peer = &right;
     right.peer = &left;
-    left.sums = true;
+    left.travels.is_sealed = true;
     left_qp = left.create_qp();
     right_qp = right.create_qp();
     bring_up(left, *left_qp, right, *right_qp, Mtu::k4096);

@@ -1,5 +1,6 @@
 // Where coalesced buffers divide: after a while nobody is asked, and nothing is lost for it.
 #include <array>
+#include <optional>
 
 #include "link_fixture.hpp"
 #include "verbena/base/random.hpp"
@@ -67,16 +68,31 @@ TEST_F(Division, IsAskedForUntilItIsAlwaysTheSame) {
   EXPECT_EQ(asked(), before);
 }
 
-TEST_F(Division, IsFoundWhereItIsAnother) {
-  const std::vector<std::vector<std::size_t>> others{{40},
-                                                     {4124},
-                                                     {40, 16},
-                                                     {4108, 16},
-                                                     {1036, 1036, 1036, 1036, 16},
-                                                     {16, 16, 12},
-                                                     std::vector<std::size_t>(64, 44),
-                                                     std::vector<std::size_t>(15, 4108)};
-  for (const auto& lengths : others) {
+const std::vector<std::vector<std::size_t>> kOthers{{40},
+                                                    {4124},
+                                                    {40, 16},
+                                                    {4108, 16},
+                                                    {1036, 1036, 1036, 1036, 16},
+                                                    {16, 16, 12},
+                                                    std::vector<std::size_t>(64, 44),
+                                                    std::vector<std::size_t>(15, 4108)};
+
+// Nobody can say how a bundle divides. What comes from a foreign address, the kernel could.
+class DivisionOfSegments : public Division {
+ protected:
+  DivisionOfSegments() : Division({.grh_from_port = false}) {}
+};
+
+TEST_F(Division, OfABundleIsFoundAndNotAskedFor) {
+  make_sure();
+  for (const auto& lengths : kOthers) {
+    ASSERT_NO_FATAL_FAILURE(pass(lengths));
+    EXPECT_FALSE(asks());
+  }
+}
+
+TEST_F(DivisionOfSegments, IsFoundWhereItIsAnother) {
+  for (const auto& lengths : kOthers) {
     make_sure();
     ASSERT_NO_FATAL_FAILURE(pass(lengths));
     EXPECT_TRUE(asks());
@@ -90,15 +106,22 @@ TEST_F(Division, IsFoundWhereItIsAnother) {
 class AnyDivision : public Division, public ::testing::WithParamInterface<std::uint64_t> {
  protected:
   AnyDivision() : Division({.grh_from_port = GetParam() % 2 == 0}) {}
+
+  void add_run(std::vector<std::size_t>& lengths) {
+    const std::size_t length = 12 + 4 * random_.below(500);
+    lengths.insert(lengths.end(), 1 + random_.below(20), length);
+    lengths.back() = 12 + 4 * random_.below(length / 4 - 2);
+  }
+
+  Random random_{GetParam()};
 };
 
 TEST_P(AnyDivision, IsTheRightOne) {
-  Random random(GetParam());
   for (int i = 0; i < 500; ++i) {
     std::vector<std::size_t> lengths(kUsual.begin(), kUsual.end());
-    if (i >= kUntilSure && random.below(40) == 0) {
-      lengths.assign(1 + random.below(20), 12 + 4 * random.below(500));
-      lengths.back() = 12 + 4 * random.below(lengths.back() / 4 - 2);
+    if (i >= kUntilSure && random_.below(40) == 0) {
+      lengths.clear();
+      for (std::uint64_t runs = random_.below(3) + 1; runs != 0; --runs) add_run(lengths);
     }
     ASSERT_NO_FATAL_FAILURE(pass(lengths));
   }
@@ -149,6 +172,40 @@ TEST_F(Division, OfADamagedBufferIsNone) {
   ASSERT_EQ(receive_count(*b_.link, sink, 1), 1u);
   EXPECT_EQ(sink.arrived.size(), 1u);
   EXPECT_EQ(asked(), before + 1);
+}
+
+// Hand made, from a loopback address, so taken for one of ours: the packets of a long message.
+TEST_F(Division, OfABundleSurvivesWhatIsDamagedInIt) {
+  using wire::Opcode;
+  const PlainSocket sender(own_address(2));
+  const auto pass_message = [&](std::optional<std::size_t> damaged) {
+    Bytes bundle;
+    std::vector<Bytes> good;
+    for (std::uint16_t i = 0; i < 10; ++i) {
+      const Opcode opcode = i == 0   ? Opcode::kRcWriteFirst
+                            : i == 9 ? Opcode::kRcWriteLast
+                                     : Opcode::kRcWriteMiddle;
+      const Bytes packet =
+          make_packet(b_.qp(1), next_++, i == 0 ? 1052 : i == 9 ? 500 : 1036, opcode);
+      Bytes sealed = sender.sealed(packet, own_address(1), i);
+      if (i == damaged) {
+        sealed[100] ^= 1;
+      } else {
+        good.push_back(packet);
+      }
+      bundle.insert(bundle.end(), sealed.begin(), sealed.end());
+    }
+    ASSERT_TRUE(sender.send(bundle, own_address(1)));
+    Collector sink;
+    ASSERT_EQ(receive_count(*b_.link, sink, 10), 10u);
+    ASSERT_EQ(sink.arrived.size(), good.size());
+    for (std::size_t i = 0; i < good.size(); ++i) EXPECT_EQ(sink.arrived[i].bytes, good[i]);
+  };
+  ASSERT_NO_FATAL_FAILURE(pass_message(std::nullopt));
+  for (std::size_t damaged = 0; damaged < 10; ++damaged) {
+    ASSERT_NO_FATAL_FAILURE(pass_message(damaged)) << damaged;
+    EXPECT_EQ(b_.drops.read(DropReason::kBadIcrc), damaged + 1);
+  }
 }
 
 TEST_F(Division, OfGarbageCostsNobodyAPacket) {

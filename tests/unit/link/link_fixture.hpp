@@ -21,6 +21,7 @@
 #include "verbena/link/udp_link.hpp"
 #include "verbena/wire/bth.hpp"
 #include "verbena/wire/icrc.hpp"
+#include "verbena/wire/opcode.hpp"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -46,10 +47,11 @@ inline bool wait_readable(int fd, int timeout_ms = 10'000) {
 using Bytes = std::vector<std::uint8_t>;
 
 // BTH and a payload that tells the packets apart; a whole number of words.
-inline Bytes make_packet(Qpn dest_qp, std::uint32_t psn, std::size_t length) {
+inline Bytes make_packet(Qpn dest_qp, std::uint32_t psn, std::size_t length,
+                         wire::Opcode opcode = wire::Opcode::kRcSendOnly) {
   Bytes bytes(length);
   wire::Bth bth;
-  bth.opcode = 0x04;
+  bth.opcode = static_cast<std::uint8_t>(opcode);
   bth.dest_qp = dest_qp;
   bth.psn = Psn(psn);
   bth.write_to(bytes.data());

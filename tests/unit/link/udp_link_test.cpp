@@ -50,8 +50,11 @@ TEST(UdpLink, CarriesASinglePacket) {
   EXPECT_EQ(pair.a.link->segmented_calls(), 0u);
 }
 
+// The one address may be of a foreign device, for the other.
+constexpr UdpOptions kRoce{.grh_from_port = false};
+
 TEST(UdpLink, CarriesARunInOneCall) {
-  Pair pair;
+  Pair pair(kRoce);
   std::vector<std::size_t> lengths(63, 1036);
   lengths.push_back(40);  // the last may be short
   expect_round_trip(pair, std::vector<std::size_t>(lengths.end() - 32, lengths.end()));
@@ -60,14 +63,25 @@ TEST(UdpLink, CarriesARunInOneCall) {
 }
 
 // Both are devices of this emulator's.
-TEST(UdpLink, ShortRunsBetweenOursAreBundles) {
+TEST(UdpLink, RunsBetweenOursAreBundles) {
   Pair pair;
   for (int i = 0; i < 100; ++i) ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {36, 16}));
-  ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {4124, 4124, 16}));
+  ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {4124, 4108, 16, 28, 4124}));
   EXPECT_EQ(pair.a.link->bundles(), 101u);
+  EXPECT_EQ(pair.a.link->send_calls(), 101u);
   EXPECT_EQ(pair.a.link->segmented_calls(), 0u);
-  ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {4124, 4124, 4124}));
-  EXPECT_EQ(pair.a.link->bundles(), 101u);
+}
+
+// What an IP datagram holds, whatever begins or ends in it.
+TEST(UdpLink, BundlesAreAsLongAsADatagram) {
+  Pair pair;
+  std::vector<std::size_t> message(16, 4108);
+  message[0] = 4124;
+  std::vector<std::size_t> messages;
+  for (int i = 0; i < 3; ++i) messages.insert(messages.end(), message.begin(), message.end());
+  ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, messages));
+  EXPECT_EQ(pair.a.link->bundles(), 4u);
+  EXPECT_EQ(pair.a.link->send_calls(), 4u);
 }
 
 TEST(UdpLink, BundlesComeApartWhereIpFieldsAreRead) {
@@ -78,12 +92,11 @@ TEST(UdpLink, BundlesComeApartWhereIpFieldsAreRead) {
 
 // What has the same address is of the same emulator; what has another may be anybody's.
 TEST(UdpLink, ARocePortBundlesForItsOwnAddressOnly) {
-  const UdpOptions roce{.grh_from_port = false};
-  Pair pair(roce);
+  Pair pair(kRoce);
   ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {36, 16}));
   EXPECT_EQ(pair.a.link->bundles(), 0u);
   EXPECT_EQ(pair.a.link->segmented_calls(), 1u);
-  Node neighbour(pair.group_a, roce);
+  Node neighbour(pair.group_a, kRoce);
   Batch batch;
   batch.add(make_packet(neighbour.qp(1), 0, 36), to(own_address(0)));
   batch.add(make_packet(neighbour.qp(1), 1, 16), to(own_address(0)));
@@ -102,7 +115,7 @@ TEST(UdpLink, CarriesSixtyFourSmallPacketsInOneCall) {
 
 // More than an IP datagram holds: fifteen packets of 4 KiB at once at most.
 TEST(UdpLink, CutsLongRunsAtTheKernelsLimit) {
-  Pair pair;
+  Pair pair(kRoce);
   expect_round_trip(pair, std::vector<std::size_t>(40, 4096 + 28));
   EXPECT_EQ(pair.a.link->send_calls(), 3u);
 }
@@ -113,6 +126,7 @@ TEST(UdpLink, CarriesMixedLengthsInOrder) {
                            2056, 1036, 16,   16,   16,   16, 4124, 4124, 4124, 500, 504,  12});
 }
 
+// Whose header is longer: up to the longest bundle, which a packet of 88 bytes fills up.
 TEST(UdpLink, CarriesIpv6) {
   const IpAddress loopback = IpAddress::parse("::1").value();
   const UdpOptions options{.port = own_port()};
@@ -120,12 +134,22 @@ TEST(UdpLink, CarriesIpv6) {
   Node a(group, options);
   Node b(group, options);
   Batch batch;
-  for (std::uint32_t i = 0; i < 20; ++i) batch.add(make_packet(b.qp(3), i, 1036), to(loopback));
-  ASSERT_EQ(a.link->send(batch.get(), a.qp(1)), 20u);
+  std::vector<Bytes> sent;
+  std::size_t bytes = 0;
+  while (bytes < wire::TxBatch::kRunBytes) {
+    const std::size_t left = wire::TxBatch::kRunBytes - bytes;
+    const std::size_t sealed = std::min<std::size_t>(left, sent.empty() ? 1056 : 1040);
+    bytes += sealed;
+    sent.push_back(make_packet(b.qp(3), static_cast<std::uint32_t>(sent.size()),
+                               sealed - wire::kIcrcSize));
+    batch.add(sent.back(), to(loopback));
+  }
+  ASSERT_EQ(a.link->send(batch.get(), a.qp(1)), sent.size());
+  EXPECT_EQ(a.link->send_calls(), 1u);
   Collector sink;
-  ASSERT_EQ(receive_count(*b.link, sink, 20), 20u);
-  ASSERT_EQ(sink.arrived.size(), 20u);
-  EXPECT_EQ(sink.arrived[19].bytes, make_packet(b.qp(3), 19, 1036));
+  ASSERT_EQ(receive_count(*b.link, sink, sent.size()), sent.size());
+  ASSERT_EQ(sink.arrived.size(), sent.size());
+  for (std::size_t i = 0; i < sent.size(); ++i) EXPECT_EQ(sink.arrived[i].bytes, sent[i]) << i;
   EXPECT_EQ(sink.arrived[0].fields.source, loopback);
 }
 
@@ -164,7 +188,7 @@ TEST(UdpLink, TellsWhetherThereIsAGrh) {
 }
 
 TEST(UdpLink, OnARocePortThereIsAlwaysAGrh) {
-  Pair pair({.grh_from_port = false});
+  Pair pair(kRoce);
   const PlainSocket even_or_odd[] = {PlainSocket(own_address(2)), PlainSocket(own_address(2))};
   for (const PlainSocket& s : even_or_odd) {
     ASSERT_TRUE(s.send(s.sealed(make_packet(pair.b.qp(1), 0, 16), own_address(1)), own_address(1)));

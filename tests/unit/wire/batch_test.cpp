@@ -73,6 +73,21 @@ TEST_F(BatchTest, HoldsTwoFullRunsOfALongMessage) {
   EXPECT_EQ(count, 2 * (TxBatch::kRunBytes / (kInside + kIcrcSize)));
 }
 
+TEST_F(BatchTest, AsOneRunIsFullWithIt) {
+  batch_.be_one_run();
+  std::size_t count = 0;
+  while (add_of_writes(count, kPackets)) {
+    batch_.be_one_run();
+    ++count;
+  }
+  EXPECT_EQ(count, 15u);
+  EXPECT_LE(batch_.bytes(), TxBatch::kRunBytes);
+  batch_.clear();
+  count = 0;
+  while (add(kInside)) ++count;
+  EXPECT_EQ(count, 30u);
+}
+
 TEST_F(BatchTest, TakesAsManySmallPacketsAsThereAreEntries) {
   for (std::size_t i = 0; i < TxBatch::kMaxPackets; ++i) {
     ASSERT_TRUE(add(i % 2 == 0 ? 16 : 40)) << i;

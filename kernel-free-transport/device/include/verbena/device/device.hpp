@@ -76,8 +76,9 @@ struct PortCounters {
 
 // When acknowledgements go that have no data to travel with. kNow: in this round. kUnlessAnswered:
 // so, too, but where the application has often posted soon after them, they wait for that a while.
-// kLater: as before, but for a round at least; for who will be back at once.
-enum class Acknowledge : std::uint8_t { kNow, kUnlessAnswered, kLater };
+// kLater: as before, but for a round at least; for who will be back at once. kNowForPoster: in this
+// round; but what is left of requests and would be little waits for those that will be posted next.
+enum class Acknowledge : std::uint8_t { kNow, kUnlessAnswered, kLater, kNowForPoster };
 
 // Queue pairs that packets of the round have given something to send; under the receive lock, so
 // that one who is to answer costs no atomic operation.
@@ -211,7 +212,10 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
                      TimeNs now);
   void deliver_direct(qp::QueuePair& qp, wire::PacketView& packet, const wire::RxDatagram& datagram,
                       TimeNs now);
-  void transmit(qp::QueuePair& qp, TimeNs now);       // under the queue pair's lock
+  // What is left of a batch's data when others are full.
+  enum class Rest : std::uint8_t { kGoes, kMayWait };
+  // Under the queue pair's lock.
+  void transmit(qp::QueuePair& qp, TimeNs now, Rest rest = Rest::kGoes);
   void transmit_listed(TimeNs now, Acknowledge acknowledge);
   void hold_or_transmit(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
   bool is_held_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);

@@ -82,10 +82,6 @@ class PeerLink final : public Link {
   // otherwise until they see it still comes in.
   void set_packs(Packs allowed);
   wire::Transmitter::Packing packing(const Peer& peer) noexcept;
-  // Whether packets to this peer go by UDP, and so get an ICRC.
-  bool seals(const Peer& peer) noexcept {
-    return !has_outbound_.read() || carrier_to(peer) == Carrier::kUdp;
-  }
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
   // A ring damages nothing: its packets are lost at once.

@@ -72,6 +72,9 @@ class UdpLink final : public Link {
   int wait_fd() const noexcept override;
   std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept override;
 
+  // Whether packets of one queue pair to this address go at once, whatever their lengths.
+  bool takes_bundles(const IpAddress& address) const noexcept;
+
   // Wakes whoever sleeps on the receiving socket of a slot, with a datagram that carries nothing.
   void kick(const IpAddress& address, std::uint32_t slot) noexcept;
 

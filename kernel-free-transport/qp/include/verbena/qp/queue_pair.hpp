@@ -92,6 +92,10 @@ class QueuePair {
     return !requester_.has_urgent() && responder_.owes_anything() && !responder_.owes_urgently() &&
            !relays();
   }
+  // Nothing to send but what was posted.
+  bool only_requests() const {
+    return requester_.has_posted() && !responder_.owes_anything() && !relays();
+  }
   // Before it is destroyed: nobody will be told of a turn of it any more.
   void leave_queue() {
     requester_.give_up_turn();

@@ -83,6 +83,10 @@ class Requester {
   // UC: what the way said before that.
   void take_notice(wire::Transmitter::Room room, TimeNs now);
   bool has_urgent() const { return probe_wanted_ || cursor_ != queue_.tail(); }
+  // Only what was not sent before.
+  bool has_posted() const {
+    return !probe_wanted_ && cursor_ != queue_.tail() && cursor_psn_ == sent_;
+  }
   void handle_response(const wire::PacketView& packet, TimeNs now);
   void handle_timeout(TimeNs now);
   TimeNs deadline() const;
@@ -93,10 +97,8 @@ class Requester {
   Psn unacknowledged() const { return una_; }
   std::uint32_t in_flight() const { return static_cast<std::uint32_t>(sent_.distance_from(una_)); }
   std::uint32_t unsent() const { return queue_.tail() - cursor_; }
-  // Bytes of data, were they all like the last one.
-  std::uint64_t unsent_bytes() const {
-    return unsent() == 0 ? 0 : std::uint64_t{unsent()} * queue_.at(queue_.tail() - 1).length;
-  }
+  // Bytes of data, were all but the first request like the last one.
+  std::uint64_t unsent_bytes() const;
   bool is_consistent() const;
 
  private:
@@ -113,6 +115,7 @@ class Requester {
     bool wants_response = false;
     bool is_packed = false;                 // packets may stand for several
     bool sums = false;                      // and get their checksum with the copy
+    bool is_bundled = false;                // and go at once, whatever their lengths
     const std::uint8_t* bytes = nullptr;    // all data, if it is one piece of plain memory
     std::optional<std::uint32_t> destination;  // in the batch
   };
@@ -165,6 +168,7 @@ class Requester {
                                         std::uint8_t* to);
 
   // packing.cpp
+  const wire::Transmitter::Packing& packing();
   bool may_be_packed(const SendEntry& entry);
   Piece piece_of_packed(std::uint32_t position, Psn psn);
   std::optional<memory::Refusal> locate(const SendEntry& entry, std::uint32_t position,
@@ -241,7 +245,6 @@ class Requester {
   std::uint8_t wary_ = 0;                 // acknowledgements until losses count as past
   wire::Transmitter* way_ = nullptr;      // while it is polled
   std::optional<wire::Transmitter::Packing> packing_;  // what it said, since
-  std::optional<bool> wants_sums_;                              // the same
   Source source_;
   wire::Transmitter::Room room_ = wire::Transmitter::Room::kUnknown;
   bool timing_ = false;

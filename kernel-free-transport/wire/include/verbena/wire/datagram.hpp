@@ -80,8 +80,8 @@ struct RxTrain {
 class TxBatch {
  public:
   static constexpr std::size_t kMaxPackets = 64;
-  // The longest run: what an IP datagram carries.
-  static constexpr std::size_t kRunBytes = 65507;
+  // The longest run: what an IPv6 packet carries that is as long as a loopback device's MTU allows.
+  static constexpr std::size_t kRunBytes = 65488;
   // For a run that a single longer packet goes before, and as much again.
   static constexpr std::size_t kUsualBytes = 2 * (kRunBytes + kMaxPacket + kIcrcSize);
 
@@ -101,6 +101,7 @@ class TxBatch {
   std::uint8_t* begin(std::size_t length) {
     const std::size_t sealed = length + kIcrcSize;
     if (count_ == kMaxPackets || used_ + sealed > buffer_.size()) return nullptr;
+    if (is_one_run_ && used_ + sealed > kRunBytes) return nullptr;
     if (used_ > buffer_.size() / 2 && !continues_run(sealed)) return nullptr;
     return buffer_.data() + used_;
   }
@@ -129,6 +130,8 @@ class TxBatch {
     run_may_go_on_ = sealed == run_step_;
     used_ += sealed;
   }
+  // Packets of any lengths go at once: the batch is full when a run is, until clear().
+  void be_one_run() { is_one_run_ = true; }
   // Of the packet that was taken last: it stands for `psns` packets of `wire_bytes` in all.
   void make_joint(std::uint32_t psns, std::uint64_t wire_bytes) {
     Packet& last = packets_[count_ - 1];
@@ -152,7 +155,7 @@ class TxBatch {
   }
   void clear() {
     count_ = destinations_ = used_ = more_packets_ = more_bytes_ = 0;
-    run_may_go_on_ = false;
+    run_may_go_on_ = is_one_run_ = false;
   }
 
   bool empty() const { return count_ == 0; }
@@ -182,6 +185,7 @@ class TxBatch {
   std::size_t run_begins_at_ = 0;
   std::size_t run_step_ = 0;     // a packet of the run, sealed
   bool run_may_go_on_ = false;   // no shorter one has ended it
+  bool is_one_run_ = false;
   std::size_t destinations_ = 0;
   std::size_t more_packets_ = 0;
   std::size_t more_bytes_ = 0;
@@ -205,14 +209,15 @@ class Transmitter {
   virtual std::uint32_t capacity_packets(const Destination& to, std::size_t packet_bytes) noexcept = 0;
   // Whether the way to this queue pair takes more now.
   virtual Room room_at(const Destination&, Qpn, TimeNs) noexcept { return Room::kUnknown; }
-  // Whether packets to this queue pair get a checksum, which is cheaper beside the copying.
-  virtual bool wants_sums(const Destination&, Qpn) noexcept { return false; }
-  // How many bytes one direct packet to this queue pair may stand for, and how many one joint packet
-  // may carry of a shorter payload. As it is, none.
+  // How packets to this queue pair travel.
   struct Packing {
+    // How many bytes one direct packet may stand for, and how many one joint packet may carry of a
+    // shorter payload. As it is, none.
     std::uint64_t direct_least = ~std::uint64_t{0};  // below, a payload travels in its packets
     std::uint64_t direct_most = 0;
     std::uint32_t joint_most = 0;
+    bool is_sealed = false;   // with a checksum, which is cheaper beside the copying
+    bool is_bundled = false;  // several at once, whatever their lengths
   };
   virtual Packing packing(const Destination&, Qpn) noexcept { return {}; }
 };
