@@ -21,6 +21,7 @@ namespace {
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kRecordHeader = 16;
+constexpr std::size_t kInFirstLine = kLine - kRecordHeader;  // of a packet
 constexpr std::size_t kCapacityMin = 64 * 1024;
 constexpr std::size_t kCapacityMax = 1u << 30;
 constexpr std::uint64_t kWhat = 0x34474e4952425256;  // "VRBRING4"
@@ -222,9 +223,13 @@ std::optional<RingWriter::Mark> RingWriter::place(std::span<const std::uint8_t> 
   }
   const Mark mark{wraps ? head_ + to_end : head_, packet.size(), wraps, head_};
   std::uint8_t* record = ring_.record_at(mark.at);
-  take_lines(record, size);
+  // The reader polls the first line, and would take it away again while the others are written.
+  if (size > kLine) {
+    take_lines(record + kLine, size - kLine);
+    std::memcpy(record + kLine, packet.data() + kInFirstLine, packet.size() - kInFirstLine);
+  }
   std::memcpy(record + sizeof fields, &fields, sizeof fields);
-  std::memcpy(record + kRecordHeader, packet.data(), packet.size());
+  std::memcpy(record + kRecordHeader, packet.data(), std::min(packet.size(), kInFirstLine));
   head_ = mark.at + size;
   return mark;
 }
