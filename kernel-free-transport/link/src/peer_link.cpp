@@ -11,11 +11,13 @@ namespace {
 
 constexpr std::size_t kTableSize = 256;
 static_assert(kTableSize >= 2 * PeerLink::kPeersMax);
-// Packets from one ring before the next has its turn, and rounds of ring packets before UDP has.
+// Packets from one ring before the next has its turn; rounds of ring packets before UDP has, in the
+// next empty round, or, where there is none, in any.
 constexpr std::size_t kRingTurn = 64;
 constexpr std::uint32_t kBusyRounds = 16;
+constexpr std::uint32_t kBusyRoundsMax = 32;
 // With rings, a quiet UDP socket is looked at (270 ns) every so many empty rounds (10 ns).
-constexpr std::uint32_t kUdpIntervalMax = 32;
+constexpr std::uint32_t kUdpIntervalMax = 64;
 constexpr std::size_t kDrainMax = 4096;
 constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
 // Below, two copies within the caches cost less than the system call (README.md has the figures);
@@ -333,9 +335,12 @@ std::size_t PeerLink::send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage
 std::size_t PeerLink::receive(RxSink& sink, std::size_t budget) noexcept {
   std::size_t count = has_pending_.read() ? adopt_changes(sink) : 0;
   if (!inbound_.empty()) count += receive_from_rings(sink, budget);
-  const std::uint32_t wait = count > 0 ? kBusyRounds : udp_interval_;
-  if (++rounds_since_udp_ >= wait) {
-    rounds_since_udp_ = 0;
+  ++(count > 0 ? busy_rounds_ : empty_rounds_);
+  // Whoever has found something will answer, and nothing shall be in the way of that.
+  const bool is_due = count > 0 ? busy_rounds_ >= kBusyRoundsMax
+                                : empty_rounds_ >= udp_interval_ || busy_rounds_ >= kBusyRounds;
+  if (is_due) {
+    busy_rounds_ = empty_rounds_ = 0;
     const std::size_t from_udp = receive_from_udp(sink, budget);
     udp_interval_ =
         from_udp > 0 || inbound_.empty() ? 1 : std::min(udp_interval_ * 2, kUdpIntervalMax);
@@ -470,7 +475,7 @@ void PeerLink::end_wait() noexcept {
   if (!inbound_.empty()) bell_.silence();
   for (Inbound& in : inbound_) in.reader.end_sleep();
   udp_interval_ = 1;
-  rounds_since_udp_ = 0;
+  empty_rounds_ = 0;
 }
 
 }  // namespace verbena::link

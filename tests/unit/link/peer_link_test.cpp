@@ -285,6 +285,28 @@ TEST_F(PeerLinkTest, UdpIsReadBesideBusyRings) {
   EXPECT_EQ(from_c, 5u);
 }
 
+// Back and forth: who has found a packet answers at once, and looks at UDP while there is none.
+TEST_F(PeerLinkTest, UdpIsNotInTheWayOfAnAnswer) {
+  join_and_forget(a_, b_);
+  Collector sink;
+  const auto calls = [this] { return b_.link->udp().statistics().receive_calls.read(); };
+  ASSERT_EQ(send(a_, b_, 0, 1), 1u);
+  receive(b_, sink, 1);
+  const std::uint64_t before = calls();
+  for (std::uint32_t psn = 1; psn < 1000; ++psn) {
+    for (std::uint32_t i = 0; i < psn % 30; ++i) b_.link->receive(sink, 64);
+    ASSERT_EQ(send(a_, b_, psn, 1), 1u);
+    const std::uint64_t seen = calls();
+    ASSERT_EQ(b_.link->receive(sink, 64), 1u);
+    // Where there was time to look before.
+    if (psn % 30 != 0) {
+      ASSERT_EQ(calls(), seen) << psn;
+    }
+  }
+  expect_psns(sink, 1000);
+  EXPECT_GE(calls() - before, 1000 / 16 / 2);
+}
+
 TEST_F(PeerLinkTest, ARemovedPeerIsReachedByUdpAgain) {
   join_and_forget(a_, b_);
   ASSERT_EQ(send(a_, b_, 0, 1), 1u);

@@ -144,7 +144,9 @@ class PeerLink final : public Link {
 
   // Under the receive lock.
   std::vector<Inbound> inbound_;
-  std::uint32_t rounds_since_udp_ = 0;
+  // Since UDP was looked at: those that found packets, and the others.
+  std::uint32_t busy_rounds_ = 0;
+  std::uint32_t empty_rounds_ = 0;
   std::uint32_t udp_interval_ = 1;
   bool is_sleeping_ = false;  // between prepare_wait() and end_wait()
   bool has_read_udp_ = false;
