@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -159,6 +160,14 @@ TEST(Crc32, IsalAgreesOnLongInput) {
   }
 }
 #endif
+
+TEST(Crc32, RunsAVariantThatTheProcessorHas) {
+  const Crc32Variant& variant = crc32_variant();
+  EXPECT_TRUE(variant.usable);
+  const std::array<std::uint8_t, 300> bytes{1, 2, 3};
+  EXPECT_EQ(crc32(7, bytes.data(), bytes.size()),
+            variant.function(7, bytes.data(), bytes.size(), 0));
+}
 
 }  // namespace
 }  // namespace verbena::wire
