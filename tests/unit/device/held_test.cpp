@@ -14,21 +14,8 @@ constexpr TimeNs kHop = 1'000;
 constexpr TimeNs kLong = 100'000;
 
 // Each side writes into the other's memory; time is what the test says.
-class Held : public testing::Test {
+class Held : public TwoHosts {
  protected:
-  Held() : left(0), right(1) {
-    left.peer = &right;
-    right.peer = &left;
-    left_qp = left.create_qp();
-    right_qp = right.create_qp();
-    bring_up(left, *left_qp, right, *right_qp);
-    bring_up(right, *right_qp, left, *left_qp);
-  }
-  ~Held() override {
-    left.device.destroy_qp(left_qp);
-    right.device.destroy_qp(right_qp);
-  }
-
   void write(Host& from, qp::QueuePair& qp) {
     const queue::Sge sge{reinterpret_cast<std::uint64_t>(from.bytes.data()), 8, from.key};
     queue::SendRequest r;
@@ -87,11 +74,6 @@ class Held : public testing::Test {
     EXPECT_EQ(from_right(), 1u);
     return true;
   }
-
-  Host left, right;
-  qp::QueuePair* left_qp;
-  qp::QueuePair* right_qp;
-  TimeNs time = 1'000'000;
 };
 
 TEST_F(Held, GoAtOnceWhereNobodyAnswers) {

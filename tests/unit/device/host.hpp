@@ -138,4 +138,44 @@ inline void bring_up(Host& host, qp::QueuePair& qp, Host& peer, qp::QueuePair& t
                 kMaskMaxRdAtomic);
 }
 
+// Two of them, each with a queue pair that is connected to the other's.
+class TwoHosts : public testing::Test {
+ protected:
+  explicit TwoHosts(Mtu mtu = Mtu::k256) {
+    left.peer = &right;
+    right.peer = &left;
+    bring_up(left, *left_qp, right, *right_qp, mtu);
+    bring_up(right, *right_qp, left, *left_qp, mtu);
+  }
+  ~TwoHosts() override {
+    left.device.destroy_qp(left_qp);
+    right.device.destroy_qp(right_qp);
+  }
+
+  // From the left's memory into the right's.
+  queue::SendRequest write_of(const queue::Sge& sge) {
+    queue::SendRequest r;
+    r.opcode = queue::WorkOpcode::kWrite;
+    r.flags = queue::kSignaled;
+    r.sges = {&sge, 1};
+    r.remote_address = reinterpret_cast<std::uint64_t>(right.bytes.data());
+    r.remote_key = right.key;
+    return r;
+  }
+  queue::Sge piece(std::uint32_t length) {
+    return {reinterpret_cast<std::uint64_t>(left.bytes.data()), length, left.key};
+  }
+  // From the left.
+  std::size_t completed(queue::Status status = queue::Status::kSuccess) {
+    std::size_t count = 0;
+    for (queue::Completion c; left.send_cq.poll_one(c); ++count) EXPECT_EQ(c.status, status);
+    return count;
+  }
+
+  Host left{0}, right{1};
+  qp::QueuePair* left_qp = left.create_qp();
+  qp::QueuePair* right_qp = right.create_qp();
+  TimeNs time = 1'000'000;
+};
+
 }  // namespace verbena

@@ -2,6 +2,9 @@
 // next message, as long as answers are due that would bring it its turn.
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "host.hpp"
 
 namespace verbena {
@@ -12,53 +15,25 @@ using device::Acknowledge;
 constexpr std::uint32_t kPackets = 16;
 constexpr std::uint32_t kMost = 15;  // in a datagram
 
-class Rest : public testing::Test {
+class Rest : public TwoHosts {
  protected:
-  Rest() : left(0), right(1) {
-    left.peer = &right;
-    right.peer = &left;
+  Rest() : TwoHosts(Mtu::k4096) {
     left.travels.is_bundled = true;
-    left_qp = left.create_qp();
-    right_qp = right.create_qp();
-    bring_up(left, *left_qp, right, *right_qp, Mtu::k4096);
-    bring_up(right, *right_qp, left, *left_qp, Mtu::k4096);
     left.on_send = [this](const wire::TxBatch& batch) { batches.push_back(batch.size()); };
-  }
-  ~Rest() override {
-    left.device.destroy_qp(left_qp);
-    right.device.destroy_qp(right_qp);
   }
 
   void post(std::uint32_t packets = kPackets) {
-    const queue::Sge sge{reinterpret_cast<std::uint64_t>(left.bytes.data()), packets * 4096,
-                         left.key};
-    queue::SendRequest r;
-    r.opcode = queue::WorkOpcode::kWrite;
-    r.flags = queue::kSignaled;
-    r.sges = {&sge, 1};
-    r.remote_address = reinterpret_cast<std::uint64_t>(right.bytes.data());
-    r.remote_key = right.key;
+    const queue::Sge sge = piece(packets * 4096);
     {
       const Guard guard(left_qp->lock());
-      ASSERT_EQ(left_qp->post_send(r), requester::Posted::kOk);
+      ASSERT_EQ(left_qp->post_send(write_of(sge)), requester::Posted::kOk);
     }
     left.device.doorbell(*left_qp, ++time);
   }
   // Since the last time.
   std::vector<std::size_t> sent() { return std::exchange(batches, {}); }
-  std::size_t completed() {
-    std::size_t count = 0;
-    for (queue::Completion c; left.send_cq.poll_one(c); ++count) {
-      EXPECT_EQ(c.status, queue::Status::kSuccess);
-    }
-    return count;
-  }
   using Sizes = std::vector<std::size_t>;
 
-  Host left, right;
-  qp::QueuePair* left_qp = nullptr;
-  qp::QueuePair* right_qp = nullptr;
-  TimeNs time = 1'000'000;
   std::vector<std::size_t> batches;
 };
 

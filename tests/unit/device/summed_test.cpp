@@ -12,25 +12,15 @@ namespace {
 
 constexpr std::uint32_t kMtu = 4096;
 
-class Summed : public testing::Test {
+class Summed : public TwoHosts {
  protected:
-  Summed() : left(0), right(1) {
-    left.peer = &right;
-    right.peer = &left;
+  Summed() : TwoHosts(Mtu::k4096) {
     left.travels.is_sealed = true;
-    left_qp = left.create_qp();
-    right_qp = right.create_qp();
-    bring_up(left, *left_qp, right, *right_qp, Mtu::k4096);
-    bring_up(right, *right_qp, left, *left_qp, Mtu::k4096);
     for (std::size_t i = 0; i < kMemory; ++i) left.bytes[i] = static_cast<std::uint8_t>(i * 7 / 5);
     left.on_send = [this](const wire::TxBatch& batch) {
       sent += batch.size();
       for (const wire::TxBatch::Packet& p : batch.packets()) check_sum(batch, p);
     };
-  }
-  ~Summed() override {
-    left.device.destroy_qp(left_qp);
-    right.device.destroy_qp(right_qp);
   }
 
   void check_sum(const wire::TxBatch& batch, const wire::TxBatch::Packet& p) {
@@ -38,18 +28,6 @@ class Summed : public testing::Test {
     ++summed;
     const auto payload = batch.bytes_of(p).last(p.summed);
     EXPECT_EQ(p.sum, wire::crc32(0, payload.data(), payload.size()));
-  }
-  queue::SendRequest to_right(const queue::Sge& sge) {
-    queue::SendRequest r;
-    r.opcode = queue::WorkOpcode::kWrite;
-    r.flags = queue::kSignaled;
-    r.sges = {&sge, 1};
-    r.remote_address = reinterpret_cast<std::uint64_t>(right.bytes.data());
-    r.remote_key = right.key;
-    return r;
-  }
-  queue::Sge piece(std::uint32_t length) {
-    return {reinterpret_cast<std::uint64_t>(left.bytes.data()), length, left.key};
   }
   void post(const queue::SendRequest& r) {
     const Guard guard(left_qp->lock());
@@ -69,23 +47,14 @@ class Summed : public testing::Test {
       moved += left.receive(++time, device::Acknowledge::kNow);
     }
   }
-  std::size_t completed(queue::Status status = queue::Status::kSuccess) {
-    std::size_t count = 0;
-    for (queue::Completion c; left.send_cq.poll_one(c); ++count) EXPECT_EQ(c.status, status);
-    return count;
-  }
 
-  Host left, right;
-  qp::QueuePair* left_qp = nullptr;
-  qp::QueuePair* right_qp = nullptr;
-  TimeNs time = 1'000'000;
   std::uint64_t sent = 0;
   std::uint64_t summed = 0;
 };
 
 TEST_F(Summed, WholePayloadsHaveTheSumOfWhatIsSent) {
   const queue::Sge sge = piece(5 * kMtu + 100);
-  post(to_right(sge));
+  post(write_of(sge));
   transmit();
   exchange();
   EXPECT_EQ(completed(), 1u);
@@ -96,7 +65,7 @@ TEST_F(Summed, WholePayloadsHaveTheSumOfWhatIsSent) {
 
 TEST_F(Summed, MemoryIsPinnedNoLongerThanItIsRead) {
   const queue::Sge sge = piece(kMtu);
-  post(to_right(sge));
+  post(write_of(sge));
   transmit();
   // Waits for whoever is at it.
   EXPECT_TRUE(left.device.memory().deregister(left.key).ok());
@@ -107,7 +76,7 @@ TEST_F(Summed, MemoryIsPinnedNoLongerThanItIsRead) {
 TEST_F(Summed, ABufferThatLeavesItsRegionIsALocalProtectionError) {
   queue::Sge sge = piece(2 * kMtu);
   sge.address += kMemory - kMtu;
-  post(to_right(sge));
+  post(write_of(sge));
   transmit();
   exchange();
   EXPECT_EQ(completed(queue::Status::kLocalProtection), 1u);
