@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "verbena/base/check.hpp"
 #include "verbena/wire/bth.hpp"
 #include "verbena/wire/bytes.hpp"
 #include "verbena/wire/opcode.hpp"
@@ -21,9 +22,11 @@ bool may_begin(Cutter::Bytes bytes) {
   return bth.version() == 0 && wire::row_of(bth.opcode()).valid;
 }
 
+// Whether, behind so many bytes, one for the same queue pair may.
 bool may_follow(Cutter::Bytes packet, std::size_t length) {
+  if (packet.size() < length + kLeast) return false;
   const auto next = packet.subspan(length);
-  return next.size() >= kLeast && may_begin(next) &&
+  return may_begin(next) &&
          wire::BthView(next.data()).dest_qp() == wire::BthView(packet.data()).dest_qp();
 }
 
@@ -115,6 +118,7 @@ std::optional<std::uint16_t> Cutter::identify(Bytes bytes) noexcept {
 }
 
 Cutter::Piece Cutter::cut(std::size_t length, bool is_packet) noexcept {
+  VERBENA_CHECK(length <= rest_.size());
   const Bytes bytes = rest_.first(length);
   rest_ = rest_.subspan(length);
   ++next_id_;
