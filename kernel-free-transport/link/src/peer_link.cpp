@@ -475,7 +475,7 @@ void PeerLink::end_wait() noexcept {
   if (!inbound_.empty()) bell_.silence();
   for (Inbound& in : inbound_) in.reader.end_sleep();
   udp_interval_ = 1;
-  empty_rounds_ = 0;
+  busy_rounds_ = empty_rounds_ = 0;
 }
 
 }  // namespace verbena::link

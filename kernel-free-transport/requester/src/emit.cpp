@@ -17,7 +17,7 @@ using wire::WireTransport;
 
 namespace {
 
-// Of shorter messages a batch is never more than one run.
+// A batch of shorter messages is hardly more than one run.
 constexpr std::uint32_t kBundledLeast = 1024;
 constexpr std::size_t kWorkOpcodes = 12;
 constexpr std::size_t kPlaces = 4;

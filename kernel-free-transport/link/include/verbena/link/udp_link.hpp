@@ -6,8 +6,9 @@
 // off.
 // Sending: unconnected sockets with path MTU discovery PROBE, so that the IP identification is
 // known (0, or 0, 1, 2.. in a segmented buffer) and the ICRC over it right; a run of packets of
-// one length from one queue pair to another is one system call. Several sockets, picked by the
-// sending queue pair, keep different ports and with them the kernel's coalescing per queue pair.
+// one length from one queue pair to another is one system call, and to a device of ours on this
+// host one of any lengths is. Several sockets, picked by the sending queue pair, keep different
+// ports and with them the kernel's coalescing per queue pair.
 //
 // Threads: send() from any, receive() from one at a time, the rest from any.
 #pragma once
