@@ -27,8 +27,8 @@ namespace verbena::link {
 inline constexpr std::size_t kKickBytes = 8;
 
 // Packets that make one segmented send stay together on their way within a host: the receiver gets
-// one buffer and divides it. A device of ours does so (division.hpp) without the kernel's word, too,
-// so between two of them packets of one queue pair may as well be one datagram, a bundle, of any
+// one buffer and divides it. A device of ours does so (division.hpp) without the kernel's word,
+// too, so between two of them packets of one queue pair may as well be one datagram, a bundle, of any
 // lengths: without the kernel's price for segments, and with the first packet of a message among
 // them, which is longer than the others.
 //

@@ -121,9 +121,9 @@ void UdpSender::kick(const IpAddress& address, std::uint32_t slot) noexcept {
   if (socket != nullptr) (void)transmit(*socket, false, {bytes, 1, false, 0, {.address = address}});
 }
 
-// The first packets, as many as may go at once: to one destination and one queue pair (the receiving
-// kernel steers the whole buffer by its first packet), back to back, and, unless they make a
-// bundle, of one length but for a shorter last one.
+// The first packets, as many as may go at once: to one destination and one queue pair (the
+// receiving kernel steers the whole buffer by its first packet), back to back, and, unless they
+// make a bundle, of one length but for a shorter last one.
 UdpSender::Run UdpSender::run_in(const wire::TxBatch& batch, Packets packets) const noexcept {
   const wire::TxBatch::Packet& head = packets.front();
   const bool may_segment = can_segment_.read_relaxed();

@@ -224,8 +224,8 @@ TEST_F(Division, OfADamagedPacketEndsWithIt) {
   }
 }
 
-// Cut off anywhere, damaged anywhere, while lengths of every kind are known and the buffer is full of
-// what came before: nothing arrives that was not sent, and what is sent next does.
+// Cut off anywhere, damaged anywhere, while lengths are known and the buffer is full of what came
+// before: nothing arrives that was not sent, and what is sent next does.
 TEST_P(AnyDivision, SurvivesAnyDamage) {
   const PlainSocket stranger(own_address(2));
   for (int i = 0; i < 300; ++i) {

@@ -1,7 +1,5 @@
-// Rings beside UDP: every packet takes the right way, in order across the change of ways; sleepers
-// wake; a peer that dies or lies harms nobody else.
-#include "verbena/link/peer_link.hpp"
-
+// Rings beside UDP: every packet takes the right way, in order across the change of ways; a peer
+// that dies or lies harms nobody else. (How sleepers wake: peer_sleep_test.cpp.)
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -10,66 +8,10 @@
 #include <atomic>
 #include <thread>
 
-#include "link_fixture.hpp"
+#include "peer_link_fixture.hpp"
 
 namespace verbena::link::test {
 namespace {
-
-class PeerLinkTest : public ::testing::Test {
- protected:
-  struct Context {
-    explicit Context(SlotGroup& group) : node(group), self{group.local(), node.slot} {
-      link = std::make_unique<PeerLink>(std::move(node.link), self, node.drops);
-    }
-    Qpn qp(std::uint32_t index) const { return node.qp(index); }
-    Node node;
-    Peer self;
-    std::unique_ptr<PeerLink> link;
-  };
-
-  // What the emulator does: a ring from one to the other.
-  static int join(Context& from, Context& target, std::size_t capacity = 1u << 20) {
-    const int fd = SharedRing::create(capacity).value();
-    target.link->add_inbound(from.self, SharedRing::map(fd).value());
-    EXPECT_TRUE(from.link->add_outbound(target.self, SharedRing::map(fd).value()));
-    return fd;
-  }
-  static void join_and_forget(Context& from, Context& target, std::size_t capacity = 1u << 20) {
-    ::close(join(from, target, capacity));
-  }
-
-  // Packets first .. first + count - 1 in one batch; how many were taken.
-  static std::size_t send(Context& from, const Context& target, std::uint32_t first,
-                          std::uint32_t count, std::size_t length = 100) {
-    Batch batch;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      batch.add(make_packet(target.qp(1), first + i, length), to(target.self.address));
-    }
-    return from.link->send(batch.get(), from.qp(1));
-  }
-
-  // Sleeps and receives as a progress thread does, until `count` packets came.
-  static void receive(Context& at, Collector& sink, std::size_t count) {
-    while (sink.arrived.size() < count) {
-      if (at.link->prepare_wait()) {
-        ASSERT_TRUE(wait_readable(at.link->wait_fd())) << "nobody woke us";
-        at.link->end_wait();
-      }
-      while (at.link->receive(sink, 64) > 0) {
-      }
-    }
-  }
-  static void expect_psns(const Collector& sink, std::uint32_t count) {
-    ASSERT_EQ(sink.arrived.size(), count);
-    for (std::uint32_t i = 0; i < count; ++i) ASSERT_EQ(sink.arrived[i].psn(), i);
-  }
-
-  SlotGroup group_a_ = open_group(own_address(0));
-  SlotGroup group_b_ = open_group(own_address(1));
-  Context a_{group_a_};
-  Context b_{group_b_};
-  Context c_{group_b_};
-};
 
 TEST_F(PeerLinkTest, EverybodyIsReachedByUdpFirst) {
   EXPECT_EQ(a_.link->carrier_to(b_.self), Carrier::kUdp);
@@ -127,147 +69,6 @@ TEST_F(PeerLinkTest, AFullRingTakesTheRestLater) {
   ASSERT_EQ(send(a_, b_, sent++, 1, 4000), 1u);
   receive(b_, sink, sent);
   expect_psns(sink, sent);
-}
-
-TEST_F(PeerLinkTest, ASleeperIsWoken) {
-  join_and_forget(a_, b_);
-  Collector sink;
-  while (b_.link->receive(sink, 64) > 0) {
-  }
-  for (std::uint32_t i = 0; i < 20; ++i) {
-    ASSERT_TRUE(b_.link->prepare_wait());
-    ASSERT_FALSE(wait_readable(b_.link->wait_fd(), 0));
-    ASSERT_EQ(send(a_, b_, 3 * i, 1), 1u);
-    ASSERT_EQ(send(a_, b_, 3 * i + 1, 2), 2u);
-    ASSERT_TRUE(wait_readable(b_.link->wait_fd()));
-    b_.link->end_wait();
-    while (b_.link->receive(sink, 64) > 0) {
-    }
-    EXPECT_EQ(a_.link->statistics().kicks.read(), i + 1) << "one sleep, one kick";
-  }
-  expect_psns(sink, 60);
-  EXPECT_EQ(b_.node.drops.total(), 0u);
-}
-
-// A ring from a_ to b_, and a rope: this one, or a copy of b_'s own.
-class PeerLinkBell : public PeerLinkTest {
- protected:
-  void join_with(int rope) {
-    const int fd = SharedRing::create(1u << 20).value();
-    b_.link->add_inbound(a_.self, SharedRing::map(fd).value());
-    ASSERT_TRUE(a_.link->add_outbound(b_.self, SharedRing::map(fd).value(), BellRope(rope)));
-    ::close(fd);
-    while (b_.link->receive(sink_, 64) > 0) {
-    }
-  }
-  int rope() const { return ::dup(b_.link->bell_rope()); }
-  // b_ sleeps, a packet comes: by what b_ is woken.
-  int woken_by(std::uint32_t psn) {
-    EXPECT_TRUE(b_.link->prepare_wait());
-    EXPECT_EQ(send(a_, b_, psn, 1), 1u);
-    pollfd fds[2] = {{b_.link->wake_fd(), POLLIN, 0}, {b_.link->wait_fd(), POLLIN, 0}};
-    EXPECT_EQ(::poll(fds, 2, 10'000), 1);
-    b_.link->end_wait();
-    while (b_.link->receive(sink_, 64) > 0) {
-    }
-    return fds[0].revents != 0 ? fds[0].fd : fds[1].fd;
-  }
-  Collector sink_;
-};
-
-TEST_F(PeerLinkBell, WakesASleeperOnceForEachSleep) {
-  join_with(rope());
-  for (std::uint32_t i = 0; i < 20; ++i) {
-    ASSERT_EQ(woken_by(i), b_.link->wake_fd());
-    ASSERT_FALSE(wait_readable(b_.link->wake_fd(), 0));
-  }
-  expect_psns(sink_, 20);
-  EXPECT_EQ(a_.link->statistics().kicks.read(), 20u);
-}
-
-TEST_F(PeerLinkBell, MayBeRungByManyAndMakesNobodyWait) {
-  const BellRope other(rope());
-  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(other.pull());
-  join_with(rope());
-  ASSERT_EQ(woken_by(0), b_.link->wake_fd());
-}
-
-TEST_F(PeerLinkBell, ACutRopeMeansADatagram) {
-  join_with(rope());
-  ASSERT_EQ(woken_by(0), b_.link->wake_fd());
-  ASSERT_EQ(::shutdown(b_.link->bell_rope(), SHUT_RDWR), 0);
-  ASSERT_TRUE(b_.link->prepare_wait());
-  ASSERT_FALSE(wait_readable(b_.link->wake_fd(), 0)) << "that would be a sleeper without sleep";
-  ASSERT_EQ(send(a_, b_, 1, 1), 1u);
-  EXPECT_TRUE(wait_readable(b_.link->wait_fd()));
-  b_.link->end_wait();
-}
-
-TEST_F(PeerLinkBell, ARopeThatIsNoneMeansADatagram) {
-  join_with(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  EXPECT_EQ(woken_by(0), b_.link->wait_fd());
-}
-
-// The rope goes with the ring: a process that outlives many peers keeps no descriptor of them.
-TEST_F(PeerLinkBell, NoDescriptorIsLeftOfARingThatIsGone) {
-  const auto is_open = [](int fd) { return ::fcntl(fd, F_GETFD) >= 0; };
-  const int removed = rope();
-  join_with(removed);
-  ASSERT_TRUE(is_open(removed));
-  a_.link->remove(b_.self);
-  EXPECT_FALSE(is_open(removed));
-
-  const int abandoned = rope();
-  join_with(abandoned);
-  ASSERT_TRUE(is_open(abandoned));
-  a_.link->abandon_rings();
-  EXPECT_FALSE(is_open(abandoned));
-
-  const int closed = rope();
-  join_with(closed);
-  ASSERT_TRUE(is_open(closed));
-  b_.link.reset();
-  send(a_, b_, 0, 1);
-  EXPECT_FALSE(is_open(closed));
-}
-
-TEST_F(PeerLinkTest, NobodySleepsOverAPacket) {
-  join_and_forget(a_, b_);
-  Collector sink;
-  while (b_.link->receive(sink, 64) > 0) {
-  }
-  ASSERT_EQ(send(a_, b_, 0, 1), 1u);
-  EXPECT_FALSE(b_.link->prepare_wait());
-  EXPECT_EQ(a_.link->statistics().kicks.read(), 0u);
-}
-
-// The progress thread sleeps, the application polls and reads the kick first: the next packet must
-// wake the sleeper all the same.
-TEST_F(PeerLinkTest, AKickThatAnotherThreadReadIsRepeated) {
-  join_and_forget(a_, b_);
-  Collector sink;
-  while (b_.link->receive(sink, 64) > 0) {
-  }
-  ASSERT_TRUE(b_.link->prepare_wait());
-  for (std::uint32_t i = 0; i < 5; ++i) {
-    ASSERT_EQ(send(a_, b_, i, 1), 1u);
-    ASSERT_TRUE(wait_readable(b_.link->wait_fd()));
-    for (int poll = 0; poll < 200; ++poll) b_.link->receive(sink, 64);
-    ASSERT_FALSE(wait_readable(b_.link->wait_fd(), 0));
-  }
-  b_.link->end_wait();
-  expect_psns(sink, 5);
-  EXPECT_EQ(a_.link->statistics().kicks.read(), 5u);
-}
-
-TEST_F(PeerLinkTest, ANewRingWakesASleeper) {
-  ASSERT_TRUE(b_.link->prepare_wait());
-  join_and_forget(a_, b_);
-  EXPECT_TRUE(wait_readable(b_.link->wait_fd()));
-  b_.link->end_wait();
-  ASSERT_EQ(send(a_, b_, 0, 1), 1u);
-  Collector sink;
-  receive(b_, sink, 1);
 }
 
 TEST_F(PeerLinkTest, UdpIsReadBesideBusyRings) {
