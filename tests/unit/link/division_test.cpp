@@ -107,7 +107,8 @@ TEST_F(DivisionOfSegments, IsFoundWhereItIsAnother) {
 // Of bundles, and (every other seed) of segments.
 class AnyDivision : public Division, public ::testing::WithParamInterface<std::uint64_t> {
  protected:
-  AnyDivision() : Division({.grh_from_port = GetParam() % 2 == 0}) {}
+  // Of all identifications, one fits a damaged packet once in 2^16 (wire/README.md).
+  AnyDivision() : Division({.grh_from_port = GetParam() % 2 == 0, .ids_accepted = 128}) {}
 
   void add_run(std::vector<std::size_t>& lengths) {
     const std::size_t length = 12 + 4 * random_.below(500);
@@ -228,6 +229,7 @@ TEST_F(Division, OfADamagedPacketEndsWithIt) {
 // before: nothing arrives that was not sent, and what is sent next does.
 TEST_P(AnyDivision, SurvivesAnyDamage) {
   const PlainSocket stranger(own_address(2));
+  std::size_t false_ones = 0;
   for (int i = 0; i < 300; ++i) {
     std::vector<std::size_t> lengths;
     for (std::uint64_t runs = random_.below(3) + 1; runs != 0; --runs) add_run(lengths);
@@ -250,10 +252,12 @@ TEST_P(AnyDivision, SurvivesAnyDamage) {
     ASSERT_GE(receive_count(*b_.link, sink, 1), 1u);
     for (Arrived& packet : sink.arrived) {
       packet.bytes[4] = 0;  // the byte of congestion bits, which no ICRC covers
-      EXPECT_NE(std::find(good.begin(), good.end(), packet.bytes), good.end());
+      if (std::find(good.begin(), good.end(), packet.bytes) == good.end()) ++false_ones;
     }
     dropped_ = b_.drops.total();
   }
+  // Once in 2^25 packets one of the identifications fits even so.
+  EXPECT_LE(false_ones, 1u);
 }
 
 TEST_F(Division, OfGarbageCostsNobodyAPacket) {
