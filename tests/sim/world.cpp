@@ -20,10 +20,15 @@ void Node::restart() {
 }
 
 void Node::send(wire::TxBatch& batch, Qpn) noexcept {
-  for (const wire::TxBatch::Packet& p : batch.packets()) {
+  const auto packets = batch.packets();
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    const wire::TxBatch::Packet& p = packets[i];
     const auto bytes = batch.bytes_of(p);
-    world_.launch(*this, {{bytes.begin(), bytes.end()}, p.is_direct, p.is_direct ? 1 : std::max(p.psns, 1u)},
-                  batch.destination(p));
+    const std::uint32_t psns = p.is_direct ? 1 : std::max(p.psns, 1u);
+    Load load{{bytes.begin(), bytes.end()}, p.is_direct, psns, {}};
+    if (i + 1 < packets.size()) load.rider = world_.rider_of(batch.bytes_of(packets[i + 1]), bytes);
+    if (load.rider) ++i;
+    world_.launch(*this, load, batch.destination(p));
   }
 }
 
@@ -72,6 +77,10 @@ void World::launch(Node& from, const Load& load, const wire::Destination& to) {
                    p->bth.ack_request ? " ask" : "");
       if (load.is_direct) std::fputs(" direct", stderr);
       if (load.joint > 1) std::fprintf(stderr, " joint %u", load.joint);
+      if (load.rider) {
+        std::fprintf(stderr, " rider psn %u syndrome 0x%02x", load.rider->psn.value(),
+                     load.rider->aeth.syndrome);
+      }
       if (p->row->aeth) std::fprintf(stderr, " syndrome 0x%02x", p->aeth().syndrome);
       std::fputc('\n', stderr);
     }
@@ -98,6 +107,15 @@ void World::launch(Node& from, const Load& load, const wire::Destination& to) {
   }
   fly(index, from.address(), load, busy);
   if (random_.chance(faults_.duplicate)) fly(index, from.address(), load);
+}
+
+std::optional<wire::Rider> World::rider_of(std::span<const std::uint8_t> packet,
+                                           std::span<const std::uint8_t> before) {
+  if (faults_.rider == 0) return std::nullopt;
+  const auto rider = wire::Rider::of(packet, before);
+  if (!rider || !random_.chance(faults_.rider)) return std::nullopt;
+  ++riders_;
+  return rider;
 }
 
 void World::fly(std::size_t to, const IpAddress& source, const Load& load, TimeNs busy) {
@@ -131,6 +149,7 @@ void World::deliver(Node& to, const IpAddress& source, const Load& load) {
   datagram.bytes = load.bytes;
   datagram.sender = load.is_direct ? this : nullptr;
   datagram.psns = load.joint;
+  datagram.rider = load.rider;
   datagram.source = source;
   datagram.destination = to.address();
   to.device().handle_datagram(now_, datagram);
@@ -143,7 +162,7 @@ bool World::comes_with(const Arrived& arrived, std::size_t which) {
   const auto& [source, load] = arrived[which];
   const auto& [source_before, before] = arrived[which - 1];
   const auto is_plain = [](const Load& l) {
-    return !l.is_direct && l.joint == 1 && l.bytes.size() >= wire::Bth::kSize;
+    return !l.is_direct && l.joint == 1 && !l.rider && l.bytes.size() >= wire::Bth::kSize;
   };
   return is_plain(load) && is_plain(before) && source == source_before &&
          before.bytes.size() == arrived.front().second.bytes.size() &&

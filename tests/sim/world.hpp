@@ -37,6 +37,8 @@ struct Faults {
   wire::Transmitter::Packing packing{1024, 4096, 4096};
   // How often a packet that arrives with the one before it comes in one buffer with it.
   std::uint32_t train = 0;
+  // How often an acknowledgement behind a packet to the same place rides with it.
+  std::uint32_t rider = 0;
 };
 
 struct Event {
@@ -49,6 +51,7 @@ struct Load {
   std::vector<std::uint8_t> bytes;
   bool is_direct = false;
   std::uint32_t joint = 1;  // packets that it stands for otherwise
+  std::optional<wire::Rider> rider;
 };
 
 class World;
@@ -122,7 +125,7 @@ class World final : private wire::SenderMemory {
   // A packet out of nowhere, which arrives with the delay of all others.
   void inject(std::size_t to, const IpAddress& source, std::span<const std::uint8_t> bytes,
               std::uint32_t joint = 1) {
-    inject(to, source, Load{{bytes.begin(), bytes.end()}, false, joint});
+    inject(to, source, Load{{bytes.begin(), bytes.end()}, false, joint, {}});
   }
   void inject(std::size_t to, const IpAddress& source, const Load& load) { fly(to, source, load); }
   // Whose bytes the filter sees.
@@ -140,6 +143,7 @@ class World final : private wire::SenderMemory {
   std::uint64_t fetched() const { return fetched_; }
   // Packets that came in one buffer with others.
   std::uint64_t in_trains() const { return in_trains_; }
+  std::uint64_t riders() const { return riders_; }
 
  private:
   friend class Node;
@@ -149,6 +153,8 @@ class World final : private wire::SenderMemory {
     Load load;
   };
   void launch(Node& from, const Load& load, const wire::Destination& to);
+  std::optional<wire::Rider> rider_of(std::span<const std::uint8_t> packet,
+                                      std::span<const std::uint8_t> before);
   void fly(std::size_t to, const IpAddress& source, const Load& load, TimeNs busy = 0);
   // Takes the first of what has arrived, and what comes in one buffer with it.
   using Arrived = std::deque<std::pair<IpAddress, Load>>;
@@ -170,6 +176,7 @@ class World final : private wire::SenderMemory {
   std::uint64_t lost_ = 0;
   std::uint64_t fetched_ = 0;
   std::uint64_t in_trains_ = 0;
+  std::uint64_t riders_ = 0;
   bool trace_ = false;
   const Load* seen_ = nullptr;
 };

@@ -36,6 +36,11 @@ void Device::handle_datagram(TimeNs now, const wire::RxDatagram& datagram) {
   qp::QueuePair* qp = table_.find(packet->bth.dest_qp);
   const bool is_direct = datagram.sender != nullptr;
   const bool is_joint = datagram.psns > 1;
+  if (datagram.rider) {
+    counters_.packets_received.add();
+    counters_.bytes_received.add(wire::Rider::kPacketSize);
+    packet->rider = &*datagram.rider;
+  }
   if (qp == nullptr) {
     return is_direct || is_joint ? counters_.drops.count(DropReason::kUnknownQp)
                                  : handle_answer(now, *packet, datagram);

@@ -22,9 +22,10 @@ constexpr std::size_t kLine = 64;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kRecordHeader = 16;
 constexpr std::size_t kInFirstLine = kLine - kRecordHeader;  // of a packet
+constexpr std::size_t kRiderSize = 8;                        // behind it
 constexpr std::size_t kCapacityMin = 64 * 1024;
 constexpr std::size_t kCapacityMax = 1u << 30;
-constexpr std::uint64_t kWhat = 0x34474e4952425256;  // "VRBRING4"
+constexpr std::uint64_t kWhat = 0x35474e4952425256;  // "VRBRING5"
 constexpr std::uint64_t kWrap = 0xffff;              // as a length: go on at the beginning
 // Nobody may shrink the memory under the other side (SIGBUS) or add seals of his own.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -56,8 +57,9 @@ void take_lines(std::uint8_t* at, std::size_t size) {
 }
 
 // Traffic class, hop limit and GRH travel beside the packet, as an IP header would carry them; and
-// whether the packet is direct, or for how many a joint one stands.
+// whether the packet is direct, or for how many a joint one stands, and whether it has a rider.
 constexpr std::uint64_t kDirect = 1u << 17;
+constexpr std::uint64_t kRidden = 1u << 18;
 constexpr unsigned kJointAt = 32;
 constexpr std::uint64_t kJointBits = 0xffff;
 std::uint64_t pack(const wire::Destination& to, const wire::TxBatch::Packet& packet) {
@@ -194,12 +196,19 @@ std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
   std::array<Mark, kTogether> marks;
   std::size_t placed = 0;
   std::size_t done = 0;
-  for (const wire::TxBatch::Packet& p : batch.packets().subspan(first, count)) {
+  const bool takes_riders = ring_.packs() != Packs::kNothing;
+  const auto packets = batch.packets().subspan(first, count);
+  while (done < count) {
+    const wire::TxBatch::Packet& p = packets[done];
     const std::span<const std::uint8_t> packet = batch.bytes_of(p);
-    const auto mark = place(packet, pack(batch.destination(p), p));
+    std::optional<wire::Rider> rider;
+    if (takes_riders && done + 1 < count) {
+      rider = wire::Rider::of(batch.bytes_of(packets[done + 1]), packet);
+    }
+    const auto mark = place(packet, pack(batch.destination(p), p), rider);
     if (!mark) break;
     marks[placed++] = *mark;
-    ++done;
+    done += rider ? 2 : 1;
     if (placed == kTogether || packet.size() > kShort) {
       publish({marks.data(), placed});
       placed = 0;
@@ -213,9 +222,10 @@ std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
   return done;
 }
 
-std::optional<RingWriter::Mark> RingWriter::place(std::span<const std::uint8_t> packet,
-                                                  std::uint64_t fields) noexcept {
-  const std::uint64_t size = record_size(packet.size());
+std::optional<RingWriter::Mark> RingWriter::place(
+    std::span<const std::uint8_t> packet, std::uint64_t fields,
+    const std::optional<wire::Rider>& rider) noexcept {
+  const std::uint64_t size = record_size(packet.size() + (rider ? kRiderSize : 0));
   const std::uint64_t to_end = ring_.capacity_ - (head_ & (ring_.capacity_ - 1));
   const bool wraps = size > to_end;
   if (packet.size() > wire::kMaxPacket || !has_room(wraps ? to_end + size : size)) {
@@ -224,9 +234,14 @@ std::optional<RingWriter::Mark> RingWriter::place(std::span<const std::uint8_t> 
   const Mark mark{wraps ? head_ + to_end : head_, packet.size(), wraps, head_};
   std::uint8_t* record = ring_.record_at(mark.at);
   // The reader polls the first line, and would take it away again while the others are written.
-  if (size > kLine) {
-    take_lines(record + kLine, size - kLine);
+  if (size > kLine) take_lines(record + kLine, size - kLine);
+  if (packet.size() > kInFirstLine) {
     std::memcpy(record + kLine, packet.data() + kInFirstLine, packet.size() - kInFirstLine);
+  }
+  if (rider) {
+    fields |= kRidden;
+    const std::uint64_t word = rider->word();
+    std::memcpy(record + kRecordHeader + packet.size(), &word, sizeof word);
   }
   std::memcpy(record + sizeof fields, &fields, sizeof fields);
   std::memcpy(record + kRecordHeader, packet.data(), std::min(packet.size(), kInFirstLine));
@@ -285,20 +300,28 @@ std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& 
       tail_ += to_end;
       continue;
     }
-    if (length < wire::Bth::kSize || length > wire::kMaxPacket || record_size(length) > to_end) {
-      return break_off();
-    }
     std::uint64_t word_of_fields = 0;
     std::memcpy(&word_of_fields, record + sizeof word, sizeof word_of_fields);
+    const bool is_ridden = (word_of_fields & kRidden) != 0;
+    const std::uint64_t size = record_size(length + (is_ridden ? kRiderSize : 0));
+    if (length < wire::Bth::kSize || length > wire::kMaxPacket || size > to_end) {
+      return break_off();
+    }
     unpack(word_of_fields, fields);
+    fields.rider.reset();
+    if (is_ridden) {
+      std::uint64_t rider = 0;
+      std::memcpy(&rider, record + kRecordHeader + length, sizeof rider);
+      fields.rider = wire::Rider::of_word(rider);
+    }
     const bool is_direct = (word_of_fields & kDirect) != 0;
     if (is_direct && sender_ == nullptr) return break_off();
     fields.sender = is_direct ? sender_ : nullptr;
     // Often an acknowledgement and the answer come together; while the one is taken in, the other's
     // line is on its way.
-    __builtin_prefetch(ring_.record_at(tail_ + record_size(length)));
+    __builtin_prefetch(ring_.record_at(tail_ + size));
     std::memcpy(packet_.get(), record + kRecordHeader, length);
-    tail_ += record_size(length);
+    tail_ += size;
     ring_.header().tail.store(tail_, std::memory_order_release);
     return std::span<const std::uint8_t>(packet_.get(), length);
   }

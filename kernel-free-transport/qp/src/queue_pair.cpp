@@ -126,8 +126,21 @@ void QueuePair::handle_packet(const wire::PacketView& packet, const wire::RxData
     start_rendezvous();
     check_drained();
   }
+  if (packet.rider != nullptr) take_rider(*packet.rider, now);
   settle();
   if constexpr (kRecountInvariants) VERBENA_CHECK(is_consistent());
+}
+
+// The acknowledgement that came with a packet which was let in.
+void QueuePair::take_rider(const wire::Rider& rider, TimeNs now) {
+  const State s = attributes_.state;
+  if (endpoint_.transport != Transport::kRc) {
+    return endpoint_.drops->count(DropReason::kWrongTransport);
+  }
+  if (s != State::kRts && s != State::kSqd) return endpoint_.drops->count(DropReason::kBadQpState);
+  requester_.handle_rider(rider, now);
+  start_rendezvous();
+  check_drained();
 }
 
 void QueuePair::handle_timeout(TimeNs now) {

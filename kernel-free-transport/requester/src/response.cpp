@@ -11,22 +11,36 @@ using queue::Status;
 using queue::WorkOpcode;
 using wire::Operation;
 
+// Of an answer, whether it may be one.
+bool Requester::is_expected(Psn psn, wire::Aeth aeth) {
+  if (!psn.is_before(sent_)) {
+    endpoint_.drops->count(DropReason::kGhostAck);
+    return false;
+  }
+  if (aeth.kind() == wire::AethKind::kReserved) {
+    endpoint_.drops->count(DropReason::kBadSyndrome);
+    return false;
+  }
+  return true;
+}
+
 void Requester::handle_response(const wire::PacketView& packet, TimeNs now) {
   endpoint_.counters.packets_received.add();
   const Psn psn = packet.bth.psn;
-  if (!psn.is_before(sent_)) {
-    endpoint_.drops->count(DropReason::kGhostAck);
-    return;
-  }
-  if (packet.row->aeth && packet.aeth().kind() == wire::AethKind::kReserved) {
-    endpoint_.drops->count(DropReason::kBadSyndrome);
-    return;
-  }
+  if (!is_expected(psn, packet.row->aeth ? packet.aeth() : wire::Aeth{})) return;
   if (packet.row->operation == Operation::kAcknowledge) {
-    handle_acknowledge(packet, now);
+    handle_acknowledge(psn, packet.aeth(), now);
   } else {
     handle_data(packet, now);
   }
+  retire();
+  if (una_ == sent_) give_up_turn();
+}
+
+void Requester::handle_rider(const wire::Rider& rider, TimeNs now) {
+  endpoint_.counters.packets_received.add();
+  if (!is_expected(rider.psn, rider.aeth)) return;
+  handle_acknowledge(rider.psn, rider.aeth, now);
   retire();
   if (una_ == sent_) give_up_turn();
 }
@@ -36,9 +50,7 @@ void Requester::update_credits(wire::Aeth aeth) {
   if (!credits_unlimited_) message_limit_ = aeth.msn + wire::decode_credits(aeth.value());
 }
 
-void Requester::handle_acknowledge(const wire::PacketView& packet, TimeNs now) {
-  const wire::Aeth aeth = packet.aeth();
-  const Psn psn = packet.bth.psn;
+void Requester::handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now) {
   switch (aeth.kind()) {
     case wire::AethKind::kAck: {
       if ((psn + 1).is_before(una_)) {
@@ -57,13 +69,12 @@ void Requester::handle_acknowledge(const wire::PacketView& packet, TimeNs now) {
       return;
     }
     case wire::AethKind::kRnrNak: handle_rnr_nak(psn, aeth.value(), now); return;
-    case wire::AethKind::kNak: handle_nak(packet, aeth, now); return;
+    case wire::AethKind::kNak: handle_nak(psn, aeth, now); return;
     case wire::AethKind::kReserved: return;
   }
 }
 
-void Requester::handle_nak(const wire::PacketView& packet, wire::Aeth aeth, TimeNs now) {
-  const Psn psn = packet.bth.psn;
+void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
   if (psn.is_before(una_)) {
     endpoint_.drops->count(DropReason::kStaleResponse);
     return;

@@ -8,9 +8,9 @@
 //            which packets may stand for several     written by the reader
 //            where the writer has the key            written by the writer, once
 //   page 1.. records, each from a 64-byte line on:
-//            +----------------------+---------------------+--------------------------+
-//            | tag (48) length (16) | fields (64)         | packet, BTH .. pad       |
-//            +----------------------+---------------------+--------------------------+
+//            +----------------------+-------------+--------------------+-------------+
+//            | tag (48) length (16) | fields (64) | packet, BTH .. pad | rider (64)? |
+//            +----------------------+-------------+--------------------+-------------+
 //
 // The reader looks only at the word where the next record begins: a small packet costs one cache
 // line. The tag is a keyed function of the record's position, which never repeats, so neither what
@@ -34,7 +34,7 @@
 
 namespace verbena::link {
 
-// Which packets may stand for several (wire/datagram.hpp).
+// Which packets may stand for several (wire/datagram.hpp). What takes joint ones takes riders, too.
 enum class Packs : std::uint32_t { kJoint = 0, kJointAndDirect = 1, kNothing = 2 };
 
 // The memory. Movable; unmaps at its end. Not inherited by fork(): in a child it is not there, so
@@ -114,7 +114,8 @@ class RingWriter {
   static constexpr std::size_t kTogether = 4;
   static constexpr std::size_t kShort = 256;
 
-  std::optional<Mark> place(std::span<const std::uint8_t> packet, std::uint64_t fields) noexcept;
+  std::optional<Mark> place(std::span<const std::uint8_t> packet, std::uint64_t fields,
+                            const std::optional<wire::Rider>& rider) noexcept;
   void publish(std::span<const Mark> marks) noexcept;
   bool has_room(std::uint64_t bytes) noexcept;
 

@@ -141,6 +141,7 @@ class QueuePair {
   // Acts on what a half reported.
   void settle();
   void check_drained();
+  void take_rider(const wire::Rider& rider, TimeNs now);
   bool relays() const { return relay_ && relay_->has_packets(); }
   // migration.cpp
   bool comes_from_peer(const wire::RxDatagram& datagram) const;

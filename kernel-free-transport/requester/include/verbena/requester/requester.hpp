@@ -88,6 +88,7 @@ class Requester {
     return !probe_wanted_ && cursor_ != queue_.tail() && cursor_psn_ == sent_;
   }
   void handle_response(const wire::PacketView& packet, TimeNs now);
+  void handle_rider(const wire::Rider& rider, TimeNs now);
   void handle_timeout(TimeNs now);
   TimeNs deadline() const;
 
@@ -176,8 +177,9 @@ class Requester {
                                         wire::DirectPayload& to) const;
 
   // response.cpp
-  void handle_acknowledge(const wire::PacketView& packet, TimeNs now);
-  void handle_nak(const wire::PacketView& packet, wire::Aeth aeth, TimeNs now);
+  bool is_expected(Psn psn, wire::Aeth aeth);
+  void handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now);
+  void handle_nak(Psn psn, wire::Aeth aeth, TimeNs now);
   void handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now);
   void handle_data(const wire::PacketView& packet, TimeNs now);
   queue::Status take_response(SendEntry& entry, std::uint32_t position,

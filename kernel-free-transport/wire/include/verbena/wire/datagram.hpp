@@ -11,11 +11,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "verbena/base/address.hpp"
 #include "verbena/base/check.hpp"
 #include "verbena/base/types.hpp"
+#include "verbena/wire/rider.hpp"
 
 namespace verbena::wire {
 
@@ -53,6 +55,7 @@ struct RxDatagram {
   std::uint32_t psns = 1;
   // Of a direct packet (direct.hpp): where its payload is to be fetched. Null: it is there.
   SenderMemory* sender = nullptr;
+  std::optional<Rider> rider;
 };
 
 // Packets to one queue pair that came as one buffer, each at the same distance behind the one

@@ -14,6 +14,7 @@
 #include "verbena/base/result.hpp"
 #include "verbena/wire/direct.hpp"
 #include "verbena/wire/opcode.hpp"
+#include "verbena/wire/rider.hpp"
 
 namespace verbena::wire {
 
@@ -30,6 +31,7 @@ struct PacketView {
   // next (0: there is one, and it is `payload`), and the bytes of all.
   std::uint32_t payload_step = 0;
   std::uint32_t joined_length = 0;
+  const Rider* rider = nullptr;
 
   // Bytes of the message, and PSNs, that the packet brings. (A READ request takes others.)
   std::size_t data_length() const {

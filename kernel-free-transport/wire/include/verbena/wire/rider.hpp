@@ -1,0 +1,48 @@
+// An acknowledgement that rides with the packet before it: where the way takes it (a shared ring
+// does), an answer and the acknowledgement behind it are one datagram, and the engine looks for the
+// queue pair, takes its lock and checks where they come from once. To all who count, it is a
+// packet.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "verbena/wire/aeth.hpp"
+#include "verbena/wire/bth.hpp"
+#include "verbena/wire/opcode.hpp"
+
+namespace verbena::wire {
+
+struct Rider {
+  static constexpr std::size_t kPacketSize = Bth::kSize + Aeth::kSize;
+  static constexpr auto kOpcode = static_cast<std::uint8_t>(Opcode::kRcAcknowledge);
+
+  Aeth aeth;
+  Psn psn;
+
+  // What `packet` says, if it is an acknowledgement and nothing is lost when it rides with the one
+  // `before` it, to the same place.
+  static std::optional<Rider> of(std::span<const std::uint8_t> packet,
+                                 std::span<const std::uint8_t> before) {
+    if (packet.size() != kPacketSize || packet[0] != kOpcode) return std::nullopt;
+    const BthView bth(packet.data());
+    const BthView carrier(before.data());
+    const bool is_same = bth.dest_qp() == carrier.dest_qp() && bth.pkey() == carrier.pkey() &&
+                         bth.migreq() == carrier.migreq();
+    if (!is_same) return std::nullopt;
+    return Rider{Aeth::read_from(packet.data() + Bth::kSize), bth.psn()};
+  }
+
+  std::uint64_t word() const {
+    return std::uint64_t{aeth.syndrome} << 56 | std::uint64_t{aeth.msn} << 32 | psn.value();
+  }
+  static Rider of_word(std::uint64_t word) {
+    const auto msn = static_cast<std::uint32_t>(word >> 32) & kMask24;
+    return {{static_cast<std::uint8_t>(word >> 56), msn}, Psn(static_cast<std::uint32_t>(word))};
+  }
+  bool operator==(const Rider&) const = default;
+};
+
+}  // namespace verbena::wire

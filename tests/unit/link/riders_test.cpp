@@ -1,0 +1,124 @@
+// Acknowledgements that ride with the packet before them, on rings: where both ends take them, and
+// that none is lost where they do not.
+#include <sys/mman.h>
+
+#include "link_fixture.hpp"
+#include "verbena/link/shared_ring.hpp"
+
+namespace verbena::link::test {
+namespace {
+
+constexpr std::size_t kSmall = 64 * 1024;
+constexpr std::uint32_t kAnswered = 0x123456;
+const Qpn kPeer(0x1001);
+// A record's first word has the length, the second says in bit 18 that there is a rider.
+constexpr std::size_t kRecords = 4096;
+constexpr std::uint64_t kRidden = 1u << 18;
+
+class RidersTest : public ::testing::Test {
+ protected:
+  ~RidersTest() override { ::close(fd_); }
+
+  Bytes acknowledgement(Qpn to = kPeer) const {
+    constexpr std::size_t kSize = wire::Rider::kPacketSize;
+    Bytes bytes = make_packet(to, kAnswered, kSize, wire::Opcode::kRcAcknowledge);
+    aeth_.write_to(bytes.data() + wire::Bth::kSize);
+    return bytes;
+  }
+  std::size_t put(std::initializer_list<Bytes> packets) {
+    Batch batch(64 * 1024);
+    for (const Bytes& bytes : packets) batch.add(bytes, to(own_address(), true));
+    return writer_.put(batch.get(), 0, packets.size());
+  }
+  // Of each packet that is there its length, and whether it had the rider, which must be ours.
+  std::vector<std::pair<std::size_t, bool>> take_all() {
+    std::vector<std::pair<std::size_t, bool>> all;
+    wire::RxDatagram fields;
+    while (const auto bytes = reader_.take(fields)) {
+      all.emplace_back(bytes->size(), fields.rider.has_value());
+      if (!fields.rider) continue;
+      EXPECT_EQ(*fields.rider, (wire::Rider{aeth_, Psn(kAnswered)}));
+    }
+    return all;
+  }
+
+  const wire::Aeth aeth_ = wire::Aeth::ack(3, 77);
+  int fd_ = SharedRing::create(kSmall).value();
+  RingWriter writer_{SharedRing::map(fd_).value()};
+  RingReader reader_{SharedRing::map(fd_).value()};
+};
+
+using All = std::vector<std::pair<std::size_t, bool>>;
+
+TEST_F(RidersTest, ComeWithThePacketBeforeThem) {
+  for (const std::size_t length : {16u, 36u, 40u, 44u, 48u, 52u, 108u, 4112u}) {
+    const Bytes data = make_packet(kPeer, 1, length);
+    EXPECT_EQ(put({data, acknowledgement()}), 2u);
+    EXPECT_EQ(take_all(), (All{{length, true}})) << length;
+  }
+}
+
+TEST_F(RidersTest, AreThoseOfTheLastPacket) {
+  const Bytes data = make_packet(kPeer, 1, 20);
+  EXPECT_EQ(put({data, data, acknowledgement(), data}), 4u);
+  EXPECT_EQ(take_all(), (All{{20, false}, {20, true}, {20, false}}));
+}
+
+TEST_F(RidersTest, AreOrdinaryWhereThereIsNoneToRideWith) {
+  constexpr std::size_t kSize = wire::Rider::kPacketSize;
+  EXPECT_EQ(put({acknowledgement()}), 1u);
+  EXPECT_EQ(take_all(), (All{{kSize, false}}));
+  // To another queue pair.
+  EXPECT_EQ(put({make_packet(kPeer, 1, 20), acknowledgement(Qpn(0x1002))}), 2u);
+  EXPECT_EQ(take_all(), (All{{20, false}, {kSize, false}}));
+}
+
+TEST_F(RidersTest, AreOrdinaryWhereTheReaderWantsOrdinaryPackets) {
+  reader_.ring().set_packs(Packs::kNothing);
+  EXPECT_EQ(put({make_packet(kPeer, 1, 20), acknowledgement()}), 2u);
+  EXPECT_EQ(take_all(), (All{{20, false}, {wire::Rider::kPacketSize, false}}));
+  reader_.ring().set_packs(Packs::kJoint);
+  EXPECT_EQ(put({make_packet(kPeer, 1, 20), acknowledgement()}), 2u);
+  EXPECT_EQ(take_all(), (All{{20, true}}));
+}
+
+// Each lap ends elsewhere, sometimes with no room for the rider behind its packet.
+TEST_F(RidersTest, SurviveTheEndOfTheRing) {
+  for (std::uint32_t n = 0; n < 5000; ++n) {
+    const std::size_t length = 12 + 4 * (n * 7 % 300);
+    ASSERT_EQ(put({make_packet(kPeer, n, length), acknowledgement()}), 2u);
+    ASSERT_EQ(take_all(), (All{{length, true}})) << n;
+  }
+}
+
+TEST_F(RidersTest, WaitWithTheirPacketWhereThereIsNoRoom) {
+  const Bytes data = make_packet(kPeer, 1, 4096);
+  std::size_t pairs = 0;
+  while (put({data, acknowledgement()}) == 2) ++pairs;
+  EXPECT_EQ(pairs, kSmall / 4160);
+  EXPECT_EQ(take_all(), All(pairs, {4096, true}));
+}
+
+// A record right up to the end whose rider would be behind it.
+TEST_F(RidersTest, BehindTheEndBreakTheRing) {
+  constexpr std::size_t kLength = 48;  // fills a line
+  for (std::size_t n = 1; n < kSmall / 64; ++n) {
+    ASSERT_EQ(put({make_packet(kPeer, 1, kLength)}), 1u);
+    ASSERT_EQ(take_all(), (All{{kLength, false}}));
+  }
+  ASSERT_EQ(put({make_packet(kPeer, 1, kLength)}), 1u);
+  auto* memory = static_cast<std::uint8_t*>(
+      ::mmap(nullptr, kRecords + kSmall, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  std::uint64_t fields = 0;
+  std::uint8_t* const word = memory + kRecords + kSmall - 64 + 8;
+  std::memcpy(&fields, word, sizeof fields);
+  fields |= kRidden;
+  std::memcpy(word, &fields, sizeof fields);
+  ::munmap(memory, kRecords + kSmall);
+  EXPECT_EQ(take_all(), All{});
+  EXPECT_TRUE(reader_.is_broken());
+}
+
+}  // namespace
+}  // namespace verbena::link::test

@@ -1,0 +1,85 @@
+// Which packets may ride with the one before them, and that their word says all that they said.
+#include "verbena/wire/rider.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace verbena::wire {
+namespace {
+
+using Packet = std::array<std::uint8_t, Rider::kPacketSize>;
+
+class RiderTest : public ::testing::Test {
+ protected:
+  static Bth header(Opcode opcode, std::uint32_t psn) {
+    Bth bth;
+    bth.opcode = static_cast<std::uint8_t>(opcode);
+    bth.dest_qp = Qpn(0x4711);
+    bth.psn = Psn(psn);
+    return bth;
+  }
+  static Packet packet(const Bth& bth, Aeth aeth = {}) {
+    Packet bytes{};
+    bth.write_to(bytes.data());
+    aeth.write_to(bytes.data() + Bth::kSize);
+    return bytes;
+  }
+  std::optional<Rider> rides(const Bth& bth) { return Rider::of(packet(bth, kAck), carrier_); }
+
+  static constexpr Aeth kAck = Aeth::ack(kCreditsUnlimited, 0xabcdef);
+  const Packet carrier_ = packet(header(Opcode::kRcSendOnly, 7));
+  Bth bth_ = header(Opcode::kRcAcknowledge, 0xfedcba);
+};
+
+TEST_F(RiderTest, SaysWhatThePacketSaid) {
+  const auto rider = rides(bth_);
+  ASSERT_TRUE(rider);
+  EXPECT_EQ(*rider, (Rider{kAck, Psn(0xfedcba)}));
+  EXPECT_EQ(Rider::of_word(rider->word()), *rider);
+}
+
+TEST_F(RiderTest, IsANakToo) {
+  const Aeth nak = Aeth::nak(NakCode::kRemoteAccess, 1);
+  const auto rider = Rider::of(packet(bth_, nak), carrier_);
+  ASSERT_TRUE(rider);
+  EXPECT_EQ(Rider::of_word(rider->word()).aeth, nak);
+}
+
+TEST_F(RiderTest, IsAnAcknowledgementOfAReliableConnection) {
+  for (const Opcode other : {Opcode::kRcSendOnly, Opcode::kRcReadResponseOnly,
+                             Opcode::kXrcAcknowledge, Opcode::kUdSendOnly}) {
+    bth_.opcode = static_cast<std::uint8_t>(other);
+    EXPECT_FALSE(rides(bth_)) << int{bth_.opcode};
+  }
+}
+
+TEST_F(RiderTest, HasTheHeaderOfItsCarrierApartFromWhatItSays) {
+  Bth other = bth_;
+  other.dest_qp = Qpn(0x4712);
+  EXPECT_FALSE(rides(other));
+  other = bth_;
+  other.pkey = 0x7fff;
+  EXPECT_FALSE(rides(other));
+  other = bth_;
+  other.migreq = true;
+  EXPECT_FALSE(rides(other));
+}
+
+TEST_F(RiderTest, IsAWholePacket) {
+  const Packet bytes = packet(bth_, kAck);
+  EXPECT_FALSE(Rider::of(std::span(bytes).first(Bth::kSize), carrier_));
+  std::array<std::uint8_t, Rider::kPacketSize + 4> longer{};
+  std::copy(bytes.begin(), bytes.end(), longer.begin());
+  EXPECT_FALSE(Rider::of(longer, carrier_));
+}
+
+// Whoever can write into a ring may write this.
+TEST_F(RiderTest, OfAnyWordIsWithinItsBits) {
+  const Rider rider = Rider::of_word(~std::uint64_t{0});
+  EXPECT_EQ(rider.aeth.msn, kMask24);
+  EXPECT_EQ(rider.psn.value(), kMask24);
+}
+
+}  // namespace
+}  // namespace verbena::wire
