@@ -11,7 +11,6 @@
 #include "tombstones.hpp"
 #include "translate.hpp"
 #include "tsan_order.hpp"
-#include "verbena/base/scratch.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbs.hpp"
 
@@ -70,17 +69,12 @@ int destroy_cq(ibv_cq* c) noexcept {
 int poll_cq(ibv_cq* c, int wanted, ibv_wc* wc) noexcept {
   Cq& cq = object_of(c);
   if (cq.queue.is_empty() || ++cq.unhurried_polls % kUnhurriedPolls == 0) cq.context.drive();
-  constexpr std::size_t kAtOnce = 16;
-  Scratch<queue::Completion, kAtOnce> taken;
-  int count = 0;
-  while (count < wanted) {
-    const std::size_t room = std::min<std::size_t>(kAtOnce, static_cast<std::size_t>(wanted - count));
-    const std::size_t got = cq.queue.poll(taken.first(room));
-    for (std::size_t i = 0; i < got; ++i) fill(wc[count++], taken[i]);
-    if (got < room) break;
-  }
+  if (wanted <= 0) return 0;
+  const std::size_t count =
+      cq.queue.poll(static_cast<std::size_t>(wanted),
+                    [&wc](const queue::Completion& done) { fill(*wc++, done); });
   if (count != 0) note_completion();
-  return count;
+  return static_cast<int>(count);
 }
 
 int req_notify_cq(ibv_cq* c, int solicited_only) noexcept {

@@ -76,19 +76,16 @@ bool CompletionQueue::push(const Completion& completion, bool solicited) noexcep
   return true;
 }
 
-std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
-  if (is_empty()) return 0;
-  const Guard guard(lock_);
-  if (peeked_ != 0 && !leave_to_reader()) return 0;
-  const std::uint32_t taken =
-      static_cast<std::uint32_t>(std::min<std::size_t>(out.size(), count_ - peeked_));
-  for (std::uint32_t i = 0; i < taken; ++i) out[i] = ring_[slot(head_ + peeked_ + i)];
+void CompletionQueue::drop_behind_peeked(std::uint32_t taken) noexcept {
   // What the reader has seen moves up.
   for (std::uint32_t i = peeked_; i-- > 0;) ring_[slot(head_ + i + taken)] = ring_[slot(head_ + i)];
   head_ += taken;
   count_ -= taken;
   count_hint_.publish(count_);
-  return taken;
+}
+
+std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
+  return poll(out.size(), [to = out.begin()](const Completion& c) mutable { *to++ = c; });
 }
 
 bool CompletionQueue::poll_one(Completion& out) noexcept { return poll({&out, 1}) == 1; }

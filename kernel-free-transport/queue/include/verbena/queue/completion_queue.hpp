@@ -3,6 +3,7 @@
 // costs what it holds. Arming, solicited events and overflow are decided here.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -34,6 +35,17 @@ class CompletionQueue {
 
   // Takes up to out.size() completions, in order.
   std::size_t poll(std::span<Completion> out) noexcept;
+  // The same, giving each to `use(const Completion&)`, which must not call back.
+  template <typename Use>
+  std::size_t poll(std::size_t most, Use&& use) noexcept {
+    if (is_empty()) return 0;
+    const Guard guard(lock_);
+    if (peeked_ != 0 && !leave_to_reader()) return 0;
+    const auto taken = static_cast<std::uint32_t>(std::min<std::size_t>(most, count_ - peeked_));
+    for (std::uint32_t i = 0; i < taken; ++i) use(ring_[slot(head_ + peeked_ + i)]);
+    drop_behind_peeked(taken);
+    return taken;
+  }
   bool poll_one(Completion& out) noexcept;
   // For a reader that looks at some before it says how many it took: the next ones, at most `most`,
   // which stay where they are until `consume`, whatever else happens to the queue. One reader at a
@@ -62,6 +74,7 @@ class CompletionQueue {
   bool move_to(std::size_t size) noexcept;
   bool leave_to_reader() noexcept;
   bool drop_oldest() noexcept;
+  void drop_behind_peeked(std::uint32_t taken) noexcept;
   std::size_t slot(std::uint32_t position) const { return position & (ring_.size() - 1); }
 
   EventSink& events_;
