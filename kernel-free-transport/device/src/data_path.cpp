@@ -75,8 +75,20 @@ void Device::deliver(qp::QueuePair& qp, const wire::PacketView& packet,
                      const wire::RxDatagram& datagram, TimeNs now) {
   const Guard guard(qp.lock());
   qp.handle_packet(packet, datagram, now);
-  if (qp.wants_to_transmit()) touched_.push(qp);
+  note_owed(qp, now);
   rearm(qp);
+}
+
+// An acknowledgement waits as long as finish_receive() lets it.
+void Device::note_owed(qp::QueuePair& qp, TimeNs now) {
+  if (!qp.wants_to_transmit()) return;
+  if (!qp.only_acknowledges()) return touched_.push(qp);
+  qp::QueuePair::Held& held = qp.held;
+  if (held.is_waiting.read_relaxed()) return;
+  held.until = held.wager.is_on() ? now + hold_.read_relaxed() : 0;
+  held.is_waiting.publish(true);
+  held.round = round_;
+  if (!std::exchange(held.is_listed, true)) waiting_.push_back(&qp);
 }
 
 void Device::deliver_direct(qp::QueuePair& qp, wire::PacketView& packet,
@@ -173,55 +185,45 @@ void Device::doorbell(qp::QueuePair& qp, TimeNs now) {
 void Device::transmit_listed(TimeNs now, Acknowledge acknowledge) {
   using List = TakeAllList<qp::QueuePair>;
   std::erase_if(waiting_, [&](qp::QueuePair* qp) {
-    if (!qp->held.is_waiting.read_relaxed()) return true;
-    const Guard guard(qp->lock());
-    return !is_held_on(*qp, now, acknowledge);
+    qp->held.is_listed = waits_on(*qp, now, acknowledge);
+    return !qp->held.is_listed;
   });
-  while (qp::QueuePair* qp = touched_.pop()) hold_or_transmit(*qp, now, acknowledge);
+  ++round_;
+  while (qp::QueuePair* qp = touched_.pop()) transmit_wanted(*qp, now, acknowledge);
   for (qp::QueuePair* qp = dirty_.is_empty() ? nullptr : dirty_.take_all(); qp != nullptr;) {
     qp::QueuePair* next = qp->next_in_list;
     List::unlist(*qp);
-    hold_or_transmit(*qp, now, acknowledge);
+    transmit_wanted(*qp, now, acknowledge);
     qp = next;
   }
   publish_held();
 }
 
-void Device::hold_or_transmit(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
+void Device::transmit_wanted(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
   const Guard guard(qp.lock());
   if (acknowledge == Acknowledge::kNowForPoster && qp.only_requests() && defer(qp)) return;
-  if (is_held(qp, now, acknowledge)) {
-    if (!qp.held.is_waiting.read_relaxed()) waiting_.push_back(&qp);
-    qp.held.is_waiting.publish(true);
-  } else if (qp.wants_to_transmit()) {
-    if (qp.only_acknowledges()) qp.held.sent_alone = now;
-    transmit(qp, now);
-  }
+  // Who waits has had its turn.
+  if (qp.held.is_waiting.read_relaxed() && qp.only_acknowledges()) return;
+  if (qp.wants_to_transmit()) transmit(qp, now);
 }
 
-// Of one that waited: whether it waits on. Else what it owes goes; but data may have taken it
-// along, and what has come since is listed anew.
-bool Device::is_held_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
+// Of one that waits: whether it waits on. Else what it owes goes; but data may have taken it along.
+bool Device::waits_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
   qp::QueuePair::Held& held = qp.held;
+  if (!held.is_waiting.read_relaxed()) return false;
+  const bool is_new = held.round == round_;
+  if (is_new && acknowledge == Acknowledge::kLater) return true;
+  const Guard guard(qp.lock());
   if (!held.is_waiting.read_relaxed()) return false;
   const bool is_alone = qp.only_acknowledges();
   if (is_alone && !acknowledges_now(acknowledge) && now < held.until) return true;
   held.is_waiting.publish(false);
   if (is_alone) {
-    if (held.until == 0) held.sent_alone = now;
+    if (held.until == 0 || is_new) held.sent_alone = now;
     if (held.until != 0 && now >= held.until) held.wager.lost();
   }
   if (qp.wants_to_transmit()) transmit(qp, now);
   return false;
-}
-
-// Of one that has something to send: whether it is to wait.
-bool Device::is_held(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
-  if (acknowledges_now(acknowledge) || !qp.only_acknowledges()) return false;
-  if (qp.held.is_waiting.read_relaxed()) return true;
-  const bool is_on = qp.held.wager.is_on();
-  qp.held.until = is_on ? now + hold_.read_relaxed() : 0;
-  return is_on || acknowledge == Acknowledge::kLater;
 }
 
 void Device::publish_held() {
@@ -239,8 +241,9 @@ void Device::publish_held() {
 // Data has taken what they owed along.
 void Device::forget_answered() {
   if (!has_waiting_.read_relaxed()) return;
-  const auto is_answered = [](const qp::QueuePair* qp) {
-    return !qp->held.is_waiting.read_relaxed();
+  const auto is_answered = [](qp::QueuePair* qp) {
+    qp->held.is_listed = qp->held.is_waiting.read_relaxed();
+    return !qp->held.is_listed;
   };
   if (std::erase_if(waiting_, is_answered) != 0) publish_held();
 }

@@ -90,7 +90,7 @@ void Device::handle_train(TimeNs now, const wire::RxTrain& train) {
     qp->handle_packet(*packet, datagram, now);
     i += packet->joint;
   }
-  if (qp->wants_to_transmit()) touched_.push(*qp);
+  note_owed(*qp, now);
   rearm(*qp);
 }
 

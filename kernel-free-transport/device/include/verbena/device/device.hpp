@@ -217,9 +217,9 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   // Under the queue pair's lock.
   void transmit(qp::QueuePair& qp, TimeNs now, Rest rest = Rest::kGoes);
   void transmit_listed(TimeNs now, Acknowledge acknowledge);
-  void hold_or_transmit(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
-  bool is_held_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
-  bool is_held(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
+  void transmit_wanted(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
+  void note_owed(qp::QueuePair& qp, TimeNs now);      // under its lock, too
+  bool waits_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
   void publish_held();
   void on_turn(void* member) noexcept override;
   void rearm(qp::QueuePair& qp);                      // under the queue pair's lock
@@ -237,6 +237,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   TakeAllList<qp::QueuePair> dirty_;                  // have something to send
   TouchedList touched_;                               // the same, of the packets of this round
   std::vector<qp::QueuePair*> waiting_;               // acknowledgements that wait for data
+  std::uint32_t round_ = 0;                           // of receiving
   Published<TimeNs> hold_{kUsualHold};
   Published<bool> has_waiting_{false};                // of them, some for a round
   Published<TimeNs> held_until_{kNever};              // and the first of the others

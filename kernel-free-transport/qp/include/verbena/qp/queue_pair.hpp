@@ -126,6 +126,8 @@ class QueuePair {
     Wager wager;                      // that the application posts soon after it
     // For that, until `until`. Begins under the receive lock, too, where a look at it suffices.
     Published<bool> is_waiting{false};
+    std::uint32_t round = 0;          // in which it began; under the device's receive lock alone
+    bool is_listed = false;           // so, too: by those that wait
   } held;
 
  private:
