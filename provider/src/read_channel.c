@@ -1,7 +1,6 @@
 #include "read_channel.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 
 // An errno, 0 when it was woken.
@@ -16,10 +15,8 @@ static int sleep_on(struct pollfd* fds, void* visit) {
 ssize_t verbena_read_channel(int fd, void* bytes, size_t size) {
   pthread_testcancel();
   const int saved = errno;
-  const int flags = fcntl(fd, F_GETFL);
   _Alignas(16) unsigned char visit[kVerbenaVisitBytes];
-  if (size < kVerbenaEventBytes || flags < 0 || (flags & O_NONBLOCK) != 0 ||
-      !verbena_begin_visit(fd, visit)) {
+  if (size < kVerbenaEventBytes || !verbena_begin_visit(fd, visit)) {
     errno = saved;
     return kVerbenaReadPlainly;
   }

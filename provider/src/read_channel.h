@@ -17,7 +17,7 @@ enum {
   kVerbenaReadPlainly = -2,   // control::kReadPlainly
 };
 
-// As read(2), or control::kReadPlainly.
+// As read(2) of a descriptor that blocks, or control::kReadPlainly.
 ssize_t verbena_read_channel(int fd, void* bytes, size_t size);
 
 // --- what it needs of a visit (attendance.cpp), which lives in `room` ---

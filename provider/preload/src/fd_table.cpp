@@ -1,5 +1,6 @@
 #include "fd_table.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -25,6 +26,9 @@ struct Entry {
 using Page = std::array<Entry, kPageEntries>;
 
 constinit std::array<std::atomic<Page*>, kPages> pages{};
+
+// The kernel adds it to all that is opened; the C library's own name for it is 0 here.
+constexpr int kLargeFile = 0100000;
 
 Entry* find(int fd) {
   const auto number = static_cast<std::size_t>(static_cast<unsigned>(fd));
@@ -83,6 +87,10 @@ std::uint64_t identity(int fd) {
   const Entry* entry = find(fd);
   return entry == nullptr ? 0 : entry->identity.load(std::memory_order_relaxed);
 }
+
+constexpr int kSealFlags = O_APPEND | O_NOATIME;
+
+bool is_sealed(int flags) { return (flags & ~kLargeFile) == (O_RDWR | kSealFlags); }
 
 void mark(int fd, Kind kind, std::uint64_t identity) {
   const Section section;

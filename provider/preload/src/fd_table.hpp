@@ -1,6 +1,7 @@
 // Which descriptor numbers may be ours. A hint, kept by number and inode: a hit is always checked
 // against the kernel before anything is done differently, so a close, dup or close_range that
-// went past us does no harm. Lock-free; memory comes in pages as numbers are used.
+// went past us does no harm. Completion channels are read so often that they have a shorter check:
+// flags that no other file is opened with. Lock-free; memory comes in pages as numbers are used.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,12 @@ Kind verified(int fd);
 
 // Of a node: which opening of it was noted (Node::identity); 0 of all others. Not checked, either.
 std::uint64_t identity(int fd);
+
+// A pipe is opened with these besides, if the system lets it. Who reads does not notice them.
+extern const int kSealFlags;
+// Whether `flags`, which fcntl says a descriptor has that was noted as a channel, are just those
+// that a sealed pipe has: then it blocks, and is as good as verified.
+bool is_sealed(int flags);
 
 void mark(int fd, Kind kind, std::uint64_t identity = 0);
 

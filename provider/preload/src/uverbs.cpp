@@ -13,6 +13,7 @@
 #include <span>
 
 #include "discovery.hpp"
+#include "fd_table.hpp"
 #include "real.hpp"
 #include "shadow_gids.hpp"
 #include "trace.hpp"
@@ -53,12 +54,15 @@ int open_uverbs(const std::string&, const std::string& own_name, int flags) {
 
 // A pipe with both ends in one descriptor: readable like the kernel's event files, and whoever
 // fills it opens an end of its own through /proc/self/fd, so the reader's O_NONBLOCK stays its own.
+// Its flags say that it is one of these (fd_table.hpp).
 int make_event_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return -1;
   char path[32];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", ends[0]);
-  const int fd = real::open(static_cast<const char*>(path), O_RDWR | O_CLOEXEC);
+  constexpr int kFlags = O_RDWR | O_CLOEXEC;
+  int fd = real::open(static_cast<const char*>(path), kFlags | fd_table::kSealFlags);
+  if (fd < 0) fd = real::open(static_cast<const char*>(path), kFlags);
   const int code = errno;
   ::close(ends[0]);
   ::close(ends[1]);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -257,6 +258,53 @@ TEST_F(Waiting, AChannelThatDoesNotBlockDoesNotBlock) {
   send_one();
   pollfd readable{channel_->fd, POLLIN, 0};
   ASSERT_EQ(::poll(&readable, 1, kPatienceMs), 1);
+  EXPECT_TRUE(next_event());
+  take(2);
+}
+
+// The flags by which a read is known to be of a channel are there for all to see, and may go.
+TEST_F(Waiting, AChannelIsOneWithItsFlagsAndWithout) {
+  constexpr int kLargeFile = 0100000;
+  connect();
+  for (const int flags : {O_RDWR | O_APPEND | O_NOATIME, O_RDWR}) {
+    if (flags == O_RDWR) {
+      ASSERT_EQ(fcntl(channel_->fd, F_SETFL, 0), 0);
+    }
+    EXPECT_EQ(fcntl(channel_->fd, F_GETFL) & ~kLargeFile, flags);
+    for (int i = 0; i < 10; ++i) {
+      ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
+      std::thread sender([&] {
+        std::this_thread::sleep_for(1ms);
+        send_one();
+      });
+      ASSERT_TRUE(next_event());
+      sender.join();
+      take(2);
+    }
+  }
+}
+
+// By system calls that nobody else sees.
+TEST_F(Waiting, ANumberThatIsAnotherFileNowIsReadAsThatOne) {
+  connect();
+  ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
+  send_one();
+  const int channel = static_cast<int>(syscall(SYS_dup, channel_->fd));
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  char word[16] = {};
+  for (const int flags : {0, O_APPEND, O_NOATIME}) {
+    ASSERT_EQ(fcntl(ends[0], F_SETFL, flags), 0);
+    ASSERT_EQ(syscall(SYS_dup2, ends[0], channel_->fd), channel_->fd);
+    ASSERT_EQ(write(ends[1], "nothing of ours", sizeof word), static_cast<ssize_t>(sizeof word));
+    ASSERT_EQ(read(channel_->fd, word, sizeof word), static_cast<ssize_t>(sizeof word));
+    EXPECT_STREQ(word, "nothing of ours");
+    ASSERT_EQ(syscall(SYS_close, channel_->fd), 0);
+    EXPECT_EQ(read(channel_->fd, word, sizeof word), -1);
+    EXPECT_EQ(errno, EBADF);
+    ASSERT_EQ(syscall(SYS_dup2, channel, channel_->fd), channel_->fd);
+  }
+  for (const int fd : {channel, ends[0], ends[1]}) close(fd);
   EXPECT_TRUE(next_event());
   take(2);
 }
