@@ -31,7 +31,7 @@ class Visit {
   }
   Visit(const Visit&) = delete;
 
-  ssize_t read(void* bytes, std::size_t size, pollfd* fds) noexcept {
+  ssize_t read(void* bytes, std::size_t size, int* wakers) noexcept {
     while (!context_.is_closing()) {
       if (const ssize_t got = take(bytes, size); got > 0) return got;
       // Nothing is looked for before the first sleep: if it is there, it does not last. But where
@@ -42,11 +42,7 @@ class Visit {
       sleeps_ = context_.prepare_attended_wait();
       has_slept_ = true;
       if (!sleeps_) continue;
-      const auto [packets, bell] = context_.attended_fds();
-      int next = 0;
-      for (const int fd : {channel_->pipe.reader(), packets, bell, context_.closing_fd()}) {
-        fds[next++] = {fd, POLLIN, 0};
-      }
+      *wakers = channel_->wakers.fd();
       return 0;
     }
     return control::kReadPlainly;
@@ -101,8 +97,8 @@ int verbena_begin_visit(int fd, void* room) {
   return begun ? 1 : 0;
 }
 
-ssize_t verbena_visit_read(void* room, void* bytes, std::size_t size, pollfd* fds) {
-  return visit_in(room).read(bytes, size, fds);
+ssize_t verbena_visit_read(void* room, void* bytes, std::size_t size, int* wakers) {
+  return visit_in(room).read(bytes, size, wakers);
 }
 
 void verbena_visit_wake(void* room) { visit_in(room).wake(); }

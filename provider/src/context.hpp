@@ -7,7 +7,6 @@
 #include <infiniband/verbs.h>
 #include <sys/socket.h>
 
-#include <array>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -94,14 +93,11 @@ class Context final : public queue::EventSink,
   // One round: whether packets came. What they oblige to tell the peer waits for the application's
   // answer to travel with, or for the next round.
   bool drive_attended() noexcept;
-  // Before the thread sleeps on attended_fds(): false if it shall look again.
+  // Before the thread sleeps on the channel's wakers: false if it shall look again.
   bool prepare_attended_wait() noexcept;
   void end_attended_wait() noexcept { end_wait(); }
   // For whoever attends, from begin_attendance() to end_attendance().
   Vigil& vigil() noexcept { return vigil_; }
-  std::array<int, 2> attended_fds() const noexcept { return {receive_fd(), wake_fd()}; }
-  // Readable, once the context goes.
-  int closing_fd() const noexcept { return closing_.get(); }
   bool is_closing() const noexcept { return is_closing_.read(); }
 
   // --- around a fork and at exit (live_contexts.hpp) ---
@@ -291,7 +287,7 @@ class Context final : public queue::EventSink,
   std::uint32_t sleepers_ = 0;  // threads between prepare_wait() and end_wait(); so, too
 
   Gate visits_;
-  control::UniqueFd closing_;  // made for the first visit
+  control::UniqueFd closing_;  // readable once the context goes; made for the first visit
   Published<bool> is_closing_{false};
   std::atomic<const CompletionChannel*> attended_{nullptr};  // last
 

@@ -18,6 +18,7 @@
 #include "verbena/device/device.hpp"
 #include "verbena/queue/completion_queue.hpp"
 #include "verbena/queue/shared_receive.hpp"
+#include "wait_set.hpp"
 #include "work_builder.hpp"
 
 namespace verbena::provider {
@@ -104,6 +105,7 @@ struct Xrcd {
 // Completion events of one channel, shared by the queues that use it.
 struct CompletionChannel {
   EventPipe pipe;
+  WaitSet wakers;                      // of the thread that attends
   std::atomic<std::int32_t> armed{0};  // queues that wait to tell of a completion
 };
 

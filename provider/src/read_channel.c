@@ -2,12 +2,14 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sys/epoll.h>
 
 // An errno, 0 when it was woken.
-static int sleep_on(struct pollfd* fds, void* visit) {
+static int sleep_on(int wakers, void* visit) {
+  struct epoll_event any;
   int ready = -1;
   pthread_cleanup_push(verbena_end_visit, visit);
-  ready = poll(fds, kVerbenaVisitFds, -1);
+  ready = epoll_wait(wakers, &any, 1, -1);
   pthread_cleanup_pop(0);
   return ready < 0 ? errno : 0;
 }
@@ -21,9 +23,9 @@ ssize_t verbena_read_channel(int fd, void* bytes, size_t size) {
     return kVerbenaReadPlainly;
   }
   ssize_t got = 0;
-  struct pollfd fds[kVerbenaVisitFds];
-  while ((got = verbena_visit_read(visit, bytes, size, fds)) == 0) {
-    const int error = sleep_on(fds, visit);
+  int wakers = -1;
+  while ((got = verbena_visit_read(visit, bytes, size, &wakers)) == 0) {
+    const int error = sleep_on(wakers, visit);
     verbena_visit_wake(visit);
     if (error == EINTR && verbena_may_interrupt()) {
       verbena_end_visit(visit);

@@ -3,7 +3,6 @@
 // unwinder, which has no say in that: what must be done then is called by name.
 #pragma once
 
-#include <poll.h>
 #include <sys/types.h>
 
 #ifdef __cplusplus
@@ -12,7 +11,6 @@ extern "C" {
 
 enum {
   kVerbenaVisitBytes = 64,
-  kVerbenaVisitFds = 4,
   kVerbenaEventBytes = 8,     // sizeof(CompletionEvent)
   kVerbenaReadPlainly = -2,   // control::kReadPlainly
 };
@@ -23,8 +21,9 @@ ssize_t verbena_read_channel(int fd, void* bytes, size_t size);
 // --- what it needs of a visit (attendance.cpp), which lives in `room` ---
 // 0: the read shall be a plain one.
 int verbena_begin_visit(int fd, void* room);
-// More than 0 or less: what the read returns. 0: sleep first, on these.
-ssize_t verbena_visit_read(void* room, void* bytes, size_t size, struct pollfd* fds);
+// More than 0 or less: what the read returns. 0: sleep first, until epoll says that there is
+// something at `wakers`.
+ssize_t verbena_visit_read(void* room, void* bytes, size_t size, int* wakers);
 void verbena_visit_wake(void* room);
 void verbena_end_visit(void* room);
 // Whether a signal that was caught ends system calls.

@@ -1,0 +1,24 @@
+// Descriptors that a thread sleeps on again and again. The kernel keeps them, so that to fall asleep
+// takes one look at what was readable last, and not one at each of them. Owned by a completion
+// channel; made and asked by the thread that attends.
+#pragma once
+
+#include <initializer_list>
+
+#include "verbena/control/unique_fd.hpp"
+
+namespace verbena::provider {
+
+class WaitSet {
+ public:
+  explicit operator bool() const noexcept { return static_cast<bool>(set_); }
+  // What is negative is none. False: no descriptor is left for it.
+  bool make(std::initializer_list<int> members) noexcept;
+  // For epoll_wait. A member is reported as long as it is readable.
+  int fd() const noexcept { return set_.get(); }
+
+ private:
+  control::UniqueFd set_;
+};
+
+}  // namespace verbena::provider
