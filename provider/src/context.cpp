@@ -339,6 +339,7 @@ void Context::receive_for_poster(TimeNs now) noexcept {
 bool Context::prepare_wait() noexcept {
   Lock& lock = device_->receive_lock();
   if (!lock.try_lock()) return false;
+  link_->silence();
   const bool may_sleep = link_->prepare_wait();
   if (may_sleep) ++sleepers_;
   lock.unlock();

@@ -29,10 +29,9 @@ std::shared_ptr<CompletionChannel> Context::channel_at(int fd) noexcept {
 bool Context::begin_attendance(CompletionChannel& channel) noexcept {
   if (!closing_) closing_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!closing_ || !channel.pipe.open_reader()) return false;
-  if (!channel.wakers && !channel.wakers.make({channel.pipe.reader(), receive_fd(), wake_fd(),
-                                               closing_.get()})) {
-    return false;
-  }
+  const std::initializer_list<WaitSet::Member> members = {
+      {channel.pipe.reader()}, {receive_fd()}, {link_->wake_edges(), true}, {closing_.get()}};
+  if (!channel.wakers && !channel.wakers.make(members)) return false;
   if (!visits_.enter()) return false;
   if (!progress_.begin_attendance(channel.armed.load(std::memory_order_relaxed))) {
     visits_.leave();

@@ -6,10 +6,10 @@
 
 // An errno, 0 when it was woken.
 static int sleep_on(int wakers, void* visit) {
-  struct epoll_event any;
+  struct epoll_event all[kVerbenaWakers];
   int ready = -1;
   pthread_cleanup_push(verbena_end_visit, visit);
-  ready = epoll_wait(wakers, &any, 1, -1);
+  ready = epoll_wait(wakers, all, kVerbenaWakers, -1);
   pthread_cleanup_pop(0);
   return ready < 0 ? errno : 0;
 }

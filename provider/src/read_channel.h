@@ -11,6 +11,7 @@ extern "C" {
 
 enum {
   kVerbenaVisitBytes = 64,
+  kVerbenaWakers = 4,         // at most
   kVerbenaEventBytes = 8,     // sizeof(CompletionEvent)
   kVerbenaReadPlainly = -2,   // control::kReadPlainly
 };

@@ -6,12 +6,12 @@
 
 namespace verbena::provider {
 
-bool WaitSet::make(std::initializer_list<int> members) noexcept {
+bool WaitSet::make(std::initializer_list<Member> members) noexcept {
   const int saved = errno;
   set_.reset(::epoll_create1(EPOLL_CLOEXEC));
-  for (const int fd : members) {
+  for (const auto& [fd, by_edge] : members) {
     epoll_event event{};
-    event.events = EPOLLIN;
+    event.events = by_edge ? EPOLLIN | EPOLLET : EPOLLIN;
     if (fd < 0 || !set_) continue;
     if (::epoll_ctl(set_.get(), EPOLL_CTL_ADD, fd, &event) != 0) set_.reset();
   }

@@ -1,15 +1,34 @@
 #include "verbena/link/bell.hpp"
 
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <utility>
 
 #include "verbena/link/system_calls.hpp"
 
 namespace verbena::link {
+namespace {
+
+int option_of(int fd, int option) noexcept {
+  int value = -1;
+  socklen_t size = sizeof value;
+  return ::getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
+}
+
+}  // namespace
+
+// A peer gave it. Other kinds of sockets have locks that others may hold for long.
+BellRope::BellRope(int fd) noexcept : fd_(fd) {
+  const int saved = errno;
+  if (fd_ >= 0 &&
+      (option_of(fd_, SO_DOMAIN) != AF_UNIX || option_of(fd_, SO_TYPE) != SOCK_STREAM)) {
+    ::close(std::exchange(fd_, -1));
+  }
+  errno = saved;
+}
 
 BellRope& BellRope::operator=(BellRope&& other) noexcept {
   std::swap(fd_, other.fd_);
@@ -23,39 +42,49 @@ BellRope::~BellRope() {
 bool BellRope::pull() const noexcept {
   if (fd_ < 0) return false;
   const int saved = errno;
-  constexpr std::uint8_t kByte[1] = {};
-  // One whose queue is full rings already.
-  const bool rings =
-      send_to(fd_, kByte, MSG_DONTWAIT | MSG_NOSIGNAL, nullptr, 0) == 1 || errno == EAGAIN;
+  const bool rings = ::shutdown(fd_, SHUT_WR) == 0;
   errno = saved;
   return rings;
 }
 
 Bell::Bell() noexcept {
   const int saved = errno;
+  if (!make()) drop();
+  errno = saved;
+}
+
+Bell::~Bell() { drop(); }
+
+// That the second pull rings like the first is nowhere promised, so it is tried.
+bool Bell::make() noexcept {
   int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) == 0) {
-    fd_ = ends[0];
-    rope_ = BellRope(ends[1]);
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
+  end_ = ends[0];
+  rope_ = BellRope(ends[1]);
+  set_ = ::epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;
+  if (set_ < 0 || ::epoll_ctl(set_, EPOLL_CTL_ADD, end_, &event) != 0) return false;
+  for (int i = 0; i < 2; ++i) {
+    if (silence() || !rope_.pull() || !silence()) return false;
   }
-  errno = saved;
+  return true;
 }
 
-Bell::~Bell() {
-  if (fd_ >= 0) ::close(fd_);
+void Bell::drop() noexcept {
+  for (int* fd : {&end_, &set_}) {
+    if (*fd >= 0) ::close(std::exchange(*fd, -1));
+  }
+  rope_ = BellRope();
 }
 
-void Bell::silence() const noexcept {
-  if (fd_ < 0) return;
+bool Bell::silence() const noexcept {
+  if (set_ < 0) return false;
   const int saved = errno;
-  std::uint8_t byte[1];
-  iovec part{byte, sizeof byte};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  // What others sent besides wakes the next sleep for nothing, which is seldom.
-  receive_message(fd_, message, MSG_DONTWAIT);
+  epoll_event event;
+  const bool was_rung = look_at(set_, event) == 1;
   errno = saved;
+  return was_rung;
 }
 
 }  // namespace verbena::link

@@ -469,10 +469,13 @@ bool PeerLink::prepare_wait() noexcept {
   return false;
 }
 
+void PeerLink::silence() noexcept {
+  if (!inbound_.empty()) bell_.silence();
+}
+
 // The next receive() looks everywhere.
 void PeerLink::end_wait() noexcept {
   is_sleeping_ = false;
-  if (!inbound_.empty()) bell_.silence();
   for (Inbound& in : inbound_) in.reader.end_sleep();
   udp_interval_ = 1;
   busy_rounds_ = empty_rounds_ = 0;

@@ -1,6 +1,7 @@
 // Readers of rings that sleep: each is woken, once for a sleep, by its bell or by a datagram.
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "peer_link_fixture.hpp"
@@ -44,6 +45,7 @@ class PeerBell : public PeerLinkTest {
   int rope() const { return ::dup(b_.link->bell_rope()); }
   // b_ sleeps, a packet comes: by what b_ is woken.
   int woken_by(std::uint32_t psn) {
+    b_.link->silence();
     EXPECT_TRUE(b_.link->prepare_wait());
     EXPECT_EQ(send(a_, b_, psn, 1), 1u);
     pollfd fds[2] = {{b_.link->wake_fd(), POLLIN, 0}, {b_.link->wait_fd(), POLLIN, 0}};
@@ -60,6 +62,8 @@ TEST_F(PeerBell, WakesASleeperOnceForEachSleep) {
   join_with(rope());
   for (std::uint32_t i = 0; i < 20; ++i) {
     ASSERT_EQ(woken_by(i), b_.link->wake_fd());
+    ASSERT_TRUE(wait_readable(b_.link->wake_fd(), 0));
+    b_.link->silence();
     ASSERT_FALSE(wait_readable(b_.link->wake_fd(), 0));
   }
   expect_psns(sink_, 20);
@@ -73,20 +77,67 @@ TEST_F(PeerBell, MayBeRungByManyAndMakesNobodyWait) {
   ASSERT_EQ(woken_by(0), b_.link->wake_fd());
 }
 
-TEST_F(PeerBell, ACutRopeMeansADatagram) {
+// A thread that attends sleeps so: each sleep's ring is one edge, and nothing is to be silenced.
+TEST_F(PeerBell, RingsByEdges) {
+  join_with(rope());
+  const int set = ::epoll_create1(EPOLL_CLOEXEC);
+  epoll_event edges{};
+  edges.events = EPOLLIN | EPOLLET;
+  ASSERT_EQ(::epoll_ctl(set, EPOLL_CTL_ADD, b_.link->wake_edges(), &edges), 0);
+  const auto rings = [&](int patience_ms) { return ::epoll_wait(set, &edges, 1, patience_ms); };
+  while (rings(0) != 0) {
+  }
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    ASSERT_TRUE(b_.link->prepare_wait());
+    ASSERT_EQ(rings(0), 0);
+    ASSERT_EQ(send(a_, b_, 2 * i, 1), 1u);
+    ASSERT_EQ(send(a_, b_, 2 * i + 1, 1), 1u);
+    ASSERT_EQ(rings(10'000), 1);
+    ASSERT_EQ(rings(0), 0);
+    b_.link->end_wait();
+    while (b_.link->receive(sink_, 64) > 0) {
+    }
+  }
+  ::close(set);
+}
+
+// Neither a sleeper without sleep, nor one that another peer cannot wake, nor a peer that waits.
+TEST_F(PeerBell, RingsWhateverAnotherPeerDoesWithIt) {
   join_with(rope());
   ASSERT_EQ(woken_by(0), b_.link->wake_fd());
-  ASSERT_EQ(::shutdown(b_.link->bell_rope(), SHUT_RDWR), 0);
-  ASSERT_TRUE(b_.link->prepare_wait());
-  ASSERT_FALSE(wait_readable(b_.link->wake_fd(), 0)) << "that would be a sleeper without sleep";
-  ASSERT_EQ(send(a_, b_, 1, 1), 1u);
-  EXPECT_TRUE(wait_readable(b_.link->wait_fd()));
-  b_.link->end_wait();
+  const int other = rope();
+  std::uint8_t bytes[4096] = {};
+  std::uint32_t psn = 1;
+  const auto still_rings = [&] {
+    b_.link->silence();
+    ASSERT_FALSE(wait_readable(b_.link->wake_fd(), 0));
+    ASSERT_EQ(woken_by(psn++), b_.link->wake_fd());
+  };
+  ASSERT_EQ(::fcntl(other, F_SETFL, 0), 0);
+  still_rings();
+  for (int i = 0; i < 1000; ++i) ::send(other, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+  still_rings();
+  while (::recv(other, bytes, sizeof bytes, MSG_DONTWAIT) > 0) {
+  }
+  still_rings();
+  ASSERT_EQ(::shutdown(other, SHUT_RDWR), 0);
+  still_rings();
+  ::close(other);
+  still_rings();
 }
 
 TEST_F(PeerBell, ARopeThatIsNoneMeansADatagram) {
-  join_with(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  EXPECT_EQ(woken_by(0), b_.link->wait_fd());
+  int pair[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair), 0);
+  std::uint32_t psn = 0;
+  for (const int fd : {::open("/dev/null", O_RDWR | O_CLOEXEC), pair[0],
+                       ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), -1}) {
+    join_with(fd);
+    EXPECT_EQ(woken_by(psn++), b_.link->wait_fd());
+    a_.link->remove(b_.self);
+    b_.link->remove(a_.self);
+  }
+  ::close(pair[1]);
 }
 
 // The rope goes with the ring: a process that outlives many peers keeps no descriptor of them.

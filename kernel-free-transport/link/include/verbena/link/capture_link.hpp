@@ -40,6 +40,8 @@ class CaptureLink final : public Link {
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
   int wait_fd() const noexcept override { return inner_->wait_fd(); }
   int wake_fd() const noexcept override { return inner_->wake_fd(); }
+  int wake_edges() const noexcept override { return inner_->wake_edges(); }
+  void silence() noexcept override { inner_->silence(); }
   bool prepare_wait() noexcept override { return inner_->prepare_wait(); }
   void end_wait() noexcept override { inner_->end_wait(); }
   TimeNs next_timeout() const noexcept override { return inner_->next_timeout(); }

@@ -58,9 +58,13 @@ class Link {
   // Readable (level) while receive() would find something, for a thread that called
   // prepare_wait().
   virtual int wait_fd() const noexcept = 0;
-  // Readable as well, where peers have another way to wake such a thread; -1: they have none. The
-  // same for the link's whole life.
+  // Readable as well, where peers have another way to wake such a thread, until silence(); -1: they
+  // have none. The same for the link's whole life.
   virtual int wake_fd() const noexcept { return -1; }
+  // In its place for an epoll that looks for edges: there is one each time.
+  virtual int wake_edges() const noexcept { return -1; }
+  // Before prepare_wait(), if the thread is going to block on wake_fd().
+  virtual void silence() noexcept {}
 
   // Under the receive lock, before a thread blocks on the two: false if there is something to
   // receive now. Whoever got true calls end_wait() when it is awake, also under the lock.

@@ -89,6 +89,8 @@ class PeerLink final : public Link {
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
   int wait_fd() const noexcept override { return udp_->wait_fd(); }
   int wake_fd() const noexcept override { return bell_.fd(); }
+  int wake_edges() const noexcept override { return bell_.edges(); }
+  void silence() noexcept override;
   bool prepare_wait() noexcept override;
   void end_wait() noexcept override;
   std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept override {

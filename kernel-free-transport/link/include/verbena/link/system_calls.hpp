@@ -4,6 +4,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -43,6 +44,11 @@ inline ssize_t write_bytes(int fd, const void* bytes, std::size_t size) noexcept
 
 inline ssize_t read_bytes(int fd, void* bytes, std::size_t size) noexcept {
   return ::syscall(SYS_read, fd, bytes, size);
+}
+
+// How many of an epoll's descriptors are readable now: one at most, which is `event`.
+inline int look_at(int epoll_fd, epoll_event& event) noexcept {
+  return static_cast<int>(::syscall(SYS_epoll_pwait, epoll_fd, &event, 1, 0, nullptr, 0));
 }
 
 }  // namespace verbena::link
