@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <new>
+#include <span>
 #include <utility>
 
 #include "context.hpp"
@@ -25,7 +26,7 @@ class Visit {
     vigil_.begin(link::monotonic_now_ns());
   }
   ~Visit() {
-    wake();
+    wake({});
     channel_->pipe.end_reading();
     context_.end_attendance(*channel_);
   }
@@ -47,7 +48,10 @@ class Visit {
     }
     return control::kReadPlainly;
   }
-  void wake() noexcept {
+  void wake(std::span<const epoll_event> reported) noexcept {
+    for (const epoll_event& event : reported) {
+      if (event.data.fd == channel_->pipe.reader()) channel_->pipe.look_into();
+    }
     if (sleeps_) context_.end_attended_wait();
     sleeps_ = false;
   }
@@ -101,7 +105,9 @@ ssize_t verbena_visit_read(void* room, void* bytes, std::size_t size, int* waker
   return visit_in(room).read(bytes, size, wakers);
 }
 
-void verbena_visit_wake(void* room) { visit_in(room).wake(); }
+void verbena_visit_wake(void* room, const epoll_event* reported, int count) {
+  visit_in(room).wake({reported, static_cast<std::size_t>(count)});
+}
 
 void verbena_end_visit(void* room) { std::destroy_at(&visit_in(room)); }
 

@@ -43,6 +43,9 @@ class EventPipe {
   bool open_reader() noexcept;
   // Reads a record for the application: 0 if there is none. One thread at a time.
   ssize_t read(void* bytes, std::size_t size) noexcept;
+  // reader() was readable: a record may be there that is not counted yet, because its writer has
+  // been put off by whom it woke.
+  void look_into() noexcept { is_counted_ = false; }
   // Between the two, what the calling thread itself writes is kept for its next read() without a
   // way through the pipe, if nothing is before it there.
   void begin_reading() noexcept { reading() = this; }

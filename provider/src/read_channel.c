@@ -2,16 +2,17 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sys/epoll.h>
 
 // An errno, 0 when it was woken.
 static int sleep_on(int wakers, void* visit) {
-  struct epoll_event all[kVerbenaWakers];
+  struct epoll_event reported[kVerbenaWakers];
   int ready = -1;
   pthread_cleanup_push(verbena_end_visit, visit);
-  ready = epoll_wait(wakers, all, kVerbenaWakers, -1);
+  ready = epoll_wait(wakers, reported, kVerbenaWakers, -1);
   pthread_cleanup_pop(0);
-  return ready < 0 ? errno : 0;
+  const int error = ready < 0 ? errno : 0;
+  verbena_visit_wake(visit, reported, ready < 0 ? 0 : ready);
+  return error;
 }
 
 ssize_t verbena_read_channel(int fd, void* bytes, size_t size) {
@@ -26,7 +27,6 @@ ssize_t verbena_read_channel(int fd, void* bytes, size_t size) {
   int wakers = -1;
   while ((got = verbena_visit_read(visit, bytes, size, &wakers)) == 0) {
     const int error = sleep_on(wakers, visit);
-    verbena_visit_wake(visit);
     if (error == EINTR && verbena_may_interrupt()) {
       verbena_end_visit(visit);
       errno = EINTR;

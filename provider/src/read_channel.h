@@ -3,6 +3,7 @@
 // unwinder, which has no say in that: what must be done then is called by name.
 #pragma once
 
+#include <sys/epoll.h>
 #include <sys/types.h>
 
 #ifdef __cplusplus
@@ -25,7 +26,8 @@ int verbena_begin_visit(int fd, void* room);
 // More than 0 or less: what the read returns. 0: sleep first, until epoll says that there is
 // something at `wakers`.
 ssize_t verbena_visit_read(void* room, void* bytes, size_t size, int* wakers);
-void verbena_visit_wake(void* room);
+// With what epoll has reported; none, if it was a signal.
+void verbena_visit_wake(void* room, const struct epoll_event* reported, int count);
 void verbena_end_visit(void* room);
 // Whether a signal that was caught ends system calls.
 int verbena_may_interrupt(void);

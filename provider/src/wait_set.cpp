@@ -12,6 +12,7 @@ bool WaitSet::make(std::initializer_list<Member> members) noexcept {
   for (const auto& [fd, by_edge] : members) {
     epoll_event event{};
     event.events = by_edge ? EPOLLIN | EPOLLET : EPOLLIN;
+    event.data.fd = fd;
     if (fd < 0 || !set_) continue;
     if (::epoll_ctl(set_.get(), EPOLL_CTL_ADD, fd, &event) != 0) set_.reset();
   }

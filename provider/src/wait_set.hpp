@@ -18,7 +18,7 @@ class WaitSet {
   explicit operator bool() const noexcept { return static_cast<bool>(set_); }
   // False: no descriptor is left for it.
   bool make(std::initializer_list<Member> members) noexcept;
-  // For epoll_wait.
+  // For epoll_wait, which reports members by their numbers.
   int fd() const noexcept { return set_.get(); }
 
  private:

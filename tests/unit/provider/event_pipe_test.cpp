@@ -51,6 +51,27 @@ TEST_F(EventPipeTest, SaysWhenItIsFull) {
   EXPECT_EQ(read_all().size(), written);
 }
 
+// Its writer has lost the processor to the thread that it woke.
+TEST_F(EventPipeTest, ARecordThatIsNotCountedYetIsReadByWhoLooks) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  const control::UniqueFd read_end(ends[0]), put_off(::dup(ends[1]));
+  EventPipe pipe;
+  pipe.adopt(control::UniqueFd(ends[1]), ends[0]);
+  ASSERT_TRUE(pipe.open_reader());
+  CompletionEvent seen{};
+  ASSERT_EQ(pipe.read(&seen, sizeof seen), 0);
+  const CompletionEvent event{7};
+  ASSERT_EQ(::write(put_off.get(), &event, sizeof event), static_cast<ssize_t>(sizeof event));
+  pipe.look_into();
+  ASSERT_EQ(pipe.read(&seen, sizeof seen), static_cast<ssize_t>(sizeof seen));
+  EXPECT_EQ(seen.cq, 7u);
+  EXPECT_EQ(pipe.read(&seen, sizeof seen), 0);
+  ASSERT_TRUE(pipe.write(CompletionEvent{8}));
+  ASSERT_EQ(pipe.read(&seen, sizeof seen), static_cast<ssize_t>(sizeof seen));
+  EXPECT_EQ(seen.cq, 8u);
+}
+
 TEST_F(EventPipeTest, LeavesTheReadersModeAlone) {
   EventPipe other;
   ASSERT_EQ(::fcntl(reader_.get(), F_SETFL, 0), 0);
