@@ -1,6 +1,7 @@
 #include "attendance.hpp"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <signal.h>
 
 #include <memory>
@@ -37,9 +38,11 @@ class Visit {
       if (const ssize_t got = take(bytes, size); got > 0) return got;
       // Nothing is looked for before the first sleep: if it is there, it does not last. But where
       // it comes soon, it is waited for awake.
+      // What comes, comes by the processor on which this thread stands in its way.
+      if (vigil_.is_on() && context_.has_one_processor()) ::sched_yield();
       if ((has_slept_ || vigil_.is_on()) && context_.drive_attended()) continue;
       if (const ssize_t got = take(bytes, size); got > 0) return got;
-      if (vigil_.goes_on(link::monotonic_now_ns())) continue;
+      if (vigil_.is_on() && goes_on_looking()) continue;
       sleeps_ = context_.prepare_attended_wait();
       has_slept_ = true;
       if (!sleeps_) continue;
@@ -57,6 +60,13 @@ class Visit {
   }
 
  private:
+  // Others had their turn before the look; where they share the processor, the next look would find
+  // no more.
+  bool goes_on_looking() noexcept {
+    if (!context_.has_one_processor()) return vigil_.goes_on(link::monotonic_now_ns());
+    vigil_.give_up();
+    return false;
+  }
   ssize_t take(void* bytes, std::size_t size) noexcept {
     const ssize_t got = channel_->pipe.read(bytes, size);
     if (got > 0) vigil_.end(link::monotonic_now_ns());

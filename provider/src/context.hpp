@@ -98,6 +98,8 @@ class Context final : public queue::EventSink,
   void end_attended_wait() noexcept { end_wait(); }
   // For whoever attends, from begin_attendance() to end_attendance().
   Vigil& vigil() noexcept { return vigil_; }
+  // That thread's, when it came first.
+  bool has_one_processor() const noexcept { return has_one_processor_; }
   bool is_closing() const noexcept { return is_closing_.read(); }
 
   // --- around a fork and at exit (live_contexts.hpp) ---
@@ -289,6 +291,7 @@ class Context final : public queue::EventSink,
   Gate visits_;
   control::UniqueFd closing_;  // readable once the context goes; made for the first visit
   Published<bool> is_closing_{false};
+  bool has_one_processor_ = false;  // known since then
   std::atomic<const CompletionChannel*> attended_{nullptr};  // last
 
   Announcements announcements_;

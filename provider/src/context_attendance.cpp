@@ -1,4 +1,5 @@
 // What a visit (attendance.hpp) does with the engine.
+#include <sched.h>
 #include <sys/eventfd.h>
 
 #include "context.hpp"
@@ -12,6 +13,11 @@ namespace {
 // application does not answer. The event that they bring ends the visit, so it is not worth while
 // to look whether there is more.
 constexpr std::size_t kBudget = 5;
+
+bool may_run_on_one_only() noexcept {
+  cpu_set_t allowed;
+  return ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) == 1;
+}
 
 }  // namespace
 
@@ -27,7 +33,10 @@ std::shared_ptr<CompletionChannel> Context::channel_at(int fd) noexcept {
 
 // Under the lock of the list of contexts.
 bool Context::begin_attendance(CompletionChannel& channel) noexcept {
-  if (!closing_) closing_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!closing_) {
+    closing_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    has_one_processor_ = may_run_on_one_only();
+  }
   if (!closing_ || !channel.pipe.open_reader()) return false;
   const std::initializer_list<WaitSet::Member> members = {
       {channel.pipe.reader()}, {receive_fd()}, {link_->wake_edges(), true}, {closing_.get()}};

@@ -1,8 +1,9 @@
 // Whether a thread that waits for an event looks for it a while before it sleeps. In a ping-pong of
 // messages the answer is there sooner than a thread falls asleep and is woken, which costs the
 // other side, too; but it cannot come while the thread holds the very processor that the peer needs
-// for it. So it is learnt, and dearer with each time that the looking was in vain. Owned by the
-// context, used by the one thread that attends to it (attendance.hpp).
+// for it. So it is learnt, and dearer with each time that the looking was in vain. A thread that
+// may use one processor only gives others their turn before it looks, once, and then gives up.
+// Owned by the context, used by the one thread that attends to it (attendance.hpp).
 #pragma once
 
 #include <cstdint>
@@ -28,9 +29,12 @@ class Vigil {
   bool goes_on(TimeNs now) noexcept {
     if (state_ != State::kLooks) return false;
     if (now < began_ + kSpan) return true;
-    wager_.lost();
-    state_ = State::kOver;
+    give_up();
     return false;
+  }
+  void give_up() noexcept {
+    if (state_ == State::kLooks) wager_.lost();
+    state_ = State::kOver;
   }
   // The event has come.
   void end(TimeNs now) noexcept {

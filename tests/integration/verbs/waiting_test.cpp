@@ -2,6 +2,7 @@
 // happens around them meanwhile.
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -260,6 +261,35 @@ TEST_F(Waiting, AChannelThatDoesNotBlockDoesNotBlock) {
   ASSERT_EQ(::poll(&readable, 1, kPatienceMs), 1);
   EXPECT_TRUE(next_event());
   take(2);
+}
+
+// Who waits then gives the others their turn, and looks before it sleeps.
+TEST_F(Waiting, OnOneProcessorTheOthersHaveTheirTurn) {
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  connect();
+  std::atomic<int> wanted{0};
+  std::thread sender([&] {
+    for (int sent = 0; sent < 500;) {
+      if (wanted == sent) {
+        sched_yield();
+        continue;
+      }
+      send_one();
+      ++sent;
+    }
+  });
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
+    ++wanted;
+    ASSERT_TRUE(next_event());
+    take(2);
+  }
+  sender.join();
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 // The flags by which a read is known to be of a channel are there for all to see, and may go.

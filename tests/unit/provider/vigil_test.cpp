@@ -41,6 +41,17 @@ TEST_F(VigilTest, SleepsWhereTheyComeLate) {
   for (int i = 0; i < 100; ++i) ASSERT_FALSE(waits(kLate));
 }
 
+// Whoever gives up before the end of the span has lost no less.
+TEST_F(VigilTest, LooksMoreSeldomAfterGivingUp) {
+  waits_until_it_looks(kSoon);
+  vigil_.begin(now_);
+  ASSERT_TRUE(vigil_.is_on());
+  vigil_.give_up();
+  EXPECT_FALSE(vigil_.is_on());
+  vigil_.end(now_ + kSoon);
+  EXPECT_EQ(waits_until_it_looks(kSoon), 4);
+}
+
 TEST_F(VigilTest, ASleeperThatWasWokenSoonCouldHaveLooked) {
   EXPECT_EQ(waits_until_it_looks(Vigil::kSpanOfSleeper - 1), 2);
 }
