@@ -322,7 +322,7 @@ void Context::after_ring(qp::QueuePair& qp, TimeNs now) noexcept {
     if (device_->has_work()) progress_.note_work();
     return;
   }
-  if (posting_.goes_on(now, progress_.polls())) receive_for_poster(now);
+  if (posting_.goes_on(now, progress_.looks())) receive_for_poster(now);
 }
 
 // A send is as long as the answers of many others: left to the progress thread, these would have it

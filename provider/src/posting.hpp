@@ -1,4 +1,4 @@
-// Whether the application posts one request after the other without a poll between them, and so
+// Whether the application posts one request after the other without a look between them, and so
 // should take what has come meanwhile. Any thread; a word is written now and then, not by each
 // post.
 #pragma once
@@ -12,14 +12,14 @@ namespace verbena::provider {
 
 class Posting {
  public:
-  // For each post that has looked at the clock; `polls` changes with each poll.
-  bool goes_on(TimeNs now, std::uint32_t polls) noexcept {
+  // For each post that has looked at the clock; `looks` changes with each poll and each wait.
+  bool goes_on(TimeNs now, std::uint32_t looks) noexcept {
     const TimeNs last = last_.load(std::memory_order_relaxed);
     if (now > last + kPause) since_.store(now, std::memory_order_relaxed);
     if (now > last + kGrain) last_.store(now, std::memory_order_relaxed);
     if (now <= since_.load(std::memory_order_relaxed) + kLong) return false;
-    if (polls_.load(std::memory_order_relaxed) == polls) return true;
-    polls_.store(polls, std::memory_order_relaxed);
+    if (looks_.load(std::memory_order_relaxed) == looks) return true;
+    looks_.store(looks, std::memory_order_relaxed);
     since_.store(now, std::memory_order_relaxed);
     return false;
   }
@@ -31,7 +31,7 @@ class Posting {
 
   std::atomic<TimeNs> last_{0};
   std::atomic<TimeNs> since_{0};
-  std::atomic<std::uint32_t> polls_{0};
+  std::atomic<std::uint32_t> looks_{0};
 };
 
 }  // namespace verbena::provider

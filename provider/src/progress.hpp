@@ -85,6 +85,8 @@ class Progress {
   // It sends, and takes what has come when it has.
   void note_sending(bool sends) noexcept { sleep_.note_sending(sends); }
   std::uint32_t polls() const noexcept { return sleep_.polls(); }
+  // Changes with each poll, and each time that a thread attends.
+  std::uint32_t looks() const noexcept { return sleep_.polls() + sleep_.attendances(); }
   // Parked for an application that has not polled since the last call.
   bool is_unattended() noexcept {
     if (sleep_.rest() != Rest::kParked) return false;

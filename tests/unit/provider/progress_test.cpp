@@ -273,5 +273,18 @@ TEST(Progress, StopsAtOnceEvenWhenItSleepsForEver) {
   }
 }
 
+// A thread that blocks for its events between its posts does not post one after the other.
+TEST(ProgressLooks, ChangeWithEachWaitAsTheyDoWithEachPoll) {
+  Driven1 driven;
+  Progress progress(driven);
+  const std::uint32_t at_first = progress.looks();
+  progress.note_poll();
+  const std::uint32_t after_poll = progress.looks();
+  EXPECT_NE(after_poll, at_first);
+  ASSERT_TRUE(progress.begin_attendance(0));
+  progress.end_attendance(0);
+  EXPECT_NE(progress.looks(), after_poll);
+}
+
 }  // namespace
 }  // namespace verbena::provider
