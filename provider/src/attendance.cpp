@@ -37,8 +37,7 @@ class Visit {
     while (!context_.is_closing()) {
       if (const ssize_t got = take(bytes, size); got > 0) return got;
       // Nothing is looked for before the first sleep: if it is there, it does not last. But where
-      // it comes soon, it is waited for awake.
-      // What comes, comes by the processor on which this thread stands in its way.
+      // it comes soon, it is waited for awake; on the only processor, by letting who sends it run.
       if (vigil_.is_on() && context_.has_one_processor()) ::sched_yield();
       if ((has_slept_ || vigil_.is_on()) && context_.drive_attended()) continue;
       if (const ssize_t got = take(bytes, size); got > 0) return got;
