@@ -451,6 +451,7 @@ std::size_t PeerLink::adopt_changes(RxSink& sink) noexcept {
     std::erase_if(inbound_, [&](const Inbound& in) { return in.peer == p.peer; });
     if (!p.ring) continue;
     inbound_.push_back({p.peer, p.pid, RingReader(std::move(*p.ring)), nullptr});
+    has_had_rings_ = true;
     if (is_sleeping_) inbound_.back().reader.begin_sleep();
   }
   for (Inbound& in : inbound_) tell_packs(in);
@@ -469,8 +470,9 @@ bool PeerLink::prepare_wait() noexcept {
   return false;
 }
 
+// Whoever had a ring to here has a rope, and may have pulled it last.
 void PeerLink::silence() noexcept {
-  if (!inbound_.empty()) bell_.silence();
+  if (has_had_rings_) bell_.silence();
 }
 
 // The next receive() looks everywhere.

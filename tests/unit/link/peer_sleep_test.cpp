@@ -77,6 +77,24 @@ TEST_F(PeerBell, MayBeRungByManyAndMakesNobodyWait) {
   ASSERT_EQ(woken_by(0), b_.link->wake_fd());
 }
 
+// Who rang is gone, and so is the ring; a sleeper must not be awake for it for ever.
+TEST_F(PeerBell, IsSilencedWhenTheRingIsGone) {
+  const BellRope other(rope());
+  join_with(rope());
+  ASSERT_EQ(woken_by(0), b_.link->wake_fd());
+  a_.link->remove(b_.self);
+  b_.link->remove(a_.self);
+  while (b_.link->receive(sink_, 64) > 0) {
+  }
+  for (int i = 0; i < 2; ++i) {
+    b_.link->silence();
+    ASSERT_TRUE(b_.link->prepare_wait());
+    EXPECT_FALSE(wait_readable(b_.link->wake_fd(), 0));
+    b_.link->end_wait();
+    ASSERT_TRUE(other.pull());  // as one may who has kept it
+  }
+}
+
 // A thread that attends sleeps so: each sleep's ring is one edge, and nothing is to be silenced.
 TEST_F(PeerBell, RingsByEdges) {
   join_with(rope());

@@ -146,6 +146,7 @@ class PeerLink final : public Link {
 
   // Under the receive lock.
   std::vector<Inbound> inbound_;
+  bool has_had_rings_ = false;
   // Since UDP was looked at: those that found packets, and the others.
   std::uint32_t busy_rounds_ = 0;
   std::uint32_t empty_rounds_ = 0;
