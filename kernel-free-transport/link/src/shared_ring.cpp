@@ -44,8 +44,8 @@ std::atomic_ref<std::uint64_t> first_word(std::uint8_t* record) {
 }
 
 // Takes the lines away from the reader, who had them a lap ago: all at once, where a copy would
-// wait for one after the other. (Compilers make this of the builtin only for processors from 2014 on;
-// older ones take it for nothing.)
+// wait for one after the other. (Compilers make this of the builtin only for processors from 2014
+// on; older ones take it for nothing.)
 void take_lines(std::uint8_t* at, std::size_t size) {
   for (std::size_t i = 0; i < size; i += kLine) {
 #ifdef __x86_64__

@@ -55,6 +55,7 @@ struct RxDatagram {
   std::uint32_t psns = 1;
   // Of a direct packet (direct.hpp): where its payload is to be fetched. Null: it is there.
   SenderMemory* sender = nullptr;
+  // An acknowledgement by the same queue pair's other half that came with it.
   std::optional<Rider> rider;
 };
 
