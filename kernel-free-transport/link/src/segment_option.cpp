@@ -7,25 +7,15 @@
 #include "udp_constants.hpp"
 
 namespace verbena::link {
-namespace {
-
-// A change costs as much as a few sends gain by it.
-constexpr std::uint32_t kUntilChange = 16;
-
-}  // namespace
 
 bool SegmentOption::covers(int fd, std::size_t segment_bytes, std::size_t bytes) noexcept {
   const bool is_covered =
       segment_bytes != 0 ? segment_bytes == size_ : size_ == 0 || bytes <= size_;
   if (is_covered) {
-    repeated_ = 0;
+    habit_.interrupt();
     return true;
   }
-  repeated_ = segment_bytes == wanted_ ? repeated_ + 1 : 1;
-  wanted_ = segment_bytes;
-  if (repeated_ < kUntilChange || !may_change_ || !is_known_) return false;
-  repeated_ = 0;
-  return set(fd, segment_bytes);
+  return may_change_ && is_known_ && habit_.forms(segment_bytes) && set(fd, segment_bytes);
 }
 
 void SegmentOption::give_up(int fd) noexcept {

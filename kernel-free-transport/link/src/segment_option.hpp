@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "habit.hpp"
+
 namespace verbena::link {
 
 class SegmentOption {
@@ -28,9 +30,8 @@ class SegmentOption {
 
   bool is_known_ = false;
   bool may_change_ = true;
-  std::uint32_t repeated_ = 0;  // sends in a row that wanted wanted_
-  std::size_t wanted_ = 0;
   std::size_t size_ = 0;
+  Habit<std::size_t> habit_;
 };
 
 }  // namespace verbena::link

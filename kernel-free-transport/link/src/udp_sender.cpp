@@ -50,10 +50,6 @@ class Control {
   std::size_t used_ = 0;
 };
 
-bool is_default(const wire::Destination& to) {
-  return to.traffic_class == 0 && to.hop_limit == kDefaultHopLimit;
-}
-
 bool is_against_segments(int error) {
   return error == EINVAL || error == EIO || error == EMSGSIZE || error == EOPNOTSUPP ||
          error == ENOPROTOOPT;
@@ -189,14 +185,15 @@ UdpSender::Outcome UdpSender::transmit(Socket& socket, bool is_locked,
   const int fd = socket.fd.read_relaxed();
   const std::size_t segment_bytes = message.segment_bytes;
   count_call(socket, is_locked, message);
-  // Without the lock, the option that cuts may change at any time.
-  const bool is_plain = is_default(message.to) &&
-                        (is_locked ? socket.segments.covers(fd, segment_bytes, message.bytes.size())
-                                   : segment_bytes == 0 && !socket.segments.is_known());
-  ssize_t sent = is_plain ? send_plainly(socket, message) : send_with_options(socket, message);
+  // Without the lock, the options may change at any time.
+  const bool has_header = is_locked && socket.header.covers(fd, message.to);
+  const bool is_plain =
+      has_header && socket.segments.covers(fd, segment_bytes, message.bytes.size());
+  ssize_t sent =
+      is_plain ? send_plainly(socket, message) : send_with_options(socket, message, !has_header);
   if (sent < 0 && is_plain && is_against_segments(errno) && socket.segments.is_set()) {
     socket.segments.give_up(fd);
-    sent = send_with_options(socket, message);
+    sent = send_with_options(socket, message, false);
   }
   if (sent >= 0) return Outcome::kTaken;
   if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) return Outcome::kFull;
@@ -250,7 +247,8 @@ ssize_t UdpSender::send_plainly(const Socket& socket, const Message& message) co
   return sent;
 }
 
-ssize_t UdpSender::send_with_options(const Socket& socket, const Message& message) const noexcept {
+ssize_t UdpSender::send_with_options(const Socket& socket, const Message& message,
+                                     bool names_header) const noexcept {
   const wire::Destination& to = message.to;
   const SocketAddress address(to.address, options_.port, options_.scope_id);
   iovec part{const_cast<std::uint8_t*>(message.bytes.data()), message.bytes.size()};
@@ -264,7 +262,7 @@ ssize_t UdpSender::send_with_options(const Socket& socket, const Message& messag
   if (message.segment_bytes > 0 || socket.segments.is_known()) {
     control.add(SOL_UDP, UDP_SEGMENT, static_cast<std::uint16_t>(message.segment_bytes));
   }
-  if (!is_default(to)) {
+  if (names_header) {
     const bool v4 = to.address.is_v4();
     // 0 is no hop limit that the kernel takes.
     const int hops = std::max<int>(to.hop_limit, 1);
@@ -315,6 +313,7 @@ bool UdpSender::open_socket(Socket& socket, bool has_grh, SocketError* error) no
   if (fd < 0) return false;
   set_options(fd);
   socket.segments.open(fd);
+  socket.header.open(fd, local_.is_v4());
   socket.fd.publish(fd);
   return true;
 }
@@ -361,13 +360,11 @@ void UdpSender::set_options(int fd) const noexcept {
   set(SOL_SOCKET, SO_RCVBUF, 0);  // nobody reads it: the least there is
   if (local_.is_v4()) {
     set(IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
-    set(IPPROTO_IP, IP_TTL, kDefaultHopLimit);
     set(IPPROTO_IP, IP_MULTICAST_TTL, kDefaultHopLimit);
     const in_addr from{htonl(local_.v4_host_order())};
     ::setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &from, sizeof from);
   } else {
     set(IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
-    set(IPPROTO_IPV6, IPV6_UNICAST_HOPS, kDefaultHopLimit);
     set(IPPROTO_IPV6, IPV6_MULTICAST_HOPS, kDefaultHopLimit);
     if (options_.scope_id != 0) {
       set(IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(options_.scope_id));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "header_option.hpp"
 #include "segment_option.hpp"
 #include "socket_address.hpp"
 #include "verbena/link/udp_link.hpp"
@@ -54,6 +55,7 @@ class UdpSender {
     Lock lock;  // only ever tried: who does not get it does without what it guards
     std::array<Entry, kEntries> cache;
     SegmentOption segments;
+    HeaderOption header;
     OwnedCounter calls, segmented_calls, bundles;  // made under the lock
   };
   static constexpr unsigned kSocketsMax = 16;  // of each parity
@@ -87,7 +89,8 @@ class UdpSender {
   void count_call(Socket& socket, bool is_locked, const Message& message) noexcept;
   // As sendto and sendmsg return it.
   ssize_t send_plainly(const Socket& socket, const Message& message) const noexcept;
-  ssize_t send_with_options(const Socket& socket, const Message& message) const noexcept;
+  ssize_t send_with_options(const Socket& socket, const Message& message,
+                            bool names_header) const noexcept;
 
   IpAddress local_;
   UdpOptions options_;
