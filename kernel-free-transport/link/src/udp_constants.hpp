@@ -34,10 +34,12 @@ inline constexpr std::size_t kKickBytes = 8;
 //
 // Peers that are devices of ours, on this host: those of the same address, and those that have no
 // address but a loopback one where there are no foreign ones.
+inline bool has_own_peers_only(const UdpOptions& options, const IpAddress& local) noexcept {
+  return options.grh_from_port && local.is_v4_loopback();
+}
 inline bool takes_bundles(const UdpOptions& options, const IpAddress& local,
                           const IpAddress& peer) noexcept {
-  return peer == local ||
-         (options.grh_from_port && local.is_v4_loopback() && peer.is_v4_loopback());
+  return peer == local || (has_own_peers_only(options, local) && peer.is_v4_loopback());
 }
 
 }  // namespace verbena::link

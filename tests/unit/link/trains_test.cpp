@@ -89,8 +89,11 @@ void send_segmented(const PlainSocket& socket, const std::vector<Bytes>& sealed)
   ASSERT_TRUE(socket.send(all, own_address(1)));
 }
 
-TEST(UdpTrain, EndsWhereAPacketIsDamagedOrForAnother) {
-  Pair pair;
+// Foreigners get no bundles, but their segments together.
+constexpr UdpOptions kRoce{.grh_from_port = false};
+
+// Eight segments of a stranger's, one of them damaged, the last two for another queue pair.
+void receive_from_stranger(Pair& pair, Cars& sink) {
   const PlainSocket stranger(own_address(2));
   std::vector<Bytes> sealed;
   std::vector<Bytes> good;
@@ -104,11 +107,24 @@ TEST(UdpTrain, EndsWhereAPacketIsDamagedOrForAnother) {
     }
   }
   ASSERT_NO_FATAL_FAILURE(send_segmented(stranger, sealed));
-  Cars sink;
   ASSERT_EQ(receive_count(*pair.b.link, sink, 8), 8u);
   EXPECT_EQ(sink.packets, good);
-  EXPECT_EQ(sink.trains, (std::vector<std::uint32_t>{2, 3, 2}));
   EXPECT_EQ(pair.b.drops.read(DropReason::kBadIcrc), 1u);
+}
+
+TEST(UdpTrain, EndsWhereAPacketIsDamagedOrForAnother) {
+  Pair pair(kRoce);
+  Cars sink;
+  receive_from_stranger(pair, sink);
+  EXPECT_EQ(sink.trains, (std::vector<std::uint32_t>{2, 3, 2}));
+}
+
+// Where nobody but us is expected, the kernel is not asked to keep segments together.
+TEST(UdpTrain, IsNotMadeOfAStrangersSegmentsAmongOurselves) {
+  Pair pair;
+  Cars sink;
+  receive_from_stranger(pair, sink);
+  EXPECT_EQ(sink.trains, std::vector<std::uint32_t>(7, 1));
 }
 
 // Whether any socket of this process cuts by itself into such segments.
@@ -122,9 +138,6 @@ bool some_socket_cuts(int segment_bytes) {
   }
   return false;
 }
-
-// Foreigners get no bundles.
-constexpr UdpOptions kRoce{.grh_from_port = false};
 
 TEST(UdpSegments, AreTheSocketsOwnWhereTheyAreAlwaysTheSame) {
   Pair pair(kRoce);
