@@ -19,7 +19,7 @@
 namespace verbena::control {
 
 inline constexpr std::uint32_t kMagic = 0x31425256;  // "VRB1"
-inline constexpr std::uint16_t kProtocolVersion = 6;
+inline constexpr std::uint16_t kProtocolVersion = 7;
 inline constexpr std::size_t kHeaderSize = 16;
 inline constexpr std::size_t kMaxMessage = 64 * 1024;  // header included
 inline constexpr std::size_t kMaxFds = 4;              // descriptors beside one message

@@ -11,6 +11,8 @@
 //            +----------------------+-------------+--------------------+-------------+
 //            | tag (48) length (16) | fields (64) | packet, BTH .. pad | rider (64)? |
 //            +----------------------+-------------+--------------------+-------------+
+//            | tag (48)  65535 (16) | distance to the next record, within this lap or to the
+//            +----------------------+ beginning
 //
 // The reader looks only at the word where the next record begins: a small packet costs one cache
 // line. The tag is a keyed function of the record's position, which never repeats, so neither what
@@ -75,6 +77,7 @@ class SharedRing {
   SharedRing(void* memory, std::size_t capacity);
   bool is_mapped() const noexcept;
   Header& header() const;
+  std::uint64_t offset_of(std::uint64_t position) const;
   std::uint8_t* record_at(std::uint64_t position) const;
   std::uint64_t tag_of(std::uint64_t position) const;
 
@@ -86,7 +89,7 @@ class SharedRing {
 
 class RingWriter {
  public:
-  explicit RingWriter(SharedRing ring) : ring_(std::move(ring)) {}
+  explicit RingWriter(SharedRing ring);
 
   // Writes the packets that go to the same place, as many as there is room for; returns how many.
   // Short ones appear together.
@@ -94,7 +97,7 @@ class RingWriter {
   // After put(): whether the reader sleeps and has not been told of this sleep by us yet.
   bool should_wake_reader() noexcept;
   // Whether half of the ring is free; looks at the reader's position.
-  bool is_half_empty() noexcept { return has_room(ring_.capacity_ / 2); }
+  bool is_half_empty() noexcept;
   // As last seen.
   std::uint64_t reader_position() const noexcept { return tail_seen_; }
   bool is_closed() const noexcept { return ring_.is_closed(); }
@@ -106,8 +109,7 @@ class RingWriter {
   struct Mark {
     std::uint64_t at;
     std::uint64_t length;
-    bool wraps;
-    std::uint64_t end;  // then: where the one before ended
+    std::uint64_t end;  // of the one before, from where the reader is sent if it is not here
   };
   // So many appear at once, up to the first that is not short: an answer and the acknowledgement
   // with it, say, which the reader would otherwise meet in two rounds.
@@ -117,11 +119,22 @@ class RingWriter {
   std::optional<Mark> place(std::span<const std::uint8_t> packet, std::uint64_t fields,
                             const std::optional<wire::Rider>& rider) noexcept;
   void publish(std::span<const Mark> marks) noexcept;
+  std::optional<std::uint64_t> find_place(std::uint64_t size) noexcept;
+  bool ends_lap(std::uint64_t bytes) noexcept;
+  std::optional<std::uint64_t> behind_cut(std::uint64_t size) noexcept;
+  void lengthen_lap() noexcept;
+  std::uint64_t to_end_of_ring() const noexcept;
+  bool look_at_reader() noexcept;
+  bool fits(std::uint64_t bytes) const noexcept;
   bool has_room(std::uint64_t bytes) noexcept;
 
   SharedRing ring_;
   std::uint64_t head_ = 0;
   std::uint64_t tail_seen_ = 0;
+  std::uint64_t lap_;                 // bytes of the ring that are used as long as they do
+  std::optional<std::uint64_t> cut_;  // where a lap was cut short that the reader is still in
+  bool is_behind_cut_ = false;
+  std::uint64_t skipped_ = 0;         // since then
   std::uint32_t woken_sleep_ = 0;
 };
 

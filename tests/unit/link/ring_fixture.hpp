@@ -1,0 +1,81 @@
+// What the tests of rings share: a ring's file, packets that are numbered, and a peer's view of the
+// memory who does what he likes.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "link_fixture.hpp"
+#include "verbena/base/random.hpp"
+#include "verbena/link/shared_ring.hpp"
+
+namespace verbena::link::test {
+
+inline constexpr std::size_t kSmall = 64 * 1024;
+
+struct RingFile {
+  explicit RingFile(std::size_t capacity = kSmall) : fd(SharedRing::create(capacity).value()) {}
+  ~RingFile() { ::close(fd); }
+  RingFile(const RingFile&) = delete;
+  RingFile& operator=(const RingFile&) = delete;
+  SharedRing map() const { return SharedRing::map(fd).value(); }
+  int fd;
+};
+
+// Lengths of packet number n: small, large and between, always the same.
+inline std::size_t length_of(std::uint32_t n) {
+  Random random(n);
+  switch (random.below(3)) {
+    case 0:
+      return 12 + 4 * random.below(16);
+    case 1:
+      return 4096 + 4 * random.below(16);
+    default:
+      return 12 + 4 * random.below(1024);
+  }
+}
+
+inline bool put_numbered(RingWriter& writer, std::uint32_t n) {
+  Batch batch(8192);
+  wire::Destination fields = to(own_address(), n % 3 != 0);
+  fields.traffic_class = static_cast<std::uint8_t>(n);
+  fields.hop_limit = static_cast<std::uint8_t>(n >> 3);
+  batch.add(make_packet(Qpn(n), n, length_of(n)), fields);
+  return writer.put(batch.get(), 0, 1) == 1;
+}
+
+// Whether the next packet there is number n, whole.
+inline ::testing::AssertionResult takes_numbered(RingReader& reader, std::uint32_t n) {
+  wire::RxDatagram fields;
+  const auto bytes = reader.take(fields);
+  if (!bytes) return ::testing::AssertionFailure() << "nothing there";
+  const Bytes expected = make_packet(Qpn(n), n, length_of(n));
+  if (!std::equal(bytes->begin(), bytes->end(), expected.begin(), expected.end()) ||
+      fields.traffic_class != static_cast<std::uint8_t>(n) ||
+      fields.hop_limit != static_cast<std::uint8_t>(n >> 3) || fields.has_grh != (n % 3 != 0)) {
+    return ::testing::AssertionFailure() << "packet " << n << " is not what was put";
+  }
+  return ::testing::AssertionSuccess();
+}
+
+// The whole memory, without the rules.
+class RawMemory {
+ public:
+  static constexpr std::size_t kTailAt = 64;
+  static constexpr std::size_t kRecordsAt = 4096;
+  explicit RawMemory(int fd)
+      : at_(static_cast<std::uint8_t*>(
+            ::mmap(nullptr, kRecordsAt + kSmall, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0))) {}
+  ~RawMemory() { ::munmap(at_, kRecordsAt + kSmall); }
+  RawMemory(const RawMemory&) = delete;
+  RawMemory& operator=(const RawMemory&) = delete;
+  std::uint8_t* at(std::size_t offset) { return at_ + offset; }
+
+ private:
+  std::uint8_t* at_;
+};
+
+}  // namespace verbena::link::test
