@@ -14,8 +14,9 @@ namespace {
 constexpr int kRoundTripsPerSample = 20;
 
 // One direction: slots that a sequence number opens to the reader.
-struct Ring {
-  static constexpr std::size_t kSlots = 16;
+template <std::size_t slot_count>
+struct RingOf {
+  static constexpr std::size_t kSlots = slot_count;
   static constexpr std::size_t kBytes = 4096;
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> sequence{0};
@@ -36,6 +37,10 @@ struct Ring {
     std::memcpy(data, slot.data, bytes);
   }
 };
+
+using Ring = RingOf<16>;
+// As large as Verbena's.
+using LargeRing = RingOf<256>;
 
 template <typename T>
 T* shared() {
@@ -86,13 +91,19 @@ Quantiles ring_hop_us(std::size_t bytes, double seconds) {
   return quantiles(std::move(samples));
 }
 
-double ring_stream_mb_s(std::size_t bytes, double seconds) {
-  Ring& ring = *shared<Ring>();
-  unsigned char data[Ring::kBytes] = {};
-  bytes = std::min(bytes, Ring::kBytes);
+namespace {
+
+// Pieces of so many bytes, one after the other out of `memory`, into as much on the other side.
+template <typename SomeRing>
+double stream_mb_s(std::size_t bytes, std::size_t memory, double seconds) {
+  SomeRing& ring = *shared<SomeRing>();
+  std::vector<unsigned char> data(memory, 1);
+  const std::size_t pieces = memory / bytes;
+  const auto piece = [&](std::uint64_t n) { return data.data() + n % pieces * bytes; };
   const Child reader([&] {
+    std::memset(data.data(), 2, memory);  // pages of its own
     for (std::uint64_t n = 1;; ++n) {
-      ring.take(n, data, bytes);
+      ring.take(n, piece(n), bytes);
       ring.taken.store(n, std::memory_order_release);
     }
   });
@@ -104,12 +115,24 @@ double ring_stream_mb_s(std::size_t bytes, double seconds) {
     const TimeNs start = link::monotonic_now_ns();
     for (std::uint64_t i = 0; i < kMessagesPerSample; ++i) {
       ++n;
-      while (n > ring.taken.load(std::memory_order_acquire) + Ring::kSlots) cpu_relax();
-      ring.put(n, data, bytes);
+      while (n > ring.taken.load(std::memory_order_acquire) + SomeRing::kSlots) cpu_relax();
+      ring.put(n, piece(n), bytes);
     }
     samples.push_back(rate_mb_s(kMessagesPerSample * bytes, link::monotonic_now_ns() - start));
   }
   return quantiles(std::move(samples)).median;
+}
+
+}  // namespace
+
+double ring_stream_mb_s(std::size_t bytes, double seconds) {
+  bytes = std::min(bytes, Ring::kBytes);
+  return stream_mb_s<Ring>(bytes, bytes, seconds);
+}
+
+double ring_buffers_mb_s(std::size_t buffers, double seconds) {
+  constexpr std::size_t kBuffer = 8192;
+  return stream_mb_s<LargeRing>(LargeRing::kBytes, buffers * kBuffer, seconds);
 }
 
 double memcpy_mb_s(std::size_t bytes, double seconds) {

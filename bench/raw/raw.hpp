@@ -21,6 +21,9 @@ double udp_stream_mb_s(std::size_t packet_bytes, double seconds);
 Quantiles ring_hop_us(std::size_t bytes, double seconds);
 // The same ring kept full, both sides spinning.
 double ring_stream_mb_s(std::size_t bytes, double seconds);
+// The same with 4 KiB at a time out of so many buffers of 8 KiB, one after the other, into as many:
+// what queue pairs with buffers of their own leave of the caches.
+double ring_buffers_mb_s(std::size_t buffers, double seconds);
 double memcpy_mb_s(std::size_t bytes, double seconds);
 // Into another process's memory; 0 where the system forbids it.
 double process_vm_writev_mb_s(std::size_t bytes, double seconds);
