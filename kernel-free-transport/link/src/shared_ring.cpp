@@ -285,11 +285,12 @@ bool RingWriter::ends_lap(std::uint64_t bytes) noexcept {
 // The lap before was cut short, and the reader has stood still since. What is behind the cut is
 // free; from there on there is room as far as the end, until the reader has passed the cut.
 std::optional<std::uint64_t> RingWriter::behind_cut(std::uint64_t size) noexcept {
-  if (!cut_ || is_behind_cut_) return std::nullopt;
+  if (!cut_ || end_behind_cut_) return std::nullopt;
   const std::uint64_t offset = ring_.offset_of(*cut_) + kLine;
   if (offset + size > ring_.capacity_) return std::nullopt;
-  const std::uint64_t at = head_ - ring_.offset_of(head_) + offset;
-  is_behind_cut_ = true;
+  const std::uint64_t lap = head_ - ring_.offset_of(head_);
+  const std::uint64_t at = lap + offset;
+  end_behind_cut_ = lap + ring_.capacity_;
   skipped_ += at - head_;
   lengthen_lap();
   return at;
@@ -326,7 +327,7 @@ bool RingWriter::look_at_reader() noexcept {
   tail_seen_ = tail;
   if (cut_ && tail > *cut_) {
     cut_.reset();
-    is_behind_cut_ = false;
+    end_behind_cut_.reset();
     skipped_ = 0;
   }
   return true;
@@ -334,7 +335,7 @@ bool RingWriter::look_at_reader() noexcept {
 
 // Until the reader has passed a cut, a line is left for the jump behind it.
 bool RingWriter::fits(std::uint64_t bytes) const noexcept {
-  if (is_behind_cut_) return bytes <= to_end_of_ring();
+  if (end_behind_cut_) return head_ + bytes <= *end_behind_cut_;
   return head_ + bytes + (cut_ ? kLine : 0) - tail_seen_ <= ring_.capacity_;
 }
 

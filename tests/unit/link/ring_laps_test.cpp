@@ -80,6 +80,19 @@ TEST(RingLaps, LeaveRoomForAllThatTheRingHolds) {
   }
 }
 
+// Records that end right where the ring does: what follows them is not free for that.
+TEST(RingLaps, EndWhereTheRingEnds) {
+  for (std::size_t lines = 1; lines <= kRecord / 64; ++lines) {
+    Ends ends(kLarge);
+    for (int i = 0; i < 30; ++i) ASSERT_TRUE(ends.put() && ends.take());
+    for (std::size_t i = 0; i < lines; ++i) ASSERT_TRUE(ends.put(32));
+    while (ends.put()) {
+    }
+    while (ends.reader.has_packet()) ASSERT_TRUE(ends.take());
+    EXPECT_EQ(ends.taken_count, ends.put_count) << lines;
+  }
+}
+
 // What a writer skipped is not taken for what is not read yet.
 TEST(RingLaps, AreHalfEmptyWhereLittleIsUnread) {
   for (int kept_up = 0; kept_up < 80; ++kept_up) {

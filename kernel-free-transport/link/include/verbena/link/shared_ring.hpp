@@ -131,10 +131,12 @@ class RingWriter {
   SharedRing ring_;
   std::uint64_t head_ = 0;
   std::uint64_t tail_seen_ = 0;
-  std::uint64_t lap_;                 // bytes of the ring that are used as long as they do
-  std::optional<std::uint64_t> cut_;  // where a lap was cut short that the reader is still in
-  bool is_behind_cut_ = false;
-  std::uint64_t skipped_ = 0;         // since then
+  std::uint64_t lap_;  // bytes of the ring that are used for a reader who keeps up
+  // Where a lap was cut short that the reader is still in; if records go behind it, where they
+  // must end; and what was skipped since.
+  std::optional<std::uint64_t> cut_;
+  std::optional<std::uint64_t> end_behind_cut_;
+  std::uint64_t skipped_ = 0;
   std::uint32_t woken_sleep_ = 0;
 };
 

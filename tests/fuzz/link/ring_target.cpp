@@ -1,0 +1,174 @@
+// A ring between a writer and a reader, in bursts, while somebody writes into its memory. As long as
+// nobody does, each packet that was put is taken, whole and in order, and as many fit as the ring has
+// room for; afterwards nothing worse happens than the ring's end, and that is final.
+//
+// The first byte chooses the capacity (bits 0 to 2: 64 KiB and up, doubled). Then each step: a byte
+// for what to do (bits 6 and 7: put, take, write into the memory, look) and how often (low 6 bits).
+// To put takes a byte for the length, in units of 20 bytes. To write takes a byte for what: a packet
+// that waits (bit 0), else the first page; which word of it (bits 1 to 3); whether all of the word is
+// set or one of its bits is flipped (bit 4); and eight bytes.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "input.hpp"
+#include "verbena/base/check.hpp"
+#include "verbena/link/shared_ring.hpp"
+#include "verbena/wire/bth.hpp"
+
+namespace {
+
+using namespace verbena;
+using namespace verbena::link;
+
+constexpr std::size_t kHeaderPage = 4096;
+constexpr std::size_t kLine = 64;
+constexpr std::size_t kRecordHeader = 16;
+// Each piece of the room may end with less than a record; besides, what was jumped over while a
+// reader lagged, a quarter of a lap at most, counts as used until he has passed it.
+constexpr std::size_t kLoss = 3 * wire::kMaxPacket;
+
+SharedRing ring_of(int fd) {
+  auto ring = SharedRing::map(fd);
+  VERBENA_CHECK(ring.ok());
+  return std::move(ring.value());
+}
+
+class Run {
+ public:
+  explicit Run(fuzz::Input& input)
+      : input_(input),
+        capacity_(std::size_t{64 * 1024} << std::min(input.byte() & 7, 5)),
+        fd_(SharedRing::create(capacity_).value()),
+        memory_(static_cast<std::uint8_t*>(::mmap(nullptr, kHeaderPage + capacity_,
+                                                  PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0))),
+        writer_(ring_of(fd_)),
+        reader_(ring_of(fd_)) {
+    VERBENA_CHECK(memory_ != MAP_FAILED);
+  }
+  ~Run() {
+    ::munmap(memory_, kHeaderPage + capacity_);
+    ::close(fd_);
+  }
+  Run(const Run&) = delete;
+
+  void step() {
+    const std::uint8_t what = input_.byte();
+    const unsigned times = (what & 0x3fu) + 1;
+    switch (what >> 6) {
+      case 0: {
+        const std::size_t length = wire::Bth::kSize + std::size_t{20} * input_.byte() % 4096;
+        for (unsigned i = 0; i < times; ++i) put(length);
+        return;
+      }
+      case 1:
+        for (unsigned i = 0; i < times; ++i) take();
+        return;
+      case 2: return write();
+      default: return look();
+    }
+  }
+
+ private:
+  void put(std::size_t length) {
+    std::vector<std::uint8_t> packet(length, static_cast<std::uint8_t>(psn_));
+    wire::Bth bth;
+    bth.dest_qp = Qpn(0x1001);
+    bth.psn = Psn(psn_);
+    bth.write_to(packet.data());
+    batch_.clear();
+    std::uint8_t* at = batch_.begin(length);
+    VERBENA_CHECK(at != nullptr);
+    std::memcpy(at, packet.data(), length);
+    batch_.commit(length, {});
+    if (writer_.put(batch_, 0, 1) == 0) {
+      VERBENA_CHECK(!is_sound_ || waiting_bytes_ + kLoss + capacity_ / 4 >= capacity_);
+      return;
+    }
+    ++psn_;
+    waiting_bytes_ += record_size(length);
+    waiting_.push_back(std::move(packet));
+  }
+
+  void take() {
+    wire::RxDatagram fields;
+    const bool was_broken = reader_.is_broken();
+    const auto bytes = reader_.take(fields);
+    if (bytes) {
+      VERBENA_CHECK(!was_broken && bytes->size() >= wire::Bth::kSize);
+      VERBENA_CHECK(bytes->size() <= wire::kMaxPacket);
+    }
+    if (!is_sound_) return;
+    VERBENA_CHECK(bytes.has_value() == !waiting_.empty());
+    if (!bytes) return;
+    VERBENA_CHECK(std::equal(bytes->begin(), bytes->end(), waiting_.front().begin(),
+                             waiting_.front().end()));
+    waiting_bytes_ -= record_size(bytes->size());
+    waiting_.pop_front();
+  }
+
+  void write() {
+    const std::uint8_t what = input_.byte();
+    std::uint8_t* line = (what & 1) != 0 ? line_of_waiting() : memory_;
+    const std::size_t word = (what & 1) != 0 ? (what >> 1 & 7) * 8u : (what >> 1 & 7) * kLine;
+    const std::uint64_t value = std::uint64_t{input_.word()} << 32 | input_.word();
+    if (line == nullptr) return;
+    std::uint64_t there = 0;
+    std::memcpy(&there, line + word, sizeof there);
+    there = (what & 16) != 0 ? value : there ^ std::uint64_t{1} << value % 64;
+    std::memcpy(line + word, &there, sizeof there);
+    is_sound_ = false;
+  }
+  // Of the next packet that was put and not taken.
+  std::uint8_t* line_of_waiting() {
+    if (waiting_.empty()) return nullptr;
+    for (std::size_t at = kHeaderPage; at < kHeaderPage + capacity_; at += kLine) {
+      std::uint8_t* packet = memory_ + at + kRecordHeader;
+      if (std::memcmp(packet, waiting_.front().data(), wire::Bth::kSize) == 0) return memory_ + at;
+    }
+    return nullptr;
+  }
+
+  void look() {
+    const bool is_half_empty = writer_.is_half_empty();
+    const bool has_packet = reader_.has_packet();
+    (void)writer_.reader_packs();
+    if (!is_sound_) return;
+    VERBENA_CHECK(has_packet == !waiting_.empty());
+    if (is_half_empty) VERBENA_CHECK(waiting_bytes_ <= capacity_ / 2);
+    if (!is_half_empty) {
+      VERBENA_CHECK(waiting_bytes_ + kLoss + capacity_ / 4 >= capacity_ / 2);
+    }
+  }
+
+  static std::size_t record_size(std::size_t length) {
+    return (kRecordHeader + length + kLine - 1) / kLine * kLine;
+  }
+
+  fuzz::Input& input_;
+  std::size_t capacity_;
+  int fd_;
+  std::uint8_t* memory_;
+  RingWriter writer_;
+  RingReader reader_;
+  std::vector<std::uint8_t> room_ = std::vector<std::uint8_t>(2 * wire::kMaxPacket);
+  wire::TxBatch batch_{room_};
+  std::deque<std::vector<std::uint8_t>> waiting_;
+  std::size_t waiting_bytes_ = 0;
+  std::uint32_t psn_ = 1;
+  bool is_sound_ = true;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::Input input(data, size);
+  Run run(input);
+  while (!input.empty()) run.step();
+  return 0;
+}
