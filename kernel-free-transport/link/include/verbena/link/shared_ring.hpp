@@ -18,6 +18,12 @@
 // line. The tag is a keyed function of the record's position, which never repeats, so neither what
 // an earlier lap left there nor a payload that somebody chose looks like a record.
 //
+// A lap ends where the ring does, or sooner: a reader who keeps up needs only the first pages, and
+// those behind are not touched. A writer who began anew too soon, as the reader stands still since,
+// goes on behind the place where it cut the lap before:
+//
+//            | new records | jump | not read yet | cut: jump to 0 | new records ... |
+//
 // Neither side trusts the other: each keeps its own position, size and key, copies a length before
 // it checks and uses it, and copies a packet out before anyone looks at it. What breaks the rules
 // ends this ring and nothing else: it then counts as closed.
