@@ -67,8 +67,9 @@ class SharedRing {
   void close() noexcept;
   bool is_closed() const noexcept;
 
-  // For direct packets (peer_memory.hpp) the writer lets the reader know where it has this ring. The
-  // reader says which packets may stand for several, and may change its mind; at first, joint ones.
+  // For direct packets (peer_memory.hpp) the writer lets the reader know where it has this ring.
+  // The reader says which packets may stand for several, and may change its mind; at first, joint
+  // ones.
   void let_writer_be_read() noexcept;
   std::uint64_t writer_key_address() const noexcept;  // 0: not known
   std::uint64_t key() const noexcept { return key_; }
