@@ -261,11 +261,12 @@ std::optional<RingWriter::Mark> RingWriter::place(
 // Where the next record goes: on, at the beginning after the ring's end or a lap's, or, if that was
 // too soon, behind what the reader has not seen of the lap before.
 std::optional<std::uint64_t> RingWriter::find_place(std::uint64_t size) noexcept {
-  const std::uint64_t to_end = to_end_of_ring();
+  const std::uint64_t offset = ring_.offset_of(head_);
+  const std::uint64_t to_end = ring_.capacity_ - offset;
   if (size > to_end) {
     return has_room(to_end + size) ? std::optional(head_ + to_end) : std::nullopt;
   }
-  if (ring_.capacity_ - to_end + size > lap_ && ends_lap(to_end + size)) {
+  if (offset + size > lap_ && ends_lap(to_end + size)) {
     cut_ = head_;
     skipped_ = to_end;
     return head_ + to_end;
@@ -297,10 +298,6 @@ std::optional<std::uint64_t> RingWriter::behind_cut(std::uint64_t size) noexcept
 }
 
 void RingWriter::lengthen_lap() noexcept { lap_ = std::min(2 * lap_, ring_.capacity_); }
-
-std::uint64_t RingWriter::to_end_of_ring() const noexcept {
-  return ring_.capacity_ - ring_.offset_of(head_);
-}
 
 // From the last to the first: when the reader finds the first, it finds them all.
 void RingWriter::publish(std::span<const Mark> marks) noexcept {

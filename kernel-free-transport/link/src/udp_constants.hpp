@@ -28,9 +28,9 @@ inline constexpr std::size_t kKickBytes = 8;
 
 // Packets that make one segmented send stay together on their way within a host: the receiver gets
 // one buffer and divides it. A device of ours does so (division.hpp) without the kernel's word,
-// too, so between two of them packets of one queue pair may as well be one datagram, a bundle, of any
-// lengths: without the kernel's price for segments, and with the first packet of a message among
-// them, which is longer than the others.
+// too, so between two of them packets of one queue pair may as well be one datagram, a bundle, of
+// any lengths: without the kernel's price for segments, and with the first packet of a message
+// among them, which is longer than the others.
 //
 // Peers that are devices of ours, on this host: those of the same address, and those that have no
 // address but a loopback one where there are no foreign ones.

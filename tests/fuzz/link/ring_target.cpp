@@ -1,12 +1,12 @@
-// A ring between a writer and a reader, in bursts, while somebody writes into its memory. As long as
-// nobody does, each packet that was put is taken, whole and in order, and as many fit as the ring has
-// room for; afterwards nothing worse happens than the ring's end, and that is final.
+// A ring between a writer and a reader, in bursts, while somebody writes into its memory. As long
+// as nobody does, each packet that was put is taken, whole and in order, and as many fit as the
+// ring has room for; afterwards nothing worse happens than the ring's end, and that is final.
 //
 // The first byte chooses the capacity (bits 0 to 2: 64 KiB and up, doubled). Then each step: a byte
 // for what to do (bits 6 and 7: put, take, write into the memory, look) and how often (low 6 bits).
-// To put takes a byte for the length, in units of 20 bytes. To write takes a byte for what: a packet
-// that waits (bit 0), else the first page; which word of it (bits 1 to 3); whether all of the word is
-// set or one of its bits is flipped (bit 4); and eight bytes.
+// To put takes a byte for the length, in units of 20 bytes. To write takes a byte for what: a
+// packet that waits (bit 0), else the first page; which word of it (bits 1 to 3); whether all of
+// the word is set or one of its bits is flipped (bit 4); and eight bytes.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -29,9 +29,8 @@ using namespace verbena::link;
 constexpr std::size_t kHeaderPage = 4096;
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kRecordHeader = 16;
-// Each piece of the room may end with less than a record; besides, what was jumped over while a
-// reader lagged, a quarter of a lap at most, counts as used until he has passed it.
-constexpr std::size_t kLoss = 3 * wire::kMaxPacket;
+// Each piece of the room may end with less than a record.
+constexpr std::size_t kEnds = 3 * wire::kMaxPacket;
 
 SharedRing ring_of(int fd) {
   auto ring = SharedRing::map(fd);
@@ -87,7 +86,7 @@ class Run {
     std::memcpy(at, packet.data(), length);
     batch_.commit(length, {});
     if (writer_.put(batch_, 0, 1) == 0) {
-      VERBENA_CHECK(!is_sound_ || waiting_bytes_ + kLoss + capacity_ / 4 >= capacity_);
+      VERBENA_CHECK(!is_sound_ || waiting_bytes_ + loss() >= capacity_);
       return;
     }
     ++psn_;
@@ -141,10 +140,12 @@ class Run {
     if (!is_sound_) return;
     VERBENA_CHECK(has_packet == !waiting_.empty());
     if (is_half_empty) VERBENA_CHECK(waiting_bytes_ <= capacity_ / 2);
-    if (!is_half_empty) {
-      VERBENA_CHECK(waiting_bytes_ + kLoss + capacity_ / 4 >= capacity_ / 2);
-    }
+    if (!is_half_empty) VERBENA_CHECK(waiting_bytes_ + loss() >= capacity_ / 2);
   }
+
+  // What was jumped over while a reader lagged counts as used until he has passed it: a quarter of
+  // a lap at most, which is at most half of the ring where laps are cut.
+  std::size_t loss() const { return kEnds + capacity_ / 8; }
 
   static std::size_t record_size(std::size_t length) {
     return (kRecordHeader + length + kLine - 1) / kLine * kLine;

@@ -23,30 +23,32 @@ wire::Destination with(const Fields& fields, const IpAddress& address) {
   return destination;
 }
 
-// Whether any socket of this process has the hop limit by itself.
-bool some_socket_has(int hop_limit) {
-  for (int fd = 0; fd < 256; ++fd) {
-    int value = 0;
-    socklen_t size = sizeof value;
-    if (::getsockopt(fd, IPPROTO_IP, IP_TTL, &value, &size) == 0 && value == hop_limit) return true;
-  }
-  return false;
-}
-
-constexpr UdpOptions kOneSocket{.tx_sockets = 1, .want_ip_fields = true};
-
+// Two on one address, the one with a single socket to send from.
 struct Pair {
-  Pair()
-      : group_a(open_group(own_address(0))),
-        group_b(open_group(own_address(1))),
-        a(group_a, kOneSocket),
-        b(group_b, kOneSocket) {}
+  explicit Pair(const IpAddress& address)
+      : options{.port = own_port(), .tx_sockets = 1, .want_ip_fields = true},
+        group(open_group(address, options.port)),
+        a(group, options),
+        b(group, options) {}
+
+  // Whether any socket of this process has the hop limit by itself.
+  bool some_socket_has(int hop_limit) const {
+    const bool v4 = group.local().is_v4();
+    for (int fd = 0; fd < 256; ++fd) {
+      int value = 0;
+      socklen_t size = sizeof value;
+      const int error = v4 ? ::getsockopt(fd, IPPROTO_IP, IP_TTL, &value, &size)
+                           : ::getsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, &value, &size);
+      if (error == 0 && value == hop_limit) return true;
+    }
+    return false;
+  }
 
   // `packets` at once.
   void send(const Fields& fields, std::uint32_t packets = 1) {
     Batch batch(4096);
     for (std::uint32_t i = 0; i < packets; ++i) {
-      batch.add(make_packet(b.qp(1), i, 64), with(fields, own_address(1)));
+      batch.add(make_packet(b.qp(1), i, 64), with(fields, group.local()));
       sent.push_back(fields);
     }
     ASSERT_EQ(a.link->send(batch.get(), a.qp(1)), packets);
@@ -62,26 +64,33 @@ struct Pair {
     sent.clear();
   }
 
-  SlotGroup group_a;
-  SlotGroup group_b;
+  UdpOptions options;
+  SlotGroup group;
   Node a;
   Node b;
   std::vector<Fields> sent;
 };
 
-TEST(HeaderFields, AreTheSocketsOwnWhereTheyAreAlwaysTheSame) {
-  Pair pair;
-  EXPECT_FALSE(some_socket_has(kSpecial.hop_limit));
+class HeaderFields : public ::testing::TestWithParam<bool> {
+ protected:
+  static IpAddress address() {
+    return GetParam() ? IpAddress::parse("::1").value() : own_address();
+  }
+};
+
+TEST_P(HeaderFields, AreTheSocketsOwnWhereTheyAreAlwaysTheSame) {
+  Pair pair(address());
+  EXPECT_FALSE(pair.some_socket_has(kSpecial.hop_limit));
   for (int i = 0; i < 40; ++i) pair.send(kSpecial);
-  EXPECT_TRUE(some_socket_has(kSpecial.hop_limit));
+  EXPECT_TRUE(pair.some_socket_has(kSpecial.hop_limit));
   for (int i = 0; i < 40; ++i) pair.send(kOther);
-  EXPECT_FALSE(some_socket_has(kSpecial.hop_limit));
-  EXPECT_TRUE(some_socket_has(kOther.hop_limit));
+  EXPECT_FALSE(pair.some_socket_has(kSpecial.hop_limit));
+  EXPECT_TRUE(pair.some_socket_has(kOther.hop_limit));
   pair.receive();
 }
 
-TEST(HeaderFields, OfOthersAreNamed) {
-  Pair pair;
+TEST_P(HeaderFields, OfOthersAreNamed) {
+  Pair pair(address());
   for (int i = 0; i < 40; ++i) pair.send(kSpecial);
   for (int i = 0; i < 5; ++i) {
     pair.send(kUsual);
@@ -90,26 +99,26 @@ TEST(HeaderFields, OfOthersAreNamed) {
     pair.send({kSpecial.traffic_class, kOther.hop_limit});
     pair.send({kOther.traffic_class, kSpecial.hop_limit}, 4);
   }
-  EXPECT_TRUE(some_socket_has(kSpecial.hop_limit));
+  EXPECT_TRUE(pair.some_socket_has(kSpecial.hop_limit));
   pair.receive();
 }
 
 // The kernel has no such thing: the least there is goes out, however often.
-TEST(HeaderFields, NoHopIsOne) {
-  Pair pair;
+TEST_P(HeaderFields, NoHopIsOne) {
+  Pair pair(address());
   for (int i = 0; i < 40; ++i) pair.send({0, 0});
   for (Fields& fields : pair.sent) fields.hop_limit = 1;
   pair.receive();
 }
 
 // What a socket has by itself is not for groups, whose hop limit is another option.
-TEST(HeaderFields, OfAGroupAreItsOwn) {
-  Pair pair;
+TEST(HeaderFieldsOfAGroup, AreItsOwn) {
+  Pair pair(own_address());
   for (int i = 0; i < 40; ++i) pair.send(kSpecial);
-  ASSERT_TRUE(some_socket_has(kSpecial.hop_limit));
+  ASSERT_TRUE(pair.some_socket_has(kSpecial.hop_limit));
   pair.receive();
   const IpAddress group = IpAddress::v4(0xefff0000u | (static_cast<unsigned>(::getpid()) & 0xffff));
-  const PlainSocket member(group, kRoceUdpPort);
+  const PlainSocket member(group, pair.options.port);
   ASSERT_TRUE(member.bound());
   const ip_mreq request{{htonl(group.v4_host_order())}, {htonl(own_address(0).v4_host_order())}};
   ASSERT_EQ(::setsockopt(member.fd(), IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof request), 0);
@@ -138,8 +147,8 @@ TEST(HeaderFields, OfAGroupAreItsOwn) {
 }
 
 // On one socket, each queue pair with fields of its own.
-TEST(HeaderFields, AreNeverThoseOfAnotherThread) {
-  Pair pair;
+TEST_P(HeaderFields, AreNeverThoseOfAnotherThread) {
+  Pair pair(address());
   static constexpr std::array<Fields, 3> kFields{kUsual, kSpecial, kOther};
   constexpr std::uint32_t kRounds = 300;
   std::vector<std::thread> threads;
@@ -147,7 +156,7 @@ TEST(HeaderFields, AreNeverThoseOfAnotherThread) {
     threads.emplace_back([&pair, t] {
       for (std::uint32_t n = 0; n < kRounds; ++n) {
         Batch batch(4096);
-        batch.add(make_packet(pair.b.qp(t), n, 64), with(kFields[t], own_address(1)));
+        batch.add(make_packet(pair.b.qp(t), n, 64), with(kFields[t], address()));
         EXPECT_EQ(pair.a.link->send(batch.get(), pair.a.qp(t)), 1u);
       }
     });
@@ -162,6 +171,10 @@ TEST(HeaderFields, AreNeverThoseOfAnotherThread) {
     EXPECT_EQ(packet.fields.hop_limit, fields.hop_limit);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Ipv, HeaderFields, ::testing::Bool(), [](const auto& tested) {
+  return tested.param ? "6" : "4";
+});
 
 }  // namespace
 }  // namespace verbena::link::test

@@ -130,7 +130,6 @@ class RingWriter {
   bool ends_lap(std::uint64_t bytes) noexcept;
   std::optional<std::uint64_t> behind_cut(std::uint64_t size) noexcept;
   void lengthen_lap() noexcept;
-  std::uint64_t to_end_of_ring() const noexcept;
   bool look_at_reader() noexcept;
   bool fits(std::uint64_t bytes) const noexcept;
   bool has_room(std::uint64_t bytes) noexcept;

@@ -2,8 +2,8 @@
 // socket that the daemon bound and steers (slot_group.hpp); the sending sockets are its own.
 //
 // Receiving: never connect()ed, which would break the steering of every other process; reads
-// coalesced buffers (UDP_GRO) and bundles, cuts them into packets, verifies each ICRC and cuts it
-// off.
+// bundles and, unless all peers send such, coalesced buffers (UDP_GRO), cuts them into packets,
+// verifies each ICRC and cuts it off.
 // Sending: unconnected sockets with path MTU discovery PROBE, so that the IP identification is
 // known (0, or 0, 1, 2.. in a segmented buffer) and the ICRC over it right; a run of packets of
 // one length from one queue pair to another is one system call, and to a device of ours on this
