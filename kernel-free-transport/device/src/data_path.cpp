@@ -31,7 +31,7 @@ void Device::handle_datagram(TimeNs now, const wire::RxDatagram& datagram) {
   counters_.packets_received.add();
   counters_.bytes_received.add(datagram.bytes.size());
   if (!is_port_active()) return counters_.drops.count(DropReason::kPortDown);
-  auto packet = wire::parse_packet(datagram.bytes);
+  auto packet = wire::parse_packet(datagram);
   if (!packet.ok()) return counters_.drops.count(packet.error());
   qp::QueuePair* qp = table_.find(packet->bth.dest_qp);
   const bool is_direct = datagram.sender != nullptr;
@@ -60,7 +60,7 @@ void Device::handle_multicast(TimeNs now, wire::RxDatagram datagram, Qpn member)
   counters_.bytes_received.add(datagram.bytes.size());
   counters_.multicast_received.add();
   if (!is_port_active()) return counters_.drops.count(DropReason::kPortDown);
-  const auto packet = wire::parse_packet(datagram.bytes);
+  const auto packet = wire::parse_packet(datagram);
   if (!packet.ok()) return counters_.drops.count(packet.error());
   qp::QueuePair* qp = table_.find(member);
   if (qp == nullptr || qp->transport() != Transport::kUd) {

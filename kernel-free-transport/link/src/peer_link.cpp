@@ -407,6 +407,7 @@ std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget
     // A large one is work for a whole turn.
     break;
   }
+  in.reader.release();
   statistics_.ring_packets_received.add(count);
   return from_udp + count;
 }

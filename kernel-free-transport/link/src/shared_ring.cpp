@@ -61,6 +61,11 @@ void take_lines(std::uint8_t* at, std::size_t size) {
   }
 }
 
+// The same for the reader: while the engine looks at the headers, the payload is on its way.
+void bring_lines(const std::uint8_t* at, std::size_t size) {
+  for (std::size_t i = 0; i < size; i += kLine) __builtin_prefetch(at + i, 0, 2);
+}
+
 // Traffic class, hop limit and GRH travel beside the packet, as an IP header would carry them; and
 // whether the packet is direct, or for how many a joint one stands, and whether it has a rider.
 constexpr std::uint64_t kDirect = 1u << 17;
@@ -361,6 +366,7 @@ bool RingReader::has_packet() const noexcept {
 }
 
 std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& fields) noexcept {
+  release();
   for (bool has_jumped = false;;) {
     if (is_broken_) return std::nullopt;
     std::uint8_t* record = ring_.record_at(tail_);
@@ -382,7 +388,9 @@ std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& 
     }
     const bool is_ridden = (word_of_fields & kRidden) != 0;
     const std::uint64_t size = record_size(length + (is_ridden ? kRiderSize : 0));
-    if (length < wire::Bth::kSize || length > wire::kMaxPacket || size > to_end) {
+    const bool is_direct = (word_of_fields & kDirect) != 0;
+    if (length < wire::Bth::kSize || length > (is_direct ? kCopied : wire::kMaxPacket) ||
+        size > to_end) {
       return break_off();
     }
     unpack(word_of_fields, fields);
@@ -392,17 +400,25 @@ std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& 
       std::memcpy(&rider, record + kRecordHeader + length, sizeof rider);
       fields.rider = wire::Rider::of_word(rider);
     }
-    const bool is_direct = (word_of_fields & kDirect) != 0;
     if (is_direct && sender_ == nullptr) return break_off();
     fields.sender = is_direct ? sender_ : nullptr;
     // Often an acknowledgement and the answer come together; while the one is taken in, the other's
     // line is on its way.
     __builtin_prefetch(ring_.record_at(tail_ + size));
-    std::memcpy(packet_.get(), record + kRecordHeader, length);
     tail_ += size;
-    ring_.header().tail.store(tail_, std::memory_order_release);
-    return std::span<const std::uint8_t>(packet_.get(), length);
+    const std::uint8_t* packet = record + kRecordHeader;
+    const bool stays = length > kCopied;
+    std::memcpy(copied_.data(), packet, stays ? wire::kMaxHeaders : length);
+    fields.copied_start = stays ? copied_.data() : nullptr;
+    if (stays) bring_lines(record + kLine, size - kLine);
+    return std::span<const std::uint8_t>(stays ? packet : copied_.data(), length);
   }
+}
+
+void RingReader::release() noexcept {
+  if (tail_ == released_) return;
+  ring_.header().tail.store(tail_, std::memory_order_release);
+  released_ = tail_;
 }
 
 std::optional<std::span<const std::uint8_t>> RingReader::break_off() noexcept {

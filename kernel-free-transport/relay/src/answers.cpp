@@ -132,8 +132,7 @@ void Relay::pass(const wire::PacketView& packet, const Epoch& epoch) {
   if (out_.size() >= kOutMax) return;
   endpoint_.counters.packets_received.add();
   endpoint_.counters.bytes_received.add(packet.payload.size());
-  const std::uint8_t* end = packet.payload.data() + packet.payload.size() + packet.bth.pad;
-  Outgoing outgoing{{packet.start, end}, epoch.owner->destination, false};
+  Outgoing outgoing{copy_of(packet), epoch.owner->destination, false};
   wire::Bth bth = packet.bth;
   bth.dest_qp = epoch.owner->stand_in;
   bth.psn = bth.psn + epoch.shift;
@@ -145,8 +144,7 @@ void Relay::pass(const wire::PacketView& packet, const Epoch& epoch) {
 
 void Relay::forward(const wire::PacketView& packet, Psn psn, std::uint32_t messages) {
   if (out_.size() >= kOutMax) return;
-  const std::uint8_t* end = packet.payload.data() + packet.payload.size() + packet.bth.pad;
-  Outgoing outgoing{{packet.start, end}, endpoint_.destination, true};
+  Outgoing outgoing{copy_of(packet), endpoint_.destination, true};
   wire::Bth bth = packet.bth;
   bth.dest_qp = endpoint_.peer;
   bth.psn = psn;

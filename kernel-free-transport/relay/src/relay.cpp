@@ -152,4 +152,10 @@ bool Relay::poll_transmit(wire::TxBatch& out) {
   return false;
 }
 
+Relay::Bytes Relay::copy_of(const wire::PacketView& packet) {
+  Bytes bytes(packet.size());
+  packet.copy_to(bytes.data());
+  return bytes;
+}
+
 }  // namespace verbena::relay

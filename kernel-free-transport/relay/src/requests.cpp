@@ -197,8 +197,7 @@ void Relay::hold(const wire::PacketView& packet) {
     missing_ = true;
     return;
   }
-  const std::uint8_t* end = packet.payload.data() + packet.payload.size() + packet.bth.pad;
-  held_.emplace_back(packet.start, end);
+  held_.push_back(copy_of(packet));
   held_end_ = packet.bth.psn + span_of(packet);
 }
 

@@ -1,6 +1,7 @@
 // A ring between a writer and a reader, in bursts, while somebody writes into its memory. As long
-// as nobody does, each packet that was put is taken, whole and in order, and as many fit as the
-// ring has room for; afterwards nothing worse happens than the ring's end, and that is final.
+// as nobody does, each packet that was put is taken, whole and in order, stays whole until it is
+// given back, and as many fit as the ring has room for; afterwards nothing worse happens than the
+// ring's end, and that is final.
 //
 // The first byte chooses the capacity (bits 0 to 2: 64 KiB and up, doubled). Then each step: a byte
 // for what to do (bits 6 and 7: put, take, write into the memory, look) and how often (low 6 bits).
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "input.hpp"
@@ -29,8 +31,8 @@ using namespace verbena::link;
 constexpr std::size_t kHeaderPage = 4096;
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kRecordHeader = 16;
-// Each piece of the room may end with less than a record.
-constexpr std::size_t kEnds = 3 * wire::kMaxPacket;
+// Each piece of the room may end with less than a record, and one may not be given back yet.
+constexpr std::size_t kEnds = 4 * wire::kMaxPacket;
 
 SharedRing ring_of(int fd) {
   auto ring = SharedRing::map(fd);
@@ -95,9 +97,13 @@ class Run {
   }
 
   void take() {
+    check_taken();
     wire::RxDatagram fields;
     const bool was_broken = reader_.is_broken();
     const auto bytes = reader_.take(fields);
+    taken_ = bytes.value_or(std::span<const std::uint8_t>{});
+    was_taken_.assign(taken_.begin(), taken_.end());
+    start_ = fields.copied_start != nullptr ? fields.copied_start : taken_.data();
     if (bytes) {
       VERBENA_CHECK(!was_broken && bytes->size() >= wire::Bth::kSize);
       VERBENA_CHECK(bytes->size() <= wire::kMaxPacket);
@@ -109,6 +115,13 @@ class Run {
                              waiting_.front().end()));
     waiting_bytes_ -= record_size(bytes->size());
     waiting_.pop_front();
+  }
+
+  // The one that was taken last: its start whatever happens, and the rest while nobody interferes.
+  void check_taken() const {
+    const std::size_t safe = is_sound_ ? taken_.size() : std::min(taken_.size(), wire::kMaxHeaders);
+    const std::uint8_t* bytes = is_sound_ ? taken_.data() : start_;
+    VERBENA_CHECK(std::equal(bytes, bytes + safe, was_taken_.begin()));
   }
 
   void write() {
@@ -137,6 +150,9 @@ class Run {
     const bool is_half_empty = writer_.is_half_empty();
     const bool has_packet = reader_.has_packet();
     (void)writer_.reader_packs();
+    check_taken();
+    reader_.release();
+    taken_ = {};
     if (!is_sound_) return;
     VERBENA_CHECK(has_packet == !waiting_.empty());
     if (is_half_empty) VERBENA_CHECK(waiting_bytes_ <= capacity_ / 2);
@@ -161,6 +177,9 @@ class Run {
   wire::TxBatch batch_{room_};
   std::deque<std::vector<std::uint8_t>> waiting_;
   std::size_t waiting_bytes_ = 0;
+  std::span<const std::uint8_t> taken_;
+  const std::uint8_t* start_ = nullptr;  // of it
+  std::vector<std::uint8_t> was_taken_;
   std::uint32_t psn_ = 1;
   bool is_sound_ = true;
 };

@@ -153,6 +153,21 @@ TEST_F(DirectTest, ThatNobodyAllowedBreaksTheRing) {
   EXPECT_EQ(a_.link->carrier_to(b_.self), Carrier::kUdp);
 }
 
+// What decides about the memory of two processes is never read where others can write.
+TEST_F(DirectTest, IsShort) {
+  join(static_cast<std::uint32_t>(::getpid()));
+  send_whole();
+  receive();
+  ASSERT_TRUE(is_direct());
+  Batch batch;
+  batch.add(make_packet(b_.node.qp(1), 1, 260), to(b_.self.address));
+  batch.get().make_direct(1, 260);
+  a_.link->send(batch.get(), a_.node.qp(1));
+  receive();
+  EXPECT_EQ(sink_.whole, 1);
+  EXPECT_EQ(b_.link->statistics().rings_broken.read(), 1u);
+}
+
 TEST_F(DirectTest, EndsWithTheFirstFailure) {
   join(static_cast<std::uint32_t>(::getpid()));
   send_whole();

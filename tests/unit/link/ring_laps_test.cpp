@@ -31,7 +31,9 @@ struct Ends {
   bool take() {
     wire::RxDatagram fields;
     const auto bytes = reader.take(fields);
-    return bytes && wire::BthView(bytes->data()).psn().value() == taken_count++;
+    const bool is_next = bytes && wire::BthView(bytes->data()).psn().value() == taken_count++;
+    reader.release();
+    return is_next;
   }
 
   RingFile file;

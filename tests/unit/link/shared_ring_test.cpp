@@ -9,6 +9,7 @@
 
 #include "ring_fixture.hpp"
 #include "verbena/link/clock.hpp"
+#include "verbena/wire/packet.hpp"
 
 namespace verbena::link::test {
 namespace {
@@ -197,6 +198,55 @@ TEST(SharedRing, GarbageIsNoPacket) {
     }
     wire::RxDatagram fields;
     for (int i = 0; i < 10; ++i) EXPECT_FALSE(reader.take(fields));
+  }
+}
+
+// A long one is read where it lies, and the writer does not get the place before it was given back.
+TEST(SharedRing, ATakenPacketStaysUntilItIsGivenBack) {
+  constexpr std::size_t kLong = 4108;
+  const RingFile file;
+  RingWriter writer(file.map());
+  RingReader reader(file.map());
+  const auto put = [&](std::uint32_t n) {
+    Batch batch(8192);
+    batch.add(make_packet(Qpn(1), n, kLong), to(own_address()));
+    return writer.put(batch.get(), 0, 1) == 1;
+  };
+  std::uint32_t put_count = 0;
+  while (put(put_count)) ++put_count;
+  wire::RxDatagram fields;
+  for (std::uint32_t n = 0; n < 3 * put_count; ++n) {
+    const auto bytes = reader.take(fields);
+    ASSERT_TRUE(bytes);
+    EXPECT_FALSE(put(put_count + n));
+    const Bytes expected = make_packet(Qpn(1), n, kLong);
+    EXPECT_TRUE(std::equal(bytes->begin(), bytes->end(), expected.begin(), expected.end())) << n;
+    reader.release();
+    ASSERT_TRUE(put(put_count + n));
+  }
+}
+
+// Whoever can write to the ring can change what a packet carries, not what was decided by its
+// headers.
+TEST(SharedRing, HeadersAreThoseThatCame) {
+  for (const std::size_t length : {12u, 64u, 256u, 260u, 1036u, 4108u}) {
+    const RingFile file;
+    RingWriter writer(file.map());
+    RingReader reader(file.map());
+    RawMemory raw(file.fd);
+    Batch batch(8192);
+    batch.add(make_packet(Qpn(0x123456), 77, length), to(own_address()));
+    ASSERT_EQ(writer.put(batch.get(), 0, 1), 1u);
+    wire::RxDatagram datagram;
+    const auto bytes = reader.take(datagram);
+    ASSERT_TRUE(bytes && bytes->size() == length);
+    datagram.bytes = *bytes;
+    std::memset(raw.at(RawMemory::kRecordsAt), 0xff, kSmall);
+    const auto packet = wire::parse_packet(datagram);
+    ASSERT_TRUE(packet.ok()) << length;
+    EXPECT_EQ(packet->bth.dest_qp, Qpn(0x123456)) << length;
+    EXPECT_EQ(packet->bth.psn.value(), 77u) << length;
+    EXPECT_EQ(packet->size(), length);
   }
 }
 

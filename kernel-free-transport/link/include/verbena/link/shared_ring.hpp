@@ -25,20 +25,22 @@
 //            | new records | jump | not read yet | cut: jump to 0 | new records ... |
 //
 // Neither side trusts the other: each keeps its own position, size and key, copies a length before
-// it checks and uses it, and copies a packet out before anyone looks at it. What breaks the rules
-// ends this ring and nothing else: it then counts as closed.
+// it checks and uses it, and copies a packet's headers out before anyone looks at them. A long
+// payload stays where it is until it is copied to where it belongs; who changes it meanwhile has
+// sent something else. What breaks the rules ends this ring and nothing else: it then counts as
+// closed.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 
 #include "verbena/base/result.hpp"
 #include "verbena/link/socket_error.hpp"
 #include "verbena/wire/datagram.hpp"
+#include "verbena/wire/direct.hpp"
 
 namespace verbena::link {
 
@@ -148,12 +150,13 @@ class RingWriter {
 
 class RingReader {
  public:
-  explicit RingReader(SharedRing ring)
-      : ring_(std::move(ring)),
-        packet_(std::make_unique_for_overwrite<std::uint8_t[]>(wire::kMaxPacket)) {}
+  explicit RingReader(SharedRing ring) : ring_(std::move(ring)) {}
 
-  // The next packet, copied; valid until the next call. `fields` gets all but the addresses.
+  // The next packet; valid until the next call of this or of release(). `fields` gets all but the
+  // addresses.
   std::optional<std::span<const std::uint8_t>> take(wire::RxDatagram& fields) noexcept;
+  // Lets the writer have the place of the packet that was taken last.
+  void release() noexcept;
   // What direct packets of this ring refer to, once it was told that there may be some; null before
   // that, when they break the rules. It outlives the last packet.
   void set_sender(wire::SenderMemory* sender) noexcept { sender_ = sender; }
@@ -168,12 +171,17 @@ class RingReader {
   SharedRing& ring() { return ring_; }
 
  private:
+  // A packet up to that length is copied as a whole, as every direct one is.
+  static constexpr std::size_t kCopied = 256;
+  static_assert(kCopied >= wire::kMaxHeaders + wire::DirectPayload::kSizeMax);
+
   std::optional<std::span<const std::uint8_t>> break_off() noexcept;
 
   SharedRing ring_;
-  std::unique_ptr<std::uint8_t[]> packet_;
+  std::array<std::uint8_t, kCopied> copied_;
   wire::SenderMemory* sender_ = nullptr;
   std::uint64_t tail_ = 0;
+  std::uint64_t released_ = 0;  // as far as the writer knows
   std::uint32_t sleep_ = 0;  // odd: asleep
   bool is_broken_ = false;
 };

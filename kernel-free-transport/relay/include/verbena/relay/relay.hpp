@@ -92,6 +92,8 @@ class Relay {
     bool to_peer = false;
   };
 
+  static Bytes copy_of(const wire::PacketView& packet);
+
   // requests.cpp
   void repeat(const wire::PacketView& packet);
   void repeat_waiting(TimeNs now);

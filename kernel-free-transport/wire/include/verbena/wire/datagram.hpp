@@ -42,6 +42,9 @@ struct Destination {
 
 struct RxDatagram {
   std::span<const std::uint8_t> bytes;  // BTH .. pad, ICRC verified and cut off
+  // Null, or: another process can still write to `bytes`, so that each is to be read once; the
+  // first kMaxHeaders of them as they were when they came.
+  const std::uint8_t* copied_start = nullptr;
   IpAddress source;
   IpAddress destination;                // the local address, or the multicast group
   std::uint8_t traffic_class = 0;

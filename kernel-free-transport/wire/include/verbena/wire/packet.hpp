@@ -12,6 +12,7 @@
 
 #include "verbena/base/drop_reason.hpp"
 #include "verbena/base/result.hpp"
+#include "verbena/wire/datagram.hpp"
 #include "verbena/wire/direct.hpp"
 #include "verbena/wire/opcode.hpp"
 #include "verbena/wire/rider.hpp"
@@ -20,7 +21,7 @@ namespace verbena::wire {
 
 struct PacketView {
   const OpcodeRow* row = nullptr;
-  const std::uint8_t* start = nullptr;  // of the BTH
+  const std::uint8_t* start = nullptr;  // of the BTH; the payload may be elsewhere
   std::uint8_t opcode = 0;
   Bth bth;
   std::span<const std::uint8_t> payload;  // without pad
@@ -39,6 +40,12 @@ struct PacketView {
       return joined_length;
     return direct != nullptr ? direct->length : payload.size();
   }
+  // From BTH to pad.
+  std::size_t size() const { return row->header_bytes + payload.size() + bth.pad; }
+  void copy_to(std::uint8_t* out) const {
+    std::memcpy(out, start, row->header_bytes);
+    std::memcpy(out + row->header_bytes, payload.data(), payload.size() + bth.pad);
+  }
   std::uint32_t psns() const { return direct != nullptr ? direct->psns : joint; }
 
   // Each only if the row says that the header is there.
@@ -55,13 +62,15 @@ struct PacketView {
   Ieth ieth() const { return Ieth::read_from(start + row->ieth_at); }
 };
 
-// The bytes must outlive the view. Reasons: kTooShort, kBadVersion, kUnknownOpcode, kBadPad (more
-// pad than payload, or a packet that is not a whole number of words: IBTA Vol 1, 9.2.5).
-inline Result<PacketView, DropReason> parse_packet(std::span<const std::uint8_t> bytes) {
+// The bytes must outlive the view. The headers are read from `start` and nowhere else: where others
+// can write to the packet, a copy of its first kMaxHeaders bytes. Reasons: kTooShort, kBadVersion,
+// kUnknownOpcode, kBadPad (more pad than payload, or a packet that is not a whole number of words:
+// IBTA Vol 1, 9.2.5).
+inline Result<PacketView, DropReason> parse_packet(std::span<const std::uint8_t> bytes,
+                                                   const std::uint8_t* start) {
   if (bytes.size() < Bth::kSize) [[unlikely]]
     return Failure{DropReason::kTooShort};
-  const std::uint8_t* at = bytes.data();
-  const BthView bth(at);
+  const BthView bth(start);
   const OpcodeRow& row = row_of(bth.opcode());
   if (bth.version() != 0) [[unlikely]]
     return Failure{DropReason::kBadVersion};
@@ -73,8 +82,15 @@ inline Result<PacketView, DropReason> parse_packet(std::span<const std::uint8_t>
   if (bth.pad() > behind_headers || bytes.size() % 4 != 0) [[unlikely]] {
     return Failure{DropReason::kBadPad};
   }
-  return PacketView{&row, at, bth.opcode(), Bth::read_from(at),
+  return PacketView{&row, start, bth.opcode(), Bth::read_from(start),
                     bytes.subspan(row.header_bytes, behind_headers - bth.pad()), nullptr, nullptr};
+}
+inline Result<PacketView, DropReason> parse_packet(std::span<const std::uint8_t> bytes) {
+  return parse_packet(bytes, bytes.data());
+}
+inline Result<PacketView, DropReason> parse_packet(const RxDatagram& datagram) {
+  const std::uint8_t* copied = datagram.copied_start;
+  return parse_packet(datagram.bytes, copied != nullptr ? copied : datagram.bytes.data());
 }
 
 // Pad bytes behind a payload of that length.
