@@ -36,6 +36,7 @@ Faults draw_faults(Random& random) {
   f.packing.joint_most = static_cast<std::uint32_t>(256 + random.below(4096));
   f.train = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.rider = random.chance(250'000) ? 1'000'000 : some(1'000'000);
+  f.lent = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   return f;
 }
 

@@ -42,6 +42,7 @@ wire::Transmitter::Packing Node::packing(const wire::Destination&, Qpn) noexcept
   const auto happens = [&](std::uint32_t ppm) { return ppm != 0 && world_.random().chance(ppm); };
   Packing packing;
   if (happens(f.direct)) packing = f.packing;
+  packing.may_lend = happens(f.lent);
   packing.joint_most = happens(f.joint) ? f.packing.joint_most : 0;
   return packing;
 }

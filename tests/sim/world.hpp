@@ -35,6 +35,8 @@ struct Faults {
   std::uint32_t joint = 0;
   std::uint32_t unreadable = 0;
   wire::Transmitter::Packing packing{1024, 4096, 4096};
+  // How often payloads stay where they are until they are sent.
+  std::uint32_t lent = 0;
   // How often a packet that arrives with the one before it comes in one buffer with it.
   std::uint32_t train = 0;
   // How often an acknowledgement behind a packet to the same place rides with it.

@@ -149,6 +149,7 @@ void Device::transmit(qp::QueuePair& qp, TimeNs now, Rest rest) {
     counters_.sent.add(which, batch.wire_packets(), batch.wire_bytes());
     if (is_port_active()) transmitter_.send(batch, qp.number());
   }
+  batch.clear();
   buffer.lock.unlock();
   if (more) dirty_.push(qp);
   rearm(qp);

@@ -40,7 +40,7 @@ std::uint64_t key_of(const Peer& peer) {
 
 Peer peer_of(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet) {
   return {batch.destination(packet).address,
-          wire::BthView(batch.bytes_of(packet).data()).dest_qp().slot()};
+          wire::BthView(batch.start_of(packet).data()).dest_qp().slot()};
 }
 
 }  // namespace
@@ -171,6 +171,7 @@ wire::Transmitter::Packing PeerLink::packing(const Peer& peer) noexcept {
     packing.is_bundled = udp_->takes_bundles(peer.address);
     return packing;
   }
+  packing.may_lend = true;
   if (*packs == Packs::kNothing) return packing;
   packing.joint_most = wire::kJointMost;
   if (*packs == Packs::kJointAndDirect) {

@@ -217,16 +217,15 @@ std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
   const auto packets = batch.packets().subspan(first, count);
   while (done < count) {
     const wire::TxBatch::Packet& p = packets[done];
-    const std::span<const std::uint8_t> packet = batch.bytes_of(p);
     std::optional<wire::Rider> rider;
     if (takes_riders && done + 1 < count) {
-      rider = wire::Rider::of(batch.bytes_of(packets[done + 1]), packet);
+      rider = wire::Rider::of(batch.start_of(packets[done + 1]), batch.start_of(p));
     }
-    const auto mark = place(packet, pack(batch.destination(p), p), rider);
+    const auto mark = place(batch, p, rider);
     if (!mark) break;
     marks[placed++] = *mark;
     done += rider ? 2 : 1;
-    if (placed == kTogether || packet.size() > kShort) {
+    if (placed == kTogether || p.length > kShort) {
       publish({marks.data(), placed});
       placed = 0;
     }
@@ -240,25 +239,25 @@ std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
 }
 
 std::optional<RingWriter::Mark> RingWriter::place(
-    std::span<const std::uint8_t> packet, std::uint64_t fields,
+    const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
     const std::optional<wire::Rider>& rider) noexcept {
-  const std::uint64_t size = record_size(packet.size() + (rider ? kRiderSize : 0));
-  const auto at = packet.size() <= wire::kMaxPacket ? find_place(size) : std::nullopt;
+  const std::size_t length = packet.length;
+  const std::uint64_t size = record_size(length + (rider ? kRiderSize : 0));
+  const auto at = length <= wire::kMaxPacket ? find_place(size) : std::nullopt;
   if (!at) return std::nullopt;
-  const Mark mark{*at, packet.size(), head_};
+  const Mark mark{*at, length, head_};
   std::uint8_t* record = ring_.record_at(mark.at);
   // The reader polls the first line, and would take it away again while the others are written.
   if (size > kLine) take_lines(record + kLine, size - kLine);
-  if (packet.size() > kInFirstLine) {
-    std::memcpy(record + kLine, packet.data() + kInFirstLine, packet.size() - kInFirstLine);
-  }
+  if (length > kInFirstLine) batch.copy(packet, kInFirstLine, length, record + kLine);
+  std::uint64_t fields = pack(batch.destination(packet), packet);
   if (rider) {
     fields |= kRidden;
     const std::uint64_t word = rider->word();
-    std::memcpy(record + kRecordHeader + packet.size(), &word, sizeof word);
+    std::memcpy(record + kRecordHeader + length, &word, sizeof word);
   }
   std::memcpy(record + sizeof fields, &fields, sizeof fields);
-  std::memcpy(record + kRecordHeader, packet.data(), std::min(packet.size(), kInFirstLine));
+  batch.copy(packet, 0, std::min(length, kInFirstLine), record + kRecordHeader);
   head_ = mark.at + size;
   return mark;
 }

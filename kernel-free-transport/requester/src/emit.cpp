@@ -19,6 +19,8 @@ namespace {
 
 // A batch of shorter messages is hardly more than one run.
 constexpr std::uint32_t kBundledLeast = 1024;
+// A shorter payload is copied sooner than lent.
+constexpr std::uint32_t kLentLeast = 512;
 constexpr std::size_t kWorkOpcodes = 12;
 constexpr std::size_t kPlaces = 4;
 constexpr auto kOnly = static_cast<std::size_t>(Place::kOnly);
@@ -117,7 +119,7 @@ Requester::Emit Requester::refuse_buffers(const SendEntry& entry, memory::Refusa
   return Emit::kFailed;
 }
 
-Requester::Message Requester::message_at(std::uint32_t position) {
+Requester::Message Requester::message_at(std::uint32_t position, wire::TxBatch& out) {
   const SendEntry& entry = queue_.at(position);
   Message message;
   message.position = position;
@@ -125,22 +127,36 @@ Requester::Message Requester::message_at(std::uint32_t position) {
   message.wants_response = entry.wants_response();
   if (message.wants_response || endpoint_.transport == Transport::kUd) return message;
   message.is_packed = may_be_packed(entry);
-  message.bytes = bytes_of(entry, position);
+  message.bytes = bytes_of(entry, position, out);
   if (message.bytes != nullptr && wire::crc32_joins(std::min(entry.length, endpoint_.mtu))) {
     message.sums = packing().is_sealed;
   }
   if (entry.length >= kBundledLeast) message.is_bundled = packing().is_bundled;
+  message.lends = message.bytes != nullptr && may_lend(entry);
   return message;
+}
+
+// Where an answer completes the request, nobody else uses its buffers until the batch was sent.
+bool Requester::may_lend(const SendEntry& entry) {
+  return entry.length >= kLentLeast && (entry.flags & queue::kInline) == 0 && is_reliable() &&
+         packing().may_lend;
+}
+
+// What is lent stays pinned as long as the batch has it.
+void Requester::release_source(wire::TxBatch& out) {
+  if (std::exchange(source_.is_lent, false)) return out.hold(source_.pin.detach());
+  source_.pin.release();
 }
 
 // The payload, if it lies in one piece of plain memory, which is pinned for all packets that go at
 // a time. Else null; what is wrong with the buffers is said when they are gathered.
-const std::uint8_t* Requester::bytes_of(const SendEntry& entry, std::uint32_t position) {
+const std::uint8_t* Requester::bytes_of(const SendEntry& entry, std::uint32_t position,
+                                        wire::TxBatch& out) {
   if ((entry.flags & queue::kInline) != 0) return queue_.inline_bytes(position);
   if (entry.sge_count != 1 || entry.length == 0) return nullptr;
   const queue::Sge& sge = queue_.sges(position)[0];
   if (!source_.pin || !(source_.sge == sge)) {
-    source_.pin.release();
+    release_source(out);
     auto pin = endpoint_.memory->pin({sge.key, endpoint_.domain, sge.address, sge.length, 0,
                                       endpoint_.number.value()});
     if (!pin.ok()) return nullptr;
@@ -220,7 +236,7 @@ Requester::Emit Requester::emit_data(Message& message, Psn psn, const Piece& pie
     if (refused) return refuse_buffers(e, *refused);
   } else if (message.sums && piece.psns == 1 && wire::crc32_joins(length)) {
     sum = wire::crc32_copy(at + header_bytes, message.bytes + extent.offset, length);
-  } else {
+  } else if (!message.lends) {
     std::memcpy(at + header_bytes, message.bytes + extent.offset, length);
   }
   for (std::uint8_t i = 0; i < pad; ++i) at[size - 1 - i] = 0;
@@ -231,6 +247,10 @@ Requester::Emit Requester::emit_data(Message& message, Psn psn, const Piece& pie
     out.make_joint(piece.psns, size + (piece.psns - std::uint64_t{1}) * wire::Bth::kSize);
   }
   if (sum) out.note_sum(length, *sum);
+  if (message.lends) {
+    out.lend(header_bytes, message.bytes + extent.offset, length);
+    source_.is_lent = true;
+  }
   endpoint_.counters.bytes_sent.add(length);
   return Emit::kSent;
 }

@@ -48,10 +48,11 @@ bool Requester::may_send(const SendEntry& entry, std::uint32_t window, TimeNs no
 }
 
 // LOCAL_INV and BIND_MW: no packet, but their place in the order. They wait behind a fence only.
-bool Requester::run_local(SendEntry& entry) {
+bool Requester::run_local(SendEntry& entry, wire::TxBatch& out) {
   if (draining_) return false;
   if ((entry.flags & queue::kFence) != 0 && responses_pending_ != 0) return false;
-  source_.pin.release();
+  release_source(out);
+  out.bring_in_all();
   memory::Registry& memory = *endpoint_.memory;
   if (entry.opcode == WorkOpcode::kLocalInvalidate) {
     if (!memory.invalidate(entry.immediate, endpoint_.domain, endpoint_.number.value()).ok()) {
@@ -117,7 +118,7 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
   std::uint32_t position = queue_.head();
   while (queue_.at(position).is_local()) ++position;
   // Nothing that was not sent before.
-  Message message = message_at(position);
+  Message message = message_at(position, out);
   Piece piece = piece_at(message, una_);
   if ((una_ + piece.psns).is_after(sent_)) piece = {};
   const Emit result = emit(message, una_, piece, out, true);
@@ -149,7 +150,7 @@ bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now, wire::Transmitter&
   way_ = &way;
   packing_.reset();
   const bool more = transmit_requests(out, now);
-  source_.pin.release();
+  release_source(out);
   // A turn that nothing came of.
   if (!more && una_ == sent_ && place_.has_turn()) give_up_turn();
   return more;
@@ -170,7 +171,7 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
   while (cursor_ != queue_.tail() && !poisoned_ && sending_) {
     SendEntry& entry = queue_.at(cursor_);
     if (entry.is_local()) {
-      if (!entry.done && !run_local(entry)) break;
+      if (!entry.done && !run_local(entry, out)) break;
       ++cursor_;
       retire();
       continue;
@@ -192,7 +193,7 @@ Requester::Emit Requester::transmit_request(SendEntry& entry, std::uint32_t wind
                                             wire::TxBatch& out, TimeNs now) {
   const std::uint32_t position = cursor_;
   const std::uint32_t until_ask = std::max(window / 2, 1u);
-  Message message = message_at(position);
+  Message message = message_at(position, out);
   do {
     const Piece piece = piece_at(message, cursor_psn_);
     const std::uint32_t packets = message.wants_response ? 1 : piece.psns;

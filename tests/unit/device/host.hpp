@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -45,8 +46,9 @@ class Host final : public wire::Transmitter, public queue::EventSink {
     r.access = kAll;
     return *device.memory().register_region(r);
   }
-  qp::QueuePair* create_qp() {
+  qp::QueuePair* create_qp(Transport transport = Transport::kRc) {
     qp::QueuePairOptions o;
+    o.transport = transport;
     o.domain = kDomain;
     o.send_cq = &send_cq;
     o.receive_cq = &receive_cq;
@@ -128,14 +130,15 @@ inline void bring_up(Host& host, qp::QueuePair& qp, Host& peer, qp::QueuePair& t
   a.dest_qpn = to.number();
   a.max_dest_rd_atomic = 4;
   a.min_rnr_timer = 1;
+  const bool is_rc = qp.transport() == Transport::kRc;
   modify(a, kMaskState | kMaskPath | kMaskPathMtu | kMaskDestQpn | kMaskRqPsn |
-                kMaskMaxDestRdAtomic | kMaskMinRnrTimer);
+                (is_rc ? kMaskMaxDestRdAtomic | kMaskMinRnrTimer : 0));
   a.state = State::kRts;
   a.timeout = 0;  // the clock here runs as fast as the machine lets it: no limit
   a.retry_count = a.rnr_retry = 7;
   a.max_rd_atomic = 4;
-  modify(a, kMaskState | kMaskTimeout | kMaskRetryCount | kMaskRnrRetry | kMaskSqPsn |
-                kMaskMaxRdAtomic);
+  modify(a, kMaskState | kMaskSqPsn |
+                (is_rc ? kMaskTimeout | kMaskRetryCount | kMaskRnrRetry | kMaskMaxRdAtomic : 0));
 }
 
 // Two of them, each with a queue pair that is connected to the other's.
@@ -152,6 +155,24 @@ class TwoHosts : public testing::Test {
     right.device.destroy_qp(right_qp);
   }
 
+  static void post(qp::QueuePair& qp, const queue::SendRequest& r) {
+    const Guard guard(qp.lock());
+    ASSERT_EQ(qp.post_send(r), requester::Posted::kOk);
+  }
+  // Until there is nothing more to receive.
+  void exchange() {
+    for (std::size_t moved = 1; moved != 0;) {
+      moved = right.receive(++time, device::Acknowledge::kNow);
+      moved += left.receive(++time, device::Acknowledge::kNow);
+    }
+  }
+  // Of the left's memory.
+  void fill() {
+    for (std::size_t i = 0; i < kMemory; ++i) left.bytes[i] = static_cast<std::uint8_t>(i * 7 / 5);
+  }
+  void expect_arrived(std::size_t length) {
+    EXPECT_EQ(std::memcmp(left.bytes.data(), right.bytes.data(), length), 0);
+  }
   // From the left's memory into the right's.
   queue::SendRequest write_of(const queue::Sge& sge) {
     queue::SendRequest r;

@@ -2,8 +2,6 @@
 // sent, that the memory is let go, and that a buffer which is not usable ends as it always does.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "host.hpp"
 #include "verbena/wire/crc32.hpp"
 
@@ -16,7 +14,7 @@ class Summed : public TwoHosts {
  protected:
   Summed() : TwoHosts(Mtu::k4096) {
     left.travels.is_sealed = true;
-    for (std::size_t i = 0; i < kMemory; ++i) left.bytes[i] = static_cast<std::uint8_t>(i * 7 / 5);
+    fill();
     left.on_send = [this](const wire::TxBatch& batch) {
       sent += batch.size();
       for (const wire::TxBatch::Packet& p : batch.packets()) check_sum(batch, p);
@@ -29,22 +27,12 @@ class Summed : public TwoHosts {
     const auto payload = batch.bytes_of(p).last(p.summed);
     EXPECT_EQ(p.sum, wire::crc32(0, payload.data(), payload.size()));
   }
-  void post(const queue::SendRequest& r) {
-    const Guard guard(left_qp->lock());
-    ASSERT_EQ(left_qp->post_send(r), requester::Posted::kOk);
-  }
   // What there is to send, in as many turns as it takes.
   void transmit() {
     left.device.doorbell(*left_qp, time);
     for (std::uint64_t before = ~sent; before != sent;) {
       before = sent;
       left.receive(++time, device::Acknowledge::kNow);
-    }
-  }
-  void exchange() {
-    for (std::size_t moved = 1; moved != 0;) {
-      moved = right.receive(++time, device::Acknowledge::kNow);
-      moved += left.receive(++time, device::Acknowledge::kNow);
     }
   }
 
@@ -54,18 +42,18 @@ class Summed : public TwoHosts {
 
 TEST_F(Summed, WholePayloadsHaveTheSumOfWhatIsSent) {
   const queue::Sge sge = piece(5 * kMtu + 100);
-  post(write_of(sge));
+  post(*left_qp, write_of(sge));
   transmit();
   exchange();
   EXPECT_EQ(completed(), 1u);
   EXPECT_EQ(sent, 6u);
   EXPECT_EQ(summed, 5u);
-  EXPECT_TRUE(std::equal(left.bytes.begin(), left.bytes.begin() + sge.length, right.bytes.begin()));
+  expect_arrived(sge.length);
 }
 
 TEST_F(Summed, MemoryIsPinnedNoLongerThanItIsRead) {
   const queue::Sge sge = piece(kMtu);
-  post(write_of(sge));
+  post(*left_qp, write_of(sge));
   transmit();
   // Waits for whoever is at it.
   EXPECT_TRUE(left.device.memory().deregister(left.key).ok());
@@ -76,7 +64,7 @@ TEST_F(Summed, MemoryIsPinnedNoLongerThanItIsRead) {
 TEST_F(Summed, ABufferThatLeavesItsRegionIsALocalProtectionError) {
   queue::Sge sge = piece(2 * kMtu);
   sge.address += kMemory - kMtu;
-  post(write_of(sge));
+  post(*left_qp, write_of(sge));
   transmit();
   exchange();
   EXPECT_EQ(completed(queue::Status::kLocalProtection), 1u);

@@ -1,7 +1,9 @@
 // What a batch takes: runs as long as one segmented send carries, and none torn by its end.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <span>
 #include <vector>
 
 #include "verbena/wire/datagram.hpp"
@@ -108,6 +110,82 @@ TEST_F(BatchTest, ASmallBufferTakesWhatFits) {
     small.commit(kInside, {});
   }
   EXPECT_EQ(small.begin(1), nullptr);
+}
+
+// A payload that is somewhere else, wherever one looks at it.
+class LentTest : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kHead = 28;
+  static constexpr std::size_t kLength = 601;
+  static constexpr std::size_t kPad = 3;
+  static constexpr std::size_t kSize = kHead + kLength + kPad;
+
+  LentTest() {
+    for (std::size_t i = 0; i < kSize; ++i) whole_[i] = static_cast<std::uint8_t>(i * 5 + 1);
+    std::copy_n(whole_.begin() + kHead, kLength, payload_.begin());
+    std::uint8_t* at = batch_.begin(kSize);
+    std::copy_n(whole_.begin(), kHead, at);
+    std::copy_n(whole_.begin() + kHead + kLength, kPad, at + kHead + kLength);
+    batch_.commit(kSize, {});
+    batch_.lend(kHead, payload_.data(), kLength);
+  }
+  const TxBatch::Packet& packet() const { return batch_.packets().front(); }
+  bool is_whole(std::span<const std::uint8_t> bytes) const {
+    return std::equal(bytes.begin(), bytes.end(), whole_.begin(), whole_.end());
+  }
+
+  std::array<std::uint8_t, kSize> whole_;
+  std::array<std::uint8_t, kLength> payload_;
+  std::array<std::uint8_t, TxBatch::kUsualBytes> bytes_{};
+  TxBatch batch_{bytes_};
+};
+
+TEST_F(LentTest, IsCopiedFromWhereItIs) {
+  EXPECT_EQ(batch_.start_of(packet()).size(), kHead);
+  const std::size_t ends[] = {0, 1, kHead - 1, kHead, kHead + 1, 300, kHead + kLength - 1,
+                              kHead + kLength, kHead + kLength + 1, kSize};
+  for (const std::size_t begin : ends) {
+    for (const std::size_t end : ends) {
+      if (end < begin) continue;
+      std::array<std::uint8_t, kSize> copy{};
+      batch_.copy(packet(), begin, end, copy.data());
+      EXPECT_TRUE(std::equal(copy.data(), copy.data() + (end - begin), whole_.data() + begin))
+          << begin << ' ' << end;
+    }
+  }
+  EXPECT_NE(packet().lent, nullptr);
+}
+
+TEST_F(LentTest, IsBroughtInOnceByWhoeverLooks) {
+  EXPECT_TRUE(is_whole(batch_.bytes_of(packet())));
+  payload_.fill(0);
+  EXPECT_TRUE(is_whole(batch_.sealed_bytes(packet()).first(kSize)));
+  EXPECT_TRUE(is_whole(batch_.start_of(packet())));
+  EXPECT_EQ(packet().lent, nullptr);
+}
+
+TEST_F(LentTest, IsHeldUntilTheBatchIsCleared) {
+  Gate one, other;
+  for (Gate* gate : {&one, &other}) {
+    gate->reopen();
+    EXPECT_TRUE(gate->enter());
+    batch_.hold(*gate);
+  }
+  batch_.clear();
+  one.close_and_wait();
+  other.close_and_wait();
+  EXPECT_TRUE(batch_.empty());
+}
+
+TEST_F(LentTest, IsHeldNoLongerWhenAllIsBroughtIn) {
+  Gate gate;
+  gate.reopen();
+  EXPECT_TRUE(gate.enter());
+  batch_.hold(gate);
+  batch_.bring_in_all();
+  gate.close_and_wait();
+  payload_.fill(0);
+  EXPECT_TRUE(is_whole(batch_.bytes_of(packet())));
 }
 
 }  // namespace

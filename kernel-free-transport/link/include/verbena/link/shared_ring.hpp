@@ -125,7 +125,7 @@ class RingWriter {
   static constexpr std::size_t kTogether = 4;
   static constexpr std::size_t kShort = 256;
 
-  std::optional<Mark> place(std::span<const std::uint8_t> packet, std::uint64_t fields,
+  std::optional<Mark> place(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
                             const std::optional<wire::Rider>& rider) noexcept;
   void publish(std::span<const Mark> marks) noexcept;
   std::optional<std::uint64_t> find_place(std::uint64_t size) noexcept;

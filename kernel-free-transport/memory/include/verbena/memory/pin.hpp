@@ -51,6 +51,9 @@ class Pin {
     if (gate_ != nullptr) std::exchange(gate_, nullptr)->leave();
   }
 
+  // Hands over to whoever leaves the gate instead.
+  Gate& detach() noexcept { return *std::exchange(gate_, nullptr); }
+
   // False: a page is not there (kNotMapped). Never for direct and null regions.
   bool read(void* to, std::uint64_t offset, std::size_t length) const noexcept {
     if (length == 0) return true;

@@ -108,6 +108,7 @@ class Requester {
   struct Source {
     queue::Sge sge;
     memory::Pin pin;
+    bool is_lent = false;  // to packets of the batch
   };
   // A request as its packets see it, worked out once for those that go together.
   struct Message {
@@ -118,6 +119,7 @@ class Requester {
     bool sums = false;                      // and get their checksum with the copy
     bool is_bundled = false;                // and go at once, whatever their lengths
     const std::uint8_t* bytes = nullptr;    // all data, if it is one piece of plain memory
+    bool lends = false;                     // it to packets until they are sent
     std::optional<std::uint32_t> destination;  // in the batch
   };
   // What one packet brings of it, in PSNs.
@@ -143,7 +145,7 @@ class Requester {
   bool begin(SendEntry& entry);
   bool take_turn(const SendEntry& entry) noexcept;
   bool may_send(const SendEntry& entry, std::uint32_t window, TimeNs now);
-  bool run_local(SendEntry& entry);
+  bool run_local(SendEntry& entry, wire::TxBatch& out);
   std::uint32_t psns_of_read(const SendEntry& entry, Psn psn) const;
   Emit transmit_request(SendEntry& entry, std::uint32_t window, wire::TxBatch& out, TimeNs now);
   Piece piece_at(const Message& message, Psn psn);
@@ -151,8 +153,10 @@ class Requester {
   bool transmit_probe(wire::TxBatch& out);
 
   // emit.cpp
-  Message message_at(std::uint32_t position);
-  const std::uint8_t* bytes_of(const SendEntry& entry, std::uint32_t position);
+  Message message_at(std::uint32_t position, wire::TxBatch& out);
+  const std::uint8_t* bytes_of(const SendEntry& entry, std::uint32_t position, wire::TxBatch& out);
+  bool may_lend(const SendEntry& entry);
+  void release_source(wire::TxBatch& out);
   Extent extent_of(const Message& message, const SendEntry& entry, Psn psn,
                    const Piece& piece) const;
   void write_headers(const SendEntry& entry, const Extent& extent, std::uint8_t pad, Psn psn,

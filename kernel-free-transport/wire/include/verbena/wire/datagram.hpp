@@ -8,14 +8,17 @@
 // are. A network never sees either.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 
 #include "verbena/base/address.hpp"
 #include "verbena/base/check.hpp"
+#include "verbena/base/lock.hpp"
 #include "verbena/base/types.hpp"
 #include "verbena/wire/rider.hpp"
 
@@ -100,6 +103,11 @@ class TxBatch {
     bool is_direct;
     std::uint32_t summed;       // so many bytes at the end have the CRC-32 `sum`; 0: not known
     std::uint32_t sum;
+    // Of a packet whose payload is not in the buffer yet: where it is, from which byte on, and how
+    // much (behind it, pad); null otherwise.
+    mutable const std::uint8_t* lent;
+    std::uint32_t lent_at;
+    std::uint32_t lent_length;
   };
 
   explicit TxBatch(std::span<std::uint8_t> buffer) : buffer_(buffer) {}
@@ -128,7 +136,7 @@ class TxBatch {
   void commit_to(std::uint32_t destination, std::size_t length) {
     VERBENA_CHECK(count_ < kMaxPackets && used_ + length + kIcrcSize <= buffer_.size());
     packets_[count_++] = {static_cast<std::uint32_t>(used_), static_cast<std::uint32_t>(length),
-                          destination, 0, false, 0, 0};
+                          destination, 0, false, 0, 0, nullptr, 0, 0};
     const std::size_t sealed = length + kIcrcSize;
     if (!continues_run(sealed)) {
       run_begins_at_ = used_;
@@ -160,7 +168,26 @@ class TxBatch {
     packets_[count_ - 1].summed = summed;
     packets_[count_ - 1].sum = sum;
   }
+  // Its payload, `length` bytes from `at` on, was not written: it is at `from`, and stays so until
+  // clear(). Whoever sends the batch copies it from there, or has it brought in by the first look.
+  void lend(std::size_t at, const std::uint8_t* from, std::size_t length) {
+    Packet& last = packets_[count_ - 1];
+    last.lent = from;
+    last.lent_at = static_cast<std::uint32_t>(at);
+    last.lent_length = static_cast<std::uint32_t>(length);
+  }
+  // What keeps lent payloads where they are; left by clear(). Once at most for each packet.
+  void hold(Gate& gate) {
+    VERBENA_CHECK(held_ < kMaxPackets);
+    gates_[held_++] = &gate;
+  }
+  // Ends that sooner.
+  void bring_in_all() {
+    for (const Packet& p : packets()) bring_in(p);
+    let_go();
+  }
   void clear() {
+    let_go();
     count_ = destinations_ = used_ = more_packets_ = more_bytes_ = 0;
     run_may_go_on_ = is_one_run_ = false;
   }
@@ -174,14 +201,47 @@ class TxBatch {
   std::span<const Packet> packets() const { return {packets_.data(), count_}; }
   // The packet's bytes and the room for its ICRC.
   std::span<std::uint8_t> sealed_bytes(const Packet& p) const {
+    bring_in(p);
     return buffer_.subspan(p.offset, p.length + kIcrcSize);
   }
   std::span<const std::uint8_t> bytes_of(const Packet& p) const {
+    bring_in(p);
     return buffer_.subspan(p.offset, p.length);
+  }
+  // As much as is there without the payload, if that is lent; else all.
+  std::span<const std::uint8_t> start_of(const Packet& p) const {
+    return buffer_.subspan(p.offset, p.lent != nullptr ? p.lent_at : p.length);
+  }
+  // Bytes of the packet, wherever they are.
+  void copy(const Packet& p, std::size_t begin, std::size_t end, std::uint8_t* to) const {
+    const std::uint8_t* in_buffer = buffer_.data() + p.offset;
+    if (p.lent == nullptr) {
+      if (begin < end) std::memcpy(to, in_buffer + begin, end - begin);
+      return;
+    }
+    const auto copy_until = [&](std::size_t upto, const std::uint8_t* from) {
+      if (begin >= std::min(upto, end)) return;
+      const std::size_t length = std::min(upto, end) - begin;
+      std::memcpy(to, from, length);
+      begin += length;
+      to += length;
+    };
+    copy_until(p.lent_at, in_buffer + begin);
+    copy_until(p.lent_at + p.lent_length, p.lent + (begin - p.lent_at));
+    copy_until(end, in_buffer + begin);
   }
   const Destination& destination(const Packet& p) const { return to_[p.destination]; }
 
  private:
+  void bring_in(const Packet& p) const {
+    if (p.lent == nullptr) [[likely]]
+      return;
+    std::memcpy(buffer_.data() + p.offset + p.lent_at, p.lent, p.lent_length);
+    p.lent = nullptr;
+  }
+  void let_go() {
+    while (held_ != 0) gates_[--held_]->leave();
+  }
   bool continues_run(std::size_t sealed) const {
     return run_may_go_on_ && sealed <= run_step_ && used_ - run_begins_at_ + sealed <= kRunBytes;
   }
@@ -198,6 +258,8 @@ class TxBatch {
   std::size_t more_bytes_ = 0;
   std::array<Packet, kMaxPackets> packets_;
   std::array<Destination, kMaxPackets> to_;
+  std::size_t held_ = 0;
+  std::array<Gate*, kMaxPackets> gates_;
 };
 
 // Whoever carries batches to the network: a link, a simulated wire, a benchmark's memory. Calls for
@@ -225,6 +287,7 @@ class Transmitter {
     std::uint32_t joint_most = 0;
     bool is_sealed = false;   // with a checksum, which is cheaper beside the copying
     bool is_bundled = false;  // several at once, whatever their lengths
+    bool may_lend = false;    // a payload may stay where it is until its batch was sent
   };
   virtual Packing packing(const Destination&, Qpn) noexcept { return {}; }
 };

@@ -1,0 +1,147 @@
+// Payloads that stay where they are until their batch was sent: which do, that they are pinned so
+// long and no longer, and that what arrives is the same.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "host.hpp"
+
+namespace verbena {
+namespace {
+
+constexpr std::uint32_t kMtu = 1024;
+
+class Lent : public TwoHosts {
+ protected:
+  Lent() : TwoHosts(Mtu::k1024) {
+    left.travels.may_lend = true;
+    fill();
+    left.on_send = [this](const wire::TxBatch& batch) {
+      for (const wire::TxBatch::Packet& p : batch.packets()) lent += p.lent != nullptr ? 1 : 0;
+      packets += batch.size();
+    };
+  }
+
+  void carry_out() {
+    left.device.doorbell(*left_qp, time);
+    exchange();
+  }
+
+  std::size_t lent = 0;
+  std::size_t packets = 0;
+};
+
+TEST_F(Lent, OneLongPieceOfPlainMemoryIs) {
+  const queue::Sge sge = piece(3 * kMtu + 101);
+  post(*left_qp, write_of(sge));
+  carry_out();
+  EXPECT_EQ(completed(), 1u);
+  EXPECT_EQ(lent, 4u);
+  expect_arrived(sge.length);
+}
+
+TEST_F(Lent, ShortInlineAndScatteredPayloadsAreNot) {
+  const queue::Sge small = piece(64);
+  post(*left_qp, write_of(small));
+  queue::SendRequest in_request = write_of(small);
+  in_request.flags |= queue::kInline;
+  post(*left_qp, in_request);
+  const queue::Sge two[] = {piece(700), piece(800)};
+  queue::SendRequest scattered = write_of(small);
+  scattered.sges = two;
+  post(*left_qp, scattered);
+  carry_out();
+  EXPECT_EQ(completed(), 3u);
+  EXPECT_EQ(lent, 0u);
+  expect_arrived(64);
+}
+
+// It completes when it is sent, after which its buffer is the application's.
+TEST_F(Lent, NothingIsThatNobodyAcknowledges) {
+  qp::QueuePair* from = left.create_qp(Transport::kUc);
+  qp::QueuePair* to = right.create_qp(Transport::kUc);
+  bring_up(left, *from, right, *to, Mtu::k1024);
+  bring_up(right, *to, left, *from, Mtu::k1024);
+  const queue::Sge sge = piece(2 * kMtu);
+  post(*from, write_of(sge));
+  left.device.doorbell(*from, time);
+  exchange();
+  EXPECT_EQ(completed(), 1u);
+  EXPECT_EQ(packets, 2u);
+  EXPECT_EQ(lent, 0u);
+  expect_arrived(sge.length);
+  left.device.destroy_qp(from);
+  right.device.destroy_qp(to);
+}
+
+TEST_F(Lent, MemoryIsPinnedUntilTheBatchWasSent) {
+  std::atomic<bool> is_gone{false};
+  std::thread other;
+  const auto see = left.on_send;
+  left.on_send = [&](const wire::TxBatch& batch) {
+    see(batch);
+    if (other.joinable()) return;
+    other = std::thread([&] {
+      EXPECT_TRUE(left.device.memory().deregister(left.key).ok());
+      is_gone = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_FALSE(is_gone);
+  };
+  const queue::Sge sge = piece(kMtu);
+  post(*left_qp, write_of(sge));
+  left.device.doorbell(*left_qp, time);
+  other.join();  // and no longer
+  exchange();
+  EXPECT_EQ(lent, 1u);
+  EXPECT_EQ(completed(), 1u);
+  expect_arrived(sge.length);
+}
+
+// Every buffer is pinned by itself, those that alternate anew each time.
+TEST_F(Lent, AreAsManyAsABatchTakes) {
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    queue::Sge sge = piece(520);
+    sge.address += 520 * (i % 2 == 0 ? i : 2);
+    queue::SendRequest r = write_of(sge);
+    r.remote_address += sge.address - piece(1).address;
+    post(*left_qp, r);
+  }
+  carry_out();
+  EXPECT_EQ(completed(), 100u);
+  EXPECT_EQ(lent, 100u);
+  for (std::size_t i = 0; i < 100; i += 2) {
+    EXPECT_EQ(std::memcmp(left.bytes.data() + 520 * i, right.bytes.data() + 520 * i, 520), 0);
+  }
+  EXPECT_TRUE(left.device.memory().deregister(left.key).ok());
+}
+
+// What has its place in the order may withdraw memory, and would wait for its own batch.
+TEST_F(Lent, NothingIsAnyMoreWhenALocalRequestRuns) {
+  const queue::Sge sge = piece(2 * kMtu);
+  memory::RegionRequest region;
+  region.domain = kDomain;
+  region.host_address = region.base = sge.address;
+  region.length = sge.length;
+  region.access = memory::kLocalWrite | memory::kWindowBind;
+  queue::SendRequest bind;
+  bind.opcode = queue::WorkOpcode::kBindWindow;
+  bind.flags = queue::kSignaled;
+  bind.window_key = *left.device.memory().allocate_window(kDomain, true);
+  bind.window_new_key = bind.window_key + 1;
+  bind.window_region_key = *left.device.memory().register_region(region);
+  bind.window_address = sge.address;
+  bind.window_length = sge.length;
+  post(*left_qp, write_of(sge));
+  post(*left_qp, bind);
+  carry_out();
+  EXPECT_EQ(completed(), 2u);
+  EXPECT_EQ(packets, 2u);
+  EXPECT_EQ(lent, 0u);
+  expect_arrived(sge.length);
+}
+
+}  // namespace
+}  // namespace verbena
