@@ -157,7 +157,8 @@ bool QueuePair::poll_transmit(wire::TxBatch& out, TimeNs now) {
         around_.transmitter->room_at(endpoint_.destination, endpoint_.peer, now), now);
   }
   bool more = requester_.poll_transmit(out, now, *around_.transmitter) ||
-              (relay_ && relay_->poll_transmit(out)) || responder_.poll_transmit(out);
+              (relay_ && relay_->poll_transmit(out)) ||
+              responder_.poll_transmit(out, *around_.transmitter);
   if (relay_) {
     relay_->resume(now);
     more = more || relay_->has_packets();

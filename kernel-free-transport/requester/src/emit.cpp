@@ -14,13 +14,10 @@ using queue::WorkOpcode;
 using wire::Operation;
 using wire::Place;
 using wire::WireTransport;
+using Packing = wire::Transmitter::Packing;
 
 namespace {
 
-// A batch of shorter messages is hardly more than one run.
-constexpr std::uint32_t kBundledLeast = 1024;
-// A shorter payload is copied sooner than lent.
-constexpr std::uint32_t kLentLeast = 512;
 constexpr std::size_t kWorkOpcodes = 12;
 constexpr std::size_t kPlaces = 4;
 constexpr auto kOnly = static_cast<std::size_t>(Place::kOnly);
@@ -131,15 +128,15 @@ Requester::Message Requester::message_at(std::uint32_t position, wire::TxBatch& 
   if (message.bytes != nullptr && wire::crc32_joins(std::min(entry.length, endpoint_.mtu))) {
     message.sums = packing().is_sealed;
   }
-  if (entry.length >= kBundledLeast) message.is_bundled = packing().is_bundled;
+  if (entry.length >= Packing::kBundledLeast) message.is_bundled = packing().is_bundled;
   message.lends = message.bytes != nullptr && may_lend(entry);
   return message;
 }
 
 // Where an answer completes the request, nobody else uses its buffers until the batch was sent.
 bool Requester::may_lend(const SendEntry& entry) {
-  return entry.length >= kLentLeast && (entry.flags & queue::kInline) == 0 && is_reliable() &&
-         packing().may_lend;
+  return entry.length >= Packing::kLentLeast && (entry.flags & queue::kInline) == 0 &&
+         is_reliable() && packing().may_lend;
 }
 
 // What is lent stays pinned as long as the batch has it.

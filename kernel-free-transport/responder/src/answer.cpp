@@ -2,13 +2,16 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "verbena/responder/responder.hpp"
+#include "verbena/wire/crc32.hpp"
 
 namespace verbena::responder {
 
 using wire::Operation;
 using wire::Place;
+using Packing = wire::Transmitter::Packing;
 
 void Responder::owe_ack(bool urgent) {
   ack_owed_ = true;
@@ -76,7 +79,14 @@ Responder::Emit Responder::emit_aeth_packet(wire::Aeth aeth, Psn psn, wire::TxBa
   return Emit::kSent;
 }
 
-Responder::Emit Responder::emit_read_packet(Response& r, wire::TxBatch& out) {
+const wire::Transmitter::Packing& Responder::packing(Turn& turn) const {
+  if (!turn.packing) turn.packing = turn.way.packing(endpoint_.destination, endpoint_.peer);
+  return *turn.packing;
+}
+
+// Data of plain memory is lent to its packet or summed while it is copied, as that of requests is.
+Responder::Emit Responder::emit_read_packet(Response& r, Turn& turn) {
+  wire::TxBatch& out = turn.out;
   const bool first = r.sent == 0;
   const bool last = r.sent + 1 == r.packets;
   const Place place = first ? (last ? Place::kOnly : Place::kFirst)
@@ -88,12 +98,22 @@ Responder::Emit Responder::emit_read_packet(Response& r, wire::TxBatch& out) {
   const wire::OpcodeRow& row = wire::row_of(opcode);
   const std::uint8_t pad = wire::pad_for(length);
   const std::size_t size = row.header_bytes + length + pad;
+  if (r.length >= Packing::kBundledLeast && packing(turn).is_bundled) out.be_one_run();
   std::uint8_t* at = out.begin(size);
   if (at == nullptr) return Emit::kBatchFull;
+  memory::Pin pin;
+  const std::uint8_t* lent = nullptr;
+  std::optional<std::uint32_t> sum;
   if (length != 0) {
-    auto pin = endpoint_.memory->pin({r.key, r.domain, r.address + offset, length,
-                                      memory::kRemoteRead, endpoint_.number.value()});
-    if (!pin.ok() || !pin->read(at + row.header_bytes, 0, length)) {
+    auto granted = endpoint_.memory->pin({r.key, r.domain, r.address + offset, length,
+                                          memory::kRemoteRead, endpoint_.number.value()});
+    if (granted.ok()) pin = std::move(*granted);
+    const std::uint8_t* bytes = pin ? pin.direct() : nullptr;
+    if (bytes != nullptr && length >= Packing::kLentLeast && packing(turn).may_lend) {
+      lent = bytes;
+    } else if (bytes != nullptr && wire::crc32_joins(length) && packing(turn).is_sealed) {
+      sum = wire::crc32_copy(at + row.header_bytes, bytes, length);
+    } else if (!pin || !pin.read(at + row.header_bytes, 0, length)) {
       expected_ = r.first + r.sent;
       refuse(wire::NakCode::kRemoteAccess, queue::AsyncEvent::kQpAccessError,
              "the region of a READ went away under it");
@@ -106,14 +126,20 @@ Responder::Emit Responder::emit_read_packet(Response& r, wire::TxBatch& out) {
       .write_to(at);
   if (row.aeth) wire::Aeth::ack(credits(), r.message).write_to(at + row.aeth_at);
   out.commit(size, endpoint_.destination);
+  if (sum) out.note_sum(length, *sum);
+  if (lent != nullptr) {
+    out.lend(row.header_bytes, lent, length);
+    out.hold(pin.detach());
+  }
   endpoint_.counters.packets_sent.add();
   endpoint_.counters.bytes_sent.add(length);
   ++r.sent;
   return Emit::kSent;
 }
 
-Responder::Emit Responder::emit_response(Response& r, wire::TxBatch& out) {
-  if (r.operation == Operation::kReadRequest) return emit_read_packet(r, out);
+Responder::Emit Responder::emit_response(Response& r, Turn& turn) {
+  if (r.operation == Operation::kReadRequest) return emit_read_packet(r, turn);
+  wire::TxBatch& out = turn.out;
   const bool atomic =
       r.operation == Operation::kCompareSwap || r.operation == Operation::kFetchAdd;
   const std::uint8_t opcode = atomic
@@ -132,10 +158,11 @@ Responder::Emit Responder::emit_response(Response& r, wire::TxBatch& out) {
   return Emit::kSent;
 }
 
-bool Responder::poll_transmit(wire::TxBatch& out) {
+bool Responder::poll_transmit(wire::TxBatch& out, wire::Transmitter& way) {
+  Turn turn{out, way, std::nullopt};
   while (!responses_.empty()) {
     Response& r = responses_.front();
-    const Emit result = emit_response(r, out);
+    const Emit result = emit_response(r, turn);
     if (result == Emit::kBatchFull) return true;
     if (result == Emit::kDropped) {
       responses_.clear();

@@ -166,9 +166,8 @@ class TwoHosts : public testing::Test {
       moved += left.receive(++time, device::Acknowledge::kNow);
     }
   }
-  // Of the left's memory.
-  void fill() {
-    for (std::size_t i = 0; i < kMemory; ++i) left.bytes[i] = static_cast<std::uint8_t>(i * 7 / 5);
+  static void fill(Host& host) {
+    for (std::size_t i = 0; i < kMemory; ++i) host.bytes[i] = static_cast<std::uint8_t>(i * 7 / 5);
   }
   void expect_arrived(std::size_t length) {
     EXPECT_EQ(std::memcmp(left.bytes.data(), right.bytes.data(), length), 0);
@@ -181,6 +180,12 @@ class TwoHosts : public testing::Test {
     r.sges = {&sge, 1};
     r.remote_address = reinterpret_cast<std::uint64_t>(right.bytes.data());
     r.remote_key = right.key;
+    return r;
+  }
+  // The other way.
+  queue::SendRequest read_of(const queue::Sge& sge) {
+    queue::SendRequest r = write_of(sge);
+    r.opcode = queue::WorkOpcode::kRead;
     return r;
   }
   queue::Sge piece(std::uint32_t length) {

@@ -16,14 +16,17 @@ constexpr std::uint32_t kMtu = 1024;
 class Lent : public TwoHosts {
  protected:
   Lent() : TwoHosts(Mtu::k1024) {
-    left.travels.may_lend = true;
-    fill();
-    left.on_send = [this](const wire::TxBatch& batch) {
+    count_lent(left);
+    fill(left);
+  }
+
+  void count_lent(Host& host) {
+    host.travels.may_lend = true;
+    host.on_send = [this](const wire::TxBatch& batch) {
       for (const wire::TxBatch::Packet& p : batch.packets()) lent += p.lent != nullptr ? 1 : 0;
       packets += batch.size();
     };
   }
-
   void carry_out() {
     left.device.doorbell(*left_qp, time);
     exchange();
@@ -74,6 +77,22 @@ TEST_F(Lent, NothingIsThatNobodyAcknowledges) {
   expect_arrived(sge.length);
   left.device.destroy_qp(from);
   right.device.destroy_qp(to);
+}
+
+// A last one that is short is not.
+TEST_F(Lent, AnswersToReadsAre) {
+  left.bytes.assign(kMemory, 0);
+  left.travels.may_lend = false;
+  fill(right);
+  count_lent(right);
+  const queue::Sge sge = piece(3 * kMtu + 101);
+  post(*left_qp, read_of(sge));
+  carry_out();
+  EXPECT_EQ(completed(), 1u);
+  EXPECT_EQ(lent, 3u);
+  expect_arrived(sge.length);
+  EXPECT_EQ(left.bytes[sge.length], 0);
+  EXPECT_TRUE(right.device.memory().deregister(right.key).ok());
 }
 
 TEST_F(Lent, MemoryIsPinnedUntilTheBatchWasSent) {

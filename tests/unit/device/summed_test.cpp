@@ -13,14 +13,17 @@ constexpr std::uint32_t kMtu = 4096;
 class Summed : public TwoHosts {
  protected:
   Summed() : TwoHosts(Mtu::k4096) {
-    left.travels.is_sealed = true;
-    fill();
-    left.on_send = [this](const wire::TxBatch& batch) {
+    check_sums_of(left);
+    fill(left);
+  }
+
+  void check_sums_of(Host& host) {
+    host.travels.is_sealed = true;
+    host.on_send = [this](const wire::TxBatch& batch) {
       sent += batch.size();
       for (const wire::TxBatch::Packet& p : batch.packets()) check_sum(batch, p);
     };
   }
-
   void check_sum(const wire::TxBatch& batch, const wire::TxBatch::Packet& p) {
     if (p.summed == 0) return;
     ++summed;
@@ -49,6 +52,20 @@ TEST_F(Summed, WholePayloadsHaveTheSumOfWhatIsSent) {
   EXPECT_EQ(sent, 6u);
   EXPECT_EQ(summed, 5u);
   expect_arrived(sge.length);
+}
+
+TEST_F(Summed, SoHaveAnswersToReads) {
+  left.bytes.assign(kMemory, 0);
+  fill(right);
+  check_sums_of(right);
+  const queue::Sge sge = piece(5 * kMtu + 100);
+  post(*left_qp, read_of(sge));
+  transmit();
+  exchange();
+  EXPECT_EQ(completed(), 1u);
+  EXPECT_EQ(summed, 5u);
+  expect_arrived(sge.length);
+  EXPECT_TRUE(right.device.memory().deregister(right.key).ok());
 }
 
 TEST_F(Summed, MemoryIsPinnedNoLongerThanItIsRead) {

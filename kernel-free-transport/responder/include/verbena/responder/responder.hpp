@@ -57,7 +57,7 @@ class Responder {
   // Requests only. Reports failures through the endpoint.
   void handle_request(const wire::PacketView& packet, const wire::RxDatagram& datagram);
   // True: there is more than the batch could take.
-  bool poll_transmit(wire::TxBatch& out);
+  bool poll_transmit(wire::TxBatch& out, wire::Transmitter& way);
   bool owes_anything() const { return !responses_.empty() || ack_owed_ || nak_owed_; }
   // More than an acknowledgement that may wait for company.
   bool owes_urgently() const { return !responses_.empty() || nak_owed_ || ack_urgent_; }
@@ -159,8 +159,15 @@ class Responder {
   void owe_nak(wire::Aeth aeth);
   bool refuse(wire::NakCode code, std::optional<queue::AsyncEvent> event, const char* why);
   enum class Emit : std::uint8_t { kSent, kBatchFull, kDropped };
-  Emit emit_response(Response& response, wire::TxBatch& out);
-  Emit emit_read_packet(Response& response, wire::TxBatch& out);
+  // What is filled, and how its packets travel, which is asked for once.
+  struct Turn {
+    wire::TxBatch& out;
+    wire::Transmitter& way;
+    std::optional<wire::Transmitter::Packing> packing;
+  };
+  const wire::Transmitter::Packing& packing(Turn& turn) const;
+  Emit emit_response(Response& response, Turn& turn);
+  Emit emit_read_packet(Response& response, Turn& turn);
   Emit emit_aeth_packet(wire::Aeth aeth, Psn psn, wire::TxBatch& out);
   std::uint8_t credits() const;
   std::uint8_t response_opcode(wire::Operation operation, wire::Place place) const;

@@ -280,6 +280,11 @@ class Transmitter {
   virtual Room room_at(const Destination&, Qpn, TimeNs) noexcept { return Room::kUnknown; }
   // How packets to this queue pair travel.
   struct Packing {
+    // A batch of shorter messages is hardly more than one run; a shorter payload is copied sooner
+    // than lent.
+    static constexpr std::uint32_t kBundledLeast = 1024;
+    static constexpr std::uint32_t kLentLeast = 512;
+
     // How many bytes one direct packet may stand for, and how many one joint packet may carry of a
     // shorter payload. As it is, none.
     std::uint64_t direct_least = ~std::uint64_t{0};  // below, a payload travels in its packets
