@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "peer_link_fixture.hpp"
 
@@ -158,27 +159,42 @@ TEST_F(PeerBell, ARopeThatIsNoneMeansADatagram) {
   ::close(pair[1]);
 }
 
+// What a descriptor means at one time; its number may mean something else at another.
+class Opened {
+ public:
+  explicit Opened(int fd) : fd_(fd), inode_(inode_of(fd)) {}
+  bool is_there() const { return inode_ != 0 && inode_of(fd_) == inode_; }
+
+ private:
+  static ino_t inode_of(int fd) {
+    struct stat status {};
+    return ::fstat(fd, &status) == 0 ? status.st_ino : 0;
+  }
+  int fd_;
+  ino_t inode_;
+};
+
 // The rope goes with the ring: a process that outlives many peers keeps no descriptor of them.
 TEST_F(PeerBell, NoDescriptorIsLeftOfARingThatIsGone) {
-  const auto is_open = [](int fd) { return ::fcntl(fd, F_GETFD) >= 0; };
-  const int removed = rope();
-  join_with(removed);
-  ASSERT_TRUE(is_open(removed));
+  const auto join = [this] {
+    const int fd = rope();
+    const Opened opened(fd);
+    join_with(fd);
+    EXPECT_TRUE(opened.is_there());
+    return opened;
+  };
+  const Opened removed = join();
   a_.link->remove(b_.self);
-  EXPECT_FALSE(is_open(removed));
+  EXPECT_FALSE(removed.is_there());
 
-  const int abandoned = rope();
-  join_with(abandoned);
-  ASSERT_TRUE(is_open(abandoned));
+  const Opened abandoned = join();
   a_.link->abandon_rings();
-  EXPECT_FALSE(is_open(abandoned));
+  EXPECT_FALSE(abandoned.is_there());
 
-  const int closed = rope();
-  join_with(closed);
-  ASSERT_TRUE(is_open(closed));
+  const Opened closed = join();
   b_.link.reset();
   send(a_, b_, 0, 1);
-  EXPECT_FALSE(is_open(closed));
+  EXPECT_FALSE(closed.is_there());
 }
 
 TEST_F(PeerSleep, NobodySleepsOverAPacket) {
