@@ -95,28 +95,55 @@ TEST_F(Lent, AnswersToReadsAre) {
   EXPECT_TRUE(right.device.memory().deregister(right.key).ok());
 }
 
-TEST_F(Lent, MemoryIsPinnedUntilTheBatchWasSent) {
-  std::atomic<bool> is_gone{false};
-  std::thread other;
-  const auto see = left.on_send;
-  left.on_send = [&](const wire::TxBatch& batch) {
-    see(batch);
-    if (other.joinable()) return;
-    other = std::thread([&] {
-      EXPECT_TRUE(left.device.memory().deregister(left.key).ok());
-      is_gone = true;
-    });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    EXPECT_FALSE(is_gone);
-  };
+// Whoever wants to withdraw it meanwhile waits so long, and no longer.
+class LentMemory : public Lent {
+ protected:
+  LentMemory() { count_lent(right); }
+  ~LentMemory() override {
+    if (other_.joinable()) other_.join();
+  }
+
+  // With the first batch that this one sends.
+  void withdraw_while_sending(Host& host) {
+    host.on_send = [this, &host, see = host.on_send](const wire::TxBatch& batch) {
+      see(batch);
+      if (other_.joinable()) return;
+      other_ = std::thread([this, &host] {
+        EXPECT_TRUE(host.device.memory().deregister(host.key).ok());
+        is_gone_ = true;
+      });
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      EXPECT_FALSE(is_gone_);
+    };
+  }
+  void carry_out_and_expect(std::size_t length) {
+    carry_out();
+    other_.join();
+    EXPECT_TRUE(is_gone_);
+    EXPECT_EQ(lent, 1u);
+    EXPECT_EQ(completed(), 1u);
+    expect_arrived(length);
+  }
+
+ private:
+  std::atomic<bool> is_gone_{false};
+  std::thread other_;
+};
+
+TEST_F(LentMemory, IsPinnedUntilTheBatchWasSent) {
   const queue::Sge sge = piece(kMtu);
   post(*left_qp, write_of(sge));
-  left.device.doorbell(*left_qp, time);
-  other.join();  // and no longer
-  exchange();
-  EXPECT_EQ(lent, 1u);
-  EXPECT_EQ(completed(), 1u);
-  expect_arrived(sge.length);
+  withdraw_while_sending(left);
+  carry_out_and_expect(sge.length);
+}
+
+TEST_F(LentMemory, OfAnAnswerIsToo) {
+  left.bytes.assign(kMemory, 0);
+  fill(right);
+  const queue::Sge sge = piece(kMtu);
+  post(*left_qp, read_of(sge));
+  withdraw_while_sending(right);
+  carry_out_and_expect(sge.length);
 }
 
 // Every buffer is pinned by itself, those that alternate anew each time.
