@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "verbena/link/grh_port.hpp"
@@ -237,7 +238,8 @@ void CaptureLink::record(const Frame& frame, TimeNs when) noexcept {
   std::memcpy(datagram + headers, frame.packet.data(), kept);
   if (is_whole) {
     const wire::IcrcFlow flow(frame.ip.source, frame.ip.destination, frame.ip.source_port);
-    const std::uint32_t icrc = flow.compute(frame.packet);
+    // Of the copy: a ring's packet may change under us.
+    const std::uint32_t icrc = flow.compute(std::span(datagram + headers, kept));
     wire::store_le32(datagram + headers + kept, frame.is_damaged ? ~icrc : icrc);
     wire::set_udp_checksum(datagram, captured);
   }
