@@ -112,9 +112,15 @@ class LentMemory : public Lent {
         EXPECT_TRUE(host.device.memory().deregister(host.key).ok());
         is_gone_ = true;
       });
+      // It has begun: from here on nothing keeps it but what the batch has pinned.
+      while (is_open(host)) std::this_thread::yield();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       EXPECT_FALSE(is_gone_);
     };
+  }
+  static bool is_open(Host& host) {
+    const auto at = reinterpret_cast<std::uint64_t>(host.bytes.data());
+    return host.device.memory().pin({host.key, kDomain, at, 1, 0, 0}).ok();
   }
   void carry_out_and_expect(std::size_t length) {
     carry_out();

@@ -42,6 +42,18 @@ TEST_F(Rest, OfAMessageOfItsOwnGoes) {
   EXPECT_EQ(sent(), (Sizes{kMost, 1}));
 }
 
+// Answers to READs fill datagrams as requests do, though the first packet and the last are longer.
+TEST_F(Rest, OfAnAnswerGoes) {
+  left.travels.is_bundled = false;
+  right.travels.is_bundled = true;
+  right.on_send = std::exchange(left.on_send, nullptr);
+  TwoHosts::post(*left_qp, read_of(piece(kPackets * 4096)));
+  left.device.doorbell(*left_qp, ++time);
+  exchange();
+  EXPECT_EQ(completed(), 1u);
+  EXPECT_EQ(sent(), (Sizes{kMost, 1}));
+}
+
 TEST_F(Rest, WaitsForTheNextMessage) {
   post();
   sent();

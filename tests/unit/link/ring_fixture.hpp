@@ -46,7 +46,7 @@ inline void lend(wire::TxBatch& batch, std::size_t from, std::size_t length, Byt
   batch.lend(from, there.data(), length);
 }
 
-// Those that are long enough with every payload and pad there can be, half of them lent.
+// Half of those that are long enough are lent, behind headers and before pads of all lengths.
 inline bool put_numbered(RingWriter& writer, std::uint32_t n) {
   Batch batch(8192);
   Bytes lent;
