@@ -133,7 +133,8 @@ class Gate {
     return false;
   }
   void leave() noexcept { word_.fetch_sub(1, std::memory_order_release); }
-  // Shuts the gate and waits until the last user has left. Users never block inside.
+  // Shuts the gate and waits, spinning, until the last user has left: users are soon done, and wait
+  // for nobody who is here.
   void close_and_wait() noexcept {
     word_.fetch_or(kClosed, std::memory_order_acquire);
     while (word_.load(std::memory_order_acquire) != kClosed) cpu_relax();

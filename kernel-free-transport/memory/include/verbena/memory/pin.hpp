@@ -1,7 +1,8 @@
 // A granted access to user memory: what Registry::pin returns and the only way to the bytes. While
 // a Pin lives, its region or window cannot be withdrawn, so its owner (one thread at a time) holds
-// it for the length of one copy and never waits for anything meanwhile. Offsets count from the
-// address that was asked for; the caller stays within the length that was granted.
+// it for the length of one copy, or until the batch that borrowed the bytes was sent, and meanwhile
+// waits for nobody who may withdraw something. Offsets count from the address that was asked for;
+// the caller stays within the length that was granted.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +52,7 @@ class Pin {
     if (gate_ != nullptr) std::exchange(gate_, nullptr)->leave();
   }
 
-  // Hands over to whoever leaves the gate instead.
+  // Hands over to whoever leaves the gate instead, as soon as this pin would have to.
   Gate& detach() noexcept { return *std::exchange(gate_, nullptr); }
 
   // False: a page is not there (kNotMapped). Never for direct and null regions.

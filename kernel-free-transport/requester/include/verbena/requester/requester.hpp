@@ -119,7 +119,7 @@ class Requester {
     bool sums = false;                      // and get their checksum with the copy
     bool is_bundled = false;                // and go at once, whatever their lengths
     const std::uint8_t* bytes = nullptr;    // all data, if it is one piece of plain memory
-    bool lends = false;                     // it to packets until they are sent
+    bool lends = false;                     // these, to packets until they are sent
     std::optional<std::uint32_t> destination;  // in the batch
   };
   // What one packet brings of it, in PSNs.

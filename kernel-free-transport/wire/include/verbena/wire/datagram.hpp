@@ -85,8 +85,9 @@ struct RxTrain {
 
 // Packets of one queue pair on their way out, in order, back to back in a caller's buffer: a run
 // of equal length to one destination is one GSO send. Filled under the queue pair's lock; the
-// link reads it after. A run is not torn where it need not be: the batch is full when one ends in
-// the second half of the buffer.
+// link reads it after, under the same lock and in the same thread, as bringing in what is lent
+// needs. A run is not torn where it need not be: the batch is full when one ends in the second half
+// of the buffer.
 class TxBatch {
  public:
   static constexpr std::size_t kMaxPackets = 64;
