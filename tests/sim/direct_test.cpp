@@ -29,15 +29,6 @@ class Direct : public Scene {
     ASSERT_TRUE(pair.run_until([&] { return missed() != 0; }));
     pair.world.faults().direct = pair.world.faults().unreadable = 0;
   }
-  // Of the same bytes, which only the memory port reaches.
-  static std::uint32_t paged_key(Peer& peer, const Arena& arena, std::uint32_t access) {
-    memory::RegionRequest region;
-    region.domain = Peer::kDomain;
-    region.host_address = region.base = arena.address();
-    region.length = Peer::kMemory;
-    region.access = access | memory::kOnDemand;
-    return *peer.node().device().memory().register_region(region);
-  }
   void expect_source(Arena& arena, std::size_t length, std::size_t from = 0) {
     EXPECT_NO_THROW(expect_equal(arena.bytes().first(length),
                                  left.source.bytes().subspan(from, length), "data"));
@@ -116,7 +107,7 @@ TEST(DirectPackets, OfBuffersThatAreNotOursFailAsOthersDo) {
 TEST(DirectPackets, AreMadeOfPlainMemoryOnly) {
   Direct s;
   Request paged = s.left.write(1, 2500, s.right);
-  paged.buffers[0].key = s.paged_key(s.left, s.left.source, 0);
+  paged.buffers[0].key = paged_key(s.left, s.left.source, 0);
   s.left.post(paged);
   Request nothing = s.left.write(2, 2500, s.right);
   memory::RegionRequest region;
@@ -136,7 +127,7 @@ TEST(DirectPackets, ReachMemoryThatIsNotPlain) {
   s.pair.world.faults().packing = {300, 8192};
   Request r = s.left.write(1, 10'000, s.right);
   r.remote_key =
-      s.paged_key(s.right, s.right.target, memory::kLocalWrite | memory::kRemoteWrite);
+      paged_key(s.right, s.right.target, memory::kLocalWrite | memory::kRemoteWrite);
   s.left.post(r);
   s.run_until_sent(1);
   EXPECT_EQ(statuses(s.left.sends), std::vector{Status::kSuccess});

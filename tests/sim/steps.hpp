@@ -43,6 +43,20 @@ inline void expect_sends(const Peer& peer, std::size_t good, Status status, std:
   EXPECT_EQ(statuses(peer.sends), expected);
 }
 
+// A region of an arena's bytes under another key.
+inline std::uint32_t register_again(Peer& peer, const Arena& arena, std::uint32_t access) {
+  memory::RegionRequest region;
+  region.domain = Peer::kDomain;
+  region.host_address = region.base = arena.address();
+  region.length = Peer::kMemory;
+  region.access = access;
+  return *peer.node().device().memory().register_region(region);
+}
+// The same, but that only the memory port reaches them.
+inline std::uint32_t paged_key(Peer& peer, const Arena& arena, std::uint32_t access) {
+  return register_again(peer, arena, access | memory::kOnDemand);
+}
+
 class Scene {
  public:
   explicit Scene(const PeerOptions& left_options = {}) : Scene(left_options, left_options) {}

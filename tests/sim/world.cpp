@@ -128,8 +128,15 @@ void World::fly(std::size_t to, const IpAddress& source, const Load& load, TimeN
 
 // All memory is ours.
 bool World::fetch(std::span<const wire::FetchTarget> to,
-                  std::span<const wire::MemoryRange> from) noexcept {
+                  std::span<const wire::MemoryRange> from,
+                  const wire::Witness& witness) noexcept {
   if (faults_.unreadable != 0 && random_.chance(faults_.unreadable)) return false;
+  // Nothing else runs meanwhile.
+  const auto* word = reinterpret_cast<const std::uint64_t*>(witness.address);
+  if (word != nullptr && *word != witness.value) {
+    ++withdrawn_;
+    return false;
+  }
   std::vector<std::uint8_t> bytes;
   for (const wire::MemoryRange& range : from) {
     const auto* at = reinterpret_cast<const std::uint8_t*>(range.address);

@@ -143,6 +143,8 @@ class World final : private wire::SenderMemory {
   std::uint64_t packets() const { return packets_; }
   std::uint64_t lost() const { return lost_; }
   std::uint64_t fetched() const { return fetched_; }
+  // Those of which the witness said that it was too late.
+  std::uint64_t withdrawn() const { return withdrawn_; }
   // Packets that came in one buffer with others.
   std::uint64_t in_trains() const { return in_trains_; }
   std::uint64_t riders() const { return riders_; }
@@ -166,8 +168,8 @@ class World final : private wire::SenderMemory {
   void deliver(Node& to, const IpAddress& source, const Load& load);
   void deliver_train(Node& to, const Arrived& arrived, std::size_t count);
   void settle(Node& node);
-  bool fetch(std::span<const wire::FetchTarget> to,
-             std::span<const wire::MemoryRange> from) noexcept override;
+  bool fetch(std::span<const wire::FetchTarget> to, std::span<const wire::MemoryRange> from,
+             const wire::Witness& witness) noexcept override;
 
   Random random_;
   Faults faults_;
@@ -177,6 +179,7 @@ class World final : private wire::SenderMemory {
   std::uint64_t packets_ = 0;
   std::uint64_t lost_ = 0;
   std::uint64_t fetched_ = 0;
+  std::uint64_t withdrawn_ = 0;
   std::uint64_t in_trains_ = 0;
   std::uint64_t riders_ = 0;
   bool trace_ = false;

@@ -96,7 +96,7 @@ void Device::deliver_direct(qp::QueuePair& qp, wire::PacketView& packet,
   const auto direct = wire::DirectPayload::parse(*packet.row, packet.payload);
   if (!direct) return counters_.drops.count(DropReason::kMalformed);
   counters_.packets_received.add(direct->psns - 1);
-  counters_.bytes_received.add(direct->wire_bytes(packet.row->header_bytes) -
+  counters_.bytes_received.add(direct->wire_bytes(*packet.row) -
                                datagram.bytes.size());
   packet.direct = &*direct;
   packet.sender = datagram.sender;
@@ -109,7 +109,7 @@ void Device::deliver_joint(qp::QueuePair& qp, wire::PacketView& packet,
     return counters_.drops.count(DropReason::kMalformed);
   }
   counters_.packets_received.add(datagram.psns - 1);
-  counters_.bytes_received.add((datagram.psns - std::uint64_t{1}) * wire::Bth::kSize);
+  counters_.bytes_received.add(wire::more_header_bytes(*packet.row, datagram.psns));
   packet.joint = datagram.psns;
   deliver(qp, packet, datagram, now);
 }

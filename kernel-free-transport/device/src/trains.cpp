@@ -9,8 +9,10 @@ namespace {
 // it is solicited, and pad.
 constexpr std::uint8_t kOfAllPackets = 0x4f;
 
+// Of requests: joining answers to READs gains nothing.
 bool is_plain_data(const wire::OpcodeRow& row) {
-  return wire::may_stand_for_several(row) && row.header_bytes == wire::Bth::kSize;
+  return wire::may_stand_for_several(row) && !row.response &&
+         row.header_bytes == wire::Bth::kSize;
 }
 
 // Whether `bytes` hold the packet so many PSNs behind `head` of the same message, as `row`, a plain

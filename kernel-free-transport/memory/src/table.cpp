@@ -1,8 +1,10 @@
 #include "table.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include "verbena/base/check.hpp"
+#include "verbena/base/random.hpp"
 
 namespace verbena::memory {
 
@@ -52,14 +54,21 @@ void Registry::Slot::become(const RegionRequest& request) {
   if (request.null) access |= kLocalWrite;
 }
 
+// Like nothing else that may be in the place of a registry that is no more, another one included.
+Registry::Chunk::Chunk() {
+  static std::atomic<std::uint64_t> chunks{0};
+  const std::uint64_t first = Random(chunks.fetch_add(1, std::memory_order_relaxed)).next();
+  for (auto& edition : editions) edition.publish(first);
+}
+
 Registry::Table::Table(MemoryPort& port, std::uint32_t max_slots)
     : max_index(std::min(max_slots, kMaxIndex)),
-      directory(std::make_unique<Published<Slot*>[]>(max_index / kChunkSlots + 1)) {
+      directory(std::make_unique<Published<Chunk*>[]>(max_index / Chunk::kSlots + 1)) {
   paged.port = &port;
 }
 
 Registry::Table::~Table() {
-  for (std::uint32_t i = 0; i <= max_index / kChunkSlots; ++i) delete[] directory[i].read();
+  for (std::uint32_t i = 0; i <= max_index / Chunk::kSlots; ++i) delete directory[i].read();
 }
 
 Registry::Slot* Registry::Table::find_key(std::uint32_t key) const {
@@ -78,9 +87,17 @@ Registry::Slot* Registry::Table::find_window(std::uint32_t key, Slot::Role role)
 }
 
 Registry::Slot& Registry::Table::make(std::uint32_t index) {
-  Published<Slot*>& chunk = directory[index / kChunkSlots];
-  if (chunk.read_relaxed() == nullptr) chunk.publish(new Slot[kChunkSlots]);
+  Published<Chunk*>& chunk = directory[index / Chunk::kSlots];
+  if (chunk.read_relaxed() == nullptr) chunk.publish(new Chunk);
   return *find(index);
+}
+
+void Registry::Table::withdraw(Slot& slot) {
+  slot.gate.close_and_wait();
+  Published<std::uint64_t>& word = edition(index_of(slot.key));
+  word.publish(word.read_relaxed() + 1);
+  // Before whatever the memory is used for next.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 Registry::Slot* Registry::Table::allocate() {

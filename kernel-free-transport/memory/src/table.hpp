@@ -3,6 +3,7 @@
 // while the slot's gate is shut; the rest (and every write) is under the table's lock.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -67,6 +68,16 @@ struct alignas(64) Registry::Slot {
   void become(const RegionRequest& request);
 };
 
+// Beside the slots, since it fills their lines.
+struct Registry::Chunk {
+  static constexpr std::uint32_t kSlots = 1024;
+
+  Chunk();
+
+  std::array<Slot, kSlots> slots;
+  std::array<Published<std::uint64_t>, kSlots> editions;
+};
+
 struct Registry::Table {
   Table(MemoryPort& port, std::uint32_t max_slots);
   ~Table();
@@ -76,8 +87,8 @@ struct Registry::Table {
   // Null for an index that no slot ever had. Without the lock.
   Slot* find(std::uint32_t index) const noexcept {
     if (index > max_index) return nullptr;
-    Slot* chunk = directory[index / kChunkSlots].read();
-    return chunk == nullptr ? nullptr : &chunk[index % kChunkSlots];
+    Chunk* chunk = directory[index / Chunk::kSlots].read();
+    return chunk == nullptr ? nullptr : &chunk->slots[index % Chunk::kSlots];
   }
   // A slot in use under exactly this key, or null. Under the lock, like all that follows.
   Slot* find_key(std::uint32_t key) const;
@@ -92,6 +103,10 @@ struct Registry::Table {
   // Takes back a slot whose gate is shut; its keys so far open nothing any more.
   void release(Slot& slot);
 
+  // Ends all use of what the slot's key opens. What still looks at the memory from outside of this
+  // process sees by the edition that it was too late.
+  void withdraw(Slot& slot);
+
   std::optional<Refusal> check_bind(const Slot& window, DomainId domain, const WindowBind& bind);
   // Both with the window's gate shut.
   void attach(Slot& window, const WindowBind& bind, std::uint32_t qpn);
@@ -99,16 +114,18 @@ struct Registry::Table {
 
   // The slot of an index that is in the table; its chunk is made if need be.
   Slot& make(std::uint32_t index);
+  Published<std::uint64_t>& edition(std::uint32_t index) const {
+    return directory[index / Chunk::kSlots].read()->editions[index % Chunk::kSlots];
+  }
   void unlink_free(const Slot& slot);
 
-  static constexpr std::uint32_t kChunkSlots = 1024;
   // So many slots rest before one is used again, so that a stale key stays stale for long.
   static constexpr std::uint32_t kResting = 64;
 
   Lock lock;
   PagedMemory paged;
   std::uint32_t max_index;
-  std::unique_ptr<Published<Slot*>[]> directory;
+  std::unique_ptr<Published<Chunk*>[]> directory;
   std::uint32_t fresh = 1;  // the lowest index never used; 0 stays unused, so 0 is no key
   std::uint32_t oldest_free = 0;
   std::uint32_t newest_free = 0;

@@ -241,7 +241,8 @@ Requester::Emit Requester::emit_data(Message& message, Psn psn, const Piece& pie
   if (!message.destination) message.destination = out.name(endpoint_.destination);
   out.commit_to(*message.destination, size);
   if (piece.psns > 1) {
-    out.make_joint(piece.psns, size + (piece.psns - std::uint64_t{1}) * wire::Bth::kSize);
+    const wire::OpcodeRow& row = wire::row_of(extent.opcode);
+    out.make_joint(piece.psns, size + wire::more_header_bytes(row, piece.psns));
   }
   if (sum) out.note_sum(length, *sum);
   if (message.lends) {
@@ -260,14 +261,15 @@ Requester::Emit Requester::emit_direct(const Message& message, Psn psn, const Pi
   if (const auto refused = locate(e, message.position, extent.offset, extent.length, direct)) {
     return refuse_buffers(e, *refused);
   }
-  const std::size_t header_bytes = wire::row_of(extent.opcode).header_bytes;
+  const wire::OpcodeRow& row = wire::row_of(extent.opcode);
+  const std::size_t header_bytes = row.header_bytes;
   const std::size_t size = header_bytes + direct.size();
   std::uint8_t* const at = out.begin(size);
   if (at == nullptr) return Emit::kBatchFull;
   direct.write_to(at + header_bytes);
   write_headers(e, extent, 0, psn, ask, at);
   out.commit(size, endpoint_.destination);
-  out.make_direct(piece.psns, direct.wire_bytes(header_bytes));
+  out.make_direct(piece.psns, direct.wire_bytes(row));
   endpoint_.counters.bytes_sent.add(extent.length);
   return Emit::kSent;
 }

@@ -16,13 +16,11 @@ bool Requester::may_be_packed(const SendEntry& entry) {
   return packing().joint_most >= 2 * endpoint_.mtu || entry.length >= packing().direct_least;
 }
 
-// The ends lie at fixed places, as those of a READ's chunks do.
 Requester::Piece Requester::piece_of_packed(std::uint32_t position, Psn psn) {
   const SendEntry& entry = queue_.at(position);
   const std::uint32_t index = static_cast<std::uint32_t>(psn.distance_from(entry.first));
   const auto psns_of = [&](std::uint64_t bytes) {
-    const std::uint32_t most = std::max(static_cast<std::uint32_t>(bytes) / endpoint_.mtu, 1u);
-    return std::min(most - index % most, entry.packets - index);
+    return wire::Transmitter::Packing::psns_at(index, entry.packets, bytes, endpoint_.mtu);
   };
   if (entry.length >= packing_->direct_least && (entry.flags & queue::kInline) == 0) {
     const std::uint32_t psns =

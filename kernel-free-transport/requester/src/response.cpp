@@ -1,6 +1,5 @@
 // What comes back: acknowledgements, NAKs, data.
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "verbena/requester/requester.hpp"
@@ -11,9 +10,9 @@ using queue::Status;
 using queue::WorkOpcode;
 using wire::Operation;
 
-// Of an answer, whether it may be one.
-bool Requester::is_expected(Psn psn, wire::Aeth aeth) {
-  if (!psn.is_before(sent_)) {
+// Of an answer that goes as far as this, whether it may be one.
+bool Requester::is_expected(Psn last, wire::Aeth aeth) {
+  if (!last.is_before(sent_)) {
     endpoint_.drops->count(DropReason::kGhostAck);
     return false;
   }
@@ -25,9 +24,10 @@ bool Requester::is_expected(Psn psn, wire::Aeth aeth) {
 }
 
 void Requester::handle_response(const wire::PacketView& packet, TimeNs now) {
-  endpoint_.counters.packets_received.add();
+  endpoint_.counters.packets_received.add(packet.psns());
   const Psn psn = packet.bth.psn;
-  if (!is_expected(psn, packet.row->aeth ? packet.aeth() : wire::Aeth{})) return;
+  const Psn last = psn + (packet.psns() - 1);
+  if (!is_expected(last, packet.row->aeth ? packet.aeth() : wire::Aeth{})) return;
   if (packet.row->operation == Operation::kAcknowledge) {
     handle_acknowledge(psn, packet.aeth(), now);
   } else {
@@ -186,27 +186,39 @@ void Requester::handle_data(const wire::PacketView& packet, TimeNs now) {
     return;
   }
   if (packet.row->aeth) update_credits(packet.aeth());
-  const Status status = take_response(entry, position, packet);
-  if (status != Status::kSuccess) {
-    // Local operations before it are done: they retired above.
-    fail_head(status);
+  const auto status = take_response(entry, position, packet);
+  if (!status) {
+    endpoint_.drops->count(DropReason::kUnreadableSender);
+    go_back(now);
     return;
   }
-  const std::uint32_t offset = static_cast<std::uint32_t>(psn.distance_from(entry.first));
-  const bool ends_chunk = offset + 1 == entry.packets || (offset + 1) % chunk_packets_ == 0;
-  if (ends_chunk && reads_in_flight_ != 0) --reads_in_flight_;
-  una_ = psn + 1;
-  made_progress(1, now);
+  if (*status != Status::kSuccess) {
+    // Local operations before it are done: they retired above.
+    fail_head(*status);
+    return;
+  }
+  const std::uint32_t ended = chunks_ended(entry, psn, packet.psns());
+  reads_in_flight_ -= std::min(reads_in_flight_, ended);
+  una_ = psn + packet.psns();
+  made_progress(packet.psns(), now);
   if (cursor_psn_.is_before(una_)) move_cursor_to(una_);
-  if (probe_unanswered_ && ends_chunk) {
+  if (probe_unanswered_ && ended != 0) {
     // The answer to a probe, complete; what else was asked for is to be asked for again.
     probe_unanswered_ = false;
     go_back(now);
   }
 }
 
-Status Requester::take_response(SendEntry& entry, std::uint32_t position,
-                                const wire::PacketView& packet) {
+// Of the requests that a READ was asked for with, how many these of its packets complete.
+std::uint32_t Requester::chunks_ended(const SendEntry& entry, Psn from, std::uint32_t psns) const {
+  const std::uint32_t begin = static_cast<std::uint32_t>(from.distance_from(entry.first));
+  const std::uint32_t end = begin + psns;
+  const bool ends_short = end == entry.packets && end % chunk_packets_ != 0;
+  return end / chunk_packets_ - begin / chunk_packets_ + (ends_short ? 1 : 0);
+}
+
+std::optional<Status> Requester::take_response(SendEntry& entry, std::uint32_t position,
+                                               const wire::PacketView& packet) {
   const Operation operation = packet.row->operation;
   if (entry.is_atomic()) {
     if (operation != Operation::kAtomicAcknowledge || !packet.payload.empty()) {
@@ -214,52 +226,63 @@ Status Requester::take_response(SendEntry& entry, std::uint32_t position,
     }
     // Host order: the requester's buffer holds a native 64-bit value.
     const std::uint64_t original = packet.atomic_ack_eth().original;
-    return scatter(entry, position, 0, reinterpret_cast<const std::uint8_t*>(&original), 8);
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(&original);
+    return scatter(entry, position, 0, queue::Payload({bytes, sizeof original}));
   }
   if (operation != Operation::kReadResponse) return Status::kBadResponse;
-  if (entry.opcode != WorkOpcode::kRead) {
-    return packet.payload.empty() ? Status::kSuccess : Status::kBadResponse;
-  }
-  const std::uint64_t offset =
-      std::uint64_t{static_cast<std::uint32_t>(packet.bth.psn.distance_from(entry.first))} *
-      endpoint_.mtu;
-  const std::uint64_t expected = std::min<std::uint64_t>(entry.length - offset, endpoint_.mtu);
-  if (packet.payload.size() != expected) {
+  if (entry.opcode == WorkOpcode::kRead) return take_read_data(entry, position, packet);
+  return packet.payload.empty() && packet.psns() == 1 ? Status::kSuccess : Status::kBadResponse;
+}
+
+std::optional<Status> Requester::take_read_data(const SendEntry& entry, std::uint32_t position,
+                                                const wire::PacketView& packet) {
+  const std::uint64_t index =
+      static_cast<std::uint32_t>(packet.bth.psn.distance_from(entry.first));
+  if (index + packet.psns() > entry.packets) return Status::kBadResponse;
+  const std::uint64_t offset = index * endpoint_.mtu;
+  const std::uint64_t expected = std::min<std::uint64_t>(
+      entry.length - offset, std::uint64_t{packet.psns()} * endpoint_.mtu);
+  const queue::Payload data(packet);
+  if (data.size() != expected) {
     queue::explain(endpoint_, "a READ response of %zu bytes where %llu were due: do both ends have "
-                   "the same path MTU?", packet.payload.size(),
+                   "the same path MTU?", data.size(),
                    static_cast<unsigned long long>(expected));
     return Status::kBadResponse;
   }
-  endpoint_.counters.bytes_received.add(expected);
-  return scatter(entry, position, offset, packet.payload.data(),
-                 static_cast<std::uint32_t>(expected));
+  const auto status = scatter(entry, position, offset, data);
+  if (status == Status::kSuccess) endpoint_.counters.bytes_received.add(expected);
+  return status;
 }
 
-Status Requester::scatter(const SendEntry& entry, std::uint32_t position, std::uint64_t offset,
-                          const std::uint8_t* from, std::uint32_t length) {
+std::optional<Status> Requester::scatter(const SendEntry& entry, std::uint32_t position,
+                                         std::uint64_t offset, const queue::Payload& data) {
+  using Placed = queue::Payload::Placed;
   const queue::Sge* sge = queue_.sges(position);
   // A rendezvous reads into buffers of the tag-matching SRQ.
   const memory::DomainId domain = entry.internal ? endpoint_.srq->domain : endpoint_.domain;
-  for (std::uint32_t i = 0; i < entry.sge_count && length != 0; ++i, ++sge) {
+  std::size_t from = 0;
+  std::size_t left = data.size();
+  for (std::uint32_t i = 0; i < entry.sge_count && left != 0; ++i, ++sge) {
     if (offset >= sge->length) {
       offset -= sge->length;
       continue;
     }
-    const std::uint32_t part =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(sge->length - offset, length));
-    auto pin = endpoint_.memory->pin({sge->key, domain, sge->address + offset, part,
-                                      memory::kLocalWrite, endpoint_.number.value()});
-    if (!pin.ok() || !pin->write(0, from, part)) {
+    const std::size_t part = std::min<std::size_t>(sge->length - offset, left);
+    const auto pin = endpoint_.memory->pin({sge->key, domain, sge->address + offset, part,
+                                            memory::kLocalWrite, endpoint_.number.value()});
+    const auto placed = pin.ok() ? data.place(from, part, *pin) : Placed::kNoTarget;
+    if (placed == Placed::kNoSource) return std::nullopt;
+    if (placed == Placed::kNoTarget) {
       queue::explain(endpoint_, "cannot write into the buffers of %s: %s",
                      std::string(to_string(entry.opcode)).c_str(),
                      pin.ok() ? "not mapped" : std::string(memory::to_string(pin.error())).c_str());
       return Status::kLocalProtection;
     }
     from += part;
-    length -= part;
+    left -= part;
     offset = 0;
   }
-  return length == 0 ? Status::kSuccess : Status::kLocalLength;
+  return left == 0 ? Status::kSuccess : Status::kLocalLength;
 }
 
 }  // namespace verbena::requester

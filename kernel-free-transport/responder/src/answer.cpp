@@ -6,6 +6,7 @@
 
 #include "verbena/responder/responder.hpp"
 #include "verbena/wire/crc32.hpp"
+#include "verbena/wire/direct.hpp"
 
 namespace verbena::responder {
 
@@ -84,36 +85,97 @@ const wire::Transmitter::Packing& Responder::packing(Turn& turn) const {
   return *turn.packing;
 }
 
-// Data of plain memory is lent to its packet or summed while it is copied, as that of requests is.
-Responder::Emit Responder::emit_read_packet(Response& r, Turn& turn) {
-  wire::TxBatch& out = turn.out;
+Responder::Piece Responder::piece_of(const Response& r, std::uint64_t bytes) const {
+  const std::uint32_t psns = Packing::psns_at(r.sent, r.packets, bytes, endpoint_.mtu);
   const bool first = r.sent == 0;
-  const bool last = r.sent + 1 == r.packets;
+  const bool last = r.sent + psns == r.packets;
   const Place place = first ? (last ? Place::kOnly : Place::kFirst)
                             : (last ? Place::kLast : Place::kMiddle);
   const std::uint64_t offset = std::uint64_t{r.sent} * endpoint_.mtu;
-  const std::uint32_t length =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(r.length - offset, endpoint_.mtu));
-  const std::uint8_t opcode = response_opcode(Operation::kReadResponse, place);
-  const wire::OpcodeRow& row = wire::row_of(opcode);
+  const auto length = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(r.length - offset, std::uint64_t{psns} * endpoint_.mtu));
+  return {psns, offset, length, response_opcode(Operation::kReadResponse, place)};
+}
+
+Result<memory::Pin, memory::Refusal> Responder::pin(const Response& r, const Piece& piece) const {
+  return endpoint_.memory->pin({r.key, r.domain, r.address + piece.offset, piece.length,
+                                memory::kRemoteRead, endpoint_.number.value()});
+}
+
+void Responder::write_headers(const Response& r, const Piece& piece, std::uint8_t pad,
+                              std::uint8_t* at) const {
+  const wire::OpcodeRow& row = wire::row_of(piece.opcode);
+  wire::Bth{piece.opcode, false, endpoint_.migrated, pad, 0, endpoint_.pkey, false, false,
+            endpoint_.peer, false, r.first + r.sent}
+      .write_to(at);
+  if (row.aeth) wire::Aeth::ack(credits(), r.message).write_to(at + row.aeth_at);
+}
+
+void Responder::sent(Response& r, const Piece& piece) {
+  endpoint_.counters.packets_sent.add(piece.psns);
+  endpoint_.counters.bytes_sent.add(piece.length);
+  r.sent += piece.psns;
+}
+
+Responder::Emit Responder::emit_read(Response& r, Turn& turn) {
+  const bool may_be_direct = r.packets > 1 && !r.repeated &&
+                             endpoint_.transport == Transport::kRc &&
+                             r.length >= packing(turn).direct_least;
+  const auto direct = may_be_direct ? emit_direct(r, turn) : std::nullopt;
+  return direct ? *direct : emit_read_packet(r, turn);
+}
+
+// Where the data lies; nothing if it cannot go so. A repeated answer never does: if the first one
+// could not be fetched, this one can be used.
+std::optional<Responder::Emit> Responder::emit_direct(Response& r, Turn& turn) {
+  const std::uint64_t most = std::min(packing(turn).direct_most, wire::DirectPayload::kLengthMax);
+  const Piece piece = piece_of(r, most);
+  if (piece.length < packing(turn).direct_least) return std::nullopt;
+  const auto granted = pin(r, piece);
+  const std::uint8_t* bytes = granted.ok() ? granted->direct() : nullptr;
+  if (bytes == nullptr) return std::nullopt;
+  const memory::Registry::Edition edition = endpoint_.memory->edition_of(r.key);
+  wire::DirectPayload direct;
+  direct.psns = piece.psns;
+  direct.add({reinterpret_cast<std::uintptr_t>(bytes), piece.length});
+  direct.witness = {edition.address, edition.value};
+  const wire::OpcodeRow& row = wire::row_of(piece.opcode);
+  const std::size_t size = row.header_bytes + direct.size();
+  std::uint8_t* at = turn.out.begin(size);
+  if (at == nullptr) return Emit::kBatchFull;
+  write_headers(r, piece, 0, at);
+  direct.write_to(at + row.header_bytes);
+  turn.out.commit(size, endpoint_.destination);
+  turn.out.make_direct(piece.psns, direct.wire_bytes(row));
+  sent(r, piece);
+  return Emit::kSent;
+}
+
+// Data of plain memory is lent to its packet or summed while it is copied, as that of requests is.
+Responder::Emit Responder::emit_read_packet(Response& r, Turn& turn) {
+  wire::TxBatch& out = turn.out;
+  const bool may_be_joint = r.packets > 1 && endpoint_.transport == Transport::kRc;
+  const Piece piece =
+      piece_of(r, may_be_joint ? std::min(packing(turn).joint_most, wire::kJointMost) : 0);
+  const std::uint32_t length = piece.length;
+  const wire::OpcodeRow& row = wire::row_of(piece.opcode);
   const std::uint8_t pad = wire::pad_for(length);
   const std::size_t size = row.header_bytes + length + pad;
   if (r.length >= Packing::kBundledLeast && packing(turn).is_bundled) out.be_one_run();
   std::uint8_t* at = out.begin(size);
   if (at == nullptr) return Emit::kBatchFull;
-  memory::Pin pin;
+  memory::Pin pinned;
   const std::uint8_t* lent = nullptr;
   std::optional<std::uint32_t> sum;
   if (length != 0) {
-    auto granted = endpoint_.memory->pin({r.key, r.domain, r.address + offset, length,
-                                          memory::kRemoteRead, endpoint_.number.value()});
-    if (granted.ok()) pin = std::move(*granted);
-    const std::uint8_t* bytes = pin ? pin.direct() : nullptr;
+    if (auto granted = pin(r, piece); granted.ok()) pinned = std::move(*granted);
+    const std::uint8_t* bytes = pinned ? pinned.direct() : nullptr;
     if (bytes != nullptr && length >= Packing::kLentLeast && packing(turn).may_lend) {
       lent = bytes;
-    } else if (bytes != nullptr && wire::crc32_joins(length) && packing(turn).is_sealed) {
+    } else if (bytes != nullptr && piece.psns == 1 && wire::crc32_joins(length) &&
+               packing(turn).is_sealed) {
       sum = wire::crc32_copy(at + row.header_bytes, bytes, length);
-    } else if (!pin || !pin.read(at + row.header_bytes, 0, length)) {
+    } else if (!pinned || !pinned.read(at + row.header_bytes, 0, length)) {
       expected_ = r.first + r.sent;
       refuse(wire::NakCode::kRemoteAccess, queue::AsyncEvent::kQpAccessError,
              "the region of a READ went away under it");
@@ -121,24 +183,20 @@ Responder::Emit Responder::emit_read_packet(Response& r, Turn& turn) {
     }
   }
   std::memset(at + row.header_bytes + length, 0, pad);
-  wire::Bth{opcode, false, endpoint_.migrated, pad, 0, endpoint_.pkey, false, false, endpoint_.peer, false,
-            r.first + r.sent}
-      .write_to(at);
-  if (row.aeth) wire::Aeth::ack(credits(), r.message).write_to(at + row.aeth_at);
+  write_headers(r, piece, pad, at);
   out.commit(size, endpoint_.destination);
+  if (piece.psns > 1) out.make_joint(piece.psns, size + wire::more_header_bytes(row, piece.psns));
   if (sum) out.note_sum(length, *sum);
   if (lent != nullptr) {
     out.lend(row.header_bytes, lent, length);
-    out.hold(pin.detach());
+    out.hold(pinned.detach());
   }
-  endpoint_.counters.packets_sent.add();
-  endpoint_.counters.bytes_sent.add(length);
-  ++r.sent;
+  sent(r, piece);
   return Emit::kSent;
 }
 
 Responder::Emit Responder::emit_response(Response& r, Turn& turn) {
-  if (r.operation == Operation::kReadRequest) return emit_read_packet(r, turn);
+  if (r.operation == Operation::kReadRequest) return emit_read(r, turn);
   wire::TxBatch& out = turn.out;
   const bool atomic =
       r.operation == Operation::kCompareSwap || r.operation == Operation::kFetchAdd;

@@ -2,13 +2,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "payload.hpp"
+#include "verbena/queue/payload.hpp"
 #include "verbena/responder/responder.hpp"
 
 namespace verbena::responder {
 
 using queue::AsyncEvent;
 using queue::CompletionOpcode;
+using queue::Payload;
 using queue::Status;
 using wire::NakCode;
 using wire::Operation;

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "payload.hpp"
 #include "verbena/responder/responder.hpp"
 #include "verbena/wire/grh.hpp"
 
@@ -10,6 +9,7 @@ namespace verbena::responder {
 
 using queue::AsyncEvent;
 using queue::CompletionOpcode;
+using queue::Payload;
 using queue::Status;
 using wire::Operation;
 

@@ -49,7 +49,9 @@ struct Sealed {
 
 struct LowZeros final : wire::SenderMemory {
   bool fetch(std::span<const wire::FetchTarget> to,
-             std::span<const wire::MemoryRange> from) noexcept override {
+             std::span<const wire::MemoryRange> from,
+             const wire::Witness& witness) noexcept override {
+    if (witness.value % 2 != 0) return false;
     std::uint64_t bytes = 0;
     for (const wire::MemoryRange& range : from) {
       if (range.address + range.length > 1u << 20) return false;

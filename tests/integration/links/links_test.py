@@ -171,8 +171,17 @@ class LinksTest(unittest.TestCase):
                      ["-s", "3000001", "-m", "1024"], ["-s", "1048577", "-m", "256"]):
             self.ends_well(*self.pair("auto", "ibv_rc_pingpong", "-c", "-n", "50", *mode))
         self.ends_well(*self.pair("auto", "ibv_srq_pingpong", "-s", "100000", "-n", "50"))
-        for test in ("ib_write_bw", "ib_send_bw"):
+        for test in ("ib_write_bw", "ib_send_bw", "ib_read_bw"):
             self.ends_well(*self.pair("auto", test, "-F", "-a", "-n", "50"))
+
+    def test_large_reads_arrive_whole(self):
+        # The server READs what the client compares with what it WRITEs back.
+        port = str(random.randrange(20000, 32000))
+        common = ["-a", "127.0.0.1", "-p", port, "-C", "50", "-S", "65000", "-V"]
+        server = self.start("auto", ["rping", "-s", *common])
+        self.until(lambda: self.start("auto", ["rping", "-c", *common]).wait(LIMIT) == 0,
+                   "no client ended well")
+        self.ends_well(server)
 
     def test_who_may_not_read_the_other_reads_rings(self):
         bandwidth, pingpong = shutil.which("ib_write_bw"), shutil.which("ibv_rc_pingpong")

@@ -35,7 +35,7 @@ void add_direct(wire::TxBatch& batch, Qpn to_qp, const IpAddress& address, std::
   wire::write_headers(static_cast<std::uint8_t>(wire::Opcode::kRcWriteOnly), headers, out);
   direct.write_to(out + row.header_bytes);
   batch.commit(size, to(address));
-  batch.make_direct(direct.psns, direct.wire_bytes(row.header_bytes));
+  batch.make_direct(direct.psns, direct.wire_bytes(row));
 }
 
 // Fetches what comes direct, as an engine would.
@@ -50,7 +50,8 @@ class Fetcher final : public RxSink {
     const auto direct = wire::DirectPayload::parse(*packet->row, packet->payload);
     bytes.assign(direct->length, 0);
     const wire::FetchTarget targets[] = {{bytes.data(), 5}, {bytes.data() + 5, bytes.size() - 5}};
-    const bool ok = d.sender->fetch(targets, std::span(direct->ranges).first(direct->count));
+    const bool ok = d.sender->fetch(targets, std::span(direct->ranges).first(direct->count),
+                                     direct->witness);
     ++(ok ? fetched : missed);
   }
   void expect_pattern() const {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace verbena::wire {
@@ -43,6 +44,7 @@ TEST(DirectPayload, IsReadAsItWasWritten) {
 TEST(DirectPayload, HoldsSoManyRangesAndNoMore) {
   DirectPayload direct = sample(DirectPayload::kRangesMax);
   EXPECT_FALSE(direct.add({1, 1}));
+  direct.witness = {1, 1};
   EXPECT_EQ(direct.size(), DirectPayload::kSizeMax);
 }
 
@@ -50,7 +52,38 @@ TEST(DirectPayload, CountsWhatANetworkWouldCarry) {
   DirectPayload direct;
   direct.psns = 3;
   direct.add({0x1000, 2 * 4096 + 5});
-  EXPECT_EQ(direct.wire_bytes(28), 28u + 2 * 12 + 2 * 4096 + 8);
+  EXPECT_EQ(direct.wire_bytes(kWriteRow), 28u + 2 * 12 + 2 * 4096 + 8);
+}
+
+TEST(DirectPayload, CountsTheHeadersOfAnswers) {
+  const auto wire_bytes = [](Opcode opcode, std::uint32_t psns) {
+    DirectPayload direct;
+    direct.psns = psns;
+    direct.add({0x1000, 4096});
+    return direct.wire_bytes(row_of(opcode)) - 4096;
+  };
+  // BTH and AETH in the first and the last, BTH between them.
+  EXPECT_EQ(wire_bytes(Opcode::kRcReadResponseOnly, 4), 16 + 12 + 12 + 16u);
+  EXPECT_EQ(wire_bytes(Opcode::kRcReadResponseFirst, 4), 16 + 12 + 12 + 12u);
+  EXPECT_EQ(wire_bytes(Opcode::kRcReadResponseMiddle, 4), 12 + 12 + 12 + 12u);
+  EXPECT_EQ(wire_bytes(Opcode::kRcReadResponseLast, 4), 12 + 12 + 12 + 16u);
+  EXPECT_EQ(wire_bytes(Opcode::kRcReadResponseOnly, 1), 16u);
+}
+
+TEST(DirectPayload, OfAnAnswerHasAWitnessAndNoOtherHas) {
+  const OpcodeRow& answer = row_of(Opcode::kRcReadResponseOnly);
+  DirectPayload direct = sample(2);
+  EXPECT_FALSE(DirectPayload::parse(answer, bytes_of(direct)));
+  direct.witness = {0x7f0000200000u, 0xfedcba9876543210u};
+  const auto read = DirectPayload::parse(answer, bytes_of(direct));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->witness.address, 0x7f0000200000u);
+  EXPECT_EQ(read->witness.value, 0xfedcba9876543210u);
+  EXPECT_EQ(read->ranges[1].address, direct.ranges[1].address);
+  EXPECT_FALSE(DirectPayload::parse(kWriteRow, bytes_of(direct)));
+  auto nowhere = bytes_of(direct);
+  std::fill_n(nowhere.end() - 16, 8, std::uint8_t{0});
+  EXPECT_FALSE(DirectPayload::parse(answer, nowhere));
 }
 
 TEST(DirectPayload, OfAnotherLengthIsNone) {

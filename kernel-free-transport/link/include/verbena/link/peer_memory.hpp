@@ -10,6 +10,9 @@
 // may also stop us.
 #pragma once
 
+#include <sys/uio.h>
+
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -24,14 +27,18 @@ class PeerMemory final : public wire::SenderMemory {
   // Null: the writer does not want it, or the system. `ring` outlives the result, wherever it moves.
   static std::unique_ptr<PeerMemory> reach(const SharedRing& ring, std::uint32_t pid);
 
-  // After the first failure nothing is fetched any more.
-  bool fetch(std::span<const wire::FetchTarget> to,
-             std::span<const wire::MemoryRange> from) noexcept override;
+  // After the first failure nothing is fetched any more; that memory was withdrawn is none.
+  bool fetch(std::span<const wire::FetchTarget> to, std::span<const wire::MemoryRange> from,
+             const wire::Witness& witness) noexcept override;
   bool is_lost() const noexcept { return is_lost_; }
 
  private:
   PeerMemory(std::uint32_t pid, std::uint64_t key, std::uint64_t key_address)
       : pid_(pid), key_(key), key_address_(key_address) {}
+
+  bool is_withdrawn(const wire::Witness& witness) const noexcept;
+  // How many bytes were read.
+  std::size_t read(std::span<const iovec> to, std::span<const iovec> from) const noexcept;
 
   std::uint32_t pid_;
   std::uint64_t key_;

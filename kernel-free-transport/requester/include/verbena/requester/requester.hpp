@@ -20,6 +20,7 @@
 #include <optional>
 
 #include "verbena/queue/endpoint.hpp"
+#include "verbena/queue/payload.hpp"
 #include "verbena/requester/flow_share.hpp"
 #include "verbena/requester/send_queue.hpp"
 #include "verbena/wire/packet.hpp"
@@ -181,15 +182,19 @@ class Requester {
                                         wire::DirectPayload& to) const;
 
   // response.cpp
-  bool is_expected(Psn psn, wire::Aeth aeth);
+  bool is_expected(Psn last, wire::Aeth aeth);
   void handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now);
   void handle_nak(Psn psn, wire::Aeth aeth, TimeNs now);
   void handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now);
   void handle_data(const wire::PacketView& packet, TimeNs now);
-  queue::Status take_response(SendEntry& entry, std::uint32_t position,
-                              const wire::PacketView& packet);
-  queue::Status scatter(const SendEntry& entry, std::uint32_t position, std::uint64_t offset,
-                        const std::uint8_t* from, std::uint32_t length);
+  // Nothing: it could not be fetched, and is as good as lost.
+  std::optional<queue::Status> take_response(SendEntry& entry, std::uint32_t position,
+                                             const wire::PacketView& packet);
+  std::optional<queue::Status> take_read_data(const SendEntry& entry, std::uint32_t position,
+                                              const wire::PacketView& packet);
+  std::optional<queue::Status> scatter(const SendEntry& entry, std::uint32_t position,
+                                       std::uint64_t offset, const queue::Payload& data);
+  std::uint32_t chunks_ended(const SendEntry& entry, Psn from, std::uint32_t psns) const;
   // Everything before `upto` has arrived; false if a READ or atomic in between has no response.
   bool acknowledge(Psn upto, TimeNs now);
   void update_credits(wire::Aeth aeth);

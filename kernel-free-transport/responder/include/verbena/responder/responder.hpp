@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "verbena/queue/endpoint.hpp"
+#include "verbena/queue/payload.hpp"
 #include "verbena/wire/packet.hpp"
 
 namespace verbena::responder {
@@ -34,8 +35,6 @@ enum class TagHeaderOpcode : std::uint8_t { kNoTag = 0, kRendezvous = 1, kFinish
 
 // The longest message (max_msg_sz).
 inline constexpr std::uint32_t kMessageMax = 1u << 30;
-
-class Payload;
 
 class Responder {
  public:
@@ -139,7 +138,7 @@ class Responder {
   bool take_tagged(std::span<const std::uint8_t> payload);
   void finish_tagged(queue::Completion& completion);
   enum class Filled : std::uint8_t { kDone, kFailed, kMissed };  // failed: the queue pair with it
-  Filled fill_receive(const Payload& payload);
+  Filled fill_receive(const queue::Payload& payload);
   bool miss(const wire::PacketView& packet);
   bool invalidate(std::uint32_t key);
   void complete_receive(const wire::PacketView& packet, queue::CompletionOpcode opcode,
@@ -167,7 +166,21 @@ class Responder {
   };
   const wire::Transmitter::Packing& packing(Turn& turn) const;
   Emit emit_response(Response& response, Turn& turn);
+  // What one packet brings of a READ.
+  struct Piece {
+    std::uint32_t psns;
+    std::uint64_t offset;
+    std::uint32_t length;
+    std::uint8_t opcode;
+  };
+  Piece piece_of(const Response& response, std::uint64_t bytes) const;
+  Result<memory::Pin, memory::Refusal> pin(const Response& response, const Piece& piece) const;
+  Emit emit_read(Response& response, Turn& turn);
   Emit emit_read_packet(Response& response, Turn& turn);
+  std::optional<Emit> emit_direct(Response& response, Turn& turn);
+  void write_headers(const Response& response, const Piece& piece, std::uint8_t pad,
+                     std::uint8_t* at) const;
+  void sent(Response& response, const Piece& piece);
   Emit emit_aeth_packet(wire::Aeth aeth, Psn psn, wire::TxBatch& out);
   std::uint8_t credits() const;
   std::uint8_t response_opcode(wire::Operation operation, wire::Place place) const;

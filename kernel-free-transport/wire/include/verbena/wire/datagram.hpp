@@ -294,6 +294,14 @@ class Transmitter {
     bool is_sealed = false;   // with a checksum, which is cheaper beside the copying
     bool is_bundled = false;  // several at once, whatever their lengths
     bool may_lend = false;    // a payload may stay where it is until its batch was sent
+
+    // How many packets of a message, from this one on, one packet of up to so many bytes stands for.
+    // The ends lie at fixed places, so that what is repeated ends where the lost one did.
+    static std::uint32_t psns_at(std::uint32_t index, std::uint32_t packets, std::uint64_t bytes,
+                                 std::uint32_t mtu) {
+      const std::uint32_t most = std::max(static_cast<std::uint32_t>(bytes) / mtu, 1u);
+      return std::min(most - index % most, packets - index);
+    }
   };
   virtual Packing packing(const Destination&, Qpn) noexcept { return {}; }
 };

@@ -1,4 +1,4 @@
-// What a request brings for memory: bytes of its packet, or of several that were joined, or, if it
+// What a packet brings for memory: bytes of its packet, or of several that were joined, or, if it
 // is direct, bytes that are still with their sender. Made for the handling of one packet.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include "verbena/memory/pin.hpp"
 #include "verbena/wire/packet.hpp"
 
-namespace verbena::responder {
+namespace verbena::queue {
 
 class Payload {
  public:
@@ -57,4 +57,4 @@ class Payload {
   wire::SenderMemory* sender_ = nullptr;
 };
 
-}  // namespace verbena::responder
+}  // namespace verbena::queue

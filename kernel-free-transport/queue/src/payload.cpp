@@ -1,4 +1,4 @@
-#include "payload.hpp"
+#include "verbena/queue/payload.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 #include "verbena/memory/ordered_copy.hpp"
 
-namespace verbena::responder {
+namespace verbena::queue {
 namespace {
 
 // A word at the end is stored last and by ourselves: how the rest is copied promises no order.
@@ -45,7 +45,7 @@ bool Payload::fetch(std::size_t offset, std::size_t length,
     left -= part;
     skipped = 0;
   }
-  return left == 0 && sender_->fetch(to, {from.data(), count});
+  return left == 0 && sender_->fetch(to, {from.data(), count}, direct_->witness);
 }
 
 bool Payload::copy(std::size_t offset, std::span<std::uint8_t> to) const noexcept {
@@ -78,4 +78,4 @@ Payload::Placed Payload::fetch_to(std::size_t offset, std::size_t length,
   return Placed::kDone;
 }
 
-}  // namespace verbena::responder
+}  // namespace verbena::queue
