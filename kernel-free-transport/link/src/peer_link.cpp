@@ -14,6 +14,8 @@ static_assert(kTableSize >= 2 * PeerLink::kPeersMax);
 // Packets from one ring before the next has its turn; rounds of ring packets before UDP has, in the
 // next empty round, or, where there is none, in any.
 constexpr std::size_t kRingTurn = 64;
+// And bytes: who READs asks for more when it learns that something has come (README.md).
+constexpr std::size_t kRingTurnBytes = 32 * 1024;
 constexpr std::uint32_t kBusyRounds = 16;
 constexpr std::uint32_t kBusyRoundsMax = 32;
 // With rings, a quiet UDP socket is looked at (270 ns) every so many empty rounds (10 ns).
@@ -22,7 +24,7 @@ constexpr std::size_t kDrainMax = 4096;
 constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
 // Below, two copies within the caches cost less than the system call (README.md has the figures);
 // and what a reader fetches without a look at anything else, some 25 us.
-constexpr std::uint64_t kDirectLeast = 16 * 1024;
+constexpr std::uint64_t kDirectLeast = 24 * 1024;
 constexpr std::uint64_t kDirectMost = 256 * 1024;
 // More than any ring of ours holds.
 constexpr std::size_t kLastWordsMax = SharedRing::kDefaultCapacity / 64;
@@ -397,12 +399,14 @@ std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget
   datagram.source = in.peer.address;
   datagram.destination = self_.address;
   std::size_t count = 0;
-  while (count < budget) {
+  std::size_t length = 0;
+  while (count < budget && length < kRingTurnBytes) {
     const auto bytes = in.reader.take(datagram);
     if (!bytes) break;
     datagram.bytes = *bytes;
     sink.on_datagram(datagram);
     ++count;
+    length += bytes->size();
     if (datagram.sender == nullptr) continue;
     if (in.memory->is_lost()) tell_packs(in);
     // A large one is work for a whole turn.

@@ -71,6 +71,19 @@ TEST_F(PeerLinkTest, AFullRingTakesTheRestLater) {
   expect_psns(sink, sent);
 }
 
+// Of long packets fewer come at once: who waits for what they complete waits less.
+TEST_F(PeerLinkTest, AReadersTurnEndsAfterSoManyBytes) {
+  join_and_forget(a_, b_);
+  ASSERT_EQ(send(a_, b_, 0, 30, 4000), 30u);
+  ASSERT_EQ(send(a_, b_, 30, 30, 100), 30u);
+  Collector sink;
+  for (const std::uint64_t so_far : {9u, 18u, 27u, 60u}) {
+    b_.link->receive(sink, 64);
+    EXPECT_EQ(b_.link->statistics().ring_packets_received.read(), so_far);
+  }
+  expect_psns(sink, 60);
+}
+
 TEST_F(PeerLinkTest, UdpIsReadBesideBusyRings) {
   join_and_forget(a_, b_);
   Collector sink;
