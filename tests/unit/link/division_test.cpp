@@ -260,7 +260,13 @@ TEST_P(AnyDivision, SurvivesAnyDamage) {
   EXPECT_LE(false_ones, 1u);
 }
 
-TEST_F(Division, OfGarbageCostsNobodyAPacket) {
+// Of all identifications, one fits garbage once in 2^16 (wire/README.md).
+class NarrowDivision : public Division {
+ protected:
+  NarrowDivision() : Division({.ids_accepted = 128}) {}
+};
+
+TEST_F(NarrowDivision, OfGarbageCostsNobodyAPacket) {
   make_sure();
   const PlainSocket stranger(own_address(2));
   Random random(5);
