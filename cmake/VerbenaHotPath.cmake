@@ -1,7 +1,13 @@
-# For the folders whose code stands on the way of a packet: verbena_hot_path().
+# For the folders whose code stands on the way of a packet, verbena_hot_path(), and for what is
+# linked of it alone and shall be quick, verbena_link_as_one(TARGET).
 #
 # gcc for x86 clears and copies structures by `rep stos` and `rep movs`, which take longer to begin
 # than much of what a packet needs, and many times as long on an emulated processor.
+#
+# A packet passes a dozen rooms, most of whose functions have one caller. Linked as one they are
+# taken into each other across files (bench/README.md, "Instructions", has what that brings). The
+# objects hold ordinary code too, which everything else is linked of: tests and tools link no slower
+# for it.
 include(CheckCXXCompilerFlag)
 
 set(VERBENA_NO_REP
@@ -9,8 +15,33 @@ set(VERBENA_NO_REP
   -mmemcpy-strategy=vector_loop:512:noalign,libcall:-1:noalign)
 check_cxx_compiler_flag("${VERBENA_NO_REP}" VERBENA_HAS_NO_REP)
 
+# What has one caller, or is short, is taken into it even where that one grows long.
+set(VERBENA_INLINES
+  --param=max-inline-insns-auto=40 --param=inline-unit-growth=100
+  --param=large-function-growth=1000 --param=large-stack-frame-growth=1000)
+
+set(VERBENA_LINKS_AS_ONE OFF)
+if(VERBENA_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT VERBENA_SANITIZE
+   AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+  set(VERBENA_LINKS_AS_ONE ON)
+  add_link_options($<$<NOT:$<BOOL:$<TARGET_PROPERTY:VERBENA_IS_ONE>>>:-fno-lto>)
+endif()
+
 macro(verbena_hot_path)
   if(VERBENA_HAS_NO_REP)
     add_compile_options(${VERBENA_NO_REP})
   endif()
+  if(VERBENA_LINKS_AS_ONE)
+    add_compile_options(-flto=auto -ffat-lto-objects ${VERBENA_INLINES})
+  endif()
 endmacro()
+
+function(verbena_link_as_one target)
+  if(VERBENA_LINKS_AS_ONE)
+    set_target_properties(${target} PROPERTIES VERBENA_IS_ONE ON)
+    target_link_options(${target} PRIVATE -flto=auto)
+    if(VERBENA_HAS_NO_REP)
+      target_link_options(${target} PRIVATE ${VERBENA_NO_REP})
+    endif()
+  endif()
+endfunction()
