@@ -13,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "verbena/base/short_copy.hpp"
 #include "verbena/wire/bth.hpp"
 
 namespace verbena::link {
@@ -407,7 +408,7 @@ std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& 
     tail_ += size;
     const std::uint8_t* packet = record + kRecordHeader;
     const bool stays = length > kCopied;
-    std::memcpy(copied_.data(), packet, stays ? wire::kMaxHeaders : length);
+    short_copy(copied_.data(), packet, stays ? wire::kMaxHeaders : length);
     fields.copied_start = stays ? copied_.data() : nullptr;
     if (stays) bring_lines(record + kLine, size - kLine);
     return std::span<const std::uint8_t>(stays ? packet : copied_.data(), length);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "verbena/base/short_copy.hpp"
+
 namespace verbena::queue {
 
 ReceiveQueue::ReceiveQueue(const Options& options, EventSink& events)
@@ -24,9 +26,7 @@ ReceiveQueue::Posted ReceiveQueue::post(const RecvRequest& request) noexcept {
   std::byte* at = entry(head_ + count_);
   const EntryHead head{request.id, static_cast<std::uint32_t>(request.sges.size()), 0};
   std::memcpy(at, &head, sizeof head);
-  if (head.sge_count != 0) {
-    std::memcpy(at + sizeof head, request.sges.data(), head.sge_count * sizeof(Sge));
-  }
+  short_copy(at + sizeof head, request.sges.data(), head.sge_count * sizeof(Sge));
   ++count_;
   count_hint_.publish(count_);
   return Posted::kOk;
@@ -40,9 +40,7 @@ bool ReceiveQueue::take(ActiveReceive& out) noexcept {
   std::memcpy(&head, at, sizeof head);
   out.id = head.id;
   out.sge_count = head.sge_count;
-  if (head.sge_count != 0) {
-    std::memcpy(out.sges.data(), at + sizeof head, head.sge_count * sizeof(Sge));
-  }
+  short_copy(out.sges.data(), at + sizeof head, head.sge_count * sizeof(Sge));
   out.capacity = 0;
   for (std::uint32_t i = 0; i < out.sge_count; ++i) out.capacity += out.sges[i].length;
   if (++head_ == capacity_) head_ = 0;

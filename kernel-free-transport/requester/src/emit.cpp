@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "verbena/base/short_copy.hpp"
 #include "verbena/requester/requester.hpp"
 #include "verbena/wire/crc32.hpp"
 
@@ -87,7 +88,7 @@ std::optional<memory::Refusal> Requester::gather(const SendEntry& entry, std::ui
                                                  std::uint8_t* to) {
   if (length == 0) return std::nullopt;
   if ((entry.flags & queue::kInline) != 0) {
-    std::memcpy(to, queue_.inline_bytes(position) + offset, length);
+    short_copy(to, queue_.inline_bytes(position) + offset, length);
     return std::nullopt;
   }
   const queue::Sge* sge = queue_.sges(position);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "verbena/base/short_copy.hpp"
 #include "verbena/requester/requester.hpp"
 
 namespace verbena::requester {
@@ -126,16 +127,13 @@ void Requester::fill(SendEntry& entry, std::uint32_t position, const queue::Send
   if ((request.flags & queue::kInline) != 0) {
     std::uint8_t* to = queue_.inline_bytes(position);
     for (const queue::Sge& sge : request.sges) {
-      if (sge.length == 0) continue;
-      std::memcpy(to, reinterpret_cast<const void*>(sge.address), sge.length);
+      short_copy(to, reinterpret_cast<const void*>(sge.address), sge.length);
       to += sge.length;
     }
     return;
   }
   entry.sge_count = static_cast<std::uint8_t>(request.sges.size());
-  if (!request.sges.empty()) {
-    std::memcpy(queue_.sges(position), request.sges.data(), request.sges.size_bytes());
-  }
+  short_copy(queue_.sges(position), request.sges.data(), request.sges.size_bytes());
 }
 
 Posted Requester::would_post(const queue::SendRequest& request) const {

@@ -10,12 +10,12 @@ namespace verbena::memory {
 namespace {
 
 TEST(OrderedCopy, CopiesEveryLengthToEveryAlignmentAndNothingElse) {
-  std::vector<std::uint8_t> from(80);
+  std::vector<std::uint8_t> from(160);
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint8_t>(i + 1);
-  for (std::size_t length = 0; length <= 40; ++length) {
+  for (std::size_t length = 0; length <= 100; ++length) {
     for (std::size_t to_shift = 0; to_shift < 16; ++to_shift) {
       for (std::size_t from_shift = 0; from_shift < 8; ++from_shift) {
-        alignas(16) std::uint8_t to[80] = {};
+        alignas(16) std::uint8_t to[160] = {};
         ordered_copy(to + to_shift, from.data() + from_shift, length);
         for (std::size_t i = 0; i < sizeof to; ++i) {
           const bool inside = i >= to_shift && i < to_shift + length;

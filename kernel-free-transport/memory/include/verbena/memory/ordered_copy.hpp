@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "verbena/base/short_copy.hpp"
+
 namespace verbena::memory {
 
 namespace detail {
@@ -31,8 +33,9 @@ inline void ordered_copy(std::uint8_t* to, const void* from, std::size_t length)
   const std::size_t widest = length >= 8 ? 8 : std::bit_floor(length);
   const std::size_t aligned = std::size_t{1} << std::countr_zero(end | 8u);
   const std::size_t tail = aligned < widest ? aligned : widest;
-  const std::size_t head = length - tail;
-  if (head != 0) std::memcpy(to, source, head);
+  // Never less than nothing, which the compiler cannot see.
+  const std::size_t head = length > tail ? length - tail : 0;
+  short_copy(to, source, head);
   to += head;
   source += head;
   switch (tail) {

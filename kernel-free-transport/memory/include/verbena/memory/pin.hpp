@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "verbena/base/lock.hpp"
+#include "verbena/base/short_copy.hpp"
 #include "verbena/memory/ordered_copy.hpp"
 #include "verbena/memory/port.hpp"
 
@@ -60,7 +61,7 @@ class Pin {
     if (length == 0) return true;
     switch (reach_) {
       case Reach::kDirect:
-        std::memcpy(to, bytes_ + offset, length);
+        short_copy(to, bytes_ + offset, length);
         return true;
       case Reach::kOnDemand:
         return paged_->port->read(to, address(offset), length);

@@ -19,6 +19,7 @@
 #include "verbena/base/address.hpp"
 #include "verbena/base/check.hpp"
 #include "verbena/base/lock.hpp"
+#include "verbena/base/short_copy.hpp"
 #include "verbena/base/types.hpp"
 #include "verbena/wire/rider.hpp"
 
@@ -217,7 +218,7 @@ class TxBatch {
   void copy(const Packet& p, std::size_t begin, std::size_t end, std::uint8_t* to) const {
     const std::uint8_t* in_buffer = buffer_.data() + p.offset;
     if (p.lent == nullptr) {
-      if (begin < end) std::memcpy(to, in_buffer + begin, end - begin);
+      if (begin < end) short_copy(to, in_buffer + begin, end - begin);
       return;
     }
     const auto copy_until = [&](std::size_t upto, const std::uint8_t* from) {
