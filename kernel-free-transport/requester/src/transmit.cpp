@@ -8,6 +8,7 @@ namespace verbena::requester {
 
 using queue::Status;
 using queue::WorkOpcode;
+using Packing = wire::Transmitter::Packing;
 
 namespace {
 
@@ -27,7 +28,9 @@ bool Requester::begin(SendEntry& entry) {
     if (!covered && una_ != next_) return false;
   }
   const bool data = entry.opcode == WorkOpcode::kRead || entry.opcode <= WorkOpcode::kWriteImmediate;
-  entry.packets = data ? std::max((entry.length + endpoint_.mtu - 1) / endpoint_.mtu, 1u) : 1u;
+  entry.packets = data && entry.length > endpoint_.mtu
+                      ? (entry.length + endpoint_.mtu - 1) / endpoint_.mtu
+                      : 1u;
   entry.first = next_;
   entry.message = ++message_count_;
   entry.numbered = true;
@@ -188,9 +191,28 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
   return false;
 }
 
+// One packet, which is the same whatever the way.
+bool Requester::is_short(const SendEntry& entry) const {
+  return entry.length < Packing::kLentLeast && entry.packets == 1 &&
+         entry.opcode <= WorkOpcode::kWriteImmediate && is_reliable();
+}
+
+// The request at the cursor, at once.
+Requester::Emit Requester::transmit_short(const SendEntry& entry, std::uint32_t window,
+                                          wire::TxBatch& out, TimeNs now) {
+  const Emit result = emit_short(entry, cursor_, out);
+  if (result != Emit::kSent) return result;
+  const bool ask = since_ask_ + 1 >= std::max(window / 2, 1u) || cursor_psn_ == una_;
+  since_ask_ = ask ? 0 : since_ask_ + 1;
+  sent_one(1, 1, ask, now);
+  ++cursor_;
+  return Emit::kSent;
+}
+
 // As much of the request at the cursor as may go, of which the first packet may.
 Requester::Emit Requester::transmit_request(SendEntry& entry, std::uint32_t window,
                                             wire::TxBatch& out, TimeNs now) {
+  if (is_short(entry)) return transmit_short(entry, window, out, now);
   const std::uint32_t position = cursor_;
   const std::uint32_t until_ask = std::max(window / 2, 1u);
   Message message = message_at(position, out);

@@ -148,6 +148,8 @@ class Requester {
   bool may_send(const SendEntry& entry, std::uint32_t window, TimeNs now);
   bool run_local(SendEntry& entry, wire::TxBatch& out);
   std::uint32_t psns_of_read(const SendEntry& entry, Psn psn) const;
+  bool is_short(const SendEntry& entry) const;
+  Emit transmit_short(const SendEntry& entry, std::uint32_t window, wire::TxBatch& out, TimeNs now);
   Emit transmit_request(SendEntry& entry, std::uint32_t window, wire::TxBatch& out, TimeNs now);
   Piece piece_at(const Message& message, Psn psn);
   void sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now);
@@ -165,6 +167,7 @@ class Requester {
   Emit emit(Message& message, Psn psn, const Piece& piece, wire::TxBatch& out, bool ask);
   Emit emit_datagram(std::uint32_t position, wire::TxBatch& out);
   Emit emit_data(Message& message, Psn psn, const Piece& piece, wire::TxBatch& out, bool ask);
+  Emit emit_short(const SendEntry& entry, std::uint32_t position, wire::TxBatch& out);
   Emit emit_direct(const Message& message, Psn psn, const Piece& piece, const Extent& extent,
                    wire::TxBatch& out, bool ask);
   Emit emit_request(const Message& message, Psn psn, wire::TxBatch& out, bool ask);
