@@ -143,7 +143,7 @@ void Context::check_alive(const char* verb) const {
 
 std::size_t Context::begin_round(std::size_t budget) noexcept {
   announcements_.begin_round();
-  return link_->receive(*this, budget);
+  return is_undisturbed() ? peers_->receive(*this, budget) : link_->receive(*this, budget);
 }
 
 void Context::finish_round(std::size_t received, device::Acknowledge acknowledge) noexcept {
@@ -357,6 +357,15 @@ TimeNs Context::next_deadline() const noexcept {
 }
 
 void Context::send(wire::TxBatch& batch, Qpn flow) noexcept { link_->send(batch, flow); }
+
+bool Context::send_short(const wire::ShortPacket& packet) noexcept {
+  return is_undisturbed() && peers_->send_short(packet);
+}
+
+// Neither faults nor a capture look at what passes: they are passed by.
+bool Context::is_undisturbed() const noexcept {
+  return link_->is_idle() && !capture_->is_running();
+}
 
 // Half a ring, because answers share it with requests. A small packet may be any one of up to 1
 // KiB, and takes what such a one does.

@@ -192,6 +192,7 @@ class Context final : public queue::EventSink,
 
   // wire::Transmitter
   void send(wire::TxBatch& batch, Qpn flow) noexcept override;
+  bool send_short(const wire::ShortPacket& packet) noexcept override;
   std::uint32_t capacity_packets(const wire::Destination& to,
                                  std::size_t packet_bytes) noexcept override;
   Room room_at(const wire::Destination& to, Qpn qp, TimeNs now) noexcept override;
@@ -208,6 +209,7 @@ class Context final : public queue::EventSink,
   std::optional<TimeNs> ring(Qp& qp) noexcept;
   // Without it.
   void after_ring(qp::QueuePair& qp, TimeNs now) noexcept;
+  bool is_undisturbed() const noexcept;
   // Under the receive lock.
   std::size_t begin_round(std::size_t budget) noexcept;
   void finish_round(std::size_t received, device::Acknowledge acknowledge) noexcept;

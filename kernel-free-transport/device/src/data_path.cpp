@@ -31,28 +31,28 @@ void Device::handle_datagram(TimeNs now, const wire::RxDatagram& datagram) {
   counters_.packets_received.add();
   counters_.bytes_received.add(datagram.bytes.size());
   if (!is_port_active()) return counters_.drops.count(DropReason::kPortDown);
-  auto packet = wire::parse_packet(datagram);
-  if (!packet.ok()) return counters_.drops.count(packet.error());
-  qp::QueuePair* qp = table_.find(packet->bth.dest_qp);
+  wire::PacketView packet;
+  if (const auto why = wire::parse_packet(datagram, packet)) return counters_.drops.count(*why);
+  qp::QueuePair* qp = table_.find(packet.bth.dest_qp);
   const bool is_direct = datagram.sender != nullptr;
   const bool is_joint = datagram.psns > 1;
   if (datagram.rider) {
     counters_.packets_received.add();
     counters_.bytes_received.add(wire::Rider::kPacketSize);
-    packet->rider = &*datagram.rider;
+    packet.rider = &*datagram.rider;
   }
   if (qp == nullptr) {
     return is_direct || is_joint ? counters_.drops.count(DropReason::kUnknownQp)
-                                 : handle_answer(now, *packet, datagram);
+                                 : handle_answer(now, packet, datagram);
   }
-  if (is_direct) return deliver_direct(*qp, *packet, datagram, now);
-  if (is_joint) return deliver_joint(*qp, *packet, datagram, now);
-  if (qp->transport() != Transport::kUd) return deliver(*qp, *packet, datagram, now);
+  if (is_direct) return deliver_direct(*qp, packet, datagram, now);
+  if (is_joint) return deliver_joint(*qp, packet, datagram, now);
+  if (qp->transport() != Transport::kUd) return deliver(*qp, packet, datagram, now);
   wire::RxDatagram with_names = datagram;
   with_names.source_gid = options_.plan.gid_of(datagram.source);
   with_names.destination_gid = options_.plan.gid_of(options_.address);
   with_names.source_lid = options_.plan.lid_of(datagram.source);
-  deliver(*qp, *packet, with_names, now);
+  deliver(*qp, packet, with_names, now);
 }
 
 void Device::handle_multicast(TimeNs now, wire::RxDatagram datagram, Qpn member) {
@@ -60,15 +60,15 @@ void Device::handle_multicast(TimeNs now, wire::RxDatagram datagram, Qpn member)
   counters_.bytes_received.add(datagram.bytes.size());
   counters_.multicast_received.add();
   if (!is_port_active()) return counters_.drops.count(DropReason::kPortDown);
-  const auto packet = wire::parse_packet(datagram);
-  if (!packet.ok()) return counters_.drops.count(packet.error());
+  wire::PacketView packet;
+  if (const auto why = wire::parse_packet(datagram, packet)) return counters_.drops.count(*why);
   qp::QueuePair* qp = table_.find(member);
   if (qp == nullptr || qp->transport() != Transport::kUd) {
     return counters_.drops.count(DropReason::kNotMember);
   }
   datagram.source_gid = options_.plan.gid_of(datagram.source);
   datagram.source_lid = options_.plan.lid_of(datagram.source);
-  deliver(*qp, *packet, datagram, now);
+  deliver(*qp, packet, datagram, now);
 }
 
 void Device::deliver(qp::QueuePair& qp, const wire::PacketView& packet,
@@ -115,6 +115,7 @@ void Device::deliver_joint(qp::QueuePair& qp, wire::PacketView& packet,
 }
 
 void Device::rearm(qp::QueuePair& qp) {
+  if (!qp.may_be_due_before(qp.armed_deadline)) return;
   const TimeNs deadline = qp.deadline();
   if (deadline >= qp.armed_deadline) return;
   qp.armed_deadline = deadline;
@@ -136,8 +137,30 @@ std::size_t Device::take_buffer() {
 
 void Device::transmit(qp::QueuePair& qp, TimeNs now, Rest rest) {
   const std::size_t which = take_buffer();
-  TxBuffer& buffer = *buffers_[which];
-  wire::TxBatch& batch = buffer.batch;
+  bool more = false;
+  if (qp.poll_short(buffers_[which]->packet, now)) {
+    send_short(which, qp.number());
+  } else {
+    more = transmit_batches(which, qp, now, rest);
+  }
+  buffers_[which]->lock.unlock();
+  if (more) dirty_.push(qp);
+  rearm(qp);
+}
+
+void Device::send_short(std::size_t which, Qpn from) {
+  const wire::ShortPacket& packet = buffers_[which]->packet;
+  counters_.sent.add(which, packet.wire_packets(), packet.wire_bytes());
+  if (!is_port_active() || transmitter_.send_short(packet)) return;
+  wire::TxBatch& batch = buffers_[which]->batch;
+  batch.take(packet);
+  transmitter_.send(batch, from);
+  batch.clear();
+}
+
+// With a buffer that was taken; true: there is more.
+bool Device::transmit_batches(std::size_t which, qp::QueuePair& qp, TimeNs now, Rest rest) {
+  wire::TxBatch& batch = buffers_[which]->batch;
   bool more = true;
   std::size_t bytes = 0;
   for (int turn = 0; more && turn < kBatchesPerTurn && bytes < kBytesPerTurn; ++turn) {
@@ -150,9 +173,7 @@ void Device::transmit(qp::QueuePair& qp, TimeNs now, Rest rest) {
     if (is_port_active()) transmitter_.send(batch, qp.number());
   }
   batch.clear();
-  buffer.lock.unlock();
-  if (more) dirty_.push(qp);
-  rearm(qp);
+  return more;
 }
 
 bool Device::defer(qp::QueuePair& qp) {
@@ -250,7 +271,14 @@ void Device::forget_answered() {
 }
 
 void Device::finish_receive(TimeNs now, Acknowledge acknowledge) {
-  if (touched_.is_empty() && dirty_.is_empty() && waiting_.empty()) return;
+  const bool nobody_sends = touched_.is_empty() && dirty_.is_empty();
+  if (nobody_sends && waiting_.empty()) return;
+  // An answer has come and is acknowledged with the next question, most likely.
+  if (nobody_sends && acknowledge == Acknowledge::kLater && waiting_.size() == 1 &&
+      waiting_.front()->held.round == round_ && waiting_.front()->held.is_waiting.read_relaxed()) {
+    ++round_;
+    return publish_held();
+  }
   transmit_listed(now, acknowledge);
 }
 

@@ -1,4 +1,5 @@
-// The bytes of one batch on their way out. A device has a few, so that several threads can send.
+// What is on its way out: the bytes of a batch, or of one short packet. A device has a few, so that
+// several threads can send.
 #pragma once
 
 #include <array>
@@ -11,6 +12,7 @@ struct Device::TxBuffer {
   Lock lock;
   std::array<std::uint8_t, wire::TxBatch::kUsualBytes> bytes;
   wire::TxBatch batch{bytes};
+  wire::ShortPacket packet;  // in its place
 };
 
 }  // namespace verbena::device

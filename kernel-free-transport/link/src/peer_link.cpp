@@ -70,6 +70,7 @@ struct PeerLink::Inbound {
   std::uint32_t pid = 0;
   RingReader reader;
   std::unique_ptr<PeerMemory> memory;  // what is direct refers to; null: never
+  wire::RxDatagram datagram;           // the last one; its addresses are those of all
   bool is_new = true;
   bool is_tried = false;               // whether there is such memory
 };
@@ -294,20 +295,46 @@ std::optional<std::size_t> PeerLink::put_in_ring(Outbound& out, const wire::TxBa
   bool needs_datagram = false;
   {
     const Guard guard(out.lock);
-    if (!(out.peer == peer) || !out.writer) return std::nullopt;
-    if (out.writer->is_closed()) {
-      out.drop_ring();
-      return std::nullopt;
-    }
+    if (!leads_to(out, peer)) return std::nullopt;
     sent = out.writer->put(batch, first, count);
     count_sent(out, batch.packets().subspan(first, sent));
-    if (out.writer->should_wake_reader()) {
-      statistics_.kicks.add();
-      needs_datagram = !out.rope.pull();
-    }
+    needs_datagram = needs_kick(out);
   }
   if (needs_datagram) udp_->kick(peer.address, peer.slot);
   return sent;
+}
+
+bool PeerLink::send_short(const wire::ShortPacket& packet) noexcept {
+  if (!has_outbound_.read()) return false;
+  const Peer peer{packet.destination->address, packet.dest_qp().slot()};
+  Outbound* out = find(peer);
+  if (out == nullptr) return false;
+  bool needs_datagram = false;
+  {
+    const Guard guard(out->lock);
+    if (!leads_to(*out, peer) || !out->writer->put(packet)) return false;
+    sent_to(*out).add(packet.wire_packets());
+    needs_datagram = needs_kick(*out);
+  }
+  if (needs_datagram) udp_->kick(peer.address, peer.slot);
+  return true;
+}
+
+bool PeerLink::leads_to(Outbound& out, const Peer& peer) noexcept {
+  if (!(out.peer == peer) || !out.writer) return false;
+  if (!out.writer->is_closed()) return true;
+  out.drop_ring();
+  return false;
+}
+
+bool PeerLink::needs_kick(Outbound& out) noexcept {
+  if (!out.writer->should_wake_reader()) return false;
+  statistics_.kicks.add();
+  return !out.rope.pull();
+}
+
+OwnedCounter& PeerLink::sent_to(const Outbound& out) noexcept {
+  return packets_sent_[static_cast<std::size_t>(&out - outbound_.get())];
 }
 
 // Under the entry's lock.
@@ -319,7 +346,7 @@ void PeerLink::count_sent(Outbound& out,
     count += p.psns - 1;
     if (p.is_direct) statistics_.direct_sent.add();
   }
-  packets_sent_[static_cast<std::size_t>(&out - outbound_.get())].add(count);
+  sent_to(out).add(count);
 }
 
 std::uint64_t PeerLink::ring_packets_sent() const noexcept {
@@ -395,9 +422,7 @@ std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget
     in.is_new = false;
     tell_packs(in);
   }
-  wire::RxDatagram datagram;
-  datagram.source = in.peer.address;
-  datagram.destination = self_.address;
+  wire::RxDatagram& datagram = in.datagram;
   std::size_t count = 0;
   std::size_t length = 0;
   while (count < budget && length < kRingTurnBytes) {
@@ -456,7 +481,10 @@ std::size_t PeerLink::adopt_changes(RxSink& sink) noexcept {
     }
     std::erase_if(inbound_, [&](const Inbound& in) { return in.peer == p.peer; });
     if (!p.ring) continue;
-    inbound_.push_back({p.peer, p.pid, RingReader(std::move(*p.ring)), nullptr});
+    wire::RxDatagram datagram;
+    datagram.source = p.peer.address;
+    datagram.destination = self_.address;
+    inbound_.push_back({p.peer, p.pid, RingReader(std::move(*p.ring)), nullptr, datagram});
     has_had_rings_ = true;
     if (is_sleeping_) inbound_.back().reader.begin_sleep();
   }

@@ -67,16 +67,24 @@ void bring_lines(const std::uint8_t* at, std::size_t size) {
   for (std::size_t i = 0; i < size; i += kLine) __builtin_prefetch(at + i, 0, 2);
 }
 
+// Between the last store of a writer and its look at the reader's state, as the reader's
+// announcement is before its last look at the ring: one of the two sees the other. Not by the store
+// itself: one that waits for those before it gives a reader who polls the line time to take it
+// away.
+void order_before_look() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
 // Traffic class, hop limit and GRH travel beside the packet, as an IP header would carry them; and
 // whether the packet is direct, or for how many a joint one stands, and whether it has a rider.
 constexpr std::uint64_t kDirect = 1u << 17;
 constexpr std::uint64_t kRidden = 1u << 18;
 constexpr unsigned kJointAt = 32;
 constexpr std::uint64_t kJointBits = 0xffff;
-std::uint64_t pack(const wire::Destination& to, const wire::TxBatch::Packet& packet) {
-  const std::uint64_t kind = packet.is_direct ? kDirect : std::uint64_t{packet.psns} << kJointAt;
+std::uint64_t pack(const wire::Destination& to) {
   return to.traffic_class | std::uint64_t{to.hop_limit} << 8 |
-         static_cast<std::uint64_t>(to.has_grh) << 16 | kind;
+         static_cast<std::uint64_t>(to.has_grh) << 16;
+}
+std::uint64_t pack(const wire::Destination& to, const wire::TxBatch::Packet& packet) {
+  return pack(to) | (packet.is_direct ? kDirect : std::uint64_t{packet.psns} << kJointAt);
 }
 void unpack(std::uint64_t word, wire::RxDatagram& out) {
   out.traffic_class = static_cast<std::uint8_t>(word);
@@ -232,33 +240,53 @@ std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
     }
   }
   publish({marks.data(), placed});
-  // Ordered before the look at the reader's state, as the reader's announcement is before its last
-  // look at the ring: one of the two sees the other. Not by the last store itself: one that waits
-  // for those before it gives a reader who polls the line time to take it away.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  order_before_look();
   return done;
+}
+
+bool RingWriter::put(const wire::ShortPacket& packet) noexcept {
+  if (packet.rider && ring_.packs() == Packs::kNothing) return false;
+  const std::uint8_t* const bytes = packet.bytes.data();
+  const auto mark = place(packet.length, pack(*packet.destination), packet.rider,
+                          [bytes](std::size_t begin, std::size_t end, std::uint8_t* to) {
+                            short_copy(to, bytes + begin, end - begin);
+                          });
+  if (!mark) return false;
+  publish(*mark);
+  order_before_look();
+  return true;
 }
 
 std::optional<RingWriter::Mark> RingWriter::place(
     const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
     const std::optional<wire::Rider>& rider) noexcept {
-  const std::size_t length = packet.length;
+  if (packet.length > wire::kMaxPacket) return std::nullopt;
+  return place(packet.length, pack(batch.destination(packet), packet), rider,
+               [&](std::size_t begin, std::size_t end, std::uint8_t* to) {
+                 batch.copy(packet, begin, end, to);
+               });
+}
+
+// `copy(begin, end, to)` copies that part of the packet.
+template <typename Copy>
+std::optional<RingWriter::Mark> RingWriter::place(std::size_t length, std::uint64_t fields,
+                                                  const std::optional<wire::Rider>& rider,
+                                                  Copy&& copy) noexcept {
   const std::uint64_t size = record_size(length + (rider ? kRiderSize : 0));
-  const auto at = length <= wire::kMaxPacket ? find_place(size) : std::nullopt;
+  const auto at = find_place(size);
   if (!at) return std::nullopt;
   const Mark mark{*at, length, head_};
   std::uint8_t* record = ring_.record_at(mark.at);
   // The reader polls the first line, and would take it away again while the others are written.
   if (size > kLine) take_lines(record + kLine, size - kLine);
-  if (length > kInFirstLine) batch.copy(packet, kInFirstLine, length, record + kLine);
-  std::uint64_t fields = pack(batch.destination(packet), packet);
+  if (length > kInFirstLine) copy(kInFirstLine, length, record + kLine);
   if (rider) {
     fields |= kRidden;
     const std::uint64_t word = rider->word();
     std::memcpy(record + kRecordHeader + length, &word, sizeof word);
   }
   std::memcpy(record + sizeof fields, &fields, sizeof fields);
-  batch.copy(packet, 0, std::min(length, kInFirstLine), record + kRecordHeader);
+  copy(std::size_t{0}, std::min(length, kInFirstLine), record + kRecordHeader);
   head_ = mark.at + size;
   return mark;
 }
@@ -306,17 +334,20 @@ void RingWriter::lengthen_lap() noexcept { lap_ = std::min(2 * lap_, ring_.capac
 
 // From the last to the first: when the reader finds the first, it finds them all.
 void RingWriter::publish(std::span<const Mark> marks) noexcept {
+  for (std::size_t i = marks.size(); i-- > 0;) publish(marks[i]);
+}
+
+void RingWriter::publish(const Mark& mark) noexcept {
   const auto store = [this](std::uint64_t at, std::uint64_t length) {
     first_word(ring_.record_at(at)).store(ring_.tag_of(at) | length, std::memory_order_release);
   };
-  for (std::size_t i = marks.size(); i-- > 0;) {
-    store(marks[i].at, marks[i].length);
-    if (marks[i].at == marks[i].end) continue;
-    // What the reader finds there is whole before it is sent there.
-    const std::uint64_t distance = marks[i].at - marks[i].end;
-    std::memcpy(ring_.record_at(marks[i].end) + sizeof distance, &distance, sizeof distance);
-    store(marks[i].end, kJump);
-  }
+  store(mark.at, mark.length);
+  if (mark.at == mark.end) [[likely]]
+    return;
+  // What the reader finds there is whole before it is sent there.
+  const std::uint64_t distance = mark.at - mark.end;
+  std::memcpy(ring_.record_at(mark.end) + sizeof distance, &distance, sizeof distance);
+  store(mark.end, kJump);
 }
 
 // False: the reader breaks the rules. It moves forward only, and never past what was written.

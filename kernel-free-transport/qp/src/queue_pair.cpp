@@ -168,6 +168,13 @@ bool QueuePair::poll_transmit(wire::TxBatch& out, TimeNs now) {
   return more;
 }
 
+bool QueuePair::poll_short(wire::ShortPacket& out, TimeNs now) {
+  if (endpoint_.transport != Transport::kRc || !responder_.owes_less_than_packets()) return false;
+  if (!requester_.poll_short(out, now)) return false;
+  out.rider = responder_.take_rider();
+  return true;
+}
+
 // What matched announcements ask for goes to the requester, as it has room.
 void QueuePair::start_rendezvous() {
   auto& waiting = endpoint_.rendezvous;

@@ -257,25 +257,38 @@ Requester::Emit Requester::emit_data(Message& message, Psn psn, const Piece& pie
 // All of a short message.
 Requester::Emit Requester::emit_short(const SendEntry& e, std::uint32_t position,
                                       wire::TxBatch& out) {
+  const Short shape = shape_of_short(e);
+  const std::uint8_t* const bytes = bytes_of(e, position, out);
+  std::uint8_t* const at = out.begin(shape.size);
+  if (at == nullptr) return Emit::kBatchFull;
+  if (const auto refused = write_short(e, position, shape, bytes, at)) {
+    return refuse_buffers(e, *refused);
+  }
+  out.commit(shape.size, endpoint_.destination);
+  return Emit::kSent;
+}
+
+Requester::Short Requester::shape_of_short(const SendEntry& e) const {
   const std::uint8_t opcode = opcodes_for(endpoint_.transport, e.opcode)[kOnly];
   const std::size_t header_bytes = wire::row_of(opcode).header_bytes;
   const std::uint8_t pad = wire::pad_for(e.length);
-  const std::size_t size = header_bytes + e.length + pad;
-  const std::uint8_t* const bytes = bytes_of(e, position, out);
-  std::uint8_t* const at = out.begin(size);
-  if (at == nullptr) return Emit::kBatchFull;
+  return {opcode, pad, header_bytes, header_bytes + e.length + pad};
+}
+
+std::optional<memory::Refusal> Requester::write_short(const SendEntry& e, std::uint32_t position,
+                                                      const Short& shape, const std::uint8_t* bytes,
+                                                      std::uint8_t* at) {
   // The last word, before data comes in front of the pad.
-  if (pad != 0) wire::store_be32(at + size - 4, 0);
+  if (shape.pad != 0) wire::store_be32(at + shape.size - 4, 0);
   if (bytes != nullptr) {
-    short_copy(at + header_bytes, bytes, e.length);
-  } else if (const auto refused = gather(e, position, 0, e.length, at + header_bytes)) {
-    return refuse_buffers(e, *refused);
+    short_copy(at + shape.header_bytes, bytes, e.length);
+  } else if (const auto refused = gather(e, position, 0, e.length, at + shape.header_bytes)) {
+    return refused;
   }
-  write_headers(e, {0, e.length, true, opcode}, pad, cursor_psn_, true, at);
-  out.commit(size, endpoint_.destination);
+  write_headers(e, {0, e.length, true, shape.opcode}, shape.pad, cursor_psn_, true, at);
   endpoint_.counters.bytes_sent.add(e.length);
   endpoint_.counters.packets_sent.add();
-  return Emit::kSent;
+  return std::nullopt;
 }
 
 Requester::Emit Requester::emit_direct(const Message& message, Psn psn, const Piece& piece,

@@ -10,18 +10,11 @@ using queue::Status;
 
 namespace {
 
-// An answer may take as long as a descheduled peer sleeps; hardware's microseconds do not apply.
-constexpr TimeNs kRetryIntervalMin = 20'000'000;
-constexpr TimeNs kProbeIntervalMin = 4'000'000;
 // UC and UD: 0.3 us a packet and 1.5 GB/s.
 constexpr TimeNs kPacePerPacket = 300;
 // How long a sender of UC waits before it looks again whether there is room.
 constexpr TimeNs kRoomInterval = 50'000;
 constexpr unsigned kProbeBackoffMax = 6;
-// Where packets get lost, answers and repetitions get lost, too, and waiting milliseconds for each
-// costs more than all else. A path that lost nothing lately is not probed so soon: there a late
-// answer means a sleeping peer, and each early deadline a wake-up.
-constexpr TimeNs kProbeIntervalWary = 400'000;
 constexpr std::uint8_t kWaryFor = 255;  // acknowledgements since the last loss
 
 }  // namespace

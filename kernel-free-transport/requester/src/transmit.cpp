@@ -201,12 +201,34 @@ bool Requester::is_short(const SendEntry& entry) const {
 Requester::Emit Requester::transmit_short(const SendEntry& entry, std::uint32_t window,
                                           wire::TxBatch& out, TimeNs now) {
   const Emit result = emit_short(entry, cursor_, out);
-  if (result != Emit::kSent) return result;
+  if (result == Emit::kSent) sent_short(window, now);
+  return result;
+}
+
+void Requester::sent_short(std::uint32_t window, TimeNs now) {
   const bool ask = since_ask_ + 1 >= std::max(window / 2, 1u) || cursor_psn_ == una_;
   since_ask_ = ask ? 0 : since_ask_ + 1;
   sent_one(1, 1, ask, now);
   ++cursor_;
-  return Emit::kSent;
+}
+
+// What may not go or has wrong buffers is poll_transmit's to find out, once more.
+bool Requester::poll_short(wire::ShortPacket& out, TimeNs now) {
+  if (unsent() != 1 || !sending_ || waiting_rnr_ || poisoned_ || probe_wanted_) return false;
+  SendEntry& entry = queue_.at(cursor_);
+  if (entry.opcode > WorkOpcode::kWriteImmediate ||
+      entry.length > wire::ShortPacket::kPayloadMost || entry.numbered || !begin(entry) ||
+      entry.packets != 1) {
+    return false;
+  }
+  const std::uint32_t window = window_for(entry);
+  if (!may_send(entry, window, now) || !take_turn(entry)) return false;
+  const Short shape = shape_of_short(entry);
+  if (write_short(entry, cursor_, shape, nullptr, out.bytes.data())) return false;
+  out.length = static_cast<std::uint32_t>(shape.size);
+  out.destination = &endpoint_.destination;
+  sent_short(window, now);
+  return true;
 }
 
 // As much of the request at the cursor as may go, of which the first packet may.

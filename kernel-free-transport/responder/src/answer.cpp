@@ -216,6 +216,13 @@ Responder::Emit Responder::emit_response(Response& r, Turn& turn) {
   return Emit::kSent;
 }
 
+std::optional<wire::Rider> Responder::take_rider() {
+  if (!ack_owed_) return std::nullopt;
+  ack_owed_ = ack_urgent_ = false;
+  endpoint_.counters.packets_sent.add();
+  return wire::Rider{wire::Aeth::ack(credits(), message_count_), expected_ - 1};
+}
+
 bool Responder::poll_transmit(wire::TxBatch& out, wire::Transmitter& way) {
   Turn turn{out, way, std::nullopt};
   while (!responses_.empty()) {

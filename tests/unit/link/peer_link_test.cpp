@@ -47,6 +47,38 @@ TEST_F(PeerLinkTest, ARingCarriesWhatIsForItsPeerOnly) {
   }
 }
 
+TEST_F(PeerLinkTest, AShortPacketGoesByItselfWhereThereIsARingForIt) {
+  const wire::Destination where = to(own_address(1), true);
+  const auto packet_to = [&](const Context& target, std::uint32_t psn) {
+    return make_short(make_packet(target.qp(1), psn, 40), where,
+                      wire::Rider{wire::Aeth::ack(3, 7), Psn(psn)});
+  };
+  EXPECT_FALSE(a_.link->send_short(packet_to(b_, 0)));
+  const int fd = join(a_, b_);
+  EXPECT_FALSE(a_.link->send_short(packet_to(c_, 0)));
+  ASSERT_TRUE(a_.link->send_short(packet_to(b_, 0)));
+  EXPECT_EQ(a_.link->ring_packets_sent(), 2u) << "the rider is a packet, too";
+  Collector sink;
+  receive(b_, sink, 1);
+  // One that sleeps is woken.
+  ASSERT_TRUE(b_.link->prepare_wait());
+  ASSERT_TRUE(a_.link->send_short(packet_to(b_, 1)));
+  ASSERT_TRUE(wait_readable(b_.link->wait_fd()));
+  b_.link->end_wait();
+  receive(b_, sink, 2);
+  expect_psns(sink, 2);
+  for (const Arrived& packet : sink.arrived) {
+    ASSERT_TRUE(packet.fields.rider);
+    EXPECT_EQ(packet.fields.rider->psn, Psn(packet.psn()));
+    EXPECT_EQ(packet.fields.source, own_address(0));
+    EXPECT_TRUE(packet.fields.has_grh);
+  }
+  SharedRing::map(fd).value().close();
+  ::close(fd);
+  EXPECT_FALSE(a_.link->send_short(packet_to(b_, 2)));
+  EXPECT_EQ(a_.link->carrier_to(b_.self), Carrier::kUdp);
+}
+
 TEST_F(PeerLinkTest, OrderIsKeptWhenAPeerMovesToARing) {
   std::uint32_t psn = 0;
   for (int i = 0; i < 50; ++i) ASSERT_EQ(send(a_, b_, psn++, 1), 1u);

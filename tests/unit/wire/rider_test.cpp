@@ -39,6 +39,21 @@ TEST_F(RiderTest, SaysWhatThePacketSaid) {
   EXPECT_EQ(Rider::of_word(rider->word()), *rider);
 }
 
+TEST_F(RiderTest, IsThePacketAgainWhereNoneRides) {
+  bth_.pkey = 0x8123;
+  bth_.migreq = true;
+  Bth before = header(Opcode::kRcSendOnly, 7);
+  before.pkey = bth_.pkey;
+  before.migreq = true;
+  before.solicited = before.ack_request = true;
+  const Packet carrier = packet(before);
+  const auto rider = Rider::of(packet(bth_, kAck), carrier);
+  ASSERT_TRUE(rider);
+  Packet again{};
+  rider->write_packet(carrier.data(), again.data());
+  EXPECT_EQ(again, packet(bth_, kAck));
+}
+
 TEST_F(RiderTest, IsANakToo) {
   const Aeth nak = Aeth::nak(NakCode::kRemoteAccess, 1);
   const auto rider = Rider::of(packet(bth_, nak), carrier_);

@@ -76,6 +76,8 @@ class FaultLink final : public Link {
     return inner_->capacity_packets(packet_bytes);
   }
 
+  // What is sent or received passes unchanged, and nothing of before is held back.
+  bool is_idle() const noexcept { return !active_.read(); }
   const FaultStatistics& statistics() const { return statistics_; }
   Link& inner() { return *inner_; }
 

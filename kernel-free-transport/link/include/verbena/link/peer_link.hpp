@@ -84,6 +84,8 @@ class PeerLink final : public Link {
   wire::Transmitter::Packing packing(const Peer& peer) noexcept;
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
+  // By a ring, if there is one that takes it now.
+  bool send_short(const wire::ShortPacket& packet) noexcept;
   // A ring damages nothing: its packets are lost at once.
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
@@ -116,6 +118,11 @@ class PeerLink final : public Link {
   std::optional<std::size_t> put_in_ring(Outbound& out, const wire::TxBatch& batch,
                                          std::size_t first, std::size_t count,
                                          const Peer& peer) noexcept;
+  // Under the entry's lock. Whether its ring leads to this peer; one that has ended is given up.
+  bool leads_to(Outbound& out, const Peer& peer) noexcept;
+  // So, too, after packets were put. True: the reader sleeps and is to be woken by a datagram.
+  bool needs_kick(Outbound& out) noexcept;
+  OwnedCounter& sent_to(const Outbound& out) noexcept;
   void count_sent(Outbound& out, std::span<const wire::TxBatch::Packet> packets) noexcept;
   std::optional<std::size_t> send_by_ring(const wire::TxBatch& batch, std::size_t first,
                                           std::size_t count, const Peer& peer) noexcept;

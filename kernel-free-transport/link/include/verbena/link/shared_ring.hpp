@@ -103,6 +103,8 @@ class RingWriter {
   // Writes the packets that go to the same place, as many as there is room for; returns how many.
   // Short ones appear together.
   std::size_t put(const wire::TxBatch& batch, std::size_t first, std::size_t count) noexcept;
+  // The same for one, with its rider. False: it would not fit, or the reader takes no riders.
+  bool put(const wire::ShortPacket& packet) noexcept;
   // After put(): whether the reader sleeps and has not been told of this sleep by us yet.
   bool should_wake_reader() noexcept;
   // Whether half of the ring is free; looks at the reader's position.
@@ -127,6 +129,10 @@ class RingWriter {
 
   std::optional<Mark> place(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
                             const std::optional<wire::Rider>& rider) noexcept;
+  template <typename Copy>
+  std::optional<Mark> place(std::size_t length, std::uint64_t fields,
+                            const std::optional<wire::Rider>& rider, Copy&& copy) noexcept;
+  void publish(const Mark& mark) noexcept;
   void publish(std::span<const Mark> marks) noexcept;
   std::optional<std::uint64_t> find_place(std::uint64_t size) noexcept;
   bool ends_lap(std::uint64_t bytes) noexcept;

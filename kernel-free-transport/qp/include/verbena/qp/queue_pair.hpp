@@ -82,7 +82,11 @@ class QueuePair {
 
   void handle_timeout(TimeNs now);
   TimeNs deadline() const;
+  // False: deadline() is no earlier than this. Quicker to ask.
+  bool may_be_due_before(TimeNs time) const { return requester_.may_be_due_before(time); }
   bool poll_transmit(wire::TxBatch& out, TimeNs now);
+  // All that there is to send, if it is one short packet of RC; else false, and nothing was taken.
+  bool poll_short(wire::ShortPacket& out, TimeNs now);
 
   bool wants_to_transmit() const {
     return requester_.has_urgent() || responder_.owes_anything() || relays();

@@ -81,6 +81,9 @@ class Requester {
   // Adds what may go now; true: there is more than the batch could take. `way` is asked how
   // payloads may be packed.
   bool poll_transmit(wire::TxBatch& out, TimeNs now, wire::Transmitter& way);
+  // All that may go now, if it is one short packet that was not sent before. False: it is more, or
+  // less, and poll_transmit's.
+  bool poll_short(wire::ShortPacket& out, TimeNs now);
   // UC: what the way said before that.
   void take_notice(wire::Transmitter::Room room, TimeNs now);
   bool has_urgent() const { return probe_wanted_ || cursor_ != queue_.tail(); }
@@ -92,6 +95,11 @@ class Requester {
   void handle_rider(const wire::Rider& rider, TimeNs now);
   void handle_timeout(TimeNs now);
   TimeNs deadline() const;
+  // False: deadline() is no earlier than this. Quicker to ask.
+  bool may_be_due_before(TimeNs time) const {
+    if (!is_reliable() || waiting_rnr_) return true;
+    return una_ != sent_ && time > base_ + (wary_ != 0 ? kProbeIntervalWary : kProbeIntervalMin);
+  }
 
   // --- for status and tests ---
   const SendQueue& queue() const { return queue_; }
@@ -104,6 +112,15 @@ class Requester {
   bool is_consistent() const;
 
  private:
+  static constexpr TimeNs kProbeIntervalMin = 4'000'000;
+  // Where packets get lost, answers and repetitions get lost, too, and waiting milliseconds for
+  // each costs more than all else. A path that lost nothing lately is not probed so soon: there a
+  // late answer means a sleeping peer, and each early deadline a wake-up.
+  static constexpr TimeNs kProbeIntervalWary = 400'000;
+  // An answer may take as long as a descheduled peer sleeps; hardware's microseconds do not apply.
+  // Longer than any of a probe's by far, as may_be_due_before() takes for granted.
+  static constexpr TimeNs kRetryIntervalMin = 20'000'000;
+
   enum class Emit : std::uint8_t { kSent, kBatchFull, kFailed };
   // Memory that is sent from, while it is polled.
   struct Source {
@@ -150,6 +167,7 @@ class Requester {
   std::uint32_t psns_of_read(const SendEntry& entry, Psn psn) const;
   bool is_short(const SendEntry& entry) const;
   Emit transmit_short(const SendEntry& entry, std::uint32_t window, wire::TxBatch& out, TimeNs now);
+  void sent_short(std::uint32_t window, TimeNs now);
   Emit transmit_request(SendEntry& entry, std::uint32_t window, wire::TxBatch& out, TimeNs now);
   Piece piece_at(const Message& message, Psn psn);
   void sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now);
@@ -168,6 +186,18 @@ class Requester {
   Emit emit_datagram(std::uint32_t position, wire::TxBatch& out);
   Emit emit_data(Message& message, Psn psn, const Piece& piece, wire::TxBatch& out, bool ask);
   Emit emit_short(const SendEntry& entry, std::uint32_t position, wire::TxBatch& out);
+  // How it is packed that is short.
+  struct Short {
+    std::uint8_t opcode;
+    std::uint8_t pad;
+    std::size_t header_bytes;
+    std::size_t size;
+  };
+  Short shape_of_short(const SendEntry& entry) const;
+  // All of it; `bytes` null: the payload is to be gathered.
+  std::optional<memory::Refusal> write_short(const SendEntry& entry, std::uint32_t position,
+                                             const Short& shape, const std::uint8_t* bytes,
+                                             std::uint8_t* at);
   Emit emit_direct(const Message& message, Psn psn, const Piece& piece, const Extent& extent,
                    wire::TxBatch& out, bool ask);
   Emit emit_request(const Message& message, Psn psn, wire::TxBatch& out, bool ask);
@@ -244,7 +274,7 @@ class Requester {
   std::uint32_t sent_in_turn_ = 0;
 
   TimeNs base_ = 0;                       // when the wait for an answer began
-  TimeNs probe_base_ = 0;
+  TimeNs probe_base_ = 0;                 // the same, or when a probe was sent since
   TimeNs rnr_until_ = 0;
   TimeNs pace_ = 0;                       // UC, UD: when what was sent would be gone at the pace
   TimeNs paced_until_ = 0;                // the next packet waits until then; 0: it does not

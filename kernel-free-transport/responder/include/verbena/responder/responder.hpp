@@ -57,6 +57,9 @@ class Responder {
   void handle_request(const wire::PacketView& packet, const wire::RxDatagram& datagram);
   // True: there is more than the batch could take.
   bool poll_transmit(wire::TxBatch& out, wire::Transmitter& way);
+  // What is owed, if it is no more than an acknowledgement, for a packet that takes it along.
+  bool owes_less_than_packets() const { return responses_.empty() && !nak_owed_; }
+  std::optional<wire::Rider> take_rider();
   bool owes_anything() const { return !responses_.empty() || ack_owed_ || nak_owed_; }
   // More than an acknowledgement that may wait for company.
   bool owes_urgently() const { return !responses_.empty() || nak_owed_ || ack_urgent_; }

@@ -22,6 +22,7 @@
 #include "verbena/base/short_copy.hpp"
 #include "verbena/base/types.hpp"
 #include "verbena/wire/rider.hpp"
+#include "verbena/wire/short_packet.hpp"
 
 namespace verbena::wire {
 
@@ -146,6 +147,15 @@ class TxBatch {
     }
     run_may_go_on_ = sealed == run_step_;
     used_ += sealed;
+  }
+  // All of it, into an empty batch.
+  void take(const ShortPacket& packet) {
+    const std::uint32_t destination = name(*packet.destination);
+    std::memcpy(buffer_.data(), packet.bytes.data(), packet.length);
+    commit_to(destination, packet.length);
+    if (!packet.rider) return;
+    packet.rider->write_packet(packet.bytes.data(), buffer_.data() + used_);
+    commit_to(destination, Rider::kPacketSize);
   }
   // Packets of any lengths go at once: the batch is full when a run is, until clear().
   void be_one_run() { is_one_run_ = true; }
@@ -276,6 +286,8 @@ class Transmitter {
   virtual ~Transmitter() = default;
   // Sends in order. What cannot be sent is lost, as on any network; the transport recovers.
   virtual void send(TxBatch& batch, Qpn flow) noexcept = 0;
+  // The same for one short packet. False: nothing was done, this way wants batches, or has no room.
+  virtual bool send_short(const ShortPacket&) noexcept { return false; }
   // How many packets of this size the receiving end can hold while its owner is busy.
   virtual std::uint32_t capacity_packets(const Destination& to, std::size_t packet_bytes) noexcept = 0;
   // Whether the way to this queue pair takes more now.

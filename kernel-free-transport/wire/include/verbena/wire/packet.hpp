@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "verbena/base/drop_reason.hpp"
@@ -62,35 +63,42 @@ struct PacketView {
   Ieth ieth() const { return Ieth::read_from(start + row->ieth_at); }
 };
 
+// Into `packet`, which is as it was made; nothing, or why it is none and is to be dropped.
 // The bytes must outlive the view. The headers are read from `start` and nowhere else: where others
 // can write to the packet, a copy of its first kMaxHeaders bytes. Reasons: kTooShort, kBadVersion,
 // kUnknownOpcode, kBadPad (more pad than payload, or a packet that is not a whole number of words:
 // IBTA Vol 1, 9.2.5).
-inline Result<PacketView, DropReason> parse_packet(std::span<const std::uint8_t> bytes,
-                                                   const std::uint8_t* start) {
+inline std::optional<DropReason> parse_packet(std::span<const std::uint8_t> bytes,
+                                              const std::uint8_t* start, PacketView& packet) {
   if (bytes.size() < Bth::kSize) [[unlikely]]
-    return Failure{DropReason::kTooShort};
+    return DropReason::kTooShort;
   const BthView bth(start);
   const OpcodeRow& row = row_of(bth.opcode());
   if (bth.version() != 0) [[unlikely]]
-    return Failure{DropReason::kBadVersion};
+    return DropReason::kBadVersion;
   if (!row.valid) [[unlikely]]
-    return Failure{DropReason::kUnknownOpcode};
+    return DropReason::kUnknownOpcode;
   if (bytes.size() < row.header_bytes) [[unlikely]]
-    return Failure{DropReason::kTooShort};
+    return DropReason::kTooShort;
   const std::size_t behind_headers = bytes.size() - row.header_bytes;
   if (bth.pad() > behind_headers || bytes.size() % 4 != 0) [[unlikely]] {
-    return Failure{DropReason::kBadPad};
+    return DropReason::kBadPad;
   }
-  return PacketView{&row, start, bth.opcode(), Bth::read_from(start),
-                    bytes.subspan(row.header_bytes, behind_headers - bth.pad()), nullptr, nullptr};
+  packet.row = &row;
+  packet.start = start;
+  packet.opcode = bth.opcode();
+  packet.bth = Bth::read_from(start);
+  packet.payload = bytes.subspan(row.header_bytes, behind_headers - bth.pad());
+  return std::nullopt;
+}
+inline std::optional<DropReason> parse_packet(const RxDatagram& datagram, PacketView& packet) {
+  const std::uint8_t* copied = datagram.copied_start;
+  return parse_packet(datagram.bytes, copied != nullptr ? copied : datagram.bytes.data(), packet);
 }
 inline Result<PacketView, DropReason> parse_packet(std::span<const std::uint8_t> bytes) {
-  return parse_packet(bytes, bytes.data());
-}
-inline Result<PacketView, DropReason> parse_packet(const RxDatagram& datagram) {
-  const std::uint8_t* copied = datagram.copied_start;
-  return parse_packet(datagram.bytes, copied != nullptr ? copied : datagram.bytes.data());
+  PacketView packet;
+  if (const auto why = parse_packet(bytes, bytes.data(), packet)) return Failure{*why};
+  return packet;
 }
 
 // Pad bytes behind a payload of that length.

@@ -35,6 +35,15 @@ struct Rider {
     return Rider{Aeth::read_from(packet.data() + Bth::kSize), bth.psn()};
   }
 
+  // The packet that it stands for, behind one that begins like this.
+  void write_packet(const std::uint8_t* before, std::uint8_t* out) const {
+    const BthView carrier(before);
+    Bth{kOpcode, false, carrier.migreq(),  0,     0,  carrier.pkey(),
+        false,   false, carrier.dest_qp(), false, psn}
+        .write_to(out);
+    aeth.write_to(out + Bth::kSize);
+  }
+
   std::uint64_t word() const {
     return std::uint64_t{aeth.syndrome} << 56 | std::uint64_t{aeth.msn} << 32 | psn.value();
   }

@@ -1,0 +1,35 @@
+// A short packet that goes by itself, with the acknowledgement that rides with it, if one is owed:
+// most of what a queue pair sends that waits for answers. A way that takes it at once (a shared
+// ring) is spared the bookkeeping of a batch; for all others it becomes one (TxBatch::take).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "verbena/wire/bth.hpp"
+#include "verbena/wire/rider.hpp"
+
+namespace verbena::wire {
+
+struct Destination;
+
+struct ShortPacket {
+  // Longer payloads are worth while to be sent from where they lie.
+  static constexpr std::size_t kPayloadMost = 511;
+
+  std::array<std::uint8_t, 64 + kPayloadMost + 3> bytes;  // kMaxHeaders, payload, pad
+  std::uint32_t length = 0;                               // BTH .. pad
+  const Destination* destination = nullptr;               // outlives the sending
+  std::optional<Rider> rider;
+
+  std::span<const std::uint8_t> used() const { return std::span(bytes).first(length); }
+  Qpn dest_qp() const { return BthView(bytes.data()).dest_qp(); }
+  // What a network would carry, from BTH to pad.
+  std::uint64_t wire_packets() const { return rider ? 2 : 1; }
+  std::uint64_t wire_bytes() const { return length + (rider ? Rider::kPacketSize : 0); }
+};
+
+}  // namespace verbena::wire
