@@ -7,7 +7,8 @@
 # A packet passes a dozen rooms, most of whose functions have one caller. Linked as one they are
 # taken into each other across files (bench/README.md, "Instructions", has what that brings). The
 # objects hold ordinary code too, which everything else is linked of: tests and tools link no slower
-# for it.
+# for it. What has several callers and is still on the way of every message is taken into the one that
+# matters by [[gnu::flatten]] there.
 include(CheckCXXCompilerFlag)
 
 set(VERBENA_NO_REP
@@ -17,7 +18,7 @@ check_cxx_compiler_flag("${VERBENA_NO_REP}" VERBENA_HAS_NO_REP)
 
 # What has one caller, or is short, is taken into it even where that one grows long.
 set(VERBENA_INLINES
-  --param=max-inline-insns-auto=40 --param=inline-unit-growth=100
+  --param=max-inline-insns-auto=100 --param=inline-unit-growth=100
   --param=large-function-growth=1000 --param=large-stack-frame-growth=1000)
 
 set(VERBENA_LINKS_AS_ONE OFF)

@@ -304,7 +304,7 @@ std::optional<std::size_t> PeerLink::put_in_ring(Outbound& out, const wire::TxBa
   return sent;
 }
 
-bool PeerLink::send_short(const wire::ShortPacket& packet) noexcept {
+[[gnu::flatten]] bool PeerLink::send_short(const wire::ShortPacket& packet) noexcept {
   if (!has_outbound_.read()) return false;
   const Peer peer{packet.destination->address, packet.dest_qp().slot()};
   Outbound* out = find(peer);

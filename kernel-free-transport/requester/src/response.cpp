@@ -52,26 +52,27 @@ void Requester::update_credits(wire::Aeth aeth) {
 
 void Requester::handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now) {
   switch (aeth.kind()) {
-    case wire::AethKind::kAck: {
-      if ((psn + 1).is_before(una_)) {
-        endpoint_.drops->count(DropReason::kStaleResponse);
-        return;
-      }
-      update_credits(aeth);
-      const bool complete = acknowledge(psn + 1, now);
-      // After a probe, an answer that leaves something open says that the rest was lost. But one
-      // that goes on behind the probe is rather of a peer that has all of it and is slow, where
-      // packets do not get lost.
-      const bool goes_on = !(psn + 1).is_at_or_before(probe_end_);
-      const bool rest_lost = probe_unanswered_ && una_ != sent_ && (wary_ != 0 || !goes_on);
-      probe_unanswered_ = false;
-      if (!complete || rest_lost) go_back(now);
-      return;
-    }
+    case wire::AethKind::kAck: handle_ack(psn, aeth, now); return;
     case wire::AethKind::kRnrNak: handle_rnr_nak(psn, aeth.value(), now); return;
     case wire::AethKind::kNak: handle_nak(psn, aeth, now); return;
     case wire::AethKind::kReserved: return;
   }
+}
+
+[[gnu::flatten]] void Requester::handle_ack(Psn psn, wire::Aeth aeth, TimeNs now) {
+  if ((psn + 1).is_before(una_)) {
+    endpoint_.drops->count(DropReason::kStaleResponse);
+    return;
+  }
+  update_credits(aeth);
+  const bool complete = acknowledge(psn + 1, now);
+  // After a probe, an answer that leaves something open says that the rest was lost. But one that
+  // goes on behind the probe is rather of a peer that has all of it and is slow, where packets do
+  // not get lost.
+  const bool goes_on = !(psn + 1).is_at_or_before(probe_end_);
+  const bool rest_lost = probe_unanswered_ && una_ != sent_ && (wary_ != 0 || !goes_on);
+  probe_unanswered_ = false;
+  if (!complete || rest_lost) go_back(now);
 }
 
 void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {

@@ -213,7 +213,7 @@ void Requester::sent_short(std::uint32_t window, TimeNs now) {
 }
 
 // What may not go or has wrong buffers is poll_transmit's to find out, once more.
-bool Requester::poll_short(wire::ShortPacket& out, TimeNs now) {
+[[gnu::flatten]] bool Requester::poll_short(wire::ShortPacket& out, TimeNs now) {
   if (unsent() != 1 || !sending_ || waiting_rnr_ || poisoned_ || probe_wanted_) return false;
   SendEntry& entry = queue_.at(cursor_);
   if (entry.opcode > WorkOpcode::kWriteImmediate ||

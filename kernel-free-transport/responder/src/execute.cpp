@@ -64,7 +64,7 @@ bool Responder::miss(const wire::PacketView& packet) {
 }
 
 // Appends to the active receive.
-Responder::Filled Responder::fill_receive(const Payload& payload) {
+[[gnu::flatten]] Responder::Filled Responder::fill_receive(const Payload& payload) {
   if (arrived_ + payload.size() > receive_->capacity) {
     queue::explain(endpoint_, "a message is longer than the %llu bytes of the receive with wr_id %llu",
                    static_cast<unsigned long long>(receive_->capacity),

@@ -217,6 +217,7 @@ class Requester {
   // response.cpp
   bool is_expected(Psn last, wire::Aeth aeth);
   void handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now);
+  void handle_ack(Psn psn, wire::Aeth aeth, TimeNs now);
   void handle_nak(Psn psn, wire::Aeth aeth, TimeNs now);
   void handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now);
   void handle_data(const wire::PacketView& packet, TimeNs now);
