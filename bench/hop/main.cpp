@@ -1,0 +1,182 @@
+// A ping-pong of 8 bytes between two contexts, both in this thread: no waiting and no other
+// processor, so that time and instructions are those of the work alone.
+//
+//   verbena run -- bin/verbena-bench-hop send|write HOPS
+//
+// A hop is a post, its arrival (of a send: a completion, and a receive posted anew) and the
+// sender's completion. Prints nanoseconds a hop; scripts/bench-callgrind counts its instructions.
+#include <infiniband/verbs.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace {
+
+constexpr std::uint32_t kMessage = 8;
+constexpr std::uint32_t kReceives = 64;
+constexpr std::size_t kTarget = 64;  // where messages arrive
+// Before any is counted: until the ring is there.
+constexpr unsigned long kFirst = 5000;
+
+void need(bool good, const char* what) {
+  if (good) return;
+  std::perror(what);
+  std::exit(1);
+}
+
+class End {
+ public:
+  explicit End(ibv_device* device);
+  void connect(const End& peer);
+  void post_receive();
+  void post(bool writes, const End& to);
+  // Of what `from` has posted.
+  void await(bool writes, const End& from);
+  void await_completion();
+
+ private:
+  // True: there was one.
+  static bool poll(ibv_cq* cq);
+  void modify(ibv_qp_attr attributes, int mask) {
+    need(ibv_modify_qp(qp_, &attributes, mask) == 0, "ibv_modify_qp");
+  }
+
+  ibv_context* context_;
+  ibv_pd* pd_ = nullptr;
+  ibv_cq* send_cq_ = nullptr;
+  ibv_cq* receive_cq_ = nullptr;
+  ibv_qp* qp_ = nullptr;
+  ibv_mr* mr_ = nullptr;
+  std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(4096);
+  ibv_port_attr port_{};
+  std::uint8_t posted_ = 0;
+  std::uint32_t completed_ = 0;  // while something else was awaited
+};
+
+End::End(ibv_device* device) : context_(ibv_open_device(device)) {
+  need(context_ != nullptr, "ibv_open_device");
+  pd_ = ibv_alloc_pd(context_);
+  send_cq_ = ibv_create_cq(context_, 2 * kReceives, nullptr, nullptr, 0);
+  receive_cq_ = ibv_create_cq(context_, 2 * kReceives, nullptr, nullptr, 0);
+  need(pd_ != nullptr && send_cq_ != nullptr && receive_cq_ != nullptr, "objects");
+  mr_ = ibv_reg_mr(pd_, bytes_.data(), bytes_.size(),
+                   +IBV_ACCESS_LOCAL_WRITE | +IBV_ACCESS_REMOTE_WRITE);
+  need(mr_ != nullptr, "ibv_reg_mr");
+  ibv_qp_init_attr init{};
+  init.send_cq = send_cq_;
+  init.recv_cq = receive_cq_;
+  init.cap = {kReceives, kReceives, 1, 1, 64};
+  init.qp_type = IBV_QPT_RC;
+  qp_ = ibv_create_qp(pd_, &init);
+  need(qp_ != nullptr, "ibv_create_qp");
+  need(ibv_query_port(context_, 1, &port_) == 0, "ibv_query_port");
+}
+
+void End::connect(const End& peer) {
+  ibv_qp_attr a{};
+  a.qp_state = IBV_QPS_INIT;
+  a.port_num = 1;
+  a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  modify(a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+  a.qp_state = IBV_QPS_RTR;
+  a.path_mtu = IBV_MTU_4096;
+  a.dest_qp_num = peer.qp_->qp_num;
+  a.min_rnr_timer = 12;
+  a.ah_attr.dlid = peer.port_.lid;
+  a.ah_attr.port_num = 1;
+  modify(a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  a.qp_state = IBV_QPS_RTS;
+  a.timeout = 14;
+  a.retry_cnt = a.rnr_retry = 7;
+  modify(a, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                IBV_QP_MAX_QP_RD_ATOMIC);
+  for (std::uint32_t i = 0; i < kReceives; ++i) post_receive();
+}
+
+void End::post_receive() {
+  ibv_sge sge{reinterpret_cast<std::uintptr_t>(bytes_.data()) + kTarget, kMessage, mr_->lkey};
+  ibv_recv_wr wr{};
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  ibv_recv_wr* bad = nullptr;
+  need(ibv_post_recv(qp_, &wr, &bad) == 0, "ibv_post_recv");
+}
+
+void End::post(bool writes, const End& to) {
+  bytes_[kMessage - 1] = ++posted_;
+  ibv_sge sge{reinterpret_cast<std::uintptr_t>(bytes_.data()), kMessage, mr_->lkey};
+  ibv_send_wr wr{};
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  wr.opcode = writes ? IBV_WR_RDMA_WRITE : IBV_WR_SEND;
+  wr.send_flags = +IBV_SEND_SIGNALED | +IBV_SEND_INLINE;
+  wr.wr.rdma.remote_addr = reinterpret_cast<std::uintptr_t>(to.bytes_.data()) + kTarget;
+  wr.wr.rdma.rkey = to.mr_->rkey;
+  ibv_send_wr* bad = nullptr;
+  need(ibv_post_send(qp_, &wr, &bad) == 0, "ibv_post_send");
+}
+
+bool End::poll(ibv_cq* cq) {
+  ibv_wc wc;
+  const int count = ibv_poll_cq(cq, 1, &wc);
+  need(count >= 0, "ibv_poll_cq");
+  if (count == 1 && wc.status != IBV_WC_SUCCESS) {
+    std::fprintf(stderr, "a request ended with: %s\n", ibv_wc_status_str(wc.status));
+    std::exit(1);
+  }
+  return count == 1;
+}
+
+void End::await(bool writes, const End& from) {
+  if (!writes) {
+    while (!poll(receive_cq_)) {
+    }
+    return post_receive();
+  }
+  const volatile std::uint8_t& last = bytes_[kTarget + kMessage - 1];
+  while (last != from.posted_) completed_ += poll(send_cq_) ? 1 : 0;
+}
+
+void End::await_completion() {
+  if (completed_ != 0) {
+    --completed_;
+    return;
+  }
+  while (!poll(send_cq_)) {
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool writes = argc == 3 && std::strcmp(argv[1], "write") == 0;
+  if (argc != 3 || (!writes && std::strcmp(argv[1], "send") != 0)) {
+    return std::fprintf(stderr, "usage: %s send|write HOPS\n", argv[0]), 2;
+  }
+  ibv_device** list = ibv_get_device_list(nullptr);
+  need(list != nullptr && list[0] != nullptr, "no device; is this run by `verbena run`?");
+  End left(list[0]);
+  End right(list[0]);
+  ibv_free_device_list(list);
+  left.connect(right);
+  right.connect(left);
+  const unsigned long hops = kFirst + std::strtoul(argv[2], nullptr, 0);
+  auto start = std::chrono::steady_clock::now();
+  for (unsigned long hop = 0; hop < hops; ++hop) {
+    if (hop == kFirst) start = std::chrono::steady_clock::now();
+    End& from = hop % 2 == 0 ? left : right;
+    End& to = hop % 2 == 0 ? right : left;
+    from.post(writes, to);
+    to.await(writes, from);
+    // Comes with the answer.
+    if (hop != 0) to.await_completion();
+  }
+  const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - start;
+  std::printf("%.1f ns a hop\n", time.count() / static_cast<double>(hops - kFirst));
+  return 0;
+}
