@@ -159,8 +159,8 @@ bool Context::drive_once(TimeNs now, device::Acknowledge acknowledge,
   return received != 0;
 }
 
-// The clock costs as much as an empty round without it: an application that spins looks at it when
-// something has come, and now and then.
+// The clock costs as much as an empty round without it: an application that spins looks at it now
+// and then, and when something has come that is not close behind something else.
 void Context::drive() noexcept {
   if (is_fatal()) return;
   Lock& lock = device_->receive_lock();
@@ -182,6 +182,7 @@ void Context::drive() noexcept {
     announcements_.end_round(lock);
     return drive_neighbours(*this);
   }
+  if (received == 0) now_ = clock_.look();
   finish_round(received, device::Acknowledge::kLater);
   const TimeNs now = this->now();
   progress_.note_poll(now);
@@ -200,7 +201,7 @@ void Context::drive_unattended() noexcept {
   if (is_fatal() || !progress_.is_unattended()) return;
   Lock& lock = device_->receive_lock();
   if (!lock.try_lock()) return;
-  drive_once(link::monotonic_now_ns(), device::Acknowledge::kNow, kPollBudget);
+  drive_once(clock_.look(), device::Acknowledge::kNow, kPollBudget);
   announcements_.end_round(lock);
 }
 
@@ -220,7 +221,7 @@ Driven::Found Context::drive_until_quiet() noexcept {
   const std::uint32_t polls = progress_.polls();
   for (int round = 0; round < kRoundsPerTurn;) {
     if (!lock.try_lock()) return Found::kAnother;
-    const TimeNs now = link::monotonic_now_ns();
+    const TimeNs now = clock_.look();
     if (found_at != 0) progress_.note_turn(now - found_at);
     const Load before = load();
     const bool more = drive_once(now, device::Acknowledge::kUnlessAnswered, kPollBudget);
@@ -303,12 +304,12 @@ void Context::on_train(const wire::RxTrain& train) noexcept {
   device_->handle_train(now(), train);
 }
 
-// The clock costs as much as half of the rest.
+// Who has just polled knows the time.
 std::optional<TimeNs> Context::ring(Qp& qp) noexcept {
   if (is_fatal()) return std::nullopt;
   const bool is_deferred = device_->defer(*qp.engine);
   if (is_deferred && ++qp.deferred % kDeferredUntilLook != 0) return std::nullopt;
-  const TimeNs now = link::monotonic_now_ns();
+  const TimeNs now = clock_.now();
   if (is_deferred) return now;
   progress_.note_sending(true);
   device_->send_now(*qp.engine, now);

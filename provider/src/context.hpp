@@ -32,7 +32,7 @@
 #include "verbena/control/stats_page.hpp"
 #include "verbena/device/device.hpp"
 #include "verbena/link/capture_link.hpp"
-#include "verbena/link/clock.hpp"
+#include "verbena/link/recent_time.hpp"
 #include "verbena/link/fault_link.hpp"
 #include "verbena/link/peer_link.hpp"
 #include "vigil.hpp"
@@ -205,7 +205,7 @@ class Context final : public queue::EventSink,
   void open_device(const char* name);
   void make_engine(std::uint32_t slot, int receive_fd);
   void make_async_pipe();
-  // Under the queue pair's lock. What the clock said, if it was looked at.
+  // Under the queue pair's lock. What time it is, if that was asked.
   std::optional<TimeNs> ring(Qp& qp) noexcept;
   // Without it.
   void after_ring(qp::QueuePair& qp, TimeNs now) noexcept;
@@ -213,9 +213,9 @@ class Context final : public queue::EventSink,
   // Under the receive lock.
   std::size_t begin_round(std::size_t budget) noexcept;
   void finish_round(std::size_t received, device::Acknowledge acknowledge) noexcept;
-  // Of this round, read when it is asked for.
+  // Of this round, found out when it is asked for.
   TimeNs now() noexcept {
-    if (now_ == 0) now_ = link::monotonic_now_ns();
+    if (now_ == 0) now_ = clock_.now_or_look();
     return now_;
   }
   bool drive_once(TimeNs now, device::Acknowledge acknowledge, std::size_t budget) noexcept;
@@ -283,8 +283,10 @@ class Context final : public queue::EventSink,
   Posting posting_;
   Lookout lookout_;  // the progress thread's
   Vigil vigil_;      // of whoever attends
+  // Looked at under the receive lock.
+  link::RecentTime clock_;
   // Under the receive lock: the time of the round that receives; when a poll last found something.
-  TimeNs now_ = 0;  // 0: not read in this round
+  TimeNs now_ = 0;  // 0: not asked for in this round
   std::uint32_t empty_rounds_ = 0;
   TimeNs last_found_ = 0;
 

@@ -3,7 +3,6 @@
 #include <sys/eventfd.h>
 
 #include "context.hpp"
-#include "verbena/link/clock.hpp"
 #include "verbena/link/system_calls.hpp"
 
 namespace verbena::provider {
@@ -65,7 +64,7 @@ void Context::end_visits() noexcept {
 bool Context::drive_attended() noexcept {
   Lock& lock = device_->receive_lock();
   lock.lock();
-  const TimeNs now = link::monotonic_now_ns();
+  const TimeNs now = clock_.look();
   const bool received = drive_once(now, device::Acknowledge::kLater, kBudget);
   if (received) last_found_ = now;
   announcements_.end_round(lock);
