@@ -149,9 +149,9 @@ void Device::transmit(qp::QueuePair& qp, TimeNs now, Rest rest) {
 }
 
 void Device::send_short(std::size_t which, Qpn from) {
-  const wire::ShortPacket& packet = buffers_[which]->packet;
+  wire::ShortPacket& packet = buffers_[which]->packet;
   counters_.sent.add(which, packet.wire_packets(), packet.wire_bytes());
-  if (!is_port_active() || transmitter_.send_short(packet)) return;
+  if (!is_port_active() || transmitter_.send_short(packet, from)) return;
   wire::TxBatch& batch = buffers_[which]->batch;
   batch.take(packet);
   transmitter_.send(batch, from);

@@ -68,7 +68,15 @@ void join(wire::PacketView& packet, const wire::RxTrain& train, std::uint32_t fi
 
 }  // namespace
 
+// An answer and the acknowledgement behind it are taken in as one.
 void Device::handle_train(TimeNs now, const wire::RxTrain& train) {
+  if (train.count == 2) {
+    if (const auto rider = wire::Rider::of(train.bytes_at(1), train.head.bytes)) {
+      wire::RxDatagram datagram = train.head;
+      datagram.rider = rider;
+      return handle_datagram(now, datagram);
+    }
+  }
   const wire::BthView head(train.head.bytes.data());
   qp::QueuePair* qp = is_port_active() ? table_.find(head.dest_qp()) : nullptr;
   if (qp == nullptr || qp->transport() == Transport::kUd) {

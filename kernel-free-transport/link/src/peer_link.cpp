@@ -304,11 +304,11 @@ std::optional<std::size_t> PeerLink::put_in_ring(Outbound& out, const wire::TxBa
   return sent;
 }
 
-[[gnu::flatten]] bool PeerLink::send_short(const wire::ShortPacket& packet) noexcept {
-  if (!has_outbound_.read()) return false;
+[[gnu::flatten]] bool PeerLink::send_short(wire::ShortPacket& packet, Qpn flow) noexcept {
+  if (!has_outbound_.read()) return udp_->send_short(packet, flow);
   const Peer peer{packet.destination->address, packet.dest_qp().slot()};
   Outbound* out = find(peer);
-  if (out == nullptr) return false;
+  if (out == nullptr) return udp_->send_short(packet, flow);
   bool needs_datagram = false;
   {
     const Guard guard(out->lock);

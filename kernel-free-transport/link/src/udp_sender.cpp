@@ -110,6 +110,33 @@ std::size_t UdpSender::send(wire::TxBatch& batch, std::size_t first, std::size_t
   return count - rest.size();
 }
 
+// A batch of it would end as the same datagram; which is taken in place here, and sealed behind the
+// packet.
+bool UdpSender::send_short(wire::ShortPacket& packet, Qpn flow) noexcept {
+  const wire::Destination& to = *packet.destination;
+  if (packet.rider && !may_bundle(to.address)) return false;
+  Socket* socket = socket_for(flow, to.has_grh);
+  if (socket == nullptr || to.address.is_v4() != local_.is_v4()) return false;
+  const bool is_locked = socket->lock.try_lock();
+  const wire::IcrcFlow icrc =
+      is_locked ? cached_flow(*socket, to.address) : compute_flow(*socket, to.address);
+  const std::span<std::uint8_t> room(packet.bytes);
+  std::size_t bytes = packet.length + wire::kIcrcSize;
+  icrc.seal(room.first(bytes), 0);
+  if (packet.rider) {
+    const auto rider = room.subspan(bytes, wire::Rider::kPacketSize + wire::kIcrcSize);
+    packet.rider->write_packet(packet.bytes.data(), rider.data());
+    icrc.seal(rider, 1);
+    bytes += rider.size();
+  }
+  const bool is_bundle = packet.rider.has_value();
+  const Outcome outcome = transmit(
+      *socket, is_locked, {room.first(bytes), packet.wire_packets(), is_bundle, 0, to});
+  if (is_locked) socket->lock.unlock();
+  if (outcome == Outcome::kFull) statistics_.socket_full.add();
+  return outcome != Outcome::kNotTogether;
+}
+
 void UdpSender::kick(const IpAddress& address, std::uint32_t slot) noexcept {
   std::array<std::uint8_t, kKickBytes> bytes{};
   wire::store_be32(bytes.data() + 4, Qpn::from(slot, 0).value());

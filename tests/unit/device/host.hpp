@@ -68,7 +68,7 @@ class Host final : public wire::Transmitter, public queue::EventSink {
     }
   }
   // In its place, with the rider as the packet that it is, if this host takes such.
-  bool send_short(const wire::ShortPacket& packet) noexcept override {
+  bool send_short(wire::ShortPacket& packet, Qpn) noexcept override {
     if (!takes_short) return false;
     ++sent_short;
     const auto used = packet.used();

@@ -47,22 +47,30 @@ TEST_F(PeerLinkTest, ARingCarriesWhatIsForItsPeerOnly) {
   }
 }
 
-TEST_F(PeerLinkTest, AShortPacketGoesByItselfWhereThereIsARingForIt) {
+TEST_F(PeerLinkTest, AShortPacketGoesByItselfByTheRingOrByUdp) {
   const wire::Destination where = to(own_address(1), true);
-  const auto packet_to = [&](const Context& target, std::uint32_t psn) {
-    return make_short(make_packet(target.qp(1), psn, 40), where,
-                      wire::Rider{wire::Aeth::ack(3, 7), Psn(psn)});
+  const auto send_to = [&](const Context& target, std::uint32_t psn) {
+    wire::ShortPacket packet = make_short(make_packet(target.qp(1), psn, 40), where,
+                                          wire::Rider{wire::Aeth::ack(3, 7), Psn(psn)});
+    return a_.link->send_short(packet, a_.qp(1));
   };
-  EXPECT_FALSE(a_.link->send_short(packet_to(b_, 0)));
+  ASSERT_TRUE(send_to(b_, 0));
   const int fd = join(a_, b_);
-  EXPECT_FALSE(a_.link->send_short(packet_to(c_, 0)));
-  ASSERT_TRUE(a_.link->send_short(packet_to(b_, 0)));
+  ASSERT_TRUE(send_to(c_, 0));
+  for (Context* target : {&b_, &c_}) {
+    Collector by_udp;
+    receive(*target, by_udp, 2);
+    ASSERT_EQ(by_udp.arrived.size(), 2u);
+    EXPECT_EQ(by_udp.arrived[1].bytes[0], wire::Rider::kOpcode);
+  }
+  EXPECT_EQ(a_.link->ring_packets_sent(), 0u);
+  ASSERT_TRUE(send_to(b_, 0));
   EXPECT_EQ(a_.link->ring_packets_sent(), 2u) << "the rider is a packet, too";
   Collector sink;
   receive(b_, sink, 1);
   // One that sleeps is woken.
   ASSERT_TRUE(b_.link->prepare_wait());
-  ASSERT_TRUE(a_.link->send_short(packet_to(b_, 1)));
+  ASSERT_TRUE(send_to(b_, 1));
   ASSERT_TRUE(wait_readable(b_.link->wait_fd()));
   b_.link->end_wait();
   receive(b_, sink, 2);
@@ -75,7 +83,7 @@ TEST_F(PeerLinkTest, AShortPacketGoesByItselfWhereThereIsARingForIt) {
   }
   SharedRing::map(fd).value().close();
   ::close(fd);
-  EXPECT_FALSE(a_.link->send_short(packet_to(b_, 2)));
+  EXPECT_FALSE(send_to(b_, 2));
   EXPECT_EQ(a_.link->carrier_to(b_.self), Carrier::kUdp);
 }
 

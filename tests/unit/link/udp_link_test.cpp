@@ -107,6 +107,60 @@ TEST(UdpLink, ARocePortBundlesForItsOwnAddressOnly) {
   EXPECT_EQ(sink.arrived.size(), 2u);
 }
 
+// What a batch of it would be: the same datagram, with its rider as the packet that it is.
+void expect_short_round_trip(Pair& pair, std::size_t length, bool has_rider) {
+  const wire::Destination where = to(pair.group_b.local());
+  const Bytes bytes = make_packet(pair.b.qp(1), 7, length);
+  std::optional<wire::Rider> rider;
+  if (has_rider) rider = wire::Rider{wire::Aeth::ack(3, 7), Psn(9)};
+  wire::ShortPacket packet = make_short(bytes, where, rider);
+  ASSERT_TRUE(pair.a.link->send_short(packet, pair.a.qp(1)));
+  Collector sink;
+  const std::size_t count = has_rider ? 2 : 1;
+  ASSERT_EQ(receive_count(*pair.b.link, sink, count), count);
+  ASSERT_EQ(sink.arrived.size(), count);
+  EXPECT_EQ(sink.arrived[0].bytes, bytes);
+  EXPECT_EQ(sink.arrived[0].fields.source, pair.group_a.local());
+  if (has_rider) {
+    Bytes as_packet(wire::Rider::kPacketSize);
+    rider->write_packet(bytes.data(), as_packet.data());
+    EXPECT_EQ(sink.arrived[1].bytes, as_packet);
+  }
+  EXPECT_EQ(pair.b.drops.total(), 0u);
+}
+
+TEST(UdpLink, CarriesAShortPacketOfAnyLengthByItself) {
+  Pair pair;
+  std::uint64_t calls = 0;
+  for (std::size_t length = 12; length <= 64 + 511 + 3; length += length < 80 ? 4 : 62) {
+    ASSERT_NO_FATAL_FAILURE(expect_short_round_trip(pair, length, false)) << length;
+    ASSERT_NO_FATAL_FAILURE(expect_short_round_trip(pair, length, true)) << length;
+    EXPECT_EQ(pair.a.link->send_calls(), calls += 2);
+    EXPECT_EQ(pair.a.link->bundles(), calls / 2);
+  }
+}
+
+// The kernel was told the size of segments, which a short packet has nothing to do with.
+TEST(UdpLink, CarriesAShortPacketAmongSegments) {
+  Pair pair(kRoce);
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {36, 36, 36}));
+    ASSERT_NO_FATAL_FAILURE(expect_short_round_trip(pair, 100, false));
+  }
+}
+
+TEST(UdpLink, LeavesAShortPacketWithARiderToABatchWhereNoBundlesGo) {
+  Pair pair(kRoce);
+  const wire::Destination where = to(pair.group_b.local());
+  wire::ShortPacket packet = make_short(make_packet(pair.b.qp(1), 0, 40), where,
+                                        wire::Rider{wire::Aeth::ack(3, 7), Psn(9)});
+  EXPECT_FALSE(pair.a.link->send_short(packet, pair.a.qp(1)));
+  const wire::Destination other_family = to(IpAddress::v6({0xfd, 1}));
+  packet = make_short(make_packet(pair.b.qp(1), 0, 40), other_family);
+  EXPECT_FALSE(pair.a.link->send_short(packet, pair.a.qp(1)));
+  EXPECT_EQ(pair.a.link->send_calls(), 0u);
+}
+
 TEST(UdpLink, CarriesSixtyFourSmallPacketsInOneCall) {
   Pair pair;
   expect_round_trip(pair, std::vector<std::size_t>(64, 24));

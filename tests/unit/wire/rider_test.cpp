@@ -81,6 +81,21 @@ TEST_F(RiderTest, HasTheHeaderOfItsCarrierApartFromWhatItSays) {
   EXPECT_FALSE(rides(other));
 }
 
+// What it says beside would be lost.
+TEST_F(RiderTest, SaysNothingElse) {
+  const auto refuses = [&](auto change) {
+    Bth other = bth_;
+    change(other);
+    return !rides(other).has_value();
+  };
+  EXPECT_TRUE(refuses([](Bth& b) { b.solicited = true; }));
+  EXPECT_TRUE(refuses([](Bth& b) { b.pad = 1; }));
+  EXPECT_TRUE(refuses([](Bth& b) { b.version = 1; }));
+  EXPECT_TRUE(refuses([](Bth& b) { b.fecn = true; }));
+  EXPECT_TRUE(refuses([](Bth& b) { b.becn = true; }));
+  EXPECT_TRUE(refuses([](Bth& b) { b.ack_request = true; }));
+}
+
 TEST_F(RiderTest, IsAWholePacket) {
   const Packet bytes = packet(bth_, kAck);
   EXPECT_FALSE(Rider::of(std::span(bytes).first(Bth::kSize), carrier_));

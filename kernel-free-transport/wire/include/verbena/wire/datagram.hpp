@@ -23,17 +23,11 @@
 #include "verbena/base/types.hpp"
 #include "verbena/wire/rider.hpp"
 #include "verbena/wire/short_packet.hpp"
+#include "verbena/wire/sizes.hpp"
 
 namespace verbena::wire {
 
 class SenderMemory;
-
-inline constexpr std::size_t kIcrcSize = 4;
-// The longest chain of headers (BTH + DETH + ... well within) and the longest packet we emit.
-inline constexpr std::size_t kMaxHeaders = 64;
-inline constexpr std::size_t kMaxPacket = kMaxHeaders + 4096 + 3;
-// The longest payload of a joint packet.
-inline constexpr std::uint32_t kJointMost = 4096;
 
 // Where a packet goes and with which IP header fields.
 struct Destination {
@@ -286,8 +280,8 @@ class Transmitter {
   virtual ~Transmitter() = default;
   // Sends in order. What cannot be sent is lost, as on any network; the transport recovers.
   virtual void send(TxBatch& batch, Qpn flow) noexcept = 0;
-  // The same for one short packet. False: nothing was done, this way wants batches, or has no room.
-  virtual bool send_short(const ShortPacket&) noexcept { return false; }
+  // The same for one short packet. False: nothing was done, this way wants a batch of it.
+  virtual bool send_short(ShortPacket&, Qpn /*flow*/) noexcept { return false; }
   // How many packets of this size the receiving end can hold while its owner is busy.
   virtual std::uint32_t capacity_packets(const Destination& to, std::size_t packet_bytes) noexcept = 0;
   // Whether the way to this queue pair takes more now.

@@ -23,7 +23,7 @@ struct Rider {
   Psn psn;
 
   // What `packet` says, if it is an acknowledgement and nothing is lost when it rides with the one
-  // `before` it, to the same place.
+  // `before` it, to the same place: it has nothing else to say.
   static std::optional<Rider> of(std::span<const std::uint8_t> packet,
                                  std::span<const std::uint8_t> before) {
     if (packet.size() != kPacketSize || packet[0] != kOpcode) return std::nullopt;
@@ -31,7 +31,9 @@ struct Rider {
     const BthView carrier(before.data());
     const bool is_same = bth.dest_qp() == carrier.dest_qp() && bth.pkey() == carrier.pkey() &&
                          bth.migreq() == carrier.migreq();
-    if (!is_same) return std::nullopt;
+    const bool is_plain = !bth.solicited() && bth.pad() == 0 && bth.version() == 0 &&
+                          packet[4] == 0 && packet[8] == 0;
+    if (!is_same || !is_plain) return std::nullopt;
     return Rider{Aeth::read_from(packet.data() + Bth::kSize), bth.psn()};
   }
 

@@ -1,6 +1,7 @@
 // A short packet that goes by itself, with the acknowledgement that rides with it, if one is owed:
 // most of what a queue pair sends that waits for answers. A way that takes it at once (a shared
-// ring) is spared the bookkeeping of a batch; for all others it becomes one (TxBatch::take).
+// ring, a socket) is spared the bookkeeping of a batch; for all others it becomes one
+// (TxBatch::take).
 #pragma once
 
 #include <array>
@@ -11,6 +12,7 @@
 
 #include "verbena/wire/bth.hpp"
 #include "verbena/wire/rider.hpp"
+#include "verbena/wire/sizes.hpp"
 
 namespace verbena::wire {
 
@@ -20,9 +22,11 @@ struct ShortPacket {
   // Longer payloads are worth while to be sent from where they lie.
   static constexpr std::size_t kPayloadMost = 511;
 
-  std::array<std::uint8_t, 64 + kPayloadMost + 3> bytes;  // kMaxHeaders, payload, pad
-  std::uint32_t length = 0;                               // BTH .. pad
-  const Destination* destination = nullptr;               // outlives the sending
+  // The packet; what is behind it is room for whoever seals it, and its rider as a packet.
+  std::array<std::uint8_t,
+             kMaxHeaders + kPayloadMost + 3 + Rider::kPacketSize + 2 * kIcrcSize> bytes;
+  std::uint32_t length = 0;                  // BTH .. pad
+  const Destination* destination = nullptr;  // outlives the sending
   std::optional<Rider> rider;
 
   std::span<const std::uint8_t> used() const { return std::span(bytes).first(length); }

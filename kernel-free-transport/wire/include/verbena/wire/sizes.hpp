@@ -1,0 +1,16 @@
+// How long packets and their parts may be.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace verbena::wire {
+
+inline constexpr std::size_t kIcrcSize = 4;
+// The longest chain of headers (BTH + DETH + ... well within) and the longest packet we emit.
+inline constexpr std::size_t kMaxHeaders = 64;
+inline constexpr std::size_t kMaxPacket = kMaxHeaders + 4096 + 3;
+// The longest payload of a joint packet.
+inline constexpr std::uint32_t kJointMost = 4096;
+
+}  // namespace verbena::wire
