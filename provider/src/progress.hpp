@@ -73,7 +73,8 @@ class Progress {
   // ones take many times as long for everything. The thread's own.
   TimeNs scaled(TimeNs usual) const noexcept;
   // So long an application may take, on this processor, to answer what this thread has just brought
-  // it: with the change from the one to the other, some sixty turns. Also the thread's own.
+  // it: the change from the one to the other is some thirty turns, and several times that leaves it
+  // some room. Also the thread's own.
   TimeNs answer_time() const noexcept { return kAnswerTurns * turn_; }
 
   // In a forked child, where there is no such thread.
@@ -115,7 +116,7 @@ class Progress {
   void kick() noexcept;
 
  private:
-  static constexpr TimeNs kAnswerTurns = 64;
+  static constexpr TimeNs kAnswerTurns = 128;
 
   static void* run_thread(void* self);
   void run() noexcept;

@@ -141,13 +141,13 @@ TEST(Progress, ItsTimesGrowWhereEverythingTakesLong) {
   EXPECT_EQ(progress.answer_time(), 0u) << "not known";
   progress.note_turn(40'000);
   EXPECT_EQ(progress.scaled(50'000), 500'000u);
-  EXPECT_EQ(progress.answer_time(), 2'560'000u);
+  EXPECT_EQ(progress.answer_time(), 5'120'000u);
   // One that had more to do says nothing.
   progress.note_turn(900'000);
   EXPECT_EQ(progress.scaled(50'000), 500'000u);
   progress.note_turn(1'500);
   EXPECT_EQ(progress.scaled(50'000), 50'000u);
-  EXPECT_EQ(progress.answer_time(), 96'000u);
+  EXPECT_EQ(progress.answer_time(), 192'000u);
   for (int i = 0; i < 1000; ++i) progress.note_turn(1'000'000'000);
   EXPECT_EQ(progress.scaled(50'000), 1'000'000u);
 }
