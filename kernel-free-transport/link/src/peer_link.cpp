@@ -1,16 +1,14 @@
 #include "verbena/link/peer_link.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "outbound_rings.hpp"
 #include "verbena/wire/bth.hpp"
 
 namespace verbena::link {
 namespace {
 
-constexpr std::size_t kTableSize = 256;
-static_assert(kTableSize >= 2 * PeerLink::kPeersMax);
 // Packets from one ring before the next has its turn; rounds of ring packets before UDP has, in the
 // next empty round, or, where there is none, in any.
 constexpr std::size_t kRingTurn = 64;
@@ -21,7 +19,6 @@ constexpr std::uint32_t kBusyRoundsMax = 32;
 // With rings, a quiet UDP socket is looked at (270 ns) every so many empty rounds (10 ns).
 constexpr std::uint32_t kUdpIntervalMax = 64;
 constexpr std::size_t kDrainMax = 4096;
-constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
 // Below, two copies within the caches cost less than the system call (README.md has the figures);
 // and what a reader fetches without a look at anything else, some 25 us.
 constexpr std::uint64_t kDirectLeast = 24 * 1024;
@@ -29,41 +26,12 @@ constexpr std::uint64_t kDirectMost = 256 * 1024;
 // More than any ring of ours holds.
 constexpr std::size_t kLastWordsMax = SharedRing::kDefaultCapacity / 64;
 
-// Never 0. Different peers may share one: whoever uses an entry compares the peer.
-std::uint64_t key_of(const Peer& peer) {
-  std::uint64_t high = 0;
-  std::uint64_t low = 0;
-  std::memcpy(&high, peer.address.bytes.data(), sizeof high);
-  std::memcpy(&low, peer.address.bytes.data() + 8, sizeof low);
-  std::uint64_t mixed = (high ^ (low + peer.slot * 0x100000001b3u)) * 0x9e3779b97f4a7c15u;
-  mixed ^= mixed >> 29;
-  return mixed | 1;
-}
-
 Peer peer_of(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet) {
   return {batch.destination(packet).address,
           wire::BthView(batch.start_of(packet).data()).dest_qp().slot()};
 }
 
 }  // namespace
-
-// An entry stays with its key for ever or until another peer takes the place; the ring in it comes
-// and goes under the lock, which also makes its senders one writer.
-struct PeerLink::Outbound {
-  Published<std::uint64_t> key{0};
-  Lock lock;
-  Peer peer;
-  std::optional<RingWriter> writer;
-  BellRope rope;
-  // Where the reader of a full ring was seen, and since when.
-  std::uint64_t stood_at = kNowhere;
-  TimeNs stood_since = 0;
-
-  void drop_ring() noexcept {
-    writer.reset();
-    BellRope(std::move(rope));  // which closes it
-  }
-};
 
 struct PeerLink::Inbound {
   Peer peer;
@@ -86,13 +54,9 @@ PeerLink::PeerLink(std::unique_ptr<UdpLink> udp, const Peer& self, DropCounters&
     : udp_(std::move(udp)),
       self_(self),
       drops_(drops),
-      outbound_(std::make_unique<Outbound[]>(kTableSize)),
-      packets_sent_(std::make_unique<OwnedCounter[]>(kTableSize)) {}
+      outbound_(std::make_unique<OutboundRings>(statistics_)) {}
 
 PeerLink::~PeerLink() {
-  for (std::size_t i = 0; i < kTableSize; ++i) {
-    if (outbound_[i].writer) outbound_[i].writer->ring().close();
-  }
   for (Inbound& in : inbound_) in.reader.ring().close();
   for (Pending& p : pending_) {
     if (p.ring) p.ring->close();
@@ -100,19 +64,7 @@ PeerLink::~PeerLink() {
 }
 
 bool PeerLink::add_outbound(const Peer& peer, SharedRing ring, BellRope rope) {
-  const Guard guard(change_lock_);
-  Outbound* out = place_for(peer);
-  if (out == nullptr) return false;
-  ring.let_writer_be_read();
-  {
-    const Guard entry_guard(out->lock);
-    out->peer = peer;
-    out->writer.emplace(std::move(ring));
-    out->rope = std::move(rope);
-    out->key.publish(key_of(peer));
-  }
-  has_outbound_.publish(true);
-  return true;
+  return outbound_->add(peer, std::move(ring), std::move(rope));
 }
 
 void PeerLink::add_inbound(const Peer& peer, SharedRing ring, std::uint32_t pid) {
@@ -120,19 +72,12 @@ void PeerLink::add_inbound(const Peer& peer, SharedRing ring, std::uint32_t pid)
 }
 
 void PeerLink::remove(const Peer& peer) {
-  if (Outbound* out = find(peer)) {
-    const Guard guard(out->lock);
-    if (out->peer == peer) out->drop_ring();
-  }
+  outbound_->remove(peer);
   change({peer, std::nullopt, 0});
 }
 
 void PeerLink::abandon_rings() noexcept {
-  has_outbound_.publish(false);
-  for (std::size_t i = 0; i < kTableSize; ++i) {
-    outbound_[i].key.publish(0);
-    outbound_[i].drop_ring();
-  }
+  outbound_->abandon();
   inbound_.clear();
   pending_.clear();
   has_pending_.publish(false);
@@ -149,15 +94,11 @@ void PeerLink::change(Pending change) {
 }
 
 std::optional<Packs> PeerLink::packs_to(const Peer& peer) const noexcept {
-  Outbound* out = find(peer);
-  if (out == nullptr) return std::nullopt;
-  const Guard guard(out->lock);
-  const bool has_ring = out->peer == peer && out->writer && !out->writer->is_closed();
-  if (!has_ring) return std::nullopt;
+  const auto there = outbound_->reader_packs(peer);
+  if (!there) return std::nullopt;
   const Packs here = packs_.read();
-  const Packs there = out->writer->reader_packs();
-  if (here == there) return here;
-  return here == Packs::kNothing || there == Packs::kNothing ? Packs::kNothing : Packs::kJoint;
+  if (here == *there) return here;
+  return here == Packs::kNothing || *there == Packs::kNothing ? Packs::kNothing : Packs::kJoint;
 }
 
 Carrier PeerLink::carrier_to(const Peer& peer) noexcept {
@@ -168,7 +109,7 @@ Carrier PeerLink::carrier_to(const Peer& peer) noexcept {
 
 wire::Transmitter::Packing PeerLink::packing(const Peer& peer) noexcept {
   wire::Transmitter::Packing packing;
-  const auto packs = has_outbound_.read() ? packs_to(peer) : std::nullopt;
+  const auto packs = outbound_->is_empty() ? std::nullopt : packs_to(peer);
   if (!packs) {
     packing.is_sealed = true;
     packing.is_bundled = udp_->takes_bundles(peer.address);
@@ -194,37 +135,8 @@ void PeerLink::set_packs(Packs allowed) {
   udp_->kick(self_.address, self_.slot);
 }
 
-PeerLink::Outbound* PeerLink::find(const Peer& peer) const noexcept {
-  const std::uint64_t key = key_of(peer);
-  for (std::size_t step = 0; step < kTableSize; ++step) {
-    Outbound& out = outbound_[(key + step) % kTableSize];
-    const std::uint64_t found = out.key.read();
-    if (found == key) return &out;
-    if (found == 0) break;
-  }
-  return nullptr;
-}
-
-// Under change_lock_. The peer's entry; else a free one on its way, or one whose ring is gone.
-PeerLink::Outbound* PeerLink::place_for(const Peer& peer) noexcept {
-  if (Outbound* known = find(peer)) return known;
-  const std::uint64_t key = key_of(peer);
-  std::size_t rings = 0;
-  for (std::size_t i = 0; i < kTableSize; ++i) {
-    const Guard guard(outbound_[i].lock);
-    if (outbound_[i].writer) ++rings;
-  }
-  if (rings >= kPeersMax) return nullptr;
-  for (std::size_t step = 0; step < kTableSize; ++step) {
-    Outbound& out = outbound_[(key + step) % kTableSize];
-    const Guard guard(out.lock);
-    if (!out.writer) return &out;
-  }
-  return nullptr;
-}
-
 std::size_t PeerLink::send(wire::TxBatch& batch, Qpn flow) noexcept {
-  if (!has_outbound_.read()) return udp_->send(batch, flow);
+  if (outbound_->is_empty()) return udp_->send(batch, flow);
   const auto packets = batch.packets();
   std::size_t taken = 0;
   while (taken < packets.size()) {
@@ -267,93 +179,26 @@ std::size_t PeerLink::send_by_udp(wire::TxBatch& batch, std::size_t first, std::
 // Nothing if there is no ring to this peer.
 std::optional<std::size_t> PeerLink::send_by_ring(const wire::TxBatch& batch, std::size_t first,
                                                   std::size_t count, const Peer& peer) noexcept {
-  Outbound* out = find(peer);
-  if (out == nullptr) return std::nullopt;
-  const auto sent = put_in_ring(*out, batch, first, count, peer);
-  if (sent && *sent < count) statistics_.ring_full.add();
-  return sent;
+  const auto put = outbound_->put(batch, first, count, peer);
+  if (!put) return std::nullopt;
+  if (put->needs_datagram) udp_->kick(peer.address, peer.slot);
+  return put->taken;
+}
+
+bool PeerLink::send_short(wire::ShortPacket& packet, Qpn flow) noexcept {
+  if (outbound_->is_empty()) return udp_->send_short(packet, flow);
+  const Peer peer{packet.destination->address, packet.dest_qp().slot()};
+  const auto put = outbound_->put(packet, peer);
+  if (!put) return udp_->send_short(packet, flow);
+  if (put->needs_datagram) udp_->kick(peer.address, peer.slot);
+  return put->taken != 0;
 }
 
 wire::Transmitter::Room PeerLink::room_at(const Peer& peer, TimeNs now) noexcept {
-  using Room = wire::Transmitter::Room;
-  Outbound* out = has_outbound_.read() ? find(peer) : nullptr;
-  if (out == nullptr) return Room::kUnknown;
-  const Guard guard(out->lock);
-  if (!(out->peer == peer) || !out->writer || out->writer->is_closed()) return Room::kUnknown;
-  if (out->writer->is_half_empty()) return Room::kSome;
-  if (const std::uint64_t tail = out->writer->reader_position(); tail != out->stood_at) {
-    out->stood_at = tail;
-    out->stood_since = now;
-  }
-  return now < out->stood_since + kStuckAfter ? Room::kNone : Room::kSome;
+  return outbound_->is_empty() ? wire::Transmitter::Room::kUnknown : outbound_->room_at(peer, now);
 }
 
-std::optional<std::size_t> PeerLink::put_in_ring(Outbound& out, const wire::TxBatch& batch,
-                                                 std::size_t first, std::size_t count,
-                                                 const Peer& peer) noexcept {
-  std::size_t sent = 0;
-  bool needs_datagram = false;
-  {
-    const Guard guard(out.lock);
-    if (!leads_to(out, peer)) return std::nullopt;
-    sent = out.writer->put(batch, first, count);
-    count_sent(out, batch.packets().subspan(first, sent));
-    needs_datagram = needs_kick(out);
-  }
-  if (needs_datagram) udp_->kick(peer.address, peer.slot);
-  return sent;
-}
-
-[[gnu::flatten]] bool PeerLink::send_short(wire::ShortPacket& packet, Qpn flow) noexcept {
-  if (!has_outbound_.read()) return udp_->send_short(packet, flow);
-  const Peer peer{packet.destination->address, packet.dest_qp().slot()};
-  Outbound* out = find(peer);
-  if (out == nullptr) return udp_->send_short(packet, flow);
-  bool needs_datagram = false;
-  {
-    const Guard guard(out->lock);
-    if (!leads_to(*out, peer) || !out->writer->put(packet)) return false;
-    sent_to(*out).add(packet.wire_packets());
-    needs_datagram = needs_kick(*out);
-  }
-  if (needs_datagram) udp_->kick(peer.address, peer.slot);
-  return true;
-}
-
-bool PeerLink::leads_to(Outbound& out, const Peer& peer) noexcept {
-  if (!(out.peer == peer) || !out.writer) return false;
-  if (!out.writer->is_closed()) return true;
-  out.drop_ring();
-  return false;
-}
-
-bool PeerLink::needs_kick(Outbound& out) noexcept {
-  if (!out.writer->should_wake_reader()) return false;
-  statistics_.kicks.add();
-  return !out.rope.pull();
-}
-
-OwnedCounter& PeerLink::sent_to(const Outbound& out) noexcept {
-  return packets_sent_[static_cast<std::size_t>(&out - outbound_.get())];
-}
-
-// Under the entry's lock.
-void PeerLink::count_sent(Outbound& out,
-                          std::span<const wire::TxBatch::Packet> packets) noexcept {
-  std::uint64_t count = packets.size();
-  for (const wire::TxBatch::Packet& p : packets) {
-    if (p.psns == 0) continue;
-    count += p.psns - 1;
-    if (p.is_direct) statistics_.direct_sent.add();
-  }
-  sent_to(out).add(count);
-}
-
-std::uint64_t PeerLink::ring_packets_sent() const noexcept {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < kTableSize; ++i) sum += packets_sent_[i].read();
-  return sum;
-}
+std::uint64_t PeerLink::ring_packets_sent() const noexcept { return outbound_->packets_sent(); }
 
 std::size_t PeerLink::send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept {
   if (batch.empty() || carrier_to(peer_of(batch, batch.packets().front())) != Carrier::kUdp) {

@@ -52,6 +52,8 @@ struct PeerStatistics {
   OwnedCounter rings_broken;  // ended because the peer broke the rules
 };
 
+class OutboundRings;
+
 class PeerLink final : public Link {
  public:
   static constexpr std::size_t kPeersMax = 128;
@@ -108,23 +110,11 @@ class PeerLink final : public Link {
   int bell_rope() const noexcept { return bell_.rope(); }
 
  private:
-  struct Outbound;
   struct Inbound;
   struct Pending;
 
-  Outbound* find(const Peer& peer) const noexcept;
-  Outbound* place_for(const Peer& peer) noexcept;
   // What both ends of the ring to this peer take; nothing without a ring.
   std::optional<Packs> packs_to(const Peer& peer) const noexcept;
-  std::optional<std::size_t> put_in_ring(Outbound& out, const wire::TxBatch& batch,
-                                         std::size_t first, std::size_t count,
-                                         const Peer& peer) noexcept;
-  // Under the entry's lock. Whether its ring leads to this peer; one that has ended is given up.
-  bool leads_to(Outbound& out, const Peer& peer) noexcept;
-  // So, too, after packets were put. True: the reader sleeps and is to be woken by a datagram.
-  bool needs_kick(Outbound& out) noexcept;
-  OwnedCounter& sent_to(const Outbound& out) noexcept;
-  void count_sent(Outbound& out, std::span<const wire::TxBatch::Packet> packets) noexcept;
   std::optional<std::size_t> send_by_ring(const wire::TxBatch& batch, std::size_t first,
                                           std::size_t count, const Peer& peer) noexcept;
   std::size_t send_by_udp(wire::TxBatch& batch, std::size_t first, std::size_t count,
@@ -143,11 +133,8 @@ class PeerLink final : public Link {
   DropCounters& drops_;
   PeerStatistics statistics_;
 
-  Lock change_lock_;                      // guards who stands in the table, and the list of changes
-  std::unique_ptr<Outbound[]> outbound_;  // a hash table that is probed onwards
-  // By each entry's rings, whoever its peers were; side by side, because they are summed often.
-  std::unique_ptr<OwnedCounter[]> packets_sent_;
-  Published<bool> has_outbound_{false};
+  std::unique_ptr<OutboundRings> outbound_;
+  Lock change_lock_;  // guards the list of changes
   Published<Packs> packs_{Packs::kJointAndDirect};
   std::vector<Pending> pending_;
   Published<bool> has_pending_{false};

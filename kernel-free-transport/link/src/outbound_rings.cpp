@@ -1,0 +1,200 @@
+#include "outbound_rings.hpp"
+
+#include <cstring>
+#include <utility>
+
+namespace verbena::link {
+namespace {
+
+constexpr std::size_t kTableSize = 256;
+static_assert(kTableSize >= 2 * PeerLink::kPeersMax);
+constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
+
+// Never 0. Different peers may share one: whoever uses an entry compares the peer.
+std::uint64_t key_of(const Peer& peer) {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+  std::memcpy(&high, peer.address.bytes.data(), sizeof high);
+  std::memcpy(&low, peer.address.bytes.data() + 8, sizeof low);
+  std::uint64_t mixed = (high ^ (low + peer.slot * 0x100000001b3u)) * 0x9e3779b97f4a7c15u;
+  mixed ^= mixed >> 29;
+  return mixed | 1;
+}
+
+}  // namespace
+
+// An entry stays with its key for ever or until another peer takes the place; the ring in it comes
+// and goes under the lock, which also makes its senders one writer.
+struct OutboundRings::Entry {
+  Published<std::uint64_t> key{0};
+  Lock lock;
+  Peer peer;
+  std::optional<RingWriter> writer;
+  BellRope rope;
+  // Where the reader of a full ring was seen, and since when.
+  std::uint64_t stood_at = kNowhere;
+  TimeNs stood_since = 0;
+
+  bool has_ring_to(const Peer& other) const noexcept {
+    return peer == other && writer && !writer->is_closed();
+  }
+  void drop_ring() noexcept {
+    writer.reset();
+    BellRope(std::move(rope));  // which closes it
+  }
+};
+
+OutboundRings::OutboundRings(PeerStatistics& statistics)
+    : statistics_(statistics),
+      entries_(std::make_unique<Entry[]>(kTableSize)),
+      packets_sent_(std::make_unique<OwnedCounter[]>(kTableSize)) {}
+
+OutboundRings::~OutboundRings() {
+  for (std::size_t i = 0; i < kTableSize; ++i) {
+    if (entries_[i].writer) entries_[i].writer->ring().close();
+  }
+}
+
+bool OutboundRings::add(const Peer& peer, SharedRing ring, BellRope rope) {
+  const Guard guard(change_lock_);
+  Entry* entry = place_for(peer);
+  if (entry == nullptr) return false;
+  ring.let_writer_be_read();
+  {
+    const Guard entry_guard(entry->lock);
+    entry->peer = peer;
+    entry->writer.emplace(std::move(ring));
+    entry->rope = std::move(rope);
+    entry->key.publish(key_of(peer));
+  }
+  has_any_.publish(true);
+  return true;
+}
+
+void OutboundRings::remove(const Peer& peer) noexcept {
+  Entry* entry = find(peer);
+  if (entry == nullptr) return;
+  const Guard guard(entry->lock);
+  if (entry->peer == peer) entry->drop_ring();
+}
+
+void OutboundRings::abandon() noexcept {
+  has_any_.publish(false);
+  for (std::size_t i = 0; i < kTableSize; ++i) {
+    entries_[i].key.publish(0);
+    entries_[i].drop_ring();
+  }
+}
+
+OutboundRings::Entry* OutboundRings::find(const Peer& peer) const noexcept {
+  const std::uint64_t key = key_of(peer);
+  for (std::size_t step = 0; step < kTableSize; ++step) {
+    Entry& entry = entries_[(key + step) % kTableSize];
+    const std::uint64_t found = entry.key.read();
+    if (found == key) return &entry;
+    if (found == 0) break;
+  }
+  return nullptr;
+}
+
+// Under change_lock_. The peer's entry; else a free one on its way, or one whose ring is gone.
+OutboundRings::Entry* OutboundRings::place_for(const Peer& peer) noexcept {
+  if (Entry* known = find(peer)) return known;
+  const std::uint64_t key = key_of(peer);
+  std::size_t rings = 0;
+  for (std::size_t i = 0; i < kTableSize; ++i) {
+    const Guard guard(entries_[i].lock);
+    if (entries_[i].writer) ++rings;
+  }
+  if (rings >= PeerLink::kPeersMax) return nullptr;
+  for (std::size_t step = 0; step < kTableSize; ++step) {
+    Entry& entry = entries_[(key + step) % kTableSize];
+    const Guard guard(entry.lock);
+    if (!entry.writer) return &entry;
+  }
+  return nullptr;
+}
+
+std::optional<OutboundRings::Put> OutboundRings::put(const wire::TxBatch& batch, std::size_t first,
+                                                     std::size_t count,
+                                                     const Peer& peer) noexcept {
+  Entry* entry = find(peer);
+  if (entry == nullptr) return std::nullopt;
+  const Guard guard(entry->lock);
+  if (!leads_to(*entry, peer)) return std::nullopt;
+  Put put;
+  put.taken = entry->writer->put(batch, first, count);
+  count_sent(*entry, batch.packets().subspan(first, put.taken));
+  if (put.taken < count) statistics_.ring_full.add();
+  put.needs_datagram = needs_datagram(*entry);
+  return put;
+}
+
+[[gnu::flatten]] std::optional<OutboundRings::Put> OutboundRings::put(
+    const wire::ShortPacket& packet, const Peer& peer) noexcept {
+  Entry* entry = find(peer);
+  if (entry == nullptr) return std::nullopt;
+  const Guard guard(entry->lock);
+  if (!leads_to(*entry, peer)) return std::nullopt;
+  if (!entry->writer->put(packet)) return Put{};
+  sent_to(*entry).add(packet.wire_packets());
+  return Put{1, needs_datagram(*entry)};
+}
+
+bool OutboundRings::leads_to(Entry& entry, const Peer& peer) noexcept {
+  if (!(entry.peer == peer) || !entry.writer) return false;
+  if (!entry.writer->is_closed()) return true;
+  entry.drop_ring();
+  return false;
+}
+
+bool OutboundRings::needs_datagram(Entry& entry) noexcept {
+  if (!entry.writer->should_wake_reader()) return false;
+  statistics_.kicks.add();
+  return !entry.rope.pull();
+}
+
+OwnedCounter& OutboundRings::sent_to(const Entry& entry) noexcept {
+  return packets_sent_[static_cast<std::size_t>(&entry - entries_.get())];
+}
+
+void OutboundRings::count_sent(const Entry& entry,
+                               std::span<const wire::TxBatch::Packet> packets) noexcept {
+  std::uint64_t count = packets.size();
+  for (const wire::TxBatch::Packet& p : packets) {
+    if (p.psns == 0) continue;
+    count += p.psns - 1;
+    if (p.is_direct) statistics_.direct_sent.add();
+  }
+  sent_to(entry).add(count);
+}
+
+std::optional<Packs> OutboundRings::reader_packs(const Peer& peer) const noexcept {
+  Entry* entry = find(peer);
+  if (entry == nullptr) return std::nullopt;
+  const Guard guard(entry->lock);
+  if (!entry->has_ring_to(peer)) return std::nullopt;
+  return entry->writer->reader_packs();
+}
+
+wire::Transmitter::Room OutboundRings::room_at(const Peer& peer, TimeNs now) noexcept {
+  using Room = wire::Transmitter::Room;
+  Entry* entry = find(peer);
+  if (entry == nullptr) return Room::kUnknown;
+  const Guard guard(entry->lock);
+  if (!entry->has_ring_to(peer)) return Room::kUnknown;
+  if (entry->writer->is_half_empty()) return Room::kSome;
+  if (const std::uint64_t tail = entry->writer->reader_position(); tail != entry->stood_at) {
+    entry->stood_at = tail;
+    entry->stood_since = now;
+  }
+  return now < entry->stood_since + PeerLink::kStuckAfter ? Room::kNone : Room::kSome;
+}
+
+std::uint64_t OutboundRings::packets_sent() const noexcept {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < kTableSize; ++i) sum += packets_sent_[i].read();
+  return sum;
+}
+
+}  // namespace verbena::link

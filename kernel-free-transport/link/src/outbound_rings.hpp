@@ -1,0 +1,63 @@
+// The rings to the peers of a PeerLink: who has one, and what is put into it. Any thread may put,
+// add and remove.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "verbena/link/peer_link.hpp"
+
+namespace verbena::link {
+
+class OutboundRings {
+ public:
+  explicit OutboundRings(PeerStatistics& statistics);
+  // Closes them.
+  ~OutboundRings();
+
+  // Nobody was ever given one.
+  bool is_empty() const noexcept { return !has_any_.read(); }
+  // False: there are too many.
+  bool add(const Peer& peer, SharedRing ring, BellRope rope);
+  void remove(const Peer& peer) noexcept;
+  // In a forked child: forgets them all, and leaves them to the parent.
+  void abandon() noexcept;
+
+  struct Put {
+    std::size_t taken = 0;
+    bool needs_datagram = false;  // to wake the reader, which sleeps and has no bell for us
+  };
+  // Packets [first, first + count), as many as there is room for. Nothing: there is no ring to this
+  // peer (any more).
+  std::optional<Put> put(const wire::TxBatch& batch, std::size_t first, std::size_t count,
+                         const Peer& peer) noexcept;
+  std::optional<Put> put(const wire::ShortPacket& packet, const Peer& peer) noexcept;
+
+  // What the reader at the other end takes; nothing without a ring.
+  std::optional<Packs> reader_packs(const Peer& peer) const noexcept;
+  wire::Transmitter::Room room_at(const Peer& peer, TimeNs now) noexcept;
+  std::uint64_t packets_sent() const noexcept;
+
+ private:
+  struct Entry;
+
+  Entry* find(const Peer& peer) const noexcept;
+  Entry* place_for(const Peer& peer) noexcept;
+  // Under the entry's lock. Whether its ring leads to this peer; one that has ended is given up.
+  static bool leads_to(Entry& entry, const Peer& peer) noexcept;
+  // So, too, after packets were put. True: only a datagram will wake the reader.
+  bool needs_datagram(Entry& entry) noexcept;
+  void count_sent(const Entry& entry, std::span<const wire::TxBatch::Packet> packets) noexcept;
+  OwnedCounter& sent_to(const Entry& entry) noexcept;
+
+  PeerStatistics& statistics_;
+  Lock change_lock_;                  // guards who stands in the table
+  std::unique_ptr<Entry[]> entries_;  // a hash table that is probed onwards
+  // By each entry's rings, whoever its peers were; side by side, because they are summed often.
+  std::unique_ptr<OwnedCounter[]> packets_sent_;
+  Published<bool> has_any_{false};
+};
+
+}  // namespace verbena::link
