@@ -32,6 +32,22 @@ void Node::send(wire::TxBatch& batch, Qpn) noexcept {
   }
 }
 
+// What its rider says goes behind it as a packet where it may not ride.
+bool Node::send_short(wire::ShortPacket& packet, Qpn) noexcept {
+  const std::uint32_t by_itself = world_.faults().by_itself;
+  if (by_itself == 0 || !world_.random().chance(by_itself)) return false;
+  ++world_.by_themselves_;
+  const auto bytes = packet.used();
+  Load load{{bytes.begin(), bytes.end()}, false, 1, {}};
+  if (world_.takes(packet.rider)) load.rider = packet.rider;
+  world_.launch(*this, load, *packet.destination);
+  if (!packet.rider || load.rider) return true;
+  Load behind{std::vector<std::uint8_t>(wire::Rider::kPacketSize), false, 1, {}};
+  packet.rider->write_packet(bytes.data(), behind.bytes.data());
+  world_.launch(*this, behind, *packet.destination);
+  return true;
+}
+
 std::uint32_t Node::capacity_packets(const wire::Destination&, std::size_t bytes) noexcept {
   const Faults& f = world_.faults();
   return bytes <= 64 && f.small_capacity != 0 ? f.small_capacity : f.receive_capacity;
@@ -114,9 +130,13 @@ std::optional<wire::Rider> World::rider_of(std::span<const std::uint8_t> packet,
                                            std::span<const std::uint8_t> before) {
   if (faults_.rider == 0) return std::nullopt;
   const auto rider = wire::Rider::of(packet, before);
-  if (!rider || !random_.chance(faults_.rider)) return std::nullopt;
+  return takes(rider) ? rider : std::nullopt;
+}
+
+bool World::takes(const std::optional<wire::Rider>& rider) {
+  if (faults_.rider == 0 || !rider || !random_.chance(faults_.rider)) return false;
   ++riders_;
-  return rider;
+  return true;
 }
 
 void World::fly(std::size_t to, const IpAddress& source, const Load& load, TimeNs busy) {

@@ -41,6 +41,8 @@ struct Faults {
   std::uint32_t train = 0;
   // How often an acknowledgement behind a packet to the same place rides with it.
   std::uint32_t rider = 0;
+  // How often a short packet that goes by itself is taken so, and not asked for as a batch.
+  std::uint32_t by_itself = 0;
 };
 
 struct Event {
@@ -77,6 +79,7 @@ class Node final : public wire::Transmitter, public queue::EventSink {
   Room room = Room::kUnknown;
 
   void send(wire::TxBatch& batch, Qpn flow) noexcept override;
+  bool send_short(wire::ShortPacket& packet, Qpn flow) noexcept override;
   std::uint32_t capacity_packets(const wire::Destination& to, std::size_t bytes) noexcept override;
   Room room_at(const wire::Destination&, Qpn, TimeNs) noexcept override { return room; }
   Packing packing(const wire::Destination&, Qpn) noexcept override;
@@ -148,6 +151,8 @@ class World final : private wire::SenderMemory {
   // Packets that came in one buffer with others.
   std::uint64_t in_trains() const { return in_trains_; }
   std::uint64_t riders() const { return riders_; }
+  // Short packets that went by themselves.
+  std::uint64_t by_themselves() const { return by_themselves_; }
 
  private:
   friend class Node;
@@ -157,6 +162,8 @@ class World final : private wire::SenderMemory {
     Load load;
   };
   void launch(Node& from, const Load& load, const wire::Destination& to);
+  // Whether it rides, if it is one.
+  bool takes(const std::optional<wire::Rider>& rider);
   std::optional<wire::Rider> rider_of(std::span<const std::uint8_t> packet,
                                       std::span<const std::uint8_t> before);
   void fly(std::size_t to, const IpAddress& source, const Load& load, TimeNs busy = 0);
@@ -182,6 +189,7 @@ class World final : private wire::SenderMemory {
   std::uint64_t withdrawn_ = 0;
   std::uint64_t in_trains_ = 0;
   std::uint64_t riders_ = 0;
+  std::uint64_t by_themselves_ = 0;
   bool trace_ = false;
   const Load* seen_ = nullptr;
 };
