@@ -5,7 +5,6 @@ says so, and that a peer that is killed or lies harms nobody else.
 """
 
 import ctypes
-import json
 import mmap
 import os
 import pathlib
@@ -15,100 +14,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
 
-LIMIT = 30
-BIN = None
+import pairs
+from pairs import LIMIT, Pairs
 
 
-def listens(port):
-    """Whether any process listens on this TCP port, without connecting to it."""
-    wanted = f":{port:04X}"
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with open(table) as lines:
-            for line in list(lines)[1:]:
-                words = line.split()
-                if words[3] == "0A" and words[1].endswith(wanted):
-                    return True
-    return False
-
-
-class LinksTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.dir = tempfile.mkdtemp(prefix="verbena-links-")
-        cls.env = {k: v for k, v in os.environ.items()
-                   if k not in ("LD_PRELOAD", "RDMAV_DRIVERS", "VERBENA_LOG", "VERBENA_LINK",
-                                "VERBENA_DIRECT")}
-        cls.env["VERBENA_RUNTIME_DIR"] = cls.dir + "/run"
-        for _ in range(20):
-            fabric = f"127.{random.randrange(64, 250)}.{random.randrange(1, 250)}.0/24"
-            up = cls.verbena("up", "--fabric", fabric)
-            if up.returncode == 0:
-                return
-        raise RuntimeError(up.stderr)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.verbena("down")
-        shutil.rmtree(cls.dir, ignore_errors=True)
-
-    def setUp(self):
-        self.started = []
-
-    def tearDown(self):
-        for process in self.started:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-            process.stdout.close()
-
-    @classmethod
-    def verbena(cls, *words):
-        return subprocess.run([BIN + "/verbena", *words], env=cls.env, capture_output=True,
-                              text=True, timeout=LIMIT, check=False)
-
-    def start(self, link, command, direct="on", before=None):
-        process = subprocess.Popen([BIN + "/verbena", "run", "--", *command],
-                                   env=dict(self.env, VERBENA_LINK=link, VERBENA_DIRECT=direct),
-                                   text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   preexec_fn=before)
-        self.started.append(process)
-        return process
-
-    def pair(self, link, *command, direct=("on", "on"), before=(None, None)):
-        """Server and client of one program, started."""
-        port = random.randrange(20000, 32000)
-        command = [*command, "-p", str(port)]
-        server = self.start(link, command, direct[0], before[0])
-        self.until(lambda: listens(port) or server.poll() is not None, "the server does not listen")
-        return server, self.start(link, [*command, "127.0.0.1"], direct[1], before[1])
-
-    def end(self, processes):
-        for process in processes:
-            process.kill()
-            process.communicate()
-
-    def until(self, condition, what):
-        """Waits for another process to have done something that sends no word."""
-        end = time.monotonic() + LIMIT
-        while not condition():
-            self.assertLess(time.monotonic(), end, what)
-            time.sleep(0.02)
-
-    def ends_well(self, *processes):
-        texts = [p.communicate(timeout=LIMIT)[0] for p in processes]
-        for process, text in zip(processes, texts):
-            self.assertEqual(process.returncode, 0, text)
-        return texts
-
-    def device(self):
-        done = self.verbena("status", "--json")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)["devices"][0]
-
+class LinksTest(Pairs):
     def links(self, type_="RC"):
         return [qp["link"] for context in self.device()["contexts"] for qp in context["qps"]
                 if qp["type"] == type_ and qp["state"] in ("RTR", "RTS")]
@@ -132,7 +44,7 @@ class LinksTest(unittest.TestCase):
 
     def test_who_sends_nothing_has_no_ring(self):
         """Two that have connected: none before the first post, one for what follows."""
-        sides = [subprocess.Popen([BIN + "/verbena", "run", "--", BIN + "/steps", "-n", "500", "-s", "connected", side],
+        sides = [subprocess.Popen([pairs.BIN + "/verbena", "run", "--", pairs.BIN + "/steps", "-n", "500", "-s", "connected", side],
                                   env=self.env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
                  for side in ("server", "client")]
         self.started += sides
@@ -212,7 +124,7 @@ class LinksTest(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.until(lambda w=link: self.links() == [w, w], f"{words}: {self.links()}")
         file = self.dir + "/packets.pcapng"
-        capture = subprocess.Popen([BIN + "/verbena", "capture", file], env=self.env,
+        capture = subprocess.Popen([pairs.BIN + "/verbena", "capture", file], env=self.env,
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.started.append(capture)
         self.until(lambda: self.links() == ["ring", "ring"], f"capture: {self.links()}")
@@ -298,5 +210,5 @@ def spoil_rings(pid):
 
 
 if __name__ == "__main__":
-    BIN = sys.argv.pop(1)
+    pairs.BIN = sys.argv.pop(1)
     unittest.main()
