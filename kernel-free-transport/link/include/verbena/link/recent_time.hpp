@@ -27,7 +27,7 @@ inline std::uint64_t read_ticks() noexcept {
 template <Clock kClock, std::uint64_t (*kTicks)() noexcept>
 class RecentTimeOf {
  public:
-  // 4 to 16 us. Far less than any deadline of the engine, and less than an acknowledgement is held.
+  // 3 to 16 us. Far less than any deadline of the engine, and less than an acknowledgement is held.
   static constexpr std::uint64_t kSpan = 16'384;
 
   // Reads the clock. The ticks before it, so that what is between makes the time older, not newer.
