@@ -32,9 +32,9 @@
 #include "verbena/control/stats_page.hpp"
 #include "verbena/device/device.hpp"
 #include "verbena/link/capture_link.hpp"
-#include "verbena/link/recent_time.hpp"
 #include "verbena/link/fault_link.hpp"
 #include "verbena/link/peer_link.hpp"
+#include "verbena/link/recent_time.hpp"
 #include "vigil.hpp"
 
 namespace verbena::provider {

@@ -1,3 +1,5 @@
+// How long what the clock said holds, by a counter that the test turns; and that the two words of it
+// fit together for threads that ask while another looks.
 #include "verbena/link/recent_time.hpp"
 
 #include <gtest/gtest.h>
@@ -78,9 +80,8 @@ TEST_F(RecentTimeTest, WithoutACounterNothingIsRecent) {
 TEST(RecentTime, WhoAsksWhileAnotherLooksGetsATimeOfThatLookOrALaterOne) {
   RecentTime recent;
   std::atomic<TimeNs> looked{recent.look()};
-  std::atomic<bool> ends{false};
-  std::thread looker([&] {
-    while (!ends.load()) looked.store(recent.look());
+  const std::jthread looker([&](const std::stop_token& ends) {
+    while (!ends.stop_requested()) looked.store(recent.look());
   });
   for (int i = 0; i < 100'000; ++i) {
     const TimeNs before = looked.load();
@@ -89,8 +90,6 @@ TEST(RecentTime, WhoAsksWhileAnotherLooksGetsATimeOfThatLookOrALaterOne) {
     ASSERT_GE(asked, before);
     ASSERT_LE(asked, after);
   }
-  ends.store(true);
-  looker.join();
 }
 
 }  // namespace

@@ -140,11 +140,11 @@ TEST(UdpLink, CarriesAShortPacketOfAnyLengthByItself) {
   }
 }
 
-// The kernel was told the size of segments, which a short packet has nothing to do with.
+// The kernel has been told the size of segments that go again and again, and would cut it so.
 TEST(UdpLink, CarriesAShortPacketAmongSegments) {
   Pair pair(kRoce);
-  for (int i = 0; i < 40; ++i) {
-    ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {36, 36, 36}));
+  for (int i = 0; i < 3; ++i) {
+    for (int k = 0; k < 20; ++k) ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {36, 36, 36}));
     ASSERT_NO_FATAL_FAILURE(expect_short_round_trip(pair, 100, false));
   }
 }

@@ -20,7 +20,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "verbena/base/address.hpp"
@@ -87,7 +86,7 @@ class PeerLink final : public Link {
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
   // By a ring, if there is one that takes it now, or by UDP, if there is none. False: nothing was
-  // done, a batch of it is for either.
+  // sent, a batch of it is for either.
   bool send_short(wire::ShortPacket& packet, Qpn flow) noexcept;
   // A ring damages nothing: its packets are lost at once.
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;

@@ -1,7 +1,6 @@
 // The time as it was a few microseconds ago at most, for whoever has just looked: a message that
-// follows another one at once need not read the clock (22 ns, and the fifth part of a thousand
-// instructions). How long ago that was says the processor's tick counter, one instruction; where
-// there is none that a program may read, nothing is ever recent.
+// follows another one at once need not read the clock (22 ns). How long ago that was says the
+// processor's tick counter, one instruction; where there is none, nothing is ever recent.
 //
 // One thread at a time looks, any may ask. A deadline that is worked out from a recent time comes
 // so much sooner, never later.

@@ -280,7 +280,7 @@ class Transmitter {
   virtual ~Transmitter() = default;
   // Sends in order. What cannot be sent is lost, as on any network; the transport recovers.
   virtual void send(TxBatch& batch, Qpn flow) noexcept = 0;
-  // The same for one short packet. False: nothing was done, this way wants a batch of it.
+  // The same for one short packet. False: nothing was sent, this way wants a batch of it.
   virtual bool send_short(ShortPacket&, Qpn /*flow*/) noexcept { return false; }
   // How many packets of this size the receiving end can hold while its owner is busy.
   virtual std::uint32_t capacity_packets(const Destination& to, std::size_t packet_bytes) noexcept = 0;
