@@ -182,7 +182,7 @@ void Context::drive() noexcept {
     announcements_.end_round(lock);
     return drive_neighbours(*this);
   }
-  if (received == 0) now_ = clock_.look();
+  if (received == 0) peers_->remind(now_ = clock_.look());
   finish_round(received, device::Acknowledge::kLater);
   const TimeNs now = this->now();
   progress_.note_poll(now);
@@ -351,6 +351,8 @@ void Context::end_wait() noexcept {
   const Guard guard(device_->receive_lock());
   if (--sleepers_ == 0) link_->end_wait();
 }
+
+bool Context::is_reminded() noexcept { return peers_->came_by_rings(); }
 
 TimeNs Context::next_deadline() const noexcept {
   if (device_->has_work()) return 0;

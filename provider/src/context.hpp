@@ -241,6 +241,8 @@ class Context final : public queue::EventSink,
   int control_fd() const noexcept override { return is_fatal() ? -1 : channel_.fd(); }
   bool prepare_wait() noexcept override;
   void end_wait() noexcept override;
+  void silence() noexcept override { link_->silence(); }
+  bool is_reminded() noexcept override;
   TimeNs next_deadline() const noexcept override;
   void publish_counters() noexcept override;
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "verbena/link/clock.hpp"
 #include "verbena/link/system_calls.hpp"
@@ -47,6 +48,9 @@ constexpr std::uint32_t kFindsUntilTrialMax = 4096;
 // Ticks after which having parked was right, and so few that it was wrong.
 constexpr std::uint32_t kLongPark = 100;
 constexpr std::uint32_t kShortPark = 10;
+// Trials without a sign of the application, after which a parked thread watches again although
+// nothing has come.
+constexpr std::uint32_t kSilences = 8;
 constexpr std::size_t kStack = 512 * 1024;
 
 // The kernel's struct sched_attr, as far as it goes in its first version.
@@ -131,11 +135,15 @@ void* Progress::run_thread(void* self) {
 void Progress::park() noexcept {
   is_parked_ = true;
   ticks_ = 0;
+  silences_ = 0;
   tick_ = kFirstTick;
 }
 
 void Progress::unpark() noexcept {
-  if (is_parked_ && ticks_ < kShortPark) patience_ = std::min(patience_ * 2, kPatienceMax);
+  if (is_parked_ && ticks_ < kShortPark) {
+    patience_ = std::min(patience_ * 2, kPatienceMax);
+    finds_until_trial_ = std::min(finds_until_trial_ * 2, kFindsUntilTrialMax);
+  }
   is_parked_ = false;
   score_ = 0;
   finds_ = 0;
@@ -146,6 +154,7 @@ Progress::Wait Progress::rest() noexcept {
     patience_ = kPatience;
     finds_until_trial_ = kFindsUntilTrial;
   }
+  silences_ = 0;
   tick_ = std::min(2 * tick_, kTick);
   return Wait::kPark;
 }
@@ -156,14 +165,10 @@ Progress::Wait Progress::begin_trial() noexcept {
   return Wait::kTrial;
 }
 
-void Progress::end_trial(bool application_polled) noexcept {
+// True: the application has polled meanwhile.
+bool Progress::end_trial(const Signs& signs) noexcept {
   is_on_trial_ = false;
-  if (application_polled) {
-    if (!is_parked_) park();
-    return;
-  }
-  finds_until_trial_ = std::min(finds_until_trial_ * 2, kFindsUntilTrialMax);
-  unpark();
+  return signs.is_sending || sleep_.polls() != polls_before_trial_;
 }
 
 // By the shortest of late: whatever else there is to do, it takes as long as that.
@@ -204,26 +209,85 @@ Progress::Wait Progress::choose() noexcept {
     return choose_attended(now);
   }
   stands_by_ = false;
-  const TimeNs last_poll = sleep_.last_poll();
-  const bool is_armed = sleep_.armed() != 0;
-  const bool is_sending = sleep_.is_sending();
-  const bool polls_now = !is_armed && (is_sending || now < last_poll + scaled(kJustNow));
+  Signs signs{};
+  signs.now = now;
+  signs.last_poll = sleep_.last_poll();
+  signs.is_armed = sleep_.armed() != 0;
+  signs.is_sending = sleep_.is_sending();
+  signs.polls_now =
+      !signs.is_armed && (signs.is_sending || now < signs.last_poll + scaled(kJustNow));
   // Where this thread waits long for its processor, too long ago to be now; but a trial will tell.
-  const bool has_polled = !is_armed && sleep_.polls() != polls_before_wait_;
-  if (is_armed) unpark();
-  if (is_on_trial_) {
-    end_trial(!is_armed && (is_sending || sleep_.polls() != polls_before_trial_));
-  } else if (is_parked_ ? !polls_now
-                        : (polls_now || has_polled) && finds_ >= finds_until_trial_) {
-    return begin_trial();
+  signs.has_polled = !signs.is_armed && sleep_.polls() != polls_before_wait_;
+  if (signs.is_armed) {
+    is_on_trial_ = false;
+    unpark();
   }
-  if (is_parked_) return rest();
+  return is_parked_ ? choose_parked(signs) : choose_watching(signs);
+}
+
+Progress::Wait Progress::choose_parked(const Signs& signs) noexcept {
+  if (is_on_trial_) return end_trial(signs) ? rest() : end_silence();
+  if (std::exchange(has_reminder_, false)) return heed_reminder();
+  return signs.polls_now ? rest() : begin_trial();
+}
+
+// An application that was kept from its processor will soon be back, one that has gone elsewhere
+// will not.
+Progress::Wait Progress::end_silence() noexcept {
   const std::uint32_t polls = sleep_.polls();
   const Driven::Found found = driven_.drive_until_quiet();
-  const bool polled_meanwhile = !is_armed && sleep_.polls() != polls;
-  const bool is_needless =
-      found != Driven::Found::kPackets || is_sending || now < last_poll + scaled(kAtOnce);
-  if (polled_meanwhile || (polls_now && is_needless)) {
+  if (found == Driven::Found::kAnother) return rest();
+  const bool stays = found == Driven::Found::kPackets
+                         ? driven_.is_reminded() && !has_left_again(polls)
+                         : ++silences_ < kSilences;
+  if (!stays) {
+    unpark();
+    return Wait::kWatch;
+  }
+  tick_ = kFirstTick;
+  return Wait::kPark;
+}
+
+Progress::Wait Progress::heed_reminder() noexcept {
+  const std::uint32_t polls = sleep_.polls();
+  if (driven_.drive_until_quiet() != Driven::Found::kPackets || !has_left_again(polls)) {
+    return Wait::kPark;
+  }
+  unpark();
+  return Wait::kWatch;
+}
+
+// It may leave packets to this thread once because it waits for its memory to change, but goes on
+// when it has, and polls. `polls`: before the thread took them.
+bool Progress::has_left_again(std::uint32_t polls) noexcept {
+  return std::exchange(polls_at_find_, polls) == polls;
+}
+
+Progress::Wait Progress::choose_watching(const Signs& signs) noexcept {
+  bool parks = false;
+  if (is_on_trial_) {
+    parks = end_trial(signs);
+    if (!parks) {
+      finds_until_trial_ = std::min(finds_until_trial_ * 2, kFindsUntilTrialMax);
+      unpark();
+    }
+  } else if ((signs.polls_now || signs.has_polled) && finds_ >= finds_until_trial_) {
+    // Where a mistake is soon put right, none is needed.
+    parks = driven_.is_reminded();
+    if (!parks) return begin_trial();
+  }
+  if (!parks) return watch(signs);
+  park();
+  return rest();
+}
+
+Progress::Wait Progress::watch(const Signs& signs) noexcept {
+  const std::uint32_t polls = sleep_.polls();
+  const Driven::Found found = driven_.drive_until_quiet();
+  const bool polled_meanwhile = !signs.is_armed && sleep_.polls() != polls;
+  const bool is_needless = found != Driven::Found::kPackets || signs.is_sending ||
+                           signs.now < signs.last_poll + scaled(kAtOnce);
+  if (polled_meanwhile || (signs.polls_now && is_needless)) {
     if (++score_ >= patience_) park();
   } else {
     if (found == Driven::Found::kPackets) ++finds_;
@@ -285,7 +349,7 @@ void Progress::wait(Wait how) noexcept {
   pollfd fds[4] = {{kick_.get(), POLLIN, 0},
                    {control_is_busy_ ? -1 : driven_.control_fd(), POLLIN, 0},
                    {receives ? driven_.receive_fd() : -1, POLLIN, 0},
-                   {receives ? driven_.wake_fd() : -1, POLLIN, 0}};
+                   {receives || how == Wait::kPark ? driven_.wake_fd() : -1, POLLIN, 0}};
   const int ready = ::ppoll(fds, 4, rest == kNever ? nullptr : &timeout, nullptr);
   sleep_.awake();
   if (watches) driven_.end_wait();
@@ -295,6 +359,8 @@ void Progress::wait(Wait how) noexcept {
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = ::read(kick_.get(), &count, sizeof count);
   }
+  has_reminder_ = how == Wait::kPark && fds[3].revents != 0;
+  if (has_reminder_) driven_.silence();
   if (fds[1].revents != 0) control_is_busy_ = !driven_.handle_control();
 }
 

@@ -8,9 +8,12 @@
 // what had come; a program that polls between other things (spinning on memory for an RDMA WRITE)
 // must not wait for a tick, and leaves packets for the thread to find. But so does an application
 // that polls all the time and waits for the very processor that the thread took: after some finds
-// the thread stands back for a moment, and parks if the application has polled meanwhile. Where
-// parking turns out to have been wrong, more has to speak for it the next time. On a processor for
-// which everything takes longer, its times are longer. An idle context wakes it never.
+// the thread stands back for a moment, and parks if the application has polled meanwhile. Peers on
+// this host whose own applications poll remind a parked thread of what lies unread (peer_link.hpp);
+// where all comes from them, a few finds are enough to park, and it watches again when it has found
+// something twice without a poll in between. Where parking turns out to have been wrong, more has
+// to speak for it the next time. On a processor for which everything takes longer, its times are
+// longer. An idle context wakes it never.
 //
 // An application's thread that blocks for a completion event attends to the engine meanwhile
 // (attendance.hpp): what comes wakes one thread instead of two. This thread then minds deadlines
@@ -48,6 +51,10 @@ class Driven {
   // comes end_wait(), when it is awake.
   virtual bool prepare_wait() noexcept = 0;
   virtual void end_wait() noexcept = 0;
+  // After a reminder (wake_fd() was readable in a wait that was not for packets).
+  virtual void silence() noexcept = 0;
+  // Whether those who sent what has come since the last call send reminders when it is left lying.
+  virtual bool is_reminded() noexcept = 0;
   virtual TimeNs next_deadline() const noexcept = 0;
   // Called once per turn, for what is merely published now and then.
   virtual void publish_counters() noexcept = 0;
@@ -120,20 +127,36 @@ class Progress {
 
   static void* run_thread(void* self);
   void run() noexcept;
-  // kWatch: until something happens. kPark: a tick, unless a completion queue is armed. kYield:
+  // kWatch: until something happens. kPark: a tick or a reminder, unless a completion queue is
+  // armed. kYield:
   // a short while, because another thread is receiving. kTrial: a short while, to see whether the
   // application would do without the thread. kRelieved: until something happens that is not a
   // packet. kStandBy: a tick, while a thread that attends comes and goes.
   enum class Wait : std::uint8_t { kWatch, kPark, kYield, kTrial, kRelieved, kStandBy };
+  // Of life, from the application.
+  struct Signs {
+    TimeNs now;
+    TimeNs last_poll;
+    bool is_armed;  // it waits for an event: what it does besides does not count
+    bool is_sending;
+    bool polls_now;
+    bool has_polled;  // since the wait began
+  };
   static Rest rest_for(Wait how) noexcept;
   void wait(Wait how) noexcept;
   Wait choose() noexcept;
   Wait choose_attended(TimeNs now) noexcept;
+  Wait choose_parked(const Signs& signs) noexcept;
+  Wait choose_watching(const Signs& signs) noexcept;
+  Wait watch(const Signs& signs) noexcept;
+  Wait heed_reminder() noexcept;
+  Wait end_silence() noexcept;
+  bool has_left_again(std::uint32_t polls) noexcept;
   void park() noexcept;
   void unpark() noexcept;
   Wait rest() noexcept;
   Wait begin_trial() noexcept;
-  void end_trial(bool application_polled) noexcept;
+  bool end_trial(const Signs& signs) noexcept;
   void set_slack(bool wide) noexcept;
 
   Driven& driven_;
@@ -155,11 +178,16 @@ class Progress {
   std::uint32_t finds_until_trial_;
   std::uint32_t polls_before_trial_ = 0;
   std::uint32_t polls_before_wait_ = 0;
+  // While parked: trials in a row without a sign of the application, and how often it had polled
+  // when it had last left something.
+  std::uint32_t silences_ = 0;
+  std::uint32_t polls_at_find_ = 0;
   TimeNs turn_ = 0;  // how long a turn takes at least that finds packets
   // How often somebody had attended at the last look.
   std::uint32_t attendances_seen_ = 0;
   bool stands_by_ = false;
   bool is_on_trial_ = false;
+  bool has_reminder_ = false;
   bool is_parked_ = false;
   bool slack_is_wide_ = false;
   bool control_is_busy_ = false;

@@ -6,9 +6,9 @@
 namespace verbena::link {
 namespace {
 
-constexpr std::size_t kTableSize = 256;
-static_assert(kTableSize >= 2 * PeerLink::kPeersMax);
 constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
+// And so many looks, each after a few empty rounds: where these take longer, so does the reader.
+constexpr std::uint64_t kLooksOfPatience = 64;
 
 // Never 0. Different peers may share one: whoever uses an entry compares the peer.
 std::uint64_t key_of(const Peer& peer) {
@@ -60,6 +60,11 @@ bool OutboundRings::add(const Peer& peer, SharedRing ring, BellRope rope) {
   Entry* entry = place_for(peer);
   if (entry == nullptr) return false;
   ring.let_writer_be_read();
+  if (entry->key.read() == 0) {
+    const std::size_t count = taken_count_.read();
+    taken_[count] = static_cast<std::uint16_t>(entry - entries_.get());
+    taken_count_.publish(count + 1);
+  }
   {
     const Guard entry_guard(entry->lock);
     entry->peer = peer;
@@ -152,6 +157,27 @@ bool OutboundRings::needs_datagram(Entry& entry) noexcept {
   if (!entry.writer->should_wake_reader()) return false;
   statistics_.kicks.add();
   return !entry.rope.pull();
+}
+
+std::optional<Peer> OutboundRings::remind(TimeNs now) noexcept {
+  const std::size_t count = taken_count_.read();
+  if (count == 0) return std::nullopt;
+  const std::size_t place = taken_[++looks_ % count];
+  Waiting& waiting = waiting_[place];
+  if (const std::uint64_t sent = packets_sent_[place].read(); sent != waiting.sent) {
+    waiting = {sent, now, looks_, false};
+    return std::nullopt;
+  }
+  if (waiting.is_over || now < waiting.since + kPatience ||
+      looks_ < waiting.since_look + kLooksOfPatience) {
+    return std::nullopt;
+  }
+  waiting.is_over = true;
+  Entry& entry = entries_[place];
+  const Guard guard(entry.lock);
+  if (!entry.writer || entry.writer->is_closed() || !entry.writer->is_unread()) return std::nullopt;
+  statistics_.reminders.add();
+  return entry.rope.pull() ? std::nullopt : std::optional(entry.peer);
 }
 
 OwnedCounter& OutboundRings::sent_to(const Entry& entry) noexcept {

@@ -2,6 +2,7 @@
 // add and remove.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -35,6 +36,12 @@ class OutboundRings {
                          const Peer& peer) noexcept;
   std::optional<Put> put(const wire::ShortPacket& packet, const Peer& peer) noexcept;
 
+  // For one thread at a time, when it has nothing to do but to wait for an answer: each call looks
+  // after one ring. A reader before whom something has lain for kPatience, and who does not sleep,
+  // is rung for; by a datagram to the one who is returned.
+  static constexpr TimeNs kPatience = 32'000;
+  std::optional<Peer> remind(TimeNs now) noexcept;
+
   // What the reader at the other end takes; nothing without a ring.
   std::optional<Packs> reader_packs(const Peer& peer) const noexcept;
   wire::Transmitter::Room room_at(const Peer& peer, TimeNs now) noexcept;
@@ -42,6 +49,16 @@ class OutboundRings {
 
  private:
   struct Entry;
+
+  // What was last put into an entry's ring, and since when it has been that.
+  struct Waiting {
+    std::uint64_t sent = 0;
+    TimeNs since = 0;
+    std::uint64_t since_look = 0;
+    bool is_over = false;
+  };
+  static constexpr std::size_t kTableSize = 256;
+  static_assert(kTableSize >= 2 * PeerLink::kPeersMax);
 
   Entry* find(const Peer& peer) const noexcept;
   Entry* place_for(const Peer& peer) noexcept;
@@ -58,6 +75,12 @@ class OutboundRings {
   // By each entry's rings, whoever its peers were; side by side, because they are summed often.
   std::unique_ptr<OwnedCounter[]> packets_sent_;
   Published<bool> has_any_{false};
+  // The places that were ever taken, in that order; of the one who reminds, how often it has
+  // looked, and for each place.
+  std::array<std::uint16_t, kTableSize> taken_{};
+  Published<std::size_t> taken_count_{0};
+  std::uint64_t looks_ = 0;
+  std::array<Waiting, kTableSize> waiting_{};
 };
 
 }  // namespace verbena::link

@@ -198,6 +198,12 @@ wire::Transmitter::Room PeerLink::room_at(const Peer& peer, TimeNs now) noexcept
   return outbound_->is_empty() ? wire::Transmitter::Room::kUnknown : outbound_->room_at(peer, now);
 }
 
+void PeerLink::remind(TimeNs now) noexcept {
+  if (outbound_->is_empty()) return;
+  const auto without_rope = outbound_->remind(now);
+  if (without_rope) udp_->kick(without_rope->address, without_rope->slot);
+}
+
 std::uint64_t PeerLink::ring_packets_sent() const noexcept { return outbound_->packets_sent(); }
 
 std::size_t PeerLink::send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept {
@@ -235,7 +241,10 @@ std::size_t PeerLink::announce_sleep_again(RxSink& sink, std::size_t budget) noe
 
 std::size_t PeerLink::receive_from_udp(RxSink& sink, std::size_t budget) noexcept {
   const std::size_t count = udp_->receive(sink, budget);
-  has_read_udp_ = has_read_udp_ || count > 0;
+  if (count > 0) {
+    has_read_udp_ = true;
+    has_heard_udp_.publish(true);
+  }
   return count;
 }
 

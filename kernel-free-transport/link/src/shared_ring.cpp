@@ -396,6 +396,11 @@ bool RingReader::has_packet() const noexcept {
   return (word & ~kLengthBits) == ring_.tag_of(tail_);
 }
 
+bool RingWriter::is_unread() noexcept {
+  return ring_.header().sleep.load(std::memory_order_relaxed) % 2 == 0 && look_at_reader() &&
+         tail_seen_ != head_;
+}
+
 std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& fields) noexcept {
   release();
   for (bool has_jumped = false;;) {

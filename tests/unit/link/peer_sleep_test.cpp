@@ -197,6 +197,88 @@ TEST_F(PeerBell, NoDescriptorIsLeftOfARingThatIsGone) {
   EXPECT_FALSE(closed.is_there());
 }
 
+// What the one who polls does meanwhile: looks, until it has been long enough, and longer.
+class PeerReminder : public PeerBell {
+ protected:
+  std::uint64_t reminders_after(TimeNs time, int looks) {
+    const std::uint64_t before = a_.link->statistics().reminders.read();
+    for (int i = 1; i <= looks; ++i) {
+      a_.link->remind(now_ + time * static_cast<TimeNs>(i) / static_cast<TimeNs>(looks));
+    }
+    now_ += time;
+    return a_.link->statistics().reminders.read() - before;
+  }
+  TimeNs now_ = 1'000'000'000;
+};
+
+TEST_F(PeerReminder, IsForAReaderWhoIsAwakeAndDoesNotRead) {
+  join_with(rope());
+  b_.link->silence();
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    ASSERT_EQ(send(a_, b_, i, 1), 1u);
+    EXPECT_EQ(reminders_after(20'000, 1000), 0u) << "too soon";
+    EXPECT_FALSE(wait_readable(b_.link->wake_fd(), 0));
+    EXPECT_EQ(reminders_after(20'000, 1000), 1u);
+    EXPECT_TRUE(wait_readable(b_.link->wake_fd(), 0));
+    b_.link->silence();
+    EXPECT_EQ(reminders_after(1'000'000'000, 1000), 0u) << "once";
+    while (b_.link->receive(sink_, 64) > 0) {
+    }
+  }
+  expect_psns(sink_, 5);
+  EXPECT_EQ(a_.link->statistics().kicks.read(), 0u);
+}
+
+TEST_F(PeerReminder, IsForNobodyWhoReadsOrSleeps) {
+  join_with(rope());
+  ASSERT_EQ(send(a_, b_, 0, 1), 1u);
+  EXPECT_EQ(reminders_after(10'000, 1000), 0u);
+  while (b_.link->receive(sink_, 64) > 0) {
+  }
+  EXPECT_EQ(reminders_after(1'000'000, 1000), 0u);
+  ASSERT_TRUE(b_.link->prepare_wait());
+  ASSERT_EQ(send(a_, b_, 1, 1), 1u);
+  EXPECT_EQ(reminders_after(1'000'000, 1000), 0u) << "it was woken";
+  a_.link->remove(b_.self);
+  EXPECT_EQ(reminders_after(1'000'000, 1000), 0u);
+}
+
+// Whoever needs long for a look has a reader who needs long, too.
+TEST_F(PeerReminder, TakesItsTimeWhereLooksDo) {
+  join_with(rope());
+  ASSERT_EQ(send(a_, b_, 0, 1), 1u);
+  EXPECT_EQ(reminders_after(1'000'000, 20), 0u);
+  EXPECT_EQ(reminders_after(1'000'000, 1000), 1u);
+}
+
+TEST_F(PeerReminder, IsADatagramWhereThereIsNoRope) {
+  join_and_forget(a_, b_);
+  while (b_.link->receive(sink_, 64) > 0) {
+  }
+  ASSERT_EQ(send(a_, b_, 0, 1), 1u);
+  EXPECT_FALSE(wait_readable(b_.link->wait_fd(), 0));
+  EXPECT_EQ(reminders_after(1'000'000, 1000), 1u);
+  EXPECT_TRUE(wait_readable(b_.link->wait_fd()));
+}
+
+// Each is looked after, whoever else reads at once.
+TEST_F(PeerReminder, IsForEachOfManyReaders) {
+  join_with(rope());
+  join_and_forget(a_, c_);
+  Collector others;
+  ASSERT_EQ(send(a_, b_, 0, 1), 1u);
+  std::uint64_t reminders = 0;
+  for (std::uint32_t i = 0; i < 50; ++i) {
+    ASSERT_EQ(send(a_, c_, i, 1), 1u);
+    reminders += reminders_after(5'000, 20);
+    while (c_.link->receive(others, 64) > 0) {
+    }
+  }
+  EXPECT_EQ(reminders, 1u);
+  b_.link->silence();
+  EXPECT_EQ(b_.link->receive(sink_, 64), 1u);
+}
+
 TEST_F(PeerSleep, NobodySleepsOverAPacket) {
   join_and_forget(a_, b_);
   Collector sink;

@@ -18,7 +18,9 @@ namespace {
 
 class Driven1 final : public Driven {
  public:
-  Driven1() : packets_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+  Driven1()
+      : packets_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+        reminders_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
   Found drive_until_quiet() noexcept override {
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = ::read(packets_.get(), &count, sizeof count);
@@ -36,8 +38,16 @@ class Driven1 final : public Driven {
     return true;
   }
   void end_wait() noexcept override {}
+  void silence() noexcept override {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = ::read(reminders_.get(), &count, sizeof count);
+    const std::lock_guard guard(lock_);
+    ++silenced_;
+    changed_.notify_all();
+  }
+  bool is_reminded() noexcept override { return sends_reminders; }
   int receive_fd() const noexcept override { return packets_.get(); }
-  int wake_fd() const noexcept override { return -1; }
+  int wake_fd() const noexcept override { return reminders_.get(); }
   int control_fd() const noexcept override { return -1; }
   TimeNs next_deadline() const noexcept override {
     const std::lock_guard guard(lock_);
@@ -48,6 +58,14 @@ class Driven1 final : public Driven {
   void send_packet() {
     const std::uint64_t one = 1;
     ASSERT_EQ(::write(packets_.get(), &one, sizeof one), 8);
+  }
+  void remind() {
+    const std::uint64_t one = 1;
+    ASSERT_EQ(::write(reminders_.get(), &one, sizeof one), 8);
+  }
+  std::uint64_t silenced() const {
+    const std::lock_guard guard(lock_);
+    return silenced_;
   }
   void set_deadline(TimeNs deadline) {
     const std::lock_guard guard(lock_);
@@ -74,15 +92,18 @@ class Driven1 final : public Driven {
     await_drives(before + 1);
   }
   std::uint64_t prepared() const { return prepared_; }
+  std::atomic<bool> sends_reminders{false};
   std::function<void()> meanwhile;  // what the application does while the thread drives
 
  private:
   control::UniqueFd packets_;
+  control::UniqueFd reminders_;
   std::atomic<std::uint64_t> prepared_{0};  // to sleep on packets
   mutable std::mutex lock_;
   std::condition_variable changed_;
   std::uint64_t drives_ = 0;
   std::uint64_t arrived_ = 0;
+  std::uint64_t silenced_ = 0;
   TimeNs deadline_ = kNever;
 };
 
@@ -194,6 +215,43 @@ TEST(Progress, RestsWhereTheApplicationComesWhileItDrives) {
     driven.send_packet();
     progress.is_unattended();
     rests = progress.is_unattended();
+  }
+}
+
+// It polls all the time, so nothing but the reminder makes the thread look.
+TEST(Progress, HeedsAReminderWhileItRests) {
+  Driven1 driven;
+  driven.sends_reminders = true;
+  Progress progress(driven);
+  ASSERT_EQ(progress.start(), 0);
+  const auto poll = [&] { progress.note_poll(link::monotonic_now_ns()); };
+  for (std::uint64_t i = 1; i <= 20; ++i) {
+    for (bool rests = false; !rests;) {
+      driven.send_packet();
+      poll();
+      progress.is_unattended();
+      rests = progress.is_unattended();
+    }
+    const std::uint64_t before = driven.drives();
+    const std::uint64_t silenced = driven.silenced();
+    driven.send_packet();
+    driven.remind();
+    while (driven.silenced() == silenced || driven.drives() == before) poll();
+  }
+}
+
+// They come where it rests, and where it has never rested, and where they say nothing new.
+TEST(Progress, ReceivesForAnApplicationThatIsAwaySinceItPolled) {
+  Driven1 driven;
+  driven.sends_reminders = true;
+  Progress progress(driven);
+  ASSERT_EQ(progress.start(), 0);
+  for (int i = 0; i < 1000; ++i) progress.note_poll(link::monotonic_now_ns());
+  for (std::uint64_t i = 1; i <= 200; ++i) {
+    driven.send_packet();
+    if (i % 2 == 0) driven.remind();
+    if (i % 3 == 0) progress.note_poll(link::monotonic_now_ns());
+    driven.await_arrivals(i);
   }
 }
 

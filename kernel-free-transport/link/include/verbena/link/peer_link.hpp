@@ -8,7 +8,8 @@
 // rules) leads back to UDP.
 //
 // A reader that sleeps is woken by its bell, or, by a writer that has no rope of it, through
-// its UDP socket. While rings are busy, UDP is looked at less often.
+// its UDP socket. One that does not sleep is expected to read soon; a writer that waits for it may
+// remind it in the same way. While rings are busy, UDP is looked at less often.
 //
 // Large payloads between processes of one user stay where they are until the reader fetches them
 // (peer_memory.hpp), if both sides can and want to. Shorter ones travel as joint packets, several of
@@ -46,6 +47,7 @@ enum class Carrier : std::uint8_t { kUdp, kRing, kDirectRing };
 struct PeerStatistics {
   Counter ring_full;  // times that send() took less than all because of a ring
   Counter kicks;      // sleeping readers woken
+  Counter reminders;  // readers rung for who did not sleep and did not read
   Counter direct_sent;  // direct packets, each of which is counted as those that it stands for
   OwnedCounter ring_packets_received;
   OwnedCounter rings_broken;  // ended because the peer broke the rules
@@ -91,6 +93,11 @@ class PeerLink final : public Link {
   // A ring damages nothing: its packets are lost at once.
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
+  // For whoever polls in vain, under the receive lock: a reader that does not sleep, and before
+  // whom something of ours has lain for long, is rung for as if it slept.
+  void remind(TimeNs now) noexcept;
+  // Whether all that came since the last call came by rings, whose writers do so, too.
+  bool came_by_rings() noexcept { return !has_heard_udp_.take(false); }
   int wait_fd() const noexcept override { return udp_->wait_fd(); }
   int wake_fd() const noexcept override { return bell_.fd(); }
   int wake_edges() const noexcept override { return bell_.edges(); }
@@ -147,6 +154,7 @@ class PeerLink final : public Link {
   std::uint32_t udp_interval_ = 1;
   bool is_sleeping_ = false;  // between prepare_wait() and end_wait()
   bool has_read_udp_ = false;
+  Published<bool> has_heard_udp_{false};
 };
 
 }  // namespace verbena::link

@@ -107,6 +107,8 @@ class RingWriter {
   bool put(const wire::ShortPacket& packet) noexcept;
   // After put(): whether the reader sleeps and has not been told of this sleep by us yet.
   bool should_wake_reader() noexcept;
+  // Whether the reader, who does not sleep, has not read all that was put.
+  bool is_unread() noexcept;
   // Whether half of the ring is free; looks at the reader's position.
   bool is_half_empty() noexcept;
   // As last seen.
