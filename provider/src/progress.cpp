@@ -140,10 +140,7 @@ void Progress::park() noexcept {
 }
 
 void Progress::unpark() noexcept {
-  if (is_parked_ && ticks_ < kShortPark) {
-    patience_ = std::min(patience_ * 2, kPatienceMax);
-    finds_until_trial_ = std::min(finds_until_trial_ * 2, kFindsUntilTrialMax);
-  }
+  if (is_parked_ && ticks_ < kShortPark) patience_ = std::min(patience_ * 2, kPatienceMax);
   is_parked_ = false;
   score_ = 0;
   finds_ = 0;
@@ -209,13 +206,12 @@ Progress::Wait Progress::choose() noexcept {
     return choose_attended(now);
   }
   stands_by_ = false;
+  const TimeNs last_poll = sleep_.last_poll();
   Signs signs{};
-  signs.now = now;
-  signs.last_poll = sleep_.last_poll();
   signs.is_armed = sleep_.armed() != 0;
   signs.is_sending = sleep_.is_sending();
-  signs.polls_now =
-      !signs.is_armed && (signs.is_sending || now < signs.last_poll + scaled(kJustNow));
+  signs.polls_now = !signs.is_armed && (signs.is_sending || now < last_poll + scaled(kJustNow));
+  signs.would_have_found = signs.is_sending || now < last_poll + scaled(kAtOnce);
   // Where this thread waits long for its processor, too long ago to be now; but a trial will tell.
   signs.has_polled = !signs.is_armed && sleep_.polls() != polls_before_wait_;
   if (signs.is_armed) {
@@ -240,10 +236,7 @@ Progress::Wait Progress::end_silence() noexcept {
   const bool stays = found == Driven::Found::kPackets
                          ? driven_.is_reminded() && !has_left_again(polls)
                          : ++silences_ < kSilences;
-  if (!stays) {
-    unpark();
-    return Wait::kWatch;
-  }
+  if (!stays) return watch_again();
   tick_ = kFirstTick;
   return Wait::kPark;
 }
@@ -253,8 +246,17 @@ Progress::Wait Progress::heed_reminder() noexcept {
   if (driven_.drive_until_quiet() != Driven::Found::kPackets || !has_left_again(polls)) {
     return Wait::kPark;
   }
+  return watch_again();
+}
+
+Progress::Wait Progress::watch_again() noexcept {
+  if (ticks_ < kShortPark) ask_for_more_finds();
   unpark();
   return Wait::kWatch;
+}
+
+void Progress::ask_for_more_finds() noexcept {
+  finds_until_trial_ = std::min(finds_until_trial_ * 2, kFindsUntilTrialMax);
 }
 
 // It may leave packets to this thread once because it waits for its memory to change, but goes on
@@ -264,19 +266,18 @@ bool Progress::has_left_again(std::uint32_t polls) noexcept {
 }
 
 Progress::Wait Progress::choose_watching(const Signs& signs) noexcept {
-  bool parks = false;
   if (is_on_trial_) {
-    parks = end_trial(signs);
-    if (!parks) {
-      finds_until_trial_ = std::min(finds_until_trial_ * 2, kFindsUntilTrialMax);
-      unpark();
-    }
+    if (end_trial(signs)) return begin_rest();
+    ask_for_more_finds();
+    unpark();
   } else if ((signs.polls_now || signs.has_polled) && finds_ >= finds_until_trial_) {
-    // Where a mistake is soon put right, none is needed.
-    parks = driven_.is_reminded();
-    if (!parks) return begin_trial();
+    // No trial is needed where a mistake is soon put right.
+    return driven_.is_reminded() ? begin_rest() : begin_trial();
   }
-  if (!parks) return watch(signs);
+  return watch(signs);
+}
+
+Progress::Wait Progress::begin_rest() noexcept {
   park();
   return rest();
 }
@@ -285,15 +286,13 @@ Progress::Wait Progress::watch(const Signs& signs) noexcept {
   const std::uint32_t polls = sleep_.polls();
   const Driven::Found found = driven_.drive_until_quiet();
   const bool polled_meanwhile = !signs.is_armed && sleep_.polls() != polls;
-  const bool is_needless = found != Driven::Found::kPackets || signs.is_sending ||
-                           signs.now < signs.last_poll + scaled(kAtOnce);
+  const bool is_needless = found != Driven::Found::kPackets || signs.would_have_found;
   if (polled_meanwhile || (signs.polls_now && is_needless)) {
-    if (++score_ >= patience_) park();
+    if (++score_ >= patience_) return begin_rest();
   } else {
     if (found == Driven::Found::kPackets) ++finds_;
     score_ -= std::min(score_, kPriceOfWork);
   }
-  if (is_parked_) return rest();
   return found == Driven::Found::kAnother ? Wait::kYield : Wait::kWatch;
 }
 

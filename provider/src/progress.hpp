@@ -135,12 +135,11 @@ class Progress {
   enum class Wait : std::uint8_t { kWatch, kPark, kYield, kTrial, kRelieved, kStandBy };
   // Of life, from the application.
   struct Signs {
-    TimeNs now;
-    TimeNs last_poll;
     bool is_armed;  // it waits for an event: what it does besides does not count
     bool is_sending;
     bool polls_now;
-    bool has_polled;  // since the wait began
+    bool would_have_found;  // it polls so often
+    bool has_polled;        // since the wait began
   };
   static Rest rest_for(Wait how) noexcept;
   void wait(Wait how) noexcept;
@@ -151,6 +150,9 @@ class Progress {
   Wait watch(const Signs& signs) noexcept;
   Wait heed_reminder() noexcept;
   Wait end_silence() noexcept;
+  Wait watch_again() noexcept;
+  void ask_for_more_finds() noexcept;
+  Wait begin_rest() noexcept;
   bool has_left_again(std::uint32_t polls) noexcept;
   void park() noexcept;
   void unpark() noexcept;

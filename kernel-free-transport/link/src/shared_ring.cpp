@@ -390,15 +390,15 @@ bool RingWriter::should_wake_reader() noexcept {
   return true;
 }
 
+bool RingWriter::is_unread() noexcept {
+  return ring_.header().sleep.load(std::memory_order_relaxed) % 2 == 0 && look_at_reader() &&
+         tail_seen_ != head_;
+}
+
 bool RingReader::has_packet() const noexcept {
   if (is_broken_) return false;
   const std::uint64_t word = first_word(ring_.record_at(tail_)).load(std::memory_order_seq_cst);
   return (word & ~kLengthBits) == ring_.tag_of(tail_);
-}
-
-bool RingWriter::is_unread() noexcept {
-  return ring_.header().sleep.load(std::memory_order_relaxed) % 2 == 0 && look_at_reader() &&
-         tail_seen_ != head_;
 }
 
 std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& fields) noexcept {

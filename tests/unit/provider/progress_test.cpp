@@ -2,6 +2,7 @@
 // condition variables here, never by waiting for a time to pass.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -240,7 +241,7 @@ TEST(Progress, HeedsAReminderWhileItRests) {
   }
 }
 
-// They come where it rests, and where it has never rested, and where they say nothing new.
+// A reminder or none, a poll in between or none: each packet is found.
 TEST(Progress, ReceivesForAnApplicationThatIsAwaySinceItPolled) {
   Driven1 driven;
   driven.sends_reminders = true;
@@ -253,6 +254,21 @@ TEST(Progress, ReceivesForAnApplicationThatIsAwaySinceItPolled) {
     if (i % 3 == 0) progress.note_poll(link::monotonic_now_ns());
     driven.await_arrivals(i);
   }
+}
+
+// An idle context is to wake nobody, so a thread that rests does not do so for ever.
+TEST(Progress, WatchesAgainWhereNobodyPollsAndNothingComes) {
+  Driven1 driven;
+  Progress progress(driven);
+  ASSERT_EQ(progress.start(), 0);
+  for (bool rests = false; !rests;) {
+    driven.send_packet();
+    for (int i = 0; i < 100; ++i) progress.note_poll(link::monotonic_now_ns());
+    progress.is_unattended();
+    rests = progress.is_unattended();
+  }
+  const std::uint64_t before = driven.prepared();
+  while (driven.prepared() == before) ::sched_yield();
 }
 
 TEST(Progress, ReceivesForAnApplicationThatPollsOnceAndThenWaits) {
