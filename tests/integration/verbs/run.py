@@ -7,6 +7,7 @@ run.py PREFIX PERSONA PROGRAM [ARGUMENT...]
 import os
 import pathlib
 import random
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "provider"))
@@ -23,7 +24,12 @@ def main():
     prefix, persona, *command = sys.argv[1:]
     with emulator(prefix, persona) as device:
         device.environment["VERBENA_COMMAND"] = device.verbena
-        done = device.run([os.path.abspath(command[0]), *command[1:]])
+        try:
+            done = device.run([os.path.abspath(command[0]), *command[1:]])
+        except subprocess.TimeoutExpired as late:
+            print(*((text or b"").decode(errors="replace") for text in (late.stdout, late.stderr)), sep="")
+            print(f"no end within {late.timeout:.0f} s")
+            return 1
     print(done.stdout, done.stderr, sep="")
     return done.returncode
 
