@@ -170,8 +170,8 @@ void Context::handle_relayed(const control::Relayed& relayed) {
 void Context::choose_packs(bool must_be_ordinary) {
   using link::Packs;
   peers_->set_packs(must_be_ordinary ? Packs::kNothing
-                    : allows_direct_ ? Packs::kJointAndDirect
-                                     : Packs::kJoint);
+                    : direct_use_ == DirectUse::kNever ? Packs::kJoint
+                                                       : Packs::kJointAndDirect);
 }
 
 void Context::handle_faults(const std::vector<control::FaultSpec>& faults) {

@@ -7,24 +7,40 @@
 #include "explain.hpp"
 
 namespace verbena::provider {
+namespace {
+
+std::string word_of(const char* variable) {
+  const char* const text = ::secure_getenv(variable);
+  return text == nullptr ? "" : text;
+}
+
+// Once in a process.
+void tell_of_word(std::atomic<bool>& told, const char* variable, const std::string& word,
+                  const char* words) {
+  if (told.exchange(true)) return;
+  std::fprintf(stderr, "verbena: %s=%s is none of %s and auto; using auto\n", variable,
+               word.c_str(), words);
+}
+
+}  // namespace
 
 LinkChoice link_choice() {
-  const char* const text = ::secure_getenv("VERBENA_LINK");
-  const std::string_view word = text == nullptr ? "" : text;
+  const std::string word = word_of("VERBENA_LINK");
   if (word.empty()) return kDefaultLink;
   if (word == "udp") return LinkChoice::kUdp;
   if (word == "shm") return LinkChoice::kSharedMemory;
   static std::atomic<bool> told{false};
-  if (word != "auto" && !told.exchange(true)) {
-    std::fprintf(stderr, "verbena: VERBENA_LINK=%s is none of udp, shm and auto; using auto\n",
-                 text);
-  }
+  if (word != "auto") tell_of_word(told, "VERBENA_LINK", word, "udp, shm");
   return LinkChoice::kAuto;
 }
 
-bool allows_direct() {
-  const char* const text = ::secure_getenv("VERBENA_DIRECT");
-  return text == nullptr || std::string_view(text) != "off";
+DirectUse direct_use() {
+  const std::string word = word_of("VERBENA_DIRECT");
+  if (word == "off") return DirectUse::kNever;
+  if (word == "on") return DirectUse::kAlways;
+  static std::atomic<bool> told{false};
+  if (word != "auto" && !word.empty()) tell_of_word(told, "VERBENA_DIRECT", word, "on, off");
+  return DirectUse::kWhereFaster;
 }
 
 void tell_of_udp(LinkChoice choice, const IpAddress& peer, const std::string& reason) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "outbound_rings.hpp"
+#include "verbena/link/direct_choice.hpp"
 #include "verbena/wire/bth.hpp"
 
 namespace verbena::link {
@@ -38,6 +39,7 @@ struct PeerLink::Inbound {
   std::uint32_t pid = 0;
   RingReader reader;
   std::unique_ptr<PeerMemory> memory;  // what is direct refers to; null: never
+  std::optional<DirectChoice> choice;  // whether it shall be; nothing: always, or never
   wire::RxDatagram datagram;           // the last one; its addresses are those of all
   bool is_new = true;
   bool is_tried = false;               // whether there is such memory
@@ -97,14 +99,15 @@ std::optional<Packs> PeerLink::packs_to(const Peer& peer) const noexcept {
   const auto there = outbound_->reader_packs(peer);
   if (!there) return std::nullopt;
   const Packs here = packs_.read();
-  if (here == *there) return here;
-  return here == Packs::kNothing || *there == Packs::kNothing ? Packs::kNothing : Packs::kJoint;
+  if (here == Packs::kNothing || *there == Packs::kNothing) return Packs::kNothing;
+  return here == Packs::kJoint ? here : *there;
 }
 
 Carrier PeerLink::carrier_to(const Peer& peer) noexcept {
   const auto packs = packs_to(peer);
   if (!packs) return Carrier::kUdp;
-  return *packs == Packs::kJointAndDirect ? Carrier::kDirectRing : Carrier::kRing;
+  return *packs == Packs::kJointAndDirect || *packs == Packs::kJointForNow ? Carrier::kDirectRing
+                                                                           : Carrier::kRing;
 }
 
 wire::Transmitter::Packing PeerLink::packing(const Peer& peer) noexcept {
@@ -283,7 +286,7 @@ std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget
     const auto bytes = in.reader.take(datagram);
     if (!bytes) break;
     datagram.bytes = *bytes;
-    sink.on_datagram(datagram);
+    hand_over(in, sink);
     ++count;
     length += bytes->size();
     if (datagram.sender == nullptr) continue;
@@ -296,6 +299,14 @@ std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget
   return from_udp + count;
 }
 
+void PeerLink::hand_over(Inbound& in, RxSink& sink) noexcept {
+  if (!in.choice || !in.choice->concerns(in.datagram)) return sink.on_datagram(in.datagram);
+  const std::uint64_t before = in.memory->bytes_fetched();
+  in.choice->before(in.datagram);
+  sink.on_datagram(in.datagram);
+  if (in.choice->after(in.datagram, in.memory->bytes_fetched() - before)) tell_packs(in);
+}
+
 // Tells the writer which packets may stand for several. Payloads may stay behind after its first
 // packet, since it has said by then where it has the ring. Once that was allowed, what comes later
 // keeps to the rules.
@@ -304,9 +315,11 @@ void PeerLink::tell_packs(Inbound& in) noexcept {
   if (packs == Packs::kJointAndDirect) {
     if (!in.is_new && !std::exchange(in.is_tried, true)) {
       in.memory = PeerMemory::reach(in.reader.ring(), in.pid);
+      if (in.memory && chooses_faster_) in.choice.emplace();
     }
     if (in.memory && !in.memory->is_lost()) {
       in.reader.set_sender(in.memory.get());
+      if (in.choice && !in.choice->prefers_direct()) packs = Packs::kJointForNow;
     } else {
       packs = Packs::kJoint;
     }
@@ -338,7 +351,8 @@ std::size_t PeerLink::adopt_changes(RxSink& sink) noexcept {
     wire::RxDatagram datagram;
     datagram.source = p.peer.address;
     datagram.destination = self_.address;
-    inbound_.push_back({p.peer, p.pid, RingReader(std::move(*p.ring)), nullptr, datagram});
+    inbound_.push_back(
+        {p.peer, p.pid, RingReader(std::move(*p.ring)), nullptr, std::nullopt, datagram});
     has_had_rings_ = true;
     if (is_sleeping_) inbound_.back().reader.begin_sleep();
   }

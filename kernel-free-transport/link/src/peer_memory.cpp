@@ -51,7 +51,10 @@ bool PeerMemory::fetch(std::span<const wire::FetchTarget> to,
     wanted += sizeof seen;
   }
   const bool is_whole = read({local.data(), here}, {remote.data(), there}) == wanted;
-  if (is_whole && key == key_) return !witness.is_there() || seen == witness.value;
+  if (is_whole && key == key_) {
+    bytes_fetched_ += wanted - sizeof key;
+    return !witness.is_there() || seen == witness.value;
+  }
   // What was withdrawn may be unmapped, too.
   is_lost_ = !is_withdrawn(witness);
   return false;

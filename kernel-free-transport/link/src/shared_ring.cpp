@@ -210,8 +210,8 @@ void SharedRing::set_packs(Packs packs) noexcept {
 
 Packs SharedRing::packs() const noexcept {
   const std::uint32_t packs = header().packs.load(std::memory_order_acquire);
-  return packs <= static_cast<std::uint32_t>(Packs::kJointAndDirect) ? static_cast<Packs>(packs)
-                                                                     : Packs::kNothing;
+  return packs <= static_cast<std::uint32_t>(Packs::kJointForNow) ? static_cast<Packs>(packs)
+                                                                  : Packs::kNothing;
 }
 
 RingWriter::RingWriter(SharedRing ring)

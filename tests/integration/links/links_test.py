@@ -86,6 +86,16 @@ class LinksTest(Pairs):
         for test in ("ib_write_bw", "ib_send_bw", "ib_read_bw"):
             self.ends_well(*self.pair("auto", test, "-F", "-a", "-n", "50"))
 
+    def test_large_messages_arrive_whole_while_both_ways_are_tried(self):
+        choose = {"direct": ("auto", "auto")}
+        for mode in (["-s", "24576"], ["-s", "65537", "-e"], ["-s", "1048577", "-m", "256"]):
+            self.ends_well(*self.pair("auto", "ibv_rc_pingpong", "-c", "-n", "1000", *mode, **choose))
+        for test in ("ib_write_bw", "ib_send_bw", "ib_read_bw"):
+            self.ends_well(*self.pair("auto", test, "-F", "-s", "65536", "-n", "5000", "-q", "2", **choose))
+        processes = self.pair("auto", "ib_write_bw", "-F", "-D", "20", **choose)
+        self.until(lambda: self.links() == [DIRECT, DIRECT], f"{self.links()}")
+        self.end(processes)
+
     def test_large_reads_arrive_whole(self):
         # The server READs what the client compares with what it WRITEs back.
         port = str(random.randrange(20000, 32000))
@@ -134,9 +144,10 @@ class LinksTest(Pairs):
         self.end(processes)
 
     def test_another_word_means_auto(self):
-        server, client = self.pair("mail", "ibv_rc_pingpong", "-n", "100")
+        server, client = self.pair("mail", "ibv_rc_pingpong", "-n", "100", direct=("post", "post"))
         for text in self.ends_well(server, client):
             self.assertEqual(text.count("VERBENA_LINK=mail is none of udp, shm and auto"), 1, text)
+            self.assertEqual(text.count("VERBENA_DIRECT=post is none of on, off and auto"), 1, text)
 
     def test_a_killed_peer_harms_nobody(self):
         bystanders = self.pair("auto", "ib_write_bw", "-F", "-D", "10")

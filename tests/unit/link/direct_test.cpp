@@ -4,8 +4,10 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <atomic>
 #include <new>
+#include <vector>
 
 #include "link_fixture.hpp"
 #include "verbena/link/capture_link.hpp"
@@ -95,6 +97,7 @@ class DirectTest : public ::testing::Test {
     ASSERT_EQ(link.send(batch.get(), a_.node.qp(1)), 1u);
   }
   void send_direct() { send_direct(*a_.link, address()); }
+  std::vector<bool> send_many(int count);
   std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(memory_.data()); }
   void receive(Link& link) {
     for (int i = 0; i < 100; ++i) link.receive(sink_, 64);
@@ -167,6 +170,55 @@ TEST_F(DirectTest, IsShort) {
   receive();
   EXPECT_EQ(sink_.whole, 1);
   EXPECT_EQ(b_.link->statistics().rings_broken.read(), 1u);
+}
+
+// Large payloads, as the writer may send them; returns which of them went by the ring.
+std::vector<bool> DirectTest::send_many(int count) {
+  constexpr std::size_t kPart = 4096;
+  std::vector<bool> by_ring;
+  for (int i = 0; i < count; ++i) {
+    by_ring.push_back(a_.link->packing(b_.self).direct_least > kLength);
+    if (by_ring.back()) {
+      Batch batch;
+      for (std::uint32_t part = 0; part <= kLength / kPart; ++part) {
+        const auto opcode = part == 0                 ? wire::Opcode::kRcWriteFirst
+                            : part == kLength / kPart ? wire::Opcode::kRcWriteLast
+                                                      : wire::Opcode::kRcWriteMiddle;
+        batch.add(make_packet(b_.node.qp(1), part, kPart, opcode), to(b_.self.address));
+        if (part % 8 != 7 && part != kLength / kPart) continue;
+        EXPECT_EQ(a_.link->send(batch.get(), a_.node.qp(1)), batch.get().size());
+        batch.get().clear();
+      }
+    } else {
+      send_direct();
+    }
+    receive();
+  }
+  return by_ring;
+}
+
+TEST_F(DirectTest, IsTriedBesideTheRing) {
+  join(static_cast<std::uint32_t>(::getpid()));
+  send_whole();
+  receive();
+  const auto by_ring = send_many(400);
+  const auto through_ring = std::count(by_ring.begin(), by_ring.end(), true);
+  EXPECT_FALSE(by_ring.front());
+  EXPECT_GE(through_ring, 9);
+  EXPECT_TRUE(is_direct()) << "whether it is at present is not what the carrier says";
+  EXPECT_EQ(sink_.fetched, 400 - through_ring);
+  EXPECT_EQ(sink_.whole, 1 + through_ring * static_cast<int>(kLength / 4096 + 1));
+  EXPECT_EQ(sink_.missed, 0);
+}
+
+TEST_F(DirectTest, IsNotTriedWhereThatIsNotWanted) {
+  b_.link->choose_faster(false);
+  join(static_cast<std::uint32_t>(::getpid()));
+  send_whole();
+  receive();
+  const auto by_ring = send_many(400);
+  EXPECT_EQ(std::count(by_ring.begin(), by_ring.end(), true), 0);
+  EXPECT_EQ(sink_.fetched, 400);
 }
 
 TEST_F(DirectTest, EndsWithTheFirstFailure) {

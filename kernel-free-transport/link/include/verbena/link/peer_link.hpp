@@ -41,7 +41,7 @@ struct Peer {
   bool operator==(const Peer&) const = default;
 };
 
-// A direct ring takes large payloads straight from memory to memory.
+// A direct ring can take large payloads straight from memory to memory.
 enum class Carrier : std::uint8_t { kUdp, kRing, kDirectRing };
 
 struct PeerStatistics {
@@ -84,6 +84,10 @@ class PeerLink final : public Link {
   // Which packets of rings may stand for several, out and in; at first, all. What peers have sent
   // otherwise until they see it still comes in.
   void set_packs(Packs allowed);
+  // Whether a reader tries, from time to time, if large payloads come faster directly or by the
+  // ring, and has them so (the default), or has all that can come directly come so. Before the first
+  // ring.
+  void choose_faster(bool chooses) noexcept { chooses_faster_ = chooses; }
   wire::Transmitter::Packing packing(const Peer& peer) noexcept;
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
@@ -131,6 +135,8 @@ class PeerLink final : public Link {
   std::size_t receive_from_udp(RxSink& sink, std::size_t budget) noexcept;
   std::size_t receive_from_rings(RxSink& sink, std::size_t budget) noexcept;
   std::size_t receive_from(Inbound& in, RxSink& sink, std::size_t budget) noexcept;
+  // The packet that was taken last.
+  void hand_over(Inbound& in, RxSink& sink) noexcept;
   void tell_packs(Inbound& in) noexcept;
 
   std::unique_ptr<UdpLink> udp_;
@@ -147,6 +153,7 @@ class PeerLink final : public Link {
 
   // Under the receive lock.
   std::vector<Inbound> inbound_;
+  bool chooses_faster_ = true;
   bool has_had_rings_ = false;
   // Since UDP was looked at: those that found packets, and the others.
   std::uint32_t busy_rounds_ = 0;

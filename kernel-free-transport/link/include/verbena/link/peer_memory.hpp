@@ -31,6 +31,8 @@ class PeerMemory final : public wire::SenderMemory {
   bool fetch(std::span<const wire::FetchTarget> to, std::span<const wire::MemoryRange> from,
              const wire::Witness& witness) noexcept override;
   bool is_lost() const noexcept { return is_lost_; }
+  // Of all payloads together.
+  std::uint64_t bytes_fetched() const noexcept { return bytes_fetched_; }
 
  private:
   PeerMemory(std::uint32_t pid, std::uint64_t key, std::uint64_t key_address)
@@ -44,6 +46,7 @@ class PeerMemory final : public wire::SenderMemory {
   std::uint64_t key_;
   std::uint64_t key_address_;  // over there
   bool is_lost_ = false;
+  std::uint64_t bytes_fetched_ = 0;
 };
 
 }  // namespace verbena::link

@@ -45,7 +45,13 @@
 namespace verbena::link {
 
 // Which packets may stand for several (wire/datagram.hpp). What takes joint ones takes riders, too.
-enum class Packs : std::uint32_t { kJoint = 0, kJointAndDirect = 1, kNothing = 2 };
+// With kJointForNow, direct ones could be fetched, but are slower at present.
+enum class Packs : std::uint32_t {
+  kJoint = 0,
+  kJointAndDirect = 1,
+  kNothing = 2,
+  kJointForNow = 3,
+};
 
 // The memory. Movable; unmaps at its end. Not inherited by fork(): in a child it is not there, so
 // there close() and the destructor do nothing, and all else is forbidden.
