@@ -98,7 +98,11 @@ constexpr FoldConstants fold_by(unsigned bits) {
   return {fold_constant(bits + 32), fold_constant(bits - 32)};
 }
 constexpr FoldConstants kFold128 = fold_by(128);
+constexpr FoldConstants kFold256 = fold_by(256);
+constexpr FoldConstants kFold384 = fold_by(384);
 constexpr FoldConstants kFold512 = fold_by(512);
+constexpr FoldConstants kFold1024 = fold_by(1024);
+constexpr FoldConstants kFold1536 = fold_by(1536);
 constexpr FoldConstants kFold2048 = fold_by(2048);
 
 // The remainder of what is left (Barrett): the polynomial itself and x^64 divided by it, both of 33
@@ -184,9 +188,12 @@ VERBENA_CLMUL VERBENA_INLINE __m128i copy16(std::uint8_t* to, const std::uint8_t
   return bytes;
 }
 
+// Each by as far as it is to the last, so that no multiplication waits for another.
 VERBENA_CLMUL VERBENA_INLINE __m128i fold_four(__m128i a, __m128i b, __m128i c, __m128i d) {
   const __m128i fold128 = _mm_set_epi64x(kFold128.second, kFold128.first);
-  return fold(fold(fold(a, fold128, b), fold128, c), fold128, d);
+  const __m128i fold256 = _mm_set_epi64x(kFold256.second, kFold256.first);
+  const __m128i fold384 = _mm_set_epi64x(kFold384.second, kFold384.first);
+  return fold(a, fold384, fold(b, fold256, fold(c, fold128, d)));
 }
 
 // From eight to fifteen bytes, as sixteen with zeros before them, which change nothing.
@@ -266,8 +273,7 @@ VERBENA_VCLMUL VERBENA_INLINE __m128i quarter(__m512i v) {
 }
 
 VERBENA_VCLMUL VERBENA_INLINE __m512i fold_four(__m512i a, __m512i b, __m512i c, __m512i d) {
-  const __m512i fold512 = spread(kFold512);
-  return fold(fold(fold(a, fold512, b), fold512, c), fold512, d);
+  return fold(a, spread(kFold1536), fold(b, spread(kFold1024), fold(c, spread(kFold512), d)));
 }
 VERBENA_VCLMUL VERBENA_INLINE __m128i fold_quarters(__m512i all) {
   return fold_four(quarter<0>(all), quarter<1>(all), quarter<2>(all), quarter<3>(all));
