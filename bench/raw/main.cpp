@@ -63,7 +63,7 @@ void print(double value) { std::printf("%.1f", value); }
 int usage(std::FILE* to, int status) {
   std::fputs(
       "usage: verbena-raw [--seconds S] [--pin] [--only NAME[:SIZE]]...\n"
-      "Measures the limits of this machine, S seconds (default 1) for each of 22 figures.\n"
+      "Measures the limits of this machine, S seconds (default 1) for each of 24 figures.\n"
       "--pin keeps the two sides on a processor each.\n",
       to);
   return status;
@@ -99,6 +99,8 @@ int main(int argc, char** argv) {
              [&](std::size_t size) { print(udp_round_trip_us(size, true, seconds)); });
   report.row("udp_stream_mb_s", {1024, 4096},
              [&](std::size_t size) { print(udp_stream_mb_s(size, seconds)); });
+  report.row("udp_sealed_stream_mb_s", {1024, 4096},
+             [&](std::size_t size) { print(udp_sealed_stream_mb_s(size, seconds)); });
   report.row("ring_hop_us", {8, 4096},
              [&](std::size_t size) { print(ring_hop_us(size, seconds)); });
   report.row("ring_stream_mb_s", {8, 1024, 4096},

@@ -12,6 +12,7 @@
 
 #include "raw.hpp"
 #include "verbena/base/lock.hpp"
+#include "verbena/wire/crc32.hpp"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -89,16 +90,54 @@ Progress* shared_progress() {
   return new (at) Progress;
 }
 
+// What is done with each packet beside sending and receiving it.
+struct Nothing {
+  void write(std::uint8_t*, std::size_t) {}
+  void read(const std::uint8_t*, std::size_t) {}
+};
+
+// A transport's least: its packets are copied and summed from where an application has them, summed
+// again, and copied to where another one wants them. Some at a time, so that what was summed is near
+// when it is copied.
+class Sealed {
+ public:
+  explicit Sealed(std::size_t packet) : packet_(packet) {}
+  void write(std::uint8_t* to, std::size_t length) {
+    for (std::size_t at = 0; at < length; at += packet_) {
+      sum_ ^= wire::crc32_copy(to + at, application_.data() + at, std::min(packet_, length - at));
+    }
+  }
+  void read(const std::uint8_t* from, std::size_t length) {
+    for (std::size_t at = 0; at < length; at += kTogether) {
+      const std::size_t end = std::min(at + kTogether, length);
+      for (std::size_t p = at; p < end; p += packet_) {
+        sum_ ^= wire::crc32(0, from + p, std::min(packet_, end - p));
+      }
+      std::memcpy(application_.data() + at, from + at, end - at);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kTogether = 16 * 1024;
+
+  std::size_t packet_;
+  std::vector<std::uint8_t> application_ = std::vector<std::uint8_t>(65536);
+  std::uint32_t sum_ = 0;
+};
+
 // Counts payload bytes that arrive, whole buffers at a time.
-[[noreturn]] void drink(const Socket& socket, Progress& progress) {
-  std::vector<char> room(65536);
+template <typename Work>
+[[noreturn]] void drink(const Socket& socket, Progress& progress, Work work) {
+  std::vector<std::uint8_t> room(65536);
   for (;;) {
     const ssize_t n = ::recv(socket.fd, room.data(), room.size(), MSG_DONTWAIT);
-    if (n > 0) progress.received.fetch_add(static_cast<std::uint64_t>(n));
+    if (n <= 0) continue;
+    work.read(room.data(), static_cast<std::size_t>(n));
+    progress.received.fetch_add(static_cast<std::uint64_t>(n));
   }
 }
 
-void send_segmented(const Socket& from, const Socket& to, char* data, std::size_t length,
+void send_segmented(const Socket& from, const Socket& to, void* data, std::size_t length,
                     std::size_t segment) {
   iovec part{data, length};
   msghdr message{};
@@ -180,7 +219,10 @@ Quantiles udp_acknowledged_round_trip_us(std::size_t bytes, double seconds) {
       [&](const Socket& at) { at.receive_coalesced(data.data()); });
 }
 
-double udp_stream_mb_s(std::size_t packet_bytes, double seconds) {
+namespace {
+
+template <typename Work>
+double stream_mb_s(std::size_t packet_bytes, double seconds, Work work) {
   const Socket from;
   const Socket to;
   const int on = 1;
@@ -189,13 +231,13 @@ double udp_stream_mb_s(std::size_t packet_bytes, double seconds) {
   socklen_t size = sizeof buffer;
   ::getsockopt(to.fd, SOL_SOCKET, SO_RCVBUF, &buffer, &size);
   Progress& progress = *shared_progress();
-  const Child sink([&] { drink(to, progress); });
+  const Child sink([&] { drink(to, progress, work); });
 
   const std::size_t chunk = std::min(kSegmentsMax, kDatagramMax / packet_bytes) * packet_bytes;
   // A segmented buffer is charged by about its length; a quarter of the room is far from full.
   const std::uint64_t window =
       std::min<std::uint64_t>(256 * packet_bytes, static_cast<std::uint64_t>(buffer) / 4);
-  std::vector<char> data(chunk);
+  std::vector<std::uint8_t> data(chunk);
   std::vector<double> samples;
   std::uint64_t sent = 0;
   std::uint64_t before = 0;
@@ -206,6 +248,7 @@ double udp_stream_mb_s(std::size_t packet_bytes, double seconds) {
            !deadline.passed()) {
       cpu_relax();
     }
+    work.write(data.data(), chunk);
     send_segmented(from, to, data.data(), chunk, packet_bytes);
     sent += chunk;
     const TimeNs now = link::monotonic_now_ns();
@@ -217,6 +260,16 @@ double udp_stream_mb_s(std::size_t packet_bytes, double seconds) {
     start = now;
   }
   return quantiles(std::move(samples)).median;
+}
+
+}  // namespace
+
+double udp_stream_mb_s(std::size_t packet_bytes, double seconds) {
+  return stream_mb_s(packet_bytes, seconds, Nothing{});
+}
+
+double udp_sealed_stream_mb_s(std::size_t packet_bytes, double seconds) {
+  return stream_mb_s(packet_bytes, seconds, Sealed(packet_bytes));
 }
 
 }  // namespace verbena::bench
