@@ -33,7 +33,9 @@ Faults draw_faults(Random& random) {
   f.packing.direct_least = 1 + random.below(2048);
   f.packing.direct_most = 512 + random.below(8192);
   f.joint = random.chance(250'000) ? 1'000'000 : some(1'000'000);
-  f.packing.joint_most = static_cast<std::uint32_t>(256 + random.below(4096));
+  // Every second one not more than a packet of a network.
+  const auto most = static_cast<std::uint32_t>(random.below(2 * wire::kJointMost));
+  f.packing.joint_most = 256 + (most < wire::kJointMost ? most % 4096 : most - wire::kJointMost);
   f.train = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.rider = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.lent = random.chance(250'000) ? 1'000'000 : some(1'000'000);

@@ -44,6 +44,9 @@ SocketError ring_error(int error, const char* doing) {
   return {error, std::string(doing) + " a shared ring failed: " + std::strerror(error)};
 }
 
+// What is asked for before it is copied. After so much the processor has seen what comes next.
+constexpr std::uint64_t kAhead = 4096;
+
 // The word that opens a record, shared with the other side.
 std::atomic_ref<std::uint64_t> first_word(std::uint8_t* record) {
   return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(record));
@@ -260,7 +263,7 @@ bool RingWriter::put(const wire::ShortPacket& packet) noexcept {
 std::optional<RingWriter::Mark> RingWriter::place(
     const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
     const std::optional<wire::Rider>& rider) noexcept {
-  if (packet.length > wire::kMaxPacket) return std::nullopt;
+  if (packet.length > wire::kMaxJoint) return std::nullopt;
   return place(packet.length, pack(batch.destination(packet), packet), rider,
                [&](std::size_t begin, std::size_t end, std::uint8_t* to) {
                  batch.copy(packet, begin, end, to);
@@ -278,7 +281,7 @@ std::optional<RingWriter::Mark> RingWriter::place(std::size_t length, std::uint6
   const Mark mark{*at, length, head_};
   std::uint8_t* record = ring_.record_at(mark.at);
   // The reader polls the first line, and would take it away again while the others are written.
-  if (size > kLine) take_lines(record + kLine, size - kLine);
+  if (size > kLine) take_lines(record + kLine, std::min(size - kLine, kAhead));
   if (length > kInFirstLine) copy(kInFirstLine, length, record + kLine);
   if (rider) {
     fields |= kRidden;
@@ -425,7 +428,7 @@ std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& 
     const bool is_ridden = (word_of_fields & kRidden) != 0;
     const std::uint64_t size = record_size(length + (is_ridden ? kRiderSize : 0));
     const bool is_direct = (word_of_fields & kDirect) != 0;
-    if (length < wire::Bth::kSize || length > (is_direct ? kCopied : wire::kMaxPacket) ||
+    if (length < wire::Bth::kSize || length > (is_direct ? kCopied : wire::kMaxJoint) ||
         size > to_end) {
       return break_off();
     }
@@ -446,7 +449,7 @@ std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& 
     const bool stays = length > kCopied;
     short_copy(copied_.data(), packet, stays ? wire::kMaxHeaders : length);
     fields.copied_start = stays ? copied_.data() : nullptr;
-    if (stays) bring_lines(record + kLine, size - kLine);
+    if (stays) bring_lines(record + kLine, std::min(size - kLine, kAhead));
     return std::span<const std::uint8_t>(stays ? packet : copied_.data(), length);
   }
 }

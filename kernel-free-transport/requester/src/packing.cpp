@@ -13,7 +13,8 @@ const wire::Transmitter::Packing& Requester::packing() {
 
 bool Requester::may_be_packed(const SendEntry& entry) {
   if (entry.packets < 2 || endpoint_.transport != Transport::kRc) return false;
-  return packing().joint_most >= 2 * endpoint_.mtu || entry.length >= packing().direct_least;
+  return packing().joint_most_of(entry.length) >= 2 * endpoint_.mtu ||
+         entry.length >= packing().direct_least;
 }
 
 Requester::Piece Requester::piece_of_packed(std::uint32_t position, Psn psn) {
@@ -34,7 +35,7 @@ Requester::Piece Requester::piece_of_packed(std::uint32_t position, Psn psn) {
       return {psns, true};
     }
   }
-  return {psns_of(std::min(packing_->joint_most, wire::kJointMost)), false};
+  return {psns_of(packing_->joint_most_of(entry.length)), false};
 }
 
 // Where a piece of the message lies; refused also (as not mapped) if that is no plain memory or too

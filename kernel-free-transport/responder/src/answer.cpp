@@ -155,8 +155,7 @@ std::optional<Responder::Emit> Responder::emit_direct(Response& r, Turn& turn) {
 Responder::Emit Responder::emit_read_packet(Response& r, Turn& turn) {
   wire::TxBatch& out = turn.out;
   const bool may_be_joint = r.packets > 1 && endpoint_.transport == Transport::kRc;
-  const Piece piece =
-      piece_of(r, may_be_joint ? std::min(packing(turn).joint_most, wire::kJointMost) : 0);
+  const Piece piece = piece_of(r, may_be_joint ? packing(turn).joint_most_of(r.length) : 0);
   const std::uint32_t length = piece.length;
   const wire::OpcodeRow& row = wire::row_of(piece.opcode);
   const std::uint8_t pad = wire::pad_for(length);

@@ -32,7 +32,7 @@ constexpr std::size_t kHeaderPage = 4096;
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kRecordHeader = 16;
 // Each piece of the room may end with less than a record, and one may not be given back yet.
-constexpr std::size_t kEnds = 4 * wire::kMaxPacket;
+constexpr std::size_t kEnds = 4 * wire::kMaxJoint;
 
 SharedRing ring_of(int fd) {
   auto ring = SharedRing::map(fd);
@@ -63,7 +63,10 @@ class Run {
     const unsigned times = (what & 0x3fu) + 1;
     switch (what >> 6) {
       case 0: {
-        const std::size_t length = wire::Bth::kSize + std::size_t{20} * input_.byte() % 4096;
+        const unsigned size = input_.byte();
+        const std::size_t more =
+            size < 240 ? std::size_t{20} * size % 4096 : std::size_t{2048} * (size - 239);
+        const std::size_t length = wire::Bth::kSize + more;
         for (unsigned i = 0; i < times; ++i) put(length);
         return;
       }
@@ -106,7 +109,7 @@ class Run {
     start_ = fields.copied_start != nullptr ? fields.copied_start : taken_.data();
     if (bytes) {
       VERBENA_CHECK(!was_broken && bytes->size() >= wire::Bth::kSize);
-      VERBENA_CHECK(bytes->size() <= wire::kMaxPacket);
+      VERBENA_CHECK(bytes->size() <= wire::kMaxJoint);
     }
     if (!is_sound_) return;
     VERBENA_CHECK(bytes.has_value() == !waiting_.empty());
@@ -173,7 +176,7 @@ class Run {
   std::uint8_t* memory_;
   RingWriter writer_;
   RingReader reader_;
-  std::vector<std::uint8_t> room_ = std::vector<std::uint8_t>(2 * wire::kMaxPacket);
+  std::vector<std::uint8_t> room_ = std::vector<std::uint8_t>(2 * wire::kMaxJoint);
   wire::TxBatch batch_{room_};
   std::deque<std::vector<std::uint8_t>> waiting_;
   std::size_t waiting_bytes_ = 0;

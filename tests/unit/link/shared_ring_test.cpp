@@ -56,6 +56,28 @@ TEST(SharedRing, CarriesPacketsOfAnyLengthRoundAndRound) {
   EXPECT_FALSE(reader.is_closed());
 }
 
+TEST(SharedRing, CarriesTheLongestJointPacketsAndNoLongerOnes) {
+  const RingFile file(SharedRing::kDefaultCapacity);
+  RingWriter writer(file.map());
+  RingReader reader(file.map());
+  wire::RxDatagram fields;
+  for (std::uint32_t n = 0; n < 200; ++n) {
+    const Bytes packet = make_packet(Qpn(1), n, wire::kMaxJoint - n % 7);
+    Batch batch(2 * wire::kMaxJoint);
+    batch.add(packet, to(own_address()));
+    Bytes lent;
+    if (n % 2 == 0) lend(batch.get(), 28, packet.size() - 28, lent);
+    ASSERT_EQ(writer.put(batch.get(), 0, 1), 1u) << n;
+    const auto bytes = reader.take(fields);
+    ASSERT_TRUE(bytes) << n;
+    ASSERT_TRUE(std::equal(bytes->begin(), bytes->end(), packet.begin(), packet.end())) << n;
+  }
+  Batch longer(2 * wire::kMaxJoint);
+  longer.add(make_packet(Qpn(1), 0, wire::kMaxJoint + 1), to(own_address()));
+  EXPECT_EQ(writer.put(longer.get(), 0, 1), 0u);
+  EXPECT_FALSE(reader.take(fields));
+}
+
 TEST(SharedRing, IsFullWhenItIsFullAndGoesOnAfter) {
   const RingFile file;
   RingWriter writer(file.map());
@@ -251,7 +273,8 @@ TEST(SharedRing, HeadersAreThoseThatCame) {
 }
 
 TEST(SharedRing, ALengthThatCannotBeEndsTheRing) {
-  for (const std::uint16_t length : {0, 11, 4164, 0x8000, 0xfffe, 0xffff}) {
+  for (const int wrong : {0, 11, static_cast<int>(wire::kMaxJoint + 1), 0xfffe, 0xffff}) {
+    const auto length = static_cast<std::uint16_t>(wrong);
     const RingFile file;
     RingWriter writer(file.map());
     RingReader reader(file.map());

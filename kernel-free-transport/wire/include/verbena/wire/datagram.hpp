@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -294,13 +295,21 @@ class Transmitter {
     static constexpr std::uint32_t kLentLeast = 512;
 
     // How many bytes one direct packet may stand for, and how many one joint packet may carry of a
-    // shorter payload. As it is, none.
+    // payload that is not direct. As it is, none.
     std::uint64_t direct_least = ~std::uint64_t{0};  // below, a payload travels in its packets
     std::uint64_t direct_most = 0;
     std::uint32_t joint_most = 0;
     bool is_sealed = false;   // with a checksum, which is cheaper beside the copying
     bool is_bundled = false;  // several at once, whatever their lengths
     bool may_lend = false;    // a payload may stay where it is until its batch was sent
+
+    // Of a payload of this length: about half, so that one piece is read while the other is written;
+    // but more and shorter pieces than of kPieceLeast only cost more.
+    static constexpr std::uint32_t kPieceLeast = 4096;
+    std::uint32_t joint_most_of(std::uint64_t length) const {
+      const std::uint64_t half = std::bit_floor(std::min<std::uint64_t>(length / 2, kJointMost));
+      return std::min(joint_most, std::max(static_cast<std::uint32_t>(half), kPieceLeast));
+    }
 
     // How many packets of a message, from this one on, one packet of up to so many bytes stands for.
     // The ends lie at fixed places, so that what is repeated ends where the lost one did.
