@@ -50,7 +50,7 @@ _UDP_STREAM = ("udp_stream_mb_s:4096",)
 
 
 def _shared(size):
-    return (f"process_vm_writev_mb_s:{size}", "ring_stream_mb_s:4096")
+    return (f"process_vm_writev_mb_s:{size}", "ring_stream_mb_s:4096", "ring_stream_mb_s:32768")
 
 
 def _latencies():

@@ -63,7 +63,7 @@ void print(double value) { std::printf("%.1f", value); }
 int usage(std::FILE* to, int status) {
   std::fputs(
       "usage: verbena-raw [--seconds S] [--pin] [--only NAME[:SIZE]]...\n"
-      "Measures the limits of this machine, S seconds (default 1) for each of 24 figures.\n"
+      "Measures the limits of this machine, S seconds (default 1) for each of 25 figures.\n"
       "--pin keeps the two sides on a processor each.\n",
       to);
   return status;
@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
              [&](std::size_t size) { print(udp_sealed_stream_mb_s(size, seconds)); });
   report.row("ring_hop_us", {8, 4096},
              [&](std::size_t size) { print(ring_hop_us(size, seconds)); });
-  report.row("ring_stream_mb_s", {8, 1024, 4096},
+  report.row("ring_stream_mb_s", {8, 1024, 4096, 32768},
              [&](std::size_t size) { print(ring_stream_mb_s(size, seconds)); });
   report.row("ring_buffers_mb_s", {1, 64, 1024},
              [&](std::size_t buffers) { print(ring_buffers_mb_s(buffers, seconds)); });

@@ -14,10 +14,10 @@ namespace {
 constexpr int kRoundTripsPerSample = 20;
 
 // One direction: slots that a sequence number opens to the reader.
-template <std::size_t slot_count>
+template <std::size_t slot_count, std::size_t slot_bytes = 4096>
 struct RingOf {
   static constexpr std::size_t kSlots = slot_count;
-  static constexpr std::size_t kBytes = 4096;
+  static constexpr std::size_t kBytes = slot_bytes;
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> sequence{0};
     unsigned char data[kBytes];  // eight bytes lie in the line of their sequence number
@@ -41,6 +41,8 @@ struct RingOf {
 using Ring = RingOf<16>;
 // As large as Verbena's.
 using LargeRing = RingOf<256>;
+// With slots as long as its longest pieces.
+using LongRing = RingOf<16, 32 * 1024>;
 
 template <typename T>
 T* shared() {
@@ -126,8 +128,9 @@ double stream_mb_s(std::size_t bytes, std::size_t memory, double seconds) {
 }  // namespace
 
 double ring_stream_mb_s(std::size_t bytes, double seconds) {
-  bytes = std::min(bytes, Ring::kBytes);
-  return stream_mb_s<Ring>(bytes, bytes, seconds);
+  if (bytes <= Ring::kBytes) return stream_mb_s<Ring>(bytes, bytes, seconds);
+  bytes = std::min(bytes, LongRing::kBytes);
+  return stream_mb_s<LongRing>(bytes, bytes, seconds);
 }
 
 double ring_buffers_mb_s(std::size_t buffers, double seconds) {
