@@ -56,6 +56,33 @@ TEST(JointPackets, CountAsThoseThatTheyStandFor) {
   s.expect_unharmed();
 }
 
+// Half of it, so that one is read while the other is written; or all, where others follow, which are
+// written meanwhile.
+TEST(JointPackets, OfAMessageAreTwoOrIfOthersFollowOne) {
+  constexpr std::uint32_t kLength = 16 * 1024;
+  Joint s;
+  s.pair.world.faults().packing.joint_most = wire::kJointMost;
+  s.watch();
+  s.left.post(s.left.write(1, kLength, s.right));
+  s.run_until_sent(1);
+  EXPECT_EQ(s.seen, (std::vector<std::uint32_t>{32, 32}));
+  s.seen.clear();
+  {
+    const Guard guard(s.left.qp().lock());
+    for (const std::uint64_t id : {2u, 3u}) {
+      Request request = s.left.write(id, kLength, s.right);
+      request.sges = request.buffers;
+      ASSERT_EQ(s.left.qp().post_send(request), requester::Posted::kOk);
+    }
+  }
+  s.left.node().device().doorbell(s.left.qp(), s.pair.world.now());
+  s.run_until_sent(3);
+  EXPECT_EQ(s.seen, (std::vector<std::uint32_t>{64, 32, 32}));
+  EXPECT_EQ(statuses(s.left.sends), std::vector(3, Status::kSuccess));
+  s.expect_source(s.right.target, kLength);
+  s.expect_unharmed();
+}
+
 TEST(JointPackets, FillSendsReceivesWithImmediate) {
   Joint s;
   s.right.receive(7, 4096);

@@ -11,9 +11,15 @@ const wire::Transmitter::Packing& Requester::packing() {
   return *packing_;
 }
 
+// Of one that others follow all may go at once: they are written while it is read.
+std::uint32_t Requester::joint_most_of(const SendEntry& entry) {
+  const std::uint64_t in_a_row = std::uint64_t{entry.length} * (unsent() > 1 ? 2 : 1);
+  return packing().joint_most_of(in_a_row);
+}
+
 bool Requester::may_be_packed(const SendEntry& entry) {
   if (entry.packets < 2 || endpoint_.transport != Transport::kRc) return false;
-  return packing().joint_most_of(entry.length) >= 2 * endpoint_.mtu ||
+  return joint_most_of(entry) >= 2 * endpoint_.mtu ||
          entry.length >= packing().direct_least;
 }
 
@@ -35,7 +41,7 @@ Requester::Piece Requester::piece_of_packed(std::uint32_t position, Psn psn) {
       return {psns, true};
     }
   }
-  return {psns_of(packing_->joint_most_of(entry.length)), false};
+  return {psns_of(joint_most_of(entry)), false};
 }
 
 // Where a piece of the message lies; refused also (as not mapped) if that is no plain memory or too

@@ -193,7 +193,7 @@ TEST(Packing, PiecesGrowWithTheirMessage) {
   Transmitter::Packing packing;
   EXPECT_EQ(packing.joint_most_of(1u << 20), 0u);
   packing.joint_most = kJointMost;
-  EXPECT_EQ(packing.joint_most_of(5'000), 4096u);
+  EXPECT_EQ(packing.joint_most_of(5'000), 8192u);
   EXPECT_EQ(packing.joint_most_of(16u << 10), 8192u);
   EXPECT_EQ(packing.joint_most_of(40'000), 16384u);
   EXPECT_EQ(packing.joint_most_of(64u << 10), 32768u);

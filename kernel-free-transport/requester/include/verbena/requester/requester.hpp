@@ -208,6 +208,7 @@ class Requester {
 
   // packing.cpp
   const wire::Transmitter::Packing& packing();
+  std::uint32_t joint_most_of(const SendEntry& entry);
   bool may_be_packed(const SendEntry& entry);
   Piece piece_of_packed(std::uint32_t position, Psn psn);
   std::optional<memory::Refusal> locate(const SendEntry& entry, std::uint32_t position,

@@ -305,7 +305,7 @@ class Transmitter {
 
     // Of a payload of this length: about half, so that one piece is read while the other is written;
     // but more and shorter pieces than of kPieceLeast only cost more.
-    static constexpr std::uint32_t kPieceLeast = 4096;
+    static constexpr std::uint32_t kPieceLeast = 8192;
     std::uint32_t joint_most_of(std::uint64_t length) const {
       const std::uint64_t half = std::bit_floor(std::min<std::uint64_t>(length / 2, kJointMost));
       return std::min(joint_most, std::max(static_cast<std::uint32_t>(half), kPieceLeast));
