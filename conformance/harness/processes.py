@@ -6,6 +6,7 @@ end of its `with` block, together with its children (each program gets a session
 
 import os
 import pathlib
+import random
 import re
 import select
 import signal
@@ -126,14 +127,20 @@ def is_listening(port, tables=("/proc/net/tcp", "/proc/net/tcp6")):
 
 
 _given = set()
+_PORTS = (10000, 32768)
 
 
 def fresh_port():
-    """A TCP port that nobody has and that this run has not handed out before."""
+    """A TCP port that nobody has, that this run has not handed out before, and that neither the system nor
+    the device gives to a client that asks for any: it may come before its server."""
     while True:
+        port = random.randrange(*_PORTS)
+        if port in _given:
+            continue
         with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
-            probe.bind(("::", 0))
-            port = probe.getsockname()[1]
-        if port not in _given:
-            _given.add(port)
-            return port
+            try:
+                probe.bind(("::", port))
+            except OSError:
+                continue
+        _given.add(port)
+        return port
