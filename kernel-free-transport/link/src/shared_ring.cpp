@@ -26,13 +26,16 @@ constexpr std::size_t kInFirstLine = kLine - kRecordHeader;  // of a packet
 constexpr std::size_t kRiderSize = 8;                        // behind it
 constexpr std::size_t kCapacityMin = 64 * 1024;
 constexpr std::size_t kCapacityMax = 1u << 30;
-constexpr std::uint64_t kWhat = 0x36474e4952425256;  // "VRBRING6"
+constexpr std::uint64_t kWhat = 0x37474e4952425256;  // "VRBRING7"
 constexpr std::uint64_t kLengthBits = 0xffff;
 constexpr std::uint64_t kJump = 0xffff;  // as a length: go on as many bytes further as fields says
 // What a writer uses of a ring at first. A page that is touched for the first time costs some two
 // microseconds on either side; with half as much, lines are still in the nearest caches when they
 // are written again, which is slower (4 KiB back and forth 2.78 us and 2.50).
 constexpr std::uint64_t kFirstLap = 128 * 1024;
+// Of a record, what is asked for before it is copied. After so much the processor has seen what
+// comes next.
+constexpr std::size_t kAhead = 4096;
 // Nobody may shrink the memory under the other side (SIGBUS) or add seals of his own.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
@@ -44,19 +47,16 @@ SocketError ring_error(int error, const char* doing) {
   return {error, std::string(doing) + " a shared ring failed: " + std::strerror(error)};
 }
 
-// What is asked for before it is copied. After so much the processor has seen what comes next.
-constexpr std::uint64_t kAhead = 4096;
-
 // The word that opens a record, shared with the other side.
 std::atomic_ref<std::uint64_t> first_word(std::uint8_t* record) {
   return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(record));
 }
 
-// Takes the lines away from the reader, who had them a lap ago: all at once, where a copy would
+// Takes the first lines away from the reader, who had them a lap ago: all at once, where a copy would
 // wait for one after the other. (Compilers make this of the builtin only for processors from 2014
 // on; older ones take it for nothing.)
 void take_lines(std::uint8_t* at, std::size_t size) {
-  for (std::size_t i = 0; i < size; i += kLine) {
+  for (std::size_t i = 0; i < std::min(size, kAhead); i += kLine) {
 #ifdef __x86_64__
     asm volatile("prefetchw %0" : : "m"(at[i]));
 #else
@@ -67,7 +67,7 @@ void take_lines(std::uint8_t* at, std::size_t size) {
 
 // The same for the reader: while the engine looks at the headers, the payload is on its way.
 void bring_lines(const std::uint8_t* at, std::size_t size) {
-  for (std::size_t i = 0; i < size; i += kLine) __builtin_prefetch(at + i, 0, 2);
+  for (std::size_t i = 0; i < std::min(size, kAhead); i += kLine) __builtin_prefetch(at + i, 0, 2);
 }
 
 // Between the last store of a writer and its look at the reader's state, as the reader's
@@ -281,7 +281,7 @@ std::optional<RingWriter::Mark> RingWriter::place(std::size_t length, std::uint6
   const Mark mark{*at, length, head_};
   std::uint8_t* record = ring_.record_at(mark.at);
   // The reader polls the first line, and would take it away again while the others are written.
-  if (size > kLine) take_lines(record + kLine, std::min(size - kLine, kAhead));
+  if (size > kLine) take_lines(record + kLine, size - kLine);
   if (length > kInFirstLine) copy(kInFirstLine, length, record + kLine);
   if (rider) {
     fields |= kRidden;
@@ -449,7 +449,7 @@ std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& 
     const bool stays = length > kCopied;
     short_copy(copied_.data(), packet, stays ? wire::kMaxHeaders : length);
     fields.copied_start = stays ? copied_.data() : nullptr;
-    if (stays) bring_lines(record + kLine, std::min(size - kLine, kAhead));
+    if (stays) bring_lines(record + kLine, size - kLine);
     return std::span<const std::uint8_t>(stays ? packet : copied_.data(), length);
   }
 }
