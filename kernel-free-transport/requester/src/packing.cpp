@@ -19,8 +19,7 @@ std::uint32_t Requester::joint_most_of(const SendEntry& entry) {
 
 bool Requester::may_be_packed(const SendEntry& entry) {
   if (entry.packets < 2 || endpoint_.transport != Transport::kRc) return false;
-  return joint_most_of(entry) >= 2 * endpoint_.mtu ||
-         entry.length >= packing().direct_least;
+  return joint_most_of(entry) >= 2 * endpoint_.mtu || entry.length >= packing().direct_least;
 }
 
 Requester::Piece Requester::piece_of_packed(std::uint32_t position, Psn psn) {

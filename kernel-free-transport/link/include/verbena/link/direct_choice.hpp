@@ -74,7 +74,7 @@ class DirectChoice {
   std::uint32_t rest_ = kRestAtFirst;
   Price price_of_this_way_;
   // Of this step: for a MiB each; all that has come, and since when.
-  std::array<TimeNs, kMeasured> works_;
+  std::array<TimeNs, kMeasured> works_{};
   std::size_t measured_ = 0;
   std::uint64_t bytes_ = 0;
   TimeNs since_ = 0;
