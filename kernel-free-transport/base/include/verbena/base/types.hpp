@@ -15,30 +15,40 @@ inline constexpr TimeNs kNever = ~TimeNs{0};
 inline constexpr std::uint32_t kMask24 = 0xffffff;
 
 // Packet sequence number: 24 bits, compared on the circle (IBTA Vol 1, 9.7.2). There is no `<`
-// on purpose: `a.is_before(b)` says which way round is meant.
+// on purpose: `a.is_before(b)` says which way round is meant. Kept in the upper bits of a word,
+// where the circle is the word's own: nothing is masked, and a distance is a difference.
 class Psn {
  public:
   constexpr Psn() = default;
-  constexpr explicit Psn(std::uint32_t value) : value_(value & kMask24) {}
+  constexpr explicit Psn(std::uint32_t value) : word_(value << kShift) {}
 
-  constexpr std::uint32_t value() const { return value_; }
+  constexpr std::uint32_t value() const { return word_ >> kShift; }
   // Steps forward from `earlier` to this one, in [-2^23, 2^23).
   constexpr std::int32_t distance_from(Psn earlier) const {
-    const std::uint32_t steps = (value_ - earlier.value_) & kMask24;
-    return steps < 0x800000u ? static_cast<std::int32_t>(steps)
-                             : static_cast<std::int32_t>(steps) - 0x1000000;
+    return difference(earlier) >> kShift;
   }
-  constexpr bool is_before(Psn other) const { return distance_from(other) < 0; }
-  constexpr bool is_after(Psn other) const { return distance_from(other) > 0; }
-  constexpr bool is_at_or_before(Psn other) const { return distance_from(other) <= 0; }
-  constexpr bool is_at_or_after(Psn other) const { return distance_from(other) >= 0; }
-  constexpr Psn operator+(std::uint32_t steps) const { return Psn(value_ + steps); }
-  constexpr Psn operator-(std::uint32_t steps) const { return Psn(value_ - steps); }
+  constexpr bool is_before(Psn other) const { return difference(other) < 0; }
+  constexpr bool is_after(Psn other) const { return difference(other) > 0; }
+  constexpr bool is_at_or_before(Psn other) const { return difference(other) <= 0; }
+  constexpr bool is_at_or_after(Psn other) const { return difference(other) >= 0; }
+  constexpr Psn operator+(std::uint32_t steps) const { return of_word(word_ + (steps << kShift)); }
+  constexpr Psn operator-(std::uint32_t steps) const { return of_word(word_ - (steps << kShift)); }
   constexpr Psn& operator++() { return *this = *this + 1; }
   constexpr bool operator==(const Psn&) const = default;
 
  private:
-  std::uint32_t value_ = 0;
+  static constexpr unsigned kShift = 8;
+
+  static constexpr Psn of_word(std::uint32_t word) {
+    Psn psn;
+    psn.word_ = word;
+    return psn;
+  }
+  constexpr std::int32_t difference(Psn other) const {
+    return static_cast<std::int32_t>(word_ - other.word_);
+  }
+
+  std::uint32_t word_ = 0;
 };
 
 // Queue pair number: 24 bits. The upper kSlotBits name the socket (the process) that owns it.
