@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "polynomial.hpp"
 #include "verbena/base/check.hpp"
@@ -36,20 +37,84 @@ std::uint32_t table_step(std::uint32_t r, const std::uint8_t* data, std::size_t 
   return r;
 }
 
-std::uint32_t crc32_tables(std::uint32_t crc, const std::uint8_t* data, std::size_t length,
-                           std::uint64_t ones) {
-  if (ones == 0 || length < 8) return ~table_step(~crc, data, length);
-  std::uint8_t first[8];
-  store_le64(first, load_le64(data) | ones);
-  return ~table_step(table_step(~crc, first, sizeof first), data + 8, length - 8);
+// A multiple of the polynomial that has few terms, x^300 + x^155 + x^117 + x^89 + 1: what stands in
+// a message may be added to what comes 145, 183, 211 and 300 bits later in its place. Eight bytes are
+// taken out so by a few shifts, three times as fast as by looking into tables (and so it is on an
+// emulated processor, where each look takes as long as eight shifts).
+static_assert((polynomial::power_of_x(300) ^ polynomial::power_of_x(155) ^
+               polynomial::power_of_x(117) ^ polynomial::power_of_x(89) ^ polynomial::kOne) == 0);
+class Sparse {
+ public:
+  static constexpr std::size_t kWords = 5;
+  static constexpr std::size_t kBytes = 8 * kWords;  // in a round, and those behind the last
+
+  explicit Sparse(std::uint32_t r) { later_[0] = r; }
+
+  // The next words, of which there are five in a round.
+  template <typename Next>
+  void round(Next&& next) {
+    take<0>(next(0));
+    take<1>(next(8));
+    take<2>(next(16));
+    take<3>(next(24));
+    take<4>(next(32));
+  }
+  // The register after the rest, at least kBytes.
+  std::uint32_t end(const std::uint8_t* rest, std::size_t length) const {
+    std::uint8_t first[kBytes];
+    for (std::size_t i = 0; i < kWords; ++i) {
+      store_le64(first + 8 * i, load_le64(rest + 8 * i) ^ later_[i]);
+    }
+    return table_step(table_step(0, first, kBytes), rest + kBytes, length - kBytes);
+  }
+
+ private:
+  template <std::size_t kTurn>
+  void take(std::uint64_t word) {
+    word ^= later_[kTurn];
+    later_[(kTurn + 2) % kWords] ^= word << 17 ^ word << 55;
+    later_[(kTurn + 3) % kWords] ^= word >> 47 ^ word >> 9 ^ word << 19;
+    later_[(kTurn + 4) % kWords] ^= word >> 45 ^ word << 44;
+    later_[kTurn] = word >> 20;
+  }
+
+  // What is added to the words that come next.
+  std::uint64_t later_[kWords]{};
+};
+
+std::uint32_t crc32_words(std::uint32_t crc, const std::uint8_t* data, std::size_t length,
+                          std::uint64_t ones) {
+  if (length < 2 * Sparse::kBytes) {
+    if (ones == 0 || length < 8) return ~table_step(~crc, data, length);
+    std::uint8_t first[8];
+    store_le64(first, load_le64(data) | ones);
+    return ~table_step(table_step(~crc, first, sizeof first), data + 8, length - 8);
+  }
+  Sparse sparse(~crc);
+  for (; length >= 2 * Sparse::kBytes; data += Sparse::kBytes, length -= Sparse::kBytes) {
+    sparse.round([&](std::size_t at) {
+      return load_le64(data + at) | std::exchange(ones, 0);
+    });
+  }
+  return ~sparse.end(data, length);
 }
 
 // Copies in one pass take whole strides.
 constexpr std::size_t kStride = 256;
 
-std::uint32_t copy_tables(std::uint8_t* to, const std::uint8_t* from, std::size_t length) {
+std::uint32_t copy_words(std::uint8_t* to, const std::uint8_t* from, std::size_t length) {
+  Sparse sparse(~0u);
+  for (; length >= 2 * Sparse::kBytes; length -= Sparse::kBytes) {
+    sparse.round([&](std::size_t at) {
+      const std::uint64_t word = load_le64(from + at);
+      store_le64(to + at, word);
+      return word;
+    });
+    from += Sparse::kBytes;
+    to += Sparse::kBytes;
+  }
   std::memcpy(to, from, length);
-  return crc32_tables(0, to, length, 0);
+  return ~sparse.end(to, length);
 }
 
 // What the register becomes when so many zero bytes follow, a table for each of its bytes: the
@@ -221,7 +286,7 @@ VERBENA_CLMUL std::uint32_t past_zeros_clmul(std::uint32_t r, std::size_t which)
 
 VERBENA_CLMUL std::uint32_t crc32_clmul(std::uint32_t crc, const std::uint8_t* data,
                                         std::size_t length, std::uint64_t ones) {
-  if (length < 8) return crc32_tables(crc, data, length, ones);
+  if (length < 8) return crc32_words(crc, data, length, ones);
   if (length < 16) return crc32_short(crc, data, length, ones);
   __m128i a = start(crc, load16(data), ones);
   if (length < 128) return finish(a, data + 16, length - 16);
@@ -337,10 +402,10 @@ bool has_vclmul() {
 
 #else
 
-constexpr auto* crc32_clmul = &crc32_tables;
-constexpr auto* crc32_vclmul = &crc32_tables;
-constexpr auto* copy_clmul = &copy_tables;
-constexpr auto* copy_vclmul = &copy_tables;
+constexpr auto* crc32_clmul = &crc32_words;
+constexpr auto* crc32_vclmul = &crc32_words;
+constexpr auto* copy_clmul = &copy_words;
+constexpr auto* copy_vclmul = &copy_words;
 constexpr auto* past_zeros_clmul = &past_zeros_tables;
 std::uint64_t ticks() { return 0; }
 bool has_clmul() { return false; }
@@ -422,7 +487,7 @@ const Crc32Variant* crc32_variants() {
   static const std::array<Crc32Variant, kCrc32Variants> variants{{
       {"vpclmulqdq", has_vclmul(), crc32_vclmul, copy_vclmul, past_zeros_clmul},
       {"pclmulqdq", has_clmul(), crc32_clmul, copy_clmul, past_zeros_clmul},
-      {"tables", true, crc32_tables, copy_tables, past_zeros_tables},
+      {"words", true, crc32_words, copy_words, past_zeros_tables},
   }};
   return variants.data();
 }
