@@ -17,9 +17,6 @@ namespace verbena::link {
 namespace {
 
 constexpr std::size_t kReadMax = 65536;
-constexpr unsigned kBusyCalls = 2;
-// Whoever sends so much at once has more to send.
-constexpr std::size_t kStreamBytes = 16 * 1024;
 // What was read for its checksum shall still be in the nearest cache when it is copied.
 constexpr std::size_t kTrainBytes = 20 * 1024;
 
@@ -113,19 +110,28 @@ UdpReceiver::UdpReceiver(int fd, const IpAddress& local, const UdpOptions& optio
 UdpReceiver::~UdpReceiver() { ::close(fd_); }
 
 // A spinning application calls this between any two packets, so the read that only tells that
-// the socket is empty (270 ns) is left to its next call, unless packets keep coming.
+// the socket is empty (270 ns) is left to its next call, unless packets keep coming and such reads
+// have found some.
 std::size_t UdpReceiver::receive(RxSink& sink, std::size_t budget) noexcept {
   statistics_.receive_calls.add();
-  std::size_t count = 0;
   Coalesced buffer;
-  do {
+  if (!read(buffer)) {
+    more_.would_have_lost();
+    return 0;
+  }
+  std::size_t count = deliver(buffer, sink);
+  if (!more_.is_on()) {
+    more_.would_have_won();
+    return count;
+  }
+  while (count < budget) {
     if (!read(buffer)) {
-      busy_calls_ = 0;
-      return count;
+      more_.lost();
+      break;
     }
+    more_.won();
     count += deliver(buffer, sink);
-  } while (count < budget && (busy_calls_ >= kBusyCalls || buffer.bytes.size() >= kStreamBytes));
-  ++busy_calls_;
+  }
   return count;
 }
 

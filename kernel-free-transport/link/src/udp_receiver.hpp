@@ -9,6 +9,7 @@
 
 #include "division.hpp"
 #include "socket_address.hpp"
+#include "verbena/base/wager.hpp"
 #include "verbena/link/udp_link.hpp"
 #include "verbena/wire/icrc.hpp"
 
@@ -58,8 +59,7 @@ class UdpReceiver {
   UdpStatistics& statistics_;
   bool wants_fields_;
   std::uint64_t buffer_bytes_ = 0;
-  // Calls in a row that found the socket busy; a third one reads until it is empty.
-  unsigned busy_calls_ = 0;
+  Wager more_;  // that there is more behind what a call has read
 
   std::array<Entry, 32> cache_;
   Asking asking_;
