@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "verbena/base/check.hpp"
+#include "verbena/wire/crc32.hpp"
 #include "verbena/wire/packet.hpp"
 
 namespace verbena::sim {
@@ -24,6 +26,8 @@ void Node::send(wire::TxBatch& batch, Qpn) noexcept {
   for (std::size_t i = 0; i < packets.size(); ++i) {
     const wire::TxBatch::Packet& p = packets[i];
     const auto bytes = batch.bytes_of(p);
+    VERBENA_CHECK(p.summed == 0 ||
+                  wire::crc32(0, bytes.last(p.summed).data(), p.summed) == p.sum);
     const std::uint32_t psns = p.is_direct ? 1 : std::max(p.psns, 1u);
     Load load{{bytes.begin(), bytes.end()}, p.is_direct, psns, {}};
     if (i + 1 < packets.size()) load.rider = world_.rider_of(batch.bytes_of(packets[i + 1]), bytes);
@@ -60,6 +64,10 @@ wire::Transmitter::Packing Node::packing(const wire::Destination&, Qpn) noexcept
   if (happens(f.direct)) packing = f.packing;
   packing.may_lend = happens(f.lent);
   packing.joint_most = happens(f.joint) ? f.packing.joint_most : 0;
+  const bool is_plain = packing.direct_most == 0 && packing.joint_most == 0 && !packing.may_lend;
+  if (!is_plain) return packing;
+  packing.is_sealed = happens(f.sealed);
+  packing.is_bundled = happens(f.bundled);
   return packing;
 }
 

@@ -37,6 +37,10 @@ struct Faults {
   wire::Transmitter::Packing packing{1024, 4096, 4096};
   // How often payloads stay where they are until they are sent.
   std::uint32_t lent = 0;
+  // How often a way that takes neither adds checksums, so that payloads are summed with the copy, and
+  // how often it takes packets of any lengths at once.
+  std::uint32_t sealed = 0;
+  std::uint32_t bundled = 0;
   // How often a packet that arrives with the one before it comes in one buffer with it.
   std::uint32_t train = 0;
   // How often an acknowledgement behind a packet to the same place rides with it.

@@ -254,6 +254,34 @@ Requester::Emit Requester::emit_data(Message& message, Psn psn, const Piece& pie
   return Emit::kSent;
 }
 
+// Their headers differ by the PSN alone.
+std::uint32_t Requester::emit_middles(Message& message, Psn psn, std::uint32_t most,
+                                      wire::TxBatch& out) {
+  const SendEntry& e = queue_.at(message.position);
+  const std::uint32_t mtu = endpoint_.mtu;
+  const Extent extent = extent_of(message, e, psn, {});
+  const std::size_t header_bytes = wire::row_of(extent.opcode).header_bytes;
+  std::array<std::uint8_t, wire::kMaxHeaders> headers;
+  write_headers(e, extent, 0, psn, false, headers.data());
+  const std::uint8_t* from = message.bytes + extent.offset;
+  if (message.is_bundled) out.be_one_run();
+  std::uint32_t sent = 0;
+  for (; sent < most; ++sent, from += mtu, ++psn) {
+    std::uint8_t* const at = out.begin(header_bytes + mtu);
+    if (at == nullptr) break;
+    // All that such a packet can have; the payload comes over what it has not.
+    std::memcpy(at, headers.data(), wire::Bth::kSize + wire::XrcEth::kSize);
+    wire::Bth::write_psn(at, psn);
+    const std::uint32_t sum = wire::crc32_copy(at + header_bytes, from, mtu);
+    if (!message.destination) message.destination = out.name(endpoint_.destination);
+    out.commit_to(*message.destination, header_bytes + mtu);
+    out.note_sum(mtu, sum);
+  }
+  endpoint_.counters.bytes_sent.add(std::uint64_t{sent} * mtu);
+  endpoint_.counters.packets_sent.add(sent);
+  return sent;
+}
+
 // All of a short message.
 Requester::Emit Requester::emit_short(const SendEntry& e, std::uint32_t position,
                                       wire::TxBatch& out) {

@@ -169,6 +169,8 @@ class Requester {
   Emit transmit_short(const SendEntry& entry, std::uint32_t window, wire::TxBatch& out, TimeNs now);
   void sent_short(std::uint32_t window, TimeNs now);
   Emit transmit_request(SendEntry& entry, std::uint32_t window, wire::TxBatch& out, TimeNs now);
+  Emit transmit_middles(Message& message, const SendEntry& entry, std::uint32_t window,
+                        wire::TxBatch& out);
   Piece piece_at(const Message& message, Psn psn);
   void sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now);
   bool transmit_probe(wire::TxBatch& out);
@@ -183,6 +185,8 @@ class Requester {
   void write_headers(const SendEntry& entry, const Extent& extent, std::uint8_t pad, Psn psn,
                      bool ask, std::uint8_t* at) const;
   Emit emit(Message& message, Psn psn, const Piece& piece, wire::TxBatch& out, bool ask);
+  // From this PSN on, up to so many packets amid a message with sums; how many.
+  std::uint32_t emit_middles(Message& message, Psn psn, std::uint32_t most, wire::TxBatch& out);
   Emit emit_datagram(std::uint32_t position, wire::TxBatch& out);
   Emit emit_data(Message& message, Psn psn, const Piece& piece, wire::TxBatch& out, bool ask);
   Emit emit_short(const SendEntry& entry, std::uint32_t position, wire::TxBatch& out);

@@ -40,6 +40,8 @@ struct Bth {
 
   static Bth read_from(const std::uint8_t* at);
   void write_to(std::uint8_t* out) const;
+  // Of a header that asks for no acknowledgement.
+  static void write_psn(std::uint8_t* out, Psn psn) { store_be32(out + 8, psn.value()); }
   bool operator==(const Bth&) const = default;
 };
 
