@@ -12,7 +12,10 @@ namespace {
 
 // A turn that takes longer was taken by another thread (or the machine has been away).
 constexpr TimeNs kTaken = 4'000;
-constexpr std::uint32_t kTakenInARow = 4;
+// A scheduler may let the thread go on at once after some of its yields, whoever waits (two of
+// three, Linux 6.18): what is taken counts for as many turns that are not.
+constexpr std::uint32_t kWeight = 4;
+constexpr std::uint32_t kTakenMost = 4 * kWeight;
 // Between two moves; doubled by each that comes soon after the one before, because it did not help.
 constexpr TimeNs kPause = 1'000'000;
 constexpr TimeNs kPauseMax = 1'024'000'000;
@@ -32,8 +35,12 @@ void Courtesy::give_way() noexcept {
   const TimeNs before = link::monotonic_now_ns();
   ::sched_yield();
   const TimeNs now = link::monotonic_now_ns();
-  taken_turns_ = now - before > kTaken ? taken_turns_ + 1 : 0;
-  if (taken_turns_ < kTakenInARow || now < next_move_) return;
+  if (now - before > kTaken) {
+    taken_turns_ = std::min(taken_turns_ + kWeight, kTakenMost);
+  } else if (taken_turns_ != 0) {
+    --taken_turns_;
+  }
+  if (taken_turns_ < kTakenMost || now < next_move_) return;
   taken_turns_ = 0;
   if (coin_.below(2) == 0) return;
   pause_ = now < next_move_ + 4 * pause_ ? std::min(2 * pause_, kPauseMax) : kPause;

@@ -24,7 +24,7 @@ class Courtesy {
   void move_away() noexcept;
 
   Random coin_;
-  std::uint32_t taken_turns_ = 0;  // in a row
+  std::uint32_t taken_turns_ = 0;  // of late, weighed
   TimeNs next_move_ = 0;
   TimeNs pause_ = 0;
   std::uint32_t moves_ = 0;
