@@ -8,7 +8,8 @@
 # taken into each other across files (bench/README.md, "Instructions", has what that brings). The
 # objects hold ordinary code too, which everything else is linked of: tests and tools link no slower
 # for it. What has several callers and is still on the way of every message is taken into the one that
-# matters by [[gnu::flatten]] there.
+# matters by [[gnu::flatten]] there; what is seldom needed stays outside by [[gnu::noinline]], so that no
+# registers are saved for it.
 include(CheckCXXCompilerFlag)
 
 set(VERBENA_NO_REP

@@ -229,7 +229,7 @@ class Context final : public queue::EventSink,
     }
   };
   Load load() const noexcept;
-  void receive_for_poster(TimeNs now) noexcept;
+  [[gnu::noinline]] void receive_for_poster(TimeNs now) noexcept;
   void on_datagram(const wire::RxDatagram& datagram) noexcept override;
   void on_train(const wire::RxTrain& train) noexcept override;
 

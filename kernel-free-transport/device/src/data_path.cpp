@@ -27,6 +27,15 @@ bool acknowledges_now(Acknowledge acknowledge) {
 
 }  // namespace
 
+[[gnu::always_inline]] inline void Device::deliver(qp::QueuePair& qp,
+                                                   const wire::PacketView& packet,
+                                                   const wire::RxDatagram& datagram, TimeNs now) {
+  const Guard guard(qp.lock());
+  qp.handle_packet(packet, datagram, now);
+  note_owed(qp, now);
+  rearm(qp);
+}
+
 void Device::handle_datagram(TimeNs now, const wire::RxDatagram& datagram) {
   counters_.packets_received.add();
   counters_.bytes_received.add(datagram.bytes.size());
@@ -47,12 +56,8 @@ void Device::handle_datagram(TimeNs now, const wire::RxDatagram& datagram) {
   }
   if (is_direct) return deliver_direct(*qp, packet, datagram, now);
   if (is_joint) return deliver_joint(*qp, packet, datagram, now);
-  if (qp->transport() != Transport::kUd) return deliver(*qp, packet, datagram, now);
-  wire::RxDatagram with_names = datagram;
-  with_names.source_gid = options_.plan.gid_of(datagram.source);
-  with_names.destination_gid = options_.plan.gid_of(options_.address);
-  with_names.source_lid = options_.plan.lid_of(datagram.source);
-  deliver(*qp, packet, with_names, now);
+  if (qp->transport() == Transport::kUd) return deliver_named(*qp, packet, datagram, now);
+  deliver(*qp, packet, datagram, now);
 }
 
 void Device::handle_multicast(TimeNs now, wire::RxDatagram datagram, Qpn member) {
@@ -71,12 +76,13 @@ void Device::handle_multicast(TimeNs now, wire::RxDatagram datagram, Qpn member)
   deliver(*qp, packet, datagram, now);
 }
 
-void Device::deliver(qp::QueuePair& qp, const wire::PacketView& packet,
-                     const wire::RxDatagram& datagram, TimeNs now) {
-  const Guard guard(qp.lock());
-  qp.handle_packet(packet, datagram, now);
-  note_owed(qp, now);
-  rearm(qp);
+void Device::deliver_named(qp::QueuePair& qp, const wire::PacketView& packet,
+                           const wire::RxDatagram& datagram, TimeNs now) {
+  wire::RxDatagram with_names = datagram;
+  with_names.source_gid = options_.plan.gid_of(datagram.source);
+  with_names.destination_gid = options_.plan.gid_of(options_.address);
+  with_names.source_lid = options_.plan.lid_of(datagram.source);
+  deliver(qp, packet, with_names, now);
 }
 
 // An acknowledgement waits as long as finish_receive() lets it.

@@ -157,7 +157,7 @@ void QueuePair::fail() {
   if (attributes_.state != State::kError && attributes_.state != State::kReset) enter_error();
 }
 
-void QueuePair::settle() {
+void QueuePair::settle_reported() {
   if (endpoint_.migration_wanted) migrate();
   if (!endpoint_.failure) return;
   const queue::FatalFailure failure = *endpoint_.failure;

@@ -141,12 +141,6 @@ void Requester::fail_head(Status status) {
   }
 }
 
-void Requester::give_up_turn() noexcept {
-  if (!place_.is_out()) share_->leave(place_);
-  sent_in_turn_ = 0;
-  turn_is_over_ = false;
-}
-
 bool Requester::is_consistent() const {
   if (!una_.is_at_or_before(sent_) || !sent_.is_at_or_before(next_)) return false;
   if (cursor_ - queue_.head() > queue_.tail() - queue_.head()) return false;

@@ -17,28 +17,6 @@ bool is_answered_by_data(Operation operation) {
 
 }  // namespace
 
-void Responder::handle_reliable(const wire::PacketView& packet) {
-  if (dead_) {
-    endpoint_.drops->count(DropReason::kBadQpState);
-    return;
-  }
-  const std::int32_t distance = packet.bth.psn.distance_from(expected_);
-  if (distance == 0) {
-    gap_reported_ = not_ready_ = false;
-    handle_in_sequence(packet);
-  } else if (distance < 0) {
-    endpoint_.drops->count(DropReason::kDuplicate);
-    handle_duplicate(packet);
-  } else {
-    endpoint_.drops->count(DropReason::kOutOfSequence);
-    // Told once; what follows the gap says nothing new (9.7.5.2.8, 9.7.4.1.1).
-    if (!gap_reported_ && !not_ready_) {
-      gap_reported_ = true;
-      owe_nak(wire::Aeth::nak(NakCode::kPsnSequence, message_count_));
-    }
-  }
-}
-
 // The message that is arriving must go on as it began, and a new one must begin.
 std::optional<NakCode> Responder::check_order(const wire::PacketView& packet) const {
   const wire::OpcodeRow& row = *packet.row;
@@ -66,7 +44,7 @@ std::optional<NakCode> Responder::check_length(const wire::PacketView& packet) c
   return std::nullopt;
 }
 
-void Responder::handle_in_sequence(const wire::PacketView& packet) {
+[[gnu::always_inline]] inline void Responder::handle_in_sequence(const wire::PacketView& packet) {
   if (const auto code = check_order(packet)) {
     refuse(*code, queue::AsyncEvent::kQpRequestError, "a message's packets came in a wrong order");
     return;
@@ -103,6 +81,28 @@ void Responder::handle_in_sequence(const wire::PacketView& packet) {
   endpoint_.counters.bytes_received.add(packet.data_length());
   if (packet.bth.ack_request && !is_answered_by_data(packet.row->operation)) {
     owe_ack(endpoint_.acknowledges_at_once);
+  }
+}
+
+void Responder::handle_reliable(const wire::PacketView& packet) {
+  if (dead_) {
+    endpoint_.drops->count(DropReason::kBadQpState);
+    return;
+  }
+  const std::int32_t distance = packet.bth.psn.distance_from(expected_);
+  if (distance == 0) {
+    gap_reported_ = not_ready_ = false;
+    handle_in_sequence(packet);
+  } else if (distance < 0) {
+    endpoint_.drops->count(DropReason::kDuplicate);
+    handle_duplicate(packet);
+  } else {
+    endpoint_.drops->count(DropReason::kOutOfSequence);
+    // Told once; what follows the gap says nothing new (9.7.5.2.8, 9.7.4.1.1).
+    if (!gap_reported_ && !not_ready_) {
+      gap_reported_ = true;
+      owe_nak(wire::Aeth::nak(NakCode::kPsnSequence, message_count_));
+    }
   }
 }
 

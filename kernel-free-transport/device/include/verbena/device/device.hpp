@@ -208,17 +208,20 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   template <typename F>
   void with_line(Qpn receiver, Qpn line, TimeNs now, F&& use);
   void close_lines_of(const qp::QueuePair& receiver);
-  void deliver_joint(qp::QueuePair& qp, wire::PacketView& packet, const wire::RxDatagram& datagram,
-                     TimeNs now);
-  void deliver_direct(qp::QueuePair& qp, wire::PacketView& packet, const wire::RxDatagram& datagram,
-                      TimeNs now);
+  [[gnu::noinline]] void deliver_joint(qp::QueuePair& qp, wire::PacketView& packet,
+                                       const wire::RxDatagram& datagram, TimeNs now);
+  [[gnu::noinline]] void deliver_direct(qp::QueuePair& qp, wire::PacketView& packet,
+                                        const wire::RxDatagram& datagram, TimeNs now);
+  // Of UD, whose receivers are told where it came from.
+  [[gnu::noinline]] void deliver_named(qp::QueuePair& qp, const wire::PacketView& packet,
+                                       const wire::RxDatagram& datagram, TimeNs now);
   // What is left of a batch's data when others are full.
   enum class Rest : std::uint8_t { kGoes, kMayWait };
   // Under the queue pair's lock.
   void transmit(qp::QueuePair& qp, TimeNs now, Rest rest = Rest::kGoes);
   void send_short(std::size_t which, Qpn from);
   bool transmit_batches(std::size_t which, qp::QueuePair& qp, TimeNs now, Rest rest);
-  void transmit_listed(TimeNs now, Acknowledge acknowledge);
+  [[gnu::noinline]] void transmit_listed(TimeNs now, Acknowledge acknowledge);
   void transmit_wanted(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
   void note_owed(qp::QueuePair& qp, TimeNs now);      // under its lock, too
   bool waits_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);

@@ -145,7 +145,11 @@ class QueuePair {
   void take_attributes(std::uint32_t mask);
   void resolve_path(const Path& path);
   // Acts on what a half reported.
-  void settle();
+  void settle() {
+    if (endpoint_.migration_wanted || endpoint_.failure) [[unlikely]]
+      settle_reported();
+  }
+  [[gnu::noinline]] void settle_reported();
   void check_drained();
   void take_rider(const wire::Rider& rider, TimeNs now);
   bool relays() const { return relay_ && relay_->has_packets(); }

@@ -54,11 +54,13 @@ class FlowShare {
   // A turn, or a place in the queue for one (false): the sink will hear of it.
   bool enter(Place& place, std::uint32_t capacity) noexcept;
   // Gives up the turn or the place in the queue, if there is one.
-  void leave(Place& place) noexcept;
+  [[gnu::noinline]] void leave(Place& place) noexcept;
 
   bool has_waiting() const noexcept { return has_waiting_.read_relaxed(); }
   std::uint32_t of(std::uint32_t capacity) const noexcept {
-    return std::max(capacity / std::max(active_.read_relaxed(), 1u), 1u);
+    const std::uint32_t active = active_.read_relaxed();
+    // No division for one, which is most of all.
+    return std::max(active <= 1 ? capacity : capacity / active, 1u);
   }
 
  private:

@@ -71,7 +71,11 @@ class Requester {
   // Those that send to the same peer, and how many packets of full and of small size it can hold.
   void set_path(std::shared_ptr<FlowShare> share, std::uint32_t full, std::uint32_t small);
   // Gives up its turn, or its place in the queue for one.
-  void give_up_turn() noexcept;
+  void give_up_turn() noexcept {
+    if (!place_.is_out()) share_->leave(place_);
+    sent_in_turn_ = 0;
+    turn_is_over_ = false;
+  }
   void set_sending(bool sending) { sending_ = sending; }   // RTS, SQD: true
   void set_draining(bool draining) { draining_ = draining; }
   bool is_drained() const { return una_ == sent_ && queue_.head() == cursor_; }
