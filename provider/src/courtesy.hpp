@@ -1,5 +1,5 @@
 // What a thread owes to others while it polls in vain: its turn on the processor, for what it waits
-// for may need this very one (there may be but one). If another thread takes that turn each time,
+// for may need this very one (there may be but one). If another takes that turn again and again,
 // two that spin share a processor, perhaps beside an idle one: schedulers leave them so for
 // seconds. Then this thread moves to another of the processors that it may use; or the other one
 // does, for both see the same, and if both moved they would meet again: so each tosses a coin.

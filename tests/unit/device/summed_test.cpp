@@ -69,6 +69,7 @@ TEST_F(SummedKib, PacketsAmidAMessageAreLikeThoseMadeOneByOne) {
   std::vector<std::vector<std::uint8_t>> made[2];
   for (const bool is_sealed : {true, false}) {
     left.travels.is_sealed = is_sealed;
+    std::fill(right.bytes.begin(), right.bytes.end(), std::uint8_t{0});
     left.on_send = [&](const wire::TxBatch& batch) {
       sent += batch.size();
       for (const wire::TxBatch::Packet& p : batch.packets()) {
