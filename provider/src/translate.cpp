@@ -49,18 +49,18 @@ std::optional<WorkOpcode> opcode_of(ibv_wr_opcode opcode) {
 
 void fill(ibv_wc& wc, const queue::Completion& c) {
   wc.wr_id = c.id;
-  wc.status = static_cast<ibv_wc_status>(c.status);
-  wc.opcode = wc_opcode_of(c.opcode);
   wc.vendor_err = c.vendor_error;
   wc.byte_len = c.byte_length;
   wc.imm_data = c.immediate;
   wc.qp_num = c.qpn;
   wc.src_qp = c.source_qpn;
-  wc.wc_flags = wc_flags_of(c.flags);
   wc.pkey_index = c.pkey_index;
   wc.slid = c.source_lid;
   wc.sl = c.service_level;
   wc.dlid_path_bits = c.path_bits;
+  wc.status = static_cast<ibv_wc_status>(c.status);
+  wc.opcode = wc_opcode_of(c.opcode);
+  wc.wc_flags = wc_flags_of(c.flags);
 }
 
 qp::Path path_of(const ibv_ah_attr& ah, const AddressPlan& plan) {

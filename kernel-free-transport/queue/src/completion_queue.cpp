@@ -18,6 +18,7 @@ CompletionQueue::CompletionQueue(const Options& options, EventSink& events)
       ignore_overrun_(options.ignore_overrun),
       clock_(options.clock) {
   ring_.resize(std::bit_ceil(std::min(capacity_, kFirstRing)));
+  mask_ = static_cast<std::uint32_t>(ring_.size() - 1);
 }
 
 // To another ring, the waiting completions first. The ring is a power of two, so positions wrap
@@ -31,6 +32,7 @@ bool CompletionQueue::move_to(std::size_t size) noexcept try {
     reads_ring_ = false;
   }
   ring_ = std::move(other);
+  mask_ = static_cast<std::uint32_t>(size - 1);
   head_ = 0;
   return true;
 } catch (const std::bad_alloc&) {
@@ -52,36 +54,28 @@ bool CompletionQueue::drop_oldest() noexcept {
   return true;
 }
 
-bool CompletionQueue::push(const Completion& completion, bool solicited) noexcept {
-  const Guard guard(lock_);
+// For one more; false: there is none, and the queue is in error.
+bool CompletionQueue::make_room() noexcept {
   if (failed_) return false;
   const bool has_room = count_ < capacity_ || (ignore_overrun_ && drop_oldest());
-  if (!has_room || (count_ == ring_.size() && !grow())) {
-    failed_ = true;
-    events_.on_async_event(AsyncEvent::kCqError, cookie_);
-    return false;
-  }
-  Completion& entry = ring_[slot(head_ + count_)];
-  entry = completion;
-  if (clock_ != nullptr) entry.timestamp = clock_();
-  ++count_;
-  count_hint_.publish(count_);
-  if (armed_ == Armed::kNo) return true;
-  const bool fires = armed_ == Armed::kAny || solicited || completion.status != Status::kSuccess;
-  if (fires && ++since_event_ >= moderation_) {
-    armed_ = Armed::kNo;
-    since_event_ = 0;
-    events_.on_completion_event(cookie_);
-  }
-  return true;
+  if (has_room && (count_ != ring_.size() || grow())) return true;
+  failed_ = true;
+  events_.on_async_event(AsyncEvent::kCqError, cookie_);
+  return false;
 }
 
-void CompletionQueue::drop_behind_peeked(std::uint32_t taken) noexcept {
-  // What the reader has seen moves up.
+// Of an armed queue's new completion, which matters if it is solicited or has failed.
+void CompletionQueue::announce(bool matters) noexcept {
+  if (armed_ != Armed::kAny && !matters) return;
+  if (++since_event_ < moderation_) return;
+  armed_ = Armed::kNo;
+  since_event_ = 0;
+  events_.on_completion_event(cookie_);
+}
+
+// What the reader has seen, when so many behind it were taken.
+void CompletionQueue::move_peeked_up(std::uint32_t taken) noexcept {
   for (std::uint32_t i = peeked_; i-- > 0;) ring_[slot(head_ + i + taken)] = ring_[slot(head_ + i)];
-  head_ += taken;
-  count_ -= taken;
-  count_hint_.publish(count_);
 }
 
 std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {

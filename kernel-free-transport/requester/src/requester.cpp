@@ -90,14 +90,15 @@ void Requester::complete(const SendEntry& entry, Status status) {
       (entry.flags & queue::kSignaled) == 0) {
     return;
   }
-  queue::Completion c;
-  c.id = entry.id;
-  c.status = status;
-  c.opcode = completion_opcode(entry.opcode);
-  c.byte_length = entry.length;
-  c.qpn = endpoint_.number.value();
-  if (status != Status::kSuccess) c.vendor_error = static_cast<std::uint32_t>(status);
-  if (!endpoint_.send_cq->push(c, false)) endpoint_.fail(queue::AsyncEvent::kQpFatal);
+  const auto make = [&](queue::Completion& c) {
+    c.id = entry.id;
+    c.status = status;
+    c.opcode = completion_opcode(entry.opcode);
+    c.vendor_error = static_cast<std::uint32_t>(status);
+    c.byte_length = entry.length;
+    c.qpn = endpoint_.number.value();
+  };
+  if (!endpoint_.send_cq->push_made(false, make)) endpoint_.fail(queue::AsyncEvent::kQpFatal);
 }
 
 // Completes, in order, what has been answered.

@@ -116,24 +116,33 @@ void Responder::fail_receive(Status status) {
 
 void Responder::complete_receive(const wire::PacketView& packet, CompletionOpcode opcode,
                                  std::uint32_t length) {
-  queue::Completion c;
-  c.id = receive_->id;
-  c.opcode = opcode;
-  c.byte_length = length;
-  c.qpn = endpoint_.shown_number.value();
-  c.source_qpn = endpoint_.shown_peer.value();
-  c.source_lid = endpoint_.peer_lid;
-  c.service_level = endpoint_.service_level;
-  if (packet.row->immediate) {
-    c.flags |= queue::kHasImmediate;
-    c.immediate = packet.immediate().data;
-  } else if (packet.row->ieth) {
-    c.flags |= queue::kHasInvalidated;
-    c.immediate = packet.ieth().rkey;
+  const auto make = [&](queue::Completion& c) {
+    c.id = receive_->id;
+    c.opcode = opcode;
+    c.byte_length = length;
+    c.qpn = endpoint_.shown_number.value();
+    c.source_qpn = endpoint_.shown_peer.value();
+    c.source_lid = endpoint_.peer_lid;
+    c.service_level = endpoint_.service_level;
+    if (packet.row->immediate) {
+      c.flags = queue::kHasImmediate;
+      c.immediate = packet.immediate().data;
+    } else if (packet.row->ieth) {
+      c.flags = queue::kHasInvalidated;
+      c.immediate = packet.ieth().rkey;
+    }
+  };
+  bool has_room = false;
+  if (tagged_ == Tagged::kNo) {
+    has_room = receive_cq()->push_made(packet.bth.solicited, make);
+  } else {
+    queue::Completion c;
+    make(c);
+    finish_tagged(c);
+    has_room = receive_cq()->push(c, packet.bth.solicited);
   }
-  if (tagged_ != Tagged::kNo) finish_tagged(c);
   receive_active_ = false;
-  if (!receive_cq()->push(c, packet.bth.solicited)) endpoint_.fail(AsyncEvent::kQpFatal);
+  if (!has_room) endpoint_.fail(AsyncEvent::kQpFatal);
 }
 
 bool Responder::invalidate(std::uint32_t key) {

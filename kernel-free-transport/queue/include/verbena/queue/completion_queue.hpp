@@ -31,7 +31,25 @@ class CompletionQueue {
   CompletionQueue& operator=(const CompletionQueue&) = delete;
 
   // From a queue pair. False: the queue overflowed (it is then in error, its owner was told).
-  bool push(const Completion& completion, bool solicited) noexcept;
+  bool push(const Completion& completion, bool solicited) noexcept {
+    return push_made(solicited, [&](Completion& entry) { entry = completion; });
+  }
+  // The same, made where it stays by `make(Completion&)`, which gets a clean one and must not call
+  // back.
+  template <typename Make>
+  bool push_made(bool solicited, Make&& make) noexcept {
+    const Guard guard(lock_);
+    if ((count_ >= capacity_ || count_ > mask_ || failed_) && !make_room()) [[unlikely]]
+      return false;
+    Completion& entry = ring_[slot(head_ + count_)];
+    entry = {};
+    make(entry);
+    if (clock_ != nullptr) [[unlikely]]
+      entry.timestamp = clock_();
+    count_hint_.publish(++count_);
+    if (armed_ != Armed::kNo) announce(solicited || entry.status != Status::kSuccess);
+    return true;
+  }
 
   // Takes up to out.size() completions, in order.
   std::size_t poll(std::span<Completion> out) noexcept;
@@ -40,10 +58,16 @@ class CompletionQueue {
   std::size_t poll(std::size_t most, Use&& use) noexcept {
     if (is_empty()) return 0;
     const Guard guard(lock_);
-    if (peeked_ != 0 && !leave_to_reader()) return 0;
+    if (peeked_ != 0 && !leave_to_reader()) [[unlikely]]
+      return 0;
     const auto taken = static_cast<std::uint32_t>(std::min<std::size_t>(most, count_ - peeked_));
-    for (std::uint32_t i = 0; i < taken; ++i) use(ring_[slot(head_ + peeked_ + i)]);
-    drop_behind_peeked(taken);
+    const std::uint32_t first = head_ + peeked_;
+    for (std::uint32_t i = 0; i < taken; ++i) use(ring_[slot(first + i)]);
+    if (peeked_ != 0) [[unlikely]]
+      move_peeked_up(taken);
+    head_ += taken;
+    count_ -= taken;
+    count_hint_.publish(count_);
     return taken;
   }
   bool poll_one(Completion& out) noexcept;
@@ -72,14 +96,17 @@ class CompletionQueue {
  private:
   bool grow() noexcept { return move_to(ring_.size() * 2); }
   bool move_to(std::size_t size) noexcept;
-  bool leave_to_reader() noexcept;
+  [[gnu::noinline]] bool leave_to_reader() noexcept;
   bool drop_oldest() noexcept;
-  void drop_behind_peeked(std::uint32_t taken) noexcept;
-  std::size_t slot(std::uint32_t position) const { return position & (ring_.size() - 1); }
+  [[gnu::noinline]] bool make_room() noexcept;
+  [[gnu::noinline]] void announce(bool matters) noexcept;
+  [[gnu::noinline]] void move_peeked_up(std::uint32_t taken) noexcept;
+  std::size_t slot(std::uint32_t position) const { return position & mask_; }
 
   EventSink& events_;
   void* cookie_;
   std::vector<Completion> ring_;   // a power of two of entries
+  std::uint32_t mask_ = 0;         // one less
   std::uint32_t capacity_;
   std::uint32_t head_ = 0;         // position of the oldest
   std::uint32_t count_ = 0;

@@ -140,23 +140,25 @@ enum CompletionFlag : std::uint16_t {
   kTagDataValid = 32,
 };
 
+// A cache line. What the verbs show stands in their order, so that several fields are copied at once.
 struct Completion {
   std::uint64_t id = 0;
-  std::uint64_t timestamp = 0;         // ns of the device clock, when the CQ wants it
+  Status status = Status::kSuccess;
+  CompletionOpcode opcode = CompletionOpcode::kSend;
+  std::uint16_t flags = 0;
+  std::uint32_t tag_private = 0;       // tag matching: the sender's application context
+  std::uint32_t vendor_error = 0;      // Reason (reason.hpp): what exactly went wrong
   std::uint32_t byte_length = 0;
   std::uint32_t immediate = 0;         // network order as received; or the invalidated key, host order
   std::uint32_t qpn = 0;
   std::uint32_t source_qpn = 0;
-  Status status = Status::kSuccess;
-  CompletionOpcode opcode = CompletionOpcode::kSend;
-  std::uint16_t flags = 0;
-  std::uint16_t source_lid = 0;
   std::uint16_t pkey_index = 0;
+  std::uint16_t source_lid = 0;
   std::uint8_t service_level = 0;
   std::uint8_t path_bits = 0;
-  std::uint32_t vendor_error = 0;      // Reason (reason.hpp): what exactly went wrong
+  std::uint64_t timestamp = 0;         // ns of the device clock, when the CQ wants it
   std::uint64_t tag = 0;               // tag matching: the sender's tag
-  std::uint32_t tag_private = 0;       // and its application context
 };
+static_assert(sizeof(Completion) == 64);
 
 }  // namespace verbena::queue

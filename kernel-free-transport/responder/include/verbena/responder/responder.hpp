@@ -139,7 +139,7 @@ class Responder {
   bool execute_flush(const wire::PacketView& packet);
   bool take_receive(const wire::PacketView& packet, std::span<const std::uint8_t> start);
   bool take_tagged(std::span<const std::uint8_t> payload);
-  void finish_tagged(queue::Completion& completion);
+  [[gnu::noinline]] void finish_tagged(queue::Completion& completion);
   enum class Filled : std::uint8_t { kDone, kFailed, kMissed };  // failed: the queue pair with it
   Filled fill_receive(const queue::Payload& payload);
   bool miss(const wire::PacketView& packet);
