@@ -147,7 +147,7 @@ std::size_t Context::begin_round(std::size_t budget) noexcept {
   return is_undisturbed() ? peers_->receive(*this, budget) : link_->receive(*this, budget);
 }
 
-void Context::finish_round(std::size_t received, device::Acknowledge acknowledge) noexcept {
+[[gnu::always_inline]] inline void Context::finish_round(std::size_t received, device::Acknowledge acknowledge) noexcept {
   if (received != 0 || device_->has_work()) device_->finish_receive(now(), acknowledge);
   if (device_->next_deadline() <= now()) device_->handle_timeouts(now());
 }

@@ -294,7 +294,7 @@ TEST(JointAnswers, ToOtherRequestsAreBad) {
         return true;
       }
       wire::PacketHeaders headers;
-      headers.bth = packet->bth;
+      headers.bth = wire::Bth::read_from(packet->start);
       headers.aeth = packet->aeth();
       std::array<std::uint8_t, wire::kMaxHeaders> answer;
       const std::size_t size = wire::write_headers(

@@ -1,6 +1,7 @@
 // The way of a packet in, and the turn of a queue pair to send.
 #include <utility>
 
+#include "owed.hpp"
 #include "tx_buffer.hpp"
 #include "verbena/device/device.hpp"
 
@@ -85,18 +86,6 @@ void Device::deliver_named(qp::QueuePair& qp, const wire::PacketView& packet,
   deliver(qp, packet, with_names, now);
 }
 
-// An acknowledgement waits as long as finish_receive() lets it.
-void Device::note_owed(qp::QueuePair& qp, TimeNs now) {
-  if (!qp.wants_to_transmit()) return;
-  if (!qp.only_acknowledges()) return touched_.push(qp);
-  qp::QueuePair::Held& held = qp.held;
-  if (held.is_waiting.read_relaxed()) return;
-  held.until = held.wager.is_on() ? now + hold_.read_relaxed() : 0;
-  held.is_waiting.publish(true);
-  held.round = round_;
-  if (!std::exchange(held.is_listed, true)) waiting_.push_back(&qp);
-}
-
 void Device::deliver_direct(qp::QueuePair& qp, wire::PacketView& packet,
                             const wire::RxDatagram& datagram, TimeNs now) {
   const auto direct = wire::DirectPayload::parse(*packet.row, packet.payload);
@@ -105,6 +94,8 @@ void Device::deliver_direct(qp::QueuePair& qp, wire::PacketView& packet,
   counters_.bytes_received.add(direct->wire_bytes(*packet.row) -
                                datagram.bytes.size());
   packet.direct = &*direct;
+  packet.psns = direct->psns;
+  packet.data_length = direct->length;
   packet.sender = datagram.sender;
   deliver(qp, packet, datagram, now);
 }
@@ -116,7 +107,7 @@ void Device::deliver_joint(qp::QueuePair& qp, wire::PacketView& packet,
   }
   counters_.packets_received.add(datagram.psns - 1);
   counters_.bytes_received.add(wire::more_header_bytes(*packet.row, datagram.psns));
-  packet.joint = datagram.psns;
+  packet.psns = datagram.psns;
   deliver(qp, packet, datagram, now);
 }
 

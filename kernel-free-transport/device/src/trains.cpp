@@ -2,6 +2,8 @@
 // message as one packet that stands for them, which costs little more than one of them.
 #include "verbena/device/device.hpp"
 
+#include "owed.hpp"
+
 namespace verbena::device {
 namespace {
 
@@ -59,11 +61,10 @@ void join(wire::PacketView& packet, const wire::RxTrain& train, std::uint32_t fi
   packet.opcode = wire::make_opcode(row.transport, row.operation,
                                     row.starts_message ? starts : goes_on);
   packet.row = &wire::row_of(packet.opcode);
-  packet.bth.opcode = packet.opcode;
   packet.bth.ack_request = asks;
-  packet.joint = count;
+  packet.psns = count;
   packet.payload_step = static_cast<std::uint32_t>(train.step);
-  packet.joined_length = static_cast<std::uint32_t>(length);
+  packet.data_length = length;
 }
 
 }  // namespace
@@ -98,7 +99,7 @@ void Device::handle_train(TimeNs now, const wire::RxTrain& train) {
     }
     if (packet->bth.psn == qp->expected_psn()) join(*packet, train, i, qp->endpoint().mtu);
     qp->handle_packet(*packet, datagram, now);
-    i += packet->joint;
+    i += packet->psns;
   }
   note_owed(*qp, now);
   rearm(*qp);

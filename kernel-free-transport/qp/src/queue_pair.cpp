@@ -175,8 +175,7 @@ bool QueuePair::poll_short(wire::ShortPacket& out, TimeNs now) {
   return true;
 }
 
-// What matched announcements ask for goes to the requester, as it has room.
-void QueuePair::start_rendezvous() {
+void QueuePair::start_announced() {
   auto& waiting = endpoint_.rendezvous;
   std::size_t started = 0;
   while (started < waiting.size() && requester_.post_rendezvous(waiting[started])) ++started;

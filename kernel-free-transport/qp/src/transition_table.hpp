@@ -35,7 +35,18 @@ using TransitionTable = std::array<std::array<RulesPerTransport, kStates>, kStat
 
 namespace detail {
 
-// In the order of Transport: RC, UC, UD, XRC send, XRC receive.
+// RC, UC, UD, XRC send, XRC receive.
+constexpr std::size_t column_of(Transport transport) {
+  switch (transport) {
+    case Transport::kRc: return 0;
+    case Transport::kUc: return 1;
+    case Transport::kUd: return 2;
+    case Transport::kXrcSend: return 3;
+    case Transport::kXrcReceive: return 4;
+  }
+  return 0;
+}
+
 using MaskPerTransport = std::array<std::uint32_t, kTransports>;
 
 constexpr void allow(TransitionTable& table, State from, State to, const MaskPerTransport& required,
@@ -72,7 +83,7 @@ constexpr void allow_sending(TransitionTable& table) {
                                      kRunning | kMaskMinRnrTimer};
   MaskPerTransport with_pacing = kResume;
   for (Transport t : {Transport::kRc, Transport::kUc, Transport::kXrcSend}) {
-    with_pacing[static_cast<std::size_t>(t)] |= kMaskRateLimit;
+    with_pacing[column_of(t)] |= kMaskRateLimit;
   }
   allow(table, State::kRtr, State::kRts,
         {kRequester, kMaskSqPsn, kMaskSqPsn, kRequester, kMaskTimeout | kMaskSqPsn}, with_pacing);
@@ -82,7 +93,7 @@ constexpr void allow_sending(TransitionTable& table) {
   // The reliable services have no SQE: a failed request takes them to ERR.
   const auto recover = [&table](Transport t, std::uint32_t optional) {
     table[static_cast<std::size_t>(State::kSqe)][static_cast<std::size_t>(State::kRts)]
-         [static_cast<std::size_t>(t)] = {true, 0, optional};
+         [column_of(t)] = {true, 0, optional};
   };
   recover(Transport::kUc, kMaskCurrentState | kMaskAccessFlags);
   recover(Transport::kUd, kDatagram);
@@ -121,7 +132,7 @@ inline constexpr TransitionTable kTransitions = detail::build_transition_table()
 
 constexpr const TransitionRule& transition_rule(Transport transport, State from, State to) {
   return kTransitions[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)]
-                     [static_cast<std::size_t>(transport)];
+                     [detail::column_of(transport)];
 }
 
 }  // namespace verbena::qp

@@ -133,7 +133,7 @@ void Relay::pass(const wire::PacketView& packet, const Epoch& epoch) {
   endpoint_.counters.packets_received.add();
   endpoint_.counters.bytes_received.add(packet.payload.size());
   Outgoing outgoing{copy_of(packet), epoch.owner->destination, false};
-  wire::Bth bth = packet.bth;
+  wire::Bth bth = wire::Bth::read_from(packet.start);
   bth.dest_qp = epoch.owner->stand_in;
   bth.psn = bth.psn + epoch.shift;
   bth.ack_request = true;
@@ -145,7 +145,7 @@ void Relay::pass(const wire::PacketView& packet, const Epoch& epoch) {
 void Relay::forward(const wire::PacketView& packet, Psn psn, std::uint32_t messages) {
   if (out_.size() >= kOutMax) return;
   Outgoing outgoing{copy_of(packet), endpoint_.destination, true};
-  wire::Bth bth = packet.bth;
+  wire::Bth bth = wire::Bth::read_from(packet.start);
   bth.dest_qp = endpoint_.peer;
   bth.psn = psn;
   bth.migreq = endpoint_.migrated;

@@ -209,8 +209,9 @@ void Requester::write_headers(const SendEntry& e, const Extent& extent, std::uin
   wire::Bth{extent.opcode, solicited, endpoint_.migrated, pad, 0, endpoint_.pkey, false, false,
             endpoint_.peer, is_reliable() && (extent.is_last || ask), psn}
       .write_to(at);
-  if (row.xrceth) wire::XrcEth{e.remote_qpn}.write_to(at + row.xrceth_at);
   if (row.reth) wire::Reth{e.remote_address, e.remote_key, e.length}.write_to(at + row.reth_at);
+  if (!row.has_seldom) return;
+  if (row.xrceth) wire::XrcEth{e.remote_qpn}.write_to(at + row.xrceth_at);
   if (row.immediate) wire::ImmDt{e.immediate}.write_to(at + row.immediate_at);
   if (row.ieth) wire::Ieth{e.immediate}.write_to(at + row.ieth_at);
 }

@@ -102,6 +102,22 @@ void Requester::fill(SendEntry& entry, std::uint32_t position, const queue::Send
       endpoint_.transport == Transport::kXrcSend ? request.remote_srqn : request.remote_qpn;
   entry.remote_qkey = request.remote_qkey;
   if (endpoint_.transport == Transport::kUd) queue_.address(position) = *request.address;
+  if (request.opcode >= WorkOpcode::kAtomicWrite) return fill_without_buffers(entry, position, request);
+  if ((request.flags & queue::kInline) != 0) {
+    std::uint8_t* to = queue_.inline_bytes(position);
+    for (const queue::Sge& sge : request.sges) {
+      short_copy(to, reinterpret_cast<const void*>(sge.address), sge.length);
+      to += sge.length;
+    }
+    return;
+  }
+  entry.sge_count = static_cast<std::uint8_t>(request.sges.size());
+  short_copy(queue_.sges(position), request.sges.data(), request.sges.size_bytes());
+}
+
+// The rest of requests that have no buffers, whatever lists they came with; `check` bounded none.
+void Requester::fill_without_buffers(SendEntry& entry, std::uint32_t position,
+                                     const queue::SendRequest& request) {
   if (request.opcode == WorkOpcode::kBindWindow) {
     queue_.bind(position) = {request.window_key,    request.window_new_key,
                              request.window_region_key, request.window_access,
@@ -118,22 +134,9 @@ void Requester::fill(SendEntry& entry, std::uint32_t position, const queue::Send
     entry.length = 8;
     return;
   }
-  if (request.opcode == WorkOpcode::kLocalInvalidate) {
-    // Has no buffers, whatever the request holds; `check` bounded none.
-    entry.length = 0;
-    entry.flags &= static_cast<std::uint8_t>(~queue::kInline);
-    return;
-  }
-  if ((request.flags & queue::kInline) != 0) {
-    std::uint8_t* to = queue_.inline_bytes(position);
-    for (const queue::Sge& sge : request.sges) {
-      short_copy(to, reinterpret_cast<const void*>(sge.address), sge.length);
-      to += sge.length;
-    }
-    return;
-  }
-  entry.sge_count = static_cast<std::uint8_t>(request.sges.size());
-  short_copy(queue_.sges(position), request.sges.data(), request.sges.size_bytes());
+  // LOCAL_INV.
+  entry.length = 0;
+  entry.flags &= static_cast<std::uint8_t>(~queue::kInline);
 }
 
 Posted Requester::would_post(const queue::SendRequest& request) const {

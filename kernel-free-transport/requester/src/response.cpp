@@ -24,9 +24,9 @@ bool Requester::is_expected(Psn last, wire::Aeth aeth) {
 }
 
 void Requester::handle_response(const wire::PacketView& packet, TimeNs now) {
-  endpoint_.counters.packets_received.add(packet.psns());
+  endpoint_.counters.packets_received.add(packet.psns);
   const Psn psn = packet.bth.psn;
-  const Psn last = psn + (packet.psns() - 1);
+  const Psn last = psn + (packet.psns - 1);
   if (!is_expected(last, packet.row->aeth ? packet.aeth() : wire::Aeth{})) return;
   if (packet.row->operation == Operation::kAcknowledge) {
     handle_acknowledge(psn, packet.aeth(), now);
@@ -37,7 +37,7 @@ void Requester::handle_response(const wire::PacketView& packet, TimeNs now) {
   if (una_ == sent_) give_up_turn();
 }
 
-void Requester::handle_rider(const wire::Rider& rider, TimeNs now) {
+[[gnu::flatten]] void Requester::handle_rider(const wire::Rider& rider, TimeNs now) {
   endpoint_.counters.packets_received.add();
   if (!is_expected(rider.psn, rider.aeth)) return;
   handle_acknowledge(rider.psn, rider.aeth, now);
@@ -198,10 +198,10 @@ void Requester::handle_data(const wire::PacketView& packet, TimeNs now) {
     fail_head(*status);
     return;
   }
-  const std::uint32_t ended = chunks_ended(entry, psn, packet.psns());
+  const std::uint32_t ended = chunks_ended(entry, psn, packet.psns);
   reads_in_flight_ -= std::min(reads_in_flight_, ended);
-  una_ = psn + packet.psns();
-  made_progress(packet.psns(), now);
+  una_ = psn + packet.psns;
+  made_progress(packet.psns, now);
   if (cursor_psn_.is_before(una_)) move_cursor_to(una_);
   if (probe_unanswered_ && ended != 0) {
     // The answer to a probe, complete; what else was asked for is to be asked for again.
@@ -232,17 +232,17 @@ std::optional<Status> Requester::take_response(SendEntry& entry, std::uint32_t p
   }
   if (operation != Operation::kReadResponse) return Status::kBadResponse;
   if (entry.opcode == WorkOpcode::kRead) return take_read_data(entry, position, packet);
-  return packet.payload.empty() && packet.psns() == 1 ? Status::kSuccess : Status::kBadResponse;
+  return packet.payload.empty() && packet.psns == 1 ? Status::kSuccess : Status::kBadResponse;
 }
 
 std::optional<Status> Requester::take_read_data(const SendEntry& entry, std::uint32_t position,
                                                 const wire::PacketView& packet) {
   const std::uint64_t index =
       static_cast<std::uint32_t>(packet.bth.psn.distance_from(entry.first));
-  if (index + packet.psns() > entry.packets) return Status::kBadResponse;
+  if (index + packet.psns > entry.packets) return Status::kBadResponse;
   const std::uint64_t offset = index * endpoint_.mtu;
   const std::uint64_t expected = std::min<std::uint64_t>(
-      entry.length - offset, std::uint64_t{packet.psns()} * endpoint_.mtu);
+      entry.length - offset, std::uint64_t{packet.psns} * endpoint_.mtu);
   const queue::Payload data(packet);
   if (data.size() != expected) {
     queue::explain(endpoint_, "a READ response of %zu bytes where %llu were due: do both ends have "

@@ -214,7 +214,8 @@ void Requester::sent_short(std::uint32_t window, TimeNs now) {
 
 // What may not go or has wrong buffers is poll_transmit's to find out, once more.
 [[gnu::flatten]] bool Requester::poll_short(wire::ShortPacket& out, TimeNs now) {
-  if (unsent() != 1 || !sending_ || waiting_rnr_ || poisoned_ || probe_wanted_) return false;
+  if (!sending_ || draining_ || waiting_rnr_ || probe_wanted_) return false;
+  if (unsent() != 1 || poisoned_) return false;
   SendEntry& entry = queue_.at(cursor_);
   if (entry.opcode > WorkOpcode::kWriteImmediate ||
       entry.length > wire::ShortPacket::kPayloadMost || entry.numbered || !begin(entry) ||

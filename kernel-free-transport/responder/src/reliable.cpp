@@ -30,13 +30,16 @@ std::optional<NakCode> Responder::check_order(const wire::PacketView& packet) co
 // First and Middle fill the path MTU exactly, Last has at least a byte, none has more. One that
 // stands for several is as long as they are, of which only the last need not be full.
 std::optional<NakCode> Responder::check_length(const wire::PacketView& packet) const {
-  const std::uint64_t length = packet.data_length();
-  const std::uint64_t most = std::uint64_t{packet.psns()} * endpoint_.mtu;
+  const std::uint64_t length = packet.data_length;
+  if (packet.row->place == Place::kOnly && packet.psns == 1 && packet.direct == nullptr) {
+    return length > endpoint_.mtu ? std::optional(NakCode::kInvalidRequest) : std::nullopt;
+  }
+  const std::uint64_t most = std::uint64_t{packet.psns} * endpoint_.mtu;
   const std::uint64_t full = most - endpoint_.mtu;
   const Place place = packet.row->place;
   const bool whole = place == Place::kFirst || place == Place::kMiddle;
   const bool has_some =
-      place == Place::kLast || packet.direct != nullptr || packet.psns() > 1;
+      place == Place::kLast || packet.direct != nullptr || packet.psns > 1;
   if (length > most || (whole && length != most) || (has_some && length <= full)) {
     return NakCode::kInvalidRequest;
   }
@@ -76,9 +79,9 @@ std::optional<NakCode> Responder::check_length(const wire::PacketView& packet) c
     const std::uint32_t length = packet.reth().length;
     expected_ = psn + std::max((length + endpoint_.mtu - 1) / endpoint_.mtu, 1u);
   } else {
-    expected_ = psn + packet.psns();
+    expected_ = psn + packet.psns;
   }
-  endpoint_.counters.bytes_received.add(packet.data_length());
+  endpoint_.counters.bytes_received.add(packet.data_length);
   if (packet.bth.ack_request && !is_answered_by_data(packet.row->operation)) {
     owe_ack(endpoint_.acknowledges_at_once);
   }
@@ -119,7 +122,7 @@ void Responder::handle_duplicate(const wire::PacketView& packet) {
   }
   // A part of it is new: it was repeated from where a peer stood that has heard less than was said.
   const auto behind = static_cast<std::uint32_t>(expected_.distance_from(packet.bth.psn));
-  if (packet.psns() > behind && !gap_reported_ && !not_ready_) {
+  if (packet.psns > behind && !gap_reported_ && !not_ready_) {
     gap_reported_ = true;
     return owe_nak(wire::Aeth::nak(NakCode::kPsnSequence, message_count_));
   }

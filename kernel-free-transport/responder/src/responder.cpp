@@ -89,7 +89,7 @@ void Responder::flush() {
 }
 
 void Responder::handle_request(const wire::PacketView& packet, const wire::RxDatagram& datagram) {
-  endpoint_.counters.packets_received.add(packet.psns());
+  endpoint_.counters.packets_received.add(packet.psns);
   heard_ = true;
   if (is_reliable(endpoint_.transport)) {
     handle_reliable(packet);

@@ -27,7 +27,7 @@ IcrcFlow flow_for(std::uint8_t choice) {
 PacketHeaders headers_of(const PacketView& view) {
   PacketHeaders h;
   const OpcodeRow& row = *view.row;
-  h.bth = view.bth;
+  h.bth = wire::Bth::read_from(view.start);
   if (row.xrceth) h.xrceth = view.xrceth();
   if (row.deth) h.deth = view.deth();
   if (row.feth) h.feth = view.feth();

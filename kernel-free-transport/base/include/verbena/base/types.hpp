@@ -75,9 +75,10 @@ class Qpn {
 inline constexpr Qpn kManagementQpn{1};
 inline constexpr Qpn kMulticastQpn{0xffffff};
 
-enum class Transport : std::uint8_t { kRc, kUc, kUd, kXrcSend, kXrcReceive };
+// The reliable ones first: that is asked of every packet.
+enum class Transport : std::uint8_t { kRc, kXrcSend, kXrcReceive, kUc, kUd };
 
-constexpr bool is_reliable(Transport t) { return t != Transport::kUc && t != Transport::kUd; }
+constexpr bool is_reliable(Transport t) { return t < Transport::kUc; }
 
 // The path MTUs of the specification, by their encoded value.
 enum class Mtu : std::uint8_t { k256 = 1, k512 = 2, k1024 = 3, k2048 = 4, k4096 = 5 };

@@ -159,7 +159,12 @@ class QueuePair {
   void take_migration_state();
   void move_to_alternate();
   void migrate();
-  void start_rendezvous();
+  // What matched announcements ask for goes to the requester, as it has room.
+  void start_rendezvous() {
+    if (!endpoint_.rendezvous.empty()) [[unlikely]]
+      start_announced();
+  }
+  [[gnu::noinline]] void start_announced();
 
   Lock lock_;
   queue::Endpoint endpoint_;

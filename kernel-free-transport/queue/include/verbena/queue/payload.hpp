@@ -16,7 +16,7 @@ class Payload {
   explicit Payload(std::span<const std::uint8_t> bytes) : bytes_(bytes), size_(bytes.size()) {}
   explicit Payload(const wire::PacketView& packet)
       : bytes_(packet.payload),
-        size_(packet.data_length()),
+        size_(packet.data_length),
         step_(packet.payload_step),
         direct_(packet.direct),
         sender_(packet.sender) {}

@@ -161,6 +161,8 @@ class Requester {
   Posted check(const queue::SendRequest& request, std::uint64_t& length) const;
   void fill(SendEntry& entry, std::uint32_t position, const queue::SendRequest& request,
             std::uint32_t length);
+  [[gnu::noinline]] void fill_without_buffers(SendEntry& entry, std::uint32_t position,
+                                              const queue::SendRequest& request);
 
   // transmit.cpp
   bool transmit_requests(wire::TxBatch& out, TimeNs now);
@@ -227,8 +229,8 @@ class Requester {
   bool is_expected(Psn last, wire::Aeth aeth);
   void handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now);
   void handle_ack(Psn psn, wire::Aeth aeth, TimeNs now);
-  void handle_nak(Psn psn, wire::Aeth aeth, TimeNs now);
-  void handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now);
+  [[gnu::noinline]] void handle_nak(Psn psn, wire::Aeth aeth, TimeNs now);
+  [[gnu::noinline]] void handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now);
   void handle_data(const wire::PacketView& packet, TimeNs now);
   // Nothing: it could not be fetched, and is as good as lost.
   std::optional<queue::Status> take_response(SendEntry& entry, std::uint32_t position,
@@ -243,7 +245,7 @@ class Requester {
   void update_credits(wire::Aeth aeth);
 
   // recovery.cpp
-  void go_back(TimeNs now);
+  [[gnu::noinline]] void go_back(TimeNs now);
   void move_cursor_to(Psn psn);
   void made_progress(std::uint32_t acknowledged, TimeNs now);
   TimeNs retry_interval() const;
@@ -256,11 +258,11 @@ class Requester {
   // requester.cpp
   void retire();
   void complete(const SendEntry& entry, queue::Status status);
-  void complete_rendezvous(const SendEntry& entry, queue::Status status);
+  [[gnu::noinline]] void complete_rendezvous(const SendEntry& entry, queue::Status status);
   // The request at `position` failed here; it completes so once all before it have completed.
   void poison(std::uint32_t position, queue::Status status);
   // The oldest request failed.
-  void fail_head(queue::Status status);
+  [[gnu::noinline]] void fail_head(queue::Status status);
 
   bool is_reliable() const { return verbena::is_reliable(endpoint_.transport); }
 
@@ -301,15 +303,16 @@ class Requester {
   std::optional<wire::Transmitter::Packing> packing_;  // what it said, since
   Source source_;
   wire::Transmitter::Room room_ = wire::Transmitter::Room::kUnknown;
-  bool timing_ = false;
-  bool went_back_ = false;                // to went_back_to_, without progress since
-  bool probe_wanted_ = false;
-  bool probe_unanswered_ = false;
-  bool waiting_rnr_ = false;
+  // Bits of one word, so that what a short packet asks of several is one question.
+  bool sending_ : 1 = false;
+  bool draining_ : 1 = false;
+  bool waiting_rnr_ : 1 = false;
+  bool probe_wanted_ : 1 = false;
+  bool probe_unanswered_ : 1 = false;
+  bool timing_ : 1 = false;
+  bool went_back_ : 1 = false;            // to went_back_to_, without progress since
+  bool turn_is_over_ : 1 = false;         // others wait: nothing new until the next turn
   bool credits_unlimited_ = true;
-  bool sending_ = false;
-  bool draining_ = false;
-  bool turn_is_over_ = false;             // others wait: nothing new until the next turn
   std::optional<queue::Status> poisoned_;
 };
 

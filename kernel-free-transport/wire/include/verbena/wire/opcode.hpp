@@ -141,6 +141,7 @@ struct OpcodeRow {
   bool atomic_ack_eth = false;
   bool immediate = false;
   bool ieth = false;
+  bool has_seldom = false;  // one of them besides RETH and AETH
 
   bool payload = false;  // may carry some
   bool request = false;  // from requester to responder; false for responses and CNP
@@ -214,6 +215,7 @@ constexpr OpcodeRow make_row(std::string_view name, WireTransport transport, Ope
   header(kAtomicAck, AtomicAckEth::kSize, row.atomic_ack_eth, row.atomic_ack_eth_at);
   header(kImm, ImmDt::kSize, row.immediate, row.immediate_at);
   header(kIeth, Ieth::kSize, row.ieth, row.ieth_at);
+  row.has_seldom = (follows & (kXrc | kDeth | kFeth | kAtomic | kAtomicAck | kImm | kIeth)) != 0;
   if (follows & kReserved16) at += kCnpReservedBytes;
   row.header_bytes = static_cast<std::uint8_t>(at);
 

@@ -20,34 +20,40 @@
 
 namespace verbena::wire {
 
+// What whoever takes a packet in wants to know of its BTH.
+struct PacketBth {
+  Psn psn;
+  Qpn dest_qp;
+  std::uint16_t pkey = 0;
+  std::uint8_t pad = 0;
+  bool solicited = false;
+  bool migreq = false;
+  bool ack_request = false;
+  bool operator==(const PacketBth&) const = default;
+};
+
 struct PacketView {
   const OpcodeRow* row = nullptr;
   const std::uint8_t* start = nullptr;  // of the BTH; the payload may be elsewhere
-  std::uint8_t opcode = 0;
-  Bth bth;
   std::span<const std::uint8_t> payload;  // without pad
+  // Bytes of the message, and PSNs, that the packet brings. (A READ request takes others.)
+  std::size_t data_length = 0;
+  std::uint32_t psns = 1;
+  // Of one that was joined here, of packets as they came: from the payload of one to that of the
+  // next. 0: there is one, and it is `payload`.
+  std::uint32_t payload_step = 0;
+  PacketBth bth;
+  std::uint8_t opcode = 0;
   const DirectPayload* direct = nullptr;  // `payload` says where the data is
   SenderMemory* sender = nullptr;         // if it is direct
-  std::uint32_t joint = 1;                // packets that a joint one stands for
-  // Of one that was joined here, of packets as they came: from the payload of one to that of the
-  // next (0: there is one, and it is `payload`), and the bytes of all.
-  std::uint32_t payload_step = 0;
-  std::uint32_t joined_length = 0;
   const Rider* rider = nullptr;
 
-  // Bytes of the message, and PSNs, that the packet brings. (A READ request takes others.)
-  std::size_t data_length() const {
-    if (payload_step != 0) [[unlikely]]
-      return joined_length;
-    return direct != nullptr ? direct->length : payload.size();
-  }
   // From BTH to pad.
   std::size_t size() const { return row->header_bytes + payload.size() + bth.pad; }
   void copy_to(std::uint8_t* out) const {
     std::memcpy(out, start, row->header_bytes);
     std::memcpy(out + row->header_bytes, payload.data(), payload.size() + bth.pad);
   }
-  std::uint32_t psns() const { return direct != nullptr ? direct->psns : joint; }
 
   // Each only if the row says that the header is there.
   XrcEth xrceth() const { return XrcEth::read_from(start + row->xrceth_at); }
@@ -87,8 +93,10 @@ inline std::optional<DropReason> parse_packet(std::span<const std::uint8_t> byte
   packet.row = &row;
   packet.start = start;
   packet.opcode = bth.opcode();
-  packet.bth = Bth::read_from(start);
+  packet.bth = {bth.psn(), bth.dest_qp(), bth.pkey(), bth.pad(), bth.solicited(), bth.migreq(),
+                bth.ack_request()};
   packet.payload = bytes.subspan(row.header_bytes, behind_headers - bth.pad());
+  packet.data_length = packet.payload.size();
   return std::nullopt;
 }
 inline std::optional<DropReason> parse_packet(const RxDatagram& datagram, PacketView& packet) {
