@@ -47,17 +47,22 @@ std::optional<WorkOpcode> opcode_of(ibv_wr_opcode opcode) {
   }
 }
 
+namespace {
+
+// Several fields that stand alike in both, from `to` on.
+template <std::size_t kFrom, std::size_t kTo, std::size_t kLength>
+void copy_fields(ibv_wc& wc, const queue::Completion& c) {
+  std::memcpy(reinterpret_cast<char*>(&wc) + kTo, reinterpret_cast<const char*>(&c) + kFrom, kLength);
+}
+
+}  // namespace
+
 void fill(ibv_wc& wc, const queue::Completion& c) {
+  using C = queue::Completion;
   wc.wr_id = c.id;
-  wc.vendor_err = c.vendor_error;
-  wc.byte_len = c.byte_length;
-  wc.imm_data = c.immediate;
-  wc.qp_num = c.qpn;
-  wc.src_qp = c.source_qpn;
-  wc.pkey_index = c.pkey_index;
-  wc.slid = c.source_lid;
-  wc.sl = c.service_level;
-  wc.dlid_path_bits = c.path_bits;
+  static_assert(offsetof(ibv_wc, byte_len) - offsetof(ibv_wc, vendor_err) == offsetof(C, byte_length) - offsetof(C, vendor_error));
+  copy_fields<offsetof(C, vendor_error), offsetof(ibv_wc, vendor_err), 20>(wc, c);
+  copy_fields<offsetof(C, pkey_index), offsetof(ibv_wc, pkey_index), 6>(wc, c);
   wc.status = static_cast<ibv_wc_status>(c.status);
   wc.opcode = wc_opcode_of(c.opcode);
   wc.wc_flags = wc_flags_of(c.flags);

@@ -18,7 +18,7 @@ CompletionQueue::CompletionQueue(const Options& options, EventSink& events)
       ignore_overrun_(options.ignore_overrun),
       clock_(options.clock) {
   ring_.resize(std::bit_ceil(std::min(capacity_, kFirstRing)));
-  mask_ = static_cast<std::uint32_t>(ring_.size() - 1);
+  set_room();
 }
 
 // To another ring, the waiting completions first. The ring is a power of two, so positions wrap
@@ -32,7 +32,7 @@ bool CompletionQueue::move_to(std::size_t size) noexcept try {
     reads_ring_ = false;
   }
   ring_ = std::move(other);
-  mask_ = static_cast<std::uint32_t>(size - 1);
+  set_room();
   head_ = 0;
   return true;
 } catch (const std::bad_alloc&) {
@@ -60,6 +60,7 @@ bool CompletionQueue::make_room() noexcept {
   const bool has_room = count_ < capacity_ || (ignore_overrun_ && drop_oldest());
   if (has_room && (count_ != ring_.size() || grow())) return true;
   failed_ = true;
+  set_room();
   events_.on_async_event(AsyncEvent::kCqError, cookie_);
   return false;
 }
@@ -121,6 +122,7 @@ bool CompletionQueue::resize(std::uint32_t capacity) {
   const Guard guard(lock_);
   if (capacity < count_) return false;
   capacity_ = capacity;
+  set_room();
   return true;
 }
 

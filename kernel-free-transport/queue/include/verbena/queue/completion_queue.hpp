@@ -39,7 +39,7 @@ class CompletionQueue {
   template <typename Make>
   bool push_made(bool solicited, Make&& make) noexcept {
     const Guard guard(lock_);
-    if ((count_ >= capacity_ || count_ > mask_ || failed_) && !make_room()) [[unlikely]]
+    if (count_ >= room_ && !make_room()) [[unlikely]]
       return false;
     Completion& entry = ring_[slot(head_ + count_)];
     entry = {};
@@ -61,8 +61,10 @@ class CompletionQueue {
     if (peeked_ != 0 && !leave_to_reader()) [[unlikely]]
       return 0;
     const auto taken = static_cast<std::uint32_t>(std::min<std::size_t>(most, count_ - peeked_));
+    const Completion* const ring = ring_.data();
+    const std::uint32_t mask = mask_;
     const std::uint32_t first = head_ + peeked_;
-    for (std::uint32_t i = 0; i < taken; ++i) use(ring_[slot(first + i)]);
+    for (std::uint32_t i = first; i != first + taken; ++i) use(ring[i & mask]);
     if (peeked_ != 0) [[unlikely]]
       move_peeked_up(taken);
     head_ += taken;
@@ -99,6 +101,10 @@ class CompletionQueue {
   [[gnu::noinline]] bool leave_to_reader() noexcept;
   bool drop_oldest() noexcept;
   [[gnu::noinline]] bool make_room() noexcept;
+  void set_room() noexcept {
+    mask_ = static_cast<std::uint32_t>(ring_.size() - 1);
+    room_ = failed_ ? 0 : static_cast<std::uint32_t>(std::min<std::size_t>(capacity_, ring_.size()));
+  }
   [[gnu::noinline]] void announce(bool matters) noexcept;
   [[gnu::noinline]] void move_peeked_up(std::uint32_t taken) noexcept;
   std::size_t slot(std::uint32_t position) const { return position & mask_; }
@@ -107,6 +113,7 @@ class CompletionQueue {
   void* cookie_;
   std::vector<Completion> ring_;   // a power of two of entries
   std::uint32_t mask_ = 0;         // one less
+  std::uint32_t room_ = 0;         // as many entries as can be there without ado; 0: in error
   std::uint32_t capacity_;
   std::uint32_t head_ = 0;         // position of the oldest
   std::uint32_t count_ = 0;
