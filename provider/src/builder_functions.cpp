@@ -130,7 +130,7 @@ void wr_set_sge_list(ibv_qp_ex* q, std::size_t count, const ibv_sge* list) noexc
   const int error = sges.take("ibv_wr_set_sge_list", list,
                               count > queue::kMaxSges ? -1 : static_cast<int>(count));
   if (error != 0) return object_of(q).builder.fail(error);
-  object_of(q).builder.set_sges(sges.span().data(), sges.count);
+  object_of(q).builder.set_sges(sges.span().data(), sges.span().size());
 }
 
 void wr_start(ibv_qp_ex* q) noexcept { object_of(q).builder.start(); }

@@ -1,40 +1,44 @@
-// Requests as the engine takes them, made from the verbs' on the stack: no allocation.
+// Requests as the engine takes them, made from the verbs' on the stack: no allocation, and lists are
+// read where they lie.
 #pragma once
 
 #include <infiniband/verbs.h>
 
 #include <cerrno>
 #include <cstddef>
+#include <span>
 
 #include "explain.hpp"
 #include "tsan_order.hpp"
-#include "verbena/base/scratch.hpp"
 #include "verbena/queue/receive_queue.hpp"
 #include "verbena/queue/work.hpp"
 
 namespace verbena::provider {
 
-// A scatter list of a request; at most as many entries as any queue holds.
-struct SgeList {
-  Scratch<queue::Sge, queue::kMaxSges> entries;
-  std::size_t count = 0;
+static_assert(sizeof(queue::Sge) == sizeof(ibv_sge) &&
+              offsetof(queue::Sge, address) == offsetof(ibv_sge, addr) &&
+              offsetof(queue::Sge, length) == offsetof(ibv_sge, length) &&
+              offsetof(queue::Sge, key) == offsetof(ibv_sge, lkey));
 
+// A scatter list of a request, at most as many entries as any queue holds: the application's own.
+class SgeList {
+ public:
   // An errno.
   int take(const char* verb, const ibv_sge* list, int n) noexcept {
-    if (n < 0 || static_cast<std::size_t>(n) > entries.size()) {
+    if (static_cast<unsigned>(n) > queue::kMaxSges) [[unlikely]] {
       return refusal(EINVAL, "%s: num_sge = %d is not in 0 .. %zu, which is the most that any "
-                             "queue takes", verb, n, entries.size());
+                             "queue takes", verb, n, queue::kMaxSges);
     }
-    if (n != 0 && list == nullptr) {
+    if (n != 0 && list == nullptr) [[unlikely]] {
       return refusal(EINVAL, "%s: num_sge = %d, but sg_list is NULL", verb, n);
     }
-    count = static_cast<std::size_t>(n);
-    for (std::size_t i = 0; i < count; ++i) {
-      entries[i] = {list[i].addr, list[i].length, list[i].lkey};
-    }
+    entries_ = {reinterpret_cast<const queue::Sge*>(list), static_cast<std::size_t>(n)};
     return 0;
   }
-  std::span<const queue::Sge> span() const noexcept { return entries.first(count); }
+  std::span<const queue::Sge> span() const noexcept { return entries_; }
+
+ private:
+  std::span<const queue::Sge> entries_;
 };
 
 struct ReceiveRequest {

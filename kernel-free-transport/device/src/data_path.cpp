@@ -274,7 +274,8 @@ void Device::finish_receive(TimeNs now, Acknowledge acknowledge) {
   if (nobody_sends && acknowledge == Acknowledge::kLater && waiting_.size() == 1 &&
       waiting_.front()->held.round == round_ && waiting_.front()->held.is_waiting.read_relaxed()) {
     ++round_;
-    return publish_held();
+    const bool is_published = has_waiting_.read_relaxed() && waiting_.front()->held.until == 0;
+    return is_published ? void() : publish_held();
   }
   transmit_listed(now, acknowledge);
 }

@@ -4,15 +4,16 @@ namespace verbena::qp {
 namespace {
 
 wire::WireTransport wire_transport(Transport transport) {
-  switch (transport) {
-    case Transport::kRc: return wire::WireTransport::kRc;
-    case Transport::kUc: return wire::WireTransport::kUc;
-    case Transport::kUd: return wire::WireTransport::kUd;
-    case Transport::kXrcSend:
-    case Transport::kXrcReceive: return wire::WireTransport::kXrc;
-  }
-  return wire::WireTransport::kRd;
+  using W = wire::WireTransport;
+  static constexpr W kOf[] = {W::kRc, W::kXrc, W::kXrc, W::kUc, W::kUd};
+  static_assert(static_cast<int>(Transport::kXrcReceive) == 2 && static_cast<int>(Transport::kUd) == 4);
+  return kOf[static_cast<std::size_t>(transport)];
 }
+
+constexpr unsigned bit(State state) { return 1u << static_cast<unsigned>(state); }
+// In which states requests are taken in, and answers.
+constexpr unsigned kReceives = bit(State::kRtr) | bit(State::kRts) | bit(State::kSqd) | bit(State::kSqe);
+constexpr unsigned kAwaitsAnswers = bit(State::kRts) | bit(State::kSqd);
 
 void fill(queue::Endpoint& e, const QueuePairOptions& o, const Surroundings& around) {
   e.transport = o.transport;
@@ -99,9 +100,9 @@ void QueuePair::handle_packet(const wire::PacketView& packet, const wire::RxData
     return;
   }
   const State s = attributes_.state;
-  const bool receives = s == State::kRtr || s == State::kRts || s == State::kSqd || s == State::kSqe;
-  const bool awaits_responses = s == State::kRts || s == State::kSqd;
-  if (packet.row->request ? !receives : !awaits_responses) return drop(DropReason::kBadQpState);
+  if ((bit(s) & (packet.row->request ? kReceives : kAwaitsAnswers)) == 0) {
+    return drop(DropReason::kBadQpState);
+  }
   if (!pkeys_match(packet.bth.pkey, endpoint_.pkey)) return drop(DropReason::kBadPkey);
   if (!comes_from_peer(datagram)) return drop(DropReason::kWrongPeer);
   if (attributes_.migration != Migration::kMigrated) follow_migration(packet);
@@ -137,7 +138,7 @@ void QueuePair::take_rider(const wire::Rider& rider, TimeNs now) {
   if (endpoint_.transport != Transport::kRc) {
     return endpoint_.drops->count(DropReason::kWrongTransport);
   }
-  if (s != State::kRts && s != State::kSqd) return endpoint_.drops->count(DropReason::kBadQpState);
+  if ((bit(s) & kAwaitsAnswers) == 0) return endpoint_.drops->count(DropReason::kBadQpState);
   requester_.handle_rider(rider, now);
   start_rendezvous();
   check_drained();

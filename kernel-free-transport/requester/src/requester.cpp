@@ -73,8 +73,9 @@ void Requester::reset() {
 
 void Requester::flush() {
   for (std::uint32_t position = queue_.head(); position != queue_.tail(); ++position) {
-    complete(queue_.at(position), Status::kFlushed);
-    queue_.pop();
+    const SendEntry& entry = queue_.at(position);
+    complete(entry, Status::kFlushed);
+    queue_.pop(entry);
   }
   cursor_ = queue_.head();
   una_ = sent_ = cursor_psn_ = next_;
@@ -113,7 +114,7 @@ void Requester::complete(const SendEntry& entry, Status status) {
     }
     complete(entry, Status::kSuccess);
     if (cursor_ == queue_.head()) ++cursor_;
-    queue_.pop();
+    queue_.pop(entry);
   }
   if (poisoned_ && queue_.head() == cursor_) fail_head(*poisoned_);
 }
@@ -133,7 +134,7 @@ void Requester::fail_head(Status status) {
                  std::string(to_string(status)).c_str());
   complete(entry, status);
   if (cursor_ == queue_.head()) ++cursor_;
-  queue_.pop();
+  queue_.pop(entry);
   sending_ = false;
   if (is_reliable()) {
     endpoint_.fail();

@@ -222,8 +222,10 @@ void Requester::sent_short(std::uint32_t window, TimeNs now) {
       entry.packets != 1) {
     return false;
   }
-  const std::uint32_t window = window_for(entry);
-  if (!may_send(entry, window, now) || !take_turn(entry)) return false;
+  // What goes alone goes by any window, and asks for its answer.
+  const bool is_alone = cursor_psn_ == una_;
+  const std::uint32_t window = is_alone ? 1 : window_for(entry);
+  if ((!is_alone && !may_send(entry, window, now)) || !take_turn(entry)) return false;
   const Short shape = shape_of_short(entry);
   if (write_short(entry, cursor_, shape, nullptr, out.bytes.data())) return false;
   out.length = static_cast<std::uint32_t>(shape.size);

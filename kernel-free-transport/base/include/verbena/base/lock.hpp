@@ -62,8 +62,8 @@ class Lock {
   static constexpr std::uint32_t kFree = 0;
   static constexpr std::uint32_t kHeld = 1;
 
-  void lock_slow() noexcept;
-  void unlock_slow() noexcept;
+  [[gnu::noinline]] void lock_slow() noexcept;
+  [[gnu::noinline]] void unlock_slow() noexcept;
 
   std::atomic<std::uint32_t> word_{kFree};
   std::atomic<std::uint32_t> sleepers_{0};

@@ -26,8 +26,11 @@ inline void store_release(std::uint8_t* to, const std::uint8_t* from) noexcept {
 }  // namespace detail
 
 inline void ordered_copy(std::uint8_t* to, const void* from, std::size_t length) noexcept {
-  if (length == 0) return;
   const auto* source = static_cast<const std::uint8_t*>(from);
+  if (length == 8 && reinterpret_cast<std::uintptr_t>(to) % 8 == 0) {
+    return detail::store_release<std::uint64_t>(to, source);
+  }
+  if (length == 0) return;
   const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(to) + length;
   // The largest power of two that divides the end and fits into the copy.
   const std::size_t widest = length >= 8 ? 8 : std::bit_floor(length);

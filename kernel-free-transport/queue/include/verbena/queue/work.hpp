@@ -12,7 +12,8 @@
 
 namespace verbena::queue {
 
-struct Sge {
+// In the order of the verbs, whose lists are read as this where they lie.
+struct [[gnu::may_alias]] Sge {
   std::uint64_t address = 0;
   std::uint32_t length = 0;
   std::uint32_t key = 0;

@@ -92,8 +92,10 @@ class SendQueue {
   }
   // Reserves the next entry, clean. Not full.
   SendEntry& push(bool internal = false);
-  void pop() {
-    if (at(head_).internal) --internal_;
+  // The oldest entry, which is `head`.
+  void pop(const SendEntry& head) {
+    if (head.internal) [[unlikely]]
+      --internal_;
     ++head_;
   }
   void clear() { head_ = tail_ = internal_ = 0; }

@@ -94,7 +94,7 @@ class Responder {
   class ResponseLine {
    public:
     void reserve(std::size_t bound) { items_.reserve(bound); }
-    bool empty() const { return begin_ == items_.size(); }
+    bool empty() const { return items_.empty(); }  // whoever takes the last one clears
     std::size_t size() const { return items_.size() - begin_; }
     std::size_t count_new() const;
     Response& front() { return items_[begin_]; }
@@ -123,7 +123,7 @@ class Responder {
   // reliable.cpp
   void handle_reliable(const wire::PacketView& packet);
   void handle_in_sequence(const wire::PacketView& packet);
-  void handle_duplicate(const wire::PacketView& packet);
+  [[gnu::noinline]] void handle_duplicate(const wire::PacketView& packet);
   void repeat_read(const wire::PacketView& packet);
   void repeat_atomic(const wire::PacketView& packet);
   std::optional<wire::NakCode> check_order(const wire::PacketView& packet) const;
@@ -133,20 +133,20 @@ class Responder {
   bool execute(const wire::PacketView& packet);
   bool execute_send(const wire::PacketView& packet);
   bool execute_write(const wire::PacketView& packet);
-  bool execute_read(const wire::PacketView& packet);
-  bool execute_atomic(const wire::PacketView& packet);
-  bool execute_atomic_write(const wire::PacketView& packet);
-  bool execute_flush(const wire::PacketView& packet);
+  [[gnu::noinline]] bool execute_read(const wire::PacketView& packet);
+  [[gnu::noinline]] bool execute_atomic(const wire::PacketView& packet);
+  [[gnu::noinline]] bool execute_atomic_write(const wire::PacketView& packet);
+  [[gnu::noinline]] bool execute_flush(const wire::PacketView& packet);
   bool take_receive(const wire::PacketView& packet, std::span<const std::uint8_t> start);
-  bool take_tagged(std::span<const std::uint8_t> payload);
+  [[gnu::noinline]] bool take_tagged(std::span<const std::uint8_t> payload);
   [[gnu::noinline]] void finish_tagged(queue::Completion& completion);
   enum class Filled : std::uint8_t { kDone, kFailed, kMissed };  // failed: the queue pair with it
   Filled fill_receive(const queue::Payload& payload);
-  bool miss(const wire::PacketView& packet);
-  bool invalidate(std::uint32_t key);
+  [[gnu::noinline]] bool miss(const wire::PacketView& packet);
+  [[gnu::noinline]] bool invalidate(std::uint32_t key);
   void complete_receive(const wire::PacketView& packet, queue::CompletionOpcode opcode,
                         std::uint32_t length);
-  void fail_receive(queue::Status status);
+  [[gnu::noinline]] void fail_receive(queue::Status status);
   bool may_access(std::uint32_t flag, const char* what);
   // For a new request: what the peer was allowed to have outstanding. A repeated one may find its
   // first answer, or answers to what came after, still in line: twice as many in all.
@@ -158,8 +158,8 @@ class Responder {
 
   // answer.cpp
   void owe_ack(bool urgent);
-  void owe_nak(wire::Aeth aeth);
-  bool refuse(wire::NakCode code, std::optional<queue::AsyncEvent> event, const char* why);
+  [[gnu::noinline]] void owe_nak(wire::Aeth aeth);
+  [[gnu::noinline]] bool refuse(wire::NakCode code, std::optional<queue::AsyncEvent> event, const char* why);
   enum class Emit : std::uint8_t { kSent, kBatchFull, kDropped };
   // What is filled, and how its packets travel, which is asked for once.
   struct Turn {
@@ -189,7 +189,7 @@ class Responder {
   std::uint8_t response_opcode(wire::Operation operation, wire::Place place) const;
 
   // unreliable.cpp
-  void handle_unconnected(const wire::PacketView& packet, const wire::RxDatagram& datagram);
+  [[gnu::noinline]] void handle_unconnected(const wire::PacketView& packet, const wire::RxDatagram& datagram);
   void handle_uc(const wire::PacketView& packet);
   void handle_ud(const wire::PacketView& packet, const wire::RxDatagram& datagram);
 
@@ -218,13 +218,14 @@ class Responder {
   std::size_t saved_next_ = 0;
 
   wire::Aeth nak_;
-  bool nak_owed_ = false;
-  bool ack_owed_ = false;
-  bool ack_urgent_ = false;
-  bool gap_reported_ = false;           // a sequence NAK went out for expected_
-  bool not_ready_ = false;              // an RNR NAK went out for expected_
-  bool dead_ = false;                   // a fatal NAK went out: silence
-  bool heard_ = false;
+  // Bits of one word, so that several are asked for and changed at once.
+  bool nak_owed_ : 1 = false;
+  bool ack_owed_ : 1 = false;
+  bool ack_urgent_ : 1 = false;
+  bool gap_reported_ : 1 = false;       // a sequence NAK went out for expected_
+  bool not_ready_ : 1 = false;          // an RNR NAK went out for expected_
+  bool dead_ : 1 = false;               // a fatal NAK went out: silence
+  bool heard_ : 1 = false;
 };
 
 }  // namespace verbena::responder
