@@ -143,6 +143,8 @@ void Requester::handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now) {
 bool Requester::acknowledge(Psn upto, TimeNs now) {
   Psn reached = una_;
   bool complete = true;
+  // Most times nothing in between awaits data.
+  if (responses_pending_ == 0 && una_.is_before(upto)) reached = upto;
   for (std::uint32_t p = queue_.head(); p != queue_.tail() && reached.is_before(upto); ++p) {
     const SendEntry& entry = queue_.at(p);
     if (entry.is_local()) continue;

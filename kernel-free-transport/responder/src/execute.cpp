@@ -63,44 +63,63 @@ bool Responder::miss(const wire::PacketView& packet) {
   return false;
 }
 
+// `length` bytes of the payload, from one of its bytes on, to what lies so far behind `sge`'s begin.
+[[gnu::always_inline]] inline Responder::Filled Responder::fill_part(
+    const queue::Sge& sge, std::uint64_t offset, const Payload& payload, std::size_t from,
+    std::size_t length) {
+  auto pin = endpoint_.memory->pin({sge.key, receive_domain(), sge.address + offset, length,
+                                    memory::kLocalWrite, endpoint_.number.value()});
+  if (!pin.ok()) [[unlikely]] return spoil_receive(to_string(pin.error()).data());
+  switch (payload.place(from, length, *pin)) {
+    case Payload::Placed::kDone: return Filled::kDone;
+    case Payload::Placed::kNoSource: return Filled::kMissed;
+    case Payload::Placed::kNoTarget: break;
+  }
+  return spoil_receive("not mapped");
+}
+
 // Appends to the active receive.
 [[gnu::flatten]] Responder::Filled Responder::fill_receive(const Payload& payload) {
-  if (arrived_ + payload.size() > receive_->capacity) {
-    queue::explain(endpoint_, "a message is longer than the %llu bytes of the receive with wr_id %llu",
-                   static_cast<unsigned long long>(receive_->capacity),
-                   static_cast<unsigned long long>(receive_->id));
-    fail_receive(Status::kLocalLength);
-    refuse(NakCode::kInvalidRequest, std::nullopt, "the message does not fit the receive");
-    return Filled::kFailed;
-  }
-  std::uint64_t offset = arrived_;
-  std::size_t from = 0;
-  std::size_t left = payload.size();
-  for (std::uint32_t i = 0; i < receive_->sge_count && left != 0; ++i) {
-    const queue::Sge& sge = receive_->sges[i];
-    if (offset >= sge.length) {
-      offset -= sge.length;
-      continue;
+  const std::size_t size = payload.size();
+  if (arrived_ + size > receive_->capacity) [[unlikely]] return outgrow_receive();
+  Filled filled = Filled::kDone;
+  if (receive_->sge_count == 1 && size != 0) {
+    filled = fill_part(receive_->sges[0], arrived_, payload, 0, size);
+  } else {
+    std::uint64_t offset = arrived_;
+    std::size_t from = 0;
+    for (std::uint32_t i = 0; i < receive_->sge_count && from != size && filled == Filled::kDone;
+         ++i) {
+      const queue::Sge& sge = receive_->sges[i];
+      if (offset >= sge.length) {
+        offset -= sge.length;
+        continue;
+      }
+      const std::size_t part = std::min<std::size_t>(sge.length - offset, size - from);
+      filled = fill_part(sge, offset, payload, from, part);
+      from += part;
+      offset = 0;
     }
-    const std::size_t part = std::min<std::size_t>(sge.length - offset, left);
-    auto pin = endpoint_.memory->pin({sge.key, receive_domain(), sge.address + offset, part,
-                                      memory::kLocalWrite, endpoint_.number.value()});
-    const auto placed = pin.ok() ? payload.place(from, part, *pin) : Payload::Placed::kNoTarget;
-    if (placed == Payload::Placed::kNoSource) return Filled::kMissed;
-    if (placed == Payload::Placed::kNoTarget) {
-      queue::explain(endpoint_, "cannot write into the receive with wr_id %llu: %s",
-                     static_cast<unsigned long long>(receive_->id),
-                     pin.ok() ? "not mapped" : to_string(pin.error()).data());
-      fail_receive(Status::kLocalProtection);
-      refuse(NakCode::kRemoteOperational, std::nullopt, "the receive's memory is not usable");
-      return Filled::kFailed;
-    }
-    from += part;
-    left -= part;
-    offset = 0;
   }
-  arrived_ += payload.size();
-  return Filled::kDone;
+  if (filled == Filled::kDone) arrived_ += size;
+  return filled;
+}
+
+Responder::Filled Responder::outgrow_receive() {
+  queue::explain(endpoint_, "a message is longer than the %llu bytes of the receive with wr_id %llu",
+                 static_cast<unsigned long long>(receive_->capacity),
+                 static_cast<unsigned long long>(receive_->id));
+  fail_receive(Status::kLocalLength);
+  refuse(NakCode::kInvalidRequest, std::nullopt, "the message does not fit the receive");
+  return Filled::kFailed;
+}
+
+Responder::Filled Responder::spoil_receive(const char* why) {
+  queue::explain(endpoint_, "cannot write into the receive with wr_id %llu: %s",
+                 static_cast<unsigned long long>(receive_->id), why);
+  fail_receive(Status::kLocalProtection);
+  refuse(NakCode::kRemoteOperational, std::nullopt, "the receive's memory is not usable");
+  return Filled::kFailed;
 }
 
 void Responder::fail_receive(Status status) {

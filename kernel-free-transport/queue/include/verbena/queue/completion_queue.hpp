@@ -42,7 +42,7 @@ class CompletionQueue {
     if (count_ >= room_ && !make_room()) [[unlikely]]
       return false;
     Completion& entry = ring_[slot(head_ + count_)];
-    entry = {};
+    entry.clear();
     make(entry);
     if (clock_ != nullptr) [[unlikely]]
       entry.timestamp = clock_();

@@ -142,6 +142,10 @@ class Responder {
   [[gnu::noinline]] void finish_tagged(queue::Completion& completion);
   enum class Filled : std::uint8_t { kDone, kFailed, kMissed };  // failed: the queue pair with it
   Filled fill_receive(const queue::Payload& payload);
+  Filled fill_part(const queue::Sge& sge, std::uint64_t offset, const queue::Payload& payload,
+                   std::size_t from, std::size_t length);
+  [[gnu::noinline]] Filled outgrow_receive();
+  [[gnu::noinline]] Filled spoil_receive(const char* why);
   [[gnu::noinline]] bool miss(const wire::PacketView& packet);
   [[gnu::noinline]] bool invalidate(std::uint32_t key);
   void complete_receive(const wire::PacketView& packet, queue::CompletionOpcode opcode,
