@@ -199,6 +199,27 @@ TEST(Errors, ALocalKeyThatDoesNotExistIsALocalProtectionError) {
   expect_local(s, Status::kLocalProtection, r);
 }
 
+// What is lost before a request that fails here is repaired first, and does not fail in its place.
+TEST(Errors, ALossBeforeALocalMistakeIsRepairedAndTheMistakeFails) {
+  for (const int lost : {1, 2, 3}) {
+    Scene s;
+    int from_left = 0;
+    s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t>) {
+      return &from != &s.pair.a || ++from_left != lost;
+    };
+    ASSERT_TRUE(s.right.receive(1));
+    Request mistake = s.left.send(2, 10);
+    mistake.buffers[0].key ^= 0x55;
+    s.left.post(s.left.send(1, 600));
+    s.left.post(mistake);
+    s.left.post(s.left.send(3, 6));
+    s.run_until_sent(3);
+    expect_sends(s.left, 1, Status::kLocalProtection, 3);
+    EXPECT_EQ(statuses(s.right.receives), (std::vector{Status::kSuccess})) << lost;
+    s.expect_unharmed();
+  }
+}
+
 TEST(Errors, ABufferBeyondItsRegionIsALocalProtectionErrorEvenInALaterPacket) {
   Scene s;
   Request r = s.left.write(3, 600, s.right);

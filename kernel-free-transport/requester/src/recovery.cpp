@@ -70,6 +70,8 @@ void Requester::go_back(TimeNs now) {
 
 void Requester::move_cursor_to(Psn psn) {
   reads_in_flight_ = 0;
+  // What failed here is found out again when its turn comes.
+  poisoned_.reset();
   std::uint32_t position = queue_.head();
   for (; position != queue_.tail(); ++position) {
     const SendEntry& entry = queue_.at(position);

@@ -169,7 +169,8 @@ bool Requester::take_turn(const SendEntry& entry) noexcept {
 }
 
 bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
-  if (!sending_ || waiting_rnr_ || poisoned_) return false;
+  if (!sending_ || waiting_rnr_) return false;
+  // Also for what comes before a request that failed here.
   if (probe_wanted_ && transmit_probe(out)) return true;
   while (cursor_ != queue_.tail() && !poisoned_ && sending_) {
     SendEntry& entry = queue_.at(cursor_);
