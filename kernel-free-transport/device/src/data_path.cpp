@@ -158,19 +158,24 @@ void Device::send_short(std::size_t which, Qpn from) {
 // With a buffer that was taken; true: there is more.
 bool Device::transmit_batches(std::size_t which, qp::QueuePair& qp, TimeNs now, Rest rest) {
   wire::TxBatch& batch = buffers_[which]->batch;
-  bool more = true;
+  using Left = qp::QueuePair::Left;
+  Left left = Left::kNothing;
   std::size_t bytes = 0;
-  for (int turn = 0; more && turn < kBatchesPerTurn && bytes < kBytesPerTurn; ++turn) {
-    if (turn != 0 && rest == Rest::kMayWait && has_little_to_send(qp.requester())) break;
+  bool goes_on = true;
+  for (int turn = 1; goes_on; ++turn) {
     batch.clear();
-    more = qp.poll_transmit(batch, now);
+    left = qp.poll_transmit(batch, now);
+    goes_on = left != Left::kNothing && turn < kBatchesPerTurn &&
+              bytes + batch.bytes() < kBytesPerTurn &&
+              !(rest == Rest::kMayWait && has_little_to_send(qp.requester()));
+    if (!goes_on || left != Left::kRequests) qp.ask(batch);
     if (batch.empty()) break;
     bytes += batch.bytes();
     counters_.sent.add(which, batch.wire_packets(), batch.wire_bytes());
     if (is_port_active()) transmitter_.send(batch, qp.number());
   }
   batch.clear();
-  return more;
+  return left != Left::kNothing;
 }
 
 bool Device::defer(qp::QueuePair& qp) {

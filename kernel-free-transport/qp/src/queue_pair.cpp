@@ -151,22 +151,26 @@ void QueuePair::handle_timeout(TimeNs now) {
 
 TimeNs QueuePair::deadline() const { return requester_.deadline(); }
 
-bool QueuePair::poll_transmit(wire::TxBatch& out, TimeNs now) {
+QueuePair::Left QueuePair::poll_transmit(wire::TxBatch& out, TimeNs now) {
   // What goes by UC and finds no room is lost, so it does not go.
   if (endpoint_.transport == Transport::kUc && requester_.has_urgent()) {
     requester_.take_notice(
         around_.transmitter->room_at(endpoint_.destination, endpoint_.peer, now), now);
   }
-  bool more = requester_.poll_transmit(out, now, *around_.transmitter) ||
-              (relay_ && relay_->poll_transmit(out)) ||
-              responder_.poll_transmit(out, *around_.transmitter);
+  Left left = Left::kNothing;
+  if (requester_.poll_transmit(out, now, *around_.transmitter)) {
+    left = Left::kRequests;
+  } else if ((relay_ && relay_->poll_transmit(out)) ||
+             responder_.poll_transmit(out, *around_.transmitter)) {
+    left = Left::kAnswers;
+  }
   if (relay_) {
     relay_->resume(now);
-    more = more || relay_->has_packets();
+    if (left == Left::kNothing && relay_->has_packets()) left = Left::kAnswers;
   }
   check_drained();
   settle();
-  return more;
+  return left;
 }
 
 bool QueuePair::poll_short(wire::ShortPacket& out, TimeNs now) {

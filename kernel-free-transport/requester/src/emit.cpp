@@ -207,7 +207,7 @@ void Requester::write_headers(const SendEntry& e, const Extent& extent, std::uin
   const wire::OpcodeRow& row = wire::row_of(extent.opcode);
   const bool solicited = extent.is_last && (e.flags & queue::kSolicited) != 0;
   wire::Bth{extent.opcode, solicited, endpoint_.migrated, pad, 0, endpoint_.pkey, false, false,
-            endpoint_.peer, is_reliable() && (extent.is_last || ask), psn}
+            endpoint_.peer, is_reliable() && ask, psn}
       .write_to(at);
   if (row.reth) wire::Reth{e.remote_address, e.remote_key, e.length}.write_to(at + row.reth_at);
   if (!row.has_seldom) return;

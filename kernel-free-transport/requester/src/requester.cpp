@@ -65,7 +65,8 @@ void Requester::reset() {
   cursor_ = 0;
   responses_pending_ = reads_in_flight_ = since_ask_ = 0;
   timing_ = went_back_ = probe_wanted_ = probe_unanswered_ = waiting_rnr_ = false;
-  sending_ = draining_ = false;
+  sending_ = draining_ = is_open_ = false;
+  unasked_.reset();
   probes_ = 0;
   poisoned_.reset();
   give_up_turn();

@@ -152,11 +152,39 @@ std::uint64_t Requester::unsent_bytes() const {
 bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now, wire::Transmitter& way) {
   way_ = &way;
   packing_.reset();
+  is_open_ = is_open_ || unasked_;
+  unasked_.reset();
   const bool more = transmit_requests(out, now);
   release_source(out);
   // A turn that nothing came of.
   if (!more && una_ == sent_ && place_.has_turn()) give_up_turn();
   return more;
+}
+
+void Requester::note_question(const wire::TxBatch& out, bool asks) {
+  if (asks) {
+    is_open_ = false;
+    unasked_.reset();
+  } else {
+    static_assert(wire::TxBatch::kMaxPackets <= 256);
+    unasked_ = static_cast<std::uint8_t>(out.size() - 1);
+  }
+}
+
+void Requester::ask(wire::TxBatch& out) {
+  if (unasked_) {
+    wire::Bth::ask(out.start(*unasked_));
+    note_question(out, true);
+    since_ask_ = 0;
+    return;
+  }
+  // What was to come has failed here.
+  if (!is_open_) return;
+  is_open_ = false;
+  if (!sending_ || waiting_rnr_ || una_ == sent_) return;
+  probe_wanted_ = true;
+  transmit_probe(out);
+  release_source(out);
 }
 
 // What was sent before is repaired in any turn.
@@ -210,6 +238,8 @@ void Requester::sent_short(std::uint32_t window, TimeNs now) {
   const bool ask = since_ask_ + 1 >= std::max(window / 2, 1u) || cursor_psn_ == una_;
   since_ask_ = ask ? 0 : since_ask_ + 1;
   sent_one(1, 1, ask, now);
+  is_open_ = false;
+  unasked_.reset();
   ++cursor_;
 }
 
@@ -251,6 +281,7 @@ Requester::Emit Requester::transmit_middles(Message& message, const SendEntry& e
   const std::uint32_t most =
       std::min({entry.packets - 1 - index, window - ahead, until_ask - 1 - since_ask_});
   const std::uint32_t sent = emit_middles(message, cursor_psn_, most, out);
+  if (sent != 0) note_question(out, false);
   sent_in_turn_ += sent;
   since_ask_ += sent;
   sent_ = cursor_psn_ = cursor_psn_ + sent;
@@ -271,9 +302,11 @@ Requester::Emit Requester::transmit_request(SendEntry& entry, std::uint32_t wind
     }
     const Piece piece = piece_at(message, cursor_psn_);
     const std::uint32_t packets = message.wants_response ? 1 : piece.psns;
+    // Besides these, what goes last: answers are not looked at while there is more to send.
     const bool ask = since_ask_ + packets >= until_ask || cursor_psn_ == una_;
     const Emit result = emit(message, cursor_psn_, piece, out, ask);
     if (result != Emit::kSent) return result;
+    if (is_reliable()) note_question(out, ask || message.wants_response);
     since_ask_ = ask ? 0 : since_ask_ + packets;
     if (is_reliable()) {
       if (message.wants_response) ++reads_in_flight_;

@@ -84,7 +84,11 @@ class QueuePair {
   TimeNs deadline() const;
   // False: deadline() is no earlier than this. Quicker to ask.
   bool may_be_due_before(TimeNs time) const { return requester_.may_be_due_before(time); }
-  bool poll_transmit(wire::TxBatch& out, TimeNs now);
+  // What is left that the batch could not take: answers, or requests, which come first.
+  enum class Left : std::uint8_t { kNothing, kAnswers, kRequests };
+  Left poll_transmit(wire::TxBatch& out, TimeNs now);
+  // No more requests go behind those of the batch for now.
+  void ask(wire::TxBatch& out) { requester_.ask(out); }
   // All that there is to send, if it is one short packet of RC; else false, and nothing was taken.
   bool poll_short(wire::ShortPacket& out, TimeNs now);
 

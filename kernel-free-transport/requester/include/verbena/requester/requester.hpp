@@ -85,6 +85,9 @@ class Requester {
   // Adds what may go now; true: there is more than the batch could take. `way` is asked how
   // payloads may be packed.
   bool poll_transmit(wire::TxBatch& out, TimeNs now, wire::Transmitter& way);
+  // Nothing goes behind what was added last, for now: it asks for an answer, if it does not yet. Of
+  // a batch that was full the caller may leave that to the next one.
+  void ask(wire::TxBatch& out);
   // All that may go now, if it is one short packet that was not sent before. False: it is more, or
   // less, and poll_transmit's.
   bool poll_short(wire::ShortPacket& out, TimeNs now);
@@ -191,6 +194,8 @@ class Requester {
   void write_headers(const SendEntry& entry, const Extent& extent, std::uint8_t pad, Psn psn,
                      bool ask, std::uint8_t* at) const;
   Emit emit(Message& message, Psn psn, const Piece& piece, wire::TxBatch& out, bool ask);
+  // That the packet that was added last asks, or does not.
+  void note_question(const wire::TxBatch& out, bool asks);
   // From this PSN on, up to so many packets amid a message with sums; how many.
   std::uint32_t emit_middles(Message& message, Psn psn, std::uint32_t most, wire::TxBatch& out);
   Emit emit_datagram(std::uint32_t position, wire::TxBatch& out);
@@ -283,6 +288,8 @@ class Requester {
   std::uint32_t capacity_full_ = 16, capacity_small_ = 16;
   std::uint32_t window_ = 16;             // shrinks on loss, grows with progress
   std::uint32_t since_ask_ = 0;           // packets since an acknowledgement was asked for
+  // The place in the batch of the packet that was added last, if it does not ask.
+  std::optional<std::uint8_t> unasked_;
   std::uint32_t sent_in_turn_ = 0;
 
   TimeNs base_ = 0;                       // when the wait for an answer began
@@ -312,6 +319,7 @@ class Requester {
   bool timing_ : 1 = false;
   bool went_back_ : 1 = false;            // to went_back_to_, without progress since
   bool turn_is_over_ : 1 = false;         // others wait: nothing new until the next turn
+  bool is_open_ : 1 = false;              // a batch went whose last packet did not ask
   bool credits_unlimited_ = true;
   std::optional<queue::Status> poisoned_;
 };

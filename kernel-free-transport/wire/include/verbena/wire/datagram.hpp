@@ -238,6 +238,8 @@ class TxBatch {
     copy_until(end, in_buffer + begin);
   }
   const Destination& destination(const Packet& p) const { return to_[p.destination]; }
+  // The header of the packet in that place, to be changed before the batch goes.
+  std::uint8_t* start(std::size_t place) { return buffer_.data() + packets_[place].offset; }
 
  private:
   void bring_in(const Packet& p) const {
