@@ -51,19 +51,38 @@ constexpr std::string_view to_string(NakCode code) {
 // responder does not count (an SRQ, or a queue pair without flow control).
 inline constexpr std::uint8_t kCreditsUnlimited = 31;
 
-constexpr std::uint32_t decode_credits(std::uint8_t code) {
-  if (code == 0) return 0;
-  if (code >= kCreditsUnlimited) return ~std::uint32_t{0};
-  if (code < 3) return code;
-  const std::uint32_t power = 1u << (code / 2);
-  return code % 2 == 0 ? power : power + power / 2;
-}
-// The largest code that promises no more than `credits` receives.
-constexpr std::uint8_t encode_credits(std::uint32_t credits) {
+inline constexpr std::array<std::uint32_t, 32> kCreditsOfCode = [] {
+  std::array<std::uint32_t, 32> table{0, 1, 2};
+  for (std::size_t code = 3; code < kCreditsUnlimited; ++code) {
+    const std::uint32_t power = 1u << (code / 2);
+    table[code] = code % 2 == 0 ? power : power + power / 2;
+  }
+  table[kCreditsUnlimited] = ~std::uint32_t{0};
+  return table;
+}();
+constexpr std::uint32_t decode_credits(std::uint8_t code) { return kCreditsOfCode[code & 31]; }
+
+namespace detail {
+
+constexpr std::uint8_t code_of_credits(std::uint32_t credits) {
   if (credits < 2) return static_cast<std::uint8_t>(credits);
   const auto power = static_cast<std::uint32_t>(std::bit_width(credits)) - 1;
   const std::uint32_t and_half = credits >> (power - 1) & 1;
   return static_cast<std::uint8_t>(std::min(2 * power + and_half, kCreditsUnlimited - 1u));
+}
+
+inline constexpr std::array<std::uint8_t, 128> kCodesOfFew = [] {
+  std::array<std::uint8_t, 128> table{};
+  for (std::uint32_t credits = 0; credits < 128; ++credits) table[credits] = code_of_credits(credits);
+  return table;
+}();
+
+}  // namespace detail
+
+// The largest code that promises no more than `credits` receives.
+constexpr std::uint8_t encode_credits(std::uint32_t credits) {
+  return credits < detail::kCodesOfFew.size() ? detail::kCodesOfFew[credits]
+                                              : detail::code_of_credits(credits);
 }
 
 // How long an RNR NAK asks to wait, by its five bits: 0 is the longest, 655.36 ms.
