@@ -254,6 +254,20 @@ void Context::settle_debts() noexcept {
   device_->finish_receive(link::monotonic_now_ns(), device::Acknowledge::kNow);
 }
 
+// An adapter takes in what comes when it comes: the answer that is here completes its request, which
+// would be flushed otherwise.
+void Context::catch_up() noexcept {
+  if (is_fatal()) return;
+  Lock& lock = device_->receive_lock();
+  bool more = true;
+  for (int round = 0; more && round < kRoundsPerTurn; ++round) {
+    lock.lock();
+    peers_->look_at_udp();
+    more = drive_once(clock_.look(), device::Acknowledge::kNow, kPollBudget);
+    announcements_.end_round(lock);
+  }
+}
+
 void Context::pause() noexcept {
   control_lock_.lock();
   device_->receive_lock().lock();

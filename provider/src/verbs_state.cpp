@@ -152,9 +152,7 @@ std::optional<qp::Refused> modify_state(Qp& qp, const ibv_qp_attr& attr, unsigne
   const bool moves = (mask & IBV_QP_STATE) != 0;
   const bool forgets = attr.qp_state == IBV_QPS_RESET || attr.qp_state == IBV_QPS_ERR;
   if (moves && forgets) {
-    // A stand-in's answer may be here already.
-    if (qp.opened != nullptr || qp.receiver) qp.context.drive();
-    qp.context.settle_debts();
+    qp.context.catch_up();
   }
   const qp::Attributes wanted = attributes_of(attr, mask, qp.context.plan());
   const auto refused =

@@ -97,6 +97,8 @@ class PeerLink final : public Link {
   // A ring damages nothing: its packets are lost at once.
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
+  // Under the receive lock: the next empty round looks at UDP, too.
+  void look_at_udp() noexcept { udp_interval_ = 1; }
   // For whoever polls in vain, under the receive lock: a reader that does not sleep, and before
   // whom something of ours has lain for long, is rung for as if it slept.
   void remind(TimeNs now) noexcept;

@@ -1,0 +1,49 @@
+// What is on its way when a queue pair is closed, between two devices opened by one process.
+#include <memory>
+
+#include "verbs_fixture.hpp"
+
+namespace verbs_test {
+namespace {
+
+// The fixture's parts, a second time.
+class End final : public Verbs {
+ public:
+  End() { SetUp(); }
+  ~End() override { TearDown(); }
+  void TestBody() override {}
+
+  using Verbs::make;
+  using Verbs::poll;
+  using Verbs::post;
+  using Verbs::receive;
+  using Verbs::request;
+  using Verbs::to_rtr;
+  using Verbs::to_rts;
+  using Verbs::to_state;
+};
+
+// An adapter has answered a message before anyone can know of it, so that the answer is there before
+// whatever the receiver says afterwards, by another way, that has the sender close.
+TEST(Closing, AMessageThatWasReceivedIsNotFlushed) {
+  End left;
+  End right;
+  for (int i = 0; i < 300; ++i) {
+    ibv_qp* const from = left.make();
+    ibv_qp* const to = right.make();
+    ASSERT_TRUE(from != nullptr && to != nullptr);
+    left.to_rtr(from, to);
+    right.to_rtr(to, from);
+    left.to_rts(from);
+    right.to_rts(to);
+    right.receive(to);
+    left.post(from, left.request());
+    ASSERT_EQ(right.poll().status, IBV_WC_SUCCESS);
+    ASSERT_EQ(right.to_state(to, IBV_QPS_ERR), 0);
+    ASSERT_EQ(left.to_state(from, IBV_QPS_ERR), 0);
+    ASSERT_EQ(left.poll().status, IBV_WC_SUCCESS) << "message " << i;
+  }
+}
+
+}  // namespace
+}  // namespace verbs_test
