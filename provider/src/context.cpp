@@ -147,7 +147,8 @@ std::size_t Context::begin_round(std::size_t budget) noexcept {
   return is_undisturbed() ? peers_->receive(*this, budget) : link_->receive(*this, budget);
 }
 
-[[gnu::always_inline]] inline void Context::finish_round(std::size_t received, device::Acknowledge acknowledge) noexcept {
+[[gnu::always_inline]] inline void Context::finish_round(
+    std::size_t received, device::Acknowledge acknowledge) noexcept {
   if (received != 0 || device_->has_work()) device_->finish_receive(now(), acknowledge);
   if (device_->next_deadline() <= now()) device_->handle_timeouts(now());
 }
@@ -254,7 +255,7 @@ void Context::settle_debts() noexcept {
   device_->finish_receive(link::monotonic_now_ns(), device::Acknowledge::kNow);
 }
 
-// An adapter takes in what comes when it comes: the answer that is here completes its request, which
+// An adapter takes in what comes when it comes: an answer that is here completes its request, which
 // would be flushed otherwise.
 void Context::catch_up() noexcept {
   if (is_fatal()) return;

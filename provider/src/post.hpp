@@ -1,5 +1,5 @@
-// Requests as the engine takes them, made from the verbs' on the stack: no allocation, and lists are
-// read where they lie.
+// Requests as the engine takes them, made from the verbs' on the stack: no allocation, and lists
+// are read where they lie.
 #pragma once
 
 #include <infiniband/verbs.h>

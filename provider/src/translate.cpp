@@ -1,5 +1,8 @@
 #include "translate.hpp"
 
+#include <cstddef>
+#include <cstring>
+
 #include "verbena/control/address_plan.hpp"
 
 namespace verbena::provider {
@@ -49,20 +52,30 @@ std::optional<WorkOpcode> opcode_of(ibv_wr_opcode opcode) {
 
 namespace {
 
-// Several fields that stand alike in both, from `to` on.
-template <std::size_t kFrom, std::size_t kTo, std::size_t kLength>
+// Several fields that stand alike in both.
+template <std::size_t kBegin, std::size_t kEnd>
 void copy_fields(ibv_wc& wc, const queue::Completion& c) {
-  std::memcpy(reinterpret_cast<char*>(&wc) + kTo, reinterpret_cast<const char*>(&c) + kFrom, kLength);
+  std::memcpy(reinterpret_cast<char*>(&wc) + kBegin, reinterpret_cast<const char*>(&c) + kBegin,
+              kEnd - kBegin);
 }
 
 }  // namespace
 
 void fill(ibv_wc& wc, const queue::Completion& c) {
   using C = queue::Completion;
+  static_assert(offsetof(ibv_wc, vendor_err) == offsetof(C, vendor_error));
+  static_assert(offsetof(ibv_wc, byte_len) == offsetof(C, byte_length));
+  static_assert(offsetof(ibv_wc, imm_data) == offsetof(C, immediate));
+  static_assert(offsetof(ibv_wc, qp_num) == offsetof(C, qpn));
+  static_assert(offsetof(ibv_wc, src_qp) == offsetof(C, source_qpn));
+  static_assert(offsetof(ibv_wc, wc_flags) == offsetof(C, spare));
+  static_assert(offsetof(ibv_wc, pkey_index) == offsetof(C, pkey_index));
+  static_assert(offsetof(ibv_wc, slid) == offsetof(C, source_lid));
+  static_assert(offsetof(ibv_wc, sl) == offsetof(C, service_level));
+  static_assert(offsetof(ibv_wc, dlid_path_bits) == offsetof(C, path_bits));
+  copy_fields<offsetof(C, vendor_error), offsetof(C, spare)>(wc, c);
+  copy_fields<offsetof(C, pkey_index), offsetof(C, path_bits) + 1>(wc, c);
   wc.wr_id = c.id;
-  static_assert(offsetof(ibv_wc, byte_len) - offsetof(ibv_wc, vendor_err) == offsetof(C, byte_length) - offsetof(C, vendor_error));
-  copy_fields<offsetof(C, vendor_error), offsetof(ibv_wc, vendor_err), 20>(wc, c);
-  copy_fields<offsetof(C, pkey_index), offsetof(ibv_wc, pkey_index), 6>(wc, c);
   wc.status = static_cast<ibv_wc_status>(c.status);
   wc.opcode = wc_opcode_of(c.opcode);
   wc.wc_flags = wc_flags_of(c.flags);

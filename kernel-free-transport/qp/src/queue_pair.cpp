@@ -6,13 +6,15 @@ namespace {
 wire::WireTransport wire_transport(Transport transport) {
   using W = wire::WireTransport;
   static constexpr W kOf[] = {W::kRc, W::kXrc, W::kXrc, W::kUc, W::kUd};
-  static_assert(static_cast<int>(Transport::kXrcReceive) == 2 && static_cast<int>(Transport::kUd) == 4);
+  static_assert(static_cast<int>(Transport::kXrcReceive) == 2 &&
+                static_cast<int>(Transport::kUd) == 4);
   return kOf[static_cast<std::size_t>(transport)];
 }
 
 constexpr unsigned bit(State state) { return 1u << static_cast<unsigned>(state); }
 // In which states requests are taken in, and answers.
-constexpr unsigned kReceives = bit(State::kRtr) | bit(State::kRts) | bit(State::kSqd) | bit(State::kSqe);
+constexpr unsigned kReceives =
+    bit(State::kRtr) | bit(State::kRts) | bit(State::kSqd) | bit(State::kSqe);
 constexpr unsigned kAwaitsAnswers = bit(State::kRts) | bit(State::kSqd);
 
 void fill(queue::Endpoint& e, const QueuePairOptions& o, const Surroundings& around) {

@@ -102,7 +102,9 @@ void Requester::fill(SendEntry& entry, std::uint32_t position, const queue::Send
       endpoint_.transport == Transport::kXrcSend ? request.remote_srqn : request.remote_qpn;
   entry.remote_qkey = request.remote_qkey;
   if (endpoint_.transport == Transport::kUd) queue_.address(position) = *request.address;
-  if (request.opcode >= WorkOpcode::kAtomicWrite) return fill_without_buffers(entry, position, request);
+  if (request.opcode >= WorkOpcode::kAtomicWrite) {
+    return fill_without_buffers(entry, position, request);
+  }
   if ((request.flags & queue::kInline) != 0) {
     std::uint8_t* to = queue_.inline_bytes(position);
     for (const queue::Sge& sge : request.sges) {

@@ -63,7 +63,8 @@ bool Responder::miss(const wire::PacketView& packet) {
   return false;
 }
 
-// `length` bytes of the payload, from one of its bytes on, to what lies so far behind `sge`'s begin.
+// `length` bytes of the payload, from one of its bytes on, to what lies so far behind the begin of
+// `sge`.
 [[gnu::always_inline]] inline Responder::Filled Responder::fill_part(
     const queue::Sge& sge, std::uint64_t offset, const Payload& payload, std::size_t from,
     std::size_t length) {

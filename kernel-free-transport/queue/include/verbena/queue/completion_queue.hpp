@@ -103,7 +103,7 @@ class CompletionQueue {
   [[gnu::noinline]] bool make_room() noexcept;
   void set_room() noexcept {
     mask_ = static_cast<std::uint32_t>(ring_.size() - 1);
-    room_ = failed_ ? 0 : static_cast<std::uint32_t>(std::min<std::size_t>(capacity_, ring_.size()));
+    room_ = failed_ ? 0 : std::min(capacity_, mask_ + 1);
   }
   [[gnu::noinline]] void announce(bool matters) noexcept;
   [[gnu::noinline]] void move_peeked_up(std::uint32_t taken) noexcept;

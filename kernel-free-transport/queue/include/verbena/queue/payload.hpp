@@ -44,8 +44,10 @@ class Payload {
   bool copy(std::size_t offset, std::span<std::uint8_t> to) const noexcept;
 
  private:
-  [[gnu::noinline]] Placed fetch_to(std::size_t offset, std::size_t length, const memory::Pin& to) const noexcept;
-  [[gnu::noinline]] Placed place_pieces(std::size_t from, std::size_t length, const memory::Pin& to) const noexcept;
+  [[gnu::noinline]] Placed fetch_to(std::size_t offset, std::size_t length,
+                                    const memory::Pin& to) const noexcept;
+  [[gnu::noinline]] Placed place_pieces(std::size_t from, std::size_t length,
+                                        const memory::Pin& to) const noexcept;
   bool fetch(std::size_t offset, std::size_t length,
              std::span<const wire::FetchTarget> to) const noexcept;
 

@@ -141,7 +141,8 @@ enum CompletionFlag : std::uint16_t {
   kTagDataValid = 32,
 };
 
-// A cache line. What the verbs show stands in their order, so that several fields are copied at once.
+// A cache line. What the verbs show of it unchanged stands where it does there, so that several
+// fields are copied at once.
 struct Completion {
   std::uint64_t id = 0;
   Status status = Status::kSuccess;
@@ -153,6 +154,7 @@ struct Completion {
   std::uint32_t immediate = 0;         // network order as received; or the invalidated key, host order
   std::uint32_t qpn = 0;
   std::uint32_t source_qpn = 0;
+  std::uint32_t spare = 0;             // the verbs' flags, which are others
   std::uint16_t pkey_index = 0;
   std::uint16_t source_lid = 0;
   std::uint8_t service_level = 0;
@@ -167,7 +169,7 @@ struct Completion {
     status = Status::kSuccess;
     opcode = CompletionOpcode::kSend;
     flags = pkey_index = source_lid = 0;
-    tag_private = vendor_error = byte_length = immediate = qpn = source_qpn = 0;
+    tag_private = vendor_error = byte_length = immediate = qpn = source_qpn = spare = 0;
     service_level = path_bits = 0;
   }
 };

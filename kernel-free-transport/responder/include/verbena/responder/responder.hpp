@@ -163,7 +163,8 @@ class Responder {
   // answer.cpp
   void owe_ack(bool urgent);
   [[gnu::noinline]] void owe_nak(wire::Aeth aeth);
-  [[gnu::noinline]] bool refuse(wire::NakCode code, std::optional<queue::AsyncEvent> event, const char* why);
+  [[gnu::noinline]] bool refuse(wire::NakCode code, std::optional<queue::AsyncEvent> event,
+                                const char* why);
   enum class Emit : std::uint8_t { kSent, kBatchFull, kDropped };
   // What is filled, and how its packets travel, which is asked for once.
   struct Turn {
@@ -193,7 +194,8 @@ class Responder {
   std::uint8_t response_opcode(wire::Operation operation, wire::Place place) const;
 
   // unreliable.cpp
-  [[gnu::noinline]] void handle_unconnected(const wire::PacketView& packet, const wire::RxDatagram& datagram);
+  [[gnu::noinline]] void handle_unconnected(const wire::PacketView& packet,
+                                            const wire::RxDatagram& datagram);
   void handle_uc(const wire::PacketView& packet);
   void handle_ud(const wire::PacketView& packet, const wire::RxDatagram& datagram);
 

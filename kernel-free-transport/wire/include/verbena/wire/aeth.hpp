@@ -73,7 +73,7 @@ constexpr std::uint8_t code_of_credits(std::uint32_t credits) {
 
 inline constexpr std::array<std::uint8_t, 128> kCodesOfFew = [] {
   std::array<std::uint8_t, 128> table{};
-  for (std::uint32_t credits = 0; credits < 128; ++credits) table[credits] = code_of_credits(credits);
+  for (std::uint32_t few = 0; few < table.size(); ++few) table[few] = code_of_credits(few);
   return table;
 }();
 
