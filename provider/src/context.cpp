@@ -267,6 +267,8 @@ void Context::catch_up() noexcept {
     more = drive_once(clock_.look(), device::Acknowledge::kNow, kPollBudget);
     announcements_.end_round(lock);
   }
+  // Rounds in which nothing comes leave what waits for company.
+  settle_debts();
 }
 
 void Context::pause() noexcept {

@@ -68,7 +68,7 @@ class Context final : public queue::EventSink,
   void drive_unattended() noexcept;
   // Sends what is owed to peers, before an object that owes it goes away.
   void settle_debts() noexcept;
-  // The same, when what has come was taken in: before a queue pair forgets what it awaits.
+  // Takes in what has come, and then the same: before a queue pair forgets what it awaits.
   void catch_up() noexcept;
   // Runs `post`, which returns an errno, under the queue pair's lock, and sees to it that what was
   // posted goes.

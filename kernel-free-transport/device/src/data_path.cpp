@@ -279,8 +279,9 @@ void Device::finish_receive(TimeNs now, Acknowledge acknowledge) {
   if (nobody_sends && acknowledge == Acknowledge::kLater && waiting_.size() == 1 &&
       waiting_.front()->held.round == round_ && waiting_.front()->held.is_waiting.read_relaxed()) {
     ++round_;
-    const bool is_published = has_waiting_.read_relaxed() && waiting_.front()->held.until == 0;
-    return is_published ? void() : publish_held();
+    // Of one that waits for a round, that is all there is to tell, and most times told.
+    if (!has_waiting_.read_relaxed() || waiting_.front()->held.until != 0) publish_held();
+    return;
   }
   transmit_listed(now, acknowledge);
 }

@@ -45,5 +45,43 @@ TEST(Closing, AMessageThatWasReceivedIsNotFlushed) {
   }
 }
 
+// Also where it waited for the application's own next message, as it does in a ping-pong.
+TEST(Closing, WhatIsOwedIsSentThough) {
+  End left;
+  End right;
+  for (int i = 0; i < 20; ++i) {
+    ibv_qp* const from = left.make();
+    ibv_qp* const to = right.make();
+    ASSERT_TRUE(from != nullptr && to != nullptr);
+    left.to_rtr(from, to);
+    right.to_rtr(to, from);
+    left.to_rts(from);
+    right.to_rts(to);
+    int sent = 0;  // of the left's, that completed
+    const auto await_message = [&](End& end) {
+      for (ibv_wc wc = end.poll(); wc.opcode != IBV_WC_RECV; wc = end.poll()) {
+        sent += &end == &left ? 1 : 0;
+      }
+    };
+    constexpr int kTurns = 50;
+    for (int n = 0; n < kTurns; ++n) {
+      left.receive(from);
+      right.receive(to);
+      left.post(from, left.request());
+      await_message(right);
+      right.post(to, right.request());
+      await_message(left);
+    }
+    right.receive(to);
+    left.post(from, left.request());
+    await_message(right);
+    ASSERT_EQ(right.to_state(to, IBV_QPS_ERR), 0);
+    for (; sent <= kTurns; ++sent) {
+      ASSERT_EQ(left.poll().status, IBV_WC_SUCCESS) << "connection " << i << " message " << sent;
+    }
+    ASSERT_EQ(left.to_state(from, IBV_QPS_ERR), 0);
+  }
+}
+
 }  // namespace
 }  // namespace verbs_test

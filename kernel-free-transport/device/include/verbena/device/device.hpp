@@ -223,7 +223,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   bool transmit_batches(std::size_t which, qp::QueuePair& qp, TimeNs now, Rest rest);
   [[gnu::noinline]] void transmit_listed(TimeNs now, Acknowledge acknowledge);
   void transmit_wanted(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
-  void note_owed(qp::QueuePair& qp, TimeNs now);      // under its lock, too
+  void note_owed(qp::QueuePair& qp, TimeNs now);      // under its lock, too; owed.hpp
   bool waits_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
   void publish_held();
   void on_turn(void* member) noexcept override;
