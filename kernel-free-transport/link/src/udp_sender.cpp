@@ -69,12 +69,10 @@ UdpSender::UdpSender(const IpAddress& local, const UdpOptions& options, UdpStati
   options_.tx_sockets = std::clamp(options_.tx_sockets, 1u, kSocketsMax);
 }
 
-UdpSender::~UdpSender() {
-  for (auto& parity : sockets_) {
-    for (Socket& socket : parity) {
-      if (const int fd = socket.fd.read(); fd >= 0) ::close(fd);
-    }
-  }
+UdpSender::~UdpSender() = default;
+
+UdpSender::Outlet::~Outlet() {
+  if (const int open = fd.read(); open >= 0) ::close(open);
 }
 
 std::optional<SocketError> UdpSender::open() {
@@ -117,22 +115,20 @@ bool UdpSender::send_short(wire::ShortPacket& packet, Qpn flow) noexcept {
   if (packet.rider && !may_bundle(to.address)) return false;
   Socket* socket = socket_for(flow, to.has_grh);
   if (socket == nullptr || to.address.is_v4() != local_.is_v4()) return false;
-  const bool is_locked = socket->lock.try_lock();
-  const wire::IcrcFlow icrc =
-      is_locked ? cached_flow(*socket, to.address) : compute_flow(*socket, to.address);
+  const bool is_bundle = packet.rider.has_value();
+  const Way way = way_for(*socket, is_bundle, to);
   const std::span<std::uint8_t> room(packet.bytes);
   std::size_t bytes = packet.length + wire::kIcrcSize;
-  icrc.seal(room.first(bytes), 0);
+  way.flow.seal(room.first(bytes), 0);
   if (packet.rider) {
     const auto rider = room.subspan(bytes, wire::Rider::kPacketSize + wire::kIcrcSize);
     packet.rider->write_packet(packet.bytes.data(), rider.data());
-    icrc.seal(rider, 1);
+    way.flow.seal(rider, 1);
     bytes += rider.size();
   }
-  const bool is_bundle = packet.rider.has_value();
-  const Outcome outcome = transmit(
-      *socket, is_locked, {room.first(bytes), packet.wire_packets(), is_bundle, 0, to});
-  if (is_locked) socket->lock.unlock();
+  const Outcome outcome =
+      transmit(*socket, way, {room.first(bytes), packet.wire_packets(), is_bundle, 0, to});
+  if (way.is_locked) socket->lock.unlock();
   if (outcome == Outcome::kFull) statistics_.socket_full.add();
   return outcome != Outcome::kNotTogether;
 }
@@ -141,7 +137,8 @@ void UdpSender::kick(const IpAddress& address, std::uint32_t slot) noexcept {
   std::array<std::uint8_t, kKickBytes> bytes{};
   wire::store_be32(bytes.data() + 4, Qpn::from(slot, 0).value());
   Socket* socket = socket_for(Qpn(), true);
-  if (socket != nullptr) (void)transmit(*socket, false, {bytes, 1, false, 0, {.address = address}});
+  if (socket == nullptr) return;
+  (void)transmit(*socket, {*socket, {}, false}, {bytes, 1, false, 0, {.address = address}});
 }
 
 // The first packets, as many as may go at once: to one destination and one queue pair (the
@@ -177,15 +174,13 @@ UdpSender::Run UdpSender::run_in(const wire::TxBatch& batch, Packets packets) co
 UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Socket& socket,
                                        std::optional<Damage> damage) noexcept {
   const wire::Destination& to = batch.destination(run.packets.front());
-  const bool is_locked = socket.lock.try_lock();
-  const wire::IcrcFlow flow =
-      is_locked ? cached_flow(socket, to.address) : compute_flow(socket, to.address);
+  const Way way = way_for(socket, run.is_bundle, to);
   wire::IcrcFlow::Sized sized;
   std::uint16_t ip_id = 0;
   std::size_t bytes = 0;
   for (const wire::TxBatch::Packet& p : run.packets) {
     const auto sealed = batch.sealed_bytes(p);
-    if (sized.size() != sealed.size()) sized = flow.of_size(sealed.size());
+    if (sized.size() != sealed.size()) sized = way.flow.of_size(sealed.size());
     if (p.summed != 0) {
       sized.seal_summed(sealed, ip_id++, p.summed, p.sum);
     } else {
@@ -198,8 +193,8 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Soc
   Message message{{head.data(), bytes}, run.packets.size(), run.is_bundle, 0, to};
   if (message.packets > 1 && !run.is_bundle) message.segment_bytes = head.size();
   if (run.is_bundle && bytes > kInOnePieceMax) message.segment_bytes = kUncut;
-  const Outcome outcome = transmit(socket, is_locked, message);
-  if (is_locked) socket.lock.unlock();
+  const Outcome outcome = transmit(socket, way, message);
+  if (way.is_locked) socket.lock.unlock();
   // A bit flips back for a packet that will be offered again.
   if (damage && outcome != Outcome::kTaken) {
     for (const wire::TxBatch::Packet& p : run.packets) flip_bit(batch.sealed_bytes(p), *damage);
@@ -207,21 +202,22 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Soc
   return outcome;
 }
 
-UdpSender::Outcome UdpSender::transmit(Socket& socket, bool is_locked,
+// Takes the socket's lock, if nobody has it, for as long as the packets of this way are made and
+// sent.
+UdpSender::Way UdpSender::way_for(Socket& socket, bool is_bundle,
+                                  const wire::Destination& to) noexcept {
+  if (!socket.lock.try_lock()) return {socket, compute_flow(socket, to.address), false};
+  Connection& connection = socket.connection;
+  if (is_bundle && leads_to(connection, to)) return {connection, connection.flow, true, true};
+  return {socket, cached_flow(socket, to.address), true};
+}
+
+UdpSender::Outcome UdpSender::transmit(Socket& socket, const Way& way,
                                        const Message& message) noexcept {
-  const int fd = socket.fd.read_relaxed();
-  const std::size_t segment_bytes = message.segment_bytes;
-  count_call(socket, is_locked, message);
-  // Without the lock, the options may change at any time.
-  const bool has_header = is_locked && socket.header.covers(fd, message.to);
-  const bool is_plain =
-      has_header && socket.segments.covers(fd, segment_bytes, message.bytes.size());
-  ssize_t sent =
-      is_plain ? send_plainly(socket, message) : send_with_options(socket, message, !has_header);
-  if (sent < 0 && is_plain && is_against_segments(errno) && socket.segments.is_set()) {
-    socket.segments.give_up(fd);
-    sent = send_with_options(socket, message, false);
-  }
+  count_call(socket, way.is_locked, message);
+  ssize_t sent = try_to_send(way, message);
+  // Of a connected socket: what it sent before found nobody. This went nowhere.
+  if (sent < 0 && errno == ECONNREFUSED) sent = try_to_send(way, message);
   if (sent >= 0) return Outcome::kTaken;
   if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) return Outcome::kFull;
   if (message.packets > 1 && is_against_segments(errno)) {
@@ -233,6 +229,20 @@ UdpSender::Outcome UdpSender::transmit(Socket& socket, bool is_locked,
   }
   statistics_.unreachable.add(message.packets);
   return Outcome::kTaken;
+}
+
+ssize_t UdpSender::try_to_send(const Way& way, const Message& message) const noexcept {
+  Outlet& outlet = way.outlet;
+  const int fd = outlet.fd.read_relaxed();
+  // Without the lock, the options may change at any time.
+  const bool has_header = way.is_locked && outlet.header.covers(fd, message.to);
+  const bool is_plain =
+      has_header && outlet.segments.covers(fd, message.segment_bytes, message.bytes.size());
+  if (!is_plain) return send_with_options(way, message, !has_header);
+  const ssize_t sent = send_plainly(way, message);
+  if (sent >= 0 || !is_against_segments(errno) || !outlet.segments.is_set()) return sent;
+  outlet.segments.give_up(fd);
+  return send_with_options(way, message, false);
 }
 
 bool UdpSender::may_bundle(const IpAddress& destination) const noexcept {
@@ -264,29 +274,32 @@ UdpSender::Calls UdpSender::calls() const noexcept {
   return calls;
 }
 
-ssize_t UdpSender::send_plainly(const Socket& socket, const Message& message) const noexcept {
-  const SocketAddress address(message.to.address, options_.port, options_.scope_id);
+ssize_t UdpSender::send_plainly(const Way& way, const Message& message) const noexcept {
+  SocketAddress address;
+  if (!way.is_connected) address = {message.to.address, options_.port, options_.scope_id};
   ssize_t sent = 0;
   do {
-    sent = send_to(socket.fd.read_relaxed(), message.bytes, MSG_DONTWAIT | MSG_NOSIGNAL,
-                   address.get(), address.size());
+    sent = send_to(way.outlet.fd.read_relaxed(), message.bytes, MSG_DONTWAIT | MSG_NOSIGNAL,
+                   way.is_connected ? nullptr : address.get(), address.size());
   } while (sent < 0 && errno == EINTR);
   return sent;
 }
 
-ssize_t UdpSender::send_with_options(const Socket& socket, const Message& message,
+ssize_t UdpSender::send_with_options(const Way& way, const Message& message,
                                      bool names_header) const noexcept {
   const wire::Destination& to = message.to;
   const SocketAddress address(to.address, options_.port, options_.scope_id);
   iovec part{const_cast<std::uint8_t*>(message.bytes.data()), message.bytes.size()};
   msghdr header{};
-  header.msg_name = const_cast<sockaddr*>(address.get());
-  header.msg_namelen = address.size();
+  if (!way.is_connected) {
+    header.msg_name = const_cast<sockaddr*>(address.get());
+    header.msg_namelen = address.size();
+  }
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   Control control;
   // 0 says that it is one packet, whatever the socket's option.
-  if (message.segment_bytes > 0 || socket.segments.is_known()) {
+  if (message.segment_bytes > 0 || way.outlet.segments.is_known()) {
     control.add(SOL_UDP, UDP_SEGMENT, static_cast<std::uint16_t>(message.segment_bytes));
   }
   if (names_header) {
@@ -299,14 +312,14 @@ ssize_t UdpSender::send_with_options(const Socket& socket, const Message& messag
   control.attach_to(header);
   ssize_t sent = 0;
   do {
-    sent = send_message(socket.fd.read_relaxed(), header, MSG_DONTWAIT | MSG_NOSIGNAL);
+    sent = send_message(way.outlet.fd.read_relaxed(), header, MSG_DONTWAIT | MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
   return sent;
 }
 
-wire::IcrcFlow UdpSender::compute_flow(const Socket& socket,
+wire::IcrcFlow UdpSender::compute_flow(const Outlet& outlet,
                                        const IpAddress& destination) const noexcept {
-  return wire::IcrcFlow(local_, destination, socket.port, options_.port);
+  return wire::IcrcFlow(local_, destination, outlet.port, options_.port);
 }
 
 const wire::IcrcFlow& UdpSender::cached_flow(Socket& socket,
@@ -317,6 +330,29 @@ const wire::IcrcFlow& UdpSender::cached_flow(Socket& socket,
     entry = {destination, compute_flow(socket, destination)};
   }
   return entry.flow;
+}
+
+bool UdpSender::leads_to(Connection& connection, const wire::Destination& to) noexcept {
+  if (connection.destination == to.address) {
+    connection.habit.interrupt();
+    return true;
+  }
+  return connection.may_open && connection.habit.forms(to.address) && connect(connection, to);
+}
+
+bool UdpSender::connect(Connection& connection, const wire::Destination& to) noexcept {
+  const int saved = errno;
+  connection.destination.reset();
+  if (connection.fd.read() < 0) (void)open_socket(connection, to.has_grh, nullptr);
+  const int fd = connection.fd.read();
+  const SocketAddress address(to.address, options_.port, options_.scope_id);
+  connection.may_open = fd >= 0 && ::connect(fd, address.get(), address.size()) == 0;
+  if (connection.may_open) {
+    connection.destination = to.address;
+    connection.flow = compute_flow(connection, to.address);
+  }
+  errno = saved;
+  return connection.may_open;
 }
 
 // Null only when no socket of this parity could be opened at all.
@@ -333,15 +369,15 @@ UdpSender::Socket* UdpSender::socket_for(Qpn flow, bool has_grh) noexcept {
   return other == pool.end() ? nullptr : &*other;
 }
 
-bool UdpSender::open_socket(Socket& socket, bool has_grh, SocketError* error) noexcept {
+bool UdpSender::open_socket(Outlet& outlet, bool has_grh, SocketError* error) noexcept {
   const int saved = errno;
-  const int fd = bound_socket(has_grh || !options_.grh_from_port, socket.port, error);
+  const int fd = bound_socket(has_grh || !options_.grh_from_port, outlet.port, error);
   errno = saved;
   if (fd < 0) return false;
   set_options(fd);
-  socket.segments.open(fd);
-  socket.header.open(fd, local_.is_v4());
-  socket.fd.publish(fd);
+  outlet.segments.open(fd);
+  outlet.header.open(fd, local_.is_v4());
+  outlet.fd.publish(fd);
   return true;
 }
 

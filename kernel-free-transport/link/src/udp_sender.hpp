@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "habit.hpp"
 #include "header_option.hpp"
 #include "segment_option.hpp"
 #include "socket_address.hpp"
@@ -44,11 +45,29 @@ class UdpSender {
   using Packets = std::span<const wire::TxBatch::Packet>;
   enum class Outcome { kTaken, kFull, kNotTogether };
 
-  // A socket with a port of one parity, and the last flows that were computed for it.
-  struct Socket {
+  // A socket of the kernel's, with a port of one parity.
+  struct Outlet {
+    Outlet() = default;
+    ~Outlet();
+    Outlet(const Outlet&) = delete;
+    Outlet& operator=(const Outlet&) = delete;
+
     Published<int> fd{-1};
     std::uint16_t port = 0;
-
+    SegmentOption segments;
+    HeaderOption header;
+  };
+  // One that is connected to where bundles go again and again: with each other send the kernel
+  // looks for the way there. Only for them, as a connected socket's IPv4 identifications are not
+  // known beforehand; within a bundle, which stays on this host, they are 0, 1, 2 ... all the same.
+  struct Connection : Outlet {
+    std::optional<IpAddress> destination;
+    wire::IcrcFlow flow;
+    bool may_open = true;
+    Habit<IpAddress> habit;
+  };
+  // One that is not, and the last flows that were computed for it.
+  struct Socket : Outlet {
     struct Entry {
       IpAddress destination;
       wire::IcrcFlow flow;
@@ -56,19 +75,20 @@ class UdpSender {
     static constexpr std::size_t kEntries = 8;
     Lock lock;  // only ever tried: who does not get it does without what it guards
     std::array<Entry, kEntries> cache;
-    SegmentOption segments;
-    HeaderOption header;
+    Connection connection;
     OwnedCounter calls, segmented_calls, bundles;  // made under the lock
   };
   static constexpr unsigned kSocketsMax = 16;  // of each parity
 
   Socket* socket_for(Qpn flow, bool has_grh) noexcept;
-  bool open_socket(Socket& socket, bool has_grh, SocketError* error) noexcept;
+  bool open_socket(Outlet& outlet, bool has_grh, SocketError* error) noexcept;
   int bound_socket(bool has_grh, std::uint16_t& port, SocketError* error) const noexcept;
   void set_options(int fd) const noexcept;
-  wire::IcrcFlow compute_flow(const Socket& socket, const IpAddress& destination) const noexcept;
+  wire::IcrcFlow compute_flow(const Outlet& outlet, const IpAddress& destination) const noexcept;
   // Under the socket's lock.
   const wire::IcrcFlow& cached_flow(Socket& socket, const IpAddress& destination) noexcept;
+  bool leads_to(Connection& connection, const wire::Destination& to) noexcept;
+  bool connect(Connection& connection, const wire::Destination& to) noexcept;
 
   // Packets that go at once.
   struct Run {
@@ -87,11 +107,20 @@ class UdpSender {
     std::size_t segment_bytes;  // 0: none; of a bundle, more than it has (kUncut)
     const wire::Destination& to;
   };
-  Outcome transmit(Socket& socket, bool is_locked, const Message& message) noexcept;
+  // By which of a socket's outlets, and where an ICRC starts there.
+  struct Way {
+    Outlet& outlet;
+    wire::IcrcFlow flow;
+    bool is_locked;
+    bool is_connected = false;
+  };
+  Way way_for(Socket& socket, bool is_bundle, const wire::Destination& to) noexcept;
+  Outcome transmit(Socket& socket, const Way& way, const Message& message) noexcept;
+  ssize_t try_to_send(const Way& way, const Message& message) const noexcept;
   void count_call(Socket& socket, bool is_locked, const Message& message) noexcept;
   // As sendto and sendmsg return it.
-  ssize_t send_plainly(const Socket& socket, const Message& message) const noexcept;
-  ssize_t send_with_options(const Socket& socket, const Message& message,
+  ssize_t send_plainly(const Way& way, const Message& message) const noexcept;
+  ssize_t send_with_options(const Way& way, const Message& message,
                             bool names_header) const noexcept;
 
   IpAddress local_;

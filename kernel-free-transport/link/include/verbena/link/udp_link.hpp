@@ -7,8 +7,9 @@
 // Sending: unconnected sockets with path MTU discovery PROBE, so that the IP identification is
 // known (0, or 0, 1, 2.. in a segmented buffer) and the ICRC over it right; a run of packets of
 // one length from one queue pair to another is one system call, and to a device of ours on this
-// host one of any lengths is. Several sockets, picked by the sending queue pair, keep different
-// ports and with them the kernel's coalescing per queue pair.
+// host one of any lengths is (a bundle, which goes by a connected socket where many go). Several
+// sockets, picked by the sending queue pair, keep different ports and with them the kernel's
+// coalescing per queue pair.
 //
 // Threads: send() from any, receive() from one at a time, the rest from any.
 #pragma once

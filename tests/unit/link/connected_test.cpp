@@ -1,0 +1,140 @@
+// Bundles go by a socket that is connected to where they go again and again, and nothing else does.
+#include "link_fixture.hpp"
+
+namespace verbena::link::test {
+namespace {
+
+// Two devices on loopback addresses, the first with a single socket to send from.
+struct Pair {
+  Pair() { open_b(); }
+
+  void open_b(std::uint32_t host = 1) {
+    b.reset();
+    group_b.emplace(open_group(own_address(host), options.port));
+    b.emplace(*group_b, options);
+    far = b->qp(1);
+  }
+  void close_b() {
+    b.reset();
+    group_b.reset();
+  }
+  void send(std::uint32_t packets, const IpAddress& address = own_address(1)) {
+    Batch batch(64 * 1024);
+    for (std::uint32_t i = 0; i < packets; ++i) {
+      batch.add(make_packet(far, sent++, 256), to(address));
+    }
+    ASSERT_EQ(a.link->send(batch.get(), a.qp(1)), packets);
+  }
+  // Whatever was sent since, in order.
+  void receive() {
+    Collector sink;
+    ASSERT_EQ(receive_count(*b->link, sink, sent - received), sent - received);
+    ASSERT_EQ(sink.arrived.size(), sent - received);
+    for (const Arrived& one : sink.arrived) EXPECT_EQ(one.psn(), received++);
+    EXPECT_EQ(b->drops.total(), 0u);
+  }
+  // Sockets of this process.
+  int connected_to(const IpAddress& address) const {
+    int count = 0;
+    for (int fd = 0; fd < 256; ++fd) {
+      sockaddr_in peer{};
+      socklen_t size = sizeof peer;
+      if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0 &&
+          peer.sin_family == AF_INET && ntohs(peer.sin_port) == options.port &&
+          ntohl(peer.sin_addr.s_addr) == address.v4_host_order()) {
+        ++count;
+      }
+    }
+    return count;
+  }
+
+  UdpOptions options{.port = own_port(), .tx_sockets = 1};
+  SlotGroup group_a{open_group(own_address(0), options.port)};
+  Node a{group_a, options};
+  std::optional<SlotGroup> group_b;
+  std::optional<Node> b;
+  Qpn far;
+  std::uint32_t sent = 0;
+  std::uint32_t received = 0;
+};
+
+TEST(ConnectedSocket, TakesBundlesThatGoThereAgainAndAgain) {
+  Pair pair;
+  for (int i = 0; i < 15; ++i) pair.send(2);
+  EXPECT_EQ(pair.connected_to(own_address(1)), 0);
+  for (int i = 0; i < 15; ++i) pair.send(2);
+  EXPECT_EQ(pair.connected_to(own_address(1)), 1);
+  pair.receive();
+}
+
+// Its IPv4 identifications are not known, and a packet's checksum covers them.
+TEST(ConnectedSocket, IsNotForLonePackets) {
+  Pair pair;
+  for (int i = 0; i < 40; ++i) pair.send(1);
+  EXPECT_EQ(pair.connected_to(own_address(1)), 0);
+  for (int i = 0; i < 40; ++i) {
+    pair.send(3);
+    pair.send(1);
+  }
+  EXPECT_EQ(pair.connected_to(own_address(1)), 1);
+  pair.receive();
+  EXPECT_EQ(pair.b->link->statistics().foreign_ids.read(), 0u);
+}
+
+TEST(ConnectedSocket, TakesShortPacketsWithTheirRiders) {
+  Pair pair;
+  const wire::Destination where = to(own_address(1));
+  for (int i = 0; i < 40; ++i) {
+    wire::ShortPacket packet =
+        make_short(make_packet(pair.far, pair.sent, 64), where, wire::Rider{});
+    ASSERT_TRUE(pair.a.link->send_short(packet, pair.a.qp(1)));
+    ++pair.sent;
+  }
+  EXPECT_EQ(pair.connected_to(own_address(1)), 1);
+  Collector sink;
+  EXPECT_EQ(receive_count(*pair.b->link, sink, 2 * pair.sent), 2 * pair.sent);
+  EXPECT_EQ(pair.b->drops.total(), 0u);
+}
+
+TEST(ConnectedSocket, FollowsWhereBundlesGo) {
+  Pair pair;
+  for (int i = 0; i < 40; ++i) pair.send(2);
+  pair.receive();
+  pair.open_b(2);
+  for (int i = 0; i < 40; ++i) pair.send(2, own_address(2));
+  EXPECT_EQ(pair.connected_to(own_address(1)), 0);
+  EXPECT_EQ(pair.connected_to(own_address(2)), 1);
+  pair.receive();
+}
+
+TEST(ConnectedSocket, StaysWhereBundlesGoElsewhereInBetween) {
+  Pair pair;
+  for (int i = 0; i < 40; ++i) pair.send(2);
+  pair.receive();
+  for (int i = 0; i < 40; ++i) {
+    for (int k = 0; k < 3; ++k) pair.send(2, own_address(3));  // nobody is there
+    pair.received = pair.sent;
+    pair.send(2);
+    pair.receive();
+  }
+  EXPECT_EQ(pair.connected_to(own_address(1)), 1);
+}
+
+// The system tells a connected socket at its next send that nobody got what it sent before; that
+// send is no worse for it.
+TEST(ConnectedSocket, LosesNothingMoreWhenItsPeerCameBack) {
+  Pair pair;
+  for (int i = 0; i < 40; ++i) pair.send(2);
+  pair.receive();
+  pair.close_b();
+  pair.send(2);
+  pair.received = pair.sent;
+  pair.open_b();
+  pair.send(2);
+  pair.receive();
+  EXPECT_EQ(pair.a.link->statistics().unreachable.read(), 0u);
+  EXPECT_EQ(pair.connected_to(own_address(1)), 1);
+}
+
+}  // namespace
+}  // namespace verbena::link::test
