@@ -161,13 +161,42 @@ TEST(Icrc, SealsAlikeWhereTheEndIsSummedAlready) {
       if (sealed.size() < Bth::kSize + summed + kIcrcSize) continue;
       const std::uint8_t* end = sealed.data() + sealed.size() - kIcrcSize;
       store_le32(sealed.data() + sealed.size() - kIcrcSize, 0);
-      flow.of_size(sealed.size())
-          .seal_summed(sealed, c.frame.ip_id, summed, crc32(0, end - summed, summed));
+      IcrcSealer(flow).seal(sealed, c.frame.ip_id, summed, crc32(0, end - summed, summed));
       EXPECT_EQ(last_le32(c.datagram), meant);
       ++summed_packets;
     }
   }
   EXPECT_GT(summed_packets, 100);
+}
+
+// Of the packets of a message only the PSN differs, and now and then something else does.
+TEST(Icrc, SealsWhatFollowsAsIfItWereAlone) {
+  Random random(6);
+  const auto byte = [&] { return static_cast<std::uint8_t>(random.next()); };
+  for (int i = 0; i < 40; ++i) {
+    const Case c = random_case(random, i % 2 == 0);
+    const IcrcFlow flow(c.frame.source, c.frame.destination, c.frame.source_port,
+                        c.frame.destination_port);
+    IcrcSealer sealer(flow);
+    std::array<std::uint8_t, Bth::kSize> header{};
+    for (int n = 0; n < 60; ++n) {
+      SCOPED_TRACE(testing::Message() << i << ' ' << n);
+      // The last four bytes each time, any other now and then.
+      for (std::size_t at = 8; at < header.size(); ++at) header[at] = byte();
+      if (random.below(4) == 0) header[random.below(header.size())] = byte();
+      const std::size_t payload = kCrc32Joined[random.below(8) == 0 ? random.below(3) : 0];
+      const std::size_t more_header = random.below(8) == 0 ? 16 : 0;
+      Bytes packet(header.size() + more_header + payload + kIcrcSize);
+      for (std::uint8_t& b : packet) b = byte();
+      std::copy(header.begin(), header.end(), packet.begin());
+      const std::size_t summed = random.below(8) == 0 ? 0 : payload;
+      const std::uint8_t* end = packet.data() + packet.size() - kIcrcSize;
+      const auto ip_id = static_cast<std::uint16_t>(random.below(3) == 0 ? random.below(65536) : n);
+      sealer.seal(packet, ip_id, summed, crc32(0, end - summed, summed));
+      EXPECT_EQ(flow.compute(std::span(packet).first(packet.size() - kIcrcSize), ip_id),
+                last_le32(packet));
+    }
+  }
 }
 
 TEST(Icrc, FindsEveryIdentification) {

@@ -150,21 +150,23 @@ UdpSender::Run UdpSender::run_in(const wire::TxBatch& batch, Packets packets) co
   const bool may_bundle = this->may_bundle(batch.destination(head).address);
   if (!may_bundle && !may_segment) return {packets.first(1)};
   const std::size_t most = may_segment ? wire::TxBatch::kRunBytes : kInOnePieceMax;
+  // As it stands in the header, with nothing in its upper byte that has been sent.
   const auto dest_qp = [&](const wire::TxBatch::Packet& p) {
-    return wire::BthView(batch.bytes_of(p).data()).dest_qp();
+    return wire::load_le32(batch.start_of(p).data() + 4);
   };
+  const std::uint32_t dest_qp_of_all = dest_qp(head);
+  const std::size_t end = std::min(packets.size(), kSegmentsMax);
   std::size_t bytes = head.length + wire::kIcrcSize;
   std::size_t count = 1;
-  while (count < packets.size() && count < kSegmentsMax) {
+  for (bool goes_on = true; goes_on && count < end; ++count) {
     const wire::TxBatch::Packet& next = packets[count];
     const bool is_behind = next.offset == head.offset + bytes;
     bytes += next.length + wire::kIcrcSize;
     if (!is_behind || bytes > most || next.destination != head.destination ||
-        (!may_bundle && next.length > head.length) || !(dest_qp(next) == dest_qp(head))) {
+        (!may_bundle && next.length > head.length) || dest_qp(next) != dest_qp_of_all) {
       break;
     }
-    ++count;
-    if (!may_bundle && next.length < head.length) break;
+    goes_on = may_bundle || next.length == head.length;
   }
   return {packets.first(count), may_bundle && count > 1};
 }
@@ -175,17 +177,12 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Soc
                                        std::optional<Damage> damage) noexcept {
   const wire::Destination& to = batch.destination(run.packets.front());
   const Way way = way_for(socket, run.is_bundle, to);
-  wire::IcrcFlow::Sized sized;
+  wire::IcrcSealer sealer(way.flow);
   std::uint16_t ip_id = 0;
   std::size_t bytes = 0;
   for (const wire::TxBatch::Packet& p : run.packets) {
     const auto sealed = batch.sealed_bytes(p);
-    if (sized.size() != sealed.size()) sized = way.flow.of_size(sealed.size());
-    if (p.summed != 0) {
-      sized.seal_summed(sealed, ip_id++, p.summed, p.sum);
-    } else {
-      sized.seal(sealed, ip_id++);
-    }
+    sealer.seal(sealed, ip_id++, p.summed, p.sum);
     bytes += sealed.size();
     if (damage) flip_bit(sealed, *damage);
   }

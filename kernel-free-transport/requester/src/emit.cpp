@@ -266,17 +266,19 @@ std::uint32_t Requester::emit_middles(Message& message, Psn psn, std::uint32_t m
   write_headers(e, extent, 0, psn, false, headers.data());
   const std::uint8_t* from = message.bytes + extent.offset;
   if (message.is_bundled) out.be_one_run();
+  const std::size_t size = header_bytes + mtu;
   std::uint32_t sent = 0;
-  for (; sent < most; ++sent, from += mtu, ++psn) {
-    std::uint8_t* const at = out.begin(header_bytes + mtu);
-    if (at == nullptr) break;
-    // All that such a packet can have; the payload comes over what it has not.
-    std::memcpy(at, headers.data(), wire::Bth::kSize + wire::XrcEth::kSize);
-    wire::Bth::write_psn(at, psn);
-    const std::uint32_t sum = wire::crc32_copy(at + header_bytes, from, mtu);
+  while (const auto room = static_cast<std::uint32_t>(out.room_for(size, most - sent))) {
+    std::uint8_t* at = out.begin(size);
     if (!message.destination) message.destination = out.name(endpoint_.destination);
-    out.commit_to(*message.destination, header_bytes + mtu);
-    out.note_sum(mtu, sum);
+    const std::size_t place = out.commit_several(*message.destination, size, room);
+    for (std::uint32_t i = 0; i < room; ++i, ++psn, from += mtu, at += size + wire::kIcrcSize) {
+      // All that such a packet can have; the payload comes over what it has not.
+      std::memcpy(at, headers.data(), wire::Bth::kSize + wire::XrcEth::kSize);
+      wire::Bth::write_psn(at, psn);
+      out.note_sum_of(place + i, mtu, wire::crc32_copy(at + header_bytes, from, mtu));
+    }
+    sent += room;
   }
   endpoint_.counters.bytes_sent.add(std::uint64_t{sent} * mtu);
   endpoint_.counters.packets_sent.add(sent);

@@ -121,7 +121,7 @@ std::uint32_t copy_words(std::uint8_t* to, const std::uint8_t* from, std::size_t
 // register is linear in the message.
 struct ZerosTable {
   std::array<std::array<std::uint32_t, 256>, 4> byte{};
-  std::uint32_t of(std::uint32_t r) const {
+  constexpr std::uint32_t of(std::uint32_t r) const {
     return byte[0][r & 0xff] ^ byte[1][r >> 8 & 0xff] ^ byte[2][r >> 16 & 0xff] ^ byte[3][r >> 24];
   }
 };
@@ -140,6 +140,19 @@ constexpr ZerosTable zeros(std::size_t bytes) {
 }
 constexpr std::array<ZerosTable, kCrc32Joined.size()> kZeros{
     zeros(kCrc32Joined[0]), zeros(kCrc32Joined[1]), zeros(kCrc32Joined[2])};
+
+// Four bytes enter an empty register as they are, and are taken on with the zeros.
+struct AroundTable {
+  ZerosTable zeros;
+  std::uint32_t inversions;  // what those of the values that are joined come to
+};
+constexpr AroundTable around(std::size_t bytes) {
+  const ZerosTable table = zeros(bytes + 4);
+  const std::uint32_t factor = polynomial::power_of_x(static_cast<unsigned>(8 * bytes));
+  return {table, table.of(~0u) ^ polynomial::product(factor, ~0u)};
+}
+constexpr std::array<AroundTable, kCrc32Joined.size()> kAround{
+    around(kCrc32Joined[0]), around(kCrc32Joined[1]), around(kCrc32Joined[2])};
 
 std::uint32_t past_zeros_tables(std::uint32_t r, std::size_t which) {
   return kZeros[which].of(r);
@@ -454,13 +467,6 @@ const Crc32Variant* const chosen = &choose();
 
 const Crc32Variant& variant() { return chosen != nullptr ? *chosen : first_usable(); }
 
-// kCrc32Joined.size() if it is none of them.
-std::size_t which_joined(std::size_t length) {
-  std::size_t i = 0;
-  while (i < kCrc32Joined.size() && kCrc32Joined[i] != length) ++i;
-  return i;
-}
-
 }  // namespace
 
 std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* data, std::size_t length,
@@ -476,9 +482,15 @@ std::uint32_t crc32_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t
 }
 
 std::uint32_t crc32_join(std::uint32_t first, std::uint32_t second, std::size_t second_length) {
-  const std::size_t which = which_joined(second_length);
+  const std::size_t which = crc32_which_joined(second_length);
   VERBENA_CHECK(which != kCrc32Joined.size());
   return variant().past_zeros(first, which) ^ second;
+}
+
+std::uint32_t crc32_join_around(std::uint32_t first, std::uint32_t between, std::uint32_t second,
+                                std::size_t which) {
+  const AroundTable& table = kAround[which];
+  return table.zeros.of(first ^ between) ^ table.inversions ^ second;
 }
 
 const Crc32Variant& crc32_variant() { return variant(); }

@@ -23,13 +23,20 @@ std::uint32_t crc32_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t
 // The CRC-32 of two parts in a row, from those of each. For some lengths of the second, those of a
 // full packet's payload.
 inline constexpr std::array<std::size_t, 3> kCrc32Joined{1024, 2048, 4096};
-constexpr bool crc32_joins(std::size_t second_length) {
-  for (const std::size_t length : kCrc32Joined) {
-    if (second_length == length) return true;
-  }
-  return false;
-}
 std::uint32_t crc32_join(std::uint32_t first, std::uint32_t second, std::size_t second_length);
+// The same with four more bytes between them, the first of which is the lowest of `between`; for a
+// second part of kCrc32Joined[which] bytes.
+std::uint32_t crc32_join_around(std::uint32_t first, std::uint32_t between, std::uint32_t second,
+                                std::size_t which);
+// kCrc32Joined.size() if it is none of them.
+constexpr std::size_t crc32_which_joined(std::size_t second_length) {
+  std::size_t which = 0;
+  while (which < kCrc32Joined.size() && kCrc32Joined[which] != second_length) ++which;
+  return which;
+}
+constexpr bool crc32_joins(std::size_t second_length) {
+  return crc32_which_joined(second_length) != kCrc32Joined.size();
+}
 
 // The variants by name, for tests and benchmarks; `usable` says whether this processor has it.
 struct Crc32Variant {

@@ -112,11 +112,7 @@ class TxBatch {
 
   // Space for a packet of up to `length` bytes (without ICRC), or null when the batch is full.
   std::uint8_t* begin(std::size_t length) {
-    const std::size_t sealed = length + kIcrcSize;
-    if (count_ == kMaxPackets || used_ + sealed > buffer_.size()) return nullptr;
-    if (is_one_run_ && used_ + sealed > kRunBytes) return nullptr;
-    if (used_ > buffer_.size() / 2 && !continues_run(sealed)) return nullptr;
-    return buffer_.data() + used_;
+    return has_room_for(length + kIcrcSize) ? buffer_.data() + used_ : nullptr;
   }
   // Takes the packet that was written at begin(); `length` at most what was asked for.
   void commit(std::size_t length, const Destination& destination) {
@@ -133,8 +129,7 @@ class TxBatch {
   }
   void commit_to(std::uint32_t destination, std::size_t length) {
     VERBENA_CHECK(count_ < kMaxPackets && used_ + length + kIcrcSize <= buffer_.size());
-    packets_[count_++] = {static_cast<std::uint32_t>(used_), static_cast<std::uint32_t>(length),
-                          destination, 0, false, 0, 0, nullptr, 0, 0};
+    packets_[count_++] = packet_at(used_, length, destination);
     const std::size_t sealed = length + kIcrcSize;
     if (!continues_run(sealed)) {
       run_begins_at_ = used_;
@@ -142,6 +137,29 @@ class TxBatch {
     }
     run_may_go_on_ = sealed == run_step_;
     used_ += sealed;
+  }
+  // Of up to `most` packets of one length, how many may be begun in a row, each right behind the one
+  // before and in the same run.
+  std::size_t room_for(std::size_t length, std::size_t most) const {
+    const std::size_t sealed = length + kIcrcSize;
+    if (!has_room_for(sealed)) return 0;
+    const bool goes_on = continues_run(sealed);
+    if (goes_on && sealed < run_step_) return 1;
+    const std::size_t of_run = kRunBytes - (goes_on ? used_ - run_begins_at_ : 0);
+    return std::min({most, kMaxPackets - count_, std::min(of_run, limit() - used_) / sealed});
+  }
+  // Takes them, as commit_to() takes one. They may be written, and their sums noted, afterwards: the
+  // place of the first.
+  std::size_t commit_several(std::uint32_t destination, std::size_t length, std::size_t packets) {
+    const std::size_t place = count_;
+    commit_to(destination, length);
+    const std::size_t sealed = length + kIcrcSize;
+    VERBENA_CHECK(place + packets <= kMaxPackets &&
+                  used_ + (packets - 1) * sealed <= buffer_.size());
+    for (; count_ != place + packets; used_ += sealed) {
+      packets_[count_++] = packet_at(used_, length, destination);
+    }
+    return place;
   }
   // All of it, into an empty batch.
   void take(const ShortPacket& packet) {
@@ -171,9 +189,10 @@ class TxBatch {
     packets_[count_ - 1].is_direct = before.is_direct;
   }
   // Of so many bytes at its end this is the checksum.
-  void note_sum(std::uint32_t summed, std::uint32_t sum) {
-    packets_[count_ - 1].summed = summed;
-    packets_[count_ - 1].sum = sum;
+  void note_sum(std::uint32_t summed, std::uint32_t sum) { note_sum_of(count_ - 1, summed, sum); }
+  void note_sum_of(std::size_t place, std::uint32_t summed, std::uint32_t sum) {
+    packets_[place].summed = summed;
+    packets_[place].sum = sum;
   }
   // Its payload, `length` bytes from `at` on, was not written: it is at `from`, and stays so until
   // clear(). Whoever sends the batch copies it from there, or has it brought in by the first look.
@@ -242,6 +261,17 @@ class TxBatch {
   std::uint8_t* start(std::size_t place) { return buffer_.data() + packets_[place].offset; }
 
  private:
+  static Packet packet_at(std::size_t offset, std::size_t length, std::uint32_t destination) {
+    return {static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(length), destination, 0,
+            false, 0, 0, nullptr, 0, 0};
+  }
+  std::size_t limit() const {
+    return is_one_run_ ? std::min(kRunBytes, buffer_.size()) : buffer_.size();
+  }
+  bool has_room_for(std::size_t sealed) const {
+    if (count_ == kMaxPackets || used_ + sealed > limit()) return false;
+    return used_ <= buffer_.size() / 2 || continues_run(sealed);
+  }
   void bring_in(const Packet& p) const {
     if (p.lent == nullptr) [[likely]]
       return;

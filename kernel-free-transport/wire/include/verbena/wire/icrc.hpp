@@ -37,15 +37,13 @@ class IcrcFlow {
    public:
     std::uint32_t compute(Bytes packet, std::uint16_t ip_id) const;
     void seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id) const;
-    // Of a packet that ends in `summed` bytes (a length that crc32_join takes) with this CRC-32.
-    void seal_summed(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id,
-                     std::size_t summed, std::uint32_t sum) const;
     std::optional<std::uint16_t> verify(Bytes packet_with_icrc, std::uint16_t expected_id,
                                         std::uint32_t ids_accepted) const;
     std::size_t size() const { return size_; }
 
    private:
     friend class IcrcFlow;
+    friend class IcrcSealer;
     std::size_t size_ = 0;
     std::uint32_t crc_ = 0;  // over what is before the packet, with identification 0
     bool v4_ = true;
@@ -76,6 +74,29 @@ class IcrcFlow {
  private:
   std::uint32_t base_ = 0;  // over the prefix with lengths and identification 0
   bool v4_ = true;
+};
+
+// Seals packets of a flow that go one behind the other. What one has in common with the one before
+// is not computed again.
+class IcrcSealer {
+ public:
+  explicit IcrcSealer(const IcrcFlow& flow) : flow_(flow) {}
+
+  // As IcrcFlow::seal. If `summed` is not 0, the packet ends in so many bytes (a length that
+  // crc32_join takes) with the CRC-32 `sum`.
+  void seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id, std::size_t summed,
+            std::uint32_t sum);
+
+ private:
+  // Of a packet that is a BTH before what is summed, all but the last four bytes of that.
+  static constexpr std::size_t kCommon = 8;
+
+  IcrcFlow flow_;
+  IcrcFlow::Sized sized_;
+  std::uint64_t common_ = 0;
+  std::uint32_t after_common_ = 0;  // with identification 0
+  std::size_t summed_ = 0;          // of the packet that they are of; 0: none
+  std::size_t which_joined_ = 0;
 };
 
 }  // namespace verbena::wire
