@@ -32,6 +32,8 @@ constexpr int kRoundsPerTurn = 64;
 constexpr std::size_t kSmallPacket = 1024;
 constexpr std::uint32_t kDeferredUntilLook = 8;
 constexpr std::uint32_t kEmptyRoundsUntilLook = 8;
+// Of an application that does nothing in between, at most.
+constexpr TimeNs kRoundOfWhoOnlyPolls = 400;
 constexpr int kTriesToPart = 100;
 
 // The used entries of the table, which come first.
@@ -177,6 +179,7 @@ void Context::drive() noexcept {
     return;
   }
   now_ = 0;
+  if (only_polls_ && !device_->has_work()) (void)peers_->linger();
   const std::size_t received = begin_round(kPollBudget);
   if (received == 0) device_->forget_answered();
   if (received == 0 && !device_->has_work() && ++empty_rounds_ % kEmptyRoundsUntilLook != 0) {
@@ -184,7 +187,7 @@ void Context::drive() noexcept {
     announcements_.end_round(lock);
     return drive_neighbours(*this);
   }
-  if (received == 0) peers_->remind(now_ = clock_.look());
+  if (received == 0) look_at_clock();
   finish_round(received, device::Acknowledge::kLater);
   const TimeNs now = this->now();
   progress_.note_poll(now);
@@ -197,6 +200,14 @@ void Context::drive() noexcept {
   if (received != 0) return;
   drive_neighbours(*this);
   if (gives_way) Courtesy::of_this_thread().give_way();
+}
+
+// After an empty round of an application's.
+void Context::look_at_clock() noexcept {
+  const TimeNs before = std::exchange(looked_at_, clock_.look());
+  now_ = looked_at_;
+  only_polls_ = looked_at_ - before < kEmptyRoundsUntilLook * kRoundOfWhoOnlyPolls;
+  peers_->remind(looked_at_);
 }
 
 void Context::drive_unattended() noexcept {

@@ -220,6 +220,7 @@ class Context final : public queue::EventSink,
     if (now_ == 0) now_ = clock_.now_or_look();
     return now_;
   }
+  void look_at_clock() noexcept;
   bool drive_once(TimeNs now, device::Acknowledge acknowledge, std::size_t budget) noexcept;
   // What has come and gone so far; and whether it is so little more than `before` that the time it
   // took says how fast this processor is, and not how much there was to do.
@@ -292,6 +293,8 @@ class Context final : public queue::EventSink,
   // Under the receive lock: the time of the round that receives; when a poll last found something.
   TimeNs now_ = 0;  // 0: not asked for in this round
   std::uint32_t empty_rounds_ = 0;
+  TimeNs looked_at_ = 0;     // the clock, after an empty one
+  bool only_polls_ = false;  // who drives does nothing else, so close do they follow each other
   TimeNs last_found_ = 0;
 
   std::uint32_t sleepers_ = 0;  // threads between prepare_wait() and end_wait(); so, too

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
 // And so many looks, each after a few empty rounds: where these take longer, so does the reader.
-constexpr std::uint64_t kLooksOfPatience = 64;
+constexpr std::uint64_t kLooksOfPatience = 32;
 
 // Never 0. Different peers may share one: whoever uses an entry compares the peer.
 std::uint64_t key_of(const Peer& peer) {
