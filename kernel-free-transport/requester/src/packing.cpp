@@ -6,9 +6,8 @@
 
 namespace verbena::requester {
 
-const wire::Transmitter::Packing& Requester::packing() {
-  if (!packing_) packing_ = way_->packing(endpoint_.destination, endpoint_.peer);
-  return *packing_;
+void Requester::ask_for_packing() {
+  packing_ = way_->packing(endpoint_.destination, endpoint_.peer);
 }
 
 // Of one that others follow all may go at once: they are written while it is read.

@@ -142,16 +142,12 @@ constexpr std::array<ZerosTable, kCrc32Joined.size()> kZeros{
     zeros(kCrc32Joined[0]), zeros(kCrc32Joined[1]), zeros(kCrc32Joined[2])};
 
 // Four bytes enter an empty register as they are, and are taken on with the zeros.
-struct AroundTable {
-  ZerosTable zeros;
-  std::uint32_t inversions;  // what those of the values that are joined come to
-};
-constexpr AroundTable around(std::size_t bytes) {
+constexpr Crc32Around around(std::size_t bytes) {
   const ZerosTable table = zeros(bytes + 4);
   const std::uint32_t factor = polynomial::power_of_x(static_cast<unsigned>(8 * bytes));
-  return {table, table.of(~0u) ^ polynomial::product(factor, ~0u)};
+  return {table.byte, table.of(~0u) ^ polynomial::product(factor, ~0u)};
 }
-constexpr std::array<AroundTable, kCrc32Joined.size()> kAround{
+constexpr std::array<Crc32Around, kCrc32Joined.size()> kAround{
     around(kCrc32Joined[0]), around(kCrc32Joined[1]), around(kCrc32Joined[2])};
 
 std::uint32_t past_zeros_tables(std::uint32_t r, std::size_t which) {
@@ -487,10 +483,9 @@ std::uint32_t crc32_join(std::uint32_t first, std::uint32_t second, std::size_t 
   return variant().past_zeros(first, which) ^ second;
 }
 
-std::uint32_t crc32_join_around(std::uint32_t first, std::uint32_t between, std::uint32_t second,
-                                std::size_t which) {
-  const AroundTable& table = kAround[which];
-  return table.zeros.of(first ^ between) ^ table.inversions ^ second;
+const Crc32Around& crc32_around(std::size_t which) {
+  VERBENA_CHECK(which < kAround.size());
+  return kAround[which];
 }
 
 const Crc32Variant& crc32_variant() { return variant(); }

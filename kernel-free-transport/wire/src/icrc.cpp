@@ -196,8 +196,7 @@ void IcrcSealer::seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip
   const std::uint64_t common = load_le64(packet_with_room.data());
   if (summed_ != summed || common_ != common) {
     static_assert(Bth::kSize == kCommon + 4);
-    which_joined_ = crc32_which_joined(summed);
-    VERBENA_CHECK(which_joined_ != kCrc32Joined.size());
+    around_ = &crc32_around(crc32_which_joined(summed));
     common_ = common;
     after_common_ = crc32(sized_.crc_, packet_with_room.data(), kCommon, kMaskedInBth);
     summed_ = summed;
@@ -205,7 +204,7 @@ void IcrcSealer::seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip
   std::uint32_t first = after_common_;
   if (sized_.v4_) first ^= kIpv4IdBeforeEight.of(ip_id);
   const std::uint32_t between = load_le32(packet_with_room.data() + kCommon);
-  store_le32(icrc, crc32_join_around(first, between, sum, which_joined_));
+  store_le32(icrc, around_->join(first, between, sum));
 }
 
 }  // namespace verbena::wire

@@ -114,7 +114,7 @@ TEST(Crc32, JoinsTwoParts) {
       if (first >= 4) {
         const std::uint32_t before = crc32(0, bytes.data(), first - 4);
         const std::uint32_t between = load_le32(bytes.data() + first - 4);
-        ASSERT_EQ(crc32_join_around(before, between, of_second, which), of_both) << first;
+        ASSERT_EQ(crc32_around(which).join(before, between, of_second), of_both) << first;
       }
       for (std::size_t i = 0; i < kCrc32Variants; ++i) {
         const Crc32Variant& variant = crc32_variants()[i];

@@ -222,7 +222,11 @@ class Requester {
                                         std::uint8_t* to);
 
   // packing.cpp
-  const wire::Transmitter::Packing& packing();
+  const wire::Transmitter::Packing& packing() {
+    if (!packing_) ask_for_packing();
+    return *packing_;
+  }
+  [[gnu::noinline]] void ask_for_packing();
   std::uint32_t joint_most_of(const SendEntry& entry);
   bool may_be_packed(const SendEntry& entry);
   Piece piece_of_packed(std::uint32_t position, Psn psn);

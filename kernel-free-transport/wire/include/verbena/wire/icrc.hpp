@@ -19,6 +19,7 @@
 #include <span>
 
 #include "verbena/base/address.hpp"
+#include "verbena/wire/crc32.hpp"
 #include "verbena/wire/datagram.hpp"
 
 namespace verbena::wire {
@@ -96,7 +97,7 @@ class IcrcSealer {
   std::uint64_t common_ = 0;
   std::uint32_t after_common_ = 0;  // with identification 0
   std::size_t summed_ = 0;          // of the packet that they are of; 0: none
-  std::size_t which_joined_ = 0;
+  const Crc32Around* around_ = nullptr;
 };
 
 }  // namespace verbena::wire
