@@ -63,7 +63,7 @@ void print(double value) { std::printf("%.1f", value); }
 int usage(std::FILE* to, int status) {
   std::fputs(
       "usage: verbena-raw [--seconds S] [--pin] [--only NAME[:SIZE]]...\n"
-      "Measures the limits of this machine, S seconds (default 1) for each of 25 figures.\n"
+      "Measures the limits of this machine, S seconds (default 1) for each of 27 figures.\n"
       "--pin keeps the two sides on a processor each.\n",
       to);
   return status;
@@ -95,6 +95,8 @@ int main(int argc, char** argv) {
              [&](std::size_t size) { print(udp_round_trip_us(size, false, seconds)); });
   report.row("udp_acknowledged_rtt_us", {8, 4096},
              [&](std::size_t size) { print(udp_acknowledged_round_trip_us(size, seconds)); });
+  report.row("udp_sealed_rtt_us", {8, 4096},
+             [&](std::size_t size) { print(udp_sealed_round_trip_us(size, seconds)); });
   report.row("udp_blocking_rtt_us", {8, 4096},
              [&](std::size_t size) { print(udp_round_trip_us(size, true, seconds)); });
   report.row("udp_stream_mb_s", {1024, 4096},

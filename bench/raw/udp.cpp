@@ -219,6 +219,23 @@ Quantiles udp_acknowledged_round_trip_us(std::size_t bytes, double seconds) {
       [&](const Socket& at) { at.receive_coalesced(data.data()); });
 }
 
+Quantiles udp_sealed_round_trip_us(std::size_t bytes, double seconds) {
+  const Socket here;
+  const Socket there;
+  std::vector<std::uint8_t> data(kDatagramMax);
+  Sealed work(bytes);
+  return round_trip_us(
+      here, there, seconds,
+      [&](const Socket& from, const Socket& to) {
+        work.write(data.data(), bytes);
+        from.send_to(to, reinterpret_cast<const char*>(data.data()), bytes);
+      },
+      [&](const Socket& at) {
+        at.receive(reinterpret_cast<char*>(data.data()), false);
+        work.read(data.data(), bytes);
+      });
+}
+
 namespace {
 
 template <typename Work>
