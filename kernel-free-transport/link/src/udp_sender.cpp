@@ -110,7 +110,7 @@ std::size_t UdpSender::send(wire::TxBatch& batch, std::size_t first, std::size_t
 
 // A batch of it would end as the same datagram; which is taken in place here, and sealed behind the
 // packet.
-bool UdpSender::send_short(wire::ShortPacket& packet, Qpn flow) noexcept {
+[[gnu::flatten]] bool UdpSender::send_short(wire::ShortPacket& packet, Qpn flow) noexcept {
   const wire::Destination& to = *packet.destination;
   if (packet.rider && !may_bundle(to.address)) return false;
   Socket* socket = socket_for(flow, to.has_grh);

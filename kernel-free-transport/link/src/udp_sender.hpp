@@ -88,7 +88,7 @@ class UdpSender {
   // Under the socket's lock.
   const wire::IcrcFlow& cached_flow(Socket& socket, const IpAddress& destination) noexcept;
   bool leads_to(Connection& connection, const wire::Destination& to) noexcept;
-  bool connect(Connection& connection, const wire::Destination& to) noexcept;
+  [[gnu::noinline]] bool connect(Connection& connection, const wire::Destination& to) noexcept;
 
   // Packets that go at once.
   struct Run {
@@ -120,8 +120,8 @@ class UdpSender {
   void count_call(Socket& socket, bool is_locked, const Message& message) noexcept;
   // As sendto and sendmsg return it.
   ssize_t send_plainly(const Way& way, const Message& message) const noexcept;
-  ssize_t send_with_options(const Way& way, const Message& message,
-                            bool names_header) const noexcept;
+  [[gnu::noinline]] ssize_t send_with_options(const Way& way, const Message& message,
+                                              bool names_header) const noexcept;
 
   IpAddress local_;
   UdpOptions options_;
