@@ -18,6 +18,7 @@
 #include "announcements.hpp"
 #include "asked_peers.hpp"
 #include "exports.hpp"
+#include "guard.hpp"
 #include "link_choice.hpp"
 #include "lookout.hpp"
 #include "objects.hpp"
@@ -155,6 +156,7 @@ class Context final : public queue::EventSink,
   // What awaits no answer, if the daemon takes it now; with any lock held.
   template <typename Message>
   void tell(const Message& message) noexcept {
+    const Uncancelled uncancelled;
     try {
       (void)control::send_packet(channel_.fd(), control::encode(message, 0), {}, MSG_DONTWAIT);
     } catch (const std::bad_alloc&) {

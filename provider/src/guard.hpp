@@ -17,7 +17,8 @@
 
 namespace verbena::provider {
 
-// A verb is no point at which a cancelled thread ends, although it speaks with the daemon.
+// A verb is no point at which a cancelled thread ends, although it speaks with the daemon, as the
+// first post to a peer does, too.
 class Uncancelled {
  public:
   Uncancelled() noexcept { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }

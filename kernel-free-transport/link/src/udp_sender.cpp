@@ -343,7 +343,7 @@ bool UdpSender::connect(Connection& connection, const wire::Destination& to) noe
   if (connection.fd.read() < 0) (void)open_socket(connection, to.has_grh, nullptr);
   const int fd = connection.fd.read();
   const SocketAddress address(to.address, options_.port, options_.scope_id);
-  connection.may_open = fd >= 0 && ::connect(fd, address.get(), address.size()) == 0;
+  connection.may_open = fd >= 0 && connect_to(fd, address.get(), address.size()) == 0;
   if (connection.may_open) {
     connection.destination = to.address;
     connection.flow = compute_flow(connection, to.address);
@@ -395,7 +395,7 @@ int UdpSender::bound_socket(bool has_grh, std::uint16_t& port, SocketError* erro
         *error = {errno, "opening a UDP socket of " + local_.to_string() +
                              " to send from failed: " + std::strerror(errno)};
       }
-      if (candidate >= 0) ::close(candidate);
+      if (candidate >= 0) close_file(candidate);
       break;
     }
     if (!options_.grh_from_port || source_port_says_grh(bound.port()) == has_grh) {
@@ -405,7 +405,7 @@ int UdpSender::bound_socket(bool has_grh, std::uint16_t& port, SocketError* erro
       rejected[rejects++] = candidate;
     }
   }
-  for (std::size_t i = 0; i < rejects; ++i) ::close(rejected[i]);
+  for (std::size_t i = 0; i < rejects; ++i) close_file(rejected[i]);
   if (fd < 0 && error != nullptr && error->error == 0) {
     *error = {EADDRINUSE, "no free UDP port of " + local_.to_string() + " to send from"};
   }

@@ -83,6 +83,22 @@ TEST_F(Waiting, AThreadThatPollsMayBeCancelled) {
   EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
 }
 
+// Nor do a post and what it needs for the first time end a thread that is to end.
+TEST_F(Waiting, AThreadThatIsCancelledPosts) {
+  connect();
+  bool has_posted = false;
+  std::thread thread([&] {
+    pthread_cancel(pthread_self());
+    for (int i = 0; i < 100; ++i) {
+      send_one();
+      take(2);
+    }
+    has_posted = true;
+  });
+  thread.join();
+  EXPECT_TRUE(has_posted);
+}
+
 void* wait_for_ever(void* channel) {
   ibv_cq* cq = nullptr;
   void* cookie = nullptr;

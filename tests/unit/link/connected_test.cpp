@@ -1,12 +1,18 @@
 // Bundles go by a socket that is connected to where they go again and again, and nothing else does.
+#include <pthread.h>
+
+#include <thread>
+
 #include "link_fixture.hpp"
 
 namespace verbena::link::test {
 namespace {
 
-// Two devices on loopback addresses, the first with a single socket to send from.
+// Two devices on loopback addresses, the first with one or more sockets to send from.
 struct Pair {
-  Pair() { open_b(); }
+  explicit Pair(unsigned sockets = 1) : options{.port = own_port(), .tx_sockets = sockets} {
+    open_b();
+  }
 
   void open_b(std::uint32_t host = 1) {
     b.reset();
@@ -18,12 +24,13 @@ struct Pair {
     b.reset();
     group_b.reset();
   }
-  void send(std::uint32_t packets, const IpAddress& address = own_address(1)) {
+  void send(std::uint32_t packets, const IpAddress& address = own_address(1),
+            std::uint32_t flow = 1) {
     Batch batch(64 * 1024);
     for (std::uint32_t i = 0; i < packets; ++i) {
       batch.add(make_packet(far, sent++, 256), to(address));
     }
-    ASSERT_EQ(a.link->send(batch.get(), a.qp(1)), packets);
+    ASSERT_EQ(a.link->send(batch.get(), a.qp(flow)), packets);
   }
   // Whatever was sent since, in order.
   void receive() {
@@ -48,7 +55,7 @@ struct Pair {
     return count;
   }
 
-  UdpOptions options{.port = own_port(), .tx_sockets = 1};
+  UdpOptions options;
   SlotGroup group_a{open_group(own_address(0), options.port)};
   Node a{group_a, options};
   std::optional<SlotGroup> group_b;
@@ -134,6 +141,24 @@ TEST(ConnectedSocket, LosesNothingMoreWhenItsPeerCameBack) {
   pair.receive();
   EXPECT_EQ(pair.a.link->statistics().unreachable.read(), 0u);
   EXPECT_EQ(pair.connected_to(own_address(1)), 1);
+}
+
+// A send is no point at which a thread ends that is to end, also where it opens a socket first, and
+// closes others whose ports are not right.
+TEST(ConnectedSocket, IsMadeByAThreadThatIsCancelled) {
+  Pair pair(16);
+  bool has_sent = false;
+  std::thread thread([&] {
+    pthread_cancel(pthread_self());
+    for (std::uint32_t flow = 0; flow < 16; ++flow) {
+      for (int i = 0; i < 20; ++i) pair.send(2, own_address(1), flow);
+    }
+    has_sent = true;
+  });
+  thread.join();
+  EXPECT_TRUE(has_sent);
+  EXPECT_EQ(pair.connected_to(own_address(1)), 16);
+  pair.receive();
 }
 
 }  // namespace
