@@ -44,7 +44,7 @@ class LinksTest(Pairs):
 
     def test_who_sends_nothing_has_no_ring(self):
         """Two that have connected: none before the first post, one for what follows."""
-        sides = [subprocess.Popen([pairs.BIN + "/verbena", "run", "--", pairs.BIN + "/steps", "-n", "500", "-s", "connected", side],
+        sides = [subprocess.Popen([pairs.BIN + "/verbena", "run", "--", pairs.BIN + "/steps", "-n", "20000", "-s", "connected", side],
                                   env=self.env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
                  for side in ("server", "client")]
         self.started += sides
