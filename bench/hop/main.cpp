@@ -1,10 +1,13 @@
 // A ping-pong of 8 bytes (or BYTES) between two contexts, both in this thread: no waiting and no
 // other processor, so that time and instructions are those of the work alone.
 //
-//   verbena run -- bin/verbena-bench-hop send|write HOPS [BYTES]
+//   verbena run -- bin/verbena-bench-hop send|write HOPS [BYTES [THREADS [own]]]
 //
 // A hop is a post, its arrival (of a send: a completion, and a receive posted anew) and the
 // sender's completion. Prints nanoseconds a hop; scripts/bench-callgrind counts its instructions.
+// Several threads have queue pairs and completion queues of their own, on the same two contexts or
+// on contexts of their `own`; then it is nanoseconds a hop of all of them together, and how far apart
+// the first and the last to end were.
 #include <infiniband/verbs.h>
 
 #include <algorithm>
@@ -13,6 +16,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -33,7 +38,7 @@ void need(bool good, const char* what) {
 
 class End {
  public:
-  explicit End(ibv_device* device);
+  explicit End(ibv_context* context);
   void connect(const End& peer);
   void post_receive();
   void post(bool writes, const End& to);
@@ -60,8 +65,7 @@ class End {
   std::uint32_t completed_ = 0;  // while something else was awaited
 };
 
-End::End(ibv_device* device) : context_(ibv_open_device(device)) {
-  need(context_ != nullptr, "ibv_open_device");
+End::End(ibv_context* context) : context_(context) {
   pd_ = ibv_alloc_pd(context_);
   send_cq_ = ibv_create_cq(context_, 2 * kReceives, nullptr, nullptr, 0);
   receive_cq_ = ibv_create_cq(context_, 2 * kReceives, nullptr, nullptr, 0);
@@ -175,25 +179,77 @@ extern "C" [[gnu::noinline]] void counted_hops(End& left, End& right, bool write
   go(left, right, writes, hops);
 }
 
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+ibv_context* open_first_device() {
+  ibv_device** list = ibv_get_device_list(nullptr);
+  need(list != nullptr && list[0] != nullptr, "no device; is this run by `verbena run`?");
+  ibv_context* context = ibv_open_device(list[0]);
+  need(context != nullptr, "ibv_open_device");
+  ibv_free_device_list(list);
+  return context;
+}
+
+struct alignas(128) Pair {
+  Pair(ibv_context* here, ibv_context* there) : left(here), right(there) {
+    left.connect(right);
+    right.connect(left);
+  }
+  End left;
+  End right;
+};
+
+double nanoseconds(Clock::duration time) {
+  return std::chrono::duration<double, std::nano>(time).count();
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   const bool writes = argc >= 3 && std::strcmp(argv[1], "write") == 0;
   const bool sends = argc >= 3 && std::strcmp(argv[1], "send") == 0;
-  if (argc == 4) message = static_cast<std::uint32_t>(std::strtoul(argv[3], nullptr, 0));
-  if ((!writes && !sends) || argc > 4 || message == 0 || message > kMessageMost) {
-    return std::fprintf(stderr, "usage: %s send|write HOPS [BYTES, at most 1 MiB]\n", argv[0]), 2;
+  if (argc >= 4) message = static_cast<std::uint32_t>(std::strtoul(argv[3], nullptr, 0));
+  const unsigned long count = argc >= 5 ? std::strtoul(argv[4], nullptr, 0) : 1;
+  const bool shares = argc < 6 || std::strcmp(argv[5], "own") != 0;
+  if ((!writes && !sends) || argc > 6 || (argc == 6 && shares) || message == 0 ||
+      message > kMessageMost || count == 0) {
+    return std::fprintf(stderr,
+                        "usage: %s send|write HOPS [BYTES, at most 1 MiB [THREADS [own]]]\n",
+                        argv[0]),
+           2;
   }
-  ibv_device** list = ibv_get_device_list(nullptr);
-  need(list != nullptr && list[0] != nullptr, "no device; is this run by `verbena run`?");
-  End left(list[0]);
-  End right(list[0]);
-  ibv_free_device_list(list);
-  left.connect(right);
-  right.connect(left);
   const unsigned long hops = std::max(std::strtoul(argv[2], nullptr, 0), 1UL);
-  go(left, right, writes, kFirst);
-  const auto start = std::chrono::steady_clock::now();
-  counted_hops(left, right, writes, hops);
-  const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - start;
-  std::printf("%.1f ns a hop\n", time.count() / static_cast<double>(hops));
+  ibv_context* here = open_first_device();
+  ibv_context* there = open_first_device();
+  std::deque<Pair> pairs;
+  for (unsigned long i = 0; i < count; ++i) {
+    if (i != 0 && !shares) {
+      here = open_first_device();
+      there = open_first_device();
+    }
+    pairs.emplace_back(here, there);
+  }
+  for (Pair& pair : pairs) go(pair.left, pair.right, writes, kFirst);
+  const Clock::time_point start = Clock::now();
+  if (count == 1) {
+    counted_hops(pairs[0].left, pairs[0].right, writes, hops);
+    std::printf("%.1f ns a hop\n", nanoseconds(Clock::now() - start) / static_cast<double>(hops));
+    return 0;
+  }
+  std::vector<Clock::duration> times(count);
+  std::vector<std::thread> threads;
+  for (unsigned long i = 0; i < count; ++i) {
+    threads.emplace_back([&, i] {
+      go(pairs[i].left, pairs[i].right, writes, hops);
+      times[i] = Clock::now() - start;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const auto [first, last] = std::minmax_element(times.begin(), times.end());
+  std::printf("%.1f ns a hop, the first thread ended after %.0f %% of the time\n",
+              nanoseconds(*last) / static_cast<double>(hops * count),
+              100 * nanoseconds(*first) / nanoseconds(*last));
   return 0;
 }
