@@ -7,27 +7,18 @@
 //   *bad_wr and errno  post_send, post_recv, post_srq_recv             cannot throw
 #pragma once
 
-#include <pthread.h>
-
 #include <cerrno>
 #include <new>
 #include <utility>
 
 #include "explain.hpp"
+#include "verbena/link/uncancelled.hpp"
 
 namespace verbena::provider {
 
 // A verb is no point at which a cancelled thread ends, although it speaks with the daemon, as the
 // first post to a peer does, too.
-class Uncancelled {
- public:
-  Uncancelled() noexcept { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-  ~Uncancelled() { ::pthread_setcancelstate(before_, nullptr); }
-  Uncancelled(const Uncancelled&) = delete;
-
- private:
-  int before_ = 0;
-};
+using link::Uncancelled;
 
 template <typename F>
 int errno_of(F&& body) noexcept {

@@ -12,6 +12,7 @@
 #include "udp_constants.hpp"
 #include "verbena/link/grh_port.hpp"
 #include "verbena/link/system_calls.hpp"
+#include "verbena/link/uncancelled.hpp"
 #include "verbena/wire/bth.hpp"
 #include "verbena/wire/bytes.hpp"
 
@@ -338,12 +339,13 @@ bool UdpSender::leads_to(Connection& connection, const wire::Destination& to) no
 }
 
 bool UdpSender::connect(Connection& connection, const wire::Destination& to) noexcept {
+  const Uncancelled uncancelled;
   const int saved = errno;
   connection.destination.reset();
   if (connection.fd.read() < 0) (void)open_socket(connection, to.has_grh, nullptr);
   const int fd = connection.fd.read();
   const SocketAddress address(to.address, options_.port, options_.scope_id);
-  connection.may_open = fd >= 0 && connect_to(fd, address.get(), address.size()) == 0;
+  connection.may_open = fd >= 0 && ::connect(fd, address.get(), address.size()) == 0;
   if (connection.may_open) {
     connection.destination = to.address;
     connection.flow = compute_flow(connection, to.address);
@@ -367,6 +369,7 @@ UdpSender::Socket* UdpSender::socket_for(Qpn flow, bool has_grh) noexcept {
 }
 
 bool UdpSender::open_socket(Outlet& outlet, bool has_grh, SocketError* error) noexcept {
+  const Uncancelled uncancelled;
   const int saved = errno;
   const int fd = bound_socket(has_grh || !options_.grh_from_port, outlet.port, error);
   errno = saved;
@@ -395,7 +398,7 @@ int UdpSender::bound_socket(bool has_grh, std::uint16_t& port, SocketError* erro
         *error = {errno, "opening a UDP socket of " + local_.to_string() +
                              " to send from failed: " + std::strerror(errno)};
       }
-      if (candidate >= 0) close_file(candidate);
+      if (candidate >= 0) ::close(candidate);
       break;
     }
     if (!options_.grh_from_port || source_port_says_grh(bound.port()) == has_grh) {
@@ -405,7 +408,7 @@ int UdpSender::bound_socket(bool has_grh, std::uint16_t& port, SocketError* erro
       rejected[rejects++] = candidate;
     }
   }
-  for (std::size_t i = 0; i < rejects; ++i) close_file(rejected[i]);
+  for (std::size_t i = 0; i < rejects; ++i) ::close(rejected[i]);
   if (fd < 0 && error != nullptr && error->error == 0) {
     *error = {EADDRINUSE, "no free UDP port of " + local_.to_string() + " to send from"};
   }

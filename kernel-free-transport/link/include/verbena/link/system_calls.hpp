@@ -46,12 +46,6 @@ inline ssize_t read_bytes(int fd, void* bytes, std::size_t size) noexcept {
   return ::syscall(SYS_read, fd, bytes, size);
 }
 
-inline int connect_to(int fd, const sockaddr* address, socklen_t address_size) noexcept {
-  return static_cast<int>(::syscall(SYS_connect, fd, address, address_size));
-}
-
-inline void close_file(int fd) noexcept { ::syscall(SYS_close, fd); }
-
 // How many of an epoll's descriptors are readable now: one at most, which is `event`.
 inline int look_at(int epoll_fd, epoll_event& event) noexcept {
   return static_cast<int>(::syscall(SYS_epoll_pwait, epoll_fd, &event, 1, 0, nullptr, 0));
