@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "crc32_zeros.hpp"
 #include "polynomial.hpp"
 #include "verbena/base/check.hpp"
 #include "verbena/wire/bytes.hpp"
@@ -115,43 +116,6 @@ std::uint32_t copy_words(std::uint8_t* to, const std::uint8_t* from, std::size_t
   }
   std::memcpy(to, from, length);
   return ~sparse.end(to, length);
-}
-
-// What the register becomes when so many zero bytes follow, a table for each of its bytes: the
-// register is linear in the message.
-struct ZerosTable {
-  std::array<std::array<std::uint32_t, 256>, 4> byte{};
-  constexpr std::uint32_t of(std::uint32_t r) const {
-    return byte[0][r & 0xff] ^ byte[1][r >> 8 & 0xff] ^ byte[2][r >> 16 & 0xff] ^ byte[3][r >> 24];
-  }
-};
-constexpr ZerosTable zeros(std::size_t bytes) {
-  ZerosTable table;
-  const std::uint32_t factor = polynomial::power_of_x(static_cast<unsigned>(8 * bytes));
-  for (unsigned i = 0; i < 4; ++i) {
-    for (std::uint32_t b = 0; b < 256; ++b) {
-      // Of one bit from its product, of several from what is there.
-      const std::uint32_t lowest = b & (0u - b);
-      table.byte[i][b] = b == lowest ? polynomial::product(factor, b << (8 * i))
-                                     : table.byte[i][lowest] ^ table.byte[i][b ^ lowest];
-    }
-  }
-  return table;
-}
-constexpr std::array<ZerosTable, kCrc32Joined.size()> kZeros{
-    zeros(kCrc32Joined[0]), zeros(kCrc32Joined[1]), zeros(kCrc32Joined[2])};
-
-// Four bytes enter an empty register as they are, and are taken on with the zeros.
-constexpr Crc32Around around(std::size_t bytes) {
-  const ZerosTable table = zeros(bytes + 4);
-  const std::uint32_t factor = polynomial::power_of_x(static_cast<unsigned>(8 * bytes));
-  return {table.byte, table.of(~0u) ^ polynomial::product(factor, ~0u)};
-}
-constexpr std::array<Crc32Around, kCrc32Joined.size()> kAround{
-    around(kCrc32Joined[0]), around(kCrc32Joined[1]), around(kCrc32Joined[2])};
-
-std::uint32_t past_zeros_tables(std::uint32_t r, std::size_t which) {
-  return kZeros[which].of(r);
 }
 
 #if defined(__x86_64__)
@@ -481,11 +445,6 @@ std::uint32_t crc32_join(std::uint32_t first, std::uint32_t second, std::size_t 
   const std::size_t which = crc32_which_joined(second_length);
   VERBENA_CHECK(which != kCrc32Joined.size());
   return variant().past_zeros(first, which) ^ second;
-}
-
-const Crc32Around& crc32_around(std::size_t which) {
-  VERBENA_CHECK(which < kAround.size());
-  return kAround[which];
 }
 
 const Crc32Variant& crc32_variant() { return variant(); }

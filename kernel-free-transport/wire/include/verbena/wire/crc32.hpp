@@ -24,19 +24,22 @@ std::uint32_t crc32_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t
 // full packet's payload.
 inline constexpr std::array<std::size_t, 3> kCrc32Joined{1024, 2048, 4096};
 std::uint32_t crc32_join(std::uint32_t first, std::uint32_t second, std::size_t second_length);
-// The same with four more bytes between them, the first of which is the lowest of `between`; for
-// second parts of one length.
+// What a register becomes when a number of zero bytes follow, for each of its bytes: it is linear in
+// the message.
+struct Crc32Zeros {
+  constexpr std::uint32_t of(std::uint32_t r) const {
+    return byte[0][r & 0xff] ^ byte[1][r >> 8 & 0xff] ^ byte[2][r >> 16 & 0xff] ^ byte[3][r >> 24];
+  }
+  std::array<std::array<std::uint32_t, 256>, 4> byte{};
+};
+// The CRC-32 of two parts, of those of each, with four more bytes between them, the first of which is
+// the lowest of `between`; for second parts of one length.
 struct Crc32Around {
   std::uint32_t join(std::uint32_t first, std::uint32_t between, std::uint32_t second) const {
-    const std::uint32_t r = first ^ between;
-    return byte[0][r & 0xff] ^ byte[1][r >> 8 & 0xff] ^ byte[2][r >> 16 & 0xff] ^ byte[3][r >> 24] ^
-           inversions ^ second;
+    return zeros.of(first ^ between) ^ inversions ^ second;
   }
-
-  // What a register becomes with four bytes and the second part's worth of zeros, for each of its
-  // bytes, and what the inversions of all three values come to.
-  std::array<std::array<std::uint32_t, 256>, 4> byte;
-  std::uint32_t inversions;
+  Crc32Zeros zeros;          // as many as the second part has bytes, and four
+  std::uint32_t inversions;  // what those of all three values come to
 };
 // Of kCrc32Joined[which].
 const Crc32Around& crc32_around(std::size_t which);
