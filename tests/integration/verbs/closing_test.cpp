@@ -1,5 +1,6 @@
 // What is on its way when a queue pair is closed, between two devices opened by one process.
 #include <memory>
+#include <utility>
 
 #include "verbs_fixture.hpp"
 
@@ -23,19 +24,26 @@ class End final : public Verbs {
   using Verbs::to_state;
 };
 
+// A queue pair of each, null where there is none to be had.
+std::pair<ibv_qp*, ibv_qp*> connect(End& left, End& right) {
+  ibv_qp* const from = left.make();
+  ibv_qp* const to = right.make();
+  if (from == nullptr || to == nullptr) return {};
+  left.to_rtr(from, to);
+  right.to_rtr(to, from);
+  left.to_rts(from);
+  right.to_rts(to);
+  return {from, to};
+}
+
 // An adapter has answered a message before anyone can know of it, so that the answer is there before
 // whatever the receiver says afterwards, by another way, that has the sender close.
 TEST(Closing, AMessageThatWasReceivedIsNotFlushed) {
   End left;
   End right;
   for (int i = 0; i < 300; ++i) {
-    ibv_qp* const from = left.make();
-    ibv_qp* const to = right.make();
+    const auto [from, to] = connect(left, right);
     ASSERT_TRUE(from != nullptr && to != nullptr);
-    left.to_rtr(from, to);
-    right.to_rtr(to, from);
-    left.to_rts(from);
-    right.to_rts(to);
     right.receive(to);
     left.post(from, left.request());
     ASSERT_EQ(right.poll().status, IBV_WC_SUCCESS);
@@ -50,13 +58,8 @@ TEST(Closing, WhatIsOwedIsSentThough) {
   End left;
   End right;
   for (int i = 0; i < 20; ++i) {
-    ibv_qp* const from = left.make();
-    ibv_qp* const to = right.make();
+    const auto [from, to] = connect(left, right);
     ASSERT_TRUE(from != nullptr && to != nullptr);
-    left.to_rtr(from, to);
-    right.to_rtr(to, from);
-    left.to_rts(from);
-    right.to_rts(to);
     int sent = 0;  // of the left's, that completed
     const auto await_message = [&](End& end) {
       for (ibv_wc wc = end.poll(); wc.opcode != IBV_WC_RECV; wc = end.poll()) {
