@@ -124,8 +124,8 @@ void Device::on_turn(void* member) noexcept {
   events_.on_earlier_deadline(0);
 }
 
-// Each thread begins with another one, most times, and with the same one each time: what it fills is
-// in no other one's cache then. Which, says its stack; those of threads are megabytes apart.
+// Threads begin with different buffers, most times, and each with the same one always, so that what it
+// fills is in no other thread's cache. Which one, says its stack; those of threads are megabytes apart.
 std::size_t Device::take_buffer() {
   constexpr std::size_t kCount = std::tuple_size_v<decltype(buffers_)>;
   const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) >> 16;

@@ -151,7 +151,8 @@ UdpSender::Run UdpSender::run_in(const wire::TxBatch& batch, Packets packets) co
   const bool may_bundle = this->may_bundle(batch.destination(head).address);
   if (!may_bundle && !may_segment) return {packets.first(1)};
   const std::size_t most = may_segment ? wire::TxBatch::kRunBytes : kInOnePieceMax;
-  // As it stands in the header, with nothing in its upper byte that has been sent.
+  // The whole word of the header. Its upper byte, which the network may change, is alike in all that
+  // one queue pair sends.
   const auto dest_qp = [&](const wire::TxBatch::Packet& p) {
     return wire::load_le32(batch.start_of(p).data() + 4);
   };

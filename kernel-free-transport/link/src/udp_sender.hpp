@@ -107,7 +107,7 @@ class UdpSender {
     std::size_t segment_bytes;  // 0: none; of a bundle, more than it has (kUncut)
     const wire::Destination& to;
   };
-  // By which of a socket's outlets, and where an ICRC starts there.
+  // By which of a socket's outlets, where an ICRC starts there, and whether the socket's lock was taken.
   struct Way {
     Outlet& outlet;
     wire::IcrcFlow flow;
