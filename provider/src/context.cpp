@@ -415,6 +415,11 @@ wire::Transmitter::Room Context::room_at(const wire::Destination& to, Qpn qp,
   return peers_->room_at({to.address, qp.slot()}, now);
 }
 
+std::optional<wire::Transmitter::Reading> Context::reading_at(const wire::Destination& to,
+                                                              Qpn qp) noexcept {
+  return peers_->reading_at({to.address, qp.slot()});
+}
+
 wire::Transmitter::Packing Context::packing(const wire::Destination& to, Qpn qp) noexcept {
   return peers_->packing({to.address, qp.slot()});
 }

@@ -200,6 +200,7 @@ class Context final : public queue::EventSink,
   std::uint32_t capacity_packets(const wire::Destination& to,
                                  std::size_t packet_bytes) noexcept override;
   Room room_at(const wire::Destination& to, Qpn qp, TimeNs now) noexcept override;
+  std::optional<Reading> reading_at(const wire::Destination& to, Qpn qp) noexcept override;
   Packing packing(const wire::Destination& to, Qpn qp) noexcept override;
 
  private:

@@ -37,10 +37,19 @@ void expect_refused(Scene& s, Status status, std::optional<AsyncEvent> event, Re
   s.expect_unharmed();
 }
 
-TEST(Errors, TheRetryCounterEndsAMessageToADeadPeer) {
+PeerOptions three_retries() {
   PeerOptions options;
   options.retry_count = 3;
-  Scene s(options);
+  return options;
+}
+void lose_what_left_sends(Scene& s, const bool* meanwhile = nullptr) {
+  s.pair.world.filter = [&s, meanwhile](const Node& from, std::span<const std::uint8_t>) {
+    return &from != &s.pair.a || (meanwhile != nullptr && !*meanwhile);
+  };
+}
+
+TEST(Errors, TheRetryCounterEndsAMessageToADeadPeer) {
+  Scene s(three_retries());
   s.left.post(s.left.write(1, 300, s.right));
   s.run_until_sent(1);
   s.forget_far();
@@ -56,6 +65,54 @@ TEST(Errors, TheRetryCounterEndsAMessageToADeadPeer) {
   EXPECT_GE(s.pair.world.now() - began, 4 * 67'000'000u);
   EXPECT_LE(s.pair.world.now() - began, 4 * 68'000'000u);
   EXPECT_EQ(s.left.state(), qp::State::kError);
+}
+
+// A ring says so. An adapter would have answered, whatever its host was at.
+TEST(Errors, NoRetryCountsWhileThePeerIsKeptFromReading) {
+  Scene s(three_retries());
+  bool is_kept = true;
+  lose_what_left_sends(s, &is_kept);
+  s.pair.a.reading = {1000, 999};
+  s.left.post(s.left.write(1, 300, s.right));
+  s.pair.run(4'900'000'000);
+  EXPECT_TRUE(s.left.sends.empty());
+  EXPECT_EQ(s.left.qp().endpoint().counters.timeouts.read(), 1u);
+  is_kept = false;
+  s.pair.a.reading = {1000, 1000};
+  s.run_until_sent(1);
+  expect_sends(s.left, 1, Status::kSuccess, 1);
+  s.expect_unharmed();
+}
+
+TEST(Errors, WhoReadsAndDoesNotAnswerUsesUpTheRetries) {
+  Scene s(three_retries());
+  lose_what_left_sends(s);
+  // What was sent after the last retry that counted need not have been read.
+  s.pair.a.reading = {1000, 999};
+  s.left.post(s.left.write(1, 300, s.right));
+  const TimeNs began = s.pair.world.now();
+  s.pair.run(1'000'000'000);
+  s.pair.a.reading = {2000, 1000};
+  ASSERT_TRUE(s.pair.run_until([&] {
+    s.pair.a.reading->given += 1000;
+    s.pair.a.reading->taken = s.pair.a.reading->given - 1;
+    return !s.left.sends.empty();
+  }, 20'000'000'000));
+  expect_sends(s.left, 0, Status::kRetryExceeded, 1);
+  EXPECT_LE(s.pair.world.now() - began, 1'000'000'000 + 4 * 68'000'000u);
+}
+
+// Its process was stopped, perhaps, and nobody knows if it comes back.
+TEST(Errors, APeerThatReadsNoMoreIsGivenUpInTheEnd) {
+  Scene s(three_retries());
+  lose_what_left_sends(s);
+  s.pair.a.reading = {1000, 999};
+  const TimeNs began = s.pair.world.now();
+  s.left.post(s.left.write(1, 300, s.right));
+  ASSERT_TRUE(s.pair.run_until([&] { return !s.left.sends.empty(); }, 20'000'000'000));
+  expect_sends(s.left, 0, Status::kRetryExceeded, 1);
+  EXPECT_GE(s.pair.world.now() - began, 5'000'000'000u);
+  EXPECT_LE(s.pair.world.now() - began, 5'500'000'000u);
 }
 
 TEST(Errors, AProcessThatCameBackDoesNotAnswerForItsPredecessor) {

@@ -81,11 +81,15 @@ class Node final : public wire::Transmitter, public queue::EventSink {
   bool is_paused(TimeNs now) const { return now < paused_until_; }
   // What its way out says of itself.
   Room room = Room::kUnknown;
+  std::optional<Reading> reading;
 
   void send(wire::TxBatch& batch, Qpn flow) noexcept override;
   bool send_short(wire::ShortPacket& packet, Qpn flow) noexcept override;
   std::uint32_t capacity_packets(const wire::Destination& to, std::size_t bytes) noexcept override;
   Room room_at(const wire::Destination&, Qpn, TimeNs) noexcept override { return room; }
+  std::optional<Reading> reading_at(const wire::Destination&, Qpn) noexcept override {
+    return reading;
+  }
   Packing packing(const wire::Destination&, Qpn) noexcept override;
   void on_completion_event(void*) noexcept override { ++completion_events_; }
   void on_async_event(queue::AsyncEvent event, void* cookie) noexcept override {

@@ -217,6 +217,14 @@ wire::Transmitter::Room OutboundRings::room_at(const Peer& peer, TimeNs now) noe
   return now < entry->stood_since + PeerLink::kStuckAfter ? Room::kNone : Room::kSome;
 }
 
+std::optional<wire::Transmitter::Reading> OutboundRings::reading_at(const Peer& peer) noexcept {
+  Entry* entry = find(peer);
+  if (entry == nullptr) return std::nullopt;
+  const Guard guard(entry->lock);
+  if (!entry->has_ring_to(peer)) return std::nullopt;
+  return entry->writer->reading();
+}
+
 std::uint64_t OutboundRings::packets_sent() const noexcept {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < kTableSize; ++i) sum += packets_sent_[i].read();

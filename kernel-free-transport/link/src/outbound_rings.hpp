@@ -45,6 +45,7 @@ class OutboundRings {
   // What the reader at the other end takes; nothing without a ring.
   std::optional<Packs> reader_packs(const Peer& peer) const noexcept;
   wire::Transmitter::Room room_at(const Peer& peer, TimeNs now) noexcept;
+  std::optional<wire::Transmitter::Reading> reading_at(const Peer& peer) noexcept;
   std::uint64_t packets_sent() const noexcept;
 
  private:

@@ -204,6 +204,10 @@ wire::Transmitter::Room PeerLink::room_at(const Peer& peer, TimeNs now) noexcept
   return outbound_->is_empty() ? wire::Transmitter::Room::kUnknown : outbound_->room_at(peer, now);
 }
 
+std::optional<wire::Transmitter::Reading> PeerLink::reading_at(const Peer& peer) noexcept {
+  return outbound_->is_empty() ? std::nullopt : outbound_->reading_at(peer);
+}
+
 void PeerLink::remind(TimeNs now) noexcept {
   if (outbound_->is_empty()) return;
   const auto without_rope = outbound_->remind(now);

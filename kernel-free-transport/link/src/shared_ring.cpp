@@ -386,6 +386,11 @@ bool RingWriter::is_half_empty() noexcept {
   return is_so() || (look_at_reader() && is_so());
 }
 
+wire::Transmitter::Reading RingWriter::reading() noexcept {
+  look_at_reader();
+  return {head_, tail_seen_};
+}
+
 bool RingWriter::should_wake_reader() noexcept {
   const std::uint32_t sleep = ring_.header().sleep.load(std::memory_order_seq_cst);
   if (sleep % 2 == 0 || sleep == woken_sleep_) return false;

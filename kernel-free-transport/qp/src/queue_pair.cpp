@@ -147,7 +147,7 @@ void QueuePair::take_rider(const wire::Rider& rider, TimeNs now) {
 }
 
 void QueuePair::handle_timeout(TimeNs now) {
-  requester_.handle_timeout(now);
+  requester_.handle_timeout(now, *around_.transmitter);
   settle();
 }
 

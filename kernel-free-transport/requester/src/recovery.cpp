@@ -116,7 +116,39 @@ TimeNs Requester::deadline() const {
   return reliability_.timeout == 0 ? probe : std::min(probe, base_ + retry_interval());
 }
 
-void Requester::handle_timeout(TimeNs now) {
+// Whether the peer has not taken yet what was given to the way when the last retry was counted.
+bool Requester::is_kept_from_reading(TimeNs now, wire::Transmitter& way) {
+  const auto reading = way.reading_at(endpoint_.destination, endpoint_.peer);
+  if (reading && reading->taken < given_ && given_ <= reading->given) {
+    return now < given_at_ + kReaderPatience;
+  }
+  given_ = reading ? reading->given : 0;
+  given_at_ = now;
+  return false;
+}
+
+void Requester::explain_silence(TimeNs now) {
+  const std::string address = endpoint_.destination.address.to_string();
+  const auto milliseconds = [](TimeNs time) {
+    return static_cast<unsigned long long>(time / 1'000'000);
+  };
+  if (given_at_ != now) {
+    queue::explain(endpoint_,
+                   "the peer (QPN 0x%06x at %s) has taken nothing of what was sent to it for %llu "
+                   "ms, and did not answer PSN %u: is its process stopped?",
+                   endpoint_.peer.value(), address.c_str(), milliseconds(now - given_at_),
+                   una_.value());
+    return;
+  }
+  queue::explain(endpoint_,
+                 "no answer from the peer (QPN 0x%06x at %s) to PSN %u after %u retries of %llu "
+                 "ms: is it alive, in RTR or RTS, and are both sides' PSNs, QPNs and addresses "
+                 "right?",
+                 endpoint_.peer.value(), address.c_str(), una_.value(),
+                 unsigned{reliability_.retry_count}, milliseconds(retry_interval()));
+}
+
+void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {
   if (!sending_) return;
   if (waiting_rnr_) {
     if (now < rnr_until_) return;
@@ -126,6 +158,10 @@ void Requester::handle_timeout(TimeNs now) {
   }
   if (una_ == sent_ || place_.waits()) return;
   if (reliability_.timeout != 0 && now >= base_ + retry_interval()) {
+    if (is_kept_from_reading(now, way)) {
+      base_ = probe_base_ = now;
+      return;
+    }
     endpoint_.counters.timeouts.add();
     if (retries_left_ == 0 && endpoint_.alternate_armed) {
       endpoint_.migration_wanted = true;
@@ -135,13 +171,7 @@ void Requester::handle_timeout(TimeNs now) {
       return;
     }
     if (retries_left_ == 0) {
-      queue::explain(endpoint_,
-                     "no answer from the peer (QPN 0x%06x at %s) to PSN %u after %u retries of "
-                     "%llu ms: is it alive, in RTR or RTS, and are both sides' PSNs, QPNs and "
-                     "addresses right?",
-                     endpoint_.peer.value(), endpoint_.destination.address.to_string().c_str(),
-                     una_.value(), unsigned{reliability_.retry_count},
-                     static_cast<unsigned long long>(retry_interval() / 1'000'000));
+      explain_silence(now);
       fail_head(Status::kRetryExceeded);
       return;
     }

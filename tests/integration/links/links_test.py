@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 import pairs
@@ -161,6 +162,16 @@ class LinksTest(Pairs):
             self.assertNotEqual(survivor.returncode, 0)
             processes[victim].communicate()
         self.ends_well(*bystanders)
+
+    def test_a_peer_that_is_held_up_for_longer_than_the_retries_loses_nothing(self):
+        """What a scheduler may do to a process, and what an adapter does not notice."""
+        for link, program in (("auto", "ib_write_bw"), ("shm", "ib_send_bw")):
+            server, client = self.pair(link, program, "-F", "-D", "4")
+            self.until(lambda: self.links() == [DIRECT, DIRECT], f"no rings: {self.links()}")
+            server.send_signal(signal.SIGSTOP)
+            time.sleep(1.5)
+            server.send_signal(signal.SIGCONT)
+            self.ends_well(server, client)
 
     def test_garbage_in_the_rings_harms_nobody(self):
         bystanders = self.pair("auto", "ib_write_bw", "-F", "-D", "8")

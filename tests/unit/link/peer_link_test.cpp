@@ -249,6 +249,26 @@ TEST_F(PeerLinkTest, ARingTellsWhetherItHasRoomUntilItsReaderIsStuck) {
   EXPECT_EQ(a_.link->room_at(b_.self, PeerLink::kStuckAfter + 2), Room::kNone);
 }
 
+TEST_F(PeerLinkTest, ARingTellsHowFarItWasRead) {
+  EXPECT_FALSE(a_.link->reading_at(b_.self));
+  const int fd = join(a_, b_);
+  const auto is_read = [this] {
+    const auto reading = a_.link->reading_at(b_.self);
+    return reading && reading->taken == reading->given;
+  };
+  EXPECT_TRUE(is_read());
+  ASSERT_EQ(send(a_, b_, 0, 3), 3u);
+  EXPECT_FALSE(is_read());
+  const auto unread = a_.link->reading_at(b_.self);
+  Collector sink;
+  receive(b_, sink, 3);
+  EXPECT_TRUE(is_read());
+  EXPECT_EQ(a_.link->reading_at(b_.self)->given, unread->given);
+  SharedRing::map(fd).value().close();
+  ::close(fd);
+  EXPECT_FALSE(a_.link->reading_at(b_.self));
+}
+
 // The emulator saw the reader die: it closes the ring in the memory, no message is on its way.
 TEST_F(PeerLinkTest, ARingThatWasClosedLeadsBackToUdpAtOnce) {
   const int fd = join(a_, b_);

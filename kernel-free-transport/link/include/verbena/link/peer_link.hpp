@@ -80,6 +80,8 @@ class PeerLink final : public Link {
   // of a full ring for kStuckAfter nobody expects it, and what is sent to it is lost.
   static constexpr TimeNs kStuckAfter = 200'000'000;
   wire::Transmitter::Room room_at(const Peer& peer, TimeNs now) noexcept;
+  // How far the ring to this peer was written and read; nothing without one.
+  std::optional<wire::Transmitter::Reading> reading_at(const Peer& peer) noexcept;
   Carrier carrier_to(const Peer& peer) noexcept;
   // Which packets of rings may stand for several, out and in; at first, all. What peers have sent
   // otherwise until they see it still comes in.

@@ -100,7 +100,7 @@ class Requester {
   }
   void handle_response(const wire::PacketView& packet, TimeNs now);
   void handle_rider(const wire::Rider& rider, TimeNs now);
-  void handle_timeout(TimeNs now);
+  void handle_timeout(TimeNs now, wire::Transmitter& way);
   TimeNs deadline() const;
   // False: deadline() is no earlier than this. Quicker to ask.
   bool may_be_due_before(TimeNs time) const {
@@ -127,6 +127,11 @@ class Requester {
   // An answer may take as long as a descheduled peer sleeps; hardware's microseconds do not apply.
   // Longer than any of a probe's by far, as may_be_due_before() takes for granted.
   static constexpr TimeNs kRetryIntervalMin = 20'000'000;
+  // An adapter answers whatever the processors of its host do. A peer that has taken nothing off the
+  // way since the last retry was kept from its processor (by a scheduler for half a second and more
+  // at times), so that nothing was lost and no retry counts; but one that is stopped may never come
+  // back.
+  static constexpr TimeNs kReaderPatience = 5'000'000'000;
 
   enum class Emit : std::uint8_t { kSent, kBatchFull, kFailed };
   // Memory that is sent from, while it is polled.
@@ -256,6 +261,8 @@ class Requester {
   // recovery.cpp
   [[gnu::noinline]] void go_back(TimeNs now);
   void move_cursor_to(Psn psn);
+  bool is_kept_from_reading(TimeNs now, wire::Transmitter& way);
+  void explain_silence(TimeNs now);
   void made_progress(std::uint32_t acknowledged, TimeNs now);
   TimeNs retry_interval() const;
   TimeNs probe_interval() const;
@@ -301,6 +308,8 @@ class Requester {
   TimeNs rnr_until_ = 0;
   TimeNs pace_ = 0;                       // UC, UD: when what was sent would be gone at the pace
   TimeNs paced_until_ = 0;                // the next packet waits until then; 0: it does not
+  std::uint64_t given_ = 0;               // to the way, at the last retry that counted
+  TimeNs given_at_ = 0;
   TimeNs smoothed_rtt_ = 0;
   TimeNs timed_at_ = 0;
   Psn timed_psn_;

@@ -319,6 +319,13 @@ class Transmitter {
   virtual std::uint32_t capacity_packets(const Destination& to, std::size_t packet_bytes) noexcept = 0;
   // Whether the way to this queue pair takes more now.
   virtual Room room_at(const Destination&, Qpn, TimeNs) noexcept { return Room::kUnknown; }
+  // How much the way to this queue pair was given, and how much of that the receiving end has taken
+  // off it, in whatever unit. Nothing: the way says nothing.
+  struct Reading {
+    std::uint64_t given = 0;
+    std::uint64_t taken = 0;
+  };
+  virtual std::optional<Reading> reading_at(const Destination&, Qpn) noexcept { return {}; }
   // How packets to this queue pair travel.
   struct Packing {
     // A batch of shorter messages is hardly more than one run; a shorter payload is copied sooner
