@@ -57,10 +57,15 @@ void* map_stats(int fd) {
 Context::Context(const abi::Library& library, ibv_context* public_context, const char* device_name)
     : library_(library),
       public_context_(public_context),
+      main_(*this),
       channel_(public_context->cmd_fd, Channel::Ownership::kBorrowed) {
   visits_.reopen();
   make_async_pipe();
   open_device(device_name);
+  start();
+}
+
+void Context::start() {
   if (const int error = progress_.start(); error != 0) {
     refuse(error, "ibv_open_device: the progress thread cannot be started (errno %d)", error);
   }
@@ -68,6 +73,8 @@ Context::Context(const abi::Library& library, ibv_context* public_context, const
 }
 
 Context::~Context() {
+  for (auto& further : further_) further.reset();
+  if (is_further()) release_context(*this);
   remove_live_context(*this);
   end_visits();
   progress_.stop();
@@ -116,6 +123,7 @@ void Context::make_engine(std::uint32_t slot, int receive_fd) {
   options.limits.ethernet = !options.plan.infiniband;
   options.limits.lid = info_.lid;
   options.memory_port = &memory_;
+  if (is_further()) options.memory = &main_.device_->memory();
   options.max_regions = kMaxMr + kMaxMw;
   device_ = std::make_unique<device::Device>(options, *this, *this);
   device_->set_port_active(info_.port_state == control::PortState::kActive);

@@ -1,6 +1,7 @@
 // One opened device (ibv_open_device): the engine, the link that carries its packets, the channel
 // to the daemon, the progress thread, and the pipe of asynchronous events. Made by alloc_context,
-// lives until ibv_close_device. When the daemon dies the context turns fatal: its queue pairs
+// lives until ibv_close_device; or a further engine of such a one (context_engines.cpp), made when
+// a queue pair wants it. When the daemon dies the context turns fatal: its queue pairs
 // flush, the application gets IBV_EVENT_DEVICE_FATAL, and nothing new can be made.
 #pragma once
 
@@ -47,6 +48,8 @@ class Context final : public queue::EventSink,
  public:
   // Speaks with the daemon over the context's cmd_fd. Throws VerbRefused.
   Context(const abi::Library& library, ibv_context* public_context, const char* device_name);
+  // A further engine of that one (context_engines.cpp).
+  Context(Context& main, control::UniqueFd connection);
   ~Context() override;
 
   static Context& of(ibv_context* context) {
@@ -56,6 +59,8 @@ class Context final : public queue::EventSink,
   const abi::Library& library() const { return library_; }
   ibv_context* public_context() const { return public_context_; }
   device::Device& device() { return *device_; }
+  // The one that was opened, of which this may be a further engine.
+  Context& main() { return main_; }
   const AddressPlan& plan() const { return device_->options().plan; }
   Progress& progress() { return progress_; }
   control::DeviceInfo info() const;
@@ -86,6 +91,14 @@ class Context final : public queue::EventSink,
     if (looked) after_ring(*qp.engine, *looked);
     return error;
   }
+
+  // --- further engines (context_engines.cpp) ---
+  // Which engine shall have a queue pair with these completion queues (null: none).
+  Context& engine_for(Cq* send, Cq* receive, bool may_be_further);
+  // For a completion queue whose queue pairs have several.
+  void drive_all() noexcept;
+  // Of all of them.
+  std::uint64_t drops(DropReason reason) noexcept;
 
   // --- a thread of the application that attends to the engine (context_attendance.cpp) ---
   // The channel of this context that is read there; null if there is none.
@@ -207,6 +220,7 @@ class Context final : public queue::EventSink,
   using Channel = control::Channel;
 
   // context.cpp
+  void start();
   void open_device(const char* name);
   void make_engine(std::uint32_t slot, int receive_fd);
   void make_async_pipe();
@@ -254,6 +268,11 @@ class Context final : public queue::EventSink,
 
   void end_visits() noexcept;  // context_attendance.cpp
 
+  // context_engines.cpp
+  bool is_further() const noexcept { return &main_ != this; }
+  Context& next_engine();
+  Context* make_further();
+
   // context_control.cpp
   void handle_message(control::Incoming&& message);
   void handle_port_event(const control::PortEvent& event);
@@ -270,6 +289,7 @@ class Context final : public queue::EventSink,
 
   const abi::Library& library_;
   ibv_context* public_context_;
+  Context& main_;
   std::atomic<bool> fatal_{false};
 
   std::mutex control_lock_;  // the channel; taken before all others
@@ -326,6 +346,13 @@ class Context final : public queue::EventSink,
   std::map<std::uint32_t, memory::DomainId> owner_domains_;  // under lock_
   SharedDomains shared_domains_{*this};
   Receivers receivers_{*this};
+  // Those that were made come first, and stay.
+  static constexpr std::size_t kFurtherMost = 7;
+  std::mutex engines_lock_;
+  std::array<std::unique_ptr<Context>, kFurtherMost> further_;
+  Published<std::size_t> further_count_{0};
+  std::size_t engines_most_ = 0;  // 0: not asked yet
+  std::size_t engine_turn_ = 0;
   int own_async_fd_ = -1;  // that libibverbs has put another one in place of
   Progress progress_{*this};
 };

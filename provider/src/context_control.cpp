@@ -133,7 +133,9 @@ void Context::handle_port_event(const control::PortEvent& event) {
     info_ = event.device;
   }
   const bool active = event.device.port_state == control::PortState::kActive;
-  const auto tell = [this](queue::AsyncEvent what) { on_async_event(what, nullptr); };
+  const auto tell = [this](queue::AsyncEvent what) {
+    if (!is_further()) on_async_event(what, nullptr);
+  };
   if ((event.changes & control::kPortStateChanged) != 0) {
     device_->set_port_active(active);
     tell(active ? queue::AsyncEvent::kPortActive : queue::AsyncEvent::kPortError);
@@ -217,6 +219,7 @@ void Context::report_status(std::uint32_t sequence) {
 
 void Context::turn_fatal(const char* reason) noexcept {
   if (fatal_.exchange(true)) return;
+  if (is_further()) return device_->fail_all();
   provider::explain("%s: %s; every queue pair of this context is in error now "
                     "(IBV_EVENT_DEVICE_FATAL)", info_.name.c_str(), reason);
   device_->fail_all();

@@ -32,11 +32,13 @@ bool Context::wants_explanations() const noexcept { return explains(); }
 
 void Context::send_async(std::uint64_t element, std::uint32_t type,
                          std::atomic<std::uint32_t>* delivered) noexcept {
+  if (is_further()) return main_.send_async(element, type, delivered);
   const AsynchronousEvent event{element, type, 0};
   if (async_.write(event) && delivered != nullptr) delivered->fetch_add(1);
 }
 
 std::size_t Context::withdraw_async(const void* object) noexcept {
+  if (is_further()) return main_.withdraw_async(object);
   return async_.withdraw(reinterpret_cast<std::uintptr_t>(object), sizeof(AsynchronousEvent));
 }
 

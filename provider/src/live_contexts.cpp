@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "context.hpp"
+#include "neighbours.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -31,16 +32,19 @@ Live& live() {
 
 void before_fork() {
   live().lock.lock();
+  hold_neighbours();
   for (Context* c : live().contexts) c->pause();
 }
 
 void after_fork_in_parent() {
   for (Context* c : live().contexts) c->resume();
+  free_neighbours();
   live().lock.unlock();
 }
 
 void after_fork_in_child() {
   for (Context* c : live().contexts) c->resume_dead();
+  free_neighbours();
   live().lock.unlock();
 }
 

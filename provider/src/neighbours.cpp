@@ -108,4 +108,7 @@ void drive_neighbours(const Context& of) noexcept {
   }
 }
 
+void hold_neighbours() { neighbours().lock.lock(); }
+void free_neighbours() noexcept { neighbours().lock.unlock(); }
+
 }  // namespace verbena::provider

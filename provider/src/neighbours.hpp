@@ -33,4 +33,8 @@ bool is_handle_of(Context& context, const ibv_context* handle) noexcept;
 
 void drive_neighbours(const Context& of) noexcept;
 
+// Around a fork: nobody else is at the list, in the child either.
+void hold_neighbours();
+void free_neighbours() noexcept;
+
 }  // namespace verbena::provider

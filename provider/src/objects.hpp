@@ -112,8 +112,12 @@ struct CompletionChannel {
 struct Cq {
   using Public = abi::PrivateCq;
   Cq(const queue::CompletionQueue::Options& options, Context& owner);
+  void drive() noexcept;
   abi::PrivateCq abi{};
   Context& context;
+  // Which has the queue pairs that complete here; null: several have. Taken: there are such.
+  std::atomic<Context*> engine{&context};
+  bool is_taken = false;
   queue::CompletionQueue queue;
   std::shared_ptr<CompletionChannel> channel;
   Users users;

@@ -29,6 +29,13 @@ queue::CompletionQueue::Options with_cookie(queue::CompletionQueue::Options opti
 Cq::Cq(const queue::CompletionQueue::Options& options, Context& owner)
     : context(owner), queue(with_cookie(options, this), owner) {}
 
+void Cq::drive() noexcept {
+  Context* const one = engine.load(std::memory_order_acquire);
+  if (one == nullptr) [[unlikely]]
+    return context.drive_all();
+  one->drive();
+}
+
 namespace {
 
 // While completions are there already, every so many polls look at the link all the same.
@@ -68,7 +75,7 @@ int destroy_cq(ibv_cq* c) noexcept {
 
 int poll_cq(ibv_cq* c, int wanted, ibv_wc* wc) noexcept {
   Cq& cq = object_of(c);
-  if (cq.queue.is_empty() || ++cq.unhurried_polls % kUnhurriedPolls == 0) cq.context.drive();
+  if (cq.queue.is_empty() || ++cq.unhurried_polls % kUnhurriedPolls == 0) cq.drive();
   if (wanted <= 0) return 0;
   const std::size_t count =
       cq.queue.poll(static_cast<std::size_t>(wanted),

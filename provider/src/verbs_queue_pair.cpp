@@ -240,6 +240,11 @@ void get_memory_ahead() noexcept {
 }
 constexpr std::uint32_t kQpsOfAPiece = 16;
 
+// Those that others have a part in are the first engine's.
+bool may_be_further(const QpRequest& r, Transport transport) {
+  return (transport == Transport::kRc || transport == Transport::kUc) && r.srq == nullptr;
+}
+
 }  // namespace
 
 Qp* make_qp(Context& context, const QpRequest& asked) {
@@ -254,7 +259,8 @@ Qp* make_qp(Context& context, const QpRequest& asked) {
     request.domain = nullptr;
     request.send_cq = request.receive_cq = nullptr;
   }
-  auto qp = std::make_unique<Qp>(context);
+  auto qp = std::make_unique<Qp>(
+      context.engine_for(request.send_cq, request.receive_cq, may_be_further(request, transport)));
   qp->domain = request.domain;
   qp->send_cq = request.send_cq;
   qp->receive_cq = request.receive_cq;
@@ -267,7 +273,7 @@ Qp* make_qp(Context& context, const QpRequest& asked) {
   fill_public(*qp, request);
   if (request.builder) offer_builder(*qp);
   count_parts(*qp, true);
-  if (++context.counts().qps % kQpsOfAPiece == kQpsOfAPiece / 2) get_memory_ahead();
+  if (++qp->context.counts().qps % kQpsOfAPiece == kQpsOfAPiece / 2) get_memory_ahead();
   if (!is_receiver) return qp.release();
   Qp* handle = context.receivers().adopt(std::move(qp), *request.xrcd, request.user);
   // Shown as it was given: librdmacm takes an ID's protection domain from there.

@@ -138,6 +138,7 @@ ibv_srq* create_srq_ex(ibv_context* c, ibv_srq_init_attr_ex* attr) noexcept {
       srq->cq = parts.cq;
       srq->shared.cq = &parts.cq->queue;
       parts.cq->users.add();
+      context.engine_for(nullptr, parts.cq, false);
     }
     if (parts.type == IBV_SRQT_TM) {
       srq->shared.tags = std::make_unique<queue::TagMatching>(parts.tags, parts.cq->queue);

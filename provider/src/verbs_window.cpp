@@ -79,9 +79,9 @@ int bind_mw(ibv_qp* q, ibv_mw* m, ibv_mw_bind* bind) noexcept {
   return errno_of([&] {
     Qp& qp = object_of(q);
     check_given("ibv_bind_mw", "mw_bind", bind);
-    part_of(qp.context, "ibv_bind_mw", "mw", m);
+    part_of(qp.context.main(), "ibv_bind_mw", "mw", m);
     const ibv_mw_bind_info& info = bind->bind_info;
-    if (info.mr != nullptr) part_of(qp.context, "ibv_bind_mw", "mr", info.mr);
+    if (info.mr != nullptr) part_of(qp.context.main(), "ibv_bind_mw", "mr", info.mr);
     check_bind(*q, *m, info);
     queue::SendRequest r;
     r.id = bind->wr_id;

@@ -82,6 +82,15 @@ void check_choice(Findings& findings, const std::string& variable, const std::st
                  "set it to one of these, or unset it");
 }
 
+void check_engines(Findings& findings) {
+  const char* text = std::getenv("VERBENA_ENGINES");
+  const std::string word = text != nullptr ? text : "";
+  if (word.empty() || (word.size() == 1 && word[0] >= '1' && word[0] <= '8')) return;
+  findings.fault("VERBENA_ENGINES=" + word +
+                     " is no number from 1 to 8: one for each processor is used",
+                 "set it to such a number, or unset it");
+}
+
 void check_own_variables(Findings& findings) {
   const char* dir = std::getenv("VERBENA_RUNTIME_DIR");
   if (dir != nullptr && *dir != '/') {
@@ -91,6 +100,7 @@ void check_own_variables(Findings& findings) {
   }
   check_choice(findings, "VERBENA_LINK", "udp", "shm");
   check_choice(findings, "VERBENA_DIRECT", "on", "off");
+  check_engines(findings);
   const char* failures = std::getenv("VERBENA_FAIL");
   if (failures != nullptr && *failures != '\0') {
     findings.hint("VERBENA_FAIL=" + std::string(failures) +

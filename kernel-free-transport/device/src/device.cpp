@@ -18,12 +18,16 @@ Device::Device(const DeviceOptions& options, wire::Transmitter& transmitter,
     : options_(options),
       transmitter_(transmitter),
       events_(events),
-      memory_(options.memory_port != nullptr ? *options.memory_port
-                                             : memory::trusting_memory_port(),
-              options.max_regions),
+      memory_(options.memory != nullptr ? *options.memory : make_memory(options)),
       table_(options.slot) {
   shared_slots_.push_back({options.slot});
   for (auto& buffer : buffers_) buffer = std::make_unique_for_overwrite<TxBuffer>();
+}
+
+memory::Registry& Device::make_memory(const DeviceOptions& options) {
+  return own_memory_.emplace(options.memory_port != nullptr ? *options.memory_port
+                                                            : memory::trusting_memory_port(),
+                             options.max_regions);
 }
 
 Device::~Device() {

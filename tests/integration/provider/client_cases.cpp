@@ -186,9 +186,44 @@ void wait_connected() {
   exchange(side.qp);
 }
 
+// A queue pair of a further engine, with a receive that will not be used.
+struct Beside {
+  explicit Beside(const Loop& loop) : cq(ibv_create_cq(loop.context, 1, nullptr, nullptr, 0)) {
+    EXPECT(cq != nullptr);
+    ibv_qp_init_attr init{};
+    init.qp_type = IBV_QPT_RC;
+    init.send_cq = init.recv_cq = cq;
+    init.cap = {1, 1, 1, 1, 0};
+    qp = ibv_create_qp(loop.pd, &init);
+    EXPECT(qp != nullptr);
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_INIT;
+    attr.port_num = 1;
+    EXPECT(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                        IBV_QP_ACCESS_FLAGS) == 0);
+    ibv_recv_wr wr{};
+    ibv_recv_wr* bad = nullptr;
+    EXPECT(ibv_post_recv(qp, &wr, &bad) == 0);
+  }
+  void expect_flushed_and_destroy() {
+    ibv_wc wc{};
+    while (ibv_poll_cq(cq, 1, &wc) == 0) {
+    }
+    EXPECT(wc.status == IBV_WC_WR_FLUSH_ERR);
+    EXPECT(ibv_destroy_qp(qp) == 0);
+    EXPECT(ibv_destroy_cq(cq) == 0);
+  }
+  ibv_cq* cq;
+  ibv_qp* qp = nullptr;
+};
+
 // The daemon is killed meanwhile.
 void lose_daemon() {
+  EXPECT(::setenv("VERBENA_ENGINES", "2", 1) == 0);
   Loop loop(true);
+  Beside one(loop);
+  Beside two(loop);
+  EXPECT(one.qp->qp_num >> 14 != two.qp->qp_num >> 14);
   EXPECT(ibv_req_notify_cq(loop.cq, 0) == 0);
   loop.post_receive(42);
   say("ready");
@@ -203,6 +238,9 @@ void lose_daemon() {
   EXPECT(loop.poll().status == IBV_WC_WR_FLUSH_ERR);
   EXPECT(ibv_alloc_pd(loop.context) == nullptr && errno == EIO);
   EXPECT(ibv_create_cq(loop.context, 1, nullptr, nullptr, 0) == nullptr && errno == EIO);
+  one.expect_flushed_and_destroy();
+  two.expect_flushed_and_destroy();
+  EXPECT(!is_readable(loop.context->async_fd, 0));
   ibv_cq* cq = nullptr;
   void* user = nullptr;
   EXPECT(ibv_get_cq_event(loop.channel, &cq, &user) == 0);

@@ -24,6 +24,8 @@ struct Shape {
   ibv_qp_type type = IBV_QPT_RC;
   ibv_srq* srq = nullptr;
   std::uint8_t answers = 1;  // READs and atomics that it answers at a time
+  ibv_cq* send_cq = nullptr;  // null: the one of all
+  ibv_cq* receive_cq = nullptr;
 };
 
 class Verbs : public testing::Test {
@@ -74,7 +76,8 @@ class Verbs : public testing::Test {
   ibv_qp* make(const Shape& shape = {}) {
     ibv_qp_init_attr init{};
     init.qp_type = shape.type;
-    init.send_cq = init.recv_cq = cq_;
+    init.send_cq = shape.send_cq != nullptr ? shape.send_cq : cq_;
+    init.recv_cq = shape.receive_cq != nullptr ? shape.receive_cq : cq_;
     init.srq = shape.srq;
     init.cap = {64, 64, 1, 1, 64};
     init.sq_sig_all = 1;

@@ -42,6 +42,7 @@ struct DeviceOptions {
   qp::TransitionLimits limits;
   memory::MemoryPort* memory_port = nullptr;  // null: trusts every address
   std::uint32_t max_regions = 1u << 20;
+  memory::Registry* memory = nullptr;  // of another device, which outlives this one; null: its own
 };
 
 // What went out, counted by whoever has a buffer to send from, in that buffer's part.
@@ -201,6 +202,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
     std::uint32_t next = 1;
   };
 
+  memory::Registry& make_memory(const DeviceOptions& options);
   void deliver(qp::QueuePair& qp, const wire::PacketView& packet, const wire::RxDatagram& datagram,
                TimeNs now);
   // relays.cpp
@@ -234,7 +236,8 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   wire::Transmitter& transmitter_;
   queue::EventSink& events_;
   PortCounters counters_;
-  memory::Registry memory_;
+  std::optional<memory::Registry> own_memory_;
+  memory::Registry& memory_;
   requester::FlowShares shares_{*this};
   Lock receive_lock_;
   QpTable table_;
