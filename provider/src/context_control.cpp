@@ -206,6 +206,7 @@ void Context::report_status(std::uint32_t sequence) {
   report.counts.qps = counts_.qps;
   report.counts.mrs = counts_.mrs;
   report.counts.srqs = counts_.srqs;
+  report.counts.contexts = is_further() ? 0 : 1;
   std::size_t at = 0;
   do {
     const std::size_t part = std::min(control::StatusReport::kQpsPerReport, all.size() - at);

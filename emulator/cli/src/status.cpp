@@ -55,6 +55,7 @@ void print_context(const json& context) {
     std::printf(": does not answer (stopped, or in a debugger)\n");
     return;
   }
+  if (context["further_engine"].get<bool>()) std::printf(", a further engine");
   std::printf(": %u QP, %u CQ, %u MR, %u PD, %u SRQ\n", n["qp"].get<unsigned>(),
               n["cq"].get<unsigned>(), n["mr"].get<unsigned>(), n["pd"].get<unsigned>(),
               n["srq"].get<unsigned>());

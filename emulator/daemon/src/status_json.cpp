@@ -89,6 +89,7 @@ ordered_json context_json(const ContextStatus& context) {
       {"pid", context.pid},
       {"program", context.comm},
       {"responding", context.report.complete},
+      {"further_engine", n.contexts == 0},
       {"resources", {{"pd", n.pds}, {"cq", n.cqs}, {"qp", n.qps}, {"mr", n.mrs}, {"srq", n.srqs}}},
       {"qps", qps},
   };

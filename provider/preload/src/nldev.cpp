@@ -172,7 +172,7 @@ class Answer {
       qps += context.counts.qps;
       mrs += context.counts.mrs;
       srqs += context.counts.srqs;
-      ++contexts;
+      contexts += context.counts.contexts;
     }
     NetlinkWriter writer = message();
     put_handle(writer, device);

@@ -112,7 +112,7 @@ class Clients(EmulatorCase):
         peer = b"\0" * 10 + b"\xff\xff" + socket.inet_aton("127.9.9.9")
         qp = struct.pack("<IBBB", slot << 14 | 1, 2, 3, 1) + peer + struct.pack(
             "<IIIII5Q", 0x8003, 11, 12, 1, 2, 100, 4096, 90, 2048, 3) + cc.text("")
-        return struct.pack("<?5I", last, 1, 2, 1, 3, 0) + struct.pack("<I", 1) + qp
+        return struct.pack("<?6I", last, 1, 2, 1, 3, 0, 1) + struct.pack("<I", 1) + qp
 
     def test_status_of_those_who_answer_and_those_who_do_not(self):
         self.up()

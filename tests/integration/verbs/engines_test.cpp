@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <filesystem>
 #include <thread>
 
@@ -231,6 +232,27 @@ TEST_F(Engines, TellTheDeviceOfWhatHappensToTheirQueuePairs) {
   post(qps_[1], write);
   EXPECT_EQ(next(cqs[1]).status, IBV_WC_REM_ACCESS_ERR);
   expect_event(IBV_EVENT_QP_ACCESS_ERR, qps_[2]);
+  destroy({cqs[0], cqs[1], cqs[2]});
+}
+
+TEST_F(Engines, AreShownAsWhatTheyAre) {
+  ibv_cq* const cqs[] = {make_cq(), make_cq(), make_cq()};
+  for (ibv_cq* cq : cqs) make_with(cq);
+  const std::string line = std::string(std::getenv("VERBENA_COMMAND")) + " status";
+  FILE* const status = ::popen(line.c_str(), "r");
+  ASSERT_NE(status, nullptr);
+  std::vector<std::string> of_engines;
+  char text[512];
+  while (std::fgets(text, sizeof text, status) != nullptr) {
+    if (std::strstr(text, ", slot ") != nullptr) of_engines.emplace_back(text);
+  }
+  EXPECT_EQ(::pclose(status), 0);
+  ASSERT_EQ(of_engines.size(), 3u);
+  EXPECT_NE(of_engines[0].find(": 1 QP, 4 CQ, 1 MR, 1 PD"), std::string::npos) << of_engines[0];
+  for (int i : {1, 2}) {
+    EXPECT_NE(of_engines[i].find(", a further engine: 1 QP, 0 CQ, 0 MR, 0 PD"), std::string::npos)
+        << of_engines[i];
+  }
   destroy({cqs[0], cqs[1], cqs[2]});
 }
 

@@ -78,7 +78,7 @@ TEST_F(ChannelTest, RefusedIsTheError) {
 
 TEST_F(ChannelTest, AnotherVersionIsSaidInWords) {
   std::vector<std::uint8_t> packet = encode(SlotAdded{5}, 1);
-  packet[4] = 9;
+  packet[4] = kProtocolVersion + 1;
   ASSERT_TRUE(send_packet(daemon_.fd(), packet, {}, 0).ok());
   const auto reply = client_.call<SlotAdded>(ExtraSlot{}, 1000);
   ASSERT_FALSE(reply.ok());

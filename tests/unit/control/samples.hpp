@@ -65,7 +65,7 @@ inline void fill(DetachMulticast& m) { m = {sample_device().gids[1].gid, 0xc002,
 inline void fill(Relayed& m) {
   m = {sample_device().gids[0].gid, IpAddress::v4(0x7f010009), 3, 64, false, {1, 2, 3}};
 }
-inline void fill(StatusReport& m) { m = {false, {1, 2, 3, 4, 5}, {sample_qp(), sample_qp()}}; }
+inline void fill(StatusReport& m) { m = {false, {1, 2, 3, 4, 5, 0}, {sample_qp(), sample_qp()}}; }
 inline void fill(PortEvent& m) { m = {kPortStateChanged | kLidChanged, sample_device()}; }
 inline void fill(SetFault& m) {
   m = {"verbena0", {FaultSpec{}, FaultSpec{.qpn = 5, .loss_ppm = 9}}};

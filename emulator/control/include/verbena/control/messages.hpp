@@ -183,8 +183,9 @@ struct ResourceCounts {
   std::uint32_t qps = 0;
   std::uint32_t mrs = 0;
   std::uint32_t srqs = 0;
+  std::uint32_t contexts = 1;  // 0: a further engine of one
   bool operator==(const ResourceCounts&) const = default;
-  VERBENA_FIELDS { a(m.pds, m.cqs, m.qps, m.mrs, m.srqs); }
+  VERBENA_FIELDS { a(m.pds, m.cqs, m.qps, m.mrs, m.srqs, m.contexts); }
 };
 
 // Answers StatusRequest with its sequence: as many as it takes (at most kQpsPerReport queue pairs
