@@ -86,8 +86,10 @@ Context& Context::next_engine() {
   if (which == 0 || is_fatal()) return *this;
   if (which <= further_count_.read_relaxed()) return *further_[which - 1];
   Context* const made = make_further();
-  if (made == nullptr) engines_most_ = which;
-  return made != nullptr ? *made : *this;
+  if (made != nullptr) return *made;
+  provider::explain("no further engine can be had: threads share those that are there");
+  engines_most_ = which;
+  return *this;
 }
 
 // Null: there is no descriptor, no thread or no slot left, so the others do it.

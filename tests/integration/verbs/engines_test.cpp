@@ -1,5 +1,6 @@
 // Queue pairs whose completion queues have nothing in common are divided among several engines of
 // one opened device. Nothing but the speed of threads shall tell.
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -285,6 +286,33 @@ TEST_F(Engines, AreGoneWithTheirDevice) {
   EXPECT_EQ(entries_of("/proc/self/task"), threads);
   EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
 }
+
+// Nothing but speed is lost where there are not descriptors enough, be it that a further engine is
+// given up when it is half made.
+class FewDescriptors : public Engines, public testing::WithParamInterface<int> {};
+
+TEST_P(FewDescriptors, MakeFewEngines) {
+  ibv_cq* const cqs[] = {make_cq(), make_cq(), make_cq()};
+  const std::uint32_t first = slot_of(make_with(cqs[0]));
+  const int next = ::dup(0);
+  ASSERT_GE(next, 0);
+  ::close(next);
+  const std::ptrdiff_t open = entries_of("/proc/self/fd");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{static_cast<rlim_t>(next + GetParam()), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  ibv_qp* const qp = make_with(cqs[1]);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(entries_of("/proc/self/fd"), open);
+  EXPECT_EQ(slot_of(qp), first);
+  EXPECT_EQ(slot_of(make_with(cqs[2])), first) << "it is not tried again";
+  join(qps_[0], qps_[2]);
+  expect_message(qps_[0], cqs[0], qps_[2], cqs[2]);
+  destroy({cqs[0], cqs[1], cqs[2]});
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, FewDescriptors, testing::Values(0, 1, 2, 3));
 
 // The child has none of them, and may close what it was given.
 TEST_F(Engines, AreTheParentsAfterAFork) {
