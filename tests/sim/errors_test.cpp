@@ -115,6 +115,24 @@ TEST(Errors, APeerThatReadsNoMoreIsGivenUpInTheEnd) {
   EXPECT_LE(s.pair.world.now() - began, 5'500'000'000u);
 }
 
+TEST(Errors, WhatOneConnectionHadGivenIsNotAskedOfTheNext) {
+  Scene s(three_retries());
+  lose_what_left_sends(s);
+  s.pair.a.reading = {1000, 1000};
+  s.left.post(s.left.write(1, 300, s.right));
+  s.run_until_sent(1);
+  EXPECT_EQ(s.left.sends[0].status, Status::kRetryExceeded);
+  s.left.to_state(qp::State::kReset);
+  s.right.to_state(qp::State::kReset);
+  s.pair.connect();
+  const auto timeouts = [&] { return s.left.qp().endpoint().counters.timeouts.read(); };
+  const std::uint64_t before = timeouts();
+  s.pair.a.reading = {2000, 500};
+  s.left.post(s.left.write(2, 300, s.right));
+  s.pair.run(100'000'000);
+  EXPECT_EQ(timeouts(), before + 1) << "the first one counts";
+}
+
 TEST(Errors, AProcessThatCameBackDoesNotAnswerForItsPredecessor) {
   Scene s;
   s.forget_far();

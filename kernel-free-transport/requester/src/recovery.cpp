@@ -132,7 +132,9 @@ void Requester::explain_silence(TimeNs now) {
   const auto milliseconds = [](TimeNs time) {
     return static_cast<unsigned long long>(time / 1'000'000);
   };
-  if (given_at_ != now) {
+  // A retry that was counted because what lay there had been read has been noted just now.
+  const bool was_read = given_at_ == now;
+  if (!was_read) {
     queue::explain(endpoint_,
                    "the peer (QPN 0x%06x at %s) has taken nothing of what was sent to it for %llu "
                    "ms, and did not answer PSN %u: is its process stopped?",

@@ -43,6 +43,7 @@ void Requester::start(Psn first) {
   cursor_ = queue_.head();
   retries_left_ = reliability_.retry_count;
   rnr_left_ = reliability_.rnr_retry;
+  given_ = 0;
   message_count_ = 0;
   credits_unlimited_ = true;
   sending_ = true;
