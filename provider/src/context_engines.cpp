@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -34,9 +33,9 @@ std::size_t processors() noexcept {
 std::size_t engines_wanted() {
   const char* const text = ::secure_getenv("VERBENA_ENGINES");
   const std::string_view word = text != nullptr ? text : "";
-  std::size_t number = 0;
-  const auto [end, error] = std::from_chars(word.begin(), word.end(), number);
-  if (error == std::errc{} && end == word.end() && number >= 1 && number <= kMost) return number;
+  if (word.size() == 1 && word[0] >= '1' && word[0] <= '0' + static_cast<int>(kMost)) {
+    return static_cast<std::size_t>(word[0] - '0');
+  }
   static std::atomic<bool> told{false};
   if (!word.empty() && !told.exchange(true)) {
     std::fprintf(stderr,

@@ -60,12 +60,9 @@ class Engines : public Verbs {
   }
   // Completion queues outlive their queue pairs.
   void destroy(std::initializer_list<ibv_cq*> cqs) {
-    destroy_queue_pairs();
-    for (ibv_cq* cq : cqs) EXPECT_EQ(ibv_destroy_cq(cq), 0);
-  }
-  void destroy_queue_pairs() {
     for (ibv_qp* qp : qps_) EXPECT_EQ(ibv_destroy_qp(qp), 0);
     qps_.clear();
+    for (ibv_cq* cq : cqs) EXPECT_EQ(ibv_destroy_cq(cq), 0);
   }
   static ibv_wc next(ibv_cq* cq) {
     ibv_wc wc{};
@@ -337,7 +334,10 @@ TEST_F(Engines, AreTheParentsAfterAFork) {
   if (child == 0) {
     for (ibv_qp* qp : qps_) ibv_destroy_qp(qp);
     for (ibv_cq* cq : cqs) ibv_destroy_cq(cq);
-    ::_exit(0);
+    ibv_destroy_cq(cq_);
+    ibv_dereg_mr(mr_);
+    ibv_dealloc_pd(pd_);
+    ::_exit(ibv_close_device(context_));
   }
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
@@ -348,7 +348,7 @@ TEST_F(Engines, AreTheParentsAfterAFork) {
 
 // A word that is no number of engines costs one line, and nothing else.
 TEST_F(Engines, AreAsManyAsProcessorsIfTheirNumberIsNone) {
-  for (const char* word : {"0", "9", "many", "-1", "3x"}) {
+  for (const char* word : {"0", "9", "many", "-1", "3x", "03"}) {
     ::setenv("VERBENA_ENGINES", word, 1);
     ibv_device** const list = ibv_get_device_list(nullptr);
     ibv_context* const context = ibv_open_device(list[0]);
