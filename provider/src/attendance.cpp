@@ -59,16 +59,13 @@ class Visit {
   }
 
  private:
-  // Others had their turn before the look; where they share the processor, the next look would find
-  // no more.
   bool goes_on_looking() noexcept {
-    if (!context_.has_one_processor()) return vigil_.goes_on(link::monotonic_now_ns());
-    vigil_.give_up();
-    return false;
+    return context_.has_one_processor() ? vigil_.goes_on_after_turn(&link::monotonic_now_ns)
+                                        : vigil_.goes_on(link::monotonic_now_ns());
   }
   ssize_t take(void* bytes, std::size_t size) noexcept {
     const ssize_t got = channel_->pipe.read(bytes, size);
-    if (got > 0) vigil_.end(link::monotonic_now_ns());
+    if (got > 0) vigil_.end(&link::monotonic_now_ns);
     return got;
   }
 

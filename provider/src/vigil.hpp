@@ -1,8 +1,15 @@
 // Whether a thread that waits for an event looks for it a while before it sleeps. In a ping-pong of
 // messages the answer is there sooner than a thread falls asleep and is woken, which costs the
 // other side, too; but it cannot come while the thread holds the very processor that the peer needs
-// for it. So it is learnt, and dearer with each time that the looking was in vain. A thread that
-// may use one processor only gives others their turn before it looks, once, and then gives up.
+// for it. So it is learnt, and dearer with each time that the looking was in vain.
+//
+// A thread that may use one processor only gives others their turn before each look. Two turns are
+// enough for a peer that does the same, and gives the first one back before it has seen what is
+// there for it. But a scheduler gives a thread that has slept longer than others a right to the
+// processor that it cannot give away for a few milliseconds (before Linux 6.6), and where both
+// sides run for as long as the other from then on, it keeps that: so the first look in a row lasts
+// until it is used up.
+//
 // Owned by the context, used by the one thread that attends to it (attendance.hpp).
 #pragma once
 
@@ -19,9 +26,13 @@ class Vigil {
   // What a sleeper got after so long would have come within the span to one that looks: half of the
   // time was the waking of both sides.
   static constexpr TimeNs kSpanOfSleeper = 2 * kSpan;
+  static constexpr int kTurns = 2;
+  static constexpr TimeNs kSpanOfFirstTurns = 4'000'000;
 
   void begin(TimeNs now) noexcept {
     began_ = now;
+    turns_ = 0;
+    is_first_ = state_ != State::kFound;
     state_ = wager_.is_on() ? State::kLooks : State::kSleeps;
   }
   bool is_on() const noexcept { return state_ == State::kLooks; }
@@ -32,27 +43,40 @@ class Vigil {
     give_up();
     return false;
   }
-  void give_up() noexcept {
-    if (state_ == State::kLooks) wager_.lost();
-    state_ = State::kOver;
+  // The same, where each look is after a turn of the others.
+  template <typename Clock>
+  bool goes_on_after_turn(Clock&& clock) noexcept {
+    if (state_ != State::kLooks) return false;
+    if (++turns_ < kTurns || (is_first_ && clock() < began_ + kSpanOfFirstTurns)) return true;
+    give_up();
+    return false;
   }
-  // The event has come.
-  void end(TimeNs now) noexcept {
-    if (state_ == State::kLooks) {
+  // The event has come. `clock`: asked only where it matters.
+  template <typename Clock>
+  void end(Clock&& clock) noexcept {
+    const bool found = state_ == State::kLooks;
+    if (found) {
       wager_.won();
-    } else if (state_ == State::kSleeps && now < began_ + kSpanOfSleeper) {
+    } else if (state_ == State::kSleeps && clock() < began_ + kSpanOfSleeper) {
       wager_.would_have_won();
     } else if (state_ == State::kSleeps) {
       wager_.would_have_lost();
     }
-    state_ = State::kOver;
+    state_ = found ? State::kFound : State::kOver;
   }
 
  private:
-  enum class State : std::uint8_t { kLooks, kSleeps, kOver };
+  enum class State : std::uint8_t { kLooks, kSleeps, kFound, kOver };
+
+  void give_up() noexcept {
+    wager_.lost();
+    state_ = State::kOver;
+  }
 
   Wager wager_;
   TimeNs began_ = 0;
+  int turns_ = 0;
+  bool is_first_ = true;  // of looks in a row
   State state_ = State::kOver;
 };
 

@@ -17,7 +17,7 @@ class VigilTest : public ::testing::Test {
     vigil_.begin(now_);
     const bool looked = vigil_.is_on();
     while (passed_ < until && vigil_.goes_on(now_ + passed_)) passed_ += 1'000;
-    vigil_.end(now_ + until);
+    vigil_.end([&] { return now_ + until; });
     passed_ = 0;
     return looked;
   }
@@ -25,6 +25,10 @@ class VigilTest : public ::testing::Test {
     for (int count = 0;; ++count) {
       if (waits(until)) return count;
     }
+  }
+
+  bool goes_on_after_turn(TimeNs passed) {
+    return vigil_.goes_on_after_turn([&] { return now_ + passed; });
   }
 
   Vigil vigil_;
@@ -41,14 +45,13 @@ TEST_F(VigilTest, SleepsWhereTheyComeLate) {
   for (int i = 0; i < 100; ++i) ASSERT_FALSE(waits(kLate));
 }
 
-// Whoever gives up before the end of the span has lost no less.
 TEST_F(VigilTest, LooksMoreSeldomAfterGivingUp) {
   waits_until_it_looks(kSoon);
   vigil_.begin(now_);
   ASSERT_TRUE(vigil_.is_on());
-  vigil_.give_up();
+  EXPECT_FALSE(vigil_.goes_on(now_ + Vigil::kSpan));
   EXPECT_FALSE(vigil_.is_on());
-  vigil_.end(now_ + kSoon);
+  vigil_.end([&] { return now_ + kSoon; });
   EXPECT_EQ(waits_until_it_looks(kSoon), 4);
 }
 
@@ -63,6 +66,32 @@ TEST_F(VigilTest, LooksNoLongerThanItsSpan) {
   EXPECT_FALSE(vigil_.goes_on(now_ + Vigil::kSpan));
   EXPECT_FALSE(vigil_.is_on());
   EXPECT_FALSE(vigil_.goes_on(now_)) << "once over, it is over";
+}
+
+// The first turn that is given away may come back before the peer has looked.
+TEST_F(VigilTest, GivesTwoTurnsAwayWhereItHasFoundSomethingBefore) {
+  waits_until_it_looks(kSoon);
+  for (int i = 0; i < 2; ++i) {
+    vigil_.begin(now_);
+    EXPECT_TRUE(goes_on_after_turn(0)) << "each wait has two";
+    vigil_.end([&] { return now_ + kSoon; });
+  }
+  vigil_.begin(now_);
+  EXPECT_TRUE(goes_on_after_turn(0));
+  EXPECT_FALSE(goes_on_after_turn(0));
+  EXPECT_FALSE(vigil_.is_on());
+  EXPECT_FALSE(goes_on_after_turn(0)) << "once over, it is over";
+  vigil_.end([&] { return now_ + kSoon; });
+  EXPECT_EQ(waits_until_it_looks(kSoon), 4) << "that was in vain, too";
+}
+
+TEST_F(VigilTest, TheFirstTurnsMayComeBackForAWhile) {
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(waits(kSoon));
+  vigil_.begin(now_);
+  ASSERT_TRUE(vigil_.is_on());
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(goes_on_after_turn(Vigil::kSpanOfFirstTurns - 1));
+  EXPECT_FALSE(goes_on_after_turn(Vigil::kSpanOfFirstTurns));
+  EXPECT_FALSE(vigil_.is_on());
 }
 
 TEST_F(VigilTest, EachLookInVainMakesTheNextDearer) {
