@@ -2,74 +2,55 @@
 
 #include <pthread.h>
 
-#include <algorithm>
-#include <mutex>
-#include <vector>
-
 #include "context.hpp"
 #include "neighbours.hpp"
 
 namespace verbena::provider {
 namespace {
 
-struct Live {
-  std::mutex lock;
-  std::vector<Context*> contexts;
-};
-
-void before_fork();
-void after_fork_in_parent();
-void after_fork_in_child();
-
-// Never destroyed: the process may end while other threads still open and close.
-Live& live() {
-  static Live* const all = [] {
-    ::pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
-    return new Live;
-  }();
-  return *all;
-}
-
 void before_fork() {
-  live().lock.lock();
+  live_contexts().lock.lock();
   hold_neighbours();
-  for (Context* c : live().contexts) c->pause();
+  for (Context* c : live_contexts().all) c->pause();
 }
 
 void after_fork_in_parent() {
-  for (Context* c : live().contexts) c->resume();
+  for (Context* c : live_contexts().all) c->resume();
   free_neighbours();
-  live().lock.unlock();
+  live_contexts().lock.unlock();
 }
 
 void after_fork_in_child() {
-  for (Context* c : live().contexts) c->resume_dead();
+  for (Context* c : live_contexts().all) c->resume_dead();
   free_neighbours();
-  live().lock.unlock();
+  live_contexts().lock.unlock();
 }
 
 __attribute__((destructor)) void at_exit() {
-  const std::unique_lock guard(live().lock, std::try_to_lock);
+  const std::unique_lock guard(live_contexts().lock, std::try_to_lock);
   if (!guard.owns_lock()) return;
-  for (Context* c : live().contexts) c->part();
+  for (Context* c : live_contexts().all) c->part();
 }
 
 }  // namespace
 
+// Never destroyed: the process may end while other threads still open and close.
+LiveContexts& live_contexts() {
+  static LiveContexts* const all = [] {
+    ::pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+    return new LiveContexts;
+  }();
+  return *all;
+}
+
 void add_live_context(Context& context) {
-  const std::lock_guard guard(live().lock);
-  live().contexts.push_back(&context);
+  const std::lock_guard guard(live_contexts().lock);
+  live_contexts().all.push_back(&context);
 }
 
 void remove_live_context(Context& context) noexcept {
-  const std::lock_guard guard(live().lock);
-  std::erase(live().contexts, &context);
-}
-
-bool any_live_context(const std::function<bool(Context&)>& found) noexcept {
-  const std::lock_guard guard(live().lock);
-  return std::any_of(live().contexts.begin(), live().contexts.end(),
-                     [&](Context* context) { return found(*context); });
+  const std::lock_guard guard(live_contexts().lock);
+  std::erase(live_contexts().all, &context);
 }
 
 }  // namespace verbena::provider

@@ -7,7 +7,9 @@
 // after it has read its last completion, and the peer still waits for that acknowledgement.
 #pragma once
 
-#include <functional>
+#include <algorithm>
+#include <mutex>
+#include <vector>
 
 namespace verbena::provider {
 
@@ -17,7 +19,19 @@ class Context;
 void add_live_context(Context& context);
 void remove_live_context(Context& context) noexcept;
 
+struct LiveContexts {
+  std::mutex lock;
+  std::vector<Context*> all;
+};
+LiveContexts& live_contexts();
+
 // Whether `found` says so of one of them; none goes away meanwhile.
-bool any_live_context(const std::function<bool(Context&)>& found) noexcept;
+template <typename Found>
+bool any_live_context(Found&& found) noexcept {
+  LiveContexts& live = live_contexts();
+  const std::lock_guard guard(live.lock);
+  return std::any_of(live.all.begin(), live.all.end(),
+                     [&](Context* context) { return found(*context); });
+}
 
 }  // namespace verbena::provider
