@@ -124,7 +124,8 @@ struct Cq {
   std::atomic<bool> armed{false};
   std::atomic<std::uint32_t> completion_events{0};  // written into the channel
   std::atomic<std::uint32_t> async_events{0};
-  std::uint32_t unhurried_polls = 0;  // that found completions there already
+  // That found completions there already, since who waits for events has looked.
+  std::atomic<std::uint32_t> unhurried_polls{0};
   // What the extended interface reads: a few at a time are looked at, and leave the queue when all
   // of them were read or the poll ends. Of the thread between ibv_start_poll and ibv_end_poll.
   struct Reader {

@@ -41,6 +41,12 @@ namespace {
 // While completions are there already, every so many polls look at the link all the same.
 constexpr std::uint32_t kUnhurriedPolls = 8;
 
+bool is_time_to_look(Cq& cq) noexcept {
+  const std::uint32_t polls = cq.unhurried_polls.load(std::memory_order_relaxed) + 1;
+  cq.unhurried_polls.store(polls, std::memory_order_relaxed);
+  return polls % kUnhurriedPolls == 0;
+}
+
 ibv_cq* create_cq(ibv_context* c, int cqe, ibv_comp_channel* channel, int vector) noexcept {
   return pointer_or_errno([&] {
     CqRequest request;
@@ -75,7 +81,7 @@ int destroy_cq(ibv_cq* c) noexcept {
 
 int poll_cq(ibv_cq* c, int wanted, ibv_wc* wc) noexcept {
   Cq& cq = object_of(c);
-  if (cq.queue.is_empty() || ++cq.unhurried_polls % kUnhurriedPolls == 0) cq.drive();
+  if (cq.queue.is_empty() || is_time_to_look(cq)) cq.drive();
   if (wanted <= 0) return 0;
   const std::size_t count =
       cq.queue.poll(static_cast<std::size_t>(wanted),
@@ -86,6 +92,7 @@ int poll_cq(ibv_cq* c, int wanted, ibv_wc* wc) noexcept {
 
 int req_notify_cq(ibv_cq* c, int solicited_only) noexcept {
   Cq& cq = object_of(c);
+  cq.unhurried_polls.store(0, std::memory_order_relaxed);
   cq.context.note_armed(cq);
   cq.queue.arm(solicited_only != 0);
   return 0;
