@@ -76,7 +76,7 @@ TIMED = (
 )
 COUNTED = (
     Row("round trip of 8 B with events", "thousand instructions", "ibv_rc_pingpong -d {D} -g {G} -p {P} -e -s 8 -n {N}",
-        thousand_instructions, goals=((30, 25), (30, 25)), fixed=True, bare="udp_blocking_rtt_us:8"),
+        thousand_instructions, goals=((30, 25), (30, 25)), fixed=True, bare="udp_blocking_rtt_us:8", iterations=5000),
     Row("connection by cmtime", "thousand instructions", "cmtime -b {A} -p {P} -c {N}", connect_us, goals=((3, None), (3, None)),
         kind="cmtime", iterations=100),
     Row("ib_write_bw 64 KiB", "B per thousand instructions", f"ib_write_bw {PERFTEST} -s 65536 -n {{N}}", parse.perftest_mb_s, False,
