@@ -21,13 +21,19 @@ namespace {
 // One blocking read. While it lives, its thread is the one that attends to the context.
 class Visit {
  public:
-  Visit(Context& context, std::shared_ptr<CompletionChannel> channel)
-      : context_(context), vigil_(context.vigil()), channel_(std::move(channel)) {
+  Visit(Context& context, std::shared_ptr<CompletionChannel> channel, int fd,
+        control::MayBlock* may_block)
+      : context_(context),
+        vigil_(context.vigil()),
+        channel_(std::move(channel)),
+        may_block_(may_block),
+        fd_(fd) {
     channel_->pipe.begin_reading();
     vigil_.begin(link::monotonic_now_ns());
   }
   ~Visit() {
     wake({});
+    if (!has_slept_) channel_->wakers.note_no_sleep();
     channel_->pipe.end_reading();
     context_.end_attendance(*channel_);
   }
@@ -35,13 +41,15 @@ class Visit {
 
   ssize_t read(void* bytes, std::size_t size, int* wakers) noexcept {
     while (!context_.is_closing()) {
-      if (const ssize_t got = take(bytes, size); got > 0) return got;
+      if (const ssize_t got = take(bytes, size); got != 0) return got;
       // Nothing is looked for before the first sleep: if it is there, it does not last. But where
       // it comes soon, it is waited for awake; on the only processor, by letting who sends it run.
       if (vigil_.is_on() && context_.has_one_processor()) ::sched_yield();
       if ((has_slept_ || vigil_.is_on()) && context_.drive_attended()) continue;
-      if (const ssize_t got = take(bytes, size); got > 0) return got;
+      if (const ssize_t got = take(bytes, size); got != 0) return got;
+      if (!blocks()) break;
       if (vigil_.is_on() && goes_on_looking()) continue;
+      if (!context_.awaits_packets(*channel_)) break;
       sleeps_ = context_.prepare_attended_wait();
       has_slept_ = true;
       if (!sleeps_) continue;
@@ -59,11 +67,19 @@ class Visit {
   }
 
  private:
+  // Asked once, before it does what only a read of this channel that blocks may do: all but to hand
+  // over an event that it has found by itself at once.
+  bool blocks() noexcept {
+    if (!was_asked_) channel_->has_blocked.store(may_block_(fd_) != 0, std::memory_order_relaxed);
+    was_asked_ = true;
+    return channel_->has_blocked.load(std::memory_order_relaxed);
+  }
   bool goes_on_looking() noexcept {
     return context_.has_one_processor() ? vigil_.goes_on_after_turn(&link::monotonic_now_ns)
                                         : vigil_.goes_on(link::monotonic_now_ns());
   }
   ssize_t take(void* bytes, std::size_t size) noexcept {
+    if (channel_->pipe.may_hold_any() && !blocks()) return control::kReadPlainly;
     const ssize_t got = channel_->pipe.read(bytes, size);
     if (got > 0) vigil_.end(&link::monotonic_now_ns);
     return got;
@@ -72,6 +88,9 @@ class Visit {
   Context& context_;
   Vigil& vigil_;
   std::shared_ptr<CompletionChannel> channel_;
+  control::MayBlock* may_block_;
+  int fd_;
+  bool was_asked_ = false;
   bool sleeps_ = false;
   bool has_slept_ = false;
 };
@@ -94,14 +113,16 @@ void attend_channel(int fd) noexcept {
 
 using namespace verbena::provider;
 
-// Not one that nobody may attend to, nor somebody else's.
-int verbena_begin_visit(int fd, void* room) {
+// Not one that nobody may attend to, nor somebody else's. A channel whose reads do not block is not
+// attended to: its reader comes and goes.
+int verbena_begin_visit(int fd, int (*may_block)(int fd), void* room) {
   bool begun = false;
   any_live_context([&](Context& context) {
     std::shared_ptr<CompletionChannel> channel = context.channel_at(fd);
     if (channel == nullptr) return false;
-    begun = context.begin_attendance(*channel);
-    if (begun) ::new (room) Visit(context, std::move(channel));
+    begun = (channel->has_blocked.load(std::memory_order_relaxed) || may_block(fd) != 0) &&
+            context.begin_attendance(*channel);
+    if (begun) ::new (room) Visit(context, std::move(channel), fd, may_block);
     return true;
   });
   return begun ? 1 : 0;

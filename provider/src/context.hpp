@@ -109,7 +109,9 @@ class Context final : public queue::EventSink,
   // One round: whether packets came. What they oblige to tell the peer waits for the application's
   // answer to travel with, or for the next round.
   bool drive_attended() noexcept;
-  // Before the thread sleeps on the channel's wakers: false if it shall look again.
+  // Before the thread sleeps on the channel's wakers: has a packet wake it, too (false: it cannot);
+  // then false if it shall look again.
+  bool awaits_packets(CompletionChannel& channel) noexcept;
   bool prepare_attended_wait() noexcept;
   void end_attended_wait() noexcept { end_wait(); }
   // For whoever attends, from begin_attendance() to end_attendance().

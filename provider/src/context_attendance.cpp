@@ -37,9 +37,11 @@ bool Context::begin_attendance(CompletionChannel& channel) noexcept {
     has_one_processor_ = may_run_on_one_only();
   }
   if (!closing_ || !channel.pipe.open_reader()) return false;
-  const std::initializer_list<WaitSet::Member> members = {
-      {channel.pipe.reader()}, {receive_fd()}, {link_->wake_edges(), true}, {closing_.get()}};
-  if (!channel.wakers && !channel.wakers.make(members)) return false;
+  if (!channel.wakers) {
+    const std::initializer_list<WaitSet::Member> members = {
+        {channel.pipe.reader()}, {link_->wake_edges(), true}, {closing_.get()}};
+    if (!channel.wakers.make(members)) return false;
+  }
   if (!visits_.enter()) return false;
   if (!progress_.begin_attendance(channel.armed.load(std::memory_order_relaxed))) {
     visits_.leave();
@@ -69,6 +71,10 @@ bool Context::drive_attended() noexcept {
   if (received) last_found_ = now;
   announcements_.end_round(lock);
   return received;
+}
+
+bool Context::awaits_packets(CompletionChannel& channel) noexcept {
+  return channel.wakers.admit(receive_fd());
 }
 
 bool Context::prepare_attended_wait() noexcept {

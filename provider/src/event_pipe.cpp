@@ -51,8 +51,7 @@ EventPipe*& EventPipe::reading() noexcept {
 }
 
 bool EventPipe::write(const CompletionEvent& event) noexcept {
-  const bool is_next = reading() == this && !kept_ && is_counted_ &&
-                       written_.load(std::memory_order_acquire) == taken_;
+  const bool is_next = reading() == this && !kept_ && !may_hold_any();
   if (!is_next) return write(&event, sizeof event);
   kept_ = event;
   return true;
@@ -77,8 +76,8 @@ ssize_t EventPipe::read(void* bytes, std::size_t size) noexcept {
     kept_.reset();
     return sizeof(CompletionEvent);
   }
+  if (!may_hold_any()) return 0;
   const std::uint32_t written = written_.load(std::memory_order_acquire);
-  if (written == taken_ && is_counted_) return 0;
   const int saved = errno;
   const ssize_t got = link::read_bytes(reader_.get(), bytes, size);
   errno = saved;

@@ -41,6 +41,10 @@ class EventPipe {
   bool write(const AsynchronousEvent& event) noexcept { return write(&event, sizeof event); }
   // Before the first read(): false where no descriptor is left for it.
   bool open_reader() noexcept;
+  // Whether read() would have a look into the pipe.
+  bool may_hold_any() const noexcept {
+    return written_.load(std::memory_order_acquire) != taken_ || !is_counted_;
+  }
   // Reads a record for the application: 0 if there is none. One thread at a time.
   ssize_t read(void* bytes, std::size_t size) noexcept;
   // reader() was readable: a record may be there that is not counted yet, because its writer has

@@ -107,6 +107,7 @@ struct CompletionChannel {
   EventPipe pipe;
   WaitSet wakers;                      // of the thread that attends
   std::atomic<std::int32_t> armed{0};  // queues that wait to tell of a completion
+  std::atomic<bool> has_blocked{false};  // its read might, when that was asked last
 };
 
 struct Cq {

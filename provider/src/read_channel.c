@@ -15,11 +15,11 @@ static int sleep_on(int wakers, void* visit) {
   return error;
 }
 
-ssize_t verbena_read_channel(int fd, void* bytes, size_t size) {
+ssize_t verbena_read_channel(int fd, void* bytes, size_t size, int (*may_block)(int fd)) {
   pthread_testcancel();
   const int saved = errno;
   _Alignas(16) unsigned char visit[kVerbenaVisitBytes];
-  if (size < kVerbenaEventBytes || !verbena_begin_visit(fd, visit)) {
+  if (size < kVerbenaEventBytes || !verbena_begin_visit(fd, may_block, visit)) {
     errno = saved;
     return kVerbenaReadPlainly;
   }

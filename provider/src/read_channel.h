@@ -17,12 +17,12 @@ enum {
   kVerbenaReadPlainly = -2,   // control::kReadPlainly
 };
 
-// As read(2) of a descriptor that blocks, or control::kReadPlainly.
-ssize_t verbena_read_channel(int fd, void* bytes, size_t size);
+// As read(2), or control::kReadPlainly; asks `may_block` before it blocks.
+ssize_t verbena_read_channel(int fd, void* bytes, size_t size, int (*may_block)(int fd));
 
 // --- what it needs of a visit (attendance.cpp), which lives in `room` ---
 // 0: the read shall be a plain one.
-int verbena_begin_visit(int fd, void* room);
+int verbena_begin_visit(int fd, int (*may_block)(int fd), void* room);
 // More than 0 or less: what the read returns. 0: sleep first, until epoll says that there is
 // something at `wakers`.
 ssize_t verbena_visit_read(void* room, void* bytes, size_t size, int* wakers);

@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 
 #include <cerrno>
+#include <utility>
 
 namespace verbena::provider {
 
@@ -18,6 +19,25 @@ bool WaitSet::make(std::initializer_list<Member> members) noexcept {
   }
   errno = saved;
   return static_cast<bool>(set_);
+}
+
+bool WaitSet::admit(int fd) noexcept {
+  waits_without_sleep_ = 0;
+  if (busy_ >= 0) return true;
+  const int saved = errno;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  if (::epoll_ctl(set_.get(), EPOLL_CTL_ADD, fd, &event) == 0) busy_ = fd;
+  errno = saved;
+  return busy_ >= 0;
+}
+
+void WaitSet::note_no_sleep() noexcept {
+  if (busy_ < 0 || ++waits_without_sleep_ < kWaitsWithoutSleep) return;
+  const int saved = errno;
+  ::epoll_ctl(set_.get(), EPOLL_CTL_DEL, std::exchange(busy_, -1), nullptr);
+  errno = saved;
 }
 
 }  // namespace verbena::provider

@@ -112,20 +112,21 @@ ssize_t write_node(int fd, const Node& node, const void* bytes, size_t size) {
 // The plugin's; one plugin is loaded into a process.
 constinit std::atomic<control::ChannelReader*> channel_reader{nullptr};
 
-// It was noted as a channel. Whether it still is one, and a read of it may block.
-bool is_blocking_channel(int fd) {
+// It was noted as a channel.
+int may_block(int fd) {
+  const int saved = errno;
   const int flags = real::fcntl(fd, F_GETFL);
-  if (flags < 0 || (flags & O_NONBLOCK) != 0) return false;
-  return fd_table::is_sealed(flags) || fd_table::verified(fd) == fd_table::Kind::kChannel;
+  const bool blocks =
+      flags >= 0 && (flags & O_NONBLOCK) == 0 &&
+      (fd_table::is_sealed(flags) || fd_table::verified(fd) == fd_table::Kind::kChannel);
+  errno = saved;
+  return blocks ? 1 : 0;
 }
 
 // Nothing in this frame may need to be cleaned up, here neither.
 ssize_t read_channel(int fd, void* bytes, size_t size) {
-  const int saved = errno;
-  const bool is_channel = is_blocking_channel(fd);
-  errno = saved;
-  const ssize_t got = is_channel ? channel_reader.load(std::memory_order_acquire)(fd, bytes, size)
-                                 : control::kReadPlainly;
+  const ssize_t got =
+      channel_reader.load(std::memory_order_acquire)(fd, bytes, size, &may_block);
   return got == control::kReadPlainly ? real::read(fd, bytes, size) : got;
 }
 
@@ -141,8 +142,8 @@ bool makes_duplicate(int command) { return command == F_DUPFD || command == F_DU
 
 using namespace verbena::preload;
 
-VERBENA_EXPORT void verbena_offer_blocking_channel_reader(
-    int fd, verbena::control::ChannelReader* reader) {
+VERBENA_EXPORT void verbena_offer_channel_reader(int fd,
+                                                 verbena::control::ChannelReader* reader) {
   channel_reader.store(reader, std::memory_order_release);
   fd_table::mark(fd, fd_table::Kind::kChannel);
 }

@@ -58,6 +58,17 @@ class Waiting : public Verbs {
     receive(right_);
     post(left_, request());
   }
+  // That another thread sends.
+  void wait_for_one(std::chrono::milliseconds pause = 0ms) {
+    ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
+    std::thread sender([&] {
+      std::this_thread::sleep_for(pause);
+      send_one();
+    });
+    EXPECT_TRUE(next_event());
+    sender.join();
+    take(2);
+  }
 };
 
 void* poll_for_ever(void* cq) {
@@ -265,19 +276,27 @@ TEST_F(Waiting, ASignalThatInterruptsEndsTheWaitAndOneThatDoesNotDoesNot) {
   signal(SIGALRM, SIG_DFL);
 }
 
+// From the start, and after many a wait that did.
 TEST_F(Waiting, AChannelThatDoesNotBlockDoesNotBlock) {
   connect();
-  ASSERT_EQ(fcntl(channel_->fd, F_SETFL, fcntl(channel_->fd, F_GETFL) | O_NONBLOCK), 0);
-  ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
-  ibv_cq* cq = nullptr;
-  void* cookie = nullptr;
-  EXPECT_EQ(ibv_get_cq_event(channel_, &cq, &cookie), -1);
-  EXPECT_EQ(errno, EAGAIN);
-  send_one();
-  pollfd readable{channel_->fd, POLLIN, 0};
-  ASSERT_EQ(::poll(&readable, 1, kPatienceMs), 1);
-  EXPECT_TRUE(next_event());
-  take(2);
+  const int flags = fcntl(channel_->fd, F_GETFL);
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_EQ(fcntl(channel_->fd, F_SETFL, flags | O_NONBLOCK), 0);
+    ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
+    ibv_cq* cq = nullptr;
+    void* cookie = nullptr;
+    for (int i = 0; i < 10; ++i) {
+      EXPECT_EQ(ibv_get_cq_event(channel_, &cq, &cookie), -1);
+      EXPECT_EQ(errno, EAGAIN);
+    }
+    send_one();
+    pollfd readable{channel_->fd, POLLIN, 0};
+    ASSERT_EQ(::poll(&readable, 1, kPatienceMs), 1);
+    EXPECT_TRUE(next_event());
+    take(2);
+    ASSERT_EQ(fcntl(channel_->fd, F_SETFL, flags), 0);
+    for (int i = 0; i < 50; ++i) wait_for_one();
+  }
 }
 
 // Who waits then gives the others their turn, and looks before it sleeps.
@@ -318,16 +337,7 @@ TEST_F(Waiting, AChannelIsOneWithItsFlagsAndWithout) {
       ASSERT_EQ(fcntl(channel_->fd, F_SETFL, 0), 0);
     }
     EXPECT_EQ(fcntl(channel_->fd, F_GETFL) & ~kLargeFile, flags);
-    for (int i = 0; i < 10; ++i) {
-      ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
-      std::thread sender([&] {
-        std::this_thread::sleep_for(1ms);
-        send_one();
-      });
-      ASSERT_TRUE(next_event());
-      sender.join();
-      take(2);
-    }
+    for (int i = 0; i < 10; ++i) wait_for_one(1ms);
   }
 }
 
@@ -343,10 +353,11 @@ class WaitingAtAHighNumber : public Waiting {
   }
 };
 
-// By system calls that nobody else sees. The number is the channel's again whatever goes wrong: what
-// is taken down waits for events that it can find no more.
+// By system calls that nobody else sees, also after many a wait. The number is the channel's again
+// whatever goes wrong: what is taken down waits for events that it can find no more.
 TEST_F(WaitingAtAHighNumber, ANumberThatIsAnotherFileNowIsReadAsThatOne) {
   connect();
+  for (int i = 0; i < 50; ++i) wait_for_one();
   ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
   send_one();
   const int channel = static_cast<int>(syscall(SYS_dup, channel_->fd));

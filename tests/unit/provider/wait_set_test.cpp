@@ -43,6 +43,39 @@ TEST_F(WaitSetTest, ReportsEachTimeThatAMemberBecomesReadable) {
   }
 }
 
+// What is busy costs a look with each packet, as long as it is in the set.
+TEST_F(WaitSetTest, ABusyMemberLeavesWhereNobodySleepsAnyMore) {
+  ASSERT_TRUE(set_.make({{first_.get()}}));
+  make_readable(second_);
+  EXPECT_TRUE(reported().empty());
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(set_.admit(second_.get()));
+    int waits = 0;
+    for (; !reported().empty() && waits < 1000; ++waits) set_.note_no_sleep();
+    EXPECT_GT(waits, 10);
+    EXPECT_LT(waits, 1000);
+  }
+}
+
+TEST_F(WaitSetTest, ABusyMemberStaysWhereSomebodySleepsNowAndThen) {
+  ASSERT_TRUE(set_.make({{first_.get()}}));
+  make_readable(second_);
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(i % 10 != 0 || set_.admit(second_.get()));
+    set_.note_no_sleep();
+    ASSERT_EQ(reported(), std::vector<int>{second_.get()});
+  }
+}
+
+TEST_F(WaitSetTest, WhatCannotBeWaitedForIsNotAdmitted) {
+  ASSERT_TRUE(set_.make({{first_.get()}}));
+  errno = 0;
+  EXPECT_FALSE(set_.admit(-1));
+  EXPECT_EQ(errno, 0);
+  set_.note_no_sleep();
+  EXPECT_TRUE(set_.admit(second_.get()));
+}
+
 TEST_F(WaitSetTest, IsNoneWhereNoDescriptorIsLeft) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);

@@ -8,14 +8,17 @@
 
 namespace verbena::control {
 
-// As read(2), on a descriptor that was noted and has no O_NONBLOCK. May block, and may be cancelled
-// where it does.
-using ChannelReader = ssize_t(int fd, void* bytes, std::size_t size);
+// Whether the descriptor is still the file that was noted, and a read of it may block (no
+// O_NONBLOCK). A system call; keeps errno.
+using MayBlock = int(int fd);
+// As read(2), on a descriptor that was noted. May block if `may_block` says so, and may be cancelled
+// then.
+using ChannelReader = ssize_t(int fd, void* bytes, std::size_t size, MayBlock* may_block);
 // What it returns when the read shall be an ordinary one.
 inline constexpr ssize_t kReadPlainly = -2;
 
 // Notes that reads of this descriptor, as long as it is the same file, go to `reader`.
 using OfferChannelReader = void(int fd, ChannelReader* reader);
-inline constexpr const char* kOfferChannelReader = "verbena_offer_blocking_channel_reader";
+inline constexpr const char* kOfferChannelReader = "verbena_offer_channel_reader";
 
 }  // namespace verbena::control
