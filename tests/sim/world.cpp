@@ -42,6 +42,8 @@ bool Node::send_short(wire::ShortPacket& packet, Qpn) noexcept {
   if (by_itself == 0 || !world_.random().chance(by_itself)) return false;
   ++world_.by_themselves_;
   const auto bytes = packet.used();
+  VERBENA_CHECK(packet.summed == 0 ||
+                wire::crc32(0, bytes.last(packet.summed).data(), packet.summed) == packet.sum);
   Load load{{bytes.begin(), bytes.end()}, false, 1, {}};
   if (world_.takes(packet.rider)) load.rider = packet.rider;
   world_.launch(*this, load, *packet.destination);

@@ -120,7 +120,7 @@ std::size_t UdpSender::send(wire::TxBatch& batch, std::size_t first, std::size_t
   const Way way = way_for(*socket, is_bundle, to);
   const std::span<std::uint8_t> room(packet.bytes);
   std::size_t bytes = packet.length + wire::kIcrcSize;
-  way.flow.seal(room.first(bytes), 0);
+  wire::IcrcSealer(way.flow).seal(room.first(bytes), 0, packet.summed, packet.sum);
   if (packet.rider) {
     const auto rider = room.subspan(bytes, wire::Rider::kPacketSize + wire::kIcrcSize);
     packet.rider->write_packet(packet.bytes.data(), rider.data());

@@ -177,7 +177,7 @@ QueuePair::Left QueuePair::poll_transmit(wire::TxBatch& out, TimeNs now) {
 
 bool QueuePair::poll_short(wire::ShortPacket& out, TimeNs now) {
   if (endpoint_.transport != Transport::kRc || !responder_.owes_less_than_packets()) return false;
-  if (!requester_.poll_short(out, now)) return false;
+  if (!requester_.poll_short(out, now, *around_.transmitter)) return false;
   out.rider = responder_.take_rider();
   return true;
 }

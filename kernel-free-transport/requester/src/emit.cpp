@@ -292,9 +292,10 @@ Requester::Emit Requester::emit_short(const SendEntry& e, std::uint32_t position
   const std::uint8_t* const bytes = bytes_of(e, position, out);
   std::uint8_t* const at = out.begin(shape.size);
   if (at == nullptr) return Emit::kBatchFull;
-  if (const auto refused = write_short(e, position, shape, bytes, at)) {
+  if (const auto refused = fill_short(e, position, shape, bytes, at)) {
     return refuse_buffers(e, *refused);
   }
+  write_short_headers(e, shape, at);
   out.commit(shape.size, endpoint_.destination);
   return Emit::kSent;
 }
@@ -306,20 +307,41 @@ Requester::Short Requester::shape_of_short(const SendEntry& e) const {
   return {opcode, pad, header_bytes, header_bytes + e.length + pad};
 }
 
-std::optional<memory::Refusal> Requester::write_short(const SendEntry& e, std::uint32_t position,
-                                                      const Short& shape, const std::uint8_t* bytes,
-                                                      std::uint8_t* at) {
+std::optional<memory::Refusal> Requester::fill_short(const SendEntry& e, std::uint32_t position,
+                                                     const Short& shape, const std::uint8_t* bytes,
+                                                     std::uint8_t* at) {
   // The last word, before data comes in front of the pad.
   if (shape.pad != 0) wire::store_be32(at + shape.size - 4, 0);
-  if (bytes != nullptr) {
-    short_copy(at + shape.header_bytes, bytes, e.length);
-  } else if (const auto refused = gather(e, position, 0, e.length, at + shape.header_bytes)) {
-    return refused;
+  if (bytes == nullptr) return gather(e, position, 0, e.length, at + shape.header_bytes);
+  short_copy(at + shape.header_bytes, bytes, e.length);
+  return std::nullopt;
+}
+
+bool Requester::copy_summed(const SendEntry& e, std::uint32_t position, std::uint8_t* to,
+                            wire::ShortPacket& out) {
+  if (!wire::crc32_joins(e.length)) return false;
+  memory::Pin pin;
+  const std::uint8_t* from = nullptr;
+  if ((e.flags & queue::kInline) != 0) {
+    from = queue_.inline_bytes(position);
+  } else if (e.sge_count == 1) {
+    const queue::Sge& sge = queue_.sges(position)[0];
+    auto pinned = endpoint_.memory->pin({sge.key, endpoint_.domain, sge.address, sge.length, 0,
+                                         endpoint_.number.value()});
+    if (!pinned.ok()) return false;
+    pin = std::move(*pinned);
+    from = pin.direct();
   }
+  if (from == nullptr) return false;
+  out.sum = wire::crc32_copy(to, from, e.length);
+  out.summed = e.length;
+  return true;
+}
+
+void Requester::write_short_headers(const SendEntry& e, const Short& shape, std::uint8_t* at) {
   write_headers(e, {0, e.length, true, shape.opcode}, shape.pad, cursor_psn_, true, at);
   endpoint_.counters.bytes_sent.add(e.length);
   endpoint_.counters.packets_sent.add();
-  return std::nullopt;
 }
 
 Requester::Emit Requester::emit_direct(const Message& message, Psn psn, const Piece& piece,

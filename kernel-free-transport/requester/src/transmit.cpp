@@ -244,21 +244,27 @@ void Requester::sent_short(std::uint32_t window, TimeNs now) {
 }
 
 // What may not go or has wrong buffers is poll_transmit's to find out, once more.
-[[gnu::flatten]] bool Requester::poll_short(wire::ShortPacket& out, TimeNs now) {
+[[gnu::flatten]] bool Requester::poll_short(wire::ShortPacket& out, TimeNs now,
+                                             wire::Transmitter& way) {
   if (!sending_ || draining_ || waiting_rnr_ || probe_wanted_) return false;
   if (unsent() != 1 || poisoned_) return false;
   SendEntry& entry = queue_.at(cursor_);
-  if (entry.opcode > WorkOpcode::kWriteImmediate ||
-      entry.length > wire::ShortPacket::kPayloadMost || entry.numbered || !begin(entry) ||
-      entry.packets != 1) {
+  if (entry.opcode > WorkOpcode::kWriteImmediate || entry.length > endpoint_.mtu ||
+      entry.numbered) {
     return false;
   }
+  const bool is_long = entry.length > wire::ShortPacket::kCopiedMost;
+  if ((is_long && !is_sealed_by(way)) || !begin(entry)) return false;
   // What goes alone goes by any window, and asks for its answer.
   const bool is_alone = cursor_psn_ == una_;
   const std::uint32_t window = is_alone ? 1 : window_for(entry);
   if ((!is_alone && !may_send(entry, window, now)) || !take_turn(entry)) return false;
   const Short shape = shape_of_short(entry);
-  if (write_short(entry, cursor_, shape, nullptr, out.bytes.data())) return false;
+  std::uint8_t* const at = out.bytes.data();
+  out.summed = 0;
+  const bool is_there = is_long && copy_summed(entry, cursor_, at + shape.header_bytes, out);
+  if (!is_there && fill_short(entry, cursor_, shape, nullptr, at)) return false;
+  write_short_headers(entry, shape, at);
   out.length = static_cast<std::uint32_t>(shape.size);
   out.destination = &endpoint_.destination;
   sent_short(window, now);

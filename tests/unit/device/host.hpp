@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "verbena/device/device.hpp"
+#include "verbena/wire/crc32.hpp"
 
 namespace verbena {
 
@@ -72,6 +73,10 @@ class Host final : public wire::Transmitter, public queue::EventSink {
     if (!takes_short) return false;
     ++sent_short;
     const auto used = packet.used();
+    if (packet.summed != 0) {
+      ++summed_short;
+      EXPECT_EQ(wire::crc32(0, used.last(packet.summed).data(), packet.summed), packet.sum);
+    }
     const std::lock_guard guard(peer->mutex);
     peer->inbox.emplace_back(used.begin(), used.end());
     sent.fetch_add(packet.wire_packets());
@@ -112,6 +117,7 @@ class Host final : public wire::Transmitter, public queue::EventSink {
   Packing travels;
   bool takes_short = false;
   std::size_t sent_short = 0;
+  std::size_t summed_short = 0;
   std::function<void(const wire::TxBatch&)> on_send;  // sees what goes
   const std::uint64_t loses_each;
   IpAddress address;

@@ -18,7 +18,7 @@ class Pair : public TwoHosts {
  public:
   static constexpr std::uint64_t kBase = 0x10000;
 
-  explicit Pair(bool takes_short) {
+  explicit Pair(bool takes_short, Mtu mtu = Mtu::k256) : TwoHosts(mtu) {
     left.takes_short = right.takes_short = takes_short;
     fill(left);
     memory::RegionRequest r;
@@ -42,7 +42,7 @@ class Pair : public TwoHosts {
     return r;
   }
   void post_receive() {
-    const queue::Sge sge{reinterpret_cast<std::uint64_t>(right.bytes.data()), 1024, right.key};
+    const queue::Sge sge{reinterpret_cast<std::uint64_t>(right.bytes.data()), 4096, right.key};
     ASSERT_EQ(right_qp->post_receive({.id = 1, .sges = {&sge, 1}}), qp::PostedReceive::kOk);
   }
   void ring() { left.device.doorbell(*left_qp, ++time); }
@@ -111,6 +111,46 @@ TEST(ShortPackets, AreWhatABatchWouldHold) {
   expect_alike(one, other);
 }
 
+// Also where a batch has sums to carry.
+TEST(ShortPackets, AreAsLongAsAPacketWhereTheyAreSealed) {
+  Pair one(true, Mtu::k4096), other(false, Mtu::k4096);
+  one.left.travels.is_sealed = other.left.travels.is_sealed = true;
+  std::size_t count = 0;
+  for (const std::uint32_t length : {511u, 512u, 1000u, 1023u, 1024u, 2048u, 3072u, 4095u, 4096u}) {
+    for (const auto opcode : {WorkOpcode::kSendImmediate, WorkOpcode::kWrite}) {
+      const Packets packets = one.packets_of(opcode, length, queue::kSignaled);
+      ASSERT_EQ(packets.size(), 1u);
+      EXPECT_EQ(packets, other.packets_of(opcode, length, queue::kSignaled)) << length;
+      EXPECT_EQ(one.left.sent_short, ++count);
+    }
+  }
+  EXPECT_EQ(one.left.summed_short, 2 * 3u);
+  EXPECT_EQ(one.completed(), count);
+  expect_alike(one, other);
+}
+
+// Of several pieces there is no sum; then the next one has none of the one before.
+TEST(ShortPackets, AreSealedWithoutASumWhereTheyAreGathered) {
+  Pair one(true, Mtu::k4096), other(false, Mtu::k4096);
+  std::vector<Packets> sent;
+  for (Pair* pair : {&one, &other}) {
+    pair->left.travels.is_sealed = true;
+    queue::Sge sges[2] = {pair->piece(1024), pair->piece(1024)};
+    sges[1].address += 1024;
+    queue::SendRequest r = pair->request(WorkOpcode::kWrite, sges[0]);
+    for (const std::size_t pieces : {1, 2, 1}) {
+      r.sges = {sges, pieces};
+      pair->post(*pair->left_qp, r);
+      pair->ring();
+      sent.push_back(pair->right.inbox);
+      pair->exchange();
+    }
+  }
+  EXPECT_EQ(one.left.sent_short, 3u);
+  EXPECT_EQ(one.left.summed_short, 2u);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(sent[i], sent[i + 3]) << i;
+}
+
 TEST(ShortPackets, TakeAlongWhatIsOwed) {
   Pair one(true), other(false);
   const auto answer = [](Pair& pair) {
@@ -159,6 +199,15 @@ TEST_F(NotShort, AreThoseOfMoreThanOnePacket) {
   pair_.exchange();
   EXPECT_EQ(pair_.left.sent_short, 0u);
   EXPECT_EQ(pair_.completed(), 2u);
+}
+
+TEST_F(NotShort, AreThoseThatMayStayWhereTheyAre) {
+  Pair pair(true, Mtu::k4096);
+  pair.packets_of(WorkOpcode::kWrite, 511, queue::kSignaled);
+  EXPECT_EQ(pair.left.sent_short, 1u);
+  pair.packets_of(WorkOpcode::kWrite, 512, queue::kSignaled);
+  EXPECT_EQ(pair.left.sent_short, 1u);
+  EXPECT_EQ(pair.completed(), 2u);
 }
 
 TEST_F(NotShort, AreThoseThatAskForData) {

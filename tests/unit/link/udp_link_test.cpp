@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "link_fixture.hpp"
+#include "verbena/wire/crc32.hpp"
 
 namespace verbena::link::test {
 namespace {
@@ -114,6 +115,10 @@ void expect_short_round_trip(Pair& pair, std::size_t length, bool has_rider) {
   std::optional<wire::Rider> rider;
   if (has_rider) rider = wire::Rider{wire::Aeth::ack(3, 7), Psn(9)};
   wire::ShortPacket packet = make_short(bytes, where, rider);
+  if (const std::size_t payload = length - wire::Bth::kSize; wire::crc32_joins(payload)) {
+    packet.summed = static_cast<std::uint32_t>(payload);
+    packet.sum = wire::crc32(0, bytes.data() + wire::Bth::kSize, payload);
+  }
   ASSERT_TRUE(pair.a.link->send_short(packet, pair.a.qp(1)));
   Collector sink;
   const std::size_t count = has_rider ? 2 : 1;
@@ -138,6 +143,10 @@ TEST(UdpLink, CarriesAShortPacketOfAnyLengthByItself) {
     ASSERT_NO_FATAL_FAILURE(expect_short_round_trip(pair, length / 4 * 4, true)) << length;
     EXPECT_EQ(pair.a.link->send_calls(), calls += 2);
     EXPECT_EQ(pair.a.link->bundles(), calls / 2);
+  }
+  for (const std::size_t length : {12 + 1024, 12 + 2048, 12 + 4096, 64 + 4096, 64 + 4096 + 3}) {
+    ASSERT_NO_FATAL_FAILURE(expect_short_round_trip(pair, length, false)) << length;
+    ASSERT_NO_FATAL_FAILURE(expect_short_round_trip(pair, length / 4 * 4, true)) << length;
   }
 }
 

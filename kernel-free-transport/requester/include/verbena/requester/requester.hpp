@@ -90,7 +90,7 @@ class Requester {
   void ask(wire::TxBatch& out);
   // All that may go now, if it is one short packet that was not sent before. False: it is more, or
   // less, and poll_transmit's.
-  bool poll_short(wire::ShortPacket& out, TimeNs now);
+  bool poll_short(wire::ShortPacket& out, TimeNs now, wire::Transmitter& way);
   // UC: what the way said before that.
   void take_notice(wire::Transmitter::Room room, TimeNs now);
   bool has_urgent() const { return probe_wanted_ || cursor_ != queue_.tail(); }
@@ -214,10 +214,14 @@ class Requester {
     std::size_t size;
   };
   Short shape_of_short(const SendEntry& entry) const;
-  // All of it; `bytes` null: the payload is to be gathered.
-  std::optional<memory::Refusal> write_short(const SendEntry& entry, std::uint32_t position,
-                                             const Short& shape, const std::uint8_t* bytes,
-                                             std::uint8_t* at);
+  // Its payload and pad; `bytes` null: the payload is to be gathered.
+  std::optional<memory::Refusal> fill_short(const SendEntry& entry, std::uint32_t position,
+                                            const Short& shape, const std::uint8_t* bytes,
+                                            std::uint8_t* at);
+  // Its payload, and the sum of that. False: of this one there is none, or it has to be gathered.
+  bool copy_summed(const SendEntry& entry, std::uint32_t position, std::uint8_t* to,
+                   wire::ShortPacket& out);
+  void write_short_headers(const SendEntry& entry, const Short& shape, std::uint8_t* at);
   Emit emit_direct(const Message& message, Psn psn, const Piece& piece, const Extent& extent,
                    wire::TxBatch& out, bool ask);
   Emit emit_request(const Message& message, Psn psn, wire::TxBatch& out, bool ask);
@@ -232,6 +236,8 @@ class Requester {
     return *packing_;
   }
   [[gnu::noinline]] void ask_for_packing();
+  // Whether this way has a checksum made of what it sends, and no use for it where it lies.
+  bool is_sealed_by(wire::Transmitter& way);
   std::uint32_t joint_most_of(const SendEntry& entry);
   bool may_be_packed(const SendEntry& entry);
   Piece piece_of_packed(std::uint32_t position, Psn psn);

@@ -166,6 +166,7 @@ class TxBatch {
     const std::uint32_t destination = name(*packet.destination);
     std::memcpy(buffer_.data(), packet.bytes.data(), packet.length);
     commit_to(destination, packet.length);
+    note_sum(packet.summed, packet.sum);
     if (!packet.rider) return;
     packet.rider->write_packet(packet.bytes.data(), buffer_.data() + used_);
     commit_to(destination, Rider::kPacketSize);

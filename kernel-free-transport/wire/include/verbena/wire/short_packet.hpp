@@ -19,8 +19,9 @@ namespace verbena::wire {
 struct Destination;
 
 struct ShortPacket {
-  // Longer payloads are worth while to be sent from where they lie.
-  static constexpr std::size_t kPayloadMost = 511;
+  // Longer payloads are worth while to be sent from where they lie, where that can be done.
+  static constexpr std::size_t kCopiedMost = 511;
+  static constexpr std::size_t kPayloadMost = kMtuMax;
 
   // The packet; what is behind it is room for whoever seals it, and its rider as a packet.
   std::array<std::uint8_t,
@@ -28,6 +29,8 @@ struct ShortPacket {
   std::uint32_t length = 0;                  // BTH .. pad
   const Destination* destination = nullptr;  // outlives the sending
   std::optional<Rider> rider;
+  std::uint32_t summed = 0;  // so many bytes at the end have the CRC-32 `sum`; 0: not known
+  std::uint32_t sum = 0;
 
   std::span<const std::uint8_t> used() const { return std::span(bytes).first(length); }
   Qpn dest_qp() const { return BthView(bytes.data()).dest_qp(); }

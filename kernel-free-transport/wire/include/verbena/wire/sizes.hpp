@@ -9,7 +9,8 @@ namespace verbena::wire {
 inline constexpr std::size_t kIcrcSize = 4;
 // The longest chain of headers (BTH + DETH + ... well within) and the longest packet we emit.
 inline constexpr std::size_t kMaxHeaders = 64;
-inline constexpr std::size_t kMaxPacket = kMaxHeaders + 4096 + 3;
+inline constexpr std::size_t kMtuMax = 4096;
+inline constexpr std::size_t kMaxPacket = kMaxHeaders + kMtuMax + 3;
 // The longest payload of a joint packet, and the longest such packet.
 inline constexpr std::uint32_t kJointMost = 32 * 1024;
 inline constexpr std::size_t kMaxJoint = kMaxHeaders + kJointMost + 3;
