@@ -41,8 +41,8 @@ class HarnessTest(unittest.TestCase):
         self.assertIn(reason, self.run_case(**fields).reason)
 
     def moving(self, packets):
-        """A shell command that moves the packet counter."""
-        return f"echo {packets} >{self.counter}"
+        """A shell command that moves the packet counter, which as a kernel's is never seen half written."""
+        return f"echo {packets} >{self.counter}.next; mv {self.counter}.next {self.counter}"
 
 
 class SingleProgram(HarnessTest):
