@@ -3,17 +3,31 @@
 namespace verbena::requester {
 namespace {
 
-// The part of the capacity that is worth a turn: enough packets for one send.
-constexpr std::uint32_t kPacketsAtLeast = 16;
+// The part of the capacity that is worth a turn, in packets: enough for one send; and what nobody has
+// to have more of to be served well (bench/README.md has the figures).
+constexpr std::uint64_t kPacketsAtLeast = 16;
+constexpr std::uint64_t kPacketsAtMost = 32;
+// All of the capacity, whatever it is to one or the other.
+constexpr std::uint32_t kWhole = 1u << 16;
+
+std::uint32_t part_of(std::uint64_t wanted, std::uint32_t capacity) {
+  const std::uint64_t packets = std::clamp(wanted, kPacketsAtLeast, kPacketsAtMost);
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(packets * kWhole / std::max(capacity, 1u), kWhole));
+}
 
 }  // namespace
 
-bool FlowShare::enter(Place& place, std::uint32_t capacity) noexcept {
+bool FlowShare::has_room_for(const Place& place) const noexcept {
+  return taken_ + place.part_ <= kWhole;
+}
+
+bool FlowShare::enter(Place& place, std::uint64_t wanted, std::uint32_t capacity) noexcept {
   const Guard guard(lock_);
   if (place.has_turn()) return true;
+  place.part_ = part_of(wanted, capacity);
   if (place.waits()) return false;
-  place.turns_ = std::max(capacity / kPacketsAtLeast, 1u);
-  if (first_ == nullptr && active_.read_relaxed() < place.turns_) {
+  if (first_ == nullptr && has_room_for(place)) {
     give_turn(place);
     return true;
   }
@@ -27,9 +41,10 @@ void FlowShare::leave(Place& place) noexcept {
     unlink(place);
   } else if (place.has_turn()) {
     active_.publish(active_.read_relaxed() - 1);
+    taken_ -= place.part_;
   }
   place.state_.publish(State::kOut);
-  while (first_ != nullptr && active_.read_relaxed() < first_->turns_) {
+  while (first_ != nullptr && has_room_for(*first_)) {
     Place& next = *first_;
     unlink(next);
     give_turn(next);
@@ -39,6 +54,7 @@ void FlowShare::leave(Place& place) noexcept {
 
 void FlowShare::give_turn(Place& place) noexcept {
   active_.publish(active_.read_relaxed() + 1);
+  taken_ += place.part_;
   place.state_.publish(State::kTurn);
 }
 

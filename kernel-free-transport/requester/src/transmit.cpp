@@ -149,6 +149,10 @@ std::uint64_t Requester::unsent_bytes() const {
   return rest + std::uint64_t{unsent() - 1} * queue_.at(queue_.tail() - 1).length;
 }
 
+std::uint64_t Requester::unsent_packets() const {
+  return std::max<std::uint64_t>(unsent(), unsent_bytes() / endpoint_.mtu);
+}
+
 bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now, wire::Transmitter& way) {
   way_ = &way;
   packing_.reset();
@@ -193,7 +197,7 @@ bool Requester::take_turn(const SendEntry& entry) noexcept {
   if (place_.has_turn()) return !turn_is_over_ || cursor_psn_.is_before(sent_);
   // Alone, there is nobody to share with.
   if (place_.is_out() && share_.use_count() == 1) return true;
-  return share_->enter(place_, capacity(entry));
+  return share_->enter(place_, unsent_packets(), capacity(entry));
 }
 
 bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {

@@ -1,8 +1,9 @@
 // How the queue pairs that send to one peer share what it can hold. Those with packets in flight
 // have a turn each and divide the capacity between them; as many have one at a time as leaves each
-// a useful part, and the others wait in a queue. Without that, a thousand queue pairs with a packet
-// each would overrun the peer together, again with each repetition, though each alone is careful.
-// A queue pair that is alone with its peer takes no turn.
+// what it has to send, or a part that is worth a turn, and the others wait in a queue. Without that,
+// a thousand queue pairs with a packet each would overrun the peer together, again with each
+// repetition, though each alone is careful; and few long turns cost less than many short ones, whose
+// buffers leave the caches between them. A queue pair that is alone with its peer takes no turn.
 //
 // Owned by the device; used under the locks of the queue pairs, which come before its own.
 #pragma once
@@ -43,7 +44,7 @@ class FlowShare {
     enum class State : std::uint8_t { kOut, kWaits, kTurn };
     void* const member_;
     Published<State> state_{State::kOut};
-    std::uint32_t turns_ = 0;  // how many there may be at once, as this one sees it
+    std::uint32_t part_ = 0;   // of the capacity, kWhole of which are all
     Place* before_ = nullptr;
     Place* after_ = nullptr;
   };
@@ -51,8 +52,9 @@ class FlowShare {
   explicit FlowShare(TurnSink& sink) : sink_(sink) {}
   FlowShare(const FlowShare&) = delete;
 
-  // A turn, or a place in the queue for one (false): the sink will hear of it.
-  bool enter(Place& place, std::uint32_t capacity) noexcept;
+  // A turn, or a place in the queue for one (false): the sink will hear of it. `wanted` and
+  // `capacity` are in packets; who waits may say anew how many he has.
+  bool enter(Place& place, std::uint64_t wanted, std::uint32_t capacity) noexcept;
   // Gives up the turn or the place in the queue, if there is one.
   [[gnu::noinline]] void leave(Place& place) noexcept;
 
@@ -65,6 +67,7 @@ class FlowShare {
 
  private:
   using State = Place::State;
+  bool has_room_for(const Place& place) const noexcept;
   void give_turn(Place& place) noexcept;
   void append(Place& place) noexcept;
   void unlink(Place& place) noexcept;
@@ -73,6 +76,7 @@ class FlowShare {
   Lock lock_;
   Published<std::uint32_t> active_{0};
   Published<bool> has_waiting_{false};
+  std::uint32_t taken_ = 0;  // the parts of those that have a turn
   Place* first_ = nullptr;
   Place* last_ = nullptr;
 };

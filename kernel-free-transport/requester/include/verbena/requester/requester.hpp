@@ -176,6 +176,7 @@ class Requester {
   bool transmit_requests(wire::TxBatch& out, TimeNs now);
   bool begin(SendEntry& entry);
   bool take_turn(const SendEntry& entry) noexcept;
+  std::uint64_t unsent_packets() const;  // so counted, too
   bool may_send(const SendEntry& entry, std::uint32_t window, TimeNs now);
   bool run_local(SendEntry& entry, wire::TxBatch& out);
   std::uint32_t psns_of_read(const SendEntry& entry, Psn psn) const;
