@@ -27,6 +27,7 @@ SendQueue::SendQueue(const Options& options)
 
 SendEntry& SendQueue::push(bool internal) {
   if (!storage_) storage_.reset(new std::byte[(std::size_t{mask_} + 1) * stride_]);
+  if (is_empty()) base_ = tail_;
   SendEntry& entry = *new (raw(tail_++)) SendEntry;
   if (internal) {
     entry.internal = true;

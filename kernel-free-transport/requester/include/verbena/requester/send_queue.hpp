@@ -4,6 +4,9 @@
 //
 //   head              cursor (next to transmit)        tail
 //    |  sent, waiting    |  posted, not sent              |
+//
+// Once it is empty it begins at the ring's first entry again: of a long queue that is little used, only
+// what is used comes into the caches, and into memory.
 #pragma once
 
 #include <cstddef>
@@ -115,7 +118,7 @@ class SendQueue {
 
  private:
   std::byte* raw(std::uint32_t position) const {
-    return storage_.get() + std::size_t{position & mask_} * stride_;
+    return storage_.get() + std::size_t{(position - base_) & mask_} * stride_;
   }
 
   std::uint32_t capacity_;
@@ -129,6 +132,7 @@ class SendQueue {
   std::unique_ptr<std::byte[]> storage_;  // allocated at the first post
   std::uint32_t head_ = 0;
   std::uint32_t tail_ = 0;
+  std::uint32_t base_ = 0;         // the position of the ring's first entry
 };
 
 }  // namespace verbena::requester

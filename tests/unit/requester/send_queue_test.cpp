@@ -1,0 +1,69 @@
+// Where the entries of a send queue lie.
+#include "verbena/requester/send_queue.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace verbena::requester {
+namespace {
+
+class SendQueueTest : public testing::Test {
+ protected:
+  SendEntry* push(std::uint64_t id) {
+    SendEntry& entry = queue.push();
+    entry.id = id;
+    return &entry;
+  }
+  void pop() { queue.pop(queue.at(queue.head())); }
+
+  SendQueue queue{{.capacity = 4, .max_sges = 2}};
+};
+
+TEST_F(SendQueueTest, EntriesOfAFullRingAreApart) {
+  for (std::uint64_t id = 0; id < 3; ++id) push(id);
+  for (std::uint64_t id = 3; id < 20; ++id) {
+    push(id);
+    ASSERT_TRUE(queue.is_full());
+    std::uint64_t expected = id - 3;
+    for (std::uint32_t position = queue.head(); position != queue.tail(); ++position) {
+      ASSERT_EQ(queue.at(position).id, expected++);
+    }
+    pop();
+  }
+}
+
+TEST_F(SendQueueTest, AnEmptyOneBeginsAtItsFirstEntryAgain) {
+  const SendEntry* const first = push(1);
+  const SendEntry* const second = push(2);
+  pop();
+  pop();
+  EXPECT_EQ(push(3), first);
+  EXPECT_EQ(queue.at(queue.head()).id, 3u);
+  EXPECT_EQ(push(4), second);
+  pop();
+  EXPECT_EQ(queue.at(queue.head()).id, 4u);
+}
+
+TEST_F(SendQueueTest, OneThatIsNeverEmptyGoesRound) {
+  std::vector<const SendEntry*> places;
+  push(0);
+  for (std::uint64_t id = 1; id <= 8; ++id) {
+    places.push_back(push(id));
+    pop();
+  }
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(places[i], places[i + 4]);
+  EXPECT_NE(places[0], places[1]);
+}
+
+TEST_F(SendQueueTest, PositionsGoOnWhereTheRingBeginsAnew) {
+  push(1);
+  pop();
+  const std::uint32_t position = queue.tail();
+  push(2);
+  EXPECT_EQ(position, 1u);
+  EXPECT_EQ(queue.at(position).id, 2u);
+}
+
+}  // namespace
+}  // namespace verbena::requester
