@@ -186,6 +186,7 @@ bool Device::transmit_batches(std::size_t which, qp::QueuePair& qp, TimeNs now, 
 
 bool Device::defer(qp::QueuePair& qp) {
   const requester::Requester& requester = qp.requester();
+  if (requester.awaits_turn()) return true;
   if (requester.in_flight() == 0 || !has_little_to_send(requester)) return false;
   dirty_.push_exclusively(qp);
   return true;

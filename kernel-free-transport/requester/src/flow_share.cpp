@@ -3,17 +3,13 @@
 namespace verbena::requester {
 namespace {
 
-// The part of the capacity that is worth a turn, in packets: enough for one send; and what nobody has
-// to have more of to be served well (bench/README.md has the figures).
-constexpr std::uint64_t kPacketsAtLeast = 16;
-constexpr std::uint64_t kPacketsAtMost = 32;
 // All of the capacity, whatever it is to one or the other.
 constexpr std::uint32_t kWhole = 1u << 16;
 
-std::uint32_t part_of(std::uint64_t wanted, std::uint32_t capacity) {
-  const std::uint64_t packets = std::clamp(wanted, kPacketsAtLeast, kPacketsAtMost);
-  return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(packets * kWhole / std::max(capacity, 1u), kWhole));
+std::uint32_t part_of(std::uint32_t packets, std::uint32_t capacity) {
+  return packets < capacity
+             ? static_cast<std::uint32_t>(std::uint64_t{packets} * kWhole / capacity)
+             : kWhole;
 }
 
 }  // namespace
@@ -25,7 +21,8 @@ bool FlowShare::has_room_for(const Place& place) const noexcept {
 bool FlowShare::enter(Place& place, std::uint64_t wanted, std::uint32_t capacity) noexcept {
   const Guard guard(lock_);
   if (place.has_turn()) return true;
-  place.part_ = part_of(wanted, capacity);
+  place.packets_ = worth_of(wanted);
+  place.part_ = part_of(place.packets_, capacity);
   if (place.waits()) return false;
   if (first_ == nullptr && has_room_for(place)) {
     give_turn(place);

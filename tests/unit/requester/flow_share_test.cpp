@@ -106,6 +106,20 @@ TEST_F(FlowShareTest, WhoWaitsMaySayThatThereIsMoreByNow) {
   EXPECT_TRUE(place(5).has_turn());
 }
 
+TEST_F(FlowShareTest, WhoWaitsNeedNotSaySoAgainUntilItMakesADifference) {
+  EXPECT_FALSE(place(4).waits_with(1));
+  ASSERT_EQ(turns_of(4, 32), 4u);
+  ASSERT_FALSE(enter(4, 1));
+  EXPECT_TRUE(place(4).waits_with(16));
+  EXPECT_FALSE(place(4).waits_with(17));
+  ASSERT_FALSE(enter(4, 17));
+  EXPECT_TRUE(place(4).waits_with(17));
+  ASSERT_FALSE(enter(4, 32));
+  EXPECT_TRUE(place(4).waits_with(1000));
+  share.leave(place(0));
+  EXPECT_FALSE(place(4).waits_with(1));
+}
+
 TEST_F(FlowShareTest, WhoHasATurnKeepsItAsItIs) {
   ASSERT_EQ(turns_of(8, 16), 8u);
   EXPECT_TRUE(enter(0, 32));

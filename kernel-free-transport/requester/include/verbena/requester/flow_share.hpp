@@ -38,13 +38,19 @@ class FlowShare {
     bool has_turn() const noexcept { return state_.read_relaxed() == State::kTurn; }
     bool waits() const noexcept { return state_.read_relaxed() == State::kWaits; }
     bool is_out() const noexcept { return state_.read_relaxed() == State::kOut; }
+    // Waits, and need not say anew that there are so many.
+    bool waits_with(std::uint64_t wanted) const noexcept {
+      return waits() && worth_of(wanted) <= packets_;
+    }
 
    private:
     friend FlowShare;
     enum class State : std::uint8_t { kOut, kWaits, kTurn };
     void* const member_;
     Published<State> state_{State::kOut};
-    std::uint32_t part_ = 0;   // of the capacity, kWhole of which are all
+    // What it is to have, changed by itself alone, and the same as a part of the capacity.
+    std::uint32_t packets_ = 0;
+    std::uint32_t part_ = 0;
     Place* before_ = nullptr;
     Place* after_ = nullptr;
   };
@@ -53,7 +59,7 @@ class FlowShare {
   FlowShare(const FlowShare&) = delete;
 
   // A turn, or a place in the queue for one (false): the sink will hear of it. `wanted` and
-  // `capacity` are in packets; who waits may say anew how many he has.
+  // `capacity` are in packets; who waits may say anew how many there are.
   bool enter(Place& place, std::uint64_t wanted, std::uint32_t capacity) noexcept;
   // Gives up the turn or the place in the queue, if there is one.
   [[gnu::noinline]] void leave(Place& place) noexcept;
@@ -67,6 +73,13 @@ class FlowShare {
 
  private:
   using State = Place::State;
+  // The packets that are worth a turn, enough for one send, and those beyond which no more are needed
+  // to be served well (bench/README.md has the figures).
+  static constexpr std::uint64_t kPacketsAtLeast = 16;
+  static constexpr std::uint64_t kPacketsAtMost = 32;
+  static constexpr std::uint32_t worth_of(std::uint64_t wanted) {
+    return static_cast<std::uint32_t>(std::clamp(wanted, kPacketsAtLeast, kPacketsAtMost));
+  }
   bool has_room_for(const Place& place) const noexcept;
   void give_turn(Place& place) noexcept;
   void append(Place& place) noexcept;

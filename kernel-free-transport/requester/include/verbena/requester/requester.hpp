@@ -98,6 +98,8 @@ class Requester {
   bool has_posted() const {
     return !probe_wanted_ && cursor_ != queue_.tail() && cursor_psn_ == sent_;
   }
+  // What was posted waits for a turn, of which the sink will hear: nothing to be done before.
+  bool awaits_turn() const { return place_.waits_with(unsent_packets()); }
   void handle_response(const wire::PacketView& packet, TimeNs now);
   void handle_rider(const wire::Rider& rider, TimeNs now);
   void handle_timeout(TimeNs now, wire::Transmitter& way);
