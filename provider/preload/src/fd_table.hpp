@@ -1,9 +1,9 @@
 // Which descriptor numbers may be ours. A hint, kept by number and inode: a hit is always checked
 // against the kernel before anything is done differently, so a close, dup or close_range that
 // went past us does no harm. Completion channels are read so often that they have a shorter check,
-// flags that no other file is opened with; and a thread that was found to read one before is checked
-// when it would wait or take what lay there, not for an event that it finds itself at once. Lock-free;
-// memory comes in pages as numbers are used.
+// flags that no other file is opened with; and a thread that was found to read one before is
+// checked when it would wait or take what lay there, not for an event that it finds itself at once.
+// Lock-free; memory comes in pages as numbers are used.
 #pragma once
 
 #include <cstdint>

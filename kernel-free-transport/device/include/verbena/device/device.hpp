@@ -147,8 +147,9 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   // --- posting; from any thread ---
   // Under qp.lock(): qp.post_send(...) any number of times, then without it:
   void doorbell(qp::QueuePair& qp, TimeNs now);
-  // Or still under it: true if nothing is to be done, because an answer is due, to this queue pair or
-  // to another one, that will bring it its turn, and what is posted until then can travel in one send.
+  // Or still under it: true if nothing is to be done, because an answer is due, to this queue pair
+  // or to another one, that will bring it its turn, and what is posted until then can travel in one
+  // send.
   bool defer(qp::QueuePair& qp);
   // Else this.
   void send_now(qp::QueuePair& qp, TimeNs now);

@@ -1,9 +1,10 @@
 // How the queue pairs that send to one peer share what it can hold. Those with packets in flight
 // have a turn each and divide the capacity between them; as many have one at a time as leaves each
-// what it has to send, or a part that is worth a turn, and the others wait in a queue. Without that,
-// a thousand queue pairs with a packet each would overrun the peer together, again with each
-// repetition, though each alone is careful; and few long turns cost less than many short ones, whose
-// buffers leave the caches between them. A queue pair that is alone with its peer takes no turn.
+// what it has to send, or a part that is worth a turn, and the others wait in a queue. Without
+// that, a thousand queue pairs with a packet each would overrun the peer together, again with each
+// repetition, though each alone is careful; and few long turns cost less than many short ones,
+// whose buffers leave the caches between them. A queue pair that is alone with its peer takes no
+// turn.
 //
 // Owned by the device; used under the locks of the queue pairs, which come before its own.
 #pragma once
@@ -73,8 +74,8 @@ class FlowShare {
 
  private:
   using State = Place::State;
-  // The packets that are worth a turn, enough for one send, and those beyond which no more are needed
-  // to be served well (bench/README.md has the figures).
+  // The packets that are worth a turn, enough for one send, and those beyond which no more are
+  // needed to be served well (bench/README.md has the figures).
   static constexpr std::uint64_t kPacketsAtLeast = 16;
   static constexpr std::uint64_t kPacketsAtMost = 32;
   static constexpr std::uint32_t worth_of(std::uint64_t wanted) {

@@ -98,8 +98,9 @@ class Requester {
   bool has_posted() const {
     return !probe_wanted_ && cursor_ != queue_.tail() && cursor_psn_ == sent_;
   }
-  // What was posted waits for a turn, of which the sink will hear: nothing to be done before.
-  bool awaits_turn() const { return place_.waits_with(unsent_packets()); }
+  // What was posted waits for a turn, of which the sink will hear: nothing to be done before. Each
+  // post asks, so packets are counted only where it waits at all.
+  bool awaits_turn() const { return place_.waits() && place_.waits_with(unsent_packets()); }
   void handle_response(const wire::PacketView& packet, TimeNs now);
   void handle_rider(const wire::Rider& rider, TimeNs now);
   void handle_timeout(TimeNs now, wire::Transmitter& way);
@@ -178,7 +179,7 @@ class Requester {
   bool transmit_requests(wire::TxBatch& out, TimeNs now);
   bool begin(SendEntry& entry);
   bool take_turn(const SendEntry& entry) noexcept;
-  std::uint64_t unsent_packets() const;  // so counted, too
+  std::uint64_t unsent_packets() const;  // of what unsent_bytes() counts, or one for each request
   bool may_send(const SendEntry& entry, std::uint32_t window, TimeNs now);
   bool run_local(SendEntry& entry, wire::TxBatch& out);
   std::uint32_t psns_of_read(const SendEntry& entry, Psn psn) const;

@@ -5,8 +5,8 @@
 //   head              cursor (next to transmit)        tail
 //    |  sent, waiting    |  posted, not sent              |
 //
-// Once it is empty it begins at the ring's first entry again: of a long queue that is little used, only
-// what is used comes into the caches, and into memory.
+// Once it is empty it begins at the ring's first entry again: of a long queue that is little used,
+// only what is used comes into the caches, and into memory.
 #pragma once
 
 #include <cstddef>
