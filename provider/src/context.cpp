@@ -26,6 +26,8 @@ namespace {
 constexpr std::uint32_t kRefusalsUntilYield = 64;
 // An application that polls in vain for longer than a round trip gives way to others each time.
 constexpr TimeNs kPoliteAfter = 60'000;
+// And after so long it looks after whatever else there is of its process, once in so long.
+constexpr TimeNs kPatience = 1'000'000;
 // Packets that one call of ibv_poll_cq may take off the link, and the progress thread in a turn.
 constexpr std::size_t kPollBudget = 64;
 constexpr int kRoundsPerTurn = 64;
@@ -193,7 +195,7 @@ void Context::drive() noexcept {
   if (received == 0 && !device_->has_work() && ++empty_rounds_ % kEmptyRoundsUntilLook != 0) {
     progress_.note_poll();
     announcements_.end_round(lock);
-    return drive_neighbours(*this);
+    return drive_neighbours(*this, Unattended::kParked);
   }
   if (received == 0) look_at_clock();
   finish_round(received, device::Acknowledge::kLater);
@@ -204,10 +206,18 @@ void Context::drive() noexcept {
     if (device_->holds_any()) progress_.note_deadline(device_->next_deadline());
   }
   const bool gives_way = now > last_found_ + kPoliteAfter;
+  const Unattended neighbours = received == 0 ? whom_to_drive(now) : Unattended::kParked;
   announcements_.end_round(lock);
   if (received != 0) return;
-  drive_neighbours(*this);
+  drive_neighbours(*this, neighbours);
   if (gives_way) Courtesy::of_this_thread().give_way();
+}
+
+// After an empty round.
+Unattended Context::whom_to_drive(TimeNs now) noexcept {
+  if (now < std::max(last_found_, looked_after_any_) + kPatience) return Unattended::kParked;
+  looked_after_any_ = now;
+  return Unattended::kAny;
 }
 
 // After an empty round of an application's.
@@ -218,8 +228,8 @@ void Context::look_at_clock() noexcept {
   peers_->remind(looked_at_);
 }
 
-void Context::drive_unattended() noexcept {
-  if (is_fatal() || !progress_.is_unattended()) return;
+void Context::drive_unattended(Unattended which) noexcept {
+  if (is_fatal() || !progress_.is_unattended(which)) return;
   Lock& lock = device_->receive_lock();
   if (!lock.try_lock()) return;
   drive_once(clock_.look(), device::Acknowledge::kNow, kPollBudget);

@@ -70,8 +70,8 @@ class Context final : public queue::EventSink,
 
   // The application polls: receives what is there and does what is due.
   void drive() noexcept;
-  // A neighbour polls while this context's thread is parked and its application polls no more.
-  void drive_unattended() noexcept;
+  // A neighbour polls in vain while nobody polls here.
+  void drive_unattended(Unattended which) noexcept;
   // Sends what is owed to peers, before an object that owes it goes away.
   void settle_debts() noexcept;
   // Takes in what has come, and then the same: before a queue pair forgets what it awaits.
@@ -240,6 +240,7 @@ class Context final : public queue::EventSink,
     return now_;
   }
   void look_at_clock() noexcept;
+  Unattended whom_to_drive(TimeNs now) noexcept;
   bool drive_once(TimeNs now, device::Acknowledge acknowledge, std::size_t budget) noexcept;
   // What has come and gone so far; and whether it is so little more than `before` that the time it
   // took says how fast this processor is, and not how much there was to do.
@@ -321,6 +322,7 @@ class Context final : public queue::EventSink,
   TimeNs looked_at_ = 0;     // the clock, after an empty one
   bool only_polls_ = false;  // who drives does nothing else, so close do they follow each other
   TimeNs last_found_ = 0;
+  TimeNs looked_after_any_ = 0;  // when a poll last did that
 
   std::uint32_t sleepers_ = 0;  // threads between prepare_wait() and end_wait(); so, too
 

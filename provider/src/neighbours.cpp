@@ -98,13 +98,13 @@ bool is_handle_of(Context& context, const ibv_context* handle) noexcept {
          std::find(known->further.begin(), known->further.end(), handle) != known->further.end();
 }
 
-void drive_neighbours(const Context& of) noexcept {
+void drive_neighbours(const Context& of, Unattended which) noexcept {
   if (g_count.load(std::memory_order_relaxed) < 2) return;
   Neighbours& n = neighbours();
   const std::unique_lock guard(n.lock, std::try_to_lock);
   if (!guard.owns_lock()) return;
   for (const Neighbour& other : n.all) {
-    if (other.context != &of) other.context->drive_unattended();
+    if (other.context != &of) other.context->drive_unattended(which);
   }
 }
 

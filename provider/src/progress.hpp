@@ -63,6 +63,11 @@ class Driven {
   ~Driven() = default;
 };
 
+// Engines whose application does not poll: those that are left to it all the same, and those that
+// are left to their threads. These should be looked after, but a thread that has been woken, or has
+// just begun, may wait for a processor for long.
+enum class Unattended : std::uint8_t { kParked, kAny };
+
 class Progress {
  public:
   explicit Progress(Driven& driven);
@@ -95,9 +100,9 @@ class Progress {
   std::uint32_t polls() const noexcept { return sleep_.polls(); }
   // Changes with each poll, and each time that a thread attends.
   std::uint32_t looks() const noexcept { return sleep_.polls() + sleep_.attendances(); }
-  // Parked for an application that has not polled since the last call.
-  bool is_unattended() noexcept {
-    if (sleep_.rest() != Rest::kParked) return false;
+  // The application has not polled since the last call, and this is one of those.
+  bool is_unattended(Unattended which = Unattended::kParked) noexcept {
+    if (which == Unattended::kParked && sleep_.rest() != Rest::kParked) return false;
     const std::uint32_t polls = sleep_.polls();
     return polls_seen_by_neighbours_.exchange(polls, std::memory_order_relaxed) == polls;
   }
