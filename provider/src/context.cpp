@@ -195,7 +195,7 @@ void Context::drive() noexcept {
   if (received == 0 && !device_->has_work() && ++empty_rounds_ % kEmptyRoundsUntilLook != 0) {
     progress_.note_poll();
     announcements_.end_round(lock);
-    return drive_neighbours(*this, Unattended::kParked);
+    return neighbourhood_.look(Unattended::kParked);
   }
   if (received == 0) look_at_clock();
   finish_round(received, device::Acknowledge::kLater);
@@ -209,7 +209,7 @@ void Context::drive() noexcept {
   const Unattended neighbours = received == 0 ? whom_to_drive(now) : Unattended::kParked;
   announcements_.end_round(lock);
   if (received != 0) return;
-  drive_neighbours(*this, neighbours);
+  neighbourhood_.look(neighbours);
   if (gives_way) Courtesy::of_this_thread().give_way();
 }
 
@@ -228,12 +228,13 @@ void Context::look_at_clock() noexcept {
   peers_->remind(looked_at_);
 }
 
-void Context::drive_unattended(Unattended which) noexcept {
-  if (is_fatal() || !progress_.is_unattended(which)) return;
+bool Context::drive_unattended(Unattended which, std::uint32_t& polls_seen) noexcept {
+  if (is_fatal() || !progress_.is_unattended(which, polls_seen)) return false;
   Lock& lock = device_->receive_lock();
-  if (!lock.try_lock()) return;
+  if (!lock.try_lock()) return false;
   drive_once(clock_.look(), device::Acknowledge::kNow, kPollBudget);
   announcements_.end_round(lock);
+  return true;
 }
 
 Context::Load Context::load() const noexcept {
@@ -301,6 +302,7 @@ void Context::catch_up() noexcept {
 }
 
 void Context::pause() noexcept {
+  neighbourhood_.lock().lock();
   control_lock_.lock();
   device_->receive_lock().lock();
   announcements_.lock().lock();
@@ -310,6 +312,7 @@ void Context::resume() noexcept {
   announcements_.lock().unlock();
   device_->receive_lock().unlock();
   control_lock_.unlock();
+  neighbourhood_.lock().unlock();
 }
 
 void Context::resume_dead() noexcept {

@@ -22,6 +22,7 @@
 #include "guard.hpp"
 #include "link_choice.hpp"
 #include "lookout.hpp"
+#include "neighbourhood.hpp"
 #include "objects.hpp"
 #include "posting.hpp"
 #include "progress.hpp"
@@ -43,6 +44,7 @@ namespace verbena::provider {
 
 class Context final : public queue::EventSink,
                       public wire::Transmitter,
+                      public Neighbour,
                       private link::RxSink,
                       private Driven {
  public:
@@ -70,8 +72,8 @@ class Context final : public queue::EventSink,
 
   // The application polls: receives what is there and does what is due.
   void drive() noexcept;
-  // A neighbour polls in vain while nobody polls here.
-  void drive_unattended(Unattended which) noexcept;
+  bool drive_unattended(Unattended which, std::uint32_t& polls_seen) noexcept override;
+  Neighbourhood& neighbourhood() { return neighbourhood_; }
   // Sends what is owed to peers, before an object that owes it goes away.
   void settle_debts() noexcept;
   // Takes in what has come, and then the same: before a queue pair forgets what it awaits.
@@ -323,6 +325,7 @@ class Context final : public queue::EventSink,
   bool only_polls_ = false;  // who drives does nothing else, so close do they follow each other
   TimeNs last_found_ = 0;
   TimeNs looked_after_any_ = 0;  // when a poll last did that
+  Neighbourhood neighbourhood_;
 
   std::uint32_t sleepers_ = 0;  // threads between prepare_wait() and end_wait(); so, too
 

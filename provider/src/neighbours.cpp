@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -12,7 +11,7 @@
 namespace verbena::provider {
 namespace {
 
-struct Neighbour {
+struct Known {
   Context* context;
   std::uint64_t cookie;  // of its control socket, the same in each duplicate
   std::uint32_t handles;
@@ -21,14 +20,12 @@ struct Neighbour {
 
 struct Neighbours {
   std::mutex lock;
-  std::vector<Neighbour> all;
+  std::vector<Known> all;
 };
 
-constinit std::atomic<std::size_t> g_count{0};
-
-Neighbour* find(std::vector<Neighbour>& all, const Context& context) {
+Known* find(std::vector<Known>& all, const Context& context) {
   const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const Neighbour& n) { return n.context == &context; });
+                                  [&](const Known& n) { return n.context == &context; });
   return found != all.end() ? &*found : nullptr;
 }
 
@@ -49,15 +46,21 @@ std::uint64_t cookie_of(int socket) {
 void add_neighbour(Context& context, int cmd_fd) {
   Neighbours& n = neighbours();
   const std::lock_guard guard(n.lock);
+  for (const Known& other : n.all) other.context->neighbourhood().reserve(n.all.size());
+  context.neighbourhood().reserve(n.all.size());
   n.all.push_back({&context, cookie_of(cmd_fd), 1, {}});
-  g_count.store(n.all.size(), std::memory_order_relaxed);
+  for (const Known& other : n.all) {
+    if (other.context == &context) continue;
+    other.context->neighbourhood().add(context);
+    context.neighbourhood().add(*other.context);
+  }
 }
 
 Context* share_context(int cmd_fd) noexcept {
   const std::uint64_t cookie = cookie_of(cmd_fd);
   Neighbours& n = neighbours();
   const std::lock_guard guard(n.lock);
-  for (Neighbour& known : n.all) {
+  for (Known& known : n.all) {
     if (cookie == 0 || known.cookie != cookie) continue;
     ++known.handles;
     return known.context;
@@ -69,43 +72,33 @@ bool release_context(Context& context) noexcept {
   Neighbours& n = neighbours();
   const std::lock_guard guard(n.lock);
   const auto known = std::find_if(n.all.begin(), n.all.end(),
-                                  [&](const Neighbour& x) { return x.context == &context; });
+                                  [&](const Known& x) { return x.context == &context; });
   if (known == n.all.end()) return true;
   if (--known->handles != 0) return false;
   n.all.erase(known);
-  g_count.store(n.all.size(), std::memory_order_relaxed);
+  for (const Known& other : n.all) other.context->neighbourhood().remove(context);
   return true;
 }
 
 void add_handle(Context& context, ibv_context* handle) {
   Neighbours& n = neighbours();
   const std::lock_guard guard(n.lock);
-  if (Neighbour* known = find(n.all, context)) known->further.push_back(handle);
+  if (Known* known = find(n.all, context)) known->further.push_back(handle);
 }
 
 void remove_handle(Context& context, ibv_context* handle) noexcept {
   Neighbours& n = neighbours();
   const std::lock_guard guard(n.lock);
-  if (Neighbour* known = find(n.all, context)) std::erase(known->further, handle);
+  if (Known* known = find(n.all, context)) std::erase(known->further, handle);
 }
 
 bool is_handle_of(Context& context, const ibv_context* handle) noexcept {
   if (handle == context.public_context()) return true;
   Neighbours& n = neighbours();
   const std::lock_guard guard(n.lock);
-  const Neighbour* known = find(n.all, context);
+  const Known* known = find(n.all, context);
   return known != nullptr &&
          std::find(known->further.begin(), known->further.end(), handle) != known->further.end();
-}
-
-void drive_neighbours(const Context& of, Unattended which) noexcept {
-  if (g_count.load(std::memory_order_relaxed) < 2) return;
-  Neighbours& n = neighbours();
-  const std::unique_lock guard(n.lock, std::try_to_lock);
-  if (!guard.owns_lock()) return;
-  for (const Neighbour& other : n.all) {
-    if (other.context != &of) other.context->drive_unattended(which);
-  }
 }
 
 void hold_neighbours() { neighbours().lock.lock(); }

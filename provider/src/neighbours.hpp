@@ -2,9 +2,10 @@
 //
 // A program may open a device twice and make its two halves talk, polling one half and then the
 // other. The half that is not polled right now has parked its thread, so whoever polls in vain
-// drives the neighbours that nobody drives. A thread that is not parked may be awake and yet not
-// run, for as long as a scheduler likes (a new one beside one that spins, on a busy machine, for 0.4
-// s): whoever polls in vain for long looks after those, too.
+// drives the neighbours that nobody drives (neighbourhood.hpp, of which each has one). A thread
+// that is not parked may be awake and yet not run, for as long as a scheduler likes (a new one
+// beside one that spins, on a busy machine, for 0.4 s): whoever polls in vain for long looks after
+// those, too.
 //
 // A duplicate of a context's descriptor can be imported (ibv_import_device): the new handle is one
 // more of the same context, which ends with the last of its handles.
@@ -15,8 +16,6 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
-
-#include "progress.hpp"
 
 namespace verbena::provider {
 
@@ -34,8 +33,6 @@ void add_handle(Context& context, ibv_context* handle);
 void remove_handle(Context& context, ibv_context* handle) noexcept;
 // Whether a handle, of anybody's, is one of this context's.
 bool is_handle_of(Context& context, const ibv_context* handle) noexcept;
-
-void drive_neighbours(const Context& of, Unattended which) noexcept;
 
 // Around a fork: nobody else is at the list, in the child either.
 void hold_neighbours();

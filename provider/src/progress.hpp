@@ -100,11 +100,12 @@ class Progress {
   std::uint32_t polls() const noexcept { return sleep_.polls(); }
   // Changes with each poll, and each time that a thread attends.
   std::uint32_t looks() const noexcept { return sleep_.polls() + sleep_.attendances(); }
-  // The application has not polled since the last call, and this is one of those.
-  bool is_unattended(Unattended which = Unattended::kParked) noexcept {
+  // This is one of those, and its application has not polled since a look that saw so many polls.
+  bool is_unattended(Unattended which, std::uint32_t& polls_seen) const noexcept {
     if (which == Unattended::kParked && sleep_.rest() != Rest::kParked) return false;
-    const std::uint32_t polls = sleep_.polls();
-    return polls_seen_by_neighbours_.exchange(polls, std::memory_order_relaxed) == polls;
+    const std::uint32_t before = polls_seen;
+    polls_seen = sleep_.polls();
+    return polls_seen == before;
   }
   // `by_attendant`: by the channel whose reader attended last, and will attend again.
   void note_armed(bool by_attendant) noexcept {
@@ -168,7 +169,6 @@ class Progress {
 
   Driven& driven_;
   SleepState sleep_;
-  std::atomic<std::uint32_t> polls_seen_by_neighbours_{0};
   control::UniqueFd kick_;
   Published<bool> stopping_{false};
   pthread_t thread_{};

@@ -108,6 +108,13 @@ class Driven1 final : public Driven {
   TimeNs deadline_ = kNever;
 };
 
+// Two looks without a poll between them.
+bool is_parked_unpolled(const Progress& progress) {
+  std::uint32_t polls_seen = 0;
+  progress.is_unattended(Unattended::kParked, polls_seen);
+  return progress.is_unattended(Unattended::kParked, polls_seen);
+}
+
 TEST(Progress, ReceivesForAnApplicationThatDoesNotPoll) {
   Driven1 driven;
   Progress progress(driven);
@@ -149,9 +156,7 @@ TEST(Progress, RestsWhereTheApplicationWouldHaveTakenWhatCame) {
   while (!rests) {
     driven.send_packet();
     for (int i = 0; i < 100; ++i) progress.note_poll(link::monotonic_now_ns() - 10'000);
-    // Twice without a poll between them.
-    progress.is_unattended();
-    rests = progress.is_unattended();
+    rests = is_parked_unpolled(progress);
   }
 }
 
@@ -183,8 +188,7 @@ TEST(Progress, RestsWhileTheApplicationSends) {
   bool rests = false;
   while (!rests) {
     driven.send_packet();
-    progress.is_unattended();
-    rests = progress.is_unattended();
+    rests = is_parked_unpolled(progress);
   }
   progress.note_sending(false);
   const std::uint64_t before = driven.drives();
@@ -214,8 +218,7 @@ TEST(Progress, RestsWhereTheApplicationComesWhileItDrives) {
   bool rests = false;
   while (!rests) {
     driven.send_packet();
-    progress.is_unattended();
-    rests = progress.is_unattended();
+    rests = is_parked_unpolled(progress);
   }
 }
 
@@ -230,8 +233,7 @@ TEST(Progress, HeedsAReminderWhileItRests) {
     for (bool rests = false; !rests;) {
       driven.send_packet();
       poll();
-      progress.is_unattended();
-      rests = progress.is_unattended();
+      rests = is_parked_unpolled(progress);
     }
     const std::uint64_t before = driven.drives();
     const std::uint64_t silenced = driven.silenced();
@@ -264,8 +266,7 @@ TEST(Progress, WatchesAgainWhereNobodyPollsAndNothingComes) {
   for (bool rests = false; !rests;) {
     driven.send_packet();
     for (int i = 0; i < 100; ++i) progress.note_poll(link::monotonic_now_ns());
-    progress.is_unattended();
-    rests = progress.is_unattended();
+    rests = is_parked_unpolled(progress);
   }
   const std::uint64_t before = driven.prepared();
   while (driven.prepared() == before) ::sched_yield();
