@@ -1,5 +1,6 @@
 """What every test of the emulator's programs begins with."""
 
+import contextlib
 import json
 import os
 import select
@@ -51,10 +52,9 @@ class EmulatorCase(unittest.TestCase):
     def tearDown(self):
         pid = self.daemon_pid()
         if pid:
-            fd = os.pidfd_open(pid)
-            os.kill(pid, signal.SIGTERM)
-            self.assertTrue(select.select([fd], [], [], 10)[0], "the daemon does not end")
-            os.close(fd)
+            with contextlib.suppress(ProcessLookupError):  # it was about to end
+                os.kill(pid, signal.SIGTERM)
+            self.wait_for_end(pid, 10)
         shutil.rmtree(self.home, ignore_errors=True)
 
     def daemon_pid(self):
