@@ -11,6 +11,7 @@
 
 #include "udp_constants.hpp"
 #include "verbena/link/grh_port.hpp"
+#include "verbena/link/pieces.hpp"
 #include "verbena/link/system_calls.hpp"
 #include "verbena/link/uncancelled.hpp"
 #include "verbena/wire/bth.hpp"
@@ -21,10 +22,8 @@ namespace {
 
 // What the kernel takes in one segmented send: 64 segments (128 since 6.9).
 constexpr std::size_t kSegmentsMax = 64;
-// The kernel keeps a datagram's bytes in one piece of memory, which costs more than pages do from
-// here on. Pages it takes for segments, and does so for one that is longer than all there is.
+// A bundle where there is no segmentation, and so none that is kept in pages.
 constexpr std::size_t kInOnePieceMax = 10 * 1024;
-constexpr std::size_t kUncut = wire::TxBatch::kRunBytes;
 constexpr std::uint8_t kDefaultHopLimit = 64;
 
 // The control messages of one send: segment size, traffic class, hop limit.
@@ -127,8 +126,9 @@ std::size_t UdpSender::send(wire::TxBatch& batch, std::size_t first, std::size_t
     way.flow.seal(rider, 1);
     bytes += rider.size();
   }
-  const Outcome outcome =
-      transmit(*socket, way, {room.first(bytes), packet.wire_packets(), is_bundle, 0, to});
+  const std::size_t segment_bytes = is_bundle && belongs_in_pages(bytes) ? kUncut : 0;
+  const Outcome outcome = transmit(
+      *socket, way, {room.first(bytes), packet.wire_packets(), is_bundle, segment_bytes, to});
   if (way.is_locked) socket->lock.unlock();
   if (outcome == Outcome::kFull) statistics_.socket_full.add();
   return outcome != Outcome::kNotTogether;
@@ -191,7 +191,7 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Soc
   const auto head = batch.sealed_bytes(run.packets.front());
   Message message{{head.data(), bytes}, run.packets.size(), run.is_bundle, 0, to};
   if (message.packets > 1 && !run.is_bundle) message.segment_bytes = head.size();
-  if (run.is_bundle && bytes > kInOnePieceMax) message.segment_bytes = kUncut;
+  if (run.is_bundle && belongs_in_pages(bytes)) message.segment_bytes = kUncut;
   const Outcome outcome = transmit(socket, way, message);
   if (way.is_locked) socket.lock.unlock();
   // A bit flips back for a packet that will be offered again.
@@ -246,6 +246,11 @@ ssize_t UdpSender::try_to_send(const Way& way, const Message& message) const noe
 
 bool UdpSender::may_bundle(const IpAddress& destination) const noexcept {
   return can_bundle_.read_relaxed() && takes_bundles(options_, local_, destination);
+}
+
+// Of a bundle's.
+bool UdpSender::belongs_in_pages(std::size_t bytes) const noexcept {
+  return bytes > kInOnePieceLeast && can_segment_.read_relaxed() && bytes > in_one_piece_most();
 }
 
 void UdpSender::count_call(Socket& socket, bool is_locked, const Message& message) noexcept {

@@ -117,6 +117,7 @@ class UdpSender {
   Way way_for(Socket& socket, bool is_bundle, const wire::Destination& to) noexcept;
   Outcome transmit(Socket& socket, const Way& way, const Message& message) noexcept;
   ssize_t try_to_send(const Way& way, const Message& message) const noexcept;
+  bool belongs_in_pages(std::size_t bytes) const noexcept;
   void count_call(Socket& socket, bool is_locked, const Message& message) noexcept;
   // As sendto and sendmsg return it.
   ssize_t send_plainly(const Way& way, const Message& message) const noexcept;
