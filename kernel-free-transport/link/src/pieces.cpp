@@ -18,8 +18,6 @@
 namespace verbena::link {
 namespace {
 
-// Where nothing is emptied, pages cost more up to here.
-constexpr std::size_t kInOnePieceMost = 10 * 1024;
 constexpr std::size_t kMeasured = 4200;
 constexpr int kTimes = 24;
 // Pages must be faster by a thirty-second part.

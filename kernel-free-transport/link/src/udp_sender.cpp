@@ -22,8 +22,6 @@ namespace {
 
 // What the kernel takes in one segmented send: 64 segments (128 since 6.9).
 constexpr std::size_t kSegmentsMax = 64;
-// A bundle where there is no segmentation, and so none that is kept in pages.
-constexpr std::size_t kInOnePieceMax = 10 * 1024;
 constexpr std::uint8_t kDefaultHopLimit = 64;
 
 // The control messages of one send: segment size, traffic class, hop limit.
@@ -150,7 +148,8 @@ UdpSender::Run UdpSender::run_in(const wire::TxBatch& batch, Packets packets) co
   const bool may_segment = can_segment_.read_relaxed();
   const bool may_bundle = this->may_bundle(batch.destination(head).address);
   if (!may_bundle && !may_segment) return {packets.first(1)};
-  const std::size_t most = may_segment ? wire::TxBatch::kRunBytes : kInOnePieceMax;
+  // Where there are no segments, there are no pages for a bundle either.
+  const std::size_t most = may_segment ? wire::TxBatch::kRunBytes : kInOnePieceMost;
   // The whole word of the header. Its upper byte, which the network may change, is alike in all that
   // one queue pair sends.
   const auto dest_qp = [&](const wire::TxBatch::Packet& p) {
