@@ -3,7 +3,8 @@
 // from that thread's processor, so such a neighbour is looked at ever more seldom; at one that
 // nobody polls, each time.
 //
-// Changed under the lock of neighbours.cpp.
+// Owned by its context; any thread that polls it looks, one at a time and none waits. Changed under
+// the lock of neighbours.cpp, which is taken before the one here.
 #pragma once
 
 #include <atomic>
