@@ -9,19 +9,11 @@
 #include <atomic>
 #include <cstdint>
 
+#include "verbena/base/ticks.hpp"
 #include "verbena/base/types.hpp"
 #include "verbena/link/clock.hpp"
 
 namespace verbena::link {
-
-// Goes at the same rate on every processor of a host, 1 to 5 in a nanosecond as a rule.
-inline std::uint64_t read_ticks() noexcept {
-#if defined(__x86_64__)
-  return __builtin_ia32_rdtsc();
-#else
-  return 0;
-#endif
-}
 
 template <Clock kClock, std::uint64_t (*kTicks)() noexcept>
 class RecentTimeOf {
