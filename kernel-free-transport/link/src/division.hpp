@@ -59,8 +59,8 @@ class Cutter {
   std::optional<std::uint16_t> identify(Bytes bytes) noexcept;
   bool are_segments(Bytes bytes, std::size_t step, std::uint32_t ids_accepted) const noexcept;
   Piece cut(std::size_t length, bool is_packet) noexcept;
-  Piece cut_segment() noexcept;
-  Piece cut_unexpected(std::uint16_t& known) noexcept;
+  [[gnu::noinline]] Piece cut_segment() noexcept;
+  [[gnu::noinline]] Piece cut_unexpected(std::uint16_t& known) noexcept;
   std::size_t length_in_bundle() noexcept;
   std::size_t length_of_segments() const noexcept;
 

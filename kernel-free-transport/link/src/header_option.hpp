@@ -24,7 +24,7 @@ class HeaderOption {
     std::uint8_t hop_limit = 0;
     bool operator==(const Fields&) const = default;
   };
-  bool set(int fd, const Fields& fields) noexcept;
+  [[gnu::cold]] bool set(int fd, const Fields& fields) noexcept;
 
   bool is_v4_ = true;
   bool is_known_ = false;  // whether fields_ is what the socket has

@@ -59,7 +59,7 @@ class Loop {
   std::array<std::uint8_t, kMeasured> bytes_{};
 };
 
-std::size_t measure() noexcept {
+[[gnu::cold]] std::size_t measure() noexcept {
   const Uncancelled uncancelled;
   const int saved = errno;
   Loop piece;

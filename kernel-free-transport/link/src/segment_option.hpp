@@ -26,7 +26,7 @@ class SegmentOption {
   void give_up(int fd) noexcept;
 
  private:
-  bool set(int fd, std::size_t segment_bytes) noexcept;
+  [[gnu::cold]] bool set(int fd, std::size_t segment_bytes) noexcept;
 
   bool is_known_ = false;
   bool may_change_ = true;

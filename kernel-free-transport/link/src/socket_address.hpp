@@ -24,14 +24,7 @@ class SocketAddress {
       size_ = sizeof storage_.v4;
       return;
     }
-    storage_.v6 = {};
-    storage_.v6.sin6_family = AF_INET6;
-    storage_.v6.sin6_port = htons(port);
-    std::memcpy(&storage_.v6.sin6_addr, ip.bytes.data(), ip.bytes.size());
-    const bool is_link_local = ip.bytes[0] == 0xfe && (ip.bytes[1] & 0xc0) == 0x80;
-    const bool is_link_multicast = ip.bytes[0] == 0xff && (ip.bytes[1] & 0x0f) == 0x02;
-    if (is_link_local || is_link_multicast) storage_.v6.sin6_scope_id = scope_id;
-    size_ = sizeof storage_.v6;
+    be_v6(ip, port, scope_id);
   }
 
   int family() const { return storage_.any.sa_family; }
@@ -52,6 +45,18 @@ class SocketAddress {
   }
 
  private:
+  [[gnu::noinline]] void be_v6(const IpAddress& ip, std::uint16_t port,
+                               std::uint32_t scope_id) noexcept {
+    storage_.v6 = {};
+    storage_.v6.sin6_family = AF_INET6;
+    storage_.v6.sin6_port = htons(port);
+    std::memcpy(&storage_.v6.sin6_addr, ip.bytes.data(), ip.bytes.size());
+    const bool is_link_local = ip.bytes[0] == 0xfe && (ip.bytes[1] & 0xc0) == 0x80;
+    const bool is_link_multicast = ip.bytes[0] == 0xff && (ip.bytes[1] & 0x0f) == 0x02;
+    if (is_link_local || is_link_multicast) storage_.v6.sin6_scope_id = scope_id;
+    size_ = sizeof storage_.v6;
+  }
+
   union {
     sockaddr any;
     sockaddr_in v4;

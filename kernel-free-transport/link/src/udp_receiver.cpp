@@ -228,12 +228,20 @@ UdpReceiver::Entry& UdpReceiver::entry_for(const Coalesced& buffer) noexcept {
   Entry& entry = cache_[(buffer.source_port ^ source.bytes[15]) % cache_.size()];
   if (entry.port != buffer.source_port || !(entry.source == source) ||
       !(entry.destination == buffer.fields.destination)) {
-    entry = {source, buffer.fields.destination, buffer.source_port,
-             wire::IcrcFlow(source, buffer.fields.destination, buffer.source_port, options_.port),
-             takes_bundles(options_, buffer.fields.destination, source),
-             {}};
+    begin_entry(entry, buffer);
   }
   return entry;
+}
+
+void UdpReceiver::begin_entry(Entry& entry, const Coalesced& buffer) const noexcept {
+  const IpAddress& source = buffer.fields.source;
+  const IpAddress& destination = buffer.fields.destination;
+  entry = {source,
+           destination,
+           buffer.source_port,
+           wire::IcrcFlow(source, destination, buffer.source_port, options_.port),
+           takes_bundles(options_, destination, source),
+           {}};
 }
 
 }  // namespace verbena::link

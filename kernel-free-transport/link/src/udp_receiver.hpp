@@ -48,9 +48,10 @@ class UdpReceiver {
 
   bool read(Coalesced& out) noexcept;
   ssize_t read_unasked(SocketAddress& source) noexcept;
-  ssize_t read_asking(SocketAddress& source, Coalesced& out) noexcept;
+  [[gnu::noinline]] ssize_t read_asking(SocketAddress& source, Coalesced& out) noexcept;
   std::size_t deliver(const Coalesced& buffer, RxSink& sink) noexcept;
   Entry& entry_for(const Coalesced& buffer) noexcept;
+  [[gnu::cold]] void begin_entry(Entry& entry, const Coalesced& buffer) const noexcept;
 
   int fd_;
   IpAddress local_;

@@ -361,10 +361,12 @@ bool UdpSender::connect(Connection& connection, const wire::Destination& to) noe
 
 // Null only when no socket of this parity could be opened at all.
 UdpSender::Socket* UdpSender::socket_for(Qpn flow, bool has_grh) noexcept {
-  auto& pool = sockets_[has_grh || !options_.grh_from_port ? 1 : 0];
+  Pool& pool = sockets_[has_grh || !options_.grh_from_port ? 1 : 0];
   Socket& wanted = pool[flow.value() % options_.tx_sockets];
-  if (wanted.fd.read() >= 0) [[likely]]
-    return &wanted;
+  return wanted.fd.read() >= 0 ? &wanted : open_in(pool, wanted, has_grh);
+}
+
+UdpSender::Socket* UdpSender::open_in(Pool& pool, Socket& wanted, bool has_grh) noexcept {
   const Guard guard(open_lock_);
   if (wanted.fd.read() >= 0 || open_socket(wanted, has_grh, nullptr)) return &wanted;
   // No descriptor to be had: share one that is open.

@@ -30,7 +30,7 @@ class UdpSender {
                    std::optional<Damage> damage) noexcept;
   // False: nothing was sent, it wants a batch.
   bool send_short(wire::ShortPacket& packet, Qpn flow) noexcept;
-  void kick(const IpAddress& address, std::uint32_t slot) noexcept;
+  [[gnu::noinline]] void kick(const IpAddress& address, std::uint32_t slot) noexcept;
   bool may_bundle(const IpAddress& destination) const noexcept;
 
   struct Calls {
@@ -81,6 +81,9 @@ class UdpSender {
   static constexpr unsigned kSocketsMax = 16;  // of each parity
 
   Socket* socket_for(Qpn flow, bool has_grh) noexcept;
+  // The first that is wanted of these.
+  using Pool = std::array<Socket, kSocketsMax>;
+  [[gnu::cold]] Socket* open_in(Pool& pool, Socket& wanted, bool has_grh) noexcept;
   bool open_socket(Outlet& outlet, bool has_grh, SocketError* error) noexcept;
   int bound_socket(bool has_grh, std::uint16_t& port, SocketError* error) const noexcept;
   void set_options(int fd) const noexcept;
@@ -88,7 +91,7 @@ class UdpSender {
   // Under the socket's lock.
   const wire::IcrcFlow& cached_flow(Socket& socket, const IpAddress& destination) noexcept;
   bool leads_to(Connection& connection, const wire::Destination& to) noexcept;
-  [[gnu::noinline]] bool connect(Connection& connection, const wire::Destination& to) noexcept;
+  [[gnu::cold]] bool connect(Connection& connection, const wire::Destination& to) noexcept;
 
   // Packets that go at once.
   struct Run {
@@ -131,7 +134,7 @@ class UdpSender {
   Published<bool> can_segment_{true};
   Published<bool> can_bundle_{true};
   Lock open_lock_;
-  std::array<std::array<Socket, kSocketsMax>, 2> sockets_;  // [has_grh][flow]
+  std::array<Pool, 2> sockets_;  // [has_grh][flow]
 };
 
 }  // namespace verbena::link
