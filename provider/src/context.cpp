@@ -412,7 +412,8 @@ TimeNs Context::next_deadline() const noexcept {
 void Context::send(wire::TxBatch& batch, Qpn flow) noexcept { link_->send(batch, flow); }
 
 bool Context::send_short(wire::ShortPacket& packet, Qpn flow) noexcept {
-  return is_undisturbed() && peers_->send_short(packet, flow);
+  if (!is_undisturbed()) [[unlikely]] return false;
+  return peers_->send_short(packet, flow);
 }
 
 // Neither faults nor a capture look at what passes: they are passed by.

@@ -241,7 +241,7 @@ class Context final : public queue::EventSink,
     if (now_ == 0) now_ = clock_.now_or_look();
     return now_;
   }
-  void look_at_clock() noexcept;
+  [[gnu::noinline]] void look_at_clock() noexcept;
   Unattended whom_to_drive(TimeNs now) noexcept;
   bool drive_once(TimeNs now, device::Acknowledge acknowledge, std::size_t budget) noexcept;
   // What has come and gone so far; and whether it is so little more than `before` that the time it

@@ -17,7 +17,7 @@ class Courtesy {
   // Those of the calling thread.
   static Courtesy& of_this_thread() noexcept;
   Courtesy() noexcept;
-  void give_way() noexcept;
+  [[gnu::noinline]] void give_way() noexcept;
   std::uint32_t moves() const noexcept { return moves_; }
 
  private:

@@ -7,7 +7,8 @@ namespace verbena::provider {
 bool explains() noexcept;
 void explain(const char* format, ...) noexcept __attribute__((format(printf, 1, 2)));
 // Explains and returns `error`. Name the verb first.
-int refusal(int error, const char* format, ...) noexcept __attribute__((format(printf, 2, 3)));
+[[gnu::cold]] int refusal(int error, const char* format, ...) noexcept
+    __attribute__((format(printf, 2, 3)));
 
 // A verb that is refused: thrown by what makes or changes objects, never on the post and poll
 // paths; the guard (guard.hpp) turns it into the errno.

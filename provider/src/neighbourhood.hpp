@@ -47,7 +47,7 @@ class Neighbourhood {
     std::uint32_t looks_left = 1;
   };
 
-  void look_at_each(Unattended which) noexcept;
+  [[gnu::noinline]] void look_at_each(Unattended which) noexcept;
 
   std::atomic<bool> is_empty_{true};
   Lock lock_;

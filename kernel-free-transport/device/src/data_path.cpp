@@ -112,7 +112,7 @@ void Device::deliver_joint(qp::QueuePair& qp, wire::PacketView& packet,
 }
 
 void Device::rearm(qp::QueuePair& qp) {
-  if (!qp.may_be_due_before(qp.armed_deadline)) return;
+  if (!qp.may_be_due_before(qp.armed_deadline)) [[likely]] return;
   const TimeNs deadline = qp.deadline();
   if (deadline >= qp.armed_deadline) return;
   qp.armed_deadline = deadline;
@@ -132,7 +132,7 @@ std::size_t Device::take_buffer() {
   const std::size_t first = (frame ^ frame >> 7) % kCount;
   for (std::size_t i = 0; i < kCount; ++i) {
     const std::size_t which = (first + i) % kCount;
-    if (buffers_[which]->lock.try_lock()) return which;
+    if (buffers_[which]->lock.try_lock()) [[likely]] return which;
   }
   buffers_[first]->lock.lock();
   return first;
@@ -147,14 +147,14 @@ void Device::transmit(qp::QueuePair& qp, TimeNs now, Rest rest) {
     more = transmit_batches(which, qp, now, rest);
   }
   buffers_[which]->lock.unlock();
-  if (more) dirty_.push(qp);
+  if (more) [[unlikely]] dirty_.push(qp);
   rearm(qp);
 }
 
 void Device::send_short(std::size_t which, Qpn from) {
   wire::ShortPacket& packet = buffers_[which]->packet;
   counters_.sent.add(which, packet.wire_packets(), packet.wire_bytes());
-  if (!is_port_active() || transmitter_.send_short(packet, from)) return;
+  if (!is_port_active() || transmitter_.send_short(packet, from)) [[likely]] return;
   wire::TxBatch& batch = buffers_[which]->batch;
   batch.take(packet);
   transmitter_.send(batch, from);
@@ -270,8 +270,7 @@ void Device::publish_held() {
 }
 
 // Data has taken what they owed along.
-void Device::forget_answered() {
-  if (!has_waiting_.read_relaxed()) return;
+void Device::forget_answered_of_waiting() {
   const auto is_answered = [](qp::QueuePair* qp) {
     qp->held.is_listed = qp->held.is_waiting.read_relaxed();
     return !qp->held.is_listed;

@@ -275,26 +275,21 @@ std::size_t PeerLink::receive_from_rings(RxSink& sink, std::size_t budget) noexc
     count += receive_from(in, sink, std::min(budget, kRingTurn));
     has_broken = has_broken || in.reader.is_broken();
   }
-  if (has_broken) {
-    drops_.count(DropReason::kMalformed);
-    statistics_.rings_broken.add(
-        std::erase_if(inbound_, [](const Inbound& in) { return in.reader.is_broken(); }));
-  }
+  if (has_broken) forget_broken();
   return count;
+}
+
+void PeerLink::forget_broken() noexcept {
+  drops_.count(DropReason::kMalformed);
+  statistics_.rings_broken.add(
+      std::erase_if(inbound_, [](const Inbound& in) { return in.reader.is_broken(); }));
 }
 
 std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget) noexcept {
   std::size_t from_udp = 0;
   if (in.is_new) {
     if (!in.reader.has_packet()) return 0;
-    // What the peer sent before by UDP is in the socket by now: loopback delivers at once.
-    while (from_udp < kDrainMax) {
-      const std::size_t n = receive_from_udp(sink, kRingTurn);
-      if (n == 0) break;
-      from_udp += n;
-    }
-    in.is_new = false;
-    tell_packs(in);
+    from_udp = greet(in, sink);
   }
   wire::RxDatagram& datagram = in.datagram;
   std::size_t count = 0;
@@ -314,6 +309,19 @@ std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget
   in.reader.release();
   statistics_.ring_packets_received.add(count);
   return from_udp + count;
+}
+
+// What the peer sent before by UDP is in the socket by now: loopback delivers at once.
+std::size_t PeerLink::greet(Inbound& in, RxSink& sink) noexcept {
+  std::size_t count = 0;
+  while (count < kDrainMax) {
+    const std::size_t n = receive_from_udp(sink, kRingTurn);
+    if (n == 0) break;
+    count += n;
+  }
+  in.is_new = false;
+  tell_packs(in);
+  return count;
 }
 
 void PeerLink::hand_over(Inbound& in, RxSink& sink) noexcept {

@@ -412,7 +412,7 @@ bool RingReader::has_packet() const noexcept {
 std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& fields) noexcept {
   release();
   for (bool has_jumped = false;;) {
-    if (is_broken_) return std::nullopt;
+    if (is_broken_) [[unlikely]] return std::nullopt;
     std::uint8_t* record = ring_.record_at(tail_);
     const std::uint64_t word = first_word(record).load(std::memory_order_acquire);
     if ((word & ~kLengthBits) != ring_.tag_of(tail_)) return std::nullopt;
@@ -420,7 +420,7 @@ std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& 
     const std::size_t length = word & kLengthBits;
     std::uint64_t word_of_fields = 0;
     std::memcpy(&word_of_fields, record + sizeof word, sizeof word_of_fields);
-    if (length == kJump) {
+    if (length == kJump) [[unlikely]] {
       // To a record, forward, at most to the beginning.
       const std::uint64_t distance = word_of_fields;
       if (has_jumped || distance == 0 || distance % kLine != 0 || distance > to_end) {
@@ -434,7 +434,7 @@ std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& 
     const std::uint64_t size = record_size(length + (is_ridden ? kRiderSize : 0));
     const bool is_direct = (word_of_fields & kDirect) != 0;
     if (length < wire::Bth::kSize || length > (is_direct ? kCopied : wire::kMaxJoint) ||
-        size > to_end) {
+        size > to_end) [[unlikely]] {
       return break_off();
     }
     unpack(word_of_fields, fields);
@@ -444,7 +444,7 @@ std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& 
       std::memcpy(&rider, record + kRecordHeader + length, sizeof rider);
       fields.rider = wire::Rider::of_word(rider);
     }
-    if (is_direct && sender_ == nullptr) return break_off();
+    if (is_direct && sender_ == nullptr) [[unlikely]] return break_off();
     fields.sender = is_direct ? sender_ : nullptr;
     // Often an acknowledgement and the answer come together; while the one is taken in, the other's
     // line is on its way.

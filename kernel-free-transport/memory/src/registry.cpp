@@ -135,8 +135,8 @@ Result<bool, Refusal> Registry::deregister(std::uint32_t key) {
 
 Result<Pin, Refusal> Registry::pin(const AccessRequest& request) noexcept {
   Slot* slot = table_->find(index_of(request.key));
-  if (slot == nullptr || !slot->gate.enter()) return Failure{Refusal::kNoSuchKey};
-  if (const auto refusal = slot->check(request)) {
+  if (slot == nullptr || !slot->gate.enter()) [[unlikely]] return Failure{Refusal::kNoSuchKey};
+  if (const auto refusal = slot->check(request)) [[unlikely]] {
     slot->gate.leave();
     return Failure{*refusal};
   }

@@ -107,15 +107,15 @@ void QueuePair::handle_packet(const wire::PacketView& packet, const wire::RxData
   }
   if (!pkeys_match(packet.bth.pkey, endpoint_.pkey)) return drop(DropReason::kBadPkey);
   if (!comes_from_peer(datagram)) return drop(DropReason::kWrongPeer);
-  if (attributes_.migration != Migration::kMigrated) follow_migration(packet);
+  if (attributes_.migration != Migration::kMigrated) [[unlikely]] follow_migration(packet);
   if (packet.row->request) {
     if (endpoint_.transport == Transport::kXrcSend) return drop(DropReason::kWrongTransport);
-    if (s == State::kRtr && !established_reported_) {
+    if (s == State::kRtr && !established_reported_) [[unlikely]] {
       established_reported_ = true;
       endpoint_.events->on_async_event(queue::AsyncEvent::kCommunicationEstablished,
                                        endpoint_.cookie);
     }
-    if (relay_) {
+    if (relay_) [[unlikely]] {
       relay_->handle_request(packet, now);
     } else {
       responder_.handle_request(packet, datagram);

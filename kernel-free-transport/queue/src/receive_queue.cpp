@@ -6,6 +6,18 @@
 #include "verbena/base/short_copy.hpp"
 
 namespace verbena::queue {
+namespace {
+
+// Most lists have one entry.
+void copy_sges(void* to, const void* from, std::uint32_t count) noexcept {
+  if (count == 1) [[likely]] {
+    std::memcpy(to, from, sizeof(Sge));
+  } else {
+    short_copy(to, from, count * sizeof(Sge));
+  }
+}
+
+}  // namespace
 
 ReceiveQueue::ReceiveQueue(const Options& options, EventSink& events)
     : events_(events),
@@ -26,7 +38,7 @@ ReceiveQueue::Posted ReceiveQueue::post(const RecvRequest& request) noexcept {
   std::byte* at = entry(head_ + count_);
   const EntryHead head{request.id, static_cast<std::uint32_t>(request.sges.size()), 0};
   std::memcpy(at, &head, sizeof head);
-  short_copy(at + sizeof head, request.sges.data(), head.sge_count * sizeof(Sge));
+  copy_sges(at + sizeof head, request.sges.data(), head.sge_count);
   ++count_;
   count_hint_.publish(count_);
   return Posted::kOk;
@@ -34,13 +46,13 @@ ReceiveQueue::Posted ReceiveQueue::post(const RecvRequest& request) noexcept {
 
 bool ReceiveQueue::take(ActiveReceive& out) noexcept {
   const Guard guard(lock_);
-  if (count_ == 0) return false;
+  if (count_ == 0) [[unlikely]] return false;
   const std::byte* at = entry(head_);
   EntryHead head;
   std::memcpy(&head, at, sizeof head);
   out.id = head.id;
   out.sge_count = head.sge_count;
-  short_copy(out.sges.data(), at + sizeof head, head.sge_count * sizeof(Sge));
+  copy_sges(out.sges.data(), at + sizeof head, head.sge_count);
   out.capacity = 0;
   for (std::uint32_t i = 0; i < out.sge_count; ++i) out.capacity += out.sges[i].length;
   if (++head_ == capacity_) head_ = 0;

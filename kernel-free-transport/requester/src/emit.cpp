@@ -101,8 +101,8 @@ std::optional<memory::Refusal> Requester::gather(const SendEntry& entry, std::ui
         static_cast<std::uint32_t>(std::min<std::uint64_t>(sge->length - offset, length));
     auto pin = endpoint_.memory->pin({sge->key, endpoint_.domain, sge->address + offset, part, 0,
                                       endpoint_.number.value()});
-    if (!pin.ok()) return pin.error();
-    if (!pin->read(to, 0, part)) return memory::Refusal::kNotMapped;
+    if (!pin.ok()) [[unlikely]] return pin.error();
+    if (!pin->read(to, 0, part)) [[unlikely]] return memory::Refusal::kNotMapped;
     to += part;
     length -= part;
     offset = 0;
@@ -319,7 +319,7 @@ std::optional<memory::Refusal> Requester::fill_short(const SendEntry& e, std::ui
 
 bool Requester::copy_summed(const SendEntry& e, std::uint32_t position, std::uint8_t* to,
                             wire::ShortPacket& out) {
-  if (!wire::crc32_joins(e.length)) return false;
+  if (!wire::crc32_joins(e.length)) [[unlikely]] return false;
   memory::Pin pin;
   const std::uint8_t* from = nullptr;
   if ((e.flags & queue::kInline) != 0) {
@@ -328,11 +328,11 @@ bool Requester::copy_summed(const SendEntry& e, std::uint32_t position, std::uin
     const queue::Sge& sge = queue_.sges(position)[0];
     auto pinned = endpoint_.memory->pin({sge.key, endpoint_.domain, sge.address, sge.length, 0,
                                          endpoint_.number.value()});
-    if (!pinned.ok()) return false;
+    if (!pinned.ok()) [[unlikely]] return false;
     pin = std::move(*pinned);
     from = pin.direct();
   }
-  if (from == nullptr) return false;
+  if (from == nullptr) [[unlikely]] return false;
   out.sum = wire::crc32_copy(to, from, e.length);
   out.summed = e.length;
   return true;

@@ -61,19 +61,19 @@ const char* to_string(Posted posted) {
 }
 
 Posted Requester::check(const queue::SendRequest& request, std::uint64_t& length) const {
-  if (!suits(endpoint_.transport, request.opcode)) return Posted::kWrongOpcode;
-  if (queue_.is_full()) return Posted::kQueueFull;
+  if (!suits(endpoint_.transport, request.opcode)) [[unlikely]] return Posted::kWrongOpcode;
+  if (queue_.is_full()) [[unlikely]] return Posted::kQueueFull;
   length = 0;
   for (const queue::Sge& sge : request.sges) length += sge.length;
   const bool is_inline = (request.flags & queue::kInline) != 0;
-  if (carries_payload(request.opcode)) {
+  if (carries_payload(request.opcode)) [[likely]] {
     if (is_inline) {
       if (request.opcode == WorkOpcode::kRead) return Posted::kInlineForbidden;
-      if (length > queue_.max_inline()) return Posted::kInlineTooLong;
-    } else if (request.sges.size() > queue_.max_sges()) {
+      if (length > queue_.max_inline()) [[unlikely]] return Posted::kInlineTooLong;
+    } else if (request.sges.size() > queue_.max_sges()) [[unlikely]] {
       return Posted::kTooManySges;
     }
-    if (length > kMessageMax) return Posted::kMessageTooLong;
+    if (length > kMessageMax) [[unlikely]] return Posted::kMessageTooLong;
   }
   if (request.opcode == WorkOpcode::kCompareSwap || request.opcode == WorkOpcode::kFetchAdd) {
     if (is_inline) return Posted::kInlineForbidden;
@@ -102,7 +102,7 @@ void Requester::fill(SendEntry& entry, std::uint32_t position, const queue::Send
       endpoint_.transport == Transport::kXrcSend ? request.remote_srqn : request.remote_qpn;
   entry.remote_qkey = request.remote_qkey;
   if (endpoint_.transport == Transport::kUd) queue_.address(position) = *request.address;
-  if (request.opcode >= WorkOpcode::kAtomicWrite) {
+  if (request.opcode >= WorkOpcode::kAtomicWrite) [[unlikely]] {
     return fill_without_buffers(entry, position, request);
   }
   if ((request.flags & queue::kInline) != 0) {
@@ -148,7 +148,9 @@ Posted Requester::would_post(const queue::SendRequest& request) const {
 
 Posted Requester::post(const queue::SendRequest& request) {
   std::uint64_t length = 0;
-  if (const Posted verdict = check(request, length); verdict != Posted::kOk) return verdict;
+  if (const Posted verdict = check(request, length); verdict != Posted::kOk) [[unlikely]] {
+    return verdict;
+  }
   const std::uint32_t position = queue_.tail();
   fill(queue_.push(), position, request, static_cast<std::uint32_t>(length));
   return Posted::kOk;

@@ -60,7 +60,7 @@ void Requester::handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now) {
 }
 
 [[gnu::flatten]] void Requester::handle_ack(Psn psn, wire::Aeth aeth, TimeNs now) {
-  if ((psn + 1).is_before(una_)) {
+  if ((psn + 1).is_before(una_)) [[unlikely]] {
     endpoint_.drops->count(DropReason::kStaleResponse);
     return;
   }
@@ -144,7 +144,7 @@ bool Requester::acknowledge(Psn upto, TimeNs now) {
   Psn reached = una_;
   bool complete = true;
   // Most times nothing in between awaits data.
-  if (responses_pending_ == 0 && una_.is_before(upto)) reached = upto;
+  if (responses_pending_ == 0 && una_.is_before(upto)) [[likely]] reached = upto;
   for (std::uint32_t p = queue_.head(); p != queue_.tail() && reached.is_before(upto); ++p) {
     const SendEntry& entry = queue_.at(p);
     if (entry.is_local()) continue;

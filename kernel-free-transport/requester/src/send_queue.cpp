@@ -26,10 +26,10 @@ SendQueue::SendQueue(const Options& options)
 }
 
 SendEntry& SendQueue::push(bool internal) {
-  if (!storage_) storage_.reset(new std::byte[(std::size_t{mask_} + 1) * stride_]);
+  if (!storage_) [[unlikely]] storage_.reset(new std::byte[(std::size_t{mask_} + 1) * stride_]);
   if (is_empty()) base_ = tail_;
   SendEntry& entry = *new (raw(tail_++)) SendEntry;
-  if (internal) {
+  if (internal) [[unlikely]] {
     entry.internal = true;
     ++internal_;
   }

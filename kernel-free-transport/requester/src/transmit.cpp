@@ -20,12 +20,10 @@ constexpr std::uint32_t kPacketsPerTurn = 64;
 // Gives a request its PSNs, unless it must wait: for a fence, for a drain, for a receive at the
 // peer (with all earlier requests answered, one may go without a credit, IBTA Vol 1, 9.7.7.2).
 bool Requester::begin(SendEntry& entry) {
-  if (draining_) return false;
-  if ((entry.flags & queue::kFence) != 0 && responses_pending_ != 0) return false;
-  if (!credits_unlimited_ && entry.needs_receive()) {
-    const bool covered =
-        Psn(message_count_ + 1).is_at_or_before(Psn(message_limit_));
-    if (!covered && una_ != next_) return false;
+  if (draining_) [[unlikely]] return false;
+  if ((entry.flags & queue::kFence) != 0 && responses_pending_ != 0) [[unlikely]] return false;
+  if (!credits_unlimited_ && entry.needs_receive() && una_ != next_) [[unlikely]] {
+    if (!Psn(message_count_ + 1).is_at_or_before(Psn(message_limit_))) return false;
   }
   const bool data = entry.opcode == WorkOpcode::kRead || entry.opcode <= WorkOpcode::kWriteImmediate;
   entry.packets = data && entry.length > endpoint_.mtu
@@ -98,10 +96,12 @@ Requester::Piece Requester::piece_at(const Message& message, Psn psn) {
 // would come late.
 void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now) {
   sent_in_turn_ += packets;
-  if (sent_in_turn_ >= kPacketsPerTurn && ask && share_->has_waiting()) turn_is_over_ = true;
+  if (sent_in_turn_ >= kPacketsPerTurn && ask && share_->has_waiting()) [[unlikely]] {
+    turn_is_over_ = true;
+  }
   const bool again = cursor_psn_.is_before(sent_);
-  if (again) endpoint_.counters.retransmitted.add(packets);
-  if (una_ == sent_ || una_ == cursor_psn_) {
+  if (again) [[unlikely]] endpoint_.counters.retransmitted.add(packets);
+  if (una_ == sent_ || una_ == cursor_psn_) [[likely]] {
     base_ = probe_base_ = now;
     if (!timing_ && !again) {
       timing_ = true;
@@ -193,10 +193,10 @@ void Requester::ask(wire::TxBatch& out) {
 
 // What was sent before is repaired in any turn.
 bool Requester::take_turn(const SendEntry& entry) noexcept {
-  if (!is_reliable()) return true;
-  if (place_.has_turn()) return !turn_is_over_ || cursor_psn_.is_before(sent_);
+  if (!is_reliable()) [[unlikely]] return true;
+  if (place_.has_turn()) [[unlikely]] return !turn_is_over_ || cursor_psn_.is_before(sent_);
   // Alone, there is nobody to share with.
-  if (place_.is_out() && share_.use_count() == 1) return true;
+  if (place_.is_out() && share_.use_count() == 1) [[likely]] return true;
   return share_->enter(place_, unsent_packets(), capacity(entry));
 }
 
@@ -261,8 +261,12 @@ void Requester::sent_short(std::uint32_t window, TimeNs now) {
   if ((is_long && !is_sealed_by(way)) || !begin(entry)) return false;
   // What goes alone goes by any window, and asks for its answer.
   const bool is_alone = cursor_psn_ == una_;
-  const std::uint32_t window = is_alone ? 1 : window_for(entry);
-  if ((!is_alone && !may_send(entry, window, now)) || !take_turn(entry)) return false;
+  std::uint32_t window = 1;
+  if (!is_alone) [[unlikely]] {
+    window = window_for(entry);
+    if (!may_send(entry, window, now)) return false;
+  }
+  if (!take_turn(entry)) [[unlikely]] return false;
   const Short shape = shape_of_short(entry);
   std::uint8_t* const at = out.bytes.data();
   out.summed = 0;

@@ -216,7 +216,7 @@ Responder::Emit Responder::emit_response(Response& r, Turn& turn) {
 }
 
 std::optional<wire::Rider> Responder::take_rider() {
-  if (!ack_owed_) return std::nullopt;
+  if (!ack_owed_) [[unlikely]] return std::nullopt;
   ack_owed_ = ack_urgent_ = false;
   endpoint_.counters.packets_sent.add();
   return wire::Rider{wire::Aeth::ack(credits(), message_count_), expected_ - 1};

@@ -31,20 +31,20 @@ bool Responder::execute(const wire::PacketView& packet) {
 // A receive for a message that begins (or, for a WRITE, ends) with this packet, whose data has this
 // start; false when there is none.
 bool Responder::take_receive(const wire::PacketView& packet, std::span<const std::uint8_t> start) {
-  if (receive_held_ && receive_active_) {
+  if (receive_held_ && receive_active_) [[unlikely]] {
     receive_held_ = false;
     arrived_ = 0;
     return true;
   }
   receive_held_ = false;
   queue::ReceiveQueue* receives = shared_ != nullptr ? &shared_->queue : endpoint_.receives;
-  if (!receive_) receive_ = std::make_unique<queue::ActiveReceive>();
+  if (!receive_) [[unlikely]] receive_ = std::make_unique<queue::ActiveReceive>();
   tagged_ = Tagged::kNo;
   if (endpoint_.srq != nullptr && endpoint_.srq->tags && packet.row->operation == Operation::kSend &&
-      take_tagged(start)) {
+      take_tagged(start)) [[unlikely]] {
     return true;
   }
-  if (receives == nullptr || !receives->take(*receive_)) {
+  if (receives == nullptr || !receives->take(*receive_)) [[unlikely]] {
     if (tagged_ == Tagged::kUnexpected) endpoint_.srq->tags->take_back_unexpected();
     return false;
   }
@@ -83,26 +83,30 @@ bool Responder::miss(const wire::PacketView& packet) {
 [[gnu::flatten]] Responder::Filled Responder::fill_receive(const Payload& payload) {
   const std::size_t size = payload.size();
   if (arrived_ + size > receive_->capacity) [[unlikely]] return outgrow_receive();
+  const Filled filled = receive_->sge_count == 1 && size != 0
+                            ? fill_part(receive_->sges[0], arrived_, payload, 0, size)
+                            : fill_list(payload);
+  if (filled == Filled::kDone) [[likely]] arrived_ += size;
+  return filled;
+}
+
+Responder::Filled Responder::fill_list(const Payload& payload) {
+  const std::size_t size = payload.size();
   Filled filled = Filled::kDone;
-  if (receive_->sge_count == 1 && size != 0) {
-    filled = fill_part(receive_->sges[0], arrived_, payload, 0, size);
-  } else {
-    std::uint64_t offset = arrived_;
-    std::size_t from = 0;
-    for (std::uint32_t i = 0; i < receive_->sge_count && from != size && filled == Filled::kDone;
-         ++i) {
-      const queue::Sge& sge = receive_->sges[i];
-      if (offset >= sge.length) {
-        offset -= sge.length;
-        continue;
-      }
-      const std::size_t part = std::min<std::size_t>(sge.length - offset, size - from);
-      filled = fill_part(sge, offset, payload, from, part);
-      from += part;
-      offset = 0;
+  std::uint64_t offset = arrived_;
+  std::size_t from = 0;
+  for (std::uint32_t i = 0; i < receive_->sge_count && from != size && filled == Filled::kDone;
+       ++i) {
+    const queue::Sge& sge = receive_->sges[i];
+    if (offset >= sge.length) {
+      offset -= sge.length;
+      continue;
     }
+    const std::size_t part = std::min<std::size_t>(sge.length - offset, size - from);
+    filled = fill_part(sge, offset, payload, from, part);
+    from += part;
+    offset = 0;
   }
-  if (filled == Filled::kDone) arrived_ += size;
   return filled;
 }
 
@@ -153,7 +157,7 @@ void Responder::complete_receive(const wire::PacketView& packet, CompletionOpcod
     }
   };
   bool has_room = false;
-  if (tagged_ == Tagged::kNo) {
+  if (tagged_ == Tagged::kNo) [[likely]] {
     has_room = receive_cq()->push_made(packet.bth.solicited, make);
   } else {
     queue::Completion c;
@@ -177,19 +181,23 @@ bool Responder::execute_send(const wire::PacketView& packet) {
   Payload payload(packet);
   std::array<std::uint8_t, kTagHeaderSize + kRendezvousHeaderSize> header;
   std::span<const std::uint8_t> start = packet.payload;
-  if (packet.direct != nullptr && endpoint_.srq != nullptr && endpoint_.srq->tags) {
+  if (packet.direct != nullptr && endpoint_.srq != nullptr && endpoint_.srq->tags) [[unlikely]] {
     start = std::span(header).first(std::min(header.size(), payload.size()));
     if (row.starts_message && !payload.copy(0, std::span(header).first(start.size()))) {
       return miss(packet);
     }
   }
-  if (row.starts_message && !take_receive(packet, start)) {
-    not_ready_ = true;
-    owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
-    return false;
+  if (row.starts_message) [[likely]] {
+    if (!take_receive(packet, start)) [[unlikely]] {
+      not_ready_ = true;
+      owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
+      return false;
+    }
+    if (tagged_ == Tagged::kEager) [[unlikely]] payload.skip(kTagHeaderSize);
   }
-  if (tagged_ == Tagged::kEager && row.starts_message) payload.skip(kTagHeaderSize);
-  if (tagged_ == Tagged::kRendezvous) payload = Payload(std::span<const std::uint8_t>());
+  if (tagged_ == Tagged::kRendezvous) [[unlikely]] {
+    payload = Payload(std::span<const std::uint8_t>());
+  }
   switch (fill_receive(payload)) {
     case Filled::kDone: break;
     case Filled::kFailed: return false;
@@ -240,15 +248,7 @@ bool Responder::execute_write(const wire::PacketView& packet) {
     return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
                   "a WRITE's packets do not add up to its length");
   }
-  if (row.immediate) {
-    const std::uint64_t so_far = arrived_;
-    if (!take_receive(packet, {})) {
-      not_ready_ = true;
-      owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
-      return false;
-    }
-    arrived_ = so_far;
-  }
+  if (row.immediate && !take_receive_of_write(packet)) return false;
   if (payload.size() != 0) {
     if (!target) {
       if (auto part = pin_at(arrived_, payload.size()); part.ok()) target = std::move(*part);
@@ -268,8 +268,23 @@ bool Responder::execute_write(const wire::PacketView& packet) {
   }
   message_ = Message::kNone;
   ++message_count_;
-  if (row.immediate) complete_receive(packet, CompletionOpcode::kReceiveWriteImmediate, write_.length);
+  if (row.immediate) complete_receive_of_write(packet);
   return true;
+}
+
+bool Responder::take_receive_of_write(const wire::PacketView& packet) {
+  const std::uint64_t so_far = arrived_;
+  if (!take_receive(packet, {})) {
+    not_ready_ = true;
+    owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
+    return false;
+  }
+  arrived_ = so_far;
+  return true;
+}
+
+void Responder::complete_receive_of_write(const wire::PacketView& packet) {
+  complete_receive(packet, CompletionOpcode::kReceiveWriteImmediate, write_.length);
 }
 
 bool Responder::room_for_new() const {

@@ -64,7 +64,7 @@ std::optional<NakCode> Responder::check_length(const wire::PacketView& packet) c
       return;
     }
   }
-  if (packet.row->xrceth && packet.row->starts_message) {
+  if (packet.row->xrceth && packet.row->starts_message) [[unlikely]] {
     shared_ = endpoint_.shared == nullptr
                   ? nullptr
                   : endpoint_.shared->find(packet.xrceth().srqn, attributes_.xrc_domain);
@@ -74,7 +74,7 @@ std::optional<NakCode> Responder::check_length(const wire::PacketView& packet) c
     }
   }
   const Psn psn = packet.bth.psn;
-  if (!execute(packet)) return;
+  if (!execute(packet)) [[unlikely]] return;
   if (packet.row->operation == Operation::kReadRequest) {
     const std::uint32_t length = packet.reth().length;
     expected_ = psn + std::max((length + endpoint_.mtu - 1) / endpoint_.mtu, 1u);
@@ -93,7 +93,7 @@ void Responder::handle_reliable(const wire::PacketView& packet) {
     return;
   }
   const std::int32_t distance = packet.bth.psn.distance_from(expected_);
-  if (distance == 0) {
+  if (distance == 0) [[likely]] {
     gap_reported_ = not_ready_ = false;
     handle_in_sequence(packet);
   } else if (distance < 0) {

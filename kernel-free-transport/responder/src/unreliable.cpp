@@ -84,9 +84,7 @@ void Responder::handle_uc(const wire::PacketView& packet) {
   if (!row.ends_message) return;
   message_ = Message::kNone;
   if (send) complete_receive(packet, CompletionOpcode::kReceive, static_cast<std::uint32_t>(arrived_));
-  if (!send && row.immediate) {
-    complete_receive(packet, CompletionOpcode::kReceiveWriteImmediate, write_.length);
-  }
+  if (!send && row.immediate) complete_receive_of_write(packet);
 }
 
 // The first 40 bytes of a UD receive belong to the GRH. Between our own devices it is always the

@@ -4,7 +4,8 @@
 
 namespace verbena {
 
-[[noreturn]] void check_failed(const char* file, int line, const char* expression) noexcept;
+[[noreturn, gnu::cold]] void check_failed(const char* file, int line,
+                                          const char* expression) noexcept;
 
 #if defined(VERBENA_CHECKS)
 inline constexpr bool kRecountInvariants = true;

@@ -59,13 +59,15 @@ class Lock {
                                          std::memory_order_relaxed);
   }
   void lock() noexcept {
-    if (!try_lock()) lock_slow();
+    if (!try_lock()) [[unlikely]] lock_slow();
   }
   void unlock() noexcept {
     word_.store(kFree, std::memory_order_release);
     // The compiler keeps the order; the processor need not, see LockWaiter.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (sleepers_.load(std::memory_order_relaxed) != 0) unlock_slow();
+    if (sleepers_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+      unlock_slow();
+    }
   }
 
  private:

@@ -173,7 +173,9 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   // Always, before the lock is released.
   void finish_receive(TimeNs now, Acknowledge acknowledge);
   // Before has_work() is asked, where nothing was received: less may be left to do by now.
-  void forget_answered();
+  void forget_answered() {
+    if (has_waiting_.read_relaxed()) forget_answered_of_waiting();
+  }
   void handle_timeouts(TimeNs now);
 
   // --- without a lock ---
@@ -207,7 +209,8 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   void deliver(qp::QueuePair& qp, const wire::PacketView& packet, const wire::RxDatagram& datagram,
                TimeNs now);
   // relays.cpp
-  void handle_answer(TimeNs now, const wire::PacketView& packet, const wire::RxDatagram& datagram);
+  [[gnu::noinline]] void handle_answer(TimeNs now, const wire::PacketView& packet,
+                                       const wire::RxDatagram& datagram);
   template <typename F>
   void with_line(Qpn receiver, Qpn line, TimeNs now, F&& use);
   void close_lines_of(const qp::QueuePair& receiver);
@@ -228,6 +231,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   void transmit_wanted(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
   void note_owed(qp::QueuePair& qp, TimeNs now);      // under its lock, too; owed.hpp
   bool waits_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
+  [[gnu::noinline]] void forget_answered_of_waiting();
   void publish_held();
   void on_turn(void* member) noexcept override;
   void rearm(qp::QueuePair& qp);                      // under the queue pair's lock

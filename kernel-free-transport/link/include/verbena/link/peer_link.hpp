@@ -107,7 +107,7 @@ class PeerLink final : public Link {
   void look_at_udp() noexcept { udp_interval_ = 1; }
   // For whoever polls in vain, under the receive lock: a reader that does not sleep, and before
   // whom something of ours has lain for long, is rung for as if it slept.
-  void remind(TimeNs now) noexcept;
+  [[gnu::noinline]] void remind(TimeNs now) noexcept;
   // Whether all that came since the last call came by rings, whose writers do so, too.
   bool came_by_rings() noexcept { return !has_heard_udp_.take(false); }
   int wait_fd() const noexcept override { return udp_->wait_fd(); }
@@ -138,14 +138,17 @@ class PeerLink final : public Link {
   std::size_t send_by_udp(wire::TxBatch& batch, std::size_t first, std::size_t count,
                           Qpn flow) noexcept;
   void change(Pending change);
-  std::size_t adopt_changes(RxSink& sink) noexcept;
-  std::size_t announce_sleep_again(RxSink& sink, std::size_t budget) noexcept;
+  [[gnu::cold]] std::size_t adopt_changes(RxSink& sink) noexcept;
+  [[gnu::noinline]] std::size_t announce_sleep_again(RxSink& sink, std::size_t budget) noexcept;
   std::size_t receive_from_udp(RxSink& sink, std::size_t budget) noexcept;
   std::size_t receive_from_rings(RxSink& sink, std::size_t budget) noexcept;
   std::size_t receive_from(Inbound& in, RxSink& sink, std::size_t budget) noexcept;
+  // Returns how many packets came by UDP.
+  [[gnu::cold]] std::size_t greet(Inbound& in, RxSink& sink) noexcept;
+  [[gnu::cold]] void forget_broken() noexcept;
   // The packet that was taken last.
   void hand_over(Inbound& in, RxSink& sink) noexcept;
-  void tell_packs(Inbound& in) noexcept;
+  [[gnu::cold]] void tell_packs(Inbound& in) noexcept;
 
   std::unique_ptr<UdpLink> udp_;
   Bell bell_;

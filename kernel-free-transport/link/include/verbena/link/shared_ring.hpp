@@ -145,10 +145,10 @@ class RingWriter {
   void publish(const Mark& mark) noexcept;
   void publish(std::span<const Mark> marks) noexcept;
   std::optional<std::uint64_t> find_place(std::uint64_t size) noexcept;
-  bool ends_lap(std::uint64_t bytes) noexcept;
-  std::optional<std::uint64_t> behind_cut(std::uint64_t size) noexcept;
+  [[gnu::noinline]] bool ends_lap(std::uint64_t bytes) noexcept;
+  [[gnu::noinline]] std::optional<std::uint64_t> behind_cut(std::uint64_t size) noexcept;
   void lengthen_lap() noexcept;
-  bool look_at_reader() noexcept;
+  [[gnu::noinline]] bool look_at_reader() noexcept;
   bool fits(std::uint64_t bytes) const noexcept;
   bool has_room(std::uint64_t bytes) noexcept;
 
@@ -191,7 +191,7 @@ class RingReader {
   static constexpr std::size_t kCopied = 256;
   static_assert(kCopied >= wire::kMaxHeaders + wire::DirectPayload::kSizeMax);
 
-  std::optional<std::span<const std::uint8_t>> break_off() noexcept;
+  [[gnu::cold]] std::optional<std::span<const std::uint8_t>> break_off() noexcept;
 
   SharedRing ring_;
   std::array<std::uint8_t, kCopied> copied_;

@@ -42,7 +42,7 @@ inline void ordered_copy(std::uint8_t* to, const void* from, std::size_t length)
   to += head;
   source += head;
   switch (tail) {
-    case 8:
+    [[likely]] case 8:
       return detail::store_release<std::uint64_t>(to, source);
     case 4:
       return detail::store_release<std::uint32_t>(to, source);

@@ -53,7 +53,7 @@ enum class Refusal : std::uint8_t {
   kBadArgument,
   kTableFull,
 };
-std::string_view to_string(Refusal refusal);
+[[gnu::cold]] std::string_view to_string(Refusal refusal);
 
 using DomainId = std::uint32_t;
 inline constexpr std::uint32_t kAnyQp = 0xffffffffu;

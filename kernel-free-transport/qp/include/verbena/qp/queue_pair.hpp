@@ -162,7 +162,7 @@ class QueuePair {
   void follow_migration(const wire::PacketView& packet);
   void take_migration_state();
   void move_to_alternate();
-  void migrate();
+  [[gnu::cold]] void migrate();
   // What matched announcements ask for goes to the requester, as it has room.
   void start_rendezvous() {
     if (!endpoint_.rendezvous.empty()) [[unlikely]]

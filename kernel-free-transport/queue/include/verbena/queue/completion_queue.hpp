@@ -31,7 +31,7 @@ class CompletionQueue {
   CompletionQueue& operator=(const CompletionQueue&) = delete;
 
   // From a queue pair. False: the queue overflowed (it is then in error, its owner was told).
-  bool push(const Completion& completion, bool solicited) noexcept {
+  [[gnu::noinline]] bool push(const Completion& completion, bool solicited) noexcept {
     return push_made(solicited, [&](Completion& entry) { entry = completion; });
   }
   // The same, made where it stays by `make(Completion&)`, which gets a clean one and must not call

@@ -85,7 +85,7 @@ struct Endpoint {
 
   // Reported by either half, taken by the queue pair.
   std::optional<FatalFailure> failure;
-  void fail(std::optional<AsyncEvent> event = std::nullopt) {
+  [[gnu::cold]] void fail(std::optional<AsyncEvent> event = std::nullopt) {
     if (!failure || failure->send_queue_only) failure = FatalFailure{event, false};
   }
   void fail_send_queue() {
@@ -99,7 +99,7 @@ struct Endpoint {
 };
 
 // "RC queue pair 0x004001"; the beginning of every explanation.
-void explain(const Endpoint& endpoint, const char* format, ...) noexcept
+[[gnu::cold]] void explain(const Endpoint& endpoint, const char* format, ...) noexcept
     __attribute__((format(printf, 2, 3)));
 
 }  // namespace verbena::queue

@@ -41,7 +41,7 @@ class Payload {
                                                                 : Placed::kNoTarget;
   }
   // The same to memory of our own. False: kNoSource.
-  bool copy(std::size_t offset, std::span<std::uint8_t> to) const noexcept;
+  [[gnu::noinline]] bool copy(std::size_t offset, std::span<std::uint8_t> to) const noexcept;
 
  private:
   [[gnu::noinline]] Placed fetch_to(std::size_t offset, std::size_t length,

@@ -104,7 +104,7 @@ class Requester {
   void handle_response(const wire::PacketView& packet, TimeNs now);
   void handle_rider(const wire::Rider& rider, TimeNs now);
   void handle_timeout(TimeNs now, wire::Transmitter& way);
-  TimeNs deadline() const;
+  [[gnu::noinline]] TimeNs deadline() const;
   // False: deadline() is no earlier than this. Quicker to ask.
   bool may_be_due_before(TimeNs time) const {
     if (!is_reliable() || waiting_rnr_) return true;
@@ -179,7 +179,8 @@ class Requester {
   bool transmit_requests(wire::TxBatch& out, TimeNs now);
   bool begin(SendEntry& entry);
   bool take_turn(const SendEntry& entry) noexcept;
-  std::uint64_t unsent_packets() const;  // of what unsent_bytes() counts, or one for each request
+  // Of what unsent_bytes() counts, or one for each request.
+  [[gnu::noinline]] std::uint64_t unsent_packets() const;
   bool may_send(const SendEntry& entry, std::uint32_t window, TimeNs now);
   bool run_local(SendEntry& entry, wire::TxBatch& out);
   std::uint32_t psns_of_read(const SendEntry& entry, Psn psn) const;
@@ -253,8 +254,8 @@ class Requester {
   bool is_expected(Psn last, wire::Aeth aeth);
   void handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now);
   void handle_ack(Psn psn, wire::Aeth aeth, TimeNs now);
-  [[gnu::noinline]] void handle_nak(Psn psn, wire::Aeth aeth, TimeNs now);
-  [[gnu::noinline]] void handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now);
+  [[gnu::cold]] void handle_nak(Psn psn, wire::Aeth aeth, TimeNs now);
+  [[gnu::cold]] void handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now);
   void handle_data(const wire::PacketView& packet, TimeNs now);
   // Nothing: it could not be fetched, and is as good as lost.
   std::optional<queue::Status> take_response(SendEntry& entry, std::uint32_t position,
@@ -269,8 +270,8 @@ class Requester {
   void update_credits(wire::Aeth aeth);
 
   // recovery.cpp
-  [[gnu::noinline]] void go_back(TimeNs now);
-  void move_cursor_to(Psn psn);
+  [[gnu::cold]] void go_back(TimeNs now);
+  [[gnu::noinline]] void move_cursor_to(Psn psn);
   bool is_kept_from_reading(TimeNs now, wire::Transmitter& way);
   void explain_silence(TimeNs now);
   void made_progress(std::uint32_t acknowledged, TimeNs now);
@@ -286,9 +287,9 @@ class Requester {
   void complete(const SendEntry& entry, queue::Status status);
   [[gnu::noinline]] void complete_rendezvous(const SendEntry& entry, queue::Status status);
   // The request at `position` failed here; it completes so once all before it have completed.
-  void poison(std::uint32_t position, queue::Status status);
+  [[gnu::cold]] void poison(std::uint32_t position, queue::Status status);
   // The oldest request failed.
-  [[gnu::noinline]] void fail_head(queue::Status status);
+  [[gnu::cold]] void fail_head(queue::Status status);
 
   bool is_reliable() const { return verbena::is_reliable(endpoint_.transport); }
 

@@ -138,19 +138,24 @@ class Responder {
   [[gnu::noinline]] bool execute_atomic_write(const wire::PacketView& packet);
   [[gnu::noinline]] bool execute_flush(const wire::PacketView& packet);
   bool take_receive(const wire::PacketView& packet, std::span<const std::uint8_t> start);
+  // Of an RDMA WRITE with immediate data.
+  [[gnu::noinline]] bool take_receive_of_write(const wire::PacketView& packet);
+  [[gnu::noinline]] void complete_receive_of_write(const wire::PacketView& packet);
   [[gnu::noinline]] bool take_tagged(std::span<const std::uint8_t> payload);
   [[gnu::noinline]] void finish_tagged(queue::Completion& completion);
   enum class Filled : std::uint8_t { kDone, kFailed, kMissed };  // failed: the queue pair with it
   Filled fill_receive(const queue::Payload& payload);
+  // Into one of none or several buffers.
+  [[gnu::noinline]] Filled fill_list(const queue::Payload& payload);
   Filled fill_part(const queue::Sge& sge, std::uint64_t offset, const queue::Payload& payload,
                    std::size_t from, std::size_t length);
-  [[gnu::noinline]] Filled outgrow_receive();
-  [[gnu::noinline]] Filled spoil_receive(const char* why);
-  [[gnu::noinline]] bool miss(const wire::PacketView& packet);
+  [[gnu::cold]] Filled outgrow_receive();
+  [[gnu::cold]] Filled spoil_receive(const char* why);
+  [[gnu::cold]] bool miss(const wire::PacketView& packet);
   [[gnu::noinline]] bool invalidate(std::uint32_t key);
   void complete_receive(const wire::PacketView& packet, queue::CompletionOpcode opcode,
                         std::uint32_t length);
-  [[gnu::noinline]] void fail_receive(queue::Status status);
+  [[gnu::cold]] void fail_receive(queue::Status status);
   bool may_access(std::uint32_t flag, const char* what);
   // For a new request: what the peer was allowed to have outstanding. A repeated one may find its
   // first answer, or answers to what came after, still in line: twice as many in all.
@@ -162,8 +167,8 @@ class Responder {
 
   // answer.cpp
   void owe_ack(bool urgent);
-  [[gnu::noinline]] void owe_nak(wire::Aeth aeth);
-  [[gnu::noinline]] bool refuse(wire::NakCode code, std::optional<queue::AsyncEvent> event,
+  [[gnu::cold]] void owe_nak(wire::Aeth aeth);
+  [[gnu::cold]] bool refuse(wire::NakCode code, std::optional<queue::AsyncEvent> event,
                                 const char* why);
   enum class Emit : std::uint8_t { kSent, kBatchFull, kDropped };
   // What is filled, and how its packets travel, which is asked for once.
