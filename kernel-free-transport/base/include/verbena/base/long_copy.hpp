@@ -7,6 +7,7 @@
 
 namespace verbena {
 
+// At least so many bytes. Any thread.
 constexpr std::size_t kLongCopyLeast = 64;
 void long_copy(void* to, const void* from, std::size_t length) noexcept;
 

@@ -1,0 +1,15 @@
+// CRC-32 by shifts of words and by tables: the variant for processors on which nothing multiplies
+// without carries, or takes as long as a function for it. As crc32.hpp has the two, but for the length
+// of a copy: any multiple of eight bytes from 24 on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace verbena::wire {
+
+std::uint32_t crc32_words(std::uint32_t crc, const std::uint8_t* data, std::size_t length,
+                          std::uint64_t ones);
+std::uint32_t copy_words(std::uint8_t* to, const std::uint8_t* from, std::size_t length);
+
+}  // namespace verbena::wire
