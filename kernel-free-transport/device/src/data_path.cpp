@@ -147,7 +147,7 @@ void Device::transmit(qp::QueuePair& qp, TimeNs now, Rest rest) {
     more = transmit_batches(which, qp, now, rest);
   }
   buffers_[which]->lock.unlock();
-  if (more) [[unlikely]] dirty_.push(qp);
+  if (more) dirty_.push(qp);
   rearm(qp);
 }
 

@@ -319,7 +319,7 @@ std::optional<memory::Refusal> Requester::fill_short(const SendEntry& e, std::ui
 
 bool Requester::copy_summed(const SendEntry& e, std::uint32_t position, std::uint8_t* to,
                             wire::ShortPacket& out) {
-  if (!wire::crc32_joins(e.length)) [[unlikely]] return false;
+  if (!wire::crc32_joins(e.length)) return false;
   memory::Pin pin;
   const std::uint8_t* from = nullptr;
   if ((e.flags & queue::kInline) != 0) {

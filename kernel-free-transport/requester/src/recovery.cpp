@@ -40,7 +40,7 @@ std::uint32_t Requester::window_for(const SendEntry& entry) const {
 }
 
 void Requester::made_progress(std::uint32_t acknowledged, TimeNs now) {
-  if (timing_ && timed_psn_.is_before(una_)) [[likely]] {
+  if (timing_ && timed_psn_.is_before(una_)) {
     // Another thread's time may be a little behind.
     const TimeNs sample = now > timed_at_ ? now - timed_at_ : 0;
     smoothed_rtt_ = smoothed_rtt_ == 0 ? sample : smoothed_rtt_ - smoothed_rtt_ / 8 + sample / 8;

@@ -101,7 +101,7 @@ void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, Ti
   }
   const bool again = cursor_psn_.is_before(sent_);
   if (again) [[unlikely]] endpoint_.counters.retransmitted.add(packets);
-  if (una_ == sent_ || una_ == cursor_psn_) [[likely]] {
+  if (una_ == sent_ || una_ == cursor_psn_) {
     base_ = probe_base_ = now;
     if (!timing_ && !again) {
       timing_ = true;
@@ -193,8 +193,8 @@ void Requester::ask(wire::TxBatch& out) {
 
 // What was sent before is repaired in any turn.
 bool Requester::take_turn(const SendEntry& entry) noexcept {
-  if (!is_reliable()) [[unlikely]] return true;
-  if (place_.has_turn()) [[unlikely]] return !turn_is_over_ || cursor_psn_.is_before(sent_);
+  if (!is_reliable()) return true;
+  if (place_.has_turn()) return !turn_is_over_ || cursor_psn_.is_before(sent_);
   // Alone, there is nobody to share with.
   if (place_.is_out() && share_.use_count() == 1) [[likely]] return true;
   return share_->enter(place_, unsent_packets(), capacity(entry));
@@ -262,7 +262,7 @@ void Requester::sent_short(std::uint32_t window, TimeNs now) {
   // What goes alone goes by any window, and asks for its answer.
   const bool is_alone = cursor_psn_ == una_;
   std::uint32_t window = 1;
-  if (!is_alone) [[unlikely]] {
+  if (!is_alone) {
     window = window_for(entry);
     if (!may_send(entry, window, now)) return false;
   }

@@ -187,7 +187,7 @@ bool Responder::execute_send(const wire::PacketView& packet) {
       return miss(packet);
     }
   }
-  if (row.starts_message) [[likely]] {
+  if (row.starts_message) {
     if (!take_receive(packet, start)) [[unlikely]] {
       not_ready_ = true;
       owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));

@@ -64,7 +64,7 @@ std::optional<NakCode> Responder::check_length(const wire::PacketView& packet) c
       return;
     }
   }
-  if (packet.row->xrceth && packet.row->starts_message) [[unlikely]] {
+  if (packet.row->xrceth && packet.row->starts_message) {
     shared_ = endpoint_.shared == nullptr
                   ? nullptr
                   : endpoint_.shared->find(packet.xrceth().srqn, attributes_.xrc_domain);

@@ -169,7 +169,7 @@ class Responder {
   void owe_ack(bool urgent);
   [[gnu::cold]] void owe_nak(wire::Aeth aeth);
   [[gnu::cold]] bool refuse(wire::NakCode code, std::optional<queue::AsyncEvent> event,
-                                const char* why);
+                            const char* why);
   enum class Emit : std::uint8_t { kSent, kBatchFull, kDropped };
   // What is filled, and how its packets travel, which is asked for once.
   struct Turn {
