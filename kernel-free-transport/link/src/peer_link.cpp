@@ -295,12 +295,11 @@ std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget
   std::size_t count = 0;
   std::size_t length = 0;
   while (count < budget && length < kRingTurnBytes) {
-    const auto bytes = in.reader.take(datagram);
-    if (!bytes) break;
-    datagram.bytes = *bytes;
+    if (!in.reader.take(datagram)) break;
+    const std::size_t size = datagram.bytes.size();
     hand_over(in, sink);
     ++count;
-    length += bytes->size();
+    length += size;
     if (datagram.sender == nullptr) continue;
     if (in.memory->is_lost()) tell_packs(in);
     // A large one is work for a whole turn.

@@ -34,8 +34,9 @@ constexpr std::uint64_t kJump = 0xffff;  // as a length: go on as many bytes fur
 // are written again, which is slower (4 KiB back and forth 2.78 us and 2.50).
 constexpr std::uint64_t kFirstLap = 128 * 1024;
 // Of a record, what is asked for before it is copied. After so much the processor has seen what
-// comes next.
+// comes next; of lines that the other side has, which come slowly, it helps for longer.
 constexpr std::size_t kAhead = 4096;
+constexpr std::size_t kTakenAhead = 8192;
 // Nobody may shrink the memory under the other side (SIGBUS) or add seals of his own.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
@@ -56,7 +57,7 @@ std::atomic_ref<std::uint64_t> first_word(std::uint8_t* record) {
 // wait for one after the other. (Compilers make this of the builtin only for processors from 2014
 // on; older ones take it for nothing.)
 void take_lines(std::uint8_t* at, std::size_t size) {
-  for (std::size_t i = 0; i < std::min(size, kAhead); i += kLine) {
+  for (std::size_t i = 0; i < std::min(size, kTakenAhead); i += kLine) {
 #ifdef __x86_64__
     asm volatile("prefetchw %0" : : "m"(at[i]));
 #else
@@ -233,9 +234,8 @@ std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
     if (takes_riders && done + 1 < count) {
       rider = wire::Rider::of(batch.start_of(packets[done + 1]), batch.start_of(p));
     }
-    const auto mark = place(batch, p, rider);
-    if (!mark) break;
-    marks[placed++] = *mark;
+    if (!place(batch, p, rider, marks[placed])) break;
+    ++placed;
     done += rider ? 2 : 1;
     if (placed == kTogether || p.length > kShort) {
       publish({marks.data(), placed});
@@ -250,21 +250,22 @@ std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
 bool RingWriter::put(const wire::ShortPacket& packet) noexcept {
   if (packet.rider && ring_.packs() == Packs::kNothing) return false;
   const std::uint8_t* const bytes = packet.bytes.data();
-  const auto mark = place(packet.length, pack(*packet.destination), packet.rider,
-                          [bytes](std::size_t begin, std::size_t end, std::uint8_t* to) {
-                            short_copy(to, bytes + begin, end - begin);
-                          });
-  if (!mark) return false;
-  publish(*mark);
+  Mark mark;
+  if (!place(packet.length, pack(*packet.destination), packet.rider, mark,
+             [bytes](std::size_t begin, std::size_t end, std::uint8_t* to) {
+               short_copy(to, bytes + begin, end - begin);
+             })) {
+    return false;
+  }
+  publish(mark);
   order_before_look();
   return true;
 }
 
-std::optional<RingWriter::Mark> RingWriter::place(
-    const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
-    const std::optional<wire::Rider>& rider) noexcept {
-  if (packet.length > wire::kMaxJoint) return std::nullopt;
-  return place(packet.length, pack(batch.destination(packet), packet), rider,
+bool RingWriter::place(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
+                       const std::optional<wire::Rider>& rider, Mark& mark) noexcept {
+  if (packet.length > wire::kMaxJoint) return false;
+  return place(packet.length, pack(batch.destination(packet), packet), rider, mark,
                [&](std::size_t begin, std::size_t end, std::uint8_t* to) {
                  batch.copy(packet, begin, end, to);
                });
@@ -272,14 +273,14 @@ std::optional<RingWriter::Mark> RingWriter::place(
 
 // `copy(begin, end, to)` copies that part of the packet.
 template <typename Copy>
-std::optional<RingWriter::Mark> RingWriter::place(std::size_t length, std::uint64_t fields,
-                                                  const std::optional<wire::Rider>& rider,
-                                                  Copy&& copy) noexcept {
+bool RingWriter::place(std::size_t length, std::uint64_t fields,
+                       const std::optional<wire::Rider>& rider, Mark& mark,
+                       Copy&& copy) noexcept {
   const std::uint64_t size = record_size(length + (rider ? kRiderSize : 0));
-  const auto at = find_place(size);
-  if (!at) return std::nullopt;
-  const Mark mark{*at, length, head_};
-  std::uint8_t* record = ring_.record_at(mark.at);
+  std::uint64_t at = 0;
+  if (!find_place(size, at)) return false;
+  mark = {at, length, head_};
+  std::uint8_t* record = ring_.record_at(at);
   // The reader polls the first line, and would take it away again while the others are written.
   if (size > kLine) take_lines(record + kLine, size - kLine);
   if (length > kInFirstLine) copy(kInFirstLine, length, record + kLine);
@@ -290,25 +291,24 @@ std::optional<RingWriter::Mark> RingWriter::place(std::size_t length, std::uint6
   }
   std::memcpy(record + sizeof fields, &fields, sizeof fields);
   copy(std::size_t{0}, std::min(length, kInFirstLine), record + kRecordHeader);
-  head_ = mark.at + size;
-  return mark;
+  head_ = at + size;
+  return true;
 }
 
 // Where the next record goes: on, at the beginning after the ring's end or a lap's, or, if that was
 // too soon, behind what the reader has not seen of the lap before.
-std::optional<std::uint64_t> RingWriter::find_place(std::uint64_t size) noexcept {
+bool RingWriter::find_place(std::uint64_t size, std::uint64_t& at) noexcept {
   const std::uint64_t offset = ring_.offset_of(head_);
   const std::uint64_t to_end = ring_.capacity_ - offset;
-  if (size > to_end) {
-    return has_room(to_end + size) ? std::optional(head_ + to_end) : std::nullopt;
-  }
+  at = head_ + to_end;
+  if (size > to_end) return has_room(to_end + size);
   if (offset + size > lap_ && ends_lap(to_end + size)) {
     cut_ = head_;
     skipped_ = to_end;
-    return head_ + to_end;
+    return true;
   }
-  if (has_room(size)) return head_;
-  return behind_cut(size);
+  at = head_;
+  return has_room(size) || behind_cut(size, at);
 }
 
 // A reader who keeps up needs no more of the ring; for one who does not, it is used further.
@@ -321,16 +321,16 @@ bool RingWriter::ends_lap(std::uint64_t bytes) noexcept {
 
 // The lap before was cut short, and the reader has stood still since. What is behind the cut is
 // free; from there on there is room as far as the end, until the reader has passed the cut.
-std::optional<std::uint64_t> RingWriter::behind_cut(std::uint64_t size) noexcept {
-  if (!cut_ || end_behind_cut_) return std::nullopt;
+bool RingWriter::behind_cut(std::uint64_t size, std::uint64_t& at) noexcept {
+  if (!cut_ || end_behind_cut_) return false;
   const std::uint64_t offset = ring_.offset_of(*cut_) + kLine;
-  if (offset + size > ring_.capacity_) return std::nullopt;
+  if (offset + size > ring_.capacity_) return false;
   const std::uint64_t lap = head_ - ring_.offset_of(head_);
-  const std::uint64_t at = lap + offset;
+  at = lap + offset;
   end_behind_cut_ = lap + ring_.capacity_;
   skipped_ += at - head_;
   lengthen_lap();
-  return at;
+  return true;
 }
 
 void RingWriter::lengthen_lap() noexcept { lap_ = std::min(2 * lap_, ring_.capacity_); }
@@ -409,13 +409,13 @@ bool RingReader::has_packet() const noexcept {
   return (word & ~kLengthBits) == ring_.tag_of(tail_);
 }
 
-std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& fields) noexcept {
+bool RingReader::take(wire::RxDatagram& fields) noexcept {
   release();
   for (bool has_jumped = false;;) {
-    if (is_broken_) [[unlikely]] return std::nullopt;
+    if (is_broken_) [[unlikely]] return false;
     std::uint8_t* record = ring_.record_at(tail_);
     const std::uint64_t word = first_word(record).load(std::memory_order_acquire);
-    if ((word & ~kLengthBits) != ring_.tag_of(tail_)) return std::nullopt;
+    if ((word & ~kLengthBits) != ring_.tag_of(tail_)) return false;
     const std::uint64_t to_end = ring_.capacity_ - ring_.offset_of(tail_);
     const std::size_t length = word & kLengthBits;
     std::uint64_t word_of_fields = 0;
@@ -424,7 +424,8 @@ std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& 
       // To a record, forward, at most to the beginning.
       const std::uint64_t distance = word_of_fields;
       if (has_jumped || distance == 0 || distance % kLine != 0 || distance > to_end) {
-        return break_off();
+        break_off();
+        return false;
       }
       has_jumped = true;
       tail_ += distance;
@@ -435,7 +436,8 @@ std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& 
     const bool is_direct = (word_of_fields & kDirect) != 0;
     if (length < wire::Bth::kSize || length > (is_direct ? kCopied : wire::kMaxJoint) ||
         size > to_end) [[unlikely]] {
-      return break_off();
+      break_off();
+      return false;
     }
     unpack(word_of_fields, fields);
     fields.rider.reset();
@@ -444,7 +446,10 @@ std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& 
       std::memcpy(&rider, record + kRecordHeader + length, sizeof rider);
       fields.rider = wire::Rider::of_word(rider);
     }
-    if (is_direct && sender_ == nullptr) [[unlikely]] return break_off();
+    if (is_direct && sender_ == nullptr) [[unlikely]] {
+      break_off();
+      return false;
+    }
     fields.sender = is_direct ? sender_ : nullptr;
     // Often an acknowledgement and the answer come together; while the one is taken in, the other's
     // line is on its way.
@@ -455,7 +460,8 @@ std::optional<std::span<const std::uint8_t>> RingReader::take(wire::RxDatagram& 
     short_copy(copied_.data(), packet, stays ? wire::kMaxHeaders : length);
     fields.copied_start = stays ? copied_.data() : nullptr;
     if (stays) bring_lines(record + kLine, size - kLine);
-    return std::span<const std::uint8_t>(stays ? packet : copied_.data(), length);
+    fields.bytes = {stays ? packet : copied_.data(), length};
+    return true;
   }
 }
 
@@ -465,10 +471,9 @@ void RingReader::release() noexcept {
   released_ = tail_;
 }
 
-std::optional<std::span<const std::uint8_t>> RingReader::break_off() noexcept {
+void RingReader::break_off() noexcept {
   is_broken_ = true;
   ring_.close();
-  return std::nullopt;
 }
 
 void RingReader::begin_sleep() noexcept {

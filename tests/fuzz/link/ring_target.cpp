@@ -103,20 +103,19 @@ class Run {
     check_taken();
     wire::RxDatagram fields;
     const bool was_broken = reader_.is_broken();
-    const auto bytes = reader_.take(fields);
-    taken_ = bytes.value_or(std::span<const std::uint8_t>{});
+    const bool is_there = reader_.take(fields);
+    taken_ = is_there ? fields.bytes : std::span<const std::uint8_t>{};
     was_taken_.assign(taken_.begin(), taken_.end());
     start_ = fields.copied_start != nullptr ? fields.copied_start : taken_.data();
-    if (bytes) {
-      VERBENA_CHECK(!was_broken && bytes->size() >= wire::Bth::kSize);
-      VERBENA_CHECK(bytes->size() <= wire::kMaxJoint);
+    if (is_there) {
+      VERBENA_CHECK(!was_broken && taken_.size() >= wire::Bth::kSize);
+      VERBENA_CHECK(taken_.size() <= wire::kMaxJoint);
     }
     if (!is_sound_) return;
-    VERBENA_CHECK(bytes.has_value() == !waiting_.empty());
-    if (!bytes) return;
-    VERBENA_CHECK(std::equal(bytes->begin(), bytes->end(), waiting_.front().begin(),
-                             waiting_.front().end()));
-    waiting_bytes_ -= record_size(bytes->size());
+    VERBENA_CHECK(is_there == !waiting_.empty());
+    if (!is_there) return;
+    VERBENA_CHECK(std::ranges::equal(taken_, waiting_.front()));
+    waiting_bytes_ -= record_size(taken_.size());
     waiting_.pop_front();
   }
 

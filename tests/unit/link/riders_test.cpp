@@ -34,8 +34,8 @@ class RidersTest : public ::testing::Test {
   std::vector<std::pair<std::size_t, bool>> take_all() {
     std::vector<std::pair<std::size_t, bool>> all;
     wire::RxDatagram fields;
-    while (const auto bytes = reader_.take(fields)) {
-      all.emplace_back(bytes->size(), fields.rider.has_value());
+    while (reader_.take(fields)) {
+      all.emplace_back(fields.bytes.size(), fields.rider.has_value());
       if (!fields.rider) continue;
       EXPECT_EQ(*fields.rider, (wire::Rider{aeth_, Psn(kAnswered)}));
     }

@@ -64,10 +64,8 @@ inline bool put_numbered(RingWriter& writer, std::uint32_t n) {
 // Whether the next packet there is number n, whole.
 inline ::testing::AssertionResult takes_numbered(RingReader& reader, std::uint32_t n) {
   wire::RxDatagram fields;
-  const auto bytes = reader.take(fields);
-  if (!bytes) return ::testing::AssertionFailure() << "nothing there";
-  const Bytes expected = make_packet(Qpn(n), n, length_of(n));
-  if (!std::equal(bytes->begin(), bytes->end(), expected.begin(), expected.end()) ||
+  if (!reader.take(fields)) return ::testing::AssertionFailure() << "nothing there";
+  if (!std::ranges::equal(fields.bytes, make_packet(Qpn(n), n, length_of(n))) ||
       fields.traffic_class != static_cast<std::uint8_t>(n) ||
       fields.hop_limit != static_cast<std::uint8_t>(n >> 3) || fields.has_grh != (n % 3 != 0)) {
     return ::testing::AssertionFailure() << "packet " << n << " is not what was put";

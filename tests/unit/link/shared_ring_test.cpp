@@ -68,9 +68,8 @@ TEST(SharedRing, CarriesTheLongestJointPacketsAndNoLongerOnes) {
     Bytes lent;
     if (n % 2 == 0) lend(batch.get(), 28, packet.size() - 28, lent);
     ASSERT_EQ(writer.put(batch.get(), 0, 1), 1u) << n;
-    const auto bytes = reader.take(fields);
-    ASSERT_TRUE(bytes) << n;
-    ASSERT_TRUE(std::equal(bytes->begin(), bytes->end(), packet.begin(), packet.end())) << n;
+    ASSERT_TRUE(reader.take(fields)) << n;
+    ASSERT_TRUE(std::ranges::equal(fields.bytes, packet)) << n;
   }
   Batch longer(2 * wire::kMaxJoint);
   longer.add(make_packet(Qpn(1), 0, wire::kMaxJoint + 1), to(own_address()));
@@ -238,11 +237,9 @@ TEST(SharedRing, ATakenPacketStaysUntilItIsGivenBack) {
   while (put(put_count)) ++put_count;
   wire::RxDatagram fields;
   for (std::uint32_t n = 0; n < 3 * put_count; ++n) {
-    const auto bytes = reader.take(fields);
-    ASSERT_TRUE(bytes);
+    ASSERT_TRUE(reader.take(fields));
     EXPECT_FALSE(put(put_count + n));
-    const Bytes expected = make_packet(Qpn(1), n, kLong);
-    EXPECT_TRUE(std::equal(bytes->begin(), bytes->end(), expected.begin(), expected.end())) << n;
+    EXPECT_TRUE(std::ranges::equal(fields.bytes, make_packet(Qpn(1), n, kLong))) << n;
     reader.release();
     ASSERT_TRUE(put(put_count + n));
   }
@@ -260,9 +257,7 @@ TEST(SharedRing, HeadersAreThoseThatCame) {
     batch.add(make_packet(Qpn(0x123456), 77, length), to(own_address()));
     ASSERT_EQ(writer.put(batch.get(), 0, 1), 1u);
     wire::RxDatagram datagram;
-    const auto bytes = reader.take(datagram);
-    ASSERT_TRUE(bytes && bytes->size() == length);
-    datagram.bytes = *bytes;
+    ASSERT_TRUE(reader.take(datagram) && datagram.bytes.size() == length);
     std::memset(raw.at(RawMemory::kRecordsAt), 0xff, kSmall);
     wire::PacketView packet;
     ASSERT_FALSE(wire::parse_packet(datagram, packet)) << length;

@@ -137,16 +137,18 @@ class RingWriter {
   static constexpr std::size_t kTogether = 4;
   static constexpr std::size_t kShort = 256;
 
-  std::optional<Mark> place(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
-                            const std::optional<wire::Rider>& rider) noexcept;
+  // False: there is no room. (What they tell is not returned as an optional: compilers write its two
+  // parts and read both at once, which waits until all that was written before is out, a record.)
+  bool place(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
+             const std::optional<wire::Rider>& rider, Mark& mark) noexcept;
   template <typename Copy>
-  std::optional<Mark> place(std::size_t length, std::uint64_t fields,
-                            const std::optional<wire::Rider>& rider, Copy&& copy) noexcept;
+  bool place(std::size_t length, std::uint64_t fields, const std::optional<wire::Rider>& rider,
+             Mark& mark, Copy&& copy) noexcept;
+  bool find_place(std::uint64_t size, std::uint64_t& at) noexcept;
   void publish(const Mark& mark) noexcept;
   void publish(std::span<const Mark> marks) noexcept;
-  std::optional<std::uint64_t> find_place(std::uint64_t size) noexcept;
   [[gnu::noinline]] bool ends_lap(std::uint64_t bytes) noexcept;
-  [[gnu::noinline]] std::optional<std::uint64_t> behind_cut(std::uint64_t size) noexcept;
+  [[gnu::noinline]] bool behind_cut(std::uint64_t size, std::uint64_t& at) noexcept;
   void lengthen_lap() noexcept;
   [[gnu::noinline]] bool look_at_reader() noexcept;
   bool fits(std::uint64_t bytes) const noexcept;
@@ -168,9 +170,9 @@ class RingReader {
  public:
   explicit RingReader(SharedRing ring) : ring_(std::move(ring)) {}
 
-  // The next packet; valid until the next call of this or of release(). `fields` gets all but the
-  // addresses.
-  std::optional<std::span<const std::uint8_t>> take(wire::RxDatagram& fields) noexcept;
+  // The next packet, if there is one; valid until the next call of this or of release(). `fields`
+  // gets all but the addresses.
+  bool take(wire::RxDatagram& fields) noexcept;
   // Lets the writer have the place of the packet that was taken last.
   void release() noexcept;
   // What direct packets of this ring refer to, once it was told that there may be some; null before
@@ -191,7 +193,7 @@ class RingReader {
   static constexpr std::size_t kCopied = 256;
   static_assert(kCopied >= wire::kMaxHeaders + wire::DirectPayload::kSizeMax);
 
-  [[gnu::cold]] std::optional<std::span<const std::uint8_t>> break_off() noexcept;
+  [[gnu::cold]] void break_off() noexcept;
 
   SharedRing ring_;
   std::array<std::uint8_t, kCopied> copied_;
