@@ -295,6 +295,27 @@ bool Responder::room_for_repeated() const {
   return responses_.size() < 2 * std::max<std::size_t>(attributes_.max_dest_rd_atomic, 1);
 }
 
+// What answers a new request, to be filled.
+Responder::Response& Responder::answer(const wire::PacketView& packet) {
+  Response& r = responses_.push();
+  r.first = packet.bth.psn;
+  r.operation = packet.row->operation;
+  r.domain = remote_domain();
+  r.message = ++message_count_;
+  return r;
+}
+
+// The same of one that is not carried out twice.
+void Responder::answer_and_save(const wire::PacketView& packet, std::uint64_t original) {
+  SavedAtomic& saved = saved_[saved_next_];
+  saved.psn = packet.bth.psn;
+  saved.original = original;
+  saved.operation = packet.row->operation;
+  saved.valid = true;
+  saved_next_ = (saved_next_ + 1) % saved_.size();
+  answer(packet).original = original;
+}
+
 bool Responder::execute_read(const wire::PacketView& packet) {
   if (!may_access(memory::kRemoteRead, "RDMA READ")) return false;
   const wire::Reth reth = packet.reth();
@@ -310,15 +331,11 @@ bool Responder::execute_read(const wire::PacketView& packet) {
                     to_string(pin.error()).data());
     }
   }
-  Response r;
-  r.first = packet.bth.psn;
+  Response& r = answer(packet);
   r.packets = std::max((reth.length + endpoint_.mtu - 1) / endpoint_.mtu, 1u);
   r.key = reth.rkey;
   r.address = reth.va;
   r.length = reth.length;
-  r.domain = remote_domain();
-  r.message = ++message_count_;
-  responses_.push(r);
   return true;
 }
 
@@ -344,15 +361,7 @@ bool Responder::execute_atomic(const wire::PacketView& packet) {
     return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
                   pin.ok() ? "the word of an atomic is not mapped" : to_string(pin.error()).data());
   }
-  saved_[saved_next_] = {packet.bth.psn, original, packet.row->operation, true};
-  saved_next_ = (saved_next_ + 1) % saved_.size();
-  Response r;
-  r.first = packet.bth.psn;
-  r.operation = packet.row->operation;
-  r.original = original;
-  r.domain = remote_domain();
-  r.message = ++message_count_;
-  responses_.push(r);
+  answer_and_save(packet, original);
   return true;
 }
 
@@ -382,14 +391,7 @@ bool Responder::execute_atomic_write(const wire::PacketView& packet) {
     return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
                   "ATOMIC WRITE to memory that is not granted");
   }
-  saved_[saved_next_] = {packet.bth.psn, 0, Operation::kAtomicWrite, true};
-  saved_next_ = (saved_next_ + 1) % saved_.size();
-  Response r;
-  r.first = packet.bth.psn;
-  r.operation = Operation::kAtomicWrite;
-  r.domain = remote_domain();
-  r.message = ++message_count_;
-  responses_.push(r);
+  answer_and_save(packet, 0);
   return true;
 }
 
@@ -413,14 +415,7 @@ bool Responder::execute_flush(const wire::PacketView& packet) {
                   to_string(pin.error()).data());
   }
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
-  saved_[saved_next_] = {packet.bth.psn, 0, Operation::kFlush, true};
-  saved_next_ = (saved_next_ + 1) % saved_.size();
-  Response r;
-  r.first = packet.bth.psn;
-  r.operation = Operation::kFlush;
-  r.domain = remote_domain();
-  r.message = ++message_count_;
-  responses_.push(r);
+  answer_and_save(packet, 0);
   return true;
 }
 

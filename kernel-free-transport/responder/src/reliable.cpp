@@ -150,7 +150,7 @@ void Responder::repeat_read(const wire::PacketView& packet) {
     return;
   }
   if (responses_.truncate(psn) || !room_for_repeated()) return;
-  Response r;
+  Response& r = responses_.push();
   r.first = psn;
   r.repeated = true;
   r.domain = remote_domain();
@@ -159,7 +159,6 @@ void Responder::repeat_read(const wire::PacketView& packet) {
   r.address = reth.va;
   r.length = reth.length;
   r.message = message_count_;
-  responses_.push(r);
 }
 
 void Responder::repeat_atomic(const wire::PacketView& packet) {
@@ -167,13 +166,12 @@ void Responder::repeat_atomic(const wire::PacketView& packet) {
   for (const SavedAtomic& saved : saved_) {
     if (!saved.valid || !(saved.psn == psn) || saved.operation != packet.row->operation) continue;
     if (responses_.truncate(psn) || !room_for_repeated()) return;
-    Response r;
+    Response& r = responses_.push();
     r.first = psn;
     r.repeated = true;
     r.operation = saved.operation;
     r.original = saved.original;
     r.message = message_count_;
-    responses_.push(r);
     return;
   }
 }

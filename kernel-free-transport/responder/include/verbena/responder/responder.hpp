@@ -98,9 +98,10 @@ class Responder {
     std::size_t size() const { return items_.size() - begin_; }
     std::size_t count_new() const;
     Response& front() { return items_[begin_]; }
-    void push(const Response& r) {
+    // One more, to be filled where it stays.
+    Response& push() {
       if (begin_ != 0 && items_.size() == items_.capacity()) compact();
-      items_.push_back(r);
+      return items_.emplace_back();
     }
     void pop() {
       if (++begin_ == items_.size()) clear();
@@ -133,6 +134,8 @@ class Responder {
   bool execute(const wire::PacketView& packet);
   bool execute_send(const wire::PacketView& packet);
   bool execute_write(const wire::PacketView& packet);
+  Response& answer(const wire::PacketView& packet);
+  void answer_and_save(const wire::PacketView& packet, std::uint64_t original);
   [[gnu::noinline]] bool execute_read(const wire::PacketView& packet);
   [[gnu::noinline]] bool execute_atomic(const wire::PacketView& packet);
   [[gnu::noinline]] bool execute_atomic_write(const wire::PacketView& packet);
