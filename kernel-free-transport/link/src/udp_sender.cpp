@@ -278,8 +278,9 @@ UdpSender::Calls UdpSender::calls() const noexcept {
 }
 
 ssize_t UdpSender::send_plainly(const Way& way, const Message& message) const noexcept {
-  SocketAddress address;
-  if (!way.is_connected) address = {message.to.address, options_.port, options_.scope_id};
+  const SocketAddress address =
+      way.is_connected ? SocketAddress()
+                       : SocketAddress(message.to.address, options_.port, options_.scope_id);
   ssize_t sent = 0;
   do {
     sent = send_to(way.outlet.fd.read_relaxed(), message.bytes, MSG_DONTWAIT | MSG_NOSIGNAL,

@@ -87,15 +87,17 @@ inline std::optional<DropReason> parse_packet(std::span<const std::uint8_t> byte
   if (bytes.size() < row.header_bytes) [[unlikely]]
     return DropReason::kTooShort;
   const std::size_t behind_headers = bytes.size() - row.header_bytes;
-  if (bth.pad() > behind_headers || bytes.size() % 4 != 0) [[unlikely]] {
+  // As a byte it would be kept as one and read again as a word, which waits for all before it.
+  const std::uint32_t pad = bth.pad();
+  if (pad > behind_headers || bytes.size() % 4 != 0) [[unlikely]] {
     return DropReason::kBadPad;
   }
   packet.row = &row;
   packet.start = start;
   packet.opcode = bth.opcode();
-  packet.bth = {bth.psn(), bth.dest_qp(), bth.pkey(), bth.pad(), bth.solicited(), bth.migreq(),
-                bth.ack_request()};
-  packet.payload = bytes.subspan(row.header_bytes, behind_headers - bth.pad());
+  packet.bth = {bth.psn(), bth.dest_qp(), bth.pkey(), static_cast<std::uint8_t>(pad),
+                bth.solicited(), bth.migreq(), bth.ack_request()};
+  packet.payload = bytes.subspan(row.header_bytes, behind_headers - pad);
   packet.data_length = packet.payload.size();
   return std::nullopt;
 }
