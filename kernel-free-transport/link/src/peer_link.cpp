@@ -37,7 +37,9 @@ Peer peer_of(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet) {
 
 }  // namespace
 
-struct PeerLink::Inbound {
+// In lines of its own, which processors fetch in pairs: whoever happens to receive for two engines
+// makes one behind the other, and then two threads write to them with each packet.
+struct alignas(128) PeerLink::Inbound {
   Peer peer;
   std::uint32_t pid = 0;
   RingReader reader;
