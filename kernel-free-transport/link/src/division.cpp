@@ -105,13 +105,13 @@ bool Cutter::are_segments(Bytes bytes, std::size_t step,
 }
 
 bool Cutter::is_packet_of_ours(Bytes bytes) noexcept {
-  if (sized_.size() != bytes.size()) sized_ = flow_.of_size(bytes.size());
+  if (sized_.size() != bytes.size()) sized_.be_of(flow_, bytes.size());
   const Bytes packet = bytes.first(bytes.size() - wire::kIcrcSize);
   return sized_.compute(packet, next_id_) == wire::load_le32(packet.data() + packet.size());
 }
 
 std::optional<std::uint16_t> Cutter::identify(Bytes bytes) noexcept {
-  if (sized_.size() != bytes.size()) sized_ = flow_.of_size(bytes.size());
+  if (sized_.size() != bytes.size()) sized_.be_of(flow_, bytes.size());
   const auto ip_id = sized_.verify(bytes, next_id_, ids_accepted_);
   if (ip_id && *ip_id != 0 && *ip_id != next_id_) ++foreign_ids_;
   return ip_id;

@@ -23,12 +23,12 @@ UdpLink::UdpLink(int rx_fd, const IpAddress& local, const UdpOptions& options, D
 UdpLink::~UdpLink() = default;
 
 std::size_t UdpLink::send(wire::TxBatch& batch, Qpn flow) noexcept {
-  return sender_->send(batch, 0, batch.size(), flow, std::nullopt);
+  return sender_->send(batch, 0, batch.size(), flow);
 }
 
 std::size_t UdpLink::send_part(wire::TxBatch& batch, std::size_t first, std::size_t count,
                                Qpn flow) noexcept {
-  return sender_->send(batch, first, count, flow, std::nullopt);
+  return sender_->send(batch, first, count, flow);
 }
 
 bool UdpLink::send_short(wire::ShortPacket& packet, Qpn flow) noexcept {
@@ -36,7 +36,7 @@ bool UdpLink::send_short(wire::ShortPacket& packet, Qpn flow) noexcept {
 }
 
 std::size_t UdpLink::send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept {
-  return sender_->send(batch, 0, batch.size(), flow, damage);
+  return sender_->send(batch, 0, batch.size(), flow, &damage);
 }
 
 bool UdpLink::takes_bundles(const IpAddress& address) const noexcept {

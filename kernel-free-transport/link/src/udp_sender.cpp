@@ -80,7 +80,7 @@ std::optional<SocketError> UdpSender::open() {
 }
 
 std::size_t UdpSender::send(wire::TxBatch& batch, std::size_t first, std::size_t count, Qpn flow,
-                            std::optional<Damage> damage) noexcept {
+                            const Damage* damage) noexcept {
   Packets rest = batch.packets().subspan(first, count);
   while (!rest.empty()) {
     const wire::Destination& to = batch.destination(rest.front());
@@ -175,7 +175,7 @@ UdpSender::Run UdpSender::run_in(const wire::TxBatch& batch, Packets packets) co
 // The kernel numbers the segments of one send 0, 1, 2 ... in the IP identification, which the
 // ICRC covers: so it does for a socket that probes the path MTU and is not connected.
 UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Socket& socket,
-                                       std::optional<Damage> damage) noexcept {
+                                       const Damage* damage) noexcept {
   const wire::Destination& to = batch.destination(run.packets.front());
   const Way way = way_for(socket, run.is_bundle, to);
   wire::IcrcSealer sealer(way.flow);
@@ -185,7 +185,7 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Soc
     const auto sealed = batch.sealed_bytes(p);
     sealer.seal(sealed, ip_id++, p.summed, p.sum);
     bytes += sealed.size();
-    if (damage) flip_bit(sealed, *damage);
+    if (damage != nullptr) flip_bit(sealed, *damage);
   }
   const auto head = batch.sealed_bytes(run.packets.front());
   Message message{{head.data(), bytes}, run.packets.size(), run.is_bundle, 0, to};
@@ -194,7 +194,7 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Soc
   const Outcome outcome = transmit(socket, way, message);
   if (way.is_locked) socket.lock.unlock();
   // A bit flips back for a packet that will be offered again.
-  if (damage && outcome != Outcome::kTaken) {
+  if (damage != nullptr && outcome != Outcome::kTaken) {
     for (const wire::TxBatch::Packet& p : run.packets) flip_bit(batch.sealed_bytes(p), *damage);
   }
   return outcome;

@@ -27,7 +27,7 @@ class UdpSender {
 
   // Returns how many of the `count` packets from `first` on were taken.
   std::size_t send(wire::TxBatch& batch, std::size_t first, std::size_t count, Qpn flow,
-                   std::optional<Damage> damage) noexcept;
+                   const Damage* damage = nullptr) noexcept;
   // False: nothing was sent, it wants a batch.
   bool send_short(wire::ShortPacket& packet, Qpn flow) noexcept;
   [[gnu::noinline]] void kick(const IpAddress& address, std::uint32_t slot) noexcept;
@@ -100,7 +100,7 @@ class UdpSender {
   };
   Run run_in(const wire::TxBatch& batch, Packets packets) const noexcept;
   Outcome send_run(wire::TxBatch& batch, const Run& run, Socket& socket,
-                   std::optional<Damage> damage) noexcept;
+                   const Damage* damage) noexcept;
   // What is sent at once: one datagram, or packets that the kernel cuts into segments of so many
   // bytes.
   struct Message {

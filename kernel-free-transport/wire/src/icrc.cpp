@@ -116,14 +116,18 @@ IcrcFlow::IcrcFlow(const IpAddress& source, const IpAddress& destination, std::u
 }
 
 IcrcFlow::Sized IcrcFlow::of_size(std::size_t packet_with_icrc) const {
-  const auto udp_length = static_cast<std::uint16_t>(kUdpHeaderSize + packet_with_icrc);
   Sized sized;
-  sized.size_ = packet_with_icrc;
-  sized.v4_ = v4_;
-  sized.crc_ = base_ ^ kUdpLength.of(udp_length) ^
-               (v4_ ? kIpv4Length.of(static_cast<std::uint16_t>(kIpv4HeaderSize + udp_length))
-                    : kIpv6Length.of(udp_length));
+  sized.be_of(*this, packet_with_icrc);
   return sized;
+}
+
+void IcrcFlow::Sized::be_of(const IcrcFlow& flow, std::size_t packet_with_icrc) {
+  const auto udp_length = static_cast<std::uint16_t>(kUdpHeaderSize + packet_with_icrc);
+  size_ = packet_with_icrc;
+  v4_ = flow.v4_;
+  crc_ = flow.base_ ^ kUdpLength.of(udp_length) ^
+         (v4_ ? kIpv4Length.of(static_cast<std::uint16_t>(kIpv4HeaderSize + udp_length))
+              : kIpv6Length.of(udp_length));
 }
 
 std::uint32_t IcrcFlow::Sized::compute(Bytes packet, std::uint16_t ip_id) const {
@@ -182,7 +186,7 @@ void IcrcSealer::seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip
                       std::size_t summed, std::uint32_t sum) {
   const std::size_t size = packet_with_room.size();
   if (sized_.size() != size) {
-    sized_ = flow_.of_size(size);
+    sized_.be_of(flow_, size);
     summed_ = 0;
   }
   if (summed == 0) return sized_.seal(packet_with_room, ip_id);

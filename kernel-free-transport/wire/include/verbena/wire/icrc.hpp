@@ -42,6 +42,8 @@ class IcrcFlow {
     std::optional<std::uint16_t> verify(Bytes packet_with_icrc, std::uint16_t expected_id,
                                         std::uint32_t ids_accepted) const;
     std::size_t size() const { return size_; }
+    // From now on of packets of that size, in `flow`.
+    void be_of(const IcrcFlow& flow, std::size_t packet_with_icrc);
 
    private:
     friend class IcrcFlow;
