@@ -424,8 +424,7 @@ bool RingReader::take(wire::RxDatagram& fields) noexcept {
       // To a record, forward, at most to the beginning.
       const std::uint64_t distance = word_of_fields;
       if (has_jumped || distance == 0 || distance % kLine != 0 || distance > to_end) {
-        break_off();
-        return false;
+        return break_off();
       }
       has_jumped = true;
       tail_ += distance;
@@ -436,8 +435,7 @@ bool RingReader::take(wire::RxDatagram& fields) noexcept {
     const bool is_direct = (word_of_fields & kDirect) != 0;
     if (length < wire::Bth::kSize || length > (is_direct ? kCopied : wire::kMaxJoint) ||
         size > to_end) [[unlikely]] {
-      break_off();
-      return false;
+      return break_off();
     }
     unpack(word_of_fields, fields);
     fields.rider.reset();
@@ -446,10 +444,7 @@ bool RingReader::take(wire::RxDatagram& fields) noexcept {
       std::memcpy(&rider, record + kRecordHeader + length, sizeof rider);
       fields.rider = wire::Rider::of_word(rider);
     }
-    if (is_direct && sender_ == nullptr) [[unlikely]] {
-      break_off();
-      return false;
-    }
+    if (is_direct && sender_ == nullptr) [[unlikely]] return break_off();
     fields.sender = is_direct ? sender_ : nullptr;
     // Often an acknowledgement and the answer come together; while the one is taken in, the other's
     // line is on its way.
@@ -471,9 +466,10 @@ void RingReader::release() noexcept {
   released_ = tail_;
 }
 
-void RingReader::break_off() noexcept {
+bool RingReader::break_off() noexcept {
   is_broken_ = true;
   ring_.close();
+  return false;
 }
 
 void RingReader::begin_sleep() noexcept {

@@ -193,7 +193,8 @@ class RingReader {
   static constexpr std::size_t kCopied = 256;
   static_assert(kCopied >= wire::kMaxHeaders + wire::DirectPayload::kSizeMax);
 
-  [[gnu::cold]] void break_off() noexcept;
+  // For good; false.
+  [[gnu::cold]] bool break_off() noexcept;
 
   SharedRing ring_;
   std::array<std::uint8_t, kCopied> copied_;
