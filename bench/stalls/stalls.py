@@ -6,7 +6,7 @@ bench/stalls/stalls.py FILE [PATTERN]
 A processor hands a read what is still on its way to the cache only if one write holds all of it. Else the read waits until everything that
 was written before is out: some fifteen cycles, and as long as another processor takes to give up its lines. Compilers do so where a small
 structure is made in parts and copied whole. FILE is a program or library for x86-64, PATTERN a regular expression for functions. By hand: of
-what is printed only what a message passes matters. Reads of what was written through another register, or long before, are not seen.
+what is printed only what a message passes matters. What was written through another register, long before or on another way is not seen.
 """
 
 import collections
@@ -20,7 +20,7 @@ NEAR = 16
 
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(.*)>:$")
 _LEAVES = re.compile(r"^\s*[0-9a-f]+:\s+(jmp|ret)")
-_INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\s+(mov\w*)\s+(.+?)\s*(?:#.*)?$")
+_INSTRUCTION = re.compile(r"^\s*[0-9a-f]+:\s+(mov\w*)\s+(.+?)\s*(?:#.*)?$")
 _MEMORY = re.compile(r"^(-?0x[0-9a-f]+)?\((%r\w+)\)$")
 _OPERANDS = re.compile(r"^([^(,]*(?:\([^)]*\))?),(.*)$")
 _SUFFIXES = {"b": 1, "w": 2, "l": 4, "q": 8}
@@ -70,15 +70,15 @@ def find(disassembly):
         if _LEAVES.match(line):
             writes.clear()
         match = _INSTRUCTION.match(line)
-        operands = _OPERANDS.match(match[3]) if match else None
+        operands = _OPERANDS.match(match[2]) if match else None
         if not operands:
             continue
         source, target = operands[1].strip(), operands[2].strip()
         text = " ".join(line.split())
-        if write := _access(target, width_of(match[2], source), text):
+        if write := _access(target, width_of(match[1], source), text):
             writes.append(write)
         elif target.startswith("%"):
-            read = None if _extends(match[2]) else _access(source, width_of(match[2], target), text)
+            read = None if _extends(match[1]) else _access(source, width_of(match[1], target), text)
             parts = [write for write in writes if _overlap(write, read)] if read else []
             if parts and not _holds(parts[-1], read):
                 yield Stall(function, [part.text for part in parts], read.text)
@@ -90,12 +90,19 @@ def find(disassembly):
 def main(arguments):
     if not 2 <= len(arguments) <= 3 or arguments[1].startswith("-"):
         sys.exit(__doc__.split("\n\n")[1])
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    words = ["objdump", "-d", "-C", "--no-show-raw-insn", arguments[1]]
-    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, errors="replace", check=False)
+    try:
+        wanted = re.compile(arguments[2] if len(arguments) == 3 else "")
+        words = ["objdump", "-d", "-C", "--no-show-raw-insn", arguments[1]]
+        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, errors="replace", check=False)
+    except re.error as error:
+        sys.exit(f"stalls: '{arguments[2]}' is no regular expression: {error}")
+    except FileNotFoundError:
+        sys.exit("stalls: objdump is missing (binutils)")
     if done.returncode != 0:
         return 1
-    wanted = re.compile(arguments[2] if len(arguments) == 3 else "")
+    if "file format elf64-x86-64" not in done.stdout:
+        sys.exit(f"stalls: {arguments[1]} is not for x86-64")
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     function = None
     for stall in find(done.stdout):
         if not wanted.search(stall.function):
