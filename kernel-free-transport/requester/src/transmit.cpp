@@ -150,6 +150,7 @@ std::uint64_t Requester::unsent_bytes() const {
 }
 
 std::uint64_t Requester::unsent_packets() const {
+  if (unsent() >= FlowShare::kPacketsAtMost) return unsent();
   return std::max<std::uint64_t>(unsent(), unsent_bytes() / endpoint_.mtu);
 }
 

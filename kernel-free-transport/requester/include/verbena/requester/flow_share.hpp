@@ -72,12 +72,13 @@ class FlowShare {
     return std::max(active <= 1 ? capacity : capacity / active, 1u);
   }
 
- private:
-  using State = Place::State;
   // The packets that are worth a turn, enough for one send, and those beyond which no more are
   // needed to be served well (bench/README.md has the figures).
   static constexpr std::uint64_t kPacketsAtLeast = 16;
   static constexpr std::uint64_t kPacketsAtMost = 32;
+
+ private:
+  using State = Place::State;
   static constexpr std::uint32_t worth_of(std::uint64_t wanted) {
     return static_cast<std::uint32_t>(std::clamp(wanted, kPacketsAtLeast, kPacketsAtMost));
   }
