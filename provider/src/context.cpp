@@ -28,8 +28,6 @@ constexpr std::uint32_t kRefusalsUntilYield = 64;
 constexpr TimeNs kPoliteAfter = 60'000;
 // And after so long it looks after whatever else there is of its process, once in so long.
 constexpr TimeNs kPatience = 1'000'000;
-// Packets that one call of ibv_poll_cq may take off the link, and the progress thread in a turn.
-constexpr std::size_t kPollBudget = 64;
 constexpr int kRoundsPerTurn = 64;
 constexpr std::size_t kSmallPacket = 1024;
 constexpr std::uint32_t kDeferredUntilLook = 8;
@@ -175,8 +173,8 @@ bool Context::drive_once(TimeNs now, device::Acknowledge acknowledge,
 
 // The clock costs as much as an empty round without it: an application that spins looks at it now
 // and then, and when something has come that is not close behind something else.
-void Context::drive() noexcept {
-  if (is_fatal()) return;
+std::size_t Context::drive(std::size_t budget) noexcept {
+  if (is_fatal()) return 0;
   Lock& lock = device_->receive_lock();
   if (!lock.try_lock()) {
     progress_.note_poll(link::monotonic_now_ns());
@@ -186,16 +184,17 @@ void Context::drive() noexcept {
         kRefusalsUntilYield - 1) {
       ::sched_yield();
     }
-    return;
+    return 0;
   }
   now_ = 0;
   if (only_polls_ && !device_->has_work()) (void)peers_->linger();
-  const std::size_t received = begin_round(kPollBudget);
+  const std::size_t received = begin_round(budget);
   if (received == 0) device_->forget_answered();
   if (received == 0 && !device_->has_work() && ++empty_rounds_ % kEmptyRoundsUntilLook != 0) {
     progress_.note_poll();
     announcements_.end_round(lock);
-    return neighbourhood_.look(Unattended::kParked);
+    neighbourhood_.look(Unattended::kParked);
+    return 0;
   }
   if (received == 0) look_at_clock();
   finish_round(received, device::Acknowledge::kLater);
@@ -208,9 +207,10 @@ void Context::drive() noexcept {
   const bool gives_way = now > last_found_ + kPoliteAfter;
   const Unattended neighbours = received == 0 ? whom_to_drive(now) : Unattended::kParked;
   announcements_.end_round(lock);
-  if (received != 0) return;
+  if (received != 0) return received;
   neighbourhood_.look(neighbours);
   if (gives_way) Courtesy::of_this_thread().give_way();
+  return 0;
 }
 
 // After an empty round.

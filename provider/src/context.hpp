@@ -70,8 +70,11 @@ class Context final : public queue::EventSink,
   // EIO, explained, once the daemon is gone.
   void check_alive(const char* verb) const;
 
-  // The application polls: receives what is there and does what is due.
-  void drive() noexcept;
+  // Packets that one call of ibv_poll_cq may take off the link, and the progress thread in a turn.
+  static constexpr std::size_t kPollBudget = 64;
+
+  // The application polls: receives what is there and does what is due. How many packets came.
+  std::size_t drive(std::size_t budget = kPollBudget) noexcept;
   bool drive_unattended(Unattended which, std::uint32_t& polls_seen) noexcept override;
   Neighbourhood& neighbourhood() { return neighbourhood_; }
   // Sends what is owed to peers, before an object that owes it goes away.

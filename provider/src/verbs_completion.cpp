@@ -24,6 +24,12 @@ queue::CompletionQueue::Options with_cookie(queue::CompletionQueue::Options opti
   return options;
 }
 
+// One who polls and finds nothing comes back, but may look at a thousand queue pairs first. So while
+// packets come and none completes anything here, it goes on for so many rounds. A single packet is
+// for another queue, most likely, that the application asks next.
+constexpr int kRoundsPerPoll = 8;
+constexpr std::size_t kSeveral = 2;
+
 }  // namespace
 
 Cq::Cq(const queue::CompletionQueue::Options& options, Context& owner)
@@ -33,7 +39,12 @@ void Cq::drive() noexcept {
   Context* const one = engine.load(std::memory_order_acquire);
   if (one == nullptr) [[unlikely]]
     return context.drive_all();
-  one->drive();
+  std::size_t budget = Context::kPollBudget;
+  for (int round = 0; round < kRoundsPerPoll; ++round) {
+    const std::size_t received = one->drive(budget);
+    if (received < kSeveral || received >= budget || !queue.is_empty()) return;
+    budget -= received;
+  }
 }
 
 namespace {
