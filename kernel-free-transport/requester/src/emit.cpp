@@ -181,7 +181,7 @@ Requester::Emit Requester::emit_datagram(std::uint32_t position, wire::TxBatch& 
             Qpn(e.remote_qpn), false, e.first}
       .write_to(at);
   // A Q_Key with the high bit set means the queue pair's own (IBTA Vol 1, 10.2.5).
-  const std::uint32_t qkey = (e.remote_qkey & 0x80000000u) != 0 ? endpoint_.qkey : e.remote_qkey;
+  const std::uint32_t qkey = (e.remote_key & 0x80000000u) != 0 ? endpoint_.qkey : e.remote_key;
   wire::Deth{qkey, endpoint_.number}.write_to(at + row.deth_at);
   if (row.immediate) wire::ImmDt{e.immediate}.write_to(at + row.immediate_at);
   out.commit(size, queue_.address(position).destination);
@@ -379,9 +379,13 @@ Requester::Emit Requester::emit_request(const Message& message, Psn psn, wire::T
             ask, psn}
       .write_to(at);
   if (row.xrceth) wire::XrcEth{e.remote_qpn}.write_to(at + row.xrceth_at);
-  if (row.feth) wire::Feth{e.flush_placement, e.flush_selectivity}.write_to(at + row.feth_at);
+  if (row.feth) {
+    const Rare& rare = queue_.rare(message.position);
+    wire::Feth{rare.flush_placement, rare.flush_selectivity}.write_to(at + row.feth_at);
+  }
   if (row.atomic_eth) {
-    wire::AtomicEth{e.remote_address, e.remote_key, e.swap_or_add, e.compare}.write_to(
+    const Rare& rare = queue_.rare(message.position);
+    wire::AtomicEth{e.remote_address, e.remote_key, rare.swap_or_add, rare.compare}.write_to(
         at + row.atomic_eth_at);
   }
   if (row.reth) {
@@ -395,7 +399,9 @@ Requester::Emit Requester::emit_request(const Message& message, Psn psn, wire::T
     }
     reth.write_to(at + row.reth_at);
   }
-  if (payload != 0) std::memcpy(at + row.header_bytes, &e.swap_or_add, payload);
+  if (payload != 0) {
+    std::memcpy(at + row.header_bytes, &queue_.rare(message.position).swap_or_add, payload);
+  }
   out.commit(size, endpoint_.destination);
   return Emit::kSent;
 }

@@ -95,15 +95,16 @@ void Requester::fill(SendEntry& entry, std::uint32_t position, const queue::Send
   entry.remote_address = request.remote_address;
   entry.remote_key = request.remote_key;
   entry.immediate = request.immediate;
-  entry.compare = request.compare;
-  entry.swap_or_add = request.swap_or_add;
   entry.length = length;
   entry.remote_qpn =
       endpoint_.transport == Transport::kXrcSend ? request.remote_srqn : request.remote_qpn;
-  entry.remote_qkey = request.remote_qkey;
-  if (endpoint_.transport == Transport::kUd) queue_.address(position) = *request.address;
+  if (endpoint_.transport == Transport::kUd) {
+    entry.remote_key = request.remote_qkey;
+    queue_.address(position) = *request.address;
+  }
+  if (request.opcode >= WorkOpcode::kCompareSwap) [[unlikely]] fill_rare(position, request);
   if (request.opcode >= WorkOpcode::kAtomicWrite) [[unlikely]] {
-    return fill_without_buffers(entry, position, request);
+    return fill_without_buffers(entry, request);
   }
   if ((request.flags & queue::kInline) != 0) {
     std::uint8_t* to = queue_.inline_bytes(position);
@@ -117,19 +118,29 @@ void Requester::fill(SendEntry& entry, std::uint32_t position, const queue::Send
   short_copy(queue_.sges(position), request.sges.data(), request.sges.size_bytes());
 }
 
-// The rest of requests that have no buffers, whatever lists they came with; `check` bounded none.
-void Requester::fill_without_buffers(SendEntry& entry, std::uint32_t position,
-                                     const queue::SendRequest& request) {
+void Requester::fill_rare(std::uint32_t position, const queue::SendRequest& request) {
+  if (request.opcode == WorkOpcode::kLocalInvalidate) return;
+  Rare& rare = queue_.make_rare(position);
   if (request.opcode == WorkOpcode::kBindWindow) {
-    queue_.bind(position) = {request.window_key,    request.window_new_key,
-                             request.window_region_key, request.window_access,
-                             request.window_address, request.window_length};
+    rare.window_key = request.window_key;
+    rare.new_key = request.window_new_key;
+    rare.region_key = request.window_region_key;
+    rare.access = request.window_access;
+    rare.address = request.window_address;
+    rare.length = request.window_length;
     return;
   }
+  rare.compare = request.compare;
+  rare.swap_or_add = request.swap_or_add;
+  rare.flush_placement = request.flush_placement;
+  rare.flush_selectivity = request.flush_selectivity;
+}
+
+// The rest of requests that have no buffers, whatever lists they came with; `check` bounded none.
+void Requester::fill_without_buffers(SendEntry& entry, const queue::SendRequest& request) {
+  if (request.opcode == WorkOpcode::kBindWindow) return;
   if (request.opcode == WorkOpcode::kFlush) {
     entry.length = request.flush_length;
-    entry.flush_placement = request.flush_placement;
-    entry.flush_selectivity = request.flush_selectivity;
     return;
   }
   if (request.opcode == WorkOpcode::kAtomicWrite) {

@@ -23,9 +23,8 @@ bool Requester::post_rendezvous(const queue::Rendezvous& r) {
     refused.id = r.receive.id;
     refused.opcode = WorkOpcode::kRead;
     refused.length = r.length;
-    refused.compare = r.tag;
-    refused.swap_or_add = r.tag_private;
-    complete_rendezvous(refused, Status::kTagRendezvousIncomplete);
+    complete_rendezvous(refused, {.compare = r.tag, .swap_or_add = r.tag_private},
+                        Status::kTagRendezvousIncomplete);
     return true;
   }
   if (!queue_.has_room_for_own(2)) return false;
@@ -36,8 +35,9 @@ bool Requester::post_rendezvous(const queue::Rendezvous& r) {
   read.remote_address = r.remote_address;
   read.remote_key = r.remote_key;
   read.length = r.length;
-  read.compare = r.tag;
-  read.swap_or_add = r.tag_private;
+  Rare& rare = queue_.make_rare(position);
+  rare.compare = r.tag;
+  rare.swap_or_add = r.tag_private;
   read.sge_count = static_cast<std::uint8_t>(r.receive.sge_count);
   std::memcpy(queue_.sges(position), r.receive.sges.data(), r.receive.sge_count * sizeof(queue::Sge));
   // The peer may reuse its memory when it hears FIN: not before the data is here.
@@ -54,7 +54,7 @@ bool Requester::post_rendezvous(const queue::Rendezvous& r) {
   return true;
 }
 
-void Requester::complete_rendezvous(const SendEntry& entry, Status status) {
+void Requester::complete_rendezvous(const SendEntry& entry, const Rare& rare, Status status) {
   if (entry.opcode != WorkOpcode::kRead || endpoint_.srq == nullptr) return;
   queue::Completion c;
   c.id = entry.id;
@@ -66,8 +66,8 @@ void Requester::complete_rendezvous(const SendEntry& entry, Status status) {
   c.source_qpn = endpoint_.peer.value();
   // The tag was told when the announcement matched; again only to say what failed.
   if (status != Status::kSuccess) {
-    c.tag = entry.compare;
-    c.tag_private = static_cast<std::uint32_t>(entry.swap_or_add);
+    c.tag = rare.compare;
+    c.tag_private = static_cast<std::uint32_t>(rare.swap_or_add);
   }
   if (status != Status::kSuccess) c.vendor_error = static_cast<std::uint32_t>(status);
   if (!endpoint_.srq->cq->push(c, false)) endpoint_.fail(queue::AsyncEvent::kQpFatal);

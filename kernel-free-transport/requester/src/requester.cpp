@@ -87,8 +87,11 @@ void Requester::flush() {
   give_up_turn();
 }
 
+// The oldest one.
 void Requester::complete(const SendEntry& entry, Status status) {
-  if (entry.internal) return complete_rendezvous(entry, status);
+  if (entry.internal) [[unlikely]] {
+    return complete_rendezvous(entry, queue_.rare(queue_.head()), status);
+  }
   if (status == Status::kSuccess && !endpoint_.signal_all &&
       (entry.flags & queue::kSignaled) == 0) {
     return;

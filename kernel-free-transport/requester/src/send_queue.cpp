@@ -19,14 +19,17 @@ SendQueue::SendQueue(const Options& options)
       mask_(std::bit_ceil(std::max(capacity_ + reserved_, 1u)) - 1),
       body_offset_(sizeof(SendEntry) + (options.datagram ? sizeof(queue::AddressVector) : 0)) {
   body_offset_ = round_up(body_offset_, alignof(queue::Sge));
-  const std::size_t body =
-      std::max({std::size_t{max_sges_} * sizeof(queue::Sge), std::size_t{max_inline_},
-                options.datagram ? std::size_t{0} : sizeof(WindowBindArguments)});
+  // At least as much as one buffer: the device's own requests have inline bytes, too.
+  const std::size_t body = std::max(std::size_t{std::max(max_sges_, 1u)} * sizeof(queue::Sge),
+                                    std::size_t{max_inline_});
   stride_ = round_up(body_offset_ + body, alignof(std::max_align_t));
 }
 
 SendEntry& SendQueue::push(bool internal) {
-  if (!storage_) [[unlikely]] storage_.reset(new std::byte[(std::size_t{mask_} + 1) * stride_]);
+  if (!storage_) [[unlikely]] {
+    const std::size_t bytes = (std::size_t{mask_} + 1) * stride_;
+    storage_.reset(new Line[round_up(bytes, sizeof(Line)) / sizeof(Line)]);
+  }
   if (is_empty()) base_ = tail_;
   SendEntry& entry = *new (raw(tail_++)) SendEntry;
   if (internal) [[unlikely]] {
@@ -34,6 +37,11 @@ SendEntry& SendQueue::push(bool internal) {
     ++internal_;
   }
   return entry;
+}
+
+Rare& SendQueue::make_rare(std::uint32_t position) {
+  if (!rare_) rare_ = std::make_unique<Rare[]>(std::size_t{mask_} + 1);
+  return rare_[position & mask_] = {};
 }
 
 }  // namespace verbena::requester

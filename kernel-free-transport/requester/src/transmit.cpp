@@ -61,7 +61,7 @@ bool Requester::run_local(SendEntry& entry, wire::TxBatch& out) {
       return false;
     }
   } else {
-    const WindowBindArguments& b = queue_.bind(cursor_);
+    const Rare& b = queue_.rare(cursor_);
     const memory::WindowBind bind{b.region_key, b.address, b.length, b.access};
     const auto bound =
         b.new_key == 0 ? memory.bind_type1(b.window_key, endpoint_.domain, bind)

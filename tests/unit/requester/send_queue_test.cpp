@@ -56,6 +56,39 @@ TEST_F(SendQueueTest, OneThatIsNeverEmptyGoesRound) {
   EXPECT_NE(places[0], places[1]);
 }
 
+TEST_F(SendQueueTest, WhatFewHaveStaysWithThoseThatHaveIt) {
+  for (std::uint64_t id = 0; id < 20; ++id) {
+    const std::uint32_t position = queue.tail();
+    push(id);
+    if (id % 2 == 0) queue.make_rare(position).compare = id;
+    if (!queue.is_full()) continue;
+    for (std::uint32_t p = queue.head(); p != queue.tail(); ++p) {
+      if (p % 2 == 0) {
+        ASSERT_EQ(queue.rare(p).compare, queue.at(p).id);
+      }
+    }
+    pop();
+  }
+}
+
+TEST_F(SendQueueTest, WhatFewHaveIsCleanForWhoHasItNext) {
+  push(1);
+  queue.make_rare(0) = {.compare = 7, .length = 8, .access = 9};
+  pop();
+  for (std::uint64_t id = 0; id < 4; ++id) push(id);
+  const Rare& again = queue.make_rare(4);
+  EXPECT_EQ(again.compare, 0u);
+  EXPECT_EQ(again.length, 0u);
+  EXPECT_EQ(again.access, 0u);
+}
+
+TEST_F(SendQueueTest, AnEntryWithOneBufferIsALine) {
+  SendQueue one{{.capacity = 4, .max_sges = 1}};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&one.push()) % 64, 0u);
+  }
+}
+
 TEST_F(SendQueueTest, PositionsGoOnWhereTheRingBeginsAnew) {
   push(1);
   pop();

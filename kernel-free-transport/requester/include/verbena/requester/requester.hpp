@@ -172,8 +172,8 @@ class Requester {
   Posted check(const queue::SendRequest& request, std::uint64_t& length) const;
   void fill(SendEntry& entry, std::uint32_t position, const queue::SendRequest& request,
             std::uint32_t length);
-  [[gnu::noinline]] void fill_without_buffers(SendEntry& entry, std::uint32_t position,
-                                              const queue::SendRequest& request);
+  [[gnu::noinline]] void fill_rare(std::uint32_t position, const queue::SendRequest& request);
+  [[gnu::noinline]] void fill_without_buffers(SendEntry& entry, const queue::SendRequest& request);
 
   // transmit.cpp
   bool transmit_requests(wire::TxBatch& out, TimeNs now);
@@ -285,7 +285,9 @@ class Requester {
   // requester.cpp
   void retire();
   void complete(const SendEntry& entry, queue::Status status);
-  [[gnu::noinline]] void complete_rendezvous(const SendEntry& entry, queue::Status status);
+  // `rare`: of that entry.
+  [[gnu::noinline]] void complete_rendezvous(const SendEntry& entry, const Rare& rare,
+                                             queue::Status status);
   // The request at `position` failed here; it completes so once all before it have completed.
   [[gnu::cold]] void poison(std::uint32_t position, queue::Status status);
   // The oldest request failed.

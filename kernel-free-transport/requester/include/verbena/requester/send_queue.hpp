@@ -1,6 +1,7 @@
 // The send queue: a ring of fixed-size entries that hold a request from posting to completion,
-// with its scatter list or its inline bytes behind it. Owned by the requester, under the queue
-// pair's lock. Positions only grow; `head` is the oldest entry that has not completed.
+// with its scatter list or its inline bytes behind it; what few requests have lies beside. Owned by
+// the requester, under the queue pair's lock. Positions only grow; `head` is the oldest entry that
+// has not completed.
 //
 //   head              cursor (next to transmit)        tail
 //    |  sent, waiting    |  posted, not sent              |
@@ -19,36 +20,38 @@
 
 namespace verbena::requester {
 
-struct WindowBindArguments {
+// What a request has that few have.
+struct Rare {
+  std::uint64_t compare = 0;      // COMPARE_SWAP; the transfer of a rendezvous: the tag
+  std::uint64_t swap_or_add = 0;  // atomics; the same: what the application gets with the tag
+  // BIND_MW
+  std::uint64_t address = 0;
+  std::uint64_t length = 0;
   std::uint32_t window_key = 0;
   std::uint32_t new_key = 0;
   std::uint32_t region_key = 0;
   std::uint32_t access = 0;
-  std::uint64_t address = 0;
-  std::uint64_t length = 0;
+  // FLUSH
+  std::uint8_t flush_placement = 0;
+  std::uint8_t flush_selectivity = 0;
 };
 
 struct SendEntry {
   std::uint64_t id = 0;
   std::uint64_t remote_address = 0;
-  std::uint64_t compare = 0;
-  std::uint64_t swap_or_add = 0;
-  std::uint32_t remote_key = 0;
+  std::uint32_t remote_key = 0;  // UD: the Q_Key
   std::uint32_t immediate = 0;
   std::uint32_t length = 0;      // of the message
   std::uint32_t packets = 0;     // PSNs that it takes; 0: a local operation
   Psn first;                     // given at the first transmission
   std::uint32_t message = 0;     // its number in the send sequence (SSN)
   std::uint32_t remote_qpn = 0;  // UD; XRC: the SRQ number
-  std::uint32_t remote_qkey = 0;
   queue::WorkOpcode opcode = queue::WorkOpcode::kSend;
   std::uint8_t flags = 0;
   std::uint8_t sge_count = 0;
-  std::uint8_t flush_placement = 0;
-  std::uint8_t flush_selectivity = 0;
-  bool numbered = false;         // has its PSNs
-  bool done = false;             // a local operation that was carried out
-  bool internal = false;         // the device's own: the transfer of a rendezvous
+  bool numbered : 1 = false;     // has its PSNs
+  bool done : 1 = false;         // a local operation that was carried out
+  bool internal : 1 = false;     // the device's own: the transfer of a rendezvous
 
   bool is_local() const {
     return opcode == queue::WorkOpcode::kLocalInvalidate ||
@@ -69,6 +72,9 @@ struct SendEntry {
   }
   Psn last() const { return first + (packets - 1); }
 };
+// With one buffer behind it, a cache line: of a thousand queue pairs, each finds its entries in no
+// near cache.
+static_assert(sizeof(SendEntry) + sizeof(queue::Sge) == 64);
 
 class SendQueue {
  public:
@@ -112,13 +118,14 @@ class SendQueue {
   queue::AddressVector& address(std::uint32_t position) const {
     return *reinterpret_cast<queue::AddressVector*>(raw(position) + sizeof(SendEntry));
   }
-  WindowBindArguments& bind(std::uint32_t position) const {
-    return *reinterpret_cast<WindowBindArguments*>(raw(position) + body_offset_);
-  }
+  const Rare& rare(std::uint32_t position) const { return rare_[position & mask_]; }
+  // To be filled: the entry's own from now on.
+  Rare& make_rare(std::uint32_t position);
 
  private:
   std::byte* raw(std::uint32_t position) const {
-    return storage_.get() + std::size_t{(position - base_) & mask_} * stride_;
+    return reinterpret_cast<std::byte*>(storage_.get()) +
+           std::size_t{(position - base_) & mask_} * stride_;
   }
 
   std::uint32_t capacity_;
@@ -129,7 +136,11 @@ class SendQueue {
   std::uint32_t mask_;             // of the ring: a power of two, at least the capacity
   std::size_t body_offset_;
   std::size_t stride_;
-  std::unique_ptr<std::byte[]> storage_;  // allocated at the first post
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  std::unique_ptr<Line[]> storage_;  // allocated at the first post
+  std::unique_ptr<Rare[]> rare_;     // and at the first request of their kinds
   std::uint32_t head_ = 0;
   std::uint32_t tail_ = 0;
   std::uint32_t base_ = 0;         // the position of the ring's first entry
