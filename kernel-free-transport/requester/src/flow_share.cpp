@@ -61,13 +61,13 @@ void FlowShare::append(Place& place) noexcept {
   (last_ != nullptr ? last_->after_ : first_) = &place;
   last_ = &place;
   place.state_.publish(State::kWaits);
-  has_waiting_.publish(true);
+  waiting_.publish(waiting_.read_relaxed() + 1);
 }
 
 void FlowShare::unlink(Place& place) noexcept {
   (place.before_ != nullptr ? place.before_->after_ : first_) = place.after_;
   (place.after_ != nullptr ? place.after_->before_ : last_) = place.before_;
-  has_waiting_.publish(first_ != nullptr);
+  waiting_.publish(waiting_.read_relaxed() - 1);
 }
 
 std::shared_ptr<FlowShare> FlowShares::to(const IpAddress& address, std::uint32_t slot) {

@@ -34,7 +34,7 @@ void Requester::handle_response(const wire::PacketView& packet, TimeNs now) {
     handle_data(packet, now);
   }
   retire();
-  if (una_ == sent_) give_up_turn();
+  if (una_ == sent_) all_is_answered();
 }
 
 [[gnu::flatten]] void Requester::handle_rider(const wire::Rider& rider, TimeNs now) {
@@ -42,7 +42,7 @@ void Requester::handle_response(const wire::PacketView& packet, TimeNs now) {
   if (!is_expected(rider.psn, rider.aeth)) return;
   handle_acknowledge(rider.psn, rider.aeth, now);
   retire();
-  if (una_ == sent_) give_up_turn();
+  if (una_ == sent_) all_is_answered();
 }
 
 void Requester::update_credits(wire::Aeth aeth) {

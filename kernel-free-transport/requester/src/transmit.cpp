@@ -10,13 +10,6 @@ using queue::Status;
 using queue::WorkOpcode;
 using Packing = wire::Transmitter::Packing;
 
-namespace {
-
-// What a queue pair may send while others wait for their turn.
-constexpr std::uint32_t kPacketsPerTurn = 64;
-
-}  // namespace
-
 // Gives a request its PSNs, unless it must wait: for a fence, for a drain, for a receive at the
 // peer (with all earlier requests answered, one may go without a credit, IBTA Vol 1, 9.7.7.2).
 bool Requester::begin(SendEntry& entry) {
@@ -96,7 +89,8 @@ Requester::Piece Requester::piece_at(const Message& message, Psn psn) {
 // would come late.
 void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now) {
   sent_in_turn_ += packets;
-  if (sent_in_turn_ >= kPacketsPerTurn && ask && share_->has_waiting()) [[unlikely]] {
+  if (sent_in_turn_ >= FlowShare::kUsualTurn && ask && share_->has_waiting() &&
+      sent_in_turn_ >= share_->packets_per_turn()) [[unlikely]] {
     turn_is_over_ = true;
   }
   const bool again = cursor_psn_.is_before(sent_);

@@ -65,7 +65,13 @@ class FlowShare {
   // Gives up the turn or the place in the queue, if there is one.
   [[gnu::noinline]] void leave(Place& place) noexcept;
 
-  bool has_waiting() const noexcept { return has_waiting_.read_relaxed(); }
+  bool has_waiting() const noexcept { return waiting_.read_relaxed() != 0; }
+  // What a queue pair needs for its turn is in no near cache by then.
+  bool has_many_waiting() const noexcept { return waiting_.read_relaxed() >= kMany; }
+  // After so many a turn ends, if others wait.
+  std::uint32_t packets_per_turn() const noexcept {
+    return has_many_waiting() ? kLongTurn : kUsualTurn;
+  }
   std::uint32_t of(std::uint32_t capacity) const noexcept {
     const std::uint32_t active = active_.read_relaxed();
     // No division for one, which is most of all.
@@ -76,6 +82,10 @@ class FlowShare {
   // needed to be served well (bench/README.md has the figures).
   static constexpr std::uint64_t kPacketsAtLeast = 16;
   static constexpr std::uint64_t kPacketsAtMost = 32;
+  // Packets of a turn, and so many who wait that it is a long one.
+  static constexpr std::uint32_t kUsualTurn = 64;
+  static constexpr std::uint32_t kLongTurn = 256;
+  static constexpr std::uint32_t kMany = 256;
 
  private:
   using State = Place::State;
@@ -90,7 +100,7 @@ class FlowShare {
   TurnSink& sink_;
   Lock lock_;
   Published<std::uint32_t> active_{0};
-  Published<bool> has_waiting_{false};
+  Published<std::uint32_t> waiting_{0};
   std::uint32_t taken_ = 0;  // the parts of those that have a turn
   Place* first_ = nullptr;
   Place* last_ = nullptr;
