@@ -89,8 +89,7 @@ Requester::Piece Requester::piece_at(const Message& message, Psn psn) {
 // would come late.
 void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now) {
   sent_in_turn_ += packets;
-  if (sent_in_turn_ >= FlowShare::kUsualTurn && ask && share_->has_waiting() &&
-      sent_in_turn_ >= share_->packets_per_turn()) [[unlikely]] {
+  if (ask && share_->has_waiting() && sent_in_turn_ >= share_->packets_per_turn()) [[unlikely]] {
     turn_is_over_ = true;
   }
   const bool again = cursor_psn_.is_before(sent_);

@@ -179,7 +179,7 @@ class Requester {
   bool transmit_requests(wire::TxBatch& out, TimeNs now);
   bool begin(SendEntry& entry);
   bool take_turn(const SendEntry& entry) noexcept;
-  // Of what unsent_bytes() counts, or one for each request.
+  // Of what unsent_bytes() counts, or one for each request; the latter if that is a turn's worth.
   [[gnu::noinline]] std::uint64_t unsent_packets() const;
   bool may_send(const SendEntry& entry, std::uint32_t window, TimeNs now);
   bool run_local(SendEntry& entry, wire::TxBatch& out);
