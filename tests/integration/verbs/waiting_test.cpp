@@ -1,6 +1,7 @@
 // Threads that wait: for completions, in a poll or blocked for an event, alone or several, and what
 // happens around them meanwhile.
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -353,13 +354,16 @@ class WaitingAtAHighNumber : public Waiting {
   }
 };
 
-// By system calls that nobody else sees, also after many a wait. The number is the channel's again
-// whatever goes wrong: what is taken down waits for events that it can find no more.
+// By system calls that nobody else sees, also after many a wait. The event is there before: one that
+// the reader itself finds on the way is handed over without a look at the number. The number is the
+// channel's again whatever goes wrong: what is taken down waits for events that it can find no more.
 TEST_F(WaitingAtAHighNumber, ANumberThatIsAnotherFileNowIsReadAsThatOne) {
   connect();
   for (int i = 0; i < 50; ++i) wait_for_one();
   ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
   send_one();
+  pollfd event{channel_->fd, POLLIN, 0};
+  ASSERT_EQ(::poll(&event, 1, kPatienceMs), 1);
   const int channel = static_cast<int>(syscall(SYS_dup, channel_->fd));
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
