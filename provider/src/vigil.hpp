@@ -8,7 +8,8 @@
 // there for it. But a scheduler gives a thread that has slept longer than others a right to the
 // processor that it cannot give away for a few milliseconds (before Linux 6.6), and where both
 // sides run for as long as the other from then on, it keeps that: so the first look in a row lasts
-// until it is used up.
+// until it is used up. And turns that come straight back are nobody's: the peer has a processor of
+// its own, as where each process is bound to one, and it costs nobody anything to look on.
 //
 // Owned by the context, used by the one thread that attends to it (attendance.hpp).
 #pragma once
@@ -23,10 +24,12 @@ namespace verbena::provider {
 class Vigil {
  public:
   static constexpr TimeNs kSpan = 30'000;
-  // What a sleeper got after so long would have come within the span to one that looks: half of the
-  // time was the waking of both sides.
-  static constexpr TimeNs kSpanOfSleeper = 2 * kSpan;
+  // What a sleeper got after so long may come within the span to one that looks: most of the time
+  // was the waking of both sides, up to 90 us together in a virtual machine.
+  static constexpr TimeNs kSpanOfSleeper = 4 * kSpan;
   static constexpr int kTurns = 2;
+  // With the look after it.
+  static constexpr TimeNs kTurnOfNobody = 2'000;
   static constexpr TimeNs kSpanOfFirstTurns = 4'000'000;
 
   void begin(TimeNs now) noexcept {
@@ -47,7 +50,10 @@ class Vigil {
   template <typename Clock>
   bool goes_on_after_turn(Clock&& clock) noexcept {
     if (state_ != State::kLooks) return false;
-    if (++turns_ < kTurns || (is_first_ && clock() < began_ + kSpanOfFirstTurns)) return true;
+    if (++turns_ < kTurns) return true;
+    const TimeNs passed = clock() - began_;
+    const bool looks_alone = passed < turns_ * kTurnOfNobody;
+    if ((looks_alone && passed < kSpan) || (is_first_ && passed < kSpanOfFirstTurns)) return true;
     give_up();
     return false;
   }

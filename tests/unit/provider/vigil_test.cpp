@@ -8,6 +8,8 @@ namespace {
 
 constexpr TimeNs kSoon = Vigil::kSpan / 2;
 constexpr TimeNs kLate = Vigil::kSpanOfSleeper + 1;
+// After both turns of a wait, of which somebody has made use.
+constexpr TimeNs kUsed = Vigil::kTurns * Vigil::kTurnOfNobody;
 
 class VigilTest : public ::testing::Test {
  protected:
@@ -73,16 +75,38 @@ TEST_F(VigilTest, GivesTwoTurnsAwayWhereItHasFoundSomethingBefore) {
   waits_until_it_looks(kSoon);
   for (int i = 0; i < 2; ++i) {
     vigil_.begin(now_);
-    EXPECT_TRUE(goes_on_after_turn(0)) << "each wait has two";
+    EXPECT_TRUE(goes_on_after_turn(kUsed)) << "each wait has two";
     vigil_.end([&] { return now_ + kSoon; });
   }
   vigil_.begin(now_);
-  EXPECT_TRUE(goes_on_after_turn(0));
-  EXPECT_FALSE(goes_on_after_turn(0));
+  EXPECT_TRUE(goes_on_after_turn(kUsed));
+  EXPECT_FALSE(goes_on_after_turn(kUsed));
   EXPECT_FALSE(vigil_.is_on());
-  EXPECT_FALSE(goes_on_after_turn(0)) << "once over, it is over";
+  EXPECT_FALSE(goes_on_after_turn(kUsed)) << "once over, it is over";
   vigil_.end([&] { return now_ + kSoon; });
   EXPECT_EQ(waits_until_it_looks(kSoon), 4) << "that was in vain, too";
+}
+
+// The peer runs on another processor, then.
+TEST_F(VigilTest, LooksOnWhereNobodyTakesItsTurns) {
+  waits_until_it_looks(kSoon);
+  vigil_.begin(now_);
+  vigil_.end([&] { return now_ + kSoon; });
+  vigil_.begin(now_);
+  const TimeNs turn = Vigil::kTurnOfNobody - 1;
+  TimeNs passed = turn;
+  for (; passed < Vigil::kSpan; passed += turn) ASSERT_TRUE(goes_on_after_turn(passed)) << passed;
+  EXPECT_FALSE(goes_on_after_turn(passed)) << "no longer than where there are more processors";
+  EXPECT_FALSE(vigil_.is_on());
+}
+
+TEST_F(VigilTest, ALongTurnAmongShortOnesIsSomebodys) {
+  waits_until_it_looks(kSoon);
+  vigil_.begin(now_);
+  vigil_.end([&] { return now_ + kSoon; });
+  vigil_.begin(now_);
+  for (TimeNs passed = 100; passed < 1'000; passed += 100) ASSERT_TRUE(goes_on_after_turn(passed));
+  EXPECT_FALSE(goes_on_after_turn(Vigil::kSpan - 1));
 }
 
 TEST_F(VigilTest, TheFirstTurnsMayComeBackForAWhile) {
