@@ -44,7 +44,7 @@ class Visit {
       if (const ssize_t got = take(bytes, size); got != 0) return got;
       // Nothing is looked for before the first sleep: if it is there, it does not last. But where
       // it comes soon, it is waited for awake; on the only processor, by letting who sends it run.
-      if (vigil_.is_on() && context_.has_one_processor()) ::sched_yield();
+      if (vigil_.is_on() && context_.has_one_processor()) give_turn();
       if ((has_slept_ || vigil_.is_on()) && context_.drive_attended()) continue;
       if (const ssize_t got = take(bytes, size); got != 0) return got;
       if (!blocks()) break;
@@ -73,6 +73,10 @@ class Visit {
     if (!was_asked_) channel_->has_blocked.store(may_block_(fd_) != 0, std::memory_order_relaxed);
     was_asked_ = true;
     return channel_->has_blocked.load(std::memory_order_relaxed);
+  }
+  void give_turn() noexcept {
+    ::sched_yield();
+    vigil_.note_turn();
   }
   bool goes_on_looking() noexcept {
     return context_.has_one_processor() ? vigil_.goes_on_after_turn(&link::monotonic_now_ns)

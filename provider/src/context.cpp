@@ -24,9 +24,8 @@ namespace {
 
 // Polls in a row that find another thread driving, before one gives way to it.
 constexpr std::uint32_t kRefusalsUntilYield = 64;
-// An application that polls in vain for longer than a round trip gives way to others each time.
-constexpr TimeNs kPoliteAfter = 60'000;
-// And after so long it looks after whatever else there is of its process, once in so long.
+// An application that polls in vain for so long looks after whatever else there is of its process,
+// once in so long.
 constexpr TimeNs kPatience = 1'000'000;
 constexpr int kRoundsPerTurn = 64;
 constexpr std::size_t kSmallPacket = 1024;
@@ -202,14 +201,15 @@ std::size_t Context::drive(std::size_t budget) noexcept {
   progress_.note_poll(now);
   if (received != 0) {
     last_found_ = now;
+    politeness_.found();
     if (device_->holds_any()) progress_.note_deadline(device_->next_deadline());
   }
-  const bool gives_way = now > last_found_ + kPoliteAfter;
+  const bool gives_way = politeness_.is_due(now - last_found_);
   const Unattended neighbours = received == 0 ? whom_to_drive(now) : Unattended::kParked;
   announcements_.end_round(lock);
   if (received != 0) return received;
   neighbourhood_.look(neighbours);
-  if (gives_way) Courtesy::of_this_thread().give_way();
+  if (gives_way) politeness_.note(Courtesy::of_this_thread().give_way());
   return 0;
 }
 

@@ -1,17 +1,17 @@
 #include "courtesy.hpp"
 
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "verbena/link/clock.hpp"
 
 namespace verbena::provider {
 namespace {
 
-// A turn that takes longer was taken by another thread (or the machine has been away).
-constexpr TimeNs kTaken = 4'000;
 // A scheduler may let the thread go on at once after some of its yields, whoever waits (two of
 // three, Linux 6.18): what is taken counts for as many turns that are not.
 constexpr std::uint32_t kWeight = 4;
@@ -19,6 +19,16 @@ constexpr std::uint32_t kTakenMost = 4 * kWeight;
 // Between two moves; doubled by each that comes soon after the one before, because it did not help.
 constexpr TimeNs kPause = 1'000'000;
 constexpr TimeNs kPauseMax = 1'024'000'000;
+
+// A turn that takes longer was taken by another thread (or the machine has been away).
+constexpr TimeNs kTaken = 4'000;
+
+// Of this thread, which a turn that is taken is, too. Not every kernel counts them.
+long involuntary_switches() noexcept {
+  rusage used{};
+  ::getrusage(RUSAGE_THREAD, &used);
+  return used.ru_nivcsw;
+}
 
 }  // namespace
 
@@ -29,23 +39,28 @@ Courtesy& Courtesy::of_this_thread() noexcept {
 
 // Threads that begin at the same moment differ in their numbers.
 Courtesy::Courtesy() noexcept
-    : coin_(link::monotonic_now_ns() ^ (static_cast<std::uint64_t>(::gettid()) << 32)) {}
+    : coin_(link::monotonic_now_ns() ^ (static_cast<std::uint64_t>(::gettid()) << 32)),
+      switches_(involuntary_switches()) {}
 
-void Courtesy::give_way() noexcept {
+Turn Courtesy::give_way() noexcept {
   const TimeNs before = link::monotonic_now_ns();
   ::sched_yield();
   const TimeNs now = link::monotonic_now_ns();
-  if (now - before > kTaken) {
+  const long switches = involuntary_switches();
+  const bool was_switched = std::exchange(switches_, switches) != switches;
+  const Turn turn{was_switched || now - before > kTaken, now - before};
+  if (turn.was_taken) {
     taken_turns_ = std::min(taken_turns_ + kWeight, kTakenMost);
   } else if (taken_turns_ != 0) {
     --taken_turns_;
   }
-  if (taken_turns_ < kTakenMost || now < next_move_) return;
+  if (taken_turns_ < kTakenMost || now < next_move_) return turn;
   taken_turns_ = 0;
-  if (coin_.below(2) == 0) return;
+  if (coin_.below(2) == 0) return turn;
   pause_ = now < next_move_ + 4 * pause_ ? std::min(2 * pause_, kPauseMax) : kPause;
   next_move_ = now + pause_;
   move_away();
+  return turn;
 }
 
 // Where the thread may run is in the end what it was before.

@@ -12,18 +12,25 @@
 
 namespace verbena::provider {
 
+// That was given away.
+struct Turn {
+  bool was_taken = false;
+  TimeNs lasted = 0;
+};
+
 class Courtesy {
  public:
   // Those of the calling thread.
   static Courtesy& of_this_thread() noexcept;
   Courtesy() noexcept;
-  [[gnu::noinline]] void give_way() noexcept;
+  [[gnu::noinline]] Turn give_way() noexcept;
   std::uint32_t moves() const noexcept { return moves_; }
 
  private:
   void move_away() noexcept;
 
   Random coin_;
+  long switches_;                  // of the thread while it could have gone on
   std::uint32_t taken_turns_ = 0;  // of late, weighed
   TimeNs next_move_ = 0;
   TimeNs pause_ = 0;

@@ -9,7 +9,8 @@
 // processor that it cannot give away for a few milliseconds (before Linux 6.6), and where both
 // sides run for as long as the other from then on, it keeps that: so the first look in a row lasts
 // until it is used up. And turns that come straight back are nobody's: the peer has a processor of
-// its own, as where each process is bound to one, and it costs nobody anything to look on.
+// its own, as where each process is bound to one, and it costs nobody anything to look on. A turn
+// that takes long is of somebody else; it was in vain, though the event be there after it.
 //
 // Owned by the context, used by the one thread that attends to it (attendance.hpp).
 #pragma once
@@ -43,25 +44,30 @@ class Vigil {
   bool goes_on(TimeNs now) noexcept {
     if (state_ != State::kLooks) return false;
     if (now < began_ + kSpan) return true;
-    give_up();
+    lose(now - began_);
     return false;
   }
+  // The others have had their turn.
+  void note_turn() noexcept { ++turns_; }
   // The same, where each look is after a turn of the others.
   template <typename Clock>
   bool goes_on_after_turn(Clock&& clock) noexcept {
     if (state_ != State::kLooks) return false;
-    if (++turns_ < kTurns) return true;
+    if (turns_ < kTurns) return true;
     const TimeNs passed = clock() - began_;
     const bool looks_alone = passed < turns_ * kTurnOfNobody;
     if ((looks_alone && passed < kSpan) || (is_first_ && passed < kSpanOfFirstTurns)) return true;
-    give_up();
+    lose(passed);
     return false;
   }
   // The event has come. `clock`: asked only where it matters.
   template <typename Clock>
   void end(Clock&& clock) noexcept {
     const bool found = state_ == State::kLooks;
-    if (found) {
+    if (found && turns_ != 0) {
+      const TimeNs passed = clock() - began_;
+      is_somebody_elses(passed) ? lose(passed) : wager_.won();
+    } else if (found) {
       wager_.won();
     } else if (state_ == State::kSleeps && clock() < began_ + kSpanOfSleeper) {
       wager_.would_have_won();
@@ -74,8 +80,12 @@ class Vigil {
  private:
   enum class State : std::uint8_t { kLooks, kSleeps, kFound, kOver };
 
-  void give_up() noexcept {
-    wager_.lost();
+  // One of the turns that have passed.
+  bool is_somebody_elses(TimeNs passed) const noexcept {
+    return turns_ != 0 && turns_ <= kTurns && passed >= kSpanOfSleeper;
+  }
+  void lose(TimeNs passed) noexcept {
+    is_somebody_elses(passed) ? wager_.lost_dearly() : wager_.lost();
     state_ = State::kOver;
   }
 

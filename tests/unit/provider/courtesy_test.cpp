@@ -78,5 +78,24 @@ TEST(Courtesy, StaysWhereItMayBeOnly) {
   }).join();
 }
 
+TEST(Courtesy, KnowsWhetherItsTurnWasTaken) {
+  std::thread([] {
+    const int here = ::sched_getcpu();
+    run_on(here);
+    const Rival rival(here);
+    // At last, whichever of the two the scheduler prefers.
+    while (!Courtesy::of_this_thread().give_way().was_taken) {
+    }
+  }).join();
+}
+
+TEST(Courtesy, KnowsWhetherNobodyWantedItsTurn) {
+  std::thread([] {
+    // At last, however busy the machine is.
+    while (Courtesy::of_this_thread().give_way().was_taken) {
+    }
+  }).join();
+}
+
 }  // namespace
 }  // namespace verbena::provider

@@ -30,6 +30,7 @@ class VigilTest : public ::testing::Test {
   }
 
   bool goes_on_after_turn(TimeNs passed) {
+    vigil_.note_turn();
     return vigil_.goes_on_after_turn([&] { return now_ + passed; });
   }
 
@@ -107,6 +108,26 @@ TEST_F(VigilTest, ALongTurnAmongShortOnesIsSomebodys) {
   vigil_.begin(now_);
   for (TimeNs passed = 100; passed < 1'000; passed += 100) ASSERT_TRUE(goes_on_after_turn(passed));
   EXPECT_FALSE(goes_on_after_turn(Vigil::kSpan - 1));
+}
+
+TEST_F(VigilTest, ATurnThatTookLongWasInVainWhateverIsThereAfterIt) {
+  waits_until_it_looks(kSoon);
+  vigil_.begin(now_);
+  ASSERT_TRUE(vigil_.is_on());
+  vigil_.note_turn();
+  vigil_.end([&] { return now_ + kLate; });
+  EXPECT_EQ(waits_until_it_looks(kSoon), 32) << "dearer by far than what is gained by a look";
+}
+
+TEST_F(VigilTest, TurnsThatTookLongAndBroughtNothingAreAsDear) {
+  waits_until_it_looks(kSoon);
+  vigil_.begin(now_);
+  vigil_.end([&] { return now_ + kSoon; });
+  vigil_.begin(now_);
+  EXPECT_TRUE(goes_on_after_turn(kLate));
+  EXPECT_FALSE(goes_on_after_turn(kLate));
+  vigil_.end([&] { return now_ + kLate; });
+  EXPECT_GE(waits_until_it_looks(kSoon), 32);
 }
 
 TEST_F(VigilTest, TheFirstTurnsMayComeBackForAWhile) {

@@ -2,6 +2,7 @@
 // that the waiting was in vain. Owned by whoever waits; no clock, no lock.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace verbena {
@@ -19,17 +20,22 @@ class Wager {
   void won() noexcept {
     if (lost_ != 0) --lost_;
   }
-  void lost() noexcept {
-    promise_ = 0;
-    if (lost_ != kLostMax) ++lost_;
-  }
+  void lost() noexcept { lose(1); }
+  // Much more than could be won.
+  void lost_dearly() noexcept { lose(kDearly); }
 
  private:
   static constexpr std::uint32_t kLeast = 2;
-  static constexpr std::uint8_t kLostMax = 10;
+  static constexpr int kLostMax = 10;
+  static constexpr int kDearly = 4;
 
   // So often in a row must it have come soon.
   std::uint32_t needed() const noexcept { return kLeast << lost_; }
+
+  void lose(int times) noexcept {
+    promise_ = 0;
+    lost_ = static_cast<std::uint8_t>(std::min(lost_ + times, kLostMax));
+  }
 
   std::uint16_t promise_ = 0;
   std::uint8_t lost_ = 0;

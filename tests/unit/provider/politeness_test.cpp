@@ -1,0 +1,84 @@
+// When a thread that polls in vain gives its processor away.
+#include "politeness.hpp"
+
+#include <gtest/gtest.h>
+
+namespace verbena::provider {
+namespace {
+
+constexpr TimeNs kSoon = 1;
+constexpr TimeNs kLate = Politeness::kAfter + 1;
+constexpr Turn kOfPeer{true, Politeness::kShort - 1};
+constexpr Turn kOfSomebodyElse{true, Politeness::kShort};
+constexpr Turn kOfNobody{false, 200};
+
+class PolitenessTest : public ::testing::Test {
+ protected:
+  void waits_with(std::initializer_list<Turn> turns) {
+    for (const Turn& turn : turns) politeness_.note(turn);
+    politeness_.found();
+  }
+  int peers_until_soon() {
+    for (int count = 0; count < 100'000; ++count) {
+      if (politeness_.is_due(kSoon)) return count;
+      waits_with({kOfPeer});
+    }
+    return -1;
+  }
+
+  Politeness politeness_;
+};
+
+TEST_F(PolitenessTest, BeginsAfterARoundTrip) {
+  EXPECT_FALSE(politeness_.is_due(Politeness::kAfter));
+  EXPECT_TRUE(politeness_.is_due(kLate));
+}
+
+TEST_F(PolitenessTest, BeginsAtOnceWherePeersTakeTheTurn) {
+  EXPECT_EQ(peers_until_soon(), 2);
+  for (int i = 0; i < 10; ++i) {
+    waits_with({kOfPeer});
+    EXPECT_TRUE(politeness_.is_due(kSoon));
+  }
+}
+
+// Some schedulers give every other turn straight back.
+TEST_F(PolitenessTest, OneTurnOfAWaitIsEnough) {
+  for (int i = 0; i < 2; ++i) waits_with({kOfNobody, kOfPeer, kOfNobody});
+  EXPECT_TRUE(politeness_.is_due(kSoon));
+}
+
+TEST_F(PolitenessTest, WhatComesWithoutATurnTeachesNothing) {
+  peers_until_soon();
+  for (int i = 0; i < 10; ++i) waits_with({});
+  EXPECT_TRUE(politeness_.is_due(kSoon));
+}
+
+TEST_F(PolitenessTest, EndsWhereNobodyTakesTheTurn) {
+  peers_until_soon();
+  waits_with({kOfNobody, kOfNobody});
+  EXPECT_FALSE(politeness_.is_due(kSoon));
+  EXPECT_EQ(peers_until_soon(), 2) << "which was no loss";
+}
+
+TEST_F(PolitenessTest, EndsWhereSomebodyElseTakesTheTurnAndIsDearerThen) {
+  peers_until_soon();
+  int before = 0;
+  for (int i = 0; i < 3; ++i) {
+    waits_with({kOfPeer, kOfSomebodyElse, kOfPeer});
+    EXPECT_FALSE(politeness_.is_due(kSoon));
+    const int count = peers_until_soon();
+    EXPECT_GT(count, before);
+    before = count;
+  }
+}
+
+TEST_F(PolitenessTest, NeverBeginsWhereSomebodyElseTakesEachTurn) {
+  for (int i = 0; i < 100; ++i) {
+    waits_with({kOfSomebodyElse});
+    ASSERT_FALSE(politeness_.is_due(kSoon));
+  }
+}
+
+}  // namespace
+}  // namespace verbena::provider
