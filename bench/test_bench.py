@@ -118,8 +118,8 @@ class FakeBench:
     def __init__(self, broken=()):
         self.asked, self.broken = [], broken
 
-    def raw(self, name, size):
-        self.asked.append(f"{name}:{size}")
+    def raw(self, name, size, processors):
+        self.asked.append(f"{name}:{size}" + (f" on {processors}" if processors else ""))
         return 2.0
 
     def value(self, row):
@@ -139,6 +139,13 @@ class Rounds(unittest.TestCase):
         results = measure.run_round(bench, wanted, True, lambda row: None)
         self.assertEqual(bench.asked, ["a", "x:8", "b", "y:8", "c"])
         self.assertEqual(results, {"a": (6, None), "b": (6, 2), "c": (6, 2)})
+
+    def test_a_limit_is_bound_as_its_row_is(self):
+        wanted = [self.row("a", limits=("x:8",)), self.row("b", limits=("x:8",), processors=2),
+                  self.row("c", limits=("x:8",), processors=1), self.row("d", limits=("x:8",), processors=2)]
+        bench = FakeBench()
+        measure.run_round(bench, wanted, True, lambda row: None)
+        self.assertEqual(bench.asked, ["x:8", "a", "x:8 on 2", "b", "x:8 on 1", "c", "d"])
 
     def test_once(self):
         wanted = [self.row("a", once=True), self.row("b")]

@@ -3,6 +3,7 @@
 Owner: bench/run. Leaves no process behind.
 """
 
+import functools
 import os
 import pathlib
 import shlex
@@ -31,8 +32,9 @@ class Bench:
         self._folder = pathlib.Path(folder)
         self._raw_seconds = raw_seconds
         self._nice = ["nice", "-n", str(niceness)] if niceness else []
+        self._pinned = pinned
         places = sorted(os.sched_getaffinity(0))
-        self._places = (places[0], places[-1]) if pinned else None
+        self._places = {1: (places[0], places[0]), 2: (places[0], places[-1])}
         (self._folder / "device").mkdir()
         # nobody would need a copy of the product; whoever runs this can read it where it is.
         self._device = devices.Emulator(self._bin.parent, "ib", "root", self._folder / "device")
@@ -45,9 +47,12 @@ class Bench:
     def __exit__(self, *_):
         self._device.__exit__()
 
-    def raw(self, name, size):
+    def raw(self, name, size, processors=0):
         words = [*self._nice, self._bin / "verbena-raw", "--seconds", str(self._raw_seconds), "--only", f"{name}:{size}"]
-        words += ["--pin"] if self._places else []
+        bound = self._bound(processors)
+        if bound == 1:
+            words = self._on(1, 0) + words
+        words += ["--pin"] if bound == 2 else []
         done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT, check=False)
         if done.returncode != 0:
             raise Failed(f"verbena-raw {name}:{size}: {done.stderr.strip()}")
@@ -74,10 +79,17 @@ class Bench:
 
     def _start(self, words, row, place=None):
         self._number += 1
-        pin = ["taskset", "-c", str(self._places[place])] if self._places and place is not None else []
+        bound = self._bound(row.processors)
+        pin = self._on(bound, place) if bound and place is not None else []
         environment = {**self._device.environment, "VERBENA_LINK": row.link}
         return processes.Program([*pin, *self._nice, *self._device.wrap(words)], self._folder / f"{self._number}.log", environment,
                                  self._folder)
+
+    def _bound(self, processors):
+        return processors or (2 if self._pinned else 0)
+
+    def _on(self, processors, place):
+        return ["taskset", "-c", str(self._places[processors][place])]
 
     def _ended(self, program):
         code = program.wait(time.monotonic() + LIMIT)
@@ -91,17 +103,19 @@ def run_round(bench, wanted, first, note):
     """One (value, limit) or the reason of a failure for each row, by its name. `note(row)` hears what begins."""
     limits, results = {}, {}
 
-    def raw(name, size):
-        if (name, size) not in limits:
-            limits[name, size] = bench.raw(name, size)
-        return limits[name, size]
+    def raw(name, size, processors):
+        which = (name, size, processors)
+        if which not in limits:
+            limits[which] = bench.raw(*which)
+        return limits[which]
 
     for row in wanted:
         if row.once and not first:
             continue
         note(row)
         try:
-            limit = max(rows.limit_of(text, raw) for text in row.limits) if row.limits else None
+            measured = functools.partial(raw, processors=row.processors)
+            limit = max(rows.limit_of(text, measured) for text in row.limits) if row.limits else None
             if row.against:
                 base = results[row.against]
                 if isinstance(base, str):
