@@ -103,6 +103,13 @@ static_assert(sizeof(Visit) <= kVerbenaVisitBytes);
 static_assert(sizeof(CompletionEvent) == kVerbenaEventBytes);
 static_assert(control::kReadPlainly == kVerbenaReadPlainly);
 
+// Such a signal comes to a thread that runs. Handlers that tell of a crash are many, and say
+// nothing of how the others are meant.
+bool is_of_a_fault(int number) noexcept {
+  return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL ||
+         number == SIGTRAP || number == SIGSYS || number == SIGABRT;
+}
+
 Visit& visit_in(void* room) { return *std::launder(static_cast<Visit*>(room)); }
 
 }  // namespace
@@ -146,6 +153,7 @@ void verbena_end_visit(void* room) { std::destroy_at(&visit_in(room)); }
 int verbena_may_interrupt() {
   for (int number = 1; number < NSIG; ++number) {
     struct sigaction action {};
+    if (is_of_a_fault(number)) continue;
     if (::sigaction(number, nullptr, &action) != 0) continue;
     if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) continue;
     if ((action.sa_flags & SA_RESTART) == 0) return 1;
