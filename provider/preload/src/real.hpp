@@ -14,6 +14,8 @@
 
 #include <atomic>
 
+#include "export.hpp"
+
 namespace verbena::preload {
 
 // Null when no library has it.
@@ -34,7 +36,7 @@ class Real {
     return found;
   }
   template <typename... A>
-  auto operator()(A... arguments) {
+  VERBENA_NOTHING_TO_CLEAN_UP auto operator()(A... arguments) {
     return get()(arguments...);
   }
 

@@ -123,8 +123,7 @@ int may_block(int fd) {
   return blocks ? 1 : 0;
 }
 
-// Nothing in this frame may need to be cleaned up, here neither.
-ssize_t read_channel(int fd, void* bytes, size_t size) {
+VERBENA_NOTHING_TO_CLEAN_UP ssize_t read_channel(int fd, void* bytes, size_t size) {
   const ssize_t got =
       channel_reader.load(std::memory_order_acquire)(fd, bytes, size, &may_block);
   return got == control::kReadPlainly ? real::read(fd, bytes, size) : got;
@@ -148,7 +147,7 @@ VERBENA_EXPORT void verbena_offer_channel_reader(int fd,
   fd_table::mark(fd, fd_table::Kind::kChannel);
 }
 
-VERBENA_EXPORT ssize_t read(int fd, void* bytes, size_t size) {
+VERBENA_EXPORT VERBENA_NOTHING_TO_CLEAN_UP ssize_t read(int fd, void* bytes, size_t size) {
   if (fd_table::noted(fd) != fd_table::Kind::kChannel || Section::is_inside()) [[likely]]
     return real::read(fd, bytes, size);
   return read_channel(fd, bytes, size);
