@@ -345,8 +345,8 @@ TEST_F(Waiting, AChannelIsOneWithItsFlagsAndWithout) {
   }
 }
 
-// Its channel has a high number, which nobody takes when it is free: what the device's other threads
-// open, such as the rings that it is given, has the lowest one.
+// Its channel has a high number, which nobody takes when it is free: what the device's other
+// threads open, such as the rings that it is given, has the lowest one.
 class WaitingAtAHighNumber : public Waiting {
  protected:
   void SetUp() override {
@@ -357,9 +357,10 @@ class WaitingAtAHighNumber : public Waiting {
   }
 };
 
-// By system calls that nobody else sees, also after many a wait. The event is there before: one that
-// the reader itself finds on the way is handed over without a look at the number. The number is the
-// channel's again whatever goes wrong: what is taken down waits for events that it can find no more.
+// By system calls that nobody else sees, also after many a wait. The event is there before: one
+// that the reader itself finds on the way is handed over without a look at the number. The number
+// is the channel's again whatever goes wrong: what is taken down waits for events that it can find
+// no more.
 TEST_F(WaitingAtAHighNumber, ANumberThatIsAnotherFileNowIsReadAsThatOne) {
   connect();
   for (int i = 0; i < 50; ++i) wait_for_one();
