@@ -42,7 +42,9 @@ class Politeness {
     const Seen seen = seen_.exchange(Seen::kNothing, std::memory_order_relaxed);
     if (seen == Seen::kShort) {
       wager_.is_on() ? wager_.won() : wager_.would_have_won();
-    } else if (seen == Seen::kLong && wager_.is_on()) {
+    } else if (seen == Seen::kNobody) {
+      wager_.was_idle();
+    } else if (wager_.is_on()) {
       wager_.lost_dearly();
     } else {
       wager_.would_have_lost();

@@ -16,6 +16,10 @@ class Wager {
     if (!is_on()) ++promise_;
   }
   void would_have_lost() noexcept { promise_ = 0; }
+  // It made no difference whether somebody waited.
+  void was_idle() noexcept {
+    if (promise_ != 0) --promise_;
+  }
   // Somebody waited.
   void won() noexcept {
     if (lost_ != 0) --lost_;
