@@ -20,10 +20,11 @@ constexpr std::uint32_t kTakenMost = 4 * kWeight;
 constexpr TimeNs kPause = 1'000'000;
 constexpr TimeNs kPauseMax = 1'024'000'000;
 
-// A turn that takes longer was taken by another thread (or the machine has been away).
+// A turn that takes longer was taken by another thread, where the kernel does not count that (or
+// the machine has been away, or is slow).
 constexpr TimeNs kTaken = 4'000;
 
-// Of this thread, which a turn that is taken is, too. Not every kernel counts them.
+// Of this thread, which a turn that is taken is, too.
 long involuntary_switches() noexcept {
   rusage used{};
   ::getrusage(RUSAGE_THREAD, &used);
@@ -47,9 +48,8 @@ Turn Courtesy::give_way() noexcept {
   ::sched_yield();
   const TimeNs now = link::monotonic_now_ns();
   const long switches = involuntary_switches();
-  const bool was_switched = std::exchange(switches_, switches) != switches;
-  const Turn turn{was_switched || now - before > kTaken, now - before};
-  if (turn.was_taken) {
+  const Turn turn{std::exchange(switches_, switches) != switches, now - before};
+  if (turn.was_taken || turn.lasted > kTaken) {
     taken_turns_ = std::min(taken_turns_ + kWeight, kTakenMost);
   } else if (taken_turns_ != 0) {
     --taken_turns_;
