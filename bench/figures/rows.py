@@ -71,6 +71,8 @@ def _latencies():
     for program in ("ib_write_lat", "ib_send_lat"):
         yield Row(f"{program} 8, auto", "us", _lat(program, 8), us, "auto", ("ring_hop_us:8",), must=5, aim=3)
         yield Row(f"{program} 8, UDP", "us", _lat(program, 8), us, "udp", (f"{_POLLED}:8 / 2",), must=1.3, aim=1.15)
+    for link, word in (("auto", "auto"), ("udp", "UDP")):
+        yield Row(f"ib_send_lat 8, one processor, {word}", "us", _lat("ib_send_lat", 8), us, link, processors=1)
     for program in ("ib_read_lat", "ib_atomic_lat"):
         sized = _lat(program, 8) if program == "ib_read_lat" else f"{program} -F -n 20000"
         yield Row(f"{program} 8, auto", "us", sized, us, "auto", ("ring_hop_us:8 * 2",), must=5, aim=3)
