@@ -44,7 +44,7 @@ class Vigil {
   bool goes_on(TimeNs now) noexcept {
     if (state_ != State::kLooks) return false;
     if (now < began_ + kSpan) return true;
-    lose(now - began_);
+    give_up(now - began_);
     return false;
   }
   // The others have had their turn.
@@ -57,16 +57,15 @@ class Vigil {
     const TimeNs passed = clock() - began_;
     const bool looks_alone = passed < turns_ * kTurnOfNobody;
     if ((looks_alone && passed < kSpan) || (is_first_ && passed < kSpanOfFirstTurns)) return true;
-    lose(passed);
+    give_up(passed);
     return false;
   }
   // The event has come. `clock`: asked only where it matters.
   template <typename Clock>
   void end(Clock&& clock) noexcept {
     const bool found = state_ == State::kLooks;
-    if (found && turns_ != 0) {
-      const TimeNs passed = clock() - began_;
-      is_somebody_elses(passed) ? lose(passed) : wager_.won();
+    if (found && turns_ != 0 && is_somebody_elses(clock() - began_)) {
+      wager_.lost_dearly();
     } else if (found) {
       wager_.won();
     } else if (state_ == State::kSleeps && clock() < began_ + kSpanOfSleeper) {
@@ -84,7 +83,7 @@ class Vigil {
   bool is_somebody_elses(TimeNs passed) const noexcept {
     return turns_ != 0 && turns_ <= kTurns && passed >= kSpanOfSleeper;
   }
-  void lose(TimeNs passed) noexcept {
+  void give_up(TimeNs passed) noexcept {
     is_somebody_elses(passed) ? wager_.lost_dearly() : wager_.lost();
     state_ = State::kOver;
   }
