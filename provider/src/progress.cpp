@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "verbena/link/clock.hpp"
@@ -20,6 +21,9 @@ namespace {
 
 constexpr TimeNs kFirstTick = 50'000;
 constexpr TimeNs kTick = 1'000'000;
+// After ticks that long the application's polls keep the thread asleep. It looks all the same now
+// and then, as others want to read the counters.
+constexpr TimeNs kKeptTick = 100'000'000;
 constexpr TimeNs kYieldTime = 100'000;
 // How long the application is given to take what came. One that waits for its turn on the processor
 // has taken it by then, one that waits for its memory to change has not.
@@ -85,6 +89,7 @@ Progress::Progress(Driven& driven)
 int Progress::start() noexcept {
   kick_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!kick_) return errno;
+  if (const int error = absence_.open(); error != 0) return error;
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setstacksize(&attributes, kStack);
@@ -325,6 +330,7 @@ Rest Progress::rest_for(Wait how) noexcept {
 void Progress::wait(Wait how) noexcept {
   const bool parked = how != Wait::kWatch && how != Wait::kRelieved;
   const bool ticks = how == Wait::kPark || how == Wait::kStandBy;
+  const bool is_kept = how == Wait::kPark && tick_ == kTick && !control_is_busy_;
   set_slack(ticks && tick_ == kTick);
   polls_before_wait_ = sleep_.polls();
   TimeNs until = driven_.next_deadline();
@@ -342,15 +348,22 @@ void Progress::wait(Wait how) noexcept {
   if (how == Wait::kWatch && !watches) rest = 0;
   // Deadlines are then the business of whoever drives.
   if (parked) rest = ticks ? tick_ : how == Wait::kTrial ? scaled(kTrialTime) : kYieldTime;
+  if (is_kept) {
+    rest = kKeptTick;
+    absence_.begin(now);
+  }
   const timespec timeout{static_cast<time_t>(rest / 1'000'000'000u),
                          static_cast<long>(rest % 1'000'000'000u)};
   const bool receives = how == Wait::kWatch;
-  pollfd fds[4] = {{kick_.get(), POLLIN, 0},
+  pollfd fds[5] = {{kick_.get(), POLLIN, 0},
                    {control_is_busy_ ? -1 : driven_.control_fd(), POLLIN, 0},
                    {receives ? driven_.receive_fd() : -1, POLLIN, 0},
-                   {receives || how == Wait::kPark ? driven_.wake_fd() : -1, POLLIN, 0}};
-  const int ready = ::ppoll(fds, 4, rest == kNever ? nullptr : &timeout, nullptr);
+                   {receives || how == Wait::kPark ? driven_.wake_fd() : -1, POLLIN, 0},
+                   {is_kept ? absence_.fd() : -1, POLLIN, 0}};
+  const int ready = ::ppoll(fds, std::size(fds), rest == kNever ? nullptr : &timeout, nullptr);
   sleep_.awake();
+  absence_.end();
+  if (is_kept) ticks_ += static_cast<std::uint32_t>((link::monotonic_now_ns() - now) / kTick);
   if (watches) driven_.end_wait();
   control_is_busy_ = false;
   if (ready <= 0) return;

@@ -2,8 +2,10 @@
 // sleeps or computes, and an application that polls does not pay for it.
 //
 // While the application spins on ibv_poll_cq it drives the engine itself and the thread is parked:
-// it looks now and then (the longer it was right, the more seldom, up to a millisecond) whether the
-// polls still come. Otherwise, or when a completion queue waits to tell of a completion, the thread
+// it looks now and then (the longer it was right, the more seldom) whether the polls still come. A
+// look takes the processor from the very application, so in the end it is the polls that keep the
+// thread asleep: every few milliseconds one of them puts off a timer, which wakes the thread once
+// they have ceased. Otherwise, or when a completion queue waits to tell of a completion, the thread
 // watches the receive socket. It parks when its wake-ups are in vain, because the application took
 // what had come; a program that polls between other things (spinning on memory for an RDMA WRITE)
 // must not wait for a tick, and leaves packets for the thread to find. But so does an application
@@ -25,6 +27,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "absence.hpp"
 #include "sleep_state.hpp"
 #include "verbena/base/lock.hpp"
 #include "verbena/base/types.hpp"
@@ -90,11 +93,17 @@ class Progress {
   TimeNs answer_time() const noexcept { return kAnswerTurns * turn_; }
 
   // In a forked child, where there is no such thread.
-  void abandon() noexcept { running_ = false; }
+  void abandon() noexcept {
+    running_ = false;
+    absence_.end();
+  }
 
   // The application polls, and what the clock said if it was looked at.
   void note_poll() noexcept { sleep_.note_poll(); }
-  void note_poll(TimeNs now) noexcept { sleep_.note_poll(now); }
+  void note_poll(TimeNs now) noexcept {
+    sleep_.note_poll(now);
+    absence_.note_poll(now);
+  }
   // It sends, and takes what has come when it has.
   void note_sending(bool sends) noexcept { sleep_.note_sending(sends); }
   std::uint32_t polls() const noexcept { return sleep_.polls(); }
@@ -170,6 +179,7 @@ class Progress {
   Driven& driven_;
   SleepState sleep_;
   control::UniqueFd kick_;
+  Absence absence_;
   Published<bool> stopping_{false};
   pthread_t thread_{};
   bool running_ = false;

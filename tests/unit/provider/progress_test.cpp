@@ -54,7 +54,7 @@ class Driven1 final : public Driven {
     const std::lock_guard guard(lock_);
     return deadline_;
   }
-  void publish_counters() noexcept override {}
+  void publish_counters() noexcept override { turns_.fetch_add(1, std::memory_order_relaxed); }
 
   void send_packet() {
     const std::uint64_t one = 1;
@@ -93,6 +93,7 @@ class Driven1 final : public Driven {
     await_drives(before + 1);
   }
   std::uint64_t prepared() const { return prepared_; }
+  std::uint64_t turns() const { return turns_.load(std::memory_order_relaxed); }
   std::atomic<bool> sends_reminders{false};
   std::function<void()> meanwhile;  // what the application does while the thread drives
 
@@ -100,6 +101,7 @@ class Driven1 final : public Driven {
   control::UniqueFd packets_;
   control::UniqueFd reminders_;
   std::atomic<std::uint64_t> prepared_{0};  // to sleep on packets
+  std::atomic<std::uint64_t> turns_{0};
   mutable std::mutex lock_;
   std::condition_variable changed_;
   std::uint64_t drives_ = 0;
@@ -158,6 +160,51 @@ TEST(Progress, RestsWhereTheApplicationWouldHaveTakenWhatCame) {
     for (int i = 0; i < 100; ++i) progress.note_poll(link::monotonic_now_ns() - 10'000);
     rests = is_parked_unpolled(progress);
   }
+}
+
+// Returns when the thread has slept longer than any tick while the application polled. On a busy
+// machine that pauses now and then: such a sleep does not count.
+void poll_until_it_sleeps_long(Progress& progress, Driven1& driven) {
+  constexpr TimeNs kLong = 7'000'000;
+  constexpr TimeNs kPause = 1'000'000;
+  while (!is_parked_unpolled(progress)) {
+    driven.send_packet();
+    for (int i = 0; i < 100; ++i) progress.note_poll(link::monotonic_now_ns());
+  }
+  TimeNs last = link::monotonic_now_ns();
+  TimeNs since = last;
+  std::uint64_t turns = driven.turns();
+  while (last - since < kLong) {
+    const TimeNs now = link::monotonic_now_ns();
+    progress.note_poll(now);
+    if (const std::uint64_t seen = driven.turns(); seen != turns || now - last > kPause) {
+      turns = seen;
+      since = now;
+    }
+    last = now;
+  }
+}
+
+TEST(Progress, SleepsAsLongAsTheApplicationPolls) {
+  Driven1 driven;
+  Progress progress(driven);
+  ASSERT_EQ(progress.start(), 0);
+  poll_until_it_sleeps_long(progress, driven);
+}
+
+// Sooner than it would look by itself, once at least.
+TEST(Progress, WakesSoonAfterPollsThatKeptItAsleep) {
+  Driven1 driven;
+  Progress progress(driven);
+  ASSERT_EQ(progress.start(), 0);
+  TimeNs passed = 0;
+  do {
+    poll_until_it_sleeps_long(progress, driven);
+    const TimeNs left = link::monotonic_now_ns();
+    driven.send_packet();
+    driven.await_drives(driven.drives() + 1);
+    passed = link::monotonic_now_ns() - left;
+  } while (passed > 50'000'000);
 }
 
 // The thread's own functions, without the thread.
