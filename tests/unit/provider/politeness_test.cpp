@@ -10,9 +10,10 @@ namespace {
 
 constexpr TimeNs kSoon = 1;
 constexpr TimeNs kLate = Politeness::kAfter + 1;
-constexpr Turn kOfPeer{true, Politeness::kShort - 1};
-constexpr Turn kOfSomebodyElse{true, Politeness::kShort};
+constexpr Turn kOfPeer{true, 2 * Politeness::kAfter - 1};
+constexpr Turn kOfSomebodyElse{true, 2 * Politeness::kAfter};
 constexpr Turn kOfNobody{false, 200};
+constexpr Turn kOfNobodyWhereAllIsSlow{false, 5000};
 
 class PolitenessTest : public ::testing::Test {
  protected:
@@ -33,6 +34,24 @@ class PolitenessTest : public ::testing::Test {
 
 TEST_F(PolitenessTest, BeginsAfterARoundTrip) {
   EXPECT_FALSE(politeness_.is_due(Politeness::kAfter));
+  EXPECT_TRUE(politeness_.is_due(kLate));
+}
+
+TEST_F(PolitenessTest, BeginsLaterWhereATurnOfNobodyIsLong) {
+  constexpr TimeNs kAfter = Politeness::kTurnsOfNobody * kOfNobodyWhereAllIsSlow.lasted;
+  waits_with({kOfNobodyWhereAllIsSlow, {false, 900'000}});
+  EXPECT_FALSE(politeness_.is_due(kAfter));
+  EXPECT_TRUE(politeness_.is_due(kAfter + kAfter / 32)) << "one that was interrupted says little";
+  // So is a peer's.
+  for (int i = 0; i < 2; ++i) waits_with({{true, kAfter}});
+  EXPECT_TRUE(politeness_.is_due(kSoon));
+}
+
+TEST_F(PolitenessTest, HasNoLongTurnOfNobodyForEver) {
+  waits_with({{false, 1'000'000'000}});
+  EXPECT_FALSE(politeness_.is_due(Politeness::kAfterMost));
+  EXPECT_TRUE(politeness_.is_due(Politeness::kAfterMost + 1));
+  waits_with({kOfNobody});
   EXPECT_TRUE(politeness_.is_due(kLate));
 }
 
