@@ -301,12 +301,12 @@ std::uint64_t time_of(const Crc32Variant& variant) {
   });
 }
 
-// The first one, unless another takes a quarter of its time: an emulated processor has instructions
-// that cost as much as a function.
+// The first one, unless another takes half of its time: an emulated processor has instructions that
+// cost as much as a function.
 const Crc32Variant& choose() {
   const Crc32Variant* best = &first_usable();
   const std::uint64_t time_of_first = time_of(*best);
-  std::uint64_t shortest = time_of_first / 4;
+  std::uint64_t shortest = time_of_first / 2;
   const Crc32Variant* const end = crc32_variants() + kCrc32Variants;
   for (const Crc32Variant* other = best + 1; other != end; ++other) {
     const std::uint64_t time = other->usable ? time_of(*other) : shortest;
