@@ -14,9 +14,9 @@ inline std::uint64_t read_ticks() noexcept {
 #endif
 }
 
-// How many `work` takes, the least of several times: until it has not taken less for a while. Another
-// program may have had the processor in between, and an emulated one translates what is new to it,
-// which takes a hundred times as long as doing it, and joins the pieces in the times after.
+// How many `work` takes, the least of several times: until it has not taken less for a while.
+// Another program may have had the processor in between, and an emulated one translates what is new
+// to it, which takes a hundred times as long as doing it, and joins the pieces in the times after.
 template <typename Work>
 std::uint64_t least_ticks_of(Work&& work) noexcept {
   constexpr int kTimesInVain = 10;
