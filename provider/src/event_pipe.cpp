@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -26,8 +25,9 @@ int open_anew(int fd, int flags) noexcept {
 
 int EventPipe::open(int fd) noexcept {
   read_end_ = fd;
-  write_end_.reset(open_anew(fd, O_WRONLY));
-  return write_end_ ? 0 : errno;
+  const int write_end = open_anew(fd, O_WRONLY);
+  write_end_.reset(write_end);
+  return std::max(-write_end, 0);
 }
 
 void EventPipe::adopt(control::UniqueFd write_end, int read_end) noexcept {
@@ -36,10 +36,8 @@ void EventPipe::adopt(control::UniqueFd write_end, int read_end) noexcept {
 }
 
 bool EventPipe::write(const void* record, std::size_t size) noexcept {
-  const int saved = errno;
   const Guard guard(lock_);
   const ssize_t written = link::write_bytes(write_end_.get(), record, size);
-  errno = saved;
   if (written != static_cast<ssize_t>(size)) return false;
   written_.fetch_add(1, std::memory_order_release);
   return true;
@@ -64,9 +62,7 @@ void EventPipe::end_reading() noexcept {
 }
 
 bool EventPipe::open_reader() noexcept {
-  const int saved = errno;
   if (!reader_) reader_.reset(open_anew(read_end_, O_RDONLY));
-  errno = saved;
   return static_cast<bool>(reader_);
 }
 
@@ -78,9 +74,7 @@ ssize_t EventPipe::read(void* bytes, std::size_t size) noexcept {
   }
   if (!may_hold_any()) return 0;
   const std::uint32_t written = written_.load(std::memory_order_acquire);
-  const int saved = errno;
   const ssize_t got = link::read_bytes(reader_.get(), bytes, size);
-  errno = saved;
   if (got > 0) {
     taken_ += static_cast<std::uint32_t>(static_cast<std::size_t>(got) / sizeof(CompletionEvent));
     return got;

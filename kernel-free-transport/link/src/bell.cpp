@@ -80,11 +80,8 @@ void Bell::drop() noexcept {
 
 bool Bell::silence() const noexcept {
   if (set_ < 0) return false;
-  const int saved = errno;
   epoll_event event;
-  const bool was_rung = look_at(set_, event) == 1;
-  errno = saved;
-  return was_rung;
+  return look_at(set_, event) == 1;
 }
 
 }  // namespace verbena::link

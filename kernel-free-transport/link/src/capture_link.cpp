@@ -106,8 +106,8 @@ ssize_t write_without_signal(int fd, std::span<const std::uint8_t> block) {
   ssize_t n = 0;
   do {
     n = write_bytes(fd, block.data(), block.size());
-  } while (n < 0 && errno == EINTR);
-  if (n < 0 && errno == EPIPE && sigismember(&pending, SIGPIPE) == 0) {
+  } while (n == -EINTR);
+  if (n == -EPIPE && sigismember(&pending, SIGPIPE) == 0) {
     const timespec at_once{};
     while (sigtimedwait(&pipe_signal, nullptr, &at_once) < 0 && errno == EINTR) {
     }

@@ -48,9 +48,9 @@ class Control {
   std::size_t used_ = 0;
 };
 
-bool is_against_segments(int error) {
-  return error == EINVAL || error == EIO || error == EMSGSIZE || error == EOPNOTSUPP ||
-         error == ENOPROTOOPT;
+bool is_against_segments(ssize_t sent) {
+  return sent == -EINVAL || sent == -EIO || sent == -EMSGSIZE || sent == -EOPNOTSUPP ||
+         sent == -ENOPROTOOPT;
 }
 
 // Byte 4 of the BTH is outside the ICRC: damage there would go unnoticed, so it moves on a byte.
@@ -150,8 +150,8 @@ UdpSender::Run UdpSender::run_in(const wire::TxBatch& batch, Packets packets) co
   if (!may_bundle && !may_segment) return {packets.first(1)};
   // Where there are no segments, there are no pages for a bundle either.
   const std::size_t most = may_segment ? wire::TxBatch::kRunBytes : kInOnePieceMost;
-  // The whole word of the header. Its upper byte, which the network may change, is alike in all that
-  // one queue pair sends.
+  // The whole word of the header. Its upper byte, which the network may change, is alike in all
+  // that one queue pair sends.
   const auto dest_qp = [&](const wire::TxBatch::Packet& p) {
     return wire::load_le32(batch.start_of(p).data() + 4);
   };
@@ -215,14 +215,14 @@ UdpSender::Outcome UdpSender::transmit(Socket& socket, const Way& way,
   count_call(socket, way.is_locked, message);
   ssize_t sent = try_to_send(way, message);
   // Of a connected socket: what it sent before found nobody. This went nowhere.
-  if (sent < 0 && errno == ECONNREFUSED) sent = try_to_send(way, message);
+  if (sent == -ECONNREFUSED) sent = try_to_send(way, message);
   if (sent >= 0) return Outcome::kTaken;
-  if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) return Outcome::kFull;
-  if (message.packets > 1 && is_against_segments(errno)) {
+  if (sent == -EAGAIN || sent == -ENOBUFS || sent == -ENOMEM) return Outcome::kFull;
+  if (message.packets > 1 && is_against_segments(sent)) {
     // EIO: a way without checksum offload, on which it will never work.
-    if (errno == EIO) can_segment_.publish(false);
+    if (sent == -EIO) can_segment_.publish(false);
     // A loopback device with a shorter MTU.
-    if (message.is_bundle && errno != EIO) can_bundle_.publish(false);
+    if (message.is_bundle && sent != -EIO) can_bundle_.publish(false);
     return Outcome::kNotTogether;
   }
   statistics_.unreachable.add(message.packets);
@@ -238,7 +238,7 @@ ssize_t UdpSender::try_to_send(const Way& way, const Message& message) const noe
       has_header && outlet.segments.covers(fd, message.segment_bytes, message.bytes.size());
   if (!is_plain) return send_with_options(way, message, !has_header);
   const ssize_t sent = send_plainly(way, message);
-  if (sent >= 0 || !is_against_segments(errno) || !outlet.segments.is_set()) return sent;
+  if (!is_against_segments(sent) || !outlet.segments.is_set()) return sent;
   outlet.segments.give_up(fd);
   return send_with_options(way, message, false);
 }
@@ -285,7 +285,7 @@ ssize_t UdpSender::send_plainly(const Way& way, const Message& message) const no
   do {
     sent = send_to(way.outlet.fd.read_relaxed(), message.bytes, MSG_DONTWAIT | MSG_NOSIGNAL,
                    way.is_connected ? nullptr : address.get(), address.size());
-  } while (sent < 0 && errno == EINTR);
+  } while (sent == -EINTR);
   return sent;
 }
 
@@ -317,7 +317,7 @@ ssize_t UdpSender::send_with_options(const Way& way, const Message& message,
   ssize_t sent = 0;
   do {
     sent = send_message(way.outlet.fd.read_relaxed(), header, MSG_DONTWAIT | MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
+  } while (sent == -EINTR);
   return sent;
 }
 

@@ -95,6 +95,20 @@ TEST_F(Waiting, AThreadThatPollsMayBeCancelled) {
   EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
 }
 
+// Whether anything is found or not, of either link.
+TEST_F(Waiting, PostsAndPollsLeaveErrnoAlone) {
+  connect();
+  constexpr int kNobodysErrno = 4711;
+  errno = kNobodysErrno;
+  ibv_wc wc;
+  ibv_poll_cq(cq_, 1, &wc);
+  EXPECT_EQ(errno, kNobodysErrno);
+  send_one();
+  take(2);
+  ibv_poll_cq(cq_, 1, &wc);
+  EXPECT_EQ(errno, kNobodysErrno);
+}
+
 // Nor do a post and what it needs for the first time end a thread that is to end.
 TEST_F(Waiting, AThreadThatIsCancelledPosts) {
   connect();
