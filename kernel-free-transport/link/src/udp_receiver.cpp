@@ -147,7 +147,7 @@ bool UdpReceiver::read(Coalesced& out) noexcept {
   do {
     length = asks ? read_asking(source, out) : read_unasked(source);
     // Errors that others' packets left on the socket are read off and forgotten.
-  } while (length < 0 && (length == -EINTR || length == -ECONNREFUSED || length == -EHOSTUNREACH));
+  } while (length == -EINTR || length == -ECONNREFUSED || length == -EHOSTUNREACH);
   if (length < 0) return false;
   out.bytes = {buffer_.get(), static_cast<std::size_t>(length)};
   out.source_port = source.port();

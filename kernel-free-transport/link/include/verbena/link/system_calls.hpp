@@ -18,76 +18,65 @@
 
 namespace verbena::link {
 
-class KernelCall {
- public:
-  explicit KernelCall(long number) noexcept : number_(number) {}
+inline long kernel_word(std::integral auto value) noexcept { return static_cast<long>(value); }
+inline long kernel_word(const void* value) noexcept { return reinterpret_cast<long>(value); }
 
+template <typename... Words>
+  requires(sizeof...(Words) <= 6)
+long call_kernel(long number, Words... words) noexcept {
 #if defined(__x86_64__) && defined(__LP64__)
-  template <typename... Words>
-    requires(sizeof...(Words) <= 6)
-  long operator()(Words... words) const noexcept {
-    const long all[6]{word(words)...};
-    register long fourth asm("r10") = all[3];
-    register long fifth asm("r8") = all[4];
-    register long sixth asm("r9") = all[5];
-    long result = number_;
-    asm volatile("syscall"
-                 : "+a"(result)
-                 : "D"(all[0]), "S"(all[1]), "d"(all[2]), "r"(fourth), "r"(fifth), "r"(sixth)
-                 : "rcx", "r11", "memory");
-    return result;
-  }
+  const long all[6]{kernel_word(words)...};
+  register long fourth asm("r10") = all[3];
+  register long fifth asm("r8") = all[4];
+  register long sixth asm("r9") = all[5];
+  long result = number;
+  asm volatile("syscall"
+               : "+a"(result)
+               : "D"(all[0]), "S"(all[1]), "d"(all[2]), "r"(fourth), "r"(fifth), "r"(sixth)
+               : "rcx", "r11", "memory");
+  return result;
 #else
-  template <typename... Words>
-  long operator()(Words... words) const noexcept {
-    const int saved = errno;
-    const long result = ::syscall(number_, word(words)...);
-    const long error = errno;
-    errno = saved;
-    return result < 0 ? -error : result;
-  }
+  const int saved = errno;
+  const long result = ::syscall(number, kernel_word(words)...);
+  const long error = errno;
+  errno = saved;
+  return result < 0 ? -error : result;
 #endif
-
- private:
-  static long word(std::integral auto value) noexcept { return static_cast<long>(value); }
-  static long word(const void* value) noexcept { return reinterpret_cast<long>(value); }
-
-  long number_;
-};
+}
 
 inline ssize_t send_to(int fd, std::span<const std::uint8_t> bytes, int flags,
                        const sockaddr* address, socklen_t address_size) noexcept {
-  return KernelCall(SYS_sendto)(fd, bytes.data(), bytes.size(), flags, address, address_size);
+  return call_kernel(SYS_sendto, fd, bytes.data(), bytes.size(), flags, address, address_size);
 }
 
 inline ssize_t send_message(int fd, const msghdr& message, int flags) noexcept {
-  return KernelCall(SYS_sendmsg)(fd, &message, flags);
+  return call_kernel(SYS_sendmsg, fd, &message, flags);
 }
 
 inline ssize_t receive_from(int fd, std::span<std::uint8_t> room, int flags, sockaddr* address,
                             socklen_t* address_size) noexcept {
-  return KernelCall(SYS_recvfrom)(fd, room.data(), room.size(), flags, address, address_size);
+  return call_kernel(SYS_recvfrom, fd, room.data(), room.size(), flags, address, address_size);
 }
 
 inline ssize_t receive_message(int fd, msghdr& message, int flags) noexcept {
-  return KernelCall(SYS_recvmsg)(fd, &message, flags);
+  return call_kernel(SYS_recvmsg, fd, &message, flags);
 }
 
 inline int open_file(const char* path, int flags) noexcept {
-  return static_cast<int>(KernelCall(SYS_openat)(AT_FDCWD, path, flags));
+  return static_cast<int>(call_kernel(SYS_openat, AT_FDCWD, path, flags));
 }
 
 inline ssize_t write_bytes(int fd, const void* bytes, std::size_t size) noexcept {
-  return KernelCall(SYS_write)(fd, bytes, size);
+  return call_kernel(SYS_write, fd, bytes, size);
 }
 
 inline ssize_t read_bytes(int fd, void* bytes, std::size_t size) noexcept {
-  return KernelCall(SYS_read)(fd, bytes, size);
+  return call_kernel(SYS_read, fd, bytes, size);
 }
 
 // How many of an epoll's descriptors are readable now: one at most, which is `event`.
 inline int look_at(int epoll_fd, epoll_event& event) noexcept {
-  return static_cast<int>(KernelCall(SYS_epoll_pwait)(epoll_fd, &event, 1, 0, nullptr, 0));
+  return static_cast<int>(call_kernel(SYS_epoll_pwait, epoll_fd, &event, 1, 0, nullptr, 0));
 }
 
 }  // namespace verbena::link
