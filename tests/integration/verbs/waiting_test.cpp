@@ -95,7 +95,7 @@ TEST_F(Waiting, AThreadThatPollsMayBeCancelled) {
   EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
 }
 
-// Whether anything is found or not, of either link.
+// Whether anything is found or not.
 TEST_F(Waiting, PostsAndPollsLeaveErrnoAlone) {
   connect();
   constexpr int kNobodysErrno = 4711;
