@@ -12,6 +12,7 @@
 
 #include "raw.hpp"
 #include "verbena/base/lock.hpp"
+#include "verbena/link/pieces.hpp"
 #include "verbena/wire/crc32.hpp"
 
 #ifndef UDP_SEGMENT
@@ -46,6 +47,22 @@ struct Socket {
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
 
+  // As a device sends to where it has sent before: the way is looked up once, and the bytes are kept
+  // as the kernel has them for less.
+  void lead_to(const Socket& peer, std::size_t bytes) const {
+    if (::connect(fd, reinterpret_cast<const sockaddr*>(&peer.address), sizeof peer.address) < 0) {
+      fail("connect");
+    }
+    const int size = link::kUncut;
+    if (bytes > link::in_one_piece_most()) {
+      ::setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof size);
+    }
+  }
+  void send(const char* data, std::size_t length) const {
+    while (::send(fd, data, length, 0) < 0) {
+      if (errno != EINTR && errno != ENOBUFS && errno != EAGAIN) fail("send");
+    }
+  }
   void send_to(const Socket& peer, const char* data, std::size_t length) const {
     while (::sendto(fd, data, length, 0, reinterpret_cast<const sockaddr*>(&peer.address),
                     sizeof peer.address) < 0) {
@@ -222,13 +239,18 @@ Quantiles udp_acknowledged_round_trip_us(std::size_t bytes, double seconds) {
 Quantiles udp_sealed_round_trip_us(std::size_t bytes, double seconds) {
   const Socket here;
   const Socket there;
+  const Socket way_there;
+  const Socket way_back;
+  way_there.lead_to(there, bytes);
+  way_back.lead_to(here, bytes);
   std::vector<std::uint8_t> data(kDatagramMax);
   Sealed work(bytes);
   return round_trip_us(
       here, there, seconds,
-      [&](const Socket& from, const Socket& to) {
+      [&](const Socket& from, const Socket&) {
         work.write(data.data(), bytes);
-        from.send_to(to, reinterpret_cast<const char*>(data.data()), bytes);
+        (&from == &here ? way_there : way_back)
+            .send(reinterpret_cast<const char*>(data.data()), bytes);
       },
       [&](const Socket& at) {
         at.receive(reinterpret_cast<char*>(data.data()), false);

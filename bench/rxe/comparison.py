@@ -15,6 +15,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from figures import parse  # noqa: E402
 
 SIDES = ("rxe", "auto", "udp")
+# What no device is measured for: UDP as it is, and with a copy and a checksum on either side, which no device is spared.
+ALONE = ("bare", "checked")
 PERFTEST = "-d {D} -x {G} -p {P} -F -m 4096"
 # The emulated processors translate a process's own code in its first 150 messages, which take up to six times as long; the kernel's stays
 # translated from one process to the next.
@@ -58,7 +60,12 @@ class Row:
     iterations: int = 1000
     fixed: bool = False
     bare: str = None  # verbena-raw's name for what UDP alone reaches
+    checked: str = None
     bare_parts: int = 1  # of which that is so many
+
+    def alone(self):
+        """(side, verbena-raw's name) of what is measured without a device."""
+        return [(side, name) for side, name in zip(ALONE, (self.bare, self.checked)) if name]
 
 
 TIMED = (
@@ -69,9 +76,9 @@ TIMED = (
     Row("ib_write_lat 8 B", "us", f"ib_write_lat {PERFTEST} -s 8 -n {{N}}", parse.perftest_typical_us, bare="udp_polled_rtt_us:8",
         bare_parts=2, iterations=WARM),
     Row("ib_send_lat 4 KiB", "us", f"ib_send_lat {PERFTEST} -s 4096 -n {{N}}", parse.perftest_typical_us, bare="udp_polled_rtt_us:4096",
-        bare_parts=2, iterations=WARM),
+        checked="udp_sealed_rtt_us:4096", bare_parts=2, iterations=WARM),
     Row("ib_write_lat 4 KiB", "us", f"ib_write_lat {PERFTEST} -s 4096 -n {{N}}", parse.perftest_typical_us, bare="udp_polled_rtt_us:4096",
-        bare_parts=2, iterations=WARM),
+        checked="udp_sealed_rtt_us:4096", bare_parts=2, iterations=WARM),
     Row("ib_write_bw 64 KiB", "MB/s", f"ib_write_bw {PERFTEST} -s 65536 -n {{N}}", parse.perftest_mb_s, False, more=5,
         iterations=300, bare="udp_stream_mb_s:4096"),
     Row("ib_write_bw 8 B", "M/s", f"ib_write_bw {PERFTEST} -s 8 -n {{N}}", parse.perftest_messages_s, False, more=5,
@@ -99,8 +106,7 @@ def plan(rows, rounds):
             for side in orders[turn % len(orders)]:
                 count = row.iterations * (1 if side == "rxe" else row.more)
                 lines.append(f"{number}|{row.kind}|{side}|{row.words.replace('{N}', str(count))}")
-            if row.bare:
-                lines.append(f"{number}|bare|bare|verbena-raw --pin --seconds 1 --only {row.bare}")
+            lines += [f"{number}|bare|{side}|verbena-raw --pin --seconds 1 --only {name}" for side, name in row.alone()]
     return "\n".join(lines)
 
 
@@ -119,7 +125,7 @@ def samples(rows, output):
         try:
             if status != 0:
                 raise parse.Unreadable(f"ended with {status}: {text[-300:]}")
-            figure = bare(text) / row.bare_parts if side == "bare" else row.figure(text)
+            figure = bare(text) / row.bare_parts if side in ALONE else row.figure(text)
             figures.setdefault((number, side), []).append(figure)
         except parse.Unreadable as error:
             failures.append(f"{row.name}, {side}: {error}")
@@ -144,8 +150,9 @@ def reached(row, figure, goals):
 
 def table(rows, figures):
     """Markdown: medians, and behind each of Verbena's, and of what UDP alone reaches, how many times better than rxe's median it is."""
-    lines = ["| row | unit | rxe | auto | times better | reaches | UDP | times better | reaches | bare UDP | times better |",
-             "|---|---|---|---|---|---|---|---|---|---|---|"]
+    times = "times better"
+    heads = ["row", "unit", "rxe", "auto", times, "reaches", "UDP", times, "reaches", "bare UDP", times, "checked UDP", times]
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     for number, row in enumerate(rows):
         rxe = figures.get((number, "rxe"))
         if not rxe:
@@ -157,10 +164,11 @@ def table(rows, figures):
                 cells += ["failed", "", ""]
                 continue
             median = statistics.median(ours)
-            times = ratio(row, statistics.median(rxe), median)
-            cells += [_spread(ours), f"{times:.3g}", reached(row, median if row.fixed else times, goals)]
-        alone = figures.get((number, "bare"))
-        cells += [_spread(alone), f"{ratio(row, statistics.median(rxe), statistics.median(alone)):.3g}"] if alone else ["", ""]
+            better = ratio(row, statistics.median(rxe), median)
+            cells += [_spread(ours), f"{better:.3g}", reached(row, median if row.fixed else better, goals)]
+        for side in ALONE:
+            alone = figures.get((number, side))
+            cells += [_spread(alone), f"{ratio(row, statistics.median(rxe), statistics.median(alone)):.3g}"] if alone else ["", ""]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

@@ -55,7 +55,7 @@ class Judging(unittest.TestCase):
 
     def test_medians_and_goals(self):
         line = self.latency([9.0, 10.0, 50.0], [1.0], [6.0])
-        self.assertEqual(line, "| ib_send_lat 8 B | us | 10 (9..50) | 1 | 10 | aim | 6 | 1.67 | must |  |  |")
+        self.assertEqual(line, "| ib_send_lat 8 B | us | 10 (9..50) | 1 | 10 | aim | 6 | 1.67 | must |  |  |  |  |")
 
     def test_not_reached(self):
         self.assertIn("| 4 | 2.5 | no | 8 | 1.25 | no |", self.latency([10.0], [4.0], [8.0]))
@@ -94,8 +94,18 @@ class Judging(unittest.TestCase):
             (0, "rxe", 0, PERFTEST.format(typical=30.0)), (0, "bare", 0, round_trip), (1, "bare", 0, '{"udp_stream_mb_s": {"4096": 336.8}}\n')))
         self.assertEqual(failures, [])
         self.assertEqual(figures, {(0, "rxe"): [30.0], (0, "bare"): [45.0], (1, "bare"): [336.8]})
-        self.assertTrue(comparison.table(rows, figures).endswith("| 45 | 0.667 |"))
+        self.assertTrue(comparison.table(rows, figures).endswith("| 45 | 0.667 |  |  |"))
         self.assertEqual(len(comparison.samples(rows, output((0, "bare", 0, "{}\n"), (1, "bare", 127, "")))[1]), 2)
+
+    def test_what_checked_udp_reaches(self):
+        rows = [comparison.TIMED[3]]
+        self.assertEqual([line.split("|")[2:] for line in comparison.plan(rows, 1).splitlines()[3:]],
+                         [["bare", "verbena-raw --pin --seconds 1 --only udp_polled_rtt_us:4096"],
+                          ["checked", "verbena-raw --pin --seconds 1 --only udp_sealed_rtt_us:4096"]])
+        figures, failures = comparison.samples(rows, output(
+            (0, "rxe", 0, PERFTEST.format(typical=40.0)), (0, "checked", 0, '{"udp_sealed_rtt_us": {"4096": {"p25": 38.0, "median": 40.0}}}\n')))
+        self.assertEqual(failures, [])
+        self.assertTrue(comparison.table(rows, figures).endswith("|  |  | 20 | 2 |"))
 
 
 if __name__ == "__main__":
