@@ -64,10 +64,9 @@ wire::Transmitter::Packing Node::packing(const wire::Destination&, Qpn) noexcept
   const auto happens = [&](std::uint32_t ppm) { return ppm != 0 && world_.random().chance(ppm); };
   Packing packing;
   if (happens(f.direct)) packing = f.packing;
-  packing.may_lend = happens(f.lent);
+  if (happens(f.lent)) packing.lent_least = Packing::kLentLeast;
   packing.joint_most = happens(f.joint) ? f.packing.joint_most : 0;
-  const bool is_plain = packing.direct_most == 0 && packing.joint_most == 0 && !packing.may_lend;
-  if (!is_plain) return packing;
+  if (packing.direct_most != 0 || packing.joint_most != 0) return packing;
   packing.is_sealed = happens(f.sealed);
   packing.is_bundled = happens(f.bundled);
   return packing;

@@ -121,9 +121,10 @@ wire::Transmitter::Packing PeerLink::packing(const Peer& peer) noexcept {
   if (!packs) {
     packing.is_sealed = true;
     packing.is_bundled = udp_->takes_bundles(peer.address);
+    packing.lent_least = UdpLink::kLentLeast;
     return packing;
   }
-  packing.may_lend = true;
+  packing.lent_least = wire::Transmitter::Packing::kLentLeast;
   if (*packs == Packs::kNothing) return packing;
   packing.joint_most = wire::kJointMost;
   if (*packs == Packs::kJointAndDirect) {

@@ -24,8 +24,27 @@ namespace {
 constexpr std::size_t kSegmentsMax = 64;
 constexpr std::uint8_t kDefaultHopLimit = 64;
 
+bool is_against_segments(ssize_t sent) {
+  return sent == -EINVAL || sent == -EIO || sent == -EMSGSIZE || sent == -EOPNOTSUPP ||
+         sent == -ENOPROTOOPT;
+}
+
+// Then nothing is left to do with a lent payload but to send it.
+bool is_summed_where_it_lies(const wire::TxBatch::Packet& p) {
+  return p.lent != nullptr && p.summed == p.lent_length && p.lent_at + p.lent_length == p.length;
+}
+
+// Byte 4 of the BTH is outside the ICRC: damage there would go unnoticed, so it moves on a byte.
+void flip_bit(std::span<std::uint8_t> bytes, Damage damage) {
+  std::size_t bit = damage.bit % (bytes.size() * 8);
+  if (bit / 8 == 4) bit += 8;
+  bytes[bit / 8] = static_cast<std::uint8_t>(bytes[bit / 8] ^ (1u << (bit % 8)));
+}
+
+}  // namespace
+
 // The control messages of one send: segment size, traffic class, hop limit.
-class Control {
+class UdpSender::Control {
  public:
   template <typename T>
   void add(int level, int type, T value) {
@@ -47,20 +66,6 @@ class Control {
       std::uint8_t bytes_[CMSG_SPACE(sizeof(std::uint16_t)) + 2 * CMSG_SPACE(sizeof(int))] = {};
   std::size_t used_ = 0;
 };
-
-bool is_against_segments(ssize_t sent) {
-  return sent == -EINVAL || sent == -EIO || sent == -EMSGSIZE || sent == -EOPNOTSUPP ||
-         sent == -ENOPROTOOPT;
-}
-
-// Byte 4 of the BTH is outside the ICRC: damage there would go unnoticed, so it moves on a byte.
-void flip_bit(std::span<std::uint8_t> bytes, Damage damage) {
-  std::size_t bit = damage.bit % (bytes.size() * 8);
-  if (bit / 8 == 4) bit += 8;
-  bytes[bit / 8] = static_cast<std::uint8_t>(bytes[bit / 8] ^ (1u << (bit % 8)));
-}
-
-}  // namespace
 
 UdpSender::UdpSender(const IpAddress& local, const UdpOptions& options, UdpStatistics& statistics)
     : local_(local), options_(options), statistics_(statistics) {
@@ -125,8 +130,9 @@ std::size_t UdpSender::send(wire::TxBatch& batch, std::size_t first, std::size_t
     bytes += rider.size();
   }
   const std::size_t segment_bytes = is_bundle && belongs_in_pages(bytes) ? kUncut : 0;
+  const iovec part = part_of(room.first(bytes));
   const Outcome outcome = transmit(
-      *socket, way, {room.first(bytes), packet.wire_packets(), is_bundle, segment_bytes, to});
+      *socket, way, {{&part, 1}, bytes, packet.wire_packets(), is_bundle, segment_bytes, to});
   if (way.is_locked) socket->lock.unlock();
   if (outcome == Outcome::kFull) statistics_.socket_full.add();
   return outcome != Outcome::kNotTogether;
@@ -137,7 +143,9 @@ void UdpSender::kick(const IpAddress& address, std::uint32_t slot) noexcept {
   wire::store_be32(bytes.data() + 4, Qpn::from(slot, 0).value());
   Socket* socket = socket_for(Qpn(), true);
   if (socket == nullptr) return;
-  (void)transmit(*socket, {*socket, {}, false}, {bytes, 1, false, 0, {.address = address}});
+  const iovec part = part_of(bytes);
+  (void)transmit(*socket, {*socket, {}, false},
+                 {{&part, 1}, bytes.size(), 1, false, 0, {.address = address}});
 }
 
 // The first packets, as many as may go at once: to one destination and one queue pair (the
@@ -180,17 +188,26 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Soc
   const Way way = way_for(socket, run.is_bundle, to);
   wire::IcrcSealer sealer(way.flow);
   std::uint16_t ip_id = 0;
-  std::size_t bytes = 0;
+  Parts<2 * kSegmentsMax + 1> parts;
   for (const wire::TxBatch::Packet& p : run.packets) {
+    if (damage == nullptr && is_summed_where_it_lies(p)) {
+      const auto room = batch.sealed_room(p);
+      sealer.seal(room, ip_id++, p.summed, p.sum);
+      parts.add(room.first(p.lent_at));
+      parts.add({p.lent, p.lent_length});
+      parts.add(room.last(wire::kIcrcSize));
+      continue;
+    }
     const auto sealed = batch.sealed_bytes(p);
     sealer.seal(sealed, ip_id++, p.summed, p.sum);
-    bytes += sealed.size();
     if (damage != nullptr) flip_bit(sealed, *damage);
+    parts.add(sealed);
   }
-  const auto head = batch.sealed_bytes(run.packets.front());
-  Message message{{head.data(), bytes}, run.packets.size(), run.is_bundle, 0, to};
-  if (message.packets > 1 && !run.is_bundle) message.segment_bytes = head.size();
-  if (run.is_bundle && belongs_in_pages(bytes)) message.segment_bytes = kUncut;
+  Message message{parts.all(), parts.bytes(), run.packets.size(), run.is_bundle, 0, to};
+  if (message.packets > 1 && !run.is_bundle) {
+    message.segment_bytes = batch.sealed_room(run.packets.front()).size();
+  }
+  if (run.is_bundle && belongs_in_pages(message.bytes)) message.segment_bytes = kUncut;
   const Outcome outcome = transmit(socket, way, message);
   if (way.is_locked) socket.lock.unlock();
   // A bit flips back for a packet that will be offered again.
@@ -235,7 +252,7 @@ ssize_t UdpSender::try_to_send(const Way& way, const Message& message) const noe
   // Without the lock, the options may change at any time.
   const bool has_header = way.is_locked && outlet.header.covers(fd, message.to);
   const bool is_plain =
-      has_header && outlet.segments.covers(fd, message.segment_bytes, message.bytes.size());
+      has_header && outlet.segments.covers(fd, message.segment_bytes, message.bytes);
   if (!is_plain) return send_with_options(way, message, !has_header);
   const ssize_t sent = send_plainly(way, message);
   if (!is_against_segments(sent) || !outlet.segments.is_set()) return sent;
@@ -278,12 +295,15 @@ UdpSender::Calls UdpSender::calls() const noexcept {
 }
 
 ssize_t UdpSender::send_plainly(const Way& way, const Message& message) const noexcept {
+  if (message.parts.size() > 1) return send_parts(way, message, nullptr);
   const SocketAddress address =
       way.is_connected ? SocketAddress()
                        : SocketAddress(message.to.address, options_.port, options_.scope_id);
+  const iovec& part = message.parts.front();
+  const std::span bytes(static_cast<const std::uint8_t*>(part.iov_base), part.iov_len);
   ssize_t sent = 0;
   do {
-    sent = send_to(way.outlet.fd.read_relaxed(), message.bytes, MSG_DONTWAIT | MSG_NOSIGNAL,
+    sent = send_to(way.outlet.fd.read_relaxed(), bytes, MSG_DONTWAIT | MSG_NOSIGNAL,
                    way.is_connected ? nullptr : address.get(), address.size());
   } while (sent == -EINTR);
   return sent;
@@ -292,15 +312,6 @@ ssize_t UdpSender::send_plainly(const Way& way, const Message& message) const no
 ssize_t UdpSender::send_with_options(const Way& way, const Message& message,
                                      bool names_header) const noexcept {
   const wire::Destination& to = message.to;
-  const SocketAddress address(to.address, options_.port, options_.scope_id);
-  iovec part{const_cast<std::uint8_t*>(message.bytes.data()), message.bytes.size()};
-  msghdr header{};
-  if (!way.is_connected) {
-    header.msg_name = const_cast<sockaddr*>(address.get());
-    header.msg_namelen = address.size();
-  }
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
   Control control;
   // 0 says that it is one packet, whatever the socket's option.
   if (message.segment_bytes > 0 || way.outlet.segments.is_known()) {
@@ -313,7 +324,20 @@ ssize_t UdpSender::send_with_options(const Way& way, const Message& message,
     control.add<int>(v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS, to.traffic_class);
     control.add<int>(v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TTL : IPV6_HOPLIMIT, hops);
   }
-  control.attach_to(header);
+  return send_parts(way, message, &control);
+}
+
+ssize_t UdpSender::send_parts(const Way& way, const Message& message,
+                              Control* control) const noexcept {
+  const SocketAddress address(message.to.address, options_.port, options_.scope_id);
+  msghdr header{};
+  if (!way.is_connected) {
+    header.msg_name = const_cast<sockaddr*>(address.get());
+    header.msg_namelen = address.size();
+  }
+  header.msg_iov = const_cast<iovec*>(message.parts.data());
+  header.msg_iovlen = message.parts.size();
+  if (control != nullptr) control->attach_to(header);
   ssize_t sent = 0;
   do {
     sent = send_message(way.outlet.fd.read_relaxed(), header, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -10,6 +10,7 @@
 #include "header_option.hpp"
 #include "segment_option.hpp"
 #include "socket_address.hpp"
+#include "verbena/link/parts.hpp"
 #include "verbena/link/udp_link.hpp"
 #include "verbena/wire/icrc.hpp"
 
@@ -104,7 +105,8 @@ class UdpSender {
   // What is sent at once: one datagram, or packets that the kernel cuts into segments of so many
   // bytes.
   struct Message {
-    std::span<const std::uint8_t> bytes;
+    std::span<const iovec> parts;
+    std::size_t bytes;
     std::size_t packets;
     bool is_bundle;
     std::size_t segment_bytes;  // 0: none; of a bundle, more than it has (kUncut)
@@ -126,6 +128,9 @@ class UdpSender {
   ssize_t send_plainly(const Way& way, const Message& message) const noexcept;
   [[gnu::noinline]] ssize_t send_with_options(const Way& way, const Message& message,
                                               bool names_header) const noexcept;
+  class Control;  // what is said with one send; null: nothing
+  [[gnu::noinline]] ssize_t send_parts(const Way& way, const Message& message,
+                                       Control* control) const noexcept;
 
   IpAddress local_;
   UdpOptions options_;

@@ -136,8 +136,25 @@ Requester::Message Requester::message_at(std::uint32_t position, wire::TxBatch& 
 
 // Where an answer completes the request, nobody else uses its buffers until the batch was sent.
 bool Requester::may_lend(const SendEntry& entry) {
-  return entry.length >= Packing::kLentLeast && (entry.flags & queue::kInline) == 0 &&
-         is_reliable() && packing().may_lend;
+  return entry.length >= packing().lent_least && (entry.flags & queue::kInline) == 0 &&
+         is_reliable();
+}
+
+// The payload of one packet, or each of some that are alike.
+bool Requester::lends(const Message& message, std::uint32_t length, Psn psn, bool has_sum) {
+  if (!message.lends || !packing().is_sealed) return message.lends;
+  if (!has_sum || length < packing().lent_least || psn.is_before(sent_)) return false;
+  if (unlent_ == 0) return true;
+  --unlent_;
+  return false;
+}
+
+// What was lost may have been changed after it was summed, and whoever does so does it again.
+void Requester::lend_nothing_for_a_while() noexcept {
+  constexpr std::uint32_t kAtFirst = 256;
+  constexpr std::uint8_t kDoublingsMost = 12;
+  unlent_ = kAtFirst << unlent_doublings_;
+  if (unlent_doublings_ < kDoublingsMost) ++unlent_doublings_;
 }
 
 // What is lent stays pinned as long as the batch has it.
@@ -230,13 +247,20 @@ Requester::Emit Requester::emit_data(Message& message, Psn psn, const Piece& pie
   std::uint8_t* const at = out.begin(size);
   if (at == nullptr) return Emit::kBatchFull;
   std::optional<std::uint32_t> sum;
+  const std::uint8_t* lent = nullptr;
   if (message.bytes == nullptr) {
     const auto refused = gather(e, message.position, extent.offset, length, at + header_bytes);
     if (refused) return refuse_buffers(e, *refused);
-  } else if (message.sums && piece.psns == 1 && wire::crc32_joins(length)) {
-    sum = wire::crc32_copy(at + header_bytes, message.bytes + extent.offset, length);
-  } else if (!message.lends) {
-    std::memcpy(at + header_bytes, message.bytes + extent.offset, length);
+  } else {
+    const std::uint8_t* const from = message.bytes + extent.offset;
+    const bool has_sum = message.sums && piece.psns == 1 && wire::crc32_joins(length);
+    if (lends(message, length, psn, has_sum)) lent = from;
+    if (has_sum) {
+      sum = lent != nullptr ? wire::crc32(0, from, length)
+                            : wire::crc32_copy(at + header_bytes, from, length);
+    } else if (lent == nullptr) {
+      std::memcpy(at + header_bytes, from, length);
+    }
   }
   for (std::uint8_t i = 0; i < pad; ++i) at[size - 1 - i] = 0;
   write_headers(e, extent, pad, psn, ask, at);
@@ -247,8 +271,8 @@ Requester::Emit Requester::emit_data(Message& message, Psn psn, const Piece& pie
     out.make_joint(piece.psns, size + wire::more_header_bytes(row, piece.psns));
   }
   if (sum) out.note_sum(length, *sum);
-  if (message.lends) {
-    out.lend(header_bytes, message.bytes + extent.offset, length);
+  if (lent != nullptr) {
+    out.lend(header_bytes, lent, length);
     source_.is_lent = true;
   }
   endpoint_.counters.bytes_sent.add(length);
@@ -265,6 +289,8 @@ std::uint32_t Requester::emit_middles(Message& message, Psn psn, std::uint32_t m
   std::array<std::uint8_t, wire::kMaxHeaders> headers;
   write_headers(e, extent, 0, psn, false, headers.data());
   const std::uint8_t* from = message.bytes + extent.offset;
+  const bool lent = lends(message, mtu, psn, true);
+  if (lent) source_.is_lent = true;
   if (message.is_bundled) out.be_one_run();
   const std::size_t size = header_bytes + mtu;
   std::uint32_t sent = 0;
@@ -276,7 +302,10 @@ std::uint32_t Requester::emit_middles(Message& message, Psn psn, std::uint32_t m
       // All that such a packet can have; the payload comes over what it has not.
       std::memcpy(at, headers.data(), wire::Bth::kSize + wire::XrcEth::kSize);
       wire::Bth::write_psn(at, psn);
-      out.note_sum_of(place + i, mtu, wire::crc32_copy(at + header_bytes, from, mtu));
+      out.note_sum_of(place + i, mtu,
+                      lent ? wire::crc32(0, from, mtu)
+                           : wire::crc32_copy(at + header_bytes, from, mtu));
+      if (lent) out.lend_to(place + i, header_bytes, from, mtu);
     }
     sent += room;
   }

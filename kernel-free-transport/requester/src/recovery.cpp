@@ -65,6 +65,7 @@ void Requester::go_back(TimeNs now) {
   window_ = std::max(std::min(window_, in_flight()) / 2, 1u);
   timing_ = false;
   base_ = probe_base_ = now;
+  lend_nothing_for_a_while();
   move_cursor_to(una_);
 }
 

@@ -151,7 +151,8 @@ std::optional<Responder::Emit> Responder::emit_direct(Response& r, Turn& turn) {
   return Emit::kSent;
 }
 
-// Data of plain memory is lent to its packet or summed while it is copied, as that of requests is.
+// Data of plain memory is lent to its packet or summed while it is copied, as that of requests is;
+// but not both, as its owner may change it at any time.
 Responder::Emit Responder::emit_read_packet(Response& r, Turn& turn) {
   wire::TxBatch& out = turn.out;
   const bool may_be_joint = r.packets > 1 && endpoint_.transport == Transport::kRc;
@@ -169,7 +170,7 @@ Responder::Emit Responder::emit_read_packet(Response& r, Turn& turn) {
   if (length != 0) {
     if (auto granted = pin(r, piece); granted.ok()) pinned = std::move(*granted);
     const std::uint8_t* bytes = pinned ? pinned.direct() : nullptr;
-    if (bytes != nullptr && length >= Packing::kLentLeast && packing(turn).may_lend) {
+    if (bytes != nullptr && length >= packing(turn).lent_least && !packing(turn).is_sealed) {
       lent = bytes;
     } else if (bytes != nullptr && piece.psns == 1 && wire::crc32_joins(length) &&
                packing(turn).is_sealed) {

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "host.hpp"
+#include "verbena/wire/crc32.hpp"
 
 namespace verbena {
 namespace {
@@ -21,7 +22,7 @@ class Lent : public TwoHosts {
   }
 
   void count_lent(Host& host) {
-    host.travels.may_lend = true;
+    host.travels.lent_least = wire::Transmitter::Packing::kLentLeast;
     host.on_send = [this](const wire::TxBatch& batch) {
       for (const wire::TxBatch::Packet& p : batch.packets()) lent += p.lent != nullptr ? 1 : 0;
       packets += batch.size();
@@ -82,7 +83,7 @@ TEST_F(Lent, NothingIsThatNobodyAcknowledges) {
 // A last one that is short is not.
 TEST_F(Lent, AnswersToReadsAre) {
   left.bytes.assign(kMemory, 0);
-  left.travels.may_lend = false;
+  left.travels.lent_least = wire::Transmitter::Packing::kNever;
   fill(right);
   count_lent(right);
   const queue::Sge sge = piece(3 * kMtu + 101);
@@ -93,6 +94,89 @@ TEST_F(Lent, AnswersToReadsAre) {
   expect_arrived(sge.length);
   EXPECT_EQ(left.bytes[sge.length], 0);
   EXPECT_TRUE(right.device.memory().deregister(right.key).ok());
+}
+
+// On a way with checksums.
+class LentAndSummed : public Lent {
+ protected:
+  LentAndSummed() { seal(left); }
+  void seal(Host& host) {
+    host.travels.is_sealed = true;
+    host.travels.lent_least = kMtu;
+    host.on_send = [this, see = host.on_send](const wire::TxBatch& batch) {
+      see(batch);
+      for (const wire::TxBatch::Packet& p : batch.packets()) {
+        if (p.lent == nullptr) continue;
+        EXPECT_EQ(p.summed, p.lent_length);
+        EXPECT_EQ(p.sum, wire::crc32(0, p.lent, p.lent_length));
+      }
+    };
+  }
+};
+
+// Also those amid a message, which are made together. A shorter last one is not.
+TEST_F(LentAndSummed, PayloadsThatAreLongEnoughAre) {
+  const queue::Sge sge = piece(12 * kMtu + 101);
+  post(*left_qp, write_of(sge));
+  carry_out();
+  EXPECT_EQ(completed(), 1u);
+  EXPECT_EQ(packets, 13u);
+  EXPECT_EQ(lent, 12u);
+  expect_arrived(sge.length);
+}
+
+TEST_F(LentAndSummed, WhatWasChangedOnItsWayIsCopiedWhenItIsRepeated) {
+  const queue::Sge sge = piece(3 * kMtu);
+  post(*left_qp, write_of(sge));
+  left.device.doorbell(*left_qp, time);
+  EXPECT_EQ(lent, 3u);
+  right.inbox.pop_front();  // as if its checksum did not fit
+  exchange();
+  EXPECT_EQ(completed(), 1u);
+  EXPECT_EQ(packets, 6u);
+  EXPECT_EQ(lent, 3u);
+  expect_arrived(sge.length);
+}
+
+// A program that changes what it sends does so with the next message, too.
+TEST_F(LentAndSummed, NothingIsForAWhileAfterALoss) {
+  const queue::Sge sge = piece(3 * kMtu);
+  const auto send_until_lent = [&] {
+    std::size_t messages = 0;
+    for (lent = 0; lent == 0 && messages < 10'000; ++messages) {
+      post(*left_qp, write_of(sge));
+      left.device.doorbell(*left_qp, time);
+      if (lent == 0) exchange();
+    }
+    return messages;
+  };
+  EXPECT_EQ(send_until_lent(), 1u);
+  right.inbox.pop_front();
+  exchange();
+  const std::size_t once = send_until_lent();
+  EXPECT_GT(once, 80u);
+  right.inbox.pop_front();
+  exchange();
+  const std::size_t twice = send_until_lent();
+  EXPECT_GT(twice, 2 * once - 10);
+  EXPECT_LT(twice, 2 * once + 10);
+  exchange();
+  EXPECT_EQ(completed(), 1 + once + twice);
+  expect_arrived(sge.length);
+}
+
+// What is read is its owner's to change.
+TEST_F(LentAndSummed, AnswersToReadsAreNot) {
+  left.bytes.assign(kMemory, 0);
+  fill(right);
+  count_lent(right);
+  seal(right);
+  const queue::Sge sge = piece(3 * kMtu);
+  post(*left_qp, read_of(sge));
+  carry_out();
+  EXPECT_EQ(completed(), 1u);
+  EXPECT_EQ(lent, 0u);
+  expect_arrived(sge.length);
 }
 
 // Whoever wants to withdraw it meanwhile waits so long, and no longer.

@@ -199,6 +199,29 @@ TEST_F(LentTest, IsBroughtInOnceByWhoeverLooks) {
   EXPECT_EQ(packet().lent, nullptr);
 }
 
+TEST_F(LentTest, IsLeftAloneByWhoeverWantsTheRoomOnly) {
+  const auto room = batch_.sealed_room(packet());
+  EXPECT_EQ(room.size(), kSize + kIcrcSize);
+  EXPECT_EQ(packet().lent, payload_.data());
+  EXPECT_FALSE(is_whole(room.first(kSize)));
+  EXPECT_TRUE(is_whole(batch_.bytes_of(packet())));
+  EXPECT_TRUE(is_whole(room.first(kSize)));
+}
+
+// Packets that were begun together, each by its place.
+TEST_F(LentTest, IsLentToAnyPacket) {
+  batch_.clear();
+  ASSERT_EQ(batch_.room_for(kSize, 3), 3u);
+  const std::size_t place = batch_.commit_several(batch_.name({}), kSize, 3);
+  batch_.lend_to(place + 1, kHead, payload_.data(), kLength);
+  const auto packets = batch_.packets();
+  EXPECT_EQ(packets[0].lent, nullptr);
+  EXPECT_EQ(packets[1].lent, payload_.data());
+  EXPECT_EQ(packets[2].lent, nullptr);
+  EXPECT_TRUE(std::equal(payload_.begin(), payload_.end(),
+                         batch_.bytes_of(packets[1]).begin() + kHead));
+}
+
 TEST_F(LentTest, IsHeldUntilTheBatchIsCleared) {
   Gate one, other;
   for (Gate* gate : {&one, &other}) {

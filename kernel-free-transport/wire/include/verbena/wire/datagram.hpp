@@ -198,10 +198,12 @@ class TxBatch {
   // Its payload, `length` bytes from `at` on, was not written: it is at `from`, and stays so until
   // clear(). Whoever sends the batch copies it from there, or has it brought in by the first look.
   void lend(std::size_t at, const std::uint8_t* from, std::size_t length) {
-    Packet& last = packets_[count_ - 1];
-    last.lent = from;
-    last.lent_at = static_cast<std::uint32_t>(at);
-    last.lent_length = static_cast<std::uint32_t>(length);
+    lend_to(count_ - 1, at, from, length);
+  }
+  void lend_to(std::size_t place, std::size_t at, const std::uint8_t* from, std::size_t length) {
+    packets_[place].lent = from;
+    packets_[place].lent_at = static_cast<std::uint32_t>(at);
+    packets_[place].lent_length = static_cast<std::uint32_t>(length);
   }
   // What keeps lent payloads where they are; left by clear(). Once at most for each packet.
   void hold(Gate& gate) {
@@ -234,6 +236,10 @@ class TxBatch {
   std::span<const std::uint8_t> bytes_of(const Packet& p) const {
     bring_in(p);
     return buffer_.subspan(p.offset, p.length);
+  }
+  // The same, but the room of a lent payload is left as it is.
+  std::span<std::uint8_t> sealed_room(const Packet& p) const {
+    return buffer_.subspan(p.offset, p.length + kIcrcSize);
   }
   // As much as is there without the payload, if that is lent; else all.
   std::span<const std::uint8_t> start_of(const Packet& p) const {
@@ -330,9 +336,10 @@ class Transmitter {
   // How packets to this queue pair travel.
   struct Packing {
     // A batch of shorter messages is hardly more than one run; a shorter payload is copied sooner
-    // than lent.
+    // than lent, on any way.
     static constexpr std::uint32_t kBundledLeast = 1024;
     static constexpr std::uint32_t kLentLeast = 512;
+    static constexpr std::uint32_t kNever = ~std::uint32_t{0};
 
     // How many bytes one direct packet may stand for, and how many one joint packet may carry of a
     // payload that is not direct. As it is, none.
@@ -341,7 +348,10 @@ class Transmitter {
     std::uint32_t joint_most = 0;
     bool is_sealed = false;   // with a checksum, which is cheaper beside the copying
     bool is_bundled = false;  // several at once, whatever their lengths
-    bool may_lend = false;    // a payload may stay where it is until its batch was sent
+    // A packet's payload that is as long may stay where it is until its batch was sent. On a way
+    // with checksums only with its sum, and as it goes for the first time: what is changed between
+    // sum and sending is dropped, and must not be so again and again.
+    std::uint32_t lent_least = kNever;
 
     // Of a payload of this length: about half, so that one piece is read while the other is written;
     // but more and shorter pieces than of kPieceLeast only cost more.
