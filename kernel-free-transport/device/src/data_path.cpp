@@ -14,9 +14,9 @@ constexpr int kBatchesPerTurn = 4;
 constexpr std::size_t kBytesPerTurn =
     kBatchesPerTurn * (wire::TxBatch::kRunBytes - wire::kMaxPacket);
 // While answers are outstanding, so many posted requests wait for company before they go, or so
-// much data.
+// much data: what fills a datagram.
 constexpr std::uint32_t kRequestsPerBatch = 32;
-constexpr std::uint64_t kBytesPerBatch = 32 * 1024;
+constexpr std::uint64_t kBytesPerBatch = 60 * 1024;
 
 bool has_little_to_send(const requester::Requester& requester) {
   return requester.unsent() < kRequestsPerBatch && requester.unsent_bytes() < kBytesPerBatch;

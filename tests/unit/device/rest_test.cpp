@@ -68,6 +68,20 @@ TEST_F(Rest, WaitsForTheNextMessage) {
   EXPECT_EQ(sent(), (Sizes{14}));
 }
 
+// Each is a part of a datagram only.
+TEST_F(Rest, ShortMessagesWaitUntilTheyFillADatagram) {
+  post(2);
+  EXPECT_EQ(sent(), (Sizes{2}));
+  for (int i = 0; i < 7; ++i) post(2);
+  EXPECT_EQ(sent(), Sizes{});
+  post(2);
+  EXPECT_EQ(sent(), (Sizes{kMost}));
+  for (int i = 0; i < 6; ++i) post(2);
+  EXPECT_EQ(sent(), Sizes{});
+  post(2);
+  EXPECT_EQ(sent(), (Sizes{kMost}));
+}
+
 TEST_F(Rest, GoesWithTheNextRound) {
   post();
   post();
