@@ -20,8 +20,8 @@ Quantiles udp_sealed_round_trip_us(std::size_t bytes, double seconds);
 // One way, segmented sends (64 KiB at most) into coalescing receives, never more on the way than
 // the receive buffer holds. Megabytes (1e6) of payload in a second.
 double udp_stream_mb_s(std::size_t packet_bytes, double seconds);
-// The same with the least that a transport whose packets have checksums adds: a copy and a checksum
-// on either side.
+// The same with what a transport whose packets have checksums adds: a copy and a checksum on either
+// side. (One that sends from where its payloads lie is spared the sender's copy.)
 double udp_sealed_stream_mb_s(std::size_t packet_bytes, double seconds);
 // One way through a ring in shared memory with copies in and out, both sides spinning; in
 // microseconds.

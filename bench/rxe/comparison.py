@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from figures import parse  # noqa: E402
 
 SIDES = ("rxe", "auto", "udp")
-# What no device is measured for: UDP as it is, and with a copy and a checksum on either side, which no device is spared.
+# What is measured without a device: UDP as it is, and with a copy and a checksum on either side.
 ALONE = ("bare", "checked")
 PERFTEST = "-d {D} -x {G} -p {P} -F -m 4096"
 # The emulated processors translate a process's own code in its first 150 messages, which take up to six times as long; the kernel's stays
