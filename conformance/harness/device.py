@@ -14,6 +14,7 @@ import socket
 import subprocess
 import time
 
+LINKS = ("auto", "udp", "shm")
 _ROCE_PORT = 4791
 _PATIENCE = 15.0  # seconds for the emulator to come up, and to go
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -71,7 +72,7 @@ def free_fabric():
 class Emulator:
     """An emulator started for this run: `verbena up`, programs through `verbena run`, `verbena down`."""
 
-    def __init__(self, prefix, persona, user, folder):
+    def __init__(self, prefix, persona, user, folder, link="auto"):
         self.name = "verbena0"
         self.gid = "0"
         self.user = user
@@ -81,7 +82,7 @@ class Emulator:
         runtime.mkdir(mode=0o700)
         if as_user(user):
             shutil.chown(runtime, "nobody", "nogroup")
-        self.environment = environment(user, VERBENA_RUNTIME_DIR=str(runtime))
+        self.environment = environment(user, VERBENA_RUNTIME_DIR=str(runtime), VERBENA_LINK=link)
         fabric = free_fabric()
         self.address = f"{fabric}.1"
         self._options = ["--roce", self.address] if persona == "roce" else ["--fabric", f"{fabric}.0/24"]
