@@ -188,26 +188,27 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Soc
   const Way way = way_for(socket, run.is_bundle, to);
   wire::IcrcSealer sealer(way.flow);
   std::uint16_t ip_id = 0;
+  const auto head = batch.sealed_room(run.packets.front());
   Parts<2 * kSegmentsMax + 1> parts;
+  std::size_t bytes = 0;
+  std::size_t in_parts = 0;
   for (const wire::TxBatch::Packet& p : run.packets) {
-    if (damage == nullptr && is_summed_where_it_lies(p)) {
-      const auto room = batch.sealed_room(p);
-      sealer.seal(room, ip_id++, p.summed, p.sum);
-      parts.add(room.first(p.lent_at));
-      parts.add({p.lent, p.lent_length});
-      parts.add(room.last(wire::kIcrcSize));
-      continue;
-    }
-    const auto sealed = batch.sealed_bytes(p);
+    const bool lies_elsewhere = damage == nullptr && is_summed_where_it_lies(p);
+    const auto sealed = lies_elsewhere ? batch.sealed_room(p) : batch.sealed_bytes(p);
     sealer.seal(sealed, ip_id++, p.summed, p.sum);
     if (damage != nullptr) flip_bit(sealed, *damage);
-    parts.add(sealed);
+    if (lies_elsewhere) {
+      const std::size_t at = bytes + p.lent_at;
+      parts.add({head.data() + in_parts, at - in_parts});
+      parts.add({p.lent, p.lent_length});
+      in_parts = at + p.lent_length;
+    }
+    bytes += sealed.size();
   }
-  Message message{parts.all(), parts.bytes(), run.packets.size(), run.is_bundle, 0, to};
-  if (message.packets > 1 && !run.is_bundle) {
-    message.segment_bytes = batch.sealed_room(run.packets.front()).size();
-  }
-  if (run.is_bundle && belongs_in_pages(message.bytes)) message.segment_bytes = kUncut;
+  parts.add({head.data() + in_parts, bytes - in_parts});
+  Message message{parts.all(), bytes, run.packets.size(), run.is_bundle, 0, to};
+  if (message.packets > 1 && !run.is_bundle) message.segment_bytes = head.size();
+  if (run.is_bundle && belongs_in_pages(bytes)) message.segment_bytes = kUncut;
   const Outcome outcome = transmit(socket, way, message);
   if (way.is_locked) socket.lock.unlock();
   // A bit flips back for a packet that will be offered again.

@@ -22,7 +22,6 @@ template <std::size_t kMost>
 class Parts {
  public:
   void add(std::span<const std::uint8_t> bytes) noexcept {
-    bytes_ += bytes.size();
     if (bytes.data() == end_) {
       parts_[count_ - 1].iov_len += bytes.size();
     } else {
@@ -32,12 +31,10 @@ class Parts {
     end_ = bytes.data() + bytes.size();
   }
   std::span<const iovec> all() const noexcept { return {parts_.data(), count_}; }
-  std::size_t bytes() const noexcept { return bytes_; }
 
  private:
   std::array<iovec, kMost> parts_;
   std::size_t count_ = 0;
-  std::size_t bytes_ = 0;
   const std::uint8_t* end_ = nullptr;
 };
 
