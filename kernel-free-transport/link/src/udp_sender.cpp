@@ -29,6 +29,11 @@ bool is_against_segments(ssize_t sent) {
          sent == -ENOPROTOOPT;
 }
 
+// The kernel only reads what is sent.
+iovec part_of(std::span<const std::uint8_t> bytes) {
+  return {const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
 // Then nothing is left to do with a lent payload but to send it.
 bool is_summed_where_it_lies(const wire::TxBatch::Packet& p) {
   return p.lent != nullptr && p.summed == p.lent_length && p.lent_at + p.lent_length == p.length;
@@ -189,9 +194,10 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Soc
   wire::IcrcSealer sealer(way.flow);
   std::uint16_t ip_id = 0;
   const auto head = batch.sealed_room(run.packets.front());
-  Parts<2 * kSegmentsMax + 1> parts;
+  std::array<iovec, 2 * kSegmentsMax + 1> parts;
+  std::size_t count = 0;
   std::size_t bytes = 0;
-  std::size_t in_parts = 0;
+  std::size_t in_parts = 0;  // of these
   for (const wire::TxBatch::Packet& p : run.packets) {
     const bool lies_elsewhere = damage == nullptr && is_summed_where_it_lies(p);
     const auto sealed = lies_elsewhere ? batch.sealed_room(p) : batch.sealed_bytes(p);
@@ -199,14 +205,14 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Soc
     if (damage != nullptr) flip_bit(sealed, *damage);
     if (lies_elsewhere) {
       const std::size_t at = bytes + p.lent_at;
-      parts.add({head.data() + in_parts, at - in_parts});
-      parts.add({p.lent, p.lent_length});
+      parts[count++] = part_of({head.data() + in_parts, at - in_parts});
+      parts[count++] = part_of({p.lent, p.lent_length});
       in_parts = at + p.lent_length;
     }
     bytes += sealed.size();
   }
-  parts.add({head.data() + in_parts, bytes - in_parts});
-  Message message{parts.all(), bytes, run.packets.size(), run.is_bundle, 0, to};
+  parts[count++] = part_of({head.data() + in_parts, bytes - in_parts});
+  Message message{{parts.data(), count}, bytes, run.packets.size(), run.is_bundle, 0, to};
   if (message.packets > 1 && !run.is_bundle) message.segment_bytes = head.size();
   if (run.is_bundle && belongs_in_pages(bytes)) message.segment_bytes = kUncut;
   const Outcome outcome = transmit(socket, way, message);

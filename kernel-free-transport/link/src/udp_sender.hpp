@@ -1,6 +1,8 @@
 // The sending half of a UdpLink: its sockets, and how a batch becomes few system calls.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -10,7 +12,6 @@
 #include "header_option.hpp"
 #include "segment_option.hpp"
 #include "socket_address.hpp"
-#include "verbena/link/parts.hpp"
 #include "verbena/link/udp_link.hpp"
 #include "verbena/wire/icrc.hpp"
 

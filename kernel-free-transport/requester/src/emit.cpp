@@ -136,8 +136,8 @@ Requester::Message Requester::message_at(std::uint32_t position, wire::TxBatch& 
 
 // Where an answer completes the request, nobody else uses its buffers until the batch was sent.
 bool Requester::may_lend(const SendEntry& entry) {
-  return entry.length >= packing().lent_least && (entry.flags & queue::kInline) == 0 &&
-         is_reliable();
+  return (entry.flags & queue::kInline) == 0 && is_reliable() &&
+         entry.length >= packing().lent_least;
 }
 
 // The payload of one packet, or each of some that are alike.

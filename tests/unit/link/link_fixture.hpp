@@ -193,4 +193,20 @@ struct Node {
   std::unique_ptr<UdpLink> link;
 };
 
+// Two links over UDP, each at an address of its own.
+struct UdpPair {
+  explicit UdpPair(UdpOptions options = {})
+      : group_a(open_group(own_address(0), options.port)),
+        group_b(open_group(own_address(1), options.port)),
+        a(group_a, options),
+        b(group_b, options) {}
+  SlotGroup group_a;
+  SlotGroup group_b;
+  Node a;
+  Node b;
+};
+
+// The one address may be of a foreign device, for the other.
+inline constexpr UdpOptions kRoce{.grh_from_port = false};
+
 }  // namespace verbena::link::test

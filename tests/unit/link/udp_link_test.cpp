@@ -12,20 +12,8 @@
 namespace verbena::link::test {
 namespace {
 
-struct Pair {
-  explicit Pair(UdpOptions options = {})
-      : group_a(open_group(own_address(0), options.port)),
-        group_b(open_group(own_address(1), options.port)),
-        a(group_a, options),
-        b(group_b, options) {}
-  SlotGroup group_a;
-  SlotGroup group_b;
-  Node a;
-  Node b;
-};
-
 // Packets of these lengths to one queue pair, numbered from 0; what arrives at `to`.
-void expect_round_trip(Pair& pair, const std::vector<std::size_t>& lengths) {
+void expect_round_trip(UdpPair& pair, const std::vector<std::size_t>& lengths) {
   Batch batch;
   std::vector<Bytes> sent;
   for (std::uint32_t i = 0; i < lengths.size(); ++i) {
@@ -45,17 +33,14 @@ void expect_round_trip(Pair& pair, const std::vector<std::size_t>& lengths) {
 }
 
 TEST(UdpLink, CarriesASinglePacket) {
-  Pair pair;
+  UdpPair pair;
   expect_round_trip(pair, {28});
   EXPECT_EQ(pair.a.link->send_calls(), 1u);
   EXPECT_EQ(pair.a.link->segmented_calls(), 0u);
 }
 
-// The one address may be of a foreign device, for the other.
-constexpr UdpOptions kRoce{.grh_from_port = false};
-
 TEST(UdpLink, CarriesARunInOneCall) {
-  Pair pair(kRoce);
+  UdpPair pair(kRoce);
   std::vector<std::size_t> lengths(63, 1036);
   lengths.push_back(40);  // the last may be short
   expect_round_trip(pair, std::vector<std::size_t>(lengths.end() - 32, lengths.end()));
@@ -65,7 +50,7 @@ TEST(UdpLink, CarriesARunInOneCall) {
 
 // Both are devices of this emulator's.
 TEST(UdpLink, RunsBetweenOursAreBundles) {
-  Pair pair;
+  UdpPair pair;
   for (int i = 0; i < 100; ++i) ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {36, 16}));
   ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {4124, 4108, 16, 28, 4124}));
   EXPECT_EQ(pair.a.link->bundles(), 101u);
@@ -75,7 +60,7 @@ TEST(UdpLink, RunsBetweenOursAreBundles) {
 
 // What an IP datagram holds, whatever begins or ends in it.
 TEST(UdpLink, BundlesAreAsLongAsADatagram) {
-  Pair pair;
+  UdpPair pair;
   std::vector<std::size_t> message(16, 4108);
   message[0] = 4124;
   std::vector<std::size_t> messages;
@@ -86,14 +71,14 @@ TEST(UdpLink, BundlesAreAsLongAsADatagram) {
 }
 
 TEST(UdpLink, BundlesComeApartWhereIpFieldsAreRead) {
-  Pair pair({.want_ip_fields = true});
+  UdpPair pair({.want_ip_fields = true});
   for (int i = 0; i < 100; ++i) ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {1036, 1036, 16}));
   EXPECT_EQ(pair.a.link->bundles(), 100u);
 }
 
 // What has the same address is of the same emulator; what has another may be anybody's.
 TEST(UdpLink, ARocePortBundlesForItsOwnAddressOnly) {
-  Pair pair(kRoce);
+  UdpPair pair(kRoce);
   ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {36, 16}));
   EXPECT_EQ(pair.a.link->bundles(), 0u);
   EXPECT_EQ(pair.a.link->segmented_calls(), 1u);
@@ -108,124 +93,8 @@ TEST(UdpLink, ARocePortBundlesForItsOwnAddressOnly) {
   EXPECT_EQ(sink.arrived.size(), 2u);
 }
 
-// Packets of 4 KiB whose payloads lie elsewhere, with or without their sums.
-class LentPackets {
- public:
-  static constexpr std::size_t kPayload = 4096;
-
-  // To the second node of the pair.
-  LentPackets(Pair& pair, std::size_t count) : pair_(pair), lent_(count) {
-    for (std::uint32_t i = 0; i < count; ++i) {
-      sent_.push_back(make_packet(pair.b.qp(1), i, wire::Bth::kSize + kPayload));
-      batch_.add(sent_.back(), to(pair.group_b.local()));
-    }
-  }
-  void lend(std::size_t place, bool with_sum = true) {
-    const auto in_batch = payload_room(place);
-    lent_[place].assign(in_batch.begin(), in_batch.end());
-    std::fill(in_batch.begin(), in_batch.end(), std::uint8_t{0});
-    batch_.get().lend_to(place, wire::Bth::kSize, lent_[place].data(), kPayload);
-    if (!with_sum) return;
-    batch_.get().note_sum_of(place, kPayload, wire::crc32(0, lent_[place].data(), kPayload));
-  }
-  const Bytes& lent(std::size_t place) const { return lent_[place]; }
-  // As its owner may.
-  void change(std::size_t place) { lent_[place].back() ^= 1; }
-  bool is_left_where_it_was(std::size_t place) {
-    const auto room = payload_room(place);
-    return packet(place).lent == lent_[place].data() &&
-           std::all_of(room.begin(), room.end(), [](std::uint8_t byte) { return byte == 0; });
-  }
-  void expect_arrive() {
-    Collector sink;
-    ASSERT_EQ(receive_count(*pair_.b.link, sink, sent_.size()), sent_.size());
-    ASSERT_EQ(sink.arrived.size(), sent_.size());
-    for (std::size_t i = 0; i < sent_.size(); ++i) EXPECT_EQ(sink.arrived[i].bytes, sent_[i]) << i;
-    EXPECT_EQ(pair_.b.drops.total(), 0u);
-  }
-  wire::TxBatch& batch() { return batch_.get(); }
-
- private:
-  const wire::TxBatch::Packet& packet(std::size_t place) { return batch_.get().packets()[place]; }
-  std::span<std::uint8_t> payload_room(std::size_t place) {
-    return batch_.get().sealed_room(packet(place)).subspan(wire::Bth::kSize, kPayload);
-  }
-
-  Pair& pair_;
-  Batch batch_;
-  std::vector<Bytes> sent_, lent_;
-};
-
-class LentToUdp : public testing::TestWithParam<bool> {
- protected:
-  static UdpOptions options() { return GetParam() ? UdpOptions{} : kRoce; }
-};
-
-INSTANTIATE_TEST_SUITE_P(As, LentToUdp, testing::Bool(), [](const auto& tested) {
-  return tested.param ? "Bundles" : "Segments";
-});
-
-// Until the kernel has been told what the sends have in common, and after.
-TEST_P(LentToUdp, PayloadsWithSumsAreSentFromWhereTheyLie) {
-  Pair pair(options());
-  for (std::uint64_t turn = 1; turn <= 40; ++turn) {
-    LentPackets packets(pair, 5);
-    for (const std::size_t place : {0, 1, 4}) packets.lend(place);
-    ASSERT_EQ(pair.a.link->send(packets.batch(), pair.a.qp(1)), 5u);
-    EXPECT_EQ(pair.a.link->send_calls(), turn);
-    for (const std::size_t place : {0, 1, 4}) EXPECT_TRUE(packets.is_left_where_it_was(place));
-    ASSERT_NO_FATAL_FAILURE(packets.expect_arrive());
-  }
-}
-
-TEST_P(LentToUdp, ALonePacketIs) {
-  Pair pair(options());
-  LentPackets packets(pair, 1);
-  packets.lend(0);
-  ASSERT_EQ(pair.a.link->send(packets.batch(), pair.a.qp(1)), 1u);
-  EXPECT_TRUE(packets.is_left_where_it_was(0));
-  packets.expect_arrive();
-}
-
-TEST_P(LentToUdp, WithoutSumsTheyAreBroughtIn) {
-  Pair pair(options());
-  LentPackets packets(pair, 3);
-  packets.lend(0, false);
-  packets.lend(2);
-  ASSERT_EQ(pair.a.link->send(packets.batch(), pair.a.qp(1)), 3u);
-  EXPECT_EQ(packets.batch().packets()[0].lent, nullptr);
-  EXPECT_TRUE(packets.is_left_where_it_was(2));
-  packets.expect_arrive();
-}
-
-// Who damages one does so to bytes of the batch's: the application's stay as they are.
-TEST_P(LentToUdp, DamageLeavesItsOwnersMemoryAlone) {
-  Pair pair(options());
-  LentPackets packets(pair, 1);
-  packets.lend(0);
-  const Bytes before = packets.lent(0);
-  ASSERT_EQ(pair.a.link->send_damaged(packets.batch(), pair.a.qp(1), Damage{8 * 1000}), 1u);
-  EXPECT_EQ(packets.lent(0), before);
-  Collector sink;
-  ASSERT_EQ(receive_count(*pair.b.link, sink, 1), 1u);
-  EXPECT_TRUE(sink.arrived.empty());
-}
-
-// It goes out torn, and nobody takes it for whole.
-TEST_P(LentToUdp, WhatIsChangedAfterItsSumDoesNotArrive) {
-  Pair pair(options());
-  LentPackets packets(pair, 1);
-  packets.lend(0);
-  packets.change(0);
-  ASSERT_EQ(pair.a.link->send(packets.batch(), pair.a.qp(1)), 1u);
-  Collector sink;
-  ASSERT_EQ(receive_count(*pair.b.link, sink, 1), 1u);
-  EXPECT_TRUE(sink.arrived.empty());
-  EXPECT_EQ(pair.b.drops.total(), 1u);
-}
-
 // What a batch of it would be: the same datagram, with its rider as the packet that it is.
-void expect_short_round_trip(Pair& pair, std::size_t length, bool has_rider) {
+void expect_short_round_trip(UdpPair& pair, std::size_t length, bool has_rider) {
   const wire::Destination where = to(pair.group_b.local());
   const Bytes bytes = make_packet(pair.b.qp(1), 7, length);
   std::optional<wire::Rider> rider;
@@ -251,7 +120,7 @@ void expect_short_round_trip(Pair& pair, std::size_t length, bool has_rider) {
 }
 
 TEST(UdpLink, CarriesAShortPacketOfAnyLengthByItself) {
-  Pair pair;
+  UdpPair pair;
   std::uint64_t calls = 0;
   for (std::size_t length = 12; length <= 64 + 511 + 3; length += length < 80 ? 4 : 62) {
     ASSERT_NO_FATAL_FAILURE(expect_short_round_trip(pair, length, false)) << length;
@@ -268,7 +137,7 @@ TEST(UdpLink, CarriesAShortPacketOfAnyLengthByItself) {
 
 // The kernel has been told the size of segments that go again and again, and would cut it so.
 TEST(UdpLink, CarriesAShortPacketAmongSegments) {
-  Pair pair(kRoce);
+  UdpPair pair(kRoce);
   for (int i = 0; i < 3; ++i) {
     for (int k = 0; k < 20; ++k) ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {36, 36, 36}));
     ASSERT_NO_FATAL_FAILURE(expect_short_round_trip(pair, 100, false));
@@ -276,7 +145,7 @@ TEST(UdpLink, CarriesAShortPacketAmongSegments) {
 }
 
 TEST(UdpLink, LeavesAShortPacketWithARiderToABatchWhereNoBundlesGo) {
-  Pair pair(kRoce);
+  UdpPair pair(kRoce);
   const wire::Destination where = to(pair.group_b.local());
   wire::ShortPacket packet = make_short(make_packet(pair.b.qp(1), 0, 40), where,
                                         wire::Rider{wire::Aeth::ack(3, 7), Psn(9)});
@@ -288,20 +157,20 @@ TEST(UdpLink, LeavesAShortPacketWithARiderToABatchWhereNoBundlesGo) {
 }
 
 TEST(UdpLink, CarriesSixtyFourSmallPacketsInOneCall) {
-  Pair pair;
+  UdpPair pair;
   expect_round_trip(pair, std::vector<std::size_t>(64, 24));
   EXPECT_EQ(pair.a.link->send_calls(), 1u);
 }
 
 // More than an IP datagram holds: fifteen packets of 4 KiB at once at most.
 TEST(UdpLink, CutsLongRunsAtTheKernelsLimit) {
-  Pair pair(kRoce);
+  UdpPair pair(kRoce);
   expect_round_trip(pair, std::vector<std::size_t>(40, 4096 + 28));
   EXPECT_EQ(pair.a.link->send_calls(), 3u);
 }
 
 TEST(UdpLink, CarriesMixedLengthsInOrder) {
-  Pair pair;
+  UdpPair pair;
   expect_round_trip(pair, {12,   16,   1036, 1036, 1036, 20, 20,   4124, 4124, 12,  2060, 2060,
                            2056, 1036, 16,   16,   16,   16, 4124, 4124, 4124, 500, 504,  12});
 }
@@ -354,7 +223,7 @@ TEST(UdpLink, NeverSegmentsPacketsOfTwoQueuePairsTogether) {
 }
 
 TEST(UdpLink, TellsWhetherThereIsAGrh) {
-  Pair pair;
+  UdpPair pair;
   Batch batch;
   batch.add(make_packet(pair.b.qp(1), 0, 16), to(own_address(1), true));
   batch.add(make_packet(pair.b.qp(1), 1, 16), to(own_address(1), false));
@@ -368,7 +237,7 @@ TEST(UdpLink, TellsWhetherThereIsAGrh) {
 }
 
 TEST(UdpLink, OnARocePortThereIsAlwaysAGrh) {
-  Pair pair(kRoce);
+  UdpPair pair(kRoce);
   const PlainSocket even_or_odd[] = {PlainSocket(own_address(2)), PlainSocket(own_address(2))};
   for (const PlainSocket& s : even_or_odd) {
     ASSERT_TRUE(s.send(s.sealed(make_packet(pair.b.qp(1), 0, 16), own_address(1)), own_address(1)));
@@ -380,7 +249,7 @@ TEST(UdpLink, OnARocePortThereIsAlwaysAGrh) {
 
 // A foreign adapter numbers its datagrams as it likes, and no UDP socket shows the number.
 TEST(UdpLink, AcceptsAForeignSendersIdentification) {
-  Pair pair;
+  UdpPair pair;
   const PlainSocket sender(own_address(2));
   for (const std::uint16_t ip_id : {0x718c, 1, 0xffff, 127, 128}) {
     const Bytes packet = make_packet(pair.b.qp(1), ip_id, 1036);
@@ -394,7 +263,7 @@ TEST(UdpLink, AcceptsAForeignSendersIdentification) {
 }
 
 TEST(UdpLink, AcceptsOnlyOursWhereThereAreNoForeigners) {
-  Pair pair({.ids_accepted = 128});
+  UdpPair pair({.ids_accepted = 128});
   const PlainSocket sender(own_address(2));
   for (const std::uint16_t ip_id : {0, 127, 128, 0x718c}) {
     const Bytes packet = make_packet(pair.b.qp(1), ip_id, 64);
@@ -407,7 +276,7 @@ TEST(UdpLink, AcceptsOnlyOursWhereThereAreNoForeigners) {
 }
 
 TEST(UdpLink, DropsAndCountsWhatIsDamagedOrTooShort) {
-  Pair pair;
+  UdpPair pair;
   const PlainSocket sender(own_address(2));
   Bytes packet = sender.sealed(make_packet(pair.b.qp(1), 0, 64), own_address(1));
   packet[20] = static_cast<std::uint8_t>(packet[20] ^ 0x10);
@@ -422,7 +291,7 @@ TEST(UdpLink, DropsAndCountsWhatIsDamagedOrTooShort) {
 }
 
 TEST(UdpLink, TheReceiverNoticesEveryDamage) {
-  Pair pair({.ids_accepted = 128});
+  UdpPair pair({.ids_accepted = 128});
   constexpr std::uint32_t kBits = (44 + wire::kIcrcSize) * 8;
   std::uint32_t sent = 0;
   for (std::uint32_t bit = 0; bit < kBits; ++bit) {
@@ -442,7 +311,7 @@ TEST(UdpLink, TheReceiverNoticesEveryDamage) {
 }
 
 TEST(UdpLink, CarriesTrafficClassAndHopLimit) {
-  Pair pair({.want_ip_fields = true});
+  UdpPair pair({.want_ip_fields = true});
   Batch batch;
   wire::Destination special = to(own_address(1));
   special.traffic_class = 0x6a;
@@ -480,7 +349,7 @@ TEST(UdpLink, TellsTheDestinationOnAWildcardSocket) {
 }
 
 TEST(UdpLink, CountsAsTakenWhatNoRouteLeadsTo) {
-  Pair pair;
+  UdpPair pair;
   Batch batch;
   batch.add(make_packet(pair.b.qp(1), 0, 64), to(IpAddress::parse("255.255.255.255").value()));
   batch.add(make_packet(pair.b.qp(1), 1, 64), to(IpAddress::parse("::1").value()));
@@ -492,7 +361,7 @@ TEST(UdpLink, CountsAsTakenWhatNoRouteLeadsTo) {
 }
 
 TEST(UdpLink, HoldsAsManyPacketsAsItSays) {
-  Pair pair;
+  UdpPair pair;
   for (const std::size_t length : {24u, 268u, 1036u, 4108u}) {
     const std::uint32_t capacity = pair.b.link->capacity_packets(length);
     ASSERT_GT(capacity, 10u);
@@ -536,7 +405,7 @@ TEST(UdpLink, LeavesTheReceivingSocketUnconnected) {
 }
 
 TEST(UdpLink, SendsFromManyThreads) {
-  Pair pair;
+  UdpPair pair;
   constexpr std::uint32_t kThreads = 4;
   constexpr std::uint32_t kBatches = 10;
   std::vector<std::thread> threads;

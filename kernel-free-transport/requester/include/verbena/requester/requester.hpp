@@ -341,7 +341,7 @@ class Requester {
   std::uint8_t rnr_left_ = 0;
   std::uint8_t probes_ = 0;               // since progress
   std::uint8_t wary_ = 0;                 // acknowledgements until losses count as past
-  std::uint8_t unlent_doublings_ = 0;
+  std::uint8_t unlent_doublings_ = 0;     // of what unlent_ begins with
   std::uint32_t unlent_ = 0;              // times that none is lent on a way with checksums
   wire::Transmitter* way_ = nullptr;      // while it is polled
   std::optional<wire::Transmitter::Packing> packing_;  // what it said, since

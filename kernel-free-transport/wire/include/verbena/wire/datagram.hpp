@@ -231,15 +231,15 @@ class TxBatch {
   // The packet's bytes and the room for its ICRC.
   std::span<std::uint8_t> sealed_bytes(const Packet& p) const {
     bring_in(p);
+    return sealed_room(p);
+  }
+  // The same, but the room of a lent payload is left as it is.
+  std::span<std::uint8_t> sealed_room(const Packet& p) const {
     return buffer_.subspan(p.offset, p.length + kIcrcSize);
   }
   std::span<const std::uint8_t> bytes_of(const Packet& p) const {
     bring_in(p);
     return buffer_.subspan(p.offset, p.length);
-  }
-  // The same, but the room of a lent payload is left as it is.
-  std::span<std::uint8_t> sealed_room(const Packet& p) const {
-    return buffer_.subspan(p.offset, p.length + kIcrcSize);
   }
   // As much as is there without the payload, if that is lent; else all.
   std::span<const std::uint8_t> start_of(const Packet& p) const {
