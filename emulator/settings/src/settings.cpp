@@ -72,19 +72,43 @@ Outcome<control::Done> take_one(std::string_view key, const toml::node& node, Pa
   return control::Done{};
 }
 
+Outcome<control::Done> take_bool(std::string_view key, const toml::node& node,
+                                 std::optional<bool>& out) {
+  const auto* value = node.as_boolean();
+  if (value == nullptr) return fail(EINVAL, quoted(key) + " must be true or false");
+  out = value->get();
+  return control::Done{};
+}
+
+// Every key that there is: what it says goes into the settings.
+struct Key {
+  std::string_view name;
+  Outcome<control::Done> (*take)(std::string_view key, const toml::node& node, Settings& out);
+};
+constexpr std::array kKeys{
+    Key{"fabric", [](auto key, const auto& node,
+                     Settings& out) { return take_one(key, node, parse_fabric, out.fabric); }},
+    Key{"roce", [](auto key, const auto& node,
+                   Settings& out) { return take_list(key, node, parse_roce_address, out.roce); }},
+    Key{"devices",
+        [](auto key, const auto& node, Settings& out) {
+          return take_list(key, node, parse_device_name, out.devices);
+        }},
+    Key{"log_level",
+        [](auto key, const auto& node, Settings& out) {
+          return take_one(key, node, parse_log_level, out.log_level);
+        }},
+    Key{"explain", [](auto key, const auto& node,
+                      Settings& out) { return take_bool(key, node, out.explain); }},
+};
+
 Outcome<control::Done> take_key(std::string_view key, const toml::node& node, Settings& out) {
-  if (key == "fabric") return take_one(key, node, parse_fabric, out.fabric);
-  if (key == "roce") return take_list(key, node, parse_roce_address, out.roce);
-  if (key == "devices") return take_list(key, node, parse_device_name, out.devices);
-  if (key == "log_level") return take_one(key, node, parse_log_level, out.log_level);
-  if (key == "explain") {
-    const auto* value = node.as_boolean();
-    if (value == nullptr) return fail(EINVAL, "\"explain\" must be true or false");
-    out.explain = value->get();
-    return control::Done{};
+  std::string known;
+  for (const Key& k : kKeys) {
+    if (k.name == key) return k.take(key, node, out);
+    known += (known.empty() ? "" : ", ") + std::string(k.name);
   }
-  return fail(EINVAL, "unknown key " + quoted(key) +
-                          "; known are fabric, roce, devices, log_level, explain");
+  return fail(EINVAL, "unknown key " + quoted(key) + "; known are " + known);
 }
 
 }  // namespace
