@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Each field of `verbena status --json` and each file of sysfs says what is so.
+
+shown_test.py PREFIX PUPPET [unittest arguments]
+"""
+
+import os
+import pathlib
+import re
+import signal
+import sys
+import unittest
+
+import puppets
+from puppets import PuppetCase
+
+CONTROL = pathlib.Path(__file__).resolve().parents[1] / "emulator"
+sys.path.insert(0, str(CONTROL))
+import control_client as cc  # noqa: E402
+
+ROCE = "127.112.6.1"
+
+
+class Status(PuppetCase):
+    def context_of(self, puppet):
+        return next(c for c in self.status()["devices"][0]["contexts"] if c["pid"] == puppet.process.pid)
+
+    def test_the_emulator(self):
+        status = self.status()
+        self.assertEqual("verbena " + status["version"], self.device.control("version").stdout.strip())
+        runtime = self.device.environment["VERBENA_RUNTIME_DIR"]
+        self.assertEqual(status["runtime_dir"], runtime)
+        self.assertEqual(status["pid"], int(pathlib.Path(runtime, "daemon.lock").read_text(encoding="ascii")))
+        self.assertIs(status["ends_when_idle"], False)
+        self.device.control("down")
+        on_demand = self.device.control("run", "--fabric", self.device.fabric, "--", self.device.verbena, "status", "--json")
+        self.assertIn('"ends_when_idle": true', on_demand.stdout)
+        self.assertEqual(self.device.control("up", "--fabric", self.device.fabric).returncode, 0)
+
+    def test_a_device(self):
+        device = self.status()["devices"][0]
+        address = self.device.fabric.replace(".0/24", ".1")
+        self.assertEqual((device["name"], device["persona"], device["address"], device["interface"]),
+                         ("verbena0", "InfiniBand", address, "lo"))
+        info = self.device.run(["ibv_devinfo", "-v"]).stdout
+        guid = re.search(r"node_guid:\s+(\S+)", info)[1]
+        self.assertEqual(device["node_guid"], "0x" + guid.replace(":", ""))
+        self.assertRegex(device["chardev"], r"^uverbs\d+$")
+        self.assertEqual(self.device.run(["ls", "/dev/infiniband/" + device["chardev"]]).returncode, 0)
+        port = device["ports"][0]
+        self.assertEqual(port["port"], 1)
+        self.assertEqual(port["state"], "ACTIVE")
+        self.assertEqual(port["lid"], int(re.search(r"port_lid:\s+(\d+)", info)[1]))
+        self.assertEqual(port["active_mtu"], int(re.search(r"active_mtu:\s+(\d+)", info)[1]))
+        self.assertEqual(port["pkeys"], [0xffff])
+        self.assertEqual(port["gids"], [self.device.run(["cat", "/sys/class/infiniband/verbena0/ports/1/gids/0"]).stdout.strip()])
+        self.device.control("port", "verbena0", "down")
+        self.assertEqual(self.status()["devices"][0]["ports"][0]["state"], "DOWN")
+        self.device.control("port", "verbena0", "up")
+
+    def test_a_process(self):
+        puppet = self.start()
+        context = self.context_of(puppet)
+        self.assertEqual(context["program"], "puppet")
+        self.assertEqual(context["slot"], puppet.qpn >> 14)
+        self.assertEqual(context["resources"], {"pd": 1, "cq": 1, "qp": 1, "mr": 1, "srq": 0})
+        self.assertIs(context["responding"], True)
+        puppet.process.send_signal(signal.SIGSTOP)
+        self.until(lambda: self.context_of(puppet)["responding"] is False, "it answers though it is stopped")
+        puppet.process.send_signal(signal.SIGCONT)
+        self.until(lambda: self.context_of(puppet)["responding"] is True, "it does not answer again")
+
+    def test_further_slots_and_engines(self):
+        with cc.Client(self.device.environment["VERBENA_RUNTIME_DIR"]).open_device() as client:
+            slot = int.from_bytes(client.call(cc.EXTRA_SLOT)[1][:4], "little")
+            contexts = self.status()["devices"][0]["contexts"]
+            self.assertIn([slot], [context["extra_slots"] for context in contexts if context["slot"] == client.slot])
+        for engines, further in (("1", [False]), ("2", [False, True])):
+            puppet = self.start(VERBENA_ENGINES=engines)
+            self.assertEqual(puppet.do("another"), "ok")
+            contexts = self.status()["devices"][0]["contexts"]
+            self.assertEqual(sorted(c["further_engine"] for c in contexts if c["pid"] == puppet.process.pid), further)
+
+    def test_a_queue_pair(self):
+        for link, names in (("udp", {"udp"}), ("auto", {"ring", "direct"})):
+            first, second = self.start(link=link), self.start(link=link)
+            new = self.qp_of(first)
+            self.assertEqual((new["type"], new["state"], new["peer"], new["link"]), ("RC", "INIT", None, "none"))
+            second.do("connect", rq_psn=300, **first.to)
+            first.do("connect", sq_psn=300, **second.to)
+            self.assertEqual(self.qp_of(second)["receive_outstanding"], 0)
+            second.do("receive", count=5, length=100)
+            self.assertEqual(self.qp_of(second)["receive_outstanding"], 5)
+            first.do("send", count=3, length=100)
+            self.assertEqual(first.do("poll", count=3), "0 0 0")
+            second.do("poll", count=3)
+            sent, got = self.qp_of(first), self.qp_of(second)
+            self.assertEqual((sent["qpn"], sent["state"]), (f"0x{first.qpn:06x}", "RTS"))
+            address = self.status()["devices"][0]["address"]
+            self.assertEqual(sent["peer"], {"address": address, "qpn": f"0x{second.qpn:06x}"})
+            self.assertIn(sent["link"], names)
+            self.assertEqual((sent["send_psn"], got["receive_psn"]), (303, 303))
+            # More where a busy machine made it ask again.
+            self.assertGreaterEqual(sent["sent_packets"], 3)
+            self.assertGreaterEqual(sent["sent_bytes"], 300)
+            self.assertGreaterEqual(got["received_packets"], 3)
+            self.assertEqual(got["received_bytes"], 300)
+            self.assertEqual((got["receive_outstanding"], sent["send_outstanding"]), (2, 0))
+            second.kill()
+            first.do("send", count=4)
+            self.assertEqual(self.qp_of(first)["send_outstanding"], 4)
+            self.until(lambda qpn=first: self.qp_of(qpn)["retransmitted_packets"] > 0, "nothing is repeated")
+
+    def test_in_words(self):
+        """The same without --json."""
+        first, second = self.pair("udp")
+        second.do("receive")
+        first.do("send")
+        first.do("poll")
+        shown = self.device.control("status").stdout
+        for words in (rf"^verbena \S+, pid \d+, in {self.device.environment['VERBENA_RUNTIME_DIR']}$",
+                      r"^verbena0  InfiniBand  127\.\S+ on lo  LID 1  ACTIVE  MTU \d+$",
+                      r"^  GID fe80:\S+$", r"^  sent [1-9]\d* packets, .*; received [1-9]\d* packets, .*$",
+                      rf"^  pid {first.process.pid} \(puppet\), slot \d+: 1 QP, 1 CQ, 1 MR, 1 PD, 0 SRQ$",
+                      rf"^    QP 0x{first.qpn:06x} RC   RTS   -> 127\.\S+ 0x{second.qpn:06x} by udp$",
+                      r"^       sent 1 packets, 64 B; received \d+, .*; repeated 0; outstanding 0/0$"):
+            self.assertRegex(shown, re.compile(words, re.MULTILINE))
+
+
+class Sysfs(PuppetCase):
+    options = ("--roce", ROCE, "--device", "roce_0", "--device", "ib_0")
+
+    def read(self, path):
+        done = self.device.run(["cat", "/sys/class/" + path])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.rstrip("\n")
+
+    def test_a_device(self):
+        for device in self.status()["devices"]:
+            at = "infiniband/" + device["name"]
+            node = device["chardev"]
+            guid = device["node_guid"][2:]
+            guid = ":".join(guid[i:i + 4] for i in range(0, 16, 4))
+            verbs = "infiniband_verbs/" + node
+            for file, wanted in (("node_type", "1: CA"), ("node_guid", guid), ("sys_image_guid", guid), ("hw_rev", "1"),
+                                 ("fw_ver", self.status()["version"]), ("hca_type", "Verbena"), ("board_id", "VERBENA0000"),
+                                 ("device/vendor", "0x5652"), ("device/device", "0x0001"), ("device/numa_node", "-1"),
+                                 ("device/local_cpulist", f"0-{os.cpu_count() - 1}")):
+                self.assertEqual(self.read(f"{at}/{file}"), wanted, file)
+            self.assertIn(device["name"], self.read(f"{at}/node_desc"))
+            mask = int(self.read(f"{at}/device/local_cpus").replace(",", ""), 16)
+            self.assertEqual(mask, (1 << os.cpu_count()) - 1)
+            self.assertEqual(self.read(f"{verbs}/ibdev"), device["name"])
+            self.assertEqual(self.read(f"{verbs}/abi_version"), "1")
+            number = self.device.run(["stat", "-c", "%Hr:%Lr", "/dev/infiniband/" + node]).stdout.strip()
+            self.assertEqual(self.read(f"{verbs}/dev"), number)
+
+    def test_a_port(self):
+        for device in self.status()["devices"]:
+            port, at = device["ports"][0], f"infiniband/{device['name']}/ports/1"
+            is_roce = device["persona"] == "RoCE"
+            for file, wanted in (("state", "4: ACTIVE"), ("phys_state", "5: LinkUp"), ("rate", "100 Gb/sec (4X EDR)"),
+                                 ("link_layer", "Ethernet" if is_roce else "InfiniBand"), ("lid", f"0x{port['lid']:x}"),
+                                 ("lid_mask_count", "0"), ("sm_sl", "0"), ("pkeys/0", "0xffff"), ("gids/0", port["gids"][0]),
+                                 ("gid_attrs/types/0", "RoCE v2" if is_roce else "IB/RoCE v1")):
+                self.assertEqual(self.read(f"{at}/{file}"), wanted, file)
+            if is_roce:
+                self.assertEqual(self.read(f"{at}/gid_attrs/ndevs/0"), "lo")
+            # As ibv_query_port says it.
+            info = self.device.run(["ibv_devinfo", "-v", "-d", device["name"]]).stdout
+            self.assertEqual(int(self.read(f"{at}/cap_mask"), 16), int(re.search(r"port_cap_flags:\s+0x(\w+)", info)[1], 16))
+            self.assertEqual(int(self.read(f"{at}/sm_lid"), 16), int(re.search(r"sm_lid:\s+(\d+)", info)[1]))
+
+    def test_beside_the_devices(self):
+        for file, wanted in (("infiniband_verbs/abi_version", "6"), ("infiniband_mad/abi_version", "5"),
+                             ("misc/rdma_cm/abi_version", "4")):
+            self.assertEqual(self.read(file), wanted)
+        self.assertRegex(self.read("misc/rdma_cm/dev"), r"^\d+:\d+$")
+        nodes = set(self.device.run(["ls", "/dev/infiniband"]).stdout.split())
+        self.assertLessEqual({"rdma_cm", *(device["chardev"] for device in self.status()["devices"])}, nodes)
+
+
+if __name__ == "__main__":
+    puppets.PREFIX, puppets.PROGRAM = (str(pathlib.Path(word).resolve()) for word in sys.argv[1:3])
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[3:]])

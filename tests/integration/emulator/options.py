@@ -1,0 +1,188 @@
+"""Each option of the commands does what it says, and each command that takes it does the same."""
+
+import json
+import os
+import socket
+import subprocess
+
+from emulator_case import EmulatorCase
+
+# Options that choose devices, as every command takes them.
+SHOW = ["status", "--json"]
+
+
+class Options(EmulatorCase):
+    def config(self, words):
+        path = self.home + "/my.toml"
+        with open(path, "w", encoding="ascii") as file:
+            file.write(words)
+        return path
+
+    def log(self):
+        with open(self.dir + "/daemon.log", encoding="utf-8") as file:
+            return file.read()
+
+    def devices_of_run(self, *words):
+        """What a program sees that is run with these options."""
+        done = self.verbena("run", *words, "--", self.home + "/bin/verbena", *SHOW)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        # It lingers for a second, and another one with other devices would be refused.
+        self.verbena("down")
+        return json.loads(done.stdout)["devices"]
+
+    def daemon(self, *words, **more):
+        """verbenad, started by hand, once it listens."""
+        process = subprocess.Popen([self.home + "/bin/verbenad", *words], env=self.env, text=True,
+                                   stderr=subprocess.PIPE, **more)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.terminate)
+        return process
+
+    def roce_and_name(self, devices):
+        self.assertEqual([(d["name"], d["persona"], d["address"]) for d in devices],
+                         [("rocky", "RoCE", self.address)])
+
+    def test_run_with_devices(self):
+        self.roce_and_name(self.devices_of_run("--roce", self.address, "--device", "rocky"))
+        path = self.config(f'roce = "{self.address}"\ndevices = ["rocky"]\n')
+        self.roce_and_name(self.devices_of_run("--config", path))
+        self.assertEqual(self.devices_of_run("--fabric", self.fabric)[0]["address"], self.address)
+
+    def test_up_with_devices(self):
+        second = self.address[:-1] + "2"
+        done = self.verbena("up", "--roce", self.address, "--roce", second, "--fabric", self.fabric.replace(".0/", ".64/"),
+                            "--device", "a", "--device", "b", "--device", "c")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([(d["name"], d["persona"], d["address"]) for d in self.status()["devices"]],
+                         [("a", "RoCE", self.address), ("b", "RoCE", second), ("c", "InfiniBand", self.address[:-1] + "64")])
+
+    def test_doctor_with_devices(self):
+        for words in (["--fabric", self.fabric], ["--config", self.config(f'fabric = "{self.fabric}"\n')],
+                      ["--roce", self.address, "--device", "rocky"]):
+            done = self.verbena("doctor", *words)
+            self.assertIn(f"UDP port 4791 of {self.address} is free", done.stdout)
+        for words, told in ((["--roce", "192.0.2.77"], "192.0.2.77 is not an address of this host"),
+                            (["--device", "a/b"], 'device name "a/b"'),
+                            (["--log-level", "loud"], 'log level "loud"')):
+            done = self.verbena("doctor", *words)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(told, done.stdout)
+
+    def test_log_level(self):
+        """Nothing, the usual, and from a file; the command line goes first."""
+        self.up("--log-level", "off")
+        self.assertEqual(self.log(), "")
+        self.verbena("down")
+        self.up("--log-level", "info")
+        self.assertIn(f"verbena0 at {self.address}", self.log())
+        self.verbena("down")
+        path = self.config(f'fabric = "{self.fabric}"\nlog_level = "off"\n')
+        self.assertEqual(self.verbena("up", "--config", path).returncode, 0)
+        self.assertEqual(self.log(), "")
+        self.verbena("down")
+        for command in (["run"], ["up"]):
+            words = ["--", "true"] if command == ["run"] else []
+            done = self.verbena(*command, "--config", path, "--log-level", "info", *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"verbena0 at {self.address}", self.log())
+            self.verbena("down")
+
+    def test_explain_in_a_file(self):
+        for value, seen in (("true", True), ("false", False)):
+            path = self.config(f'fabric = "{self.fabric}"\nexplain = {value}\n')
+            done = self.verbena("run", "--config", path, "--", "env")
+            self.assertEqual("VERBENA_LOG=explain" in done.stdout, seen)
+
+    def test_foreground(self):
+        process = subprocess.Popen([self.home + "/bin/verbena", "up", "--foreground", "--fabric", self.fabric],
+                                   env=self.env, text=True, stderr=subprocess.PIPE)
+        line = process.stderr.readline()
+        self.assertIn(f"verbena0 at {self.address}", line)
+        self.until(lambda: self.verbena("status").returncode == 0, "it does not listen")
+        self.assertEqual(self.status()["pid"], process.pid)
+        self.assertEqual(self.verbena("down").returncode, 0)
+        self.assertIn("going down", process.communicate(timeout=60)[1])
+        self.assertEqual(process.returncode, 0)
+
+    def test_env_for_each_shell(self):
+        for shell, begins in (("sh", "export "), ("bash", "export "), ("zsh", "export "), ("fish", "set -gx ")):
+            done = self.verbena("env", "--shell", shell)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(all(line.startswith(begins) for line in done.stdout.splitlines()), done.stdout)
+        self.assertEqual(self.verbena("env", "--shell", "tcsh").returncode, 2)
+
+    def test_version(self):
+        version = self.verbena("version").stdout
+        self.assertEqual(self.verbena("--version").stdout, version)
+        number = subprocess.run([self.home + "/bin/verbenad", "--version"], text=True, capture_output=True, check=True)
+        self.assertEqual("verbena " + number.stdout, version)
+
+    def test_daemon_by_hand(self):
+        """Where it lives, which devices it has, and how it tells that it is there."""
+        elsewhere = self.home + "/elsewhere"
+        reading, writing = os.pipe()
+        process = self.daemon("--runtime-dir", elsewhere, "--roce", self.address, "--device", "rocky", "--foreground",
+                              "--log-level", "info", "--ready-fd", str(writing), pass_fds=[writing])
+        os.close(writing)
+        self.assertEqual(os.read(reading, 100), b"ready\n")
+        os.close(reading)
+        self.assertIn(f"rocky at {self.address}", process.stderr.readline())
+        done = self.verbena(*SHOW, env=dict(self.env, VERBENA_RUNTIME_DIR=elsewhere))
+        self.roce_and_name(json.loads(done.stdout)["devices"])
+        self.assertEqual(self.verbena("status").returncode, 1, "not here")
+
+    def test_daemon_with_a_file(self):
+        path = self.config('devices = ["mine"]\n')
+        self.daemon("--config", path, "--fabric", self.fabric)
+        self.until(lambda: self.verbena("status").returncode == 0, "it does not listen")
+        # The command line chooses the devices as a whole.
+        self.assertEqual([(d["name"], d["address"]) for d in self.status()["devices"]], [("verbena0", self.address)])
+        self.verbena("down")
+        self.daemon("--config", self.config(f'fabric = "{self.fabric}"\ndevices = ["mine"]\n'))
+        self.until(lambda: self.verbena("status").returncode == 0, "it does not listen")
+        self.assertEqual([d["name"] for d in self.status()["devices"]], ["mine"])
+
+    def test_daemon_that_ends_when_idle(self):
+        process = self.daemon("--fabric", self.fabric, "--exit-when-idle")
+        self.assertEqual(process.wait(60), 0)
+        self.assertFalse(os.path.exists(self.dir + "/control.sock"))
+
+    def test_runtime_directory(self):
+        """VERBENA_RUNTIME_DIR, else one below XDG_RUNTIME_DIR."""
+        self.up()
+        self.assertEqual(self.status()["runtime_dir"], self.dir)
+        self.verbena("down")
+        env = dict(self.env, XDG_RUNTIME_DIR=self.home)
+        del env["VERBENA_RUNTIME_DIR"]
+        self.assertEqual(self.verbena("up", "--fabric", self.fabric, env=env).returncode, 0)
+        try:
+            self.assertEqual(json.loads(self.verbena(*SHOW, env=env).stdout)["runtime_dir"], self.home + "/verbena")
+        finally:
+            self.verbena("down", env=env)
+
+    def test_fail_in_the_environment_of_the_program(self):
+        done = self.verbena("run", "--fabric", self.fabric, "--fail", "ibv_reg_mr=ENOMEM@3", "--fail", "ibv_create_qp=EIO",
+                            "--", "env")
+        self.assertIn("VERBENA_FAIL=ibv_reg_mr=ENOMEM@3,ibv_create_qp=EIO\n", done.stdout)
+
+    def test_port_words(self):
+        self.up()
+        for word, state in (("down", "DOWN"), ("up", "ACTIVE")):
+            self.assertEqual(self.verbena("port", "verbena0", word).returncode, 0)
+            self.assertEqual(self.status()["devices"][0]["ports"][0]["state"], state)
+
+    def test_a_port_that_is_taken_by_another_device(self):
+        """`verbena up` twice, with a RoCE device where the other has its port."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as holder:
+            holder.bind((self.address, 4791))
+            done = self.verbena("up", "--roce", self.address)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"UDP port 4791 of {self.address} is taken", done.stderr)
+
+    def test_completion_of_each_shell(self):
+        for shell in ("bash", "zsh", "fish"):
+            done = self.verbena("completion", shell)
+            self.assertEqual(done.returncode, 0)
+            for word in ("capture", "json", "log-level"):
+                self.assertIn(word, done.stdout, shell)
