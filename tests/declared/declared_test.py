@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Nothing is declared that no test drives from outside: declared.toml has a row for each option, variable, setting, field,
+file and counter of the programs as they are built, and each row names a test that exists.
+
+declared_test.py BUILD CTEST [unittest arguments]
+"""
+
+import pathlib
+import random
+import sys
+import unittest
+
+import extract
+import rows
+
+sys.path.insert(0, str(rows.ROOT / "tests" / "integration" / "provider"))
+import device as devices  # noqa: E402
+
+BUILD = CTEST = None
+
+
+class Declared(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.table = rows.load()
+        cls.bin, lib = BUILD / "bin", BUILD / "lib"
+        cls.verbena = str(cls.bin / "verbena")
+        cls.binaries = [cls.bin / "verbena", cls.bin / "verbenad", *lib.glob("libverbena*.so")]
+        cls.device = cls.enterClassContext(devices.Emulator(BUILD))
+        address = f"127.{random.randrange(64, 250)}.{random.randrange(1, 250)}.1"
+        roce = cls.enterClassContext(devices.Emulator(BUILD, "--roce", address, "--device", "roce_0"))
+        cls.shadows = {name: pathlib.Path(device.environment["VERBENA_RUNTIME_DIR"], "shadow")
+                       for name, device in (("verbena0", cls.device), ("roce_0", roce))}
+        cls.device.control("fault", "--loss", "0.0001%")
+        traffic = cls.enterClassContext(extract.Traffic(cls.device, str(cls.bin / "steps")))
+        cls.status = traffic.status()
+
+    def compare(self, kind, declared):
+        table = set(self.table.get(kind, {}))
+        words = [f"[{kind}] {name}: declared, and not in {rows.TABLE.relative_to(rows.ROOT)}: add a row with the test that drives "
+                 f"it from outside, or take it away" for name in sorted(declared - table)]
+        words += [f"[{kind}] {name}: in the table, and declared no more" for name in sorted(table - declared)]
+        if words:
+            self.fail("\n" + "\n".join(words))
+
+    def test_commands(self):
+        commands = extract.commands(self.verbena)
+        missing = extract.commands_by_help(self.verbena) - commands
+        self.assertLessEqual({name for name in missing if not name.startswith("env --shell ")}, set(),
+                             "in --help, but not in the completion script")
+        self.compare("commands", commands | missing)
+
+    def test_daemon_options(self):
+        self.compare("daemon", extract.daemon_options(str(self.bin / "verbenad")))
+
+    def test_variables(self):
+        self.compare("variables", extract.variables(*self.binaries))
+
+    def test_settings(self):
+        self.compare("settings", extract.settings(self.verbena, self.device.folder))
+
+    def test_status(self):
+        self.compare("status", extract.status_fields(self.status))
+
+    def test_sysfs(self):
+        self.compare("sysfs", set().union(*(extract.tree(shadow, name) for name, shadow in self.shadows.items())))
+
+    def test_counters(self):
+        """The same ones everywhere."""
+        files = extract.hardware_counters(self.shadows["verbena0"], "verbena0")
+        shown = set(self.status["devices"][0]["ports"][0]["counters"])
+        self.assertEqual(shown, {name for name in files if not name.startswith("rx_drop_")})
+        self.compare("counters", files)
+
+    def test_each_row_names_a_test(self):
+        known, sources = rows.registered(CTEST, BUILD), rows.Sources()
+        wrong = [f"[{kind}] {line}" for kind, names in self.table.items() for name, tests in names.items()
+                 for line in rows.what_is_wrong(name, tests, known, sources)]
+        if wrong:
+            self.fail("\n" + "\n".join(wrong))
+
+    def test_the_manual_names_all(self):
+        """Variables for those who work on the preload library stand in its README."""
+        texts = [(rows.ROOT / path).read_text(encoding="utf-8")
+                 for path in ("emulator/cli/share/verbena.1", "provider/preload/README.md")]
+        manual = "".join(texts).replace("\\-", "-")
+        commands = {word for name in self.table["commands"] for word in name.split()}
+        known = commands | set(self.table["variables"]) | set(self.table["settings"])
+        self.assertEqual(sorted(word for word in known if word not in manual), [])
+
+    def test_a_program_of_its_own_would_be_missed(self):
+        """The comparison itself: both ways."""
+        for declared in (set(self.table["settings"]) | {"colour"}, set(self.table["settings"]) - {"explain"}):
+            with self.assertRaisesRegex(AssertionError, "colour: declared, and not in|explain: in the table"):
+                self.compare("settings", declared)
+
+
+if __name__ == "__main__":
+    BUILD, CTEST = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[3:]])

@@ -1,0 +1,132 @@
+"""What the built programs declare: options, variables, settings, fields, files and counters, as they say it themselves."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import time
+
+LIMIT = 60
+NUMBERED = ("gids", "types", "ndevs", "pkeys")  # folders of files that have numbers for names
+SHORT = re.compile(r"\s*(?:-\w,)?(--[a-z][a-z-]*)")
+
+
+def said(*words, **more):
+    """What a command prints, whatever its exit code."""
+    done = subprocess.run(words, text=True, capture_output=True, timeout=LIMIT, check=False, **more)
+    return done.stdout + done.stderr
+
+
+def options_of(help_text):
+    """The long options that a help text lists, and the words that it says one may choose from."""
+    found = set()
+    for line in help_text.splitlines():
+        option = SHORT.match(line)
+        if not option or option[1] == "--help":
+            continue
+        found.add(option[1])
+        choice = re.search(r"\{([\w,-]+)\}", line)
+        found |= {f"{option[1]} {word}" for word in choice[1].split(",")} if choice else set()
+    return found
+
+
+def commands(verbena):
+    """By the completion script: each command, "COMMAND --option" and "COMMAND word"."""
+    script = said(verbena, "completion", "bash")
+    found = {"--version"}
+    for name, words in re.findall(r"^    (\w+)\)\n(?:.*\n)*?.*compgen -W '([^']*)'", script, re.MULTILINE):
+        found |= {name, *(f"{name} {word}" for word in words.split() if word != "--help")}
+    return found
+
+
+def commands_by_help(verbena):
+    """The same by the help texts, which do not list what a positional word may be."""
+    names = re.findall(r"^  (\w+)  ", said(verbena, "--help").split("Subcommands:")[1], re.MULTILINE)
+    return {"--version"} | {f"{name}{option}" for name in names
+                            for option in {"", *(f" {o}" for o in options_of(said(verbena, "help", name)))}}
+
+
+def daemon_options(verbenad):
+    return options_of(said(verbenad, "--help"))
+
+
+def variables(*binaries):
+    """What looks like the name of a variable of ours in what would be loaded or run; of parts of such names, which a compiler
+    makes, the whole ones."""
+    found = set()
+    for binary in binaries:
+        found |= {name.decode() for name in re.findall(rb"(?<![A-Z_])VERBENA_[A-Z_]+(?=[\0=:, ])",
+                                                       pathlib.Path(binary).read_bytes())}
+    return {name for name in found if not any(other != name and other.startswith(name) for other in found)}
+
+
+def settings(verbena, folder):
+    """The parser names what it knows when it meets what it does not."""
+    path = pathlib.Path(folder, "unknown.toml")
+    path.write_text("there_is_no_such_key = 1\n", encoding="ascii")
+    known = re.search(r"known are ([\w, ]+)", said(verbena, "doctor", "--config", str(path)))
+    return set(known[1].split(", "))
+
+
+def fields(value, path=""):
+    """Every leaf of a JSON text: "devices[].ports[].lid"."""
+    if isinstance(value, dict) and value:
+        return set().union(*(fields(v, f"{path}.{k}" if path else k) for k, v in value.items()))
+    if isinstance(value, list) and value and isinstance(value[0], (dict, list)):
+        return set().union(*(fields(v, path + "[]") for v in value))
+    return {path}
+
+
+def status_fields(status):
+    """Counters and reasons of drops have tables of their own."""
+    return {path for path in fields(status) if ".counters." not in path and ".drops" not in path}
+
+
+def tree(shadow, device):
+    """The files below the shadow of sysfs, with * for the name of the device and for numbers."""
+    found = set()
+    for folder, _, files in os.walk(shadow):
+        for name in files:
+            parts = [*pathlib.Path(folder).relative_to(shadow).parts, name]
+            parts = ["*" if part == device or place != 0 and parts[place - 1] in NUMBERED else part
+                     for place, part in enumerate(parts)]
+            found.add(re.sub(r"uverbs\d+", "uverbs*", "/".join(parts)))
+    return {name for name in found if "/hw_counters/" not in name}
+
+
+def hardware_counters(shadow, device):
+    folder = pathlib.Path(shadow, "sys/class/infiniband", device, "ports/1/hw_counters")
+    return {file.name for file in folder.iterdir()}
+
+
+class Traffic:
+    """Two connected queue pairs that wait for nobody, so that status has something of each kind to show."""
+
+    def __init__(self, device, steps):
+        self.device, self.steps = device, steps
+
+    def __enter__(self):
+        self.sides = [subprocess.Popen(self.device.wrap([self.steps, "-s", "connected", role]), text=True,
+                                       env=self.device.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                      for role in ("server", "client")]
+        addresses = [side.stdout.readline().split(maxsplit=1)[1] for side in self.sides]
+        for side, peer in zip(self.sides, reversed(addresses)):
+            side.stdin.write(peer)
+            side.stdin.flush()
+            assert side.stdout.readline() == "at connected\n"
+        return self
+
+    def __exit__(self, *_):
+        for side in self.sides:
+            side.kill()
+            side.communicate()
+
+    def status(self):
+        """With both processes in it."""
+        end = time.monotonic() + LIMIT
+        while True:
+            status = json.loads(self.device.control("status", "--json").stdout)
+            if all(c["responding"] for d in status["devices"] for c in d["contexts"]) or time.monotonic() > end:
+                return status
+            time.sleep(0.05)

@@ -1,0 +1,74 @@
+"""The rows of declared.toml, and whether the tests that they name exist and speak of what they are said to drive."""
+
+import json
+import pathlib
+import re
+import subprocess
+import tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TABLE = pathlib.Path(__file__).with_name("declared.toml")
+# Others see a class or a function of ours and not what a user sees.
+FROM_OUTSIDE = ("integration.", "conformance.", "preload.")
+GAP = "gap: "  # in place of a test that is still to be written
+
+
+def load():
+    """{kind: {name: [(ctest, case), ...]}}; a gap has no tests."""
+    with TABLE.open("rb") as file:
+        table = tomllib.load(file)
+    return {kind: {name: tests_of(value) for name, value in rows.items()} for kind, rows in table.items()}
+
+
+def tests_of(value):
+    if isinstance(value, str) and value.startswith(GAP):
+        return []
+    return [tuple(text.split(" ", 1)) for text in ([value] if isinstance(value, str) else value)]
+
+
+def registered(ctest, build):
+    """The names of all tests of a build tree, those of long campaigns left out."""
+    listed = subprocess.run([ctest, "--test-dir", str(build), "--show-only=json-v1"], capture_output=True, text=True, check=True)
+    return {test["name"] for test in json.loads(listed.stdout)["tests"]}
+
+
+class Sources:
+    """Where the cases are written down."""
+
+    FORMS = {".py": r"^\s+def {}\(", ".cpp": r"^TEST\w*\(\s*\w+,\s*{}\)", ".toml": r'^name = "{}"'}
+
+    def __init__(self):
+        folders = [ROOT / "tests" / "integration", ROOT / "conformance"]
+        files = [file for folder in folders for file in sorted(folder.rglob("*")) if file.suffix in self.FORMS]
+        self.texts = {file: file.read_text(encoding="utf-8") for file in files}
+
+    def files_with(self, case):
+        found = []
+        for file, text in self.texts.items():
+            if re.search(self.FORMS[file.suffix].format(re.escape(case)), text, re.MULTILINE):
+                found.append(file)
+        return found
+
+
+def word_of(name):
+    """What a test that drives it must have written somewhere: the option, the field, the file."""
+    return [part for part in re.split(r"[ ./\[\]*]+", name) if part][-1]
+
+
+def speaks_of(text, word):
+    return re.search(rf"(?:(?<![\w-])|\\n){re.escape(word)}(?![\w-])", text) is not None
+
+
+def what_is_wrong(name, tests, known, sources):
+    """One line for each test of a row that is none."""
+    for ctest, *case in tests:
+        if not ctest.startswith(FROM_OUTSIDE):
+            yield f"{name}: {ctest} is no test that drives the programs from outside"
+        elif ctest not in known:
+            yield f"{name}: there is no test {ctest}"
+        elif not case:
+            yield f"{name}: name the case, as \"{ctest} test_what_it_shows\""
+        elif not (files := sources.files_with(case[0])):
+            yield f"{name}: nothing below tests/integration and conformance defines {case[0]}"
+        elif not any(speaks_of(sources.texts[file], word_of(name)) for file in files):
+            yield f"{name}: {case[0]} says nothing of {word_of(name)}"
