@@ -1,14 +1,11 @@
 // Boost.Asio behind the two small interfaces that the rooms know (fabric::Poller, fabric::Timers).
-// One thread. While nothing happens no timer runs, and the process does not wake.
+// One thread. While nothing happens no timer runs, and the process does not wake. Asio's headers
+// are included by event_loop.cpp alone: they take longer to compile than all of ours.
 #pragma once
 
-#include <utility>
-// Boost 1.74's asio needs <utility> first.
-#include <boost/asio.hpp>
-#include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <initializer_list>
 #include <memory>
 
 #include "verbena/fabric/extension.hpp"
@@ -18,30 +15,28 @@ namespace verbena::daemon {
 
 class EventLoop final : public fabric::Poller, public fabric::Timers {
  public:
-  void run() { context_.run(); }
-  void stop() { context_.stop(); }
-  boost::asio::io_context& context() { return context_; }
+  EventLoop();
+  ~EventLoop() override;
+  void run();
+  void stop();
 
   void watch(int fd, std::function<void()> on_readable) override;
   void unwatch(int fd) override;
   // Calls once when `fd` takes data again.
   void when_writable(int fd, std::function<void()> then);
+  // Calls once, with the number of the first of these signals that comes.
+  void on_signal(std::initializer_list<int> numbers, std::function<void(int)> then);
 
   Id after(TimeNs delay_ns, std::function<void()> then) override;
   void cancel(Id timer) override;
 
   // After the handlers that run now, and those that are ready.
-  void post(std::function<void()> then) { boost::asio::post(context_, std::move(then)); }
+  void post(std::function<void()> then);
   void at_end_of_turn(std::function<void()> then) override { post(std::move(then)); }
 
  private:
-  struct Watched;
-  void wait_again(const std::shared_ptr<Watched>& watched);
-
-  boost::asio::io_context context_{1};
-  std::map<int, std::shared_ptr<Watched>> watched_;
-  std::map<Id, std::unique_ptr<boost::asio::steady_timer>> timers_;
-  Id next_timer_ = 1;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace verbena::daemon

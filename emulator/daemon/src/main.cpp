@@ -169,9 +169,8 @@ control::Outcome<control::Done> run(const Options& options, Instance& instance,
   });
   watch.start();
 
-  boost::asio::signal_set signals(loop.context(), SIGTERM, SIGINT);
-  signals.async_wait([&](const boost::system::error_code& error, int number) {
-    if (!error) server->shut_down(std::string("signal ") + ::strsignal(number));
+  loop.on_signal({SIGTERM, SIGINT}, [&](int number) {
+    server->shut_down(std::string("signal ") + ::strsignal(number));
   });
   for (const control::DeviceInfo& d : *devices) {
     spdlog::info("{} at {} ({})", d.name, d.address.to_string(),
