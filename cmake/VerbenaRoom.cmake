@@ -17,4 +17,5 @@ function(verbena_room name)
     POSITION_INDEPENDENT_CODE ON
     CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON)
+  verbena_precompile(verbena_${name})
 endfunction()
