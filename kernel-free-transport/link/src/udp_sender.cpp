@@ -10,8 +10,8 @@
 #include <cstring>
 
 #include "udp_constants.hpp"
-#include "verbena/link/grh_port.hpp"
 #include "verbena/link/pieces.hpp"
+#include "verbena/link/sending_socket.hpp"
 #include "verbena/link/system_calls.hpp"
 #include "verbena/link/uncancelled.hpp"
 #include "verbena/wire/bth.hpp"
@@ -22,7 +22,6 @@ namespace {
 
 // What the kernel takes in one segmented send: 64 segments (128 since 6.9).
 constexpr std::size_t kSegmentsMax = 64;
-constexpr std::uint8_t kDefaultHopLimit = 64;
 
 bool is_against_segments(ssize_t sent) {
   return sent == -EINVAL || sent == -EIO || sent == -EMSGSIZE || sent == -EOPNOTSUPP ||
@@ -84,9 +83,9 @@ UdpSender::Outlet::~Outlet() {
 }
 
 std::optional<SocketError> UdpSender::open() {
-  SocketError error;
-  if (open_socket(sockets_[1][0], true, &error)) return std::nullopt;
-  return error;
+  const int error = open_socket(sockets_[1][0], true);
+  if (error == 0) return std::nullopt;
+  return sending_socket_error(error, local_);
 }
 
 std::size_t UdpSender::send(wire::TxBatch& batch, std::size_t first, std::size_t count, Qpn flow,
@@ -379,7 +378,7 @@ bool UdpSender::connect(Connection& connection, const wire::Destination& to) noe
   const Uncancelled uncancelled;
   const int saved = errno;
   connection.destination.reset();
-  if (connection.fd.read() < 0) (void)open_socket(connection, to.has_grh, nullptr);
+  if (connection.fd.read() < 0) (void)open_socket(connection, to.has_grh);
   const int fd = connection.fd.read();
   const SocketAddress address(to.address, options_.port, options_.scope_id);
   connection.may_open = fd >= 0 && ::connect(fd, address.get(), address.size()) == 0;
@@ -400,78 +399,29 @@ UdpSender::Socket* UdpSender::socket_for(Qpn flow, bool has_grh) noexcept {
 
 UdpSender::Socket* UdpSender::open_in(Pool& pool, Socket& wanted, bool has_grh) noexcept {
   const Guard guard(open_lock_);
-  if (wanted.fd.read() >= 0 || open_socket(wanted, has_grh, nullptr)) return &wanted;
+  if (wanted.fd.read() >= 0 || open_socket(wanted, has_grh) == 0) return &wanted;
   // No descriptor to be had: share one that is open.
   const auto is_open = [](const Socket& s) { return s.fd.read() >= 0; };
   const auto other = std::find_if(pool.begin(), pool.end(), is_open);
   return other == pool.end() ? nullptr : &*other;
 }
 
-bool UdpSender::open_socket(Outlet& outlet, bool has_grh, SocketError* error) noexcept {
+// Returns 0 or an errno.
+int UdpSender::open_socket(Outlet& outlet, bool has_grh) noexcept {
   const Uncancelled uncancelled;
   const int saved = errno;
-  const int fd = bound_socket(has_grh || !options_.grh_from_port, outlet.port, error);
+  const auto opened = open_sending_socket(local_, options_, has_grh);
   errno = saved;
-  if (fd < 0) return false;
-  set_options(fd);
-  outlet.segments.open(fd);
-  outlet.header.open(fd, local_.is_v4());
-  outlet.fd.publish(fd);
-  return true;
+  if (!opened) return opened.error();
+  outlet.take(*opened, local_.is_v4());
+  return 0;
 }
 
-// The kernel picks the port; those of the wrong parity are kept until a right one came.
-int UdpSender::bound_socket(bool has_grh, std::uint16_t& port, SocketError* error) const noexcept {
-  constexpr std::size_t kTries = 24;
-  std::array<int, kTries> rejected;
-  std::size_t rejects = 0;
-  int fd = -1;
-  const SocketAddress any_port(local_, 0, options_.scope_id);
-  while (fd < 0 && rejects < kTries) {
-    const int candidate = ::socket(any_port.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    SocketAddress bound;
-    socklen_t size = SocketAddress::kRoom;
-    if (candidate < 0 || ::bind(candidate, any_port.get(), any_port.size()) < 0 ||
-        ::getsockname(candidate, bound.room(), &size) < 0) {
-      if (error != nullptr) {
-        *error = {errno, "opening a UDP socket of " + local_.to_string() +
-                             " to send from failed: " + std::strerror(errno)};
-      }
-      if (candidate >= 0) ::close(candidate);
-      break;
-    }
-    if (!options_.grh_from_port || source_port_says_grh(bound.port()) == has_grh) {
-      fd = candidate;
-      port = bound.port();
-    } else {
-      rejected[rejects++] = candidate;
-    }
-  }
-  for (std::size_t i = 0; i < rejects; ++i) ::close(rejected[i]);
-  if (fd < 0 && error != nullptr && error->error == 0) {
-    *error = {EADDRINUSE, "no free UDP port of " + local_.to_string() + " to send from"};
-  }
-  return fd;
-}
-
-void UdpSender::set_options(int fd) const noexcept {
-  const auto set = [fd](int level, int option, int value) {
-    ::setsockopt(fd, level, option, &value, sizeof value);
-  };
-  set(SOL_SOCKET, SO_SNDBUF, options_.tx_buffer_bytes);
-  set(SOL_SOCKET, SO_RCVBUF, 0);  // nobody reads it: the least there is
-  if (local_.is_v4()) {
-    set(IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
-    set(IPPROTO_IP, IP_MULTICAST_TTL, kDefaultHopLimit);
-    const in_addr from{htonl(local_.v4_host_order())};
-    ::setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &from, sizeof from);
-  } else {
-    set(IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
-    set(IPPROTO_IPV6, IPV6_MULTICAST_HOPS, kDefaultHopLimit);
-    if (options_.scope_id != 0) {
-      set(IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(options_.scope_id));
-    }
-  }
+void UdpSender::Outlet::take(const SendingSocket& opened, bool is_v4) noexcept {
+  port = opened.port;
+  segments.open(opened.fd);
+  header.open(opened.fd, is_v4);
+  fd.publish(opened.fd);
 }
 
 }  // namespace verbena::link

@@ -12,6 +12,7 @@
 #include "header_option.hpp"
 #include "segment_option.hpp"
 #include "socket_address.hpp"
+#include "verbena/link/sending_socket.hpp"
 #include "verbena/link/udp_link.hpp"
 #include "verbena/wire/icrc.hpp"
 
@@ -53,6 +54,7 @@ class UdpSender {
     ~Outlet();
     Outlet(const Outlet&) = delete;
     Outlet& operator=(const Outlet&) = delete;
+    void take(const SendingSocket& opened, bool is_v4) noexcept;
 
     Published<int> fd{-1};
     std::uint16_t port = 0;
@@ -86,9 +88,7 @@ class UdpSender {
   // The first that is wanted of these.
   using Pool = std::array<Socket, kSocketsMax>;
   [[gnu::cold]] Socket* open_in(Pool& pool, Socket& wanted, bool has_grh) noexcept;
-  bool open_socket(Outlet& outlet, bool has_grh, SocketError* error) noexcept;
-  int bound_socket(bool has_grh, std::uint16_t& port, SocketError* error) const noexcept;
-  void set_options(int fd) const noexcept;
+  int open_socket(Outlet& outlet, bool has_grh) noexcept;
   wire::IcrcFlow compute_flow(const Outlet& outlet, const IpAddress& destination) const noexcept;
   // Under the socket's lock.
   const wire::IcrcFlow& cached_flow(Socket& socket, const IpAddress& destination) noexcept;

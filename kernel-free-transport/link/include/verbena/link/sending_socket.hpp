@@ -1,0 +1,26 @@
+// UDP sockets to send from: bound to a port's address and to a source port that the kernel picks,
+// with the options that make the ICRC computable (README.md, "Rules of the sending sockets").
+#pragma once
+
+#include <cstdint>
+
+#include "verbena/base/address.hpp"
+#include "verbena/base/result.hpp"
+#include "verbena/link/socket_error.hpp"
+#include "verbena/link/udp_link.hpp"
+
+namespace verbena::link {
+
+struct SendingSocket {
+  int fd = -1;
+  std::uint16_t port = 0;
+};
+
+// The source port says whether there is a GRH, where options.grh_from_port asks for it. The caller
+// owns the descriptor. Failure: the errno.
+Result<SendingSocket, int> open_sending_socket(const IpAddress& local, const UdpOptions& options,
+                                               bool has_grh) noexcept;
+// The same for people.
+SocketError sending_socket_error(int error, const IpAddress& local);
+
+}  // namespace verbena::link
