@@ -97,16 +97,19 @@ void Context::open_device(const char* name) {
   const auto welcome = control::say_hello(channel_, control::ClientKind::kProvider);
   if (!welcome) refuse(welcome.error().code, "ibv_open_device: %s", welcome.error().text.c_str());
   std::array<control::UniqueFd, control::kMaxFds> fds;
-  auto opened = channel_.call<control::DeviceOpened>(control::OpenDevice{name},
-                                                     control::kDefaultTimeoutMs, &fds);
+  auto opened = channel_.call<control::DeviceOpened>(
+      control::OpenDevice{name, control::network_namespace()}, control::kDefaultTimeoutMs, &fds);
   if (!opened) refuse(opened.error().code, "ibv_open_device: %s", opened.error().text.c_str());
   info_ = opened->device;
   if (fds[1]) stats_ = static_cast<control::StatsPage*>(map_stats(fds[1].get()));
-  make_engine(opened->slot, fds[0].release());
+  const auto received = std::span(fds).subspan(2);
+  make_engine(opened->slot, fds[0].release(),
+              received.first(std::min<std::size_t>(opened->senders, received.size())));
   handle_faults(opened->faults);
 }
 
-void Context::make_engine(std::uint32_t slot, int receive_fd) {
+void Context::make_engine(std::uint32_t slot, int receive_fd,
+                          std::span<control::UniqueFd> given_senders) {
   control::UniqueFd receiver(receive_fd);
   device::DeviceOptions options;
   options.slot = slot;
@@ -129,8 +132,10 @@ void Context::make_engine(std::uint32_t slot, int receive_fd) {
 
   link::UdpOptions udp_options;
   udp_options.grh_from_port = options.plan.infiniband;
+  std::vector<int> senders;
+  for (control::UniqueFd& sender : given_senders) senders.push_back(sender.release());
   auto udp = link::UdpLink::open(receiver.release(), info_.address, udp_options,
-                                 device_->counters().drops);
+                                 device_->counters().drops, senders);
   if (!udp) refuse(udp.error().error, "ibv_open_device: %s", udp.error().text.c_str());
   auto peers = std::make_unique<link::PeerLink>(std::move(*udp), link::Peer{info_.address, slot},
                                                 device_->counters().drops);

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -230,7 +231,8 @@ class Context final : public queue::EventSink,
   // context.cpp
   void start();
   void open_device(const char* name);
-  void make_engine(std::uint32_t slot, int receive_fd);
+  // In another network namespace than the emulator's with sockets to send from.
+  void make_engine(std::uint32_t slot, int receive_fd, std::span<control::UniqueFd> given_senders);
   void make_async_pipe();
   // Under the queue pair's lock. What time it is, if that was asked.
   std::optional<TimeNs> ring(Qp& qp) noexcept;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -63,6 +64,11 @@ Outcome<Welcome> say_hello(Channel& channel, ClientKind kind, int timeout_ms) {
   hello.pid = static_cast<std::uint32_t>(::getpid());
   hello.comm = own_comm();
   return channel.call<Welcome>(hello, timeout_ms);
+}
+
+std::uint64_t network_namespace() {
+  struct stat there {};
+  return ::stat("/proc/thread-self/ns/net", &there) == 0 ? there.st_ino : 0;
 }
 
 std::string abstract_name(int socket, End end) {

@@ -15,6 +15,7 @@
 #include "session.hpp"
 #include "status_json.hpp"
 #include "status_round.hpp"
+#include "verbena/control/connect.hpp"
 #include "verbena/fabric/fabric.hpp"
 #include "xrc_domains.hpp"
 
@@ -121,6 +122,7 @@ class Server final : public fabric::Clients {
   Instance& instance_;
   fabric::Fabric& fabric_;
   bool exit_when_idle_;
+  const std::uint64_t network_ = control::network_namespace();
   bool ending_ = false;
   control::UniqueFd listening_;
   control::UniqueFd spare_;  // given up to refuse a client when no descriptor is left

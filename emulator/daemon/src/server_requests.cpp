@@ -143,10 +143,21 @@ void Server::on_open_device(Session& session, const Incoming& in) {
     spdlog::warn("no slot for pid {}: {}", session.info.pid, slot.error().text);
     return session.refuse(in.header.sequence, slot.error());
   }
+  std::vector<control::UniqueFd> senders;
+  if (request->network != network_) {
+    auto opened = port->open_senders();
+    if (!opened) {
+      port->remove_context(*slot);
+      return session.refuse(in.header.sequence, opened.error());
+    }
+    senders = std::move(*opened);
+  }
   session.context = Session::Context{port, *slot, {}};
   by_slot_[{port, *slot}] = &session;
-  const int fds[] = {port->receive_fd(*slot), port->stats_fd(*slot)};
-  session.send(control::DeviceOpened{*slot, port->info(), fabric_.faults_of(port->info().name)},
+  std::vector<int> fds{port->receive_fd(*slot), port->stats_fd(*slot)};
+  for (const control::UniqueFd& sender : senders) fds.push_back(sender.get());
+  session.send(control::DeviceOpened{*slot, port->info(), fabric_.faults_of(port->info().name),
+                                     static_cast<std::uint8_t>(senders.size())},
                in.header.sequence, fds);
   if (capture_ && capture_->covers(port->info().name)) {
     const int file[] = {capture_->file.get()};

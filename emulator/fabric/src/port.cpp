@@ -8,6 +8,7 @@
 
 #include "group_socket.hpp"
 #include "verbena/control/address_plan.hpp"
+#include "verbena/link/sending_socket.hpp"
 #include "verbena/wire/bth.hpp"
 
 namespace verbena::fabric {
@@ -75,17 +76,22 @@ Port::~Port() {
   if (own_) poller_.unwatch(own_->wait_fd());
 }
 
+link::UdpOptions Port::udp_options() const {
+  link::UdpOptions options;
+  options.grh_from_port = info_.persona == control::Persona::kInfiniBand;
+  options.scope_id = info_.gids.empty() ? 0 : info_.gids[0].if_index;
+  return options;
+}
+
 Outcome<Done> Port::open_own_link() {
   const int fd = ::fcntl(slots_.fd(0), F_DUPFD_CLOEXEC, 3);
   if (fd < 0) {
     const int code = errno;
     return fail(code, std::string("cannot duplicate a socket: ") + std::strerror(code));
   }
-  link::UdpOptions options;
+  link::UdpOptions options = udp_options();
   options.tx_sockets = 1;
   options.want_ip_fields = true;
-  options.grh_from_port = info_.persona == control::Persona::kInfiniBand;
-  options.scope_id = info_.gids.empty() ? 0 : info_.gids[0].if_index;
   auto own = link::UdpLink::open(fd, info_.address, options, drops_);
   if (!own) return failure_of(own.error());
   own_ = std::move(*own);
@@ -106,6 +112,18 @@ Outcome<Port::Slot> Port::add_context() {
   }
   contexts_.emplace(*slot, std::move(*stats));
   return *slot;
+}
+
+Outcome<std::vector<control::UniqueFd>> Port::open_senders() const {
+  const link::UdpOptions options = udp_options();
+  std::vector<control::UniqueFd> senders;
+  for (const bool has_grh : {true, false}) {
+    if (!has_grh && !options.grh_from_port) continue;
+    const auto opened = link::open_sending_socket(info_.address, options, has_grh);
+    if (!opened) return failure_of(link::sending_socket_error(opened.error(), info_.address));
+    senders.emplace_back(opened->fd);
+  }
+  return senders;
 }
 
 Outcome<Port::Slot> Port::add_extra_slot(Slot slot) {
@@ -156,11 +174,9 @@ Outcome<Done> Port::open_missing_groups() {
     const std::uint32_t if_index = info_.gids.empty() ? 0 : info_.gids[0].if_index;
     auto fd = open_group_socket(address, info_.address, if_index);
     if (!fd) return Failure<control::Error>{fd.error()};
-    link::UdpOptions options;
+    link::UdpOptions options = udp_options();
     options.tx_sockets = 1;
     options.want_ip_fields = true;
-    options.grh_from_port = info_.persona == control::Persona::kInfiniBand;
-    options.scope_id = if_index;
     auto opened = link::UdpLink::open(fd->release(), address, options, drops_);
     if (!opened) return failure_of(opened.error());
     auto group = std::make_unique<Group>(Group{address, std::move(*opened)});

@@ -10,9 +10,11 @@ namespace verbena::link {
 
 Result<std::unique_ptr<UdpLink>, SocketError> UdpLink::open(int rx_fd, const IpAddress& local,
                                                             const UdpOptions& options,
-                                                            DropCounters& drops) {
+                                                            DropCounters& drops,
+                                                            std::span<const int> senders) {
   std::unique_ptr<UdpLink> link(new UdpLink(rx_fd, local, options, drops));
-  if (auto error = link->sender_->open()) return Failure{std::move(*error)};
+  auto error = senders.empty() ? link->sender_->open() : link->sender_->adopt(senders);
+  if (error) return Failure{std::move(*error)};
   return link;
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "udp_constants.hpp"
+#include "verbena/link/grh_port.hpp"
 #include "verbena/link/pieces.hpp"
 #include "verbena/link/sending_socket.hpp"
 #include "verbena/link/system_calls.hpp"
@@ -86,6 +87,28 @@ std::optional<SocketError> UdpSender::open() {
   const int error = open_socket(sockets_[1][0], true);
   if (error == 0) return std::nullopt;
   return sending_socket_error(error, local_);
+}
+
+std::optional<SocketError> UdpSender::adopt(std::span<const int> fds) {
+  may_open_ = false;
+  options_.tx_sockets = 1;
+  std::size_t adopted = 0;
+  for (const int fd : fds) {
+    SocketAddress bound;
+    socklen_t size = SocketAddress::kRoom;
+    const bool is_bound = ::getsockname(fd, bound.room(), &size) == 0 && bound.port() != 0;
+    const bool has_grh = !options_.grh_from_port || source_port_says_grh(bound.port());
+    Socket& socket = sockets_[has_grh ? 1 : 0].front();
+    if (!is_bound || socket.fd.read() >= 0) {
+      ::close(fd);
+      continue;
+    }
+    socket.take({fd, bound.port()}, local_.is_v4());
+    socket.connection.may_open = false;
+    ++adopted;
+  }
+  if (adopted != 0) return std::nullopt;
+  return SocketError{EMFILE, "no descriptor is left for a socket to send from"};
 }
 
 std::size_t UdpSender::send(wire::TxBatch& batch, std::size_t first, std::size_t count, Qpn flow,
@@ -399,7 +422,8 @@ UdpSender::Socket* UdpSender::socket_for(Qpn flow, bool has_grh) noexcept {
 
 UdpSender::Socket* UdpSender::open_in(Pool& pool, Socket& wanted, bool has_grh) noexcept {
   const Guard guard(open_lock_);
-  if (wanted.fd.read() >= 0 || open_socket(wanted, has_grh) == 0) return &wanted;
+  if (wanted.fd.read() >= 0) return &wanted;
+  if (may_open_ && open_socket(wanted, has_grh) == 0) return &wanted;
   // No descriptor to be had: share one that is open.
   const auto is_open = [](const Socket& s) { return s.fd.read() >= 0; };
   const auto other = std::find_if(pool.begin(), pool.end(), is_open);

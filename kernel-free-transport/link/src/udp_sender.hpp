@@ -25,8 +25,10 @@ class UdpSender {
   UdpSender(const UdpSender&) = delete;
   UdpSender& operator=(const UdpSender&) = delete;
 
-  // Opens the first socket, so that what fails fails early.
+  // Opens the first socket, so that what fails fails early; the others when they are needed.
   std::optional<SocketError> open();
+  // In its place: sends from these sockets, which become its own, and opens none.
+  std::optional<SocketError> adopt(std::span<const int> fds);
 
   // Returns how many of the `count` packets from `first` on were taken.
   std::size_t send(wire::TxBatch& batch, std::size_t first, std::size_t count, Qpn flow,
@@ -139,6 +141,7 @@ class UdpSender {
   Counter other_calls_, other_segmented_calls_, other_bundles_;  // made without a socket's lock
   Published<bool> can_segment_{true};
   Published<bool> can_bundle_{true};
+  bool may_open_ = true;
   Lock open_lock_;
   std::array<Pool, 2> sockets_;  // [has_grh][flow]
 };

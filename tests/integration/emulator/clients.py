@@ -35,6 +35,21 @@ class Clients(EmulatorCase):
         again.close()
         second.close()
 
+    def test_sockets_to_send_from(self):
+        """For who is in another network namespace: one for each parity of the source port, at the device's address."""
+        self.up("--roce", "127.0.0.1", "--device", "roce", "--device", "ib")
+        for device, parities in (("ib", {0, 1}), ("roce", None)):
+            with cc.Client(self.dir).open_device(device) as here, cc.Client(self.dir).open_device(device, network=1) as there:
+                self.assertEqual(len(here.fds), 2)
+                ports = []
+                for fd in there.fds[2:]:
+                    with socket.socket(fileno=os.dup(fd)) as sender:
+                        address, port = sender.getsockname()
+                        self.assertEqual(address, self.address if device == "ib" else "127.0.0.1")
+                        ports.append(port)
+                self.assertEqual(len(ports), len(parities or {0}))
+                self.assertIn({port % 2 for port in ports}, [parities] if parities else [{0}, {1}])
+
     def test_a_ring_to_nobody(self):
         """Why there is none is told of a peer elsewhere, not of one that has just ended."""
         self.up()

@@ -13,11 +13,12 @@ LIMIT = 30
 BIN = None  # the folder of the programs
 
 
-def listens(port):
-    """Whether any process listens on this TCP port, without connecting to it."""
-    wanted = f":{port:04X}"
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with open(table) as lines:
+def listens(port, pid="self"):
+    """Whether any process in the network namespace of that one listens on this TCP port, without
+    connecting to it."""
+    wanted = f":{int(port):04X}"
+    for table in ("tcp", "tcp6"):
+        with open(f"/proc/{pid}/net/{table}") as lines:
             for line in list(lines)[1:]:
                 words = line.split()
                 if words[3] == "0A" and words[1].endswith(wanted):
@@ -34,8 +35,8 @@ class Pairs(unittest.TestCase):
                                 "VERBENA_DIRECT")}
         cls.env["VERBENA_RUNTIME_DIR"] = cls.dir + "/run"
         for _ in range(20):
-            fabric = f"127.{random.randrange(64, 250)}.{random.randrange(1, 250)}.0/24"
-            up = cls.verbena("up", "--fabric", fabric)
+            cls.fabric = f"127.{random.randrange(64, 250)}.{random.randrange(1, 250)}.0/24"
+            up = cls.verbena("up", "--fabric", cls.fabric)
             if up.returncode == 0:
                 return
         raise RuntimeError(up.stderr)
@@ -60,8 +61,8 @@ class Pairs(unittest.TestCase):
         return subprocess.run([BIN + "/verbena", *words], env=cls.env, capture_output=True,
                               text=True, timeout=LIMIT, check=False)
 
-    def start(self, link, command, direct="on", before=None):
-        process = subprocess.Popen([BIN + "/verbena", "run", "--", *command],
+    def start(self, link, command, direct="on", before=None, within=()):
+        process = subprocess.Popen([*within, BIN + "/verbena", "run", "--", *command],
                                    env=dict(self.env, VERBENA_LINK=link, VERBENA_DIRECT=direct),
                                    text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    preexec_fn=before)

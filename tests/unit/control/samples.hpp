@@ -55,9 +55,9 @@ inline QpStatus sample_qp() {
 inline void fill(Refused& m) { m = {22, "no"}; }
 inline void fill(Hello& m) { m = {ClientKind::kPreload, 4711, "ib_send_bw"}; }
 inline void fill(Welcome& m) { m = {1, "0.1.0", {sample_device(), sample_device()}}; }
-inline void fill(OpenDevice& m) { m.name = "mlx5_0"; }
+inline void fill(OpenDevice& m) { m = {"mlx5_0", 4026531840}; }
 inline void fill(DeviceOpened& m) {
-  m = {7, sample_device(), {FaultSpec{1, 2, 3, 4, 5, 6, 7, 8, 9}}};
+  m = {7, sample_device(), {FaultSpec{1, 2, 3, 4, 5, 6, 7, 8, 9}}, 2};
 }
 inline void fill(SlotAdded& m) { m.slot = 1022; }
 inline void fill(AttachMulticast& m) { m = {sample_device().gids[0].gid, 0xc001, 0x4001}; }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "link_fixture.hpp"
+#include "verbena/link/sending_socket.hpp"
 #include "verbena/wire/crc32.hpp"
 
 namespace verbena::link::test {
@@ -429,6 +430,43 @@ TEST(UdpLink, SendsFromManyThreads) {
     EXPECT_EQ(packet.psn(), next[packet.dest_qp().index()]++);
   }
   EXPECT_EQ(pair.b.drops.total(), 0u);
+}
+
+// As a program in another network namespace has them from the emulator.
+TEST(UdpLink, SendsFromSocketsThatItIsGivenAndOpensNone) {
+  SlotGroup group_a = open_group(own_address(0));
+  SlotGroup group_b = open_group(own_address(1));
+  Node b(group_b);
+  const int senders[] = {open_sending_socket(own_address(0), {}, true).value().fd,
+                         open_sending_socket(own_address(0), {}, false).value().fd};
+  DropCounters drops;
+  const int rx_fd = ::dup(group_a.fd(group_a.add_slot().value()));
+  auto a = UdpLink::open(rx_fd, own_address(0), {}, drops, senders);
+  ASSERT_TRUE(a.ok());
+  const int next_fd = ::dup(0);
+  ::close(next_fd);
+  for (std::uint32_t i = 0; i < 50; ++i) {  // enough for a connected socket, where one may be had
+    Batch batch;
+    for (const bool has_grh : {true, false}) {
+      batch.add(make_packet(b.qp(i % 4), i, 64), to(own_address(1), has_grh));
+      batch.add(make_packet(b.qp(i % 4), i, 16), to(own_address(1), has_grh));
+    }
+    ASSERT_EQ((*a)->send(batch.get(), Qpn::from(1, i)), 4u);
+  }
+  Collector sink;
+  ASSERT_EQ(receive_count(*b.link, sink, 200), 200u);
+  EXPECT_EQ(std::count_if(sink.arrived.begin(), sink.arrived.end(),
+                          [](const Arrived& packet) { return packet.fields.has_grh; }),
+            100);
+  const int same_fd = ::dup(0);
+  ::close(same_fd);
+  EXPECT_EQ(same_fd, next_fd);
+}
+
+TEST(UdpLink, IsNotOpenedWithSocketsThatAreNone) {
+  DropCounters drops;
+  const int senders[] = {-1, ::dup(0)};
+  EXPECT_FALSE(UdpLink::open(-1, own_address(0), {}, drops, senders).ok());
 }
 
 TEST(UdpLink, SaysWhyItCannotBeOpened) {

@@ -16,6 +16,9 @@ Outcome<Channel> connect_to_daemon(const std::string& dir);
 // Hello and Welcome on a fresh connection; `comm` is read from /proc.
 Outcome<Welcome> say_hello(Channel& channel, ClientKind kind, int timeout_ms = kDefaultTimeoutMs);
 
+// Of the calling thread; 0: unknown.
+std::uint64_t network_namespace();
+
 // The abstract name that one end of a connection is bound to; empty: none. Each duplicate of the
 // descriptor, in whatever process, has it, too.
 enum class End : std::uint8_t { kOwn, kPeer };

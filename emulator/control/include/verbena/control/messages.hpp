@@ -1,8 +1,8 @@
 // The messages of the control protocol, as plain values. Each lists its fields once, in `fields`,
 // and that list is both its encoder and its decoder (codec.hpp).
 //
-//   provider    Hello, OpenDevice -> DeviceOpened + [receive socket, stats page]; then the socket
-//               lives as long as the context: its end means the other side is dead.
+//   provider    Hello, OpenDevice -> DeviceOpened + [receive socket, stats page, ...]; then the
+//               connection lives as long as the context: its end means the other side is dead.
 //   preload     Hello -> Welcome (the device list), RefreshCounters, QueryResources.
 //   verbena     Hello, Hold, Stay, StatusQuery, SetPort, Announce, SetFault, Capture, Down.
 //   daemon      StatusRequest, PortEvent, SetFault, Relayed, StartCapture, StopCapture, Shutdown
@@ -71,7 +71,8 @@ struct Welcome {
 // One context of a device. Once per connection.
 struct OpenDevice {
   std::string name;
-  VERBENA_MESSAGE(kOpenDevice) { a(m.name); }
+  std::uint64_t network = 0;  // the namespace that the program is in: network_namespace()
+  VERBENA_MESSAGE(kOpenDevice) { a(m.name, m.network); }
 };
 
 // Faults of the network, as shares in parts per million of the packets that are sent.
@@ -98,12 +99,15 @@ struct FaultSpec {
 };
 
 // Descriptors beside it: [0] the receive socket of this slot, bound to address:4791 (never
-// connect() it, never bind it anew), [1] the memfd of the stats page (stats_page.hpp).
+// connect() it, never bind it anew), [1] the memfd of the stats page (stats_page.hpp), then
+// `senders` sockets to send from, which a program gets that is in another network namespace than
+// the emulator: its own would lead nowhere.
 struct DeviceOpened {
   std::uint32_t slot = 0;  // upper bits of every QPN of this context
   DeviceInfo device;
   std::vector<FaultSpec> faults;  // in force now
-  VERBENA_MESSAGE(kDeviceOpened) { a(m.slot, m.device, m.faults); }
+  std::uint8_t senders = 0;
+  VERBENA_MESSAGE(kDeviceOpened) { a(m.slot, m.device, m.faults, m.senders); }
 };
 
 // One more slot for the same socket, when the 16384 queue pairs of a slot are used up.

@@ -16,6 +16,7 @@
 #include "verbena/control/device_info.hpp"
 #include "verbena/control/error.hpp"
 #include "verbena/control/messages.hpp"
+#include "verbena/control/unique_fd.hpp"
 #include "verbena/fabric/management_sink.hpp"
 #include "verbena/fabric/multicast_groups.hpp"
 #include "verbena/fabric/poller.hpp"
@@ -48,6 +49,8 @@ class Port final {
   control::Outcome<Slot> add_context();
   int receive_fd(Slot slot) const { return slots_.fd(slot); }
   int stats_fd(Slot slot) const { return contexts_.at(slot).fd(); }
+  // For a program that can open none itself: one of each kind that it may need.
+  control::Outcome<std::vector<control::UniqueFd>> open_senders() const;
   control::Outcome<Slot> add_extra_slot(Slot slot);
   void remove_context(Slot slot);
   std::size_t contexts() const { return contexts_.size(); }
@@ -66,6 +69,7 @@ class Port final {
   struct Group;
 
   Port(control::DeviceInfo info, link::SlotGroup slots, Poller& poller);
+  link::UdpOptions udp_options() const;
   control::Outcome<control::Done> open_own_link();
   control::Outcome<control::Done> open_missing_groups();
   void close_empty_groups();

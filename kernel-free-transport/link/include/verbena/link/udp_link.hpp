@@ -1,5 +1,6 @@
 // The link over UDP: exact RoCEv2 on the wire. Owned by one context, which gives it the receiving
-// socket that the daemon bound and steers (slot_group.hpp); the sending sockets are its own.
+// socket that the daemon bound and steers (slot_group.hpp). It opens the sending sockets itself, or
+// is given them where it could not: in another network namespace than the port's.
 //
 // Receiving: never connect()ed, which would break the steering of every other process; reads
 // bundles and, unless all peers send such, coalesced buffers (UDP_GRO), cuts them into packets,
@@ -16,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "verbena/base/address.hpp"
@@ -63,10 +65,12 @@ class UdpLink final : public Link {
   static constexpr std::uint32_t kLentLeast = 4096;
 
   // Takes `rx_fd` over (closes it at its end). `local` is the address it is bound to, or the
-  // unspecified one. `drops` outlives the link.
+  // unspecified one. `drops` outlives the link. With `senders` (taken over, too) all is sent from
+  // these (sending_socket.hpp), and none is opened.
   static Result<std::unique_ptr<UdpLink>, SocketError> open(int rx_fd, const IpAddress& local,
                                                             const UdpOptions& options,
-                                                            DropCounters& drops);
+                                                            DropCounters& drops,
+                                                            std::span<const int> senders = {});
   ~UdpLink() override;
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
