@@ -140,7 +140,6 @@ void Context::make_engine(std::uint32_t slot, int receive_fd,
   auto peers = std::make_unique<link::PeerLink>(std::move(*udp), link::Peer{info_.address, slot},
                                                 device_->counters().drops);
   peers_ = peers.get();
-  peers_->choose_faster(direct_use_ == DirectUse::kWhereFaster);
   choose_packs(false);
   auto capture = std::make_unique<link::CaptureLink>(std::move(peers), info_.address);
   capture_ = capture.get();

@@ -316,7 +316,6 @@ class Context final : public queue::EventSink,
   link::PeerLink* peers_ = nullptr;       // inside capture_
   AskedPeers asked_peers_;                // for rings
   const LinkChoice link_choice_ = link_choice();
-  const DirectUse direct_use_ = direct_use();
   bool has_faults_ = false;                // of this context's own link; under control_lock_
   std::atomic<std::uint32_t> refused_{0};  // polls that found another thread driving
   Posting posting_;

@@ -27,7 +27,6 @@ control::LinkKind link_kind(link::Carrier carrier) {
   switch (carrier) {
     case link::Carrier::kUdp: return control::LinkKind::kUdp;
     case link::Carrier::kRing: return control::LinkKind::kRing;
-    case link::Carrier::kDirectRing: return control::LinkKind::kDirectRing;
   }
   return control::LinkKind::kNone;
 }
@@ -170,10 +169,7 @@ void Context::handle_relayed(const control::Relayed& relayed) {
 
 // Faults are for ordinary packets, and captures show such.
 void Context::choose_packs(bool must_be_ordinary) {
-  using link::Packs;
-  peers_->set_packs(must_be_ordinary ? Packs::kNothing
-                    : direct_use_ == DirectUse::kNever ? Packs::kJoint
-                                                       : Packs::kJointAndDirect);
+  peers_->set_packs(must_be_ordinary ? link::Packs::kNothing : link::Packs::kJoint);
 }
 
 void Context::handle_faults(const std::vector<control::FaultSpec>& faults) {

@@ -32,7 +32,7 @@ void Context::handle_ring_inbound(control::Incoming&& message) {
   if (!offer || !message.fds[0]) return;
   auto ring = link::SharedRing::map(message.fds[0].get());
   if (!ring) return provider::explain("%s; the peer goes on by UDP", ring.error().text.c_str());
-  peers_->add_inbound({offer->address, offer->slot}, std::move(ring.value()), offer->pid);
+  peers_->add_inbound({offer->address, offer->slot}, std::move(ring.value()));
   seek_ring_to({offer->address, offer->slot});  // for what is answered
   const int rope[] = {peers_->bell_rope()};
   (void)control::send_packet(channel_.fd(),

@@ -71,14 +71,11 @@ void check_drivers(Findings& findings, const Parts& parts, int private_abi, bool
   }
 }
 
-// One of two words, or auto.
-void check_choice(Findings& findings, const std::string& variable, const std::string& one,
-                  const std::string& other) {
-  const char* text = std::getenv(variable.c_str());
+void check_link(Findings& findings) {
+  const char* text = std::getenv("VERBENA_LINK");
   const std::string word = text != nullptr ? text : "";
-  if (word.empty() || word == "auto" || word == one || word == other) return;
-  findings.fault(variable + "=" + word + " is none of " + one + ", " + other +
-                     " and auto: auto is used",
+  if (word.empty() || word == "auto" || word == "udp" || word == "shm") return;
+  findings.fault("VERBENA_LINK=" + word + " is none of udp, shm and auto: auto is used",
                  "set it to one of these, or unset it");
 }
 
@@ -98,8 +95,7 @@ void check_own_variables(Findings& findings) {
                        control::runtime_dir_path() + " is used",
                    "begin it with a slash, or unset it");
   }
-  check_choice(findings, "VERBENA_LINK", "udp", "shm");
-  check_choice(findings, "VERBENA_DIRECT", "on", "off");
+  check_link(findings);
   check_engines(findings);
   const char* failures = std::getenv("VERBENA_FAIL");
   if (failures != nullptr && *failures != '\0') {

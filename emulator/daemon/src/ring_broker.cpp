@@ -55,8 +55,7 @@ bool RingBroker::make(Session& writer, Session& reader) {
     return false;
   }
   const int fds[] = {fd.get()};
-  reader.send(control::RingInbound{address_of(writer), writer.context->slot, writer.info.pid},
-              kUnasked, fds);
+  reader.send(control::RingInbound{address_of(writer), writer.context->slot}, kUnasked, fds);
   rings_.emplace(Key{writer.id, reader.id},
                  Ring{&writer, &reader, std::move(memory.value()), std::move(fd)});
   return true;

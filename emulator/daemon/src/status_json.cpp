@@ -47,8 +47,6 @@ const char* link_name(control::LinkKind link) {
       return "udp";
     case control::LinkKind::kRing:
       return "ring";
-    case control::LinkKind::kDirectRing:
-      return "direct";
     case control::LinkKind::kNone:
       break;
   }

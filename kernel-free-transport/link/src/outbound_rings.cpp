@@ -59,7 +59,6 @@ bool OutboundRings::add(const Peer& peer, SharedRing ring, BellRope rope) {
   const Guard guard(change_lock_);
   Entry* entry = place_for(peer);
   if (entry == nullptr) return false;
-  ring.let_writer_be_read();
   if (entry->key.read() == 0) {
     const std::size_t count = taken_count_.read();
     taken_[count] = static_cast<std::uint16_t>(entry - entries_.get());
@@ -188,9 +187,7 @@ void OutboundRings::count_sent(const Entry& entry,
                                std::span<const wire::TxBatch::Packet> packets) noexcept {
   std::uint64_t count = packets.size();
   for (const wire::TxBatch::Packet& p : packets) {
-    if (p.psns == 0) continue;
-    count += p.psns - 1;
-    if (p.is_direct) statistics_.direct_sent.add();
+    if (p.psns != 0) count += p.psns - 1;
   }
   sent_to(entry).add(count);
 }

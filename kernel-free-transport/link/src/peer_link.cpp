@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "outbound_rings.hpp"
-#include "verbena/link/direct_choice.hpp"
 #include "verbena/wire/bth.hpp"
 
 namespace verbena::link {
@@ -23,10 +22,6 @@ constexpr std::size_t kDrainMax = 4096;
 // Of who lingers: some 3 ns each, of one ring.
 constexpr int kLooks = 16;
 constexpr std::size_t kLingerRingsMax = 4;
-// Below, two copies within the caches cost less than the system call (README.md has the figures);
-// and what a reader fetches without a look at anything else, some 25 us.
-constexpr std::uint64_t kDirectLeast = 24 * 1024;
-constexpr std::uint64_t kDirectMost = 256 * 1024;
 // More than any ring of ours holds.
 constexpr std::size_t kLastWordsMax = SharedRing::kDefaultCapacity / 64;
 
@@ -41,20 +36,15 @@ Peer peer_of(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet) {
 // makes one behind the other, and then two threads write to them with each packet.
 struct alignas(128) PeerLink::Inbound {
   Peer peer;
-  std::uint32_t pid = 0;
   RingReader reader;
-  std::unique_ptr<PeerMemory> memory;  // what is direct refers to; null: never
-  std::optional<DirectChoice> choice;  // whether it shall be; nothing: always, or never
-  wire::RxDatagram datagram;           // the last one; its addresses are those of all
+  wire::RxDatagram datagram;  // the last one; its addresses are those of all
   bool is_new = true;
-  bool is_tried = false;               // whether there is such memory
 };
 
 // For the receiving thread: a ring to read, or, without one, a peer to forget.
 struct PeerLink::Pending {
   Peer peer;
   std::optional<SharedRing> ring;
-  std::uint32_t pid = 0;
 };
 
 PeerLink::PeerLink(std::unique_ptr<UdpLink> udp, const Peer& self, DropCounters& drops)
@@ -74,13 +64,13 @@ bool PeerLink::add_outbound(const Peer& peer, SharedRing ring, BellRope rope) {
   return outbound_->add(peer, std::move(ring), std::move(rope));
 }
 
-void PeerLink::add_inbound(const Peer& peer, SharedRing ring, std::uint32_t pid) {
-  change({peer, std::move(ring), pid});
+void PeerLink::add_inbound(const Peer& peer, SharedRing ring) {
+  change({peer, std::move(ring)});
 }
 
 void PeerLink::remove(const Peer& peer) {
   outbound_->remove(peer);
-  change({peer, std::nullopt, 0});
+  change({peer, std::nullopt});
 }
 
 void PeerLink::abandon_rings() noexcept {
@@ -103,16 +93,11 @@ void PeerLink::change(Pending change) {
 std::optional<Packs> PeerLink::packs_to(const Peer& peer) const noexcept {
   const auto there = outbound_->reader_packs(peer);
   if (!there) return std::nullopt;
-  const Packs here = packs_.read();
-  if (here == Packs::kNothing || *there == Packs::kNothing) return Packs::kNothing;
-  return here == Packs::kJoint ? here : *there;
+  return packs_.read() == Packs::kNothing ? Packs::kNothing : *there;
 }
 
 Carrier PeerLink::carrier_to(const Peer& peer) noexcept {
-  const auto packs = packs_to(peer);
-  if (!packs) return Carrier::kUdp;
-  return *packs == Packs::kJointAndDirect || *packs == Packs::kJointForNow ? Carrier::kDirectRing
-                                                                           : Carrier::kRing;
+  return packs_to(peer) ? Carrier::kRing : Carrier::kUdp;
 }
 
 wire::Transmitter::Packing PeerLink::packing(const Peer& peer) noexcept {
@@ -125,12 +110,7 @@ wire::Transmitter::Packing PeerLink::packing(const Peer& peer) noexcept {
     return packing;
   }
   packing.lent_least = wire::Transmitter::Packing::kLentLeast;
-  if (*packs == Packs::kNothing) return packing;
-  packing.joint_most = wire::kJointMost;
-  if (*packs == Packs::kJointAndDirect) {
-    packing.direct_least = kDirectLeast;
-    packing.direct_most = kDirectMost;
-  }
+  if (*packs == Packs::kJoint) packing.joint_most = wire::kJointMost;
   return packing;
 }
 
@@ -300,13 +280,9 @@ std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget
   while (count < budget && length < kRingTurnBytes) {
     if (!in.reader.take(datagram)) break;
     const std::size_t size = datagram.bytes.size();
-    hand_over(in, sink);
+    sink.on_datagram(datagram);
     ++count;
     length += size;
-    if (datagram.sender == nullptr) continue;
-    if (in.memory->is_lost()) tell_packs(in);
-    // A large one is work for a whole turn.
-    break;
   }
   in.reader.release();
   statistics_.ring_packets_received.add(count);
@@ -322,36 +298,7 @@ std::size_t PeerLink::greet(Inbound& in, RxSink& sink) noexcept {
     count += n;
   }
   in.is_new = false;
-  tell_packs(in);
   return count;
-}
-
-void PeerLink::hand_over(Inbound& in, RxSink& sink) noexcept {
-  if (!in.choice || !in.choice->concerns(in.datagram)) return sink.on_datagram(in.datagram);
-  const std::uint64_t before = in.memory->bytes_fetched();
-  in.choice->before(in.datagram);
-  sink.on_datagram(in.datagram);
-  if (in.choice->after(in.datagram, in.memory->bytes_fetched() - before)) tell_packs(in);
-}
-
-// Tells the writer which packets may stand for several. Payloads may stay behind after its first
-// packet, since it has said by then where it has the ring. Once that was allowed, what comes later
-// keeps to the rules.
-void PeerLink::tell_packs(Inbound& in) noexcept {
-  Packs packs = packs_.read();
-  if (packs == Packs::kJointAndDirect) {
-    if (!in.is_new && !std::exchange(in.is_tried, true)) {
-      in.memory = PeerMemory::reach(in.reader.ring(), in.pid);
-      if (in.memory && chooses_faster_) in.choice.emplace();
-    }
-    if (in.memory && !in.memory->is_lost()) {
-      in.reader.set_sender(in.memory.get());
-      if (in.choice && !in.choice->prefers_direct()) packs = Packs::kJointForNow;
-    } else {
-      packs = Packs::kJoint;
-    }
-  }
-  in.reader.ring().set_packs(packs);
 }
 
 // Returns how many packets were left in rings that are gone now.
@@ -378,12 +325,11 @@ std::size_t PeerLink::adopt_changes(RxSink& sink) noexcept {
     wire::RxDatagram datagram;
     datagram.source = p.peer.address;
     datagram.destination = self_.address;
-    inbound_.push_back(
-        {p.peer, p.pid, RingReader(std::move(*p.ring)), nullptr, std::nullopt, datagram});
+    inbound_.push_back({p.peer, RingReader(std::move(*p.ring)), datagram});
     has_had_rings_ = true;
     if (is_sleeping_) inbound_.back().reader.begin_sleep();
   }
-  for (Inbound& in : inbound_) tell_packs(in);
+  for (Inbound& in : inbound_) in.reader.ring().set_packs(packs_.read());
   return count;
 }
 

@@ -26,7 +26,7 @@ constexpr std::size_t kInFirstLine = kLine - kRecordHeader;  // of a packet
 constexpr std::size_t kRiderSize = 8;                        // behind it
 constexpr std::size_t kCapacityMin = 64 * 1024;
 constexpr std::size_t kCapacityMax = 1u << 30;
-constexpr std::uint64_t kWhat = 0x37474e4952425256;  // "VRBRING7"
+constexpr std::uint64_t kWhat = 0x38474e4952425256;  // "VRBRING8"
 constexpr std::uint64_t kLengthBits = 0xffff;
 constexpr std::uint64_t kJump = 0xffff;  // as a length: go on as many bytes further as fields says
 // What a writer uses of a ring at first. A page that is touched for the first time costs some two
@@ -78,8 +78,7 @@ void bring_lines(const std::uint8_t* at, std::size_t size) {
 void order_before_look() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
 // Traffic class, hop limit and GRH travel beside the packet, as an IP header would carry them; and
-// whether the packet is direct, or for how many a joint one stands, and whether it has a rider.
-constexpr std::uint64_t kDirect = 1u << 17;
+// for how many a joint one stands, and whether it has a rider.
 constexpr std::uint64_t kRidden = 1u << 18;
 constexpr unsigned kJointAt = 32;
 constexpr std::uint64_t kJointBits = 0xffff;
@@ -88,7 +87,7 @@ std::uint64_t pack(const wire::Destination& to) {
          static_cast<std::uint64_t>(to.has_grh) << 16;
 }
 std::uint64_t pack(const wire::Destination& to, const wire::TxBatch::Packet& packet) {
-  return pack(to) | (packet.is_direct ? kDirect : std::uint64_t{packet.psns} << kJointAt);
+  return pack(to) | std::uint64_t{packet.psns} << kJointAt;
 }
 void unpack(std::uint64_t word, wire::RxDatagram& out) {
   out.traffic_class = static_cast<std::uint8_t>(word);
@@ -107,7 +106,6 @@ struct SharedRing::Header {
   alignas(kLine) std::atomic<std::uint32_t> sleep;
   alignas(kLine) std::atomic<std::uint32_t> closed;
   std::atomic<std::uint32_t> packs;
-  std::atomic<std::uint64_t> writer_key_address;
 };
 
 Result<int, SocketError> SharedRing::create(std::size_t capacity) {
@@ -199,23 +197,13 @@ bool SharedRing::is_closed() const noexcept {
   return header().closed.load(std::memory_order_relaxed) != 0;
 }
 
-void SharedRing::let_writer_be_read() noexcept {
-  header().writer_key_address.store(reinterpret_cast<std::uintptr_t>(&header().key),
-                                    std::memory_order_release);
-}
-
-std::uint64_t SharedRing::writer_key_address() const noexcept {
-  return header().writer_key_address.load(std::memory_order_acquire);
-}
-
 void SharedRing::set_packs(Packs packs) noexcept {
   header().packs.store(static_cast<std::uint32_t>(packs), std::memory_order_release);
 }
 
 Packs SharedRing::packs() const noexcept {
   const std::uint32_t packs = header().packs.load(std::memory_order_acquire);
-  return packs <= static_cast<std::uint32_t>(Packs::kJointForNow) ? static_cast<Packs>(packs)
-                                                                  : Packs::kNothing;
+  return packs == static_cast<std::uint32_t>(Packs::kJoint) ? Packs::kJoint : Packs::kNothing;
 }
 
 RingWriter::RingWriter(SharedRing ring)
@@ -432,9 +420,7 @@ bool RingReader::take(wire::RxDatagram& fields) noexcept {
     }
     const bool is_ridden = (word_of_fields & kRidden) != 0;
     const std::uint64_t size = record_size(length + (is_ridden ? kRiderSize : 0));
-    const bool is_direct = (word_of_fields & kDirect) != 0;
-    if (length < wire::Bth::kSize || length > (is_direct ? kCopied : wire::kMaxJoint) ||
-        size > to_end) [[unlikely]] {
+    if (length < wire::Bth::kSize || length > wire::kMaxJoint || size > to_end) [[unlikely]] {
       return break_off();
     }
     unpack(word_of_fields, fields);
@@ -444,8 +430,6 @@ bool RingReader::take(wire::RxDatagram& fields) noexcept {
       std::memcpy(&rider, record + kRecordHeader + length, sizeof rider);
       fields.rider = wire::Rider::of_word(rider);
     }
-    if (is_direct && sender_ == nullptr) [[unlikely]] return break_off();
-    fields.sender = is_direct ? sender_ : nullptr;
     // Often an acknowledgement and the answer come together; while the one is taken in, the other's
     // line is on its way.
     __builtin_prefetch(ring_.record_at(tail_ + size));

@@ -115,7 +115,6 @@ class Doctor(EmulatorCase):
 
     def test_variables_of_our_own(self):
         self.finds("VERBENA_LINK=mail is none of udp, shm and auto", "unset it", VERBENA_LINK="mail")
-        self.finds("VERBENA_DIRECT=1 is none of on, off and auto", "unset it", VERBENA_DIRECT="1")
         self.finds("VERBENA_ENGINES=9 is no number from 1 to 8", "unset it", VERBENA_ENGINES="9")
         done = self.doctor(VERBENA_RUNTIME_DIR="run", XDG_RUNTIME_DIR=self.home)
         self.assertIn(f"VERBENA_RUNTIME_DIR=run is no absolute path: ignored, {self.home}/verbena is used", done.stdout)

@@ -31,8 +31,7 @@ class Pairs(unittest.TestCase):
     def setUpClass(cls):
         cls.dir = tempfile.mkdtemp(prefix="verbena-pairs-")
         cls.env = {k: v for k, v in os.environ.items()
-                   if k not in ("LD_PRELOAD", "RDMAV_DRIVERS", "VERBENA_LOG", "VERBENA_LINK",
-                                "VERBENA_DIRECT")}
+                   if k not in ("LD_PRELOAD", "RDMAV_DRIVERS", "VERBENA_LOG", "VERBENA_LINK")}
         cls.env["VERBENA_RUNTIME_DIR"] = cls.dir + "/run"
         for _ in range(20):
             cls.fabric = f"127.{random.randrange(64, 250)}.{random.randrange(1, 250)}.0/24"
@@ -61,21 +60,20 @@ class Pairs(unittest.TestCase):
         return subprocess.run([BIN + "/verbena", *words], env=cls.env, capture_output=True,
                               text=True, timeout=LIMIT, check=False)
 
-    def start(self, link, command, direct="on", before=None, within=()):
+    def start(self, link, command, within=()):
         process = subprocess.Popen([*within, BIN + "/verbena", "run", "--", *command],
-                                   env=dict(self.env, VERBENA_LINK=link, VERBENA_DIRECT=direct),
-                                   text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   preexec_fn=before)
+                                   env=dict(self.env, VERBENA_LINK=link),
+                                   text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.started.append(process)
         return process
 
-    def pair(self, link, *command, direct=("on", "on"), before=(None, None)):
+    def pair(self, link, *command):
         """Server and client of one program, started."""
         port = random.randrange(20000, 32000)
         command = [*command, "-p", str(port)]
-        server = self.start(link, command, direct[0], before[0])
+        server = self.start(link, command)
         self.until(lambda: listens(port) or server.poll() is not None, "the server does not listen")
-        return server, self.start(link, [*command, "127.0.0.1"], direct[1], before[1])
+        return server, self.start(link, [*command, "127.0.0.1"])
 
     def end(self, processes):
         for process in processes:

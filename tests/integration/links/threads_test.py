@@ -26,8 +26,8 @@ class Threads(Pairs):
         cls.runtime = str(pathlib.Path(said.stdout.strip()).resolve(strict=True))
         cls.env["TSAN_OPTIONS"] = "exitcode=66"
 
-    def start(self, link, command, direct="on", before=None):
-        return super().start(link, ["sh", "-c", WRAPPED, self.runtime, *command], direct, before)
+    def start(self, link, command):
+        return super().start(link, ["sh", "-c", WRAPPED, self.runtime, *command])
 
     def test_the_runtime_is_there(self):
         """Without it, nothing would be found."""

@@ -73,7 +73,7 @@ inline void fill(SetFault& m) {
 inline void fill(Shutdown& m) { m.reason = "asked"; }
 inline void fill(Capture& m) { m.device = "a"; }
 inline void fill(RingRequest& m) { m = {IpAddress::v4(0x7f010009), 3}; }
-inline void fill(RingInbound& m) { m = {IpAddress::v4(0x7f010008), 4, 4321}; }
+inline void fill(RingInbound& m) { m = {IpAddress::v4(0x7f010008), 4}; }
 inline void fill(RingAccepted& m) { m = {IpAddress::v4(0x7f010007), 5}; }
 inline void fill(RingOutbound& m) { m = {IpAddress::v4(0x7f010006), 6, "no memory"}; }
 inline void fill(PeerGone& m) { m = {IpAddress::v4(0x7f010005), 7}; }

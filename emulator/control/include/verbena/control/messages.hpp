@@ -154,7 +154,7 @@ struct StatusRequest {
   VERBENA_MESSAGE(kStatusRequest) {}
 };
 
-enum class LinkKind : std::uint8_t { kNone = 0, kUdp = 1, kRing = 2, kDirectRing = 3 };
+enum class LinkKind : std::uint8_t { kNone = 0, kUdp = 1, kRing = 2 };
 
 struct QpStatus {
   std::uint32_t qpn = 0;
@@ -312,8 +312,7 @@ struct RingRequest {
 struct RingInbound {
   IpAddress address;  // of the writer
   std::uint32_t slot = 0;
-  std::uint32_t pid = 0;  // of the writer, as the system told it
-  VERBENA_MESSAGE(kRingInbound) { a(m.address, m.slot, m.pid); }
+  VERBENA_MESSAGE(kRingInbound) { a(m.address, m.slot); }
 };
 
 // From the reader: it looks into the ring of this writer now. With the rope of its bell as

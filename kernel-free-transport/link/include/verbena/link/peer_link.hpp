@@ -11,9 +11,7 @@
 // its UDP socket. One that does not sleep is expected to read soon; a writer that waits for it may
 // remind it in the same way. While rings are busy, UDP is looked at less often.
 //
-// Large payloads between processes of one user stay where they are until the reader fetches them
-// (peer_memory.hpp), if both sides can and want to. Shorter ones travel as joint packets, several of
-// a network's in one.
+// In a ring, several of a network's packets travel as one joint packet.
 //
 // Threads: as Link says; the ring administration at any time from any thread.
 #pragma once
@@ -28,7 +26,6 @@
 #include "verbena/base/lock.hpp"
 #include "verbena/link/bell.hpp"
 #include "verbena/link/link.hpp"
-#include "verbena/link/peer_memory.hpp"
 #include "verbena/link/shared_ring.hpp"
 #include "verbena/link/udp_link.hpp"
 
@@ -41,14 +38,12 @@ struct Peer {
   bool operator==(const Peer&) const = default;
 };
 
-// A direct ring can take large payloads straight from memory to memory.
-enum class Carrier : std::uint8_t { kUdp, kRing, kDirectRing };
+enum class Carrier : std::uint8_t { kUdp, kRing };
 
 struct PeerStatistics {
   Counter ring_full;  // times that send() took less than all because of a ring
   Counter kicks;      // sleeping readers woken
   Counter reminders;  // readers rung for who did not sleep and did not read
-  Counter direct_sent;  // direct packets, each of which is counted as those that it stands for
   OwnedCounter ring_packets_received;
   OwnedCounter rings_broken;  // ended because the peer broke the rules
 };
@@ -67,9 +62,8 @@ class PeerLink final : public Link {
   // Packets to `peer` go into this ring from the next send on. False if there are kPeersMax.
   // `rope` is that of the peer's bell.
   bool add_outbound(const Peer& peer, SharedRing ring, BellRope rope = {});
-  // Packets in this ring come from `peer`, whose process the emulator knows by this number (0: it
-  // does not).
-  void add_inbound(const Peer& peer, SharedRing ring, std::uint32_t pid = 0);
+  // Packets in this ring come from `peer`.
+  void add_inbound(const Peer& peer, SharedRing ring);
   // Both ways. What is in the inbound ring is received before the ring goes: a peer that ends in
   // an orderly way says its last words there.
   void remove(const Peer& peer);
@@ -86,10 +80,6 @@ class PeerLink final : public Link {
   // Which packets of rings may stand for several, out and in; at first, all. What peers have sent
   // otherwise until they see it still comes in.
   void set_packs(Packs allowed);
-  // Whether a reader tries, from time to time, if large payloads come faster directly or by the
-  // ring, and has them so (the default), or has all that can come directly come so. Before the first
-  // ring.
-  void choose_faster(bool chooses) noexcept { chooses_faster_ = chooses; }
   wire::Transmitter::Packing packing(const Peer& peer) noexcept;
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
@@ -146,9 +136,6 @@ class PeerLink final : public Link {
   // Returns how many packets came by UDP.
   [[gnu::cold]] std::size_t greet(Inbound& in, RxSink& sink) noexcept;
   [[gnu::cold]] void forget_broken() noexcept;
-  // The packet that was taken last.
-  void hand_over(Inbound& in, RxSink& sink) noexcept;
-  [[gnu::cold]] void tell_packs(Inbound& in) noexcept;
 
   std::unique_ptr<UdpLink> udp_;
   Bell bell_;
@@ -158,13 +145,12 @@ class PeerLink final : public Link {
 
   std::unique_ptr<OutboundRings> outbound_;
   Lock change_lock_;  // guards the list of changes
-  Published<Packs> packs_{Packs::kJointAndDirect};
+  Published<Packs> packs_{Packs::kJoint};
   std::vector<Pending> pending_;
   Published<bool> has_pending_{false};
 
   // Under the receive lock.
   std::vector<Inbound> inbound_;
-  bool chooses_faster_ = true;
   bool has_had_rings_ = false;
   // Since UDP was looked at: those that found packets, and the others.
   std::uint32_t busy_rounds_ = 0;

@@ -6,7 +6,6 @@
 //            tail, reader's state                    written by the reader
 //            closed                                  written by anyone, once
 //            which packets may stand for several     written by the reader
-//            where the writer has the key            written by the writer, once
 //   page 1.. records, each from a 64-byte line on:
 //            +----------------------+-------------+--------------------+-------------+
 //            | tag (48) length (16) | fields (64) | packet, BTH .. pad | rider (64)? |
@@ -40,18 +39,11 @@
 #include "verbena/base/result.hpp"
 #include "verbena/link/socket_error.hpp"
 #include "verbena/wire/datagram.hpp"
-#include "verbena/wire/direct.hpp"
 
 namespace verbena::link {
 
 // Which packets may stand for several (wire/datagram.hpp). What takes joint ones takes riders, too.
-// With kJointForNow, direct ones could be fetched, but are slower at present.
-enum class Packs : std::uint32_t {
-  kJoint = 0,
-  kJointAndDirect = 1,
-  kNothing = 2,
-  kJointForNow = 3,
-};
+enum class Packs : std::uint32_t { kJoint = 0, kNothing = 1 };
 
 // The memory. Movable; unmaps at its end. Not inherited by fork(): in a child it is not there, so
 // there close() and the destructor do nothing, and all else is forbidden.
@@ -75,12 +67,8 @@ class SharedRing {
   void close() noexcept;
   bool is_closed() const noexcept;
 
-  // For direct packets (peer_memory.hpp) the writer lets the reader know where it has this ring.
   // The reader says which packets may stand for several, and may change its mind; at first, joint
   // ones.
-  void let_writer_be_read() noexcept;
-  std::uint64_t writer_key_address() const noexcept;  // 0: not known
-  std::uint64_t key() const noexcept { return key_; }
   void set_packs(Packs packs) noexcept;
   Packs packs() const noexcept;
 
@@ -175,9 +163,6 @@ class RingReader {
   bool take(wire::RxDatagram& fields) noexcept;
   // Lets the writer have the place of the packet that was taken last.
   void release() noexcept;
-  // What direct packets of this ring refer to, once it was told that there may be some; null before
-  // that, when they break the rules. It outlives the last packet.
-  void set_sender(wire::SenderMemory* sender) noexcept { sender_ = sender; }
   bool has_packet() const noexcept;
   // Announces that the reader is about to sleep (again: of this sleep nobody was woken yet); look
   // at has_packet() after it, before sleeping.
@@ -189,16 +174,15 @@ class RingReader {
   SharedRing& ring() { return ring_; }
 
  private:
-  // A packet up to that length is copied as a whole, as every direct one is.
+  // A packet up to that length is copied as a whole.
   static constexpr std::size_t kCopied = 256;
-  static_assert(kCopied >= wire::kMaxHeaders + wire::DirectPayload::kSizeMax);
+  static_assert(kCopied >= wire::kMaxHeaders);
 
   // For good; false.
   [[gnu::cold]] bool break_off() noexcept;
 
   SharedRing ring_;
   std::array<std::uint8_t, kCopied> copied_;
-  wire::SenderMemory* sender_ = nullptr;
   std::uint64_t tail_ = 0;
   std::uint64_t released_ = 0;  // as far as the writer knows
   std::uint32_t sleep_ = 0;  // odd: asleep
