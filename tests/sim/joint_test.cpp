@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "steps.hpp"
+#include "verbena/wire/bytes.hpp"
 #include "verbena/wire/packet.hpp"
 
 namespace verbena::sim {
@@ -11,9 +12,11 @@ namespace {
 // Of 256 bytes: four in one.
 class Joint : public Scene {
  public:
-  explicit Joint(const PeerOptions& options = {}) : Scene(options) {
+  explicit Joint(const PeerOptions& options = {}) : Joint(options, options) {}
+  Joint(const PeerOptions& left_options, const PeerOptions& right_options)
+      : Scene(left_options, right_options) {
     pair.world.faults().joint = 1'000'000;
-    pair.world.faults().packing.joint_most = 1024;
+    pair.world.faults().joint_most = 1024;
   }
   // The PSNs of each packet from the left that carries data.
   void watch() {
@@ -61,7 +64,7 @@ TEST(JointPackets, CountAsThoseThatTheyStandFor) {
 TEST(JointPackets, OfAMessageAreTwoOrIfOthersFollowOne) {
   constexpr std::uint32_t kLength = 16 * 1024;
   Joint s;
-  s.pair.world.faults().packing.joint_most = wire::kJointMost;
+  s.pair.world.faults().joint_most = wire::kJointMost;
   s.watch();
   s.left.post(s.left.write(1, kLength, s.right));
   s.run_until_sent(1);
@@ -180,6 +183,57 @@ TEST(JointPackets, OfOtherOperationsAreDropped) {
   s.run_until_sent(1);
   EXPECT_EQ(statuses(s.left.sends), std::vector{Status::kSuccess});
   EXPECT_EQ(s.right.node().device().counters().drops.read(DropReason::kMalformed), 1u);
+  s.expect_unharmed();
+}
+
+TEST(JointPackets, OfATaggedMessageFindItsBuffer) {
+  PeerOptions tagged;
+  tagged.use_srq = true;
+  tagged.max_tags = 4;
+  Joint s({}, tagged);
+  const queue::Sge sge{s.right.inbox.address(), 2048, s.right.inbox.key()};
+  queue::TagOperation op;
+  op.receive_id = 5;
+  op.tag = 0x1234;
+  op.mask = ~std::uint64_t{0};
+  op.sges = {&sge, 1};
+  ASSERT_EQ(s.right.srq()->tags->post(op), queue::TagMatching::Posted::kOk);
+  std::uint8_t* header = s.left.source.bytes().data();
+  std::memset(header, 0, 16);
+  header[0] = 3;  // eager
+  wire::store_be64(header + 8, 0x1234);
+  s.watch();
+  s.left.post(s.left.send(1, 2016));
+  s.run_until_sent(1);
+  ASSERT_EQ(ids(s.right.receives), std::vector<std::uint64_t>{5});
+  EXPECT_EQ(statuses(s.right.receives), std::vector{Status::kSuccess});
+  EXPECT_EQ(s.seen.front(), 4u);
+  EXPECT_NO_THROW(expect_equal(s.right.inbox.bytes().first(2000),
+                               s.left.source.bytes().subspan(16, 2000), "data"));
+}
+
+// Ordinary packets were answered by words that got lost; the repetition is joint and begins before
+// the place where the responder stands.
+TEST(JointPackets, MayRepeatInPartWhatIsThere) {
+  Joint s;
+  s.pair.world.faults().joint = 0;
+  s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t> bytes) {
+    if (s.is_beside(bytes)) return true;
+    // All answers, and the second half of the message.
+    return from.index() == 0 && (bytes[11] & 0xf) < 2;
+  };
+  s.left.post(s.left.write(1, 1024, s.right));
+  const Psn half(0xfffff2);
+  ASSERT_TRUE(
+      s.pair.run_until([&] { return s.right.qp().responder().expected_psn() == half; }));
+  s.pair.run(1'000'000);
+  s.pair.world.filter = nullptr;
+  s.pair.world.faults().joint = 1'000'000;
+  const TimeNs before = s.pair.world.now();
+  ASSERT_TRUE(s.pair.run_until([&] { return s.left.sends.size() == 1; }));
+  EXPECT_LT(s.pair.world.now(), before + 300'000'000);
+  EXPECT_EQ(statuses(s.left.sends), std::vector{Status::kSuccess});
+  s.expect_source(s.right.target, 1024);
   s.expect_unharmed();
 }
 

@@ -234,25 +234,12 @@ Exchange over_xrc() {
   return e;
 }
 
-// The same with payloads that stay with their sender where the way says so: two packets' worth at
-// once, or, if it is fickle, now and then.
-Exchange direct(const char* name, Exchange e, std::uint32_t how_often = 1'000'000) {
-  e.name = name;
-  e.begin = [begin = e.begin, how_often](Pair& p) {
-    p.world.faults().direct = how_often;
-    p.world.faults().packing = {300, 600};
-    if (how_often != 1'000'000) p.world.faults().unreadable = 300'000;
-    begin(p);
-  };
-  return e;
-}
-
 // The same with two packets in one where the way says so.
 Exchange joint(const char* name, Exchange e, std::uint32_t how_often = 1'000'000) {
   e.name = name;
   e.begin = [begin = e.begin, how_often](Pair& p) {
     p.world.faults().joint = how_often;
-    p.world.faults().packing.joint_most = 600;
+    p.world.faults().joint_most = 600;
     begin(p);
   };
   return e;
@@ -298,14 +285,6 @@ std::vector<Exchange> exchanges() {
           ping_pong(),
           flush_and_atomic_write(),
           over_xrc(),
-          direct("SEND direct", send("", 1300)),
-          direct("SEND of three, direct before its receive", receiver_not_ready("", 600, false)),
-          direct("WRITE direct", write("", 1300, false)),
-          direct("WRITE with immediate, direct", write("", 1300, true)),
-          direct("WRITE with immediate, direct before its receive",
-                 receiver_not_ready("", 1024, true)),
-          direct("SEND now and then direct", send("", 1300), 500'000),
-          direct("WRITE with immediate, now and then direct", write("", 1300, true), 500'000),
           joint("SEND joint", send("", 1300)),
           joint("SEND of three, joint before its receive", receiver_not_ready("", 600, false)),
           joint("WRITE joint", write("", 1300, false)),

@@ -27,15 +27,11 @@ Faults draw_faults(Random& random) {
   f.delay_min = 500 + random.below(20'000);
   f.delay_spread = random.chance(300'000) ? random.below(50'000) : 0;
   f.receive_capacity = static_cast<std::uint32_t>(4 + random.below(200));
-  // Every second run has direct packets, some of them all that can be.
-  f.direct = random.chance(250'000) ? 1'000'000 : some(1'000'000);
-  f.unreadable = some(100'000);
-  f.packing.direct_least = 1 + random.below(2048);
-  f.packing.direct_most = 512 + random.below(8192);
+  // Every second run has joint packets, some of them all that can be.
   f.joint = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   // Every second one not more than a packet of a network.
   const auto most = static_cast<std::uint32_t>(random.below(2 * wire::kJointMost));
-  f.packing.joint_most = 256 + (most < wire::kJointMost ? most % 4096 : most - wire::kJointMost);
+  f.joint_most = 256 + (most < wire::kJointMost ? most % 4096 : most - wire::kJointMost);
   f.train = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.rider = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.lent = random.chance(250'000) ? 1'000'000 : some(1'000'000);

@@ -28,8 +28,7 @@ void Node::send(wire::TxBatch& batch, Qpn) noexcept {
     const auto bytes = batch.bytes_of(p);
     VERBENA_CHECK(p.summed == 0 ||
                   wire::crc32(0, bytes.last(p.summed).data(), p.summed) == p.sum);
-    const std::uint32_t psns = p.is_direct ? 1 : std::max(p.psns, 1u);
-    Load load{{bytes.begin(), bytes.end()}, p.is_direct, psns, {}};
+    Load load{{bytes.begin(), bytes.end()}, std::max(p.psns, 1u), {}};
     if (i + 1 < packets.size()) load.rider = world_.rider_of(batch.bytes_of(packets[i + 1]), bytes);
     if (load.rider) ++i;
     world_.launch(*this, load, batch.destination(p));
@@ -44,11 +43,11 @@ bool Node::send_short(wire::ShortPacket& packet, Qpn) noexcept {
   const auto bytes = packet.used();
   VERBENA_CHECK(packet.summed == 0 ||
                 wire::crc32(0, bytes.last(packet.summed).data(), packet.summed) == packet.sum);
-  Load load{{bytes.begin(), bytes.end()}, false, 1, {}};
+  Load load{{bytes.begin(), bytes.end()}, 1, {}};
   if (world_.takes(packet.rider)) load.rider = packet.rider;
   world_.launch(*this, load, *packet.destination);
   if (!packet.rider || load.rider) return true;
-  Load behind{std::vector<std::uint8_t>(wire::Rider::kPacketSize), false, 1, {}};
+  Load behind{std::vector<std::uint8_t>(wire::Rider::kPacketSize), 1, {}};
   packet.rider->write_packet(bytes.data(), behind.bytes.data());
   world_.launch(*this, behind, *packet.destination);
   return true;
@@ -63,10 +62,9 @@ wire::Transmitter::Packing Node::packing(const wire::Destination&, Qpn) noexcept
   const Faults& f = world_.faults();
   const auto happens = [&](std::uint32_t ppm) { return ppm != 0 && world_.random().chance(ppm); };
   Packing packing;
-  if (happens(f.direct)) packing = f.packing;
   if (happens(f.lent)) packing.lent_least = Packing::kLentLeast;
-  packing.joint_most = happens(f.joint) ? f.packing.joint_most : 0;
-  if (packing.direct_most != 0 || packing.joint_most != 0) return packing;
+  packing.joint_most = happens(f.joint) ? f.joint_most : 0;
+  if (packing.joint_most != 0) return packing;
   packing.is_sealed = happens(f.sealed);
   packing.is_bundled = happens(f.bundled);
   return packing;
@@ -101,7 +99,6 @@ void World::launch(Node& from, const Load& load, const wire::Destination& to) {
                    static_cast<double>(now_) / 1e6, from.index(), to.address.to_string().c_str(),
                    std::string(p->row->name).c_str(), p->bth.psn.value(), p->payload.size(),
                    p->bth.ack_request ? " ask" : "");
-      if (load.is_direct) std::fputs(" direct", stderr);
       if (load.joint > 1) std::fprintf(stderr, " joint %u", load.joint);
       if (load.rider) {
         std::fprintf(stderr, " rider psn %u syndrome 0x%02x", load.rider->psn.value(),
@@ -155,36 +152,9 @@ void World::fly(std::size_t to, const IpAddress& source, const Load& load, TimeN
   flights_.emplace(at, Flight{to, source, load});
 }
 
-// All memory is ours.
-bool World::fetch(std::span<const wire::FetchTarget> to,
-                  std::span<const wire::MemoryRange> from,
-                  const wire::Witness& witness) noexcept {
-  if (faults_.unreadable != 0 && random_.chance(faults_.unreadable)) return false;
-  // Nothing else runs meanwhile.
-  const auto* word = reinterpret_cast<const std::uint64_t*>(witness.address);
-  if (word != nullptr && *word != witness.value) {
-    ++withdrawn_;
-    return false;
-  }
-  std::vector<std::uint8_t> bytes;
-  for (const wire::MemoryRange& range : from) {
-    const auto* at = reinterpret_cast<const std::uint8_t*>(range.address);
-    bytes.insert(bytes.end(), at, at + range.length);
-  }
-  std::size_t done = 0;
-  for (const wire::FetchTarget& target : to) {
-    if (target.length != 0) std::memcpy(target.bytes, bytes.data() + done, target.length);
-    done += target.length;
-  }
-  VERBENA_CHECK(done == bytes.size());
-  ++fetched_;
-  return true;
-}
-
 void World::deliver(Node& to, const IpAddress& source, const Load& load) {
   wire::RxDatagram datagram;
   datagram.bytes = load.bytes;
-  datagram.sender = load.is_direct ? this : nullptr;
   datagram.psns = load.joint;
   datagram.rider = load.rider;
   datagram.source = source;
@@ -199,7 +169,7 @@ bool World::comes_with(const Arrived& arrived, std::size_t which) {
   const auto& [source, load] = arrived[which];
   const auto& [source_before, before] = arrived[which - 1];
   const auto is_plain = [](const Load& l) {
-    return !l.is_direct && l.joint == 1 && !l.rider && l.bytes.size() >= wire::Bth::kSize;
+    return l.joint == 1 && !l.rider && l.bytes.size() >= wire::Bth::kSize;
   };
   return is_plain(load) && is_plain(before) && source == source_before &&
          before.bytes.size() == arrived.front().second.bytes.size() &&

@@ -29,12 +29,9 @@ struct Faults {
   TimeNs wire_ns_per_kib = 0;           // how long a sender's wire is busy with 1024 bytes
   std::uint32_t receive_capacity = 64;  // packets that a sleeping receiver holds; more are lost
   std::uint32_t small_capacity = 0;     // that many if they are small; 0: no more of those
-  // How often a way that is asked takes payloads direct, how often it takes joint packets, of which
-  // sizes, and how often what is direct cannot be fetched.
-  std::uint32_t direct = 0;
+  // How often a way that is asked takes joint packets, and of how many bytes at most.
   std::uint32_t joint = 0;
-  std::uint32_t unreadable = 0;
-  wire::Transmitter::Packing packing{1024, 4096, 4096};
+  std::uint32_t joint_most = 4096;
   // How often payloads stay where they are until they are sent.
   std::uint32_t lent = 0;
   // How often a way that takes neither adds checksums, so that payloads are summed with the copy, and
@@ -57,7 +54,6 @@ struct Event {
 // What a datagram is made of, on its way.
 struct Load {
   std::vector<std::uint8_t> bytes;
-  bool is_direct = false;
   std::uint32_t joint = 1;  // packets that it stands for otherwise
   std::optional<wire::Rider> rider;
 };
@@ -119,7 +115,7 @@ class Node final : public wire::Transmitter, public queue::EventSink {
   std::deque<std::pair<IpAddress, Load>> waiting_;  // while it is paused
 };
 
-class World final : private wire::SenderMemory {
+class World final {
  public:
   explicit World(std::uint64_t seed) : random_(seed) {}
 
@@ -138,7 +134,7 @@ class World final : private wire::SenderMemory {
   // A packet out of nowhere, which arrives with the delay of all others.
   void inject(std::size_t to, const IpAddress& source, std::span<const std::uint8_t> bytes,
               std::uint32_t joint = 1) {
-    inject(to, source, Load{{bytes.begin(), bytes.end()}, false, joint, {}});
+    inject(to, source, Load{{bytes.begin(), bytes.end()}, joint, {}});
   }
   void inject(std::size_t to, const IpAddress& source, const Load& load) { fly(to, source, load); }
   // Whose bytes the filter sees.
@@ -153,9 +149,6 @@ class World final : private wire::SenderMemory {
 
   std::uint64_t packets() const { return packets_; }
   std::uint64_t lost() const { return lost_; }
-  std::uint64_t fetched() const { return fetched_; }
-  // Those of which the witness said that it was too late.
-  std::uint64_t withdrawn() const { return withdrawn_; }
   // Packets that came in one buffer with others.
   std::uint64_t in_trains() const { return in_trains_; }
   std::uint64_t riders() const { return riders_; }
@@ -183,8 +176,6 @@ class World final : private wire::SenderMemory {
   void deliver(Node& to, const IpAddress& source, const Load& load);
   void deliver_train(Node& to, const Arrived& arrived, std::size_t count);
   void settle(Node& node);
-  bool fetch(std::span<const wire::FetchTarget> to, std::span<const wire::MemoryRange> from,
-             const wire::Witness& witness) noexcept override;
 
   Random random_;
   Faults faults_;
@@ -193,8 +184,6 @@ class World final : private wire::SenderMemory {
   TimeNs now_ = 1'000'000;
   std::uint64_t packets_ = 0;
   std::uint64_t lost_ = 0;
-  std::uint64_t fetched_ = 0;
-  std::uint64_t withdrawn_ = 0;
   std::uint64_t in_trains_ = 0;
   std::uint64_t riders_ = 0;
   std::uint64_t by_themselves_ = 0;

@@ -44,7 +44,6 @@ void Device::handle_datagram(TimeNs now, const wire::RxDatagram& datagram) {
   wire::PacketView packet;
   if (const auto why = wire::parse_packet(datagram, packet)) return counters_.drops.count(*why);
   qp::QueuePair* qp = table_.find(packet.bth.dest_qp);
-  const bool is_direct = datagram.sender != nullptr;
   const bool is_joint = datagram.psns > 1;
   if (datagram.rider) {
     counters_.packets_received.add();
@@ -52,10 +51,9 @@ void Device::handle_datagram(TimeNs now, const wire::RxDatagram& datagram) {
     packet.rider = &*datagram.rider;
   }
   if (qp == nullptr) {
-    return is_direct || is_joint ? counters_.drops.count(DropReason::kUnknownQp)
-                                 : handle_answer(now, packet, datagram);
+    return is_joint ? counters_.drops.count(DropReason::kUnknownQp)
+                    : handle_answer(now, packet, datagram);
   }
-  if (is_direct) return deliver_direct(*qp, packet, datagram, now);
   if (is_joint) return deliver_joint(*qp, packet, datagram, now);
   if (qp->transport() == Transport::kUd) return deliver_named(*qp, packet, datagram, now);
   deliver(*qp, packet, datagram, now);
@@ -84,20 +82,6 @@ void Device::deliver_named(qp::QueuePair& qp, const wire::PacketView& packet,
   with_names.destination_gid = options_.plan.gid_of(options_.address);
   with_names.source_lid = options_.plan.lid_of(datagram.source);
   deliver(qp, packet, with_names, now);
-}
-
-void Device::deliver_direct(qp::QueuePair& qp, wire::PacketView& packet,
-                            const wire::RxDatagram& datagram, TimeNs now) {
-  const auto direct = wire::DirectPayload::parse(*packet.row, packet.payload);
-  if (!direct) return counters_.drops.count(DropReason::kMalformed);
-  counters_.packets_received.add(direct->psns - 1);
-  counters_.bytes_received.add(direct->wire_bytes(*packet.row) -
-                               datagram.bytes.size());
-  packet.direct = &*direct;
-  packet.psns = direct->psns;
-  packet.data_length = direct->length;
-  packet.sender = datagram.sender;
-  deliver(qp, packet, datagram, now);
 }
 
 void Device::deliver_joint(qp::QueuePair& qp, wire::PacketView& packet,

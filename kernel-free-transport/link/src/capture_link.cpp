@@ -138,7 +138,7 @@ class CaptureLink::Tap final : public RxSink {
 
   void on_datagram(const wire::RxDatagram& d) noexcept override {
     // Its sender does not know yet that captures show ordinary packets.
-    if (d.sender != nullptr || d.psns > 1) return sink_.on_datagram(d);
+    if (d.psns > 1) return sink_.on_datagram(d);
     Frame frame{.packet = d.bytes, .ip = {}, .direction = Direction::kInbound};
     frame.ip.source = d.source;
     frame.ip.destination = d.destination;

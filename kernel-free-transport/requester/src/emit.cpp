@@ -207,13 +207,13 @@ Requester::Emit Requester::emit_datagram(std::uint32_t position, wire::TxBatch& 
 }
 
 Requester::Extent Requester::extent_of(const Message& message, const SendEntry& e, Psn psn,
-                                       const Piece& piece) const {
+                                       std::uint32_t psns) const {
   const std::uint32_t mtu = endpoint_.mtu;
   const auto index = static_cast<std::uint32_t>(psn.distance_from(e.first));
   const std::uint64_t offset = std::uint64_t{index} * mtu;
   const auto length = static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(e.length - offset, std::uint64_t{piece.psns} * mtu));
-  const bool is_last = index + piece.psns == e.packets;
+      std::min<std::uint64_t>(e.length - offset, std::uint64_t{psns} * mtu));
+  const bool is_last = index + psns == e.packets;
   const Place place = place_of(index == 0, is_last);
   return {offset, length, is_last, message.opcodes[static_cast<std::size_t>(place)]};
 }
@@ -233,12 +233,11 @@ void Requester::write_headers(const SendEntry& e, const Extent& extent, std::uin
   if (row.ieth) wire::Ieth{e.immediate}.write_to(at + row.ieth_at);
 }
 
-// SEND and WRITE: the piece of the message that begins with this PSN, or where it is.
-Requester::Emit Requester::emit_data(Message& message, Psn psn, const Piece& piece,
+// SEND and WRITE: the piece of the message that begins with this PSN.
+Requester::Emit Requester::emit_data(Message& message, Psn psn, std::uint32_t psns,
                                      wire::TxBatch& out, bool ask) {
   const SendEntry& e = queue_.at(message.position);
-  const Extent extent = extent_of(message, e, psn, piece);
-  if (piece.is_direct) return emit_direct(message, psn, piece, extent, out, ask);
+  const Extent extent = extent_of(message, e, psn, psns);
   const std::uint32_t length = extent.length;
   const std::uint8_t pad = wire::pad_for(length);
   const std::size_t header_bytes = wire::row_of(extent.opcode).header_bytes;
@@ -253,7 +252,7 @@ Requester::Emit Requester::emit_data(Message& message, Psn psn, const Piece& pie
     if (refused) return refuse_buffers(e, *refused);
   } else {
     const std::uint8_t* const from = message.bytes + extent.offset;
-    const bool has_sum = message.sums && piece.psns == 1 && wire::crc32_joins(length);
+    const bool has_sum = message.sums && psns == 1 && wire::crc32_joins(length);
     if (lends(message, length, psn, has_sum)) lent = from;
     if (has_sum) {
       sum = lent != nullptr ? wire::crc32(0, from, length)
@@ -266,9 +265,9 @@ Requester::Emit Requester::emit_data(Message& message, Psn psn, const Piece& pie
   write_headers(e, extent, pad, psn, ask, at);
   if (!message.destination) message.destination = out.name(endpoint_.destination);
   out.commit_to(*message.destination, size);
-  if (piece.psns > 1) {
+  if (psns > 1) {
     const wire::OpcodeRow& row = wire::row_of(extent.opcode);
-    out.make_joint(piece.psns, size + wire::more_header_bytes(row, piece.psns));
+    out.make_joint(psns, size + wire::more_header_bytes(row, psns));
   }
   if (sum) out.note_sum(length, *sum);
   if (lent != nullptr) {
@@ -284,7 +283,7 @@ std::uint32_t Requester::emit_middles(Message& message, Psn psn, std::uint32_t m
                                       wire::TxBatch& out) {
   const SendEntry& e = queue_.at(message.position);
   const std::uint32_t mtu = endpoint_.mtu;
-  const Extent extent = extent_of(message, e, psn, {});
+  const Extent extent = extent_of(message, e, psn, 1);
   const std::size_t header_bytes = wire::row_of(extent.opcode).header_bytes;
   std::array<std::uint8_t, wire::kMaxHeaders> headers;
   write_headers(e, extent, 0, psn, false, headers.data());
@@ -373,27 +372,6 @@ void Requester::write_short_headers(const SendEntry& e, const Short& shape, std:
   endpoint_.counters.packets_sent.add();
 }
 
-Requester::Emit Requester::emit_direct(const Message& message, Psn psn, const Piece& piece,
-                                       const Extent& extent, wire::TxBatch& out, bool ask) {
-  const SendEntry& e = queue_.at(message.position);
-  wire::DirectPayload direct;
-  direct.psns = piece.psns;
-  if (const auto refused = locate(e, message.position, extent.offset, extent.length, direct)) {
-    return refuse_buffers(e, *refused);
-  }
-  const wire::OpcodeRow& row = wire::row_of(extent.opcode);
-  const std::size_t header_bytes = row.header_bytes;
-  const std::size_t size = header_bytes + direct.size();
-  std::uint8_t* const at = out.begin(size);
-  if (at == nullptr) return Emit::kBatchFull;
-  direct.write_to(at + header_bytes);
-  write_headers(e, extent, 0, psn, ask, at);
-  out.commit(size, endpoint_.destination);
-  out.make_direct(piece.psns, direct.wire_bytes(row));
-  endpoint_.counters.bytes_sent.add(extent.length);
-  return Emit::kSent;
-}
-
 // READ, atomics, FLUSH, ATOMIC WRITE: headers only (and eight bytes).
 Requester::Emit Requester::emit_request(const Message& message, Psn psn, wire::TxBatch& out,
                                         bool ask) {
@@ -435,7 +413,7 @@ Requester::Emit Requester::emit_request(const Message& message, Psn psn, wire::T
   return Emit::kSent;
 }
 
-Requester::Emit Requester::emit(Message& message, Psn psn, const Piece& piece, wire::TxBatch& out,
+Requester::Emit Requester::emit(Message& message, Psn psn, std::uint32_t psns, wire::TxBatch& out,
                                 bool ask) {
   Emit result;
   if (endpoint_.transport == Transport::kUd) {
@@ -443,10 +421,10 @@ Requester::Emit Requester::emit(Message& message, Psn psn, const Piece& piece, w
   } else if (message.wants_response) {
     result = emit_request(message, psn, out, ask);
   } else {
-    result = emit_data(message, psn, piece, out, ask);
+    result = emit_data(message, psn, psns, out, ask);
   }
   if (result == Emit::kSent) {
-    endpoint_.counters.packets_sent.add(message.wants_response ? 1 : piece.psns);
+    endpoint_.counters.packets_sent.add(message.wants_response ? 1 : psns);
   }
   return result;
 }

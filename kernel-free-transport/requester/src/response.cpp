@@ -189,15 +189,10 @@ void Requester::handle_data(const wire::PacketView& packet, TimeNs now) {
     return;
   }
   if (packet.row->aeth) update_credits(packet.aeth());
-  const auto status = take_response(entry, position, packet);
-  if (!status) {
-    endpoint_.drops->count(DropReason::kUnreadableSender);
-    go_back(now);
-    return;
-  }
-  if (*status != Status::kSuccess) {
+  const Status status = take_response(entry, position, packet);
+  if (status != Status::kSuccess) {
     // Local operations before it are done: they retired above.
-    fail_head(*status);
+    fail_head(status);
     return;
   }
   const std::uint32_t ended = chunks_ended(entry, psn, packet.psns);
@@ -220,8 +215,8 @@ std::uint32_t Requester::chunks_ended(const SendEntry& entry, Psn from, std::uin
   return end / chunk_packets_ - begin / chunk_packets_ + (ends_short ? 1 : 0);
 }
 
-std::optional<Status> Requester::take_response(SendEntry& entry, std::uint32_t position,
-                                               const wire::PacketView& packet) {
+Status Requester::take_response(SendEntry& entry, std::uint32_t position,
+                                const wire::PacketView& packet) {
   const Operation operation = packet.row->operation;
   if (entry.is_atomic()) {
     if (operation != Operation::kAtomicAcknowledge || !packet.payload.empty()) {
@@ -237,8 +232,8 @@ std::optional<Status> Requester::take_response(SendEntry& entry, std::uint32_t p
   return packet.payload.empty() && packet.psns == 1 ? Status::kSuccess : Status::kBadResponse;
 }
 
-std::optional<Status> Requester::take_read_data(const SendEntry& entry, std::uint32_t position,
-                                                const wire::PacketView& packet) {
+Status Requester::take_read_data(const SendEntry& entry, std::uint32_t position,
+                                 const wire::PacketView& packet) {
   const std::uint64_t index =
       static_cast<std::uint32_t>(packet.bth.psn.distance_from(entry.first));
   if (index + packet.psns > entry.packets) return Status::kBadResponse;
@@ -252,14 +247,13 @@ std::optional<Status> Requester::take_read_data(const SendEntry& entry, std::uin
                    static_cast<unsigned long long>(expected));
     return Status::kBadResponse;
   }
-  const auto status = scatter(entry, position, offset, data);
+  const Status status = scatter(entry, position, offset, data);
   if (status == Status::kSuccess) endpoint_.counters.bytes_received.add(expected);
   return status;
 }
 
-std::optional<Status> Requester::scatter(const SendEntry& entry, std::uint32_t position,
-                                         std::uint64_t offset, const queue::Payload& data) {
-  using Placed = queue::Payload::Placed;
+Status Requester::scatter(const SendEntry& entry, std::uint32_t position, std::uint64_t offset,
+                          const queue::Payload& data) {
   const queue::Sge* sge = queue_.sges(position);
   // A rendezvous reads into buffers of the tag-matching SRQ.
   const memory::DomainId domain = entry.internal ? endpoint_.srq->domain : endpoint_.domain;
@@ -273,9 +267,7 @@ std::optional<Status> Requester::scatter(const SendEntry& entry, std::uint32_t p
     const std::size_t part = std::min<std::size_t>(sge->length - offset, left);
     const auto pin = endpoint_.memory->pin({sge->key, domain, sge->address + offset, part,
                                             memory::kLocalWrite, endpoint_.number.value()});
-    const auto placed = pin.ok() ? data.place(from, part, *pin) : Placed::kNoTarget;
-    if (placed == Placed::kNoSource) return std::nullopt;
-    if (placed == Placed::kNoTarget) {
+    if (!pin.ok() || !data.place(from, part, *pin)) {
       queue::explain(endpoint_, "cannot write into the buffers of %s: %s",
                      std::string(to_string(entry.opcode)).c_str(),
                      pin.ok() ? "not mapped" : std::string(memory::to_string(pin.error())).c_str());

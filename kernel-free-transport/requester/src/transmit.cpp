@@ -80,9 +80,9 @@ std::uint32_t Requester::psns_of_read(const SendEntry& entry, Psn psn) const {
   return std::min(to_chunk_end, entry.packets - offset);
 }
 
-Requester::Piece Requester::piece_at(const Message& message, Psn psn) {
-  if (message.is_packed) return piece_of_packed(message.position, psn);
-  return message.wants_response ? Piece{psns_of_read(queue_.at(message.position), psn)} : Piece{};
+std::uint32_t Requester::psns_at(const Message& message, Psn psn) {
+  if (message.is_packed) return psns_of_packed(message.position, psn);
+  return message.wants_response ? psns_of_read(queue_.at(message.position), psn) : 1;
 }
 
 // The packet at the cursor went out. A turn ends with a packet that asks for its answer, or that
@@ -115,9 +115,9 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
   while (queue_.at(position).is_local()) ++position;
   // Nothing that was not sent before.
   Message message = message_at(position, out);
-  Piece piece = piece_at(message, una_);
-  if ((una_ + piece.psns).is_after(sent_)) piece = {};
-  const Emit result = emit(message, una_, piece, out, true);
+  std::uint32_t psns = psns_at(message, una_);
+  if ((una_ + psns).is_after(sent_)) psns = 1;
+  const Emit result = emit(message, una_, psns, out, true);
   if (result == Emit::kBatchFull) return true;
   probe_wanted_ = false;
   if (result == Emit::kFailed) {
@@ -125,9 +125,9 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
     poison(position, Status::kLocalProtection);
     return false;
   }
-  endpoint_.counters.retransmitted.add(message.wants_response ? 1 : piece.psns);
+  endpoint_.counters.retransmitted.add(message.wants_response ? 1 : psns);
   probe_unanswered_ = true;
-  probe_end_ = una_ + piece.psns;
+  probe_end_ = una_ + psns;
   return false;
 }
 
@@ -308,17 +308,17 @@ Requester::Emit Requester::transmit_request(SendEntry& entry, std::uint32_t wind
       if (transmit_middles(message, entry, window, out) != Emit::kSent) return Emit::kBatchFull;
       if (!may_send(entry, window, now)) break;
     }
-    const Piece piece = piece_at(message, cursor_psn_);
-    const std::uint32_t packets = message.wants_response ? 1 : piece.psns;
+    const std::uint32_t psns = psns_at(message, cursor_psn_);
+    const std::uint32_t packets = message.wants_response ? 1 : psns;
     // Besides these, what goes last: answers are not looked at while there is more to send.
     const bool ask = since_ask_ + packets >= until_ask || cursor_psn_ == una_;
-    const Emit result = emit(message, cursor_psn_, piece, out, ask);
+    const Emit result = emit(message, cursor_psn_, psns, out, ask);
     if (result != Emit::kSent) return result;
     if (is_reliable()) note_question(out, ask || message.wants_response);
     since_ask_ = ask ? 0 : since_ask_ + packets;
     if (is_reliable()) {
       if (message.wants_response) ++reads_in_flight_;
-      sent_one(packets, piece.psns, ask || message.wants_response, now);
+      sent_one(packets, psns, ask || message.wants_response, now);
       if (cursor_psn_.is_after(entry.last())) ++cursor_;
     } else {
       paid(entry);

@@ -6,7 +6,6 @@
 
 #include "verbena/responder/responder.hpp"
 #include "verbena/wire/crc32.hpp"
-#include "verbena/wire/direct.hpp"
 
 namespace verbena::responder {
 
@@ -117,43 +116,9 @@ void Responder::sent(Response& r, const Piece& piece) {
   r.sent += piece.psns;
 }
 
-Responder::Emit Responder::emit_read(Response& r, Turn& turn) {
-  const bool may_be_direct = r.packets > 1 && !r.repeated &&
-                             endpoint_.transport == Transport::kRc &&
-                             r.length >= packing(turn).direct_least;
-  const auto direct = may_be_direct ? emit_direct(r, turn) : std::nullopt;
-  return direct ? *direct : emit_read_packet(r, turn);
-}
-
-// Where the data lies; nothing if it cannot go so. A repeated answer never does: if the first one
-// could not be fetched, this one can be used.
-std::optional<Responder::Emit> Responder::emit_direct(Response& r, Turn& turn) {
-  const std::uint64_t most = std::min(packing(turn).direct_most, wire::DirectPayload::kLengthMax);
-  const Piece piece = piece_of(r, most);
-  if (piece.length < packing(turn).direct_least) return std::nullopt;
-  const auto granted = pin(r, piece);
-  const std::uint8_t* bytes = granted.ok() ? granted->direct() : nullptr;
-  if (bytes == nullptr) return std::nullopt;
-  const memory::Registry::Edition edition = endpoint_.memory->edition_of(r.key);
-  wire::DirectPayload direct;
-  direct.psns = piece.psns;
-  direct.add({reinterpret_cast<std::uintptr_t>(bytes), piece.length});
-  direct.witness = {edition.address, edition.value};
-  const wire::OpcodeRow& row = wire::row_of(piece.opcode);
-  const std::size_t size = row.header_bytes + direct.size();
-  std::uint8_t* at = turn.out.begin(size);
-  if (at == nullptr) return Emit::kBatchFull;
-  write_headers(r, piece, 0, at);
-  direct.write_to(at + row.header_bytes);
-  turn.out.commit(size, endpoint_.destination);
-  turn.out.make_direct(piece.psns, direct.wire_bytes(row));
-  sent(r, piece);
-  return Emit::kSent;
-}
-
 // Data of plain memory is lent to its packet or summed while it is copied, as that of requests is;
 // but not both, as its owner may change it at any time.
-Responder::Emit Responder::emit_read_packet(Response& r, Turn& turn) {
+Responder::Emit Responder::emit_read(Response& r, Turn& turn) {
   wire::TxBatch& out = turn.out;
   const bool may_be_joint = r.packets > 1 && endpoint_.transport == Transport::kRc;
   const Piece piece = piece_of(r, may_be_joint ? packing(turn).joint_most_of(r.length) : 0);

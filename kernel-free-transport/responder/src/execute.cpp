@@ -31,12 +31,6 @@ bool Responder::execute(const wire::PacketView& packet) {
 // A receive for a message that begins (or, for a WRITE, ends) with this packet, whose data has this
 // start; false when there is none.
 bool Responder::take_receive(const wire::PacketView& packet, std::span<const std::uint8_t> start) {
-  if (receive_held_ && receive_active_) [[unlikely]] {
-    receive_held_ = false;
-    arrived_ = 0;
-    return true;
-  }
-  receive_held_ = false;
   queue::ReceiveQueue* receives = shared_ != nullptr ? &shared_->queue : endpoint_.receives;
   if (!receive_) [[unlikely]] receive_ = std::make_unique<queue::ActiveReceive>();
   tagged_ = Tagged::kNo;
@@ -53,78 +47,62 @@ bool Responder::take_receive(const wire::PacketView& packet, std::span<const std
   return true;
 }
 
-// The data could not be fetched from its sender, who is asked for the packet again at once, and for
-// what came after it. A receive that was taken for it serves the repetition.
-bool Responder::miss(const wire::PacketView& packet) {
-  receive_held_ = packet.row->consumes_receive && receive_active_;
-  endpoint_.drops->count(DropReason::kUnreadableSender);
-  gap_reported_ = true;
-  owe_nak(wire::Aeth::nak(NakCode::kPsnSequence, message_count_));
-  return false;
-}
-
 // `length` bytes of the payload, from one of its bytes on, to what lies so far behind the begin of
 // `sge`.
-[[gnu::always_inline]] inline Responder::Filled Responder::fill_part(
-    const queue::Sge& sge, std::uint64_t offset, const Payload& payload, std::size_t from,
-    std::size_t length) {
+[[gnu::always_inline]] inline bool Responder::fill_part(const queue::Sge& sge,
+                                                        std::uint64_t offset,
+                                                        const Payload& payload, std::size_t from,
+                                                        std::size_t length) {
   auto pin = endpoint_.memory->pin({sge.key, receive_domain(), sge.address + offset, length,
                                     memory::kLocalWrite, endpoint_.number.value()});
   if (!pin.ok()) [[unlikely]] return spoil_receive(to_string(pin.error()).data());
-  switch (payload.place(from, length, *pin)) {
-    case Payload::Placed::kDone: return Filled::kDone;
-    case Payload::Placed::kNoSource: return Filled::kMissed;
-    case Payload::Placed::kNoTarget: break;
-  }
-  return spoil_receive("not mapped");
+  return payload.place(from, length, *pin) || spoil_receive("not mapped");
 }
 
 // Appends to the active receive.
-[[gnu::flatten]] Responder::Filled Responder::fill_receive(const Payload& payload) {
+[[gnu::flatten]] bool Responder::fill_receive(const Payload& payload) {
   const std::size_t size = payload.size();
   if (arrived_ + size > receive_->capacity) [[unlikely]] return outgrow_receive();
-  const Filled filled = receive_->sge_count == 1 && size != 0
-                            ? fill_part(receive_->sges[0], arrived_, payload, 0, size)
-                            : fill_list(payload);
-  if (filled == Filled::kDone) [[likely]] arrived_ += size;
+  const bool filled = receive_->sge_count == 1 && size != 0
+                          ? fill_part(receive_->sges[0], arrived_, payload, 0, size)
+                          : fill_list(payload);
+  if (filled) [[likely]] arrived_ += size;
   return filled;
 }
 
-Responder::Filled Responder::fill_list(const Payload& payload) {
+bool Responder::fill_list(const Payload& payload) {
   const std::size_t size = payload.size();
-  Filled filled = Filled::kDone;
   std::uint64_t offset = arrived_;
   std::size_t from = 0;
-  for (std::uint32_t i = 0; i < receive_->sge_count && from != size && filled == Filled::kDone;
-       ++i) {
+  for (std::uint32_t i = 0; i < receive_->sge_count && from != size; ++i) {
     const queue::Sge& sge = receive_->sges[i];
     if (offset >= sge.length) {
       offset -= sge.length;
       continue;
     }
     const std::size_t part = std::min<std::size_t>(sge.length - offset, size - from);
-    filled = fill_part(sge, offset, payload, from, part);
+    if (!fill_part(sge, offset, payload, from, part)) return false;
     from += part;
     offset = 0;
   }
-  return filled;
+  return true;
 }
 
-Responder::Filled Responder::outgrow_receive() {
+bool Responder::outgrow_receive() {
   queue::explain(endpoint_, "a message is longer than the %llu bytes of the receive with wr_id %llu",
                  static_cast<unsigned long long>(receive_->capacity),
                  static_cast<unsigned long long>(receive_->id));
   fail_receive(Status::kLocalLength);
   refuse(NakCode::kInvalidRequest, std::nullopt, "the message does not fit the receive");
-  return Filled::kFailed;
+  return false;
 }
 
-Responder::Filled Responder::spoil_receive(const char* why) {
+bool Responder::spoil_receive(const char* why) {
   queue::explain(endpoint_, "cannot write into the receive with wr_id %llu: %s",
                  static_cast<unsigned long long>(receive_->id), why);
   fail_receive(Status::kLocalProtection);
   refuse(NakCode::kRemoteOperational, std::nullopt, "the receive's memory is not usable");
-  return Filled::kFailed;
+  return false;
 }
 
 void Responder::fail_receive(Status status) {
@@ -179,16 +157,8 @@ bool Responder::invalidate(std::uint32_t key) {
 bool Responder::execute_send(const wire::PacketView& packet) {
   const wire::OpcodeRow& row = *packet.row;
   Payload payload(packet);
-  std::array<std::uint8_t, kTagHeaderSize + kRendezvousHeaderSize> header;
-  std::span<const std::uint8_t> start = packet.payload;
-  if (packet.direct != nullptr && endpoint_.srq != nullptr && endpoint_.srq->tags) [[unlikely]] {
-    start = std::span(header).first(std::min(header.size(), payload.size()));
-    if (row.starts_message && !payload.copy(0, std::span(header).first(start.size()))) {
-      return miss(packet);
-    }
-  }
   if (row.starts_message) {
-    if (!take_receive(packet, start)) [[unlikely]] {
+    if (!take_receive(packet, packet.payload)) [[unlikely]] {
       not_ready_ = true;
       owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
       return false;
@@ -198,11 +168,7 @@ bool Responder::execute_send(const wire::PacketView& packet) {
   if (tagged_ == Tagged::kRendezvous) [[unlikely]] {
     payload = Payload(std::span<const std::uint8_t>());
   }
-  switch (fill_receive(payload)) {
-    case Filled::kDone: break;
-    case Filled::kFailed: return false;
-    case Filled::kMissed: return miss(packet);
-  }
+  if (!fill_receive(payload)) return false;
   if (!row.ends_message) {
     message_ = Message::kSend;
     return true;
@@ -253,10 +219,7 @@ bool Responder::execute_write(const wire::PacketView& packet) {
     if (!target) {
       if (auto part = pin_at(arrived_, payload.size()); part.ok()) target = std::move(*part);
     }
-    const auto placed =
-        target ? payload.place(0, payload.size(), target) : Payload::Placed::kNoTarget;
-    if (placed == Payload::Placed::kNoSource) return miss(packet);
-    if (placed == Payload::Placed::kNoTarget) {
+    if (!target || !payload.place(0, payload.size(), target)) {
       return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
                     "the region of a WRITE went away under it");
     }

@@ -31,15 +31,14 @@ std::optional<NakCode> Responder::check_order(const wire::PacketView& packet) co
 // stands for several is as long as they are, of which only the last need not be full.
 std::optional<NakCode> Responder::check_length(const wire::PacketView& packet) const {
   const std::uint64_t length = packet.data_length;
-  if (packet.row->place == Place::kOnly && packet.psns == 1 && packet.direct == nullptr) {
+  if (packet.row->place == Place::kOnly && packet.psns == 1) {
     return length > endpoint_.mtu ? std::optional(NakCode::kInvalidRequest) : std::nullopt;
   }
   const std::uint64_t most = std::uint64_t{packet.psns} * endpoint_.mtu;
   const std::uint64_t full = most - endpoint_.mtu;
   const Place place = packet.row->place;
   const bool whole = place == Place::kFirst || place == Place::kMiddle;
-  const bool has_some =
-      place == Place::kLast || packet.direct != nullptr || packet.psns > 1;
+  const bool has_some = place == Place::kLast || packet.psns > 1;
   if (length > most || (whole && length != most) || (has_some && length <= full)) {
     return NakCode::kInvalidRequest;
   }

@@ -36,7 +36,7 @@ void Responder::start(Psn expected) {
   expected_ = expected;
   message_count_ = 0;
   message_ = Message::kNone;
-  dead_ = receive_held_ = false;
+  dead_ = false;
 }
 
 void Responder::resume_at(Psn expected, std::uint32_t message_count) {

@@ -58,7 +58,7 @@ void Responder::handle_uc(const wire::PacketView& packet) {
       endpoint_.fail(std::nullopt);
       return;
     }
-    if (fill_receive(Payload(packet.payload)) != Filled::kDone) return;
+    if (!fill_receive(Payload(packet.payload))) return;
   } else {
     if (row.starts_message) {
       write_ = packet.reth();
@@ -126,10 +126,7 @@ void Responder::handle_ud(const wire::PacketView& packet, const wire::RxDatagram
     grh.destination = datagram.destination_gid;
     grh.write_to(header.data());
   }
-  if (fill_receive(Payload(header)) != Filled::kDone ||
-      fill_receive(Payload(packet.payload)) != Filled::kDone) {
-    return;
-  }
+  if (!fill_receive(Payload(header)) || !fill_receive(Payload(packet.payload))) return;
   queue::Completion c;
   c.id = receive_->id;
   c.opcode = CompletionOpcode::kReceive;

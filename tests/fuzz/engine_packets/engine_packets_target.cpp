@@ -5,9 +5,9 @@
 // The input is a list of records: a byte that names the queue pair (low 4 bits) and what to do, a
 // byte with the packet's length in words, the packet. Queue pair number, and if so chosen PSN and
 // partition key, are put right, so that most inputs get past the door. The numbers from 12 on name
-// the first queue pairs again and say that the packet is direct: its sender's memory is zeros below
-// 1 MiB and cannot be read above. The last number names the first one, too, and says that these are
-// packets of a path MTU each, and a shorter one, which come in one buffer.
+// the first queue pairs again and say that the packet is a joint one. The last number names the first
+// one, too, and says that these are packets of a path MTU each, and a shorter one, which come in one
+// buffer.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -36,6 +36,7 @@ constexpr std::uint32_t kAll = memory::kLocalWrite | memory::kRemoteWrite | memo
 constexpr std::size_t kOpen = 8192;
 constexpr std::size_t kQps = 12;
 constexpr std::size_t kInOneBuffer = 15;
+constexpr std::uint32_t kJoined = 2;
 constexpr std::size_t kCar = wire::Bth::kSize + 256;
 
 struct Sealed {
@@ -44,25 +45,6 @@ struct Sealed {
     for (std::size_t i = 0; i < 64; ++i) {
       VERBENA_CHECK(bytes[i] == 0xa5 && bytes[bytes.size() - 1 - i] == 0xa5);
     }
-  }
-};
-
-struct LowZeros final : wire::SenderMemory {
-  bool fetch(std::span<const wire::FetchTarget> to,
-             std::span<const wire::MemoryRange> from,
-             const wire::Witness& witness) noexcept override {
-    if (witness.value % 2 != 0) return false;
-    std::uint64_t bytes = 0;
-    for (const wire::MemoryRange& range : from) {
-      if (range.address + range.length > 1u << 20) return false;
-      bytes += range.length;
-    }
-    for (const wire::FetchTarget& target : to) {
-      std::fill_n(target.bytes, target.length, std::uint8_t{0});
-      bytes -= target.length;
-    }
-    VERBENA_CHECK(bytes == 0);
-    return true;
   }
 };
 
@@ -112,7 +94,7 @@ class Target {
     d.source = choice & kOtherSource ? IpAddress::v4(0x7f0000bb) : peer_;
     d.destination = node_.address();
     const bool is_train = number == kInOneBuffer && bytes.size() >= kCar + wire::Bth::kSize;
-    if (number >= kQps && !is_train) d.sender = &sender_;
+    if (number >= kQps && !is_train) d.psns = kJoined;
     device::Device& device = node_.device();
     if (is_train) {
       device.handle_train(now_, train_of(d, exact.get()));
@@ -284,7 +266,6 @@ class Target {
   std::unique_ptr<queue::SharedReceive> srq_;
   std::vector<qp::QueuePair*> qps_;
   std::uint64_t owed_ = 0;  // posted and not completed
-  LowZeros sender_;
 };
 
 }  // namespace

@@ -35,8 +35,7 @@ namespace verbena {
   X(kMalformed, "length_or_order_violation")          \
   X(kPortDown, "port_down")                           \
   X(kNotMember, "multicast_group_not_joined")         \
-  X(kInjected, "injected_fault")                      \
-  X(kUnreadableSender, "sender_memory_unreadable")
+  X(kInjected, "injected_fault")
 
 enum class DropReason : std::uint8_t {
 #define VERBENA_DROP_ENUM(id, text) id,

@@ -216,8 +216,6 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   void close_lines_of(const qp::QueuePair& receiver);
   [[gnu::noinline]] void deliver_joint(qp::QueuePair& qp, wire::PacketView& packet,
                                        const wire::RxDatagram& datagram, TimeNs now);
-  [[gnu::noinline]] void deliver_direct(qp::QueuePair& qp, wire::PacketView& packet,
-                                        const wire::RxDatagram& datagram, TimeNs now);
   // Of UD, whose receivers are told where it came from.
   [[gnu::noinline]] void deliver_named(qp::QueuePair& qp, const wire::PacketView& packet,
                                        const wire::RxDatagram& datagram, TimeNs now);

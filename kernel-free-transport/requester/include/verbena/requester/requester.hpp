@@ -155,12 +155,7 @@ class Requester {
     bool lends = false;                     // these, to packets until they are sent
     std::optional<std::uint32_t> destination;  // in the batch
   };
-  // What one packet brings of it, in PSNs.
-  struct Piece {
-    std::uint32_t psns = 1;
-    bool is_direct = false;
-  };
-  // The same in bytes, and what the packet is called for it.
+  // What one packet brings of it, in bytes, and what the packet is called for it.
   struct Extent {
     std::uint64_t offset;
     std::uint32_t length;
@@ -190,7 +185,8 @@ class Requester {
   Emit transmit_request(SendEntry& entry, std::uint32_t window, wire::TxBatch& out, TimeNs now);
   Emit transmit_middles(Message& message, const SendEntry& entry, std::uint32_t window,
                         wire::TxBatch& out);
-  Piece piece_at(const Message& message, Psn psn);
+  // For how many PSNs one packet stands from this one on.
+  std::uint32_t psns_at(const Message& message, Psn psn);
   void sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now);
   bool transmit_probe(wire::TxBatch& out);
 
@@ -202,16 +198,16 @@ class Requester {
   void lend_nothing_for_a_while() noexcept;
   void release_source(wire::TxBatch& out);
   Extent extent_of(const Message& message, const SendEntry& entry, Psn psn,
-                   const Piece& piece) const;
+                   std::uint32_t psns) const;
   void write_headers(const SendEntry& entry, const Extent& extent, std::uint8_t pad, Psn psn,
                      bool ask, std::uint8_t* at) const;
-  Emit emit(Message& message, Psn psn, const Piece& piece, wire::TxBatch& out, bool ask);
+  Emit emit(Message& message, Psn psn, std::uint32_t psns, wire::TxBatch& out, bool ask);
   // That the packet that was added last asks, or does not.
   void note_question(const wire::TxBatch& out, bool asks);
   // From this PSN on, up to so many packets amid a message with sums; how many.
   std::uint32_t emit_middles(Message& message, Psn psn, std::uint32_t most, wire::TxBatch& out);
   Emit emit_datagram(std::uint32_t position, wire::TxBatch& out);
-  Emit emit_data(Message& message, Psn psn, const Piece& piece, wire::TxBatch& out, bool ask);
+  Emit emit_data(Message& message, Psn psn, std::uint32_t psns, wire::TxBatch& out, bool ask);
   Emit emit_short(const SendEntry& entry, std::uint32_t position, wire::TxBatch& out);
   // How it is packed that is short.
   struct Short {
@@ -229,8 +225,6 @@ class Requester {
   bool copy_summed(const SendEntry& entry, std::uint32_t position, std::uint8_t* to,
                    wire::ShortPacket& out);
   void write_short_headers(const SendEntry& entry, const Short& shape, std::uint8_t* at);
-  Emit emit_direct(const Message& message, Psn psn, const Piece& piece, const Extent& extent,
-                   wire::TxBatch& out, bool ask);
   Emit emit_request(const Message& message, Psn psn, wire::TxBatch& out, bool ask);
   Emit refuse_buffers(const SendEntry& entry, memory::Refusal refusal);
   std::optional<memory::Refusal> gather(const SendEntry& entry, std::uint32_t position,
@@ -247,10 +241,7 @@ class Requester {
   bool is_sealed_by(wire::Transmitter& way);
   std::uint32_t joint_most_of(const SendEntry& entry);
   bool may_be_packed(const SendEntry& entry);
-  Piece piece_of_packed(std::uint32_t position, Psn psn);
-  std::optional<memory::Refusal> locate(const SendEntry& entry, std::uint32_t position,
-                                        std::uint64_t offset, std::uint64_t length,
-                                        wire::DirectPayload& to) const;
+  std::uint32_t psns_of_packed(std::uint32_t position, Psn psn);
 
   // response.cpp
   bool is_expected(Psn last, wire::Aeth aeth);
@@ -259,13 +250,12 @@ class Requester {
   [[gnu::cold]] void handle_nak(Psn psn, wire::Aeth aeth, TimeNs now);
   [[gnu::cold]] void handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now);
   void handle_data(const wire::PacketView& packet, TimeNs now);
-  // Nothing: it could not be fetched, and is as good as lost.
-  std::optional<queue::Status> take_response(SendEntry& entry, std::uint32_t position,
-                                             const wire::PacketView& packet);
-  std::optional<queue::Status> take_read_data(const SendEntry& entry, std::uint32_t position,
-                                              const wire::PacketView& packet);
-  std::optional<queue::Status> scatter(const SendEntry& entry, std::uint32_t position,
-                                       std::uint64_t offset, const queue::Payload& data);
+  queue::Status take_response(SendEntry& entry, std::uint32_t position,
+                              const wire::PacketView& packet);
+  queue::Status take_read_data(const SendEntry& entry, std::uint32_t position,
+                               const wire::PacketView& packet);
+  queue::Status scatter(const SendEntry& entry, std::uint32_t position, std::uint64_t offset,
+                        const queue::Payload& data);
   std::uint32_t chunks_ended(const SendEntry& entry, Psn from, std::uint32_t psns) const;
   // Where turns are long, what is left goes on in the same one; if nothing comes of that, poll_transmit
   // ends it.

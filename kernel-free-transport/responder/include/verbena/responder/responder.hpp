@@ -146,15 +146,14 @@ class Responder {
   [[gnu::noinline]] void complete_receive_of_write(const wire::PacketView& packet);
   [[gnu::noinline]] bool take_tagged(std::span<const std::uint8_t> payload);
   [[gnu::noinline]] void finish_tagged(queue::Completion& completion);
-  enum class Filled : std::uint8_t { kDone, kFailed, kMissed };  // failed: the queue pair with it
-  Filled fill_receive(const queue::Payload& payload);
+  // False: the receive has failed, and the queue pair with it.
+  bool fill_receive(const queue::Payload& payload);
   // Into one of none or several buffers.
-  [[gnu::noinline]] Filled fill_list(const queue::Payload& payload);
-  Filled fill_part(const queue::Sge& sge, std::uint64_t offset, const queue::Payload& payload,
-                   std::size_t from, std::size_t length);
-  [[gnu::cold]] Filled outgrow_receive();
-  [[gnu::cold]] Filled spoil_receive(const char* why);
-  [[gnu::cold]] bool miss(const wire::PacketView& packet);
+  [[gnu::noinline]] bool fill_list(const queue::Payload& payload);
+  bool fill_part(const queue::Sge& sge, std::uint64_t offset, const queue::Payload& payload,
+                 std::size_t from, std::size_t length);
+  [[gnu::cold]] bool outgrow_receive();
+  [[gnu::cold]] bool spoil_receive(const char* why);
   [[gnu::noinline]] bool invalidate(std::uint32_t key);
   void complete_receive(const wire::PacketView& packet, queue::CompletionOpcode opcode,
                         std::uint32_t length);
@@ -192,8 +191,6 @@ class Responder {
   Piece piece_of(const Response& response, std::uint64_t bytes) const;
   Result<memory::Pin, memory::Refusal> pin(const Response& response, const Piece& piece) const;
   Emit emit_read(Response& response, Turn& turn);
-  Emit emit_read_packet(Response& response, Turn& turn);
-  std::optional<Emit> emit_direct(Response& response, Turn& turn);
   void write_headers(const Response& response, const Piece& piece, std::uint8_t pad,
                      std::uint8_t* at) const;
   void sent(Response& response, const Piece& piece);
@@ -224,7 +221,6 @@ class Responder {
   std::uint32_t tag_private_ = 0;
   wire::Reth announced_;                // by a rendezvous message
   bool receive_active_ = false;
-  bool receive_held_ = false;           // the active one serves the next message that needs one
   std::unique_ptr<queue::ActiveReceive> receive_;  // made when the first message arrives
 
   ResponseLine responses_;

@@ -3,9 +3,8 @@
 // behind every packet, so that a link can seal packets in place.
 //
 // A packet may stand for several, take as many PSNs and count as them, where the way says so
-// (Transmitter::packing): a joint one carries their payloads, one after the other, behind the
-// headers that the first and the last of them would have; a direct one (direct.hpp) says where they
-// are. A network never sees either.
+// (Transmitter::packing): such a joint one carries their payloads, one after the other, behind the
+// headers that the first and the last of them would have. A network never sees it.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +26,6 @@
 #include "verbena/wire/sizes.hpp"
 
 namespace verbena::wire {
-
-class SenderMemory;
 
 // Where a packet goes and with which IP header fields.
 struct Destination {
@@ -56,8 +53,6 @@ struct RxDatagram {
   std::uint16_t source_lid = 0;
   // More than 1: a joint packet, which stands for so many.
   std::uint32_t psns = 1;
-  // Of a direct packet (direct.hpp): where its payload is to be fetched. Null: it is there.
-  SenderMemory* sender = nullptr;
   // An acknowledgement by the same queue pair's other half that came with it.
   std::optional<Rider> rider;
 };
@@ -97,8 +92,7 @@ class TxBatch {
     std::uint32_t offset;  // of the BTH in the buffer
     std::uint32_t length;  // BTH .. pad; the ICRC's room follows
     std::uint32_t destination;  // index for destination()
-    std::uint32_t psns;         // that a joint or direct packet stands for; 0: an ordinary one
-    bool is_direct;
+    std::uint32_t psns;         // that a joint packet stands for; 0: an ordinary one
     std::uint32_t summed;       // so many bytes at the end have the CRC-32 `sum`; 0: not known
     std::uint32_t sum;
     // Of a packet whose payload is not in the buffer yet: where it is, from which byte on, and how
@@ -180,15 +174,8 @@ class TxBatch {
     more_packets_ += psns - 1;
     more_bytes_ += wire_bytes - last.length;
   }
-  void make_direct(std::uint32_t psns, std::uint64_t wire_bytes) {
-    make_joint(psns, wire_bytes);
-    packets_[count_ - 1].is_direct = true;
-  }
   // It was in a batch before, and is of the same kind now.
-  void make_as(const Packet& before) {
-    packets_[count_ - 1].psns = before.psns;
-    packets_[count_ - 1].is_direct = before.is_direct;
-  }
+  void make_as(const Packet& before) { packets_[count_ - 1].psns = before.psns; }
   // Of so many bytes at its end this is the checksum.
   void note_sum(std::uint32_t summed, std::uint32_t sum) { note_sum_of(count_ - 1, summed, sum); }
   void note_sum_of(std::size_t place, std::uint32_t summed, std::uint32_t sum) {
@@ -270,7 +257,7 @@ class TxBatch {
  private:
   static Packet packet_at(std::size_t offset, std::size_t length, std::uint32_t destination) {
     return {static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(length), destination, 0,
-            false, 0, 0, nullptr, 0, 0};
+            0, 0, nullptr, 0, 0};
   }
   std::size_t limit() const {
     return is_one_run_ ? std::min(kRunBytes, buffer_.size()) : buffer_.size();
@@ -341,10 +328,7 @@ class Transmitter {
     static constexpr std::uint32_t kLentLeast = 512;
     static constexpr std::uint32_t kNever = ~std::uint32_t{0};
 
-    // How many bytes one direct packet may stand for, and how many one joint packet may carry of a
-    // payload that is not direct. As it is, none.
-    std::uint64_t direct_least = ~std::uint64_t{0};  // below, a payload travels in its packets
-    std::uint64_t direct_most = 0;
+    // How many bytes one joint packet may carry. As it is, none.
     std::uint32_t joint_most = 0;
     bool is_sealed = false;   // with a checksum, which is cheaper beside the copying
     bool is_bundled = false;  // several at once, whatever their lengths

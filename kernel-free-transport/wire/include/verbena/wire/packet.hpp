@@ -14,7 +14,6 @@
 #include "verbena/base/drop_reason.hpp"
 #include "verbena/base/result.hpp"
 #include "verbena/wire/datagram.hpp"
-#include "verbena/wire/direct.hpp"
 #include "verbena/wire/opcode.hpp"
 #include "verbena/wire/rider.hpp"
 
@@ -44,8 +43,6 @@ struct PacketView {
   std::uint32_t payload_step = 0;
   PacketBth bth;
   std::uint8_t opcode = 0;
-  const DirectPayload* direct = nullptr;  // `payload` says where the data is
-  SenderMemory* sender = nullptr;         // if it is direct
   const Rider* rider = nullptr;
 
   // From BTH to pad.
@@ -109,6 +106,19 @@ inline Result<PacketView, DropReason> parse_packet(std::span<const std::uint8_t>
   PacketView packet;
   if (const auto why = parse_packet(bytes, bytes.data(), packet)) return Failure{*why};
   return packet;
+}
+
+// Of which operations joint packets are.
+constexpr bool may_stand_for_several(const OpcodeRow& row) {
+  return row.transport == WireTransport::kRc &&
+         (row.operation == Operation::kSend || row.operation == Operation::kWrite ||
+          row.operation == Operation::kReadResponse);
+}
+// Of one, what a network would carry in headers beyond its own.
+constexpr std::uint64_t more_header_bytes(const OpcodeRow& row, std::uint32_t psns) {
+  // The first and the last answer to a READ have an AETH each.
+  const bool has_two = row.operation == Operation::kReadResponse && row.place == Place::kOnly;
+  return (psns - std::uint64_t{1}) * Bth::kSize + (psns > 1 && has_two ? Aeth::kSize : 0);
 }
 
 // Pad bytes behind a payload of that length.
