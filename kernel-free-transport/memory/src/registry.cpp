@@ -113,7 +113,7 @@ Result<std::uint32_t, Refusal> Registry::change_region(std::uint32_t key, const 
   }
   if (const auto refusal = check_region(next)) return Failure{*refusal};
   if (!is_mapped(*table_->paged.port, next)) return Failure{Refusal::kNotMapped};
-  table_->withdraw(*slot);
+  slot->gate.close_and_wait();
   lower(table_->bytes, slot->length);
   slot->become(next);
   table_->bytes.add(slot->length);
@@ -126,7 +126,7 @@ Result<bool, Refusal> Registry::deregister(std::uint32_t key) {
   Slot* slot = table_->find_region(key);
   if (slot == nullptr) return Failure{Refusal::kNoSuchKey};
   if (slot->windows != 0) return Failure{Refusal::kBusy};
-  table_->withdraw(*slot);
+  slot->gate.close_and_wait();
   lower(table_->regions);
   lower(table_->bytes, slot->length);
   table_->release(*slot);
@@ -143,11 +143,6 @@ Result<Pin, Refusal> Registry::pin(const AccessRequest& request) noexcept {
   // A window's own gate is enough: its region cannot be withdrawn or changed while it is bound,
   // and unbinding shuts this gate.
   return Pin(&slot->gate, slot->translate(request.address), &table_->paged, slot->reach);
-}
-
-Registry::Edition Registry::edition_of(std::uint32_t key) const noexcept {
-  const Published<std::uint64_t>& word = table_->edition(index_of(key));
-  return {reinterpret_cast<std::uintptr_t>(&word), word.read_relaxed()};
 }
 
 std::uint32_t Registry::regions() const {

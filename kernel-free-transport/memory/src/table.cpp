@@ -1,10 +1,8 @@
 #include "table.hpp"
 
 #include <algorithm>
-#include <atomic>
 
 #include "verbena/base/check.hpp"
-#include "verbena/base/random.hpp"
 
 namespace verbena::memory {
 
@@ -56,13 +54,6 @@ void Registry::Slot::become(const RegionRequest& request) {
   if (request.null) access |= kLocalWrite;
 }
 
-// Like nothing else that may be in the place of a registry that is no more, another one included.
-Registry::Chunk::Chunk() {
-  static std::atomic<std::uint64_t> chunks{0};
-  const std::uint64_t first = Random(chunks.fetch_add(1, std::memory_order_relaxed)).next();
-  for (auto& edition : editions) edition.publish(first);
-}
-
 Registry::Table::Table(MemoryPort& port, std::uint32_t max_slots)
     : max_index(std::min(max_slots, kMaxIndex)),
       directory(std::make_unique<Published<Chunk*>[]>(max_index / Chunk::kSlots + 1)) {
@@ -92,14 +83,6 @@ Registry::Slot& Registry::Table::make(std::uint32_t index) {
   Published<Chunk*>& chunk = directory[index / Chunk::kSlots];
   if (chunk.read_relaxed() == nullptr) chunk.publish(new Chunk);
   return *find(index);
-}
-
-void Registry::Table::withdraw(Slot& slot) {
-  slot.gate.close_and_wait();
-  Published<std::uint64_t>& word = edition(index_of(slot.key));
-  word.publish(word.read_relaxed() + 1);
-  // Before whatever the memory is used for next.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 Registry::Slot* Registry::Table::allocate() {

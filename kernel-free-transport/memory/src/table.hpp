@@ -68,14 +68,9 @@ struct alignas(64) Registry::Slot {
   void become(const RegionRequest& request);
 };
 
-// Beside the slots, since it fills their lines.
 struct Registry::Chunk {
   static constexpr std::uint32_t kSlots = 1024;
-
-  Chunk();
-
   std::array<Slot, kSlots> slots;
-  std::array<Published<std::uint64_t>, kSlots> editions;
 };
 
 struct Registry::Table {
@@ -103,10 +98,6 @@ struct Registry::Table {
   // Takes back a slot whose gate is shut; its keys so far open nothing any more.
   void release(Slot& slot);
 
-  // Ends all use of what the slot's key opens. What still looks at the memory from outside of this
-  // process sees by the edition that it was too late.
-  void withdraw(Slot& slot);
-
   std::optional<Refusal> check_bind(const Slot& window, DomainId domain, const WindowBind& bind);
   // Both with the window's gate shut.
   void attach(Slot& window, const WindowBind& bind, std::uint32_t qpn);
@@ -114,9 +105,6 @@ struct Registry::Table {
 
   // The slot of an index that is in the table; its chunk is made if need be.
   Slot& make(std::uint32_t index);
-  Published<std::uint64_t>& edition(std::uint32_t index) const {
-    return directory[index / Chunk::kSlots].read()->editions[index % Chunk::kSlots];
-  }
   void unlink_free(const Slot& slot);
 
   // So many slots rest before one is used again, so that a stale key stays stale for long.

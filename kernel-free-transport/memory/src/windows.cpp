@@ -72,7 +72,7 @@ Result<bool, Refusal> Registry::free_window(std::uint32_t key) {
   const Guard guard(table_->lock);
   Slot* slot = table_->find(index_of(key));
   if (slot == nullptr || !slot->is_window()) return Failure{Refusal::kNoSuchKey};
-  table_->withdraw(*slot);
+  slot->gate.close_and_wait();
   table_->detach(*slot);
   table_->release(*slot);
   lower(table_->windows);
@@ -90,7 +90,7 @@ Result<std::uint32_t, Refusal> Registry::bind_type1(std::uint32_t window_key, Do
   } else if (const auto refusal = table_->check_bind(*window, domain, bind)) {
     return Failure{*refusal};
   }
-  table_->withdraw(*window);
+  window->gate.close_and_wait();
   table_->detach(*window);
   window->key = next_key(window->key);
   if (!unbinds) table_->attach(*window, bind, kAnyQp);
@@ -110,7 +110,7 @@ Result<std::uint32_t, Refusal> Registry::bind_type2(std::uint32_t window_key, st
   }
   if (window->bound) return Failure{Refusal::kBusy};
   if (const auto refusal = table_->check_bind(*window, domain, bind)) return Failure{*refusal};
-  table_->withdraw(*window);
+  window->gate.close_and_wait();
   window->key = new_key;
   table_->attach(*window, bind, qpn);
   window->gate.reopen();
@@ -125,7 +125,7 @@ Result<bool, Refusal> Registry::invalidate(std::uint32_t key, DomainId domain, s
   if (slot->role != Slot::Role::kWindow2) return Failure{Refusal::kNoPermission};
   if (!slot->bound) return true;
   if (slot->qpn != qpn) return Failure{Refusal::kForeignQp};
-  table_->withdraw(*slot);
+  slot->gate.close_and_wait();
   table_->detach(*slot);
   slot->gate.reopen();
   return true;
@@ -137,7 +137,7 @@ void Registry::unbind_windows_of(std::uint32_t qpn) {
     Slot& window = *table_->find(index);
     index = window.next;
     if (window.qpn != qpn) continue;
-    table_->withdraw(window);
+    window.gate.close_and_wait();
     table_->detach(window);
     window.gate.reopen();
   }

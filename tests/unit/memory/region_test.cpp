@@ -309,34 +309,5 @@ TEST(Refusal, EachHasItsWords) {
   }
 }
 
-std::uint64_t read(const Registry::Edition& edition) {
-  return *reinterpret_cast<const std::uint64_t*>(edition.address);
-}
-
-TEST_F(RegistryTest, AnEditionEndsWhenARegionIsWithdrawnOrChanged) {
-  const std::uint32_t key = add(kFull);
-  const std::uint32_t other = add(kFull);
-  const Registry::Edition first = registry_.edition_of(key);
-  const Registry::Edition others = registry_.edition_of(other);
-  EXPECT_EQ(read(first), first.value);
-  Registry::Change change;
-  change.access = true;
-  change.to.access = kRemoteRead;
-  ASSERT_TRUE(registry_.change_region(key, change).ok());
-  const Registry::Edition second = registry_.edition_of(key);
-  EXPECT_EQ(second.address, first.address);
-  EXPECT_NE(second.value, first.value);
-  ASSERT_TRUE(registry_.deregister(key).ok());
-  EXPECT_NE(read(second), second.value);
-  EXPECT_EQ(read(others), others.value);
-}
-
-TEST_F(RegistryTest, EditionsOfRegistriesDiffer) {
-  Registry other(port_);
-  const std::uint32_t key = add(kFull);
-  const std::uint32_t same = *other.register_region(request(kFull));
-  EXPECT_NE(registry_.edition_of(key).value, other.edition_of(same).value);
-}
-
 }  // namespace
 }  // namespace verbena::memory

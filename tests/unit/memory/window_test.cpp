@@ -290,25 +290,5 @@ TEST_F(WindowTest, AnyOrderOfBindingLeavesExactlyWhatIsBound) {
   EXPECT_TRUE(registry_.deregister(region_).ok());
 }
 
-TEST_F(WindowTest, AnEditionEndsHoweverAWindowIsUnbound) {
-  const auto ends = [this](std::uint32_t key, auto&& unbind) {
-    const Registry::Edition edition = registry_.edition_of(key);
-    const auto& word = *reinterpret_cast<const std::uint64_t*>(edition.address);
-    EXPECT_EQ(word, edition.value);
-    unbind(key);
-    return word != edition.value;
-  };
-  const auto bound2 = [this] { return bind2(add_window(true), 5, part(kRemoteRead)); };
-  const std::uint32_t window = bind1(add_window(false), part(kRemoteRead));
-  EXPECT_TRUE(ends(window, [&](std::uint32_t key) { bind1(key, part(kRemoteRead)); }));
-  EXPECT_TRUE(ends(bound2(), [&](std::uint32_t key) {
-    EXPECT_TRUE(registry_.invalidate(key, kDomain, kQp).ok());
-  }));
-  EXPECT_TRUE(ends(bound2(), [&](std::uint32_t key) {
-    EXPECT_TRUE(registry_.free_window(key).ok());
-  }));
-  EXPECT_TRUE(ends(bound2(), [&](std::uint32_t) { registry_.unbind_windows_of(kQp); }));
-}
-
 }  // namespace
 }  // namespace verbena::memory

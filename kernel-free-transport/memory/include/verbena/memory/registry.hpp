@@ -121,15 +121,6 @@ class Registry {
 
   Result<Pin, Refusal> pin(const AccessRequest& request) noexcept;
 
-  // The word that changes when what a key opens is withdrawn, by its address in this process, and
-  // what it holds until then. Of a key that is pinned. For who looks at the memory from another
-  // process, which no pin keeps here.
-  struct Edition {
-    std::uint64_t address;
-    std::uint64_t value;
-  };
-  Edition edition_of(std::uint32_t key) const noexcept;
-
   // What status shows.
   std::uint32_t regions() const;
   std::uint32_t windows() const;
