@@ -107,7 +107,8 @@ void check_kernel(Findings& findings) {
     findings.hint("the kernel lacks UDP_SEGMENT or UDP_GRO: large messages are slow", newer);
   }
   if (!can_watch_processes()) {
-    findings.hint("the kernel lacks pidfd_open: an emulator may end a little late", newer);
+    findings.hint("pidfd_open is not to be had: an emulator may end a little late",
+                  newer + "; in a container, an engine whose seccomp filter knows the call");
   }
   const std::uint64_t buffer = receive_buffer_max();
   if (buffer >= kGoodReceiveBuffer) {

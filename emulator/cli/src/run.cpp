@@ -23,11 +23,13 @@ struct RunOptions {
 };
 
 // The emulator stays while the process that we become lives. Where the kernel cannot watch a
-// process, an inherited connection says the same.
+// process, or a container engine forbids it (EPERM from a seccomp filter that does not know the
+// call), an inherited connection says the same.
 control::Outcome<control::Done> hold(Emulator& emulator) {
   const auto held = emulator.channel.call<control::Ack>(control::Hold{});
   if (held) return control::Done{};
-  if (held.error().code != ENOSYS) return Failure<control::Error>{held.error()};
+  const int code = held.error().code;
+  if (code != ENOSYS && code != EPERM) return Failure<control::Error>{held.error()};
   const int kept = ::dup(emulator.channel.fd());  // without close-on-exec
   if (kept < 0) return control::fail(errno, "no descriptor left");
   return control::Done{};

@@ -7,6 +7,7 @@ import sys
 import time
 
 import control_client as cc
+import seccomp
 from emulator_case import EmulatorCase
 
 
@@ -56,6 +57,20 @@ class Running(EmulatorCase):
         program.communicate()
         self.wait_for_end(daemon)
         self.assertFalse(os.path.exists(self.dir + "/control.sock"))
+
+    def test_where_no_process_may_be_watched(self):
+        """As in containers of engines that are older than pidfd_open."""
+        filtered = {"preexec_fn": seccomp.forbid(seccomp.PIDFD_OPEN)}
+        self.assertEqual(self.run_in("--", "sh", "-c", "exit 7", **filtered).returncode, 7)
+        self.until(lambda: not self.daemon_pid(), "it does not end after its last user")
+        program = subprocess.Popen([self.home + "/bin/verbena", "run", "--fabric", self.fabric, "--", "cat"],
+                                   env=self.env, stdin=subprocess.PIPE, **filtered)
+        self.until(self.daemon_pid, "no daemon")
+        daemon = self.daemon_pid()
+        time.sleep(2)  # longer than it lingers
+        self.assertEqual(self.daemon_pid(), daemon, "cat is still there")
+        program.communicate()
+        self.wait_for_end(daemon)
 
     def test_up_makes_it_stay(self):
         self.run_in("--", "true")
