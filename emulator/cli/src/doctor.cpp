@@ -97,6 +97,13 @@ void check_addresses(Findings& findings, const settings::Settings& settings) {
   }
 }
 
+// That all is there does not say that it works: a library that the daemon needs may be missing.
+void check_start(Findings& findings, const Parts& parts, const settings::Settings& settings) {
+  const auto started = try_emulator(parts, settings);
+  if (started) return findings.ok("an emulator with these settings starts and ends");
+  findings.fault(started.error().text, "then try again: verbena doctor");
+}
+
 void check_kernel(Findings& findings) {
   const std::string newer = "use a kernel from 4.18 on (5.3 for all features)";
   findings.feature(can_steer_by_filter(), "filters on shared UDP ports (SO_ATTACH_REUSEPORT_CBPF)",
@@ -139,6 +146,7 @@ int doctor(const DeviceOptions& options) {
   const bool running = check_emulator(findings, control::runtime_dir_path());
   if (settings && !running) check_addresses(findings, *settings);
   check_kernel(findings);
+  if (settings && !running && findings.faults() == 0) check_start(findings, *parts, *settings);
   if (findings.faults() == 0) {
     std::printf("all in place\n");
     return kOk;

@@ -8,6 +8,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string_view>
 
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/fabric/plan.hpp"
@@ -29,7 +32,11 @@ constexpr int kFailedToExec = 127;
   ::setsid();
   if (::chdir("/") != 0) ::_exit(kFailedToExec);
   const int null = ::open("/dev/null", O_RDWR);
-  for (int fd = 0; fd < kReadyFd; ++fd) ::dup2(null, fd);
+  ::dup2(null, STDIN_FILENO);
+  ::dup2(null, STDOUT_FILENO);
+  // What the loader says of a library that is missing, or the system of anything else, comes to us;
+  // once it is ready, the daemon lets go of it.
+  ::dup2(ready_fd, STDERR_FILENO);
   if (ready_fd == kReadyFd) {
     ::fcntl(kReadyFd, F_SETFD, 0);
   } else {
@@ -80,16 +87,37 @@ Outcome<UniqueFd> spawn(const std::vector<std::string>& arguments) {
   return reading;
 }
 
-// Waits for the one line, or for the end of the pipe.
-std::string read_line(int fd) {
+// The next line, without its end; nothing at the end of the pipe.
+std::optional<std::string> read_line(int fd) {
   std::string line;
   char c = 0;
   for (;;) {
     const ssize_t n = ::read(fd, &c, 1);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0 || c == '\n') return line;
-    line += c;
+    if (n > 0 && c != '\n') {
+      line += c;
+      continue;
+    }
+    if (n <= 0 && line.empty()) return std::nullopt;
+    return line;
   }
+}
+
+// How a start went, by what comes through the pipe: the daemon's word, or what anybody else has to
+// say of its end.
+Outcome<control::Done> await_word(int fd) {
+  constexpr std::string_view kError = "error ";
+  constexpr std::size_t kSaidMost = 2000;
+  std::string said;
+  while (const auto line = read_line(fd)) {
+    if (*line == "ready" || *line == "running") return control::Done{};
+    if (line->starts_with(kError)) return fail(EIO, line->substr(kError.size()));
+    if (said.size() < kSaidMost) said += (said.empty() ? "" : "\n") + *line;
+  }
+  return fail(
+      EIO, said.empty()
+               ? "the emulator ended while it started, without a word; try: verbena up --foreground"
+               : "the emulator cannot be started: " + said);
 }
 
 Outcome<control::Done> start_one(const std::string& runtime_dir, const Parts& parts,
@@ -99,12 +127,7 @@ Outcome<control::Done> start_one(const std::string& runtime_dir, const Parts& pa
   arguments.insert(arguments.end(), {"--ready-fd", std::to_string(kReadyFd)});
   const auto ready = spawn(arguments);
   if (!ready) return Failure<control::Error>{ready.error()};
-  const std::string line = read_line(ready->get());
-  if (line == "ready" || line == "running") return control::Done{};
-  const std::string word = "error ";
-  if (line.compare(0, word.size(), word) == 0) return fail(EIO, line.substr(word.size()));
-  return fail(EIO,
-              "the emulator ended while it started; see " + control::daemon_log_path(runtime_dir));
+  return await_word(ready->get());
 }
 
 // Whether the emulator that runs has the devices that were asked for.
@@ -147,6 +170,36 @@ Outcome<Emulator> reach_emulator(const std::string& runtime_dir) {
   auto welcome = control::say_hello(*channel, control::ClientKind::kCommand);
   if (!welcome) return Failure<control::Error>{welcome.error()};
   return Emulator{std::move(*channel), std::move(*welcome), false};
+}
+
+Outcome<control::Done> end_emulator(Emulator& emulator) {
+  const auto heard = emulator.channel.call<control::Ack>(control::Down{});
+  if (!heard && heard.error().code != ECONNRESET) return Failure<control::Error>{heard.error()};
+  // The end of the connection is the end of the emulator.
+  for (;;) {
+    const auto more = emulator.channel.receive(control::kDefaultTimeoutMs);
+    if (more) continue;
+    if (more.error().code == ECONNRESET) return control::Done{};
+    return fail(more.error().code, "the emulator (pid " +
+                                       std::to_string(emulator.welcome.daemon_pid) +
+                                       ") does not end: " + more.error().text);
+  }
+}
+
+Outcome<control::Done> try_emulator(const Parts& parts, const settings::Settings& settings) {
+  std::string dir = "/tmp/verbena-doctor-XXXXXX";
+  if (::mkdtemp(dir.data()) == nullptr) {
+    const int code = errno;
+    return fail(code, std::string("cannot make a directory in /tmp: ") + std::strerror(code));
+  }
+  auto done = start_one(dir, parts, settings, true);
+  if (done) {
+    auto emulator = reach_emulator(dir);
+    done = emulator ? end_emulator(*emulator) : Failure<control::Error>{emulator.error()};
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(dir, ignored);
+  return done;
 }
 
 Outcome<Emulator> ensure_emulator(const std::string& runtime_dir, const Parts& parts,

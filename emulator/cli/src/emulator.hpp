@@ -31,6 +31,14 @@ inline bool is_absent(const control::Error& error) {
 control::Outcome<Emulator> ensure_emulator(const std::string& runtime_dir, const Parts& parts,
                                            const settings::Settings& settings, bool ends_when_idle);
 
+// Has it go down and waits for its end.
+control::Outcome<control::Done> end_emulator(Emulator& emulator);
+
+// Whether an emulator with these settings can be started: one is, in a directory of its own, and
+// ended again.
+control::Outcome<control::Done> try_emulator(const Parts& parts,
+                                             const settings::Settings& settings);
+
 // The daemon's arguments for these settings.
 std::vector<std::string> daemon_arguments(const Parts& parts, const std::string& runtime_dir,
                                           const settings::Settings& settings);

@@ -68,16 +68,8 @@ int down() {
     return kOk;
   }
   if (!emulator) return complain(emulator.error().text);
-  const auto heard = emulator->channel.call<control::Ack>(control::Down{});
-  if (!heard && heard.error().code != ECONNRESET) return complain(heard.error().text);
-  // The end of the connection is the end of the emulator.
-  for (;;) {
-    const auto more = emulator->channel.receive(control::kDefaultTimeoutMs);
-    if (more) continue;
-    if (more.error().code == ECONNRESET) break;
-    return complain("the emulator (pid " + std::to_string(emulator->welcome.daemon_pid) +
-                    ") does not end: " + more.error().text);
-  }
+  const auto ended = end_emulator(*emulator);
+  if (!ended) return complain(ended.error().text);
   std::printf("emulator down\n");
   return kOk;
 }

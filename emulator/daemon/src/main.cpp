@@ -44,7 +44,9 @@ struct Options {
   int ready_fd = -1;
 };
 
-// Tells who started us how it went, in one line: "ready", "running" or "error ...".
+// Tells who started us how it went, in one line: "ready", "running" or "error ...". Our standard
+// error output is the same pipe, for what others say of a start that fails; nobody reads it
+// afterwards.
 class ReadyPipe {
  public:
   explicit ReadyPipe(int fd) : fd_(fd) {
@@ -54,6 +56,8 @@ class ReadyPipe {
     if (!fd_) return;
     (void)!::write(fd_.get(), (line + "\n").data(), line.size() + 1);
     fd_.reset();
+    const control::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (null) ::dup2(null.get(), STDERR_FILENO);
   }
 
  private:

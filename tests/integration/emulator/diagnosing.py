@@ -39,6 +39,8 @@ class Doctor(EmulatorCase):
             self.assertTrue(done.stdout.endswith("all in place\n"))
             self.assertIn("under `verbena run`", done.stdout)
             if not running:
+                self.assertIn("an emulator with these settings starts and ends", done.stdout)
+                self.assertIsNone(self.daemon_pid(), "it was another one")
                 self.up()
         self.assertRegex(done.stdout, r"emulator \S+ runs, pid \d+, 1 device")
 
@@ -48,6 +50,14 @@ class Doctor(EmulatorCase):
             os.rename(path, path + ".away")
             self.finds(f"{path} is missing", "install Verbena again")
             os.rename(path + ".away", path)
+
+    def test_an_emulator_that_does_not_start(self):
+        with open(self.home + "/bin/verbenad", "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\necho 'verbenad: error while loading shared libraries' >&2\nexit 127\n")
+        self.finds("the emulator cannot be started: verbenad: error while loading shared libraries", "try again")
+        with open(self.home + "/bin/verbenad", "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\nkill -9 $$\n")
+        self.finds("ended while it started, without a word; try: verbena up --foreground", "try again")
 
     def test_missing_plugin(self):
         for name in os.listdir(self.home + "/lib"):

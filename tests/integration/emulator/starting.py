@@ -91,6 +91,21 @@ class Starting(EmulatorCase):
         holder.close()
         self.up()
 
+    def test_a_library_is_missing(self):
+        """What the loader says is told, by up, run and doctor."""
+        def needed(program):
+            words = subprocess.run(["ldd", self.home + "/bin/" + program], text=True, capture_output=True, check=True)
+            return {line.split()[0] for line in words.stdout.splitlines() if "=> /" in line}
+        only_the_daemons = sorted(needed("verbenad") - needed("verbena"))
+        self.assertTrue(only_the_daemons)
+        broken = self.home + "/" + only_the_daemons[0]
+        open(broken, "w").close()
+        env = dict(self.env, LD_LIBRARY_PATH=self.home)
+        for words, code in ((["up"], 1), (["run", "--fabric", self.fabric, "--", "true"], 125)):
+            done = self.verbena(*words, env=env)
+            self.assertEqual(done.returncode, code)
+            self.assertRegex(done.stderr, f"^verbena: the emulator cannot be started: .*{broken}: file too short\n$")
+
     def test_address_of_another_host(self):
         done = self.verbena("up", "--roce", "192.0.2.77")
         self.assertEqual(done.returncode, 1)
