@@ -66,6 +66,7 @@ std::vector<Interface> list_interfaces() {
     one.index = ::if_nametoindex(one.name.c_str());
     one.mtu = mtu_of(socket.get(), one.name.c_str());
     one.loopback = (i->ifa_flags & IFF_LOOPBACK) != 0;
+    one.is_up = (i->ifa_flags & IFF_UP) != 0;
     all.push_back(std::move(one));
   }
   return all;

@@ -105,8 +105,8 @@ void make_infiniband(DeviceInfo& d, const control::Subnet& subnet, const Interfa
   d.sm_lid = d.lid;
   d.cap_mask = kCapSystemImageGuid | kCapExtendedSpeeds | kCapCommunicationManagement |
                kCapClientReregistration;
-  fill_gid_table(d, {Gid::link_local(d.port_guid), control::GidType::kInfiniBand, on.index,
-                     on.name});
+  fill_gid_table(d,
+                 {Gid::link_local(d.port_guid), control::GidType::kInfiniBand, on.index, on.name});
 }
 
 void make_roce(DeviceInfo& d, const Interface& on) {
@@ -151,6 +151,10 @@ Outcome<std::vector<DeviceInfo>> plan_devices(const settings::Settings& settings
     const bool is_roce = n < roce;
     const IpAddress address = is_roce ? settings.roce[n] : (*fabric)[n - roce];
     const auto on = interface_of(host.interfaces, address);
+    if (is_in_loopback_net(address) && !(on && on->is_up)) {
+      return fail(ENETDOWN, "the loopback interface is down, which " + address.to_string() +
+                                " belongs to; bring lo up, as root: ip link set lo up");
+    }
     if (!on) {
       return fail(EADDRNOTAVAIL,
                   address.to_string() + " is not an address of this host; `ip address` lists them");

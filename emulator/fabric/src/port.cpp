@@ -26,6 +26,16 @@ Failure<control::Error> failure_of(const link::SocketError& error) {
   return fail(error.error, error.text);
 }
 
+// With what to do about it.
+Failure<control::Error> failure_to_open(const link::SocketError& error,
+                                        const control::DeviceInfo& device) {
+  if (error.error != EADDRINUSE) return failure_of(error);
+  const bool is_roce = device.persona == control::Persona::kRoce;
+  return fail(error.error, error.text + "; end that, or choose " +
+                               (is_roce ? "another address of this host: --roce ADDRESS"
+                                        : "another subnet: --fabric SUBNET, as 127.77.0.0/24"));
+}
+
 }  // namespace
 
 class Port::OwnSink final : public link::RxSink {
@@ -58,7 +68,7 @@ Outcome<std::unique_ptr<Port>> Port::open(control::DeviceInfo info, Poller& poll
   link::SlotGroupOptions options;
   options.scope_id = info.gids.empty() ? 0 : info.gids[0].if_index;
   auto slots = link::SlotGroup::open(info.address, options);
-  if (!slots) return failure_of(slots.error());
+  if (!slots) return failure_to_open(slots.error(), info);
   std::unique_ptr<Port> port(new Port(std::move(info), std::move(*slots), poller));
   const auto opened = port->open_own_link();
   if (!opened) return Failure<control::Error>{opened.error()};

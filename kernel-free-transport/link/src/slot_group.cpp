@@ -26,8 +26,7 @@ SocketError socket_error(int error, const std::string& doing, const IpAddress& l
 SocketError bind_error(int error, const IpAddress& local, std::uint16_t port) {
   const std::string place = "UDP port " + std::to_string(port) + " of " + local.to_string();
   if (error == EADDRINUSE) {
-    return {error, place + " is taken by " + port_holder(local, port) +
-                       "; end that, or give this emulator another address"};
+    return {error, place + " is taken by " + port_holder(local, port)};
   }
   if (error == EADDRNOTAVAIL) {
     return {error, local.to_string() + " is not an address of this host; `ip address` lists them"};

@@ -85,6 +85,7 @@ class Starting(EmulatorCase):
         done = self.verbena("up", "--fabric", self.fabric)
         self.assertEqual(done.returncode, 1)
         self.assertIn(f"UDP port 4791 of {self.address} is taken", done.stderr)
+        self.assertIn("another subnet: --fabric", done.stderr)
         self.assertEqual(len(done.stderr.strip().splitlines()), 1)
         run = self.verbena("run", "--fabric", self.fabric, "--", "true")
         self.assertEqual((run.returncode, run.stderr), (125, done.stderr))
@@ -105,6 +106,16 @@ class Starting(EmulatorCase):
             done = self.verbena(*words, env=env)
             self.assertEqual(done.returncode, code)
             self.assertRegex(done.stderr, f"^verbena: the emulator cannot be started: .*{broken}: file too short\n$")
+
+    def test_the_loopback_interface_is_down(self):
+        private = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
+        if subprocess.run([*private, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("this container may not make a network namespace")
+        command = [*private, self.home + "/bin/verbena"]
+        for words in (["up"], ["up", "--fabric", self.fabric], ["doctor"]):
+            done = subprocess.run(command + words, env=self.env, text=True, capture_output=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("bring lo up", done.stderr + done.stdout)
 
     def test_address_of_another_host(self):
         done = self.verbena("up", "--roce", "192.0.2.77")

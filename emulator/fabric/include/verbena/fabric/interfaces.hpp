@@ -17,6 +17,7 @@ struct Interface {
   std::uint32_t index = 0;
   std::uint32_t mtu = 0;
   bool loopback = false;
+  bool is_up = true;
   bool operator==(const Interface&) const = default;
 };
 
