@@ -109,6 +109,14 @@ void* alloc_context(ibv_device* device, int cmd_fd, void*) noexcept {
   return memory.verbs_context;
 }
 
+void* open_context(ibv_device* device, int cmd_fd, void* private_data) noexcept {
+  if (const int error = planned_failure_of_opening(); error != 0) {
+    errno = error;
+    return nullptr;
+  }
+  return alloc_context(device, cmd_fd, private_data);
+}
+
 // Puts a connection of our own in the place of the one that another process works with.
 void reconnect(const ibv_device& device, int cmd_fd) {
   const std::string node = std::string("/dev/infiniband/") + device.dev_name;
@@ -175,7 +183,7 @@ void load() {
   description.match_max_abi = control::kUverbsAbiVersion;
   description.match_table = kNoMatches.data();
   description.match_device = &match_device;
-  description.alloc_context = &alloc_context;
+  description.alloc_context = &open_context;
   description.import_context = &import_context;
   description.alloc_device = &alloc_device;
   description.uninit_device = &uninit_device;

@@ -10,6 +10,7 @@
 #include "emulator.hpp"
 #include "parts.hpp"
 #include "program_check.hpp"
+#include "verbena/control/planned_failures.hpp"
 #include "verbena/control/runtime_dir.hpp"
 
 namespace verbena::cli {
@@ -56,6 +57,9 @@ int execute(const std::vector<std::string>& command) {
 int run(const RunOptions& options) {
   const auto settings = options.devices.read();
   if (!settings) return complain(settings.error().text, kRunFailed);
+  // Before anything is started: what the program's libraries would not take.
+  const auto failures = control::parse_planned_failures(list_of(options.failures));
+  if (!failures) return complain("--fail " + failures.error().text, kRunFailed);
   const auto parts = find_parts();
   if (!parts) return complain(parts.error().text, kRunFailed);
   const std::string dir = control::runtime_dir_path();
@@ -104,8 +108,8 @@ void add_run(CLI::App& app, Context& context) {
                     "Do not explain refused verbs and error completions");
   command
       ->add_option("--fail", options->failures,
-                   "A verb that shall fail, as ibv_reg_mr=ENOMEM; ...@3: its third call only; "
-                   "...@3+: from the third on")
+                   "A function that shall fail, as ibv_reg_mr=ENOMEM or rdma_connect=ETIMEDOUT; "
+                   "...@3: its third call only; ...@3+: from the third on")
       ->allow_extra_args(false);
   // From the first word that is no option of ours on, everything belongs to the program.
   command->prefix_command();

@@ -12,6 +12,7 @@
 #include "cm_connection.hpp"
 #include "discovery.hpp"
 #include "event_pages.hpp"
+#include "failing_calls.hpp"
 #include "fd_table.hpp"
 #include "program_memory.hpp"
 #include "real.hpp"
@@ -34,6 +35,10 @@ constinit CmAnswerCache answers;
 dev_t device_number(std::uint32_t) { return ::makedev(kMiscMajor, 0); }
 
 int open_rdma_cm(const std::string&, const std::string& own_name, int flags) {
+  if (const int error = failing_calls::error_of_opening(); error != 0) {
+    errno = error;
+    return -1;
+  }
   UniqueFd fd = connect_to_emulator(own_name);
   if (!fd) return -1;
   control::Channel channel(std::move(fd));
@@ -157,6 +162,10 @@ std::optional<ssize_t> write_at_once(int fd, const void* bytes, std::size_t size
   const Written command(static_cast<const std::uint8_t*>(bytes), size);
   const std::uint64_t channel = fd_table::identity(fd);
   if (channel == 0) return std::nullopt;
+  if (const int error = failing_calls::error_of_command(command); error != 0) {
+    errno = error;
+    return -1;
+  }
   bool done = false;
   if (const auto query = control::parse_cm_query(command)) {
     done = answer_query(channel, *query);

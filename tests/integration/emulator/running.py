@@ -72,6 +72,17 @@ class Running(EmulatorCase):
         program.communicate()
         self.wait_for_end(daemon)
 
+    def test_a_failure_that_cannot_be_had(self):
+        for wrong, why in (("ibv_register_mr=ENOMEM", "no function of that name"),
+                           ("rdma_getaddrinfo=ENOMEM", "no function of that name"),
+                           ("ibv_reg_mr=ENOWAY", "the error is none of EACCES"),
+                           ("ibv_reg_mr=ENOMEM@0", "the number of a call")):
+            done = self.run_in("--fail", wrong, "--", "touch", self.home + "/started")
+            self.assertEqual(done.returncode, 125, wrong)
+            self.assertRegex(done.stderr, f"^verbena: --fail {wrong}: [^\n]*{why}[^\n]*\n$")
+            self.assertIsNone(self.daemon_pid())
+        self.assertFalse(os.path.exists(self.home + "/started"))
+
     def test_up_makes_it_stay(self):
         self.run_in("--", "true")
         self.up()

@@ -48,8 +48,37 @@ class Failures(unittest.TestCase):
     def test_a_wrong_list_is_no_list(self):
         for wrong in ("ibv_reg_mr", "ibv_reg_mr=ENOMEMORY", "ibv_register=ENOMEM"):
             done = self.run_program("--fail", wrong, "--", "ibv_devinfo")
+            self.assertEqual(done.returncode, 125)
+            self.assertIn(f"verbena: --fail {wrong}: ", done.stderr)
+            done = self.run_program("--", "env", f"VERBENA_FAIL={wrong}", "ibv_devinfo")
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(f"verbena: VERBENA_FAIL: {wrong}: ", done.stderr)
+
+    def test_the_device_cannot_be_opened(self):
+        done = self.run_program("--fail", "ibv_open_device=EMFILE", "--", "ibv_devinfo")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("Failed to open device", done.stderr)
+        self.assertIn("ibv_open_device: call 1 of this process fails with EMFILE", done.stderr)
+        done = self.run_program("--fail", "ibv_open_device=EMFILE@2", "--", "ibv_devinfo")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_calls_of_librdmacm(self):
+        """Through rping, in the order in which it makes them."""
+        for function, error, told in (("rdma_create_event_channel", "EMFILE", "rdma_create_event_channel: "),
+                                      ("rdma_create_id", "ENOMEM", "rdma_create_id: Cannot allocate memory"),
+                                      ("rdma_resolve_addr", "ENETUNREACH", "rdma_resolve_addr: Network is unreachable"),
+                                      ("rdma_resolve_route", "EHOSTUNREACH", "rdma_resolve_route: No route to host")):
+            with self.subTest(function=function):
+                done = self.run_program("--fail", f"{function}={error}", "--", "rping", "-c", "-a", "127.0.0.1", "-C", "1")
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(told, done.stdout + done.stderr)
+                self.assertIn(f"{function}: call 1 of this process fails with {error}", done.stderr)
+        for function, error, told in (("rdma_bind_addr", "EADDRINUSE", "rdma_bind_addr: Address already in use"),
+                                      ("rdma_listen", "EADDRINUSE", "rdma_listen: Address already in use")):
+            with self.subTest(function=function):
+                done = self.run_program("--fail", f"{function}={error}", "--", "rping", "-s", "-a", "127.0.0.1", "-C", "1")
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(told, done.stdout + done.stderr)
 
 
 if __name__ == "__main__":

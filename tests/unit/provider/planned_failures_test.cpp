@@ -3,11 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
+
+#include "verbena/control/planned_failures.hpp"
+#include "verbs.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -85,6 +91,46 @@ TEST(PlannedFailures, OthersAreTouchedInNoWay) {
   EXPECT_NE(ops.destroy_cq, before.destroy_cq);
 }
 
+TEST(PlannedFailures, OpeningIsAFunctionToo) {
+  EXPECT_EQ(planned_failure_of_opening(), 0);
+  with("ibv_open_device=EMFILE@2");
+  EXPECT_EQ(planned_failure_of_opening(), 0);
+  EXPECT_EQ(planned_failure_of_opening(), EMFILE);
+  EXPECT_EQ(planned_failure_of_opening(), 0);
+}
+
+// What `verbena run --fail` takes is what the driver offers and what can say that it failed.
+TEST(PlannedFailures, TheNamesAreThoseOfTheDriversVerbs) {
+  abi::Ops ops;
+  offer_device_verbs(ops);
+  offer_memory_verbs(ops);
+  offer_device_memory_verbs(ops);
+  offer_import_verbs(ops);
+  offer_window_verbs(ops);
+  offer_completion_verbs(ops);
+  offer_extended_completion_verbs(ops);
+  offer_shared_receive_verbs(ops);
+  offer_tag_matching_verbs(ops);
+  offer_queue_pair_verbs(ops);
+  offer_state_verbs(ops);
+  offer_post_verbs(ops);
+  offer_address_verbs(ops);
+  offer_xrc_verbs(ops);
+  for (const std::string_view function : control::functions_that_can_fail()) {
+    EXPECT_NO_THROW(plan_failures(ops, (std::string(function) + "=EIO@1000000").c_str()))
+        << function;
+  }
+  const auto named = control::functions_that_can_fail();
+#define VERBENA_CHECK_NAMED(name, result, arguments, since, until)                                \
+  if constexpr (std::is_pointer_v<result> || std::is_same_v<result, int>) {                       \
+    EXPECT_EQ(std::ranges::count(named, std::string_view("ibv_" #name)),                          \
+              ops.name != nullptr && std::string_view(#name) != "query_qp_data_in_order" ? 1 : 0) \
+        << #name;                                                                                 \
+  }
+  VERBENA_VERBS_OPS(VERBENA_CHECK_NAMED)
+#undef VERBENA_CHECK_NAMED
+}
+
 TEST(PlannedFailures, SaysWhatIsWrongWithTheList) {
   for (const char* const list :
        {"ibv_alloc_pd", "ibv_alloc_pd=", "ibv_alloc_pd=EWHAT", "ibv_alloc_pd=ENOMEM@",
@@ -93,6 +139,8 @@ TEST(PlannedFailures, SaysWhatIsWrongWithTheList) {
         "=ENOMEM", "ibv_alloc_pd=ENOMEM,nonsense"}) {
     EXPECT_NE(complaint(list), "") << list;
   }
+  EXPECT_EQ(complaint("rdma_connect=ETIMEDOUT@2"), "") << "the preload library's";
+  EXPECT_NE(complaint("rdma_getaddrinfo=ENOMEM"), "") << "it asks nobody whom we are";
   EXPECT_NE(complaint("ibv_cq_event=ENOMEM"), "") << "nothing that it returns can say so";
   EXPECT_NE(complaint("ibv_query_qp_data_in_order=ENOMEM"), "");
   EXPECT_NE(complaint("ibv_create_flow=ENOMEM"), "") << "it is not offered";
