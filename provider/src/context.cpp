@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <random>
 
 #include "attendance.hpp"
 #include "courtesy.hpp"
@@ -15,6 +14,7 @@
 #include "limits.hpp"
 #include "live_contexts.hpp"
 #include "neighbours.hpp"
+#include "program_name.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbena/link/futex.hpp"
@@ -143,7 +143,8 @@ void Context::make_engine(std::uint32_t slot, int receive_fd,
   choose_packs(false);
   auto capture = std::make_unique<link::CaptureLink>(std::move(peers), info_.address);
   capture_ = capture.get();
-  link_ = std::make_unique<link::FaultLink>(std::move(capture), std::random_device{}());
+  link_ = std::make_unique<link::FaultLink>(std::move(capture), program_name_hash(),
+                                            device_->counters().drops);
 }
 
 control::DeviceInfo Context::info() const {

@@ -175,22 +175,20 @@ void Context::choose_packs(bool must_be_ordinary) {
 void Context::handle_faults(const std::vector<control::FaultSpec>& faults) {
   has_faults_ = !faults.empty();
   choose_packs(has_faults_ || capture_->is_running());
-  link_->clear();
+  std::vector<link::FaultRule> rules;
   for (const control::FaultSpec& f : faults) {
-    link::FaultSettings s;
-    s.drop_ppm = f.loss_ppm;
-    s.corrupt_ppm = f.corrupt_ppm;
-    s.duplicate_ppm = f.duplicate_ppm;
-    s.reorder_ppm = f.reorder_ppm;
-    s.delay_ns = f.delay_ns;
-    s.jitter_ns = f.jitter_ns;
-    s.bytes_per_second = f.rate_bytes_per_second;
-    if (f.qpn == 0) {
-      link_->set_for_all(s);
-    } else {
-      link_->set_for(Qpn(f.qpn), s);
-    }
+    link::FaultRule& rule = rules.emplace_back();
+    rule.flow = Qpn(f.qpn);
+    rule.settings.drop_ppm = f.loss_ppm;
+    rule.settings.corrupt_ppm = f.corrupt_ppm;
+    rule.settings.duplicate_ppm = f.duplicate_ppm;
+    rule.settings.reorder_ppm = f.reorder_ppm;
+    rule.settings.delay_ns = f.delay_ns;
+    rule.settings.jitter_ns = f.jitter_ns;
+    rule.settings.bytes_per_second = f.rate_bytes_per_second;
+    rule.settings.seed = f.seed;
   }
+  link_->set_rules(rules);
 }
 
 void Context::report_status(std::uint32_t sequence) {

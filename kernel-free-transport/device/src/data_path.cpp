@@ -126,7 +126,7 @@ void Device::transmit(qp::QueuePair& qp, TimeNs now, Rest rest) {
   const std::size_t which = take_buffer();
   bool more = false;
   if (qp.poll_short(buffers_[which]->packet, now)) {
-    send_short(which, qp.number());
+    send_short(which, qp);
   } else {
     more = transmit_batches(which, qp, now, rest);
   }
@@ -135,13 +135,14 @@ void Device::transmit(qp::QueuePair& qp, TimeNs now, Rest rest) {
   rearm(qp);
 }
 
-void Device::send_short(std::size_t which, Qpn from) {
+void Device::send_short(std::size_t which, const qp::QueuePair& qp) {
   wire::ShortPacket& packet = buffers_[which]->packet;
   counters_.sent.add(which, packet.wire_packets(), packet.wire_bytes());
-  if (!is_port_active() || transmitter_.send_short(packet, from)) [[likely]] return;
+  if (!is_port_active() || transmitter_.send_short(packet, qp.number())) [[likely]] return;
   wire::TxBatch& batch = buffers_[which]->batch;
   batch.take(packet);
-  transmitter_.send(batch, from);
+  batch.set_origin(qp.endpoint().origin);
+  transmitter_.send(batch, qp.number());
   batch.clear();
 }
 
@@ -154,6 +155,7 @@ bool Device::transmit_batches(std::size_t which, qp::QueuePair& qp, TimeNs now, 
   bool goes_on = true;
   for (int turn = 1; goes_on; ++turn) {
     batch.clear();
+    batch.set_origin(qp.endpoint().origin);
     left = qp.poll_transmit(batch, now);
     goes_on = left != Left::kNothing && turn < kBatchesPerTurn &&
               bytes + batch.bytes() < kBytesPerTurn &&

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "verbena/fault/flow.hpp"
+
 namespace verbena::link {
 namespace {
 
@@ -16,23 +18,34 @@ using wire::TxBatch;
 // What the inner link would not take is offered again after this long.
 constexpr TimeNs kFullRetryNs = 100'000;
 
+// A packet on its way, and what is to become of it.
+struct Passing {
+  std::span<const std::uint8_t> bytes;
+  const wire::Destination& destination;
+  Qpn flow;
+  std::optional<Damage> damage;
+  const TxBatch::Packet& before;  // of what kind it is
+};
+
 struct Held {
   TimeNs due = 0;
   std::uint64_t sequence = 0;  // first in, first out among those due at once
   Qpn flow;
   wire::Destination destination;
   std::optional<Damage> damage;
-  TxBatch::Packet before{};  // of what kind it was
+  TxBatch::Packet before{};
   std::vector<std::uint8_t> bytes;
 
   // For a heap with the earliest on top.
   bool operator<(const Held& other) const {
     return std::pair(due, sequence) > std::pair(other.due, other.sequence);
   }
+  Passing passing() const { return {bytes, destination, flow, damage, before}; }
 };
 
+// What is known of one sending queue pair.
 struct FlowState {
-  Random random;
+  fault::Flow flow;
   TimeNs line_free = 0;
 };
 
@@ -42,35 +55,37 @@ struct FlowState {
 // batch; the others wait in a heap.
 class FaultLink::Line {
  public:
-  Line(Link& inner, std::uint64_t seed, FaultStatistics& statistics)
+  Line(Link& inner, std::uint64_t program, DropCounters& drops)
       : inner_(inner),
-        seed_(seed),
-        statistics_(statistics),
+        program_(program),
+        drops_(drops),
         room_(std::make_unique_for_overwrite<std::uint8_t[]>(kRoomBytes)),
         burst_({room_.get(), kRoomBytes}) {}
 
-  void set_general(const FaultSettings& s) { general_ = s; }
-  void set_special(Qpn flow, const FaultSettings& s) { special_[flow.value()] = s; }
-  void clear() {
-    general_ = {};
-    special_.clear();
+  void set_rules(std::span<const FaultRule> rules) {
+    rules_.clear();
+    has_faults_ = false;
+    for (const FaultRule& rule : rules) {
+      rules_[rule.flow.value()] = rule;
+      has_faults_ = has_faults_ || !rule.settings.is_none();
+      if (rule.counters != nullptr && rule.starts_counting) rule.counters->reset();
+    }
+    if (!has_faults_) flows_.clear();
   }
-  bool has_faults() const {
-    const auto harms = [](const auto& entry) { return !entry.second.is_none(); };
-    return !general_.is_none() || std::any_of(special_.begin(), special_.end(), harms);
-  }
+  bool has_faults() const { return has_faults_; }
   bool holds_any() const { return !held_.empty(); }
   TimeNs next_due() const { return held_.empty() ? kNever : held_.front().due; }
 
   // Judges every packet; what is not lost or held back has gone to the inner link on return.
   void pass(const TxBatch& batch, Qpn flow, TimeNs now) {
-    const auto special = special_.find(flow.value());
-    const bool is_special = special != special_.end();
-    const FaultSettings& settings = is_special ? special->second : general_;
-    FlowState& state = state_of(flow);
-    TimeNs& line_free = is_special ? state.line_free : general_line_free_;
+    const FaultRule* const rule = rule_of(flow);
     for (const TxBatch::Packet& p : batch.packets()) {
-      judge(batch, p, flow, settings, state.random, line_free, now);
+      const Passing packet{batch.bytes_of(p), batch.destination(p), flow, std::nullopt, p};
+      if (rule == nullptr) {
+        emit(packet, now);
+      } else {
+        meet(packet, *rule, batch.origin(), now);
+      }
     }
     flush(now);
   }
@@ -81,7 +96,7 @@ class FaultLink::Line {
       const Held packet = std::move(held_.back());
       held_.pop_back();
       held_bytes_ -= packet.bytes.size();
-      emit(packet.bytes, packet.destination, packet.flow, packet.damage, packet.before, now);
+      emit(packet.passing(), now);
     }
     flush(now);
   }
@@ -90,81 +105,97 @@ class FaultLink::Line {
   static constexpr std::size_t kRoomBytes =
       TxBatch::kMaxPackets * (wire::kMaxPacket + wire::kIcrcSize);
 
-  FlowState& state_of(Qpn flow) {
-    const auto known = flows_.find(flow.value());
-    if (known != flows_.end()) return known->second;
-    // Neighbouring numbers must not give neighbouring streams: the seed is stirred once first.
-    const std::uint64_t seed = Random(seed_ + flow.value()).next();
-    return flows_.emplace(flow.value(), FlowState{Random(seed)}).first->second;
+  // Null: no fault strikes this flow.
+  const FaultRule* rule_of(Qpn flow) const {
+    auto found = rules_.find(flow.value());
+    if (found == rules_.end()) found = rules_.find(0);
+    if (found == rules_.end() || found->second.settings.is_none()) return nullptr;
+    return &found->second;
   }
 
-  void judge(const TxBatch& batch, const TxBatch::Packet& packet, Qpn flow, const FaultSettings& s,
-             Random& random, TimeNs& line_free, TimeNs now) {
-    const auto strikes = [&random](std::uint32_t ppm) { return ppm > 0 && random.chance(ppm); };
+  static void count(const FaultRule& rule, FaultCounter what) {
+    if (rule.counters != nullptr) rule.counters->count(what);
+  }
+
+  void lose(const FaultRule& rule, fault::Direction direction) {
+    drops_.count(DropReason::kInjected);
+    count(rule, FaultCounter::kLost);
+    if (direction == fault::Direction::kRequest) count(rule, FaultCounter::kLostRequests);
+  }
+
+  void meet(Passing packet, const FaultRule& rule, const wire::Origin& origin, TimeNs now) {
+    using fault::Direction;
+    count(rule, FaultCounter::kPackets);
     // Made before there were faults, which are for ordinary packets, and repeated as such.
-    if (packet.psns != 0 && !s.is_none()) return;
-    statistics_.seen.add();
-    if (strikes(s.drop_ppm)) return statistics_.dropped.add();
-    std::optional<Damage> damage;
-    if (strikes(s.corrupt_ppm)) {
-      statistics_.corrupted.add();
-      damage = Damage{static_cast<std::uint32_t>(random.next())};
-    }
-    const bool is_doubled = strikes(s.duplicate_ppm);
-    if (is_doubled) statistics_.duplicated.add();
-    TimeNs wait = 0;
-    if (strikes(s.reorder_ppm)) {
-      statistics_.reordered.add();
-      wait += s.reorder_ns;
-    }
-    TimeNs lateness = s.delay_ns;
-    if (s.jitter_ns > 0) lateness += random.below(s.jitter_ns + 1);
-    if (s.bytes_per_second > 0) {
-      const std::uint64_t size = packet.length + wire::kIcrcSize;
-      line_free = std::max(line_free, now) + size * 1'000'000'000u / s.bytes_per_second;
-      lateness += line_free - now;
-    }
-    if (lateness > 0) statistics_.delayed.add();
-    wait += lateness;
-    for (int copy = 0; copy < (is_doubled ? 2 : 1); ++copy) {
-      const auto bytes = batch.bytes_of(packet);
-      const wire::Destination& to = batch.destination(packet);
-      if (wait > 0) {
-        hold(bytes, to, flow, damage, packet, now + wait);
-      } else {
-        emit(bytes, to, flow, damage, packet, now);
+    if (packet.before.psns != 0) return lose(rule, Direction::kRequest);
+    try {
+      FlowState& state =
+          flows_.try_emplace(packet.flow.value(), FlowState{fault::Flow(program_)}).first->second;
+      const auto [name, fate] = state.flow.judge(rule.settings, origin, packet.bytes);
+      if (fate.is_lost) return lose(rule, name.direction);
+      count_what_is_done(rule, fate);
+      if (fate.damaged_bit) packet.damage = Damage{*fate.damaged_bit};
+      const TimeNs due = now + fate.delay_ns + (fate.is_reordered ? rule.settings.reorder_ns : 0) +
+                         wait_for_line(state, rule, packet.bytes.size(), now);
+      for (int copy = 0; copy < (fate.is_doubled ? 2 : 1); ++copy) {
+        if (due == now) {
+          emit(packet, now);
+        } else if (!hold(packet, due)) {
+          lose(rule, name.direction);
+        }
       }
+    } catch (const std::bad_alloc&) {
+      lose(rule, Direction::kRequest);
     }
   }
 
-  void hold(std::span<const std::uint8_t> bytes, const wire::Destination& to, Qpn flow,
-            const std::optional<Damage>& damage, const TxBatch::Packet& before, TimeNs due) {
-    if (held_bytes_ + bytes.size() > kHeldBytesMax) return statistics_.overflow.add();
-    try {
-      held_.push_back({due, sequence_++, flow, to, damage, before, {bytes.begin(), bytes.end()}});
-    } catch (const std::bad_alloc&) {
-      return statistics_.overflow.add();
-    }
+  static void count_what_is_done(const FaultRule& rule, const fault::Fate& fate) {
+    if (fate.damaged_bit) count(rule, FaultCounter::kCorrupted);
+    if (fate.is_doubled) count(rule, FaultCounter::kDuplicated);
+    if (fate.is_reordered) count(rule, FaultCounter::kReordered);
+    if (fate.delay_ns > 0) count(rule, FaultCounter::kDelayed);
+    if (rule.settings.bytes_per_second > 0) count(rule, FaultCounter::kRateLimited);
+  }
+
+  // How long until the line has carried this packet and those before it.
+  TimeNs wait_for_line(FlowState& state, const FaultRule& rule, std::size_t bytes, TimeNs now) {
+    const std::uint64_t rate = rule.settings.bytes_per_second;
+    if (rate == 0) return 0;
+    TimeNs& free = rule.flow.value() == 0 ? general_line_free_ : state.line_free;
+    free = std::max(free, now) + (bytes + wire::kIcrcSize) * 1'000'000'000u / rate;
+    return free - now;
+  }
+
+  // False: there is no room for it.
+  bool hold(const Passing& p, TimeNs due) {
+    if (held_bytes_ + p.bytes.size() > kHeldBytesMax) return false;
+    held_.push_back({due,
+                     sequence_++,
+                     p.flow,
+                     p.destination,
+                     p.damage,
+                     p.before,
+                     {p.bytes.begin(), p.bytes.end()}});
     std::push_heap(held_.begin(), held_.end());
-    held_bytes_ += bytes.size();
+    held_bytes_ += p.bytes.size();
+    return true;
   }
 
   // Into the burst, which keeps to one flow.
-  void emit(std::span<const std::uint8_t> bytes, const wire::Destination& to, Qpn flow,
-            const std::optional<Damage>& damage, const TxBatch::Packet& before, TimeNs now) {
-    if (!burst_.empty() && (damage || !(burst_flow_ == flow))) flush(now);
-    std::uint8_t* room = burst_.begin(bytes.size());
+  void emit(const Passing& p, TimeNs now) {
+    if (!burst_.empty() && (p.damage || !(burst_flow_ == p.flow))) flush(now);
+    std::uint8_t* room = burst_.begin(p.bytes.size());
     if (room == nullptr) {
       flush(now);
-      room = burst_.begin(bytes.size());
+      room = burst_.begin(p.bytes.size());
     }
-    if (room == nullptr) return statistics_.overflow.add();
-    std::memcpy(room, bytes.data(), bytes.size());
-    burst_.commit(bytes.size(), to);
-    burst_.make_as(before);
-    burst_flow_ = flow;
-    if (!damage) return;
-    inner_.send_damaged(burst_, flow, *damage);
+    if (room == nullptr) return drops_.count(DropReason::kInjected);
+    std::memcpy(room, p.bytes.data(), p.bytes.size());
+    burst_.commit(p.bytes.size(), p.destination);
+    burst_.make_as(p.before);
+    burst_flow_ = p.flow;
+    if (!p.damage) return;
+    inner_.send_damaged(burst_, p.flow, *p.damage);
     burst_.clear();
   }
 
@@ -172,17 +203,25 @@ class FaultLink::Line {
     if (burst_.empty()) return;
     const std::size_t taken = inner_.send(burst_, burst_flow_);
     for (const TxBatch::Packet& p : burst_.packets().subspan(taken)) {
-      hold(burst_.bytes_of(p), burst_.destination(p), burst_flow_, std::nullopt, p,
-           now + kFullRetryNs);
+      offer_again({burst_.bytes_of(p), burst_.destination(p), burst_flow_, std::nullopt, p},
+                  now + kFullRetryNs);
     }
     burst_.clear();
   }
 
+  void offer_again(const Passing& packet, TimeNs due) {
+    try {
+      if (hold(packet, due)) return;
+    } catch (const std::bad_alloc&) {
+    }
+    drops_.count(DropReason::kInjected);
+  }
+
   Link& inner_;
-  std::uint64_t seed_;
-  FaultStatistics& statistics_;
-  FaultSettings general_;
-  std::unordered_map<std::uint32_t, FaultSettings> special_;
+  std::uint64_t program_;
+  DropCounters& drops_;
+  bool has_faults_ = false;
+  std::unordered_map<std::uint32_t, FaultRule> rules_;  // by flow; 0: the general one
   std::unordered_map<std::uint32_t, FlowState> flows_;
   TimeNs general_line_free_ = 0;
   std::vector<Held> held_;
@@ -193,10 +232,11 @@ class FaultLink::Line {
   Qpn burst_flow_;
 };
 
-FaultLink::FaultLink(std::unique_ptr<Link> inner, std::uint64_t seed, Clock clock)
+FaultLink::FaultLink(std::unique_ptr<Link> inner, std::uint64_t program, DropCounters& drops,
+                     Clock clock)
     : inner_(std::move(inner)),
       clock_(clock),
-      line_(std::make_unique<Line>(*inner_, seed, statistics_)) {}
+      line_(std::make_unique<Line>(*inner_, program, drops)) {}
 
 FaultLink::~FaultLink() = default;
 
@@ -207,21 +247,9 @@ void FaultLink::publish() {
   active_.publish(line_->has_faults() || line_->holds_any());
 }
 
-void FaultLink::set_for_all(const FaultSettings& settings) {
+void FaultLink::set_rules(std::span<const FaultRule> rules) {
   const Guard guard(lock_);
-  line_->set_general(settings);
-  publish();
-}
-
-void FaultLink::set_for(Qpn flow, const FaultSettings& settings) {
-  const Guard guard(lock_);
-  line_->set_special(flow, settings);
-  publish();
-}
-
-void FaultLink::clear() {
-  const Guard guard(lock_);
-  line_->clear();
+  line_->set_rules(rules);
   publish();
 }
 

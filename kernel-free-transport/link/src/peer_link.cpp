@@ -201,6 +201,7 @@ std::uint64_t PeerLink::ring_packets_sent() const noexcept { return outbound_->p
 
 std::size_t PeerLink::send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept {
   if (batch.empty() || carrier_to(peer_of(batch, batch.packets().front())) != Carrier::kUdp) {
+    for (std::size_t i = 0; i < batch.size(); ++i) drops_.count(DropReason::kInjected);
     return batch.size();
   }
   return udp_->send_damaged(batch, flow, damage);

@@ -29,6 +29,7 @@ void fill(queue::Endpoint& e, const QueuePairOptions& o, const Surroundings& aro
   e.receive_cq = o.receive_cq;
   e.cookie = o.cookie;
   e.signal_all = o.signal_all;
+  e.origin.created = o.created;
 }
 
 // Equal but for the membership bit, and not both limited members (IBTA Vol 1, 10.9.3).

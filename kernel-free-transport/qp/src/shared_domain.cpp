@@ -42,7 +42,7 @@ void QueuePair::become_stand_in(const queue::StandIn& wanted, const wire::Destin
   if (attributes_.state != State::kReset) return;
   attributes_.dest_qpn = wanted.line;
   attributes_.path.destination = receiver;
-  attributes_.rq_psn = wanted.first;
+  attributes_.rq_psn = endpoint_.origin.first_response = wanted.first;
   responder_.start(wanted.first);
   established_reported_ = true;
   set_state(State::kRtr, "stands in");

@@ -106,6 +106,9 @@ void QueuePair::enter_reset() {
 void QueuePair::enter_rtr() {
   // UD has no path MTU attribute: a datagram may fill the port's.
   if (endpoint_.transport == Transport::kUd) endpoint_.mtu = mtu_bytes(Mtu::k4096);
+  // A relay passes the requests of the peer on.
+  endpoint_.origin = {endpoint_.origin.created, endpoint_.origin.lives + 1, attributes_.rq_psn,
+                      attributes_.rq_psn};
   responder_.start(attributes_.rq_psn);
   if (relay_) relay_->start(attributes_.rq_psn);
   established_reported_ = false;
@@ -123,6 +126,7 @@ void QueuePair::enter_rts(State from) {
       around_.shares->to(endpoint_.destination.address, endpoint_.peer.slot()),
       around_.transmitter->capacity_packets(endpoint_.destination, endpoint_.mtu + 32),
       around_.transmitter->capacity_packets(endpoint_.destination, 64));
+  endpoint_.origin.first_request = attributes_.sq_psn;
   requester_.start(attributes_.sq_psn);
 }
 

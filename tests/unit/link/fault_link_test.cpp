@@ -8,11 +8,13 @@
 #include <thread>
 
 #include "link_fixture.hpp"
+#include "verbena/fault/flow.hpp"
 
 namespace verbena::link::test {
 namespace {
 
 constexpr std::uint64_t kSeed = 20'251'120;
+constexpr std::uint64_t kProgram = 4711;
 const Qpn kFlow = Qpn::from(1, 7);
 const Qpn kOtherFlow = Qpn::from(1, 8);
 
@@ -60,8 +62,21 @@ class FaultLinkTest : public ::testing::Test {
   FaultLinkTest() {
     auto inner = std::make_unique<Recorder>();
     recorder_ = inner.get();
-    link_ = std::make_unique<FaultLink>(std::move(inner), kSeed, &virtual_now);
+    link_ = std::make_unique<FaultLink>(std::move(inner), kProgram, drops_, &virtual_now);
   }
+
+  void set_for_all(const fault::Settings& settings) { set_for(Qpn(0), settings); }
+  void set_for(Qpn flow, fault::Settings settings) {
+    settings.seed = kSeed;
+    std::erase_if(rules_, [flow](const FaultRule& rule) { return rule.flow == flow; });
+    rules_.push_back({flow, settings, &counters_, false});
+    link_->set_rules(rules_);
+  }
+  void clear() {
+    rules_.clear();
+    link_->set_rules({});
+  }
+  std::uint64_t counted(FaultCounter c) const { return counters_.read(c); }
 
   void send(std::uint32_t first_psn, std::uint32_t count, Qpn flow = kFlow,
             std::size_t length = 100) {
@@ -85,9 +100,15 @@ class FaultLinkTest : public ::testing::Test {
     for (const auto& s : recorder_->sent) ++copies[s.psn];
     return copies;
   }
-  // The generator that a flow of this seed draws from.
-  static Random drawn_for(Qpn flow) { return Random(Random(kSeed + flow.value()).next()); }
+  // What a flow of this seed meets, one packet after the other.
+  static fault::Fate fate_of(fault::Flow& flow, fault::Settings settings, std::uint32_t psn) {
+    settings.seed = kSeed;
+    return flow.judge(settings, {}, make_packet(Qpn(9), psn, 100)).fate;
+  }
 
+  DropCounters drops_;
+  FaultCounters counters_;
+  std::vector<FaultRule> rules_;
   Collector sink_;
   Recorder* recorder_;
   std::unique_ptr<FaultLink> link_;
@@ -97,37 +118,42 @@ TEST_F(FaultLinkTest, PassesEverythingThroughWithoutFaults) {
   send(0, 100);
   EXPECT_EQ(recorder_->sent.size(), 100u);
   EXPECT_EQ(recorder_->calls, 4u);
-  EXPECT_EQ(link_->statistics().seen.read(), 0u);
+  EXPECT_EQ(counted(FaultCounter::kPackets), 0u);
   EXPECT_EQ(link_->next_timeout(), kNever);
   EXPECT_EQ(link_->capacity_packets(1024), 42u);
 }
 
 TEST_F(FaultLinkTest, DropsExactlyWhatTheSeedSays) {
-  link_->set_for_all({.drop_ppm = 100'000});
+  constexpr fault::Settings kSettings{.drop_ppm = 100'000};
+  set_for_all(kSettings);
   constexpr std::uint32_t kPackets = 5000;
   send(0, kPackets);
-  Random expected = drawn_for(kFlow);
+  fault::Flow expected(kProgram);
   std::vector<std::uint32_t> survivors;
   for (std::uint32_t psn = 0; psn < kPackets; ++psn) {
-    if (!expected.chance(100'000)) survivors.push_back(psn);
+    if (!fate_of(expected, kSettings, psn).is_lost) survivors.push_back(psn);
   }
   ASSERT_EQ(recorder_->sent.size(), survivors.size());
   for (std::size_t i = 0; i < survivors.size(); ++i) {
     ASSERT_EQ(recorder_->sent[i].psn, survivors[i]);
   }
-  EXPECT_EQ(link_->statistics().dropped.read(), kPackets - survivors.size());
-  EXPECT_NEAR(static_cast<double>(kPackets - survivors.size()), 500.0, 80.0);
+  const std::uint64_t lost = kPackets - survivors.size();
+  EXPECT_NEAR(static_cast<double>(lost), 500.0, 80.0);
+  EXPECT_EQ(counted(FaultCounter::kPackets), kPackets);
+  EXPECT_EQ(counted(FaultCounter::kLost), lost);
+  EXPECT_EQ(counted(FaultCounter::kLostRequests), lost);
+  EXPECT_EQ(drops_.read(DropReason::kInjected), lost);
 }
 
 TEST_F(FaultLinkTest, EveryFlowMeetsItsOwnFaultsWhateverTheOthersDo) {
-  link_->set_for_all({.drop_ppm = 300'000, .duplicate_ppm = 200'000});
+  set_for_all({.drop_ppm = 300'000, .duplicate_ppm = 200'000});
   send(0, 200, kFlow);
   const auto alone = copies_by_psn();
 
   auto inner = std::make_unique<Recorder>();
   Recorder& mixed = *inner;
-  link_ = std::make_unique<FaultLink>(std::move(inner), kSeed, &virtual_now);
-  link_->set_for_all({.drop_ppm = 300'000, .duplicate_ppm = 200'000});
+  link_ = std::make_unique<FaultLink>(std::move(inner), kProgram, drops_, &virtual_now);
+  set_for_all({.drop_ppm = 300'000, .duplicate_ppm = 200'000});
   for (std::uint32_t i = 0; i < 200; ++i) {
     send(1000 + i, 1 + i % 3, kOtherFlow);
     send(i, 1, kFlow);
@@ -140,25 +166,23 @@ TEST_F(FaultLinkTest, EveryFlowMeetsItsOwnFaultsWhateverTheOthersDo) {
 }
 
 TEST_F(FaultLinkTest, DuplicatesAndDamagesAsOftenAsTheSeedSays) {
-  link_->set_for_all({.corrupt_ppm = 50'000, .duplicate_ppm = 250'000});
+  constexpr fault::Settings kSettings{.corrupt_ppm = 50'000, .duplicate_ppm = 250'000};
+  set_for_all(kSettings);
   constexpr std::uint32_t kPackets = 4000;
   send(0, kPackets);
-  Random expected = drawn_for(kFlow);
+  fault::Flow expected(kProgram);
   std::map<std::uint32_t, int> copies;
   std::uint64_t corrupted = 0;
   std::uint64_t duplicated = 0;
   for (std::uint32_t psn = 0; psn < kPackets; ++psn) {
-    if (expected.chance(50'000)) {
-      ++corrupted;
-      expected.next();
-    }
-    const bool is_doubled = expected.chance(250'000);
-    duplicated += is_doubled ? 1 : 0;
-    copies[psn] = is_doubled ? 2 : 1;
+    const fault::Fate fate = fate_of(expected, kSettings, psn);
+    corrupted += fate.damaged_bit ? 1 : 0;
+    duplicated += fate.is_doubled ? 1 : 0;
+    copies[psn] = fate.is_doubled ? 2 : 1;
   }
   EXPECT_EQ(copies_by_psn(), copies);
-  EXPECT_EQ(link_->statistics().corrupted.read(), corrupted);
-  EXPECT_EQ(link_->statistics().duplicated.read(), duplicated);
+  EXPECT_EQ(counted(FaultCounter::kCorrupted), corrupted);
+  EXPECT_EQ(counted(FaultCounter::kDuplicated), duplicated);
   // A damaged packet may be doubled, both damaged.
   const auto damaged = std::count_if(recorder_->sent.begin(), recorder_->sent.end(),
                                      [](const auto& s) { return s.damaged; });
@@ -166,7 +190,7 @@ TEST_F(FaultLinkTest, DuplicatesAndDamagesAsOftenAsTheSeedSays) {
 }
 
 TEST_F(FaultLinkTest, DelaysEveryPacketByItsTime) {
-  link_->set_for_all({.delay_ns = 3'000'000});
+  set_for_all({.delay_ns = 3'000'000});
   const TimeNs start = g_now;
   send(0, 10);
   EXPECT_TRUE(recorder_->sent.empty());
@@ -181,12 +205,12 @@ TEST_F(FaultLinkTest, DelaysEveryPacketByItsTime) {
   pass_time(1'000'000);
   ASSERT_EQ(recorder_->sent.size(), 20u);
   for (std::uint32_t i = 0; i < 20; ++i) EXPECT_EQ(recorder_->sent[i].psn, i);
-  EXPECT_EQ(link_->statistics().delayed.read(), 20u);
+  EXPECT_EQ(counted(FaultCounter::kDelayed), 20u);
   EXPECT_EQ(link_->next_timeout(), kNever);
 }
 
 TEST_F(FaultLinkTest, JitterStaysWithinItsBounds) {
-  link_->set_for_all({.delay_ns = 1000, .jitter_ns = 9000});
+  set_for_all({.delay_ns = 1000, .jitter_ns = 9000});
   const TimeNs start = g_now;
   send(0, 200);
   while (recorder_->sent.size() < 200 && g_now < start + 20'000) pass_time(100);
@@ -199,7 +223,7 @@ TEST_F(FaultLinkTest, JitterStaysWithinItsBounds) {
 }
 
 TEST_F(FaultLinkTest, ReorderedPacketsComeLaterButCome) {
-  link_->set_for_all({.reorder_ppm = 200'000, .reorder_ns = 50'000});
+  set_for_all({.reorder_ppm = 200'000, .reorder_ns = 50'000});
   for (std::uint32_t i = 0; i < 500; ++i) {
     send(i, 1);
     pass_time(10'000);
@@ -212,12 +236,12 @@ TEST_F(FaultLinkTest, ReorderedPacketsComeLaterButCome) {
     if (recorder_->sent[i].psn < recorder_->sent[i - 1].psn) ++overtaken;
   }
   EXPECT_GT(overtaken, 50u);
-  EXPECT_NEAR(static_cast<double>(link_->statistics().reordered.read()), 100.0, 40.0);
+  EXPECT_NEAR(static_cast<double>(counted(FaultCounter::kReordered)), 100.0, 40.0);
 }
 
 TEST_F(FaultLinkTest, ALineCarriesNoMoreThanItsRate) {
   // 96 bytes and the ICRC: 100 bytes, one packet a millisecond.
-  link_->set_for_all({.bytes_per_second = 100'000});
+  set_for_all({.bytes_per_second = 100'000});
   const TimeNs start = g_now;
   send(0, 50, kFlow, 96);
   send(50, 50, kOtherFlow, 96);
@@ -230,21 +254,21 @@ TEST_F(FaultLinkTest, ALineCarriesNoMoreThanItsRate) {
 }
 
 TEST_F(FaultLinkTest, LosesWhatNoRouterWouldHold) {
-  link_->set_for_all({.delay_ns = 1'000'000'000});
+  set_for_all({.delay_ns = 1'000'000'000});
   const auto fitting = static_cast<std::uint32_t>(FaultLink::kHeldBytesMax / 1000);
   send(0, fitting + 64, kFlow, 1000);
-  EXPECT_EQ(link_->statistics().overflow.read(), 64u);
+  EXPECT_EQ(counted(FaultCounter::kLost), 64u);
   pass_time(1'000'000'000);
   EXPECT_EQ(recorder_->sent.size(), fitting);
 }
 
 TEST_F(FaultLinkTest, AFilterSparesTheOthers) {
-  link_->set_for(kFlow, {.drop_ppm = 1'000'000});
+  set_for(kFlow, {.drop_ppm = 1'000'000});
   send(0, 10, kFlow);
   send(0, 10, kOtherFlow);
   EXPECT_EQ(recorder_->sent.size(), 10u);
-  link_->set_for_all({.drop_ppm = 1'000'000});
-  link_->set_for(kFlow, {});
+  set_for_all({.drop_ppm = 1'000'000});
+  set_for(kFlow, {});
   send(0, 10, kFlow);
   send(0, 10, kOtherFlow);
   EXPECT_EQ(recorder_->sent.size(), 20u);
@@ -252,20 +276,20 @@ TEST_F(FaultLinkTest, AFilterSparesTheOthers) {
 }
 
 TEST_F(FaultLinkTest, WhatIsHeldBackComesAfterTheFaultsEnd) {
-  link_->set_for_all({.delay_ns = 5'000'000});
+  set_for_all({.delay_ns = 5'000'000});
   send(0, 5);
-  link_->clear();
+  clear();
   EXPECT_NE(link_->next_timeout(), kNever);
   pass_time(5'000'000);
   EXPECT_EQ(recorder_->sent.size(), 5u);
-  const std::uint64_t seen = link_->statistics().seen.read();
+  const std::uint64_t seen = counted(FaultCounter::kPackets);
   send(5, 5);
   EXPECT_EQ(recorder_->sent.size(), 10u);
-  EXPECT_EQ(link_->statistics().seen.read(), seen);
+  EXPECT_EQ(counted(FaultCounter::kPackets), seen);
 }
 
 TEST_F(FaultLinkTest, OffersAgainWhatTheInnerLinkHadNoRoomFor) {
-  link_->set_for_all({.duplicate_ppm = 1});
+  set_for_all({.duplicate_ppm = 1});
   recorder_->room = 3;
   send(0, 10);
   EXPECT_EQ(recorder_->sent.size(), 3u);
@@ -280,9 +304,9 @@ TEST_F(FaultLinkTest, SettingsMayChangeWhileOthersSend) {
   std::atomic<bool> stop{false};
   std::thread settings([&] {
     for (int i = 0; i < 300; ++i) {
-      link_->set_for_all({.duplicate_ppm = 1'000'000});
-      link_->set_for(kOtherFlow, {.delay_ns = 1});
-      link_->clear();
+      set_for_all({.duplicate_ppm = 1'000'000});
+      set_for(kOtherFlow, {.delay_ns = 1});
+      clear();
     }
     stop = true;
   });
@@ -301,15 +325,19 @@ TEST(FaultLinkOverUdp, DamageIsNoticedByTheReceiver) {
   SlotGroup group_b = open_group(own_address(1));
   Node a(group_a);
   Node b(group_b);
-  FaultLink faulty(std::move(a.link), kSeed);
-  faulty.set_for_all({.corrupt_ppm = 300'000});
+  DropCounters drops;
+  FaultCounters counters;
+  FaultLink faulty(std::move(a.link), kProgram, drops);
+  const FaultRule rules[] = {
+      {.settings = {.corrupt_ppm = 300'000, .seed = kSeed}, .counters = &counters}};
+  faulty.set_rules(rules);
   std::vector<std::uint32_t> sent;
   for (std::uint32_t i = 0; i < 200; ++i) {
     Batch batch(8192);
     batch.add(make_packet(b.qp(1), i, 1036), to(own_address(1)));
     ASSERT_EQ(faulty.send(batch.get(), a.qp(1)), 1u);
   }
-  const std::uint64_t corrupted = faulty.statistics().corrupted.read();
+  const std::uint64_t corrupted = counters.read(FaultCounter::kCorrupted);
   EXPECT_GT(corrupted, 20u);
   Collector sink;
   // Damage in the destination QPN may have led elsewhere.

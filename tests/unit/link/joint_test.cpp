@@ -117,18 +117,21 @@ TEST_F(JointTest, AreLostToFaultsAndUnseenByCaptures) {
   join();
   auto capture = std::make_unique<CaptureLink>(std::move(a_.link), a_.self.address);
   CaptureLink* const captures = capture.get();
-  FaultLink faults(std::move(capture), 1);
+  DropCounters drops;
+  FaultLink faults(std::move(capture), 1, drops);
   captures->start(::memfd_create("capture", MFD_CLOEXEC));
   send_three(faults);
   receive();
   EXPECT_EQ(captures->packets_written(), 2u);
   EXPECT_EQ(sink_.psns, (std::vector<std::uint32_t>{1, kPsns, 1}));
-  faults.set_for(Qpn(77), {.drop_ppm = 1});
+  const FaultRule anothers[] = {{.flow = Qpn(77), .settings = {.drop_ppm = 1}}};
+  faults.set_rules(anothers);
   send_three(faults);  // another queue pair's faults
   receive();
   EXPECT_EQ(sink_.psns, (std::vector<std::uint32_t>{1, kPsns, 1, 1, kPsns, 1}));
   sink_.psns.clear();
-  faults.set_for_all({.duplicate_ppm = 1'000'000});
+  const FaultRule all[] = {{.settings = {.duplicate_ppm = 1'000'000}}};
+  faults.set_rules(all);
   send_three(faults);
   receive();
   EXPECT_EQ(sink_.psns, (std::vector<std::uint32_t>{1, 1, 1, 1}));

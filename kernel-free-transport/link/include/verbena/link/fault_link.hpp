@@ -1,49 +1,29 @@
 // A decorator that makes any link as bad as a network can be: loss, damage, duplication,
 // reordering, delay, a slow line; for one queue pair or for all. Faults strike what is sent. While
-// no fault is set it costs a load. All chance comes from one seed and is drawn per sending queue
-// pair, so that a queue pair that sends the same packets meets the same faults again.
+// no fault is set it costs a load. What happens to a packet is decided in verbena/fault: it depends
+// on the seed and on the packet alone.
 //
-// Threads: as Link says; settings may change at any time from any thread.
+// Threads: as Link says; rules may change at any time from any thread.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
+#include "verbena/base/drop_reason.hpp"
+#include "verbena/base/fault_counters.hpp"
 #include "verbena/base/lock.hpp"
-#include "verbena/base/random.hpp"
+#include "verbena/fault/fate.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbena/link/link.hpp"
 
 namespace verbena::link {
 
-// Chances in parts per million. Each packet draws once for each chance that is not 0, in this
-// order (a dropped packet draws no further, a damaged one draws the place of the damage next).
-struct FaultSettings {
-  std::uint32_t drop_ppm = 0;
-  std::uint32_t corrupt_ppm = 0;
-  std::uint32_t duplicate_ppm = 0;
-  std::uint32_t reorder_ppm = 0;  // held back for reorder_ns while others pass
-  TimeNs reorder_ns = 200'000;
-  TimeNs delay_ns = 0;
-  TimeNs jitter_ns = 0;                // up to this much more delay, evenly; drawn last
-  std::uint64_t bytes_per_second = 0;  // 0: no limit; packets from BTH to ICRC count
-
-  bool is_none() const {
-    return (drop_ppm | corrupt_ppm | duplicate_ppm | reorder_ppm) == 0 && delay_ns == 0 &&
-           jitter_ns == 0 && bytes_per_second == 0;
-  }
-  bool operator==(const FaultSettings&) const = default;
-};
-
-// Packets that met each fault; counted while any fault is set.
-struct FaultStatistics {
-  OwnedCounter seen;  // that a fault could have met
-  OwnedCounter dropped;
-  OwnedCounter corrupted;
-  OwnedCounter duplicated;
-  OwnedCounter reordered;
-  OwnedCounter delayed;   // held back by delay, jitter or rate
-  OwnedCounter overflow;  // lost because too much was held back already
+struct FaultRule {
+  Qpn flow{};                         // the sending queue pair; 0: each that has no rule of its own
+  fault::Settings settings{};         // without faults: it is spared from the general rule
+  FaultCounters* counters = nullptr;  // outlives the rule; null: nobody counts
+  bool starts_counting = false;       // from 0
 };
 
 class FaultLink final : public Link {
@@ -51,15 +31,14 @@ class FaultLink final : public Link {
   // What is held back at most, as in a router's buffer.
   static constexpr std::size_t kHeldBytesMax = 16u << 20;
 
-  FaultLink(std::unique_ptr<Link> inner, std::uint64_t seed, Clock clock = &monotonic_now_ns);
+  // `program` names the program that sends, the same in each of its runs.
+  FaultLink(std::unique_ptr<Link> inner, std::uint64_t program, DropCounters& drops,
+            Clock clock = &monotonic_now_ns);
   ~FaultLink() override;
 
-  // For every queue pair that has no setting of its own. A rate is the rate of all of them.
-  void set_for_all(const FaultSettings& settings);
-  // For one sending queue pair; a setting without faults spares it from the general one.
-  void set_for(Qpn flow, const FaultSettings& settings);
-  // No faults for anyone any more. What is held back still goes out at its time.
-  void clear();
+  // In place of those before; at most one for each flow. A rate of the general rule is the rate of
+  // all its flows. What is held back already still goes out at its time.
+  void set_rules(std::span<const FaultRule> rules);
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
@@ -78,11 +57,10 @@ class FaultLink final : public Link {
 
   // What is sent or received passes unchanged, and nothing of before is held back.
   bool is_idle() const noexcept { return !active_.read(); }
-  const FaultStatistics& statistics() const { return statistics_; }
   Link& inner() { return *inner_; }
 
  private:
-  class Line;  // settings, the packets held back, the burst on its way
+  class Line;  // rules, the packets held back, the burst on its way
 
   void publish();
 
@@ -90,7 +68,6 @@ class FaultLink final : public Link {
   Clock clock_;
   Published<bool> active_{false};  // a fault is set, or something is held back
   Published<TimeNs> next_due_{kNever};
-  FaultStatistics statistics_;
 
   Lock lock_;  // guards the line
   std::unique_ptr<Line> line_;

@@ -33,6 +33,7 @@ struct QueuePairOptions {
   std::uint32_t receive_capacity = 0;
   std::uint32_t receive_max_sges = 1;
   bool signal_all = false;
+  std::uint32_t created = 0;               // its place among those of its process (wire::Origin)
   void* cookie = nullptr;
 };
 

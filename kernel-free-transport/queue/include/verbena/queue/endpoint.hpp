@@ -65,6 +65,7 @@ struct Endpoint {
   bool acknowledges_at_once = false;  // a stand-in: its receiver may go away when it is done
 
   // Set by transitions.
+  wire::Origin origin;  // of the packets that it sends; `created` is fixed
   Qpn peer;
   // In completions: those of the receiver and its peer, for a stand-in.
   Qpn shown_number;

@@ -21,6 +21,7 @@
 #include "verbena/base/lock.hpp"
 #include "verbena/base/short_copy.hpp"
 #include "verbena/base/types.hpp"
+#include "verbena/wire/origin.hpp"
 #include "verbena/wire/rider.hpp"
 #include "verbena/wire/short_packet.hpp"
 #include "verbena/wire/sizes.hpp"
@@ -192,6 +193,12 @@ class TxBatch {
     packets_[place].lent_at = static_cast<std::uint32_t>(at);
     packets_[place].lent_length = static_cast<std::uint32_t>(length);
   }
+  // Who sends it, until clear(); whom nobody named has no name.
+  void set_origin(const Origin& origin) { origin_ = &origin; }
+  const Origin& origin() const {
+    static constexpr Origin kNobody;
+    return origin_ != nullptr ? *origin_ : kNobody;
+  }
   // What keeps lent payloads where they are; left by clear(). Once at most for each packet.
   void hold(Gate& gate) {
     VERBENA_CHECK(held_ < kMaxPackets);
@@ -206,6 +213,7 @@ class TxBatch {
     let_go();
     count_ = destinations_ = used_ = more_packets_ = more_bytes_ = 0;
     run_may_go_on_ = is_one_run_ = false;
+    origin_ = nullptr;
   }
 
   bool empty() const { return count_ == 0; }
@@ -280,6 +288,7 @@ class TxBatch {
   }
 
   std::span<std::uint8_t> buffer_;
+  const Origin* origin_ = nullptr;
   std::size_t used_ = 0;
   std::size_t count_ = 0;
   std::size_t run_begins_at_ = 0;
