@@ -289,6 +289,7 @@ class Context final : public queue::EventSink,
   void handle_port_event(const control::PortEvent& event);
   void handle_relayed(const control::Relayed& relayed);
   void handle_faults(const std::vector<control::FaultSpec>& faults);
+  void handle_find_queue_pair(const control::FindQueuePair& question);
   void choose_packs(bool must_be_ordinary);
   void handle_export_query(const control::ExportQuery& query);
   void seek_ring_to(const link::Peer& peer) noexcept;

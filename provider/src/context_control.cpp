@@ -7,6 +7,7 @@
 #include "context.hpp"
 #include "explain.hpp"
 #include "verbena/control/address_plan.hpp"
+#include "verbena/control/fault_settings.hpp"
 #include "verbena/link/clock.hpp"
 
 namespace verbena::provider {
@@ -91,6 +92,11 @@ void Context::handle_message(control::Incoming&& message) {
         handle_faults(fault->faults);
       }
       return;
+    case MessageType::kFindQueuePair:
+      if (auto question = control::decode<control::FindQueuePair>(message.payload)) {
+        handle_find_queue_pair(*question);
+      }
+      return;
     case MessageType::kRelayed:
       if (auto relayed = control::decode<control::Relayed>(message.payload)) {
         handle_relayed(*relayed);
@@ -173,22 +179,31 @@ void Context::choose_packs(bool must_be_ordinary) {
 }
 
 void Context::handle_faults(const std::vector<control::FaultSpec>& faults) {
-  has_faults_ = !faults.empty();
+  has_faults_ = std::ranges::any_of(faults, [](const control::FaultSpec& spec) {
+    return spec.qpn != control::FaultSpec::kCm;
+  });
   choose_packs(has_faults_ || capture_->is_running());
   std::vector<link::FaultRule> rules;
-  for (const control::FaultSpec& f : faults) {
+  for (const control::FaultSpec& spec : faults) {
+    if (spec.qpn == control::FaultSpec::kCm || spec.place >= control::kFaultsMost) continue;
     link::FaultRule& rule = rules.emplace_back();
-    rule.flow = Qpn(f.qpn);
-    rule.settings.drop_ppm = f.loss_ppm;
-    rule.settings.corrupt_ppm = f.corrupt_ppm;
-    rule.settings.duplicate_ppm = f.duplicate_ppm;
-    rule.settings.reorder_ppm = f.reorder_ppm;
-    rule.settings.delay_ns = f.delay_ns;
-    rule.settings.jitter_ns = f.jitter_ns;
-    rule.settings.bytes_per_second = f.rate_bytes_per_second;
-    rule.settings.seed = f.seed;
+    rule.flow = Qpn(spec.qpn);
+    rule.settings = control::settings_of(spec);
+    if (stats_ == nullptr) continue;
+    control::FaultPart& part = stats_->faults[spec.place];
+    rule.counters = &part.counters;
+    rule.starts_counting = part.id.read() != spec.id;
+    part.id.set(spec.id);
   }
   link_->set_rules(rules);
+}
+
+void Context::handle_find_queue_pair(const control::FindQueuePair& question) {
+  control::QueuePairFound answer{question.ticket, false};
+  device_->for_each_qp([&](qp::QueuePair& qp) {
+    answer.found = answer.found || qp.number().value() == question.qpn;
+  });
+  tell(answer);
 }
 
 void Context::report_status(std::uint32_t sequence) {

@@ -79,8 +79,8 @@ def fields(value, path=""):
 
 
 def status_fields(status):
-    """Counters and reasons of drops have tables of their own."""
-    return {path for path in fields(status) if ".counters." not in path and ".drops" not in path}
+    """Counters of ports and reasons of drops have tables of their own."""
+    return {path for path in fields(status) if ".ports[].counters." not in path and ".drops" not in path}
 
 
 def tree(shadow, device):

@@ -2,6 +2,8 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 
 #include "command.hpp"
 #include "emulator.hpp"
@@ -62,8 +64,34 @@ void print_context(const json& context) {
   for (const json& qp : context["qps"]) print_qp(qp);
 }
 
+std::string whose_packets(const json& fault) {
+  if (text_of(fault["traffic"]) == "cm") return "connection management";
+  const std::string qpn = text_of(fault["qpn"]);
+  return qpn == "all" ? "all queue pairs" : "QP " + qpn;
+}
+
+// What became of its packets, as far as anything did.
+std::string counted_of(const json& fault) {
+  constexpr std::pair<const char*, const char*> kWords[] = {
+      {"lost", "lost"},           {"duplicated", "duplicated"},
+      {"reordered", "reordered"}, {"corrupted", "corrupted"},
+      {"delayed", "delayed"},     {"rate_limited", "held back by the rate"}};
+  const json& counters = fault["counters"];
+  std::string line;
+  for (const auto& [name, word] : kWords) {
+    const auto number = counters[name].get<std::uint64_t>();
+    if (number == 0) continue;
+    line += (line.empty() ? "" : ", ") + std::to_string(number) + " " + word;
+    if (std::string_view(name) == "lost" && text_of(fault["traffic"]) == "data") {
+      line += " (" + std::to_string(counters["lost_requests"].get<std::uint64_t>()) + " requests)";
+    }
+  }
+  return "of " + std::to_string(counters["packets"].get<std::uint64_t>()) + " packets " +
+         (line.empty() ? "none" : line);
+}
+
 void print_fault(const json& f) {
-  std::string line = "  fault on QP " + text_of(f["qpn"]) + ":";
+  std::string line = "  fault on " + whose_packets(f) + ":";
   for (const char* kind : {"loss", "duplicate", "reorder", "corrupt"}) {
     const auto ppm = f[std::string(kind) + "_ppm"].get<std::uint32_t>();
     if (ppm != 0) line += std::string(" ") + kind + " " + share_text(ppm);
@@ -74,7 +102,10 @@ void print_fault(const json& f) {
   }
   const auto rate = f["rate_bytes_per_second"].get<std::uint64_t>();
   if (rate != 0) line += " rate " + bytes_text(rate) + "/s";
-  std::printf("%s\n", line.c_str());
+  if (line.back() == ':') line += " none";
+  line += ", seed " + std::to_string(f["seed"].get<std::uint64_t>());
+  if (f["ended"].get<bool>()) line += "; its program has ended";
+  std::printf("%s\n    %s\n", line.c_str(), counted_of(f).c_str());
 }
 
 void print_device(const json& device) {

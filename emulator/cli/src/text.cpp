@@ -47,6 +47,7 @@ Outcome<std::uint32_t> parse_share(std::string_view text) {
 
 Outcome<std::uint64_t> parse_duration_ns(std::string_view text) {
   static constexpr std::array<Unit, 4> kUnits{{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
+  if (text == "0") return std::uint64_t{0};
   const auto ns = parse_with_unit(text, kUnits);
   if (!ns || *ns > 3.6e12) return wrong(text, "a duration such as 50us, 2ms or 1s");
   return static_cast<std::uint64_t>(std::llround(*ns));
@@ -61,6 +62,7 @@ Outcome<std::uint64_t> parse_rate(std::string_view text) {
                                                {"kbit", 125},
                                                {"Mbit", 125e3},
                                                {"Gbit", 125e6}}};
+  if (text == "0") return std::uint64_t{0};
   const auto rate = parse_with_unit(text, kUnits);
   if (!rate || *rate < 1 || *rate > 1e15) {
     return wrong(text, "a rate per second such as 100MB or 1Gbit");
@@ -79,6 +81,15 @@ Outcome<std::uint32_t> parse_qpn(std::string_view text) {
     return wrong(text, "the number of a queue pair, such as 0x004001");
   }
   return qpn;
+}
+
+Outcome<std::uint64_t> parse_seed(std::string_view text) {
+  std::uint64_t seed = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size()) {
+    return wrong(text, "a seed, which is a whole number such as 4711");
+  }
+  return seed;
 }
 
 std::string share_text(std::uint32_t parts_per_million) {

@@ -131,6 +131,7 @@ void Server::remove_session(Session::Id id) {
   close_context(*session);
   end_capture_of(id);
   end_imports_of(id);
+  end_fault_questions_of(id);
   end_receiver_calls_of(id);
   if (extension_ != nullptr) extension_->on_client_closed(id);
   std::vector<std::uint32_t> done;
@@ -150,6 +151,10 @@ void Server::close_context(Session& session) {
   const Session::Context context = *session.context;
   session.context.reset();
   by_slot_.erase({context.port, context.slot});
+  context.port->faults().end_queue_pairs_of(context.slot);
+  for (const std::uint32_t slot : context.extra_slots) {
+    context.port->faults().end_queue_pairs_of(slot);
+  }
   context.port->remove_context(context.slot);
   spdlog::info("{} slot {} is free again (pid {} {})", context.port->info().name, context.slot,
                session.info.pid, session.info.comm);

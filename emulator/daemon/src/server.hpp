@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -79,7 +80,6 @@ class Server final : public fabric::Clients {
   void on_query_resources(Session& session, const control::Incoming& in);
   void on_set_port(Session& session, const control::Incoming& in);
   void on_announce(Session& session, const control::Incoming& in);
-  void on_set_fault(Session& session, const control::Incoming& in);
   void on_refresh_counters(Session& session, const control::Incoming& in);
   void on_down(Session& session, const control::Incoming& in);
   void on_capture(Session& session, control::Incoming& in);
@@ -89,6 +89,15 @@ class Server final : public fabric::Clients {
   void on_import(Session& session, const control::Incoming& in);
   void on_exported(Session& session, const control::Incoming& in);
   void end_imports_of(Session::Id gone);
+
+  // server_faults.cpp
+  void on_change_fault(Session& session, const control::Incoming& in);
+  void on_queue_pair_found(Session& session, const control::Incoming& in);
+  void change_faults(Session& session, std::uint32_t sequence, const control::ChangeFault& change);
+  void ask_for_queue_pair(Session& asker, std::uint32_t sequence,
+                          const control::ChangeFault& change);
+  void give_up_fault(std::uint32_t ticket, bool is_silent);
+  void end_fault_questions_of(Session::Id gone);
 
   // server_xrc.cpp
   void on_xrc_message(Session& session, const control::Incoming& in);
@@ -138,6 +147,15 @@ class Server final : public fabric::Clients {
     Session::Id owner;
   };
   std::map<std::uint32_t, PendingImport> imports_;
+  // Faults of a queue pair whose program was asked whether it has it, by ticket.
+  struct PendingFault {
+    Session::Id asker;
+    std::uint32_t sequence;
+    control::ChangeFault change;
+    std::set<Session::Id> asked;
+    fabric::Timers::Id deadline;
+  };
+  std::map<std::uint32_t, PendingFault> faults_asked_for_;
   XrcDomains xrc_;
   // Calls upon a receiver that wait for its context's answer, by ticket.
   struct PendingCall {

@@ -83,8 +83,10 @@ void Server::dispatch(Session& session, const Incoming& in) {
       return on_set_port(session, in);
     case MessageType::kAnnounce:
       return on_announce(session, in);
-    case MessageType::kSetFault:
-      return on_set_fault(session, in);
+    case MessageType::kChangeFault:
+      return on_change_fault(session, in);
+    case MessageType::kQueuePairFound:
+      return on_queue_pair_found(session, in);
     case MessageType::kRefreshCounters:
       return on_refresh_counters(session, in);
     case MessageType::kRingRequest:
@@ -156,7 +158,7 @@ void Server::on_open_device(Session& session, const Incoming& in) {
   by_slot_[{port, *slot}] = &session;
   std::vector<int> fds{port->receive_fd(*slot), port->stats_fd(*slot)};
   for (const control::UniqueFd& sender : senders) fds.push_back(sender.get());
-  session.send(control::DeviceOpened{*slot, port->info(), fabric_.faults_of(port->info().name),
+  session.send(control::DeviceOpened{*slot, port->info(), port->faults().in_force(),
                                      static_cast<std::uint8_t>(senders.size())},
                in.header.sequence, fds);
   if (capture_ && capture_->covers(port->info().name)) {
@@ -254,21 +256,6 @@ void Server::on_announce(Session& session, const Incoming& in) {
   tell_contexts(request->device, event);
   if (extension_ != nullptr && (event.changes & control::kGidsChanged) != 0) {
     extension_->on_addresses_changed(*port);
-  }
-  answer(session, in, control::Done{});
-}
-
-void Server::on_set_fault(Session& session, const Incoming& in) {
-  const auto request = decoded<control::SetFault>(session, in);
-  if (!request) return;
-  if (!request->device.empty() && fabric_.find(request->device) == nullptr) {
-    return session.refuse(in.header.sequence, fabric_.no_such_device(request->device));
-  }
-  fabric_.set_faults(request->device, request->faults);
-  for (const auto& port : fabric_.ports()) {
-    const std::string& name = port->info().name;
-    if (!request->device.empty() && name != request->device) continue;
-    tell_contexts(name, control::SetFault{name, fabric_.faults_of(name)});
   }
   answer(session, in, control::Done{});
 }

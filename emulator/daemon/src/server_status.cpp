@@ -81,7 +81,10 @@ EmulatorStatus Server::status_with(const StatusRound::Reports& reports) const {
     DeviceStatus device;
     device.info = port->info();
     device.totals = port->totals();
-    device.faults = fabric_.faults_of(port->info().name);
+    for (const fabric::FaultTable::Fault& fault : port->faults().all()) {
+      device.faults.push_back(
+          {port->faults().in_force(fault), fault.ended, port->totals_of(fault)});
+    }
     for (const auto& [key, session] : by_slot_) {
       if (key.first != port.get()) continue;
       ContextStatus context;

@@ -93,17 +93,27 @@ ordered_json context_json(const ContextStatus& context) {
   };
 }
 
-ordered_json fault_json(const control::FaultSpec& f) {
+ordered_json fault_json(const FaultStatus& fault) {
+  using control::FaultSpec;
+  const control::FaultSpec& f = fault.spec;
+  const bool is_general = f.qpn == FaultSpec::kEveryQp;
+  ordered_json counted = ordered_json::object();
+  for (std::size_t i = 0; i < kFaultCounters; ++i) {
+    counted[std::string(kFaultCounterNames[i])] = fault.totals[i];
+  }
   return {
-      {"qpn", f.qpn == 0 ? ordered_json("all") : ordered_json(hex(f.qpn, 6))},
-      {"loss_ppm", f.loss_ppm},
-      {"duplicate_ppm", f.duplicate_ppm},
-      {"reorder_ppm", f.reorder_ppm},
-      {"corrupt_ppm", f.corrupt_ppm},
-      {"delay_ns", f.delay_ns},
-      {"jitter_ns", f.jitter_ns},
-      {"rate_bytes_per_second", f.rate_bytes_per_second},
+      {"qpn", is_general ? ordered_json("all") : ordered_json(hex(f.qpn, 6))},
+      {"traffic", f.qpn == FaultSpec::kCm ? "cm" : "data"},
+      {"loss_ppm", f.values.loss_ppm},
+      {"duplicate_ppm", f.values.duplicate_ppm},
+      {"reorder_ppm", f.values.reorder_ppm},
+      {"corrupt_ppm", f.values.corrupt_ppm},
+      {"delay_ns", f.values.delay_ns},
+      {"jitter_ns", f.values.jitter_ns},
+      {"rate_bytes_per_second", f.values.rate_bytes_per_second},
       {"seed", f.seed},
+      {"ended", fault.ended},
+      {"counters", counted},
   };
 }
 
@@ -117,7 +127,7 @@ ordered_json device_json(const DeviceStatus& device) {
   ordered_json contexts = ordered_json::array();
   for (const ContextStatus& context : device.contexts) contexts.push_back(context_json(context));
   ordered_json faults = ordered_json::array();
-  for (const control::FaultSpec& fault : device.faults) faults.push_back(fault_json(fault));
+  for (const FaultStatus& fault : device.faults) faults.push_back(fault_json(fault));
   ordered_json counters;
   for (std::size_t i = 0; i < control::kPortCounters; ++i) {
     counters[std::string(control::kPortCounterNames[i])] = device.totals.port[i];

@@ -7,6 +7,7 @@
 
 #include "status_round.hpp"
 #include "verbena/control/messages.hpp"
+#include "verbena/fabric/fault_table.hpp"
 #include "verbena/fabric/totals.hpp"
 
 namespace verbena::daemon {
@@ -19,10 +20,16 @@ struct ContextStatus {
   ContextReport report;
 };
 
+struct FaultStatus {
+  control::FaultSpec spec;
+  bool ended = false;
+  fabric::FaultTotals totals{};
+};
+
 struct DeviceStatus {
   control::DeviceInfo info;
   fabric::Totals totals;
-  std::vector<control::FaultSpec> faults;
+  std::vector<FaultStatus> faults;
   std::vector<ContextStatus> contexts;
 };
 

@@ -58,28 +58,4 @@ control::PortEvent Fabric::set_port_state(Port& port, bool up) {
   return event;
 }
 
-void Fabric::set_faults(const std::string& device, const std::vector<control::FaultSpec>& faults) {
-  for (const auto& port : ports_) {
-    const std::string& name = port->info().name;
-    if (!device.empty() && name != device) continue;
-    auto& mine = faults_[name];
-    if (faults.empty()) mine.clear();
-    for (const control::FaultSpec& fault : faults) {
-      if (fault.is_none()) {
-        mine.erase(fault.qpn);
-      } else {
-        mine[fault.qpn] = fault;
-      }
-    }
-  }
-}
-
-std::vector<control::FaultSpec> Fabric::faults_of(const std::string& device) const {
-  std::vector<control::FaultSpec> list;
-  const auto mine = faults_.find(device);
-  if (mine == faults_.end()) return list;
-  for (const auto& [qpn, fault] : mine->second) list.push_back(fault);
-  return list;
-}
-
 }  // namespace verbena::fabric

@@ -8,6 +8,7 @@
 
 #include "group_socket.hpp"
 #include "verbena/control/address_plan.hpp"
+#include "verbena/control/fault_settings.hpp"
 #include "verbena/link/sending_socket.hpp"
 #include "verbena/wire/bth.hpp"
 
@@ -104,12 +105,36 @@ Outcome<Done> Port::open_own_link() {
   options.want_ip_fields = true;
   auto own = link::UdpLink::open(fd, info_.address, options, drops_);
   if (!own) return failure_of(own.error());
-  own_ = std::move(*own);
-  poller_.watch(own_->wait_fd(), [this] {
-    OwnSink sink(*this);
-    own_->receive(sink, kReceiveBudget);
-  });
+  // Its packets are called by their transactions, so that it needs no name of its own.
+  own_ = std::make_unique<link::FaultLink>(std::move(*own), 0, drops_);
+  poller_.watch(own_->wait_fd(), [this] { receive_own(); });
   return Done{};
+}
+
+void Port::receive_own() noexcept {
+  OwnSink sink(*this);
+  own_->receive(sink, kReceiveBudget);
+}
+
+void Port::apply_own_faults() {
+  std::vector<link::FaultRule> rules;
+  for (const control::FaultSpec& spec : faults_.in_force()) {
+    if (spec.qpn != control::FaultSpec::kCm) continue;
+    control::FaultPart& part = own_counters_.faults[spec.place];
+    link::FaultRule& rule = rules.emplace_back();
+    rule.settings = control::settings_of(spec);
+    rule.counters = &part.counters;
+    rule.starts_counting = part.id.read() != spec.id;
+    part.id.set(spec.id);
+  }
+  own_->set_rules(rules);
+}
+
+FaultTotals Port::totals_of(const FaultTable::Fault& fault) const {
+  FaultTotals sum = fault.retired;
+  add_counted(own_counters_, fault.spec, sum);
+  for (const auto& [slot, stats] : contexts_) add_counted(stats.page(), fault.spec, sum);
+  return sum;
 }
 
 Outcome<Port::Slot> Port::add_context() {
@@ -146,6 +171,7 @@ void Port::remove_context(Slot slot) {
   const auto context = contexts_.find(slot);
   if (context == contexts_.end()) return;
   retired_.add(context->second.page());
+  faults_.retire(context->second.page());
   contexts_.erase(context);
   groups_.leave_all(slot);
   close_empty_groups();

@@ -173,23 +173,6 @@ class Clients(EmulatorCase):
             self.assertIn('no device "nope"', done.stderr)
             self.assertEqual(self.verbena("port", "verbena0", "sideways").returncode, 2)
 
-    def test_faults_reach_their_contexts(self):
-        self.up()
-        with cc.Client(self.dir).open_device() as client:
-            done = self.verbena("fault", "--loss", "1%", "--delay", "2ms", "--qp", "0x4001")
-            self.assertEqual(done.returncode, 0, done.stderr)
-            _, _, body = client.next_unasked(cc.SET_FAULT)
-            name, count = struct.unpack("<I8sI", body[:16])[1:]
-            self.assertEqual((name, count), (b"verbena0", 1))
-            fault = struct.unpack("<5I4Q", body[16:])
-            self.assertEqual(fault[:2] + fault[5:6], (0x4001, 10000, 2_000_000))
-            self.assertEqual(self.status()["devices"][0]["faults"][0]["loss_ppm"], 10000)
-            self.assertEqual(self.verbena("fault", "--clear").returncode, 0)
-            _, _, body = client.next_unasked(cc.SET_FAULT)
-            self.assertEqual(body[-4:], b"\0\0\0\0")
-            self.assertEqual(self.verbena("fault", "--loss", "much").returncode, 2)
-            self.assertEqual(self.verbena("fault").returncode, 2)
-
     def test_counters_of_the_living_and_the_dead(self):
         self.up()
         port = "infiniband/verbena0/ports/1"

@@ -11,6 +11,7 @@ import unittest
 import emulator_case
 from clients import Clients, Strangers  # noqa: F401 (unittest finds them by name)
 from diagnosing import Doctor, UnfitPrograms  # noqa: F401
+from faulting import Faults  # noqa: F401
 from options import Options  # noqa: F401
 from running import Running, Words  # noqa: F401
 from starting import Settings, Starting  # noqa: F401

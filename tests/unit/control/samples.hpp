@@ -17,7 +17,8 @@ using AllMessages =
                RingRequest, RingInbound, RingAccepted, RingOutbound, PeerGone,
                Import, Imported, ExportQuery, Exported, OpenDomain, DomainOpened, CloseDomain,
                StandInWanted, StandInAnswer, StandInsReleased, ReceiverCall, ReceiverAnswer,
-               ReceiverDone, ReceiverEvent>;
+               ReceiverDone, ReceiverEvent, ChangeFault, FaultChanged, FindQueuePair,
+               QueuePairFound>;
 
 inline DeviceInfo sample_device() {
   DeviceInfo d;
@@ -57,7 +58,7 @@ inline void fill(Hello& m) { m = {ClientKind::kPreload, 4711, "ib_send_bw"}; }
 inline void fill(Welcome& m) { m = {1, "0.1.0", {sample_device(), sample_device()}}; }
 inline void fill(OpenDevice& m) { m = {"mlx5_0", 4026531840}; }
 inline void fill(DeviceOpened& m) {
-  m = {7, sample_device(), {FaultSpec{1, 2, 3, 4, 5, 6, 7, 8, 9}}, 2};
+  m = {7, sample_device(), {FaultSpec{1, 2, 3, {4, 5, 6, 7, 8, 9, 10}, 11}}, 2};
 }
 inline void fill(SlotAdded& m) { m.slot = 1022; }
 inline void fill(AttachMulticast& m) { m = {sample_device().gids[0].gid, 0xc001, 0x4001}; }
@@ -68,8 +69,14 @@ inline void fill(Relayed& m) {
 inline void fill(StatusReport& m) { m = {false, {1, 2, 3, 4, 5, 0}, {sample_qp(), sample_qp()}}; }
 inline void fill(PortEvent& m) { m = {kPortStateChanged | kLidChanged, sample_device()}; }
 inline void fill(SetFault& m) {
-  m = {"verbena0", {FaultSpec{}, FaultSpec{.qpn = 5, .loss_ppm = 9}}};
+  m = {"verbena0", {FaultSpec{}, FaultSpec{.qpn = 5, .values = {.loss_ppm = 9}}}};
 }
+inline void fill(ChangeFault& m) {
+  m = {"verbena0", 0x4001, true, true, false, kFaultLoss | kFaultSeed, {1, 2, 3, 4, 5, 6, 7}, 8};
+}
+inline void fill(FaultChanged& m) { m = {true, 0x123456789abcdef0}; }
+inline void fill(FindQueuePair& m) { m = {3, 0x4001}; }
+inline void fill(QueuePairFound& m) { m = {3, true}; }
 inline void fill(Shutdown& m) { m.reason = "asked"; }
 inline void fill(Capture& m) { m.device = "a"; }
 inline void fill(RingRequest& m) { m = {IpAddress::v4(0x7f010009), 3}; }

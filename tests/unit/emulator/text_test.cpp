@@ -28,8 +28,17 @@ TEST(Text, Durations) {
 TEST(Text, Rates) {
   EXPECT_EQ(*parse_rate("100MB"), 100000000u);
   EXPECT_EQ(*parse_rate("1Gbit"), 125000000u);
+  EXPECT_EQ(*parse_rate("0"), 0u);
   EXPECT_FALSE(parse_rate("0MB").ok());
   EXPECT_FALSE(parse_rate("100").ok());
+}
+
+TEST(Text, SeedsAreWholeNumbers) {
+  EXPECT_EQ(*parse_seed("0"), 0u);
+  EXPECT_EQ(*parse_seed("18446744073709551615"), ~std::uint64_t{0});
+  for (const char* wrong : {"", "-1", "1.5", "0x10", "18446744073709551616", "seven"}) {
+    EXPECT_FALSE(parse_seed(wrong).ok()) << wrong;
+  }
 }
 
 TEST(Text, QueuePairs) {

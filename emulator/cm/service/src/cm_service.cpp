@@ -307,7 +307,8 @@ void CmService::flush() {
 }
 
 void CmService::set_timer() {
-  const TimeNs deadline = cm_.next_deadline();
+  TimeNs deadline = cm_.next_deadline();
+  for (const auto& port : fabric_.ports()) deadline = std::min(deadline, port->next_due());
   // An early timer does no harm; a new one only when that would come too late.
   if (timer_ != 0 && timer_at_ <= deadline) return;
   if (timer_ != 0) timers_.cancel(timer_);
@@ -318,6 +319,7 @@ void CmService::set_timer() {
   timer_ = timers_.after(deadline > now ? deadline - now : 0, [this] {
     timer_ = 0;
     timer_at_ = kNever;
+    for (const auto& port : fabric_.ports()) port->send_due();
     cm_.handle_timeout(clock_());
     flush();
   });

@@ -4,7 +4,7 @@
 //   provider    Hello, OpenDevice -> DeviceOpened + [receive socket, stats page, ...]; then the
 //               connection lives as long as the context: its end means the other side is dead.
 //   preload     Hello -> Welcome (the device list), RefreshCounters, QueryResources.
-//   verbena     Hello, Hold, Stay, StatusQuery, SetPort, Announce, SetFault, Capture, Down.
+//   verbena     Hello, Hold, Stay, StatusQuery, SetPort, Announce, ChangeFault, Capture, Down.
 //   daemon      StatusRequest, PortEvent, SetFault, Relayed, StartCapture, StopCapture, Shutdown
 //               to providers, unasked.
 //
@@ -76,8 +76,7 @@ struct OpenDevice {
 };
 
 // Faults of the network, as shares in parts per million of the packets that are sent.
-struct FaultSpec {
-  std::uint32_t qpn = 0;  // 0: every queue pair
+struct FaultValues {
   std::uint32_t loss_ppm = 0;
   std::uint32_t duplicate_ppm = 0;
   std::uint32_t reorder_ppm = 0;
@@ -85,17 +84,42 @@ struct FaultSpec {
   std::uint64_t delay_ns = 0;
   std::uint64_t jitter_ns = 0;
   std::uint64_t rate_bytes_per_second = 0;  // 0: no limit
-  std::uint64_t seed = 0;                   // 0: the receiver picks one
 
   bool is_none() const {
     return loss_ppm == 0 && duplicate_ppm == 0 && reorder_ppm == 0 && corrupt_ppm == 0 &&
            delay_ns == 0 && jitter_ns == 0 && rate_bytes_per_second == 0;
   }
-  bool operator==(const FaultSpec&) const = default;
+  bool operator==(const FaultValues&) const = default;
   VERBENA_FIELDS {
-    a(m.qpn, m.loss_ppm, m.duplicate_ppm, m.reorder_ppm, m.corrupt_ppm, m.delay_ns, m.jitter_ns,
-      m.rate_bytes_per_second, m.seed);
+    a(m.loss_ppm, m.duplicate_ppm, m.reorder_ppm, m.corrupt_ppm, m.delay_ns, m.jitter_ns,
+      m.rate_bytes_per_second);
   }
+};
+
+// A set of these bits says which of the values a change is about.
+enum FaultField : std::uint32_t {
+  kFaultLoss = 1,
+  kFaultDuplicate = 2,
+  kFaultReorder = 4,
+  kFaultCorrupt = 8,
+  kFaultDelay = 16,
+  kFaultJitter = 32,
+  kFaultRate = 64,
+  kFaultSeed = 128,
+};
+
+// What is in force for a queue pair.
+struct FaultSpec {
+  static constexpr std::uint32_t kEveryQp = 0;  // each that has no fault of its own
+  static constexpr std::uint32_t kCm = 1;       // QP1: connection management, the daemon's business
+  std::uint32_t qpn = kEveryQp;
+  // Where in the stats page a context counts what it does, and for which fault it does so there.
+  std::uint32_t place = 0;
+  std::uint64_t id = 0;
+  FaultValues values;
+  std::uint64_t seed = 0;
+  bool operator==(const FaultSpec&) const = default;
+  VERBENA_FIELDS { a(m.qpn, m.place, m.id, m.values, m.seed); }
 };
 
 // Descriptors beside it: [0] the receive socket of this slot, bound to address:4791 (never
@@ -217,13 +241,45 @@ struct PortEvent {
   VERBENA_MESSAGE(kPortEvent) { a(m.changes, m.device); }
 };
 
-// To the daemon: sets the fault of each queue pair named (a spec without faults takes it away); an
-// empty list takes all away; an empty device means all. To a provider: the whole list for its
-// device, in place of the one before.
+// To a provider: all faults of its device, in place of those before.
 struct SetFault {
   std::string device;
   std::vector<FaultSpec> faults;
   VERBENA_MESSAGE(kSetFault) { a(m.device, m.faults); }
+};
+
+// From `verbena fault`: changes the values that are named and leaves the others. Answered by
+// FaultChanged. An empty device means all.
+struct ChangeFault {
+  std::string device;
+  std::uint32_t qpn = 0;  // 0: those of every queue pair
+  bool data = true;       // what programs send
+  bool cm = false;        // what connection management sends
+  bool clear = false;     // takes everything away instead
+  std::uint32_t named = 0;  // FaultField
+  FaultValues values;
+  std::uint64_t seed = 0;
+  VERBENA_MESSAGE(kChangeFault) {
+    a(m.device, m.qpn, m.data, m.cm, m.clear, m.named, m.values, m.seed);
+  }
+};
+
+struct FaultChanged {
+  bool has_seed = false;  // false: no fault is left
+  std::uint64_t seed = 0;
+  VERBENA_MESSAGE(kFaultChanged) { a(m.has_seed, m.seed); }
+};
+
+// Unasked, to a provider, and its answer: is there such a queue pair?
+struct FindQueuePair {
+  std::uint32_t ticket = 0;
+  std::uint32_t qpn = 0;
+  VERBENA_MESSAGE(kFindQueuePair) { a(m.ticket, m.qpn); }
+};
+struct QueuePairFound {
+  std::uint32_t ticket = 0;
+  bool found = false;
+  VERBENA_MESSAGE(kQueuePairFound) { a(m.ticket, m.found); }
 };
 
 // The daemon goes down in an orderly way; the context dies as if it had been killed.

@@ -77,7 +77,11 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kReceiverCall, 0x0066)       \
   X(kReceiverAnswer, 0x0067)     \
   X(kReceiverDone, 0x0068)       \
-  X(kReceiverEvent, 0x0069)
+  X(kReceiverEvent, 0x0069)      \
+  X(kChangeFault, 0x0070)        \
+  X(kFaultChanged, 0x0071)       \
+  X(kFindQueuePair, 0x0072)      \
+  X(kQueuePairFound, 0x0073)
 
 enum class MessageType : std::uint16_t {
 #define VERBENA_MESSAGE_ENUM(id, number) id = number,

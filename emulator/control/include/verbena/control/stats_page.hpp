@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "verbena/base/drop_reason.hpp"
+#include "verbena/base/fault_counters.hpp"
 
 namespace verbena::control {
 
@@ -72,6 +73,15 @@ class SharedCounter {
   std::atomic<std::uint64_t> value_{0};
 };
 
+// Faults that one device may have at a time.
+inline constexpr std::size_t kFaultsMost = 32;
+
+// What a context has done to packets because of one fault.
+struct FaultPart {
+  SharedCounter id;  // of which fault (FaultSpec::id); 0: none yet
+  FaultCounters counters;
+};
+
 struct StatsPage {
   std::uint32_t magic = kStatsMagic;
   std::uint32_t version = kStatsVersion;
@@ -79,6 +89,7 @@ struct StatsPage {
   std::uint32_t reserved = 0;
   std::array<SharedCounter, kPortCounters> port;
   std::array<SharedCounter, kDropReasons> drops;
+  std::array<FaultPart, kFaultsMost> faults;  // by FaultSpec::place
 
   SharedCounter& operator[](PortCounter c) { return port[static_cast<std::size_t>(c)]; }
   const SharedCounter& operator[](PortCounter c) const { return port[static_cast<std::size_t>(c)]; }

@@ -1,8 +1,7 @@
-// All devices of one emulator, their shadow in the file system, and the faults set on them. The
+// All devices of one emulator and their shadow in the file system. The
 // root of everything that is not a client. One thread.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -37,16 +36,11 @@ class Fabric {
   // Shows the devices again after somebody removed the shadow.
   control::Outcome<control::Done> restore_shadow() { return shadow_.create(devices()); }
 
-  // Merges by queue pair, as SetFault says.
-  void set_faults(const std::string& device, const std::vector<control::FaultSpec>& faults);
-  std::vector<control::FaultSpec> faults_of(const std::string& device) const;
-
  private:
   explicit Fabric(const std::string& shadow_root) : shadow_(shadow_root) {}
 
   std::vector<std::unique_ptr<Port>> ports_;
   ShadowTree shadow_;
-  std::map<std::string, std::map<std::uint32_t, control::FaultSpec>> faults_;  // device, QPN
 };
 
 }  // namespace verbena::fabric

@@ -17,11 +17,13 @@
 #include "verbena/control/error.hpp"
 #include "verbena/control/messages.hpp"
 #include "verbena/control/unique_fd.hpp"
+#include "verbena/fabric/fault_table.hpp"
 #include "verbena/fabric/management_sink.hpp"
 #include "verbena/fabric/multicast_groups.hpp"
 #include "verbena/fabric/poller.hpp"
 #include "verbena/fabric/stats_memory.hpp"
 #include "verbena/fabric/totals.hpp"
+#include "verbena/link/fault_link.hpp"
 #include "verbena/link/slot_group.hpp"
 #include "verbena/link/udp_link.hpp"
 
@@ -58,10 +60,21 @@ class Port final {
   control::Outcome<control::Done> join(const Gid& mgid, Slot slot, std::uint32_t qpn);
   control::Outcome<control::Done> leave(const Gid& mgid, Slot slot, std::uint32_t qpn);
 
+  // The faults of this device. What changed is in force for the daemon's own packets after
+  // apply_own_faults(); contexts are told by the server.
+  FaultTable& faults() { return faults_; }
+  const FaultTable& faults() const { return faults_; }
+  void apply_own_faults();
+  // What a fault did, in all contexts since it was set.
+  FaultTotals totals_of(const FaultTable::Fault& fault) const;
+
   // Of all contexts since the device came up, the dead ones included.
   Totals totals() const;
   // Sends from the daemon's own queue pairs. Its packets count as any other's.
   std::size_t send(wire::TxBatch& batch, Qpn from) noexcept;
+  // When a fault lets go of what it holds back of that, if send_due() is called then.
+  TimeNs next_due() const noexcept { return own_->next_timeout(); }
+  void send_due() noexcept { receive_own(); }
 
  private:
   class OwnSink;
@@ -73,6 +86,7 @@ class Port final {
   control::Outcome<control::Done> open_own_link();
   control::Outcome<control::Done> open_missing_groups();
   void close_empty_groups();
+  void receive_own() noexcept;
   void on_own_datagram(const wire::RxDatagram& datagram) noexcept;
   void on_group_datagram(const IpAddress& group, const wire::RxDatagram& datagram) noexcept;
 
@@ -83,7 +97,8 @@ class Port final {
   RelayOut relay_;
   DropCounters drops_;
   control::StatsPage own_counters_;  // of QP0 and QP1
-  std::unique_ptr<link::UdpLink> own_;
+  std::unique_ptr<link::FaultLink> own_;
+  FaultTable faults_;
   std::map<Slot, StatsMemory> contexts_;
   Totals retired_;
   MulticastGroups groups_;

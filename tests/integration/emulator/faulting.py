@@ -1,0 +1,113 @@
+"""`verbena fault` and the emulator: what is set, what a change leaves, and whom it is about."""
+
+import re
+import struct
+import subprocess
+
+import control_client as cc
+from emulator_case import EmulatorCase
+
+
+class Faults(EmulatorCase):
+    def fault(self, *words):
+        done = self.verbena("fault", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def faults(self):
+        return {(f["qpn"], f["traffic"]): f for f in self.status()["devices"][0]["faults"]}
+
+    def told(self, client):
+        """What a context is told of faults: their queue pair number, loss, delay and seed."""
+        _, _, body = client.next_unasked(cc.SET_FAULT)
+        name, count = struct.unpack("<I8sI", body[:16])[1:]
+        self.assertEqual(name, b"verbena0")
+        faults = [struct.unpack_from("<IIQ4I4Q", body, 16 + 64 * i) for i in range(count)]
+        self.assertEqual(len(body), 16 + 64 * count)
+        return [(f[0], f[3], f[7], f[10]) for f in faults]
+
+    def test_faults_reach_their_contexts(self):
+        self.up()
+        with cc.Client(self.dir).open_device() as client:
+            said = self.fault("--loss", "1%", "--delay", "2ms")
+            seed = int(re.fullmatch(r"seed (\d+); .* --seed \1\n", said)[1])
+            self.assertEqual(self.told(client), [(0, 10000, 2_000_000, seed), (1, 10000, 2_000_000, seed)])
+            self.assertEqual(self.faults()["all", "data"]["seed"], seed)
+            self.assertEqual(self.fault("--clear"), "")
+            self.assertEqual(self.told(client), [])
+            self.assertEqual(self.faults(), {})
+            for wrong in (["--loss", "much"], [], ["--clear", "--loss", "1%"], ["--qp", "1", "--loss", "1%"],
+                          ["--qp", "0x4001", "--cm", "--loss", "1%"], ["--seed", "-1", "--loss", "1%"]):
+                done = self.verbena("fault", *wrong)
+                self.assertEqual(done.returncode, 2, wrong)
+                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+    def test_a_second_fault_leaves_the_first(self):
+        self.up()
+        self.assertEqual(self.fault("--loss", "10%", "--seed", "7"), "")
+        self.fault("--delay", "1ms", "--data")
+        data, cm = self.faults()["all", "data"], self.faults()["0x000001", "cm"]
+        self.assertEqual((data["loss_ppm"], data["delay_ns"], data["seed"]), (100_000, 1_000_000, 7))
+        self.assertEqual((cm["loss_ppm"], cm["delay_ns"], cm["seed"]), (100_000, 0, 7))
+        self.fault("--loss", "0%", "--data")
+        self.assertEqual((self.faults()["all", "data"]["loss_ppm"], len(self.faults())), (0, 2))
+        self.fault("--delay", "0", "--seed", "8")
+        self.assertEqual(list(self.faults()), [("0x000001", "cm")])
+        self.assertEqual(self.faults()["0x000001", "cm"]["seed"], 8)
+        self.fault("--clear", "--data")
+        self.assertEqual(len(self.faults()), 1)
+        self.fault("--loss", "0%")
+        self.assertEqual(self.faults(), {})
+        done = self.verbena("fault", "--seed", "9")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no fault is set that this seed could be for", done.stderr)
+
+    def test_what_is_set_is_shown(self):
+        self.up()
+        self.fault("--duplicate", "200ppm", "--reorder", "0.01", "--corrupt", "1%", "--jitter", "50us", "--rate", "1Gbit",
+                   "--data", "--seed", "5")
+        fault = self.faults()["all", "data"]
+        self.assertEqual([fault[name] for name in ("duplicate_ppm", "reorder_ppm", "corrupt_ppm", "jitter_ns",
+                                                   "rate_bytes_per_second", "seed", "ended")],
+                         [200, 10_000, 10_000, 50_000, 125_000_000, 5, False])
+        self.assertIn("fault on all queue pairs: duplicate 0.02% reorder 1% corrupt 1% jitter 50us rate 125.0 MB/s, seed 5\n"
+                      "    of 0 packets none\n", self.verbena("status").stdout)
+
+    def ask_for(self, client, found, *words):
+        """`verbena fault --qp`, while the context says whether it has that queue pair."""
+        command = subprocess.Popen([self.home + "/bin/verbena", "fault", *words], env=self.env, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        _, _, body = client.next_unasked(cc.FIND_QUEUE_PAIR)
+        ticket, number = struct.unpack("<II", body)
+        client.send(cc.QUEUE_PAIR_FOUND, struct.pack("<IB", ticket, found))
+        _, said = command.communicate(timeout=30)
+        return number, command.returncode, said
+
+    def test_a_fault_of_one_queue_pair(self):
+        self.up()
+        with cc.Client(self.dir).open_device() as client:
+            qpn = client.slot << 14 | 5
+            self.fault("--loss", "10%", "--delay", "1ms", "--data", "--seed", "3")
+            self.told(client)
+            done = self.verbena("fault", "--qp", str(1000 << 14), "--loss", "1%")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"there is no queue pair 0x{1000 << 14:06x}", done.stderr)
+            number, code, said = self.ask_for(client, False, "--qp", hex(qpn), "--loss", "1%")
+            self.assertEqual((number, code), (qpn, 1))
+            self.assertIn(f"there is no queue pair 0x{qpn:06x}", said)
+            self.assertEqual(self.ask_for(client, True, "--qp", hex(qpn), "--loss", "0%")[1], 0)
+            # What it does not name is as for every queue pair.
+            self.assertEqual(self.told(client), [(0, 100_000, 1_000_000, 3), (qpn, 0, 1_000_000, 3)])
+            self.fault("--clear", "--qp", hex(qpn))
+            self.assertEqual(self.told(client), [(0, 100_000, 1_000_000, 3)])
+            self.ask_for(client, True, "--qp", hex(qpn), "--corrupt", "5%")
+        self.until(lambda: self.faults()[f"0x{qpn:06x}", "data"]["ended"], "its program has ended")
+        with cc.Client(self.dir).open_device() as client:
+            self.fault("--reorder", "1%")
+            self.assertEqual([fault[0] for fault in self.told(client)], [0, 1])
+        self.assertIn("its program has ended", self.verbena("status").stdout)
+        # One that does not answer.
+        with cc.Client(self.dir).open_device() as client:
+            done = self.verbena("fault", "--qp", hex(client.slot << 14 | 5), "--loss", "1%")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("does not answer", done.stderr)
