@@ -78,7 +78,6 @@ Context::~Context() {
   end_visits();
   progress_.stop();
   if (device_) settle_debts();
-  if (stats_ != nullptr) publish_counters();
   device_.reset();
   link_.reset();
   if (stats_ != nullptr) ::munmap(stats_, control::kStatsPageSize);
@@ -127,18 +126,21 @@ void Context::make_engine(std::uint32_t slot, int receive_fd,
   options.memory_port = &memory_;
   if (is_further()) options.memory = &main_.device_->memory();
   options.max_regions = kMaxMr + kMaxMw;
+  if (stats_ != nullptr) options.counters = &stats_->counters;
   device_ = std::make_unique<device::Device>(options, *this, *this);
   device_->set_port_active(info_.port_state == control::PortState::kActive);
 
+  PortCounters& counters = device_->counters();
   link::UdpOptions udp_options;
+  udp_options.send_failures = &counters.send_failures;
   udp_options.grh_from_port = options.plan.infiniband;
   std::vector<int> senders;
   for (control::UniqueFd& sender : given_senders) senders.push_back(sender.release());
-  auto udp = link::UdpLink::open(receiver.release(), info_.address, udp_options,
-                                 device_->counters().drops, senders);
+  auto udp = link::UdpLink::open(receiver.release(), info_.address, udp_options, counters.drops,
+                                 senders);
   if (!udp) refuse(udp.error().error, "ibv_open_device: %s", udp.error().text.c_str());
   auto peers = std::make_unique<link::PeerLink>(std::move(*udp), link::Peer{info_.address, slot},
-                                                device_->counters().drops);
+                                                counters.drops, counters.ring_packets.data());
   peers_ = peers.get();
   choose_packs(false);
   auto capture = std::make_unique<link::CaptureLink>(std::move(peers), info_.address);
@@ -243,9 +245,9 @@ bool Context::drive_unattended(Unattended which, std::uint32_t& polls_seen) noex
 }
 
 Context::Load Context::load() const noexcept {
-  const device::PortCounters& counters = device_->counters();
-  return {counters.packets_received.read() + counters.sent.packets(),
-          counters.bytes_received.read() + counters.sent.bytes()};
+  const PortCounters& counters = device_->counters();
+  return {counters.received.packets.read() + counters.sent.packets(),
+          counters.received.bytes.read() + counters.sent.bytes()};
 }
 
 // It does not look on when it has just told the application of something, which may want this very
@@ -348,7 +350,6 @@ void Context::part() noexcept {
     device_->finish_receive(link::monotonic_now_ns(), device::Acknowledge::kNow);
     lock.unlock();
   }
-  publish_counters();
 }
 
 void Context::on_datagram(const wire::RxDatagram& datagram) noexcept {
@@ -470,27 +471,6 @@ std::shared_ptr<CompletionChannel> Context::channel_of(ibv_comp_channel* channel
   attend_channel(channel->fd);
   std::erase_if(channels_, [](const auto& entry) { return entry.second.expired(); });
   return made;
-}
-
-void Context::publish_counters() noexcept {
-  if (stats_ == nullptr) return;
-  using control::PortCounter;
-  const device::PortCounters& c = device_->counters();
-  control::StatsPage& page = *stats_;
-  page[PortCounter::kXmitPackets].set(c.sent.packets());
-  page[PortCounter::kXmitBytes].set(c.sent.bytes());
-  page[PortCounter::kUnicastXmitPackets].set(c.sent.packets());
-  page[PortCounter::kRcvPackets].set(c.packets_received.read());
-  page[PortCounter::kRcvBytes].set(c.bytes_received.read());
-  page[PortCounter::kUnicastRcvPackets].set(c.packets_received.read() -
-                                            c.multicast_received.read());
-  page[PortCounter::kMulticastRcvPackets].set(c.multicast_received.read());
-  page[PortCounter::kSendFailures].set(peers_->udp().statistics().unreachable.read());
-  page[PortCounter::kRingPackets].set(peers_->ring_packets_sent());
-  for (std::size_t i = 0; i < kDropReasons; ++i) {
-    const auto reason = static_cast<DropReason>(i);
-    page[reason].set(c.drops.read(reason));
-  }
 }
 
 }  // namespace verbena::provider

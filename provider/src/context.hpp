@@ -104,8 +104,9 @@ class Context final : public queue::EventSink,
   Context& engine_for(Cq* send, Cq* receive, bool may_be_further);
   // For a completion queue whose queue pairs have several.
   void drive_all() noexcept;
-  // Of all of them.
-  std::uint64_t drops(DropReason reason) noexcept;
+  // What the whole port has counted, over all processes; while the emulator does not answer, what
+  // this context has.
+  control::Counters port_counters();
 
   // --- a thread of the application that attends to the engine (context_attendance.cpp) ---
   // The channel of this context that is read there; null if there is none.
@@ -275,7 +276,6 @@ class Context final : public queue::EventSink,
   void silence() noexcept override { link_->silence(); }
   bool is_reminded() noexcept override;
   TimeNs next_deadline() const noexcept override;
-  void publish_counters() noexcept override;
 
   void end_visits() noexcept;  // context_attendance.cpp
 

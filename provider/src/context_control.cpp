@@ -227,6 +227,19 @@ void Context::report_status(std::uint32_t sequence) {
   } while (!report.last);
 }
 
+control::Counters Context::port_counters() {
+  if (!is_fatal()) {
+    auto asked = ask<control::Counters>(control::QueryCounters{info().name});
+    if (asked && asked->drops.size() == kDropReasons) return std::move(*asked);
+  }
+  const PortCounters& own = device_->counters();
+  control::Counters counters;
+  for (std::size_t i = 0; i < kDropReasons; ++i) {
+    counters.drops.push_back(own.drops.read(static_cast<DropReason>(i)));
+  }
+  return counters;
+}
+
 void Context::turn_fatal(const char* reason) noexcept {
   if (fatal_.exchange(true)) return;
   if (is_further()) return device_->fail_all();

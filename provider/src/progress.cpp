@@ -303,9 +303,7 @@ Progress::Wait Progress::watch(const Signs& signs) noexcept {
 
 void Progress::run() noexcept {
   while (!stopping_.read()) {
-    const Wait how = choose();
-    driven_.publish_counters();
-    wait(how);
+    wait(choose());
   }
 }
 

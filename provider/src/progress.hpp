@@ -59,8 +59,6 @@ class Driven {
   // Whether those who sent what has come since the last call send reminders when it is left lying.
   virtual bool is_reminded() noexcept = 0;
   virtual TimeNs next_deadline() const noexcept = 0;
-  // Called once per turn, for what is merely published now and then.
-  virtual void publish_counters() noexcept = 0;
 
  protected:
   ~Driven() = default;

@@ -126,6 +126,10 @@ int query_port(ibv_context* c, std::uint8_t port, ibv_port_attr* a) noexcept {
     }
     Context& context = Context::of(c);
     const control::DeviceInfo info = context.info();
+    const control::Counters counters = context.port_counters();
+    const auto dropped = [&counters](DropReason reason) {
+      return static_cast<std::uint32_t>(counters.drops[static_cast<std::size_t>(reason)]);
+    };
     const bool active = info.port_state == control::PortState::kActive;
     a->state = static_cast<ibv_port_state>(info.port_state);
     a->max_mtu = static_cast<ibv_mtu>(info.max_mtu);
@@ -133,8 +137,8 @@ int query_port(ibv_context* c, std::uint8_t port, ibv_port_attr* a) noexcept {
     a->gid_tbl_len = static_cast<int>(info.gids.size());
     a->port_cap_flags = info.cap_mask;
     a->max_msg_sz = kMaxMessage;
-    a->bad_pkey_cntr = static_cast<std::uint32_t>(context.drops(DropReason::kBadPkey));
-    a->qkey_viol_cntr = static_cast<std::uint32_t>(context.drops(DropReason::kBadQkey));
+    a->bad_pkey_cntr = dropped(DropReason::kBadPkey);
+    a->qkey_viol_cntr = dropped(DropReason::kBadQkey);
     a->pkey_tbl_len = static_cast<std::uint16_t>(info.pkeys.size());
     a->lid = info.lid;
     a->sm_lid = info.sm_lid;

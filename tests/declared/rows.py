@@ -50,13 +50,15 @@ class Sources:
         return found
 
 
-def word_of(name):
-    """What a test that drives it must have written somewhere: the option, the field, the file."""
-    return [part for part in re.split(r"[ ./\[\]*]+", name) if part][-1]
+def words_of(name):
+    """What a test that drives it must have written somewhere: the option, the field, the file; of a drop, status has the
+    shorter name."""
+    word = [part for part in re.split(r"[ ./\[\]*]+", name) if part][-1]
+    return {word, word.removeprefix("rx_drop_")}
 
 
-def speaks_of(text, word):
-    return re.search(rf"(?:(?<![\w-])|\\n){re.escape(word)}(?![\w-])", text) is not None
+def speaks_of(text, name):
+    return any(re.search(rf"(?:(?<![\w-])|\\n){re.escape(word)}(?![\w-])", text) for word in words_of(name))
 
 
 def what_is_wrong(name, tests, known, sources):
@@ -70,5 +72,5 @@ def what_is_wrong(name, tests, known, sources):
             yield f"{name}: name the case, as \"{ctest} test_what_it_shows\""
         elif not (files := sources.files_with(case[0])):
             yield f"{name}: nothing below tests/integration and conformance defines {case[0]}"
-        elif not any(speaks_of(sources.texts[file], word_of(name)) for file in files):
-            yield f"{name}: {case[0]} says nothing of {word_of(name)}"
+        elif not any(speaks_of(sources.texts[file], name) for file in files):
+            yield f"{name}: {case[0]} says nothing of it"

@@ -53,8 +53,8 @@ class Answers : public Scene {
     const auto& port = right.node().device().counters();
     EXPECT_EQ(port.sent.packets(), 10u);
     EXPECT_EQ(port.sent.bytes(), 10 * 12 + 2 * 4 + 2500u);
-    EXPECT_EQ(left.node().device().counters().packets_received.read(), 10u);
-    EXPECT_EQ(left.node().device().counters().bytes_received.read(), 10 * 12 + 2 * 4 + 2500u);
+    EXPECT_EQ(left.node().device().counters().received.packets.read(), 10u);
+    EXPECT_EQ(left.node().device().counters().received.bytes.read(), 10 * 12 + 2 * 4 + 2500u);
   }
 };
 

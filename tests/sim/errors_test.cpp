@@ -60,7 +60,7 @@ TEST(Errors, TheRetryCounterEndsAMessageToADeadPeer) {
   s.left.post(s.left.send(3, 300));
   ASSERT_TRUE(s.pair.run_until([&] { return s.left.sends.size() == 3; }, 20'000'000'000));
   expect_sends(s.left, 1, Status::kRetryExceeded, 3);
-  EXPECT_EQ(s.left.qp().endpoint().counters.timeouts.read(), 4u);  // the first and three retries
+  EXPECT_EQ(s.left.qp().endpoint().port->ack_timeouts.read(), 4u);  // the first and three retries
   // 4.096 us * 2^14 each time.
   EXPECT_GE(s.pair.world.now() - began, 4 * 67'000'000u);
   EXPECT_LE(s.pair.world.now() - began, 4 * 68'000'000u);
@@ -76,7 +76,7 @@ TEST(Errors, NoRetryCountsWhileThePeerIsKeptFromReading) {
   s.left.post(s.left.write(1, 300, s.right));
   s.pair.run(4'900'000'000);
   EXPECT_TRUE(s.left.sends.empty());
-  EXPECT_EQ(s.left.qp().endpoint().counters.timeouts.read(), 1u);
+  EXPECT_EQ(s.left.qp().endpoint().port->ack_timeouts.read(), 1u);
   is_kept = false;
   s.pair.a.reading = {1000, 1000};
   s.run_until_sent(1);
@@ -125,7 +125,7 @@ TEST(Errors, WhatOneConnectionHadGivenIsNotAskedOfTheNext) {
   s.left.to_state(qp::State::kReset);
   s.right.to_state(qp::State::kReset);
   s.pair.connect();
-  const auto timeouts = [&] { return s.left.qp().endpoint().counters.timeouts.read(); };
+  const auto timeouts = [&] { return s.left.qp().endpoint().port->ack_timeouts.read(); };
   const std::uint64_t before = timeouts();
   s.pair.a.reading = {2000, 500};
   s.left.post(s.left.write(2, 300, s.right));
@@ -155,7 +155,7 @@ TEST(Errors, TheRnrRetryCounterEndsAMessageThatNobodyReceives) {
   s.left.post(s.left.write(3, 10, s.right));
   s.run_until_sent(3);
   expect_sends(s.left, 1, Status::kRnrRetryExceeded, 3);
-  EXPECT_EQ(s.left.qp().endpoint().counters.rnr_naks_received.read(), 4u);
+  EXPECT_EQ(s.left.qp().endpoint().port->rnr_naks_received.read(), 4u);
   EXPECT_EQ(s.right.state(), qp::State::kRts);  // it did nothing wrong
   s.expect_unharmed();
 }

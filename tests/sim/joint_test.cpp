@@ -54,8 +54,8 @@ TEST(JointPackets, CountAsThoseThatTheyStandFor) {
   const auto& port = s.left.node().device().counters();
   EXPECT_EQ(port.sent.packets(), 10u);
   EXPECT_EQ(port.sent.bytes(), 10 * 12 + 16 + 2500u);
-  EXPECT_EQ(s.right.node().device().counters().packets_received.read(), 10u);
-  EXPECT_EQ(s.right.node().device().counters().bytes_received.read(), 10 * 12 + 16 + 2500u);
+  EXPECT_EQ(s.right.node().device().counters().received.packets.read(), 10u);
+  EXPECT_EQ(s.right.node().device().counters().received.bytes.read(), 10 * 12 + 16 + 2500u);
   s.expect_unharmed();
 }
 

@@ -74,8 +74,8 @@ TEST_P(RidersOf, CountAsPackets) {
   EXPECT_GE(far.packets_sent.read(), 40u);
   const auto& left = s.left.node().device().counters();
   const auto& right = s.right.node().device().counters();
-  EXPECT_EQ(left.packets_received.read(), right.sent.packets());
-  EXPECT_EQ(left.bytes_received.read(), right.sent.bytes());
+  EXPECT_EQ(left.received.packets.read(), right.sent.packets());
+  EXPECT_EQ(left.received.bytes.read(), right.sent.bytes());
   EXPECT_EQ(left.drops.total() + right.drops.total(), 0u);
   s.expect_unharmed();
 }

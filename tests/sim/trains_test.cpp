@@ -24,8 +24,8 @@ TEST(Trains, CountAsTheirPackets) {
   EXPECT_EQ(received.packets_received.read(), 6u);
   EXPECT_EQ(received.bytes_received.read(), 1299u);
   const auto& port = s.right.node().device().counters();
-  EXPECT_EQ(port.packets_received.read(), 6u);
-  EXPECT_EQ(port.bytes_received.read(), 6 * 12 + 1300u);
+  EXPECT_EQ(port.received.packets.read(), 6u);
+  EXPECT_EQ(port.received.bytes.read(), 6 * 12 + 1300u);
   EXPECT_EQ(port.drops.total(), 0u);
   EXPECT_NO_THROW(expect_equal(s.right.inbox.bytes().first(1299),
                                s.left.source.bytes().first(1299), "data"));
@@ -167,7 +167,7 @@ Outcome play(const std::vector<Packet>& packets, std::uint32_t how_often, bool w
   }
   out.state = pair.right.state();
   out.expected = pair.right.qp().expected_psn().value();
-  out.packets = pair.right.node().device().counters().packets_received.read();
+  out.packets = pair.right.node().device().counters().received.packets.read();
   out.solicited = pair.right.node().completion_events();
   const auto copy = [](Arena& arena) {
     return Packet(arena.bytes().begin(), arena.bytes().end());

@@ -140,7 +140,7 @@ TEST(Turns, WhoWaitsForAReceiveKeepsNobodyWaiting) {
   for (std::size_t i = 0; i < 4; ++i) {
     ASSERT_TRUE(crowd.run_until_sent(i, 1));
     EXPECT_EQ(crowd.left[i].sends[0].status, Status::kSuccess);
-    EXPECT_EQ(crowd.left[i].qp().endpoint().counters.timeouts.read(), 0u);
+    EXPECT_EQ(crowd.left[i].qp().endpoint().port->ack_timeouts.read(), 0u);
   }
 }
 

@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-control::Outcome<std::string> ask_status(Emulator& emulator) {
-  auto part = emulator.channel.call<control::StatusText>(control::StatusQuery{});
+control::Outcome<std::string> ask_status(Emulator& emulator, bool resets) {
+  auto part = emulator.channel.call<control::StatusText>(control::StatusQuery{resets});
   if (!part) return Failure<control::Error>{part.error()};
   std::string all = std::move(part->part);
   while (!part->last) {
@@ -129,11 +129,11 @@ void print_device(const json& device) {
   for (const json& context : device["contexts"]) print_context(context);
 }
 
-int status(bool as_json) {
+int status(bool as_json, bool resets) {
   const std::string dir = control::runtime_dir_path();
   auto emulator = reach_emulator(dir);
   if (!emulator) return complain(emulator.error().text);
-  const auto text = ask_status(*emulator);
+  const auto text = ask_status(*emulator, resets);
   if (!text) return complain(text.error().text);
   if (as_json) {
     std::printf("%s\n", text->c_str());
@@ -152,10 +152,12 @@ int status(bool as_json) {
 
 void add_status(CLI::App& app, Context& context) {
   auto as_json = std::make_shared<bool>(false);
+  auto resets = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand(
       "status", "Show devices, ports, processes and every queue pair. 1 if no emulator runs.");
   command->add_flag("--json", *as_json, "As JSON, for programs");
-  command->callback([as_json, &context] { context.exit_code = status(*as_json); });
+  command->add_flag("--reset", *resets, "Then let the counters of the ports begin anew at zero");
+  command->callback([as_json, resets, &context] { context.exit_code = status(*as_json, *resets); });
 }
 
 }  // namespace verbena::cli

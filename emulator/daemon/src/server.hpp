@@ -81,6 +81,7 @@ class Server final : public fabric::Clients {
   void on_set_port(Session& session, const control::Incoming& in);
   void on_announce(Session& session, const control::Incoming& in);
   void on_refresh_counters(Session& session, const control::Incoming& in);
+  void on_query_counters(Session& session, const control::Incoming& in);
   void on_down(Session& session, const control::Incoming& in);
   void on_capture(Session& session, control::Incoming& in);
   void on_ring_request(Session& session, const control::Incoming& in);
@@ -123,7 +124,7 @@ class Server final : public fabric::Clients {
   void relay(fabric::Port& port, std::uint32_t slot, const control::Relayed& datagram);
   void start_round(const std::string& device, StatusRound::Then then);
   void finish_round(std::uint32_t sequence);
-  EmulatorStatus status_with(const StatusRound::Reports& reports) const;
+  EmulatorStatus status_with(const StatusRound::Reports& reports, bool resets);
   void end_capture_of(Session::Id owner);
   void consider_idle();
 

@@ -89,6 +89,8 @@ void Server::dispatch(Session& session, const Incoming& in) {
       return on_queue_pair_found(session, in);
     case MessageType::kRefreshCounters:
       return on_refresh_counters(session, in);
+    case MessageType::kQueryCounters:
+      return on_query_counters(session, in);
     case MessageType::kRingRequest:
       return on_ring_request(session, in);
     case MessageType::kRingAccepted:
@@ -265,6 +267,19 @@ void Server::on_refresh_counters(Session& session, const Incoming& in) {
   if (!request) return;
   fabric_.refresh_counters(request->device);
   answer(session, in, control::Done{});
+}
+
+void Server::on_query_counters(Session& session, const Incoming& in) {
+  const auto request = decoded<control::QueryCounters>(session, in);
+  if (!request) return;
+  const fabric::Port* port = fabric_.find(request->device);
+  if (port == nullptr) {
+    return session.refuse(in.header.sequence, fabric_.no_such_device(request->device));
+  }
+  const fabric::Totals totals = port->totals();
+  session.send(control::Counters{{totals.port.begin(), totals.port.end()},
+                                 {totals.drops.begin(), totals.drops.end()}},
+               in.header.sequence);
 }
 
 void Server::on_capture(Session& session, Incoming& in) {

@@ -62,16 +62,18 @@ void Server::on_status_report(Session& session, const Incoming& in) {
 }
 
 void Server::on_status_query(Session& session, const Incoming& in) {
+  const auto query = decoded<control::StatusQuery>(session, in);
+  if (!query) return;
   const Session::Id asker = session.id;
   const std::uint32_t sequence = in.header.sequence;
-  start_round("", [this, asker, sequence](const StatusRound::Reports& reports) {
+  start_round("", [this, asker, sequence, resets = query->resets](const auto& reports) {
     const auto found = sessions_.find(asker);
     if (found == sessions_.end()) return;
-    send_text(*found->second, sequence, to_json(status_with(reports)));
+    send_text(*found->second, sequence, to_json(status_with(reports, resets)));
   });
 }
 
-EmulatorStatus Server::status_with(const StatusRound::Reports& reports) const {
+EmulatorStatus Server::status_with(const StatusRound::Reports& reports, bool resets) {
   EmulatorStatus status;
   status.version = kVersion;
   status.pid = static_cast<std::uint32_t>(::getpid());
@@ -80,7 +82,7 @@ EmulatorStatus Server::status_with(const StatusRound::Reports& reports) const {
   for (const auto& port : fabric_.ports()) {
     DeviceStatus device;
     device.info = port->info();
-    device.totals = port->totals();
+    device.totals = resets ? port->take_totals() : port->totals();
     for (const fabric::FaultTable::Fault& fault : port->faults().all()) {
       device.faults.push_back(
           {port->faults().in_force(fault), fault.ended, port->totals_of(fault)});

@@ -129,8 +129,8 @@ ordered_json device_json(const DeviceStatus& device) {
   ordered_json faults = ordered_json::array();
   for (const FaultStatus& fault : device.faults) faults.push_back(fault_json(fault));
   ordered_json counters;
-  for (std::size_t i = 0; i < control::kPortCounters; ++i) {
-    counters[std::string(control::kPortCounterNames[i])] = device.totals.port[i];
+  for (std::size_t i = 0; i < kPortCounters; ++i) {
+    counters[std::string(kPortCounterNames[i])] = device.totals.port[i];
   }
   // Only what happened: the list of what may is long.
   ordered_json drops = ordered_json::object();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "group_socket.hpp"
 #include "verbena/control/address_plan.hpp"
@@ -18,7 +19,6 @@ namespace {
 using control::Done;
 using control::fail;
 using control::Outcome;
-using control::PortCounter;
 
 // Datagrams taken in one turn of the event loop, so that a flood cannot starve the clients.
 constexpr std::size_t kReceiveBudget = 64;
@@ -102,11 +102,12 @@ Outcome<Done> Port::open_own_link() {
   }
   link::UdpOptions options = udp_options();
   options.tx_sockets = 1;
+  options.send_failures = &own_counters_.counters.send_failures;
   options.want_ip_fields = true;
-  auto own = link::UdpLink::open(fd, info_.address, options, drops_);
+  auto own = link::UdpLink::open(fd, info_.address, options, own_counters_.counters.drops);
   if (!own) return failure_of(own.error());
   // Its packets are called by their transactions, so that it needs no name of its own.
-  own_ = std::make_unique<link::FaultLink>(std::move(*own), 0, drops_);
+  own_ = std::make_unique<link::FaultLink>(std::move(*own), 0, own_counters_.counters.drops);
   poller_.watch(own_->wait_fd(), [this] { receive_own(); });
   return Done{};
 }
@@ -170,7 +171,7 @@ Outcome<Port::Slot> Port::add_extra_slot(Slot slot) {
 void Port::remove_context(Slot slot) {
   const auto context = contexts_.find(slot);
   if (context == contexts_.end()) return;
-  retired_.add(context->second.page());
+  retired_.add(context->second.page().counters);
   faults_.retire(context->second.page());
   contexts_.erase(context);
   groups_.leave_all(slot);
@@ -213,7 +214,7 @@ Outcome<Done> Port::open_missing_groups() {
     link::UdpOptions options = udp_options();
     options.tx_sockets = 1;
     options.want_ip_fields = true;
-    auto opened = link::UdpLink::open(fd->release(), address, options, drops_);
+    auto opened = link::UdpLink::open(fd->release(), address, options, own_counters_.counters.drops);
     if (!opened) return failure_of(opened.error());
     auto group = std::make_unique<Group>(Group{address, std::move(*opened)});
     poller_.watch(group->link->wait_fd(), [this, g = group.get()] {
@@ -235,29 +236,31 @@ void Port::close_empty_groups() {
 }
 
 void Port::on_own_datagram(const wire::RxDatagram& d) noexcept {
-  if (info_.port_state != control::PortState::kActive) return drops_.count(DropReason::kPortDown);
+  if (info_.port_state != control::PortState::kActive)
+    return own_counters_.counters.drops.count(DropReason::kPortDown);
   const auto bth = wire::BthView::parse(d.bytes);
-  if (!bth) return drops_.count(DropReason::kTooShort);
+  if (!bth) return own_counters_.counters.drops.count(DropReason::kTooShort);
   const Qpn to = bth->dest_qp();
-  if (to == kMulticastQpn) return drops_.count(DropReason::kNotMember);
-  if (to.value() > kManagementQpn.value()) return drops_.count(DropReason::kUnknownQp);
-  if (sink_ == nullptr) return drops_.count(DropReason::kUnsupported);
-  own_counters_[PortCounter::kRcvPackets].add();
-  own_counters_[PortCounter::kUnicastRcvPackets].add();
-  own_counters_[PortCounter::kRcvBytes].add(d.bytes.size());
+  if (to == kMulticastQpn) return own_counters_.counters.drops.count(DropReason::kNotMember);
+  if (to.value() > kManagementQpn.value() || sink_ == nullptr) {
+    return own_counters_.counters.drops.count(DropReason::kUnknownQp);
+  }
+  own_counters_.counters.received.packets.add();
+  own_counters_.counters.received.bytes.add(d.bytes.size());
   sink_->on_management_datagram(*this, d);
 }
 
 void Port::on_group_datagram(const IpAddress& group, const wire::RxDatagram& d) noexcept {
-  if (info_.port_state != control::PortState::kActive) return drops_.count(DropReason::kPortDown);
+  if (info_.port_state != control::PortState::kActive)
+    return own_counters_.counters.drops.count(DropReason::kPortDown);
   const auto bth = wire::BthView::parse(d.bytes);
-  if (!bth) return drops_.count(DropReason::kTooShort);
+  if (!bth) return own_counters_.counters.drops.count(DropReason::kTooShort);
   // A group on the loopback interface is everybody's: another user's fabric is not ours.
   const control::Subnet subnet{info_.subnet, info_.prefix_length};
   const bool is_foreign =
       info_.persona == control::Persona::kInfiniBand && !subnet.contains(d.source);
   if (is_foreign || !(bth->dest_qp() == kMulticastQpn)) {
-    return drops_.count(DropReason::kNotMember);
+    return own_counters_.counters.drops.count(DropReason::kNotMember);
   }
   if (!relay_) return;
   for (const MulticastGroups::Member& member : groups_.members_of(group)) {
@@ -269,20 +272,27 @@ void Port::on_group_datagram(const IpAddress& group, const wire::RxDatagram& d) 
 
 std::size_t Port::send(wire::TxBatch& batch, Qpn from) noexcept {
   const std::size_t sent = own_->send(batch, from);
-  own_counters_[PortCounter::kXmitPackets].add(sent);
-  own_counters_[PortCounter::kUnicastXmitPackets].add(sent);
-  for (const wire::TxBatch::Packet& packet : batch.packets().first(sent)) {
-    own_counters_[PortCounter::kXmitBytes].add(packet.length);
-  }
+  std::uint64_t bytes = 0;
+  for (const wire::TxBatch::Packet& packet : batch.packets().first(sent)) bytes += packet.length;
+  own_counters_.counters.sent.add(0, sent, bytes, {});
   return sent;
 }
 
-Totals Port::totals() const {
+void Port::set_state(control::PortState state) {
+  if (state == control::PortState::kDown && info_.port_state != state) ++retired_.link_downed;
+  info_.port_state = state;
+}
+
+Totals Port::all_totals() const {
   Totals sum = retired_;
-  sum.add(own_counters_);
-  for (const auto& [slot, stats] : contexts_) sum.add(stats.page());
-  sum.add(drops_);
+  sum.add(own_counters_.counters);
+  for (const auto& [slot, stats] : contexts_) sum.add(stats.page().counters);
   return sum;
+}
+
+Totals Port::take_totals() {
+  const Totals all = all_totals();
+  return all.since(std::exchange(before_, all));
 }
 
 }  // namespace verbena::fabric

@@ -9,7 +9,6 @@ namespace verbena::fabric {
 namespace {
 
 using control::DeviceInfo;
-using control::PortCounter;
 using control::PortState;
 
 std::string state_text(PortState state) {
@@ -103,19 +102,12 @@ std::vector<std::pair<std::string, std::uint64_t>> counter_files(const Totals& t
       {"counters/unicast_rcv_packets", t[PortCounter::kUnicastRcvPackets]},
       {"counters/multicast_xmit_packets", t[PortCounter::kMulticastXmitPackets]},
       {"counters/multicast_rcv_packets", t[PortCounter::kMulticastRcvPackets]},
-      {"counters/port_rcv_errors", t.all_drops()},
+      {"counters/port_rcv_errors", t.malformed()},
       {"counters/port_xmit_discards", t[PortCounter::kSendFailures]},
+      {"counters/link_downed", t.link_downed},
   };
-  // What cannot happen here, but is read by every monitor.
-  for (const char* never :
-       {"symbol_error", "link_error_recovery", "link_downed", "port_rcv_remote_physical_errors",
-        "port_rcv_switch_relay_errors", "port_xmit_constraint_errors", "port_rcv_constraint_errors",
-        "local_link_integrity_errors", "excessive_buffer_overrun_errors", "VL15_dropped",
-        "port_xmit_wait"}) {
-    files.emplace_back(std::string("counters/") + never, 0);
-  }
-  for (std::size_t i = 0; i < control::kPortCounters; ++i) {
-    files.emplace_back("hw_counters/" + std::string(control::kPortCounterNames[i]), t.port[i]);
+  for (std::size_t i = 0; i < kPortCounters; ++i) {
+    files.emplace_back("hw_counters/" + std::string(kPortCounterNames[i]), t.port[i]);
   }
   for (std::size_t i = 0; i < kDropReasons; ++i) {
     files.emplace_back("hw_counters/rx_drop_" + std::string(kDropReasonNames[i]), t.drops[i]);

@@ -38,16 +38,16 @@ bool acknowledges_now(Acknowledge acknowledge) {
 }
 
 void Device::handle_datagram(TimeNs now, const wire::RxDatagram& datagram) {
-  counters_.packets_received.add();
-  counters_.bytes_received.add(datagram.bytes.size());
+  counters_.received.packets.add();
+  counters_.received.bytes.add(datagram.bytes.size());
   if (!is_port_active()) return counters_.drops.count(DropReason::kPortDown);
   wire::PacketView packet;
   if (const auto why = wire::parse_packet(datagram, packet)) return counters_.drops.count(*why);
   qp::QueuePair* qp = table_.find(packet.bth.dest_qp);
   const bool is_joint = datagram.psns > 1;
   if (datagram.rider) {
-    counters_.packets_received.add();
-    counters_.bytes_received.add(wire::Rider::kPacketSize);
+    counters_.received.packets.add();
+    counters_.received.bytes.add(wire::Rider::kPacketSize);
     packet.rider = &*datagram.rider;
   }
   if (qp == nullptr) {
@@ -60,9 +60,9 @@ void Device::handle_datagram(TimeNs now, const wire::RxDatagram& datagram) {
 }
 
 void Device::handle_multicast(TimeNs now, wire::RxDatagram datagram, Qpn member) {
-  counters_.packets_received.add();
-  counters_.bytes_received.add(datagram.bytes.size());
-  counters_.multicast_received.add();
+  counters_.received.packets.add();
+  counters_.received.bytes.add(datagram.bytes.size());
+  counters_.received.multicast.add();
   if (!is_port_active()) return counters_.drops.count(DropReason::kPortDown);
   wire::PacketView packet;
   if (const auto why = wire::parse_packet(datagram, packet)) return counters_.drops.count(*why);
@@ -89,8 +89,8 @@ void Device::deliver_joint(qp::QueuePair& qp, wire::PacketView& packet,
   if (!wire::may_stand_for_several(*packet.row)) {
     return counters_.drops.count(DropReason::kMalformed);
   }
-  counters_.packets_received.add(datagram.psns - 1);
-  counters_.bytes_received.add(wire::more_header_bytes(*packet.row, datagram.psns));
+  counters_.received.packets.add(datagram.psns - 1);
+  counters_.received.bytes.add(wire::more_header_bytes(*packet.row, datagram.psns));
   packet.psns = datagram.psns;
   deliver(qp, packet, datagram, now);
 }
@@ -135,9 +135,9 @@ void Device::transmit(qp::QueuePair& qp, TimeNs now, Rest rest) {
   rearm(qp);
 }
 
-void Device::send_short(std::size_t which, const qp::QueuePair& qp) {
+void Device::send_short(std::size_t which, qp::QueuePair& qp) {
   wire::ShortPacket& packet = buffers_[which]->packet;
-  counters_.sent.add(which, packet.wire_packets(), packet.wire_bytes());
+  counters_.sent.add(which, packet.wire_packets(), packet.wire_bytes(), qp.take_begun());
   if (!is_port_active() || transmitter_.send_short(packet, qp.number())) [[likely]] return;
   wire::TxBatch& batch = buffers_[which]->batch;
   batch.take(packet);
@@ -163,7 +163,7 @@ bool Device::transmit_batches(std::size_t which, qp::QueuePair& qp, TimeNs now, 
     if (!goes_on || left != Left::kRequests) qp.ask(batch);
     if (batch.empty()) break;
     bytes += batch.bytes();
-    counters_.sent.add(which, batch.wire_packets(), batch.wire_bytes());
+    counters_.sent.add(which, batch.wire_packets(), batch.wire_bytes(), qp.take_begun());
     if (is_port_active()) transmitter_.send(batch, qp.number());
   }
   batch.clear();

@@ -18,6 +18,7 @@ Device::Device(const DeviceOptions& options, wire::Transmitter& transmitter,
     : options_(options),
       transmitter_(transmitter),
       events_(events),
+      counters_(options.counters != nullptr ? *options.counters : own_counters_.emplace()),
       memory_(options.memory != nullptr ? *options.memory : make_memory(options)),
       table_(options.slot) {
   shared_slots_.push_back({options.slot});
@@ -43,8 +44,7 @@ qp::QueuePair* Device::create_qp(qp::QueuePairOptions options) {
     options.send.max_sges =
         std::max(options.send.max_sges, options.shared->tags->options().max_sges);
   }
-  const qp::Surroundings around{&memory_, &events_, &counters_.drops, this, &shares_,
-                                &transmitter_};
+  const qp::Surroundings around{&memory_, &events_, &counters_, this, &shares_, &transmitter_};
   std::optional<Qpn> number;
   {
     const Guard guard(receive_lock_);

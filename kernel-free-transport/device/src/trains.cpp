@@ -84,8 +84,8 @@ void Device::handle_train(TimeNs now, const wire::RxTrain& train) {
     for (std::uint32_t i = 0; i < train.count; ++i) handle_datagram(now, train.at(i));
     return;
   }
-  counters_.packets_received.add(train.count);
-  counters_.bytes_received.add((train.count - std::uint64_t{1}) * train.head.bytes.size() +
+  counters_.received.packets.add(train.count);
+  counters_.received.bytes.add((train.count - std::uint64_t{1}) * train.head.bytes.size() +
                                train.last_length);
   const Guard guard(qp->lock());
   wire::RxDatagram datagram = train.head;

@@ -44,10 +44,12 @@ struct OutboundRings::Entry {
   }
 };
 
-OutboundRings::OutboundRings(PeerStatistics& statistics)
+OutboundRings::OutboundRings(PeerStatistics& statistics, OwnedCounter* packets_sent)
     : statistics_(statistics),
       entries_(std::make_unique<Entry[]>(kTableSize)),
-      packets_sent_(std::make_unique<OwnedCounter[]>(kTableSize)) {}
+      own_packets_sent_(packets_sent == nullptr ? std::make_unique<OwnedCounter[]>(kTableSize)
+                                                : nullptr),
+      packets_sent_(packets_sent != nullptr ? packets_sent : own_packets_sent_.get()) {}
 
 OutboundRings::~OutboundRings() {
   for (std::size_t i = 0; i < kTableSize; ++i) {

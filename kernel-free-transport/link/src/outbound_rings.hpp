@@ -8,13 +8,15 @@
 #include <optional>
 #include <span>
 
+#include "verbena/base/port_counters.hpp"
 #include "verbena/link/peer_link.hpp"
 
 namespace verbena::link {
 
 class OutboundRings {
  public:
-  explicit OutboundRings(PeerStatistics& statistics);
+  // `packets_sent`: of kTableSize places, each its own to add to; null: some of its own.
+  OutboundRings(PeerStatistics& statistics, OwnedCounter* packets_sent);
   // Closes them.
   ~OutboundRings();
 
@@ -48,6 +50,8 @@ class OutboundRings {
   std::optional<wire::Transmitter::Reading> reading_at(const Peer& peer) noexcept;
   std::uint64_t packets_sent() const noexcept;
 
+  static constexpr std::size_t kTableSize = PortCounters::kRingPlaces;
+
  private:
   struct Entry;
 
@@ -58,7 +62,6 @@ class OutboundRings {
     std::uint64_t since_look = 0;
     bool is_over = false;
   };
-  static constexpr std::size_t kTableSize = 256;
   static_assert(kTableSize >= 2 * PeerLink::kPeersMax);
 
   Entry* find(const Peer& peer) const noexcept;
@@ -74,7 +77,8 @@ class OutboundRings {
   Lock change_lock_;                  // guards who stands in the table
   std::unique_ptr<Entry[]> entries_;  // a hash table that is probed onwards
   // By each entry's rings, whoever its peers were; side by side, because they are summed often.
-  std::unique_ptr<OwnedCounter[]> packets_sent_;
+  std::unique_ptr<OwnedCounter[]> own_packets_sent_;
+  OwnedCounter* packets_sent_;
   Published<bool> has_any_{false};
   // The places that were ever taken, in that order; of the one who reminds, how often it has
   // looked, and for each place.

@@ -47,11 +47,12 @@ struct PeerLink::Pending {
   std::optional<SharedRing> ring;
 };
 
-PeerLink::PeerLink(std::unique_ptr<UdpLink> udp, const Peer& self, DropCounters& drops)
+PeerLink::PeerLink(std::unique_ptr<UdpLink> udp, const Peer& self, DropCounters& drops,
+                   OwnedCounter* ring_packets)
     : udp_(std::move(udp)),
       self_(self),
       drops_(drops),
-      outbound_(std::make_unique<OutboundRings>(statistics_)) {}
+      outbound_(std::make_unique<OutboundRings>(statistics_, ring_packets)) {}
 
 PeerLink::~PeerLink() {
   for (Inbound& in : inbound_) in.reader.ring().close();

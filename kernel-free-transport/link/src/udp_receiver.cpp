@@ -198,7 +198,7 @@ ssize_t UdpReceiver::read_asking(SocketAddress& source, Coalesced& out) noexcept
 // Returns the number of packets, dropped ones included.
 std::size_t UdpReceiver::deliver(const Coalesced& buffer, RxSink& sink) noexcept {
   if (buffer.fields.source.is_v4() != buffer.fields.destination.is_v4()) {
-    drops_.count(DropReason::kBadHeader);
+    drops_.count(DropReason::kBadIcrc);  // none can be right between families
     return 1;
   }
   Entry& entry = entry_for(buffer);

@@ -120,7 +120,7 @@ std::size_t UdpSender::send(wire::TxBatch& batch, std::size_t first, std::size_t
     Socket* socket = socket_for(flow, to.has_grh);
     // No descriptor was left for a socket, or an address of the other family was asked for.
     if (socket == nullptr || to.address.is_v4() != local_.is_v4()) {
-      statistics_.unreachable.add(run.packets.size());
+      count_unreachable(run.packets.size());
       rest = rest.subspan(run.packets.size());
       continue;
     }
@@ -271,8 +271,13 @@ UdpSender::Outcome UdpSender::transmit(Socket& socket, const Way& way,
     if (message.is_bundle && sent != -EIO) can_bundle_.publish(false);
     return Outcome::kNotTogether;
   }
-  statistics_.unreachable.add(message.packets);
+  count_unreachable(message.packets);
   return Outcome::kTaken;
+}
+
+void UdpSender::count_unreachable(std::size_t packets) noexcept {
+  statistics_.unreachable.add(packets);
+  if (options_.send_failures != nullptr) options_.send_failures->add(packets);
 }
 
 ssize_t UdpSender::try_to_send(const Way& way, const Message& message) const noexcept {

@@ -126,6 +126,7 @@ class UdpSender {
   Outcome transmit(Socket& socket, const Way& way, const Message& message) noexcept;
   ssize_t try_to_send(const Way& way, const Message& message) const noexcept;
   bool belongs_in_pages(std::size_t bytes) const noexcept;
+  [[gnu::cold]] void count_unreachable(std::size_t packets) noexcept;
   void count_call(Socket& socket, bool is_locked, const Message& message) noexcept;
   // As sendto and sendmsg return it.
   ssize_t send_plainly(const Way& way, const Message& message) const noexcept;

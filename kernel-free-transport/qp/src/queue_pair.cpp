@@ -23,7 +23,8 @@ void fill(queue::Endpoint& e, const QueuePairOptions& o, const Surroundings& aro
   e.domain = o.domain;
   e.memory = around.memory;
   e.events = around.events;
-  e.drops = around.drops;
+  e.port = around.port;
+  e.drops = &around.port->drops;
   e.shared = around.shared;
   e.send_cq = o.send_cq;
   e.receive_cq = o.receive_cq;

@@ -120,7 +120,6 @@ void Relay::handle_nak(const wire::PacketView& packet, Psn psn) {
 void Relay::fail(wire::NakCode code, Psn psn, const char* why) {
   queue::explain(endpoint_, "request PSN %u of the peer 0x%06x is refused with NAK %s: %s",
                  psn.value(), endpoint_.peer.value(), std::string(to_string(code)).c_str(), why);
-  endpoint_.counters.naks_sent.add();
   tell_peer(wire::Aeth::nak(code, messages()), psn);
   held_.clear();
   replay_.reset();

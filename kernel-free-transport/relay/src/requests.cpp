@@ -221,7 +221,6 @@ void Relay::report_gap() {
   missing_ = false;
   if (gap_reported_) return;
   gap_reported_ = true;
-  endpoint_.counters.naks_sent.add();
   tell_peer(wire::Aeth::nak(wire::NakCode::kPsnSequence, messages()), next());
 }
 

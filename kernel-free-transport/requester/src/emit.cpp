@@ -203,6 +203,8 @@ Requester::Emit Requester::emit_datagram(std::uint32_t position, wire::TxBatch& 
   if (row.immediate) wire::ImmDt{e.immediate}.write_to(at + row.immediate_at);
   out.commit(size, queue_.address(position).destination);
   endpoint_.counters.bytes_sent.add(e.length);
+  if (Qpn(e.remote_qpn) == kMulticastQpn) [[unlikely]]
+    endpoint_.port->multicast_sent.add();
   return Emit::kSent;
 }
 

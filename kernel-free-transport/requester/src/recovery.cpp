@@ -165,7 +165,7 @@ void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {
       base_ = probe_base_ = now;
       return;
     }
-    endpoint_.counters.timeouts.add();
+    endpoint_.port->ack_timeouts.add();
     if (retries_left_ == 0 && endpoint_.alternate_armed) {
       endpoint_.migration_wanted = true;
       retries_left_ = reliability_.retry_count;

@@ -70,6 +70,9 @@ void Requester::complete_rendezvous(const SendEntry& entry, const Rare& rare, St
     c.tag_private = static_cast<std::uint32_t>(rare.swap_or_add);
   }
   if (status != Status::kSuccess) c.vendor_error = static_cast<std::uint32_t>(status);
+  if (status != Status::kSuccess && status != Status::kFlushed) {
+    endpoint_.port->responder_errors.add();
+  }
   if (!endpoint_.srq->cq->push(c, false)) endpoint_.fail(queue::AsyncEvent::kQpFatal);
 }
 

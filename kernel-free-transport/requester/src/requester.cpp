@@ -92,9 +92,10 @@ void Requester::complete(const SendEntry& entry, Status status) {
   if (entry.internal) [[unlikely]] {
     return complete_rendezvous(entry, queue_.rare(queue_.head()), status);
   }
-  if (status == Status::kSuccess && !endpoint_.signal_all &&
-      (entry.flags & queue::kSignaled) == 0) {
-    return;
+  if (status == Status::kSuccess) {
+    if (!endpoint_.signal_all && (entry.flags & queue::kSignaled) == 0) return;
+  } else if (status != Status::kFlushed) {
+    endpoint_.port->requester_errors.add();
   }
   const auto make = [&](queue::Completion& c) {
     c.id = entry.id;
@@ -132,6 +133,8 @@ void Requester::poison(std::uint32_t position, Status status) {
 void Requester::fail_head(Status status) {
   poisoned_.reset();
   if (queue_.is_empty()) return;
+  if (status == Status::kRetryExceeded) endpoint_.port->retries_exceeded.add();
+  if (status == Status::kRnrRetryExceeded) endpoint_.port->rnr_retries_exceeded.add();
   const SendEntry& entry = queue_.at(queue_.head());
   queue::explain(endpoint_, "%s with wr_id %llu completes with: %s",
                  std::string(to_string(entry.opcode)).c_str(),

@@ -85,6 +85,7 @@ void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
     return;
   }
   probe_unanswered_ = false;
+  if (aeth.nak_code() == wire::NakCode::kPsnSequence) endpoint_.port->sequence_naks_received.add();
   const bool complete = acknowledge(psn, now);
   retire();
   // A sequence error, or a response before the refused request went missing: send again.
@@ -114,7 +115,7 @@ void Requester::handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now) {
     endpoint_.drops->count(DropReason::kStaleResponse);
     return;
   }
-  endpoint_.counters.rnr_naks_received.add();
+  endpoint_.port->rnr_naks_received.add();
   probe_unanswered_ = false;
   const Psn before = una_;
   const bool complete = acknowledge(psn, now);

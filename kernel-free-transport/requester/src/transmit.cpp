@@ -25,6 +25,11 @@ bool Requester::begin(SendEntry& entry) {
   entry.first = next_;
   entry.message = ++message_count_;
   entry.numbered = true;
+  if (entry.opcode <= WorkOpcode::kSendInvalidate) {
+    ++begun_.sends;
+  } else if (entry.opcode <= WorkOpcode::kWriteImmediate) {
+    ++begun_.writes;
+  }
   cursor_psn_ = next_;
   next_ = next_ + entry.packets;
   if (entry.wants_response()) ++responses_pending_;
@@ -85,6 +90,11 @@ std::uint32_t Requester::psns_at(const Message& message, Psn psn) {
   return message.wants_response ? psns_of_read(queue_.at(message.position), psn) : 1;
 }
 
+void Requester::count_repeated(std::uint32_t packets) {
+  endpoint_.counters.retransmitted.add(packets);
+  endpoint_.port->retransmitted.add(packets);
+}
+
 // The packet at the cursor went out. A turn ends with a packet that asks for its answer, or that
 // would come late.
 void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now) {
@@ -93,7 +103,8 @@ void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, Ti
     turn_is_over_ = true;
   }
   const bool again = cursor_psn_.is_before(sent_);
-  if (again) [[unlikely]] endpoint_.counters.retransmitted.add(packets);
+  if (again) [[unlikely]]
+    count_repeated(packets);
   if (una_ == sent_ || una_ == cursor_psn_) {
     base_ = probe_base_ = now;
     if (!timing_ && !again) {
@@ -125,7 +136,7 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
     poison(position, Status::kLocalProtection);
     return false;
   }
-  endpoint_.counters.retransmitted.add(message.wants_response ? 1 : psns);
+  count_repeated(message.wants_response ? 1 : psns);
   probe_unanswered_ = true;
   probe_end_ = una_ + psns;
   return false;

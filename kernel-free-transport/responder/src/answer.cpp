@@ -21,7 +21,7 @@ void Responder::owe_ack(bool urgent) {
 void Responder::owe_nak(wire::Aeth aeth) {
   nak_ = aeth;
   nak_owed_ = true;
-  endpoint_.counters.naks_sent.add();
+  if (aeth.kind() == wire::AethKind::kRnrNak) endpoint_.port->rnr_naks_sent.add();
 }
 
 // A NAK that ends the connection. Always false, so that a check may end in it. UC and UD have no

@@ -113,6 +113,7 @@ void Responder::fail_receive(Status status) {
   c.qpn = endpoint_.shown_number.value();
   c.vendor_error = static_cast<std::uint32_t>(status);
   receive_active_ = false;
+  endpoint_.port->responder_errors.add();
   if (!receive_cq()->push(c, false)) endpoint_.fail(AsyncEvent::kQpFatal);
 }
 
@@ -176,6 +177,7 @@ bool Responder::execute_send(const wire::PacketView& packet) {
   if (row.ieth && !invalidate(packet.ieth().rkey)) return false;
   message_ = Message::kNone;
   ++message_count_;
+  endpoint_.port->received.sends.add();
   complete_receive(packet, CompletionOpcode::kReceive, static_cast<std::uint32_t>(arrived_));
   return true;
 }
@@ -231,6 +233,7 @@ bool Responder::execute_write(const wire::PacketView& packet) {
   }
   message_ = Message::kNone;
   ++message_count_;
+  endpoint_.port->received.writes.add();
   if (row.immediate) complete_receive_of_write(packet);
   return true;
 }
@@ -294,6 +297,7 @@ bool Responder::execute_read(const wire::PacketView& packet) {
                     to_string(pin.error()).data());
     }
   }
+  endpoint_.port->received.reads.add();
   Response& r = answer(packet);
   r.packets = std::max((reth.length + endpoint_.mtu - 1) / endpoint_.mtu, 1u);
   r.key = reth.rkey;
@@ -324,6 +328,7 @@ bool Responder::execute_atomic(const wire::PacketView& packet) {
     return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
                   pin.ok() ? "the word of an atomic is not mapped" : to_string(pin.error()).data());
   }
+  endpoint_.port->received.atomics.add();
   answer_and_save(packet, original);
   return true;
 }
@@ -354,6 +359,7 @@ bool Responder::execute_atomic_write(const wire::PacketView& packet) {
     return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
                   "ATOMIC WRITE to memory that is not granted");
   }
+  endpoint_.port->received.writes.add();
   answer_and_save(packet, 0);
   return true;
 }

@@ -83,6 +83,7 @@ void Responder::handle_uc(const wire::PacketView& packet) {
   message_ = send ? Message::kSend : Message::kWrite;
   if (!row.ends_message) return;
   message_ = Message::kNone;
+  (send ? endpoint_.port->received.sends : endpoint_.port->received.writes).add();
   if (send) complete_receive(packet, CompletionOpcode::kReceive, static_cast<std::uint32_t>(arrived_));
   if (!send && row.immediate) complete_receive_of_write(packet);
 }
@@ -140,6 +141,7 @@ void Responder::handle_ud(const wire::PacketView& packet, const wire::RxDatagram
     c.immediate = packet.immediate().data;
   }
   receive_active_ = false;
+  endpoint_.port->received.sends.add();
   endpoint_.counters.bytes_received.add(packet.payload.size());
   if (!receive_cq()->push(c, packet.bth.solicited)) endpoint_.fail(AsyncEvent::kQpFatal);
 }

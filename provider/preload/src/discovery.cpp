@@ -13,6 +13,7 @@
 #include "real.hpp"
 #include "section.hpp"
 #include "trace.hpp"
+#include "verbena/base/port_counters.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/control/runtime_dir.hpp"
 
@@ -154,6 +155,26 @@ void refresh_counters(const std::string& device) {
   request.device = device;
   const auto done = greeted->channel.call<control::Ack>(request, kTimeoutMs);
   if (!done) VERBENA_TRACE("counters of %s: %s", device.c_str(), done.error().text.c_str());
+}
+
+NamedCounters list_counters(const std::string& device) {
+  NamedCounters named;
+  auto greeted = greet();
+  if (!greeted) return named;
+  control::QueryCounters request;
+  request.device = device;
+  const auto counters = greeted->channel.call<control::Counters>(request, kTimeoutMs);
+  if (!counters || counters->port.size() != kPortCounters ||
+      counters->drops.size() != kDropReasons) {
+    return named;
+  }
+  for (std::size_t i = 0; i < kPortCounters; ++i) {
+    named.emplace_back(kPortCounterNames[i], counters->port[i]);
+  }
+  for (std::size_t i = 0; i < kDropReasons; ++i) {
+    named.emplace_back("rx_drop_" + std::string(kDropReasonNames[i]), counters->drops[i]);
+  }
+  return named;
 }
 
 std::vector<control::ContextResources> list_resources(const std::string& device) {

@@ -13,6 +13,7 @@
 #include "verbena/control/device_info.hpp"
 #include "verbena/control/messages.hpp"
 #include "verbena/control/unique_fd.hpp"
+#include "verbena/preload/nldev.hpp"
 
 namespace verbena::preload {
 
@@ -34,6 +35,9 @@ void note_listed_devices();
 
 // The daemon writes the device's counters into the shadow tree before this returns.
 void refresh_counters(const std::string& device);
+
+// What the port of a device has counted.
+NamedCounters list_counters(const std::string& device);
 
 // What the contexts of a device hold; empty device: all.
 std::vector<control::ContextResources> list_resources(const std::string& device);

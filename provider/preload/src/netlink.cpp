@@ -134,6 +134,7 @@ Catalogue make_catalogue() {
   Catalogue catalogue;
   catalogue.devices = list_devices();
   catalogue.resources = [](const std::string& device) { return list_resources(device); };
+  catalogue.counters = [](const std::string& device) { return list_counters(device); };
   if (node_of_name("rdma_cm")) {
     constexpr std::uint64_t kRdmaCmAbi = 4;
     catalogue.shared.push_back({"rdma_cm", "rdma_cm", kRdmaCmAbi, device_number_of("rdma_cm")});

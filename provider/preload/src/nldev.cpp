@@ -53,12 +53,11 @@ class Answer {
       case RDMA_NLDEV_CMD_RES_GET:
         return with_device([this](const DeviceInfo& d) { return put_summary(d), 0; });
       case RDMA_NLDEV_CMD_PORT_GET:
-        return with_device([this](const DeviceInfo& d) {
-          const auto port = request_.attribute_u32(RDMA_NLDEV_ATTR_PORT_INDEX);
-          if (!port || *port != control::kPortNumber) return EINVAL;
-          put_port(d);
-          return 0;
-        });
+        return with_port([this](const DeviceInfo& d) { put_port(d); });
+      case RDMA_NLDEV_CMD_STAT_GET:
+        // Those of single queue pairs would be bound and read by number.
+        if (request_.attribute_u32(RDMA_NLDEV_ATTR_STAT_RES)) return EOPNOTSUPP;
+        return with_port([this](const DeviceInfo& d) { put_counters(d); });
       case RDMA_NLDEV_CMD_SET:
       case RDMA_NLDEV_CMD_SYS_SET:
       case RDMA_NLDEV_CMD_NEWLINK:
@@ -97,6 +96,16 @@ class Answer {
       if (device.netlink_index == *index) return get_it(device);
     }
     return EINVAL;
+  }
+
+  template <typename Put>
+  int with_port(Put put) {
+    return with_device([&](const DeviceInfo& device) {
+      const auto port = request_.attribute_u32(RDMA_NLDEV_ATTR_PORT_INDEX);
+      if (!port || *port != control::kPortNumber) return EINVAL;
+      put(device);
+      return 0;
+    });
   }
 
   void dump_device(const DeviceInfo& device) {
@@ -156,6 +165,24 @@ class Answer {
       writer.put_u32(RDMA_NLDEV_ATTR_NDEV_INDEX, device.gids[0].if_index);
       writer.put_string(RDMA_NLDEV_ATTR_NDEV_NAME, device.gids[0].if_name);
     }
+    send(writer);
+  }
+
+  // What `rdma statistic` shows of a port.
+  void put_counters(const DeviceInfo& device) {
+    NetlinkWriter writer = message();
+    put_handle(writer, device);
+    writer.put_u32(RDMA_NLDEV_ATTR_PORT_INDEX, control::kPortNumber);
+    const std::size_t table = writer.begin_nest(RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+    const NamedCounters counters =
+        catalogue_.counters ? catalogue_.counters(device.name) : NamedCounters{};
+    for (const auto& [name, value] : counters) {
+      const std::size_t entry = writer.begin_nest(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY);
+      writer.put_string(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME, name);
+      writer.put_u64(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE, value);
+      writer.end_nest(entry);
+    }
+    writer.end_nest(table);
     send(writer);
   }
 

@@ -91,11 +91,19 @@ class PuppetCase(unittest.TestCase):
         return puppet
 
     def pair(self, link="udp", kind="rc", **words):
-        """Two that are connected; `words` for the first one."""
+        """Two that are connected, by rings both ways unless it is by UDP; `words` for the first one."""
         first, second = self.start(kind, link), self.start(kind, link)
         self.assertEqual(second.do("connect", **first.to), "ok")
         self.assertEqual(first.do("connect", **second.to, **words), "ok")
+        if link != "udp":
+            self.until(lambda: self.is_by_ring(first, second) and self.is_by_ring(second, first), "there is no ring")
         return first, second
+
+    def is_by_ring(self, puppet, peer):
+        """Asks for one by sending something."""
+        self.assertEqual(puppet.do("write", length=8, **peer.memory), "ok")
+        self.assertEqual(puppet.do("poll"), "0")
+        return self.qp_of(puppet)["link"] in ("ring", "direct")
 
     def status(self, *words):
         done = self.device.control("status", "--json", *words)

@@ -180,7 +180,7 @@ class Clients(EmulatorCase):
         living, dying = cc.Client(self.dir).open_device(), cc.Client(self.dir).open_device()
         for client, packets, octets in ((living, 3, 400), (dying, 2, 8000)):
             with client.stats() as page:
-                page[16:32] = struct.pack("<QQ", packets, octets)
+                page[64:80] = struct.pack("<QQ", packets, octets)  # what one thread has sent
         with self.assertRaises(OSError):
             os.ftruncate(living.fds[1], 0)  # sealed: it must not pull the page from the daemon
         for _ in range(2):

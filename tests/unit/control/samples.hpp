@@ -13,12 +13,12 @@ using AllMessages =
     std::tuple<Refused, Ack, Hello, Welcome, OpenDevice, DeviceOpened, ExtraSlot, SlotAdded,
                AttachMulticast, DetachMulticast, Relayed, StatusRequest, StatusReport, PortEvent,
                SetFault, Shutdown, StartCapture, StopCapture, Hold, Stay, Capture, StatusQuery,
-               StatusText, Down, SetPort, Announce, RefreshCounters, QueryResources, Resources,
-               RingRequest, RingInbound, RingAccepted, RingOutbound, PeerGone,
-               Import, Imported, ExportQuery, Exported, OpenDomain, DomainOpened, CloseDomain,
-               StandInWanted, StandInAnswer, StandInsReleased, ReceiverCall, ReceiverAnswer,
-               ReceiverDone, ReceiverEvent, ChangeFault, FaultChanged, FindQueuePair,
-               QueuePairFound>;
+               StatusText, Down, SetPort, Announce, RefreshCounters, QueryCounters, Counters,
+               QueryResources, Resources, RingRequest, RingInbound, RingAccepted, RingOutbound,
+               PeerGone, Import, Imported, ExportQuery, Exported, OpenDomain, DomainOpened,
+               CloseDomain, StandInWanted, StandInAnswer, StandInsReleased, ReceiverCall,
+               ReceiverAnswer, ReceiverDone, ReceiverEvent, ChangeFault, FaultChanged,
+               FindQueuePair, QueuePairFound>;
 
 inline DeviceInfo sample_device() {
   DeviceInfo d;
@@ -107,6 +107,9 @@ inline void fill(StatusText& m) { m = {false, std::string(300, '{')}; }
 inline void fill(SetPort& m) { m = {"verbena0", false}; }
 inline void fill(Announce& m) { m = {"verbena0", kLidChanged | kGidsChanged}; }
 inline void fill(RefreshCounters& m) { m.device = "b"; }
+inline void fill(StatusQuery& m) { m.resets = true; }
+inline void fill(QueryCounters& m) { m.device = "verbena0"; }
+inline void fill(Counters& m) { m = {{1, 0x0102030405060708u}, {3}}; }
 inline void fill(QueryResources& m) { m.device = "c"; }
 inline void fill(Resources& m) {
   m = {false, {ContextResources{"verbena0", 12, "app", {1, 2, 3, 4, 5}, {sample_qp()}}}};

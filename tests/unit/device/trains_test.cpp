@@ -65,8 +65,8 @@ class Answered : public TwoHosts {
 void expect_alike(Answered& a, Answered& b) {
   auto& x = a.left.device.counters();
   auto& y = b.left.device.counters();
-  EXPECT_EQ(x.packets_received.read(), y.packets_received.read());
-  EXPECT_EQ(x.bytes_received.read(), y.bytes_received.read());
+  EXPECT_EQ(x.received.packets.read(), y.received.packets.read());
+  EXPECT_EQ(x.received.bytes.read(), y.received.bytes.read());
   EXPECT_EQ(x.drops.total(), y.drops.total());
   EXPECT_EQ(x.sent.packets(), y.sent.packets());
   EXPECT_EQ(a.left_qp->requester().in_flight(), b.left_qp->requester().in_flight());
@@ -81,7 +81,7 @@ TEST(TakenTogether, AnAnswerAndAnAcknowledgementAreTwoPackets) {
     other.take_one_by_one(other.answer());
     EXPECT_EQ(one.completed(), 1u);
     EXPECT_EQ(other.completed(), 1u);
-    EXPECT_EQ(one.left.device.counters().packets_received.read(), 2 * i);
+    EXPECT_EQ(one.left.device.counters().received.packets.read(), 2 * i);
     expect_alike(one, other);
   }
 }

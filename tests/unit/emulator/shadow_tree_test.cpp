@@ -94,7 +94,7 @@ TEST_F(ShadowTreeTest, ContentsChangeButNoDirectory) {
   std::vector<std::int64_t> before;
   for (const std::string& dir : dirs) before.push_back(modified(dir));
   Totals totals;
-  totals.port[static_cast<std::size_t>(control::PortCounter::kXmitBytes)] = 4000;
+  totals.port[static_cast<std::size_t>(PortCounter::kXmitBytes)] = 4000;
   totals.drops[static_cast<std::size_t>(DropReason::kBadIcrc)] = 7;
   tree_.write_counters(devices_[1], totals);
   EXPECT_EQ(read("infiniband/verbena0/ports/1/counters/port_xmit_data"), "1000\n");

@@ -51,10 +51,10 @@ class Driven1 final : public Driven {
   int wake_fd() const noexcept override { return reminders_.get(); }
   int control_fd() const noexcept override { return -1; }
   TimeNs next_deadline() const noexcept override {
+    turns_.fetch_add(1, std::memory_order_relaxed);  // asked in each
     const std::lock_guard guard(lock_);
     return deadline_;
   }
-  void publish_counters() noexcept override { turns_.fetch_add(1, std::memory_order_relaxed); }
 
   void send_packet() {
     const std::uint64_t one = 1;
@@ -101,7 +101,7 @@ class Driven1 final : public Driven {
   control::UniqueFd packets_;
   control::UniqueFd reminders_;
   std::atomic<std::uint64_t> prepared_{0};  // to sleep on packets
-  std::atomic<std::uint64_t> turns_{0};
+  mutable std::atomic<std::uint64_t> turns_{0};
   mutable std::mutex lock_;
   std::condition_variable changed_;
   std::uint64_t drives_ = 0;

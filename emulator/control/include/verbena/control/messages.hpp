@@ -3,7 +3,7 @@
 //
 //   provider    Hello, OpenDevice -> DeviceOpened + [receive socket, stats page, ...]; then the
 //               connection lives as long as the context: its end means the other side is dead.
-//   preload     Hello -> Welcome (the device list), RefreshCounters, QueryResources.
+//   preload     Hello -> Welcome (the device list), RefreshCounters, QueryCounters, QueryResources.
 //   verbena     Hello, Hold, Stay, StatusQuery, SetPort, Announce, ChangeFault, Capture, Down.
 //   daemon      StatusRequest, PortEvent, SetFault, Relayed, StartCapture, StopCapture, Shutdown
 //               to providers, unasked.
@@ -396,7 +396,8 @@ struct PeerGone {
 };
 
 struct StatusQuery {
-  VERBENA_MESSAGE(kStatusQuery) {}
+  bool resets = false;  // the counters of the ports begin anew at zero after what is shown
+  VERBENA_MESSAGE(kStatusQuery) { a(m.resets); }
 };
 
 // JSON in parts; join them up to the last.
@@ -429,6 +430,18 @@ struct Announce {
 struct RefreshCounters {
   std::string device;
   VERBENA_MESSAGE(kRefreshCounters) { a(m.device); }
+};
+
+// What the port of a device has counted, over all processes. Answered by Counters.
+struct QueryCounters {
+  std::string device;
+  VERBENA_MESSAGE(kQueryCounters) { a(m.device); }
+};
+
+struct Counters {
+  std::vector<std::uint64_t> port;   // by PortCounter
+  std::vector<std::uint64_t> drops;  // by DropReason
+  VERBENA_MESSAGE(kCounters) { a(m.port, m.drops); }
 };
 
 // What `rdma resource` shows; gathered from the providers. Empty device: all.

@@ -59,6 +59,8 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kStay, 0x0048)               \
   X(kCapture, 0x0049)            \
   X(kAnnounce, 0x004a)           \
+  X(kQueryCounters, 0x004b)      \
+  X(kCounters, 0x004c)           \
   X(kRingRequest, 0x0050)        \
   X(kRingInbound, 0x0051)        \
   X(kRingAccepted, 0x0052)       \

@@ -43,7 +43,7 @@ class Port final {
   Port& operator=(const Port&) = delete;
 
   const control::DeviceInfo& info() const { return info_; }
-  void set_state(control::PortState state) { info_.port_state = state; }
+  void set_state(control::PortState state);
   void set_management_sink(ManagementSink* sink) { sink_ = sink; }
   void set_relay(RelayOut relay) { relay_ = std::move(relay); }
 
@@ -68,8 +68,10 @@ class Port final {
   // What a fault did, in all contexts since it was set.
   FaultTotals totals_of(const FaultTable::Fault& fault) const;
 
-  // Of all contexts since the device came up, the dead ones included.
-  Totals totals() const;
+  // Of all contexts, the dead ones included, since the device came up or take_totals() was called.
+  Totals totals() const { return all_totals().since(before_); }
+  // The same, and begins anew at zero.
+  Totals take_totals();
   // Sends from the daemon's own queue pairs. Its packets count as any other's.
   std::size_t send(wire::TxBatch& batch, Qpn from) noexcept;
   // When a fault lets go of what it holds back of that, if send_due() is called then.
@@ -87,6 +89,7 @@ class Port final {
   control::Outcome<control::Done> open_missing_groups();
   void close_empty_groups();
   void receive_own() noexcept;
+  Totals all_totals() const;
   void on_own_datagram(const wire::RxDatagram& datagram) noexcept;
   void on_group_datagram(const IpAddress& group, const wire::RxDatagram& datagram) noexcept;
 
@@ -95,12 +98,12 @@ class Port final {
   Poller& poller_;
   ManagementSink* sink_ = nullptr;
   RelayOut relay_;
-  DropCounters drops_;
-  control::StatsPage own_counters_;  // of QP0 and QP1
+  control::StatsPage own_counters_;  // of QP0 and QP1, and of what is for nobody
   std::unique_ptr<link::FaultLink> own_;
   FaultTable faults_;
   std::map<Slot, StatsMemory> contexts_;
-  Totals retired_;
+  Totals retired_;  // of contexts that have ended
+  Totals before_;   // what does not count any more
   MulticastGroups groups_;
   std::vector<std::unique_ptr<Group>> open_groups_;
 };

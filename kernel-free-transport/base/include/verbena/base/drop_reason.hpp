@@ -18,7 +18,6 @@ namespace verbena {
   X(kBadVersion, "bad_transport_version")             \
   X(kUnknownOpcode, "unknown_opcode")                 \
   X(kBadPad, "bad_pad_count")                         \
-  X(kBadHeader, "bad_header_field")                   \
   X(kUnknownQp, "unknown_qp")                         \
   X(kWrongTransport, "opcode_of_another_transport")   \
   X(kBadPkey, "pkey_violation")                       \
@@ -31,7 +30,6 @@ namespace verbena {
   X(kGhostAck, "ack_beyond_what_was_sent")            \
   X(kBadSyndrome, "reserved_aeth_syndrome")           \
   X(kNoReceive, "no_receive_posted")                  \
-  X(kUnsupported, "operation_not_enabled")            \
   X(kMalformed, "length_or_order_violation")          \
   X(kPortDown, "port_down")                           \
   X(kNotMember, "multicast_group_not_joined")         \

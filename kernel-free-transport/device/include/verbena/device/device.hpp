@@ -28,6 +28,7 @@
 #include "verbena/base/address_plan.hpp"
 #include "verbena/base/drop_reason.hpp"
 #include "verbena/base/lock.hpp"
+#include "verbena/base/port_counters.hpp"
 #include "verbena/device/qp_table.hpp"
 #include "verbena/device/timer_queue.hpp"
 #include "verbena/memory/registry.hpp"
@@ -43,36 +44,7 @@ struct DeviceOptions {
   memory::MemoryPort* memory_port = nullptr;  // null: trusts every address
   std::uint32_t max_regions = 1u << 20;
   memory::Registry* memory = nullptr;  // of another device, which outlives this one; null: its own
-};
-
-// What went out, counted by whoever has a buffer to send from, in that buffer's part.
-class SentCounters {
- public:
-  static constexpr std::size_t kParts = 4;
-
-  void add(std::size_t part, std::uint64_t packets, std::uint64_t bytes) noexcept {
-    parts_[part].packets.add(packets);
-    parts_[part].bytes.add(bytes);
-  }
-  std::uint64_t packets() const noexcept { return sum(&Part::packets); }
-  std::uint64_t bytes() const noexcept { return sum(&Part::bytes); }  // from the BTH on
-
- private:
-  struct alignas(64) Part {
-    OwnedCounter packets, bytes;
-  };
-  std::uint64_t sum(OwnedCounter Part::*of) const noexcept {
-    std::uint64_t all = 0;
-    for (const Part& part : parts_) all += (part.*of).read();
-    return all;
-  }
-  std::array<Part, kParts> parts_;
-};
-
-struct PortCounters {
-  SentCounters sent;
-  OwnedCounter packets_received, bytes_received, multicast_received;  // the receive lock's
-  DropCounters drops;
+  PortCounters* counters = nullptr;    // where it counts, outlives it, too; null: its own
 };
 
 // When acknowledgements go that have no data to travel with. kNow: in this round. kUnlessAnswered:
@@ -223,7 +195,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   enum class Rest : std::uint8_t { kGoes, kMayWait };
   // Under the queue pair's lock.
   void transmit(qp::QueuePair& qp, TimeNs now, Rest rest = Rest::kGoes);
-  void send_short(std::size_t which, const qp::QueuePair& qp);
+  void send_short(std::size_t which, qp::QueuePair& qp);
   bool transmit_batches(std::size_t which, qp::QueuePair& qp, TimeNs now, Rest rest);
   [[gnu::noinline]] void transmit_listed(TimeNs now, Acknowledge acknowledge);
   void transmit_wanted(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
@@ -238,7 +210,8 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   DeviceOptions options_;
   wire::Transmitter& transmitter_;
   queue::EventSink& events_;
-  PortCounters counters_;
+  std::optional<PortCounters> own_counters_;
+  PortCounters& counters_;
   std::optional<memory::Registry> own_memory_;
   memory::Registry& memory_;
   requester::FlowShares shares_{*this};

@@ -54,8 +54,10 @@ class PeerLink final : public Link {
  public:
   static constexpr std::size_t kPeersMax = 128;
 
-  // `self` is how the peers see this context.
-  PeerLink(std::unique_ptr<UdpLink> udp, const Peer& self, DropCounters& drops);
+  // `self` is how the peers see this context. `ring_packets`: where the packets that go into rings
+  // are counted, PortCounters::kRingPlaces of them; null: in a place of its own. Outlives it.
+  PeerLink(std::unique_ptr<UdpLink> udp, const Peer& self, DropCounters& drops,
+           OwnedCounter* ring_packets = nullptr);
   // Ends its rings.
   ~PeerLink() override;
 

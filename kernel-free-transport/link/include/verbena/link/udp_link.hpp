@@ -44,6 +44,8 @@ struct UdpOptions {
   // IP identifications that a correct packet may have; 128 if every peer is one of ours, which
   // makes a damaged packet 512 times less likely to pass (wire/icrc.hpp).
   std::uint32_t ids_accepted = 0x10000;
+  // Counts what UdpStatistics has as unreachable, too; outlives the link.
+  Counter* send_failures = nullptr;
 };
 
 // All counts since the link was made.

@@ -41,7 +41,7 @@ struct QueuePairOptions {
 struct Surroundings {
   memory::Registry* memory = nullptr;
   queue::EventSink* events = nullptr;
-  DropCounters* drops = nullptr;
+  PortCounters* port = nullptr;
   queue::SharedReceiveDirectory* shared = nullptr;
   requester::FlowShares* shares = nullptr;
   wire::Transmitter* transmitter = nullptr;
@@ -111,6 +111,9 @@ class QueuePair {
     if (relay_) relay_->reset();
   }
   void forget_shared(const queue::SharedReceive* shared) { responder_.forget(shared); }
+
+  // What was sent of new messages since the last call.
+  SentCounters::Messages take_begun() noexcept { return requester_.take_begun(); }
 
   const requester::Requester& requester() const { return requester_; }
   const responder::Responder& responder() const { return responder_; }

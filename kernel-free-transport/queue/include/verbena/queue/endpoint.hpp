@@ -4,10 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
-#include "verbena/base/drop_reason.hpp"
+#include "verbena/base/port_counters.hpp"
 #include "verbena/base/types.hpp"
 #include "verbena/memory/registry.hpp"
 #include "verbena/queue/completion_queue.hpp"
@@ -24,9 +25,6 @@ struct EndpointCounters {
   OwnedCounter bytes_sent;       // payload
   OwnedCounter bytes_received;
   OwnedCounter retransmitted;    // packets sent again
-  OwnedCounter timeouts;
-  OwnedCounter naks_sent;
-  OwnedCounter rnr_naks_received;
 };
 
 // A failure: the queue pair goes to the error state (UC and UD after a send: only the send queue
@@ -54,7 +52,8 @@ struct Endpoint {
   memory::DomainId domain = 0;
   memory::Registry* memory = nullptr;
   EventSink* events = nullptr;
-  DropCounters* drops = nullptr;
+  PortCounters* port = nullptr;
+  DropCounters* drops = nullptr;  // the port's
   CompletionQueue* send_cq = nullptr;
   CompletionQueue* receive_cq = nullptr;
   ReceiveQueue* receives = nullptr;              // own or shared; null for XRC

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "verbena/queue/endpoint.hpp"
 #include "verbena/queue/payload.hpp"
@@ -111,6 +112,9 @@ class Requester {
     return una_ != sent_ && time > base_ + (wary_ != 0 ? kProbeIntervalWary : kProbeIntervalMin);
   }
 
+  // New messages that were begun since the last call.
+  SentCounters::Messages take_begun() noexcept { return std::exchange(begun_, {}); }
+
   // --- for status and tests ---
   const SendQueue& queue() const { return queue_; }
   Psn next_psn() const { return next_; }
@@ -188,6 +192,7 @@ class Requester {
   // For how many PSNs one packet stands from this one on.
   std::uint32_t psns_at(const Message& message, Psn psn);
   void sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now);
+  [[gnu::noinline]] void count_repeated(std::uint32_t packets);
   bool transmit_probe(wire::TxBatch& out);
 
   // emit.cpp
@@ -304,6 +309,7 @@ class Requester {
   Psn cursor_psn_;
   std::uint32_t cursor_ = 0;              // position of the entry to transmit next
   std::uint32_t message_count_ = 0;       // SSN given last
+  SentCounters::Messages begun_;          // not taken to the port's counters yet
   std::uint32_t message_limit_ = 0;       // LSN: last message that the peer has a receive for
   std::uint32_t responses_pending_ = 0;   // requests that await data, of those numbered
   std::uint32_t reads_in_flight_ = 0;     // request packets that await data

@@ -1,11 +1,12 @@
 // The RDMA device interface over netlink (NETLINK_RDMA, client NLDEV), as libibverbs and the
-// `rdma` tool speak it: requests in, replies out. Pure but for the resources, which the caller
-// fetches when a request needs them.
+// `rdma` tool speak it: requests in, replies out. Pure but for resources and counters, which the
+// caller fetches when a request needs them.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "verbena/control/device_info.hpp"
@@ -22,11 +23,15 @@ struct SharedCharacterDevice {
   std::uint64_t device_number = 0;
 };
 
+// With the names of the files in hw_counters.
+using NamedCounters = std::vector<std::pair<std::string, std::uint64_t>>;
+
 struct Catalogue {
   std::vector<control::DeviceInfo> devices;
   std::vector<SharedCharacterDevice> shared;
   // Of one device.
   std::function<std::vector<control::ContextResources>(const std::string&)> resources;
+  std::function<NamedCounters(const std::string&)> counters;
 };
 
 // Who answers, when the kernel knows RDMA devices of its own.
