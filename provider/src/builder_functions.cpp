@@ -148,16 +148,16 @@ int post_all(Qp& qp) noexcept {
   }
   const requester::SendQueue& queue = qp.engine->requester().queue();
   if (queue.tail() - queue.head() + qp.builder.size() > queue.capacity()) {
-    return errno_of_posted(qp, requester::Posted::kQueueFull);
+    return errno_of_posted(qp, requester::Posted::kQueueFull, nullptr);
   }
   if (qp.builder.size() > 1) {
     const int error = qp.builder.for_each([&](const queue::SendRequest& request) {
-      return errno_of_posted(qp, qp.engine->requester().would_post(request));
+      return errno_of_posted(qp, qp.engine->requester().would_post(request), &request);
     });
     if (error != 0) return error;
   }
   return qp.builder.for_each([&](const queue::SendRequest& request) {
-    return errno_of_posted(qp, qp.engine->post_send(request));
+    return errno_of_posted(qp, qp.engine->post_send(request), &request);
   });
 }
 

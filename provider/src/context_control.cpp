@@ -55,6 +55,8 @@ control::QpStatus status_of(qp::QueuePair& qp, link::PeerLink& peers) {
   s.received_packets = e.counters.packets_received.read();
   s.received_bytes = e.counters.bytes_received.read();
   s.retransmitted_packets = e.counters.retransmitted.read();
+  if (qp.state() == qp::State::kError || qp.state() == qp::State::kSqe)
+    s.last_error = e.reason.text();
   return s;
 }
 
@@ -242,10 +244,13 @@ control::Counters Context::port_counters() {
 
 void Context::turn_fatal(const char* reason) noexcept {
   if (fatal_.exchange(true)) return;
-  if (is_further()) return device_->fail_all();
-  provider::explain("%s: %s; every queue pair of this context is in error now "
-                    "(IBV_EVENT_DEVICE_FATAL)", info_.name.c_str(), reason);
-  device_->fail_all();
+  const ShortText why("%s: %s", info_.name.c_str(), reason);
+  if (is_further()) return device_->fail_all(why.c_str());
+  provider::explain(
+      "%s; every queue pair of this context is in error now "
+      "(IBV_EVENT_DEVICE_FATAL)",
+      why.c_str());
+  device_->fail_all(why.c_str());
   on_async_event(queue::AsyncEvent::kDeviceFatal, nullptr);
 }
 

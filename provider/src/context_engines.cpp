@@ -86,7 +86,10 @@ Context& Context::next_engine() {
   if (which <= further_count_.read_relaxed()) return *further_[which - 1];
   Context* const made = make_further();
   if (made != nullptr) return *made;
-  provider::explain("no further engine can be had: threads share those that are there");
+  provider::explain(
+      "no descriptor, thread or slot is left for a further engine: queue pairs share "
+      "the %zu that are there, and threads their locks",
+      which);
   engines_most_ = which;
   return *this;
 }
@@ -112,13 +115,6 @@ void Context::drive_all() noexcept {
   drive();
   const std::size_t count = further_count_.read();
   for (std::size_t i = 0; i < count; ++i) further_[i]->drive();
-}
-
-std::uint64_t Context::drops(DropReason reason) noexcept {
-  std::uint64_t all = device_->counters().drops.read(reason);
-  const std::size_t count = further_count_.read();
-  for (std::size_t i = 0; i < count; ++i) all += further_[i]->drops(reason);
-  return all;
 }
 
 }  // namespace verbena::provider

@@ -1,5 +1,8 @@
 #include "explain.hpp"
 
+#include <sched.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdarg>
@@ -7,40 +10,96 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <string_view>
 
+#include "repeats.hpp"
 #include "verbena/link/system_calls.hpp"
 
 namespace verbena::provider {
 namespace {
 
-constexpr char kPrefix[] = "verbena: ";
-constexpr std::size_t kLine = 512;
+constexpr std::size_t kLine = 768;
+// A thread that holds the lock is soon done; in a forked child it may be the parent's for ever.
+constexpr int kTriesToLock = 1000;
 
-bool asked_for() {
+bool log_has(const char* word) {
   const char* log = std::getenv("VERBENA_LOG");
-  return log != nullptr && std::strstr(log, "explain") != nullptr;
+  return log != nullptr && std::strstr(log, word) != nullptr;
 }
 
-// One write, so that lines of several threads do not mix.
-void write_line(const char* format, std::va_list arguments) noexcept {
-  const int saved = errno;
+// However often the same is said.
+bool explains_all() noexcept {
+  static const bool wanted = log_has("explain-all");
+  return wanted;
+}
+
+std::mutex& lock_of_repeats() noexcept {
+  static std::mutex lock;
+  return lock;
+}
+Repeats& repeats() noexcept {
+  static Repeats all;
+  return all;
+}
+
+// Runs `f` under the lock; false: it could not be had.
+template <typename F>
+bool with_repeats(F&& f) noexcept {
+  std::unique_lock guard(lock_of_repeats(), std::try_to_lock);
+  for (int i = 0; i < kTriesToLock && !guard.owns_lock(); ++i) {
+    ::sched_yield();
+    guard.try_lock();
+  }
+  if (guard.owns_lock()) f(repeats());
+  return guard.owns_lock();
+}
+
+// One write, so that lines of several threads and processes do not mix.
+void write_line(std::string_view text, const char* behind) noexcept {
   char line[kLine];
-  constexpr std::size_t kPrefixLength = sizeof kPrefix - 1;
-  std::memcpy(line, kPrefix, kPrefixLength);
-  const int wanted =
-      std::vsnprintf(line + kPrefixLength, kLine - kPrefixLength - 1, format, arguments);
+  const int wanted = std::snprintf(line, kLine - 1, "verbena: %s[%d]: %.*s%s",
+                                   program_invocation_short_name, static_cast<int>(::getpid()),
+                                   static_cast<int>(text.size()), text.data(), behind);
   std::size_t length =
-      kPrefixLength + std::min<std::size_t>(wanted < 0 ? 0 : static_cast<std::size_t>(wanted),
-                                            kLine - kPrefixLength - 2);
+      std::min<std::size_t>(wanted < 0 ? 0 : static_cast<std::size_t>(wanted), kLine - 2);
   line[length++] = '\n';
   [[maybe_unused]] const ssize_t written = link::write_bytes(STDERR_FILENO, line, length);
+}
+
+void say(const char* format, std::va_list arguments) noexcept {
+  const int saved = errno;
+  char text[kLine];
+  const int wanted = std::vsnprintf(text, sizeof text, format, arguments);
+  const std::string_view line(
+      text, std::min<std::size_t>(wanted < 0 ? 0 : static_cast<std::size_t>(wanted), kLine - 1));
+  Repeats::Verdict verdict;
+  if (!explains_all()) with_repeats([&](Repeats& all) { verdict = all.note(line); });
+  char count[64] = "";
+  if (verdict.count >= 10) {
+    std::snprintf(count, sizeof count, " (such a line for the %lluth time)",
+                  static_cast<unsigned long long>(verdict.count));
+  }
+  if (verdict.says) write_line(line, count);
   errno = saved;
+}
+
+__attribute__((destructor)) void tell_what_was_left_out() {
+  if (!explains()) return;
+  with_repeats([](Repeats& all) {
+    all.for_each_left_out([](std::string_view line, std::uint64_t count) {
+      char behind[64];
+      std::snprintf(behind, sizeof behind, " (and %llu more such lines that were left out)",
+                    static_cast<unsigned long long>(count - 1));
+      write_line(line, count > 1 ? behind : "");
+    });
+  });
 }
 
 }  // namespace
 
 bool explains() noexcept {
-  static const bool wanted = asked_for();
+  static const bool wanted = log_has("explain");
   return wanted;
 }
 
@@ -48,7 +107,7 @@ void explain(const char* format, ...) noexcept {
   if (!explains()) return;
   std::va_list arguments;
   va_start(arguments, format);
-  write_line(format, arguments);
+  say(format, arguments);
   va_end(arguments);
 }
 
@@ -56,7 +115,7 @@ int refusal(int error, const char* format, ...) noexcept {
   if (!explains()) return error;
   std::va_list arguments;
   va_start(arguments, format);
-  write_line(format, arguments);
+  say(format, arguments);
   va_end(arguments);
   return error;
 }
@@ -65,7 +124,7 @@ void refuse(int error, const char* format, ...) {
   if (explains()) {
     std::va_list arguments;
     va_start(arguments, format);
-    write_line(format, arguments);
+    say(format, arguments);
     va_end(arguments);
   }
   throw VerbRefused{error};

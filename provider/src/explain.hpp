@@ -1,5 +1,7 @@
-// Why something was refused, in words: one line on standard error, with VERBENA_LOG=explain in the
-// environment (`verbena run` sets it); otherwise nothing happens. Any thread; keeps errno.
+// Why something was refused, in words: one line on standard error, with the program and its
+// process, with VERBENA_LOG=explain in the environment (`verbena run` sets it); otherwise nothing
+// happens. What is said again and again is said a few times and counted (repeats.hpp). Any thread;
+// keeps errno.
 #pragma once
 
 namespace verbena::provider {

@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "explain.hpp"
-
 namespace verbena::provider {
 LinkChoice link_choice() {
   const char* const text = ::secure_getenv("VERBENA_LINK");
@@ -22,13 +20,9 @@ LinkChoice link_choice() {
 }
 
 void tell_of_udp(LinkChoice choice, const IpAddress& peer, const std::string& reason) {
-  const std::string address = peer.to_string();
-  if (choice == LinkChoice::kSharedMemory) {
-    std::fprintf(stderr, "verbena: VERBENA_LINK=shm, but UDP carries the packets to %s: %s\n",
-                 address.c_str(), reason.c_str());
-  } else {
-    explain("no shared ring to %s (%s): UDP carries the packets", address.c_str(), reason.c_str());
-  }
+  if (choice != LinkChoice::kSharedMemory) return;
+  std::fprintf(stderr, "verbena: VERBENA_LINK=shm, but UDP carries the packets to %s: %s\n",
+               peer.to_string().c_str(), reason.c_str());
 }
 
 }  // namespace verbena::provider

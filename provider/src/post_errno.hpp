@@ -12,6 +12,8 @@ inline constexpr unsigned kWorkFlags =
 static_assert(+IBV_SEND_FENCE == +queue::kFence && +IBV_SEND_SIGNALED == +queue::kSignaled &&
               +IBV_SEND_SOLICITED == +queue::kSolicited && +IBV_SEND_INLINE == +queue::kInline);
 
-int errno_of_posted(const Qp& qp, requester::Posted posted) noexcept;
+// `request`: the one in question; null: there are too many.
+int errno_of_posted(const Qp& qp, requester::Posted posted,
+                    const queue::SendRequest* request) noexcept;
 
 }  // namespace verbena::provider

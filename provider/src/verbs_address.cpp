@@ -31,9 +31,11 @@ ibv_ah* create_ah(ibv_pd* p, ibv_ah_attr* attr) noexcept {
     }
     const qp::Path path = path_of(*attr, context.plan());
     if (!path.resolved) {
-      refuse(EINVAL, attr->is_global != 0
-                         ? "%s: no route: the fabric has no port with this grh.dgid"
-                         : "%s: no route: the fabric has no port with this dlid", kVerb);
+      if (attr->is_global == 0) {
+        refuse(EINVAL, "%s: no route: the fabric has no port with dlid = %u", kVerb, attr->dlid);
+      }
+      refuse(EINVAL, "%s: no route: the fabric has no port with grh.dgid = %s", kVerb,
+             path.remote_gid.to_string().c_str());
     }
     auto ah = std::make_unique<Ah>();
     ah->domain = &object_of(p);

@@ -113,7 +113,8 @@ ibv_mr* reg_dm_mr(ibv_pd* p, ibv_dm* d, std::uint64_t offset, std::size_t length
     }
     check_access(kVerb, access);
     if (offset > dm.length || length > dm.length - offset) {
-      refuse(EINVAL, "%s: offset + length is beyond the device memory (%llu bytes)", kVerb,
+      refuse(EINVAL, "%s: offset %llu + length %zu is beyond the device memory (%llu bytes)", kVerb,
+             static_cast<unsigned long long>(offset), length,
              static_cast<unsigned long long>(dm.length));
     }
     memory::RegionRequest r;

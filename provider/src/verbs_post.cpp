@@ -68,7 +68,7 @@ int post_one(Qp& qp, const ibv_send_wr& wr) noexcept {
   r.immediate = wr.imm_data;
   r.sges = sges.span();
   fill_target(r, wr, qp.engine->transport());
-  return errno_of_posted(qp, qp.engine->post_send(r));
+  return errno_of_posted(qp, qp.engine->post_send(r), &r);
 }
 
 int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
@@ -124,11 +124,31 @@ int post_recv(ibv_qp* q, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
 
 }  // namespace
 
-int errno_of_posted(const Qp& qp, requester::Posted posted) noexcept {
-  if (posted == requester::Posted::kOk) return 0;
+namespace {
+
+[[gnu::cold]] int explain_posted(int error, const Qp& qp, requester::Posted posted,
+                                 const queue::SendRequest* request) noexcept {
+  ShortText values("max_send_wr = %u, max_send_sge = %u, max_inline_data = %u", qp.caps.max_send_wr,
+                   qp.caps.max_send_sge, qp.caps.max_inline_data);
+  if (request != nullptr) {
+    std::uint64_t length = 0;
+    for (const queue::Sge& sge : request->sges) length += sge.length;
+    values.add("; wr_id = %llu: %zu elements, %llu bytes",
+               static_cast<unsigned long long>(request->id), request->sges.size(),
+               static_cast<unsigned long long>(length));
+  }
+  return refusal(error, "ibv_post_send: queue pair 0x%06x: %s (%s)", qp.abi.qp.qp_num,
+                 requester::to_string(posted), values.c_str());
+}
+
+}  // namespace
+
+int errno_of_posted(const Qp& qp, requester::Posted posted,
+                    const queue::SendRequest* request) noexcept {
+  if (posted == requester::Posted::kOk) [[likely]]
+    return 0;
   const int error = posted == requester::Posted::kQueueFull ? ENOMEM : EINVAL;
-  return refusal(error, "ibv_post_send: queue pair 0x%06x: %s", qp.abi.qp.qp_num,
-                 requester::to_string(posted));
+  return explain_posted(error, qp, posted, request);
 }
 
 void offer_post_verbs(abi::Ops& ops) {

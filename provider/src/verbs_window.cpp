@@ -98,7 +98,7 @@ int bind_mw(ibv_qp* q, ibv_mw* m, ibv_mw_bind* bind) noexcept {
         return refusal(EINVAL, "ibv_bind_mw: queue pair 0x%06x is in state %s", q->qp_num,
                        qp::to_string(qp.engine->state()));
       }
-      return errno_of_posted(qp, qp.engine->post_send(r));
+      return errno_of_posted(qp, qp.engine->post_send(r), &r);
     });
     if (error != 0) throw VerbRefused{error};
     m->rkey = next_key(m->rkey);

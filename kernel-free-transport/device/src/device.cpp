@@ -106,10 +106,10 @@ std::optional<qp::Refused> Device::modify_qp(qp::QueuePair& qp, const qp::Attrib
   return refused;
 }
 
-void Device::fail_all() {
-  for_each_qp([](qp::QueuePair& qp) {
+void Device::fail_all(const char* reason) {
+  for_each_qp([reason](qp::QueuePair& qp) {
     const Guard guard(qp.lock());
-    qp.fail();
+    qp.fail(reason);
   });
 }
 

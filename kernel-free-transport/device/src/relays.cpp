@@ -86,7 +86,7 @@ void Device::destroy_stand_in(qp::QueuePair* qp) {
     const Guard receiving(receive_lock_);
     const Guard guard(qp->lock());
     // What was arriving completes as flushed.
-    qp->fail();
+    qp->fail("the receiver that it stands in for is gone");
   }
   destroy_qp(qp);
 }

@@ -107,8 +107,10 @@ void QueuePair::handle_packet(const wire::PacketView& packet, const wire::RxData
   if ((bit(s) & (packet.row->request ? kReceives : kAwaitsAnswers)) == 0) {
     return drop(DropReason::kBadQpState);
   }
-  if (!pkeys_match(packet.bth.pkey, endpoint_.pkey)) return drop(DropReason::kBadPkey);
-  if (!comes_from_peer(datagram)) return drop(DropReason::kWrongPeer);
+  if (!pkeys_match(packet.bth.pkey, endpoint_.pkey)) [[unlikely]] {
+    return drop_foreign_pkey(packet.bth.pkey);
+  }
+  if (!comes_from_peer(datagram)) [[unlikely]] return drop_foreign_source(datagram.source);
   if (attributes_.migration != Migration::kMigrated) [[unlikely]] follow_migration(packet);
   if (packet.row->request) {
     if (endpoint_.transport == Transport::kXrcSend) return drop(DropReason::kWrongTransport);
@@ -134,6 +136,20 @@ void QueuePair::handle_packet(const wire::PacketView& packet, const wire::RxData
   if (packet.rider != nullptr) take_rider(*packet.rider, now);
   settle();
   if constexpr (kRecountInvariants) VERBENA_CHECK(is_consistent());
+}
+
+void QueuePair::drop_foreign_pkey(std::uint16_t pkey) {
+  endpoint_.drops->count(DropReason::kBadPkey);
+  queue::explain(endpoint_,
+                 "a packet was dropped: its P_Key 0x%04x does not match 0x%04x, this queue pair's: "
+                 "both ends' pkey_index must name the same partition",
+                 pkey, endpoint_.pkey);
+}
+
+void QueuePair::drop_foreign_source(const IpAddress& source) {
+  endpoint_.drops->count(DropReason::kWrongPeer);
+  queue::explain(endpoint_, "a packet from %s was dropped: the connected peer is at %s",
+                 source.to_string().c_str(), endpoint_.destination.address.to_string().c_str());
 }
 
 // The acknowledgement that came with a packet which was let in.

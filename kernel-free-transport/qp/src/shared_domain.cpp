@@ -45,7 +45,7 @@ void QueuePair::become_stand_in(const queue::StandIn& wanted, const wire::Destin
   attributes_.rq_psn = endpoint_.origin.first_response = wanted.first;
   responder_.start(wanted.first);
   established_reported_ = true;
-  set_state(State::kRtr, "stands in");
+  set_state(State::kRtr);
 }
 
 }  // namespace verbena::qp

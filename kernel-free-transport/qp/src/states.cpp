@@ -48,16 +48,16 @@ std::optional<Refused> QueuePair::modify(const Attributes& wanted, std::uint32_t
     // An argument of this call, not an attribute that stays.
     attributes_.sqd_notify = (mask & kMaskSqdNotify) != 0 && wanted.sqd_notify;
   } else if (to == State::kError && from != State::kError) {
+    endpoint_.reason.note("ibv_modify_qp moved it to the error state");
     enter_error();
     return std::nullopt;
   }
-  set_state(to, "ibv_modify_qp");
+  set_state(to);
   check_drained();
   return std::nullopt;
 }
 
-void QueuePair::set_state(State next, const char* reason) {
-  (void)reason;
+void QueuePair::set_state(State next) {
   attributes_.state = next;
   attributes_.current_state = next;
   seen_state_.publish(next);
@@ -94,6 +94,7 @@ void QueuePair::enter_reset() {
   if (relay_) relay_->reset();
   if (own_receives_) own_receives_->clear();
   endpoint_.failure.reset();
+  endpoint_.reason.clear();
   endpoint_.rendezvous.clear();
   if (endpoint_.send_cq != nullptr) endpoint_.send_cq->purge(endpoint_.number.value());
   if (endpoint_.receive_cq != nullptr && endpoint_.receive_cq != endpoint_.send_cq) {
@@ -118,6 +119,7 @@ void QueuePair::enter_rts(State from) {
   requester_.set_draining(false);
   if (from == State::kSqd) return;
   if (from == State::kSqe) {
+    endpoint_.reason.clear();
     requester_.set_sending(true);
     return;
   }
@@ -131,7 +133,7 @@ void QueuePair::enter_rts(State from) {
 }
 
 void QueuePair::enter_error() {
-  set_state(State::kError, "error");
+  set_state(State::kError);
   requester_.set_sending(false);
   requester_.flush();
   responder_.flush();
@@ -157,8 +159,10 @@ void QueuePair::give_up_rendezvous() {
   endpoint_.rendezvous.clear();
 }
 
-void QueuePair::fail() {
-  if (attributes_.state != State::kError && attributes_.state != State::kReset) enter_error();
+void QueuePair::fail(const char* reason) {
+  if (attributes_.state == State::kError || attributes_.state == State::kReset) return;
+  endpoint_.reason.note(reason);
+  enter_error();
 }
 
 void QueuePair::settle_reported() {
@@ -168,7 +172,7 @@ void QueuePair::settle_reported() {
   endpoint_.failure.reset();
   if (attributes_.state == State::kError) return;
   if (failure.send_queue_only) {
-    set_state(State::kSqe, "a send failed");
+    set_state(State::kSqe);
     requester_.flush();
     return;
   }

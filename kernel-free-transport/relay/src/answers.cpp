@@ -1,6 +1,5 @@
 // Answers of the stand-ins, and the packets that change their numbers on the way.
 #include <cstring>
-#include <string>
 
 #include "verbena/relay/relay.hpp"
 
@@ -81,7 +80,7 @@ void Relay::handle_replayed(const wire::PacketView& packet, Psn psn, TimeNs now)
     }
     if (current_.owner != nullptr && psn.is_after(acked_)) acked_ = psn - 1;
     forward(packet, psn, messages());
-    queue::explain(endpoint_, "the process that owns the addressed SRQ refused a repeated request");
+    queue::blame(endpoint_, "the process that owns the addressed SRQ refused a repeated request");
     endpoint_.fail(event_for(aeth.nak_code()));
     return;
   }
@@ -106,8 +105,9 @@ void Relay::handle_nak(const wire::PacketView& packet, Psn psn) {
                         aeth.nak_code() != wire::NakCode::kPsnSequence;
   if (is_fatal) {
     forward(packet, psn, messages_);
-    queue::explain(endpoint_, "the process that owns the addressed SRQ refused PSN %u with NAK %s",
-                   psn.value(), std::string(to_string(aeth.nak_code())).c_str());
+    queue::blame(endpoint_,
+                 "the process that owns the addressed SRQ refused PSN 0x%06x with NAK %s",
+                 psn.value(), to_string(aeth.nak_code()).data());
     endpoint_.fail(event_for(aeth.nak_code()));
     return;
   }
@@ -118,8 +118,9 @@ void Relay::handle_nak(const wire::PacketView& packet, Psn psn) {
 }
 
 void Relay::fail(wire::NakCode code, Psn psn, const char* why) {
-  queue::explain(endpoint_, "request PSN %u of the peer 0x%06x is refused with NAK %s: %s",
-                 psn.value(), endpoint_.peer.value(), std::string(to_string(code)).c_str(), why);
+  queue::blame(endpoint_,
+               "the request with PSN 0x%06x of the peer 0x%06x is refused with NAK %s: %s",
+               psn.value(), endpoint_.peer.value(), to_string(code).data(), why);
   tell_peer(wire::Aeth::nak(code, messages()), psn);
   held_.clear();
   replay_.reset();

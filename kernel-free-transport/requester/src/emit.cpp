@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <string>
 #include <utility>
 
 #include "verbena/base/short_copy.hpp"
@@ -110,13 +109,6 @@ std::optional<memory::Refusal> Requester::gather(const SendEntry& entry, std::ui
   return std::nullopt;
 }
 
-Requester::Emit Requester::refuse_buffers(const SendEntry& entry, memory::Refusal refusal) {
-  queue::explain(endpoint_, "cannot read the buffers of %s: %s (check lkey, range and that the "
-                 "region is still registered)", std::string(to_string(entry.opcode)).c_str(),
-                 std::string(memory::to_string(refusal)).c_str());
-  return Emit::kFailed;
-}
-
 Requester::Message Requester::message_at(std::uint32_t position, wire::TxBatch& out) {
   const SendEntry& entry = queue_.at(position);
   Message message;
@@ -189,9 +181,7 @@ Requester::Emit Requester::emit_datagram(std::uint32_t position, wire::TxBatch& 
   std::uint8_t* at = out.begin(size);
   if (at == nullptr) return Emit::kBatchFull;
   if (const auto refused = gather(e, position, 0, e.length, at + row.header_bytes)) {
-    queue::explain(endpoint_, "cannot read the buffers of a send: %s",
-                   std::string(memory::to_string(*refused)).c_str());
-    return Emit::kFailed;
+    return refuse_buffers(position, *refused);
   }
   std::memset(at + row.header_bytes + e.length, 0, pad);
   wire::Bth{opcode, (e.flags & queue::kSolicited) != 0, true, pad, 0, endpoint_.pkey, false, false,
@@ -203,8 +193,7 @@ Requester::Emit Requester::emit_datagram(std::uint32_t position, wire::TxBatch& 
   if (row.immediate) wire::ImmDt{e.immediate}.write_to(at + row.immediate_at);
   out.commit(size, queue_.address(position).destination);
   endpoint_.counters.bytes_sent.add(e.length);
-  if (Qpn(e.remote_qpn) == kMulticastQpn) [[unlikely]]
-    endpoint_.port->multicast_sent.add();
+  if (Qpn(e.remote_qpn) == kMulticastQpn) [[unlikely]] endpoint_.port->multicast_sent.add();
   return Emit::kSent;
 }
 
@@ -251,7 +240,7 @@ Requester::Emit Requester::emit_data(Message& message, Psn psn, std::uint32_t ps
   const std::uint8_t* lent = nullptr;
   if (message.bytes == nullptr) {
     const auto refused = gather(e, message.position, extent.offset, length, at + header_bytes);
-    if (refused) return refuse_buffers(e, *refused);
+    if (refused) return refuse_buffers(message.position, *refused);
   } else {
     const std::uint8_t* const from = message.bytes + extent.offset;
     const bool has_sum = message.sums && psns == 1 && wire::crc32_joins(length);
@@ -323,7 +312,7 @@ Requester::Emit Requester::emit_short(const SendEntry& e, std::uint32_t position
   std::uint8_t* const at = out.begin(shape.size);
   if (at == nullptr) return Emit::kBatchFull;
   if (const auto refused = fill_short(e, position, shape, bytes, at)) {
-    return refuse_buffers(e, *refused);
+    return refuse_buffers(position, *refused);
   }
   write_short_headers(e, shape, at);
   out.commit(shape.size, endpoint_.destination);

@@ -1,6 +1,5 @@
 // Time and loss: when to go back, when to probe, when to give up, how much may be in flight.
 #include <algorithm>
-#include <string>
 
 #include "verbena/requester/requester.hpp"
 
@@ -126,29 +125,6 @@ bool Requester::is_kept_from_reading(TimeNs now, wire::Transmitter& way) {
   given_ = reading ? reading->given : 0;
   given_at_ = now;
   return false;
-}
-
-void Requester::explain_silence(TimeNs now) {
-  const std::string address = endpoint_.destination.address.to_string();
-  const auto milliseconds = [](TimeNs time) {
-    return static_cast<unsigned long long>(time / 1'000'000);
-  };
-  // A retry that was counted because what lay there had been read has been noted just now.
-  const bool was_read = given_at_ == now;
-  if (!was_read) {
-    queue::explain(endpoint_,
-                   "the peer (QPN 0x%06x at %s) has taken nothing of what was sent to it for %llu "
-                   "ms, and did not answer PSN %u: is its process stopped?",
-                   endpoint_.peer.value(), address.c_str(), milliseconds(now - given_at_),
-                   una_.value());
-    return;
-  }
-  queue::explain(endpoint_,
-                 "no answer from the peer (QPN 0x%06x at %s) to PSN %u after %u retries of %llu "
-                 "ms: is it alive, in RTR or RTS, and are both sides' PSNs, QPNs and addresses "
-                 "right?",
-                 endpoint_.peer.value(), address.c_str(), una_.value(),
-                 unsigned{reliability_.retry_count}, milliseconds(retry_interval()));
 }
 
 void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {

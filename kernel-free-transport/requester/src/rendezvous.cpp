@@ -73,7 +73,7 @@ void Requester::complete_rendezvous(const SendEntry& entry, const Rare& rare, St
   if (status != Status::kSuccess && status != Status::kFlushed) {
     endpoint_.port->responder_errors.add();
   }
-  if (!endpoint_.srq->cq->push(c, false)) endpoint_.fail(queue::AsyncEvent::kQpFatal);
+  if (!endpoint_.srq->cq->push(c, false)) endpoint_.fail_for_want_of_room();
 }
 
 }  // namespace verbena::requester

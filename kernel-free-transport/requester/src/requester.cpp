@@ -1,7 +1,6 @@
 #include "verbena/requester/requester.hpp"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 namespace verbena::requester {
@@ -39,7 +38,8 @@ Requester::Requester(queue::Endpoint& endpoint, const SendQueue::Options& option
 Requester::~Requester() { give_up_turn(); }
 
 void Requester::start(Psn first) {
-  una_ = sent_ = next_ = cursor_psn_ = first;
+  una_ = sent_ = next_ = cursor_psn_ = first_psn_ = first;
+  foreign_answer_.reset();
   cursor_ = queue_.head();
   retries_left_ = reliability_.retry_count;
   rnr_left_ = reliability_.rnr_retry;
@@ -105,7 +105,7 @@ void Requester::complete(const SendEntry& entry, Status status) {
     c.byte_length = entry.length;
     c.qpn = endpoint_.number.value();
   };
-  if (!endpoint_.send_cq->push_made(false, make)) endpoint_.fail(queue::AsyncEvent::kQpFatal);
+  if (!endpoint_.send_cq->push_made(false, make)) endpoint_.fail_for_want_of_room();
 }
 
 // Completes, in order, what has been answered.
@@ -136,10 +136,8 @@ void Requester::fail_head(Status status) {
   if (status == Status::kRetryExceeded) endpoint_.port->retries_exceeded.add();
   if (status == Status::kRnrRetryExceeded) endpoint_.port->rnr_retries_exceeded.add();
   const SendEntry& entry = queue_.at(queue_.head());
-  queue::explain(endpoint_, "%s with wr_id %llu completes with: %s",
-                 std::string(to_string(entry.opcode)).c_str(),
-                 static_cast<unsigned long long>(entry.id),
-                 std::string(to_string(status)).c_str());
+  queue::blame(endpoint_, "%s with wr_id %llu completes with: %s", to_string(entry.opcode).data(),
+               static_cast<unsigned long long>(entry.id), to_string(status).data());
   complete(entry, status);
   if (cursor_ == queue_.head()) ++cursor_;
   queue_.pop(entry);

@@ -1,6 +1,5 @@
 // What comes back: acknowledgements, NAKs, data.
 #include <algorithm>
-#include <string>
 
 #include "verbena/requester/requester.hpp"
 
@@ -13,7 +12,7 @@ using wire::Operation;
 // Of an answer that goes as far as this, whether it may be one.
 bool Requester::is_expected(Psn last, wire::Aeth aeth) {
   if (!last.is_before(sent_)) {
-    endpoint_.drops->count(DropReason::kGhostAck);
+    note_foreign_answer(last, DropReason::kGhostAck);
     return false;
   }
   if (aeth.kind() == wire::AethKind::kReserved) {
@@ -61,8 +60,7 @@ void Requester::handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now) {
 
 [[gnu::flatten]] void Requester::handle_ack(Psn psn, wire::Aeth aeth, TimeNs now) {
   if ((psn + 1).is_before(una_)) [[unlikely]] {
-    endpoint_.drops->count(DropReason::kStaleResponse);
-    return;
+    return note_foreign_answer(psn, DropReason::kStaleResponse);
   }
   update_credits(aeth);
   const bool complete = acknowledge(psn + 1, now);
@@ -76,10 +74,7 @@ void Requester::handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now) {
 }
 
 void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
-  if (psn.is_before(una_)) {
-    endpoint_.drops->count(DropReason::kStaleResponse);
-    return;
-  }
+  if (psn.is_before(una_)) return note_foreign_answer(psn, DropReason::kStaleResponse);
   if (aeth.value() >= wire::kNakCodes) {
     endpoint_.drops->count(DropReason::kBadSyndrome);
     return;
@@ -100,8 +95,7 @@ void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
     case wire::NakCode::kInvalidRd: status = Status::kRemoteInvalidRd; break;
     default: break;
   }
-  queue::explain(endpoint_, "the peer 0x%06x refused PSN %u with NAK: %s", endpoint_.peer.value(),
-                 psn.value(), std::string(to_string(aeth.nak_code())).c_str());
+  explain_nak(aeth.nak_code());
   fail_head(status);
 }
 
@@ -127,8 +121,7 @@ void Requester::handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now) {
   if (una_ != before) rnr_left_ = reliability_.rnr_retry;
   if (reliability_.rnr_retry != 7) {
     if (rnr_left_ == 0) {
-      queue::explain(endpoint_, "the peer 0x%06x has no receive posted and rnr_retry (%u) is used up",
-                     endpoint_.peer.value(), unsigned{reliability_.rnr_retry});
+      explain_rnr();
       fail_head(Status::kRnrRetryExceeded);
       return;
     }
@@ -243,9 +236,10 @@ Status Requester::take_read_data(const SendEntry& entry, std::uint32_t position,
       entry.length - offset, std::uint64_t{packet.psns} * endpoint_.mtu);
   const queue::Payload data(packet);
   if (data.size() != expected) {
-    queue::explain(endpoint_, "a READ response of %zu bytes where %llu were due: do both ends have "
-                   "the same path MTU?", data.size(),
-                   static_cast<unsigned long long>(expected));
+    queue::blame(endpoint_,
+                 "a READ response of %zu bytes where %llu were due: do both ends have "
+                 "the same path MTU?",
+                 data.size(), static_cast<unsigned long long>(expected));
     return Status::kBadResponse;
   }
   const Status status = scatter(entry, position, offset, data);
@@ -266,12 +260,18 @@ Status Requester::scatter(const SendEntry& entry, std::uint32_t position, std::u
       continue;
     }
     const std::size_t part = std::min<std::size_t>(sge->length - offset, left);
-    const auto pin = endpoint_.memory->pin({sge->key, domain, sge->address + offset, part,
-                                            memory::kLocalWrite, endpoint_.number.value()});
+    const memory::AccessRequest request{sge->key,
+                                        domain,
+                                        sge->address + offset,
+                                        part,
+                                        memory::kLocalWrite,
+                                        endpoint_.number.value()};
+    const auto pin = endpoint_.memory->pin(request);
     if (!pin.ok() || !data.place(from, part, *pin)) {
-      queue::explain(endpoint_, "cannot write into the buffers of %s: %s",
-                     std::string(to_string(entry.opcode)).c_str(),
-                     pin.ok() ? "not mapped" : std::string(memory::to_string(pin.error())).c_str());
+      const auto refusal = pin.ok() ? memory::Refusal::kNotMapped : pin.error();
+      queue::blame(endpoint_, "cannot write what %s with wr_id %llu has brought: sg_list[%u]: %s",
+                   to_string(entry.opcode).data(), static_cast<unsigned long long>(entry.id), i,
+                   endpoint_.memory->explain(request, refusal).c_str());
       return Status::kLocalProtection;
     }
     from += part;

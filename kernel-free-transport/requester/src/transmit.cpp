@@ -1,6 +1,5 @@
 // From a request to packets: what may go now. (What each packet looks like: emit.cpp.)
 #include <algorithm>
-#include <string>
 
 #include "verbena/requester/requester.hpp"
 
@@ -54,7 +53,10 @@ bool Requester::run_local(SendEntry& entry, wire::TxBatch& out) {
   out.bring_in_all();
   memory::Registry& memory = *endpoint_.memory;
   if (entry.opcode == WorkOpcode::kLocalInvalidate) {
-    if (!memory.invalidate(entry.immediate, endpoint_.domain, endpoint_.number.value()).ok()) {
+    const auto done =
+        memory.invalidate(entry.immediate, endpoint_.domain, endpoint_.number.value());
+    if (!done.ok()) {
+      explain_invalidate(entry, done.error());
       poison(cursor_, Status::kLocalQpOperation);
       return false;
     }
@@ -66,8 +68,7 @@ bool Requester::run_local(SendEntry& entry, wire::TxBatch& out) {
                        : memory.bind_type2(b.window_key, b.new_key, endpoint_.domain,
                                            endpoint_.number.value(), bind);
     if (!bound.ok()) {
-      queue::explain(endpoint_, "BIND_MW refused: %s",
-                     std::string(memory::to_string(bound.error())).c_str());
+      explain_bind(cursor_, bound.error());
       poison(cursor_, Status::kWindowBind);
       return false;
     }
@@ -103,8 +104,7 @@ void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, Ti
     turn_is_over_ = true;
   }
   const bool again = cursor_psn_.is_before(sent_);
-  if (again) [[unlikely]]
-    count_repeated(packets);
+  if (again) [[unlikely]] count_repeated(packets);
   if (una_ == sent_ || una_ == cursor_psn_) {
     base_ = probe_base_ = now;
     if (!timing_ && !again) {

@@ -1,7 +1,6 @@
 // Answers: what is owed, and the packets that pay it.
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <utility>
 
 #include "verbena/responder/responder.hpp"
@@ -29,16 +28,23 @@ void Responder::owe_nak(wire::Aeth aeth) {
 bool Responder::refuse(wire::NakCode code, std::optional<queue::AsyncEvent> event,
                        const char* why) {
   if (!is_reliable(endpoint_.transport)) {
+    queue::blame(endpoint_, "a message of the peer cannot be taken in: %s", why);
     endpoint_.fail(event);
     return false;
   }
-  queue::explain(endpoint_, "request PSN %u of the peer 0x%06x is refused with NAK %s: %s",
-                 expected_.value(), endpoint_.peer.value(),
-                 std::string(to_string(code)).c_str(), why);
+  queue::blame(endpoint_,
+               "the request with PSN 0x%06x of the peer 0x%06x is refused with NAK %s: %s",
+               expected_.value(), endpoint_.peer.value(), to_string(code).data(), why);
   owe_nak(wire::Aeth::nak(code, message_count_));
   dead_ = true;
   endpoint_.fail(event);
   return false;
+}
+
+bool Responder::refuse_access(const char* what, const memory::AccessRequest& request,
+                              memory::Refusal refusal) {
+  const ShortText why("%s: %s", what, endpoint_.memory->explain(request, refusal).c_str());
+  return refuse(wire::NakCode::kRemoteAccess, queue::AsyncEvent::kQpAccessError, why.c_str());
 }
 
 std::uint8_t Responder::credits() const {
@@ -96,9 +102,17 @@ Responder::Piece Responder::piece_of(const Response& r, std::uint64_t bytes) con
   return {psns, offset, length, response_opcode(Operation::kReadResponse, place)};
 }
 
+memory::AccessRequest Responder::request_of(const Response& r, const Piece& piece) const {
+  return {r.key,
+          r.domain,
+          r.address + piece.offset,
+          piece.length,
+          memory::kRemoteRead,
+          endpoint_.number.value()};
+}
+
 Result<memory::Pin, memory::Refusal> Responder::pin(const Response& r, const Piece& piece) const {
-  return endpoint_.memory->pin({r.key, r.domain, r.address + piece.offset, piece.length,
-                                memory::kRemoteRead, endpoint_.number.value()});
+  return endpoint_.memory->pin(request_of(r, piece));
 }
 
 void Responder::write_headers(const Response& r, const Piece& piece, std::uint8_t pad,
@@ -142,8 +156,8 @@ Responder::Emit Responder::emit_read(Response& r, Turn& turn) {
       sum = wire::crc32_copy(at + row.header_bytes, bytes, length);
     } else if (!pinned || !pinned.read(at + row.header_bytes, 0, length)) {
       expected_ = r.first + r.sent;
-      refuse(wire::NakCode::kRemoteAccess, queue::AsyncEvent::kQpAccessError,
-             "the region of a READ went away under it");
+      refuse_access("an RDMA READ that is being answered", request_of(r, piece),
+                    memory::Refusal::kNotMapped);
       return Emit::kDropped;
     }
   }

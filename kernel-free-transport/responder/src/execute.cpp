@@ -53,16 +53,17 @@ bool Responder::take_receive(const wire::PacketView& packet, std::span<const std
                                                         std::uint64_t offset,
                                                         const Payload& payload, std::size_t from,
                                                         std::size_t length) {
-  auto pin = endpoint_.memory->pin({sge.key, receive_domain(), sge.address + offset, length,
-                                    memory::kLocalWrite, endpoint_.number.value()});
-  if (!pin.ok()) [[unlikely]] return spoil_receive(to_string(pin.error()).data());
-  return payload.place(from, length, *pin) || spoil_receive("not mapped");
+  const memory::AccessRequest request{sge.key, receive_domain(),    sge.address + offset,
+                                      length,  memory::kLocalWrite, endpoint_.number.value()};
+  auto pin = endpoint_.memory->pin(request);
+  if (!pin.ok()) [[unlikely]] return spoil_receive(request, pin.error());
+  return payload.place(from, length, *pin) || spoil_receive(request, memory::Refusal::kNotMapped);
 }
 
 // Appends to the active receive.
 [[gnu::flatten]] bool Responder::fill_receive(const Payload& payload) {
   const std::size_t size = payload.size();
-  if (arrived_ + size > receive_->capacity) [[unlikely]] return outgrow_receive();
+  if (arrived_ + size > receive_->capacity) [[unlikely]] return outgrow_receive(size);
   const bool filled = receive_->sge_count == 1 && size != 0
                           ? fill_part(receive_->sges[0], arrived_, payload, 0, size)
                           : fill_list(payload);
@@ -88,20 +89,24 @@ bool Responder::fill_list(const Payload& payload) {
   return true;
 }
 
-bool Responder::outgrow_receive() {
-  queue::explain(endpoint_, "a message is longer than the %llu bytes of the receive with wr_id %llu",
-                 static_cast<unsigned long long>(receive_->capacity),
-                 static_cast<unsigned long long>(receive_->id));
+bool Responder::outgrow_receive(std::size_t more) {
+  const ShortText why(
+      "a message of %llu bytes or more does not fit into the %llu of the receive with "
+      "wr_id %llu",
+      static_cast<unsigned long long>(arrived_ + more),
+      static_cast<unsigned long long>(receive_->capacity),
+      static_cast<unsigned long long>(receive_->id));
   fail_receive(Status::kLocalLength);
-  refuse(NakCode::kInvalidRequest, std::nullopt, "the message does not fit the receive");
+  refuse(NakCode::kInvalidRequest, std::nullopt, why.c_str());
   return false;
 }
 
-bool Responder::spoil_receive(const char* why) {
-  queue::explain(endpoint_, "cannot write into the receive with wr_id %llu: %s",
-                 static_cast<unsigned long long>(receive_->id), why);
+bool Responder::spoil_receive(const memory::AccessRequest& request, memory::Refusal refusal) {
+  const ShortText why("the receive with wr_id %llu cannot be written to: %s",
+                      static_cast<unsigned long long>(receive_->id),
+                      endpoint_.memory->explain(request, refusal).c_str());
   fail_receive(Status::kLocalProtection);
-  refuse(NakCode::kRemoteOperational, std::nullopt, "the receive's memory is not usable");
+  refuse(NakCode::kRemoteOperational, std::nullopt, why.c_str());
   return false;
 }
 
@@ -114,7 +119,7 @@ void Responder::fail_receive(Status status) {
   c.vendor_error = static_cast<std::uint32_t>(status);
   receive_active_ = false;
   endpoint_.port->responder_errors.add();
-  if (!receive_cq()->push(c, false)) endpoint_.fail(AsyncEvent::kQpFatal);
+  if (!receive_cq()->push(c, false)) endpoint_.fail_for_want_of_room();
 }
 
 void Responder::complete_receive(const wire::PacketView& packet, CompletionOpcode opcode,
@@ -145,14 +150,17 @@ void Responder::complete_receive(const wire::PacketView& packet, CompletionOpcod
     has_room = receive_cq()->push(c, packet.bth.solicited);
   }
   receive_active_ = false;
-  if (!has_room) endpoint_.fail(AsyncEvent::kQpFatal);
+  if (!has_room) endpoint_.fail_for_want_of_room();
 }
 
 bool Responder::invalidate(std::uint32_t key) {
   const auto done = endpoint_.memory->invalidate(key, remote_domain(), endpoint_.number.value());
   if (done.ok()) return true;
-  return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
-                "SEND_WITH_INV names a key that cannot be invalidated");
+  const bool is_region = done.error() == memory::Refusal::kNoPermission;
+  const ShortText why(
+      "SEND_WITH_INV of key 0x%x: %s", key,
+      is_region ? "only windows of type 2 can be invalidated" : to_string(done.error()).data());
+  return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError, why.c_str());
 }
 
 bool Responder::execute_send(const wire::PacketView& packet) {
@@ -184,16 +192,17 @@ bool Responder::execute_send(const wire::PacketView& packet) {
 
 bool Responder::may_access(std::uint32_t flag, const char* what) {
   if ((endpoint_.access_flags & flag) != 0) return true;
-  queue::explain(endpoint_, "the peer sent %s, which this queue pair's qp_access_flags do not allow",
-                 what);
-  return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpAccessError, what);
+  const ShortText why("%s, but the qp_access_flags of this queue pair lack %s (they are %s)", what,
+                      memory::access_names(flag & ~endpoint_.access_flags).c_str(),
+                      memory::access_names(endpoint_.access_flags).c_str());
+  return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpAccessError, why.c_str());
 }
 
 bool Responder::execute_write(const wire::PacketView& packet) {
   const wire::OpcodeRow& row = *packet.row;
-  const auto pin_at = [this](std::uint64_t offset, std::uint64_t length) {
-    return endpoint_.memory->pin({write_.rkey, remote_domain(), write_.va + offset, length,
-                                  memory::kRemoteWrite, endpoint_.number.value()});
+  const auto range = [this](std::uint64_t offset, std::uint64_t length) {
+    return memory::AccessRequest{write_.rkey, remote_domain(),      write_.va + offset,
+                                 length,      memory::kRemoteWrite, endpoint_.number.value()};
   };
   memory::Pin target;
   if (row.starts_message) {
@@ -201,11 +210,8 @@ bool Responder::execute_write(const wire::PacketView& packet) {
     write_ = packet.reth();
     arrived_ = 0;
     if (write_.length != 0) {
-      auto whole = pin_at(0, write_.length);
-      if (!whole.ok()) {
-        return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
-                      to_string(whole.error()).data());
-      }
+      auto whole = endpoint_.memory->pin(range(0, write_.length));
+      if (!whole.ok()) return refuse_access("RDMA WRITE", range(0, write_.length), whole.error());
       // The only packet writes all of it, with nothing to wait for.
       if (row.ends_message && !row.immediate) target = std::move(*whole);
     }
@@ -214,16 +220,17 @@ bool Responder::execute_write(const wire::PacketView& packet) {
   const std::uint64_t end = arrived_ + payload.size();
   if (end > write_.length || (row.ends_message && end != write_.length)) {
     return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
-                  "a WRITE's packets do not add up to its length");
+                  "the packets of an RDMA WRITE do not add up to its length");
   }
   if (row.immediate && !take_receive_of_write(packet)) return false;
   if (payload.size() != 0) {
     if (!target) {
-      if (auto part = pin_at(arrived_, payload.size()); part.ok()) target = std::move(*part);
+      auto part = endpoint_.memory->pin(range(arrived_, payload.size()));
+      if (part.ok()) target = std::move(*part);
     }
     if (!target || !payload.place(0, payload.size(), target)) {
-      return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
-                    "the region of a WRITE went away under it");
+      return refuse_access("an RDMA WRITE that is arriving", range(arrived_, payload.size()),
+                           memory::Refusal::kNotMapped);
     }
     arrived_ = end;
   }
@@ -285,17 +292,16 @@ void Responder::answer_and_save(const wire::PacketView& packet, std::uint64_t or
 bool Responder::execute_read(const wire::PacketView& packet) {
   if (!may_access(memory::kRemoteRead, "RDMA READ")) return false;
   const wire::Reth reth = packet.reth();
-  if (reth.length > kMessageMax || attributes_.max_dest_rd_atomic == 0 || !room_for_new()) {
-    return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
-                  "more READs and atomics are outstanding than max_dest_rd_atomic allows");
+  if (reth.length > kMessageMax) {
+    const ShortText why("an RDMA READ of %u bytes is longer than max_msg_sz", reth.length);
+    return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError, why.c_str());
   }
+  if (attributes_.max_dest_rd_atomic == 0 || !room_for_new()) return refuse_one_more();
   if (reth.length != 0) {
-    const auto pin = endpoint_.memory->pin({reth.rkey, remote_domain(), reth.va, reth.length,
-                                            memory::kRemoteRead, endpoint_.number.value()});
-    if (!pin.ok()) {
-      return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
-                    to_string(pin.error()).data());
-    }
+    const memory::AccessRequest request{reth.rkey,   remote_domain(),     reth.va,
+                                        reth.length, memory::kRemoteRead, endpoint_.number.value()};
+    const auto pin = endpoint_.memory->pin(request);
+    if (!pin.ok()) return refuse_access("RDMA READ", request, pin.error());
   }
   endpoint_.port->received.reads.add();
   Response& r = answer(packet);
@@ -306,27 +312,36 @@ bool Responder::execute_read(const wire::PacketView& packet) {
   return true;
 }
 
+// Another READ or atomic operation.
+bool Responder::refuse_one_more() {
+  const ShortText why(
+      "more READs and atomics are outstanding than max_dest_rd_atomic = %u allows "
+      "(the peer's max_rd_atomic must not be more)",
+      unsigned{attributes_.max_dest_rd_atomic});
+  return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError, why.c_str());
+}
+
 bool Responder::execute_atomic(const wire::PacketView& packet) {
   if (!may_access(memory::kRemoteAtomic, "an atomic operation")) return false;
   const wire::AtomicEth atomic = packet.atomic_eth();
-  if (attributes_.max_dest_rd_atomic == 0 || !room_for_new()) {
-    return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
-                  "more READs and atomics are outstanding than max_dest_rd_atomic allows");
-  }
+  if (attributes_.max_dest_rd_atomic == 0 || !room_for_new()) return refuse_one_more();
   if ((atomic.va & 7) != 0) {
     return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
-                  "the address of an atomic is not a multiple of 8");
+                  ShortText("the address 0x%llx of an atomic operation is not a multiple of 8",
+                            static_cast<unsigned long long>(atomic.va))
+                      .c_str());
   }
-  auto pin = endpoint_.memory->pin({atomic.rkey, remote_domain(), atomic.va, 8,
-                                    memory::kRemoteAtomic, endpoint_.number.value()});
+  const memory::AccessRequest request{atomic.rkey, remote_domain(),       atomic.va,
+                                      8,           memory::kRemoteAtomic, endpoint_.number.value()};
+  auto pin = endpoint_.memory->pin(request);
   std::uint64_t original = 0;
   const bool done =
       pin.ok() && (packet.row->operation == Operation::kCompareSwap
                        ? pin->compare_swap(atomic.compare, atomic.swap_or_add, &original)
                        : pin->fetch_add(atomic.swap_or_add, &original));
   if (!done) {
-    return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
-                  pin.ok() ? "the word of an atomic is not mapped" : to_string(pin.error()).data());
+    return refuse_access("an atomic operation", request,
+                         pin.ok() ? memory::Refusal::kNotMapped : pin.error());
   }
   endpoint_.port->received.atomics.add();
   answer_and_save(packet, original);
@@ -342,8 +357,9 @@ bool Responder::execute_atomic_write(const wire::PacketView& packet) {
     return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError,
                   "an ATOMIC WRITE has 8 aligned bytes, within max_dest_rd_atomic");
   }
-  auto pin = endpoint_.memory->pin({reth.rkey, remote_domain(), reth.va, 8, memory::kRemoteWrite,
-                                    endpoint_.number.value()});
+  const memory::AccessRequest request{reth.rkey, remote_domain(),      reth.va,
+                                      8,         memory::kRemoteWrite, endpoint_.number.value()};
+  auto pin = endpoint_.memory->pin(request);
   bool done = false;
   if (pin.ok()) {
     std::uint64_t value;
@@ -356,8 +372,8 @@ bool Responder::execute_atomic_write(const wire::PacketView& packet) {
     }
   }
   if (!done) {
-    return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
-                  "ATOMIC WRITE to memory that is not granted");
+    return refuse_access("ATOMIC WRITE", request,
+                         pin.ok() ? memory::Refusal::kNotMapped : pin.error());
   }
   endpoint_.port->received.writes.add();
   answer_and_save(packet, 0);
@@ -377,12 +393,10 @@ bool Responder::execute_flush(const wire::PacketView& packet) {
   }
   if ((endpoint_.access_flags & need) != need) return may_access(need, "FLUSH");
   const bool whole = feth.selectivity == 1;
-  auto pin = endpoint_.memory->pin({reth.rkey, remote_domain(), reth.va, whole ? 0 : reth.length,
-                                    need, endpoint_.number.value()});
-  if (!pin.ok()) {
-    return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError,
-                  to_string(pin.error()).data());
-  }
+  const memory::AccessRequest request{
+      reth.rkey, remote_domain(), reth.va, whole ? 0 : reth.length, need, endpoint_.number.value()};
+  auto pin = endpoint_.memory->pin(request);
+  if (!pin.ok()) return refuse_access("FLUSH", request, pin.error());
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   answer_and_save(packet, 0);
   return true;

@@ -94,18 +94,34 @@ void Responder::handle_reliable(const wire::PacketView& packet) {
   const std::int32_t distance = packet.bth.psn.distance_from(expected_);
   if (distance == 0) [[likely]] {
     gap_reported_ = not_ready_ = false;
+    is_in_step_ = true;
     handle_in_sequence(packet);
   } else if (distance < 0) {
     endpoint_.drops->count(DropReason::kDuplicate);
+    if (!is_in_step_) note_foreign_psn(packet.bth.psn);
     handle_duplicate(packet);
   } else {
     endpoint_.drops->count(DropReason::kOutOfSequence);
+    if (!is_in_step_) note_foreign_psn(packet.bth.psn);
     // Told once; what follows the gap says nothing new (9.7.5.2.8, 9.7.4.1.1).
     if (!gap_reported_ && !not_ready_) {
       gap_reported_ = true;
       owe_nak(wire::Aeth::nak(NakCode::kPsnSequence, message_count_));
     }
   }
+}
+
+// A packet that gets lost is repeated; one that comes again and again, and never was expected, is
+// of a peer that counts otherwise.
+void Responder::note_foreign_psn(Psn psn) {
+  constexpr std::uint8_t kBeyondDoubt = 3;
+  if (is_reliable(endpoint_.transport) && !(psn == foreign_psn_)) foreign_psns_ = 0;
+  foreign_psn_ = psn;
+  if (foreign_psns_ >= kBeyondDoubt || ++foreign_psns_ != kBeyondDoubt) return;
+  queue::explain(endpoint_,
+                 "the peer 0x%06x sends PSN 0x%06x, but the first one that is expected is 0x%06x: "
+                 "the peer's sq_psn and the rq_psn of this queue pair must be the same",
+                 endpoint_.peer.value(), psn.value(), expected_.value());
 }
 
 // IBTA Vol 1, 9.7.5.1.2 and 9.7.4.1: a SEND or WRITE is acknowledged again and not carried out
@@ -139,13 +155,13 @@ void Responder::repeat_read(const wire::PacketView& packet) {
       packets > static_cast<std::uint32_t>(expected_.distance_from(psn))) {
     return;
   }
-  auto pin = endpoint_.memory->pin({reth.rkey, remote_domain(), reth.va, reth.length,
-                                    memory::kRemoteRead, endpoint_.number.value()});
+  const memory::AccessRequest request{reth.rkey,   remote_domain(),     reth.va,
+                                      reth.length, memory::kRemoteRead, endpoint_.number.value()};
+  auto pin = endpoint_.memory->pin(request);
   if (reth.length != 0 && !pin.ok()) {
     // The NAK is for the READ itself, not for what came after it.
     expected_ = psn;
-    refuse(NakCode::kRemoteAccess, queue::AsyncEvent::kQpAccessError,
-           "a repeated READ finds its region gone");
+    refuse_access("a repeated RDMA READ", request, pin.error());
     return;
   }
   if (responses_.truncate(psn) || !room_for_repeated()) return;

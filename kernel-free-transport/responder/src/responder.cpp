@@ -36,7 +36,8 @@ void Responder::start(Psn expected) {
   expected_ = expected;
   message_count_ = 0;
   message_ = Message::kNone;
-  dead_ = false;
+  dead_ = is_in_step_ = false;
+  foreign_psns_ = 0;
 }
 
 void Responder::resume_at(Psn expected, std::uint32_t message_count) {

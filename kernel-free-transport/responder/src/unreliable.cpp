@@ -27,7 +27,11 @@ void Responder::handle_unconnected(const wire::PacketView& packet,
 void Responder::handle_uc(const wire::PacketView& packet) {
   const wire::OpcodeRow& row = *packet.row;
   // Later than what came after it: a network's duplicate or straggler.
-  if (packet.bth.psn.is_before(expected_)) return endpoint_.drops->count(DropReason::kDuplicate);
+  if (packet.bth.psn.is_before(expected_)) {
+    if (!is_in_step_) note_foreign_psn(packet.bth.psn);
+    return endpoint_.drops->count(DropReason::kDuplicate);
+  }
+  is_in_step_ = true;
   const bool in_order = packet.bth.psn == expected_;
   if (!in_order || (row.starts_message && message_ != Message::kNone)) message_ = Message::kNone;
   if (!row.starts_message && check_order(packet)) {
@@ -53,9 +57,8 @@ void Responder::handle_uc(const wire::PacketView& packet) {
   }
   if (send) {
     if (arrived_ + packet.payload.size() > receive_->capacity) {
-      fail_receive(Status::kLocalLength);
       message_ = Message::kNone;
-      endpoint_.fail(std::nullopt);
+      outgrow_receive(packet.payload.size());
       return;
     }
     if (!fill_receive(Payload(packet.payload))) return;
@@ -65,16 +68,17 @@ void Responder::handle_uc(const wire::PacketView& packet) {
       arrived_ = 0;
     }
     const std::uint64_t end = arrived_ + packet.payload.size();
-    auto pin = endpoint_.memory->pin({write_.rkey, endpoint_.domain, write_.va + arrived_,
-                                      packet.payload.size(), memory::kRemoteWrite,
-                                      endpoint_.number.value()});
+    const memory::AccessRequest request{write_.rkey,          endpoint_.domain,
+                                        write_.va + arrived_, packet.payload.size(),
+                                        memory::kRemoteWrite, endpoint_.number.value()};
+    auto pin = endpoint_.memory->pin(request);
     const bool empty = packet.payload.empty();
     if ((endpoint_.access_flags & memory::kRemoteWrite) == 0 || end > write_.length ||
         (row.ends_message && end != write_.length) ||
         (!empty && (!pin.ok() || !pin->write(0, packet.payload.data(), packet.payload.size())))) {
       message_ = Message::kNone;
       endpoint_.drops->count(DropReason::kMalformed);
-      queue::explain(endpoint_, "an RDMA WRITE of the peer was dropped: rights, key or range");
+      explain_dropped_write(request, pin.ok() ? std::nullopt : std::optional(pin.error()));
       return;
     }
     arrived_ = end;
@@ -88,13 +92,32 @@ void Responder::handle_uc(const wire::PacketView& packet) {
   if (!send && row.immediate) complete_receive_of_write(packet);
 }
 
+void Responder::explain_dropped_write(const memory::AccessRequest& request,
+                                      std::optional<memory::Refusal> refusal) {
+  if ((endpoint_.access_flags & memory::kRemoteWrite) == 0) {
+    queue::explain(endpoint_,
+                   "an RDMA WRITE of the peer was dropped: the qp_access_flags lack "
+                   "IBV_ACCESS_REMOTE_WRITE");
+  } else if (refusal) {
+    queue::explain(endpoint_, "an RDMA WRITE of the peer was dropped: %s",
+                   endpoint_.memory->explain(request, *refusal).c_str());
+  } else {
+    queue::explain(endpoint_,
+                   "an RDMA WRITE of the peer was dropped: its packets do not add up to "
+                   "the %u bytes that it announced",
+                   write_.length);
+  }
+}
+
 // The first 40 bytes of a UD receive belong to the GRH. Between our own devices it is always the
 // full header of an IPv6 form, with 16-byte GIDs, whatever carried it.
 void Responder::handle_ud(const wire::PacketView& packet, const wire::RxDatagram& datagram) {
   const wire::Deth deth = packet.deth();
   if (deth.qkey != endpoint_.qkey) {
     endpoint_.drops->count(DropReason::kBadQkey);
-    queue::explain(endpoint_, "a datagram of QPN 0x%06x was dropped: its Q_Key 0x%08x is not 0x%08x",
+    queue::explain(endpoint_,
+                   "a datagram of QPN 0x%06x was dropped: its Q_Key 0x%08x is not 0x%08x, this "
+                   "queue pair's: the sender's wr.ud.remote_qkey must be that",
                    deth.source_qp.value(), deth.qkey, endpoint_.qkey);
     return;
   }
@@ -107,10 +130,11 @@ void Responder::handle_ud(const wire::PacketView& packet, const wire::RxDatagram
     return;
   }
   if (packet.payload.size() + wire::Grh::kSize > receive_->capacity) {
-    queue::explain(endpoint_, "a datagram of %zu bytes and the 40 of its GRH exceed the %llu bytes "
-                   "of the receive with wr_id %llu", packet.payload.size(),
-                   static_cast<unsigned long long>(receive_->capacity),
-                   static_cast<unsigned long long>(receive_->id));
+    queue::blame(endpoint_,
+                 "a datagram of %zu bytes and the 40 of its GRH exceed the %llu bytes "
+                 "of the receive with wr_id %llu",
+                 packet.payload.size(), static_cast<unsigned long long>(receive_->capacity),
+                 static_cast<unsigned long long>(receive_->id));
     fail_receive(Status::kLocalLength);
     endpoint_.fail(std::nullopt);
     return;
@@ -143,7 +167,7 @@ void Responder::handle_ud(const wire::PacketView& packet, const wire::RxDatagram
   receive_active_ = false;
   endpoint_.port->received.sends.add();
   endpoint_.counters.bytes_received.add(packet.payload.size());
-  if (!receive_cq()->push(c, packet.bth.solicited)) endpoint_.fail(AsyncEvent::kQpFatal);
+  if (!receive_cq()->push(c, packet.bth.solicited)) endpoint_.fail_for_want_of_room();
 }
 
 }  // namespace verbena::responder

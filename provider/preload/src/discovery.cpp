@@ -74,7 +74,9 @@ void explain(const control::Error& error) {
   static constinit std::atomic<bool> said{false};
   const char* log = ::secure_getenv("VERBENA_LOG");
   if (log == nullptr || std::strstr(log, "explain") == nullptr || said.exchange(true)) return;
-  const std::string line = "verbena: no emulated device for this program: " + error.text + "\n";
+  const std::string line = std::string("verbena: ") + program_invocation_short_name + "[" +
+                           std::to_string(::getpid()) +
+                           "]: no emulated device for this program: " + error.text + "\n";
   (void)!real::write(STDERR_FILENO, line.data(), line.size());
 }
 

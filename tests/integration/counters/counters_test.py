@@ -339,28 +339,6 @@ class Drops(PuppetCase):
         self.until(lambda: "rx_drop_port_down" in self.moved(before), f"{self.moved(before)}")
         self.device.control("port", "verbena0", "up")
 
-    def test_memory_of_the_sender_that_cannot_be_read(self):
-        """What was to be fetched from it has been unmapped before the receiver looked."""
-        # Large payloads are fetched where the link is called direct.
-        self.device.environment["VERBENA_DIRECT"] = "on"
-        self.addCleanup(self.device.environment.pop, "VERBENA_DIRECT")
-        first, second = self.pair("auto")
-        if self.qp_of(first)["link"] != "direct":
-            self.skipTest("the system lets no process read another")
-        before = self.port()
-        second.process.send_signal(19)  # SIGSTOP
-        self.until(lambda: "T" in self.state_of(second), "it runs on")
-        first.ask("write", length=500000, **second.memory)
-        self.assertEqual(first.answer(), "ok")
-        first.do("unmap")
-        second.process.send_signal(18)  # SIGCONT
-        self.until(lambda: "rx_drop_sender_memory_unreadable" in self.moved(before), f"{self.moved(before)}")
-
-    @staticmethod
-    def state_of(puppet):
-        stat = pathlib.Path(f"/proc/{puppet.process.pid}/stat").read_text(encoding="utf-8")
-        return re.search(r"\) (\w)", stat)[1]
-
 
 if __name__ == "__main__":
     puppets.PREFIX, puppets.PROGRAM = (str(pathlib.Path(word).resolve()) for word in sys.argv[1:3])

@@ -24,6 +24,8 @@ def main():
     prefix, persona, *command = sys.argv[1:]
     with emulator(prefix, persona) as device:
         device.environment["VERBENA_COMMAND"] = device.verbena
+        # Each row of the refusals is to be explained, also those that differ in little.
+        device.environment["VERBENA_LOG"] = "explain-all"
         try:
             done = device.run([os.path.abspath(command[0]), *command[1:]])
         except subprocess.TimeoutExpired as late:

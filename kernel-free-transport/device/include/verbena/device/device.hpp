@@ -111,8 +111,8 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   std::optional<Qpn> open_line(Qpn receiver) override;
   void close_line(Qpn line) override;
 
-  // Every queue pair to ERROR: the daemon died.
-  void fail_all();
+  // Every queue pair to ERROR, for this reason: the emulator died.
+  void fail_all(const char* reason);
   void set_port_active(bool active);
   bool is_port_active() const { return port_active_.read_relaxed(); }
 

@@ -4,10 +4,11 @@
 // application threads; `pin` runs for every access of the data path, on any thread, without a
 // lock: each slot has a gate that a deregistration shuts and waits behind, so an access that was
 // granted ends before the memory may be unmapped. A key is a slot number (upper 24 bits) and a
-// byte that the owner may choose (lower 8); 0 is never a key. The engine reaches user memory through
-// a Pin and in no other way.
+// byte that the owner may choose (lower 8); 0 is never a key. The engine reaches user memory
+// through a Pin and in no other way.
 //
-// A thread that holds a Pin calls nothing here but `pin`: everything else may wait for that Pin.
+// A thread that holds a Pin calls nothing here but `pin` and `explain`: everything else may wait
+// for that Pin.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +18,7 @@
 
 #include "verbena/base/lock.hpp"
 #include "verbena/base/result.hpp"
+#include "verbena/base/short_text.hpp"
 #include "verbena/base/types.hpp"
 #include "verbena/memory/pin.hpp"
 #include "verbena/memory/port.hpp"
@@ -54,6 +56,8 @@ enum class Refusal : std::uint8_t {
   kTableFull,
 };
 [[gnu::cold]] std::string_view to_string(Refusal refusal);
+// "IBV_ACCESS_LOCAL_WRITE|IBV_ACCESS_REMOTE_READ".
+[[gnu::cold]] ShortText access_names(std::uint32_t access) noexcept;
 
 using DomainId = std::uint32_t;
 inline constexpr std::uint32_t kAnyQp = 0xffffffffu;
@@ -120,6 +124,9 @@ class Registry {
   void unbind_windows_of(std::uint32_t qpn);
 
   Result<Pin, Refusal> pin(const AccessRequest& request) noexcept;
+  // Why that refused, with the values: the key, the range, the bounds, the right that is missing.
+  // Also for a thread that holds another Pin.
+  [[gnu::cold]] ShortText explain(const AccessRequest& request, Refusal refusal) const noexcept;
 
   // What status shows.
   std::uint32_t regions() const;

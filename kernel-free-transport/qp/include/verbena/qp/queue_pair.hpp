@@ -63,8 +63,8 @@ class QueuePair {
   const Attributes& attributes() const { return attributes_; }
   std::optional<Refused> modify(const Attributes& wanted, std::uint32_t mask,
                                 const TransitionLimits& limits, TimeNs now);
-  // Some failure outside of it (the device died): as modify to ERROR.
-  void fail();
+  // Some failure outside of it (the device died): as modify to ERROR, with the reason.
+  void fail(const char* reason);
 
   bool may_post_send() const;   // RTS and later; ERROR and SQE flush at once
   requester::Posted post_send(const queue::SendRequest& request);
@@ -144,7 +144,7 @@ class QueuePair {
 
  private:
   // states.cpp
-  void set_state(State next, const char* reason);
+  void set_state(State next);
   void enter_reset();
   void enter_rtr();
   void enter_rts(State from);
@@ -160,6 +160,8 @@ class QueuePair {
   [[gnu::noinline]] void settle_reported();
   void check_drained();
   void take_rider(const wire::Rider& rider, TimeNs now);
+  [[gnu::cold]] void drop_foreign_pkey(std::uint16_t pkey);
+  [[gnu::cold]] void drop_foreign_source(const IpAddress& source);
   bool relays() const { return relay_ && relay_->has_packets(); }
   // migration.cpp
   bool comes_from_peer(const wire::RxDatagram& datagram) const;

@@ -27,6 +27,17 @@ struct EndpointCounters {
   OwnedCounter retransmitted;    // packets sent again
 };
 
+// Why a queue pair stands in its error state: what was noted first since it was reset.
+class Reason {
+ public:
+  [[gnu::cold]] void note(const char* text) noexcept;
+  void clear() noexcept { text_.reset(); }
+  const char* text() const noexcept { return text_ ? text_.get() : ""; }
+
+ private:
+  std::unique_ptr<char[]> text_;
+};
+
 // A failure: the queue pair goes to the error state (UC and UD after a send: only the send queue
 // does), and the owner may be told.
 struct FatalFailure {
@@ -83,11 +94,13 @@ struct Endpoint {
   bool alternate_armed = false;
   bool migration_wanted = false;
 
+  Reason reason;
   // Reported by either half, taken by the queue pair.
   std::optional<FatalFailure> failure;
   [[gnu::cold]] void fail(std::optional<AsyncEvent> event = std::nullopt) {
     if (!failure || failure->send_queue_only) failure = FatalFailure{event, false};
   }
+  [[gnu::cold]] void fail_for_want_of_room();  // in a completion queue
   void fail_send_queue() {
     if (!failure) failure = FatalFailure{std::nullopt, true};
   }
@@ -98,8 +111,11 @@ struct Endpoint {
   EndpointCounters counters;
 };
 
-// "RC queue pair 0x004001"; the beginning of every explanation.
+// Says it to whoever wants explanations, behind "RC queue pair 0x004001: ".
 [[gnu::cold]] void explain(const Endpoint& endpoint, const char* format, ...) noexcept
+    __attribute__((format(printf, 2, 3)));
+// The same of what takes the queue pair to its error state: status shows it there.
+[[gnu::cold]] void blame(Endpoint& endpoint, const char* format, ...) noexcept
     __attribute__((format(printf, 2, 3)));
 
 }  // namespace verbena::queue

@@ -231,10 +231,18 @@ class Requester {
                    wire::ShortPacket& out);
   void write_short_headers(const SendEntry& entry, const Short& shape, std::uint8_t* at);
   Emit emit_request(const Message& message, Psn psn, wire::TxBatch& out, bool ask);
-  Emit refuse_buffers(const SendEntry& entry, memory::Refusal refusal);
   std::optional<memory::Refusal> gather(const SendEntry& entry, std::uint32_t position,
                                         std::uint64_t offset, std::uint32_t length,
                                         std::uint8_t* to);
+
+  // words.cpp: why requests fail.
+  [[gnu::cold]] Emit refuse_buffers(std::uint32_t position, memory::Refusal refusal);
+  [[gnu::cold]] void explain_bind(std::uint32_t position, memory::Refusal refusal);
+  [[gnu::cold]] void explain_invalidate(const SendEntry& entry, memory::Refusal refusal);
+  [[gnu::cold]] void explain_nak(wire::NakCode code);
+  [[gnu::cold]] void explain_rnr();
+  [[gnu::cold]] void explain_silence(TimeNs now);
+  [[gnu::cold]] void note_foreign_answer(Psn psn, DropReason why);
 
   // packing.cpp
   const wire::Transmitter::Packing& packing() {
@@ -277,7 +285,6 @@ class Requester {
   [[gnu::cold]] void go_back(TimeNs now);
   [[gnu::noinline]] void move_cursor_to(Psn psn);
   bool is_kept_from_reading(TimeNs now, wire::Transmitter& way);
-  void explain_silence(TimeNs now);
   void made_progress(std::uint32_t acknowledged, TimeNs now);
   TimeNs retry_interval() const;
   TimeNs probe_interval() const;
@@ -333,6 +340,8 @@ class Requester {
   Psn timed_psn_;
   Psn probe_end_;                         // behind the last probe
   Psn went_back_to_;
+  Psn first_psn_;                      // sq_psn
+  std::optional<Psn> foreign_answer_;  // the last one to what was not sent
   std::uint8_t retries_left_ = 0;
   std::uint8_t rnr_left_ = 0;
   std::uint8_t probes_ = 0;               // since progress

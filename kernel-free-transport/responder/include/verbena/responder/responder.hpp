@@ -125,6 +125,8 @@ class Responder {
   void handle_reliable(const wire::PacketView& packet);
   void handle_in_sequence(const wire::PacketView& packet);
   [[gnu::noinline]] void handle_duplicate(const wire::PacketView& packet);
+  // What came is not what is expected, as nothing so far was.
+  [[gnu::cold]] void note_foreign_psn(Psn psn);
   void repeat_read(const wire::PacketView& packet);
   void repeat_atomic(const wire::PacketView& packet);
   std::optional<wire::NakCode> check_order(const wire::PacketView& packet) const;
@@ -152,8 +154,8 @@ class Responder {
   [[gnu::noinline]] bool fill_list(const queue::Payload& payload);
   bool fill_part(const queue::Sge& sge, std::uint64_t offset, const queue::Payload& payload,
                  std::size_t from, std::size_t length);
-  [[gnu::cold]] bool outgrow_receive();
-  [[gnu::cold]] bool spoil_receive(const char* why);
+  [[gnu::cold]] bool outgrow_receive(std::size_t more);
+  [[gnu::cold]] bool spoil_receive(const memory::AccessRequest& request, memory::Refusal refusal);
   [[gnu::noinline]] bool invalidate(std::uint32_t key);
   void complete_receive(const wire::PacketView& packet, queue::CompletionOpcode opcode,
                         std::uint32_t length);
@@ -162,6 +164,7 @@ class Responder {
   // For a new request: what the peer was allowed to have outstanding. A repeated one may find its
   // first answer, or answers to what came after, still in line: twice as many in all.
   bool room_for_new() const;
+  [[gnu::cold]] bool refuse_one_more();
   bool room_for_repeated() const;
   memory::DomainId receive_domain() const;
   memory::DomainId remote_domain() const;
@@ -172,6 +175,9 @@ class Responder {
   [[gnu::cold]] void owe_nak(wire::Aeth aeth);
   [[gnu::cold]] bool refuse(wire::NakCode code, std::optional<queue::AsyncEvent> event,
                             const char* why);
+  // Memory that the peer may not reach so.
+  [[gnu::cold]] bool refuse_access(const char* what, const memory::AccessRequest& request,
+                                   memory::Refusal refusal);
   enum class Emit : std::uint8_t { kSent, kBatchFull, kDropped };
   // What is filled, and how its packets travel, which is asked for once.
   struct Turn {
@@ -189,6 +195,7 @@ class Responder {
     std::uint8_t opcode;
   };
   Piece piece_of(const Response& response, std::uint64_t bytes) const;
+  memory::AccessRequest request_of(const Response& response, const Piece& piece) const;
   Result<memory::Pin, memory::Refusal> pin(const Response& response, const Piece& piece) const;
   Emit emit_read(Response& response, Turn& turn);
   void write_headers(const Response& response, const Piece& piece, std::uint8_t pad,
@@ -202,6 +209,8 @@ class Responder {
   [[gnu::noinline]] void handle_unconnected(const wire::PacketView& packet,
                                             const wire::RxDatagram& datagram);
   void handle_uc(const wire::PacketView& packet);
+  [[gnu::cold]] void explain_dropped_write(const memory::AccessRequest& request,
+                                           std::optional<memory::Refusal> refusal);
   void handle_ud(const wire::PacketView& packet, const wire::RxDatagram& datagram);
 
   queue::Endpoint& endpoint_;
@@ -227,6 +236,9 @@ class Responder {
   std::vector<SavedAtomic> saved_;      // a ring of max_dest_rd_atomic
   std::size_t saved_next_ = 0;
 
+  Psn foreign_psn_;                // the last one that was not expected, before any that was
+  std::uint8_t foreign_psns_ = 0;  // how often it came
+
   wire::Aeth nak_;
   // Bits of one word, so that several are asked for and changed at once.
   bool nak_owed_ : 1 = false;
@@ -236,6 +248,7 @@ class Responder {
   bool not_ready_ : 1 = false;          // an RNR NAK went out for expected_
   bool dead_ : 1 = false;               // a fatal NAK went out: silence
   bool heard_ : 1 = false;
+  bool is_in_step_ : 1 = false;  // something expected has come since RTR
 };
 
 }  // namespace verbena::responder

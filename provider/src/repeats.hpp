@@ -1,0 +1,53 @@
+// Which explanations a process has given before. Lines that differ in their numbers alone are of
+// one kind: a wrong Q_Key in a loop is one thing to say, not 20,000. Of a kind the first few lines
+// that differ are said, then the 10th, 100th, 1000th and so on, with the count; what was left out
+// since then is told at the end. Not synchronised.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace verbena::provider {
+
+class Repeats {
+ public:
+  // What comes beyond so many kinds counts as one more.
+  static constexpr std::size_t kKinds = 128;
+  static constexpr std::size_t kDifferentOnes = 3;
+
+  struct Verdict {
+    bool says = true;
+    std::uint64_t count = 1;  // of this kind, this one included
+  };
+  Verdict note(std::string_view line) noexcept;
+
+  // Calls f(the last line that was not said, how many were not) for each kind of which some were
+  // not.
+  template <typename F>
+  void for_each_left_out(F&& f) {
+    for (std::size_t i = 0; i < used_; ++i) {
+      Kind& kind = kinds_[i];
+      if (kind.left_out != 0) f(std::string_view(kind.line.data(), kind.length), kind.left_out);
+      kind.left_out = 0;
+    }
+  }
+
+ private:
+  struct Kind {
+    std::uint64_t hash = 0;
+    std::array<std::uint64_t, kDifferentOnes> said{};  // hashes of whole lines
+    std::uint64_t count = 0;
+    std::uint64_t left_out = 0;  // since one was said
+    std::size_t length = 0;
+    std::array<char, 300> line{};  // the last one that was left out
+  };
+
+  Kind& kind_of(std::uint64_t hash) noexcept;
+
+  std::array<Kind, kKinds> kinds_{};
+  std::size_t used_ = 0;
+};
+
+}  // namespace verbena::provider

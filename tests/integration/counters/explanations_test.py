@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""What a program is told when something is refused or fails: which program, which object, with which values; and what it is
+told once and not twenty thousand times. Over both links.
+
+explanations_test.py PREFIX PUPPET [unittest arguments]
+"""
+
+import pathlib
+import re
+import sys
+import unittest
+
+import puppets
+from packets import UD_SEND_ONLY, Forger, bth, deth
+from puppets import PuppetCase
+
+LINKS = ("udp", "auto")
+
+
+class Explanations(PuppetCase):
+    def lines(self, puppet, pattern=""):
+        """What it was told that this is found in; each line names the program and its process."""
+        lines = puppet.said().splitlines()
+        for line in lines:
+            self.assertRegex(line, rf"^verbena: puppet\[{puppet.process.pid}\]: ")
+        return [line for line in lines if re.search(pattern, line)]
+
+    def told(self, puppet, *parts):
+        """One line has all of these; waits for it, since the other side may be told before."""
+        self.until(lambda: any(all(part in line for part in parts) for line in puppet.said().splitlines()),
+                   f"{parts} is not in: {puppet.said()}")
+        self.lines(puppet)
+
+    def each_link(self, **words):
+        for link in LINKS:
+            yield self.pair(link, **words)
+
+    def fails(self, puppet, verb, **words):
+        self.assertEqual(puppet.do(verb, **words), "ok")
+        self.assertNotEqual(puppet.do("poll"), "0")
+
+    def test_wrong_q_keys(self):
+        """Twenty thousand of them are a few lines, with the count."""
+        sender, receiver = self.start("ud"), self.start("ud")
+        sender.do("connect")
+        receiver.do("connect")
+        before = self.port()
+        for _ in range(10):
+            sender.do("send", count=2000, qkey=0x777, **receiver.to)
+            sender.do("poll", count=2000)
+        self.until(lambda: self.moved(before).get("rx_drop_qkey_violation", 0) >= 15000, "too few arrived")
+        said = receiver.end().splitlines()
+        self.assertLess(len(said), 10)
+        self.assertRegex(said[0], rf"UD queue pair 0x{receiver.qpn:06x}: .* QPN 0x{sender.qpn:06x} .* 0x00000777 .* 0x00001234")
+        self.assertRegex(said[-1], r"\(and \d+ more such lines that were left out\)$|for the 10000th time\)$")
+        self.assertTrue(any(line.endswith("(such a line for the 1000th time)") for line in said), said)
+
+    def test_all_of_them_for_those_who_want(self):
+        sender, receiver = self.start("ud"), self.start("ud", VERBENA_LOG="explain-all")
+        sender.do("connect")
+        receiver.do("connect")
+        sender.do("send", count=50, qkey=0x777, **receiver.to)
+        sender.do("poll", count=50)
+        self.until(lambda: len(self.lines(receiver, "Q_Key")) == 50, receiver.said())
+
+    def test_lines_that_differ_in_numbers(self):
+        """The first three of a kind are said."""
+        sender, receiver = self.start("ud"), self.start("ud")
+        sender.do("connect")
+        receiver.do("connect")
+        for key in range(1, 8):
+            sender.do("send", qkey=key, **receiver.to)
+            sender.do("poll")
+        self.until(lambda: len(self.lines(receiver, "Q_Key")) == 3, receiver.said())
+        self.assertIn("(and 3 more such lines that were left out)", receiver.end())
+
+    def test_quiet(self):
+        """Nothing without VERBENA_LOG."""
+        puppet = self.start(VERBENA_LOG="nothing")
+        self.assertEqual(puppet.do("send"), "errno 22")
+        self.assertEqual(puppet.said(), "")
+
+    def test_a_refused_verb(self):
+        puppet = self.start()
+        self.assertEqual(puppet.do("send"), "errno 22")
+        self.told(puppet, f"ibv_post_send: queue pair 0x{puppet.qpn:06x} is in state INIT")
+
+    def test_nothing_is_said_of_udp(self):
+        """That no ring leads to a peer is no trouble."""
+        first, second = self.pair("udp")
+        second.do("receive")
+        first.do("send")
+        first.do("poll")
+        second.do("poll")
+        self.assertEqual((first.end(), second.end()), ("", ""))
+
+    def test_remote_memory(self):
+        """The key, the range, the bounds, the right that is missing: on the side that owns the memory; and on the other, what
+        it asked for."""
+        for first, second in self.each_link():
+            address = second.address + (1 << 20) - 32
+            self.fails(first, "write", rkey=second.rkey, address=address, length=64)
+            self.told(second, f"0x{second.rkey:x}", f"0x{address:x}", "length 64", "RDMA WRITE",
+                      f"0x{second.address:x} to 0x{second.address + (1 << 20):x} (1048576 bytes)", "NAK remote access error")
+            self.told(first, f"0x{second.qpn:06x} refused RDMA_WRITE with wr_id 5 of rkey 0x{second.rkey:x}",
+                      f"address 0x{address:x}, length 64")
+            self.assertIn("beyond the region", self.qp_of(second)["last_error"])
+            self.assertIn("refused RDMA_WRITE with wr_id 5", self.qp_of(first)["last_error"])
+
+    def test_unknown_key(self):
+        for first, second in self.each_link():
+            self.fails(first, "read", rkey=0xabcdef00, address=second.address)
+            self.told(second, "RDMA READ: key 0xabcdef00", f"address 0x{second.address:x}, length 64",
+                      "no region or window of this key")
+
+    def test_rights_of_the_queue_pair(self):
+        for link in LINKS:
+            first, second = self.start(link=link), self.start(link=link)
+            second.do("connect", access=1 | 4, **first.to)
+            first.do("connect", **second.to)
+            self.fails(first, "write", **second.memory)
+            self.told(second, "the qp_access_flags of this queue pair lack IBV_ACCESS_REMOTE_WRITE",
+                      "they are IBV_ACCESS_LOCAL_WRITE|IBV_ACCESS_REMOTE_READ")
+
+    def test_own_memory(self):
+        for first, second in self.each_link():
+            second.do("receive")
+            self.fails(first, "send", lkey=0x1200)
+            self.told(first, "cannot read the buffers of SEND with wr_id 5: sg_list[0]: key 0x1200",
+                      f"address 0x{first.address:x}, length 64", "no region or window of this key")
+            self.assertIn("key 0x1200", self.qp_of(first)["last_error"])
+
+    def test_memory_of_a_receive(self):
+        for first, second in self.each_link():
+            second.do("receive", lkey=0x1300)
+            self.fails(first, "send")
+            self.told(second, "the receive with wr_id 7 cannot be written to: key 0x1300")
+
+    def test_a_message_that_is_too_long(self):
+        for first, second in self.each_link():
+            second.do("receive", length=32)
+            self.fails(first, "send", length=64)
+            self.told(second, "a message of 64 bytes or more does not fit into the 32 of the receive with wr_id 7")
+
+    def test_no_receive(self):
+        for first, second in self.each_link(rnr=1):
+            self.fails(first, "send")
+            self.told(first, f"the peer 0x{second.qpn:06x} had no receive posted for SEND with wr_id 5, 2 times")
+            self.assertIn("no receive posted", self.qp_of(first)["last_error"])
+
+    def test_too_many_reads_at_once(self):
+        for link in LINKS:
+            first, second = self.start(link=link), self.start(link=link)
+            second.do("connect", served=0, **first.to)
+            first.do("connect", **second.to)
+            self.fails(first, "read", **second.memory)
+            self.told(second, "max_dest_rd_atomic = 0")
+
+    def test_psns_that_differ(self):
+        """The receiver knows, and so does the sender in the end."""
+        for link in LINKS:
+            for sq_psn, rq_psn in ((100, 5000), (5000, 100)):
+                with self.subTest(link=link, sq_psn=sq_psn, rq_psn=rq_psn):
+                    first, second = self.start(link=link), self.start(link=link)
+                    second.do("connect", rq_psn=rq_psn, **first.to)
+                    first.do("connect", sq_psn=sq_psn, timeout=13, retries=1, **second.to)
+                    second.do("receive")
+                    self.fails(first, "send")
+                    self.told(second, f"the peer 0x{first.qpn:06x} sends PSN 0x{sq_psn:06x}",
+                              f"expected is 0x{rq_psn:06x}", "sq_psn", "rq_psn")
+                    self.assertEqual(len(self.lines(second, "sq_psn")), 1)
+                    self.told(first, f"does not take PSN 0x{sq_psn:06x}", "rq_psn must be this sq_psn")
+
+    def test_nothing_is_said_of_a_lossy_line(self):
+        """There the first packet may be missing, too."""
+        self.assertEqual(self.device.control("fault", "--loss", "20%").returncode, 0)
+        self.addCleanup(self.device.control, "fault", "--clear")
+        for first, second in self.each_link():
+            second.do("receive", count=50)
+            first.do("send", count=50)
+            self.assertEqual(set(first.do("poll", count=50).split()), {"0"})
+            self.assertEqual(self.lines(second) + self.lines(first), [])
+
+    def test_strange_packets(self):
+        address = self.device.fabric.replace(".0/24", ".1")
+        receiver = self.start("ud")
+        receiver.do("connect")
+        connected, _ = self.pair("udp")
+        with Forger(address, address) as forger, Forger(address[:-1] + "9", address) as stranger:
+            forger.send(bth(UD_SEND_ONLY, receiver.qpn, pkey=0x8123) + deth(0x1234) + bytes(8))
+            self.told(receiver, "its P_Key 0x8123 does not match 0xffff")
+            stranger.send(bth(0x04, connected.qpn) + bytes(8))
+            self.told(connected, f"a packet from {address[:-1]}9 was dropped: the connected peer is at {address}")
+
+    def test_a_peer_that_is_gone(self):
+        for first, second in self.each_link(timeout=10, retries=1):
+            second.kill()
+            self.fails(first, "send")
+            self.told(first, f"QPN 0x{second.qpn:06x} at {self.device.fabric.replace('.0/24', '.1')}", "PSN 0x0000")
+            self.told(first, "SEND with wr_id 5 completes with: transport retry counter exceeded")
+
+    def test_last_error(self):
+        """Of a queue pair in its error state, in status and its text; of others none."""
+        first, second = self.pair()
+        self.assertIsNone(self.qp_of(first)["last_error"])
+        first.do("state", "ERR")
+        self.assertEqual(self.qp_of(first)["state"], "ERR")
+        self.assertEqual(self.qp_of(first)["last_error"], "ibv_modify_qp moved it to the error state")
+        self.assertIn("ibv_modify_qp moved it to the error state", self.device.control("status").stdout)
+
+    def test_last_error_of_those_whose_emulator_is_gone(self):
+        puppet = self.start()
+        self.device.control("down")
+        self.told(puppet, "verbena0: ", "IBV_EVENT_DEVICE_FATAL")
+        puppet.kill()  # it holds the port's socket
+        self.assertEqual(self.device.control("up", "--fabric", self.device.fabric).returncode, 0)
+
+
+if __name__ == "__main__":
+    puppets.PREFIX, puppets.PROGRAM = (str(pathlib.Path(word).resolve()) for word in sys.argv[1:3])
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[3:]])
