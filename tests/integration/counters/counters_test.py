@@ -5,7 +5,6 @@ counters_test.py PREFIX PUPPET [unittest arguments]
 """
 
 import pathlib
-import re
 import sys
 import unittest
 
@@ -44,7 +43,9 @@ class Traffic(PuppetCase):
                 self.assertEqual(moved["unicast_xmit_packets"], moved["port_xmit_packets"])
                 self.assertEqual(moved["unicast_rcv_packets"], moved["port_rcv_packets"])
                 self.assertEqual("shared_ring_packets" in moved, link == "auto")
-                self.assertFalse([name for name in moved if name.startswith("rx_drop_") or name.endswith("_err")], moved)
+                # A busy machine may make a side ask again for what has arrived.
+                troubles = {name for name in moved if name.startswith("rx_drop_") or name.endswith(("_err", "_error"))}
+                self.assertLessEqual(troubles, {"rx_drop_duplicate_request", "rx_drop_response_to_nothing_outstanding"}, moved)
 
     def test_multicast(self):
         sender, member = self.start("ud"), self.start("ud")
