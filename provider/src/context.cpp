@@ -438,20 +438,6 @@ std::uint32_t Context::capacity_packets(const wire::Destination& to,
   return std::min(by_udp, link::SharedRing::packets_held(largest) / 2);
 }
 
-wire::Transmitter::Room Context::room_at(const wire::Destination& to, Qpn qp,
-                                         TimeNs now) noexcept {
-  return peers_->room_at({to.address, qp.slot()}, now);
-}
-
-std::optional<wire::Transmitter::Reading> Context::reading_at(const wire::Destination& to,
-                                                              Qpn qp) noexcept {
-  return peers_->reading_at({to.address, qp.slot()});
-}
-
-wire::Transmitter::Packing Context::packing(const wire::Destination& to, Qpn qp) noexcept {
-  return peers_->packing({to.address, qp.slot()});
-}
-
 bool Context::add_slot() {
   const auto added = ask<control::SlotAdded>(control::ExtraSlot{});
   if (!added) return false;

@@ -54,4 +54,19 @@ void Context::handle_ring_outbound(control::Incoming&& message) {
   asked_peers_.forget(peer);
 }
 
+// --- what a link says of the way to a queue pair -----------------------------------------------
+
+wire::Transmitter::Room Context::room_at(const wire::Destination& to, Qpn qp, TimeNs now) noexcept {
+  return peers_->room_at({to.address, qp.slot()}, now);
+}
+
+std::optional<wire::Transmitter::Reading> Context::reading_at(const wire::Destination& to,
+                                                              Qpn qp) noexcept {
+  return peers_->reading_at({to.address, qp.slot()});
+}
+
+wire::Transmitter::Packing Context::packing(const wire::Destination& to, Qpn qp) noexcept {
+  return peers_->packing({to.address, qp.slot()});
+}
+
 }  // namespace verbena::provider
