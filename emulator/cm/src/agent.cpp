@@ -6,13 +6,13 @@ namespace verbena::cm {
 
 using enum ConnectionState;
 
-Agent::Agent(std::uint64_t seed) : random_(seed), last_id_(static_cast<CommId>(random_.next())) {}
+Agent::Agent(std::uint64_t seed) : random_(seed) {}
 
 CommId Agent::next_id() {
-  do {
-    ++last_id_;
-  } while (last_id_ == 0 || connections_.contains(last_id_) || sidrs_.contains(last_id_));
-  return last_id_;
+  for (;;) {
+    const CommId id = random_.next32();
+    if (id != 0 && !connections_.contains(id) && !sidrs_.contains(id)) return id;
+  }
 }
 
 Connection* Agent::find(CommId id) {
@@ -40,7 +40,7 @@ void Agent::move_deadline(CommId id, TimeNs before, TimeNs after) {
 
 void Agent::forget(const Connection& c) {
   const auto drop_entry = [&](auto& index, std::uint32_t number) {
-    const auto it = index.find({c.remote_ca_guid(), number});
+    const auto it = index.find({origin_of(c), c.remote_ca_guid(), number});
     if (it != index.end() && it->second == c.id()) index.erase(it);
   };
   if (!c.is_passive()) return;
@@ -57,7 +57,7 @@ void Agent::settle(Connection& c, TimeNs before) {
 void Agent::settle(SidrExchange& e, TimeNs before) {
   move_deadline(e.id(), before, e.deadline());
   if (e.state() == SidrExchange::State::kIdle && e.is_passive()) {
-    const auto it = by_request_.find({e.peer().bytes, e.request_id()});
+    const auto it = by_request_.find({origin_of(e), e.request_id()});
     if (it != by_request_.end() && it->second == e.id()) by_request_.erase(it);
   }
   if (e.is_finished()) sidrs_.erase(e.id());

@@ -35,19 +35,20 @@ void Agent::handle_mad(TimeNs now, DeviceId device, const IpAddress& source,
     return handle_sidr_req(now, device, source, *mad, *req);
   }
   if (const auto* rep = std::get_if<SidrRep>(&mad->message)) {
-    return handle_sidr_rep(source, *mad, *rep);
+    return handle_sidr_rep({device, source.bytes}, *mad, *rep);
   }
-  Connection* c = addressee(*mad);
+  const Origin origin{device, source.bytes};
+  Connection* c = addressee(origin, *mad);
   if (c == nullptr) return answer_unknown(device, source, *mad);
-  if (!(c->peer() == source)) return drop(MadDrop::kNotFromPeer);
+  if (origin_of(*c) != origin) return drop(MadDrop::kNotFromPeer);
   const TimeNs before = c->deadline();
   c->handle(now, *mad);
   settle(*c, before);
 }
 
-Connection* Agent::addressee(const Mad& mad) {
+Connection* Agent::addressee(const Origin& origin, const Mad& mad) {
   return std::visit(
-      [this](const auto& message) -> Connection* {
+      [&, this](const auto& message) -> Connection* {
         if constexpr (requires { message.remote_comm_id; }) {
           Connection* c = find(message.remote_comm_id);
           if (c != nullptr) return c;
@@ -55,7 +56,7 @@ Connection* Agent::addressee(const Mad& mad) {
         // A REJ for a timeout may come from a peer that never learnt our ID.
         if constexpr (std::is_same_v<std::decay_t<decltype(message)>, Rej>) {
           const std::uint64_t guid = read_bits(message.info, Field{"ca_guid", 0, 0, 64});
-          const auto it = by_remote_id_.find({guid, message.local_comm_id});
+          const auto it = by_remote_id_.find({origin, guid, message.local_comm_id});
           if (it != by_remote_id_.end()) return find(it->second);
         }
         return nullptr;
@@ -82,8 +83,8 @@ void Agent::answer_unknown(DeviceId device, const IpAddress& source, const Mad& 
   }
 }
 
-bool Agent::is_stale(TimeNs now, const Req& req) {
-  const auto it = by_remote_qpn_.find({req.local_ca_guid, req.local_qpn});
+bool Agent::is_stale(TimeNs now, const Origin& origin, const Req& req) {
+  const auto it = by_remote_qpn_.find({origin, req.local_ca_guid, req.local_qpn});
   if (it == by_remote_qpn_.end() || req.service_type == ServiceType::kExtended) return false;
   const Connection* old = connection(it->second);
   if (old == nullptr || !is_alive(*old)) return false;
@@ -94,15 +95,15 @@ bool Agent::is_stale(TimeNs now, const Req& req) {
 
 void Agent::handle_req(TimeNs now, DeviceId device, const IpAddress& source, const Mad& mad,
                        const Req& req) {
-  const auto known = by_remote_id_.find({req.local_ca_guid, req.local_comm_id});
+  const Origin origin{device, source.bytes};
+  const auto known = by_remote_id_.find({origin, req.local_ca_guid, req.local_comm_id});
   if (known != by_remote_id_.end()) {
     Connection* c = find(known->second);
     VERBENA_CHECK(c != nullptr);
-    if (c->peer() == source) c->handle_duplicate_req();
-    return;
+    return c->handle_duplicate_req();
   }
   Rej rej{.local_comm_id = 0, .remote_comm_id = req.local_comm_id};
-  if (is_stale(now, req)) {
+  if (is_stale(now, origin, req)) {
     rej.reason = RejectReason::kStaleConnection;
   } else if (req.service_type == ServiceType::kRd ||
              (req.service_type == ServiceType::kExtended && req.extended_type != kExtendedXrc)) {
@@ -115,8 +116,8 @@ void Agent::handle_req(TimeNs now, DeviceId device, const IpAddress& source, con
     const CommId id = new_connection(device);
     Connection& c = *connections_.at(id);
     c.handle_first_req(source, mad, req);
-    by_remote_id_[{req.local_ca_guid, req.local_comm_id}] = id;
-    by_remote_qpn_[{req.local_ca_guid, req.local_qpn}] = id;
+    by_remote_id_[{origin, req.local_ca_guid, req.local_comm_id}] = id;
+    by_remote_qpn_[{origin, req.local_ca_guid, req.local_qpn}] = id;
     return;
   }
   out_.mads.push_back({device, source, write_mad({mad.transaction_id, 0, rej})});
@@ -124,7 +125,8 @@ void Agent::handle_req(TimeNs now, DeviceId device, const IpAddress& source, con
 
 void Agent::handle_sidr_req(TimeNs now, DeviceId device, const IpAddress& source, const Mad& mad,
                             const SidrReq& req) {
-  const auto known = by_request_.find({source.bytes, req.request_id});
+  const Origin origin{device, source.bytes};
+  const auto known = by_request_.find({origin, req.request_id});
   if (known != by_request_.end()) {
     SidrExchange& exchange = *sidrs_.at(known->second);
     const TimeNs before = exchange.deadline();
@@ -134,14 +136,14 @@ void Agent::handle_sidr_req(TimeNs now, DeviceId device, const IpAddress& source
   if (by_request_.size() >= kMaxPassive) return drop(MadDrop::kTooMany);
   const CommId id = new_sidr(device);
   sidrs_.at(id)->handle_first_req(source, mad, req);
-  by_request_[{source.bytes, req.request_id}] = id;
+  by_request_[{origin, req.request_id}] = id;
 }
 
-void Agent::handle_sidr_rep(const IpAddress& source, const Mad& mad, const SidrRep& rep) {
+void Agent::handle_sidr_rep(const Origin& origin, const Mad& mad, const SidrRep& rep) {
   const auto it = sidrs_.find(rep.request_id);
   if (it == sidrs_.end()) return drop(MadDrop::kUnknownConnection);
   SidrExchange& exchange = *it->second;
-  if (!(exchange.peer() == source)) return drop(MadDrop::kNotFromPeer);
+  if (origin_of(exchange) != origin) return drop(MadDrop::kNotFromPeer);
   const TimeNs before = exchange.deadline();
   exchange.handle_rep(mad);
   settle(exchange, before);

@@ -122,6 +122,8 @@ void Connection::on(TimeNs now, const Mad& mad, const Rej& rej) {
   switch (state_) {
     case kReqSent:
     case kMraReqReceived:
+      // No REP was sent from here: somebody else's, in our name, was answered.
+      if (rej.answered == Answered::kRep) return;
       if (rej.reason == RejectReason::kStaleConnection) {
         enter_timewait(now);
       } else {
@@ -138,8 +140,7 @@ void Connection::on(TimeNs now, const Mad& mad, const Rej& rej) {
     case kRepReceived:
     case kMraRepSent:
     case kEstablished:
-      // A peer that does not know this ID any more answers with an ID of 0.
-      if (!is_from_peer(rej.local_comm_id) && rej.local_comm_id != 0) return;
+      if (!is_from_peer(rej.local_comm_id)) return;
       enter_timewait(now);
       break;
     default:

@@ -39,7 +39,8 @@ TEST(Qp1PacketTest, WhatIsWrittenIsTakenAndNothingElse) {
   for (std::size_t n = 0; n < kQp1PacketSize; ++n) {
     EXPECT_FALSE(mad_of_packet(std::span(p.written).first(n)).has_value()) << n;
   }
-  for (const std::size_t at : {0u, 5u, 7u, 12u, 15u}) {  // opcode, destination QP, Q_Key
+  // Opcode, destination QP, Q_Key, source QP.
+  for (const std::size_t at : {0u, 5u, 7u, 12u, 15u, 17u, 19u}) {
     std::vector<std::uint8_t> other = p.written;
     other[at] ^= 0x02;
     EXPECT_FALSE(mad_of_packet(other).has_value()) << at;

@@ -35,7 +35,8 @@ std::optional<std::span<const std::uint8_t>> mad_of_packet(std::span<const std::
   const wire::BthView bth(packet.data());
   const wire::Deth deth = wire::Deth::read_from(packet.data() + wire::Bth::kSize);
   if (bth.opcode() != kUdSendOnly || bth.version() != 0 || bth.pad() != 0 ||
-      !(bth.dest_qp() == kManagementQpn) || deth.qkey != cm::kManagementQkey) {
+      !(bth.dest_qp() == kManagementQpn) || deth.qkey != cm::kManagementQkey ||
+      !(deth.source_qp == kManagementQpn)) {
     return std::nullopt;
   }
   return packet.subspan(wire::Bth::kSize + wire::Deth::kSize);

@@ -2,6 +2,9 @@
 // emulated devices, finds the one that a message belongs to, recognises duplicates and stale
 // connections, and keeps the deadlines. Sans-IO, one thread at a time. Whatever a peer sends, it
 // answers or drops and counts; it never fails.
+//
+// What does not come from a connection's peer, by the peer's address and to the same device, does
+// not find that connection. Communication IDs are drawn so that nobody can guess one from another.
 #pragma once
 
 #include <array>
@@ -10,10 +13,11 @@
 #include <set>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
-#include "verbena/base/random.hpp"
+#include "verbena/base/unpredictable.hpp"
 #include "verbena/cm/connection.hpp"
 #include "verbena/cm/sidr_exchange.hpp"
 
@@ -69,8 +73,14 @@ class Agent {
   bool is_consistent() const;
 
  private:
-  using RemoteKey = std::pair<std::uint64_t, std::uint32_t>;  // CA GUID, communication ID or QPN
-  using SidrKey = std::pair<std::array<std::uint8_t, 16>, std::uint32_t>;
+  // Where a message comes from: what the sender says of itself counts only together with that.
+  struct Origin {
+    DeviceId device = 0;
+    std::array<std::uint8_t, 16> source{};
+    auto operator<=>(const Origin&) const = default;
+  };
+  using RemoteKey = std::tuple<Origin, std::uint64_t, std::uint32_t>;  // CA GUID, ID or QPN
+  using SidrKey = std::pair<Origin, std::uint32_t>;
 
   CommId next_id();
   Connection* find(CommId id);
@@ -83,20 +93,23 @@ class Agent {
   void settle(SidrExchange& exchange, TimeNs before);
   void move_deadline(CommId id, TimeNs before, TimeNs after);
   void forget(const Connection& connection);
+  template <typename Owner>
+  static Origin origin_of(const Owner& owner) {
+    return {owner.device(), owner.peer().bytes};
+  }
 
   void handle_req(TimeNs now, DeviceId device, const IpAddress& source, const Mad& mad,
                   const Req& req);
-  bool is_stale(TimeNs now, const Req& req);
+  bool is_stale(TimeNs now, const Origin& origin, const Req& req);
   void handle_sidr_req(TimeNs now, DeviceId device, const IpAddress& source, const Mad& mad,
                        const SidrReq& req);
-  void handle_sidr_rep(const IpAddress& source, const Mad& mad, const SidrRep& rep);
+  void handle_sidr_rep(const Origin& origin, const Mad& mad, const SidrRep& rep);
   // The connection that a message other than REQ names, or none.
-  Connection* addressee(const Mad& mad);
+  Connection* addressee(const Origin& origin, const Mad& mad);
   void answer_unknown(DeviceId device, const IpAddress& source, const Mad& mad);
   void drop(MadDrop reason) { ++drops_[static_cast<std::size_t>(reason)]; }
 
-  Random random_;
-  CommId last_id_;
+  UnpredictableRandom random_;
   CmOutputs out_;
   std::unordered_map<CommId, std::unique_ptr<Connection>> connections_;
   std::unordered_map<CommId, std::unique_ptr<SidrExchange>> sidrs_;

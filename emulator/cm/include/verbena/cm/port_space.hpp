@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "verbena/base/random.hpp"
+#include "verbena/base/unpredictable.hpp"
 #include "verbena/cm/ip_header.hpp"
 #include "verbena/cm/sockaddr.hpp"
 
@@ -48,7 +48,7 @@ class PortTable {
                bool reuse_address) const;
   Binding* find(PortSpace space, std::uint16_t port, std::uint32_t owner);
 
-  Random random_;
+  UnpredictableRandom random_;
   std::map<Key, std::vector<Binding>> ports_;
 };
 

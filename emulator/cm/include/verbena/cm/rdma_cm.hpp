@@ -223,7 +223,7 @@ class RdmaCm {
   void refuse(TimeNs now, const CmEvent& request, bool nobody_listens);
 
   const Ports& ports_;
-  Random random_;
+  UnpredictableRandom random_;
   Agent agent_;
   PortTable port_table_;
   IdHandle next_handle_ = kFirstHandle;
