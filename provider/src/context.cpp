@@ -18,6 +18,7 @@
 #include "verbena/control/connect.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbena/link/futex.hpp"
+#include "verbena/link/seed.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -127,6 +128,7 @@ void Context::make_engine(std::uint32_t slot, int receive_fd,
   if (is_further()) options.memory = &main_.device_->memory();
   options.max_regions = kMaxMr + kMaxMw;
   if (stats_ != nullptr) options.counters = &stats_->counters;
+  options.seed = link::random_seed();
   device_ = std::make_unique<device::Device>(options, *this, *this);
   device_->set_port_active(info_.port_state == control::PortState::kActive);
 

@@ -4,7 +4,6 @@
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -27,6 +26,7 @@
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/fabric/plan.hpp"
 #include "verbena/link/clock.hpp"
+#include "verbena/link/seed.hpp"
 #include "version.hpp"
 
 namespace verbena::daemon {
@@ -132,14 +132,6 @@ fabric::Host this_host() {
   return {::geteuid(), names.nodename, kVersion, fabric::list_interfaces()};
 }
 
-std::uint64_t random_seed() {
-  std::uint64_t seed = 0;
-  if (::getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) {
-    seed = link::monotonic_now_ns() ^ static_cast<std::uint64_t>(::getpid()) << 32;
-  }
-  return seed;
-}
-
 // What one client's request could not have (memory, a place in epoll) must not end the others.
 void run_until_stopped(EventLoop& loop) {
   for (;;) {
@@ -162,7 +154,7 @@ control::Outcome<control::Done> run(const Options& options, Instance& instance,
   if (!fabric) return Failure<control::Error>{fabric.error()};
   auto server = std::make_unique<Server>(loop, instance, **fabric, options.exit_when_idle);
   auto cm = std::make_unique<cm_service::CmService>(**fabric, *server, loop, link::monotonic_now_ns,
-                                                    random_seed());
+                                                    link::random_seed());
   server->set_extension(cm.get());
   auto listening = instance.listen();
   if (!listening) return Failure<control::Error>{listening.error()};

@@ -16,19 +16,25 @@ constexpr std::uint32_t kRendezvousAtOnce = 16;
 Device::Device(const DeviceOptions& options, wire::Transmitter& transmitter,
                queue::EventSink& events)
     : options_(options),
+      random_(options.seed),
       transmitter_(transmitter),
       events_(events),
       counters_(options.counters != nullptr ? *options.counters : own_counters_.emplace()),
       memory_(options.memory != nullptr ? *options.memory : make_memory(options)),
-      table_(options.slot) {
-  shared_slots_.push_back({options.slot});
+      table_(options.slot, random_) {
+  add_shared_slot(options.slot);
   for (auto& buffer : buffers_) buffer = std::make_unique_for_overwrite<TxBuffer>();
 }
 
 memory::Registry& Device::make_memory(const DeviceOptions& options) {
-  return own_memory_.emplace(options.memory_port != nullptr ? *options.memory_port
-                                                            : memory::trusting_memory_port(),
-                             options.max_regions);
+  return own_memory_.emplace(
+      options.memory_port != nullptr ? *options.memory_port : memory::trusting_memory_port(),
+      options.max_regions, random_.next());
+}
+
+void Device::add_shared_slot(std::uint32_t slot) {
+  // The number 0 is none.
+  shared_slots_.push_back({slot, NumberPool(random_, slot == 0 ? 1 : 0)});
 }
 
 Device::~Device() {
@@ -90,9 +96,9 @@ void Device::destroy_qp(qp::QueuePair* qp) {
 
 void Device::add_slot(std::uint32_t slot) {
   const Guard guard(receive_lock_);
-  table_.add_slot(slot);
+  table_.add_slot(slot, random_);
   const Guard shared_guard(shared_lock_);
-  shared_slots_.push_back({slot});
+  add_shared_slot(slot);
 }
 
 std::optional<qp::Refused> Device::modify_qp(qp::QueuePair& qp, const qp::Attributes& wanted,

@@ -4,15 +4,11 @@
 
 namespace verbena::device {
 
-QpTable::QpTable(std::uint32_t slot) { add_slot(slot); }
+QpTable::QpTable(std::uint32_t slot, UnpredictableRandom& random) { add_slot(slot, random); }
 
-void QpTable::add_slot(std::uint32_t slot) {
-  Slot s;
-  s.number = slot;
+void QpTable::add_slot(std::uint32_t slot, UnpredictableRandom& random) {
   // The lowest numbers of slot 0 are the management queue pairs.
-  s.next = slot == 0 ? 16 : 0;
-  s.taken.resize(kPerSlot);
-  slots_.push_back(std::move(s));
+  slots_.push_back({slot, NumberPool(random, slot == 0 ? 16 : 0), {}});
 }
 
 const QpTable::Slot* QpTable::slot_of(Qpn number) const noexcept {
@@ -28,21 +24,17 @@ QpTable::Slot* QpTable::slot_of(Qpn number) noexcept {
 
 std::optional<Qpn> QpTable::reserve() {
   for (Slot& slot : slots_) {
-    if (slot.used == kPerSlot) continue;
-    while (slot.taken[slot.next]) slot.next = (slot.next + 1) % kPerSlot;
-    const std::uint32_t index = slot.next;
-    slot.taken[index] = true;
-    ++slot.used;
-    slot.next = (index + 1) % kPerSlot;
+    const auto index = slot.numbers.take();
+    if (!index) continue;
     ++count_;
-    return Qpn::from(slot.number, index);
+    return Qpn::from(slot.number, *index);
   }
   return std::nullopt;
 }
 
 void QpTable::set(Qpn number, qp::QueuePair* qp) {
   Slot* slot = slot_of(number);
-  VERBENA_CHECK(slot != nullptr && slot->taken[number.index()]);
+  VERBENA_CHECK(slot != nullptr && slot->numbers.is_taken(number.index()));
   auto& chunk = slot->chunks[number.index() / kChunk];
   if (!chunk) chunk = std::make_unique<Chunk>();
   (*chunk)[number.index() % kChunk] = qp;
@@ -50,11 +42,10 @@ void QpTable::set(Qpn number, qp::QueuePair* qp) {
 
 void QpTable::release(Qpn number) {
   Slot* slot = slot_of(number);
-  VERBENA_CHECK(slot != nullptr && slot->taken[number.index()]);
+  VERBENA_CHECK(slot != nullptr);
   auto& chunk = slot->chunks[number.index() / kChunk];
   if (chunk) (*chunk)[number.index() % kChunk] = nullptr;
-  slot->taken[number.index()] = false;
-  --slot->used;
+  slot->numbers.give_back(number.index());
   --count_;
 }
 

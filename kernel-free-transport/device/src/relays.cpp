@@ -94,15 +94,10 @@ void Device::destroy_stand_in(qp::QueuePair* qp) {
 bool Device::add_shared(queue::SharedReceive& shared) {
   const Guard guard(shared_lock_);
   for (SharedSlot& slot : shared_slots_) {
-    if (slot.used == kSharedPerSlot) continue;
-    std::uint32_t number;
-    do {
-      number = Qpn::from(slot.number, slot.next).value();
-      slot.next = (slot.next + 1) % kSharedPerSlot;
-    } while (number == 0 || shared_.contains(number));
-    ++slot.used;
-    shared.number = number;
-    shared_.emplace(number, &shared);
+    const auto index = slot.numbers.take();
+    if (!index) continue;
+    shared.number = Qpn::from(slot.number, *index).value();
+    shared_.emplace(shared.number, &shared);
     return true;
   }
   return false;
@@ -111,9 +106,10 @@ bool Device::add_shared(queue::SharedReceive& shared) {
 void Device::remove_shared(queue::SharedReceive& shared) {
   {
     const Guard guard(shared_lock_);
-    shared_.erase(shared.number);
+    const Qpn number(shared.number);
+    const bool had_number = shared_.erase(shared.number) != 0;
     for (SharedSlot& slot : shared_slots_) {
-      if (slot.number == Qpn(shared.number).slot()) --slot.used;
+      if (had_number && slot.number == number.slot()) slot.numbers.give_back(number.index());
     }
   }
   for_each_qp([&](qp::QueuePair& qp) {

@@ -64,8 +64,8 @@ std::string_view to_string(Refusal refusal) {
   return "?";
 }
 
-Registry::Registry(MemoryPort& port, std::uint32_t max_slots)
-    : table_(std::make_unique<Table>(port, max_slots)) {}
+Registry::Registry(MemoryPort& port, std::uint32_t max_slots, std::uint64_t seed)
+    : table_(std::make_unique<Table>(port, max_slots, seed)) {}
 Registry::~Registry() = default;
 
 Result<std::uint32_t, Refusal> Registry::register_region(const RegionRequest& request) {

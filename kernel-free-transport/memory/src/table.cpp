@@ -1,6 +1,7 @@
 #include "table.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "verbena/base/check.hpp"
 
@@ -54,10 +55,14 @@ void Registry::Slot::become(const RegionRequest& request) {
   if (request.null) access |= kLocalWrite;
 }
 
-Registry::Table::Table(MemoryPort& port, std::uint32_t max_slots)
-    : max_index(std::min(max_slots, kMaxIndex)),
+Registry::Table::Table(MemoryPort& port, std::uint32_t max_slots, std::uint64_t seed)
+    : random(seed),
+      max_index(std::min(max_slots, kMaxIndex)),
       directory(std::make_unique<Published<Chunk*>[]>(max_index / Chunk::kSlots + 1)) {
   paged.port = &port;
+  // Sattolo's shuffle of the identity leaves one circle.
+  for (unsigned i = 0; i < bytes_after.size(); ++i) bytes_after[i] = static_cast<std::uint8_t>(i);
+  for (unsigned i = 255; i > 0; --i) std::swap(bytes_after[i], bytes_after[random.below(i)]);
 }
 
 Registry::Table::~Table() {
@@ -98,7 +103,7 @@ Registry::Slot* Registry::Table::allocate() {
   }
   if (!has_fresh) return nullptr;
   Slot& slot = make(fresh);
-  slot.key = fresh++ << kKeyByteBits;
+  slot.key = fresh++ << kKeyByteBits | random.below(1u << kKeyByteBits);
   return &slot;
 }
 
@@ -130,7 +135,7 @@ void Registry::Table::release(Slot& slot) {
   VERBENA_CHECK(slot.role != Slot::Role::kFree && slot.windows == 0 && slot.parent == 0);
   slot.role = Slot::Role::kFree;
   slot.bound = false;
-  slot.key = next_key(slot.key);
+  slot.key = successor(slot.key);
   slot.next = 0;
   const std::uint32_t index = index_of(slot.key);
   if (free_slots++ == 0) {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "verbena/base/lock.hpp"
+#include "verbena/base/unpredictable.hpp"
 #include "verbena/memory/registry.hpp"
 
 namespace verbena::memory {
@@ -16,7 +17,7 @@ namespace verbena::memory {
 inline constexpr std::uint32_t kKeyByteBits = 8;
 inline constexpr std::uint32_t kMaxIndex = 0xffffff;
 constexpr std::uint32_t index_of(std::uint32_t key) { return key >> kKeyByteBits; }
-// The same slot's key with the next consumer byte.
+// The key of a type 1 window that is bound anew: programs are told before it happens.
 constexpr std::uint32_t next_key(std::uint32_t key) { return (key & ~0xffu) | ((key + 1) & 0xffu); }
 
 // Rights that a peer exercises; a window grants no others.
@@ -74,7 +75,7 @@ struct Registry::Chunk {
 };
 
 struct Registry::Table {
-  Table(MemoryPort& port, std::uint32_t max_slots);
+  Table(MemoryPort& port, std::uint32_t max_slots, std::uint64_t seed);
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
@@ -106,11 +107,17 @@ struct Registry::Table {
   // The slot of an index that is in the table; its chunk is made if need be.
   Slot& make(std::uint32_t index);
   void unlink_free(const Slot& slot);
+  // The same slot's key for another owner: its byte comes back after all others.
+  std::uint32_t successor(std::uint32_t key) const {
+    return (key & ~0xffu) | bytes_after[key & 0xff];
+  }
 
   // So many slots rest before one is used again, so that a stale key stays stale for long.
   static constexpr std::uint32_t kResting = 64;
 
   Lock lock;
+  UnpredictableRandom random;
+  std::array<std::uint8_t, 256> bytes_after;  // one circle, in an order of the registry's own
   PagedMemory paged;
   std::uint32_t max_index;
   std::unique_ptr<Published<Chunk*>[]> directory;

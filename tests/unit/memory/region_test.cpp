@@ -190,6 +190,30 @@ TEST_F(RegistryTest, AStaleKeyStaysStaleForThousandsOfRegistrations) {
   }
 }
 
+// What a peer was granted tells it nothing of other keys: their lowest bytes are the seed's.
+TEST_F(RegistryTest, TheBytesOfKeysComeFromTheSeed) {
+  const auto keys_of = [&](std::uint64_t seed) {
+    Registry registry(port_, 1024, seed);
+    std::vector<std::uint32_t> keys;
+    for (int i = 0; i < 8; ++i) keys.push_back(*registry.register_region(request(kFull)));
+    for (int i = 0; i < 8; ++i) EXPECT_TRUE(registry.deregister(keys[i]).ok());
+    for (int i = 0; i < 200; ++i) {
+      keys.push_back(*registry.register_region(request(kFull)));
+      EXPECT_TRUE(registry.deregister(keys.back()).ok());
+    }
+    return keys;
+  };
+  const auto first = keys_of(1);
+  EXPECT_EQ(keys_of(1), first);
+  const auto other = keys_of(2);
+  int alike = 0;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    EXPECT_EQ(first[i] >> 8, other[i] >> 8);
+    alike += first[i] == other[i] ? 1 : 0;
+  }
+  EXPECT_LT(alike, 10);
+}
+
 TEST_F(RegistryTest, KeysThatWereNeverGivenOutAreUnknown) {
   const std::uint32_t key = add(kFull);
   for (std::uint32_t wrong :

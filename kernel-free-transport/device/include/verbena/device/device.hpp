@@ -45,6 +45,8 @@ struct DeviceOptions {
   std::uint32_t max_regions = 1u << 20;
   memory::Registry* memory = nullptr;  // of another device, which outlives this one; null: its own
   PortCounters* counters = nullptr;    // where it counts, outlives it, too; null: its own
+  // From it come the numbers and keys that peers are given. Nobody else may know it.
+  std::uint64_t seed = 0;
 };
 
 // When acknowledgements go that have no data to travel with. kNow: in this round. kUnlessAnswered:
@@ -170,14 +172,13 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
  private:
   struct TxBuffer;
   // SRQ numbers are made as queue pair numbers are.
-  static constexpr std::uint32_t kSharedPerSlot = 1u << Qpn::kIndexBits;
   struct SharedSlot {
-    std::uint32_t number = 0;
-    std::uint32_t used = 0;
-    std::uint32_t next = 1;
+    std::uint32_t number;
+    NumberPool numbers;
   };
 
   memory::Registry& make_memory(const DeviceOptions& options);
+  void add_shared_slot(std::uint32_t slot);
   void deliver(qp::QueuePair& qp, const wire::PacketView& packet, const wire::RxDatagram& datagram,
                TimeNs now);
   // relays.cpp
@@ -208,6 +209,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   std::size_t take_buffer();  // which one
 
   DeviceOptions options_;
+  UnpredictableRandom random_;  // of numbers; under the receive lock
   wire::Transmitter& transmitter_;
   queue::EventSink& events_;
   std::optional<PortCounters> own_counters_;

@@ -1,7 +1,6 @@
 // From a queue pair number to the queue pair, in constant time and without a lock: chunks of
-// pointers, allocated as numbers are given out and never freed before the table is. Numbers are
-// given out round robin, so that a number rests a while before it is used again. Changes are made
-// under the device's receive lock, which is also held by whoever looks up to deliver.
+// pointers, allocated as numbers are given out and never freed before the table is. Changes are
+// made under the device's receive lock, which is also held by whoever looks up to deliver.
 #pragma once
 
 #include <array>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "verbena/base/types.hpp"
+#include "verbena/device/number_pool.hpp"
 
 namespace verbena::qp {
 class QueuePair;
@@ -20,11 +20,11 @@ namespace verbena::device {
 
 class QpTable {
  public:
-  explicit QpTable(std::uint32_t slot);
+  QpTable(std::uint32_t slot, UnpredictableRandom& random);
   QpTable(const QpTable&) = delete;
 
   // One more slot (16,384 numbers) that the daemon gave to this device.
-  void add_slot(std::uint32_t slot);
+  void add_slot(std::uint32_t slot, UnpredictableRandom& random);
   // A free number, or nothing when all slots are full.
   std::optional<Qpn> reserve();
   void set(Qpn number, qp::QueuePair* qp);
@@ -45,15 +45,13 @@ class QpTable {
   }
 
  private:
-  static constexpr std::uint32_t kPerSlot = 1u << Qpn::kIndexBits;
-  static constexpr std::uint32_t kChunk = 256;
+  // Small, because numbers that follow each other in time are all over the slot.
+  static constexpr std::uint32_t kChunk = 32;
   using Chunk = std::array<qp::QueuePair*, kChunk>;
   struct Slot {
-    std::uint32_t number = 0;
-    std::uint32_t used = 0;
-    std::uint32_t next = 0;
-    std::vector<bool> taken;
-    std::array<std::unique_ptr<Chunk>, kPerSlot / kChunk> chunks;
+    std::uint32_t number;
+    NumberPool numbers;
+    std::array<std::unique_ptr<Chunk>, NumberPool::kNumbers / kChunk> chunks;
   };
   const Slot* slot_of(Qpn number) const noexcept;
   Slot* slot_of(Qpn number) noexcept;

@@ -92,7 +92,8 @@ struct AccessRequest {
 
 class Registry {
  public:
-  explicit Registry(MemoryPort& port, std::uint32_t max_slots = 1u << 20);
+  // From `seed` comes what of the keys a peer cannot guess.
+  explicit Registry(MemoryPort& port, std::uint32_t max_slots = 1u << 20, std::uint64_t seed = 0);
   ~Registry();
 
   // Returns the key (lkey and rkey are one). EFAULT is Refusal::kNotMapped.
