@@ -65,6 +65,10 @@ std::optional<wire::Transmitter::Reading> Context::reading_at(const wire::Destin
   return peers_->reading_at({to.address, qp.slot()});
 }
 
+bool Context::hears_by_ring(const wire::Destination& from, Qpn qp) noexcept {
+  return peers_->hears_by_ring({from.address, qp.slot()});
+}
+
 wire::Transmitter::Packing Context::packing(const wire::Destination& to, Qpn qp) noexcept {
   return peers_->packing({to.address, qp.slot()});
 }

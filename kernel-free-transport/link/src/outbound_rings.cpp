@@ -81,7 +81,10 @@ void OutboundRings::remove(const Peer& peer) noexcept {
   Entry* entry = find(peer);
   if (entry == nullptr) return;
   const Guard guard(entry->lock);
-  if (entry->peer == peer) entry->drop_ring();
+  if (!(entry->peer == peer)) return;
+  // Who reads there, if it is somebody still, takes our packets by UDP again.
+  if (entry->writer) entry->writer->ring().close();
+  entry->drop_ring();
 }
 
 void OutboundRings::abandon() noexcept {

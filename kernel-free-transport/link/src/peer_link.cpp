@@ -101,6 +101,12 @@ Carrier PeerLink::carrier_to(const Peer& peer) noexcept {
   return packs_to(peer) ? Carrier::kRing : Carrier::kUdp;
 }
 
+bool PeerLink::hears_by_ring(const Peer& peer) const noexcept {
+  return std::any_of(inbound_.begin(), inbound_.end(), [&](const Inbound& in) {
+    return in.peer == peer && !in.is_new && !in.reader.is_closed();
+  });
+}
+
 wire::Transmitter::Packing PeerLink::packing(const Peer& peer) noexcept {
   wire::Transmitter::Packing packing;
   const auto packs = outbound_->is_empty() ? std::nullopt : packs_to(peer);
@@ -327,6 +333,7 @@ std::size_t PeerLink::adopt_changes(RxSink& sink) noexcept {
     wire::RxDatagram datagram;
     datagram.source = p.peer.address;
     datagram.destination = self_.address;
+    datagram.came_by_ring = true;
     inbound_.push_back({p.peer, RingReader(std::move(*p.ring)), datagram});
     has_had_rings_ = true;
     if (is_sleeping_) inbound_.back().reader.begin_sleep();

@@ -4,6 +4,7 @@
 //
 // Order is kept when a peer moves from UDP to a ring: the first packet of a new ring waits until
 // everything was read that UDP held when it was seen, and loopback delivers before a send returns.
+// From there on nothing of that peer's comes by UDP, and who pretends is found out (hears_by_ring).
 // A full ring means "later", not UDP. A ring that ends (its reader has died, or one side broke the
 // rules) leads back to UDP.
 //
@@ -79,6 +80,9 @@ class PeerLink final : public Link {
   // How far the ring to this peer was written and read; nothing without one.
   std::optional<wire::Transmitter::Reading> reading_at(const Peer& peer) noexcept;
   Carrier carrier_to(const Peer& peer) noexcept;
+  // Under the receive lock: this peer has begun to write to its ring, and has not ended it. Until
+  // then, and afterwards, its packets may come by UDP.
+  bool hears_by_ring(const Peer& peer) const noexcept;
   // Which packets of rings may stand for several, out and in; at first, all. What peers have sent
   // otherwise until they see it still comes in.
   void set_packs(Packs allowed);

@@ -48,6 +48,7 @@ struct RxDatagram {
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 0;
   bool has_grh = true;
+  bool came_by_ring = false;  // so that a process of this emulator has sent it
   // What the addresses mean in this fabric; filled by the device that receives (UD needs them).
   Gid source_gid;
   Gid destination_gid;
@@ -329,6 +330,9 @@ class Transmitter {
     std::uint64_t taken = 0;
   };
   virtual std::optional<Reading> reading_at(const Destination&, Qpn) noexcept { return {}; }
+  // Whether all that this queue pair sends comes by a ring: what comes otherwise in its name is
+  // somebody else's, or was overtaken. Under the receive lock.
+  virtual bool hears_by_ring(const Destination&, Qpn) noexcept { return false; }
   // How packets to this queue pair travel.
   struct Packing {
     // A batch of shorter messages is hardly more than one run; a shorter payload is copied sooner
