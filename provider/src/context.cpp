@@ -136,6 +136,7 @@ void Context::make_engine(std::uint32_t slot, int receive_fd,
   link::UdpOptions udp_options;
   udp_options.send_failures = &counters.send_failures;
   udp_options.grh_from_port = options.plan.infiniband;
+  udp_options.first_source_port = info_.first_source_port;
   std::vector<int> senders;
   for (control::UniqueFd& sender : given_senders) senders.push_back(sender.release());
   auto udp = link::UdpLink::open(receiver.release(), info_.address, udp_options, counters.drops,

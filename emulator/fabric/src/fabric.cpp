@@ -8,9 +8,14 @@ using control::Outcome;
 
 Outcome<std::unique_ptr<Fabric>> Fabric::open(const std::vector<control::DeviceInfo>& devices,
                                               const std::string& shadow_root, Poller& poller) {
-  std::unique_ptr<Fabric> fabric(new Fabric(shadow_root));
-  for (const control::DeviceInfo& info : devices) {
-    auto port = Port::open(info, poller);
+  auto source_ports = link::SourcePorts::reserve();
+  if (!source_ports) {
+    return control::fail(source_ports.error().error, source_ports.error().text);
+  }
+  std::unique_ptr<Fabric> fabric(new Fabric(std::move(*source_ports), shadow_root));
+  for (control::DeviceInfo info : devices) {
+    info.first_source_port = fabric->source_ports_.first();
+    auto port = Port::open(std::move(info), poller);
     if (!port) return Failure<control::Error>{port.error()};
     fabric->ports_.push_back(std::move(*port));
   }

@@ -96,10 +96,14 @@ void fill_gid_table(DeviceInfo& d, const control::GidEntry& first) {
   d.gids[0] = first;
 }
 
-void make_infiniband(DeviceInfo& d, const control::Subnet& subnet, const Interface& on) {
+void make_infiniband(DeviceInfo& d, const settings::FabricRange& range, const Interface& on) {
+  const control::Subnet subnet = range.subnet();
   d.persona = control::Persona::kInfiniBand;
   d.prefix_length = subnet.prefix_length;
   d.subnet = subnet.base;
+  // On the loopback interface, and not only a part of the fabric as it was asked for: all of it is
+  // this emulator's.
+  d.has_foreign_peers = !is_in_loopback_net(range.address) || range.has_host_part();
   d.lid = control::lid_of(subnet, d.address).value_or(0);
   // Each host answers its own questions about the subnet.
   d.sm_lid = d.lid;
@@ -168,7 +172,7 @@ Outcome<std::vector<DeviceInfo>> plan_devices(const settings::Settings& settings
     if (is_roce) {
       make_roce(d, *on);
     } else {
-      make_infiniband(d, range.subnet(), *on);
+      make_infiniband(d, range, *on);
     }
     devices.push_back(std::move(d));
   }

@@ -37,6 +37,10 @@ Failure<control::Error> failure_to_open(const link::SocketError& error,
                                         : "another subnet: --fabric SUBNET, as 127.77.0.0/24"));
 }
 
+link::SenderRule senders_of(const control::DeviceInfo& info) {
+  return {info.first_source_port, info.has_foreign_peers};
+}
+
 }  // namespace
 
 class Port::OwnSink final : public link::RxSink {
@@ -68,6 +72,7 @@ struct Port::Group {
 Outcome<std::unique_ptr<Port>> Port::open(control::DeviceInfo info, Poller& poller) {
   link::SlotGroupOptions options;
   options.scope_id = info.gids.empty() ? 0 : info.gids[0].if_index;
+  options.senders = senders_of(info);
   auto slots = link::SlotGroup::open(info.address, options);
   if (!slots) return failure_to_open(slots.error(), info);
   std::unique_ptr<Port> port(new Port(std::move(info), std::move(*slots), poller));
@@ -89,6 +94,7 @@ Port::~Port() {
 
 link::UdpOptions Port::udp_options() const {
   link::UdpOptions options;
+  options.first_source_port = info_.first_source_port;
   options.grh_from_port = info_.persona == control::Persona::kInfiniBand;
   options.scope_id = info_.gids.empty() ? 0 : info_.gids[0].if_index;
   return options;
@@ -211,6 +217,11 @@ Outcome<Done> Port::open_missing_groups() {
     const std::uint32_t if_index = info_.gids.empty() ? 0 : info_.gids[0].if_index;
     auto fd = open_group_socket(address, info_.address, if_index);
     if (!fd) return Failure<control::Error>{fd.error()};
+    if (!link::take_only(fd->get(), info_.address, senders_of(info_))) {
+      const int code = errno;
+      return fail(code, "cannot filter what multicast group " + address.to_string() +
+                            " brings: " + std::strerror(code));
+    }
     link::UdpOptions options = udp_options();
     options.tx_sockets = 1;
     options.want_ip_fields = true;

@@ -12,6 +12,7 @@
 
 #include "socket_address.hpp"
 #include "verbena/link/grh_port.hpp"
+#include "verbena/link/source_ports.hpp"
 
 namespace verbena::link {
 namespace {
@@ -38,31 +39,54 @@ void set_options(int fd, const IpAddress& local, const UdpOptions& options) {
   }
 }
 
+// Pairs of an even and an odd port (grh_port.hpp), or all where the parity says nothing; 0: any.
+std::uint16_t port_for(const UdpOptions& options, bool has_grh, unsigned which) {
+  if (options.first_source_port == 0) return 0;
+  const unsigned step = options.grh_from_port ? 2 : 1;
+  const unsigned odd = options.grh_from_port && !has_grh ? 1 : 0;
+  return static_cast<std::uint16_t>(options.first_source_port + which * step % SourcePorts::kCount +
+                                    odd);
+}
+
+// Bound; the errno is in errno where it is none.
+SendingSocket bound_socket(const IpAddress& local, const UdpOptions& options, std::uint16_t port) {
+  const SocketAddress wanted(local, port, options.scope_id);
+  const int fd = ::socket(wanted.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return {};
+  const int on = 1;
+  SocketAddress bound;
+  socklen_t size = SocketAddress::kRoom;
+  if ((port == 0 || ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0) &&
+      ::bind(fd, wanted.get(), wanted.size()) == 0 && ::getsockname(fd, bound.room(), &size) == 0) {
+    return {fd, bound.port()};
+  }
+  const int error = errno;
+  ::close(fd);
+  errno = error;
+  return {};
+}
+
 }  // namespace
 
-// The kernel picks the port; sockets with one of the wrong parity are kept until a right one came.
+// Where the kernel picks the port, sockets with one of the wrong parity are kept until a right one
+// came.
 Result<SendingSocket, int> open_sending_socket(const IpAddress& local, const UdpOptions& options,
-                                               bool has_grh) noexcept {
+                                               bool has_grh, unsigned which) noexcept {
   constexpr std::size_t kTries = 24;
   std::array<int, kTries> rejected;
   std::size_t rejects = 0;
   SendingSocket found;
   int error = EADDRINUSE;
-  const SocketAddress any_port(local, 0, options.scope_id);
   while (found.fd < 0 && rejects < kTries) {
-    const int candidate = ::socket(any_port.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    SocketAddress bound;
-    socklen_t size = SocketAddress::kRoom;
-    if (candidate < 0 || ::bind(candidate, any_port.get(), any_port.size()) < 0 ||
-        ::getsockname(candidate, bound.room(), &size) < 0) {
+    const SendingSocket candidate = bound_socket(local, options, port_for(options, has_grh, which));
+    if (candidate.fd < 0) {
       error = errno;
-      if (candidate >= 0) ::close(candidate);
       break;
     }
-    if (!options.grh_from_port || source_port_says_grh(bound.port()) == has_grh) {
-      found = {candidate, bound.port()};
+    if (!options.grh_from_port || source_port_says_grh(candidate.port) == has_grh) {
+      found = candidate;
     } else {
-      rejected[rejects++] = candidate;
+      rejected[rejects++] = candidate.fd;
     }
   }
   for (std::size_t i = 0; i < rejects; ++i) ::close(rejected[i]);

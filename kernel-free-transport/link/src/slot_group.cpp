@@ -1,6 +1,5 @@
 #include "verbena/link/slot_group.hpp"
 
-#include <linux/filter.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "port_holder.hpp"
+#include "sender_filter.hpp"
 #include "socket_address.hpp"
 #include "udp_constants.hpp"
 #include "verbena/base/check.hpp"
@@ -41,30 +41,20 @@ void enlarge_receive_buffer(int fd, int bytes) {
   ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 }
 
-sock_filter statement(int code, std::uint32_t k) {
-  return {static_cast<std::uint16_t>(code), 0, 0, k};
-}
-sock_filter jump(int code, std::uint32_t k, std::uint8_t if_true, std::uint8_t if_false) {
-  return {static_cast<std::uint16_t>(code), if_true, if_false, k};
-}
-
 // Payload offset 0 is the BTH, whose second word carries the destination QPN. A load beyond the
 // end of the datagram ends the filter with 0.
-std::vector<sock_filter> steering_filter(std::size_t sockets,
-                                         const std::map<SlotGroup::Slot, SlotGroup::Slot>& extra) {
-  std::vector<sock_filter> code{
-      statement(BPF_LD | BPF_W | BPF_ABS, 4),
-      statement(BPF_ALU | BPF_AND | BPF_K, kMask24),
-      statement(BPF_ALU | BPF_RSH | BPF_K, Qpn::kIndexBits),
-      jump(BPF_JMP | BPF_JGE | BPF_K, static_cast<std::uint32_t>(sockets), 1, 0),
-      statement(BPF_RET | BPF_A, 0),
-  };
+void append_steering(std::vector<sock_filter>& code, std::size_t sockets,
+                     const std::map<SlotGroup::Slot, SlotGroup::Slot>& extra) {
+  code.push_back(statement(BPF_LD | BPF_W | BPF_ABS, 4));
+  code.push_back(statement(BPF_ALU | BPF_AND | BPF_K, kMask24));
+  code.push_back(statement(BPF_ALU | BPF_RSH | BPF_K, Qpn::kIndexBits));
+  code.push_back(jump(BPF_JMP | BPF_JGE | BPF_K, static_cast<std::uint32_t>(sockets), 1, 0));
+  code.push_back(statement(BPF_RET | BPF_A, 0));
   for (const auto& [slot, owner] : extra) {
     code.push_back(jump(BPF_JMP | BPF_JEQ | BPF_K, slot, 0, 1));
     code.push_back(statement(BPF_RET | BPF_K, owner));
   }
   code.push_back(statement(BPF_RET | BPF_K, 0));
-  return code;
 }
 
 }  // namespace
@@ -75,6 +65,9 @@ Result<SlotGroup, SocketError> SlotGroup::open(const IpAddress& local,
   auto first = group.open_socket(true);
   if (!first) return Failure{first.error()};
   group.fds_.push_back(*first);
+  if (!take_only(*first, local, options.senders)) {
+    return Failure{socket_error(errno, "attaching the senders' filter to", local)};
+  }
   return group;
 }
 
@@ -118,7 +111,8 @@ Result<int, SocketError> SlotGroup::open_socket(bool alone) const {
 Result<bool, SocketError> SlotGroup::attach_filter() {
   // A lone socket is no group yet, and needs no filter.
   if (fds_.size() == 1) return true;
-  auto code = steering_filter(fds_.size(), extra_);
+  auto code = sender_check(local_, options_.senders);
+  append_steering(code, fds_.size(), extra_);
   const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
   if (::setsockopt(fds_[0], SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof program) < 0) {
     return Failure{socket_error(errno, "attaching the steering filter to", local_)};

@@ -75,6 +75,9 @@ class UdpSender::Control {
 UdpSender::UdpSender(const IpAddress& local, const UdpOptions& options, UdpStatistics& statistics)
     : local_(local), options_(options), statistics_(statistics) {
   options_.tx_sockets = std::clamp(options_.tx_sockets, 1u, kSocketsMax);
+  for (Pool& pool : sockets_) {
+    for (unsigned i = 0; i < kSocketsMax; ++i) pool[i].which = pool[i].connection.which = i;
+  }
 }
 
 UdpSender::~UdpSender() = default;
@@ -439,7 +442,7 @@ UdpSender::Socket* UdpSender::open_in(Pool& pool, Socket& wanted, bool has_grh) 
 int UdpSender::open_socket(Outlet& outlet, bool has_grh) noexcept {
   const Uncancelled uncancelled;
   const int saved = errno;
-  const auto opened = open_sending_socket(local_, options_, has_grh);
+  const auto opened = open_sending_socket(local_, options_, has_grh, outlet.which);
   errno = saved;
   if (!opened) return opened.error();
   outlet.take(*opened, local_.is_v4());

@@ -58,6 +58,7 @@ class UdpSender {
     Outlet& operator=(const Outlet&) = delete;
     void take(const SendingSocket& opened, bool is_v4) noexcept;
 
+    unsigned which = 0;  // of the sockets of its parity
     Published<int> fd{-1};
     std::uint16_t port = 0;
     SegmentOption segments;

@@ -70,6 +70,9 @@ class Clients(EmulatorCase):
         clients = [cc.Client(self.dir).open_device() for _ in range(5)]
         extra = struct.unpack("<I", clients[2].call(cc.EXTRA_SLOT)[1])[0]
         sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        # From a port of the emulator's, as all that is heard.
+        sender.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        sender.bind((self.address, clients[0].source_port))
         for slot, client in [(c.slot, c) for c in clients] + [(extra, clients[2])]:
             bth = struct.pack(">BBHIII", 4, 0, 0xffff, slot << 14 | 5, 0, slot)
             sender.sendto(bth, (self.address, 4791))

@@ -54,6 +54,7 @@ class Client:
         self.unasked = []
         self.fds = []
         self.slot = None
+        self.source_port = None
         if hello:
             self.call(HELLO, struct.pack("<BI", kind, os.getpid()) + text("test"))
 
@@ -93,7 +94,10 @@ class Client:
         network = os.stat("/proc/self/ns/net").st_ino if network is None else network
         got, body = self.call(OPEN_DEVICE, text(name) + struct.pack("<Q", network))
         assert got == DEVICE_OPENED
-        self.slot = struct.unpack("<I", body[:4])[0]
+        self.slot, name_length = struct.unpack("<II", body[:8])
+        # Behind the name: three numbers, the persona, two GUIDs, address, prefix, subnet, whether there are foreign peers.
+        at = 8 + name_length + 3 * 4 + 1 + 2 * 8 + 16 + 1 + 16 + 1
+        self.source_port = struct.unpack("<H", body[at:at + 2])[0]
         assert len(self.fds) >= 2, "a receive socket and a stats page"
         return self
 

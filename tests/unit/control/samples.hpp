@@ -22,6 +22,8 @@ using AllMessages =
 
 inline DeviceInfo sample_device() {
   DeviceInfo d;
+  d.has_foreign_peers = false;
+  d.first_source_port = 61008;
   d.name = "verbena0";
   d.uverbs_number = 192;
   d.umad_number = 32;

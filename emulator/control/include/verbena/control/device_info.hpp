@@ -52,6 +52,10 @@ struct DeviceInfo {
   IpAddress address;
   std::uint8_t prefix_length = 0;  // of the fabric's subnet, in bits of the address's own family
   IpAddress subnet;                // address with the host part cleared
+  // Other emulators' devices, adapters, may have addresses there or be peers otherwise.
+  bool has_foreign_peers = true;
+  // Where the UDP ports begin that this emulator's devices send from (link/source_ports.hpp).
+  std::uint16_t first_source_port = 0;
   std::uint16_t lid = 0;           // 0 on RoCE
   std::uint16_t sm_lid = 0;
   std::uint32_t cap_mask = 0;
@@ -68,9 +72,9 @@ struct DeviceInfo {
   bool operator==(const DeviceInfo&) const = default;
   VERBENA_FIELDS {
     a(m.name, m.uverbs_number, m.umad_number, m.netlink_index, m.persona, m.node_guid, m.port_guid,
-      m.address, m.prefix_length, m.subnet, m.lid, m.sm_lid, m.cap_mask, m.max_mtu, m.active_mtu,
-      m.active_width, m.active_speed, m.port_state, m.node_description, m.firmware_version, m.gids,
-      m.pkeys);
+      m.address, m.prefix_length, m.subnet, m.has_foreign_peers, m.first_source_port, m.lid,
+      m.sm_lid, m.cap_mask, m.max_mtu, m.active_mtu, m.active_width, m.active_speed, m.port_state,
+      m.node_description, m.firmware_version, m.gids, m.pkeys);
   }
 };
 

@@ -5,12 +5,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "verbena/control/error.hpp"
 #include "verbena/control/messages.hpp"
 #include "verbena/fabric/port.hpp"
 #include "verbena/fabric/shadow_tree.hpp"
+#include "verbena/link/source_ports.hpp"
 
 namespace verbena::fabric {
 
@@ -37,8 +39,10 @@ class Fabric {
   control::Outcome<control::Done> restore_shadow() { return shadow_.create(devices()); }
 
  private:
-  explicit Fabric(const std::string& shadow_root) : shadow_(shadow_root) {}
+  Fabric(link::SourcePorts source_ports, const std::string& shadow_root)
+      : source_ports_(std::move(source_ports)), shadow_(shadow_root) {}
 
+  link::SourcePorts source_ports_;
   std::vector<std::unique_ptr<Port>> ports_;
   ShadowTree shadow_;
 };

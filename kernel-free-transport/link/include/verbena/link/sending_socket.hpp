@@ -1,5 +1,6 @@
-// UDP sockets to send from: bound to a port's address and to a source port that the kernel picks,
-// with the options that make the ICRC computable (README.md, "Rules of the sending sockets").
+// UDP sockets to send from: bound to a port's address and to a source port, one of the emulator's
+// (source_ports.hpp) or one that the kernel picks, with the options that make the ICRC computable
+// (README.md, "Rules of the sending sockets").
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,11 @@ struct SendingSocket {
   std::uint16_t port = 0;
 };
 
-// The source port says whether there is a GRH, where options.grh_from_port asks for it. The caller
-// owns the descriptor. Failure: the errno.
+// The source port says whether there is a GRH, where options.grh_from_port asks for it. `which` of
+// the sender's sockets it is picks one of the emulator's ports. The caller owns the descriptor.
+// Failure: the errno.
 Result<SendingSocket, int> open_sending_socket(const IpAddress& local, const UdpOptions& options,
-                                               bool has_grh) noexcept;
+                                               bool has_grh, unsigned which = 0) noexcept;
 // The same for people.
 SocketError sending_socket_error(int error, const IpAddress& local);
 

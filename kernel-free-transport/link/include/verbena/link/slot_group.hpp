@@ -11,6 +11,9 @@
 //     slot is an extra   -> the socket it was mapped to
 //     else, or too short -> socket 0, the daemon's own
 //
+// Before that, what a SenderRule forbids goes to socket 0, too, and there the kernel throws it
+// away: what strangers send takes no room in a context's socket and wakes nobody.
+//
 // Sockets are only ever added at the end, because a socket that closes makes the kernel move the
 // last one into its place; the group's own descriptors keep every one open, so a context that
 // dies changes nothing. A released slot is drained and used again. Extra slots (a context with
@@ -27,6 +30,7 @@
 #include "verbena/base/result.hpp"
 #include "verbena/base/types.hpp"
 #include "verbena/link/socket_error.hpp"
+#include "verbena/link/source_ports.hpp"
 
 namespace verbena::link {
 
@@ -35,6 +39,7 @@ struct SlotGroupOptions {
   // Asked of the kernel for each socket; it gives what net.core.rmem_max allows.
   int receive_buffer_bytes = 4 << 20;
   std::uint32_t scope_id = 0;  // for link-local IPv6 addresses
+  SenderRule senders{};
 };
 
 class SlotGroup {

@@ -34,6 +34,8 @@ struct UdpOptions {
   // Sending sockets, of each parity (grh_port.hpp); opened when first needed.
   unsigned tx_sockets = 4;
   int tx_buffer_bytes = 4 << 20;
+  // Where the ports to send from begin (source_ports.hpp); 0: any that are free.
+  std::uint16_t first_source_port = 0;
   // Fill RxDatagram's traffic class, hop limit and true destination from the IP header, which
   // costs 400 ns a packet. Otherwise they are 0, 64 and the local address.
   bool want_ip_fields = false;
