@@ -114,7 +114,6 @@ RdmaCm::Id* RdmaCm::accept_request(std::uint64_t service_id,
   id.state = IdState::kConnecting;
   id.device = device;
   id.peer = peer;
-  id.tos = listener->tos;
   id.ack_timeout = listener->ack_timeout;
   if (ib) {
     id.source = SocketAddress::of_gid(port->gid, service_id, port->pkey);

@@ -25,7 +25,9 @@ PathRecord RdmaCm::path_of(const Id& id, const PortInfo& port) const {
   path.slid = port.lid;
   path.dlid = remote.lid;
   path.hop_limit = port.roce ? kRoceHopLimit : 0;
-  path.traffic_class = id.tos;
+  // Once there is a request, both sides have the path that it names.
+  const Connection* connection = id.is_ud() ? nullptr : agent_.connection(id.comm);
+  path.traffic_class = connection == nullptr ? id.tos : connection->negotiated().path.traffic_class;
   path.pkey = port.pkey;
   path.mtu = port.mtu;
   path.rate = kRate;

@@ -173,6 +173,39 @@ void established() {
   p.server.expect(RDMA_CM_EVENT_ESTABLISHED);
 }
 
+// As on hardware: the passive side's queue pair answers with the traffic class of the request's
+// path.
+void type_of_service() {
+  constexpr std::uint8_t kClass = 0x68;
+  Pair p;
+  p.server.listen();
+  p.client.resolve_addr();
+  p.client.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+  std::uint8_t wanted = kClass;
+  check(
+      rdma_set_option(p.client.id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &wanted, sizeof wanted) == 0,
+      "rdma_set_option");
+  p.client.resolve_route();
+  p.client.expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
+  p.client.add_queue_pair();
+  p.client.connect();
+  p.server.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+  p.server.add_queue_pair();
+  p.server.accept();
+  p.client.expect(RDMA_CM_EVENT_ESTABLISHED);
+  p.server.expect(RDMA_CM_EVENT_ESTABLISHED);
+  for (const Side* side : {&p.client, &p.server}) {
+    ibv_qp_attr attributes{};
+    ibv_qp_init_attr made{};
+    check(ibv_query_qp(side->id->qp, &attributes, IBV_QP_AV, &made) == 0, "ibv_query_qp");
+    const int path = side->id->route.num_paths > 0 ? side->id->route.path_rec->traffic_class : -1;
+    // Without a GRH no packet says it.
+    const int packets =
+        attributes.ah_attr.is_global != 0 ? attributes.ah_attr.grh.traffic_class : kClass;
+    std::printf("traffic class %#x, path %#x\n", packets, path);
+  }
+}
+
 // The library brings the queue pair to RTS when the response comes; from ERR no way leads there.
 void connect_error() {
   Pair p;
@@ -279,6 +312,7 @@ void device_removal() {
 const std::map<std::string, std::function<void()>> kCases{
     {"life", life},
     {"established", established},
+    {"type_of_service", type_of_service},
     {"connect_error", connect_error},
     {"nobody_listens", nobody_listens},
     {"rejected", rejected},

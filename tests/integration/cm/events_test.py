@@ -35,6 +35,11 @@ class EventsTest(EmulatorTest):
     def test_established_on_both_sides_with_queue_pairs_of_the_library(self):
         self.sees("established", *RESOLVED, "CONNECT_REQUEST", "ESTABLISHED", "ESTABLISHED")
 
+    def test_type_of_service(self):
+        self.sees("type_of_service", *RESOLVED, "CONNECT_REQUEST", "ESTABLISHED", "ESTABLISHED")
+        said = [line for line in self.programs[-1].lines() if line.startswith("traffic class")]
+        self.assertEqual(said, ["traffic class 0x68, path 0x68"] * 2)
+
     def test_connect_error(self):
         self.sees("connect_error", *RESOLVED, "CONNECT_REQUEST", "RDMA_CM_EVENT_CONNECT_ERROR -1")
 

@@ -122,6 +122,29 @@ TEST_P(PersonaTest, QueuePairAttributesFitTogether) {
   EXPECT_EQ(p.a.cm.init_qp_attr(kChannel, p.client.id, 77, active), EINVAL);
 }
 
+// As on hardware: the request carries the traffic class of the path, and the passive side's queue
+// pair answers with that, whatever its listener was told.
+TEST_P(PersonaTest, TheTypeOfServiceOfTheActiveSideIsThatOfBoth) {
+  Pair p(3, GetParam());
+  p.client.hangs_up = false;
+  const std::uint8_t listeners = 0x20;
+  ASSERT_EQ(p.b.cm.set_option(kChannel, p.server.listener, 0, 0, std::span(&listeners, 1)), 0);
+  p.client.connect(p.b.ports.default_port_address());
+  const std::uint8_t wanted = 0x68;
+  ASSERT_EQ(p.a.cm.set_option(kChannel, p.client.id, 0, 0, std::span(&wanted, 1)), 0);
+  p.run(kSecond);
+  const IdHandle far = p.server.last_request.id;
+  QpAttr active;
+  QpAttr passive;
+  RouteInfo route;
+  ASSERT_EQ(p.a.cm.init_qp_attr(kChannel, p.client.id, 2, active), 0);
+  ASSERT_EQ(p.b.cm.init_qp_attr(kChannel, far, 2, passive), 0);
+  ASSERT_EQ(p.b.cm.query(kChannel, far, route), 0);
+  EXPECT_EQ(active.ah.traffic_class, wanted);
+  EXPECT_EQ(passive.ah.traffic_class, wanted);
+  EXPECT_EQ(route.path.traffic_class, wanted);
+}
+
 // librdmacm brings the queue pair to RTS first and accepts then.
 TEST_P(PersonaTest, APassiveSideMayAskForItsAttributesBeforeItAccepts) {
   Pair p(3, GetParam());

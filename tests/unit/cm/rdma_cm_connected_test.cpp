@@ -95,8 +95,8 @@ TEST(OptionTest, TheTypeOfServiceIsTheTrafficClassOfThePath) {
   EXPECT_EQ(Connected::set(c.b, c.listener, 0, 0x50), 0);
   c.establish();
   EXPECT_EQ(c.attributes(c.a, c.client, kReadyToReceive).ah.traffic_class, 0x28);
-  EXPECT_EQ(c.attributes(c.b, c.server, kReadyToReceive).ah.traffic_class, 0x50)
-      << "of the listener";
+  EXPECT_EQ(c.attributes(c.b, c.server, kReadyToReceive).ah.traffic_class, 0x28)
+      << "of the REQ, not of the listener";
   RouteInfo info;
   ASSERT_EQ(c.a.cm.query(1, c.client, info), 0);
   EXPECT_EQ(info.path.traffic_class, 0x28);
