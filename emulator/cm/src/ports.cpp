@@ -37,9 +37,9 @@ Result<ResolvedRoute, int> resolve(const Ports& ports, const SocketAddress& sour
     if (!behind) return Failure{EHOSTUNREACH};
     target = *behind;
   }
-  ResolvedRoute route{nullptr, target, target};
   const PortInfo* far = ports.at(target);
   const bool local = far != nullptr || ports.is_local(target);
+  ResolvedRoute route{nullptr, target, target, local};
 
   if (source.is_set() && !source.is_any()) {
     const Result<const PortInfo*, int> port = resolve_local(ports, source);

@@ -169,6 +169,7 @@ void RdmaCm::release_port(Id& id) {
 void RdmaCm::destroy(TimeNs now, Id& id, std::uint32_t& withdrawn) {
   const IdHandle handle = id.handle;
   release_port(id);
+  std::erase_if(asked_, [&](const AskedNeighbour& asked) { return asked.id == handle; });
   withdrawn += withdraw(now, id.channel, handle, 0);
   if (id.comm != 0) {
     by_comm_.erase(id.comm);

@@ -1,4 +1,4 @@
-// The calls that come before a connection: addresses, routes, listeners, options, multicast.
+// The calls that come before a connection: binding, routes, listeners, options, multicast.
 #include <cerrno>
 #include <cstring>
 
@@ -66,40 +66,6 @@ int RdmaCm::bind(ChannelId channel, IdHandle handle, const SocketAddress& addres
   if (const int error = find(channel, handle, id)) return error;
   if (!address.is_set()) return EAFNOSUPPORT;
   return bind_id(*id, address);
-}
-
-int RdmaCm::resolve_addr(ChannelId channel, IdHandle handle, const SocketAddress& source,
-                         const SocketAddress& destination) {
-  Id* id = nullptr;
-  if (const int error = find(channel, handle, id)) return error;
-  if (!destination.is_set()) return EINVAL;
-  if (source.is_set() && source.family != destination.family) return EINVAL;
-  if (id->state == IdState::kIdle) {
-    SocketAddress from = source;
-    if (!from.is_set()) {
-      from.family = destination.family;
-      if (from.family == Family::kInet) from.ip = IpAddress::v4(0);
-      if (from.family == Family::kIb) from.service_mask = 0;
-    }
-    if (const int error = bind_id(*id, from)) return error;
-  }
-  if (id->state != IdState::kBound || id->source.family != destination.family) return EINVAL;
-  const Result<ResolvedRoute, int> route = resolve(ports_, id->source, destination);
-  id->destination = destination;
-  if (!route) {
-    if (route.error() != ENODEV) return route.error();
-    post(*id, RdmaEventType::kAddrError, -ENODEV);
-    return 0;
-  }
-  id->device = route->port->device;
-  id->peer = route->peer;
-  if (id->source.is_any()) {
-    id->source.ip = destination.family == Family::kIb ? route->port->gid.as_ip() : route->source;
-  }
-  if (destination.is_any()) id->destination.ip = route->source;
-  id->state = IdState::kAddressResolved;
-  post(*id, RdmaEventType::kAddrResolved);
-  return 0;
 }
 
 int RdmaCm::resolve_route(ChannelId channel, IdHandle handle) {

@@ -8,7 +8,8 @@
 namespace verbena::cm {
 
 TimeNs RdmaCm::next_deadline() const {
-  const TimeNs first = early_.empty() ? kNever : early_.front().until;
+  TimeNs first = early_.empty() ? kNever : early_.front().until;
+  for (const AskedNeighbour& asked : asked_) first = std::min(first, asked.look_at);
   return std::min({first, offer_at_, agent_.next_deadline()});
 }
 

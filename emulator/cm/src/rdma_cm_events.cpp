@@ -57,6 +57,7 @@ void RdmaCm::handle_timeout(TimeNs now) {
   agent_.handle_timeout(now);
   drain(now);
   handle_early_requests(now);
+  handle_asked_neighbours(now);
 }
 
 // Events may make the agent produce more of both; until it is quiet.

@@ -58,7 +58,8 @@ int RdmaCm::query(ChannelId channel, IdHandle handle, RouteInfo& info) const {
   info.destination_service = service_id_of(id->space, id->destination.port);
   info.port = id->device ? ports_.find(*id->device) : nullptr;
   if (info.port == nullptr) return 0;
-  const bool addressed = id->destination.is_set() && id->state != IdState::kBound;
+  const bool addressed = id->destination.is_set() && id->state != IdState::kBound &&
+                         id->state != IdState::kAddressQuery;
   if (addressed) {
     info.path = path_of(*id, *info.port);
   } else {

@@ -125,7 +125,8 @@ int resolve_ip(Call& c) {
   const std::optional<SocketAddress> source = address_in(cmd.src_addr, sizeof cmd.src_addr);
   const std::optional<SocketAddress> destination = address_in(cmd.dst_addr, sizeof cmd.dst_addr);
   if (!destination || (cmd.src_addr.sin6_family != 0 && !source)) return EINVAL;
-  return c.cm.resolve_addr(c.channel, cmd.id, source.value_or(SocketAddress{}), *destination);
+  return c.cm.resolve_addr(c.channel, cmd.id, source.value_or(SocketAddress{}), *destination,
+                           c.now + TimeNs{cmd.timeout_ms} * 1'000'000);
 }
 
 int resolve_addr(Call& c) {
@@ -137,7 +138,8 @@ int resolve_addr(Call& c) {
       !destination || cmd.dst_size != destination->size()) {
     return EINVAL;
   }
-  return c.cm.resolve_addr(c.channel, cmd.id, source.value_or(SocketAddress{}), *destination);
+  return c.cm.resolve_addr(c.channel, cmd.id, source.value_or(SocketAddress{}), *destination,
+                           c.now + TimeNs{cmd.timeout_ms} * 1'000'000);
 }
 
 int resolve_route(Call& c) {

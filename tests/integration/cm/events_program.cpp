@@ -2,9 +2,11 @@
 // process, over 127.0.0.1.
 //
 //   events_program CASE        the cases: at the end
+//   events_program resolve ADDRESS
 //
 // What it sees is said in lines, "EVENT STATUS". Where the emulator has to do something it says
 // "ready" and goes on when its standard input has a line. "done" if all came as it must.
+#include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
@@ -93,6 +95,12 @@ class Side {
   void accept() {
     rdma_conn_param p = parameters();
     check(rdma_accept(id, &p) == 0, "rdma_accept");
+  }
+  void say_next() {
+    rdma_cm_event* event = nullptr;
+    check(rdma_get_cm_event(channel_, &event) == 0, "rdma_get_cm_event");
+    std::printf("%s %d\n", rdma_event_str(event->event), event->status);
+    rdma_ack_cm_event(event);
   }
   // Waits for the event, says it, and keeps the new ID of a request.
   void expect(rdma_cm_event_type type) {
@@ -250,6 +258,17 @@ void addr_error() {
   p.client.expect(RDMA_CM_EVENT_ADDR_ERROR);
 }
 
+// Whatever becomes of it.
+void resolve_address(const char* text) {
+  Side side;
+  side.id = side.make(RDMA_PS_TCP);
+  sockaddr_in to = address(0, kPort);
+  check(inet_pton(AF_INET, text, &to.sin_addr) == 1, text);
+  check(rdma_resolve_addr(side.id, nullptr, reinterpret_cast<sockaddr*>(&to), kTimeoutMs) == 0,
+        "rdma_resolve_addr");
+  side.say_next();
+}
+
 void route_error() {
   Pair p;
   p.client.resolve_addr();
@@ -329,6 +348,11 @@ const std::map<std::string, std::function<void()>> kCases{
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  if (argc == 3 && argv[1] == std::string("resolve")) {
+    resolve_address(argv[2]);
+    std::puts("done");
+    return 0;
+  }
   const auto wanted = kCases.find(argc == 2 ? argv[1] : "");
   if (wanted == kCases.end()) {
     std::puts("failed: usage: events_program CASE");

@@ -57,16 +57,19 @@ class EmulatorTest(unittest.TestCase):
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="verbena-cm-")
         os.environ["VERBENA_RUNTIME_DIR"] = self.dir
-        subnet = f"127.{150 + os.getpid() // 256 % 100}.{os.getpid() % 256}"
         reader, writer = os.pipe()
         self.daemon = subprocess.Popen(
             [os.path.join(self.BIN, "verbenad"), "--runtime-dir", self.dir, "--ready-fd", str(writer),
-             *(["--roce", f"{subnet}.1"] if self.PERSONA == "roce" else ["--fabric", f"{subnet}.0/24"])],
+             *self.options()],
             pass_fds=[writer])
         os.close(writer)
         with os.fdopen(reader) as ready:
             self.assertEqual(ready.readline(), "ready\n")
         self.programs = []
+
+    def options(self):
+        subnet = f"127.{150 + os.getpid() // 256 % 100}.{os.getpid() % 256}"
+        return ["--roce", f"{subnet}.1"] if self.PERSONA == "roce" else ["--fabric", f"{subnet}.0/24"]
 
     def tearDown(self):
         for program in self.programs:

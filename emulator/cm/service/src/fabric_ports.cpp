@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "verbena/cm_service/neighbours.hpp"
 #include "verbena/control/address_plan.hpp"
 #include "verbena/control/unique_fd.hpp"
 
@@ -119,6 +120,10 @@ std::optional<IpAddress> FabricPorts::source_for(const IpAddress& remote) const 
   IpAddress source;
   std::memcpy(source.bytes.data(), &v6.sin6_addr, 16);
   return source;
+}
+
+bool FabricPorts::has_answered(const IpAddress& remote) const {
+  return cm_service::has_answered(remote);
 }
 
 cm::RemotePort FabricPorts::remote(const cm::PortInfo& from, const IpAddress& address) const {

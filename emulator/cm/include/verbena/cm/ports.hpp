@@ -45,6 +45,8 @@ class Ports {
   virtual bool is_local(const IpAddress& address) const = 0;
   // The local address from which the host would send to a remote one.
   virtual std::optional<IpAddress> source_for(const IpAddress& remote) const = 0;
+  // Whether a neighbour on the way to this address has answered; if not, it is asked.
+  virtual bool has_answered(const IpAddress& remote) const = 0;
   virtual RemotePort remote(const PortInfo& from, const IpAddress& address) const = 0;
   virtual std::optional<IpAddress> address_of(const Gid& gid) const = 0;
 };
@@ -53,6 +55,7 @@ struct ResolvedRoute {
   const PortInfo* port;  // ours
   IpAddress source;      // the local IP address, in the terms of the user
   IpAddress peer;        // the address of the port on the other side
+  bool is_local;         // which is on this host
 };
 
 // The device for a local address that is not the wildcard. Errors: EADDRNOTAVAIL, ENODEV.

@@ -4,7 +4,8 @@
 // out. Owns every ID and the agent. One thread at a time.
 //
 //   idle -bind-> bound -listen-> listening
-//   bound -resolve_addr-> address_resolved -resolve_route-> route_resolved -connect-> connecting
+//   bound -resolve_addr-> [address_query] -> address_resolved -resolve_route-> route_resolved
+//   route_resolved -connect-> connecting
 //   (request) -> connecting -accept->           connecting -disconnected-> disconnected
 //
 // Calls return 0 or an errno. An ID answers only to the channel that holds it.
@@ -28,6 +29,7 @@ namespace verbena::cm {
 enum class IdState : std::uint8_t {
   kIdle,
   kBound,
+  kAddressQuery,  // a neighbour has not answered yet
   kAddressResolved,
   kRouteResolved,
   kListening,
@@ -60,6 +62,8 @@ class RdmaCm {
   static constexpr TimeNs kListenPatience = 200'000'000;
   static constexpr TimeNs kListenSettle = 20'000'000;
   static constexpr std::size_t kMaxEarly = 1024;
+  // How often is looked whether a neighbour has answered.
+  static constexpr TimeNs kNeighbourLook = 20'000'000;
 
   RdmaCm(const Ports& ports, std::uint64_t seed);
 
@@ -77,15 +81,16 @@ class RdmaCm {
   bool has_pending_events() const;
   std::vector<Wakeup> take_wakeups() { return std::exchange(wakeups_, {}); }
 
-  // --- calls (rdma_cm_calls.cpp, rdma_cm_connect.cpp, rdma_cm_query.cpp, multicast.cpp) -------
+  // --- calls (rdma_cm_addresses.cpp, rdma_cm_calls.cpp, rdma_cm_connect.cpp, rdma_cm_query.cpp) -
   int create_id(ChannelId channel, std::uint64_t uid, std::uint16_t port_space,
                 std::uint8_t qp_type, IdHandle& id);
   // `withdrawn`: events that were announced on the channel and are not there any more.
   int destroy_id(TimeNs now, ChannelId channel, IdHandle id, std::uint32_t& events_reported,
                  std::uint32_t& withdrawn);
   int bind(ChannelId channel, IdHandle id, const SocketAddress& address);
+  // A neighbour that does not answer by `until` is an ADDR_ERROR.
   int resolve_addr(ChannelId channel, IdHandle id, const SocketAddress& source,
-                   const SocketAddress& destination);
+                   const SocketAddress& destination, TimeNs until = 0);
   int resolve_route(ChannelId channel, IdHandle id);
   int listen(TimeNs now, ChannelId channel, IdHandle id, std::int32_t backlog);
   int connect(TimeNs now, ChannelId channel, IdHandle id, const ConnParam& param, const Ece& ece);
@@ -181,6 +186,14 @@ class RdmaCm {
     CmEvent cause;
   };
 
+  // An ID whose way begins with a neighbour that has not answered yet.
+  struct AskedNeighbour {
+    IdHandle id;
+    ResolvedRoute route;
+    TimeNs until;
+    TimeNs look_at;
+  };
+
   // Books (rdma_cm.cpp).
   int find(ChannelId channel, IdHandle handle, Id*& id);
   int find(ChannelId channel, IdHandle handle, const Id*& id) const;
@@ -194,6 +207,8 @@ class RdmaCm {
 
   // Addresses and connections.
   int bind_id(Id& id, const SocketAddress& address);
+  void take_route(Id& id, const ResolvedRoute& route);
+  void handle_asked_neighbours(TimeNs now);
   void release_port(Id& id);
   PathRecord path_of(const Id& id, const PortInfo& port) const;
   AhAttr ah_of(const Id& id, const PortInfo& port) const;
@@ -232,6 +247,7 @@ class RdmaCm {
   std::unordered_map<CommId, IdHandle> by_comm_;
   std::unordered_map<std::uint32_t, Membership> memberships_;
   std::unordered_map<ChannelId, Channel> channels_;
+  std::vector<AskedNeighbour> asked_;
   std::deque<EarlyRequest> early_;
   TimeNs offer_at_ = kNever;  // somebody new listens
   std::vector<OutMad> mads_;

@@ -21,6 +21,7 @@ class FabricPorts final : public cm::Ports {
   const cm::PortInfo* default_port() const override;
   bool is_local(const IpAddress& address) const override;
   std::optional<IpAddress> source_for(const IpAddress& remote) const override;
+  bool has_answered(const IpAddress& remote) const override;
   cm::RemotePort remote(const cm::PortInfo& from, const IpAddress& address) const override;
   std::optional<IpAddress> address_of(const Gid& gid) const override;
 

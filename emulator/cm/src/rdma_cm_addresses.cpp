@@ -1,0 +1,75 @@
+// Addresses: which device and which path belong to them, and the wait for a neighbour that has not
+// said yet that it is there.
+#include <cerrno>
+
+#include "verbena/cm/rdma_cm.hpp"
+
+namespace verbena::cm {
+
+int RdmaCm::resolve_addr(ChannelId channel, IdHandle handle, const SocketAddress& source,
+                         const SocketAddress& destination, TimeNs until) {
+  Id* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  if (!destination.is_set()) return EINVAL;
+  if (source.is_set() && source.family != destination.family) return EINVAL;
+  if (id->state == IdState::kIdle) {
+    SocketAddress from = source;
+    if (!from.is_set()) {
+      from.family = destination.family;
+      if (from.family == Family::kInet) from.ip = IpAddress::v4(0);
+      if (from.family == Family::kIb) from.service_mask = 0;
+    }
+    if (const int error = bind_id(*id, from)) return error;
+  }
+  if (id->state != IdState::kBound || id->source.family != destination.family) return EINVAL;
+  const Result<ResolvedRoute, int> route = resolve(ports_, id->source, destination);
+  id->destination = destination;
+  if (!route) {
+    if (route.error() != ENODEV) return route.error();
+    post(*id, RdmaEventType::kAddrError, -ENODEV);
+    return 0;
+  }
+  if (route->is_local || ports_.has_answered(route->peer)) {
+    take_route(*id, *route);
+  } else {
+    id->state = IdState::kAddressQuery;
+    asked_.push_back({handle, *route, until, 0});
+  }
+  return 0;
+}
+
+void RdmaCm::take_route(Id& id, const ResolvedRoute& route) {
+  const bool is_any = id.destination.is_any();
+  id.device = route.port->device;
+  id.peer = route.peer;
+  if (id.source.is_any()) {
+    const bool is_ib = id.destination.family == Family::kIb;
+    id.source.ip = is_ib ? route.port->gid.as_ip() : route.source;
+  }
+  if (is_any) id.destination.ip = route.source;
+  id.state = IdState::kAddressResolved;
+  post(id, RdmaEventType::kAddrResolved);
+}
+
+// Looks again at each that is due, as Linux does until the program's patience ends.
+void RdmaCm::handle_asked_neighbours(TimeNs now) {
+  for (AskedNeighbour& asked : std::exchange(asked_, {})) {
+    if (now < asked.look_at) {
+      asked_.push_back(asked);
+      continue;
+    }
+    Id& id = *ids_.at(asked.id);
+    const bool is_up = ports_.is_active(asked.route.port->device);
+    if (is_up && ports_.has_answered(asked.route.peer)) {
+      take_route(id, asked.route);
+    } else if (is_up && now < asked.until) {
+      asked.look_at = now + kNeighbourLook;
+      asked_.push_back(asked);
+    } else {
+      id.state = IdState::kBound;
+      post(id, RdmaEventType::kAddrError, is_up ? -ETIMEDOUT : -ENODEV);
+    }
+  }
+}
+
+}  // namespace verbena::cm

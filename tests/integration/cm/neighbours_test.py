@@ -1,0 +1,61 @@
+"""Addresses whose neighbour answers, and whose does not: in a network namespace, behind an interface at whose other end
+nobody is.
+
+    neighbours_test.py BIN PROGRAM
+"""
+
+import errno
+import os
+import subprocess
+import sys
+import unittest
+
+from rdma_processes import EmulatorTest
+
+INSIDE = "VERBENA_TEST_NAMESPACE"
+
+
+def ip(words):
+    subprocess.run(["ip", *words.split()], check=True)
+
+
+class NeighboursTest(EmulatorTest):
+    PERSONA = "roce"
+
+    def options(self):
+        return ["--roce", "10.77.0.1"]
+
+    def resolve(self, address):
+        program = self.start(PROGRAM, "resolve", address)
+        self.assertEqual(program.wait(), (0, "done"), program.lines())
+        return program.lines()[0]
+
+    def test_nobody_answers(self):
+        self.assertEqual(self.resolve("10.77.0.9"), f"RDMA_CM_EVENT_ADDR_ERROR {-errno.ETIMEDOUT}")
+
+    def test_a_neighbour_is_known(self):
+        self.assertEqual(self.resolve("10.77.0.2"), "RDMA_CM_EVENT_ADDR_RESOLVED 0")
+
+    def test_a_gateway_is_asked_for_what_lies_behind(self):
+        ip("route add 10.78.0.0/24 via 10.77.0.2")
+        ip("route add 10.79.0.0/24 via 10.77.0.8")
+        self.assertEqual(self.resolve("10.78.0.5"), "RDMA_CM_EVENT_ADDR_RESOLVED 0")
+        self.assertEqual(self.resolve("10.79.0.5"), f"RDMA_CM_EVENT_ADDR_ERROR {-errno.ETIMEDOUT}")
+
+    def test_the_host_itself_is_not_asked(self):
+        self.assertEqual(self.resolve("10.77.0.1"), "RDMA_CM_EVENT_ADDR_RESOLVED 0")
+        self.assertEqual(self.resolve("127.0.0.1"), "RDMA_CM_EVENT_ADDR_RESOLVED 0")
+
+
+if __name__ == "__main__":
+    if INSIDE not in os.environ:
+        os.environ[INSIDE] = "yes"
+        os.execvp("unshare", ["unshare", "-n" if os.geteuid() == 0 else "-Urn", sys.executable, "-B", *sys.argv])
+    ip("link set lo up")
+    ip("link add v0 type veth peer name v1")
+    ip("address add 10.77.0.1/24 dev v0")
+    ip("link set v0 up")
+    ip("link set v1 up")
+    ip("neighbour add 10.77.0.2 lladdr 02:00:00:00:00:02 dev v0")
+    EmulatorTest.BIN, PROGRAM = sys.argv[1:3]
+    unittest.main(argv=[sys.argv[0]], verbosity=2)
