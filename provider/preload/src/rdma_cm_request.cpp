@@ -38,6 +38,14 @@ RdmaCmRequest parse_rdma_cm_write(std::span<const std::uint8_t> command) {
     request.names_channel = true;
     request.channel_fd = migration.fd;
   }
+  // LEAVE_MCAST has the same layout.
+  rdma_ucm_destroy_id end;
+  const bool ends =
+      header.cmd == RDMA_USER_CM_CMD_DESTROY_ID || header.cmd == RDMA_USER_CM_CMD_LEAVE_MCAST;
+  if (ends && header.out >= sizeof(rdma_ucm_destroy_id_resp) && load(body, end)) {
+    request.gives_back = true;
+    request.response_address = end.response;
+  }
   return request;
 }
 

@@ -329,8 +329,23 @@ class CmTest(RdmaCmCase):
         self.assertEqual(self.daemon.wait(LIMIT), 0)
         with self.assertRaisesRegex(OSError, "Input/output error"):
             idle.event()
+        # IDs can be given back as after the removal of an adapter; what was theirs is gone.
+        self.assertEqual(server.destroy(listener), 0)
         with self.assertRaises(OSError):
-            server.destroy(listener)
+            server.listener()
+
+    def test_the_removal_of_more_ids_than_lie_ready_is_fetched_one_by_one(self):
+        channel = self.channel()
+        ids = set()
+        for uid in range(1, 401):
+            id_ = channel.create(uid)
+            channel.bind(id_, "127.0.0.1", 0)
+            ids.add(id_)
+        self.daemon.terminate()
+        seen = [channel.event() for _ in ids]
+        self.assertEqual({event.type for event in seen}, {DEVICE_REMOVAL})
+        self.assertEqual({event.id for event in seen}, ids)
+        self.assertEqual(self.daemon.wait(LIMIT), 0)
 
     def test_a_program_that_does_not_read_does_not_hold_up_the_end(self):
         channel = self.channel()

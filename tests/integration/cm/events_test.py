@@ -63,7 +63,14 @@ class EventsTest(EmulatorTest):
         self.sees("multicast", "MULTICAST_JOIN")
 
     def test_device_removal(self):
-        self.sees("device_removal", *RESOLVED, "CONNECT_REQUEST", "DEVICE_REMOVAL", meanwhile=self.daemon.terminate)
+        self.sees("device_removal", *RESOLVED, "CONNECT_REQUEST", "DEVICE_REMOVAL", "DEVICE_REMOVAL", meanwhile=self.daemon.terminate)
+
+    def test_device_removal_waits_for_who_fetches_it(self):
+        def end():
+            self.daemon.terminate()
+            self.daemon.wait(self.LIMIT)
+
+        self.sees("device_removal", *RESOLVED, "CONNECT_REQUEST", "DEVICE_REMOVAL", "DEVICE_REMOVAL", meanwhile=end)
 
 
 class SubnetTest(EventsTest):

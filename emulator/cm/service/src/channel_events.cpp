@@ -28,7 +28,7 @@ std::unique_ptr<ChannelEvents> ChannelEvents::create() {
       new ChannelEvents(std::move(fd), std::launder(static_cast<CmEventPage*>(at))));
 }
 
-// Whoever has the memory still finds nothing in it any more.
+// Whoever has the memory still finds nothing in it any more but what was left there.
 ChannelEvents::~ChannelEvents() {
   for (const LaidOut& event : laid_out_) writer_.take_back(event.sequence);
   writer_.outdate_all_answers();
@@ -104,10 +104,6 @@ std::size_t ChannelEvents::take_back_from(cm::RdmaCm& cm, cm::ChannelId channel,
     return event.owner == number || event.membership == number;
   });
   return take_back_after(cm, channel, static_cast<std::size_t>(first - laid_out_.begin()));
-}
-
-std::size_t ChannelEvents::take_back_all(cm::RdmaCm& cm, cm::ChannelId channel) {
-  return take_back_after(cm, channel, 0);
 }
 
 }  // namespace verbena::cm_service

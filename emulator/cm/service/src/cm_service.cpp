@@ -32,6 +32,9 @@ CmService::CmService(fabric::Fabric& fabric, fabric::Clients& clients, fabric::T
 }
 
 CmService::~CmService() {
+  for (const auto& [channel, open] : channels_) {
+    if (has_ended_ && open.events) open.events->leave_to_programs();
+  }
   // Peers elsewhere learn of the end by DREQ and REJ.
   for (const auto& [channel, open] : channels_) cm_.close_channel(clock_(), channel);
   send(cm_.take_mads());
@@ -101,7 +104,7 @@ void CmService::prepare(cm::ChannelId channel, std::span<const std::uint8_t> com
 std::uint32_t CmService::announcements_for(const OpenChannel& open, cm::ChannelId channel) const {
   const std::size_t laid_out = open.events ? open.events->size() : 0;
   const std::size_t others = cm_.pending_events(channel) - laid_out;
-  if (!open.events || told_) return std::min(static_cast<std::uint32_t>(others), kReadyAhead);
+  if (!open.events) return std::min(static_cast<std::uint32_t>(others), kReadyAhead);
   // Who comes for one that is not laid out asks for it, and the next are laid out then.
   return static_cast<std::uint32_t>(open.events->to_be_announced() + (others > 0 ? 1 : 0));
 }
@@ -145,6 +148,7 @@ void CmService::execute(fabric::ClientId client, const control::Incoming& messag
   clients_.send(client, control::encode(reply, message.header.sequence), {});
   announce_soon(request->channel);
   flush_soon();
+  if (told_ && cm::Ucma::is_get_event(request->command)) await_fetch();
   end_if_all_are_told();
 }
 
@@ -192,12 +196,9 @@ void CmService::announce(cm::ChannelId channel) {
   const auto it = channels_.find(channel);
   if (it == channels_.end()) return;
   if (it->second.events) {
-    // At the end each event is asked for, so that it is known when all have been told.
     ChannelEvents& events = *it->second.events;
-    const std::size_t used =
-        told_ ? events.take_back_all(cm_, channel) : events.settle(cm_, channel);
-    it->second.used(used);
-    if (!told_) it->second.used(events.lay_out(ucma_, cm_, channel));
+    it->second.used(events.settle(cm_, channel));
+    it->second.used(events.lay_out(ucma_, cm_, channel));
   }
   const std::uint32_t wanted = announcements_for(it->second, channel);
   while (it->second.announced < wanted) {
@@ -222,18 +223,30 @@ void CmService::on_addresses_changed(const fabric::Port& port) {
 
 void CmService::on_ending(std::function<void()> told) {
   told_ = std::move(told);
+  has_ended_ = true;
   for (const auto& port : fabric_.ports()) cm_.remove_device(clock_(), number_of(*port));
   for (const auto& [channel, open] : channels_) announce(channel);
   flush();
+  await_fetch();
+  end_if_all_are_told();
+}
+
+void CmService::await_fetch() {
+  if (farewell_ != 0) timers_.cancel(farewell_);
   farewell_ = timers_.after(kFarewell, [this] {
     farewell_ = 0;
     std::exchange(told_, nullptr)();
   });
-  end_if_all_are_told();
 }
 
+// Events that lie in the programs' own memory outlive the emulator. The rest have to be asked for.
 void CmService::end_if_all_are_told() {
-  if (!told_ || farewell_ == 0 || cm_.has_pending_events()) return;
+  if (!told_ || farewell_ == 0) return;
+  const bool all = std::all_of(channels_.begin(), channels_.end(), [this](const auto& channel) {
+    const auto& [number, open] = channel;
+    return open.events ? open.events->has_all(cm_, number) : cm_.pending_events(number) == 0;
+  });
+  if (!all) return;
   timers_.cancel(std::exchange(farewell_, 0));
   std::exchange(told_, nullptr)();
 }

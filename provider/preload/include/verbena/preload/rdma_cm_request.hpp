@@ -15,6 +15,8 @@ struct RdmaCmRequest {
   std::uint32_t value_length = 0;
   bool names_channel = false;  // MIGRATE_ID
   std::uint32_t channel_fd = 0;
+  bool gives_back = false;       // DESTROY_ID, LEAVE_MCAST
+  std::uint64_t response_address = 0;
 };
 
 // The room for an event that the oldest library has (rdma_ucm_event_resp up to its param).

@@ -32,14 +32,13 @@ class ChannelEvents {
   // Lays out what waits, as far as there is room, and announces the last. Settled before; settles
   // what was handed out meanwhile.
   std::size_t lay_out(cm::Ucma& ucma, cm::RdmaCm& cm, cm::ChannelId channel);
-  // The next three settle as well: what they find handed out meanwhile is entered in the books, and
+  // The next two settle as well: what they find handed out meanwhile is entered in the books, and
   // what they take back cannot be handed out any more, whatever a program does with the memory.
   //
   // Before somebody fetches the first event by a command.
   std::size_t take_back_first(cm::RdmaCm& cm, cm::ChannelId channel);
   // Before events of this ID or membership are withdrawn: from its first on none is laid out.
   std::size_t take_back_from(cm::RdmaCm& cm, cm::ChannelId channel, std::uint32_t number);
-  std::size_t take_back_all(cm::RdmaCm& cm, cm::ChannelId channel);
   // How many events are laid out, and how many messages have to be on the channel for them: first
   // as it is, then when those that are not announced yet will be.
   std::size_t size() const { return laid_out_.size(); }
@@ -47,6 +46,12 @@ class ChannelEvents {
   std::size_t to_be_announced() const {
     return announced_ + (laid_out_.empty() || laid_out_.back().is_announced ? 0 : 1);
   }
+  // All that wait are laid out and announced: who has the memory needs the emulator for none.
+  bool has_all(const cm::RdmaCm& cm, cm::ChannelId channel) const {
+    return laid_out_.size() == cm.pending_events(channel);
+  }
+  // The emulator ends: they outlive it, since the memory is the programs' as well.
+  void leave_to_programs() { laid_out_.clear(); }
   // Before a command changes this ID.
   void outdate_answers(std::uint32_t id) { writer_.outdate_answers(id); }
 

@@ -31,7 +31,8 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   static constexpr std::uint32_t kReadyAhead = 64;
   // Channels whose events lie in shared memory: a process may have so many mappings and no more.
   static constexpr std::size_t kPagesMax = 16384;
-  // So long programs may take to fetch what they are told when the emulator ends.
+  // So long the emulator waits at its end for a program to ask for an event that has no place in
+  // the memory that they share, and then for the next one.
   static constexpr TimeNs kFarewell = 500'000'000;
 
   // Becomes the management sink of each port of the fabric, until its own end.
@@ -88,8 +89,9 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   void send(std::span<const cm::OutMad> mads);
   cm::DeviceId number_of(const fabric::Port& port) const;
   void set_timer();
-  // Says so once nobody has anything left to fetch.
+  // Says so once nobody has anything left to ask for.
   void end_if_all_are_told();
+  void await_fetch();
   void refuse(fabric::ClientId client, std::uint32_t sequence, const control::Error& error);
 
   fabric::Fabric& fabric_;
@@ -107,6 +109,7 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   std::vector<cm::ChannelId> due_;  // channels to announce at the end of the turn
   fabric::Timers::Id timer_ = 0;
   TimeNs timer_at_ = kNever;
+  bool has_ended_ = false;
   std::function<void()> told_;  // while the emulator ends
   fabric::Timers::Id farewell_ = 0;
 };
