@@ -19,14 +19,16 @@ struct Entry {
   std::atomic<std::uint64_t> channel{0};
   std::atomic<std::uint32_t> users{0};  // kLocked while the page is changed
   CmEventPage* page = nullptr;
-  int fd = -1;
+  std::atomic<int> fd{-1};
 };
 
 constexpr std::size_t kEntries = 1024;
 constexpr std::size_t kTries = 4;
+constexpr std::size_t kAskedAtOnce = 16;
 constexpr std::uint32_t kLocked = 1u << 31;
 
 constinit std::array<Entry, kEntries> entries{};
+constinit std::atomic<std::size_t> asked_next{0};
 
 Entry& place_of(std::uint64_t channel, std::size_t attempt) {
   return entries[(channel + attempt) % kEntries];
@@ -67,8 +69,41 @@ class UsedPage {
 };
 
 bool is_gone(const Entry& entry, std::uint64_t channel) {
-  const std::optional<Node> node = node_of_fd(entry.fd);
+  const std::optional<Node> node = node_of_fd(entry.fd.load(std::memory_order_relaxed));
   return !node || node->identity != channel;
+}
+
+// Under the entry's lock.
+void replace(Entry& entry, std::uint64_t channel, int fd, CmEventPage* page) {
+  if (entry.page != nullptr) ::munmap(entry.page, sizeof *entry.page);
+  entry.page = page;
+  entry.fd.store(fd, std::memory_order_relaxed);
+  entry.channel.store(page == nullptr ? 0 : channel, std::memory_order_relaxed);
+}
+
+// If its channel is gone.
+void give_up(Entry& entry) {
+  if (!lock(entry)) return;
+  const std::uint64_t channel = entry.channel.load(std::memory_order_relaxed);
+  if (channel != 0 && is_gone(entry, channel)) replace(entry, 0, -1, nullptr);
+  unlock(entry);
+}
+
+// Nobody tells when a descriptor is closed. So who opens a channel looks after others: those that
+// had its number are gone, and a few more may be.
+void give_up_others(int fd) {
+  std::size_t left = kAskedAtOnce;
+  const std::size_t first = asked_next.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < kEntries; ++i) {
+    Entry& entry = entries[(first + i) % kEntries];
+    if (entry.channel.load(std::memory_order_relaxed) == 0) continue;
+    const bool had_its_number = entry.fd.load(std::memory_order_relaxed) == fd;
+    if (!had_its_number && left == 0) continue;
+    if (!had_its_number && --left == 0) {
+      asked_next.store((first + i + 1) % kEntries, std::memory_order_relaxed);
+    }
+    give_up(entry);
+  }
 }
 
 CmEventPage* map(const control::UniqueFd& memory) {
@@ -85,17 +120,13 @@ CmEventPage* map(const control::UniqueFd& memory) {
 }  // namespace
 
 void adopt(std::uint64_t channel, int fd, const control::UniqueFd& memory) {
+  give_up_others(fd);
   for (std::size_t attempt = 0; attempt < kTries; ++attempt) {
     Entry& entry = place_of(channel, attempt);
     if (!lock(entry)) continue;
     const std::uint64_t former = entry.channel.load(std::memory_order_relaxed);
     const bool usable = former == 0 || is_gone(entry, former);
-    if (usable) {
-      if (entry.page != nullptr) ::munmap(entry.page, sizeof *entry.page);
-      entry.page = map(memory);
-      entry.fd = fd;
-      entry.channel.store(entry.page == nullptr ? 0 : channel, std::memory_order_relaxed);
-    }
+    if (usable) replace(entry, channel, fd, map(memory));
     unlock(entry);
     if (usable) return;
   }

@@ -1,7 +1,7 @@
 // Where the events of this process's rdma_cm channels lie ready (control/cm_event_page.hpp), by the
 // random number that names a channel. A channel that is not found here, because another process
 // opened it or there are too many, is served by asking the emulator. No lock: whoever looks into a
-// page holds it for so long. Memory of channels that are gone goes when its place is wanted.
+// page holds it for so long. Memory of channels that are gone goes as others are opened.
 #pragma once
 
 #include <cstdint>

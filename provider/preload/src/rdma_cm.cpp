@@ -96,6 +96,9 @@ int execute(int fd, const RdmaCmRequest& request, control::CmCommand& command) {
     if (!node || node->node_class != &kRdmaCmClass) return EINVAL;
     command.other = node->identity;
   }
+  if (request.leaving_id != 0) {
+    answers.forget({request.names_channel ? command.other : command.channel, request.leaving_id});
+  }
   const auto reply = send_cm_command(command);
   if (!reply && request.gives_back && is_over(fd)) return give_back(request);
   if (!reply) return reply.error().code;

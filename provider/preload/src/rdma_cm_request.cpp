@@ -37,6 +37,7 @@ RdmaCmRequest parse_rdma_cm_write(std::span<const std::uint8_t> command) {
   if (header.cmd == RDMA_USER_CM_CMD_MIGRATE_ID && load(body, migration)) {
     request.names_channel = true;
     request.channel_fd = migration.fd;
+    request.leaving_id = migration.id;
   }
   // LEAVE_MCAST has the same layout.
   rdma_ucm_destroy_id end;
@@ -45,6 +46,7 @@ RdmaCmRequest parse_rdma_cm_write(std::span<const std::uint8_t> command) {
   if (ends && header.out >= sizeof(rdma_ucm_destroy_id_resp) && load(body, end)) {
     request.gives_back = true;
     request.response_address = end.response;
+    if (header.cmd == RDMA_USER_CM_CMD_DESTROY_ID) request.leaving_id = end.id;
   }
   return request;
 }

@@ -31,6 +31,11 @@ class Program:
                 raise AssertionError(f"{self.words}: ended with {self.process.wait()} and {self.lines()}, not '{line}'")
             self.text += more
 
+    def expect_again(self, line):
+        """The same, once more for each call."""
+        self.expect(line)
+        self.text = self.text.split(line.encode() + b"\n", 1)[1]
+
     def go_on(self):
         self.process.stdin.write(b"\n")
         self.process.stdin.flush()

@@ -15,6 +15,7 @@ struct RdmaCmRequest {
   std::uint32_t value_length = 0;
   bool names_channel = false;  // MIGRATE_ID
   std::uint32_t channel_fd = 0;
+  std::uint32_t leaving_id = 0;  // of DESTROY_ID, and of MIGRATE_ID the channel it names
   bool gives_back = false;       // DESTROY_ID, LEAVE_MCAST
   std::uint64_t response_address = 0;
 };
