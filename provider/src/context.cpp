@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "attendance.hpp"
 #include "courtesy.hpp"
@@ -45,6 +46,13 @@ std::ptrdiff_t count_gids(const control::DeviceInfo& info) {
 
 bool is_loopback(const IpAddress& address) {
   return address.is_v4() && address.v4_host_order() >> 24 == 127;
+}
+
+// Its reader may go at any time.
+void explain_end_of_capture(int error) noexcept {
+  if (error == EPIPE) return;
+  explain("the capture of this process's packets ends, because its file takes no more: %s%s",
+          std::strerror(error), error == EFBIG ? " (`ulimit -f`)" : "");
 }
 
 void* map_stats(int fd) {
@@ -89,6 +97,7 @@ void Context::make_async_pipe() {
   if (::pipe2(ends, O_CLOEXEC) != 0) refuse(errno, "ibv_open_device: no descriptors left");
   ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
   async_.adopt(control::UniqueFd(ends[1]), ends[0]);
+  async_.set_full_pipes(&full_pipes_);
   public_context_->async_fd = ends[0];
   public_context_->num_comp_vectors = static_cast<int>(kCompletionVectors);
 }
@@ -148,6 +157,7 @@ void Context::make_engine(std::uint32_t slot, int receive_fd,
   choose_packs(false);
   auto capture = std::make_unique<link::CaptureLink>(std::move(peers), info_.address);
   capture_ = capture.get();
+  capture_->set_ended(&explain_end_of_capture);
   link_ = std::make_unique<link::FaultLink>(std::move(capture), program_name_hash(),
                                             device_->counters().drops);
 }
@@ -316,9 +326,11 @@ void Context::pause() noexcept {
   control_lock_.lock();
   device_->receive_lock().lock();
   announcements_.lock().lock();
+  lock_.lock();
 }
 
 void Context::resume() noexcept {
+  lock_.unlock();
   announcements_.lock().unlock();
   device_->receive_lock().unlock();
   control_lock_.unlock();
@@ -329,6 +341,10 @@ void Context::resume_dead() noexcept {
   fatal_.store(true);
   progress_.abandon();
   peers_->abandon_rings();
+  async_.abandon();
+  for (const auto& [handle, known] : channels_) {
+    if (const auto channel = known.lock()) channel->pipe.abandon();
+  }
   std::construct_at(&visits_);  // who was inside is not here
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nothing >= 0) {
@@ -441,11 +457,11 @@ std::uint32_t Context::capacity_packets(const wire::Destination& to,
   return std::min(by_udp, link::SharedRing::packets_held(largest) / 2);
 }
 
-bool Context::add_slot() {
+std::string Context::add_slot() {
   const auto added = ask<control::SlotAdded>(control::ExtraSlot{});
-  if (!added) return false;
+  if (!added) return added.error().text;
   device_->add_slot(added->slot);
-  return true;
+  return {};
 }
 
 std::shared_ptr<CompletionChannel> Context::channel_of(ibv_comp_channel* channel) {
@@ -456,6 +472,7 @@ std::shared_ptr<CompletionChannel> Context::channel_of(ibv_comp_channel* channel
   if (const int error = made->pipe.open(channel->fd); error != 0) {
     refuse(error, "ibv_create_cq: the completion channel cannot be written to (errno %d)", error);
   }
+  made->pipe.set_full_pipes(&full_pipes_);
   known = made;
   attend_channel(channel->fd);
   std::erase_if(channels_, [](const auto& entry) { return entry.second.expired(); });

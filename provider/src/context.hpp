@@ -19,7 +19,9 @@
 
 #include "announcements.hpp"
 #include "asked_peers.hpp"
+#include "await_acks.hpp"
 #include "exports.hpp"
+#include "full_pipes.hpp"
 #include "guard.hpp"
 #include "link_choice.hpp"
 #include "lookout.hpp"
@@ -185,7 +187,8 @@ class Context final : public queue::EventSink,
     } catch (const std::bad_alloc&) {
     }
   }
-  bool add_slot();  // false: none left
+  // One more slot of queue pair numbers. Returns why there is none; empty: it is there.
+  std::string add_slot();
   void join_group(Qp& qp, const Gid& mgid, std::uint16_t mlid);
   void leave_group(Qp& qp, const Gid& mgid, std::uint16_t mlid);
 
@@ -199,8 +202,18 @@ class Context final : public queue::EventSink,
   // --- asynchronous events ---
   void send_async(std::uint64_t element, std::uint32_t type,
                   std::atomic<std::uint32_t>* delivered) noexcept;
-  // Takes back what of an object's events is unread; how many.
-  std::size_t withdraw_async(const void* object) noexcept;
+  // Before an object goes: takes back what of its events is unread, and waits until the application
+  // has acknowledged the others. In a forked child they are the parent's.
+  template <typename Object>
+  void end_async_events(Object& object, const std::uint32_t& acknowledged,
+                        std::atomic<std::uint32_t>& delivered) noexcept {
+    if (delivered == 0 || main_.async_.is_abandoned()) return;
+    delivered -= static_cast<std::uint32_t>(main_.async_.withdraw(
+        reinterpret_cast<std::uintptr_t>(&object), sizeof(AsynchronousEvent)));
+    await_acks(object, acknowledged, delivered);
+  }
+  // The application has read one: there may be room for the next.
+  void note_async_event_read() noexcept { async_.fill(); }
 
   // A completion queue begins, or has ended, to wait for a completion to tell of.
   void note_armed(Cq& cq) noexcept;
@@ -272,6 +285,8 @@ class Context final : public queue::EventSink,
   int receive_fd() const noexcept override { return link_->wait_fd(); }
   int wake_fd() const noexcept override { return link_->wake_fd(); }
   int control_fd() const noexcept override { return is_fatal() ? -1 : channel_.fd(); }
+  int full_pipes_fd() const noexcept override { return full_pipes_.fd(); }
+  void fill_pipes() noexcept override { full_pipes_.fill(); }
   bool prepare_wait() noexcept override;
   void end_wait() noexcept override;
   void silence() noexcept override { link_->silence(); }
@@ -297,7 +312,7 @@ class Context final : public queue::EventSink,
   void handle_xrc_message(const control::Incoming& message);  // context_xrc.cpp
   void handle_ring_inbound(control::Incoming&& message);
   void handle_ring_outbound(control::Incoming&& message);
-  void report_status(std::uint32_t sequence);
+  void report_status(const control::StatusRequest& request, std::uint32_t sequence);
   void turn_fatal(const char* reason) noexcept;
 
   const abi::Library& library_;
@@ -344,6 +359,7 @@ class Context final : public queue::EventSink,
   std::atomic<const CompletionChannel*> attended_{nullptr};  // last
 
   Announcements announcements_;
+  FullPipes full_pipes_{progress_};
   EventPipe async_;
   std::mutex lock_;
   std::map<ibv_comp_channel*, std::weak_ptr<CompletionChannel>> channels_;

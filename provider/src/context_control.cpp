@@ -83,7 +83,11 @@ bool Context::handle_control() noexcept {
 void Context::handle_message(control::Incoming&& message) {
   using control::MessageType;
   switch (message.type()) {
-    case MessageType::kStatusRequest: return report_status(message.header.sequence);
+    case MessageType::kStatusRequest:
+      if (const auto request = control::decode<control::StatusRequest>(message.payload)) {
+        report_status(*request, message.header.sequence);
+      }
+      return;
     case MessageType::kPortEvent:
       if (auto event = control::decode<control::PortEvent>(message.payload)) {
         handle_port_event(*event);
@@ -109,6 +113,8 @@ void Context::handle_message(control::Incoming&& message) {
         handle_export_query(*query);
       }
       return;
+    case MessageType::kOwnerGone:
+      return memory_.foreign().end();
     case MessageType::kRingInbound: return handle_ring_inbound(std::move(message));
     case MessageType::kRingOutbound: return handle_ring_outbound(std::move(message));
     case MessageType::kStandInWanted:
@@ -208,25 +214,20 @@ void Context::handle_find_queue_pair(const control::FindQueuePair& question) {
   tell(answer);
 }
 
-void Context::report_status(std::uint32_t sequence) {
-  std::vector<control::QpStatus> all;
-  device_->for_each_qp([&](qp::QueuePair& qp) { all.push_back(status_of(qp, *peers_)); });
+void Context::report_status(const control::StatusRequest& request, std::uint32_t sequence) {
   control::StatusReport report;
+  const std::size_t most =
+      std::min<std::size_t>(request.most, control::StatusReport::kQpsPerReport);
+  report.last = !device_->for_each_qp_behind(Qpn(request.after), most, [&](qp::QueuePair& qp) {
+    report.qps.push_back(status_of(qp, *peers_));
+  });
   report.counts.pds = counts_.pds;
   report.counts.cqs = counts_.cqs;
   report.counts.qps = counts_.qps;
   report.counts.mrs = counts_.mrs;
   report.counts.srqs = counts_.srqs;
   report.counts.contexts = is_further() ? 0 : 1;
-  std::size_t at = 0;
-  do {
-    const std::size_t part = std::min(control::StatusReport::kQpsPerReport, all.size() - at);
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(at);
-    report.qps.assign(begin, begin + static_cast<std::ptrdiff_t>(part));
-    at += part;
-    report.last = at == all.size();
-    if (!channel_.send(report, sequence)) return;
-  } while (!report.last);
+  (void)channel_.send(report, sequence);
 }
 
 control::Counters Context::port_counters() {

@@ -37,11 +37,6 @@ void Context::send_async(std::uint64_t element, std::uint32_t type,
   if (async_.write(event) && delivered != nullptr) delivered->fetch_add(1);
 }
 
-std::size_t Context::withdraw_async(const void* object) noexcept {
-  if (is_further()) return main_.withdraw_async(object);
-  return async_.withdraw(reinterpret_cast<std::uintptr_t>(object), sizeof(AsynchronousEvent));
-}
-
 void Context::on_async_event(queue::AsyncEvent event, void* cookie) noexcept {
   using queue::AsyncEvent;
   const auto type = static_cast<std::uint32_t>(event);

@@ -353,11 +353,12 @@ void Progress::wait(Wait how) noexcept {
   const timespec timeout{static_cast<time_t>(rest / 1'000'000'000u),
                          static_cast<long>(rest % 1'000'000'000u)};
   const bool receives = how == Wait::kWatch;
-  pollfd fds[5] = {{kick_.get(), POLLIN, 0},
+  pollfd fds[6] = {{kick_.get(), POLLIN, 0},
                    {control_is_busy_ ? -1 : driven_.control_fd(), POLLIN, 0},
                    {receives ? driven_.receive_fd() : -1, POLLIN, 0},
                    {receives || how == Wait::kPark ? driven_.wake_fd() : -1, POLLIN, 0},
-                   {is_kept ? absence_.fd() : -1, POLLIN, 0}};
+                   {is_kept ? absence_.fd() : -1, POLLIN, 0},
+                   {driven_.full_pipes_fd(), POLLIN, 0}};
   const int ready = ::ppoll(fds, std::size(fds), rest == kNever ? nullptr : &timeout, nullptr);
   sleep_.awake();
   absence_.end();
@@ -372,6 +373,7 @@ void Progress::wait(Wait how) noexcept {
   has_reminder_ = how == Wait::kPark && fds[3].revents != 0;
   if (has_reminder_) driven_.silence();
   if (fds[1].revents != 0) control_is_busy_ = !driven_.handle_control();
+  if (fds[5].revents != 0) driven_.fill_pipes();
 }
 
 }  // namespace verbena::provider

@@ -50,6 +50,9 @@ class Driven {
   virtual int receive_fd() const noexcept = 0;
   virtual int wake_fd() const noexcept = 0;     // so, too; -1: none
   virtual int control_fd() const noexcept = 0;  // -1 once the daemon is gone
+  // Readable when an event pipe that was full has room; -1: none was.
+  virtual int full_pipes_fd() const noexcept = 0;
+  virtual void fill_pipes() noexcept = 0;
   // Before the thread blocks on the two: false if it shall look again at once. After true
   // comes end_wait(), when it is awake.
   virtual bool prepare_wait() noexcept = 0;

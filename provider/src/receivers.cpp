@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "await_acks.hpp"
 #include "context.hpp"
 #include "explain.hpp"
 #include "qp_state.hpp"
@@ -55,11 +54,8 @@ std::unique_ptr<Qp> new_handle(Context& context, Xrcd& xrcd, std::uint32_t numbe
 }
 
 void end_handle(Qp& handle) {
-  if (handle.async_events != 0) {
-    ibv_qp* q = &handle.abi.qp;
-    handle.async_events -= static_cast<std::uint32_t>(handle.context.withdraw_async(q));
-    await_acks(*q, q->events_completed, handle.async_events);
-  }
+  ibv_qp& q = handle.abi.qp;
+  handle.context.end_async_events(q, q.events_completed, handle.async_events);
   handle.xrcd->users.remove();
   bury(handle);
 }

@@ -42,39 +42,29 @@ bool is_covered(std::uint64_t begin, std::uint64_t end, bool writable) {
   return covered >= end;
 }
 
-// Of an address, what the process knows it by; user space ends below.
-constexpr std::uint64_t kWithin = (std::uint64_t{1} << 48) - 1;
+// Of an address, what the process knows it by.
+constexpr std::uint64_t kWithin = UserMemory::kUserSpaceEnd - 1;
 constexpr std::uint64_t kForeign = std::uint64_t{1} << 63;
 
 }  // namespace
 
-std::uint64_t UserMemory::foreign_address(std::uint32_t pid, std::uint64_t address) noexcept {
-  for (std::size_t i = 0; i < kProcesses; ++i) {
-    std::uint32_t known = 0;
-    if (pids_[i].compare_exchange_strong(known, pid) || known == pid) {
-      return kForeign | (std::uint64_t{i} << kAddressBits) | (address & kWithin);
-    }
-  }
-  return 0;
-}
-
-pid_t UserMemory::process_of(std::uint64_t address) const noexcept {
-  if ((address & kForeign) == 0) return ::getpid();
-  const std::size_t index = (address & ~kForeign) >> kAddressBits;
-  return static_cast<pid_t>(pids_[index % kProcesses].load(std::memory_order_relaxed));
+std::uint64_t UserMemory::foreign_address(std::uint64_t address) noexcept {
+  return kForeign | (address & kWithin);
 }
 
 bool UserMemory::read(void* to, std::uint64_t address, std::size_t length) noexcept {
+  if ((address & kForeign) != 0) return foreign_.read(to, address & kWithin, length);
   const iovec local{to, length};
-  const iovec remote{pointer(address & kWithin), length};
-  const ssize_t copied = ::process_vm_readv(process_of(address), &local, 1, &remote, 1, 0);
+  const iovec remote{pointer(address), length};
+  const ssize_t copied = ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0);
   return copied == static_cast<ssize_t>(length);
 }
 
 bool UserMemory::write(std::uint64_t address, const void* from, std::size_t length) noexcept {
+  if ((address & kForeign) != 0) return foreign_.write(address & kWithin, from, length);
   const iovec local{const_cast<void*>(from), length};
-  const iovec remote{pointer(address & kWithin), length};
-  const ssize_t copied = ::process_vm_writev(process_of(address), &local, 1, &remote, 1, 0);
+  const iovec remote{pointer(address), length};
+  const ssize_t copied = ::process_vm_writev(::getpid(), &local, 1, &remote, 1, 0);
   return copied == static_cast<ssize_t>(length);
 }
 

@@ -75,16 +75,14 @@ int destroy_cq(ibv_cq* c) noexcept {
     return refusal(EBUSY, "ibv_destroy_cq: EBUSY: %u queue pairs or SRQs use it", users);
   }
   cq.context.note_fired(cq);
-  if (cq.channel) {
+  // In a forked child they are the parent's.
+  if (cq.channel && !cq.channel->pipe.is_abandoned()) {
     cq.context.await_announcements();
     cq.completion_events -= static_cast<std::uint32_t>(cq.channel->pipe.withdraw(
         reinterpret_cast<std::uintptr_t>(c), sizeof(CompletionEvent)));
     await_acks(*c, c->comp_events_completed, cq.completion_events);
   }
-  if (cq.async_events != 0) {
-    cq.async_events -= static_cast<std::uint32_t>(cq.context.withdraw_async(c));
-    await_acks(*c, c->async_events_completed, cq.async_events);
-  }
+  cq.context.end_async_events(*c, c->async_events_completed, cq.async_events);
   --cq.context.counts().cqs;
   bury(cq);
   return 0;
@@ -109,7 +107,10 @@ int req_notify_cq(ibv_cq* c, int solicited_only) noexcept {
   return 0;
 }
 
-void cq_event(ibv_cq*) noexcept {}
+// One was read: there may be room for the next.
+void cq_event(ibv_cq* c) noexcept {
+  if (const Cq& cq = object_of(c); cq.channel) cq.channel->pipe.fill();
+}
 
 int resize_cq(ibv_cq* c, int cqe) noexcept {
   return errno_of([&] {

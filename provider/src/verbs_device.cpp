@@ -196,7 +196,9 @@ void free_context(ibv_context* c) noexcept {
   library.free_context(first);
 }
 
-void async_event(ibv_context*, ibv_async_event*) noexcept {}
+void async_event(ibv_context* c, ibv_async_event*) noexcept {
+  Context::of(c).note_async_event_read();
+}
 
 }  // namespace
 

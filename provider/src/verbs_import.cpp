@@ -35,16 +35,15 @@ ibv_mr* import_foreign_mr(Context& context, Pd& pd, std::uint32_t number) {
   }
   memory::RegionRequest r;
   r.domain = pd.domain;
-  r.host_address = context.user_memory().foreign_address(o.pid, o.address);
-  if (r.host_address == 0) refuse(ENOMEM, "%s: too many processes to import from", kVerb);
+  r.host_address = UserMemory::foreign_address(o.address);
   r.length = o.length;
   r.base = o.base;
   r.key = number;
   r.access = (o.access & kKnownAccess & ~memory::kZeroBased) | memory::kOnDemand;
   std::uint8_t first = 0;
   if (!context.user_memory().read(&first, r.host_address, 1)) {
-    refuse(EPERM, "%s: the kernel does not let this process reach the memory of process %u", kVerb,
-           o.pid);
+    refuse(EPERM, "%s: the kernel does not let this process read the memory of region %u's owner",
+           kVerb, number);
   }
   ibv_mr* mr = make_mr(context, pd, register_region(context, kVerb, r), abi::kMrImported,
                        static_cast<int>(o.access));

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "await_acks.hpp"
 #include "context.hpp"
 #include "guard.hpp"
 #include "limits.hpp"
@@ -107,8 +106,13 @@ qp::QueuePair* make_engine_qp(Qp& qp, const QpRequest& r, Transport transport) {
   o.cookie = &qp;
   device::Device& device = qp.context.device();
   qp::QueuePair* engine = device.create_qp(o);
-  if (engine == nullptr && qp.context.add_slot()) engine = device.create_qp(o);
-  if (engine == nullptr) refuse(ENOMEM, "%s: all queue pair numbers are taken", r.verb);
+  if (engine != nullptr) return engine;
+  const std::string reason = qp.context.add_slot();
+  if (reason.empty()) engine = device.create_qp(o);
+  if (engine == nullptr) {
+    refuse(ENOMEM, "%s: all queue pair numbers of this context are taken; %s", r.verb,
+           reason.c_str());
+  }
   return engine;
 }
 
@@ -220,10 +224,7 @@ int destroy_qp(ibv_qp* q) noexcept {
   qp.context.settle_debts();
   qp.context.device().destroy_qp(qp.engine);
   qp.engine = nullptr;
-  if (qp.async_events != 0) {
-    qp.async_events -= static_cast<std::uint32_t>(qp.context.withdraw_async(q));
-    await_acks(*q, q->events_completed, qp.async_events);
-  }
+  qp.context.end_async_events(*q, q->events_completed, qp.async_events);
   count_parts(qp, false);
   --qp.context.counts().qps;
   bury(qp);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "await_acks.hpp"
 #include "context.hpp"
 #include "guard.hpp"
 #include "limits.hpp"
@@ -146,10 +145,13 @@ ibv_srq* create_srq_ex(ibv_context* c, ibv_srq_init_attr_ex* attr) noexcept {
     if (parts.xrcd != nullptr) {
       srq->shared.xrc_domain = parts.xrcd->number;
       device::Device& device = context.device();
-      if (!device.add_shared(srq->shared) &&
-          !(context.add_slot() && device.add_shared(srq->shared))) {
+      bool is_added = device.add_shared(srq->shared);
+      const std::string reason = is_added ? "" : context.add_slot();
+      if (!is_added && reason.empty()) is_added = device.add_shared(srq->shared);
+      if (!is_added) {
         give_back(*srq);
-        refuse(ENOMEM, "ibv_create_srq_ex: all XRC SRQ numbers are taken");
+        refuse(ENOMEM, "ibv_create_srq_ex: all XRC SRQ numbers of this context are taken; %s",
+               reason.c_str());
       }
       srq->xrcd = parts.xrcd;
       parts.xrcd->users.add();
@@ -216,10 +218,7 @@ int destroy_srq(ibv_srq* s) noexcept {
     srq.context.device().remove_shared(srq.shared);
     srq.xrcd->users.remove();
   }
-  if (srq.async_events != 0) {
-    srq.async_events -= static_cast<std::uint32_t>(srq.context.withdraw_async(s));
-    await_acks(*s, s->events_completed, srq.async_events);
-  }
+  srq.context.end_async_events(*s, s->events_completed, srq.async_events);
   give_back(srq);
   bury(srq);
   return 0;

@@ -2,6 +2,8 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -13,21 +15,8 @@
 namespace verbena::cli {
 namespace {
 
+using control::StatusPart;
 using nlohmann::json;
-
-control::Outcome<std::string> ask_status(Emulator& emulator, bool resets) {
-  auto part = emulator.channel.call<control::StatusText>(control::StatusQuery{resets});
-  if (!part) return Failure<control::Error>{part.error()};
-  std::string all = std::move(part->part);
-  while (!part->last) {
-    const auto in = emulator.channel.receive(control::kDefaultTimeoutMs);
-    if (!in) return Failure<control::Error>{in.error()};
-    part = control::decode<control::StatusText>(in->payload);
-    if (!part) return Failure<control::Error>{part.error()};
-    all += part->part;
-  }
-  return all;
-}
 
 std::string text_of(const json& value) { return value.get<std::string>(); }
 
@@ -61,7 +50,6 @@ void print_context(const json& context) {
   std::printf(": %u QP, %u CQ, %u MR, %u PD, %u SRQ\n", n["qp"].get<unsigned>(),
               n["cq"].get<unsigned>(), n["mr"].get<unsigned>(), n["pd"].get<unsigned>(),
               n["srq"].get<unsigned>());
-  for (const json& qp : context["qps"]) print_qp(qp);
 }
 
 std::string whose_packets(const json& fault) {
@@ -125,26 +113,146 @@ void print_device(const json& device) {
   for (const auto& [reason, count] : port["drops"].items()) {
     std::printf("  dropped %llu: %s\n", count.get<unsigned long long>(), reason.c_str());
   }
-  for (const json& fault : device["faults"]) print_fault(fault);
-  for (const json& context : device["contexts"]) print_context(context);
+}
+
+void print_emulator(const json& emulator) {
+  std::printf("verbena %s, pid %u, in %s%s\n", text_of(emulator["version"]).c_str(),
+              emulator["pid"].get<unsigned>(), text_of(emulator["runtime_dir"]).c_str(),
+              emulator["ends_when_idle"].get<bool>() ? ", ends after its last user" : "");
+}
+
+// Of each part as it comes; none is kept.
+class Printer {
+ public:
+  virtual ~Printer() = default;
+  virtual void print(StatusPart part, const std::string& text) = 0;
+};
+
+class TextPrinter final : public Printer {
+ public:
+  void print(StatusPart part, const std::string& text) override {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      const json object = json::parse(line, nullptr, false);
+      if (!object.is_discarded()) print_object(part, object);
+    }
+  }
+
+ private:
+  void print_object(StatusPart part, const json& object) {
+    switch (part) {
+      case StatusPart::kEmulator:
+        return print_emulator(object);
+      case StatusPart::kDevice:
+        return print_device(object);
+      case StatusPart::kFaults:
+        return print_fault(object);
+      case StatusPart::kContext:
+        responds_ = object["responding"].get<bool>();
+        return print_context(object);
+      case StatusPart::kQps:
+        return print_qp(object);
+      case StatusPart::kContextEnd:
+        if (responds_ && !object["complete"].get<bool>()) {
+          std::printf("    and does not answer any more (stopped, or in a debugger)\n");
+        }
+        return;
+      case StatusPart::kEnd:
+        return;
+    }
+  }
+
+  bool responds_ = false;
+};
+
+// One document: what follows an object belongs to it, as a list within.
+class JsonPrinter final : public Printer {
+ public:
+  void print(StatusPart part, const std::string& text) override {
+    switch (part) {
+      case StatusPart::kEmulator:
+        return begin_object(text, "devices");
+      case StatusPart::kDevice:
+        end_device();
+        if (has_devices_) std::fputs(",\n", stdout);
+        has_devices_ = is_in_device_ = true;
+        has_contexts_ = false;
+        return begin_object(text, "faults");
+      case StatusPart::kContext:
+        if (has_contexts_) {
+          std::fputs(",\n", stdout);
+        } else {
+          begin_contexts();
+        }
+        return begin_object(text, "qps");
+      case StatusPart::kFaults:
+      case StatusPart::kQps:
+        return print_objects(text);
+      case StatusPart::kContextEnd:
+        std::printf("],\n%s", text.c_str() + 1);
+        return;
+      case StatusPart::kEnd:
+        end_device();
+        std::fputs("]}\n", stdout);
+        return;
+    }
+  }
+
+ private:
+  // Left open, with a list as its last member.
+  void begin_object(const std::string& text, const char* list) {
+    std::printf("%.*s,\n\"%s\": [", static_cast<int>(text.size()) - 1, text.c_str(), list);
+    is_empty_ = true;
+  }
+  void begin_contexts() {
+    std::fputs("],\n\"contexts\": [", stdout);
+    has_contexts_ = true;
+  }
+  void end_device() {
+    if (!is_in_device_) return;
+    if (!has_contexts_) begin_contexts();
+    std::fputs("]}", stdout);
+    is_in_device_ = false;
+  }
+  void print_objects(const std::string& text) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      std::printf("%s\n%s", is_empty_ ? "" : ",", line.c_str());
+      is_empty_ = false;
+    }
+  }
+
+  bool has_devices_ = false;
+  bool is_in_device_ = false;
+  bool has_contexts_ = false;
+  bool is_empty_ = true;  // the list of faults or queue pairs
+};
+
+// The emulator goes on when this one has read.
+control::Outcome<control::Done> print_all(Emulator& emulator, bool resets, Printer& printer) {
+  auto part = emulator.channel.call<control::StatusText>(control::StatusQuery{resets});
+  while (part && part->part != StatusPart::kEnd) {
+    printer.print(part->part, part->text);
+    const auto in = emulator.channel.receive(control::kDefaultTimeoutMs);
+    if (!in) return Failure<control::Error>{in.error()};
+    if (in->type() == control::MessageType::kRefused) {
+      return Failure<control::Error>{control::refusal(*in)};
+    }
+    part = control::decode<control::StatusText>(in->payload);
+  }
+  if (!part) return Failure<control::Error>{part.error()};
+  printer.print(part->part, part->text);
+  return control::Done{};
 }
 
 int status(bool as_json, bool resets) {
-  const std::string dir = control::runtime_dir_path();
-  auto emulator = reach_emulator(dir);
+  auto emulator = reach_emulator(control::runtime_dir_path());
   if (!emulator) return complain(emulator.error().text);
-  const auto text = ask_status(*emulator, resets);
-  if (!text) return complain(text.error().text);
-  if (as_json) {
-    std::printf("%s\n", text->c_str());
-    return kOk;
-  }
-  const json all = json::parse(*text, nullptr, false);
-  if (all.is_discarded()) return complain("the emulator's answer is no JSON");
-  std::printf("verbena %s, pid %u, in %s%s\n", text_of(all["version"]).c_str(),
-              all["pid"].get<unsigned>(), text_of(all["runtime_dir"]).c_str(),
-              all["ends_when_idle"].get<bool>() ? ", ends after its last user" : "");
-  for (const json& device : all["devices"]) print_device(device);
+  TextPrinter text;
+  JsonPrinter json_document;
+  const auto done =
+      print_all(*emulator, resets, as_json ? static_cast<Printer&>(json_document) : text);
+  if (!done) return complain(done.error().text);
   return kOk;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "verbena/base/check.hpp"
 
@@ -27,14 +28,27 @@ int RdmaCm::find(ChannelId channel, IdHandle handle, const Id*& id) const {
   return 0;
 }
 
+bool RdmaCm::may_add_object(ChannelId channel) {
+  const limits::Holder process = process_of(channel);
+  if (object_share_.may_take(process)) return true;
+  reason_ = "process " + std::to_string(process) + " has " +
+            std::to_string(object_share_.held_by(process)) +
+            " rdma_cm identifiers, memberships and unread events, and " +
+            std::to_string(object_share_.left()) +
+            " are left for all others: no process may have more than that";
+  return false;
+}
+
 RdmaCm::Id& RdmaCm::new_id(ChannelId channel) {
-  // Cyclic over 15 bits; when all are taken, beyond.
-  IdHandle handle = next_handle_;
-  for (IdHandle tries = 0; ids_.contains(handle); ++tries) {
-    ++handle;
-    if (handle == 0x10000 && tries < 0x7fff) handle = kFirstHandle;
-  }
-  next_handle_ = handle >= 0xffff ? kFirstHandle : handle + 1;
+  object_share_.take(process_of(channel));
+  // Cyclic over 15 bits; when so many are taken, over those beyond.
+  const bool is_short = ids_.size() < kFirstLongHandle - kFirstHandle;
+  IdHandle& next = is_short ? next_handle_ : next_long_handle_;
+  const IdHandle first = is_short ? kFirstHandle : kFirstLongHandle;
+  const IdHandle last = is_short ? kFirstLongHandle - 1 : ~IdHandle{0};
+  IdHandle handle = next;
+  while (ids_.contains(handle)) handle = handle == last ? first : handle + 1;
+  next = handle == last ? first : handle + 1;
   auto id = std::make_unique<Id>();
   id->handle = handle;
   id->channel = channel;
@@ -61,6 +75,7 @@ void RdmaCm::post(const Id& id, RdmaEvent event) {
     if (event.request == 0) event.id = id.handle;
   }
   channel->second.events.push_back(std::move(event));
+  object_share_.take(channel->second.process);
   wakeups_.push_back({id.channel, 1});
 }
 
@@ -77,6 +92,7 @@ std::optional<RdmaEvent> RdmaCm::get_event(ChannelId channel) {
   if (it == channels_.end() || it->second.events.empty()) return std::nullopt;
   RdmaEvent event = std::move(it->second.events.front());
   it->second.events.pop_front();
+  object_share_.give_back(it->second.process);
   Id& owner = *ids_.at(event.owner);
   ++owner.events_reported;
   if (event.membership != 0) ++memberships_.at(event.membership).events_reported;
@@ -105,6 +121,7 @@ std::uint32_t RdmaCm::withdraw(TimeNs now, ChannelId channel, IdHandle owner,
                                std::uint32_t membership) {
   std::uint32_t count = 0;
   std::vector<IdHandle> orphans;
+  const limits::Holder process = process_of(channel);
   std::deque<RdmaEvent>& events = channels_.at(channel).events;
   for (auto it = events.begin(); it != events.end();) {
     if (it->owner != owner || (membership != 0 && it->membership != membership)) {
@@ -113,6 +130,7 @@ std::uint32_t RdmaCm::withdraw(TimeNs now, ChannelId channel, IdHandle owner,
     }
     if (it->request != 0) orphans.push_back(it->request);
     it = events.erase(it);
+    object_share_.give_back(process);
     ++count;
   }
   for (const IdHandle orphan : orphans) {
@@ -128,6 +146,7 @@ std::uint32_t RdmaCm::withdraw(TimeNs now, ChannelId channel, IdHandle owner,
 int RdmaCm::create_id(ChannelId channel, std::uint64_t uid, std::uint16_t port_space,
                       std::uint8_t qp_type, IdHandle& handle) {
   if (!channels_.contains(channel)) return EINVAL;
+  if (!may_add_object(channel)) return ENOMEM;
   QpType type = QpType::kNone;
   switch (static_cast<PortSpace>(port_space)) {
     case PortSpace::kTcp:
@@ -162,7 +181,9 @@ int RdmaCm::create_id(ChannelId channel, std::uint64_t uid, std::uint16_t port_s
 }
 
 void RdmaCm::release_port(Id& id) {
-  if (id.holds_port) port_table_.release(id.space, id.source.port, id.handle);
+  if (!id.holds_port) return;
+  port_table_.release(id.space, id.source.port, id.handle);
+  port_share_.give_back(process_of(id.channel));
   id.holds_port = false;
 }
 
@@ -176,6 +197,7 @@ void RdmaCm::destroy(TimeNs now, Id& id, std::uint32_t& withdrawn) {
     agent_.release(now, id.comm);
   }
   for (const std::uint32_t membership : id.memberships) memberships_.erase(membership);
+  object_share_.give_back(process_of(id.channel), 1 + id.memberships.size());
   ids_.erase(handle);
 }
 
@@ -214,6 +236,9 @@ int RdmaCm::migrate(ChannelId to, ChannelId from, IdHandle handle, std::uint32_t
   withdrawn = 0;
   id->channel = to;
   if (to == from) return 0;
+  const limits::Holder giver = process_of(from);
+  const limits::Holder taker = process_of(to);
+  move_shares(*id, giver, taker);
   std::deque<RdmaEvent>& source = channels_.at(from).events;
   std::deque<RdmaEvent>& target = channels_.at(to).events;
   for (auto it = source.begin(); it != source.end();) {
@@ -223,14 +248,26 @@ int RdmaCm::migrate(ChannelId to, ChannelId from, IdHandle handle, std::uint32_t
     }
     target.push_back(std::move(*it));
     it = source.erase(it);
+    object_share_.give_back(giver);
+    object_share_.take(taker);
     ++withdrawn;
   }
   if (withdrawn > 0) wakeups_.push_back({to, withdrawn});
   // Requests that the moved events bring belong to the new channel as well.
   for (const RdmaEvent& event : target) {
-    if (event.request != 0 && event.owner == handle) ids_.at(event.request)->channel = to;
+    if (event.request == 0 || event.owner != handle) continue;
+    Id& request = *ids_.at(event.request);
+    if (std::exchange(request.channel, to) != to) move_shares(request, giver, taker);
   }
   return 0;
+}
+
+void RdmaCm::move_shares(const Id& id, limits::Holder from, limits::Holder to) {
+  object_share_.give_back(from, 1 + id.memberships.size());
+  object_share_.take(to, 1 + id.memberships.size());
+  if (!id.holds_port) return;
+  port_share_.give_back(from);
+  port_share_.take(to);
 }
 
 bool RdmaCm::is_consistent() const {

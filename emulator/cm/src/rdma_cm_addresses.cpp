@@ -26,6 +26,7 @@ int RdmaCm::resolve_addr(ChannelId channel, IdHandle handle, const SocketAddress
   id->destination = destination;
   if (!route) {
     if (route.error() != ENODEV) return route.error();
+    if (!may_add_object(channel)) return ENOMEM;
     post(*id, RdmaEventType::kAddrError, -ENODEV);
     return 0;
   }

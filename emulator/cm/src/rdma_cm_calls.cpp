@@ -47,8 +47,17 @@ int RdmaCm::bind_id(Id& id, const SocketAddress& address) {
     device = (*port)->device;
   }
   if (!id.family_only_set) id.family_only = address.family == Family::kInet;
+  const limits::Holder process = process_of(id.channel);
+  if (!port_share_.may_take(process)) {
+    reason_ = "process " + std::to_string(process) + " has " +
+              std::to_string(port_share_.held_by(process)) + " ports of rdma_cm, and " +
+              std::to_string(port_share_.left()) +
+              " are left for all others: no process may have more than that";
+    return EADDRNOTAVAIL;
+  }
   PortTable::Binding binding{id.handle, address, id.reuse_address, id.family_only, false};
   if (const int error = port_table_.bind(space, binding)) return error;
+  port_share_.take(process);
   id.space = space;
   id.source = binding.address;
   if (address.family == Family::kIb) {
@@ -73,6 +82,7 @@ int RdmaCm::resolve_route(ChannelId channel, IdHandle handle) {
   if (const int error = find(channel, handle, id)) return error;
   if (id->state != IdState::kAddressResolved) return EINVAL;
   const PortInfo* port = ports_.find(*id->device);
+  if (!may_add_object(channel)) return ENOMEM;
   if (port == nullptr) {
     post(*id, RdmaEventType::kRouteError, -ENODEV);
     return 0;
@@ -95,6 +105,7 @@ int RdmaCm::resolve_service(ChannelId channel, IdHandle handle, std::uint32_t fl
   const PortInfo* port = ports_.find(*id->device);
   if (port == nullptr || port->roce) return EOPNOTSUPP;
   if (flags == 0 || (flags & ~kByIdOrName) != 0) return EINVAL;
+  if (!may_add_object(channel)) return ENOMEM;
   post(*id, RdmaEventType::kServiceError, -ENODATA);
   return 0;
 }
@@ -106,6 +117,7 @@ int RdmaCm::write_event(ChannelId channel, IdHandle handle, std::uint32_t type, 
   event.type = static_cast<RdmaEventType>(type);
   if (event.type != RdmaEventType::kUser && event.type != RdmaEventType::kInternal) return EINVAL;
   if (const int error = find(channel, handle, id)) return error;
+  if (!may_add_object(channel)) return ENOMEM;
   event.status = status;
   event.argument = argument;
   post(*id, std::move(event));
@@ -208,9 +220,11 @@ int RdmaCm::join(ChannelId channel, IdHandle handle, std::uint64_t uid,
   if (id->state != IdState::kBound && id->state != IdState::kAddressResolved) return EINVAL;
   const PortInfo* port = id->device ? ports_.find(*id->device) : nullptr;
   if (port == nullptr) return EINVAL;
+  if (!may_add_object(channel)) return ENOMEM;
 
   membership = next_membership_++;
   memberships_.emplace(membership, Membership{id->handle, uid, 0});
+  object_share_.take(process_of(channel));
   id->memberships.push_back(membership);
 
   UdParam param;
@@ -242,6 +256,7 @@ int RdmaCm::leave(ChannelId channel, std::uint32_t membership, std::uint32_t& ev
   withdrawn = withdraw(0, channel, id->handle, membership);
   std::erase(id->memberships, membership);
   memberships_.erase(it);
+  object_share_.give_back(process_of(channel));
   return 0;
 }
 

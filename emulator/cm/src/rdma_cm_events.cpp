@@ -108,6 +108,7 @@ RdmaCm::Id* RdmaCm::accept_request(std::uint64_t service_id,
   if (listener->backlog == 0 && catch_up_) catch_up_(listener->channel);
   if (listener->qp_type != qp_type || listener->backlog == 0 || (!ib && !header)) return nullptr;
   if (listener->device && *listener->device != device) return nullptr;
+  if (!object_share_.may_take(process_of(listener->channel))) return nullptr;
 
   Id& id = new_id(listener->channel);
   id.space = listener->space;

@@ -1,7 +1,7 @@
 // verbenad: the emulator. Started by `verbena up` and `verbena run`, or by hand.
 #include <fcntl.h>
 #include <malloc.h>
-#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -22,6 +23,7 @@
 #include "event_loop.hpp"
 #include "instance.hpp"
 #include "server.hpp"
+#include "shares.hpp"
 #include "verbena/cm_service/cm_service.hpp"
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/fabric/plan.hpp"
@@ -103,19 +105,38 @@ void keep_some_memory() {
   ::mallopt(M_TRIM_THRESHOLD, kKept);
 }
 
-void raise_descriptor_limit() {
+void raise_limits() {
+  for (const auto resource : {RLIMIT_NOFILE, RLIMIT_FSIZE}) {
+    rlimit limit{};
+    if (::getrlimit(resource, &limit) != 0) continue;
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(resource, &limit);
+  }
+}
+
+// Those that the emulator needs for itself, whatever its clients do: its own files and sockets, and
+// who comes to be told that none is left.
+std::size_t descriptors_for_clients() {
+  constexpr std::size_t kOwn = 64;
+  constexpr std::size_t kMost = 1u << 16;
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMost;
+  const auto all = std::min<std::size_t>(limit.rlim_cur, kMost);
+  return all - std::min(kOwn, all / 4);
 }
 
 void open_log(const Options& options, const std::string& dir, const settings::Settings& settings) {
   std::shared_ptr<spdlog::logger> logger;
   try {
-    logger = options.foreground
-                 ? spdlog::stderr_logger_st("verbenad")
-                 : spdlog::basic_logger_st("verbenad", control::daemon_log_path(dir), true);
+    // Whatever clients do that is worth a line, the disk is not filled by it: the older half goes.
+    constexpr std::size_t kLongest = 4u << 20;
+    const std::string path = control::daemon_log_path(dir);
+    if (!options.foreground) {
+      ::unlink(path.c_str());
+      ::unlink(spdlog::sinks::rotating_file_sink_st::calc_filename(path, 1).c_str());
+    }
+    logger = options.foreground ? spdlog::stderr_logger_st("verbenad")
+                                : spdlog::rotating_logger_st("verbenad", path, kLongest, 1);
   } catch (const spdlog::spdlog_ex&) {
     // A full disk: an emulator without a log is better than none.
     logger = std::make_shared<spdlog::logger>("verbenad");
@@ -150,9 +171,11 @@ control::Outcome<control::Done> run(const Options& options, Instance& instance,
   const auto devices = fabric::plan_devices(settings, this_host());
   if (!devices) return Failure<control::Error>{devices.error()};
   EventLoop loop;
-  auto fabric = fabric::Fabric::open(*devices, control::shadow_path(instance.dir()), loop);
+  Shares shares(descriptors_for_clients());
+  auto fabric = fabric::Fabric::open(*devices, control::shadow_path(instance.dir()), loop,
+                                     shares.descriptors);
   if (!fabric) return Failure<control::Error>{fabric.error()};
-  auto server = std::make_unique<Server>(loop, instance, **fabric, options.exit_when_idle);
+  auto server = std::make_unique<Server>(loop, instance, **fabric, shares, options.exit_when_idle);
   auto cm = std::make_unique<cm_service::CmService>(**fabric, *server, loop, link::monotonic_now_ns,
                                                     link::random_seed());
   server->set_extension(cm.get());
@@ -186,6 +209,8 @@ control::Outcome<control::Done> run(const Options& options, Instance& instance,
 int start(const Options& options) {
   ::umask(077);
   std::signal(SIGPIPE, SIG_IGN);
+  // A ring or a file that `ulimit -f` forbids is an error for who wanted it, and not our end.
+  std::signal(SIGXFSZ, SIG_IGN);
   ReadyPipe ready(options.ready_fd);
   const auto give_up = [&ready](const control::Error& error) {
     ready.say("error " + error.text);
@@ -203,7 +228,7 @@ int start(const Options& options) {
     return 0;
   }
   if (!instance) return give_up(instance.error());
-  raise_descriptor_limit();
+  raise_limits();
   keep_some_memory();
   open_log(options, dir, *settings);
   const auto ended = run(options, *instance, *settings, ready);

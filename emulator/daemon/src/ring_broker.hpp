@@ -24,6 +24,10 @@ class RingBroker {
  public:
   // In each direction; each ring costs a mapping here and may hold a megabyte.
   static constexpr std::size_t kRingsPerContext = 128;
+  // Until the writer has it: ours, and the one that is on its way to the reader.
+  static constexpr std::size_t kDescriptorsPerRing = 2;
+
+  explicit RingBroker(Shares& shares) : shares_(shares) {}
 
   // `reader` is the context that the request names, or null if there is none.
   void on_request(Session& writer, Session* reader, const control::RingRequest& request);
@@ -33,6 +37,7 @@ class RingBroker {
   std::size_t size() const { return rings_.size(); }
 
  private:
+  // Of the writer's share, who asked for it.
   struct Ring {
     Session* writer;
     Session* reader;
@@ -40,11 +45,21 @@ class RingBroker {
     control::UniqueFd fd;  // until the writer has it
   };
   using Key = std::pair<Session::Id, Session::Id>;  // writer, reader
+  using Rings = std::map<Key, Ring>;
+  struct Count {
+    std::size_t outbound = 0;
+    std::size_t inbound = 0;
+  };
 
   std::string reason_against(const Session& writer, const Session* reader) const;
-  bool make(Session& writer, Session& reader);
+  // Returns why there is none; empty: it is made and offered.
+  std::string make(Session& writer, Session& reader);
+  void give_back_descriptors(Ring& ring);
+  Rings::iterator erase(Rings::iterator ring);
 
-  std::map<Key, Ring> rings_;
+  Shares& shares_;
+  Rings rings_;
+  std::map<Session::Id, Count> counts_;
 };
 
 }  // namespace verbena::daemon

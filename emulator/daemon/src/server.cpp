@@ -23,10 +23,12 @@ void turn_away(int client, int code, std::string text) {
 
 }  // namespace
 
-Server::Server(EventLoop& loop, Instance& instance, fabric::Fabric& fabric, bool exit_when_idle)
+Server::Server(EventLoop& loop, Instance& instance, fabric::Fabric& fabric, Shares& shares,
+               bool exit_when_idle)
     : loop_(loop),
       instance_(instance),
       fabric_(fabric),
+      shares_(shares),
       exit_when_idle_(exit_when_idle),
       spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
   for (const auto& port : fabric_.ports()) {
@@ -37,7 +39,7 @@ Server::Server(EventLoop& loop, Instance& instance, fabric::Fabric& fabric, bool
 }
 
 Server::~Server() {
-  for (const auto& [fd, owner] : holds_) loop_.unwatch(fd);
+  for (const auto& [pid, fd] : holds_) loop_.unwatch(fd.get());
   if (listening_) loop_.unwatch(listening_.get());
 }
 
@@ -69,13 +71,22 @@ bool Server::accept_one() {
     turn_away(fd.get(), EACCES, "this emulator belongs to user id " + std::to_string(::geteuid()));
     return true;
   }
-  if (sessions_.size() >= kSessionsMax) {
-    turn_away(fd.get(), EUSERS,
-              "this emulator has " + std::to_string(kSessionsMax) + " clients already");
+  const auto pid = static_cast<std::uint32_t>(peer.pid);
+  if (const auto reason = reason_against(pid)) {
+    turn_away(fd.get(), reason->code, reason->text);
     return true;
   }
-  add_session(std::move(fd), static_cast<std::uint32_t>(peer.pid));
+  add_session(std::move(fd), pid);
   return true;
+}
+
+std::optional<control::Error> Server::reason_against(std::uint32_t pid) const {
+  const limits::FairShare& share = shares_.descriptors;
+  if (share.may_take(pid)) return std::nullopt;
+  return control::Error{
+      EMFILE, "process " + std::to_string(pid) + " has " + std::to_string(share.held_by(pid)) +
+                  " descriptors of this emulator, and " + std::to_string(share.left()) +
+                  " are left for all others: no process may have more than that"};
 }
 
 // Without this the waiting client would wake us for ever, and it would hang.
@@ -117,7 +128,9 @@ void Server::add_session(UniqueFd fd, std::uint32_t pid) {
     }
     loop_.post([this, gone = session.id] { remove_session(gone); });
   };
-  auto session = std::make_unique<Session>(id, std::move(fd), pid, loop_, std::move(events));
+  shares_.descriptors.take(pid);
+  auto session =
+      std::make_unique<Session>(id, std::move(fd), pid, loop_, shares_, std::move(events));
   session->start();
   sessions_.emplace(id, std::move(session));
 }
@@ -129,7 +142,9 @@ void Server::remove_session(Session::Id id) {
   const std::unique_ptr<Session> session = std::move(found->second);
   sessions_.erase(found);
   close_context(*session);
+  shares_.descriptors.give_back(session->info.pid);
   end_capture_of(id);
+  end_streams_of(id);
   end_imports_of(id);
   end_fault_questions_of(id);
   end_receiver_calls_of(id);

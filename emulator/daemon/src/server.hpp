@@ -14,18 +14,16 @@
 #include "instance.hpp"
 #include "ring_broker.hpp"
 #include "session.hpp"
-#include "status_json.hpp"
 #include "status_round.hpp"
+#include "status_stream.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/fabric/fabric.hpp"
 #include "xrc_domains.hpp"
 
 namespace verbena::daemon {
 
-class Server final : public fabric::Clients {
+class Server final : public fabric::Clients, private StatusStream::Host {
  public:
-  static constexpr std::size_t kSessionsMax = 16384;
-  static constexpr std::size_t kExtraSlotsPerContext = 512;
   // How long the contexts have to answer a question about their state.
   static constexpr TimeNs kStatusDeadlineNs = 500'000'000;
   // With no descriptor at all left, this long until the next look.
@@ -33,7 +31,8 @@ class Server final : public fabric::Clients {
   // An emulator started on demand waits this long for the next user.
   static constexpr TimeNs kIdleLingerNs = 1'000'000'000;
 
-  Server(EventLoop& loop, Instance& instance, fabric::Fabric& fabric, bool exit_when_idle);
+  Server(EventLoop& loop, Instance& instance, fabric::Fabric& fabric, Shares& shares,
+         bool exit_when_idle);
   ~Server() override;
 
   // Takes the socket that Instance::listen() made.
@@ -57,8 +56,11 @@ class Server final : public fabric::Clients {
     bool covers(const std::string& name) const { return device.empty() || device == name; }
   };
 
+  using Sessions = std::map<Session::Id, std::unique_ptr<Session>>;
+
   void accept_all();
   bool accept_one();
+  std::optional<control::Error> reason_against(std::uint32_t pid) const;
   void refuse_for_want_of_descriptors();
   void pause_accepting();
   void add_session(control::UniqueFd fd, std::uint32_t pid);
@@ -76,6 +78,7 @@ class Server final : public fabric::Clients {
   void on_detach(Session& session, const control::Incoming& in);
   void on_status_report(Session& session, const control::Incoming& in);
   void on_hold(Session& session, const control::Incoming& in);
+  void end_hold(std::uint32_t pid);
   void on_status_query(Session& session, const control::Incoming& in);
   void on_query_resources(Session& session, const control::Incoming& in);
   void on_set_port(Session& session, const control::Incoming& in);
@@ -89,6 +92,7 @@ class Server final : public fabric::Clients {
   // server_imports.cpp
   void on_import(Session& session, const control::Incoming& in);
   void on_exported(Session& session, const control::Incoming& in);
+  Sessions::iterator owner_for(const Session& importer, const std::string& name);
   void end_imports_of(Session::Id gone);
 
   // server_faults.cpp
@@ -122,28 +126,41 @@ class Server final : public fabric::Clients {
   template <typename Message>
   void tell_contexts(const std::string& device, const Message& message);
   void relay(fabric::Port& port, std::uint32_t slot, const control::Relayed& datagram);
+  void end_capture_of(Session::Id owner);
+
+  // server_status.cpp
   void start_round(const std::string& device, StatusRound::Then then);
   void finish_round(std::uint32_t sequence);
-  EmulatorStatus status_with(const StatusRound::Reports& reports, bool resets);
-  void end_capture_of(Session::Id owner);
+  void start_stream(Session& session, const control::Incoming& in, const std::string& device,
+                    std::unique_ptr<StatusWriter> writer);
+  std::vector<ContextStatus> contexts_of(const std::vector<const fabric::Port*>& ports,
+                                         const StatusRound::Counts& counts) const;
+  void end_streams_of(Session::Id gone);
+  std::optional<std::uint32_t> ask_for_page(fabric::ClientId context,
+                                            const control::StatusRequest& request) override;
+  void go_on_when_read(fabric::ClientId asker) override;
+  void await_page(fabric::ClientId asker) override;
+  void end_stream(fabric::ClientId asker) override;
   void consider_idle();
 
   EventLoop& loop_;
   Instance& instance_;
   fabric::Fabric& fabric_;
+  Shares& shares_;
   bool exit_when_idle_;
   const std::uint64_t network_ = control::network_namespace();
   bool ending_ = false;
   control::UniqueFd listening_;
   control::UniqueFd spare_;  // given up to refuse a client when no descriptor is left
   fabric::Extension* extension_ = nullptr;
-  std::map<Session::Id, std::unique_ptr<Session>> sessions_;
+  Sessions sessions_;
   Session::Id next_session_ = 1;
   std::map<std::pair<const fabric::Port*, std::uint32_t>, Session*> by_slot_;
-  RingBroker rings_;
+  RingBroker rings_{shares_};
   // Imports that wait for the owner's answer, by ticket.
   struct PendingImport {
     Session::Id asker;
+    std::uint32_t process;  // the asker's
     std::uint32_t sequence;
     Session::Id owner;
   };
@@ -157,10 +174,12 @@ class Server final : public fabric::Clients {
     fabric::Timers::Id deadline;
   };
   std::map<std::uint32_t, PendingFault> faults_asked_for_;
+  std::map<Session::Id, Session::Id> owners_;  // by importer, until that one goes
   XrcDomains xrc_;
   // Calls upon a receiver that wait for its context's answer, by ticket.
   struct PendingCall {
     Session::Id asker;
+    std::uint32_t process;  // the asker's
     std::uint32_t sequence;
     Session::Id owner;
     control::ReceiverVerb verb;
@@ -168,15 +187,22 @@ class Server final : public fabric::Clients {
   };
   std::map<std::uint32_t, PendingCall> receiver_calls_;
   // Of both: who never reads the answers, or stands still, costs the daemon and the other no more.
-  static constexpr std::size_t kQuestionsOfOne = 256;
+  static constexpr std::size_t kQuestionsOfOne = 256;  // process
   static constexpr std::size_t kQuestionsToOne = 4096;
   std::uint32_t next_ticket_ = 1;
-  std::map<int, control::UniqueFd> holds_;  // pidfds of processes that `verbena run` became
+  // Pidfds of processes that `verbena run` became, by process: one each, however often it asks.
+  std::map<std::uint32_t, control::UniqueFd> holds_;
   struct Round {
     std::unique_ptr<StatusRound> questions;
     fabric::Timers::Id deadline = 0;
   };
   std::map<std::uint32_t, Round> rounds_;  // by the sequence of the question
+  struct Stream {
+    std::unique_ptr<StatusWriter> writer;  // until the round before it has ended
+    std::unique_ptr<StatusStream> stream;  // since then
+    fabric::Timers::Id deadline = 0;
+  };
+  std::map<Session::Id, Stream> streams_;  // by their askers
   std::uint32_t next_sequence_ = 1;
   std::optional<CaptureOrder> capture_;
   std::optional<fabric::Timers::Id> linger_;
@@ -194,7 +220,7 @@ template <typename Message>
 void Server::tell_contexts(const std::string& device, const Message& message) {
   const std::uint32_t sequence = control::kDaemonSequence | next_sequence_++;
   for (const auto& [key, session] : by_slot_) {
-    if (device.empty() || key.first->info().name == device) session->send(message, sequence);
+    if (device.empty() || key.first->info().name == device) session->send_news(message, sequence);
   }
 }
 

@@ -13,19 +13,26 @@ using control::Incoming;
 void Server::on_import(Session& session, const Incoming& in) {
   const auto request = control::decode<control::Import>(in.payload);
   if (!request) return session.refuse(in.header.sequence, request.error());
-  const auto owner = std::find_if(sessions_.begin(), sessions_.end(), [&](const auto& entry) {
-    return entry.second->context && !request->owner.empty() &&
-           entry.second->peer_name() == request->owner;
-  });
+  const auto owner = owner_for(session, request->owner);
   if (owner == sessions_.end()) {
     return session.refuse(in.header.sequence, {ENOENT, "the context that it is of is gone"});
   }
   if (!may_ask(session, in, *owner->second)) return;
   const std::uint32_t ticket = next_ticket_++;
-  imports_[ticket] = {session.id, in.header.sequence, owner->first};
-  owner->second->send(
-      control::ExportQuery{ticket, session.info.pid, request->kind, request->number},
-      control::kDaemonSequence | next_sequence_++);
+  imports_[ticket] = {session.id, session.info.pid, in.header.sequence, owner->first};
+  owner->second->send(control::ExportQuery{ticket, request->kind, request->number},
+                      control::kDaemonSequence | next_sequence_++);
+}
+
+// The one that it named first: by now another context's connection may have its name.
+Server::Sessions::iterator Server::owner_for(const Session& importer, const std::string& name) {
+  const auto known = owners_.find(importer.id);
+  if (known != owners_.end()) return sessions_.find(known->second);
+  const auto owner = std::find_if(sessions_.begin(), sessions_.end(), [&](const auto& entry) {
+    return entry.second->context && !name.empty() && entry.second->peer_name() == name;
+  });
+  if (owner != sessions_.end()) owners_[importer.id] = owner->first;
+  return owner;
 }
 
 void Server::on_exported(Session& session, const Incoming& in) {
@@ -36,12 +43,12 @@ void Server::on_exported(Session& session, const Incoming& in) {
   imports_.erase(pending);
   const auto asker = sessions_.find(import.asker);
   if (asker == sessions_.end()) return;
-  if (!reply->found) {
-    return asker->second->refuse(import.sequence, {ENOENT, "its context has no such object"});
+  if (reply->code != 0) {
+    return asker->second->refuse(import.sequence, {static_cast<int>(reply->code), reply->text});
   }
-  control::ExportedObject object = reply->object;
-  object.pid = session.info.pid;
-  asker->second->send(control::Imported{object}, import.sequence);
+  const int memory[] = {in.fds[0].get()};
+  asker->second->send(control::Imported{reply->object}, import.sequence,
+                      std::span(memory).first(in.fds[0] ? 1 : 0));
 }
 
 bool Server::may_ask(Session& asker, const Incoming& in, const Session& owner) {
@@ -49,13 +56,14 @@ bool Server::may_ask(Session& asker, const Incoming& in, const Session& owner) {
   std::size_t to_owner = 0;
   const auto count = [&](const auto& questions) {
     for (const auto& [ticket, question] : questions) {
-      if (question.asker == asker.id) ++of_asker;
+      if (question.process == asker.info.pid) ++of_asker;
       if (question.owner == owner.id) ++to_owner;
     }
   };
   count(imports_);
   count(receiver_calls_);
-  if (of_asker < kQuestionsOfOne && to_owner < kQuestionsToOne) return true;
+  const bool may_ask = of_asker < kQuestionsOfOne && to_owner < kQuestionsToOne;
+  if (may_ask && !owner.is_behind()) return true;
   asker.refuse(in.header.sequence,
                {EAGAIN, "too many questions to other contexts wait for answers"});
   return false;
@@ -70,6 +78,13 @@ void Server::end_imports_of(Session::Id gone) {
     }
     return import.owner == gone || import.asker == gone;
   });
+  owners_.erase(gone);
+  // Who imported from it keeps its entry: the name may be another's from now on.
+  for (const auto& [importer, owner] : owners_) {
+    const auto session = owner == gone ? sessions_.find(importer) : sessions_.end();
+    if (session == sessions_.end()) continue;
+    session->second->send(control::OwnerGone{}, control::kDaemonSequence | next_sequence_++);
+  }
 }
 
 }  // namespace verbena::daemon

@@ -1,4 +1,5 @@
 // What each message of a client does.
+#include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,6 +15,15 @@ namespace verbena::daemon {
 
 using control::Incoming;
 using control::MessageType;
+
+namespace {
+
+bool has_ended(int pidfd) {
+  pollfd p{pidfd, POLLIN, 0};
+  return ::poll(&p, 1, 0) == 1;
+}
+
+}  // namespace
 
 void Server::answer(Session& session, const Incoming& in,
                     const control::Outcome<control::Done>& outcome) {
@@ -142,7 +152,7 @@ void Server::on_open_device(Session& session, const Incoming& in) {
   if (port == nullptr) {
     return session.refuse(in.header.sequence, fabric_.no_such_device(request->name));
   }
-  const auto slot = port->add_context();
+  const auto slot = port->add_context(session.info.pid);
   if (!slot) {
     spdlog::warn("no slot for pid {}: {}", session.info.pid, slot.error().text);
     return session.refuse(in.header.sequence, slot.error());
@@ -165,7 +175,8 @@ void Server::on_open_device(Session& session, const Incoming& in) {
                in.header.sequence, fds);
   if (capture_ && capture_->covers(port->info().name)) {
     const int file[] = {capture_->file.get()};
-    session.send(control::StartCapture{}, control::kDaemonSequence | next_sequence_++, file);
+    session.send_news(control::MessageType::kStartCapture, control::StartCapture{},
+                      control::kDaemonSequence | next_sequence_++, file);
   }
   spdlog::info("{} slot {} to pid {} ({})", port->info().name, *slot, session.info.pid,
                session.info.comm);
@@ -176,11 +187,6 @@ void Server::on_extra_slot(Session& session, const Incoming& in) {
     return session.refuse(in.header.sequence, {EINVAL, "this connection has no context"});
   }
   Session::Context& context = *session.context;
-  if (context.extra_slots.size() >= kExtraSlotsPerContext) {
-    return session.refuse(
-        in.header.sequence,
-        {ENOSPC, "a context may have " + std::to_string(kExtraSlotsPerContext) + " extra slots"});
-  }
   const auto slot = context.port->add_extra_slot(context.slot);
   if (!slot) return session.refuse(in.header.sequence, slot.error());
   context.extra_slots.push_back(*slot);
@@ -210,23 +216,35 @@ void Server::on_detach(Session& session, const Incoming& in) {
 // The life of `verbena run` goes on as that of the program: its process is watched, not its
 // connection, which execve() closes.
 void Server::on_hold(Session& session, const Incoming& in) {
-  control::UniqueFd pidfd(
-      static_cast<int>(::syscall(SYS_pidfd_open, static_cast<int>(session.info.pid), 0)));
+  const std::uint32_t pid = session.info.pid;
+  const auto held = holds_.find(pid);
+  // Another one of this number may have ended just now.
+  if (held != holds_.end() && has_ended(held->second.get())) end_hold(pid);
+  if (holds_.contains(pid)) return answer(session, in, control::Done{});
+  if (!shares_.descriptors.may_take(pid)) {
+    return session.refuse(in.header.sequence,
+                          {EMFILE, "process " + std::to_string(pid) +
+                                       " has its share of the emulator's descriptors"});
+  }
+  control::UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<int>(pid), 0)));
   if (!pidfd) {
     return session.refuse(in.header.sequence, {errno, std::string("cannot watch your process: ") +
                                                           std::strerror(errno)});
   }
   const int fd = pidfd.get();
-  loop_.watch(fd, [this, fd] {
-    loop_.unwatch(fd);
-    // This handler lives in what it would delete.
-    loop_.post([this, fd] {
-      holds_.erase(fd);
-      consider_idle();
-    });
+  loop_.watch(fd, [this, pid] {
+    end_hold(pid);
+    consider_idle();
   });
-  holds_.emplace(fd, std::move(pidfd));
+  holds_.emplace(pid, std::move(pidfd));
+  shares_.descriptors.take(pid);
   answer(session, in, control::Done{});
+}
+
+void Server::end_hold(std::uint32_t pid) {
+  loop_.unwatch(holds_.at(pid).get());
+  holds_.erase(pid);
+  shares_.descriptors.give_back(pid);
 }
 
 void Server::on_set_port(Session& session, const Incoming& in) {
@@ -299,7 +317,8 @@ void Server::on_capture(Session& session, Incoming& in) {
   const std::uint32_t sequence = control::kDaemonSequence | next_sequence_++;
   for (const auto& [key, context] : by_slot_) {
     if (capture_->covers(key.first->info().name)) {
-      context->send(control::StartCapture{}, sequence, file);
+      context->send_news(control::MessageType::kStartCapture, control::StartCapture{}, sequence,
+                         file);
     }
   }
   answer(session, in, control::Done{});
@@ -307,7 +326,11 @@ void Server::on_capture(Session& session, Incoming& in) {
 
 void Server::end_capture_of(Session::Id owner) {
   if (!capture_ || capture_->owner != owner) return;
-  tell_contexts(capture_->device, control::StopCapture{});
+  const std::uint32_t sequence = control::kDaemonSequence | next_sequence_++;
+  for (const auto& [key, context] : by_slot_) {
+    if (!capture_->covers(key.first->info().name)) continue;
+    context->send_news(control::MessageType::kStartCapture, control::StopCapture{}, sequence, {});
+  }
   capture_.reset();
 }
 

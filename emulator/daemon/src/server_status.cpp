@@ -1,29 +1,16 @@
-// Questions about the state of all contexts, and the answers put together.
+// Questions about the state of all contexts, and what their askers are told.
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "server.hpp"
+#include "status_writers.hpp"
 #include "version.hpp"
 
 namespace verbena::daemon {
 
 using control::Incoming;
-
-namespace {
-
-// Queue pairs in one Resources message, well below the size of a packet.
-constexpr std::size_t kQpsPerMessage = 128;
-
-void send_text(Session& session, std::uint32_t sequence, const std::string& text) {
-  constexpr std::size_t kPart = control::StatusText::kPartSize;
-  for (std::size_t at = 0;; at += kPart) {
-    const bool last = at + kPart >= text.size();
-    session.send(control::StatusText{last, text.substr(at, kPart)}, sequence);
-    if (last) return;
-  }
-}
-
-}  // namespace
 
 void Server::start_round(const std::string& device, StatusRound::Then then) {
   const std::uint32_t sequence = control::kDaemonSequence | next_sequence_++;
@@ -36,7 +23,7 @@ void Server::start_round(const std::string& device, StatusRound::Then then) {
   if (asked.empty()) return finish_round(sequence);
   round.deadline = loop_.after(kStatusDeadlineNs, [this, sequence] { finish_round(sequence); });
   for (const fabric::ClientId client : asked) {
-    sessions_.at(client)->send(control::StatusRequest{}, sequence);
+    sessions_.at(client)->send_news(control::StatusRequest{}, sequence);
   }
 }
 
@@ -50,86 +37,134 @@ void Server::finish_round(std::uint32_t sequence) {
 }
 
 void Server::on_status_report(Session& session, const Incoming& in) {
-  const auto found = rounds_.find(in.header.sequence);
-  if (found == rounds_.end()) return;  // too late
-  auto report = control::decode<control::StatusReport>(in.payload);
-  if (!report) {
-    spdlog::warn("pid {}: {}", session.info.pid, report.error().text);
-    return;
+  const std::uint32_t sequence = in.header.sequence;
+  const auto round = rounds_.find(sequence);
+  const auto stream = std::ranges::find_if(streams_, [&](const auto& entry) {
+    return entry.second.stream && entry.second.stream->awaits(sequence, session.id);
+  });
+  if (round == rounds_.end() && stream == streams_.end()) return;  // too late
+  const auto report = control::decode<control::StatusReport>(in.payload);
+  if (!report) spdlog::warn("pid {}: {}", session.info.pid, report.error().text);
+  if (stream != streams_.end()) {
+    loop_.cancel(stream->second.deadline);
+    return report ? stream->second.stream->on_page(*report) : stream->second.stream->on_silence();
   }
-  found->second.questions->take(session.id, std::move(*report));
-  if (found->second.questions->is_done()) finish_round(in.header.sequence);
+  if (!report) return;
+  round->second.questions->take(session.id, report->counts);
+  if (round->second.questions->is_done()) finish_round(sequence);
+}
+
+// One at a time: whoever asks again and again without reading costs no more than one who reads.
+void Server::start_stream(Session& session, const Incoming& in, const std::string& device,
+                          std::unique_ptr<StatusWriter> writer) {
+  const Session::Id asker = session.id;
+  if (streams_.contains(asker)) {
+    return session.refuse(in.header.sequence,
+                          {EBUSY, "a question about the state of all contexts is being answered"});
+  }
+  streams_[asker].writer = std::move(writer);
+  start_round(device, [this, asker, device](const StatusRound::Counts& counts) {
+    const auto found = streams_.find(asker);
+    if (found == streams_.end()) return;
+    std::vector<const fabric::Port*> ports;
+    for (const auto& port : fabric_.ports()) {
+      if (device.empty() || port->info().name == device) ports.push_back(port.get());
+    }
+    found->second.stream =
+        std::make_unique<StatusStream>(static_cast<StatusStream::Host&>(*this), asker, ports,
+                                       contexts_of(ports, counts), std::move(found->second.writer));
+    found->second.stream->go_on();
+  });
+}
+
+std::vector<ContextStatus> Server::contexts_of(const std::vector<const fabric::Port*>& ports,
+                                               const StatusRound::Counts& counts) const {
+  std::vector<ContextStatus> all;
+  for (const fabric::Port* port : ports) {
+    for (const auto& [key, session] : by_slot_) {
+      if (key.first != port) continue;
+      ContextStatus context;
+      context.client = session->id;
+      context.port = port;
+      context.slot = key.second;
+      context.extra_slots = session->context->extra_slots;
+      context.pid = session->info.pid;
+      context.comm = session->info.comm;
+      const auto answered = counts.find(session->id);
+      context.responds = answered != counts.end();
+      if (context.responds) context.counts = answered->second;
+      all.push_back(std::move(context));
+    }
+  }
+  return all;
+}
+
+std::optional<std::uint32_t> Server::ask_for_page(fabric::ClientId context,
+                                                  const control::StatusRequest& request) {
+  const auto found = sessions_.find(context);
+  if (found == sessions_.end() || !found->second->context) return std::nullopt;
+  const std::uint32_t sequence = control::kDaemonSequence | next_sequence_++;
+  found->second->send(request, sequence);
+  return sequence;
+}
+
+void Server::go_on_when_read(fabric::ClientId asker) {
+  const auto found = sessions_.find(asker);
+  if (found == sessions_.end()) return;
+  found->second->when_read([this, asker] {
+    const auto stream = streams_.find(asker);
+    if (stream != streams_.end() && stream->second.stream) stream->second.stream->go_on();
+  });
+}
+
+void Server::await_page(fabric::ClientId asker) {
+  streams_.at(asker).deadline = loop_.after(kStatusDeadlineNs, [this, asker] {
+    const auto stream = streams_.find(asker);
+    if (stream != streams_.end() && stream->second.stream) stream->second.stream->on_silence();
+  });
+}
+
+void Server::end_stream(fabric::ClientId asker) { streams_.erase(asker); }
+
+// As an asker, and as one who is asked.
+void Server::end_streams_of(Session::Id gone) {
+  const auto own = streams_.find(gone);
+  if (own != streams_.end()) {
+    loop_.cancel(own->second.deadline);
+    streams_.erase(own);
+  }
+  for (auto& [asker, entry] : streams_) {
+    if (!entry.stream || !entry.stream->awaits_context(gone)) continue;
+    loop_.cancel(entry.deadline);
+    entry.stream->on_silence();
+  }
 }
 
 void Server::on_status_query(Session& session, const Incoming& in) {
   const auto query = decoded<control::StatusQuery>(session, in);
   if (!query) return;
-  const Session::Id asker = session.id;
-  const std::uint32_t sequence = in.header.sequence;
-  start_round("", [this, asker, sequence, resets = query->resets](const auto& reports) {
-    const auto found = sessions_.find(asker);
-    if (found == sessions_.end()) return;
-    send_text(*found->second, sequence, to_json(status_with(reports, resets)));
-  });
-}
-
-EmulatorStatus Server::status_with(const StatusRound::Reports& reports, bool resets) {
   EmulatorStatus status;
   status.version = kVersion;
   status.pid = static_cast<std::uint32_t>(::getpid());
   status.runtime_dir = instance_.dir();
   status.ends_when_idle = exit_when_idle_;
-  for (const auto& port : fabric_.ports()) {
-    DeviceStatus device;
-    device.info = port->info();
-    device.totals = resets ? port->take_totals() : port->totals();
-    for (const fabric::FaultTable::Fault& fault : port->faults().all()) {
-      device.faults.push_back(
-          {port->faults().in_force(fault), fault.ended, port->totals_of(fault)});
-    }
-    for (const auto& [key, session] : by_slot_) {
-      if (key.first != port.get()) continue;
-      ContextStatus context;
-      context.slot = key.second;
-      context.extra_slots = session->context->extra_slots;
-      context.pid = session->info.pid;
-      context.comm = session->info.comm;
-      const auto report = reports.find(session->id);
-      if (report != reports.end()) context.report = report->second;
-      device.contexts.push_back(std::move(context));
-    }
-    status.devices.push_back(std::move(device));
-  }
-  return status;
+  const auto send = [this, asker = session.id, sequence = in.header.sequence](const auto& text) {
+    const auto found = sessions_.find(asker);
+    if (found != sessions_.end()) found->second->send(text, sequence);
+  };
+  start_stream(
+      session, in, "",
+      std::make_unique<StatusTextWriter>(std::move(status), fabric_, query->resets, send));
 }
 
 void Server::on_query_resources(Session& session, const Incoming& in) {
   const auto request = decoded<control::QueryResources>(session, in);
   if (!request) return;
-  const Session::Id asker = session.id;
-  const std::uint32_t sequence = in.header.sequence;
-  start_round(request->device, [this, asker, sequence](const StatusRound::Reports& reports) {
+  const auto send = [this, asker = session.id, sequence = in.header.sequence](const auto& part) {
     const auto found = sessions_.find(asker);
-    if (found == sessions_.end()) return;
-    for (const auto& [client, report] : reports) {
-      const auto context = sessions_.find(client);
-      if (context == sessions_.end() || !context->second->context) continue;
-      control::ContextResources part;
-      part.device = context->second->context->port->info().name;
-      part.pid = context->second->info.pid;
-      part.comm = context->second->info.comm;
-      part.counts = report.counts;
-      std::size_t at = 0;
-      do {
-        const std::size_t end = std::min(at + kQpsPerMessage, report.qps.size());
-        part.qps.assign(report.qps.begin() + static_cast<std::ptrdiff_t>(at),
-                        report.qps.begin() + static_cast<std::ptrdiff_t>(end));
-        found->second->send(control::Resources{false, {part}}, sequence);
-        at = end;
-      } while (at < report.qps.size());
-    }
-    found->second->send(control::Resources{}, sequence);
-  });
+    if (found != sessions_.end()) found->second->send(part, sequence);
+  };
+  start_stream(session, in, request->device, std::make_unique<ResourcesWriter>(send));
 }
 
 }  // namespace verbena::daemon

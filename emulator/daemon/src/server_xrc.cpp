@@ -92,16 +92,16 @@ void Server::on_receiver_call(Session& session, const Incoming& in) {
     if (!xrc_.has_handle(session, *owner, call->receiver)) {
       return refuse(EINVAL, "this context has not opened that queue pair");
     }
-  } else if (xrc_.handles_of(session) >= XrcDomains::kHandlesPerContext) {
-    return refuse(ENOMEM, "this context has opened too many queue pairs of others");
+  } else if (!xrc_.may_have_another_handle(session)) {
+    return refuse(ENOMEM, "this process has opened its share of the queue pairs of others");
   }
   if (!may_ask(session, in, *owner)) return;
   // Now and not when it is answered: it is closed once, also if the context ends meanwhile.
   if (call->verb == ReceiverVerb::kClose) xrc_.remove_handle(session, *owner, call->receiver);
   call->ticket = next_ticket_++;
   if (call->ticket == 0) call->ticket = next_ticket_++;
-  receiver_calls_[call->ticket] = {session.id, in.header.sequence, owner->id, call->verb,
-                                   call->receiver};
+  receiver_calls_[call->ticket] = {session.id, session.info.pid, in.header.sequence,
+                                   owner->id,  call->verb,       call->receiver};
   owner->send(*call, control::kDaemonSequence | next_sequence_++);
 }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "verbena/control/cm_messages.hpp"
 #include "verbena/control/connect.hpp"
@@ -14,12 +15,15 @@ namespace verbena::daemon {
 using control::Error;
 
 Session::Session(Id session_id, control::UniqueFd fd, std::uint32_t pid, EventLoop& loop,
-                 Events events)
-    : id(session_id), fd_(std::move(fd)), loop_(loop), events_(std::move(events)) {
+                 Shares& shares, Events events)
+    : id(session_id), fd_(std::move(fd)), loop_(loop), shares_(shares), events_(std::move(events)) {
   info.pid = pid;
 }
 
-Session::~Session() { loop_.unwatch(fd_.get()); }
+Session::~Session() {
+  loop_.unwatch(fd_.get());
+  for (const Waiting& waiting : backlog_) give_back_share_of(waiting);
+}
 
 void Session::start() {
   loop_.watch(fd_.get(), [this] { on_readable(); });
@@ -61,6 +65,30 @@ void Session::send_packet(std::span<const std::uint8_t> packet, std::span<const 
   end(sent.error());
 }
 
+void Session::send_kept(control::MessageType kind, std::span<const std::uint8_t> packet,
+                        std::span<const int> fds) {
+  if (ended_) return;
+  if (backlog_.empty()) {
+    const auto sent = control::send_packet(fd_.get(), packet, fds, MSG_DONTWAIT);
+    if (sent) return;
+    if (sent.error().code != EAGAIN) return end(sent.error());
+  }
+  keep_for_later(packet, fds, kind);
+}
+
+void Session::replace(Waiting& older, std::vector<std::uint8_t> packet, std::span<const int> fds) {
+  give_back_share_of(older);
+  older.packet = std::move(packet);
+  older.fds.clear();
+  for (const int fd : fds) older.fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+  if (!take_share_of(older)) end({ENOBUFS, "the client does not read"});
+}
+
+void Session::when_read(std::function<void()> then) {
+  if (backlog_.empty()) return loop_.post(std::move(then));
+  on_read_ = std::move(then);
+}
+
 void Session::send_or_drop(std::span<const std::uint8_t> packet) {
   if (ended_ || !backlog_.empty()) return;
   (void)control::send_packet(fd_.get(), packet, {}, MSG_DONTWAIT);
@@ -74,16 +102,32 @@ void Session::refuse(std::uint32_t sequence, const Error& error) {
   send(control::Refused{static_cast<std::uint32_t>(error.code), error.text}, sequence);
 }
 
-void Session::keep_for_later(std::span<const std::uint8_t> packet, std::span<const int> fds) {
-  Waiting waiting{{packet.begin(), packet.end()}, {}};
+void Session::keep_for_later(std::span<const std::uint8_t> packet, std::span<const int> fds,
+                             std::optional<control::MessageType> kind) {
+  Waiting waiting{{packet.begin(), packet.end()}, {}, kind};
   for (const int fd : fds) {
     waiting.fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
     if (!waiting.fds.back()) return end({EMFILE, "no descriptor left for a client's answer"});
   }
-  backlog_bytes_ += packet.size();
-  if (backlog_bytes_ > kBacklogBytesMax) return end({ENOBUFS, "the client does not read"});
   backlog_.push_back(std::move(waiting));
+  if (kind) news_[*kind] = &backlog_.back();
+  if (!take_share_of(backlog_.back())) return end({ENOBUFS, "the client does not read"});
   if (backlog_.size() == 1) loop_.when_writable(fd_.get(), [this] { flush(); });
+}
+
+bool Session::take_share_of(const Waiting& waiting) {
+  const bool may_take = backlog_bytes_ + waiting.size() <= kBacklogBytesMax &&
+                        shares_.unread.may_take(info.pid, waiting.size());
+  backlog_bytes_ += waiting.size();
+  shares_.unread.take(info.pid, waiting.size());
+  shares_.descriptors.take(info.pid, waiting.fds.size());
+  return may_take;
+}
+
+void Session::give_back_share_of(const Waiting& waiting) {
+  backlog_bytes_ -= waiting.size();
+  shares_.unread.give_back(info.pid, waiting.size());
+  shares_.descriptors.give_back(info.pid, waiting.fds.size());
 }
 
 void Session::flush() {
@@ -96,9 +140,11 @@ void Session::flush() {
       return loop_.when_writable(fd_.get(), [this] { flush(); });
     }
     if (!sent) return end(sent.error());
-    backlog_bytes_ -= first.packet.size();
+    give_back_share_of(first);
+    if (first.kind) news_.erase(*first.kind);
     backlog_.pop_front();
   }
+  if (!ended_ && on_read_) std::exchange(on_read_, nullptr)();
 }
 
 void Session::end(const Error& error) {

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "event_loop.hpp"
+#include "shares.hpp"
 #include "verbena/control/channel.hpp"
 #include "verbena/control/unique_fd.hpp"
 #include "verbena/fabric/extension.hpp"
@@ -33,12 +35,15 @@ class Session {
     std::function<void(Session&, const control::Error&)> on_end;
   };
 
-  // What may wait for a client that does not read.
+  // What may wait for a client that does not read, of all its connections no more than its share.
   static constexpr std::size_t kBacklogBytesMax = 4u << 20;
+  // From here on others get no more words to it: they shall not be what it is cut off for.
+  static constexpr std::size_t kBehindBytes = 64u << 10;
   // Messages without an answer that are taken in one turn, so that others have theirs.
   static constexpr int kBurst = 32;
 
-  Session(Id session_id, control::UniqueFd fd, std::uint32_t pid, EventLoop& loop, Events events);
+  Session(Id session_id, control::UniqueFd fd, std::uint32_t pid, EventLoop& loop, Shares& shares,
+          Events events);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -50,6 +55,28 @@ class Session {
     send_packet(control::encode(message, sequence), fds);
   }
   void send_packet(std::span<const std::uint8_t> packet, std::span<const int> fds);
+  // What is only of interest as long as nothing newer of its kind is known: it takes the place of
+  // one that was not read yet. So a client may stand still for long, whatever happens meanwhile.
+  template <typename Message>
+  void send_news(Message message, std::uint32_t sequence, std::span<const int> fds = {}) {
+    send_news(Message::kType, message, sequence, fds);
+  }
+  // The same; `kind` names those that take each other's place.
+  template <typename Message>
+  void send_news(control::MessageType kind, Message message, std::uint32_t sequence,
+                 std::span<const int> fds) {
+    const auto older = news_.find(kind);
+    if (older == news_.end()) return send_kept(kind, control::encode(message, sequence), fds);
+    if constexpr (requires { message.changes; }) {
+      const auto before =
+          control::decode<Message>(std::span(older->second->packet).subspan(control::kHeaderSize));
+      if (before) message.changes |= before->changes;
+    }
+    replace(*older->second, control::encode(message, sequence), fds);
+  }
+  // Calls once nothing is left that the client has not read, never at once. One at a time.
+  void when_read(std::function<void()> then);
+  bool is_behind() const { return backlog_bytes_ > kBehindBytes; }
   // Hands out what has come up to now.
   void catch_up();
   // Only if there is room for it now.
@@ -67,20 +94,33 @@ class Session {
   struct Waiting {
     std::vector<std::uint8_t> packet;
     std::vector<control::UniqueFd> fds;
+    std::optional<control::MessageType> kind;  // of news
+    // What it takes of the client's share.
+    std::size_t size() const { return packet.size() + sizeof(Waiting); }
   };
 
   void on_readable();
   // One message. False when there was none, or when it was the last for now: most clients wait for
   // an answer before they send another.
   bool receive();
-  void keep_for_later(std::span<const std::uint8_t> packet, std::span<const int> fds);
+  void keep_for_later(std::span<const std::uint8_t> packet, std::span<const int> fds,
+                      std::optional<control::MessageType> kind = std::nullopt);
+  void send_kept(control::MessageType kind, std::span<const std::uint8_t> packet,
+                 std::span<const int> fds);
+  void replace(Waiting& older, std::vector<std::uint8_t> packet, std::span<const int> fds);
+  // False: it may have no more.
+  bool take_share_of(const Waiting& waiting);
+  void give_back_share_of(const Waiting& waiting);
   void flush();
   void end(const control::Error& error);
 
   control::UniqueFd fd_;
   EventLoop& loop_;
+  Shares& shares_;
   Events events_;
   std::deque<Waiting> backlog_;
+  std::map<control::MessageType, Waiting*> news_;  // in there
+  std::function<void()> on_read_;
   std::size_t backlog_bytes_ = 0;
   bool ended_ = false;
 };

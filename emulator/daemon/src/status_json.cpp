@@ -78,18 +78,15 @@ ordered_json qp_json(const control::QpStatus& qp) {
 }
 
 ordered_json context_json(const ContextStatus& context) {
-  ordered_json qps = ordered_json::array();
-  for (const control::QpStatus& qp : context.report.qps) qps.push_back(qp_json(qp));
-  const control::ResourceCounts& n = context.report.counts;
+  const control::ResourceCounts& n = context.counts;
   return {
       {"slot", context.slot},
       {"extra_slots", context.extra_slots},
       {"pid", context.pid},
       {"program", context.comm},
-      {"responding", context.report.complete},
+      {"responding", context.responds},
       {"further_engine", n.contexts == 0},
       {"resources", {{"pd", n.pds}, {"cq", n.cqs}, {"qp", n.qps}, {"mr", n.mrs}, {"srq", n.srqs}}},
-      {"qps", qps},
   };
 }
 
@@ -117,25 +114,20 @@ ordered_json fault_json(const FaultStatus& fault) {
   };
 }
 
-ordered_json device_json(const DeviceStatus& device) {
-  const control::DeviceInfo& d = device.info;
+ordered_json device_json(const control::DeviceInfo& d, const fabric::Totals& totals) {
   const bool is_up = d.port_state == control::PortState::kActive;
   ordered_json gids = ordered_json::array();
   for (const control::GidEntry& gid : d.gids) {
     if (!gid.gid.is_zero()) gids.push_back(gid.gid.to_string());
   }
-  ordered_json contexts = ordered_json::array();
-  for (const ContextStatus& context : device.contexts) contexts.push_back(context_json(context));
-  ordered_json faults = ordered_json::array();
-  for (const FaultStatus& fault : device.faults) faults.push_back(fault_json(fault));
   ordered_json counters;
   for (std::size_t i = 0; i < kPortCounters; ++i) {
-    counters[std::string(kPortCounterNames[i])] = device.totals.port[i];
+    counters[std::string(kPortCounterNames[i])] = totals.port[i];
   }
   // Only what happened: the list of what may is long.
   ordered_json drops = ordered_json::object();
   for (std::size_t i = 0; i < kDropReasons; ++i) {
-    const std::uint64_t n = device.totals.drops[i];
+    const std::uint64_t n = totals.drops[i];
     if (n != 0) drops[std::string(kDropReasonNames[i])] = n;
   }
   return {
@@ -154,25 +146,35 @@ ordered_json device_json(const DeviceStatus& device) {
          {"active_mtu", 128u << d.active_mtu},
          {"counters", counters},
          {"drops", drops}}}},
-      {"faults", faults},
-      {"contexts", contexts},
   };
+}
+
+// A program may call itself anything: bytes that are no UTF-8 must not end the daemon.
+std::string text_of(const ordered_json& json) {
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 }  // namespace
 
-std::string to_json(const EmulatorStatus& status) {
-  ordered_json devices = ordered_json::array();
-  for (const DeviceStatus& device : status.devices) devices.push_back(device_json(device));
-  const ordered_json all{
+std::string json_of(const EmulatorStatus& status) {
+  return text_of({
       {"version", status.version},
       {"pid", status.pid},
       {"runtime_dir", status.runtime_dir},
       {"ends_when_idle", status.ends_when_idle},
-      {"devices", devices},
-  };
-  // A program may call itself anything: bytes that are no UTF-8 must not end the daemon.
-  return all.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+  });
+}
+
+std::string json_of(const control::DeviceInfo& device, const fabric::Totals& totals) {
+  return text_of(device_json(device, totals));
+}
+
+std::string json_of(const ContextStatus& context) { return text_of(context_json(context)); }
+std::string json_of(const FaultStatus& fault) { return text_of(fault_json(fault)); }
+std::string json_of(const control::QpStatus& qp) { return text_of(qp_json(qp)); }
+
+std::string json_of_context_end(bool is_complete) {
+  return text_of(ordered_json{{"complete", is_complete}});
 }
 
 }  // namespace verbena::daemon

@@ -1,24 +1,16 @@
-// The state of the emulator as the JSON that `verbena status --json` prints. Pure.
+// The state of the emulator as the JSON objects of which `verbena status` makes one document, each
+// in one line. Pure.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
-#include "status_round.hpp"
+#include "status_stream.hpp"
 #include "verbena/control/messages.hpp"
 #include "verbena/fabric/fault_table.hpp"
 #include "verbena/fabric/totals.hpp"
 
 namespace verbena::daemon {
-
-struct ContextStatus {
-  std::uint32_t slot = 0;
-  std::vector<std::uint32_t> extra_slots;
-  std::uint32_t pid = 0;
-  std::string comm;
-  ContextReport report;
-};
 
 struct FaultStatus {
   control::FaultSpec spec;
@@ -26,21 +18,20 @@ struct FaultStatus {
   fabric::FaultTotals totals{};
 };
 
-struct DeviceStatus {
-  control::DeviceInfo info;
-  fabric::Totals totals;
-  std::vector<FaultStatus> faults;
-  std::vector<ContextStatus> contexts;
-};
-
 struct EmulatorStatus {
   std::string version;
   std::uint32_t pid = 0;
   std::string runtime_dir;
   bool ends_when_idle = false;
-  std::vector<DeviceStatus> devices;
 };
 
-std::string to_json(const EmulatorStatus& status);
+// Without what follows as objects of their own: devices, faults, contexts, queue pairs.
+std::string json_of(const EmulatorStatus& status);
+std::string json_of(const control::DeviceInfo& device, const fabric::Totals& totals);
+std::string json_of(const ContextStatus& context);
+std::string json_of(const FaultStatus& fault);
+std::string json_of(const control::QpStatus& qp);
+// Whether the context told all of its queue pairs.
+std::string json_of_context_end(bool is_complete);
 
 }  // namespace verbena::daemon

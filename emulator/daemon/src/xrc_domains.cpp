@@ -11,13 +11,12 @@ namespace {
 constexpr std::uint32_t kUnasked = control::kDaemonSequence;
 constexpr std::uint32_t kEventQpFatal = 1;  // IBV_EVENT_QP_FATAL
 
-}  // namespace
-
-std::size_t XrcDomains::opens_of(const Session& session) const {
-  return static_cast<std::size_t>(
-      std::count_if(domains_.begin(), domains_.end(),
-                    [&](const auto& entry) { return entry.second.opens.contains(session.id); }));
+Failure<control::Error> too_many_open(const Session& session) {
+  return control::fail(ENOMEM, "process " + std::to_string(session.info.pid) +
+                                   " has its share of the open XRC domains of this emulator");
 }
+
+}  // namespace
 
 control::Outcome<std::uint32_t> XrcDomains::open(Session& session,
                                                  const control::OpenDomain& request) {
@@ -25,14 +24,15 @@ control::Outcome<std::uint32_t> XrcDomains::open(Session& session,
   const auto known = numbers_.find(file);
   if (known != numbers_.end()) {
     if (request.exclusive) return control::fail(EINVAL, "O_EXCL, and the domain exists");
-    ++domains_.at(known->second).opens[session.id];
+    auto& opens = domains_.at(known->second).opens;
+    if (!opens.contains(session.id) && !open_share_.try_take(session.info.pid)) {
+      return too_many_open(session);
+    }
+    ++opens[session.id];
     return known->second;
   }
   if (!request.create) return control::fail(EAGAIN, "no such domain, and oflags lacks O_CREAT");
-  if (opens_of(session) >= kOpenPerContext) {
-    return control::fail(ENOMEM, "a context may have " + std::to_string(kOpenPerContext) +
-                                     " domains open");
-  }
+  if (!open_share_.try_take(session.info.pid)) return too_many_open(session);
   std::uint32_t number;
   do {
     number = control::kSharedDomain | next_number_++;
@@ -48,7 +48,10 @@ bool XrcDomains::close(Session& session, std::uint32_t number) {
   auto& opens = domain->second.opens;
   const auto open = opens.find(session.id);
   if (open == opens.end()) return false;
-  if (--open->second == 0) opens.erase(open);
+  if (--open->second == 0) {
+    opens.erase(open);
+    open_share_.give_back(session.info.pid);
+  }
   if (opens.empty()) {
     numbers_.erase(domain->second.file);
     domains_.erase(domain);
@@ -63,11 +66,8 @@ bool XrcDomains::has_open(const Session& session, std::uint32_t number) const {
 
 void XrcDomains::on_wanted(Session& receiver, Session* owner,
                            const control::StandInWanted& wanted) {
-  const auto of_receiver = static_cast<std::size_t>(std::count_if(
-      stand_ins_.begin(), stand_ins_.end(),
-      [&](const StandIn& known) { return known.receiver == &receiver; }));
   if (owner == nullptr || !has_open(receiver, wanted.domain) || !has_open(*owner, wanted.domain) ||
-      of_receiver >= kStandInsPerContext) {
+      owner->is_behind() || !stand_in_share_.may_take(receiver.info.pid)) {
     receiver.send(control::StandInAnswer{wanted.receiver, wanted.line, 0}, kUnasked);
     return;
   }
@@ -76,7 +76,10 @@ void XrcDomains::on_wanted(Session& receiver, Session* owner,
         return known.receiver == &receiver && known.owner == owner && known.line == wanted.line &&
                known.number == wanted.receiver;
       });
-  if (!is_known) stand_ins_.push_back({&receiver, owner, wanted.receiver, wanted.line});
+  if (!is_known) {
+    stand_ins_.push_back({&receiver, owner, wanted.receiver, wanted.line});
+    stand_in_share_.take(receiver.info.pid);
+  }
   owner->send(wanted, kUnasked);
 }
 
@@ -88,12 +91,23 @@ void XrcDomains::on_answer(Session& owner, Session* receiver,
   });
   if (asked == stand_ins_.end()) return;
   asked->receiver->send(answer, kUnasked);
-  if (answer.stand_in == 0) stand_ins_.erase(asked);
+  if (answer.stand_in != 0) return;
+  stand_in_share_.give_back(asked->receiver->info.pid);
+  stand_ins_.erase(asked);
+}
+
+template <typename Ends>
+void XrcDomains::erase_stand_ins(Ends ends) {
+  std::erase_if(stand_ins_, [&](const StandIn& known) {
+    if (!ends(known)) return false;
+    stand_in_share_.give_back(known.receiver->info.pid);
+    return true;
+  });
 }
 
 void XrcDomains::on_released(Session& receiver, std::uint32_t number) {
   std::set<Session*> owners;
-  std::erase_if(stand_ins_, [&](const StandIn& known) {
+  erase_stand_ins([&](const StandIn& known) {
     if (known.receiver != &receiver || known.number != number) return false;
     owners.insert(known.owner);
     return true;
@@ -104,13 +118,16 @@ void XrcDomains::on_released(Session& receiver, std::uint32_t number) {
 
 void XrcDomains::add_handle(Session& holder, Session& owner, std::uint32_t number) {
   handles_.push_back({&holder, &owner, number});
+  handle_share_.take(holder.info.pid);
 }
 
 void XrcDomains::remove_handle(Session& holder, Session& owner, std::uint32_t number) {
   const auto handle = std::find_if(handles_.begin(), handles_.end(), [&](const Handle& known) {
     return known.holder == &holder && known.owner == &owner && known.number == number;
   });
-  if (handle != handles_.end()) handles_.erase(handle);
+  if (handle == handles_.end()) return;
+  handles_.erase(handle);
+  handle_share_.give_back(holder.info.pid);
 }
 
 bool XrcDomains::has_handle(const Session& holder, const Session& owner,
@@ -118,12 +135,6 @@ bool XrcDomains::has_handle(const Session& holder, const Session& owner,
   return std::any_of(handles_.begin(), handles_.end(), [&](const Handle& known) {
     return known.holder == &holder && known.owner == &owner && known.number == number;
   });
-}
-
-std::size_t XrcDomains::handles_of(const Session& holder) const {
-  return static_cast<std::size_t>(
-      std::count_if(handles_.begin(), handles_.end(),
-                    [&](const Handle& known) { return known.holder == &holder; }));
 }
 
 void XrcDomains::on_event(Session& owner, const control::ReceiverEvent& event) {
@@ -149,7 +160,7 @@ void XrcDomains::on_context_closed(Session& gone) {
 
 void XrcDomains::end_stand_ins_of(Session& gone) {
   std::vector<StandIn> ended;
-  std::erase_if(stand_ins_, [&](const StandIn& known) {
+  erase_stand_ins([&](const StandIn& known) {
     const bool ends = known.receiver == &gone || known.owner == &gone;
     if (ends && known.receiver != known.owner) ended.push_back(known);
     return ends;
@@ -168,6 +179,7 @@ void XrcDomains::end_handles_of(Session& gone) {
   std::vector<Handle> ended;
   std::erase_if(handles_, [&](const Handle& known) {
     const bool ends = known.holder == &gone || known.owner == &gone;
+    if (ends) handle_share_.give_back(known.holder->info.pid);
     if (ends && known.holder != known.owner) ended.push_back(known);
     return ends;
   });

@@ -16,9 +16,11 @@ namespace verbena::daemon {
 
 class XrcDomains {
  public:
-  static constexpr std::size_t kOpenPerContext = 65536;
-  static constexpr std::size_t kStandInsPerContext = 65536;
-  static constexpr std::size_t kHandlesPerContext = 65536;
+  // Of all processes together, of which none has more than its share: each is looked at now and
+  // then.
+  static constexpr std::size_t kOpen = 65536;
+  static constexpr std::size_t kStandIns = 65536;
+  static constexpr std::size_t kHandles = 65536;
 
   control::Outcome<std::uint32_t> open(Session& session, const control::OpenDomain& request);
   bool close(Session& session, std::uint32_t number);
@@ -33,7 +35,9 @@ class XrcDomains {
   void add_handle(Session& holder, Session& owner, std::uint32_t number);
   void remove_handle(Session& holder, Session& owner, std::uint32_t number);
   bool has_handle(const Session& holder, const Session& owner, std::uint32_t number) const;
-  std::size_t handles_of(const Session& holder) const;
+  bool may_have_another_handle(const Session& holder) const {
+    return handle_share_.may_take(holder.info.pid);
+  }
   void on_event(Session& owner, const control::ReceiverEvent& event);
 
   // While it still has its context.
@@ -57,7 +61,8 @@ class XrcDomains {
     std::uint32_t number;
   };
 
-  std::size_t opens_of(const Session& session) const;
+  template <typename Ends>
+  void erase_stand_ins(Ends ends);
   void end_stand_ins_of(Session& gone);
   void end_handles_of(Session& gone);
 
@@ -66,6 +71,10 @@ class XrcDomains {
   std::uint32_t next_number_ = 1;
   std::vector<StandIn> stand_ins_;
   std::vector<Handle> handles_;
+  // Who opened the domain, has the receiver, has the handle.
+  limits::FairShare open_share_{kOpen};
+  limits::FairShare stand_in_share_{kStandIns};
+  limits::FairShare handle_share_{kHandles};
 };
 
 }  // namespace verbena::daemon

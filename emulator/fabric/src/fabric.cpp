@@ -7,7 +7,8 @@ namespace verbena::fabric {
 using control::Outcome;
 
 Outcome<std::unique_ptr<Fabric>> Fabric::open(const std::vector<control::DeviceInfo>& devices,
-                                              const std::string& shadow_root, Poller& poller) {
+                                              const std::string& shadow_root, Poller& poller,
+                                              limits::FairShare& descriptors) {
   auto source_ports = link::SourcePorts::reserve();
   if (!source_ports) {
     return control::fail(source_ports.error().error, source_ports.error().text);
@@ -15,7 +16,7 @@ Outcome<std::unique_ptr<Fabric>> Fabric::open(const std::vector<control::DeviceI
   std::unique_ptr<Fabric> fabric(new Fabric(std::move(*source_ports), shadow_root));
   for (control::DeviceInfo info : devices) {
     info.first_source_port = fabric->source_ports_.first();
-    auto port = Port::open(std::move(info), poller);
+    auto port = Port::open(std::move(info), poller, descriptors);
     if (!port) return Failure<control::Error>{port.error()};
     fabric->ports_.push_back(std::move(*port));
   }

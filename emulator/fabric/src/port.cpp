@@ -67,24 +67,28 @@ class Port::GroupSink final : public link::RxSink {
 struct Port::Group {
   IpAddress address;
   std::unique_ptr<link::UdpLink> link;
+  limits::Holder process = 0;  // whose share it is of
 };
 
-Outcome<std::unique_ptr<Port>> Port::open(control::DeviceInfo info, Poller& poller) {
+Outcome<std::unique_ptr<Port>> Port::open(control::DeviceInfo info, Poller& poller,
+                                          limits::FairShare& descriptors) {
   link::SlotGroupOptions options;
   options.scope_id = info.gids.empty() ? 0 : info.gids[0].if_index;
   options.senders = senders_of(info);
   auto slots = link::SlotGroup::open(info.address, options);
   if (!slots) return failure_to_open(slots.error(), info);
-  std::unique_ptr<Port> port(new Port(std::move(info), std::move(*slots), poller));
+  std::unique_ptr<Port> port(new Port(std::move(info), std::move(*slots), poller, descriptors));
   const auto opened = port->open_own_link();
   if (!opened) return Failure<control::Error>{opened.error()};
   return port;
 }
 
-Port::Port(control::DeviceInfo info, link::SlotGroup slots, Poller& poller)
+Port::Port(control::DeviceInfo info, link::SlotGroup slots, Poller& poller,
+           limits::FairShare& descriptors)
     : info_(std::move(info)),
       slots_(std::move(slots)),
       poller_(poller),
+      descriptors_(descriptors),
       groups_(info_.address.is_v4()) {}
 
 Port::~Port() {
@@ -140,19 +144,41 @@ void Port::apply_own_faults() {
 FaultTotals Port::totals_of(const FaultTable::Fault& fault) const {
   FaultTotals sum = fault.retired;
   add_counted(own_counters_, fault.spec, sum);
-  for (const auto& [slot, stats] : contexts_) add_counted(stats.page(), fault.spec, sum);
+  for (const auto& [slot, context] : contexts_) {
+    add_counted(context.stats.page(), fault.spec, sum);
+  }
   return sum;
 }
 
-Outcome<Port::Slot> Port::add_context() {
+control::Error Port::too_many(limits::Holder process, const limits::FairShare& share,
+                              const char* what) const {
+  return {ENOSPC, "process " + std::to_string(process) + " has " +
+                      std::to_string(share.held_by(process)) + " " + what + " of " + info_.name +
+                      ", and " + std::to_string(share.left()) +
+                      " are left for all others: no process may have more than that"};
+}
+
+Outcome<Port::Slot> Port::add_context(limits::Holder process) {
+  if (!slot_share_.may_take(process)) {
+    return Failure<control::Error>{too_many(process, slot_share_, "slots")};
+  }
+  if (!descriptors_.may_take(process, kDescriptorsPerContext)) {
+    return fail(EMFILE, "process " + std::to_string(process) +
+                            " has its share of the emulator's descriptors; raise `ulimit -n` "
+                            "before `verbena up`");
+  }
+  const std::size_t sockets = slots_.sockets();
   const auto slot = slots_.add_slot();
   if (!slot) return failure_of(slot.error());
+  descriptors_.take_for_nobody(slots_.sockets() - sockets);
   auto stats = StatsMemory::create(*slot);
   if (!stats) {
     slots_.release(*slot);
     return Failure<control::Error>{stats.error()};
   }
-  contexts_.emplace(*slot, std::move(*stats));
+  slot_share_.take(process);
+  descriptors_.take(process, kDescriptorsPerContext);
+  contexts_.emplace(*slot, Context{std::move(*stats), process});
   return *slot;
 }
 
@@ -169,19 +195,30 @@ Outcome<std::vector<control::UniqueFd>> Port::open_senders() const {
 }
 
 Outcome<Port::Slot> Port::add_extra_slot(Slot slot) {
+  Context& context = contexts_.at(slot);
+  if (!slot_share_.may_take(context.process)) {
+    return Failure<control::Error>{too_many(context.process, slot_share_, "slots")};
+  }
   const auto extra = slots_.add_extra_slot(slot);
   if (!extra) return failure_of(extra.error());
+  slot_share_.take(context.process);
+  ++context.slots;
   return *extra;
 }
 
 void Port::remove_context(Slot slot) {
   const auto context = contexts_.find(slot);
   if (context == contexts_.end()) return;
-  retired_.add(context->second.page().counters);
-  faults_.retire(context->second.page());
-  contexts_.erase(context);
+  const limits::Holder process = context->second.process;
+  retired_.add(context->second.stats.page().counters);
+  faults_.retire(context->second.stats.page());
+  slot_share_.give_back(process, context->second.slots);
+  descriptors_.give_back(process, kDescriptorsPerContext);
+  membership_share_.give_back(process, groups_.memberships_of(slot));
   groups_.leave_all(slot);
   close_empty_groups();
+  pass_on_groups_of(process);
+  contexts_.erase(context);
   slots_.release(slot);
   if (sink_ != nullptr) sink_->on_context_closed(*this, slot);
 }
@@ -194,10 +231,18 @@ Outcome<Done> Port::join(const Gid& mgid, Slot slot, std::uint32_t qpn) {
     return fail(ENOMEM, "a context may hold " + std::to_string(kMembershipsPerContext) +
                             " multicast memberships");
   }
+  const limits::Holder process = contexts_.at(slot).process;
+  if (!membership_share_.may_take(process)) {
+    return Failure<control::Error>{too_many(process, membership_share_, "multicast memberships")};
+  }
   // To join twice is to join once, as with the verb.
-  const bool is_new = groups_.join(mgid, slot, qpn);
-  const auto opened = open_missing_groups();
-  if (!opened && is_new) groups_.leave(mgid, slot, qpn);
+  if (!groups_.join(mgid, slot, qpn)) return Done{};
+  membership_share_.take(process);
+  const auto opened = open_missing_groups(process);
+  if (!opened) {
+    groups_.leave(mgid, slot, qpn);
+    membership_share_.give_back(process);
+  }
   return opened;
 }
 
@@ -205,36 +250,52 @@ Outcome<Done> Port::leave(const Gid& mgid, Slot slot, std::uint32_t qpn) {
   if (!groups_.leave(mgid, slot, qpn)) {
     return fail(EINVAL, "the queue pair is not in multicast group " + mgid.to_string());
   }
+  const limits::Holder process = contexts_.at(slot).process;
+  membership_share_.give_back(process);
   close_empty_groups();
+  pass_on_groups_of(process);
   return Done{};
 }
 
-Outcome<Done> Port::open_missing_groups() {
+Outcome<Done> Port::open_missing_groups(limits::Holder process) {
   for (const IpAddress& address : groups_.groups()) {
     const bool is_open = std::any_of(open_groups_.begin(), open_groups_.end(),
                                      [&](const auto& g) { return g->address == address; });
     if (is_open) continue;
-    const std::uint32_t if_index = info_.gids.empty() ? 0 : info_.gids[0].if_index;
-    auto fd = open_group_socket(address, info_.address, if_index);
-    if (!fd) return Failure<control::Error>{fd.error()};
-    if (!link::take_only(fd->get(), info_.address, senders_of(info_))) {
-      const int code = errno;
-      return fail(code, "cannot filter what multicast group " + address.to_string() +
-                            " brings: " + std::strerror(code));
+    if (!descriptors_.may_take(process, kDescriptorsPerGroup)) {
+      return fail(EMFILE, "process " + std::to_string(process) +
+                              " has its share of the emulator's descriptors, and a multicast group "
+                              "needs some; raise `ulimit -n` before `verbena up`");
     }
-    link::UdpOptions options = udp_options();
-    options.tx_sockets = 1;
-    options.want_ip_fields = true;
-    auto opened = link::UdpLink::open(fd->release(), address, options, own_counters_.counters.drops);
-    if (!opened) return failure_of(opened.error());
-    auto group = std::make_unique<Group>(Group{address, std::move(*opened)});
-    poller_.watch(group->link->wait_fd(), [this, g = group.get()] {
-      GroupSink sink(*this, g->address);
-      g->link->receive(sink, kReceiveBudget);
+    auto opened = open_group(address);
+    if (!opened) return Failure<control::Error>{opened.error()};
+    Group& group = **opened;
+    group.process = process;
+    descriptors_.take(process, kDescriptorsPerGroup);
+    poller_.watch(group.link->wait_fd(), [this, &group] {
+      GroupSink sink(*this, group.address);
+      group.link->receive(sink, kReceiveBudget);
     });
-    open_groups_.push_back(std::move(group));
+    open_groups_.push_back(std::move(*opened));
   }
   return Done{};
+}
+
+Outcome<std::unique_ptr<Port::Group>> Port::open_group(const IpAddress& address) {
+  const std::uint32_t if_index = info_.gids.empty() ? 0 : info_.gids[0].if_index;
+  auto fd = open_group_socket(address, info_.address, if_index);
+  if (!fd) return Failure<control::Error>{fd.error()};
+  if (!link::take_only(fd->get(), info_.address, senders_of(info_))) {
+    const int code = errno;
+    return fail(code, "cannot filter what multicast group " + address.to_string() +
+                          " brings: " + std::strerror(code));
+  }
+  link::UdpOptions options = udp_options();
+  options.tx_sockets = 1;
+  options.want_ip_fields = true;
+  auto opened = link::UdpLink::open(fd->release(), address, options, own_counters_.counters.drops);
+  if (!opened) return failure_of(opened.error());
+  return std::make_unique<Group>(Group{address, std::move(*opened)});
 }
 
 void Port::close_empty_groups() {
@@ -242,8 +303,23 @@ void Port::close_empty_groups() {
   std::erase_if(open_groups_, [&](const std::unique_ptr<Group>& group) {
     if (wanted.count(group->address) != 0) return false;
     poller_.unwatch(group->link->wait_fd());
+    descriptors_.give_back(group->process, kDescriptorsPerGroup);
     return true;
   });
+}
+
+void Port::pass_on_groups_of(limits::Holder process) {
+  for (const auto& group : open_groups_) {
+    if (group->process != process) continue;
+    const auto members = groups_.members_of(group->address);
+    const auto is_of = [&](const MulticastGroups::Member& member) {
+      return contexts_.at(member.slot).process == process;
+    };
+    if (members.empty() || std::any_of(members.begin(), members.end(), is_of)) continue;
+    group->process = contexts_.at(members.front().slot).process;
+    descriptors_.give_back(process, kDescriptorsPerGroup);
+    descriptors_.take(group->process, kDescriptorsPerGroup);
+  }
 }
 
 void Port::on_own_datagram(const wire::RxDatagram& d) noexcept {
@@ -297,7 +373,7 @@ void Port::set_state(control::PortState state) {
 Totals Port::all_totals() const {
   Totals sum = retired_;
   sum.add(own_counters_.counters);
-  for (const auto& [slot, stats] : contexts_) sum.add(stats.page().counters);
+  for (const auto& [slot, context] : contexts_) sum.add(context.stats.page().counters);
   return sum;
 }
 

@@ -13,8 +13,9 @@ namespace verbena::fabric {
 control::Outcome<StatsMemory> StatsMemory::create(std::uint32_t slot) {
   const auto failed = [](const char* what) {
     const int code = errno;
-    return control::fail(
-        code, std::string(what) + " for the counters of a context: " + std::strerror(code));
+    std::string text = std::string(what) + " for the counters of a context: " + std::strerror(code);
+    if (code == EFBIG) text += "; raise `ulimit -f` before `verbena up`";
+    return control::fail(code, std::move(text));
   };
   control::UniqueFd fd(::memfd_create("verbena-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return failed("cannot make a memory file");

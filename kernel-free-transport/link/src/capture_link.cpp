@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -94,26 +96,42 @@ std::span<const std::uint8_t> write_file_header(std::uint8_t* out) {
   return w.written();
 }
 
-// The reader of a pipe may be gone; SIGPIPE would then end a stranger's program.
+// The reader of a pipe may be gone, or the file as long as this process may make one; SIGPIPE or
+// SIGXFSZ would then end a stranger's program.
 ssize_t write_without_signal(int fd, std::span<const std::uint8_t> block) {
-  sigset_t pipe_signal;
+  sigset_t write_signals;
   sigset_t before;
   sigset_t pending;
-  sigemptyset(&pipe_signal);
-  sigaddset(&pipe_signal, SIGPIPE);
+  sigemptyset(&write_signals);
+  sigaddset(&write_signals, SIGPIPE);
+  sigaddset(&write_signals, SIGXFSZ);
   sigpending(&pending);
-  pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+  pthread_sigmask(SIG_BLOCK, &write_signals, &before);
   ssize_t n = 0;
   do {
     n = write_bytes(fd, block.data(), block.size());
   } while (n == -EINTR);
-  if (n == -EPIPE && sigismember(&pending, SIGPIPE) == 0) {
+  const int raised = n == -EPIPE ? SIGPIPE : n == -EFBIG ? SIGXFSZ : 0;
+  if (raised != 0 && sigismember(&pending, raised) == 0) {
+    sigset_t just_raised;
+    sigemptyset(&just_raised);
+    sigaddset(&just_raised, raised);
     const timespec at_once{};
-    while (sigtimedwait(&pipe_signal, nullptr, &at_once) < 0 && errno == EINTR) {
+    while (sigtimedwait(&just_raised, nullptr, &at_once) < 0 && errno == EINTR) {
     }
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return n;
+}
+
+// A file that this process may not make long enough (`ulimit -f`) would get a piece of the block,
+// and who reads the file could not read what others append behind it.
+bool has_room_for(int fd, std::size_t bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
+  struct stat file {};
+  if (::fstat(fd, &file) != 0 || !S_ISREG(file.st_mode)) return true;
+  return static_cast<rlim_t>(file.st_size) + bytes <= limit.rlim_cur;
 }
 
 // In the range that RoCEv2 names for source ports.
@@ -254,9 +272,10 @@ void CaptureLink::record(const Frame& frame, TimeNs when) noexcept {
 
 // Under the lock. A block that was written in part would spoil what follows: the end.
 bool CaptureLink::write_block(std::span<const std::uint8_t> block) noexcept {
-  const ssize_t n = write_without_signal(fd_, block);
+  const ssize_t n = has_room_for(fd_, block.size()) ? write_without_signal(fd_, block) : -EFBIG;
   if (n == static_cast<ssize_t>(block.size())) return true;
   close_file();
+  if (ended_ != nullptr) ended_(n < 0 ? static_cast<int>(-n) : ENOSPC);
   return false;
 }
 

@@ -45,7 +45,9 @@ constexpr std::uint64_t record_size(std::size_t length) {
 }
 
 SocketError ring_error(int error, const char* doing) {
-  return {error, std::string(doing) + " a shared ring failed: " + std::strerror(error)};
+  std::string text = std::string(doing) + " a shared ring failed: " + std::strerror(error);
+  if (error == EFBIG) text += " (`ulimit -f` forbids files of that size, and the ring is one)";
+  return {error, std::move(text)};
 }
 
 // The word that opens a record, shared with the other side.

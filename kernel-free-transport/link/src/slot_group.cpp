@@ -41,6 +41,27 @@ void enlarge_receive_buffer(int fd, int bytes) {
   ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 }
 
+// Slots that stand for the sockets of others, as the filter asks for them: one question for
+// neighbours that lead to the same socket, because the kernel limits how long a filter may be.
+void add_extra_slots(std::vector<sock_filter>& code,
+                     std::map<SlotGroup::Slot, SlotGroup::Slot>::const_iterator first,
+                     std::map<SlotGroup::Slot, SlotGroup::Slot>::const_iterator end) {
+  while (first != end) {
+    const auto [lowest, owner] = *first;
+    SlotGroup::Slot highest = lowest;
+    for (++first; first != end && first->first == highest + 1 && first->second == owner; ++first) {
+      ++highest;
+    }
+    if (lowest == highest) {
+      code.push_back(jump(BPF_JMP | BPF_JEQ | BPF_K, lowest, 0, 1));
+    } else {
+      code.push_back(jump(BPF_JMP | BPF_JGE | BPF_K, lowest, 0, 2));
+      code.push_back(jump(BPF_JMP | BPF_JGT | BPF_K, highest, 1, 0));
+    }
+    code.push_back(statement(BPF_RET | BPF_K, owner));
+  }
+}
+
 // Payload offset 0 is the BTH, whose second word carries the destination QPN. A load beyond the
 // end of the datagram ends the filter with 0.
 void append_steering(std::vector<sock_filter>& code, std::size_t sockets,
@@ -48,12 +69,11 @@ void append_steering(std::vector<sock_filter>& code, std::size_t sockets,
   code.push_back(statement(BPF_LD | BPF_W | BPF_ABS, 4));
   code.push_back(statement(BPF_ALU | BPF_AND | BPF_K, kMask24));
   code.push_back(statement(BPF_ALU | BPF_RSH | BPF_K, Qpn::kIndexBits));
+  const auto beyond = extra.lower_bound(static_cast<SlotGroup::Slot>(sockets));
+  add_extra_slots(code, extra.begin(), beyond);
   code.push_back(jump(BPF_JMP | BPF_JGE | BPF_K, static_cast<std::uint32_t>(sockets), 1, 0));
   code.push_back(statement(BPF_RET | BPF_A, 0));
-  for (const auto& [slot, owner] : extra) {
-    code.push_back(jump(BPF_JMP | BPF_JEQ | BPF_K, slot, 0, 1));
-    code.push_back(statement(BPF_RET | BPF_K, owner));
-  }
+  add_extra_slots(code, beyond, extra.end());
   code.push_back(statement(BPF_RET | BPF_K, 0));
 }
 
@@ -120,6 +140,11 @@ Result<bool, SocketError> SlotGroup::attach_filter() {
   return true;
 }
 
+SocketError SlotGroup::no_slot_left() const {
+  return {ENOSPC, "all " + std::to_string(kMulticastSlot) + " slots of " + local_.to_string() +
+                      " are in use"};
+}
+
 Result<SlotGroup::Slot, SocketError> SlotGroup::add_slot() {
   if (!free_.empty()) {
     const Slot slot = free_.back();
@@ -127,10 +152,8 @@ Result<SlotGroup::Slot, SocketError> SlotGroup::add_slot() {
     drain(slot);
     return slot;
   }
-  if (fds_.size() + extra_.size() >= kMulticastSlot) {
-    return Failure{SocketError{ENOSPC, "all " + std::to_string(kMulticastSlot) + " slots of " +
-                                           local_.to_string() + " are in use"}};
-  }
+  const auto next = static_cast<Slot>(fds_.size());
+  if (next >= kMulticastSlot || extra_.contains(next)) return Failure{no_slot_left()};
   auto fd = open_socket(false);
   if (!fd) return Failure{fd.error()};
   fds_.push_back(*fd);
@@ -147,13 +170,17 @@ Result<SlotGroup::Slot, SocketError> SlotGroup::add_extra_slot(Slot slot) {
   VERBENA_CHECK(slot > 0 && slot < fds_.size());
   Slot extra = kMulticastSlot - 1;
   while (extra_.contains(extra)) --extra;
-  if (extra < fds_.size()) {
-    return Failure{SocketError{ENOSPC, "all " + std::to_string(kMulticastSlot) + " slots of " +
-                                           local_.to_string() + " are in use"}};
+  // Not one that a socket may still get, as long as there are released ones.
+  const bool is_released = extra < fds_.size();
+  if (is_released) {
+    if (free_.empty()) return Failure{no_slot_left()};
+    extra = free_.back();
+    free_.pop_back();
   }
   extra_[extra] = slot;
   if (auto attached = attach_filter(); !attached) {
     extra_.erase(extra);
+    if (is_released) free_.push_back(extra);
     return Failure{attached.error()};
   }
   return extra;
@@ -162,7 +189,11 @@ Result<SlotGroup::Slot, SocketError> SlotGroup::add_extra_slot(Slot slot) {
 void SlotGroup::release(Slot slot) {
   VERBENA_CHECK(slot > 0 && slot < fds_.size());
   VERBENA_CHECK(std::find(free_.begin(), free_.end(), slot) == free_.end());
-  const auto leads_here = [slot](const auto& entry) { return entry.second == slot; };
+  const auto leads_here = [&](const auto& entry) {
+    if (entry.second != slot) return false;
+    if (entry.first < fds_.size()) free_.push_back(entry.first);
+    return true;
+  };
   // Should the kernel refuse the smaller filter, the old one steers stale packets to a socket
   // that is drained before its next use: nothing to report.
   if (std::erase_if(extra_, leads_here) > 0) (void)attach_filter();
@@ -176,9 +207,9 @@ int SlotGroup::fd(Slot slot) const {
 }
 
 SlotGroup::Slot SlotGroup::owner_of(Slot slot) const {
-  if (slot < fds_.size()) return slot;
   const auto entry = extra_.find(slot);
-  return entry == extra_.end() ? 0 : entry->second;
+  if (entry != extra_.end()) return entry->second;
+  return slot < fds_.size() ? slot : 0;
 }
 
 std::size_t SlotGroup::drain(Slot slot) {

@@ -68,16 +68,19 @@ Failure<control::Error> unreachable(int code) {
   return control::fail(code, "the emulator in " + dir + ": " + std::strerror(code));
 }
 
-// A program that looks for devices and finds none of ours is told why, once, where explanations are
-// wanted (`verbena run` does).
-void explain(const control::Error& error) {
-  static constinit std::atomic<bool> said{false};
+// Once, where explanations are wanted (`verbena run` does).
+void explain(std::atomic<bool>& said, const char* what, const control::Error& error) {
   const char* log = ::secure_getenv("VERBENA_LOG");
   if (log == nullptr || std::strstr(log, "explain") == nullptr || said.exchange(true)) return;
   const std::string line = std::string("verbena: ") + program_invocation_short_name + "[" +
-                           std::to_string(::getpid()) +
-                           "]: no emulated device for this program: " + error.text + "\n";
+                           std::to_string(::getpid()) + "]: " + what + ": " + error.text + "\n";
   (void)!real::write(STDERR_FILENO, line.data(), line.size());
+}
+
+// A program that looks for devices and finds none of ours is told why.
+void explain(const control::Error& error) {
+  static constinit std::atomic<bool> said{false};
+  explain(said, "no emulated device for this program", error);
 }
 
 control::Outcome<Greeted> greet() {
@@ -91,6 +94,11 @@ control::Outcome<Greeted> greet() {
 }
 
 }  // namespace
+
+void explain_refused_command(const control::Error& error) {
+  static constinit std::atomic<bool> said{false};
+  explain(said, "rdma_cm", error);
+}
 
 std::string shadow_directory() {
   const std::string dir = control::runtime_dir_path();

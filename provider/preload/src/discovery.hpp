@@ -39,7 +39,11 @@ void refresh_counters(const std::string& device);
 // What the port of a device has counted.
 NamedCounters list_counters(const std::string& device);
 
-// What the contexts of a device hold; empty device: all.
+// Why the emulator refused a command of rdma_cm, once, where explanations are wanted.
+void explain_refused_command(const control::Error& error);
+
+// What the contexts of a device hold; empty device: all. Queue pairs up to
+// control::Resources::kQpsMost of a device.
 std::vector<control::ContextResources> list_resources(const std::string& device);
 
 }  // namespace verbena::preload

@@ -101,7 +101,10 @@ int execute(int fd, const RdmaCmRequest& request, control::CmCommand& command) {
   }
   const auto reply = send_cm_command(command);
   if (!reply && request.gives_back && is_over(fd)) return give_back(request);
-  if (!reply) return reply.error().code;
+  if (!reply) {
+    explain_refused_command(reply.error());
+    return reply.error().code;
+  }
   for (std::uint32_t i = 0; i < reply->withdrawn; ++i) {
     if (take_announcement(announced_on) != 0) break;
   }

@@ -122,15 +122,7 @@ class Clients(EmulatorCase):
         self.until(lambda: not self.status()["devices"][0]["contexts"], "slots not returned")
 
     def answer_status(self, client):
-        _, sequence, _ = client.next_unasked(cc.STATUS_REQUEST)
-        client.send(cc.STATUS_REPORT, self.report(client.slot), sequence)
-
-    @staticmethod
-    def report(slot, last=True):
-        peer = b"\0" * 10 + b"\xff\xff" + socket.inet_aton("127.9.9.9")
-        qp = struct.pack("<IBBB", slot << 14 | 1, 2, 3, 1) + peer + struct.pack(
-            "<IIIII5Q", 0x8003, 11, 12, 1, 2, 100, 4096, 90, 2048, 3) + cc.text("")
-        return struct.pack("<?6I", last, 1, 2, 1, 3, 0, 1) + struct.pack("<I", 1) + qp
+        client.answer_status([cc.report_qp(client.slot << 14 | 1)])
 
     def test_status_of_those_who_answer_and_those_who_do_not(self):
         self.up()
@@ -156,6 +148,35 @@ class Clients(EmulatorCase):
             answer.join()
             self.assertIn("does not answer", shown)
             self.assertIn("QP 0x008001 RC", shown)
+
+    def test_status_of_those_who_fall_silent_or_lie(self):
+        self.up()
+        clients = [cc.Client(self.dir).open_device() for _ in range(3)]
+        good, silent, lying = clients
+        qps = {c: [cc.report_qp(c.slot << 14 | n, "e" * 200) for n in range(300)] for c in clients}
+
+        def answer_all():
+            threads = [threading.Thread(target=c.answer_status, args=(qps[c],), kwargs=how)
+                       for c, how in ((good, {}), (silent, {"requests": 2}), (lying, {"page": 100, "requests": 2}))]
+            for thread in threads:
+                thread.start()
+            return threads
+
+        threads = answer_all()
+        shown = {c["slot"]: c for c in self.status()["devices"][0]["contexts"]}
+        for thread in threads:
+            thread.join()
+        self.assertEqual([(shown[c.slot]["responding"], shown[c.slot]["complete"], len(shown[c.slot]["qps"]))
+                          for c in clients], [(True, True, 300), (True, False, 128), (True, False, 100)])
+        self.assertEqual([qp["qpn"] for qp in shown[good.slot]["qps"]], [f"0x{number:06x}" for number, _ in qps[good]])
+        threads = answer_all()
+        text = self.verbena("status").stdout
+        for thread in threads:
+            thread.join()
+        self.assertEqual(text.count("and does not answer any more"), 2)
+        self.assertEqual(text.count(" RC "), 528)
+        for client in clients:
+            client.close()
 
     def test_port_down_and_up(self):
         self.up()
@@ -388,7 +409,7 @@ class Strangers(EmulatorCase):
         with self.assertRaisesRegex(cc.Refused, "[Dd]escriptor|Too many open files"):
             for _ in range(64):
                 clients.append(cc.Client(self.dir).open_device())
-        self.assertGreater(len(clients), 8)
+        self.assertGreater(len(clients), 3)
         clients[0].call(cc.EXTRA_SLOT)  # those who are in go on
         for client in clients:
             client.close()

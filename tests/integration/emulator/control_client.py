@@ -17,13 +17,16 @@ EXTRA_SLOT, SLOT_ADDED = 0x22, 0x23
 ATTACH_MULTICAST, DETACH_MULTICAST, RELAYED = 0x24, 0x25, 0x26
 STATUS_REQUEST, STATUS_REPORT = 0x30, 0x31
 PORT_EVENT, SET_FAULT, SHUTDOWN = 0x32, 0x33, 0x34
-REFRESH_COUNTERS = 0x45
+HOLD, STATUS_QUERY, STATUS_TEXT, SET_PORT = 0x40, 0x41, 0x42, 0x44
+REFRESH_COUNTERS, CAPTURE = 0x45, 0x49
 QUERY_COUNTERS, COUNTERS = 0x4b, 0x4c
-RING_REQUEST, RING_OUTBOUND = 0x50, 0x53
+RING_REQUEST, RING_INBOUND, RING_OUTBOUND = 0x50, 0x51, 0x53
 OPEN_DOMAIN, DOMAIN_OPENED = 0x60, 0x61
 OPEN_CM_CHANNEL, CM_COMMAND, CM_REPLY = 0x200, 0x201, 0x202
 RECEIVER_CALL, RECEIVER_ANSWER, RECEIVER_DONE = 0x66, 0x67, 0x68
 FIND_QUEUE_PAIR, QUEUE_PAIR_FOUND = 0x72, 0x73
+
+STATUS_END = 7  # the last part of a STATUS_TEXT
 
 KIND_PROVIDER, KIND_PRELOAD, KIND_COMMAND, KIND_CM = 1, 2, 3, 4
 
@@ -37,6 +40,13 @@ class Refused(Exception):
 def text(value):
     raw = value.encode()
     return struct.pack("<I", len(raw)) + raw
+
+
+def report_qp(number, error=""):
+    """A queue pair as it stands in a STATUS_REPORT, and its number."""
+    peer = b"\0" * 10 + b"\xff\xff" + socket.inet_aton("127.9.9.9")
+    return number, struct.pack("<IBBB", number, 2, 3, 1) + peer + struct.pack(
+        "<IIIII5Q", 0x8003, 11, 12, 1, 2, 100, 4096, 90, 2048, 3) + text(error)
 
 
 def packet(kind, payload=b"", sequence=1, version=VERSION, magic=MAGIC):
@@ -113,6 +123,19 @@ class Client:
             message = self.receive()
             if message[0] == kind:
                 return message
+
+    def answer_status(self, qps=(), page=128, requests=1 << 20):
+        """Answers the requests of one status, all or the first, with these queue pairs (report_qp())."""
+        for _ in range(requests):
+            _, sequence, body = self.next_unasked(STATUS_REQUEST)
+            after, most = struct.unpack("<II", body)
+            behind = [number for number, _ in qps].index(after) + 1 if after else 0
+            told = qps[behind:behind + min(most, page)]
+            last = behind + len(told) == len(qps)
+            self.send(STATUS_REPORT, struct.pack("<?6I", last, 1, 2, len(qps), 3, 0, 1) +
+                      struct.pack("<I", len(told)) + b"".join(raw for _, raw in told), sequence)
+            if last and (most != 0 or not qps):
+                return
 
     def close(self):
         self.socket.close()

@@ -12,6 +12,7 @@ import emulator_case
 from clients import Clients, Strangers  # noqa: F401 (unittest finds them by name)
 from diagnosing import Doctor, UnfitPrograms  # noqa: F401
 from faulting import Faults  # noqa: F401
+from limits import Limits  # noqa: F401
 from options import Options  # noqa: F401
 from running import Running, Words  # noqa: F401
 from starting import Settings, Starting  # noqa: F401

@@ -9,6 +9,7 @@ import os
 import pathlib
 import resource
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -70,6 +71,81 @@ class Descriptors(unittest.TestCase):
             for side in game.sides:
                 side.go_on()
                 self.assertEqual(side.end, "ok", side.said)
+
+
+class FileSize(unittest.TestCase):
+    """`ulimit -f`: what may not be had is explained, and nobody dies of SIGXFSZ."""
+
+    def under(self, size):
+        """A game whose emulator may make files of so many bytes."""
+        game = self.enterContext(Game(PREFIX, PROGRAM))
+        game.device.control("down")
+        up = subprocess.run([game.device.verbena, "up", "--fabric", game.device.fabric], text=True,
+                            env=game.device.environment, capture_output=True, timeout=LIMIT,
+                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)))
+        self.assertEqual(up.returncode, 0, up.stderr)
+        return game, game.daemon_pid()
+
+    def test_no_ring(self):
+        game, emulator = self.under(64 * 1024)
+        sides = game.bring_to("half", ["-e"])
+        self.assertEqual([qp["link"] for context in game.contexts() for qp in context["qps"]], ["udp", "udp"])
+        for side in sides:
+            side.tell()
+        for side in sides:
+            side.go_on()
+            self.assertEqual(side.end, "ok", side.said)
+            self.assertRegex("\n".join(side.said), "no shared ring .*ulimit -f.*UDP carries the packets")
+        self.assertEqual(game.daemon_pid(), emulator)
+
+    def test_no_counters(self):
+        game, emulator = self.under(2048)
+        done = game.device.run([PROGRAM, "server"])
+        self.assertIn("end refused ibv_open_device", done.stdout)
+        self.assertRegex(done.stderr, "verbena: ibv_open_device: .*File too large; raise `ulimit -f`")
+        self.assertEqual((game.device.control("status").returncode, game.daemon_pid()), (0, emulator))
+
+    def test_no_files_at_all(self):
+        with Game(PREFIX, PROGRAM) as game:
+            game.device.control("down")
+            up = subprocess.run(["prlimit", "--fsize=0", game.device.verbena, "up"], env=game.device.environment, text=True,
+                                capture_output=True, timeout=LIMIT, check=False)
+            self.assertEqual(up.returncode, 1)
+            self.assertRegex(up.stderr, "^verbena: .*File too large")
+
+    def test_capture_longer_than_a_program_may_write(self):
+        game = self.enterContext(Game(PREFIX, PROGRAM))
+        for link in ("udp", "auto"):
+            game.device.environment["VERBENA_LINK"] = link
+            path = f"{game.device.folder}/{link}.pcapng"
+            capture = subprocess.Popen([game.device.verbena, "capture", path], env=game.device.environment,
+                                       stderr=subprocess.PIPE, text=True)
+            self.addCleanup(capture.communicate)
+            self.addCleanup(capture.terminate)
+            self.assertIn("capturing", capture.stderr.readline())
+            self.assertEqual(game.play(["-e"]), ["ok", "ok"])
+            before = os.path.getsize(path)
+            self.assertGreater(before, 5000)
+            # Not a whole number of blocks more: nothing may be left of a block that does not fit.
+            limits = [["prlimit", f"--fsize={size}"] for size in (4000, before + 2001)]
+            game.sides = [Side(game.device, [*words, PROGRAM, "-e", role])
+                          for words, role in zip(limits, ("server", "client"))]
+            for side in game.sides:
+                side.go_on()
+            for side, other in zip(game.sides, reversed(game.sides)):
+                side.tell(other.address)
+            for side in game.sides:
+                side.go_on()
+                self.assertEqual(side.end, "ok", side.said)
+                self.assertRegex("\n".join(side.said), "capture .* ends, .*File too large .`ulimit -f`")
+            game.clear()
+            self.assertEqual(game.play(["-e"]), ["ok", "ok"])
+            capture.send_signal(signal.SIGINT)
+            self.assertEqual(capture.wait(LIMIT), 0)
+            read = subprocess.run(["tshark", "-r", path, "-T", "fields", "-e", "infiniband.bth.destqp"], text=True,
+                                  capture_output=True, timeout=LIMIT, check=False)
+            self.assertEqual(read.returncode, 0, read.stderr)
+            self.assertGreater(len(read.stdout.splitlines()), 20)
 
 
 class LoopbackMtu(unittest.TestCase):

@@ -57,5 +57,7 @@ void give_away();
 void import_given();
 void own_and_wait();
 void orphaned_import();
+void import_of_a_closed_context();
+void import_of_a_number_used_again();
 
 }  // namespace client

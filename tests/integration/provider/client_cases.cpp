@@ -347,6 +347,28 @@ void many_queue_pairs() {
   loop.destroy();
 }
 
+// As small as they can be; until somebody has looked at them.
+void hundred_thousand_queue_pairs() {
+  constexpr int kCount = 100'000;
+  ibv_context* context = open_first();
+  ibv_pd* pd = ibv_alloc_pd(context);
+  ibv_cq* cq = ibv_create_cq(context, 16, nullptr, nullptr, 0);
+  EXPECT(pd != nullptr && cq != nullptr);
+  std::vector<ibv_qp*> all;
+  for (int i = 0; i < kCount; ++i) {
+    ibv_qp_init_attr init{};
+    init.send_cq = init.recv_cq = cq;
+    init.qp_type = IBV_QPT_UD;
+    init.cap = {1, 1, 1, 1, 0};
+    all.push_back(ibv_create_qp(pd, &init));
+    EXPECT(all.back() != nullptr);
+  }
+  say("ready");
+  std::getchar();
+  for (ibv_qp* qp : all) EXPECT(ibv_destroy_qp(qp) == 0);
+  EXPECT(ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
+}
+
 // Whoever has no descriptor left hears of it, and goes on with what he has.
 void few_descriptors() {
   const rlimit few{256, 256};
@@ -403,7 +425,10 @@ const std::vector<Case> kCases = {
     {"import_given", &import_given},
     {"own_and_wait", &own_and_wait},
     {"orphaned_import", &orphaned_import},
+    {"import_of_a_closed_context", &import_of_a_closed_context},
+    {"import_of_a_number_used_again", &import_of_a_number_used_again},
     {"many_queue_pairs", &many_queue_pairs},
+    {"hundred_thousand_queue_pairs", &hundred_thousand_queue_pairs},
     {"few_descriptors", &few_descriptors},
     {"stay_idle", &stay_idle},
 };

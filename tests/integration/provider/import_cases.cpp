@@ -1,5 +1,6 @@
 // Contexts, domains and regions that one process makes and another one imports.
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -149,51 +150,180 @@ void own_and_wait() {
   fds->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(fds), &context->cmd_fd, sizeof(int));
   EXPECT(::sendmsg(STDIN_FILENO, &message, 0) == sizeof gift);
-  ::pause();
+  char word = 0;
+  if (::read(STDIN_FILENO, &word, 1) != 1) return;
+  EXPECT(ibv_dereg_mr(mr) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
+  EXPECT(::read(STDIN_FILENO, &word, 1) == 0);
 }
+
+namespace {
+
+// A region of another process, and a queue pair that sends to itself.
+struct Imported {
+  Imported() {
+    int ends[2];
+    EXPECT(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+    owner = ::fork();
+    EXPECT(owner >= 0);
+    if (owner == 0) {
+      ::dup2(ends[1], STDIN_FILENO);
+      ::execl("/proc/self/exe", "client", "own_and_wait", nullptr);
+      std::_Exit(2);
+    }
+    ::close(ends[1]);
+    socket = ends[0];
+    int given = -1;
+    gift = accept_gift(socket, &given);
+    context = ibv_import_device(given);
+    EXPECT(context != nullptr);
+    pd = ibv_import_pd(context, gift.pd);
+    EXPECT(pd != nullptr);
+    mr = ibv_import_mr(pd, gift.mr);
+    EXPECT(mr != nullptr);
+    own = ibv_reg_mr(pd, bytes, sizeof bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    cq = ibv_create_cq(context, 16, nullptr, nullptr, 0);
+    EXPECT(own != nullptr && cq != nullptr);
+  }
+  void kill_owner() {
+    int status = 0;
+    EXPECT(::kill(owner, SIGKILL) == 0 && ::waitpid(owner, &status, 0) == owner);
+  }
+  ibv_qp* connected() {
+    ibv_qp* qp = make_qp(pd, cq);
+    ibv_port_attr port;
+    EXPECT(ibv_query_port(context, 1, &port) == 0);
+    connect(qp, {port.lid, qp->qp_num, 7}, 7);
+    return qp;
+  }
+  // A WRITE of the imported bytes into ours, and of ours into the imported ones.
+  ibv_wc_status read_by(ibv_qp* qp) {
+    return write(qp, {gift.address, sizeof bytes, mr->lkey}, bytes, own->rkey);
+  }
+  ibv_wc_status write_by(ibv_qp* qp) {
+    return write(qp, {reinterpret_cast<std::uintptr_t>(bytes), sizeof bytes, own->lkey},
+                 reinterpret_cast<const void*>(gift.address), mr->rkey);
+  }
+  ibv_wc_status write(ibv_qp* qp, ibv_sge from, const void* to, std::uint32_t rkey) {
+    ibv_send_wr wr{};
+    wr.sg_list = &from;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.wr.rdma.remote_addr = reinterpret_cast<std::uintptr_t>(to);
+    wr.wr.rdma.rkey = rkey;
+    ibv_send_wr* bad = nullptr;
+    EXPECT(ibv_post_send(qp, &wr, &bad) == 0);
+    ibv_wc wc;
+    while (ibv_poll_cq(cq, 1, &wc) == 0) {
+    }
+    return wc.status;
+  }
+  void close() {
+    EXPECT(ibv_destroy_cq(cq) == 0 && ibv_dereg_mr(own) == 0);
+    ibv_unimport_mr(mr);
+    ibv_unimport_pd(pd);
+    EXPECT(ibv_close_device(context) == 0);
+  }
+
+  pid_t owner = -1;
+  int socket = -1;
+  Gift gift;
+  ibv_context* context = nullptr;
+  ibv_pd* pd = nullptr;
+  ibv_mr* mr = nullptr;
+  ibv_mr* own = nullptr;
+  ibv_cq* cq = nullptr;
+  char bytes[64] = {};
+};
+
+// Neither reads nor writes reach anything any more; each breaks its queue pair.
+void expect_no_access(Imported& imported) {
+  ibv_qp* reader = imported.connected();
+  EXPECT(imported.read_by(reader) == IBV_WC_LOC_PROT_ERR);
+  ibv_qp* writer = imported.connected();
+  const ibv_wc_status status = imported.write_by(writer);
+  EXPECT(status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_OP_ERR);
+  EXPECT(ibv_destroy_qp(reader) == 0 && ibv_destroy_qp(writer) == 0);
+}
+
+// A child with this number, if nobody is faster: the kernel counts on from what stands there.
+pid_t fork_as(pid_t number) {
+  std::FILE* last = std::fopen("/proc/sys/kernel/ns_last_pid", "w");
+  EXPECT(last != nullptr);
+  std::fprintf(last, "%d", number - 1);
+  EXPECT(std::fclose(last) == 0);
+  return ::fork();
+}
+
+// Has memory where the owner had its, and ends well if nobody has written there.
+[[noreturn]] void stand_in_for_owner(std::uint64_t address, int ready, int go_on) {
+  constexpr std::uint64_t kPage = 4096;
+  auto* const start = reinterpret_cast<char*>(address & ~(kPage - 1));
+  constexpr std::size_t kSize = kHalf + kPage;
+  void* const memory = ::mmap(start, kSize, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  if (memory != start) std::_Exit(3);
+  std::memset(start, 'v', kSize);
+  char byte = 'r';
+  if (::write(ready, &byte, 1) != 1 || ::read(go_on, &byte, 1) != 1) std::_Exit(4);
+  for (std::size_t i = 0; i < kSize; ++i) {
+    if (start[i] != 'v') std::_Exit(5);
+  }
+  std::_Exit(0);
+}
+
+}  // namespace
 
 // The process whose memory was imported is killed: what touches it fails, and nothing else.
 void orphaned_import() {
-  int ends[2];
-  EXPECT(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
-  const pid_t owner = ::fork();
-  EXPECT(owner >= 0);
-  if (owner == 0) {
-    ::dup2(ends[1], STDIN_FILENO);
-    ::execl("/proc/self/exe", "client", "own_and_wait", nullptr);
-    std::_Exit(2);
+  Imported imported;
+  ibv_qp* qp = imported.connected();
+  EXPECT(imported.read_by(qp) == IBV_WC_SUCCESS && imported.write_by(qp) == IBV_WC_SUCCESS);
+  imported.kill_owner();
+  EXPECT(ibv_import_mr(imported.pd, imported.gift.mr) == nullptr && errno == ENOENT);
+  expect_no_access(imported);
+  EXPECT(ibv_destroy_qp(qp) == 0);
+  imported.close();
+}
+
+// It lives on, but has closed the context that the region was of.
+void import_of_a_closed_context() {
+  Imported imported;
+  ibv_qp* qp = imported.connected();
+  EXPECT(imported.read_by(qp) == IBV_WC_SUCCESS && ::write(imported.socket, "c", 1) == 1);
+  while (imported.read_by(qp) == IBV_WC_SUCCESS) {
   }
-  int given = -1;
-  const Gift gift = accept_gift(ends[0], &given);
-  ibv_context* context = ibv_import_device(given);
-  EXPECT(context != nullptr);
-  ibv_pd* pd = ibv_import_pd(context, gift.pd);
-  EXPECT(pd != nullptr);
-  ibv_mr* mr = ibv_import_mr(pd, gift.mr);
-  EXPECT(mr != nullptr);
+  expect_no_access(imported);
+  EXPECT(ibv_destroy_qp(qp) == 0);
+  imported.close();
+  imported.kill_owner();
+}
+
+// Another process has the owner's number by now, and memory at the same place. In a namespace of
+// process numbers where this one may say which is next.
+void import_of_a_number_used_again() {
+  Imported imported;
+  ibv_qp* qp = imported.connected();
+  EXPECT(imported.read_by(qp) == IBV_WC_SUCCESS && ibv_destroy_qp(qp) == 0);
+  imported.kill_owner();
+  int ready[2], go_on[2];
+  EXPECT(::pipe(ready) == 0 && ::pipe(go_on) == 0);
+  pid_t other = -1;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    other = fork_as(imported.owner);
+    EXPECT(other >= 0);
+    if (other == 0 && ::getpid() != imported.owner) std::_Exit(0);
+    if (other == 0) stand_in_for_owner(imported.gift.address, ready[1], go_on[0]);
+    if (other == imported.owner) break;
+    ::waitpid(other, nullptr, 0);
+  }
+  EXPECT(other == imported.owner);
+  char byte = 0;
+  EXPECT(::read(ready[0], &byte, 1) == 1);
+  expect_no_access(imported);
+  EXPECT(::write(go_on[1], &byte, 1) == 1);
   int status = 0;
-  EXPECT(::kill(owner, SIGKILL) == 0 && ::waitpid(owner, &status, 0) == owner);
-  EXPECT(ibv_import_mr(pd, gift.mr) == nullptr && errno == ENOENT);
-  ibv_cq* cq = ibv_create_cq(context, 16, nullptr, nullptr, 0);
-  ibv_qp* qp = make_qp(pd, cq);
-  ibv_port_attr port;
-  EXPECT(ibv_query_port(context, 1, &port) == 0);
-  connect(qp, {port.lid, qp->qp_num, 7}, 7);
-  ibv_sge sge{gift.address, 100, mr->lkey};
-  ibv_send_wr wr{};
-  wr.sg_list = &sge;
-  wr.num_sge = 1;
-  wr.opcode = IBV_WR_SEND;
-  ibv_send_wr* bad = nullptr;
-  EXPECT(ibv_post_send(qp, &wr, &bad) == 0);
-  ibv_wc wc;
-  while (ibv_poll_cq(cq, 1, &wc) == 0) {
-  }
-  EXPECT(wc.status == IBV_WC_LOC_PROT_ERR);
-  EXPECT(ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(cq) == 0);
-  ibv_unimport_mr(mr);
-  ibv_unimport_pd(pd);
-  EXPECT(ibv_close_device(context) == 0);
+  EXPECT(::waitpid(other, &status, 0) == other && status == 0);
+  imported.close();
 }
 
 }  // namespace client

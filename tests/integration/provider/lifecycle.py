@@ -4,6 +4,7 @@
 lifecycle.py PREFIX CLIENT [GROUP]
 """
 
+import json
 import os
 import pathlib
 import signal
@@ -67,6 +68,11 @@ class ProviderCase(unittest.TestCase):
         while not condition():
             self.assertLess(time.monotonic(), end, what)
             time.sleep(0.02)
+
+    def peak_memory(self, pid):
+        """In KiB."""
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0])
 
     def contexts(self):
         done = self.device.control("status", "--json")
@@ -145,12 +151,83 @@ class Imports(ProviderCase):
         self.until(lambda: self.contexts() == 0, "a slot is still taken")
 
     def test_imported_memory_ends_with_its_process(self):
-        self.run_case("orphaned_import")
+        for link in ("auto", "udp"):
+            self.device.environment["VERBENA_LINK"] = link
+            self.run_case("orphaned_import")
+
+    def test_imported_memory_ends_with_the_context_that_it_was_of(self):
+        self.run_case("import_of_a_closed_context")
+
+    def test_imported_memory_is_not_that_of_the_next_process_with_the_number(self):
+        """Emulator and programs live in a namespace of process numbers, where it may be said which comes next."""
+        prefix = ["unshare", "-pf", "--mount-proc"] if os.geteuid() == 0 else ["unshare", "-Urpf", "--mount-proc"]
+        if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("this container may not make a namespace of process numbers")
+        self.device.control("down")
+        for link in ("auto", "udp"):
+            environment = dict(self.device.environment, VERBENA_LINK=link)
+            done = subprocess.run([*prefix, self.device.verbena, "run", "--fabric", self.device.fabric, "--", CLIENT,
+                                   "import_of_a_number_used_again"], env=environment, text=True, capture_output=True,
+                                  timeout=LIMIT, check=False)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 class Many(ProviderCase):
     def test_twenty_thousand_queue_pairs(self):
         self.run_case("many_queue_pairs")
+
+    def test_status_of_a_hundred_thousand_queue_pairs(self):
+        """Neither emulator nor program nor command needs memory for all of them at a time, and others go on meanwhile."""
+        client = self.start("hundred_thousand_queue_pairs")
+        self.expect_line(client, "ready")
+        lock = pathlib.Path(self.device.environment["VERBENA_RUNTIME_DIR"], "daemon.lock")
+        pids = [int(lock.read_text()), client.pid]
+        before = [self.peak_memory(pid) for pid in pids]
+        for words in (["status"], ["status", "--json"]):
+            command = subprocess.Popen([self.device.verbena, *words], env=self.device.environment, text=True,
+                                       stdout=subprocess.PIPE)
+            first = command.stdout.readline()
+            # The rest is asked for as it is read: this comes in between.
+            self.assertEqual(self.device.control("fault", "--clear").returncode, 0)
+            text = first + command.stdout.read()
+            command.stdout.close()
+            _, status, used = os.wait4(command.pid, 0)
+            self.assertEqual(status, 0)
+            command.returncode = 0
+            self.assertLess(used.ru_maxrss, 24 * 1024, words)
+            if words[1:]:
+                context = json.loads(text)["devices"][0]["contexts"][0]
+                self.assertTrue(context["complete"])
+                self.assertEqual(len({qp["qpn"] for qp in context["qps"]}), 100_000)
+            else:
+                self.assertEqual(text.count(" UD "), 100_000)
+                self.assertIn("100000 QP", text)
+        for pid, peak in zip(pids, before):
+            self.assertLess(self.peak_memory(pid) - peak, 8 * 1024)
+        self.tell(client, "1")
+        text, _ = client.communicate(timeout=LIMIT)
+        self.assertEqual(client.returncode, 0, text)
+
+    def test_queue_pairs_beyond_a_slot_after_each_slot_was_a_context(self):
+        """Sockets of contexts stay for ever; their numbers are to be had all the same."""
+        code = ("import sys; sys.path.insert(0, %r); import control_client as cc\n"
+                "all = []\n"
+                "try:\n"
+                "    while True: all.append(cc.Client(%r).open_device())\n"
+                "except cc.Refused: print(len(all), flush=True)\n"
+                "sys.stdin.read()") % (str(pathlib.Path(__file__).resolve().parents[1] / "emulator"),
+                                       self.device.environment["VERBENA_RUNTIME_DIR"])
+        others, taken = [], 0
+        while taken < 1022:
+            others.append(subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                           text=True))
+            taken += int(others[-1].stdout.readline())
+        for other in others:
+            other.communicate()
+        self.until(lambda: self.contexts() == 0, "a slot is still taken")
+        for link in ("auto", "udp"):
+            self.device.environment["VERBENA_LINK"] = link
+            self.run_case("many_queue_pairs")
 
     def test_two_hundred_processes_at_once(self):
         children = [self.start("stay_idle") for _ in range(200)]

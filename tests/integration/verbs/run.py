@@ -26,6 +26,8 @@ def main():
         device.environment["VERBENA_COMMAND"] = device.verbena
         # Each row of the refusals is to be explained, also those that differ in little.
         device.environment["VERBENA_LOG"] = "explain-all"
+        if "VERBENA_LINK" in os.environ:
+            device.environment["VERBENA_LINK"] = os.environ["VERBENA_LINK"]
         try:
             done = device.run([os.path.abspath(command[0]), *command[1:]])
         except subprocess.TimeoutExpired as late:

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "../../sim/cm/cm_programs.hpp"
 #include "verbena/cm/multicast.hpp"
@@ -414,6 +416,81 @@ TEST_F(RdmaCmTest, ADeviceThatGoesTellsEveryIdOnIt) {
   EXPECT_EQ(cm.init_qp_attr(11, client.id, 2, attr), EINVAL);
   client.destroy(world.now);
   EXPECT_TRUE(cm.is_consistent());
+}
+
+// --- shares -----------------------------------------------------------------------------------
+
+class Shares : public RdmaCmTest {
+ protected:
+  static constexpr limits::Holder kGreedy = 5;
+  static constexpr limits::Holder kHonest = 6;
+  static constexpr ChannelId kGreedyChannel = 11;
+  static constexpr ChannelId kHonestChannel = 12;
+
+  Shares() {
+    cm.open_channel(kGreedyChannel, kGreedy);
+    cm.open_channel(kHonestChannel, kHonest);
+  }
+  // Until there is an error.
+  int create_all() {
+    IdHandle id = 0;
+    for (;;) {
+      if (const int error = cm.create_id(kGreedyChannel, 77, kTcp, 0, id)) return error;
+      ids.push_back(id);
+    }
+  }
+  std::vector<IdHandle> ids;
+};
+
+TEST_F(Shares, AProcessHasHalfOfAllIdentifiersAndNoMore) {
+  EXPECT_EQ(create_all(), ENOMEM);
+  EXPECT_EQ(ids.size(), RdmaCm::kObjects / 2);
+  EXPECT_NE(cm.take_reason().find("process 5 has 131072 rdma_cm identifiers"), std::string::npos);
+  EXPECT_EQ(cm.take_reason(), "");
+  // An unread event counts as well.
+  EXPECT_EQ(destroy(ids.back(), kGreedyChannel), 0);
+  ids.pop_back();
+  constexpr auto kOwn = static_cast<std::uint32_t>(kUser);
+  EXPECT_EQ(cm.write_event(kGreedyChannel, ids.back(), kOwn, 0, 0), 0);
+  EXPECT_EQ(cm.write_event(kGreedyChannel, ids.back(), kOwn, 0, 0), ENOMEM);
+  EXPECT_EQ(create_all(), ENOMEM);
+  EXPECT_TRUE(cm.get_event(kGreedyChannel));
+  EXPECT_EQ(cm.write_event(kGreedyChannel, ids.back(), kOwn, 0, 0), 0);
+  const IdHandle other = make(kTcp, kHonestChannel);
+  EXPECT_EQ(cm.bind(kHonestChannel, other, inet(*IpAddress::parse("0.0.0.0"), 0)), 0);
+  cm.close_channel(world.now, kGreedyChannel);
+  cm.open_channel(kGreedyChannel, kGreedy);
+  ids.clear();
+  EXPECT_EQ(create_all(), ENOMEM);
+  EXPECT_GE(ids.size(), RdmaCm::kObjects / 2 - 1);
+  EXPECT_TRUE(cm.is_consistent());
+}
+
+TEST_F(Shares, AnIdentifierThatMovesIsOfTheOthersShare) {
+  EXPECT_EQ(create_all(), ENOMEM);
+  std::uint32_t events = 0, withdrawn = 0;
+  EXPECT_EQ(cm.migrate(kHonestChannel, kGreedyChannel, ids.back(), events, withdrawn), 0);
+  ids.pop_back();
+  EXPECT_EQ(create_all(), ENOMEM);
+  EXPECT_EQ(ids.size(), RdmaCm::kObjects / 2 - 1);
+  cm.close_channel(world.now, kHonestChannel);
+  EXPECT_EQ(create_all(), ENOMEM);
+  EXPECT_EQ(ids.size(), RdmaCm::kObjects / 2);
+}
+
+TEST_F(Shares, AProcessHasHalfOfAllPortsAndNoMore) {
+  std::size_t bound = 0;
+  int error = 0;
+  const SocketAddress any = inet(*IpAddress::parse("0.0.0.0"), 0);
+  while (error == 0) {
+    const IdHandle id = make(kTcp, kGreedyChannel);
+    error = cm.bind(kGreedyChannel, id, any);
+    if (error == 0) ++bound;
+  }
+  EXPECT_EQ(error, EADDRNOTAVAIL);
+  EXPECT_EQ(bound, RdmaCm::kPorts / 2);
+  EXPECT_NE(cm.take_reason().find("ports of rdma_cm"), std::string::npos);
+  EXPECT_EQ(cm.bind(kHonestChannel, make(kTcp, kHonestChannel), any), 0);
 }
 
 }  // namespace

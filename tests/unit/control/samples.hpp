@@ -15,10 +15,10 @@ using AllMessages =
                SetFault, Shutdown, StartCapture, StopCapture, Hold, Stay, Capture, StatusQuery,
                StatusText, Down, SetPort, Announce, RefreshCounters, QueryCounters, Counters,
                QueryResources, Resources, RingRequest, RingInbound, RingAccepted, RingOutbound,
-               PeerGone, Import, Imported, ExportQuery, Exported, OpenDomain, DomainOpened,
-               CloseDomain, StandInWanted, StandInAnswer, StandInsReleased, ReceiverCall,
-               ReceiverAnswer, ReceiverDone, ReceiverEvent, ChangeFault, FaultChanged,
-               FindQueuePair, QueuePairFound>;
+               PeerGone, Import, Imported, ExportQuery, Exported, OwnerGone, OpenDomain,
+               DomainOpened, CloseDomain, StandInWanted, StandInAnswer, StandInsReleased,
+               ReceiverCall, ReceiverAnswer, ReceiverDone, ReceiverEvent, ChangeFault,
+               FaultChanged, FindQueuePair, QueuePairFound>;
 
 inline DeviceInfo sample_device() {
   DeviceInfo d;
@@ -86,11 +86,11 @@ inline void fill(RingInbound& m) { m = {IpAddress::v4(0x7f010008), 4}; }
 inline void fill(RingAccepted& m) { m = {IpAddress::v4(0x7f010007), 5}; }
 inline void fill(RingOutbound& m) { m = {IpAddress::v4(0x7f010006), 6, "no memory"}; }
 inline void fill(PeerGone& m) { m = {IpAddress::v4(0x7f010005), 7}; }
-inline ExportedObject sample_object() { return {3, 0x7f0000001000, 4096, 0x1000, 7, 4321}; }
+inline ExportedObject sample_object() { return {3, 0x7f0000001000, 4096, 0x1000, 7}; }
 inline void fill(Import& m) { m = {"verbena-node/uverbs192/0123", ObjectKind::kRegion, 9}; }
 inline void fill(Imported& m) { m.object = sample_object(); }
-inline void fill(ExportQuery& m) { m = {5, 1234, ObjectKind::kRegion, 9}; }
-inline void fill(Exported& m) { m = {5, true, sample_object()}; }
+inline void fill(ExportQuery& m) { m = {5, ObjectKind::kRegion, 9}; }
+inline void fill(Exported& m) { m = {5, 13, "no", sample_object()}; }
 inline void fill(OpenDomain& m) { m = {0x803, 0x1234567890, true, false}; }
 inline void fill(DomainOpened& m) { m.number = kSharedDomain | 5; }
 inline void fill(CloseDomain& m) { m.number = kSharedDomain | 6; }
@@ -105,7 +105,8 @@ inline void fill(ReceiverCall& m) {
 inline void fill(ReceiverAnswer& m) { m = {4, 22, "not in this state", {4, 5}}; }
 inline void fill(ReceiverDone& m) { m.attributes = {6, 7, 8}; }
 inline void fill(ReceiverEvent& m) { m = {0x8001, 2}; }
-inline void fill(StatusText& m) { m = {false, std::string(300, '{')}; }
+inline void fill(StatusRequest& m) { m = {0x4001, 128}; }
+inline void fill(StatusText& m) { m = {StatusPart::kQps, std::string(300, '{')}; }
 inline void fill(SetPort& m) { m = {"verbena0", false}; }
 inline void fill(Announce& m) { m = {"verbena0", kLidChanged | kGidsChanged}; }
 inline void fill(RefreshCounters& m) { m.device = "b"; }

@@ -64,7 +64,7 @@ class PortTest : public ::testing::Test {
     b_ = open(devices->at(1));
   }
   std::unique_ptr<Port> open(const control::DeviceInfo& info) {
-    auto port = Port::open(info, poller_);
+    auto port = Port::open(info, poller_, descriptors_);
     EXPECT_TRUE(port.ok()) << port.error().text;
     return port ? std::move(*port) : nullptr;
   }
@@ -90,7 +90,9 @@ class PortTest : public ::testing::Test {
     return true;
   }
 
+  static constexpr limits::Holder kProcess = 4711;
   TestPoller poller_;
+  limits::FairShare descriptors_{1000};
   std::unique_ptr<Port> a_;
   std::unique_ptr<Port> b_;
 };
@@ -127,9 +129,9 @@ TEST_F(PortTest, MulticastReachesEachContextThatJoined) {
   a_->set_relay([&](std::uint32_t slot, const control::Relayed& d) {
     relayed.push_back({slot, d});
   });
-  const auto first = a_->add_context();
-  const auto second = a_->add_context();
-  const auto third = a_->add_context();
+  const auto first = a_->add_context(kProcess);
+  const auto second = a_->add_context(kProcess);
+  const auto third = a_->add_context(kProcess);
   ASSERT_TRUE(first.ok() && second.ok() && third.ok());
   const std::size_t watched = poller_.size();
   ASSERT_TRUE(a_->join(mgid, *first, Qpn::from(*first, 1).value()).ok());
@@ -153,21 +155,42 @@ TEST_F(PortTest, MulticastReachesEachContextThatJoined) {
   EXPECT_FALSE(a_->join(Gid::link_local(1), *second, 1).ok());
 }
 
+// Of the process that wanted it first, as long as that is in there.
+TEST_F(PortTest, AGroupIsOfAMembersShare) {
+  const Gid mgid = Gid::from_ip(*IpAddress::parse("ff12:401b:ffff::0f2a:0108"));
+  constexpr limits::Holder kOther = 4712;
+  const auto first = a_->add_context(kProcess);
+  const auto second = a_->add_context(kOther);
+  ASSERT_TRUE(first.ok() && second.ok());
+  const std::size_t of_first = descriptors_.held_by(kProcess);
+  const std::size_t of_second = descriptors_.held_by(kOther);
+  ASSERT_TRUE(a_->join(mgid, *first, 1).ok());
+  ASSERT_TRUE(a_->join(mgid, *second, 1).ok());
+  EXPECT_EQ(descriptors_.held_by(kProcess), of_first + Port::kDescriptorsPerGroup);
+  EXPECT_EQ(descriptors_.held_by(kOther), of_second);
+  ASSERT_TRUE(a_->leave(mgid, *first, 1).ok());
+  EXPECT_EQ(descriptors_.held_by(kProcess), of_first);
+  EXPECT_EQ(descriptors_.held_by(kOther), of_second + Port::kDescriptorsPerGroup);
+  a_->remove_context(*second);
+  a_->remove_context(*first);
+  EXPECT_EQ(descriptors_.held_by(kProcess) + descriptors_.held_by(kOther), 0u);
+}
+
 TEST_F(PortTest, TheCountersOfTheDeadStay) {
   Sink sink;
   a_->set_management_sink(&sink);
-  const auto slot = a_->add_context();
+  const auto slot = a_->add_context(kProcess);
   ASSERT_TRUE(slot.ok());
   EXPECT_GE(a_->receive_fd(*slot), 0);
   EXPECT_GE(a_->stats_fd(*slot), 0);
   a_->remove_context(*slot);
   EXPECT_EQ(sink.closed, std::vector<std::uint32_t>{*slot});
   EXPECT_EQ(a_->contexts(), 0u);
-  EXPECT_EQ(*a_->add_context(), *slot) << "used again";
+  EXPECT_EQ(*a_->add_context(kProcess), *slot) << "used again";
 }
 
 TEST_F(PortTest, TheSameAddressTwiceIsRefused) {
-  const auto again = Port::open(a_->info(), poller_);
+  const auto again = Port::open(a_->info(), poller_, descriptors_);
   ASSERT_FALSE(again.ok());
   EXPECT_NE(again.error().text.find("is taken by"), std::string::npos);
 }

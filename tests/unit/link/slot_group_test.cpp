@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <string>
+#include <vector>
 
 #include "link_fixture.hpp"
 
@@ -152,6 +153,41 @@ TEST(SlotGroup, GivesEverySlotNumberButTheMulticastOne) {
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().error, ENOSPC);
     EXPECT_THAT(refused.error().text, HasSubstr("slots"));
+  }
+}
+
+// Sockets stay for ever: once there is one for each number, extra slots are released ones.
+TEST(SlotGroup, GivesReleasedSlotsAsExtraOnes) {
+  SlotGroup group = open_group(own_address());
+  constexpr std::uint32_t kAll = SlotGroup::kMulticastSlot;
+  for (std::uint32_t slot = 1; slot < kAll; ++slot) ASSERT_EQ(group.add_slot().value(), slot);
+  EXPECT_FALSE(group.add_extra_slot(1).ok());
+  for (std::uint32_t slot = 3; slot < kAll; ++slot) group.release(slot);
+  const PlainSocket sender(own_address(1));
+  std::vector<SlotGroup::Slot> extras;
+  for (std::uint32_t slot = 3; slot < kAll; ++slot) {
+    const auto extra = group.add_extra_slot(slot % 2 + 1);
+    ASSERT_TRUE(extra.ok()) << extra.error().text;
+    EXPECT_EQ(group.owner_of(*extra), slot % 2 + 1);
+    extras.push_back(*extra);
+    if (slot % 100 < 2) send_to_slot(sender, group, *extra);
+  }
+  EXPECT_FALSE(group.add_extra_slot(1).ok());
+  EXPECT_FALSE(group.add_slot().ok());
+  send_to_slot(sender, group, 1);
+  EXPECT_EQ(waiting(group, 1), 11u);
+  EXPECT_EQ(waiting(group, 2), 10u);
+  EXPECT_EQ(waiting(group, 0), 0u);
+
+  group.release(2);
+  const auto again = group.add_slot();
+  ASSERT_TRUE(again.ok()) << again.error().text;
+  send_to_slot(sender, group, *again);
+  EXPECT_EQ(waiting(group, *again), 1u);
+  for (const SlotGroup::Slot extra : extras) {
+    if (group.owner_of(extra) == 1) continue;
+    send_to_slot(sender, group, extra);
+    EXPECT_EQ(waiting(group, extra), 1u) << extra;
   }
 }
 

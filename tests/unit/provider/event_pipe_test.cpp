@@ -43,12 +43,61 @@ TEST_F(EventPipeTest, TakesBackNothingFromAnEmptyPipe) {
   EXPECT_EQ(pipe_.withdraw(7, sizeof(CompletionEvent)), 0u);
 }
 
-TEST_F(EventPipeTest, SaysWhenItIsFull) {
-  std::size_t written = 0;
-  while (pipe_.write(CompletionEvent{1}) && written < 1'000'000) ++written;
-  EXPECT_GT(written, 1000u);
-  EXPECT_LT(written, 1'000'000u);
-  EXPECT_EQ(read_all().size(), written);
+// Many times what a pipe takes.
+constexpr std::uint64_t kMany = 100'000;
+
+TEST_F(EventPipeTest, WhatDoesNotFitComesAsThereIsRoom) {
+  for (std::uint64_t i = 1; i <= kMany; ++i) ASSERT_TRUE(pipe_.write(CompletionEvent{i}));
+  EXPECT_TRUE(pipe_.holds_any());
+  std::uint64_t expected = 0;
+  CompletionEvent event{};
+  while (::read(reader_.get(), &event, sizeof event) == sizeof event) {
+    ASSERT_EQ(event.cq, ++expected);
+    // What is new stands behind what is held back.
+    if (expected <= 10) {
+      ASSERT_TRUE(pipe_.write(CompletionEvent{kMany + expected}));
+    }
+    pipe_.fill();
+  }
+  EXPECT_EQ(expected, kMany + 10);
+  EXPECT_FALSE(pipe_.holds_any());
+}
+
+TEST_F(EventPipeTest, ThePluginsOwnReaderFindsThemAll) {
+  ASSERT_TRUE(pipe_.open_reader());
+  for (std::uint64_t i = 1; i <= kMany; ++i) ASSERT_TRUE(pipe_.write(CompletionEvent{i}));
+  CompletionEvent event{};
+  for (std::uint64_t i = 1; i <= kMany; ++i) {
+    ASSERT_EQ(pipe_.read(&event, sizeof event), static_cast<ssize_t>(sizeof event));
+    ASSERT_EQ(event.cq, i);
+  }
+  EXPECT_EQ(pipe_.read(&event, sizeof event), 0);
+}
+
+TEST_F(EventPipeTest, TakesBackAlsoWhatIsHeldBack) {
+  for (std::uint64_t i = 0; i < kMany; ++i)
+    ASSERT_TRUE(pipe_.write(AsynchronousEvent{i % 3, 0, 0}));
+  EXPECT_EQ(pipe_.withdraw(1, sizeof(AsynchronousEvent)), (kMany + 1) / 3);
+  AsynchronousEvent event{};
+  for (std::uint64_t i = 0; i < kMany; ++i) {
+    if (i % 3 == 1) continue;
+    ASSERT_EQ(::read(reader_.get(), &event, sizeof event), static_cast<ssize_t>(sizeof event)) << i;
+    ASSERT_EQ(event.element, i % 3);
+    pipe_.fill();
+  }
+  EXPECT_FALSE(pipe_.holds_any());
+}
+
+// In a forked child: the parent still has them, and the pipe is one.
+TEST_F(EventPipeTest, AbandonedItLeavesThePipeAlone) {
+  for (std::uint64_t i = 1; i <= kMany; ++i) ASSERT_TRUE(pipe_.write(CompletionEvent{i}));
+  pipe_.abandon();
+  EXPECT_FALSE(pipe_.write(CompletionEvent{1}));
+  EXPECT_EQ(pipe_.withdraw(1, sizeof(CompletionEvent)), 0u);
+  pipe_.fill();
+  const std::size_t left = read_all().size();
+  EXPECT_GT(left, 0u);
+  EXPECT_LT(left, kMany);
 }
 
 // Its writer has lost the processor to the thread that it woke.

@@ -71,11 +71,13 @@ void CmService::open_channel(fabric::ClientId client, const control::Incoming& m
       by_client_.contains(client)) {
     return refuse(client, message.header.sequence, {EBUSY, "this channel is open already"});
   }
+  const fabric::ClientInfo* const info = clients_.info(client);
+  const limits::Holder process = info == nullptr ? 0 : info->pid;
   OpenChannel& channel = channels_[request->channel];
   channel.client = client;
   if (channels_.size() <= kPagesMax) channel.events = ChannelEvents::create();
   by_client_[client] = request->channel;
-  cm_.open_channel(request->channel);
+  cm_.open_channel(request->channel, process);
   const control::UniqueFd memory =
       channel.events ? channel.events->release_fd() : control::UniqueFd();
   const int fds[] = {memory.get()};
@@ -135,6 +137,9 @@ void CmService::execute(fabric::ClientId client, const control::Incoming& messag
   if (cm::Ucma::is_get_event(request->command)) channel->second.used(1);
   cm::UcmaReply done = ucma_.execute(clock_(), request->channel, request->command,
                                      request->attached, request->other);
+  if (const std::string reason = cm_.take_reason(); !reason.empty() && done.error != 0) {
+    return refuse(client, message.header.sequence, {done.error, reason});
+  }
   control::CmReply reply;
   reply.code = static_cast<std::uint32_t>(done.error);
   reply.response_address = done.response_address;

@@ -17,12 +17,15 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "verbena/cm/agent.hpp"
 #include "verbena/cm/port_space.hpp"
 #include "verbena/cm/rdma_types.hpp"
+#include "verbena/limits/fair_share.hpp"
 
 namespace verbena::cm {
 
@@ -57,6 +60,7 @@ class RdmaCm {
   // librdmacm finds the ID of an early ESTABLISHED in a table of 16 bits; the lower half is left
   // to a kernel's own IDs in the same process.
   static constexpr IdHandle kFirstHandle = 0x8000;
+  static constexpr IdHandle kFirstLongHandle = 0x10000;
   // So long a request waits for somebody to listen before it is refused, and so many may wait.
   // Who has just begun to listen gets them a little later: programs set their options then.
   static constexpr TimeNs kListenPatience = 200'000'000;
@@ -64,11 +68,17 @@ class RdmaCm {
   static constexpr std::size_t kMaxEarly = 1024;
   // How often is looked whether a neighbour has answered.
   static constexpr TimeNs kNeighbourLook = 20'000'000;
+  // Of which no process has more than its share: IDs, memberships and unread events, a kilobyte
+  // each at most; and ports, of all port spaces together as many as one has ephemeral ones.
+  static constexpr std::size_t kObjects = 1u << 18;
+  static constexpr std::size_t kPorts = 28232;
 
   RdmaCm(const Ports& ports, std::uint64_t seed);
 
   // --- channels and events ------------------------------------------------------------------
-  void open_channel(ChannelId channel) { channels_.try_emplace(channel); }
+  void open_channel(ChannelId channel, limits::Holder process = 0) {
+    channels_.try_emplace(channel, Channel{{}, process});
+  }
   void close_channel(TimeNs now, ChannelId channel);
   // The next event, counted as reported; nothing when there is none.
   std::optional<RdmaEvent> get_event(ChannelId channel);
@@ -81,7 +91,11 @@ class RdmaCm {
   bool has_pending_events() const;
   std::vector<Wakeup> take_wakeups() { return std::exchange(wakeups_, {}); }
 
-  // --- calls (rdma_cm_addresses.cpp, rdma_cm_calls.cpp, rdma_cm_connect.cpp, rdma_cm_query.cpp) -
+  // Why the last call was refused, in words, if its process has its share; once.
+  std::string take_reason() { return std::exchange(reason_, {}); }
+
+  // --- calls (rdma_cm_addresses.cpp, rdma_cm_calls.cpp, rdma_cm_connect.cpp, rdma_cm_query.cpp,
+  // multicast.cpp) ---
   int create_id(ChannelId channel, std::uint64_t uid, std::uint16_t port_space,
                 std::uint8_t qp_type, IdHandle& id);
   // `withdrawn`: events that were announced on the channel and are not there any more.
@@ -179,6 +193,7 @@ class RdmaCm {
   };
   struct Channel {
     std::deque<RdmaEvent> events;
+    limits::Holder process = 0;
   };
   // A request for a service that nobody offers yet.
   struct EarlyRequest {
@@ -204,6 +219,10 @@ class RdmaCm {
   void post(const Id& id, RdmaEvent event);
   void post(const Id& id, RdmaEventType type, std::int32_t status = 0);
   void drain(TimeNs now);
+  limits::Holder process_of(ChannelId channel) const { return channels_.at(channel).process; }
+  // Whether the channel's process may have one object more. Keeps the reason.
+  bool may_add_object(ChannelId channel);
+  void move_shares(const Id& id, limits::Holder from, limits::Holder to);
 
   // Addresses and connections.
   int bind_id(Id& id, const SocketAddress& address);
@@ -242,6 +261,7 @@ class RdmaCm {
   Agent agent_;
   PortTable port_table_;
   IdHandle next_handle_ = kFirstHandle;
+  IdHandle next_long_handle_ = kFirstLongHandle;
   std::uint32_t next_membership_ = 1;
   std::unordered_map<IdHandle, std::unique_ptr<Id>> ids_;
   std::unordered_map<CommId, IdHandle> by_comm_;
@@ -254,6 +274,9 @@ class RdmaCm {
   CmOutputs spare_;  // memory for the agent's next outputs
   std::vector<Wakeup> wakeups_;
   std::function<void(ChannelId)> catch_up_;
+  limits::FairShare object_share_{kObjects};
+  limits::FairShare port_share_{kPorts};
+  std::string reason_;
 };
 
 }  // namespace verbena::cm

@@ -174,8 +174,13 @@ struct Relayed {
   }
 };
 
+// How many objects this context has, and what its queue pairs do: `most` of them, those that stand
+// behind queue pair `after` in the order that the context keeps (0: from the first one on). The
+// daemon asks again and again, so that no side has more than a page of it at a time.
 struct StatusRequest {
-  VERBENA_MESSAGE(kStatusRequest) {}
+  std::uint32_t after = 0;
+  std::uint32_t most = 0;
+  VERBENA_MESSAGE(kStatusRequest) { a(m.after, m.most); }
 };
 
 enum class LinkKind : std::uint8_t { kNone = 0, kUdp = 1, kRing = 2 };
@@ -216,12 +221,11 @@ struct ResourceCounts {
   VERBENA_FIELDS { a(m.pds, m.cqs, m.qps, m.mrs, m.srqs, m.contexts); }
 };
 
-// Answers StatusRequest with its sequence: as many as it takes (at most kQpsPerReport queue pairs
-// in one), the last of them marked.
+// Answers StatusRequest with its sequence. `last`: none stands behind these.
 struct StatusReport {
-  static constexpr std::size_t kQpsPerReport = 128;
+  static constexpr std::size_t kQpsPerReport = 128;  // in one message at most
   bool last = true;
-  ResourceCounts counts;  // of the whole context, in each part
+  ResourceCounts counts;  // of the whole context
   std::vector<QpStatus> qps;
   VERBENA_MESSAGE(kStatusReport) { a(m.last, m.counts, m.qps); }
 };
@@ -317,20 +321,21 @@ struct Capture {
 };
 
 // An object of one context, as another process of the user may import it (ibv_import_pd, _mr).
+// Beside a region, as descriptor [0], the memory of its owner (/proc/PID/mem).
 struct ExportedObject {
   std::uint32_t domain = 0;   // its protection domain, by that one's number
   std::uint64_t address = 0;  // a region's, in the process of its owner
   std::uint64_t length = 0;
   std::uint64_t base = 0;     // by which keys reach it
   std::uint32_t access = 0;
-  std::uint32_t pid = 0;      // of its owner; the daemon knows
   bool operator==(const ExportedObject&) const = default;
-  VERBENA_FIELDS { a(m.domain, m.address, m.length, m.base, m.access, m.pid); }
+  VERBENA_FIELDS { a(m.domain, m.address, m.length, m.base, m.access); }
 };
 enum class ObjectKind : std::uint8_t { kDomain = 1, kRegion = 2 };
 
 // An importer asks for an object of the context whose connection has this name at the other end
-// (a socket that it was given has it, too). Answered by Imported, when the owner has answered.
+// (a socket that it was given has it, too). Answered by Imported, when the owner has answered. All
+// that a context imports is of the first owner that it names, and lasts until OwnerGone.
 struct Import {
   std::string owner;
   ObjectKind kind = ObjectKind::kDomain;
@@ -341,19 +346,23 @@ struct Imported {
   ExportedObject object;
   VERBENA_MESSAGE(kImported) { a(m.object); }
 };
-// The same question to the owner, on behalf of process `pid`, and its answer.
+// The same question to the owner, and its answer.
 struct ExportQuery {
   std::uint32_t ticket = 0;
-  std::uint32_t pid = 0;
   ObjectKind kind = ObjectKind::kDomain;
   std::uint32_t number = 0;
-  VERBENA_MESSAGE(kExportQuery) { a(m.ticket, m.pid, m.kind, m.number); }
+  VERBENA_MESSAGE(kExportQuery) { a(m.ticket, m.kind, m.number); }
 };
 struct Exported {
   std::uint32_t ticket = 0;
-  bool found = false;
+  std::uint32_t code = 0;  // errno
+  std::string text;        // of it, in one line
   ExportedObject object;
-  VERBENA_MESSAGE(kExported) { a(m.ticket, m.found, m.object); }
+  VERBENA_MESSAGE(kExported) { a(m.ticket, m.code, m.text, m.object); }
+};
+// To the importer: the context that it imports from is gone.
+struct OwnerGone {
+  VERBENA_MESSAGE(kOwnerGone) {}
 };
 
 // From a context that is about to send to another one: it would like a ring to it. Has no reply
@@ -400,12 +409,27 @@ struct StatusQuery {
   VERBENA_MESSAGE(kStatusQuery) { a(m.resets); }
 };
 
-// JSON in parts; join them up to the last.
+// Answers StatusQuery, in as many messages as it takes, while the asker reads them. First the
+// emulator; then each device with its faults and, one after the other, its contexts with their
+// queue pairs:
+//
+//   kEmulator (kDevice kFaults* (kContext kQps* kContextEnd)*)* kEnd
+//
+// Each but the last carries a JSON object, kFaults and kQps one or more of them in lines.
+enum class StatusPart : std::uint8_t {
+  kEmulator = 1,
+  kDevice = 2,
+  kFaults = 3,
+  kContext = 4,
+  kQps = 5,
+  kContextEnd = 6,
+  kEnd = 7
+};
 struct StatusText {
-  static constexpr std::size_t kPartSize = 32 * 1024;
-  bool last = true;
-  std::string part;
-  VERBENA_MESSAGE(kStatusText) { a(m.last, m.part); }
+  static constexpr std::size_t kTextMost = 32 * 1024;
+  StatusPart part = StatusPart::kEnd;
+  std::string text;
+  VERBENA_MESSAGE(kStatusText) { a(m.part, m.text); }
 };
 
 struct Down {
@@ -444,7 +468,8 @@ struct Counters {
   VERBENA_MESSAGE(kCounters) { a(m.port, m.drops); }
 };
 
-// What `rdma resource` shows; gathered from the providers. Empty device: all.
+// What `rdma resource` shows; gathered from the providers. Empty device: all. Of a device's queue
+// pairs no more than kQpsMost are told.
 struct QueryResources {
   std::string device;
   VERBENA_MESSAGE(kQueryResources) { a(m.device); }
@@ -460,6 +485,7 @@ struct ContextResources {
 };
 
 struct Resources {
+  static constexpr std::size_t kQpsMost = 1024;
   bool last = true;
   std::vector<ContextResources> contexts;  // one context may be split over several
   VERBENA_MESSAGE(kResources) { a(m.last, m.contexts); }

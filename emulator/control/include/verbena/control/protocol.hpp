@@ -70,6 +70,7 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kImported, 0x0056)           \
   X(kExportQuery, 0x0057)        \
   X(kExported, 0x0058)           \
+  X(kOwnerGone, 0x0059)          \
   X(kOpenDomain, 0x0060)         \
   X(kDomainOpened, 0x0061)       \
   X(kCloseDomain, 0x0062)        \

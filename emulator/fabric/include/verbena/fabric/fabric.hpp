@@ -21,7 +21,7 @@ class Fabric {
   // Opens the sockets, then shows the devices below `shadow_root`.
   static control::Outcome<std::unique_ptr<Fabric>> open(
       const std::vector<control::DeviceInfo>& devices, const std::string& shadow_root,
-      Poller& poller);
+      Poller& poller, limits::FairShare& descriptors);
   ~Fabric();
 
   const std::vector<std::unique_ptr<Port>>& ports() const { return ports_; }

@@ -24,6 +24,7 @@
 #include "verbena/fabric/stats_memory.hpp"
 #include "verbena/fabric/totals.hpp"
 #include "verbena/link/fault_link.hpp"
+#include "verbena/limits/fair_share.hpp"
 #include "verbena/link/slot_group.hpp"
 #include "verbena/link/udp_link.hpp"
 
@@ -35,9 +36,16 @@ class Port final {
   // Takes a copy of a multicast datagram for the context of `slot`.
   using RelayOut = std::function<void(Slot slot, const control::Relayed& datagram)>;
 
+  // Of one context, and of all: a group with a member costs a look at each of its seats.
   static constexpr std::size_t kMembershipsPerContext = 4096;
+  static constexpr std::size_t kMemberships = 16384;
+  // What a context costs the emulator, with those that are on their way to it, and a group.
+  static constexpr std::size_t kDescriptorsPerContext = 3;
+  static constexpr std::size_t kDescriptorsPerGroup = 4;
 
-  static control::Outcome<std::unique_ptr<Port>> open(control::DeviceInfo info, Poller& poller);
+  // `descriptors`: those that the emulator may have.
+  static control::Outcome<std::unique_ptr<Port>> open(control::DeviceInfo info, Poller& poller,
+                                                      limits::FairShare& descriptors);
   ~Port();
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
@@ -47,10 +55,11 @@ class Port final {
   void set_management_sink(ManagementSink* sink) { sink_ = sink; }
   void set_relay(RelayOut relay) { relay_ = std::move(relay); }
 
-  // A context comes: its slot, with the descriptors to hand over (they stay the port's).
-  control::Outcome<Slot> add_context();
+  // A context of this process comes: its slot, with the descriptors to hand over (they stay the
+  // port's). A process has no more of slots, memberships and descriptors than its share.
+  control::Outcome<Slot> add_context(limits::Holder process);
   int receive_fd(Slot slot) const { return slots_.fd(slot); }
-  int stats_fd(Slot slot) const { return contexts_.at(slot).fd(); }
+  int stats_fd(Slot slot) const { return contexts_.at(slot).stats.fd(); }
   // For a program that can open none itself: one of each kind that it may need.
   control::Outcome<std::vector<control::UniqueFd>> open_senders() const;
   control::Outcome<Slot> add_extra_slot(Slot slot);
@@ -82,14 +91,25 @@ class Port final {
   class OwnSink;
   class GroupSink;
   struct Group;
+  struct Context {
+    StatsMemory stats;
+    limits::Holder process = 0;
+    std::size_t slots = 1;
+  };
 
-  Port(control::DeviceInfo info, link::SlotGroup slots, Poller& poller);
+  Port(control::DeviceInfo info, link::SlotGroup slots, Poller& poller,
+       limits::FairShare& descriptors);
   link::UdpOptions udp_options() const;
   control::Outcome<control::Done> open_own_link();
-  control::Outcome<control::Done> open_missing_groups();
+  control::Error too_many(limits::Holder process, const limits::FairShare& share,
+                          const char* what) const;
+  control::Outcome<control::Done> open_missing_groups(limits::Holder process);
+  control::Outcome<std::unique_ptr<Group>> open_group(const IpAddress& address);
   void close_empty_groups();
   void receive_own() noexcept;
   Totals all_totals() const;
+  // Those that were opened for a process which has left, for another that is still in there.
+  void pass_on_groups_of(limits::Holder process);
   void on_own_datagram(const wire::RxDatagram& datagram) noexcept;
   void on_group_datagram(const IpAddress& group, const wire::RxDatagram& datagram) noexcept;
 
@@ -101,7 +121,10 @@ class Port final {
   control::StatsPage own_counters_;  // of QP0 and QP1, and of what is for nobody
   std::unique_ptr<link::FaultLink> own_;
   FaultTable faults_;
-  std::map<Slot, StatsMemory> contexts_;
+  std::map<Slot, Context> contexts_;
+  limits::FairShare& descriptors_;
+  limits::FairShare slot_share_{link::SlotGroup::kMulticastSlot - 1};
+  limits::FairShare membership_share_{kMemberships};
   Totals retired_;  // of contexts that have ended
   Totals before_;   // what does not count any more
   MulticastGroups groups_;

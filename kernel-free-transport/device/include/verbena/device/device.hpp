@@ -168,6 +168,12 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
     const Guard guard(receive_lock_);
     table_.for_each(f);
   }
+  // At most so many of those behind this one; true: there are more.
+  template <typename F>
+  bool for_each_qp_behind(Qpn after, std::size_t most, F&& f) {
+    const Guard guard(receive_lock_);
+    return table_.for_each_behind(after, most, f);
+  }
 
  private:
   struct TxBuffer;

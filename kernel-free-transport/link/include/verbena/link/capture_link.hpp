@@ -25,6 +25,10 @@ class CaptureLink final : public Link {
   CaptureLink(std::unique_ptr<Link> inner, const IpAddress& local, Clock clock = &realtime_now_ns);
   ~CaptureLink() override;
 
+  // Called, with an errno, each time that a capture ends because its file takes no more; before the
+  // first start().
+  using Ended = void (*)(int error) noexcept;
+  void set_ended(Ended ended) noexcept { ended_ = ended; }
   // Captures into `fd` (taken over) from now on. With `write_header` the file begins here;
   // without, blocks are added to a capture that another process began (open it O_APPEND: each
   // packet is one write). A capture that was running ends.
@@ -66,6 +70,7 @@ class CaptureLink final : public Link {
   std::unique_ptr<Link> inner_;
   IpAddress local_;
   Clock clock_;
+  Ended ended_ = nullptr;
   Published<bool> running_{false};
   Counter written_;
 

@@ -7,8 +7,8 @@
 //                      +------------+------------------+
 //                      |    slot    |  queue pair      |
 //                      +------------+------------------+
-//     slot < sockets     -> socket [slot]
 //     slot is an extra   -> the socket it was mapped to
+//     slot < sockets     -> socket [slot]
 //     else, or too short -> socket 0, the daemon's own
 //
 // Before that, what a SenderRule forbids goes to socket 0, too, and there the kernel throws it
@@ -17,8 +17,9 @@
 // Sockets are only ever added at the end, because a socket that closes makes the kernel move the
 // last one into its place; the group's own descriptors keep every one open, so a context that
 // dies changes nothing. A released slot is drained and used again. Extra slots (a context with
-// more queue pairs than a slot has numbers) are given from the top, 1022 downwards: 1023 is the
-// multicast QPN's. One thread.
+// more queue pairs than a slot has numbers) are given from the top, 1022 downwards, and where
+// sockets have come up to there, from those that are released: such a one's own socket rests
+// meanwhile. 1023 is the multicast QPN's. One thread.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +59,7 @@ class SlotGroup {
   Result<Slot, SocketError> add_slot();
   // One more slot number for the context that owns `slot`.
   Result<Slot, SocketError> add_extra_slot(Slot slot);
-  // The context has died: its extra slots lead to the daemon again, its slot is free for others.
+  // The context has died: its slot and its extra slots are free for others.
   void release(Slot slot);
 
   // The socket of a slot that add_slot() gave, or of slot 0. Stays the group's: send a duplicate
@@ -77,6 +78,7 @@ class SlotGroup {
       : local_(local), options_(options) {}
   Result<int, SocketError> open_socket(bool alone) const;
   Result<bool, SocketError> attach_filter();
+  SocketError no_slot_left() const;
 
   IpAddress local_;
   SlotGroupOptions options_;

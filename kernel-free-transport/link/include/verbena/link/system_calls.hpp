@@ -74,6 +74,15 @@ inline ssize_t read_bytes(int fd, void* bytes, std::size_t size) noexcept {
   return call_kernel(SYS_read, fd, bytes, size);
 }
 
+inline ssize_t read_bytes_at(int fd, void* bytes, std::size_t size, std::uint64_t at) noexcept {
+  return call_kernel(SYS_pread64, fd, bytes, size, at);
+}
+
+inline ssize_t write_bytes_at(int fd, const void* bytes, std::size_t size,
+                              std::uint64_t at) noexcept {
+  return call_kernel(SYS_pwrite64, fd, bytes, size, at);
+}
+
 // How many of an epoll's descriptors are readable now: one at most, which is `event`.
 inline int look_at(int epoll_fd, epoll_event& event) noexcept {
   return static_cast<int>(call_kernel(SYS_epoll_pwait, epoll_fd, &event, 1, 0, nullptr, 0));

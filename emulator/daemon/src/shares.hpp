@@ -1,0 +1,20 @@
+// What the clients of one emulator share (limits/fair_share.hpp). Owned by main, one thread.
+#pragma once
+
+#include <cstddef>
+
+#include "verbena/limits/fair_share.hpp"
+
+namespace verbena::daemon {
+
+struct Shares {
+  explicit Shares(std::size_t descriptors_in_all) : descriptors(descriptors_in_all) {}
+
+  limits::FairShare descriptors;
+  // Bytes that wait for clients who do not read.
+  limits::FairShare unread{64u << 20};
+  // Each is a mapping of ours, of which a process may have 65,530.
+  limits::FairShare rings{32768};
+};
+
+}  // namespace verbena::daemon

@@ -1,0 +1,60 @@
+// What an asker is told, in the two forms there are: JSON for `verbena status`, and the plain
+// messages of which the preload library makes netlink answers. Pure.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "status_json.hpp"
+#include "status_stream.hpp"
+#include "verbena/fabric/fabric.hpp"
+
+namespace verbena::daemon {
+
+class StatusTextWriter final : public StatusWriter {
+ public:
+  using Send = std::function<void(const control::StatusText&)>;
+  StatusTextWriter(EmulatorStatus emulator, fabric::Fabric& fabric, bool resets, Send send)
+      : emulator_(std::move(emulator)),
+        fabric_(fabric),
+        resets_(resets),
+        send_(std::move(send)) {}
+
+  void begin() override;
+  void device(const fabric::Port& port) override;
+  bool context(const ContextStatus& context) override;
+  bool qps(std::span<const control::QpStatus> qps) override;
+  void context_end(bool is_complete) override;
+  void end() override;
+
+ private:
+  void send(control::StatusPart part, std::string text);
+  template <typename Objects>
+  void send_lines(control::StatusPart part, const Objects& objects);
+
+  EmulatorStatus emulator_;
+  fabric::Fabric& fabric_;
+  bool resets_;  // the counters of each device, once they are told
+  Send send_;
+};
+
+class ResourcesWriter final : public StatusWriter {
+ public:
+  using Send = std::function<void(const control::Resources&)>;
+  explicit ResourcesWriter(Send send) : send_(std::move(send)) {}
+
+  void begin() override {}
+  void device(const fabric::Port& port) override;
+  bool context(const ContextStatus& context) override;
+  bool qps(std::span<const control::QpStatus> qps) override;
+  void context_end(bool is_complete) override;
+  void end() override;
+
+ private:
+  Send send_;
+  control::ContextResources resources_;
+  std::size_t told_ = 0;  // queue pairs of the device
+};
+
+}  // namespace verbena::daemon
