@@ -14,6 +14,7 @@
 #include "explain.hpp"
 #include "limits.hpp"
 #include "live_contexts.hpp"
+#include "memory_guard.hpp"
 #include "neighbours.hpp"
 #include "program_name.hpp"
 #include "verbena/control/connect.hpp"
@@ -74,6 +75,7 @@ Context::Context(const abi::Library& library, ibv_context* public_context, const
 }
 
 void Context::start() {
+  guard_memory();
   if (const int error = progress_.start(); error != 0) {
     refuse(error, "ibv_open_device: the progress thread cannot be started (errno %d)", error);
   }
@@ -87,6 +89,7 @@ Context::~Context() {
   end_visits();
   progress_.stop();
   if (device_) settle_debts();
+  mappings_.reset();
   device_.reset();
   link_.reset();
   if (stats_ != nullptr) ::munmap(stats_, control::kStatsPageSize);
@@ -139,6 +142,7 @@ void Context::make_engine(std::uint32_t slot, int receive_fd,
   if (stats_ != nullptr) options.counters = &stats_->counters;
   options.seed = link::random_seed();
   device_ = std::make_unique<device::Device>(options, *this, *this);
+  if (!is_further()) mappings_.emplace(device_->memory());
   device_->set_port_active(info_.port_state == control::PortState::kActive);
 
   PortCounters& counters = device_->counters();

@@ -25,6 +25,7 @@
 #include "guard.hpp"
 #include "link_choice.hpp"
 #include "lookout.hpp"
+#include "mapping_watch.hpp"
 #include "neighbourhood.hpp"
 #include "objects.hpp"
 #include "politeness.hpp"
@@ -328,6 +329,7 @@ class Context final : public queue::EventSink,
 
   UserMemory memory_;
   std::unique_ptr<device::Device> device_;
+  std::optional<MappingWatch> mappings_;  // of the engine that has the registry
   std::unique_ptr<link::FaultLink> link_;
   link::CaptureLink* capture_ = nullptr;  // inside link_
   link::PeerLink* peers_ = nullptr;       // inside capture_

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "memory_guard.hpp"
 #include "verbena/link/clock.hpp"
 
 namespace verbena::provider {
@@ -41,7 +42,9 @@ Courtesy& Courtesy::of_this_thread() noexcept {
 // Threads that begin at the same moment differ in their numbers.
 Courtesy::Courtesy() noexcept
     : coin_(link::monotonic_now_ns() ^ (static_cast<std::uint64_t>(::gettid()) << 32)),
-      switches_(involuntary_switches()) {}
+      switches_(involuntary_switches()) {
+  note_thread();
+}
 
 Turn Courtesy::give_way() noexcept {
   const TimeNs before = link::monotonic_now_ns();

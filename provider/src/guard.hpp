@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "explain.hpp"
+#include "memory_guard.hpp"
 #include "verbena/link/uncancelled.hpp"
 
 namespace verbena::provider {
@@ -24,6 +25,7 @@ template <typename F>
 int errno_of(F&& body) noexcept {
   const Uncancelled uncancelled;
   const int saved = errno;
+  note_thread();
   int error = 0;
   try {
     std::forward<F>(body)();

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "context.hpp"
+#include "mapping_watch.hpp"
 #include "neighbours.hpp"
 
 namespace verbena::provider {
@@ -12,15 +13,18 @@ void before_fork() {
   live_contexts().lock.lock();
   hold_neighbours();
   for (Context* c : live_contexts().all) c->pause();
+  MappingWatch::before_fork();
 }
 
 void after_fork_in_parent() {
+  MappingWatch::after_fork(false);
   for (Context* c : live_contexts().all) c->resume();
   free_neighbours();
   live_contexts().lock.unlock();
 }
 
 void after_fork_in_child() {
+  MappingWatch::after_fork(true);
   for (Context* c : live_contexts().all) c->resume_dead();
   free_neighbours();
   live_contexts().lock.unlock();

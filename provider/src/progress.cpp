@@ -93,9 +93,11 @@ int Progress::start() noexcept {
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setstacksize(&attributes, kStack);
-  // The application's signals are the application's.
+  // The application's signals are the application's, but for those of its memory that we touch.
   sigset_t all, before;
   ::sigfillset(&all);
+  ::sigdelset(&all, SIGSEGV);
+  ::sigdelset(&all, SIGBUS);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const int error = ::pthread_create(&thread_, &attributes, &run_thread, this);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -1,45 +1,17 @@
 #include "user_memory.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cinttypes>
-#include <cstdio>
-#include <cstring>
-
-#include "populate.hpp"
+#include "mapped_range.hpp"
 
 namespace verbena::provider {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-// Up to here pages are simply touched, as an adapter that pins them would; beyond, the list of
-// mappings is read.
-constexpr std::uint64_t kTouchMax = 1u << 20;
 
 void* pointer(std::uint64_t address) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
-}
-
-// Whether mappings without a hole, readable (and writable), cover the range.
-bool is_covered(std::uint64_t begin, std::uint64_t end, bool writable) {
-  std::FILE* maps = std::fopen("/proc/self/maps", "re");
-  if (maps == nullptr) return true;  // no descriptor left to look with
-  char line[512];
-  std::uint64_t covered = begin;
-  while (covered < end && std::fgets(line, sizeof line, maps) != nullptr) {
-    std::uint64_t from = 0, to = 0;
-    char rights[5] = {};
-    if (std::sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &from, &to, rights) != 3) continue;
-    if (to <= covered) continue;
-    if (from > covered || rights[0] != 'r' || (writable && rights[1] != 'w')) break;
-    covered = to;
-  }
-  std::fclose(maps);
-  return covered >= end;
 }
 
 // Of an address, what the process knows it by.
@@ -73,17 +45,7 @@ bool UserMemory::is_mapped(std::uint64_t address, std::size_t length, bool writa
   const std::uint64_t begin = address & ~(kPage - 1);
   const std::uint64_t end = (address + length + kPage - 1) & ~(kPage - 1);
   if (end <= begin) return false;
-  const int saved = errno;
-  bool mapped = false;
-  if (end - begin <= kTouchMax &&
-      ::madvise(pointer(begin), end - begin, writable ? kPopulateWrite : kPopulateRead) == 0) {
-    mapped = true;
-  } else {
-    // Also for kernels before 5.14 and for what cannot be touched in advance.
-    mapped = is_covered(begin, end, writable);
-  }
-  errno = saved;
-  return mapped;
+  return is_mapped_range(begin, end, writable);
 }
 
 }  // namespace verbena::provider

@@ -147,7 +147,9 @@ int errno_of_posted(const Qp& qp, requester::Posted posted,
                     const queue::SendRequest* request) noexcept {
   if (posted == requester::Posted::kOk) [[likely]]
     return 0;
-  const int error = posted == requester::Posted::kQueueFull ? ENOMEM : EINVAL;
+  const int error = posted == requester::Posted::kQueueFull    ? ENOMEM
+                    : posted == requester::Posted::kInlineGone ? EFAULT
+                                                               : EINVAL;
   return explain_posted(error, qp, posted, request);
 }
 

@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <new>
 
+#include "verbena/base/guarded_copy.hpp"
+
 namespace verbena::provider {
 
 void WorkBuilder::clear() noexcept {
@@ -46,8 +48,9 @@ void WorkBuilder::add_inline(const void* bytes, std::size_t length) noexcept {
   if (pending_.empty() || (bytes == nullptr && length != 0)) return fail(EINVAL);
   Pending& p = pending_.back();
   try {
-    const auto* from = static_cast<const std::byte*>(bytes);
-    bytes_.insert(bytes_.end(), from, from + length);
+    const std::size_t begin = bytes_.size();
+    bytes_.resize(begin + length);
+    if (!guarded_copy(bytes_.data() + begin, bytes, length)) return fail(EFAULT);
     p.inline_length += static_cast<std::uint32_t>(length);
   } catch (const std::bad_alloc&) {
     fail(ENOMEM);

@@ -244,6 +244,7 @@ bool RingWriter::put(const wire::ShortPacket& packet) noexcept {
   if (!place(packet.length, pack(*packet.destination), packet.rider, mark,
              [bytes](std::size_t begin, std::size_t end, std::uint8_t* to) {
                short_copy(to, bytes + begin, end - begin);
+               return true;
              })) {
     return false;
   }
@@ -257,11 +258,12 @@ bool RingWriter::place(const wire::TxBatch& batch, const wire::TxBatch::Packet& 
   if (packet.length > wire::kMaxJoint) return false;
   return place(packet.length, pack(batch.destination(packet), packet), rider, mark,
                [&](std::size_t begin, std::size_t end, std::uint8_t* to) {
-                 batch.copy(packet, begin, end, to);
+                 return batch.copy(packet, begin, end, to);
                });
 }
 
-// `copy(begin, end, to)` copies that part of the packet.
+// `copy(begin, end, to)` copies that part of the packet; false: it is gone, and what is written in
+// its place nobody takes.
 template <typename Copy>
 bool RingWriter::place(std::size_t length, std::uint64_t fields,
                        const std::optional<wire::Rider>& rider, Mark& mark,
@@ -273,14 +275,15 @@ bool RingWriter::place(std::size_t length, std::uint64_t fields,
   std::uint8_t* record = ring_.record_at(at);
   // The reader polls the first line, and would take it away again while the others are written.
   if (size > kLine) take_lines(record + kLine, size - kLine);
-  if (length > kInFirstLine) copy(kInFirstLine, length, record + kLine);
+  bool is_there = length <= kInFirstLine || copy(kInFirstLine, length, record + kLine);
   if (rider) {
     fields |= kRidden;
     const std::uint64_t word = rider->word();
     std::memcpy(record + kRecordHeader + length, &word, sizeof word);
   }
   std::memcpy(record + sizeof fields, &fields, sizeof fields);
-  copy(std::size_t{0}, std::min(length, kInFirstLine), record + kRecordHeader);
+  is_there &= copy(std::size_t{0}, std::min(length, kInFirstLine), record + kRecordHeader);
+  if (!is_there) [[unlikely]] wire::Bth::spoil(record + kRecordHeader);
   head_ = at + size;
   return true;
 }

@@ -274,7 +274,8 @@ UdpSender::Outcome UdpSender::transmit(Socket& socket, const Way& way,
     if (message.is_bundle && sent != -EIO) can_bundle_.publish(false);
     return Outcome::kNotTogether;
   }
-  count_unreachable(message.packets);
+  // EFAULT: what is lent is gone. It is missed, and when it is sent again its request fails.
+  if (sent != -EFAULT) count_unreachable(message.packets);
   return Outcome::kTaken;
 }
 

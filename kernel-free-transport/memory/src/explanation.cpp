@@ -38,6 +38,21 @@ ShortText access_names(std::uint32_t access) noexcept {
   return text;
 }
 
+// Of registered memory that is out of reach.
+void Registry::add_fate(ShortText& text, const Slot& slot, const char* what) const noexcept {
+  const char* taken_by = nullptr;
+  if (slot.reach == Reach::kTorn) taken_by = table_->ranges.taken_by(table_->node_of(slot));
+  text.add("memory of the %s (0x%" PRIx64 " to 0x%" PRIx64 ") ", what, slot.start,
+           slot.start + slot.length);
+  if (taken_by != nullptr) {
+    text.add("was taken away by %s", taken_by);
+  } else if (slot.reach == Reach::kOnDemand) {
+    text.add("is not mapped with the rights that this takes");
+  } else {
+    text.add("was unmapped, protected or cut off after it was registered");
+  }
+}
+
 // What a key opens can be read by who is inside its gate, as a Pin is; otherwise it opens nothing.
 ShortText Registry::explain(const AccessRequest& request, Refusal refusal) const noexcept {
   ShortText text("key 0x%x, address 0x%" PRIx64 ", length %" PRIu64 ": ", request.key,
@@ -65,7 +80,7 @@ ShortText Registry::explain(const AccessRequest& request, Refusal refusal) const
       text.add("the window is bound to queue pair 0x%06x", slot->qpn);
       break;
     case Refusal::kNotMapped:
-      text.add("this memory is not mapped, or not any more since the %s was registered", what);
+      add_fate(text, *slot, what);
       break;
     default:
       text.add("%s", to_string(refusal).data());

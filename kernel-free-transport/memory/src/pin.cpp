@@ -1,9 +1,20 @@
 #include "verbena/memory/pin.hpp"
 
+#include "table.hpp"
+
 namespace verbena::memory {
 
-bool Pin::paged_compare_swap(std::uint64_t compare, std::uint64_t swap,
-                             std::uint64_t* original) const noexcept {
+bool Pin::is_whole(std::uint64_t offset, std::size_t length) const noexcept {
+  auto& table = static_cast<Registry::Table&>(*paged_);
+  const std::uint64_t begin = address(offset);
+  return table.ranges.is_whole(table.node_of(Registry::Slot::of(*gate_)), {begin, begin + length});
+}
+
+bool Pin::rare_compare_swap(std::uint64_t compare, std::uint64_t swap,
+                            std::uint64_t* original) const noexcept {
+  if (reach_ == Reach::kTorn) {
+    return is_whole(0, sizeof swap) && guarded_compare_swap(word(), compare, swap, original);
+  }
   if (reach_ == Reach::kNull) {
     *original = 0;
     return true;
@@ -16,7 +27,10 @@ bool Pin::paged_compare_swap(std::uint64_t compare, std::uint64_t swap,
   return true;
 }
 
-bool Pin::paged_fetch_add(std::uint64_t add, std::uint64_t* original) const noexcept {
+bool Pin::rare_fetch_add(std::uint64_t add, std::uint64_t* original) const noexcept {
+  if (reach_ == Reach::kTorn) {
+    return is_whole(0, sizeof add) && guarded_fetch_add(word(), add, original);
+  }
   if (reach_ == Reach::kNull) {
     *original = 0;
     return true;

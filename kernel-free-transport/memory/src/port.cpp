@@ -1,7 +1,5 @@
 #include "verbena/memory/port.hpp"
 
-#include <cstring>
-
 #include "verbena/memory/ordered_copy.hpp"
 
 namespace verbena::memory {
@@ -14,12 +12,10 @@ std::uint8_t* at(std::uint64_t address) {
 class TrustingMemoryPort final : public MemoryPort {
  public:
   bool read(void* to, std::uint64_t address, std::size_t length) noexcept override {
-    std::memcpy(to, at(address), length);
-    return true;
+    return guarded_copy(to, at(address), length);
   }
   bool write(std::uint64_t address, const void* from, std::size_t length) noexcept override {
-    ordered_copy(at(address), from, length);
-    return true;
+    return ordered_copy(at(address), from, length);
   }
   bool is_mapped(std::uint64_t, std::size_t, bool) noexcept override { return true; }
 };

@@ -51,7 +51,7 @@ std::string_view to_string(Refusal refusal) {
     case Refusal::kNoPermission:
       return "the access flags do not allow this";
     case Refusal::kNotMapped:
-      return "the pages are not mapped with the access asked for";
+      return "the pages are not mapped with the access asked for, or one lies beyond the end of its file";
     case Refusal::kMisaligned:
       return "an atomic needs an address that is a multiple of 8";
     case Refusal::kBusy:
@@ -70,13 +70,13 @@ Registry::~Registry() = default;
 
 Result<std::uint32_t, Refusal> Registry::register_region(const RegionRequest& request) {
   if (const auto refusal = check_region(request)) return Failure{*refusal};
-  if (!is_mapped(*table_->paged.port, request)) return Failure{Refusal::kNotMapped};
+  if (!is_mapped(*table_->port, request)) return Failure{Refusal::kNotMapped};
   const Guard guard(table_->lock);
   Slot* slot = request.key == 0 ? nullptr : table_->allocate(request.key);
   if (slot == nullptr) slot = table_->allocate();
   if (slot == nullptr) return Failure{Refusal::kTableFull};
   slot->become(request);
-  slot->gate.reopen();
+  table_->open(*slot);
   table_->regions.add();
   table_->bytes.add(slot->length);
   return slot->key;
@@ -112,12 +112,13 @@ Result<std::uint32_t, Refusal> Registry::change_region(std::uint32_t key, const 
     next.base = change.to.base;
   }
   if (const auto refusal = check_region(next)) return Failure{*refusal};
-  if (!is_mapped(*table_->paged.port, next)) return Failure{Refusal::kNotMapped};
-  slot->gate.close_and_wait();
+  if (!is_mapped(*table_->port, next)) return Failure{Refusal::kNotMapped};
+  table_->shut(*slot);
   lower(table_->bytes, slot->length);
   slot->become(next);
   table_->bytes.add(slot->length);
-  slot->gate.reopen();
+  // It lies where it lay, with what was taken away of it.
+  table_->open(*slot, change.translation ? nullptr : &table_->node_of(*slot));
   return slot->key;
 }
 
@@ -126,7 +127,7 @@ Result<bool, Refusal> Registry::deregister(std::uint32_t key) {
   Slot* slot = table_->find_region(key);
   if (slot == nullptr) return Failure{Refusal::kNoSuchKey};
   if (slot->windows != 0) return Failure{Refusal::kBusy};
-  slot->gate.close_and_wait();
+  table_->shut(*slot);
   lower(table_->regions);
   lower(table_->bytes, slot->length);
   table_->release(*slot);
@@ -142,9 +143,22 @@ Result<Pin, Refusal> Registry::pin(const AccessRequest& request) noexcept {
   }
   // A window's own gate is enough: its region cannot be withdrawn or changed while it is bound,
   // and unbinding shuts this gate.
-  return Pin(&slot->gate, slot->translate(request.address), &table_->paged, slot->reach);
+  return Pin(&slot->gate, slot->translate(request.address), table_.get(), slot->reach);
 }
 
+void Registry::withdraw(std::uint64_t host_address, std::uint64_t length, const char* by) noexcept {
+  const Span span{host_address, host_address + length};
+  if (!table_->ranges.may_touch(span)) [[likely]] return;
+  table_->ranges.for_each(span, [&](Ranges::Node& node) {
+    Slot& slot = *node.slot;
+    slot.gate.close_and_wait_for(Ranges::kLooks);
+    node.holes.add({std::max(span.begin, node.span.begin), std::min(span.end, node.span.end)}, by);
+    slot.reach = Reach::kTorn;
+    slot.gate.reopen();
+  });
+}
+
+// Nothing of the slot changes while it is pinned.
 std::uint32_t Registry::regions() const {
   return static_cast<std::uint32_t>(table_->regions.read());
 }

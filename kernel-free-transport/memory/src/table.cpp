@@ -55,11 +55,11 @@ void Registry::Slot::become(const RegionRequest& request) {
   if (request.null) access |= kLocalWrite;
 }
 
-Registry::Table::Table(MemoryPort& port, std::uint32_t max_slots, std::uint64_t seed)
+Registry::Table::Table(MemoryPort& of_owner, std::uint32_t max_slots, std::uint64_t seed)
     : random(seed),
       max_index(std::min(max_slots, kMaxIndex)),
       directory(std::make_unique<Published<Chunk*>[]>(max_index / Chunk::kSlots + 1)) {
-  paged.port = &port;
+  port = &of_owner;
   // Sattolo's shuffle of the identity leaves one circle.
   for (unsigned i = 0; i < bytes_after.size(); ++i) bytes_after[i] = static_cast<std::uint8_t>(i);
   for (unsigned i = 255; i > 0; --i) std::swap(bytes_after[i], bytes_after[random.below(i)]);
@@ -87,7 +87,30 @@ Registry::Slot* Registry::Table::find_window(std::uint32_t key, Slot::Role role)
 Registry::Slot& Registry::Table::make(std::uint32_t index) {
   Published<Chunk*>& chunk = directory[index / Chunk::kSlots];
   if (chunk.read_relaxed() == nullptr) chunk.publish(new Chunk);
-  return *find(index);
+  Slot& slot = *find(index);
+  auto& node = chunk.read_relaxed()->nodes[index % Chunk::kSlots];
+  if (node == nullptr) {
+    node = std::make_unique<Ranges::Node>();
+    node->slot = &slot;
+  }
+  return slot;
+}
+
+// Before the gate: whoever withdraws memory opens the gate of what has some.
+void Registry::Table::shut(Slot& slot) {
+  ranges.remove(node_of(slot));
+  slot.gate.close_and_wait();
+}
+
+void Registry::Table::open(Slot& slot, const Ranges::Node* like) {
+  Ranges::Node& node = node_of(slot);
+  if (like != &node) node.holes.clear();
+  const bool is_plain = slot.reach == Reach::kDirect || slot.reach == Reach::kTorn;
+  if (slot.bound && is_plain && !slot.device_memory && slot.length != 0) {
+    node.span = {slot.host, slot.host + slot.length};
+    ranges.insert(node, like);
+  }
+  slot.gate.reopen();
 }
 
 Registry::Slot* Registry::Table::allocate() {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "ranges.hpp"
 #include "verbena/base/lock.hpp"
 #include "verbena/base/unpredictable.hpp"
 #include "verbena/memory/registry.hpp"
@@ -34,7 +35,10 @@ constexpr bool wraps(std::uint64_t address, std::uint64_t length) {
 struct alignas(64) Registry::Slot {
   enum class Role : std::uint8_t { kFree, kRegion, kWindow1, kWindow2 };
 
+  // First, so that it leads to its slot.
   Gate gate;
+  static Slot& of(Gate& gate) { return *reinterpret_cast<Slot*>(&gate); }
+
   std::uint32_t key = 0;
   DomainId domain = 0;
   std::uint32_t access = 0;
@@ -72,9 +76,11 @@ struct alignas(64) Registry::Slot {
 struct Registry::Chunk {
   static constexpr std::uint32_t kSlots = 1024;
   std::array<Slot, kSlots> slots;
+  // Beside them, since they fill their lines; each is made when it is needed first, and stays.
+  std::array<std::unique_ptr<Ranges::Node>, kSlots> nodes;
 };
 
-struct Registry::Table {
+struct Registry::Table : PagedMemory {
   Table(MemoryPort& port, std::uint32_t max_slots, std::uint64_t seed);
   ~Table();
   Table(const Table&) = delete;
@@ -99,12 +105,21 @@ struct Registry::Table {
   // Takes back a slot whose gate is shut; its keys so far open nothing any more.
   void release(Slot& slot);
 
+  // Ends all use of what the slot's key opens.
+  void shut(Slot& slot);
+  // The gate of a slot that has memory now is opened: with the holes of `like`, if that is not null.
+  void open(Slot& slot, const Ranges::Node* like = nullptr);
+  Ranges::Node& node_of(const Slot& slot) const {
+    const std::uint32_t index = index_of(slot.key);
+    return *directory[index / Chunk::kSlots].read()->nodes[index % Chunk::kSlots];
+  }
+
   std::optional<Refusal> check_bind(const Slot& window, DomainId domain, const WindowBind& bind);
-  // Both with the window's gate shut.
+  // Both with the window's gate shut; the first opens it.
   void attach(Slot& window, const WindowBind& bind, std::uint32_t qpn);
   void detach(Slot& window);
 
-  // The slot of an index that is in the table; its chunk is made if need be.
+  // The slot of an index that is in the table; its chunk and its node are made if need be.
   Slot& make(std::uint32_t index);
   void unlink_free(const Slot& slot);
   // The same slot's key for another owner: its byte comes back after all others.
@@ -118,7 +133,7 @@ struct Registry::Table {
   Lock lock;
   UnpredictableRandom random;
   std::array<std::uint8_t, 256> bytes_after;  // one circle, in an order of the registry's own
-  PagedMemory paged;
+  Ranges ranges;
   std::uint32_t max_index;
   std::unique_ptr<Published<Chunk*>[]> directory;
   std::uint32_t fresh = 1;  // the lowest index never used; 0 stays unused, so 0 is no key

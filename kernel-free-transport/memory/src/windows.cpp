@@ -33,11 +33,13 @@ void Registry::Table::attach(Slot& window, const WindowBind& bind, std::uint32_t
   window.reach = region.reach;
   window.qpn = qpn;
   window.bound = true;
-  if (window.role != Slot::Role::kWindow2) return;
-  window.previous = 0;
-  window.next = first_bound;
-  if (first_bound != 0) find(first_bound)->previous = index_of(window.key);
-  first_bound = index_of(window.key);
+  if (window.role == Slot::Role::kWindow2) {
+    window.previous = 0;
+    window.next = first_bound;
+    if (first_bound != 0) find(first_bound)->previous = index_of(window.key);
+    first_bound = index_of(window.key);
+  }
+  open(window, &node_of(region));
 }
 
 void Registry::Table::detach(Slot& window) {
@@ -72,7 +74,7 @@ Result<bool, Refusal> Registry::free_window(std::uint32_t key) {
   const Guard guard(table_->lock);
   Slot* slot = table_->find(index_of(key));
   if (slot == nullptr || !slot->is_window()) return Failure{Refusal::kNoSuchKey};
-  slot->gate.close_and_wait();
+  table_->shut(*slot);
   table_->detach(*slot);
   table_->release(*slot);
   lower(table_->windows);
@@ -90,11 +92,14 @@ Result<std::uint32_t, Refusal> Registry::bind_type1(std::uint32_t window_key, Do
   } else if (const auto refusal = table_->check_bind(*window, domain, bind)) {
     return Failure{*refusal};
   }
-  window->gate.close_and_wait();
+  table_->shut(*window);
   table_->detach(*window);
   window->key = next_key(window->key);
-  if (!unbinds) table_->attach(*window, bind, kAnyQp);
-  window->gate.reopen();
+  if (unbinds) {
+    window->gate.reopen();
+  } else {
+    table_->attach(*window, bind, kAnyQp);
+  }
   return window->key;
 }
 
@@ -110,10 +115,9 @@ Result<std::uint32_t, Refusal> Registry::bind_type2(std::uint32_t window_key, st
   }
   if (window->bound) return Failure{Refusal::kBusy};
   if (const auto refusal = table_->check_bind(*window, domain, bind)) return Failure{*refusal};
-  window->gate.close_and_wait();
+  table_->shut(*window);
   window->key = new_key;
   table_->attach(*window, bind, qpn);
-  window->gate.reopen();
   return window->key;
 }
 
@@ -125,7 +129,7 @@ Result<bool, Refusal> Registry::invalidate(std::uint32_t key, DomainId domain, s
   if (slot->role != Slot::Role::kWindow2) return Failure{Refusal::kNoPermission};
   if (!slot->bound) return true;
   if (slot->qpn != qpn) return Failure{Refusal::kForeignQp};
-  slot->gate.close_and_wait();
+  table_->shut(*slot);
   table_->detach(*slot);
   slot->gate.reopen();
   return true;
@@ -137,7 +141,7 @@ void Registry::unbind_windows_of(std::uint32_t qpn) {
     Slot& window = *table_->find(index);
     index = window.next;
     if (window.qpn != qpn) continue;
-    window.gate.close_and_wait();
+    table_->shut(window);
     table_->detach(window);
     window.gate.reopen();
   }

@@ -80,6 +80,13 @@ constexpr Place place_of(bool first, bool last) {
   return last ? Place::kLast : Place::kMiddle;
 }
 
+// The sum of a payload that is lent, or else is copied; false: it is gone.
+bool sum_of(const std::uint8_t* from, std::uint32_t length, bool is_lent, std::uint8_t* to,
+            std::uint32_t& sum) {
+  return is_lent ? wire::crc32_where_it_lies(from, length, sum)
+                 : wire::crc32_copy(to, from, length, sum);
+}
+
 }  // namespace
 
 std::optional<memory::Refusal> Requester::gather(const SendEntry& entry, std::uint32_t position,
@@ -132,10 +139,12 @@ bool Requester::may_lend(const SendEntry& entry) {
          entry.length >= packing().lent_least;
 }
 
-// The payload of one packet, or each of some that are alike.
+// The payload of one packet, or each of some that are alike. What goes again is copied: what was
+// lent may be gone, and its packet was lost for that.
 bool Requester::lends(const Message& message, std::uint32_t length, Psn psn, bool has_sum) {
-  if (!message.lends || !packing().is_sealed) return message.lends;
-  if (!has_sum || length < packing().lent_least || psn.is_before(sent_)) return false;
+  if (!message.lends || psn.is_before(sent_)) return false;
+  if (!packing().is_sealed) return true;
+  if (!has_sum || length < packing().lent_least) return false;
   if (unlent_ == 0) return true;
   --unlent_;
   return false;
@@ -245,12 +254,13 @@ Requester::Emit Requester::emit_data(Message& message, Psn psn, std::uint32_t ps
     const std::uint8_t* const from = message.bytes + extent.offset;
     const bool has_sum = message.sums && psns == 1 && wire::crc32_joins(length);
     if (lends(message, length, psn, has_sum)) lent = from;
-    if (has_sum) {
-      sum = lent != nullptr ? wire::crc32(0, from, length)
-                            : wire::crc32_copy(at + header_bytes, from, length);
-    } else if (lent == nullptr) {
-      std::memcpy(at + header_bytes, from, length);
+    std::uint32_t made = 0;
+    const bool is_there = has_sum ? sum_of(from, length, lent != nullptr, at + header_bytes, made)
+                                  : lent != nullptr || guarded_copy(at + header_bytes, from, length);
+    if (!is_there) [[unlikely]] {
+      return refuse_buffers(e, message.position, memory::Refusal::kNotMapped);
     }
+    if (has_sum) sum = made;
   }
   for (std::uint8_t i = 0; i < pad; ++i) at[size - 1 - i] = 0;
   write_headers(e, extent, pad, psn, ask, at);
@@ -292,9 +302,13 @@ std::uint32_t Requester::emit_middles(Message& message, Psn psn, std::uint32_t m
       // All that such a packet can have; the payload comes over what it has not.
       std::memcpy(at, headers.data(), wire::Bth::kSize + wire::XrcEth::kSize);
       wire::Bth::write_psn(at, psn);
-      out.note_sum_of(place + i, mtu,
-                      lent ? wire::crc32(0, from, mtu)
-                           : wire::crc32_copy(at + header_bytes, from, mtu));
+      std::uint32_t sum = 0;
+      if (!sum_of(from, mtu, lent, at + header_bytes, sum)) [[unlikely]] {
+        // It will be missed, and when it is sent again the request fails.
+        out.spoil(place + i);
+        continue;
+      }
+      out.note_sum_of(place + i, mtu, sum);
       if (lent) out.lend_to(place + i, header_bytes, from, mtu);
     }
     sent += room;
@@ -332,8 +346,8 @@ std::optional<memory::Refusal> Requester::fill_short(const SendEntry& e, std::ui
   // The last word, before data comes in front of the pad.
   if (shape.pad != 0) wire::store_be32(at + shape.size - 4, 0);
   if (bytes == nullptr) return gather(e, position, 0, e.length, at + shape.header_bytes);
-  short_copy(at + shape.header_bytes, bytes, e.length);
-  return std::nullopt;
+  if (guarded_copy(at + shape.header_bytes, bytes, e.length)) [[likely]] return std::nullopt;
+  return memory::Refusal::kNotMapped;
 }
 
 bool Requester::copy_summed(const SendEntry& e, std::uint32_t position, std::uint8_t* to,
@@ -352,7 +366,7 @@ bool Requester::copy_summed(const SendEntry& e, std::uint32_t position, std::uin
     from = pin.direct();
   }
   if (from == nullptr) [[unlikely]] return false;
-  out.sum = wire::crc32_copy(to, from, e.length);
+  if (!wire::crc32_copy(to, from, e.length, out.sum)) [[unlikely]] return false;
   out.summed = e.length;
   return true;
 }

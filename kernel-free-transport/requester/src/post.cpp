@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "verbena/base/guarded_copy.hpp"
 #include "verbena/base/short_copy.hpp"
 #include "verbena/requester/requester.hpp"
 
@@ -56,6 +57,7 @@ const char* to_string(Posted posted) {
     case Posted::kNoAddress: return "a UD send needs an address handle (wr.ud.ah)";
     case Posted::kBadLength: return "an atomic operation needs one 8-byte buffer";
     case Posted::kInlineForbidden: return "IBV_SEND_INLINE makes no sense with READ or atomics";
+    case Posted::kInlineGone: return "a buffer of inline data is not mapped";
   }
   return "?";
 }
@@ -87,6 +89,17 @@ Posted Requester::check(const queue::SendRequest& request, std::uint64_t& length
   return Posted::kOk;
 }
 
+// The data of a request with such, before it is there. False: some of it is not.
+bool Requester::copy_inline(std::uint32_t position, const queue::SendRequest& request) {
+  if (request.opcode >= WorkOpcode::kAtomicWrite) return true;
+  std::uint8_t* to = queue_.inline_bytes(position);
+  for (const queue::Sge& sge : request.sges) {
+    if (!guarded_copy(to, reinterpret_cast<const void*>(sge.address), sge.length)) return false;
+    to += sge.length;
+  }
+  return true;
+}
+
 void Requester::fill(SendEntry& entry, std::uint32_t position, const queue::SendRequest& request,
                      std::uint32_t length) {
   entry.id = request.id;
@@ -106,14 +119,7 @@ void Requester::fill(SendEntry& entry, std::uint32_t position, const queue::Send
   if (request.opcode >= WorkOpcode::kAtomicWrite) [[unlikely]] {
     return fill_without_buffers(entry, request);
   }
-  if ((request.flags & queue::kInline) != 0) {
-    std::uint8_t* to = queue_.inline_bytes(position);
-    for (const queue::Sge& sge : request.sges) {
-      short_copy(to, reinterpret_cast<const void*>(sge.address), sge.length);
-      to += sge.length;
-    }
-    return;
-  }
+  if ((request.flags & queue::kInline) != 0) return;
   entry.sge_count = static_cast<std::uint8_t>(request.sges.size());
   short_copy(queue_.sges(position), request.sges.data(), request.sges.size_bytes());
 }
@@ -163,6 +169,9 @@ Posted Requester::post(const queue::SendRequest& request) {
     return verdict;
   }
   const std::uint32_t position = queue_.tail();
+  if ((request.flags & queue::kInline) != 0 && !copy_inline(position, request)) [[unlikely]] {
+    return Posted::kInlineGone;
+  }
   fill(queue_.push(), position, request, static_cast<std::uint32_t>(length));
   return Posted::kOk;
 }

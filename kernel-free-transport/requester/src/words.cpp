@@ -6,6 +6,20 @@
 namespace verbena::requester {
 
 // The first of the buffers that is refused; by now all may be there again.
+namespace {
+
+// Whether all pages of these first bytes can be read.
+bool is_readable(const memory::Pin& pin, std::uint64_t length) {
+  constexpr std::uint64_t kPage = 4096;
+  std::uint8_t byte = 0;
+  for (std::uint64_t at = 0; at < length; at += kPage) {
+    if (!pin.read(&byte, at, 1)) return false;
+  }
+  return pin.read(&byte, length - 1, 1);
+}
+
+}  // namespace
+
 Requester::Emit Requester::refuse_buffers(std::uint32_t position, memory::Refusal refusal) {
   const SendEntry& entry = queue_.at(position);
   const queue::Sge* const sges = queue_.sges(position);
@@ -15,7 +29,7 @@ Requester::Emit Requester::refuse_buffers(std::uint32_t position, memory::Refusa
                                         sges[i].address,    sges[i].length,
                                         memory::kLocalRead, endpoint_.number.value()};
     const auto pin = endpoint_.memory->pin(request);
-    if (pin.ok() && entry.sge_count != 1) continue;
+    if (pin.ok() && (sges[i].length == 0 || is_readable(*pin, sges[i].length))) continue;
     const memory::Refusal why = pin.ok() ? refusal : pin.error();
     which = ShortText("sg_list[%u]: %s", i, endpoint_.memory->explain(request, why).c_str());
     break;

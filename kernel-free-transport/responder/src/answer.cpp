@@ -130,8 +130,16 @@ void Responder::sent(Response& r, const Piece& piece) {
   r.sent += piece.psns;
 }
 
+Responder::Emit Responder::drop_read(const Response& r, const Piece& piece,
+                                     memory::Refusal refusal) {
+  expected_ = r.first + r.sent;
+  refuse_access("an RDMA READ that is being answered", request_of(r, piece), refusal);
+  return Emit::kDropped;
+}
+
 // Data of plain memory is lent to its packet or summed while it is copied, as that of requests is;
-// but not both, as its owner may change it at any time.
+// but not both, as its owner may change it at any time. An answer that is given again is copied: what
+// was lent may be missing, and its packet was lost for that.
 Responder::Emit Responder::emit_read(Response& r, Turn& turn) {
   wire::TxBatch& out = turn.out;
   const bool may_be_joint = r.packets > 1 && endpoint_.transport == Transport::kRc;
@@ -147,18 +155,20 @@ Responder::Emit Responder::emit_read(Response& r, Turn& turn) {
   const std::uint8_t* lent = nullptr;
   std::optional<std::uint32_t> sum;
   if (length != 0) {
-    if (auto granted = pin(r, piece); granted.ok()) pinned = std::move(*granted);
-    const std::uint8_t* bytes = pinned ? pinned.direct() : nullptr;
-    if (bytes != nullptr && length >= packing(turn).lent_least && !packing(turn).is_sealed) {
+    auto granted = pin(r, piece);
+    if (!granted.ok()) return drop_read(r, piece, granted.error());
+    pinned = std::move(*granted);
+    const std::uint8_t* bytes = pinned.direct();
+    const bool is_lent = bytes != nullptr && !r.repeated && length >= packing(turn).lent_least &&
+                         !packing(turn).is_sealed;
+    if (is_lent) {
       lent = bytes;
     } else if (bytes != nullptr && piece.psns == 1 && wire::crc32_joins(length) &&
                packing(turn).is_sealed) {
       sum = wire::crc32_copy(at + row.header_bytes, bytes, length);
-    } else if (!pinned || !pinned.read(at + row.header_bytes, 0, length)) {
-      expected_ = r.first + r.sent;
-      refuse_access("an RDMA READ that is being answered", request_of(r, piece),
-                    memory::Refusal::kNotMapped);
-      return Emit::kDropped;
+      if (!sum) [[unlikely]] return drop_read(r, piece, memory::Refusal::kNotMapped);
+    } else if (!pinned.read(at + row.header_bytes, 0, length)) [[unlikely]] {
+      return drop_read(r, piece, memory::Refusal::kNotMapped);
     }
   }
   std::memset(at + row.header_bytes + length, 0, pad);

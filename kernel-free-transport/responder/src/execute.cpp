@@ -1,6 +1,5 @@
 // Carrying out requests: receives, remote memory, atomics.
 #include <algorithm>
-#include <cstring>
 
 #include "verbena/queue/payload.hpp"
 #include "verbena/responder/responder.hpp"
@@ -57,7 +56,8 @@ bool Responder::take_receive(const wire::PacketView& packet, std::span<const std
                                       length,  memory::kLocalWrite, endpoint_.number.value()};
   auto pin = endpoint_.memory->pin(request);
   if (!pin.ok()) [[unlikely]] return spoil_receive(request, pin.error());
-  return payload.place(from, length, *pin) || spoil_receive(request, memory::Refusal::kNotMapped);
+  if (payload.place(from, length, *pin)) [[likely]] return true;
+  return spoil_receive(request, memory::Refusal::kNotMapped);
 }
 
 // Appends to the active receive.
@@ -110,6 +110,7 @@ bool Responder::spoil_receive(const memory::AccessRequest& request, memory::Refu
   return false;
 }
 
+// What a peer's request is for was granted, and its owner has taken it away.
 void Responder::fail_receive(Status status) {
   queue::Completion c;
   c.id = receive_->id;
@@ -228,7 +229,7 @@ bool Responder::execute_write(const wire::PacketView& packet) {
       auto part = endpoint_.memory->pin(range(arrived_, payload.size()));
       if (part.ok()) target = std::move(*part);
     }
-    if (!target || !payload.place(0, payload.size(), target)) {
+    if (!target || !payload.place(0, payload.size(), target)) [[unlikely]] {
       return refuse_access("an RDMA WRITE that is arriving", range(arrived_, payload.size()),
                            memory::Refusal::kNotMapped);
     }
@@ -360,18 +361,7 @@ bool Responder::execute_atomic_write(const wire::PacketView& packet) {
   const memory::AccessRequest request{reth.rkey, remote_domain(),      reth.va,
                                       8,         memory::kRemoteWrite, endpoint_.number.value()};
   auto pin = endpoint_.memory->pin(request);
-  bool done = false;
-  if (pin.ok()) {
-    std::uint64_t value;
-    std::memcpy(&value, packet.payload.data(), 8);
-    if (std::uint8_t* direct = pin->direct()) {
-      __atomic_store_n(reinterpret_cast<std::uint64_t*>(direct), value, __ATOMIC_RELEASE);
-      done = true;
-    } else {
-      done = pin->write(0, &value, 8);
-    }
-  }
-  if (!done) {
+  if (!pin.ok() || !pin->write(0, packet.payload.data(), 8)) {
     return refuse_access("ATOMIC WRITE", request,
                          pin.ok() ? memory::Refusal::kNotMapped : pin.error());
   }

@@ -74,12 +74,11 @@ void Responder::handle_uc(const wire::PacketView& packet) {
     auto pin = endpoint_.memory->pin(request);
     const bool empty = packet.payload.empty();
     if ((endpoint_.access_flags & memory::kRemoteWrite) == 0 || end > write_.length ||
-        (row.ends_message && end != write_.length) ||
-        (!empty && (!pin.ok() || !pin->write(0, packet.payload.data(), packet.payload.size())))) {
-      message_ = Message::kNone;
-      endpoint_.drops->count(DropReason::kMalformed);
-      explain_dropped_write(request, pin.ok() ? std::nullopt : std::optional(pin.error()));
-      return;
+        (row.ends_message && end != write_.length) || (!empty && !pin.ok())) {
+      return drop_write(request, pin.ok() ? std::nullopt : std::optional(pin.error()));
+    }
+    if (!empty && !pin->write(0, packet.payload.data(), packet.payload.size())) [[unlikely]] {
+      return drop_write(request, memory::Refusal::kNotMapped);
     }
     arrived_ = end;
   }
@@ -92,8 +91,10 @@ void Responder::handle_uc(const wire::PacketView& packet) {
   if (!send && row.immediate) complete_receive_of_write(packet);
 }
 
-void Responder::explain_dropped_write(const memory::AccessRequest& request,
-                                      std::optional<memory::Refusal> refusal) {
+void Responder::drop_write(const memory::AccessRequest& request,
+                           std::optional<memory::Refusal> refusal) {
+  message_ = Message::kNone;
+  endpoint_.drops->count(DropReason::kMalformed);
   if ((endpoint_.access_flags & memory::kRemoteWrite) == 0) {
     queue::explain(endpoint_,
                    "an RDMA WRITE of the peer was dropped: the qp_access_flags lack "

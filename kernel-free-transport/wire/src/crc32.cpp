@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "crc32_words.hpp"
 #include "crc32_zeros.hpp"
 #include "polynomial.hpp"
 #include "verbena/base/check.hpp"
+#include "verbena/base/guarded_copy.hpp"
 #include "verbena/base/ticks.hpp"
 #include "verbena/wire/bytes.hpp"
 
@@ -122,10 +122,20 @@ VERBENA_CLMUL VERBENA_INLINE std::uint32_t finish(__m128i acc, const std::uint8_
   return ~remainder_of(acc);
 }
 
-// Reads sixteen bytes once, for both.
-VERBENA_CLMUL VERBENA_INLINE __m128i copy16(std::uint8_t* to, const std::uint8_t* from) {
+// Sixteen bytes that may be gone (`failed` is 1 then), read once and, where they shall be, copied.
+template <bool kCopies>
+VERBENA_CLMUL VERBENA_INLINE __m128i take16(std::uint8_t* to, const std::uint8_t* from,
+                                            std::uint32_t& failed) {
+#if defined(VERBENA_GUARDS)
+  __m128i bytes;
+  asm volatile(VERBENA_GUARDED_VALUE("movdqu %[from], %[bytes]")
+               : [bytes] "=x"(bytes), [failed] "+r"(failed)
+               : [from] "m"(*reinterpret_cast<const std::uint8_t(*)[16]>(from)));
+#else
   const __m128i bytes = load16(from);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
+  (void)failed;
+#endif
+  if (kCopies) _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
   return bytes;
 }
 
@@ -180,20 +190,33 @@ VERBENA_CLMUL std::uint32_t crc32_clmul(std::uint32_t crc, const std::uint8_t* d
   return finish(fold_four(a, b, c, d), data, length);
 }
 
-VERBENA_CLMUL std::uint32_t copy_clmul(std::uint8_t* to, const std::uint8_t* from,
-                                       std::size_t length) {
-  __m128i a = start(0, copy16(to, from), 0);
-  __m128i b = copy16(to + 16, from + 16);
-  __m128i c = copy16(to + 32, from + 32);
-  __m128i d = copy16(to + 48, from + 48);
+template <bool kCopies>
+VERBENA_CLMUL VERBENA_INLINE bool take_clmul(std::uint8_t* to, const std::uint8_t* from,
+                                             std::size_t length, std::uint32_t& sum) {
+  std::uint32_t failed = 0;
+  const auto take = [&](std::size_t at) VERBENA_CLMUL {
+    return take16<kCopies>(kCopies ? to + at : nullptr, from + at, failed);
+  };
+  __m128i a = start(0, take(0), 0);
+  __m128i b = take(16);
+  __m128i c = take(32);
+  __m128i d = take(48);
   const __m128i fold512 = _mm_set_epi64x(kFold512.second, kFold512.first);
   for (std::size_t at = 64; at < length; at += 64) {
-    a = fold(a, fold512, copy16(to + at, from + at));
-    b = fold(b, fold512, copy16(to + at + 16, from + at + 16));
-    c = fold(c, fold512, copy16(to + at + 32, from + at + 32));
-    d = fold(d, fold512, copy16(to + at + 48, from + at + 48));
+    a = fold(a, fold512, take(at));
+    b = fold(b, fold512, take(at + 16));
+    c = fold(c, fold512, take(at + 32));
+    d = fold(d, fold512, take(at + 48));
   }
-  return ~remainder_of(fold_four(a, b, c, d));
+  sum = ~remainder_of(fold_four(a, b, c, d));
+  return failed == 0;
+}
+VERBENA_CLMUL bool copy_clmul(std::uint8_t* to, const std::uint8_t* from, std::size_t length,
+                              std::uint32_t& sum) {
+  return take_clmul<true>(to, from, length, sum);
+}
+VERBENA_CLMUL bool look_clmul(const std::uint8_t* from, std::size_t length, std::uint32_t& sum) {
+  return take_clmul<false>(nullptr, from, length, sum);
 }
 
 VERBENA_VCLMUL VERBENA_INLINE __m512i fold(__m512i acc, __m512i constants, __m512i next) {
@@ -220,29 +243,52 @@ VERBENA_VCLMUL VERBENA_INLINE __m128i fold_quarters(__m512i all) {
   return fold_four(quarter<0>(all), quarter<1>(all), quarter<2>(all), quarter<3>(all));
 }
 
-VERBENA_VCLMUL VERBENA_INLINE __m512i copy64(std::uint8_t* to, const std::uint8_t* from) {
+// The same of 64 bytes.
+template <bool kCopies>
+VERBENA_VCLMUL VERBENA_INLINE __m512i take64(std::uint8_t* to, const std::uint8_t* from,
+                                             std::uint32_t& failed) {
+#if defined(VERBENA_GUARDS)
+  __m512i bytes;
+  asm volatile(VERBENA_GUARDED_VALUE("vmovdqu64 %[from], %[bytes]")
+               : [bytes] "=v"(bytes), [failed] "+r"(failed)
+               : [from] "m"(*reinterpret_cast<const std::uint8_t(*)[64]>(from)));
+#else
   const __m512i bytes = _mm512_loadu_si512(from);
-  _mm512_storeu_si512(to, bytes);
+  (void)failed;
+#endif
+  if (kCopies) _mm512_storeu_si512(to, bytes);
   return bytes;
 }
 
-VERBENA_VCLMUL std::uint32_t copy_vclmul(std::uint8_t* to, const std::uint8_t* from,
-                                         std::size_t length) {
-  __m512i a = copy64(to, from);
+template <bool kCopies>
+VERBENA_VCLMUL VERBENA_INLINE bool take_vclmul(std::uint8_t* to, const std::uint8_t* from,
+                                               std::size_t length, std::uint32_t& sum) {
+  std::uint32_t failed = 0;
+  const auto take = [&](std::size_t at) VERBENA_VCLMUL {
+    return take64<kCopies>(kCopies ? to + at : nullptr, from + at, failed);
+  };
+  __m512i a = take(0);
   a = _mm512_inserti32x4(a, start(0, quarter<0>(a), 0), 0);
-  __m512i b = copy64(to + 64, from + 64);
-  __m512i c = copy64(to + 128, from + 128);
-  __m512i d = copy64(to + 192, from + 192);
+  __m512i b = take(64);
+  __m512i c = take(128);
+  __m512i d = take(192);
   const __m512i fold2048 = spread(kFold2048);
   for (std::size_t at = kStride; at < length; at += kStride) {
-    a = fold(a, fold2048, copy64(to + at, from + at));
-    b = fold(b, fold2048, copy64(to + at + 64, from + at + 64));
-    c = fold(c, fold2048, copy64(to + at + 128, from + at + 128));
-    d = fold(d, fold2048, copy64(to + at + 192, from + at + 192));
+    a = fold(a, fold2048, take(at));
+    b = fold(b, fold2048, take(at + 64));
+    c = fold(c, fold2048, take(at + 128));
+    d = fold(d, fold2048, take(at + 192));
   }
-  const std::uint32_t result = ~remainder_of(fold_quarters(fold_four(a, b, c, d)));
+  sum = ~remainder_of(fold_quarters(fold_four(a, b, c, d)));
   _mm256_zeroupper();
-  return result;
+  return failed == 0;
+}
+VERBENA_VCLMUL bool copy_vclmul(std::uint8_t* to, const std::uint8_t* from, std::size_t length,
+                                std::uint32_t& sum) {
+  return take_vclmul<true>(to, from, length, sum);
+}
+VERBENA_VCLMUL bool look_vclmul(const std::uint8_t* from, std::size_t length, std::uint32_t& sum) {
+  return take_vclmul<false>(nullptr, from, length, sum);
 }
 
 VERBENA_VCLMUL std::uint32_t crc32_vclmul(std::uint32_t crc, const std::uint8_t* data,
@@ -281,6 +327,8 @@ constexpr auto* crc32_clmul = &crc32_words;
 constexpr auto* crc32_vclmul = &crc32_words;
 constexpr auto* copy_clmul = &copy_words;
 constexpr auto* copy_vclmul = &copy_words;
+constexpr auto* look_clmul = &look_words;
+constexpr auto* look_vclmul = &look_words;
 constexpr auto* past_zeros_clmul = &past_zeros_tables;
 bool has_clmul() { return false; }
 bool has_vclmul() { return false; }
@@ -329,11 +377,17 @@ std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* data, std::size_t len
   return variant().function(crc, data, length, ones);
 }
 
-std::uint32_t crc32_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t length) {
-  if (length == 0) return 0;
-  if (length % kStride == 0) return variant().copy(to, from, length);
-  std::memcpy(to, from, length);
-  return crc32(0, to, length);
+bool crc32_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t length,
+                std::uint32_t& sum) {
+  if (length != 0 && length % kStride == 0) [[likely]] return variant().copy(to, from, length, sum);
+  if (!guarded_copy(to, from, length)) return false;
+  sum = crc32(0, to, length);
+  return true;
+}
+
+bool crc32_where_it_lies(const std::uint8_t* from, std::size_t length, std::uint32_t& sum) {
+  VERBENA_CHECK(length != 0 && length % kStride == 0);
+  return variant().look(from, length, sum);
 }
 
 std::uint32_t crc32_join(std::uint32_t first, std::uint32_t second, std::size_t second_length) {
@@ -346,9 +400,10 @@ const Crc32Variant& crc32_variant() { return variant(); }
 
 const Crc32Variant* crc32_variants() {
   static const std::array<Crc32Variant, kCrc32Variants> variants{{
-      {"vpclmulqdq", has_vclmul(), crc32_vclmul, copy_vclmul, past_zeros_clmul},
-      {"pclmulqdq", has_clmul(), crc32_clmul, copy_clmul, past_zeros_clmul},
-      {"words", true, crc32_words, copy_words, past_zeros_tables},
+      {"vpclmulqdq", has_vclmul(), crc32_vclmul, copy_vclmul, look_vclmul,
+       past_zeros_clmul},
+      {"pclmulqdq", has_clmul(), crc32_clmul, copy_clmul, look_clmul, past_zeros_clmul},
+      {"words", true, crc32_words, copy_words, look_words, past_zeros_tables},
   }};
   return variants.data();
 }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "polynomial.hpp"
+#include "verbena/base/guarded_copy.hpp"
 #include "verbena/wire/bytes.hpp"
 
 namespace verbena::wire {
@@ -97,20 +99,25 @@ struct Read {
   const std::uint8_t* from;
 };
 
-// Copies each word that is asked for.
-struct Copied {
-  std::uint64_t word(std::size_t at) const {
-    const std::uint64_t word = load_le64(from + at);
-    store_le64(to + at, word);
+// Of memory that may be gone. Copies each word that is asked for, if it shall.
+template <bool kCopies>
+struct Guarded {
+  [[gnu::always_inline]] std::uint64_t word(std::size_t at) const {
+    const std::uint64_t there = guarded_moves::load(from + at, *failed);
+    std::uint8_t bytes[sizeof there];
+    std::memcpy(bytes, &there, sizeof there);
+    const std::uint64_t word = load_le64(bytes);
+    if (kCopies) store_le64(to + at, word);
     return word;
   }
   void advance(std::size_t bytes) {
-    to += bytes;
+    if (kCopies) to += bytes;
     from += bytes;
   }
 
   std::uint8_t* to;
   const std::uint8_t* from;
+  std::uint32_t* failed;
 };
 
 template <std::size_t kAt, typename Words>
@@ -171,9 +178,18 @@ template <typename Words>
   return ~table_step(table_step(~crc, first, sizeof first), data + 8, length - 8);
 }
 
-[[VERBENA_IN_ONE_PAGE]] std::uint32_t copy_words(std::uint8_t* to, const std::uint8_t* from,
-                                                 std::size_t length) {
-  return ~sum_words(Copied{to, from}, length, ~std::uint32_t{0});
+[[VERBENA_IN_ONE_PAGE]] bool copy_words(std::uint8_t* to, const std::uint8_t* from,
+                                        std::size_t length, std::uint32_t& sum) {
+  std::uint32_t failed = 0;
+  sum = ~sum_words(Guarded<true>{to, from, &failed}, length, ~std::uint32_t{0});
+  return failed == 0;
+}
+
+[[VERBENA_IN_ONE_PAGE]] bool look_words(const std::uint8_t* from, std::size_t length,
+                                        std::uint32_t& sum) {
+  std::uint32_t failed = 0;
+  sum = ~sum_words(Guarded<false>{nullptr, from, &failed}, length, ~std::uint32_t{0});
+  return failed == 0;
 }
 
 }  // namespace verbena::wire

@@ -5,7 +5,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdarg>
+
+// The C library's own names.
+extern "C" {
+extern void* __curbrk;
+void* __sbrk(intptr_t change);
+}
 
 namespace verbena::preload {
 namespace {
@@ -33,6 +40,29 @@ ssize_t raw_write(int fd, const void* bytes, size_t size) {
   return ::syscall(SYS_write, fd, bytes, size);
 }
 
+void* raw_mmap(void* at, size_t length, int rights, int flags, int fd, off_t offset) {
+  return reinterpret_cast<void*>(::syscall(SYS_mmap, at, length, rights, flags, fd, offset));
+}
+int raw_munmap(void* at, size_t length) {
+  return static_cast<int>(::syscall(SYS_munmap, at, length));
+}
+void* raw_mremap(void* at, size_t old_length, size_t length, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  void* const wanted = va_arg(arguments, void*);
+  va_end(arguments);
+  return reinterpret_cast<void*>(
+      ::syscall(SYS_mremap, at, old_length, length, flags, wanted));
+}
+int raw_shmdt(const void* at) { return static_cast<int>(::syscall(SYS_shmdt, at)); }
+// Where the C library keeps the end of the heap.
+int raw_brk(void* end) {
+  __curbrk = reinterpret_cast<void*>(::syscall(SYS_brk, end));
+  if (__curbrk >= end) return 0;
+  errno = ENOMEM;
+  return -1;
+}
+
 // The raw twin of a function, for the few that need one.
 template <typename F>
 constexpr F* raw_of() {
@@ -55,6 +85,32 @@ template <>
 constexpr ssize_t (*raw_of<ssize_t(int, const void*, size_t)>())(int, const void*, size_t) {
   return raw_write;
 }
+template <>
+constexpr void* (*raw_of<void*(void*, size_t, int, int, int, off_t)>())(void*, size_t, int, int,
+                                                                        int, off_t) {
+  return raw_mmap;
+}
+template <>
+constexpr int (*raw_of<int(void*, size_t)>())(void*, size_t) {
+  return raw_munmap;
+}
+template <>
+constexpr void* (*raw_of<void*(void*, size_t, size_t, int, ...)>())(void*, size_t, size_t, int,
+                                                                    ...) {
+  return raw_mremap;
+}
+template <>
+constexpr int (*raw_of<int(const void*)>())(const void*) {
+  return raw_shmdt;
+}
+template <>
+constexpr int (*raw_of<int(void*)>())(void*) {
+  return raw_brk;
+}
+template <>
+constexpr void* (*raw_of<void*(intptr_t)>())(intptr_t) {
+  return __sbrk;
+}
 }  // namespace
 
 void* look_up_next(const char* name, void* raw) {
@@ -73,11 +129,16 @@ namespace real {
   constinit Real<__VA_ARGS__> name(#name, raw_of<__VA_ARGS__>());
 VERBENA_REAL_FUNCTIONS(VERBENA_DEFINE_REAL)
 #undef VERBENA_DEFINE_REAL
+#define VERBENA_DEFINE_REAL(name, ...) \
+  constinit Real<__VA_ARGS__> name(#name, raw_of<__VA_ARGS__>(), true);
+VERBENA_REAL_MEMORY_FUNCTIONS(VERBENA_DEFINE_REAL)
+#undef VERBENA_DEFINE_REAL
 }  // namespace real
 
 void look_up_all_real_functions() {
-#define VERBENA_LOOK_UP_REAL(name, ...) (void)real::name.get();
+#define VERBENA_LOOK_UP_REAL(name, ...) (void)real::name.look_up();
   VERBENA_REAL_FUNCTIONS(VERBENA_LOOK_UP_REAL)
+  VERBENA_REAL_MEMORY_FUNCTIONS(VERBENA_LOOK_UP_REAL)
 #undef VERBENA_LOOK_UP_REAL
 }
 

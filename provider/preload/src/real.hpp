@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <glob.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -24,13 +25,18 @@ void* look_up_next(const char* name, void* raw);
 template <typename F>
 class Real {
  public:
-  // `raw` serves while the loader itself, asked for the real one, calls us again.
-  constexpr explicit Real(const char* name, F* raw = nullptr) : name_(name), raw_(raw) {}
+  // `raw` serves while the loader itself, asked for the real one, calls us again, and until our load
+  // if it shall be looked up no sooner.
+  constexpr explicit Real(const char* name, F* raw = nullptr, bool waits = false)
+      : name_(name), raw_(raw), waits_(waits) {}
 
   F* get() {
     F* known = pointer_.load(std::memory_order_acquire);
     if (known != nullptr) [[likely]]
       return known;
+    return waits_ ? raw_ : look_up();
+  }
+  F* look_up() {
     auto* found = reinterpret_cast<F*>(look_up_next(name_, reinterpret_cast<void*>(raw_)));
     if (found != raw_) pointer_.store(found, std::memory_order_release);
     return found;
@@ -43,6 +49,7 @@ class Real {
  private:
   const char* name_;
   F* raw_;
+  bool waits_;
   std::atomic<F*> pointer_{nullptr};
 };
 
@@ -120,11 +127,29 @@ class Real {
   X(recv, ssize_t(int, void*, size_t, int))                                                       \
   X(recvfrom, ssize_t(int, void*, size_t, int, sockaddr*, socklen_t*))                            \
   X(__recvfrom_chk, ssize_t(int, void*, size_t, size_t, int, sockaddr*, socklen_t*))              \
-  X(recvmsg, ssize_t(int, msghdr*, int))
+  X(recvmsg, ssize_t(int, msghdr*, int))                                                          \
+  X(sigaction, int(int, const struct sigaction*, struct sigaction*))                              \
+  X(signal, sighandler_t(int, sighandler_t))                                                      \
+  X(__sysv_signal, sighandler_t(int, sighandler_t))                                               \
+  X(sigprocmask, int(int, const sigset_t*, sigset_t*))                                            \
+  X(pthread_sigmask, int(int, const sigset_t*, sigset_t*))
+
+// The same of those by which allocators get memory: before any constructor has run, and with locks of
+// theirs, so that to look anything up could end in the allocator again. Until our own load the
+// system call serves.
+#define VERBENA_REAL_MEMORY_FUNCTIONS(X)                  \
+  X(mmap, void*(void*, size_t, int, int, int, off_t))     \
+  X(mmap64, void*(void*, size_t, int, int, int, off64_t)) \
+  X(munmap, int(void*, size_t))                           \
+  X(mremap, void*(void*, size_t, size_t, int, ...))       \
+  X(shmdt, int(const void*))                              \
+  X(brk, int(void*))                                      \
+  X(sbrk, void*(intptr_t))
 
 namespace real {
 #define VERBENA_DECLARE_REAL(name, ...) extern Real<__VA_ARGS__> name;
 VERBENA_REAL_FUNCTIONS(VERBENA_DECLARE_REAL)
+VERBENA_REAL_MEMORY_FUNCTIONS(VERBENA_DECLARE_REAL)
 #undef VERBENA_DECLARE_REAL
 }  // namespace real
 

@@ -135,6 +135,38 @@ TEST_F(RegistryTest, ManyThreadsRegisterAtOnceAndKeysAreTheirOwn) {
   EXPECT_EQ(registry_.regions(), static_cast<std::uint32_t>(kThreads * kEach / 4));
 }
 
+// Whoever takes memory away while peers are at it finds nobody there afterwards, as its next owner.
+TEST_F(RegistryTest, NobodyIsAtMemoryThatWasWithdrawn) {
+  constexpr int kRounds = 100;
+  std::atomic<bool> done{false};
+  Published<std::uint32_t> key{0};
+  std::vector<std::thread> peers;
+  for (int p = 0; p < 3; ++p) {
+    peers.emplace_back([&, p] {
+      const std::uint64_t at = address(static_cast<std::size_t>(64 * p));
+      std::uint64_t mine = 0;
+      while (!done.load(std::memory_order_acquire)) {
+        auto access = registry_.pin({key.read(), kDomain, at, 64, kRemoteWrite, kAnyQp});
+        if (access.ok()) (void)access->write(56, &mine, sizeof mine);
+        ++mine;
+      }
+    });
+  }
+  for (int i = 0; i < kRounds; ++i) {
+    std::memset(buffer_, 0, sizeof buffer_);
+    const std::uint32_t mine = add(kFull);
+    key.publish(mine);
+    std::this_thread::yield();
+    registry_.withdraw(address(0), sizeof buffer_, "a test");
+    std::memset(buffer_, i, sizeof buffer_);
+    std::this_thread::yield();
+    for (const std::uint8_t byte : buffer_) ASSERT_EQ(byte, static_cast<std::uint8_t>(i));
+    EXPECT_TRUE(registry_.deregister(mine).ok());
+  }
+  done.store(true, std::memory_order_release);
+  for (std::thread& peer : peers) peer.join();
+}
+
 TEST_F(RegistryTest, AtomicsOfManyThreadsLoseNothing) {
   constexpr std::uint64_t kThreads = 4;
   constexpr std::uint64_t kEach = 2000;

@@ -16,7 +16,7 @@ TEST(OrderedCopy, CopiesEveryLengthToEveryAlignmentAndNothingElse) {
     for (std::size_t to_shift = 0; to_shift < 16; ++to_shift) {
       for (std::size_t from_shift = 0; from_shift < 8; ++from_shift) {
         alignas(16) std::uint8_t to[160] = {};
-        ordered_copy(to + to_shift, from.data() + from_shift, length);
+        ASSERT_TRUE(ordered_copy(to + to_shift, from.data() + from_shift, length));
         for (std::size_t i = 0; i < sizeof to; ++i) {
           const bool inside = i >= to_shift && i < to_shift + length;
           ASSERT_EQ(to[i], inside ? from[i - to_shift + from_shift] : 0)
@@ -40,7 +40,7 @@ TEST(OrderedCopy, TheLastWordIsSeenAfterAllOthers) {
       // Only the end: what comes before it is written by plain copies, which a reader of the
       // same round may look at, and of no other.
       while (seen.load(std::memory_order_acquire) != n - 1) std::this_thread::yield();
-      ordered_copy(reinterpret_cast<std::uint8_t*>(buffer), round, sizeof round);
+      EXPECT_TRUE(ordered_copy(reinterpret_cast<std::uint8_t*>(buffer), round, sizeof round));
     }
   });
   for (std::uint64_t n = 1; n <= kRounds; ++n) {

@@ -61,6 +61,14 @@ class Lock {
   void lock() noexcept {
     if (!try_lock()) [[unlikely]] lock_slow();
   }
+  // The same, but gives up after so many looks: for who may have interrupted the one that has it.
+  bool lock_within(std::uint32_t looks) noexcept {
+    while (!try_lock()) {
+      if (looks-- == 0) return false;
+      cpu_relax();
+    }
+    return true;
+  }
   void unlock() noexcept {
     word_.store(kFree, std::memory_order_release);
     // The compiler keeps the order; the processor need not, see LockWaiter.
@@ -150,6 +158,11 @@ class Gate {
   void close_and_wait() noexcept {
     word_.fetch_or(kClosed, std::memory_order_acquire);
     while (word_.load(std::memory_order_acquire) != kClosed) cpu_relax();
+  }
+  // The same, but waits for so many looks only.
+  void close_and_wait_for(std::uint32_t looks) noexcept {
+    word_.fetch_or(kClosed, std::memory_order_acquire);
+    while (word_.load(std::memory_order_acquire) != kClosed && looks-- != 0) cpu_relax();
   }
   void reopen() noexcept { word_.fetch_and(~kClosed, std::memory_order_release); }
 

@@ -2,7 +2,8 @@
 // buffer to learn that a whole RDMA WRITE is there, and adapters let them; memcpy promises no order
 // and in fact writes the tail of short copies first. So the naturally aligned word at the end (8,
 // 4, 2 or 1 bytes) is one store, ordered after all the others. A lone aligned 8-byte write is one
-// step for every observer. Pure; called on the data path for every packet.
+// step for every observer. False: a page is not there (base/guarded.hpp). Pure; called on the data
+// path for every packet.
 #pragma once
 
 #include <bit>
@@ -10,27 +11,27 @@
 #include <cstdint>
 #include <cstring>
 
-#include "verbena/base/short_copy.hpp"
+#include "verbena/base/guarded_copy.hpp"
 
 namespace verbena::memory {
 
 namespace detail {
 
 template <typename Word>
-inline void store_release(std::uint8_t* to, const std::uint8_t* from) noexcept {
+inline bool store_last(std::uint8_t* to, const std::uint8_t* from) noexcept {
   Word word;
   std::memcpy(&word, from, sizeof word);
-  __atomic_store_n(reinterpret_cast<Word*>(static_cast<void*>(to)), word, __ATOMIC_RELEASE);
+  return guarded_store(reinterpret_cast<Word*>(static_cast<void*>(to)), word);
 }
 
 }  // namespace detail
 
-inline void ordered_copy(std::uint8_t* to, const void* from, std::size_t length) noexcept {
+[[nodiscard]] inline bool ordered_copy(std::uint8_t* to, const void* from, std::size_t length) noexcept {
   const auto* source = static_cast<const std::uint8_t*>(from);
   if (length == 8 && reinterpret_cast<std::uintptr_t>(to) % 8 == 0) {
-    return detail::store_release<std::uint64_t>(to, source);
+    return detail::store_last<std::uint64_t>(to, source);
   }
-  if (length == 0) return;
+  if (length == 0) return true;
   const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(to) + length;
   // The largest power of two that divides the end and fits into the copy.
   const std::size_t widest = length >= 8 ? 8 : std::bit_floor(length);
@@ -38,18 +39,18 @@ inline void ordered_copy(std::uint8_t* to, const void* from, std::size_t length)
   const std::size_t tail = aligned < widest ? aligned : widest;
   // Never less than nothing, which the compiler cannot see.
   const std::size_t head = length > tail ? length - tail : 0;
-  short_copy(to, source, head);
+  if (!guarded_copy(to, source, head)) [[unlikely]] return false;
   to += head;
   source += head;
   switch (tail) {
     [[likely]] case 8:
-      return detail::store_release<std::uint64_t>(to, source);
+      return detail::store_last<std::uint64_t>(to, source);
     case 4:
-      return detail::store_release<std::uint32_t>(to, source);
+      return detail::store_last<std::uint32_t>(to, source);
     case 2:
-      return detail::store_release<std::uint16_t>(to, source);
+      return detail::store_last<std::uint16_t>(to, source);
     default:
-      return detail::store_release<std::uint8_t>(to, source);
+      return detail::store_last<std::uint8_t>(to, source);
   }
 }
 

@@ -10,17 +10,19 @@
 #include <cstring>
 #include <utility>
 
+#include "verbena/base/guarded_copy.hpp"
 #include "verbena/base/lock.hpp"
-#include "verbena/base/short_copy.hpp"
 #include "verbena/memory/ordered_copy.hpp"
 #include "verbena/memory/port.hpp"
 
 namespace verbena::memory {
 
-// How the bytes behind a key are reached: by plain copies, through the memory port, or not at all.
-enum class Reach : std::uint8_t { kDirect, kOnDemand, kNull };
+// How the bytes behind a key are reached: by guarded copies, so too where they were not taken away,
+// through the memory port, or not at all.
+enum class Reach : std::uint8_t { kDirect, kTorn, kOnDemand, kNull };
 
-// How pages that may be missing are reached; one per registry.
+// What is the same for all pins of a registry; the table's base. How pages that may be missing are
+// reached.
 struct PagedMemory {
   MemoryPort* port = nullptr;
   // Read, decide, write: atomics on such pages are atomic among the registry's own only.
@@ -56,13 +58,14 @@ class Pin {
   // Hands over to whoever leaves the gate instead, as soon as this pin would have to.
   Gate& detach() noexcept { return *std::exchange(gate_, nullptr); }
 
-  // False: a page is not there (kNotMapped). Never for direct and null regions.
+  // False: a page is not there, or its owner has protected it (kNotMapped). Never for null regions.
   bool read(void* to, std::uint64_t offset, std::size_t length) const noexcept {
     if (length == 0) return true;
     switch (reach_) {
       case Reach::kDirect:
-        short_copy(to, bytes_ + offset, length);
-        return true;
+        return guarded_copy(to, bytes_ + offset, length);
+      case Reach::kTorn:
+        return is_whole(offset, length) && guarded_copy(to, bytes_ + offset, length);
       case Reach::kOnDemand:
         return paged_->port->read(to, address(offset), length);
       case Reach::kNull:
@@ -76,8 +79,9 @@ class Pin {
     if (length == 0) return true;
     switch (reach_) {
       case Reach::kDirect:
-        ordered_copy(bytes_ + offset, from, length);
-        return true;
+        return ordered_copy(bytes_ + offset, from, length);
+      case Reach::kTorn:
+        return is_whole(offset, length) && ordered_copy(bytes_ + offset, from, length);
       case Reach::kOnDemand:
         return paged_->port->write(address(offset), from, length);
       case Reach::kNull:
@@ -91,18 +95,16 @@ class Pin {
   // whole machine sees them as one step where the memory is direct.
   bool compare_swap(std::uint64_t compare, std::uint64_t swap,
                     std::uint64_t* original) const noexcept {
-    if (reach_ != Reach::kDirect) return paged_compare_swap(compare, swap, original);
-    __atomic_compare_exchange_n(word(), &compare, swap, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-    *original = compare;
-    return true;
+    if (reach_ != Reach::kDirect) return rare_compare_swap(compare, swap, original);
+    return guarded_compare_swap(word(), compare, swap, original);
   }
   bool fetch_add(std::uint64_t add, std::uint64_t* original) const noexcept {
-    if (reach_ != Reach::kDirect) return paged_fetch_add(add, original);
-    *original = __atomic_fetch_add(word(), add, __ATOMIC_SEQ_CST);
-    return true;
+    if (reach_ != Reach::kDirect) return rare_fetch_add(add, original);
+    return guarded_fetch_add(word(), add, original);
   }
 
-  // The bytes themselves, when they are direct; null for on-demand, implicit and null regions.
+  // The bytes themselves, when they are direct, for whoever reads them in a guarded way
+  // (base/guarded.hpp) and no other; null for all others.
   std::uint8_t* direct() const noexcept { return reach_ == Reach::kDirect ? bytes_ : nullptr; }
 
  private:
@@ -120,9 +122,11 @@ class Pin {
   std::uint64_t* word() const noexcept {
     return reinterpret_cast<std::uint64_t*>(static_cast<void*>(bytes_));
   }
-  bool paged_compare_swap(std::uint64_t compare, std::uint64_t swap,
-                          std::uint64_t* original) const noexcept;
-  bool paged_fetch_add(std::uint64_t add, std::uint64_t* original) const noexcept;
+  // Of torn memory: whether nothing was taken away of this.
+  [[gnu::cold]] bool is_whole(std::uint64_t offset, std::size_t length) const noexcept;
+  bool rare_compare_swap(std::uint64_t compare, std::uint64_t swap,
+                         std::uint64_t* original) const noexcept;
+  bool rare_fetch_add(std::uint64_t add, std::uint64_t* original) const noexcept;
 
   Gate* gate_ = nullptr;
   std::uint8_t* bytes_ = nullptr;

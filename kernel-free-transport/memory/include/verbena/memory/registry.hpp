@@ -129,15 +129,25 @@ class Registry {
   // Also for a thread that holds another Pin.
   [[gnu::cold]] ShortText explain(const AccessRequest& request, Refusal refusal) const noexcept;
 
+  // So many bytes of this process were unmapped, or are about to be, or were mapped anew, `by` a call
+  // (in words that last): what is registered there was taken away, and stays so whatever comes in its
+  // place, until it is registered anew. Not what is on demand, which follows the mapping. When this
+  // returns nobody is at it any more, most times: it waits for a moment only, and in a signal
+  // handler, or with any lock held, it may be called, too.
+  void withdraw(std::uint64_t host_address, std::uint64_t length, const char* by) noexcept;
+
   // What status shows.
   std::uint32_t regions() const;
   std::uint32_t windows() const;
   std::uint64_t registered_bytes() const;
 
  private:
+  friend class Pin;
+  friend class Ranges;
   struct Slot;
   struct Chunk;
   struct Table;
+  [[gnu::cold]] void add_fate(ShortText& text, const Slot& slot, const char* what) const noexcept;
   std::unique_ptr<Table> table_;
 };
 

@@ -38,6 +38,7 @@ enum class Posted : std::uint8_t {
   kNoAddress,         // UD without an address handle
   kBadLength,         // atomics are 8 bytes
   kInlineForbidden,   // READ and atomics have nothing to send
+  kInlineGone,        // EFAULT
 };
 const char* to_string(Posted posted);
 
@@ -169,6 +170,7 @@ class Requester {
 
   // post.cpp
   Posted check(const queue::SendRequest& request, std::uint64_t& length) const;
+  bool copy_inline(std::uint32_t position, const queue::SendRequest& request);
   void fill(SendEntry& entry, std::uint32_t position, const queue::SendRequest& request,
             std::uint32_t length);
   [[gnu::noinline]] void fill_rare(std::uint32_t position, const queue::SendRequest& request);

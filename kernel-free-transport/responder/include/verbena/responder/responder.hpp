@@ -198,6 +198,8 @@ class Responder {
   memory::AccessRequest request_of(const Response& response, const Piece& piece) const;
   Result<memory::Pin, memory::Refusal> pin(const Response& response, const Piece& piece) const;
   Emit emit_read(Response& response, Turn& turn);
+  [[gnu::cold]] Emit drop_read(const Response& response, const Piece& piece,
+                               memory::Refusal refusal);
   void write_headers(const Response& response, const Piece& piece, std::uint8_t pad,
                      std::uint8_t* at) const;
   void sent(Response& response, const Piece& piece);
@@ -209,8 +211,8 @@ class Responder {
   [[gnu::noinline]] void handle_unconnected(const wire::PacketView& packet,
                                             const wire::RxDatagram& datagram);
   void handle_uc(const wire::PacketView& packet);
-  [[gnu::cold]] void explain_dropped_write(const memory::AccessRequest& request,
-                                           std::optional<memory::Refusal> refusal);
+  [[gnu::cold]] void drop_write(const memory::AccessRequest& request,
+                                std::optional<memory::Refusal> refusal);
   void handle_ud(const wire::PacketView& packet, const wire::RxDatagram& datagram);
 
   queue::Endpoint& endpoint_;

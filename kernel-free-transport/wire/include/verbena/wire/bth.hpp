@@ -44,6 +44,8 @@ struct Bth {
   static void write_psn(std::uint8_t* out, Psn psn) { store_be32(out + 8, psn.value()); }
   // Makes a header that is written ask for an acknowledgement.
   static void ask(std::uint8_t* out) { out[8] |= 0x80; }
+  // And be of a version that there is not, so that whoever gets it drops it.
+  static void spoil(std::uint8_t* out) { out[1] |= 0x0f; }
   bool operator==(const Bth&) const = default;
 };
 

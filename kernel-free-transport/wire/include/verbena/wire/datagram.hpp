@@ -18,6 +18,7 @@
 
 #include "verbena/base/address.hpp"
 #include "verbena/base/check.hpp"
+#include "verbena/base/guarded_copy.hpp"
 #include "verbena/base/lock.hpp"
 #include "verbena/base/short_copy.hpp"
 #include "verbena/base/types.hpp"
@@ -95,7 +96,8 @@ class TxBatch {
     std::uint32_t length;  // BTH .. pad; the ICRC's room follows
     std::uint32_t destination;  // index for destination()
     std::uint32_t psns;         // that a joint packet stands for; 0: an ordinary one
-    std::uint32_t summed;       // so many bytes at the end have the CRC-32 `sum`; 0: not known
+    // So many bytes at the end have the CRC-32 `sum`; 0: not known.
+    mutable std::uint32_t summed;
     std::uint32_t sum;
     // Of a packet whose payload is not in the buffer yet: where it is, from which byte on, and how
     // much (behind it, pad); null otherwise.
@@ -184,6 +186,8 @@ class TxBatch {
     packets_[place].summed = summed;
     packets_[place].sum = sum;
   }
+  // Makes of a packet, whose payload is gone, one that nobody takes: as good as lost.
+  void spoil(std::size_t place) const { spoil(packets_[place]); }
   // Its payload, `length` bytes from `at` on, was not written: it is at `from`, and stays so until
   // clear(). Whoever sends the batch copies it from there, or has it brought in by the first look.
   void lend(std::size_t at, const std::uint8_t* from, std::size_t length) {
@@ -241,23 +245,24 @@ class TxBatch {
   std::span<const std::uint8_t> start_of(const Packet& p) const {
     return buffer_.subspan(p.offset, p.lent != nullptr ? p.lent_at : p.length);
   }
-  // Bytes of the packet, wherever they are.
-  void copy(const Packet& p, std::size_t begin, std::size_t end, std::uint8_t* to) const {
+  // Bytes of the packet, wherever they are. False: lent ones are gone, and the packet is lost.
+  bool copy(const Packet& p, std::size_t begin, std::size_t end, std::uint8_t* to) const {
     const std::uint8_t* in_buffer = buffer_.data() + p.offset;
     if (p.lent == nullptr) {
       if (begin < end) short_copy(to, in_buffer + begin, end - begin);
-      return;
+      return true;
     }
     const auto copy_until = [&](std::size_t upto, const std::uint8_t* from) {
-      if (begin >= std::min(upto, end)) return;
+      if (begin >= std::min(upto, end)) return true;
       const std::size_t length = std::min(upto, end) - begin;
-      std::memcpy(to, from, length);
+      const bool is_there = guarded_copy(to, from, length);
       begin += length;
       to += length;
+      return is_there;
     };
-    copy_until(p.lent_at, in_buffer + begin);
-    copy_until(p.lent_at + p.lent_length, p.lent + (begin - p.lent_at));
-    copy_until(end, in_buffer + begin);
+    return copy_until(p.lent_at, in_buffer + begin) &&
+           copy_until(p.lent_at + p.lent_length, p.lent + (begin - p.lent_at)) &&
+           copy_until(end, in_buffer + begin);
   }
   const Destination& destination(const Packet& p) const { return to_[p.destination]; }
   // The header of the packet in that place, to be changed before the batch goes.
@@ -278,8 +283,16 @@ class TxBatch {
   void bring_in(const Packet& p) const {
     if (p.lent == nullptr) [[likely]]
       return;
-    std::memcpy(buffer_.data() + p.offset + p.lent_at, p.lent, p.lent_length);
+    if (!guarded_copy(buffer_.data() + p.offset + p.lent_at, p.lent, p.lent_length)) [[unlikely]] {
+      spoil(p);
+    }
     p.lent = nullptr;
+  }
+  [[gnu::cold]] void spoil(const Packet& p) const {
+    std::uint8_t* const start = buffer_.data() + p.offset;
+    Bth::spoil(start);
+    std::memset(start + Bth::kSize, 0, p.length - Bth::kSize);
+    p.summed = 0;
   }
   void let_go() {
     while (held_ != 0) gates_[--held_]->leave();

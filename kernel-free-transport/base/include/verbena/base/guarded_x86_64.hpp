@@ -1,0 +1,201 @@
+// What guarded_copy.hpp is made of, on x86-64: moves by instructions that have rows in the table
+// (guarded.hpp). False: one of them has faulted. Nothing here is for anybody else.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "verbena/base/guarded.hpp"
+
+namespace verbena::guarded_moves {
+
+// `code` finds %[to], %[from] and %[length], and leaves them as they are.
+#define VERBENA_GUARDED_MOVE(code, ...)                                  \
+  asm goto(VERBENA_GUARDED(code)                                         \
+           :                                                             \
+           : [to] "r"(to), [from] "r"(from), [length] "r"(length)        \
+           : __VA_ARGS__, "memory"                                       \
+           : fault);                                                     \
+  return true;                                                           \
+  fault:                                                                 \
+  return false
+
+inline bool one_byte(void* to, const void* from) noexcept {
+  asm goto(VERBENA_GUARDED("movb (%[from]), %%al; movb %%al, (%[to])")
+           : : [to] "r"(to), [from] "r"(from) : "rax", "memory" : fault);
+  return true;
+fault:
+  return false;
+}
+
+// `kPart` bytes from the begin and as many from the end, all read before any is written; in the
+// middle, bytes may be copied twice.
+template <std::size_t kPart>
+bool both_ends(void* to, const void* from, std::size_t length) noexcept = delete;
+
+template <>
+inline bool both_ends<2>(void* to, const void* from, std::size_t length) noexcept {
+  VERBENA_GUARDED_MOVE(
+      "movw (%[from]), %%ax; movw -2(%[from],%[length]), %%dx;"
+      "movw %%ax, (%[to]); movw %%dx, -2(%[to],%[length])",
+      "rax", "rdx");
+}
+template <>
+inline bool both_ends<4>(void* to, const void* from, std::size_t length) noexcept {
+  VERBENA_GUARDED_MOVE(
+      "movl (%[from]), %%eax; movl -4(%[from],%[length]), %%edx;"
+      "movl %%eax, (%[to]); movl %%edx, -4(%[to],%[length])",
+      "rax", "rdx");
+}
+template <>
+inline bool both_ends<8>(void* to, const void* from, std::size_t length) noexcept {
+  VERBENA_GUARDED_MOVE(
+      "movq (%[from]), %%rax; movq -8(%[from],%[length]), %%rdx;"
+      "movq %%rax, (%[to]); movq %%rdx, -8(%[to],%[length])",
+      "rax", "rdx");
+}
+template <>
+inline bool both_ends<16>(void* to, const void* from, std::size_t length) noexcept {
+  VERBENA_GUARDED_MOVE(
+      "movups (%[from]), %%xmm0; movups -16(%[from],%[length]), %%xmm1;"
+      "movups %%xmm0, (%[to]); movups %%xmm1, -16(%[to],%[length])",
+      "xmm0", "xmm1");
+}
+template <>
+inline bool both_ends<32>(void* to, const void* from, std::size_t length) noexcept {
+  VERBENA_GUARDED_MOVE(
+      "movups (%[from]), %%xmm0; movups 16(%[from]), %%xmm1;"
+      "movups -32(%[from],%[length]), %%xmm2; movups -16(%[from],%[length]), %%xmm3;"
+      "movups %%xmm0, (%[to]); movups %%xmm1, 16(%[to]);"
+      "movups %%xmm2, -32(%[to],%[length]); movups %%xmm3, -16(%[to],%[length])",
+      "xmm0", "xmm1", "xmm2", "xmm3");
+}
+
+// From 64 bytes on, 64 at a time; the last ones, which are read first, over what was copied twice.
+inline bool by_vectors(void* to, const void* from, std::size_t length) noexcept {
+  VERBENA_GUARDED_MOVE(
+      "movups -64(%[from],%[length]), %%xmm4; movups -48(%[from],%[length]), %%xmm5;"
+      "movups -32(%[from],%[length]), %%xmm6; movups -16(%[from],%[length]), %%xmm7;"
+      "movq %[to], %%rdi; movq %[from], %%rsi; leaq -64(%[to],%[length]), %%rcx;"
+      "773: movups (%%rsi), %%xmm0; movups 16(%%rsi), %%xmm1;"
+      "movups 32(%%rsi), %%xmm2; movups 48(%%rsi), %%xmm3;"
+      "movups %%xmm0, (%%rdi); movups %%xmm1, 16(%%rdi);"
+      "movups %%xmm2, 32(%%rdi); movups %%xmm3, 48(%%rdi);"
+      "addq $64, %%rsi; addq $64, %%rdi; cmpq %%rcx, %%rdi; jb 773b;"
+      "movups %%xmm4, (%%rcx); movups %%xmm5, 16(%%rcx);"
+      "movups %%xmm6, 32(%%rcx); movups %%xmm7, 48(%%rcx)",
+      "rcx", "rsi", "rdi", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "cc");
+}
+
+// The same from 128 bytes on, 128 at a time, where the processor has such vectors.
+inline bool has_wide_vectors() noexcept { return __builtin_cpu_supports("avx2") != 0; }
+inline bool by_wide_vectors(void* to, const void* from, std::size_t length) noexcept {
+  asm goto(VERBENA_GUARDED(
+               "vmovups -128(%[from],%[length]), %%ymm4; vmovups -96(%[from],%[length]), %%ymm5;"
+               "vmovups -64(%[from],%[length]), %%ymm6; vmovups -32(%[from],%[length]), %%ymm7;"
+               "movq %[to], %%rdi; movq %[from], %%rsi; leaq -128(%[to],%[length]), %%rcx;"
+               "773: vmovups (%%rsi), %%ymm0; vmovups 32(%%rsi), %%ymm1;"
+               "vmovups 64(%%rsi), %%ymm2; vmovups 96(%%rsi), %%ymm3;"
+               "vmovups %%ymm0, (%%rdi); vmovups %%ymm1, 32(%%rdi);"
+               "vmovups %%ymm2, 64(%%rdi); vmovups %%ymm3, 96(%%rdi);"
+               "subq $-128, %%rsi; subq $-128, %%rdi; cmpq %%rcx, %%rdi; jb 773b;"
+               "vmovups %%ymm4, (%%rcx); vmovups %%ymm5, 32(%%rcx);"
+               "vmovups %%ymm6, 64(%%rcx); vmovups %%ymm7, 96(%%rcx)")
+           "vzeroupper\n"
+           :
+           : [to] "r"(to), [from] "r"(from), [length] "r"(length)
+           : "rcx", "rsi", "rdi", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+             "cc", "memory"
+           : fault);
+  return true;
+fault:
+  // Or each SSE instruction of the program waits for the upper halves from now on.
+  asm volatile("vzeroupper" : : : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7");
+  return false;
+}
+
+// From 32 bytes on, by words, which are read before any is written: an emulated processor keeps
+// them in registers for that long. (Within one page of code, from one to another of which it goes
+// slowly.)
+inline bool by_words(void* to, const void* from, std::size_t length) noexcept {
+  VERBENA_GUARDED_MOVE(
+      "movq %[to], %%rdi; movq %[from], %%rsi; leaq -32(%[to],%[length]), %%rcx;"
+      "jmp 774f;"
+      ".balign 64;"
+      "773: movq (%%rsi), %%r8; movq 8(%%rsi), %%r9; movq 16(%%rsi), %%r10; movq 24(%%rsi), %%r11;"
+      "movq %%r8, (%%rdi); movq %%r9, 8(%%rdi); movq %%r10, 16(%%rdi); movq %%r11, 24(%%rdi);"
+      "addq $32, %%rsi; addq $32, %%rdi;"
+      "774: cmpq %%rcx, %%rdi; jb 773b;"
+      "movq -32(%[from],%[length]), %%r8; movq -24(%[from],%[length]), %%r9;"
+      "movq -16(%[from],%[length]), %%r10; movq -8(%[from],%[length]), %%r11;"
+      "movq %%r8, (%%rcx); movq %%r9, 8(%%rcx); movq %%r10, 16(%%rcx); movq %%r11, 24(%%rcx)",
+      "rcx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc");
+}
+
+// What stands there; anything, and `failed` is 1, if it cannot be read. For a function that is in no
+// group (VERBENA_GUARDED_VALUE).
+inline __attribute__((always_inline)) std::uint64_t load(const void* at,
+                                                         std::uint32_t& failed) noexcept {
+  std::uint64_t word;
+  asm volatile(VERBENA_GUARDED_VALUE("movq %[at], %[word]")
+               : [word] "=r"(word), [failed] "+r"(failed) : [at] "m"(*static_cast<const std::uint64_t*>(at)));
+  return word;
+}
+
+// One step for every observer, after all that was stored before. `to` is aligned.
+inline bool store(std::uint64_t* to, std::uint64_t word) noexcept {
+  asm goto(VERBENA_GUARDED("movq %[word], (%[to])")
+           : : [to] "r"(to), [word] "r"(word) : "memory" : fault);
+  return true;
+fault:
+  return false;
+}
+inline bool store(std::uint32_t* to, std::uint32_t word) noexcept {
+  asm goto(VERBENA_GUARDED("movl %k[word], (%[to])")
+           : : [to] "r"(to), [word] "r"(word) : "memory" : fault);
+  return true;
+fault:
+  return false;
+}
+inline bool store(std::uint16_t* to, std::uint16_t word) noexcept {
+  asm goto(VERBENA_GUARDED("movw %w[word], (%[to])")
+           : : [to] "r"(to), [word] "r"(word) : "memory" : fault);
+  return true;
+fault:
+  return false;
+}
+inline bool store(std::uint8_t* to, std::uint8_t word) noexcept {
+  asm goto(VERBENA_GUARDED("movb %b[word], (%[to])")
+           : : [to] "r"(to), [word] "q"(word) : "memory" : fault);
+  return true;
+fault:
+  return false;
+}
+
+inline bool compare_swap(std::uint64_t* word, std::uint64_t compare, std::uint64_t swap,
+                         std::uint64_t* original) noexcept {
+  asm goto("movq %[compare], %%rax\n" VERBENA_GUARDED("lock cmpxchgq %[swap], (%[word])")
+           "movq %%rax, (%[original])\n"
+           :
+           : [word] "r"(word), [compare] "r"(compare), [swap] "r"(swap), [original] "r"(original)
+           : "rax", "cc", "memory"
+           : fault);
+  return true;
+fault:
+  return false;
+}
+inline bool fetch_add(std::uint64_t* word, std::uint64_t add, std::uint64_t* original) noexcept {
+  asm goto("movq %[add], %%rax\n" VERBENA_GUARDED("lock xaddq %%rax, (%[word])")
+           "movq %%rax, (%[original])\n"
+           :
+           : [word] "r"(word), [add] "r"(add), [original] "r"(original)
+           : "rax", "cc", "memory"
+           : fault);
+  return true;
+fault:
+  return false;
+}
+
+#undef VERBENA_GUARDED_MOVE
+
+}  // namespace verbena::guarded_moves

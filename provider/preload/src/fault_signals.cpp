@@ -1,0 +1,239 @@
+#include "fault_signals.hpp"
+
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+
+#include "real.hpp"
+
+namespace verbena::preload::fault_signals {
+namespace {
+
+constexpr std::array kSignals{SIGSEGV, SIGBUS};
+
+using Handler = void (*)(int, siginfo_t*, void*);
+
+// What the program has set, beside the flags and the mask that the kernel has from it: its handler,
+// or one of these two, and those flags that only it has.
+struct Program {
+  std::atomic<Handler> handler{nullptr};
+  std::atomic<int> flags{0};
+};
+const Handler kDefault = nullptr;
+const Handler kIgnored = reinterpret_cast<Handler>(std::uintptr_t{1});
+constexpr int kProgramsOwn = SA_SIGINFO | SA_RESETHAND;
+
+constinit std::array<Program, kSignals.size()> programs{};
+constinit std::atomic<const control::MemoryGuard*> guard{nullptr};
+constinit std::atomic<pid_t> owner{0};
+constinit std::atomic<pid_t> changing{0};  // a process, one of whose threads does
+
+// Bit i: this thread thinks that it blocks kSignals[i].
+__attribute__((tls_model("initial-exec"))) constinit thread_local unsigned blocked = 0;
+
+std::size_t index_of(int signal) noexcept { return signal == SIGSEGV ? 0 : 1; }
+
+unsigned bits_of(const sigset_t& set) noexcept {
+  unsigned bits = 0;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    if (::sigismember(&set, kSignals[i]) == 1) bits |= 1u << i;
+  }
+  return bits;
+}
+void add_bits(sigset_t& set, unsigned bits) noexcept {
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    if ((bits >> i & 1) != 0) ::sigaddset(&set, kSignals[i]);
+  }
+}
+
+// One thread at a time changes handlers, and no handler of its own comes in between. Whoever did so
+// when a process forked is not there in the child.
+class Change {
+ public:
+  Change() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    real::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    const pid_t own = ::getpid();
+    pid_t other = 0;
+    while (!changing.compare_exchange_weak(other, own, std::memory_order_acquire)) {
+      if (other == own) other = 0;
+    }
+  }
+  ~Change() {
+    changing.store(0, std::memory_order_release);
+    real::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+void send_again(int signal, siginfo_t* info, bool to_thread) noexcept {
+  if (to_thread) {
+    ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), signal, info);
+  } else {
+    ::syscall(SYS_rt_sigqueueinfo, ::getpid(), signal, info);
+  }
+}
+
+// As the kernel does where there is no handler: the signal comes again when this one's handler
+// returns, at the same instruction.
+[[gnu::noinline, gnu::cold]] void end_process(int signal, siginfo_t* info) noexcept {
+  const int saved = errno;
+  struct sigaction none {};
+  none.sa_handler = SIG_DFL;
+  real::sigaction(signal, &none, nullptr);
+  send_again(signal, info, true);
+  errno = saved;
+}
+
+// Somebody has sent it to a thread that blocks it: there it waits, in the kernel.
+[[gnu::noinline, gnu::cold]] void put_off(int signal, siginfo_t* info,
+                                          ucontext_t& context) noexcept {
+  const int saved = errno;
+  sigset_t only;
+  ::sigemptyset(&only);
+  ::sigaddset(&only, signal);
+  real::pthread_sigmask(SIG_BLOCK, &only, nullptr);
+  ::sigaddset(&context.uc_sigmask, signal);
+  send_again(signal, info, info->si_code == SI_TKILL);
+  errno = saved;
+}
+
+// To the program's handler by a jump, and through no frame of ours: it may look at its callers, and
+// leave by siglongjmp or by an exception.
+void hand_on(int signal, siginfo_t* info, void* context) {
+  const bool was_sent = info->si_code <= 0;
+  if ((blocked >> index_of(signal) & 1) != 0) {
+    return was_sent ? put_off(signal, info, *static_cast<ucontext_t*>(context))
+                    : end_process(signal, info);
+  }
+  Program& program = programs[index_of(signal)];
+  const Handler handler = program.handler.load(std::memory_order_acquire);
+  if (handler == kIgnored && was_sent) return;
+  if (handler == kDefault || handler == kIgnored) return end_process(signal, info);
+  if ((program.flags.load(std::memory_order_relaxed) & SA_RESETHAND) != 0) {
+    Handler expected = handler;
+    program.handler.compare_exchange_strong(expected, kDefault);
+  }
+  handler(signal, info, context);
+}
+
+void on_signal(int signal, siginfo_t* info, void* context) {
+  const bool is_raised = info->si_code > 0;
+  if (is_raised && guard.load(std::memory_order_acquire)->resume(context)) return;
+  hand_on(signal, info, context);
+}
+
+// The kernel's part of what the program has set.
+struct sigaction kernels_part(const struct sigaction& programs_action) noexcept {
+  struct sigaction action = programs_action;
+  action.sa_sigaction = &on_signal;
+  action.sa_flags = (action.sa_flags | SA_SIGINFO) & ~SA_RESETHAND;
+  return action;
+}
+
+// And back again, if the kernel has ours.
+void show_programs(struct sigaction& action, Handler handler, int flags) noexcept {
+  if ((action.sa_flags & SA_SIGINFO) == 0 || action.sa_sigaction != &on_signal) return;
+  action.sa_sigaction = handler;
+  action.sa_flags = (action.sa_flags & ~kProgramsOwn) | flags;
+}
+
+}  // namespace
+
+bool are_guarded() noexcept { return owner.load(std::memory_order_acquire) != 0; }
+
+bool are_guarded(int signal) noexcept {
+  return (signal == SIGSEGV || signal == SIGBUS) && are_guarded();
+}
+
+void start(const control::MemoryGuard* wanted) noexcept {
+  if (owner.load(std::memory_order_acquire) != ::getpid()) {
+    const Change change;
+    guard.store(wanted, std::memory_order_release);
+    for (const int signal : kSignals) {
+      struct sigaction now {};
+      if (real::sigaction(signal, nullptr, &now) != 0) continue;
+      // A child that has its parent's.
+      if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == &on_signal) continue;
+      Program& program = programs[index_of(signal)];
+      program.flags.store(now.sa_flags & kProgramsOwn, std::memory_order_relaxed);
+      program.handler.store(now.sa_sigaction, std::memory_order_release);
+      const struct sigaction ours = kernels_part(now);
+      real::sigaction(signal, &ours, nullptr);
+    }
+    owner.store(::getpid(), std::memory_order_release);
+  }
+  guard_thread();
+}
+
+int set_action(int signal, const struct sigaction* action, struct sigaction* old) noexcept {
+  Program& program = programs[index_of(signal)];
+  if (action == nullptr || ::getpid() != owner.load(std::memory_order_relaxed)) {
+    const int rc = real::sigaction(signal, action, old);
+    if (rc == 0 && old != nullptr) show_programs(*old, program.handler, program.flags);
+    return rc;
+  }
+  const Change change;
+  const struct sigaction ours = kernels_part(*action);
+  const Handler handler_before = program.handler.exchange(action->sa_sigaction);
+  const int flags_before = program.flags.exchange(action->sa_flags & kProgramsOwn);
+  struct sigaction before {};
+  const int rc = real::sigaction(signal, &ours, &before);
+  if (rc != 0) {
+    program.handler = handler_before;
+    program.flags = flags_before;
+  } else if (old != nullptr) {
+    show_programs(before, handler_before, flags_before);
+    *old = before;
+  }
+  return rc;
+}
+
+int set_mask(int how, const sigset_t* set, sigset_t* old) noexcept {
+  const unsigned named = set == nullptr ? 0 : bits_of(*set);
+  if (named != 0 && ::getpid() != owner.load(std::memory_order_relaxed)) {
+    return real::pthread_sigmask(how, set, old);
+  }
+  sigset_t ours;
+  if (named != 0 && how != SIG_UNBLOCK) {
+    ours = *set;
+    for (const int signal : kSignals) ::sigdelset(&ours, signal);
+    set = &ours;
+  }
+  const unsigned before = blocked;
+  // First, as what waits comes at once when it is let.
+  if (set != nullptr) {
+    blocked = how == SIG_BLOCK     ? before | named
+              : how == SIG_UNBLOCK ? before & ~named
+                                   : named;
+  }
+  const int error = real::pthread_sigmask(how, set, old);
+  if (error != 0) blocked = before;
+  if (error == 0 && old != nullptr) add_bits(*old, before);
+  return error;
+}
+
+bool guard_thread() noexcept {
+  if (!are_guarded()) return false;
+  sigset_t both;
+  sigset_t before;
+  ::sigemptyset(&both);
+  for (const int signal : kSignals) ::sigaddset(&both, signal);
+  if (real::pthread_sigmask(SIG_BLOCK, nullptr, &before) != 0) return true;
+  blocked |= bits_of(before);
+  if (bits_of(before) != 0) real::pthread_sigmask(SIG_UNBLOCK, &both, nullptr);
+  return true;
+}
+
+}  // namespace verbena::preload::fault_signals

@@ -1,0 +1,436 @@
+// A program's own SIGSEGV and SIGBUS. Each scene is played by a process of its own three times: without
+// a device, with one opened before it sets its handlers, and with one opened after it; with a device,
+// registered memory of that process is gone and touched at each step. What the program sees of its
+// signals must be the same.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "side.hpp"
+
+namespace memory_test {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+// --- the process that plays ---
+
+int said_to = -1;
+
+// Also from a signal handler.
+void say(const char* format, ...) {
+  char text[200];
+  va_list arguments;
+  va_start(arguments, format);
+  const int length = std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  if (::write(said_to, text, static_cast<std::size_t>(length)) != length) std::abort();
+}
+
+enum class Device { kNone, kFirst, kLast };
+Device device = Device::kNone;
+std::unique_ptr<Side> left;
+std::unique_ptr<Side> right;
+
+// A peer writes to memory of ours that is gone, and we send from some.
+void meet_gone_memory() {
+  if (left == nullptr) return;
+  for (const bool is_target : {true, false}) {
+    void* const page = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    Side& owner = is_target ? *right : *left;
+    ibv_mr* const mr = owner.add(static_cast<char*>(page), kPage);
+    left->connect(*right);
+    ::mprotect(page, kPage, PROT_NONE);
+    ibv_send_wr wr = right->request(IBV_WR_RDMA_WRITE);
+    if (is_target) {
+      wr.wr.rdma.remote_addr = reinterpret_cast<std::uintptr_t>(page);
+      wr.wr.rdma.rkey = mr->rkey;
+    }
+    left->post(wr, is_target ? left->sge(0, 64) : left->sge(static_cast<char*>(page), 64, mr));
+    const ibv_wc_status status = left->completion().status;
+    if (status != (is_target ? IBV_WC_REM_ACCESS_ERR : IBV_WC_LOC_PROT_ERR)) {
+      say("gone memory: status %d\n", status);
+    }
+  }
+}
+void open_device_if(Device when) {
+  if (device != when) return;
+  left = std::make_unique<Side>();
+  right = std::make_unique<Side>();
+  meet_gone_memory();
+}
+// Around what a scene sets first.
+void before_setting() { open_device_if(Device::kFirst); }
+void after_setting() {
+  open_device_if(Device::kLast);
+  meet_gone_memory();
+}
+
+char* const kNoPage = nullptr;
+char* page = kNoPage;  // that may not be touched
+
+char touch() { return *const_cast<volatile char*>(page + 24); }
+void protect_page() {
+  if (page == kNoPage) {
+    page = static_cast<char*>(
+        ::mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  }
+  ::mprotect(page, kPage, PROT_NONE);
+}
+
+char other_stack[64 * 1024];
+
+// Signals that are blocked, of those that scenes are about.
+std::string blocked() {
+  sigset_t set;
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &set);
+  std::string names;
+  for (const auto& [number, name] : {std::pair{SIGSEGV, "SEGV "}, {SIGBUS, "BUS "}, {SIGUSR1, "USR1 "}}) {
+    if (::sigismember(&set, number) == 1) names += name;
+  }
+  return names;
+}
+
+void on_fault(int number, siginfo_t* info, void* context) {
+  char here = 0;
+  const bool is_on_other_stack = &here >= other_stack && &here < other_stack + sizeof other_stack;
+  const auto* const machine = static_cast<ucontext_t*>(context);
+  sigset_t before = machine->uc_sigmask;
+  say("signal %d code %d at %td%s, blocked: %s, before: %d\n", number, info->si_code,
+      info->si_code > 0 ? static_cast<char*>(info->si_addr) - page : 0,
+      is_on_other_stack ? " on the other stack" : "", blocked().c_str(),
+      ::sigismember(&before, SIGSEGV));
+  errno = 99;
+  if (info->si_code > 0) ::mprotect(page, kPage, PROT_READ | PROT_WRITE);
+}
+
+void set_fault_handler(int flags, std::initializer_list<int> mask = {}) {
+  struct sigaction action {};
+  action.sa_sigaction = &on_fault;
+  action.sa_flags = flags | SA_SIGINFO;
+  for (const int number : mask) ::sigaddset(&action.sa_mask, number);
+  ::sigaction(SIGSEGV, &action, nullptr);
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
+void block(bool does, int number) {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, number);
+  ::pthread_sigmask(does ? SIG_BLOCK : SIG_UNBLOCK, &set, nullptr);
+}
+
+// --- scenes ---
+
+void play_handler(int flags) {
+  before_setting();
+  set_fault_handler(flags, {SIGUSR1});
+  after_setting();
+  for (int i = 0; i < 2; ++i) {
+    protect_page();
+    say("read %d\n", touch());
+    say("blocked after: %s\n", blocked().c_str());
+    meet_gone_memory();
+  }
+  ::raise(SIGSEGV);
+  ::kill(::getpid(), SIGBUS);
+}
+
+void play_handler_with_mask() { play_handler(0); }
+void play_handler_that_may_nest() { play_handler(SA_NODEFER | SA_RESTART); }
+void play_handler_on_other_stack() {
+  stack_t stack{};
+  stack.ss_sp = other_stack;
+  stack.ss_size = sizeof other_stack;
+  ::sigaltstack(&stack, nullptr);
+  play_handler(SA_ONSTACK);
+}
+
+void play_handler_for_once() {
+  before_setting();
+  set_fault_handler(static_cast<int>(SA_RESETHAND));
+  after_setting();
+  protect_page();
+  say("read %d\n", touch());
+  struct sigaction now {};
+  ::sigaction(SIGSEGV, nullptr, &now);
+  say("now default: %d\n", now.sa_handler == SIG_DFL);
+  meet_gone_memory();
+  protect_page();
+  touch();
+}
+
+sigjmp_buf way_out;
+void leave(int) { ::siglongjmp(way_out, 1); }
+
+void play_leaving_by_a_jump() {
+  before_setting();
+  say("before: %d\n", ::signal(SIGSEGV, &leave) == SIG_DFL);
+  after_setting();
+  for (int i = 0; i < 3; ++i) {
+    protect_page();
+    if (sigsetjmp(way_out, 1) == 0) {
+      touch();
+    } else {
+      say("left, blocked: %s\n", blocked().c_str());
+    }
+    meet_gone_memory();
+  }
+  say("before: %d\n", ::signal(SIGSEGV, SIG_DFL) == &leave);
+}
+
+void fail(int) { throw 5; }
+
+[[gnu::noinline]] int touch_and_catch() {
+  try {
+    return touch();
+  } catch (int what) {
+    return 100 + what;
+  }
+}
+
+void play_leaving_by_an_exception() {
+  before_setting();
+  struct sigaction action {};
+  action.sa_handler = &fail;
+  action.sa_flags = SA_NODEFER;
+  ::sigaction(SIGSEGV, &action, nullptr);
+  after_setting();
+  protect_page();
+  say("caught %d\n", touch_and_catch());
+  meet_gone_memory();
+  say("caught %d\n", touch_and_catch());
+}
+
+void play_no_handler() {
+  before_setting();
+  after_setting();
+  protect_page();
+  touch();
+  say("not reached\n");
+}
+
+void play_no_handler_and_a_sender() {
+  before_setting();
+  after_setting();
+  ::raise(SIGBUS);
+  say("not reached\n");
+}
+
+void play_ignored() {
+  before_setting();
+  ::signal(SIGSEGV, SIG_IGN);
+  after_setting();
+  ::raise(SIGSEGV);
+  say("still here\n");
+  protect_page();
+  touch();
+  say("not reached\n");
+}
+
+// What is asked for is told.
+void play_questions() {
+  before_setting();
+  set_fault_handler(SA_ONSTACK | SA_RESTART | static_cast<int>(SA_RESETHAND), {SIGUSR1, SIGBUS});
+  after_setting();
+  for (const int number : {SIGSEGV, SIGBUS}) {
+    struct sigaction old {};
+    struct sigaction other {};
+    other.sa_handler = &leave;
+    ::sigaction(number, &other, &old);
+    say("handler %d flags %x mask %d %d %d\n", old.sa_sigaction == &on_fault, old.sa_flags,
+        ::sigismember(&old.sa_mask, SIGUSR1), ::sigismember(&old.sa_mask, SIGBUS),
+        ::sigismember(&old.sa_mask, SIGSEGV));
+    ::sigaction(number, nullptr, &old);
+    say("handler %d flags %x\n", old.sa_handler == &leave, old.sa_flags);
+    say("old one %d\n", ::signal(number, SIG_IGN) == &leave);
+    say("old one %d\n", ::signal(number, SIG_DFL) == SIG_IGN);
+  }
+  struct sigaction wrong {};
+  say("refused %d\n", ::sigaction(99, &wrong, nullptr));
+}
+
+// One that waits is taken by whoever asks for it.
+void play_blocked() {
+  before_setting();
+  block(true, SIGSEGV);
+  say("blocked: %s\n", blocked().c_str());
+  after_setting();
+  say("blocked: %s\n", blocked().c_str());
+  ::raise(SIGSEGV);
+  sigset_t waiting;
+  ::sigpending(&waiting);
+  say("waits: %d\n", ::sigismember(&waiting, SIGSEGV));
+  sigset_t wanted;
+  ::sigemptyset(&wanted);
+  ::sigaddset(&wanted, SIGSEGV);
+  siginfo_t info{};
+  const timespec limit{10, 0};
+  say("took %d of %d, from us: %d\n", ::sigtimedwait(&wanted, &info, &limit), info.si_code,
+      info.si_pid == ::getpid());
+  set_fault_handler(0);
+  ::raise(SIGSEGV);
+  block(false, SIGSEGV);
+  say("blocked: %s\n", blocked().c_str());
+}
+
+void play_blocked_and_a_fault() {
+  before_setting();
+  set_fault_handler(0);
+  block(true, SIGSEGV);
+  after_setting();
+  protect_page();
+  touch();
+  say("not reached\n");
+}
+
+// All are blocked before the device is opened or after it, as servers do; and the thread that drives it
+// is another one.
+void* drive(void*) {
+  meet_gone_memory();
+  say("thread ends\n");
+  return nullptr;
+}
+void play_threads_that_block_all() {
+  before_setting();
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  after_setting();
+  say("blocked: %s\n", blocked().c_str());
+  pthread_t thread;
+  ::pthread_create(&thread, nullptr, &drive, nullptr);
+  ::pthread_join(thread, nullptr);
+}
+
+void play_file_that_was_cut_off() {
+  before_setting();
+  set_fault_handler(0);
+  after_setting();
+  const int file = static_cast<int>(::memfd_create("own", 0));
+  page = static_cast<char*>(::mmap(nullptr, kPage, PROT_READ, MAP_SHARED, file, 0));
+  if (sigsetjmp(way_out, 1) == 0) {
+    ::signal(SIGBUS, &leave);
+    touch();
+  } else {
+    say("left\n");
+  }
+}
+
+void play_child() {
+  before_setting();
+  set_fault_handler(0);
+  after_setting();
+  for (const bool has_handler : {true, false}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (!has_handler) ::signal(SIGSEGV, SIG_DFL);
+      protect_page();
+      say("child read %d\n", touch());
+      ::_exit(3);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    say("child's end: %d\n", status & 0x7f);
+  }
+  protect_page();
+  say("read %d\n", touch());
+}
+
+[[gnu::noinline]] int dig(int depth) {
+  volatile char room[1024];
+  room[0] = static_cast<char>(depth);
+  return dig(depth + 1) + room[0];
+}
+void on_overflow(int, siginfo_t* info, void*) {
+  say("overflow, code %d\n", info->si_code);
+  ::_exit(4);
+}
+void play_overflow() {
+  stack_t stack{};
+  stack.ss_sp = other_stack;
+  stack.ss_size = sizeof other_stack;
+  ::sigaltstack(&stack, nullptr);
+  before_setting();
+  struct sigaction action {};
+  action.sa_sigaction = &on_overflow;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  ::sigaction(SIGSEGV, &action, nullptr);
+  after_setting();
+  dig(0);
+}
+
+// --- the one that looks on ---
+
+struct Scene {
+  const char* name;
+  void (*play)();
+};
+
+std::string watch(const Scene& scene, Device when) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    said_to = ends[1];
+    device = when;
+    const rlimit stack{256 * 1024, 256 * 1024};
+    if (scene.play == &play_overflow) ::setrlimit(RLIMIT_STACK, &stack);
+    scene.play();
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  std::string said;
+  char text[512];
+  for (ssize_t got = 0; (got = ::read(ends[0], text, sizeof text)) > 0;) {
+    said.append(text, static_cast<std::size_t>(got));
+  }
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return said + "end " + std::to_string(status) + "\n";
+}
+
+class Handlers : public testing::TestWithParam<Scene> {};
+
+TEST_P(Handlers, SeeWhatTheyAlwaysSaw) {
+  const std::string expected = watch(GetParam(), Device::kNone);
+  EXPECT_EQ(watch(GetParam(), Device::kFirst), expected) << "with a device opened before";
+  EXPECT_EQ(watch(GetParam(), Device::kLast), expected) << "with a device opened after";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Signals, Handlers,
+    testing::Values(Scene{"WithAMask", &play_handler_with_mask},
+                    Scene{"ThatMayNest", &play_handler_that_may_nest},
+                    Scene{"OnAnotherStack", &play_handler_on_other_stack},
+                    Scene{"ForOnce", &play_handler_for_once},
+                    Scene{"LeftByAJump", &play_leaving_by_a_jump},
+                    Scene{"LeftByAnException", &play_leaving_by_an_exception},
+                    Scene{"None", &play_no_handler},
+                    Scene{"NoneAndASender", &play_no_handler_and_a_sender},
+                    Scene{"Ignored", &play_ignored}, Scene{"AskedFor", &play_questions},
+                    Scene{"Blocked", &play_blocked},
+                    Scene{"BlockedAndAFault", &play_blocked_and_a_fault},
+                    Scene{"ThreadsThatBlockAll", &play_threads_that_block_all},
+                    Scene{"AFileThatWasCutOff", &play_file_that_was_cut_off},
+                    Scene{"AChild", &play_child}, Scene{"AnOverflow", &play_overflow}),
+    [](const testing::TestParamInfo<Scene>& scene) { return scene.param.name; });
+
+}  // namespace
+}  // namespace memory_test

@@ -1,0 +1,232 @@
+// The same address for somebody else, while it is still registered: a peer does not write into what is
+// mapped there now, nor read it, whichever call took the first mapping away; and the new owner may
+// register it in turn.
+#include <gtest/gtest.h>
+#include <infiniband/verbs.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <string>
+
+#include "side.hpp"
+
+namespace memory_test {
+namespace {
+
+constexpr std::size_t kLength = 64 * 1024;
+constexpr int kRights = PROT_READ | PROT_WRITE;
+constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS;
+
+char* map(char* at = nullptr, int more = 0) {
+  void* const bytes = ::mmap(at, kLength, kRights, kPrivate | more, -1, 0);
+  EXPECT_NE(bytes, MAP_FAILED);
+  return static_cast<char*>(bytes);
+}
+char* attach(char* at) {
+  const int id = ::shmget(IPC_PRIVATE, kLength, IPC_CREAT | 0600);
+  void* const bytes = ::shmat(id, at, 0);
+  ::shmctl(id, IPC_RMID, nullptr);
+  EXPECT_NE(bytes, reinterpret_cast<void*>(-1));
+  return static_cast<char*>(bytes);
+}
+
+struct Way {
+  const char* name;
+  const char* told;  // of the call
+  std::function<char*()> get;
+  // Takes it away and maps something else in its place.
+  std::function<void(char*)> replace;
+};
+
+void map_there(char* at) { EXPECT_EQ(map(at, MAP_FIXED_NOREPLACE), at); }
+
+const Way kWays[] = {
+    {"Munmap", "was taken away by munmap", [] { return map(); },
+     [](char* at) {
+       EXPECT_EQ(::munmap(at, kLength), 0);
+       map_there(at);
+     }},
+    {"MmapFixed", "was taken away by mmap with MAP_FIXED", [] { return map(); },
+     [](char* at) { EXPECT_EQ(map(at, MAP_FIXED), at); }},
+    {"Mremap", "was taken away by mremap", [] { return map(); },
+     [](char* at) {
+       EXPECT_NE(::mremap(at, kLength, kLength, MREMAP_MAYMOVE | MREMAP_FIXED, map()), MAP_FAILED);
+       map_there(at);
+     }},
+    {"MremapOntoIt", "was taken away by mremap", [] { return map(); },
+     [](char* at) {
+       EXPECT_EQ(::mremap(map(), kLength, kLength, MREMAP_MAYMOVE | MREMAP_FIXED, at), at);
+     }},
+    {"Shmdt", "was taken away by shmdt", [] { return attach(nullptr); },
+     [](char* at) {
+       EXPECT_EQ(::shmdt(at), 0);
+       map_there(at);
+     }},
+    // As free() does of a large block, past everybody; but what comes next is seen.
+    {"Unseen", "was taken away by a call that was not seen", [] { return map(); },
+     [](char* at) {
+       EXPECT_EQ(::syscall(SYS_munmap, at, kLength), 0);
+       map_there(at);
+     }},
+};
+
+class Remapped : public testing::TestWithParam<Way> {
+ protected:
+  ibv_wc_status ask(ibv_wr_opcode opcode, const char* at, std::uint32_t key, std::uint32_t length) {
+    left_.connect(right_);
+    ibv_send_wr wr = left_.request(opcode);
+    wr.wr.rdma.remote_addr = reinterpret_cast<std::uintptr_t>(at);
+    wr.wr.rdma.rkey = key;
+    left_.post(wr, left_.sge(0, length));
+    return left_.completion().status;
+  }
+
+  Side left_;
+  Side right_;
+};
+
+TEST_P(Remapped, IsNotReached) {
+  char* const at = GetParam().get();
+  ibv_mr* const old = right_.add(at, kLength);
+  ASSERT_EQ(ask(IBV_WR_RDMA_WRITE, at, old->rkey, 8), IBV_WC_SUCCESS);
+  GetParam().replace(at);
+  std::memset(at, 'n', kLength);
+  std::memset(left_.own(), 'w', kLength);
+  testing::internal::CaptureStderr();
+  for (const std::uint32_t length : {8u, 4096u, 65536u}) {
+    EXPECT_EQ(ask(IBV_WR_RDMA_WRITE, at, old->rkey, length), IBV_WC_REM_ACCESS_ERR);
+    EXPECT_EQ(ask(IBV_WR_RDMA_READ, at, old->rkey, length), IBV_WC_REM_ACCESS_ERR);
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find(GetParam().told), std::string::npos) << said;
+  EXPECT_EQ(std::string(at, kLength), std::string(kLength, 'n'));
+  EXPECT_EQ(std::string(left_.own(), 8), "wwwwwwww");
+  // The owner's own use of the old key, and a peer's of a new one.
+  left_.connect(right_);
+  right_.receive(3, Side::sge(at, 64, old));
+  left_.post(left_.request(IBV_WR_SEND), left_.sge(0, 64));
+  EXPECT_EQ(left_.completion().status, IBV_WC_REM_OP_ERR);
+  EXPECT_EQ(right_.completion().status, IBV_WC_LOC_PROT_ERR);
+  ibv_mr* const now = right_.add(at, kLength);
+  EXPECT_EQ(ask(IBV_WR_RDMA_WRITE, at, now->rkey, 8), IBV_WC_SUCCESS);
+  EXPECT_EQ(std::string(at, 9), "wwwwwwwwn");
+}
+
+INSTANTIATE_TEST_SUITE_P(Memory, Remapped, testing::ValuesIn(kWays),
+                         [](const testing::TestParamInfo<Way>& way) { return way.param.name; });
+
+class Mapped : public testing::Test {
+ protected:
+  ibv_wc_status write(const char* at, std::uint32_t key) {
+    left_.connect(right_);
+    ibv_send_wr wr = left_.request(IBV_WR_RDMA_WRITE);
+    wr.wr.rdma.remote_addr = reinterpret_cast<std::uintptr_t>(at);
+    wr.wr.rdma.rkey = key;
+    left_.post(wr, left_.sge(0, 8));
+    return left_.completion().status;
+  }
+  Side left_;
+  Side right_;
+};
+
+// What stays is still reached.
+TEST_F(Mapped, InPart) {
+  char* const at = map();
+  ibv_mr* const mr = right_.add(at, kLength);
+  EXPECT_EQ(::munmap(at + 8192, 4096), 0);
+  EXPECT_EQ(write(at + 4096, mr->rkey), IBV_WC_SUCCESS);
+  EXPECT_EQ(write(at + 12288, mr->rkey), IBV_WC_SUCCESS);
+  EXPECT_EQ(write(at + 8192, mr->rkey), IBV_WC_REM_ACCESS_ERR);
+  EXPECT_EQ(write(at + 8188, mr->rkey), IBV_WC_REM_ACCESS_ERR);
+}
+
+// A region that grows, and contents that are given back, are the owner's as before.
+TEST_F(Mapped, WhatIsOnlyChangedStays) {
+  char* const at = map();
+  ibv_mr* const mr = right_.add(at, 4096);
+  EXPECT_EQ(::madvise(at, kLength, MADV_DONTNEED), 0);
+  EXPECT_EQ(::mprotect(at + 4096, 4096, PROT_NONE), 0);
+  EXPECT_EQ(::mremap(at, kLength, kLength / 2, 0), at);
+  EXPECT_EQ(write(at, mr->rkey), IBV_WC_SUCCESS);
+}
+
+// What was deregistered before is nobody's business.
+TEST_F(Mapped, AfterDeregistration) {
+  for (int i = 0; i < 200; ++i) {
+    char* const at = map();
+    ibv_mr* const mr = ibv_reg_mr(right_.pd(), at, kLength, Side::kAccess);
+    ASSERT_NE(mr, nullptr);
+    ASSERT_EQ(ibv_dereg_mr(mr), 0);
+    ASSERT_EQ(::munmap(at, kLength), 0);
+  }
+  char* const at = map();
+  EXPECT_EQ(write(at, right_.add(at, kLength)->rkey), IBV_WC_SUCCESS);
+}
+
+// A region that is on demand follows whatever is mapped.
+TEST_F(Mapped, OnDemand) {
+  char* const at = map();
+  ibv_mr* const mr =
+      ibv_reg_mr(right_.pd(), at, kLength, Side::kAccess | IBV_ACCESS_ON_DEMAND);
+  ASSERT_NE(mr, nullptr);
+  EXPECT_EQ(map(at, MAP_FIXED), at);
+  EXPECT_EQ(write(at, mr->rkey), IBV_WC_SUCCESS);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
+// --- what is registered must be there ---
+
+class File {
+ public:
+  explicit File(std::size_t length) : fd_(static_cast<int>(::memfd_create("file", 0))) {
+    EXPECT_EQ(::ftruncate(fd_, static_cast<off_t>(length)), 0);
+  }
+  ~File() { ::close(fd_); }
+  char* map(std::size_t length) const {
+    void* const bytes = ::mmap(nullptr, length, kRights, MAP_SHARED, fd_, 0);
+    EXPECT_NE(bytes, MAP_FAILED);
+    return static_cast<char*>(bytes);
+  }
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+TEST_F(Mapped, BeyondTheEndOfAFile) {
+  for (const std::size_t whole : {kLength, std::size_t{8} << 20}) {
+    const File file(whole);
+    char* const at = file.map(2 * whole);
+    testing::internal::CaptureStderr();
+    errno = 0;
+    EXPECT_EQ(ibv_reg_mr(right_.pd(), at, whole + 4096, Side::kAccess), nullptr);
+    EXPECT_EQ(errno, EFAULT);
+    EXPECT_NE(testing::internal::GetCapturedStderr().find("beyond the end of its file"),
+              std::string::npos);
+    EXPECT_EQ(ibv_reg_mr(right_.pd(), at + whole, 4096, Side::kAccess), nullptr);
+    ibv_mr* const mr = right_.add(at, whole);
+    EXPECT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, at, whole + 1, 0),
+              IBV_REREG_MR_ERR_CMD);
+    EXPECT_EQ(errno, EFAULT);
+    EXPECT_EQ(write(at, mr->rkey), IBV_WC_SUCCESS);
+    EXPECT_EQ(::ftruncate(file.fd(), static_cast<off_t>(2 * whole)), 0);
+    EXPECT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, at, 2 * whole, 0), 0);
+    EXPECT_EQ(write(at + 2 * whole - 8, mr->rkey), IBV_WC_SUCCESS);
+  }
+}
+
+TEST_F(Mapped, OfAFileWithHoles) {
+  const std::size_t whole = std::size_t{1} << 30;
+  const File file(whole);
+  char* const at = file.map(whole);
+  ibv_mr* const mr = right_.add(at, whole);
+  EXPECT_EQ(write(at + whole / 2, mr->rkey), IBV_WC_SUCCESS);
+}
+
+}  // namespace
+}  // namespace memory_test
