@@ -146,8 +146,7 @@ int post_all(Qp& qp) noexcept {
     return refusal(EINVAL, "ibv_wr_complete: queue pair 0x%06x is in state %s; sends may be posted "
                            "from RTS on", qp.abi.qp.qp_num, qp::to_string(qp.engine->state()));
   }
-  const requester::SendQueue& queue = qp.engine->requester().queue();
-  if (queue.tail() - queue.head() + qp.builder.size() > queue.capacity()) {
+  if (!qp.engine->requester().queue().has_room_for(qp.builder.size())) {
     return errno_of_posted(qp, requester::Posted::kQueueFull, nullptr);
   }
   if (qp.builder.size() > 1) {

@@ -217,7 +217,7 @@ class Context final : public queue::EventSink,
   void note_async_event_read() noexcept { async_.fill(); }
 
   // A completion queue begins, or has ended, to wait for a completion to tell of.
-  void note_armed(Cq& cq) noexcept;
+  void note_armed(Cq& cq, queue::CompletionQueue::Arming arming) noexcept;
   void note_fired(Cq& cq) noexcept;
 
   // queue::EventSink

@@ -5,14 +5,18 @@
 
 namespace verbena::provider {
 
-void Context::note_armed(Cq& cq) noexcept {
-  if (!cq.channel || cq.armed.exchange(true, std::memory_order_relaxed)) return;
+// Counted when the queue's lock is free, so the event may have been counted before: what counts is
+// the sum.
+void Context::note_armed(Cq& cq, queue::CompletionQueue::Arming arming) noexcept {
+  using Arming = queue::CompletionQueue::Arming;
+  if (!cq.channel || arming == Arming::kWaitedBefore) return;
   cq.channel->armed.fetch_add(1, std::memory_order_relaxed);
+  if (arming == Arming::kFired) return progress_.note_fired_at_once();
   progress_.note_armed(cq.channel.get() == attended_.load(std::memory_order_relaxed));
 }
 
 void Context::note_fired(Cq& cq) noexcept {
-  if (!cq.armed.exchange(false, std::memory_order_relaxed)) return;
+  if (!cq.channel) return;
   cq.channel->armed.fetch_sub(1, std::memory_order_relaxed);
   progress_.note_fired();
 }

@@ -122,7 +122,6 @@ struct Cq {
   queue::CompletionQueue queue;
   std::shared_ptr<CompletionChannel> channel;
   Users users;
-  std::atomic<bool> armed{false};
   std::atomic<std::uint32_t> completion_events{0};  // written into the channel
   std::atomic<std::uint32_t> async_events{0};
   // That found completions there already, since who waits for events has looked.

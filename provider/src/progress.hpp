@@ -125,6 +125,8 @@ class Progress {
     if (rest == Rest::kParked || (rest == Rest::kStandingBy && !by_attendant)) kick();
   }
   void note_fired() noexcept { sleep_.count_armed(-1); }
+  // An event that note_fired() has counted, of a queue that did not come to wait for it.
+  void note_fired_at_once() noexcept { sleep_.count_armed(1); }
   void note_deadline(TimeNs deadline) noexcept {
     const Rest rest = sleep_.rest();
     if ((rest == Rest::kWatching || rest == Rest::kRelieved) && deadline < sleep_.until()) kick();

@@ -68,12 +68,12 @@ void fill(ibv_wc& wc, const queue::Completion& c) {
   static_assert(offsetof(ibv_wc, imm_data) == offsetof(C, immediate));
   static_assert(offsetof(ibv_wc, qp_num) == offsetof(C, qpn));
   static_assert(offsetof(ibv_wc, src_qp) == offsetof(C, source_qpn));
-  static_assert(offsetof(ibv_wc, wc_flags) == offsetof(C, spare));
+  static_assert(offsetof(ibv_wc, wc_flags) == offsetof(C, account));
   static_assert(offsetof(ibv_wc, pkey_index) == offsetof(C, pkey_index));
   static_assert(offsetof(ibv_wc, slid) == offsetof(C, source_lid));
   static_assert(offsetof(ibv_wc, sl) == offsetof(C, service_level));
   static_assert(offsetof(ibv_wc, dlid_path_bits) == offsetof(C, path_bits));
-  copy_fields<offsetof(C, vendor_error), offsetof(C, spare)>(wc, c);
+  copy_fields<offsetof(C, vendor_error), offsetof(C, account)>(wc, c);
   copy_fields<offsetof(C, pkey_index), offsetof(C, path_bits) + 1>(wc, c);
   wc.wr_id = c.id;
   wc.status = static_cast<ibv_wc_status>(c.status);

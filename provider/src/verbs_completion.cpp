@@ -74,7 +74,7 @@ int destroy_cq(ibv_cq* c) noexcept {
   if (const auto users = cq.users.count(); users != 0) {
     return refusal(EBUSY, "ibv_destroy_cq: EBUSY: %u queue pairs or SRQs use it", users);
   }
-  cq.context.note_fired(cq);
+  if (cq.queue.disarm()) cq.context.note_fired(cq);
   // In a forked child they are the parent's.
   if (cq.channel && !cq.channel->pipe.is_abandoned()) {
     cq.context.await_announcements();
@@ -102,8 +102,7 @@ int poll_cq(ibv_cq* c, int wanted, ibv_wc* wc) noexcept {
 int req_notify_cq(ibv_cq* c, int solicited_only) noexcept {
   Cq& cq = object_of(c);
   cq.unhurried_polls.store(0, std::memory_order_relaxed);
-  cq.context.note_armed(cq);
-  cq.queue.arm(solicited_only != 0);
+  cq.context.note_armed(cq, cq.queue.arm(solicited_only != 0));
   return 0;
 }
 

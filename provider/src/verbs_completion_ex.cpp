@@ -32,6 +32,7 @@ bool look(Cq& cq) noexcept {
   r.current = &r.seen.front();
   r.last = &r.seen.back();
   note_completion();
+  cq.queue.note_read(*r.current);
   show(cq);
   return true;
 }
@@ -40,8 +41,7 @@ bool look(Cq& cq) noexcept {
 void take(Cq& cq) noexcept {
   Cq::Reader& r = cq.reader;
   if (r.seen.empty()) return;
-  r.kept = *r.current;
-  cq.queue.consume(static_cast<std::size_t>(r.current - r.seen.data()) + 1);
+  cq.queue.consume(static_cast<std::size_t>(r.current - r.seen.data()) + 1, r.kept);
   r.seen = {};
   r.current = r.last = &r.kept;
 }
@@ -71,6 +71,7 @@ int next_poll(ibv_cq_ex* c) noexcept {
   Cq::Reader& r = cq.reader;
   if (r.current == r.last) return look_further(cq);
   ++r.current;
+  cq.queue.note_read(*r.current);
   show(cq);
   return 0;
 }

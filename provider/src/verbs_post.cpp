@@ -95,7 +95,8 @@ int errno_of_receive(const Qp& qp, qp::PostedReceive posted, const ibv_recv_wr& 
     case qp::PostedReceive::kOk: return 0;
     case qp::PostedReceive::kFull:
       return refusal(ENOMEM, "ibv_post_recv: queue pair 0x%06x: the receive queue is full: "
-                             "max_recv_wr = %u are posted", number, qp.caps.max_recv_wr);
+                             "max_recv_wr = %u have their slots (one is free when its completion "
+                             "was polled)", number, qp.caps.max_recv_wr);
     case qp::PostedReceive::kTooManySges:
       return refusal(EINVAL, "ibv_post_recv: queue pair 0x%06x: num_sge = %d is more than "
                              "max_recv_sge = %u", number, wr.num_sge, qp.caps.max_recv_sge);

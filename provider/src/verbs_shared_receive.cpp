@@ -122,6 +122,7 @@ void fill_public(Srq& srq, ibv_context* c, void* user, ibv_pd* p) {
 
 // What it was counted by.
 void give_back(Srq& srq) {
+  srq.shared.leave_completions();
   if (srq.cq != nullptr) srq.cq->users.remove();
   srq.domain->release_user();
   --srq.context.counts().srqs;
@@ -134,8 +135,8 @@ ibv_srq* create_srq_ex(ibv_context* c, ibv_srq_init_attr_ex* attr) noexcept {
     auto srq = make_srq(context, "ibv_create_srq_ex", object_of(attr->pd), attr->attr);
     srq->type = parts.type;
     if (parts.cq != nullptr) {
+      srq->shared.complete_to(parts.cq->queue);
       srq->cq = parts.cq;
-      srq->shared.cq = &parts.cq->queue;
       parts.cq->users.add();
       context.engine_for(nullptr, parts.cq, false);
     }
@@ -233,8 +234,9 @@ int post_srq_recv(ibv_srq* s, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
       switch (srq.shared.queue.post(request.value)) {
         case queue::ReceiveQueue::Posted::kOk: continue;
         case queue::ReceiveQueue::Posted::kFull:
-          error = refusal(ENOMEM, "ibv_post_srq_recv: the queue is full: max_wr = %u receives are "
-                                  "posted", srq.shared.queue.capacity());
+          error = refusal(ENOMEM, "ibv_post_srq_recv: the queue is full: max_wr = %u receives have "
+                                  "their slots (one is free when its completion was polled)",
+                          srq.shared.queue.capacity());
           break;
         case queue::ReceiveQueue::Posted::kTooManySges:
           error = refusal(EINVAL, "ibv_post_srq_recv: num_sge = %d is more than max_sge = %u",

@@ -66,6 +66,12 @@ ExpectedCompletion CompletionModel::completed(const queue::Completion& c) {
   return e;
 }
 
+bool CompletionModel::has_heard_of(std::uint64_t heard) const {
+  return std::none_of(pending_.begin(), pending_.end(), [heard](const ExpectedCompletion& e) {
+    return e.signaled && e.id < heard;
+  });
+}
+
 bool CompletionModel::is_done() const {
   return std::none_of(pending_.begin(), pending_.end(),
                       [](const ExpectedCompletion& e) { return e.signaled; });

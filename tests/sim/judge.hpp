@@ -44,6 +44,8 @@ struct ExpectedMessage {
   std::uint64_t pattern_key = 0;
   bool is_write = false;                     // WRITE_WITH_IMM: no bytes in the receive
   std::optional<std::uint32_t> immediate;
+  std::uint64_t heard = 0;    // so many of its receiver's requests the sender had heard of
+  std::uint64_t request = 0;  // which of the sender's it is
 };
 
 // Tickets drawn from a shared counter by FETCH_ADD 1: each exactly once.
@@ -63,7 +65,11 @@ class CompletionModel {
   // The request that this completion belongs to, with the unsignaled ones before it done, too.
   ExpectedCompletion completed(const queue::Completion& completion);
   bool is_done() const;
+  // Requests that have their slots in the send queue: what is behind the last that has completed.
   std::size_t outstanding() const { return pending_.size(); }
+  // Of the first `heard` requests that were posted each has completed that is signaled. (Their ids
+  // are 0, 1, 2 ...)
+  bool has_heard_of(std::uint64_t heard) const;
 
  private:
   std::deque<ExpectedCompletion> pending_;

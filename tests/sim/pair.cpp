@@ -57,14 +57,14 @@ Peer::Peer(World& world, Node& node, const PeerOptions& options)
     srq_->domain = kDomain;
     if (!xrc) o.shared = srq_.get();
     if (options.max_tags != 0) {
-      srq_->cq = &receive_cq_;
+      srq_->complete_to(receive_cq_);
       srq_->tags = std::make_unique<queue::TagMatching>(
           queue::TagMatching::Options{options.max_tags, 4}, receive_cq_);
     }
   }
   if (xrc) {
     srq_->xrc_domain = o.xrc_domain = kXrcDomain;
-    srq_->cq = &receive_cq_;
+    srq_->complete_to(receive_cq_);
     node.device().add_shared(*srq_);
     o.send_cq = o.receive_cq = nullptr;
     o.shares_domain = options.shares_domain;

@@ -51,7 +51,7 @@ End::End(World& world, Node& node, const TrafficOptions& options, bool receives_
     : world_(world),
       node_(node),
       options_(options),
-      send_cq_({.capacity = 4 * options.send_depth + 16}, node),
+      send_cq_({.capacity = 4 * (options.send_depth + options.receive_depth) + 16}, node),
       receive_cq_({.capacity = 4 * options.receive_depth + 16}, node),
       source_(node, kDomain, slot_size() * options.send_depth, 0),
       result_(node, kDomain, slot_size() * options.send_depth, memory::kLocalWrite),
@@ -66,8 +66,9 @@ End::End(World& world, Node& node, const TrafficOptions& options, bool receives_
   std::memset(word_.bytes().data(), 0, 8);
   qp::QueuePairOptions o;
   o.domain = kDomain;
+  queue::CompletionQueue& receive_cq = options.one_queue ? send_cq_ : receive_cq_;
   o.send_cq = &send_cq_;
-  o.receive_cq = &receive_cq_;
+  o.receive_cq = &receive_cq;
   o.send = {options.send_depth, options.max_sges, 64, false};
   o.receive_capacity = options.receive_depth;
   o.receive_max_sges = options.max_sges;
@@ -80,7 +81,7 @@ End::End(World& world, Node& node, const TrafficOptions& options, bool receives_
   }
   if (options.use_xrc) {
     srq_->xrc_domain = o.xrc_domain = 7;
-    srq_->cq = &receive_cq_;
+    srq_->complete_to(receive_cq);
     node.device().add_shared(*srq_);
     o.transport = Transport::kXrcSend;
     sender_ = node.device().create_qp(o);
@@ -170,13 +171,30 @@ std::vector<queue::Sge> End::split(const Arena& arena, std::size_t offset, std::
   return sges;
 }
 
-void End::post_receive(std::size_t slot) {
+bool End::try_to_post_receive(std::size_t slot) {
   const auto sges = split(receive_, slot * slot_size(), static_cast<std::uint32_t>(slot_size()));
   const queue::RecvRequest request{slot, sges};
-  const bool ok = srq_ ? srq_->queue.post(request) == queue::ReceiveQueue::Posted::kOk
-                       : qp_->post_receive(request) == qp::PostedReceive::kOk;
-  if (!ok) throw Failure("a receive was refused");
+  return srq_ ? srq_->queue.post(request) == queue::ReceiveQueue::Posted::kOk
+              : qp_->post_receive(request) == qp::PostedReceive::kOk;
+}
+
+void End::post_receive(std::size_t slot) {
+  if (!try_to_post_receive(slot)) throw Failure("a receive was refused");
   posted_slots_.push_back(slot);
+}
+
+// A queue is as full as the model says, whatever is done already: its slots are free when
+// completions were polled.
+void End::expect_full_queues() {
+  if (posted_slots_.size() == options_.receive_depth && try_to_post_receive(0)) {
+    throw Failure("a full receive queue took one more");
+  }
+  if (model_.outstanding() != options_.send_depth) return;
+  queue::SendRequest request;
+  const Guard guard(sender_->lock());
+  if (sender_->post_send(request) != requester::Posted::kQueueFull) {
+    throw Failure("a full send queue took one more");
+  }
 }
 
 void End::choose_send(queue::SendRequest& r, std::vector<queue::Sge>& sges, std::size_t slot) {
@@ -185,7 +203,7 @@ void End::choose_send(queue::SendRequest& r, std::vector<queue::Sge>& sges, std:
   const std::uint64_t key = next_key_++ * 1000003 + reinterpret_cast<std::uintptr_t>(this) % 1000;
   fill_pattern(source_.bytes().subspan(slot * slot_size(), length), key);
   sges = split(source_, slot * slot_size(), length);
-  ExpectedMessage message{length, key, false, std::nullopt};
+  ExpectedMessage message{length, key, false, std::nullopt, heard_, r.id};
   if (random.chance(300'000)) {
     r.opcode = WorkOpcode::kSendImmediate;
     message.immediate = r.immediate = static_cast<std::uint32_t>(random.next());
@@ -211,7 +229,7 @@ void End::choose_write(queue::SendRequest& r, std::vector<queue::Sge>& sges, std
   if (random.chance(250'000)) {
     r.opcode = WorkOpcode::kWriteImmediate;
     r.immediate = static_cast<std::uint32_t>(random.next());
-    peer_->inbox_.push_back({length, 0, true, r.immediate});
+    peer_->inbox_.push_back({length, 0, true, r.immediate, heard_, r.id});
   }
 }
 
@@ -315,19 +333,16 @@ bool End::post_one() {
   return true;
 }
 
-void End::reap_sends() {
-  queue::Completion c;
-  while (send_cq_.poll_one(c)) {
-    const ExpectedCompletion e = model_.completed(c);
-    const auto result = result_.bytes().subspan(e.result_offset);
-    if (e.opcode == CompletionOpcode::kRead) {
-      expect_equal(result.first(e.result.size()), e.result, "result of a READ");
-    }
-    std::uint64_t original;
-    std::memcpy(&original, result.data(), 8);
-    if (e.counts) counter_->tickets.draw(original);
-    if (e.original && *e.original != original) throw Failure("an atomic brought a wrong value");
+void End::take_send(const queue::Completion& c) {
+  const ExpectedCompletion e = model_.completed(c);
+  const auto result = result_.bytes().subspan(e.result_offset);
+  if (e.opcode == CompletionOpcode::kRead) {
+    expect_equal(result.first(e.result.size()), e.result, "result of a READ");
   }
+  std::uint64_t original;
+  std::memcpy(&original, result.data(), 8);
+  if (e.counts) counter_->tickets.draw(original);
+  if (e.original && *e.original != original) throw Failure("an atomic brought a wrong value");
 }
 
 void End::check_message(const queue::Completion& c) {
@@ -337,6 +352,10 @@ void End::check_message(const queue::Completion& c) {
   if (inbox_.empty()) throw Failure("a message that nobody sent");
   const ExpectedMessage m = inbox_.front();
   inbox_.pop_front();
+  if (options_.in_order && !model_.has_heard_of(m.heard)) {
+    throw Failure("an answer came before the completion of what it answers");
+  }
+  heard_ = m.request + 1;
   if (posted_slots_.empty() || posted_slots_.front() != c.id) {
     throw Failure("receives completed out of order");
   }
@@ -353,16 +372,23 @@ void End::check_message(const queue::Completion& c) {
   }
 }
 
-void End::reap_receives() {
-  queue::Completion c;
-  while (receive_cq_.poll_one(c)) {
-    check_message(c);
-    if (world_.random().chance(options_.late_receives)) {
-      late_.emplace_back(world_.now() + world_.random().below(3'000'000), c.id);
-    } else {
-      post_receive(c.id);
-    }
+void End::take_receive(const queue::Completion& c) {
+  check_message(c);
+  if (world_.random().chance(options_.late_receives)) {
+    late_.emplace_back(world_.now() + world_.random().below(3'000'000), c.id);
+  } else {
+    post_receive(c.id);
   }
+}
+
+void End::reap(queue::CompletionQueue& cq) {
+  queue::Completion c;
+  while (cq.poll_one(c)) {
+    c.opcode >= CompletionOpcode::kReceive ? take_receive(c) : take_send(c);
+  }
+}
+
+void End::post_late_receives() {
   while (!late_.empty() && late_.front().first <= world_.now()) {
     post_receive(late_.front().second);
     late_.pop_front();
@@ -370,11 +396,13 @@ void End::reap_receives() {
 }
 
 bool End::turn() {
-  reap_sends();
-  reap_receives();
+  reap(send_cq_);
+  reap(receive_cq_);
+  post_late_receives();
   bool posted = false;
   const std::uint64_t burst = 1 + world_.random().below(options_.send_depth);
   for (std::uint64_t i = 0; i < burst && post_one(); ++i) posted = true;
+  expect_full_queues();
   if (posted) node_.device().doorbell(*sender_, world_.now());
   return posted;
 }
@@ -384,7 +412,7 @@ bool End::is_done() const {
 }
 
 void End::expect_final() const {
-  const_cast<End*>(this)->reap_sends();
+  const_cast<End*>(this)->reap(const_cast<End*>(this)->send_cq_);
   expect_equal(const_cast<Arena&>(target_).bytes(), target_model_, "memory that was written");
   std::uint64_t word;
   std::memcpy(&word, const_cast<Arena&>(word_).bytes().data(), 8);

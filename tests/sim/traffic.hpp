@@ -28,6 +28,8 @@ struct TrafficOptions {
   std::uint32_t unsignaled = 300'000;
   bool use_srq = false;
   bool use_xrc = false;
+  bool one_queue = false;              // sends and receives complete in one
+  bool in_order = false;               // nothing on the way makes answers overtake what acknowledges
   bool sends = true, writes = true, reads = true, atomics = true;
 };
 
@@ -80,9 +82,13 @@ class End {
   std::uint32_t mtu() const { return mtu_bytes(options_.mtu); }
   std::size_t slot_size() const { return std::size_t{mtu()} * options_.max_packets; }
   bool post_one();
+  bool try_to_post_receive(std::size_t slot);
   void post_receive(std::size_t slot);
-  void reap_sends();
-  void reap_receives();
+  void expect_full_queues();
+  void reap(queue::CompletionQueue& cq);
+  void take_send(const queue::Completion& completion);
+  void take_receive(const queue::Completion& completion);
+  void post_late_receives();
   void check_message(const queue::Completion& completion);
   std::vector<queue::Sge> split(const Arena& arena, std::size_t offset, std::uint32_t length);
   void choose(queue::SendRequest& request, ExpectedCompletion& expected,
@@ -119,6 +125,7 @@ class End {
   std::uint64_t word_model_ = 0;
   std::uint64_t library_key_ = 0;
   std::uint32_t posted_ = 0;
+  std::uint64_t heard_ = 0;            // so many of the peer's requests, by those that brought a message
   bool reads_of_target_ = false;       // a READ of what was written is under way
   std::uint64_t next_key_ = 1;
 };

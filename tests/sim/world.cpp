@@ -24,18 +24,21 @@ void Node::restart() {
 void Node::send(wire::TxBatch& batch, Qpn) noexcept {
   const auto packets = batch.packets();
   for (std::size_t i = 0; i < packets.size(); ++i) {
+    std::optional<wire::Rider> rider;
+    if (i + 1 < packets.size()) {
+      rider = world_.rider_of(batch.bytes_of(packets[i]), batch.bytes_of(packets[i + 1]));
+    }
+    if (rider) ++i;
     const wire::TxBatch::Packet& p = packets[i];
     const auto bytes = batch.bytes_of(p);
     VERBENA_CHECK(p.summed == 0 ||
                   wire::crc32(0, bytes.last(p.summed).data(), p.summed) == p.sum);
-    Load load{{bytes.begin(), bytes.end()}, std::max(p.psns, 1u), {}};
-    if (i + 1 < packets.size()) load.rider = world_.rider_of(batch.bytes_of(packets[i + 1]), bytes);
-    if (load.rider) ++i;
+    const Load load{{bytes.begin(), bytes.end()}, std::max(p.psns, 1u), rider};
     world_.launch(*this, load, batch.destination(p));
   }
 }
 
-// What its rider says goes behind it as a packet where it may not ride.
+// What its rider says goes before it as a packet where it may not ride.
 bool Node::send_short(wire::ShortPacket& packet, Qpn) noexcept {
   const std::uint32_t by_itself = world_.faults().by_itself;
   if (by_itself == 0 || !world_.random().chance(by_itself)) return false;
@@ -44,12 +47,14 @@ bool Node::send_short(wire::ShortPacket& packet, Qpn) noexcept {
   VERBENA_CHECK(packet.summed == 0 ||
                 wire::crc32(0, bytes.last(packet.summed).data(), packet.summed) == packet.sum);
   Load load{{bytes.begin(), bytes.end()}, 1, {}};
-  if (world_.takes(packet.rider)) load.rider = packet.rider;
+  if (world_.takes(packet.rider)) {
+    load.rider = packet.rider;
+  } else if (packet.rider) {
+    Load before{std::vector<std::uint8_t>(wire::Rider::kPacketSize), 1, {}};
+    packet.rider->write_packet(bytes.data(), before.bytes.data());
+    world_.launch(*this, before, *packet.destination);
+  }
   world_.launch(*this, load, *packet.destination);
-  if (!packet.rider || load.rider) return true;
-  Load behind{std::vector<std::uint8_t>(wire::Rider::kPacketSize), 1, {}};
-  packet.rider->write_packet(bytes.data(), behind.bytes.data());
-  world_.launch(*this, behind, *packet.destination);
   return true;
 }
 
@@ -133,9 +138,9 @@ void World::launch(Node& from, const Load& load, const wire::Destination& to) {
 }
 
 std::optional<wire::Rider> World::rider_of(std::span<const std::uint8_t> packet,
-                                           std::span<const std::uint8_t> before) {
+                                           std::span<const std::uint8_t> behind) {
   if (faults_.rider == 0) return std::nullopt;
-  const auto rider = wire::Rider::of(packet, before);
+  const auto rider = wire::Rider::of(packet, behind);
   return takes(rider) ? rider : std::nullopt;
 }
 

@@ -40,7 +40,7 @@ struct Faults {
   std::uint32_t bundled = 0;
   // How often a packet that arrives with the one before it comes in one buffer with it.
   std::uint32_t train = 0;
-  // How often an acknowledgement behind a packet to the same place rides with it.
+  // How often an acknowledgement before a packet to the same place rides with it.
   std::uint32_t rider = 0;
   // How often a short packet that goes by itself is taken so, and not asked for as a batch.
   std::uint32_t by_itself = 0;
@@ -166,7 +166,7 @@ class World final {
   // Whether it rides, if it is one.
   bool takes(const std::optional<wire::Rider>& rider);
   std::optional<wire::Rider> rider_of(std::span<const std::uint8_t> packet,
-                                      std::span<const std::uint8_t> before);
+                                      std::span<const std::uint8_t> behind);
   void fly(std::size_t to, const IpAddress& source, const Load& load, TimeNs busy = 0);
   // Takes the first of what has arrived, and what comes in one buffer with it.
   using Arrived = std::deque<std::pair<IpAddress, Load>>;

@@ -46,8 +46,7 @@ void Device::handle_datagram(TimeNs now, const wire::RxDatagram& datagram) {
   qp::QueuePair* qp = table_.find(packet.bth.dest_qp);
   const bool is_joint = datagram.psns > 1;
   if (datagram.rider) {
-    counters_.received.packets.add();
-    counters_.received.bytes.add(wire::Rider::kPacketSize);
+    count_rider();
     packet.rider = &*datagram.rider;
   }
   if (qp == nullptr) {
@@ -189,6 +188,7 @@ void Device::send_now(qp::QueuePair& qp, TimeNs now) {
   } else if (held.sent_alone != 0) {
     held.wager.would_have_lost();
   }
+  if (was_waiting || held.wager.is_on()) held.in_vain = 0;
   held.sent_alone = 0;
   transmit(qp, now, qp.requester().in_flight() != 0 ? Rest::kMayWait : Rest::kGoes);
   if (was_waiting && !qp.wants_to_transmit()) held.is_waiting.publish(false);
@@ -219,8 +219,11 @@ void Device::transmit_listed(TimeNs now, Acknowledge acknowledge) {
 void Device::transmit_wanted(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
   const Guard guard(qp.lock());
   if (acknowledge == Acknowledge::kNowForPoster && qp.only_requests() && defer(qp)) return;
-  // Who waits has had its turn.
-  if (qp.held.is_waiting.read_relaxed() && qp.only_acknowledges()) return;
+  if (qp.only_acknowledges()) {
+    // Who waits has had its turn.
+    if (qp.held.is_waiting.read_relaxed()) return;
+    qp.held.sent_alone = now;
+  }
   if (qp.wants_to_transmit()) transmit(qp, now);
 }
 
@@ -237,6 +240,7 @@ bool Device::waits_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
   held.is_waiting.publish(false);
   if (is_alone) {
     if (held.until == 0 || is_new) held.sent_alone = now;
+    if (held.until == 0 && !is_new) held.waited_in_vain();
     if (held.until != 0 && now >= held.until) held.wager.lost();
   }
   if (qp.wants_to_transmit()) transmit(qp, now);

@@ -10,7 +10,7 @@ namespace verbena::device {
 // An acknowledgement waits as long as finish_receive() lets it.
 [[gnu::always_inline]] inline void Device::note_owed(qp::QueuePair& qp, TimeNs now) {
   if (!qp.wants_to_transmit()) return;
-  if (!qp.only_acknowledges()) return touched_.push(qp);
+  if (!qp.only_acknowledges() || !qp.held.may_wait()) return touched_.push(qp);
   qp::QueuePair::Held& held = qp.held;
   if (held.is_waiting.read_relaxed()) return;
   held.until = held.wager.is_on() ? now + hold_.read_relaxed() : 0;

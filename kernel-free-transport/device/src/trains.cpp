@@ -69,15 +69,7 @@ void join(wire::PacketView& packet, const wire::RxTrain& train, std::uint32_t fi
 
 }  // namespace
 
-// An answer and the acknowledgement behind it are taken in as one.
 void Device::handle_train(TimeNs now, const wire::RxTrain& train) {
-  if (train.count == 2) {
-    if (const auto rider = wire::Rider::of(train.bytes_at(1), train.head.bytes)) {
-      wire::RxDatagram datagram = train.head;
-      datagram.rider = rider;
-      return handle_datagram(now, datagram);
-    }
-  }
   const wire::BthView head(train.head.bytes.data());
   qp::QueuePair* qp = is_port_active() ? table_.find(head.dest_qp()) : nullptr;
   if (qp == nullptr || qp->transport() == Transport::kUd) {
@@ -87,6 +79,7 @@ void Device::handle_train(TimeNs now, const wire::RxTrain& train) {
   counters_.received.packets.add(train.count);
   counters_.received.bytes.add((train.count - std::uint64_t{1}) * train.head.bytes.size() +
                                train.last_length);
+  if (train.head.rider) count_rider();
   const Guard guard(qp->lock());
   wire::RxDatagram datagram = train.head;
   for (std::uint32_t i = 0; i < train.count;) {
@@ -97,6 +90,7 @@ void Device::handle_train(TimeNs now, const wire::RxTrain& train) {
       ++i;
       continue;
     }
+    if (i == 0 && train.head.rider) packet->rider = &*train.head.rider;
     if (packet->bth.psn == qp->expected_psn()) join(*packet, train, i, qp->endpoint().mtu);
     qp->handle_packet(*packet, datagram, now);
     i += packet->psns;

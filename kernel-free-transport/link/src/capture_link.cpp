@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <span>
@@ -165,12 +166,21 @@ class CaptureLink::Tap final : public RxSink {
     frame.ip.hop_limit = d.hop_limit;
     {
       const Guard guard(owner_.lock_);
+      if (d.rider) record_rider(d, frame);
       owner_.record(frame, owner_.clock_());
     }
     sink_.on_datagram(d);
   }
 
  private:
+  // As the packet that it was.
+  void record_rider(const wire::RxDatagram& d, Frame frame) {
+    std::array<std::uint8_t, wire::Rider::kPacketSize> bytes;
+    d.rider->write_packet(d.bytes.data(), bytes.data());
+    frame.packet = bytes;
+    owner_.record(frame, owner_.clock_());
+  }
+
   CaptureLink& owner_;
   RxSink& sink_;
 };

@@ -219,11 +219,11 @@ std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
   const bool takes_riders = ring_.packs() != Packs::kNothing;
   const auto packets = batch.packets().subspan(first, count);
   while (done < count) {
-    const wire::TxBatch::Packet& p = packets[done];
     std::optional<wire::Rider> rider;
     if (takes_riders && done + 1 < count) {
-      rider = wire::Rider::of(batch.start_of(packets[done + 1]), batch.start_of(p));
+      rider = wire::Rider::of(batch.start_of(packets[done]), batch.start_of(packets[done + 1]));
     }
+    const wire::TxBatch::Packet& p = packets[rider ? done + 1 : done];
     if (!place(batch, p, rider, marks[placed])) break;
     ++placed;
     done += rider ? 2 : 1;
@@ -239,7 +239,7 @@ std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
 
 bool RingWriter::put(const wire::ShortPacket& packet) noexcept {
   if (packet.rider && ring_.packs() == Packs::kNothing) return false;
-  const std::uint8_t* const bytes = packet.bytes.data();
+  const std::uint8_t* const bytes = packet.bytes();
   Mark mark;
   if (!place(packet.length, pack(*packet.destination), packet.rider, mark,
              [bytes](std::size_t begin, std::size_t end, std::uint8_t* to) {

@@ -39,7 +39,7 @@ IpAddress address_of(const in6_addr& from) {
 }
 
 // Gathers the packets of a buffer, as long as they are for one queue pair, of one length but for a
-// shorter last one, and none is missing.
+// shorter last one, and none is missing. An acknowledgement before them rides with the first.
 class Train {
  public:
   Train(const wire::RxDatagram& fields, RxSink& sink) : sink_(sink) { train_.head = fields; }
@@ -47,7 +47,7 @@ class Train {
   // With its ICRC.
   void add(std::span<const std::uint8_t> sealed) noexcept {
     const auto packet = sealed.first(sealed.size() - wire::kIcrcSize);
-    if (train_.count != 0 && !goes_on_with(packet)) deliver();
+    if (train_.count != 0 && !goes_on_with(packet) && !rides_with(packet)) deliver();
     if (train_.count == 0) {
       train_.head.bytes = packet;
       train_.step = sealed.size();
@@ -59,9 +59,17 @@ class Train {
     if (train_.count == 1) sink_.on_datagram(train_.head);
     if (train_.count > 1) sink_.on_train(train_);
     train_.count = 0;
+    train_.head.rider.reset();
   }
 
  private:
+  // What was added last begins anew with this one, if so.
+  bool rides_with(std::span<const std::uint8_t> packet) noexcept {
+    if (train_.count != 1 || train_.head.rider) return false;
+    train_.head.rider = wire::Rider::of(train_.head.bytes, packet);
+    if (train_.head.rider) train_.count = 0;
+    return train_.count == 0;
+  }
   bool goes_on_with(std::span<const std::uint8_t> packet) const noexcept {
     const auto& head = train_.head.bytes;
     return packet.data() == head.data() + train_.count * train_.step &&

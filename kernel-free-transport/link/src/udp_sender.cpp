@@ -141,7 +141,7 @@ std::size_t UdpSender::send(wire::TxBatch& batch, std::size_t first, std::size_t
   return count - rest.size();
 }
 
-// A batch of it would end as the same datagram; which is taken in place here, and sealed behind the
+// A batch of it would end as the same datagram; which is taken in place here, and sealed before the
 // packet.
 [[gnu::flatten]] bool UdpSender::send_short(wire::ShortPacket& packet, Qpn flow) noexcept {
   const wire::Destination& to = *packet.destination;
@@ -150,17 +150,19 @@ std::size_t UdpSender::send(wire::TxBatch& batch, std::size_t first, std::size_t
   if (socket == nullptr || to.address.is_v4() != local_.is_v4()) return false;
   const bool is_bundle = packet.rider.has_value();
   const Way way = way_for(*socket, is_bundle, to);
-  const std::span<std::uint8_t> room(packet.bytes);
-  std::size_t bytes = packet.length + wire::kIcrcSize;
-  wire::IcrcSealer(way.flow).seal(room.first(bytes), 0, packet.summed, packet.sum);
+  std::span<std::uint8_t> all(packet.bytes(), packet.length + wire::kIcrcSize);
+  std::uint16_t ip_id = 0;
   if (packet.rider) {
-    const auto rider = room.subspan(bytes, wire::Rider::kPacketSize + wire::kIcrcSize);
-    packet.rider->write_packet(packet.bytes.data(), rider.data());
-    way.flow.seal(rider, 1);
-    bytes += rider.size();
+    const auto rider = std::span(packet.room).first(wire::ShortPacket::kRoomBefore);
+    packet.rider->write_packet(packet.bytes(), rider.data());
+    way.flow.seal(rider, ip_id++);
+    all = {rider.data(), rider.size() + all.size()};
   }
+  wire::IcrcSealer(way.flow).seal(all.last(packet.length + wire::kIcrcSize), ip_id, packet.summed,
+                                  packet.sum);
+  const std::size_t bytes = all.size();
   const std::size_t segment_bytes = is_bundle && belongs_in_pages(bytes) ? kUncut : 0;
-  const iovec part = part_of(room.first(bytes));
+  const iovec part = part_of(all);
   const Outcome outcome = transmit(
       *socket, way, {{&part, 1}, bytes, packet.wire_packets(), is_bundle, segment_bytes, to});
   if (way.is_locked) socket->lock.unlock();

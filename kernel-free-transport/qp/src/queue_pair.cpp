@@ -31,6 +31,7 @@ void fill(queue::Endpoint& e, const QueuePairOptions& o, const Surroundings& aro
   e.cookie = o.cookie;
   e.signal_all = o.signal_all;
   e.origin.created = o.created;
+  e.acknowledges_at_once = o.transport == Transport::kXrcReceive;
 }
 
 // Equal but for the membership bit, and not both limited members (IBTA Vol 1, 10.9.3).
@@ -57,11 +58,29 @@ QueuePair::QueuePair(const QueuePairOptions& options, const Surroundings& surrou
     own_receives_ = std::make_unique<queue::ReceiveQueue>(receive, *surroundings.events);
     endpoint_.receives = own_receives_.get();
   }
+  open_accounts();
   responder_.set_attributes({0, 0, options.xrc_domain});
   if (options.shares_domain) relay_ = std::make_unique<relay::Relay>(endpoint_, responder_);
 }
 
-QueuePair::~QueuePair() = default;
+// Where its queues' slots are counted that completions free.
+void QueuePair::open_accounts() {
+  queue::CompletionQueue* const send_cq = endpoint_.send_cq;
+  if (send_cq != nullptr) {
+    endpoint_.send_account = send_cq->open_account();
+    requester_.count_freed_by(&send_cq->freed(endpoint_.send_account));
+  }
+  if (endpoint_.receives != nullptr && endpoint_.receive_cq != nullptr) {
+    endpoint_.receive_account = endpoint_.receives->attach(*endpoint_.receive_cq);
+  }
+}
+
+QueuePair::~QueuePair() {
+  if (endpoint_.send_cq != nullptr) endpoint_.send_cq->close_account(endpoint_.send_account);
+  if (endpoint_.receives != nullptr && endpoint_.receive_cq != nullptr) {
+    endpoint_.receives->detach(*endpoint_.receive_cq);
+  }
+}
 
 bool QueuePair::may_post_send() const {
   switch (attributes_.state) {
@@ -112,6 +131,9 @@ void QueuePair::handle_packet(const wire::PacketView& packet, const wire::RxData
   }
   if (!comes_from_peer(datagram)) [[unlikely]] return drop_foreign_source(datagram.source);
   if (attributes_.migration != Migration::kMigrated) [[unlikely]] follow_migration(packet);
+  if (packet.rider != nullptr && !take_rider(*packet.rider, now)) [[unlikely]] {
+    return drop(DropReason::kBadQpState);
+  }
   if (packet.row->request) {
     if (endpoint_.transport == Transport::kXrcSend) return drop(DropReason::kWrongTransport);
     if (s == State::kRtr && !established_reported_) [[unlikely]] {
@@ -133,7 +155,6 @@ void QueuePair::handle_packet(const wire::PacketView& packet, const wire::RxData
     start_rendezvous();
     check_drained();
   }
-  if (packet.rider != nullptr) take_rider(*packet.rider, now);
   settle();
   if constexpr (kRecountInvariants) VERBENA_CHECK(is_consistent());
 }
@@ -152,16 +173,21 @@ void QueuePair::drop_foreign_source(const IpAddress& source) {
                  source.to_string().c_str(), endpoint_.destination.address.to_string().c_str());
 }
 
-// The acknowledgement that came with a packet which was let in.
-void QueuePair::take_rider(const wire::Rider& rider, TimeNs now) {
+// The acknowledgement that came before a packet which was let in. False: the packet is not, after
+// that.
+bool QueuePair::take_rider(const wire::Rider& rider, TimeNs now) {
   const State s = attributes_.state;
   if (endpoint_.transport != Transport::kRc) {
-    return endpoint_.drops->count(DropReason::kWrongTransport);
+    endpoint_.drops->count(DropReason::kWrongTransport);
+  } else if ((bit(s) & kAwaitsAnswers) == 0) {
+    endpoint_.drops->count(DropReason::kBadQpState);
+  } else {
+    requester_.handle_rider(rider, now);
+    start_rendezvous();
+    check_drained();
+    settle();
   }
-  if ((bit(s) & kAwaitsAnswers) == 0) return endpoint_.drops->count(DropReason::kBadQpState);
-  requester_.handle_rider(rider, now);
-  start_rendezvous();
-  check_drained();
+  return attributes_.state == s;
 }
 
 void QueuePair::handle_timeout(TimeNs now) {
@@ -176,6 +202,11 @@ QueuePair::Left QueuePair::poll_transmit(wire::TxBatch& out, TimeNs now) {
   if (endpoint_.transport == Transport::kUc && requester_.has_urgent()) {
     requester_.take_notice(
         around_.transmitter->room_at(endpoint_.destination, endpoint_.peer, now), now);
+  }
+  // What acknowledges goes before what is posted: who gets both learns first that its own request is
+  // done. Into an empty batch it fits.
+  if (is_reliable(endpoint_.transport) && requester_.has_urgent() && responder_.may_acknowledge()) {
+    responder_.acknowledge(out);
   }
   Left left = Left::kNothing;
   if (requester_.poll_transmit(out, now, *around_.transmitter)) {

@@ -26,7 +26,6 @@ void QueuePair::refuse_line(Qpn line, TimeNs now) {
 }
 
 void QueuePair::become_stand_in(const queue::StandIn& wanted, const wire::Destination& receiver) {
-  endpoint_.acknowledges_at_once = true;
   endpoint_.peer = wanted.line;
   endpoint_.shown_number = wanted.receiver;
   endpoint_.shown_peer = wanted.peer;

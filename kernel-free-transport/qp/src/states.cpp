@@ -89,6 +89,14 @@ void QueuePair::resolve_path(const Path& path) {
 }
 
 void QueuePair::enter_reset() {
+  // What lies in completion queues goes first: then the queues are empty, and nothing frees slots.
+  if (endpoint_.send_cq != nullptr) {
+    endpoint_.send_cq->purge(endpoint_.number.value());
+    endpoint_.send_cq->disown(endpoint_.send_account);
+  }
+  if (endpoint_.receive_cq != nullptr && endpoint_.receive_cq != endpoint_.send_cq) {
+    endpoint_.receive_cq->purge(endpoint_.number.value());
+  }
   requester_.reset();
   responder_.reset();
   if (relay_) relay_->reset();
@@ -96,10 +104,6 @@ void QueuePair::enter_reset() {
   endpoint_.failure.reset();
   endpoint_.reason.clear();
   endpoint_.rendezvous.clear();
-  if (endpoint_.send_cq != nullptr) endpoint_.send_cq->purge(endpoint_.number.value());
-  if (endpoint_.receive_cq != nullptr && endpoint_.receive_cq != endpoint_.send_cq) {
-    endpoint_.receive_cq->purge(endpoint_.number.value());
-  }
   attributes_ = Attributes{};
   established_reported_ = false;
 }

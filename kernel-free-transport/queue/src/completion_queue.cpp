@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <new>
+#include <utility>
 
 namespace verbena::queue {
 namespace {
@@ -33,6 +34,7 @@ bool CompletionQueue::move_to(std::size_t size) noexcept try {
   }
   ring_ = std::move(other);
   set_room();
+  solicited_end_ -= head_;
   head_ = 0;
   return true;
 } catch (const std::bad_alloc&) {
@@ -46,9 +48,13 @@ bool CompletionQueue::leave_to_reader() noexcept {
 
 bool CompletionQueue::drop_oldest() noexcept {
   if (peeked_ != 0 && !leave_to_reader()) return false;
+  const Completion& oldest = ring_[slot(head_)];
   ++head_;
   --count_;
-  if (peeked_ == 0) return true;
+  if (peeked_ == 0) {
+    accounts_.at(oldest.account).add_polled(oldest.slots);
+    return true;
+  }
   --peeked_;
   ++peek_lost_;
   return true;
@@ -92,11 +98,14 @@ std::span<const Completion> CompletionQueue::peek(std::size_t most) noexcept {
   const std::size_t to_end = ring_.size() - slot(head_);
   peeked_ = static_cast<std::uint32_t>(std::min({most, std::size_t{count_}, to_end}));
   reads_ring_ = peeked_ != 0;
-  return {ring_.data() + slot(head_), peeked_};
+  seen_ = {ring_.data() + slot(head_), peeked_};
+  return seen_;
 }
 
-void CompletionQueue::consume(std::size_t count) noexcept {
+void CompletionQueue::consume(std::size_t count, Completion& kept) noexcept {
   const Guard guard(lock_);
+  if (count != 0) kept = seen_[count - 1];
+  seen_ = {};
   const auto seen = static_cast<std::uint32_t>(count);
   const std::uint32_t taken = seen > peek_lost_ ? std::min(seen - peek_lost_, peeked_) : 0;
   peeked_ = peek_lost_ = 0;
@@ -107,10 +116,36 @@ void CompletionQueue::consume(std::size_t count) noexcept {
   count_hint_.publish(count_);
 }
 
-void CompletionQueue::arm(bool solicited_only) noexcept {
+// Whether something lies here of which an armed queue would have told.
+bool CompletionQueue::holds_news(bool solicited_only) noexcept {
+  const bool has_solicited = static_cast<std::int32_t>(solicited_end_ - head_) > 0;
+  // Positions wrap: what is long gone must not come to lie ahead again.
+  if (!has_solicited) solicited_end_ = head_;
+  since_event_ = std::max(since_event_, count_);
+  return (solicited_only ? has_solicited : count_ != 0) && since_event_ >= moderation_;
+}
+
+CompletionQueue::Arming CompletionQueue::arm(bool solicited_only) noexcept {
+  bool waited = false;
+  {
+    const Guard guard(lock_);
+    waited = armed_ != Armed::kNo;
+    // A request for any completion is not weakened by a later one for solicited ones.
+    solicited_only = solicited_only && armed_ != Armed::kAny;
+    if (!holds_news(solicited_only)) {
+      armed_ = solicited_only ? Armed::kSolicited : Armed::kAny;
+      return waited ? Arming::kWaitedBefore : Arming::kWaits;
+    }
+    armed_ = Armed::kNo;
+    since_event_ = 0;
+  }
+  events_.on_completion_event(cookie_);
+  return waited ? Arming::kWaitedBefore : Arming::kFired;
+}
+
+bool CompletionQueue::disarm() noexcept {
   const Guard guard(lock_);
-  // A request for any completion is not weakened by a later one for solicited ones.
-  if (armed_ != Armed::kAny) armed_ = solicited_only ? Armed::kSolicited : Armed::kAny;
+  return std::exchange(armed_, Armed::kNo) != Armed::kNo;
 }
 
 void CompletionQueue::moderate(std::uint16_t count) noexcept {
@@ -131,10 +166,44 @@ void CompletionQueue::purge(std::uint32_t qpn) noexcept {
   std::uint32_t kept = peeked_;
   for (std::uint32_t i = peeked_; i < count_; ++i) {
     const Completion& c = ring_[slot(head_ + i)];
-    if (c.qpn != qpn) ring_[slot(head_ + kept++)] = c;
+    if (c.qpn != qpn) {
+      ring_[slot(head_ + kept++)] = c;
+    } else {
+      accounts_.at(c.account).add_polled(c.slots);
+    }
+  }
+  // Which of them was the last solicited one is not known any more.
+  if (kept != count_ && static_cast<std::int32_t>(solicited_end_ - head_) > 0) {
+    solicited_end_ = head_ + kept;
   }
   count_ = kept;
   count_hint_.publish(count_);
+}
+
+std::uint32_t CompletionQueue::open_account() {
+  const Guard guard(lock_);
+  return accounts_.open();
+}
+
+void CompletionQueue::disown(std::uint32_t account) noexcept {
+  const Guard guard(lock_);
+  disown_locked(account);
+}
+
+void CompletionQueue::close_account(std::uint32_t account) noexcept {
+  const Guard guard(lock_);
+  disown_locked(account);
+  accounts_.close(account);
+}
+
+void CompletionQueue::disown_locked(std::uint32_t account) noexcept {
+  const auto disown_one = [account](Completion& c) {
+    if (account_of(c).load(std::memory_order_relaxed) == account) {
+      account_of(c).store(0, std::memory_order_relaxed);
+    }
+  };
+  for (std::uint32_t i = 0; i < count_; ++i) disown_one(ring_[slot(head_ + i)]);
+  for (Completion& c : seen_) disown_one(c);
 }
 
 }  // namespace verbena::queue

@@ -33,15 +33,56 @@ void ReceiveQueue::allocate() { storage_.reset(new std::byte[capacity_ * stride_
 ReceiveQueue::Posted ReceiveQueue::post(const RecvRequest& request) noexcept {
   if (request.sges.size() > max_sges_) return Posted::kTooManySges;
   const Guard guard(lock_);
-  if (count_ == capacity_) return Posted::kFull;
+  if (held_ >= capacity_ && !look_for_freed()) return Posted::kFull;
   if (!storage_) allocate();
   std::byte* at = entry(head_ + count_);
   const EntryHead head{request.id, static_cast<std::uint32_t>(request.sges.size()), 0};
   std::memcpy(at, &head, sizeof head);
   copy_sges(at + sizeof head, request.sges.data(), head.sge_count);
+  ++held_;
   ++count_;
   count_hint_.publish(count_);
   return Posted::kOk;
+}
+
+// What was polled since the last look.
+void ReceiveQueue::settle(Attached& a) noexcept {
+  const std::uint32_t total = a.cq->freed(a.account).total();
+  held_ -= total - a.total;
+  a.total = total;
+}
+
+bool ReceiveQueue::look_for_freed() noexcept {
+  for (Attached& a : attached_) settle(a);
+  return held_ < capacity_;
+}
+
+std::uint32_t ReceiveQueue::attach(CompletionQueue& cq) {
+  const Guard guard(lock_);
+  for (Attached& a : attached_) {
+    if (a.cq != &cq) continue;
+    ++a.users;
+    return a.account;
+  }
+  attached_.reserve(attached_.size() + 1);
+  const std::uint32_t account = cq.open_account();
+  attached_.push_back({&cq, account, 1, cq.freed(account).total()});
+  return account;
+}
+
+void ReceiveQueue::detach(CompletionQueue& cq) noexcept {
+  const Guard guard(lock_);
+  std::erase_if(attached_, [&](Attached& a) {
+    if (a.cq != &cq || --a.users != 0) return false;
+    settle(a);
+    cq.close_account(a.account);
+    return true;
+  });
+}
+
+void ReceiveQueue::give_back() noexcept {
+  const Guard guard(lock_);
+  --held_;
 }
 
 bool ReceiveQueue::take(ActiveReceive& out) noexcept {
@@ -78,7 +119,11 @@ std::optional<std::uint64_t> ReceiveQueue::take_id() noexcept {
 
 void ReceiveQueue::clear() noexcept {
   const Guard guard(lock_);
-  head_ = count_ = 0;
+  for (Attached& a : attached_) {
+    a.cq->disown(a.account);
+    settle(a);
+  }
+  head_ = count_ = held_ = 0;
   count_hint_.publish(0);
 }
 

@@ -46,8 +46,8 @@ const char* to_string(Posted posted) {
   switch (posted) {
     case Posted::kOk: return "posted";
     case Posted::kQueueFull:
-      return "the send queue is full: max_send_wr requests are outstanding (unsignaled ones leave "
-             "only when a later signaled one completes)";
+      return "the send queue is full: max_send_wr requests have their slots (one is free when its "
+             "completion was polled; of an unsignaled request, that of a later one)";
     case Posted::kTooManySges: return "num_sge is greater than the queue pair's max_send_sge";
     case Posted::kInlineTooLong:
       return "IBV_SEND_INLINE with more bytes than the queue pair's max_inline_data";
@@ -64,7 +64,7 @@ const char* to_string(Posted posted) {
 
 Posted Requester::check(const queue::SendRequest& request, std::uint64_t& length) const {
   if (!suits(endpoint_.transport, request.opcode)) [[unlikely]] return Posted::kWrongOpcode;
-  if (queue_.is_full()) [[unlikely]] return Posted::kQueueFull;
+  if (!queue_.has_room_for(1)) [[unlikely]] return Posted::kQueueFull;
   length = 0;
   for (const queue::Sge& sge : request.sges) length += sge.length;
   const bool is_inline = (request.flags & queue::kInline) != 0;

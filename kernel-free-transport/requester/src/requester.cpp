@@ -62,6 +62,7 @@ void Requester::set_path(std::shared_ptr<FlowShare> share, std::uint32_t full,
 
 void Requester::reset() {
   queue_.clear();
+  unreported_ = 0;
   una_ = sent_ = next_ = cursor_psn_ = Psn{};
   cursor_ = 0;
   responses_pending_ = reads_in_flight_ = since_ask_ = 0;
@@ -92,6 +93,7 @@ void Requester::complete(const SendEntry& entry, Status status) {
   if (entry.internal) [[unlikely]] {
     return complete_rendezvous(entry, queue_.rare(queue_.head()), status);
   }
+  ++unreported_;
   if (status == Status::kSuccess) {
     if (!endpoint_.signal_all && (entry.flags & queue::kSignaled) == 0) return;
   } else if (status != Status::kFlushed) {
@@ -104,6 +106,8 @@ void Requester::complete(const SendEntry& entry, Status status) {
     c.vendor_error = static_cast<std::uint32_t>(status);
     c.byte_length = entry.length;
     c.qpn = endpoint_.number.value();
+    c.account = endpoint_.send_account;
+    c.slots = std::exchange(unreported_, 0);
   };
   if (!endpoint_.send_cq->push_made(false, make)) endpoint_.fail_for_want_of_room();
 }

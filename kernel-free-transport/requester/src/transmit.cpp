@@ -273,7 +273,7 @@ void Requester::sent_short(std::uint32_t window, TimeNs now) {
   }
   if (!take_turn(entry)) [[unlikely]] return false;
   const Short shape = shape_of_short(entry);
-  std::uint8_t* const at = out.bytes.data();
+  std::uint8_t* const at = out.bytes();
   out.summed = 0;
   const bool is_there = is_long && copy_summed(entry, cursor_, at + shape.header_bytes, out);
   if (!is_there && fill_short(entry, cursor_, shape, nullptr, at)) return false;

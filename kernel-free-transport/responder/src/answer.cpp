@@ -206,10 +206,23 @@ Responder::Emit Responder::emit_response(Response& r, Turn& turn) {
 }
 
 std::optional<wire::Rider> Responder::take_rider() {
-  if (!ack_owed_) [[unlikely]] return std::nullopt;
+  if (!has_news()) [[unlikely]] return std::nullopt;
   ack_owed_ = ack_urgent_ = false;
   endpoint_.counters.packets_sent.add();
-  return wire::Rider{wire::Aeth::ack(credits(), message_count_), expected_ - 1};
+  return wire::Rider{wire::Aeth::ack(credits(), tell_count()), expected_ - 1};
+}
+
+bool Responder::emit_ack(wire::TxBatch& out) {
+  if (emit_aeth_packet(wire::Aeth::ack(credits(), message_count_), expected_ - 1, out) ==
+      Emit::kBatchFull) {
+    return false;
+  }
+  tell_count();
+  return true;
+}
+
+void Responder::acknowledge(wire::TxBatch& out) {
+  if (emit_ack(out)) ack_owed_ = ack_urgent_ = false;
 }
 
 bool Responder::poll_transmit(wire::TxBatch& out, wire::Transmitter& way) {
@@ -222,17 +235,16 @@ bool Responder::poll_transmit(wire::TxBatch& out, wire::Transmitter& way) {
       responses_.clear();
       break;
     }
-    if (r.sent == r.packets) responses_.pop();
+    if (r.sent != r.packets) continue;
+    // What it answers is acknowledged with it.
+    if (!r.repeated) told_count_ = r.message;
+    responses_.pop();
   }
-  if (ack_owed_ && !nak_owed_) {
-    if (emit_aeth_packet(wire::Aeth::ack(credits(), message_count_), expected_ - 1, out) ==
-        Emit::kBatchFull) {
-      return true;
-    }
-  }
+  if (ack_owed_ && !nak_owed_ && !emit_ack(out)) return true;
   if (nak_owed_) {
     // A NAK acknowledges all before it.
     if (emit_aeth_packet(nak_, expected_, out) == Emit::kBatchFull) return true;
+    tell_count();
     nak_owed_ = false;
   }
   ack_owed_ = ack_urgent_ = false;

@@ -118,6 +118,7 @@ void Responder::fail_receive(Status status) {
   c.opcode = tagged_ == Tagged::kNo ? CompletionOpcode::kReceive : CompletionOpcode::kTagReceive;
   c.qpn = endpoint_.shown_number.value();
   c.vendor_error = static_cast<std::uint32_t>(status);
+  note_slot(c);
   receive_active_ = false;
   endpoint_.port->responder_errors.add();
   if (!receive_cq()->push(c, false)) endpoint_.fail_for_want_of_room();
@@ -133,6 +134,7 @@ void Responder::complete_receive(const wire::PacketView& packet, CompletionOpcod
     c.source_qpn = endpoint_.shown_peer.value();
     c.source_lid = endpoint_.peer_lid;
     c.service_level = endpoint_.service_level;
+    note_slot(c);
     if (packet.row->immediate) {
       c.flags = queue::kHasImmediate;
       c.immediate = packet.immediate().data;

@@ -1,6 +1,7 @@
 #include "verbena/responder/responder.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace verbena::responder {
 
@@ -34,7 +35,7 @@ void Responder::ResponseLine::compact() {
 
 void Responder::start(Psn expected) {
   expected_ = expected;
-  message_count_ = 0;
+  message_count_ = told_count_ = 0;
   message_ = Message::kNone;
   dead_ = is_in_step_ = false;
   foreign_psns_ = 0;
@@ -42,7 +43,7 @@ void Responder::start(Psn expected) {
 
 void Responder::resume_at(Psn expected, std::uint32_t message_count) {
   expected_ = expected;
-  message_count_ = message_count & kMask24;
+  message_count_ = told_count_ = message_count & kMask24;
   message_ = Message::kNone;
   gap_reported_ = not_ready_ = false;
 }
@@ -58,18 +59,27 @@ void Responder::set_attributes(const ResponderAttributes& attributes, bool resiz
 
 void Responder::reset() {
   message_ = Message::kNone;
-  message_count_ = 0;
-  receive_active_ = false;
+  message_count_ = told_count_ = 0;
+  give_up_receive();
   responses_.clear();
   std::fill(saved_.begin(), saved_.end(), SavedAtomic{});
   nak_owed_ = ack_owed_ = ack_urgent_ = gap_reported_ = not_ready_ = dead_ = heard_ = false;
   shared_ = nullptr;
 }
 
+// A shared queue outlives this.
+void Responder::give_up_receive() {
+  if (!std::exchange(receive_active_, false)) return;
+  queue::Completion c;
+  note_slot(c);
+  if (c.slots != 0) (shared_ != nullptr ? &shared_->queue : endpoint_.receives)->give_back();
+}
+
 void Responder::flush() {
   const auto push = [this](std::uint64_t id) {
     queue::Completion c;
     c.id = id;
+    note_slot(c);
     c.status = Status::kFlushed;
     c.opcode = queue::CompletionOpcode::kReceive;
     c.qpn = endpoint_.shown_number.value();
@@ -81,6 +91,7 @@ void Responder::flush() {
     push(receive_->id);
     receive_active_ = false;
   }
+  tagged_ = Tagged::kNo;
   message_ = Message::kNone;
   // A NAK that is still owed goes out, and what is before it.
   if (!nak_owed_) responses_.clear();
@@ -116,6 +127,15 @@ memory::DomainId Responder::receive_domain() const {
 
 memory::DomainId Responder::remote_domain() const {
   return shared_ != nullptr ? shared_->domain : endpoint_.domain;
+}
+
+void Responder::note_slot(queue::Completion& completion) const {
+  // A tagged buffer had none.
+  if (tagged_ == Tagged::kEager || tagged_ == Tagged::kRendezvous) return;
+  const queue::SharedReceive* srq = shared_ != nullptr ? shared_ : endpoint_.srq;
+  const bool goes_there = srq != nullptr && srq->cq != nullptr;
+  completion.account = goes_there ? srq->account : endpoint_.receive_account;
+  completion.slots = 1;
 }
 
 queue::CompletionQueue* Responder::receive_cq() const {

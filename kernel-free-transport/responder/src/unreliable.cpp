@@ -165,6 +165,7 @@ void Responder::handle_ud(const wire::PacketView& packet, const wire::RxDatagram
     c.flags |= queue::kHasImmediate;
     c.immediate = packet.immediate().data;
   }
+  note_slot(c);
   receive_active_ = false;
   endpoint_.port->received.sends.add();
   endpoint_.counters.bytes_received.add(packet.payload.size());

@@ -145,6 +145,31 @@ TEST_F(Held, OutliveTheRoundOfAPoller) {
   EXPECT_EQ(from_right(), 2u);
 }
 
+// Who answers by another queue pair, say, shall have acknowledged first.
+TEST_F(Held, GoInTheRoundOfAPollerWhereNobodyAnswers) {
+  const auto waits_for_a_round = [this] {
+    write(left, *left_qp);
+    right_receives(Acknowledge::kLater);
+    const bool waits = from_right() == 0;
+    if (waits) {
+      EXPECT_EQ(right.receive(time += kHop, Acknowledge::kLater), 0u);
+      EXPECT_EQ(from_right(), 1u);
+    }
+    EXPECT_TRUE(left_has_completion());
+    time += kLong;
+    return waits;
+  };
+  int waits = 0;
+  while (waits_for_a_round()) ASSERT_LT(++waits, 10);
+  EXPECT_GT(waits, 0);
+  for (int i = 0; i < 20; ++i) ASSERT_FALSE(waits_for_a_round());
+  // Until somebody does, soon after.
+  EXPECT_FALSE(exchange(Acknowledge::kLater));
+  EXPECT_FALSE(exchange(Acknowledge::kLater));
+  EXPECT_TRUE(exchange(Acknowledge::kLater));
+  EXPECT_TRUE(exchange(Acknowledge::kLater));
+}
+
 // Two that write at the same time and wait for each other: neither does for long.
 TEST_F(Held, DoNotWaitForEachOther) {
   learn();

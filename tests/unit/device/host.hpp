@@ -78,12 +78,13 @@ class Host final : public wire::Transmitter, public queue::EventSink {
       EXPECT_EQ(wire::crc32(0, used.last(packet.summed).data(), packet.summed), packet.sum);
     }
     const std::lock_guard guard(peer->mutex);
+    if (packet.rider) {
+      std::vector<std::uint8_t> rider(wire::Rider::kPacketSize);
+      packet.rider->write_packet(used.data(), rider.data());
+      peer->inbox.push_back(std::move(rider));
+    }
     peer->inbox.emplace_back(used.begin(), used.end());
     sent.fetch_add(packet.wire_packets());
-    if (!packet.rider) return true;
-    std::vector<std::uint8_t> rider(wire::Rider::kPacketSize);
-    packet.rider->write_packet(used.data(), rider.data());
-    peer->inbox.push_back(std::move(rider));
     return true;
   }
   std::uint32_t capacity_packets(const wire::Destination&, std::size_t) noexcept override {

@@ -1,5 +1,5 @@
-// An answer and the acknowledgement behind it, which came as one buffer: taken in as one, with the
-// results and the counts of two.
+// Packets that came as one buffer with the acknowledgement before them: taken in with it, first the
+// acknowledgement, with the results and the counts of all of them.
 #include <gtest/gtest.h>
 
 #include "host.hpp"
@@ -12,15 +12,20 @@ using Packets = std::deque<std::vector<std::uint8_t>>;
 
 class Answered : public TwoHosts {
  public:
-  // The left has written, and the right has written back: its packet, and what it owed behind that.
-  Packets answer() {
+  // The left has written, and the right has written back so often: what it owes, then its packets.
+  Packets answer(std::size_t count) {
     write(left, *left_qp, right);
+    left.device.doorbell(*left_qp, ++time);
     right.receive(++time, Acknowledge::kLater);
-    write(right, *right_qp, left);
+    for (std::size_t i = 0; i < count; ++i) write(right, *right_qp, left);
+    right.device.doorbell(*right_qp, ++time);
     return std::exchange(left.inbox, {});
   }
   // As the link hands over what came in one buffer, each with room for its ICRC behind it.
-  void take_together(const Packets& packets) {
+  void take_together(Packets packets) {
+    const auto rider = wire::Rider::of(packets[0], packets[1]);
+    if (!rider) return take_one_by_one(packets);
+    packets.pop_front();
     const std::size_t step = packets.front().size() + wire::kIcrcSize;
     std::vector<std::uint8_t> buffer(step * packets.size());
     for (std::size_t i = 0; i < packets.size(); ++i) {
@@ -30,11 +35,17 @@ class Answered : public TwoHosts {
     train.head.bytes = std::span(buffer).first(packets.front().size());
     train.head.source = right.address;
     train.head.destination = left.address;
+    train.head.rider = rider;
     train.step = step;
     train.last_length = packets.back().size();
     train.count = static_cast<std::uint32_t>(packets.size());
     const Guard guard(left.device.receive_lock());
-    left.device.handle_train(++time, train);
+    ++time;
+    if (train.count == 1) {
+      left.device.handle_datagram(time, train.head);
+    } else {
+      left.device.handle_train(time, train);
+    }
     left.device.finish_receive(time, Acknowledge::kNow);
   }
   void take_one_by_one(const Packets& packets) {
@@ -57,7 +68,6 @@ class Answered : public TwoHosts {
     r.remote_address = reinterpret_cast<std::uint64_t>(to.bytes.data()) + 64;
     r.remote_key = to.key;
     post(qp, r);
-    from.device.doorbell(qp, ++time);
   }
   void TestBody() override {}
 };
@@ -72,16 +82,18 @@ void expect_alike(Answered& a, Answered& b) {
   EXPECT_EQ(a.left_qp->requester().in_flight(), b.left_qp->requester().in_flight());
 }
 
-TEST(TakenTogether, AnAnswerAndAnAcknowledgementAreTwoPackets) {
+TEST(TakenTogether, AnAcknowledgementAndTheAnswersBehindItAreAsManyPackets) {
   Answered one, other;
-  for (std::size_t i = 1; i <= 3; ++i) {
-    const Packets packets = one.answer();
-    ASSERT_EQ(packets.size(), 2u);
+  std::size_t all = 0;
+  for (const std::size_t count : {1u, 3u, 1u, 7u}) {
+    const Packets packets = one.answer(count);
+    ASSERT_EQ(packets.size(), 1 + count);
+    ASSERT_EQ(packets[0].size(), wire::Rider::kPacketSize) << "it goes first";
     one.take_together(packets);
-    other.take_one_by_one(other.answer());
+    other.take_one_by_one(other.answer(count));
     EXPECT_EQ(one.completed(), 1u);
     EXPECT_EQ(other.completed(), 1u);
-    EXPECT_EQ(one.left.device.counters().received.packets.read(), 2 * i);
+    EXPECT_EQ(one.left.device.counters().received.packets.read(), all += packets.size());
     expect_alike(one, other);
   }
 }
@@ -90,11 +102,11 @@ TEST(TakenTogether, AnAnswerAndAnAcknowledgementAreTwoPackets) {
 TEST(TakenTogether, AnAcknowledgementThatIsDamagedIsDroppedAlone) {
   Answered one, other;
   const auto damaged = [](Packets packets) {
-    packets[1][1] |= 1;  // a version that nobody has
+    packets[0][1] |= 1;  // a version that nobody has
     return packets;
   };
-  one.take_together(damaged(one.answer()));
-  other.take_one_by_one(damaged(other.answer()));
+  one.take_together(damaged(one.answer(1)));
+  other.take_one_by_one(damaged(other.answer(1)));
   EXPECT_EQ(one.left.device.counters().drops.total(), 1u);
   EXPECT_EQ(one.left_qp->requester().in_flight(), 1u);
   expect_alike(one, other);

@@ -110,7 +110,7 @@ inline wire::Destination to(const IpAddress& address, bool has_grh = true) {
 inline wire::ShortPacket make_short(const Bytes& bytes, const wire::Destination& where,
                                     std::optional<wire::Rider> rider = std::nullopt) {
   wire::ShortPacket packet;
-  std::memcpy(packet.bytes.data(), bytes.data(), bytes.size());
+  std::memcpy(packet.bytes(), bytes.data(), bytes.size());
   packet.length = static_cast<std::uint32_t>(bytes.size());
   packet.destination = &where;
   packet.rider = rider;

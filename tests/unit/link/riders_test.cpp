@@ -1,6 +1,8 @@
-// Acknowledgements that ride with the packet before them, on rings: where both ends take them, and
-// that none is lost where they do not.
+// Acknowledgements that ride with the packet behind them: on rings, where both ends take them, and
+// that none is lost where they do not; and out of one buffer of UDP.
 #include <sys/mman.h>
+
+#include <tuple>
 
 #include "link_fixture.hpp"
 #include "verbena/link/shared_ring.hpp"
@@ -50,17 +52,17 @@ class RidersTest : public ::testing::Test {
 
 using All = std::vector<std::pair<std::size_t, bool>>;
 
-TEST_F(RidersTest, ComeWithThePacketBeforeThem) {
+TEST_F(RidersTest, ComeWithThePacketBehindThem) {
   for (const std::size_t length : {16u, 36u, 40u, 44u, 48u, 52u, 108u, 4112u}) {
     const Bytes data = make_packet(kPeer, 1, length);
-    EXPECT_EQ(put({data, acknowledgement()}), 2u);
+    EXPECT_EQ(put({acknowledgement(), data}), 2u);
     EXPECT_EQ(take_all(), (All{{length, true}})) << length;
   }
 }
 
-TEST_F(RidersTest, AreThoseOfTheLastPacket) {
+TEST_F(RidersTest, AreThoseOfTheNextPacket) {
   const Bytes data = make_packet(kPeer, 1, 20);
-  EXPECT_EQ(put({data, data, acknowledgement(), data}), 4u);
+  EXPECT_EQ(put({data, acknowledgement(), data, data}), 4u);
   EXPECT_EQ(take_all(), (All{{20, false}, {20, true}, {20, false}}));
 }
 
@@ -69,16 +71,16 @@ TEST_F(RidersTest, AreOrdinaryWhereThereIsNoneToRideWith) {
   EXPECT_EQ(put({acknowledgement()}), 1u);
   EXPECT_EQ(take_all(), (All{{kSize, false}}));
   // To another queue pair.
-  EXPECT_EQ(put({make_packet(kPeer, 1, 20), acknowledgement(Qpn(0x1002))}), 2u);
-  EXPECT_EQ(take_all(), (All{{20, false}, {kSize, false}}));
+  EXPECT_EQ(put({acknowledgement(Qpn(0x1002)), make_packet(kPeer, 1, 20)}), 2u);
+  EXPECT_EQ(take_all(), (All{{kSize, false}, {20, false}}));
 }
 
 TEST_F(RidersTest, AreOrdinaryWhereTheReaderWantsOrdinaryPackets) {
   reader_.ring().set_packs(Packs::kNothing);
-  EXPECT_EQ(put({make_packet(kPeer, 1, 20), acknowledgement()}), 2u);
-  EXPECT_EQ(take_all(), (All{{20, false}, {wire::Rider::kPacketSize, false}}));
+  EXPECT_EQ(put({acknowledgement(), make_packet(kPeer, 1, 20)}), 2u);
+  EXPECT_EQ(take_all(), (All{{wire::Rider::kPacketSize, false}, {20, false}}));
   reader_.ring().set_packs(Packs::kJoint);
-  EXPECT_EQ(put({make_packet(kPeer, 1, 20), acknowledgement()}), 2u);
+  EXPECT_EQ(put({acknowledgement(), make_packet(kPeer, 1, 20)}), 2u);
   EXPECT_EQ(take_all(), (All{{20, true}}));
 }
 
@@ -86,7 +88,7 @@ TEST_F(RidersTest, AreOrdinaryWhereTheReaderWantsOrdinaryPackets) {
 TEST_F(RidersTest, SurviveTheEndOfTheRing) {
   for (std::uint32_t n = 0; n < 5000; ++n) {
     const std::size_t length = 12 + 4 * (n * 7 % 300);
-    ASSERT_EQ(put({make_packet(kPeer, n, length), acknowledgement()}), 2u);
+    ASSERT_EQ(put({acknowledgement(), make_packet(kPeer, n, length)}), 2u);
     ASSERT_EQ(take_all(), (All{{length, true}})) << n;
   }
 }
@@ -94,7 +96,7 @@ TEST_F(RidersTest, SurviveTheEndOfTheRing) {
 TEST_F(RidersTest, WaitWithTheirPacketWhereThereIsNoRoom) {
   const Bytes data = make_packet(kPeer, 1, 4096);
   std::size_t pairs = 0;
-  while (put({data, acknowledgement()}) == 2) ++pairs;
+  while (put({acknowledgement(), data}) == 2) ++pairs;
   EXPECT_EQ(pairs, kSmall / 4160);
   EXPECT_EQ(take_all(), All(pairs, {4096, true}));
 }
@@ -142,6 +144,52 @@ TEST_F(RidersTest, BehindTheEndBreakTheRing) {
   ::munmap(memory, kRecords + kSmall);
   EXPECT_EQ(take_all(), All{});
   EXPECT_TRUE(reader_.is_broken());
+}
+
+// --- out of one buffer of UDP ---
+
+class Taken final : public RxSink {
+ public:
+  void on_datagram(const wire::RxDatagram& d) noexcept override { add(1, d); }
+  void on_train(const wire::RxTrain& train) noexcept override {
+    add(train.count, train.head);
+    for (std::uint32_t i = 1; i < train.count; ++i) EXPECT_FALSE(train.at(i).rider);
+  }
+  // How many came together, the length of the first, and whether it had a rider.
+  std::vector<std::tuple<std::uint32_t, std::size_t, bool>> all;
+
+ private:
+  void add(std::uint32_t count, const wire::RxDatagram& head) {
+    all.emplace_back(count, head.bytes.size(), head.rider.has_value());
+  }
+};
+
+TEST(UdpRiders, AreThoseOfWhatIsBehindThemInTheBuffer) {
+  constexpr std::size_t kSize = wire::Rider::kPacketSize;
+  SlotGroup group_a = open_group(own_address(0)), group_b = open_group(own_address(1));
+  Node a(group_a), b(group_b);
+  const auto acknowledges = [&](Qpn to) {
+    Bytes bytes = make_packet(to, kAnswered, kSize, wire::Opcode::kRcAcknowledge);
+    wire::Aeth::ack(3, 77).write_to(bytes.data() + wire::Bth::kSize);
+    return bytes;
+  };
+  const auto data = [&](std::size_t length) { return make_packet(b.qp(1), 1, length); };
+  const auto taken = [&](std::initializer_list<Bytes> packets) {
+    Batch batch;
+    for (const Bytes& bytes : packets) batch.add(bytes, to(own_address(1)));
+    EXPECT_EQ(a.link->send(batch.get(), a.qp(1)), packets.size());
+    Taken sink;
+    EXPECT_EQ(receive_count(*b.link, sink, packets.size()), packets.size());
+    return sink.all;
+  };
+  using All = decltype(Taken::all);
+  EXPECT_EQ(taken({acknowledges(b.qp(1)), data(48)}), (All{{1, 48, true}}));
+  EXPECT_EQ(taken({acknowledges(b.qp(1)), data(48), data(48), data(20)}), (All{{3, 48, true}}));
+  EXPECT_EQ(taken({acknowledges(b.qp(1))}), (All{{1, kSize, false}}));
+  // Behind a packet it is one of its own.
+  EXPECT_EQ(taken({data(48), acknowledges(b.qp(1))}), (All{{2, 48, false}}));
+  EXPECT_EQ(taken({data(48), acknowledges(b.qp(1)), data(100), data(48)}),
+            (All{{2, 48, false}, {2, 100, false}}));
 }
 
 }  // namespace

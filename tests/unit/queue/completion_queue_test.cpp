@@ -168,21 +168,52 @@ TEST_F(CompletionQueueTest, AnUnarmedQueueIsSilent) {
   EXPECT_EQ(sink_.completion_events, 0);
 }
 
+using Arming = CompletionQueue::Arming;
+
 TEST_F(CompletionQueueTest, ArmingYieldsOneEventForTheNextCompletion) {
   CompletionQueue cq = make(8);
-  cq.push(completion(1), false);
-  cq.arm(false);
-  EXPECT_EQ(sink_.completion_events, 0) << "what is there already is not news";
+  EXPECT_EQ(cq.arm(false), Arming::kWaits);
   cq.push(completion(2), false);
   EXPECT_EQ(sink_.completion_events, 1);
   EXPECT_EQ(sink_.last_cookie, &cookie_);
   cq.push(completion(3), true);
   EXPECT_EQ(sink_.completion_events, 1);
-  cq.arm(false);
-  cq.arm(false);
+  drain(cq);
+  EXPECT_EQ(cq.arm(false), Arming::kWaits);
+  EXPECT_EQ(cq.arm(false), Arming::kWaitedBefore);
   cq.push(completion(4), false);
   cq.push(completion(5), false);
   EXPECT_EQ(sink_.completion_events, 2) << "arming twice is arming once";
+}
+
+// As adapters do: who arms and then sleeps has missed nothing that came before.
+TEST_F(CompletionQueueTest, ArmingTellsAtOnceOfWhatWasNotPolled) {
+  CompletionQueue cq = make(8);
+  cq.push(completion(1), false);
+  EXPECT_EQ(cq.arm(false), Arming::kFired);
+  EXPECT_EQ(sink_.completion_events, 1);
+  EXPECT_EQ(sink_.last_cookie, &cookie_);
+  EXPECT_EQ(cq.arm(false), Arming::kFired) << "it lies there still";
+  EXPECT_EQ(sink_.completion_events, 2);
+  cq.push(completion(2), false);
+  EXPECT_EQ(sink_.completion_events, 2) << "the wish is fulfilled";
+  drain(cq);
+  EXPECT_EQ(cq.arm(false), Arming::kWaits);
+  EXPECT_EQ(sink_.completion_events, 2);
+}
+
+// Who polls one for each event gets them all.
+TEST_F(CompletionQueueTest, ArmingBeforeEachPollLosesNone) {
+  CompletionQueue cq = make(64);
+  cq.arm(false);
+  for (std::uint64_t i = 0; i < 20; ++i) cq.push(completion(i), false);
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    ASSERT_GT(sink_.completion_events, static_cast<int>(i)) << "it would sleep for ever";
+    cq.arm(false);
+    Completion c;
+    ASSERT_TRUE(cq.poll_one(c));
+    ASSERT_EQ(c.id, i);
+  }
 }
 
 TEST_F(CompletionQueueTest, SolicitedArmingWaitsForSolicitedOnesAndErrors) {
@@ -192,9 +223,39 @@ TEST_F(CompletionQueueTest, SolicitedArmingWaitsForSolicitedOnesAndErrors) {
   EXPECT_EQ(sink_.completion_events, 0);
   cq.push(completion(2), true);
   EXPECT_EQ(sink_.completion_events, 1);
+  drain(cq);
   cq.arm(true);
   cq.push(completion(3, 1, Status::kFlushed), false);
   EXPECT_EQ(sink_.completion_events, 2);
+}
+
+TEST_F(CompletionQueueTest, SolicitedArmingTellsAtOnceOfSolicitedOnesAndErrorsOnly) {
+  CompletionQueue cq = make(300);
+  cq.push(completion(1), false);
+  EXPECT_EQ(cq.arm(true), Arming::kWaits);
+  EXPECT_EQ(sink_.completion_events, 0);
+  EXPECT_EQ(cq.arm(false), Arming::kWaitedBefore) << "and does not any more";
+  EXPECT_EQ(sink_.completion_events, 1) << "of any it tells";
+  cq.push(completion(2), true);
+  cq.push(completion(3), false);
+  EXPECT_EQ(cq.arm(true), Arming::kFired);
+  Completion c;
+  ASSERT_TRUE(cq.poll_one(c));
+  EXPECT_EQ(cq.arm(true), Arming::kFired) << "the second lies there";
+  ASSERT_TRUE(cq.poll_one(c));
+  EXPECT_EQ(cq.arm(true), Arming::kWaits) << "the third is not solicited";
+  EXPECT_EQ(sink_.completion_events, 3);
+  EXPECT_TRUE(cq.disarm());
+  EXPECT_FALSE(cq.disarm());
+  // Also when the ring has grown, and where others were forgotten.
+  cq.push(completion(4, 7, Status::kFlushed), false);
+  for (std::uint64_t i = 0; i < 200; ++i) cq.push(completion(i, 9), false);
+  EXPECT_EQ(cq.arm(true), Arming::kFired);
+  cq.purge(9);
+  EXPECT_EQ(cq.arm(true), Arming::kFired);
+  cq.purge(1);
+  cq.purge(7);
+  EXPECT_EQ(cq.arm(true), Arming::kWaits);
 }
 
 TEST_F(CompletionQueueTest, AnyCompletionIsTheStrongerWish) {
@@ -203,6 +264,7 @@ TEST_F(CompletionQueueTest, AnyCompletionIsTheStrongerWish) {
   cq.arm(true);
   cq.push(completion(1), false);
   EXPECT_EQ(sink_.completion_events, 1);
+  drain(cq);
   cq.arm(true);
   cq.arm(false);
   cq.push(completion(2), false);
@@ -217,10 +279,18 @@ TEST_F(CompletionQueueTest, ModerationGathersCompletionsBeforeAnEvent) {
   EXPECT_EQ(sink_.completion_events, 0);
   cq.push(completion(3), false);
   EXPECT_EQ(sink_.completion_events, 1);
+  drain(cq);
   cq.arm(false);
   for (std::uint64_t i = 0; i < 4; ++i) cq.push(completion(i), false);
   EXPECT_EQ(sink_.completion_events, 2);
+  EXPECT_EQ(cq.arm(false), Arming::kFired) << "four wait";
+  drain(cq);
+  for (std::uint64_t i = 0; i < 3; ++i) cq.push(completion(i), false);
+  EXPECT_EQ(cq.arm(false), Arming::kWaits) << "three";
+  cq.push(completion(3), false);
+  EXPECT_EQ(sink_.completion_events, 4);
   for (std::uint16_t each : {std::uint16_t{0}, std::uint16_t{1}}) {
+    drain(cq);
     const int before = sink_.completion_events;
     cq.moderate(each);
     cq.arm(false);
@@ -318,6 +388,84 @@ TEST_F(CompletionQueueTest, ManyThreadsShareIt) {
   for (std::uint64_t s : sum) EXPECT_EQ(s, kEach * (kEach - 1) / 2);
 }
 
+// --- slots that completions free ---
+
+class Freeing : public CompletionQueueTest {
+ protected:
+  static Completion freeing(std::uint32_t account, std::uint16_t slots, std::uint32_t qpn = 1) {
+    Completion c = completion(0, qpn);
+    c.account = account;
+    c.slots = slots;
+    return c;
+  }
+};
+
+TEST_F(Freeing, IsCountedAsTheyArePolled) {
+  CompletionQueue cq = make(200);
+  std::vector<std::uint32_t> accounts;
+  for (int i = 0; i < 20; ++i) accounts.push_back(cq.open_account());
+  std::vector<std::uint32_t> expected(accounts.size());
+  for (std::size_t i = 0; i < 60; ++i) {
+    const auto slots = static_cast<std::uint16_t>(1 + i % 5);
+    cq.push(freeing(accounts[i % accounts.size()], slots), false);
+    cq.push(completion(i), false);  // frees none
+  }
+  for (const std::uint32_t account : accounts) EXPECT_EQ(cq.freed(account).total(), 0u);
+  for (std::size_t i = 0; i < 60; ++i) {
+    Completion out[2];
+    ASSERT_EQ(cq.poll(out), 2u);
+    expected[i % accounts.size()] += static_cast<std::uint32_t>(1 + i % 5);
+    for (std::size_t k = 0; k < accounts.size(); ++k) {
+      ASSERT_EQ(cq.freed(accounts[k]).total(), expected[k]);
+    }
+  }
+}
+
+TEST_F(Freeing, IsCountedForAReaderAsItReads) {
+  CompletionQueue cq = make(100);
+  const std::uint32_t account = cq.open_account();
+  for (int i = 0; i < 4; ++i) cq.push(freeing(account, 1), false);
+  const auto seen = cq.peek(3);
+  EXPECT_EQ(cq.freed(account).total(), 0u);
+  cq.note_read(seen[0]);
+  EXPECT_EQ(cq.freed(account).total(), 1u);
+  cq.note_read(seen[1]);
+  Completion last;
+  cq.consume(2, last);
+  EXPECT_EQ(cq.freed(account).total(), 2u);
+  drain(cq);
+  EXPECT_EQ(cq.freed(account).total(), 4u);
+}
+
+TEST_F(Freeing, IsCountedOfWhatIsForgotten) {
+  CompletionQueue cq = make(4, true);
+  const std::uint32_t account = cq.open_account();
+  for (int i = 0; i < 6; ++i) cq.push(freeing(account, 1, 5), false);
+  EXPECT_EQ(cq.freed(account).total(), 2u) << "overrun";
+  cq.purge(5);
+  EXPECT_EQ(cq.freed(account).total(), 6u);
+}
+
+// Another work queue has it then.
+TEST_F(Freeing, EndsWithTheAccount) {
+  CompletionQueue cq = make(300);
+  const std::uint32_t account = cq.open_account();
+  const std::uint32_t other = cq.open_account();
+  for (int i = 0; i < 4; ++i) cq.push(freeing(i % 2 == 0 ? account : other, 1), false);
+  const auto seen = cq.peek(2);
+  for (int i = 0; i < 200; ++i) cq.push(completion(1), false);  // the ring is another one
+  cq.close_account(account);
+  EXPECT_EQ(cq.open_account(), account);
+  const std::uint32_t before = cq.freed(account).total();
+  cq.note_read(seen[0]);
+  cq.note_read(seen[1]);
+  Completion last;
+  cq.consume(2, last);
+  drain(cq);
+  EXPECT_EQ(cq.freed(account).total(), before);
+  EXPECT_EQ(cq.freed(other).total(), 2u);
+}
+
 // --- the reader that looks before it takes ---
 
 class Peeking : public ::testing::Test {
@@ -331,6 +479,12 @@ class Peeking : public ::testing::Test {
   std::vector<std::uint64_t> peek(std::size_t count) {
     seen_ = cq_.peek(count);
     return ids(seen_);
+  }
+  void consume(std::size_t count) {
+    const std::uint64_t expected = count != 0 ? seen_[count - 1].id : 0;
+    Completion last;
+    cq_.consume(count, last);
+    EXPECT_EQ(last.id, expected);
   }
   std::vector<std::uint64_t> poll(std::size_t count = 100) {
     std::vector<Completion> out(count);
@@ -351,9 +505,9 @@ class Peeking : public ::testing::Test {
 TEST_F(Peeking, TakesNothingUntilItIsSaid) {
   for (std::uint64_t id = 1; id <= 5; ++id) push(id);
   EXPECT_EQ(peek(3), (Ids{1, 2, 3}));
-  cq_.consume(2);
+  consume(2);
   EXPECT_EQ(peek(8), (Ids{3, 4, 5}));
-  cq_.consume(3);
+  consume(3);
   EXPECT_EQ(peek(8), Ids{});
   EXPECT_TRUE(cq_.is_empty());
 }
@@ -363,7 +517,7 @@ TEST_F(Peeking, LeavesWhatComesBehindToAPoll) {
   EXPECT_EQ(peek(2), (Ids{1, 2}));
   EXPECT_EQ(poll(2), (Ids{3, 4}));
   EXPECT_EQ(ids(seen_), (Ids{1, 2}));
-  cq_.consume(1);
+  consume(1);
   EXPECT_EQ(poll(), (Ids{2, 5}));
 }
 
@@ -373,7 +527,7 @@ TEST_F(Peeking, OutlastsGrowthAndPurging) {
   for (std::uint64_t id = 5; id <= 90; ++id) push(id, static_cast<std::uint32_t>(id % 2));
   cq_.purge(1);
   EXPECT_EQ(ids(seen_), (Ids{1, 2}));
-  cq_.consume(1);
+  consume(1);
   EXPECT_EQ(poll(3), (Ids{2, 4, 6}));
 }
 
@@ -388,7 +542,7 @@ TEST_F(Peeking, KeepsWhatItSeesWhileOthersFillAndPoll) {
     for (const std::uint64_t id : poll(7)) ASSERT_EQ(id, expected++);
     ASSERT_EQ(ids(seen_), (Ids{1, 2, 3, 4})) << "round " << round;
   }
-  cq_.consume(3);
+  consume(3);
   EXPECT_EQ(poll(2), (Ids{4, expected}));
 }
 
@@ -401,7 +555,7 @@ TEST_F(Peeking, ComesRoundTheEndOfTheRing) {
       const Ids seen = peek(10);
       ASSERT_FALSE(seen.empty());
       for (const std::uint64_t id : seen) ASSERT_EQ(id, expected++);
-      cq_.consume(seen.size());
+      consume(seen.size());
       taken += seen.size();
     }
   }
@@ -419,7 +573,9 @@ TEST_F(Peeking, LosesToAnOverrunThatIsIgnored) {
   const std::span<const Completion> seen = small.peek(2);
   add(4);  // instead of 1
   EXPECT_EQ(ids(seen), (Ids{1, 2}));
-  small.consume(2);
+  Completion last;
+  small.consume(2, last);
+  EXPECT_EQ(last.id, 2u);
   std::vector<Completion> rest(5);
   rest.resize(small.poll(rest));
   EXPECT_EQ(ids(rest), (Ids{3, 4}));

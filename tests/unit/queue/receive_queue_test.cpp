@@ -34,9 +34,21 @@ class ReceiveQueueTest : public ::testing::Test {
     }
     return queue.post({id, list});
   }
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  // One whose slot is free at once.
+  static bool take(ReceiveQueue& queue, ActiveReceive& out) {
+    if (!queue.take(out)) return false;
+    queue.give_back();
+    return true;
+  }
   static std::uint64_t take(ReceiveQueue& queue) {
     ActiveReceive out;
-    return queue.take(out) ? out.id : ~std::uint64_t{0};
+    return take(queue, out) ? out.id : kNone;
+  }
+  static std::uint64_t take_id(ReceiveQueue& queue) {
+    const auto id = queue.take_id();
+    if (id) queue.give_back();
+    return id.value_or(kNone);
   }
 
   RecordingSink sink_;
@@ -123,9 +135,8 @@ TEST_F(ReceiveQueueTest, BehavesLikeAPlainQueueWhateverTheOrderOfCalls) {
         if (fits) model.push_back(next);
         ++next;
       } else if (what < 95) {
-        const std::uint64_t expected = model.empty() ? ~std::uint64_t{0} : model.front();
-        const std::uint64_t got =
-            what < 90 ? take(queue) : queue.take_id().value_or(~std::uint64_t{0});
+        const std::uint64_t expected = model.empty() ? kNone : model.front();
+        const std::uint64_t got = what < 90 ? take(queue) : take_id(queue);
         ASSERT_EQ(got, expected) << "seed " << seed << " step " << step;
         if (!model.empty()) model.pop_front();
       } else {
@@ -212,6 +223,89 @@ TEST_F(ReceiveQueueTest, AnUnusedQueueCanBeResized) {
   EXPECT_EQ(post(queue, 100), Posted::kFull);
 }
 
+// --- slots ---
+
+class ReceiveSlots : public ReceiveQueueTest {
+ protected:
+  // The oldest receive completes there.
+  static void complete(ReceiveQueue& queue, CompletionQueue& cq, std::uint32_t account) {
+    ActiveReceive out;
+    ASSERT_TRUE(queue.take(out));
+    Completion c;
+    c.id = out.id;
+    c.account = account;
+    c.slots = 1;
+    ASSERT_TRUE(cq.push(c, false));
+  }
+  static void poll(CompletionQueue& cq) {
+    Completion c;
+    ASSERT_TRUE(cq.poll_one(c));
+  }
+  CompletionQueue cq_{{.capacity = 100}, sink_};
+  CompletionQueue other_{{.capacity = 100}, sink_};
+};
+
+TEST_F(ReceiveSlots, AreFreeWhenTheirCompletionWasPolled) {
+  ReceiveQueue queue = make(3);
+  const std::uint32_t account = queue.attach(cq_);
+  for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_EQ(post(queue, id), Posted::kOk);
+  EXPECT_EQ(post(queue, 4), Posted::kFull);
+  for (int i = 0; i < 3; ++i) complete(queue, cq_, account);
+  EXPECT_EQ(queue.count(), 0u);
+  EXPECT_EQ(post(queue, 4), Posted::kFull) << "nobody has polled";
+  poll(cq_);
+  EXPECT_EQ(post(queue, 4), Posted::kOk);
+  EXPECT_EQ(post(queue, 5), Posted::kFull);
+  queue.detach(cq_);
+}
+
+// Of a shared one, wherever: users of one completion queue have one account there.
+TEST_F(ReceiveSlots, AreCountedInAllQueuesWhereItsUsersComplete) {
+  ReceiveQueue queue = make(4);
+  const std::uint32_t here = queue.attach(cq_);
+  const std::uint32_t there = queue.attach(other_);
+  EXPECT_EQ(queue.attach(cq_), here);
+  for (int round = 0; round < 10; ++round) {
+    for (std::uint64_t id = 1; id <= 4; ++id) ASSERT_EQ(post(queue, id), Posted::kOk) << round;
+    complete(queue, cq_, here);
+    complete(queue, other_, there);
+    complete(queue, other_, there);
+    complete(queue, cq_, here);
+    ASSERT_EQ(post(queue, 5), Posted::kFull);
+    for (CompletionQueue* cq : {&cq_, &other_}) {
+      poll(*cq);
+      poll(*cq);
+    }
+  }
+  // One user leaves, the other stays; then what was polled before is still free.
+  queue.detach(cq_);
+  for (std::uint64_t id = 1; id <= 4; ++id) ASSERT_EQ(post(queue, id), Posted::kOk);
+  complete(queue, cq_, here);
+  poll(cq_);
+  queue.detach(cq_);
+  queue.detach(other_);
+  EXPECT_EQ(post(queue, 5), Posted::kOk);
+  EXPECT_EQ(post(queue, 6), Posted::kFull);
+}
+
+TEST_F(ReceiveSlots, OfWhatIsForgottenAreFree) {
+  ReceiveQueue queue = make(2);
+  const std::uint32_t account = queue.attach(cq_);
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint64_t id = 1; id <= 2; ++id) ASSERT_EQ(post(queue, id), Posted::kOk);
+    complete(queue, cq_, account);
+    queue.clear();
+    poll(cq_);  // of before
+  }
+  ActiveReceive out;
+  for (std::uint64_t id = 1; id <= 2; ++id) ASSERT_EQ(post(queue, id), Posted::kOk);
+  ASSERT_TRUE(queue.take(out));
+  queue.give_back();
+  EXPECT_EQ(post(queue, 3), Posted::kOk);
+  EXPECT_EQ(post(queue, 4), Posted::kFull);
+  queue.detach(cq_);
+}
+
 // A shared queue: every receive goes to exactly one taker.
 TEST_F(ReceiveQueueTest, ManyThreadsPostAndTake) {
   constexpr std::uint64_t kPosters = 2;
@@ -236,7 +330,7 @@ TEST_F(ReceiveQueueTest, ManyThreadsPostAndTake) {
     threads.emplace_back([&] {
       ActiveReceive out;
       while (taken.load(std::memory_order_relaxed) < kPosters * kEach) {
-        if (!queue.take(out)) {
+        if (!take(queue, out)) {
           std::this_thread::yield();
           continue;
         }

@@ -1,4 +1,4 @@
-// Where the entries of a send queue lie.
+// Where the entries of a send queue lie, and when it is full.
 #include "verbena/requester/send_queue.hpp"
 
 #include <gtest/gtest.h>
@@ -15,16 +15,74 @@ class SendQueueTest : public testing::Test {
     entry.id = id;
     return &entry;
   }
-  void pop() { queue.pop(queue.at(queue.head())); }
+  // The oldest is done, and counts as polled.
+  void pop() {
+    queue.pop(queue.at(queue.head()));
+    freed.add_polled(1);
+  }
+  bool is_full() { return !queue.has_room_for(1); }
 
   SendQueue queue{{.capacity = 4, .max_sges = 2}};
+  queue::FreedSlots freed;
+
+ public:
+  SendQueueTest() { queue.count_freed_by(&freed); }
 };
+
+TEST_F(SendQueueTest, IsFullUntilWhatIsDoneWasPolled) {
+  for (std::uint64_t id = 0; id < 4; ++id) {
+    ASSERT_FALSE(is_full());
+    push(id);
+  }
+  ASSERT_TRUE(is_full());
+  for (int i = 0; i < 4; ++i) queue.pop(queue.at(queue.head()));
+  EXPECT_TRUE(queue.is_empty());
+  EXPECT_TRUE(is_full()) << "nobody has polled";
+  freed.add_polled(3);  // a completion that stands for three
+  EXPECT_TRUE(queue.has_room_for(3));
+  EXPECT_FALSE(queue.has_room_for(4));
+  push(4);
+  EXPECT_TRUE(queue.has_room_for(2));
+  EXPECT_FALSE(queue.has_room_for(3));
+  freed.add_read(1);
+  EXPECT_TRUE(queue.has_room_for(3));
+}
+
+TEST_F(SendQueueTest, IsEmptyWhenCleared) {
+  freed.add_polled(100);  // of who had the account before
+  queue.count_freed_by(&freed);
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint64_t id = 0; id < 4; ++id) push(id);
+    ASSERT_TRUE(is_full());
+    queue.pop(queue.at(queue.head()));
+    queue.clear();
+    EXPECT_TRUE(queue.has_room_for(4));
+    EXPECT_FALSE(queue.has_room_for(5));
+  }
+}
+
+TEST(SendQueueOfTheDevice, RequestsOfItsOwnTakeNoSlots) {
+  queue::FreedSlots freed;
+  SendQueue queue({.capacity = 2, .max_sges = 1, .reserved = 2});
+  queue.count_freed_by(&freed);
+  queue.push(true);
+  queue.push();
+  EXPECT_TRUE(queue.has_room_for(1));
+  queue.pop(queue.at(queue.head()));
+  queue.push();
+  EXPECT_FALSE(queue.has_room_for(1));
+  queue.pop(queue.at(queue.head()));
+  queue.pop(queue.at(queue.head()));
+  freed.add_polled(2);
+  EXPECT_TRUE(queue.has_room_for(2));
+  EXPECT_FALSE(queue.has_room_for(3));
+}
 
 TEST_F(SendQueueTest, EntriesOfAFullRingAreApart) {
   for (std::uint64_t id = 0; id < 3; ++id) push(id);
   for (std::uint64_t id = 3; id < 20; ++id) {
     push(id);
-    ASSERT_TRUE(queue.is_full());
+    ASSERT_TRUE(is_full());
     std::uint64_t expected = id - 3;
     for (std::uint32_t position = queue.head(); position != queue.tail(); ++position) {
       ASSERT_EQ(queue.at(position).id, expected++);
@@ -61,7 +119,7 @@ TEST_F(SendQueueTest, WhatFewHaveStaysWithThoseThatHaveIt) {
     const std::uint32_t position = queue.tail();
     push(id);
     if (id % 2 == 0) queue.make_rare(position).compare = id;
-    if (!queue.is_full()) continue;
+    if (!is_full()) continue;
     for (std::uint32_t p = queue.head(); p != queue.tail(); ++p) {
       if (p % 2 == 0) {
         ASSERT_EQ(queue.rare(p).compare, queue.at(p).id);

@@ -1,4 +1,4 @@
-// Which packets may ride with the one before them, and that their word says all that they said.
+// Which packets may ride with the one behind them, and that their word says all that they said.
 #include "verbena/wire/rider.hpp"
 
 #include <gtest/gtest.h>
@@ -42,11 +42,11 @@ TEST_F(RiderTest, SaysWhatThePacketSaid) {
 TEST_F(RiderTest, IsThePacketAgainWhereNoneRides) {
   bth_.pkey = 0x8123;
   bth_.migreq = true;
-  Bth before = header(Opcode::kRcSendOnly, 7);
-  before.pkey = bth_.pkey;
-  before.migreq = true;
-  before.solicited = before.ack_request = true;
-  const Packet carrier = packet(before);
+  Bth behind = header(Opcode::kRcSendOnly, 7);
+  behind.pkey = bth_.pkey;
+  behind.migreq = true;
+  behind.solicited = behind.ack_request = true;
+  const Packet carrier = packet(behind);
   const auto rider = Rider::of(packet(bth_, kAck), carrier);
   ASSERT_TRUE(rider);
   Packet again{};

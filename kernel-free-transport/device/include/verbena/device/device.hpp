@@ -185,6 +185,10 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
 
   memory::Registry& make_memory(const DeviceOptions& options);
   void add_shared_slot(std::uint32_t slot);
+  void count_rider() noexcept {
+    counters_.received.packets.add();
+    counters_.received.bytes.add(wire::Rider::kPacketSize);
+  }
   void deliver(qp::QueuePair& qp, const wire::PacketView& packet, const wire::RxDatagram& datagram,
                TimeNs now);
   // relays.cpp

@@ -108,6 +108,7 @@ class QueuePair {
   // Before it is destroyed: nobody will be told of a turn of it any more.
   void leave_queue() {
     requester_.give_up_turn();
+    responder_.give_up_receive();
     if (relay_) relay_->reset();
   }
   void forget_shared(const queue::SharedReceive* shared) { responder_.forget(shared); }
@@ -136,6 +137,14 @@ class QueuePair {
     TimeNs until = 0;                 // 0: the next round; under the device's receive lock, too
     TimeNs sent_alone = 0;            // when the last one was; 0: the application has posted since
     Wager wager;                      // that the application posts soon after it
+    // Rounds in a row that were waited in vain. An application that answers by another queue pair
+    // shall have acknowledged first: so no round is waited after a few.
+    static constexpr std::uint8_t kInVainMost = 4;
+    std::uint8_t in_vain = 0;
+    bool may_wait() const { return in_vain < kInVainMost || wager.is_on(); }
+    void waited_in_vain() {
+      if (in_vain < kInVainMost) ++in_vain;
+    }
     // For that, until `until`. Begins under the receive lock, too, where a look at it suffices.
     Published<bool> is_waiting{false};
     std::uint32_t round = 0;          // in which it began; under the device's receive lock alone
@@ -143,6 +152,7 @@ class QueuePair {
   } held;
 
  private:
+  void open_accounts();
   // states.cpp
   void set_state(State next);
   void enter_reset();
@@ -159,7 +169,7 @@ class QueuePair {
   }
   [[gnu::noinline]] void settle_reported();
   void check_drained();
-  void take_rider(const wire::Rider& rider, TimeNs now);
+  bool take_rider(const wire::Rider& rider, TimeNs now);
   [[gnu::cold]] void drop_foreign_pkey(std::uint16_t pkey);
   [[gnu::cold]] void drop_foreign_source(const IpAddress& source);
   bool relays() const { return relay_ && relay_->has_packets(); }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,6 +13,7 @@
 
 #include "verbena/base/lock.hpp"
 #include "verbena/queue/events.hpp"
+#include "verbena/queue/freed_slots.hpp"
 #include "verbena/queue/work.hpp"
 
 namespace verbena::queue {
@@ -47,7 +49,9 @@ class CompletionQueue {
     if (clock_ != nullptr) [[unlikely]]
       entry.timestamp = clock_();
     count_hint_.publish(++count_);
-    if (armed_ != Armed::kNo) announce(solicited || entry.status != Status::kSuccess);
+    const bool matters = solicited || entry.status != Status::kSuccess;
+    if (matters) solicited_end_ = head_ + count_;
+    if (armed_ != Armed::kNo) announce(matters);
     return true;
   }
 
@@ -64,7 +68,11 @@ class CompletionQueue {
     const Completion* const ring = ring_.data();
     const std::uint32_t mask = mask_;
     const std::uint32_t first = head_ + peeked_;
-    for (std::uint32_t i = first; i != first + taken; ++i) use(ring[i & mask]);
+    for (std::uint32_t i = first; i != first + taken; ++i) {
+      const Completion& entry = ring[i & mask];
+      use(entry);
+      accounts_.at(entry.account).add_polled(entry.slots);
+    }
     if (peeked_ != 0) [[unlikely]]
       move_peeked_up(taken);
     head_ += taken;
@@ -75,21 +83,41 @@ class CompletionQueue {
   bool poll_one(Completion& out) noexcept;
   // For a reader that looks at some before it says how many it took: the next ones, at most `most`,
   // which stay where they are until `consume`, whatever else happens to the queue. One reader at a
-  // time; `poll` meanwhile takes those behind.
+  // time; `poll` meanwhile takes those behind. Each counts as polled once `note_read` was called.
   std::span<const Completion> peek(std::size_t most) noexcept;
-  void consume(std::size_t count) noexcept;
+  void note_read(const Completion& seen) noexcept {
+    accounts_.at(account_of(seen).load(std::memory_order_relaxed)).add_read(seen.slots);
+  }
+  // Takes the first `count`; the last of them stays in `kept`.
+  void consume(std::size_t count, Completion& kept) noexcept;
   bool is_empty() const noexcept { return count_hint_.read_relaxed() == 0; }
 
-  // Asks for an event at the next completion (or solicited one).
-  void arm(bool solicited_only) noexcept;
+  // Asks for one event: at the next completion (or solicited one), or at once if one lies here that
+  // was not polled, as adapters do; who polls once more after arming gets one too many, and who does
+  // not loses nothing. kWaits: the queue waits from now on; kFired: it did not and does not, but has
+  // told already; kWaitedBefore: it was armed.
+  enum class Arming : std::uint8_t { kWaits, kFired, kWaitedBefore };
+  Arming arm(bool solicited_only) noexcept;
+  // Asks for none any more. Whether the queue was armed.
+  bool disarm() noexcept;
 
   // Events only after `count` completions (0 or 1: each).
   void moderate(std::uint16_t count) noexcept;
 
   // False: more completions wait than the new capacity holds.
   bool resize(std::uint32_t capacity);
-  // Forgets what a destroyed queue pair left behind, but for what the reader has seen.
+  // Forgets what a destroyed queue pair left behind, but for what the reader has seen. What is
+  // forgotten counts as polled.
   void purge(std::uint32_t qpn) noexcept;
+
+  // A work queue completes here from now on: under which number its completions count. Throws
+  // std::bad_alloc.
+  std::uint32_t open_account();
+  // Lives as long as this queue; once the account is closed it may be another's.
+  const FreedSlots& freed(std::uint32_t account) noexcept { return accounts_.at(account); }
+  // What lies here frees no slots of this account any more.
+  void disown(std::uint32_t account) noexcept;
+  void close_account(std::uint32_t account) noexcept;
 
   std::uint32_t capacity() const noexcept { return capacity_; }
   void* cookie() const noexcept { return cookie_; }
@@ -106,8 +134,14 @@ class CompletionQueue {
     room_ = failed_ ? 0 : std::min(capacity_, mask_ + 1);
   }
   [[gnu::noinline]] void announce(bool matters) noexcept;
+  bool holds_news(bool solicited_only) noexcept;
+  void disown_locked(std::uint32_t account) noexcept;
   [[gnu::noinline]] void move_peeked_up(std::uint32_t taken) noexcept;
   std::size_t slot(std::uint32_t position) const { return position & mask_; }
+  // Of a completion that a reader looks at meanwhile.
+  static std::atomic_ref<std::uint32_t> account_of(const Completion& c) noexcept {
+    return std::atomic_ref<std::uint32_t>(const_cast<Completion&>(c).account);
+  }
 
   EventSink& events_;
   void* cookie_;
@@ -117,14 +151,17 @@ class CompletionQueue {
   std::uint32_t capacity_;
   std::uint32_t head_ = 0;         // position of the oldest
   std::uint32_t count_ = 0;
+  std::uint32_t solicited_end_ = 0;  // position behind the last solicited or failed one
   std::uint32_t peeked_ = 0;       // of them, at the head, by the reader
   std::uint32_t peek_lost_ = 0;    // that an overrun has taken from under the reader
+  std::span<Completion> seen_;     // those and these, where they lie
   bool reads_ring_ = false;        // the reader looks into `ring_`, else into one of those:
   std::vector<std::vector<Completion>> left_;
   Published<std::uint32_t> count_hint_{0};
   std::uint32_t since_event_ = 0;
   std::uint16_t moderation_ = 0;
   enum class Armed : std::uint8_t { kNo, kSolicited, kAny } armed_ = Armed::kNo;
+  SlotAccounts accounts_;
   bool ignore_overrun_;
   std::uint64_t (*clock_)() noexcept;
   bool failed_ = false;

@@ -67,12 +67,16 @@ struct Endpoint {
   DropCounters* drops = nullptr;  // the port's
   CompletionQueue* send_cq = nullptr;
   CompletionQueue* receive_cq = nullptr;
+  std::uint32_t send_account = 0;     // in them, whose slots completions free
+  std::uint32_t receive_account = 0;
   ReceiveQueue* receives = nullptr;              // own or shared; null for XRC
   SharedReceive* srq = nullptr;                  // the shared one, if it is
   SharedReceiveDirectory* shared = nullptr;        // XRC: by number
   void* cookie = nullptr;
   bool signal_all = false;
-  bool acknowledges_at_once = false;  // a stand-in: its receiver may go away when it is done
+  // XRC_RECV: posts nothing that could take an acknowledgement along, and of a stand-in the receiver
+  // may go away when it is done.
+  bool acknowledges_at_once = false;
 
   // Set by transitions.
   wire::Origin origin;  // of the packets that it sends; `created` is fixed

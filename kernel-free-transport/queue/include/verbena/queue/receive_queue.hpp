@@ -1,7 +1,8 @@
 // A queue of posted receives: that of one queue pair, or shared by many (SRQ). A first-in-first-out
 // ring of fixed-size entries. A receive leaves the queue when a message begins to use it, and is
-// copied to its user then, so that users of a shared queue may finish in any order. The queue has
-// its own lock; for a queue of one pair nobody contends for it.
+// copied to its user then, so that users of a shared queue may finish in any order. Its slot is free
+// for another one when its completion was polled (freed_slots.hpp). The queue has its own lock; for a
+// queue of one pair nobody contends for it.
 #pragma once
 
 #include <array>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "verbena/base/lock.hpp"
+#include "verbena/queue/completion_queue.hpp"
 #include "verbena/queue/events.hpp"
 #include "verbena/queue/work.hpp"
 
@@ -43,7 +45,15 @@ class ReceiveQueue {
   bool take(ActiveReceive& out) noexcept;
   // The id of the oldest, for flushing.
   std::optional<std::uint64_t> take_id() noexcept;
+  // Forgets all, and what completions that lie somewhere would free.
   void clear() noexcept;
+
+  // Receives of this queue complete there: the account in which their slots are counted, one for all
+  // that say so. Throws std::bad_alloc.
+  std::uint32_t attach(CompletionQueue& cq);
+  void detach(CompletionQueue& cq) noexcept;
+  // A receive that was taken will not complete.
+  void give_back() noexcept;
 
   // Arms SRQ_LIMIT_REACHED: fires once when fewer than `limit` remain. 0 disarms.
   bool set_limit(std::uint32_t limit) noexcept;
@@ -62,6 +72,14 @@ class ReceiveQueue {
     std::uint32_t sge_count;
     std::uint32_t unused;
   };
+  struct Attached {
+    CompletionQueue* cq;
+    std::uint32_t account;
+    std::uint32_t users;
+    std::uint32_t total;  // that were freed there when it was last looked at
+  };
+  [[gnu::noinline]] bool look_for_freed() noexcept;
+  void settle(Attached& attached) noexcept;
   std::byte* entry(std::uint32_t position) const {
     // Positions lie below twice the capacity: a subtraction wraps them.
     return storage_.get() + std::size_t{position >= capacity_ ? position - capacity_ : position} * stride_;
@@ -76,6 +94,8 @@ class ReceiveQueue {
   std::size_t stride_;
   std::uint32_t head_ = 0;
   std::uint32_t count_ = 0;
+  std::uint32_t held_ = 0;  // slots that are not free, as last seen: posted, or not polled yet
+  std::vector<Attached> attached_;
   Published<std::uint32_t> count_hint_{0};
   std::uint32_t limit_ = 0;
   bool shared_;

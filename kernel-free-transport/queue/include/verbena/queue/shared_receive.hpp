@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "verbena/memory/registry.hpp"
 #include "verbena/queue/completion_queue.hpp"
@@ -15,11 +16,23 @@ namespace verbena::queue {
 
 struct SharedReceive {
   SharedReceive(const ReceiveQueue::Options& options, EventSink& events) : queue(options, events) {}
+  ~SharedReceive() { leave_completions(); }
+  SharedReceive(const SharedReceive&) = delete;
+  // Throws std::bad_alloc.
+  void complete_to(CompletionQueue& where) {
+    account = queue.attach(where);
+    cq = &where;
+  }
+  // Before that queue goes: nobody uses this one any more.
+  void leave_completions() noexcept {
+    if (cq != nullptr) queue.detach(*std::exchange(cq, nullptr));
+  }
   ReceiveQueue queue;
   memory::DomainId domain = 0;
   std::uint32_t number = 0;          // XRC SRQ number
   std::uint32_t xrc_domain = 0;      // 0: not an XRC SRQ
-  CompletionQueue* cq = nullptr;     // XRC and tag matching: where its completions go
+  CompletionQueue* cq = nullptr;     // XRC and tag matching: where its completions go,
+  std::uint32_t account = 0;         // and in which account there
   std::unique_ptr<TagMatching> tags; // tag matching
 };
 

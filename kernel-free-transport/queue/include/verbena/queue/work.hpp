@@ -154,11 +154,12 @@ struct Completion {
   std::uint32_t immediate = 0;         // network order as received; or the invalidated key, host order
   std::uint32_t qpn = 0;
   std::uint32_t source_qpn = 0;
-  std::uint32_t spare = 0;             // the verbs' flags, which are others
+  std::uint32_t account = 0;           // in the completion queue: whose slots it frees (freed_slots.hpp)
   std::uint16_t pkey_index = 0;
   std::uint16_t source_lid = 0;
   std::uint8_t service_level = 0;
   std::uint8_t path_bits = 0;
+  std::uint16_t slots = 0;             // so many
   std::uint64_t timestamp = 0;         // ns of the device clock, when the CQ wants it
   std::uint64_t tag = 0;               // tag matching: the sender's tag
 
@@ -168,8 +169,8 @@ struct Completion {
     id = timestamp = tag = 0;
     status = Status::kSuccess;
     opcode = CompletionOpcode::kSend;
-    flags = pkey_index = source_lid = 0;
-    tag_private = vendor_error = byte_length = immediate = qpn = source_qpn = spare = 0;
+    flags = pkey_index = source_lid = slots = 0;
+    tag_private = vendor_error = byte_length = immediate = qpn = source_qpn = account = 0;
     service_level = path_bits = 0;
   }
 };

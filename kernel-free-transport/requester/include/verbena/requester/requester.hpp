@@ -66,6 +66,8 @@ class Requester {
   void flush();
   // Back to the state of creation, silently.
   void reset();
+  // Where its completions free slots (SendQueue).
+  void count_freed_by(const queue::FreedSlots* freed) { queue_.count_freed_by(freed); }
 
   // --- states ---
   void start(Psn first);               // RTS
@@ -329,6 +331,7 @@ class Requester {
   // The place in the batch of the packet that was added last, if it does not ask.
   std::optional<std::uint8_t> unasked_;
   std::uint32_t sent_in_turn_ = 0;
+  std::uint16_t unreported_ = 0;          // requests done since the last completion: it frees their slots
 
   TimeNs base_ = 0;                       // when the wait for an answer began
   TimeNs probe_base_ = 0;                 // the same, or when a probe was sent since

@@ -3,8 +3,11 @@
 // the requester, under the queue pair's lock. Positions only grow; `head` is the oldest entry that
 // has not completed.
 //
-//   head              cursor (next to transmit)        tail
-//    |  sent, waiting    |  posted, not sent              |
+//            head              cursor (next to transmit)        tail
+//    |  done   |  sent, waiting    |  posted, not sent             |
+//
+// To the program the queue is as full as with an adapter: a request has its slot until its
+// completion, or that of a later one, was polled (freed_slots.hpp). So what is done counts until then.
 //
 // Once it is empty it begins at the ring's first entry again: of a long queue that is little used,
 // only what is used comes into the caches, and into memory.
@@ -16,6 +19,7 @@
 #include <span>
 
 #include "verbena/base/types.hpp"
+#include "verbena/queue/freed_slots.hpp"
 #include "verbena/queue/work.hpp"
 
 namespace verbena::requester {
@@ -90,7 +94,10 @@ class SendQueue {
   std::uint32_t capacity() const { return capacity_; }
   std::uint32_t max_sges() const { return max_sges_; }
   std::uint32_t max_inline() const { return max_inline_; }
-  bool is_full() const { return tail_ - head_ - internal_ >= capacity_; }
+  // Of requests of the program's.
+  bool has_room_for(std::size_t requests) const {
+    return held() + requests <= capacity_ || look_for_freed(requests);
+  }
   bool has_room_for_own(std::uint32_t entries) const { return internal_ + entries <= reserved_; }
   bool is_empty() const { return tail_ == head_; }
   std::uint32_t head() const { return head_; }
@@ -103,11 +110,22 @@ class SendQueue {
   SendEntry& push(bool internal = false);
   // The oldest entry, which is `head`.
   void pop(const SendEntry& head) {
-    if (head.internal) [[unlikely]]
+    if (head.internal) [[unlikely]] {
       --internal_;
+    } else {
+      ++done_;
+    }
     ++head_;
   }
-  void clear() { head_ = tail_ = internal_ = 0; }
+  // Where the slots are counted that are free again.
+  void count_freed_by(const queue::FreedSlots* freed) {
+    freed_ = freed;
+    freed_before_ = freed != nullptr ? freed->total() : 0;
+  }
+  void clear() {
+    head_ = tail_ = internal_ = done_ = freed_seen_ = 0;
+    count_freed_by(freed_);
+  }
 
   queue::Sge* sges(std::uint32_t position) const {
     return reinterpret_cast<queue::Sge*>(raw(position) + body_offset_);
@@ -123,6 +141,13 @@ class SendQueue {
   Rare& make_rare(std::uint32_t position);
 
  private:
+  // Slots that are not free, as last seen.
+  std::uint32_t held() const { return done_ - freed_seen_ + (tail_ - head_ - internal_); }
+  bool look_for_freed(std::size_t requests) const {
+    if (freed_ == nullptr) return false;
+    freed_seen_ = freed_->total() - freed_before_;
+    return held() + requests <= capacity_;
+  }
   std::byte* raw(std::uint32_t position) const {
     return reinterpret_cast<std::byte*>(storage_.get()) +
            std::size_t{(position - base_) & mask_} * stride_;
@@ -144,6 +169,11 @@ class SendQueue {
   std::uint32_t head_ = 0;
   std::uint32_t tail_ = 0;
   std::uint32_t base_ = 0;         // the position of the ring's first entry
+  // Of the program's requests: how many have completed, and how many of those had their slots freed.
+  std::uint32_t done_ = 0;
+  mutable std::uint32_t freed_seen_ = 0;
+  std::uint32_t freed_before_ = 0;  // others had, by the same count
+  const queue::FreedSlots* freed_ = nullptr;
 };
 
 }  // namespace verbena::requester

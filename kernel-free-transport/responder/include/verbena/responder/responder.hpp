@@ -44,6 +44,8 @@ class Responder {
   // Goes on behind requests that others have carried out.
   void resume_at(Psn expected, std::uint32_t message_count);
   bool is_in_message() const { return message_ != Message::kNone; }
+  // Before the queue pair goes: the receive in use will not complete.
+  void give_up_receive();
   // `resize`: max_dest_rd_atomic changed; what was saved for repetition is forgotten.
   void set_attributes(const ResponderAttributes& attributes, bool resize = true);
   void reset();
@@ -59,7 +61,12 @@ class Responder {
   bool poll_transmit(wire::TxBatch& out, wire::Transmitter& way);
   // What is owed, if it is no more than an acknowledgement, for a packet that takes it along.
   bool owes_less_than_packets() const { return responses_.empty() && !nak_owed_; }
+  // Whether an acknowledgement may go before a request: who answers a message acknowledges it then,
+  // also if its sender did not ask, as an adapter has by that time.
+  bool may_acknowledge() const { return owes_less_than_packets() && has_news(); }
   std::optional<wire::Rider> take_rider();
+  // The same as a packet, if it may go.
+  void acknowledge(wire::TxBatch& out);
   bool owes_anything() const { return !responses_.empty() || ack_owed_ || nak_owed_; }
   // More than an acknowledgement that may wait for company.
   bool owes_urgently() const { return !responses_.empty() || nak_owed_ || ack_urgent_; }
@@ -169,8 +176,12 @@ class Responder {
   memory::DomainId receive_domain() const;
   memory::DomainId remote_domain() const;
   queue::CompletionQueue* receive_cq() const;
+  // Of the receive in use: its completion frees its slot.
+  void note_slot(queue::Completion& completion) const;
 
   // answer.cpp
+  bool has_news() const { return ack_owed_ || told_count_ != message_count_; }
+  std::uint32_t tell_count() { return told_count_ = message_count_; }
   void owe_ack(bool urgent);
   [[gnu::cold]] void owe_nak(wire::Aeth aeth);
   [[gnu::cold]] bool refuse(wire::NakCode code, std::optional<queue::AsyncEvent> event,
@@ -204,6 +215,7 @@ class Responder {
                      std::uint8_t* at) const;
   void sent(Response& response, const Piece& piece);
   Emit emit_aeth_packet(wire::Aeth aeth, Psn psn, wire::TxBatch& out);
+  bool emit_ack(wire::TxBatch& out);  // false: the batch is full
   std::uint8_t credits() const;
   std::uint8_t response_opcode(wire::Operation operation, wire::Place place) const;
 
@@ -219,6 +231,7 @@ class Responder {
   ResponderAttributes attributes_;
   Psn expected_;
   std::uint32_t message_count_ = 0;     // MSN
+  std::uint32_t told_count_ = 0;        // in the last acknowledgement
 
   Message message_ = Message::kNone;    // the one that is arriving
   std::uint64_t arrived_ = 0;           // its bytes so far

@@ -56,7 +56,7 @@ struct RxDatagram {
   std::uint16_t source_lid = 0;
   // More than 1: a joint packet, which stands for so many.
   std::uint32_t psns = 1;
-  // An acknowledgement by the same queue pair's other half that came with it.
+  // An acknowledgement by the same queue pair's other half that came with it, and before it.
   std::optional<Rider> rider;
 };
 
@@ -74,6 +74,7 @@ struct RxTrain {
   RxDatagram at(std::uint32_t i) const {
     RxDatagram datagram = head;
     datagram.bytes = bytes_at(i);
+    if (i != 0) datagram.rider.reset();
     return datagram;
   }
 };
@@ -162,12 +163,13 @@ class TxBatch {
   // All of it, into an empty batch.
   void take(const ShortPacket& packet) {
     const std::uint32_t destination = name(*packet.destination);
-    std::memcpy(buffer_.data(), packet.bytes.data(), packet.length);
+    if (packet.rider) {
+      packet.rider->write_packet(packet.bytes(), buffer_.data());
+      commit_to(destination, Rider::kPacketSize);
+    }
+    std::memcpy(buffer_.data() + used_, packet.bytes(), packet.length);
     commit_to(destination, packet.length);
     note_sum(packet.summed, packet.sum);
-    if (!packet.rider) return;
-    packet.rider->write_packet(packet.bytes.data(), buffer_.data() + used_);
-    commit_to(destination, Rider::kPacketSize);
   }
   // Packets of any lengths go at once: the batch is full when a run is, until clear().
   void be_one_run() { is_one_run_ = true; }

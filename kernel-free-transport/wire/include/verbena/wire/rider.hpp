@@ -1,7 +1,8 @@
-// An acknowledgement that rides with the packet before it: where the way takes it (a shared ring
-// does), an answer and the acknowledgement behind it are one datagram, and the engine looks for the
-// queue pair, takes its lock and checks where they come from once. To all who count, it is a
-// packet.
+// An acknowledgement that rides with the packet behind it: where the way takes it (a shared ring
+// does), the acknowledgement and the answer after it are one datagram, and the engine looks for the
+// queue pair, takes its lock and checks where they come from once. It is taken in first: who gets
+// both shall learn that its request is done no later than it gets the answer. To all who count, it
+// is a packet.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +24,12 @@ struct Rider {
   Psn psn;
 
   // What `packet` says, if it is an acknowledgement and nothing is lost when it rides with the one
-  // `before` it, to the same place: it has nothing else to say.
+  // `behind` it, to the same place: it has nothing else to say.
   static std::optional<Rider> of(std::span<const std::uint8_t> packet,
-                                 std::span<const std::uint8_t> before) {
+                                 std::span<const std::uint8_t> behind) {
     if (packet.size() != kPacketSize || packet[0] != kOpcode) return std::nullopt;
     const BthView bth(packet.data());
-    const BthView carrier(before.data());
+    const BthView carrier(behind.data());
     const bool is_same = bth.dest_qp() == carrier.dest_qp() && bth.pkey() == carrier.pkey() &&
                          bth.migreq() == carrier.migreq();
     const bool is_plain = !bth.solicited() && bth.pad() == 0 && bth.version() == 0 &&
@@ -37,9 +38,9 @@ struct Rider {
     return Rider{Aeth::read_from(packet.data() + Bth::kSize), bth.psn()};
   }
 
-  // The packet that it stands for, behind one that begins like this.
-  void write_packet(const std::uint8_t* before, std::uint8_t* out) const {
-    const BthView carrier(before);
+  // The packet that it stands for, before one that begins like this.
+  void write_packet(const std::uint8_t* behind, std::uint8_t* out) const {
+    const BthView carrier(behind);
     Bth{kOpcode, false, carrier.migreq(),  0,     0,  carrier.pkey(),
         false,   false, carrier.dest_qp(), false, psn}
         .write_to(out);

@@ -23,17 +23,19 @@ struct ShortPacket {
   static constexpr std::size_t kCopiedMost = 511;
   static constexpr std::size_t kPayloadMost = kMtuMax;
 
-  // The packet; what is behind it is room for whoever seals it, and its rider as a packet.
-  std::array<std::uint8_t,
-             kMaxHeaders + kPayloadMost + 3 + Rider::kPacketSize + 2 * kIcrcSize> bytes;
+  // For whoever seals it: its rider as a packet, then this one, each with its ICRC.
+  static constexpr std::size_t kRoomBefore = Rider::kPacketSize + kIcrcSize;
+  std::array<std::uint8_t, kRoomBefore + kMaxHeaders + kPayloadMost + 3 + kIcrcSize> room;
   std::uint32_t length = 0;                  // BTH .. pad
   const Destination* destination = nullptr;  // outlives the sending
   std::optional<Rider> rider;
   std::uint32_t summed = 0;  // so many bytes at the end have the CRC-32 `sum`; 0: not known
   std::uint32_t sum = 0;
 
-  std::span<const std::uint8_t> used() const { return std::span(bytes).first(length); }
-  Qpn dest_qp() const { return BthView(bytes.data()).dest_qp(); }
+  std::uint8_t* bytes() { return room.data() + kRoomBefore; }
+  const std::uint8_t* bytes() const { return room.data() + kRoomBefore; }
+  std::span<const std::uint8_t> used() const { return {bytes(), length}; }
+  Qpn dest_qp() const { return BthView(bytes()).dest_qp(); }
   // What a network would carry, from BTH to pad.
   std::uint64_t wire_packets() const { return rider ? 2 : 1; }
   std::uint64_t wire_bytes() const { return length + (rider ? Rider::kPacketSize : 0); }

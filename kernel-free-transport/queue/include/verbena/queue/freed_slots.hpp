@@ -1,0 +1,80 @@
+// How many slots of work queues are free again because completions that stand for them were polled:
+// with an adapter a request keeps its slot, however long ago it was carried out, until the program
+// has polled its completion or, of an unsignaled one, that of a later request. A completion queue
+// keeps one such count for each work queue that completes there (an account), and a completion says
+// by its number which one it adds to, and how much. Counted by whoever polls, read by whoever posts
+// and finds the queue full.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+namespace verbena::queue {
+
+class FreedSlots {
+ public:
+  // All that ever were; wraps. A slot that is seen late is free late, so nothing is ordered.
+  std::uint32_t total() const noexcept {
+    return polled_.load(std::memory_order_relaxed) + read_.load(std::memory_order_relaxed);
+  }
+  // By polls, one at a time; and by the one who reads where completions lie, also one at a time.
+  void add_polled(std::uint32_t slots) noexcept { add(polled_, slots); }
+  void add_read(std::uint32_t slots) noexcept { add(read_, slots); }
+
+ private:
+  static void add(std::atomic<std::uint32_t>& count, std::uint32_t slots) noexcept {
+    count.store(count.load(std::memory_order_relaxed) + slots, std::memory_order_relaxed);
+  }
+  std::atomic<std::uint32_t> polled_{0};
+  std::atomic<std::uint32_t> read_{0};
+};
+
+// The accounts of one completion queue, by number. They stay where they are, so that one can be
+// looked at while others are made. Number 0 is nobody's, for completions that free nothing. Made and
+// given back under the queue's lock.
+class SlotAccounts {
+ public:
+  FreedSlots& at(std::uint32_t number) noexcept {
+    const unsigned piece = piece_of(number);
+    return pieces_[piece][number + 1 - (1u << piece)];
+  }
+  // Throws std::bad_alloc.
+  std::uint32_t open() {
+    if (!unused_.empty()) {
+      const std::uint32_t number = unused_.back();
+      unused_.pop_back();
+      return number;
+    }
+    const unsigned piece = piece_of(next_);
+    if (piece >= kFirst + kMore) throw std::bad_alloc();
+    unused_.reserve(next_);
+    if (pieces_[piece] == nullptr) {
+      more_[piece - kFirst] = std::make_unique<FreedSlots[]>(std::size_t{1} << piece);
+      pieces_[piece] = more_[piece - kFirst].get();
+    }
+    return next_++;
+  }
+  void close(std::uint32_t number) noexcept { unused_.push_back(number); }
+
+ private:
+  // Piece n has twice as many as the one before; the first two, with three, are part of this: most
+  // queues have a send and a receive queue.
+  static constexpr unsigned kFirst = 2;
+  static constexpr unsigned kMore = 22;
+  static unsigned piece_of(std::uint32_t number) noexcept {
+    return static_cast<unsigned>(std::bit_width(number + 1)) - 1;
+  }
+
+  std::array<FreedSlots, 3> few_;
+  std::array<FreedSlots*, kFirst + kMore> pieces_{few_.data(), few_.data() + 1};
+  std::array<std::unique_ptr<FreedSlots[]>, kMore> more_;
+  std::uint32_t next_ = 1;
+  std::vector<std::uint32_t> unused_;
+};
+
+}  // namespace verbena::queue

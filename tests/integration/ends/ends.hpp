@@ -1,0 +1,99 @@
+// Two processes that talk over verbs, for tests of what each of them sees: forked from one, told each
+// other's numbers through a local socket, each with a device of its own. A scenario is a function
+// that both run; it says what it has seen on standard output, which the test judges. What cannot be
+// ends the process with a word on standard error.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace ends {
+
+inline constexpr int kPatienceMs = 20'000;
+
+[[noreturn]] inline void end_badly(const char* what, const char* file, int line) {
+  std::fprintf(stderr, "%s:%d: %s\n", file, line, what);
+  std::exit(1);
+}
+#define MUST(condition) \
+  ((condition) ? static_cast<void>(0) : ends::end_badly(#condition, __FILE__, __LINE__))
+
+struct Options {
+  std::uint32_t rounds = 1000;
+  std::uint32_t size = 8;
+  std::uint32_t at_once = 1;     // requests that are on their way together
+  bool one_cq = false;           // the client's sends and receives complete in one queue
+  bool use_srq = false;
+  bool use_xrc = false;
+  bool server_sleeps = false;    // until an event tells of a request
+  bool datagrams = false;        // UD in place of RC
+  bool blocks = false;           // who waits for events blocks in the read
+};
+
+// One of the two. Its queue pairs send to the other's.
+class End {
+ public:
+  End(int wire, bool is_client, const Options& options);
+
+  // Makes everything, in RTS on both sides on return.
+  void connect();
+  void post_receive(std::uint64_t id);
+  void post_send(std::uint64_t id, bool is_signaled, std::uint32_t size);
+  // Both sides have come here.
+  void meet();
+  // The next event of the channel, acknowledged. False: none comes within the patience.
+  bool await_event(bool blocks);
+  // Events that are there, acknowledged; the channel does not block.
+  std::uint32_t take_events();
+
+  const bool is_client;
+  const Options options;
+  ibv_context* context = nullptr;
+  ibv_comp_channel* channel = nullptr;
+  ibv_cq* send_cq = nullptr;
+  ibv_cq* receive_cq = nullptr;
+
+ private:
+  struct Name {
+    std::uint32_t qpn;  // that receives
+    std::uint32_t sender;
+    std::uint32_t srq;
+    std::uint16_t lid;
+    ibv_gid gid;
+  };
+  void open();
+  void make_queue_pairs();
+  ibv_qp* make_qp(ibv_qp_type type);
+  void make_xrc();
+  void bring_up(ibv_qp* qp, const Name& peer, std::uint32_t to);
+  void exchange(const void* mine, void* theirs, std::size_t size) const;
+
+  int wire_;
+  ibv_pd* pd_ = nullptr;
+  ibv_mr* mr_ = nullptr;
+  ibv_srq* srq_ = nullptr;
+  ibv_xrcd* xrcd_ = nullptr;
+  ibv_qp* sender_ = nullptr;
+  ibv_qp* receiver_ = nullptr;  // the same, but for XRC
+  ibv_ah* ah_ = nullptr;
+  Name peer_{};
+  ibv_port_attr port_{};
+  std::vector<char> bytes_;
+};
+
+using Scenario = void (*)(End&);
+// Of a good one; nothing for 0 of them within the patience.
+bool poll_until(ibv_cq* cq, ibv_wc& wc);
+
+void answers_follow_completions(End& end);
+void one_completion_for_each_event(End& end);
+void armed_sleepers_wake(End& end);
+void unpolled_completions_tell(End& end);
+
+}  // namespace ends
