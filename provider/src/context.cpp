@@ -49,13 +49,6 @@ bool is_loopback(const IpAddress& address) {
   return address.is_v4() && address.v4_host_order() >> 24 == 127;
 }
 
-// Its reader may go at any time.
-void explain_end_of_capture(int error) noexcept {
-  if (error == EPIPE) return;
-  explain("the capture of this process's packets ends, because its file takes no more: %s%s",
-          std::strerror(error), error == EFBIG ? " (`ulimit -f`)" : "");
-}
-
 void* map_stats(int fd) {
   void* page = ::mmap(nullptr, control::kStatsPageSize, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   return page == MAP_FAILED ? nullptr : page;
@@ -114,9 +107,10 @@ void Context::open_device(const char* name) {
   if (!opened) refuse(opened.error().code, "ibv_open_device: %s", opened.error().text.c_str());
   info_ = opened->device;
   if (fds[1]) stats_ = static_cast<control::StatsPage*>(map_stats(fds[1].get()));
-  const auto received = std::span(fds).subspan(2);
-  make_engine(opened->slot, fds[0].release(),
-              received.first(std::min<std::size_t>(opened->senders, received.size())));
+  const std::size_t senders = std::min<std::size_t>(opened->senders, fds.size() - 3);
+  make_engine(opened->slot, fds[0].release(), std::span(fds).subspan(2, senders));
+  // Before the first packet.
+  if (opened->capture.is_on) handle_capture(std::move(opened->capture), fds[2 + senders]);
   handle_faults(opened->faults);
 }
 
@@ -161,7 +155,6 @@ void Context::make_engine(std::uint32_t slot, int receive_fd,
   choose_packs(false);
   auto capture = std::make_unique<link::CaptureLink>(std::move(peers), info_.address);
   capture_ = capture.get();
-  capture_->set_ended(&explain_end_of_capture);
   link_ = std::make_unique<link::FaultLink>(std::move(capture), program_name_hash(),
                                             device_->counters().drops);
 }
@@ -349,6 +342,7 @@ void Context::resume_dead() noexcept {
   for (const auto& [handle, known] : channels_) {
     if (const auto channel = known.lock()) channel->pipe.abandon();
   }
+  capture_->abandon();
   std::construct_at(&visits_);  // who was inside is not here
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nothing >= 0) {

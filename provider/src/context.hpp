@@ -305,6 +305,7 @@ class Context final : public queue::EventSink,
   void handle_message(control::Incoming&& message);
   void handle_port_event(const control::PortEvent& event);
   void handle_relayed(const control::Relayed& relayed);
+  void handle_capture(control::CaptureOrder&& order, const control::UniqueFd& ring);
   void handle_faults(const std::vector<control::FaultSpec>& faults);
   void handle_find_queue_pair(const control::FindQueuePair& question);
   void choose_packs(bool must_be_ordinary);

@@ -128,13 +128,11 @@ void Context::handle_message(control::Incoming&& message) {
         asked_peers_.forget({gone->address, gone->slot});
       }
       return;
-    case MessageType::kStartCapture:
-      if (!message.fds[0]) return;  // no descriptor was left for it
-      choose_packs(true);
-      return capture_->start(message.fds[0].release(), false);
-    case MessageType::kStopCapture:
-      capture_->stop();
-      return choose_packs(has_faults_);
+    case MessageType::kSetCapture:
+      if (auto capture = control::decode<control::SetCapture>(message.payload)) {
+        handle_capture(std::move(capture->order), message.fds[0]);
+      }
+      return;
     case MessageType::kShutdown: return turn_fatal("the emulator was told to go down");
     default: return;
   }
@@ -184,6 +182,18 @@ void Context::handle_relayed(const control::Relayed& relayed) {
 // Faults are for ordinary packets, and captures show such.
 void Context::choose_packs(bool must_be_ordinary) {
   peers_->set_packs(must_be_ordinary ? link::Packs::kNothing : link::Packs::kJoint);
+}
+
+void Context::handle_capture(control::CaptureOrder&& order, const control::UniqueFd& ring) {
+  if (!order.is_on) {
+    capture_->stop();
+    return choose_packs(has_faults_);
+  }
+  if (!ring) return;  // no descriptor was left for it
+  auto mapped = link::CaptureRing::map(ring.get());
+  if (!mapped) return provider::explain("%s: not captured", mapped.error().text.c_str());
+  choose_packs(true);
+  capture_->start(std::move(*mapped), std::move(order.recorded_by_sender));
 }
 
 void Context::handle_faults(const std::vector<control::FaultSpec>& faults) {

@@ -1,7 +1,10 @@
-// verbena capture: packets into a pcapng file, without root.
+// verbena capture: packets into a pcapng file, without root. The programs record into rings of
+// shared memory, which the emulator passes on to here (capture/recorder.hpp); this process alone
+// writes the file, so that a slow reader or a full disk is nobody's business but its own.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,27 +15,29 @@
 
 #include "command.hpp"
 #include "emulator.hpp"
+#include "verbena/capture/output.hpp"
+#include "verbena/capture/recorder.hpp"
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/control/unique_fd.hpp"
-#include "verbena/link/capture_link.hpp"
 
 namespace verbena::cli {
 namespace {
 
+// The rings are looked at so often while they are empty.
+constexpr int kLookEveryMs = 20;
+// After the end was asked for, a pipe that takes nothing is waited for so long.
+constexpr int kPatienceMs = 1000;
+
 struct CaptureOptions {
   std::string file;
   std::string device;
+  bool both_ends = false;
 };
 
-// Every context of the emulator then appends its own packets.
-void write_file_header(int fd) {
-  link::CaptureLink writer(nullptr, IpAddress{});
-  writer.start(::dup(fd));
-  writer.stop();
-}
-
-// From here on Ctrl-C ends the capture and not the program.
+// From here on Ctrl-C ends the capture and not the program, and a write that fails says why.
 control::UniqueFd signals_that_end() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGINT);
@@ -41,35 +46,163 @@ control::UniqueFd signals_that_end() {
   return control::UniqueFd(::signalfd(-1, &ends, SFD_CLOEXEC));
 }
 
-// Until a signal asks for the end, or the emulator ends.
-void wait_for_end(int signals, int channel) {
-  pollfd waiting[] = {{signals, POLLIN, 0}, {channel, POLLIN, 0}};
-  while (::poll(waiting, 2, -1) < 0 && errno == EINTR) {
+class CaptureRun {
+ public:
+  CaptureRun(control::Channel& channel, int file, std::string file_name)
+      : channel_(channel),
+        signals_(signals_that_end()),
+        output_(file),
+        file_name_(std::move(file_name)),
+        recorder_("verbena " VERBENA_VERSION) {}
+
+  // Asks for it. What the emulator says from then on is followed.
+  control::Outcome<control::Ack> begin(const CaptureOptions& options) {
+    return channel_.call<control::Ack>(control::Capture{options.device, options.both_ends},
+                                       control::kDefaultTimeoutMs, nullptr,
+                                       [this](control::Incoming&& in) { follow(std::move(in)); });
   }
+  // Until a signal asks for the end, the emulator ends, or nobody takes the packets any more.
+  // Returns the exit code.
+  int run();
+
+ private:
+  void follow(control::Incoming&& in);
+  bool hear();
+  // Waits until there may be something to do. False: the end was asked for.
+  bool wait(int timeout_ms);
+  void write();
+  void write_the_rest();
+  void end_full_file(std::size_t taken);
+
+  control::Channel& channel_;
+  control::UniqueFd signals_;
+  capture::Output output_;
+  std::string file_name_;
+  capture::Recorder recorder_;
+  bool takes_some_ = true;  // what poll said of the output
+  bool is_ended_ = false;   // nothing more can be written
+  std::string failure_;
+};
+
+void CaptureRun::follow(control::Incoming&& in) {
+  using control::MessageType;
+  if (in.type() == MessageType::kCaptureSource) {
+    auto source = control::decode<control::CaptureSource>(in.payload);
+    if (!source || !in.fds[0]) return;
+    auto ring = link::CaptureRing::map(in.fds[0].get());
+    if (!ring) return (void)complain(ring.error().text);
+    recorder_.add({source->number, source->pid, source->program, source->device, source->address,
+                   source->slot},
+                  std::move(*ring));
+  } else if (in.type() == MessageType::kCaptureSlot) {
+    if (const auto slot = control::decode<control::CaptureSlot>(in.payload)) {
+      recorder_.add_slot(slot->number, slot->slot);
+    }
+  } else if (in.type() == MessageType::kCaptureSourceEnded) {
+    if (const auto ended = control::decode<control::CaptureSourceEnded>(in.payload)) {
+      recorder_.end(ended->number);
+    }
+  }
+}
+
+// All that the emulator has said up to now. False: it has gone.
+bool CaptureRun::hear() {
+  for (;;) {
+    auto in = control::receive_packet(channel_.fd(), MSG_DONTWAIT);
+    if (!in) return in.error().code == EAGAIN;
+    follow(std::move(*in));
+  }
+}
+
+bool CaptureRun::wait(int timeout_ms) {
+  const bool has_some = !recorder_.blocks().empty();
+  pollfd waiting[] = {{signals_.get(), POLLIN, 0},
+                      {channel_.fd(), POLLIN, 0},
+                      {output_.fd(), static_cast<short>(has_some ? POLLOUT : 0), 0}};
+  (void)::poll(waiting, 3, timeout_ms);
+  takes_some_ = output_.is_file() || (waiting[2].revents & POLLOUT) != 0;
+  // Of a pipe: its reader is gone.
+  if ((waiting[2].revents & POLLERR) != 0 && !output_.is_file()) is_ended_ = true;
+  if (waiting[0].revents == 0) return true;
+  signalfd_siginfo signal;
+  (void)!::read(signals_.get(), &signal, sizeof signal);
+  return false;
+}
+
+int CaptureRun::run() {
+  int timeout_ms = 0;
+  while (!is_ended_ && wait(timeout_ms) && hear()) {
+    const auto found = recorder_.read();
+    if (takes_some_ && !recorder_.blocks().empty()) write();
+    timeout_ms = found == capture::Recorder::Found::kSome ? 0 : kLookEveryMs;
+  }
+  if (!is_ended_) write_the_rest();
+  const auto packets = static_cast<unsigned long long>(recorder_.packets());
+  const auto dropped = static_cast<unsigned long long>(recorder_.dropped());
+  std::fprintf(stderr, "%llu packets captured, %llu left out\n", packets, dropped);
+  return failure_.empty() ? kOk : complain("cannot write " + file_name_ + ": " + failure_);
+}
+
+void CaptureRun::write() {
+  const auto written = output_.write(recorder_.blocks());
+  if (written.error == 0) return recorder_.written(written.bytes);
+  is_ended_ = true;
+  if (written.error != EPIPE) failure_ = std::strerror(written.error);
+  if (output_.is_file()) end_full_file(written.bytes);
+}
+
+// What was recorded until now, and the statistics.
+void CaptureRun::write_the_rest() {
+  (void)hear();
+  const TimeNs end = recorder_.now();
+  bool is_all = false;
+  while (!is_ended_) {
+    if (!is_all && recorder_.read(end) == capture::Recorder::Found::kAll) {
+      is_all = true;
+      recorder_.finish();
+    }
+    if (recorder_.blocks().empty()) {
+      if (is_all) return;
+      ::usleep(1000);  // somebody is at a record
+      continue;
+    }
+    const bool is_patient = wait(kPatienceMs);
+    if (!is_patient || !takes_some_) {
+      failure_ = "nobody reads it";
+      return;
+    }
+    write();
+  }
+}
+
+// The file ends with whole blocks, of which the last ones make room for the statistics.
+void CaptureRun::end_full_file(std::size_t taken) {
+  const std::size_t room = std::min(taken, recorder_.bytes_to_finish());
+  const std::size_t kept = capture::whole_blocks(recorder_.blocks(), taken - room);
+  output_.take_back(taken - kept);
+  recorder_.written(kept);
+  recorder_.give_up_blocks();
+  recorder_.finish();
+  const auto last = output_.write(recorder_.blocks());
+  if (last.error != 0) output_.take_back(last.bytes);
 }
 
 int capture(const CaptureOptions& options) {
   auto emulator = reach_emulator(control::runtime_dir_path());
   if (!emulator) return complain(emulator.error().text);
   const bool to_stdout = options.file == "-";
+  if (to_stdout && ::isatty(STDOUT_FILENO) == 1) {
+    return complain("a capture is nothing for a terminal: name a file, or a program that reads it");
+  }
   const control::UniqueFd file(
       to_stdout ? ::dup(STDOUT_FILENO)
-                : ::open(options.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC,
-                         0600));
+                : ::open(options.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file) return complain("cannot write " + options.file + ": " + std::strerror(errno));
-  write_file_header(file.get());
-  const int fds[] = {file.get()};
-  const auto sent = emulator->channel.send(control::Capture{options.device}, 1, fds);
-  if (!sent) return complain(sent.error().text);
-  const auto reply = emulator->channel.receive(control::kDefaultTimeoutMs);
-  if (!reply) return complain(reply.error().text);
-  if (reply->type() == control::MessageType::kRefused) {
-    return complain(control::refusal(*reply).text);
-  }
-  const control::UniqueFd signals = signals_that_end();
+  CaptureRun run(emulator->channel, file.get(), to_stdout ? "the standard output" : options.file);
+  const auto begun = run.begin(options);
+  if (!begun) return complain(begun.error().text);
   std::fprintf(stderr, "capturing to %s; end it with Ctrl-C\n", options.file.c_str());
-  wait_for_end(signals.get(), emulator->channel.fd());
-  return kOk;
+  return run.run();
 }
 
 }  // namespace
@@ -80,6 +213,8 @@ void add_capture(CLI::App& app, Context& context) {
       "capture", "Write what the devices send and receive into a pcapng file for Wireshark.");
   command->add_option("file", options->file, "The file, or - for the standard output")->required();
   command->add_option("--device", options->device, "Only this device");
+  command->add_flag("--both-ends", options->both_ends,
+                    "Record what one program sends to another twice: as sent, and as received");
   command->callback([options, &context] { context.exit_code = capture(*options); });
 }
 

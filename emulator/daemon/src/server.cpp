@@ -162,6 +162,7 @@ void Server::close_context(Session& session) {
   if (!session.context) return;
   // Before anybody else can get the slot.
   rings_.on_context_closed(session);
+  captures_.on_context_closed(session);
   xrc_.on_context_closed(session);
   const Session::Context context = *session.context;
   session.context.reset();

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "capture_broker.hpp"
 #include "event_loop.hpp"
 #include "instance.hpp"
 #include "ring_broker.hpp"
@@ -28,6 +29,8 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   static constexpr TimeNs kStatusDeadlineNs = 500'000'000;
   // With no descriptor at all left, this long until the next look.
   static constexpr TimeNs kAcceptPauseNs = 100'000'000;
+  // After a capture took no more contexts.
+  static constexpr TimeNs kCaptureRetryNs = 20'000'000;
   // An emulator started on demand waits this long for the next user.
   static constexpr TimeNs kIdleLingerNs = 1'000'000'000;
 
@@ -49,13 +52,6 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   void catch_up(fabric::ClientId client) override;
 
  private:
-  struct CaptureOrder {
-    Session::Id owner;
-    std::string device;
-    control::UniqueFd file;
-    bool covers(const std::string& name) const { return device.empty() || device == name; }
-  };
-
   using Sessions = std::map<Session::Id, std::unique_ptr<Session>>;
 
   void accept_all();
@@ -86,9 +82,13 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   void on_refresh_counters(Session& session, const control::Incoming& in);
   void on_query_counters(Session& session, const control::Incoming& in);
   void on_down(Session& session, const control::Incoming& in);
-  void on_capture(Session& session, control::Incoming& in);
   void on_ring_request(Session& session, const control::Incoming& in);
   void on_ring_accepted(Session& session, const control::Incoming& in);
+  // server_captures.cpp
+  void on_capture(Session& session, const control::Incoming& in);
+  void capture_more();
+  void capture_more_later();
+  void end_capture_of(Session::Id owner);
   // server_imports.cpp
   void on_import(Session& session, const control::Incoming& in);
   void on_exported(Session& session, const control::Incoming& in);
@@ -126,7 +126,6 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   template <typename Message>
   void tell_contexts(const std::string& device, const Message& message);
   void relay(fabric::Port& port, std::uint32_t slot, const control::Relayed& datagram);
-  void end_capture_of(Session::Id owner);
 
   // server_status.cpp
   void start_round(const std::string& device, StatusRound::Then then);
@@ -204,7 +203,8 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   };
   std::map<Session::Id, Stream> streams_;  // by their askers
   std::uint32_t next_sequence_ = 1;
-  std::optional<CaptureOrder> capture_;
+  CaptureBroker captures_{fabric_};
+  std::optional<fabric::Timers::Id> capture_retry_;
   std::optional<fabric::Timers::Id> linger_;
 };
 

@@ -39,14 +39,7 @@ void Server::on_message(Session& session, Incoming in) {
   const bool is_for_extension = extension_ != nullptr && extension_->takes(in.type());
   // Who asks for more now learns of the end by the hang-up; the extension says farewell.
   if (ending_ && !is_for_extension) return;
-  switch (in.type()) {
-    case MessageType::kHello:
-      return on_hello(session, in);
-    case MessageType::kCapture:
-      return on_capture(session, in);
-    default:
-      break;
-  }
+  if (in.type() == MessageType::kHello) return on_hello(session, in);
   if (is_for_extension) {
     return extension_->on_client_message(session.id, std::move(in));
   }
@@ -97,6 +90,8 @@ void Server::dispatch(Session& session, const Incoming& in) {
       return on_change_fault(session, in);
     case MessageType::kQueuePairFound:
       return on_queue_pair_found(session, in);
+    case MessageType::kCapture:
+      return on_capture(session, in);
     case MessageType::kRefreshCounters:
       return on_refresh_counters(session, in);
     case MessageType::kQueryCounters:
@@ -170,14 +165,13 @@ void Server::on_open_device(Session& session, const Incoming& in) {
   by_slot_[{port, *slot}] = &session;
   std::vector<int> fds{port->receive_fd(*slot), port->stats_fd(*slot)};
   for (const control::UniqueFd& sender : senders) fds.push_back(sender.get());
+  const auto capture = captures_.wants(session) ? captures_.admit(session) : std::nullopt;
+  if (capture) fds.push_back(capture->ring.get());
   session.send(control::DeviceOpened{*slot, port->info(), port->faults().in_force(),
-                                     static_cast<std::uint8_t>(senders.size())},
+                                     static_cast<std::uint8_t>(senders.size()),
+                                     capture ? capture->order : control::CaptureOrder{}},
                in.header.sequence, fds);
-  if (capture_ && capture_->covers(port->info().name)) {
-    const int file[] = {capture_->file.get()};
-    session.send_news(control::MessageType::kStartCapture, control::StartCapture{},
-                      control::kDaemonSequence | next_sequence_++, file);
-  }
+  if (captures_.wants(session)) capture_more_later();
   spdlog::info("{} slot {} to pid {} ({})", port->info().name, *slot, session.info.pid,
                session.info.comm);
 }
@@ -190,6 +184,7 @@ void Server::on_extra_slot(Session& session, const Incoming& in) {
   const auto slot = context.port->add_extra_slot(context.slot);
   if (!slot) return session.refuse(in.header.sequence, slot.error());
   context.extra_slots.push_back(*slot);
+  captures_.on_extra_slot(session, *slot);
   session.send(control::SlotAdded{*slot}, in.header.sequence);
 }
 
@@ -298,40 +293,6 @@ void Server::on_query_counters(Session& session, const Incoming& in) {
   session.send(control::Counters{{totals.port.begin(), totals.port.end()},
                                  {totals.drops.begin(), totals.drops.end()}},
                in.header.sequence);
-}
-
-void Server::on_capture(Session& session, Incoming& in) {
-  const auto request = decoded<control::Capture>(session, in);
-  if (!request) return;
-  if (!request->device.empty() && fabric_.find(request->device) == nullptr) {
-    return session.refuse(in.header.sequence, fabric_.no_such_device(request->device));
-  }
-  if (in.fd_count != 1) {
-    return session.refuse(in.header.sequence, {EINVAL, "a capture needs one file"});
-  }
-  if (capture_) {
-    return session.refuse(in.header.sequence, {EBUSY, "a capture runs already"});
-  }
-  capture_ = CaptureOrder{session.id, request->device, std::move(in.fds[0])};
-  const int file[] = {capture_->file.get()};
-  const std::uint32_t sequence = control::kDaemonSequence | next_sequence_++;
-  for (const auto& [key, context] : by_slot_) {
-    if (capture_->covers(key.first->info().name)) {
-      context->send_news(control::MessageType::kStartCapture, control::StartCapture{}, sequence,
-                         file);
-    }
-  }
-  answer(session, in, control::Done{});
-}
-
-void Server::end_capture_of(Session::Id owner) {
-  if (!capture_ || capture_->owner != owner) return;
-  const std::uint32_t sequence = control::kDaemonSequence | next_sequence_++;
-  for (const auto& [key, context] : by_slot_) {
-    if (!capture_->covers(key.first->info().name)) continue;
-    context->send_news(control::MessageType::kStartCapture, control::StopCapture{}, sequence, {});
-  }
-  capture_.reset();
 }
 
 Session* Server::context_of(const IpAddress& address, std::uint32_t slot) {

@@ -89,9 +89,9 @@ void Session::when_read(std::function<void()> then) {
   on_read_ = std::move(then);
 }
 
-void Session::send_or_drop(std::span<const std::uint8_t> packet) {
-  if (ended_ || !backlog_.empty()) return;
-  (void)control::send_packet(fd_.get(), packet, {}, MSG_DONTWAIT);
+bool Session::send_or_drop(std::span<const std::uint8_t> packet, std::span<const int> fds) {
+  if (ended_ || !backlog_.empty()) return false;
+  return control::send_packet(fd_.get(), packet, fds, MSG_DONTWAIT).ok();
 }
 
 std::string Session::peer_name() const {

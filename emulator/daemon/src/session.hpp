@@ -79,8 +79,8 @@ class Session {
   bool is_behind() const { return backlog_bytes_ > kBehindBytes; }
   // Hands out what has come up to now.
   void catch_up();
-  // Only if there is room for it now.
-  void send_or_drop(std::span<const std::uint8_t> packet);
+  // Only if there is room for it now; whether there was.
+  bool send_or_drop(std::span<const std::uint8_t> packet, std::span<const int> fds = {});
   void refuse(std::uint32_t sequence, const control::Error& error);
   // The abstract name that the client's end is bound to; empty: none.
   std::string peer_name() const;

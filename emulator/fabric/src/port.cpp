@@ -116,8 +116,10 @@ Outcome<Done> Port::open_own_link() {
   options.want_ip_fields = true;
   auto own = link::UdpLink::open(fd, info_.address, options, own_counters_.counters.drops);
   if (!own) return failure_of(own.error());
+  auto capture = std::make_unique<link::CaptureLink>(std::move(*own), info_.address);
+  capture_ = capture.get();
   // Its packets are called by their transactions, so that it needs no name of its own.
-  own_ = std::make_unique<link::FaultLink>(std::move(*own), 0, own_counters_.counters.drops);
+  own_ = std::make_unique<link::FaultLink>(std::move(capture), 0, own_counters_.counters.drops);
   poller_.watch(own_->wait_fd(), [this] { receive_own(); });
   return Done{};
 }
@@ -349,6 +351,7 @@ void Port::on_group_datagram(const IpAddress& group, const wire::RxDatagram& d) 
   if (is_foreign || !(bth->dest_qp() == kMulticastQpn)) {
     return own_counters_.counters.drops.count(DropReason::kNotMember);
   }
+  capture_->record_received(d);
   if (!relay_) return;
   for (const MulticastGroups::Member& member : groups_.members_of(group)) {
     control::Relayed copy{member.mgid, d.source,  d.traffic_class,
@@ -363,6 +366,10 @@ std::size_t Port::send(wire::TxBatch& batch, Qpn from) noexcept {
   for (const wire::TxBatch::Packet& packet : batch.packets().first(sent)) bytes += packet.length;
   own_counters_.counters.sent.add(0, sent, bytes, {});
   return sent;
+}
+
+void Port::start_capture(link::CaptureRing ring, std::vector<IpAddress> recorded_by_sender) {
+  capture_->start(std::move(ring), std::move(recorded_by_sender));
 }
 
 void Port::set_state(control::PortState state) {

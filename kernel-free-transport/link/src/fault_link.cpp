@@ -84,7 +84,7 @@ class FaultLink::Line {
       if (rule == nullptr) {
         emit(packet, now);
       } else {
-        meet(packet, *rule, batch.origin(), now);
+        meet(packet, *rule, batch, now);
       }
     }
     flush(now);
@@ -123,7 +123,7 @@ class FaultLink::Line {
     if (direction == fault::Direction::kRequest) count(rule, FaultCounter::kLostRequests);
   }
 
-  void meet(Passing packet, const FaultRule& rule, const wire::Origin& origin, TimeNs now) {
+  void meet(Passing packet, const FaultRule& rule, const TxBatch& batch, TimeNs now) {
     using fault::Direction;
     count(rule, FaultCounter::kPackets);
     // Made before there were faults, which are for ordinary packets, and repeated as such.
@@ -131,8 +131,11 @@ class FaultLink::Line {
     try {
       FlowState& state =
           flows_.try_emplace(packet.flow.value(), FlowState{fault::Flow(program_)}).first->second;
-      const auto [name, fate] = state.flow.judge(rule.settings, origin, packet.bytes);
-      if (fate.is_lost) return lose(rule, name.direction);
+      const auto [name, fate] = state.flow.judge(rule.settings, batch.origin(), packet.bytes);
+      if (fate.is_lost) {
+        lose(rule, name.direction);
+        return inner_.note_lost(batch, packet.before, packet.flow);
+      }
       count_what_is_done(rule, fate);
       if (fate.damaged_bit) packet.damage = Damage{*fate.damaged_bit};
       const TimeNs due = now + fate.delay_ns + (fate.is_reordered ? rule.settings.reorder_ns : 0) +

@@ -258,7 +258,7 @@ Requester::Emit Requester::emit_data(Message& message, Psn psn, std::uint32_t ps
     const bool is_there = has_sum ? sum_of(from, length, lent != nullptr, at + header_bytes, made)
                                   : lent != nullptr || guarded_copy(at + header_bytes, from, length);
     if (!is_there) [[unlikely]] {
-      return refuse_buffers(e, message.position, memory::Refusal::kNotMapped);
+      return refuse_buffers(message.position, memory::Refusal::kNotMapped);
     }
     if (has_sum) sum = made;
   }

@@ -165,8 +165,9 @@ Responder::Emit Responder::emit_read(Response& r, Turn& turn) {
       lent = bytes;
     } else if (bytes != nullptr && piece.psns == 1 && wire::crc32_joins(length) &&
                packing(turn).is_sealed) {
-      sum = wire::crc32_copy(at + row.header_bytes, bytes, length);
-      if (!sum) [[unlikely]] return drop_read(r, piece, memory::Refusal::kNotMapped);
+      if (!wire::crc32_copy(at + row.header_bytes, bytes, length, sum.emplace())) [[unlikely]] {
+        return drop_read(r, piece, memory::Refusal::kNotMapped);
+      }
     } else if (!pinned.read(at + row.header_bytes, 0, length)) [[unlikely]] {
       return drop_read(r, piece, memory::Refusal::kNotMapped);
     }

@@ -16,9 +16,10 @@ OPEN_DEVICE, DEVICE_OPENED = 0x20, 0x21
 EXTRA_SLOT, SLOT_ADDED = 0x22, 0x23
 ATTACH_MULTICAST, DETACH_MULTICAST, RELAYED = 0x24, 0x25, 0x26
 STATUS_REQUEST, STATUS_REPORT = 0x30, 0x31
-PORT_EVENT, SET_FAULT, SHUTDOWN = 0x32, 0x33, 0x34
+PORT_EVENT, SET_FAULT, SHUTDOWN, SET_CAPTURE = 0x32, 0x33, 0x34, 0x35
 HOLD, STATUS_QUERY, STATUS_TEXT, SET_PORT = 0x40, 0x41, 0x42, 0x44
-REFRESH_COUNTERS, CAPTURE = 0x45, 0x49
+REFRESH_COUNTERS = 0x45
+CAPTURE, CAPTURE_SOURCE, CAPTURE_SOURCE_ENDED = 0x49, 0x4d, 0x4f
 QUERY_COUNTERS, COUNTERS = 0x4b, 0x4c
 RING_REQUEST, RING_INBOUND, RING_OUTBOUND = 0x50, 0x51, 0x53
 OPEN_DOMAIN, DOMAIN_OPENED = 0x60, 0x61
@@ -76,7 +77,7 @@ class Client:
 
     def receive(self):
         """(type, sequence, payload); descriptors are kept in self.fds."""
-        data, fds, _, _ = socket.recv_fds(self.socket, 65536, 4)
+        data, fds, _, _ = socket.recv_fds(self.socket, 65536, 8)
         self.fds += fds
         if not data:
             raise ConnectionResetError("the daemon closed the connection")

@@ -159,20 +159,41 @@ class Words(EmulatorCase):
             self.assertEqual(done.returncode, 2, words)
             self.assertRegex(done.stderr, "^verbena: [^\n]*; see verbena --help\n$")
 
+    def test_who_reads_no_captures_holds_nobody_up(self):
+        """More contexts than the messages about them fit into a socket: those that come later are told when there is room."""
+        self.up()
+        with cc.Client(self.dir, cc.KIND_COMMAND) as command:
+            command.call(cc.CAPTURE, cc.text("") + b"\0")
+            contexts = [cc.Client(self.dir).open_device() for _ in range(400)]
+            told = [context for context in contexts if len(context.fds) == 3]
+            self.assertLess(len(told), len(contexts))
+            for _ in range(len(contexts) + 1):  # and the emulator's own
+                command.next_unasked(cc.CAPTURE_SOURCE)
+                os.close(command.fds.pop())
+            for context in contexts:
+                if len(context.fds) == 2:
+                    context.next_unasked(cc.SET_CAPTURE)
+                self.assertEqual(len(context.fds), 3)
+                context.close()
+
     def test_capture_makes_a_file(self):
         self.up()
         with cc.Client(self.dir).open_device() as client:
             path = self.home + "/x.pcapng"
             program = subprocess.Popen([self.home + "/bin/verbena", "capture", path], env=self.env,
                                        stderr=subprocess.PIPE, text=True)
-            client.next_unasked(0x35)  # StartCapture
+            _, _, order = client.next_unasked(cc.SET_CAPTURE)
+            self.assertEqual(order[0], 1)
             self.assertEqual(len(client.fds), 3)
             self.assertIn("Ctrl-C", program.stderr.readline())
+            second = self.verbena("capture", self.home + "/y.pcapng")
+            self.assertEqual((second.returncode, second.stderr), (1, "verbena: a capture runs already\n"))
             with cc.Client(self.dir).open_device() as late:
-                late.next_unasked(0x35)
+                self.assertEqual(len(late.fds), 3, "its ring comes with the device")
             program.send_signal(signal.SIGINT)
             program.communicate(timeout=30)
             self.assertEqual(program.returncode, 0)
-            client.next_unasked(0x36)  # StopCapture
+            _, _, order = client.next_unasked(cc.SET_CAPTURE)
+            self.assertEqual(order[0], 0)
             with open(path, "rb") as file:
                 self.assertEqual(file.read(4), b"\x0a\x0d\x0d\x0a")

@@ -20,6 +20,8 @@ class NamespacesTest(Pairs):
     """Between the programs' namespaces there is a wire, for their TCP connection; to the emulator's
     there is none."""
 
+    devices = ["--roce", "10.20.30.1", "--roce", "fd00:20:30::1", "--device", "roce4", "--device", "roce6", "--device", "ib"]
+
     @classmethod
     def setUpClass(cls):
         cls.rooms = [subprocess.Popen(["unshare", "-n", "sh", "-c", "echo there; exec sleep infinity"],
@@ -55,9 +57,7 @@ class NamespacesTest(Pairs):
 
     @classmethod
     def verbena(cls, *words):
-        devices = ["--roce", "10.20.30.1", "--roce", "fd00:20:30::1", "--device", "roce4", "--device",
-                   "roce6", "--device", "ib"] if words[0] == "up" else []
-        return subprocess.run([*cls.within(EMULATOR), pairs.BIN + "/verbena", *words, *devices],
+        return subprocess.run([*cls.within(EMULATOR), pairs.BIN + "/verbena", *words],
                               env=cls.env, capture_output=True, text=True, timeout=LIMIT, check=False)
 
     def apart(self, link, program, *options, client=()):

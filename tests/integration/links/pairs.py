@@ -27,6 +27,8 @@ def listens(port, pid="self"):
 
 
 class Pairs(unittest.TestCase):
+    devices = []  # more words of `verbena up`
+
     @classmethod
     def setUpClass(cls):
         cls.dir = tempfile.mkdtemp(prefix="verbena-pairs-")
@@ -35,7 +37,7 @@ class Pairs(unittest.TestCase):
         cls.env["VERBENA_RUNTIME_DIR"] = cls.dir + "/run"
         for _ in range(20):
             cls.fabric = f"127.{random.randrange(64, 250)}.{random.randrange(1, 250)}.0/24"
-            up = cls.verbena("up", "--fabric", cls.fabric)
+            up = cls.verbena("up", "--fabric", cls.fabric, *cls.devices)
             if up.returncode == 0:
                 return
         raise RuntimeError(up.stderr)
@@ -67,13 +69,13 @@ class Pairs(unittest.TestCase):
         self.started.append(process)
         return process
 
-    def pair(self, link, *command):
-        """Server and client of one program, started."""
+    def pair(self, link, *command, ends=((), ())):
+        """Server and client of one program, started; `ends` are options that only one of them has."""
         port = random.randrange(20000, 32000)
         command = [*command, "-p", str(port)]
-        server = self.start(link, command)
+        server = self.start(link, [*command, *ends[0]])
         self.until(lambda: listens(port) or server.poll() is not None, "the server does not listen")
-        return server, self.start(link, [*command, "127.0.0.1"])
+        return server, self.start(link, [*command, *ends[1], "127.0.0.1"])
 
     def end(self, processes):
         for process in processes:

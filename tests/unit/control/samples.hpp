@@ -12,13 +12,13 @@ namespace verbena::control {
 using AllMessages =
     std::tuple<Refused, Ack, Hello, Welcome, OpenDevice, DeviceOpened, ExtraSlot, SlotAdded,
                AttachMulticast, DetachMulticast, Relayed, StatusRequest, StatusReport, PortEvent,
-               SetFault, Shutdown, StartCapture, StopCapture, Hold, Stay, Capture, StatusQuery,
-               StatusText, Down, SetPort, Announce, RefreshCounters, QueryCounters, Counters,
-               QueryResources, Resources, RingRequest, RingInbound, RingAccepted, RingOutbound,
-               PeerGone, Import, Imported, ExportQuery, Exported, OwnerGone, OpenDomain,
-               DomainOpened, CloseDomain, StandInWanted, StandInAnswer, StandInsReleased,
-               ReceiverCall, ReceiverAnswer, ReceiverDone, ReceiverEvent, ChangeFault,
-               FaultChanged, FindQueuePair, QueuePairFound>;
+               SetFault, Shutdown, SetCapture, Hold, Stay, Capture, CaptureSource, CaptureSlot,
+               CaptureSourceEnded, StatusQuery, StatusText, Down, SetPort, Announce,
+               RefreshCounters, QueryCounters, Counters, QueryResources, Resources, RingRequest,
+               RingInbound, RingAccepted, RingOutbound, PeerGone, Import, Imported, ExportQuery,
+               Exported, OwnerGone, OpenDomain, DomainOpened, CloseDomain, StandInWanted,
+               StandInAnswer, StandInsReleased, ReceiverCall, ReceiverAnswer, ReceiverDone,
+               ReceiverEvent, ChangeFault, FaultChanged, FindQueuePair, QueuePairFound>;
 
 inline DeviceInfo sample_device() {
   DeviceInfo d;
@@ -60,7 +60,7 @@ inline void fill(Hello& m) { m = {ClientKind::kPreload, 4711, "ib_send_bw"}; }
 inline void fill(Welcome& m) { m = {1, "0.1.0", {sample_device(), sample_device()}}; }
 inline void fill(OpenDevice& m) { m = {"mlx5_0", 4026531840}; }
 inline void fill(DeviceOpened& m) {
-  m = {7, sample_device(), {FaultSpec{1, 2, 3, {4, 5, 6, 7, 8, 9, 10}, 11}}, 2};
+  m = {7, sample_device(), {FaultSpec{1, 2, 3, {4, 5, 6, 7, 8, 9, 10}, 11}}, 2, {true, {}}};
 }
 inline void fill(SlotAdded& m) { m.slot = 1022; }
 inline void fill(AttachMulticast& m) { m = {sample_device().gids[0].gid, 0xc001, 0x4001}; }
@@ -80,7 +80,14 @@ inline void fill(FaultChanged& m) { m = {true, 0x123456789abcdef0}; }
 inline void fill(FindQueuePair& m) { m = {3, 0x4001}; }
 inline void fill(QueuePairFound& m) { m = {3, true}; }
 inline void fill(Shutdown& m) { m.reason = "asked"; }
-inline void fill(Capture& m) { m.device = "a"; }
+inline void fill(Capture& m) { m = {"a", true}; }
+inline CaptureOrder sample_order() { return {true, {IpAddress::v4(0x7f010001)}}; }
+inline void fill(SetCapture& m) { m.order = sample_order(); }
+inline void fill(CaptureSource& m) {
+  m = {7, 4711, "ib_send_bw", "verbena0", IpAddress::v4(0x7f010001), 3};
+}
+inline void fill(CaptureSlot& m) { m = {7, 1022}; }
+inline void fill(CaptureSourceEnded& m) { m.number = 8; }
 inline void fill(RingRequest& m) { m = {IpAddress::v4(0x7f010009), 3}; }
 inline void fill(RingInbound& m) { m = {IpAddress::v4(0x7f010008), 4}; }
 inline void fill(RingAccepted& m) { m = {IpAddress::v4(0x7f010007), 5}; }

@@ -1,7 +1,6 @@
 // Packets that stand for several, on rings: that they say so there, and that they are made where both
 // ends want them and go nowhere else.
-#include <sys/mman.h>
-
+#include "capture_fixture.hpp"
 #include "link_fixture.hpp"
 #include "verbena/link/capture_link.hpp"
 #include "verbena/link/fault_link.hpp"
@@ -119,10 +118,11 @@ TEST_F(JointTest, AreLostToFaultsAndUnseenByCaptures) {
   CaptureLink* const captures = capture.get();
   DropCounters drops;
   FaultLink faults(std::move(capture), 1, drops);
-  captures->start(::memfd_create("capture", MFD_CLOEXEC));
+  CaptureEnds ring;
+  captures->start(std::move(ring.writer_end), {});
   send_three(faults);
   receive();
-  EXPECT_EQ(captures->packets_written(), 2u);
+  EXPECT_EQ(ring.take_all().size(), 2u);
   EXPECT_EQ(sink_.psns, (std::vector<std::uint32_t>{1, kPsns, 1}));
   const FaultRule anothers[] = {{.flow = Qpn(77), .settings = {.drop_ppm = 1}}};
   faults.set_rules(anothers);

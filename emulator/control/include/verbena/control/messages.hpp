@@ -5,8 +5,8 @@
 //               connection lives as long as the context: its end means the other side is dead.
 //   preload     Hello -> Welcome (the device list), RefreshCounters, QueryCounters, QueryResources.
 //   verbena     Hello, Hold, Stay, StatusQuery, SetPort, Announce, ChangeFault, Capture, Down.
-//   daemon      StatusRequest, PortEvent, SetFault, Relayed, StartCapture, StopCapture, Shutdown
-//               to providers, unasked.
+//   daemon      StatusRequest, PortEvent, SetFault, Relayed, SetCapture, Shutdown to providers,
+//               CaptureSource and what follows it to `verbena capture`, unasked.
 //
 // A shared ring is made in four steps. Nobody waits for it: until the last one, and after PeerGone,
 // UDP carries the packets.
@@ -122,16 +122,27 @@ struct FaultSpec {
   VERBENA_FIELDS { a(m.qpn, m.place, m.id, m.values, m.seed); }
 };
 
+// What a context is to record of what it sends and receives, into a ring of its own that comes as a
+// descriptor (link/capture_ring.hpp).
+struct CaptureOrder {
+  bool is_on = false;
+  // What comes from there is recorded by its sender.
+  std::vector<IpAddress> recorded_by_sender;
+  bool operator==(const CaptureOrder&) const = default;
+  VERBENA_FIELDS { a(m.is_on, m.recorded_by_sender); }
+};
+
 // Descriptors beside it: [0] the receive socket of this slot, bound to address:4791 (never
 // connect() it, never bind it anew), [1] the memfd of the stats page (stats_page.hpp), then
 // `senders` sockets to send from, which a program gets that is in another network namespace than
-// the emulator: its own would lead nowhere.
+// the emulator: its own would lead nowhere. The last one is the ring of the capture that is on.
 struct DeviceOpened {
   std::uint32_t slot = 0;  // upper bits of every QPN of this context
   DeviceInfo device;
   std::vector<FaultSpec> faults;  // in force now
   std::uint8_t senders = 0;
-  VERBENA_MESSAGE(kDeviceOpened) { a(m.slot, m.device, m.faults, m.senders); }
+  CaptureOrder capture;
+  VERBENA_MESSAGE(kDeviceOpened) { a(m.slot, m.device, m.faults, m.senders, m.capture); }
 };
 
 // One more slot for the same socket, when the 16384 queue pairs of a slot are used up.
@@ -292,15 +303,10 @@ struct Shutdown {
   VERBENA_MESSAGE(kShutdown) { a(m.reason); }
 };
 
-// Unasked, to a provider: write what this context sends and receives into descriptor [0], a pcapng
-// file opened O_APPEND whose header is written already; until StopCapture. Captures do not nest:
-// a new one replaces the old.
-struct StartCapture {
-  VERBENA_MESSAGE(kStartCapture) {}
-};
-
-struct StopCapture {
-  VERBENA_MESSAGE(kStopCapture) {}
+// Unasked, to a provider, in place of the order before; with the ring as descriptor [0] if it is on.
+struct SetCapture {
+  CaptureOrder order;
+  VERBENA_MESSAGE(kSetCapture) { a(m.order); }
 };
 
 // The daemon stays up at least until this connection's process has ended, even through execve.
@@ -313,11 +319,38 @@ struct Stay {
   VERBENA_MESSAGE(kStay) {}
 };
 
-// From `verbena capture`, with the file as descriptor [0] as for StartCapture. Lasts as long as the
-// connection. An empty device means all.
+// From `verbena capture`, which makes a file of the rings that come from then on. Lasts as long as
+// the connection. An empty device means all. With `both_ends` what one context sends to another is
+// recorded by both.
 struct Capture {
   std::string device;
-  VERBENA_MESSAGE(kCapture) { a(m.device); }
+  bool both_ends = false;
+  VERBENA_MESSAGE(kCapture) { a(m.device, m.both_ends); }
+};
+
+// To `verbena capture`, before the context sends anything: who it is, with its ring as descriptor
+// [0]. The emulator itself is the source of slot 0, one for each device.
+struct CaptureSource {
+  std::uint32_t number = 0;  // never used twice in a capture
+  std::uint32_t pid = 0;
+  std::string program;
+  std::string device;
+  IpAddress address;
+  std::uint32_t slot = 0;
+  VERBENA_MESSAGE(kCaptureSource) {
+    a(m.number, m.pid, m.program, m.device, m.address, m.slot);
+  }
+};
+// It has got this extra slot, too.
+struct CaptureSlot {
+  std::uint32_t number = 0;
+  std::uint32_t slot = 0;
+  VERBENA_MESSAGE(kCaptureSlot) { a(m.number, m.slot); }
+};
+// It has ended. What it left in its ring is still to be read.
+struct CaptureSourceEnded {
+  std::uint32_t number = 0;
+  VERBENA_MESSAGE(kCaptureSourceEnded) { a(m.number); }
 };
 
 // An object of one context, as another process of the user may import it (ibv_import_pd, _mr).

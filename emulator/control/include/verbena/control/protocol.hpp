@@ -24,7 +24,7 @@ inline constexpr std::uint32_t kMagic = 0x31425256;  // "VRB1"
 inline constexpr std::uint16_t kProtocolVersion = 11;
 inline constexpr std::size_t kHeaderSize = 16;
 inline constexpr std::size_t kMaxMessage = 64 * 1024;  // header included
-inline constexpr std::size_t kMaxFds = 4;              // descriptors beside one message
+inline constexpr std::size_t kMaxFds = 8;              // descriptors beside one message
 inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
 
 // X(enumerator, number). 0x0200..0x02ff belong to connection management, 0x0300..0x03ff to the
@@ -46,8 +46,7 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kPortEvent, 0x0032)          \
   X(kSetFault, 0x0033)           \
   X(kShutdown, 0x0034)           \
-  X(kStartCapture, 0x0035)       \
-  X(kStopCapture, 0x0036)        \
+  X(kSetCapture, 0x0035)         \
   X(kHold, 0x0040)               \
   X(kStatusQuery, 0x0041)        \
   X(kStatusText, 0x0042)         \
@@ -61,6 +60,9 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kAnnounce, 0x004a)           \
   X(kQueryCounters, 0x004b)      \
   X(kCounters, 0x004c)           \
+  X(kCaptureSource, 0x004d)      \
+  X(kCaptureSlot, 0x004e)        \
+  X(kCaptureSourceEnded, 0x004f) \
   X(kRingRequest, 0x0050)        \
   X(kRingInbound, 0x0051)        \
   X(kRingAccepted, 0x0052)       \

@@ -22,7 +22,7 @@ inline constexpr std::size_t kFaultsMost = 32;
 
 // What a context has done to packets because of one fault.
 struct FaultPart {
-  SharedCounter id;  // of which fault (FaultSpec::id); 0: none yet
+  OwnedCounter id;  // of which fault (FaultSpec::id); 0: none yet
   FaultCounters counters;
 };
 

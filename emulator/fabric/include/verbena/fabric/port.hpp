@@ -23,8 +23,9 @@
 #include "verbena/fabric/poller.hpp"
 #include "verbena/fabric/stats_memory.hpp"
 #include "verbena/fabric/totals.hpp"
-#include "verbena/link/fault_link.hpp"
 #include "verbena/limits/fair_share.hpp"
+#include "verbena/link/capture_link.hpp"
+#include "verbena/link/fault_link.hpp"
 #include "verbena/link/slot_group.hpp"
 #include "verbena/link/udp_link.hpp"
 
@@ -77,6 +78,10 @@ class Port final {
   // What a fault did, in all contexts since it was set.
   FaultTotals totals_of(const FaultTable::Fault& fault) const;
 
+  // Records what the daemon's own queue pairs send and receive, and what comes for groups.
+  void start_capture(link::CaptureRing ring, std::vector<IpAddress> recorded_by_sender);
+  void stop_capture() { capture_->stop(); }
+
   // Of all contexts, the dead ones included, since the device came up or take_totals() was called.
   Totals totals() const { return all_totals().since(before_); }
   // The same, and begins anew at zero.
@@ -120,6 +125,7 @@ class Port final {
   RelayOut relay_;
   control::StatsPage own_counters_;  // of QP0 and QP1, and of what is for nobody
   std::unique_ptr<link::FaultLink> own_;
+  link::CaptureLink* capture_ = nullptr;  // within own_
   FaultTable faults_;
   std::map<Slot, Context> contexts_;
   limits::FairShare& descriptors_;

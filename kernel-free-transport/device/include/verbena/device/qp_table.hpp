@@ -53,7 +53,7 @@ class QpTable {
       const bool has_it = !is_behind && slot.number == after.slot();
       if (!is_behind && !has_it) continue;
       is_behind = true;
-      for (std::uint32_t index = has_it ? after.index() + 1 : 0; index < kPerSlot; ++index) {
+      for (std::uint32_t index = has_it ? after.index() + 1 : 0; index < NumberPool::kNumbers; ++index) {
         const auto& chunk = slot.chunks[index / kChunk];
         qp::QueuePair* const qp = chunk ? (*chunk)[index % kChunk] : nullptr;
         if (qp == nullptr) continue;

@@ -1,20 +1,19 @@
-// A decorator that writes what passes into a capture file, without root: pcapng, link type "raw
-// IP". The packets get an IP and a UDP header made from what the engine knows, and an ICRC that is
-// right for them, so that Wireshark shows RoCEv2 whichever link carried them. Source ports are
-// made up: one for each sending queue pair, with the parity of grh_port.hpp. Costs a load while
-// no capture runs. A capture that cannot be written any more ends; the packets go on.
+// A decorator that records what passes into a capture's ring (capture_ring.hpp), from which
+// `verbena capture` makes a file. It never waits for a reader. Source ports are made up: one for
+// each sending queue pair, with the parity of grh_port.hpp. Costs a load while no capture runs.
 //
 // Threads: as Link says; start() and stop() at any time from any thread. While a capture runs,
-// sends wait for each other, so that the file's order is the order of what happened.
+// sends wait for each other, so that the ring's order is the order of what happened.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <span>
+#include <optional>
+#include <vector>
 
 #include "verbena/base/address.hpp"
 #include "verbena/base/lock.hpp"
+#include "verbena/link/capture_ring.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbena/link/link.hpp"
 
@@ -22,25 +21,25 @@ namespace verbena::link {
 
 class CaptureLink final : public Link {
  public:
-  CaptureLink(std::unique_ptr<Link> inner, const IpAddress& local, Clock clock = &realtime_now_ns);
-  ~CaptureLink() override;
+  CaptureLink(std::unique_ptr<Link> inner, const IpAddress& local,
+              Clock clock = &monotonic_now_ns);
 
-  // Called, with an errno, each time that a capture ends because its file takes no more; before the
-  // first start().
-  using Ended = void (*)(int error) noexcept;
-  void set_ended(Ended ended) noexcept { ended_ = ended; }
-  // Captures into `fd` (taken over) from now on. With `write_header` the file begins here;
-  // without, blocks are added to a capture that another process began (open it O_APPEND: each
-  // packet is one write). A capture that was running ends.
-  void start(int fd, bool write_header = true) noexcept;
-  // Ends the capture and closes its file.
+  // Records into the ring from now on; a capture that was running ends. What comes from these
+  // addresses is left out: it is recorded where it is sent.
+  void start(CaptureRing ring, std::vector<IpAddress> recorded_by_sender);
   void stop() noexcept;
+  // In a forked child, where the ring is the parent's and the lock may be held by a thread that is
+  // not there.
+  void abandon() noexcept { running_.publish(false); }
   bool is_running() const noexcept { return running_.read_relaxed(); }
-  std::uint64_t packets_written() const noexcept { return written_.read(); }
+  // What reached the port by another way than this link.
+  void record_received(const wire::RxDatagram& datagram) noexcept;
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
   // The file shows the packets whole, with an ICRC that is wrong.
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
+  void note_lost(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
+                 Qpn flow) noexcept override;
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
   int wait_fd() const noexcept override { return inner_->wait_fd(); }
   int wake_fd() const noexcept override { return inner_->wake_fd(); }
@@ -57,26 +56,23 @@ class CaptureLink final : public Link {
 
  private:
   class Tap;
-  struct Frame;
-  // Block header and options, IPv6 and UDP headers, the packet and its ICRC.
-  static constexpr std::size_t kBlockMax = 128 + wire::kMaxPacket + wire::kIcrcSize;
+  class Recording;
+  using Fate = CaptureRecord::Fate;
 
-  void record_sent(const wire::TxBatch& batch, std::size_t count, Qpn flow, TimeNs when,
-                   bool is_damaged) noexcept;
-  void record(const Frame& frame, TimeNs when) noexcept;
-  bool write_block(std::span<const std::uint8_t> block) noexcept;
-  void close_file() noexcept;
+  bool is_recorded_by_sender(const IpAddress& source) noexcept;
+  void record_sent(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet, Qpn flow,
+                   TimeNs when, Fate fate) noexcept;
+  void put(CaptureRecord& record, std::span<const std::uint8_t> packet) noexcept;
 
   std::unique_ptr<Link> inner_;
   IpAddress local_;
   Clock clock_;
-  Ended ended_ = nullptr;
   Published<bool> running_{false};
-  Counter written_;
 
-  Lock lock_;  // guards the two below
-  int fd_ = -1;
-  std::array<std::uint8_t, kBlockMax> block_;
+  Lock lock_;  // guards the writer
+  std::optional<CaptureWriter> writer_;
+  Lock addresses_lock_;  // guards the addresses; never held for long, as the other is
+  std::vector<IpAddress> recorded_by_sender_;
 };
 
 }  // namespace verbena::link

@@ -49,6 +49,9 @@ class Link {
     return batch.size();
   }
 
+  // An injected fault took this packet of the batch, and nobody will send it. For who keeps a record.
+  virtual void note_lost(const wire::TxBatch&, const wire::TxBatch::Packet&, Qpn) noexcept {}
+
   // Receives what is there, at least one packet if any is, about `budget` at most (a coalesced
   // buffer is not split), and gives each to the sink. Returns how many packets were taken off the
   // link, dropped ones included: 0 means that nothing was there, anything else that more may be.

@@ -1,0 +1,71 @@
+// The blocks of a pcapng file, appended to a buffer, in the byte order of the machine (the section
+// header says which).
+//
+//   section header        | type | length | magic | 1.0 | section length -1 (unknown) | options | length |
+//   interface description | type | length | link type, 0 | snap length | options | length |
+//   enhanced packet       | type | length | interface | time (2 words) | captured | original
+//                         | bytes, padded | options | length |
+//   interface statistics  | type | length | interface | time (2 words) | options | length |
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "verbena/base/types.hpp"
+#include "verbena/link/capture_ring.hpp"
+
+namespace verbena::capture {
+
+class Pcapng {
+ public:
+  explicit Pcapng(std::vector<std::uint8_t>& out) : out_(out) {}
+
+  void begin_section(std::string_view application);
+  // The interfaces of a section have numbers from 0 on, in this order. Packets begin with their IP
+  // header; times are in nanoseconds.
+  void add_interface(std::string_view name, std::string_view description);
+
+  struct Packet {
+    std::uint32_t interface = 0;
+    TimeNs time = 0;  // since 1970
+    std::span<const std::uint8_t> bytes;
+    std::size_t length = 0;  // before it was cut
+    link::CaptureRecord::Direction direction{};
+    std::string_view comment;  // empty: none
+  };
+  void add_packet(const Packet& packet);
+
+  struct Statistics {
+    std::uint32_t interface = 0;
+    TimeNs begin = 0;
+    TimeNs end = 0;
+    std::uint64_t received = 0;
+    std::uint64_t dropped = 0;  // of these
+  };
+  static constexpr std::size_t kStatisticsBytes = 76;
+  void add_statistics(const Statistics& statistics);
+
+ private:
+  template <typename T>
+  void put(T value);
+  void put_time(TimeNs time);
+  void put_bytes(const void* bytes, std::size_t size);
+  void put_option(std::uint16_t code, const void* bytes, std::size_t size);
+  void put_text(std::uint16_t code, std::string_view text);
+  void begin_block(std::uint32_t type);
+  void end_block();
+
+  std::vector<std::uint8_t>& out_;
+  std::size_t block_begins_at_ = 0;
+};
+
+// Of each packet among these blocks, the number of its interface.
+std::vector<std::uint32_t> interfaces_of_packets(std::span<const std::uint8_t> blocks);
+
+// How many bytes of whole blocks are among the first `size` bytes of `blocks`, which begins with a
+// block: where a file that could not be written further is to end.
+std::size_t whole_blocks(std::span<const std::uint8_t> blocks, std::size_t size);
+
+}  // namespace verbena::capture

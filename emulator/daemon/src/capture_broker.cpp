@@ -1,0 +1,105 @@
+#include "capture_broker.hpp"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include "verbena/link/capture_ring.hpp"
+
+namespace verbena::daemon {
+namespace {
+
+// It answers nothing, so its number means nothing.
+constexpr std::uint32_t kUnasked = control::kDaemonSequence;
+constexpr std::uint32_t kNoSource = 0;
+
+Failure<control::Error> failure_of(const link::SocketError& error) {
+  return control::fail(error.error, error.text);
+}
+
+}  // namespace
+
+control::Outcome<control::Done> CaptureBroker::start(Session& command,
+                                                     const control::Capture& request) {
+  capture_.emplace();
+  capture_->command = &command;
+  capture_->device = request.device;
+  for (const auto& port : fabric_.ports()) {
+    if (!request.both_ends && capture_->covers(*port)) {
+      capture_->recorded_by_sender.push_back(port->info().address);
+    }
+  }
+  for (const auto& port : fabric_.ports()) {
+    if (!capture_->covers(*port)) continue;
+    if (auto begun = capture_port(*port); !begun) {
+      stop();
+      return begun;
+    }
+  }
+  return control::Done{};
+}
+
+control::Outcome<control::Done> CaptureBroker::capture_port(fabric::Port& port) {
+  const auto made = link::CaptureRing::create();
+  if (!made) return failure_of(made.error());
+  const control::UniqueFd fd(*made);
+  auto ring = link::CaptureRing::map(fd.get());
+  if (!ring) return failure_of(ring.error());
+  const control::CaptureSource source{capture_->next_number++, static_cast<std::uint32_t>(::getpid()),
+                                      "verbenad", port.info().name, port.info().address, 0};
+  const int fds[] = {fd.get()};
+  capture_->command->send(source, kUnasked, fds);
+  port.start_capture(std::move(*ring), capture_->recorded_by_sender);
+  return control::Done{};
+}
+
+void CaptureBroker::stop() {
+  for (const auto& port : fabric_.ports()) port->stop_capture();
+  capture_.reset();
+}
+
+bool CaptureBroker::wants(const Session& context) const {
+  return capture_ && context.context && capture_->covers(*context.context->port) &&
+         !capture_->numbers.contains(context.id);
+}
+
+std::optional<CaptureBroker::Order> CaptureBroker::admit(const Session& context) {
+  const auto made = link::CaptureRing::create();
+  if (!made) {
+    spdlog::warn("pid {} is not captured: {}", context.info.pid, made.error().text);
+    capture_->numbers[context.id] = kNoSource;
+    return std::nullopt;
+  }
+  control::UniqueFd ring(*made);
+  const std::uint32_t number = capture_->next_number;
+  const control::CaptureSource source{number,
+                                      context.info.pid,
+                                      context.info.comm,
+                                      context.context->port->info().name,
+                                      context.context->port->info().address,
+                                      context.context->slot};
+  const int fds[] = {ring.get()};
+  if (!capture_->command->send_or_drop(control::encode(source, kUnasked), fds)) return std::nullopt;
+  ++capture_->next_number;
+  capture_->numbers[context.id] = number;
+  for (const std::uint32_t slot : context.context->extra_slots) on_extra_slot(context, slot);
+  return Order{{true, capture_->recorded_by_sender}, std::move(ring)};
+}
+
+void CaptureBroker::on_extra_slot(const Session& context, std::uint32_t slot) {
+  if (!capture_) return;
+  const auto known = capture_->numbers.find(context.id);
+  if (known == capture_->numbers.end() || known->second == kNoSource) return;
+  capture_->command->send(control::CaptureSlot{known->second, slot}, kUnasked);
+}
+
+void CaptureBroker::on_context_closed(const Session& context) {
+  if (!capture_) return;
+  const auto known = capture_->numbers.find(context.id);
+  if (known == capture_->numbers.end()) return;
+  if (known->second != kNoSource) {
+    capture_->command->send(control::CaptureSourceEnded{known->second}, kUnasked);
+  }
+  capture_->numbers.erase(known);
+}
+
+}  // namespace verbena::daemon
