@@ -35,6 +35,7 @@ bool CompletionQueue::move_to(std::size_t size) noexcept try {
   ring_ = std::move(other);
   set_room();
   solicited_end_ -= head_;
+  told_end_ -= head_;
   head_ = 0;
   return true;
 } catch (const std::bad_alloc&) {
@@ -77,6 +78,7 @@ void CompletionQueue::announce(bool matters) noexcept {
   if (++since_event_ < moderation_) return;
   armed_ = Armed::kNo;
   since_event_ = 0;
+  told_end_ = head_ + count_;
   events_.on_completion_event(cookie_);
 }
 
@@ -116,13 +118,15 @@ void CompletionQueue::consume(std::size_t count, Completion& kept) noexcept {
   count_hint_.publish(count_);
 }
 
-// Whether something lies here of which an armed queue would have told.
+// Whether something lies here of which an armed queue would have told, and no event has.
 bool CompletionQueue::holds_news(bool solicited_only) noexcept {
-  const bool has_solicited = static_cast<std::int32_t>(solicited_end_ - head_) > 0;
   // Positions wrap: what is long gone must not come to lie ahead again.
-  if (!has_solicited) solicited_end_ = head_;
-  since_event_ = std::max(since_event_, count_);
-  return (solicited_only ? has_solicited : count_ != 0) && since_event_ >= moderation_;
+  for (std::uint32_t* end : {&solicited_end_, &told_end_}) {
+    if (static_cast<std::int32_t>(*end - head_) < 0) *end = head_;
+  }
+  since_event_ = std::max(since_event_, head_ + count_ - told_end_);
+  const std::uint32_t end = solicited_only ? solicited_end_ : head_ + count_;
+  return static_cast<std::int32_t>(end - told_end_) > 0 && since_event_ >= moderation_;
 }
 
 CompletionQueue::Arming CompletionQueue::arm(bool solicited_only) noexcept {
@@ -133,11 +137,13 @@ CompletionQueue::Arming CompletionQueue::arm(bool solicited_only) noexcept {
     // A request for any completion is not weakened by a later one for solicited ones.
     solicited_only = solicited_only && armed_ != Armed::kAny;
     if (!holds_news(solicited_only)) {
+      told_end_ = head_;
       armed_ = solicited_only ? Armed::kSolicited : Armed::kAny;
       return waited ? Arming::kWaitedBefore : Arming::kWaits;
     }
     armed_ = Armed::kNo;
     since_event_ = 0;
+    ++told_end_;
   }
   events_.on_completion_event(cookie_);
   return waited ? Arming::kWaitedBefore : Arming::kFired;
@@ -176,6 +182,7 @@ void CompletionQueue::purge(std::uint32_t qpn) noexcept {
   if (kept != count_ && static_cast<std::int32_t>(solicited_end_ - head_) > 0) {
     solicited_end_ = head_ + kept;
   }
+  if (static_cast<std::int32_t>(told_end_ - (head_ + kept)) > 0) told_end_ = head_ + kept;
   count_ = kept;
   count_hint_.publish(count_);
 }

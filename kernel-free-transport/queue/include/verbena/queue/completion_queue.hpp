@@ -92,10 +92,11 @@ class CompletionQueue {
   void consume(std::size_t count, Completion& kept) noexcept;
   bool is_empty() const noexcept { return count_hint_.read_relaxed() == 0; }
 
-  // Asks for one event: at the next completion (or solicited one), or at once if one lies here that
-  // was not polled, as adapters do; who polls once more after arming gets one too many, and who does
-  // not loses nothing. kWaits: the queue waits from now on; kFired: it did not and does not, but has
-  // told already; kWaitedBefore: it was armed.
+  // Asks for one event: at the next completion (or solicited one), or at once if one lies here of
+  // which no event has told, as adapters do. An event that comes at once tells of one completion, so
+  // that who polls one for each event gets them all; and what an event has told is told again only to
+  // who arms twice without polling. kWaits: the queue waits from now on; kFired: it did not and does
+  // not, but has told already; kWaitedBefore: it was armed.
   enum class Arming : std::uint8_t { kWaits, kFired, kWaitedBefore };
   Arming arm(bool solicited_only) noexcept;
   // Asks for none any more. Whether the queue was armed.
@@ -152,6 +153,7 @@ class CompletionQueue {
   std::uint32_t head_ = 0;         // position of the oldest
   std::uint32_t count_ = 0;
   std::uint32_t solicited_end_ = 0;  // position behind the last solicited or failed one
+  std::uint32_t told_end_ = 0;       // position behind the last of which an event has told
   std::uint32_t peeked_ = 0;       // of them, at the head, by the reader
   std::uint32_t peek_lost_ = 0;    // that an overrun has taken from under the reader
   std::span<Completion> seen_;     // those and these, where they lie
