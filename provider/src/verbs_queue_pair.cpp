@@ -97,7 +97,7 @@ qp::QueuePair* make_engine_qp(Qp& qp, const QpRequest& r, Transport transport) {
   if (r.srq != nullptr) o.shared = &r.srq->shared;
   if (r.xrcd != nullptr) o.xrc_domain = r.xrcd->number;
   o.shares_domain = transport == Transport::kXrcReceive && r.xrcd->inode != 0;
-  o.send.capacity = r.cap.max_send_wr;
+  o.send.capacity = qp.caps.max_send_wr;
   o.send.max_sges = r.cap.max_send_sge;
   o.send.max_inline = qp.caps.max_inline_data;
   o.receive_capacity = r.cap.max_recv_wr;
@@ -273,6 +273,9 @@ Qp* make_qp(Context& context, const QpRequest& asked) {
   qp->srq = request.srq;
   qp->caps = request.cap;
   qp->caps.max_inline_data = std::max(request.cap.max_inline_data, kMinInline);
+  if (request.cap.max_send_wr != 0) {
+    qp->caps.max_send_wr = std::max(request.cap.max_send_wr, kMinSendWr);
+  }
   if (request.srq != nullptr) qp->caps.max_recv_wr = qp->caps.max_recv_sge = 0;
   qp->signal_all = request.signal_all;
   qp->engine = make_engine_qp(*qp, request, transport);
