@@ -26,7 +26,7 @@ namespace {
 // The rings are looked at so often while they are empty.
 constexpr int kLookEveryMs = 20;
 // After the end was asked for, a pipe that takes nothing is waited for so long.
-constexpr int kPatienceMs = 1000;
+constexpr int kPatienceMs = 5000;
 
 struct CaptureOptions {
   std::string file;
@@ -68,8 +68,10 @@ class CaptureRun {
  private:
   void follow(control::Incoming&& in);
   bool hear();
-  // Waits until there may be something to do. False: the end was asked for.
-  bool wait(int timeout_ms);
+  // Waits until there may be something to do: until the emulator says something, too, or only until
+  // something can be written. False: the end was asked for.
+  enum class For : std::uint8_t { kAnything, kWriting };
+  bool wait(int timeout_ms, For what = For::kAnything);
   void write();
   void write_the_rest();
   void end_full_file(std::size_t taken);
@@ -114,10 +116,10 @@ bool CaptureRun::hear() {
   }
 }
 
-bool CaptureRun::wait(int timeout_ms) {
+bool CaptureRun::wait(int timeout_ms, For what) {
   const bool has_some = !recorder_.blocks().empty();
   pollfd waiting[] = {{signals_.get(), POLLIN, 0},
-                      {channel_.fd(), POLLIN, 0},
+                      {what == For::kAnything ? channel_.fd() : -1, POLLIN, 0},
                       {output_.fd(), static_cast<short>(has_some ? POLLOUT : 0), 0}};
   (void)::poll(waiting, 3, timeout_ms);
   takes_some_ = output_.is_file() || (waiting[2].revents & POLLOUT) != 0;
@@ -166,7 +168,7 @@ void CaptureRun::write_the_rest() {
       ::usleep(1000);  // somebody is at a record
       continue;
     }
-    const bool is_patient = wait(kPatienceMs);
+    const bool is_patient = wait(kPatienceMs, For::kWriting);
     if (!is_patient || !takes_some_) {
       failure_ = "nobody reads it";
       return;

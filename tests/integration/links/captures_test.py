@@ -79,7 +79,7 @@ class CapturesTest(Pairs):
 
     def end_capture(self, process):
         process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(LIMIT), 0)
+        self.assertEqual(process.wait(LIMIT), 0, process.stderr.read())
 
     @contextlib.contextmanager
     def captured(self, *words):
