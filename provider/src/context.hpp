@@ -238,7 +238,7 @@ class Context final : public queue::EventSink,
                                  std::size_t packet_bytes) noexcept override;
   Room room_at(const wire::Destination& to, Qpn qp, TimeNs now) noexcept override;
   std::optional<Reading> reading_at(const wire::Destination& to, Qpn qp) noexcept override;
-  bool hears_by_ring(const wire::Destination& from, Qpn qp) noexcept override;
+  bool hears_by_ring(const wire::Destination& from, Qpn peer, Qpn own) noexcept override;
   Packing packing(const wire::Destination& to, Qpn qp) noexcept override;
 
  private:

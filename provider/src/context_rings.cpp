@@ -44,12 +44,15 @@ void Context::handle_ring_outbound(control::Incoming&& message) {
   const auto given = control::decode<control::RingOutbound>(message.payload);
   if (!given) return;
   const link::Peer peer{given->address, given->slot};
-  if (!message.fds[0]) return tell_of_udp(link_choice_, peer.address, given->reason);
+  const auto go_on_by_udp = [&](const std::string& reason) {
+    tell_of_udp(link_choice_, peer.address, given->peer_is_here, reason);
+  };
+  if (!message.fds[0]) return go_on_by_udp(given->reason);
   auto ring = link::SharedRing::map(message.fds[0].get());
-  if (!ring) return tell_of_udp(link_choice_, peer.address, ring.error().text);
+  if (!ring) return go_on_by_udp(ring.error().text);
   link::BellRope rope(message.fds[1].release());
   if (!peers_->add_outbound(peer, std::move(ring.value()), std::move(rope))) {
-    return tell_of_udp(link_choice_, peer.address, "this context has too many rings");
+    return go_on_by_udp("this context has too many rings");
   }
   asked_peers_.forget(peer);
 }
@@ -65,8 +68,9 @@ std::optional<wire::Transmitter::Reading> Context::reading_at(const wire::Destin
   return peers_->reading_at({to.address, qp.slot()});
 }
 
-bool Context::hears_by_ring(const wire::Destination& from, Qpn qp) noexcept {
-  return peers_->hears_by_ring({from.address, qp.slot()});
+// Rings lead to a context's first slot: to queue pairs of its further ones all comes by UDP.
+bool Context::hears_by_ring(const wire::Destination& from, Qpn peer, Qpn own) noexcept {
+  return own.slot() == peers_->self().slot && peers_->hears_by_ring({from.address, peer.slot()});
 }
 
 wire::Transmitter::Packing Context::packing(const wire::Destination& to, Qpn qp) noexcept {

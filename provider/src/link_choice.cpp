@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "explain.hpp"
+
 namespace verbena::provider {
 LinkChoice link_choice() {
   const char* const text = ::secure_getenv("VERBENA_LINK");
@@ -19,8 +21,15 @@ LinkChoice link_choice() {
   return LinkChoice::kAuto;
 }
 
-void tell_of_udp(LinkChoice choice, const IpAddress& peer, const std::string& reason) {
-  if (choice != LinkChoice::kSharedMemory) return;
+void tell_of_udp(LinkChoice choice, const IpAddress& peer, bool peer_is_here,
+                 const std::string& reason) {
+  if (choice != LinkChoice::kSharedMemory) {
+    if (peer_is_here) {
+      explain("no shared ring to %s: %s; UDP carries the packets", peer.to_string().c_str(),
+              reason.c_str());
+    }
+    return;
+  }
   std::fprintf(stderr, "verbena: VERBENA_LINK=shm, but UDP carries the packets to %s: %s\n",
                peer.to_string().c_str(), reason.c_str());
 }

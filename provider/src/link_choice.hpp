@@ -18,7 +18,9 @@ inline constexpr LinkChoice kDefaultLink = LinkChoice::kAuto;
 
 // Of the environment.
 LinkChoice link_choice();
-// Why UDP carries the packets to this peer, for those who would like to know.
-void tell_of_udp(LinkChoice choice, const IpAddress& peer, const std::string& reason);
+// Why UDP carries the packets to this peer: a complaint where the user wants rings only; otherwise
+// it is worth an explanation if the peer is a context of the same emulator.
+void tell_of_udp(LinkChoice choice, const IpAddress& peer, bool peer_is_here,
+                 const std::string& reason);
 
 }  // namespace verbena::provider

@@ -49,7 +49,8 @@ void RingBroker::on_request(Session& writer, Session* reader, const control::Rin
   std::string reason = reason_against(writer, reader);
   if (reason.empty()) reason = make(writer, *reader);
   if (!reason.empty()) {
-    writer.send(control::RingOutbound{request.address, request.slot, reason}, kUnasked);
+    writer.send(
+        control::RingOutbound{request.address, request.slot, reason, reader != nullptr}, kUnasked);
   }
 }
 
@@ -93,7 +94,7 @@ void RingBroker::on_accepted(Session& writer, Session& reader, const control::Un
   const auto ring = rings_.find({writer.id, reader.id});
   if (ring == rings_.end() || !ring->second.fd) return;
   const int fds[] = {ring->second.fd.get(), rope.get()};
-  writer.send(control::RingOutbound{address_of(reader), reader.context->slot, ""}, kUnasked,
+  writer.send(control::RingOutbound{address_of(reader), reader.context->slot, "", true}, kUnasked,
               std::span(fds, rope ? 2 : 1));
   give_back_descriptors(ring->second);
 }

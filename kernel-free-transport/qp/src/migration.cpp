@@ -11,7 +11,8 @@ bool QueuePair::comes_from_peer(const wire::RxDatagram& datagram) const {
   if (endpoint_.transport == Transport::kUd) return true;
   if (datagram.source == endpoint_.destination.address) {
     return datagram.came_by_ring ||
-           !around_.transmitter->hears_by_ring(endpoint_.destination, endpoint_.peer);
+           !around_.transmitter->hears_by_ring(endpoint_.destination, endpoint_.peer,
+                                                endpoint_.number);
   }
   return attributes_.migration == Migration::kArmed && attributes_.alternate.resolved &&
          datagram.source == attributes_.alternate.destination.address;

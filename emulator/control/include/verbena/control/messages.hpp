@@ -427,7 +427,8 @@ struct RingOutbound {
   IpAddress address;  // of the reader
   std::uint32_t slot = 0;
   std::string reason;  // why there is none, in one line
-  VERBENA_MESSAGE(kRingOutbound) { a(m.address, m.slot, m.reason); }
+  bool peer_is_here = false;  // a context of this emulator
+  VERBENA_MESSAGE(kRingOutbound) { a(m.address, m.slot, m.reason, m.peer_is_here); }
 };
 
 // The context has ended, and its rings with it.

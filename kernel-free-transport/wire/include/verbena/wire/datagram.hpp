@@ -345,9 +345,9 @@ class Transmitter {
     std::uint64_t taken = 0;
   };
   virtual std::optional<Reading> reading_at(const Destination&, Qpn) noexcept { return {}; }
-  // Whether all that this queue pair sends comes by a ring: what comes otherwise in its name is
-  // somebody else's, or was overtaken. Under the receive lock.
-  virtual bool hears_by_ring(const Destination&, Qpn) noexcept { return false; }
+  // Whether all that the first queue pair, at that address, sends to the second one comes by a ring:
+  // what comes otherwise in its name is somebody else's, or was overtaken. Under the receive lock.
+  virtual bool hears_by_ring(const Destination&, Qpn, Qpn) noexcept { return false; }
   // How packets to this queue pair travel.
   struct Packing {
     // A batch of shorter messages is hardly more than one run; a shorter payload is copied sooner
