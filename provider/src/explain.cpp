@@ -10,10 +10,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <string_view>
 
 #include "repeats.hpp"
+#include "verbena/base/lock.hpp"
 #include "verbena/link/system_calls.hpp"
 
 namespace verbena::provider {
@@ -34,10 +34,7 @@ bool explains_all() noexcept {
   return wanted;
 }
 
-std::mutex& lock_of_repeats() noexcept {
-  static std::mutex lock;
-  return lock;
-}
+constinit Lock lock_of_repeats;
 Repeats& repeats() noexcept {
   static Repeats all;
   return all;
@@ -46,13 +43,14 @@ Repeats& repeats() noexcept {
 // Runs `f` under the lock; false: it could not be had.
 template <typename F>
 bool with_repeats(F&& f) noexcept {
-  std::unique_lock guard(lock_of_repeats(), std::try_to_lock);
-  for (int i = 0; i < kTriesToLock && !guard.owns_lock(); ++i) {
+  int tries = kTriesToLock;
+  while (!lock_of_repeats.try_lock()) {
+    if (--tries == 0) return false;
     ::sched_yield();
-    guard.try_lock();
   }
-  if (guard.owns_lock()) f(repeats());
-  return guard.owns_lock();
+  f(repeats());
+  lock_of_repeats.unlock();
+  return true;
 }
 
 // One write, so that lines of several threads and processes do not mix.

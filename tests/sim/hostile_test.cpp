@@ -181,11 +181,11 @@ TEST(Hostile, EveryDropHasAReason) {
   s.pair.run(5'000'000);
   auto& counters = s.pair.b.device().counters();
   const std::uint64_t before = counters.received.packets.read(), dropped = counters.drops.total();
-  const auto p = s.right.qp().endpoint().counters.received.packets.read();
+  const auto p = s.right.qp().endpoint().counters.packets_received.read();
   for (int i = 0; i < 500; ++i) attack.shoot(IpAddress::v4(0x7f0000aa));
   s.pair.run(5'000'000);
   EXPECT_EQ(counters.drops.total() - dropped, counters.received.packets.read() - before);
-  EXPECT_EQ(s.right.qp().endpoint().counters.received.packets.read(), p);
+  EXPECT_EQ(s.right.qp().endpoint().counters.packets_received.read(), p);
 }
 
 }  // namespace

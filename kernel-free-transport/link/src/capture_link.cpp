@@ -56,14 +56,6 @@ class CaptureLink::Tap final : public RxSink {
   }
 
  private:
-  // As the packet that it was.
-  void record_rider(const wire::RxDatagram& d, Frame frame) {
-    std::array<std::uint8_t, wire::Rider::kPacketSize> bytes;
-    d.rider->write_packet(d.bytes.data(), bytes.data());
-    frame.packet = bytes;
-    owner_.record(frame, owner_.clock_());
-  }
-
   CaptureLink& owner_;
   RxSink& sink_;
 };

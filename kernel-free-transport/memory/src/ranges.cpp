@@ -12,7 +12,7 @@ bool Holes::touch(const Span& span) const {
 }
 
 void Holes::add(const Span& hole, const char* by) {
-  by_ = by;
+  if (is_empty()) by_ = by;
   Span all = hole;
   // What overlaps or meets it is one with it, and then perhaps with more.
   for (std::size_t i = 0; i < count_;) {

@@ -33,6 +33,7 @@ class Holes {
   // become one, with all in between.
   void add(const Span& hole, const char* by);
   void clear() { count_ = 0; }
+  // How the first of it was. What comes to lie there may be taken away again, by other calls.
   const char* by() const { return by_; }
 
  private:

@@ -169,10 +169,12 @@ Posted Requester::post(const queue::SendRequest& request) {
     return verdict;
   }
   const std::uint32_t position = queue_.tail();
+  SendEntry& entry = queue_.push();
   if ((request.flags & queue::kInline) != 0 && !copy_inline(position, request)) [[unlikely]] {
+    queue_.take_back();
     return Posted::kInlineGone;
   }
-  fill(queue_.push(), position, request, static_cast<std::uint32_t>(length));
+  fill(entry, position, request, static_cast<std::uint32_t>(length));
   return Posted::kOk;
 }
 

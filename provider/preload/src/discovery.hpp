@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "verbena/control/device_info.hpp"
+#include "verbena/control/error.hpp"
 #include "verbena/control/messages.hpp"
 #include "verbena/control/unique_fd.hpp"
 #include "verbena/preload/nldev.hpp"

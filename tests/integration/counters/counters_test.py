@@ -237,7 +237,7 @@ class Trouble(PuppetCase):
         before = self.port()
         sender.do("send", count=3, qkey=0x777, **receiver.to)
         sender.do("poll", count=3)
-        with Forger(self.address(), self.address()) as forger:
+        with Forger(self.address(), self.address(), self.source_port()) as forger:
             for _ in range(2):
                 forger.send(bth(UD_SEND_ONLY, receiver.qpn, pkey=0x9234) + deth(0x1234) + bytes(8))
         wanted = {"rx_drop_qkey_violation": 3, "rx_drop_pkey_violation": 2}
@@ -277,7 +277,7 @@ class Drops(PuppetCase):
 
     def setUp(self):
         self.first, self.second = self.pair()
-        self.forger = self.enterContext(Forger(self.address, self.address))
+        self.forger = self.enterContext(Forger(self.address, self.address, self.source_port()))
 
     def expect(self, reason, count=1, before=None, **others):
         """Exactly this is counted, beside packets that arrive."""
@@ -315,7 +315,7 @@ class Drops(PuppetCase):
 
     def test_from_whom(self):
         before = self.port()
-        with Forger(self.address[:-1] + "9", self.address) as stranger:
+        with Forger(self.address[:-1] + "9", self.address, self.source_port()) as stranger:
             stranger.send(bth(RC_SEND_ONLY, self.first.qpn) + bytes(8))
         self.expect("source_is_not_the_connected_peer", before=before)
 

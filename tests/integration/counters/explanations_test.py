@@ -186,7 +186,7 @@ class Explanations(PuppetCase):
         receiver = self.start("ud")
         receiver.do("connect")
         connected, _ = self.pair("udp")
-        with Forger(address, address) as forger, Forger(address[:-1] + "9", address) as stranger:
+        with Forger(address, address, self.source_port()) as forger, Forger(address[:-1] + "9", address, self.source_port()) as stranger:
             forger.send(bth(UD_SEND_ONLY, receiver.qpn, pkey=0x8123) + deth(0x1234) + bytes(8))
             self.told(receiver, "its P_Key 0x8123 does not match 0xffff")
             stranger.send(bth(0x04, connected.qpn) + bytes(8))

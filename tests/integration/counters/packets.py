@@ -34,12 +34,13 @@ def icrc(source, destination, source_port, packet):
 
 
 class Forger:
-    """Sends packets from an address of this host to another."""
+    """Sends packets from an address of this host to another, through a port of the emulator's: from no other are they heard."""
 
-    def __init__(self, source, destination):
+    def __init__(self, source, destination, port):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, PMTUDISC_PROBE)
-        self.socket.bind((source, 0))
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self.socket.bind((source, port))
         self.source, self.destination = source, destination
 
     def send(self, packet):

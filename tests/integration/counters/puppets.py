@@ -12,6 +12,9 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "provider"))
 import device as devices  # noqa: E402
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "emulator"))
+import control_client  # noqa: E402
+
 LIMIT = 60
 PREFIX = PROGRAM = None
 
@@ -84,6 +87,11 @@ class PuppetCase(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.device = cls.enterClassContext(devices.Emulator(PREFIX, *cls.options))
+
+    def source_port(self):
+        """One that the emulator's devices send from."""
+        with control_client.Client(self.device.environment["VERBENA_RUNTIME_DIR"]).open_device() as client:
+            return client.source_port
 
     def start(self, kind="rc", link="udp", **environment):
         puppet = Puppet(self.device, kind, link, **environment)

@@ -155,9 +155,10 @@ class Clients(EmulatorCase):
         good, silent, lying = clients
         qps = {c: [cc.report_qp(c.slot << 14 | n, "e" * 200) for n in range(300)] for c in clients}
 
-        def answer_all():
+        def answer_all(unanswered=0):
+            """`unanswered`: questions that the silent one left the time before."""
             threads = [threading.Thread(target=c.answer_status, args=(qps[c],), kwargs=how)
-                       for c, how in ((good, {}), (silent, {"requests": 2}), (lying, {"page": 100, "requests": 2}))]
+                       for c, how in ((good, {}), (silent, {"requests": 2 + unanswered}), (lying, {"page": 100, "requests": 2}))]
             for thread in threads:
                 thread.start()
             return threads
@@ -169,7 +170,7 @@ class Clients(EmulatorCase):
         self.assertEqual([(shown[c.slot]["responding"], shown[c.slot]["complete"], len(shown[c.slot]["qps"]))
                           for c in clients], [(True, True, 300), (True, False, 128), (True, False, 100)])
         self.assertEqual([qp["qpn"] for qp in shown[good.slot]["qps"]], [f"0x{number:06x}" for number, _ in qps[good]])
-        threads = answer_all()
+        threads = answer_all(unanswered=1)
         text = self.verbena("status").stdout
         for thread in threads:
             thread.join()

@@ -145,6 +145,9 @@ say(len(all))""")
         self.until(lambda: not self.status()["devices"][0]["contexts"], "slots not returned")
         sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         with cc.Client(self.dir).open_device() as client, cc.Client(self.dir).open_device() as other:
+            # From a port of the emulator's, as all that is heard.
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            sender.bind((self.address, client.source_port))
             for owner in (client, other) * 5:
                 slot = struct.unpack("<I", owner.call(cc.EXTRA_SLOT)[1])[0]
                 receiver = socket.socket(fileno=os.dup(owner.fds[0]))
@@ -255,7 +258,7 @@ for client in all * 3:
 for client in all:
     client.call(cc.EXTRA_SLOT)
 refused = [body for c in all for kind, _, body in c.unasked if kind == cc.RING_OUTBOUND]
-say(len(refused), refused[0][24:].decode())""")
+say(len(refused), refused[0][24:-1].decode())""")
             count, why = self.line(greedy).split(" ", 1)
             self.assertEqual(why, f"process {greedy.pid} has its share of the emulator's descriptors")
             self.assertGreater(int(count), 10)
@@ -289,37 +292,23 @@ say(len(all), why)"""
         """Whoever asks again before he is answered waits for one answer, and others for none of his."""
         self.up()
         with cc.Client(self.dir).open_device() as mute, cc.Client(self.dir) as asker:
-            asker.send(cc.STATUS_QUERY)
+            asker.send(cc.STATUS_QUERY, b"\0")
             with self.assertRaisesRegex(cc.Refused, "is being answered"):
-                asker.call(cc.STATUS_QUERY)
+                asker.call(cc.STATUS_QUERY, b"\0")
             self.assertFalse(self.status()["devices"][0]["contexts"][0]["responding"])
             while asker.receive()[2][0] != cc.STATUS_END:
                 pass
-            asker.send(cc.STATUS_QUERY)
+            asker.send(cc.STATUS_QUERY, b"\0")
             self.assertEqual(asker.receive()[0], cc.STATUS_TEXT)
             self.assertEqual(len([m for m in mute.unasked if m[0] != cc.STATUS_REQUEST]), 0)
 
-    def test_faults(self):
-        """No more than fit into what each new context is told."""
-        self.up()
-        with cc.Client(self.dir) as greedy:
-            def fault(qpns):
-                return cc.text("verbena0") + struct.pack("<I", len(qpns)) + b"".join(
-                    struct.pack("<5I4Q", qpn, 1000, 0, 0, 0, 0, 0, 0, 7) for qpn in qpns)
-            greedy.call(cc.SET_FAULT, fault(range(1, 513)))
-            with self.assertRaisesRegex(cc.Refused, "may have faults on 512 queue pairs"):
-                greedy.call(cc.SET_FAULT, fault([513]))
-            greedy.call(cc.SET_FAULT, fault([512]))
-            self.assertEqual(len(self.status()["devices"][0]["faults"]), 512)
-        self.expect_service()
-
     def test_capture_twice(self):
         self.up()
-        with cc.Client(self.dir) as first, cc.Client(self.dir) as second, open(self.home + "/file", "wb") as file:
+        with cc.Client(self.dir) as first, cc.Client(self.dir) as second:
             for client in (first, second):
-                raw = cc.packet(cc.CAPTURE, cc.text(""), 9)
-                socket.send_fds(client.socket, [raw], [file.fileno()])
-            self.assertEqual(first.receive()[0], cc.ACK)
+                client.send(cc.CAPTURE, cc.text("") + b"\0")
+            while first.receive()[0] != cc.ACK:  # what it may read from comes first
+                pass
             kind, _, body = second.receive()
             self.assertEqual(kind, cc.REFUSED)
             self.assertIn(b"a capture runs already", body)

@@ -102,7 +102,7 @@ class FileSize(unittest.TestCase):
         game, emulator = self.under(2048)
         done = game.device.run([PROGRAM, "server"])
         self.assertIn("end refused ibv_open_device", done.stdout)
-        self.assertRegex(done.stderr, "verbena: ibv_open_device: .*File too large; raise `ulimit -f`")
+        self.assertRegex(done.stderr, "verbena: .*ibv_open_device: .*File too large; raise `ulimit -f`")
         self.assertEqual((game.device.control("status").returncode, game.daemon_pid()), (0, emulator))
 
     def test_no_files_at_all(self):
@@ -114,6 +114,7 @@ class FileSize(unittest.TestCase):
             self.assertRegex(up.stderr, "^verbena: .*File too large")
 
     def test_capture_longer_than_a_program_may_write(self):
+        """A program writes no capture's file itself, so its own limit ends neither it nor the capture."""
         game = self.enterContext(Game(PREFIX, PROGRAM))
         for link in ("udp", "auto"):
             game.device.environment["VERBENA_LINK"] = link
@@ -123,13 +124,8 @@ class FileSize(unittest.TestCase):
             self.addCleanup(capture.communicate)
             self.addCleanup(capture.terminate)
             self.assertIn("capturing", capture.stderr.readline())
-            self.assertEqual(game.play(["-e"]), ["ok", "ok"])
-            before = os.path.getsize(path)
-            self.assertGreater(before, 5000)
-            # Not a whole number of blocks more: nothing may be left of a block that does not fit.
-            limits = [["prlimit", f"--fsize={size}"] for size in (4000, before + 2001)]
-            game.sides = [Side(game.device, [*words, PROGRAM, "-e", role])
-                          for words, role in zip(limits, ("server", "client"))]
+            game.sides = [Side(game.device, ["prlimit", "--fsize=1000", PROGRAM, "-e", role])
+                          for role in ("server", "client")]
             for side in game.sides:
                 side.go_on()
             for side, other in zip(game.sides, reversed(game.sides)):
@@ -137,9 +133,7 @@ class FileSize(unittest.TestCase):
             for side in game.sides:
                 side.go_on()
                 self.assertEqual(side.end, "ok", side.said)
-                self.assertRegex("\n".join(side.said), "capture .* ends, .*File too large .`ulimit -f`")
             game.clear()
-            self.assertEqual(game.play(["-e"]), ["ok", "ok"])
             capture.send_signal(signal.SIGINT)
             self.assertEqual(capture.wait(LIMIT), 0)
             read = subprocess.run(["tshark", "-r", path, "-T", "fields", "-e", "infiniband.bth.destqp"], text=True,

@@ -77,7 +77,7 @@ class Gone : public testing::TestWithParam<Case> {
   // What the plugin says meanwhile names the region, and that it is gone.
   void expect_told(ibv_mr* mr, const std::string& said) {
     char key[16];
-    std::snprintf(key, sizeof key, "0x%08x", mr->rkey);
+    std::snprintf(key, sizeof key, "0x%x", mr->rkey);
     EXPECT_NE(said.find(key), std::string::npos) << said;
     const char* fate = std::get<0>(GetParam()) == Fate::kUnmapped
                            ? "was taken away by munmap"

@@ -91,7 +91,7 @@ inline void fill(CaptureSourceEnded& m) { m.number = 8; }
 inline void fill(RingRequest& m) { m = {IpAddress::v4(0x7f010009), 3}; }
 inline void fill(RingInbound& m) { m = {IpAddress::v4(0x7f010008), 4}; }
 inline void fill(RingAccepted& m) { m = {IpAddress::v4(0x7f010007), 5}; }
-inline void fill(RingOutbound& m) { m = {IpAddress::v4(0x7f010006), 6, "no memory"}; }
+inline void fill(RingOutbound& m) { m = {IpAddress::v4(0x7f010006), 6, "no memory", true}; }
 inline void fill(PeerGone& m) { m = {IpAddress::v4(0x7f010005), 7}; }
 inline ExportedObject sample_object() { return {3, 0x7f0000001000, 4096, 0x1000, 7}; }
 inline void fill(Import& m) { m = {"verbena-node/uverbs192/0123", ObjectKind::kRegion, 9}; }

@@ -102,16 +102,21 @@ TEST_F(CaptureLinkTest, NeverWaitsForARoom) {
 TEST_F(CaptureLinkTest, MarksWhatAFaultTook) {
   auto inner = std::make_unique<CaptureLink>(std::move(b_.link), own_address(1), &fixed_time);
   inner->start(std::move(ring_.writer_end), {});
-  FaultLink faults(std::move(inner), 1);
+  DropCounters drops;
+  FaultLink faults(std::move(inner), 1, drops);
+  const auto set = [&](const fault::Settings& settings) {
+    const FaultRule rules[] = {{.settings = settings}};
+    faults.set_rules(rules);
+  };
   const auto send_one = [&](std::uint32_t psn) {
     Batch out;
     out.add(make_packet(a_qp_, psn, 64), to(own_address(0)));
     ASSERT_EQ(faults.send(out.get(), b_.qp(1)), 1u);
   };
   send_one(1);
-  faults.set_for_all({.drop_ppm = 1'000'000});
+  set({.drop_ppm = 1'000'000});
   send_one(2);
-  faults.set_for_all({.corrupt_ppm = 1'000'000});
+  set({.corrupt_ppm = 1'000'000});
   send_one(3);
   const auto taken = ring_.take_all();
   ASSERT_EQ(taken.size(), 3u);

@@ -182,14 +182,14 @@ TEST(UdpRiders, AreThoseOfWhatIsBehindThemInTheBuffer) {
     EXPECT_EQ(receive_count(*b.link, sink, packets.size()), packets.size());
     return sink.all;
   };
-  using All = decltype(Taken::all);
-  EXPECT_EQ(taken({acknowledges(b.qp(1)), data(48)}), (All{{1, 48, true}}));
-  EXPECT_EQ(taken({acknowledges(b.qp(1)), data(48), data(48), data(20)}), (All{{3, 48, true}}));
-  EXPECT_EQ(taken({acknowledges(b.qp(1))}), (All{{1, kSize, false}}));
+  using Datagrams = decltype(Taken::all);
+  EXPECT_EQ(taken({acknowledges(b.qp(1)), data(48)}), (Datagrams{{1, 48, true}}));
+  EXPECT_EQ(taken({acknowledges(b.qp(1)), data(48), data(48), data(20)}), (Datagrams{{3, 48, true}}));
+  EXPECT_EQ(taken({acknowledges(b.qp(1))}), (Datagrams{{1, kSize, false}}));
   // Behind a packet it is one of its own.
-  EXPECT_EQ(taken({data(48), acknowledges(b.qp(1))}), (All{{2, 48, false}}));
+  EXPECT_EQ(taken({data(48), acknowledges(b.qp(1))}), (Datagrams{{2, 48, false}}));
   EXPECT_EQ(taken({data(48), acknowledges(b.qp(1)), data(100), data(48)}),
-            (All{{2, 48, false}, {2, 100, false}}));
+            (Datagrams{{2, 48, false}, {2, 100, false}}));
 }
 
 }  // namespace

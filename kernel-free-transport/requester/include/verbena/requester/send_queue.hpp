@@ -108,6 +108,8 @@ class SendQueue {
   }
   // Reserves the next entry, clean. Not full.
   SendEntry& push(bool internal = false);
+  // The entry of the program's that was reserved last, which is not posted after all.
+  void take_back() { --tail_; }
   // The oldest entry, which is `head`.
   void pop(const SendEntry& head) {
     if (head.internal) [[unlikely]] {
