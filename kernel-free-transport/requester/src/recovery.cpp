@@ -14,20 +14,25 @@ constexpr TimeNs kPacePerPacket = 300;
 // How long a sender of UC waits before it looks again whether there is room.
 constexpr TimeNs kRoomInterval = 50'000;
 constexpr unsigned kProbeBackoffMax = 6;
+constexpr TimeNs kProbesPerRetry = 4;
+constexpr std::uint8_t kRepairsInARow = 1;
 constexpr std::uint8_t kWaryFor = 255;  // acknowledgements since the last loss
 
 }  // namespace
 
+// Some probes for each retry that is counted, or chance alone could use up the counter on a bad
+// path.
 TimeNs Requester::retry_interval() const {
-  return std::max(TimeNs{4096} << reliability_.timeout, kRetryIntervalMin);
+  return std::max({TimeNs{4096} << reliability_.timeout, kRetryIntervalMin,
+                   kProbesPerRetry * round_trip_.patience()});
 }
 
 TimeNs Requester::probe_interval() const {
   const TimeNs interval =
-      std::max(3 * smoothed_rtt_, wary_ != 0 ? kProbeIntervalWary : kProbeIntervalMin)
+      std::max(round_trip_.patience(), wary_ != 0 ? kProbeIntervalWary : kProbeIntervalMin)
       << std::min<unsigned>(probes_, kProbeBackoffMax);
-  // Some for each retry that is counted, or chance alone could use up the counter on a bad path.
-  return reliability_.timeout == 0 ? interval : std::min(interval, retry_interval() / 4);
+  return reliability_.timeout == 0 ? interval
+                                   : std::min(interval, retry_interval() / kProbesPerRetry);
 }
 
 std::uint32_t Requester::capacity(const SendEntry& entry) const {
@@ -39,19 +44,41 @@ std::uint32_t Requester::window_for(const SendEntry& entry) const {
 }
 
 void Requester::made_progress(std::uint32_t acknowledged, TimeNs now) {
-  if (timing_ && timed_psn_.is_before(una_)) {
-    // Another thread's time may be a little behind.
-    const TimeNs sample = now > timed_at_ ? now - timed_at_ : 0;
-    smoothed_rtt_ = smoothed_rtt_ == 0 ? sample : smoothed_rtt_ - smoothed_rtt_ / 8 + sample / 8;
-    timing_ = false;
-  }
+  round_trip_.answered(una_, now);
   base_ = probe_base_ = now;
   probes_ = 0;
   if (wary_ != 0) --wary_;
+  if (is_repair_open_) [[unlikely]]
+    close_repair(now);
   retries_left_ = reliability_.retry_count;
   went_back_ = false;
   // What a receiver can hold is known, so a loss is mostly chance: the way back up is quick.
   window_ = std::min(window_ + acknowledged / 2 + 1, capacity_small_);
+}
+
+// What was missing is there. If that took no time, it had been overtaken, and else lost, maybe by a
+// queue that was full.
+void Requester::close_repair(TimeNs now) {
+  is_repair_open_ = false;
+  if (!may_answer_what_was_repeated(now)) return;
+  window_ = std::max(std::min(window_, repaired_flight_) / 2, 1u);
+}
+
+// What is at `una` goes again, alone and once. A peer that kept what came behind it goes on from
+// there. If that behind it turns out to be missing, too, the peer kept nothing, or a queue on the
+// way overflows: then all goes again, and more slowly.
+void Requester::repair(TimeNs now) {
+  if (una_ == sent_ || cursor_psn_ == una_ || (went_back_ && went_back_to_ == una_)) return;
+  if (was_repaired_ && repaired_ == una_) return;
+  const bool is_behind_repaired = was_repaired_ && probe_end_ == una_;
+  repairs_in_a_row_ = is_behind_repaired ? repairs_in_a_row_ + 1 : 0;
+  if (is_behind_repaired && peer_keeps_ == Keeps::kMaybe) peer_keeps_ = Keeps::kNo;
+  if (peer_keeps_ == Keeps::kNo || repairs_in_a_row_ == kRepairsInARow) return go_back(now);
+  wary_ = kWaryFor;
+  probe_wanted_ = is_repair_ = true;
+  probe_base_ = repaired_at_ = now;
+  repaired_flight_ = in_flight();
+  lend_nothing_for_a_while();
 }
 
 // All from `una` on is to be sent again. Once per place: the same gap is reported by every packet
@@ -59,10 +86,10 @@ void Requester::made_progress(std::uint32_t acknowledged, TimeNs now) {
 void Requester::go_back(TimeNs now) {
   if (una_ == sent_ || (went_back_ && went_back_to_ == una_)) return;
   went_back_ = true;
+  was_repaired_ = false;
   went_back_to_ = una_;
   wary_ = kWaryFor;
   window_ = std::max(std::min(window_, in_flight()) / 2, 1u);
-  timing_ = false;
   base_ = probe_base_ = now;
   lend_nothing_for_a_while();
   move_cursor_to(una_);
@@ -113,7 +140,8 @@ TimeNs Requester::deadline() const {
   if (waiting_rnr_) return rnr_until_;
   if (una_ == sent_ || place_.waits()) return kNever;
   const TimeNs probe = probe_base_ + probe_interval();
-  return reliability_.timeout == 0 ? probe : std::min(probe, base_ + retry_interval());
+  return reliability_.timeout == 0 ? probe
+                                   : std::min(probe, std::max(base_, heard_) + retry_interval());
 }
 
 // Whether the peer has not taken yet what was given to the way when the last retry was counted.
@@ -136,7 +164,7 @@ void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {
     return;
   }
   if (una_ == sent_ || place_.waits()) return;
-  if (reliability_.timeout != 0 && now >= base_ + retry_interval()) {
+  if (reliability_.timeout != 0 && now >= std::max(base_, heard_) + retry_interval()) {
     if (is_kept_from_reading(now, way)) {
       base_ = probe_base_ = now;
       return;
@@ -164,8 +192,10 @@ void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {
   }
   if (now >= probe_base_ + probe_interval()) {
     probe_wanted_ = true;
-    probe_base_ = now;
+    probe_base_ = repaired_at_ = now;
+    repaired_flight_ = in_flight();
     if (probes_ < 255) ++probes_;
+    round_trip_.doubt();
   }
 }
 

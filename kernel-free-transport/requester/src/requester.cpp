@@ -46,6 +46,9 @@ void Requester::start(Psn first) {
   given_ = 0;
   message_count_ = 0;
   credits_unlimited_ = true;
+  round_trip_ = {};
+  probes_ = 0;
+  peer_keeps_ = Keeps::kMaybe;
   sending_ = true;
 }
 
@@ -66,12 +69,21 @@ void Requester::reset() {
   una_ = sent_ = next_ = cursor_psn_ = Psn{};
   cursor_ = 0;
   responses_pending_ = reads_in_flight_ = since_ask_ = 0;
-  timing_ = went_back_ = probe_wanted_ = probe_unanswered_ = waiting_rnr_ = false;
+  went_back_ = waiting_rnr_ = false;
+  forget_answers();
   sending_ = draining_ = is_open_ = false;
   unasked_.reset();
   probes_ = 0;
   poisoned_.reset();
   give_up_turn();
+}
+
+// That are awaited, or came early.
+void Requester::forget_answers() {
+  round_trip_.cancel();
+  probe_wanted_ = is_repair_ = is_repair_open_ = probe_unanswered_ = was_repaired_ =
+      has_early_ack_ = false;
+  early_.clear();
 }
 
 void Requester::flush() {
@@ -83,7 +95,8 @@ void Requester::flush() {
   cursor_ = queue_.head();
   una_ = sent_ = cursor_psn_ = next_;
   responses_pending_ = reads_in_flight_ = 0;
-  timing_ = probe_wanted_ = probe_unanswered_ = waiting_rnr_ = false;
+  waiting_rnr_ = false;
+  forget_answers();
   poisoned_.reset();
   give_up_turn();
 }

@@ -27,6 +27,7 @@ void Requester::handle_response(const wire::PacketView& packet, TimeNs now) {
   const Psn psn = packet.bth.psn;
   const Psn last = psn + (packet.psns - 1);
   if (!is_expected(last, packet.row->aeth ? packet.aeth() : wire::Aeth{})) return;
+  heard_ = now;
   if (packet.row->operation == Operation::kAcknowledge) {
     handle_acknowledge(psn, packet.aeth(), now);
   } else {
@@ -39,6 +40,7 @@ void Requester::handle_response(const wire::PacketView& packet, TimeNs now) {
 [[gnu::flatten]] void Requester::handle_rider(const wire::Rider& rider, TimeNs now) {
   endpoint_.counters.packets_received.add();
   if (!is_expected(rider.psn, rider.aeth)) return;
+  heard_ = now;
   handle_acknowledge(rider.psn, rider.aeth, now);
   retire();
   if (una_ == sent_) all_is_answered();
@@ -66,11 +68,25 @@ void Requester::handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now) {
   const bool complete = acknowledge(psn + 1, now);
   // After a probe, an answer that leaves something open says that the rest was lost. But one that
   // goes on behind the probe is rather of a peer that has all of it and is slow, where packets do
-  // not get lost.
+  // not get lost, or are kept by it.
   const bool goes_on = !(psn + 1).is_at_or_before(probe_end_);
-  const bool rest_lost = probe_unanswered_ && una_ != sent_ && (wary_ != 0 || !goes_on);
+  const bool may_be_lost = !goes_on || (wary_ != 0 && peer_keeps_ == Keeps::kNo);
+  const bool rest_lost =
+      probe_unanswered_ && una_ != sent_ && may_be_lost && may_answer_what_was_repeated(now);
   probe_unanswered_ = false;
-  if (!complete || rest_lost) go_back(now);
+  if (!complete) {
+    note_early_ack(psn);
+    repair(now);
+  } else if (rest_lost) {
+    repair(now);
+  }
+}
+
+// An acknowledgement behind a response that did not come yet.
+void Requester::note_early_ack(Psn psn) {
+  if (has_early_ack_ && !psn.is_after(early_ack_)) return;
+  has_early_ack_ = true;
+  early_ack_ = psn;
 }
 
 void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
@@ -83,11 +99,12 @@ void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
   if (aeth.nak_code() == wire::NakCode::kPsnSequence) endpoint_.port->sequence_naks_received.add();
   const bool complete = acknowledge(psn, now);
   retire();
-  // A sequence error, or a response before the refused request went missing: send again.
-  if (aeth.nak_code() == wire::NakCode::kPsnSequence || !complete) {
-    go_back(now);
-    return;
+  if (aeth.nak_code() == wire::NakCode::kPsnSequence) {
+    if (!complete) note_early_ack(psn - 1);
+    return repair(now);
   }
+  // A response before the refused request went missing.
+  if (!complete) return go_back(now);
   Status status = Status::kRemoteOperation;
   switch (aeth.nak_code()) {
     case wire::NakCode::kInvalidRequest: status = Status::kRemoteInvalidRequest; break;
@@ -155,7 +172,11 @@ bool Requester::acknowledge(Psn upto, TimeNs now) {
   const auto acknowledged = static_cast<std::uint32_t>(reached.distance_from(una_));
   una_ = reached;
   made_progress(acknowledged, now);
-  if (cursor_psn_.is_before(una_)) move_cursor_to(una_);
+  if (cursor_psn_.is_before(una_)) {
+    // What was to be sent again has come before.
+    peer_keeps_ = Keeps::kYes;
+    move_cursor_to(una_);
+  }
   rnr_left_ = reliability_.rnr_retry;
   return complete;
 }
@@ -167,27 +188,55 @@ void Requester::handle_data(const wire::PacketView& packet, TimeNs now) {
     endpoint_.drops->count(DropReason::kStaleResponse);
     return;
   }
-  if (!acknowledge(psn, now) || una_ != psn) {
-    endpoint_.drops->count(DropReason::kOutOfSequence);
-    go_back(now);
-    return;
+  if (!acknowledge(psn, now) || una_ != psn) return keep_early(packet, now);
+  if (take_data(packet, now) && (!early_.is_empty() || has_early_ack_)) [[unlikely]] {
+    catch_up_with_early(now);
   }
+}
+
+// That one before it is lost is clear when so many have come behind it, or nothing more is to come.
+void Requester::keep_early(const wire::PacketView& packet, TimeNs now) {
+  endpoint_.drops->count(DropReason::kOutOfSequence);
+  if (!early_.keep(packet, una_, endpoint_.mtu)) return go_back(now);
+  if (early_.tells_of_loss() || packet.bth.psn + 1 == sent_) repair(now);
+}
+
+// The gap before them is filled.
+void Requester::catch_up_with_early(TimeNs now) {
+  while (sending_ && !early_.is_empty()) {
+    if (early_.first().is_before(una_)) {
+      (void)early_.take(una_ - 1);  // came twice
+      continue;
+    }
+    const Psn psn = early_.first();
+    if (!acknowledge(psn, now) || una_ != psn) break;
+    const auto packet = early_.take(psn);
+    if (!packet || !take_data(*packet, now)) return;
+  }
+  if (has_early_ack_ && sending_) {
+    has_early_ack_ = !acknowledge(early_ack_ + 1, now);
+  }
+}
+
+// The response that is due. False: it is not one, or has ended the queue pair.
+bool Requester::take_data(const wire::PacketView& packet, TimeNs now) {
+  const Psn psn = packet.bth.psn;
   retire();
   std::uint32_t position = queue_.head();
   while (position != queue_.tail() && queue_.at(position).is_local()) ++position;
-  if (position == queue_.tail()) return;
+  if (position == queue_.tail()) return false;
   SendEntry& entry = queue_.at(position);
   if (!entry.numbered || !entry.wants_response()) {
     // Data in answer to a SEND or WRITE: the peer is mistaken (IBTA Vol 1, 9.7.5.1.4).
     endpoint_.drops->count(DropReason::kMalformed);
-    return;
+    return false;
   }
   if (packet.row->aeth) update_credits(packet.aeth());
   const Status status = take_response(entry, position, packet);
   if (status != Status::kSuccess) {
     // Local operations before it are done: they retired above.
     fail_head(status);
-    return;
+    return false;
   }
   const std::uint32_t ended = chunks_ended(entry, psn, packet.psns);
   reads_in_flight_ -= std::min(reads_in_flight_, ended);
@@ -197,8 +246,9 @@ void Requester::handle_data(const wire::PacketView& packet, TimeNs now) {
   if (probe_unanswered_ && ended != 0) {
     // The answer to a probe, complete; what else was asked for is to be asked for again.
     probe_unanswered_ = false;
-    go_back(now);
+    if (early_.is_empty() && may_answer_what_was_repeated(now)) go_back(now);
   }
+  return true;
 }
 
 // Of the requests that a READ was asked for with, how many these of its packets complete.

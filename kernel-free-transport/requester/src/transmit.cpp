@@ -9,6 +9,15 @@ using queue::Status;
 using queue::WorkOpcode;
 using Packing = wire::Transmitter::Packing;
 
+namespace {
+
+// So many packets after the last question comes the next: the window moves on before it is used up,
+// and on a slow wire the peer is heard of now and then.
+constexpr std::uint32_t kUnaskedMost = 128;
+std::uint32_t asks_after(std::uint32_t window) { return std::clamp(window / 2, 1u, kUnaskedMost); }
+
+}  // namespace
+
 // Gives a request its PSNs, unless it must wait: for a fence, for a drain, for a receive at the
 // peer (with all earlier requests answered, one may go without a credit, IBTA Vol 1, 9.7.7.2).
 bool Requester::begin(SendEntry& entry) {
@@ -105,21 +114,15 @@ void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, Ti
   }
   const bool again = cursor_psn_.is_before(sent_);
   if (again) [[unlikely]] count_repeated(packets);
-  if (una_ == sent_ || una_ == cursor_psn_) {
-    base_ = probe_base_ = now;
-    if (!timing_ && !again) {
-      timing_ = true;
-      timed_psn_ = cursor_psn_;
-      timed_at_ = now;
-    }
-  }
+  if (una_ == sent_ || una_ == cursor_psn_) base_ = probe_base_ = now;
+  if (ask && !again && !round_trip_.is_timing()) round_trip_.begin(cursor_psn_, now);
   cursor_psn_ = cursor_psn_ + psns;
   if (cursor_psn_.is_after(sent_)) sent_ = cursor_psn_;
 }
 
 bool Requester::transmit_probe(wire::TxBatch& out) {
   if (una_ == sent_ || queue_.is_empty()) {
-    probe_wanted_ = false;
+    probe_wanted_ = is_repair_ = false;
     return false;
   }
   std::uint32_t position = queue_.head();
@@ -137,8 +140,12 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
     return false;
   }
   count_repeated(message.wants_response ? 1 : psns);
-  probe_unanswered_ = true;
   probe_end_ = una_ + psns;
+  probe_unanswered_ = !is_repair_;
+  is_repair_ = false;
+  is_repair_open_ = true;
+  was_repaired_ = true;
+  repaired_ = una_;
   return false;
 }
 
@@ -244,7 +251,7 @@ Requester::Emit Requester::transmit_short(const SendEntry& entry, std::uint32_t 
 }
 
 void Requester::sent_short(std::uint32_t window, TimeNs now) {
-  const bool ask = since_ask_ + 1 >= std::max(window / 2, 1u) || cursor_psn_ == una_;
+  const bool ask = since_ask_ + 1 >= asks_after(window) || cursor_psn_ == una_;
   since_ask_ = ask ? 0 : since_ask_ + 1;
   sent_one(1, 1, ask, now);
   is_open_ = false;
@@ -293,7 +300,7 @@ Requester::Emit Requester::transmit_middles(Message& message, const SendEntry& e
   }
   const auto index = static_cast<std::uint32_t>(cursor_psn_.distance_from(entry.first));
   const auto ahead = static_cast<std::uint32_t>(cursor_psn_.distance_from(una_));
-  const std::uint32_t until_ask = std::max(window / 2, 1u);
+  const std::uint32_t until_ask = asks_after(window);
   if (index == 0 || index + 1 >= entry.packets || ahead >= window || since_ask_ + 1 >= until_ask) {
     return Emit::kSent;
   }
@@ -312,7 +319,7 @@ Requester::Emit Requester::transmit_request(SendEntry& entry, std::uint32_t wind
                                             wire::TxBatch& out, TimeNs now) {
   if (is_short(entry)) return transmit_short(entry, window, out, now);
   const std::uint32_t position = cursor_;
-  const std::uint32_t until_ask = std::max(window / 2, 1u);
+  const std::uint32_t until_ask = asks_after(window);
   Message message = message_at(position, out);
   do {
     if (message.sums) {

@@ -96,18 +96,15 @@ void Responder::handle_reliable(const wire::PacketView& packet) {
     gap_reported_ = not_ready_ = false;
     is_in_step_ = true;
     handle_in_sequence(packet);
+    if (!early_.is_empty()) [[unlikely]]
+      catch_up_with_early();
   } else if (distance < 0) {
     endpoint_.drops->count(DropReason::kDuplicate);
     if (!is_in_step_) note_foreign_psn(packet.bth.psn);
     handle_duplicate(packet);
   } else {
-    endpoint_.drops->count(DropReason::kOutOfSequence);
     if (!is_in_step_) note_foreign_psn(packet.bth.psn);
-    // Told once; what follows the gap says nothing new (9.7.5.2.8, 9.7.4.1.1).
-    if (!gap_reported_ && !not_ready_) {
-      gap_reported_ = true;
-      owe_nak(wire::Aeth::nak(NakCode::kPsnSequence, message_count_));
-    }
+    handle_early(packet);
   }
 }
 
@@ -124,6 +121,41 @@ void Responder::note_foreign_psn(Psn psn) {
                  endpoint_.peer.value(), psn.value(), expected_.value());
 }
 
+// What overtook others waits for them. That something is lost is told when so many have come behind
+// it that it should have come, too, or when the peer waits for an answer. (An XRC receiver's
+// requests may be another process's.)
+void Responder::handle_early(const wire::PacketView& packet) {
+  if (early_.is_empty()) early_asks_ = false;
+  const bool is_kept = endpoint_.transport == Transport::kRc && !not_ready_ &&
+                       early_.keep(packet, expected_, endpoint_.mtu);
+  endpoint_.drops->count(DropReason::kOutOfSequence);
+  early_asks_ = early_asks_ || packet.bth.ack_request;
+  if (!is_kept || early_asks_ || early_.tells_of_loss()) report_gap();
+}
+
+// The gap before them is filled.
+void Responder::catch_up_with_early() {
+  while (!dead_) {
+    const auto packet = early_.take(expected_);
+    if (!packet) break;
+    handle_in_sequence(*packet);
+  }
+  if (early_.is_empty() || dead_) return forget_early();
+  if (early_asks_ || early_.tells_of_loss()) report_gap();
+}
+
+void Responder::forget_early() {
+  early_.clear();
+  early_asks_ = false;
+}
+
+// Told once; what follows the gap says nothing new (9.7.5.2.8, 9.7.4.1.1).
+void Responder::report_gap() {
+  if (gap_reported_ || not_ready_) return;
+  gap_reported_ = true;
+  owe_nak(wire::Aeth::nak(NakCode::kPsnSequence, message_count_));
+}
+
 // IBTA Vol 1, 9.7.5.1.2 and 9.7.4.1: a SEND or WRITE is acknowledged again and not carried out
 // again; a READ is carried out again; an atomic is answered from what was saved.
 void Responder::handle_duplicate(const wire::PacketView& packet) {
@@ -137,10 +169,7 @@ void Responder::handle_duplicate(const wire::PacketView& packet) {
   }
   // A part of it is new: it was repeated from where a peer stood that has heard less than was said.
   const auto behind = static_cast<std::uint32_t>(expected_.distance_from(packet.bth.psn));
-  if (packet.psns > behind && !gap_reported_ && !not_ready_) {
-    gap_reported_ = true;
-    return owe_nak(wire::Aeth::nak(NakCode::kPsnSequence, message_count_));
-  }
+  if (packet.psns > behind && !gap_reported_ && !not_ready_) return report_gap();
   owe_ack(true);
 }
 

@@ -39,6 +39,7 @@ void Responder::start(Psn expected) {
   message_ = Message::kNone;
   dead_ = is_in_step_ = false;
   foreign_psns_ = 0;
+  forget_early();
 }
 
 void Responder::resume_at(Psn expected, std::uint32_t message_count) {
@@ -46,6 +47,7 @@ void Responder::resume_at(Psn expected, std::uint32_t message_count) {
   message_count_ = told_count_ = message_count & kMask24;
   message_ = Message::kNone;
   gap_reported_ = not_ready_ = false;
+  forget_early();
 }
 
 void Responder::set_attributes(const ResponderAttributes& attributes, bool resize) {
@@ -64,6 +66,7 @@ void Responder::reset() {
   responses_.clear();
   std::fill(saved_.begin(), saved_.end(), SavedAtomic{});
   nak_owed_ = ack_owed_ = ack_urgent_ = gap_reported_ = not_ready_ = dead_ = heard_ = false;
+  forget_early();
   shared_ = nullptr;
 }
 
@@ -93,6 +96,7 @@ void Responder::flush() {
   }
   tagged_ = Tagged::kNo;
   message_ = Message::kNone;
+  forget_early();
   // A NAK that is still owed goes out, and what is before it.
   if (!nak_owed_) responses_.clear();
   ack_owed_ = ack_urgent_ = false;

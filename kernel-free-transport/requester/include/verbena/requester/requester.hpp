@@ -10,9 +10,10 @@
 //       oldest not       next to send      end of what     first not yet
 //       acknowledged     (back after loss) ever went out   given to a request
 //
-// Loss is repaired by going back to `una`: at once after a NAK or a response that shows a gap,
-// after a short silence by a probe (one packet; its answer tells what is missing), and by the
-// local ACK timeout that counts retries as the specification wants.
+// What is missing at `una` after a NAK, or a response that shows a gap, is sent again alone: a peer
+// that keeps what came early needs no more. Of one that does not, and where several are missing in
+// a row, all from `una` on is sent again. After a short silence a probe asks (one packet; its
+// answer tells what is missing); the local ACK timeout counts retries as the specification wants.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,9 @@
 #include "verbena/queue/endpoint.hpp"
 #include "verbena/queue/payload.hpp"
 #include "verbena/requester/flow_share.hpp"
+#include "verbena/requester/round_trip.hpp"
 #include "verbena/requester/send_queue.hpp"
+#include "verbena/wire/early_packets.hpp"
 #include "verbena/wire/packet.hpp"
 
 namespace verbena::requester {
@@ -133,7 +136,7 @@ class Requester {
   // Where packets get lost, answers and repetitions get lost, too, and waiting milliseconds for
   // each costs more than all else. A path that lost nothing lately is not probed so soon: there a
   // late answer means a sleeping peer, and each early deadline a wake-up.
-  static constexpr TimeNs kProbeIntervalWary = 400'000;
+  static constexpr TimeNs kProbeIntervalWary = 100'000;
   // An answer may take as long as a descheduled peer sleeps; hardware's microseconds do not apply.
   // Longer than any of a probe's by far, as may_be_due_before() takes for granted.
   static constexpr TimeNs kRetryIntervalMin = 20'000'000;
@@ -143,6 +146,7 @@ class Requester {
   // back.
   static constexpr TimeNs kReaderPatience = 5'000'000'000;
 
+  enum class Keeps : std::uint8_t { kMaybe, kYes, kNo };
   enum class Emit : std::uint8_t { kSent, kBatchFull, kFailed };
   // Memory that is sent from, while it is polled.
   struct Source {
@@ -267,6 +271,10 @@ class Requester {
   [[gnu::cold]] void handle_nak(Psn psn, wire::Aeth aeth, TimeNs now);
   [[gnu::cold]] void handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now);
   void handle_data(const wire::PacketView& packet, TimeNs now);
+  bool take_data(const wire::PacketView& packet, TimeNs now);
+  [[gnu::noinline]] void keep_early(const wire::PacketView& packet, TimeNs now);
+  [[gnu::noinline]] void catch_up_with_early(TimeNs now);
+  [[gnu::cold]] void note_early_ack(Psn psn);
   queue::Status take_response(SendEntry& entry, std::uint32_t position,
                               const wire::PacketView& packet);
   queue::Status take_read_data(const SendEntry& entry, std::uint32_t position,
@@ -286,10 +294,16 @@ class Requester {
   void update_credits(wire::Aeth aeth);
 
   // recovery.cpp
+  [[gnu::cold]] void repair(TimeNs now);
   [[gnu::cold]] void go_back(TimeNs now);
   [[gnu::noinline]] void move_cursor_to(Psn psn);
   bool is_kept_from_reading(TimeNs now, wire::Transmitter& way);
   void made_progress(std::uint32_t acknowledged, TimeNs now);
+  [[gnu::noinline]] void close_repair(TimeNs now);
+  // An answer that came sooner after it answers what was sent first.
+  bool may_answer_what_was_repeated(TimeNs now) const {
+    return now >= repaired_at_ + round_trip_.smoothed() / 2;
+  }
   TimeNs retry_interval() const;
   TimeNs probe_interval() const;
   std::uint32_t window_for(const SendEntry& entry) const;
@@ -298,6 +312,7 @@ class Requester {
   std::uint32_t capacity(const SendEntry& entry) const;
 
   // requester.cpp
+  void forget_answers();
   void retire();
   void complete(const SendEntry& entry, queue::Status status);
   // `rare`: of that entry.
@@ -340,10 +355,15 @@ class Requester {
   TimeNs paced_until_ = 0;                // the next packet waits until then; 0: it does not
   std::uint64_t given_ = 0;               // to the way, at the last retry that counted
   TimeNs given_at_ = 0;
-  TimeNs smoothed_rtt_ = 0;
-  TimeNs timed_at_ = 0;
-  Psn timed_psn_;
-  Psn probe_end_;                         // behind the last probe
+  TimeNs heard_ = 0;  // when the peer last answered, whatever it said
+  RoundTrip round_trip_;
+  wire::EarlyPackets early_;           // responses behind a gap at una_
+  Psn early_ack_;                      // the last acknowledgement behind such a gap
+  Psn repaired_, probe_end_;           // what was sent again alone, and what is behind it
+  TimeNs repaired_at_ = 0;             // or probed
+  std::uint32_t repaired_flight_ = 0;  // how much was in flight then
+  std::uint8_t repairs_in_a_row_ = 0;  // each of what was behind the one before
+  Keeps peer_keeps_ = Keeps::kMaybe;   // what comes early
   Psn went_back_to_;
   Psn first_psn_;                      // sq_psn
   std::optional<Psn> foreign_answer_;  // the last one to what was not sent
@@ -363,7 +383,10 @@ class Requester {
   bool waiting_rnr_ : 1 = false;
   bool probe_wanted_ : 1 = false;
   bool probe_unanswered_ : 1 = false;
-  bool timing_ : 1 = false;
+  bool is_repair_ : 1 = false;       // the probe that is wanted
+  bool is_repair_open_ : 1 = false;  // it was not answered yet
+  bool was_repaired_ : 1 = false;    // repaired_ was, since the last time of going back
+  bool has_early_ack_ : 1 = false;
   bool went_back_ : 1 = false;            // to went_back_to_, without progress since
   bool turn_is_over_ : 1 = false;         // others wait: nothing new until the next turn
   bool is_open_ : 1 = false;              // a batch went whose last packet did not ask

@@ -17,6 +17,7 @@
 
 #include "verbena/queue/endpoint.hpp"
 #include "verbena/queue/payload.hpp"
+#include "verbena/wire/early_packets.hpp"
 #include "verbena/wire/packet.hpp"
 
 namespace verbena::responder {
@@ -131,6 +132,10 @@ class Responder {
   // reliable.cpp
   void handle_reliable(const wire::PacketView& packet);
   void handle_in_sequence(const wire::PacketView& packet);
+  [[gnu::noinline]] void handle_early(const wire::PacketView& packet);
+  [[gnu::noinline]] void catch_up_with_early();
+  void report_gap();
+  void forget_early();
   [[gnu::noinline]] void handle_duplicate(const wire::PacketView& packet);
   // What came is not what is expected, as nothing so far was.
   [[gnu::cold]] void note_foreign_psn(Psn psn);
@@ -247,6 +252,8 @@ class Responder {
   bool receive_active_ = false;
   std::unique_ptr<queue::ActiveReceive> receive_;  // made when the first message arrives
 
+  wire::EarlyPackets early_;  // behind a gap at expected_
+
   ResponseLine responses_;
   std::vector<SavedAtomic> saved_;      // a ring of max_dest_rd_atomic
   std::size_t saved_next_ = 0;
@@ -260,6 +267,7 @@ class Responder {
   bool ack_owed_ : 1 = false;
   bool ack_urgent_ : 1 = false;
   bool gap_reported_ : 1 = false;       // a sequence NAK went out for expected_
+  bool early_asks_ : 1 = false;         // one of the early packets wants an answer
   bool not_ready_ : 1 = false;          // an RNR NAK went out for expected_
   bool dead_ : 1 = false;               // a fatal NAK went out: silence
   bool heard_ : 1 = false;

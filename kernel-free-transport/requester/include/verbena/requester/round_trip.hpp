@@ -1,0 +1,60 @@
+// How long answers take: the smoothed time and its mean deviation (RFC 6298), of one packet at a
+// time that is sent for the first time and asks for its answer. What is sent again is not timed:
+// which of the two was answered nobody knows.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "verbena/base/types.hpp"
+
+namespace verbena::requester {
+
+class RoundTrip {
+ public:
+  bool is_timing() const { return is_timing_; }
+  void begin(Psn psn, TimeNs now) {
+    is_timing_ = true;
+    psn_ = psn;
+    sent_at_ = now;
+  }
+  // Something was sent again: the time may be that of a loss. But not so often in a row: then the
+  // way has become longer, and what was sent again was only late.
+  void doubt() {
+    if (smoothed_ == 0 || doubts_ == kDoubtsMost) return;
+    if (is_timing_) ++doubts_;
+    is_timing_ = false;
+  }
+  void cancel() { is_timing_ = false; }
+  // Everything before `una` was answered.
+  void answered(Psn una, TimeNs now) {
+    if (!is_timing_ || !psn_.is_before(una)) return;
+    is_timing_ = false;
+    doubts_ = 0;
+    // Another thread's time may be a little behind.
+    const TimeNs sample = now > sent_at_ ? now - sent_at_ : 0;
+    if (smoothed_ == 0) {
+      smoothed_ = sample;
+      deviation_ = sample / 2;
+      return;
+    }
+    const TimeNs error = sample > smoothed_ ? sample - smoothed_ : smoothed_ - sample;
+    deviation_ = deviation_ - deviation_ / 4 + error / 4;
+    smoothed_ = smoothed_ - smoothed_ / 8 + sample / 8;
+  }
+  TimeNs smoothed() const { return smoothed_; }
+  // An answer that takes longer is hardly on its way. 0: nothing was timed yet.
+  TimeNs patience() const { return smoothed_ + std::max(4 * deviation_, smoothed_); }
+
+ private:
+  static constexpr std::uint8_t kDoubtsMost = 8;
+
+  TimeNs smoothed_ = 0;
+  TimeNs deviation_ = 0;
+  TimeNs sent_at_ = 0;
+  Psn psn_;
+  std::uint8_t doubts_ = 0;
+  bool is_timing_ = false;
+};
+
+}  // namespace verbena::requester

@@ -1,0 +1,160 @@
+// Packets that overtake others, and ways that take long: what is only late is not sent again.
+#include "steps.hpp"
+
+namespace verbena::sim {
+namespace {
+
+std::uint64_t repeated(const Scene& s) {
+  return s.left.qp().endpoint().counters.retransmitted.read();
+}
+
+// Holds one packet back until `overtaking` others of its sender have passed.
+class Late {
+ public:
+  Late(Scene& scene, Node& sender, std::size_t which, std::size_t overtaking) : scene_(scene) {
+    scene.pair.world.filter = [this, &sender, which, overtaking](
+                                  const Node& from, std::span<const std::uint8_t> bytes) {
+      if (&from != &sender || scene_.is_beside(bytes)) return true;
+      const std::size_t number = count_++;
+      if (number == which) {
+        held_.assign(bytes.begin(), bytes.end());
+        return false;
+      }
+      if (number == which + overtaking) {
+        const std::size_t to = &sender == &scene_.pair.a ? 1 : 0;
+        scene_.pair.world.inject(to, sender.address(), held_);
+      }
+      return true;
+    };
+  }
+
+ private:
+  Scene& scene_;
+  std::size_t count_ = 0;
+  std::vector<std::uint8_t> held_;
+};
+
+TEST(Early, RequestsThatOvertakeOneAreKeptAndNothingGoesAgain) {
+  Scene s;
+  Late late(s, s.pair.a, 3, 2);
+  s.left.post(s.left.write(1, 5'000, s.right));
+  s.run_until_sent(1);
+  EXPECT_EQ(s.left.sends[0].status, Status::kSuccess);
+  EXPECT_EQ(repeated(s), 0u);
+  expect_equal(s.right.target.bytes().first(5'000), s.left.source.bytes().first(5'000), "write");
+  s.expect_unharmed();
+}
+
+TEST(Early, ResponsesThatOvertakeOneAreKeptAndNothingIsAskedForAgain) {
+  Scene s;
+  s.left.post(s.left.write(1, 5'000, s.right));
+  s.run_until_sent(1);
+  Late late(s, s.pair.b, 3, 2);
+  s.left.post(s.left.read(2, 5'000, s.right));
+  s.run_until_sent(2);
+  EXPECT_EQ(s.left.sends[1].status, Status::kSuccess);
+  EXPECT_EQ(repeated(s), 0u);
+  expect_equal(s.left.result.bytes().first(5'000), s.left.source.bytes().first(5'000), "read");
+  s.expect_unharmed();
+}
+
+TEST(Early, OneLostPacketIsRepeatedAloneWhereTheOthersWereKept) {
+  Scene s;
+  std::size_t count = 0;
+  s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t>) {
+    return &from != &s.pair.a || count++ != 3;
+  };
+  s.left.post(s.left.write(1, 10'000, s.right));
+  s.run_until_sent(1);
+  EXPECT_EQ(s.left.sends[0].status, Status::kSuccess);
+  EXPECT_EQ(repeated(s), 1u);
+  s.expect_unharmed();
+}
+
+// As the specification allows: what comes behind a gap is dropped. Then all goes again, without a
+// time-out.
+TEST(Early, PeersThatKeepNothingGetAllAgain) {
+  Scene s;
+  std::optional<std::uint32_t> due;
+  bool has_lost = false;
+  s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t> bytes) {
+    if (&from != &s.pair.a || s.is_beside(bytes)) return true;
+    const auto packet = wire::parse_packet(bytes);
+    const std::uint32_t psn = packet->bth.psn.value();
+    if (!due) due = psn;
+    if (packet->bth.psn.is_before(Psn(*due))) return true;
+    if (psn == *due && (has_lost || psn % 8 != 3)) {
+      due = (psn + 1) & kMask24;
+      return true;
+    }
+    has_lost = has_lost || psn == *due;
+    // The first one behind the gap arrives, so that the peer says so.
+    return psn == ((*due + 1) & kMask24) && packet->bth.ack_request;
+  };
+  s.left.post(s.left.write(1, 10'000, s.right));
+  s.run_until_sent(1);
+  EXPECT_EQ(s.left.sends[0].status, Status::kSuccess);
+  EXPECT_EQ(s.left.qp().endpoint().port->ack_timeouts.read(), 0u);
+  s.expect_unharmed();
+}
+
+TEST(Early, AWireThatReordersManyCostsFewRepetitions) {
+  Scene s;
+  Faults& faults = s.pair.world.faults();
+  faults.reorder = 100'000;
+  faults.reorder_delay = 800;
+  faults.wire_ns_per_kib = 1'000;
+  for (std::uint64_t id = 1; id <= 60; ++id) s.left.post(s.left.write(id, 16 * 256, s.right));
+  s.run_until_sent(60);
+  EXPECT_THAT(statuses(s.left.sends), testing::Each(Status::kSuccess));
+  EXPECT_LT(repeated(s), 60u * 16 / 10);
+  s.expect_unharmed();
+}
+
+TEST(Early, AWayThatTakesLongIsLearntAndNotProbedForEver) {
+  Scene s;
+  s.pair.world.faults().delay_min = 10'000'000;
+  for (std::uint64_t id = 1; id <= 30; ++id) s.left.post(s.left.write(id, 4'000, s.right));
+  s.run_until_sent(30);
+  const std::uint64_t until_learnt = repeated(s);
+  EXPECT_LT(until_learnt, 8u);
+  for (std::uint64_t id = 31; id <= 60; ++id) s.left.post(s.left.write(id, 4'000, s.right));
+  s.run_until_sent(60);
+  EXPECT_THAT(statuses(s.left.sends), testing::Each(Status::kSuccess));
+  EXPECT_EQ(repeated(s), until_learnt);
+  EXPECT_EQ(s.left.qp().endpoint().port->ack_timeouts.read(), 0u);
+  s.expect_unharmed();
+}
+
+// Its answers tell nothing new but are answers: no retry counts, however many there are.
+TEST(Early, APeerThatIsHeardOfIsNotGivenUp) {
+  PeerOptions options;
+  options.timeout = 8;
+  options.retry_count = 1;
+  Scene s(options);
+  std::vector<std::uint8_t> answer;
+  s.left.post(s.left.write(1, 100, s.right));
+  s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t> bytes) {
+    if (&from == &s.pair.b && !s.is_beside(bytes)) answer.assign(bytes.begin(), bytes.end());
+    return true;
+  };
+  s.run_until_sent(1);
+  ASSERT_FALSE(answer.empty());
+  s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t> bytes) {
+    return &from != &s.pair.a || s.is_beside(bytes);
+  };
+  s.left.post(s.left.write(2, 100, s.right));
+  for (int i = 0; i < 50; ++i) {
+    s.pair.run(10'000'000);
+    s.pair.world.inject(0, s.pair.b.address(), answer);
+  }
+  s.left.reap();
+  EXPECT_EQ(s.left.sends.size(), 1u);
+  s.pair.world.filter = nullptr;
+  s.run_until_sent(2);
+  EXPECT_THAT(statuses(s.left.sends), testing::Each(Status::kSuccess));
+  s.expect_unharmed();
+}
+
+}  // namespace
+}  // namespace verbena::sim
