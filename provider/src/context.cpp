@@ -176,7 +176,8 @@ std::size_t Context::begin_round(std::size_t budget) noexcept {
 [[gnu::always_inline]] inline void Context::finish_round(
     std::size_t received, device::Acknowledge acknowledge) noexcept {
   if (received != 0 || device_->has_work()) device_->finish_receive(now(), acknowledge);
-  if (device_->next_deadline() <= now()) device_->handle_timeouts(now());
+  if (device_->next_deadline() <= now()) [[unlikely]]
+    handle_timeouts(acknowledge);
 }
 
 bool Context::drive_once(TimeNs now, device::Acknowledge acknowledge,

@@ -258,6 +258,7 @@ class Context final : public queue::EventSink,
   // Under the receive lock.
   std::size_t begin_round(std::size_t budget) noexcept;
   void finish_round(std::size_t received, device::Acknowledge acknowledge) noexcept;
+  [[gnu::noinline]] void handle_timeouts(device::Acknowledge acknowledge) noexcept;
   // Of this round, found out when it is asked for.
   TimeNs now() noexcept {
     if (now_ == 0) now_ = clock_.now_or_look();

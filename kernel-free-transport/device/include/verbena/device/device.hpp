@@ -155,6 +155,8 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   // --- without a lock ---
   // Nobody is told when finish_receive has made it earlier, which it has if anything is held.
   TimeNs next_deadline() const { return std::min(timers_.earliest(), held_until_.read()); }
+  // Some queue pair's time has come, and not only that of an acknowledgement which is held.
+  bool is_timer_due(TimeNs now) const { return timers_.earliest() <= now; }
   bool holds_any() const { return held_until_.read_relaxed() != kNever; }
   bool has_work() const { return !dirty_.is_empty() || has_waiting_.read_relaxed(); }
   // What a finish_receive(kNow) would send, if it is to be the last.
