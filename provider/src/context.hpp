@@ -28,6 +28,7 @@
 #include "mapping_watch.hpp"
 #include "neighbourhood.hpp"
 #include "objects.hpp"
+#include "peer_reports.hpp"
 #include "politeness.hpp"
 #include "posting.hpp"
 #include "progress.hpp"
@@ -238,6 +239,8 @@ class Context final : public queue::EventSink,
                                  std::size_t packet_bytes) noexcept override;
   Room room_at(const wire::Destination& to, Qpn qp, TimeNs now) noexcept override;
   std::optional<Reading> reading_at(const wire::Destination& to, Qpn qp) noexcept override;
+  void inquire(const wire::Destination& to, Qpn qp, TimeNs now) noexcept override;
+  wire::PeerReport report_on(const wire::Destination& to, Qpn qp, TimeNs since) noexcept override;
   bool hears_by_ring(const wire::Destination& from, Qpn peer, Qpn own) noexcept override;
   Packing packing(const wire::Destination& to, Qpn qp) noexcept override;
 
@@ -313,6 +316,8 @@ class Context final : public queue::EventSink,
   void handle_export_query(const control::ExportQuery& query);
   void seek_ring_to(const link::Peer& peer) noexcept;
   void handle_xrc_message(const control::Incoming& message);  // context_xrc.cpp
+  void handle_peer_news(const control::PeerNews& news);       // context_timeouts.cpp
+  void handle_qp_question(const control::QpQuestion& question);  // context_timeouts.cpp
   void handle_ring_inbound(control::Incoming&& message);
   void handle_ring_outbound(control::Incoming&& message);
   void report_status(const control::StatusRequest& request, std::uint32_t sequence);
@@ -335,6 +340,7 @@ class Context final : public queue::EventSink,
   std::unique_ptr<link::FaultLink> link_;
   link::CaptureLink* capture_ = nullptr;  // inside link_
   link::PeerLink* peers_ = nullptr;       // inside capture_
+  PeerReports reports_;
   AskedPeers asked_peers_;                // for rings
   const LinkChoice link_choice_ = link_choice();
   bool has_faults_ = false;                // of this context's own link; under control_lock_

@@ -115,6 +115,14 @@ void Context::handle_message(control::Incoming&& message) {
       return;
     case MessageType::kOwnerGone:
       return memory_.foreign().end();
+    case MessageType::kPeerNews:
+      if (auto news = control::decode<control::PeerNews>(message.payload)) handle_peer_news(*news);
+      return;
+    case MessageType::kQpQuestion:
+      if (auto question = control::decode<control::QpQuestion>(message.payload)) {
+        handle_qp_question(*question);
+      }
+      return;
     case MessageType::kRingInbound: return handle_ring_inbound(std::move(message));
     case MessageType::kRingOutbound: return handle_ring_outbound(std::move(message));
     case MessageType::kStandInWanted:

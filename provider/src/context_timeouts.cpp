@@ -1,5 +1,6 @@
-// A context's part in time-outs: when they count.
+// A context's part in time-outs: when they count, and what has become of who does not answer.
 #include "context.hpp"
+#include "verbena/link/clock.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -22,6 +23,41 @@ void Context::handle_timeouts(device::Acknowledge acknowledge) noexcept {
     }
   }
   device_->handle_timeouts(now());
+}
+
+void Context::inquire(const wire::Destination& to, Qpn qp, TimeNs now) noexcept {
+  if (is_fatal() || !reports_.must_ask(to.address, qp, now)) return;
+  tell(control::PeerQuestion{to.address, qp.value()});
+}
+
+wire::PeerReport Context::report_on(const wire::Destination& to, Qpn qp, TimeNs since) noexcept {
+  return reports_.report_on(to.address, qp, since);
+}
+
+void Context::handle_peer_news(const control::PeerNews& news) {
+  reports_.told(news, link::monotonic_now_ns());
+}
+
+void Context::handle_qp_question(const control::QpQuestion& question) {
+  control::QpAnswer answer{question.asker, question.asker_slot, question.qpn,
+                           control::PeerQp::kNone};
+  device_->for_each_qp([&](qp::QueuePair& qp) {
+    if (qp.number().value() != question.qpn) return;
+    const Guard guard(qp.lock());
+    switch (qp.state()) {
+      case qp::State::kReset:
+      case qp::State::kInit:
+        answer.queue_pair = control::PeerQp::kNotReady;
+        break;
+      case qp::State::kError:
+        answer.queue_pair = control::PeerQp::kError;
+        break;
+      default:
+        answer.queue_pair = control::PeerQp::kReady;
+        break;
+    }
+  });
+  tell(answer);
 }
 
 }  // namespace verbena::provider

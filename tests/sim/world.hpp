@@ -78,6 +78,7 @@ class Node final : public wire::Transmitter, public queue::EventSink {
   // What its way out says of itself.
   Room room = Room::kUnknown;
   std::optional<Reading> reading;
+  wire::PeerReport report;
 
   void send(wire::TxBatch& batch, Qpn flow) noexcept override;
   bool send_short(wire::ShortPacket& packet, Qpn flow) noexcept override;
@@ -85,6 +86,9 @@ class Node final : public wire::Transmitter, public queue::EventSink {
   Room room_at(const wire::Destination&, Qpn, TimeNs) noexcept override { return room; }
   std::optional<Reading> reading_at(const wire::Destination&, Qpn) noexcept override {
     return reading;
+  }
+  wire::PeerReport report_on(const wire::Destination&, Qpn, TimeNs) noexcept override {
+    return report;
   }
   Packing packing(const wire::Destination&, Qpn) noexcept override;
   void on_completion_event(void*) noexcept override { ++completion_events_; }

@@ -164,6 +164,7 @@ void Server::close_context(Session& session) {
   rings_.on_context_closed(session);
   captures_.on_context_closed(session);
   xrc_.on_context_closed(session);
+  remember_end_of(session);
   const Session::Context context = *session.context;
   session.context.reset();
   by_slot_.erase({context.port, context.slot});

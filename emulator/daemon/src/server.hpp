@@ -84,6 +84,11 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   void on_down(Session& session, const control::Incoming& in);
   void on_ring_request(Session& session, const control::Incoming& in);
   void on_ring_accepted(Session& session, const control::Incoming& in);
+  // server_peers.cpp
+  void on_peer_question(Session& session, const control::Incoming& in);
+  void on_qp_answer(Session& session, const control::Incoming& in);
+  Session* context_with_slot(const IpAddress& address, std::uint32_t slot);
+  void remember_end_of(const Session& session);
   // server_captures.cpp
   void on_capture(Session& session, const control::Incoming& in);
   void capture_more();
@@ -155,6 +160,12 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   Sessions sessions_;
   Session::Id next_session_ = 1;
   std::map<std::pair<const fabric::Port*, std::uint32_t>, Session*> by_slot_;
+  // Whose context a slot was last.
+  struct Ended {
+    std::uint32_t pid;
+    std::string comm;
+  };
+  std::map<std::pair<const fabric::Port*, std::uint32_t>, Ended> ended_;
   RingBroker rings_{shares_};
   // Imports that wait for the owner's answer, by ticket.
   struct PendingImport {

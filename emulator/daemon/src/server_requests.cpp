@@ -100,6 +100,10 @@ void Server::dispatch(Session& session, const Incoming& in) {
       return on_ring_request(session, in);
     case MessageType::kRingAccepted:
       return on_ring_accepted(session, in);
+    case MessageType::kPeerQuestion:
+      return on_peer_question(session, in);
+    case MessageType::kQpAnswer:
+      return on_qp_answer(session, in);
     case MessageType::kImport:
       return on_import(session, in);
     case MessageType::kExported:

@@ -15,6 +15,9 @@ constexpr TimeNs kPacePerPacket = 300;
 constexpr TimeNs kRoomInterval = 50'000;
 constexpr unsigned kProbeBackoffMax = 6;
 constexpr TimeNs kProbesPerRetry = 4;
+// So long nobody asks a process that is stopped, or whether it still is: what it is sent lies
+// there.
+constexpr TimeNs kPauseOfStopped = 100'000'000;
 constexpr std::uint8_t kRepairsInARow = 1;
 constexpr std::uint8_t kWaryFor = 255;  // acknowledgements since the last loss
 
@@ -140,12 +143,31 @@ TimeNs Requester::deadline() const {
   if (waiting_rnr_) return rnr_until_;
   if (una_ == sent_ || place_.waits()) return kNever;
   const TimeNs probe = probe_base_ + probe_interval();
-  return reliability_.timeout == 0 ? probe
-                                   : std::min(probe, std::max(base_, heard_) + retry_interval());
+  return reliability_.timeout == 0 ? probe : std::min(probe, silent_since() + retry_interval());
+}
+
+// Whether the peer cannot answer now but will, so that no retry counts: an adapter would answer for
+// a process that is stopped or waits for a processor. Also while the answer to who it is is due.
+bool Requester::is_excused(TimeNs now, wire::Transmitter& way, const wire::PeerReport& peer) {
+  using Standing = wire::PeerReport::Standing;
+  if (peer.standing == Standing::kStopped) {
+    if (told_of_stop_ <= heard_) {
+      told_of_stop_ = now;
+      explain_stop(peer);
+    }
+    return true;
+  }
+  if (peer.standing == Standing::kAsked && !has_waited_for_report_) {
+    has_waited_for_report_ = true;
+    return true;
+  }
+  return is_kept_from_reading(now, way, peer);
 }
 
 // Whether the peer has not taken yet what was given to the way when the last retry was counted.
-bool Requester::is_kept_from_reading(TimeNs now, wire::Transmitter& way) {
+bool Requester::is_kept_from_reading(TimeNs now, wire::Transmitter& way,
+                                     const wire::PeerReport& peer) {
+  if (peer.has_unread && given_at_ != 0 && now < given_at_ + kReaderPatience) return true;
   const auto reading = way.reading_at(endpoint_.destination, endpoint_.peer);
   if (reading && reading->taken < given_ && given_ <= reading->given) {
     return now < given_at_ + kReaderPatience;
@@ -164,11 +186,14 @@ void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {
     return;
   }
   if (una_ == sent_ || place_.waits()) return;
-  if (reliability_.timeout != 0 && now >= std::max(base_, heard_) + retry_interval()) {
-    if (is_kept_from_reading(now, way)) {
-      base_ = probe_base_ = now;
+  if (reliability_.timeout != 0 && now >= silent_since() + retry_interval()) {
+    const auto peer = way.report_on(endpoint_.destination, endpoint_.peer, silent_since());
+    if (is_excused(now, way, peer)) {
+      const bool is_stopped = peer.standing == wire::PeerReport::Standing::kStopped;
+      base_ = probe_base_ = now + (is_stopped ? kPauseOfStopped : 0);
       return;
     }
+    has_waited_for_report_ = false;
     endpoint_.port->ack_timeouts.add();
     if (retries_left_ == 0 && endpoint_.alternate_armed) {
       endpoint_.migration_wanted = true;
@@ -178,7 +203,7 @@ void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {
       return;
     }
     if (retries_left_ == 0) {
-      explain_silence(now);
+      explain_silence(now, peer);
       fail_head(Status::kRetryExceeded);
       return;
     }
@@ -196,6 +221,9 @@ void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {
     repaired_flight_ = in_flight();
     if (probes_ < 255) ++probes_;
     round_trip_.doubt();
+    if (reliability_.timeout != 0 && now >= silent_since() + retry_interval() / 2) {
+      way.inquire(endpoint_.destination, endpoint_.peer, now);
+    }
   }
 }
 

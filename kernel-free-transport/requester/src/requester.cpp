@@ -47,6 +47,8 @@ void Requester::start(Psn first) {
   message_count_ = 0;
   credits_unlimited_ = true;
   round_trip_ = {};
+  heard_ = told_of_stop_ = given_at_ = 0;
+  has_waited_for_report_ = false;
   probes_ = 0;
   peer_keeps_ = Keeps::kMaybe;
   sending_ = true;

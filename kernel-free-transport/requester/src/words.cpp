@@ -95,11 +95,49 @@ void Requester::note_foreign_answer(Psn psn, DropReason why) {
   foreign_answer_ = psn;
 }
 
-void Requester::explain_silence(TimeNs now) {
+void Requester::explain_stop(const wire::PeerReport& peer) {
+  queue::explain(endpoint_,
+                 "the peer (QPN 0x%06x) does not answer: process %u (%s) is stopped; this queue "
+                 "pair waits until it goes on",
+                 endpoint_.peer.value(), peer.pid, peer.name.data());
+}
+
+namespace {
+
+// What became of the process, if that explains the silence.
+ShortText cause_of(const wire::PeerReport& peer) {
+  using Standing = wire::PeerReport::Standing;
+  using QueuePair = wire::PeerReport::QueuePair;
+  ShortText cause;
+  if (peer.standing == Standing::kEnded) {
+    cause.add("process %u (%s) has ended", peer.pid, peer.name.data());
+  } else if (peer.standing == Standing::kRuns && peer.queue_pair == QueuePair::kNone) {
+    cause.add("process %u (%s) has no queue pair of that number", peer.pid, peer.name.data());
+  } else if (peer.standing == Standing::kRuns && peer.queue_pair == QueuePair::kNotReady) {
+    cause.add("the queue pair of process %u (%s) never reached RTR", peer.pid, peer.name.data());
+  } else if (peer.standing == Standing::kRuns && peer.queue_pair == QueuePair::kError) {
+    cause.add("the queue pair of process %u (%s) is in the error state", peer.pid,
+              peer.name.data());
+  }
+  return cause;
+}
+
+}  // namespace
+
+void Requester::explain_silence(TimeNs now, const wire::PeerReport& peer) {
   const std::string address = endpoint_.destination.address.to_string();
   const auto milliseconds = [](TimeNs time) {
     return static_cast<unsigned long long>(time / 1'000'000);
   };
+  if (const ShortText cause = cause_of(peer); !cause.is_empty()) {
+    queue::blame(
+        endpoint_,
+        "no answer from the peer (QPN 0x%06x at %s) to PSN 0x%06x after %u retries of %llu "
+        "ms: %s",
+        endpoint_.peer.value(), address.c_str(), una_.value(), unsigned{reliability_.retry_count},
+        milliseconds(retry_interval()), cause.c_str());
+    return;
+  }
   // A retry that was counted because what lay there had been read has been noted just now.
   const bool was_read = given_at_ == now;
   if (!was_read) {

@@ -5,6 +5,7 @@
 
 #include "verbena/control/address_plan.hpp"
 #include "verbena/control/messages.hpp"
+#include "verbena/control/peer_messages.hpp"
 #include "verbena/control/xrc_messages.hpp"
 
 namespace verbena::control {
@@ -18,7 +19,8 @@ using AllMessages =
                RingInbound, RingAccepted, RingOutbound, PeerGone, Import, Imported, ExportQuery,
                Exported, OwnerGone, OpenDomain, DomainOpened, CloseDomain, StandInWanted,
                StandInAnswer, StandInsReleased, ReceiverCall, ReceiverAnswer, ReceiverDone,
-               ReceiverEvent, ChangeFault, FaultChanged, FindQueuePair, QueuePairFound>;
+               ReceiverEvent, PeerQuestion, PeerNews, QpQuestion, QpAnswer, ChangeFault,
+               FaultChanged, FindQueuePair, QueuePairFound>;
 
 inline DeviceInfo sample_device() {
   DeviceInfo d;
@@ -112,6 +114,18 @@ inline void fill(ReceiverCall& m) {
 inline void fill(ReceiverAnswer& m) { m = {4, 22, "not in this state", {4, 5}}; }
 inline void fill(ReceiverDone& m) { m.attributes = {6, 7, 8}; }
 inline void fill(ReceiverEvent& m) { m = {0x8001, 2}; }
+inline void fill(PeerQuestion& m) { m = {IpAddress::v4(0x7f010002), 0x8003}; }
+inline void fill(PeerNews& m) {
+  m = {IpAddress::v4(0x7f010002),
+       0x8003,
+       PeerStanding::kStopped,
+       PeerQp::kNotReady,
+       true,
+       4711,
+       "server"};
+}
+inline void fill(QpQuestion& m) { m = {IpAddress::v4(0x7f010001), 3, 0x8003}; }
+inline void fill(QpAnswer& m) { m = {IpAddress::v4(0x7f010001), 3, 0x8003, PeerQp::kReady}; }
 inline void fill(StatusRequest& m) { m = {0x4001, 128}; }
 inline void fill(StatusText& m) { m = {StatusPart::kQps, std::string(300, '{')}; }
 inline void fill(SetPort& m) { m = {"verbena0", false}; }

@@ -21,7 +21,7 @@ namespace verbena::control {
 inline constexpr std::uint32_t kMagic = 0x31425256;  // "VRB1"
 // Of all that the processes of one emulator agree on: these messages, the pages that they share, and
 // what they send each other through rings.
-inline constexpr std::uint16_t kProtocolVersion = 11;
+inline constexpr std::uint16_t kProtocolVersion = 12;
 inline constexpr std::size_t kHeaderSize = 16;
 inline constexpr std::size_t kMaxMessage = 64 * 1024;  // header included
 inline constexpr std::size_t kMaxFds = 8;              // descriptors beside one message
@@ -83,6 +83,10 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kReceiverAnswer, 0x0067)     \
   X(kReceiverDone, 0x0068)       \
   X(kReceiverEvent, 0x0069)      \
+  X(kPeerQuestion, 0x0080)       \
+  X(kPeerNews, 0x0081)           \
+  X(kQpQuestion, 0x0082)         \
+  X(kQpAnswer, 0x0083)           \
   X(kChangeFault, 0x0070)        \
   X(kFaultChanged, 0x0071)       \
   X(kFindQueuePair, 0x0072)      \

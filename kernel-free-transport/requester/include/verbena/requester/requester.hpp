@@ -249,7 +249,8 @@ class Requester {
   [[gnu::cold]] void explain_invalidate(const SendEntry& entry, memory::Refusal refusal);
   [[gnu::cold]] void explain_nak(wire::NakCode code);
   [[gnu::cold]] void explain_rnr();
-  [[gnu::cold]] void explain_silence(TimeNs now);
+  [[gnu::cold]] void explain_stop(const wire::PeerReport& peer);
+  [[gnu::cold]] void explain_silence(TimeNs now, const wire::PeerReport& peer);
   [[gnu::cold]] void note_foreign_answer(Psn psn, DropReason why);
 
   // packing.cpp
@@ -297,7 +298,9 @@ class Requester {
   [[gnu::cold]] void repair(TimeNs now);
   [[gnu::cold]] void go_back(TimeNs now);
   [[gnu::noinline]] void move_cursor_to(Psn psn);
-  bool is_kept_from_reading(TimeNs now, wire::Transmitter& way);
+  bool is_excused(TimeNs now, wire::Transmitter& way, const wire::PeerReport& peer);
+  bool is_kept_from_reading(TimeNs now, wire::Transmitter& way, const wire::PeerReport& peer);
+  TimeNs silent_since() const { return std::max(base_, heard_); }
   void made_progress(std::uint32_t acknowledged, TimeNs now);
   [[gnu::noinline]] void close_repair(TimeNs now);
   // An answer that came sooner after it answers what was sent first.
@@ -356,6 +359,7 @@ class Requester {
   std::uint64_t given_ = 0;               // to the way, at the last retry that counted
   TimeNs given_at_ = 0;
   TimeNs heard_ = 0;  // when the peer last answered, whatever it said
+  TimeNs told_of_stop_ = 0;  // when it was explained that its process is stopped
   RoundTrip round_trip_;
   wire::EarlyPackets early_;           // responses behind a gap at una_
   Psn early_ack_;                      // the last acknowledgement behind such a gap
@@ -384,6 +388,7 @@ class Requester {
   bool probe_wanted_ : 1 = false;
   bool probe_unanswered_ : 1 = false;
   bool is_repair_ : 1 = false;       // the probe that is wanted
+  bool has_waited_for_report_ : 1 = false;  // since the last retry that counted
   bool is_repair_open_ : 1 = false;  // it was not answered yet
   bool was_repaired_ : 1 = false;    // repaired_ was, since the last time of going back
   bool has_early_ack_ : 1 = false;

@@ -23,6 +23,7 @@
 #include "verbena/base/short_copy.hpp"
 #include "verbena/base/types.hpp"
 #include "verbena/wire/origin.hpp"
+#include "verbena/wire/peer_report.hpp"
 #include "verbena/wire/rider.hpp"
 #include "verbena/wire/short_packet.hpp"
 #include "verbena/wire/sizes.hpp"
@@ -345,6 +346,10 @@ class Transmitter {
     std::uint64_t taken = 0;
   };
   virtual std::optional<Reading> reading_at(const Destination&, Qpn) noexcept { return {}; }
+  // Has somebody who knows look what has become of a queue pair's process; nobody waits for it.
+  virtual void inquire(const Destination&, Qpn, TimeNs /*now*/) noexcept {}
+  // What was learnt since then.
+  virtual PeerReport report_on(const Destination&, Qpn, TimeNs /*since*/) noexcept { return {}; }
   // Whether all that the first queue pair, at that address, sends to the second one comes by a ring:
   // what comes otherwise in its name is somebody else's, or was overtaken. Under the receive lock.
   virtual bool hears_by_ring(const Destination&, Qpn, Qpn) noexcept { return false; }

@@ -1,0 +1,104 @@
+// A context asks about a peer that does not answer it (control/peer_messages.hpp).
+#include <linux/sock_diag.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "server.hpp"
+#include "verbena/control/peer_messages.hpp"
+
+namespace verbena::daemon {
+
+using control::Incoming;
+using control::PeerStanding;
+
+namespace {
+
+constexpr std::uint32_t kUnasked = control::kDaemonSequence;
+
+// "PID (NAME) STATE ...", where the name may hold anything.
+bool is_stopped(std::uint32_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t end = text.rfind(')');
+  if (end == std::string::npos || end + 2 >= text.size()) return false;
+  return text[end + 2] == 'T' || text[end + 2] == 't';
+}
+
+bool holds_unread(int socket) {
+  std::array<std::uint32_t, SK_MEMINFO_VARS> memory{};
+  socklen_t size = sizeof memory;
+  return ::getsockopt(socket, SOL_SOCKET, SO_MEMINFO, memory.data(), &size) == 0 &&
+         memory[SK_MEMINFO_RMEM_ALLOC] != 0;
+}
+
+}  // namespace
+
+// Also by one of its further slots.
+Session* Server::context_with_slot(const IpAddress& address, std::uint32_t slot) {
+  for (const auto& [key, session] : by_slot_) {
+    if (!(key.first->info().address == address)) continue;
+    const auto& extra = session->context->extra_slots;
+    if (key.second == slot || std::ranges::find(extra, slot) != extra.end()) return session;
+  }
+  return nullptr;
+}
+
+void Server::remember_end_of(const Session& session) {
+  const Session::Context& context = *session.context;
+  const Ended ended{session.info.pid, session.info.comm};
+  ended_.insert_or_assign({context.port, context.slot}, ended);
+  for (const std::uint32_t slot : context.extra_slots)
+    ended_.insert_or_assign({context.port, slot}, ended);
+}
+
+void Server::on_peer_question(Session& session, const Incoming& in) {
+  const auto question = control::decode<control::PeerQuestion>(in.payload);
+  if (!question || !session.context) return;
+  const std::uint32_t slot = Qpn(question->qpn).slot();
+  control::PeerNews news;
+  news.address = question->address;
+  news.qpn = question->qpn;
+  Session* const peer = context_with_slot(question->address, slot);
+  if (peer != nullptr) {
+    news.pid = peer->info.pid;
+    news.comm = peer->info.comm;
+    news.standing = is_stopped(news.pid) ? PeerStanding::kStopped : PeerStanding::kRuns;
+    news.has_unread = holds_unread(peer->context->port->receive_fd(peer->context->slot));
+  } else {
+    const auto ended = std::ranges::find_if(ended_, [&](const auto& entry) {
+      return entry.first.second == slot && entry.first.first->info().address == question->address;
+    });
+    if (ended != ended_.end()) {
+      news.pid = ended->second.pid;
+      news.comm = ended->second.comm;
+      news.standing = PeerStanding::kEnded;
+    }
+  }
+  session.send(news, kUnasked);
+  if (news.standing != PeerStanding::kRuns) return;
+  peer->send_or_drop(control::encode(control::QpQuestion{session.context->port->info().address,
+                                                         session.context->slot, question->qpn},
+                                     kUnasked));
+}
+
+void Server::on_qp_answer(Session& session, const Incoming& in) {
+  const auto reply = control::decode<control::QpAnswer>(in.payload);
+  if (!reply || !session.context) return;
+  Session* const asker = context_of(reply->asker, reply->asker_slot);
+  if (asker == nullptr) return;
+  const control::PeerNews news{session.context->port->info().address,
+                               reply->qpn,
+                               PeerStanding::kRuns,
+                               reply->queue_pair,
+                               false,
+                               session.info.pid,
+                               session.info.comm};
+  asker->send_or_drop(control::encode(news, kUnasked));
+}
+
+}  // namespace verbena::daemon

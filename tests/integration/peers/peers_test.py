@@ -1,0 +1,87 @@
+"""A peer that does not answer: one whose process is stopped is waited for, and of the others is said what has become of
+them.
+
+    peers_test.py PREFIX PUPPET
+"""
+
+import pathlib
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "counters"))
+import puppets  # noqa: E402
+
+LINKS = ("shm", "udp")
+# A time-out would come within some 40 ms.
+IMPATIENT = {"timeout": 8, "retries": 1}
+SUCCESS, RETRIES_EXCEEDED = "0", "12"
+
+
+class Peers(puppets.PuppetCase):
+    def each_link(self, case):
+        for link in LINKS:
+            with self.subTest(link=link):
+                case(link)
+
+    def warm(self, first, second):
+        """So that there is a ring, if there is to be one."""
+        self.assertEqual(first.do("write", **second.memory), "ok")
+        self.assertEqual(first.do("poll"), SUCCESS)
+
+    def said_by(self, puppet, words):
+        self.until(lambda: words in puppet.said(), f"{words!r} is not in {puppet.said()!r}")
+
+    def test_one_that_is_stopped_is_waited_for(self):
+        def case(link):
+            first, second = self.pair(link, **IMPATIENT)
+            self.warm(first, second)
+            second.process.send_signal(signal.SIGSTOP)
+            try:
+                self.assertEqual(first.do("write", count=20, length=4096, **second.memory), "ok")
+                # Fifty times as long as it would be waited for otherwise.
+                time.sleep(2)
+                self.said_by(first, f"process {second.process.pid} (puppet) is stopped")
+            finally:
+                second.process.send_signal(signal.SIGCONT)
+            self.assertEqual(first.do("poll", count=20), " ".join([SUCCESS] * 20))
+            self.assertEqual(first.said().count("is stopped"), 1, first.said())
+
+        self.each_link(case)
+
+    def test_one_that_has_ended(self):
+        def case(link):
+            first, second = self.pair(link, **IMPATIENT)
+            self.warm(first, second)
+            second.kill()
+            self.assertEqual(first.do("write", **second.memory), "ok")
+            self.assertEqual(first.do("poll"), RETRIES_EXCEEDED)
+            self.said_by(first, f"process {second.process.pid} (puppet) has ended")
+
+        self.each_link(case)
+
+    def test_one_that_never_was_ready(self):
+        def case(link):
+            first, second = self.start("rc", link), self.start("rc", link)
+            self.assertEqual(first.do("connect", **second.to, **IMPATIENT), "ok")
+            self.assertEqual(first.do("write", **second.memory), "ok")
+            self.assertEqual(first.do("poll"), RETRIES_EXCEEDED)
+            self.said_by(first, f"process {second.process.pid} (puppet) never reached RTR")
+
+        self.each_link(case)
+
+    def test_a_number_that_nobody_has(self):
+        def case(link):
+            first, second = self.start("rc", link), self.start("rc", link)
+            self.assertEqual(first.do("connect", **second.to | {"qpn": second.qpn ^ 1}, **IMPATIENT), "ok")
+            self.assertEqual(first.do("write", **second.memory), "ok")
+            self.assertEqual(first.do("poll"), RETRIES_EXCEEDED)
+            self.said_by(first, f"process {second.process.pid} (puppet) has no queue pair of that number")
+
+        self.each_link(case)
+
+
+if __name__ == "__main__":
+    puppets.PREFIX, puppets.PROGRAM = (str(pathlib.Path(word).resolve()) for word in sys.argv[1:3])
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[3:]])
