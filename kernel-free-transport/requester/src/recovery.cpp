@@ -18,16 +18,17 @@ constexpr TimeNs kProbesPerRetry = 4;
 // So long nobody asks a process that is stopped, or whether it still is: what it is sent lies
 // there.
 constexpr TimeNs kPauseOfStopped = 100'000'000;
-constexpr std::uint8_t kRepairsInARow = 1;
+constexpr std::uint8_t kRepairsInARow = 2;
 constexpr std::uint8_t kWaryFor = 255;  // acknowledgements since the last loss
 
 }  // namespace
 
-// Some probes for each retry that is counted, or chance alone could use up the counter on a bad
-// path.
+// Up to four times what was asked for, as the specification allows (IBTA Vol 1, 9.7.6.1.3), where
+// answers take long: some probes for each retry that is counted, or chance alone could use up the
+// counter on a bad path.
 TimeNs Requester::retry_interval() const {
-  return std::max({TimeNs{4096} << reliability_.timeout, kRetryIntervalMin,
-                   kProbesPerRetry * round_trip_.patience()});
+  const TimeNs least = std::max(TimeNs{4096} << reliability_.timeout, kRetryIntervalMin);
+  return std::clamp(kProbesPerRetry * round_trip_.patience(), least, 4 * least);
 }
 
 TimeNs Requester::probe_interval() const {
@@ -75,8 +76,9 @@ void Requester::repair(TimeNs now) {
   if (was_repaired_ && repaired_ == una_) return;
   const bool is_behind_repaired = was_repaired_ && probe_end_ == una_;
   repairs_in_a_row_ = is_behind_repaired ? repairs_in_a_row_ + 1 : 0;
-  if (is_behind_repaired && peer_keeps_ == Keeps::kMaybe) peer_keeps_ = Keeps::kNo;
-  if (peer_keeps_ == Keeps::kNo || repairs_in_a_row_ == kRepairsInARow) return go_back(now);
+  const bool are_too_many = repairs_in_a_row_ >= kRepairsInARow;
+  if (are_too_many && peer_keeps_ == Keeps::kMaybe) peer_keeps_ = Keeps::kNo;
+  if (are_too_many || peer_keeps_ == Keeps::kNo) return go_back(now);
   wary_ = kWaryFor;
   probe_wanted_ = is_repair_ = true;
   probe_base_ = repaired_at_ = now;
@@ -191,6 +193,7 @@ void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {
     if (is_excused(now, way, peer)) {
       const bool is_stopped = peer.standing == wire::PeerReport::Standing::kStopped;
       base_ = probe_base_ = now + (is_stopped ? kPauseOfStopped : 0);
+      round_trip_.cancel();
       return;
     }
     has_waited_for_report_ = false;
