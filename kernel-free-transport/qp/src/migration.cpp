@@ -10,7 +10,10 @@ namespace verbena::qp {
 bool QueuePair::comes_from_peer(const wire::RxDatagram& datagram) const {
   if (endpoint_.transport == Transport::kUd) return true;
   if (datagram.source == endpoint_.destination.address) {
-    return datagram.came_by_ring ||
+    // Other processes may answer for an XRC queue pair, each on its own way.
+    const bool is_xrc =
+        endpoint_.transport == Transport::kXrcSend || endpoint_.transport == Transport::kXrcReceive;
+    return datagram.came_by_ring || is_xrc ||
            !around_.transmitter->hears_by_ring(endpoint_.destination, endpoint_.peer,
                                                 endpoint_.number);
   }
