@@ -162,11 +162,12 @@ class Counters(Case):
         self.until(lambda: devices.listens(int(command[-1])), "the server does not listen")
         programs.append(self.device.start([*command, "127.0.0.1"]))
 
-        def queue_pairs():
-            return [qp for context in self.status()["contexts"] for qp in context["qps"] if qp["sent_packets"] > 1000]
+        def writers():
+            """The one that sends data; the other only acknowledges it, however many packets that takes."""
+            return [qp for context in self.status()["contexts"] for qp in context["qps"] if qp["sent_bytes"] > 1000000]
 
-        self.until(lambda: len(queue_pairs()) == 1, "it does not write")
-        writer = queue_pairs()[0]
+        self.until(lambda: len(writers()) == 1, "it does not write")
+        writer = writers()[0]
         self.fault("--qp", writer["qpn"], "--duplicate", "10%")
         (fault,) = self.status()["faults"]
         self.assertEqual((fault["qpn"], fault["ended"]), (writer["qpn"], False))
