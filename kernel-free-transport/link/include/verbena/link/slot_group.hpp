@@ -76,7 +76,6 @@ class SlotGroup {
  private:
   SlotGroup(const IpAddress& local, const SlotGroupOptions& options)
       : local_(local), options_(options) {}
-  Result<int, SocketError> open_socket(bool alone) const;
   Result<bool, SocketError> attach_filter();
   SocketError no_slot_left() const;
 

@@ -1,0 +1,140 @@
+#include "receive_socket.hpp"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "port_holder.hpp"
+#include "sender_filter.hpp"
+#include "socket_address.hpp"
+#include "udp_constants.hpp"
+#include "verbena/base/types.hpp"
+
+namespace verbena::link {
+
+SocketError socket_error(int error, const std::string& doing, const IpAddress& local) {
+  return {error, doing + " " + local.to_string() + " failed: " + std::strerror(error)};
+}
+
+namespace {
+
+// EADDRINUSE and EADDRNOTAVAIL are what users meet; the rest is the system's own words.
+SocketError bind_error(int error, const IpAddress& local, std::uint16_t port) {
+  const std::string place = "UDP port " + std::to_string(port) + " of " + local.to_string();
+  if (error == EADDRINUSE) {
+    return {error, place + " is taken by " + port_holder(local, port)};
+  }
+  if (error == EADDRNOTAVAIL) {
+    return {error, local.to_string() + " is not an address of this host; `ip address` lists them"};
+  }
+  return socket_error(error, "binding " + place + " at", local);
+}
+
+// The largest receive buffer that this process may have. FORCE needs a capability and ignores
+// net.core.rmem_max; without it the kernel gives as much as it allows.
+void enlarge_receive_buffer(int fd, int bytes) {
+  if (::setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) == 0) return;
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+}
+
+// Slots that stand for the sockets of others, as the filter asks for them: one question for
+// neighbours that lead to the same socket, because the kernel limits how long a filter may be.
+void add_extra_slots(std::vector<sock_filter>& code, SlotMap::const_iterator first,
+                     SlotMap::const_iterator end) {
+  while (first != end) {
+    const auto [lowest, owner] = *first;
+    SlotGroup::Slot highest = lowest;
+    for (++first; first != end && first->first == highest + 1 && first->second == owner; ++first) {
+      ++highest;
+    }
+    if (lowest == highest) {
+      code.push_back(jump(BPF_JMP | BPF_JEQ | BPF_K, lowest, 0, 1));
+    } else {
+      code.push_back(jump(BPF_JMP | BPF_JGE | BPF_K, lowest, 0, 2));
+      code.push_back(jump(BPF_JMP | BPF_JGT | BPF_K, highest, 1, 0));
+    }
+    code.push_back(statement(BPF_RET | BPF_K, owner));
+  }
+}
+
+// Payload offset 0 is the BTH, whose second word carries the destination QPN. A load beyond the
+// end of the datagram ends the filter with 0.
+void append_steering(std::vector<sock_filter>& code, std::size_t sockets, const SlotMap& extra) {
+  code.push_back(statement(BPF_LD | BPF_W | BPF_ABS, 4));
+  code.push_back(statement(BPF_ALU | BPF_AND | BPF_K, kMask24));
+  code.push_back(statement(BPF_ALU | BPF_RSH | BPF_K, Qpn::kIndexBits));
+  const auto beyond = extra.lower_bound(static_cast<SlotGroup::Slot>(sockets));
+  add_extra_slots(code, extra.begin(), beyond);
+  code.push_back(jump(BPF_JMP | BPF_JGE | BPF_K, static_cast<std::uint32_t>(sockets), 1, 0));
+  code.push_back(statement(BPF_RET | BPF_A, 0));
+  add_extra_slots(code, beyond, extra.end());
+  code.push_back(statement(BPF_RET | BPF_K, 0));
+}
+
+}  // namespace
+
+// The first socket binds `alone`, without SO_REUSEPORT: were another group of this user there
+// already, ours would be appended to it and every index be wrong. It opens up afterwards.
+Result<int, SocketError> open_receive_socket(const IpAddress& local,
+                                             const SlotGroupOptions& options, bool alone) {
+  const SocketAddress address(local, options.port, options.scope_id);
+  const int fd = ::socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return Failure{socket_error(errno, "opening a UDP socket for", local)};
+  const int on = 1;
+  if (address.family() == AF_INET6) {
+    ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    ::setsockopt(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, &on, sizeof on);
+  }
+  enlarge_receive_buffer(fd, options.receive_buffer_bytes);
+  const auto share = [&] { return ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on); };
+  if ((!alone && share() < 0) || ::bind(fd, address.get(), address.size()) < 0) {
+    const int error = errno;
+    ::close(fd);
+    return Failure{bind_error(error, local, options.port)};
+  }
+  if (alone && share() < 0) {
+    const int error = errno;
+    ::close(fd);
+    return Failure{socket_error(error, "sharing the UDP port of", local)};
+  }
+  if (alone && !take_only(fd, local, options.senders)) {
+    const int error = errno;
+    ::close(fd);
+    return Failure{socket_error(error, "attaching the senders' filter to", local)};
+  }
+  return fd;
+}
+
+Result<bool, SocketError> steer(int fd, const IpAddress& local, const SenderRule& senders,
+                                std::size_t sockets, const SlotMap& extra) {
+  auto code = sender_check(local, senders);
+  append_steering(code, sockets, extra);
+  const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
+  if (::setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof program) < 0) {
+    return Failure{socket_error(errno, "attaching the steering filter to", local)};
+  }
+  return true;
+}
+
+std::size_t drain_socket(int fd) {
+  // Ends even while somebody keeps sending.
+  constexpr std::size_t kDatagramsMax = 1u << 20;
+  std::size_t count = 0;
+  char nothing = 0;
+  while (count < kDatagramsMax) {
+    if (::recv(fd, &nothing, 0, MSG_DONTWAIT | MSG_TRUNC) < 0) {
+      if (errno == EAGAIN) break;
+      if (errno != EINTR && errno != ECONNREFUSED) break;
+      continue;
+    }
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace verbena::link
