@@ -37,6 +37,7 @@
 #include "user_memory.hpp"
 #include "verbena/abi/library.hpp"
 #include "verbena/control/channel.hpp"
+#include "verbena/control/event_messages.hpp"
 #include "verbena/control/messages.hpp"
 #include "verbena/control/stats_page.hpp"
 #include "verbena/device/device.hpp"
@@ -142,6 +143,11 @@ class Context final : public queue::EventSink,
   void part() noexcept;
 
   // --- objects ---
+  // Of one that is not of XRC.
+  std::uint32_t next_srq_number() {
+    return control::plain_srq_number(device_->options().slot,
+                                     srqs_made_.fetch_add(1, std::memory_order_relaxed) + 1);
+  }
   memory::DomainId next_domain() { return next_domain_.fetch_add(1, std::memory_order_relaxed); }
   std::uint32_t next_xrc_domain() { return next_xrcd_.fetch_add(1, std::memory_order_relaxed); }
   std::shared_ptr<CompletionChannel> channel_of(ibv_comp_channel* channel);
@@ -314,6 +320,11 @@ class Context final : public queue::EventSink,
   void handle_find_queue_pair(const control::FindQueuePair& question);
   void choose_packs(bool must_be_ordinary);
   void handle_export_query(const control::ExportQuery& query);
+  // context_events.cpp
+  void handle_raise_event(const control::RaiseEvent& request, std::uint32_t sequence);
+  control::Outcome<control::Done> raise_of_queue_pair(const control::RaiseEvent& request);
+  control::Outcome<control::Done> raise_of_shared_receive(std::uint32_t number);
+  void raise_of_work_queue();
   void seek_ring_to(const link::Peer& peer) noexcept;
   void handle_xrc_message(const control::Incoming& message);  // context_xrc.cpp
   void handle_peer_news(const control::PeerNews& news);       // context_timeouts.cpp
@@ -381,6 +392,8 @@ class Context final : public queue::EventSink,
   std::vector<Membership> memberships_;
   std::atomic<memory::DomainId> next_domain_{1};
   std::atomic<std::uint32_t> next_xrcd_{1};
+  std::atomic<std::uint32_t> srqs_made_{0};
+  ibv_wq no_wq_{};  // for `verbena event` alone
   Counts counts_;
   Exports exports_;
   std::string owner_;

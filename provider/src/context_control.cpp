@@ -32,6 +32,10 @@ control::LinkKind link_kind(link::Carrier carrier) {
   return control::LinkKind::kNone;
 }
 
+control::SrqStatus status_of(Srq& srq) {
+  return {srq.abi.srq.handle, static_cast<std::uint8_t>(srq.type), srq.shared.queue.count()};
+}
+
 control::QpStatus status_of(qp::QueuePair& qp, link::PeerLink& peers) {
   const Guard guard(qp.lock());
   const queue::Endpoint& e = qp.endpoint();
@@ -121,6 +125,11 @@ void Context::handle_message(control::Incoming&& message) {
     case MessageType::kQpQuestion:
       if (auto question = control::decode<control::QpQuestion>(message.payload)) {
         handle_qp_question(*question);
+      }
+      return;
+    case MessageType::kRaiseEvent:
+      if (auto request = control::decode<control::RaiseEvent>(message.payload)) {
+        handle_raise_event(*request, message.header.sequence);
       }
       return;
     case MessageType::kRingInbound: return handle_ring_inbound(std::move(message));
@@ -234,11 +243,15 @@ void Context::handle_find_queue_pair(const control::FindQueuePair& question) {
 
 void Context::report_status(const control::StatusRequest& request, std::uint32_t sequence) {
   control::StatusReport report;
-  const std::size_t most =
-      std::min<std::size_t>(request.most, control::StatusReport::kQpsPerReport);
-  report.last = !device_->for_each_qp_behind(Qpn(request.after), most, [&](qp::QueuePair& qp) {
-    report.qps.push_back(status_of(qp, *peers_));
-  });
+  const std::size_t most = std::min<std::size_t>(request.most, control::StatusReport::kMostInOne);
+  if (request.of == control::StatusOf::kQueuePairs) {
+    report.last = !device_->for_each_qp_behind(Qpn(request.after), most, [&](qp::QueuePair& qp) {
+      report.qps.push_back(status_of(qp, *peers_));
+    });
+  } else {
+    report.last = !exports_.shared_receives.for_each_behind(
+        request.after, most, [&](Srq& srq) { report.srqs.push_back(status_of(srq)); });
+  }
   report.counts.pds = counts_.pds;
   report.counts.cqs = counts_.cqs;
   report.counts.qps = counts_.qps;

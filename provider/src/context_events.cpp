@@ -1,5 +1,9 @@
 // What the engine reports to the application: completions that a channel waits for, asynchronous
 // events, and why something went wrong.
+#include <sys/socket.h>
+
+#include <cerrno>
+
 #include "context.hpp"
 #include "explain.hpp"
 
@@ -81,6 +85,76 @@ void Context::on_async_event(queue::AsyncEvent event, void* cookie) noexcept {
     case AsyncEvent::kGidChange:
       return send_async(control::kPortNumber, type, nullptr);
   }
+}
+
+// --- what a person asks for -------------------------------------------------------------------
+
+// Under control_lock_, as all that handles messages.
+void Context::handle_raise_event(const control::RaiseEvent& request, std::uint32_t sequence) {
+  using control::RaisedEvent;
+  control::Outcome<control::Done> done = control::Done{};
+  switch (request.event) {
+    case RaisedEvent::kClientReregister:
+      if (!is_further()) on_async_event(queue::AsyncEvent::kClientReregister, nullptr);
+      return;
+    case RaisedEvent::kWqFatal:
+      if (!is_further()) raise_of_work_queue();
+      return;
+    case RaisedEvent::kQpFatal:
+    case RaisedEvent::kPathMigrationError:
+      done = raise_of_queue_pair(request);
+      break;
+    case RaisedEvent::kSrqError:
+      done = raise_of_shared_receive(request.number);
+      break;
+  }
+  const auto answer =
+      done ? control::encode(control::Ack{}, sequence)
+           : control::encode(
+                 control::Refused{static_cast<std::uint32_t>(done.error().code), done.error().text},
+                 sequence);
+  (void)control::send_packet(channel_.fd(), answer, {}, MSG_DONTWAIT);
+}
+
+control::Outcome<control::Done> Context::raise_of_queue_pair(const control::RaiseEvent& request) {
+  const bool is_fatal = request.event == control::RaisedEvent::kQpFatal;
+  control::Outcome<control::Done> done = control::fail(ENOENT, "no such queue pair");
+  device_->with_qp(Qpn(request.number), [&](qp::QueuePair& qp) {
+    if (qp.cookie() == nullptr) return;  // a stand-in, which programs do not know
+    if (!is_fatal && qp.transport() == Transport::kUd) {
+      done = control::fail(EINVAL, "a UD queue pair has no path that could migrate");
+      return;
+    }
+    if (is_fatal) {
+      const Guard guard(qp.lock());
+      qp.fail("`verbena event` raised qp-fatal");
+    }
+    on_async_event(static_cast<queue::AsyncEvent>(request.event), qp.cookie());
+    done = control::Done{};
+  });
+  return done;
+}
+
+control::Outcome<control::Done> Context::raise_of_shared_receive(std::uint32_t number) {
+  bool is_there = false;
+  exports_.shared_receives.with(number, [&](Srq* srq) {
+    is_there = srq != nullptr;
+    if (is_there) on_async_event(queue::AsyncEvent::kSrqError, srq);
+  });
+  if (is_there) return control::Done{};
+  return control::fail(ENOENT, "no such shared receive queue");
+}
+
+// Programs look into the work queue that an event names, and acknowledge the event by it. This
+// device makes none (ibv_create_wq), so there is one for this.
+void Context::raise_of_work_queue() {
+  if (no_wq_.context == nullptr) {
+    ::pthread_mutex_init(&no_wq_.mutex, nullptr);
+    ::pthread_cond_init(&no_wq_.cond, nullptr);
+    no_wq_.context = public_context_;
+    no_wq_.state = IBV_WQS_ERR;
+  }
+  send_async(reinterpret_cast<std::uintptr_t>(&no_wq_), IBV_EVENT_WQ_FATAL, nullptr);
 }
 
 }  // namespace verbena::provider

@@ -1,16 +1,20 @@
-// The objects of a context that another handle of it may import (ibv_import_pd, _mr, _dm), by
-// the number that the application passes along. Any thread.
+// The objects of a context that are found by a number: those that another handle of it may import
+// (ibv_import_pd, _mr, _dm), and what `verbena event` names. Any thread.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 namespace verbena::provider {
 
 struct Pd;
 struct Mr;
 struct Dm;
+struct Srq;
 
 template <typename Object>
 class ExportTable {
@@ -30,6 +34,19 @@ class ExportTable {
     const auto found = objects_.find(number);
     return use(found != objects_.end() ? found->second : nullptr);
   }
+  // At most so many of those behind this number, in their order; true: there are more.
+  template <typename F>
+  bool for_each_behind(std::uint32_t after, std::size_t most, F&& use) {
+    const std::lock_guard guard(lock_);
+    std::vector<std::uint32_t> behind;
+    for (const auto& [number, object] : objects_) {
+      if (number > after) behind.push_back(number);
+    }
+    const std::size_t count = std::min(most, behind.size());
+    std::ranges::partial_sort(behind, behind.begin() + static_cast<std::ptrdiff_t>(count));
+    for (std::size_t i = 0; i < count; ++i) use(*objects_.at(behind[i]));
+    return behind.size() > count;
+  }
 
  private:
   std::mutex lock_;
@@ -40,6 +57,7 @@ struct Exports {
   ExportTable<Pd> domains;
   ExportTable<Mr> regions;
   ExportTable<Dm> device_memory;
+  ExportTable<Srq> shared_receives;  // by ibv_srq.handle
 };
 
 }  // namespace verbena::provider

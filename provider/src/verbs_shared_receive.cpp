@@ -50,12 +50,25 @@ std::unique_ptr<Srq> make_srq(Context& context, const char* verb, Pd& pd, ibv_sr
   return srq;
 }
 
+void fill_public(Srq& srq, ibv_context* c, void* user, ibv_pd* p) {
+  ibv_srq& v = srq.abi.srq;
+  v.context = c;
+  v.srq_context = user;
+  v.pd = p;
+  Context& context = srq.context;
+  v.handle = srq.xrcd != nullptr ? srq.shared.number : context.next_srq_number();
+  v.events_completed = 0;
+  ::pthread_mutex_init(&v.mutex, nullptr);
+  ::pthread_cond_init(&v.cond, nullptr);
+  context.exports().shared_receives.add(v.handle, &srq);
+}
+
 ibv_srq* create_srq(ibv_pd* p, ibv_srq_init_attr* attr) noexcept {
   return pointer_or_errno([&] {
     check_given("ibv_create_srq", "srq_init_attr", attr);
-    return &make_srq(Context::of(p->context), "ibv_create_srq", object_of(p), attr->attr)
-                .release()
-                ->abi.srq;
+    auto srq = make_srq(Context::of(p->context), "ibv_create_srq", object_of(p), attr->attr);
+    fill_public(*srq, p->context, attr->srq_context, p);
+    return &srq.release()->abi.srq;
   });
 }
 
@@ -107,17 +120,6 @@ SrqParts parts_of(Context& context, const ibv_srq_init_attr_ex& attr) {
   parts.xrcd = &part_of(context, kVerb, "xrcd", attr.xrcd);
   parts.cq = &part_of(context, kVerb, "cq", attr.cq);
   return parts;
-}
-
-void fill_public(Srq& srq, ibv_context* c, void* user, ibv_pd* p) {
-  ibv_srq& v = srq.abi.srq;
-  v.context = c;
-  v.srq_context = user;
-  v.pd = p;
-  v.handle = srq.shared.number;
-  v.events_completed = 0;
-  ::pthread_mutex_init(&v.mutex, nullptr);
-  ::pthread_cond_init(&v.cond, nullptr);
 }
 
 // What it was counted by.
@@ -215,6 +217,7 @@ int destroy_srq(ibv_srq* s) noexcept {
   if (const auto users = srq.users.count(); users != 0) {
     return refusal(EBUSY, "ibv_destroy_srq: EBUSY: %u queue pairs use it", users);
   }
+  srq.context.exports().shared_receives.remove(s->handle);
   if (srq.xrcd != nullptr) {
     srq.context.device().remove_shared(srq.shared);
     srq.xrcd->users.remove();

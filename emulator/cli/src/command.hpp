@@ -42,6 +42,9 @@ struct DeviceOptions {
 // Prints "verbena: <text>" and returns `code`.
 int complain(const std::string& text, int code = kFailed);
 
+// What `verbena event` can raise.
+std::vector<std::string> event_words();
+
 void add_run(CLI::App& app, Context& context);
 void add_up(CLI::App& app, Context& context);
 void add_down(CLI::App& app, Context& context);
@@ -50,6 +53,7 @@ void add_env(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_port(CLI::App& app, Context& context);
 void add_fault(CLI::App& app, Context& context);
+void add_event(CLI::App& app, Context& context);
 void add_capture(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
 

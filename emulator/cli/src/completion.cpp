@@ -22,6 +22,10 @@ std::vector<std::string> words_of(const CLI::App& command) {
   if (command.get_name() == "port") {
     words.insert(words.end(), {"up", "down", "lid-change", "gid-change", "pkey-change", "sm-change"});
   }
+  if (command.get_name() == "event") {
+    const std::vector<std::string> events = event_words();
+    words.insert(words.end(), events.begin(), events.end());
+  }
   if (command.get_name() == "completion") words.insert(words.end(), {"bash", "zsh", "fish"});
   return words;
 }

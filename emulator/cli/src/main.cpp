@@ -79,6 +79,7 @@ int main(int argc, char** argv) {
   add_doctor(app, context);
   add_port(app, context);
   add_fault(app, context);
+  add_event(app, context);
   add_capture(app, context);
   add_completion(app, context);
   app.add_subcommand("version", "Print the version.")->callback([] {

@@ -38,6 +38,11 @@ void print_qp(const json& qp) {
   if (qp["last_error"].is_string()) std::printf("       %s\n", text_of(qp["last_error"]).c_str());
 }
 
+void print_srq(const json& srq) {
+  std::printf("    SRQ %s %s, %u receives posted\n", text_of(srq["srq"]).c_str(),
+              text_of(srq["type"]).c_str(), srq["receive_outstanding"].get<unsigned>());
+}
+
 void print_context(const json& context) {
   const json& n = context["resources"];
   std::printf("  pid %u (%s), slot %u", context["pid"].get<unsigned>(),
@@ -152,6 +157,8 @@ class TextPrinter final : public Printer {
         return print_context(object);
       case StatusPart::kQps:
         return print_qp(object);
+      case StatusPart::kSrqs:
+        return print_srq(object);
       case StatusPart::kContextEnd:
         if (responds_ && !object["complete"].get<bool>()) {
           std::printf("    and does not answer any more (stopped, or in a debugger)\n");
@@ -184,11 +191,16 @@ class JsonPrinter final : public Printer {
         } else {
           begin_contexts();
         }
+        has_srqs_ = false;
         return begin_object(text, "qps");
+      case StatusPart::kSrqs:
+        if (!has_srqs_) begin_srqs();
+        return print_objects(text);
       case StatusPart::kFaults:
       case StatusPart::kQps:
         return print_objects(text);
       case StatusPart::kContextEnd:
+        if (!has_srqs_) begin_srqs();
         std::printf("],\n%s", text.c_str() + 1);
         return;
       case StatusPart::kEnd:
@@ -208,6 +220,10 @@ class JsonPrinter final : public Printer {
     std::fputs("],\n\"contexts\": [", stdout);
     has_contexts_ = true;
   }
+  void begin_srqs() {
+    std::fputs("],\n\"srqs\": [", stdout);
+    has_srqs_ = is_empty_ = true;
+  }
   void end_device() {
     if (!is_in_device_) return;
     if (!has_contexts_) begin_contexts();
@@ -225,7 +241,8 @@ class JsonPrinter final : public Printer {
   bool has_devices_ = false;
   bool is_in_device_ = false;
   bool has_contexts_ = false;
-  bool is_empty_ = true;  // the list of faults or queue pairs
+  bool has_srqs_ = false;  // in this context
+  bool is_empty_ = true;   // the list that is being printed
 };
 
 // The emulator goes on when this one has read.

@@ -36,6 +36,16 @@ Failure<control::Error> wrong(std::string_view text, const char* expected) {
   return fail(EINVAL, "\"" + std::string(text) + "\" is not " + expected);
 }
 
+// Decimal, or with 0x before it hexadecimal; 0 if it is neither.
+std::uint32_t parse_number(std::string_view text) {
+  const bool is_hex = text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+  const std::string_view digits = is_hex ? text.substr(2) : text;
+  const char* const end = digits.data() + digits.size();
+  std::uint32_t number = 0;
+  const auto parsed = std::from_chars(digits.data(), end, number, is_hex ? 16 : 10);
+  return parsed.ec == std::errc{} && parsed.ptr == end ? number : 0;
+}
+
 }  // namespace
 
 Outcome<std::uint32_t> parse_share(std::string_view text) {
@@ -71,13 +81,8 @@ Outcome<std::uint64_t> parse_rate(std::string_view text) {
 }
 
 Outcome<std::uint32_t> parse_qpn(std::string_view text) {
-  const bool is_hex = text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
-  const std::string_view digits = is_hex ? text.substr(2) : text;
-  std::uint32_t qpn = 0;
-  const auto parsed =
-      std::from_chars(digits.data(), digits.data() + digits.size(), qpn, is_hex ? 16 : 10);
-  if (parsed.ec != std::errc{} || parsed.ptr != digits.data() + digits.size() || qpn == 0 ||
-      qpn > 0xffffff) {
+  const std::uint32_t qpn = parse_number(text);
+  if (qpn == 0 || qpn > 0xffffff) {
     return wrong(text, "the number of a queue pair, such as 0x004001");
   }
   return qpn;
@@ -90,6 +95,12 @@ Outcome<std::uint64_t> parse_seed(std::string_view text) {
     return wrong(text, "a seed, which is a whole number such as 4711");
   }
   return seed;
+}
+
+Outcome<std::uint32_t> parse_srq(std::string_view text) {
+  const std::uint32_t srq = parse_number(text);
+  if (srq == 0) return wrong(text, "the number of a shared receive queue, such as 0x80200001");
+  return srq;
 }
 
 std::string share_text(std::uint32_t parts_per_million) {

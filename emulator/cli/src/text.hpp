@@ -19,6 +19,8 @@ control::Outcome<std::uint64_t> parse_rate(std::string_view text);
 control::Outcome<std::uint32_t> parse_qpn(std::string_view text);
 // "4711".
 control::Outcome<std::uint64_t> parse_seed(std::string_view text);
+// "0x80200001".
+control::Outcome<std::uint32_t> parse_srq(std::string_view text);
 
 std::string share_text(std::uint32_t parts_per_million);
 std::string duration_text(std::uint64_t ns);

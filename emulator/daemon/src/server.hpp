@@ -18,6 +18,7 @@
 #include "status_round.hpp"
 #include "status_stream.hpp"
 #include "verbena/control/connect.hpp"
+#include "verbena/control/event_messages.hpp"
 #include "verbena/fabric/fabric.hpp"
 #include "xrc_domains.hpp"
 
@@ -94,6 +95,14 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   void capture_more();
   void capture_more_later();
   void end_capture_of(Session::Id owner);
+  // server_events.cpp
+  Session* context_with_slot(const fabric::Port& port, std::uint32_t slot);
+  void on_raise_event(Session& session, const control::Incoming& in);
+  void ask_for_event(Session& session, const control::Incoming& in, const fabric::Port& port,
+                     const control::RaiseEvent& request);
+  void on_event_answer(Session& session, const control::Incoming& in);
+  void end_events_of(Session::Id gone);
+
   // server_imports.cpp
   void on_import(Session& session, const control::Incoming& in);
   void on_exported(Session& session, const control::Incoming& in);
@@ -196,7 +205,17 @@ class Server final : public fabric::Clients, private StatusStream::Host {
     std::uint32_t receiver;
   };
   std::map<std::uint32_t, PendingCall> receiver_calls_;
-  // Of both: who never reads the answers, or stands still, costs the daemon and the other no more.
+  // Events that wait for the context's answer, by the sequence of the question.
+  struct PendingEvent {
+    Session::Id asker;
+    std::uint32_t process;
+    std::uint32_t sequence;
+    Session::Id owner;
+    control::RaiseEvent request;
+  };
+  std::map<std::uint32_t, PendingEvent> raised_;
+  // Of all three: who never reads the answers, or stands still, costs the daemon and the other no
+  // more.
   static constexpr std::size_t kQuestionsOfOne = 256;  // process
   static constexpr std::size_t kQuestionsToOne = 4096;
   std::uint32_t next_ticket_ = 1;

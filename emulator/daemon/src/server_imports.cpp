@@ -62,6 +62,7 @@ bool Server::may_ask(Session& asker, const Incoming& in, const Session& owner) {
   };
   count(imports_);
   count(receiver_calls_);
+  count(raised_);
   const bool may_ask = of_asker < kQuestionsOfOne && to_owner < kQuestionsToOne;
   if (may_ask && !owner.is_behind()) return true;
   asker.refuse(in.header.sequence,

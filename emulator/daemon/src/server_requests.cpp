@@ -119,9 +119,11 @@ void Server::dispatch(Session& session, const Incoming& in) {
       return on_xrc_message(session, in);
     case MessageType::kDown:
       return on_down(session, in);
+    case MessageType::kRaiseEvent:
+      return on_raise_event(session, in);
     case MessageType::kAck:
     case MessageType::kRefused:
-      return;  // a context's answer to something that we told it
+      return on_event_answer(session, in);
     default:
       session.refuse(in.header.sequence,
                      {EOPNOTSUPP, std::string("the emulator takes no message of type ") +

@@ -11,17 +11,7 @@ using control::ReceiverVerb;
 
 // Of the same port: a domain belongs to a device.
 Session* Server::context_with_number(const Session& asker, std::uint32_t number) {
-  const std::uint32_t slot = Qpn(number).slot();
-  const fabric::Port* port = asker.context->port;
-  const auto main = by_slot_.find({port, slot});
-  if (main != by_slot_.end()) return main->second;
-  for (const auto& [key, session] : by_slot_) {
-    const auto& extra = session->context->extra_slots;
-    if (key.first == port && std::find(extra.begin(), extra.end(), slot) != extra.end()) {
-      return session;
-    }
-  }
-  return nullptr;
+  return context_with_slot(*asker.context->port, Qpn(number).slot());
 }
 
 void Server::on_xrc_message(Session& session, const Incoming& in) {

@@ -77,6 +77,16 @@ ordered_json qp_json(const control::QpStatus& qp) {
   };
 }
 
+// The numbers of enum ibv_srq_type.
+ordered_json srq_json(const control::SrqStatus& srq) {
+  constexpr std::array kTypes{"BASIC", "XRC", "TM"};
+  return {
+      {"srq", hex(srq.number, 6)},
+      {"type", srq.type < kTypes.size() ? kTypes[srq.type] : "?"},
+      {"receive_outstanding", srq.receive_outstanding},
+  };
+}
+
 ordered_json context_json(const ContextStatus& context) {
   const control::ResourceCounts& n = context.counts;
   return {
@@ -172,6 +182,7 @@ std::string json_of(const control::DeviceInfo& device, const fabric::Totals& tot
 std::string json_of(const ContextStatus& context) { return text_of(context_json(context)); }
 std::string json_of(const FaultStatus& fault) { return text_of(fault_json(fault)); }
 std::string json_of(const control::QpStatus& qp) { return text_of(qp_json(qp)); }
+std::string json_of(const control::SrqStatus& srq) { return text_of(srq_json(srq)); }
 
 std::string json_of_context_end(bool is_complete) {
   return text_of(ordered_json{{"complete", is_complete}});

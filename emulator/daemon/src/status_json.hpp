@@ -25,12 +25,14 @@ struct EmulatorStatus {
   bool ends_when_idle = false;
 };
 
-// Without what follows as objects of their own: devices, faults, contexts, queue pairs.
+// Without what follows as objects of their own: devices, faults, contexts, queue pairs, shared
+// receive queues.
 std::string json_of(const EmulatorStatus& status);
 std::string json_of(const control::DeviceInfo& device, const fabric::Totals& totals);
 std::string json_of(const ContextStatus& context);
 std::string json_of(const FaultStatus& fault);
 std::string json_of(const control::QpStatus& qp);
+std::string json_of(const control::SrqStatus& srq);
 // Whether the context told all of its queue pairs.
 std::string json_of_context_end(bool is_complete);
 

@@ -8,12 +8,19 @@
 namespace verbena::daemon {
 namespace {
 
-constexpr std::uint32_t kPage = control::StatusReport::kQpsPerReport;
+using control::StatusOf;
+
+constexpr std::uint32_t kPage = control::StatusReport::kMostInOne;
 
 // As many as its slots have numbers for. A context that reports more is not believed.
-std::size_t most_pages_of(const ContextStatus& context) {
+std::size_t most_pages_of_qps(const ContextStatus& context) {
   constexpr std::size_t kPerSlot = std::size_t{1} << Qpn::kIndexBits;
   return (1 + context.extra_slots.size()) * kPerSlot / kPage + 1;
+}
+
+// As many as it said that it has, and some that it made meanwhile.
+std::size_t most_pages_of_srqs(const ContextStatus& context) {
+  return std::size_t{context.counts.srqs} * 2 / kPage + 2;
 }
 
 }  // namespace
@@ -50,15 +57,26 @@ void StatusStream::begin_next_context() {
   const ContextStatus& context = contexts_[next_context_++];
   const bool wants_qps = writer_->context(context);
   is_in_context_ = true;
-  after_ = 0;
-  pages_left_ = most_pages_of(context);
   if (!context.responds) return end_context(false);
-  if (!wants_qps || context.counts.qps == 0) return end_context(true);
+  if (!wants_qps || context.counts.qps == 0) return begin_srqs();
+  begin(StatusOf::kQueuePairs, most_pages_of_qps(context));
+}
+
+void StatusStream::begin_srqs() {
+  const ContextStatus& context = contexts_[next_context_ - 1];
+  if (!writer_->wants_srqs() || context.counts.srqs == 0) return end_context(true);
+  begin(StatusOf::kSharedReceives, most_pages_of_srqs(context));
+}
+
+void StatusStream::begin(StatusOf what, std::size_t pages_most) {
+  what_ = what;
+  after_ = 0;
+  pages_left_ = pages_most;
   host_.go_on_when_read(asker_);
 }
 
 void StatusStream::ask() {
-  page_ = host_.ask_for_page(contexts_[next_context_ - 1].client, {after_, kPage});
+  page_ = host_.ask_for_page(contexts_[next_context_ - 1].client, {after_, kPage, what_});
   if (!page_) return end_context(false);
   host_.await_page(asker_);
 }
@@ -73,12 +91,25 @@ bool StatusStream::awaits_context(fabric::ClientId context) const {
 
 void StatusStream::on_page(const control::StatusReport& report) {
   page_.reset();
-  const auto qps = std::span(report.qps).first(std::min<std::size_t>(report.qps.size(), kPage));
-  const bool wants_more = writer_->qps(qps);
-  if (report.last || !wants_more) return end_context(true);
+  const auto page_of = [](const auto& all) {
+    return std::span(all).first(std::min<std::size_t>(all.size(), kPage));
+  };
+  if (what_ == StatusOf::kQueuePairs) {
+    const auto qps = page_of(report.qps);
+    const bool wants_more = writer_->qps(qps);
+    if (report.last || !wants_more) return begin_srqs();
+    return go_on_behind(qps.size(), qps.empty() ? 0 : qps.back().qpn);
+  }
+  const auto srqs = page_of(report.srqs);
+  writer_->srqs(srqs);
+  if (report.last) return end_context(true);
+  go_on_behind(srqs.size(), srqs.empty() ? 0 : srqs.back().number);
+}
+
+void StatusStream::go_on_behind(std::size_t told, std::uint32_t last) {
   // Only the last page is not full.
-  if (qps.size() != kPage || --pages_left_ == 0) return end_context(false);
-  after_ = qps.back().qpn;
+  if (told != kPage || --pages_left_ == 0) return end_context(false);
+  after_ = last;
   host_.go_on_when_read(asker_);
 }
 

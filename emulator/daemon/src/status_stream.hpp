@@ -1,7 +1,7 @@
-// What one asker is told of all devices, contexts and queue pairs, a little at a time: the next
-// page of queue pairs is asked of a context when the asker has read the one before. So neither
-// needs more memory for a hundred thousand queue pairs than for a hundred, and who does not read
-// holds up himself.
+// What one asker is told of all devices, contexts, queue pairs and shared receive queues, a little
+// at a time: the next page of them is asked of a context when the asker has read the one before. So
+// neither needs more memory for a hundred thousand queue pairs than for a hundred, and who does not
+// read holds up himself.
 //
 // Begins after a round that has found out who answers (status_round.hpp). A context that falls
 // silent in the middle is left after a while. Owned by the server, on its thread.
@@ -42,6 +42,9 @@ class StatusWriter {
   virtual bool context(const ContextStatus& context) = 0;
   // Whether more of them are.
   virtual bool qps(std::span<const control::QpStatus> qps) = 0;
+  // Whether shared receive queues are wanted behind them.
+  virtual bool wants_srqs() const = 0;
+  virtual void srqs(std::span<const control::SrqStatus> srqs) = 0;
   virtual void context_end(bool is_complete) = 0;
   virtual void end() = 0;
 };
@@ -77,7 +80,12 @@ class StatusStream {
 
  private:
   void begin_next_context();
+  // Or the end of the context, if there are none.
+  void begin_srqs();
+  void begin(control::StatusOf what, std::size_t pages_most);
   void ask();
+  // The page was not the last.
+  void go_on_behind(std::size_t told, std::uint32_t last);
   void end_context(bool is_complete);
 
   Host& host_;
@@ -89,7 +97,8 @@ class StatusStream {
   std::size_t next_context_ = 0;
   bool has_begun_ = false;
   bool is_in_context_ = false;
-  // Within it: the queue pair that was told last, and how many there may still be.
+  // Within it: what is told of, which of them was told last, and how many pages there may still be.
+  control::StatusOf what_ = control::StatusOf::kQueuePairs;
   std::uint32_t after_ = 0;
   std::size_t pages_left_ = 0;
   std::optional<std::uint32_t> page_;  // that is awaited

@@ -48,6 +48,10 @@ bool StatusTextWriter::qps(std::span<const control::QpStatus> qps) {
   return true;
 }
 
+void StatusTextWriter::srqs(std::span<const control::SrqStatus> srqs) {
+  send_lines(StatusPart::kSrqs, srqs);
+}
+
 void StatusTextWriter::context_end(bool is_complete) {
   send(StatusPart::kContextEnd, json_of_context_end(is_complete));
 }

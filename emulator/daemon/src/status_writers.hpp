@@ -25,6 +25,8 @@ class StatusTextWriter final : public StatusWriter {
   void device(const fabric::Port& port) override;
   bool context(const ContextStatus& context) override;
   bool qps(std::span<const control::QpStatus> qps) override;
+  bool wants_srqs() const override { return true; }
+  void srqs(std::span<const control::SrqStatus> srqs) override;
   void context_end(bool is_complete) override;
   void end() override;
 
@@ -48,6 +50,8 @@ class ResourcesWriter final : public StatusWriter {
   void device(const fabric::Port& port) override;
   bool context(const ContextStatus& context) override;
   bool qps(std::span<const control::QpStatus> qps) override;
+  bool wants_srqs() const override { return false; }
+  void srqs(std::span<const control::SrqStatus>) override {}
   void context_end(bool is_complete) override;
   void end() override;
 

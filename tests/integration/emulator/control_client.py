@@ -28,6 +28,7 @@ RECEIVER_CALL, RECEIVER_ANSWER, RECEIVER_DONE = 0x66, 0x67, 0x68
 FIND_QUEUE_PAIR, QUEUE_PAIR_FOUND = 0x72, 0x73
 
 STATUS_END = 7  # the last part of a STATUS_TEXT
+STATUS_OF_SRQS = 1  # in a STATUS_REQUEST
 
 KIND_PROVIDER, KIND_PRELOAD, KIND_COMMAND, KIND_CM = 1, 2, 3, 4
 
@@ -129,7 +130,10 @@ class Client:
         """Answers the requests of one status, all or the first, with these queue pairs (report_qp())."""
         for _ in range(requests):
             _, sequence, body = self.next_unasked(STATUS_REQUEST)
-            after, most = struct.unpack("<II", body)
+            after, most, of = struct.unpack("<IIB", body)
+            if of == STATUS_OF_SRQS:
+                self.send(STATUS_REPORT, struct.pack("<?8I", True, 1, 2, len(qps), 3, 0, 1, 0, 0), sequence)
+                continue
             behind = [number for number, _ in qps].index(after) + 1 if after else 0
             told = qps[behind:behind + min(most, page)]
             last = behind + len(told) == len(qps)

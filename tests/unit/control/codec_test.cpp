@@ -116,7 +116,7 @@ TEST(Codec, ABoolIsZeroOrOne) {
 // A list as long as a message may carry stays below the size of a packet.
 TEST(Codec, FullMessagesFit) {
   StatusReport report;
-  report.qps.assign(StatusReport::kQpsPerReport, sample_qp());
+  report.qps.assign(StatusReport::kMostInOne, sample_qp());
   for (QpStatus& qp : report.qps) qp.last_error.assign(200, 'x');
   EXPECT_LT(encode(report, 1).size(), kMaxMessage);
   Welcome welcome;

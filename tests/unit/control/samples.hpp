@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "verbena/control/address_plan.hpp"
+#include "verbena/control/event_messages.hpp"
 #include "verbena/control/messages.hpp"
 #include "verbena/control/peer_messages.hpp"
 #include "verbena/control/xrc_messages.hpp"
@@ -12,15 +13,15 @@ namespace verbena::control {
 
 using AllMessages =
     std::tuple<Refused, Ack, Hello, Welcome, OpenDevice, DeviceOpened, ExtraSlot, SlotAdded,
-               AttachMulticast, DetachMulticast, Relayed, StatusRequest, StatusReport, PortEvent,
-               SetFault, Shutdown, SetCapture, Hold, Stay, Capture, CaptureSource, CaptureSlot,
-               CaptureSourceEnded, StatusQuery, StatusText, Down, SetPort, Announce,
-               RefreshCounters, QueryCounters, Counters, QueryResources, Resources, RingRequest,
-               RingInbound, RingAccepted, RingOutbound, PeerGone, Import, Imported, ExportQuery,
-               Exported, OwnerGone, OpenDomain, DomainOpened, CloseDomain, StandInWanted,
-               StandInAnswer, StandInsReleased, ReceiverCall, ReceiverAnswer, ReceiverDone,
-               ReceiverEvent, PeerQuestion, PeerNews, QpQuestion, QpAnswer, ChangeFault,
-               FaultChanged, FindQueuePair, QueuePairFound>;
+               AttachMulticast, DetachMulticast, Relayed, StatusRequest,
+               StatusReport, PortEvent, SetFault, Shutdown, SetCapture, Hold, Stay, Capture,
+               CaptureSource, CaptureSlot, CaptureSourceEnded, StatusQuery, StatusText, Down,
+               SetPort, Announce, RefreshCounters, QueryCounters, Counters, QueryResources,
+               Resources, RingRequest, RingInbound, RingAccepted, RingOutbound, PeerGone, Import,
+               Imported, ExportQuery, Exported, OwnerGone, OpenDomain, DomainOpened, CloseDomain,
+               StandInWanted, StandInAnswer, StandInsReleased, ReceiverCall, ReceiverAnswer,
+               ReceiverDone, ReceiverEvent, PeerQuestion, PeerNews, QpQuestion, QpAnswer, ChangeFault,
+               FaultChanged, FindQueuePair, QueuePairFound, RaiseEvent>;
 
 inline DeviceInfo sample_device() {
   DeviceInfo d;
@@ -34,7 +35,7 @@ inline DeviceInfo sample_device() {
   d.subnet = IpAddress::v4(0x7f010000);
   d.prefix_length = 24;
   d.node_guid = node_guid_of(d.address);
-  d.port_guid = port_guid_of(d.address);
+  d.port_guid = port_guid_of(d.address, d.persona);
   d.lid = 1;
   d.cap_mask = 0x02014800;
   d.node_description = "host verbena0";
@@ -70,7 +71,9 @@ inline void fill(DetachMulticast& m) { m = {sample_device().gids[1].gid, 0xc002,
 inline void fill(Relayed& m) {
   m = {sample_device().gids[0].gid, IpAddress::v4(0x7f010009), 3, 64, false, {1, 2, 3}};
 }
-inline void fill(StatusReport& m) { m = {false, {1, 2, 3, 4, 5, 0}, {sample_qp(), sample_qp()}}; }
+inline void fill(StatusReport& m) {
+  m = {false, {1, 2, 3, 4, 5, 0}, {sample_qp(), sample_qp()}, {{0x80200001, 0, 7}}};
+}
 inline void fill(PortEvent& m) { m = {kPortStateChanged | kLidChanged, sample_device()}; }
 inline void fill(SetFault& m) {
   m = {"verbena0", {FaultSpec{}, FaultSpec{.qpn = 5, .values = {.loss_ppm = 9}}}};
@@ -90,11 +93,13 @@ inline void fill(CaptureSource& m) {
 }
 inline void fill(CaptureSlot& m) { m = {7, 1022}; }
 inline void fill(CaptureSourceEnded& m) { m.number = 8; }
-inline void fill(RingRequest& m) { m = {IpAddress::v4(0x7f010009), 3}; }
-inline void fill(RingInbound& m) { m = {IpAddress::v4(0x7f010008), 4}; }
-inline void fill(RingAccepted& m) { m = {IpAddress::v4(0x7f010007), 5}; }
-inline void fill(RingOutbound& m) { m = {IpAddress::v4(0x7f010006), 6, "no memory", true}; }
-inline void fill(PeerGone& m) { m = {IpAddress::v4(0x7f010005), 7}; }
+inline void fill(RingRequest& m) { m = {IpAddress::v4(0x7f010009), 3, IpAddress::v4(0x7f010001)}; }
+inline void fill(RingInbound& m) { m = {IpAddress::v4(0x7f010008), 4, IpAddress::v4(1)}; }
+inline void fill(RingAccepted& m) { m = {IpAddress::v4(0x7f010007), 5, IpAddress::v4(2)}; }
+inline void fill(RingOutbound& m) {
+  m = {IpAddress::v4(0x7f010006), 6, "no memory", true, IpAddress::v4(3)};
+}
+inline void fill(PeerGone& m) { m = {IpAddress::v4(0x7f010005), 7, IpAddress::v4(4)}; }
 inline ExportedObject sample_object() { return {3, 0x7f0000001000, 4096, 0x1000, 7}; }
 inline void fill(Import& m) { m = {"verbena-node/uverbs192/0123", ObjectKind::kRegion, 9}; }
 inline void fill(Imported& m) { m.object = sample_object(); }
@@ -126,8 +131,9 @@ inline void fill(PeerNews& m) {
 }
 inline void fill(QpQuestion& m) { m = {IpAddress::v4(0x7f010001), 3, 0x8003}; }
 inline void fill(QpAnswer& m) { m = {IpAddress::v4(0x7f010001), 3, 0x8003, PeerQp::kReady}; }
-inline void fill(StatusRequest& m) { m = {0x4001, 128}; }
+inline void fill(StatusRequest& m) { m = {0x4001, 128, StatusOf::kSharedReceives}; }
 inline void fill(StatusText& m) { m = {StatusPart::kQps, std::string(300, '{')}; }
+inline void fill(RaiseEvent& m) { m = {"verbena0", RaisedEvent::kSrqError, 0x80200001}; }
 inline void fill(SetPort& m) { m = {"verbena0", false}; }
 inline void fill(Announce& m) { m = {"verbena0", kLidChanged | kGidsChanged}; }
 inline void fill(RefreshCounters& m) { m.device = "b"; }

@@ -4,7 +4,8 @@
 //   provider    Hello, OpenDevice -> DeviceOpened + [receive socket, stats page, ...]; then the
 //               connection lives as long as the context: its end means the other side is dead.
 //   preload     Hello -> Welcome (the device list), RefreshCounters, QueryCounters, QueryResources.
-//   verbena     Hello, Hold, Stay, StatusQuery, SetPort, Announce, ChangeFault, Capture, Down.
+//   verbena     Hello, Hold, Stay, StatusQuery, SetPort, Announce, ChangeFault, Capture, Down;
+//               RaiseEvent (event_messages.hpp).
 //   daemon      StatusRequest, PortEvent, SetFault, Relayed, SetCapture, Shutdown to providers,
 //               CaptureSource and what follows it to `verbena capture`, unasked.
 //
@@ -185,13 +186,17 @@ struct Relayed {
   }
 };
 
-// How many objects this context has, and what its queue pairs do: `most` of them, those that stand
-// behind queue pair `after` in the order that the context keeps (0: from the first one on). The
-// daemon asks again and again, so that no side has more than a page of it at a time.
+enum class StatusOf : std::uint8_t { kQueuePairs = 0, kSharedReceives = 1 };
+
+// How many objects this context has, and what its queue pairs or shared receive queues do: `most`
+// of them, those that stand behind number `after` in the order that the context keeps (0: from the
+// first one on). The daemon asks again and again, so that no side has more than a page of it at a
+// time.
 struct StatusRequest {
   std::uint32_t after = 0;
   std::uint32_t most = 0;
-  VERBENA_MESSAGE(kStatusRequest) { a(m.after, m.most); }
+  StatusOf of = StatusOf::kQueuePairs;
+  VERBENA_MESSAGE(kStatusRequest) { a(m.after, m.most, m.of); }
 };
 
 enum class LinkKind : std::uint8_t { kNone = 0, kUdp = 1, kRing = 2 };
@@ -221,6 +226,14 @@ struct QpStatus {
   }
 };
 
+struct SrqStatus {
+  std::uint32_t number = 0;
+  std::uint8_t type = 0;  // as ibv_srq_type
+  std::uint32_t receive_outstanding = 0;
+  bool operator==(const SrqStatus&) const = default;
+  VERBENA_FIELDS { a(m.number, m.type, m.receive_outstanding); }
+};
+
 struct ResourceCounts {
   std::uint32_t pds = 0;
   std::uint32_t cqs = 0;
@@ -234,11 +247,12 @@ struct ResourceCounts {
 
 // Answers StatusRequest with its sequence. `last`: none stands behind these.
 struct StatusReport {
-  static constexpr std::size_t kQpsPerReport = 128;  // in one message at most
+  static constexpr std::size_t kMostInOne = 128;  // of either
   bool last = true;
   ResourceCounts counts;  // of the whole context
   std::vector<QpStatus> qps;
-  VERBENA_MESSAGE(kStatusReport) { a(m.last, m.counts, m.qps); }
+  std::vector<SrqStatus> srqs;
+  VERBENA_MESSAGE(kStatusReport) { a(m.last, m.counts, m.qps, m.srqs); }
 };
 
 // What a PortEvent says besides the new attributes; a set of these bits.
@@ -447,9 +461,9 @@ struct StatusQuery {
 // emulator; then each device with its faults and, one after the other, its contexts with their
 // queue pairs:
 //
-//   kEmulator (kDevice kFaults* (kContext kQps* kContextEnd)*)* kEnd
+//   kEmulator (kDevice kFaults* (kContext kQps* kSrqs* kContextEnd)*)* kEnd
 //
-// Each but the last carries a JSON object, kFaults and kQps one or more of them in lines.
+// Each but the last carries a JSON object, kFaults, kQps and kSrqs one or more of them in lines.
 enum class StatusPart : std::uint8_t {
   kEmulator = 1,
   kDevice = 2,
@@ -457,7 +471,8 @@ enum class StatusPart : std::uint8_t {
   kContext = 4,
   kQps = 5,
   kContextEnd = 6,
-  kEnd = 7
+  kEnd = 7,
+  kSrqs = 8
 };
 struct StatusText {
   static constexpr std::size_t kTextMost = 32 * 1024;

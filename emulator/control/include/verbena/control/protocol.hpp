@@ -90,7 +90,8 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kChangeFault, 0x0070)        \
   X(kFaultChanged, 0x0071)       \
   X(kFindQueuePair, 0x0072)      \
-  X(kQueuePairFound, 0x0073)
+  X(kQueuePairFound, 0x0073)     \
+  X(kRaiseEvent, 0x0074)
 
 enum class MessageType : std::uint16_t {
 #define VERBENA_MESSAGE_ENUM(id, number) id = number,

@@ -164,6 +164,12 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   const DeviceOptions& options() const { return options_; }
   const qp::TransitionLimits& limits() const { return options_.limits; }
   PortCounters& counters() { return counters_; }
+  // Visits the queue pair of this number, if there is one.
+  template <typename F>
+  void with_qp(Qpn number, F&& f) {
+    const Guard guard(receive_lock_);
+    if (qp::QueuePair* qp = table_.find(number)) f(*qp);
+  }
   // Visits every queue pair (its lock is the visitor's to take).
   template <typename F>
   void for_each_qp(F&& f) {

@@ -1,0 +1,106 @@
+// verbena event: asynchronous events that rarely happen by themselves.
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "command.hpp"
+#include "emulator.hpp"
+#include "text.hpp"
+#include "verbena/control/event_messages.hpp"
+#include "verbena/control/runtime_dir.hpp"
+
+namespace verbena::cli {
+namespace {
+
+using control::RaisedEvent;
+
+// What an event happens to.
+enum class Target { kPort, kQueuePair, kSharedReceive };
+
+struct EventWord {
+  const char* word;
+  RaisedEvent event;
+  Target target;
+};
+constexpr std::array kEvents{
+    EventWord{"client-reregister", RaisedEvent::kClientReregister, Target::kPort},
+    EventWord{"path-mig-err", RaisedEvent::kPathMigrationError, Target::kQueuePair},
+    EventWord{"qp-fatal", RaisedEvent::kQpFatal, Target::kQueuePair},
+    EventWord{"srq-err", RaisedEvent::kSrqError, Target::kSharedReceive},
+    EventWord{"wq-fatal", RaisedEvent::kWqFatal, Target::kPort},
+};
+
+struct EventOptions {
+  std::string device;
+  std::string event;
+  std::string qp;
+  std::string srq;
+};
+
+// What is wrong with the choice of --qp and --srq; empty: nothing.
+std::string wrong_target(const EventOptions& o, Target target) {
+  const bool wants_qp = target == Target::kQueuePair;
+  const bool wants_srq = target == Target::kSharedReceive;
+  if (!o.qp.empty() && !wants_qp) return o.event + " is no event of a queue pair: leave out --qp";
+  if (!o.srq.empty() && !wants_srq) {
+    return o.event + " is no event of a shared receive queue: leave out --srq";
+  }
+  if (wants_qp && o.qp.empty()) {
+    return o.event + " happens to a queue pair: name it with --qp, as `verbena status` shows it";
+  }
+  if (wants_srq && o.srq.empty()) {
+    return o.event +
+           " happens to a shared receive queue: name it with --srq, as `verbena status` shows it";
+  }
+  return {};
+}
+
+int raise(const EventOptions& o) {
+  control::RaiseEvent message{o.device, {}, 0};
+  Target target = Target::kPort;
+  for (const EventWord& known : kEvents) {
+    if (o.event != known.word) continue;
+    message.event = known.event;
+    target = known.target;
+  }
+  if (const std::string wrong = wrong_target(o, target); !wrong.empty()) {
+    return complain(wrong, kUsage);
+  }
+  const std::string& number = target == Target::kQueuePair ? o.qp : o.srq;
+  if (!number.empty()) {
+    const auto parsed = target == Target::kQueuePair ? parse_qpn(number) : parse_srq(number);
+    if (!parsed) return complain(parsed.error().text, kUsage);
+    message.number = *parsed;
+  }
+  auto emulator = reach_emulator(control::runtime_dir_path());
+  if (!emulator) return complain(emulator.error().text);
+  const auto done = emulator->channel.call<control::Ack>(message);
+  return done ? kOk : complain(done.error().text);
+}
+
+}  // namespace
+
+std::vector<std::string> event_words() {
+  std::vector<std::string> words;
+  for (const EventWord& known : kEvents) words.emplace_back(known.word);
+  return words;
+}
+
+void add_event(CLI::App& app, Context& context) {
+  auto o = std::make_shared<EventOptions>();
+  CLI::App* command = app.add_subcommand(
+      "event", "Raise an asynchronous event in the programs that have a device open.");
+  command->add_option("device", o->device, "Name of the device")->required();
+  command->add_option("event", o->event, "What programs are told")
+      ->required()
+      ->check(CLI::IsMember(event_words()));
+  command->add_option("--qp", o->qp, "Of path-mig-err and qp-fatal: the queue pair, as 0x004001")
+      ->type_name("NUMBER");
+  command->add_option("--srq", o->srq, "Of srq-err: the shared receive queue, as 0x80200001")
+      ->type_name("NUMBER");
+  command->callback([o, &context] { context.exit_code = raise(*o); });
+}
+
+}  // namespace verbena::cli
