@@ -110,11 +110,13 @@ void explain(const char* format, ...) noexcept {
 }
 
 int refusal(int error, const char* format, ...) noexcept {
-  if (!explains()) return error;
-  std::va_list arguments;
-  va_start(arguments, format);
-  say(format, arguments);
-  va_end(arguments);
+  if (explains()) {
+    std::va_list arguments;
+    va_start(arguments, format);
+    say(format, arguments);
+    va_end(arguments);
+  }
+  errno = error;
   return error;
 }
 

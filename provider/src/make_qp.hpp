@@ -17,6 +17,7 @@ struct QpRequest {
   Xrcd* xrcd = nullptr;
   ibv_qp_cap cap{};
   bool signal_all = false;
+  bool blocks_own_multicast = false;
   bool builder = false;  // with ibv_wr_*
   void* user = nullptr;
 };

@@ -51,12 +51,12 @@ ibv_device_attr attributes_of(const control::DeviceInfo& info) {
   a.node_guid = htobe64(info.node_guid);
   a.sys_image_guid = htobe64(info.node_guid);
   a.max_pkeys = static_cast<std::uint16_t>(info.pkeys.size());
-  a.device_cap_flags = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
-                       IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
-                       IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
-                       IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_N_NOTIFY_CQ | IBV_DEVICE_MEM_WINDOW |
-                       IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
-                       IBV_DEVICE_XRC;
+  a.device_cap_flags = IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_BAD_PKEY_CNTR |
+                       IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_CURR_QP_STATE_MOD |
+                       IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
+                       IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_N_NOTIFY_CQ |
+                       IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+                       IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC;
   a.vendor_id = kVendorId;
   a.vendor_part_id = kVendorPart;
   a.hw_ver = kHardwareVersion;
@@ -74,11 +74,16 @@ ibv_tm_caps tag_matching_caps() {
   return caps;
 }
 
+// Headers of some distributions do not have these yet.
+constexpr std::uint32_t kOdpSupportFlush = 1u << 6;
+constexpr std::uint32_t kOdpSupportAtomicWrite = 1u << 7;
+
 ibv_odp_caps on_demand_caps() {
   constexpr std::uint32_t kUd = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
   constexpr std::uint32_t kUc = kUd | IBV_ODP_SUPPORT_WRITE;
-  constexpr std::uint32_t kRc =
-      kUc | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
+  constexpr std::uint32_t kRc = kUc | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC |
+                                IBV_ODP_SUPPORT_SRQ_RECV | kOdpSupportFlush |
+                                kOdpSupportAtomicWrite;
   ibv_odp_caps caps{};
   caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
   caps.per_transport_caps.rc_odp_caps = kRc;
@@ -125,6 +130,7 @@ int query_port(ibv_context* c, std::uint8_t port, ibv_port_attr* a) noexcept {
       refuse(EINVAL, "ibv_query_port: port_num = %u, the device has port 1 only", port);
     }
     Context& context = Context::of(c);
+    context.check_alive("ibv_query_port");
     const control::DeviceInfo info = context.info();
     const control::Counters counters = context.port_counters();
     const auto dropped = [&counters](DropReason reason) {
@@ -163,6 +169,7 @@ int query_port_speed(ibv_context* c, std::uint32_t port, std::uint64_t* speed) n
     if (port != control::kPortNumber) {
       refuse(EINVAL, "ibv_query_port_speed: port_num = %u, the device has port 1 only", port);
     }
+    Context::of(c).check_alive("ibv_query_port_speed");
     const control::DeviceInfo info = Context::of(c).info();
     constexpr std::uint64_t kEdrLane = 250;
     const std::uint64_t lanes = info.active_width == 2 ? 4 : 1;

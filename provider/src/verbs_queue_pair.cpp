@@ -103,6 +103,7 @@ qp::QueuePair* make_engine_qp(Qp& qp, const QpRequest& r, Transport transport) {
   o.receive_capacity = r.cap.max_recv_wr;
   o.receive_max_sges = r.cap.max_recv_sge;
   o.signal_all = r.signal_all;
+  o.blocks_own_multicast = r.blocks_own_multicast;
   o.cookie = &qp;
   device::Device& device = qp.context.device();
   qp::QueuePair* engine = device.create_qp(o);
@@ -186,6 +187,19 @@ bool wants_builder(const Context& context, const ibv_qp_init_attr_ex& attr) {
   return true;
 }
 
+// The one flag that is offered.
+bool blocks_own_multicast(const char* verb, const ibv_qp_init_attr_ex& attr) {
+  constexpr std::uint32_t kBlock = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+  if ((attr.create_flags & ~kBlock) != 0) {
+    refuse(EOPNOTSUPP, "%s: create_flags = 0x%x: only IBV_QP_CREATE_BLOCK_SELF_MCAST_LB is offered",
+           verb, attr.create_flags);
+  }
+  if (attr.create_flags != 0 && attr.qp_type != IBV_QPT_UD) {
+    refuse(EINVAL, "%s: IBV_QP_CREATE_BLOCK_SELF_MCAST_LB is for UD queue pairs", verb);
+  }
+  return attr.create_flags != 0;
+}
+
 ibv_qp* create_qp_ex(ibv_context* c, ibv_qp_init_attr_ex* attr) noexcept {
   return pointer_or_errno([&] {
     constexpr std::uint32_t kKnownMask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
@@ -196,11 +210,11 @@ ibv_qp* create_qp_ex(ibv_context* c, ibv_qp_init_attr_ex* attr) noexcept {
       refuse(EOPNOTSUPP, "%s: comp_mask has bits that are not offered: 0x%x", kVerb,
              attr->comp_mask & ~kKnownMask);
     }
-    if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr->create_flags != 0) {
-      refuse(EOPNOTSUPP, "%s: create_flags = 0x%x is not offered", kVerb, attr->create_flags);
-    }
     Context& context = Context::of(c);
     QpRequest r = request_of(context, kVerb, *attr);
+    if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0) {
+      r.blocks_own_multicast = blocks_own_multicast(kVerb, *attr);
+    }
     const bool has_pd = (attr->comp_mask & IBV_QP_INIT_ATTR_PD) != 0 && attr->pd != nullptr;
     if (has_pd) r.domain = &part_of(context, kVerb, "pd", attr->pd);
     if ((attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) != 0 && attr->xrcd != nullptr) {

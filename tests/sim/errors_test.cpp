@@ -233,7 +233,7 @@ TEST(Errors, AnOperationThatTheQueuePairDoesNotAllowIsAnInvalidRequest) {
     Scene s({}, right);
     Request r = s.left.read(3, 8, s.right);
     r.opcode = opcode;
-    expect_refused(s, Status::kRemoteInvalidRequest, AsyncEvent::kQpAccessError, r);
+    expect_refused(s, Status::kRemoteInvalidRequest, AsyncEvent::kQpRequestError, r);
   }
 }
 

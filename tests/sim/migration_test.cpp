@@ -8,11 +8,11 @@ using qp::Migration;
 
 constexpr std::uint32_t kLoad = qp::kMaskAlternatePath | qp::kMaskPathMigration;
 
-// The second path of this world's hosts leads to the same address, by another of its LIDs.
+// The second path of this world's hosts leads to the same address, at another level of service.
 void rearm(Peer& peer) {
   qp::Attributes a = peer.qp().attributes();
   a.alternate = a.path;
-  a.alternate.source_path_bits = 1;
+  a.alternate.service_level = 1;
   a.alternate.port = 1;
   a.alternate_timeout = 12;
   a.migration = Migration::kRearm;
@@ -56,7 +56,7 @@ TEST(Migration, MovesWhenTheRetriesAreUsedUpAndThePeerFollows) {
   EXPECT_EQ(migration(s.left), Migration::kMigrated);
   EXPECT_EQ(migration(s.right), Migration::kMigrated);
   EXPECT_EQ(s.right.count(AsyncEvent::kPathMigrated), 1u);
-  EXPECT_EQ(s.left.qp().attributes().path.source_path_bits, 1);
+  EXPECT_EQ(s.left.qp().attributes().path.service_level, 1);
   s.expect_unharmed();
 }
 
@@ -81,7 +81,8 @@ TEST(Migration, MovesAtTheProgramsWishAndThePeerFollows) {
   s.left.post(s.left.write(2, 100, s.right));
   s.run_until_sent(2);
   EXPECT_EQ(migration(s.left), Migration::kMigrated);
-  EXPECT_EQ(s.left.qp().attributes().path.source_path_bits, 1);
+  EXPECT_EQ(s.left.count(AsyncEvent::kPathMigrated), 1u);
+  EXPECT_EQ(s.left.qp().attributes().path.service_level, 1);
   EXPECT_EQ(migration(s.right), Migration::kMigrated);
   EXPECT_EQ(s.right.count(AsyncEvent::kPathMigrated), 1u);
 }

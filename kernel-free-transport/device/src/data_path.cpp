@@ -69,6 +69,10 @@ void Device::handle_multicast(TimeNs now, wire::RxDatagram datagram, Qpn member)
   if (qp == nullptr || qp->transport() != Transport::kUd) {
     return counters_.drops.count(DropReason::kNotMember);
   }
+  if (qp->endpoint().blocks_own_multicast && packet.deth().source_qp == member &&
+      datagram.source == options_.address) {
+    return counters_.drops.count(DropReason::kOwnMulticast);
+  }
   datagram.source_gid = options_.plan.gid_of(datagram.source);
   datagram.source_lid = options_.plan.lid_of(datagram.source);
   deliver(*qp, packet, datagram, now);
@@ -78,7 +82,7 @@ void Device::deliver_named(qp::QueuePair& qp, const wire::PacketView& packet,
                            const wire::RxDatagram& datagram, TimeNs now) {
   wire::RxDatagram with_names = datagram;
   with_names.source_gid = options_.plan.gid_of(datagram.source);
-  with_names.destination_gid = options_.plan.gid_of(options_.address);
+  with_names.destination_gid = options_.plan.gid_of(datagram.destination);
   with_names.source_lid = options_.plan.lid_of(datagram.source);
   deliver(qp, packet, with_names, now);
 }

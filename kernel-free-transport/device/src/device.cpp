@@ -21,7 +21,8 @@ Device::Device(const DeviceOptions& options, wire::Transmitter& transmitter,
       events_(events),
       counters_(options.counters != nullptr ? *options.counters : own_counters_.emplace()),
       memory_(options.memory != nullptr ? *options.memory : make_memory(options)),
-      table_(options.slot, random_) {
+      table_(options.slot, random_),
+      active_mtu_(options.limits.active_mtu) {
   add_shared_slot(options.slot);
   for (auto& buffer : buffers_) buffer = std::make_unique_for_overwrite<TxBuffer>();
 }
@@ -107,7 +108,9 @@ std::optional<qp::Refused> Device::modify_qp(qp::QueuePair& qp, const qp::Attrib
   std::optional<Guard> receiving;
   if (qp.has_relay()) receiving.emplace(receive_lock_);
   const Guard guard(qp.lock());
-  auto refused = qp.modify(wanted, mask, options_.limits, now);
+  qp::TransitionLimits limits = options_.limits;
+  limits.active_mtu = active_mtu_.read();
+  auto refused = qp.modify(wanted, mask, limits, now);
   if (!refused && qp.wants_to_transmit()) transmit(qp, now);
   return refused;
 }

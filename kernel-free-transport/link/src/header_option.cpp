@@ -24,6 +24,8 @@ void HeaderOption::open(int fd, bool is_v4) noexcept {
 // A group's packets go by an option of their own, which nobody changes.
 bool HeaderOption::covers(int fd, const wire::Destination& to) noexcept {
   const Fields wanted{to.traffic_class, to.hop_limit};
+  // There is no option for it.
+  if (!is_v4_ && to.flow_label != 0) return false;
   if (to.address.is_multicast()) {
     return is_known_ && wanted == Fields{fields_.traffic_class, kUsualHopLimit};
   }

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "socket_address.hpp"
+#include "udp_constants.hpp"
 #include "verbena/link/grh_port.hpp"
 #include "verbena/link/source_ports.hpp"
 
@@ -33,6 +34,7 @@ void set_options(int fd, const IpAddress& local, const UdpOptions& options) {
   } else {
     set(IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
     set(IPPROTO_IPV6, IPV6_MULTICAST_HOPS, kDefaultHopLimit);
+    set(IPPROTO_IPV6, kIpv6AutoFlowLabel, 0);  // the address handle says it
     if (options.scope_id != 0) {
       set(IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(options.scope_id));
     }

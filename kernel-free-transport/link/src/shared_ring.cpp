@@ -79,14 +79,18 @@ void bring_lines(const std::uint8_t* at, std::size_t size) {
 // away.
 void order_before_look() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
-// Traffic class, hop limit and GRH travel beside the packet, as an IP header would carry them; and
-// for how many a joint one stands, and whether it has a rider.
+// Traffic class, hop limit, flow label and GRH travel beside the packet, as an IP header would
+// carry them; and for how many a joint one stands, and whether it has a rider.
 constexpr std::uint64_t kRidden = 1u << 18;
 constexpr unsigned kJointAt = 32;
 constexpr std::uint64_t kJointBits = 0xffff;
+constexpr unsigned kFlowHighAt = 28;  // its upper four bits
+constexpr unsigned kFlowLowAt = 48;   // the other sixteen
 std::uint64_t pack(const wire::Destination& to) {
   return to.traffic_class | std::uint64_t{to.hop_limit} << 8 |
-         static_cast<std::uint64_t>(to.has_grh) << 16;
+         static_cast<std::uint64_t>(to.has_grh) << 16 |
+         std::uint64_t{to.flow_label >> 16 & 0xf} << kFlowHighAt |
+         std::uint64_t{to.flow_label} << kFlowLowAt;
 }
 std::uint64_t pack(const wire::Destination& to, const wire::TxBatch::Packet& packet) {
   return pack(to) | std::uint64_t{packet.psns} << kJointAt;
@@ -95,6 +99,8 @@ void unpack(std::uint64_t word, wire::RxDatagram& out) {
   out.traffic_class = static_cast<std::uint8_t>(word);
   out.hop_limit = static_cast<std::uint8_t>(word >> 8);
   out.has_grh = (word >> 16 & 1) != 0;
+  out.flow_label =
+      static_cast<std::uint32_t>((word >> kFlowHighAt & 0xf) << 16 | word >> kFlowLowAt);
   out.psns = std::max(static_cast<std::uint32_t>(word >> kJointAt & kJointBits), 1u);
 }
 

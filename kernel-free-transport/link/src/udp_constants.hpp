@@ -23,6 +23,10 @@
 
 namespace verbena::link {
 
+// Of linux/in6.h, which does not go together with netinet/in.h.
+inline constexpr int kIpv6FlowInfo = 11;
+inline constexpr int kIpv6AutoFlowLabel = 70;
+
 // A datagram that only wakes its receiver: as far as the destination QPN, for the steering.
 inline constexpr std::size_t kKickBytes = 8;
 

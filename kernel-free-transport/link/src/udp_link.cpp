@@ -19,7 +19,8 @@ Result<std::unique_ptr<UdpLink>, SocketError> UdpLink::open(int rx_fd, const IpA
 }
 
 UdpLink::UdpLink(int rx_fd, const IpAddress& local, const UdpOptions& options, DropCounters& drops)
-    : sender_(std::make_unique<UdpSender>(local, options, statistics_)),
+    : local_(local),
+      sender_(std::make_unique<UdpSender>(local, options, statistics_)),
       receiver_(std::make_unique<UdpReceiver>(rx_fd, local, options, drops, statistics_)) {}
 
 UdpLink::~UdpLink() = default;
@@ -52,6 +53,8 @@ void UdpLink::kick(const IpAddress& address, std::uint32_t slot) noexcept {
 std::size_t UdpLink::receive(RxSink& sink, std::size_t budget) noexcept {
   return receiver_->receive(sink, budget);
 }
+
+void UdpLink::want_header_fields() noexcept { receiver_->want_header_fields(); }
 
 int UdpLink::wait_fd() const noexcept { return receiver_->fd(); }
 

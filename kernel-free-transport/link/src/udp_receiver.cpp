@@ -100,19 +100,24 @@ UdpReceiver::UdpReceiver(int fd, const IpAddress& local, const UdpOptions& optio
   if (!local.is_v4()) switch_on(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX);
   if (wants_fields_) {
     switch_on(fd, IPPROTO_IP, IP_PKTINFO);
-    switch_on(fd, IPPROTO_IP, IP_RECVTOS);
-    switch_on(fd, IPPROTO_IP, IP_RECVTTL);
-    if (!local.is_v4()) {
-      switch_on(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO);
-      switch_on(fd, IPPROTO_IPV6, IPV6_RECVTCLASS);
-      switch_on(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT);
-    }
+    if (!local.is_v4()) switch_on(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO);
+    want_header_fields();
   }
   int bytes = 0;
   socklen_t size = sizeof bytes;
   if (::getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &size) == 0 && bytes > 0) {
     buffer_bytes_ = static_cast<std::uint64_t>(bytes);
   }
+}
+
+void UdpReceiver::want_header_fields() noexcept {
+  wants_fields_ = true;
+  switch_on(fd_, IPPROTO_IP, IP_RECVTOS);
+  switch_on(fd_, IPPROTO_IP, IP_RECVTTL);
+  if (local_.is_v4()) return;
+  switch_on(fd_, IPPROTO_IPV6, IPV6_RECVTCLASS);
+  switch_on(fd_, IPPROTO_IPV6, IPV6_RECVHOPLIMIT);
+  switch_on(fd_, IPPROTO_IPV6, kIpv6FlowInfo);
 }
 
 UdpReceiver::~UdpReceiver() { ::close(fd_); }
@@ -151,6 +156,7 @@ bool UdpReceiver::read(Coalesced& out) noexcept {
   out.fields.destination = local_;
   out.fields.traffic_class = 0;
   out.fields.hop_limit = 64;
+  out.fields.flow_label = 0;
   ssize_t length = 0;
   do {
     length = asks ? read_asking(source, out) : read_unasked(source);
@@ -198,6 +204,8 @@ ssize_t UdpReceiver::read_asking(SocketAddress& source, Coalesced& out) noexcept
       out.fields.traffic_class = static_cast<std::uint8_t>(value_of<int>(c));
     } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT) {
       out.fields.hop_limit = static_cast<std::uint8_t>(value_of<int>(c));
+    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == kIpv6FlowInfo) {
+      out.fields.flow_label = ntohl(value_of<std::uint32_t>(c)) & 0xfffff;
     }
   }
   return length;

@@ -24,6 +24,7 @@ class UdpReceiver {
   UdpReceiver& operator=(const UdpReceiver&) = delete;
 
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept;
+  void want_header_fields() noexcept;
   int fd() const { return fd_; }
   std::uint64_t buffer_bytes() const { return buffer_bytes_; }
 

@@ -48,7 +48,7 @@ void flip_bit(std::span<std::uint8_t> bytes, Damage damage) {
 
 }  // namespace
 
-// The control messages of one send: segment size, traffic class, hop limit.
+// The control messages of one send: segment size, traffic class, hop limit, flow label.
 class UdpSender::Control {
  public:
   template <typename T>
@@ -68,7 +68,7 @@ class UdpSender::Control {
 
  private:
   alignas(cmsghdr)
-      std::uint8_t bytes_[CMSG_SPACE(sizeof(std::uint16_t)) + 2 * CMSG_SPACE(sizeof(int))] = {};
+      std::uint8_t bytes_[CMSG_SPACE(sizeof(std::uint16_t)) + 3 * CMSG_SPACE(sizeof(int))] = {};
   std::size_t used_ = 0;
 };
 
@@ -363,6 +363,10 @@ ssize_t UdpSender::send_with_options(const Way& way, const Message& message,
     const int hops = std::max<int>(to.hop_limit, 1);
     control.add<int>(v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS, to.traffic_class);
     control.add<int>(v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TTL : IPV6_HOPLIMIT, hops);
+    if (!v4 && to.flow_label != 0) {
+      control.add(IPPROTO_IPV6, kIpv6FlowInfo,
+                  htonl(std::uint32_t{to.traffic_class} << 20 | to.flow_label));
+    }
   }
   return send_parts(way, message, &control);
 }

@@ -42,6 +42,7 @@ constexpr std::array kMaskNames{
 constexpr std::uint32_t kKnownAccess = 0x3ffu | 0x3ff00000u;
 constexpr std::uint32_t kMaxFlowLabel = 0xfffff;
 constexpr std::uint16_t kFirstMulticastLid = 0xc000;
+constexpr std::uint8_t kMaxRate = 24;  // IBV_RATE_1200_GBPS
 
 using Wrong = std::optional<std::string>;
 
@@ -76,6 +77,10 @@ Wrong check_global(const std::string& ah, const Path& path, const TransitionLimi
   if (path.gid_index >= limits.gids) {
     return check_index(ah + ".grh.sgid_index", path.gid_index, limits.gids, "GID");
   }
+  if (!path.has_local_gid) {
+    return ah + ".grh.sgid_index is " + std::to_string(path.gid_index) +
+           "; that row of the port's GID table is free (`ibv_devinfo -v` shows those in use)";
+  }
   if (path.remote_gid.is_zero()) {
     return ah + ".is_global is 1, but grh.dgid is all zeros; expected is the peer's GID";
   }
@@ -107,14 +112,24 @@ Wrong check_path(const std::string& ah, const std::string& port_field, const Pat
   if (!limits.ethernet && path.dlid >= kFirstMulticastLid) {
     return ah + ".dlid is " + hex(path.dlid) + "; a connection needs a unicast LID, below 0xc000";
   }
-  if (path.service_level > 15) return at_most(ah + ".sl", path.service_level, 15, " (4 bits)");
-  if (path.source_path_bits > 127) {
-    return at_most(ah + ".src_path_bits", path.source_path_bits, 127, " (7 bits)");
-  }
+  if (auto wrong = check_numbers(ah, path)) return wrong;
   if (path.resolved) return std::nullopt;
+  const std::string index = ".grh.sgid_index " + std::to_string(path.gid_index);
+  if (path.obstacle == Path::Obstacle::kOtherFamily) {
+    return ah + ".grh.dgid " + path.remote_gid.to_string() + " and " + index +
+           " are addresses of different IP families";
+  }
+  if (path.obstacle == Path::Obstacle::kLocalAddress) {
+    return ah + index + " is an address that cannot be used";
+  }
+  if (limits.ethernet) {
+    return ah + ".grh.dgid " + path.remote_gid.to_string() +
+           " is of an InfiniBand port; this one is a RoCE port, and the two kinds do not talk";
+  }
   const std::string peer =
       path.is_global ? "GID " + path.remote_gid.to_string() : "LID " + std::to_string(path.dlid);
-  return ah + ": no route to " + peer + " by this fabric's address plan";
+  return ah + ": no route to " + peer + " by this fabric's address plan" +
+         (path.is_global ? ": it is of no InfiniBand port" : "");
 }
 
 Wrong check_paths(const Attributes& w, std::uint32_t mask, const TransitionLimits& limits) {
@@ -218,6 +233,20 @@ std::string mask_names(std::uint32_t mask) {
   }
   if (mask != 0) append(hex(mask));
   return text;
+}
+
+std::optional<std::string> check_numbers(const std::string& ah, const Path& path) {
+  if (auto wrong = at_most(ah + ".sl", path.service_level, 15, " (4 bits)")) return wrong;
+  if (path.source_path_bits != 0) {
+    return ah + ".src_path_bits is " + std::to_string(path.source_path_bits) +
+           "; the port has one LID (ibv_port_attr.lmc is 0), and so no bits to choose";
+  }
+  if (path.static_rate == 1 || path.static_rate > kMaxRate) {
+    return ah + ".static_rate is " + std::to_string(path.static_rate) +
+           "; expected is a value of enum ibv_rate, 0 (the port's rate) or 2 to " +
+           std::to_string(kMaxRate);
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> check_values(const Attributes& wanted, std::uint32_t mask,

@@ -45,7 +45,8 @@ void QueuePair::move_to_alternate() {
   take_attributes(kMaskPath);
 }
 
-// Moves and says so: a failure or the peer wanted it, not the program.
+// Because a failure, the peer or the program wanted it; who learns of it by the event alone may
+// have been told by none of these.
 void QueuePair::migrate() {
   endpoint_.migration_wanted = false;
   move_to_alternate();

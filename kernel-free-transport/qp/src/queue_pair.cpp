@@ -32,6 +32,7 @@ void fill(queue::Endpoint& e, const QueuePairOptions& o, const Surroundings& aro
   e.signal_all = o.signal_all;
   e.origin.created = o.created;
   e.acknowledges_at_once = o.transport == Transport::kXrcReceive;
+  e.blocks_own_multicast = o.blocks_own_multicast;
 }
 
 // Equal but for the membership bit, and not both limited members (IBTA Vol 1, 10.9.3).

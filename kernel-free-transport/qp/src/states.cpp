@@ -35,7 +35,7 @@ std::optional<Refused> QueuePair::modify(const Attributes& wanted, std::uint32_t
   if (relay_ && (mask & (kMaskAccessFlags | kMaskMaxDestRdAtomic | kMaskMinRnrTimer)) != 0) {
     relay_->change_attributes(now);
   }
-  if (moves) move_to_alternate();
+  if (moves) migrate();
   if (to == State::kReset) {
     enter_reset();
   } else if (to == State::kRtr && from == State::kInit) {

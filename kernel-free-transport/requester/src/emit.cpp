@@ -7,6 +7,7 @@
 #include "verbena/base/short_copy.hpp"
 #include "verbena/requester/requester.hpp"
 #include "verbena/wire/crc32.hpp"
+#include "verbena/wire/grh.hpp"
 
 namespace verbena::requester {
 
@@ -185,22 +186,31 @@ Requester::Emit Requester::emit_datagram(std::uint32_t position, wire::TxBatch& 
   SendEntry& e = queue_.at(position);
   const std::uint8_t opcode = opcodes_for(Transport::kUd, e.opcode)[kOnly];
   const wire::OpcodeRow& row = wire::row_of(opcode);
+  const queue::AddressVector& to = queue_.address(position);
+  const std::size_t word = to.sends_grh_word() ? wire::Deth::kGrhWordSize : 0;
   const std::uint8_t pad = wire::pad_for(e.length);
-  const std::size_t size = row.header_bytes + e.length + pad;
+  const std::size_t size = row.header_bytes + word + e.length + pad;
   std::uint8_t* at = out.begin(size);
   if (at == nullptr) return Emit::kBatchFull;
-  if (const auto refused = gather(e, position, 0, e.length, at + row.header_bytes)) {
+  std::uint8_t* payload = at + row.header_bytes + word;
+  if (const auto refused = gather(e, position, 0, e.length, payload)) {
     return refuse_buffers(position, *refused);
   }
-  std::memset(at + row.header_bytes + e.length, 0, pad);
+  std::memset(payload + e.length, 0, pad);
   wire::Bth{opcode, (e.flags & queue::kSolicited) != 0, true, pad, 0, endpoint_.pkey, false, false,
             Qpn(e.remote_qpn), false, e.first}
       .write_to(at);
   // A Q_Key with the high bit set means the queue pair's own (IBTA Vol 1, 10.2.5).
   const std::uint32_t qkey = (e.remote_key & 0x80000000u) != 0 ? endpoint_.qkey : e.remote_key;
-  wire::Deth{qkey, endpoint_.number}.write_to(at + row.deth_at);
+  std::uint8_t reserved = to.is_infiniband ? to.service_level & wire::Deth::kServiceLevel : 0;
+  if (word != 0) {
+    reserved |= wire::Deth::kGrhWord;
+    wire::Grh::write_first_word(at + row.header_bytes, to.destination.traffic_class,
+                                to.destination.flow_label);
+  }
+  wire::Deth{qkey, endpoint_.number, reserved}.write_to(at + row.deth_at);
   if (row.immediate) wire::ImmDt{e.immediate}.write_to(at + row.immediate_at);
-  out.commit(size, queue_.address(position).destination);
+  out.commit(size, to.destination);
   endpoint_.counters.bytes_sent.add(e.length);
   if (Qpn(e.remote_qpn) == kMulticastQpn) [[unlikely]] endpoint_.port->multicast_sent.add();
   return Emit::kSent;

@@ -193,12 +193,14 @@ bool Responder::execute_send(const wire::PacketView& packet) {
   return true;
 }
 
+// What a queue pair is not set up for is an invalid request, as an opcode is that it does not know;
+// an access error is of a key.
 bool Responder::may_access(std::uint32_t flag, const char* what) {
   if ((endpoint_.access_flags & flag) != 0) return true;
   const ShortText why("%s, but the qp_access_flags of this queue pair lack %s (they are %s)", what,
                       memory::access_names(flag & ~endpoint_.access_flags).c_str(),
                       memory::access_names(endpoint_.access_flags).c_str());
-  return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpAccessError, why.c_str());
+  return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError, why.c_str());
 }
 
 bool Responder::execute_write(const wire::PacketView& packet) {

@@ -1,9 +1,14 @@
 // UC and UD: no answers. What does not fit is dropped, with its reason counted.
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <optional>
+#include <span>
 
 #include "verbena/responder/responder.hpp"
+#include "verbena/wire/bytes.hpp"
 #include "verbena/wire/grh.hpp"
+#include "verbena/wire/ip_frame.hpp"
 
 namespace verbena::responder {
 
@@ -110,8 +115,51 @@ void Responder::drop_write(const memory::AccessRequest& request,
   }
 }
 
-// The first 40 bytes of a UD receive belong to the GRH. Between our own devices it is always the
-// full header of an IPv6 form, with 16-byte GIDs, whatever carried it.
+namespace {
+
+// What programs on Ethernet find in a completion's service level, as mlx5 adapters have it: that
+// there was a UDP header, and behind which kind of IP header.
+constexpr std::uint8_t kOfUdpIpv4 = 8 | 2;
+constexpr std::uint8_t kOfUdpIpv6 = 8 | 1;
+
+// A port without LIDs is an Ethernet one.
+bool is_ethernet(const wire::RxDatagram& datagram) { return datagram.source_lid == 0; }
+
+using GrhBytes = std::array<std::uint8_t, wire::Grh::kSize>;
+
+GrhBytes grh_of(const wire::RxDatagram& datagram, std::optional<std::uint32_t> first_word) {
+  GrhBytes bytes{};
+  const std::size_t sealed = datagram.bytes.size() + wire::kIcrcSize;
+  const bool is_v4 = datagram.source.is_v4() && datagram.destination.is_v4();
+  if (is_ethernet(datagram) && is_v4) {
+    wire::IpFrame frame;
+    frame.source = datagram.source;
+    frame.destination = datagram.destination;
+    frame.traffic_class = datagram.traffic_class;
+    frame.hop_limit = datagram.hop_limit;
+    wire::write_ipv4_in_grh(frame, sealed, bytes.data());
+    return bytes;
+  }
+  wire::Grh grh;
+  grh.traffic_class = datagram.traffic_class;
+  grh.flow_label = datagram.flow_label;
+  if (first_word) grh.take_first_word(*first_word);
+  grh.hop_limit = datagram.hop_limit;
+  grh.payload_length = static_cast<std::uint16_t>(sealed);
+  if (is_ethernet(datagram)) {
+    grh.next_header = wire::Grh::kNextHeaderUdp;
+    grh.payload_length = static_cast<std::uint16_t>(sealed + wire::kUdpHeaderSize);
+  }
+  grh.source = datagram.source_gid;
+  grh.destination = datagram.destination_gid;
+  grh.write_to(bytes.data());
+  return bytes;
+}
+
+}  // namespace
+
+// The first 40 bytes of a UD receive belong to the GRH; where an IPv4 header came, that is the last
+// of it.
 void Responder::handle_ud(const wire::PacketView& packet, const wire::RxDatagram& datagram) {
   const wire::Deth deth = packet.deth();
   if (deth.qkey != endpoint_.qkey) {
@@ -122,7 +170,14 @@ void Responder::handle_ud(const wire::PacketView& packet, const wire::RxDatagram
                    deth.source_qp.value(), deth.qkey, endpoint_.qkey);
     return;
   }
-  if (packet.payload.size() > endpoint_.mtu) {
+  std::span<const std::uint8_t> payload = packet.payload;
+  std::optional<std::uint32_t> grh_word;
+  if (!is_ethernet(datagram) && (deth.reserved & wire::Deth::kGrhWord) != 0 &&
+      payload.size() >= wire::Deth::kGrhWordSize) {
+    grh_word = wire::load_be32(payload.data());
+    payload = payload.subspan(wire::Deth::kGrhWordSize);
+  }
+  if (payload.size() > endpoint_.mtu) {
     endpoint_.drops->count(DropReason::kMalformed);
     return;
   }
@@ -130,29 +185,18 @@ void Responder::handle_ud(const wire::PacketView& packet, const wire::RxDatagram
     endpoint_.drops->count(DropReason::kNoReceive);
     return;
   }
-  if (packet.payload.size() + wire::Grh::kSize > receive_->capacity) {
+  if (payload.size() + wire::Grh::kSize > receive_->capacity) {
     queue::blame(endpoint_,
                  "a datagram of %zu bytes and the 40 of its GRH exceed the %llu bytes "
                  "of the receive with wr_id %llu",
-                 packet.payload.size(), static_cast<unsigned long long>(receive_->capacity),
+                 payload.size(), static_cast<unsigned long long>(receive_->capacity),
                  static_cast<unsigned long long>(receive_->id));
     fail_receive(Status::kLocalLength);
     endpoint_.fail(std::nullopt);
     return;
   }
-  std::array<std::uint8_t, wire::Grh::kSize> header{};
-  if (datagram.has_grh) {
-    wire::Grh grh;
-    grh.traffic_class = datagram.traffic_class;
-    grh.hop_limit = datagram.hop_limit;
-    grh.payload_length = static_cast<std::uint16_t>(datagram.bytes.size() + wire::kIcrcSize);
-    // By this programs tell the kinds of GIDs apart; a port without LIDs is an Ethernet one.
-    if (datagram.source_lid == 0) grh.next_header = wire::Grh::kNextHeaderUdp;
-    grh.source = datagram.source_gid;
-    grh.destination = datagram.destination_gid;
-    grh.write_to(header.data());
-  }
-  if (!fill_receive(Payload(header)) || !fill_receive(Payload(packet.payload))) return;
+  const GrhBytes header = datagram.has_grh ? grh_of(datagram, grh_word) : GrhBytes{};
+  if (!fill_receive(Payload(header)) || !fill_receive(Payload(payload))) return;
   queue::Completion c;
   c.id = receive_->id;
   c.opcode = CompletionOpcode::kReceive;
@@ -160,6 +204,9 @@ void Responder::handle_ud(const wire::PacketView& packet, const wire::RxDatagram
   c.qpn = endpoint_.number.value();
   c.source_qpn = deth.source_qp.value();
   c.source_lid = datagram.source_lid;
+  c.service_level = is_ethernet(datagram)
+                        ? (datagram.source.is_v4() ? kOfUdpIpv4 : kOfUdpIpv6)
+                        : static_cast<std::uint8_t>(deth.reserved & wire::Deth::kServiceLevel);
   if (datagram.has_grh) c.flags |= queue::kHasGrh;
   if (packet.row->immediate) {
     c.flags |= queue::kHasImmediate;
@@ -168,7 +215,7 @@ void Responder::handle_ud(const wire::PacketView& packet, const wire::RxDatagram
   note_slot(c);
   receive_active_ = false;
   endpoint_.port->received.sends.add();
-  endpoint_.counters.bytes_received.add(packet.payload.size());
+  endpoint_.counters.bytes_received.add(payload.size());
   if (!receive_cq()->push(c, packet.bth.solicited)) endpoint_.fail_for_want_of_room();
 }
 

@@ -238,6 +238,8 @@ void lose_daemon() {
   EXPECT(loop.poll().status == IBV_WC_WR_FLUSH_ERR);
   EXPECT(ibv_alloc_pd(loop.context) == nullptr && errno == EIO);
   EXPECT(ibv_create_cq(loop.context, 1, nullptr, nullptr, 0) == nullptr && errno == EIO);
+  ibv_port_attr port{};
+  EXPECT(ibv_query_port(loop.context, 1, &port) == EIO && errno == EIO);
   one.expect_flushed_and_destroy();
   two.expect_flushed_and_destroy();
   EXPECT(!is_readable(loop.context->async_fd, 0));

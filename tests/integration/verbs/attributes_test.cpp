@@ -204,5 +204,21 @@ TEST_F(Attributes, SayWhetherDataComesInOrder) {
   EXPECT_EQ(ibv_query_qp_data_in_order(left_, IBV_WR_RDMA_READ, 0), 0);
 }
 
+// Of libibverbs' headers some do not name them yet.
+TEST_F(Attributes, OnDemandPagingServesEveryOperationOfReliableTransports) {
+  constexpr std::uint32_t kFlush = 1u << 6;
+  constexpr std::uint32_t kAtomicWrite = 1u << 7;
+  ibv_device_attr_ex device{};
+  ASSERT_EQ(ibv_query_device_ex(context_, nullptr, &device), 0);
+  for (const std::uint32_t caps :
+       {device.odp_caps.per_transport_caps.rc_odp_caps, device.xrc_odp_caps}) {
+    EXPECT_EQ(caps & (kFlush | kAtomicWrite), kFlush | kAtomicWrite);
+  }
+  for (const std::uint32_t caps : {device.odp_caps.per_transport_caps.uc_odp_caps,
+                                   device.odp_caps.per_transport_caps.ud_odp_caps}) {
+    EXPECT_EQ(caps & (kFlush | kAtomicWrite), 0u);
+  }
+}
+
 }  // namespace
 }  // namespace verbs_test

@@ -1,7 +1,5 @@
 // What a device tells and counts, through the real libibverbs: asynchronous events, moderation,
-// rate limits, datagrams with their GRH, Q_Keys.
-#include <arpa/inet.h>
-
+// rate limits.
 #include <utility>
 
 #include "verbs_fixture.hpp"
@@ -62,6 +60,9 @@ TEST_F(Events, ASharedQueueTellsThatItsLimitIsReached) {
 }
 
 TEST_F(Events, AConnectionMovesToItsOtherPathAtTheProgramsWish) {
+  ibv_device_attr device{};
+  ASSERT_EQ(ibv_query_device(context_, &device), 0);
+  EXPECT_NE(device.device_cap_flags & IBV_DEVICE_AUTO_PATH_MIG, 0u);
   connect();
   ibv_qp_attr a{};
   a.alt_ah_attr = to_self(false);
@@ -86,6 +87,7 @@ TEST_F(Events, AConnectionMovesToItsOtherPathAtTheProgramsWish) {
   expect_no_event();
   a.path_mig_state = IBV_MIG_MIGRATED;
   ASSERT_EQ(ibv_modify_qp(left_, &a, IBV_QP_PATH_MIG_STATE), 0);
+  expect_event(IBV_EVENT_PATH_MIG, left_);
   receive(right_);
   post(left_, request());
   EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
@@ -107,6 +109,20 @@ TEST_F(Events, AReadThatNobodyMayAskForIsARequestErrorAtTheResponder) {
   post(left_, request(IBV_WR_RDMA_READ));
   EXPECT_EQ(poll().status, IBV_WC_REM_INV_REQ_ERR);
   expect_event(IBV_EVENT_QP_REQ_ERR, right_);
+}
+
+TEST_F(Events, WhatTheQueuePairForbidsIsARequestErrorAtTheResponder) {
+  for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE}) {
+    connect();
+    ibv_qp_attr a{};
+    a.qp_access_flags =
+        opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
+    ASSERT_EQ(ibv_modify_qp(right_, &a, IBV_QP_ACCESS_FLAGS), 0);
+    post(left_, request(opcode));
+    EXPECT_EQ(poll().status, IBV_WC_REM_INV_REQ_ERR);
+    expect_event(IBV_EVENT_QP_REQ_ERR, right_);
+    expect_no_event();
+  }
 }
 
 TEST_F(Events, ACompletionQueueThatOverflowsIsFatalToItsQueuePair) {
@@ -240,103 +256,6 @@ TEST_F(Verbs, RateLimitsAreTakenInRts) {
   EXPECT_EQ(ibv_modify_qp_rate_limit(left_, &a), 0);
   post(left_, request(IBV_WR_RDMA_WRITE));
   EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
-}
-
-class Datagrams : public Verbs {
- protected:
-  void SetUp() override {
-    Verbs::SetUp();
-    left_ = make({IBV_QPT_UD, nullptr, 0});
-    right_ = make({IBV_QPT_UD, nullptr, 0});
-    for (ibv_qp* qp : {left_, right_}) {
-      to_rtr(qp, qp);
-      to_rts(qp);
-    }
-    std::memset(bytes_, 'x', sizeof bytes_);
-  }
-  void send(bool with_grh, std::uint32_t qkey) {
-    ibv_ah_attr self = to_self(with_grh);
-    ibv_ah* ah = ibv_create_ah(pd_, &self);
-    ASSERT_NE(ah, nullptr);
-    ibv_send_wr wr = request();
-    wr.wr.ud = {ah, right_->qp_num, qkey};
-    post(left_, wr);
-    sent_ = ah;
-  }
-  // Both completions, the receive's; the handle is not needed any more.
-  ibv_wc arrived() {
-    ibv_wc received{};
-    for (int both = 0; both < 2; ++both) {
-      const ibv_wc wc = poll();
-      EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
-      if ((wc.opcode & IBV_WC_RECV) != 0) received = wc;
-    }
-    EXPECT_EQ(ibv_destroy_ah(sent_), 0);
-    return received;
-  }
-  ibv_grh* grh() { return reinterpret_cast<ibv_grh*>(bytes_ + 2048); }
-
-  ibv_ah* sent_ = nullptr;
-};
-
-TEST_F(Datagrams, LeaveRoomForAGrhWhetherOneCameOrNot) {
-  receive(right_, 7);
-  send(false, kQkey);
-  const ibv_wc wc = arrived();
-  EXPECT_EQ(wc.wr_id, 7u);
-  EXPECT_EQ(wc.byte_len, 100u + kGrh);
-  EXPECT_EQ(wc.src_qp, left_->qp_num);
-  EXPECT_EQ((wc.wc_flags & IBV_WC_GRH) != 0, !is_infiniband());
-  if (is_infiniband()) {
-    EXPECT_EQ(wc.slid, port_.lid);
-  }
-  EXPECT_EQ(std::string(bytes_ + 2048 + kGrh, 100), std::string(100, 'x'));
-}
-
-TEST_F(Datagrams, WithAGrhDeliverItAsAdaptersDo) {
-  receive(right_);
-  send(true, kQkey);
-  const ibv_wc wc = arrived();
-  EXPECT_NE(wc.wc_flags & IBV_WC_GRH, 0u);
-  EXPECT_EQ(std::memcmp(grh()->sgid.raw, gid_.raw, sizeof gid_), 0);
-  EXPECT_EQ(std::memcmp(grh()->dgid.raw, gid_.raw, sizeof gid_), 0);
-  EXPECT_EQ(ntohl(grh()->version_tclass_flow) >> 28, 6u);
-  EXPECT_EQ(grh()->next_hdr, is_infiniband() ? 0x1b : 17);
-  // UCX takes 2 here for a sign that an IPv4 header stands in the place of the GRH.
-  EXPECT_NE(wc.sl & 7, 2);
-}
-
-TEST_F(Datagrams, CanBeAnsweredFromTheirCompletion) {
-  for (const bool with_grh : {false, true}) {
-    receive(right_);
-    send(with_grh, kQkey);
-    ibv_wc wc = arrived();
-    ibv_ah* back = ibv_create_ah_from_wc(pd_, &wc, grh(), 1);
-    ASSERT_NE(back, nullptr);
-    receive(left_);
-    ibv_send_wr wr = request();
-    wr.wr.ud = {back, wc.src_qp, kQkey};
-    post(right_, wr);
-    sent_ = back;
-    EXPECT_EQ(arrived().src_qp, right_->qp_num);
-  }
-}
-
-TEST_F(Datagrams, WithTheHighBitSetUseTheSendersOwnQkey) {
-  receive(right_);
-  send(false, 0x80000001);
-  EXPECT_EQ(arrived().src_qp, left_->qp_num);
-}
-
-TEST_F(Datagrams, WithAWrongQkeyAreDroppedAndCounted) {
-  const std::uint32_t before = port().qkey_viol_cntr;
-  receive(right_, 8);
-  send(false, kQkey + 1);
-  EXPECT_EQ(poll().opcode, IBV_WC_SEND);
-  EXPECT_EQ(ibv_destroy_ah(sent_), 0);
-  send(false, kQkey);
-  EXPECT_EQ(arrived().wr_id, 8u);
-  EXPECT_EQ(port().qkey_viol_cntr, before + 1);
 }
 
 }  // namespace

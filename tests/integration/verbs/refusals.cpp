@@ -41,12 +41,24 @@ class Explanations {
   int file_;
 };
 
+struct Outcome {
+  int error;       // that the verb returned, or that it left in errno where it returns an object
+  int left_errno;  // which is the same in both cases (ibv_poll_cq returns it negated)
+  std::string explanation;
+};
+
 // What is wrong with a row's outcome; empty: nothing.
-std::string judge(const Row& row, int error, const std::string& explanation,
-                  const std::string& before, const std::string& after) {
+std::string judge(const Row& row, const Outcome& outcome, const std::string& before,
+                  const std::string& after) {
+  const auto& [error, left_errno, explanation] = outcome;
   if (error != row.error) {
     return "errno " + std::to_string(error) + " in place of " + std::to_string(row.error) + "; " +
            explanation;
+  }
+  // What libibverbs refuses by itself it only returns.
+  if (row.reason != nullptr && left_errno != std::abs(error)) {
+    return "returns " + std::to_string(error) + " and leaves errno at " +
+           std::to_string(left_errno);
   }
   if (row.reason != nullptr) {
     const bool names_verb = explanation.find("ibv_") != std::string::npos;
@@ -70,7 +82,8 @@ int run(Case& c, Explanations& explanations) {
       const std::string before = c.w.state();
       errno = 0;
       const int error = row.call(c);
-      const std::string wrong = judge(row, error, explanations.take(), before, c.w.state());
+      const Outcome outcome{error, errno, explanations.take()};
+      const std::string wrong = judge(row, outcome, before, c.w.state());
       ++count;
       if (wrong.empty()) continue;
       ++failures;

@@ -67,6 +67,7 @@ class Verbs : public testing::Test {
     if (with_grh || !is_infiniband()) {
       a.is_global = 1;
       a.grh.dgid = gid_;
+      a.grh.sgid_index = gid_index_;
       a.grh.hop_limit = 64;
     }
     return a;
@@ -221,6 +222,7 @@ class Verbs : public testing::Test {
   ibv_context* context_ = nullptr;
   ibv_port_attr port_{};
   ibv_gid gid_{};
+  std::uint8_t gid_index_ = 0;
   ibv_pd* pd_ = nullptr;
   ibv_cq* cq_ = nullptr;
   ibv_comp_channel* channel_ = nullptr;  // of those that have one

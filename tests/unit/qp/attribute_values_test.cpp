@@ -175,6 +175,9 @@ TEST(PathValues, GlobalPath) {
                 HasSubstr("ah_attr.grh.sgid_index is 1; the port's GID table has 1 entry"));
     limits.gids = 2;
     EXPECT_EQ(with_path(path, limits), "");
+    path.has_local_gid = false;
+    EXPECT_THAT(with_path(path, limits), HasSubstr("sgid_index is 1; that row of the port's GID "
+                                                   "table is free"));
     path = global_path();
     path.remote_gid = {};
     EXPECT_THAT(with_path(path, limits), HasSubstr("grh.dgid is all zeros"));
@@ -199,19 +202,30 @@ TEST(PathValues, EthernetNeedsAGlobalPath) {
                         "is_global = 1"));
 }
 
-TEST(PathValues, PortServiceLevelAndPathBits) {
+TEST(PathValues, PortServiceLevelPathBitsAndRate) {
   Path path = good_path();
   path.port = 0;
   EXPECT_THAT(with_path(path), HasSubstr("IBV_QP_AV: ah_attr.port_num is 0"));
   path = good_path();
   path.service_level = 15;
-  path.source_path_bits = 127;
   EXPECT_EQ(with_path(path), "");
   path.service_level = 16;
   EXPECT_THAT(with_path(path), HasSubstr("ah_attr.sl is 16"));
   path = good_path();
-  path.source_path_bits = 128;
-  EXPECT_THAT(with_path(path), HasSubstr("ah_attr.src_path_bits is 128"));
+  for (const int bits : {1, 128}) {
+    path.source_path_bits = static_cast<std::uint8_t>(bits);
+    EXPECT_THAT(with_path(path), HasSubstr("ah_attr.src_path_bits is " + std::to_string(bits) +
+                                           "; the port has one LID"));
+  }
+  path = good_path();
+  for (const int rate : {0, 2, 24}) {
+    path.static_rate = static_cast<std::uint8_t>(rate);
+    EXPECT_EQ(with_path(path), "");
+  }
+  for (const int rate : {1, 25, 255}) {
+    path.static_rate = static_cast<std::uint8_t>(rate);
+    EXPECT_THAT(with_path(path), HasSubstr("ah_attr.static_rate is " + std::to_string(rate)));
+  }
 }
 
 TEST(PathValues, APathThatLeadsNowhere) {

@@ -34,6 +34,7 @@ namespace verbena {
   X(kMalformed, "length_or_order_violation")          \
   X(kPortDown, "port_down")                           \
   X(kNotMember, "multicast_group_not_joined")         \
+  X(kOwnMulticast, "own_multicast_blocked")           \
   X(kInjected, "injected_fault")
 
 enum class DropReason : std::uint8_t {

@@ -117,6 +117,8 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   void fail_all(const char* reason);
   void set_port_active(bool active);
   bool is_port_active() const { return port_active_.read_relaxed(); }
+  // What path MTUs are held against from now on.
+  void set_active_mtu(Mtu mtu) { active_mtu_.publish(mtu); }
 
   // --- posting; from any thread ---
   // Under qp.lock(): qp.post_send(...) any number of times, then without it:
@@ -251,6 +253,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   std::vector<SharedSlot> shared_slots_;
   std::unordered_map<std::uint32_t, qp::QueuePair*> lines_;  // by number; under the receive lock
   Published<bool> port_active_{true};
+  Published<Mtu> active_mtu_;
 };
 
 }  // namespace verbena::device

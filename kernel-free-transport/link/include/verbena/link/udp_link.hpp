@@ -36,8 +36,8 @@ struct UdpOptions {
   int tx_buffer_bytes = 4 << 20;
   // Where the ports to send from begin (source_ports.hpp); 0: any that are free.
   std::uint16_t first_source_port = 0;
-  // Fill RxDatagram's traffic class, hop limit and true destination from the IP header, which
-  // costs 400 ns a packet. Otherwise they are 0, 64 and the local address.
+  // Fill RxDatagram's traffic class, hop limit, flow label and true destination from the IP header,
+  // which costs 400 ns a read. Otherwise they are 0, 64, 0 and the local address.
   bool want_ip_fields = false;
   // InfiniBand persona: the source port says whether there is a GRH. RoCE: there always is.
   bool grh_from_port = true;
@@ -91,9 +91,14 @@ class UdpLink final : public Link {
   // Whether packets of one queue pair to this address go at once, whatever their lengths.
   bool takes_bundles(const IpAddress& address) const noexcept;
 
+  // Under the receive lock: from now on RxDatagram's traffic class, hop limit and flow label are
+  // what the IP header says, at the price of UdpOptions::want_ip_fields.
+  void want_header_fields() noexcept;
+
   // Wakes whoever sleeps on the receiving socket of a slot, with a datagram that carries nothing.
   void kick(const IpAddress& address, std::uint32_t slot) noexcept;
 
+  const IpAddress& local() const noexcept { return local_; }
   const UdpStatistics& statistics() const { return statistics_; }
   // System calls made to send, and those of them for more than one packet: cut by the kernel, or as
   // one datagram to a device of ours on this host.
@@ -104,6 +109,7 @@ class UdpLink final : public Link {
  private:
   UdpLink(int rx_fd, const IpAddress& local, const UdpOptions& options, DropCounters& drops);
 
+  IpAddress local_;
   UdpStatistics statistics_;
   std::unique_ptr<UdpSender> sender_;
   std::unique_ptr<UdpReceiver> receiver_;

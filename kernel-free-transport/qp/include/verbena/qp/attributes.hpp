@@ -59,8 +59,16 @@ struct Path {
   std::uint8_t source_path_bits = 0;
   std::uint8_t static_rate = 0;
   std::uint8_t port = 0;
-  bool resolved = false;           // false: no route by the fabric's address plan
-  wire::Destination destination;   // filled by whoever knows the address plan (the provider)
+  // Filled by whoever knows the port's GIDs and the address plan (the provider).
+  bool has_local_gid = true;  // false: the row of the table is free
+  bool resolved = false;      // false: no route by the fabric's address plan, or
+  enum class Obstacle : std::uint8_t {
+    kNone,
+    kOtherFamily,  // of IP, than the local GID's
+    kLocalAddress  // that of the local GID cannot be used
+  };
+  Obstacle obstacle = Obstacle::kNone;
+  wire::Destination destination;
 };
 
 struct Attributes {
@@ -111,6 +119,10 @@ struct Refused {
 std::optional<Refused> check_transition(Transport transport, const Attributes& current,
                                         const Attributes& wanted, std::uint32_t mask,
                                         const TransitionLimits& limits);
+
+// What is wrong with an address vector's service level, source path bits or rate, in words that
+// begin with `ah`, its name; null: nothing.
+std::optional<std::string> check_numbers(const std::string& ah, const Path& path);
 
 // Copies the masked values; the caller acts on the change of state.
 void apply(Attributes& to, const Attributes& wanted, std::uint32_t mask);

@@ -34,6 +34,7 @@ struct QueuePairOptions {
   std::uint32_t receive_max_sges = 1;
   bool signal_all = false;
   std::uint32_t created = 0;               // its place among those of its process (wire::Origin)
+  bool blocks_own_multicast = false;
   void* cookie = nullptr;
 };
 

@@ -74,6 +74,7 @@ struct Endpoint {
   SharedReceiveDirectory* shared = nullptr;        // XRC: by number
   void* cookie = nullptr;
   bool signal_all = false;
+  bool blocks_own_multicast = false;  // what it sends to a group does not come back to it
   // XRC_RECV: posts nothing that could take an acknowledgement along, and of a stand-in the receiver
   // may go away when it is done.
   bool acknowledges_at_once = false;

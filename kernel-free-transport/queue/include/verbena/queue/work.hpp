@@ -48,6 +48,13 @@ struct AddressVector {
   wire::Destination destination;
   Gid remote_gid;               // for the GRH; zero without
   std::uint8_t service_level = 0;
+  bool is_infiniband = false;  // by a packet of which the receiver learns the service level
+
+  // Whether a word of the GRH travels in the packet (wire/deth.hpp).
+  bool sends_grh_word() const {
+    return is_infiniband && destination.has_grh &&
+           (destination.flow_label | destination.traffic_class) != 0;
+  }
 };
 
 struct SendRequest {

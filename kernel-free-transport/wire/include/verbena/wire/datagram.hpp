@@ -37,6 +37,8 @@ struct Destination {
   std::uint8_t hop_limit = 64;
   bool has_grh = false;           // sender asked for a global route (matters to UD receivers)
   std::uint32_t flow_label = 0;
+  // From which of the port's addresses; 0 is its own. Whoever resolves paths numbers the others.
+  std::uint8_t source = 0;
   bool operator==(const Destination&) const = default;
 };
 
@@ -49,6 +51,7 @@ struct RxDatagram {
   IpAddress destination;                // the local address, or the multicast group
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 0;
+  std::uint32_t flow_label = 0;
   bool has_grh = true;
   bool came_by_ring = false;  // so that a process of this emulator has sent it
   // What the addresses mean in this fabric; filled by the device that receives (UD needs them).

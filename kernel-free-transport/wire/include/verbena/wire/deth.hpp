@@ -5,6 +5,13 @@
 //   +---------------+-----------------------------------------------+
 //   |   reserved    |                   source QP                   |
 //   +---------------+-----------------------------------------------+
+//
+// The reserved byte is 0 on RoCE. InfiniBand ports, which are ours alone, say in it what InfiniBand
+// says in headers that RoCEv2 leaves out:
+//
+//   +-------+-----------+
+//   |W| 0   |  service  |   W: the payload begins with the first word of the GRH (version, traffic
+//   +-------+-----------+   class, flow label), which belongs before it
 #pragma once
 
 #include <cstddef>
@@ -17,14 +24,20 @@ namespace verbena::wire {
 
 struct Deth {
   static constexpr std::size_t kSize = 8;
+  static constexpr std::uint8_t kServiceLevel = 0x0f;
+  static constexpr std::uint8_t kGrhWord = 0x80;
+  static constexpr std::size_t kGrhWordSize = 4;
 
   std::uint32_t qkey = 0;
   Qpn source_qp{};
+  std::uint8_t reserved = 0;
 
-  static Deth read_from(const std::uint8_t* at) { return {load_be32(at), Qpn(load_low24(at + 4))}; }
+  static Deth read_from(const std::uint8_t* at) {
+    return {load_be32(at), Qpn(load_low24(at + 4)), at[4]};
+  }
   void write_to(std::uint8_t* out) const {
     store_be32(out, qkey);
-    store_be32(out + 4, source_qp.value());
+    store_be32(out + 4, std::uint32_t{reserved} << 24 | source_qp.value());
   }
   bool operator==(const Deth&) const = default;
 };

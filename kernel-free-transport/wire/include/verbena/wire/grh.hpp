@@ -40,8 +40,7 @@ struct Grh {
     Grh grh;
     const std::uint32_t word = load_be32(at);
     grh.version = static_cast<std::uint8_t>(word >> 28);
-    grh.traffic_class = static_cast<std::uint8_t>(word >> 20);
-    grh.flow_label = word & 0xfffff;
+    grh.take_first_word(word);
     grh.payload_length = load_be16(at + 4);
     grh.next_header = at[6];
     grh.hop_limit = at[7];
@@ -49,9 +48,18 @@ struct Grh {
     std::memcpy(grh.destination.bytes.data(), at + 24, 16);
     return grh;
   }
-  void write_to(std::uint8_t* out) const {
+  // Of one, without its version.
+  void take_first_word(std::uint32_t word) {
+    traffic_class = static_cast<std::uint8_t>(word >> 20);
+    flow_label = word & 0xfffff;
+  }
+  static void write_first_word(std::uint8_t* out, std::uint8_t traffic_class,
+                               std::uint32_t flow_label, std::uint8_t version = 6) {
     store_be32(out, std::uint32_t{version} << 28 | std::uint32_t{traffic_class} << 20 |
                         (flow_label & 0xfffff));
+  }
+  void write_to(std::uint8_t* out) const {
+    write_first_word(out, traffic_class, flow_label, version);
     store_be16(out + 4, payload_length);
     out[6] = next_header;
     out[7] = hop_limit;
