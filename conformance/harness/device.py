@@ -74,7 +74,8 @@ class Emulator:
 
     def __init__(self, prefix, persona, user, folder, link="auto"):
         self.name = "verbena0"
-        self.gid = "0"
+        # The row of RoCE v2 with the IPv4 address, as on adapters.
+        self.gid = "3" if persona == "roce" else "0"
         self.user = user
         self._verbena = str(pathlib.Path(prefix, "bin", "verbena"))
         self._folder = pathlib.Path(folder)

@@ -38,13 +38,6 @@ constexpr std::uint32_t kEmptyRoundsUntilLook = 8;
 constexpr TimeNs kRoundOfWhoOnlyPolls = 400;
 constexpr int kTriesToPart = 100;
 
-// The used entries of the table, which come first.
-std::ptrdiff_t count_gids(const control::DeviceInfo& info) {
-  return std::find_if(info.gids.begin(), info.gids.end(),
-                      [](const control::GidEntry& entry) { return entry.gid.is_zero(); }) -
-         info.gids.begin();
-}
-
 bool is_loopback(const IpAddress& address) {
   return address.is_v4() && address.v4_host_order() >> 24 == 127;
 }
@@ -124,7 +117,7 @@ void Context::make_engine(std::uint32_t slot, int receive_fd,
   options.plan.subnet = info_.subnet.is_v4() ? info_.subnet.v4_host_order() : 0;
   options.plan.prefix_length = info_.prefix_length;
   options.limits.pkeys = static_cast<std::uint16_t>(info_.pkeys.size());
-  options.limits.gids = static_cast<std::uint16_t>(count_gids(info_));
+  options.limits.gids = static_cast<std::uint16_t>(info_.gids.size());
   options.limits.active_mtu = static_cast<Mtu>(info_.active_mtu);
   options.limits.max_rd_atomic = kMaxRdAtomic;
   options.limits.max_dest_rd_atomic = kMaxRdAtomic;
@@ -140,13 +133,9 @@ void Context::make_engine(std::uint32_t slot, int receive_fd,
   device_->set_port_active(info_.port_state == control::PortState::kActive);
 
   PortCounters& counters = device_->counters();
-  link::UdpOptions udp_options;
-  udp_options.send_failures = &counters.send_failures;
-  udp_options.grh_from_port = options.plan.infiniband;
-  udp_options.first_source_port = info_.first_source_port;
   std::vector<int> senders;
   for (control::UniqueFd& sender : given_senders) senders.push_back(sender.release());
-  auto udp = link::UdpLink::open(receiver.release(), info_.address, udp_options, counters.drops,
+  auto udp = link::UdpLink::open(receiver.release(), info_.address, udp_options(), counters.drops,
                                  senders);
   if (!udp) refuse(udp.error().error, "ibv_open_device: %s", udp.error().text.c_str());
   auto peers = std::make_unique<link::PeerLink>(std::move(*udp), link::Peer{info_.address, slot},
@@ -157,11 +146,6 @@ void Context::make_engine(std::uint32_t slot, int receive_fd,
   capture_ = capture.get();
   link_ = std::make_unique<link::FaultLink>(std::move(capture), program_name_hash(),
                                             device_->counters().drops);
-}
-
-control::DeviceInfo Context::info() const {
-  const std::lock_guard guard(info_lock_);
-  return info_;
 }
 
 void Context::check_alive(const char* verb) const {
@@ -450,7 +434,7 @@ bool Context::is_undisturbed() const noexcept {
 std::uint32_t Context::capacity_packets(const wire::Destination& to,
                                         std::size_t packet_bytes) noexcept {
   const std::uint32_t by_udp = link_->capacity_packets(packet_bytes);
-  const bool is_local = to.address == peers_->self().address || is_loopback(to.address);
+  const bool is_local = source_at(to.address).has_value() || is_loopback(to.address);
   if (link_choice_ == LinkChoice::kUdp || !is_local) return by_udp;
   const std::size_t largest = std::max(packet_bytes, kSmallPacket + wire::kMaxHeaders);
   return std::min(by_udp, link::SharedRing::packets_held(largest) / 2);

@@ -73,6 +73,19 @@ class Context final : public queue::EventSink,
   const AddressPlan& plan() const { return device_->options().plan; }
   Progress& progress() { return progress_; }
   control::DeviceInfo info() const;
+  // --- the port's GIDs (context_port.cpp) ---
+  // Where an address vector leads, from which of the port's addresses. One that was not used before
+  // is asked for at the daemon, but not by who handles a message of it.
+  enum class MayAsk : bool { kNo, kYes };
+  qp::Path path_to(const char* verb, const ibv_ah_attr& ah, MayAsk may_ask);
+  // Before a UD queue pair receives: datagrams may be sent to any of them.
+  void open_all_addresses();
+  // For the GRH of its datagrams; InfiniBand's has it from the packet.
+  void want_header_fields() noexcept {
+    if (plan().infiniband) return;
+    const Guard guard(device_->receive_lock());
+    peers_->want_header_fields();
+  }
   bool is_fatal() const { return fatal_.load(std::memory_order_relaxed); }
   // EIO, explained, once the daemon is gone.
   void check_alive(const char* verb) const;
@@ -294,6 +307,7 @@ class Context final : public queue::EventSink,
   Found drive_until_quiet() noexcept override;
   bool handle_control() noexcept override;
   int receive_fd() const noexcept override { return link_->wait_fd(); }
+  int further_fd() const noexcept override { return peers_->further_wait_fd(); }
   int wake_fd() const noexcept override { return link_->wake_fd(); }
   int control_fd() const noexcept override { return is_fatal() ? -1 : channel_.fd(); }
   int full_pipes_fd() const noexcept override { return full_pipes_.fd(); }
@@ -313,7 +327,13 @@ class Context final : public queue::EventSink,
 
   // context_control.cpp
   void handle_message(control::Incoming&& message);
+  // context_port.cpp
   void handle_port_event(const control::PortEvent& event);
+  link::UdpOptions udp_options() const;
+  std::optional<std::uint8_t> source_at(const IpAddress& own) const noexcept;
+  std::vector<IpAddress> addresses() const;
+  std::optional<std::uint8_t> open_address(const IpAddress& own, std::string& why_not);
+  std::optional<std::uint8_t> adopt_address(const IpAddress& own, std::span<control::UniqueFd> fds);
   void handle_relayed(const control::Relayed& relayed);
   void handle_capture(control::CaptureOrder&& order, const control::UniqueFd& ring);
   void handle_faults(const std::vector<control::FaultSpec>& faults);
@@ -344,6 +364,8 @@ class Context final : public queue::EventSink,
   mutable std::mutex info_lock_;
   control::DeviceInfo info_;
   control::StatsPage* stats_ = nullptr;
+  std::vector<IpAddress> sources_;  // further addresses in use, from source 1 on; under info_lock_
+  Published<bool> receives_datagrams_{false};  // at each address that there is or will be
 
   UserMemory memory_;
   std::unique_ptr<device::Device> device_;

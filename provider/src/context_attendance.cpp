@@ -74,7 +74,7 @@ bool Context::drive_attended() noexcept {
 }
 
 bool Context::awaits_packets(CompletionChannel& channel) noexcept {
-  return channel.wakers.admit(receive_fd());
+  return channel.wakers.admit({receive_fd(), further_fd()});
 }
 
 bool Context::prepare_attended_wait() noexcept {

@@ -45,7 +45,7 @@ control::QpStatus status_of(qp::QueuePair& qp, link::PeerLink& peers) {
   s.type = verbs_type(qp.transport());
   s.state = static_cast<std::uint8_t>(qp.state());
   if (qp.state() != qp::State::kReset && qp.state() != qp::State::kInit) {
-    const link::Peer peer{e.destination.address, e.peer.slot()};
+    const link::Peer peer{e.destination.address, e.peer.slot(), e.destination.source};
     s.link = link_kind(peers.carrier_to(peer));
     s.peer_address = e.destination.address;
     s.peer_qpn = e.peer.value();
@@ -107,6 +107,11 @@ void Context::handle_message(control::Incoming&& message) {
         handle_find_queue_pair(*question);
       }
       return;
+    case MessageType::kAddressOpened:
+      if (auto opened = control::decode<control::AddressOpened>(message.payload)) {
+        if (!source_at(opened->address)) adopt_address(opened->address, message.fds);
+      }
+      return;
     case MessageType::kRelayed:
       if (auto relayed = control::decode<control::Relayed>(message.payload)) {
         handle_relayed(*relayed);
@@ -141,8 +146,10 @@ void Context::handle_message(control::Incoming&& message) {
     case MessageType::kReceiverEvent: return handle_xrc_message(message);
     case MessageType::kPeerGone:
       if (auto gone = control::decode<control::PeerGone>(message.payload)) {
-        peers_->remove({gone->address, gone->slot});
-        asked_peers_.forget({gone->address, gone->slot});
+        const auto source = source_at(gone->own);
+        if (!source) return;
+        peers_->remove({gone->address, gone->slot, *source});
+        asked_peers_.forget({gone->address, gone->slot, *source});
       }
       return;
     case MessageType::kSetCapture:
@@ -155,32 +162,14 @@ void Context::handle_message(control::Incoming&& message) {
   }
 }
 
-void Context::handle_port_event(const control::PortEvent& event) {
-  {
-    const std::lock_guard guard(info_lock_);
-    info_ = event.device;
-  }
-  const bool active = event.device.port_state == control::PortState::kActive;
-  const auto tell = [this](queue::AsyncEvent what) {
-    if (!is_further()) on_async_event(what, nullptr);
-  };
-  if ((event.changes & control::kPortStateChanged) != 0) {
-    device_->set_port_active(active);
-    tell(active ? queue::AsyncEvent::kPortActive : queue::AsyncEvent::kPortError);
-  }
-  if ((event.changes & control::kLidChanged) != 0) tell(queue::AsyncEvent::kLidChange);
-  if ((event.changes & control::kGidsChanged) != 0) tell(queue::AsyncEvent::kGidChange);
-  if ((event.changes & control::kPkeysChanged) != 0) tell(queue::AsyncEvent::kPkeyChange);
-  if ((event.changes & control::kSmChanged) != 0) tell(queue::AsyncEvent::kSmChange);
-}
-
 void Context::handle_relayed(const control::Relayed& relayed) {
   wire::RxDatagram datagram;
   datagram.bytes = relayed.packet;
   datagram.source = relayed.source;
-  datagram.destination = relayed.mgid.as_ip();
+  datagram.destination = control::group_of_mgid(relayed.mgid, relayed.source.is_v4());
   datagram.traffic_class = relayed.traffic_class;
   datagram.hop_limit = relayed.hop_limit;
+  datagram.flow_label = relayed.flow_label;
   datagram.has_grh = relayed.has_grh;
   datagram.destination_gid = relayed.mgid;
   std::vector<Qpn> members;

@@ -11,7 +11,8 @@ void Context::seek_ring(Qp& qp) noexcept {
   qp.has_new_peer = false;
   if (qp.engine->transport() == Transport::kUd) return;
   const queue::Endpoint& endpoint = qp.engine->endpoint();
-  seek_ring_to({endpoint.destination.address, endpoint.peer.slot()});
+  const wire::Destination& to = endpoint.destination;
+  seek_ring_to({to.address, endpoint.peer.slot(), to.source});
 }
 
 void Context::seek_ring_to(Qpn number) noexcept {
@@ -23,27 +24,30 @@ void Context::seek_ring_to(const link::Peer& peer) noexcept {
   if (link_choice_ == LinkChoice::kUdp || peer.slot == 0) return;
   if (peers_->carrier_to(peer) != link::Carrier::kUdp) return;
   if (!asked_peers_.must_ask(peer)) return;
-  tell(control::RingRequest{peer.address, peer.slot});
+  tell(control::RingRequest{peer.address, peer.slot, peers_->address_of(peer.source)});
 }
 
 // Under control_lock_, as all that handles messages.
 void Context::handle_ring_inbound(control::Incoming&& message) {
   const auto offer = control::decode<control::RingInbound>(message.payload);
-  if (!offer || !message.fds[0]) return;
+  const auto source = offer ? source_at(offer->own) : std::nullopt;
+  if (!source || !message.fds[0]) return;
+  const link::Peer peer{offer->address, offer->slot, *source};
   auto ring = link::SharedRing::map(message.fds[0].get());
   if (!ring) return provider::explain("%s; the peer goes on by UDP", ring.error().text.c_str());
-  peers_->add_inbound({offer->address, offer->slot}, std::move(ring.value()));
-  seek_ring_to({offer->address, offer->slot});  // for what is answered
+  peers_->add_inbound(peer, std::move(ring.value()));
+  seek_ring_to(peer);  // for what is answered
   const int rope[] = {peers_->bell_rope()};
-  (void)control::send_packet(channel_.fd(),
-                             control::encode(control::RingAccepted{offer->address, offer->slot}, 0),
+  const control::RingAccepted accepted{offer->address, offer->slot, offer->own};
+  (void)control::send_packet(channel_.fd(), control::encode(accepted, 0),
                              std::span(rope, rope[0] >= 0 ? 1 : 0), MSG_DONTWAIT);
 }
 
 void Context::handle_ring_outbound(control::Incoming&& message) {
   const auto given = control::decode<control::RingOutbound>(message.payload);
-  if (!given) return;
-  const link::Peer peer{given->address, given->slot};
+  const auto source = given ? source_at(given->own) : std::nullopt;
+  if (!source) return;
+  const link::Peer peer{given->address, given->slot, *source};
   const auto go_on_by_udp = [&](const std::string& reason) {
     tell_of_udp(link_choice_, peer.address, given->peer_is_here, reason);
   };
@@ -60,21 +64,22 @@ void Context::handle_ring_outbound(control::Incoming&& message) {
 // --- what a link says of the way to a queue pair -----------------------------------------------
 
 wire::Transmitter::Room Context::room_at(const wire::Destination& to, Qpn qp, TimeNs now) noexcept {
-  return peers_->room_at({to.address, qp.slot()}, now);
+  return peers_->room_at({to.address, qp.slot(), to.source}, now);
 }
 
 std::optional<wire::Transmitter::Reading> Context::reading_at(const wire::Destination& to,
                                                               Qpn qp) noexcept {
-  return peers_->reading_at({to.address, qp.slot()});
+  return peers_->reading_at({to.address, qp.slot(), to.source});
 }
 
 // Rings lead to a context's first slot: to queue pairs of its further ones all comes by UDP.
 bool Context::hears_by_ring(const wire::Destination& from, Qpn peer, Qpn own) noexcept {
-  return own.slot() == peers_->self().slot && peers_->hears_by_ring({from.address, peer.slot()});
+  return own.slot() == peers_->self().slot &&
+         peers_->hears_by_ring({from.address, peer.slot(), from.source});
 }
 
 wire::Transmitter::Packing Context::packing(const wire::Destination& to, Qpn qp) noexcept {
-  return peers_->packing({to.address, qp.slot()});
+  return peers_->packing({to.address, qp.slot(), to.source});
 }
 
 }  // namespace verbena::provider

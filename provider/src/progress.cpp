@@ -355,12 +355,13 @@ void Progress::wait(Wait how) noexcept {
   const timespec timeout{static_cast<time_t>(rest / 1'000'000'000u),
                          static_cast<long>(rest % 1'000'000'000u)};
   const bool receives = how == Wait::kWatch;
-  pollfd fds[6] = {{kick_.get(), POLLIN, 0},
+  pollfd fds[7] = {{kick_.get(), POLLIN, 0},
                    {control_is_busy_ ? -1 : driven_.control_fd(), POLLIN, 0},
                    {receives ? driven_.receive_fd() : -1, POLLIN, 0},
                    {receives || how == Wait::kPark ? driven_.wake_fd() : -1, POLLIN, 0},
                    {is_kept ? absence_.fd() : -1, POLLIN, 0},
-                   {driven_.full_pipes_fd(), POLLIN, 0}};
+                   {driven_.full_pipes_fd(), POLLIN, 0},
+                   {receives ? driven_.further_fd() : -1, POLLIN, 0}};
   const int ready = ::ppoll(fds, std::size(fds), rest == kNever ? nullptr : &timeout, nullptr);
   sleep_.awake();
   absence_.end();

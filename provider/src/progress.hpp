@@ -48,6 +48,8 @@ class Driven {
   // Reads the daemon's messages. False: it cannot be read now, look again a little later.
   virtual bool handle_control() noexcept = 0;
   virtual int receive_fd() const noexcept = 0;
+  // The same for what comes to further addresses; -1: there are none.
+  virtual int further_fd() const noexcept { return -1; }
   virtual int wake_fd() const noexcept = 0;     // so, too; -1: none
   virtual int control_fd() const noexcept = 0;  // -1 once the daemon is gone
   // Readable when an event pipe that was full has room; -1: none was.

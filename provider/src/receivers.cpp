@@ -274,7 +274,7 @@ control::ReceiverAnswer Receivers::carry_out(const control::ReceiverCall& call) 
       return answer;
     }
     std::memcpy(&attr, call.attributes.data(), sizeof attr);
-    if (const auto refused = modify_state(receiver, attr, call.mask)) {
+    if (const auto refused = modify_state(receiver, attr, call.mask, Context::MayAsk::kNo)) {
       answer.code = static_cast<std::uint32_t>(refused->error != 0 ? refused->error : EINVAL);
       answer.text = refused->reason;
       return answer;

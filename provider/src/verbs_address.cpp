@@ -29,19 +29,36 @@ ibv_ah* create_ah(ibv_pd* p, ibv_ah_attr* attr) noexcept {
       refuse(EINVAL, "%s: grh.sgid_index = %u: the GID table has no such entry", kVerb,
              attr->grh.sgid_index);
     }
-    const qp::Path path = path_of(*attr, context.plan());
+    const qp::Path path = context.path_to(kVerb, *attr, Context::MayAsk::kYes);
+    if (const auto wrong = qp::check_numbers("attr", path)) {
+      refuse(EINVAL, "%s: %s", kVerb, wrong->c_str());
+    }
+    if (!path.has_local_gid) {
+      refuse(EINVAL,
+             "%s: grh.sgid_index = %u: that row of the port's GID table is free "
+             "(`ibv_devinfo -v` shows those in use)",
+             kVerb, attr->grh.sgid_index);
+    }
+    using Obstacle = qp::Path::Obstacle;
+    if (path.obstacle == Obstacle::kOtherFamily) {
+      refuse(EINVAL, "%s: grh.sgid_index = %u and grh.dgid are addresses of different IP families",
+             kVerb, attr->grh.sgid_index);
+    }
+    if (path.obstacle == Obstacle::kLocalAddress) throw VerbRefused{EINVAL};  // explained already
     if (!path.resolved) {
       if (attr->is_global == 0) {
         refuse(EINVAL, "%s: no route: the fabric has no port with dlid = %u", kVerb, attr->dlid);
       }
-      refuse(EINVAL, "%s: no route: the fabric has no port with grh.dgid = %s", kVerb,
-             path.remote_gid.to_string().c_str());
+      refuse(EINVAL,
+             "%s: no route: grh.dgid = %s is of no port of this one's kind (InfiniBand, RoCE)",
+             kVerb, path.remote_gid.to_string().c_str());
     }
     auto ah = std::make_unique<Ah>();
     ah->domain = &object_of(p);
     ah->vector.destination = path.destination;
     ah->vector.remote_gid = path.remote_gid;
     ah->vector.service_level = path.service_level;
+    ah->vector.is_infiniband = context.plan().infiniband;
     ah->domain->users.add();
     ++context.counts().ahs;
     ah->ah.context = p->context;

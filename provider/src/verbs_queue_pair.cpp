@@ -292,6 +292,7 @@ Qp* make_qp(Context& context, const QpRequest& asked) {
   }
   if (request.srq != nullptr) qp->caps.max_recv_wr = qp->caps.max_recv_sge = 0;
   qp->signal_all = request.signal_all;
+  if (transport == Transport::kUd) qp->context.want_header_fields();
   qp->engine = make_engine_qp(*qp, request, transport);
   fill_public(*qp, request);
   if (request.builder) offer_builder(*qp);

@@ -25,7 +25,9 @@ qp::State state_of(ibv_qp_state state) {
   return static_cast<qp::State>(state);
 }
 
-qp::Attributes attributes_of(const ibv_qp_attr& a, unsigned mask, const AddressPlan& plan) {
+qp::Attributes attributes_of(const ibv_qp_attr& a, unsigned mask, Context& context,
+                             Context::MayAsk may_ask) {
+  constexpr const char* kVerb = "ibv_modify_qp";
   qp::Attributes to;
   to.state = state_of(a.qp_state);
   to.current_state = state_of(a.cur_qp_state);
@@ -34,7 +36,7 @@ qp::Attributes attributes_of(const ibv_qp_attr& a, unsigned mask, const AddressP
   to.pkey_index = a.pkey_index;
   to.port = a.port_num;
   to.qkey = a.qkey;
-  if ((mask & IBV_QP_AV) != 0) to.path = path_of(a.ah_attr, plan);
+  if ((mask & IBV_QP_AV) != 0) to.path = context.path_to(kVerb, a.ah_attr, may_ask);
   to.path_mtu = static_cast<Mtu>(a.path_mtu);
   to.timeout = a.timeout;
   to.retry_count = a.retry_cnt;
@@ -46,11 +48,20 @@ qp::Attributes attributes_of(const ibv_qp_attr& a, unsigned mask, const AddressP
   to.min_rnr_timer = a.min_rnr_timer;
   to.dest_qpn = Qpn(a.dest_qp_num);
   to.migration = static_cast<qp::Migration>(a.path_mig_state);
-  if ((mask & IBV_QP_ALT_PATH) != 0) to.alternate = path_of(a.alt_ah_attr, plan);
+  if ((mask & IBV_QP_ALT_PATH) != 0) to.alternate = context.path_to(kVerb, a.alt_ah_attr, may_ask);
   to.alternate_pkey_index = a.alt_pkey_index;
   to.alternate_timeout = a.alt_timeout;
   to.rate_limit = a.rate_limit;
   return to;
+}
+
+// The engine's number has no room for more.
+void check_destination(std::uint32_t number) {
+  constexpr std::uint32_t kMost = 0xffffff;
+  if (number > kMost) {
+    refuse(EINVAL, "ibv_modify_qp: dest_qp_num = 0x%x is more than a queue pair number's 24 bits",
+           number);
+  }
 }
 
 void check_state(const char* name, ibv_qp_state state) {
@@ -67,8 +78,9 @@ int modify_qp(ibv_qp* q, ibv_qp_attr* attr, int attr_mask) noexcept {
     const auto mask = static_cast<unsigned>(attr_mask);
     if ((mask & IBV_QP_STATE) != 0) check_state("qp_state", attr->qp_state);
     if ((mask & IBV_QP_CUR_STATE) != 0) check_state("cur_qp_state", attr->cur_qp_state);
+    if ((mask & IBV_QP_DEST_QPN) != 0) check_destination(attr->dest_qp_num);
     if (qp.is_remote) return qp.context.receivers().modify(qp, *attr, mask);
-    const auto refused = modify_state(qp, *attr, mask);
+    const auto refused = modify_state(qp, *attr, mask, Context::MayAsk::kYes);
     if (refused) throw VerbRefused{refused->error != 0 ? refused->error : EINVAL};
   });
 }
@@ -148,13 +160,17 @@ int modify_qp_rate_limit(ibv_qp* q, ibv_qp_rate_limit_attr* attr) noexcept {
 
 }  // namespace
 
-std::optional<qp::Refused> modify_state(Qp& qp, const ibv_qp_attr& attr, unsigned mask) {
+std::optional<qp::Refused> modify_state(Qp& qp, const ibv_qp_attr& attr, unsigned mask,
+                                        Context::MayAsk may_ask) {
   const bool moves = (mask & IBV_QP_STATE) != 0;
   const bool forgets = attr.qp_state == IBV_QPS_RESET || attr.qp_state == IBV_QPS_ERR;
   if (moves && forgets) {
     qp.context.catch_up();
   }
-  const qp::Attributes wanted = attributes_of(attr, mask, qp.context.plan());
+  if (moves && attr.qp_state == IBV_QPS_RTR && qp.engine->transport() == Transport::kUd) {
+    qp.context.open_all_addresses();
+  }
+  const qp::Attributes wanted = attributes_of(attr, mask, qp.context, may_ask);
   const auto refused =
       qp.context.device().modify_qp(*qp.engine, wanted, mask, link::monotonic_now_ns());
   if (!refused && moves && attr.qp_state == IBV_QPS_RTR) {

@@ -21,22 +21,29 @@ bool WaitSet::make(std::initializer_list<Member> members) noexcept {
   return static_cast<bool>(set_);
 }
 
-bool WaitSet::admit(int fd) noexcept {
+bool WaitSet::admit(const std::array<int, 2>& busy) noexcept {
   waits_without_sleep_ = 0;
-  if (busy_ >= 0) return true;
+  if (busy_ == busy) return true;
   const int saved = errno;
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.fd = fd;
-  if (::epoll_ctl(set_.get(), EPOLL_CTL_ADD, fd, &event) == 0) busy_ = fd;
+  for (std::size_t i = 0; i < busy.size(); ++i) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = busy[i];
+    if (busy_[i] == busy[i] || ::epoll_ctl(set_.get(), EPOLL_CTL_ADD, busy[i], &event) != 0) {
+      continue;
+    }
+    busy_[i] = busy[i];
+  }
   errno = saved;
-  return busy_ >= 0;
+  return busy_ == busy;
 }
 
 void WaitSet::note_no_sleep() noexcept {
-  if (busy_ < 0 || ++waits_without_sleep_ < kWaitsWithoutSleep) return;
+  if (busy_[0] < 0 || ++waits_without_sleep_ < kWaitsWithoutSleep) return;
   const int saved = errno;
-  ::epoll_ctl(set_.get(), EPOLL_CTL_DEL, std::exchange(busy_, -1), nullptr);
+  for (int& fd : busy_) {
+    if (fd >= 0) ::epoll_ctl(set_.get(), EPOLL_CTL_DEL, std::exchange(fd, -1), nullptr);
+  }
   errno = saved;
 }
 

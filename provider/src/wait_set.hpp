@@ -4,6 +4,7 @@
 // sleep. Owned by a completion channel; made and slept on by the thread that attends.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 
@@ -20,8 +21,9 @@ class WaitSet {
   explicit operator bool() const noexcept { return static_cast<bool>(set_); }
   // False: no descriptor is left for it.
   bool make(std::initializer_list<Member> members) noexcept;
-  // Before each sleep: `fd`, which is busy, is in the set as well. False: as for make().
-  bool admit(int fd) noexcept;
+  // Before each sleep: these, which are busy, are in the set as well; always the same, but that one
+  // may come later (negative: none). False: as for make().
+  bool admit(const std::array<int, 2>& busy) noexcept;
   // A wait has ended without a sleep.
   void note_no_sleep() noexcept;
   // For epoll_wait, which reports members by their numbers.
@@ -31,7 +33,7 @@ class WaitSet {
   static constexpr std::uint32_t kWaitsWithoutSleep = 64;
 
   control::UniqueFd set_;
-  int busy_ = -1;  // in the set
+  std::array<int, 2> busy_{-1, -1};  // in the set
   std::uint32_t waits_without_sleep_ = 0;
 };
 

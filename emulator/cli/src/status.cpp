@@ -108,7 +108,10 @@ void print_device(const json& device) {
               text_of(device["interface"]).c_str());
   if (port["lid"].get<unsigned>() != 0) std::printf("LID %u  ", port["lid"].get<unsigned>());
   std::printf("%s  MTU %u\n", text_of(port["state"]).c_str(), port["active_mtu"].get<unsigned>());
-  for (const json& gid : port["gids"]) std::printf("  GID %s\n", text_of(gid).c_str());
+  for (const json& row : port["gid_table"]) {
+    std::printf("  GID %-2u %s  %s\n", row["index"].get<unsigned>(), text_of(row["gid"]).c_str(),
+                text_of(row["type"]).c_str());
+  }
   const json& c = port["counters"];
   std::printf("  sent %llu packets, %s; received %llu packets, %s\n",
               c["port_xmit_packets"].get<unsigned long long>(),

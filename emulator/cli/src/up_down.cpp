@@ -21,7 +21,7 @@ struct UpOptions {
 
 std::string summary(const control::DeviceInfo& d) {
   if (d.persona == control::Persona::kRoce) {
-    return d.name + ": RoCEv2 at " + d.address.to_string() + " on " + d.gids[0].if_name;
+    return d.name + ": RoCEv2 at " + d.address.to_string() + " on " + d.if_name;
   }
   return d.name + ": InfiniBand, LID " + std::to_string(d.lid) + ", at " + d.address.to_string();
 }

@@ -1,10 +1,10 @@
 #include "verbena/control/address_plan.hpp"
 
+#include "verbena/base/address_plan.hpp"
+
 namespace verbena::control {
 namespace {
 
-constexpr std::uint64_t kPortGuidPrefix = 0x02565200;
-constexpr std::uint64_t kNodeGuidPrefix = 0x02565201;
 constexpr std::uint16_t kLastUnicastLid = 0xbfff;
 
 std::uint32_t folded(const IpAddress& address) {
@@ -63,21 +63,20 @@ IpAddress address_of_lid(const Subnet& subnet, std::uint16_t lid) {
   return address;
 }
 
-std::uint64_t port_guid_of(const IpAddress& address) {
-  return kPortGuidPrefix << 32 | folded(address);
+std::uint64_t port_guid_of(const IpAddress& address, Persona persona) {
+  const bool is_roce = persona == Persona::kRoce;
+  return (is_roce ? kRoceGuidPrefix : kInfiniBandGuidPrefix) | folded(address);
 }
 
-std::uint64_t node_guid_of(const IpAddress& address) {
-  return kNodeGuidPrefix << 32 | folded(address);
-}
+std::uint64_t node_guid_of(const IpAddress& address) { return kNodeGuidPrefix | folded(address); }
 
 std::optional<IpAddress> address_of_gid(const Gid& gid) {
   if (gid.is_zero() || gid.is_multicast()) return std::nullopt;
   const std::uint64_t id = gid.interface_id();
-  if (gid == Gid::link_local(id)) {
-    if (id >> 32 == kPortGuidPrefix) return IpAddress::v4(static_cast<std::uint32_t>(id));
-  }
-  return gid.as_ip();
+  const auto ipv4 = static_cast<std::uint32_t>(id);
+  const bool has_port_guid = (id - ipv4 == kInfiniBandGuidPrefix || id - ipv4 == kRoceGuidPrefix) &&
+                             gid == Gid::link_local(id);
+  return has_port_guid ? IpAddress::v4(ipv4) : gid.as_ip();
 }
 
 IpAddress group_of_mgid(const Gid& mgid, bool v4) {

@@ -24,8 +24,9 @@ control::Outcome<control::Done> CaptureBroker::start(Session& command,
   capture_->command = &command;
   capture_->device = request.device;
   for (const auto& port : fabric_.ports()) {
-    if (!request.both_ends && capture_->covers(*port)) {
-      capture_->recorded_by_sender.push_back(port->info().address);
+    if (request.both_ends || !capture_->covers(*port)) continue;
+    for (const IpAddress& address : port->addresses()) {
+      capture_->recorded_by_sender.push_back(address);
     }
   }
   for (const auto& port : fabric_.ports()) {

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "address_watch.hpp"
 #include "directory_watch.hpp"
 #include "event_loop.hpp"
 #include "instance.hpp"
@@ -187,6 +188,10 @@ control::Outcome<control::Done> run(const Options& options, Instance& instance,
     watch.start();
   });
   watch.start();
+  AddressWatch addresses(loop, [&] { server->follow_interfaces(); });
+  addresses.start();
+  // What has changed since the devices were planned.
+  server->follow_interfaces();
 
   loop.on_signal({SIGTERM, SIGINT}, [&](int number) {
     server->shut_down(std::string("signal ") + ::strsignal(number));
@@ -198,6 +203,7 @@ control::Outcome<control::Done> run(const Options& options, Instance& instance,
   ready.say("ready");
   run_until_stopped(loop);
   watch.stop();
+  addresses.stop();
   server->set_extension(nullptr);
   cm.reset();
   fabric->reset();

@@ -3,16 +3,13 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <set>
 
 namespace verbena::daemon {
 namespace {
 
 // It answers nothing, so its number means nothing.
 constexpr std::uint32_t kUnasked = control::kDaemonSequence;
-
-const IpAddress& address_of(const Session& session) {
-  return session.context->port->info().address;
-}
 
 }  // namespace
 
@@ -40,21 +37,24 @@ std::string RingBroker::reason_against(const Session& writer, const Session* rea
 }
 
 void RingBroker::on_request(Session& writer, Session* reader, const control::RingRequest& request) {
+  Key key{writer.id, 0, request.own, request.address};
   if (reader != nullptr) {
-    const auto known = rings_.find({writer.id, reader->id});
+    key.reader = reader->id;
+    const auto known = rings_.find(key);
     if (known != rings_.end() && !known->second.memory.is_closed()) return;
     // One side found that the other broke the rules.
     if (known != rings_.end()) erase(known);
   }
   std::string reason = reason_against(writer, reader);
-  if (reason.empty()) reason = make(writer, *reader);
+  if (reason.empty()) reason = make(writer, *reader, key);
   if (!reason.empty()) {
-    writer.send(
-        control::RingOutbound{request.address, request.slot, reason, reader != nullptr}, kUnasked);
+    writer.send(control::RingOutbound{request.address, request.slot, reason, reader != nullptr,
+                                      request.own},
+                kUnasked);
   }
 }
 
-std::string RingBroker::make(Session& writer, Session& reader) {
+std::string RingBroker::make(Session& writer, Session& reader, const Key& key) {
   const auto refused = [](const link::SocketError& error) {
     spdlog::warn("{}", error.text);
     return "in the emulator, " + error.text;
@@ -64,15 +64,20 @@ std::string RingBroker::make(Session& writer, Session& reader) {
   control::UniqueFd fd(created.value());
   auto memory = link::SharedRing::map(fd.get());
   if (!memory) return refused(memory.error());
-  const int fds[] = {fd.get()};
-  reader.send(control::RingInbound{address_of(writer), writer.context->slot}, kUnasked, fds);
-  rings_.emplace(Key{writer.id, reader.id},
-                 Ring{&writer, &reader, std::move(memory.value()), std::move(fd)});
+  const auto made =
+      rings_.emplace(key, Ring{&writer, &reader, std::move(memory.value()), std::move(fd)});
+  offer(key, made.first->second);
   ++counts_[writer.id].outbound;
   ++counts_[reader.id].inbound;
   shares_.rings.take(writer.info.pid);
   shares_.descriptors.take(writer.info.pid, kDescriptorsPerRing);
   return "";
+}
+
+void RingBroker::offer(const Key& key, const Ring& ring) {
+  const int fds[] = {ring.fd.get()};
+  ring.reader->send(control::RingInbound{key.from, ring.writer->context->slot, key.to}, kUnasked,
+                    fds);
 }
 
 void RingBroker::give_back_descriptors(Ring& ring) {
@@ -90,18 +95,31 @@ RingBroker::Rings::iterator RingBroker::erase(Rings::iterator at) {
   return rings_.erase(at);
 }
 
-void RingBroker::on_accepted(Session& writer, Session& reader, const control::UniqueFd& rope) {
-  const auto ring = rings_.find({writer.id, reader.id});
+void RingBroker::on_accepted(Session& writer, Session& reader,
+                             const control::RingAccepted& accepted, const control::UniqueFd& rope) {
+  const auto ring = rings_.find({writer.id, reader.id, accepted.address, accepted.own});
   if (ring == rings_.end() || !ring->second.fd) return;
   const int fds[] = {ring->second.fd.get(), rope.get()};
-  writer.send(control::RingOutbound{address_of(reader), reader.context->slot, "", true}, kUnasked,
-              std::span(fds, rope ? 2 : 1));
+  const control::RingOutbound given{accepted.own, reader.context->slot, "", true, accepted.address};
+  writer.send(given, kUnasked, std::span(fds, rope ? 2 : 1));
   give_back_descriptors(ring->second);
 }
 
+void RingBroker::on_address_opened(Session& reader, const IpAddress& address) {
+  for (const auto& [key, ring] : rings_) {
+    if (ring.reader != &reader || !(key.to == address) || !ring.fd) continue;
+    offer(key, ring);
+  }
+}
+
 void RingBroker::on_context_closed(Session& gone) {
-  const control::PeerGone word{address_of(gone), gone.context->slot};
-  std::map<Session::Id, Session*> survivors;
+  struct Survivor {
+    Session* session;
+    IpAddress gone;  // the addresses by which the two talked
+    IpAddress own;
+    auto operator<=>(const Survivor&) const = default;
+  };
+  std::set<Survivor> survivors;
   for (auto at = rings_.begin(); at != rings_.end();) {
     Ring& ring = at->second;
     if (ring.writer != &gone && ring.reader != &gone) {
@@ -109,12 +127,16 @@ void RingBroker::on_context_closed(Session& gone) {
       continue;
     }
     ring.memory.close();
-    Session* const other = ring.writer == &gone ? ring.reader : ring.writer;
-    if (other != &gone) survivors.emplace(other->id, other);
+    const bool wrote = ring.writer == &gone;
+    Session* const other = wrote ? ring.reader : ring.writer;
+    const auto& [writer, reader, from, to] = at->first;
+    if (other != &gone) survivors.insert({other, wrote ? from : to, wrote ? to : from});
     at = erase(at);
   }
   counts_.erase(gone.id);
-  for (const auto& [id, survivor] : survivors) survivor->send(word, kUnasked);
+  for (const Survivor& s : survivors) {
+    s.session->send(control::PeerGone{s.gone, gone.context->slot, s.own}, kUnasked);
+  }
 }
 
 }  // namespace verbena::daemon

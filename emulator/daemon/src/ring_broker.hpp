@@ -8,10 +8,10 @@
 // ring but its own.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <map>
 #include <string>
-#include <utility>
 
 #include "session.hpp"
 #include "verbena/control/messages.hpp"
@@ -31,7 +31,10 @@ class RingBroker {
 
   // `reader` is the context that the request names, or null if there is none.
   void on_request(Session& writer, Session* reader, const control::RingRequest& request);
-  void on_accepted(Session& writer, Session& reader, const control::UniqueFd& rope);
+  void on_accepted(Session& writer, Session& reader, const control::RingAccepted& accepted,
+                   const control::UniqueFd& rope);
+  // The reader had no socket there, and so no use for a ring, when it was offered one.
+  void on_address_opened(Session& reader, const IpAddress& address);
   // While it still has its context.
   void on_context_closed(Session& gone);
   std::size_t size() const { return rings_.size(); }
@@ -44,7 +47,13 @@ class RingBroker {
     link::SharedRing memory;
     control::UniqueFd fd;  // until the writer has it
   };
-  using Key = std::pair<Session::Id, Session::Id>;  // writer, reader
+  struct Key {
+    Session::Id writer;
+    Session::Id reader;
+    IpAddress from;  // an address of the writer's port
+    IpAddress to;    // and one of the reader's
+    auto operator<=>(const Key&) const = default;
+  };
   using Rings = std::map<Key, Ring>;
   struct Count {
     std::size_t outbound = 0;
@@ -53,7 +62,8 @@ class RingBroker {
 
   std::string reason_against(const Session& writer, const Session* reader) const;
   // Returns why there is none; empty: it is made and offered.
-  std::string make(Session& writer, Session& reader);
+  std::string make(Session& writer, Session& reader, const Key& key);
+  void offer(const Key& key, const Ring& ring);
   void give_back_descriptors(Ring& ring);
   Rings::iterator erase(Rings::iterator ring);
 

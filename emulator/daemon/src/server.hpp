@@ -46,6 +46,8 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   void set_extension(fabric::Extension* extension) { extension_ = extension; }
   // Begins to listen anew after the runtime directory was taken away.
   void restore_runtime_dir();
+  // The host's addresses or interfaces are not what they were.
+  void follow_interfaces();
 
   const fabric::ClientInfo* info(fabric::ClientId client) const override;
   void send(fabric::ClientId client, std::span<const std::uint8_t> packet,
@@ -71,6 +73,7 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   void on_hello(Session& session, const control::Incoming& in);
   void on_open_device(Session& session, const control::Incoming& in);
   void on_extra_slot(Session& session, const control::Incoming& in);
+  void on_open_address(Session& session, const control::Incoming& in);
   void on_attach(Session& session, const control::Incoming& in);
   void on_detach(Session& session, const control::Incoming& in);
   void on_status_report(Session& session, const control::Incoming& in);

@@ -67,6 +67,8 @@ void Server::dispatch(Session& session, const Incoming& in) {
       return on_open_device(session, in);
     case MessageType::kExtraSlot:
       return on_extra_slot(session, in);
+    case MessageType::kOpenAddress:
+      return on_open_address(session, in);
     case MessageType::kAttachMulticast:
       return on_attach(session, in);
     case MessageType::kDetachMulticast:
@@ -159,15 +161,16 @@ void Server::on_open_device(Session& session, const Incoming& in) {
     return session.refuse(in.header.sequence, slot.error());
   }
   std::vector<control::UniqueFd> senders;
-  if (request->network != network_) {
-    auto opened = port->open_senders();
+  const bool is_elsewhere = request->network != network_;
+  if (is_elsewhere) {
+    auto opened = port->open_senders(port->info().address);
     if (!opened) {
       port->remove_context(*slot);
       return session.refuse(in.header.sequence, opened.error());
     }
     senders = std::move(*opened);
   }
-  session.context = Session::Context{port, *slot, {}};
+  session.context = Session::Context{port, *slot, {}, is_elsewhere};
   by_slot_[{port, *slot}] = &session;
   std::vector<int> fds{port->receive_fd(*slot), port->stats_fd(*slot)};
   for (const control::UniqueFd& sender : senders) fds.push_back(sender.get());
@@ -192,6 +195,27 @@ void Server::on_extra_slot(Session& session, const Incoming& in) {
   context.extra_slots.push_back(*slot);
   captures_.on_extra_slot(session, *slot);
   session.send(control::SlotAdded{*slot}, in.header.sequence);
+}
+
+void Server::on_open_address(Session& session, const Incoming& in) {
+  const auto request = decoded<control::OpenAddress>(session, in);
+  if (!request) return;
+  if (!session.context) {
+    return session.refuse(in.header.sequence, {EINVAL, "this connection has no context"});
+  }
+  const auto& [port, slot, extra, is_elsewhere] = *session.context;
+  const auto socket = port->socket_at(request->address, slot, extra);
+  if (!socket) return session.refuse(in.header.sequence, socket.error());
+  std::vector<int> fds{*socket};
+  std::vector<control::UniqueFd> senders;
+  if (is_elsewhere) {
+    auto opened = port->open_senders(request->address);
+    if (!opened) return session.refuse(in.header.sequence, opened.error());
+    senders = std::move(*opened);
+  }
+  for (const control::UniqueFd& sender : senders) fds.push_back(sender.get());
+  session.send(control::AddressOpened{request->address}, in.header.sequence, fds);
+  rings_.on_address_opened(session, request->address);
 }
 
 void Server::on_attach(Session& session, const Incoming& in) {
@@ -264,6 +288,17 @@ void Server::on_set_port(Session& session, const Incoming& in) {
   answer(session, in, control::Done{});
 }
 
+void Server::follow_interfaces() {
+  for (const control::PortEvent& event : fabric_.follow_interfaces(fabric::list_interfaces())) {
+    const std::string& name = event.device.name;
+    if ((event.changes & control::kGidsChanged) != 0) {
+      spdlog::info("{}: the addresses of {} have changed", name, event.device.if_name);
+    }
+    tell_contexts(name, event);
+    if (extension_ != nullptr) extension_->on_attributes_changed(*fabric_.find(name));
+  }
+}
+
 void Server::on_announce(Session& session, const Incoming& in) {
   const auto request = decoded<control::Announce>(session, in);
   if (!request) return;
@@ -303,7 +338,7 @@ void Server::on_query_counters(Session& session, const Incoming& in) {
 
 Session* Server::context_of(const IpAddress& address, std::uint32_t slot) {
   for (const auto& [key, session] : by_slot_) {
-    if (key.second == slot && key.first->info().address == address) return session;
+    if (key.second == slot && key.first->has_address(address)) return session;
   }
   return nullptr;
 }
@@ -312,11 +347,10 @@ Session* Server::context_of(const IpAddress& address, std::uint32_t slot) {
 // it came, which is no reason why packets to it go by UDP.
 void Server::on_ring_request(Session& session, const Incoming& in) {
   const auto request = control::decode<control::RingRequest>(in.payload);
-  if (!request || !session.context) return;
+  if (!request || !session.context || !session.context->port->has_address(request->own)) return;
   Session* const reader = context_of(request->address, request->slot);
-  const bool is_ours = std::ranges::any_of(fabric_.ports(), [&](const auto& port) {
-    return port->info().address == request->address;
-  });
+  const bool is_ours = std::ranges::any_of(
+      fabric_.ports(), [&](const auto& port) { return port->has_address(request->address); });
   if (reader == nullptr && is_ours) return;
   rings_.on_request(session, reader, *request);
 }
@@ -325,7 +359,7 @@ void Server::on_ring_accepted(Session& session, const Incoming& in) {
   const auto accepted = control::decode<control::RingAccepted>(in.payload);
   if (!accepted || !session.context) return;
   Session* const writer = context_of(accepted->address, accepted->slot);
-  if (writer != nullptr) rings_.on_accepted(*writer, session, in.fds[0]);
+  if (writer != nullptr) rings_.on_accepted(*writer, session, *accepted, in.fds[0]);
 }
 
 void Server::on_down(Session& session, const Incoming& in) {

@@ -28,6 +28,7 @@ class Session {
     fabric::Port* port;
     std::uint32_t slot;
     std::vector<std::uint32_t> extra_slots;
+    bool is_elsewhere = false;  // in another network namespace than the emulator
   };
   struct Events {
     std::function<void(Session&, control::Incoming)> on_message;

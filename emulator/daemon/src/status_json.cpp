@@ -1,9 +1,12 @@
 #include "status_json.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace verbena::daemon {
 namespace {
@@ -34,6 +37,18 @@ std::string type_name(std::uint8_t type) {
     default:
       return "type " + std::to_string(type);
   }
+}
+
+const char* type_name(control::GidType type) {
+  switch (type) {
+    case control::GidType::kInfiniBand:
+      return "IB";
+    case control::GidType::kRoceV1:
+      return "RoCE v1";
+    case control::GidType::kRoceV2:
+      return "RoCE v2";
+  }
+  return "";
 }
 
 std::string state_name(std::uint8_t state) {
@@ -124,12 +139,29 @@ ordered_json fault_json(const FaultStatus& fault) {
   };
 }
 
+// Each once.
+ordered_json gids_json(const control::DeviceInfo& d) {
+  std::vector<std::string> gids;
+  for (const control::GidEntry& row : d.gids) {
+    const std::string gid = row.gid.to_string();
+    if (!row.gid.is_zero() && std::ranges::find(gids, gid) == gids.end()) gids.push_back(gid);
+  }
+  return ordered_json(gids);
+}
+
+// The rows that are in use.
+ordered_json gid_table_json(const control::DeviceInfo& d) {
+  ordered_json table = ordered_json::array();
+  for (std::size_t i = 0; i < d.gids.size(); ++i) {
+    const control::GidEntry& row = d.gids[i];
+    if (row.gid.is_zero()) continue;
+    table.push_back({{"index", i}, {"gid", row.gid.to_string()}, {"type", type_name(row.type)}});
+  }
+  return table;
+}
+
 ordered_json device_json(const control::DeviceInfo& d, const fabric::Totals& totals) {
   const bool is_up = d.port_state == control::PortState::kActive;
-  ordered_json gids = ordered_json::array();
-  for (const control::GidEntry& gid : d.gids) {
-    if (!gid.gid.is_zero()) gids.push_back(gid.gid.to_string());
-  }
   ordered_json counters;
   for (std::size_t i = 0; i < kPortCounters; ++i) {
     counters[std::string(kPortCounterNames[i])] = totals.port[i];
@@ -144,14 +176,15 @@ ordered_json device_json(const control::DeviceInfo& d, const fabric::Totals& tot
       {"name", d.name},
       {"persona", d.persona == control::Persona::kRoce ? "RoCE" : "InfiniBand"},
       {"address", d.address.to_string()},
-      {"interface", d.gids.empty() ? "" : d.gids[0].if_name},
+      {"interface", d.if_name},
       {"chardev", "uverbs" + std::to_string(d.uverbs_number)},
       {"node_guid", hex(d.node_guid, 16)},
       {"ports",
        {{{"port", control::kPortNumber},
          {"state", is_up ? "ACTIVE" : "DOWN"},
          {"lid", d.lid},
-         {"gids", gids},
+         {"gids", gids_json(d)},
+         {"gid_table", gid_table_json(d)},
          {"pkeys", d.pkeys},
          {"active_mtu", 128u << d.active_mtu},
          {"counters", counters},

@@ -2,6 +2,8 @@
 
 #include <cerrno>
 
+#include "verbena/fabric/plan.hpp"
+
 namespace verbena::fabric {
 
 using control::Outcome;
@@ -18,6 +20,11 @@ Outcome<std::unique_ptr<Fabric>> Fabric::open(const std::vector<control::DeviceI
     info.first_source_port = fabric->source_ports_.first();
     auto port = Port::open(std::move(info), poller, descriptors);
     if (!port) return Failure<control::Error>{port.error()};
+    std::vector<IpAddress> strangers;
+    for (const control::DeviceInfo& other : devices) {
+      if (other.persona != info.persona) strangers.push_back(other.address);
+    }
+    (*port)->set_strangers(std::move(strangers));
     fabric->ports_.push_back(std::move(*port));
   }
   const auto shown = fabric->restore_shadow();
@@ -62,6 +69,23 @@ control::PortEvent Fabric::set_port_state(Port& port, bool up) {
   shadow_.write_port(port.info());
   event.device = port.info();
   return event;
+}
+
+std::vector<control::PortEvent> Fabric::follow_interfaces(
+    const std::vector<Interface>& interfaces) {
+  std::vector<control::DeviceInfo> now = devices();
+  fabric::follow_interfaces(now, interfaces);
+  std::vector<control::PortEvent> events;
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    const control::DeviceInfo& before = ports_[i]->info();
+    if (now[i] == before) continue;
+    const bool is_same_table = now[i].gids == before.gids;
+    const std::uint32_t changes = is_same_table ? 0u : std::uint32_t{control::kGidsChanged};
+    ports_[i]->set_info(now[i]);
+    shadow_.write_port(now[i]);
+    events.push_back({changes, now[i]});
+  }
+  return events;
 }
 
 }  // namespace verbena::fabric

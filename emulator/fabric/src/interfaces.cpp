@@ -46,6 +46,14 @@ std::uint8_t prefix_of(const sockaddr* mask) {
   return static_cast<std::uint8_t>(length);
 }
 
+// An IPv6 address is there before the network knows that nobody else has it, and cannot be used
+// until then.
+bool is_usable(const sockaddr* sa) {
+  if (sa->sa_family != AF_INET6) return true;
+  const control::UniqueFd socket(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return socket && ::bind(socket.get(), sa, sizeof(sockaddr_in6)) == 0;
+}
+
 }  // namespace
 
 std::vector<Interface> list_interfaces() {
@@ -57,6 +65,7 @@ std::vector<Interface> list_interfaces() {
   for (const ifaddrs* i = first; i != nullptr; i = i->ifa_next) {
     if (i->ifa_addr == nullptr) continue;
     if (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6) continue;
+    if (!is_usable(i->ifa_addr)) continue;
     Interface one;
     one.address = address_of(i->ifa_addr);
     one.prefix_length = prefix_of(i->ifa_netmask);

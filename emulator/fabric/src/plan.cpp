@@ -6,6 +6,7 @@
 
 #include "verbena/base/types.hpp"
 #include "verbena/control/address_plan.hpp"
+#include "verbena/fabric/gid_table.hpp"
 
 namespace verbena::fabric {
 namespace {
@@ -77,8 +78,9 @@ DeviceInfo common_part(std::string name, std::size_t number, const IpAddress& ad
   d.umad_number = 32 + static_cast<std::uint32_t>(number);
   d.netlink_index = control::kFirstNetlinkIndex + static_cast<std::uint32_t>(number);
   d.address = address;
+  d.if_index = on.index;
+  d.if_name = on.name;
   d.node_guid = control::node_guid_of(address);
-  d.port_guid = control::port_guid_of(address);
   d.active_mtu = mtu_for(on.mtu);
   d.node_description = host.name + " " + d.name;
   d.firmware_version = host.version;
@@ -87,38 +89,34 @@ DeviceInfo common_part(std::string name, std::size_t number, const IpAddress& ad
 }
 
 // Entries that are free are there, too: programs count on a table with room, as adapters have it.
-constexpr std::size_t kGidTableLength = 8;
+constexpr std::size_t kInfiniBandGidTableLength = 8;
+constexpr std::uint16_t kSubnetManagerLid = 1;
 
-void fill_gid_table(DeviceInfo& d, const control::GidEntry& first) {
-  control::GidEntry free;
-  free.type = first.type;
-  d.gids.assign(kGidTableLength, free);
-  d.gids[0] = first;
-}
-
-void make_infiniband(DeviceInfo& d, const settings::FabricRange& range, const Interface& on) {
+void make_infiniband(DeviceInfo& d, const settings::FabricRange& range) {
   const control::Subnet subnet = range.subnet();
   d.persona = control::Persona::kInfiniBand;
+  d.port_guid = control::port_guid_of(d.address, d.persona);
   d.prefix_length = subnet.prefix_length;
   d.subnet = subnet.base;
   // On the loopback interface, and not only a part of the fabric as it was asked for: all of it is
   // this emulator's.
   d.has_foreign_peers = !is_in_loopback_net(range.address) || range.has_host_part();
   d.lid = control::lid_of(subnet, d.address).value_or(0);
-  // Each host answers its own questions about the subnet.
-  d.sm_lid = d.lid;
+  // One for the whole fabric, on however many hosts: its first address. Nobody need be there, since
+  // no subnet manager is asked.
+  d.sm_lid = kSubnetManagerLid;
   d.cap_mask = kCapSystemImageGuid | kCapExtendedSpeeds | kCapCommunicationManagement |
                kCapClientReregistration;
-  fill_gid_table(d,
-                 {Gid::link_local(d.port_guid), control::GidType::kInfiniBand, on.index, on.name});
+  d.gids.resize(kInfiniBandGidTableLength);
+  d.gids[0] = {Gid::link_local(d.port_guid), control::GidType::kInfiniBand, d.if_index, d.if_name};
 }
 
 void make_roce(DeviceInfo& d, const Interface& on) {
   d.persona = control::Persona::kRoce;
+  d.port_guid = control::port_guid_of(d.address, d.persona);
   d.prefix_length = on.prefix_length;
   d.subnet = settings::FabricRange{d.address, on.prefix_length}.subnet().base;
   d.cap_mask = kCapCommunicationManagement | kCapIpBasedGids;
-  fill_gid_table(d, {Gid::from_ip(d.address), control::GidType::kRoceV2, on.index, on.name});
 }
 
 Outcome<std::vector<std::string>> names_for(const settings::Settings& settings) {
@@ -172,11 +170,24 @@ Outcome<std::vector<DeviceInfo>> plan_devices(const settings::Settings& settings
     if (is_roce) {
       make_roce(d, *on);
     } else {
-      make_infiniband(d, range, *on);
+      make_infiniband(d, range);
     }
     devices.push_back(std::move(d));
   }
+  follow_interfaces(devices, host.interfaces);
   return devices;
+}
+
+// An address is that device's which was made for it, or else the first's on its interface.
+void follow_interfaces(std::vector<DeviceInfo>& devices, const std::vector<Interface>& interfaces) {
+  std::vector<IpAddress> taken;
+  for (const DeviceInfo& d : devices) taken.push_back(d.address);
+  for (DeviceInfo& d : devices) {
+    if (const auto on = interface_of(interfaces, d.address)) d.active_mtu = mtu_for(on->mtu);
+    if (d.persona != control::Persona::kRoce) continue;
+    fill_roce_gids(d, interfaces, taken);
+    for (const control::GidEntry& row : d.gids) taken.push_back(row.gid.as_ip());
+  }
 }
 
 }  // namespace verbena::fabric

@@ -37,10 +37,6 @@ Failure<control::Error> failure_to_open(const link::SocketError& error,
                                         : "another subnet: --fabric SUBNET, as 127.77.0.0/24"));
 }
 
-link::SenderRule senders_of(const control::DeviceInfo& info) {
-  return {info.first_source_port, info.has_foreign_peers};
-}
-
 }  // namespace
 
 class Port::OwnSink final : public link::RxSink {
@@ -72,10 +68,7 @@ struct Port::Group {
 
 Outcome<std::unique_ptr<Port>> Port::open(control::DeviceInfo info, Poller& poller,
                                           limits::FairShare& descriptors) {
-  link::SlotGroupOptions options;
-  options.scope_id = info.gids.empty() ? 0 : info.gids[0].if_index;
-  options.senders = senders_of(info);
-  auto slots = link::SlotGroup::open(info.address, options);
+  auto slots = link::SlotGroup::open(info.address, slot_options(info));
   if (!slots) return failure_to_open(slots.error(), info);
   std::unique_ptr<Port> port(new Port(std::move(info), std::move(*slots), poller, descriptors));
   const auto opened = port->open_own_link();
@@ -93,19 +86,28 @@ Port::Port(control::DeviceInfo info, link::SlotGroup slots, Poller& poller,
 
 Port::~Port() {
   for (const auto& group : open_groups_) poller_.unwatch(group->link->wait_fd());
+  if (!further_.empty()) poller_.unwatch(addresses_->further_wait_fd());
   if (own_) poller_.unwatch(own_->wait_fd());
+}
+
+link::SlotGroupOptions Port::slot_options(const control::DeviceInfo& info) {
+  link::SlotGroupOptions options;
+  options.scope_id = info.if_index;
+  options.senders = {info.first_source_port, info.has_foreign_peers};
+  return options;
 }
 
 link::UdpOptions Port::udp_options() const {
   link::UdpOptions options;
   options.first_source_port = info_.first_source_port;
   options.grh_from_port = info_.persona == control::Persona::kInfiniBand;
-  options.scope_id = info_.gids.empty() ? 0 : info_.gids[0].if_index;
+  options.scope_id = info_.if_index;
   return options;
 }
 
-Outcome<Done> Port::open_own_link() {
-  const int fd = ::fcntl(slots_.fd(0), F_DUPFD_CLOEXEC, 3);
+// With a duplicate of the socket.
+Outcome<std::unique_ptr<link::UdpLink>> Port::open_link(int socket, const IpAddress& address) {
+  const int fd = ::fcntl(socket, F_DUPFD_CLOEXEC, 3);
   if (fd < 0) {
     const int code = errno;
     return fail(code, std::string("cannot duplicate a socket: ") + std::strerror(code));
@@ -114,9 +116,18 @@ Outcome<Done> Port::open_own_link() {
   options.tx_sockets = 1;
   options.send_failures = &own_counters_.counters.send_failures;
   options.want_ip_fields = true;
-  auto own = link::UdpLink::open(fd, info_.address, options, own_counters_.counters.drops);
-  if (!own) return failure_of(own.error());
-  auto capture = std::make_unique<link::CaptureLink>(std::move(*own), info_.address);
+  auto opened = link::UdpLink::open(fd, address, options, own_counters_.counters.drops);
+  if (!opened) return failure_of(opened.error());
+  return std::move(*opened);
+}
+
+Outcome<Done> Port::open_own_link() {
+  auto own = open_link(slots_.fd(0), info_.address);
+  if (!own) return Failure<control::Error>{own.error()};
+  auto addresses = std::make_unique<link::PeerLink>(std::move(*own), link::Peer{info_.address, 0},
+                                                    own_counters_.counters.drops);
+  addresses_ = addresses.get();
+  auto capture = std::make_unique<link::CaptureLink>(std::move(addresses), info_.address);
   capture_ = capture.get();
   // Its packets are called by their transactions, so that it needs no name of its own.
   own_ = std::make_unique<link::FaultLink>(std::move(capture), 0, own_counters_.counters.drops);
@@ -184,13 +195,13 @@ Outcome<Port::Slot> Port::add_context(limits::Holder process) {
   return *slot;
 }
 
-Outcome<std::vector<control::UniqueFd>> Port::open_senders() const {
+Outcome<std::vector<control::UniqueFd>> Port::open_senders(const IpAddress& address) const {
   const link::UdpOptions options = udp_options();
   std::vector<control::UniqueFd> senders;
   for (const bool has_grh : {true, false}) {
     if (!has_grh && !options.grh_from_port) continue;
-    const auto opened = link::open_sending_socket(info_.address, options, has_grh);
-    if (!opened) return failure_of(link::sending_socket_error(opened.error(), info_.address));
+    const auto opened = link::open_sending_socket(address, options, has_grh);
+    if (!opened) return failure_of(link::sending_socket_error(opened.error(), address));
     senders.emplace_back(opened->fd);
   }
   return senders;
@@ -205,6 +216,11 @@ Outcome<Port::Slot> Port::add_extra_slot(Slot slot) {
   if (!extra) return failure_of(extra.error());
   slot_share_.take(context.process);
   ++context.slots;
+  for (const auto& further : further_) {
+    if (const auto added = further->add_extra(slot, *extra); !added) {
+      return failure_of(added.error());
+    }
+  }
   return *extra;
 }
 
@@ -215,13 +231,15 @@ void Port::remove_context(Slot slot) {
   retired_.add(context->second.stats.page().counters);
   faults_.retire(context->second.stats.page());
   slot_share_.give_back(process, context->second.slots);
-  descriptors_.give_back(process, kDescriptorsPerContext);
+  descriptors_.give_back(
+      process, kDescriptorsPerContext + context->second.addresses * kDescriptorsPerAddress);
   membership_share_.give_back(process, groups_.memberships_of(slot));
   groups_.leave_all(slot);
   close_empty_groups();
   pass_on_groups_of(process);
   contexts_.erase(context);
   slots_.release(slot);
+  for (const auto& further : further_) further->release(slot);
   if (sink_ != nullptr) sink_->on_context_closed(*this, slot);
 }
 
@@ -284,10 +302,9 @@ Outcome<Done> Port::open_missing_groups(limits::Holder process) {
 }
 
 Outcome<std::unique_ptr<Port::Group>> Port::open_group(const IpAddress& address) {
-  const std::uint32_t if_index = info_.gids.empty() ? 0 : info_.gids[0].if_index;
-  auto fd = open_group_socket(address, info_.address, if_index);
+  auto fd = open_group_socket(address, info_.address, info_.if_index);
   if (!fd) return Failure<control::Error>{fd.error()};
-  if (!link::take_only(fd->get(), info_.address, senders_of(info_))) {
+  if (!link::take_only(fd->get(), info_.address, slot_options(info_).senders)) {
     const int code = errno;
     return fail(code, "cannot filter what multicast group " + address.to_string() +
                           " brings: " + std::strerror(code));
@@ -347,7 +364,8 @@ void Port::on_group_datagram(const IpAddress& group, const wire::RxDatagram& d) 
   // A group on the loopback interface is everybody's: another user's fabric is not ours.
   const control::Subnet subnet{info_.subnet, info_.prefix_length};
   const bool is_foreign =
-      info_.persona == control::Persona::kInfiniBand && !subnet.contains(d.source);
+      (info_.persona == control::Persona::kInfiniBand && !subnet.contains(d.source)) ||
+      std::ranges::find(strangers_, d.source) != strangers_.end();
   if (is_foreign || !(bth->dest_qp() == kMulticastQpn)) {
     return own_counters_.counters.drops.count(DropReason::kNotMember);
   }
@@ -355,11 +373,13 @@ void Port::on_group_datagram(const IpAddress& group, const wire::RxDatagram& d) 
   if (!relay_) return;
   for (const MulticastGroups::Member& member : groups_.members_of(group)) {
     control::Relayed copy{member.mgid, d.source,  d.traffic_class,
-                          d.hop_limit, d.has_grh, {d.bytes.begin(), d.bytes.end()}};
+                          d.hop_limit, d.has_grh, {d.bytes.begin(), d.bytes.end()},
+                          d.flow_label};
     relay_(member.slot, copy);
   }
 }
 
+// All packets of one batch leave by one address.
 std::size_t Port::send(wire::TxBatch& batch, Qpn from) noexcept {
   const std::size_t sent = own_->send(batch, from);
   std::uint64_t bytes = 0;

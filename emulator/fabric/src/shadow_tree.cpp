@@ -38,6 +38,13 @@ std::string port_dir(const std::string& root, const DeviceInfo& d) {
          std::to_string(control::kPortNumber);
 }
 
+// The kernel has no network interface behind the GID of an InfiniBand port.
+bool has_interface(const DeviceInfo& d, std::size_t row) {
+  return d.persona == control::Persona::kRoce && !d.gids[row].if_name.empty();
+}
+
+std::string ndev_file(std::size_t row) { return "/gid_attrs/ndevs/" + std::to_string(row); }
+
 void build_port(const std::string& at, const DeviceInfo& d) {
   for (const char* dir :
        {"/gids", "/gid_attrs/types", "/gid_attrs/ndevs", "/pkeys", "/counters", "/hw_counters"}) {
@@ -45,13 +52,8 @@ void build_port(const std::string& at, const DeviceInfo& d) {
   }
   for (const auto& [name, text] : port_attributes(d)) write_new(at + "/" + name, text);
   for (std::size_t i = 0; i < d.gids.size(); ++i) {
-    const std::string index = std::to_string(i);
-    write_new(at + "/gids/" + index, d.gids[i].gid.to_string() + "\n");
-    write_new(at + "/gid_attrs/types/" + index, gid_type_text(d.gids[i].type));
-    // The kernel has no network interface behind the GID of an InfiniBand port.
-    if (d.persona == control::Persona::kRoce && !d.gids[i].if_name.empty()) {
-      write_new(at + "/gid_attrs/ndevs/" + index, d.gids[i].if_name + "\n");
-    }
+    for (const auto& [name, text] : gid_attributes(d, i)) write_new(at + "/" + name, text);
+    if (has_interface(d, i)) write_new(at + ndev_file(i), d.gids[i].if_name + "\n");
   }
   for (std::size_t i = 0; i < d.pkeys.size(); ++i) {
     write_new(at + "/pkeys/" + std::to_string(i), hex_text(d.pkeys[i], 4));
@@ -68,8 +70,8 @@ void build_device(const std::string& sys, const DeviceInfo& d) {
   make_dirs(at + "/device/infiniband/" + d.name);
   make_dirs(at + "/device/infiniband_verbs/" + verbs);
   for (const auto& [name, text] : device_attributes(d)) write_new(at + "/" + name, text);
-  if (!d.gids.empty() && !d.gids[0].if_name.empty()) {
-    link_to("/sys/class/net/" + d.gids[0].if_name, at + "/device/net/" + d.gids[0].if_name);
+  if (!d.if_name.empty()) {
+    link_to("/sys/class/net/" + d.if_name, at + "/device/net/" + d.if_name);
   }
   build_port(at + "/ports/" + std::to_string(control::kPortNumber), d);
 
@@ -126,6 +128,24 @@ void ShadowTree::build(const std::string& at, const std::vector<DeviceInfo>& dev
 void ShadowTree::write_port(const DeviceInfo& d) {
   const std::string at = port_dir(root_, d);
   for (const auto& [name, text] : port_attributes(d)) replace(at + "/" + name, text);
+  for (std::size_t i = 0; i < d.gids.size(); ++i) {
+    for (const auto& [name, text] : gid_attributes(d, i)) replace(at + "/" + name, text);
+    write_ndev(at + ndev_file(i), has_interface(d, i) ? d.gids[i].if_name : "");
+  }
+}
+
+// Free rows have no such file. The directory's time is nobody's concern.
+void ShadowTree::write_ndev(const std::string& path, const std::string& interface) {
+  std::error_code ignored;
+  try {
+    if (interface.empty()) {
+      fs::remove(path, ignored);
+    } else {
+      write_new(path, interface + "\n");
+    }
+  } catch (const std::system_error&) {
+    // A full disk: as good as it can be.
+  }
 }
 
 void ShadowTree::write_counters(const DeviceInfo& d, const Totals& totals) {

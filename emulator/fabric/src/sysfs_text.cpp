@@ -91,6 +91,12 @@ NamedTexts port_attributes(const DeviceInfo& d) {
   };
 }
 
+NamedTexts gid_attributes(const DeviceInfo& d, std::size_t row) {
+  const std::string index = std::to_string(row);
+  return {{"gids/" + index, d.gids[row].gid.to_string() + "\n"},
+          {"gid_attrs/types/" + index, gid_type_text(d.gids[row].type)}};
+}
+
 std::vector<std::pair<std::string, std::uint64_t>> counter_files(const Totals& t) {
   std::vector<std::pair<std::string, std::uint64_t>> files{
       // IBTA counts data in units of four octets.

@@ -1,6 +1,7 @@
 // How the kernel spells a device in sysfs: pure functions from a value to file names and texts.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -23,6 +24,8 @@ std::string gid_type_text(control::GidType type);
 NamedTexts device_attributes(const control::DeviceInfo& device);
 // Files directly below ports/1.
 NamedTexts port_attributes(const control::DeviceInfo& device);
+// "gids/..." and "gid_attrs/types/..." of one row.
+NamedTexts gid_attributes(const control::DeviceInfo& device, std::size_t row);
 // "counters/..." and "hw_counters/...".
 std::vector<std::pair<std::string, std::uint64_t>> counter_files(const Totals& totals);
 

@@ -153,7 +153,7 @@ void CaptureLink::record_sent(const wire::TxBatch& batch, const wire::TxBatch::P
   record.direction = CaptureRecord::Direction::kOutbound;
   record.fate = fate;
   record.sender = flow.value();
-  record.source = local_;
+  record.source = to.source == 0 ? local_ : inner_->address_of(to.source);
   record.destination = to.address;
   record.source_port = made_up_port(flow.value(), to.has_grh);
   record.traffic_class = to.traffic_class;

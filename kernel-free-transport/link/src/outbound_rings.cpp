@@ -16,7 +16,8 @@ std::uint64_t key_of(const Peer& peer) {
   std::uint64_t low = 0;
   std::memcpy(&high, peer.address.bytes.data(), sizeof high);
   std::memcpy(&low, peer.address.bytes.data() + 8, sizeof low);
-  std::uint64_t mixed = (high ^ (low + peer.slot * 0x100000001b3u)) * 0x9e3779b97f4a7c15u;
+  const std::uint64_t context = peer.slot | std::uint64_t{peer.source} << Qpn::kSlotBits;
+  std::uint64_t mixed = (high ^ (low + context * 0x100000001b3u)) * 0x9e3779b97f4a7c15u;
   mixed ^= mixed >> 29;
   return mixed | 1;
 }

@@ -20,8 +20,10 @@ class OutboundRings {
   // Closes them.
   ~OutboundRings();
 
-  // Nobody was ever given one.
+  // Nobody was ever given one, or was expected to be.
   bool is_empty() const noexcept { return !has_any_.read(); }
+  // Each packet is looked at from here on, for whom it is.
+  void expect_some() noexcept { has_any_.publish(true); }
   // False: there are too many.
   bool add(const Peer& peer, SharedRing ring, BellRope rope);
   void remove(const Peer& peer) noexcept;

@@ -1,5 +1,8 @@
 #include "verbena/link/peer_link.hpp"
 
+#include <sys/epoll.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -26,8 +29,8 @@ constexpr std::size_t kLingerRingsMax = 4;
 constexpr std::size_t kLastWordsMax = SharedRing::kDefaultCapacity / 64;
 
 Peer peer_of(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet) {
-  return {batch.destination(packet).address,
-          wire::BthView(batch.start_of(packet).data()).dest_qp().slot()};
+  const wire::Destination& to = batch.destination(packet);
+  return {to.address, wire::BthView(batch.start_of(packet).data()).dest_qp().slot(), to.source};
 }
 
 }  // namespace
@@ -55,10 +58,43 @@ PeerLink::PeerLink(std::unique_ptr<UdpLink> udp, const Peer& self, DropCounters&
       outbound_(std::make_unique<OutboundRings>(statistics_, ring_packets)) {}
 
 PeerLink::~PeerLink() {
+  if (const int fd = further_fd_.read(); fd >= 0) ::close(fd);
   for (Inbound& in : inbound_) in.reader.ring().close();
   for (Pending& p : pending_) {
     if (p.ring) p.ring->close();
   }
+}
+
+bool PeerLink::add_source(std::uint8_t source, std::unique_ptr<UdpLink> udp) {
+  const Guard guard(change_lock_);
+  if (further_fd_.read() < 0) further_fd_.publish(::epoll_create1(EPOLL_CLOEXEC));
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (::epoll_ctl(further_fd_.read(), EPOLL_CTL_ADD, udp->wait_fd(), &event) != 0) return false;
+  const IpAddress address = udp->local();
+  further_.push_back(std::make_unique<Source>(Source{address, std::move(udp)}));
+  sources_[source].publish(further_.back().get());
+  outbound_->expect_some();
+  has_pending_.publish(true);
+  udp_->kick(self_.address, self_.slot);
+  return true;
+}
+
+// A number that was never given leads to no way of its own, and so to the port's.
+UdpLink& PeerLink::udp_from_further(std::uint8_t source) const noexcept {
+  const Source* further = source < kSourcesMax ? sources_[source].read() : nullptr;
+  return further != nullptr ? *further->udp : *udp_;
+}
+
+IpAddress PeerLink::address_of(std::uint8_t source) const noexcept {
+  const Source* further = source < kSourcesMax ? sources_[source].read() : nullptr;
+  return further != nullptr ? further->address : self_.address;
+}
+
+void PeerLink::want_header_fields() noexcept {
+  if (std::exchange(wants_header_fields_, true)) return;
+  udp_->want_header_fields();
+  for (UdpLink* further : further_read_) further->want_header_fields();
 }
 
 bool PeerLink::add_outbound(const Peer& peer, SharedRing ring, BellRope rope) {
@@ -112,7 +148,7 @@ wire::Transmitter::Packing PeerLink::packing(const Peer& peer) noexcept {
   const auto packs = outbound_->is_empty() ? std::nullopt : packs_to(peer);
   if (!packs) {
     packing.is_sealed = true;
-    packing.is_bundled = udp_->takes_bundles(peer.address);
+    packing.is_bundled = udp_from(peer.source).takes_bundles(peer.address);
     packing.lent_least = UdpLink::kLentLeast;
     return packing;
   }
@@ -155,6 +191,7 @@ std::size_t PeerLink::send(wire::TxBatch& batch, Qpn flow) noexcept {
 std::size_t PeerLink::send_by_udp(wire::TxBatch& batch, std::size_t first, std::size_t count,
                                   Qpn flow) noexcept {
   const auto packets = batch.packets().subspan(first, count);
+  UdpLink& udp = udp_from(batch.destination(packets.front()).source);
   const auto is_packed = [](const wire::TxBatch::Packet& p) { return p.psns != 0; };
   std::size_t taken = 0;
   while (taken < count) {
@@ -165,7 +202,7 @@ std::size_t PeerLink::send_by_udp(wire::TxBatch& batch, std::size_t first, std::
     const auto rest = packets.subspan(taken);
     const auto whole =
         static_cast<std::size_t>(std::find_if(rest.begin(), rest.end(), is_packed) - rest.begin());
-    const std::size_t sent = udp_->send_part(batch, first + taken, whole, flow);
+    const std::size_t sent = udp.send_part(batch, first + taken, whole, flow);
     taken += sent;
     if (sent < whole) break;
   }
@@ -177,16 +214,17 @@ std::optional<std::size_t> PeerLink::send_by_ring(const wire::TxBatch& batch, st
                                                   std::size_t count, const Peer& peer) noexcept {
   const auto put = outbound_->put(batch, first, count, peer);
   if (!put) return std::nullopt;
-  if (put->needs_datagram) udp_->kick(peer.address, peer.slot);
+  if (put->needs_datagram) kick(peer);
   return put->taken;
 }
 
 bool PeerLink::send_short(wire::ShortPacket& packet, Qpn flow) noexcept {
   if (outbound_->is_empty()) return udp_->send_short(packet, flow);
-  const Peer peer{packet.destination->address, packet.dest_qp().slot()};
+  const wire::Destination& to = *packet.destination;
+  const Peer peer{to.address, packet.dest_qp().slot(), to.source};
   const auto put = outbound_->put(packet, peer);
-  if (!put) return udp_->send_short(packet, flow);
-  if (put->needs_datagram) udp_->kick(peer.address, peer.slot);
+  if (!put) return udp_from(to.source).send_short(packet, flow);
+  if (put->needs_datagram) kick(peer);
   return put->taken != 0;
 }
 
@@ -201,7 +239,7 @@ std::optional<wire::Transmitter::Reading> PeerLink::reading_at(const Peer& peer)
 void PeerLink::remind(TimeNs now) noexcept {
   if (outbound_->is_empty()) return;
   const auto without_rope = outbound_->remind(now);
-  if (without_rope) udp_->kick(without_rope->address, without_rope->slot);
+  if (without_rope) kick(*without_rope);
 }
 
 std::uint64_t PeerLink::ring_packets_sent() const noexcept { return outbound_->packets_sent(); }
@@ -211,7 +249,8 @@ std::size_t PeerLink::send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage
     for (std::size_t i = 0; i < batch.size(); ++i) drops_.count(DropReason::kInjected);
     return batch.size();
   }
-  return udp_->send_damaged(batch, flow, damage);
+  return udp_from(batch.destination(batch.packets().front()).source)
+      .send_damaged(batch, flow, damage);
 }
 
 std::size_t PeerLink::receive(RxSink& sink, std::size_t budget) noexcept {
@@ -251,7 +290,8 @@ std::size_t PeerLink::announce_sleep_again(RxSink& sink, std::size_t budget) noe
 }
 
 std::size_t PeerLink::receive_from_udp(RxSink& sink, std::size_t budget) noexcept {
-  const std::size_t count = udp_->receive(sink, budget);
+  std::size_t count = udp_->receive(sink, budget);
+  for (UdpLink* further : further_read_) count += further->receive(sink, budget);
   if (count > 0) {
     has_read_udp_ = true;
     has_heard_udp_.publish(true);
@@ -316,6 +356,10 @@ std::size_t PeerLink::adopt_changes(RxSink& sink) noexcept {
     const Guard guard(change_lock_);
     changes.swap(pending_);
     has_pending_.publish(false);
+    for (std::size_t i = further_read_.size(); i < further_.size(); ++i) {
+      further_read_.push_back(further_[i]->udp.get());
+      if (wants_header_fields_) further_read_.back()->want_header_fields();
+    }
   }
   std::size_t count = 0;
   for (Pending& p : changes) {
@@ -332,7 +376,7 @@ std::size_t PeerLink::adopt_changes(RxSink& sink) noexcept {
     if (!p.ring) continue;
     wire::RxDatagram datagram;
     datagram.source = p.peer.address;
-    datagram.destination = self_.address;
+    datagram.destination = address_of(p.peer.source);
     datagram.came_by_ring = true;
     inbound_.push_back({p.peer, RingReader(std::move(*p.ring)), datagram});
     has_had_rings_ = true;

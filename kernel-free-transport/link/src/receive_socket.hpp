@@ -1,5 +1,5 @@
 // The sockets of which a group on one UDP port is made, and the filter by which the kernel steers
-// what comes to it (slot_group.hpp).
+// what comes to it (slot_group.hpp, further_slots.hpp).
 #pragma once
 
 #include <cstddef>

@@ -161,9 +161,9 @@ class Answer {
     writer.put_u8(RDMA_NLDEV_ATTR_PORT_STATE, static_cast<std::uint8_t>(device.port_state));
     writer.put_u8(RDMA_NLDEV_ATTR_PORT_PHYS_STATE, is_up ? kPhysicalLinkUp : kPhysicalDisabled);
     // An InfiniBand port has no network interface of its own.
-    if (device.persona == Persona::kRoce && !device.gids.empty() && device.gids[0].if_index != 0) {
-      writer.put_u32(RDMA_NLDEV_ATTR_NDEV_INDEX, device.gids[0].if_index);
-      writer.put_string(RDMA_NLDEV_ATTR_NDEV_NAME, device.gids[0].if_name);
+    if (device.persona == Persona::kRoce && device.if_index != 0) {
+      writer.put_u32(RDMA_NLDEV_ATTR_NDEV_INDEX, device.if_index);
+      writer.put_string(RDMA_NLDEV_ATTR_NDEV_NAME, device.if_name);
     }
     send(writer);
   }

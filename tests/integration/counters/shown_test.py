@@ -121,7 +121,7 @@ class Status(PuppetCase):
         shown = self.device.control("status").stdout
         for words in (rf"^verbena \S+, pid \d+, in {self.device.environment['VERBENA_RUNTIME_DIR']}$",
                       r"^verbena0  InfiniBand  127\.\S+ on lo  LID 1  ACTIVE  MTU \d+$",
-                      r"^  GID fe80:\S+$", r"^  sent [1-9]\d* packets, .*; received [1-9]\d* packets, .*$",
+                      r"^  GID 0  fe80:\S+  IB$", r"^  sent [1-9]\d* packets, .*; received [1-9]\d* packets, .*$",
                       rf"^  pid {first.process.pid} \(puppet\), slot \d+: 1 QP, 1 CQ, 1 MR, 1 PD, 0 SRQ$",
                       rf"^    QP 0x{first.qpn:06x} RC   RTS   -> 127\.\S+ 0x{second.qpn:06x} by udp$",
                       r"^       sent \d+ packets, [1-9]\d* B; received \d+, .*; repeated \d+; outstanding 0/0$"):
@@ -162,11 +162,18 @@ class Sysfs(PuppetCase):
             is_roce = device["persona"] == "RoCE"
             for file, wanted in (("state", "4: ACTIVE"), ("phys_state", "5: LinkUp"), ("rate", "100 Gb/sec (4X EDR)"),
                                  ("link_layer", "Ethernet" if is_roce else "InfiniBand"), ("lid", f"0x{port['lid']:x}"),
-                                 ("lid_mask_count", "0"), ("sm_sl", "0"), ("pkeys/0", "0xffff"), ("gids/0", port["gids"][0]),
-                                 ("gid_attrs/types/0", "RoCE v2" if is_roce else "IB/RoCE v1")):
+                                 ("lid_mask_count", "0"), ("sm_sl", "0"), ("pkeys/0", "0xffff")):
                 self.assertEqual(self.read(f"{at}/{file}"), wanted, file)
-            if is_roce:
-                self.assertEqual(self.read(f"{at}/gid_attrs/ndevs/0"), "lo")
+            rows = port["gid_table"]
+            self.assertEqual([row["index"] for row in rows], [0, 1, 2, 3] if is_roce else [0])
+            self.assertEqual({row["gid"] for row in rows}, set(port["gids"]))
+            for row in rows:
+                self.assertEqual(self.read(f"{at}/gids/{row['index']}"), row["gid"])
+                is_v2 = is_roce and row["index"] % 2 == 1
+                self.assertEqual(row["type"], "RoCE v2" if is_v2 else "RoCE v1" if is_roce else "IB")
+                self.assertEqual(self.read(f"{at}/gid_attrs/types/{row['index']}"), "RoCE v2" if is_v2 else "IB/RoCE v1")
+                if is_roce:
+                    self.assertEqual(self.read(f"{at}/gid_attrs/ndevs/{row['index']}"), "lo")
             # As ibv_query_port says it.
             info = self.device.run(["ibv_devinfo", "-v", "-d", device["name"]]).stdout
             self.assertEqual(int(self.read(f"{at}/cap_mask"), 16), int(re.search(r"port_cap_flags:\s+0x(\w+)", info)[1], 16))

@@ -56,8 +56,7 @@ class Clients(EmulatorCase):
         client = cc.Client(self.dir).open_device()
         elsewhere = "127.1.2.3"
         for address in (self.address, elsewhere):
-            mapped = bytes(10) + b"\xff\xff" + socket.inet_aton(address)
-            client.send(cc.RING_REQUEST, mapped + struct.pack("<I", client.slot + 1))
+            client.send(cc.RING_REQUEST, cc.mapped(address) + struct.pack("<I", client.slot + 1) + cc.mapped(self.address))
         body = client.next_unasked(cc.RING_OUTBOUND)[2]
         self.assertEqual(body[12:16], socket.inet_aton(elsewhere))
         self.assertIn(b"no context of this emulator", body)
@@ -163,7 +162,7 @@ class Clients(EmulatorCase):
                 thread.start()
             return threads
 
-        threads = answer_all()
+        threads = answer_all(0)
         shown = {c["slot"]: c for c in self.status()["devices"][0]["contexts"]}
         for thread in threads:
             thread.join()

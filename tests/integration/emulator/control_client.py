@@ -44,10 +44,14 @@ def text(value):
     return struct.pack("<I", len(raw)) + raw
 
 
+def mapped(address):
+    """An IPv4 address as the messages carry it."""
+    return b"\0" * 10 + b"\xff\xff" + socket.inet_aton(address)
+
+
 def report_qp(number, error=""):
     """A queue pair as it stands in a STATUS_REPORT, and its number."""
-    peer = b"\0" * 10 + b"\xff\xff" + socket.inet_aton("127.9.9.9")
-    return number, struct.pack("<IBBB", number, 2, 3, 1) + peer + struct.pack(
+    return number, struct.pack("<IBBB", number, 2, 3, 1) + mapped("127.9.9.9") + struct.pack(
         "<IIIII5Q", 0x8003, 11, 12, 1, 2, 100, 4096, 90, 2048, 3) + text(error)
 
 
@@ -138,7 +142,7 @@ class Client:
             told = qps[behind:behind + min(most, page)]
             last = behind + len(told) == len(qps)
             self.send(STATUS_REPORT, struct.pack("<?6I", last, 1, 2, len(qps), 3, 0, 1) +
-                      struct.pack("<I", len(told)) + b"".join(raw for _, raw in told), sequence)
+                      struct.pack("<I", len(told)) + b"".join(raw for _, raw in told) + struct.pack("<I", 0), sequence)
             if last and (most != 0 or not qps):
                 return
 

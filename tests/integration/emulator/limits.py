@@ -251,14 +251,16 @@ say(ended)""")
         self.up_with(512)
         with cc.Client(self.dir).open_device() as mute:
             greedy = self.other(f"""
-mute = b"\\0" * 10 + b"\\xff\\xff" + socket.inet_aton({self.address!r}) + struct.pack("<I", {mute.slot})
+own = cc.mapped({self.address!r})
+mute = own + struct.pack("<I", {mute.slot}) + own
 all = [cc.Client(DIR).open_device() for _ in range(40)]
 for client in all * 3:
     client.send(cc.RING_REQUEST, mute)
 for client in all:
     client.call(cc.EXTRA_SLOT)
 refused = [body for c in all for kind, _, body in c.unasked if kind == cc.RING_OUTBOUND]
-say(len(refused), refused[0][24:-1].decode())""")
+length = struct.unpack("<I", refused[0][20:24])[0]
+say(len(refused), refused[0][24:24 + length].decode())""")
             count, why = self.line(greedy).split(" ", 1)
             self.assertEqual(why, f"process {greedy.pid} has its share of the emulator's descriptors")
             self.assertGreater(int(count), 10)

@@ -233,8 +233,8 @@ class Settings(EmulatorCase):
         done = self.verbena("up", "--roce", self.address, "--device", "rocky")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.read("infiniband/rocky/ports/1/link_layer"), "Ethernet\n")
-        self.assertEqual(self.read("infiniband/rocky/ports/1/gid_attrs/types/0"), "RoCE v2\n")
-        self.assertEqual(self.read("infiniband/rocky/ports/1/gid_attrs/ndevs/0"), "lo\n")
-        gid = self.read("infiniband/rocky/ports/1/gids/0").strip()
+        self.assertEqual(self.read("infiniband/rocky/ports/1/gid_attrs/types/3"), "RoCE v2\n")
+        self.assertEqual(self.read("infiniband/rocky/ports/1/gid_attrs/ndevs/3"), "lo\n")
+        gid = self.read("infiniband/rocky/ports/1/gids/3").strip()
         self.assertEqual(bytes.fromhex(gid.replace(":", ""))[10:],
                          b"\xff\xff" + socket.inet_aton(self.address))

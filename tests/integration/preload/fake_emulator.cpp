@@ -38,7 +38,7 @@ DeviceInfo infiniband_device() {
   d.prefix_length = 24;
   d.subnet = *IpAddress::parse("127.1.0.0");
   d.node_guid = node_guid_of(d.address);
-  d.port_guid = port_guid_of(d.address);
+  d.port_guid = port_guid_of(d.address, d.persona);
   d.lid = 1;
   d.sm_lid = 1;
   d.cap_mask = 0x02510868;
@@ -57,8 +57,10 @@ DeviceInfo roce_device() {
   d.persona = Persona::kRoce;
   d.address = *IpAddress::parse("127.0.0.1");
   d.node_guid = node_guid_of(d.address);
-  d.port_guid = port_guid_of(d.address);
+  d.port_guid = port_guid_of(d.address, d.persona);
   d.lid = d.sm_lid = 0;
+  d.if_index = 1;
+  d.if_name = "lo";
   // The second slot of three is free.
   d.gids = {{Gid::from_ip(d.address), GidType::kRoceV2, 1, "lo"},
             {Gid{}, GidType::kRoceV2, 0, ""},

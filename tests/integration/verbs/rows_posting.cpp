@@ -270,6 +270,20 @@ std::vector<Row> address_rows() {
            a.grh.sgid_index = 200;
          });
        }},
+      {"ibv_create_ah", "a GID index whose row is free", EINVAL, "is free",
+       [](Case& c) {
+         return handle(c, [](Case& x, ibv_ah_attr& a) {
+           a.is_global = 1;
+           a.grh.dgid = x.w.gid;
+           a.grh.sgid_index = 7;
+         });
+       }},
+      {"ibv_create_ah", "sl beyond 15", EINVAL, "attr.sl is 16",
+       [](Case& c) { return handle(c, [](Case&, ibv_ah_attr& a) { a.sl = 16; }); }},
+      {"ibv_create_ah", "src_path_bits of a port with one LID", EINVAL, "attr.src_path_bits is 1",
+       [](Case& c) { return handle(c, [](Case&, ibv_ah_attr& a) { a.src_path_bits = 1; }); }},
+      {"ibv_create_ah", "no static_rate", EINVAL, "attr.static_rate is 99",
+       [](Case& c) { return handle(c, [](Case&, ibv_ah_attr& a) { a.static_rate = 99; }); }},
       {"ibv_create_ah", "a GID of zeros", EINVAL, "no route",
        [](Case& c) {
          return handle(c, [](Case&, ibv_ah_attr& a) {

@@ -148,11 +148,11 @@ std::vector<Row> queue_pair_rows() {
        [](Case& c) {
          return create_ex(c, [](Case& k, auto& a) { a.comp_mask |= IBV_QP_INIT_ATTR_RX_HASH; });
        }},
-      {"ibv_create_qp_ex", "unknown create_flags", EOPNOTSUPP, "create_flags = 0x2",
+      {"ibv_create_qp_ex", "unknown create_flags", EOPNOTSUPP, "create_flags = 0x102",
        [](Case& c) {
          return create_ex(c, [](Case& k, auto& a) {
            a.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
-           a.create_flags = 2;
+           a.create_flags = 0x102;
          });
        }},
       {"ibv_create_qp_ex", "unknown operations", EOPNOTSUPP, "send_ops_flags",
@@ -274,6 +274,20 @@ std::vector<Row> state_rows() {
            a.ah_attr.grh.sgid_index = 100;
          });
        }},
+      {"ibv_modify_qp", "a GID index whose row is free", EINVAL, "is free",
+       [](Case& c) {
+         return to_rtr(c, 0, [](Case& k, auto& a) {
+           a.ah_attr.is_global = 1;
+           a.ah_attr.grh.dgid = k.w.gid;
+           a.ah_attr.grh.sgid_index = 7;
+         });
+       }},
+      {"ibv_modify_qp", "dest_qp_num beyond 24 bits", EINVAL, "dest_qp_num = 0x1000011",
+       [](Case& c) { return to_rtr(c, 0, [](Case& k, auto& a) { a.dest_qp_num = 0x1000011; }); }},
+      {"ibv_modify_qp", "src_path_bits of a port with one LID", EINVAL, "src_path_bits is 3",
+       [](Case& c) { return to_rtr(c, 0, [](Case& k, auto& a) { a.ah_attr.src_path_bits = 3; }); }},
+      {"ibv_modify_qp", "no static_rate", EINVAL, "static_rate is 1;",
+       [](Case& c) { return to_rtr(c, 0, [](Case& k, auto& a) { a.ah_attr.static_rate = 1; }); }},
       {"ibv_modify_qp", "path MTU 0", EINVAL, "path_mtu is 0",
        [](Case& c) {
          return to_rtr(c, 0, [](Case& k, auto& a) { a.path_mtu = static_cast<ibv_mtu>(0); });

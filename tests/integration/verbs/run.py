@@ -2,6 +2,8 @@
 """Runs a program of this folder on an emulator of its own.
 
 run.py PREFIX PERSONA PROGRAM [ARGUMENT...]
+
+PERSONA is ib or roce, with .udp behind it for UDP in place of shared rings.
 """
 
 import os
@@ -22,12 +24,14 @@ def emulator(prefix, persona):
 
 def main():
     prefix, persona, *command = sys.argv[1:]
+    persona, _, link = persona.partition(".")
     with emulator(prefix, persona) as device:
         device.environment["VERBENA_COMMAND"] = device.verbena
         # Each row of the refusals is to be explained, also those that differ in little.
         device.environment["VERBENA_LOG"] = "explain-all"
-        if "VERBENA_LINK" in os.environ:
-            device.environment["VERBENA_LINK"] = os.environ["VERBENA_LINK"]
+        link = link or os.environ.get("VERBENA_LINK", "")
+        if link:
+            device.environment["VERBENA_LINK"] = link
         try:
             done = device.run([os.path.abspath(command[0]), *command[1:]])
         except subprocess.TimeoutExpired as late:

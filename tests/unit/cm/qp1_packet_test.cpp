@@ -16,7 +16,7 @@ struct Packet {
 
   Packet() {
     wire::TxBatch batch(bytes);
-    write_qp1_packet(batch, mad, *IpAddress::parse("127.1.0.1"), Psn(0x123456));
+    write_qp1_packet(batch, mad, {.address = *IpAddress::parse("127.1.0.1")}, Psn(0x123456));
     const auto view = batch.bytes_of(batch.packets()[0]);
     written.assign(view.begin(), view.end());
     EXPECT_EQ(batch.destination(batch.packets()[0]).address, *IpAddress::parse("127.1.0.1"));

@@ -43,12 +43,12 @@ TEST(AddressPlan, ALidIsTheHostPart) {
 }
 
 TEST(AddressPlan, GuidsHoldTheAddress) {
-  EXPECT_EQ(port_guid_of(kFirst), 0x025652007f010001u);
+  EXPECT_EQ(port_guid_of(kFirst, Persona::kInfiniBand), 0x025652007f010001u);
   EXPECT_EQ(node_guid_of(kFirst), 0x025652017f010001u);
 }
 
 TEST(AddressPlan, GidsLeadBack) {
-  EXPECT_EQ(address_of_gid(Gid::link_local(port_guid_of(kFirst))), kFirst);
+  EXPECT_EQ(address_of_gid(Gid::link_local(port_guid_of(kFirst, Persona::kInfiniBand))), kFirst);
   EXPECT_EQ(address_of_gid(Gid::from_ip(kFirst)), kFirst);
   const IpAddress six = *IpAddress::parse("2001:db8::5");
   EXPECT_EQ(address_of_gid(Gid::from_ip(six)), six);

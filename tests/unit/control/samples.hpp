@@ -13,7 +13,7 @@ namespace verbena::control {
 
 using AllMessages =
     std::tuple<Refused, Ack, Hello, Welcome, OpenDevice, DeviceOpened, ExtraSlot, SlotAdded,
-               AttachMulticast, DetachMulticast, Relayed, StatusRequest,
+               AttachMulticast, DetachMulticast, Relayed, OpenAddress, AddressOpened, StatusRequest,
                StatusReport, PortEvent, SetFault, Shutdown, SetCapture, Hold, Stay, Capture,
                CaptureSource, CaptureSlot, CaptureSourceEnded, StatusQuery, StatusText, Down,
                SetPort, Announce, RefreshCounters, QueryCounters, Counters, QueryResources,
@@ -100,6 +100,8 @@ inline void fill(RingOutbound& m) {
   m = {IpAddress::v4(0x7f010006), 6, "no memory", true, IpAddress::v4(3)};
 }
 inline void fill(PeerGone& m) { m = {IpAddress::v4(0x7f010005), 7, IpAddress::v4(4)}; }
+inline void fill(OpenAddress& m) { m.address = IpAddress::v4(0x0a000001); }
+inline void fill(AddressOpened& m) { m.address = IpAddress::v4(0x0a000001); }
 inline ExportedObject sample_object() { return {3, 0x7f0000001000, 4096, 0x1000, 7}; }
 inline void fill(Import& m) { m = {"verbena-node/uverbs192/0123", ObjectKind::kRegion, 9}; }
 inline void fill(Imported& m) { m.object = sample_object(); }

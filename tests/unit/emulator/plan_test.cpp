@@ -65,14 +65,110 @@ TEST(Plan, ARoceAddressMakesARoceDevice) {
   EXPECT_EQ(devices[0].name, "mlx5_0");
   EXPECT_EQ(devices[0].persona, control::Persona::kRoce);
   EXPECT_EQ(devices[0].lid, 0);
-  EXPECT_EQ(devices[0].gids[0].gid, Gid::from_ip(ip("10.1.0.7")));
-  EXPECT_EQ(devices[0].gids[0].type, control::GidType::kRoceV2);
-  EXPECT_EQ(devices[0].gids[0].if_index, 2u);
   EXPECT_EQ(devices[0].subnet, ip("10.1.0.0"));
   EXPECT_EQ(devices[0].active_mtu, 3) << "1024 octets fit in an Ethernet frame";
   EXPECT_EQ(devices[1].active_mtu, 5) << "4096 fit in a jumbo frame";
   EXPECT_EQ(devices[2].persona, control::Persona::kInfiniBand);
   EXPECT_EQ(devices[2].lid, 1);
+}
+
+TEST(Plan, TheGidTableOfARoceDeviceIsAsOnMlx5) {
+  settings::Settings wishes;
+  wishes.roce = {ip("10.1.0.7"), ip("2001:db8::5")};
+  const auto devices = planned(wishes);
+  for (const control::DeviceInfo& d : devices) {
+    ASSERT_EQ(d.gids.size(), 16u);
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(d.gids[i].type, i % 2 == 0 ? control::GidType::kRoceV1 : control::GidType::kRoceV2);
+      EXPECT_EQ(d.gids[i].if_name, "eth0");
+      EXPECT_EQ(d.gids[i].if_index, 2u);
+    }
+    for (std::size_t i : {2, 3}) EXPECT_EQ(d.gids[i].gid, Gid::from_ip(d.address));
+  }
+  for (std::size_t i : {0, 1}) {
+    EXPECT_EQ(devices[0].gids[i].gid, Gid::link_local(0x025652020a010007u));
+    EXPECT_EQ(devices[1].gids[i].gid, Gid::from_ip(ip("2001:db8::5")));
+  }
+}
+
+Interface on_eth0(const char* address) { return {ip(address), 24, "eth0", 2, 1500, false}; }
+
+std::vector<std::string> rows_of(const control::DeviceInfo& d) {
+  std::vector<std::string> rows;
+  for (std::size_t i = 1; i < d.gids.size(); i += 2) {
+    EXPECT_EQ(d.gids[i].gid, d.gids[i - 1].gid);
+    rows.push_back(d.gids[i].gid.is_zero() ? "" : d.gids[i].gid.as_ip().to_string());
+  }
+  while (!rows.empty() && rows.back().empty()) rows.pop_back();
+  return rows;
+}
+
+TEST(Plan, FurtherAddressesOfAnInterfaceHaveRowsWhileTheyAreThere) {
+  settings::Settings wishes;
+  wishes.roce = {ip("10.1.0.7")};
+  auto devices = plan_devices(wishes, {1000, "tulip", "0.1.0", {on_eth0("10.1.0.7")}});
+  ASSERT_TRUE(devices.ok());
+  control::DeviceInfo& d = devices->front();
+  const std::string own = Gid::link_local(d.port_guid).as_ip().to_string();
+  const std::string local = ip("fe80::5").to_string();
+  using Rows = std::vector<std::string>;
+  EXPECT_EQ(rows_of(d), (Rows{own, "10.1.0.7"}));
+  follow_interfaces(*devices, {on_eth0("fe80::5"),
+                               on_eth0("10.1.0.7"),
+                               on_eth0("10.1.0.8"),
+                               {ip("10.2.0.1"), 24, "eth1", 3, 1500, false}});
+  EXPECT_EQ(rows_of(d), (Rows{own, "10.1.0.7", "10.1.0.8", local}));
+  follow_interfaces(*devices, {on_eth0("fe80::5"), on_eth0("10.1.0.7"), on_eth0("10.1.0.9")});
+  EXPECT_EQ(rows_of(d), (Rows{own, "10.1.0.7", "10.1.0.9", local}));
+  // Its own address goes: those rows are nobody else's.
+  follow_interfaces(*devices, {on_eth0("10.1.0.9"), on_eth0("10.1.0.10")});
+  EXPECT_EQ(rows_of(d), (Rows{"", "", "10.1.0.9", "10.1.0.10"}));
+  follow_interfaces(*devices, {on_eth0("10.1.0.10"), on_eth0("10.1.0.7")});
+  EXPECT_EQ(rows_of(d), (Rows{own, "10.1.0.7", "", "10.1.0.10"}));
+}
+
+TEST(Plan, AnAddressIsTheDevicesThatWasMadeForIt) {
+  settings::Settings wishes;
+  wishes.roce = {ip("10.1.0.7"), ip("10.1.0.9")};
+  const auto devices = planned(wishes);
+  EXPECT_EQ(rows_of(devices[0]).size(), 3u);  // with 2001:db8::5
+  EXPECT_EQ(rows_of(devices[1]).size(), 2u);
+}
+
+TEST(Plan, OfALoopbackInterfaceAPortHasItsOwnAddressOnly) {
+  settings::Settings wishes;
+  wishes.roce = {ip("127.0.0.1")};
+  const auto devices = plan_devices(wishes, {0,
+                                             "tulip",
+                                             "0.1.0",
+                                             {{ip("127.0.0.1"), 8, "lo", 1, 65536, true},
+                                              {ip("::1"), 128, "lo", 1, 65536, true}}});
+  ASSERT_TRUE(devices.ok());
+  EXPECT_EQ(rows_of(devices->front()).size(), 2u);
+}
+
+TEST(Plan, APortOfAnIpv6AddressHasTheLinkLocalOneFirst) {
+  settings::Settings wishes;
+  wishes.roce = {ip("2001:db8::5")};
+  const auto devices = plan_devices(
+      wishes,
+      {0, "tulip", "0.1.0", {on_eth0("2001:db8::5"), on_eth0("fe80::7"), on_eth0("10.1.0.3")}});
+  ASSERT_TRUE(devices.ok());
+  EXPECT_EQ(rows_of(devices->front()),
+            (std::vector<std::string>{ip("fe80::7").to_string(), ip("2001:db8::5").to_string(),
+                                      "10.1.0.3"}));
+}
+
+TEST(Plan, TheMtuFollowsTheInterface) {
+  settings::Settings wishes;
+  wishes.roce = {ip("10.1.0.7")};
+  auto devices = plan_devices(wishes, {0, "tulip", "0.1.0", {on_eth0("10.1.0.7")}});
+  ASSERT_TRUE(devices.ok());
+  EXPECT_EQ(devices->front().active_mtu, 3);
+  Interface jumbo = on_eth0("10.1.0.7");
+  jumbo.mtu = 9000;
+  follow_interfaces(*devices, {jumbo});
+  EXPECT_EQ(devices->front().active_mtu, 5);
 }
 
 TEST(Plan, NamesAreFilledUp) {
@@ -90,6 +186,7 @@ TEST(Plan, AFabricOfManyHostsTakesThisHostsAddresses) {
   const auto devices = planned(wishes);
   EXPECT_EQ(devices[0].lid, 7);
   EXPECT_EQ(devices[1].lid, 9);
+  for (const control::DeviceInfo& d : devices) EXPECT_EQ(d.sm_lid, 1) << "one for the whole fabric";
   wishes.fabric = *settings::parse_fabric("10.1.0.9/24");
   wishes.devices = {"a"};
   EXPECT_EQ(planned(wishes)[0].lid, 9);

@@ -189,6 +189,44 @@ TEST_F(PortTest, TheCountersOfTheDeadStay) {
   EXPECT_EQ(*a_->add_context(kProcess), *slot) << "used again";
 }
 
+// A RoCE port whose interface has a further address, here one of loopback.
+TEST_F(PortTest, AFurtherAddressIsOpenedWhenItIsUsed) {
+  Sink sink;
+  control::DeviceInfo info = a_->info();
+  const IpAddress further = control::address_of_lid({info.subnet, info.prefix_length}, 77);
+  info.persona = control::Persona::kRoce;
+  info.gids = {{Gid::from_ip(info.address), control::GidType::kRoceV2, 1, "lo"},
+               {Gid::from_ip(further), control::GidType::kRoceV2, 1, "lo"}};
+  a_->set_info(info);
+  a_->set_management_sink(&sink);
+  EXPECT_TRUE(a_->has_address(further));
+  EXPECT_FALSE(a_->has_address(b_->info().address));
+  EXPECT_FALSE(a_->source_at(further).has_value());
+  const auto slot = a_->add_context(kProcess);
+  ASSERT_TRUE(slot.ok());
+  EXPECT_FALSE(a_->socket_at(b_->info().address, *slot, {}).ok());
+  const std::size_t before = descriptors_.held_by(kProcess);
+  const auto socket = a_->socket_at(further, *slot, {});
+  ASSERT_TRUE(socket.ok()) << socket.error().text;
+  EXPECT_NE(*socket, a_->receive_fd(*slot));
+  EXPECT_EQ(*a_->socket_at(further, *slot, {}), *socket) << "the same again, at no cost";
+  EXPECT_EQ(descriptors_.held_by(kProcess), before + Port::kDescriptorsPerAddress);
+  EXPECT_EQ(*a_->socket_at(info.address, *slot, {}), a_->receive_fd(*slot));
+  EXPECT_EQ(a_->source_at(further), 1);
+  EXPECT_EQ(*a_->open_address(further), 1);
+  send(*b_, further, Qpn(1));
+  ASSERT_TRUE(until([&] { return sink.qpns.size() == 1; }));
+  // It stays open when the address has gone: others may know of it.
+  info.gids.pop_back();
+  a_->set_info(info);
+  EXPECT_FALSE(a_->has_address(further));
+  EXPECT_EQ(a_->source_at(further), 1);
+  send(*b_, further, Qpn(1));
+  ASSERT_TRUE(until([&] { return sink.qpns.size() == 2; }));
+  a_->remove_context(*slot);
+  EXPECT_EQ(descriptors_.held_by(kProcess), 0u);
+}
+
 TEST_F(PortTest, TheSameAddressTwiceIsRefused) {
   const auto again = Port::open(a_->info(), poller_, descriptors_);
   ASSERT_FALSE(again.ok());

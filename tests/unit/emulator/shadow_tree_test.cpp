@@ -80,7 +80,9 @@ TEST_F(ShadowTreeTest, WhatRoceReadersRead) {
   const std::string port = "infiniband/rocky/ports/1/";
   EXPECT_EQ(read(port + "link_layer"), "Ethernet\n");
   EXPECT_EQ(read(port + "lid"), "0x0\n");
-  EXPECT_EQ(read(port + "gid_attrs/types/0"), "RoCE v2\n");
+  EXPECT_EQ(read(port + "gid_attrs/types/2"), "IB/RoCE v1\n");
+  EXPECT_EQ(read(port + "gid_attrs/types/3"), "RoCE v2\n");
+  EXPECT_EQ(read(port + "gids/3"), "0000:0000:0000:0000:0000:ffff:7f00:0001\n");
   EXPECT_EQ(read(port + "gid_attrs/ndevs/0"), "lo\n");
   EXPECT_EQ(fs::read_symlink(home_ + "/shadow/sys/class/infiniband/rocky/device/net/lo"),
             "/sys/class/net/lo");
@@ -88,9 +90,13 @@ TEST_F(ShadowTreeTest, WhatRoceReadersRead) {
 }
 
 TEST_F(ShadowTreeTest, ContentsChangeButNoDirectory) {
-  const std::vector<std::string> dirs{"infiniband", "infiniband_verbs", "infiniband/verbena0",
+  const std::vector<std::string> dirs{"infiniband",
+                                      "infiniband_verbs",
+                                      "infiniband/verbena0",
                                       "infiniband/verbena0/ports/1",
-                                      "infiniband/verbena0/ports/1/counters"};
+                                      "infiniband/verbena0/ports/1/counters",
+                                      "infiniband/rocky",
+                                      "infiniband/rocky/ports/1"};
   std::vector<std::int64_t> before;
   for (const std::string& dir : dirs) before.push_back(modified(dir));
   Totals totals;
@@ -106,6 +112,16 @@ TEST_F(ShadowTreeTest, ContentsChangeButNoDirectory) {
   devices_[1].port_state = control::PortState::kDown;
   tree_.write_port(devices_[1]);
   EXPECT_EQ(read("infiniband/verbena0/ports/1/state"), "1: DOWN\n");
+  control::GidEntry& row = devices_[0].gids[4];
+  const std::string rocky = "infiniband/rocky/ports/1/";
+  row = {Gid::from_ip(*IpAddress::parse("10.1.0.7")), control::GidType::kRoceV1, 2, "eth0"};
+  tree_.write_port(devices_[0]);
+  EXPECT_EQ(read(rocky + "gids/4"), "0000:0000:0000:0000:0000:ffff:0a01:0007\n");
+  EXPECT_EQ(read(rocky + "gid_attrs/ndevs/4"), "eth0\n");
+  row = {Gid{}, control::GidType::kRoceV1, 0, ""};
+  tree_.write_port(devices_[0]);
+  EXPECT_EQ(read(rocky + "gids/4"), "0000:0000:0000:0000:0000:0000:0000:0000\n");
+  EXPECT_EQ(read(rocky + "gid_attrs/ndevs/4"), "(missing)");
   for (std::size_t i = 0; i < dirs.size(); ++i) EXPECT_EQ(modified(dirs[i]), before[i]) << dirs[i];
 }
 

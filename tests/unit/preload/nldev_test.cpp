@@ -30,6 +30,8 @@ Catalogue two_devices() {
   d.netlink_index = kIndex + 1;
   d.persona = control::Persona::kRoce;
   d.port_state = control::PortState::kDown;
+  d.if_index = 3;
+  d.if_name = "eth0";
   d.gids = {{Gid{}, control::GidType::kRoceV2, 3, "eth0"}};
   catalogue.devices.push_back(d);
   return catalogue;

@@ -39,7 +39,7 @@ TEST(Path, LeadsToTheAddressOfALid) {
 TEST(Path, LeadsToTheAddressInAGid) {
   ibv_ah_attr ah{};
   ah.is_global = 1;
-  ah.grh.dgid = verbs_gid(Gid::link_local(AddressPlan::port_guid(0x7f010007)));
+  ah.grh.dgid = verbs_gid(Gid::link_local(infiniband_plan().port_guid(0x7f010007)));
   ah.grh.hop_limit = 1;
   const qp::Path path = path_of(ah, infiniband_plan());
   EXPECT_TRUE(path.resolved);
@@ -58,6 +58,23 @@ TEST(Path, OnRoceIsTheGidItself) {
   EXPECT_FALSE(path_of(ah, roce_plan()).resolved);
 }
 
+TEST(Path, LeadsToTheAddressInTheDefaultGidOfARocePort) {
+  ibv_ah_attr ah{};
+  ah.is_global = 1;
+  ah.grh.dgid = verbs_gid(Gid::link_local(roce_plan().port_guid(0xc0a80105)));
+  EXPECT_EQ(path_of(ah, roce_plan()).destination.address, IpAddress::v4(0xc0a80105));
+  EXPECT_FALSE(path_of(ah, infiniband_plan()).resolved);
+}
+
+TEST(Path, IsNoneBetweenThePortsOfTwoKinds) {
+  ibv_ah_attr ah{};
+  ah.is_global = 1;
+  ah.grh.dgid = verbs_gid(Gid::link_local(infiniband_plan().port_guid(0x7f010007)));
+  EXPECT_FALSE(path_of(ah, roce_plan()).resolved);
+  ah.grh.dgid = verbs_gid(Gid::from_ip(IpAddress::v4(0x7f010007)));
+  EXPECT_FALSE(path_of(ah, infiniband_plan()).resolved);
+}
+
 TEST(Path, IsNoneForALidOfNobody) {
   ibv_ah_attr ah{};
   EXPECT_FALSE(path_of(ah, infiniband_plan()).resolved);
@@ -68,7 +85,7 @@ TEST(Path, IsNoneForALidOfNobody) {
 TEST(Path, ComesBackAsItWasGiven) {
   ibv_ah_attr ah{};
   ah.is_global = 1;
-  ah.grh.dgid = verbs_gid(Gid::link_local(AddressPlan::port_guid(0x7f010007)));
+  ah.grh.dgid = verbs_gid(Gid::link_local(infiniband_plan().port_guid(0x7f010007)));
   ah.grh.flow_label = 0x12345;
   ah.grh.hop_limit = 3;
   ah.grh.traffic_class = 96;
@@ -89,7 +106,7 @@ TEST(Path, ComesBackAsItWasGiven) {
 TEST(Path, TakesTwentyBitsOfTheFlowLabelAsAdaptersDo) {
   ibv_ah_attr ah{};
   ah.is_global = 1;
-  ah.grh.dgid = verbs_gid(Gid::link_local(AddressPlan::port_guid(0x7f010007)));
+  ah.grh.dgid = verbs_gid(Gid::link_local(infiniband_plan().port_guid(0x7f010007)));
   ah.grh.flow_label = 0xffffffff;
   const qp::Path path = path_of(ah, infiniband_plan());
   EXPECT_EQ(path.flow_label, 0xfffffu);

@@ -49,7 +49,7 @@ TEST_F(WaitSetTest, ABusyMemberLeavesWhereNobodySleepsAnyMore) {
   make_readable(second_);
   EXPECT_TRUE(reported().empty());
   for (int round = 0; round < 2; ++round) {
-    for (int i = 0; i < 2; ++i) ASSERT_TRUE(set_.admit(second_.get()));
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(set_.admit({second_.get(), -1}));
     int waits = 0;
     for (; !reported().empty() && waits < 1000; ++waits) set_.note_no_sleep();
     EXPECT_GT(waits, 10);
@@ -61,7 +61,7 @@ TEST_F(WaitSetTest, ABusyMemberStaysWhereSomebodySleepsNowAndThen) {
   ASSERT_TRUE(set_.make({{first_.get()}}));
   make_readable(second_);
   for (int i = 0; i < 1000; ++i) {
-    ASSERT_TRUE(i % 10 != 0 || set_.admit(second_.get()));
+    ASSERT_TRUE(i % 10 != 0 || set_.admit({second_.get(), -1}));
     set_.note_no_sleep();
     ASSERT_EQ(reported(), std::vector<int>{second_.get()});
   }
@@ -70,10 +70,10 @@ TEST_F(WaitSetTest, ABusyMemberStaysWhereSomebodySleepsNowAndThen) {
 TEST_F(WaitSetTest, WhatCannotBeWaitedForIsNotAdmitted) {
   ASSERT_TRUE(set_.make({{first_.get()}}));
   errno = 0;
-  EXPECT_FALSE(set_.admit(-1));
+  EXPECT_FALSE(set_.admit({1 << 20, -1}));
   EXPECT_EQ(errno, 0);
   set_.note_no_sleep();
-  EXPECT_TRUE(set_.admit(second_.get()));
+  EXPECT_TRUE(set_.admit({second_.get(), -1}));
 }
 
 TEST_F(WaitSetTest, IsNoneWhereNoDescriptorIsLeft) {

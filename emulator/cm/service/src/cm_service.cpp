@@ -217,19 +217,25 @@ void CmService::announce(cm::ChannelId channel) {
 
 void CmService::on_port_changed(const fabric::Port& port) {
   if (port.info().port_state == control::PortState::kActive) return;
-  cm_.handle_port_down(number_of(port));
+  for (const cm::DeviceId number : ports_.numbers_of(place_of(port))) cm_.handle_port_down(number);
   flush();
 }
 
 void CmService::on_addresses_changed(const fabric::Port& port) {
-  cm_.handle_address_change(number_of(port));
+  for (const cm::DeviceId number : ports_.numbers_of(place_of(port))) {
+    cm_.handle_address_change(number);
+  }
   flush();
 }
+
+void CmService::on_attributes_changed(const fabric::Port&) { ports_.refresh(); }
 
 void CmService::on_ending(std::function<void()> told) {
   told_ = std::move(told);
   has_ended_ = true;
-  for (const auto& port : fabric_.ports()) cm_.remove_device(clock_(), number_of(*port));
+  for (std::size_t i = 0; i < fabric_.ports().size(); ++i) {
+    for (const cm::DeviceId number : ports_.numbers_of(i)) cm_.remove_device(clock_(), number);
+  }
   for (const auto& [channel, open] : channels_) announce(channel);
   flush();
   await_fetch();
@@ -256,11 +262,11 @@ void CmService::end_if_all_are_told() {
   std::exchange(told_, nullptr)();
 }
 
-cm::DeviceId CmService::number_of(const fabric::Port& port) const {
+std::size_t CmService::place_of(const fabric::Port& port) const {
   const auto& all = fabric_.ports();
   const auto own = std::find_if(all.begin(), all.end(),
                                 [&](const auto& candidate) { return candidate.get() == &port; });
-  return static_cast<cm::DeviceId>(own - all.begin());
+  return static_cast<std::size_t>(own - all.begin());
 }
 
 // --- the network and the clock ----------------------------------------------------------------
@@ -269,7 +275,10 @@ void CmService::on_management_datagram(fabric::Port& port,
                                        const wire::RxDatagram& datagram) noexcept {
   const std::optional<std::span<const std::uint8_t>> mad = mad_of_packet(datagram.bytes);
   if (!mad) return;
-  cm_.handle_mad(clock_(), number_of(port), datagram.source, *mad);
+  const std::optional<std::uint8_t> source = port.source_at(datagram.destination);
+  if (!source) return;
+  const cm::DeviceId device = FabricPorts::number_of(place_of(port), *source);
+  cm_.handle_mad(clock_(), device, datagram.source, *mad);
   flush_soon();
 }
 
@@ -285,11 +294,14 @@ void CmService::send(std::span<const cm::OutMad> mads) {
   while (!mads.empty()) {
     const cm::DeviceId device = mads.front().device;
     while (!mads.empty() && mads.front().device == device &&
-           write_qp1_packet(batch, mads.front().bytes, mads.front().destination, next_psn_)) {
+           write_qp1_packet(
+               batch, mads.front().bytes,
+               {.address = mads.front().destination, .source = FabricPorts::source_of(device)},
+               next_psn_)) {
       ++next_psn_;
       mads = mads.subspan(1);
     }
-    if (device < fabric_.ports().size()) fabric_.ports()[device]->send(batch, kManagementQpn);
+    fabric_.ports()[FabricPorts::port_of(device)]->send(batch, kManagementQpn);
     batch.clear();
   }
 }

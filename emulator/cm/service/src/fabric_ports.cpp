@@ -33,6 +33,10 @@ socklen_t fill(sockaddr_storage& out, const IpAddress& ip, std::uint16_t port) {
   return sizeof v6;
 }
 
+bool is_link_local(const IpAddress& address) {
+  return address.bytes[0] == 0xfe && (address.bytes[1] & 0xc0) == 0x80;
+}
+
 control::UniqueFd datagram_socket(const IpAddress& ip) {
   return control::UniqueFd(::socket(ip.is_v4() ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 }
@@ -47,15 +51,15 @@ std::uint8_t gid_index_of(const DeviceInfo& info, const Gid& gid) {
   return 0;
 }
 
-cm::PortInfo describe(cm::DeviceId number, const DeviceInfo& info) {
+cm::PortInfo describe(cm::DeviceId number, const DeviceInfo& info, const IpAddress& address) {
   cm::PortInfo port;
   port.device = number;
   port.node_guid = info.node_guid;
   port.ibdev_index = info.netlink_index;
   port.roce = info.persona == control::Persona::kRoce;
-  port.address = info.address;
+  port.address = address;
   port.lid = info.lid;
-  port.gid = port.roce ? Gid::from_ip(info.address) : Gid::link_local(info.port_guid);
+  port.gid = port.roce ? Gid::from_ip(address) : Gid::link_local(info.port_guid);
   port.gid_index = gid_index_of(info, port.gid);
   if (!info.pkeys.empty()) port.pkey = info.pkeys.front();
   port.mtu = info.active_mtu;
@@ -65,28 +69,73 @@ cm::PortInfo describe(cm::DeviceId number, const DeviceInfo& info) {
 }  // namespace
 
 FabricPorts::FabricPorts(const fabric::Fabric& fabric) : fabric_(fabric) {
-  cm::DeviceId number = 0;
-  for (const auto& port : fabric.ports()) ports_.push_back(describe(number++, port->info()));
+  for (std::size_t i = 0; i < fabric.ports().size(); ++i)
+    open(i, fabric.ports()[i]->info().address);
+}
+
+// Null if it cannot be had.
+const cm::PortInfo* FabricPorts::open(std::size_t port, const IpAddress& address) const {
+  fabric::Port& opened = *fabric_.ports()[port];
+  const auto source = opened.open_address(address);
+  if (!source) return nullptr;
+  const cm::DeviceId number = number_of(port, *source);
+  return &(ports_[number] = describe(number, opened.info(), address));
+}
+
+void FabricPorts::refresh() {
+  for (auto& [number, port] : ports_) {
+    port = describe(number, fabric_.ports()[port_of(number)]->info(), port.address);
+  }
+  if (listens_everywhere_) listen_everywhere();
+}
+
+void FabricPorts::listen_everywhere() const {
+  listens_everywhere_ = true;
+  for (std::size_t i = 0; i < fabric_.ports().size(); ++i) {
+    for (const control::GidEntry& row : fabric_.ports()[i]->info().gids) {
+      const auto address = control::address_of_gid(row.gid);
+      if (address && known_at(*address) == nullptr) open(i, *address);
+    }
+  }
+}
+
+std::vector<cm::DeviceId> FabricPorts::numbers_of(std::size_t port) const {
+  std::vector<cm::DeviceId> numbers;
+  for (const auto& [number, info] : ports_) {
+    if (port_of(number) == port) numbers.push_back(number);
+  }
+  return numbers;
 }
 
 bool FabricPorts::is_active(cm::DeviceId device) const {
-  return fabric_.ports()[device]->info().port_state == control::PortState::kActive;
+  return fabric_.ports()[port_of(device)]->info().port_state == control::PortState::kActive;
 }
 
 const cm::PortInfo* FabricPorts::find(cm::DeviceId device) const {
-  return device < ports_.size() ? &ports_[device] : nullptr;
+  const auto known = ports_.find(device);
+  return known == ports_.end() ? nullptr : &known->second;
 }
 
-const cm::PortInfo* FabricPorts::at(const IpAddress& address) const {
-  for (const cm::PortInfo& port : ports_) {
-    if (port.address == address && is_active(port.device)) return &port;
+const cm::PortInfo* FabricPorts::known_at(const IpAddress& address) const {
+  for (const auto& [number, port] : ports_) {
+    if (port.address == address && fabric_.ports()[port_of(number)]->has_address(address)) {
+      return &port;
+    }
   }
   return nullptr;
 }
 
+const cm::PortInfo* FabricPorts::at(const IpAddress& address) const {
+  const cm::PortInfo* port = known_at(address);
+  for (std::size_t i = 0; port == nullptr && i < fabric_.ports().size(); ++i) {
+    if (fabric_.ports()[i]->has_address(address)) port = open(i, address);
+  }
+  return port != nullptr && is_active(port->device) ? port : nullptr;
+}
+
 const cm::PortInfo* FabricPorts::default_port() const {
-  for (const cm::PortInfo& port : ports_) {
-    if (is_active(port.device)) return &port;
+  for (const auto& [number, port] : ports_) {
+    if (is_active(number)) return &port;
   }
   return nullptr;
 }
@@ -100,7 +149,20 @@ bool FabricPorts::is_local(const IpAddress& address) const {
   return fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&name), size) == 0;
 }
 
+// Of a link-local address only an interface knows the way.
+std::optional<IpAddress> FabricPorts::link_local_source() const {
+  for (const auto& port : fabric_.ports()) {
+    if (port->info().persona != control::Persona::kRoce) continue;
+    for (const control::GidEntry& row : port->info().gids) {
+      const auto address = control::address_of_gid(row.gid);
+      if (address && is_link_local(*address)) return address;
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<IpAddress> FabricPorts::source_for(const IpAddress& remote) const {
+  if (is_link_local(remote)) return link_local_source();
   const control::UniqueFd fd = datagram_socket(remote);
   sockaddr_storage name;
   socklen_t size = fill(name, remote, kRoceUdpPort);
@@ -128,10 +190,11 @@ bool FabricPorts::has_answered(const IpAddress& remote) const {
 
 cm::RemotePort FabricPorts::remote(const cm::PortInfo& from, const IpAddress& address) const {
   if (from.roce) return {0, Gid::from_ip(address)};
-  const DeviceInfo& info = fabric_.ports()[from.device]->info();
+  const DeviceInfo& info = fabric_.ports()[port_of(from.device)]->info();
   const std::optional<std::uint16_t> lid =
       control::lid_of({info.subnet, info.prefix_length}, address);
-  return {lid.value_or(0), Gid::link_local(control::port_guid_of(address))};
+  return {lid.value_or(0),
+          Gid::link_local(control::port_guid_of(address, control::Persona::kInfiniBand))};
 }
 
 std::optional<IpAddress> FabricPorts::address_of(const Gid& gid) const {

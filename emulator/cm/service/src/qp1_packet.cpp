@@ -13,8 +13,8 @@ static_assert(wire::Bth::kSize + wire::Deth::kSize + cm::kMadSize == kQp1PacketS
 
 }  // namespace
 
-bool write_qp1_packet(wire::TxBatch& batch, const cm::MadBytes& mad, const IpAddress& destination,
-                      Psn psn) {
+bool write_qp1_packet(wire::TxBatch& batch, const cm::MadBytes& mad,
+                      const wire::Destination& destination, Psn psn) {
   std::uint8_t* out = batch.begin(kQp1PacketSize);
   if (out == nullptr) return false;
   wire::Bth bth;
@@ -24,9 +24,7 @@ bool write_qp1_packet(wire::TxBatch& batch, const cm::MadBytes& mad, const IpAdd
   bth.write_to(out);
   wire::Deth{cm::kManagementQkey, kManagementQpn}.write_to(out + wire::Bth::kSize);
   std::copy(mad.begin(), mad.end(), out + wire::Bth::kSize + wire::Deth::kSize);
-  wire::Destination to;
-  to.address = destination;
-  batch.commit(kQp1PacketSize, to);
+  batch.commit(kQp1PacketSize, destination);
   return true;
 }
 

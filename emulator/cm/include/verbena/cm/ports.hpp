@@ -13,6 +13,7 @@
 
 namespace verbena::cm {
 
+// A port by one of its addresses. By each of them it is a device of its own here.
 struct PortInfo {
   DeviceId device = 0;
   std::uint64_t node_guid = 0;
@@ -38,8 +39,10 @@ class Ports {
   // Null when the device is gone.
   virtual const PortInfo* find(DeviceId device) const = 0;
   virtual bool is_active(DeviceId device) const = 0;
-  // The device whose own address this is.
+  // The device whose address this is.
   virtual const PortInfo* at(const IpAddress& address) const = 0;
+  // Somebody listens at whatever addresses there are, and there will be.
+  virtual void listen_everywhere() const {}
   // The device that serves 127.0.0.1 and every other local address that is no device's own.
   virtual const PortInfo* default_port() const = 0;
   virtual bool is_local(const IpAddress& address) const = 0;

@@ -25,12 +25,13 @@ Subnet default_subnet(std::uint32_t uid);
 std::optional<std::uint16_t> lid_of(const Subnet& subnet, const IpAddress& address);
 IpAddress address_of_lid(const Subnet& subnet, std::uint16_t lid);
 
-// EUI-64s with the local bit set. An IPv6 address is folded to 32 bits.
-std::uint64_t port_guid_of(const IpAddress& address);
+// EUI-64s with the local bit set. An IPv6 address is folded to 32 bits. Those of ports are of two
+// kinds, so that a GID made of one says whose it is.
+std::uint64_t port_guid_of(const IpAddress& address, Persona persona);
 std::uint64_t node_guid_of(const IpAddress& address);
 
-// The address behind a GID: RoCE GIDs are the address itself; an InfiniBand GID (fe80::/64) holds
-// it in its port GUID. None for a GID that is neither.
+// The address behind a GID: RoCE GIDs are the address itself; an InfiniBand GID and the default GID
+// of a RoCE port (fe80::/64) hold it in a port GUID. None for a GID that is neither.
 std::optional<IpAddress> address_of_gid(const Gid& gid);
 
 // The IP multicast group that carries an MGID. A v4-mapped or an IPv6 MGID is its own group; an

@@ -56,6 +56,8 @@ struct DeviceInfo {
   bool has_foreign_peers = true;
   // Where the UDP ports begin that this emulator's devices send from (link/source_ports.hpp).
   std::uint16_t first_source_port = 0;
+  std::uint32_t if_index = 0;  // of the interface that has the address
+  std::string if_name;
   std::uint16_t lid = 0;           // 0 on RoCE
   std::uint16_t sm_lid = 0;
   std::uint32_t cap_mask = 0;
@@ -66,15 +68,15 @@ struct DeviceInfo {
   PortState port_state = PortState::kActive;
   std::string node_description;
   std::string firmware_version;
-  std::vector<GidEntry> gids;  // index = position; the table ends with it
+  std::vector<GidEntry> gids;  // index = position, a row of zeros is free; the table ends with it
   std::vector<std::uint16_t> pkeys;
 
   bool operator==(const DeviceInfo&) const = default;
   VERBENA_FIELDS {
     a(m.name, m.uverbs_number, m.umad_number, m.netlink_index, m.persona, m.node_guid, m.port_guid,
-      m.address, m.prefix_length, m.subnet, m.has_foreign_peers, m.first_source_port, m.lid,
-      m.sm_lid, m.cap_mask, m.max_mtu, m.active_mtu, m.active_width, m.active_speed, m.port_state,
-      m.node_description, m.firmware_version, m.gids, m.pkeys);
+      m.address, m.prefix_length, m.subnet, m.has_foreign_peers, m.first_source_port, m.if_index,
+      m.if_name, m.lid, m.sm_lid, m.cap_mask, m.max_mtu, m.active_mtu, m.active_width,
+      m.active_speed, m.port_state, m.node_description, m.firmware_version, m.gids, m.pkeys);
   }
 };
 

@@ -181,8 +181,9 @@ struct Relayed {
   std::uint8_t hop_limit = 0;
   bool has_grh = true;
   std::vector<std::uint8_t> packet;  // BTH .. pad; ICRC verified and cut off
+  std::uint32_t flow_label = 0;
   VERBENA_MESSAGE(kRelayed) {
-    a(m.mgid, m.source, m.traffic_class, m.hop_limit, m.has_grh, m.packet);
+    a(m.mgid, m.source, m.traffic_class, m.hop_limit, m.has_grh, m.packet, m.flow_label);
   }
 };
 
@@ -412,19 +413,37 @@ struct OwnerGone {
   VERBENA_MESSAGE(kOwnerGone) {}
 };
 
+// From a context that uses a further address of its port (a row of the GID table): the socket for
+// it, as descriptor [0] beside the answer, of which the same is true as of that of DeviceOpened;
+// and as there, from another network namespace, sockets to send from.
+struct OpenAddress {
+  IpAddress address;
+  VERBENA_MESSAGE(kOpenAddress) { a(m.address); }
+};
+
+struct AddressOpened {
+  IpAddress address;
+  VERBENA_MESSAGE(kAddressOpened) { a(m.address); }
+};
+
 // From a context that is about to send to another one: it would like a ring to it. Has no reply
 // of its own (a Refused would be taken for the answer to another request).
+//
+// In each of these messages `own` is the address of the context's own port that is meant: two
+// contexts have a ring for each pair of addresses by which they talk.
 struct RingRequest {
   IpAddress address;  // of the peer
   std::uint32_t slot = 0;
-  VERBENA_MESSAGE(kRingRequest) { a(m.address, m.slot); }
+  IpAddress own;
+  VERBENA_MESSAGE(kRingRequest) { a(m.address, m.slot, m.own); }
 };
 
 // To the reader, with the ring as descriptor [0]: what this peer sends comes from there, too.
 struct RingInbound {
   IpAddress address;  // of the writer
   std::uint32_t slot = 0;
-  VERBENA_MESSAGE(kRingInbound) { a(m.address, m.slot); }
+  IpAddress own;
+  VERBENA_MESSAGE(kRingInbound) { a(m.address, m.slot, m.own); }
 };
 
 // From the reader: it looks into the ring of this writer now. With the rope of its bell as
@@ -432,7 +451,8 @@ struct RingInbound {
 struct RingAccepted {
   IpAddress address;  // of the writer
   std::uint32_t slot = 0;
-  VERBENA_MESSAGE(kRingAccepted) { a(m.address, m.slot); }
+  IpAddress own;
+  VERBENA_MESSAGE(kRingAccepted) { a(m.address, m.slot, m.own); }
 };
 
 // To the writer, with the ring as descriptor [0] and the rope, if there is one, as [1]; without a
@@ -442,14 +462,16 @@ struct RingOutbound {
   std::uint32_t slot = 0;
   std::string reason;  // why there is none, in one line
   bool peer_is_here = false;  // a context of this emulator
-  VERBENA_MESSAGE(kRingOutbound) { a(m.address, m.slot, m.reason, m.peer_is_here); }
+  IpAddress own;
+  VERBENA_MESSAGE(kRingOutbound) { a(m.address, m.slot, m.reason, m.peer_is_here, m.own); }
 };
 
 // The context has ended, and its rings with it.
 struct PeerGone {
   IpAddress address;
   std::uint32_t slot = 0;
-  VERBENA_MESSAGE(kPeerGone) { a(m.address, m.slot); }
+  IpAddress own;
+  VERBENA_MESSAGE(kPeerGone) { a(m.address, m.slot, m.own); }
 };
 
 struct StatusQuery {
@@ -459,7 +481,7 @@ struct StatusQuery {
 
 // Answers StatusQuery, in as many messages as it takes, while the asker reads them. First the
 // emulator; then each device with its faults and, one after the other, its contexts with their
-// queue pairs:
+// queue pairs and shared receive queues:
 //
 //   kEmulator (kDevice kFaults* (kContext kQps* kSrqs* kContextEnd)*)* kEnd
 //

@@ -41,6 +41,8 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kAttachMulticast, 0x0024)    \
   X(kDetachMulticast, 0x0025)    \
   X(kRelayed, 0x0026)            \
+  X(kOpenAddress, 0x0027)        \
+  X(kAddressOpened, 0x0028)      \
   X(kStatusRequest, 0x0030)      \
   X(kStatusReport, 0x0031)       \
   X(kPortEvent, 0x0032)          \

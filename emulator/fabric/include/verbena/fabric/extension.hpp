@@ -57,6 +57,8 @@ class Extension {
   virtual void on_port_changed(const Port&) {}
   // The addresses of a port were announced anew.
   virtual void on_addresses_changed(const Port&) {}
+  // What a port says of itself has changed: its GIDs, its MTU.
+  virtual void on_attributes_changed(const Port&) {}
   // All devices are about to go. Calls `told` once, at once or later, when its clients know.
   virtual void on_ending(std::function<void()> told) { told(); }
 };

@@ -10,6 +10,7 @@
 
 #include "verbena/control/error.hpp"
 #include "verbena/control/messages.hpp"
+#include "verbena/fabric/interfaces.hpp"
 #include "verbena/fabric/port.hpp"
 #include "verbena/fabric/shadow_tree.hpp"
 #include "verbena/link/source_ports.hpp"
@@ -35,6 +36,8 @@ class Fabric {
   void refresh_counters(std::string_view name);
   // The event to send around; its `changes` are 0 when the port was in that state already.
   control::PortEvent set_port_state(Port& port, bool up);
+  // The host's interfaces are these now. The events to send around, for ports that have changed.
+  std::vector<control::PortEvent> follow_interfaces(const std::vector<Interface>& interfaces);
   // Shows the devices again after somebody removed the shadow.
   control::Outcome<control::Done> restore_shadow() { return shadow_.create(devices()); }
 

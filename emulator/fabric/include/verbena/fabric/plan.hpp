@@ -28,4 +28,8 @@ struct Host {
 control::Outcome<std::vector<control::DeviceInfo>> plan_devices(const settings::Settings& settings,
                                                                 const Host& host);
 
+// What follows from the interfaces as they are now: GIDs of RoCE ports, MTUs.
+void follow_interfaces(std::vector<control::DeviceInfo>& devices,
+                       const std::vector<Interface>& interfaces);
+
 }  // namespace verbena::fabric

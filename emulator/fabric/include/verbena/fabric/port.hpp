@@ -9,6 +9,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "verbena/base/address.hpp"
@@ -26,6 +28,8 @@
 #include "verbena/limits/fair_share.hpp"
 #include "verbena/link/capture_link.hpp"
 #include "verbena/link/fault_link.hpp"
+#include "verbena/link/further_slots.hpp"
+#include "verbena/link/peer_link.hpp"
 #include "verbena/link/slot_group.hpp"
 #include "verbena/link/udp_link.hpp"
 
@@ -43,6 +47,9 @@ class Port final {
   // What a context costs the emulator, with those that are on their way to it, and a group.
   static constexpr std::size_t kDescriptorsPerContext = 3;
   static constexpr std::size_t kDescriptorsPerGroup = 4;
+  // What a further address costs a context that uses it, and the emulator itself.
+  static constexpr std::size_t kDescriptorsPerAddress = 2;
+  static constexpr std::size_t kDescriptorsOfAddress = 4;
 
   // `descriptors`: those that the emulator may have.
   static control::Outcome<std::unique_ptr<Port>> open(control::DeviceInfo info, Poller& poller,
@@ -53,8 +60,15 @@ class Port final {
 
   const control::DeviceInfo& info() const { return info_; }
   void set_state(control::PortState state);
+  void set_info(const control::DeviceInfo& info) { info_ = info; }
+  // Its own address, or one of the interface that a row of the GID table has.
+  bool has_address(const IpAddress& address) const;
+  // Its own, and then those.
+  std::vector<IpAddress> addresses() const;
   void set_management_sink(ManagementSink* sink) { sink_ = sink; }
   void set_relay(RelayOut relay) { relay_ = std::move(relay); }
+  // Ports of the other kind (InfiniBand, RoCE), whose multicast may come by the same IP group.
+  void set_strangers(std::vector<IpAddress> addresses) { strangers_ = std::move(addresses); }
 
   // A context of this process comes: its slot, with the descriptors to hand over (they stay the
   // port's). A process has no more of slots, memberships and descriptors than its share.
@@ -62,8 +76,16 @@ class Port final {
   int receive_fd(Slot slot) const { return slots_.fd(slot); }
   int stats_fd(Slot slot) const { return contexts_.at(slot).stats.fd(); }
   // For a program that can open none itself: one of each kind that it may need.
-  control::Outcome<std::vector<control::UniqueFd>> open_senders() const;
+  control::Outcome<std::vector<control::UniqueFd>> open_senders(const IpAddress& address) const;
   control::Outcome<Slot> add_extra_slot(Slot slot);
+  // The socket of a context at a further address, which it asks for when it uses that, of its
+  // process's share. Stays the port's.
+  control::Outcome<int> socket_at(const IpAddress& address, Slot slot, std::span<const Slot> extra);
+  // For the daemon's own queue pairs: what comes there is received from now on, and what has this
+  // number as Destination::source is sent from there. 0 for the port's own address.
+  control::Outcome<std::uint8_t> open_address(const IpAddress& address);
+  // The number of an address that was opened; nothing for others.
+  std::optional<std::uint8_t> source_at(const IpAddress& address) const;
   void remove_context(Slot slot);
   std::size_t contexts() const { return contexts_.size(); }
 
@@ -100,14 +122,18 @@ class Port final {
     StatsMemory stats;
     limits::Holder process = 0;
     std::size_t slots = 1;
+    std::size_t addresses = 0;  // further ones, at which it has sockets
   };
 
   Port(control::DeviceInfo info, link::SlotGroup slots, Poller& poller,
        limits::FairShare& descriptors);
+  static link::SlotGroupOptions slot_options(const control::DeviceInfo& info);
   link::UdpOptions udp_options() const;
   control::Outcome<control::Done> open_own_link();
   control::Error too_many(limits::Holder process, const limits::FairShare& share,
                           const char* what) const;
+  control::Outcome<std::unique_ptr<link::UdpLink>> open_link(int socket, const IpAddress& address);
+  control::Outcome<link::FurtherSlots*> further_at(const IpAddress& address);
   control::Outcome<control::Done> open_missing_groups(limits::Holder process);
   control::Outcome<std::unique_ptr<Group>> open_group(const IpAddress& address);
   void close_empty_groups();
@@ -123,9 +149,13 @@ class Port final {
   Poller& poller_;
   ManagementSink* sink_ = nullptr;
   RelayOut relay_;
+  std::vector<IpAddress> strangers_;
   control::StatsPage own_counters_;  // of QP0 and QP1, and of what is for nobody
   std::unique_ptr<link::FaultLink> own_;
   link::CaptureLink* capture_ = nullptr;  // within own_
+  link::PeerLink* addresses_ = nullptr;   // within that: the sockets at each address
+  // The source of each is its place and 1.
+  std::vector<std::unique_ptr<link::FurtherSlots>> further_;
   FaultTable faults_;
   std::map<Slot, Context> contexts_;
   limits::FairShare& descriptors_;

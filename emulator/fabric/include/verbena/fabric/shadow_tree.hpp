@@ -28,6 +28,7 @@ class ShadowTree {
 
  private:
   void build(const std::string& at, const std::vector<control::DeviceInfo>& devices);
+  static void write_ndev(const std::string& path, const std::string& interface);
   void replace(const std::string& path, const std::string& text);
 
   std::string root_;

@@ -1,7 +1,8 @@
 // How LIDs, GIDs and IP addresses of a fabric belong together: by arithmetic, so that nobody has
-// to be asked. In the InfiniBand persona a LID is the host part of a port's address in the
-// fabric's subnet, and a port GUID holds the IPv4 address in its low half; in the RoCE persona a
-// GID is the address itself.
+// to be asked. A port GUID holds the IPv4 address in its low half. In the InfiniBand persona a LID
+// is the host part of a port's address in the fabric's subnet, and the GID holds the port GUID; in
+// the RoCE persona GIDs are the port's addresses themselves and, for the default GID, one of its
+// port GUID. The two kinds of port GUIDs differ, as devices of different kinds do not talk.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,9 @@
 
 namespace verbena {
 
-inline constexpr std::uint64_t kPortGuidPrefix = 0x02565200ull << 32;
+inline constexpr std::uint64_t kInfiniBandGuidPrefix = 0x02565200ull << 32;
 inline constexpr std::uint64_t kNodeGuidPrefix = 0x02565201ull << 32;
+inline constexpr std::uint64_t kRoceGuidPrefix = 0x02565202ull << 32;
 
 struct AddressPlan {
   bool infiniband = true;
@@ -22,8 +24,10 @@ struct AddressPlan {
   std::uint32_t host_mask() const {
     return prefix_length >= 32 ? 0 : ~std::uint32_t{0} >> prefix_length;
   }
-  // The port GUID of an IPv4 port of the InfiniBand persona.
-  static std::uint64_t port_guid(std::uint32_t ipv4) { return kPortGuidPrefix | ipv4; }
+  // The port GUID of an IPv4 port.
+  std::uint64_t port_guid(std::uint32_t ipv4) const {
+    return (infiniband ? kInfiniBandGuidPrefix : kRoceGuidPrefix) | ipv4;
+  }
 
   Gid gid_of(const IpAddress& ip) const {
     if (infiniband && ip.is_v4()) return Gid::link_local(port_guid(ip.v4_host_order()));
@@ -40,12 +44,14 @@ struct AddressPlan {
   std::optional<IpAddress> address_of_gid(const Gid& gid) const {
     if (gid.is_zero() || gid.is_multicast()) return std::nullopt;
     if (gid.bytes[0] == 0xfe && (gid.bytes[1] & 0xc0) == 0x80) {
-      const std::uint64_t guid = gid.interface_id();
-      if ((guid & 0xffffffff00000000ull) == kPortGuidPrefix) {
-        return IpAddress::v4(static_cast<std::uint32_t>(guid));
+      const auto ipv4 = static_cast<std::uint32_t>(gid.interface_id());
+      if (gid.interface_id() == port_guid(ipv4)) return IpAddress::v4(ipv4);
+      if (gid.interface_id() == AddressPlan{.infiniband = !infiniband}.port_guid(ipv4)) {
+        return std::nullopt;
       }
     }
-    if (infiniband && !gid.as_ip().is_v4()) return std::nullopt;
+    // Groups are joined by IP address in either persona.
+    if (infiniband && !gid.as_ip().is_multicast()) return std::nullopt;
     return gid.as_ip();
   }
 };

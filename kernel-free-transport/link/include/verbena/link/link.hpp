@@ -78,6 +78,9 @@ class Link {
   // wait_fd() is quiet. Read it after send() and after receive(). Any thread.
   virtual TimeNs next_timeout() const noexcept { return kNever; }
 
+  // The address that packets with this Destination::source are sent from.
+  virtual IpAddress address_of(std::uint8_t /*source*/) const noexcept { return {}; }
+
   // How many packets of this size (BTH .. pad) the receiving side holds while nobody reads. What a
   // window may be, if the far end is made like this one.
   virtual std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept = 0;

@@ -17,6 +17,7 @@
 // Threads: as Link says; the ring administration at any time from any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -32,10 +33,12 @@
 
 namespace verbena::link {
 
-// A context, as its peers see it.
+// A context, as its peers see it, and by which address of its own (Destination::source) one of them
+// talks to it: the same two by other addresses are others, with rings of their own.
 struct Peer {
   IpAddress address;
   std::uint32_t slot = 0;
+  std::uint8_t source = 0;
   bool operator==(const Peer&) const = default;
 };
 
@@ -54,6 +57,7 @@ class OutboundRings;
 class PeerLink final : public Link {
  public:
   static constexpr std::size_t kPeersMax = 128;
+  static constexpr std::size_t kSourcesMax = 16;
 
   // `self` is how the peers see this context. `ring_packets`: where the packets that go into rings
   // are counted, PortCounters::kRingPlaces of them; null: in a place of its own. Outlives it.
@@ -62,6 +66,10 @@ class PeerLink final : public Link {
   // Ends its rings.
   ~PeerLink() override;
 
+  // A further address of the port: what has its number as Destination::source is sent by this link,
+  // and what comes there is received with the rest. Once for each number, from 1 on below
+  // kSourcesMax. False: the system has nothing left to wait on it.
+  bool add_source(std::uint8_t source, std::unique_ptr<UdpLink> udp);
   // Packets to `peer` go into this ring from the next send on. False if there are kPeersMax.
   // `rope` is that of the peer's bell.
   bool add_outbound(const Peer& peer, SharedRing ring, BellRope rope = {});
@@ -99,6 +107,8 @@ class PeerLink final : public Link {
   // about as long as a round of receive() takes that finds nothing. What comes is seen at once so, not
   // when another such round has ended and the next has begun. Whether something is there.
   bool linger() noexcept;
+  // Under the receive lock, as UdpLink says.
+  void want_header_fields() noexcept;
   // Under the receive lock: the next empty round looks at UDP, too.
   void look_at_udp() noexcept { udp_interval_ = 1; }
   // For whoever polls in vain, under the receive lock: a reader that does not sleep, and before
@@ -107,6 +117,8 @@ class PeerLink final : public Link {
   // Whether all that came since the last call came by rings, whose writers do so, too.
   bool came_by_rings() noexcept { return !has_heard_udp_.take(false); }
   int wait_fd() const noexcept override { return udp_->wait_fd(); }
+  // The same for what comes to further addresses; -1: there are none.
+  int further_wait_fd() const noexcept { return further_fd_.read(); }
   int wake_fd() const noexcept override { return bell_.fd(); }
   int wake_edges() const noexcept override { return bell_.edges(); }
   void silence() noexcept override;
@@ -115,6 +127,8 @@ class PeerLink final : public Link {
   std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept override {
     return udp_->capacity_packets(packet_bytes);
   }
+
+  IpAddress address_of(std::uint8_t source) const noexcept override;
 
   const PeerStatistics& statistics() const { return statistics_; }
   std::uint64_t ring_packets_sent() const noexcept;
@@ -126,6 +140,16 @@ class PeerLink final : public Link {
  private:
   struct Inbound;
   struct Pending;
+  struct Source {
+    IpAddress address;
+    std::unique_ptr<UdpLink> udp;
+  };
+
+  UdpLink& udp_from(std::uint8_t source) const noexcept {
+    return source == 0 ? *udp_ : udp_from_further(source);
+  }
+  [[gnu::noinline]] UdpLink& udp_from_further(std::uint8_t source) const noexcept;
+  void kick(const Peer& peer) noexcept { udp_from(peer.source).kick(peer.address, peer.slot); }
 
   // What both ends of the ring to this peer take; nothing without a ring.
   std::optional<Packs> packs_to(const Peer& peer) const noexcept;
@@ -154,9 +178,14 @@ class PeerLink final : public Link {
   Published<Packs> packs_{Packs::kJoint};
   std::vector<Pending> pending_;
   Published<bool> has_pending_{false};
+  std::array<Published<Source*>, kSourcesMax> sources_{};  // by number; null: not there
+  std::vector<std::unique_ptr<Source>> further_;           // the same; under change_lock_
+  Published<int> further_fd_{-1};                          // an epoll of theirs
 
   // Under the receive lock.
   std::vector<Inbound> inbound_;
+  std::vector<UdpLink*> further_read_;
+  bool wants_header_fields_ = false;
   bool has_had_rings_ = false;
   // Since UDP was looked at: those that found packets, and the others.
   std::uint32_t busy_rounds_ = 0;

@@ -45,6 +45,7 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   void on_client_closed(fabric::ClientId client) override;
   void on_port_changed(const fabric::Port& port) override;
   void on_addresses_changed(const fabric::Port& port) override;
+  void on_attributes_changed(const fabric::Port& port) override;
   void on_ending(std::function<void()> told) override;
   void on_management_datagram(fabric::Port& port,
                               const wire::RxDatagram& datagram) noexcept override;
@@ -87,7 +88,7 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   void announce_soon(cm::ChannelId channel);
   void announce(cm::ChannelId channel);
   void send(std::span<const cm::OutMad> mads);
-  cm::DeviceId number_of(const fabric::Port& port) const;
+  std::size_t place_of(const fabric::Port& port) const;
   void set_timer();
   // Says so once nobody has anything left to ask for.
   void end_if_all_are_told();

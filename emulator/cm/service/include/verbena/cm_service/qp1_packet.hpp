@@ -15,8 +15,8 @@ namespace verbena::cm_service {
 inline constexpr std::size_t kQp1PacketSize = 20 + cm::kMadSize;
 
 // False when the batch is full.
-bool write_qp1_packet(wire::TxBatch& batch, const cm::MadBytes& mad, const IpAddress& destination,
-                      Psn psn);
+bool write_qp1_packet(wire::TxBatch& batch, const cm::MadBytes& mad,
+                      const wire::Destination& destination, Psn psn);
 
 // The datagram inside; nothing if the packet is not for QP1 or not of this shape.
 std::optional<std::span<const std::uint8_t>> mad_of_packet(std::span<const std::uint8_t> packet);

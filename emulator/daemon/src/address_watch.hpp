@@ -1,0 +1,34 @@
+// Notices that an address of this host came or went, or that an interface changed, without looking
+// every now and then: the kernel tells it.
+#pragma once
+
+#include <functional>
+
+#include "event_loop.hpp"
+#include "verbena/control/unique_fd.hpp"
+
+namespace verbena::daemon {
+
+class AddressWatch {
+ public:
+  // One change brings several words; what they say is looked at once.
+  static constexpr TimeNs kSettleNs = 20'000'000;
+
+  AddressWatch(EventLoop& loop, std::function<void()> on_change)
+      : loop_(loop), on_change_(std::move(on_change)) {}
+  ~AddressWatch() { stop(); }
+
+  // Where the kernel does not tell (a sandbox), the addresses stay what they were.
+  void start();
+  void stop();
+
+ private:
+  void on_word();
+
+  EventLoop& loop_;
+  std::function<void()> on_change_;
+  control::UniqueFd netlink_;
+  fabric::Timers::Id settling_ = 0;
+};
+
+}  // namespace verbena::daemon
