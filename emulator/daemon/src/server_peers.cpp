@@ -38,14 +38,10 @@ bool holds_unread(int socket) {
 
 }  // namespace
 
-// Also by one of its further slots.
 Session* Server::context_with_slot(const IpAddress& address, std::uint32_t slot) {
-  for (const auto& [key, session] : by_slot_) {
-    if (!(key.first->info().address == address)) continue;
-    const auto& extra = session->context->extra_slots;
-    if (key.second == slot || std::ranges::find(extra, slot) != extra.end()) return session;
-  }
-  return nullptr;
+  const auto at = std::ranges::find_if(
+      fabric_.ports(), [&](const auto& port) { return port->has_address(address); });
+  return at == fabric_.ports().end() ? nullptr : context_with_slot(**at, slot);
 }
 
 void Server::remember_end_of(const Session& session) {
@@ -71,7 +67,7 @@ void Server::on_peer_question(Session& session, const Incoming& in) {
     news.has_unread = holds_unread(peer->context->port->receive_fd(peer->context->slot));
   } else {
     const auto ended = std::ranges::find_if(ended_, [&](const auto& entry) {
-      return entry.first.second == slot && entry.first.first->info().address == question->address;
+      return entry.first.second == slot && entry.first.first->has_address(question->address);
     });
     if (ended != ended_.end()) {
       news.pid = ended->second.pid;
