@@ -47,8 +47,8 @@ struct Socket {
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
 
-  // As a device sends to where it has sent before: the way is looked up once, and the bytes are kept
-  // as the kernel has them for less.
+  // As a device sends to where it has sent before: the way is looked up once, and the bytes are
+  // kept as the kernel has them for less.
   void lead_to(const Socket& peer, std::size_t bytes) const {
     if (::connect(fd, reinterpret_cast<const sockaddr*>(&peer.address), sizeof peer.address) < 0) {
       fail("connect");
@@ -114,15 +114,16 @@ struct Nothing {
 };
 
 // A transport's least: its packets are copied and summed from where an application has them, summed
-// again, and copied to where another one wants them. Some at a time, so that what was summed is near
-// when it is copied.
+// again, and copied to where another one wants them. Some at a time, so that what was summed is
+// near when it is copied.
 class Sealed {
  public:
   explicit Sealed(std::size_t packet) : packet_(packet) {}
   void write(std::uint8_t* to, std::size_t length) {
     for (std::size_t at = 0; at < length; at += packet_) {
       std::uint32_t sum = 0;
-      (void)wire::crc32_copy(to + at, application_.data() + at, std::min(packet_, length - at), sum);
+      (void)wire::crc32_copy(to + at, application_.data() + at, std::min(packet_, length - at),
+                             sum);
       sum_ ^= sum;
     }
   }

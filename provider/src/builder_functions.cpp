@@ -139,12 +139,16 @@ void wr_abort(ibv_qp_ex* q) noexcept { object_of(q).builder.finish(); }
 // Under the queue pair's lock.
 int post_all(Qp& qp) noexcept {
   if (qp.builder.error() != 0) {
-    return refusal(qp.builder.error(), "ibv_wr_complete: queue pair 0x%06x: a request was put "
-                                       "together wrongly; nothing was posted", qp.abi.qp.qp_num);
+    return refusal(qp.builder.error(),
+                   "ibv_wr_complete: queue pair 0x%06x: a request was put "
+                   "together wrongly; nothing was posted",
+                   qp.abi.qp.qp_num);
   }
   if (!qp.engine->may_post_send()) {
-    return refusal(EINVAL, "ibv_wr_complete: queue pair 0x%06x is in state %s; sends may be posted "
-                           "from RTS on", qp.abi.qp.qp_num, qp::to_string(qp.engine->state()));
+    return refusal(EINVAL,
+                   "ibv_wr_complete: queue pair 0x%06x is in state %s; sends may be posted "
+                   "from RTS on",
+                   qp.abi.qp.qp_num, qp::to_string(qp.engine->state()));
   }
   if (!qp.engine->requester().queue().has_room_for(qp.builder.size())) {
     return errno_of_posted(qp, requester::Posted::kQueueFull, nullptr);

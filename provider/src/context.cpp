@@ -157,15 +157,14 @@ std::size_t Context::begin_round(std::size_t budget) noexcept {
   return is_undisturbed() ? peers_->receive(*this, budget) : link_->receive(*this, budget);
 }
 
-[[gnu::always_inline]] inline void Context::finish_round(
-    std::size_t received, device::Acknowledge acknowledge) noexcept {
+[[gnu::always_inline]] inline void Context::finish_round(std::size_t received,
+                                                         device::Acknowledge acknowledge) noexcept {
   if (received != 0 || device_->has_work()) device_->finish_receive(now(), acknowledge);
   if (device_->next_deadline() <= now()) [[unlikely]]
     handle_timeouts(acknowledge);
 }
 
-bool Context::drive_once(TimeNs now, device::Acknowledge acknowledge,
-                         std::size_t budget) noexcept {
+bool Context::drive_once(TimeNs now, device::Acknowledge acknowledge, std::size_t budget) noexcept {
   now_ = now;
   const std::size_t received = begin_round(budget);
   finish_round(received, acknowledge);
@@ -358,9 +357,7 @@ void Context::on_datagram(const wire::RxDatagram& datagram) noexcept {
   device_->handle_datagram(now(), datagram);
 }
 
-void Context::on_train(const wire::RxTrain& train) noexcept {
-  device_->handle_train(now(), train);
-}
+void Context::on_train(const wire::RxTrain& train) noexcept { device_->handle_train(now(), train); }
 
 // Who has just polled knows the time.
 std::optional<TimeNs> Context::ring(Qp& qp) noexcept {
@@ -420,7 +417,8 @@ TimeNs Context::next_deadline() const noexcept {
 void Context::send(wire::TxBatch& batch, Qpn flow) noexcept { link_->send(batch, flow); }
 
 bool Context::send_short(wire::ShortPacket& packet, Qpn flow) noexcept {
-  if (!is_undisturbed()) [[unlikely]] return false;
+  if (!is_undisturbed()) [[unlikely]]
+    return false;
   return peers_->send_short(packet, flow);
 }
 

@@ -110,7 +110,8 @@ class Context final : public queue::EventSink,
     {
       const Guard guard(qp.engine->lock());
       error = post();
-      if (error == 0 && qp.has_new_peer) [[unlikely]] seek_ring(qp);
+      if (error == 0 && qp.has_new_peer) [[unlikely]]
+        seek_ring(qp);
       looked = ring(qp);
     }
     if (looked) after_ring(*qp.engine, *looked);
@@ -346,8 +347,8 @@ class Context final : public queue::EventSink,
   control::Outcome<control::Done> raise_of_shared_receive(std::uint32_t number);
   void raise_of_work_queue();
   void seek_ring_to(const link::Peer& peer) noexcept;
-  void handle_xrc_message(const control::Incoming& message);  // context_xrc.cpp
-  void handle_peer_news(const control::PeerNews& news);       // context_timeouts.cpp
+  void handle_xrc_message(const control::Incoming& message);     // context_xrc.cpp
+  void handle_peer_news(const control::PeerNews& news);          // context_timeouts.cpp
   void handle_qp_question(const control::QpQuestion& question);  // context_timeouts.cpp
   void handle_ring_inbound(control::Incoming&& message);
   void handle_ring_outbound(control::Incoming&& message);
@@ -374,7 +375,7 @@ class Context final : public queue::EventSink,
   link::CaptureLink* capture_ = nullptr;  // inside link_
   link::PeerLink* peers_ = nullptr;       // inside capture_
   PeerReports reports_;
-  AskedPeers asked_peers_;                // for rings
+  AskedPeers asked_peers_;  // for rings
   const LinkChoice link_choice_ = link_choice();
   bool has_faults_ = false;                // of this context's own link; under control_lock_
   std::atomic<std::uint32_t> refused_{0};  // polls that found another thread driving
@@ -398,7 +399,7 @@ class Context final : public queue::EventSink,
   Gate visits_;
   control::UniqueFd closing_;  // readable once the context goes; made for the first visit
   Published<bool> is_closing_{false};
-  bool has_one_processor_ = false;  // known since then
+  bool has_one_processor_ = false;                           // known since then
   std::atomic<const CompletionChannel*> attended_{nullptr};  // last
 
   Announcements announcements_;

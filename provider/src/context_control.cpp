@@ -15,19 +15,26 @@ namespace {
 
 std::uint8_t verbs_type(Transport transport) {
   switch (transport) {
-    case Transport::kRc: return IBV_QPT_RC;
-    case Transport::kUc: return IBV_QPT_UC;
-    case Transport::kUd: return IBV_QPT_UD;
-    case Transport::kXrcSend: return IBV_QPT_XRC_SEND;
-    case Transport::kXrcReceive: return IBV_QPT_XRC_RECV;
+    case Transport::kRc:
+      return IBV_QPT_RC;
+    case Transport::kUc:
+      return IBV_QPT_UC;
+    case Transport::kUd:
+      return IBV_QPT_UD;
+    case Transport::kXrcSend:
+      return IBV_QPT_XRC_SEND;
+    case Transport::kXrcReceive:
+      return IBV_QPT_XRC_RECV;
   }
   return 0;
 }
 
 control::LinkKind link_kind(link::Carrier carrier) {
   switch (carrier) {
-    case link::Carrier::kUdp: return control::LinkKind::kUdp;
-    case link::Carrier::kRing: return control::LinkKind::kRing;
+    case link::Carrier::kUdp:
+      return control::LinkKind::kUdp;
+    case link::Carrier::kRing:
+      return control::LinkKind::kRing;
   }
   return control::LinkKind::kNone;
 }
@@ -137,13 +144,16 @@ void Context::handle_message(control::Incoming&& message) {
         handle_raise_event(*request, message.header.sequence);
       }
       return;
-    case MessageType::kRingInbound: return handle_ring_inbound(std::move(message));
-    case MessageType::kRingOutbound: return handle_ring_outbound(std::move(message));
+    case MessageType::kRingInbound:
+      return handle_ring_inbound(std::move(message));
+    case MessageType::kRingOutbound:
+      return handle_ring_outbound(std::move(message));
     case MessageType::kStandInWanted:
     case MessageType::kStandInAnswer:
     case MessageType::kStandInsReleased:
     case MessageType::kReceiverCall:
-    case MessageType::kReceiverEvent: return handle_xrc_message(message);
+    case MessageType::kReceiverEvent:
+      return handle_xrc_message(message);
     case MessageType::kPeerGone:
       if (auto gone = control::decode<control::PeerGone>(message.payload)) {
         const auto source = source_at(gone->own);
@@ -157,8 +167,10 @@ void Context::handle_message(control::Incoming&& message) {
         handle_capture(std::move(capture->order), message.fds[0]);
       }
       return;
-    case MessageType::kShutdown: return turn_fatal("the emulator was told to go down");
-    default: return;
+    case MessageType::kShutdown:
+      return turn_fatal("the emulator was told to go down");
+    default:
+      return;
   }
 }
 
@@ -203,9 +215,8 @@ void Context::handle_capture(control::CaptureOrder&& order, const control::Uniqu
 }
 
 void Context::handle_faults(const std::vector<control::FaultSpec>& faults) {
-  has_faults_ = std::ranges::any_of(faults, [](const control::FaultSpec& spec) {
-    return spec.qpn != control::FaultSpec::kCm;
-  });
+  has_faults_ = std::ranges::any_of(
+      faults, [](const control::FaultSpec& spec) { return spec.qpn != control::FaultSpec::kCm; });
   choose_packs(has_faults_ || capture_->is_running());
   std::vector<link::FaultRule> rules;
   for (const control::FaultSpec& spec : faults) {

@@ -70,8 +70,8 @@ Context& Context::engine_for(Cq* send, Cq* receive, bool may_be_further) {
   }
   for (Cq* cq : {send, receive}) {
     if (cq == nullptr) continue;
-    const bool is_alone = !std::exchange(cq->is_taken, true) ||
-                          cq->engine.load(std::memory_order_relaxed) == engine;
+    const bool is_alone =
+        !std::exchange(cq->is_taken, true) || cq->engine.load(std::memory_order_relaxed) == engine;
     cq->engine.store(is_alone ? engine : nullptr, std::memory_order_release);
   }
   return *engine;

@@ -19,7 +19,6 @@ void explain(const char* format, ...) noexcept __attribute__((format(printf, 1, 
 struct VerbRefused {
   int error;
 };
-[[noreturn]] void refuse(int error, const char* format, ...)
-    __attribute__((format(printf, 2, 3)));
+[[noreturn]] void refuse(int error, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 }  // namespace verbena::provider

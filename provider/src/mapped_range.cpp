@@ -31,7 +31,7 @@ struct Mapping {
   std::uint64_t offset = 0;  // of the first byte in its file
   unsigned major = 0;
   unsigned minor = 0;
-  std::uint64_t inode = 0;   // 0: it has no file
+  std::uint64_t inode = 0;  // 0: it has no file
   char rights[5] = {};
   char path[4096] = {};
 
@@ -95,7 +95,8 @@ bool is_mapped_range(std::uint64_t begin, std::uint64_t end, bool writable) noex
   bool is_there = false;
   bool is_known = false;
   if (end - begin <= kTouchMax) {
-    is_there = ::madvise(pointer(begin), end - begin, writable ? kPopulateWrite : kPopulateRead) == 0;
+    is_there =
+        ::madvise(pointer(begin), end - begin, writable ? kPopulateWrite : kPopulateRead) == 0;
     // EFAULT: to touch one of the pages is a SIGBUS, beyond the end of a file, say.
     is_known = is_there || errno == EFAULT;
   }

@@ -9,8 +9,8 @@
 
 namespace verbena::provider {
 
-// As long as it lives, this registry hears of what is unmapped in the process; not in a forked child,
-// where it is dead.
+// As long as it lives, this registry hears of what is unmapped in the process; not in a forked
+// child, where it is dead.
 class MappingWatch {
  public:
   explicit MappingWatch(memory::Registry& registry) noexcept;

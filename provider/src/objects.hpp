@@ -45,9 +45,9 @@ struct Pd {
   ibv_pd pd{};
   memory::DomainId domain = 0;
   Users users;
-  Pd* parent = nullptr;  // of a parent domain: the domain in it; imported: the original
-  Td* thread = nullptr;  // of a parent domain, if it has one
-  bool imported = false;  // counts itself among its users, and goes with the last of them
+  Pd* parent = nullptr;      // of a parent domain: the domain in it; imported: the original
+  Td* thread = nullptr;      // of a parent domain, if it has one
+  bool imported = false;     // counts itself among its users, and goes with the last of them
   std::uint32_t remote = 0;  // imported from another process: its number there
 
   void release_user() noexcept;  // verbs_import.cpp
@@ -60,8 +60,8 @@ struct Mr {
   Pd* domain = nullptr;
   std::uint32_t key = 0;
   std::uint64_t host_address = 0;
-  std::uint64_t base = 0;         // by which keys reach it
-  bool foreign = false;           // another process's memory, under a key of our own
+  std::uint64_t base = 0;       // by which keys reach it
+  bool foreign = false;         // another process's memory, under a key of our own
   struct Dm* memory = nullptr;  // a region of device memory
 };
 
@@ -105,8 +105,8 @@ struct Xrcd {
 // Completion events of one channel, shared by the queues that use it.
 struct CompletionChannel {
   EventPipe pipe;
-  WaitSet wakers;                      // of the thread that attends
-  std::atomic<std::int32_t> armed{0};  // queues that wait to tell of a completion
+  WaitSet wakers;                        // of the thread that attends
+  std::atomic<std::int32_t> armed{0};    // queues that wait to tell of a completion
   std::atomic<bool> has_blocked{false};  // its read might, when that was asked last
 };
 
@@ -135,7 +135,7 @@ struct Cq {
     // Where nothing is, the one that was read last, for who reads on after the end.
     queue::Completion kept;
     const queue::Completion* current = &kept;
-    const queue::Completion* last = &kept;    // of those seen
+    const queue::Completion* last = &kept;  // of those seen
   };
   Reader reader;
   bool single_threaded = false;
@@ -158,7 +158,7 @@ struct Srq {
 
 // Who holds an XRC receive queue pair (receivers.hpp).
 struct ReceiverHandles {
-  std::mutex lock;           // innermost: taken by events, inside the engine
+  std::mutex lock;  // innermost: taken by events, inside the engine
   std::vector<Qp*> handles;
   std::uint32_t remote = 0;  // handles in other contexts
   std::uint32_t domain = 0;  // its XRC domain's number
@@ -176,8 +176,8 @@ struct Qp {
   Srq* srq = nullptr;
   Xrcd* xrcd = nullptr;
   // Of XRC_RECV the application has handles only.
-  Qp* opened = nullptr;    // a handle: of this queue pair
-  bool is_remote = false;  // a handle: of a queue pair of another context
+  Qp* opened = nullptr;                       // a handle: of this queue pair
+  bool is_remote = false;                     // a handle: of a queue pair of another context
   std::unique_ptr<ReceiverHandles> receiver;  // not a handle
   ibv_qp_cap caps{};
   bool signal_all = false;

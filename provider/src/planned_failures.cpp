@@ -78,11 +78,11 @@ constexpr bool can_fail(std::string_view name) {
 }
 
 bool plan_for(abi::Ops& ops, const control::PlannedFailure& asked) {
-#define VERBENA_PLAN(name, result, arguments, since, until)       \
-  if constexpr (can_fail<result>(#name)) {                        \
-    if (asked.function == "ibv_" #name && ops.name != nullptr) {  \
-      return put_before<&abi::Ops::name>(ops, asked), true;       \
-    }                                                             \
+#define VERBENA_PLAN(name, result, arguments, since, until)      \
+  if constexpr (can_fail<result>(#name)) {                       \
+    if (asked.function == "ibv_" #name && ops.name != nullptr) { \
+      return put_before<&abi::Ops::name>(ops, asked), true;      \
+    }                                                            \
   }
   VERBENA_VERBS_OPS(VERBENA_PLAN)
 #undef VERBENA_PLAN

@@ -36,8 +36,8 @@ constexpr TimeNs kJustNow = 50'000;
 // One so short ago comes from a program that does nothing else and would have found the packet.
 constexpr TimeNs kAtOnce = 2'000;
 // kTrialTime, kJustNow and kAtOnce are for processors on which a few packets are taken in within so
-// long. Emulated ones, and those of a valgrind, need many times as much for everything, and have the
-// three times grow with it.
+// long. Emulated ones, and those of a valgrind, need many times as much for everything, and have
+// the three times grow with it.
 constexpr TimeNs kUsualTurn = 4'000;
 constexpr TimeNs kScaleMax = 20;
 constexpr TimeNs kTurnsRemembered = 64;
@@ -191,8 +191,7 @@ Progress::Wait Progress::choose_attended(TimeNs now) noexcept {
   const std::uint32_t attendances = sleep_.attendances();
   const bool has_moved = attendances != attendances_seen_;
   attendances_seen_ = attendances;
-  if (driven_.next_deadline() <= now &&
-      driven_.drive_until_quiet() == Driven::Found::kAnother) {
+  if (driven_.next_deadline() <= now && driven_.drive_until_quiet() == Driven::Found::kAnother) {
     return Wait::kYield;
   }
   if (!has_moved) {
@@ -317,12 +316,16 @@ void Progress::set_slack(bool wide) noexcept {
 
 Rest Progress::rest_for(Wait how) noexcept {
   switch (how) {
-    case Wait::kWatch: return Rest::kWatching;
-    case Wait::kRelieved: return Rest::kRelieved;
-    case Wait::kStandBy: return Rest::kStandingBy;
+    case Wait::kWatch:
+      return Rest::kWatching;
+    case Wait::kRelieved:
+      return Rest::kRelieved;
+    case Wait::kStandBy:
+      return Rest::kStandingBy;
     case Wait::kPark:
     case Wait::kYield:
-    case Wait::kTrial: break;
+    case Wait::kTrial:
+      break;
   }
   return Rest::kParked;
 }

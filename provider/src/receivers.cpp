@@ -30,8 +30,10 @@ bool is_event_of_receivers(std::uint32_t type) {
     case IBV_EVENT_COMM_EST:
     case IBV_EVENT_PATH_MIG:
     case IBV_EVENT_PATH_MIG_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED: return true;
-    default: return false;
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -123,8 +125,7 @@ Qp* Receivers::open_remote(const char* verb, Xrcd& xrcd, std::uint32_t number, v
     remote_.push_back(handle.get());
   }
   try {
-    const ibv_qp_attr attr =
-        call(verb, ReceiverVerb::kOpen, xrcd.number, number, nullptr, 0);
+    const ibv_qp_attr attr = call(verb, ReceiverVerb::kOpen, xrcd.number, number, nullptr, 0);
     handle->abi.qp.state = attr.qp_state;
     handle->caps = attr.cap;
   } catch (const VerbRefused&) {
@@ -251,8 +252,7 @@ control::ReceiverAnswer Receivers::carry_out(const control::ReceiverCall& call) 
   const auto known = receivers_.find(call.receiver);
   // When a handle is closed the domain need not be named: the daemon does it for the dead.
   const bool closes = call.verb == ReceiverVerb::kClose;
-  if (known == receivers_.end() ||
-      (!closes && known->second->receiver->domain != call.domain)) {
+  if (known == receivers_.end() || (!closes && known->second->receiver->domain != call.domain)) {
     answer.code = EINVAL;
     answer.text = "no XRC_RECV queue pair of this number in this domain";
     return answer;

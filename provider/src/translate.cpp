@@ -12,41 +12,65 @@ using queue::WorkOpcode;
 
 std::optional<Transport> transport_of(ibv_qp_type type) {
   switch (type) {
-    case IBV_QPT_RC: return Transport::kRc;
-    case IBV_QPT_UC: return Transport::kUc;
-    case IBV_QPT_UD: return Transport::kUd;
-    case IBV_QPT_XRC_SEND: return Transport::kXrcSend;
-    case IBV_QPT_XRC_RECV: return Transport::kXrcReceive;
-    default: return std::nullopt;
+    case IBV_QPT_RC:
+      return Transport::kRc;
+    case IBV_QPT_UC:
+      return Transport::kUc;
+    case IBV_QPT_UD:
+      return Transport::kUd;
+    case IBV_QPT_XRC_SEND:
+      return Transport::kXrcSend;
+    case IBV_QPT_XRC_RECV:
+      return Transport::kXrcReceive;
+    default:
+      return std::nullopt;
   }
 }
 
 ibv_qp_type qp_type_of(Transport transport) {
   switch (transport) {
-    case Transport::kRc: return IBV_QPT_RC;
-    case Transport::kUc: return IBV_QPT_UC;
-    case Transport::kUd: return IBV_QPT_UD;
-    case Transport::kXrcSend: return IBV_QPT_XRC_SEND;
-    case Transport::kXrcReceive: return IBV_QPT_XRC_RECV;
+    case Transport::kRc:
+      return IBV_QPT_RC;
+    case Transport::kUc:
+      return IBV_QPT_UC;
+    case Transport::kUd:
+      return IBV_QPT_UD;
+    case Transport::kXrcSend:
+      return IBV_QPT_XRC_SEND;
+    case Transport::kXrcReceive:
+      return IBV_QPT_XRC_RECV;
   }
   return IBV_QPT_RC;
 }
 
 std::optional<WorkOpcode> opcode_of(ibv_wr_opcode opcode) {
   switch (static_cast<unsigned>(opcode)) {
-    case IBV_WR_RDMA_WRITE: return WorkOpcode::kWrite;
-    case IBV_WR_RDMA_WRITE_WITH_IMM: return WorkOpcode::kWriteImmediate;
-    case IBV_WR_SEND: return WorkOpcode::kSend;
-    case IBV_WR_SEND_WITH_IMM: return WorkOpcode::kSendImmediate;
-    case IBV_WR_RDMA_READ: return WorkOpcode::kRead;
-    case IBV_WR_ATOMIC_CMP_AND_SWP: return WorkOpcode::kCompareSwap;
-    case IBV_WR_ATOMIC_FETCH_AND_ADD: return WorkOpcode::kFetchAdd;
-    case IBV_WR_LOCAL_INV: return WorkOpcode::kLocalInvalidate;
-    case IBV_WR_BIND_MW: return WorkOpcode::kBindWindow;
-    case IBV_WR_SEND_WITH_INV: return WorkOpcode::kSendInvalidate;
-    case wr::kFlush: return WorkOpcode::kFlush;
-    case wr::kAtomicWrite: return WorkOpcode::kAtomicWrite;
-    default: return std::nullopt;
+    case IBV_WR_RDMA_WRITE:
+      return WorkOpcode::kWrite;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return WorkOpcode::kWriteImmediate;
+    case IBV_WR_SEND:
+      return WorkOpcode::kSend;
+    case IBV_WR_SEND_WITH_IMM:
+      return WorkOpcode::kSendImmediate;
+    case IBV_WR_RDMA_READ:
+      return WorkOpcode::kRead;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+      return WorkOpcode::kCompareSwap;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return WorkOpcode::kFetchAdd;
+    case IBV_WR_LOCAL_INV:
+      return WorkOpcode::kLocalInvalidate;
+    case IBV_WR_BIND_MW:
+      return WorkOpcode::kBindWindow;
+    case IBV_WR_SEND_WITH_INV:
+      return WorkOpcode::kSendInvalidate;
+    case wr::kFlush:
+      return WorkOpcode::kFlush;
+    case wr::kAtomicWrite:
+      return WorkOpcode::kAtomicWrite;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -97,9 +121,8 @@ qp::Path path_of(const ibv_ah_attr& ah, const AddressPlan& plan) {
     p.gid_index = ah.grh.sgid_index;
     p.hop_limit = ah.grh.hop_limit;
     p.traffic_class = ah.grh.traffic_class;
-    address = p.remote_gid.is_multicast()
-                  ? control::group_of_mgid(p.remote_gid, plan.subnet != 0)
-                  : plan.address_of_gid(p.remote_gid);
+    address = p.remote_gid.is_multicast() ? control::group_of_mgid(p.remote_gid, plan.subnet != 0)
+                                          : plan.address_of_gid(p.remote_gid);
   }
   if (!address && plan.infiniband) address = plan.address_of_lid(p.dlid);
   p.resolved = address.has_value();
@@ -133,9 +156,12 @@ ibv_ah_attr ah_attr_of(const qp::Path& p) {
 int errno_of_refusal(memory::Refusal refusal) {
   using memory::Refusal;
   switch (refusal) {
-    case Refusal::kNotMapped: return EFAULT;
-    case Refusal::kBusy: return EBUSY;
-    case Refusal::kTableFull: return ENOMEM;
+    case Refusal::kNotMapped:
+      return EFAULT;
+    case Refusal::kBusy:
+      return EBUSY;
+    case Refusal::kTableFull:
+      return ENOMEM;
     case Refusal::kNoSuchKey:
     case Refusal::kInvalidated:
     case Refusal::kForeignDomain:
@@ -143,7 +169,8 @@ int errno_of_refusal(memory::Refusal refusal) {
     case Refusal::kOutOfRange:
     case Refusal::kNoPermission:
     case Refusal::kMisaligned:
-    case Refusal::kBadArgument: return EINVAL;
+    case Refusal::kBadArgument:
+      return EINVAL;
   }
   return EINVAL;
 }

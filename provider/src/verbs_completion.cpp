@@ -24,9 +24,9 @@ queue::CompletionQueue::Options with_cookie(queue::CompletionQueue::Options opti
   return options;
 }
 
-// One who polls and finds nothing comes back, but may look at a thousand queue pairs first. So while
-// packets come and none completes anything here, it goes on for so many rounds. A single packet is
-// for another queue, most likely, that the application asks next.
+// One who polls and finds nothing comes back, but may look at a thousand queue pairs first. So
+// while packets come and none completes anything here, it goes on for so many rounds. A single
+// packet is for another queue, most likely, that the application asks next.
 constexpr int kRoundsPerPoll = 8;
 constexpr std::size_t kSeveral = 2;
 
@@ -78,8 +78,8 @@ int destroy_cq(ibv_cq* c) noexcept {
   // In a forked child they are the parent's.
   if (cq.channel && !cq.channel->pipe.is_abandoned()) {
     cq.context.await_announcements();
-    cq.completion_events -= static_cast<std::uint32_t>(cq.channel->pipe.withdraw(
-        reinterpret_cast<std::uintptr_t>(c), sizeof(CompletionEvent)));
+    cq.completion_events -= static_cast<std::uint32_t>(
+        cq.channel->pipe.withdraw(reinterpret_cast<std::uintptr_t>(c), sizeof(CompletionEvent)));
     await_acks(*c, c->comp_events_completed, cq.completion_events);
   }
   cq.context.end_async_events(*c, c->async_events_completed, cq.async_events);

@@ -8,8 +8,8 @@
 #include "guard.hpp"
 #include "limits.hpp"
 #include "neighbours.hpp"
-#include "verbena/link/clock.hpp"
 #include "parts.hpp"
+#include "verbena/link/clock.hpp"
 #include "verbs.hpp"
 
 namespace verbena::provider {

@@ -1,5 +1,5 @@
-// Device memory: a small amount of memory of the device's own, reached through copies and keys. Here
-// it is the process's; what it demands (alignment, zero-based keys) is what adapters demand.
+// Device memory: a small amount of memory of the device's own, reached through copies and keys.
+// Here it is the process's; what it demands (alignment, zero-based keys) is what adapters demand.
 #include <algorithm>
 #include <cstring>
 #include <new>

@@ -36,8 +36,8 @@ void fill_target(queue::SendRequest& r, const ibv_send_wr& wr, Transport transpo
     r.remote_address = wr.wr.atomic.remote_addr;
     r.remote_key = wr.wr.atomic.rkey;
     r.compare = wr.wr.atomic.compare_add;
-    r.swap_or_add = wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? wr.wr.atomic.compare_add
-                                                             : wr.wr.atomic.swap;
+    r.swap_or_add =
+        wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? wr.wr.atomic.compare_add : wr.wr.atomic.swap;
     return;
   }
   r.remote_address = wr.wr.rdma.remote_addr;
@@ -77,8 +77,10 @@ int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
   return qp.context.post(qp, [&] {
     int error = 0;
     if (!qp.engine->may_post_send()) {
-      error = refusal(EINVAL, "ibv_post_send: queue pair 0x%06x is in state %s; sends may be posted "
-                              "from RTS on", q->qp_num, qp::to_string(qp.engine->state()));
+      error = refusal(EINVAL,
+                      "ibv_post_send: queue pair 0x%06x is in state %s; sends may be posted "
+                      "from RTS on",
+                      q->qp_num, qp::to_string(qp.engine->state()));
     }
     while (error == 0 && wr != nullptr) {
       error = post_one(qp, *wr);
@@ -92,20 +94,29 @@ int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
 int errno_of_receive(const Qp& qp, qp::PostedReceive posted, const ibv_recv_wr& wr) noexcept {
   const std::uint32_t number = qp.abi.qp.qp_num;
   switch (posted) {
-    case qp::PostedReceive::kOk: return 0;
+    case qp::PostedReceive::kOk:
+      return 0;
     case qp::PostedReceive::kFull:
-      return refusal(ENOMEM, "ibv_post_recv: queue pair 0x%06x: the receive queue is full: "
-                             "max_recv_wr = %u have their slots (one is free when its completion "
-                             "was polled)", number, qp.caps.max_recv_wr);
+      return refusal(ENOMEM,
+                     "ibv_post_recv: queue pair 0x%06x: the receive queue is full: "
+                     "max_recv_wr = %u have their slots (one is free when its completion "
+                     "was polled)",
+                     number, qp.caps.max_recv_wr);
     case qp::PostedReceive::kTooManySges:
-      return refusal(EINVAL, "ibv_post_recv: queue pair 0x%06x: num_sge = %d is more than "
-                             "max_recv_sge = %u", number, wr.num_sge, qp.caps.max_recv_sge);
+      return refusal(EINVAL,
+                     "ibv_post_recv: queue pair 0x%06x: num_sge = %d is more than "
+                     "max_recv_sge = %u",
+                     number, wr.num_sge, qp.caps.max_recv_sge);
     case qp::PostedReceive::kWrongState:
-      return refusal(EINVAL, "ibv_post_recv: queue pair 0x%06x is in state RESET; receives may be "
-                             "posted from INIT on", number);
+      return refusal(EINVAL,
+                     "ibv_post_recv: queue pair 0x%06x is in state RESET; receives may be "
+                     "posted from INIT on",
+                     number);
     case qp::PostedReceive::kNoQueue:
-      return refusal(EINVAL, "ibv_post_recv: queue pair 0x%06x has no receive queue of its own "
-                             "(it uses an SRQ, or is of an XRC type)", number);
+      return refusal(EINVAL,
+                     "ibv_post_recv: queue pair 0x%06x has no receive queue of its own "
+                     "(it uses an SRQ, or is of an XRC type)",
+                     number);
   }
   return EINVAL;
 }

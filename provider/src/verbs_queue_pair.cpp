@@ -84,7 +84,8 @@ void offer_builder(Qp& qp) {
   install_builder(qp, {flags > abi::kWrAtomicWriteOffset, flags > abi::kWrFlushOffset});
 }
 
-// Of this process, on all its devices: by that the faults that a seed repeats tell queue pairs apart.
+// Of this process, on all its devices: by that the faults that a seed repeats tell queue pairs
+// apart.
 std::atomic<std::uint32_t> queue_pairs_created{0};
 
 qp::QueuePair* make_engine_qp(Qp& qp, const QpRequest& r, Transport transport) {
@@ -181,8 +182,10 @@ bool wants_builder(const Context& context, const ibv_qp_init_attr_ex& attr) {
   if (flags > abi::kWrAtomicWriteOffset) known |= kSendOpAtomicWrite;
   if (flags > abi::kWrFlushOffset) known |= kSendOpFlush;
   if ((attr.send_ops_flags & ~known) != 0) {
-    refuse(EOPNOTSUPP, "ibv_create_qp_ex: send_ops_flags asks for operations that are not offered: "
-                       "0x%llx", static_cast<unsigned long long>(attr.send_ops_flags & ~known));
+    refuse(EOPNOTSUPP,
+           "ibv_create_qp_ex: send_ops_flags asks for operations that are not offered: "
+           "0x%llx",
+           static_cast<unsigned long long>(attr.send_ops_flags & ~known));
   }
   return true;
 }
@@ -231,8 +234,10 @@ int destroy_qp(ibv_qp* q) noexcept {
   Qp& qp = object_of(q);
   if (q->qp_type == IBV_QPT_XRC_RECV) return errno_of([&] { qp.context.receivers().close(qp); });
   if (!qp.groups.empty()) {
-    return refusal(EBUSY, "ibv_destroy_qp: EBUSY: queue pair 0x%06x is still attached to %zu "
-                          "multicast groups", q->qp_num, qp.groups.size());
+    return refusal(EBUSY,
+                   "ibv_destroy_qp: EBUSY: queue pair 0x%06x is still attached to %zu "
+                   "multicast groups",
+                   q->qp_num, qp.groups.size());
   }
   // The peer of a message that was received must learn of it, or it would wait and fail.
   qp.context.settle_debts();
@@ -246,8 +251,8 @@ int destroy_qp(ibv_qp* q) noexcept {
 }
 
 // Whoever makes many queue pairs gets the memory for the next ones in one piece. The C library lets
-// the heap of a thread grow page by page, two calls and a fault for each, which is a sixth of what a
-// server does for a connection.
+// the heap of a thread grow page by page, two calls and a fault for each, which is a sixth of what
+// a server does for a connection.
 void get_memory_ahead() noexcept {
   constexpr std::size_t kAhead = 64 * 1024;
   constexpr std::uintptr_t kPage = 4096;

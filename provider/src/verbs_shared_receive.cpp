@@ -235,10 +235,12 @@ int post_srq_recv(ibv_srq* s, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
     int error = request.take("ibv_post_srq_recv", *wr);
     if (error == 0) {
       switch (srq.shared.queue.post(request.value)) {
-        case queue::ReceiveQueue::Posted::kOk: continue;
+        case queue::ReceiveQueue::Posted::kOk:
+          continue;
         case queue::ReceiveQueue::Posted::kFull:
-          error = refusal(ENOMEM, "ibv_post_srq_recv: the queue is full: max_wr = %u receives have "
-                                  "their slots (one is free when its completion was polled)",
+          error = refusal(ENOMEM,
+                          "ibv_post_srq_recv: the queue is full: max_wr = %u receives have "
+                          "their slots (one is free when its completion was polled)",
                           srq.shared.queue.capacity());
           break;
         case queue::ReceiveQueue::Posted::kTooManySges:

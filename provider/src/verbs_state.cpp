@@ -17,8 +17,7 @@ static_assert(IBV_QPS_RESET == static_cast<int>(qp::State::kReset) &&
               IBV_QPS_SQD == static_cast<int>(qp::State::kSqd) &&
               IBV_QPS_ERR == static_cast<int>(qp::State::kError));
 static_assert(+IBV_QP_STATE == +qp::kMaskState && +IBV_QP_DEST_QPN == +qp::kMaskDestQpn &&
-              +IBV_QP_ALT_PATH == +qp::kMaskAlternatePath &&
-              +IBV_QP_CAP == +qp::kMaskCapabilities);
+              +IBV_QP_ALT_PATH == +qp::kMaskAlternatePath && +IBV_QP_CAP == +qp::kMaskCapabilities);
 
 qp::State state_of(ibv_qp_state state) {
   // Values beyond the enumeration are refused before.

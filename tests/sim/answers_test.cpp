@@ -22,8 +22,8 @@ class Answers : public Scene {
   }
   void expect_data(std::size_t length) {
     EXPECT_EQ(statuses(left.sends), std::vector{Status::kSuccess});
-    EXPECT_NO_THROW(
-        expect_equal(left.result.bytes().first(length), right.target.bytes().first(length), "data"));
+    EXPECT_NO_THROW(expect_equal(left.result.bytes().first(length),
+                                 right.target.bytes().first(length), "data"));
   }
   // READ data for the left.
   static bool is_answer(std::span<const std::uint8_t> bytes) {

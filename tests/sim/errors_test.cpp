@@ -93,11 +93,13 @@ TEST(Errors, WhoReadsAndDoesNotAnswerUsesUpTheRetries) {
   const TimeNs began = s.pair.world.now();
   s.pair.run(1'000'000'000);
   s.pair.a.reading = {2000, 1000};
-  ASSERT_TRUE(s.pair.run_until([&] {
-    s.pair.a.reading->given += 1000;
-    s.pair.a.reading->taken = s.pair.a.reading->given - 1;
-    return !s.left.sends.empty();
-  }, 20'000'000'000));
+  ASSERT_TRUE(s.pair.run_until(
+      [&] {
+        s.pair.a.reading->given += 1000;
+        s.pair.a.reading->taken = s.pair.a.reading->given - 1;
+        return !s.left.sends.empty();
+      },
+      20'000'000'000));
   expect_sends(s.left, 0, Status::kRetryExceeded, 1);
   EXPECT_LE(s.pair.world.now() - began, 1'000'000'000 + 4 * 68'000'000u);
 }

@@ -59,8 +59,8 @@ TEST(JointPackets, CountAsThoseThatTheyStandFor) {
   s.expect_unharmed();
 }
 
-// Half of it, so that one is read while the other is written; or all, where others follow, which are
-// written meanwhile.
+// Half of it, so that one is read while the other is written; or all, where others follow, which
+// are written meanwhile.
 TEST(JointPackets, OfAMessageAreTwoOrIfOthersFollowOne) {
   constexpr std::uint32_t kLength = 16 * 1024;
   Joint s;
@@ -224,8 +224,7 @@ TEST(JointPackets, MayRepeatInPartWhatIsThere) {
   };
   s.left.post(s.left.write(1, 1024, s.right));
   const Psn half(0xfffff2);
-  ASSERT_TRUE(
-      s.pair.run_until([&] { return s.right.qp().responder().expected_psn() == half; }));
+  ASSERT_TRUE(s.pair.run_until([&] { return s.right.qp().responder().expected_psn() == half; }));
   s.pair.run(1'000'000);
   s.pair.world.filter = nullptr;
   s.pair.world.faults().joint = 1'000'000;

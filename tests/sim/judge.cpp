@@ -28,8 +28,8 @@ void expect_equal(std::span<const std::uint8_t> actual, std::span<const std::uin
                   const char* what) {
   const auto [a, e] = std::mismatch(actual.begin(), actual.end(), expected.begin(), expected.end());
   if (a != actual.end() || e != expected.end()) {
-    throw Failure(std::string(what) + ": differs at offset " +
-                  std::to_string(a - actual.begin()) + " of " + std::to_string(expected.size()));
+    throw Failure(std::string(what) + ": differs at offset " + std::to_string(a - actual.begin()) +
+                  " of " + std::to_string(expected.size()));
   }
 }
 
@@ -67,9 +67,8 @@ ExpectedCompletion CompletionModel::completed(const queue::Completion& c) {
 }
 
 bool CompletionModel::has_heard_of(std::uint64_t heard) const {
-  return std::none_of(pending_.begin(), pending_.end(), [heard](const ExpectedCompletion& e) {
-    return e.signaled && e.id < heard;
-  });
+  return std::none_of(pending_.begin(), pending_.end(),
+                      [heard](const ExpectedCompletion& e) { return e.signaled && e.id < heard; });
 }
 
 bool CompletionModel::is_done() const {

@@ -32,17 +32,17 @@ struct ExpectedCompletion {
   std::uint64_t id = 0;
   queue::CompletionOpcode opcode{};
   bool signaled = true;
-  std::size_t result_offset = 0;             // in the poster's result memory
-  std::vector<std::uint8_t> result;          // READ: the bytes that must have come
-  bool counts = false;                       // FETCH_ADD on the shared counter
-  std::optional<std::uint64_t> original;     // an atomic on the poster's own word
+  std::size_t result_offset = 0;          // in the poster's result memory
+  std::vector<std::uint8_t> result;       // READ: the bytes that must have come
+  bool counts = false;                    // FETCH_ADD on the shared counter
+  std::optional<std::uint64_t> original;  // an atomic on the poster's own word
 };
 
 // What a message still owes its receiver.
 struct ExpectedMessage {
   std::uint32_t length = 0;
   std::uint64_t pattern_key = 0;
-  bool is_write = false;                     // WRITE_WITH_IMM: no bytes in the receive
+  bool is_write = false;  // WRITE_WITH_IMM: no bytes in the receive
   std::optional<std::uint32_t> immediate;
   std::uint64_t heard = 0;    // so many of its receiver's requests the sender had heard of
   std::uint64_t request = 0;  // which of the sender's it is

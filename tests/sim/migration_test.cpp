@@ -27,7 +27,8 @@ void arm(Scene& s) {
   rearm(s.right);
   s.left.post(s.left.write(1, 100, s.right));
   s.right.post(s.right.write(1, 100, s.left));
-  ASSERT_TRUE(s.pair.run_until([&] { return s.left.sends.size() == 1 && s.right.sends.size() == 1; }));
+  ASSERT_TRUE(
+      s.pair.run_until([&] { return s.left.sends.size() == 1 && s.right.sends.size() == 1; }));
   ASSERT_EQ(migration(s.left), Migration::kArmed);
   ASSERT_EQ(migration(s.right), Migration::kArmed);
 }
@@ -37,7 +38,8 @@ TEST(Migration, StaysRearmedWhileThePeerDoesNotWantTo) {
   rearm(s.left);
   s.left.post(s.left.write(1, 100, s.right));
   s.right.post(s.right.write(1, 100, s.left));
-  ASSERT_TRUE(s.pair.run_until([&] { return s.left.sends.size() == 1 && s.right.sends.size() == 1; }));
+  ASSERT_TRUE(
+      s.pair.run_until([&] { return s.left.sends.size() == 1 && s.right.sends.size() == 1; }));
   EXPECT_EQ(migration(s.left), Migration::kRearm);
   EXPECT_EQ(s.left.count(AsyncEvent::kPathMigrated), 0u);
 }

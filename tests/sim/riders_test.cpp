@@ -48,9 +48,7 @@ class Riders : public Scene {
     pair.world.filter = nullptr;
     EXPECT_TRUE(is_done);
   }
-  std::uint64_t dropped(DropReason why) {
-    return left.node().device().counters().drops.read(why);
-  }
+  std::uint64_t dropped(DropReason why) { return left.node().device().counters().drops.read(why); }
 };
 
 class RidersOf : public testing::TestWithParam<bool> {};

@@ -41,8 +41,8 @@ std::uint64_t SharedCounter::value() {
 
 namespace {
 
-constexpr std::uint32_t kRemoteAll = memory::kLocalWrite | memory::kRemoteWrite |
-                                     memory::kRemoteRead | memory::kRemoteAtomic;
+constexpr std::uint32_t kRemoteAll =
+    memory::kLocalWrite | memory::kRemoteWrite | memory::kRemoteRead | memory::kRemoteAtomic;
 constexpr std::size_t kTargetSize = 64 * 1024;
 
 }  // namespace
@@ -107,7 +107,8 @@ void End::connect_to(End& other, SharedCounter* counter) {
 
 namespace {
 
-void modify(Node& node, qp::QueuePair& qp, const qp::Attributes& a, std::uint32_t mask, TimeNs now) {
+void modify(Node& node, qp::QueuePair& qp, const qp::Attributes& a, std::uint32_t mask,
+            TimeNs now) {
   if (const auto refused = node.device().modify_qp(qp, a, mask, now)) {
     throw Failure("transition refused: " + refused->reason);
   }
@@ -285,8 +286,8 @@ void End::choose_atomic(queue::SendRequest& r, ExpectedCompletion& expected,
   if (r.compare == peer_->word_model_) peer_->word_model_ = r.swap_or_add;
 }
 
-void End::choose(queue::SendRequest& r, ExpectedCompletion& expected,
-                 std::vector<queue::Sge>& sges, std::size_t slot) {
+void End::choose(queue::SendRequest& r, ExpectedCompletion& expected, std::vector<queue::Sge>& sges,
+                 std::size_t slot) {
   for (;;) {
     switch (world_.random().below(4)) {
       case 0:
@@ -327,7 +328,8 @@ bool End::post_one() {
   if (world_.random().chance(50'000)) request.flags |= queue::kFence;
   const Guard guard(sender_->lock());
   const auto posted = sender_->post_send(request);
-  if (posted != requester::Posted::kOk) throw Failure(std::string("post refused: ") + to_string(posted));
+  if (posted != requester::Posted::kOk)
+    throw Failure(std::string("post refused: ") + to_string(posted));
   model_.posted(std::move(expected));
   ++posted_;
   return true;
@@ -362,13 +364,15 @@ void End::check_message(const queue::Completion& c) {
   posted_slots_.pop_front();
   const auto opcode =
       m.is_write ? CompletionOpcode::kReceiveWriteImmediate : CompletionOpcode::kReceive;
-  if (c.opcode != opcode || c.byte_length != m.length) throw Failure("not the message that was due");
+  if (c.opcode != opcode || c.byte_length != m.length)
+    throw Failure("not the message that was due");
   if (m.immediate.has_value() != ((c.flags & queue::kHasImmediate) != 0) ||
       (m.immediate && *m.immediate != c.immediate)) {
     throw Failure("the immediate is not what was sent");
   }
   if (!m.is_write) {
-    expect_pattern(receive_.bytes().subspan(c.id * slot_size(), m.length), m.pattern_key, "message");
+    expect_pattern(receive_.bytes().subspan(c.id * slot_size(), m.length), m.pattern_key,
+                   "message");
   }
 }
 

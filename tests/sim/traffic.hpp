@@ -15,21 +15,21 @@ namespace verbena::sim {
 // What may happen between two ends; drawn from the seed once for each connection.
 struct TrafficOptions {
   Mtu mtu = Mtu::k1024;
-  std::uint32_t operations = 40;       // each end posts so many
+  std::uint32_t operations = 40;  // each end posts so many
   std::uint32_t send_depth = 16;
   std::uint32_t receive_depth = 16;
   std::uint32_t max_sges = 3;
-  std::uint32_t max_packets = 5;       // of a message
+  std::uint32_t max_packets = 5;  // of a message
   std::uint8_t max_rd_atomic = 4;
   std::uint8_t timeout = 14;
   std::uint8_t retry_count = 7;
   std::uint8_t min_rnr_timer = 12;
-  std::uint32_t late_receives = 0;     // ppm: a receive is posted again late
+  std::uint32_t late_receives = 0;  // ppm: a receive is posted again late
   std::uint32_t unsignaled = 300'000;
   bool use_srq = false;
   bool use_xrc = false;
-  bool one_queue = false;              // sends and receives complete in one
-  bool in_order = false;               // nothing on the way makes answers overtake what acknowledges
+  bool one_queue = false;  // sends and receives complete in one
+  bool in_order = false;   // nothing on the way makes answers overtake what acknowledges
   bool sends = true, writes = true, reads = true, atomics = true;
 };
 
@@ -109,14 +109,14 @@ class End {
   queue::CompletionQueue send_cq_;
   queue::CompletionQueue receive_cq_;
   std::unique_ptr<queue::SharedReceive> srq_;
-  qp::QueuePair* qp_ = nullptr;        // receives; sends too, but for XRC
+  qp::QueuePair* qp_ = nullptr;  // receives; sends too, but for XRC
   qp::QueuePair* sender_ = nullptr;
-  Arena source_;                       // what is sent, a slot for each request
-  Arena result_;                       // what READs and atomics bring
-  Arena receive_;                      // receives, a slot each
-  Arena target_;                       // the peer writes here
-  Arena library_;                      // the peer reads here; never changes
-  Arena word_;                         // the peer's own atomic word
+  Arena source_;   // what is sent, a slot for each request
+  Arena result_;   // what READs and atomics bring
+  Arena receive_;  // receives, a slot each
+  Arena target_;   // the peer writes here
+  Arena library_;  // the peer reads here; never changes
+  Arena word_;     // the peer's own atomic word
   CompletionModel model_;
   std::deque<ExpectedMessage> inbox_;  // what the peer has sent
   std::deque<std::size_t> posted_slots_;
@@ -125,8 +125,8 @@ class End {
   std::uint64_t word_model_ = 0;
   std::uint64_t library_key_ = 0;
   std::uint32_t posted_ = 0;
-  std::uint64_t heard_ = 0;            // so many of the peer's requests, by those that brought a message
-  bool reads_of_target_ = false;       // a READ of what was written is under way
+  std::uint64_t heard_ = 0;       // so many of the peer's requests, by those that brought a message
+  bool reads_of_target_ = false;  // a READ of what was written is under way
   std::uint64_t next_key_ = 1;
 };
 

@@ -27,8 +27,8 @@ TEST(Trains, CountAsTheirPackets) {
   EXPECT_EQ(port.received.packets.read(), 6u);
   EXPECT_EQ(port.received.bytes.read(), 6 * 12 + 1300u);
   EXPECT_EQ(port.drops.total(), 0u);
-  EXPECT_NO_THROW(expect_equal(s.right.inbox.bytes().first(1299),
-                               s.left.source.bytes().first(1299), "data"));
+  EXPECT_NO_THROW(
+      expect_equal(s.right.inbox.bytes().first(1299), s.left.source.bytes().first(1299), "data"));
   s.expect_unharmed();
 }
 
@@ -42,8 +42,8 @@ TEST(Trains, FillBuffersAcrossTheirPackets) {
   s.left.post(s.left.write(2, 2000, s.right, 0));
   s.left.post(s.left.write(3, 999, s.right, 1));
   s.run_until_sent(3);
-  EXPECT_NO_THROW(expect_equal(s.right.inbox.bytes().first(1000),
-                               s.left.source.bytes().first(1000), "receive"));
+  EXPECT_NO_THROW(expect_equal(s.right.inbox.bytes().first(1000), s.left.source.bytes().first(1000),
+                               "receive"));
   EXPECT_GT(s.pair.world.in_trains(), 4u);
   s.expect_unharmed();
 }
@@ -68,8 +68,8 @@ TEST(Trains, WithoutAReceiveWaitForOne) {
   s.right.receive(7, 1000);
   s.run_until_sent(1);
   EXPECT_EQ(statuses(s.right.receives), std::vector{Status::kSuccess});
-  EXPECT_NO_THROW(expect_equal(s.right.inbox.bytes().first(1000),
-                               s.left.source.bytes().first(1000), "receive"));
+  EXPECT_NO_THROW(expect_equal(s.right.inbox.bytes().first(1000), s.left.source.bytes().first(1000),
+                               "receive"));
   s.expect_unharmed();
 }
 
@@ -117,10 +117,18 @@ void spoil(std::vector<Packet>& packets, Random& random) {
     const std::size_t at = random.below(packets.size() - 1);
     Packet& packet = packets[at];
     switch (random.below(6)) {
-      case 0: std::swap(packet, packets[at + 1]); break;
-      case 1: packets.erase(packets.begin() + static_cast<std::ptrdiff_t>(at)); break;
-      case 2: packets.insert(packets.end() - 1, Packet(packet)); break;
-      case 3: packet[0] = static_cast<std::uint8_t>(random.below(0x18)); break;
+      case 0:
+        std::swap(packet, packets[at + 1]);
+        break;
+      case 1:
+        packets.erase(packets.begin() + static_cast<std::ptrdiff_t>(at));
+        break;
+      case 2:
+        packets.insert(packets.end() - 1, Packet(packet));
+        break;
+      case 3:
+        packet[0] = static_cast<std::uint8_t>(random.below(0x18));
+        break;
       case 4: {
         std::uint8_t& byte = packet[1 + random.below(4)];  // flags, P_Key, congestion
         byte = static_cast<std::uint8_t>(byte ^ 1u << random.below(8));
@@ -142,7 +150,7 @@ struct Outcome {
   std::uint32_t expected = 0;
   std::uint64_t packets = 0;
   std::size_t solicited = 0;  // events of a queue that is armed for them
-  Packet inbox, target;  // of a connection that lives
+  Packet inbox, target;       // of a connection that lives
   bool operator==(const Outcome&) const = default;
 };
 
@@ -169,9 +177,7 @@ Outcome play(const std::vector<Packet>& packets, std::uint32_t how_often, bool w
   out.expected = pair.right.qp().expected_psn().value();
   out.packets = pair.right.node().device().counters().received.packets.read();
   out.solicited = pair.right.node().completion_events();
-  const auto copy = [](Arena& arena) {
-    return Packet(arena.bytes().begin(), arena.bytes().end());
-  };
+  const auto copy = [](Arena& arena) { return Packet(arena.bytes().begin(), arena.bytes().end()); };
   if (out.state == qp::State::kRts) {
     out.inbox = copy(pair.right.inbox);
     out.target = copy(pair.right.target);

@@ -178,10 +178,12 @@ TEST(Turns, ThoseToAnotherPeerTakeNoPart) {
   crowd.lose_all_of(3);
   for (std::size_t i = 0; i < 3; ++i) crowd.post_writes(i, 1);
   from.post(from.write(1, kMessage, to));
-  ASSERT_TRUE(crowd.run_until([&] {
-    from.reap();
-    return from.sends.size() == 1;
-  }, 5'000'000));
+  ASSERT_TRUE(crowd.run_until(
+      [&] {
+        from.reap();
+        return from.sends.size() == 1;
+      },
+      5'000'000));
 }
 
 }  // namespace

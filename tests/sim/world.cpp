@@ -31,8 +31,7 @@ void Node::send(wire::TxBatch& batch, Qpn) noexcept {
     if (rider) ++i;
     const wire::TxBatch::Packet& p = packets[i];
     const auto bytes = batch.bytes_of(p);
-    VERBENA_CHECK(p.summed == 0 ||
-                  wire::crc32(0, bytes.last(p.summed).data(), p.summed) == p.sum);
+    VERBENA_CHECK(p.summed == 0 || wire::crc32(0, bytes.last(p.summed).data(), p.summed) == p.sum);
     const Load load{{bytes.begin(), bytes.end()}, std::max(p.psns, 1u), rider};
     world_.launch(*this, load, batch.destination(p));
   }
@@ -223,8 +222,7 @@ void World::deliver_train(Node& to, const Arrived& arrived, std::size_t count) {
   train.head.destination = to.address();
   in_trains_ += count;
   if (trace_) {
-    std::fprintf(stderr, "[%9.3f ms] %zu in one buffer\n",
-                 static_cast<double>(now_) / 1e6, count);
+    std::fprintf(stderr, "[%9.3f ms] %zu in one buffer\n", static_cast<double>(now_) / 1e6, count);
   }
   to.device().handle_train(now_, train);
 }

@@ -29,9 +29,12 @@ std::string queue_pair(std::uint32_t qpn) {
 
 const char* words_for(CaptureRecord::Fate fate) {
   switch (fate) {
-    case CaptureRecord::Fate::kCarried: return "";
-    case CaptureRecord::Fate::kLost: return "lost: an injected fault took this packet";
-    case CaptureRecord::Fate::kDamaged: return "damaged by an injected fault: its receiver drops it";
+    case CaptureRecord::Fate::kCarried:
+      return "";
+    case CaptureRecord::Fate::kLost:
+      return "lost: an injected fault took this packet";
+    case CaptureRecord::Fate::kDamaged:
+      return "damaged by an injected fault: its receiver drops it";
   }
   return "";
 }
@@ -147,16 +150,14 @@ void Recorder::add_record(Source& source) {
 // Of each conversation the first packet says whose it is, and one that met a fault says so.
 std::string Recorder::comment_on(const Source& source, const CaptureRecord& record) {
   std::string comment = words_for(record.fate);
-  const std::uint32_t receiver =
-      wire::BthView(frame_.packet(record).data()).dest_qp().value();
+  const std::uint32_t receiver = wire::BthView(frame_.packet(record).data()).dest_qp().value();
   const auto owner = slots_.find({record.destination, Qpn(receiver).slot()});
   const std::uint32_t owner_number = owner == slots_.end() ? 0 : owner->second.number;
   if (explained_.size() >= kExplainedMost) explained_.clear();
-  const bool is_first =
-      explained_
-          .emplace(source.origin.number, record.sender, record.source, record.destination,
-                   receiver, owner_number)
-          .second;
+  const bool is_first = explained_
+                            .emplace(source.origin.number, record.sender, record.source,
+                                     record.destination, receiver, owner_number)
+                            .second;
   if (!is_first) return comment;
   if (!comment.empty()) comment += '\n';
   const bool is_ours = record.direction == CaptureRecord::Direction::kOutbound;
@@ -244,9 +245,9 @@ void Recorder::written(std::size_t bytes) {
 
 void Recorder::give_up_blocks() {
   for (const std::uint32_t number : interfaces_of_packets(blocks())) {
-    const auto theirs = std::find_if(interfaces_.begin(), interfaces_.end(), [&](const auto& entry) {
-      return entry.second.number == number;
-    });
+    const auto theirs =
+        std::find_if(interfaces_.begin(), interfaces_.end(),
+                     [&](const auto& entry) { return entry.second.number == number; });
     ++(theirs != interfaces_.end() ? theirs->second.dropped : dropped_);
     --packets_;
   }

@@ -20,7 +20,8 @@ std::vector<std::string> words_of(const CLI::App& command) {
     for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
   }
   if (command.get_name() == "port") {
-    words.insert(words.end(), {"up", "down", "lid-change", "gid-change", "pkey-change", "sm-change"});
+    words.insert(words.end(),
+                 {"up", "down", "lid-change", "gid-change", "pkey-change", "sm-change"});
   }
   if (command.get_name() == "event") {
     const std::vector<std::string> events = event_words();

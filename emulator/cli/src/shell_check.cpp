@@ -83,9 +83,9 @@ void check_engines(Findings& findings) {
   const char* text = std::getenv("VERBENA_ENGINES");
   const std::string word = text != nullptr ? text : "";
   if (word.empty() || (word.size() == 1 && word[0] >= '1' && word[0] <= '8')) return;
-  findings.fault("VERBENA_ENGINES=" + word +
-                     " is no number from 1 to 8: one for each processor is used",
-                 "set it to such a number, or unset it");
+  findings.fault(
+      "VERBENA_ENGINES=" + word + " is no number from 1 to 8: one for each processor is used",
+      "set it to such a number, or unset it");
 }
 
 void check_own_variables(Findings& findings) {

@@ -6,7 +6,7 @@
 namespace verbena::cm {
 namespace {
 
-constexpr std::uint8_t kRate = 16;            // 100 Gb/s, as ibv_rate
+constexpr std::uint8_t kRate = 16;  // 100 Gb/s, as ibv_rate
 // 4.096 us * 2^16 = 0.27 s, as Linux says on RoCE. It makes the ACK timeout of 0.54 s, which is a
 // peer's patience with a process that gets no processor: losses are made up for long before.
 constexpr std::uint8_t kPacketLifeTime = 16;

@@ -45,8 +45,12 @@ control::Outcome<control::Done> CaptureBroker::capture_port(fabric::Port& port) 
   const control::UniqueFd fd(*made);
   auto ring = link::CaptureRing::map(fd.get());
   if (!ring) return failure_of(ring.error());
-  const control::CaptureSource source{capture_->next_number++, static_cast<std::uint32_t>(::getpid()),
-                                      "verbenad", port.info().name, port.info().address, 0};
+  const control::CaptureSource source{capture_->next_number++,
+                                      static_cast<std::uint32_t>(::getpid()),
+                                      "verbenad",
+                                      port.info().name,
+                                      port.info().address,
+                                      0};
   const int fds[] = {fd.get()};
   capture_->command->send(source, kUnasked, fds);
   port.start_capture(std::move(*ring), capture_->recorded_by_sender);

@@ -29,8 +29,8 @@ class CaptureBroker {
 
   // Whether the context is to be captured, and is not yet.
   bool wants(const Session& context) const;
-  // What to tell it, with its ring; nothing if the command takes no more at this moment, or if there
-  // is none to be had for this one (then it is wanted no longer).
+  // What to tell it, with its ring; nothing if the command takes no more at this moment, or if
+  // there is none to be had for this one (then it is wanted no longer).
   struct Order {
     control::CaptureOrder order;
     control::UniqueFd ring;

@@ -152,9 +152,8 @@ void Server::on_status_query(Session& session, const Incoming& in) {
     const auto found = sessions_.find(asker);
     if (found != sessions_.end()) found->second->send(text, sequence);
   };
-  start_stream(
-      session, in, "",
-      std::make_unique<StatusTextWriter>(std::move(status), fabric_, query->resets, send));
+  start_stream(session, in, "",
+               std::make_unique<StatusTextWriter>(std::move(status), fabric_, query->resets, send));
 }
 
 void Server::on_query_resources(Session& session, const Incoming& in) {

@@ -17,11 +17,16 @@ Session* Server::context_with_number(const Session& asker, std::uint32_t number)
 void Server::on_xrc_message(Session& session, const Incoming& in) {
   using control::MessageType;
   switch (in.type()) {
-    case MessageType::kOpenDomain: return on_open_domain(session, in);
-    case MessageType::kCloseDomain: return on_close_domain(session, in);
-    case MessageType::kReceiverCall: return on_receiver_call(session, in);
-    case MessageType::kReceiverAnswer: return on_receiver_answer(session, in);
-    default: break;
+    case MessageType::kOpenDomain:
+      return on_open_domain(session, in);
+    case MessageType::kCloseDomain:
+      return on_close_domain(session, in);
+    case MessageType::kReceiverCall:
+      return on_receiver_call(session, in);
+    case MessageType::kReceiverAnswer:
+      return on_receiver_answer(session, in);
+    default:
+      break;
   }
   // Nobody waits for an answer to these; a malformed one is dropped.
   if (!session.context) return;

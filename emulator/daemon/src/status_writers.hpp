@@ -16,10 +16,7 @@ class StatusTextWriter final : public StatusWriter {
  public:
   using Send = std::function<void(const control::StatusText&)>;
   StatusTextWriter(EmulatorStatus emulator, fabric::Fabric& fabric, bool resets, Send send)
-      : emulator_(std::move(emulator)),
-        fabric_(fabric),
-        resets_(resets),
-        send_(std::move(send)) {}
+      : emulator_(std::move(emulator)), fabric_(fabric), resets_(resets), send_(std::move(send)) {}
 
   void begin() override;
   void device(const fabric::Port& port) override;

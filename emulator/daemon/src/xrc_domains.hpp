@@ -27,8 +27,7 @@ class XrcDomains {
   bool has_open(const Session& session, std::uint32_t number) const;
 
   // `owner` is the context of the SRQ, or null if there is none.
-  void on_wanted(Session& receiver, Session* owner,
-                 const control::StandInWanted& wanted);
+  void on_wanted(Session& receiver, Session* owner, const control::StandInWanted& wanted);
   void on_answer(Session& owner, Session* receiver, const control::StandInAnswer& answer);
   void on_released(Session& receiver, std::uint32_t number);
 

@@ -99,7 +99,8 @@ void Device::deliver_joint(qp::QueuePair& qp, wire::PacketView& packet,
 }
 
 void Device::rearm(qp::QueuePair& qp) {
-  if (!qp.may_be_due_before(qp.armed_deadline)) [[likely]] return;
+  if (!qp.may_be_due_before(qp.armed_deadline)) [[likely]]
+    return;
   const TimeNs deadline = qp.deadline();
   if (deadline >= qp.armed_deadline) return;
   qp.armed_deadline = deadline;
@@ -111,15 +112,17 @@ void Device::on_turn(void* member) noexcept {
   events_.on_earlier_deadline(0);
 }
 
-// Threads begin with different buffers, most times, and each with the same one always, so that what it
-// fills is in no other thread's cache. Which one, says its stack; those of threads are megabytes apart.
+// Threads begin with different buffers, most times, and each with the same one always, so that what
+// it fills is in no other thread's cache. Which one, says its stack; those of threads are megabytes
+// apart.
 std::size_t Device::take_buffer() {
   constexpr std::size_t kCount = std::tuple_size_v<decltype(buffers_)>;
   const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) >> 16;
   const std::size_t first = (frame ^ frame >> 7) % kCount;
   for (std::size_t i = 0; i < kCount; ++i) {
     const std::size_t which = (first + i) % kCount;
-    if (buffers_[which]->lock.try_lock()) [[likely]] return which;
+    if (buffers_[which]->lock.try_lock()) [[likely]]
+      return which;
   }
   buffers_[first]->lock.lock();
   return first;
@@ -141,7 +144,8 @@ void Device::transmit(qp::QueuePair& qp, TimeNs now, Rest rest) {
 void Device::send_short(std::size_t which, qp::QueuePair& qp) {
   wire::ShortPacket& packet = buffers_[which]->packet;
   counters_.sent.add(which, packet.wire_packets(), packet.wire_bytes(), qp.take_begun());
-  if (!is_port_active() || transmitter_.send_short(packet, qp.number())) [[likely]] return;
+  if (!is_port_active() || transmitter_.send_short(packet, qp.number())) [[likely]]
+    return;
   wire::TxBatch& batch = buffers_[which]->batch;
   batch.take(packet);
   batch.set_origin(qp.endpoint().origin);

@@ -1,8 +1,7 @@
 // Packets that came as one buffer: taken in under one lock, and those that are one piece of a
 // message as one packet that stands for them, which costs little more than one of them.
-#include "verbena/device/device.hpp"
-
 #include "owed.hpp"
+#include "verbena/device/device.hpp"
 
 namespace verbena::device {
 namespace {
@@ -13,8 +12,7 @@ constexpr std::uint8_t kOfAllPackets = 0x4f;
 
 // Of requests: joining answers to READs gains nothing.
 bool is_plain_data(const wire::OpcodeRow& row) {
-  return wire::may_stand_for_several(row) && !row.response &&
-         row.header_bytes == wire::Bth::kSize;
+  return wire::may_stand_for_several(row) && !row.response && row.header_bytes == wire::Bth::kSize;
 }
 
 // Whether `bytes` hold the packet so many PSNs behind `head` of the same message, as `row`, a plain
@@ -58,8 +56,8 @@ void join(wire::PacketView& packet, const wire::RxTrain& train, std::uint32_t fi
   const wire::OpcodeRow& row = *packet.row;
   const wire::Place starts = has_ended ? wire::Place::kOnly : wire::Place::kFirst;
   const wire::Place goes_on = has_ended ? wire::Place::kLast : wire::Place::kMiddle;
-  packet.opcode = wire::make_opcode(row.transport, row.operation,
-                                    row.starts_message ? starts : goes_on);
+  packet.opcode =
+      wire::make_opcode(row.transport, row.operation, row.starts_message ? starts : goes_on);
   packet.row = &wire::row_of(packet.opcode);
   packet.bth.ack_request = asks;
   packet.psns = count;

@@ -123,8 +123,7 @@ bool CaptureLink::is_recorded_by_sender(const IpAddress& source) noexcept {
 
 // A sender that does not know yet that captures show ordinary packets may send others.
 void CaptureLink::record_received(const wire::RxDatagram& datagram) noexcept {
-  if (!running_.read_relaxed() || datagram.psns > 1 ||
-      is_recorded_by_sender(datagram.source)) {
+  if (!running_.read_relaxed() || datagram.psns > 1 || is_recorded_by_sender(datagram.source)) {
     return;
   }
   const Recording recording(*this);

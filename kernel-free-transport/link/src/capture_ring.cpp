@@ -172,9 +172,10 @@ const CaptureRecord* CaptureReader::front() noexcept {
   base_ = ring_.header().base.load(std::memory_order_relaxed);
   ring_.copy_out(tail_ - base_, &record, sizeof record);
   using Direction = CaptureRecord::Direction;
-  is_broken_ = record.kept > wire::kMaxPacket || size_of_record(record.kept) > there ||
-               record.length < record.kept || record.fate > CaptureRecord::Fate::kDamaged ||
-               (record.direction != Direction::kInbound && record.direction != Direction::kOutbound);
+  is_broken_ =
+      record.kept > wire::kMaxPacket || size_of_record(record.kept) > there ||
+      record.length < record.kept || record.fate > CaptureRecord::Fate::kDamaged ||
+      (record.direction != Direction::kInbound && record.direction != Direction::kOutbound);
   if (is_broken_) return nullptr;
   return &front_.emplace(record);
 }

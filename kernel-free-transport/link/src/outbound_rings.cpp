@@ -126,8 +126,7 @@ OutboundRings::Entry* OutboundRings::place_for(const Peer& peer) noexcept {
 }
 
 std::optional<OutboundRings::Put> OutboundRings::put(const wire::TxBatch& batch, std::size_t first,
-                                                     std::size_t count,
-                                                     const Peer& peer) noexcept {
+                                                     std::size_t count, const Peer& peer) noexcept {
   Entry* entry = find(peer);
   if (entry == nullptr) return std::nullopt;
   const Guard guard(entry->lock);

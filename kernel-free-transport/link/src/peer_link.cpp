@@ -101,9 +101,7 @@ bool PeerLink::add_outbound(const Peer& peer, SharedRing ring, BellRope rope) {
   return outbound_->add(peer, std::move(ring), std::move(rope));
 }
 
-void PeerLink::add_inbound(const Peer& peer, SharedRing ring) {
-  change({peer, std::move(ring)});
-}
+void PeerLink::add_inbound(const Peer& peer, SharedRing ring) { change({peer, std::move(ring)}); }
 
 void PeerLink::remove(const Peer& peer) {
   outbound_->remove(peer);

@@ -55,9 +55,9 @@ std::atomic_ref<std::uint64_t> first_word(std::uint8_t* record) {
   return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(record));
 }
 
-// Takes the first lines away from the reader, who had them a lap ago: all at once, where a copy would
-// wait for one after the other. (Compilers make this of the builtin only for processors from 2014
-// on; older ones take it for nothing.)
+// Takes the first lines away from the reader, who had them a lap ago: all at once, where a copy
+// would wait for one after the other. (Compilers make this of the builtin only for processors from
+// 2014 on; older ones take it for nothing.)
 void take_lines(std::uint8_t* at, std::size_t size) {
   for (std::size_t i = 0; i < std::min(size, kTakenAhead); i += kLine) {
 #ifdef __x86_64__
@@ -172,9 +172,7 @@ SharedRing::~SharedRing() {
 }
 
 // A forked child may have something else at that place.
-bool SharedRing::is_mapped() const noexcept {
-  return memory_ != nullptr && process_ == ::getpid();
-}
+bool SharedRing::is_mapped() const noexcept { return memory_ != nullptr && process_ == ::getpid(); }
 
 std::uint32_t SharedRing::packets_held(std::size_t packet_bytes) noexcept {
   return static_cast<std::uint32_t>(kDefaultCapacity / record_size(packet_bytes));
@@ -272,8 +270,7 @@ bool RingWriter::place(const wire::TxBatch& batch, const wire::TxBatch::Packet& 
 // its place nobody takes.
 template <typename Copy>
 bool RingWriter::place(std::size_t length, std::uint64_t fields,
-                       const std::optional<wire::Rider>& rider, Mark& mark,
-                       Copy&& copy) noexcept {
+                       const std::optional<wire::Rider>& rider, Mark& mark, Copy&& copy) noexcept {
   const std::uint64_t size = record_size(length + (rider ? kRiderSize : 0));
   std::uint64_t at = 0;
   if (!find_place(size, at)) return false;
@@ -289,7 +286,8 @@ bool RingWriter::place(std::size_t length, std::uint64_t fields,
   }
   std::memcpy(record + sizeof fields, &fields, sizeof fields);
   is_there &= copy(std::size_t{0}, std::min(length, kInFirstLine), record + kRecordHeader);
-  if (!is_there) [[unlikely]] wire::Bth::spoil(record + kRecordHeader);
+  if (!is_there) [[unlikely]]
+    wire::Bth::spoil(record + kRecordHeader);
   head_ = at + size;
   return true;
 }
@@ -379,9 +377,7 @@ bool RingWriter::has_room(std::uint64_t bytes) noexcept {
 }
 
 bool RingWriter::is_half_empty() noexcept {
-  const auto is_so = [this] {
-    return head_ - tail_seen_ - skipped_ <= ring_.capacity_ / 2;
-  };
+  const auto is_so = [this] { return head_ - tail_seen_ - skipped_ <= ring_.capacity_ / 2; };
   return is_so() || (look_at_reader() && is_so());
 }
 
@@ -411,7 +407,8 @@ bool RingReader::has_packet() const noexcept {
 bool RingReader::take(wire::RxDatagram& fields) noexcept {
   release();
   for (bool has_jumped = false;;) {
-    if (is_broken_) [[unlikely]] return false;
+    if (is_broken_) [[unlikely]]
+      return false;
     std::uint8_t* record = ring_.record_at(tail_);
     const std::uint64_t word = first_word(record).load(std::memory_order_acquire);
     if ((word & ~kLengthBits) != ring_.tag_of(tail_)) return false;

@@ -116,7 +116,8 @@ class UdpSender {
     std::size_t segment_bytes;  // 0: none; of a bundle, more than it has (kUncut)
     const wire::Destination& to;
   };
-  // By which of a socket's outlets, where an ICRC starts there, and whether the socket's lock was taken.
+  // By which of a socket's outlets, where an ICRC starts there, and whether the socket's lock was
+  // taken.
   struct Way {
     Outlet& outlet;
     wire::IcrcFlow flow;

@@ -2,9 +2,9 @@
 // piece of it was unmapped finds what that concerns. A search tree by first byte, whose nodes know
 // the last byte below them, balanced by random priorities; a node belongs to a slot for ever.
 //
-// It has a lock of its own, which nobody holds for longer than a walk down the tree, or while a slot
-// is drained of its pins for a moment: memory is unmapped by allocators that hold locks, too, so
-// nothing is allocated here, and no other lock taken.
+// It has a lock of its own, which nobody holds for longer than a walk down the tree, or while a
+// slot is drained of its pins for a moment: memory is unmapped by allocators that hold locks, too,
+// so nothing is allocated here, and no other lock taken.
 #pragma once
 
 #include <array>

@@ -51,7 +51,8 @@ std::string_view to_string(Refusal refusal) {
     case Refusal::kNoPermission:
       return "the access flags do not allow this";
     case Refusal::kNotMapped:
-      return "the pages are not mapped with the access asked for, or one lies beyond the end of its file";
+      return "the pages are not mapped with the access asked for, or one lies beyond the end of "
+             "its file";
     case Refusal::kMisaligned:
       return "an atomic needs an address that is a multiple of 8";
     case Refusal::kBusy:
@@ -136,7 +137,8 @@ Result<bool, Refusal> Registry::deregister(std::uint32_t key) {
 
 Result<Pin, Refusal> Registry::pin(const AccessRequest& request) noexcept {
   Slot* slot = table_->find(index_of(request.key));
-  if (slot == nullptr || !slot->gate.enter()) [[unlikely]] return Failure{Refusal::kNoSuchKey};
+  if (slot == nullptr || !slot->gate.enter()) [[unlikely]]
+    return Failure{Refusal::kNoSuchKey};
   if (const auto refusal = slot->check(request)) [[unlikely]] {
     slot->gate.leave();
     return Failure{*refusal};
@@ -148,7 +150,8 @@ Result<Pin, Refusal> Registry::pin(const AccessRequest& request) noexcept {
 
 void Registry::withdraw(std::uint64_t host_address, std::uint64_t length, const char* by) noexcept {
   const Span span{host_address, host_address + length};
-  if (!table_->ranges.may_touch(span)) [[likely]] return;
+  if (!table_->ranges.may_touch(span)) [[likely]]
+    return;
   table_->ranges.for_each(span, [&](Ranges::Node& node) {
     Slot& slot = *node.slot;
     slot.gate.close_and_wait_for(Ranges::kLooks);

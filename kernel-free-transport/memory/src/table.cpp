@@ -8,12 +8,18 @@
 namespace verbena::memory {
 
 std::optional<Refusal> Registry::Slot::check(const AccessRequest& request) const {
-  if (key != request.key) [[unlikely]] return Refusal::kNoSuchKey;
-  if (!bound) [[unlikely]] return Refusal::kInvalidated;
-  if (domain != request.domain) [[unlikely]] return Refusal::kForeignDomain;
-  if (role == Role::kWindow2 && qpn != request.qpn) [[unlikely]] return Refusal::kForeignQp;
-  if (!contains(request.address, request.length)) [[unlikely]] return Refusal::kOutOfRange;
-  if ((request.need & ~access) != 0) [[unlikely]] return Refusal::kNoPermission;
+  if (key != request.key) [[unlikely]]
+    return Refusal::kNoSuchKey;
+  if (!bound) [[unlikely]]
+    return Refusal::kInvalidated;
+  if (domain != request.domain) [[unlikely]]
+    return Refusal::kForeignDomain;
+  if (role == Role::kWindow2 && qpn != request.qpn) [[unlikely]]
+    return Refusal::kForeignQp;
+  if (!contains(request.address, request.length)) [[unlikely]]
+    return Refusal::kOutOfRange;
+  if ((request.need & ~access) != 0) [[unlikely]]
+    return Refusal::kNoPermission;
   // A window is for peers: its key is no local key.
   if (is_window() && (request.need & kRemoteRights) == 0) [[unlikely]] {
     return Refusal::kNoPermission;

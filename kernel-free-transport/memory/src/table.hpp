@@ -107,7 +107,8 @@ struct Registry::Table : PagedMemory {
 
   // Ends all use of what the slot's key opens.
   void shut(Slot& slot);
-  // The gate of a slot that has memory now is opened: with the holes of `like`, if that is not null.
+  // The gate of a slot that has memory now is opened: with the holes of `like`, if that is not
+  // null.
   void open(Slot& slot, const Ranges::Node* like = nullptr);
   Ranges::Node& node_of(const Slot& slot) const {
     const std::uint32_t index = index_of(slot.key);

@@ -2,7 +2,8 @@
 // each has heard the other's wish (packets without the migrated bit) they are ARMED. The end whose
 // retries are used up moves to the alternate path and says so in every packet; the other follows.
 //
-//   MIGRATED --REARM by the program--> REARM --peer rearmed, too--> ARMED --failure or peer--> MIGRATED
+//   MIGRATED --REARM by the program--> REARM --peer rearmed, too--> ARMED --failure or peer-->
+//   MIGRATED
 #include "verbena/qp/queue_pair.hpp"
 
 namespace verbena::qp {
@@ -15,7 +16,7 @@ bool QueuePair::comes_from_peer(const wire::RxDatagram& datagram) const {
         endpoint_.transport == Transport::kXrcSend || endpoint_.transport == Transport::kXrcReceive;
     return datagram.came_by_ring || is_xrc ||
            !around_.transmitter->hears_by_ring(endpoint_.destination, endpoint_.peer,
-                                                endpoint_.number);
+                                               endpoint_.number);
   }
   return attributes_.migration == Migration::kArmed && attributes_.alternate.resolved &&
          datagram.source == attributes_.alternate.destination.address;

@@ -43,9 +43,7 @@ bool pkeys_match(std::uint16_t a, std::uint16_t b) {
 }  // namespace
 
 QueuePair::QueuePair(const QueuePairOptions& options, const Surroundings& surroundings)
-    : around_(surroundings),
-      requester_(endpoint_, options.send, this),
-      responder_(endpoint_) {
+    : around_(surroundings), requester_(endpoint_, options.send, this), responder_(endpoint_) {
   fill(endpoint_, options, surroundings);
   if (options.shared != nullptr) {
     endpoint_.receives = &options.shared->queue;
@@ -87,8 +85,10 @@ bool QueuePair::may_post_send() const {
   switch (attributes_.state) {
     case State::kReset:
     case State::kInit:
-    case State::kRtr: return false;
-    default: return endpoint_.transport != Transport::kXrcReceive;
+    case State::kRtr:
+      return false;
+    default:
+      return endpoint_.transport != Transport::kXrcReceive;
   }
 }
 
@@ -104,9 +104,12 @@ PostedReceive QueuePair::post_receive(const queue::RecvRequest& request) {
   if (!own_receives_) return PostedReceive::kNoQueue;
   if (seen_state_.read() == State::kReset) return PostedReceive::kWrongState;
   switch (own_receives_->post(request)) {
-    case queue::ReceiveQueue::Posted::kFull: return PostedReceive::kFull;
-    case queue::ReceiveQueue::Posted::kTooManySges: return PostedReceive::kTooManySges;
-    case queue::ReceiveQueue::Posted::kOk: break;
+    case queue::ReceiveQueue::Posted::kFull:
+      return PostedReceive::kFull;
+    case queue::ReceiveQueue::Posted::kTooManySges:
+      return PostedReceive::kTooManySges;
+    case queue::ReceiveQueue::Posted::kOk:
+      break;
   }
   // Posted before the state was read: either this sees ERROR, or the flush saw the receive.
   if (seen_state_.read() == State::kError) {
@@ -130,8 +133,10 @@ void QueuePair::handle_packet(const wire::PacketView& packet, const wire::RxData
   if (!pkeys_match(packet.bth.pkey, endpoint_.pkey)) [[unlikely]] {
     return drop_foreign_pkey(packet.bth.pkey);
   }
-  if (!comes_from_peer(datagram)) [[unlikely]] return drop_foreign_source(datagram.source);
-  if (attributes_.migration != Migration::kMigrated) [[unlikely]] follow_migration(packet);
+  if (!comes_from_peer(datagram)) [[unlikely]]
+    return drop_foreign_source(datagram.source);
+  if (attributes_.migration != Migration::kMigrated) [[unlikely]]
+    follow_migration(packet);
   if (packet.rider != nullptr && !take_rider(*packet.rider, now)) [[unlikely]] {
     return drop(DropReason::kBadQpState);
   }
@@ -201,11 +206,11 @@ TimeNs QueuePair::deadline() const { return requester_.deadline(); }
 QueuePair::Left QueuePair::poll_transmit(wire::TxBatch& out, TimeNs now) {
   // What goes by UC and finds no room is lost, so it does not go.
   if (endpoint_.transport == Transport::kUc && requester_.has_urgent()) {
-    requester_.take_notice(
-        around_.transmitter->room_at(endpoint_.destination, endpoint_.peer, now), now);
+    requester_.take_notice(around_.transmitter->room_at(endpoint_.destination, endpoint_.peer, now),
+                           now);
   }
-  // What acknowledges goes before what is posted: who gets both learns first that its own request is
-  // done. Into an empty batch it fits.
+  // What acknowledges goes before what is posted: who gets both learns first that its own request
+  // is done. Into an empty batch it fits.
   if (is_reliable(endpoint_.transport) && requester_.has_urgent() && responder_.may_acknowledge()) {
     responder_.acknowledge(out);
   }

@@ -10,9 +10,12 @@ namespace {
 // Programs name the attributes of RC for both ends of XRC; those of the other end do not count.
 std::uint32_t without_foreign(Transport transport, std::uint32_t mask) {
   switch (transport) {
-    case Transport::kXrcSend: return mask & ~(kMaskMaxDestRdAtomic | kMaskMinRnrTimer);
-    case Transport::kXrcReceive: return mask & ~(kMaskMaxRdAtomic | kMaskRetryCount | kMaskRnrRetry);
-    default: return mask;
+    case Transport::kXrcSend:
+      return mask & ~(kMaskMaxDestRdAtomic | kMaskMinRnrTimer);
+    case Transport::kXrcReceive:
+      return mask & ~(kMaskMaxRdAtomic | kMaskRetryCount | kMaskRnrRetry);
+    default:
+      return mask;
   }
 }
 

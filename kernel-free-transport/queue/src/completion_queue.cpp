@@ -43,9 +43,7 @@ bool CompletionQueue::move_to(std::size_t size) noexcept try {
 }
 
 // Before what the reader looks at would change.
-bool CompletionQueue::leave_to_reader() noexcept {
-  return !reads_ring_ || move_to(ring_.size());
-}
+bool CompletionQueue::leave_to_reader() noexcept { return !reads_ring_ || move_to(ring_.size()); }
 
 bool CompletionQueue::drop_oldest() noexcept {
   if (peeked_ != 0 && !leave_to_reader()) return false;

@@ -11,11 +11,16 @@ namespace {
 
 const char* name_of(Transport transport) {
   switch (transport) {
-    case Transport::kRc: return "RC";
-    case Transport::kUc: return "UC";
-    case Transport::kUd: return "UD";
-    case Transport::kXrcSend: return "XRC_SEND";
-    case Transport::kXrcReceive: return "XRC_RECV";
+    case Transport::kRc:
+      return "RC";
+    case Transport::kUc:
+      return "UC";
+    case Transport::kUd:
+      return "UD";
+    case Transport::kXrcSend:
+      return "XRC_SEND";
+    case Transport::kXrcReceive:
+      return "XRC_RECV";
   }
   return "?";
 }

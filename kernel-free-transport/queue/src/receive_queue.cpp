@@ -87,7 +87,8 @@ void ReceiveQueue::give_back() noexcept {
 
 bool ReceiveQueue::take(ActiveReceive& out) noexcept {
   const Guard guard(lock_);
-  if (count_ == 0) [[unlikely]] return false;
+  if (count_ == 0) [[unlikely]]
+    return false;
   const std::byte* at = entry(head_);
   EntryHead head;
   std::memcpy(&head, at, sizeof head);

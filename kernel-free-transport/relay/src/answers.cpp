@@ -16,9 +16,12 @@ bool is_nak(const wire::PacketView& packet) {
 
 std::optional<queue::AsyncEvent> event_for(wire::NakCode code) {
   switch (code) {
-    case wire::NakCode::kRemoteAccess: return queue::AsyncEvent::kQpAccessError;
-    case wire::NakCode::kInvalidRequest: return queue::AsyncEvent::kQpRequestError;
-    default: return std::nullopt;
+    case wire::NakCode::kRemoteAccess:
+      return queue::AsyncEvent::kQpAccessError;
+    case wire::NakCode::kInvalidRequest:
+      return queue::AsyncEvent::kQpRequestError;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -101,8 +104,8 @@ void Relay::handle_nak(const wire::PacketView& packet, Psn psn) {
   acked_ = psn - 1;
   current_.owner->messages = aeth.msn;
   messages_ = (aeth.msn + current_.message_shift) & kMask24;
-  const bool is_fatal = aeth.kind() == wire::AethKind::kNak &&
-                        aeth.nak_code() != wire::NakCode::kPsnSequence;
+  const bool is_fatal =
+      aeth.kind() == wire::AethKind::kNak && aeth.nak_code() != wire::NakCode::kPsnSequence;
   if (is_fatal) {
     forward(packet, psn, messages_);
     queue::blame(endpoint_,

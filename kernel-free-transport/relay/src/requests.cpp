@@ -116,9 +116,9 @@ bool Relay::admit(const wire::PacketView& packet, TimeNs now) {
   if (packet.row->starts_message && !is_in_message()) {
     const std::uint32_t srq = packet.xrceth().srqn;
     const bool is_own = endpoint_.shared->is_own(srq);
-    const bool stays = is_own ? current_.owner == nullptr
-                              : current_.owner != nullptr &&
-                                    current_.owner->slot == Qpn(srq).slot();
+    const bool stays = is_own
+                           ? current_.owner == nullptr
+                           : current_.owner != nullptr && current_.owner->slot == Qpn(srq).slot();
     if (!stays) {
       if (!is_settled()) return false;
       if (!begin_epoch(srq, packet.bth.psn, now)) return false;

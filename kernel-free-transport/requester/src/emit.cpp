@@ -31,17 +31,28 @@ struct Shape {
 
 constexpr Shape shape_of(WorkOpcode opcode) {
   switch (opcode) {
-    case WorkOpcode::kSend: return {Operation::kSend};
-    case WorkOpcode::kSendImmediate: return {Operation::kSend, true};
-    case WorkOpcode::kSendInvalidate: return {Operation::kSend, false, true};
-    case WorkOpcode::kWrite: return {Operation::kWrite};
-    case WorkOpcode::kWriteImmediate: return {Operation::kWrite, true};
-    case WorkOpcode::kRead: return {Operation::kReadRequest};
-    case WorkOpcode::kCompareSwap: return {Operation::kCompareSwap};
-    case WorkOpcode::kFetchAdd: return {Operation::kFetchAdd};
-    case WorkOpcode::kAtomicWrite: return {Operation::kAtomicWrite};
-    case WorkOpcode::kFlush: return {Operation::kFlush};
-    default: return {Operation::kCnp};
+    case WorkOpcode::kSend:
+      return {Operation::kSend};
+    case WorkOpcode::kSendImmediate:
+      return {Operation::kSend, true};
+    case WorkOpcode::kSendInvalidate:
+      return {Operation::kSend, false, true};
+    case WorkOpcode::kWrite:
+      return {Operation::kWrite};
+    case WorkOpcode::kWriteImmediate:
+      return {Operation::kWrite, true};
+    case WorkOpcode::kRead:
+      return {Operation::kReadRequest};
+    case WorkOpcode::kCompareSwap:
+      return {Operation::kCompareSwap};
+    case WorkOpcode::kFetchAdd:
+      return {Operation::kFetchAdd};
+    case WorkOpcode::kAtomicWrite:
+      return {Operation::kAtomicWrite};
+    case WorkOpcode::kFlush:
+      return {Operation::kFlush};
+    default:
+      return {Operation::kCnp};
   }
 }
 
@@ -106,10 +117,12 @@ std::optional<memory::Refusal> Requester::gather(const SendEntry& entry, std::ui
     }
     const std::uint32_t part =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(sge->length - offset, length));
-    auto pin = endpoint_.memory->pin({sge->key, endpoint_.domain, sge->address + offset, part, 0,
-                                      endpoint_.number.value()});
-    if (!pin.ok()) [[unlikely]] return pin.error();
-    if (!pin->read(to, 0, part)) [[unlikely]] return memory::Refusal::kNotMapped;
+    auto pin = endpoint_.memory->pin(
+        {sge->key, endpoint_.domain, sge->address + offset, part, 0, endpoint_.number.value()});
+    if (!pin.ok()) [[unlikely]]
+      return pin.error();
+    if (!pin->read(to, 0, part)) [[unlikely]]
+      return memory::Refusal::kNotMapped;
     to += part;
     length -= part;
     offset = 0;
@@ -174,8 +187,8 @@ const std::uint8_t* Requester::bytes_of(const SendEntry& entry, std::uint32_t po
   const queue::Sge& sge = queue_.sges(position)[0];
   if (!source_.pin || !(source_.sge == sge)) {
     release_source(out);
-    auto pin = endpoint_.memory->pin({sge.key, endpoint_.domain, sge.address, sge.length, 0,
-                                      endpoint_.number.value()});
+    auto pin = endpoint_.memory->pin(
+        {sge.key, endpoint_.domain, sge.address, sge.length, 0, endpoint_.number.value()});
     if (!pin.ok()) return nullptr;
     source_ = {sge, std::move(*pin)};
   }
@@ -197,8 +210,17 @@ Requester::Emit Requester::emit_datagram(std::uint32_t position, wire::TxBatch& 
     return refuse_buffers(position, *refused);
   }
   std::memset(payload + e.length, 0, pad);
-  wire::Bth{opcode, (e.flags & queue::kSolicited) != 0, true, pad, 0, endpoint_.pkey, false, false,
-            Qpn(e.remote_qpn), false, e.first}
+  wire::Bth{opcode,
+            (e.flags & queue::kSolicited) != 0,
+            true,
+            pad,
+            0,
+            endpoint_.pkey,
+            false,
+            false,
+            Qpn(e.remote_qpn),
+            false,
+            e.first}
       .write_to(at);
   // A Q_Key with the high bit set means the queue pair's own (IBTA Vol 1, 10.2.5).
   const std::uint32_t qkey = (e.remote_key & 0x80000000u) != 0 ? endpoint_.qkey : e.remote_key;
@@ -212,7 +234,8 @@ Requester::Emit Requester::emit_datagram(std::uint32_t position, wire::TxBatch& 
   if (row.immediate) wire::ImmDt{e.immediate}.write_to(at + row.immediate_at);
   out.commit(size, to.destination);
   endpoint_.counters.bytes_sent.add(e.length);
-  if (Qpn(e.remote_qpn) == kMulticastQpn) [[unlikely]] endpoint_.port->multicast_sent.add();
+  if (Qpn(e.remote_qpn) == kMulticastQpn) [[unlikely]]
+    endpoint_.port->multicast_sent.add();
   return Emit::kSent;
 }
 
@@ -233,8 +256,8 @@ void Requester::write_headers(const SendEntry& e, const Extent& extent, std::uin
                               bool ask, std::uint8_t* at) const {
   const wire::OpcodeRow& row = wire::row_of(extent.opcode);
   const bool solicited = extent.is_last && (e.flags & queue::kSolicited) != 0;
-  wire::Bth{extent.opcode, solicited, endpoint_.migrated, pad, 0, endpoint_.pkey, false, false,
-            endpoint_.peer, is_reliable() && ask, psn}
+  wire::Bth{extent.opcode, solicited,      endpoint_.migrated,   pad, 0, endpoint_.pkey, false,
+            false,         endpoint_.peer, is_reliable() && ask, psn}
       .write_to(at);
   if (row.reth) wire::Reth{e.remote_address, e.remote_key, e.length}.write_to(at + row.reth_at);
   if (!row.has_seldom) return;
@@ -265,8 +288,9 @@ Requester::Emit Requester::emit_data(Message& message, Psn psn, std::uint32_t ps
     const bool has_sum = message.sums && psns == 1 && wire::crc32_joins(length);
     if (lends(message, length, psn, has_sum)) lent = from;
     std::uint32_t made = 0;
-    const bool is_there = has_sum ? sum_of(from, length, lent != nullptr, at + header_bytes, made)
-                                  : lent != nullptr || guarded_copy(at + header_bytes, from, length);
+    const bool is_there = has_sum
+                              ? sum_of(from, length, lent != nullptr, at + header_bytes, made)
+                              : lent != nullptr || guarded_copy(at + header_bytes, from, length);
     if (!is_there) [[unlikely]] {
       return refuse_buffers(message.position, memory::Refusal::kNotMapped);
     }
@@ -356,7 +380,8 @@ std::optional<memory::Refusal> Requester::fill_short(const SendEntry& e, std::ui
   // The last word, before data comes in front of the pad.
   if (shape.pad != 0) wire::store_be32(at + shape.size - 4, 0);
   if (bytes == nullptr) return gather(e, position, 0, e.length, at + shape.header_bytes);
-  if (guarded_copy(at + shape.header_bytes, bytes, e.length)) [[likely]] return std::nullopt;
+  if (guarded_copy(at + shape.header_bytes, bytes, e.length)) [[likely]]
+    return std::nullopt;
   return memory::Refusal::kNotMapped;
 }
 
@@ -369,14 +394,17 @@ bool Requester::copy_summed(const SendEntry& e, std::uint32_t position, std::uin
     from = queue_.inline_bytes(position);
   } else if (e.sge_count == 1) {
     const queue::Sge& sge = queue_.sges(position)[0];
-    auto pinned = endpoint_.memory->pin({sge.key, endpoint_.domain, sge.address, sge.length, 0,
-                                         endpoint_.number.value()});
-    if (!pinned.ok()) [[unlikely]] return false;
+    auto pinned = endpoint_.memory->pin(
+        {sge.key, endpoint_.domain, sge.address, sge.length, 0, endpoint_.number.value()});
+    if (!pinned.ok()) [[unlikely]]
+      return false;
     pin = std::move(*pinned);
     from = pin.direct();
   }
-  if (from == nullptr) [[unlikely]] return false;
-  if (!wire::crc32_copy(to, from, e.length, out.sum)) [[unlikely]] return false;
+  if (from == nullptr) [[unlikely]]
+    return false;
+  if (!wire::crc32_copy(to, from, e.length, out.sum)) [[unlikely]]
+    return false;
   out.summed = e.length;
   return true;
 }
@@ -397,8 +425,8 @@ Requester::Emit Requester::emit_request(const Message& message, Psn psn, wire::T
   const std::size_t size = row.header_bytes + payload;
   std::uint8_t* at = out.begin(size);
   if (at == nullptr) return Emit::kBatchFull;
-  wire::Bth{opcode, false, endpoint_.migrated, 0, 0, endpoint_.pkey, false, false, endpoint_.peer,
-            ask, psn}
+  wire::Bth{opcode, false, endpoint_.migrated, 0,   0,  endpoint_.pkey,
+            false,  false, endpoint_.peer,     ask, psn}
       .write_to(at);
   if (row.xrceth) wire::XrcEth{e.remote_qpn}.write_to(at + row.xrceth_at);
   if (row.feth) {

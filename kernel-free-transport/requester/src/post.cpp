@@ -16,14 +16,17 @@ constexpr std::uint64_t kMessageMax = std::uint64_t{1} << 30;
 
 bool suits(Transport transport, WorkOpcode opcode) {
   switch (transport) {
-    case Transport::kUd: return opcode == WorkOpcode::kSend || opcode == WorkOpcode::kSendImmediate;
+    case Transport::kUd:
+      return opcode == WorkOpcode::kSend || opcode == WorkOpcode::kSendImmediate;
     case Transport::kUc:
       return opcode == WorkOpcode::kSend || opcode == WorkOpcode::kSendImmediate ||
              opcode == WorkOpcode::kWrite || opcode == WorkOpcode::kWriteImmediate ||
              opcode == WorkOpcode::kLocalInvalidate || opcode == WorkOpcode::kBindWindow;
     case Transport::kRc:
-    case Transport::kXrcSend: return true;
-    case Transport::kXrcReceive: return false;
+    case Transport::kXrcSend:
+      return true;
+    case Transport::kXrcReceive:
+      return false;
   }
   return false;
 }
@@ -35,8 +38,10 @@ bool carries_payload(WorkOpcode opcode) {
     case WorkOpcode::kSendInvalidate:
     case WorkOpcode::kWrite:
     case WorkOpcode::kWriteImmediate:
-    case WorkOpcode::kRead: return true;
-    default: return false;
+    case WorkOpcode::kRead:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -44,38 +49,49 @@ bool carries_payload(WorkOpcode opcode) {
 
 const char* to_string(Posted posted) {
   switch (posted) {
-    case Posted::kOk: return "posted";
+    case Posted::kOk:
+      return "posted";
     case Posted::kQueueFull:
       return "the send queue is full: max_send_wr requests have their slots (one is free when its "
              "completion was polled; of an unsignaled request, that of a later one)";
-    case Posted::kTooManySges: return "num_sge is greater than the queue pair's max_send_sge";
+    case Posted::kTooManySges:
+      return "num_sge is greater than the queue pair's max_send_sge";
     case Posted::kInlineTooLong:
       return "IBV_SEND_INLINE with more bytes than the queue pair's max_inline_data";
     case Posted::kMessageTooLong:
       return "the message is longer than the port's max_msg_sz (UD: than the path MTU)";
-    case Posted::kWrongOpcode: return "the opcode is not one of this transport";
-    case Posted::kNoAddress: return "a UD send needs an address handle (wr.ud.ah)";
-    case Posted::kBadLength: return "an atomic operation needs one 8-byte buffer";
-    case Posted::kInlineForbidden: return "IBV_SEND_INLINE makes no sense with READ or atomics";
-    case Posted::kInlineGone: return "a buffer of inline data is not mapped";
+    case Posted::kWrongOpcode:
+      return "the opcode is not one of this transport";
+    case Posted::kNoAddress:
+      return "a UD send needs an address handle (wr.ud.ah)";
+    case Posted::kBadLength:
+      return "an atomic operation needs one 8-byte buffer";
+    case Posted::kInlineForbidden:
+      return "IBV_SEND_INLINE makes no sense with READ or atomics";
+    case Posted::kInlineGone:
+      return "a buffer of inline data is not mapped";
   }
   return "?";
 }
 
 Posted Requester::check(const queue::SendRequest& request, std::uint64_t& length) const {
-  if (!suits(endpoint_.transport, request.opcode)) [[unlikely]] return Posted::kWrongOpcode;
-  if (!queue_.has_room_for(1)) [[unlikely]] return Posted::kQueueFull;
+  if (!suits(endpoint_.transport, request.opcode)) [[unlikely]]
+    return Posted::kWrongOpcode;
+  if (!queue_.has_room_for(1)) [[unlikely]]
+    return Posted::kQueueFull;
   length = 0;
   for (const queue::Sge& sge : request.sges) length += sge.length;
   const bool is_inline = (request.flags & queue::kInline) != 0;
   if (carries_payload(request.opcode)) [[likely]] {
     if (is_inline) {
       if (request.opcode == WorkOpcode::kRead) return Posted::kInlineForbidden;
-      if (length > queue_.max_inline()) [[unlikely]] return Posted::kInlineTooLong;
+      if (length > queue_.max_inline()) [[unlikely]]
+        return Posted::kInlineTooLong;
     } else if (request.sges.size() > queue_.max_sges()) [[unlikely]] {
       return Posted::kTooManySges;
     }
-    if (length > kMessageMax) [[unlikely]] return Posted::kMessageTooLong;
+    if (length > kMessageMax) [[unlikely]]
+      return Posted::kMessageTooLong;
   }
   if (request.opcode == WorkOpcode::kCompareSwap || request.opcode == WorkOpcode::kFetchAdd) {
     if (is_inline) return Posted::kInlineForbidden;
@@ -115,7 +131,8 @@ void Requester::fill(SendEntry& entry, std::uint32_t position, const queue::Send
     entry.remote_key = request.remote_qkey;
     queue_.address(position) = *request.address;
   }
-  if (request.opcode >= WorkOpcode::kCompareSwap) [[unlikely]] fill_rare(position, request);
+  if (request.opcode >= WorkOpcode::kCompareSwap) [[unlikely]]
+    fill_rare(position, request);
   if (request.opcode >= WorkOpcode::kAtomicWrite) [[unlikely]] {
     return fill_without_buffers(entry, request);
   }

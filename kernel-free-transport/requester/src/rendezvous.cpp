@@ -39,7 +39,8 @@ bool Requester::post_rendezvous(const queue::Rendezvous& r) {
   rare.compare = r.tag;
   rare.swap_or_add = r.tag_private;
   read.sge_count = static_cast<std::uint8_t>(r.receive.sge_count);
-  std::memcpy(queue_.sges(position), r.receive.sges.data(), r.receive.sge_count * sizeof(queue::Sge));
+  std::memcpy(queue_.sges(position), r.receive.sges.data(),
+              r.receive.sge_count * sizeof(queue::Sge));
   // The peer may reuse its memory when it hears FIN: not before the data is here.
   position = queue_.tail();
   SendEntry& fin = queue_.push(true);

@@ -15,24 +15,32 @@ queue::CompletionOpcode completion_opcode(WorkOpcode opcode) {
   switch (opcode) {
     case WorkOpcode::kSend:
     case WorkOpcode::kSendImmediate:
-    case WorkOpcode::kSendInvalidate: return C::kSend;
+    case WorkOpcode::kSendInvalidate:
+      return C::kSend;
     case WorkOpcode::kWrite:
-    case WorkOpcode::kWriteImmediate: return C::kWrite;
-    case WorkOpcode::kRead: return C::kRead;
-    case WorkOpcode::kCompareSwap: return C::kCompareSwap;
-    case WorkOpcode::kFetchAdd: return C::kFetchAdd;
-    case WorkOpcode::kAtomicWrite: return C::kAtomicWrite;
-    case WorkOpcode::kFlush: return C::kFlush;
-    case WorkOpcode::kLocalInvalidate: return C::kLocalInvalidate;
-    case WorkOpcode::kBindWindow: return C::kBindWindow;
+    case WorkOpcode::kWriteImmediate:
+      return C::kWrite;
+    case WorkOpcode::kRead:
+      return C::kRead;
+    case WorkOpcode::kCompareSwap:
+      return C::kCompareSwap;
+    case WorkOpcode::kFetchAdd:
+      return C::kFetchAdd;
+    case WorkOpcode::kAtomicWrite:
+      return C::kAtomicWrite;
+    case WorkOpcode::kFlush:
+      return C::kFlush;
+    case WorkOpcode::kLocalInvalidate:
+      return C::kLocalInvalidate;
+    case WorkOpcode::kBindWindow:
+      return C::kBindWindow;
   }
   return C::kSend;
 }
 
 }  // namespace
 
-Requester::Requester(queue::Endpoint& endpoint, const SendQueue::Options& options,
-                     void* member)
+Requester::Requester(queue::Endpoint& endpoint, const SendQueue::Options& options, void* member)
     : endpoint_(endpoint), place_(member), queue_(options) {}
 
 Requester::~Requester() { give_up_turn(); }

@@ -53,10 +53,17 @@ void Requester::update_credits(wire::Aeth aeth) {
 
 void Requester::handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now) {
   switch (aeth.kind()) {
-    case wire::AethKind::kAck: handle_ack(psn, aeth, now); return;
-    case wire::AethKind::kRnrNak: handle_rnr_nak(psn, aeth.value(), now); return;
-    case wire::AethKind::kNak: handle_nak(psn, aeth, now); return;
-    case wire::AethKind::kReserved: return;
+    case wire::AethKind::kAck:
+      handle_ack(psn, aeth, now);
+      return;
+    case wire::AethKind::kRnrNak:
+      handle_rnr_nak(psn, aeth.value(), now);
+      return;
+    case wire::AethKind::kNak:
+      handle_nak(psn, aeth, now);
+      return;
+    case wire::AethKind::kReserved:
+      return;
   }
 }
 
@@ -107,10 +114,17 @@ void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
   if (!complete) return go_back(now);
   Status status = Status::kRemoteOperation;
   switch (aeth.nak_code()) {
-    case wire::NakCode::kInvalidRequest: status = Status::kRemoteInvalidRequest; break;
-    case wire::NakCode::kRemoteAccess: status = Status::kRemoteAccess; break;
-    case wire::NakCode::kInvalidRd: status = Status::kRemoteInvalidRd; break;
-    default: break;
+    case wire::NakCode::kInvalidRequest:
+      status = Status::kRemoteInvalidRequest;
+      break;
+    case wire::NakCode::kRemoteAccess:
+      status = Status::kRemoteAccess;
+      break;
+    case wire::NakCode::kInvalidRd:
+      status = Status::kRemoteInvalidRd;
+      break;
+    default:
+      break;
   }
   explain_nak(aeth.nak_code());
   fail_head(status);
@@ -155,7 +169,8 @@ bool Requester::acknowledge(Psn upto, TimeNs now) {
   Psn reached = una_;
   bool complete = true;
   // Most times nothing in between awaits data.
-  if (responses_pending_ == 0 && una_.is_before(upto)) [[likely]] reached = upto;
+  if (responses_pending_ == 0 && una_.is_before(upto)) [[likely]]
+    reached = upto;
   for (std::uint32_t p = queue_.head(); p != queue_.tail() && reached.is_before(upto); ++p) {
     const SendEntry& entry = queue_.at(p);
     if (entry.is_local()) continue;
@@ -278,12 +293,11 @@ Status Requester::take_response(SendEntry& entry, std::uint32_t position,
 
 Status Requester::take_read_data(const SendEntry& entry, std::uint32_t position,
                                  const wire::PacketView& packet) {
-  const std::uint64_t index =
-      static_cast<std::uint32_t>(packet.bth.psn.distance_from(entry.first));
+  const std::uint64_t index = static_cast<std::uint32_t>(packet.bth.psn.distance_from(entry.first));
   if (index + packet.psns > entry.packets) return Status::kBadResponse;
   const std::uint64_t offset = index * endpoint_.mtu;
-  const std::uint64_t expected = std::min<std::uint64_t>(
-      entry.length - offset, std::uint64_t{packet.psns} * endpoint_.mtu);
+  const std::uint64_t expected =
+      std::min<std::uint64_t>(entry.length - offset, std::uint64_t{packet.psns} * endpoint_.mtu);
   const queue::Payload data(packet);
   if (data.size() != expected) {
     queue::blame(endpoint_,

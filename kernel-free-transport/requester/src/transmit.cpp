@@ -21,12 +21,15 @@ std::uint32_t asks_after(std::uint32_t window) { return std::clamp(window / 2, 1
 // Gives a request its PSNs, unless it must wait: for a fence, for a drain, for a receive at the
 // peer (with all earlier requests answered, one may go without a credit, IBTA Vol 1, 9.7.7.2).
 bool Requester::begin(SendEntry& entry) {
-  if (draining_) [[unlikely]] return false;
-  if ((entry.flags & queue::kFence) != 0 && responses_pending_ != 0) [[unlikely]] return false;
+  if (draining_) [[unlikely]]
+    return false;
+  if ((entry.flags & queue::kFence) != 0 && responses_pending_ != 0) [[unlikely]]
+    return false;
   if (!credits_unlimited_ && entry.needs_receive() && una_ != next_) [[unlikely]] {
     if (!Psn(message_count_ + 1).is_at_or_before(Psn(message_limit_))) return false;
   }
-  const bool data = entry.opcode == WorkOpcode::kRead || entry.opcode <= WorkOpcode::kWriteImmediate;
+  const bool data =
+      entry.opcode == WorkOpcode::kRead || entry.opcode <= WorkOpcode::kWriteImmediate;
   entry.packets = data && entry.length > endpoint_.mtu
                       ? (entry.length + endpoint_.mtu - 1) / endpoint_.mtu
                       : 1u;
@@ -72,10 +75,9 @@ bool Requester::run_local(SendEntry& entry, wire::TxBatch& out) {
   } else {
     const Rare& b = queue_.rare(cursor_);
     const memory::WindowBind bind{b.region_key, b.address, b.length, b.access};
-    const auto bound =
-        b.new_key == 0 ? memory.bind_type1(b.window_key, endpoint_.domain, bind)
-                       : memory.bind_type2(b.window_key, b.new_key, endpoint_.domain,
-                                           endpoint_.number.value(), bind);
+    const auto bound = b.new_key == 0 ? memory.bind_type1(b.window_key, endpoint_.domain, bind)
+                                      : memory.bind_type2(b.window_key, b.new_key, endpoint_.domain,
+                                                          endpoint_.number.value(), bind);
     if (!bound.ok()) {
       explain_bind(cursor_, bound.error());
       poison(cursor_, Status::kWindowBind);
@@ -113,7 +115,8 @@ void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, Ti
     turn_is_over_ = true;
   }
   const bool again = cursor_psn_.is_before(sent_);
-  if (again) [[unlikely]] count_repeated(packets);
+  if (again) [[unlikely]]
+    count_repeated(packets);
   if (una_ == sent_ || una_ == cursor_psn_) base_ = probe_base_ = now;
   if (ask && !again && !round_trip_.is_timing()) round_trip_.begin(cursor_psn_, now);
   cursor_psn_ = cursor_psn_ + psns;
@@ -153,9 +156,10 @@ std::uint64_t Requester::unsent_bytes() const {
   if (unsent() == 0) return 0;
   const SendEntry& first = queue_.at(cursor_);
   const std::uint64_t sent =
-      first.numbered ? std::uint64_t{static_cast<std::uint32_t>(
-                           cursor_psn_.distance_from(first.first))} * endpoint_.mtu
-                     : 0;
+      first.numbered
+          ? std::uint64_t{static_cast<std::uint32_t>(cursor_psn_.distance_from(first.first))} *
+                endpoint_.mtu
+          : 0;
   const std::uint64_t rest = first.length - std::min<std::uint64_t>(sent, first.length);
   return rest + std::uint64_t{unsent() - 1} * queue_.at(queue_.tail() - 1).length;
 }
@@ -208,7 +212,8 @@ bool Requester::take_turn(const SendEntry& entry) noexcept {
   if (!is_reliable()) return true;
   if (place_.has_turn()) return !turn_is_over_ || cursor_psn_.is_before(sent_);
   // Alone, there is nobody to share with.
-  if (place_.is_out() && share_.use_count() == 1) [[likely]] return true;
+  if (place_.is_out() && share_.use_count() == 1) [[likely]]
+    return true;
   return share_->enter(place_, unsent_packets(), capacity(entry));
 }
 
@@ -228,9 +233,13 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
     const std::uint32_t window = window_for(entry);
     if (!may_send(entry, window, now) || !take_turn(entry)) break;
     switch (transmit_request(entry, window, out, now)) {
-      case Emit::kSent: break;
-      case Emit::kBatchFull: return true;
-      case Emit::kFailed: poison(cursor_, Status::kLocalProtection); return false;
+      case Emit::kSent:
+        break;
+      case Emit::kBatchFull:
+        return true;
+      case Emit::kFailed:
+        poison(cursor_, Status::kLocalProtection);
+        return false;
     }
   }
   return false;
@@ -261,7 +270,7 @@ void Requester::sent_short(std::uint32_t window, TimeNs now) {
 
 // What may not go or has wrong buffers is poll_transmit's to find out, once more.
 [[gnu::flatten]] bool Requester::poll_short(wire::ShortPacket& out, TimeNs now,
-                                             wire::Transmitter& way) {
+                                            wire::Transmitter& way) {
   if (!sending_ || draining_ || waiting_rnr_ || probe_wanted_) return false;
   if (unsent() != 1 || poisoned_) return false;
   SendEntry& entry = queue_.at(cursor_);
@@ -278,7 +287,8 @@ void Requester::sent_short(std::uint32_t window, TimeNs now) {
     window = window_for(entry);
     if (!may_send(entry, window, now)) return false;
   }
-  if (!take_turn(entry)) [[unlikely]] return false;
+  if (!take_turn(entry)) [[unlikely]]
+    return false;
   const Short shape = shape_of_short(entry);
   std::uint8_t* const at = out.bytes();
   out.summed = 0;

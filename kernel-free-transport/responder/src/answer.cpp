@@ -59,15 +59,22 @@ std::uint8_t Responder::response_opcode(Operation operation, Place place) const 
                                                                : wire::Opcode::kXrcAcknowledge;
   const std::uint8_t base = static_cast<std::uint8_t>(transport) & 0xe0;
   switch (operation) {
-    case Operation::kAcknowledge: return base | 0x11;
-    case Operation::kAtomicAcknowledge: return base | 0x12;
-    default: break;
+    case Operation::kAcknowledge:
+      return base | 0x11;
+    case Operation::kAtomicAcknowledge:
+      return base | 0x12;
+    default:
+      break;
   }
   switch (place) {
-    case Place::kFirst: return base | 0x0d;
-    case Place::kMiddle: return base | 0x0e;
-    case Place::kLast: return base | 0x0f;
-    case Place::kOnly: break;
+    case Place::kFirst:
+      return base | 0x0d;
+    case Place::kMiddle:
+      return base | 0x0e;
+    case Place::kLast:
+      return base | 0x0f;
+    case Place::kOnly:
+      break;
   }
   return base | 0x10;
 }
@@ -77,7 +84,8 @@ Responder::Emit Responder::emit_aeth_packet(wire::Aeth aeth, Psn psn, wire::TxBa
   const wire::OpcodeRow& row = wire::row_of(opcode);
   std::uint8_t* at = out.begin(row.header_bytes);
   if (at == nullptr) return Emit::kBatchFull;
-  wire::Bth{opcode, false, endpoint_.migrated, 0, 0, endpoint_.pkey, false, false, endpoint_.peer, false, psn}
+  wire::Bth{opcode, false, endpoint_.migrated, 0,     0,  endpoint_.pkey,
+            false,  false, endpoint_.peer,     false, psn}
       .write_to(at);
   aeth.write_to(at + row.aeth_at);
   out.commit(row.header_bytes, endpoint_.destination);
@@ -94,8 +102,8 @@ Responder::Piece Responder::piece_of(const Response& r, std::uint64_t bytes) con
   const std::uint32_t psns = Packing::psns_at(r.sent, r.packets, bytes, endpoint_.mtu);
   const bool first = r.sent == 0;
   const bool last = r.sent + psns == r.packets;
-  const Place place = first ? (last ? Place::kOnly : Place::kFirst)
-                            : (last ? Place::kLast : Place::kMiddle);
+  const Place place =
+      first ? (last ? Place::kOnly : Place::kFirst) : (last ? Place::kLast : Place::kMiddle);
   const std::uint64_t offset = std::uint64_t{r.sent} * endpoint_.mtu;
   const auto length = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(r.length - offset, std::uint64_t{psns} * endpoint_.mtu));
@@ -118,7 +126,7 @@ Result<memory::Pin, memory::Refusal> Responder::pin(const Response& r, const Pie
 void Responder::write_headers(const Response& r, const Piece& piece, std::uint8_t pad,
                               std::uint8_t* at) const {
   const wire::OpcodeRow& row = wire::row_of(piece.opcode);
-  wire::Bth{piece.opcode, false, endpoint_.migrated, pad, 0, endpoint_.pkey, false, false,
+  wire::Bth{piece.opcode,   false, endpoint_.migrated, pad, 0, endpoint_.pkey, false, false,
             endpoint_.peer, false, r.first + r.sent}
       .write_to(at);
   if (row.aeth) wire::Aeth::ack(credits(), r.message).write_to(at + row.aeth_at);
@@ -138,8 +146,8 @@ Responder::Emit Responder::drop_read(const Response& r, const Piece& piece,
 }
 
 // Data of plain memory is lent to its packet or summed while it is copied, as that of requests is;
-// but not both, as its owner may change it at any time. An answer that is given again is copied: what
-// was lent may be missing, and its packet was lost for that.
+// but not both, as its owner may change it at any time. An answer that is given again is copied:
+// what was lent may be missing, and its packet was lost for that.
 Responder::Emit Responder::emit_read(Response& r, Turn& turn) {
   wire::TxBatch& out = turn.out;
   const bool may_be_joint = r.packets > 1 && endpoint_.transport == Transport::kRc;
@@ -188,15 +196,14 @@ Responder::Emit Responder::emit_read(Response& r, Turn& turn) {
 Responder::Emit Responder::emit_response(Response& r, Turn& turn) {
   if (r.operation == Operation::kReadRequest) return emit_read(r, turn);
   wire::TxBatch& out = turn.out;
-  const bool atomic =
-      r.operation == Operation::kCompareSwap || r.operation == Operation::kFetchAdd;
-  const std::uint8_t opcode = atomic
-                                  ? response_opcode(Operation::kAtomicAcknowledge, Place::kOnly)
-                                  : response_opcode(Operation::kReadResponse, Place::kOnly);
+  const bool atomic = r.operation == Operation::kCompareSwap || r.operation == Operation::kFetchAdd;
+  const std::uint8_t opcode = atomic ? response_opcode(Operation::kAtomicAcknowledge, Place::kOnly)
+                                     : response_opcode(Operation::kReadResponse, Place::kOnly);
   const wire::OpcodeRow& row = wire::row_of(opcode);
   std::uint8_t* at = out.begin(row.header_bytes);
   if (at == nullptr) return Emit::kBatchFull;
-  wire::Bth{opcode, false, endpoint_.migrated, 0, 0, endpoint_.pkey, false, false, endpoint_.peer, false, r.first}
+  wire::Bth{opcode, false, endpoint_.migrated, 0,     0,      endpoint_.pkey,
+            false,  false, endpoint_.peer,     false, r.first}
       .write_to(at);
   wire::Aeth::ack(credits(), r.message).write_to(at + row.aeth_at);
   if (atomic) wire::AtomicAckEth{r.original}.write_to(at + row.atomic_ack_eth_at);
@@ -207,7 +214,8 @@ Responder::Emit Responder::emit_response(Response& r, Turn& turn) {
 }
 
 std::optional<wire::Rider> Responder::take_rider() {
-  if (!has_news()) [[unlikely]] return std::nullopt;
+  if (!has_news()) [[unlikely]]
+    return std::nullopt;
   ack_owed_ = ack_urgent_ = false;
   endpoint_.counters.packets_sent.add();
   return wire::Rider{wire::Aeth::ack(credits(), tell_count()), expected_ - 1};

@@ -15,14 +15,21 @@ using wire::Operation;
 
 bool Responder::execute(const wire::PacketView& packet) {
   switch (packet.row->operation) {
-    case Operation::kSend: return execute_send(packet);
-    case Operation::kWrite: return execute_write(packet);
-    case Operation::kReadRequest: return execute_read(packet);
+    case Operation::kSend:
+      return execute_send(packet);
+    case Operation::kWrite:
+      return execute_write(packet);
+    case Operation::kReadRequest:
+      return execute_read(packet);
     case Operation::kCompareSwap:
-    case Operation::kFetchAdd: return execute_atomic(packet);
-    case Operation::kAtomicWrite: return execute_atomic_write(packet);
-    case Operation::kFlush: return execute_flush(packet);
-    default: break;
+    case Operation::kFetchAdd:
+      return execute_atomic(packet);
+    case Operation::kAtomicWrite:
+      return execute_atomic_write(packet);
+    case Operation::kFlush:
+      return execute_flush(packet);
+    default:
+      break;
   }
   return refuse(NakCode::kInvalidRequest, AsyncEvent::kQpRequestError, "not a request");
 }
@@ -31,10 +38,11 @@ bool Responder::execute(const wire::PacketView& packet) {
 // start; false when there is none.
 bool Responder::take_receive(const wire::PacketView& packet, std::span<const std::uint8_t> start) {
   queue::ReceiveQueue* receives = shared_ != nullptr ? &shared_->queue : endpoint_.receives;
-  if (!receive_) [[unlikely]] receive_ = std::make_unique<queue::ActiveReceive>();
+  if (!receive_) [[unlikely]]
+    receive_ = std::make_unique<queue::ActiveReceive>();
   tagged_ = Tagged::kNo;
-  if (endpoint_.srq != nullptr && endpoint_.srq->tags && packet.row->operation == Operation::kSend &&
-      take_tagged(start)) [[unlikely]] {
+  if (endpoint_.srq != nullptr && endpoint_.srq->tags &&
+      packet.row->operation == Operation::kSend && take_tagged(start)) [[unlikely]] {
     return true;
   }
   if (receives == nullptr || !receives->take(*receive_)) [[unlikely]] {
@@ -48,26 +56,29 @@ bool Responder::take_receive(const wire::PacketView& packet, std::span<const std
 
 // `length` bytes of the payload, from one of its bytes on, to what lies so far behind the begin of
 // `sge`.
-[[gnu::always_inline]] inline bool Responder::fill_part(const queue::Sge& sge,
-                                                        std::uint64_t offset,
+[[gnu::always_inline]] inline bool Responder::fill_part(const queue::Sge& sge, std::uint64_t offset,
                                                         const Payload& payload, std::size_t from,
                                                         std::size_t length) {
   const memory::AccessRequest request{sge.key, receive_domain(),    sge.address + offset,
                                       length,  memory::kLocalWrite, endpoint_.number.value()};
   auto pin = endpoint_.memory->pin(request);
-  if (!pin.ok()) [[unlikely]] return spoil_receive(request, pin.error());
-  if (payload.place(from, length, *pin)) [[likely]] return true;
+  if (!pin.ok()) [[unlikely]]
+    return spoil_receive(request, pin.error());
+  if (payload.place(from, length, *pin)) [[likely]]
+    return true;
   return spoil_receive(request, memory::Refusal::kNotMapped);
 }
 
 // Appends to the active receive.
 [[gnu::flatten]] bool Responder::fill_receive(const Payload& payload) {
   const std::size_t size = payload.size();
-  if (arrived_ + size > receive_->capacity) [[unlikely]] return outgrow_receive(size);
+  if (arrived_ + size > receive_->capacity) [[unlikely]]
+    return outgrow_receive(size);
   const bool filled = receive_->sge_count == 1 && size != 0
                           ? fill_part(receive_->sges[0], arrived_, payload, 0, size)
                           : fill_list(payload);
-  if (filled) [[likely]] arrived_ += size;
+  if (filled) [[likely]]
+    arrived_ += size;
   return filled;
 }
 
@@ -175,7 +186,8 @@ bool Responder::execute_send(const wire::PacketView& packet) {
       owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
       return false;
     }
-    if (tagged_ == Tagged::kEager) [[unlikely]] payload.skip(kTagHeaderSize);
+    if (tagged_ == Tagged::kEager) [[unlikely]]
+      payload.skip(kTagHeaderSize);
   }
   if (tagged_ == Tagged::kRendezvous) [[unlikely]] {
     payload = Payload(std::span<const std::uint8_t>());

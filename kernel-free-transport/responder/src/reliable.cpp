@@ -73,7 +73,8 @@ std::optional<NakCode> Responder::check_length(const wire::PacketView& packet) c
     }
   }
   const Psn psn = packet.bth.psn;
-  if (!execute(packet)) [[unlikely]] return;
+  if (!execute(packet)) [[unlikely]]
+    return;
   if (packet.row->operation == Operation::kReadRequest) {
     const std::uint32_t length = packet.reth().length;
     expected_ = psn + std::max((length + endpoint_.mtu - 1) / endpoint_.mtu, 1u);
@@ -160,12 +161,17 @@ void Responder::report_gap() {
 // again; a READ is carried out again; an atomic is answered from what was saved.
 void Responder::handle_duplicate(const wire::PacketView& packet) {
   switch (packet.row->operation) {
-    case Operation::kReadRequest: repeat_read(packet); return;
+    case Operation::kReadRequest:
+      repeat_read(packet);
+      return;
     case Operation::kCompareSwap:
     case Operation::kFetchAdd:
     case Operation::kFlush:
-    case Operation::kAtomicWrite: repeat_atomic(packet); return;
-    default: break;
+    case Operation::kAtomicWrite:
+      repeat_atomic(packet);
+      return;
+    default:
+      break;
   }
   // A part of it is new: it was repeated from where a peer stood that has heard less than was said.
   const auto behind = static_cast<std::uint32_t>(expected_.distance_from(packet.bth.psn));

@@ -92,7 +92,8 @@ void Responder::handle_uc(const wire::PacketView& packet) {
   if (!row.ends_message) return;
   message_ = Message::kNone;
   (send ? endpoint_.port->received.sends : endpoint_.port->received.writes).add();
-  if (send) complete_receive(packet, CompletionOpcode::kReceive, static_cast<std::uint32_t>(arrived_));
+  if (send)
+    complete_receive(packet, CompletionOpcode::kReceive, static_cast<std::uint32_t>(arrived_));
   if (!send && row.immediate) complete_receive_of_write(packet);
 }
 

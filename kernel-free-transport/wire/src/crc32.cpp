@@ -151,8 +151,8 @@ VERBENA_CLMUL VERBENA_INLINE __m128i fold_four(__m128i a, __m128i b, __m128i c, 
 VERBENA_CLMUL VERBENA_INLINE std::uint32_t crc32_short(std::uint32_t crc, const std::uint8_t* data,
                                                        std::size_t length, std::uint64_t ones) {
   const std::uint64_t behind_first = load_le64(data + length - 8) >> 8 >> (8 * (15 - length));
-  const __m128i bytes = _mm_set_epi64x(static_cast<long long>(behind_first),
-                                       static_cast<long long>(load_le64(data)));
+  const __m128i bytes =
+      _mm_set_epi64x(static_cast<long long>(behind_first), static_cast<long long>(load_le64(data)));
   const __m128i acc = start(crc, bytes, ones);
   return ~remainder_of(_mm_shuffle_epi8(acc, load16(kBytesUp + length)));
 }
@@ -344,9 +344,8 @@ bool has_vclmul() { return false; }
 
 std::uint64_t time_of(const Crc32Variant& variant) {
   std::array<std::uint8_t, 1024> bytes{};
-  return least_ticks_of([&] {
-    store_le32(bytes.data(), variant.function(0, bytes.data(), bytes.size(), 0));
-  });
+  return least_ticks_of(
+      [&] { store_le32(bytes.data(), variant.function(0, bytes.data(), bytes.size(), 0)); });
 }
 
 // The first one, unless another takes half of its time: an emulated processor has instructions that
@@ -379,7 +378,8 @@ std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* data, std::size_t len
 
 bool crc32_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t length,
                 std::uint32_t& sum) {
-  if (length != 0 && length % kStride == 0) [[likely]] return variant().copy(to, from, length, sum);
+  if (length != 0 && length % kStride == 0) [[likely]]
+    return variant().copy(to, from, length, sum);
   if (!guarded_copy(to, from, length)) return false;
   sum = crc32(0, to, length);
   return true;
@@ -400,8 +400,7 @@ const Crc32Variant& crc32_variant() { return variant(); }
 
 const Crc32Variant* crc32_variants() {
   static const std::array<Crc32Variant, kCrc32Variants> variants{{
-      {"vpclmulqdq", has_vclmul(), crc32_vclmul, copy_vclmul, look_vclmul,
-       past_zeros_clmul},
+      {"vpclmulqdq", has_vclmul(), crc32_vclmul, copy_vclmul, look_vclmul, past_zeros_clmul},
       {"pclmulqdq", has_clmul(), crc32_clmul, copy_clmul, look_clmul, past_zeros_clmul},
       {"words", true, crc32_words, copy_words, look_words, past_zeros_tables},
   }};

@@ -36,13 +36,12 @@ std::uint32_t table_step(std::uint32_t r, const std::uint8_t* data, std::size_t 
 // A loop that is none in the end.
 template <std::size_t kEnd, typename Step>
 [[gnu::always_inline]] inline void for_each_below(Step&& step) {
-  [&]<std::size_t... kAt>(std::index_sequence<kAt...>) {
-    (step(kAt), ...);
-  }(std::make_index_sequence<kEnd>{});
+  [&]<std::size_t... kAt>(std::index_sequence<kAt...>) { (step(kAt), ...); }
+  (std::make_index_sequence<kEnd>{});
 }
 
-// What stands in a message may be taken out of it and added to what comes so many bits later, if the
-// polynomial divides what these places and the first one make. With few places, eight bytes are
+// What stands in a message may be taken out of it and added to what comes so many bits later, if
+// the polynomial divides what these places and the first one make. With few places, eight bytes are
 // taken out by a few shifts, three times as fast as by looking into tables (and so it is on an
 // emulated processor, where each look takes as long as eight shifts).
 template <unsigned... kLater>
@@ -157,8 +156,7 @@ template <typename Words>
     store_le64(last + 8 * i, words.word(8 * taken) ^ added[taken] ^ near.added()[i]);
     ++taken;
   });
-  return table_step(table_step(0, last, sizeof last), words.from + 8 * taken,
-                    length - sizeof last);
+  return table_step(table_step(0, last, sizeof last), words.from + 8 * taken, length - sizeof last);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // CRC-32 by shifts of words and by tables: the variant for processors on which nothing multiplies
-// without carries, or takes as long as a function for it. As crc32.hpp has the two, but for the length
-// of a copy: any multiple of eight bytes from 24 on.
+// without carries, or takes as long as a function for it. As crc32.hpp has the two, but for the
+// length of a copy: any multiple of eight bytes from 24 on.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,7 @@ namespace verbena::wire {
 
 std::uint32_t crc32_words(std::uint32_t crc, const std::uint8_t* data, std::size_t length,
                           std::uint64_t ones);
-bool copy_words(std::uint8_t* to, const std::uint8_t* from, std::size_t length,
-                std::uint32_t& sum);
+bool copy_words(std::uint8_t* to, const std::uint8_t* from, std::size_t length, std::uint32_t& sum);
 bool look_words(const std::uint8_t* from, std::size_t length, std::uint32_t& sum);
 
 }  // namespace verbena::wire

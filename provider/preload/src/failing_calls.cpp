@@ -19,26 +19,43 @@ constexpr std::string_view kOpening = "rdma_create_event_channel";
 // The function of librdmacm that writes such a command; empty: none that can be named.
 std::string_view function_of(std::uint32_t command) {
   switch (command) {
-    case RDMA_USER_CM_CMD_CREATE_ID: return "rdma_create_id";
-    case RDMA_USER_CM_CMD_DESTROY_ID: return "rdma_destroy_id";
+    case RDMA_USER_CM_CMD_CREATE_ID:
+      return "rdma_create_id";
+    case RDMA_USER_CM_CMD_DESTROY_ID:
+      return "rdma_destroy_id";
     case RDMA_USER_CM_CMD_BIND_IP:
-    case RDMA_USER_CM_CMD_BIND: return "rdma_bind_addr";
+    case RDMA_USER_CM_CMD_BIND:
+      return "rdma_bind_addr";
     case RDMA_USER_CM_CMD_RESOLVE_IP:
-    case RDMA_USER_CM_CMD_RESOLVE_ADDR: return "rdma_resolve_addr";
-    case RDMA_USER_CM_CMD_RESOLVE_ROUTE: return "rdma_resolve_route";
-    case RDMA_USER_CM_CMD_CONNECT: return "rdma_connect";
-    case RDMA_USER_CM_CMD_LISTEN: return "rdma_listen";
-    case RDMA_USER_CM_CMD_ACCEPT: return "rdma_accept";
-    case RDMA_USER_CM_CMD_REJECT: return "rdma_reject";
-    case RDMA_USER_CM_CMD_DISCONNECT: return "rdma_disconnect";
-    case RDMA_USER_CM_CMD_GET_EVENT: return "rdma_get_cm_event";
-    case RDMA_USER_CM_CMD_SET_OPTION: return "rdma_set_option";
-    case RDMA_USER_CM_CMD_NOTIFY: return "rdma_notify";
+    case RDMA_USER_CM_CMD_RESOLVE_ADDR:
+      return "rdma_resolve_addr";
+    case RDMA_USER_CM_CMD_RESOLVE_ROUTE:
+      return "rdma_resolve_route";
+    case RDMA_USER_CM_CMD_CONNECT:
+      return "rdma_connect";
+    case RDMA_USER_CM_CMD_LISTEN:
+      return "rdma_listen";
+    case RDMA_USER_CM_CMD_ACCEPT:
+      return "rdma_accept";
+    case RDMA_USER_CM_CMD_REJECT:
+      return "rdma_reject";
+    case RDMA_USER_CM_CMD_DISCONNECT:
+      return "rdma_disconnect";
+    case RDMA_USER_CM_CMD_GET_EVENT:
+      return "rdma_get_cm_event";
+    case RDMA_USER_CM_CMD_SET_OPTION:
+      return "rdma_set_option";
+    case RDMA_USER_CM_CMD_NOTIFY:
+      return "rdma_notify";
     case RDMA_USER_CM_CMD_JOIN_IP_MCAST:
-    case RDMA_USER_CM_CMD_JOIN_MCAST: return "rdma_join_multicast";
-    case RDMA_USER_CM_CMD_LEAVE_MCAST: return "rdma_leave_multicast";
-    case RDMA_USER_CM_CMD_MIGRATE_ID: return "rdma_migrate_id";
-    default: return {};
+    case RDMA_USER_CM_CMD_JOIN_MCAST:
+      return "rdma_join_multicast";
+    case RDMA_USER_CM_CMD_LEAVE_MCAST:
+      return "rdma_leave_multicast";
+    case RDMA_USER_CM_CMD_MIGRATE_ID:
+      return "rdma_migrate_id";
+    default:
+      return {};
   }
 }
 
@@ -75,7 +92,8 @@ int error_of(std::string_view function) noexcept {
     const auto call = plan.calls.next(plan.asked);
     if (!call) continue;
     if (explains()) {
-      std::fprintf(stderr, "verbena: %s: call %llu of this process fails with %s, as VERBENA_FAIL asks\n",
+      std::fprintf(stderr,
+                   "verbena: %s: call %llu of this process fails with %s, as VERBENA_FAIL asks\n",
                    plan.asked.function.data(), static_cast<unsigned long long>(*call),
                    plan.asked.error_name.data());
     }

@@ -214,9 +214,7 @@ int set_mask(int how, const sigset_t* set, sigset_t* old) noexcept {
   const unsigned before = blocked;
   // First, as what waits comes at once when it is let.
   if (set != nullptr) {
-    blocked = how == SIG_BLOCK     ? before | named
-              : how == SIG_UNBLOCK ? before & ~named
-                                   : named;
+    blocked = how == SIG_BLOCK ? before | named : how == SIG_UNBLOCK ? before & ~named : named;
   }
   const int error = real::pthread_sigmask(how, set, old);
   if (error != 0) blocked = before;

@@ -1,8 +1,8 @@
 // SIGSEGV and SIGBUS, once the plugin wants to hear of them first (control/memory_guard.hpp). The
-// kernel has a handler of ours then, with the flags and the mask that the program has set for its own,
-// so that what is not ours reaches the program's handler on the stack, with the mask and with the
-// arguments that it would have had; where it has none, the process ends as it would have ended. What
-// the program asks for and asks about is its own handler, never ours.
+// kernel has a handler of ours then, with the flags and the mask that the program has set for its
+// own, so that what is not ours reaches the program's handler on the stack, with the mask and with
+// the arguments that it would have had; where it has none, the process ends as it would have ended.
+// What the program asks for and asks about is its own handler, never ours.
 //
 // Who sets a handler past the C library (by a bare system call) has it, and we have none.
 //

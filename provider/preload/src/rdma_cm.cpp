@@ -237,7 +237,7 @@ int ioctl_rdma_cm(int, const Node&, unsigned long, void*) {
 }  // namespace
 
 constinit const NodeClass kRdmaCmClass{
-    "rdma_cm",     false,         true,           device_number,     open_rdma_cm,
+    "rdma_cm",     false,         true,           device_number, open_rdma_cm,
     write_rdma_cm, ioctl_rdma_cm, awaits_message, write_at_once,
 };
 

@@ -51,8 +51,7 @@ void* raw_mremap(void* at, size_t old_length, size_t length, int flags, ...) {
   va_start(arguments, flags);
   void* const wanted = va_arg(arguments, void*);
   va_end(arguments);
-  return reinterpret_cast<void*>(
-      ::syscall(SYS_mremap, at, old_length, length, flags, wanted));
+  return reinterpret_cast<void*>(::syscall(SYS_mremap, at, old_length, length, flags, wanted));
 }
 int raw_shmdt(const void* at) { return static_cast<int>(::syscall(SYS_shmdt, at)); }
 // Where the C library keeps the end of the heap.

@@ -25,8 +25,8 @@ void* look_up_next(const char* name, void* raw);
 template <typename F>
 class Real {
  public:
-  // `raw` serves while the loader itself, asked for the real one, calls us again, and until our load
-  // if it shall be looked up no sooner.
+  // `raw` serves while the loader itself, asked for the real one, calls us again, and until our
+  // load if it shall be looked up no sooner.
   constexpr explicit Real(const char* name, F* raw = nullptr, bool waits = false)
       : name_(name), raw_(raw), waits_(waits) {}
 
@@ -134,8 +134,8 @@ class Real {
   X(sigprocmask, int(int, const sigset_t*, sigset_t*))                                            \
   X(pthread_sigmask, int(int, const sigset_t*, sigset_t*))
 
-// The same of those by which allocators get memory: before any constructor has run, and with locks of
-// theirs, so that to look anything up could end in the allocator again. Until our own load the
+// The same of those by which allocators get memory: before any constructor has run, and with locks
+// of theirs, so that to look anything up could end in the allocator again. Until our own load the
 // system call serves.
 #define VERBENA_REAL_MEMORY_FUNCTIONS(X)                  \
   X(mmap, void*(void*, size_t, int, int, int, off_t))     \

@@ -20,10 +20,12 @@ namespace verbena::preload {
 namespace {
 
 // What a free place that the kernel has found says of what lay there.
-constexpr const char* kUnseen = "a call that was not seen, and its place was given to another mapping";
+constexpr const char* kUnseen =
+    "a call that was not seen, and its place was given to another mapping";
 
 void* noting_map(void* at, std::size_t length, int flags) noexcept {
-  if (at == MAP_FAILED || !mappings::are_watched()) [[likely]] return at;
+  if (at == MAP_FAILED || !mappings::are_watched()) [[likely]]
+    return at;
   const bool is_fixed = (flags & MAP_FIXED) != 0;
   mappings::note_gone(at, length, is_fixed ? "mmap with MAP_FIXED" : kUnseen);
   return at;
@@ -34,7 +36,8 @@ void note_remapped(const void* from, std::size_t old_length, void* to, std::size
   const auto* const old = static_cast<const char*>(from);
   const auto* const now = static_cast<const char*>(to);
   if (to == from) {
-    if (new_length < old_length) mappings::note_gone(old + new_length, old_length - new_length, "mremap");
+    if (new_length < old_length)
+      mappings::note_gone(old + new_length, old_length - new_length, "mremap");
     return;
   }
   // Of length 0: another mapping of the same, which stays.

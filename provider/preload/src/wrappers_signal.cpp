@@ -1,5 +1,5 @@
-// Calls that say what becomes of signals, for the two that are guarded (fault_signals.hpp). All others,
-// and these before a device is opened, pass through.
+// Calls that say what becomes of signals, for the two that are guarded (fault_signals.hpp). All
+// others, and these before a device is opened, pass through.
 #include <pthread.h>
 #include <signal.h>
 
@@ -35,7 +35,8 @@ sighandler_t set_sysv_handler(int signal, sighandler_t handler) noexcept {
 }
 
 int set_action(int signal, const struct sigaction* action, struct sigaction* old) noexcept {
-  if (!fault_signals::are_guarded(signal)) [[likely]] return real::sigaction(signal, action, old);
+  if (!fault_signals::are_guarded(signal)) [[likely]]
+    return real::sigaction(signal, action, old);
   return fault_signals::set_action(signal, action, old);
 }
 
@@ -77,12 +78,14 @@ VERBENA_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) noex
 }
 
 VERBENA_EXPORT int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) noexcept {
-  if (!fault_signals::are_guarded()) [[likely]] return real::pthread_sigmask(how, set, old);
+  if (!fault_signals::are_guarded()) [[likely]]
+    return real::pthread_sigmask(how, set, old);
   return fault_signals::set_mask(how, set, old);
 }
 
 VERBENA_EXPORT int sigprocmask(int how, const sigset_t* set, sigset_t* old) noexcept {
-  if (!fault_signals::are_guarded()) [[likely]] return real::sigprocmask(how, set, old);
+  if (!fault_signals::are_guarded()) [[likely]]
+    return real::sigprocmask(how, set, old);
   const int error = fault_signals::set_mask(how, set, old);
   if (error == 0) return 0;
   errno = error;

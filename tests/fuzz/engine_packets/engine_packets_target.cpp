@@ -5,9 +5,9 @@
 // The input is a list of records: a byte that names the queue pair (low 4 bits) and what to do, a
 // byte with the packet's length in words, the packet. Queue pair number, and if so chosen PSN and
 // partition key, are put right, so that most inputs get past the door. The numbers from 12 on name
-// the first queue pairs again and say that the packet is a joint one. The last number names the first
-// one, too, and says that these are packets of a path MTU each, and a shorter one, which come in one
-// buffer.
+// the first queue pairs again and say that the packet is a joint one. The last number names the
+// first one, too, and says that these are packets of a path MTU each, and a shorter one, which come
+// in one buffer.
 #include <algorithm>
 #include <array>
 #include <cstdint>

@@ -1,7 +1,7 @@
-// Two processes that talk over verbs, for tests of what each of them sees: forked from one, told each
-// other's numbers through a local socket, each with a device of its own. A scenario is a function
-// that both run; it says what it has seen on standard output, which the test judges. What cannot be
-// ends the process with a word on standard error.
+// Two processes that talk over verbs, for tests of what each of them sees: forked from one, told
+// each other's numbers through a local socket, each with a device of its own. A scenario is a
+// function that both run; it says what it has seen on standard output, which the test judges. What
+// cannot be ends the process with a word on standard error.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -27,13 +27,13 @@ inline constexpr int kPatienceMs = 20'000;
 struct Options {
   std::uint32_t rounds = 1000;
   std::uint32_t size = 8;
-  std::uint32_t at_once = 1;     // requests that are on their way together
-  bool one_cq = false;           // the client's sends and receives complete in one queue
+  std::uint32_t at_once = 1;  // requests that are on their way together
+  bool one_cq = false;        // the client's sends and receives complete in one queue
   bool use_srq = false;
   bool use_xrc = false;
-  bool server_sleeps = false;    // until an event tells of a request
-  bool datagrams = false;        // UD in place of RC
-  bool blocks = false;           // who waits for events blocks in the read
+  bool server_sleeps = false;  // until an event tells of a request
+  bool datagrams = false;      // UD in place of RC
+  bool blocks = false;         // who waits for events blocks in the read
 };
 
 // One of the two. Its queue pairs send to the other's.

@@ -97,8 +97,8 @@ void armed_sleepers_wake(End& end) {
   if (end.is_client) std::printf("%u messages, %u sleeps\n", received, sleeps);
 }
 
-// Deterministic: what lies there is told of at once, solicited or not as it was wished; what an event
-// has told, only to who arms twice without polling.
+// Deterministic: what lies there is told of at once, solicited or not as it was wished; what an
+// event has told, only to who arms twice without polling.
 void unpolled_completions_tell(End& end) {
   if (end.is_client) {
     end.post_send(1, true, 8);

@@ -1,4 +1,5 @@
-// Whether the client learns that its request is done no later than it gets the server's answer to it.
+// Whether the client learns that its request is done no later than it gets the server's answer to
+// it.
 #include "ends.hpp"
 
 namespace ends {

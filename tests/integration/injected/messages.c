@@ -1,8 +1,10 @@
-/* A sender and a receiver in two processes: COUNT messages of SIZE bytes, numbered in their immediate.
+/* A sender and a receiver in two processes: COUNT messages of SIZE bytes, numbered in their
+   immediate.
 
        messages uc|rc COUNT SIZE
 
-   Prints which of them did not arrive: "missing 3 17 ...". Initial PSNs are random, as those of most programs. */
+   Prints which of them did not arrive: "missing 3 17 ...". Initial PSNs are random, as those of
+   most programs. */
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
-// Memory that was registered and is gone: unmapped, protected, or cut off with its file. Whoever touches
-// it is told by an error on the side that owned it, and the process lives: an adapter, which has pinned
-// the pages, kills nobody either. Two devices of one process, over the link that VERBENA_LINK names.
+// Memory that was registered and is gone: unmapped, protected, or cut off with its file. Whoever
+// touches it is told by an error on the side that owned it, and the process lives: an adapter,
+// which has pinned the pages, kills nobody either. Two devices of one process, over the link that
+// VERBENA_LINK names.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
@@ -30,8 +31,8 @@ class Block {
   explicit Block(std::size_t length) : length_(length) {
     file_ = static_cast<int>(::memfd_create("block", 0));
     EXPECT_EQ(::ftruncate(file_, static_cast<off_t>(length)), 0);
-    bytes_ = static_cast<char*>(
-        ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0));
+    bytes_ =
+        static_cast<char*>(::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0));
     EXPECT_NE(bytes_, MAP_FAILED);
     std::memset(bytes_, 'x', length);
   }
@@ -50,8 +51,12 @@ class Block {
         is_unmapped_ = true;
         ASSERT_EQ(::munmap(bytes_, length_), 0);
         return;
-      case Fate::kProtected: ASSERT_EQ(::mprotect(bytes_, length_, PROT_NONE), 0); return;
-      case Fate::kCutOff: ASSERT_EQ(::ftruncate(file_, 0), 0); return;
+      case Fate::kProtected:
+        ASSERT_EQ(::mprotect(bytes_, length_, PROT_NONE), 0);
+        return;
+      case Fate::kCutOff:
+        ASSERT_EQ(::ftruncate(file_, 0), 0);
+        return;
     }
   }
 
@@ -67,9 +72,7 @@ using Case = std::tuple<Fate, std::uint32_t>;
 class Gone : public testing::TestWithParam<Case> {
  protected:
   // Registered by a side; what it was comes back at the end, after the queue pairs.
-  ibv_mr* add(Side& side, const Block& block) {
-    return side.add(block.bytes(), block.length());
-  }
+  ibv_mr* add(Side& side, const Block& block) { return side.add(block.bytes(), block.length()); }
   void lose(Block& block) { block.meet(std::get<0>(GetParam())); }
   std::uint32_t length() const { return std::get<1>(GetParam()); }
   std::size_t block_length() const { return (length() + 4095) / 4096 * 4096; }
@@ -204,13 +207,14 @@ TEST_P(Gone, InUnreliableConnections) {
   expect_alive();
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Memory, Gone,
-    testing::Combine(testing::Values(Fate::kUnmapped, Fate::kProtected, Fate::kCutOff),
-                     testing::Values(8u, 100u, 4096u, 65536u, 1u << 20)),
-    [](const testing::TestParamInfo<Case>& p) {
-      return name_of(std::get<0>(p.param)) + std::to_string(std::get<1>(p.param));
-    });
+INSTANTIATE_TEST_SUITE_P(Memory, Gone,
+                         testing::Combine(testing::Values(Fate::kUnmapped, Fate::kProtected,
+                                                          Fate::kCutOff),
+                                          testing::Values(8u, 100u, 4096u, 65536u, 1u << 20)),
+                         [](const testing::TestParamInfo<Case>& p) {
+                           return name_of(std::get<0>(p.param)) +
+                                  std::to_string(std::get<1>(p.param));
+                         });
 
 // What has one length only.
 class GoneWord : public Gone {};
@@ -281,8 +285,7 @@ TEST_P(GoneWord, InPart) {
   left_.connect(right_);
   right_.receive(1, right_.sge(0, 8192));
   lose(block);
-  left_.post(left_.request(IBV_WR_SEND),
-             {left_.sge(0, 5000), left_.sge(block.bytes(), 100, mr)});
+  left_.post(left_.request(IBV_WR_SEND), {left_.sge(0, 5000), left_.sge(block.bytes(), 100, mr)});
   EXPECT_EQ(left_.completion().status, IBV_WC_LOC_PROT_ERR);
   expect_alive();
 }
@@ -298,13 +301,11 @@ TEST_P(GoneWord, InlineData) {
   expect_alive();
 }
 
-INSTANTIATE_TEST_SUITE_P(Memory, GoneWord,
-                         testing::Combine(testing::Values(Fate::kUnmapped, Fate::kProtected,
-                                                          Fate::kCutOff),
-                                          testing::Values(8u)),
-                         [](const testing::TestParamInfo<Case>& p) {
-                           return name_of(std::get<0>(p.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Memory, GoneWord,
+    testing::Combine(testing::Values(Fate::kUnmapped, Fate::kProtected, Fate::kCutOff),
+                     testing::Values(8u)),
+    [](const testing::TestParamInfo<Case>& p) { return name_of(std::get<0>(p.param)); });
 
 // Only the end of a long message is gone, while all else of it is on its way.
 TEST(PartlyGone, TheEndOfALongMessage) {

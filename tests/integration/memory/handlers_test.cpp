@@ -1,7 +1,7 @@
-// A program's own SIGSEGV and SIGBUS. Each scene is played by a process of its own three times: without
-// a device, with one opened before it sets its handlers, and with one opened after it; with a device,
-// registered memory of that process is gone and touched at each step. What the program sees of its
-// signals must be the same.
+// A program's own SIGSEGV and SIGBUS. Each scene is played by a process of its own three times:
+// without a device, with one opened before it sets its handlers, and with one opened after it; with
+// a device, registered memory of that process is gone and touched at each step. What the program
+// sees of its signals must be the same.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -51,7 +51,8 @@ std::unique_ptr<Side> right;
 void meet_gone_memory() {
   if (left == nullptr) return;
   for (const bool is_target : {true, false}) {
-    void* const page = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const page =
+        ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     Side& owner = is_target ? *right : *left;
     ibv_mr* const mr = owner.add(static_cast<char*>(page), kPage);
     left->connect(*right);
@@ -87,8 +88,8 @@ char* page = kNoPage;  // that may not be touched
 char touch() { return *const_cast<volatile char*>(page + 24); }
 void protect_page() {
   if (page == kNoPage) {
-    page = static_cast<char*>(
-        ::mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    page =
+        static_cast<char*>(::mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   }
   ::mprotect(page, kPage, PROT_NONE);
 }
@@ -100,7 +101,8 @@ std::string blocked() {
   sigset_t set;
   ::pthread_sigmask(SIG_BLOCK, nullptr, &set);
   std::string names;
-  for (const auto& [number, name] : {std::pair{SIGSEGV, "SEGV "}, {SIGBUS, "BUS "}, {SIGUSR1, "USR1 "}}) {
+  for (const auto& [number, name] :
+       {std::pair{SIGSEGV, "SEGV "}, {SIGBUS, "BUS "}, {SIGUSR1, "USR1 "}}) {
     if (::sigismember(&set, number) == 1) names += name;
   }
   return names;
@@ -299,8 +301,8 @@ void play_blocked_and_a_fault() {
   say("not reached\n");
 }
 
-// All are blocked before the device is opened or after it, as servers do; and the thread that drives it
-// is another one.
+// All are blocked before the device is opened or after it, as servers do; and the thread that
+// drives it is another one.
 void* drive(void*) {
   meet_gone_memory();
   say("thread ends\n");
@@ -417,20 +419,18 @@ TEST_P(Handlers, SeeWhatTheyAlwaysSaw) {
 
 INSTANTIATE_TEST_SUITE_P(
     Signals, Handlers,
-    testing::Values(Scene{"WithAMask", &play_handler_with_mask},
-                    Scene{"ThatMayNest", &play_handler_that_may_nest},
-                    Scene{"OnAnotherStack", &play_handler_on_other_stack},
-                    Scene{"ForOnce", &play_handler_for_once},
-                    Scene{"LeftByAJump", &play_leaving_by_a_jump},
-                    Scene{"LeftByAnException", &play_leaving_by_an_exception},
-                    Scene{"None", &play_no_handler},
-                    Scene{"NoneAndASender", &play_no_handler_and_a_sender},
-                    Scene{"Ignored", &play_ignored}, Scene{"AskedFor", &play_questions},
-                    Scene{"Blocked", &play_blocked},
-                    Scene{"BlockedAndAFault", &play_blocked_and_a_fault},
-                    Scene{"ThreadsThatBlockAll", &play_threads_that_block_all},
-                    Scene{"AFileThatWasCutOff", &play_file_that_was_cut_off},
-                    Scene{"AChild", &play_child}, Scene{"AnOverflow", &play_overflow}),
+    testing::Values(
+        Scene{"WithAMask", &play_handler_with_mask},
+        Scene{"ThatMayNest", &play_handler_that_may_nest},
+        Scene{"OnAnotherStack", &play_handler_on_other_stack},
+        Scene{"ForOnce", &play_handler_for_once}, Scene{"LeftByAJump", &play_leaving_by_a_jump},
+        Scene{"LeftByAnException", &play_leaving_by_an_exception}, Scene{"None", &play_no_handler},
+        Scene{"NoneAndASender", &play_no_handler_and_a_sender}, Scene{"Ignored", &play_ignored},
+        Scene{"AskedFor", &play_questions}, Scene{"Blocked", &play_blocked},
+        Scene{"BlockedAndAFault", &play_blocked_and_a_fault},
+        Scene{"ThreadsThatBlockAll", &play_threads_that_block_all},
+        Scene{"AFileThatWasCutOff", &play_file_that_was_cut_off}, Scene{"AChild", &play_child},
+        Scene{"AnOverflow", &play_overflow}),
     [](const testing::TestParamInfo<Scene>& scene) { return scene.param.name; });
 
 }  // namespace

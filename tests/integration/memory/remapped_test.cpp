@@ -1,6 +1,6 @@
-// The same address for somebody else, while it is still registered: a peer does not write into what is
-// mapped there now, nor read it, whichever call took the first mapping away; and the new owner may
-// register it in turn.
+// The same address for somebody else, while it is still registered: a peer does not write into what
+// is mapped there now, nor read it, whichever call took the first mapping away; and the new owner
+// may register it in turn.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <sys/mman.h>
@@ -171,8 +171,7 @@ TEST_F(Mapped, AfterDeregistration) {
 // A region that is on demand follows whatever is mapped.
 TEST_F(Mapped, OnDemand) {
   char* const at = map();
-  ibv_mr* const mr =
-      ibv_reg_mr(right_.pd(), at, kLength, Side::kAccess | IBV_ACCESS_ON_DEMAND);
+  ibv_mr* const mr = ibv_reg_mr(right_.pd(), at, kLength, Side::kAccess | IBV_ACCESS_ON_DEMAND);
   ASSERT_NE(mr, nullptr);
   EXPECT_EQ(map(at, MAP_FIXED), at);
   EXPECT_EQ(write(at, mr->rkey), IBV_WC_SUCCESS);

@@ -1,5 +1,5 @@
-// One of two devices that a process has opened, with what these tests need of it: memory of its own,
-// a completion queue, and queue pairs that are connected with the other's.
+// One of two devices that a process has opened, with what these tests need of it: memory of its
+// own, a completion queue, and queue pairs that are connected with the other's.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -125,8 +125,9 @@ class Side {
     a.ah_attr = address_of(peer);
     const int connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
     const int answering = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-    ASSERT_EQ(ibv_modify_qp(qp_, &a, IBV_QP_STATE | (is_ud ? 0 : connected) |
-                                         (is_reliable ? answering : 0)), 0);
+    ASSERT_EQ(ibv_modify_qp(qp_, &a,
+                            IBV_QP_STATE | (is_ud ? 0 : connected) | (is_reliable ? answering : 0)),
+              0);
     a.qp_state = IBV_QPS_RTS;
     a.timeout = 14;
     a.retry_cnt = 7;
@@ -171,9 +172,7 @@ class Side {
     }
     return ibv_post_send(qp_, &wr, &bad);
   }
-  int try_to_post(const ibv_send_wr& wr, ibv_sge sge) {
-    return try_to_post(wr, std::vector{sge});
-  }
+  int try_to_post(const ibv_send_wr& wr, ibv_sge sge) { return try_to_post(wr, std::vector{sge}); }
   void post(const ibv_send_wr& wr, std::vector<ibv_sge> list) {
     ASSERT_EQ(try_to_post(wr, std::move(list)), 0);
   }

@@ -199,8 +199,9 @@ struct Beside {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_INIT;
     attr.port_num = 1;
-    EXPECT(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                                        IBV_QP_ACCESS_FLAGS) == 0);
+    EXPECT(ibv_modify_qp(qp, &attr,
+                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ==
+           0);
     ibv_recv_wr wr{};
     ibv_recv_wr* bad = nullptr;
     EXPECT(ibv_post_recv(qp, &wr, &bad) == 0);

@@ -134,7 +134,8 @@ void own_and_wait() {
   ibv_context* context = open_first();
   static char bytes[kHalf];
   ibv_pd* pd = ibv_alloc_pd(context);
-  ibv_mr* mr = ibv_reg_mr(pd, bytes, sizeof bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  ibv_mr* mr =
+      ibv_reg_mr(pd, bytes, sizeof bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
   EXPECT(mr != nullptr);
   Gift gift{pd->handle, mr->handle, reinterpret_cast<std::uintptr_t>(bytes)};
   iovec data{&gift, sizeof gift};

@@ -1,6 +1,6 @@
 // When a queue is full: a request has its slot until its completion was polled, or that of a later
-// one if it is unsignaled, and a receive until its completion was polled; so each queue takes as many
-// as it said, and refuses the next one at the same place each time.
+// one if it is unsignaled, and a receive until its completion was polled; so each queue takes as
+// many as it said, and refuses the next one at the same place each time.
 #include <atomic>
 #include <cstdlib>
 #include <thread>
@@ -57,8 +57,9 @@ class Slots : public Verbs {
     a.qp_state = IBV_QPS_INIT;
     a.port_num = 1;
     a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-    ASSERT_EQ(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                                        IBV_QP_ACCESS_FLAGS), 0);
+    ASSERT_EQ(
+        ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+        0);
   }
   void join(ibv_qp* one, ibv_qp* other) {
     to_init(one);

@@ -23,7 +23,7 @@ inline constexpr std::uint32_t kGrh = 40;
 struct Shape {
   ibv_qp_type type = IBV_QPT_RC;
   ibv_srq* srq = nullptr;
-  std::uint8_t answers = 1;  // READs and atomics that it answers at a time
+  std::uint8_t answers = 1;   // READs and atomics that it answers at a time
   ibv_cq* send_cq = nullptr;  // null: the one of all
   ibv_cq* receive_cq = nullptr;
 };

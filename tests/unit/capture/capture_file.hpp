@@ -1,5 +1,5 @@
-// A capture in a file, and what tshark, which knows the formats independently of us, reads in it. It
-// must be there.
+// A capture in a file, and what tshark, which knows the formats independently of us, reads in it.
+// It must be there.
 #pragma once
 
 #include <gtest/gtest.h>

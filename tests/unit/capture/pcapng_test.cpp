@@ -27,7 +27,8 @@ Bytes some_blocks() {
 
 TEST(Pcapng, IsReadByTshark) {
   const CaptureFile file(some_blocks());
-  const auto rows = file.dissect("frame.time_epoch frame.interface_name frame.comment frame.len frame.cap_len");
+  const auto rows =
+      file.dissect("frame.time_epoch frame.interface_name frame.comment frame.len frame.cap_len");
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0], (CaptureFile::Row{"5.000000007", "two[2]", "what it is", "21", "21"}));
   EXPECT_EQ(rows[1], (CaptureFile::Row{"6.000000008", "one[1]", "", "100", "21"}));

@@ -72,8 +72,7 @@ class RecorderTest : public ::testing::Test {
     const int fd = CaptureRing::create(64 * 1024).value();
     Recorder::Origin origin{next_++, pid, name, "verbena0", kHere, slot};
     recorder_->add(origin, CaptureRing::map(fd).value());
-    programs_.push_back(
-        {origin, std::make_unique<CaptureWriter>(CaptureRing::map(fd).value())});
+    programs_.push_back({origin, std::make_unique<CaptureWriter>(CaptureRing::map(fd).value())});
     ::close(fd);
     return programs_.back();
   }
@@ -101,9 +100,10 @@ TEST_F(RecorderTest, WiresharkReadsRoce) {
   Program& program = add("app", 4711, 3);
   program.record(g_now, 0x8001, 77);
   EXPECT_EQ(recorder_->read(), Found::kSome);
-  const auto rows = dissect("frame.time_epoch frame.protocols ip.src ip.dst udp.dstport "
-                            "infiniband.bth.psn infiniband.bth.destqp udp.length "
-                            "udp.srcport infiniband.invariant.crc frame.interface_name");
+  const auto rows = dissect(
+      "frame.time_epoch frame.protocols ip.src ip.dst udp.dstport "
+      "infiniband.bth.psn infiniband.bth.destqp udp.length "
+      "udp.srcport infiniband.invariant.crc frame.interface_name");
   ASSERT_EQ(rows.size(), 1u);
   const auto& row = rows[0];
   EXPECT_EQ(row[0], "1600000001.000000000");
@@ -210,14 +210,13 @@ TEST_F(RecorderTest, SaysWhoseQueuePairsTheyAreAndWhatAFaultTook) {
   recorder_->read();
   std::vector<std::string> comments;
   for (const auto& row : dissect("frame.comment")) comments.push_back(row[0]);
-  EXPECT_THAT(comments,
-              ElementsAre("QP 0x004001 of one[1] to QP 0x008001 of two[2]", "",
-                          "QP 0x004001 of one[1] to QP 0xff8005 of two[2]",
-                          "lost: an injected fault took this packet",
-                          "damaged by an injected fault: its receiver drops it",
-                          "QP 0x004001 of one[1] to QP 0x000011 at 10.0.0.1",
-                          "from 10.0.0.1 to QP 0x004001 of one[1]",
-                          "QP 0x004001 of one[1] to multicast group 239.0.0.1"));
+  EXPECT_THAT(comments, ElementsAre("QP 0x004001 of one[1] to QP 0x008001 of two[2]", "",
+                                    "QP 0x004001 of one[1] to QP 0xff8005 of two[2]",
+                                    "lost: an injected fault took this packet",
+                                    "damaged by an injected fault: its receiver drops it",
+                                    "QP 0x004001 of one[1] to QP 0x000011 at 10.0.0.1",
+                                    "from 10.0.0.1 to QP 0x004001 of one[1]",
+                                    "QP 0x004001 of one[1] to multicast group 239.0.0.1"));
 }
 
 TEST_F(RecorderTest, AProcessHasOneInterfaceHoweverManyContexts) {

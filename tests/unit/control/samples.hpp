@@ -20,8 +20,8 @@ using AllMessages =
                Resources, RingRequest, RingInbound, RingAccepted, RingOutbound, PeerGone, Import,
                Imported, ExportQuery, Exported, OwnerGone, OpenDomain, DomainOpened, CloseDomain,
                StandInWanted, StandInAnswer, StandInsReleased, ReceiverCall, ReceiverAnswer,
-               ReceiverDone, ReceiverEvent, PeerQuestion, PeerNews, QpQuestion, QpAnswer, ChangeFault,
-               FaultChanged, FindQueuePair, QueuePairFound, RaiseEvent>;
+               ReceiverDone, ReceiverEvent, PeerQuestion, PeerNews, QpQuestion, QpAnswer,
+               ChangeFault, FaultChanged, FindQueuePair, QueuePairFound, RaiseEvent>;
 
 inline DeviceInfo sample_device() {
   DeviceInfo d;

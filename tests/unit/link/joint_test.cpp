@@ -1,5 +1,5 @@
-// Packets that stand for several, on rings: that they say so there, and that they are made where both
-// ends want them and go nowhere else.
+// Packets that stand for several, on rings: that they say so there, and that they are made where
+// both ends want them and go nowhere else.
 #include "capture_fixture.hpp"
 #include "link_fixture.hpp"
 #include "verbena/link/capture_link.hpp"

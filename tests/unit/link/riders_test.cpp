@@ -184,7 +184,8 @@ TEST(UdpRiders, AreThoseOfWhatIsBehindThemInTheBuffer) {
   };
   using Datagrams = decltype(Taken::all);
   EXPECT_EQ(taken({acknowledges(b.qp(1)), data(48)}), (Datagrams{{1, 48, true}}));
-  EXPECT_EQ(taken({acknowledges(b.qp(1)), data(48), data(48), data(20)}), (Datagrams{{3, 48, true}}));
+  EXPECT_EQ(taken({acknowledges(b.qp(1)), data(48), data(48), data(20)}),
+            (Datagrams{{3, 48, true}}));
   EXPECT_EQ(taken({acknowledges(b.qp(1))}), (Datagrams{{1, kSize, false}}));
   // Behind a packet it is one of its own.
   EXPECT_EQ(taken({data(48), acknowledges(b.qp(1))}), (Datagrams{{2, 48, false}}));

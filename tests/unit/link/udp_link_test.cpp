@@ -94,7 +94,8 @@ TEST(UdpLink, ARocePortBundlesForItsOwnAddressOnly) {
   EXPECT_EQ(sink.arrived.size(), 2u);
 }
 
-// What a batch of it would be: the same datagram, with its rider as the packet that it is before it.
+// What a batch of it would be: the same datagram, with its rider as the packet that it is before
+// it.
 void expect_short_round_trip(UdpPair& pair, std::size_t length, bool has_rider) {
   const wire::Destination where = to(pair.group_b.local());
   const Bytes bytes = make_packet(pair.b.qp(1), 7, length);
@@ -193,8 +194,8 @@ TEST(UdpLink, CarriesIpv6) {
     const std::size_t left = wire::TxBatch::kRunBytes - bytes;
     const std::size_t sealed = std::min<std::size_t>(left, sent.empty() ? 1056 : 1040);
     bytes += sealed;
-    sent.push_back(make_packet(b.qp(3), static_cast<std::uint32_t>(sent.size()),
-                               sealed - wire::kIcrcSize));
+    sent.push_back(
+        make_packet(b.qp(3), static_cast<std::uint32_t>(sent.size()), sealed - wire::kIcrcSize));
     batch.add(sent.back(), to(loopback));
   }
   ASSERT_EQ(a.link->send(batch.get(), a.qp(1)), sent.size());

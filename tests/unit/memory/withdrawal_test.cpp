@@ -83,9 +83,13 @@ TEST_F(WithdrawalTest, OnlyWhatWasTakenAwayIsRefused) {
   registry_.withdraw(address(1024), 1024, "munmap");
   std::uint8_t bytes[8] = {};
   std::uint64_t original = 0;
-  for (const auto& [offset, is_there] :
-       {std::pair{std::size_t{0}, true}, {1016, true}, {1020, false}, {1024, false}, {2040, false},
-        {2044, false}, {2048, true}}) {
+  for (const auto& [offset, is_there] : {std::pair{std::size_t{0}, true},
+                                         {1016, true},
+                                         {1020, false},
+                                         {1024, false},
+                                         {2040, false},
+                                         {2044, false},
+                                         {2048, true}}) {
     auto at = pin(key, address(offset), 8, kAllRemote & ~kRemoteAtomic);
     ASSERT_TRUE(at.ok());
     EXPECT_EQ(at->read(bytes, 0, 8), is_there) << offset;

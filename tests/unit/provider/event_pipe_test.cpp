@@ -1,11 +1,11 @@
 // Events in a pipe: written whole, taken back for an object that goes.
+#include "event_pipe.hpp"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <vector>
-
-#include "event_pipe.hpp"
 
 namespace verbena::provider {
 namespace {

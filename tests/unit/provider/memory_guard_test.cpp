@@ -1,8 +1,6 @@
-// Memory that goes away while it is touched: every guarded access says so and goes on, and nothing else
-// does. This program stands in for the preload library.
+// Memory that goes away while it is touched: every guarded access says so and goes on, and nothing
+// else does. This program stands in for the preload library.
 #include "memory_guard.hpp"
-
-#include "mapping_watch.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,6 +13,7 @@
 #include <numeric>
 #include <vector>
 
+#include "mapping_watch.hpp"
 #include "verbena/base/guarded_copy.hpp"
 #include "verbena/control/memory_guard.hpp"
 #include "verbena/link/shared_ring.hpp"
@@ -51,10 +50,12 @@ class Guarded : public testing::Test {
     struct sigaction action {};
     action.sa_sigaction = &on_signal;
     action.sa_flags = SA_SIGINFO;
-    for (std::size_t i = 0; i < 2; ++i) ::sigaction(i == 0 ? SIGSEGV : SIGBUS, &action, &before_[i]);
+    for (std::size_t i = 0; i < 2; ++i)
+      ::sigaction(i == 0 ? SIGSEGV : SIGBUS, &action, &before_[i]);
   }
   static void TearDownTestSuite() {
-    for (std::size_t i = 0; i < 2; ++i) ::sigaction(i == 0 ? SIGSEGV : SIGBUS, &before_[i], nullptr);
+    for (std::size_t i = 0; i < 2; ++i)
+      ::sigaction(i == 0 ? SIGSEGV : SIGBUS, &before_[i], nullptr);
   }
   void SetUp() override {
 #if !defined(VERBENA_GUARDS)

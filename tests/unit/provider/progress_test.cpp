@@ -1,5 +1,7 @@
 // The progress thread: that it drives when it must, and sleeps when it may. Threads meet at
 // condition variables here, never by waiting for a time to pass.
+#include "progress.hpp"
+
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sched.h>
@@ -11,7 +13,6 @@
 #include <functional>
 #include <mutex>
 
-#include "progress.hpp"
 #include "verbena/link/clock.hpp"
 
 namespace verbena::provider {

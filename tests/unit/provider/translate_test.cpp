@@ -1,7 +1,7 @@
 // The verbs' values and the engine's.
-#include <gtest/gtest.h>
-
 #include "translate.hpp"
+
+#include <gtest/gtest.h>
 
 namespace verbena::provider {
 namespace {

@@ -169,8 +169,8 @@ void CmService::execute_posted(fabric::ClientId client, const control::Incoming&
   flush_soon();
 }
 
-// Not while it is done already: a client may send commands where only posted ones belong, and each of
-// them would ask for the next.
+// Not while it is done already: a client may send commands where only posted ones belong, and each
+// of them would ask for the next.
 void CmService::catch_up(cm::ChannelId channel) {
   const auto it = channels_.find(channel);
   if (it == channels_.end() || !it->second.events) return;

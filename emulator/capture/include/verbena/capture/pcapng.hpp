@@ -1,9 +1,9 @@
 // The blocks of a pcapng file, appended to a buffer, in the byte order of the machine (the section
 // header says which).
 //
-//   section header        | type | length | magic | 1.0 | section length -1 (unknown) | options | length |
-//   interface description | type | length | link type, 0 | snap length | options | length |
-//   enhanced packet       | type | length | interface | time (2 words) | captured | original
+//   section header        | type | length | magic | 1.0 | section length -1 (unknown) | options |
+//   length | interface description | type | length | link type, 0 | snap length | options | length
+//   | enhanced packet       | type | length | interface | time (2 words) | captured | original
 //                         | bytes, padded | options | length |
 //   interface statistics  | type | length | interface | time (2 words) | options | length |
 #pragma once

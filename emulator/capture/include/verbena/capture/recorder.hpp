@@ -117,8 +117,8 @@ class Recorder {
   // Whose queue pairs a slot has, or had last.
   std::map<std::pair<IpAddress, std::uint32_t>, Origin> slots_;
   // Who records, the sender, both addresses, the receiver and whose it is.
-  using Conversation = std::tuple<std::uint32_t, std::uint32_t, IpAddress, IpAddress, std::uint32_t,
-                                  std::uint32_t>;
+  using Conversation =
+      std::tuple<std::uint32_t, std::uint32_t, IpAddress, IpAddress, std::uint32_t, std::uint32_t>;
   std::set<Conversation> explained_;
 
   TimeNs last_time_ = 0;

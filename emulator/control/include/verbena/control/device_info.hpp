@@ -58,7 +58,7 @@ struct DeviceInfo {
   std::uint16_t first_source_port = 0;
   std::uint32_t if_index = 0;  // of the interface that has the address
   std::string if_name;
-  std::uint16_t lid = 0;           // 0 on RoCE
+  std::uint16_t lid = 0;  // 0 on RoCE
   std::uint16_t sm_lid = 0;
   std::uint32_t cap_mask = 0;
   std::uint8_t max_mtu = 5;  // encoded as in verbena::Mtu

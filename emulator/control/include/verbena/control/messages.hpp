@@ -282,10 +282,10 @@ struct SetFault {
 // FaultChanged. An empty device means all.
 struct ChangeFault {
   std::string device;
-  std::uint32_t qpn = 0;  // 0: those of every queue pair
-  bool data = true;       // what programs send
-  bool cm = false;        // what connection management sends
-  bool clear = false;     // takes everything away instead
+  std::uint32_t qpn = 0;    // 0: those of every queue pair
+  bool data = true;         // what programs send
+  bool cm = false;          // what connection management sends
+  bool clear = false;       // takes everything away instead
   std::uint32_t named = 0;  // FaultField
   FaultValues values;
   std::uint64_t seed = 0;
@@ -318,7 +318,8 @@ struct Shutdown {
   VERBENA_MESSAGE(kShutdown) { a(m.reason); }
 };
 
-// Unasked, to a provider, in place of the order before; with the ring as descriptor [0] if it is on.
+// Unasked, to a provider, in place of the order before; with the ring as descriptor [0] if it is
+// on.
 struct SetCapture {
   CaptureOrder order;
   VERBENA_MESSAGE(kSetCapture) { a(m.order); }
@@ -352,9 +353,7 @@ struct CaptureSource {
   std::string device;
   IpAddress address;
   std::uint32_t slot = 0;
-  VERBENA_MESSAGE(kCaptureSource) {
-    a(m.number, m.pid, m.program, m.device, m.address, m.slot);
-  }
+  VERBENA_MESSAGE(kCaptureSource) { a(m.number, m.pid, m.program, m.device, m.address, m.slot); }
 };
 // It has got this extra slot, too.
 struct CaptureSlot {
@@ -374,7 +373,7 @@ struct ExportedObject {
   std::uint32_t domain = 0;   // its protection domain, by that one's number
   std::uint64_t address = 0;  // a region's, in the process of its owner
   std::uint64_t length = 0;
-  std::uint64_t base = 0;     // by which keys reach it
+  std::uint64_t base = 0;  // by which keys reach it
   std::uint32_t access = 0;
   bool operator==(const ExportedObject&) const = default;
   VERBENA_FIELDS { a(m.domain, m.address, m.length, m.base, m.access); }
@@ -460,7 +459,7 @@ struct RingAccepted {
 struct RingOutbound {
   IpAddress address;  // of the reader
   std::uint32_t slot = 0;
-  std::string reason;  // why there is none, in one line
+  std::string reason;         // why there is none, in one line
   bool peer_is_here = false;  // a context of this emulator
   IpAddress own;
   VERBENA_MESSAGE(kRingOutbound) { a(m.address, m.slot, m.reason, m.peer_is_here, m.own); }

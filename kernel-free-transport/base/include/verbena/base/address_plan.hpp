@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kRoceGuidPrefix = 0x02565202ull << 32;
 
 struct AddressPlan {
   bool infiniband = true;
-  std::uint32_t subnet = 0;        // IPv4, host order
+  std::uint32_t subnet = 0;  // IPv4, host order
   std::uint8_t prefix_length = 24;
 
   std::uint32_t host_mask() const {

@@ -13,28 +13,28 @@
 namespace verbena {
 
 // X(enumerator, name as printed)
-#define VERBENA_DROP_REASONS(X)                       \
-  X(kTooShort, "too_short")                           \
-  X(kBadIcrc, "bad_icrc")                             \
-  X(kBadVersion, "bad_transport_version")             \
-  X(kUnknownOpcode, "unknown_opcode")                 \
-  X(kBadPad, "bad_pad_count")                         \
-  X(kUnknownQp, "unknown_qp")                         \
-  X(kWrongTransport, "opcode_of_another_transport")   \
-  X(kBadPkey, "pkey_violation")                       \
-  X(kBadQkey, "qkey_violation")                       \
-  X(kWrongPeer, "source_is_not_the_connected_peer")   \
-  X(kBadQpState, "qp_state_does_not_receive")         \
-  X(kDuplicate, "duplicate_request")                  \
-  X(kOutOfSequence, "psn_out_of_sequence")            \
+#define VERBENA_DROP_REASONS(X)                        \
+  X(kTooShort, "too_short")                            \
+  X(kBadIcrc, "bad_icrc")                              \
+  X(kBadVersion, "bad_transport_version")              \
+  X(kUnknownOpcode, "unknown_opcode")                  \
+  X(kBadPad, "bad_pad_count")                          \
+  X(kUnknownQp, "unknown_qp")                          \
+  X(kWrongTransport, "opcode_of_another_transport")    \
+  X(kBadPkey, "pkey_violation")                        \
+  X(kBadQkey, "qkey_violation")                        \
+  X(kWrongPeer, "source_is_not_the_connected_peer")    \
+  X(kBadQpState, "qp_state_does_not_receive")          \
+  X(kDuplicate, "duplicate_request")                   \
+  X(kOutOfSequence, "psn_out_of_sequence")             \
   X(kStaleResponse, "response_to_nothing_outstanding") \
-  X(kGhostAck, "ack_beyond_what_was_sent")            \
-  X(kBadSyndrome, "reserved_aeth_syndrome")           \
-  X(kNoReceive, "no_receive_posted")                  \
-  X(kMalformed, "length_or_order_violation")          \
-  X(kPortDown, "port_down")                           \
-  X(kNotMember, "multicast_group_not_joined")         \
-  X(kOwnMulticast, "own_multicast_blocked")           \
+  X(kGhostAck, "ack_beyond_what_was_sent")             \
+  X(kBadSyndrome, "reserved_aeth_syndrome")            \
+  X(kNoReceive, "no_receive_posted")                   \
+  X(kMalformed, "length_or_order_violation")           \
+  X(kPortDown, "port_down")                            \
+  X(kNotMember, "multicast_group_not_joined")          \
+  X(kOwnMulticast, "own_multicast_blocked")            \
   X(kInjected, "injected_fault")
 
 enum class DropReason : std::uint8_t {

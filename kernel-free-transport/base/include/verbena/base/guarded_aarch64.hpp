@@ -10,19 +10,22 @@
 namespace verbena::guarded_moves {
 
 // `code` finds %[to], %[from] and %[length], and leaves them as they are; x11 and x12 are the ends.
-#define VERBENA_GUARDED_MOVE(code, ...)                                                 \
+#define VERBENA_GUARDED_MOVE(code, ...)                                                      \
   asm goto("add x11, %[from], %[length]\n add x12, %[to], %[length]\n" VERBENA_GUARDED(code) \
-           :                                                                            \
-           : [to] "r"(to), [from] "r"(from), [length] "r"(length)                       \
-           : __VA_ARGS__, "x11", "x12", "memory"                                        \
-           : fault);                                                                    \
-  return true;                                                                          \
-  fault:                                                                                \
+           :                                                                                 \
+           : [to] "r"(to), [from] "r"(from), [length] "r"(length)                            \
+           : __VA_ARGS__, "x11", "x12", "memory"                                             \
+           : fault);                                                                         \
+  return true;                                                                               \
+  fault:                                                                                     \
   return false
 
 inline bool one_byte(void* to, const void* from) noexcept {
   asm goto(VERBENA_GUARDED("ldrb w9, [%[from]]\n strb w9, [%[to]]")
-           : : [to] "r"(to), [from] "r"(from) : "x9", "memory" : fault);
+           :
+           : [to] "r"(to), [from] "r"(from)
+           : "x9", "memory"
+           : fault);
   return true;
 fault:
   return false;
@@ -36,8 +39,8 @@ bool both_ends(void* to, const void* from, std::size_t length) noexcept = delete
 template <>
 inline bool both_ends<2>(void* to, const void* from, std::size_t length) noexcept {
   VERBENA_GUARDED_MOVE(
-      "ldrh w9, [%[from]]\n ldurh w10, [x11, #-2]\n strh w9, [%[to]]\n sturh w10, [x12, #-2]",
-      "x9", "x10");
+      "ldrh w9, [%[from]]\n ldurh w10, [x11, #-2]\n strh w9, [%[to]]\n sturh w10, [x12, #-2]", "x9",
+      "x10");
 }
 template <>
 inline bool both_ends<4>(void* to, const void* from, std::size_t length) noexcept {
@@ -98,22 +101,22 @@ inline bool by_words(void* to, const void* from, std::size_t length) noexcept {
       "x9", "x10", "x13", "x14", "x15", "x16", "cc");
 }
 
-// What stands there; anything, and `failed` is 1, if it cannot be read. For a function that is in no
-// group (VERBENA_GUARDED_VALUE).
+// What stands there; anything, and `failed` is 1, if it cannot be read. For a function that is in
+// no group (VERBENA_GUARDED_VALUE).
 inline __attribute__((always_inline)) std::uint64_t load(const void* at,
                                                          std::uint32_t& failed) noexcept {
   std::uint64_t word;
   asm volatile(VERBENA_GUARDED_VALUE("ldr %x[word], %[at]")
-               : [word] "=r"(word), [failed] "+r"(failed) : [at] "m"(*static_cast<const std::uint64_t*>(at)));
+               : [word] "=r"(word), [failed] "+r"(failed)
+               : [at] "m"(*static_cast<const std::uint64_t*>(at)));
   return word;
 }
 
 // One step for every observer, after all that was stored before. `to` is aligned.
-#define VERBENA_GUARDED_STORE(code)                                       \
-  asm goto(VERBENA_GUARDED(code)                                          \
-           : : [to] "r"(to), [word] "r"(word) : "memory" : fault);        \
-  return true;                                                            \
-  fault:                                                                  \
+#define VERBENA_GUARDED_STORE(code)                                                      \
+  asm goto(VERBENA_GUARDED(code) : : [to] "r"(to), [word] "r"(word) : "memory" : fault); \
+  return true;                                                                           \
+  fault:                                                                                 \
   return false
 
 inline bool store(std::uint64_t* to, std::uint64_t word) noexcept {
@@ -133,8 +136,7 @@ inline bool compare_swap(std::uint64_t* word, std::uint64_t compare, std::uint64
                          std::uint64_t* original) noexcept {
   asm goto(VERBENA_GUARDED("773: ldaxr x9, [%[word]]\n cmp x9, %[compare]\n b.ne 774f\n"
                            "stlxr w10, %[swap], [%[word]]\n cbnz w10, 773b\n"
-                           "774: dmb ish")
-           "str x9, [%[original]]\n"
+                           "774: dmb ish") "str x9, [%[original]]\n"
            :
            : [word] "r"(word), [compare] "r"(compare), [swap] "r"(swap), [original] "r"(original)
            : "x9", "x10", "cc", "memory"
@@ -146,8 +148,7 @@ fault:
 inline bool fetch_add(std::uint64_t* word, std::uint64_t add, std::uint64_t* original) noexcept {
   asm goto(VERBENA_GUARDED("773: ldaxr x9, [%[word]]\n add x11, x9, %[add]\n"
                            "stlxr w10, x11, [%[word]]\n cbnz w10, 773b\n"
-                           "dmb ish")
-           "str x9, [%[original]]\n"
+                           "dmb ish") "str x9, [%[original]]\n"
            :
            : [word] "r"(word), [add] "r"(add), [original] "r"(original)
            : "x9", "x10", "x11", "memory"

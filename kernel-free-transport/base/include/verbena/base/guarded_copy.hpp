@@ -32,8 +32,8 @@ namespace verbena {
   return length == 0 || guarded_moves::one_byte(to, from);
 }
 
-// Aligned words. A store comes after all that was stored before; the two others, which tell what was
-// there, are one step for the whole machine, in the one order of all such steps.
+// Aligned words. A store comes after all that was stored before; the two others, which tell what
+// was there, are one step for the whole machine, in the one order of all such steps.
 template <typename Word>
 [[nodiscard]] bool guarded_store(Word* to, Word word) noexcept {
   return guarded_moves::store(to, word);

@@ -10,19 +10,22 @@
 namespace verbena::guarded_moves {
 
 // `code` finds %[to], %[from] and %[length], and leaves them as they are.
-#define VERBENA_GUARDED_MOVE(code, ...)                                  \
-  asm goto(VERBENA_GUARDED(code)                                         \
-           :                                                             \
-           : [to] "r"(to), [from] "r"(from), [length] "r"(length)        \
-           : __VA_ARGS__, "memory"                                       \
-           : fault);                                                     \
-  return true;                                                           \
-  fault:                                                                 \
+#define VERBENA_GUARDED_MOVE(code, ...)                           \
+  asm goto(VERBENA_GUARDED(code)                                  \
+           :                                                      \
+           : [to] "r"(to), [from] "r"(from), [length] "r"(length) \
+           : __VA_ARGS__, "memory"                                \
+           : fault);                                              \
+  return true;                                                    \
+  fault:                                                          \
   return false
 
 inline bool one_byte(void* to, const void* from) noexcept {
   asm goto(VERBENA_GUARDED("movb (%[from]), %%al; movb %%al, (%[to])")
-           : : [to] "r"(to), [from] "r"(from) : "rax", "memory" : fault);
+           :
+           : [to] "r"(to), [from] "r"(from)
+           : "rax", "memory"
+           : fault);
   return true;
 fault:
   return false;
@@ -100,8 +103,7 @@ inline bool by_wide_vectors(void* to, const void* from, std::size_t length) noex
                "vmovups %%ymm2, 64(%%rdi); vmovups %%ymm3, 96(%%rdi);"
                "subq $-128, %%rsi; subq $-128, %%rdi; cmpq %%rcx, %%rdi; jb 773b;"
                "vmovups %%ymm4, (%%rcx); vmovups %%ymm5, 32(%%rcx);"
-               "vmovups %%ymm6, 64(%%rcx); vmovups %%ymm7, 96(%%rcx)")
-           "vzeroupper\n"
+               "vmovups %%ymm6, 64(%%rcx); vmovups %%ymm7, 96(%%rcx)") "vzeroupper\n"
            :
            : [to] "r"(to), [from] "r"(from), [length] "r"(length)
            : "rcx", "rsi", "rdi", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
@@ -132,41 +134,54 @@ inline bool by_words(void* to, const void* from, std::size_t length) noexcept {
       "rcx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc");
 }
 
-// What stands there; anything, and `failed` is 1, if it cannot be read. For a function that is in no
-// group (VERBENA_GUARDED_VALUE).
+// What stands there; anything, and `failed` is 1, if it cannot be read. For a function that is in
+// no group (VERBENA_GUARDED_VALUE).
 inline __attribute__((always_inline)) std::uint64_t load(const void* at,
                                                          std::uint32_t& failed) noexcept {
   std::uint64_t word;
   asm volatile(VERBENA_GUARDED_VALUE("movq %[at], %[word]")
-               : [word] "=r"(word), [failed] "+r"(failed) : [at] "m"(*static_cast<const std::uint64_t*>(at)));
+               : [word] "=r"(word), [failed] "+r"(failed)
+               : [at] "m"(*static_cast<const std::uint64_t*>(at)));
   return word;
 }
 
 // One step for every observer, after all that was stored before. `to` is aligned.
 inline bool store(std::uint64_t* to, std::uint64_t word) noexcept {
   asm goto(VERBENA_GUARDED("movq %[word], (%[to])")
-           : : [to] "r"(to), [word] "r"(word) : "memory" : fault);
+           :
+           : [to] "r"(to), [word] "r"(word)
+           : "memory"
+           : fault);
   return true;
 fault:
   return false;
 }
 inline bool store(std::uint32_t* to, std::uint32_t word) noexcept {
   asm goto(VERBENA_GUARDED("movl %k[word], (%[to])")
-           : : [to] "r"(to), [word] "r"(word) : "memory" : fault);
+           :
+           : [to] "r"(to), [word] "r"(word)
+           : "memory"
+           : fault);
   return true;
 fault:
   return false;
 }
 inline bool store(std::uint16_t* to, std::uint16_t word) noexcept {
   asm goto(VERBENA_GUARDED("movw %w[word], (%[to])")
-           : : [to] "r"(to), [word] "r"(word) : "memory" : fault);
+           :
+           : [to] "r"(to), [word] "r"(word)
+           : "memory"
+           : fault);
   return true;
 fault:
   return false;
 }
 inline bool store(std::uint8_t* to, std::uint8_t word) noexcept {
   asm goto(VERBENA_GUARDED("movb %b[word], (%[to])")
-           : : [to] "r"(to), [word] "q"(word) : "memory" : fault);
+           :
+           : [to] "r"(to), [word] "q"(word)
+           : "memory"
+           : fault);
   return true;
 fault:
   return false;
@@ -174,8 +189,8 @@ fault:
 
 inline bool compare_swap(std::uint64_t* word, std::uint64_t compare, std::uint64_t swap,
                          std::uint64_t* original) noexcept {
-  asm goto("movq %[compare], %%rax\n" VERBENA_GUARDED("lock cmpxchgq %[swap], (%[word])")
-           "movq %%rax, (%[original])\n"
+  asm goto("movq %[compare], %%rax\n" VERBENA_GUARDED(
+               "lock cmpxchgq %[swap], (%[word])") "movq %%rax, (%[original])\n"
            :
            : [word] "r"(word), [compare] "r"(compare), [swap] "r"(swap), [original] "r"(original)
            : "rax", "cc", "memory"
@@ -185,8 +200,8 @@ fault:
   return false;
 }
 inline bool fetch_add(std::uint64_t* word, std::uint64_t add, std::uint64_t* original) noexcept {
-  asm goto("movq %[add], %%rax\n" VERBENA_GUARDED("lock xaddq %%rax, (%[word])")
-           "movq %%rax, (%[original])\n"
+  asm goto("movq %[add], %%rax\n" VERBENA_GUARDED(
+               "lock xaddq %%rax, (%[word])") "movq %%rax, (%[original])\n"
            :
            : [word] "r"(word), [add] "r"(add), [original] "r"(original)
            : "rax", "cc", "memory"

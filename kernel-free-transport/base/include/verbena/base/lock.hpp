@@ -59,7 +59,8 @@ class Lock {
                                          std::memory_order_relaxed);
   }
   void lock() noexcept {
-    if (!try_lock()) [[unlikely]] lock_slow();
+    if (!try_lock()) [[unlikely]]
+      lock_slow();
   }
   // The same, but gives up after so many looks: for who may have interrupted the one that has it.
   bool lock_within(std::uint32_t looks) noexcept {

@@ -37,8 +37,8 @@
 namespace verbena::device {
 
 struct DeviceOptions {
-  std::uint32_t slot = 1;               // the upper bits of every queue pair number
-  IpAddress address;                    // of the port
+  std::uint32_t slot = 1;  // the upper bits of every queue pair number
+  IpAddress address;       // of the port
   AddressPlan plan;
   qp::TransitionLimits limits;
   memory::MemoryPort* memory_port = nullptr;  // null: trusts every address
@@ -95,7 +95,8 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   // all are taken (ask for a slot).
   bool add_shared(queue::SharedReceive& shared);
   void remove_shared(queue::SharedReceive& shared);
-  queue::SharedReceive* find(std::uint32_t number, std::uint32_t xrc_domain) const noexcept override;
+  queue::SharedReceive* find(std::uint32_t number,
+                             std::uint32_t xrc_domain) const noexcept override;
   bool is_own(std::uint32_t number) const noexcept override;
 
   // --- SRQs of other processes in an XRC domain (queue/events.hpp, relay/relay.hpp) ---
@@ -136,9 +137,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   // where everything takes longer, so does the change to the application's thread most of all.
   static constexpr TimeNs kUsualHold = 20'000;
   static constexpr TimeNs kLongHold = 1'000'000;
-  void set_hold(TimeNs hold) noexcept {
-    hold_.publish(std::clamp(hold, kUsualHold, kLongHold));
-  }
+  void set_hold(TimeNs hold) noexcept { hold_.publish(std::clamp(hold, kUsualHold, kLongHold)); }
 
   // --- receiving and time; under the receive lock ---
   Lock& receive_lock() { return receive_lock_; }
@@ -220,13 +219,13 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   bool transmit_batches(std::size_t which, qp::QueuePair& qp, TimeNs now, Rest rest);
   [[gnu::noinline]] void transmit_listed(TimeNs now, Acknowledge acknowledge);
   void transmit_wanted(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
-  void note_owed(qp::QueuePair& qp, TimeNs now);      // under its lock, too; owed.hpp
+  void note_owed(qp::QueuePair& qp, TimeNs now);  // under its lock, too; owed.hpp
   bool waits_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
   [[gnu::noinline]] void forget_answered_of_waiting();
   void publish_held();
   void on_turn(void* member) noexcept override;
-  void rearm(qp::QueuePair& qp);                      // under the queue pair's lock
-  std::size_t take_buffer();  // which one
+  void rearm(qp::QueuePair& qp);  // under the queue pair's lock
+  std::size_t take_buffer();      // which one
 
   DeviceOptions options_;
   UnpredictableRandom random_;  // of numbers; under the receive lock
@@ -240,13 +239,13 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   Lock receive_lock_;
   QpTable table_;
   TimerQueue timers_;
-  TakeAllList<qp::QueuePair> dirty_;                  // have something to send
-  TouchedList touched_;                               // the same, of the packets of this round
-  std::vector<qp::QueuePair*> waiting_;               // acknowledgements that wait for data
-  std::uint32_t round_ = 0;                           // of receiving
+  TakeAllList<qp::QueuePair> dirty_;     // have something to send
+  TouchedList touched_;                  // the same, of the packets of this round
+  std::vector<qp::QueuePair*> waiting_;  // acknowledgements that wait for data
+  std::uint32_t round_ = 0;              // of receiving
   Published<TimeNs> hold_{kUsualHold};
-  Published<bool> has_waiting_{false};                // of them, some for a round
-  Published<TimeNs> held_until_{kNever};              // and the first of the others
+  Published<bool> has_waiting_{false};    // of them, some for a round
+  Published<TimeNs> held_until_{kNever};  // and the first of the others
   std::array<std::unique_ptr<TxBuffer>, SentCounters::kParts> buffers_;
   mutable Lock shared_lock_;
   std::unordered_map<std::uint32_t, queue::SharedReceive*> shared_;

@@ -43,8 +43,8 @@ class QpTable {
       }
     }
   }
-  // Visits at most so many of those that stand behind `after`, in the same order (number 0: from the
-  // first). True: more stand behind these.
+  // Visits at most so many of those that stand behind `after`, in the same order (number 0: from
+  // the first). True: more stand behind these.
   template <typename F>
   bool for_each_behind(Qpn after, std::size_t most, F&& f) const {
     std::size_t visited = 0;
@@ -53,7 +53,8 @@ class QpTable {
       const bool has_it = !is_behind && slot.number == after.slot();
       if (!is_behind && !has_it) continue;
       is_behind = true;
-      for (std::uint32_t index = has_it ? after.index() + 1 : 0; index < NumberPool::kNumbers; ++index) {
+      for (std::uint32_t index = has_it ? after.index() + 1 : 0; index < NumberPool::kNumbers;
+           ++index) {
         const auto& chunk = slot.chunks[index / kChunk];
         qp::QueuePair* const qp = chunk ? (*chunk)[index % kChunk] : nullptr;
         if (qp == nullptr) continue;

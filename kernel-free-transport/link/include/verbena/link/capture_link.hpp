@@ -21,8 +21,7 @@ namespace verbena::link {
 
 class CaptureLink final : public Link {
  public:
-  CaptureLink(std::unique_ptr<Link> inner, const IpAddress& local,
-              Clock clock = &monotonic_now_ns);
+  CaptureLink(std::unique_ptr<Link> inner, const IpAddress& local, Clock clock = &monotonic_now_ns);
 
   // Records into the ring from now on; a capture that was running ends. What comes from these
   // addresses is left out: it is recorded where it is sent.

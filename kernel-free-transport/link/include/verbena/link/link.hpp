@@ -49,7 +49,8 @@ class Link {
     return batch.size();
   }
 
-  // An injected fault took this packet of the batch, and nobody will send it. For who keeps a record.
+  // An injected fault took this packet of the batch, and nobody will send it. For who keeps a
+  // record.
   virtual void note_lost(const wire::TxBatch&, const wire::TxBatch::Packet&, Qpn) noexcept {}
 
   // Receives what is there, at least one packet if any is, about `budget` at most (a coalesced

@@ -125,8 +125,9 @@ class RingWriter {
   static constexpr std::size_t kTogether = 4;
   static constexpr std::size_t kShort = 256;
 
-  // False: there is no room. (What they tell is not returned as an optional: compilers write its two
-  // parts and read both at once, which waits until all that was written before is out, a record.)
+  // False: there is no room. (What they tell is not returned as an optional: compilers write its
+  // two parts and read both at once, which waits until all that was written before is out, a
+  // record.)
   bool place(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
              const std::optional<wire::Rider>& rider, Mark& mark) noexcept;
   template <typename Copy>
@@ -185,7 +186,7 @@ class RingReader {
   std::array<std::uint8_t, kCopied> copied_;
   std::uint64_t tail_ = 0;
   std::uint64_t released_ = 0;  // as far as the writer knows
-  std::uint32_t sleep_ = 0;  // odd: asleep
+  std::uint32_t sleep_ = 0;     // odd: asleep
   bool is_broken_ = false;
 };
 

@@ -22,8 +22,7 @@ inline long kernel_word(std::integral auto value) noexcept { return static_cast<
 inline long kernel_word(const void* value) noexcept { return reinterpret_cast<long>(value); }
 
 template <typename... Words>
-  requires(sizeof...(Words) <= 6)
-long call_kernel(long number, Words... words) noexcept {
+requires(sizeof...(Words) <= 6) long call_kernel(long number, Words... words) noexcept {
 #if defined(__x86_64__) && defined(__LP64__)
   const long all[6]{kernel_word(words)...};
   register long fourth asm("r10") = all[3];

@@ -52,8 +52,8 @@ struct UdpOptions {
 
 // All counts since the link was made.
 struct UdpStatistics {
-  Counter unreachable;      // packets that the system refused to carry
-  Counter socket_full;      // times that send() took less than all
+  Counter unreachable;  // packets that the system refused to carry
+  Counter socket_full;  // times that send() took less than all
   OwnedCounter receive_calls;
   OwnedCounter asked_reads;  // buffers that came with the kernel's word of how they divide
   OwnedCounter foreign_ids;  // packets whose IP identification had to be recovered

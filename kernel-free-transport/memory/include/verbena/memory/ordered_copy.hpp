@@ -26,7 +26,8 @@ inline bool store_last(std::uint8_t* to, const std::uint8_t* from) noexcept {
 
 }  // namespace detail
 
-[[nodiscard]] inline bool ordered_copy(std::uint8_t* to, const void* from, std::size_t length) noexcept {
+[[nodiscard]] inline bool ordered_copy(std::uint8_t* to, const void* from,
+                                       std::size_t length) noexcept {
   const auto* source = static_cast<const std::uint8_t*>(from);
   if (length == 8 && reinterpret_cast<std::uintptr_t>(to) % 8 == 0) {
     return detail::store_last<std::uint64_t>(to, source);
@@ -39,12 +40,12 @@ inline bool store_last(std::uint8_t* to, const std::uint8_t* from) noexcept {
   const std::size_t tail = aligned < widest ? aligned : widest;
   // Never less than nothing, which the compiler cannot see.
   const std::size_t head = length > tail ? length - tail : 0;
-  if (!guarded_copy(to, source, head)) [[unlikely]] return false;
+  if (!guarded_copy(to, source, head)) [[unlikely]]
+    return false;
   to += head;
   source += head;
   switch (tail) {
-    [[likely]] case 8:
-      return detail::store_last<std::uint64_t>(to, source);
+    [[likely]] case 8 : return detail::store_last<std::uint64_t>(to, source);
     case 4:
       return detail::store_last<std::uint32_t>(to, source);
     case 2:

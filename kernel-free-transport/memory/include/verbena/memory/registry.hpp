@@ -43,15 +43,15 @@ enum Access : std::uint32_t {
 
 // Why an access or a registration is refused, in the order of the checks.
 enum class Refusal : std::uint8_t {
-  kNoSuchKey,       // never given out, freed, or the consumer byte differs
-  kInvalidated,     // the key was invalidated or the window is not bound
-  kForeignDomain,   // another protection domain
-  kForeignQp,       // a type 2 window of another queue pair
+  kNoSuchKey,      // never given out, freed, or the consumer byte differs
+  kInvalidated,    // the key was invalidated or the window is not bound
+  kForeignDomain,  // another protection domain
+  kForeignQp,      // a type 2 window of another queue pair
   kOutOfRange,
   kNoPermission,
-  kNotMapped,       // the pages are not there (on-demand regions, or at registration)
-  kMisaligned,      // atomics
-  kBusy,            // windows are bound to the region; a type 2 window is bound already
+  kNotMapped,   // the pages are not there (on-demand regions, or at registration)
+  kMisaligned,  // atomics
+  kBusy,        // windows are bound to the region; a type 2 window is bound already
   kBadArgument,
   kTableFull,
 };
@@ -66,12 +66,12 @@ struct RegionRequest {
   DomainId domain = 0;
   std::uint64_t host_address = 0;  // first byte in this process
   std::uint64_t length = 0;
-  std::uint64_t base = 0;          // the address by which keys reach it (iova; 0 if zero-based)
+  std::uint64_t base = 0;  // the address by which keys reach it (iova; 0 if zero-based)
   std::uint32_t access = 0;
-  bool implicit = false;           // the whole address space, on demand
-  bool null = false;               // reads zeros, swallows writes (ibv_alloc_null_mr)
-  bool device_memory = false;      // memory of our own: known to be mapped
-  std::uint32_t key = 0;           // the one wished for; another where its slot is taken
+  bool implicit = false;       // the whole address space, on demand
+  bool null = false;           // reads zeros, swallows writes (ibv_alloc_null_mr)
+  bool device_memory = false;  // memory of our own: known to be mapped
+  std::uint32_t key = 0;       // the one wished for; another where its slot is taken
 };
 
 struct WindowBind {
@@ -86,8 +86,8 @@ struct AccessRequest {
   DomainId domain = 0;
   std::uint64_t address = 0;
   std::uint64_t length = 0;
-  std::uint32_t need = 0;          // Access bits, all of which must be granted
-  std::uint32_t qpn = kAnyQp;      // whose access it is (type 2 windows are bound to one)
+  std::uint32_t need = 0;      // Access bits, all of which must be granted
+  std::uint32_t qpn = kAnyQp;  // whose access it is (type 2 windows are bound to one)
 };
 
 class Registry {
@@ -115,9 +115,11 @@ class Registry {
   // Binds (or, with length 0, unbinds) a type 1 window: the new key.
   Result<std::uint32_t, Refusal> bind_type1(std::uint32_t window_key, DomainId domain,
                                             const WindowBind& bind);
-  // Binds an unbound type 2 window to a queue pair under the key that the consumer chose (same slot).
+  // Binds an unbound type 2 window to a queue pair under the key that the consumer chose (same
+  // slot).
   Result<std::uint32_t, Refusal> bind_type2(std::uint32_t window_key, std::uint32_t new_key,
-                                            DomainId domain, std::uint32_t qpn, const WindowBind& bind);
+                                            DomainId domain, std::uint32_t qpn,
+                                            const WindowBind& bind);
   // LOCAL_INV and SEND_WITH_INV: makes a type 2 window's key useless until it is bound anew.
   // Regions registered by ibv_reg_mr and type 1 windows refuse (kNoPermission).
   Result<bool, Refusal> invalidate(std::uint32_t key, DomainId domain, std::uint32_t qpn);
@@ -129,11 +131,11 @@ class Registry {
   // Also for a thread that holds another Pin.
   [[gnu::cold]] ShortText explain(const AccessRequest& request, Refusal refusal) const noexcept;
 
-  // So many bytes of this process were unmapped, or are about to be, or were mapped anew, `by` a call
-  // (in words that last): what is registered there was taken away, and stays so whatever comes in its
-  // place, until it is registered anew. Not what is on demand, which follows the mapping. When this
-  // returns nobody is at it any more, most times: it waits for a moment only, and in a signal
-  // handler, or with any lock held, it may be called, too.
+  // So many bytes of this process were unmapped, or are about to be, or were mapped anew, `by` a
+  // call (in words that last): what is registered there was taken away, and stays so whatever comes
+  // in its place, until it is registered anew. Not what is on demand, which follows the mapping.
+  // When this returns nobody is at it any more, most times: it waits for a moment only, and in a
+  // signal handler, or with any lock held, it may be called, too.
   void withdraw(std::uint64_t host_address, std::uint64_t length, const char* by) noexcept;
 
   // What status shows.

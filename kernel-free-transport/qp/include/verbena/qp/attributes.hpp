@@ -75,15 +75,15 @@ struct Attributes {
   State state = State::kReset;
   State current_state = State::kReset;
   bool sqd_notify = false;
-  std::uint32_t access_flags = 0;     // memory::Access: remote write, read, atomic
+  std::uint32_t access_flags = 0;  // memory::Access: remote write, read, atomic
   std::uint16_t pkey_index = 0;
   std::uint8_t port = 0;
   std::uint32_t qkey = 0;
   Path path;
   Mtu path_mtu = Mtu::k256;
-  std::uint8_t timeout = 0;           // 4.096 us * 2^timeout, 0 = for ever
+  std::uint8_t timeout = 0;  // 4.096 us * 2^timeout, 0 = for ever
   std::uint8_t retry_count = 0;
-  std::uint8_t rnr_retry = 0;         // 7 = for ever
+  std::uint8_t rnr_retry = 0;  // 7 = for ever
   Psn rq_psn;
   Psn sq_psn;
   std::uint8_t max_rd_atomic = 0;
@@ -105,13 +105,13 @@ struct TransitionLimits {
   Mtu active_mtu = Mtu::k4096;
   std::uint8_t max_rd_atomic = 16;
   std::uint8_t max_dest_rd_atomic = 16;
-  bool ethernet = false;              // RoCE persona: paths must be global
+  bool ethernet = false;  // RoCE persona: paths must be global
   std::uint16_t lid = 0;
 };
 
 struct Refused {
-  int error = 0;                      // EINVAL in nearly all cases
-  std::string reason;                 // one sentence: attribute, rule, what was expected
+  int error = 0;       // EINVAL in nearly all cases
+  std::string reason;  // one sentence: attribute, rule, what was expected
 };
 
 // `current` is what the queue pair has now (current.state is its state); `wanted` holds the new

@@ -33,7 +33,7 @@ struct QueuePairOptions {
   std::uint32_t receive_capacity = 0;
   std::uint32_t receive_max_sges = 1;
   bool signal_all = false;
-  std::uint32_t created = 0;               // its place among those of its process (wire::Origin)
+  std::uint32_t created = 0;  // its place among those of its process (wire::Origin)
   bool blocks_own_multicast = false;
   void* cookie = nullptr;
 };
@@ -56,9 +56,9 @@ class QueuePair {
   ~QueuePair();
 
   Lock& lock() noexcept { return lock_; }
-  Qpn number() const noexcept { return endpoint_.number; }            // without the lock
+  Qpn number() const noexcept { return endpoint_.number; }              // without the lock
   Transport transport() const noexcept { return endpoint_.transport; }  // without the lock
-  void* cookie() const noexcept { return endpoint_.cookie; }          // without the lock
+  void* cookie() const noexcept { return endpoint_.cookie; }            // without the lock
 
   State state() const { return attributes_.state; }
   const Attributes& attributes() const { return attributes_; }
@@ -67,7 +67,7 @@ class QueuePair {
   // Some failure outside of it (the device died): as modify to ERROR, with the reason.
   void fail(const char* reason);
 
-  bool may_post_send() const;   // RTS and later; ERROR and SQE flush at once
+  bool may_post_send() const;  // RTS and later; ERROR and SQE flush at once
   requester::Posted post_send(const queue::SendRequest& request);
   // Takes the receive queue's own lock only; without the queue pair's lock unless in ERROR.
   PostedReceive post_receive(const queue::RecvRequest& request);
@@ -120,9 +120,7 @@ class QueuePair {
   const requester::Requester& requester() const { return requester_; }
   const responder::Responder& responder() const { return responder_; }
   // The next request that is expected of the peer.
-  Psn expected_psn() const {
-    return relay_ ? relay_->expected_psn() : responder_.expected_psn();
-  }
+  Psn expected_psn() const { return relay_ ? relay_->expected_psn() : responder_.expected_psn(); }
   const queue::Endpoint& endpoint() const { return endpoint_; }
   queue::ReceiveQueue* receive_queue() const { return endpoint_.receives; }
   bool is_consistent() const { return requester_.is_consistent(); }
@@ -132,12 +130,12 @@ class QueuePair {
   Published<bool> is_listed{false};
   QueuePair* next_touched = nullptr;
   bool is_touched = false;
-  TimeNs armed_deadline = kNever;     // under the lock
+  TimeNs armed_deadline = kNever;  // under the lock
   // How an acknowledgement fares that has no data to travel with; under the lock.
   struct Held {
-    TimeNs until = 0;                 // 0: the next round; under the device's receive lock, too
-    TimeNs sent_alone = 0;            // when the last one was; 0: the application has posted since
-    Wager wager;                      // that the application posts soon after it
+    TimeNs until = 0;       // 0: the next round; under the device's receive lock, too
+    TimeNs sent_alone = 0;  // when the last one was; 0: the application has posted since
+    Wager wager;            // that the application posts soon after it
     // Rounds in a row that were waited in vain. An application that answers by another queue pair
     // shall have acknowledged first: so no round is waited after a few.
     static constexpr std::uint8_t kInVainMost = 4;
@@ -148,8 +146,8 @@ class QueuePair {
     }
     // For that, until `until`. Begins under the receive lock, too, where a look at it suffices.
     Published<bool> is_waiting{false};
-    std::uint32_t round = 0;          // in which it began; under the device's receive lock alone
-    bool is_listed = false;           // so, too: by those that wait
+    std::uint32_t round = 0;  // in which it began; under the device's receive lock alone
+    bool is_listed = false;   // so, too: by those that wait
   } held;
 
  private:

@@ -24,7 +24,8 @@ class CompletionQueue {
     std::uint32_t capacity = 1;
     void* cookie = nullptr;
     bool ignore_overrun = false;
-    bool single_threaded = false;   // the owner promises; locks are taken all the same, they are cheap
+    bool single_threaded =
+        false;  // the owner promises; locks are taken all the same, they are cheap
     // Where completions get their time; null: they carry none.
     std::uint64_t (*clock)() noexcept = nullptr;
   };
@@ -93,10 +94,10 @@ class CompletionQueue {
   bool is_empty() const noexcept { return count_hint_.read_relaxed() == 0; }
 
   // Asks for one event: at the next completion (or solicited one), or at once if one lies here of
-  // which no event has told, as adapters do. An event that comes at once tells of one completion, so
-  // that who polls one for each event gets them all; and what an event has told is told again only to
-  // who arms twice without polling. kWaits: the queue waits from now on; kFired: it did not and does
-  // not, but has told already; kWaitedBefore: it was armed.
+  // which no event has told, as adapters do. An event that comes at once tells of one completion,
+  // so that who polls one for each event gets them all; and what an event has told is told again
+  // only to who arms twice without polling. kWaits: the queue waits from now on; kFired: it did not
+  // and does not, but has told already; kWaitedBefore: it was armed.
   enum class Arming : std::uint8_t { kWaits, kFired, kWaitedBefore };
   Arming arm(bool solicited_only) noexcept;
   // Asks for none any more. Whether the queue was armed.
@@ -146,18 +147,18 @@ class CompletionQueue {
 
   EventSink& events_;
   void* cookie_;
-  std::vector<Completion> ring_;   // a power of two of entries
-  std::uint32_t mask_ = 0;         // one less
-  std::uint32_t room_ = 0;         // as many entries as can be there without ado; 0: in error
+  std::vector<Completion> ring_;  // a power of two of entries
+  std::uint32_t mask_ = 0;        // one less
+  std::uint32_t room_ = 0;        // as many entries as can be there without ado; 0: in error
   std::uint32_t capacity_;
-  std::uint32_t head_ = 0;         // position of the oldest
+  std::uint32_t head_ = 0;  // position of the oldest
   std::uint32_t count_ = 0;
   std::uint32_t solicited_end_ = 0;  // position behind the last solicited or failed one
   std::uint32_t told_end_ = 0;       // position behind the last of which an event has told
-  std::uint32_t peeked_ = 0;       // of them, at the head, by the reader
-  std::uint32_t peek_lost_ = 0;    // that an overrun has taken from under the reader
-  std::span<Completion> seen_;     // those and these, where they lie
-  bool reads_ring_ = false;        // the reader looks into `ring_`, else into one of those:
+  std::uint32_t peeked_ = 0;         // of them, at the head, by the reader
+  std::uint32_t peek_lost_ = 0;      // that an overrun has taken from under the reader
+  std::span<Completion> seen_;       // those and these, where they lie
+  bool reads_ring_ = false;          // the reader looks into `ring_`, else into one of those:
   std::vector<std::vector<Completion>> left_;
   Published<std::uint32_t> count_hint_{0};
   std::uint32_t since_event_ = 0;

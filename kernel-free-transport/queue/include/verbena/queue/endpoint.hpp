@@ -22,9 +22,9 @@ namespace verbena::queue {
 struct EndpointCounters {
   OwnedCounter packets_sent;
   OwnedCounter packets_received;
-  OwnedCounter bytes_sent;       // payload
+  OwnedCounter bytes_sent;  // payload
   OwnedCounter bytes_received;
-  OwnedCounter retransmitted;    // packets sent again
+  OwnedCounter retransmitted;  // packets sent again
 };
 
 // Why a queue pair stands in its error state: what was noted first since it was reset.
@@ -48,7 +48,7 @@ struct FatalFailure {
 // A message announced data instead of carrying it, and a tagged buffer is there: the device reads
 // it from the peer and says so (FIN).
 struct Rendezvous {
-  ActiveReceive receive;              // where it goes
+  ActiveReceive receive;  // where it goes
   std::uint64_t remote_address = 0;
   std::uint32_t remote_key = 0;
   std::uint32_t length = 0;
@@ -67,16 +67,16 @@ struct Endpoint {
   DropCounters* drops = nullptr;  // the port's
   CompletionQueue* send_cq = nullptr;
   CompletionQueue* receive_cq = nullptr;
-  std::uint32_t send_account = 0;     // in them, whose slots completions free
+  std::uint32_t send_account = 0;  // in them, whose slots completions free
   std::uint32_t receive_account = 0;
-  ReceiveQueue* receives = nullptr;              // own or shared; null for XRC
-  SharedReceive* srq = nullptr;                  // the shared one, if it is
-  SharedReceiveDirectory* shared = nullptr;        // XRC: by number
+  ReceiveQueue* receives = nullptr;          // own or shared; null for XRC
+  SharedReceive* srq = nullptr;              // the shared one, if it is
+  SharedReceiveDirectory* shared = nullptr;  // XRC: by number
   void* cookie = nullptr;
   bool signal_all = false;
   bool blocks_own_multicast = false;  // what it sends to a group does not come back to it
-  // XRC_RECV: posts nothing that could take an acknowledgement along, and of a stand-in the receiver
-  // may go away when it is done.
+  // XRC_RECV: posts nothing that could take an acknowledgement along, and of a stand-in the
+  // receiver may go away when it is done.
   bool acknowledges_at_once = false;
 
   // Set by transitions.

@@ -35,8 +35,8 @@ class FreedSlots {
 };
 
 // The accounts of one completion queue, by number. They stay where they are, so that one can be
-// looked at while others are made. Number 0 is nobody's, for completions that free nothing. Made and
-// given back under the queue's lock.
+// looked at while others are made. Number 0 is nobody's, for completions that free nothing. Made
+// and given back under the queue's lock.
 class SlotAccounts {
  public:
   FreedSlots& at(std::uint32_t number) noexcept {

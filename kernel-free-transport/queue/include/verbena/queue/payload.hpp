@@ -1,5 +1,5 @@
-// What a packet brings for memory: bytes of its packet, or of several that were joined. Made for the
-// handling of one packet.
+// What a packet brings for memory: bytes of its packet, or of several that were joined. Made for
+// the handling of one packet.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,7 @@ class Payload {
  public:
   explicit Payload(std::span<const std::uint8_t> bytes) : bytes_(bytes), size_(bytes.size()) {}
   explicit Payload(const wire::PacketView& packet)
-      : bytes_(packet.payload),
-        size_(packet.data_length),
-        step_(packet.payload_step) {}
+      : bytes_(packet.payload), size_(packet.data_length), step_(packet.payload_step) {}
 
   std::size_t size() const { return size_; }
   // Forgets the first bytes.
@@ -26,8 +24,8 @@ class Payload {
     size_ -= length;
   }
 
-  // Copies `length` bytes from `offset` on to the first bytes that are pinned; the end arrives last.
-  // False: these are not mapped.
+  // Copies `length` bytes from `offset` on to the first bytes that are pinned; the end arrives
+  // last. False: these are not mapped.
   bool place(std::size_t offset, std::size_t length, const memory::Pin& to) const noexcept {
     if (step_ != 0) return place_pieces(begin_ + offset, length, to);
     return to.write(0, bytes_.data() + begin_ + offset, length);
@@ -40,7 +38,7 @@ class Payload {
   std::span<const std::uint8_t> bytes_;  // the first piece, where there are several
   std::size_t begin_ = 0;
   std::size_t size_;
-  std::size_t step_ = 0;                 // from one piece to the next; 0: there is one
+  std::size_t step_ = 0;  // from one piece to the next; 0: there is one
 };
 
 }  // namespace verbena::queue

@@ -1,8 +1,8 @@
 // A queue of posted receives: that of one queue pair, or shared by many (SRQ). A first-in-first-out
 // ring of fixed-size entries. A receive leaves the queue when a message begins to use it, and is
-// copied to its user then, so that users of a shared queue may finish in any order. Its slot is free
-// for another one when its completion was polled (freed_slots.hpp). The queue has its own lock; for a
-// queue of one pair nobody contends for it.
+// copied to its user then, so that users of a shared queue may finish in any order. Its slot is
+// free for another one when its completion was polled (freed_slots.hpp). The queue has its own
+// lock; for a queue of one pair nobody contends for it.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ inline constexpr std::size_t kMaxSges = 32;
 struct ActiveReceive {
   std::uint64_t id = 0;
   std::uint32_t sge_count = 0;
-  std::uint64_t capacity = 0;           // sum of the lengths
+  std::uint64_t capacity = 0;  // sum of the lengths
   std::array<Sge, kMaxSges> sges;
 };
 
@@ -34,7 +34,7 @@ class ReceiveQueue {
   struct Options {
     std::uint32_t capacity = 1;
     std::uint32_t max_sges = 1;
-    void* cookie = nullptr;             // for the events of a shared queue
+    void* cookie = nullptr;  // for the events of a shared queue
     bool shared = false;
   };
   ReceiveQueue(const Options& options, EventSink& events);
@@ -48,8 +48,8 @@ class ReceiveQueue {
   // Forgets all, and what completions that lie somewhere would free.
   void clear() noexcept;
 
-  // Receives of this queue complete there: the account in which their slots are counted, one for all
-  // that say so. Throws std::bad_alloc.
+  // Receives of this queue complete there: the account in which their slots are counted, one for
+  // all that say so. Throws std::bad_alloc.
   std::uint32_t attach(CompletionQueue& cq);
   void detach(CompletionQueue& cq) noexcept;
   // A receive that was taken will not complete.
@@ -82,7 +82,8 @@ class ReceiveQueue {
   void settle(Attached& attached) noexcept;
   std::byte* entry(std::uint32_t position) const {
     // Positions lie below twice the capacity: a subtraction wraps them.
-    return storage_.get() + std::size_t{position >= capacity_ ? position - capacity_ : position} * stride_;
+    return storage_.get() +
+           std::size_t{position >= capacity_ ? position - capacity_ : position} * stride_;
   }
   void allocate();
 

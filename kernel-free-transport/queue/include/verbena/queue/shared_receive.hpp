@@ -29,11 +29,11 @@ struct SharedReceive {
   }
   ReceiveQueue queue;
   memory::DomainId domain = 0;
-  std::uint32_t number = 0;          // XRC SRQ number
-  std::uint32_t xrc_domain = 0;      // 0: not an XRC SRQ
-  CompletionQueue* cq = nullptr;     // XRC and tag matching: where its completions go,
-  std::uint32_t account = 0;         // and in which account there
-  std::unique_ptr<TagMatching> tags; // tag matching
+  std::uint32_t number = 0;           // XRC SRQ number
+  std::uint32_t xrc_domain = 0;       // 0: not an XRC SRQ
+  CompletionQueue* cq = nullptr;      // XRC and tag matching: where its completions go,
+  std::uint32_t account = 0;          // and in which account there
+  std::unique_ptr<TagMatching> tags;  // tag matching
 };
 
 class SharedReceiveDirectory {

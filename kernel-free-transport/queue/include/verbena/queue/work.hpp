@@ -46,7 +46,7 @@ enum WorkFlag : std::uint8_t {
 // Where a datagram of UD goes, resolved by whoever knows the fabric's address plan.
 struct AddressVector {
   wire::Destination destination;
-  Gid remote_gid;               // for the GRH; zero without
+  Gid remote_gid;  // for the GRH; zero without
   std::uint8_t service_level = 0;
   bool is_infiniband = false;  // by a packet of which the receiver learns the service level
 
@@ -61,12 +61,14 @@ struct SendRequest {
   std::uint64_t id = 0;
   WorkOpcode opcode = WorkOpcode::kSend;
   std::uint8_t flags = 0;
-  std::uint32_t immediate = 0;        // in network order, as given (also the key to invalidate, host order)
+  std::uint32_t immediate =
+      0;  // in network order, as given (also the key to invalidate, host order)
   std::uint32_t remote_key = 0;
   std::uint64_t remote_address = 0;
-  std::uint64_t compare = 0;          // COMPARE_SWAP: expected value
-  std::uint64_t swap_or_add = 0;      // new value, or the addend; ATOMIC_WRITE: its 8 bytes as in memory
-  std::span<const Sge> sges;          // with kInline: addresses of plain memory, copied at once
+  std::uint64_t compare = 0;  // COMPARE_SWAP: expected value
+  std::uint64_t swap_or_add =
+      0;                      // new value, or the addend; ATOMIC_WRITE: its 8 bytes as in memory
+  std::span<const Sge> sges;  // with kInline: addresses of plain memory, copied at once
   // UD
   const AddressVector* address = nullptr;
   std::uint32_t remote_qpn = 0;
@@ -74,16 +76,16 @@ struct SendRequest {
   // XRC
   std::uint32_t remote_srqn = 0;
   // BIND_WINDOW
-  std::uint32_t window_key = 0;       // as it is now
-  std::uint32_t window_new_key = 0;   // type 2: chosen by the consumer; type 1: 0
+  std::uint32_t window_key = 0;      // as it is now
+  std::uint32_t window_new_key = 0;  // type 2: chosen by the consumer; type 1: 0
   std::uint32_t window_region_key = 0;
   std::uint64_t window_address = 0;
   std::uint64_t window_length = 0;
   std::uint32_t window_access = 0;
   // FLUSH
   std::uint32_t flush_length = 0;
-  std::uint8_t flush_placement = 0;   // bits: 1 global visibility, 2 persistence
-  std::uint8_t flush_selectivity = 0; // 0 range, 1 whole region
+  std::uint8_t flush_placement = 0;    // bits: 1 global visibility, 2 persistence
+  std::uint8_t flush_selectivity = 0;  // 0 range, 1 whole region
 };
 
 struct RecvRequest {
@@ -155,20 +157,20 @@ struct Completion {
   Status status = Status::kSuccess;
   CompletionOpcode opcode = CompletionOpcode::kSend;
   std::uint16_t flags = 0;
-  std::uint32_t tag_private = 0;       // tag matching: the sender's application context
-  std::uint32_t vendor_error = 0;      // Reason (reason.hpp): what exactly went wrong
+  std::uint32_t tag_private = 0;   // tag matching: the sender's application context
+  std::uint32_t vendor_error = 0;  // Reason (reason.hpp): what exactly went wrong
   std::uint32_t byte_length = 0;
-  std::uint32_t immediate = 0;         // network order as received; or the invalidated key, host order
+  std::uint32_t immediate = 0;  // network order as received; or the invalidated key, host order
   std::uint32_t qpn = 0;
   std::uint32_t source_qpn = 0;
-  std::uint32_t account = 0;           // in the completion queue: whose slots it frees (freed_slots.hpp)
+  std::uint32_t account = 0;  // in the completion queue: whose slots it frees (freed_slots.hpp)
   std::uint16_t pkey_index = 0;
   std::uint16_t source_lid = 0;
   std::uint8_t service_level = 0;
   std::uint8_t path_bits = 0;
-  std::uint16_t slots = 0;             // so many
-  std::uint64_t timestamp = 0;         // ns of the device clock, when the CQ wants it
-  std::uint64_t tag = 0;               // tag matching: the sender's tag
+  std::uint16_t slots = 0;      // so many
+  std::uint64_t timestamp = 0;  // ns of the device clock, when the CQ wants it
+  std::uint64_t tag = 0;        // tag matching: the sender's tag
 
   // As made anew. Field by field: of an assignment gcc makes string instructions at times, which
   // take longer to begin than this.

@@ -33,22 +33,22 @@ namespace verbena::requester {
 
 enum class Posted : std::uint8_t {
   kOk,
-  kQueueFull,         // ENOMEM
-  kTooManySges,       // EINVAL, as all below
+  kQueueFull,    // ENOMEM
+  kTooManySges,  // EINVAL, as all below
   kInlineTooLong,
   kMessageTooLong,
-  kWrongOpcode,       // not an operation of this transport
-  kNoAddress,         // UD without an address handle
-  kBadLength,         // atomics are 8 bytes
-  kInlineForbidden,   // READ and atomics have nothing to send
-  kInlineGone,        // EFAULT
+  kWrongOpcode,      // not an operation of this transport
+  kNoAddress,        // UD without an address handle
+  kBadLength,        // atomics are 8 bytes
+  kInlineForbidden,  // READ and atomics have nothing to send
+  kInlineGone,       // EFAULT
 };
 const char* to_string(Posted posted);
 
 struct ReliabilityAttributes {
-  std::uint8_t timeout = 0;       // 4.096 us * 2^timeout; 0 = never
+  std::uint8_t timeout = 0;  // 4.096 us * 2^timeout; 0 = never
   std::uint8_t retry_count = 0;
-  std::uint8_t rnr_retry = 0;     // 7 = for ever
+  std::uint8_t rnr_retry = 0;  // 7 = for ever
   std::uint8_t max_rd_atomic = 0;
 };
 
@@ -73,7 +73,7 @@ class Requester {
   void count_freed_by(const queue::FreedSlots* freed) { queue_.count_freed_by(freed); }
 
   // --- states ---
-  void start(Psn first);               // RTS
+  void start(Psn first);  // RTS
   void set_reliability(const ReliabilityAttributes& attributes) { reliability_ = attributes; }
   // Those that send to the same peer, and how many packets of full and of small size it can hold.
   void set_path(std::shared_ptr<FlowShare> share, std::uint32_t full, std::uint32_t small);
@@ -83,7 +83,7 @@ class Requester {
     sent_in_turn_ = 0;
     turn_is_over_ = false;
   }
-  void set_sending(bool sending) { sending_ = sending; }   // RTS, SQD: true
+  void set_sending(bool sending) { sending_ = sending; }  // RTS, SQD: true
   void set_draining(bool draining) { draining_ = draining; }
   bool is_drained() const { return una_ == sent_ && queue_.head() == cursor_; }
   const ReliabilityAttributes& reliability() const { return reliability_; }
@@ -140,10 +140,10 @@ class Requester {
   // An answer may take as long as a descheduled peer sleeps; hardware's microseconds do not apply.
   // Longer than any of a probe's by far, as may_be_due_before() takes for granted.
   static constexpr TimeNs kRetryIntervalMin = 20'000'000;
-  // An adapter answers whatever the processors of its host do. A peer that has taken nothing off the
-  // way since the last retry was kept from its processor (by a scheduler for half a second and more
-  // at times), so that nothing was lost and no retry counts; but one that is stopped may never come
-  // back.
+  // An adapter answers whatever the processors of its host do. A peer that has taken nothing off
+  // the way since the last retry was kept from its processor (by a scheduler for half a second and
+  // more at times), so that nothing was lost and no retry counts; but one that is stopped may never
+  // come back.
   static constexpr TimeNs kReaderPatience = 5'000'000'000;
 
   enum class Keeps : std::uint8_t { kMaybe, kYes, kNo };
@@ -159,11 +159,11 @@ class Requester {
     std::uint32_t position = 0;
     const std::uint8_t* opcodes = nullptr;  // by place
     bool wants_response = false;
-    bool is_packed = false;                 // packets may stand for several
-    bool sums = false;                      // and get their checksum with the copy
-    bool is_bundled = false;                // and go at once, whatever their lengths
-    const std::uint8_t* bytes = nullptr;    // all data, if it is one piece of plain memory
-    bool lends = false;                     // these, to packets until they are sent
+    bool is_packed = false;                    // packets may stand for several
+    bool sums = false;                         // and get their checksum with the copy
+    bool is_bundled = false;                   // and go at once, whatever their lengths
+    const std::uint8_t* bytes = nullptr;       // all data, if it is one piece of plain memory
+    bool lends = false;                        // these, to packets until they are sent
     std::optional<std::uint32_t> destination;  // in the batch
   };
   // What one packet brings of it, in bytes, and what the packet is called for it.
@@ -283,8 +283,8 @@ class Requester {
   queue::Status scatter(const SendEntry& entry, std::uint32_t position, std::uint64_t offset,
                         const queue::Payload& data);
   std::uint32_t chunks_ended(const SendEntry& entry, Psn from, std::uint32_t psns) const;
-  // Where turns are long, what is left goes on in the same one; if nothing comes of that, poll_transmit
-  // ends it.
+  // Where turns are long, what is left goes on in the same one; if nothing comes of that,
+  // poll_transmit ends it.
   void all_is_answered() noexcept {
     const bool goes_on = place_.has_turn() && !turn_is_over_ && cursor_ != queue_.tail() &&
                          share_->has_many_waiting();
@@ -336,29 +336,29 @@ class Requester {
 
   Psn una_, sent_, next_;
   Psn cursor_psn_;
-  std::uint32_t cursor_ = 0;              // position of the entry to transmit next
-  std::uint32_t message_count_ = 0;       // SSN given last
-  SentCounters::Messages begun_;          // not taken to the port's counters yet
-  std::uint32_t message_limit_ = 0;       // LSN: last message that the peer has a receive for
-  std::uint32_t responses_pending_ = 0;   // requests that await data, of those numbered
-  std::uint32_t reads_in_flight_ = 0;     // request packets that await data
-  std::uint32_t chunk_packets_ = 16;      // response packets asked for at once
+  std::uint32_t cursor_ = 0;             // position of the entry to transmit next
+  std::uint32_t message_count_ = 0;      // SSN given last
+  SentCounters::Messages begun_;         // not taken to the port's counters yet
+  std::uint32_t message_limit_ = 0;      // LSN: last message that the peer has a receive for
+  std::uint32_t responses_pending_ = 0;  // requests that await data, of those numbered
+  std::uint32_t reads_in_flight_ = 0;    // request packets that await data
+  std::uint32_t chunk_packets_ = 16;     // response packets asked for at once
   std::uint32_t capacity_full_ = 16, capacity_small_ = 16;
-  std::uint32_t window_ = 16;             // shrinks on loss, grows with progress
-  std::uint32_t since_ask_ = 0;           // packets since an acknowledgement was asked for
+  std::uint32_t window_ = 16;    // shrinks on loss, grows with progress
+  std::uint32_t since_ask_ = 0;  // packets since an acknowledgement was asked for
   // The place in the batch of the packet that was added last, if it does not ask.
   std::optional<std::uint8_t> unasked_;
   std::uint32_t sent_in_turn_ = 0;
-  std::uint16_t unreported_ = 0;          // requests done since the last completion: it frees their slots
+  std::uint16_t unreported_ = 0;  // requests done since the last completion: it frees their slots
 
-  TimeNs base_ = 0;                       // when the wait for an answer began
-  TimeNs probe_base_ = 0;                 // the same, or when a probe was sent since
+  TimeNs base_ = 0;        // when the wait for an answer began
+  TimeNs probe_base_ = 0;  // the same, or when a probe was sent since
   TimeNs rnr_until_ = 0;
-  TimeNs pace_ = 0;                       // UC, UD: when what was sent would be gone at the pace
-  TimeNs paced_until_ = 0;                // the next packet waits until then; 0: it does not
-  std::uint64_t given_ = 0;               // to the way, at the last retry that counted
+  TimeNs pace_ = 0;          // UC, UD: when what was sent would be gone at the pace
+  TimeNs paced_until_ = 0;   // the next packet waits until then; 0: it does not
+  std::uint64_t given_ = 0;  // to the way, at the last retry that counted
   TimeNs given_at_ = 0;
-  TimeNs heard_ = 0;  // when the peer last answered, whatever it said
+  TimeNs heard_ = 0;         // when the peer last answered, whatever it said
   TimeNs told_of_stop_ = 0;  // when it was explained that its process is stopped
   RoundTrip round_trip_;
   wire::EarlyPackets early_;           // responses behind a gap at una_
@@ -373,11 +373,11 @@ class Requester {
   std::optional<Psn> foreign_answer_;  // the last one to what was not sent
   std::uint8_t retries_left_ = 0;
   std::uint8_t rnr_left_ = 0;
-  std::uint8_t probes_ = 0;               // since progress
-  std::uint8_t wary_ = 0;                 // acknowledgements until losses count as past
-  std::uint8_t unlent_doublings_ = 0;     // of what unlent_ begins with
-  std::uint32_t unlent_ = 0;              // times that none is lent on a way with checksums
-  wire::Transmitter* way_ = nullptr;      // while it is polled
+  std::uint8_t probes_ = 0;            // since progress
+  std::uint8_t wary_ = 0;              // acknowledgements until losses count as past
+  std::uint8_t unlent_doublings_ = 0;  // of what unlent_ begins with
+  std::uint32_t unlent_ = 0;           // times that none is lent on a way with checksums
+  wire::Transmitter* way_ = nullptr;   // while it is polled
   std::optional<wire::Transmitter::Packing> packing_;  // what it said, since
   Source source_;
   wire::Transmitter::Room room_ = wire::Transmitter::Room::kUnknown;
@@ -387,14 +387,14 @@ class Requester {
   bool waiting_rnr_ : 1 = false;
   bool probe_wanted_ : 1 = false;
   bool probe_unanswered_ : 1 = false;
-  bool is_repair_ : 1 = false;       // the probe that is wanted
+  bool is_repair_ : 1 = false;              // the probe that is wanted
   bool has_waited_for_report_ : 1 = false;  // since the last retry that counted
-  bool is_repair_open_ : 1 = false;  // it was not answered yet
-  bool was_repaired_ : 1 = false;    // repaired_ was, since the last time of going back
+  bool is_repair_open_ : 1 = false;         // it was not answered yet
+  bool was_repaired_ : 1 = false;           // repaired_ was, since the last time of going back
   bool has_early_ack_ : 1 = false;
-  bool went_back_ : 1 = false;            // to went_back_to_, without progress since
-  bool turn_is_over_ : 1 = false;         // others wait: nothing new until the next turn
-  bool is_open_ : 1 = false;              // a batch went whose last packet did not ask
+  bool went_back_ : 1 = false;     // to went_back_to_, without progress since
+  bool turn_is_over_ : 1 = false;  // others wait: nothing new until the next turn
+  bool is_open_ : 1 = false;       // a batch went whose last packet did not ask
   bool credits_unlimited_ = true;
   std::optional<queue::Status> poisoned_;
 };

@@ -7,7 +7,8 @@
 //    |  done   |  sent, waiting    |  posted, not sent             |
 //
 // To the program the queue is as full as with an adapter: a request has its slot until its
-// completion, or that of a later one, was polled (freed_slots.hpp). So what is done counts until then.
+// completion, or that of a later one, was polled (freed_slots.hpp). So what is done counts until
+// then.
 //
 // Once it is empty it begins at the ring's first entry again: of a long queue that is little used,
 // only what is used comes into the caches, and into memory.
@@ -53,9 +54,9 @@ struct SendEntry {
   queue::WorkOpcode opcode = queue::WorkOpcode::kSend;
   std::uint8_t flags = 0;
   std::uint8_t sge_count = 0;
-  bool numbered : 1 = false;     // has its PSNs
-  bool done : 1 = false;         // a local operation that was carried out
-  bool internal : 1 = false;     // the device's own: the transfer of a rendezvous
+  bool numbered : 1 = false;  // has its PSNs
+  bool done : 1 = false;      // a local operation that was carried out
+  bool internal : 1 = false;  // the device's own: the transfer of a rendezvous
 
   bool is_local() const {
     return opcode == queue::WorkOpcode::kLocalInvalidate ||
@@ -86,8 +87,8 @@ class SendQueue {
     std::uint32_t capacity = 1;
     std::uint32_t max_sges = 1;
     std::uint32_t max_inline = 0;
-    bool datagram = false;         // entries carry an address vector
-    std::uint32_t reserved = 0;    // entries for the device's own requests, beside the capacity
+    bool datagram = false;       // entries carry an address vector
+    std::uint32_t reserved = 0;  // entries for the device's own requests, beside the capacity
   };
   explicit SendQueue(const Options& options);
 
@@ -159,8 +160,8 @@ class SendQueue {
   std::uint32_t max_sges_;
   std::uint32_t max_inline_;
   std::uint32_t reserved_;
-  std::uint32_t internal_ = 0;     // of the device's own, now
-  std::uint32_t mask_;             // of the ring: a power of two, at least the capacity
+  std::uint32_t internal_ = 0;  // of the device's own, now
+  std::uint32_t mask_;          // of the ring: a power of two, at least the capacity
   std::size_t body_offset_;
   std::size_t stride_;
   struct alignas(64) Line {
@@ -170,8 +171,9 @@ class SendQueue {
   std::unique_ptr<Rare[]> rare_;     // and at the first request of their kinds
   std::uint32_t head_ = 0;
   std::uint32_t tail_ = 0;
-  std::uint32_t base_ = 0;         // the position of the ring's first entry
-  // Of the program's requests: how many have completed, and how many of those had their slots freed.
+  std::uint32_t base_ = 0;  // the position of the ring's first entry
+  // Of the program's requests: how many have completed, and how many of those had their slots
+  // freed.
   std::uint32_t done_ = 0;
   mutable std::uint32_t freed_seen_ = 0;
   std::uint32_t freed_before_ = 0;  // others had, by the same count

@@ -32,7 +32,12 @@ struct ResponderAttributes {
 // (infiniband/tm_types.h).
 inline constexpr std::size_t kTagHeaderSize = 16;
 inline constexpr std::size_t kRendezvousHeaderSize = 16;
-enum class TagHeaderOpcode : std::uint8_t { kNoTag = 0, kRendezvous = 1, kFinished = 2, kEager = 3 };
+enum class TagHeaderOpcode : std::uint8_t {
+  kNoTag = 0,
+  kRendezvous = 1,
+  kFinished = 2,
+  kEager = 3
+};
 
 // The longest message (max_msg_sz).
 inline constexpr std::uint32_t kMessageMax = 1u << 30;
@@ -41,7 +46,7 @@ class Responder {
  public:
   explicit Responder(queue::Endpoint& endpoint);
 
-  void start(Psn expected);                                    // RTR
+  void start(Psn expected);  // RTR
   // Goes on behind requests that others have carried out.
   void resume_at(Psn expected, std::uint32_t message_count);
   bool is_in_message() const { return message_ != Message::kNone; }
@@ -82,15 +87,15 @@ class Responder {
   struct Response {
     Psn first;
     std::uint32_t packets = 1;
-    std::uint32_t sent = 0;            // packets already gone
+    std::uint32_t sent = 0;  // packets already gone
     wire::Operation operation = wire::Operation::kReadRequest;
     std::uint32_t key = 0;
     std::uint64_t address = 0;
     std::uint32_t length = 0;
-    std::uint64_t original = 0;        // atomics
+    std::uint64_t original = 0;  // atomics
     std::uint32_t message = 0;
     memory::DomainId domain = 0;
-    bool repeated = false;             // asked for again: does not count against the limit
+    bool repeated = false;  // asked for again: does not count against the limit
   };
   struct SavedAtomic {
     Psn psn;
@@ -235,12 +240,12 @@ class Responder {
   queue::Endpoint& endpoint_;
   ResponderAttributes attributes_;
   Psn expected_;
-  std::uint32_t message_count_ = 0;     // MSN
-  std::uint32_t told_count_ = 0;        // in the last acknowledgement
+  std::uint32_t message_count_ = 0;  // MSN
+  std::uint32_t told_count_ = 0;     // in the last acknowledgement
 
-  Message message_ = Message::kNone;    // the one that is arriving
-  std::uint64_t arrived_ = 0;           // its bytes so far
-  wire::Reth write_;                    // where it goes, for a WRITE
+  Message message_ = Message::kNone;        // the one that is arriving
+  std::uint64_t arrived_ = 0;               // its bytes so far
+  wire::Reth write_;                        // where it goes, for a WRITE
   queue::SharedReceive* shared_ = nullptr;  // XRC: the queue it is for
 
   // What a message to a tag-matching SRQ turned out to be.
@@ -248,14 +253,14 @@ class Responder {
   Tagged tagged_ = Tagged::kNo;
   std::uint64_t tag_ = 0;
   std::uint32_t tag_private_ = 0;
-  wire::Reth announced_;                // by a rendezvous message
+  wire::Reth announced_;  // by a rendezvous message
   bool receive_active_ = false;
   std::unique_ptr<queue::ActiveReceive> receive_;  // made when the first message arrives
 
   wire::EarlyPackets early_;  // behind a gap at expected_
 
   ResponseLine responses_;
-  std::vector<SavedAtomic> saved_;      // a ring of max_dest_rd_atomic
+  std::vector<SavedAtomic> saved_;  // a ring of max_dest_rd_atomic
   std::size_t saved_next_ = 0;
 
   Psn foreign_psn_;                // the last one that was not expected, before any that was
@@ -266,10 +271,10 @@ class Responder {
   bool nak_owed_ : 1 = false;
   bool ack_owed_ : 1 = false;
   bool ack_urgent_ : 1 = false;
-  bool gap_reported_ : 1 = false;       // a sequence NAK went out for expected_
-  bool early_asks_ : 1 = false;         // one of the early packets wants an answer
-  bool not_ready_ : 1 = false;          // an RNR NAK went out for expected_
-  bool dead_ : 1 = false;               // a fatal NAK went out: silence
+  bool gap_reported_ : 1 = false;  // a sequence NAK went out for expected_
+  bool early_asks_ : 1 = false;    // one of the early packets wants an answer
+  bool not_ready_ : 1 = false;     // an RNR NAK went out for expected_
+  bool dead_ : 1 = false;          // a fatal NAK went out: silence
   bool heard_ : 1 = false;
   bool is_in_step_ : 1 = false;  // something expected has come since RTR
 };

@@ -1,8 +1,8 @@
 // CRC-32 as Ethernet has it (reflected polynomial 0xEDB88320), in the convention of zlib: start
 // with 0, feed the value back in to go on. Picks at load time what the processor can, and can fast:
-// 512-bit carry-less multiplication, 128-bit, or shifts of words. Own code, because it is linked into a
-// plugin that may bring no library of its own along and the distribution has ISA-L only as a shared
-// one.
+// 512-bit carry-less multiplication, 128-bit, or shifts of words. Own code, because it is linked
+// into a plugin that may bring no library of its own along and the distribution has ISA-L only as a
+// shared one.
 #pragma once
 
 #include <array>
@@ -16,9 +16,9 @@ namespace verbena::wire {
 std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* data, std::size_t length,
                     std::uint64_t ones = 0);
 
-// Of memory that may be gone (base/guarded.hpp): false, then. The first copies it, too, in one pass for
-// whole multiples of 256 bytes; every byte is read once, so that copy and sum agree though others
-// write there. The second is for positive multiples only.
+// Of memory that may be gone (base/guarded.hpp): false, then. The first copies it, too, in one pass
+// for whole multiples of 256 bytes; every byte is read once, so that copy and sum agree though
+// others write there. The second is for positive multiples only.
 [[nodiscard]] bool crc32_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t length,
                               std::uint32_t& sum);
 [[nodiscard]] bool crc32_where_it_lies(const std::uint8_t* from, std::size_t length,
@@ -28,16 +28,16 @@ std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* data, std::size_t len
 // full packet's payload.
 inline constexpr std::array<std::size_t, 3> kCrc32Joined{1024, 2048, 4096};
 std::uint32_t crc32_join(std::uint32_t first, std::uint32_t second, std::size_t second_length);
-// What a register becomes when a number of zero bytes follow, for each of its bytes: it is linear in
-// the message.
+// What a register becomes when a number of zero bytes follow, for each of its bytes: it is linear
+// in the message.
 struct Crc32Zeros {
   constexpr std::uint32_t of(std::uint32_t r) const {
     return byte[0][r & 0xff] ^ byte[1][r >> 8 & 0xff] ^ byte[2][r >> 16 & 0xff] ^ byte[3][r >> 24];
   }
   std::array<std::array<std::uint32_t, 256>, 4> byte{};
 };
-// The CRC-32 of two parts, of those of each, with four more bytes between them, the first of which is
-// the lowest of `between`; for second parts of one length.
+// The CRC-32 of two parts, of those of each, with four more bytes between them, the first of which
+// is the lowest of `between`; for second parts of one length.
 struct Crc32Around {
   std::uint32_t join(std::uint32_t first, std::uint32_t between, std::uint32_t second) const {
     return zeros.of(first ^ between) ^ inversions ^ second;
@@ -66,7 +66,8 @@ struct Crc32Variant {
   // Of a positive multiple of 256 bytes, guarded; the second copies nothing.
   bool (*copy)(std::uint8_t* to, const std::uint8_t* from, std::size_t length, std::uint32_t& sum);
   bool (*look)(const std::uint8_t* from, std::size_t length, std::uint32_t& sum);
-  // What a part's CRC becomes for a second one of kCrc32Joined[which] bytes, but for that one's own.
+  // What a part's CRC becomes for a second one of kCrc32Joined[which] bytes, but for that one's
+  // own.
   std::uint32_t (*past_zeros)(std::uint32_t crc, std::size_t which);
 };
 inline constexpr std::size_t kCrc32Variants = 3;

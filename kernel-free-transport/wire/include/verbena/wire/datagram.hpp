@@ -35,7 +35,7 @@ struct Destination {
   IpAddress address;
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 64;
-  bool has_grh = false;           // sender asked for a global route (matters to UD receivers)
+  bool has_grh = false;  // sender asked for a global route (matters to UD receivers)
   std::uint32_t flow_label = 0;
   // From which of the port's addresses; 0 is its own. Whoever resolves paths numbers the others.
   std::uint8_t source = 0;
@@ -48,7 +48,7 @@ struct RxDatagram {
   // first kMaxHeaders of them as they were when they came.
   const std::uint8_t* copied_start = nullptr;
   IpAddress source;
-  IpAddress destination;                // the local address, or the multicast group
+  IpAddress destination;  // the local address, or the multicast group
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 0;
   std::uint32_t flow_label = 0;
@@ -97,8 +97,8 @@ class TxBatch {
   static constexpr std::size_t kUsualBytes = 2 * (kRunBytes + kMaxPacket + kIcrcSize);
 
   struct Packet {
-    std::uint32_t offset;  // of the BTH in the buffer
-    std::uint32_t length;  // BTH .. pad; the ICRC's room follows
+    std::uint32_t offset;       // of the BTH in the buffer
+    std::uint32_t length;       // BTH .. pad; the ICRC's room follows
     std::uint32_t destination;  // index for destination()
     std::uint32_t psns;         // that a joint packet stands for; 0: an ordinary one
     // So many bytes at the end have the CRC-32 `sum`; 0: not known.
@@ -141,8 +141,8 @@ class TxBatch {
     run_may_go_on_ = sealed == run_step_;
     used_ += sealed;
   }
-  // Of up to `most` packets of one length, how many may be begun in a row, each right behind the one
-  // before and in the same run.
+  // Of up to `most` packets of one length, how many may be begun in a row, each right behind the
+  // one before and in the same run.
   std::size_t room_for(std::size_t length, std::size_t most) const {
     const std::size_t sealed = length + kIcrcSize;
     if (!has_room_for(sealed)) return 0;
@@ -151,8 +151,8 @@ class TxBatch {
     const std::size_t of_run = kRunBytes - (goes_on ? used_ - run_begins_at_ : 0);
     return std::min({most, kMaxPackets - count_, std::min(of_run, limit() - used_) / sealed});
   }
-  // Takes them, as commit_to() takes one. They may be written, and their sums noted, afterwards: the
-  // place of the first.
+  // Takes them, as commit_to() takes one. They may be written, and their sums noted, afterwards:
+  // the place of the first.
   std::size_t commit_several(std::uint32_t destination, std::size_t length, std::size_t packets) {
     const std::size_t place = count_;
     commit_to(destination, length);
@@ -276,8 +276,15 @@ class TxBatch {
 
  private:
   static Packet packet_at(std::size_t offset, std::size_t length, std::uint32_t destination) {
-    return {static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(length), destination, 0,
-            0, 0, nullptr, 0, 0};
+    return {static_cast<std::uint32_t>(offset),
+            static_cast<std::uint32_t>(length),
+            destination,
+            0,
+            0,
+            0,
+            nullptr,
+            0,
+            0};
   }
   std::size_t limit() const {
     return is_one_run_ ? std::min(kRunBytes, buffer_.size()) : buffer_.size();
@@ -312,8 +319,8 @@ class TxBatch {
   std::size_t used_ = 0;
   std::size_t count_ = 0;
   std::size_t run_begins_at_ = 0;
-  std::size_t run_step_ = 0;     // a packet of the run, sealed
-  bool run_may_go_on_ = false;   // no shorter one has ended it
+  std::size_t run_step_ = 0;    // a packet of the run, sealed
+  bool run_may_go_on_ = false;  // no shorter one has ended it
   bool is_one_run_ = false;
   std::size_t destinations_ = 0;
   std::size_t more_packets_ = 0;
@@ -339,7 +346,8 @@ class Transmitter {
   // The same for one short packet. False: nothing was sent, this way wants a batch of it.
   virtual bool send_short(ShortPacket&, Qpn /*flow*/) noexcept { return false; }
   // How many packets of this size the receiving end can hold while its owner is busy.
-  virtual std::uint32_t capacity_packets(const Destination& to, std::size_t packet_bytes) noexcept = 0;
+  virtual std::uint32_t capacity_packets(const Destination& to,
+                                         std::size_t packet_bytes) noexcept = 0;
   // Whether the way to this queue pair takes more now.
   virtual Room room_at(const Destination&, Qpn, TimeNs) noexcept { return Room::kUnknown; }
   // How much the way to this queue pair was given, and how much of that the receiving end has taken
@@ -353,8 +361,9 @@ class Transmitter {
   virtual void inquire(const Destination&, Qpn, TimeNs /*now*/) noexcept {}
   // What was learnt since then.
   virtual PeerReport report_on(const Destination&, Qpn, TimeNs /*since*/) noexcept { return {}; }
-  // Whether all that the first queue pair, at that address, sends to the second one comes by a ring:
-  // what comes otherwise in its name is somebody else's, or was overtaken. Under the receive lock.
+  // Whether all that the first queue pair, at that address, sends to the second one comes by a
+  // ring: what comes otherwise in its name is somebody else's, or was overtaken. Under the receive
+  // lock.
   virtual bool hears_by_ring(const Destination&, Qpn, Qpn) noexcept { return false; }
   // How packets to this queue pair travel.
   struct Packing {
@@ -373,16 +382,16 @@ class Transmitter {
     // sum and sending is dropped, and must not be so again and again.
     std::uint32_t lent_least = kNever;
 
-    // Of a payload of this length: about half, so that one piece is read while the other is written;
-    // but more and shorter pieces than of kPieceLeast only cost more.
+    // Of a payload of this length: about half, so that one piece is read while the other is
+    // written; but more and shorter pieces than of kPieceLeast only cost more.
     static constexpr std::uint32_t kPieceLeast = 8192;
     std::uint32_t joint_most_of(std::uint64_t length) const {
       const std::uint64_t half = std::bit_floor(std::min<std::uint64_t>(length / 2, kJointMost));
       return std::min(joint_most, std::max(static_cast<std::uint32_t>(half), kPieceLeast));
     }
 
-    // How many packets of a message, from this one on, one packet of up to so many bytes stands for.
-    // The ends lie at fixed places, so that what is repeated ends where the lost one did.
+    // How many packets of a message, from this one on, one packet of up to so many bytes stands
+    // for. The ends lie at fixed places, so that what is repeated ends where the lost one did.
     static std::uint32_t psns_at(std::uint32_t index, std::uint32_t packets, std::uint64_t bytes,
                                  std::uint32_t mtu) {
       const std::uint32_t most = std::max(static_cast<std::uint32_t>(bytes) / mtu, 1u);

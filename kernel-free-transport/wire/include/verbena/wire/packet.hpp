@@ -33,7 +33,7 @@ struct PacketBth {
 
 struct PacketView {
   const OpcodeRow* row = nullptr;
-  const std::uint8_t* start = nullptr;  // of the BTH; the payload may be elsewhere
+  const std::uint8_t* start = nullptr;    // of the BTH; the payload may be elsewhere
   std::span<const std::uint8_t> payload;  // without pad
   // Bytes of the message, and PSNs, that the packet brings. (A READ request takes others.)
   std::size_t data_length = 0;
@@ -92,8 +92,8 @@ inline std::optional<DropReason> parse_packet(std::span<const std::uint8_t> byte
   packet.row = &row;
   packet.start = start;
   packet.opcode = bth.opcode();
-  packet.bth = {bth.psn(), bth.dest_qp(), bth.pkey(), static_cast<std::uint8_t>(pad),
-                bth.solicited(), bth.migreq(), bth.ack_request()};
+  packet.bth = {bth.psn(),       bth.dest_qp(), bth.pkey(),       static_cast<std::uint8_t>(pad),
+                bth.solicited(), bth.migreq(),  bth.ack_request()};
   packet.payload = bytes.subspan(row.header_bytes, behind_headers - pad);
   packet.data_length = packet.payload.size();
   return std::nullopt;

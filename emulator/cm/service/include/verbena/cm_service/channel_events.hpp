@@ -74,8 +74,8 @@ class ChannelEvents {
   control::UniqueFd fd_;
   control::CmEventPage* page_;
   control::CmEventWriter writer_;
-  std::deque<LaidOut> laid_out_;  // the first of those that wait, in their order
-  std::size_t announced_ = 0;     // of them
+  std::deque<LaidOut> laid_out_;       // the first of those that wait, in their order
+  std::size_t announced_ = 0;          // of them
   std::vector<std::uint8_t> answers_;  // beside the event that is laid out now
 };
 
