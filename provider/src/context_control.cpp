@@ -8,6 +8,7 @@
 #include "explain.hpp"
 #include "verbena/control/address_plan.hpp"
 #include "verbena/control/fault_settings.hpp"
+#include "verbena/control/ring_messages.hpp"
 #include "verbena/link/clock.hpp"
 
 namespace verbena::provider {

@@ -3,6 +3,7 @@
 
 #include "context.hpp"
 #include "explain.hpp"
+#include "verbena/control/ring_messages.hpp"
 
 namespace verbena::provider {
 

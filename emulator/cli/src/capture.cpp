@@ -17,6 +17,7 @@
 #include "emulator.hpp"
 #include "verbena/capture/output.hpp"
 #include "verbena/capture/recorder.hpp"
+#include "verbena/control/capture_messages.hpp"
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/control/unique_fd.hpp"
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "session.hpp"
+#include "verbena/control/capture_messages.hpp"
 #include "verbena/control/messages.hpp"
 #include "verbena/control/unique_fd.hpp"
 #include "verbena/fabric/fabric.hpp"

@@ -15,6 +15,7 @@
 
 #include "session.hpp"
 #include "verbena/control/messages.hpp"
+#include "verbena/control/ring_messages.hpp"
 #include "verbena/control/unique_fd.hpp"
 #include "verbena/link/shared_ring.hpp"
 

@@ -10,6 +10,7 @@
 
 #include "server.hpp"
 #include "version.hpp"
+#include "verbena/control/ring_messages.hpp"
 
 namespace verbena::daemon {
 

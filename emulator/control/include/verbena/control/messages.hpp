@@ -4,19 +4,10 @@
 //   provider    Hello, OpenDevice -> DeviceOpened + [receive socket, stats page, ...]; then the
 //               connection lives as long as the context: its end means the other side is dead.
 //   preload     Hello -> Welcome (the device list), RefreshCounters, QueryCounters, QueryResources.
-//   verbena     Hello, Hold, Stay, StatusQuery, SetPort, Announce, ChangeFault, Capture, Down;
-//               RaiseEvent (event_messages.hpp).
+//   verbena     Hello, Hold, Stay, StatusQuery, SetPort, Announce, ChangeFault, Down; RaiseEvent
+//               (event_messages.hpp), Capture (capture_messages.hpp).
 //   daemon      StatusRequest, PortEvent, SetFault, Relayed, SetCapture, Shutdown to providers,
-//               CaptureSource and what follows it to `verbena capture`, unasked.
-//
-// A shared ring is made in four steps. Nobody waits for it: until the last one, and after PeerGone,
-// UDP carries the packets.
-//
-//   writer            daemon            reader
-//     | RingRequest ---> |                |
-//     |                  | RingInbound -> |   [the ring]
-//     |                  | <- RingAccepted|
-//     | <--- RingOutbound|                |   [the ring], or none and the reason
+//               unasked.
 #pragma once
 
 #include <cstdint>
@@ -335,38 +326,6 @@ struct Stay {
   VERBENA_MESSAGE(kStay) {}
 };
 
-// From `verbena capture`, which makes a file of the rings that come from then on. Lasts as long as
-// the connection. An empty device means all. With `both_ends` what one context sends to another is
-// recorded by both.
-struct Capture {
-  std::string device;
-  bool both_ends = false;
-  VERBENA_MESSAGE(kCapture) { a(m.device, m.both_ends); }
-};
-
-// To `verbena capture`, before the context sends anything: who it is, with its ring as descriptor
-// [0]. The emulator itself is the source of slot 0, one for each device.
-struct CaptureSource {
-  std::uint32_t number = 0;  // never used twice in a capture
-  std::uint32_t pid = 0;
-  std::string program;
-  std::string device;
-  IpAddress address;
-  std::uint32_t slot = 0;
-  VERBENA_MESSAGE(kCaptureSource) { a(m.number, m.pid, m.program, m.device, m.address, m.slot); }
-};
-// It has got this extra slot, too.
-struct CaptureSlot {
-  std::uint32_t number = 0;
-  std::uint32_t slot = 0;
-  VERBENA_MESSAGE(kCaptureSlot) { a(m.number, m.slot); }
-};
-// It has ended. What it left in its ring is still to be read.
-struct CaptureSourceEnded {
-  std::uint32_t number = 0;
-  VERBENA_MESSAGE(kCaptureSourceEnded) { a(m.number); }
-};
-
 // An object of one context, as another process of the user may import it (ibv_import_pd, _mr).
 // Beside a region, as descriptor [0], the memory of its owner (/proc/PID/mem).
 struct ExportedObject {
@@ -423,54 +382,6 @@ struct OpenAddress {
 struct AddressOpened {
   IpAddress address;
   VERBENA_MESSAGE(kAddressOpened) { a(m.address); }
-};
-
-// From a context that is about to send to another one: it would like a ring to it. Has no reply
-// of its own (a Refused would be taken for the answer to another request).
-//
-// In each of these messages `own` is the address of the context's own port that is meant: two
-// contexts have a ring for each pair of addresses by which they talk.
-struct RingRequest {
-  IpAddress address;  // of the peer
-  std::uint32_t slot = 0;
-  IpAddress own;
-  VERBENA_MESSAGE(kRingRequest) { a(m.address, m.slot, m.own); }
-};
-
-// To the reader, with the ring as descriptor [0]: what this peer sends comes from there, too.
-struct RingInbound {
-  IpAddress address;  // of the writer
-  std::uint32_t slot = 0;
-  IpAddress own;
-  VERBENA_MESSAGE(kRingInbound) { a(m.address, m.slot, m.own); }
-};
-
-// From the reader: it looks into the ring of this writer now. With the rope of its bell as
-// descriptor [0], if it has one.
-struct RingAccepted {
-  IpAddress address;  // of the writer
-  std::uint32_t slot = 0;
-  IpAddress own;
-  VERBENA_MESSAGE(kRingAccepted) { a(m.address, m.slot, m.own); }
-};
-
-// To the writer, with the ring as descriptor [0] and the rope, if there is one, as [1]; without a
-// ring there is none to this peer.
-struct RingOutbound {
-  IpAddress address;  // of the reader
-  std::uint32_t slot = 0;
-  std::string reason;         // why there is none, in one line
-  bool peer_is_here = false;  // a context of this emulator
-  IpAddress own;
-  VERBENA_MESSAGE(kRingOutbound) { a(m.address, m.slot, m.reason, m.peer_is_here, m.own); }
-};
-
-// The context has ended, and its rings with it.
-struct PeerGone {
-  IpAddress address;
-  std::uint32_t slot = 0;
-  IpAddress own;
-  VERBENA_MESSAGE(kPeerGone) { a(m.address, m.slot, m.own); }
 };
 
 struct StatusQuery {
