@@ -322,8 +322,8 @@ class TagMatchingAgainstModel : public TagMatchingTest,
                       there ? Status::kSuccess : Status::kTagMatching);
   }
   void synchronise_one() {
-    model_.handled = random_.below(3) == 0 ? static_cast<std::uint32_t>(random_.below(100))
-                                           : model_.unexpected;
+    model_.handled =
+        random_.below(3) == 0 ? static_cast<std::uint32_t>(random_.below(100)) : model_.unexpected;
     model_.settle();
     synchronise(model_.handled);
   }
@@ -356,10 +356,18 @@ TEST_P(TagMatchingAgainstModel, TenThousandOperations) {
     switch (random_.below(8)) {
       case 0:
       case 1:
-      case 2: add_one(); break;
-      case 3: remove_one(); break;
-      case 4: synchronise_one(); break;
-      default: match_one(); break;
+      case 2:
+        add_one();
+        break;
+      case 3:
+        remove_one();
+        break;
+      case 4:
+        synchronise_one();
+        break;
+      default:
+        match_one();
+        break;
     }
     // Not to the limit: that is a test of its own.
     while (model_.entries.size() > 900) match_one();
