@@ -37,9 +37,9 @@ bool Requester::begin(SendEntry& entry) {
   entry.message = ++message_count_;
   entry.numbered = true;
   if (entry.opcode <= WorkOpcode::kSendInvalidate) {
-    ++begun_.sends;
+    begun_.add_send();
   } else if (entry.opcode <= WorkOpcode::kWriteImmediate) {
-    ++begun_.writes;
+    begun_.add_write();
   }
   cursor_psn_ = next_;
   next_ = next_ + entry.packets;

@@ -40,6 +40,8 @@ class FreedSlots {
 class SlotAccounts {
  public:
   FreedSlots& at(std::uint32_t number) noexcept {
+    if (number < few_.size()) [[likely]]
+      return few_[number];
     const unsigned piece = piece_of(number);
     return pieces_[piece][number + 1 - (1u << piece)];
   }
