@@ -6,8 +6,8 @@
 // A hop is a post, its arrival (of a send: a completion, and a receive posted anew) and the
 // sender's completion. Prints nanoseconds a hop; scripts/bench-callgrind counts its instructions.
 // Several threads have queue pairs and completion queues of their own, on the same two contexts or
-// on contexts of their `own`; then it is nanoseconds a hop of all of them together, and how far apart
-// the first and the last to end were.
+// on contexts of their `own`; then it is nanoseconds a hop of all of them together, and how far
+// apart the first and the last to end were.
 #include <infiniband/verbs.h>
 
 #include <algorithm>

@@ -13,9 +13,9 @@ Quantiles udp_round_trip_us(std::size_t bytes, bool blocking, double seconds);
 // The same, polled, in the form that a reliable connection gives it: packets of 1 KiB with their
 // headers and the acknowledgement behind them in one segmented send, whole buffers received.
 Quantiles udp_acknowledged_round_trip_us(std::size_t bytes, double seconds);
-// The same, polled, with what a packet with a checksum costs either side: copied and summed from where
-// an application has it, summed again and copied to where another one wants it. Sent from a socket that
-// is connected to there, and kept by the kernel in pages where that costs less.
+// The same, polled, with what a packet with a checksum costs either side: copied and summed from
+// where an application has it, summed again and copied to where another one wants it. Sent from a
+// socket that is connected to there, and kept by the kernel in pages where that costs less.
 Quantiles udp_sealed_round_trip_us(std::size_t bytes, double seconds);
 // One way, segmented sends (64 KiB at most) into coalescing receives, never more on the way than
 // the receive buffer holds. Megabytes (1e6) of payload in a second.

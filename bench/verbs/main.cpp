@@ -302,9 +302,10 @@ void tags(const Bench& b, std::uint32_t listed) {
   const double plain = best_ns(kRounds, receive_all, [&] {
     for (std::uint32_t i = 0; i < kAtOnce; ++i) send(b, kNoTag, 0);
   });
-  std::printf("%5u tags listed: TAG_ADD %4.0f ns, TAG_DEL %4.0f ns, message to itself with a tag "
-              "%5.0f ns, without %5.0f ns\n",
-              listed, add, del, matched / kAtOnce, plain / kAtOnce);
+  std::printf(
+      "%5u tags listed: TAG_ADD %4.0f ns, TAG_DEL %4.0f ns, message to itself with a tag "
+      "%5.0f ns, without %5.0f ns\n",
+      listed, add, del, matched / kAtOnce, plain / kAtOnce);
   for (const std::uint32_t handle : others) b.remove(handle);
 }
 
@@ -313,9 +314,8 @@ void registration(const Bench& b) {
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   need(memory != MAP_FAILED, "mmap of 1 GiB");
   need(::madvise(memory, kGiB, MADV_POPULATE_WRITE) == 0, "madvise");
-  const double touched =
-      best_ns(kRounds, [] {},
-              [&] { need(::madvise(memory, kGiB, MADV_POPULATE_READ) == 0, "madvise"); });
+  const double touched = best_ns(
+      kRounds, [] {}, [&] { need(::madvise(memory, kGiB, MADV_POPULATE_READ) == 0, "madvise"); });
   ibv_mr* mr = nullptr;
   const double registered = best_ns(
       kRounds,

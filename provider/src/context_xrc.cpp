@@ -27,7 +27,8 @@ void Context::handle_xrc_message(const control::Incoming& message) {
     case MessageType::kReceiverEvent:
       return use(control::decode<control::ReceiverEvent>(bytes),
                  [this](const auto& m) { receivers_.on_remote_event(m); });
-    default: return;
+    default:
+      return;
   }
 }
 

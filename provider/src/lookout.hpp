@@ -14,7 +14,8 @@ class Lookout {
   static constexpr TimeNs kSpan = 20'000;
   // What woke a sleeper so long after the last packets would have come within the span to one that
   // looks. In a stream most of that is its waking, during which the sender, whose window is full,
-  // waits as well: a thread that took it for the sender's pace would fall asleep before every batch.
+  // waits as well: a thread that took it for the sender's pace would fall asleep before every
+  // batch.
   static constexpr TimeNs kSpanOfSleeper = 3 * kSpan;
 
   // Packets have come: until when to look for more of them, at least once.

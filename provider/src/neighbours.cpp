@@ -24,8 +24,8 @@ struct Neighbours {
 };
 
 Known* find(std::vector<Known>& all, const Context& context) {
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const Known& n) { return n.context == &context; });
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Known& n) { return n.context == &context; });
   return found != all.end() ? &*found : nullptr;
 }
 

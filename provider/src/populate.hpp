@@ -1,5 +1,5 @@
-// Advice to the kernel (Linux 5.14) to make pages present at once; older headers lack its names, and
-// older kernels refuse it, which costs a fault for each page and no more.
+// Advice to the kernel (Linux 5.14) to make pages present at once; older headers lack its names,
+// and older kernels refuse it, which costs a fault for each page and no more.
 #pragma once
 
 #include <sys/mman.h>

@@ -26,8 +26,10 @@ class SgeList {
   // An errno.
   int take(const char* verb, const ibv_sge* list, int n) noexcept {
     if (static_cast<unsigned>(n) > queue::kMaxSges) [[unlikely]] {
-      return refusal(EINVAL, "%s: num_sge = %d is not in 0 .. %zu, which is the most that any "
-                             "queue takes", verb, n, queue::kMaxSges);
+      return refusal(EINVAL,
+                     "%s: num_sge = %d is not in 0 .. %zu, which is the most that any "
+                     "queue takes",
+                     verb, n, queue::kMaxSges);
     }
     if (n != 0 && list == nullptr) [[unlikely]] {
       return refusal(EINVAL, "%s: num_sge = %d, but sg_list is NULL", verb, n);

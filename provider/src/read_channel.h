@@ -12,9 +12,9 @@ extern "C" {
 
 enum {
   kVerbenaVisitBytes = 64,
-  kVerbenaWakers = 4,         // at most
-  kVerbenaEventBytes = 8,     // sizeof(CompletionEvent)
-  kVerbenaReadPlainly = -2,   // control::kReadPlainly
+  kVerbenaWakers = 4,        // at most
+  kVerbenaEventBytes = 8,    // sizeof(CompletionEvent)
+  kVerbenaReadPlainly = -2,  // control::kReadPlainly
 };
 
 // As read(2), or control::kReadPlainly; asks `may_block` before it blocks.

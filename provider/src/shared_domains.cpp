@@ -70,9 +70,9 @@ void SharedDomains::close(std::uint32_t number, Await await) {
 
 void SharedDomains::want(const queue::StandIn& s) noexcept {
   context_.tell(control::StandInWanted{s.receiver.value(), s.line.value(), s.xrc_domain, s.srq,
-                                       s.first.value(), s.mtu, s.access_flags,
-                                       s.max_dest_rd_atomic, s.min_rnr_timer, s.peer.value(),
-                                       s.peer_lid, s.service_level});
+                                       s.first.value(), s.mtu, s.access_flags, s.max_dest_rd_atomic,
+                                       s.min_rnr_timer, s.peer.value(), s.peer_lid,
+                                       s.service_level});
 }
 
 void SharedDomains::release(Qpn receiver) noexcept {
@@ -92,8 +92,10 @@ qp::QueuePair* SharedDomains::stand_in_for(const control::StandInWanted& wanted)
   }
   qp::QueuePair* made = device.create_stand_in(s, receiver);
   if (made == nullptr) {
-    explain("XRC_RECV queue pair 0x%06x of another process cannot reach the SRQs of this one: all "
-            "queue pair numbers are taken", wanted.receiver);
+    explain(
+        "XRC_RECV queue pair 0x%06x of another process cannot reach the SRQs of this one: all "
+        "queue pair numbers are taken",
+        wanted.receiver);
     return nullptr;
   }
   stand_ins_.emplace(key, made);

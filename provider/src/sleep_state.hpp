@@ -13,9 +13,9 @@ namespace verbena::provider {
 
 enum class Rest : std::uint8_t {
   kAwake,
-  kParked,    // the application polls; a short sleep that ends by itself
-  kWatching,  // asleep until a packet, a deadline or a kick
-  kRelieved,  // as kWatching, but packets are the business of a thread that attends
+  kParked,      // the application polls; a short sleep that ends by itself
+  kWatching,    // asleep until a packet, a deadline or a kick
+  kRelieved,    // as kWatching, but packets are the business of a thread that attends
   kStandingBy,  // a short sleep: the thread that attends comes and goes
 };
 

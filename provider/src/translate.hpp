@@ -34,11 +34,22 @@ std::optional<queue::WorkOpcode> opcode_of(ibv_wr_opcode opcode);
 // For each completion that is read: a look into a table, and bits that lie as those of the verbs do
 // but for the one that is left free.
 inline ibv_wc_opcode wc_opcode_of(queue::CompletionOpcode opcode) {
-  static constexpr std::uint8_t kNumbers[] = {
-      IBV_WC_SEND,      IBV_WC_RDMA_WRITE, IBV_WC_RDMA_READ, IBV_WC_COMP_SWAP, IBV_WC_FETCH_ADD,
-      IBV_WC_BIND_MW,   IBV_WC_LOCAL_INV,  8 /* FLUSH */,    9 /* ATOMIC_WRITE */,
-      IBV_WC_RECV,      IBV_WC_RECV_RDMA_WITH_IMM,           IBV_WC_TM_ADD,    IBV_WC_TM_DEL,
-      IBV_WC_TM_SYNC,   IBV_WC_TM_RECV,    IBV_WC_TM_NO_TAG};
+  static constexpr std::uint8_t kNumbers[] = {IBV_WC_SEND,
+                                              IBV_WC_RDMA_WRITE,
+                                              IBV_WC_RDMA_READ,
+                                              IBV_WC_COMP_SWAP,
+                                              IBV_WC_FETCH_ADD,
+                                              IBV_WC_BIND_MW,
+                                              IBV_WC_LOCAL_INV,
+                                              8 /* FLUSH */,
+                                              9 /* ATOMIC_WRITE */,
+                                              IBV_WC_RECV,
+                                              IBV_WC_RECV_RDMA_WITH_IMM,
+                                              IBV_WC_TM_ADD,
+                                              IBV_WC_TM_DEL,
+                                              IBV_WC_TM_SYNC,
+                                              IBV_WC_TM_RECV,
+                                              IBV_WC_TM_NO_TAG};
   static_assert(IBV_WC_TM_NO_TAG < 256);
   static_assert(std::size(kNumbers) ==
                 static_cast<std::size_t>(queue::CompletionOpcode::kTagNoTag) + 1);

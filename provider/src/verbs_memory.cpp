@@ -143,8 +143,8 @@ ibv_mr* alloc_null_mr(ibv_pd* p) noexcept {
     r.length = ~std::uint64_t{0};
     r.access = memory::kLocalWrite;
     r.null = true;
-    ibv_mr* mr = make_mr(context, pd, register_region(context, "ibv_alloc_null_mr", r),
-                         abi::kMrNull, 0);
+    ibv_mr* mr =
+        make_mr(context, pd, register_region(context, "ibv_alloc_null_mr", r), abi::kMrNull, 0);
     mr->addr = nullptr;
     mr->length = SIZE_MAX;
     return mr;
@@ -260,8 +260,8 @@ std::uint32_t register_region(Context& context, const char* verb,
   const auto key = context.device().memory().register_region(request);
   if (!key) {
     const auto why = memory::to_string(key.error());
-    refuse(errno_of_refusal(key.error()), "%s: address 0x%llx, length %llu, access 0x%x: %.*s", verb,
-           static_cast<unsigned long long>(request.host_address),
+    refuse(errno_of_refusal(key.error()), "%s: address 0x%llx, length %llu, access 0x%x: %.*s",
+           verb, static_cast<unsigned long long>(request.host_address),
            static_cast<unsigned long long>(request.length), request.access,
            static_cast<int>(why.size()), why.data());
   }
@@ -275,8 +275,10 @@ void check_access(const char* verb, unsigned access) {
   }
   if ((access & (memory::kRemoteWrite | memory::kRemoteAtomic)) != 0 &&
       (access & memory::kLocalWrite) == 0) {
-    refuse(EINVAL, "%s: IBV_ACCESS_REMOTE_WRITE and IBV_ACCESS_REMOTE_ATOMIC need "
-                   "IBV_ACCESS_LOCAL_WRITE (access is 0x%x)", verb, access);
+    refuse(EINVAL,
+           "%s: IBV_ACCESS_REMOTE_WRITE and IBV_ACCESS_REMOTE_ATOMIC need "
+           "IBV_ACCESS_LOCAL_WRITE (access is 0x%x)",
+           verb, access);
   }
 }
 

@@ -51,13 +51,16 @@ int post_one(Srq& srq, ibv_ops_wr& wr) {
                      static_cast<int>(wr.opcode));
   }
   switch (srq.shared.tags->post(operation)) {
-    case queue::TagMatching::Posted::kOk: break;
+    case queue::TagMatching::Posted::kOk:
+      break;
     case queue::TagMatching::Posted::kFull:
       return refusal(ENOMEM, "ibv_post_srq_ops: the list holds max_num_tags = %u buffers",
                      srq.shared.tags->options().max_tags);
     case queue::TagMatching::Posted::kTooManySges:
-      return refusal(EINVAL, "ibv_post_srq_ops: num_sge = %d is more than a tagged buffer takes "
-                             "(%u)", wr.tm.add.num_sge, srq.shared.tags->options().max_sges);
+      return refusal(EINVAL,
+                     "ibv_post_srq_ops: num_sge = %d is more than a tagged buffer takes "
+                     "(%u)",
+                     wr.tm.add.num_sge, srq.shared.tags->options().max_sges);
   }
   if (operation.opcode == TagOpcode::kAdd) wr.tm.handle = operation.handle;
   return 0;

@@ -120,8 +120,8 @@ ibv_qp* open_qp(ibv_context* c, ibv_qp_open_attr* attr) noexcept {
     Context& context = Context::of(c);
     context.check_alive(kVerb);
     check_given(kVerb, "qp_open_attr", attr);
-    constexpr std::uint32_t kNeeded = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
-                                      IBV_QP_OPEN_ATTR_TYPE;
+    constexpr std::uint32_t kNeeded =
+        IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
     if ((attr->comp_mask & kNeeded) != kNeeded || attr->qp_type != IBV_QPT_XRC_RECV) {
       refuse(EINVAL, "%s: needs qp_num, xrcd and qp_type IBV_QPT_XRC_RECV", kVerb);
     }

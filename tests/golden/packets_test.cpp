@@ -32,8 +32,8 @@ void expect_same(const PacketView& view, const GoldenPacket& p) {
   EXPECT_EQ(view.opcode, p.opcode);
   const Bth& bth = p.headers.bth;
   EXPECT_EQ(Bth::read_from(view.start), bth);
-  EXPECT_EQ(view.bth, (PacketBth{bth.psn, bth.dest_qp, bth.pkey, bth.pad, bth.solicited,
-                                 bth.migreq, bth.ack_request}));
+  EXPECT_EQ(view.bth, (PacketBth{bth.psn, bth.dest_qp, bth.pkey, bth.pad, bth.solicited, bth.migreq,
+                                 bth.ack_request}));
   const OpcodeRow& row = *view.row;
   if (row.xrceth) {
     EXPECT_EQ(view.xrceth(), p.headers.xrceth);

@@ -64,13 +64,15 @@ void DatagramStream::bring_up(Node& node, qp::QueuePair& qp, qp::QueuePair& to, 
   a.path.destination.address = peer.address();
   a.path_mtu = Mtu::k512;
   a.dest_qpn = to.number();
-  modify(a, ud ? std::uint32_t{kMaskState} : kMaskState | kMaskPath | kMaskPathMtu | kMaskDestQpn | kMaskRqPsn);
+  modify(a, ud ? std::uint32_t{kMaskState}
+               : kMaskState | kMaskPath | kMaskPathMtu | kMaskDestQpn | kMaskRqPsn);
   a.state = State::kRts;
   modify(a, kMaskState | kMaskSqPsn);
 }
 
 void DatagramStream::post_receive(std::size_t slot) {
-  const queue::Sge sge{receive_.address(slot * (kSlot + kGrhSize)), kSlot + kGrhSize, receive_.key()};
+  const queue::Sge sge{receive_.address(slot * (kSlot + kGrhSize)), kSlot + kGrhSize,
+                       receive_.key()};
   if (receiver_->post_receive({slot, {&sge, 1}}) != qp::PostedReceive::kOk) {
     throw Failure("a receive was refused");
   }
@@ -123,7 +125,8 @@ void DatagramStream::check(const queue::Completion& c) {
 void DatagramStream::turn() {
   queue::Completion c;
   while (send_cq_.poll_one(c)) {
-    if (c.status != queue::Status::kSuccess || c.id != completed_) throw Failure("a datagram's send failed");
+    if (c.status != queue::Status::kSuccess || c.id != completed_)
+      throw Failure("a datagram's send failed");
     ++completed_;
   }
   while (receive_cq_.poll_one(c)) {

@@ -22,7 +22,7 @@ class DatagramStream {
   static constexpr std::uint32_t kDepth = 8;
   static constexpr std::uint32_t kSlot = 2048;
   static constexpr std::uint32_t kGrhSize = 40;
-  static constexpr std::uint32_t kHeader = 16;   // number and length, then the pattern
+  static constexpr std::uint32_t kHeader = 16;  // number and length, then the pattern
   void bring_up(Node& node, qp::QueuePair& qp, qp::QueuePair& to, Node& peer);
   void post_receive(std::size_t slot);
   void send();

@@ -26,8 +26,8 @@ struct PeerOptions {
   std::uint8_t min_rnr_timer = 12;
   std::uint32_t access = memory::kRemoteWrite | memory::kRemoteRead | memory::kRemoteAtomic |
                          memory::kFlushGlobal | memory::kFlushPersistent;
-  Psn psn{0xfffff0};     // wraps soon
-  bool use_srq = false;  // XRC receivers have one in any case
+  Psn psn{0xfffff0};           // wraps soon
+  bool use_srq = false;        // XRC receivers have one in any case
   bool shares_domain = false;  // XRC receivers: others may have SRQs in the same domain
   std::uint32_t max_tags = 0;  // more than 0: the SRQ matches tags
 };

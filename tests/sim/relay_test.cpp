@@ -33,7 +33,8 @@ std::size_t half_slot(const Operation& o) { return std::size_t{o.n} * kHalfSlot;
 Request request_of(SharedDomain& s, const Operation& o) {
   Peer& owner = s.owner(o.owner);
   switch (o.kind) {
-    case Kind::kSend: return s.to(o.owner, s.sender.send(o.n, o.length, slot(o)));
+    case Kind::kSend:
+      return s.to(o.owner, s.sender.send(o.n, o.length, slot(o)));
     case Kind::kWrite: {
       Request r = s.sender.write(o.n, o.length, owner, slot(o));
       r.remote_address = owner.target.address(kWritten + half_slot(o));
@@ -44,7 +45,8 @@ Request request_of(SharedDomain& s, const Operation& o) {
       r.remote_address = owner.target.address(kToRead + half_slot(o));
       return s.to(o.owner, r);
     }
-    case Kind::kAdd: break;
+    case Kind::kAdd:
+      break;
   }
   Request r = s.sender.fetch_add(o.n, 1 + o.n, owner);
   r.buffers[0].address = s.sender.result.address(slot(o));

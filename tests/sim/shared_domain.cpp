@@ -49,9 +49,8 @@ void Registry::provide(Node& receiver, const queue::StandIn& wanted) {
     return receiver.device().connect_line(wanted.receiver, wanted.line, there, known.qp->number(),
                                           world_.now());
   }
-  const auto owner = std::find_if(owners_.begin(), owners_.end(), [&](Node* node) {
-    return node->device().is_own(wanted.srq);
-  });
+  const auto owner = std::find_if(owners_.begin(), owners_.end(),
+                                  [&](Node* node) { return node->device().is_own(wanted.srq); });
   if (owner == owners_.end()) {
     return receiver.device().refuse_line(wanted.receiver, wanted.line, world_.now());
   }

@@ -83,18 +83,20 @@ struct Model {
     if (kind == Kind::kNoTag) {
       return {next_plain++, CompletionOpcode::kTagNoTag, 0, whole, kind, n};
     }
-    const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& e) {
-      return (tag & e.mask) == e.tag;
-    });
+    const auto found = std::find_if(entries.begin(), entries.end(),
+                                    [&](const Entry& e) { return (tag & e.mask) == e.tag; });
     if (found == entries.end()) {
       return {next_plain++, CompletionOpcode::kTagReceive, 0, whole, kind, n};
     }
     const std::uint64_t id = found->id;
     entries.erase(found);
     const bool eager = kind == Kind::kEager;
-    return {id, CompletionOpcode::kTagReceive,
+    return {id,
+            CompletionOpcode::kTagReceive,
             static_cast<std::uint16_t>(queue::kTagMatched | (eager ? queue::kTagDataValid : 0)),
-            length, kind, n};
+            length,
+            kind,
+            n};
   }
 };
 
@@ -229,7 +231,8 @@ TEST(Unexpected, MessagesAskForSynchronisationWhenTheProgramIsFarBehind) {
   const auto deliver = [&] {
     EXPECT_TRUE(t.right.receive(kPlain, kSlot, 0));
     t.send_message(0, Kind::kEager, 7, 20, 0);
-    EXPECT_TRUE(t.pair.run_until([&] { return !t.right.receives.empty() && !t.left.sends.empty(); }));
+    EXPECT_TRUE(
+        t.pair.run_until([&] { return !t.right.receives.empty() && !t.left.sends.empty(); }));
     const std::uint16_t flags = t.right.receives.back().flags;
     t.right.receives.clear();
     t.left.sends.clear();

@@ -9,8 +9,8 @@
 #include <cstring>
 
 #include "server.hpp"
-#include "version.hpp"
 #include "verbena/control/ring_messages.hpp"
+#include "version.hpp"
 
 namespace verbena::daemon {
 

@@ -118,7 +118,8 @@ IpAddress IpAddress::v4(std::uint32_t host_order) {
   IpAddress ip;
   std::copy(kMappedPrefix.begin(), kMappedPrefix.end(), ip.bytes.begin());
   for (int i = 0; i < 4; ++i) {
-    ip.bytes[static_cast<std::size_t>(12 + i)] = static_cast<std::uint8_t>(host_order >> (24 - 8 * i));
+    ip.bytes[static_cast<std::size_t>(12 + i)] =
+        static_cast<std::uint8_t>(host_order >> (24 - 8 * i));
   }
   return ip;
 }

@@ -67,7 +67,8 @@ const bool goes_by_words = are_words_faster();
 }
 
 void long_copy(void* to, const void* from, std::size_t length) noexcept {
-  if (goes_by_words) [[unlikely]] return copy_by_words(to, from, length);
+  if (goes_by_words) [[unlikely]]
+    return copy_by_words(to, from, length);
   std::memcpy(to, from, length);
 }
 

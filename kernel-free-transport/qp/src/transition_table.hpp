@@ -38,11 +38,16 @@ namespace detail {
 // RC, UC, UD, XRC send, XRC receive.
 constexpr std::size_t column_of(Transport transport) {
   switch (transport) {
-    case Transport::kRc: return 0;
-    case Transport::kUc: return 1;
-    case Transport::kUd: return 2;
-    case Transport::kXrcSend: return 3;
-    case Transport::kXrcReceive: return 4;
+    case Transport::kRc:
+      return 0;
+    case Transport::kUc:
+      return 1;
+    case Transport::kUd:
+      return 2;
+    case Transport::kXrcSend:
+      return 3;
+    case Transport::kXrcReceive:
+      return 4;
   }
   return 0;
 }

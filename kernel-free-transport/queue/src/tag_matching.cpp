@@ -4,8 +4,7 @@
 
 namespace verbena::queue {
 
-TagMatching::TagMatching(const Options& options, CompletionQueue& cq)
-    : options_(options), cq_(cq) {
+TagMatching::TagMatching(const Options& options, CompletionQueue& cq) : options_(options), cq_(cq) {
   options_.max_tags = std::min(options_.max_tags, (1u << kIndexBits) - 1);
   options_.max_sges = std::clamp<std::uint32_t>(options_.max_sges, 1, kMaxSges);
 }
@@ -19,7 +18,8 @@ TagMatching::Posted TagMatching::post(TagOperation& operation) {
   }
   if (operation.synchronises) synchronise(operation.unexpected_count);
   switch (operation.opcode) {
-    case TagOpcode::kAdd: return add(operation);
+    case TagOpcode::kAdd:
+      return add(operation);
     case TagOpcode::kDelete:
       complete(operation, CompletionOpcode::kTagDelete,
                remove(operation.handle) ? Status::kSuccess : Status::kTagMatching);

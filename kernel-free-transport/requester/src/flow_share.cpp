@@ -7,9 +7,8 @@ namespace {
 constexpr std::uint32_t kWhole = 1u << 16;
 
 std::uint32_t part_of(std::uint32_t packets, std::uint32_t capacity) {
-  return packets < capacity
-             ? static_cast<std::uint32_t>(std::uint64_t{packets} * kWhole / capacity)
-             : kWhole;
+  return packets < capacity ? static_cast<std::uint32_t>(std::uint64_t{packets} * kWhole / capacity)
+                            : kWhole;
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ SendQueue::SendQueue(const Options& options)
       body_offset_(sizeof(SendEntry) + (options.datagram ? sizeof(queue::AddressVector) : 0)) {
   body_offset_ = round_up(body_offset_, alignof(queue::Sge));
   // At least as much as one buffer: the device's own requests have inline bytes, too.
-  const std::size_t body = std::max(std::size_t{std::max(max_sges_, 1u)} * sizeof(queue::Sge),
-                                    std::size_t{max_inline_});
+  const std::size_t body =
+      std::max(std::size_t{std::max(max_sges_, 1u)} * sizeof(queue::Sge), std::size_t{max_inline_});
   stride_ = round_up(body_offset_ + body, alignof(std::max_align_t));
 }
 

@@ -48,8 +48,11 @@ void Responder::finish_tagged(queue::Completion& c) {
     c.tag_private = tag_private_;
   }
   switch (tagged_) {
-    case Tagged::kNo: return;
-    case Tagged::kNoTag: c.opcode = CompletionOpcode::kTagNoTag; return;
+    case Tagged::kNo:
+      return;
+    case Tagged::kNoTag:
+      c.opcode = CompletionOpcode::kTagNoTag;
+      return;
     case Tagged::kUnexpected:
       c.opcode = CompletionOpcode::kTagReceive;
       if (endpoint_.srq->tags->is_far_behind()) c.flags |= queue::kTagSyncRequest;
@@ -62,8 +65,8 @@ void Responder::finish_tagged(queue::Completion& c) {
       c.opcode = CompletionOpcode::kTagReceive;
       c.flags |= queue::kTagMatched;
       c.byte_length = announced_.length;
-      endpoint_.rendezvous.push_back({*receive_, announced_.va, announced_.rkey, announced_.length,
-                                      tag_, tag_private_});
+      endpoint_.rendezvous.push_back(
+          {*receive_, announced_.va, announced_.rkey, announced_.length, tag_, tag_private_});
       return;
   }
 }

@@ -36,9 +36,7 @@ constexpr std::array<Crc32Around, kCrc32Joined.size()> kAround{
 
 }  // namespace
 
-std::uint32_t past_zeros_tables(std::uint32_t r, std::size_t which) {
-  return kZeros[which].of(r);
-}
+std::uint32_t past_zeros_tables(std::uint32_t r, std::size_t which) { return kZeros[which].of(r); }
 
 const Crc32Around& crc32_around(std::size_t which) {
   VERBENA_CHECK(which < kAround.size());

@@ -86,9 +86,9 @@ Result<Library, std::string> Library::find() {
   const unsigned minor = newest_minor(library);
   const auto generation = recognise(pabi, minor);
   if (!generation) {
-    return Failure{found.path_ + " has a provider interface that this build does not know (private " +
-                   std::to_string(pabi) + ", public 1." + std::to_string(minor) +
-                   "); a newer Verbena may"};
+    return Failure{
+        found.path_ + " has a provider interface that this build does not know (private " +
+        std::to_string(pabi) + ", public 1." + std::to_string(minor) + "); a newer Verbena may"};
   }
   found.layout_ = abi::layout(*generation);
   const std::string number = std::to_string(pabi);

@@ -124,8 +124,7 @@ int may_block(int fd) {
 }
 
 VERBENA_NOTHING_TO_CLEAN_UP ssize_t read_channel(int fd, void* bytes, size_t size) {
-  const ssize_t got =
-      channel_reader.load(std::memory_order_acquire)(fd, bytes, size, &may_block);
+  const ssize_t got = channel_reader.load(std::memory_order_acquire)(fd, bytes, size, &may_block);
   return got == control::kReadPlainly ? real::read(fd, bytes, size) : got;
 }
 
@@ -141,8 +140,7 @@ bool makes_duplicate(int command) { return command == F_DUPFD || command == F_DU
 
 using namespace verbena::preload;
 
-VERBENA_EXPORT void verbena_offer_channel_reader(int fd,
-                                                 verbena::control::ChannelReader* reader) {
+VERBENA_EXPORT void verbena_offer_channel_reader(int fd, verbena::control::ChannelReader* reader) {
   channel_reader.store(reader, std::memory_order_release);
   fd_table::mark(fd, fd_table::Kind::kChannel);
 }

@@ -46,8 +46,8 @@ class Run {
       : input_(input),
         capacity_(std::size_t{64 * 1024} << std::min(input.byte() & 7, 5)),
         fd_(SharedRing::create(capacity_).value()),
-        memory_(static_cast<std::uint8_t*>(::mmap(nullptr, kHeaderPage + capacity_,
-                                                  PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0))),
+        memory_(static_cast<std::uint8_t*>(
+            ::mmap(nullptr, kHeaderPage + capacity_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0))),
         writer_(ring_of(fd_)),
         reader_(ring_of(fd_)) {
     VERBENA_CHECK(memory_ != MAP_FAILED);
@@ -73,8 +73,10 @@ class Run {
       case 1:
         for (unsigned i = 0; i < times; ++i) take();
         return;
-      case 2: return write();
-      default: return look();
+      case 2:
+        return write();
+      default:
+        return look();
     }
   }
 

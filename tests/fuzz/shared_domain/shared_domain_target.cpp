@@ -51,12 +51,21 @@ class Play {
       switch (in.byte() % 8) {
         case 0:
         case 1:
-        case 2: post(in.byte(), in.byte()); break;
+        case 2:
+          post(in.byte(), in.byte());
+          break;
         case 3:
-        case 4: forge(in); break;
-        case 5: loss_ = in.byte(); break;
-        case 6: run_for(1'000u << (in.byte() % 16)); break;
-        default: disturb(in.byte());
+        case 4:
+          forge(in);
+          break;
+        case 5:
+          loss_ = in.byte();
+          break;
+        case 6:
+          run_for(1'000u << (in.byte() % 16));
+          break;
+        default:
+          disturb(in.byte());
       }
       check();
     }
@@ -94,10 +103,17 @@ class Play {
     const std::uint32_t length = size * 5u;
     Request request;
     switch (what % 4) {
-      case 0: request = s_.sender.send(id, length); break;
-      case 1: request = s_.sender.write(id, length, to); break;
-      case 2: request = s_.sender.read(id, length, to); break;
-      default: request = s_.sender.fetch_add(id, size, to);
+      case 0:
+        request = s_.sender.send(id, length);
+        break;
+      case 1:
+        request = s_.sender.write(id, length, to);
+        break;
+      case 2:
+        request = s_.sender.read(id, length, to);
+        break;
+      default:
+        request = s_.sender.fetch_add(id, size, to);
     }
     if (s_.sender.post(s_.to(owner, request)) == requester::Posted::kOk) ++posted_;
   }
@@ -118,10 +134,17 @@ class Play {
   void disturb(std::uint8_t what) {
     const std::size_t owner = 1 + what / 8 % (SharedDomain::kOwners - 1);
     switch (what % 4) {
-      case 0: s_.registry.withdraw(s_.owner(owner).node()); break;
-      case 1: s_.registry.admit(s_.owner(owner).node()); break;
-      case 2: s_.receiver.to_state(qp::State::kError); break;
-      default: reconnect();
+      case 0:
+        s_.registry.withdraw(s_.owner(owner).node());
+        break;
+      case 1:
+        s_.registry.admit(s_.owner(owner).node());
+        break;
+      case 2:
+        s_.receiver.to_state(qp::State::kError);
+        break;
+      default:
+        reconnect();
     }
   }
 

@@ -1,21 +1,21 @@
-// A process with one queue pair that does what it is told, one verb a line, and answers each line with one line: "ok", a
-// number, or "errno N". puppets.py speaks with it.
+// A process with one queue pair that does what it is told, one verb a line, and answers each line
+// with one line: "ok", a number, or "errno N". puppets.py speaks with it.
 //
 //   puppet rc|uc|ud
 //
-// prints "here LID GID QPN RKEY ADDRESS" once the queue pair is in INIT. KEY=VALUE after a verb sets what has a default:
+// prints "here LID GID QPN RKEY ADDRESS" once the queue pair is in INIT. KEY=VALUE after a verb
+// sets what has a default:
 //
-//   connect lid=1 gid=HEX32 qpn=2 sq_psn= rq_psn= retries= rnr= timeout= access= reads= served=   to RTR and RTS
-//   ready ...                            the same, to RTR only
-//   receive count=1 length=64            posts receives
-//   send|write|read|add count=1 length=64 at=0 (offset in own memory) lkey= rkey= address= lid= gid= qpn= qkey=
-//   poll count=1                         waits for so many completions: their statuses
-//   join gid=HEX32                       attaches to a multicast group
-//   violations                           "PKEY QKEY" as ibv_query_port counts them
+//   connect lid=1 gid=HEX32 qpn=2 sq_psn= rq_psn= retries= rnr= timeout= access= reads= served= to
+//   RTR and RTS ready ...                            the same, to RTR only receive count=1
+//   length=64            posts receives send|write|read|add count=1 length=64 at=0 (offset in own
+//   memory) lkey= rkey= address= lid= gid= qpn= qkey= poll count=1                         waits
+//   for so many completions: their statuses join gid=HEX32                       attaches to a
+//   multicast group violations                           "PKEY QKEY" as ibv_query_port counts them
 //   state ERR                            ibv_modify_qp to the error state
 //   unmap                                takes the memory away that is registered
-//   another                              makes one more queue pair, with a completion queue of its own
-//   end                                  closes all in good order
+//   another                              makes one more queue pair, with a completion queue of its
+//   own end                                  closes all in good order
 #include <infiniband/verbs.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -35,8 +35,8 @@ namespace {
 
 constexpr std::size_t kBytes = 1 << 20;
 constexpr std::uint32_t kGrh = 40;
-constexpr int kAccess =
-    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                        IBV_ACCESS_REMOTE_ATOMIC;
 constexpr auto kPatience = std::chrono::seconds(60);
 
 [[noreturn]] void give_up(const char* what) {
@@ -66,7 +66,8 @@ class Words {
     ibv_gid gid{};
     const auto found = values_.find("gid");
     for (std::size_t i = 0; found != values_.end() && i < sizeof gid; ++i) {
-      gid.raw[i] = static_cast<std::uint8_t>(std::stoul(found->second.substr(2 * i, 2), nullptr, 16));
+      gid.raw[i] =
+          static_cast<std::uint8_t>(std::stoul(found->second.substr(2 * i, 2), nullptr, 16));
     }
     return gid;
   }
@@ -130,13 +131,14 @@ Puppet::Puppet(const std::string& type) {
   a.qkey = 0x1234;
   a.qp_access_flags = kAccess;
   const int last = qp_->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
-  if (ibv_modify_qp(qp_, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | last) != 0) give_up("INIT");
+  if (ibv_modify_qp(qp_, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | last) != 0)
+    give_up("INIT");
   ibv_gid gid;
   if (ibv_query_gid(context_, 1, 0, &gid) != 0) give_up("ibv_query_gid");
   std::printf("here %u ", port_.lid);
   for (const std::uint8_t byte : gid.raw) std::printf("%02x", byte);
-  std::printf(" %u %u %llu\n", qp_->qp_num, mr_->rkey, static_cast<unsigned long long>(
-                                                           reinterpret_cast<std::uintptr_t>(memory_)));
+  std::printf(" %u %u %llu\n", qp_->qp_num, mr_->rkey,
+              static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(memory_)));
   std::fflush(stdout);
 }
 
@@ -214,10 +216,10 @@ int Puppet::send(const std::string& verb, const Words& words) {
   wr.wr_id = words.number("id", 5);
   wr.sg_list = &sge;
   wr.num_sge = 1;
-  wr.opcode = verb == "send" ? IBV_WR_SEND
+  wr.opcode = verb == "send"    ? IBV_WR_SEND
               : verb == "write" ? IBV_WR_RDMA_WRITE
-              : verb == "read" ? IBV_WR_RDMA_READ
-                               : IBV_WR_ATOMIC_FETCH_AND_ADD;
+              : verb == "read"  ? IBV_WR_RDMA_READ
+                                : IBV_WR_ATOMIC_FETCH_AND_ADD;
   wr.wr.rdma.rkey = static_cast<std::uint32_t>(words.number("rkey", 0));
   wr.wr.rdma.remote_addr = words.number("address", 0);
   if (wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
@@ -258,7 +260,8 @@ std::string Puppet::poll(std::uint64_t count) {
 
 std::string Puppet::violations() {
   ibv_port_attr now{};
-  if (const int code = ibv_query_port(context_, 1, &now); code != 0) return "errno " + std::to_string(code);
+  if (const int code = ibv_query_port(context_, 1, &now); code != 0)
+    return "errno " + std::to_string(code);
   return std::to_string(now.bad_pkey_cntr) + " " + std::to_string(now.qkey_viol_cntr);
 }
 
@@ -278,8 +281,9 @@ int Puppet::make_another() {
 
 std::string Puppet::end() {
   if (ah_ != nullptr) ibv_destroy_ah(ah_);
-  const bool fine = ibv_destroy_qp(qp_) == 0 && ibv_destroy_cq(cq_) == 0 && ibv_dereg_mr(mr_) == 0 &&
-                    ibv_dealloc_pd(pd_) == 0 && ibv_close_device(context_) == 0;
+  const bool fine = ibv_destroy_qp(qp_) == 0 && ibv_destroy_cq(cq_) == 0 &&
+                    ibv_dereg_mr(mr_) == 0 && ibv_dealloc_pd(pd_) == 0 &&
+                    ibv_close_device(context_) == 0;
   return fine ? "ok" : "errno " + std::to_string(errno);
 }
 
@@ -294,7 +298,8 @@ std::string Puppet::obey(const std::string& verb, const Words& words) {
   if (verb == "state") code = to_error();
   if (verb == "another") code = make_another();
   if (verb == "unmap") code = ::munmap(memory_, kBytes);
-  if (verb == "send" || verb == "write" || verb == "read" || verb == "add") code = send(verb, words);
+  if (verb == "send" || verb == "write" || verb == "read" || verb == "add")
+    code = send(verb, words);
   if (verb == "join") {
     const ibv_gid group = words.gid();
     code = ibv_attach_mcast(qp_, &group, 0xc001);

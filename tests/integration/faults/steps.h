@@ -4,9 +4,9 @@
  *   steps [-e] [-t] [-x] [-n ITERATIONS] [-s STEP] server|client
  *
  * -e sleeps on a completion channel instead of polling, -t polls and answers in a second thread
- * while the first one begins, -x reads completions by the extended interface, -s stops at a step: it
- * prints "at STEP" and waits for a line. Before it connects it prints "address LID QPN" and reads
- * "LID QPN" of its peer.
+ * while the first one begins, -x reads completions by the extended interface, -s stops at a step:
+ * it prints "at STEP" and waits for a line. Before it connects it prints "address LID QPN" and
+ * reads "LID QPN" of its peer.
  *
  * The end is one line and the exit code 0: "end ok", "end status N" (an error completion), "end
  * fatal" (IBV_EVENT_DEVICE_FATAL) or "end refused VERB ERRNO". A side that hears nothing for a

@@ -61,8 +61,8 @@ ibv_qp* make_qp(ibv_pd* pd, ibv_cq* cq) {
   ibv_qp_attr a = base_attributes(IBV_QPS_INIT);
   a.port_num = 1;
   a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-  EXPECT(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                                   IBV_QP_ACCESS_FLAGS) == 0);
+  EXPECT(ibv_modify_qp(qp, &a,
+                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0);
   return qp;
 }
 
@@ -75,18 +75,18 @@ void connect(ibv_qp* qp, const Peer& peer, std::uint32_t own_psn) {
   a.min_rnr_timer = 12;
   a.ah_attr.dlid = static_cast<std::uint16_t>(peer.lid);
   a.ah_attr.port_num = 1;
-  EXPECT(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                                   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-                                   IBV_QP_MIN_RNR_TIMER) == 0);
+  EXPECT(ibv_modify_qp(qp, &a,
+                       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                           IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0);
   a = base_attributes(IBV_QPS_RTS);
   a.timeout = 14;
   a.retry_cnt = 7;
   a.rnr_retry = 7;
   a.sq_psn = own_psn;
   a.max_rd_atomic = 1;
-  EXPECT(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                                   IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                   IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+  EXPECT(ibv_modify_qp(qp, &a,
+                       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                           IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
 }
 
 Loop::Loop(bool events) : context(open_first()), memory(2 * kMessage) {

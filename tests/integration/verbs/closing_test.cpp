@@ -36,8 +36,8 @@ std::pair<ibv_qp*, ibv_qp*> connect(End& left, End& right) {
   return {from, to};
 }
 
-// An adapter has answered a message before anyone can know of it, so that the answer is there before
-// whatever the receiver says afterwards, by another way, that has the sender close.
+// An adapter has answered a message before anyone can know of it, so that the answer is there
+// before whatever the receiver says afterwards, by another way, that has the sender close.
 TEST(Closing, AMessageThatWasReceivedIsNotFlushed) {
   End left;
   End right;

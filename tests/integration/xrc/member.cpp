@@ -92,8 +92,8 @@ std::string make_srq(Member& m, Words&) {
   attr.attr.max_wr = 64;
   attr.attr.max_sge = 1;
   attr.srq_type = IBV_SRQT_XRC;
-  attr.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
-                   IBV_SRQ_INIT_ATTR_CQ;
+  attr.comp_mask =
+      IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
   attr.pd = m.pd;
   attr.cq = m.cq;
   attr.xrcd = m.domain;

@@ -30,9 +30,7 @@ TEST(ShortCopy, CopiesEveryLengthAndNothingElse) {
 }
 
 // What has no bytes needs no address.
-TEST(ShortCopy, NothingIsCopiedFromNowhere) {
-  short_copy(nullptr, nullptr, 0);
-}
+TEST(ShortCopy, NothingIsCopiedFromNowhere) { short_copy(nullptr, nullptr, 0); }
 
 }  // namespace
 }  // namespace verbena

@@ -188,8 +188,11 @@ TEST_F(Division, OfABundleSurvivesWhatIsDamagedInIt) {
       const Opcode opcode = i == 0   ? Opcode::kRcWriteFirst
                             : i == 9 ? Opcode::kRcWriteLast
                                      : Opcode::kRcWriteMiddle;
-      const Bytes packet =
-          make_packet(b_.qp(1), next_++, i == 0 ? 1052 : i == 9 ? 500 : 1036, opcode);
+      const Bytes packet = make_packet(b_.qp(1), next_++,
+                                       i == 0   ? 1052
+                                       : i == 9 ? 500
+                                                : 1036,
+                                       opcode);
       Bytes sealed = sender.sealed(packet, own_address(1), i);
       if (i == damaged) {
         sealed[100] ^= 1;

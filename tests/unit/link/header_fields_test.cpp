@@ -172,9 +172,8 @@ TEST_P(HeaderFields, AreNeverThoseOfAnotherThread) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ipv, HeaderFields, ::testing::Bool(), [](const auto& tested) {
-  return tested.param ? "6" : "4";
-});
+INSTANTIATE_TEST_SUITE_P(Ipv, HeaderFields, ::testing::Bool(),
+                         [](const auto& tested) { return tested.param ? "6" : "4"; });
 
 }  // namespace
 }  // namespace verbena::link::test

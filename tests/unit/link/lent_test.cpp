@@ -61,9 +61,8 @@ class LentToUdp : public testing::TestWithParam<bool> {
   static UdpOptions options() { return GetParam() ? UdpOptions{} : kRoce; }
 };
 
-INSTANTIATE_TEST_SUITE_P(As, LentToUdp, testing::Bool(), [](const auto& tested) {
-  return tested.param ? "Bundles" : "Segments";
-});
+INSTANTIATE_TEST_SUITE_P(As, LentToUdp, testing::Bool(),
+                         [](const auto& tested) { return tested.param ? "Bundles" : "Segments"; });
 
 // Until the kernel has been told what the sends have in common, and after.
 TEST_P(LentToUdp, PayloadsWithSumsAreSentFromWhereTheyLie) {

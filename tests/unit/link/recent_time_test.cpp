@@ -1,5 +1,5 @@
-// How long what the clock said holds, by a counter that the test turns; and that the two words of it
-// fit together for threads that ask while another looks.
+// How long what the clock said holds, by a counter that the test turns; and that the two words of
+// it fit together for threads that ask while another looks.
 #include "verbena/link/recent_time.hpp"
 
 #include <gtest/gtest.h>

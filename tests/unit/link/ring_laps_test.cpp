@@ -30,8 +30,8 @@ struct Ends {
   // Whether the next one is there and the right one.
   bool take() {
     wire::RxDatagram fields;
-    const bool is_next = reader.take(fields) &&
-                         wire::BthView(fields.bytes.data()).psn().value() == taken_count++;
+    const bool is_next =
+        reader.take(fields) && wire::BthView(fields.bytes.data()).psn().value() == taken_count++;
     reader.release();
     return is_next;
   }

@@ -50,9 +50,9 @@ TEST_F(SystemCalls, WhatIsSentToOneEndIsReceivedWithItsLength) {
   EXPECT_EQ(send_to(ends_[0], sent_, MSG_DONTWAIT, nullptr, 0), 3);
   sockaddr_un source{};
   socklen_t size = sizeof source;
-  EXPECT_EQ(receive_from(ends_[1], received_, MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&source),
-                         &size),
-            3);
+  EXPECT_EQ(
+      receive_from(ends_[1], received_, MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&source), &size),
+      3);
   EXPECT_EQ(received_, sent_);
   EXPECT_LT(size, sizeof source) << "the sixth word: an end without a name";
 }

@@ -32,9 +32,8 @@ TEST_P(EveryGeneration, HasTheSlotsThatItsHeaderCounts) {
 
 TEST_P(EveryGeneration, IsInAlphabeticalOrder) {
   const auto names = slot_names(generation());
-  EXPECT_TRUE(std::is_sorted(names.begin(), names.end(), [](const char* a, const char* b) {
-    return std::strcmp(a, b) < 0;
-  }));
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end(),
+                             [](const char* a, const char* b) { return std::strcmp(a, b) < 0; }));
 }
 
 TEST_P(EveryGeneration, IsRecognisedByItsTwoNumbers) {

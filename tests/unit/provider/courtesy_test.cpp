@@ -1,11 +1,11 @@
 // Threads that poll in vain beside others.
+#include "courtesy.hpp"
+
 #include <gtest/gtest.h>
 #include <sched.h>
 
 #include <atomic>
 #include <thread>
-
-#include "courtesy.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -26,12 +26,13 @@ void run_on(int processor) {
 // A thread that wants one processor, and all of it.
 class Rival {
  public:
-  explicit Rival(int processor) : thread_([this, processor] {
-    run_on(processor);
-    runs_.store(true);
-    while (!stopping_.load()) {
-    }
-  }) {
+  explicit Rival(int processor)
+      : thread_([this, processor] {
+          run_on(processor);
+          runs_.store(true);
+          while (!stopping_.load()) {
+          }
+        }) {
     while (!runs_.load()) ::sched_yield();
   }
   ~Rival() {

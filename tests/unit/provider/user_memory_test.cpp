@@ -1,11 +1,11 @@
 // Whether pages are there, and reaching those that may not be.
+#include "user_memory.hpp"
+
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <cerrno>
 #include <cstring>
-
-#include "user_memory.hpp"
 
 namespace verbena::provider {
 namespace {

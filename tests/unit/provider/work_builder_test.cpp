@@ -1,12 +1,12 @@
 // Requests between ibv_wr_start and ibv_wr_complete.
+#include "work_builder.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cerrno>
 #include <cstring>
 #include <string>
 #include <vector>
-
-#include "work_builder.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -38,7 +38,8 @@ TEST(WorkBuilder, KeepsEachRequestsOwnBuffers) {
     EXPECT_EQ(r.sges[0].address, seen);
     ++seen;
     return 0;
-  }), 0);
+  }),
+            0);
   EXPECT_EQ(seen, 100u);
   builder.finish();
 }

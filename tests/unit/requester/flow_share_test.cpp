@@ -51,9 +51,7 @@ TEST_F(FlowShareTest, AsManyHaveATurnAsTheCapacityHoldsOfWhatTheyWant) {
 
 TEST_F(FlowShareTest, WhoWantsLittleLeavesRoomForMore) { EXPECT_EQ(turns_of(10, 16), 8u); }
 
-TEST_F(FlowShareTest, NobodysPartIsSoSmallThatItIsNotWorthATurn) {
-  EXPECT_EQ(turns_of(10, 1), 8u);
-}
+TEST_F(FlowShareTest, NobodysPartIsSoSmallThatItIsNotWorthATurn) { EXPECT_EQ(turns_of(10, 1), 8u); }
 
 TEST_F(FlowShareTest, NobodysPartIsSoLargeThatOthersCannotSendMeanwhile) {
   EXPECT_EQ(turns_of(10, 1'000'000'000'000), 4u);
@@ -65,12 +63,12 @@ TEST_F(FlowShareTest, APeerThatHoldsLessThanAPartIsSentToByOneAtATime) {
 }
 
 TEST_F(FlowShareTest, OfPacketsOfOtherSizesThePeerHoldsOtherNumbers) {
-  EXPECT_TRUE(enter(0, 16, 16));        // all of it, of large ones
+  EXPECT_TRUE(enter(0, 16, 16));  // all of it, of large ones
   EXPECT_FALSE(enter(1, 16, 1024));
   share.leave(place(0));
-  EXPECT_TRUE(place(1).has_turn());     // a sixty-fourth
+  EXPECT_TRUE(place(1).has_turn());  // a sixty-fourth
   EXPECT_FALSE(enter(2, 16, 16));
-  EXPECT_FALSE(enter(3, 16, 1024));     // behind who came before
+  EXPECT_FALSE(enter(3, 16, 1024));  // behind who came before
 }
 
 TEST_F(FlowShareTest, WhereManyWaitTurnsAreLong) {

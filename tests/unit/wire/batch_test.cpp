@@ -177,8 +177,16 @@ class LentTest : public ::testing::Test {
 
 TEST_F(LentTest, IsCopiedFromWhereItIs) {
   EXPECT_EQ(batch_.start_of(packet()).size(), kHead);
-  const std::size_t ends[] = {0, 1, kHead - 1, kHead, kHead + 1, 300, kHead + kLength - 1,
-                              kHead + kLength, kHead + kLength + 1, kSize};
+  const std::size_t ends[] = {0,
+                              1,
+                              kHead - 1,
+                              kHead,
+                              kHead + 1,
+                              300,
+                              kHead + kLength - 1,
+                              kHead + kLength,
+                              kHead + kLength + 1,
+                              kSize};
   for (const std::size_t begin : ends) {
     for (const std::size_t end : ends) {
       if (end < begin) continue;
@@ -218,8 +226,8 @@ TEST_F(LentTest, IsLentToAnyPacket) {
   EXPECT_EQ(packets[0].lent, nullptr);
   EXPECT_EQ(packets[1].lent, payload_.data());
   EXPECT_EQ(packets[2].lent, nullptr);
-  EXPECT_TRUE(std::equal(payload_.begin(), payload_.end(),
-                         batch_.bytes_of(packets[1]).begin() + kHead));
+  EXPECT_TRUE(
+      std::equal(payload_.begin(), payload_.end(), batch_.bytes_of(packets[1]).begin() + kHead));
 }
 
 TEST_F(LentTest, IsHeldUntilTheBatchIsCleared) {

@@ -1,5 +1,5 @@
-// Between `verbena capture` and the daemon, which says whose rings there are to read. What a context is
-// told of it is CaptureOrder (messages.hpp).
+// Between `verbena capture` and the daemon, which says whose rings there are to read. What a
+// context is told of it is CaptureOrder (messages.hpp).
 #pragma once
 
 #include <cstdint>

@@ -11,8 +11,8 @@ namespace verbena::control {
 // Whether the descriptor is still the file that was noted, and a read of it may block (no
 // O_NONBLOCK). A system call; keeps errno.
 using MayBlock = int(int fd);
-// As read(2), on a descriptor that was noted. May block if `may_block` says so, and may be cancelled
-// then.
+// As read(2), on a descriptor that was noted. May block if `may_block` says so, and may be
+// cancelled then.
 using ChannelReader = ssize_t(int fd, void* bytes, std::size_t size, MayBlock* may_block);
 // What it returns when the read shall be an ordinary one.
 inline constexpr ssize_t kReadPlainly = -2;

@@ -113,7 +113,7 @@ class CmEventWriter {
 
   CmEventPage& page_;
   Sequence next_ = 1;
-  Sequence oldest_ = 1;  // whose place is not free again
+  Sequence oldest_ = 1;                              // whose place is not free again
   std::array<std::uint8_t, kCmTickets> place_of_{};  // by ticket
   std::bitset<kCmTickets> used_;
 };

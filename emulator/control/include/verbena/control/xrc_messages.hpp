@@ -64,8 +64,8 @@ struct StandInWanted {
   std::uint16_t peer_lid = 0;
   std::uint8_t service_level = 0;
   VERBENA_MESSAGE(kStandInWanted) {
-    a(m.receiver, m.line, m.domain, m.srq, m.first, m.mtu, m.access_flags,
-      m.max_dest_rd_atomic, m.min_rnr_timer, m.peer, m.peer_lid, m.service_level);
+    a(m.receiver, m.line, m.domain, m.srq, m.first, m.mtu, m.access_flags, m.max_dest_rd_atomic,
+      m.min_rnr_timer, m.peer, m.peer_lid, m.service_level);
   }
 };
 

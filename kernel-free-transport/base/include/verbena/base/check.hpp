@@ -15,8 +15,8 @@ inline constexpr bool kRecountInvariants = false;
 
 }  // namespace verbena
 
-#define VERBENA_CHECK(expression)                                         \
-  do {                                                                    \
-    if (!(expression)) [[unlikely]]                                       \
-      ::verbena::check_failed(__FILE__, __LINE__, #expression);           \
+#define VERBENA_CHECK(expression)                               \
+  do {                                                          \
+    if (!(expression)) [[unlikely]]                             \
+      ::verbena::check_failed(__FILE__, __LINE__, #expression); \
   } while (false)

@@ -24,9 +24,7 @@ class Psn {
 
   constexpr std::uint32_t value() const { return word_ >> kShift; }
   // Steps forward from `earlier` to this one, in [-2^23, 2^23).
-  constexpr std::int32_t distance_from(Psn earlier) const {
-    return difference(earlier) >> kShift;
-  }
+  constexpr std::int32_t distance_from(Psn earlier) const { return difference(earlier) >> kShift; }
   constexpr bool is_before(Psn other) const { return difference(other) < 0; }
   constexpr bool is_after(Psn other) const { return difference(other) > 0; }
   constexpr bool is_at_or_before(Psn other) const { return difference(other) <= 0; }

@@ -1,5 +1,5 @@
-// What is called meanwhile is no point at which a cancelled thread ends, whatever system calls it makes.
-// For what happens seldom; the data path's have system_calls.hpp.
+// What is called meanwhile is no point at which a cancelled thread ends, whatever system calls it
+// makes. For what happens seldom; the data path's have system_calls.hpp.
 #pragma once
 
 #include <pthread.h>

@@ -36,16 +36,16 @@ enum class AsyncEvent : std::uint8_t {
 // What an XRC receive queue pair (the receiver) wants of the process that owns an SRQ of its
 // domain: a queue pair that carries out what the receiver passes on.
 struct StandIn {
-  Qpn receiver;                  // the peer sends to this one
-  Qpn line;                      // its answers go to this number of the receiver's device
+  Qpn receiver;  // the peer sends to this one
+  Qpn line;      // its answers go to this number of the receiver's device
   std::uint32_t xrc_domain = 0;
-  std::uint32_t srq = 0;         // one of the owner's
-  Psn first;                     // of its sequence
+  std::uint32_t srq = 0;  // one of the owner's
+  Psn first;              // of its sequence
   std::uint32_t mtu = 256;
   std::uint32_t access_flags = 0;
   std::uint8_t max_dest_rd_atomic = 0;
   std::uint8_t min_rnr_timer = 0;
-  Qpn peer;                      // what completions say of the peer
+  Qpn peer;  // what completions say of the peer
   std::uint16_t peer_lid = 0;
   std::uint8_t service_level = 0;
 };

@@ -4,9 +4,10 @@
 //
 // A message matches an entry when message.tag & entry.mask == entry.tag. Entries are found through
 // a table for each mask that is in use, so that exact tags cost the same with one entry and with
-// thousands. Phase synchronisation: a tagged message that matched nothing raises `unexpected`; until
-// the program has said (TM_SYNC) that it has handled as many, entries that it adds wait outside of
-// the matching, since the message that they are for may already be on the program's side.
+// thousands. Phase synchronisation: a tagged message that matched nothing raises `unexpected`;
+// until the program has said (TM_SYNC) that it has handled as many, entries that it adds wait
+// outside of the matching, since the message that they are for may already be on the program's
+// side.
 //
 // One lock, taken by posting threads and by the receiving one.
 #pragma once
@@ -30,10 +31,10 @@ struct TagOperation {
   std::uint64_t id = 0;
   TagOpcode opcode = TagOpcode::kAdd;
   bool signaled = false;
-  bool synchronises = false;              // unexpected_count is meant
-  std::uint32_t unexpected_count = 0;     // unexpected messages that the program has handled
-  std::uint32_t handle = 0;               // DELETE: which; ADD: the answer
-  std::uint64_t receive_id = 0;           // ADD, as all below
+  bool synchronises = false;           // unexpected_count is meant
+  std::uint32_t unexpected_count = 0;  // unexpected messages that the program has handled
+  std::uint32_t handle = 0;            // DELETE: which; ADD: the answer
+  std::uint64_t receive_id = 0;        // ADD, as all below
   std::uint64_t tag = 0;
   std::uint64_t mask = 0;
   std::span<const Sge> sges;
@@ -111,12 +112,12 @@ class TagMatching {
   std::vector<Entry> entries_;
   std::vector<Sge> sges_;
   std::vector<std::uint32_t> free_;
-  std::map<std::uint64_t, ByTag> listed_;   // by mask
-  List waiting_;                            // added while out of phase
+  std::map<std::uint64_t, ByTag> listed_;  // by mask
+  List waiting_;                           // added while out of phase
   std::uint64_t next_sequence_ = 0;
   std::uint32_t used_ = 0;
-  std::uint32_t unexpected_ = 0;            // seen by the device
-  std::uint32_t handled_ = 0;               // by the program
+  std::uint32_t unexpected_ = 0;  // seen by the device
+  std::uint32_t handled_ = 0;     // by the program
 };
 
 }  // namespace verbena::queue

@@ -13,8 +13,8 @@
 // it, until all before it is acknowledged. Packets are taken in the order of their PSNs, as by a
 // responder: what comes after a gap is dropped, and the peer told when its turn has come.
 //
-//   repeated SEND, WRITE          acknowledged here, if its owner has acknowledged it; else passed on
-//   repeated READ, atomic, ...    goes to the owner of its epoch, who has the answer; what comes
+//   repeated SEND, WRITE          acknowledged here, if its owner has acknowledged it; else passed
+//   on repeated READ, atomic, ...    goes to the owner of its epoch, who has the answer; what comes
 //                                 behind it waits until the answer has been through (a replay)
 //
 // Owned by the queue pair and called under its lock; what may need a new line (requests, answers,
@@ -63,7 +63,7 @@ class Relay {
   using Bytes = std::vector<std::uint8_t>;
 
   struct Owner {
-    std::uint32_t slot = 0;      // of its SRQs' numbers
+    std::uint32_t slot = 0;  // of its SRQs' numbers
     Qpn line;
     std::uint32_t srq = 0;       // one of them
     Psn next;                    // of its sequence: unused from here on
@@ -136,17 +136,17 @@ class Relay {
   std::vector<Qpn> retired_lines_;  // given back when the next one is taken
 
   Epoch current_;
-  Psn acked_;                    // the last that the owner has acknowledged
-  Psn passed_;                   // unused from here on; of the receiver itself its responder knows
-  bool in_message_ = false;      // the last packet that was passed on does not end its message
-  std::uint32_t messages_ = 0;   // MSN, as the peer counts
-  std::deque<Epoch> history_;    // those that had data, oldest first
+  Psn acked_;                   // the last that the owner has acknowledged
+  Psn passed_;                  // unused from here on; of the receiver itself its responder knows
+  bool in_message_ = false;     // the last packet that was passed on does not end its message
+  std::uint32_t messages_ = 0;  // MSN, as the peer counts
+  std::deque<Epoch> history_;   // those that had data, oldest first
   std::optional<Replay> replay_;
 
-  std::deque<Bytes> held_;       // in line; without gaps
+  std::deque<Bytes> held_;  // in line; without gaps
   Psn held_end_;
-  bool missing_ = false;         // something was dropped that the peer may not know of
-  bool gap_reported_ = false;    // for the packet that is expected
+  bool missing_ = false;       // something was dropped that the peer may not know of
+  bool gap_reported_ = false;  // for the packet that is expected
 
   std::deque<Outgoing> out_;
 };

@@ -12,16 +12,28 @@
 namespace verbena::abi {
 
 enum Generation : std::uint8_t {
-  k28, k30, k31, k32, k33, k34, k35, k36, k57, k59, k62, k64, k65,
+  k28,
+  k30,
+  k31,
+  k32,
+  k33,
+  k34,
+  k35,
+  k36,
+  k57,
+  k59,
+  k62,
+  k64,
+  k65,
   kGenerations,
   kAll = kGenerations - 1,
 };
 
 struct Layout {
   Generation generation = k28;
-  unsigned pabi = 0;            // IBVERBS_PRIVATE_<pabi>
-  unsigned minor = 0;           // libibverbs.so.1.<minor>
-  unsigned slots = 0;           // operations in the array
+  unsigned pabi = 0;   // IBVERBS_PRIVATE_<pabi>
+  unsigned minor = 0;  // libibverbs.so.1.<minor>
+  unsigned slots = 0;  // operations in the array
   const char* releases = "";
 };
 
@@ -38,11 +50,16 @@ struct Marker {
   const char* symbol;
 };
 inline constexpr Marker kMarkers[] = {
-    {18, "ibv_create_comp_cntr"}, {17, "ibv_alloc_buf"},
-    {16, "ibv_query_port_speed"}, {15, "ibv_reg_mr_ex"},
-    {14, "ibv_query_qp_data_in_order"}, {13, "ibv_import_dm"},
-    {12, "ibv_reg_dmabuf_mr"}, {11, "_ibv_query_gid_ex"},
-    {10, "ibv_import_device"}, {9, "ibv_get_device_index"},
+    {18, "ibv_create_comp_cntr"},
+    {17, "ibv_alloc_buf"},
+    {16, "ibv_query_port_speed"},
+    {15, "ibv_reg_mr_ex"},
+    {14, "ibv_query_qp_data_in_order"},
+    {13, "ibv_import_dm"},
+    {12, "ibv_reg_dmabuf_mr"},
+    {11, "_ibv_query_gid_ex"},
+    {10, "ibv_import_device"},
+    {9, "ibv_get_device_index"},
     {8, "ibv_reg_mr_iova2"},
 };
 

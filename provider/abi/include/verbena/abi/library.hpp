@@ -42,7 +42,9 @@ class Library {
   // Closes the descriptors and frees the memory of the context.
   void free_context(ibv_context* context) const;
 
-  void set_ops(void* verbs_context, const void* packed_ops) const { set_ops_(verbs_context, packed_ops); }
+  void set_ops(void* verbs_context, const void* packed_ops) const {
+    set_ops_(verbs_context, packed_ops);
+  }
 
  private:
   std::string path_;

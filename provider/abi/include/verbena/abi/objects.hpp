@@ -15,9 +15,9 @@ struct FoundDevice {
   void* provider_data;
   const void* match;
   unsigned flags;
-  char node_name[64];           // "uverbs192"
-  std::uint64_t node_number;    // dev_t; 0 if not known
-  char device_name[64];         // "verbena0"
+  char node_name[64];         // "uverbs192"
+  std::uint64_t node_number;  // dev_t; 0 if not known
+  char device_name[64];       // "verbena0"
 };
 static_assert(offsetof(FoundDevice, node_name) == 36);
 static_assert(offsetof(FoundDevice, node_number) == 104);
