@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """The bench's own logic: what it reads, what it calculates, what it prints. Nothing is measured and no time asserted."""
 
 import json

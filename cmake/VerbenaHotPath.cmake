@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 # For the folders whose code stands on the way of a packet, verbena_hot_path(), and for what is
 # linked of it alone and shall be quick, verbena_link_as_one(TARGET).
 #

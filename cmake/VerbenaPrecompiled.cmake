@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 # Headers of the standard library (and of GoogleTest, for tests) that are read once for many files:
 # to parse them is three quarters of what an ordinary file costs.
 #

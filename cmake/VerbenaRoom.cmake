@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 # A room is one static library with an include root of its own, so that an include against the
 # arrows (ARCHITECTURE.md, "Rooms and arrows") does not compile.
 #

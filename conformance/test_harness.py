@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The harness judged with programs whose behaviour is known: /bin/sh, and servers of a few lines."""
 
 import os

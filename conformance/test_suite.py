@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The runner of the python suite judged with a suite of its own that passes, skips, fails, hangs and crashes."""
 
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Holds VERBS.md against the header and the library: each function of infiniband/verbs.h, and each that libibverbs.so.1
 exports to programs, stands in the table once; what is said to show it exists."""
 

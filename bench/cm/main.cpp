@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // verbena-bench-cm: how many connections of rdma_cm are made in a second, and what memory each
 // takes in the emulator, in the client and in the server, while more and more stand.
 //

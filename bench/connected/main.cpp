@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // verbena-connected: what queue pairs cost that are connected and do nothing, as JSON.
 //
 //   verbena-connected memory [QPS]    memory of one process before and after making them

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The engine's own cost per message and per call. `per_side` is half of what a message costs both
 // devices together; memcpy of the same machine stands beside the streams.
 #include <benchmark/benchmark.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Two devices of one thread, joined by calls: what one sends the other handles at once, from the
 // sender's own buffer. What is measured over them is the engine: no wire, no copy of a link, no
 // clock.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Runs rows and limits, interleaved: in each round every row once, and each limit just before the first row that needs it.
 
 Owner: bench/run. Leaves no process behind.

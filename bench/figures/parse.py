@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Figures out of what programs print. Pure; each raises Unreadable with the words that were not understood."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The table and the JSON of a run. Pure."""
 
 from . import statistics

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The rows of the table: what is run, what it is held against, what is wanted.
 
 A row is data; figures/measure.py runs it. Limits are written as figures of verbena-raw with an optional factor, as

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What several rounds come to. Pure.
 
 A round gives a figure of Verbena and, from the same seconds, one of the limit; their ratio is formed in the round, because the

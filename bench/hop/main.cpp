@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A ping-pong of 8 bytes (or BYTES) between two contexts, both in this thread: no waiting and no
 // other processor, so that time and instructions are those of the work alone.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // verbena-raw: what UDP, shared memory and memory copies give on this machine, as JSON. Run it in
 // the same minutes as what is to be compared; on a busy machine only ratios mean anything.
 #include <algorithm>

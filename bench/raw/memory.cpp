@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include <sys/mman.h>
 #include <sys/uio.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the machine gives to anyone: the limits that Verbena's figures are held against. Each
 // measurement takes `seconds` and uses two processes.
 #pragma once

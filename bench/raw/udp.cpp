@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <poll.h>

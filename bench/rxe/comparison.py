@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What bench/rxe compares, and how the guest's output becomes a table. Pure.
 
 A row is measured on three sides in turn: rxe (the kernel's device with itself), auto and udp (Verbena with itself over that link).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """How the guest's output becomes a table."""
 
 import unittest

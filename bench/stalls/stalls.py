@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Finds where a program reads more at once than it has just written.
 
 bench/stalls/stalls.py FILE [PATTERN]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What counts as a read of more than was just written."""
 
 import unittest

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What single verbs cost on an emulated device, beside what they are to be compared with:
 //
 //   verbena run -- bin/verbena-bench-verbs

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Runs one case on one device and judges it.
 
 Owner: conformance/run. Promise: `run_case` returns a Verdict and leaves no process behind; it raises nothing that a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The device that the programs use: an emulator of our own, or one that is there already.
 
 Owner: conformance/run, one per persona and user. An Emulator has a runtime folder and a fabric of its own, so runs

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Reads a manifest: which programs to run, on which persona of the device, as which user, and what must come out.
 
 Owner: conformance/run. Promise: what it hands out is complete and checked; an unknown key is an error, so a

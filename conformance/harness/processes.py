@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Starts, awaits and ends the programs of a case.
 
 Owner: harness/case.py. Promise: nothing here waits longer than its deadline, and what was started is ended by the

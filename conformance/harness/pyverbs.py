@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Runs the tests of a python suite in child processes, one module after the other, with a watchdog.
 
 Owner: conformance/pyverbs/run. Promise: a test that hangs or kills its process costs only itself; the rest of its module goes on

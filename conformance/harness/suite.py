@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What each test of a python suite must come to, and whether it did.
 
 Owner: conformance/pyverbs/run. Promise: every test that the suite has is judged; one that the manifest does not name, a skip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Reaches libibverbs as NCCL and brpc do: by dlopen and by dlvsym, never as a link-time dependency."""
 
 import ctypes

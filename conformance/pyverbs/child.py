@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Runs named tests of a unittest suite inside the watched process and reports each as it starts and ends.
 
 child.py SUITE-PARENT REPORT TESTS-FILE -- ARGUMENTS-OF-THE-SUITE

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """One process opens two devices, joins them by a reliable connection and sends both ways.
 
     both.py DEVICE GID-INDEX DEVICE GID-INDEX

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A timer for the end of an application's polls: each of them may put it off, and one in a few
 // milliseconds does. So the progress thread, which owns it, sleeps as long as they come, and no
 // clock but the application's own is looked at for that.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Completion events that one round of receiving brought, written when its locks are free: whoever
 // is woken by one may run at once, and must not find the locks taken by the thread that woke it.
 // The round is the receive lock's; its end takes a lock of its own for the writing, so that whoever

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // An application's thread that blocks in ibv_get_cq_event does the progress thread's work until its
 // event comes: a packet then wakes the thread that waits for it, not first another one that wakes
 // it. The preload library hands us the blocking read of a completion channel. Without it, while

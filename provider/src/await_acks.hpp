@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Before an object is destroyed its events must be acknowledged, or an application that has read
 // one would hold a handle to nothing (the man page of ibv_ack_async_event).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The functions of an extended queue pair (ibv_wr_*): requests are put together in its builder and
 // posted by ibv_wr_complete, all or, if one of them is wrong, none.
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One opened device (ibv_open_device): the engine, the link that carries its packets, the channel
 // to the daemon, the progress thread, and the pipe of asynchronous events. Made by alloc_context,
 // lives until ibv_close_device; or a further engine of such a one (context_engines.cpp), made when

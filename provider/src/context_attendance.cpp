@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a visit (attendance.hpp) does with the engine.
 #include <sched.h>
 #include <sys/eventfd.h>

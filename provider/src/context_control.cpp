@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The daemon's messages to a context.
 #include <sys/socket.h>
 

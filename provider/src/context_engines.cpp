@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The further engines of an opened device: queue pairs whose completion queues have nothing in
 // common are the business of different threads, most likely, and need not wait for each other's
 // locks. Each engine is a context in all but the application's view: it has a connection, a socket,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the engine reports to the application: completions that a channel waits for, asynchronous
 // events, and why something went wrong.
 #include <sys/socket.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Objects that cross a border between processes: what this context has made and another process
 // imports, and what it imports itself (ibv_import_device of a descriptor that came from another
 // process). The daemon carries the question; the bytes themselves are reached through the kernel

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a context knows of its port: its attributes and their changes, its addresses, and where its
 // GIDs lead.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A context's part in the making of shared rings; the emulator makes and ends them.
 #include <sys/socket.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A context's part in time-outs: when they count, and what has become of who does not answer.
 #include "context.hpp"
 #include "verbena/link/clock.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a context does through XRC domains that it shares with others: between the daemon's
 // messages, the engine's wishes, and those who know what to do.
 #include "context.hpp"

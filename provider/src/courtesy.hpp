@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a thread owes to others while it polls in vain: its turn on the processor, for what it waits
 // for may need this very one (there may be but one). If another takes that turn again and again,
 // two that spin share a processor, perhaps beside an idle one: schedulers leave them so for

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Our half of a pipe in which libibverbs reads events: completion events of a channel, or
 // asynchronous events of a context. What was written for an object that goes away can be taken
 // back as long as the application has not read it, because each record names its object by

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Why something was refused, in words: one line on standard error, with the program and its
 // process, with VERBENA_LOG=explain in the environment (`verbena run` sets it); otherwise nothing
 // is written. What is said again and again is said a few times and counted (repeats.hpp). Any

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The objects of a context that are found by a number: those that another handle of it may import
 // (ibv_import_pd, _mr, _dm), and what `verbena event` names. Any thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The memory of the process whose context this one imports from, by a descriptor of /proc/PID/mem
 // that its owner has opened and given us. It names that process's memory and no other: when the
 // process has ended there is none behind it any more, whoever has the same number by then, and in

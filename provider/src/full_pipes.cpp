@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "full_pipes.hpp"
 
 #include <sys/epoll.h>

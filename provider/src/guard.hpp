@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The border to C: exceptions become errno, errno stays what it was on success.
 //
 //   convention         verbs                                           here

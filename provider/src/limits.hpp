@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the device says it can do (ibv_query_device) and holds itself to.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What VERBENA_LINK says about how packets travel between contexts of one emulator: `udp`, always;
 // `shm`, in shared rings, with a complaint where there can be none; `auto`, in shared rings where
 // there can be one (the default). Read when a context is opened; what is no choice costs one line

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // All contexts of this process, for the moments when the process itself asks for something: it
 // forks, it ends, or it reads a descriptor that may be one of theirs.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // How long the progress thread looks on after packets have come, before it sleeps. A peer often
 // sends again sooner than a thread falls asleep and is woken, and one on this host pays more for
 // waking it than for sending. But the thread may hold the very processor that the application wants

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What all ways of registering memory share.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // How both ways of creating a queue pair make one.
 #pragma once
 

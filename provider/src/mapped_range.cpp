@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "mapped_range.hpp"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Whether memory that a program wants to register can be touched, each byte of it. Any thread.
 #pragma once
 

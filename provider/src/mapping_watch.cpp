@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "mapping_watch.hpp"
 
 #include "verbena/base/lock.hpp"

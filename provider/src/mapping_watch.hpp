@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Hears, by the preload library (control/memory_guard.hpp), what the program unmaps, so that nobody
 // reaches what comes in the place of memory that is still registered.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A program's own memory never kills it: what it has registered and then unmapped, protected or cut
 // off is touched by instructions that may fault (base/guarded.hpp), and the preload library lets us
 // hear of SIGSEGV and SIGBUS first (control/memory_guard.hpp).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The other contexts of the process, as one context sees them (neighbours.hpp): whoever polls it in
 // vain looks whether nobody looks after them. A look at one that another thread polls takes lines
 // from that thread's processor, so such a neighbour is looked at ever more seldom; at one that

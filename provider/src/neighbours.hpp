@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The contexts of this process as they matter to each other. Two things need them:
 //
 // A program may open a device twice and make its two halves talk, polling one half and then the

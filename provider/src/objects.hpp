@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a context hands to the application: each object begins with the public structure, whose
 // address is the handle (and which alone is left for a while when it is destroyed: tombstones.hpp).
 // Made and destroyed by the verbs of its file; an object counts what was built upon it, and is not

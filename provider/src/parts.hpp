@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a verb is given beside the handle that it is called on: pointers that must be there, and
 // further handles, which must be alive and of the same device. Throws VerbRefused.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the emulator has told of peers that did not answer, and whom it was asked about. Only the
 // last few: who is asked about again is told of again. Any thread.
 #pragma once

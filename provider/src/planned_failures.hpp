@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Verbs that fail because somebody asked for it (verbena/control/planned_failures.hpp). A verb that
 // nobody named is not in the least slower.
 #pragma once

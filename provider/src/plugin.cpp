@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What happens when libibverbs loads the provider: it finds out which libibverbs that is, and
 // registers itself with it. Whatever goes wrong leaves the process without an emulated device and
 // with one line that says why.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // How long an application polls in vain before it gives its processor away at each look: longer
 // than a round trip takes, since another thread may keep the processor for milliseconds. But where
 // what came was there after a short turn of others, it was a peer that needed this very processor

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Advice to the kernel (Linux 5.14) to make pages present at once; older headers lack its names,
 // and older kernels refuse it, which costs a fault for each page and no more.
 #pragma once

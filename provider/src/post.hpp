@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Requests as the engine takes them, made from the verbs' on the stack: no allocation, and lists
 // are read where they lie.
 #pragma once

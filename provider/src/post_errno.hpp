@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a refused post returns; shared by ibv_post_send and the ibv_wr_* builder.
 #pragma once
 

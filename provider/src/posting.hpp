@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Whether the application posts one request after the other without a look between them, and so
 // should take what has come meanwhile. Any thread; a word is written now and then, not by each
 // post.

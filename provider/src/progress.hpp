@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The progress thread of a context: what peers ask of a process happens although the application
 // sleeps or computes, and an application that polls does not pay for it.
 //

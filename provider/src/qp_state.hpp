@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The attributes of a queue pair, for the verbs and for handles in other processes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "read_channel.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The blocking read of a completion channel by a thread that attends to the engine
 // (attendance.hpp). In C, because the thread may be cancelled in it and the plugin brings its own
 // unwinder, which has no say in that: what must be done then is called by name.

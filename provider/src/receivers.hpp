@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // XRC receive queue pairs and their handles. Each call of ibv_create_qp_ex or ibv_open_qp makes a
 // handle; the queue pair behind them is nobody's in particular, lives until the last handle is
 // destroyed, and tells each of them of its events. A handle of a queue pair that another context

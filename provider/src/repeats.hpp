@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Which explanations a process has given before. Lines that differ in their numbers alone are of
 // one kind: a wrong Q_Key in a loop is one thing to say, not 20,000. Of a kind the first few lines
 // that differ are said, then the 10th, 100th, 1000th and so on, with the count; what was left out

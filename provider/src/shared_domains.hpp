@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // XRC domains that a file names, as far as they reach beyond this context: which numbers the daemon
 // gave them, and the queue pairs that stand in here for receivers of other contexts
 // (relay/relay.hpp). Owned by the context.

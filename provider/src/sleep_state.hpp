@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The words that the progress thread and the application's threads share without a lock, and
 // their orders. The thread announces that it is about to sleep and then looks once more for
 // reasons not to; whoever makes such a reason does so first and then looks whether it sleeps. The

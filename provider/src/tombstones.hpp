@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a handle points to after its object was destroyed. For a while its memory stays, and its
 // context becomes one whose every verb refuses: a program that uses a handle once too often is told
 // so (EINVAL, and which verb) instead of reading freed memory. Nothing of the object is left but

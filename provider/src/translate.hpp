@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Between the verbs' structures and the engine's values, one for one.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a program that is built with ThreadSanitizer must hear from us: that what it did before it
 // posted work comes before what it does after it took a completion, by whatever thread. Its tool
 // sees nothing of our locks and atomics, and would call the reuse of a buffer a race.

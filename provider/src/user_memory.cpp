@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "user_memory.hpp"
 
 #include <sys/uio.h>

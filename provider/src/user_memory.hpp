@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // How the engine learns whether the application's pages are there, and reaches pages that may not
 // be (on-demand regions), without a signal; and the pages of the process that this one imports
 // from, whose addresses are marked. Any thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The verbs, as libibverbs calls them; each group in a file of its own. Conventions: guard.hpp.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Completion queues: their life, the classic poll, events.
 #include <algorithm>
 #include <cstring>

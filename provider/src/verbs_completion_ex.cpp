@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The extended completion queue: one completion at a time, its fields read by functions.
 #include <endian.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the device and its port say about themselves, and the end of a context.
 #include <endian.h>
 

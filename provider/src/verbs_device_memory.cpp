@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Device memory: a small amount of memory of the device's own, reached through copies and keys.
 // Here it is the process's; what it demands (alignment, zero-based keys) is what adapters demand.
 #include <algorithm>

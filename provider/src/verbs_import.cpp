@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Handles of what another handle of the same open device has made (ibv_import_pd, ibv_import_mr).
 // They name the same domain and the same key; giving one back leaves the original alone.
 //

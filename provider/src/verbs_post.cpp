@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Posting work, the classic way. Nothing here throws or allocates.
 #include "context.hpp"
 #include "post.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The life of a queue pair.
 #include <algorithm>
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The attributes of a queue pair: ibv_modify_qp and ibv_query_qp.
 #include <cerrno>
 #include <cstring>

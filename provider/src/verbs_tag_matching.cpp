@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The tagged list of a tag-matching SRQ: ibv_post_srq_ops. Does not throw.
 #include <cerrno>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // XRC domains, and further handles of an XRC receive queue pair. A domain that a file names is one
 // for all processes of the emulator that open that file (shared_domains.hpp).
 #include <fcntl.h>

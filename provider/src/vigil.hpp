@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Whether a thread that waits for an event looks for it a while before it sleeps. In a ping-pong of
 // messages the answer is there sooner than a thread falls asleep and is woken, which costs the
 // other side, too; but it cannot come while the thread holds the very processor that the peer needs

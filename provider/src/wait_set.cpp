@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "wait_set.hpp"
 
 #include <sys/epoll.h>

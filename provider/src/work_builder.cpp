@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "work_builder.hpp"
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Requests that are being put together through ibv_wr_*: they collect here from ibv_wr_start on and
 // are posted together by ibv_wr_complete. One queue pair's builder; from start to complete or abort
 // it belongs to the thread that started.

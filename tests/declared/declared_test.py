@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Nothing is declared that no test drives from outside: declared.toml has a row for each option, variable, setting, field,
 file and counter of the programs as they are built, and each row names a test that exists.
 

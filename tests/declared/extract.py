@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What the built programs declare: options, variables, settings, fields, files and counters, as they say it themselves."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The rows of declared.toml, and whether the tests that they name exist and speak of what they are said to drive."""
 
 import json

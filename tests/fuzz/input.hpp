@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a fuzzer gave, byte by byte; what is missing is zero.
 #pragma once
 

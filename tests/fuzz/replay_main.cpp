@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Runs a fuzz target over files, or over every file of a folder, once each: the corpus as an
 // ordinary test, and a finding repeated under a debugger, with any compiler. Each input lies in a
 // block of exactly its size, so that AddressSanitizer sees a read behind it. No input at all, or

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Each header as bytes written down by hand from the field tables of the specification (IBTA Vol 1,
 // 8.3 and chapter 9; annexes A14, A17, A19), and each field carried there and back at its limits.
 #include <gtest/gtest.h>

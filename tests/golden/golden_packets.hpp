@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One packet of every opcode, with every field at a value of its own: the common matter of the
 // golden tests, of the witness that other programs judge, and of the fuzzers' first corpus.
 #pragma once

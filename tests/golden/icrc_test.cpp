@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The ICRC against vectors from elsewhere and against a bit-by-bit computation that shares no line
 // with the room. IPv6 has no vector of another origin: there the second computation stands alone
 // (judge.py repeats it in a third language).

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Asks tshark and scapy what they see in the golden packets, and compares with what was meant.
 
     judge.py WITNESS WORK_DIRECTORY

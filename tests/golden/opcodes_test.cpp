@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The table of opcodes against a second listing, written from the specification's tables and not
 // from the code: number, headers in order, whether a payload may follow.
 #include <gtest/gtest.h>

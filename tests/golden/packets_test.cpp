@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Whole packets: the committed bytes of packets.hex (judged by tshark and scapy, see judge.py),
 // parsed back to what they were made from, and cut off at every length.
 #include <gtest/gtest.h>

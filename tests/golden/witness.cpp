@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Writes every golden packet into a capture file, and beside it what each was meant to be, one
 // line of JSON per packet, so that programs that we did not write can say what they see.
 //

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
 # all_apply.sh GIT: fails and names those that do not.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)

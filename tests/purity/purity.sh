@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
 # purity.sh ARCHIVE...: the engine knows no socket, no clock, no thread, no libibverbs. Whatever it
 # takes from outside stands among the undefined symbols of its archives; none may be one of these.
 # An archive that is missing or empty is a failure, too.

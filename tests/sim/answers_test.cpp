@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Answers to READs that stand for several packets.
 #include "steps.hpp"
 #include "verbena/wire/packet.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // UC and UD in the simulation: a stream of numbered messages. What arrives must be whole and
 // unchanged, for UC in order and at most once; what does not arrive is allowed.
 #pragma once

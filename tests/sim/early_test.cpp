@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Packets that overtake others, and ways that take long: what is only late is not sent again.
 #include "steps.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Each kind of failure: what both ends must be told, that the rest is flushed in order, and that
 // nobody else is harmed (IBTA Vol 1, 9.9 and 11.6.2).
 #include "steps.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What completion queues and shared receive queues tell: overflow, limits, last receives, arming.
 #include "steps.hpp"
 

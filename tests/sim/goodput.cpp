@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // goodput [--check FILE]: how much of a wire's rate arrives as payload, by loss and by how many
 // packets the receiver can hold. Two devices on virtual time, a stream of WRITEs, 1 KiB packets, 1
 // us each on the wire and 5 us of delay each way: about twelve packets in flight fill it. Virtual

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A node that sends what it likes: mutations of packets that it overheard, and pure noise. Nothing
 // may crash, no byte outside of the regions that were opened may change, and a connection whose
 // peer's address the attacker does not bear may not even notice.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Packets that carry the payloads of several: what they count as, that they are checked as those
 // are, and that a way may stop to take them at any time.
 #include <cstring>

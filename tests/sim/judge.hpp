@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The independent model that traffic is held against: what each operation must have done, kept as
 // plain bytes and queues, knowing nothing of packets. It throws `Failure` at the first difference.
 #pragma once

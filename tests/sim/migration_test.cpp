@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Automatic path migration: load and rearm, arm by hearing the peer, move by wish or by failure.
 #include "steps.hpp"
 

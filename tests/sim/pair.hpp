@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Two ends that talk, for tests that say step by step what happens: an end has one queue pair, its
 // completion queues and its memory, posts what it is told, and keeps every completion in order.
 // What a test expects is written in the test; nothing here judges.

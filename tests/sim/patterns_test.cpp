@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Every pattern of trouble on a short exchange: each of the first kPackets packets, in both
 // directions, is lost or not (and, apart from that, repeated or not): 2^n runs for each exchange.
 // Every one must end well, in bounded virtual time, with each operation done exactly once.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A receiver and the owners of SRQs in its domain, step by step: what owners refuse, what becomes
 // of the sender when an owner dies or was never there, and who holds which stand-in when.
 #include "shared_domain.hpp"

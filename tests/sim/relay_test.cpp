@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Requests through one XRC receive queue pair to SRQs and memory of several processes: in random
 // order over a lossy wire, each carried out once by the owner that was meant.
 #include <cstring>

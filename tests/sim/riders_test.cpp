@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Acknowledgements that ride with data: what they count as, and that they are taken as those that
 // come alone are.
 #include "steps.hpp"

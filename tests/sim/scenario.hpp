@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One run of the simulation: what a seed means, and whether it went well.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // An XRC domain that devices of several nodes share: a peer that sends, the receiver that it is
 // connected to, owners of SRQs beside it, and a registry that brings receiver and owners together
 // as the daemon does, some time after it was asked.

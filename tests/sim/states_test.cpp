@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The life of a queue pair while there is work: draining, going to error, starting again.
 #include "steps.hpp"
 

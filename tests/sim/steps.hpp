@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What step-by-step tests say often: a pair with a second connection beside it on the same two
 // devices, which must not notice what happens to the first; and lists of expected statuses.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Tagged messages between devices: eager, announced (rendezvous) and without a tag, in random order
 // over a lossy wire, against a model that looks through the posted tags from the front; and what
 // becomes of an announcement whose data never comes.

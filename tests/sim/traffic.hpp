@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Applications of the simulation: one end of a connected queue pair each, with its memory, what it
 // posts, and the model of what must come of it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Packets that come in one buffer: those of one message are taken in as one that stands for them,
 // and nothing else about them is different.
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Many queue pairs that send to one peer: they take turns, so that together they stay below what it
 // can hold, and nobody who gets no answer keeps the others waiting.
 #include <deque>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Memory windows and the operations on memory that are not READ, WRITE or atomics: BIND_MW,
 // LOCAL_INV, SEND_WITH_INV, FLUSH, ATOMIC_WRITE, from end to end.
 #include "steps.hpp"

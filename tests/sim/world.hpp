@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A small universe: devices, a wire between them that misbehaves as told, and a clock that jumps
 // from event to event. One thread; everything that happens follows from the seed.
 #pragma once

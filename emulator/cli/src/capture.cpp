@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // verbena capture: packets into a pcapng file, without root. The programs record into rings of
 // shared memory, which the emulator passes on to here (capture/recorder.hpp); this process alone
 // writes the file, so that a slow reader or a full disk is nobody's business but its own.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The commands of `verbena`, one file each. Every one is `add_<name>(app, context)`, which declares
 // it to CLI11 and leaves its work behind as a callback; the result is the program's exit code.
 #pragma once

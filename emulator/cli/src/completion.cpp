@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // verbena completion: scripts for shells, made from the commands as they are declared.
 #include <cstdio>
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // verbena doctor: is everything in place, and if not, what to do.
 #include <sys/resource.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Reaching the emulator of this user, and starting it when there is none. Safe when many start one
 // at once: the losers wait for the winner (daemon/src/instance.hpp) and connect to it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // verbena env: what a shell must export to see the device.
 #include <cstdio>
 #include <memory>

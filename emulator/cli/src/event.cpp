@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // verbena event: asynchronous events that rarely happen by themselves.
 #include <array>
 #include <cstdio>

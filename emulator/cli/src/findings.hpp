@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What `verbena doctor` says: one line for each thing that it looked at, and one with the remedy
 // below a fault.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "kernel_features.hpp"
 
 #include <linux/filter.h>

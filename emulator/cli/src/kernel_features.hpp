@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the data path asks of the kernel, tried out on sockets of our own. Nothing is left behind.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // verbena: the command line.
 #include <algorithm>
 #include <cstdio>

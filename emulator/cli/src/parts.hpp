@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Where the other parts of this installation are: always beside this program, so that it works
 // from any prefix and from a build tree.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // verbena port, verbena fault: making the network bad on purpose.
 #include <cstdio>
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "program_check.hpp"
 
 #include <elf.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Whether a program can see the device at all: what the preload library cannot reach is said before
 // the program looks for devices in vain.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // verbena run: a program, with the device in sight.
 #include <unistd.h>
 

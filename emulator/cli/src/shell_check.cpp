@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "shell_check.hpp"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What this shell's environment does to programs that want the device.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // verbena status: devices, ports, processes, queue pairs.
 #include <cstdio>
 #include <memory>

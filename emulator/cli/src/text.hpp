@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Quantities as people write them, and back. Pure.
 #pragma once
 

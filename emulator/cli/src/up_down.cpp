@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // verbena up, verbena down.
 #include <unistd.h>
 

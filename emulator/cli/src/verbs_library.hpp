@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Which libibverbs this host has, and which provider layout it wants.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Which connection a message belongs to, and what is said when it belongs to none.
 #include "verbena/base/check.hpp"
 #include "verbena/cm/agent.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What each message does to a connection, state by state.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/cm/ip_header.hpp"
 
 #include "verbena/base/check.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/cm/port_space.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The books of the rdma_cm layer: IDs, channels, the events that wait and those handed out.
 #include "verbena/cm/rdma_cm.hpp"
 

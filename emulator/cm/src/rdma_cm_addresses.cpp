@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Addresses: which device and which path belong to them, and the wait for a neighbour that has not
 // said yet that it is there.
 #include <cerrno>

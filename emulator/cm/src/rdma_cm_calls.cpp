@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The calls that come before a connection: binding, routes, listeners, options, multicast.
 #include <cerrno>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Connections as the program makes them: connect, accept, reject, disconnect.
 #include <algorithm>
 #include <cerrno>

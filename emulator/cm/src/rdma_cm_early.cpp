@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Requests for a service that nobody offers yet. They wait a moment for a listener before they are
 // refused: between the end of its preparations and its `rdma_listen` a server is not faster than a
 // client here, as it is where each address and route takes a message to resolve.

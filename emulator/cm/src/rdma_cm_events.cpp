@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the agent reports becomes what the program sees.
 #include <cerrno>
 

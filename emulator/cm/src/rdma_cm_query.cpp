@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a program may ask of an ID: its route, and the attributes for its queue pair.
 #include <cerrno>
 

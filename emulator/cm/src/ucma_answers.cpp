@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What librdmacm asks of an ID once it has an event, asked beforehand by the same commands.
 #include <array>
 #include <cstring>

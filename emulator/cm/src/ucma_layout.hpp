@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The structures of <rdma/rdma_user_cm.h> from and to the plain values of the rdma_cm layer.
 // Private to the codec.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/control/address_plan.hpp"
 
 #include "verbena/base/address_plan.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/control/cm_answers.hpp"
 
 #include <rdma/rdma_user_cm.h>

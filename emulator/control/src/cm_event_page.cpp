@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/control/cm_event_page.hpp"
 
 #include <algorithm>

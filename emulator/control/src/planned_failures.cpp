@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/control/planned_failures.hpp"
 
 #include <algorithm>

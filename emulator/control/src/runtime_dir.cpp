@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/control/runtime_dir.hpp"
 
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "address_watch.hpp"
 
 #include <linux/netlink.h>

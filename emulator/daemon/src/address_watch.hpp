@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Notices that an address of this host came or went, or that an interface changed, without looking
 // every now and then: the kernel tells it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Who is captured, for the one `verbena capture` that may run. Each context gets a ring of its own,
 // which it writes and the command reads; the daemon makes it, passes it on to both, and never looks
 // at a packet. The command hears of a context before the context may send. Owned by the server, on

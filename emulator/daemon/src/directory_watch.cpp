@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "directory_watch.hpp"
 
 #include <sys/inotify.h>

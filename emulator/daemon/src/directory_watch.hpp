@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Notices that the runtime directory, or the socket in it, was taken away (a logout may do that),
 // without looking every now and then.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Boost.Asio behind the two small interfaces that the rooms know (fabric::Poller, fabric::Timers).
 // One thread. While nothing happens no timer runs, and the process does not wake. Asio's headers
 // are included by event_loop.cpp alone: they take longer to compile than all of ours.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One emulator for each runtime directory. Two locks decide:
 //
 //   start.lock    held while an emulator starts or ends. Whoever comes meanwhile waits for it, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // verbenad: the emulator. Started by `verbena up` and `verbena run`, or by hand.
 #include <fcntl.h>
 #include <malloc.h>

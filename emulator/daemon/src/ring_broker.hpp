@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Who has a shared ring to whom. Makes a ring when a context asks for one, gives it to the reader
 // and, when that one looks into it, to the writer; keeps it mapped, so that it can end it when
 // either has died. Owned by the server, on its thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The daemon's centre: accepts clients, hands out slots, passes on what concerns many. All on the
 // one thread of the event loop. What each message does stands in server_requests.cpp.
 #pragma once

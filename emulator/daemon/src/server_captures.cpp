@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Captures: what `verbena capture` asks for, and which contexts are told.
 #include <cerrno>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Events that `verbena event` asks for: the question goes to the context that has the queue, its
 // answer back.
 #include <algorithm>

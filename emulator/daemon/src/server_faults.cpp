@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // `verbena fault`: what it changes, and whether the queue pair that it names exists.
 #include <algorithm>
 #include <cerrno>

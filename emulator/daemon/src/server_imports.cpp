@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One process imports what another one's context has made: the question goes to the owner, its
 // answer back to the importer. Who was given the owner's descriptor knows the name of its socket,
 // which nobody could guess. And how many questions of this and other kinds may wait.

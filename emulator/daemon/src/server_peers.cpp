@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A context asks about a peer that does not answer it (control/peer_messages.hpp).
 #include <linux/sock_diag.h>
 #include <sys/socket.h>

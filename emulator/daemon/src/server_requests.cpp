@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What each message of a client does.
 #include <poll.h>
 #include <spdlog/spdlog.h>

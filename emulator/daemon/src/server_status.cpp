@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Questions about the state of all contexts, and what their askers are told.
 #include <spdlog/spdlog.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What contexts say about XRC domains that they share.
 #include <algorithm>
 #include <cerrno>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One client's connection: its bytes in and out, and what the daemon knows of it. What the
 // messages mean is the server's business. Owned by the server.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the clients of one emulator share (limits/fair_share.hpp). Owned by main, one thread.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The state of the emulator as the JSON objects of which `verbena status` makes one document, each
 // in one line. Pure.
 #pragma once

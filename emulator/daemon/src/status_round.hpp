@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One round of questions to all contexts: how many objects have you? Ends when all have answered,
 // or at a deadline, so that a stopped process holds nobody up. Owned by the server; deletes
 // nothing itself.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What one asker is told of all devices, contexts, queue pairs and shared receive queues, a little
 // at a time: the next page of them is asked of a context when the asker has read the one before. So
 // neither needs more memory for a hundred thousand queue pairs than for a hundred, and who does not

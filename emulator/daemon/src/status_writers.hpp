@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What an asker is told, in the two forms there are: JSON for `verbena status`, and the plain
 // messages of which the preload library makes netlink answers. Pure.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The product's version, from CMake.
 #pragma once
 

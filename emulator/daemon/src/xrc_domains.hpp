@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Which XRC domains there are, which context has them open, and which contexts hold what of each
 // other through them: stand-ins for receivers, and handles of receivers. When a context ends, those
 // are told who held something of it or for it. Owned by the server, on its thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/fabric/fabric.hpp"
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A socket that receives one IP multicast group on the port of RoCEv2. Sockets bound to a unicast
 // address get no multicast at all, so each group needs one.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The further addresses of a port: those of its interface that rows of the GID table have beside
 // its own. They cost nothing until somebody uses them.
 #include <algorithm>

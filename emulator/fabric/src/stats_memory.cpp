@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/fabric/stats_memory.hpp"
 
 #include <fcntl.h>

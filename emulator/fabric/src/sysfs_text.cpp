@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "sysfs_text.hpp"
 
 #include <unistd.h>

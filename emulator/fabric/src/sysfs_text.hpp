@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // How the kernel spells a device in sysfs: pure functions from a value to file names and texts.
 #pragma once
 

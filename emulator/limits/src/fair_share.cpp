@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/limits/fair_share.hpp"
 
 #include "verbena/base/check.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/settings/settings.hpp"
 
 #define TOML_EXCEPTIONS 0

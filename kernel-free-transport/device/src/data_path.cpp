@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The way of a packet in, and the turn of a queue pair to send.
 #include <utility>
 

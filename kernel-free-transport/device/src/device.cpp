@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The objects of a device.
 #include "verbena/device/device.hpp"
 

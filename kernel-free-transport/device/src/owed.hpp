@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a packet that came in leaves to send, noted in whoever took it in.
 #pragma once
 

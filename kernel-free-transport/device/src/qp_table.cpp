@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/device/qp_table.hpp"
 
 #include "verbena/base/check.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // SRQs of other processes in an XRC domain: the lines by which their stand-ins answer, and the
 // stand-ins of this device.
 #include <algorithm>

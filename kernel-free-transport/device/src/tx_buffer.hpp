@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What is on its way out: the bytes of a batch, or of one short packet. A device has a few, so that
 // several threads can send.
 #pragma once

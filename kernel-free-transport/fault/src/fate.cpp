@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/fault/fate.hpp"
 
 #include "verbena/base/random.hpp"

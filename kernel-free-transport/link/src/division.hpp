@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Where a buffer out of the receiving socket divides into packets. Of what came as segments the
 // kernel says so when it is asked, which makes reading a small packet a fifth dearer; of a bundle
 // (udp_constants.hpp) it knows nothing. But whoever sends to us mostly sends as it has sent before,

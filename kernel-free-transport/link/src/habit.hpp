@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a socket is asked for again and again: an option that holds for all of its sends is worth a
 // change once the same was wanted, and not had, sixteen times in a row. Part of such an option, and
 // under the same lock.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "header_option.hpp"
 
 #include <netinet/in.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The traffic class and the hop limit that a socket's sends have unless they say others. Address
 // handles of RoCE rarely have the usual ones, and to name them with each send costs a tenth of a
 // microsecond. As with SegmentOption, whoever names none holds the lock under which they change.

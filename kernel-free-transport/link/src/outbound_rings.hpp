@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The rings to the peers of a PeerLink: who has one, and what is put into it. Any thread may put,
 // add and remove.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/link/peer_link.hpp"
 
 #include <sys/epoll.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Who holds a UDP port, in words for an error message.
 #pragma once
 

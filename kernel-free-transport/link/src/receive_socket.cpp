@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "receive_socket.hpp"
 
 #include <netinet/in.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The sockets of which a group on one UDP port is made, and the filter by which the kernel steers
 // what comes to it (slot_group.hpp, further_slots.hpp).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/link/seed.hpp"
 
 #include <sys/auxv.h>

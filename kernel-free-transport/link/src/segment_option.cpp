@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "segment_option.hpp"
 
 #include <sys/socket.h>

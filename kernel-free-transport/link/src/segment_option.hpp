@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The size that a socket's sends are cut into by the kernel unless they say another. A send that
 // need not say it costs a twentieth less, but the option is the whole socket's: whoever sends
 // without saying a size holds the lock under which the option changes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A SenderRule as instructions of the kernel's packet filter.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/link/sending_socket.hpp"
 
 #include <netinet/in.h>

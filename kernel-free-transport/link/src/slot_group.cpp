@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/link/slot_group.hpp"
 
 #include <unistd.h>

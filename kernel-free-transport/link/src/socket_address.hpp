@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // An IpAddress and a port as the kernel wants them, and back. IPv4 is AF_INET here, never mapped.
 #pragma once
 

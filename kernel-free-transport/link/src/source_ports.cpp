@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/link/source_ports.hpp"
 
 #include <netinet/in.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Socket options that are younger than some C libraries' headers, and what both halves of the UDP
 // link agree on.
 #pragma once

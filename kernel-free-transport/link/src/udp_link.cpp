@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/link/udp_link.hpp"
 
 #include <algorithm>

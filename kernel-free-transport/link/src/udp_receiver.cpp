@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "udp_receiver.hpp"
 
 #include <netinet/in.h>

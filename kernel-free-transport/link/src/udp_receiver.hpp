@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The receiving half of a UdpLink: reads coalesced buffers and cuts verified packets out of them.
 // One thread at a time.
 #pragma once

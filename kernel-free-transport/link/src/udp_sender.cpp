@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "udp_sender.hpp"
 
 #include <netinet/in.h>

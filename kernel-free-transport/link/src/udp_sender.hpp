@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The sending half of a UdpLink: its sockets, and how a batch becomes few system calls.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A refused access in words, with its values.
 #include <cinttypes>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/memory/port.hpp"
 
 #include "verbena/memory/ordered_copy.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Where the memory of regions and bound windows lies in this process, so that whoever hears that a
 // piece of it was unmapped finds what that concerns. A search tree by first byte, whose nodes know
 // the last byte below them, balanced by random priorities; a node belongs to a slot for ever.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The slots behind the keys. A slot is a region, a window or free; slots live in chunks that are
 // never given back, so a reader may look at any slot at any time. What `pin` reads is written only
 // while the slot's gate is shut; the rest (and every write) is under the table's lock.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The range of each attribute's value, and how attributes are called in explanations: as the
 // programmer wrote them. Pure; used by check_transition only.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Automatic path migration (IBTA Vol 1, 17.2.8). Both ends load an alternate path and REARM; when
 // each has heard the other's wish (packets without the migrated bit) they are ARMED. The end whose
 // retries are used up moves to the alternate path and says so in every packet; the other follows.

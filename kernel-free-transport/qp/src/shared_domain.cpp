@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // An XRC receive queue pair of a domain that other processes share: what concerns its relay.
 #include "verbena/qp/queue_pair.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The life of a queue pair: what each transition does.
 #include "verbena/qp/queue_pair.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The table of transitions: for each pair of states and each transport, whether a queue pair may go
 // that way, what must be given then and what may (IBTA Vol 1, 11.2.5.2, table of QP state
 // transition properties; where it is silent, what programs rely on under Linux). Constant data.

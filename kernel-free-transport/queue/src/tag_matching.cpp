@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/queue/tag_matching.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/queue/work.hpp"
 
 namespace verbena::queue {

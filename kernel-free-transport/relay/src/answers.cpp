@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Answers of the stand-ins, and the packets that change their numbers on the way.
 #include <cstring>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The life of a relay, its owners and its line of packets out.
 #include "verbena/relay/relay.hpp"
 

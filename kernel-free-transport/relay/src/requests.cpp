@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Requests of the peer: whose they are, and when they may be passed on.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What each packet looks like.
 #include <algorithm>
 #include <array>

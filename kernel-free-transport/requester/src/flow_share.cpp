@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/requester/flow_share.hpp"
 
 namespace verbena::requester {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Packets that stand for several (wire/datagram.hpp): how much of a payload travels at once.
 #include <algorithm>
 

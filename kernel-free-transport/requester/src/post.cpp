@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Posting: what a request must look like, and its copy into the send queue.
 #include <algorithm>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Time and loss: when to go back, when to probe, when to give up, how much may be in flight.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the device sends on its own for a tag-matching SRQ: the READ of announced data, and FIN.
 #include <cstring>
 

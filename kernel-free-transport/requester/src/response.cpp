@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What comes back: acknowledgements, NAKs, data.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // From a request to packets: what may go now. (What each packet looks like: emit.cpp.)
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Why requests fail, in words: which one, with what values, and what to look at.
 #include <cinttypes>
 

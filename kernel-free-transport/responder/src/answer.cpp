@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Answers: what is owed, and the packets that pay it.
 #include <algorithm>
 #include <cstring>

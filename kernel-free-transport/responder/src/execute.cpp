@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Carrying out requests: receives, remote memory, atomics.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // RC and XRC: sequence, order and length of requests (IBTA Vol 1, 9.7.4.1).
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Messages to a tag-matching SRQ: which buffer they are for, and what their completion says.
 //
 //   +--------+------------------------+-------------------------------+

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // UC and UD: no answers. What does not fit is dropped, with its reason counted.
 #include <algorithm>
 #include <array>

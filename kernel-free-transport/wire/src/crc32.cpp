@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/wire/crc32.hpp"
 
 #include <algorithm>

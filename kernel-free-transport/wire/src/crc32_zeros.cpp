@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "crc32_zeros.hpp"
 
 #include <array>

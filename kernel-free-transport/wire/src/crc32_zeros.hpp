@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // CRC-32 past zero bytes, by tables: what joins the CRCs of a message's parts (crc32.hpp).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The facts about the table that the compiler can check for itself.
 #include "verbena/wire/opcode.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Arithmetic modulo the CRC-32 polynomial over GF(2), at compile time where constants are made and
 // at run time where an IP identification is recovered. A remainder is held as the CRC register
 // holds it: bit 31 is the coefficient of x^0.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/abi/library.hpp"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "await_message.h"
 
 #include <pthread.h>

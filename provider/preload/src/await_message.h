@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 /* A wait that can be cancelled while it holds a descriptor. In C: the unwinder of a cancelled
  * thread is the process's own, and C++ frames with something to clean up would call into the one
  * that is linked into this library, which aborts. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/preload/cm_answer_cache.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The connections that carry rdma_cm commands to the emulator. A few are kept for reuse, without a
 // lock: whoever needs one takes it out and puts it back. One made before a fork, or whose number
 // the program has closed and reused, is noticed and not used. Any thread, inside a Section.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Is there an emulator, and which devices has it? Asked anew each time over a connection of its
 // own that is closed at once: the process keeps no descriptor, no lock and no cache (but for the
 // 100 ms in which an emulator seen alive is believed to be), so fork and threads need no care. An

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Where the events of this process's rdma_cm channels lie ready (control/cm_event_page.hpp), by the
 // random number that names a channel. A channel that is not found here, because another process
 // opened it or there are too many, is served by asking the emulator. No lock: whoever looks into a

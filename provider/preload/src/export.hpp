@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A wrapper is a C function that takes the place of the C library's. preload.map lists them all
 // once more; what is missing there stays inside.
 #pragma once

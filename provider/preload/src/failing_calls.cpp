@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "failing_calls.hpp"
 
 #include <rdma/rdma_user_cm.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Functions of librdmacm that shall fail (verbena/control/planned_failures.hpp). Each asks the
 // connection manager for one thing by a command that it writes to /dev/infiniband/rdma_cm; the
 // command is refused, and the function fails with its errno. So it reaches every program that has

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // SIGSEGV and SIGBUS, once the plugin wants to hear of them first (control/memory_guard.hpp). The
 // kernel has a handler of ours then, with the flags and the mask that the program has set for its
 // own, so that what is not ours reaches the program's handler on the stack, with the mask and with

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Which descriptor numbers may be ours. A hint, kept by number and inode: a hit is always checked
 // against the kernel before anything is done differently, so a close, dup or close_range that
 // went past us does no harm. Completion channels are read so often that they have a shorter check,

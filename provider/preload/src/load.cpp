@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What happens when the library is loaded: the look-ups that would otherwise be made at each
 // function's first use (nothing depends on them; other libraries' constructors may run before), and
 // a look at the descriptors that the program was given.

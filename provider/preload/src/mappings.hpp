@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a program does to its address space, for the plugin, which must know when memory that is
 // registered goes away, or something else comes in its place (control/memory_guard.hpp). What the C
 // library does for itself (free() of a large block, the stack of a thread that ended, dlclose())

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // NETLINK_RDMA sockets, so that libibverbs, librdmacm and `rdma` find our devices among the
 // kernel's. Nothing is kept per socket: a reply is sent, through the kernel, from the socket to
 // itself, and so can be waited for and read like any other.

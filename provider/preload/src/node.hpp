@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The character devices below /dev/infiniband that Verbena plays, by class: uverbs and
 // rdma_cm; another (umad) is one more file and one more line in node.cpp's table.
 //

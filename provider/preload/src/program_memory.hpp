@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Memory of the program that a command points to, read and written so that a wrong pointer is
 // EFAULT, as in a system call. Any thread, inside a Section.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // /dev/infiniband/rdma_cm: each descriptor is an event channel, a connection to the emulator on
 // which one message comes for the events that came together. So poll, epoll, O_NONBLOCK, blocking
 // and signals work as on any socket; fetching is a look into shared memory (event_pages.hpp), for

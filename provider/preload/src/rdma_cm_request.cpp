@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/preload/rdma_cm_request.hpp"
 
 #include <rdma/rdma_user_cm.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The functions that we stand in front of, as the next library in line has them (RTLD_NEXT), so
 // that sanitizers and other preloaded libraries keep their place. Each is looked up at its first
 // use, because constructors of other libraries run before ours; all of them again at load, so

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // From the path that a program asks for to the file that stands for it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a program that is built with a sanitizer wants to know, so that nobody has to set options.
 // The runtimes ask for functions of these names, each of which a program may define itself; a
 // runtime that is a library of its own (gcc's) finds ours first. One that is linked into the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Our own work inside a wrapped call. While a Section lives, the C library functions that this
 // thread calls are the real ones (no redirection of our own look-ups), the thread cannot be
 // cancelled half-way, and errno is what it was when it ends.

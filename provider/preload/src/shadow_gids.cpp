@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "shadow_gids.hpp"
 
 #include <arpa/inet.h>

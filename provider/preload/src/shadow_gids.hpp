@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The GID table of a device as the shadow tree has it now, in the words of the uverbs interface.
 //
 // Called inside a Section only.

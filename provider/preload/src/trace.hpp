@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // VERBENA_PRELOAD_TRACE=1: one line on standard error for everything that is not passed on as it
 // came. Neither locks nor allocates.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the listing of a class directory shows: our entries beside the foreign ones.
 //
 // Without foreign entries that is the shadow directory itself. With some it is a directory of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/preload/uverbs_request.hpp"
 
 #include <rdma/ib_user_ioctl_cmds.h>

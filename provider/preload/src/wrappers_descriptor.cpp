@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Calls on descriptors: what is written to a node, and where its duplicates go. close is not
 // among them: a number that was closed is noticed when it is next asked about (fd_table.hpp).
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Listing and entering directories, and what resolves names through them.
 #include <dirent.h>
 #include <fcntl.h>

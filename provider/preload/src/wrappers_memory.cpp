@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Calls that unmap memory or map something in its place, for registered memory (mappings.hpp). An
 // allocator makes them with its locks held and before any constructor has run, so nothing is
 // allocated here, and until our own constructor nothing looked up: the system call serves.

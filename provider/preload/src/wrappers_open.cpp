@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // open, openat and fopen in all their spellings.
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Calls that say what becomes of signals, for the two that are guarded (fault_signals.hpp). All
 // others, and these before a device is opened, pass through.
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The socket calls of netlink libraries.
 #include <linux/netlink.h>
 #include <sys/socket.h>

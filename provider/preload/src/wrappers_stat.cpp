@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The stat family and access. Nodes look like character devices, by path and by descriptor.
 #include <fcntl.h>
 #include <sys/stat.h>

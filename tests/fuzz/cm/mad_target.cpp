@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Datagrams from anywhere to a host with a listener and a client half-way: whatever arrives, the
 // books stay right and both come to an end. Input: first byte, how far the client is; then
 // datagrams, each a byte that says what to do and up to 256 bytes laid over an answer that fits.

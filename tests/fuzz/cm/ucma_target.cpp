@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a program writes to the rdma_cm descriptor: a stream of commands on two channels, most of
 // them with IDs that exist. Input: for each command a byte for the command, one for channel and
 // ID, one for the length of the body, then the body.

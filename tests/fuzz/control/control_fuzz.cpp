@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Any packet, decoded as the type that its header names. What decodes must encode to the same
 // bytes: the format has one spelling for each value.
 #include <cstddef>

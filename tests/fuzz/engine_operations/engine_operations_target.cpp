@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A program that calls whatever it likes, in any order, on two devices that are joined: posts,
 // receives, transitions with any mask, windows, registrations, polls; packets get lost and time
 // passes in between. After each step the queue pairs must be consistent; every request completes

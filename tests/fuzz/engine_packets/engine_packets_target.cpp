@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Datagrams of any content, one after the other, into a device with queue pairs of every transport
 // in several states. Nothing may crash, write outside of its regions, complete what was never
 // posted, or leave a queue pair inconsistent.

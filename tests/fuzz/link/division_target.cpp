@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Buffers out of a receiving socket, one after the other from one sender, sound and damaged, are
 // divided into packets. Each byte belongs to one piece, in order; what is called a packet has a
 // right ICRC; and of a sound bundle each packet is found.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A ring between a writer and a reader, in bursts, while somebody writes into its memory. As long
 // as nobody does, each packet that was put is taken, whole and in order, stays whole until it is
 // given back, and as many fit as the ring has room for; afterwards nothing worse happens than the

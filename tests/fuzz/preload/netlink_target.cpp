@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A program's netlink request, and what a kernel may answer to a list: whatever the bytes, every
 // reply is whole messages in datagrams that a reader has room for, and ends the exchange.
 #include <linux/netlink.h>

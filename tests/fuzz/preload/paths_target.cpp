@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A path: normalising is final, and what is found in it is put together from its own parts.
 #include <cstddef>
 #include <cstdint>

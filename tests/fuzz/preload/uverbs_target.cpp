@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a program writes to an uverbs descriptor, or gives to ioctl on it (first byte even or odd).
 // Whatever is accepted names attributes that are there and asks for no more room than it has.
 #include <cstddef>

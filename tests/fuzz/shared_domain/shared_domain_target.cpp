@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // An XRC receiver that passes requests on to SRQs of other processes, their owners and the sender,
 // while somebody repeats, changes and withholds what they say to each other, owners die and the
 // receiver is set up anew. Whatever was posted completes, nothing is completed twice or written

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A program and a peer of a tag-matching SRQ that do whatever they like, in any order, over a lossy
 // wire: entries are added, deleted and synchronised, messages come eagerly, announced, without a
 // tag, or with a header of nonsense. A model that looks through all entries from the front says

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Anything at all as a packet from the network: the ICRC is checked, then the packet parsed and
 // every getter of the view used. What parses must come out of write_headers as it went in, and a
 // sealed packet must pass its own check.

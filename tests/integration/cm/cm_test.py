@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """/dev/infiniband/rdma_cm on a real emulator: blocking, polling, signals, threads, fork, many
 processes, kill -9 of either side at every step and of the emulator. No device is opened: queue
 pair numbers are only numbers here.

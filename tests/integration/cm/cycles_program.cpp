@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Connections one after the other, as librdmacm's synchronous calls make them: each ID on an event
 // channel of its own, a queue pair, a message, and the end of all of it.
 //

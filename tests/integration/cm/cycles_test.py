@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What connections leave behind in the processes that make them, one after the other: nothing.
 
     cycles_test.py BIN PROGRAM PERSONA CYCLES

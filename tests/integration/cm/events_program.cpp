@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Provokes one event of rdma_cm, with librdmacm as a user would: the client and the server of one
 // process, over 127.0.0.1.
 //

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Every event of rdma_cm, provoked with librdmacm: events_program.cpp on a real emulator.
 
     events_test.py BIN PROGRAM PERSONA     PERSONA: ib or roce

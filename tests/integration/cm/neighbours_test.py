@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Addresses whose neighbour answers, and whose does not: in a network namespace, behind an interface at whose other end
 nobody is.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Programs of librdmacm in numbers, and killed at every step: rdma_program.cpp on a real emulator.
 
     programs_test.py BIN PROGRAM PERSONA [CYCLES]     PERSONA: ib or roce; CYCLES: connections one after the other

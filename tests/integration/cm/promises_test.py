@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Commands that an event has promised to succeed go to the emulator without waiting for an answer: a promise is kept once, what is not
 promised is refused with an errno as ever, and nothing overtakes.
 

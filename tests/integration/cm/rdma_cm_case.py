@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A real emulator of its own for each test of /dev/infiniband/rdma_cm, and the preload library loaded.
 
     PROGRAM BIN LIBRARY [FIRST]     FIRST: what must be loaded before (a sanitizer's runtime)

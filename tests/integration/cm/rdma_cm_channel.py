@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The user ABI of rdma_cm, by hand: a channel is an open /dev/infiniband/rdma_cm. Meant to run with
 the preload library loaded. Layouts: <rdma/rdma_user_cm.h>."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """An emulator of its own for each test, and processes under `verbena run` whose lines are awaited."""
 
 import os

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A program of librdmacm for the tests of load and of sudden death, as a user would write it: a
 // server that accepts whatever comes and sends each client one message, and a client that opens
 // many connections, receives the message on each and hangs up.

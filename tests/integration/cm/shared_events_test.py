@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Events and answers in shared memory, between real processes: whoever takes an event has it alone, a process that has not mapped the
 memory asks instead, answers are as new as if they had been asked for, and a program that scribbles over its memory harms itself only.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Answers of rdma_cm that go to memory on a stack: of the first thread, of others, of a coroutine;
 // and wrong pointers beside each, which are EFAULT wherever the program runs.
 #include <fcntl.h>

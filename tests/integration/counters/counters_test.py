@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Each counter moves when what it counts happens, in every place where it is shown, and stays when the process is gone.
 
 counters_test.py PREFIX PUPPET [unittest arguments]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """What a program is told when something is refused or fails: which program, which object, with which values; and what it is
 told once and not twenty thousand times. Over both links.
 

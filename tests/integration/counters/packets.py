@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """RoCEv2 packets made by hand, with a checksum that is computed from the specification alone (IBTA Vol 1, annex A17)."""
 
 import socket

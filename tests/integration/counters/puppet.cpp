@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A process with one queue pair that does what it is told, one verb a line, and answers each line
 // with one line: "ok", a number, or "errno N". puppets.py speaks with it.
 //

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Processes that do one verb at a time (puppet.cpp), and the counters of their port."""
 
 import contextlib

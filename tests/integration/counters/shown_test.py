@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Each field of `verbena status --json` and each file of sysfs says what is so.
 
 shown_test.py PREFIX PUPPET [unittest arguments]

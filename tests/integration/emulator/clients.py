@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What clients of the control socket get, the honest ones and the others."""
 
 import contextlib

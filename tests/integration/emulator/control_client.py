@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A client of the control protocol in few lines, so that the daemon is tested against a second
 reading of the format (emulator/control/include/verbena/control/protocol.hpp)."""
 

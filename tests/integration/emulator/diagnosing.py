@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`verbena doctor`, and what `verbena run` says of a program that cannot see the device: each fault has a test."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What every test of the emulator's programs begins with."""
 
 import contextlib

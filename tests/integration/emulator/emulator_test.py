@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """verbena and verbenad as users meet them: real processes, real sockets, and what goes wrong.
 
     emulator_test.py BIN_DIR [unittest arguments, such as Clients or Starting.test_port_taken]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`verbena fault` and the emulator: what is set, what a change leaves, and whom it is about."""
 
 import re

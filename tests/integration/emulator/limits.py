@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A process that takes all that it can get of the emulator is told where its share ends; what others do goes on."""
 
 import contextlib

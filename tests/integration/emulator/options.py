@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Each option of the commands does what it says, and each command that takes it does the same."""
 
 import json

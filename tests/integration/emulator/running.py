@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`verbena run`, and the commands that only say something."""
 
 import os

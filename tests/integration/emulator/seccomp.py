@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A seccomp filter as container engines set one: some system calls fail with EPERM, for this process and its children."""
 
 import ctypes

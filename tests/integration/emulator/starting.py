@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Starting, ending, and what stands in the way of it; settings."""
 
 import json

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // ends SCENARIO [OPTION...]
 #include "ends.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Two processes that talk over verbs, for tests of what each of them sees: forked from one, told
 // each other's numbers through a local socket, each with a device of its own. A scenario is a
 // function that both run; it says what it has seen on standard output, which the test judges. What

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What two processes see of each other's work, over each link: that a request is done before its answer comes, and that
 who arms a completion queue and sleeps is woken.
 

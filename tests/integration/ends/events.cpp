@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Events of completion queues: an armed queue tells of what came before it was armed and was not
 // polled, and who arms and sleeps is woken.
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Whether the client learns that its request is done no later than it gets the server's answer to
 // it.
 #include "ends.hpp"

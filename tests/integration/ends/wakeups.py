@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Whoever arms and sleeps is woken, again and again, beside processes that spin on every processor: a campaign.
 
     wakeups.py PREFIX PROGRAM

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """A process or the emulator is killed at each step of a ping-pong: those who survive end in good order, nothing is left.
 
 kills_test.py PREFIX STEPS [unittest arguments]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Two processes of the `steps` program and what may be killed of them.
 
 A Game has an emulator of its own (tests/integration/provider/device.py). Nothing here sleeps for a guessed time: each

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Programs that are built with a sanitizer run with the plugin and the preload library as they are: no false alarm, no
 option to set but where the documentation says so (provider/preload/README.md).
 

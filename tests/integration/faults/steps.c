@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 /* The traffic, and the steps: steps.h. */
 #include "steps.h"
 

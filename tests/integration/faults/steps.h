@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 /* A ping-pong program that stops where it is told to, so that it, its peer or the emulator can be
  * killed there. One process, one queue pair, two threads at most.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 /* From no device to a connected queue pair, and back. */
 #include <errno.h>
 #include <stdio.h>

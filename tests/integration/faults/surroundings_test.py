@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Surroundings that lack something: descriptors, room on the disk, the runtime directory, a daemon of our own version.
 
 surroundings_test.py PREFIX STEPS [unittest arguments]

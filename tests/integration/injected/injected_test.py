@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`verbena fault` on whole programs: which packets are lost follows from the seed.
 
     injected_test.py BUILD MESSAGES [CASE ...]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 /* A sender and a receiver in two processes: COUNT messages of SIZE bytes, numbered in their
    immediate.
 

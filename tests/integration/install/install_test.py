@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """What `cmake --install` makes works from where it is put, for any user.
 
 install_test.py BUILD

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`verbena capture` beside programs of rdma-core and perftest: what is in the file, as tshark reads
 it, and that no reader of it, and no disk, ever holds a program up.
 

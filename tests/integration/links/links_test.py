@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Programs of rdma-core and perftest over each link: which one carries them, that `verbena status`
 says so, and that a peer that is killed or lies harms nobody else.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Programs in network namespaces of their own, as containers have them, on one emulator in a third:
 what goes by UDP is sent from the emulator's namespace, where alone its addresses are.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Pairs of programs on an emulator of their own, for the tests of this folder."""
 
 import json

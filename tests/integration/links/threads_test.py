@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Programs of perftest and rdma-core with a plugin that is built with ThreadSanitizer, over each link: what the
 application's threads and the plugin's share, they share in order. Not programs that send what they receive into at the
 same time (ibv_srq_pingpong does, by its 16 queue pairs): those race as with an adapter.

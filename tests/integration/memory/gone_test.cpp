@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Memory that was registered and is gone: unmapped, protected, or cut off with its file. Whoever
 // touches it is told by an error on the side that owned it, and the process lives: an adapter,
 // which has pinned the pages, kills nobody either. Two devices of one process, over the link that

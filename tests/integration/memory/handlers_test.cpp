@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A program's own SIGSEGV and SIGBUS. Each scene is played by a process of its own three times:
 // without a device, with one opened before it sets its handlers, and with one opened after it; with
 // a device, registered memory of that process is gone and touched at each step. What the program

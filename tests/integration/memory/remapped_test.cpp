@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The same address for somebody else, while it is still registered: a peer does not write into what
 // is mapped there now, nor read it, whichever call took the first mapping away; and the new owner
 // may register it in turn.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One of two devices that a process has opened, with what these tests need of it: memory of its
 // own, a completion queue, and queue pairs that are connected with the other's.
 #pragma once

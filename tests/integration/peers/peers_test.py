@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A peer that does not answer: one whose process is stopped is waited for, and of the others is said what has become of
 them.
 

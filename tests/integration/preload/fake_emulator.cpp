@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // An emulator of the tests' own: two devices with fixed attributes, a shadow tree, the control
 // protocol, and nothing behind it. The preload library cannot tell the difference, and the tests
 // need no room of the emulator but the protocol.

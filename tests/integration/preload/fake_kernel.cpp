@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A kernel with one RDMA device of its own ("foreign0", index 0), for hosts that have none: to be
 // preloaded behind the preload library, which then finds NETLINK_RDMA supported. Its sockets are
 // of another netlink family, on which the reply is sent from the socket to itself.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The preload library under the distribution's own programs.
 
 An emulator of the tests' own (fake_emulator) has two devices, verbena0 and roce0; nothing else of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 /* What the parts of preload_probe share: a program in C, as a stranger would write it, that asks
  * for Verbena's files in every way that the C library offers. */
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 /* An event channel of rdma_cm: a thread that waits for an event sleeps as in the kernel, so it can
  * be cancelled and interrupted, and O_NONBLOCK and poll mean what they mean. Wants a real emulator.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 /* An open uverbs node: what libibverbs core does with it, and where its descriptor may go. */
 #define _GNU_SOURCE
 #include <fcntl.h>

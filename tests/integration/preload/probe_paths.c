@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 /* Files and directories, by every call that takes a path. */
 #define _GNU_SOURCE
 #include <dirent.h>

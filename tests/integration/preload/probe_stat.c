@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 /* The stat family and access, in their new and their old names. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

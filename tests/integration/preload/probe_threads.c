@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 /* Several threads at once, each with nodes, files and netlink sockets of its own. */
 #define _GNU_SOURCE
 #include <fcntl.h>

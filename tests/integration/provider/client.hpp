@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A small RDMA program whose cases lifecycle.py starts, each in a process of its own. A case that
 // finds something wrong says what and ends the process with 1.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The cases; lifecycle.py says what each is for.
 #include <fcntl.h>
 #include <poll.h>

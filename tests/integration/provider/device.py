@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """An emulator for one test of the provider, and pairs of programs that use it.
 
 Runtime folder and fabric are the test's own, so that tests run side by side. Servers listen on a free TCP port and are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Contexts, domains and regions that one process makes and another one imports.
 #include <poll.h>
 #include <sys/mman.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """What becomes of a context, its events and its peers while processes fork, end, sleep or lose their daemon.
 
 lifecycle.py PREFIX CLIENT [GROUP]

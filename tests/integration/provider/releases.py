@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """One plugin file, the libibverbs of another Debian release: discovery and traffic with its own tools.
 
 releases.py PREFIX CACHE RELEASE

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Network namespaces as hosts, with an emulator in each; for the tests of this folder.
 
 Whoever imports this runs in a namespace of its own already (roce_test.py sees to it) and may make interfaces there.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Two opened devices of one emulator, "roce" and "ib": neither takes the other's GID for a peer's."""
 
 import sys

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """RoCE ports as adapters have them: the GID table of an interface, and its addresses as they come and go.
 
     roce_test.py PREFIX [GROUP]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What another user of the host can send: any datagram, from any local address that he names as its source.
 
 Everything here runs as nobody, in a child of the test.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Another user of the host against a live connection: guessed CM datagrams, injected packets, a flood.
 
 strangers_test.py BIN VICTIM [unittest arguments]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One end of an RC connection that somebody else wants to disturb: made by librdmacm, or by the
 // verbs alone with what the two ends print for each other.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What is asked of an object is what was set: attributes of queue pairs through all their states,
 // sizes that were granted, numbers that stay the same.
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What is on its way when a queue pair is closed, between two devices opened by one process.
 #include <memory>
 #include <utility>

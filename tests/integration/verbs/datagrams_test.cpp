@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Datagrams through the real libibverbs: their GRH, service levels, Q_Keys, multicast.
 #include <arpa/inet.h>
 #include <netinet/ip.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Queue pairs whose completion queues have nothing in common are divided among several engines of
 // one opened device. Nothing but the speed of threads shall tell.
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a device tells and counts, through the real libibverbs: asynchronous events, moderation,
 // rate limits.
 #include <utility>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Programs of the distribution whose verbs fail because they shall.
 
 failures.py PREFIX

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The GID table: all ways of asking for it agree, and each of its rows can be used.
 #include <dlfcn.h>
 #include <net/if.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // More events than a pipe takes wait for a program that does not read them: none is lost, however
 // it reads them in the end.
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Events that `verbena event` raises, and what it refuses.
 #include <cstdio>
 

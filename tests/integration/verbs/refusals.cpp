@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Runs the rows. Each row's explanation is what the provider writes to standard error meanwhile.
 #include "refusals.hpp"
 

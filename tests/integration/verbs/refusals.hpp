@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Every verb with every class of wrong argument, as tables: what is called, which errno must come
 // back, and what must stand in the explanation. refusals.cpp runs them one after the other on one
 // `World`; after each row nothing of that world may have changed. A NULL in place of the first

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Handles of what was destroyed before, as the verb's own and in attributes; and what is for raw
 // Ethernet only.
 #include <cerrno>

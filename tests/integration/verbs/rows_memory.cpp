@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Domains, regions, windows, device memory; and what the device says of itself.
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Work requests, the classic way and through the builder; address handles and multicast groups.
 #include <cerrno>
 

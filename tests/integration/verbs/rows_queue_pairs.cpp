@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Making queue pairs and changing their state. Which attributes a transition takes and their bounds
 // are tested one by one in tests/unit/qp; here is what passes through libibverbs.
 #include <cerrno>

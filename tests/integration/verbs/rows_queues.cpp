@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Completion queues and shared receive queues.
 #include <cerrno>
 #include <climits>

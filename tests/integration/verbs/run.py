@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Runs a program of this folder on an emulator of its own.
 
 run.py PREFIX PERSONA PROGRAM [ARGUMENT...]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // When a queue is full: a request has its slot until its completion was polled, or that of a later
 // one if it is unsignaled, and a receive until its completion was polled; so each queue takes as
 // many as it said, and refuses the next one at the same place each time.

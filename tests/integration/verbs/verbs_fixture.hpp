@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One opened device with what most tests need: a completion queue, memory, and queue pairs that
 // talk to each other. VERBENA_COMMAND names the command `verbena`.
 #pragma once

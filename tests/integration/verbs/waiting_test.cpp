@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Threads that wait: for completions, in a poll or blocked for an event, alone or several, and what
 // happens around them meanwhile.
 #include <fcntl.h>

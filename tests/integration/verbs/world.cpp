@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Making and ending the objects that the rows are about.
 #include <cerrno>
 #include <cstdio>

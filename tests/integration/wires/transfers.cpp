@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // WRITE, SEND, READ and FETCH_ADD one after the other over RC, every byte checked at both ends.
 //
 //   transfers PORT [HOST] [--size BYTES] [--depth N] [--count N] [--adds N] [--timeout N]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A wire between two network namespaces: a TUN device in each, and between them what a bad network
 // does to packets.
 //

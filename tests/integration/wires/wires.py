@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Two hosts and a wire between them: each host a network namespace with an emulator of its own, the wire a program
 (wire.cpp) that holds a TUN device in both.
 

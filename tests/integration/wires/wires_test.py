@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Bad wires between two hosts: everything arrives, each byte right, and what was not lost is hardly sent again.
 
     wires_test.py BIN WIRE TRANSFERS

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A process that takes part in an XRC domain, and does what it is told on standard input: a verb
 // per line, answered by a line that begins with "ok" or with "errno N". The test plays the
 // application.

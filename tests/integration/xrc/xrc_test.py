@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """An XRC domain that several processes share: one receives for all, others own the SRQs, one sends.
 
     xrc_test.py PREFIX PERSONA LINK PROGRAM

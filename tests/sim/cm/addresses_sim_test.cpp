@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Addresses behind neighbours that answer late, or never.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The messages that answer and do not make a connection: REJ and MRA lost, LAP and its APR lost,
 // repeated, late, corrupted in every field. A live connection survives all of the latter.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Two programs as they are usually written: a server that accepts whatever comes and hangs up
 // when its peer does, and a client that connects, hangs up and goes. Each counts what it saw.
 #pragma once

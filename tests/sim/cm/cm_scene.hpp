@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A client and a server on two hosts, driven to whatever end they come to, and what a network may
 // do to the messages between them.
 #pragma once

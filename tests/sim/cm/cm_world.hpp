@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A small world for the CM: hosts with one emulated device each, a network between their QP1s
 // that may lose, repeat, delay or change datagrams, and virtual time. Everything comes from the
 // seed; nothing here sleeps.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Connections through a network that behaves: what each side sees, on one host and on two, in
 // both personas; ten thousand in a row; many at once.
 #include <gtest/gtest.h>

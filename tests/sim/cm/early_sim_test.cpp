@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A client that is a moment faster than its server: the request waits for `rdma_listen` and is
 // refused only when that does not come.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Connections through a network and among programs that misbehave: each message lost in turn,
 // everything repeated, each field of each message corrupted, a side that dies in every state, a
 // listener that never answers, and random mixtures from a seed. However it goes, both sides come

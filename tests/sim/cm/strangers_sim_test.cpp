@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Somebody who is not the peer: in every state of a connection, on both sides, with every message,
 // from an address of his own, with all that he could know or guess. Nothing changes but counters.
 #include <gtest/gtest.h>

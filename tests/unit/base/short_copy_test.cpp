@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/base/short_copy.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The generator of numbers that nobody shall guess.
 #include "verbena/base/unpredictable.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A capture in a file, and what tshark, which knows the formats independently of us, reads in it.
 // It must be there.
 #pragma once

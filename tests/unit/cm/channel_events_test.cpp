@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Events that lie ready in shared memory: the books count exactly those that a reader took, what is
 // withdrawn is not handed out, and the answers beside an event are those that the commands give.
 #include "verbena/cm_service/channel_events.hpp"

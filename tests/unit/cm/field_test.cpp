@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Fields at every bit and of every width: read and written as bit by bit, and nothing beside them
 // is touched.
 #include "verbena/cm/field.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Every CM message: each field alone comes back as it was written and touches no other bit, the
 // offsets are those of the specification, and nothing but 256 bytes of the right class is parsed.
 #include "verbena/cm/mad.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A management datagram on the wire: BTH and DETH as a kernel sends them, and only that is taken.
 #include "verbena/cm_service/qp1_packet.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The rdma_cm layer on two hosts: what options and types of queue pairs do to a connection, a
 // program that reports data before the RTU came, and a client that takes its request back.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the preload library must add to a command: the value of an option, the channel behind a
 // descriptor; nothing for a command that is too short to say.
 #include "verbena/preload/rdma_cm_request.hpp"

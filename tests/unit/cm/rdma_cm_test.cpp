@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The rdma_cm layer by its calls alone: ports and addresses as the kernel hands them out, which
 // state allows what, events counted exactly, migration, multicast, options.
 #include "verbena/cm/rdma_cm.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The user ABI: every command in the length of every rdma-core, old and new; answers cut to the
 // room that the caller gives; and nothing worse than an errno for whatever else is written.
 #include "verbena/cm/ucma.hpp"

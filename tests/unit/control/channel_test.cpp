@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Messages over a real socket pair: descriptors, timeouts, ends, what the daemon says unasked.
 #include "verbena/control/channel.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Answers that come before the questions: found by what is asked, and within the bytes whatever
 // these are; and which commands make them untrue.
 #include "verbena/control/cm_answers.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Events in shared memory: each is handed out once and in order, to a reader or back to the daemon,
 // whatever the two do at the same time and whatever a program scribbles there.
 #include "verbena/control/cm_event_page.hpp"

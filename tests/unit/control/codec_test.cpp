@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Every message comes back as it went, and no shortened, lengthened or damaged one gets through as
 // something that was never there.
 #include "verbena/control/codec.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The control room is linked into strangers' programs: it must not run code when it is loaded, and
 // not bring streams or threads along.
 #include <gtest/gtest.h>

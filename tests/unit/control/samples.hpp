@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One message of every type with something in every field, for tests and for the fuzzer.
 #pragma once
 

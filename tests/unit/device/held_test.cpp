@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Acknowledgements that wait for the application to post: when they do, with what they travel, and
 // that nothing is owed for long.
 #include <gtest/gtest.h>

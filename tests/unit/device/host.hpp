@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // An engine for tests that say themselves when it receives, and what time it is then.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Payloads that stay where they are until their batch was sent: which do, that they are pinned so
 // long and no longer, and that what arrives is the same.
 #include <gtest/gtest.h>

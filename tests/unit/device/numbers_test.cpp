@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Which numbers queue pairs get: each once, none soon again, and in no order that could be guessed.
 #include <gtest/gtest.h>
 

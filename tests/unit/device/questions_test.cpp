@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Which packets ask for an acknowledgement: of those that go in one turn the last, and not each
 // message's; but none is left without one behind it.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Where packets of any lengths go at once: what a full datagram leaves of a message waits for the
 // next message, as long as answers are due that would bring it its turn.
 #include <gtest/gtest.h>

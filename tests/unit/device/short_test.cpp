@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Short packets that go by themselves: the same bytes and counts as in a batch, the acknowledgement
 // that is owed with them; and what does not go so.
 #include <gtest/gtest.h>

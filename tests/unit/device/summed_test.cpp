@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Payloads that are summed while they are copied into a batch: that the sums are those of what is
 // sent, that the memory is let go, and that a buffer which is not usable ends as it always does.
 #include <gtest/gtest.h>

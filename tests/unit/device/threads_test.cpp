@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The device under several threads at once, as an application and its progress thread are: some
 // post and poll on several queue pairs, one receives for each device, one changes states, regions
 // and queue pairs. ThreadSanitizer is the judge of most of it; what is checked here is that every

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Packets that came as one buffer with the acknowledgement before them: taken in with it, first the
 // acknowledgement, with the results and the counts of all of them.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What `verbena fault` changes, and what it leaves.
 #include "verbena/fabric/fault_table.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Which devices come of which wishes.
 #include "verbena/fabric/plan.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A port on real sockets: what reaches the daemon's own queue pairs, and how multicast is passed
 // on.
 #include "verbena/fabric/port.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The words of the TOML file and of the options, and how errors name them. The rest is seen
 // from outside in the integration tests.
 #include "verbena/settings/settings.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The files that other people's programs read, spelt as the kernel spells them.
 #include "verbena/fabric/shadow_tree.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What happens to a packet follows from the seed and its name, and from nothing else.
 #include "verbena/fault/fate.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Packets are called by what is the same in every run: windows, repetitions, random PSNs and the
 // order of acknowledgements change nothing about what is lost.
 #include "verbena/fault/flow.hpp"

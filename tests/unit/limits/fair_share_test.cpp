@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Shares of those who want all, of those who want little, and of those who come and go.
 #include "verbena/limits/fair_share.hpp"
 

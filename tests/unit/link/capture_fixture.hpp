@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A ring of a capture, from both of its ends.
 #pragma once
 

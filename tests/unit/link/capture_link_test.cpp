@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/link/capture_link.hpp"
 
 #include <gmock/gmock.h>

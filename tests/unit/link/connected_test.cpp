@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Bundles go by a socket that is connected to where they go again and again, and nothing else does.
 #include <pthread.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Where coalesced buffers divide: after a while nobody is asked, and nothing is lost for it.
 #include <algorithm>
 #include <array>

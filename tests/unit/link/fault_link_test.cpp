@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The fault decorator on virtual time: every fault happens as often as the seed says, no packet is
 // lost that should not be, and without faults nothing is touched.
 #include "verbena/link/fault_link.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A further address of a port: who asked for a socket gets what is for its queue pairs, the daemon
 // all else.
 #include "verbena/link/further_slots.hpp"

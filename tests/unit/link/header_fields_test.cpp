@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Traffic class and hop limit over UDP: a socket keeps those that it sends again and again, and no
 // packet has those of another for it.
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Packets that stand for several, on rings: that they say so there, and that they are made where
 // both ends want them and go nowhere else.
 #include "capture_fixture.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Payloads that are lent to packets over UDP: sent from where they lie if their sums are known, and
 // what arrives is the same, or nothing.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the tests of the links share: addresses of their own, packets, and a sink that remembers.
 // Every test program runs on addresses made from its process id, so that they run side by side.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The lock with the futex under it: mutual exclusion among threads that sleep, and that a thread
 // which waits for long does sleep.
 #include "verbena/base/lock.hpp"

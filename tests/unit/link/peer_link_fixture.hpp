@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Three contexts at two addresses, with a PeerLink each, for the tests of rings beside UDP.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Rings beside UDP: every packet takes the right way, in order across the change of ways; a peer
 // that dies or lies harms nobody else. (How sleepers wake: peer_sleep_test.cpp.)
 #include <fcntl.h>

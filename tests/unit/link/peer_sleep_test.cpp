@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Readers of rings that sleep: each is woken, once for a sleep, by its bell or by a datagram.
 #include <fcntl.h>
 #include <poll.h>

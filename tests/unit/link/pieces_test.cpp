@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Where the kernel keeps a bundle's bytes: as it was measured.
 #include "verbena/link/pieces.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // How long what the clock said holds, by a counter that the test turns; and that the two words of
 // it fit together for threads that ask while another looks.
 #include "verbena/link/recent_time.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Acknowledgements that ride with the packet behind them: on rings, where both ends take them, and
 // that none is lost where they do not; and out of one buffer of UDP.
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the tests of rings share: a ring's file, packets that are numbered, and a peer's view of the
 // memory who does what he likes.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // How much of a ring is used: its first pages for a reader who keeps up, all of it for one who does
 // not, whenever he falls behind; and that every packet is found wherever it went.
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One ring between two contexts: whole packets in order, whoever is slower; and that neither
 // garbage nor a liar at the other end does more than end the ring.
 #include "verbena/link/shared_ring.hpp"

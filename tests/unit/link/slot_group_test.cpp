@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One UDP port, many sockets: that the kernel steers by destination QPN as promised, and that
 // none of the known ways to break that steering is open.
 #include "verbena/link/slot_group.hpp"

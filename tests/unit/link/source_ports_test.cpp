@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The ports that an emulator's devices send from, and that nothing from another port passes for
 // theirs: not with a socket of the device's own address, not with a false source address.
 #include "verbena/link/source_ports.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the kernel answers, by either end of a pair of sockets: how much, or minus the error; and
 // errno as it was in any case.
 #include "verbena/link/system_calls.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Several packets at once over UDP: how they come out of one buffer, and that a socket which cuts
 // by itself never cuts what is not to be cut.
 #include <array>

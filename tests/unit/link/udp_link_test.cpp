@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The UDP link over real loopback sockets: what goes in comes out, whole, once, in order, at the
 // right queue pair's process, whoever sent it.
 #include "verbena/link/udp_link.hpp"

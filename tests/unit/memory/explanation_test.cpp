@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Why an access is refused, in words with the values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the tests of memory share: a registry over a port whose pages a test can take away.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "fixture.hpp"
 #include "verbena/base/random.hpp"
 

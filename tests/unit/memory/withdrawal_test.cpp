@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Memory that its owner takes away while it is registered.
 #include <string>
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Answers that are kept: given to who asks for the same ID, channel and version, and to nobody
 // else; by many threads at once, each answer whole.
 #include "verbena/preload/cm_answer_cache.hpp"

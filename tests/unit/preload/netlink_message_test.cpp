@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/preload/netlink_message.hpp"
 
 #include <gtest/gtest.h>

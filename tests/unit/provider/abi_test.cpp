@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The list of operations against what is known of each generation of libibverbs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Who asks for a ring: the first queue pair of a peer, and ever fewer of those that follow, until
 // the ring is there or the peer has gone.
 #include "asked_peers.hpp"

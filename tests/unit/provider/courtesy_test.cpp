@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Threads that poll in vain beside others.
 #include "courtesy.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Events in a pipe: written whole, taken back for an object that goes.
 #include "event_pipe.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // When the progress thread looks on, and when it has learnt that it is in vain.
 #include "lookout.hpp"
 

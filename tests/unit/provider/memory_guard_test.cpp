@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Memory that goes away while it is touched: every guarded access says so and goes on, and nothing
 // else does. This program stands in for the preload library.
 #include "memory_guard.hpp"

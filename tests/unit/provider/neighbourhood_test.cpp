@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // How often a context that is polled in vain looks after the others of its process.
 #include "neighbourhood.hpp"
 

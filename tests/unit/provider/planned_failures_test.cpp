@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Which calls of which verbs fail, and how each kind of verb says so.
 #include "planned_failures.hpp"
 

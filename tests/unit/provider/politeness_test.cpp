@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // When a thread that polls in vain gives its processor away.
 #include "politeness.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // When a thread that posts receives, too.
 #include "posting.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What is said of explanations that repeat themselves.
 #include "repeats.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The verbs' values and the engine's.
 #include "translate.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Whether pages are there, and reaching those that may not be.
 #include "user_memory.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // When a thread that waits for an event looks for it, and when it has learnt to sleep at once.
 #include "vigil.hpp"
 

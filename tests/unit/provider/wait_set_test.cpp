@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Descriptors that a thread sleeps on: as long as they are readable, or each time they become so.
 #include "wait_set.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Requests between ibv_wr_start and ibv_wr_complete.
 #include "work_builder.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The range of each attribute, at its edges; and that `apply` copies what the mask names, no more.
 #include <gmock/gmock.h>
 

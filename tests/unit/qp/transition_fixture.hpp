@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the tests of the transition rules share: attributes and limits that nothing is wrong with.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Every cell of the table of transitions, held against a second table, written out row by row from
 // ibv_modify_qp(3) and IBTA Vol 1, 11.2.5.2, in the names that programs use.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // When a completion queue tells its reader by an event.
 #include "completion_queue_fixture.hpp"
 

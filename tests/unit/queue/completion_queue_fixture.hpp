@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A completion queue whose events are recorded.
 #pragma once
 

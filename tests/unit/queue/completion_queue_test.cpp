@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/queue/completion_queue.hpp"
 
 #include <gtest/gtest.h>

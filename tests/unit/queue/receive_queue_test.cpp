@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/queue/receive_queue.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // An event sink that remembers what it was told, from any thread.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The list of tagged buffers, sentence by sentence of ibv_post_srq_ops(3), and against a model that
 // keeps all entries in one vector and looks through it from the front.
 #include "verbena/queue/tag_matching.hpp"

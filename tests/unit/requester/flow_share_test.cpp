@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Who of many that send to one peer has a turn, and how much of it.
 #include "verbena/requester/flow_share.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Where the entries of a send queue lie, and when it is full.
 #include "verbena/requester/send_queue.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The two tables behind the acknowledge's five bits, against the specification's own numbers.
 #include "verbena/wire/aeth.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a batch takes: runs as long as one segmented send carries, and none torn by its end.
 #include <gtest/gtest.h>
 

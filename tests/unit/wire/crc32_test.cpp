@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Every variant of the CRC at every length and alignment, against the definition bit by bit and,
 // where it is installed, against ISA-L.
 #include "verbena/wire/crc32.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/wire/early_packets.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The IP and UDP headers, against captured and hand-made ones.
 #include "verbena/wire/ip_frame.hpp"
 

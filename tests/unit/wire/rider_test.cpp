@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Which packets may ride with the one behind them, and that their word says all that they said.
 #include "verbena/wire/rider.hpp"
 

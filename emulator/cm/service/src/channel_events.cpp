@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/cm_service/channel_events.hpp"
 
 #include <fcntl.h>

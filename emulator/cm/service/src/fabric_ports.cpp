@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/cm_service/fabric_ports.hpp"
 
 #include <arpa/inet.h>

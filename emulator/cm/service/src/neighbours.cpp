@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/cm_service/neighbours.hpp"
 
 #include <linux/neighbour.h>

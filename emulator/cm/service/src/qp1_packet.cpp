@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/cm_service/qp1_packet.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A recorded packet as a network would carry it: with an IP and a UDP header made from what the
 // engine knows, and an ICRC that is right for them, so that Wireshark shows RoCEv2 whichever link
 // carried it.

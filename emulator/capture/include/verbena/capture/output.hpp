@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The file, or the pipe, that a capture is written to.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The blocks of a pcapng file, appended to a buffer, in the byte order of the machine (the section
 // header says which).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Reads the rings of all that are captured (link/capture_ring.hpp) and makes one pcapng file of
 // them, in order of time: an interface for each process, named after it, what was left out in the
 // interface's statistics, and comments: which process a queue pair is of, and what a fault took.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The communication manager's agent on QP1: owns every connection and SIDR exchange of the
 // emulated devices, finds the one that a message belongs to, recognises duplicates and stale
 // connections, and keeps the deadlines. Sans-IO, one thread at a time. Whatever a peer sends, it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // LAP and APR: load an alternate path into a live connection, and the answer (IBTA Vol 1, 12.6.12).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One connection of the communication manager, from REQ to the end of timewait
 // (IBTA Vol 1, 12.9). Sans-IO: time and messages in, datagrams and events out through the
 // outputs of the agent that owns it. One thread at a time.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // DREQ and DREP: the end of a connection (IBTA Vol 1, 12.6.10 and 12.6.11).
 #pragma once
 

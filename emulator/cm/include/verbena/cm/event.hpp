@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the agent hands out: datagrams for the network and events for the layer above. Plain
 // values, drained by the caller after each input.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Fields of a management datagram, named by the byte, the bit from that byte's top and the width.
 // Every message lists its fields once, in a `visit`; reading, writing and the tests that corrupt
 // each field in turn all walk that one list. Pure functions, any thread.

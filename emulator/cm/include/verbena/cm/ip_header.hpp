@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // How rdma_cm rides on the InfiniBand CM (IBTA Vol 1, Annex A11): the service ID made of a port
 // space and a port, and the 36 bytes in front of the user's private data that carry the IP
 // addresses. Pure functions, any thread.

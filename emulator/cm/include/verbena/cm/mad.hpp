@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The management datagram that carries every message of the communication manager: 256 bytes, a
 // common header of 24 (IBTA Vol 1, 13.4.2) and the message. `Mad` is the plain value; parsing
 // checks length, class and attribute once. Pure functions, any thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // From an IP multicast group to the MGID that carries it, as IPoIB and RoCE define it, with the
 // signature that tells rdma_cm's groups from IPoIB's own. Pure functions, any thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Who holds which port of which port space. Answers as the kernel does: EADDRINUSE for the same
 // address, EADDRNOTAVAIL where a wildcard is in the way, shared ports by REUSEADDR until one
 // listens, IPv4 beside IPv6 by AFONLY. One thread at a time.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What connection management must know of the emulated devices and of the host's addresses. The
 // daemon implements it over its fabric, a simulation over a table. `resolve` is the one place
 // that decides which device serves an address.

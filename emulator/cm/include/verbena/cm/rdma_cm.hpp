@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The rdma_cm layer: IDs, their states, addresses, listeners, events, multicast memberships. It
 // stands where the kernel's rdma_cm module stands and answers with the same errno and the same
 // events. Sans-IO on top of the agent: calls and datagrams in; datagrams, events and wake-ups

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The plain values of the rdma_cm layer: what its calls take and its events carry, free of the
 // layout of any ABI. Numbers are those of the Linux user ABI, where a program can see them.
 #pragma once

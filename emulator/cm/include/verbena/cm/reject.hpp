@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // MRA and REJ: "I have it, wait", and "no" (IBTA Vol 1, 12.6.6 and 12.6.7).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // REP and RTU: the answer to a REQ, and its confirmation (IBTA Vol 1, 12.6.8 and 12.6.9).
 #pragma once
 

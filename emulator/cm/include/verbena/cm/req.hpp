@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // REQ: the request for a connection (IBTA Vol 1, 12.6.5). A plain value; `visit` is its layout.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // SIDR_REQ and SIDR_REP: which datagram queue pair serves a service ID (IBTA Vol 1, 12.11).
 #pragma once
 

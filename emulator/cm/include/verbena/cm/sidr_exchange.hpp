@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One SIDR exchange: which queue pair serves a service ID (IBTA Vol 1, 12.11). Sans-IO, owned by
 // the agent, one thread at a time.
 //

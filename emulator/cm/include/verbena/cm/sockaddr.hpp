@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A socket address of the three families of rdma_cm, as a value instead of a sockaddr_storage.
 // Parsing and writing use the layouts of Linux: sockaddr_in (16), sockaddr_in6 (28) and
 // sockaddr_ib (48 bytes). Pure functions, any thread.

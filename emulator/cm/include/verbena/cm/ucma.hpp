@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The user ABI of rdma_cm: what a program writes to /dev/infiniband/rdma_cm, turned into calls on
 // RdmaCm, and the answers in the layouts of Linux. Every command of every rdma-core since v28:
 // what a shorter, older command leaves out counts as zero, and an answer is cut to the room that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The arithmetic of the fabric: which GUID, LID, GID and multicast group belong to an address.
 // No table and no one to ask, on one host or on many.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Between `verbena capture` and the daemon, which says whose rings there are to read. What a
 // context is told of it is CaptureOrder (messages.hpp).
 #pragma once

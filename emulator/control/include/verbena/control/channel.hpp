@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One end of a control connection. Not locked: one thread at a time sends, one at a time receives
 // (they may be two different threads), and `call` does both. Never raises SIGPIPE, retries EINTR
 // within its deadline. No background thread, no global state.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the preload library offers to the plugin, which finds it by name: reads of a descriptor by
 // the application come to a function of the plugin's.
 #pragma once

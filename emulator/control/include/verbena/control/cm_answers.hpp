@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a library asks of an rdma_cm ID after an event is known beforehand: the addresses, the path,
 // the attributes of its queue pair. The daemon lays the answers beside the event, and the preload
 // library gives them without asking, until a command changes the ID. Of the command that comes next

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The events of one channel of rdma_cm, in memory that the daemon shares with who opened it, so
 // that fetching one is no question. The channel's descriptor tells only that there are some; the
 // memory says what they are. An event is handed out once, in order, by whoever takes it first: a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The messages of connection management: between the preload library, which stands in for
 // /dev/infiniband/rdma_cm, and the daemon, which holds the IDs.
 //

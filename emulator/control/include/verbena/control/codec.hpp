@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Messages to bytes and back. Integers little endian, strings and lists with a 32-bit count. The
 // decoder trusts nothing: every length is checked against what is left, a bool is 0 or 1, and
 // bytes left over are an error. May throw std::bad_alloc, nothing else.

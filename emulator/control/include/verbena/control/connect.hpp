@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // How a client finds its emulator, and how the two name its connection.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the daemon tells about one device: all that discovery, sysfs, netlink and the port's
 // attributes need. A value; each side keeps its copy.
 #pragma once

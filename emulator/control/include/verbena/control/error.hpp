@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a failed control call returns: an errno for the C side and one line for people, which says
 // what to do where something can be done.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Asynchronous events that a person asks for (`verbena event`), to see how a program takes them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A fault as the protocol tells it, for who carries it out: the provider and the daemon, which have
 // the room `fault`; the protocol itself does without.
 #pragma once

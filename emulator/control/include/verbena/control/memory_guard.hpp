@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What else the preload library offers to the plugin, which finds it by name: it stands in front of
 // the calls by which a program sets what becomes of SIGSEGV and SIGBUS, and by which it unmaps
 // memory. So the plugin hears of both first, and the program finds everything as it has set it.

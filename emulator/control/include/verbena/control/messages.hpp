@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The messages of the control protocol, as plain values. Each lists its fields once, in `fields`,
 // and that list is both its encoder and its decoder (codec.hpp).
 //

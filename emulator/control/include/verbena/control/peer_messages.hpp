@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What has become of a peer that does not answer: a context asks the emulator, which knows whose
 // process that is and whether it is stopped. One that runs is asked for the state of its queue
 // pair, which is told in a second PeerNews.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Calls that shall fail because somebody asked for it, to see what a program does then.
 // VERBENA_FAIL, and `verbena run --fail` for it, hold items with commas between them:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The frame of the control protocol: one message per packet of an AF_UNIX seqpacket socket, a
 // fixed header before each, little endian, descriptors beside it (SCM_RIGHTS).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // How two contexts come by a shared ring.
 //
 // It is made in four steps. Nobody waits for it: until the last one, and after PeerGone,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Where a user's emulator lives: $VERBENA_RUNTIME_DIR, else $XDG_RUNTIME_DIR/verbena, else
 // /tmp/verbena-<uid>. The directory must be a real directory, owned by this user, with mode 0700:
 // below /tmp anybody could have made it first.

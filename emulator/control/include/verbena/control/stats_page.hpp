@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The counters of one context, in one shared page: the context counts into it, the emulator reads
 // it whenever somebody asks, and keeps its last values when the context has ended, however that
 // was. Lies in a sealed memfd of kStatsPageSize bytes that the emulator makes.

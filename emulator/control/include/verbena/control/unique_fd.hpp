@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A file descriptor with one owner.
 #pragma once
 

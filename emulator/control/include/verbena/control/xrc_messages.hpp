@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // XRC domains that a file names, which all processes of the emulator share: who has which open,
 // and how the contexts find each other through them. The packets go from context to context.
 //

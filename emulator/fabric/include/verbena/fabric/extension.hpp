@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // How another room (connection management) takes part in the daemon without knowing its event
 // loop: it gets the clients' messages of its own types, and answers through `Clients`. All calls
 // on the daemon's one thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // All devices of one emulator and their shadow in the file system. The
 // root of everything that is not a client. One thread.
 #pragma once

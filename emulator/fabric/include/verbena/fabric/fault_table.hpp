@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The faults that are set on one device: for every queue pair, for single ones, and for connection
 // management. A change names some of a fault's values and leaves the others; what a single queue
 // pair's fault does not name is as in the one for every queue pair. Pure; one thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The GID table of a RoCE port, filled as mlx5 adapters fill theirs: each address has two rows,
 // first one of RoCE v1, then one of RoCE v2.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The addresses of this host and the interfaces that hold them. A snapshot, a plain value.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Where datagrams for a port's management queue pairs go (QP0: subnet, QP1: general services).
 // Implemented by connection management; called on the daemon's one thread.
 #pragma once

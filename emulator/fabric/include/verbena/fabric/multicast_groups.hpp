@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Who joined which multicast group at one port. Pure bookkeeping: the sockets are the port's.
 #pragma once
 

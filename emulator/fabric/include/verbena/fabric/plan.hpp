@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Which devices an emulator has, from what the user asked for. Pure: no socket, no file.
 //
 // Each --roce address makes a RoCE device; names go to them first, in order, and each name left

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the fabric needs of an event loop. The daemon implements it; a test may, too. One thread.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One device while it lives: its address's sockets, the contexts that have a slot of it, its
 // counters, its multicast groups. Owned by the fabric, on the daemon's one thread.
 //

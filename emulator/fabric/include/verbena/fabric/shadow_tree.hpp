@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The files that stand in for /sys and /dev: <runtime dir>/shadow/sys/class/{infiniband,
 // infiniband_verbs,infiniband_mad} and shadow/dev/infiniband. The tree appears at once (it is
 // built beside and renamed); later only contents of files change, in place, because libibverbs

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The memory behind one context's stats page: a memfd of one page, mapped here and in the
 // context's process. Its size is sealed, so that the other side cannot pull it away under us.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Sums of the counters of many contexts, as plain numbers.
 #pragma once
 

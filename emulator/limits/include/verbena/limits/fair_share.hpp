@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // How much of one thing, of which there is only so much, a client may have: no more than is left
 // for all others. Alone it gets half, a second one a quarter, and however many take what they can,
 // something is left for who comes next and wants little. So nobody needs to know beforehand how

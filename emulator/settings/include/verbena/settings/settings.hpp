@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a user may choose about an emulator, from the command line or from a TOML file, as a plain
 // value. Shared by `verbena` and `verbenad`, so that both read the same words the same way.
 //

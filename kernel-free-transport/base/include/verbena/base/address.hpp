@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Addresses of the fabric: an IP address in one 16-byte form (IPv4 is v4-mapped), and the GID,
 // which on RoCEv2 is the same sixteen bytes.
 #pragma once

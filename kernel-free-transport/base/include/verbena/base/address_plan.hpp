@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // How LIDs, GIDs and IP addresses of a fabric belong together: by arithmetic, so that nobody has
 // to be asked. A port GUID holds the IPv4 address in its low half. In the InfiniBand persona a LID
 // is the host part of a port's address in the fabric's subnet, and the GID holds the port GUID; in

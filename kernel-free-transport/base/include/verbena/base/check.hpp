@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // VERBENA_CHECK states what must hold if our own code is right; it aborts with the place and the
 // expression. Never for what a caller, a peer or the network may do.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a fault that somebody asked for has done to packets, as `verbena status` shows it. Plain
 // numbers that may lie in memory which another process reads.
 #pragma once

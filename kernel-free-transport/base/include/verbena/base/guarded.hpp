@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Instructions that touch memory whose owner may take it away at any moment: an application's
 // buffers, which it may unmap, protect, or cut off with a file's end, though it has registered
 // them.

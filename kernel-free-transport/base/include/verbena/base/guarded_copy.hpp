@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Copies from and to memory that may be gone (guarded.hpp). False: a page on either side was not
 // there, or is protected; a part may have been copied. The two sides do not overlap. Any thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What guarded_copy.hpp is made of where there are no rows (guarded.hpp): plain code, always true.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What guarded_copy.hpp is made of, on x86-64: moves by instructions that have rows in the table
 // (guarded.hpp). False: one of them has faulted. Nothing here is for anybody else.
 #pragma once

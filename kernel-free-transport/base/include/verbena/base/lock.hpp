@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Every lock and every memory order of the engine.
 //
 // `Lock` is a word that is free or held, and a count of sleepers: to free it is a plain store,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A copy of a payload. By memcpy, as a rule; where a vector costs more than the words in it, which
 // is measured at load time, by words: on an emulated processor 4 KiB take 0.7 of memcpy's time so.
 // The two do not overlap.

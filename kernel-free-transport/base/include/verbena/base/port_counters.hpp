@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What one context counts of what passes its port, and what goes wrong. May lie in memory that the
 // emulator reads (control/stats_page.hpp): it sums the counters of all contexts of a port, also of
 // one that was killed in the middle of everything. So each thing is counted when it happens, in the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A small seeded generator (SplitMix64). The engine's only source of chance, so that a seed
 // repeats a run.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Either a value or the reason why there is none. C++20 has no std::expected yet.
 #pragma once
 

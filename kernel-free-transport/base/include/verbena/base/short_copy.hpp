@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A copy that is short most times: headers, small messages, lists of a few entries. A call of
 // memcpy costs more than such a copy, and a loop over bytes or words more than its few moves. What
 // is longer goes as a payload does (long_copy.hpp). The two do not overlap.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A text for people that is made where nothing may be allocated: what is too long is cut.
 #pragma once
 

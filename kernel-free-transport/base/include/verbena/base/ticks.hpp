@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the processor counts by itself: at the same rate on every processor of a host, 1 to 5 in a
 // nanosecond as a rule, read by one instruction. Always 0 where there is no such counter.
 #pragma once

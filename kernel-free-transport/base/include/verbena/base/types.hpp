@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The small quantities that every room speaks of, each with a type of its own, so that a packet
 // sequence number is never compared with `<` and a queue pair number never added to anything.
 #pragma once

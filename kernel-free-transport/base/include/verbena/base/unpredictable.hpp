@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A seeded generator whose outputs do not tell the next ones: what a stranger sees of them on the
 // wire (a queue pair number, a key, a communication ID) must not help to guess another's. The
 // ChaCha20 block function of RFC 8439 with a counter; a seed repeats a run. One thread at a time.

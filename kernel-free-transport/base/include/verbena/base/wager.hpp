@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Whether to wait a moment for what may come soon: learnt from what came, and dearer with each time
 // that the waiting was in vain. Owned by whoever waits; no clock, no lock.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The engine of one opened device: its memory, its queue pairs, and the path of packets through
 // them. Sans-IO: datagrams and the time come in through member functions, packets leave through
 // the Transmitter, events through the EventSink.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The numbers of one slot, 16,384 of them. They go round, so that a number rests for as long as
 // there are others, and late packets of its last owner find nobody; and they go round in an order
 // that nobody can guess who does not know the device's seed. One thread at a time.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // From a queue pair number to the queue pair, in constant time and without a lock: chunks of
 // pointers, allocated as numbers are given out and never freed before the table is. Changes are
 // made under the device's receive lock, which is also held by whoever looks up to deliver.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Deadlines of queue pairs: a heap under a lock of its own. A queue pair is entered only when it
 // wants to be woken earlier than it already will be, so that messages that are answered in time
 // cost the heap nothing; whoever takes an entry out asks the queue pair whether it still matters.

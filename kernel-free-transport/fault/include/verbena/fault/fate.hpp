@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What happens to a packet when faults are injected: a pure function of the seed, of what the
 // packet is called, and of how many times it was lost before. No stream of draws, which threads
 // that come in another order would take in another order.

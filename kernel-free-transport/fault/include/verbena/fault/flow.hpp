@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One sending queue pair as faults see it: what its packets are called, and how many times each of
 // them was lost. Packets are called by
 //

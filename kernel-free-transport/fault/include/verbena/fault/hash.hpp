@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A hash of several numbers, the same on every machine.
 #pragma once
 

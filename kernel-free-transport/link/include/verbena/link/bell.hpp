@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // How a sleeping reader of rings is woken: by a local socket that nothing is ever sent through. Its
 // peers get the other end of it through the emulator, with their rings. To shut that end down wakes
 // whoever watches this one, each time anew; it needs no room, leaves nothing behind that had to be

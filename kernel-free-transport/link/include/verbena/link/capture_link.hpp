@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A decorator that records what passes into a capture's ring (capture_ring.hpp), from which
 // `verbena capture` makes a file. It never waits for a reader. Source ports are made up: one for
 // each sending queue pair, with the parity of grh_port.hpp. Costs a load while no capture runs.

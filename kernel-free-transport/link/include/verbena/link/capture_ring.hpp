@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Packets on their way to a capture: a bounded buffer in shared memory between a context, which
 // records what it sends and receives, and the program that writes the file. To record is to copy,
 // and waits for nobody: what does not fit is left out and counted. A process that dies leaves whole

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The clocks of the process. The engine has none; whoever drives it passes these in, one reading
 // per batch of work (22 ns each, the coarse one 5 ns).
 #pragma once

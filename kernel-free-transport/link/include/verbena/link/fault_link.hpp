@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A decorator that makes any link as bad as a network can be: loss, damage, duplication,
 // reordering, delay, a slow line; for one queue pair or for all. Faults strike what is sent. While
 // no fault is set it costs a load. What happens to a packet is decided in verbena/fault: it depends

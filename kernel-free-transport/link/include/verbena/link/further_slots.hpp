@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The receiving sockets of a further address of a port, beside the one whose sockets a SlotGroup
 // has and by which slots are given out. Most contexts never use it: a slot has a socket here once
 // its context asks for one. What is for other slots comes to socket 0, the daemon's own, which is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // One bit beside each packet: whether its sender asked for a global route. An InfiniBand receiver
 // of datagrams sees a GRH or does not, but RoCEv2 has an IP header always. So a port with
 // InfiniBand persona says it by the parity of the UDP source port: even, a GRH; odd, none. The

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What carries datagrams between ports: a UDP socket, a shared ring, or a decorator around one of
 // them. A link belongs to one context (one slot) and lives as long as it. It promises no more than
 // a network does: packets may be lost, doubled or overtake each other, but what arrives is what was

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Chooses the way for each peer: a shared ring to a context on the same host that was given one,
 // UDP to everybody else. Owned by a context in place of its UdpLink, which it owns in turn. Rings
 // come and go at run time, by the emulator's word; the queue pairs notice nothing but speed.

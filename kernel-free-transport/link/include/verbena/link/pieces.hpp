@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The kernel keeps a datagram's bytes in one piece of memory or in pages. One piece costs less
 // where it is small; but a kernel that empties memory before it is had empties one of 8 KiB for a
 // datagram of a little more than 4 KiB, and there pages do. Which it is, is measured. Any thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The time as it was a few microseconds ago at most, for whoever has just looked: a message that
 // follows another one at once need not read the clock (22 ns). How long ago that was says the
 // processor's tick counter, one instruction; where there is none, nothing is ever recent.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Where chance comes from, outside of the engine: the kernel.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // UDP sockets to send from: bound to a port's address and to a source port, one of the emulator's
 // (source_ports.hpp) or one that the kernel picks, with the options that make the ICRC computable
 // (README.md, "Rules of the sending sockets").

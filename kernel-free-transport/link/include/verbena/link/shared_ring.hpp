@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A ring of packets in shared memory from one context to another on the same host, one direction.
 // The emulator creates it (a sealed memfd) and passes its descriptor to both; each maps it and
 // closes the descriptor. One writer at a time, one reader at a time, no lock between the two.

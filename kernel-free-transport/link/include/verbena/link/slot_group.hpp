@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // All receiving sockets of one address: UDP port 4791 shared by many processes. The daemon owns a
 // group per port for ever; a context gets a duplicate of one socket's descriptor. The kernel hands
 // each datagram to the socket that the upper ten bits of the destination QPN name, by a filter of a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Why a socket could not be had: the errno, and a sentence for people that says what to do.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The UDP ports from which all devices of one emulator send, so that a receiver can tell who sent:
 // as long as this holds them, on every address of the host, no other user's program can bind one
 // of them, and so none can send from one, whatever source address it asks for. (A sender may name

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // System calls of the data path, past the C library: its own would be points at which a cancelled
 // thread ends, within a verb that is none on any adapter and holds locks; and they change errno,
 // which verbs leave alone. Each returns what the kernel does: minus the error, if it is negative.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The link over UDP: exact RoCEv2 on the wire. Owned by one context, which gives it the receiving
 // socket that the daemon bound and steers (slot_group.hpp). It opens the sending sockets itself, or
 // is given them where it could not: in another network namespace than the port's.

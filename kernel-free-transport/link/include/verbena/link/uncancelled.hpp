@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What is called meanwhile is no point at which a cancelled thread ends, whatever system calls it
 // makes. For what happens seldom; the data path's have system_calls.hpp.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A copy into application memory that writes the end last. Applications poll the last bytes of a
 // buffer to learn that a whole RDMA WRITE is there, and adapters let them; memcpy promises no order
 // and in fact writes the tail of short copies first. So the naturally aligned word at the end (8,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A granted access to user memory: what Registry::pin returns and the only way to the bytes. While
 // a Pin lives, its region or window cannot be withdrawn, so its owner (one thread at a time) holds
 // it for the length of one copy, or until the batch that borrowed the bytes was sent, and meanwhile

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // How the engine touches pages that may be missing (on-demand and implicit regions), and learns
 // whether pages are there when a region is registered. The owner of the device implements it and
 // outlives the registry; it is called on any thread, several at once, and must not call back.

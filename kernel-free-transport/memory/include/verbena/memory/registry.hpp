@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Which bytes of this process a key opens, for whom and for what.
 //
 // The registry owns the table of memory regions and windows of one device. Registration comes from

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The attributes of a queue pair and the rules by which they may change.
 //
 // Values and mask bits are those of the verbs, so that the provider hands them on unchanged and an

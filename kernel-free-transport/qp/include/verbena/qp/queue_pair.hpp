@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A queue pair: one requester, one responder, a state. Every member function but the constructor
 // and those marked otherwise wants the lock, which its caller takes (`lock()`): several calls
 // belong together more often than not. It never sends and knows no time but what it is given.

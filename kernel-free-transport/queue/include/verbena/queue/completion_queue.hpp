@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A completion queue: a ring of completions under one lock, filled by queue pairs, emptied by the
 // application. The ring is allocated in steps as it fills, so that a CQ of millions of entries
 // costs what it holds. Arming, solicited events and overflow are decided here.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What both halves of a queue pair know: who it is, whom it talks to, which queues and which
 // memory it uses. Owned by the queue pair, changed only under its lock, and the place where either
 // half reports a failure that takes the whole queue pair to its error state.

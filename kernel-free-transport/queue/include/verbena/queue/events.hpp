@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the engine tells its owner outside of completions. Called on whatever thread made it
 // happen, often with a queue's lock held: the receiver must not call back into the engine.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // How many slots of work queues are free again because completions that stand for them were polled:
 // with an adapter a request keeps its slot, however long ago it was carried out, until the program
 // has polled its completion or, of an unsignaled one, that of a later request. A completion queue

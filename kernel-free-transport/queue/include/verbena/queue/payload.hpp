@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What a packet brings for memory: bytes of its packet, or of several that were joined. Made for
 // the handling of one packet.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A queue of posted receives: that of one queue pair, or shared by many (SRQ). A first-in-first-out
 // ring of fixed-size entries. A receive leaves the queue when a message begins to use it, and is
 // copied to its user then, so that users of a shared queue may finish in any order. Its slot is

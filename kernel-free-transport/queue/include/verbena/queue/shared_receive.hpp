@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A shared receive queue as queue pairs meet it: the queue, the protection domain of its buffers,
 // for XRC and tag matching the completion queue that comes with it, and the tagged buffers.
 #pragma once

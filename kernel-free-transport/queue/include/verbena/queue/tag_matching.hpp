@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The tagged side of a tag-matching SRQ (ibv_post_srq_ops): buffers that wait for messages by tag,
 // matched in posting order, and the counter by which the program and the device agree on what was
 // unexpected.

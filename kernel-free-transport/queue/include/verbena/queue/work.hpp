@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What an application asks for and what it is told afterwards: requests, receives, completions.
 // Plain values, independent of libibverbs; the provider translates one for one.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What an XRC receive queue pair does with requests for SRQs of other processes in its domain. The
 // process that owns such an SRQ has a stand-in: an ordinary responder, with a sequence of its own,
 // that the packets are passed on to. Its answers come back by a line, a queue pair number of this

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // How the queue pairs that send to one peer share what it can hold. Those with packets in flight
 // have a turn each and divide the capacity between them; as many have one at a time as leaves each
 // what it has to send, or a part that is worth a turn, and the others wait in a queue. Without

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The sending half of a queue pair (IBTA Vol 1, 9.7.3 and 9.7.5): turns posted requests into
 // packets, and responses into completions, in order. Owned by the queue pair and called under its
 // lock; time comes in as an argument, packets go out through the batch that it is given.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The send queue: a ring of fixed-size entries that hold a request from posting to completion,
 // with its scatter list or its inline bytes behind it; what few requests have lies beside. Owned by
 // the requester, under the queue pair's lock. Positions only grow; `head` is the oldest entry that

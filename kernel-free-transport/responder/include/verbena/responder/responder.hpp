@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The receiving half of a queue pair (IBTA Vol 1, 9.7.4 and 9.8): checks requests in the
 // specification's order, carries them out, and owes answers. Owned by the queue pair and called
 // under its lock. `handle_request` never sends; what is owed leaves by `poll_transmit`, so that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The acknowledge header (IBTA Vol 1, 9.3.5 and 9.7.5): how the responder answers, with how many
 // credits it has left, or how long to wait, or what was wrong.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The headers of the atomic operations (IBTA Vol 1, 9.3.4 and 9.5.3): the request, and the value
 // that its response brings back.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The base transport header that opens every packet (IBTA Vol 1, 9.2): `Bth` is the plain value,
 // `BthView` reads single fields of bytes whose length was checked once.
 //

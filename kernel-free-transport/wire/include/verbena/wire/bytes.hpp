@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Numbers in network order, read and written one at a time at any alignment. Whoever calls has
 // checked the length; nothing here can fail.
 #pragma once

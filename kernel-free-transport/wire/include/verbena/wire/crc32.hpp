@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // CRC-32 as Ethernet has it (reflected polynomial 0xEDB88320), in the convention of zlib: start
 // with 0, feed the value back in to go on. Picks at load time what the processor can, and can fast:
 // 512-bit carry-less multiplication, 128-bit, or shifts of words. Own code, because it is linked

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What passes between the engine and a link: packets from the first byte of the BTH to the last
 // pad byte. The ICRC belongs to the link (a shared ring has none); room for its four bytes is left
 // behind every packet, so that a link can seal packets in place.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The datagram header of UD packets (IBTA Vol 1, 9.3.2): the key that admits, and who sent it.
 //
 //   +---------------------------------------------------------------+

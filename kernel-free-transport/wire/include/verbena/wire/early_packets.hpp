@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Packets that came before their turn, copied, until those between have come: where packets
 // overtake each other nothing is lost. Each half of a queue pair has one, under the queue pair's
 // lock; it has no memory before the first gap.

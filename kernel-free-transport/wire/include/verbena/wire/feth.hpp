@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The flush header (IBTA Vol 1, annex A19): how far written data must have come, and how much of
 // the region is meant. It stands before the RETH, which names the range.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The global route header, forty bytes (IBTA Vol 1, 8.3). On RoCEv2 it never travels: it is what
 // a UD receiver finds in front of its message, made from the IP header that did. Sixteen bytes of
 // source and destination stand in it for IPv6 and for InfiniBand GIDs; under IPv4 the IP header

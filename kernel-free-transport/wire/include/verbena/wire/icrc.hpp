@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The invariant CRC of RoCEv2 (IBTA Vol 1, annex A17): a CRC-32 over everything that no router
 // changes, stored little-endian behind the pad. Covered are eight bytes of ones (where InfiniBand
 // has its LRH), the IP header, the UDP header and the packet; ones stand in for the traffic class,

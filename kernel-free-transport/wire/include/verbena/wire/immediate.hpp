@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The two four-byte headers that close a message (IBTA Vol 1, 9.3.6 and 9.3.7): immediate data
 // for the receiver's completion, or the key that the receiver shall invalidate.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The IP and UDP headers that a packet travels under. The kernel writes the real ones; these are
 // what the ICRC covers, what a capture shows, and what tests put around their packets.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Every opcode of the transports that exist here, one row each: which headers follow the BTH and
 // where, the packet's place in its message, what it asks of the receiver (IBTA Vol 1, 9.2.1, table
 // "OpCode field"; annexes A14 for XRC, A17 for CNP, A19 for FLUSH and ATOMIC WRITE). Reliable

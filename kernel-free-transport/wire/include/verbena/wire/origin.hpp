@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Who sends a packet, called by what is the same in every run of a program. Queue pair numbers and
 // initial PSNs are not: programs and the emulator draw them at random.
 #pragma once

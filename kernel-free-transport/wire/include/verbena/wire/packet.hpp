@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A whole packet, from the first byte of the BTH to the last pad byte: `parse_packet` checks once
 // whatever can be checked without a queue pair, after which every getter of the view is safe;
 // `write_headers` is its inverse. Inline because both stand on the path of every packet.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What is known of the process behind a queue pair that does not answer. Only of one on the same
 // host, from whoever administers both.
 #pragma once

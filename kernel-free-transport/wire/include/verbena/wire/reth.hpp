@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The RDMA extended transport header (IBTA Vol 1, 9.3.3): where in the peer's memory a write, a
 // read, a flush or an atomic write goes.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // An acknowledgement that rides with the packet behind it: where the way takes it (a shared ring
 // does), the acknowledgement and the answer after it are one datagram, and the engine looks for the
 // queue pair, takes its lock and checks where they come from once. It is taken in first: who gets

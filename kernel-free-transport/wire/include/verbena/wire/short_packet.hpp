@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A short packet that goes by itself, with the acknowledgement that rides with it, if one is owed:
 // most of what a queue pair sends that waits for answers. A way that takes it at once (a shared
 // ring, a socket) is spared the bookkeeping of a batch; for all others it becomes one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The extended reliable connected header (IBTA Vol 1, annex A14): the shared receive queue that a
 // request is for. It follows the BTH of every XRC request; responses have none.
 //

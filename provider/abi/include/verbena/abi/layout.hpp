@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Which private interface a libibverbs speaks.
 //
 // rdma-core's interface between libibverbs and its providers is private and changes; the number in

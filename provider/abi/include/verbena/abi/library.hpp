@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The libibverbs that this process has loaded: which generation it is, and the few private
 // functions of it that a provider needs, found at run time, so that one provider binary serves
 // every generation. Looked up once, when the provider is loaded; constant afterwards.

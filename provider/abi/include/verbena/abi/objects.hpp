@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The private structures that libibverbs and a provider share: the parts that are the same in
 // every generation, and room for those that grow. Sizes and offsets are of 64-bit Linux.
 #pragma once

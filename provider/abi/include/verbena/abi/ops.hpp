@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The operations that a provider may offer to libibverbs, for every rdma-core that we know.
 //
 // libibverbs takes them as a packed array of function pointers in alphabetical order, and each

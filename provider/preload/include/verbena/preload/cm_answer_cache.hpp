@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the emulator would answer about rdma_cm IDs (control/cm_answers.hpp), from the event that
 // brings an ID until something changes it: that is when librdmacm asks. Answers are kept with the
 // version that came with them, and given only to who brings the same, from the memory that the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Netlink's framing: messages of a 16-byte header and attributes {u16 length, u16 type, value},
 // each padded to four bytes, in host byte order. Pure.
 #pragma once

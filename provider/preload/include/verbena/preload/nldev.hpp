@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The RDMA device interface over netlink (NETLINK_RDMA, client NLDEV), as libibverbs and the
 // `rdma` tool speak it: requests in, replies out. Pure but for resources and counters, which the
 // caller fetches when a request needs them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Which of the kernel's files a path names, of those that Verbena stands in for. Pure: text in,
 // text out, no file is touched.
 //

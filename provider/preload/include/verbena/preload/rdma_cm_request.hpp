@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the emulator cannot see in a command of rdma_cm: the memory and the descriptors of the
 // program that it points to. Pure; the commands themselves are the emulator's to understand.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What libibverbs core says to the kernel on its own account, behind a provider's back: parsed
 // from the bytes of write(2) and ioctl(2) on an uverbs descriptor. Pure: nothing is read beyond
 // the spans, no pointer inside a request is followed here.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The first events that wait on a channel, laid out in the memory that the channel's owner has
 // mapped (control/cm_event_page.hpp). The books of the rdma_cm layer hear of what was taken there
 // only when they are settled: before each command of the channel, and when a listener's backlog

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Connection management inside the daemon: joins the sans-IO rdma_cm layer to the fabric's QP1, to
 // the clients' channels and to the timers. Owned by the daemon's main, called on its one thread.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // The fabric's devices and the host's addresses as connection management wants to see them. Asks
 // the kernel for the host's addresses each time (a microsecond or two), so nothing goes stale.
 // One thread.

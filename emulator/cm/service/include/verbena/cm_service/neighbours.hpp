@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // What the host's kernel knows of its neighbours (ARP, neighbour discovery), asked by netlink,
 // which needs no privilege. Any thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A management datagram as a packet from QP1 to QP1: BTH (UD SEND only), DETH, 256 bytes. Pure.
 //
 //   0 BTH (12)   12 DETH: Q_Key 0x80010000, source QP 1 (8)   20 MAD (256)
