@@ -42,12 +42,12 @@ ShortText access_names(std::uint32_t access) noexcept {
 // Of registered memory that is out of reach.
 void Registry::add_fate(ShortText& text, const Slot& slot, const char* what) const noexcept {
   const char* taken_by = nullptr;
-  if (slot.reach == Reach::kTorn) taken_by = table_->ranges.taken_by(table_->node_of(slot));
+  if (slot.reach.read() == Reach::kTorn) taken_by = table_->ranges.taken_by(table_->node_of(slot));
   text.add("memory of the %s (0x%" PRIx64 " to 0x%" PRIx64 ") ", what, slot.start,
            slot.start + slot.length);
   if (taken_by != nullptr) {
     text.add("was taken away by %s", taken_by);
-  } else if (slot.reach == Reach::kOnDemand) {
+  } else if (slot.reach.read() == Reach::kOnDemand) {
     text.add("is not mapped with the rights that this takes");
   } else {
     text.add("was unmapped, protected or cut off after it was registered");

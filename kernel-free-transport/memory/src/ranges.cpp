@@ -97,7 +97,7 @@ void Ranges::note_bounds() {
 void Ranges::insert(Node& node, const Node* like) {
   const Guard guard(lock_);
   if (like != nullptr) node.holes = like->holes;
-  if (!node.holes.is_empty()) node.slot->reach = Reach::kTorn;
+  if (!node.holes.is_empty()) node.slot->reach.publish(Reach::kTorn);
   node.priority = random_.next();
   node.left = node.right = nullptr;
   look_below(node);

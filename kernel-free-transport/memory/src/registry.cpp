@@ -146,7 +146,8 @@ Result<Pin, Refusal> Registry::pin(const AccessRequest& request) noexcept {
   }
   // A window's own gate is enough: its region cannot be withdrawn or changed while it is bound,
   // and unbinding shuts this gate.
-  return Pin(&slot->gate, slot->translate(request.address), table_.get(), slot->reach);
+  return Pin(&slot->gate, slot->translate(request.address), table_.get(),
+             slot->reach.read_relaxed());
 }
 
 void Registry::withdraw(std::uint64_t host_address, std::uint64_t length, const char* by) noexcept {
@@ -157,7 +158,7 @@ void Registry::withdraw(std::uint64_t host_address, std::uint64_t length, const 
     Slot& slot = *node.slot;
     slot.gate.close_and_wait_for(Ranges::kLooks);
     node.holes.add({std::max(span.begin, node.span.begin), std::min(span.end, node.span.end)}, by);
-    slot.reach = Reach::kTorn;
+    slot.reach.publish(Reach::kTorn);
     slot.gate.reopen();
   });
 }

@@ -39,8 +39,8 @@ RegionRequest Registry::Slot::describe() const {
   request.length = length;
   request.base = start;
   request.access = access;
-  request.implicit = whole && reach == Reach::kOnDemand;
-  request.null = reach == Reach::kNull;
+  request.implicit = whole && reach.read() == Reach::kOnDemand;
+  request.null = reach.read() == Reach::kNull;
   request.device_memory = device_memory;
   return request;
 }
@@ -52,9 +52,9 @@ void Registry::Slot::become(const RegionRequest& request) {
   access = request.access;
   device_memory = request.device_memory;
   whole = request.implicit || request.null;
-  reach = request.null                        ? Reach::kNull
-          : (request.access & kOnDemand) != 0 ? Reach::kOnDemand
-                                              : Reach::kDirect;
+  reach.publish(request.null                        ? Reach::kNull
+                : (request.access & kOnDemand) != 0 ? Reach::kOnDemand
+                                                    : Reach::kDirect);
   host = whole ? 0 : request.host_address;
   start = whole || (access & kZeroBased) != 0 ? 0 : request.base;
   length = whole ? 0 : request.length;
@@ -112,7 +112,8 @@ void Registry::Table::shut(Slot& slot) {
 void Registry::Table::open(Slot& slot, const Ranges::Node* like) {
   Ranges::Node& node = node_of(slot);
   if (like != &node) node.holes.clear();
-  const bool is_plain = slot.reach == Reach::kDirect || slot.reach == Reach::kTorn;
+  const Reach reach = slot.reach.read();
+  const bool is_plain = reach == Reach::kDirect || reach == Reach::kTorn;
   if (slot.bound && is_plain && !slot.device_memory && slot.length != 0) {
     node.span = {slot.host, slot.host + slot.length};
     ranges.insert(node, like);

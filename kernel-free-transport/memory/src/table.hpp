@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The slots behind the keys. A slot is a region, a window or free; slots live in chunks that are
 // never given back, so a reader may look at any slot at any time. What `pin` reads is written only
-// while the slot's gate is shut; the rest (and every write) is under the table's lock.
+// while the slot's gate is shut; the rest (and every write but that of `reach`) is under the
+// table's lock.
 #pragma once
 
 #include <array>
@@ -48,7 +49,8 @@ struct alignas(64) Registry::Slot {
   std::uint64_t host = 0;      // where that byte is in this process
   std::uint32_t qpn = kAnyQp;  // of a bound type 2 window
   Role role = Role::kFree;
-  Reach reach = Reach::kDirect;
+  // Direct memory becomes torn under the lock of the ranges alone.
+  Published<Reach> reach{Reach::kDirect};
   bool bound = false;      // windows; always true for regions
   bool whole : 1 = false;  // every address: implicit and null regions
   bool device_memory : 1 = false;

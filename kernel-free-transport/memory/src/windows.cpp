@@ -31,7 +31,7 @@ void Registry::Table::attach(Slot& window, const WindowBind& bind, std::uint32_t
   window.length = bind.length;
   window.host = region.translate(bind.address);
   window.access = bind.access & kRemoteRights;
-  window.reach = region.reach;
+  window.reach.publish(region.reach.read());
   window.qpn = qpn;
   window.bound = true;
   if (window.role == Slot::Role::kWindow2) {

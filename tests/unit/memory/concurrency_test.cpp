@@ -168,6 +168,35 @@ TEST_F(RegistryTest, NobodyIsAtMemoryThatWasWithdrawn) {
   for (std::thread& peer : peers) peer.join();
 }
 
+// A window may be bound to a region, and the region be described, while a part of it is unmapped.
+TEST_F(RegistryTest, MemoryIsWithdrawnWhileWindowsAreBound) {
+  constexpr std::uint32_t kRounds = 2000;
+  const std::uint32_t region = add(kFull);
+  const std::uint32_t window = add_window(true);
+  std::atomic<bool> done{false};
+  std::thread taker([&] {
+    while (!done.load(std::memory_order_acquire)) registry_.withdraw(address(2048), 64, "a test");
+  });
+  for (std::uint32_t i = 0; i < kRounds; ++i) {
+    const std::uint32_t next = (window & ~0xffu) | (i & 0xff);
+    const WindowBind bind{region, address(0), sizeof buffer_, kRemoteWrite};
+    ASSERT_TRUE(registry_.bind_type2(window, next, kDomain, 5, bind).ok());
+    ASSERT_TRUE(registry_.invalidate(next, kDomain, 5).ok());
+    Registry::Change change;
+    change.access = true;
+    change.to.access = kFull;
+    ASSERT_TRUE(registry_.change_region(region, change).ok());
+  }
+  done.store(true, std::memory_order_release);
+  taker.join();
+  const std::uint64_t word = 1;
+  registry_.withdraw(address(2048), 64, "a test");
+  const auto access = pin(region, address(0), sizeof buffer_, kRemoteWrite);
+  ASSERT_TRUE(access.ok());
+  EXPECT_TRUE(access->write(0, &word, sizeof word));
+  EXPECT_FALSE(access->write(2048, &word, sizeof word));
+}
+
 TEST_F(RegistryTest, AtomicsOfManyThreadsLoseNothing) {
   constexpr std::uint64_t kThreads = 4;
   constexpr std::uint64_t kEach = 2000;
