@@ -349,5 +349,26 @@ TEST_F(ReceiveQueueTest, ManyThreadsPostAndTake) {
   for (int times : seen) ASSERT_EQ(times, 1);
 }
 
+// What ibv_query_srq tells is asked for while messages come.
+TEST_F(ReceiveQueueTest, IsAskedWhileItIsAtWork) {
+  constexpr std::uint64_t kRounds = 2000;
+  ReceiveQueue queue = make(4);
+  std::atomic<bool> done{false};
+  std::thread taker([&] {
+    ActiveReceive out;
+    while (!done.load(std::memory_order_acquire)) {
+      if (!take(queue, out)) std::this_thread::yield();
+    }
+  });
+  for (std::uint64_t i = 0; i < kRounds; ++i) {
+    EXPECT_TRUE(queue.set_limit(2));
+    while (post(queue, i) != Posted::kOk) std::this_thread::yield();
+    while (queue.limit() != 0) std::this_thread::yield();
+    EXPECT_EQ(queue.capacity(), 4u);
+  }
+  done.store(true, std::memory_order_release);
+  taker.join();
+}
+
 }  // namespace
 }  // namespace verbena::queue

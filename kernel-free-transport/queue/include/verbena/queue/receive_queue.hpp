@@ -58,11 +58,17 @@ class ReceiveQueue {
 
   // Arms SRQ_LIMIT_REACHED: fires once when fewer than `limit` remain. 0 disarms.
   bool set_limit(std::uint32_t limit) noexcept;
-  std::uint32_t limit() const noexcept { return limit_; }
+  std::uint32_t limit() const noexcept {
+    const Guard guard(lock_);
+    return limit_;
+  }
   bool resize(std::uint32_t capacity);
 
   std::uint32_t count() const noexcept { return count_hint_.read_relaxed(); }
-  std::uint32_t capacity() const noexcept { return capacity_; }
+  std::uint32_t capacity() const noexcept {
+    const Guard guard(lock_);
+    return capacity_;
+  }
   std::uint32_t max_sges() const noexcept { return max_sges_; }
   bool is_shared() const noexcept { return shared_; }
   void* cookie() const noexcept { return cookie_; }
