@@ -57,6 +57,7 @@ Context::Context(const abi::Library& library, ibv_context* public_context, const
       channel_(public_context->cmd_fd, Channel::Ownership::kBorrowed) {
   visits_.reopen();
   make_async_pipe();
+  make_no_work_queue();
   open_device(device_name);
   start();
 }

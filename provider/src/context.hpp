@@ -346,7 +346,8 @@ class Context final : public queue::EventSink,
   void handle_raise_event(const control::RaiseEvent& request, std::uint32_t sequence);
   control::Outcome<control::Done> raise_of_queue_pair(const control::RaiseEvent& request);
   control::Outcome<control::Done> raise_of_shared_receive(std::uint32_t number);
-  void raise_of_work_queue();
+  void make_no_work_queue() noexcept;
+  void raise_of_work_queue() noexcept;
   void seek_ring_to(const link::Peer& peer) noexcept;
   void handle_xrc_message(const control::Incoming& message);     // context_xrc.cpp
   void handle_peer_news(const control::PeerNews& news);          // context_timeouts.cpp

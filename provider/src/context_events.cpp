@@ -148,13 +148,14 @@ control::Outcome<control::Done> Context::raise_of_shared_receive(std::uint32_t n
 
 // Programs look into the work queue that an event names, and acknowledge the event by it. This
 // device makes none (ibv_create_wq), so there is one for this.
-void Context::raise_of_work_queue() {
-  if (no_wq_.context == nullptr) {
-    ::pthread_mutex_init(&no_wq_.mutex, nullptr);
-    ::pthread_cond_init(&no_wq_.cond, nullptr);
-    no_wq_.context = public_context_;
-    no_wq_.state = IBV_WQS_ERR;
-  }
+void Context::make_no_work_queue() noexcept {
+  ::pthread_mutex_init(&no_wq_.mutex, nullptr);
+  ::pthread_cond_init(&no_wq_.cond, nullptr);
+  no_wq_.context = public_context_;
+  no_wq_.state = IBV_WQS_ERR;
+}
+
+void Context::raise_of_work_queue() noexcept {
   send_async(reinterpret_cast<std::uintptr_t>(&no_wq_), IBV_EVENT_WQ_FATAL, nullptr);
 }
 
