@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "attendance.hpp"
-#include "courtesy.hpp"
 #include "explain.hpp"
 #include "limits.hpp"
 #include "live_contexts.hpp"
@@ -204,15 +203,15 @@ std::size_t Context::drive(std::size_t budget) noexcept {
   progress_.note_poll(now);
   if (received != 0) {
     last_found_ = now;
-    politeness_.found();
+    poll_yield_.found();
     if (device_->holds_any()) progress_.note_deadline(device_->next_deadline());
   }
-  const bool gives_way = politeness_.is_due(now - last_found_);
+  const bool gives_way = poll_yield_.is_due(now - last_found_);
   const Unattended neighbours = received == 0 ? whom_to_drive(now) : Unattended::kParked;
   announcements_.end_round(lock);
   if (received != 0) return received;
   neighbourhood_.look(neighbours);
-  if (gives_way) politeness_.note(Courtesy::of_this_thread().give_way());
+  if (gives_way) poll_yield_.yield();
   return 0;
 }
 

@@ -30,7 +30,7 @@
 #include "neighbourhood.hpp"
 #include "objects.hpp"
 #include "peer_reports.hpp"
-#include "politeness.hpp"
+#include "poll_yield.hpp"
 #include "posting.hpp"
 #include "progress.hpp"
 #include "receivers.hpp"
@@ -392,7 +392,7 @@ class Context final : public queue::EventSink,
   TimeNs looked_at_ = 0;     // the clock, after an empty one
   bool only_polls_ = false;  // who drives does nothing else, so close do they follow each other
   TimeNs last_found_ = 0;
-  Politeness politeness_;
+  PollYield poll_yield_;
   TimeNs looked_after_any_ = 0;  // when a poll last did that
   Neighbourhood neighbourhood_;
 
