@@ -203,6 +203,7 @@ std::size_t Context::drive(std::size_t budget) noexcept {
   progress_.note_poll(now);
   if (received != 0) {
     last_found_ = now;
+    progress_.note_found();
     poll_yield_.found();
     if (device_->holds_any()) progress_.note_deadline(device_->next_deadline());
   }
@@ -407,8 +408,6 @@ void Context::end_wait() noexcept {
   const Guard guard(device_->receive_lock());
   if (--sleepers_ == 0) link_->end_wait();
 }
-
-bool Context::is_reminded() noexcept { return peers_->came_by_rings(); }
 
 TimeNs Context::next_deadline() const noexcept {
   if (device_->has_work()) return 0;

@@ -317,7 +317,6 @@ class Context final : public queue::EventSink,
   bool prepare_wait() noexcept override;
   void end_wait() noexcept override;
   void silence() noexcept override { link_->silence(); }
-  bool is_reminded() noexcept override;
   TimeNs next_deadline() const noexcept override;
 
   void end_visits() noexcept;  // context_attendance.cpp

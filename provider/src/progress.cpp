@@ -20,42 +20,19 @@
 namespace verbena::provider {
 namespace {
 
-constexpr TimeNs kFirstTick = 50'000;
-constexpr TimeNs kTick = 1'000'000;
-// After ticks that long the application's polls keep the thread asleep. It looks all the same now
-// and then, as others want to read the counters.
-constexpr TimeNs kKeptTick = 100'000'000;
+// Of a parked thread: it looks whether the application still polls.
+constexpr TimeNs kFirstTerm = 50'000;
+constexpr TimeNs kTerm = 1'000'000;
+// After terms that long the application's polls keep the thread asleep. It looks all the same now
+// and then.
+constexpr TimeNs kKeptTerm = 100'000'000;
 constexpr TimeNs kYieldTime = 100'000;
-// How long the application is given to take what came. One that waits for its turn on the processor
-// has taken it by then, one that waits for its memory to change has not.
-constexpr TimeNs kTrialTime = 50'000;
 constexpr unsigned long kWideSlack = 4'000'000;
 constexpr unsigned long kNarrowSlack = 50'000;
-// A poll so long ago is one that happens now; an application that shares its processor with others
-// has longer gaps than one of its own.
-constexpr TimeNs kJustNow = 50'000;
-// One so short ago comes from a program that does nothing else and would have found the packet.
-constexpr TimeNs kAtOnce = 2'000;
-// kTrialTime, kJustNow and kAtOnce are for processors on which a few packets are taken in within so
-// long. Emulated ones, and those of a valgrind, need many times as much for everything, and have
-// the three times grow with it.
-constexpr TimeNs kUsualTurn = 4'000;
-constexpr TimeNs kScaleMax = 20;
+// An application that shares its processor with others has longer gaps between its polls than one
+// of its own.
+constexpr TimeNs kLease = 100'000;
 constexpr TimeNs kTurnsRemembered = 64;
-constexpr std::uint32_t kPatience = 8;
-// So many wake-ups in vain weigh as much as one that found packets.
-constexpr std::uint32_t kPriceOfWork = 3;
-constexpr std::uint32_t kPatienceMax = 4096;
-// Wake-ups that found packets, until the next trial; each that showed the thread to be needed
-// doubles it.
-constexpr std::uint32_t kFindsUntilTrial = 16;
-constexpr std::uint32_t kFindsUntilTrialMax = 4096;
-// Ticks after which having parked was right, and so few that it was wrong.
-constexpr std::uint32_t kLongPark = 100;
-constexpr std::uint32_t kShortPark = 10;
-// Trials without a sign of the application, after which a parked thread watches again although
-// nothing has come.
-constexpr std::uint32_t kSilences = 8;
 constexpr std::size_t kStack = 512 * 1024;
 
 // The kernel's struct sched_attr, as far as it goes in its first version.
@@ -84,8 +61,7 @@ void ask_for_short_slices() noexcept {
 
 }  // namespace
 
-Progress::Progress(Driven& driven)
-    : driven_(driven), patience_(kPatience), finds_until_trial_(kFindsUntilTrial) {}
+Progress::Progress(Driven& driven) : driven_(driven), term_(kFirstTerm) {}
 
 int Progress::start() noexcept {
   kick_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
@@ -140,55 +116,15 @@ void* Progress::run_thread(void* self) {
   return nullptr;
 }
 
-void Progress::park() noexcept {
-  is_parked_ = true;
-  ticks_ = 0;
-  silences_ = 0;
-  tick_ = kFirstTick;
-}
-
-void Progress::unpark() noexcept {
-  if (is_parked_ && ticks_ < kShortPark) patience_ = std::min(patience_ * 2, kPatienceMax);
-  is_parked_ = false;
-  score_ = 0;
-  finds_ = 0;
-}
-
-Progress::Wait Progress::rest() noexcept {
-  if (++ticks_ >= kLongPark) {
-    patience_ = kPatience;
-    finds_until_trial_ = kFindsUntilTrial;
-  }
-  silences_ = 0;
-  tick_ = std::min(2 * tick_, kTick);
-  return Wait::kPark;
-}
-
-Progress::Wait Progress::begin_trial() noexcept {
-  is_on_trial_ = true;
-  polls_before_trial_ = sleep_.polls();
-  return Wait::kTrial;
-}
-
-// True: the application has polled meanwhile.
-bool Progress::end_trial(const Signs& signs) noexcept {
-  is_on_trial_ = false;
-  return signs.is_sending || sleep_.polls() != polls_before_trial_;
-}
-
 // By the shortest of late: whatever else there is to do, it takes as long as that.
 void Progress::note_turn(TimeNs time) noexcept {
   turn_ = turn_ == 0 ? time : std::min(turn_ + turn_ / kTurnsRemembered + 1, time);
 }
 
-TimeNs Progress::scaled(TimeNs usual) const noexcept {
-  return usual * std::clamp(turn_ / kUsualTurn, TimeNs{1}, kScaleMax);
-}
-
 // What is due is done all the same: whoever attends has left when it came, or posts in yet another
 // thread.
 Progress::Wait Progress::choose_attended(TimeNs now) noexcept {
-  if (is_parked_ || is_on_trial_) is_parked_ = is_on_trial_ = false;
+  is_parked_ = false;
   const std::uint32_t attendances = sleep_.attendances();
   const bool has_moved = attendances != attendances_seen_;
   attendances_seen_ = attendances;
@@ -199,7 +135,7 @@ Progress::Wait Progress::choose_attended(TimeNs now) noexcept {
     stands_by_ = false;
     return Wait::kRelieved;
   }
-  tick_ = stands_by_ ? std::min(2 * tick_, kTick) : kFirstTick;
+  term_ = stands_by_ ? std::min(2 * term_, kTerm) : kFirstTerm;
   stands_by_ = true;
   return Wait::kStandBy;
 }
@@ -213,93 +149,80 @@ Progress::Wait Progress::choose() noexcept {
     return choose_attended(now);
   }
   stands_by_ = false;
-  const TimeNs last_poll = sleep_.last_poll();
-  Signs signs{};
-  signs.is_armed = sleep_.armed() != 0;
-  signs.is_sending = sleep_.is_sending();
-  signs.polls_now = !signs.is_armed && (signs.is_sending || now < last_poll + scaled(kJustNow));
-  signs.would_have_found = signs.is_sending || now < last_poll + scaled(kAtOnce);
-  // Where this thread waits long for its processor, too long ago to be now; but a trial will tell.
-  signs.has_polled = !signs.is_armed && sleep_.polls() != polls_before_wait_;
-  if (signs.is_armed) {
-    is_on_trial_ = false;
-    unpark();
+  if (sleep_.armed() != 0) {
+    is_parked_ = false;
+    return wait_after(driven_.drive_until_quiet());
   }
-  return is_parked_ ? choose_parked(signs) : choose_watching(signs);
+  return is_parked_ ? choose_parked(now) : choose_watching(now);
 }
 
-Progress::Wait Progress::choose_parked(const Signs& signs) noexcept {
-  if (is_on_trial_) return end_trial(signs) ? rest() : end_silence();
-  if (std::exchange(has_reminder_, false)) return heed_reminder();
-  return signs.polls_now ? rest() : begin_trial();
+// It holds the lease.
+bool Progress::application_drives(TimeNs now) const noexcept {
+  return sleep_.is_sending() || (has_just_polled(now) && sleep_.polls_in_vain());
 }
 
-// An application that was kept from its processor will soon be back, one that has gone elsewhere
-// will not.
-Progress::Wait Progress::end_silence() noexcept {
-  const std::uint32_t polls = sleep_.polls();
-  const Driven::Found found = driven_.drive_until_quiet();
-  if (found == Driven::Found::kAnother) return rest();
-  const bool stays = found == Driven::Found::kPackets
-                         ? driven_.is_reminded() && !has_left_again(polls)
-                         : ++silences_ < kSilences;
-  if (!stays) return watch_again();
-  tick_ = kFirstTick;
+bool Progress::has_just_polled(TimeNs now) const noexcept {
+  return now < sleep_.last_poll() + kLease;
+}
+
+Progress::Wait Progress::park() noexcept {
+  is_parked_ = true;
   return Wait::kPark;
 }
 
-Progress::Wait Progress::heed_reminder() noexcept {
-  const std::uint32_t polls = sleep_.polls();
-  if (driven_.drive_until_quiet() != Driven::Found::kPackets || !has_left_again(polls)) {
-    return Wait::kPark;
+// One that waited by polling was kept from its processor, perhaps: then terms should be longer than
+// others hold it.
+void Progress::note_left_lying() noexcept {
+  if (sleep_.polls_in_vain()) {
+    term_ = std::max(term_ / 2, kFirstTerm);
+  } else {
+    term_ = kFirstTerm;
+    parking_.lost();
   }
-  return watch_again();
 }
 
-Progress::Wait Progress::watch_again() noexcept {
-  if (ticks_ < kShortPark) ask_for_more_finds();
-  unpark();
+Progress::Wait Progress::stay_parked() noexcept {
+  if (term_ == kTerm) parking_.won();
+  term_ = std::min(2 * term_, kTerm);
+  return Wait::kPark;
+}
+
+// A nudge is of a peer that sees what it wrote lie unread. One may come while the application works
+// on what it got; a second one without a poll in between says that it is away.
+Progress::Wait Progress::choose_parked(TimeNs now) noexcept {
+  const bool has_polled = sleep_.polls() != polls_before_wait_;
+  if (std::exchange(was_nudged_, false)) {
+    const std::uint32_t polls = sleep_.polls();
+    if (driven_.drive_until_quiet() != Driven::Found::kPackets) return Wait::kPark;
+    if (std::exchange(polls_at_nudge_, polls) != polls) return Wait::kPark;
+  } else if (application_drives(now)) {
+    return stay_parked();
+  } else if (has_polled) {
+    // It has just left, or is kept from its processor.
+    return Wait::kPark;
+  } else {
+    const Driven::Found found = driven_.drive_until_quiet();
+    if (found == Driven::Found::kAnother) return stay_parked();
+    if (found == Driven::Found::kPackets) note_left_lying();
+  }
+  is_parked_ = false;
   return Wait::kWatch;
 }
 
-void Progress::ask_for_more_finds() noexcept {
-  finds_until_trial_ = std::min(finds_until_trial_ * 2, kFindsUntilTrialMax);
-}
-
-// It may leave packets to this thread once because it waits for its memory to change, but goes on
-// when it has, and polls. `polls`: before the thread took them.
-bool Progress::has_left_again(std::uint32_t polls) noexcept {
-  return std::exchange(polls_at_find_, polls) == polls;
-}
-
-Progress::Wait Progress::choose_watching(const Signs& signs) noexcept {
-  if (is_on_trial_) {
-    if (end_trial(signs)) return begin_rest();
-    ask_for_more_finds();
-    unpark();
-  } else if ((signs.polls_now || signs.has_polled) && finds_ >= finds_until_trial_) {
-    // No trial is needed where a mistake is soon put right.
-    return driven_.is_reminded() ? begin_rest() : begin_trial();
-  }
-  return watch(signs);
-}
-
-Progress::Wait Progress::begin_rest() noexcept {
-  park();
-  return rest();
-}
-
-Progress::Wait Progress::watch(const Signs& signs) noexcept {
+// Whether the application would do without this thread, it shows by polling now, or while this
+// thread is at what came, or by having taken it.
+Progress::Wait Progress::choose_watching(TimeNs now) noexcept {
+  bool is_needless = application_drives(now);
+  if (is_needless && parking_.is_on()) return park();
   const std::uint32_t polls = sleep_.polls();
   const Driven::Found found = driven_.drive_until_quiet();
-  const bool polled_meanwhile = !signs.is_armed && sleep_.polls() != polls;
-  const bool is_needless = found != Driven::Found::kPackets || signs.would_have_found;
-  if (polled_meanwhile || (signs.polls_now && is_needless)) {
-    if (++score_ >= patience_) return begin_rest();
-  } else {
-    if (found == Driven::Found::kPackets) ++finds_;
-    score_ -= std::min(score_, kPriceOfWork);
-  }
+  if (sleep_.polls() != polls) is_needless = true;
+  if (found != Driven::Found::kPackets && has_just_polled(now)) is_needless = true;
+  is_needless ? parking_.would_have_won() : parking_.would_have_lost();
+  return is_needless && parking_.is_on() ? park() : wait_after(found);
+}
+
+Progress::Wait Progress::wait_after(Driven::Found found) noexcept {
   return found == Driven::Found::kAnother ? Wait::kYield : Wait::kWatch;
 }
 
@@ -325,7 +248,6 @@ Rest Progress::rest_for(Wait how) noexcept {
       return Rest::kStandingBy;
     case Wait::kPark:
     case Wait::kYield:
-    case Wait::kTrial:
       break;
   }
   return Rest::kParked;
@@ -333,9 +255,9 @@ Rest Progress::rest_for(Wait how) noexcept {
 
 void Progress::wait(Wait how) noexcept {
   const bool parked = how != Wait::kWatch && how != Wait::kRelieved;
-  const bool ticks = how == Wait::kPark || how == Wait::kStandBy;
-  const bool is_kept = how == Wait::kPark && tick_ == kTick && !control_is_busy_;
-  set_slack(ticks && tick_ == kTick);
+  const bool has_term = how == Wait::kPark || how == Wait::kStandBy;
+  const bool is_kept = how == Wait::kPark && term_ == kTerm && !control_is_busy_;
+  set_slack(has_term && term_ == kTerm);
   polls_before_wait_ = sleep_.polls();
   TimeNs until = driven_.next_deadline();
   sleep_.announce(rest_for(how), until);
@@ -347,13 +269,13 @@ void Progress::wait(Wait how) noexcept {
 
   const TimeNs now = link::monotonic_now_ns();
   TimeNs rest = until == kNever ? kNever : (until > now ? until - now : 0);
-  if (control_is_busy_) rest = std::min(rest, kTick);
+  if (control_is_busy_) rest = std::min(rest, kTerm);
   // Something came meanwhile; but the daemon shall be heard under any load.
   if (how == Wait::kWatch && !watches) rest = 0;
   // Deadlines are then the business of whoever drives.
-  if (parked) rest = ticks ? tick_ : how == Wait::kTrial ? scaled(kTrialTime) : kYieldTime;
+  if (parked) rest = has_term ? term_ : kYieldTime;
   if (is_kept) {
-    rest = kKeptTick;
+    rest = kKeptTerm;
     absence_.begin(now);
   }
   const timespec timeout{static_cast<time_t>(rest / 1'000'000'000u),
@@ -369,7 +291,7 @@ void Progress::wait(Wait how) noexcept {
   const int ready = ::ppoll(fds, std::size(fds), rest == kNever ? nullptr : &timeout, nullptr);
   sleep_.awake();
   absence_.end();
-  if (is_kept) ticks_ += static_cast<std::uint32_t>((link::monotonic_now_ns() - now) / kTick);
+  was_nudged_ = false;
   if (watches) driven_.end_wait();
   control_is_busy_ = false;
   if (ready <= 0) return;
@@ -377,8 +299,8 @@ void Progress::wait(Wait how) noexcept {
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = ::read(kick_.get(), &count, sizeof count);
   }
-  has_reminder_ = how == Wait::kPark && fds[3].revents != 0;
-  if (has_reminder_) driven_.silence();
+  was_nudged_ = how == Wait::kPark && fds[3].revents != 0;
+  if (was_nudged_) driven_.silence();
   if (fds[1].revents != 0) control_is_busy_ = !driven_.handle_control();
   if (fds[5].revents != 0) driven_.fill_pipes();
 }

@@ -2,25 +2,31 @@
 // The progress thread of a context: what peers ask of a process happens although the application
 // sleeps or computes, and an application that polls does not pay for it.
 //
-// While the application spins on ibv_poll_cq it drives the engine itself and the thread is parked:
-// it looks now and then (the longer it was right, the more seldom) whether the polls still come. A
-// look takes the processor from the very application, so in the end it is the polls that keep the
-// thread asleep: every few milliseconds one of them puts off a timer, which wakes the thread once
-// they have ceased. Otherwise, or when a completion queue waits to tell of a completion, the thread
-// watches the receive socket. It parks when its wake-ups are in vain, because the application took
-// what had come; a program that polls between other things (spinning on memory for an RDMA WRITE)
-// must not wait for a tick, and leaves packets for the thread to find. But so does an application
-// that polls all the time and waits for the very processor that the thread took: after some finds
-// the thread stands back for a moment, and parks if the application has polled meanwhile. Peers on
-// this host whose own applications poll remind a parked thread of what lies unread (peer_link.hpp);
-// where all comes from them, a few finds are enough to park, and it watches again when it has found
-// something twice without a poll in between. Where parking turns out to have been wrong, more has
-// to speak for it the next time. On a processor for which everything takes longer, its times are
-// longer. An idle context wakes it never.
+// The application holds a lease on driving the engine while it waits by polling: it has polled
+// within kLease, and in vain since it last found something. (Whoever found something may go and
+// wait for its memory to change.) A post holds it as long as it sends. The thread sleeps meanwhile.
+//
+//   state    | what the thread does           | ends with
+//   ---------+--------------------------------+-----------------------------------------------------
+//   Driving  | drives until nothing is left   | Watching, or Parked if the application holds the
+//            |                                | lease, or Yielding if another thread drives
+//   Watching | sleeps until a packet, a       | Driving; Parked if the application holds the lease
+//            | deadline or a kick             | and has learned to be left alone
+//   Parked   | sleeps for a term              | Parked again, for twice as long, if the application
+//            |                                | has polled; Driving if it has not, or a completion
+//            |                                | queue is armed, or a peer nudged for the second
+//            time
+//   Relieved | minds deadlines and the daemon | Driving once no thread attends any more
+//   StandBy  | the same, for a term           | Relieved if nobody has attended meanwhile
+//
+// Terms grow from kFirstTerm to kTerm; from then on the polls themselves keep the thread asleep, by
+// putting off a timer every few milliseconds (absence.hpp). Parking is learned (base/wager.hpp): it
+// was wrong if a packet lay there at the end of the lease and the application had not waited for it
+// by polling. Peers on this host whose own applications poll nudge a parked thread when what they
+// wrote is not read (peer_link.hpp). An idle context wakes its thread never.
 //
 // An application's thread that blocks for a completion event attends to the engine meanwhile
-// (attendance.hpp): what comes wakes one thread instead of two. This thread then minds deadlines
-// and the daemon only, and looks after the application has left, soon at first, whether it is back.
+// (attendance.hpp): what comes wakes one thread instead of two.
 #pragma once
 
 #include <pthread.h>
@@ -32,6 +38,7 @@
 #include "sleep_state.hpp"
 #include "verbena/base/lock.hpp"
 #include "verbena/base/types.hpp"
+#include "verbena/base/wager.hpp"
 #include "verbena/control/unique_fd.hpp"
 
 namespace verbena::provider {
@@ -60,10 +67,8 @@ class Driven {
   // comes end_wait(), when it is awake.
   virtual bool prepare_wait() noexcept = 0;
   virtual void end_wait() noexcept = 0;
-  // After a reminder (wake_fd() was readable in a wait that was not for packets).
+  // After a nudge (wake_fd() was readable in a wait that was not for packets).
   virtual void silence() noexcept = 0;
-  // Whether those who sent what has come since the last call send reminders when it is left lying.
-  virtual bool is_reminded() noexcept = 0;
   virtual TimeNs next_deadline() const noexcept = 0;
 
  protected:
@@ -88,9 +93,6 @@ class Progress {
 
   // For the thread itself: so long it took to take in a few small packets.
   void note_turn(TimeNs time) noexcept;
-  // A time as it would be on an ordinary processor, as long as it has to be on this one: emulated
-  // ones take many times as long for everything. The thread's own.
-  TimeNs scaled(TimeNs usual) const noexcept;
   // So long an application may take, on this processor, to answer what this thread has just brought
   // it: the change from the one to the other is some thirty turns, and several times that leaves it
   // some room. Also the thread's own.
@@ -108,6 +110,8 @@ class Progress {
     sleep_.note_poll(now);
     absence_.note_poll(now);
   }
+  // The poll that was noted last has found something.
+  void note_found() noexcept { sleep_.note_found(); }
   // It sends, and takes what has come when it has.
   void note_sending(bool sends) noexcept { sleep_.note_sending(sends); }
   std::uint32_t polls() const noexcept { return sleep_.polls(); }
@@ -148,38 +152,20 @@ class Progress {
 
   static void* run_thread(void* self);
   void run() noexcept;
-  // kWatch: until something happens. kPark: a tick or a reminder, unless a completion queue is
-  // armed. kYield:
-  // a short while, because another thread is receiving. kTrial: a short while, to see whether the
-  // application would do without the thread. kRelieved: until something happens that is not a
-  // packet. kStandBy: a tick, while a thread that attends comes and goes.
-  enum class Wait : std::uint8_t { kWatch, kPark, kYield, kTrial, kRelieved, kStandBy };
-  // Of life, from the application.
-  struct Signs {
-    bool is_armed;  // it waits for an event: what it does besides does not count
-    bool is_sending;
-    bool polls_now;
-    bool would_have_found;  // it polls so often
-    bool has_polled;        // since the wait began
-  };
+  // kYield: a short while, because another thread drives.
+  enum class Wait : std::uint8_t { kWatch, kPark, kYield, kRelieved, kStandBy };
   static Rest rest_for(Wait how) noexcept;
   void wait(Wait how) noexcept;
   Wait choose() noexcept;
   Wait choose_attended(TimeNs now) noexcept;
-  Wait choose_parked(const Signs& signs) noexcept;
-  Wait choose_watching(const Signs& signs) noexcept;
-  Wait watch(const Signs& signs) noexcept;
-  Wait heed_reminder() noexcept;
-  Wait end_silence() noexcept;
-  Wait watch_again() noexcept;
-  void ask_for_more_finds() noexcept;
-  Wait begin_rest() noexcept;
-  bool has_left_again(std::uint32_t polls) noexcept;
-  void park() noexcept;
-  void unpark() noexcept;
-  Wait rest() noexcept;
-  Wait begin_trial() noexcept;
-  bool end_trial(const Signs& signs) noexcept;
+  Wait choose_parked(TimeNs now) noexcept;
+  Wait choose_watching(TimeNs now) noexcept;
+  bool application_drives(TimeNs now) const noexcept;
+  bool has_just_polled(TimeNs now) const noexcept;
+  Wait park() noexcept;
+  Wait stay_parked() noexcept;
+  void note_left_lying() noexcept;
+  static Wait wait_after(Driven::Found found) noexcept;
   void set_slack(bool wide) noexcept;
 
   Driven& driven_;
@@ -189,29 +175,15 @@ class Progress {
   Published<bool> stopping_{false};
   pthread_t thread_{};
   bool running_ = false;
-  // What speaks for parking; how much must; for how many ticks it has been right, and how long the
-  // next one is.
-  std::uint32_t score_ = 0;
-  std::uint32_t patience_;
-  std::uint32_t ticks_ = 0;
-  TimeNs tick_ = 0;
-  // Wake-ups that found packets since the last trial, how many there shall be until the next, and
-  // how often the application had polled when it began.
-  std::uint32_t finds_ = 0;
-  std::uint32_t finds_until_trial_;
-  std::uint32_t polls_before_trial_ = 0;
+  Wager parking_;
+  TimeNs term_ = 0;  // of the next sleep while parked or standing by
   std::uint32_t polls_before_wait_ = 0;
-  // While parked: trials in a row without a sign of the application, and how often it had polled
-  // when it had last left something.
-  std::uint32_t silences_ = 0;
-  std::uint32_t polls_at_find_ = 0;
-  TimeNs turn_ = 0;  // how long a turn takes at least that finds packets
-  // How often somebody had attended at the last look.
-  std::uint32_t attendances_seen_ = 0;
+  std::uint32_t polls_at_nudge_ = 0;    // at the last nudge after which packets were found
+  std::uint32_t attendances_seen_ = 0;  // at the last look
+  TimeNs turn_ = 0;                     // how long a turn takes at least that finds packets
   bool stands_by_ = false;
-  bool is_on_trial_ = false;
-  bool has_reminder_ = false;
   bool is_parked_ = false;
+  bool was_nudged_ = false;
   bool slack_is_wide_ = false;
   bool control_is_busy_ = false;
 };

@@ -31,6 +31,10 @@ class SleepState {
   void awake() noexcept { rest_.store(Rest::kAwake, std::memory_order_relaxed); }
   std::uint32_t polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
   TimeNs last_poll() const noexcept { return last_poll_.load(std::memory_order_relaxed); }
+  // Since a poll last found something, there were some in vain.
+  bool polls_in_vain() const noexcept {
+    return polls() != polls_at_find_.load(std::memory_order_relaxed);
+  }
   bool is_sending() const noexcept { return sending_.load(std::memory_order_relaxed); }
   std::int32_t armed() const noexcept { return armed_.load(std::memory_order_relaxed); }
   bool is_attended() const noexcept { return attended_.load(std::memory_order_relaxed); }
@@ -49,6 +53,8 @@ class SleepState {
     last_poll_.store(now, std::memory_order_relaxed);
     note_poll();
   }
+  // The last poll was not in vain.
+  void note_found() noexcept { polls_at_find_.store(polls(), std::memory_order_relaxed); }
   // A post sends, which takes longer than many polls. Two threads may overwrite each other here,
   // too.
   void note_sending(bool sends) noexcept { sending_.store(sends, std::memory_order_relaxed); }
@@ -80,6 +86,7 @@ class SleepState {
   std::atomic<Rest> rest_{Rest::kAwake};
   std::atomic<TimeNs> until_{0};
   std::atomic<std::uint32_t> polls_{0};
+  std::atomic<std::uint32_t> polls_at_find_{0};
   std::atomic<TimeNs> last_poll_{0};
   std::atomic<bool> sending_{false};
   std::atomic<std::int32_t> armed_{0};

@@ -48,7 +48,6 @@ class Driven1 final : public Driven {
     ++silenced_;
     changed_.notify_all();
   }
-  bool is_reminded() noexcept override { return sends_reminders; }
   int receive_fd() const noexcept override { return packets_.get(); }
   int wake_fd() const noexcept override { return reminders_.get(); }
   int control_fd() const noexcept override { return -1; }
@@ -98,7 +97,6 @@ class Driven1 final : public Driven {
   }
   std::uint64_t prepared() const { return prepared_; }
   std::uint64_t turns() const { return turns_.load(std::memory_order_relaxed); }
-  std::atomic<bool> sends_reminders{false};
   std::function<void()> meanwhile;  // what the application does while the thread drives
 
  private:
@@ -212,23 +210,18 @@ TEST(Progress, WakesSoonAfterPollsThatKeptItAsleep) {
   } while (passed > 50'000'000);
 }
 
-// The thread's own functions, without the thread.
-TEST(Progress, ItsTimesGrowWhereEverythingTakesLong) {
+// The thread's own function, without the thread.
+TEST(Progress, AnAnswerMayTakeAsLongAsManyOfItsTurns) {
   Driven1 driven;
   Progress progress(driven);
-  EXPECT_EQ(progress.scaled(50'000), 50'000u);
   EXPECT_EQ(progress.answer_time(), 0u) << "not known";
   progress.note_turn(40'000);
-  EXPECT_EQ(progress.scaled(50'000), 500'000u);
   EXPECT_EQ(progress.answer_time(), 5'120'000u);
   // One that had more to do says nothing.
   progress.note_turn(900'000);
-  EXPECT_EQ(progress.scaled(50'000), 500'000u);
+  EXPECT_LT(progress.answer_time(), 5'300'000u);
   progress.note_turn(1'500);
-  EXPECT_EQ(progress.scaled(50'000), 50'000u);
   EXPECT_EQ(progress.answer_time(), 192'000u);
-  for (int i = 0; i < 1000; ++i) progress.note_turn(1'000'000'000);
-  EXPECT_EQ(progress.scaled(50'000), 1'000'000u);
 }
 
 // A send is longer than what would be a pause between polls, and the application receives after it.
@@ -277,7 +270,6 @@ TEST(Progress, RestsWhereTheApplicationComesWhileItDrives) {
 // It polls all the time, so nothing but the reminder makes the thread look.
 TEST(Progress, HeedsAReminderWhileItRests) {
   Driven1 driven;
-  driven.sends_reminders = true;
   Progress progress(driven);
   ASSERT_EQ(progress.start(), 0);
   const auto poll = [&] { progress.note_poll(link::monotonic_now_ns()); };
@@ -295,10 +287,27 @@ TEST(Progress, HeedsAReminderWhileItRests) {
   }
 }
 
+// It polls until it has found its completion, and then waits for its memory to change, again and
+// again: what changes it is brought without a wait for the end of a lease.
+TEST(Progress, LearnsToWatchForAnApplicationThatWaitsForItsMemoryToChange) {
+  Driven1 driven;
+  Progress progress(driven);
+  ASSERT_EQ(progress.start(), 0);
+  int in_a_row = 0;
+  for (std::uint64_t i = 1; in_a_row < 20; ++i) {
+    for (int k = 0; k < 10; ++k) progress.note_poll(link::monotonic_now_ns());
+    progress.note_found();
+    const std::uint64_t before = driven.prepared();
+    driven.send_packet();
+    driven.await_arrivals(i);
+    while (driven.prepared() == before) ::sched_yield();
+    in_a_row = is_parked_unpolled(progress) ? 0 : in_a_row + 1;
+  }
+}
+
 // A reminder or none, a poll in between or none: each packet is found.
 TEST(Progress, ReceivesForAnApplicationThatIsAwaySinceItPolled) {
   Driven1 driven;
-  driven.sends_reminders = true;
   Progress progress(driven);
   ASSERT_EQ(progress.start(), 0);
   for (int i = 0; i < 1000; ++i) progress.note_poll(link::monotonic_now_ns());
