@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Rules that text can be checked for, over all files of the project.
+
+text_test.py [Format|Licence|Documents|Atomics]
+"""
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LICENCE = "SPDX-License-Identifier: BSD-2-Clause"
+CODE = {".cpp", ".hpp", ".c", ".h"}
+WITH_LICENCE = CODE | {".py", ".cmake", ".toml", ".sh", ".map", ".supp", ".1"}
+# What one version of clang-format writes, another one changes.
+FORMATTER = 14
+WIDTH = 120
+
+# Memory is ordered by hand in these files only. Others use what base/lock.hpp offers (Lock, Published, Counter ...).
+ATOMICS = set(pathlib.Path(__file__).with_name("atomics.txt").read_text().split())
+
+
+def files():
+    """All files but what builds and git have put there."""
+    for folder, below, names in os.walk(ROOT):
+        below[:] = [b for b in below if b not in ("build", ".git", "__pycache__")]
+        for name in names:
+            yield pathlib.Path(folder, name)
+
+
+def of_kind(kinds):
+    return sorted(f for f in files() if f.suffix in kinds)
+
+
+def names(paths):
+    return "\n".join(str(p.relative_to(ROOT)) for p in paths)
+
+
+class Format(unittest.TestCase):
+    def test_clang_format_changes_nothing(self):
+        tool = shutil.which(f"clang-format-{FORMATTER}") or shutil.which("clang-format")
+        self.assertIsNotNone(tool, "clang-format is missing: scripts/deps test")
+        version = subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout
+        if not re.search(rf"version {FORMATTER}\.", version):
+            self.skipTest(f"the files are formatted by clang-format {FORMATTER}, this is {version.strip()}")
+
+        def differs(path):
+            return subprocess.run([tool, "--dry-run", "-Werror", path], capture_output=True).returncode != 0
+
+        code = of_kind(CODE)
+        self.assertGreater(len(code), 500)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            wrong = [path for path, bad in zip(code, pool.map(differs, code)) if bad]
+        self.assertFalse(wrong, f"not as clang-format -i writes them:\n{names(wrong)}")
+
+
+class Licence(unittest.TestCase):
+    def test_each_file_names_it(self):
+        def lacks(path):
+            with path.open(errors="replace") as lines:
+                return not any(LICENCE in line for _, line in zip(range(3), lines))
+
+        def is_script(path):
+            with path.open("rb") as f:
+                return f.read(2) == b"#!"
+
+        candidates = [f for f in files() if f.suffix in WITH_LICENCE or f.name == "CMakeLists.txt" or is_script(f)]
+        self.assertGreater(len(candidates), 900)
+        wrong = [f for f in candidates if lacks(f)]
+        self.assertFalse(wrong, f"without a line '{LICENCE}' among the first three:\n{names(wrong)}")
+
+
+class Documents(unittest.TestCase):
+    def test_lines_are_not_too_long(self):
+        documents = of_kind({".md"})
+        self.assertGreater(len(documents), 10)
+        wrong = [f"{d.relative_to(ROOT)}:{number}" for d in documents
+                 for number, line in enumerate(d.read_text().splitlines(), 1) if len(line) > WIDTH]
+        self.assertFalse(wrong, f"lines over {WIDTH} columns:\n" + "\n".join(wrong))
+
+
+class Atomics(unittest.TestCase):
+    def test_memory_is_ordered_by_hand_in_few_files(self):
+        raw = re.compile(r"std::atomic|\b__atomic_|\bmemory_order")
+        found = {str(f.relative_to(ROOT)) for room in ("kernel-free-transport", "provider", "emulator")
+                 for f in (ROOT / room).rglob("*") if f.suffix in CODE and raw.search(f.read_text())}
+        self.assertFalse(found - ATOMICS, "raw atomics in files that are not in tests/text/atomics.txt: use base/lock.hpp")
+        self.assertFalse(ATOMICS - found, "in tests/text/atomics.txt, but without raw atomics")
+
+
+if __name__ == "__main__":
+    unittest.main()
