@@ -151,6 +151,14 @@ TimeNs Requester::deadline() const {
 
 // Whether the peer cannot answer now but will, so that no retry counts: an adapter would answer for
 // a process that is stopped or waits for a processor. Also while the answer to who it is is due.
+// A thread that was woken late has had no occasion to ask before.
+wire::PeerReport Requester::report_on_peer(TimeNs now, wire::Transmitter& way) {
+  const auto report = way.report_on(endpoint_.destination, endpoint_.peer, silent_since());
+  if (report.standing != wire::PeerReport::Standing::kUnknown) return report;
+  way.inquire(endpoint_.destination, endpoint_.peer, now);
+  return way.report_on(endpoint_.destination, endpoint_.peer, silent_since());
+}
+
 bool Requester::is_excused(TimeNs now, wire::Transmitter& way, const wire::PeerReport& peer) {
   using Standing = wire::PeerReport::Standing;
   if (peer.standing == Standing::kStopped) {
@@ -160,9 +168,9 @@ bool Requester::is_excused(TimeNs now, wire::Transmitter& way, const wire::PeerR
     }
     return true;
   }
-  if (peer.standing == Standing::kAsked && !has_waited_for_report_) {
-    has_waited_for_report_ = true;
-    return true;
+  if (peer.standing == Standing::kAsked) {
+    if (awaits_report_since_ == 0) awaits_report_since_ = now;
+    if (now < awaits_report_since_ + kReportPatience) return true;
   }
   return is_kept_from_reading(now, way, peer);
 }
@@ -190,14 +198,16 @@ void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {
   }
   if (una_ == sent_ || place_.waits()) return;
   if (reliability_.timeout != 0 && now >= silent_since() + retry_interval()) {
-    const auto peer = way.report_on(endpoint_.destination, endpoint_.peer, silent_since());
+    const auto peer = report_on_peer(now, way);
     if (is_excused(now, way, peer)) {
       const bool is_stopped = peer.standing == wire::PeerReport::Standing::kStopped;
+      // Its silence before it was known to be stopped says nothing, either.
+      if (is_stopped) retries_left_ = reliability_.retry_count;
       base_ = probe_base_ = now + (is_stopped ? kPauseOfStopped : 0);
       round_trip_.cancel();
       return;
     }
-    has_waited_for_report_ = false;
+    awaits_report_since_ = 0;
     endpoint_.port->ack_timeouts.add();
     if (retries_left_ == 0 && endpoint_.alternate_armed) {
       endpoint_.migration_wanted = true;

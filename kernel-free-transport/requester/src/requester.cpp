@@ -57,7 +57,7 @@ void Requester::start(Psn first) {
   credits_unlimited_ = true;
   round_trip_ = {};
   heard_ = told_of_stop_ = given_at_ = 0;
-  has_waited_for_report_ = false;
+  awaits_report_since_ = 0;
   probes_ = 0;
   peer_keeps_ = Keeps::kMaybe;
   sending_ = true;

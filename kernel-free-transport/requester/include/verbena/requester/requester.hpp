@@ -146,6 +146,8 @@ class Requester {
   // more at times), so that nothing was lost and no retry counts; but one that is stopped may never
   // come back.
   static constexpr TimeNs kReaderPatience = 5'000'000'000;
+  // With the emulator, which was asked what has become of the peer.
+  static constexpr TimeNs kReportPatience = 1'000'000'000;
 
   enum class Keeps : std::uint8_t { kMaybe, kYes, kNo };
   enum class Emit : std::uint8_t { kSent, kBatchFull, kFailed };
@@ -299,6 +301,7 @@ class Requester {
   [[gnu::cold]] void repair(TimeNs now);
   [[gnu::cold]] void go_back(TimeNs now);
   [[gnu::noinline]] void move_cursor_to(Psn psn);
+  wire::PeerReport report_on_peer(TimeNs now, wire::Transmitter& way);
   bool is_excused(TimeNs now, wire::Transmitter& way, const wire::PeerReport& peer);
   bool is_kept_from_reading(TimeNs now, wire::Transmitter& way, const wire::PeerReport& peer);
   TimeNs silent_since() const { return std::max(base_, heard_); }
@@ -359,8 +362,9 @@ class Requester {
   TimeNs paced_until_ = 0;   // the next packet waits until then; 0: it does not
   std::uint64_t given_ = 0;  // to the way, at the last retry that counted
   TimeNs given_at_ = 0;
-  TimeNs heard_ = 0;         // when the peer last answered, whatever it said
-  TimeNs told_of_stop_ = 0;  // when it was explained that its process is stopped
+  TimeNs heard_ = 0;                // when the peer last answered, whatever it said
+  TimeNs awaits_report_since_ = 0;  // 0: it does not, or a retry has counted since
+  TimeNs told_of_stop_ = 0;         // when it was explained that its process is stopped
   RoundTrip round_trip_;
   wire::EarlyPackets early_;           // responses behind a gap at una_
   Psn early_ack_;                      // the last acknowledgement behind such a gap
@@ -388,10 +392,9 @@ class Requester {
   bool waiting_rnr_ : 1 = false;
   bool probe_wanted_ : 1 = false;
   bool probe_unanswered_ : 1 = false;
-  bool is_repair_ : 1 = false;              // the probe that is wanted
-  bool has_waited_for_report_ : 1 = false;  // since the last retry that counted
-  bool is_repair_open_ : 1 = false;         // it was not answered yet
-  bool was_repaired_ : 1 = false;           // repaired_ was, since the last time of going back
+  bool is_repair_ : 1 = false;       // the probe that is wanted
+  bool is_repair_open_ : 1 = false;  // it was not answered yet
+  bool was_repaired_ : 1 = false;    // repaired_ was, since the last time of going back
   bool has_early_ack_ : 1 = false;
   bool went_back_ : 1 = false;     // to went_back_to_, without progress since
   bool turn_is_over_ : 1 = false;  // others wait: nothing new until the next turn
