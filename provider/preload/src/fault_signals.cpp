@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 
 #include "real.hpp"
 
@@ -37,6 +38,17 @@ constinit std::atomic<pid_t> changing{0};  // a process, one of whose threads do
 
 // Bit i: this thread thinks that it blocks kSignals[i].
 __attribute__((tls_model("initial-exec"))) constinit thread_local unsigned blocked = 0;
+// The kernel's mask of this thread when that was noted. Another one was set or restored without our
+// knowledge: at the end of a handler, by siglongjmp or setcontext.
+__attribute__((tls_model("initial-exec"))) constinit thread_local std::uint64_t mask_then = 0;
+
+// The kernel's 64 signals, of the C library's thousand.
+std::uint64_t kernels_bits(const sigset_t& set) noexcept {
+  std::uint64_t bits;
+  static_assert(sizeof bits <= sizeof set);
+  std::memcpy(&bits, &set, sizeof bits);
+  return bits;
+}
 
 std::size_t index_of(int signal) noexcept { return signal == SIGSEGV ? 0 : 1; }
 
@@ -81,8 +93,9 @@ class Change {
 void send_again(int signal, siginfo_t* info, bool to_thread) noexcept {
   if (to_thread) {
     ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), signal, info);
-  } else {
-    ::syscall(SYS_rt_sigqueueinfo, ::getpid(), signal, info);
+  } else if (::syscall(SYS_rt_sigqueueinfo, ::getpid(), signal, info) != 0) {
+    // Only a process's first thread may say who has sent it.
+    ::kill(::getpid(), signal);
   }
 }
 
@@ -106,17 +119,30 @@ void send_again(int signal, siginfo_t* info, bool to_thread) noexcept {
   ::sigaddset(&only, signal);
   real::pthread_sigmask(SIG_BLOCK, &only, nullptr);
   ::sigaddset(&context.uc_sigmask, signal);
+  mask_then = kernels_bits(context.uc_sigmask);
   send_again(signal, info, info->si_code == SI_TKILL);
   errno = saved;
+}
+
+void note_mask() noexcept {
+  sigset_t now;
+  if (real::pthread_sigmask(SIG_BLOCK, nullptr, &now) == 0) mask_then = kernels_bits(now);
+}
+
+// Whether the thread blocks it still, of which this is the mask now.
+bool is_blocked(int signal, const sigset_t& now) noexcept {
+  if ((blocked >> index_of(signal) & 1) == 0) return false;
+  if (kernels_bits(now) != mask_then) blocked = 0;
+  return blocked != 0;
 }
 
 // To the program's handler by a jump, and through no frame of ours: it may look at its callers, and
 // leave by siglongjmp or by an exception.
 void hand_on(int signal, siginfo_t* info, void* context) {
   const bool was_sent = info->si_code <= 0;
-  if ((blocked >> index_of(signal) & 1) != 0) {
-    return was_sent ? put_off(signal, info, *static_cast<ucontext_t*>(context))
-                    : end_process(signal, info);
+  auto& machine = *static_cast<ucontext_t*>(context);
+  if (is_blocked(signal, machine.uc_sigmask)) {
+    return was_sent ? put_off(signal, info, machine) : end_process(signal, info);
   }
   Program& program = programs[index_of(signal)];
   const Handler handler = program.handler.load(std::memory_order_acquire);
@@ -220,6 +246,7 @@ int set_mask(int how, const sigset_t* set, sigset_t* old) noexcept {
   const int error = real::pthread_sigmask(how, set, old);
   if (error != 0) blocked = before;
   if (error == 0 && old != nullptr) add_bits(*old, before);
+  if (error == 0 && blocked != 0) note_mask();
   return error;
 }
 
@@ -232,6 +259,7 @@ bool guard_thread() noexcept {
   if (real::pthread_sigmask(SIG_BLOCK, nullptr, &before) != 0) return true;
   blocked |= bits_of(before);
   if (bits_of(before) != 0) real::pthread_sigmask(SIG_UNBLOCK, &both, nullptr);
+  if (blocked != 0) note_mask();
   return true;
 }
 

@@ -92,3 +92,15 @@ VERBENA_EXPORT int sigprocmask(int how, const sigset_t* set, sigset_t* old) noex
   errno = error;
   return -1;
 }
+
+// The C library's own do not come by the two above.
+VERBENA_EXPORT int sighold(int signal) noexcept {
+  sigset_t only;
+  ::sigemptyset(&only);
+  return ::sigaddset(&only, signal) == 0 ? ::sigprocmask(SIG_BLOCK, &only, nullptr) : -1;
+}
+VERBENA_EXPORT int sigrelse(int signal) noexcept {
+  sigset_t only;
+  ::sigemptyset(&only);
+  return ::sigaddset(&only, signal) == 0 ? ::sigprocmask(SIG_UNBLOCK, &only, nullptr) : -1;
+}

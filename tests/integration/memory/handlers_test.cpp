@@ -302,6 +302,68 @@ void play_blocked_and_a_fault() {
   say("not reached\n");
 }
 
+// The mask comes back with the end of a handler, without a call that says so.
+void block_all(int) {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+void fault_again(const char* after) {
+  protect_page();
+  say("%s: blocked: %s read %d\n", after, blocked().c_str(), touch());
+  meet_gone_memory();
+}
+void play_masks_that_come_back() {
+  before_setting();
+  set_fault_handler(0);
+  struct sigaction action {};
+  action.sa_handler = &block_all;
+  ::sigaction(SIGUSR1, &action, nullptr);
+  after_setting();
+  ::raise(SIGUSR1);
+  fault_again("a handler");
+  sigjmp_buf before;
+  if (sigsetjmp(before, 1) == 0) {
+    block_all(0);
+    siglongjmp(before, 1);
+  }
+  fault_again("a jump");
+  ucontext_t here;
+  static volatile bool was_here;
+  ::getcontext(&here);
+  if (!was_here) {
+    was_here = true;
+    block_all(0);
+    ::setcontext(&here);
+  }
+  fault_again("a context");
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+// By a call that does not come by pthread_sigmask in the C library; and waited for, though threads
+// that drive the device are there to get it.
+void play_held_and_waited_for() {
+  before_setting();
+  set_fault_handler(0);
+  after_setting();
+  ::sighold(SIGSEGV);
+  say("held: %s\n", blocked().c_str());
+  meet_gone_memory();
+  ::sigrelse(SIGSEGV);
+  block(true, SIGBUS);
+  for (int i = 0; i < 20; ++i) {
+    ::kill(::getpid(), SIGBUS);
+    sigset_t only;
+    ::sigemptyset(&only);
+    ::sigaddset(&only, SIGBUS);
+    siginfo_t info{};
+    const int got = ::sigwaitinfo(&only, &info);
+    say("waited for: %d code %d\n", got, info.si_code);
+  }
+}
+#pragma GCC diagnostic pop
+
 // All are blocked before the device is opened or after it, as servers do; and the thread that
 // drives it is another one.
 void* drive(void*) {
@@ -429,6 +491,8 @@ INSTANTIATE_TEST_SUITE_P(
         Scene{"NoneAndASender", &play_no_handler_and_a_sender}, Scene{"Ignored", &play_ignored},
         Scene{"AskedFor", &play_questions}, Scene{"Blocked", &play_blocked},
         Scene{"BlockedAndAFault", &play_blocked_and_a_fault},
+        Scene{"MasksThatComeBack", &play_masks_that_come_back},
+        Scene{"HeldAndWaitedFor", &play_held_and_waited_for},
         Scene{"ThreadsThatBlockAll", &play_threads_that_block_all},
         Scene{"AFileThatWasCutOff", &play_file_that_was_cut_off}, Scene{"AChild", &play_child},
         Scene{"AnOverflow", &play_overflow}),
