@@ -14,6 +14,7 @@
 #include <iterator>
 #include <utility>
 
+#include "memory_guard.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbena/link/system_calls.hpp"
 
@@ -70,11 +71,9 @@ int Progress::start() noexcept {
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setstacksize(&attributes, kStack);
-  // The application's signals are the application's, but for those of its memory that we touch.
+  // The application's signals are the application's.
   sigset_t all, before;
   ::sigfillset(&all);
-  ::sigdelset(&all, SIGSEGV);
-  ::sigdelset(&all, SIGBUS);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const int error = ::pthread_create(&thread_, &attributes, &run_thread, this);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -112,6 +111,14 @@ void Progress::end_attendance(std::int32_t armed) noexcept {
 void* Progress::run_thread(void* self) {
   ::pthread_setname_np(::pthread_self(), "verbena");
   ask_for_short_slices();
+  // Faults in memory that it touches are ours; signals that are sent are not for this thread. (What
+  // its creator blocks of these two, it does not inherit where the preload library guards memory.)
+  sigset_t faults;
+  ::sigemptyset(&faults);
+  ::sigaddset(&faults, SIGSEGV);
+  ::sigaddset(&faults, SIGBUS);
+  ::pthread_sigmask(SIG_BLOCK, &faults, nullptr);
+  note_thread();
   static_cast<Progress*>(self)->run();
   return nullptr;
 }
