@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "context.hpp"
+#include "dead_handles.hpp"
 #include "post.hpp"
 #include "post_errno.hpp"
-#include "tombstones.hpp"
 #include "translate.hpp"
 #include "verbs.hpp"
 

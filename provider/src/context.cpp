@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "attendance.hpp"
+#include "blocked_reader.hpp"
 #include "explain.hpp"
 #include "limits.hpp"
 #include "live_contexts.hpp"
@@ -194,7 +194,7 @@ std::size_t Context::drive(std::size_t budget) noexcept {
   if (received == 0 && !device_->has_work() && ++empty_rounds_ % kEmptyRoundsUntilLook != 0) {
     progress_.note_poll();
     announcements_.end_round(lock);
-    neighbourhood_.look(Unattended::kParked);
+    neighbourhood_.look(Undriven::kParked);
     return 0;
   }
   if (received == 0) look_at_clock();
@@ -208,7 +208,7 @@ std::size_t Context::drive(std::size_t budget) noexcept {
     if (device_->holds_any()) progress_.note_deadline(device_->next_deadline());
   }
   const bool gives_way = poll_yield_.is_due(now - last_found_);
-  const Unattended neighbours = received == 0 ? whom_to_drive(now) : Unattended::kParked;
+  const Undriven neighbours = received == 0 ? whom_to_drive(now) : Undriven::kParked;
   announcements_.end_round(lock);
   if (received != 0) return received;
   neighbourhood_.look(neighbours);
@@ -217,10 +217,10 @@ std::size_t Context::drive(std::size_t budget) noexcept {
 }
 
 // After an empty round.
-Unattended Context::whom_to_drive(TimeNs now) noexcept {
-  if (now < std::max(last_found_, looked_after_any_) + kPatience) return Unattended::kParked;
+Undriven Context::whom_to_drive(TimeNs now) noexcept {
+  if (now < std::max(last_found_, looked_after_any_) + kPatience) return Undriven::kParked;
   looked_after_any_ = now;
-  return Unattended::kAny;
+  return Undriven::kAny;
 }
 
 // After an empty round of an application's.
@@ -231,8 +231,8 @@ void Context::look_at_clock() noexcept {
   peers_->remind(looked_at_);
 }
 
-bool Context::drive_unattended(Unattended which, std::uint32_t& polls_seen) noexcept {
-  if (is_fatal() || !progress_.is_unattended(which, polls_seen)) return false;
+bool Context::drive_undriven(Undriven which, std::uint32_t& polls_seen) noexcept {
+  if (is_fatal() || !progress_.is_undriven(which, polls_seen)) return false;
   Lock& lock = device_->receive_lock();
   if (!lock.try_lock()) return false;
   drive_once(clock_.look(), device::Acknowledge::kNow, kPollBudget);
@@ -265,16 +265,16 @@ Driven::Found Context::drive_until_quiet() noexcept {
       last_found_ = now;
       found = Found::kPackets;
       ++round;
-      look_until = announcements_.is_empty() ? lookout_.found(now) : lookout_.stop();
+      look_until = announcements_.is_empty() ? thread_spin_.found(now) : thread_spin_.stop();
     }
     announcements_.end_round(lock);
     if (!more && now >= look_until) {
-      lookout_.gave_up();
+      thread_spin_.gave_up();
       break;
     }
     // The application has come for it, and found another at it.
     if (progress_.polls() != polls) {
-      lookout_.stop();
+      thread_spin_.stop();
       break;
     }
   }
@@ -455,7 +455,7 @@ std::shared_ptr<CompletionChannel> Context::channel_of(ibv_comp_channel* channel
   }
   made->pipe.set_full_pipes(&full_pipes_);
   known = made;
-  attend_channel(channel->fd);
+  offer_channel(channel->fd);
   std::erase_if(channels_, [](const auto& entry) { return entry.second.expired(); });
   return made;
 }

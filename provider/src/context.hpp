@@ -25,7 +25,6 @@
 #include "full_pipes.hpp"
 #include "guard.hpp"
 #include "link_choice.hpp"
-#include "lookout.hpp"
 #include "mapping_watch.hpp"
 #include "neighbourhood.hpp"
 #include "objects.hpp"
@@ -33,8 +32,9 @@
 #include "poll_yield.hpp"
 #include "posting.hpp"
 #include "progress.hpp"
-#include "receivers.hpp"
+#include "reader_spin.hpp"
 #include "shared_domains.hpp"
+#include "thread_spin.hpp"
 #include "user_memory.hpp"
 #include "verbena/abi/library.hpp"
 #include "verbena/control/channel.hpp"
@@ -46,7 +46,7 @@
 #include "verbena/link/fault_link.hpp"
 #include "verbena/link/peer_link.hpp"
 #include "verbena/link/recent_time.hpp"
-#include "vigil.hpp"
+#include "xrc_receivers.hpp"
 
 namespace verbena::provider {
 
@@ -96,7 +96,7 @@ class Context final : public queue::EventSink,
 
   // The application polls: receives what is there and does what is due. How many packets came.
   std::size_t drive(std::size_t budget = kPollBudget) noexcept;
-  bool drive_unattended(Unattended which, std::uint32_t& polls_seen) noexcept override;
+  bool drive_undriven(Undriven which, std::uint32_t& polls_seen) noexcept override;
   Neighbourhood& neighbourhood() { return neighbourhood_; }
   // Sends what is owed to peers, before an object that owes it goes away.
   void settle_debts() noexcept;
@@ -128,22 +128,22 @@ class Context final : public queue::EventSink,
   // this context has.
   control::Counters port_counters();
 
-  // --- a thread of the application that attends to the engine (context_attendance.cpp) ---
+  // --- a thread of the application that drives the engine (context_blocked_reader.cpp) ---
   // The channel of this context that is read there; null if there is none.
   std::shared_ptr<CompletionChannel> channel_at(int fd) noexcept;
   // False: another thread does, or others wait for events of their own.
-  bool begin_attendance(CompletionChannel& channel) noexcept;
-  void end_attendance(CompletionChannel& channel) noexcept;
+  bool begin_blocked_read(CompletionChannel& channel) noexcept;
+  void end_blocked_read(CompletionChannel& channel) noexcept;
   // One round: whether packets came. What they oblige to tell the peer waits for the application's
   // answer to travel with, or for the next round.
-  bool drive_attended() noexcept;
+  bool drive_for_reader() noexcept;
   // Before the thread sleeps on the channel's wakers: has a packet wake it, too (false: it cannot);
   // then false if it shall look again.
   bool awaits_packets(CompletionChannel& channel) noexcept;
-  bool prepare_attended_wait() noexcept;
-  void end_attended_wait() noexcept { end_wait(); }
-  // For whoever attends, from begin_attendance() to end_attendance().
-  Vigil& vigil() noexcept { return vigil_; }
+  bool prepare_reader_wait() noexcept;
+  void end_reader_wait() noexcept { end_wait(); }
+  // For the blocked reader, from begin_blocked_read() to end_blocked_read().
+  ReaderSpin& reader_spin() noexcept { return reader_spin_; }
   // That thread's, when it came first.
   bool has_one_processor() const noexcept { return has_one_processor_; }
   bool is_closing() const noexcept { return is_closing_.read(); }
@@ -191,7 +191,7 @@ class Context final : public queue::EventSink,
 
   // --- XRC domains, and what other contexts do through them (context_xrc.cpp) ---
   SharedDomains& shared_domains() { return shared_domains_; }
-  Receivers& receivers() { return receivers_; }
+  XrcReceivers& receivers() { return receivers_; }
 
   // --- the daemon ---
   // A question and its answer; messages that come meanwhile are handled.
@@ -289,7 +289,7 @@ class Context final : public queue::EventSink,
     return now_;
   }
   [[gnu::noinline]] void look_at_clock() noexcept;
-  Unattended whom_to_drive(TimeNs now) noexcept;
+  Undriven whom_to_drive(TimeNs now) noexcept;
   bool drive_once(TimeNs now, device::Acknowledge acknowledge, std::size_t budget) noexcept;
   // What has come and gone so far; and whether it is so little more than `before` that the time it
   // took says how fast this processor is, and not how much there was to do.
@@ -319,7 +319,7 @@ class Context final : public queue::EventSink,
   void silence() noexcept override { link_->silence(); }
   TimeNs next_deadline() const noexcept override;
 
-  void end_visits() noexcept;  // context_attendance.cpp
+  void end_visits() noexcept;  // context_blocked_reader.cpp
 
   // context_engines.cpp
   bool is_further() const noexcept { return &main_ != this; }
@@ -381,8 +381,8 @@ class Context final : public queue::EventSink,
   bool has_faults_ = false;                // of this context's own link; under control_lock_
   std::atomic<std::uint32_t> refused_{0};  // polls that found another thread driving
   Posting posting_;
-  Lookout lookout_;  // the progress thread's
-  Vigil vigil_;      // of whoever attends
+  ThreadSpin thread_spin_;  // the progress thread's
+  ReaderSpin reader_spin_;  // of the blocked reader
   // Looked at under the receive lock.
   link::RecentTime clock_;
   // Under the receive lock: the time of the round that receives; when a poll last found something.
@@ -400,8 +400,8 @@ class Context final : public queue::EventSink,
   Gate visits_;
   control::UniqueFd closing_;  // readable once the context goes; made for the first visit
   Published<bool> is_closing_{false};
-  bool has_one_processor_ = false;                           // known since then
-  std::atomic<const CompletionChannel*> attended_{nullptr};  // last
+  bool has_one_processor_ = false;                             // known since then
+  std::atomic<const CompletionChannel*> has_reader_{nullptr};  // last
 
   Announcements announcements_;
   FullPipes full_pipes_{progress_};
@@ -423,7 +423,7 @@ class Context final : public queue::EventSink,
   std::string owner_;
   std::map<std::uint32_t, memory::DomainId> owner_domains_;  // under lock_
   SharedDomains shared_domains_{*this};
-  Receivers receivers_{*this};
+  XrcReceivers receivers_{*this};
   // Those that were made come first, and stay.
   static constexpr std::size_t kFurtherMost = 7;
   std::mutex engines_lock_;

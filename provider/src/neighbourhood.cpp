@@ -12,13 +12,13 @@ constexpr std::uint32_t kIntervalMax = 64;
 
 }  // namespace
 
-void Neighbourhood::look_at_each(Unattended which) noexcept {
+void Neighbourhood::look_at_each(Undriven which) noexcept {
   const std::unique_lock guard(lock_, std::try_to_lock);
   if (!guard.owns_lock()) return;
   for (Seen& seen : all_) {
-    if (--seen.looks_left != 0 && which == Unattended::kParked) continue;
-    const bool is_unattended = seen.neighbour->drive_unattended(which, seen.polls_seen);
-    seen.interval = is_unattended ? 1 : std::min(2 * seen.interval, kIntervalMax);
+    if (--seen.looks_left != 0 && which == Undriven::kParked) continue;
+    const bool is_undriven = seen.neighbour->drive_undriven(which, seen.polls_seen);
+    seen.interval = is_undriven ? 1 : std::min(2 * seen.interval, kIntervalMax);
     seen.looks_left = seen.interval;
   }
 }

@@ -22,7 +22,7 @@ class Neighbour {
  public:
   // A poll of another's was in vain, and it had seen so many polls here when it last looked. False:
   // somebody looks after this one.
-  virtual bool drive_unattended(Unattended which, std::uint32_t& polls_seen) noexcept = 0;
+  virtual bool drive_undriven(Undriven which, std::uint32_t& polls_seen) noexcept = 0;
 
  protected:
   ~Neighbour() = default;
@@ -31,7 +31,7 @@ class Neighbour {
 class Neighbourhood {
  public:
   // A poll of ours was in vain.
-  void look(Unattended which) noexcept {
+  void look(Undriven which) noexcept {
     if (!is_empty_.load(std::memory_order_relaxed)) look_at_each(which);
   }
   // Room for so many. Throws std::bad_alloc.
@@ -48,7 +48,7 @@ class Neighbourhood {
     std::uint32_t looks_left = 1;
   };
 
-  [[gnu::noinline]] void look_at_each(Unattended which) noexcept;
+  [[gnu::noinline]] void look_at_each(Undriven which) noexcept;
 
   std::atomic<bool> is_empty_{true};
   Lock lock_;

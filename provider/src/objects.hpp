@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a context hands to the application: each object begins with the public structure, whose
-// address is the handle (and which alone is left for a while when it is destroyed: tombstones.hpp).
-// Made and destroyed by the verbs of its file; an object counts what was built upon it, and is not
-// destroyed while that is more than nothing.
+// address is the handle (and which alone is left for a while when it is destroyed:
+// dead_handles.hpp). Made and destroyed by the verbs of its file; an object counts what was built
+// upon it, and is not destroyed while that is more than nothing.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -106,7 +106,7 @@ struct Xrcd {
 // Completion events of one channel, shared by the queues that use it.
 struct CompletionChannel {
   EventPipe pipe;
-  WaitSet wakers;                        // of the thread that attends
+  WaitSet wakers;                        // of the blocked reader
   std::atomic<std::int32_t> armed{0};    // queues that wait to tell of a completion
   std::atomic<bool> has_blocked{false};  // its read might, when that was asked last
 };
@@ -157,7 +157,7 @@ struct Srq {
   std::atomic<std::uint32_t> async_events{0};
 };
 
-// Who holds an XRC receive queue pair (receivers.hpp).
+// Who holds an XRC receive queue pair (xrc_receivers.hpp).
 struct ReceiverHandles {
   std::mutex lock;  // innermost: taken by events, inside the engine
   std::vector<Qp*> handles;

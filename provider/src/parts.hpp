@@ -6,9 +6,9 @@
 #include <cerrno>
 
 #include "context.hpp"
+#include "dead_handles.hpp"
 #include "explain.hpp"
 #include "neighbours.hpp"
-#include "tombstones.hpp"
 
 namespace verbena::provider {
 

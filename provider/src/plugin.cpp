@@ -17,10 +17,10 @@
 #include <string>
 
 #include "context.hpp"
+#include "dead_handles.hpp"
 #include "guard.hpp"
 #include "neighbours.hpp"
 #include "planned_failures.hpp"
-#include "tombstones.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/link/futex.hpp"

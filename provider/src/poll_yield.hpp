@@ -2,16 +2,16 @@
 // When an application that polls in vain gives its processor away: after longer than a round trip
 // takes, since another thread may keep the processor for milliseconds. But where what came was
 // there after a short turn of another thread, a peer needed this very processor for its answer, and
-// to spin first costs both of them. So that is learned (base/wager.hpp), and unlearned when a turn
-// took long. Owned by the context, under the receive lock but for yield().
+// to spin first costs both of them. So that is learned (base/adaptive_spin.hpp), and unlearned when
+// a turn took long. Owned by the context, under the receive lock but for yield().
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 
+#include "verbena/base/adaptive_spin.hpp"
 #include "verbena/base/types.hpp"
-#include "verbena/base/wager.hpp"
 
 namespace verbena::provider {
 
@@ -26,7 +26,7 @@ class PollYield {
   static constexpr TimeNs kAfter = 60'000;
 
   // Nothing has come for so long.
-  bool is_due(TimeNs waited) const noexcept { return waited > (wager_.is_on() ? 0 : kAfter); }
+  bool is_due(TimeNs waited) const noexcept { return waited > (spin_.is_on() ? 0 : kAfter); }
   // Gives the calling thread's turn away.
   [[gnu::noinline]] void yield() noexcept { note(give_turn()); }
   // A turn was given away. Without the lock: of several threads, one may not be counted.
@@ -49,17 +49,17 @@ class PollYield {
   [[gnu::noinline]] void learn() noexcept {
     const Seen seen = seen_.exchange(Seen::kNothing, std::memory_order_relaxed);
     if (seen == Seen::kShort) {
-      wager_.is_on() ? wager_.won() : wager_.would_have_won();
+      spin_.is_on() ? spin_.won() : spin_.would_have_won();
     } else if (seen == Seen::kNobody) {
-      wager_.was_idle();
-    } else if (wager_.is_on()) {
-      wager_.lost_dearly();
+      spin_.was_idle();
+    } else if (spin_.is_on()) {
+      spin_.lost_dearly();
     } else {
-      wager_.would_have_lost();
+      spin_.would_have_lost();
     }
   }
 
-  Wager wager_;
+  AdaptiveSpin spin_;
   std::atomic<Seen> seen_{Seen::kNothing};  // since something came
 };
 

@@ -67,7 +67,7 @@ Progress::Progress(Driven& driven) : driven_(driven), term_(kFirstTerm) {}
 int Progress::start() noexcept {
   kick_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!kick_) return errno;
-  if (const int error = absence_.open(); error != 0) return error;
+  if (const int error = poll_lease_.open(); error != 0) return error;
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setstacksize(&attributes, kStack);
@@ -95,14 +95,14 @@ void Progress::kick() noexcept {
   [[maybe_unused]] const ssize_t written = link::write_bytes(kick_.get(), &one, sizeof one);
 }
 
-bool Progress::begin_attendance(std::int32_t armed) noexcept {
-  if (sleep_.armed() != armed || !sleep_.begin_attendance()) return false;
+bool Progress::begin_blocked_read(std::int32_t armed) noexcept {
+  if (sleep_.armed() != armed || !sleep_.begin_blocked_read()) return false;
   if (sleep_.rest() == Rest::kWatching) kick();
   return true;
 }
 
-void Progress::end_attendance(std::int32_t armed) noexcept {
-  sleep_.end_attendance();
+void Progress::end_blocked_read(std::int32_t armed) noexcept {
+  sleep_.end_blocked_read();
   const bool others_wait = sleep_.armed() != armed;
   if (others_wait) sleep_.note_others();
   if (sleep_.rest() == Rest::kRelieved || others_wait) kick();
@@ -128,13 +128,13 @@ void Progress::note_turn(TimeNs time) noexcept {
   turn_ = turn_ == 0 ? time : std::min(turn_ + turn_ / kTurnsRemembered + 1, time);
 }
 
-// What is due is done all the same: whoever attends has left when it came, or posts in yet another
-// thread.
-Progress::Wait Progress::choose_attended(TimeNs now) noexcept {
+// What is due is done all the same: the blocked reader has left when it came, or posts in yet
+// another thread.
+Progress::Wait Progress::choose_beside_reader(TimeNs now) noexcept {
   is_parked_ = false;
-  const std::uint32_t attendances = sleep_.attendances();
-  const bool has_moved = attendances != attendances_seen_;
-  attendances_seen_ = attendances;
+  const std::uint32_t blocked_reads = sleep_.blocked_reads();
+  const bool has_moved = blocked_reads != blocked_reads_seen_;
+  blocked_reads_seen_ = blocked_reads;
   if (driven_.next_deadline() <= now && driven_.drive_until_quiet() == Driven::Found::kAnother) {
     return Wait::kYield;
   }
@@ -151,9 +151,9 @@ Progress::Wait Progress::choose_attended(TimeNs now) noexcept {
 Progress::Wait Progress::choose() noexcept {
   const TimeNs now = link::monotonic_now_ns();
   if (sleep_.take_others()) {
-    attendances_seen_ = sleep_.attendances();
-  } else if (sleep_.is_attended() || sleep_.attendances() != attendances_seen_) {
-    return choose_attended(now);
+    blocked_reads_seen_ = sleep_.blocked_reads();
+  } else if (sleep_.has_blocked_reader() || sleep_.blocked_reads() != blocked_reads_seen_) {
+    return choose_beside_reader(now);
   }
   stands_by_ = false;
   if (sleep_.armed() != 0) {
@@ -270,7 +270,8 @@ void Progress::wait(Wait how) noexcept {
   sleep_.announce(rest_for(how), until);
   // What came between the last look and the announcement.
   if (how == Wait::kPark && sleep_.armed() != 0) return sleep_.awake();
-  if (sleep_.is_attended() ? how == Wait::kWatch : how == Wait::kRelieved) return sleep_.awake();
+  if (sleep_.has_blocked_reader() ? how == Wait::kWatch : how == Wait::kRelieved)
+    return sleep_.awake();
   const bool watches = how == Wait::kWatch && driven_.prepare_wait();
   until = std::min(until, driven_.next_deadline());
 
@@ -283,7 +284,7 @@ void Progress::wait(Wait how) noexcept {
   if (parked) rest = has_term ? term_ : kYieldTime;
   if (is_kept) {
     rest = kKeptTerm;
-    absence_.begin(now);
+    poll_lease_.begin(now);
   }
   const timespec timeout{static_cast<time_t>(rest / 1'000'000'000u),
                          static_cast<long>(rest % 1'000'000'000u)};
@@ -292,12 +293,12 @@ void Progress::wait(Wait how) noexcept {
                    {control_is_busy_ ? -1 : driven_.control_fd(), POLLIN, 0},
                    {receives ? driven_.receive_fd() : -1, POLLIN, 0},
                    {receives || how == Wait::kPark ? driven_.wake_fd() : -1, POLLIN, 0},
-                   {is_kept ? absence_.fd() : -1, POLLIN, 0},
+                   {is_kept ? poll_lease_.fd() : -1, POLLIN, 0},
                    {driven_.full_pipes_fd(), POLLIN, 0},
                    {receives ? driven_.further_fd() : -1, POLLIN, 0}};
   const int ready = ::ppoll(fds, std::size(fds), rest == kNever ? nullptr : &timeout, nullptr);
   sleep_.awake();
-  absence_.end();
+  poll_lease_.end();
   was_nudged_ = false;
   if (watches) driven_.end_wait();
   control_is_busy_ = false;

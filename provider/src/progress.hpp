@@ -16,17 +16,18 @@
 //            |                                | has polled; Driving if it has not, or a completion
 //            |                                | queue is armed, or a peer nudged for the second
 //            time
-//   Relieved | minds deadlines and the daemon | Driving once no thread attends any more
-//   StandBy  | the same, for a term           | Relieved if nobody has attended meanwhile
+//   Relieved | minds deadlines and the daemon | Driving once no reader is blocked any more
+//   StandBy  | the same, for a term           | Relieved if no read has blocked meanwhile
 //
 // Terms grow from kFirstTerm to kTerm; from then on the polls themselves keep the thread asleep, by
-// putting off a timer every few milliseconds (absence.hpp). Parking is learned (base/wager.hpp): it
-// was wrong if a packet lay there at the end of the lease and the application had not waited for it
-// by polling. Peers on this host whose own applications poll nudge a parked thread when what they
-// wrote is not read (peer_link.hpp). An idle context wakes its thread never.
+// putting off a timer every few milliseconds (poll_lease.hpp). Parking is learned
+// (base/adaptive_spin.hpp): it was wrong if a packet lay there at the end of the lease and the
+// application had not waited for it by polling. Peers on this host whose own applications poll
+// nudge a parked thread when what they wrote is not read (peer_link.hpp). An idle context wakes its
+// thread never.
 //
-// An application's thread that blocks for a completion event attends to the engine meanwhile
-// (attendance.hpp): what comes wakes one thread instead of two.
+// An application's thread that blocks for a completion event drives the engine meanwhile
+// (blocked_reader.hpp): what comes wakes one thread instead of two.
 #pragma once
 
 #include <pthread.h>
@@ -34,11 +35,11 @@
 #include <atomic>
 #include <cstdint>
 
-#include "absence.hpp"
+#include "poll_lease.hpp"
 #include "sleep_state.hpp"
+#include "verbena/base/adaptive_spin.hpp"
 #include "verbena/base/lock.hpp"
 #include "verbena/base/types.hpp"
-#include "verbena/base/wager.hpp"
 #include "verbena/control/unique_fd.hpp"
 
 namespace verbena::provider {
@@ -78,7 +79,7 @@ class Driven {
 // Engines whose application does not poll: those that are left to it all the same, and those that
 // are left to their threads. These should be looked after, but a thread that has been woken, or has
 // just begun, may wait for a processor for long.
-enum class Unattended : std::uint8_t { kParked, kAny };
+enum class Undriven : std::uint8_t { kParked, kAny };
 
 class Progress {
  public:
@@ -101,35 +102,35 @@ class Progress {
   // In a forked child, where there is no such thread.
   void abandon() noexcept {
     running_ = false;
-    absence_.end();
+    poll_lease_.end();
   }
 
   // The application polls, and what the clock said if it was looked at.
   void note_poll() noexcept { sleep_.note_poll(); }
   void note_poll(TimeNs now) noexcept {
     sleep_.note_poll(now);
-    absence_.note_poll(now);
+    poll_lease_.note_poll(now);
   }
   // The poll that was noted last has found something.
   void note_found() noexcept { sleep_.note_found(); }
   // It sends, and takes what has come when it has.
   void note_sending(bool sends) noexcept { sleep_.note_sending(sends); }
   std::uint32_t polls() const noexcept { return sleep_.polls(); }
-  // Changes with each poll, and each time that a thread attends.
-  std::uint32_t looks() const noexcept { return sleep_.polls() + sleep_.attendances(); }
+  // Changes with each poll, and with each read that blocks.
+  std::uint32_t looks() const noexcept { return sleep_.polls() + sleep_.blocked_reads(); }
   // This is one of those, and its application has not polled since a look that saw so many polls.
-  bool is_unattended(Unattended which, std::uint32_t& polls_seen) const noexcept {
-    if (which == Unattended::kParked && sleep_.rest() != Rest::kParked) return false;
+  bool is_undriven(Undriven which, std::uint32_t& polls_seen) const noexcept {
+    if (which == Undriven::kParked && sleep_.rest() != Rest::kParked) return false;
     const std::uint32_t before = polls_seen;
     polls_seen = sleep_.polls();
     return polls_seen == before;
   }
-  // `by_attendant`: by the channel whose reader attended last, and will attend again.
-  void note_armed(bool by_attendant) noexcept {
+  // `by_reader`: by the channel whose reader blocked last, and will again.
+  void note_armed(bool by_reader) noexcept {
     sleep_.count_armed(1);
-    if (!by_attendant) sleep_.note_others();
+    if (!by_reader) sleep_.note_others();
     const Rest rest = sleep_.rest();
-    if (rest == Rest::kParked || (rest == Rest::kStandingBy && !by_attendant)) kick();
+    if (rest == Rest::kParked || (rest == Rest::kStandingBy && !by_reader)) kick();
   }
   void note_fired() noexcept { sleep_.count_armed(-1); }
   // An event that note_fired() has counted, of a queue that did not come to wait for it.
@@ -141,10 +142,10 @@ class Progress {
   void note_work() noexcept {
     if (sleep_.rest() >= Rest::kWatching) kick();
   }
-  // A thread of the application is about to do this one's work until end_attendance(). False: one
+  // A thread of the application is about to do this one's work until end_blocked_read(). False: one
   // does already, or others than those `armed` wait for events, who want this thread.
-  bool begin_attendance(std::int32_t armed) noexcept;
-  void end_attendance(std::int32_t armed) noexcept;
+  bool begin_blocked_read(std::int32_t armed) noexcept;
+  void end_blocked_read(std::int32_t armed) noexcept;
   void kick() noexcept;
 
  private:
@@ -157,7 +158,7 @@ class Progress {
   static Rest rest_for(Wait how) noexcept;
   void wait(Wait how) noexcept;
   Wait choose() noexcept;
-  Wait choose_attended(TimeNs now) noexcept;
+  Wait choose_beside_reader(TimeNs now) noexcept;
   Wait choose_parked(TimeNs now) noexcept;
   Wait choose_watching(TimeNs now) noexcept;
   bool application_drives(TimeNs now) const noexcept;
@@ -171,16 +172,16 @@ class Progress {
   Driven& driven_;
   SleepState sleep_;
   control::UniqueFd kick_;
-  Absence absence_;
+  PollLease poll_lease_;
   Published<bool> stopping_{false};
   pthread_t thread_{};
   bool running_ = false;
-  Wager parking_;
+  AdaptiveSpin parking_;
   TimeNs term_ = 0;  // of the next sleep while parked or standing by
   std::uint32_t polls_before_wait_ = 0;
-  std::uint32_t polls_at_nudge_ = 0;    // at the last nudge after which packets were found
-  std::uint32_t attendances_seen_ = 0;  // at the last look
-  TimeNs turn_ = 0;                     // how long a turn takes at least that finds packets
+  std::uint32_t polls_at_nudge_ = 0;      // at the last nudge after which packets were found
+  std::uint32_t blocked_reads_seen_ = 0;  // at the last look
+  TimeNs turn_ = 0;                       // how long a turn takes at least that finds packets
   bool stands_by_ = false;
   bool is_parked_ = false;
   bool was_nudged_ = false;

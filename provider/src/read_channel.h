@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The blocking read of a completion channel by a thread that attends to the engine
-// (attendance.hpp). In C, because the thread may be cancelled in it and the plugin brings its own
-// unwinder, which has no say in that: what must be done then is called by name.
+// The blocking read of a completion channel by a blocked reader to the engine
+// (blocked_reader.hpp). In C, because the thread may be cancelled in it and the plugin brings its
+// own unwinder, which has no say in that: what must be done then is called by name.
 #pragma once
 
 #include <sys/epoll.h>
@@ -21,7 +21,7 @@ enum {
 // As read(2), or control::kReadPlainly; asks `may_block` before it blocks.
 ssize_t verbena_read_channel(int fd, void* bytes, size_t size, int (*may_block)(int fd));
 
-// --- what it needs of a visit (attendance.cpp), which lives in `room` ---
+// --- what it needs of a visit (blocked_reader.cpp), which lives in `room` ---
 // 0: the read shall be a plain one.
 int verbena_begin_visit(int fd, int (*may_block)(int fd), void* room);
 // More than 0 or less: what the read returns. 0: sleep first, until epoll says that there is

@@ -16,8 +16,8 @@ enum class Rest : std::uint8_t {
   kAwake,
   kParked,      // the application polls; a short sleep that ends by itself
   kWatching,    // asleep until a packet, a deadline or a kick
-  kRelieved,    // as kWatching, but packets are the business of a thread that attends
-  kStandingBy,  // a short sleep: the thread that attends comes and goes
+  kRelieved,    // as kWatching, but packets are the business of a blocked reader
+  kStandingBy,  // a short sleep: the blocked reader comes and goes
 };
 
 class SleepState {
@@ -37,10 +37,10 @@ class SleepState {
   }
   bool is_sending() const noexcept { return sending_.load(std::memory_order_relaxed); }
   std::int32_t armed() const noexcept { return armed_.load(std::memory_order_relaxed); }
-  bool is_attended() const noexcept { return attended_.load(std::memory_order_relaxed); }
+  bool has_blocked_reader() const noexcept { return has_reader_.load(std::memory_order_relaxed); }
   bool take_others() noexcept { return others_.exchange(false, std::memory_order_relaxed); }
-  std::uint32_t attendances() const noexcept {
-    return attendances_.load(std::memory_order_relaxed);
+  std::uint32_t blocked_reads() const noexcept {
+    return blocked_reads_.load(std::memory_order_relaxed);
   }
 
   // --- the application's threads ---
@@ -62,18 +62,18 @@ class SleepState {
   void count_armed(std::int32_t change) noexcept {
     armed_.fetch_add(change, std::memory_order_relaxed);
   }
-  // One thread at a time attends; false: another does. Its coming and going is counted, as polls
+  // One reader at a time blocks; false: another does. Its coming and going is counted, as polls
   // are.
-  bool begin_attendance() noexcept {
-    if (attended_.exchange(true, std::memory_order_acquire)) return false;
-    attendances_.store(attendances() + 1, std::memory_order_relaxed);
+  bool begin_blocked_read() noexcept {
+    if (has_reader_.exchange(true, std::memory_order_acquire)) return false;
+    blocked_reads_.store(blocked_reads() + 1, std::memory_order_relaxed);
     return true;
   }
-  void end_attendance() noexcept {
-    attendances_.store(attendances() + 1, std::memory_order_relaxed);
-    attended_.store(false, std::memory_order_release);
+  void end_blocked_read() noexcept {
+    blocked_reads_.store(blocked_reads() + 1, std::memory_order_relaxed);
+    has_reader_.store(false, std::memory_order_release);
   }
-  // Somebody waits for an event who is not the one that attends now and then.
+  // Somebody waits for an event who is not the blocked reader.
   void note_others() noexcept { others_.store(true, std::memory_order_relaxed); }
   // After making a reason to wake up.
   Rest rest() const noexcept {
@@ -90,9 +90,9 @@ class SleepState {
   std::atomic<TimeNs> last_poll_{0};
   std::atomic<bool> sending_{false};
   std::atomic<std::int32_t> armed_{0};
-  std::atomic<bool> attended_{false};
+  std::atomic<bool> has_reader_{false};
   std::atomic<bool> others_{false};
-  std::atomic<std::uint32_t> attendances_{0};
+  std::atomic<std::uint32_t> blocked_reads_{0};
 };
 
 }  // namespace verbena::provider

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "context.hpp"
+#include "dead_handles.hpp"
 #include "guard.hpp"
 #include "parts.hpp"
-#include "tombstones.hpp"
 #include "translate.hpp"
 #include "verbs.hpp"
 

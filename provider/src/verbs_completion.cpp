@@ -5,11 +5,11 @@
 
 #include "await_acks.hpp"
 #include "context.hpp"
+#include "dead_handles.hpp"
 #include "guard.hpp"
 #include "limits.hpp"
 #include "make_cq.hpp"
 #include "parts.hpp"
-#include "tombstones.hpp"
 #include "translate.hpp"
 #include "tsan_order.hpp"
 #include "verbena/link/clock.hpp"

@@ -6,11 +6,11 @@
 #include <new>
 
 #include "context.hpp"
+#include "dead_handles.hpp"
 #include "guard.hpp"
 #include "limits.hpp"
 #include "make_mr.hpp"
 #include "parts.hpp"
-#include "tombstones.hpp"
 #include "verbs.hpp"
 
 namespace verbena::provider {

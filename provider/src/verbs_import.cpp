@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "context.hpp"
+#include "dead_handles.hpp"
 #include "guard.hpp"
 #include "make_mr.hpp"
-#include "tombstones.hpp"
 #include "verbs.hpp"
 
 namespace verbena::provider {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Protection domains and memory regions.
 #include "context.hpp"
+#include "dead_handles.hpp"
 #include "guard.hpp"
 #include "make_mr.hpp"
 #include "parts.hpp"
-#include "tombstones.hpp"
 #include "translate.hpp"
 #include "verbs.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Posting work, the classic way. Nothing here throws or allocates.
 #include "context.hpp"
+#include "dead_handles.hpp"
 #include "post.hpp"
 #include "post_errno.hpp"
-#include "tombstones.hpp"
 #include "translate.hpp"
 #include "verbs.hpp"
 

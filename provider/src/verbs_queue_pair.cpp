@@ -7,12 +7,12 @@
 #include <cstring>
 
 #include "context.hpp"
+#include "dead_handles.hpp"
 #include "guard.hpp"
 #include "limits.hpp"
 #include "make_qp.hpp"
 #include "parts.hpp"
 #include "populate.hpp"
-#include "tombstones.hpp"
 #include "translate.hpp"
 #include "verbs.hpp"
 

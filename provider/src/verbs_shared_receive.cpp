@@ -4,11 +4,11 @@
 #include <cerrno>
 
 #include "context.hpp"
+#include "dead_handles.hpp"
 #include "guard.hpp"
 #include "limits.hpp"
 #include "parts.hpp"
 #include "post.hpp"
-#include "tombstones.hpp"
 #include "verbs.hpp"
 
 namespace verbena::provider {

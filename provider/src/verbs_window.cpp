@@ -3,10 +3,10 @@
 #include <cerrno>
 
 #include "context.hpp"
+#include "dead_handles.hpp"
 #include "guard.hpp"
 #include "parts.hpp"
 #include "post_errno.hpp"
-#include "tombstones.hpp"
 #include "translate.hpp"
 #include "verbs.hpp"
 

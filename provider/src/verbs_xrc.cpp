@@ -8,9 +8,9 @@
 #include <cerrno>
 
 #include "context.hpp"
+#include "dead_handles.hpp"
 #include "guard.hpp"
 #include "parts.hpp"
-#include "tombstones.hpp"
 #include "verbs.hpp"
 
 namespace verbena::provider {

@@ -2,7 +2,7 @@
 // Descriptors that a thread sleeps on again and again. The kernel keeps them, so that to fall
 // asleep takes one look at what was readable last, and not one at each of them. But it notes here,
 // too, what comes while nobody sleeps: a busy descriptor leaves the set after some waits without a
-// sleep. Owned by a completion channel; made and slept on by the thread that attends.
+// sleep. Owned by a completion channel; made and slept on by the blocked reader.
 #pragma once
 
 #include <array>

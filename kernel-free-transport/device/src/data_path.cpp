@@ -190,14 +190,14 @@ void Device::send_now(qp::QueuePair& qp, TimeNs now) {
   qp::QueuePair::Held& held = qp.held;
   const bool was_waiting = held.is_waiting.read_relaxed();
   if (was_waiting && held.until != 0) {
-    held.wager.won();
+    held.spin.won();
   } else if (was_waiting ||
              (held.sent_alone != 0 && now < held.sent_alone + hold_.read_relaxed())) {
-    held.wager.would_have_won();
+    held.spin.would_have_won();
   } else if (held.sent_alone != 0) {
-    held.wager.would_have_lost();
+    held.spin.would_have_lost();
   }
-  if (was_waiting || held.wager.is_on()) held.in_vain = 0;
+  if (was_waiting || held.spin.is_on()) held.in_vain = 0;
   held.sent_alone = 0;
   transmit(qp, now, qp.requester().in_flight() != 0 ? Rest::kMayWait : Rest::kGoes);
   if (was_waiting && !qp.wants_to_transmit()) held.is_waiting.publish(false);
@@ -250,7 +250,7 @@ bool Device::waits_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
   if (is_alone) {
     if (held.until == 0 || is_new) held.sent_alone = now;
     if (held.until == 0 && !is_new) held.waited_in_vain();
-    if (held.until != 0 && now >= held.until) held.wager.lost();
+    if (held.until != 0 && now >= held.until) held.spin.lost();
   }
   if (qp.wants_to_transmit()) transmit(qp, now);
   return false;

@@ -10,7 +10,7 @@
 
 #include "division.hpp"
 #include "socket_address.hpp"
-#include "verbena/base/wager.hpp"
+#include "verbena/base/adaptive_spin.hpp"
 #include "verbena/link/udp_link.hpp"
 #include "verbena/wire/icrc.hpp"
 
@@ -62,7 +62,7 @@ class UdpReceiver {
   UdpStatistics& statistics_;
   bool wants_fields_;
   std::uint64_t buffer_bytes_ = 0;
-  Wager more_;  // that there is more behind what a call has read
+  AdaptiveSpin more_;  // that there is more behind what a call has read
 
   std::array<Entry, 32> cache_;
   Asking asking_;

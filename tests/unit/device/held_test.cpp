@@ -112,7 +112,7 @@ TEST_F(Held, AreNotOwedForLong) {
   EXPECT_TRUE(left_has_completion());
 }
 
-// How much dearer each is: provider_test.LookoutTest, by the same rule.
+// How much dearer each is: provider_test.ThreadSpinTest, by the same rule.
 TEST_F(Held, AWaitInVainIsNotRepeatedAtOnce) {
   learn();
   ASSERT_TRUE(left_writes_in_vain());

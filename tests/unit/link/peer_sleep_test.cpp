@@ -97,7 +97,7 @@ TEST_F(PeerBell, IsSilencedWhenTheRingIsGone) {
   }
 }
 
-// A thread that attends sleeps so: each sleep's ring is one edge, and nothing is to be silenced.
+// A blocked reader sleeps so: each sleep's ring is one edge, and nothing is to be silenced.
 TEST_F(PeerBell, RingsByEdges) {
   join_with(rope());
   const int set = ::epoll_create1(EPOLL_CLOEXEC);

@@ -8,13 +8,13 @@ namespace verbena::provider {
 namespace {
 
 struct Neighbour1 final : Neighbour {
-  bool drive_unattended(Unattended which, std::uint32_t&) noexcept override {
+  bool drive_undriven(Undriven which, std::uint32_t&) noexcept override {
     ++looks;
-    looks_at_any += which == Unattended::kAny;
-    return is_unattended;
+    looks_at_any += which == Undriven::kAny;
+    return is_undriven;
   }
 
-  bool is_unattended = false;
+  bool is_undriven = false;
   int looks = 0;
   int looks_at_any = 0;
 };
@@ -27,7 +27,7 @@ class NeighbourhoodTest : public testing::Test {
     ours_.add(other_);
   }
   void look(int times) {
-    for (int i = 0; i < times; ++i) ours_.look(Unattended::kParked);
+    for (int i = 0; i < times; ++i) ours_.look(Undriven::kParked);
   }
 
   Neighbour1 one_;
@@ -36,14 +36,14 @@ class NeighbourhoodTest : public testing::Test {
 };
 
 TEST_F(NeighbourhoodTest, IsLookedAtEachTimeWhereNobodyElsePolls) {
-  one_.is_unattended = other_.is_unattended = true;
+  one_.is_undriven = other_.is_undriven = true;
   look(100);
   EXPECT_EQ(one_.looks, 100);
   EXPECT_EQ(other_.looks, 100);
 }
 
 TEST_F(NeighbourhoodTest, IsLookedAtEverMoreSeldomWhereSomebodyElsePolls) {
-  other_.is_unattended = true;
+  other_.is_undriven = true;
   look(1 + 2 + 4 + 8 + 16 + 32);
   EXPECT_EQ(one_.looks, 6);
   look(10 * 64);
@@ -53,7 +53,7 @@ TEST_F(NeighbourhoodTest, IsLookedAtEverMoreSeldomWhereSomebodyElsePolls) {
 
 TEST_F(NeighbourhoodTest, IsLookedAtEachTimeAgainOnceNobodyDoes) {
   look(1000);
-  one_.is_unattended = true;
+  one_.is_undriven = true;
   one_.looks = 0;
   look(64);
   EXPECT_GE(one_.looks, 1);
@@ -65,14 +65,14 @@ TEST_F(NeighbourhoodTest, IsLookedAtEachTimeAgainOnceNobodyDoes) {
 TEST_F(NeighbourhoodTest, HasAllLookedAtByWhoHasPolledInVainForLong) {
   look(1000);
   one_.looks = other_.looks = 0;
-  ours_.look(Unattended::kAny);
+  ours_.look(Undriven::kAny);
   EXPECT_EQ(one_.looks_at_any, 1);
   EXPECT_EQ(other_.looks_at_any, 1);
   EXPECT_EQ(one_.looks + other_.looks, 2);
 }
 
 TEST_F(NeighbourhoodTest, ForgetsWhoHasGone) {
-  one_.is_unattended = other_.is_unattended = true;
+  one_.is_undriven = other_.is_undriven = true;
   ours_.remove(one_);
   look(1);
   EXPECT_EQ(one_.looks, 0);

@@ -115,8 +115,8 @@ class Driven1 final : public Driven {
 // Two looks without a poll between them.
 bool is_parked_unpolled(const Progress& progress) {
   std::uint32_t polls_seen = 0;
-  progress.is_unattended(Unattended::kParked, polls_seen);
-  return progress.is_unattended(Unattended::kParked, polls_seen);
+  progress.is_undriven(Undriven::kParked, polls_seen);
+  return progress.is_undriven(Undriven::kParked, polls_seen);
 }
 
 TEST(Progress, ReceivesForAnApplicationThatDoesNotPoll) {
@@ -357,44 +357,44 @@ TEST(Progress, WakesForADeadlineThatCameWhileItSlept) {
   driven.await_drives(before + 1);
 }
 
-TEST(Progress, MindsDeadlinesOnlyWhileAThreadAttends) {
+TEST(Progress, MindsDeadlinesOnlyWhileAReaderIsBlocked) {
   Driven1 driven;
   Progress progress(driven);
   ASSERT_EQ(progress.start(), 0);
-  ASSERT_TRUE(progress.begin_attendance(0));
+  ASSERT_TRUE(progress.begin_blocked_read(0));
   for (int i = 0; i < 2; ++i) driven.await_deadline(progress);  // it may have been on its way
   const std::uint64_t before = driven.prepared();
   for (int i = 0; i < 50; ++i) driven.await_deadline(progress);
   EXPECT_EQ(driven.prepared(), before);
-  progress.end_attendance(0);
+  progress.end_blocked_read(0);
 }
 
-TEST(Progress, ReceivesAgainAfterTheThreadThatAttendedHasLeft) {
+TEST(Progress, ReceivesAgainAfterTheBlockedReaderHasLeft) {
   Driven1 driven;
   Progress progress(driven);
   ASSERT_EQ(progress.start(), 0);
   for (std::uint64_t i = 1; i <= 50; ++i) {
-    ASSERT_TRUE(progress.begin_attendance(0));
+    ASSERT_TRUE(progress.begin_blocked_read(0));
     if (i % 2 == 0) driven.await_deadline(progress);
-    progress.end_attendance(0);
+    progress.end_blocked_read(0);
     driven.send_packet();
     driven.await_arrivals(i);
   }
 }
 
-TEST(Progress, HasOneAttendantAtATimeAndNoneWhileOthersWait) {
+TEST(Progress, HasOneBlockedReaderAtATimeAndNoneWhileOthersWait) {
   Driven1 driven;
   Progress progress(driven);
   ASSERT_EQ(progress.start(), 0);
-  ASSERT_TRUE(progress.begin_attendance(0));
-  EXPECT_FALSE(progress.begin_attendance(0));
-  progress.end_attendance(0);
+  ASSERT_TRUE(progress.begin_blocked_read(0));
+  EXPECT_FALSE(progress.begin_blocked_read(0));
+  progress.end_blocked_read(0);
   progress.note_armed(false);
-  EXPECT_FALSE(progress.begin_attendance(0)) << "somebody waits for an event elsewhere";
-  EXPECT_TRUE(progress.begin_attendance(1)) << "it is the one that attends";
+  EXPECT_FALSE(progress.begin_blocked_read(0)) << "somebody waits for an event elsewhere";
+  EXPECT_TRUE(progress.begin_blocked_read(1)) << "it is that reader";
   // One more was armed meanwhile.
   progress.note_armed(false);
-  progress.end_attendance(1);
+  progress.end_blocked_read(1);
   driven.send_packet();
   driven.await_arrivals(1);
 }
@@ -417,8 +417,8 @@ TEST(ProgressLooks, ChangeWithEachWaitAsTheyDoWithEachPoll) {
   progress.note_poll();
   const std::uint32_t after_poll = progress.looks();
   EXPECT_NE(after_poll, at_first);
-  ASSERT_TRUE(progress.begin_attendance(0));
-  progress.end_attendance(0);
+  ASSERT_TRUE(progress.begin_blocked_read(0));
+  progress.end_blocked_read(0);
   EXPECT_NE(progress.looks(), after_poll);
 }
 

@@ -11,8 +11,8 @@
 #include <memory>
 #include <optional>
 
+#include "verbena/base/adaptive_spin.hpp"
 #include "verbena/base/lock.hpp"
-#include "verbena/base/wager.hpp"
 #include "verbena/qp/attributes.hpp"
 #include "verbena/queue/endpoint.hpp"
 #include "verbena/relay/relay.hpp"
@@ -136,12 +136,12 @@ class QueuePair {
   struct Held {
     TimeNs until = 0;       // 0: the next round; under the device's receive lock, too
     TimeNs sent_alone = 0;  // when the last one was; 0: the application has posted since
-    Wager wager;            // that the application posts soon after it
+    AdaptiveSpin spin;      // that the application posts soon after it
     // Rounds in a row that were waited in vain. An application that answers by another queue pair
     // shall have acknowledged first: so no round is waited after a few.
     static constexpr std::uint8_t kInVainMost = 4;
     std::uint8_t in_vain = 0;
-    bool may_wait() const { return in_vain < kInVainMost || wager.is_on(); }
+    bool may_wait() const { return in_vain < kInVainMost || spin.is_on(); }
     void waited_in_vain() {
       if (in_vain < kInVainMost) ++in_vain;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "tombstones.hpp"
+#include "dead_handles.hpp"
 
 #include <array>
 #include <atomic>
@@ -96,7 +96,7 @@ void prepare_limbo(const abi::Library& library, ibv_device* device) noexcept {
 
 ibv_context* limbo() noexcept { return the_limbo.load(std::memory_order_relaxed); }
 
-namespace tombstone {
+namespace dead_handle {
 
 void keep(void* memory) noexcept {
   const std::size_t at = next_grave.fetch_add(1, std::memory_order_relaxed) % kKept;
@@ -156,6 +156,6 @@ void silence(ibv_dm& dm) noexcept {
   };
 }
 
-}  // namespace tombstone
+}  // namespace dead_handle
 
 }  // namespace verbena::provider

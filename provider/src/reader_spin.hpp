@@ -13,17 +13,17 @@
 // its own, as where each process is bound to one, and it costs nobody anything to look on. A turn
 // that takes long is of somebody else; it was in vain, though the event be there after it.
 //
-// Owned by the context, used by the one thread that attends to it (attendance.hpp).
+// Owned by the context, used by its one blocked reader (blocked_reader.hpp).
 #pragma once
 
 #include <cstdint>
 
+#include "verbena/base/adaptive_spin.hpp"
 #include "verbena/base/types.hpp"
-#include "verbena/base/wager.hpp"
 
 namespace verbena::provider {
 
-class Vigil {
+class ReaderSpin {
  public:
   static constexpr TimeNs kSpan = 30'000;
   // What a sleeper got after so long may come within the span to one that looks: most of the time
@@ -38,7 +38,7 @@ class Vigil {
     began_ = now;
     turns_ = 0;
     is_first_ = state_ != State::kFound;
-    state_ = wager_.is_on() ? State::kLooks : State::kSleeps;
+    state_ = spin_.is_on() ? State::kLooks : State::kSleeps;
   }
   bool is_on() const noexcept { return state_ == State::kLooks; }
   // Nothing has come yet: whether to look once more.
@@ -66,13 +66,13 @@ class Vigil {
   void end(Clock&& clock) noexcept {
     const bool found = state_ == State::kLooks;
     if (found && turns_ != 0 && is_somebody_elses(clock() - began_)) {
-      wager_.lost_dearly();
+      spin_.lost_dearly();
     } else if (found) {
-      wager_.won();
+      spin_.won();
     } else if (state_ == State::kSleeps && clock() < began_ + kSpanOfSleeper) {
-      wager_.would_have_won();
+      spin_.would_have_won();
     } else if (state_ == State::kSleeps) {
-      wager_.would_have_lost();
+      spin_.would_have_lost();
     }
     state_ = found ? State::kFound : State::kOver;
   }
@@ -85,11 +85,11 @@ class Vigil {
     return turns_ != 0 && turns_ <= kTurns && passed >= kSpanOfSleeper;
   }
   void give_up(TimeNs passed) noexcept {
-    is_somebody_elses(passed) ? wager_.lost_dearly() : wager_.lost();
+    is_somebody_elses(passed) ? spin_.lost_dearly() : spin_.lost();
     state_ = State::kOver;
   }
 
-  Wager wager_;
+  AdaptiveSpin spin_;
   TimeNs began_ = 0;
   int turns_ = 0;
   bool is_first_ = true;  // of looks in a row

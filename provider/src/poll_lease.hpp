@@ -11,7 +11,7 @@
 
 namespace verbena::provider {
 
-class Absence {
+class PollLease {
  public:
   static constexpr TimeNs kAfter = 4'000'000;
   static constexpr TimeNs kRenewal = kAfter / 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "attendance.hpp"
+#include "blocked_reader.hpp"
 
 #include <dlfcn.h>
 #include <sched.h>
@@ -19,24 +19,24 @@
 namespace verbena::provider {
 namespace {
 
-// One blocking read. While it lives, its thread is the one that attends to the context.
+// One blocking read. While it lives, its thread is the blocked reader of the context.
 class Visit {
  public:
   Visit(Context& context, std::shared_ptr<CompletionChannel> channel, int fd,
         control::MayBlock* may_block)
       : context_(context),
-        vigil_(context.vigil()),
+        reader_spin_(context.reader_spin()),
         channel_(std::move(channel)),
         may_block_(may_block),
         fd_(fd) {
     channel_->pipe.begin_reading();
-    vigil_.begin(link::monotonic_now_ns());
+    reader_spin_.begin(link::monotonic_now_ns());
   }
   ~Visit() {
     wake({});
     if (!has_slept_) channel_->wakers.note_no_sleep();
     channel_->pipe.end_reading();
-    context_.end_attendance(*channel_);
+    context_.end_blocked_read(*channel_);
   }
   Visit(const Visit&) = delete;
 
@@ -45,13 +45,13 @@ class Visit {
       if (const ssize_t got = take(bytes, size); got != 0) return got;
       // Nothing is looked for before the first sleep: if it is there, it does not last. But where
       // it comes soon, it is waited for awake; on the only processor, by letting who sends it run.
-      if (vigil_.is_on() && context_.has_one_processor()) give_turn();
-      if ((has_slept_ || vigil_.is_on()) && context_.drive_attended()) continue;
+      if (reader_spin_.is_on() && context_.has_one_processor()) give_turn();
+      if ((has_slept_ || reader_spin_.is_on()) && context_.drive_for_reader()) continue;
       if (const ssize_t got = take(bytes, size); got != 0) return got;
       if (!blocks()) break;
-      if (vigil_.is_on() && goes_on_looking()) continue;
+      if (reader_spin_.is_on() && goes_on_looking()) continue;
       if (!context_.awaits_packets(*channel_)) break;
-      sleeps_ = context_.prepare_attended_wait();
+      sleeps_ = context_.prepare_reader_wait();
       has_slept_ = true;
       if (!sleeps_) continue;
       *wakers = channel_->wakers.fd();
@@ -63,7 +63,7 @@ class Visit {
     for (const epoll_event& event : reported) {
       if (event.data.fd == channel_->pipe.reader()) channel_->pipe.look_into();
     }
-    if (sleeps_) context_.end_attended_wait();
+    if (sleeps_) context_.end_reader_wait();
     sleeps_ = false;
   }
 
@@ -77,21 +77,21 @@ class Visit {
   }
   void give_turn() noexcept {
     ::sched_yield();
-    vigil_.note_turn();
+    reader_spin_.note_turn();
   }
   bool goes_on_looking() noexcept {
-    return context_.has_one_processor() ? vigil_.goes_on_after_turn(&link::monotonic_now_ns)
-                                        : vigil_.goes_on(link::monotonic_now_ns());
+    return context_.has_one_processor() ? reader_spin_.goes_on_after_turn(&link::monotonic_now_ns)
+                                        : reader_spin_.goes_on(link::monotonic_now_ns());
   }
   ssize_t take(void* bytes, std::size_t size) noexcept {
     if (channel_->pipe.may_hold_any() && !blocks()) return control::kReadPlainly;
     const ssize_t got = channel_->pipe.read(bytes, size);
-    if (got > 0) vigil_.end(&link::monotonic_now_ns);
+    if (got > 0) reader_spin_.end(&link::monotonic_now_ns);
     return got;
   }
 
   Context& context_;
-  Vigil& vigil_;
+  ReaderSpin& reader_spin_;
   std::shared_ptr<CompletionChannel> channel_;
   control::MayBlock* may_block_;
   int fd_;
@@ -115,7 +115,7 @@ Visit& visit_in(void* room) { return *std::launder(static_cast<Visit*>(room)); }
 
 }  // namespace
 
-void attend_channel(int fd) noexcept {
+void offer_channel(int fd) noexcept {
   static auto* const offer = reinterpret_cast<control::OfferChannelReader*>(
       ::dlsym(RTLD_DEFAULT, control::kOfferChannelReader));
   if (offer != nullptr) offer(fd, &verbena_read_channel);
@@ -125,15 +125,15 @@ void attend_channel(int fd) noexcept {
 
 using namespace verbena::provider;
 
-// Not one that nobody may attend to, nor somebody else's. A channel whose reads do not block is not
-// attended to: its reader comes and goes.
+// Not one that nobody may drive, nor somebody else's. A channel whose reads do not block is not
+// driven: its reader comes and goes.
 int verbena_begin_visit(int fd, int (*may_block)(int fd), void* room) {
   bool begun = false;
   any_live_context([&](Context& context) {
     std::shared_ptr<CompletionChannel> channel = context.channel_at(fd);
     if (channel == nullptr) return false;
     begun = (channel->has_blocked.load(std::memory_order_relaxed) || may_block(fd) != 0) &&
-            context.begin_attendance(*channel);
+            context.begin_blocked_read(*channel);
     if (begun) ::new (room) Visit(context, std::move(channel), fd, may_block);
     return true;
   });

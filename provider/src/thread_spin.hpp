@@ -5,12 +5,12 @@
 // for its answer: then nothing comes while it looks, however soon after it. One thread at a time.
 #pragma once
 
+#include "verbena/base/adaptive_spin.hpp"
 #include "verbena/base/types.hpp"
-#include "verbena/base/wager.hpp"
 
 namespace verbena::provider {
 
-class Lookout {
+class ThreadSpin {
  public:
   static constexpr TimeNs kSpan = 20'000;
   // What woke a sleeper so long after the last packets would have come within the span to one that
@@ -22,19 +22,19 @@ class Lookout {
   // Packets have come: until when to look for more of them, at least once.
   TimeNs found(TimeNs now) noexcept {
     if (is_looking_) {
-      wager_.won();
+      spin_.won();
     } else if (now < last_ + kSpanOfSleeper) {
-      wager_.would_have_won();
+      spin_.would_have_won();
     } else {
-      wager_.would_have_lost();
+      spin_.would_have_lost();
     }
     last_ = now;
-    is_looking_ = wager_.is_on();
+    is_looking_ = spin_.is_on();
     return is_looking_ ? now + kSpan : now;
   }
   // None came until then.
   void gave_up() noexcept {
-    if (is_looking_) wager_.lost();
+    if (is_looking_) spin_.lost();
     is_looking_ = false;
   }
   // There is something else to do first. Returns a time that is past.
@@ -44,7 +44,7 @@ class Lookout {
   }
 
  private:
-  Wager wager_;
+  AdaptiveSpin spin_;
   TimeNs last_ = 0;
   bool is_looking_ = false;
 };

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "receivers.hpp"
+#include "xrc_receivers.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "context.hpp"
+#include "dead_handles.hpp"
 #include "explain.hpp"
 #include "qp_state.hpp"
-#include "tombstones.hpp"
 #include "verbena/link/clock.hpp"
 
 namespace verbena::provider {
@@ -66,11 +66,11 @@ void end_handle(Qp& handle) {
 }  // namespace
 
 // Those that only handles of other contexts keep.
-Receivers::~Receivers() {
+XrcReceivers::~XrcReceivers() {
   for (const auto& [number, receiver] : receivers_) delete receiver;
 }
 
-Qp* Receivers::adopt(std::unique_ptr<Qp> receiver, Xrcd& xrcd, void* user) {
+Qp* XrcReceivers::adopt(std::unique_ptr<Qp> receiver, Xrcd& xrcd, void* user) {
   receiver->receiver = std::make_unique<ReceiverHandles>();
   receiver->receiver->domain = xrcd.number;
   const std::lock_guard guard(lock_);
@@ -81,7 +81,7 @@ Qp* Receivers::adopt(std::unique_ptr<Qp> receiver, Xrcd& xrcd, void* user) {
   return handle;
 }
 
-Qp* Receivers::make_handle(Qp& receiver, Xrcd& xrcd, void* user) {
+Qp* XrcReceivers::make_handle(Qp& receiver, Xrcd& xrcd, void* user) {
   auto handle = new_handle(context_, xrcd, receiver.engine->number().value(), user);
   handle->opened = &receiver;
   handle->engine = receiver.engine;
@@ -98,7 +98,7 @@ Qp* Receivers::make_handle(Qp& receiver, Xrcd& xrcd, void* user) {
   return handle.release();
 }
 
-Qp* Receivers::open(const char* verb, Xrcd& xrcd, std::uint32_t number, void* user) {
+Qp* XrcReceivers::open(const char* verb, Xrcd& xrcd, std::uint32_t number, void* user) {
   {
     const std::lock_guard guard(lock_);
     const auto known = receivers_.find(number);
@@ -112,7 +112,7 @@ Qp* Receivers::open(const char* verb, Xrcd& xrcd, std::uint32_t number, void* us
   return open_remote(verb, xrcd, number, user);
 }
 
-Qp* Receivers::open_remote(const char* verb, Xrcd& xrcd, std::uint32_t number, void* user) {
+Qp* XrcReceivers::open_remote(const char* verb, Xrcd& xrcd, std::uint32_t number, void* user) {
   auto handle = new_handle(context_, xrcd, number, user);
   // What verbs look at that have no meaning for a receiver: it is in RESET, and stays there.
   qp::QueuePairOptions nobody;
@@ -141,7 +141,7 @@ Qp* Receivers::open_remote(const char* verb, Xrcd& xrcd, std::uint32_t number, v
   return handle.release();
 }
 
-void Receivers::close(Qp& handle) {
+void XrcReceivers::close(Qp& handle) {
   if (handle.is_remote) {
     {
       const std::lock_guard guard(lock_);
@@ -173,7 +173,7 @@ void Receivers::close(Qp& handle) {
 }
 
 // Under lock_. The domain that it used, 0 if it lives on.
-std::uint32_t Receivers::destroy_unused(Qp& receiver) {
+std::uint32_t XrcReceivers::destroy_unused(Qp& receiver) {
   {
     const std::lock_guard guard(receiver.receiver->lock);
     if (!receiver.receiver->handles.empty() || receiver.receiver->remote != 0) return 0;
@@ -189,8 +189,8 @@ std::uint32_t Receivers::destroy_unused(Qp& receiver) {
   return domain;
 }
 
-ibv_qp_attr Receivers::call(const char* verb, ReceiverVerb what, std::uint32_t domain,
-                            std::uint32_t number, const ibv_qp_attr* attr, unsigned mask) {
+ibv_qp_attr XrcReceivers::call(const char* verb, ReceiverVerb what, std::uint32_t domain,
+                               std::uint32_t number, const ibv_qp_attr* attr, unsigned mask) {
   control::ReceiverCall request;
   request.verb = what;
   request.domain = domain;
@@ -211,17 +211,17 @@ ibv_qp_attr Receivers::call(const char* verb, ReceiverVerb what, std::uint32_t d
   return now;
 }
 
-void Receivers::modify(const Qp& handle, const ibv_qp_attr& attr, unsigned mask) {
+void XrcReceivers::modify(const Qp& handle, const ibv_qp_attr& attr, unsigned mask) {
   call("ibv_modify_qp", ReceiverVerb::kModify, handle.xrcd->number, handle.abi.qp.qp_num, &attr,
        mask);
 }
 
-void Receivers::query(const Qp& handle, ibv_qp_attr& attr) {
+void XrcReceivers::query(const Qp& handle, ibv_qp_attr& attr) {
   attr = call("ibv_query_qp", ReceiverVerb::kQuery, handle.xrcd->number, handle.abi.qp.qp_num,
               nullptr, 0);
 }
 
-void Receivers::on_event(Qp& receiver, std::uint32_t type) noexcept {
+void XrcReceivers::on_event(Qp& receiver, std::uint32_t type) noexcept {
   bool has_remote = false;
   {
     const std::lock_guard guard(receiver.receiver->lock);
@@ -233,7 +233,7 @@ void Receivers::on_event(Qp& receiver, std::uint32_t type) noexcept {
   }
 }
 
-void Receivers::on_remote_event(const control::ReceiverEvent& event) {
+void XrcReceivers::on_remote_event(const control::ReceiverEvent& event) {
   if (!is_event_of_receivers(event.event)) return;
   const std::lock_guard guard(lock_);
   for (Qp* handle : remote_) {
@@ -241,13 +241,13 @@ void Receivers::on_remote_event(const control::ReceiverEvent& event) {
   }
 }
 
-void Receivers::on_call(const control::ReceiverCall& call) {
+void XrcReceivers::on_call(const control::ReceiverCall& call) {
   control::ReceiverAnswer answer = carry_out(call);
   answer.ticket = call.ticket;
   if (call.ticket != 0) context_.tell(answer);
 }
 
-control::ReceiverAnswer Receivers::carry_out(const control::ReceiverCall& call) {
+control::ReceiverAnswer XrcReceivers::carry_out(const control::ReceiverCall& call) {
   control::ReceiverAnswer answer;
   const std::lock_guard guard(lock_);
   const auto known = receivers_.find(call.receiver);

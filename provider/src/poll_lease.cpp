@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "absence.hpp"
+#include "poll_lease.hpp"
 
 #include <sys/timerfd.h>
 
@@ -7,12 +7,12 @@
 
 namespace verbena::provider {
 
-int Absence::open() noexcept {
+int PollLease::open() noexcept {
   timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   return timer_ ? 0 : errno;
 }
 
-void Absence::put_off(TimeNs now) noexcept {
+void PollLease::put_off(TimeNs now) noexcept {
   renewal_.store(now + kRenewal, std::memory_order_relaxed);
   const itimerspec after{{}, {0, static_cast<long>(kAfter)}};
   ::timerfd_settime(timer_.get(), 0, &after, nullptr);

@@ -27,7 +27,7 @@ bool is_dead(const Public* handle) noexcept {
   return handle->context == limbo();
 }
 
-namespace tombstone {
+namespace dead_handle {
 
 // Keeps the memory for as long as there is room, then gives the oldest back.
 void keep(void* memory) noexcept;
@@ -42,7 +42,7 @@ void silence(Public& p) noexcept {
   silence(reinterpret_cast<ibv_context*&>(p));
 }
 
-}  // namespace tombstone
+}  // namespace dead_handle
 
 // Ends an object that was made by new, in place of delete. Its first member is its public part.
 template <typename Object>
@@ -57,9 +57,9 @@ void bury(Object& object) noexcept {
   void* const memory = &object;
   std::memcpy(kept, memory, sizeof kept);
   object.~Object();
-  tombstone::silence(*reinterpret_cast<Public*>(kept));
+  dead_handle::silence(*reinterpret_cast<Public*>(kept));
   std::memcpy(memory, kept, sizeof kept);
-  tombstone::keep(memory);
+  dead_handle::keep(memory);
 }
 
 }  // namespace verbena::provider

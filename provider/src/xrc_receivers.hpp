@@ -22,10 +22,10 @@ namespace verbena::provider {
 
 class Context;
 
-class Receivers {
+class XrcReceivers {
  public:
-  explicit Receivers(Context& context) : context_(context) {}
-  ~Receivers();
+  explicit XrcReceivers(Context& context) : context_(context) {}
+  ~XrcReceivers();
 
   // Its first handle. From here on it is reached through handles only.
   Qp* adopt(std::unique_ptr<Qp> receiver, Xrcd& xrcd, void* user);

@@ -1,52 +1,52 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // When the progress thread looks on, and when it has learnt that it is in vain.
-#include "lookout.hpp"
+#include "thread_spin.hpp"
 
 #include <gtest/gtest.h>
 
 namespace verbena::provider {
 namespace {
 
-constexpr TimeNs kSoon = Lookout::kSpan / 4;
+constexpr TimeNs kSoon = ThreadSpin::kSpan / 4;
 
-class LookoutTest : public ::testing::Test {
+class ThreadSpinTest : public ::testing::Test {
  protected:
   bool looks_after(TimeNs pause) {
     now_ += pause;
-    return lookout_.found(now_) > now_;
+    return thread_spin_.found(now_) > now_;
   }
   // Nothing comes; how many short pauses it then takes until it looks again.
   int lose() {
-    now_ += Lookout::kSpan;
-    lookout_.gave_up();
-    EXPECT_FALSE(looks_after(Lookout::kSpanOfSleeper)) << "that came too late";
+    now_ += ThreadSpin::kSpan;
+    thread_spin_.gave_up();
+    EXPECT_FALSE(looks_after(ThreadSpin::kSpanOfSleeper)) << "that came too late";
     for (int pauses = 1;; ++pauses) {
       if (looks_after(kSoon)) return pauses;
     }
   }
 
-  Lookout lookout_;
+  ThreadSpin thread_spin_;
   TimeNs now_ = 1'000'000;
 };
 
-TEST_F(LookoutTest, LooksOnceMoreOftenComesSoon) {
+TEST_F(ThreadSpinTest, LooksOnceMoreOftenComesSoon) {
   EXPECT_FALSE(looks_after(0));
   EXPECT_FALSE(looks_after(kSoon));
   EXPECT_TRUE(looks_after(kSoon));
   EXPECT_TRUE(looks_after(kSoon));
 }
 
-TEST_F(LookoutTest, DoesNotLookWhereAllComesLate) {
-  for (int i = 0; i < 100; ++i) ASSERT_FALSE(looks_after(Lookout::kSpanOfSleeper));
+TEST_F(ThreadSpinTest, DoesNotLookWhereAllComesLate) {
+  for (int i = 0; i < 100; ++i) ASSERT_FALSE(looks_after(ThreadSpin::kSpanOfSleeper));
 }
 
-TEST_F(LookoutTest, DoesNotTakeItsOwnWakingForTheSendersPace) {
+TEST_F(ThreadSpinTest, DoesNotTakeItsOwnWakingForTheSendersPace) {
   EXPECT_FALSE(looks_after(0));
-  EXPECT_FALSE(looks_after(2 * Lookout::kSpan));
-  EXPECT_TRUE(looks_after(2 * Lookout::kSpan));
+  EXPECT_FALSE(looks_after(2 * ThreadSpin::kSpan));
+  EXPECT_TRUE(looks_after(2 * ThreadSpin::kSpan));
 }
 
-TEST_F(LookoutTest, EachLookInVainMakesTheNextDearer) {
+TEST_F(ThreadSpinTest, EachLookInVainMakesTheNextDearer) {
   while (!looks_after(kSoon)) {
   }
   EXPECT_EQ(lose(), 4);
@@ -56,7 +56,7 @@ TEST_F(LookoutTest, EachLookInVainMakesTheNextDearer) {
   EXPECT_EQ(lose(), 2048) << "and not beyond";
 }
 
-TEST_F(LookoutTest, WhatIsFoundMakesItCheaperAgain) {
+TEST_F(ThreadSpinTest, WhatIsFoundMakesItCheaperAgain) {
   while (!looks_after(kSoon)) {
   }
   for (int i = 0; i < 5; ++i) lose();
@@ -64,11 +64,11 @@ TEST_F(LookoutTest, WhatIsFoundMakesItCheaperAgain) {
   EXPECT_EQ(lose(), 4);
 }
 
-TEST_F(LookoutTest, AStopIsNoLoss) {
+TEST_F(ThreadSpinTest, AStopIsNoLoss) {
   while (!looks_after(kSoon)) {
   }
   for (int i = 0; i < 10; ++i) {
-    EXPECT_LT(lookout_.stop(), now_);
+    EXPECT_LT(thread_spin_.stop(), now_);
     ASSERT_TRUE(looks_after(kSoon));
   }
 }

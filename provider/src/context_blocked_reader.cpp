@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a visit (attendance.hpp) does with the engine.
+// What a visit (blocked_reader.hpp) does with the engine.
 #include <sched.h>
 #include <sys/eventfd.h>
 
@@ -32,7 +32,7 @@ std::shared_ptr<CompletionChannel> Context::channel_at(int fd) noexcept {
 }
 
 // Under the lock of the list of contexts.
-bool Context::begin_attendance(CompletionChannel& channel) noexcept {
+bool Context::begin_blocked_read(CompletionChannel& channel) noexcept {
   if (!closing_) {
     closing_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     has_one_processor_ = may_run_on_one_only();
@@ -44,16 +44,16 @@ bool Context::begin_attendance(CompletionChannel& channel) noexcept {
     if (!channel.wakers.make(members)) return false;
   }
   if (!visits_.enter()) return false;
-  if (!progress_.begin_attendance(channel.armed.load(std::memory_order_relaxed))) {
+  if (!progress_.begin_blocked_read(channel.armed.load(std::memory_order_relaxed))) {
     visits_.leave();
     return false;
   }
-  attended_.store(&channel, std::memory_order_relaxed);
+  has_reader_.store(&channel, std::memory_order_relaxed);
   return true;
 }
 
-void Context::end_attendance(CompletionChannel& channel) noexcept {
-  progress_.end_attendance(channel.armed.load(std::memory_order_relaxed));
+void Context::end_blocked_read(CompletionChannel& channel) noexcept {
+  progress_.end_blocked_read(channel.armed.load(std::memory_order_relaxed));
   visits_.leave();
 }
 
@@ -64,7 +64,7 @@ void Context::end_visits() noexcept {
   visits_.close_and_wait();
 }
 
-bool Context::drive_attended() noexcept {
+bool Context::drive_for_reader() noexcept {
   Lock& lock = device_->receive_lock();
   lock.lock();
   const TimeNs now = clock_.look();
@@ -78,7 +78,7 @@ bool Context::awaits_packets(CompletionChannel& channel) noexcept {
   return channel.wakers.admit({receive_fd(), further_fd()});
 }
 
-bool Context::prepare_attended_wait() noexcept {
+bool Context::prepare_reader_wait() noexcept {
   settle_debts();
   // What the link holds back for a while is for the progress thread to ask for.
   if (const TimeNs held_until = link_->next_timeout(); held_until != kNever) {

@@ -8,7 +8,7 @@
 
 namespace verbena {
 
-class Wager {
+class AdaptiveSpin {
  public:
   // Whether it is worth a wait now.
   bool is_on() const noexcept { return promise_ >= needed(); }

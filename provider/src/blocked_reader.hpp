@@ -9,6 +9,6 @@
 namespace verbena::provider {
 
 // Reads of this channel come to us from now on.
-void attend_channel(int fd) noexcept;
+void offer_channel(int fd) noexcept;
 
 }  // namespace verbena::provider
