@@ -13,7 +13,7 @@
 
 #include "raw.hpp"
 #include "verbena/base/lock.hpp"
-#include "verbena/link/pieces.hpp"
+#include "verbena/link/udp_link.hpp"
 #include "verbena/wire/crc32.hpp"
 
 #ifndef UDP_SEGMENT
@@ -55,7 +55,7 @@ struct Socket {
       fail("connect");
     }
     const int size = link::kUncut;
-    if (bytes > link::in_one_piece_most()) {
+    if (bytes > link::kInOnePieceMost) {
       ::setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof size);
     }
   }

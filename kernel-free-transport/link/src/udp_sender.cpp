@@ -12,7 +12,6 @@
 
 #include "udp_constants.hpp"
 #include "verbena/link/grh_port.hpp"
-#include "verbena/link/pieces.hpp"
 #include "verbena/link/sending_socket.hpp"
 #include "verbena/link/system_calls.hpp"
 #include "verbena/link/uncancelled.hpp"
@@ -307,7 +306,7 @@ bool UdpSender::may_bundle(const IpAddress& destination) const noexcept {
 
 // Of a bundle's.
 bool UdpSender::belongs_in_pages(std::size_t bytes) const noexcept {
-  return bytes > kInOnePieceLeast && can_segment_.read_relaxed() && bytes > in_one_piece_most();
+  return bytes > kInOnePieceMost && can_segment_.read_relaxed();
 }
 
 void UdpSender::count_call(Socket& socket, bool is_locked, const Message& message) noexcept {

@@ -60,6 +60,12 @@ struct UdpStatistics {
   OwnedCounter foreign_ids;  // packets whose IP identification had to be recovered
 };
 
+// The kernel keeps a datagram's bytes in one piece of memory, or in pages if it is told to send
+// segments. One piece costs less up to this size, pages cost less above it.
+inline constexpr std::size_t kInOnePieceMost = 10 * 1024;
+// A segment size that no datagram reaches: it asks for pages, and nothing is cut.
+inline constexpr std::size_t kUncut = wire::TxBatch::kRunBytes;
+
 class UdpSender;
 class UdpReceiver;
 
