@@ -9,7 +9,6 @@
 #include "polynomial.hpp"
 #include "verbena/base/check.hpp"
 #include "verbena/base/guarded_copy.hpp"
-#include "verbena/base/ticks.hpp"
 #include "verbena/wire/bytes.hpp"
 
 #if defined(__x86_64__)
@@ -343,30 +342,8 @@ bool has_vclmul() { return false; }
   return *variant;
 }
 
-std::uint64_t time_of(const Crc32Variant& variant) {
-  std::array<std::uint8_t, 1024> bytes{};
-  return least_ticks_of(
-      [&] { store_le32(bytes.data(), variant.function(0, bytes.data(), bytes.size(), 0)); });
-}
-
-// The first one, unless another takes half of its time: an emulated processor has instructions that
-// cost as much as a function.
-const Crc32Variant& choose() {
-  const Crc32Variant* best = &first_usable();
-  const std::uint64_t time_of_first = time_of(*best);
-  std::uint64_t shortest = time_of_first / 2;
-  const Crc32Variant* const end = crc32_variants() + kCrc32Variants;
-  for (const Crc32Variant* other = best + 1; other != end; ++other) {
-    const std::uint64_t time = other->usable ? time_of(*other) : shortest;
-    if (time >= shortest) continue;
-    shortest = time;
-    best = other;
-  }
-  return *best;
-}
-
 // Null until this file's initialisers ran.
-const Crc32Variant* const chosen = &choose();
+const Crc32Variant* const chosen = &first_usable();
 
 const Crc32Variant& variant() { return chosen != nullptr ? *chosen : first_usable(); }
 

@@ -34,17 +34,9 @@ std::uint32_t table_step(std::uint32_t r, const std::uint8_t* data, std::size_t 
   return r;
 }
 
-// A loop that is none in the end.
-template <std::size_t kEnd, typename Step>
-[[gnu::always_inline]] inline void for_each_below(Step&& step) {
-  [&]<std::size_t... kAt>(std::index_sequence<kAt...>) { (step(kAt), ...); }
-  (std::make_index_sequence<kEnd>{});
-}
-
 // What stands in a message may be taken out of it and added to what comes so many bits later, if
 // the polynomial divides what these places and the first one make. With few places, eight bytes are
-// taken out by a few shifts, three times as fast as by looking into tables (and so it is on an
-// emulated processor, where each look takes as long as eight shifts).
+// taken out by a few shifts, three times as fast as by looking into tables.
 template <unsigned... kLater>
 class Sparse {
  public:
@@ -52,7 +44,6 @@ class Sparse {
   static constexpr std::size_t kWords = kFarthest / 64 + 1;
   static constexpr std::size_t kBytes = 8 * kWords;
 
-  Sparse() = default;
   // What is added to the first word.
   explicit Sparse(std::uint64_t first) { added_[0] = first; }
 
@@ -62,13 +53,6 @@ class Sparse {
     word ^= added_[kTurn];
     added_[kTurn] = 0;
     (add<kTurn, kLater>(word), ...);
-  }
-  // The next word, whose turn is 0, as it will be that of the one behind it.
-  [[gnu::always_inline]] void take_and_turn(std::uint64_t word) {
-    take<0>(word);
-    const std::uint64_t last = added_[0];
-    for_each_below<kWords - 1>([&](std::size_t i) { added_[i] = added_[i + 1]; });
-    added_[kWords - 1] = last;
   }
   // To the words that come next.
   const std::array<std::uint64_t, kWords>& added() const { return added_; }
@@ -88,9 +72,7 @@ class Sparse {
 
   std::array<std::uint64_t, kWords> added_{};
 };
-// The first costs least; the second leaves less for the tables.
 using Far = Sparse<145, 183, 211, 300>;
-using Near = Sparse<68, 84, 92, 93, 124, 161>;
 
 struct Read {
   std::uint64_t word(std::size_t at) const { return load_le64(from + at); }
@@ -120,54 +102,33 @@ struct Guarded {
   std::uint32_t* failed;
 };
 
-template <std::size_t kAt, typename Words>
-[[gnu::always_inline]] inline void take_round(Far& far, const Words& words) {
-  far.take<0>(words.word(kAt));
-  far.take<1>(words.word(kAt + 8));
-  far.take<2>(words.word(kAt + 16));
-  far.take<3>(words.word(kAt + 24));
-  far.take<4>(words.word(kAt + 32));
-}
-
-// The bare register after so many bytes, of which there are at least Near's; bytes behind the last
+// The bare register after so many bytes, of which there are at least Far's; bytes behind the last
 // word are only read.
 template <typename Words>
 [[gnu::always_inline]] inline std::uint32_t sum_words(Words words, std::size_t length,
                                                       std::uint64_t added_to_first) {
   Far far(added_to_first);
-  // Two rounds at a time, as far as that goes: an emulated processor does them as one.
-  for (; length >= 3 * Far::kBytes; length -= 2 * Far::kBytes) {
-    take_round<0>(far, words);
-    take_round<Far::kBytes>(far, words);
-    words.advance(2 * Far::kBytes);
-  }
   for (; length >= 2 * Far::kBytes; length -= Far::kBytes) {
-    take_round<0>(far, words);
+    far.take<0>(words.word(0));
+    far.take<1>(words.word(8));
+    far.take<2>(words.word(16));
+    far.take<3>(words.word(24));
+    far.take<4>(words.word(32));
     words.advance(Far::kBytes);
   }
-  std::uint64_t added[2 * Far::kWords]{};
-  for_each_below<Far::kWords>([&](std::size_t i) { added[i] = far.added()[i]; });
-  Near near;
-  std::size_t taken = 0;
-  for (; length >= Near::kBytes + 8; length -= 8, ++taken) {
-    near.take_and_turn(words.word(8 * taken) ^ added[taken]);
+  std::uint8_t last[2 * Far::kBytes];
+  const std::size_t whole = length / 8 * 8;
+  for (std::size_t at = 0; at < whole; at += 8) {
+    const std::uint64_t added = at < Far::kBytes ? far.added()[at / 8] : 0;
+    store_le64(last + at, words.word(at) ^ added);
   }
-  std::uint8_t last[Near::kBytes];
-  for_each_below<Near::kWords>([&](std::size_t i) {
-    store_le64(last + 8 * i, words.word(8 * taken) ^ added[taken] ^ near.added()[i]);
-    ++taken;
-  });
-  return table_step(table_step(0, last, sizeof last), words.from + 8 * taken, length - sizeof last);
+  return table_step(table_step(0, last, whole), words.from + whole, length - whole);
 }
 
 }  // namespace
 
-// An emulated processor goes on within a page of code as if it were one piece, but not from one to
-// the next: a loop that lies in two takes three times as long.
-#define VERBENA_IN_ONE_PAGE gnu::aligned(4096)
-
-[[VERBENA_IN_ONE_PAGE]] std::uint32_t crc32_words(std::uint32_t crc, const std::uint8_t* data,
-                                                  std::size_t length, std::uint64_t ones) {
+std::uint32_t crc32_words(std::uint32_t crc, const std::uint8_t* data, std::size_t length,
+                          std::uint64_t ones) {
   if (length >= Far::kBytes) {
     return ~sum_words(Read{data}, length, ~crc ^ (ones & ~load_le64(data)));
   }
@@ -177,15 +138,14 @@ template <typename Words>
   return ~table_step(table_step(~crc, first, sizeof first), data + 8, length - 8);
 }
 
-[[VERBENA_IN_ONE_PAGE]] bool copy_words(std::uint8_t* to, const std::uint8_t* from,
-                                        std::size_t length, std::uint32_t& sum) {
+bool copy_words(std::uint8_t* to, const std::uint8_t* from, std::size_t length,
+                std::uint32_t& sum) {
   std::uint32_t failed = 0;
   sum = ~sum_words(Guarded<true>{to, from, &failed}, length, ~std::uint32_t{0});
   return failed == 0;
 }
 
-[[VERBENA_IN_ONE_PAGE]] bool look_words(const std::uint8_t* from, std::size_t length,
-                                        std::uint32_t& sum) {
+bool look_words(const std::uint8_t* from, std::size_t length, std::uint32_t& sum) {
   std::uint32_t failed = 0;
   sum = ~sum_words(Guarded<false>{nullptr, from, &failed}, length, ~std::uint32_t{0});
   return failed == 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// CRC-32 by shifts of words and by tables: the variant for processors on which nothing multiplies
-// without carries, or takes as long as a function for it. As crc32.hpp has the two, but for the
-// length of a copy: any multiple of eight bytes from 24 on.
+// CRC-32 by shifts of words and by tables: the variant for processors without carry-less
+// multiplication. As crc32.hpp has the two, but for the length of a copy: any multiple of eight
+// bytes from 40 on.
 #pragma once
 
 #include <cstddef>

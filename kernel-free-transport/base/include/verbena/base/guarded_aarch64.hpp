@@ -87,21 +87,6 @@ inline bool by_wide_vectors(void* to, const void* from, std::size_t length) noex
   return by_vectors(to, from, length);
 }
 
-// From 32 bytes on, by words, which are read before any is written: an emulated processor keeps
-// them in registers for that long.
-inline bool by_words(void* to, const void* from, std::size_t length) noexcept {
-  VERBENA_GUARDED_MOVE(
-      "mov x9, %[from]\n mov x10, %[to]\n sub x12, x12, #32\n"
-      "b 774f\n"
-      "773: ldp x13, x14, [x9]\n ldp x15, x16, [x9, #16]\n"
-      "stp x13, x14, [x10]\n stp x15, x16, [x10, #16]\n"
-      "add x9, x9, #32\n add x10, x10, #32\n"
-      "774: cmp x10, x12\n b.lo 773b\n"
-      "ldp x13, x14, [x11, #-32]\n ldp x15, x16, [x11, #-16]\n"
-      "stp x13, x14, [x12]\n stp x15, x16, [x12, #16]",
-      "x9", "x10", "x13", "x14", "x15", "x16", "cc");
-}
-
 // What stands there; anything, and `failed` is 1, if it cannot be read. For a function that is in
 // no group (VERBENA_GUARDED_VALUE).
 inline __attribute__((always_inline)) std::uint64_t load(const void* at,

@@ -17,8 +17,7 @@
 
 namespace verbena {
 
-// More than 64 bytes. By vectors, or by words where those cost more, as on an emulated processor,
-// which is measured at load time.
+// More than 64 bytes, by the widest vectors that the processor has.
 [[nodiscard]] bool guarded_copy_long(void* to, const void* from, std::size_t length) noexcept;
 
 [[nodiscard]] inline bool guarded_copy(void* to, const void* from, std::size_t length) noexcept {

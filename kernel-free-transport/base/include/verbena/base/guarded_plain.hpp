@@ -25,9 +25,6 @@ inline bool has_wide_vectors() noexcept { return false; }
 inline bool by_wide_vectors(void* to, const void* from, std::size_t length) noexcept {
   return by_vectors(to, from, length);
 }
-inline bool by_words(void* to, const void* from, std::size_t length) noexcept {
-  return by_vectors(to, from, length);
-}
 
 inline std::uint64_t load(const void* at, std::uint32_t&) noexcept {
   std::uint64_t word;

@@ -117,24 +117,6 @@ fault:
   return false;
 }
 
-// From 32 bytes on, by words, which are read before any is written: an emulated processor keeps
-// them in registers for that long. (Within one page of code, from one to another of which it goes
-// slowly.)
-inline bool by_words(void* to, const void* from, std::size_t length) noexcept {
-  VERBENA_GUARDED_MOVE(
-      "movq %[to], %%rdi; movq %[from], %%rsi; leaq -32(%[to],%[length]), %%rcx;"
-      "jmp 774f;"
-      ".balign 64;"
-      "773: movq (%%rsi), %%r8; movq 8(%%rsi), %%r9; movq 16(%%rsi), %%r10; movq 24(%%rsi), %%r11;"
-      "movq %%r8, (%%rdi); movq %%r9, 8(%%rdi); movq %%r10, 16(%%rdi); movq %%r11, 24(%%rdi);"
-      "addq $32, %%rsi; addq $32, %%rdi;"
-      "774: cmpq %%rcx, %%rdi; jb 773b;"
-      "movq -32(%[from],%[length]), %%r8; movq -24(%[from],%[length]), %%r9;"
-      "movq -16(%[from],%[length]), %%r10; movq -8(%[from],%[length]), %%r11;"
-      "movq %%r8, (%%rcx); movq %%r9, 8(%%rcx); movq %%r10, 16(%%rcx); movq %%r11, 24(%%rcx)",
-      "rcx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc");
-}
-
 // What stands there; anything, and `failed` is 1, if it cannot be read. For a function that is in
 // no group (VERBENA_GUARDED_VALUE).
 inline __attribute__((always_inline)) std::uint64_t load(const void* at,

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A copy that is short most times: headers, small messages, lists of a few entries. A call of
 // memcpy costs more than such a copy, and a loop over bytes or words more than its few moves. What
-// is longer goes as a payload does (long_copy.hpp). The two do not overlap.
+// is longer goes by memcpy. The two do not overlap.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-
-#include "verbena/base/long_copy.hpp"
 
 namespace verbena {
 
@@ -30,8 +28,7 @@ inline void short_copy(void* to, const void* from, std::size_t length) noexcept 
     if (length <= 16) return detail::copy_ends<8>(t, f, length);
     if (length <= 32) return detail::copy_ends<16>(t, f, length);
     if (length <= 64) return detail::copy_ends<32>(t, f, length);
-    static_assert(kLongCopyLeast <= 64);
-    long_copy(t, f, length);
+    std::memcpy(t, f, length);
   } else if (length >= 4) {
     detail::copy_ends<4>(t, f, length);
   } else if (length >= 2) {

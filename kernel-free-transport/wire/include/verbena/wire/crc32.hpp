@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // CRC-32 as Ethernet has it (reflected polynomial 0xEDB88320), in the convention of zlib: start
-// with 0, feed the value back in to go on. Picks at load time what the processor can, and can fast:
+// with 0, feed the value back in to go on. Picks at load time the fastest that the processor has:
 // 512-bit carry-less multiplication, 128-bit, or shifts of words. Own code, because it is linked
 // into a plugin that may bring no library of its own along and the distribution has ISA-L only as a
 // shared one.
@@ -72,7 +72,7 @@ struct Crc32Variant {
   std::uint32_t (*past_zeros)(std::uint32_t crc, std::size_t which);
 };
 inline constexpr std::size_t kCrc32Variants = 3;
-// Fastest first, where instructions cost what they should.
+// Fastest first.
 const Crc32Variant* crc32_variants();
 // What crc32() runs.
 const Crc32Variant& crc32_variant();
