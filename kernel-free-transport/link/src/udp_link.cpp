@@ -51,8 +51,8 @@ void UdpLink::kick(const IpAddress& address, std::uint32_t slot) noexcept {
   sender_->kick(address, slot);
 }
 
-std::size_t UdpLink::receive(RxSink& sink, std::size_t budget) noexcept {
-  return receiver_->receive(sink, budget);
+std::size_t UdpLink::receive(RxSink& sink, std::size_t) noexcept {
+  return receiver_->receive(sink);
 }
 
 void UdpLink::want_header_fields() noexcept { receiver_->want_header_fields(); }

@@ -123,30 +123,12 @@ void UdpReceiver::want_header_fields() noexcept {
 
 UdpReceiver::~UdpReceiver() { ::close(fd_); }
 
-// A spinning application calls this between any two packets, so the read that only tells that
-// the socket is empty (270 ns) is left to its next call, unless packets keep coming and such reads
-// have found some.
-std::size_t UdpReceiver::receive(RxSink& sink, std::size_t budget) noexcept {
+// One read, of up to 64 KiB: the caller comes again, and a read that only tells that the socket is
+// empty costs 270 ns.
+std::size_t UdpReceiver::receive(RxSink& sink) noexcept {
   statistics_.receive_calls.add();
   Coalesced buffer;
-  if (!read(buffer)) {
-    more_.would_have_lost();
-    return 0;
-  }
-  std::size_t count = deliver(buffer, sink);
-  if (!more_.is_on()) {
-    more_.would_have_won();
-    return count;
-  }
-  while (count < budget) {
-    if (!read(buffer)) {
-      more_.lost();
-      break;
-    }
-    more_.won();
-    count += deliver(buffer, sink);
-  }
-  return count;
+  return read(buffer) ? deliver(buffer, sink) : 0;
 }
 
 bool UdpReceiver::read(Coalesced& out) noexcept {

@@ -10,7 +10,6 @@
 
 #include "division.hpp"
 #include "socket_address.hpp"
-#include "verbena/base/adaptive_spin.hpp"
 #include "verbena/link/udp_link.hpp"
 #include "verbena/wire/icrc.hpp"
 
@@ -24,7 +23,8 @@ class UdpReceiver {
   UdpReceiver(const UdpReceiver&) = delete;
   UdpReceiver& operator=(const UdpReceiver&) = delete;
 
-  std::size_t receive(RxSink& sink, std::size_t budget) noexcept;
+  // Returns the number of packets, dropped ones included; 0: there was nothing.
+  std::size_t receive(RxSink& sink) noexcept;
   void want_header_fields() noexcept;
   int fd() const { return fd_; }
   std::uint64_t buffer_bytes() const { return buffer_bytes_; }
@@ -62,7 +62,6 @@ class UdpReceiver {
   UdpStatistics& statistics_;
   bool wants_fields_;
   std::uint64_t buffer_bytes_ = 0;
-  AdaptiveSpin more_;  // that there is more behind what a call has read
 
   std::array<Entry, 32> cache_;
   Asking asking_;
