@@ -6,12 +6,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
 #include "discovery.hpp"
 #include "node.hpp"
 #include "real.hpp"
 #include "section.hpp"
 #include "trace.hpp"
 #include "union_dir.hpp"
+#include "verbena/base/port_counters.hpp"
 
 namespace verbena::preload {
 namespace {
@@ -75,10 +80,22 @@ Redirect find(int dirfd, const char* path, Purpose purpose) {
           std::string(place.name)};
 }
 
+// By a program that has gone to a directory of counters and opens one there: what it finds must not
+// be of the past.
+bool names_a_counter(const char* path) {
+  if (*path == '/') return false;
+  const char* const slash = std::strrchr(path, '/');
+  const std::string_view name = slash != nullptr ? slash + 1 : path;
+  return name.starts_with("rx_drop_") || name == "port_xmit_data" || name == "port_rcv_data" ||
+         std::find(kPortCounterNames.begin(), kPortCounterNames.end(), name) !=
+             kPortCounterNames.end();
+}
+
 }  // namespace
 
 bool concerns_us(const char* path) {
-  return path != nullptr && *path != 0 && may_concern(path) && !Section::is_inside();
+  return path != nullptr && *path != 0 && (may_concern(path) || names_a_counter(path)) &&
+         !Section::is_inside();
 }
 
 Redirect redirect(int dirfd, const char* path, Purpose purpose) {

@@ -89,6 +89,24 @@ class Traffic(PuppetCase):
         for name in ("unicast_xmit_packets", "unicast_rcv_packets", "multicast_xmit_packets", "multicast_rcv_packets"):
             self.assertEqual(standard[name], files[name])
 
+    def test_read_by_a_relative_path(self):
+        """After `cd` a file's content is as new as by its whole path."""
+        for folder, name in (("counters", "port_xmit_packets"), ("counters", "port_xmit_data"),
+                             ("hw_counters", "sent_sends"), ("hw_counters", "rx_drop_duplicate_request")):
+            with self.subTest(name=name):
+                whole = self.files(folder)[name]
+                first, second = self.pair("auto")
+                second.do("receive", count=3)
+                first.do("send", count=3)
+                first.do("poll", count=3)
+                path = f"/sys/class/infiniband/verbena0/ports/1/{folder}"
+                read = f"cd {path}; cat {name}; cat {path}/{name}; cat ../{folder}/{name}"
+                done = self.device.run(["sh", "-c", read])
+                relative, now, by_parent = (int(word) for word in done.stdout.split())
+                self.assertEqual((relative, by_parent), (now, now), done.stderr)
+                if not name.startswith("rx_drop"):
+                    self.assertGreater(relative, whole)
+
 
 class Lives(PuppetCase):
     """Counts outlive those who counted."""
