@@ -53,7 +53,9 @@ Outcome<std::uint32_t> parse_share(std::string_view text) {
   static constexpr std::array<Unit, 3> kUnits{{{"%", 1e4}, {"ppm", 1}, {"", 1e6}}};
   const auto ppm = parse_with_unit(text, kUnits);
   if (!ppm || *ppm > 1e6) return wrong(text, "a share such as 1%, 200ppm or 0.01");
-  return static_cast<std::uint32_t>(std::lround(*ppm));
+  const auto whole = static_cast<std::uint32_t>(std::lround(*ppm));
+  if (whole == 0 && *ppm > 0) return wrong(text, "a share of at least 1ppm, or 0");
+  return whole;
 }
 
 Outcome<std::uint64_t> parse_duration_ns(std::string_view text) {

@@ -37,7 +37,8 @@ class Faults(EmulatorCase):
             self.assertEqual(self.fault("--clear"), "")
             self.assertEqual(self.told(client), [])
             self.assertEqual(self.faults(), {})
-            for wrong in (["--loss", "much"], [], ["--clear", "--loss", "1%"], ["--qp", "1", "--loss", "1%"],
+            for wrong in (["--loss", "much"], ["--loss", "0.0000001%"], [],
+                          ["--clear", "--loss", "1%"], ["--qp", "1", "--loss", "1%"],
                           ["--qp", "0x4001", "--cm", "--loss", "1%"], ["--seed", "-1", "--loss", "1%"]):
                 done = self.verbena("fault", *wrong)
                 self.assertEqual(done.returncode, 2, wrong)

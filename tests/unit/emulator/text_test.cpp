@@ -12,7 +12,10 @@ TEST(Text, Shares) {
   EXPECT_EQ(*parse_share("200ppm"), 200u);
   EXPECT_EQ(*parse_share("0.01"), 10000u);
   EXPECT_EQ(*parse_share("100%"), 1000000u);
-  for (const char* wrong : {"", "x", "-1%", "101%", "2", "1 %", "nan", "inf%", "1%%"}) {
+  EXPECT_EQ(*parse_share("0%"), 0u);
+  EXPECT_EQ(*parse_share("0.0001%"), 1u);
+  for (const char* wrong :
+       {"", "x", "-1%", "101%", "2", "1 %", "nan", "inf%", "1%%", "0.4ppm", "0.0000001%"}) {
     EXPECT_FALSE(parse_share(wrong).ok()) << wrong;
   }
 }
