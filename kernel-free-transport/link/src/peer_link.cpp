@@ -291,10 +291,7 @@ std::size_t PeerLink::announce_sleep_again(RxSink& sink, std::size_t budget) noe
 std::size_t PeerLink::receive_from_udp(RxSink& sink, std::size_t budget) noexcept {
   std::size_t count = udp_->receive(sink, budget);
   for (UdpLink* further : further_read_) count += further->receive(sink, budget);
-  if (count > 0) {
-    has_read_udp_ = true;
-    has_heard_udp_.publish(true);
-  }
+  if (count > 0) has_read_udp_ = true;
   return count;
 }
 

@@ -115,8 +115,6 @@ class PeerLink final : public Link {
   // For whoever polls in vain, under the receive lock: a reader that does not sleep, and before
   // whom something of ours has lain for long, is rung for as if it slept.
   [[gnu::noinline]] void remind(TimeNs now) noexcept;
-  // Whether all that came since the last call came by rings, whose writers do so, too.
-  bool came_by_rings() noexcept { return !has_heard_udp_.take(false); }
   int wait_fd() const noexcept override { return udp_->wait_fd(); }
   // The same for what comes to further addresses; -1: there are none.
   int further_wait_fd() const noexcept { return further_fd_.read(); }
@@ -194,7 +192,6 @@ class PeerLink final : public Link {
   std::uint32_t udp_interval_ = 1;
   bool is_sleeping_ = false;  // between prepare_wait() and end_wait()
   bool has_read_udp_ = false;
-  Published<bool> has_heard_udp_{false};
 };
 
 }  // namespace verbena::link
