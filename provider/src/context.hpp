@@ -400,8 +400,8 @@ class Context final : public queue::EventSink,
   Gate visits_;
   control::UniqueFd closing_;  // readable once the context goes; made for the first visit
   Published<bool> is_closing_{false};
-  bool has_one_processor_ = false;                             // known since then
-  std::atomic<const CompletionChannel*> has_reader_{nullptr};  // last
+  bool has_one_processor_ = false;                              // known since then
+  std::atomic<const CompletionChannel*> last_reader_{nullptr};  // whose read blocked
 
   Announcements announcements_;
   FullPipes full_pipes_{progress_};

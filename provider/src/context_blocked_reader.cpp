@@ -48,7 +48,7 @@ bool Context::begin_blocked_read(CompletionChannel& channel) noexcept {
     visits_.leave();
     return false;
   }
-  has_reader_.store(&channel, std::memory_order_relaxed);
+  last_reader_.store(&channel, std::memory_order_relaxed);
   return true;
 }
 

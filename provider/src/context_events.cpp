@@ -17,7 +17,7 @@ void Context::note_armed(Cq& cq, queue::CompletionQueue::Arming arming) noexcept
   if (!cq.channel || arming == Arming::kWaitedBefore) return;
   cq.channel->armed.fetch_add(1, std::memory_order_relaxed);
   if (arming == Arming::kFired) return progress_.note_fired_at_once();
-  progress_.note_armed(cq.channel.get() == has_reader_.load(std::memory_order_relaxed));
+  progress_.note_armed(cq.channel.get() == last_reader_.load(std::memory_order_relaxed));
 }
 
 void Context::note_fired(Cq& cq) noexcept {
