@@ -197,7 +197,7 @@ Progress::Wait Progress::stay_parked() noexcept {
 // A nudge is of a peer that sees what it wrote lie unread. One may come while the application works
 // on what it got; a second one without a poll in between says that it is away.
 Progress::Wait Progress::choose_parked(TimeNs now) noexcept {
-  const bool has_polled = sleep_.polls() != polls_before_wait_;
+  const bool has_polled = !have_polls_ended_ && sleep_.polls() != polls_before_wait_;
   if (std::exchange(was_nudged_, false)) {
     const std::uint32_t polls = sleep_.polls();
     if (driven_.drive_until_quiet() != Driven::Found::kPackets) return Wait::kPark;
@@ -300,6 +300,7 @@ void Progress::wait(Wait how) noexcept {
   sleep_.awake();
   poll_lease_.end();
   was_nudged_ = false;
+  have_polls_ended_ = is_kept && fds[4].revents != 0;
   if (watches) driven_.end_wait();
   control_is_busy_ = false;
   if (ready <= 0) return;

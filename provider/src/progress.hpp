@@ -6,17 +6,17 @@
 // within kLease, and in vain since it last found something. (Whoever found something may go and
 // wait for its memory to change.) A post holds it as long as it sends. The thread sleeps meanwhile.
 //
-//   state    | what the thread does           | ends with
-//   ---------+--------------------------------+-----------------------------------------------------
-//   Driving  | drives until nothing is left   | Watching, or Parked if the application holds the
-//            |                                | lease, or Yielding if another thread drives
-//   Watching | sleeps until a packet, a       | Driving; Parked if the application holds the lease
-//            | deadline or a kick             | and has learned to be left alone
+//   state    | what the thread does           | what ends it
+//   ---------+--------------------------------+--------------------------------------------------
+//   Watching | drives until nothing is left,  | the application holds the lease, and parking has
+//            | then sleeps until a packet, a  | proved right: Parked; another thread drives:
+//            | deadline or a kick             | Yielding
+//   Yielding | sleeps for 100 us              | Watching
 //   Parked   | sleeps for a term              | Parked again, for twice as long, if the application
-//            |                                | has polled; Driving if it has not, or a completion
-//            |                                | queue is armed, or a peer nudged for the second
-//            time
-//   Relieved | minds deadlines and the daemon | Driving once no reader is blocked any more
+//            |                                | holds the lease, or for as long if it has polled;
+//            |                                | Watching if it has not, if a completion queue is
+//            |                                | armed, or after two nudges without a poll between
+//   Relieved | minds deadlines and the daemon | Watching once no reader is blocked any more
 //   StandBy  | the same, for a term           | Relieved if no read has blocked meanwhile
 //
 // Terms grow from kFirstTerm to kTerm; from then on the polls themselves keep the thread asleep, by
@@ -185,6 +185,7 @@ class Progress {
   bool stands_by_ = false;
   bool is_parked_ = false;
   bool was_nudged_ = false;
+  bool have_polls_ended_ = false;  // the poll lease's timer says so
   bool slack_is_wide_ = false;
   bool control_is_busy_ = false;
 };
