@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "announcements.hpp"
 
-#include "objects.hpp"
+#include <algorithm>
 
 namespace verbena::provider {
+namespace {
 
-void write_completion_event(Cq& cq) noexcept {
-  const CompletionEvent event{reinterpret_cast<std::uintptr_t>(&cq.abi.cq)};
-  if (cq.channel->pipe.write(event)) cq.completion_events.fetch_add(1);
+void write(const Announcements::Announcement& a) noexcept {
+  if (a.pipe->write(a.event)) a.written->fetch_add(1);
 }
 
-void Announcements::announce(Cq& cq) noexcept {
+}  // namespace
+
+void Announcements::announce(const Announcement& a) noexcept {
   const bool is_in_round = collector_.load(std::memory_order_relaxed) == ::pthread_self();
-  if (!is_in_round || count_ == kMost) return write_completion_event(cq);
-  waiting_[count_++] = &cq;
+  if (!is_in_round || count_ == kMost) return write(a);
+  waiting_[count_++] = a;
 }
 
 void Announcements::end_round(Lock& receive_lock) noexcept {
   collector_.store({}, std::memory_order_relaxed);
   if (count_ == 0) return receive_lock.unlock();
   const Guard guard(writing_);
-  const std::array<Cq*, kMost> fired = waiting_;
+  std::array<Announcement, kMost> fired;
   const std::size_t count = count_;
+  std::copy_n(waiting_.begin(), count, fired.begin());
   count_ = 0;
   receive_lock.unlock();
-  for (std::size_t i = 0; i < count; ++i) write_completion_event(*fired[i]);
+  for (std::size_t i = 0; i < count; ++i) write(fired[i]);
 }
 
 void Announcements::await_written(Lock& receive_lock) noexcept {

@@ -10,18 +10,21 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 
+#include "event_pipe.hpp"
 #include "verbena/base/lock.hpp"
 
 namespace verbena::provider {
 
-struct Cq;
-
-// Into the completion queue's channel, now.
-void write_completion_event(Cq& cq) noexcept;
-
 class Announcements {
  public:
+  struct Announcement {
+    CompletionEvent event{};
+    EventPipe* pipe = nullptr;
+    std::atomic<std::uint32_t>* written = nullptr;  // counts those that are in the pipe
+  };
+
   // Under the receive lock, as the round begins.
   void begin_round() noexcept { collector_.store(::pthread_self(), std::memory_order_relaxed); }
   // Of this round.
@@ -29,7 +32,7 @@ class Announcements {
   // Releases the receive lock and writes what was collected.
   void end_round(Lock& receive_lock) noexcept;
   // On any thread, under any lock: later, if this thread is within a round, else now.
-  void announce(Cq& cq) noexcept;
+  void announce(const Announcement& announcement) noexcept;
   // Until no event of an earlier round is on its way; without a lock.
   void await_written(Lock& receive_lock) noexcept;
 
@@ -40,7 +43,7 @@ class Announcements {
 
   // Whose round it is. Any thread finds out of itself that it is not.
   std::atomic<pthread_t> collector_{};
-  std::array<Cq*, kMost> waiting_{};  // under the receive lock
+  std::array<Announcement, kMost> waiting_;  // under the receive lock
   std::size_t count_ = 0;
   Lock writing_;
 };

@@ -21,6 +21,7 @@
 #include "announcements.hpp"
 #include "asked_peers.hpp"
 #include "await_acks.hpp"
+#include "completion_channel.hpp"
 #include "exports.hpp"
 #include "full_pipes.hpp"
 #include "guard.hpp"

@@ -29,7 +29,9 @@ void Context::note_fired(Cq& cq) noexcept {
 void Context::on_completion_event(void* cookie) noexcept {
   Cq& cq = *static_cast<Cq*>(cookie);
   note_fired(cq);
-  if (cq.channel) announcements_.announce(cq);
+  if (!cq.channel) return;
+  const CompletionEvent event{reinterpret_cast<std::uintptr_t>(&cq.abi.cq)};
+  announcements_.announce({event, &cq.channel->pipe, &cq.completion_events});
 }
 
 void Context::on_earlier_deadline(std::uint64_t deadline) noexcept {

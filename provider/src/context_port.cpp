@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "address_vector.hpp"
 #include "context.hpp"
 #include "explain.hpp"
-#include "translate.hpp"
 
 namespace verbena::provider {
 

@@ -7,7 +7,6 @@
 #include <cerrno>
 
 #include "event_pipe.hpp"
-#include "progress.hpp"
 
 namespace verbena::provider {
 
@@ -31,7 +30,7 @@ void FullPipes::add(EventPipe& pipe) noexcept {
     }
     if (set_) await_room(pipe);
   }
-  progress_.kick();
+  filler_.kick();
   errno = saved;
 }
 

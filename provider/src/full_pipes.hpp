@@ -8,16 +8,16 @@
 
 #include "verbena/base/lock.hpp"
 #include "verbena/control/unique_fd.hpp"
+#include "waker.hpp"
 
 namespace verbena::provider {
 
 class EventPipe;
-class Progress;
 
 class FullPipes {
  public:
-  // `progress` sleeps on fd() and calls fill().
-  explicit FullPipes(Progress& progress) : progress_(progress) {}
+  // Who sleeps on fd() and calls fill().
+  explicit FullPipes(Waker& filler) : filler_(filler) {}
 
   // -1: none was full yet.
   int fd() const noexcept { return fd_.read(); }
@@ -30,7 +30,7 @@ class FullPipes {
  private:
   void await_room(EventPipe& pipe) noexcept;
 
-  Progress& progress_;
+  Waker& filler_;
   std::mutex lock_;  // taken before a pipe's
   control::UniqueFd set_;
   Published<int> fd_{-1};

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "explain.hpp"
-#include "memory_guard.hpp"
+#include "thread_guard.hpp"
 #include "verbena/link/uncancelled.hpp"
 
 namespace verbena::provider {

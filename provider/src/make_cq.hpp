@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How both ways of creating a completion queue make one.
+// What both kinds of completion queues share: how one is made, and driven when it is polled.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -22,5 +22,7 @@ struct CqRequest {
 
 // Throws VerbRefused.
 Cq* make_cq(Context& context, const CqRequest& request);
+// Receives for it; for polls.
+void drive(Cq& cq) noexcept;
 
 }  // namespace verbena::provider

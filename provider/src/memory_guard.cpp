@@ -34,23 +34,13 @@ bool resume(void* context) noexcept {
 
 constexpr control::MemoryGuard kGuard{&resume, &MappingWatch::withdraw};
 
-template <typename F>
-F* of_preload(const char* name) noexcept {
-  return reinterpret_cast<F*>(::dlsym(RTLD_DEFAULT, name));
-}
-
 }  // namespace
 
 void guard_memory() noexcept {
-  auto* const offer = of_preload<control::OfferMemoryGuard>(control::kOfferMemoryGuard);
+  auto* const offer = reinterpret_cast<control::OfferMemoryGuard*>(
+      ::dlsym(RTLD_DEFAULT, control::kOfferMemoryGuard));
   if (offer != nullptr) return offer(&kGuard);
   explain("without libverbena-preload.so a fault in registered memory ends the process");
-}
-
-bool guard_this_thread() noexcept {
-  static control::GuardThread* const guard =
-      of_preload<control::GuardThread>(control::kGuardThread);
-  return guard == nullptr || guard();
 }
 
 }  // namespace verbena::provider

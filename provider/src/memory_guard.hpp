@@ -9,12 +9,4 @@ namespace verbena::provider {
 // Where a device is opened; again in a forked child.
 void guard_memory() noexcept;
 
-// A thread that comes here for the first time must not block SIGSEGV and SIGBUS. For verbs that are
-// seldom called, and for whatever a thread that only posts and polls does once.
-bool guard_this_thread() noexcept;
-inline void note_thread() noexcept {
-  static thread_local bool is_guarded = false;
-  if (!is_guarded) is_guarded = guard_this_thread();
-}
-
 }  // namespace verbena::provider

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "memory_guard.hpp"
+#include "thread_guard.hpp"
 #include "verbena/link/clock.hpp"
 
 namespace verbena::provider {

@@ -14,7 +14,7 @@
 #include <iterator>
 #include <utility>
 
-#include "memory_guard.hpp"
+#include "thread_guard.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbena/link/system_calls.hpp"
 

@@ -41,6 +41,7 @@
 #include "verbena/base/lock.hpp"
 #include "verbena/base/types.hpp"
 #include "verbena/control/unique_fd.hpp"
+#include "waker.hpp"
 
 namespace verbena::provider {
 
@@ -81,7 +82,7 @@ class Driven {
 // just begun, may wait for a processor for long.
 enum class Undriven : std::uint8_t { kParked, kAny };
 
-class Progress {
+class Progress final : public Waker {
  public:
   explicit Progress(Driven& driven);
   ~Progress() { stop(); }
@@ -146,7 +147,7 @@ class Progress {
   // does already, or others than those `armed` wait for events, who want this thread.
   bool begin_blocked_read(std::int32_t armed) noexcept;
   void end_blocked_read(std::int32_t armed) noexcept;
-  void kick() noexcept;
+  void kick() noexcept override;
 
  private:
   static constexpr TimeNs kAnswerTurns = 128;

@@ -10,18 +10,11 @@
 #include <iterator>
 #include <optional>
 
-#include "verbena/base/address_plan.hpp"
+#include "verbena/base/types.hpp"
 #include "verbena/memory/registry.hpp"
-#include "verbena/qp/attributes.hpp"
 #include "verbena/queue/work.hpp"
 
 namespace verbena::provider {
-
-inline Gid gid_of(const ibv_gid& gid) {
-  Gid out;
-  std::memcpy(out.bytes.data(), gid.raw, out.bytes.size());
-  return out;
-}
 
 // The verbs' numbers, also those that the headers of some distributions do not have yet.
 namespace wr {
@@ -67,10 +60,6 @@ inline unsigned wc_flags_of(std::uint16_t flags) {
   return (flags & kSame) | ((flags & ~kSame) << 1);
 }
 void fill(ibv_wc& wc, const queue::Completion& c);
-
-// Where an address vector leads by the fabric's plan; `resolved` says whether anywhere.
-qp::Path path_of(const ibv_ah_attr& ah, const AddressPlan& plan);
-ibv_ah_attr ah_attr_of(const qp::Path& path);
 
 int errno_of_refusal(memory::Refusal refusal);
 

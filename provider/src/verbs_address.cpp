@@ -2,11 +2,11 @@
 // Address handles and multicast membership.
 #include <algorithm>
 
+#include "address_vector.hpp"
 #include "context.hpp"
 #include "dead_handles.hpp"
 #include "guard.hpp"
 #include "parts.hpp"
-#include "translate.hpp"
 #include "verbs.hpp"
 
 namespace verbena::provider {

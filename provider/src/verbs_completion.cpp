@@ -19,12 +19,6 @@ namespace verbena::provider {
 
 namespace {
 
-// The queue's cookie is the object that holds it.
-queue::CompletionQueue::Options with_cookie(queue::CompletionQueue::Options options, Cq* cq) {
-  options.cookie = cq;
-  return options;
-}
-
 // One who polls and finds nothing comes back, but may look at a thousand queue pairs first. So
 // while packets come and none completes anything here, it goes on for so many rounds. A single
 // packet is for another queue, most likely, that the application asks next.
@@ -33,17 +27,14 @@ constexpr std::size_t kSeveral = 2;
 
 }  // namespace
 
-Cq::Cq(const queue::CompletionQueue::Options& options, Context& owner)
-    : context(owner), queue(with_cookie(options, this), owner) {}
-
-void Cq::drive() noexcept {
-  Context* const one = engine.load(std::memory_order_acquire);
+void drive(Cq& cq) noexcept {
+  Context* const one = cq.engine.load(std::memory_order_acquire);
   if (one == nullptr) [[unlikely]]
-    return context.drive_all();
+    return cq.context.drive_all();
   std::size_t budget = Context::kPollBudget;
   for (int round = 0; round < kRoundsPerPoll; ++round) {
     const std::size_t received = one->drive(budget);
-    if (received < kSeveral || received >= budget || !queue.is_empty()) return;
+    if (received < kSeveral || received >= budget || !cq.queue.is_empty()) return;
     budget -= received;
   }
 }
@@ -91,7 +82,7 @@ int destroy_cq(ibv_cq* c) noexcept {
 
 int poll_cq(ibv_cq* c, int wanted, ibv_wc* wc) noexcept {
   Cq& cq = object_of(c);
-  if (cq.queue.is_empty() || is_time_to_look(cq)) cq.drive();
+  if (cq.queue.is_empty() || is_time_to_look(cq)) drive(cq);
   if (wanted <= 0) return 0;
   const std::size_t count =
       cq.queue.poll(static_cast<std::size_t>(wanted),
@@ -159,7 +150,7 @@ Cq* make_cq(Context& context, const CqRequest& request) {
   options.ignore_overrun = request.ignore_overrun;
   options.single_threaded = request.single_threaded;
   if (request.timestamps) options.clock = &link::monotonic_now_ns;
-  auto cq = std::make_unique<Cq>(options, context);
+  auto cq = std::make_unique<Cq>(options, context, context);
   if (request.channel != nullptr) cq->channel = context.channel_of(request.channel);
   cq->single_threaded = request.single_threaded;
   cq->abi.cq.context = context.public_context();

@@ -61,7 +61,7 @@ int start_poll(ibv_cq_ex* c, ibv_poll_cq_attr* attr) noexcept {
   Cq& cq = object_of(c);
   if (!cq.single_threaded) cq.reader.lock.lock();
   if (look(cq)) return 0;
-  cq.drive();
+  drive(cq);
   if (look(cq)) return 0;
   if (!cq.single_threaded) cq.reader.lock.unlock();
   return ENOENT;

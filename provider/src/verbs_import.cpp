@@ -120,12 +120,6 @@ void unimport_mr(ibv_mr* m) noexcept {
 
 }  // namespace
 
-void Pd::release_user() noexcept {
-  if (users.remove() != 0 || !imported) return;
-  if (parent != nullptr) parent->users.remove();
-  bury(*this);
-}
-
 void offer_import_verbs(abi::Ops& ops) {
   ops.import_pd = &import_pd;
   ops.unimport_pd = &unimport_pd;

@@ -14,18 +14,6 @@
 namespace verbena::provider {
 namespace {
 
-queue::ReceiveQueue::Options with_cookie(queue::ReceiveQueue::Options options, Srq* srq) {
-  options.cookie = srq;
-  return options;
-}
-
-}  // namespace
-
-Srq::Srq(const queue::ReceiveQueue::Options& options, Context& owner)
-    : context(owner), shared(with_cookie(options, this), owner) {}
-
-namespace {
-
 void check_size(const char* verb, const ibv_srq_attr& attr) {
   if (attr.max_wr < 1 || attr.max_wr > kMaxSrqWr) {
     refuse(EINVAL, "%s: max_wr = %u is not in 1 .. max_srq_wr = %u", verb, attr.max_wr, kMaxSrqWr);
@@ -43,7 +31,7 @@ std::unique_ptr<Srq> make_srq(Context& context, const char* verb, Pd& pd, ibv_sr
   options.capacity = attr.max_wr;
   options.max_sges = attr.max_sge;
   options.shared = true;
-  auto srq = std::make_unique<Srq>(options, context);
+  auto srq = std::make_unique<Srq>(options, context, context);
   srq->domain = &pd;
   srq->shared.domain = pd.domain;
   pd.users.add();

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Memory regions.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+
+#include "verbena/abi/objects.hpp"
+
+namespace verbena::provider {
+
+class Context;
+struct Dm;
+struct Pd;
+
+struct Mr {
+  using Public = abi::PrivateMr;
+  abi::PrivateMr mr{};
+  Context* context = nullptr;
+  Pd* domain = nullptr;
+  std::uint32_t key = 0;
+  std::uint64_t host_address = 0;
+  std::uint64_t base = 0;  // by which keys reach it
+  bool foreign = false;    // another process's memory, under a key of our own
+  Dm* memory = nullptr;    // a region of device memory
+};
+
+inline Mr& object_of(ibv_mr* mr) { return *reinterpret_cast<Mr*>(mr); }
+inline Mr& object_of(abi::PrivateMr* mr) { return *reinterpret_cast<Mr*>(mr); }
+
+}  // namespace verbena::provider
