@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Where address vectors lead.
-#include "address_vector.hpp"
+#include "verbena/context/address_vector.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Who asks for a ring: the first queue pair of a peer, and ever fewer of those that follow, until
 // the ring is there or the peer has gone.
-#include "asked_peers.hpp"
+#include "verbena/context/asked_peers.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Events in a pipe: written whole, taken back for an object that goes.
-#include "event_pipe.hpp"
+#include "verbena/events/event_pipe.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

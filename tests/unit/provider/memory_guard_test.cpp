@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Memory that goes away while it is touched: every guarded access says so and goes on, and nothing
 // else does. This program stands in for the preload library.
-#include "memory_guard.hpp"
+#include "verbena/objects/memory_guard.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -14,11 +14,11 @@
 #include <numeric>
 #include <vector>
 
-#include "mapping_watch.hpp"
 #include "verbena/base/guarded_copy.hpp"
 #include "verbena/control/memory_guard.hpp"
 #include "verbena/link/shared_ring.hpp"
 #include "verbena/memory/ordered_copy.hpp"
+#include "verbena/objects/mapping_watch.hpp"
 #include "verbena/wire/crc32.hpp"
 #include "verbena/wire/packet.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How often a context that is polled in vain looks after the others of its process.
-#include "neighbourhood.hpp"
+#include "verbena/progress/neighbourhood.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which calls of which verbs fail, and how each kind of verb says so.
-#include "planned_failures.hpp"
+#include "verbena/report/planned_failures.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "verbena/control/planned_failures.hpp"
-#include "verbs.hpp"
+#include "verbena/verbs/verbs.hpp"
 
 namespace verbena::provider {
 namespace {

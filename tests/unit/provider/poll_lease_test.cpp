@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "poll_lease.hpp"
+#include "verbena/progress/poll_lease.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // When a thread that polls in vain gives its processor away.
-#include "poll_yield.hpp"
+#include "verbena/progress/poll_yield.hpp"
 
 #include <gtest/gtest.h>
 #include <sched.h>

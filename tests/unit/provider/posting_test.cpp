@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // When a thread that posts receives, too.
-#include "posting.hpp"
+#include "verbena/progress/posting.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The progress thread: that it drives when it must, and sleeps when it may. Threads meet at
 // condition variables here, never by waiting for a time to pass.
-#include "progress.hpp"
+#include "verbena/progress/progress.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // When a thread that waits for an event looks for it, and when it has learnt to sleep at once.
-#include "reader_spin.hpp"
+#include "verbena/progress/reader_spin.hpp"
 
 #include <gtest/gtest.h>
 

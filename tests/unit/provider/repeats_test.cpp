@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What is said of explanations that repeat themselves.
-#include "repeats.hpp"
+#include "verbena/report/repeats.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // When the progress thread looks on, and when it has learnt that it is in vain.
-#include "thread_spin.hpp"
+#include "verbena/progress/thread_spin.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The verbs' values and the engine's.
-#include "translate.hpp"
+#include "verbena/verbs/translate.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Whether pages are there, and reaching those that may not be.
-#include "user_memory.hpp"
+#include "verbena/objects/user_memory.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

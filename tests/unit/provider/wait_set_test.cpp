@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Descriptors that a thread sleeps on: as long as they are readable, or each time they become so.
-#include "wait_set.hpp"
+#include "verbena/events/wait_set.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/epoll.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Requests between ibv_wr_start and ibv_wr_complete.
-#include "work_builder.hpp"
+#include "verbena/objects/work_builder.hpp"
 
 #include <gtest/gtest.h>
 

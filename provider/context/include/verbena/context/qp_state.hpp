@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The attributes of a queue pair, for the verbs and for handles in other processes.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <optional>
+
+#include "verbena/context/context.hpp"
+#include "verbena/objects/objects.hpp"
+#include "verbena/qp/attributes.hpp"
+
+namespace verbena::provider {
+
+// As ibv_modify_qp; what was refused is explained already.
+std::optional<qp::Refused> modify_state(Qp& qp, const ibv_qp_attr& attr, unsigned mask,
+                                        Context::MayAsk may_ask);
+// As ibv_query_qp.
+void query_state(const Qp& qp, ibv_qp_attr& attr);
+
+}  // namespace verbena::provider

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "verbena/context/blocked_reader.hpp"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+
+#include "read_channel.h"
+#include "verbena/context/context.hpp"
+#include "verbena/context/live_contexts.hpp"
+#include "verbena/control/channel_reader.hpp"
+#include "verbena/link/clock.hpp"
+
+namespace verbena::provider {
+namespace {
+
+// One blocking read. While it lives, its thread is the blocked reader of the context.
+class Visit {
+ public:
+  Visit(Context& context, std::shared_ptr<CompletionChannel> channel, int fd,
+        control::MayBlock* may_block)
+      : context_(context),
+        reader_spin_(context.reader_spin()),
+        channel_(std::move(channel)),
+        may_block_(may_block),
+        fd_(fd) {
+    channel_->pipe.begin_reading();
+    reader_spin_.begin(link::monotonic_now_ns());
+  }
+  ~Visit() {
+    wake({});
+    if (!has_slept_) channel_->wakers.note_no_sleep();
+    channel_->pipe.end_reading();
+    context_.end_blocked_read(*channel_);
+  }
+  Visit(const Visit&) = delete;
+
+  ssize_t read(void* bytes, std::size_t size, int* wakers) noexcept {
+    while (!context_.is_closing()) {
+      if (const ssize_t got = take(bytes, size); got != 0) return got;
+      // Nothing is looked for before the first sleep: if it is there, it does not last. But where
+      // it comes soon, it is waited for awake; on the only processor, by letting who sends it run.
+      if (reader_spin_.is_on() && context_.has_one_processor()) give_turn();
+      if ((has_slept_ || reader_spin_.is_on()) && context_.drive_for_reader()) continue;
+      if (const ssize_t got = take(bytes, size); got != 0) return got;
+      if (!blocks()) break;
+      if (reader_spin_.is_on() && goes_on_looking()) continue;
+      if (!context_.awaits_packets(*channel_)) break;
+      sleeps_ = context_.prepare_reader_wait();
+      has_slept_ = true;
+      if (!sleeps_) continue;
+      *wakers = channel_->wakers.fd();
+      return 0;
+    }
+    return control::kReadPlainly;
+  }
+  void wake(std::span<const epoll_event> reported) noexcept {
+    for (const epoll_event& event : reported) {
+      if (event.data.fd == channel_->pipe.reader()) channel_->pipe.look_into();
+    }
+    if (sleeps_) context_.end_reader_wait();
+    sleeps_ = false;
+  }
+
+ private:
+  // Asked once, before it does what only a read of this channel that blocks may do: all but to hand
+  // over an event that it has found by itself at once.
+  bool blocks() noexcept {
+    if (!was_asked_) channel_->has_blocked.store(may_block_(fd_) != 0, std::memory_order_relaxed);
+    was_asked_ = true;
+    return channel_->has_blocked.load(std::memory_order_relaxed);
+  }
+  void give_turn() noexcept {
+    ::sched_yield();
+    reader_spin_.note_turn();
+  }
+  bool goes_on_looking() noexcept {
+    return context_.has_one_processor() ? reader_spin_.goes_on_after_turn(&link::monotonic_now_ns)
+                                        : reader_spin_.goes_on(link::monotonic_now_ns());
+  }
+  ssize_t take(void* bytes, std::size_t size) noexcept {
+    if (channel_->pipe.may_hold_any() && !blocks()) return control::kReadPlainly;
+    const ssize_t got = channel_->pipe.read(bytes, size);
+    if (got > 0) reader_spin_.end(&link::monotonic_now_ns);
+    return got;
+  }
+
+  Context& context_;
+  ReaderSpin& reader_spin_;
+  std::shared_ptr<CompletionChannel> channel_;
+  control::MayBlock* may_block_;
+  int fd_;
+  bool was_asked_ = false;
+  bool sleeps_ = false;
+  bool has_slept_ = false;
+};
+
+static_assert(sizeof(Visit) <= kVerbenaVisitBytes);
+static_assert(sizeof(CompletionEvent) == kVerbenaEventBytes);
+static_assert(control::kReadPlainly == kVerbenaReadPlainly);
+
+// Such a signal comes to a thread that runs. Handlers that tell of a crash are many, and say
+// nothing of how the others are meant.
+bool is_of_a_fault(int number) noexcept {
+  return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL ||
+         number == SIGTRAP || number == SIGSYS || number == SIGABRT;
+}
+
+Visit& visit_in(void* room) { return *std::launder(static_cast<Visit*>(room)); }
+
+}  // namespace
+
+void offer_channel(int fd) noexcept {
+  static auto* const offer = reinterpret_cast<control::OfferChannelReader*>(
+      ::dlsym(RTLD_DEFAULT, control::kOfferChannelReader));
+  if (offer != nullptr) offer(fd, &verbena_read_channel);
+}
+
+}  // namespace verbena::provider
+
+using namespace verbena::provider;
+
+// Not one that nobody may drive, nor somebody else's. A channel whose reads do not block is not
+// driven: its reader comes and goes.
+int verbena_begin_visit(int fd, int (*may_block)(int fd), void* room) {
+  bool begun = false;
+  any_live_context([&](Context& context) {
+    std::shared_ptr<CompletionChannel> channel = context.channel_at(fd);
+    if (channel == nullptr) return false;
+    begun = (channel->has_blocked.load(std::memory_order_relaxed) || may_block(fd) != 0) &&
+            context.begin_blocked_read(*channel);
+    if (begun) ::new (room) Visit(context, std::move(channel), fd, may_block);
+    return true;
+  });
+  return begun ? 1 : 0;
+}
+
+ssize_t verbena_visit_read(void* room, void* bytes, std::size_t size, int* wakers) {
+  return visit_in(room).read(bytes, size, wakers);
+}
+
+void verbena_visit_wake(void* room, const epoll_event* reported, int count) {
+  visit_in(room).wake({reported, static_cast<std::size_t>(count)});
+}
+
+void verbena_end_visit(void* room) { std::destroy_at(&visit_in(room)); }
+
+// Which signal it was cannot be known any more; a program that has both kinds is told of each.
+int verbena_may_interrupt() {
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction action {};
+    if (is_of_a_fault(number)) continue;
+    if (::sigaction(number, nullptr, &action) != 0) continue;
+    if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) continue;
+    if ((action.sa_flags & SA_RESTART) == 0) return 1;
+  }
+  return 0;
+}

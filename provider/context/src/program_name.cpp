@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "verbena/context/program_name.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "verbena/control/unique_fd.hpp"
+#include "verbena/fault/hash.hpp"
+
+namespace verbena::provider {
+namespace {
+
+std::string content_of(const char* path) {
+  const control::UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
+  std::string all;
+  char part[4096];
+  for (ssize_t n = 0; fd && (n = ::read(fd.get(), part, sizeof part)) > 0;) {
+    all.append(part, static_cast<std::size_t>(n));
+  }
+  return all;
+}
+
+}  // namespace
+
+// Two processes of one program are mostly its server and its client, and differ in how many
+// arguments they got. What the arguments are does not count: ports and temporary files change from
+// run to run.
+std::uint64_t program_name_hash() {
+  const std::string arguments = content_of("/proc/self/cmdline");
+  const auto count =
+      static_cast<std::uint64_t>(std::count(arguments.begin(), arguments.end(), '\0'));
+  return fault::hash_of({fault::hash_of(content_of("/proc/self/comm")), count});
+}
+
+}  // namespace verbena::provider

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "verbena/context/qp_state.hpp"
+
+#include "verbena/context/address_vector.hpp"
+#include "verbena/link/clock.hpp"
+
+namespace verbena::provider {
+namespace {
+
+static_assert(IBV_QPS_RESET == static_cast<int>(qp::State::kReset) &&
+              IBV_QPS_SQD == static_cast<int>(qp::State::kSqd) &&
+              IBV_QPS_ERR == static_cast<int>(qp::State::kError));
+static_assert(+IBV_QP_STATE == +qp::kMaskState && +IBV_QP_DEST_QPN == +qp::kMaskDestQpn &&
+              +IBV_QP_ALT_PATH == +qp::kMaskAlternatePath && +IBV_QP_CAP == +qp::kMaskCapabilities);
+
+qp::State state_of(ibv_qp_state state) {
+  // Values beyond the enumeration are refused before.
+  return static_cast<qp::State>(state);
+}
+
+qp::Attributes attributes_of(const ibv_qp_attr& a, unsigned mask, Context& context,
+                             Context::MayAsk may_ask) {
+  constexpr const char* kVerb = "ibv_modify_qp";
+  qp::Attributes to;
+  to.state = state_of(a.qp_state);
+  to.current_state = state_of(a.cur_qp_state);
+  to.sqd_notify = a.en_sqd_async_notify != 0;
+  to.access_flags = a.qp_access_flags;
+  to.pkey_index = a.pkey_index;
+  to.port = a.port_num;
+  to.qkey = a.qkey;
+  if ((mask & IBV_QP_AV) != 0) to.path = context.path_to(kVerb, a.ah_attr, may_ask);
+  to.path_mtu = static_cast<Mtu>(a.path_mtu);
+  to.timeout = a.timeout;
+  to.retry_count = a.retry_cnt;
+  to.rnr_retry = a.rnr_retry;
+  to.rq_psn = Psn(a.rq_psn);
+  to.sq_psn = Psn(a.sq_psn);
+  to.max_rd_atomic = a.max_rd_atomic;
+  to.max_dest_rd_atomic = a.max_dest_rd_atomic;
+  to.min_rnr_timer = a.min_rnr_timer;
+  to.dest_qpn = Qpn(a.dest_qp_num);
+  to.migration = static_cast<qp::Migration>(a.path_mig_state);
+  if ((mask & IBV_QP_ALT_PATH) != 0) to.alternate = context.path_to(kVerb, a.alt_ah_attr, may_ask);
+  to.alternate_pkey_index = a.alt_pkey_index;
+  to.alternate_timeout = a.alt_timeout;
+  to.rate_limit = a.rate_limit;
+  return to;
+}
+
+void fill_attr(ibv_qp_attr& to, const qp::Attributes& a, const Qp& qp) {
+  to = {};
+  to.qp_state = static_cast<ibv_qp_state>(a.state);
+  to.cur_qp_state = static_cast<ibv_qp_state>(a.state);
+  to.path_mtu = static_cast<ibv_mtu>(a.path_mtu);
+  to.path_mig_state = static_cast<ibv_mig_state>(a.migration);
+  to.qkey = a.qkey;
+  to.rq_psn = a.rq_psn.value();
+  to.sq_psn = a.sq_psn.value();
+  to.dest_qp_num = a.dest_qpn.value();
+  to.qp_access_flags = a.access_flags;
+  to.cap = qp.caps;
+  to.ah_attr = ah_attr_of(a.path);
+  to.alt_ah_attr = ah_attr_of(a.alternate);
+  to.pkey_index = a.pkey_index;
+  to.alt_pkey_index = a.alternate_pkey_index;
+  to.en_sqd_async_notify = a.sqd_notify ? 1 : 0;
+  to.max_rd_atomic = a.max_rd_atomic;
+  to.max_dest_rd_atomic = a.max_dest_rd_atomic;
+  to.min_rnr_timer = a.min_rnr_timer;
+  to.port_num = a.port;
+  to.timeout = a.timeout;
+  to.retry_cnt = a.retry_count;
+  to.rnr_retry = a.rnr_retry;
+  to.alt_port_num = a.alternate.port;
+  to.alt_timeout = a.alternate_timeout;
+  to.rate_limit = a.rate_limit;
+}
+
+}  // namespace
+
+std::optional<qp::Refused> modify_state(Qp& qp, const ibv_qp_attr& attr, unsigned mask,
+                                        Context::MayAsk may_ask) {
+  const bool moves = (mask & IBV_QP_STATE) != 0;
+  const bool forgets = attr.qp_state == IBV_QPS_RESET || attr.qp_state == IBV_QPS_ERR;
+  if (moves && forgets) {
+    qp.context.catch_up();
+  }
+  if (moves && attr.qp_state == IBV_QPS_RTR && qp.engine->transport() == Transport::kUd) {
+    qp.context.open_all_addresses();
+  }
+  const qp::Attributes wanted = attributes_of(attr, mask, qp.context, may_ask);
+  const auto refused =
+      qp.context.device().modify_qp(*qp.engine, wanted, mask, link::monotonic_now_ns());
+  if (!refused && moves && attr.qp_state == IBV_QPS_RTR) {
+    const Guard guard(qp.engine->lock());
+    qp.has_new_peer = true;
+  }
+  return refused;
+}
+
+void query_state(const Qp& qp, ibv_qp_attr& attr) {
+  qp::Attributes now;
+  bool draining = false;
+  {
+    const Guard guard(qp.engine->lock());
+    now = qp.engine->attributes();
+    now.state = qp.engine->state();
+    const requester::Requester& requester = qp.engine->requester();
+    if (now.state == qp::State::kRts || now.state == qp::State::kSqd) {
+      now.sq_psn = requester.next_psn();
+    }
+    draining = now.state == qp::State::kSqd && !requester.is_drained();
+    if (now.state != qp::State::kReset && now.state != qp::State::kInit &&
+        now.state != qp::State::kError) {
+      now.rq_psn = qp.engine->expected_psn();
+    }
+  }
+  fill_attr(attr, now, qp);
+  attr.sq_draining = draining ? 1 : 0;
+}
+
+}  // namespace verbena::provider

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "verbena/context/shared_domains.hpp"
+
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include "verbena/context/context.hpp"
+#include "verbena/link/clock.hpp"
+#include "verbena/objects/limits.hpp"
+#include "verbena/report/explain.hpp"
+
+namespace verbena::provider {
+namespace {
+
+bool is_mtu(std::uint32_t bytes) {
+  for (const Mtu mtu : {Mtu::k256, Mtu::k512, Mtu::k1024, Mtu::k2048, Mtu::k4096}) {
+    if (mtu_bytes(mtu) == bytes) return true;
+  }
+  return false;
+}
+
+queue::StandIn stand_in_of(const control::StandInWanted& m) {
+  queue::StandIn s;
+  s.receiver = Qpn(m.receiver);
+  s.line = Qpn(m.line);
+  s.xrc_domain = m.domain;
+  s.srq = m.srq;
+  s.first = Psn(m.first);
+  s.mtu = m.mtu;
+  s.access_flags = m.access_flags;
+  s.max_dest_rd_atomic = m.max_dest_rd_atomic;
+  s.min_rnr_timer = m.min_rnr_timer;
+  s.peer = Qpn(m.peer);
+  s.peer_lid = m.peer_lid;
+  s.service_level = m.service_level;
+  return s;
+}
+
+}  // namespace
+
+std::uint32_t SharedDomains::open(const char* verb, std::uint64_t file_device, std::uint64_t inode,
+                                  int oflags) {
+  const control::OpenDomain request{file_device, inode, (oflags & O_CREAT) != 0,
+                                    (oflags & O_EXCL) != 0};
+  const auto opened = context_.ask<control::DomainOpened>(request);
+  if (!opened) refuse(opened.error().code, "%s: %s", verb, opened.error().text.c_str());
+  keep(opened->number);
+  return opened->number;
+}
+
+void SharedDomains::keep(std::uint32_t number) {
+  const std::lock_guard guard(lock_);
+  ++uses_[number];
+}
+
+void SharedDomains::close(std::uint32_t number, Await await) {
+  {
+    const std::lock_guard guard(lock_);
+    const auto uses = uses_.find(number);
+    if (uses == uses_.end() || --uses->second != 0) return;
+    uses_.erase(uses);
+  }
+  if (context_.is_fatal()) return;
+  if (await == Await::kDaemon) {
+    (void)context_.ask<control::Ack>(control::CloseDomain{number});
+  } else {
+    context_.tell(control::CloseDomain{number});
+  }
+}
+
+void SharedDomains::want(const queue::StandIn& s) noexcept {
+  context_.tell(control::StandInWanted{s.receiver.value(), s.line.value(), s.xrc_domain, s.srq,
+                                       s.first.value(), s.mtu, s.access_flags, s.max_dest_rd_atomic,
+                                       s.min_rnr_timer, s.peer.value(), s.peer_lid,
+                                       s.service_level});
+}
+
+void SharedDomains::release(Qpn receiver) noexcept {
+  context_.tell(control::StandInsReleased{receiver.value()});
+}
+
+// Null, and explained, when there cannot be one.
+qp::QueuePair* SharedDomains::stand_in_for(const control::StandInWanted& wanted) {
+  const queue::StandIn s = stand_in_of(wanted);
+  device::Device& device = context_.device();
+  wire::Destination receiver;
+  receiver.address = device.options().address;
+  const Line key{wanted.receiver, wanted.line};
+  if (const auto known = stand_ins_.find(key); known != stand_ins_.end()) {
+    device.change_stand_in(*known->second, s, receiver);
+    return known->second;
+  }
+  qp::QueuePair* made = device.create_stand_in(s, receiver);
+  if (made == nullptr) {
+    explain(
+        "XRC_RECV queue pair 0x%06x of another process cannot reach the SRQs of this one: all "
+        "queue pair numbers are taken",
+        wanted.receiver);
+    return nullptr;
+  }
+  stand_ins_.emplace(key, made);
+  return made;
+}
+
+void SharedDomains::on_wanted(const control::StandInWanted& wanted) {
+  qp::QueuePair* made = nullptr;
+  if (!context_.is_fatal() && is_mtu(wanted.mtu) && wanted.max_dest_rd_atomic <= kMaxRdAtomic) {
+    made = stand_in_for(wanted);
+  }
+  if (made != nullptr) context_.seek_ring_to(Qpn(wanted.line));
+  const std::uint32_t number = made != nullptr ? made->number().value() : 0;
+  context_.tell(control::StandInAnswer{wanted.receiver, wanted.line, number});
+}
+
+void SharedDomains::on_answer(const control::StandInAnswer& answer) {
+  device::Device& device = context_.device();
+  const Qpn receiver(answer.receiver);
+  const Qpn line(answer.line);
+  const TimeNs now = link::monotonic_now_ns();
+  if (answer.stand_in == 0) return device.refuse_line(receiver, line, now);
+  context_.seek_ring_to(Qpn(answer.stand_in));
+  wire::Destination there;
+  there.address = device.options().address;
+  device.connect_line(receiver, line, there, Qpn(answer.stand_in), now);
+}
+
+void SharedDomains::on_released(const control::StandInsReleased& released) {
+  for (auto at = stand_ins_.lower_bound({released.receiver, 0});
+       at != stand_ins_.end() && at->first.first == released.receiver;) {
+    context_.device().destroy_stand_in(at->second);
+    at = stand_ins_.erase(at);
+  }
+}
+
+}  // namespace verbena::provider

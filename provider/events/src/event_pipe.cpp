@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "verbena/events/event_pipe.hpp"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "verbena/events/full_pipes.hpp"
+#include "verbena/link/system_calls.hpp"
+
+namespace verbena::provider {
+namespace {
+
+// Another description of the same pipe.
+int open_anew(int fd, int flags) noexcept {
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  return link::open_file(path, flags | O_NONBLOCK | O_CLOEXEC);
+}
+
+}  // namespace
+
+int EventPipe::open(int fd) noexcept {
+  read_end_ = fd;
+  const int write_end = open_anew(fd, O_WRONLY);
+  write_end_.reset(write_end);
+  return std::max(-write_end, 0);
+}
+
+void EventPipe::adopt(control::UniqueFd write_end, int read_end) noexcept {
+  write_end_ = std::move(write_end);
+  read_end_ = read_end;
+}
+
+EventPipe::~EventPipe() {
+  if (full_pipes_ != nullptr) full_pipes_->remove(*this);
+}
+
+bool EventPipe::write(const void* record, std::size_t size) noexcept {
+  bool is_first_held = false;
+  {
+    const Guard guard(lock_);
+    if (!holds_any()) [[likely]] {
+      const ssize_t written = link::write_bytes(write_end_.get(), record, size);
+      if (written == static_cast<ssize_t>(size)) [[likely]] {
+        written_.fetch_add(1, std::memory_order_release);
+        return true;
+      }
+      if (written != -EAGAIN) return false;
+      is_first_held = true;
+    }
+    if (!hold(record, size)) return false;
+    holds_any_.store(true, std::memory_order_relaxed);
+    written_.fetch_add(1, std::memory_order_release);
+  }
+  if (is_first_held && full_pipes_ != nullptr) full_pipes_->add(*this);
+  return true;
+}
+
+bool EventPipe::hold(const void* record, std::size_t size) noexcept {
+  try {
+    if (held_.empty() || held_.back().used + size > Held::kSize) held_.emplace_back();
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  Held& last = held_.back();
+  std::memcpy(last.bytes.data() + last.used, record, size);
+  last.used += size;
+  return true;
+}
+
+void EventPipe::fill() noexcept {
+  if (!holds_any()) return;
+  const Guard guard(lock_);
+  fill_locked();
+}
+
+void EventPipe::fill_locked() noexcept {
+  while (!held_.empty()) {
+    const Held& first = held_.front();
+    if (link::write_bytes(write_end_.get(), first.bytes.data(), first.used) == -EAGAIN) return;
+    held_.pop_front();
+  }
+  holds_any_.store(false, std::memory_order_relaxed);
+}
+
+// What is held back belongs to the parent, who may have been at it when it was copied.
+void EventPipe::abandon() noexcept {
+  std::construct_at(&lock_);
+  std::construct_at(&held_);
+  holds_any_.store(false, std::memory_order_relaxed);
+  write_end_.reset();
+  full_pipes_ = nullptr;
+  is_abandoned_ = true;
+}
+
+EventPipe*& EventPipe::reading() noexcept {
+  static thread_local EventPipe* current = nullptr;
+  return current;
+}
+
+bool EventPipe::write(const CompletionEvent& event) noexcept {
+  const bool is_next = reading() == this && !kept_ && !may_hold_any();
+  if (!is_next) return write(&event, sizeof event);
+  kept_ = event;
+  return true;
+}
+
+void EventPipe::end_reading() noexcept {
+  reading() = nullptr;
+  if (kept_) write(&*kept_, sizeof *kept_);
+  kept_.reset();
+}
+
+bool EventPipe::open_reader() noexcept {
+  if (!reader_) reader_.reset(open_anew(read_end_, O_RDONLY));
+  return static_cast<bool>(reader_);
+}
+
+ssize_t EventPipe::read(void* bytes, std::size_t size) noexcept {
+  if (kept_) {
+    std::memcpy(bytes, &*kept_, sizeof *kept_);
+    kept_.reset();
+    return sizeof(CompletionEvent);
+  }
+  if (!may_hold_any()) return 0;
+  const std::uint32_t written = written_.load(std::memory_order_acquire);
+  ssize_t got = link::read_bytes(reader_.get(), bytes, size);
+  if (got < 0 && holds_any()) {
+    fill();
+    got = link::read_bytes(reader_.get(), bytes, size);
+  }
+  if (got > 0) {
+    taken_ += static_cast<std::uint32_t>(static_cast<std::size_t>(got) / sizeof(CompletionEvent));
+    return got;
+  }
+  taken_ = written;
+  is_counted_ = true;
+  return 0;
+}
+
+std::size_t EventPipe::withdraw(std::uint64_t object, std::size_t size) noexcept {
+  if (is_abandoned_) return 0;
+  const control::UniqueFd reader(open_anew(read_end_, O_RDONLY));
+  if (!reader) return 0;
+  const Guard guard(lock_);
+  const std::size_t withdrawn =
+      withdraw_written(reader.get(), object, size) + withdraw_held(object, size);
+  fill_locked();
+  return withdrawn;
+}
+
+// What belongs to others goes back, in its order.
+std::size_t EventPipe::withdraw_written(int reader, std::uint64_t object,
+                                        std::size_t size) noexcept {
+  int waiting = 0;
+  if (::ioctl(reader, FIONREAD, &waiting) != 0 || waiting <= 0) return 0;
+  std::vector<unsigned char> records(static_cast<std::size_t>(waiting));
+  const ssize_t got = link::read_bytes(reader, records.data(), records.size());
+  if (got <= 0) return 0;
+  std::size_t withdrawn = 0;
+  for (std::size_t at = 0; at + size <= static_cast<std::size_t>(got); at += size) {
+    std::uint64_t element = 0;
+    std::memcpy(&element, records.data() + at, sizeof element);
+    if (element == object) {
+      ++withdrawn;
+    } else {
+      [[maybe_unused]] const ssize_t written =
+          link::write_bytes(write_end_.get(), records.data() + at, size);
+    }
+  }
+  return withdrawn;
+}
+
+std::size_t EventPipe::withdraw_held(std::uint64_t object, std::size_t size) noexcept {
+  std::size_t withdrawn = 0;
+  for (auto part = held_.begin(); part != held_.end();) {
+    std::size_t kept = 0;
+    for (std::size_t at = 0; at < part->used; at += size) {
+      std::uint64_t element = 0;
+      std::memcpy(&element, part->bytes.data() + at, sizeof element);
+      if (element == object) {
+        ++withdrawn;
+        continue;
+      }
+      std::memmove(part->bytes.data() + kept, part->bytes.data() + at, size);
+      kept += size;
+    }
+    part->used = kept;
+    part = kept == 0 ? held_.erase(part) : std::next(part);
+  }
+  return withdrawn;
+}
+
+}  // namespace verbena::provider

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Completion queues.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "verbena/abi/objects.hpp"
+#include "verbena/base/lock.hpp"
+#include "verbena/objects/users.hpp"
+#include "verbena/queue/completion_queue.hpp"
+
+namespace verbena::provider {
+
+class Context;
+struct CompletionChannel;
+
+struct Cq {
+  using Public = abi::PrivateCq;
+  // `events` hears of completions that somebody waits for.
+  Cq(const queue::CompletionQueue::Options& options, Context& owner, queue::EventSink& events);
+  abi::PrivateCq abi{};
+  Context& context;
+  // Which has the queue pairs that complete here; null: several have. Taken: there are such.
+  std::atomic<Context*> engine{&context};
+  bool is_taken = false;
+  queue::CompletionQueue queue;
+  std::shared_ptr<CompletionChannel> channel;
+  Users users;
+  std::atomic<std::uint32_t> completion_events{0};  // written into the channel
+  std::atomic<std::uint32_t> async_events{0};
+  // That found completions there already, since who waits for events has looked.
+  std::atomic<std::uint32_t> unhurried_polls{0};
+  // What the extended interface reads: a few at a time are looked at, and leave the queue when all
+  // of them were read or the poll ends. Of the thread between ibv_start_poll and ibv_end_poll.
+  struct Reader {
+    Lock lock;
+    static constexpr std::size_t kMost = 32;
+    std::span<const queue::Completion> seen;  // empty: nothing is looked at
+    // Where nothing is, the one that was read last, for who reads on after the end.
+    queue::Completion kept;
+    const queue::Completion* current = &kept;
+    const queue::Completion* last = &kept;  // of those seen
+  };
+  Reader reader;
+  bool single_threaded = false;
+  const queue::Completion& current() const { return *reader.current; }
+};
+
+inline Cq& object_of(ibv_cq* cq) { return *reinterpret_cast<Cq*>(cq); }
+inline Cq& object_of(ibv_cq_ex* cq) { return *reinterpret_cast<Cq*>(cq); }
+
+}  // namespace verbena::provider

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Device memory.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "verbena/objects/users.hpp"
+
+namespace verbena::provider {
+
+struct Dm {
+  using Public = ibv_dm;
+  ibv_dm dm{};
+  std::shared_ptr<std::byte[]> bytes;  // with the handles that imported it
+  std::uint64_t length = 0;
+  Users users;
+};
+
+inline Dm& object_of(ibv_dm* dm) { return *reinterpret_cast<Dm*>(dm); }
+
+}  // namespace verbena::provider

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Queue pairs, and the handles of XRC receive queue pairs.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "verbena/abi/objects.hpp"
+#include "verbena/objects/users.hpp"
+#include "verbena/objects/work_builder.hpp"
+#include "verbena/qp/queue_pair.hpp"
+
+namespace verbena::provider {
+
+class Context;
+struct Cq;
+struct Pd;
+struct Srq;
+struct Xrcd;
+struct Qp;
+
+// Who holds an XRC receive queue pair (xrc_receivers.hpp).
+struct ReceiverHandles {
+  std::mutex lock;  // innermost: taken by events, inside the engine
+  std::vector<Qp*> handles;
+  std::uint32_t remote = 0;  // handles in other contexts
+  std::uint32_t domain = 0;  // its XRC domain's number
+};
+
+struct Qp {
+  using Public = abi::PrivateQp;
+  explicit Qp(Context& owner) : context(owner) {}
+  abi::PrivateQp abi{};
+  Context& context;
+  qp::QueuePair* engine = nullptr;
+  Pd* domain = nullptr;
+  Cq* send_cq = nullptr;
+  Cq* receive_cq = nullptr;
+  Srq* srq = nullptr;
+  Xrcd* xrcd = nullptr;
+  // Of XRC_RECV the application has handles only.
+  Qp* opened = nullptr;                       // a handle: of this queue pair
+  bool is_remote = false;                     // a handle: of a queue pair of another context
+  std::unique_ptr<ReceiverHandles> receiver;  // not a handle
+  ibv_qp_cap caps{};
+  bool signal_all = false;
+  bool has_new_peer = false;  // and has posted nothing for it; under the engine's lock
+  std::uint32_t flow_label = 0;
+  std::uint32_t deferred = 0;  // posts that waited for an answer; under the engine's lock
+  WorkBuilder builder;
+  std::vector<Gid> groups;  // multicast memberships; under the context's lock
+  Users users;
+  std::atomic<std::uint32_t> async_events{0};
+};
+
+inline Qp& object_of(ibv_qp* qp) { return *reinterpret_cast<Qp*>(qp); }
+inline Qp& object_of(ibv_qp_ex* qp) { return *reinterpret_cast<Qp*>(qp); }
+
+}  // namespace verbena::provider

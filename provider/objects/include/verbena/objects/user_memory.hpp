@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How the engine learns whether the application's pages are there, and reaches pages that may not
+// be (on-demand regions), without a signal; and the pages of the process that this one imports
+// from, whose addresses are marked. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "verbena/memory/port.hpp"
+#include "verbena/objects/foreign_memory.hpp"
+
+namespace verbena::provider {
+
+class UserMemory final : public memory::MemoryPort {
+ public:
+  // No region of this process's own reaches beyond: there, another's addresses begin.
+  static constexpr std::uint64_t kUserSpaceEnd = std::uint64_t{1} << 48;
+
+  bool read(void* to, std::uint64_t address, std::size_t length) noexcept override;
+  bool write(std::uint64_t address, const void* from, std::size_t length) noexcept override;
+  bool is_mapped(std::uint64_t address, std::size_t length, bool writable) noexcept override;
+
+  ForeignMemory& foreign() noexcept { return foreign_; }
+  // By which `address` of that process is known here.
+  static std::uint64_t foreign_address(std::uint64_t address) noexcept;
+
+ private:
+  ForeignMemory foreign_;
+};
+
+}  // namespace verbena::provider

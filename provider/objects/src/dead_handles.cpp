@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "verbena/objects/dead_handles.hpp"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <type_traits>
+
+#include "verbena/abi/ops.hpp"
+#include "verbena/report/explain.hpp"
+
+namespace verbena::provider {
+namespace {
+
+using abi::PrivateMr;  // in the list of operations
+
+constexpr std::size_t kKept = 1024;
+
+std::atomic<ibv_context*> the_limbo{nullptr};
+std::array<std::atomic<void*>, kKept> graves{};
+std::atomic<std::size_t> next_grave{0};
+std::size_t builder_end = 0;  // in a queue pair; written before the first is made
+
+int too_late(const char* verb) noexcept {
+  return refusal(EINVAL, "%s: the handle is of an object that was destroyed before", verb);
+}
+
+// By the conventions of guard.hpp.
+template <typename Result>
+Result answer(const char* verb) noexcept {
+  const int error = too_late(verb);
+  if constexpr (std::is_pointer_v<Result>) {
+    errno = error;
+    return nullptr;
+  } else if constexpr (!std::is_void_v<Result>) {
+    return error;
+  }
+}
+
+template <typename Request>
+int answer_post(const char* verb, Request* request, Request** bad) noexcept {
+  *bad = request;
+  return too_late(verb);
+}
+
+abi::Ops refusing_ops() {
+  abi::Ops ops;
+#define VERBENA_REFUSE(name, result, arguments, since, until)                            \
+  if constexpr (!std::is_same_v<decltype(ops.name), abi::NeverOffered>) {                \
+    ops.name = [] arguments noexcept -> result { return answer<result>("ibv_" #name); }; \
+  }
+  VERBENA_VERBS_OPS(VERBENA_REFUSE)
+#undef VERBENA_REFUSE
+  ops.poll_cq = [](ibv_cq*, int, ibv_wc*) noexcept { return -too_late("ibv_poll_cq"); };
+  ops.query_qp_data_in_order = [](ibv_qp*, ibv_wr_opcode, std::uint32_t) noexcept {
+    too_late("ibv_query_qp_data_in_order");
+    return 0;
+  };
+  ops.post_send = [](ibv_qp*, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
+    return answer_post("ibv_post_send", wr, bad);
+  };
+  ops.post_recv = [](ibv_qp*, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
+    return answer_post("ibv_post_recv", wr, bad);
+  };
+  ops.post_srq_recv = [](ibv_srq*, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
+    return answer_post("ibv_post_srq_recv", wr, bad);
+  };
+  ops.post_srq_ops = [](ibv_srq*, ibv_ops_wr* wr, ibv_ops_wr** bad) noexcept {
+    return answer_post("ibv_post_srq_ops", wr, bad);
+  };
+  return ops;
+}
+
+}  // namespace
+
+void prepare_limbo(const abi::Library& library, ibv_device* device) noexcept {
+  if (limbo() != nullptr) return;
+  const int saved = errno;
+  // Neither is ever freed: handles may outlive every context.
+  try {
+    builder_end = library.qp_flags_offset();
+    static const auto* const ops =
+        new std::vector<abi::AnyFunction>(abi::pack(refusing_ops(), library.layout().generation));
+    const auto memory = library.allocate_context(device, -1, sizeof(void*));
+    if (memory.context != nullptr) {
+      library.set_ops(memory.verbs_context, ops->data());
+      ibv_context* none = nullptr;
+      if (!the_limbo.compare_exchange_strong(none, memory.context)) {
+        library.free_context(memory.context);
+      }
+    }
+  } catch (const std::bad_alloc&) {
+  }
+  errno = saved;
+}
+
+ibv_context* limbo() noexcept { return the_limbo.load(std::memory_order_relaxed); }
+
+namespace dead_handle {
+
+void keep(void* memory) noexcept {
+  const std::size_t at = next_grave.fetch_add(1, std::memory_order_relaxed) % kKept;
+  ::operator delete(graves[at].exchange(memory, std::memory_order_acq_rel));
+}
+
+// The builder's functions need the object, all but the last one, which has an answer to give.
+void silence(abi::PrivateQp& qp) noexcept {
+  qp.qp.context = limbo();
+  ibv_qp_ex& ex = qp.ex;
+  ex.wr_atomic_cmp_swp = [](ibv_qp_ex*, std::uint32_t, std::uint64_t, std::uint64_t,
+                            std::uint64_t) {};
+  ex.wr_atomic_fetch_add = [](ibv_qp_ex*, std::uint32_t, std::uint64_t, std::uint64_t) {};
+  ex.wr_bind_mw = [](ibv_qp_ex*, ibv_mw*, std::uint32_t, const ibv_mw_bind_info*) {};
+  ex.wr_local_inv = [](ibv_qp_ex*, std::uint32_t) {};
+  ex.wr_rdma_read = [](ibv_qp_ex*, std::uint32_t, std::uint64_t) {};
+  ex.wr_rdma_write = [](ibv_qp_ex*, std::uint32_t, std::uint64_t) {};
+  ex.wr_rdma_write_imm = [](ibv_qp_ex*, std::uint32_t, std::uint64_t, __be32) {};
+  ex.wr_send = [](ibv_qp_ex*) {};
+  ex.wr_send_imm = [](ibv_qp_ex*, __be32) {};
+  ex.wr_send_inv = [](ibv_qp_ex*, std::uint32_t) {};
+  ex.wr_send_tso = [](ibv_qp_ex*, void*, std::uint16_t, std::uint16_t) {};
+  ex.wr_set_ud_addr = [](ibv_qp_ex*, ibv_ah*, std::uint32_t, std::uint32_t) {};
+  ex.wr_set_xrc_srqn = [](ibv_qp_ex*, std::uint32_t) {};
+  ex.wr_set_inline_data = [](ibv_qp_ex*, void*, std::size_t) {};
+  ex.wr_set_inline_data_list = [](ibv_qp_ex*, std::size_t, const ibv_data_buf*) {};
+  ex.wr_set_sge = [](ibv_qp_ex*, std::uint32_t, std::uint64_t, std::uint32_t) {};
+  ex.wr_set_sge_list = [](ibv_qp_ex*, std::size_t, const ibv_sge*) {};
+  ex.wr_start = [](ibv_qp_ex*) {};
+  ex.wr_complete = [](ibv_qp_ex*) { return too_late("ibv_wr_complete"); };
+  ex.wr_abort = [](ibv_qp_ex*) {};
+  // Of signatures that the headers of some distributions do not have; arguments are not looked at.
+  void (*const nothing)() = [] {};
+  for (std::size_t at = abi::kWrAtomicWriteOffset; at < builder_end; at += sizeof nothing) {
+    std::memcpy(qp.room + at, &nothing, sizeof nothing);
+  }
+}
+
+// libibverbs looks at the channel before it asks the context.
+void silence(abi::PrivateCq& cq) noexcept {
+  cq.cq.context = limbo();
+  cq.cq.channel = nullptr;
+  ibv_cq_ex& ex = cq.ex;
+  if (ex.start_poll == nullptr) return;
+  ex.start_poll = [](ibv_cq_ex*, ibv_poll_cq_attr*) { return too_late("ibv_start_poll"); };
+  ex.next_poll = [](ibv_cq_ex*) { return too_late("ibv_next_poll"); };
+  ex.end_poll = [](ibv_cq_ex*) {};
+}
+
+void silence(ibv_dm& dm) noexcept {
+  dm.context = limbo();
+  dm.memcpy_to_dm = [](ibv_dm*, std::uint64_t, const void*, std::size_t) {
+    return too_late("ibv_memcpy_to_dm");
+  };
+  dm.memcpy_from_dm = [](void*, ibv_dm*, std::uint64_t, std::size_t) {
+    return too_late("ibv_memcpy_from_dm");
+  };
+}
+
+}  // namespace dead_handle
+
+}  // namespace verbena::provider

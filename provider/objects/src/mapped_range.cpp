@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "verbena/objects/mapped_range.hpp"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+
+#include "verbena/objects/populate.hpp"
+
+namespace verbena::provider {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+// Up to here pages are simply touched, as an adapter that pins them would; beyond, the list of
+// mappings is read.
+constexpr std::uint64_t kTouchMax = 1u << 20;
+
+void* pointer(std::uint64_t address) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+}
+
+// A line of /proc/self/maps.
+struct Mapping {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t offset = 0;  // of the first byte in its file
+  unsigned major = 0;
+  unsigned minor = 0;
+  std::uint64_t inode = 0;  // 0: it has no file
+  char rights[5] = {};
+  char path[4096] = {};
+
+  bool parse(const char* line) {
+    path[0] = '\0';
+    return std::sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %4095[^\n]",
+                       &begin, &end, rights, &offset, &major, &minor, &inode, path) >= 7;
+  }
+};
+
+// Whether the system says that a fault of this page is a SIGBUS, though it is mapped. A page that
+// nobody may read in this way, as those of devices, is no such.
+bool is_fault(std::uint64_t page) {
+  char byte = 0;
+  const iovec here{&byte, 1};
+  const iovec there{pointer(page), 1};
+  return ::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) < 0 && errno == EFAULT;
+}
+
+// Whether the file goes as far as this page of its mapping: a file that was cut off, or was always
+// shorter, has nothing there. It is so then for all pages before it, holes included.
+bool is_within_file(const Mapping& mapping, std::uint64_t page) {
+  if (mapping.inode == 0) return true;
+  // Also of what a huge page would be needed for, and there is none.
+  if (::madvise(pointer(page), kPage, kPopulateRead) == 0) return true;
+  if (errno == EFAULT) return false;
+  // A kernel before 5.14, or a device.
+  struct stat file {};
+  const bool is_found = ::stat(mapping.path, &file) == 0 && file.st_ino == mapping.inode &&
+                        major(file.st_dev) == mapping.major && minor(file.st_dev) == mapping.minor;
+  if (is_found && !S_ISREG(file.st_mode)) return true;
+  if (!is_found) return !is_fault(page);
+  return mapping.offset + (page - mapping.begin) < static_cast<std::uint64_t>(file.st_size);
+}
+
+// Whether mappings without a hole, readable (and writable), cover the range.
+bool is_covered(std::uint64_t begin, std::uint64_t end, bool writable) {
+  std::FILE* maps = std::fopen("/proc/self/maps", "re");
+  if (maps == nullptr) return true;  // no descriptor left to look with
+  char line[4400];
+  Mapping mapping;
+  std::uint64_t covered = begin;
+  while (covered < end && std::fgets(line, sizeof line, maps) != nullptr) {
+    if (!mapping.parse(line) || mapping.end <= covered) continue;
+    if (mapping.begin > covered || mapping.rights[0] != 'r' ||
+        (writable && mapping.rights[1] != 'w')) {
+      break;
+    }
+    const std::uint64_t until = mapping.end < end ? mapping.end : end;
+    if (!is_within_file(mapping, until - kPage)) break;
+    covered = until;
+  }
+  std::fclose(maps);
+  return covered >= end;
+}
+
+}  // namespace
+
+bool is_mapped_range(std::uint64_t begin, std::uint64_t end, bool writable) noexcept {
+  const int saved = errno;
+  bool is_there = false;
+  bool is_known = false;
+  if (end - begin <= kTouchMax) {
+    is_there =
+        ::madvise(pointer(begin), end - begin, writable ? kPopulateWrite : kPopulateRead) == 0;
+    // EFAULT: to touch one of the pages is a SIGBUS, beyond the end of a file, say.
+    is_known = is_there || errno == EFAULT;
+  }
+  // Also for kernels before 5.14 and for what cannot be touched in advance.
+  if (!is_known) is_there = is_covered(begin, end, writable);
+  errno = saved;
+  return is_there;
+}
+
+}  // namespace verbena::provider

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What happens when libibverbs loads the provider: it finds out which libibverbs that is, and
+// registers itself with it. Whatever goes wrong leaves the process without an emulated device and
+// with one line that says why.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "verbena/context/context.hpp"
+#include "verbena/context/neighbours.hpp"
+#include "verbena/control/connect.hpp"
+#include "verbena/control/runtime_dir.hpp"
+#include "verbena/link/futex.hpp"
+#include "verbena/objects/dead_handles.hpp"
+#include "verbena/report/guard.hpp"
+#include "verbena/report/planned_failures.hpp"
+#include "verbena/verbs/verbs.hpp"
+
+namespace verbena::provider {
+namespace {
+
+// Constant once the library is loaded.
+struct Plugin {
+  abi::Library library;
+  std::vector<abi::AnyFunction> ops;
+};
+Plugin* plugin = nullptr;
+
+// A table of matches that says nothing: zeros end it. libibverbs looks through the table of every
+// provider, without asking whether it has one, once the kernel lists a device with a driver of its
+// own.
+constexpr std::array<std::uint64_t, 8> kNoMatches{};
+
+abi::Ops all_ops() {
+  abi::Ops ops;
+  offer_device_verbs(ops);
+  offer_memory_verbs(ops);
+  offer_device_memory_verbs(ops);
+  offer_import_verbs(ops);
+  offer_window_verbs(ops);
+  offer_completion_verbs(ops);
+  offer_extended_completion_verbs(ops);
+  offer_shared_receive_verbs(ops);
+  offer_tag_matching_verbs(ops);
+  offer_queue_pair_verbs(ops);
+  offer_state_verbs(ops);
+  offer_post_verbs(ops);
+  offer_address_verbs(ops);
+  offer_xrc_verbs(ops);
+  return ops;
+}
+
+// libibverbs asks this for every device, real adapters included: nothing is looked at but the
+// name, until it can only be ours.
+bool is_ours(const abi::FoundDevice& found) {
+  unsigned number = 0;
+  if (std::sscanf(found.node_name, "uverbs%u", &number) != 1 ||
+      number < control::kFirstUverbsNumber) {
+    return false;
+  }
+  auto channel = control::connect_to_daemon(control::runtime_dir_path());
+  if (!channel) return false;
+  const auto welcome = control::say_hello(*channel, control::ClientKind::kProvider);
+  if (!welcome) return false;
+  for (const control::DeviceInfo& device : welcome->devices) {
+    if (device.uverbs_number == number && device.name == found.device_name) return true;
+  }
+  return false;
+}
+
+bool match_device(abi::FoundDevice* found) noexcept {
+  bool ours = false;
+  errno_of([&] { ours = is_ours(*found); });
+  return ours;
+}
+
+abi::PrivateDevice* alloc_device(abi::FoundDevice*) noexcept {
+  return static_cast<abi::PrivateDevice*>(std::calloc(1, sizeof(abi::PrivateDevice)));
+}
+
+void uninit_device(abi::PrivateDevice* device) noexcept { std::free(device); }
+
+void* alloc_context(ibv_device* device, int cmd_fd, void*) noexcept {
+  const auto memory = plugin->library.allocate_context(device, cmd_fd, sizeof(Context*));
+  if (memory.context == nullptr) return nullptr;
+  prepare_limbo(plugin->library, device);
+  Context* made = pointer_or_errno([&] {
+    auto context = std::make_unique<Context>(plugin->library, memory.context, device->name);
+    add_neighbour(*context, cmd_fd);
+    return context.release();
+  });
+  if (made == nullptr) {
+    const int saved = errno;
+    plugin->library.free_context(memory.context);
+    errno = saved;
+    return nullptr;
+  }
+  ::new (memory.extra) Context*(made);
+  plugin->library.set_ops(memory.verbs_context, plugin->ops.data());
+  return memory.verbs_context;
+}
+
+void* open_context(ibv_device* device, int cmd_fd, void* private_data) noexcept {
+  if (const int error = planned_failure_of_opening(); error != 0) {
+    errno = error;
+    return nullptr;
+  }
+  return alloc_context(device, cmd_fd, private_data);
+}
+
+// Puts a connection of our own in the place of the one that another process works with.
+void reconnect(const ibv_device& device, int cmd_fd) {
+  const std::string node = std::string("/dev/infiniband/") + device.dev_name;
+  const control::UniqueFd fresh(::open(node.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fresh || ::dup3(fresh.get(), cmd_fd, O_CLOEXEC) < 0) {
+    refuse(errno, "ibv_import_device: %s cannot be opened (errno %d)", node.c_str(), errno);
+  }
+}
+
+// A context that another process has open: this one gets an engine and a connection of its own, and
+// imports from there by asking.
+void* import_from_another(ibv_device* device, int cmd_fd) noexcept {
+  void* made = nullptr;
+  errno_of([&] {
+    std::string owner = control::abstract_name(cmd_fd, control::End::kOwn);
+    if (owner.empty()) {
+      refuse(EINVAL, "ibv_import_device: descriptor %d is not of an opened device", cmd_fd);
+    }
+    reconnect(*device, cmd_fd);
+    made = alloc_context(device, cmd_fd, nullptr);
+    if (made == nullptr) throw VerbRefused{errno};
+    Context::of(plugin->library.public_context_of(made)).set_owner(std::move(owner));
+  });
+  return made;
+}
+
+void* import_context(ibv_device* device, int cmd_fd) noexcept {
+  Context* const shared = share_context(cmd_fd);
+  if (shared == nullptr) return import_from_another(device, cmd_fd);
+  const auto memory = plugin->library.allocate_context(device, cmd_fd, sizeof(Context*));
+  if (memory.context == nullptr) {
+    const int saved = errno;
+    release_context(*shared);
+    errno = saved;
+    return nullptr;
+  }
+  memory.context->num_comp_vectors = shared->public_context()->num_comp_vectors;
+  add_handle(*shared, memory.context);
+  ::new (memory.extra) Context*(shared);
+  plugin->library.set_ops(memory.verbs_context, plugin->ops.data());
+  return memory.verbs_context;
+}
+
+void load() {
+  auto library = abi::Library::find();
+  if (!library) {
+    std::fprintf(stderr, "verbena: %s; no emulated device in this process\n",
+                 library.error().c_str());
+    return;
+  }
+  abi::Ops ops = all_ops();
+  if (const char* const list = ::secure_getenv("VERBENA_FAIL"); list != nullptr) {
+    try {
+      plan_failures(ops, list);
+    } catch (const std::invalid_argument& wrong) {
+      std::fprintf(stderr, "verbena: %s; no emulated device in this process\n", wrong.what());
+      return;
+    }
+  }
+  plugin = new Plugin{*library, abi::pack(ops, library->layout().generation)};
+  abi::DriverDescription description{};
+  description.name = "verbena";
+  description.match_min_abi = control::kUverbsAbiVersion;
+  description.match_max_abi = control::kUverbsAbiVersion;
+  description.match_table = kNoMatches.data();
+  description.match_device = &match_device;
+  description.alloc_context = &open_context;
+  description.import_context = &import_context;
+  description.alloc_device = &alloc_device;
+  description.uninit_device = &uninit_device;
+  plugin->library.register_driver(description);
+  // Before a device is opened: what this asks of the kernel costs nothing while the process has one
+  // thread. With several, the kernel waits until each processor has had another task: tens of
+  // milliseconds, which would fall into the opening.
+  link::install_futex_lock_waiter();
+}
+
+__attribute__((constructor)) void on_load() {
+  errno_of([] { load(); });
+}
+
+}  // namespace
+}  // namespace verbena::provider

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The progress thread of a context: what peers ask of a process happens although the application
+// sleeps or computes, and an application that polls does not pay for it.
+//
+// The application holds a lease on driving the engine while it waits by polling: it has polled
+// within kLease, and in vain since it last found something. (Whoever found something may go and
+// wait for its memory to change.) A post holds it as long as it sends. The thread sleeps meanwhile.
+//
+//   state    | what the thread does           | what ends it
+//   ---------+--------------------------------+--------------------------------------------------
+//   Watching | drives until nothing is left,  | the application holds the lease, and parking has
+//            | then sleeps until a packet, a  | proved right: Parked; another thread drives:
+//            | deadline or a kick             | Yielding
+//   Yielding | sleeps for 100 us              | Watching
+//   Parked   | sleeps for a term              | Parked again, for twice as long, if the application
+//            |                                | holds the lease, or for as long if it has polled;
+//            |                                | Watching if it has not, if a completion queue is
+//            |                                | armed, or after two nudges without a poll between
+//   Relieved | minds deadlines and the daemon | Watching once no reader is blocked any more
+//   StandBy  | the same, for a term           | Relieved if no read has blocked meanwhile
+//
+// Terms grow from kFirstTerm to kTerm; from then on the polls themselves keep the thread asleep, by
+// putting off a timer every few milliseconds (poll_lease.hpp). Parking is learned
+// (base/adaptive_spin.hpp): it was wrong if a packet lay there at the end of the lease and the
+// application had not waited for it by polling. Peers on this host whose own applications poll
+// nudge a parked thread when what they wrote is not read (peer_link.hpp). An idle context wakes its
+// thread never.
+//
+// An application's thread that blocks for a completion event drives the engine meanwhile
+// (blocked_reader.hpp): what comes wakes one thread instead of two.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "verbena/base/adaptive_spin.hpp"
+#include "verbena/base/lock.hpp"
+#include "verbena/base/types.hpp"
+#include "verbena/control/unique_fd.hpp"
+#include "verbena/events/waker.hpp"
+#include "verbena/progress/poll_lease.hpp"
+#include "verbena/progress/sleep_state.hpp"
+
+namespace verbena::provider {
+
+// What the thread drives.
+class Driven {
+ public:
+  enum class Found : std::uint8_t {
+    kNothing,
+    kPackets,
+    kAnother,  // another thread is at it
+  };
+  // Receives and sends until nothing is left to do now.
+  virtual Found drive_until_quiet() noexcept = 0;
+  // Reads the daemon's messages. False: it cannot be read now, look again a little later.
+  virtual bool handle_control() noexcept = 0;
+  virtual int receive_fd() const noexcept = 0;
+  // The same for what comes to further addresses; -1: there are none.
+  virtual int further_fd() const noexcept { return -1; }
+  virtual int wake_fd() const noexcept = 0;     // so, too; -1: none
+  virtual int control_fd() const noexcept = 0;  // -1 once the daemon is gone
+  // Readable when an event pipe that was full has room; -1: none was.
+  virtual int full_pipes_fd() const noexcept = 0;
+  virtual void fill_pipes() noexcept = 0;
+  // Before the thread blocks on the two: false if it shall look again at once. After true
+  // comes end_wait(), when it is awake.
+  virtual bool prepare_wait() noexcept = 0;
+  virtual void end_wait() noexcept = 0;
+  // After a nudge (wake_fd() was readable in a wait that was not for packets).
+  virtual void silence() noexcept = 0;
+  virtual TimeNs next_deadline() const noexcept = 0;
+
+ protected:
+  ~Driven() = default;
+};
+
+// Engines whose application does not poll: those that are left to it all the same, and those that
+// are left to their threads. These should be looked after, but a thread that has been woken, or has
+// just begun, may wait for a processor for long.
+enum class Undriven : std::uint8_t { kParked, kAny };
+
+class Progress final : public Waker {
+ public:
+  explicit Progress(Driven& driven);
+  ~Progress() { stop(); }
+  Progress(const Progress&) = delete;
+
+  // Returns an errno.
+  int start() noexcept;
+  // Ends the thread and waits for it. Not from the thread itself.
+  void stop() noexcept;
+
+  // For the thread itself: so long it took to take in a few small packets.
+  void note_turn(TimeNs time) noexcept;
+  // So long an application may take, on this processor, to answer what this thread has just brought
+  // it: the change from the one to the other is some thirty turns, and several times that leaves it
+  // some room. Also the thread's own.
+  TimeNs answer_time() const noexcept { return kAnswerTurns * turn_; }
+
+  // In a forked child, where there is no such thread.
+  void abandon() noexcept {
+    running_ = false;
+    poll_lease_.end();
+  }
+
+  // The application polls, and what the clock said if it was looked at.
+  void note_poll() noexcept { sleep_.note_poll(); }
+  void note_poll(TimeNs now) noexcept {
+    sleep_.note_poll(now);
+    poll_lease_.note_poll(now);
+  }
+  // The poll that was noted last has found something.
+  void note_found() noexcept { sleep_.note_found(); }
+  // It sends, and takes what has come when it has.
+  void note_sending(bool sends) noexcept { sleep_.note_sending(sends); }
+  std::uint32_t polls() const noexcept { return sleep_.polls(); }
+  // Changes with each poll, and with each read that blocks.
+  std::uint32_t looks() const noexcept { return sleep_.polls() + sleep_.blocked_reads(); }
+  // This is one of those, and its application has not polled since a look that saw so many polls.
+  bool is_undriven(Undriven which, std::uint32_t& polls_seen) const noexcept {
+    if (which == Undriven::kParked && sleep_.rest() != Rest::kParked) return false;
+    const std::uint32_t before = polls_seen;
+    polls_seen = sleep_.polls();
+    return polls_seen == before;
+  }
+  // `by_reader`: by the channel whose reader blocked last, and will again.
+  void note_armed(bool by_reader) noexcept {
+    sleep_.count_armed(1);
+    if (!by_reader) sleep_.note_others();
+    const Rest rest = sleep_.rest();
+    if (rest == Rest::kParked || (rest == Rest::kStandingBy && !by_reader)) kick();
+  }
+  void note_fired() noexcept { sleep_.count_armed(-1); }
+  // An event that note_fired() has counted, of a queue that did not come to wait for it.
+  void note_fired_at_once() noexcept { sleep_.count_armed(1); }
+  void note_deadline(TimeNs deadline) noexcept {
+    const Rest rest = sleep_.rest();
+    if ((rest == Rest::kWatching || rest == Rest::kRelieved) && deadline < sleep_.until()) kick();
+  }
+  void note_work() noexcept {
+    if (sleep_.rest() >= Rest::kWatching) kick();
+  }
+  // A thread of the application is about to do this one's work until end_blocked_read(). False: one
+  // does already, or others than those `armed` wait for events, who want this thread.
+  bool begin_blocked_read(std::int32_t armed) noexcept;
+  void end_blocked_read(std::int32_t armed) noexcept;
+  void kick() noexcept override;
+
+ private:
+  static constexpr TimeNs kAnswerTurns = 128;
+
+  static void* run_thread(void* self);
+  void run() noexcept;
+  // kYield: a short while, because another thread drives.
+  enum class Wait : std::uint8_t { kWatch, kPark, kYield, kRelieved, kStandBy };
+  static Rest rest_for(Wait how) noexcept;
+  void wait(Wait how) noexcept;
+  Wait choose() noexcept;
+  Wait choose_beside_reader(TimeNs now) noexcept;
+  Wait choose_parked(TimeNs now) noexcept;
+  Wait choose_watching(TimeNs now) noexcept;
+  bool application_drives(TimeNs now) const noexcept;
+  bool has_just_polled(TimeNs now) const noexcept;
+  Wait park() noexcept;
+  Wait stay_parked() noexcept;
+  void note_left_lying() noexcept;
+  static Wait wait_after(Driven::Found found) noexcept;
+  void set_slack(bool wide) noexcept;
+
+  Driven& driven_;
+  SleepState sleep_;
+  control::UniqueFd kick_;
+  PollLease poll_lease_;
+  Published<bool> stopping_{false};
+  pthread_t thread_{};
+  bool running_ = false;
+  AdaptiveSpin parking_;
+  TimeNs term_ = 0;  // of the next sleep while parked or standing by
+  std::uint32_t polls_before_wait_ = 0;
+  std::uint32_t polls_at_nudge_ = 0;      // at the last nudge after which packets were found
+  std::uint32_t blocked_reads_seen_ = 0;  // at the last look
+  TimeNs turn_ = 0;                       // how long a turn takes at least that finds packets
+  bool stands_by_ = false;
+  bool is_parked_ = false;
+  bool was_nudged_ = false;
+  bool have_polls_ended_ = false;  // the poll lease's timer says so
+  bool slack_is_wide_ = false;
+  bool control_is_busy_ = false;
+};
+
+}  // namespace verbena::provider

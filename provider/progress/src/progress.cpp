@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "verbena/progress/progress.hpp"
+
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <utility>
+
+#include "verbena/link/clock.hpp"
+#include "verbena/link/system_calls.hpp"
+#include "verbena/report/thread_guard.hpp"
+
+namespace verbena::provider {
+namespace {
+
+// Of a parked thread: it looks whether the application still polls.
+constexpr TimeNs kFirstTerm = 50'000;
+constexpr TimeNs kTerm = 1'000'000;
+// After terms that long the application's polls keep the thread asleep. It looks all the same now
+// and then.
+constexpr TimeNs kKeptTerm = 100'000'000;
+constexpr TimeNs kYieldTime = 100'000;
+constexpr unsigned long kWideSlack = 4'000'000;
+constexpr unsigned long kNarrowSlack = 50'000;
+// An application that shares its processor with others has longer gaps between its polls than one
+// of its own.
+constexpr TimeNs kLease = 100'000;
+constexpr TimeNs kTurnsRemembered = 64;
+constexpr std::size_t kStack = 512 * 1024;
+
+// The kernel's struct sched_attr, as far as it goes in its first version.
+struct SchedulingAttributes {
+  std::uint32_t size;
+  std::uint32_t policy;
+  std::uint64_t flags;
+  std::int32_t nice;
+  std::uint32_t priority;
+  std::uint64_t runtime;
+  std::uint64_t deadline;
+  std::uint64_t period;
+};
+
+// The thread runs for microseconds at a time and wants to do so at once, also where applications
+// spin on every processor: since Linux 6.12 a thread may ask for short slices and gets its turn
+// sooner for it. Older kernels take no notice.
+void ask_for_short_slices() noexcept {
+  SchedulingAttributes attributes{};
+  attributes.size = sizeof attributes;
+  if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
+  if (attributes.policy != SCHED_OTHER) return;
+  attributes.runtime = 100'000;
+  ::syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+}  // namespace
+
+Progress::Progress(Driven& driven) : driven_(driven), term_(kFirstTerm) {}
+
+int Progress::start() noexcept {
+  kick_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!kick_) return errno;
+  if (const int error = poll_lease_.open(); error != 0) return error;
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstacksize(&attributes, kStack);
+  // The application's signals are the application's.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int error = ::pthread_create(&thread_, &attributes, &run_thread, this);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::pthread_attr_destroy(&attributes);
+  running_ = error == 0;
+  return error;
+}
+
+void Progress::stop() noexcept {
+  if (!running_) return;
+  stopping_.publish(true);
+  kick();
+  ::pthread_join(thread_, nullptr);
+  running_ = false;
+}
+
+void Progress::kick() noexcept {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = link::write_bytes(kick_.get(), &one, sizeof one);
+}
+
+bool Progress::begin_blocked_read(std::int32_t armed) noexcept {
+  if (sleep_.armed() != armed || !sleep_.begin_blocked_read()) return false;
+  if (sleep_.rest() == Rest::kWatching) kick();
+  return true;
+}
+
+void Progress::end_blocked_read(std::int32_t armed) noexcept {
+  sleep_.end_blocked_read();
+  const bool others_wait = sleep_.armed() != armed;
+  if (others_wait) sleep_.note_others();
+  if (sleep_.rest() == Rest::kRelieved || others_wait) kick();
+}
+
+void* Progress::run_thread(void* self) {
+  ::pthread_setname_np(::pthread_self(), "verbena");
+  ask_for_short_slices();
+  // Faults in memory that it touches are ours; signals that are sent are not for this thread. (What
+  // its creator blocks of these two, it does not inherit where the preload library guards memory.)
+  sigset_t faults;
+  ::sigemptyset(&faults);
+  ::sigaddset(&faults, SIGSEGV);
+  ::sigaddset(&faults, SIGBUS);
+  ::pthread_sigmask(SIG_BLOCK, &faults, nullptr);
+  note_thread();
+  static_cast<Progress*>(self)->run();
+  return nullptr;
+}
+
+// By the shortest of late: whatever else there is to do, it takes as long as that.
+void Progress::note_turn(TimeNs time) noexcept {
+  turn_ = turn_ == 0 ? time : std::min(turn_ + turn_ / kTurnsRemembered + 1, time);
+}
+
+// What is due is done all the same: the blocked reader has left when it came, or posts in yet
+// another thread.
+Progress::Wait Progress::choose_beside_reader(TimeNs now) noexcept {
+  is_parked_ = false;
+  const std::uint32_t blocked_reads = sleep_.blocked_reads();
+  const bool has_moved = blocked_reads != blocked_reads_seen_;
+  blocked_reads_seen_ = blocked_reads;
+  if (driven_.next_deadline() <= now && driven_.drive_until_quiet() == Driven::Found::kAnother) {
+    return Wait::kYield;
+  }
+  if (!has_moved) {
+    stands_by_ = false;
+    return Wait::kRelieved;
+  }
+  term_ = stands_by_ ? std::min(2 * term_, kTerm) : kFirstTerm;
+  stands_by_ = true;
+  return Wait::kStandBy;
+}
+
+// What to do next, and doing it unless the application does.
+Progress::Wait Progress::choose() noexcept {
+  const TimeNs now = link::monotonic_now_ns();
+  if (sleep_.take_others()) {
+    blocked_reads_seen_ = sleep_.blocked_reads();
+  } else if (sleep_.has_blocked_reader() || sleep_.blocked_reads() != blocked_reads_seen_) {
+    return choose_beside_reader(now);
+  }
+  stands_by_ = false;
+  if (sleep_.armed() != 0) {
+    is_parked_ = false;
+    return wait_after(driven_.drive_until_quiet());
+  }
+  return is_parked_ ? choose_parked(now) : choose_watching(now);
+}
+
+// It holds the lease.
+bool Progress::application_drives(TimeNs now) const noexcept {
+  return sleep_.is_sending() || (has_just_polled(now) && sleep_.polls_in_vain());
+}
+
+bool Progress::has_just_polled(TimeNs now) const noexcept {
+  return now < sleep_.last_poll() + kLease;
+}
+
+Progress::Wait Progress::park() noexcept {
+  is_parked_ = true;
+  return Wait::kPark;
+}
+
+// One that waited by polling was kept from its processor, perhaps: then terms should be longer than
+// others hold it.
+void Progress::note_left_lying() noexcept {
+  if (sleep_.polls_in_vain()) {
+    term_ = std::max(term_ / 2, kFirstTerm);
+  } else {
+    term_ = kFirstTerm;
+    parking_.lost();
+  }
+}
+
+Progress::Wait Progress::stay_parked() noexcept {
+  if (term_ == kTerm) parking_.won();
+  term_ = std::min(2 * term_, kTerm);
+  return Wait::kPark;
+}
+
+// A nudge is of a peer that sees what it wrote lie unread. One may come while the application works
+// on what it got; a second one without a poll in between says that it is away.
+Progress::Wait Progress::choose_parked(TimeNs now) noexcept {
+  const bool has_polled = !have_polls_ended_ && sleep_.polls() != polls_before_wait_;
+  if (std::exchange(was_nudged_, false)) {
+    const std::uint32_t polls = sleep_.polls();
+    if (driven_.drive_until_quiet() != Driven::Found::kPackets) return Wait::kPark;
+    if (std::exchange(polls_at_nudge_, polls) != polls) return Wait::kPark;
+  } else if (application_drives(now)) {
+    return stay_parked();
+  } else if (has_polled) {
+    // It has just left, or is kept from its processor.
+    return Wait::kPark;
+  } else {
+    const Driven::Found found = driven_.drive_until_quiet();
+    if (found == Driven::Found::kAnother) return stay_parked();
+    if (found == Driven::Found::kPackets) note_left_lying();
+  }
+  is_parked_ = false;
+  return Wait::kWatch;
+}
+
+// Whether the application would do without this thread, it shows by polling now, or while this
+// thread is at what came, or by having taken it.
+Progress::Wait Progress::choose_watching(TimeNs now) noexcept {
+  bool is_needless = application_drives(now);
+  if (is_needless && parking_.is_on()) return park();
+  const std::uint32_t polls = sleep_.polls();
+  const Driven::Found found = driven_.drive_until_quiet();
+  if (sleep_.polls() != polls) is_needless = true;
+  if (found != Driven::Found::kPackets && has_just_polled(now)) is_needless = true;
+  is_needless ? parking_.would_have_won() : parking_.would_have_lost();
+  return is_needless && parking_.is_on() ? park() : wait_after(found);
+}
+
+Progress::Wait Progress::wait_after(Driven::Found found) noexcept {
+  return found == Driven::Found::kAnother ? Wait::kYield : Wait::kWatch;
+}
+
+void Progress::run() noexcept {
+  while (!stopping_.read()) {
+    wait(choose());
+  }
+}
+
+void Progress::set_slack(bool wide) noexcept {
+  if (wide == slack_is_wide_) return;
+  slack_is_wide_ = wide;
+  ::prctl(PR_SET_TIMERSLACK, wide ? kWideSlack : kNarrowSlack, 0, 0, 0);
+}
+
+Rest Progress::rest_for(Wait how) noexcept {
+  switch (how) {
+    case Wait::kWatch:
+      return Rest::kWatching;
+    case Wait::kRelieved:
+      return Rest::kRelieved;
+    case Wait::kStandBy:
+      return Rest::kStandingBy;
+    case Wait::kPark:
+    case Wait::kYield:
+      break;
+  }
+  return Rest::kParked;
+}
+
+void Progress::wait(Wait how) noexcept {
+  const bool parked = how != Wait::kWatch && how != Wait::kRelieved;
+  const bool has_term = how == Wait::kPark || how == Wait::kStandBy;
+  const bool is_kept = how == Wait::kPark && term_ == kTerm && !control_is_busy_;
+  set_slack(has_term && term_ == kTerm);
+  polls_before_wait_ = sleep_.polls();
+  TimeNs until = driven_.next_deadline();
+  sleep_.announce(rest_for(how), until);
+  // What came between the last look and the announcement.
+  if (how == Wait::kPark && sleep_.armed() != 0) return sleep_.awake();
+  if (sleep_.has_blocked_reader() ? how == Wait::kWatch : how == Wait::kRelieved)
+    return sleep_.awake();
+  const bool watches = how == Wait::kWatch && driven_.prepare_wait();
+  until = std::min(until, driven_.next_deadline());
+
+  const TimeNs now = link::monotonic_now_ns();
+  TimeNs rest = until == kNever ? kNever : (until > now ? until - now : 0);
+  if (control_is_busy_) rest = std::min(rest, kTerm);
+  // Something came meanwhile; but the daemon shall be heard under any load.
+  if (how == Wait::kWatch && !watches) rest = 0;
+  // Deadlines are then the business of whoever drives.
+  if (parked) rest = has_term ? term_ : kYieldTime;
+  if (is_kept) {
+    rest = kKeptTerm;
+    poll_lease_.begin(now);
+  }
+  const timespec timeout{static_cast<time_t>(rest / 1'000'000'000u),
+                         static_cast<long>(rest % 1'000'000'000u)};
+  const bool receives = how == Wait::kWatch;
+  pollfd fds[7] = {{kick_.get(), POLLIN, 0},
+                   {control_is_busy_ ? -1 : driven_.control_fd(), POLLIN, 0},
+                   {receives ? driven_.receive_fd() : -1, POLLIN, 0},
+                   {receives || how == Wait::kPark ? driven_.wake_fd() : -1, POLLIN, 0},
+                   {is_kept ? poll_lease_.fd() : -1, POLLIN, 0},
+                   {driven_.full_pipes_fd(), POLLIN, 0},
+                   {receives ? driven_.further_fd() : -1, POLLIN, 0}};
+  const int ready = ::ppoll(fds, std::size(fds), rest == kNever ? nullptr : &timeout, nullptr);
+  sleep_.awake();
+  poll_lease_.end();
+  was_nudged_ = false;
+  have_polls_ended_ = is_kept && fds[4].revents != 0;
+  if (watches) driven_.end_wait();
+  control_is_busy_ = false;
+  if (ready <= 0) return;
+  if (fds[0].revents != 0) {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = ::read(kick_.get(), &count, sizeof count);
+  }
+  was_nudged_ = how == Wait::kPark && fds[3].revents != 0;
+  if (was_nudged_) driven_.silence();
+  if (fds[1].revents != 0) control_is_busy_ = !driven_.handle_control();
+  if (fds[5].revents != 0) driven_.fill_pipes();
+}
+
+}  // namespace verbena::provider

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "verbena/report/explain.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "verbena/base/lock.hpp"
+#include "verbena/link/system_calls.hpp"
+#include "verbena/report/repeats.hpp"
+
+namespace verbena::provider {
+namespace {
+
+constexpr std::size_t kLine = 768;
+// A thread that holds the lock is soon done; in a forked child it may be the parent's for ever.
+constexpr int kTriesToLock = 1000;
+
+bool log_has(const char* word) {
+  const char* log = std::getenv("VERBENA_LOG");
+  return log != nullptr && std::strstr(log, word) != nullptr;
+}
+
+// However often the same is said.
+bool explains_all() noexcept {
+  static const bool wanted = log_has("explain-all");
+  return wanted;
+}
+
+constinit Lock lock_of_repeats;
+Repeats& repeats() noexcept {
+  static Repeats all;
+  return all;
+}
+
+// Runs `f` under the lock; false: it could not be had.
+template <typename F>
+bool with_repeats(F&& f) noexcept {
+  int tries = kTriesToLock;
+  while (!lock_of_repeats.try_lock()) {
+    if (--tries == 0) return false;
+    ::sched_yield();
+  }
+  f(repeats());
+  lock_of_repeats.unlock();
+  return true;
+}
+
+// One write, so that lines of several threads and processes do not mix.
+void write_line(std::string_view text, const char* behind) noexcept {
+  char line[kLine];
+  const int wanted = std::snprintf(line, kLine - 1, "verbena: %s[%d]: %.*s%s",
+                                   program_invocation_short_name, static_cast<int>(::getpid()),
+                                   static_cast<int>(text.size()), text.data(), behind);
+  std::size_t length =
+      std::min<std::size_t>(wanted < 0 ? 0 : static_cast<std::size_t>(wanted), kLine - 2);
+  line[length++] = '\n';
+  [[maybe_unused]] const ssize_t written = link::write_bytes(STDERR_FILENO, line, length);
+}
+
+void say(const char* format, std::va_list arguments) noexcept {
+  const int saved = errno;
+  char text[kLine];
+  const int wanted = std::vsnprintf(text, sizeof text, format, arguments);
+  const std::string_view line(
+      text, std::min<std::size_t>(wanted < 0 ? 0 : static_cast<std::size_t>(wanted), kLine - 1));
+  Repeats::Verdict verdict;
+  if (!explains_all()) with_repeats([&](Repeats& all) { verdict = all.note(line); });
+  char count[64] = "";
+  if (verdict.count >= 10) {
+    std::snprintf(count, sizeof count, " (such a line for the %lluth time)",
+                  static_cast<unsigned long long>(verdict.count));
+  }
+  if (verdict.says) write_line(line, count);
+  errno = saved;
+}
+
+__attribute__((destructor)) void tell_what_was_left_out() {
+  if (!explains()) return;
+  with_repeats([](Repeats& all) {
+    all.for_each_left_out([](std::string_view line, std::uint64_t count) {
+      char behind[64];
+      std::snprintf(behind, sizeof behind, " (and %llu more such lines that were left out)",
+                    static_cast<unsigned long long>(count - 1));
+      write_line(line, count > 1 ? behind : "");
+    });
+  });
+}
+
+}  // namespace
+
+bool explains() noexcept {
+  static const bool wanted = log_has("explain");
+  return wanted;
+}
+
+void explain(const char* format, ...) noexcept {
+  if (!explains()) return;
+  std::va_list arguments;
+  va_start(arguments, format);
+  say(format, arguments);
+  va_end(arguments);
+}
+
+int refusal(int error, const char* format, ...) noexcept {
+  if (explains()) {
+    std::va_list arguments;
+    va_start(arguments, format);
+    say(format, arguments);
+    va_end(arguments);
+  }
+  errno = error;
+  return error;
+}
+
+void refuse(int error, const char* format, ...) {
+  if (explains()) {
+    std::va_list arguments;
+    va_start(arguments, format);
+    say(format, arguments);
+    va_end(arguments);
+  }
+  throw VerbRefused{error};
+}
+
+}  // namespace verbena::provider

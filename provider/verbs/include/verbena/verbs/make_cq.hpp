@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What both kinds of completion queues share: how one is made, and driven when it is polled.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+
+#include "verbena/context/context.hpp"
+
+namespace verbena::provider {
+
+struct CqRequest {
+  const char* verb = "";
+  std::uint32_t cqe = 0;
+  ibv_comp_channel* channel = nullptr;
+  std::uint32_t vector = 0;
+  bool ignore_overrun = false;
+  bool single_threaded = false;
+  bool timestamps = false;
+};
+
+// Throws VerbRefused.
+Cq* make_cq(Context& context, const CqRequest& request);
+// Receives for it; for polls.
+void drive(Cq& cq) noexcept;
+
+}  // namespace verbena::provider

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a verb is given beside the handle that it is called on: pointers that must be there, and
+// further handles, which must be alive and of the same device. Throws VerbRefused.
+#pragma once
+
+#include <cerrno>
+
+#include "verbena/context/context.hpp"
+#include "verbena/context/neighbours.hpp"
+#include "verbena/objects/dead_handles.hpp"
+#include "verbena/report/explain.hpp"
+
+namespace verbena::provider {
+
+inline void check_given(const char* verb, const char* name, const void* pointer) {
+  if (pointer == nullptr) refuse(EINVAL, "%s: %s is NULL", verb, name);
+}
+
+// The object behind a handle. `name` is the field's or the parameter's.
+template <typename Public>
+auto& part_of(Context& context, const char* verb, const char* name, Public* handle) {
+  check_given(verb, name, handle);
+  if (is_dead(handle)) refuse(EINVAL, "%s: %s was destroyed before", verb, name);
+  if (!is_handle_of(context, handle->context)) {
+    refuse(EINVAL, "%s: %s belongs to another opened device", verb, name);
+  }
+  return object_of(handle);
+}
+
+}  // namespace verbena::provider

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Requests as the engine takes them, made from the verbs' on the stack: no allocation, and lists
+// are read where they lie.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <span>
+
+#include "verbena/queue/receive_queue.hpp"
+#include "verbena/queue/work.hpp"
+#include "verbena/report/explain.hpp"
+#include "verbena/report/tsan_order.hpp"
+
+namespace verbena::provider {
+
+static_assert(sizeof(queue::Sge) == sizeof(ibv_sge) &&
+              offsetof(queue::Sge, address) == offsetof(ibv_sge, addr) &&
+              offsetof(queue::Sge, length) == offsetof(ibv_sge, length) &&
+              offsetof(queue::Sge, key) == offsetof(ibv_sge, lkey));
+
+// A scatter list of a request, at most as many entries as any queue holds: the application's own.
+class SgeList {
+ public:
+  // An errno.
+  int take(const char* verb, const ibv_sge* list, int n) noexcept {
+    if (static_cast<unsigned>(n) > queue::kMaxSges) [[unlikely]] {
+      return refusal(EINVAL,
+                     "%s: num_sge = %d is not in 0 .. %zu, which is the most that any "
+                     "queue takes",
+                     verb, n, queue::kMaxSges);
+    }
+    if (n != 0 && list == nullptr) [[unlikely]] {
+      return refusal(EINVAL, "%s: num_sge = %d, but sg_list is NULL", verb, n);
+    }
+    entries_ = {reinterpret_cast<const queue::Sge*>(list), static_cast<std::size_t>(n)};
+    return 0;
+  }
+  std::span<const queue::Sge> span() const noexcept { return entries_; }
+
+ private:
+  std::span<const queue::Sge> entries_;
+};
+
+struct ReceiveRequest {
+  SgeList sges;
+  queue::RecvRequest value;
+
+  int take(const char* verb, const ibv_recv_wr& wr) noexcept {
+    note_posting();
+    value.id = wr.wr_id;
+    const int error = sges.take(verb, wr.sg_list, wr.num_sge);
+    value.sges = sges.span();
+    return error;
+  }
+};
+
+}  // namespace verbena::provider

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a refused post returns; shared by ibv_post_send and the ibv_wr_* builder.
+#pragma once
+
+#include "verbena/objects/objects.hpp"
+#include "verbena/requester/requester.hpp"
+
+namespace verbena::provider {
+
+// FENCE, SIGNALED, SOLICITED and INLINE have the engine's values.
+inline constexpr unsigned kWorkFlags =
+    IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+static_assert(+IBV_SEND_FENCE == +queue::kFence && +IBV_SEND_SIGNALED == +queue::kSignaled &&
+              +IBV_SEND_SOLICITED == +queue::kSolicited && +IBV_SEND_INLINE == +queue::kInline);
+
+// `request`: the one in question; null: there are too many.
+int errno_of_posted(const Qp& qp, requester::Posted posted,
+                    const queue::SendRequest* request) noexcept;
+
+}  // namespace verbena::provider

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Posting work, the classic way. Nothing here throws or allocates.
+#include "verbena/verbs/post.hpp"
+
+#include "verbena/context/context.hpp"
+#include "verbena/objects/dead_handles.hpp"
+#include "verbena/verbs/post_errno.hpp"
+#include "verbena/verbs/translate.hpp"
+#include "verbena/verbs/verbs.hpp"
+
+namespace verbena::provider {
+namespace {
+
+bool is_atomic(ibv_wr_opcode opcode) {
+  return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+void fill_bind(queue::SendRequest& r, const ibv_send_wr& wr) {
+  const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
+  r.window_key = wr.bind_mw.mw->rkey;
+  r.window_new_key = wr.bind_mw.rkey;
+  r.window_region_key = info.mr != nullptr ? info.mr->lkey : 0;
+  r.window_address = info.addr;
+  r.window_length = info.length;
+  r.window_access = info.mw_access_flags;
+}
+
+void fill_target(queue::SendRequest& r, const ibv_send_wr& wr, Transport transport) {
+  if (transport == Transport::kUd) {
+    r.address = wr.wr.ud.ah != nullptr ? &object_of(wr.wr.ud.ah).vector : nullptr;
+    r.remote_qpn = wr.wr.ud.remote_qpn;
+    r.remote_qkey = wr.wr.ud.remote_qkey;
+    return;
+  }
+  if (transport == Transport::kXrcSend) r.remote_srqn = wr.qp_type.xrc.remote_srqn;
+  if (wr.opcode == IBV_WR_BIND_MW) return fill_bind(r, wr);
+  if (is_atomic(wr.opcode)) {
+    r.remote_address = wr.wr.atomic.remote_addr;
+    r.remote_key = wr.wr.atomic.rkey;
+    r.compare = wr.wr.atomic.compare_add;
+    r.swap_or_add =
+        wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? wr.wr.atomic.compare_add : wr.wr.atomic.swap;
+    return;
+  }
+  r.remote_address = wr.wr.rdma.remote_addr;
+  r.remote_key = wr.wr.rdma.rkey;
+}
+
+int post_one(Qp& qp, const ibv_send_wr& wr) noexcept {
+  const auto opcode = opcode_of(wr.opcode);
+  if (!opcode) {
+    return refusal(EINVAL, "ibv_post_send: opcode = %d is not one of this device",
+                   static_cast<int>(wr.opcode));
+  }
+  if (*opcode == queue::WorkOpcode::kBindWindow && wr.bind_mw.mw == nullptr) {
+    return refusal(EINVAL, "ibv_post_send: IBV_WR_BIND_MW without a window");
+  }
+  const bool to_address = qp.engine->transport() == Transport::kUd && wr.wr.ud.ah != nullptr;
+  if (to_address && is_dead(wr.wr.ud.ah)) {
+    return refusal(EINVAL, "ibv_post_send: wr.ud.ah was destroyed before");
+  }
+  SgeList sges;
+  if (const int error = sges.take("ibv_post_send", wr.sg_list, wr.num_sge); error != 0) {
+    return error;
+  }
+  queue::SendRequest r;
+  r.id = wr.wr_id;
+  r.opcode = *opcode;
+  r.flags = static_cast<std::uint8_t>(wr.send_flags & kWorkFlags);
+  r.immediate = wr.imm_data;
+  r.sges = sges.span();
+  fill_target(r, wr, qp.engine->transport());
+  return errno_of_posted(qp, qp.engine->post_send(r), &r);
+}
+
+int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
+  note_posting();
+  Qp& qp = object_of(q);
+  return qp.context.post(qp, [&] {
+    int error = 0;
+    if (!qp.engine->may_post_send()) {
+      error = refusal(EINVAL,
+                      "ibv_post_send: queue pair 0x%06x is in state %s; sends may be posted "
+                      "from RTS on",
+                      q->qp_num, qp::to_string(qp.engine->state()));
+    }
+    while (error == 0 && wr != nullptr) {
+      error = post_one(qp, *wr);
+      if (error == 0) wr = wr->next;
+    }
+    if (error != 0) *bad = wr;
+    return error;
+  });
+}
+
+int errno_of_receive(const Qp& qp, qp::PostedReceive posted, const ibv_recv_wr& wr) noexcept {
+  const std::uint32_t number = qp.abi.qp.qp_num;
+  switch (posted) {
+    case qp::PostedReceive::kOk:
+      return 0;
+    case qp::PostedReceive::kFull:
+      return refusal(ENOMEM,
+                     "ibv_post_recv: queue pair 0x%06x: the receive queue is full: "
+                     "max_recv_wr = %u have their slots (one is free when its completion "
+                     "was polled)",
+                     number, qp.caps.max_recv_wr);
+    case qp::PostedReceive::kTooManySges:
+      return refusal(EINVAL,
+                     "ibv_post_recv: queue pair 0x%06x: num_sge = %d is more than "
+                     "max_recv_sge = %u",
+                     number, wr.num_sge, qp.caps.max_recv_sge);
+    case qp::PostedReceive::kWrongState:
+      return refusal(EINVAL,
+                     "ibv_post_recv: queue pair 0x%06x is in state RESET; receives may be "
+                     "posted from INIT on",
+                     number);
+    case qp::PostedReceive::kNoQueue:
+      return refusal(EINVAL,
+                     "ibv_post_recv: queue pair 0x%06x has no receive queue of its own "
+                     "(it uses an SRQ, or is of an XRC type)",
+                     number);
+  }
+  return EINVAL;
+}
+
+int post_recv(ibv_qp* q, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
+  Qp& qp = object_of(q);
+  for (; wr != nullptr; wr = wr->next) {
+    ReceiveRequest request;
+    int error = request.take("ibv_post_recv", *wr);
+    if (error == 0) error = errno_of_receive(qp, qp.engine->post_receive(request.value), *wr);
+    if (error == 0) continue;
+    *bad = wr;
+    return error;
+  }
+  return 0;
+}
+
+}  // namespace
+
+namespace {
+
+[[gnu::cold]] int explain_posted(int error, const Qp& qp, requester::Posted posted,
+                                 const queue::SendRequest* request) noexcept {
+  ShortText values("max_send_wr = %u, max_send_sge = %u, max_inline_data = %u", qp.caps.max_send_wr,
+                   qp.caps.max_send_sge, qp.caps.max_inline_data);
+  if (request != nullptr) {
+    std::uint64_t length = 0;
+    for (const queue::Sge& sge : request->sges) length += sge.length;
+    values.add("; wr_id = %llu: %zu elements, %llu bytes",
+               static_cast<unsigned long long>(request->id), request->sges.size(),
+               static_cast<unsigned long long>(length));
+  }
+  return refusal(error, "ibv_post_send: queue pair 0x%06x: %s (%s)", qp.abi.qp.qp_num,
+                 requester::to_string(posted), values.c_str());
+}
+
+}  // namespace
+
+int errno_of_posted(const Qp& qp, requester::Posted posted,
+                    const queue::SendRequest* request) noexcept {
+  if (posted == requester::Posted::kOk) [[likely]]
+    return 0;
+  const int error = posted == requester::Posted::kQueueFull    ? ENOMEM
+                    : posted == requester::Posted::kInlineGone ? EFAULT
+                                                               : EINVAL;
+  return explain_posted(error, qp, posted, request);
+}
+
+void offer_post_verbs(abi::Ops& ops) {
+  ops.post_send = &post_send;
+  ops.post_recv = &post_recv;
+}
+
+}  // namespace verbena::provider
