@@ -7,7 +7,6 @@ it, and that no reader of it, and no disk, ever holds a program up.
 
 import contextlib
 import os
-import random
 import resource
 import signal
 import struct
@@ -144,12 +143,7 @@ class CapturesTest(Pairs):
 
     def test_connections_are_in_it(self):
         with self.captured() as path:
-            port = str(random.randrange(20000, 32000))
-            common = ["-a", self.fabric.replace(".0/24", ".1"), "-p", port, "-C", "3"]
-            server = self.start("udp", ["rping", "-s", *common])
-            self.until(lambda: self.start("udp", ["rping", "-c", *common]).wait(LIMIT) == 0,
-                       "no client ended well")
-            self.ends_well(server)
+            self.rping("udp", "-a", self.fabric.replace(".0/24", ".1"), count=3)
         packets = packets_in(path)
         self.assert_in_order(packets)
         managed = [p for p in packets if p.opcode == UD_SEND_ONLY]

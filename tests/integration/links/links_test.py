@@ -8,7 +8,6 @@ says so, and that a peer that is killed or lies harms nobody else.
 import mmap
 import os
 import pathlib
-import random
 import re
 import signal
 import struct
@@ -81,12 +80,7 @@ class LinksTest(Pairs):
 
     def test_large_reads_arrive_whole(self):
         # The server READs what the client compares with what it WRITEs back.
-        port = str(random.randrange(20000, 32000))
-        common = ["-a", "127.0.0.1", "-p", port, "-C", "50", "-S", "65000", "-V"]
-        server = self.start("auto", ["rping", "-s", *common])
-        self.until(lambda: self.start("auto", ["rping", "-c", *common]).wait(LIMIT) == 0,
-                   "no client ended well")
-        self.ends_well(server)
+        self.rping("auto", "-a", "127.0.0.1", "-S", "65000", "-V", count=50)
 
     def test_captures_see_packets_as_a_network_carries_them(self):
         file = self.dir + "/packets.pcapng"

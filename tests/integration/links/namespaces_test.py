@@ -91,15 +91,7 @@ class NamespacesTest(Pairs):
 
     def test_rdma_cm(self):
         for address in (self.fabric.replace(".0/24", ".1"), "10.20.30.1", "fd00:20:30::1"):
-            self.rping(address)
-
-    def rping(self, address):
-        port = str(random.randrange(20000, 32000))
-        common = ["-a", address, "-p", port, "-C", "50", "-S", "10000", "-V"]
-        server = self.start("udp", ["rping", "-s", *common], within=self.within(SERVER))
-        client = lambda: self.start("udp", ["rping", "-c", *common], within=self.within(CLIENT))
-        self.until(lambda: client().wait(LIMIT) == 0 or server.poll() is not None, "no client ended well")
-        self.ends_well(server)
+            self.rping("udp", "-a", address, "-S", "10000", "-V", count=50, within=(self.within(SERVER), self.within(CLIENT)))
 
 
 if __name__ == "__main__":

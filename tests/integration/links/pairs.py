@@ -83,6 +83,25 @@ class Pairs(unittest.TestCase):
             process.kill()
             process.communicate()
 
+    def rping(self, link, *options, count, within=((), ())):
+        """Both sides of it. The client tries again until the server listens. What it has printed counts: its event thread may
+        read a channel that its main thread has closed already, and then it exits with 255 after all went well."""
+        common = ["-p", str(random.randrange(20000, 32000)), "-C", str(count), *options]
+        server = self.start(link, ["rping", "-s", *common], within=within[0])
+        texts = []
+
+        def passes():
+            has_ended = server.poll() is not None
+            client = self.start(link, ["rping", "-c", "-v", *common], within=within[1])
+            texts.append(client.communicate(timeout=LIMIT)[0])
+            if client.returncode in (0, 255) and texts[-1].count("ping data: ") == count and "mismatch" not in texts[-1]:
+                return True
+            self.assertFalse(has_ended, "the server has ended; the clients said:\n" + "\n".join(texts[-3:]))
+            return False
+
+        self.until(passes, "no client ended well")
+        self.ends_well(server)
+
     def until(self, condition, what):
         """Waits for another process to have done something that sends no word."""
         end = time.monotonic() + LIMIT

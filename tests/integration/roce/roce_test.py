@@ -216,7 +216,7 @@ class Connections(HostCase):
         self.host.up()
         for address in (self.host.v4, self.host.v6):
             self.cm(self.host, self.host, ["rping", "-s", "-a", "::", "-C", "5"],
-                    ["rping", "-c", "-a", address, "-C", "5", "-V"])
+                    ["rping", "-c", "-a", address, "-C", "5", "-v", "-V"])
 
     def test_udaddy(self):
         self.host.up()
@@ -250,7 +250,7 @@ class Hosts(HostCase):
     def test_rping_by_ipv6(self):
         for address in (self.host.v6, self.host.v4):
             self.cm(self.host, self.far, ["rping", "-s", "-a", address, "-C", "5"],
-                    ["rping", "-c", "-a", address, "-C", "5", "-V"])
+                    ["rping", "-c", "-a", address, "-C", "5", "-v", "-V"])
 
 
 class Kinds(HostCase):
