@@ -50,6 +50,12 @@ std::uint64_t kernels_bits(const sigset_t& set) noexcept {
   return bits;
 }
 
+constexpr std::uint64_t bit_of(int signal) noexcept { return std::uint64_t{1} << (signal - 1); }
+
+// Neither the kernel's two nor the C library's own two are ever in a mask.
+constexpr std::uint64_t kCanBeBlocked =
+    ~(bit_of(SIGKILL) | bit_of(SIGSTOP) | bit_of(32) | bit_of(33));
+
 std::size_t index_of(int signal) noexcept { return signal == SIGSEGV ? 0 : 1; }
 
 unsigned bits_of(const sigset_t& set) noexcept {
@@ -122,6 +128,21 @@ void send_again(int signal, siginfo_t* info, bool to_thread) noexcept {
   mask_then = kernels_bits(context.uc_sigmask);
   send_again(signal, info, info->si_code == SI_TKILL);
   errno = saved;
+}
+
+// The mask that the kernel gets: the two are in it only where they were put off.
+sigset_t kernels_mask(int how, const sigset_t& before, const sigset_t& set) noexcept {
+  sigset_t after = how == SIG_SETMASK ? set : before;
+  if (how == SIG_SETMASK) {
+    for (const int signal : kSignals) ::sigdelset(&after, signal);
+  } else {
+    for (int signal = 1; signal < NSIG; ++signal) {
+      if (::sigismember(&set, signal) != 1) continue;
+      if (how == SIG_UNBLOCK) ::sigdelset(&after, signal);
+      if (how == SIG_BLOCK && signal != SIGSEGV && signal != SIGBUS) ::sigaddset(&after, signal);
+    }
+  }
+  return after;
 }
 
 void note_mask() noexcept {
@@ -229,25 +250,27 @@ int set_action(int signal, const struct sigaction* action, struct sigaction* old
 
 int set_mask(int how, const sigset_t* set, sigset_t* old) noexcept {
   const unsigned named = set == nullptr ? 0 : bits_of(*set);
-  if (named != 0 && ::getpid() != owner.load(std::memory_order_relaxed)) {
-    return real::pthread_sigmask(how, set, old);
+  const bool is_foreign = named != 0 && ::getpid() != owner.load(std::memory_order_relaxed);
+  const bool is_known = how == SIG_BLOCK || how == SIG_UNBLOCK || how == SIG_SETMASK;
+  if (set == nullptr || is_foreign || !is_known || (named | blocked) == 0) {
+    const int error = real::pthread_sigmask(how, set, old);
+    if (error == 0 && old != nullptr && !is_foreign) add_bits(*old, blocked);
+    return error;
   }
-  sigset_t ours;
-  if (named != 0 && how != SIG_UNBLOCK) {
-    ours = *set;
-    for (const int signal : kSignals) ::sigdelset(&ours, signal);
-    set = &ours;
+  // What waits comes as soon as the mask lets it, and finds what the new mask means noted already.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  if (const int error = real::pthread_sigmask(SIG_SETMASK, &all, &before); error != 0) return error;
+  const unsigned blocked_before = blocked;
+  blocked = how == SIG_BLOCK ? blocked | named : how == SIG_UNBLOCK ? blocked & ~named : named;
+  const sigset_t after = kernels_mask(how, before, *set);
+  mask_then = kernels_bits(after) & kCanBeBlocked;
+  if (old != nullptr) {
+    *old = before;
+    add_bits(*old, blocked_before);
   }
-  const unsigned before = blocked;
-  // First, as what waits comes at once when it is let.
-  if (set != nullptr) {
-    blocked = how == SIG_BLOCK ? before | named : how == SIG_UNBLOCK ? before & ~named : named;
-  }
-  const int error = real::pthread_sigmask(how, set, old);
-  if (error != 0) blocked = before;
-  if (error == 0 && old != nullptr) add_bits(*old, before);
-  if (error == 0 && blocked != 0) note_mask();
-  return error;
+  return real::pthread_sigmask(SIG_SETMASK, &after, nullptr);
 }
 
 bool guard_thread() noexcept {

@@ -228,6 +228,30 @@ void play_masks_that_come_back() {
   fault_again("a context");
 }
 
+// One that was sent waits while the thread blocks it, whatever else the thread blocks meanwhile.
+void play_masks_that_change_while_one_waits() {
+  before_setting();
+  set_fault_handler(0);
+  after_setting();
+  sigset_t mask;
+  ::sigemptyset(&mask);
+  ::sigaddset(&mask, SIGSEGV);
+  ::sigprocmask(SIG_BLOCK, &mask, nullptr);
+  ::pthread_kill(::pthread_self(), SIGSEGV);
+  ::sigaddset(&mask, SIGUSR2);
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+  say("another is blocked: %s\n", blocked().c_str());
+  sigset_t other;
+  ::sigemptyset(&other);
+  ::sigaddset(&other, SIGUSR1);
+  ::pthread_sigmask(SIG_BLOCK, &other, nullptr);
+  ::pthread_sigmask(SIG_UNBLOCK, &other, nullptr);
+  say("still: %s\n", blocked().c_str());
+  ::sigprocmask(SIG_UNBLOCK, &mask, nullptr);
+  say("let: %s\n", blocked().c_str());
+  meet_gone_memory();
+}
+
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 // By a call that does not come by pthread_sigmask in the C library; and waited for, though threads
@@ -381,6 +405,7 @@ INSTANTIATE_TEST_SUITE_P(
         Scene{"AskedFor", &play_questions}, Scene{"Blocked", &play_blocked},
         Scene{"BlockedAndAFault", &play_blocked_and_a_fault},
         Scene{"MasksThatComeBack", &play_masks_that_come_back},
+        Scene{"MasksThatChangeWhileOneWaits", &play_masks_that_change_while_one_waits},
         Scene{"HeldAndWaitedFor", &play_held_and_waited_for},
         Scene{"ThreadsThatBlockAll", &play_threads_that_block_all},
         Scene{"AFileThatWasCutOff", &play_file_that_was_cut_off}, Scene{"AChild", &play_child},
