@@ -95,6 +95,7 @@ int attach_mcast(ibv_qp* q, const ibv_gid* gid, std::uint16_t lid) noexcept {
     if (qp.context.plan().infiniband && lid != 0 && lid < kFirstMulticastLid) {
       refuse(EINVAL, "ibv_attach_mcast: lid = 0x%04x is not a multicast LID", lid);
     }
+    const std::lock_guard one_by_one(qp.groups_lock);
     if (std::find(qp.groups.begin(), qp.groups.end(), mgid) != qp.groups.end()) return;
     qp.context.join_group(qp, mgid, lid);
     qp.groups.push_back(mgid);
@@ -106,6 +107,7 @@ int detach_mcast(ibv_qp* q, const ibv_gid* gid, std::uint16_t lid) noexcept {
     Qp& qp = object_of(q);
     check_given("ibv_detach_mcast", "gid", gid);
     const Gid mgid = gid_of(*gid);
+    const std::lock_guard one_by_one(qp.groups_lock);
     const auto found = std::find(qp.groups.begin(), qp.groups.end(), mgid);
     if (found == qp.groups.end()) {
       refuse(EINVAL, "ibv_detach_mcast: queue pair 0x%06x is not attached to %s", q->qp_num,

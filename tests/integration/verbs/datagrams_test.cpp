@@ -3,7 +3,9 @@
 #include <arpa/inet.h>
 #include <netinet/ip.h>
 
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 #include "verbs_fixture.hpp"
 
@@ -181,6 +183,36 @@ class OwnMulticast : public Datagrams {
 
   ibv_gid group_ = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 7, 7, 7}};
 };
+
+// Two threads share a queue pair; each joins and leaves groups of its own.
+TEST_F(OwnMulticast, ThreadsAttachAndDetachOneQueuePair) {
+  make_left(false);
+  constexpr int kGroups = 24;
+  const std::uint16_t lid = is_infiniband() ? 0xc009 : 0;
+  const auto group_of = [this](int thread, int i) {
+    ibv_gid group = group_;
+    group.raw[14] = static_cast<std::uint8_t>(thread);
+    group.raw[15] = static_cast<std::uint8_t>(i);
+    return group;
+  };
+  std::atomic<int> refused{0};
+  const auto work = [&](int thread) {
+    for (int round = 0; round < 5; ++round) {
+      for (int i = 0; i < kGroups; ++i) {
+        const ibv_gid group = group_of(thread, i);
+        if (ibv_attach_mcast(left_, &group, lid) != 0) ++refused;
+      }
+      for (int i = 0; i < kGroups; ++i) {
+        const ibv_gid group = group_of(thread, i);
+        if (ibv_detach_mcast(left_, &group, lid) != 0) ++refused;
+      }
+    }
+  };
+  std::thread other([&] { work(1); });
+  work(2);
+  other.join();
+  EXPECT_EQ(refused, 0);
+}
 
 TEST_F(OwnMulticast, DoesNotComeBackWhereItIsBlocked) {
   for (const bool blocks : {false, true}) {

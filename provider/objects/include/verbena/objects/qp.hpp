@@ -53,7 +53,8 @@ struct Qp {
   std::uint32_t flow_label = 0;
   std::uint32_t deferred = 0;  // posts that waited for an answer; under the engine's lock
   WorkBuilder builder;
-  std::vector<Gid> groups;  // multicast memberships; under the context's lock
+  std::mutex groups_lock;   // held while the daemon is asked: threads attach and detach one by one
+  std::vector<Gid> groups;  // multicast memberships; under groups_lock
   Users users;
   std::atomic<std::uint32_t> async_events{0};
 };
