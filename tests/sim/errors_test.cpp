@@ -2,6 +2,9 @@
 // Each kind of failure: what both ends must be told, that the rest is flushed in order, and that
 // nobody else is harmed (IBTA Vol 1, 9.9 and 11.6.2).
 #include "steps.hpp"
+#include "verbena/wire/aeth.hpp"
+#include "verbena/wire/bth.hpp"
+#include "verbena/wire/opcode.hpp"
 
 namespace verbena::sim {
 namespace {
@@ -66,6 +69,42 @@ TEST(Errors, TheRetryCounterEndsAMessageToADeadPeer) {
   EXPECT_GE(s.pair.world.now() - began, 4 * 67'000'000u);
   EXPECT_LE(s.pair.world.now() - began, 4 * 68'000'000u);
   EXPECT_EQ(s.left.state(), qp::State::kError);
+}
+
+// It is never silent, and so no time-out would end it.
+TEST(Errors, TheRetryCounterEndsAMessageWhoseGapIsReportedForEver) {
+  Scene s(three_retries());
+  int sent = 0;
+  lose_what_left_sends(s);
+  const auto lose = s.pair.world.filter;
+  s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t> bytes) {
+    sent += &from == &s.pair.a ? 1 : 0;
+    return lose(from, bytes);
+  };
+  s.left.post(s.left.write(1, 300, s.right));
+  s.left.post(s.left.send(2, 300));
+  std::vector<std::uint8_t> nak(wire::Bth::kSize + wire::Aeth::kSize);
+  wire::Bth bth;
+  bth.opcode = static_cast<std::uint8_t>(wire::Opcode::kRcAcknowledge);
+  bth.migreq = true;
+  bth.dest_qp = s.left.qp().number();
+  bth.psn = three_retries().psn;
+  bth.write_to(nak.data());
+  wire::Aeth::nak(wire::NakCode::kPsnSequence, 0).write_to(nak.data() + wire::Bth::kSize);
+  int reports = 0;
+  while (s.left.sends.empty() && reports < 1000) {
+    s.pair.run(3'000'000);
+    s.pair.world.inject(0, s.pair.b.address(), nak);
+    ++reports;
+    s.left.reap();
+  }
+  s.run_until_sent(2);
+  expect_sends(s.left, 0, Status::kRetryExceeded, 2);
+  EXPECT_EQ(s.left.state(), qp::State::kError);
+  // Each retry has sent it again, and one report is not a retry.
+  EXPECT_GE(sent, 8);
+  EXPECT_GE(reports, 12);
+  EXPECT_LE(reports, 40);
 }
 
 // A ring says so. An adapter would have answered, whatever its host was at.

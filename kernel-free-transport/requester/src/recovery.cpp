@@ -19,6 +19,7 @@ constexpr TimeNs kProbesPerRetry = 4;
 // So long nobody asks a process that is stopped, or whether it still is: what it is sent lies
 // there.
 constexpr TimeNs kPauseOfStopped = 100'000'000;
+constexpr std::uint8_t kReportsPerRetry = 4;  // as many as probes
 constexpr std::uint8_t kRepairsInARow = 2;
 constexpr std::uint8_t kWaryFor = 255;  // acknowledgements since the last loss
 
@@ -56,6 +57,7 @@ void Requester::made_progress(std::uint32_t acknowledged, TimeNs now) {
   if (is_repair_open_) [[unlikely]]
     close_repair(now);
   retries_left_ = reliability_.retry_count;
+  gap_reports_ = 0;
   went_back_ = false;
   // What a receiver can hold is known, so a loss is mostly chance: the way back up is quick.
   window_ = std::min(window_ + acknowledged / 2 + 1, capacity_small_);
@@ -85,6 +87,24 @@ void Requester::repair(TimeNs now) {
   probe_base_ = repaired_at_ = now;
   repaired_flight_ = in_flight();
   lend_nothing_for_a_while();
+}
+
+// The peer reports that it misses what is at `una`. A path on which that never arrives uses up the
+// retries, though the peer is not silent.
+void Requester::handle_gap(TimeNs now) {
+  const bool was_sent_again =
+      (was_repaired_ && repaired_ == una_) || (went_back_ && went_back_to_ == una_);
+  if (una_ == sent_ || !was_sent_again || !may_answer_what_was_repeated(now)) return repair(now);
+  if (++gap_reports_ < kReportsPerRetry) return repair(now);
+  gap_reports_ = 0;
+  if (retries_left_ == 0) {
+    explain_gap();
+    fail_head(Status::kRetryExceeded);
+    return;
+  }
+  --retries_left_;
+  went_back_ = false;
+  go_back(now);
 }
 
 // All from `una` on is to be sent again. Once per place: the same gap is reported by every packet

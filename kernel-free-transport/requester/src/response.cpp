@@ -109,7 +109,7 @@ void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
   retire();
   if (aeth.nak_code() == wire::NakCode::kPsnSequence) {
     if (!complete) note_early_ack(psn - 1);
-    return repair(now);
+    return handle_gap(now);
   }
   // A response before the refused request went missing.
   if (!complete) return go_back(now);

@@ -125,6 +125,14 @@ ShortText cause_of(const wire::PeerReport& peer) {
 
 }  // namespace
 
+void Requester::explain_gap() {
+  queue::blame(endpoint_,
+               "the peer (QPN 0x%06x at %s) still reports that PSN 0x%06x is missing, after it was "
+               "sent again in each of %u retries: something on the path takes this packet",
+               endpoint_.peer.value(), endpoint_.destination.address.to_string().c_str(),
+               una_.value(), unsigned{reliability_.retry_count});
+}
+
 void Requester::explain_silence(TimeNs now, const wire::PeerReport& peer) {
   const std::string address = endpoint_.destination.address.to_string();
   const auto milliseconds = [](TimeNs time) {

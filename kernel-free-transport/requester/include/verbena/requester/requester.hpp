@@ -252,6 +252,7 @@ class Requester {
   [[gnu::cold]] void explain_invalidate(const SendEntry& entry, memory::Refusal refusal);
   [[gnu::cold]] void explain_nak(wire::NakCode code);
   [[gnu::cold]] void explain_rnr();
+  [[gnu::cold]] void explain_gap();
   [[gnu::cold]] void explain_stop(const wire::PeerReport& peer);
   [[gnu::cold]] void explain_silence(TimeNs now, const wire::PeerReport& peer);
   [[gnu::cold]] void note_foreign_answer(Psn psn, DropReason why);
@@ -298,6 +299,7 @@ class Requester {
   void update_credits(wire::Aeth aeth);
 
   // recovery.cpp
+  [[gnu::cold]] void handle_gap(TimeNs now);
   [[gnu::cold]] void repair(TimeNs now);
   [[gnu::cold]] void go_back(TimeNs now);
   [[gnu::noinline]] void move_cursor_to(Psn psn);
@@ -378,6 +380,7 @@ class Requester {
   std::optional<Psn> foreign_answer_;  // the last one to what was not sent
   std::uint8_t retries_left_ = 0;
   std::uint8_t rnr_left_ = 0;
+  std::uint8_t gap_reports_ = 0;       // of one gap, since a retry was counted for it
   std::uint8_t probes_ = 0;            // since progress
   std::uint8_t wary_ = 0;              // acknowledgements until losses count as past
   std::uint8_t unlent_doublings_ = 0;  // of what unlent_ begins with
