@@ -152,7 +152,8 @@ void open_log(const Options& options, const std::string& dir, const settings::Se
 fabric::Host this_host() {
   utsname names{};
   ::uname(&names);
-  return {::geteuid(), names.nodename, kVersion, fabric::list_interfaces()};
+  const auto start = static_cast<std::uint32_t>(link::realtime_now_ns() / 1'000'000);
+  return {::geteuid(), names.nodename, kVersion, fabric::list_interfaces(), start};
 }
 
 // What one client's request could not have (memory, a place in epoll) must not end the others.

@@ -77,7 +77,9 @@ DeviceInfo common_part(std::string name, std::size_t number, const IpAddress& ad
   d.name = std::move(name);
   d.uverbs_number = control::kFirstUverbsNumber + static_cast<std::uint32_t>(number);
   d.umad_number = 32 + static_cast<std::uint32_t>(number);
-  d.netlink_index = control::kFirstNetlinkIndex + static_cast<std::uint32_t>(number);
+  static_assert(kMaxDevices == 1u << 6);
+  d.netlink_index = control::kFirstNetlinkIndex | (host.start & 0xffffffu) << 6 |
+                    static_cast<std::uint32_t>(number);
   d.address = address;
   d.if_index = on.index;
   d.if_name = on.name;

@@ -253,6 +253,17 @@ void lose_daemon() {
   say("done");
 }
 
+// Which devices there are is asked anew each time.
+void list_again() {
+  for (int round = 0; round < 2; ++round) {
+    ibv_device** list = ibv_get_device_list(nullptr);
+    EXPECT(list != nullptr && list[0] != nullptr && list[1] == nullptr);
+    say("%s", ibv_get_device_name(list[0]));
+    ibv_free_device_list(list);
+    EXPECT(std::getchar() == '\n');
+  }
+}
+
 // The child of a process with an open device ends cleanly, whatever it does to its copy, and the
 // parent goes on.
 void fork_and_go_on() {
@@ -422,6 +433,7 @@ const std::vector<Case> kCases = {
     {"receive_one_and_exit", &receive_one_and_exit},
     {"wait_connected", &wait_connected},
     {"lose_daemon", &lose_daemon},
+    {"list_again", &list_again},
     {"fork_and_go_on", &fork_and_go_on},
     {"fork_and_exec", &fork_and_exec},
     {"leave_a_child", &leave_a_child},

@@ -128,6 +128,15 @@ class Ends(ProviderCase):
         self.assertEqual(client.returncode, 0, text)
         self.assertIn("IBV_EVENT_DEVICE_FATAL", text)
 
+    def test_another_emulators_device_is_not_taken_for_the_last_ones(self):
+        client = self.start("list_again")
+        self.expect_line(client, "verbena0")
+        self.device.control("down")
+        up = self.device.control("up", "--fabric", self.device.fabric, "--device", "other")
+        self.assertEqual(up.returncode, 0, up.stderr)
+        self.tell(client, "")
+        self.expect_line(client, "other")
+
     def test_a_forked_child_harms_nobody(self):
         self.run_case("fork_and_go_on")
 

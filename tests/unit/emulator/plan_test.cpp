@@ -18,7 +18,8 @@ Host host() {
           {{ip("127.0.0.1"), 8, "lo", 1, 65536, true},
            {ip("10.1.0.9"), 24, "eth0", 2, 1500, false},
            {ip("10.1.0.7"), 24, "eth0", 2, 1500, false},
-           {ip("2001:db8::5"), 64, "eth0", 2, 9000, false}}};
+           {ip("2001:db8::5"), 64, "eth0", 2, 9000, false}},
+          0xff234566};
 }
 
 std::vector<control::DeviceInfo> planned(const settings::Settings& wishes) {
@@ -45,7 +46,7 @@ TEST(Plan, NoWishesMakeOneInfiniBandDevice) {
   EXPECT_EQ(d.subnet, ip("127.4.232.0"));
   EXPECT_EQ(d.prefix_length, 24);
   EXPECT_EQ(d.uverbs_number, 192u);
-  EXPECT_EQ(d.netlink_index, 0x40000000u);
+  EXPECT_EQ(d.netlink_index, 0x48d15980u);
   EXPECT_EQ(d.active_mtu, 5);
   EXPECT_EQ(d.node_guid, 0x025652017f04e801u);
   ASSERT_EQ(d.gids.size(), 8u);

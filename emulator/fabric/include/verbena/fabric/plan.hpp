@@ -24,6 +24,9 @@ struct Host {
   std::string name;     // of the host, for node descriptions
   std::string version;  // of the product, as firmware version
   std::vector<Interface> interfaces;
+  // Another one each time that an emulator starts, in 24 bits: libibverbs knows a device by its
+  // index, and takes one with the same index for the device that it has seen.
+  std::uint32_t start = 0;
 };
 
 control::Outcome<std::vector<control::DeviceInfo>> plan_devices(const settings::Settings& settings,
