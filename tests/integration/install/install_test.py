@@ -18,6 +18,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "provider"))
 from device import Emulator, Pair  # noqa: E402
 
+sys.path.insert(0, str(HERE.parents[2] / "kits/python"))
+import wheel  # noqa: E402
+
 BUILD = None
 LIMIT = 60
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
@@ -56,6 +59,7 @@ class Installed(unittest.TestCase):
             "bin/verbena", "bin/verbenad", "lib/libverbena-preload.so", "lib/libverbena-rdmav.so",
             *(f"lib/libverbena-rdmav{number}.so" for number in numbers), "etc/libibverbs.d/verbena.driver",
             "share/man/man1/verbena.1", "share/verbena/tsan.supp", "share/bash-completion/completions/verbena",
+            f"share/verbena/verbena_pytest-{wheel.version()}-py3-none-any.whl",
             "share/zsh/site-functions/_verbena", "share/fish/vendor_completions.d/verbena.fish"})
 
     def test_pingpong_as_nobody(self):

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Tests that use the device in pytest's own process, as those of pyverbs do. The preload library must be in it from the
+start: either `verbena run -- pytest` starts it, or pytest starts itself anew (--verbena-in-process)."""
+
+import os
+import pathlib
+import sys
+
+PRELOAD = "libverbena-preload"
+
+
+def sees_devices():
+    return PRELOAD in pathlib.Path("/proc/self/maps").read_text()
+
+
+def start_anew(config, program):
+    """Comes back only with the reason why it cannot be done."""
+    if PRELOAD in os.environ.get("LD_PRELOAD", ""):
+        return f"{sys.executable} does not load what LD_PRELOAD names; `verbena doctor` says why"
+    capture = config.pluginmanager.getplugin("capturemanager")
+    if capture is not None:
+        capture.suspend_global_capture(in_=True)  # gives the terminal back
+    sys.stdout.flush()
+    sys.stderr.flush()
+    words = pathlib.Path("/proc/self/cmdline").read_bytes().split(b"\0")[1:-1]
+    os.execve(sys.executable, [sys.executable, *words], program.environment())
+    return ""

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Programs that a test starts: each in a session of its own, its output in files, and ended with all that it started."""
+
+import dataclasses
+import os
+import pathlib
+import shlex
+import signal
+import subprocess
+import time
+
+LOOK_EVERY = 0.01  # seconds
+PATIENCE = 5  # seconds that a program has to end after SIGTERM
+
+
+@dataclasses.dataclass
+class Finished:
+    """What became of a program."""
+
+    command: str
+    returncode: int
+    stdout: str
+    stderr: str
+
+    @property
+    def ok(self):
+        return self.returncode == 0
+
+    @property
+    def explanations(self):
+        """What Verbena said of refused calls and completions with an error."""
+        return [line for line in self.stderr.splitlines() if line.startswith("verbena: ")]
+
+    def report(self):
+        parts = [f"{self.command}: exit code {self.returncode}"]
+        for name, text in (("stdout", self.stdout), ("stderr", self.stderr)):
+            if text:
+                parts.append(f"{name}:\n{text.rstrip()}")
+        return "\n".join(parts)
+
+
+class ProgramFailed(AssertionError):
+    """A program that was to succeed did not; `finished` has what it left."""
+
+    def __init__(self, finished, why=""):
+        self.finished = finished
+        super().__init__(why + finished.report())
+
+
+def words_of(command):
+    """A string is a command of the shell; a sequence is a program and its arguments."""
+    if isinstance(command, str):
+        return ["sh", "-c", command]
+    return [os.fspath(word) for word in command]
+
+
+def text_of(command):
+    return command if isinstance(command, str) else shlex.join(words_of(command))
+
+
+class Running:
+    """A program that has been started. As a context manager it is stopped at the end."""
+
+    def __init__(self, words, command, folder, number, *, stdin=None, **options):
+        self.command = command
+        self.out, self.err = (pathlib.Path(folder, f"{number}.{name}") for name in ("stdout", "stderr"))
+        with self.out.open("wb") as out, self.err.open("wb") as err:
+            self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL if stdin is None else stdin, stdout=out,
+                                             stderr=err, start_new_session=True, **options)
+        self.pid = self._process.pid
+        self._returncode = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    @property
+    def stdout(self):
+        return self.out.read_text(errors="replace")
+
+    @property
+    def stderr(self):
+        return self.err.read_text(errors="replace")
+
+    @property
+    def returncode(self):
+        """None while it runs; the negative number of the signal that ended it."""
+        if self._returncode is None:
+            # It is not reaped before stop(): as long as it is there, its number is that of its process group.
+            ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is not None:
+                self._returncode = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+        return self._returncode
+
+    @property
+    def is_running(self):
+        return self.returncode is None
+
+    def _ends_within(self, seconds):
+        end = time.monotonic() + seconds
+        while self.is_running and time.monotonic() < end:
+            time.sleep(LOOK_EVERY)
+        return not self.is_running
+
+    def wait(self, timeout=60):
+        """Until it ends. After `timeout` seconds it is ended, and ProgramFailed is raised."""
+        if not self._ends_within(timeout):
+            self.stop()
+            raise ProgramFailed(self.finished(), f"has not ended within {timeout} s: ")
+        return self.finished()
+
+    def wait_for_output(self, text, timeout=60):
+        """Until it has printed `text`. If it ends before, or does not print it in time, ProgramFailed is raised."""
+        end = time.monotonic() + timeout
+        while True:
+            ended = not self.is_running
+            if text in self.stdout or text in self.stderr:
+                return self
+            if ended or time.monotonic() > end:
+                self.stop()
+                raise ProgramFailed(self.finished(), f"did not print {text!r}: ")
+            time.sleep(LOOK_EVERY)
+
+    def stop(self):
+        """Ends it and all that it started in its process group."""
+        if self._process is None:
+            return
+        if self.is_running:
+            os.killpg(self.pid, signal.SIGTERM)
+            self._ends_within(PATIENCE)
+        os.killpg(self.pid, signal.SIGKILL)
+        self._ends_within(PATIENCE)
+        self._process.wait()
+        self._process = None
+
+    def finished(self):
+        return Finished(self.command, self.returncode, self.stdout, self.stderr)

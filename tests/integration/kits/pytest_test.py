@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The pytest plugin, from its wheel: what the fixture does, what a failure leaves, and what is said when it cannot work.
+
+pytest_test.py PREFIX
+"""
+
+import base64
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PREFIX = None
+LIMIT = 120
+
+ONE_FAILS = '''
+    def test_it(verbena):
+        verbena.fault(loss="1%", data=True, seed=11)
+        verbena.run("ibv_rc_pingpong localhost", fail=["ibv_reg_mr=ENOMEM"])
+    '''
+
+
+def emulators_of(folder):
+    """Processes of emulators whose runtime directory is below that folder."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes()
+        except OSError:
+            continue
+        if b"verbenad\0" in words and os.fsencode(folder) in words:
+            found.append(int(entry.parent.name))
+    return found
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.site = tempfile.TemporaryDirectory(prefix="verbena-kits-site-")
+        cls.wheel = next(pathlib.Path(PREFIX, "share/verbena").glob("*.whl"))
+        with zipfile.ZipFile(cls.wheel) as archive:
+            archive.extractall(cls.site.name)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.site.cleanup()
+
+    def setUp(self):
+        # Below it are the runtime directories, whose sockets must have short names.
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="vk-")))
+        self.environment = {"PATH": f"{PREFIX}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent",
+                            "PYTHONPATH": self.site.name, "TMPDIR": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def write(self, text, name="test_sample.py"):
+        path = self.folder / name
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    def words(self, *words):
+        return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
+
+    def pytest(self, *words, before=(), **variables):
+        return subprocess.run([*before, *self.words(*words)], cwd=self.folder, env={**self.environment, **variables},
+                              text=True, capture_output=True, timeout=LIMIT, check=False)
+
+    def assert_passed(self, done, number):
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, rf"\b{number} passed\b")
+
+    def until(self, condition, what):
+        end = time.monotonic() + LIMIT
+        while not condition():
+            self.assertLess(time.monotonic(), end, what)
+            time.sleep(0.02)
+
+
+class Wheel(Case):
+    def test_always_the_same_bytes(self):
+        made = [subprocess.run([sys.executable, ROOT / "kits/python/wheel.py", self.folder], text=True, check=True,
+                               capture_output=True).stdout.strip() for _ in range(2)]
+        self.assertEqual(made[0], made[1])
+        self.assertEqual((self.folder / made[0]).read_bytes(), self.wheel.read_bytes())
+
+    def test_its_record(self):
+        with zipfile.ZipFile(self.wheel) as archive:
+            record = next(name for name in archive.namelist() if name.endswith("RECORD"))
+            rows = [line.split(",") for line in archive.read(record).decode().splitlines()]
+            self.assertEqual([row[0] for row in rows], archive.namelist())
+            for name, digest, size in rows[:-1]:
+                data = archive.read(name)
+                wanted = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+                self.assertEqual((digest, int(size)), ("sha256=" + wanted, len(data)), name)
+
+    def test_no_folder(self):
+        done = subprocess.run([sys.executable, ROOT / "kits/python/wheel.py", "/no/such/folder"], text=True,
+                              capture_output=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (1, "wheel.py: name the folder that the wheel is written to\n"))
+
+
+class Fixture(Case):
+    def test_programs_and_what_they_leave(self):
+        self.write('''
+            import pytest
+            import verbena_pytest
+
+            def test_a_program(verbena):
+                assert "verbena0" in verbena.run(["ibv_devices"]).stdout
+                done = verbena.run("echo out; echo err >&2; exit 3", check=False)
+                assert (done.returncode, done.stdout, done.stderr, done.ok) == (3, "out\\n", "err\\n", False)
+
+            def test_a_program_that_fails(verbena):
+                with pytest.raises(verbena_pytest.ProgramFailed, match="(?s)ibv_rc_pingpong: exit code 1.*fails with ENOMEM"):
+                    verbena.run(["ibv_rc_pingpong"], fail=["ibv_reg_mr=ENOMEM"])
+
+            def test_a_program_that_does_not_end(verbena):
+                with pytest.raises(verbena_pytest.ProgramFailed, match="has not ended within 0.5 s"):
+                    verbena.run("sleep 1000 & echo $!; wait", timeout=0.5)
+                child = int(verbena.programs[-1].stdout)
+                with pytest.raises(verbena_pytest.ProgramFailed, match="did not print 'ready'"):
+                    verbena.start(["true"]).wait_for_output("ready")
+                verbena.run(f"while kill -0 {child} 2>/dev/null && ! grep -q ') Z' /proc/{child}/stat; do :; done")
+
+            def test_one_in_the_background(verbena):
+                with verbena.start("echo ready; exec sleep 1000") as program:
+                    program.wait_for_output("ready")
+                    assert program.is_running
+                assert program.returncode == -15
+
+            def test_its_directory_and_variables(verbena, tmp_path):
+                assert verbena.run("echo $WORD; pwd", env={"WORD": "x"}, cwd=tmp_path).stdout == f"x\\n{tmp_path}\\n"
+                (tmp_path / "in").write_text("said")
+                with (tmp_path / "in").open() as said:
+                    assert verbena.run(["cat"], stdin=said).stdout == "said"
+            ''')
+        self.assert_passed(self.pytest(), 5)
+        self.assertFalse(list(self.folder.glob("verbena-*")))
+
+    def test_each_test_has_a_device_of_its_own(self):
+        self.write('''
+            import json
+            import pytest
+            import verbena_pytest
+
+            @pytest.mark.verbena("--device", "mlx5_0")
+            def test_options(verbena):
+                assert "mlx5_0" in verbena.run("ibv_devices").stdout
+
+            def test_a_port_that_is_down(verbena):
+                verbena.ask("port", "verbena0", "down")
+                assert verbena.status["devices"][0]["ports"][0]["state"] == "DOWN"
+
+            def test_the_next_one(verbena):
+                assert verbena.status["devices"][0]["ports"][0]["state"] == "ACTIVE"
+                with pytest.raises(verbena_pytest.VerbenaError, match="verbena port verbena7 down.*verbena7"):
+                    verbena.ask("port", "verbena7", "down")
+
+            def test_faults(verbena):
+                faults = lambda: [(f["loss_ppm"], f["seed"]) for f in verbena.status["devices"][0]["faults"]]
+                with verbena.fault(loss="1%", data=True, seed=7):
+                    assert faults() == [(10000, 7)]
+                assert faults() == []
+                verbena.fault(loss="2%", data=True)
+                assert faults()[0][0] == 20000
+                assert verbena.faults[-1] == f"--loss 2% --data --seed {faults()[0][1]}"
+
+            def test_counters(verbena):
+                assert verbena.counters["port_xmit_packets"] == 0
+                with pytest.raises(KeyError, match="no counter 'port_xmit_packet'; did you mean port_xmit_packets"):
+                    verbena.counters["port_xmit_packet"]
+                assert verbena.drops == {}
+
+            def test_a_capture(verbena, tmp_path):
+                with verbena.capture(tmp_path / "packets.pcapng") as path:
+                    pass
+                assert path.read_bytes()[:4] == b"\\x0a\\x0d\\x0d\\x0a"
+            ''')
+        self.assert_passed(self.pytest(), 6)
+
+    def test_an_environment_for_other_starters(self):
+        self.write('''
+            import subprocess
+
+            def test_it(verbena):
+                shown = subprocess.run(["ibv_devices"], env=verbena.environment, text=True, capture_output=True).stdout
+                assert "verbena0" in shown
+            ''')
+        self.assert_passed(self.pytest(), 1)
+
+    def test_no_emulator_stays_when_pytest_is_killed(self):
+        self.write('''
+            import time
+
+            def test_it(verbena):
+                open("started", "w").close()
+                time.sleep(1000)
+            ''')
+        with subprocess.Popen(self.words(), cwd=self.folder, env=self.environment, stdout=subprocess.DEVNULL) as process:
+            self.until((self.folder / "started").exists, "the test has not begun")
+            self.assertEqual(len(emulators_of(self.folder)), 1)
+            process.kill()
+        self.until(lambda: not emulators_of(self.folder), "the emulator has not ended")
+
+
+class Failures(Case):
+    def test_what_is_kept(self):
+        self.write(ONE_FAILS)
+        done = self.pytest("--verbena-artifacts", "kept")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        kept = self.folder / "kept/test_sample.py-test_it"
+        self.assertIn(f"artifacts: {kept}\n", done.stdout)
+        self.assertIn("fault: --loss 1% --data --seed 11\n", done.stdout)
+        explanation = re.search(r"^verbena: ibv_rc_pingpong\[\d+\]: ibv_reg_mr: .* ENOMEM.*\n", done.stdout, re.MULTILINE)[0]
+        self.assertEqual({file.name for file in kept.iterdir()},
+                         {"capture.pcapng", "explain.log", "programs.log", "run.json", "status.json"})
+        self.assertEqual((kept / "explain.log").read_text(), explanation)
+        self.assertIn("ibv_rc_pingpong localhost: exit code 1\n", (kept / "programs.log").read_text())
+        self.assertEqual(json.loads((kept / "status.json").read_text())["devices"][0]["faults"][0]["seed"], 11)
+        self.assertEqual((kept / "capture.pcapng").read_bytes()[:4], b"\x0a\x0d\x0d\x0a")
+        run = json.loads((kept / "run.json").read_text())
+        self.assertEqual((run["test"], run["file"], run["line"], run["faults"]),
+                         ("test_sample.py::test_it", "test_sample.py", 2, ["--loss 1% --data --seed 11"]))
+        self.assertEqual(run["programs"], [{"command": "ibv_rc_pingpong localhost", "returncode": 1}])
+
+    def test_settings(self):
+        self.write(ONE_FAILS)
+        self.write("[pytest]\nverbena_artifacts = elsewhere\nverbena_capture = false\n", "pytest.ini")
+        done = self.pytest()
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        kept = {file.name for file in (self.folder / "elsewhere/test_sample.py-test_it").iterdir()}
+        self.assertEqual(kept, {"explain.log", "programs.log", "run.json", "status.json"})
+
+
+class InProcess(Case):
+    def setUp(self):
+        super().setUp()
+        shutil.copytree(ROOT / "examples/python", self.folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("_*"))
+
+    def test_pytest_starts_itself_anew(self):
+        self.assert_passed(self.pytest("--verbena-in-process"), 6)
+        self.write("[pytest]\nverbena_in_process = true\n", "pytest.ini")
+        self.assert_passed(self.pytest("-k", "arrive"), 4)
+
+    def test_below_verbena_run(self):
+        outer = self.enterContext(tempfile.TemporaryDirectory(prefix="vk-outer-"))
+        directory = {"VERBENA_RUNTIME_DIR": f"{outer}/run"}
+        self.assert_passed(self.pytest("-k", "nothing_reaches", before=["verbena", "run", "--"], **directory), 1)
+        self.until(lambda: not emulators_of(outer), "the emulator of the whole run has not ended")
+
+    def test_explanations_of_the_own_process_are_kept(self):
+        test = self.folder / "test_connected.py"
+        test.write_text(test.read_text().replace('["retry_exceeded_err"] == 1', '["retry_exceeded_err"] == 2'))
+        done = self.pytest("--verbena-in-process", "-k", "nothing_reaches")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        explained = next(self.folder.glob("verbena-artifacts/*/explain.log")).read_text()
+        self.assertIn("retr", explained)
+
+
+class Unfit(Case):
+    def said(self, *words, code=1, **variables):
+        self.write("def test_it(verbena): pass\n")
+        done = self.pytest(*words, **variables)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def script(self, text):
+        path = self.write("#!/bin/sh\n" + text, "verbena")
+        path.chmod(0o755)
+        return str(path)
+
+    def test_no_verbena(self):
+        said = self.said(PATH="/usr/bin:/bin")
+        self.assertIn("verbena: there is no program 'verbena': install Verbena and put it into PATH, or name it with", said)
+        said = self.said("--verbena-in-process", code=4, PATH="/usr/bin:/bin")
+        self.assertIn("ERROR: verbena: there is no program 'verbena'", said)
+
+    def test_named_by_an_option_or_a_setting(self):
+        program = f"{PREFIX}/bin/verbena"
+        self.assertIn("1 passed", self.said("--verbena", program, code=0, PATH="/usr/bin:/bin"))
+        self.write(f"[pytest]\nverbena_program = {program}\n", "pytest.ini")
+        self.assertIn("1 passed", self.said(code=0, PATH="/usr/bin:/bin"))
+
+    def test_another_version(self):
+        said = self.said("--verbena", self.script("echo verbena 9.9.9"))
+        self.assertRegex(said, r"verbena: /\S+ is Verbena 9.9.9, and this is verbena-pytest [\d.]+: install both from one release")
+
+    def test_another_program(self):
+        said = self.said("--verbena", self.script("echo what?; exit 1"))
+        self.assertRegex(said, r"verbena: /\S+ is not Verbena: 'version' says 'what\?'")
+
+    def test_options_that_the_device_cannot_have(self):
+        self.write('''
+            import pytest
+
+            @pytest.mark.verbena("--fabric", "10.0.0.0/99")
+            def test_it(verbena): pass
+            ''')
+        done = self.pytest()
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout, r"verbena: the device could not be had: .*10\.0\.0\.0/99")
+
+
+if __name__ == "__main__":
+    PREFIX = sys.argv[1]
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[2:]])
