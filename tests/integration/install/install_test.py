@@ -59,6 +59,7 @@ class Installed(unittest.TestCase):
             "bin/verbena", "bin/verbenad", "lib/libverbena-preload.so", "lib/libverbena-rdmav.so",
             *(f"lib/libverbena-rdmav{number}.so" for number in numbers), "etc/libibverbs.d/verbena.driver",
             "share/man/man1/verbena.1", "share/verbena/tsan.supp", "share/bash-completion/completions/verbena",
+            *(f"share/verbena/ci/{name}.sh" for name in ("annotate", "export", "setup")),
             f"share/verbena/verbena_pytest-{wheel.version()}-py3-none-any.whl",
             "share/zsh/site-functions/_verbena", "share/fish/vendor_completions.d/verbena.fish"})
 

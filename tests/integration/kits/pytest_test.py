@@ -8,7 +8,6 @@ pytest_test.py PREFIX
 import base64
 import hashlib
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -16,13 +15,12 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 import unittest
 import zipfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+from kit_case import LIMIT, ROOT, KitCase, emulators_of
+
 PREFIX = None
-LIMIT = 120
 
 ONE_FAILS = '''
     def test_it(verbena):
@@ -31,20 +29,7 @@ ONE_FAILS = '''
     '''
 
 
-def emulators_of(folder):
-    """Processes of emulators whose runtime directory is below that folder."""
-    found = []
-    for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = entry.read_bytes()
-        except OSError:
-            continue
-        if b"verbenad\0" in words and os.fsencode(folder) in words:
-            found.append(int(entry.parent.name))
-    return found
-
-
-class Case(unittest.TestCase):
+class Case(KitCase):
     @classmethod
     def setUpClass(cls):
         cls.site = tempfile.TemporaryDirectory(prefix="verbena-kits-site-")
@@ -57,8 +42,7 @@ class Case(unittest.TestCase):
         cls.site.cleanup()
 
     def setUp(self):
-        # Below it are the runtime directories, whose sockets must have short names.
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="vk-")))
+        super().setUp()
         self.environment = {"PATH": f"{PREFIX}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent",
                             "PYTHONPATH": self.site.name, "TMPDIR": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -77,12 +61,6 @@ class Case(unittest.TestCase):
     def assert_passed(self, done, number):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, rf"\b{number} passed\b")
-
-    def until(self, condition, what):
-        end = time.monotonic() + LIMIT
-        while not condition():
-            self.assertLess(time.monotonic(), end, what)
-            time.sleep(0.02)
 
 
 class Wheel(Case):
@@ -252,10 +230,8 @@ class InProcess(Case):
         self.assert_passed(self.pytest("-k", "arrive"), 4)
 
     def test_below_verbena_run(self):
-        outer = self.enterContext(tempfile.TemporaryDirectory(prefix="vk-outer-"))
-        directory = {"VERBENA_RUNTIME_DIR": f"{outer}/run"}
+        directory = {"VERBENA_RUNTIME_DIR": str(self.new_folder() / "run")}
         self.assert_passed(self.pytest("-k", "nothing_reaches", before=["verbena", "run", "--"], **directory), 1)
-        self.until(lambda: not emulators_of(outer), "the emulator of the whole run has not ended")
 
     def test_explanations_of_the_own_process_are_kept(self):
         test = self.folder / "test_connected.py"

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Says in a CI job why programs and tests failed, from the folders that `verbena run --artifacts` and the pytest plugin
+# leave.
+#
+#   annotate.sh FOLDER...
+#
+# On GitHub (GITHUB_ACTIONS=true) as annotations, elsewhere as lines FILE:LINE: TEXT. A folder that is not there has
+# nothing to tell.
+set -euo pipefail
+
+most_lines=5  # explanations of one failure: the last ones
+
+# The value of a member of run.json, which has one on each line: a string or a number. Of several the first one's.
+member() {
+  sed -n 's/^[{ ]*"'"$2"'": *\("\(\([^"\\]\|\\.\)*\)"\|\(-\{0,1\}[0-9]\{1,\}\)\),\{0,1\}.*$/\2\4/p' "$1" | head -1 |
+    sed 's/\\\(["\\/]\)/\1/g'
+}
+
+# As GitHub's commands want it.
+escaped() {
+  local text=${1//%/%25}
+  text=${text//$'\r'/%0D}
+  printf '%s' "${text//$'\n'/%0A}"
+}
+escaped_property() {
+  local text
+  text=$(escaped "$1")
+  text=${text//:/%3A}
+  printf '%s' "${text//,/%2C}"
+}
+
+annotate() {
+  local folder=$1 file line title text code place
+  code=$(member "$folder/run.json" exit_code)
+  [ "$code" != 0 ] || return 0
+  file=$(member "$folder/run.json" file)
+  line=$(member "$folder/run.json" line)
+  title=$(member "$folder/run.json" test)
+  [ -n "$title" ] || title=$(member "$folder/run.json" command)
+  text=""
+  [ ! -f "$folder/explain.log" ] || text=$(tail -n "$most_lines" "$folder/explain.log")
+  [ -n "$text" ] || text="it failed, and nothing was refused or completed with an error; see $folder"
+  if [ "${GITHUB_ACTIONS:-}" = true ]; then
+    place=${file:+file=$(escaped_property "$file"),}${line:+line=$line,}
+    echo "::error ${place}title=$(escaped_property "$title")::$(escaped "$text")"
+  else
+    sed "s|^|${file:-$folder}${line:+:$line}: |" <<<"$text"
+  fi
+}
+
+[ $# -gt 0 ] || { echo "annotate.sh: name the folders" >&2; exit 2; }
+for top in "$@"; do
+  [ -d "$top" ] || continue
+  while IFS= read -r -d '' run; do annotate "$(dirname "$run")"; done < <(find "$top" -name run.json -print0 | sort -z)
+done

@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The GitHub action and the GitLab template: their scripts as they stand, in folders and files like those of a runner.
+
+ci_test.py PREFIX
+"""
+
+import hashlib
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import yaml
+
+from kit_case import LIMIT, ROOT, KitCase
+
+CI = ROOT / "kits/ci"
+PREFIX = None
+
+
+class Case(KitCase):
+    @classmethod
+    def setUpClass(cls):
+        """The tarball, in the form of scripts/package."""
+        cls.top = tempfile.TemporaryDirectory(prefix="verbena-kits-ci-")
+        cls.package = pathlib.Path(cls.top.name, "verbena-0-linux.tar.gz")
+        subprocess.run(["tar", "-czf", cls.package, "--transform", "s,^prefix,verbena-0-linux,", "prefix"],
+                       cwd=pathlib.Path(PREFIX).parent, check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.top.cleanup()
+
+    def setUp(self):
+        super().setUp()
+        self.prefix = self.folder / "runner/verbena"
+        self.environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": str(self.folder),
+                            "VERBENA_RUNTIME_DIR": str(self.folder / "run")}
+        self.addCleanup(self.shell, f"{PREFIX}/bin/verbena down")
+
+    def shell(self, text, **variables):
+        return subprocess.run(["bash", "-eo", "pipefail", "-c", text], cwd=self.folder, text=True, capture_output=True,
+                              env={**self.environment, **variables}, timeout=LIMIT, check=False)
+
+    def run_script(self, name, *words, **variables):
+        return subprocess.run([CI / name, *words], cwd=self.folder, text=True, capture_output=True,
+                              env={**self.environment, **variables}, timeout=LIMIT, check=False)
+
+    def kept(self, name, explained, **run):
+        folder = self.folder / "verbena-artifacts" / name
+        folder.mkdir(parents=True)
+        (folder / "run.json").write_text(json.dumps(run, indent=1))
+        (folder / "explain.log").write_text(explained)
+
+
+class Scripts(Case):
+    def setup_fails(self, code, text, *words):
+        done = self.run_script("setup.sh", *words)
+        self.assertEqual((done.returncode, done.stderr), (code, f"setup.sh: {text}\n"))
+        self.assertFalse(self.prefix.exists())
+
+    def test_setup(self):
+        done = self.run_script("setup.sh", "--prefix", self.prefix, "--package", self.package)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"^verbena \d+\.\d+\.\d+\n$")
+        # What a cache has brought is taken.
+        done = self.run_script("setup.sh", "--prefix", self.prefix, "--package", "/no/such/package")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_setup_checks_the_sum(self):
+        to = ("--prefix", self.prefix, "--package", f"file://{self.package}", "--sha256")
+        self.setup_fails(1, f"file://{self.package} has another SHA-256 sum than {'0' * 64}", *to, "0" * 64)
+        done = self.run_script("setup.sh", *to, hashlib.sha256(self.package.read_bytes()).hexdigest())
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_setup_says_what_is_wrong(self):
+        to = ("--prefix", str(self.prefix))
+        other = self.folder / "other.tar.gz"
+        subprocess.run(["tar", "-czf", other, "-C", "/etc", "hostname"], check=True)
+        self.setup_fails(1, f"{other} is not Verbena's portable tarball", *to, "--package", other)
+        self.setup_fails(1, "there is no package /no/such/file", *to, "--package", "/no/such/file")
+        self.setup_fails(1, "/etc is no clone of Verbena", *to, "--source", "/etc")
+        self.setup_fails(2, "give --package or --source", *to)
+        self.setup_fails(2, "--prefix is missing", "--package", "x")
+        self.setup_fails(2, "do not know '--what'; see setup.sh --help", "--what")
+        done = self.run_script("setup.sh", *to, "--package", "file:///no/such/file")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("setup.sh: cannot fetch file:///no/such/file\n", done.stderr)
+
+    def test_setup_compiles_a_clone(self):
+        """The steps, with a clone that has little to compile."""
+        clone = self.folder / "clone"
+        (clone / "scripts").mkdir(parents=True)
+        (clone / "scripts/deps").write_text('#!/bin/sh\ntest "$*" = build\n')
+        (clone / "scripts/deps").chmod(0o755)
+        (clone / "verbena.sh").write_text("#!/bin/sh\necho verbena 0.0.7\n")
+        (clone / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.25)\nproject(clone NONE)\n"
+            "install(PROGRAMS verbena.sh DESTINATION bin RENAME verbena)\n")
+        done = self.run_script("setup.sh", "--prefix", self.prefix, "--source", clone)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout.endswith("\nverbena 0.0.7\n"), done.stdout)
+
+    def test_export_for_a_shell(self):
+        done = self.shell(f'eval "$({CI}/export.sh --prefix {PREFIX})"; command -v verbena; echo "$CMAKE_PREFIX_PATH"',
+                          CMAKE_PREFIX_PATH="/opt/x")
+        self.assertEqual(done.stdout, f"{PREFIX}/bin/verbena\n{PREFIX}:/opt/x\n", done.stderr)
+        done = self.shell(f'eval "$({CI}/export.sh --prefix {PREFIX} --device)"; ibv_devices; verbena down')
+        self.assertIn("verbena0", done.stdout, done.stderr)
+
+    def test_export_says_what_is_wrong(self):
+        for words, code, text in ((["--prefix", "/etc"], 1, "there is no /etc/bin/verbena"), ([], 2, "--prefix is missing"),
+                                  (["--what"], 2, "do not know '--what'; see export.sh --help")):
+            done = self.run_script("export.sh", *words)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (code, "", f"export.sh: {text}\n"))
+
+    def test_annotations(self):
+        self.kept("a", "verbena: p[1]: ibv_reg_mr: 50% refused\nverbena: p[1]: second\n",
+                  test='tests/test_a.py::test_it[a "b", c:d]', file="tests/test,a.py", line=12,
+                  programs=[{"command": "other", "line": 99}])
+        self.kept("b", "", command="./server", exit_code=124)
+        self.kept("c", "verbena: all was well\n", command="./server", exit_code=0)
+        done = self.run_script("annotate.sh", "verbena-artifacts", "no-such-folder", GITHUB_ACTIONS="true")
+        self.assertEqual(done.stdout.splitlines(), [
+            '::error file=tests/test%2Ca.py,line=12,title=tests/test_a.py%3A%3Atest_it[a "b"%2C c%3Ad]'
+            "::verbena: p[1]: ibv_reg_mr: 50%25 refused%0Averbena: p[1]: second",
+            "::error title=./server::it failed, and nothing was refused or completed with an error; "
+            "see verbena-artifacts/b"], done.stderr)
+        done = self.run_script("annotate.sh", "verbena-artifacts")
+        self.assertEqual(done.stdout.splitlines()[:2], ["tests/test,a.py:12: verbena: p[1]: ibv_reg_mr: 50% refused",
+                                                        "tests/test,a.py:12: verbena: p[1]: second"])
+        self.assertEqual(self.run_script("annotate.sh").returncode, 2)
+
+
+class Job(Case):
+    """The steps of action.yml that are scripts, as GitHub runs them. Other people's actions are left out."""
+
+    def setUp(self):
+        super().setUp()
+        self.action = yaml.safe_load((ROOT / "action.yml").read_text())
+        # The action is fetched to a folder of its own.
+        self.at = self.folder / "actions/verbena"
+        shutil.copytree(CI, self.at / "kits/ci")
+        for name in ("GITHUB_ENV", "GITHUB_PATH"):
+            (self.folder / name).touch()
+            self.environment[name] = str(self.folder / name)
+        self.environment.update(GITHUB_ACTION_PATH=str(self.at), GITHUB_ACTIONS="true")
+
+    def valued(self, text, inputs):
+        values = {f"inputs.{name}": value for name, value in inputs.items()} | {"runner.temp": str(self.folder / "runner")}
+        for name, value in values.items():
+            text = text.replace(f"${{{{ {name} }}}}", value)
+        self.assertNotIn("${{", text)
+        return text
+
+    def wanted(self, condition, inputs, failed):
+        """Of `if:`, as far as action.yml goes: == and != of an input, failure(), && and ||."""
+        if "failure()" not in condition and failed:
+            return False
+        python = condition.replace("||", "or").replace("&&", "and").replace("failure()", str(failed))
+        for name, value in inputs.items():
+            python = python.replace(f"inputs.{name}", repr(value))
+        return eval(python, {"__builtins__": {}})
+
+    def use(self, failed=False, **given):
+        """Returns the output of the steps, the names of those that ran, and whether one failed."""
+        known = {name: value["default"] for name, value in self.action["inputs"].items()}
+        self.assertLessEqual(given.keys(), known.keys())
+        inputs = {**known, **given}
+        said, ran = "", []
+        for step in self.action["runs"]["steps"]:
+            if not self.wanted(step.get("if", "True"), inputs, failed):
+                continue
+            ran.append(step["id"])
+            if "run" not in step:
+                self.assertRegex(step["uses"], r"^actions/(cache|upload-artifact)@v4$")
+                continue
+            self.assertEqual(step["shell"], "bash")
+            variables = {name: self.valued(value, inputs) for name, value in step.get("env", {}).items()}
+            done = self.shell(step["run"], **variables, **self.exported())
+            said += done.stdout + done.stderr
+            failed = failed or done.returncode != 0
+        return said, ran, failed
+
+    def exported(self):
+        lines = (self.folder / "GITHUB_ENV").read_text().splitlines()
+        paths = (self.folder / "GITHUB_PATH").read_text().split()
+        return {**dict(line.split("=", 1) for line in lines), "PATH": ":".join([*reversed(paths), self.environment["PATH"]])}
+
+    def test_later_steps_have_the_command(self):
+        said, ran, failed = self.use(package=str(self.package))
+        self.assertEqual((ran, failed), (["setup"], False), said)
+        done = self.shell("command -v verbena", **self.exported())
+        self.assertEqual(done.stdout, f"{self.prefix}/bin/verbena\n")
+        self.assertEqual(self.exported()["CMAKE_PREFIX_PATH"], str(self.prefix))
+
+    def test_later_steps_see_the_device(self):
+        said, _, failed = self.use(package=str(self.package), device="true")
+        self.assertFalse(failed, said)
+        done = self.shell("ibv_devices", **self.exported())
+        self.assertIn("verbena0", done.stdout, done.stderr)
+
+    def test_commands_that_pass(self):
+        said, ran, failed = self.use(package=str(self.package), run="verbena version\nverbena run -- ibv_devices\n")
+        self.assertEqual((ran, failed), (["setup", "run"], False), said)
+        self.assertIn("verbena0", said)
+
+    def test_commands_that_fail(self):
+        self.kept("it", "verbena: p[1]: refused\n", test="test_it", file="test_a.py", line=3)
+        said, ran, failed = self.use(package=str(self.package), run="false\necho not any more\n")
+        self.assertEqual((ran, failed), (["setup", "run", "annotate", "upload"], True), said)
+        self.assertIn("::error file=test_a.py,line=3,title=test_it::verbena: p[1]: refused\n", said)
+        self.assertNotIn("not any more", said)
+
+    def test_a_report_of_earlier_steps(self):
+        self.kept("it", "verbena: p[1]: refused\n", test="test_it", file="test_a.py", line=3)
+        said, ran, _ = self.use(failed=True, report="true")
+        self.assertEqual(ran, ["annotate", "upload"])
+        self.assertIn("::error file=test_a.py,line=3,", said)
+
+    def test_a_package_that_is_not_there(self):
+        said, ran, failed = self.use(package="/no/such/package", run="echo not reached")
+        self.assertEqual((ran, failed), (["setup", "annotate", "upload"], True))
+        self.assertEqual(said, "setup.sh: there is no package /no/such/package\n")
+
+    def test_without_a_package_it_is_compiled_and_cached(self):
+        said, ran, failed = self.use()
+        self.assertEqual((ran[:2], failed), (["cache", "setup"], True))
+        self.assertEqual(said, f"setup.sh: {self.at} is no clone of Verbena\n")  # only a part of one stands there
+        cache = next(step for step in self.action["runs"]["steps"] if step["id"] == "cache")
+        self.assertEqual(self.valued(cache["with"]["path"], {}), str(self.prefix))
+
+
+class GitLab(Case):
+    def setUp(self):
+        super().setUp()
+        self.job = yaml.safe_load((ROOT / "kits/gitlab/verbena.gitlab-ci.yml").read_text())[".verbena"]
+        self.prefix = self.folder / ".verbena"
+        self.environment["CI_PROJECT_DIR"] = str(self.folder)
+
+    def run_job(self, script, **variables):
+        """before_script and script are one shell, after_script is another one."""
+        values = {**self.job["variables"], **variables}
+        values = {name: value.replace("$CI_PROJECT_DIR", str(self.folder)) for name, value in values.items()}
+        done = self.shell("\n".join([*self.job["before_script"], script]), **values)
+        after = self.shell("\n".join(self.job["after_script"]), **values)
+        self.assertEqual(after.returncode, 0, after.stderr)
+        return done, after.stdout
+
+    def test_a_job(self):
+        done, after = self.run_job("verbena run -- ibv_devices", VERBENA_PACKAGE=f"file://{self.package}",
+                                   VERBENA_SHA256=hashlib.sha256(self.package.read_bytes()).hexdigest())
+        self.assertEqual((done.returncode, after), (0, ""), done.stderr)
+        self.assertIn("verbena0", done.stdout)
+
+    def test_a_job_that_fails(self):
+        self.kept("it", "verbena: p[1]: refused\n", test="test_it", file="test_a.py", line=3)
+        done, after = self.run_job("false", VERBENA_PACKAGE=f"file://{self.package}")
+        self.assertEqual((done.returncode, after), (1, "test_a.py:3: verbena: p[1]: refused\n"), done.stderr)
+        self.assertEqual(self.job["artifacts"]["paths"], ["verbena-artifacts/"])
+
+    def test_what_is_wrong(self):
+        done, _ = self.run_job("true")
+        self.assertEqual((done.returncode, done.stdout),
+                         (2, "set VERBENA_PACKAGE to the URL of Verbena's portable tarball\n"))
+        done, _ = self.run_job("true", VERBENA_PACKAGE=f"file://{self.package}", VERBENA_SHA256="0" * 64)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertFalse(self.prefix.exists())
+
+
+if __name__ == "__main__":
+    PREFIX = sys.argv[1]
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[2:]])

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the tests of the kits begin with: folders whose emulators have ended before they are removed."""
+
+import os
+import pathlib
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+LIMIT = 120
+
+
+def emulators_of(folder):
+    """Processes of emulators whose runtime directory is below that folder."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes()
+        except OSError:
+            continue
+        if b"verbenad\0" in words and os.fsencode(folder) in words:
+            found.append(int(entry.parent.name))
+    return found
+
+
+class KitCase(unittest.TestCase):
+    def setUp(self):
+        self.folder = self.new_folder()
+
+    def new_folder(self):
+        """With a short name, as runtime directories with sockets will be below it."""
+        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="vk-"))
+        self.addCleanup(self.until, lambda: not emulators_of(folder), "an emulator has not ended")
+        return pathlib.Path(folder)
+
+    def until(self, condition, what):
+        end = time.monotonic() + LIMIT
+        while not condition():
+            self.assertLess(time.monotonic(), end, what)
+            time.sleep(0.02)
