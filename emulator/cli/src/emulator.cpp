@@ -43,7 +43,7 @@ constexpr int kFailedToExec = 127;
   } else {
     ::dup2(ready_fd, kReadyFd);
   }
-  if (::syscall(SYS_close_range, kReadyFd + 1, ~0u, 0) != 0) {
+  if (::syscall(__NR_close_range, kReadyFd + 1, ~0u, 0) != 0) {
     const long most = ::sysconf(_SC_OPEN_MAX);
     for (int fd = kReadyFd + 1; fd < most; ++fd) ::close(fd);
   }
