@@ -15,8 +15,10 @@ namespace fs = std::filesystem;
 using control::fail;
 using control::Outcome;
 
-// `first`, then what `name` holds already, each part once.
+// `first`, then what `name` holds already, each part once. What another installation of ours has
+// put there goes: a program cannot have two of them.
 std::string prepended(const std::string& first, const char* name) {
+  const fs::path ours = fs::path(first).filename();
   const char* now = std::getenv(name);
   std::string list = first;
   std::string part;
@@ -25,7 +27,7 @@ std::string prepended(const std::string& first, const char* name) {
       part += *c;
       continue;
     }
-    if (!part.empty() && part != first) list += ":" + part;
+    if (!part.empty() && fs::path(part).filename() != ours) list += ":" + part;
     part.clear();
     if (*c == '\0') return list;
   }
@@ -41,13 +43,21 @@ Outcome<Parts> find_parts() {
   parts.bin_dir = self.parent_path().string();
   const fs::path prefix = self.parent_path().parent_path();
   parts.lib_dir = (prefix / "lib").string();
-  for (const char* dir : {"lib", "lib64"}) {
+  for (const char* dir : {VERBENA_LIBDIR, "lib", "lib64"}) {
     if (fs::exists(prefix / dir / "libverbena-preload.so", error)) {
       parts.lib_dir = (prefix / dir).string();
       break;
     }
   }
   return parts;
+}
+
+Environment bare_environment(const Parts& parts, const std::string& runtime_dir) {
+  return {
+      {"LD_PRELOAD", parts.preload()},
+      {"RDMAV_DRIVERS", parts.driver()},
+      {"VERBENA_RUNTIME_DIR", runtime_dir},
+  };
 }
 
 Outcome<Environment> device_environment(const Parts& parts, const std::string& runtime_dir) {
@@ -62,11 +72,11 @@ Outcome<Environment> device_environment(const Parts& parts, const std::string& r
                             " holds a blank or a colon, which LD_PRELOAD cannot; install Verbena "
                             "elsewhere");
   }
-  return Environment{
-      {"LD_PRELOAD", prepended(parts.preload(), "LD_PRELOAD")},
-      {"RDMAV_DRIVERS", prepended(parts.driver(), "RDMAV_DRIVERS")},
-      {"VERBENA_RUNTIME_DIR", runtime_dir},
-  };
+  Environment environment = bare_environment(parts, runtime_dir);
+  for (auto& [name, value] : environment) {
+    if (name != "VERBENA_RUNTIME_DIR") value = prepended(value, name.c_str());
+  }
+  return environment;
 }
 
 }  // namespace verbena::cli

@@ -4,6 +4,7 @@
 //
 //   <prefix>/bin/verbena, verbenad
 //   <prefix>/lib/libverbena-preload.so, libverbena-rdmav<N>.so
+//            or in the folder that CMAKE_INSTALL_LIBDIR named: packages have lib/verbena
 #pragma once
 
 #include <string>
@@ -26,8 +27,11 @@ struct Parts {
 
 control::Outcome<Parts> find_parts();
 
-// What a program needs to see the devices: names and values, made from the present environment.
+// What a program needs to see the devices: names and values.
 using Environment = std::vector<std::pair<std::string, std::string>>;
+// Where nothing else is in these variables.
+Environment bare_environment(const Parts& parts, const std::string& runtime_dir);
+// In front of what the present environment has in them.
 control::Outcome<Environment> device_environment(const Parts& parts,
                                                  const std::string& runtime_dir);
 

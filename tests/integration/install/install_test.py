@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -54,11 +55,16 @@ class Installed(unittest.TestCase):
     def test_nothing_but_what_is_needed(self):
         found = {str(path.relative_to(self.prefix)) for path in self.prefix.rglob("*") if not path.is_dir()}
         found = {re.sub("^lib/[^/]*-linux-gnu/", "lib/", name) for name in found}
+        if (HERE.parents[2] / "cmake/VerbenaTesting.cmake").exists():
+            self.assertIn("share/cmake/Verbena/VerbenaTesting.cmake", found)
+            found.remove("share/cmake/Verbena/VerbenaTesting.cmake")
         numbers = (25, 33, 34, 57, 59, 64, 65)
         self.assertEqual(found, {
             "bin/verbena", "bin/verbenad", "lib/libverbena-preload.so", "lib/libverbena-rdmav.so",
             *(f"lib/libverbena-rdmav{number}.so" for number in numbers), "etc/libibverbs.d/verbena.driver",
-            "share/man/man1/verbena.1", "share/verbena/tsan.supp", "share/bash-completion/completions/verbena",
+            "lib/systemd/user/verbena.service", "share/pkgconfig/verbena.pc", "share/cmake/Verbena/VerbenaConfig.cmake",
+            "share/cmake/Verbena/VerbenaConfigVersion.cmake", "share/man/man1/verbena.1", "share/man/man1/verbenad.1",
+            "share/verbena/tsan.supp", "share/bash-completion/completions/verbena",
             *(f"share/verbena/ci/{name}.sh" for name in ("annotate", "export", "setup")),
             f"share/verbena/verbena_pytest-{wheel.version()}-py3-none-any.whl",
             "share/zsh/site-functions/_verbena", "share/fish/vendor_completions.d/verbena.fish"})
@@ -95,6 +101,77 @@ class Installed(unittest.TestCase):
         self.assertNotIn("PORT_ACTIVE", self.shell(script).stdout)
         done = self.shell(script, before=before)
         self.assertIn("PORT_ACTIVE", done.stdout, done.stderr)
+
+    def project(self, text):
+        """Configures a project that consists of these lines, for one who has installed us."""
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self.device.folder))
+        folder.chmod(0o777)
+        (folder / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(stranger NONE)\n" + text)
+        done = self.shell(f"cd {folder} && cmake -B build -DCMAKE_PREFIX_PATH={self.prefix}")
+        return folder / "build", done
+
+    def test_find_package(self):
+        build, done = self.project("""
+            find_package(Verbena 0.1 REQUIRED)
+            enable_testing()
+            add_test(NAME devices COMMAND Verbena::verbena run -- ibv_devices)
+            add_test(NAME by_hand COMMAND ibv_devinfo)
+            set_tests_properties(by_hand PROPERTIES PASS_REGULAR_EXPRESSION PORT_ACTIVE
+              ENVIRONMENT "LD_PRELOAD=${Verbena_PRELOAD_LIBRARY};RDMAV_DRIVERS=${Verbena_DRIVER}")""")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.shell(f"ctest --test-dir {build} -V")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("verbena0", done.stdout)
+        self.assertIn("100% tests passed", done.stdout)
+        _, done = self.project("find_package(Verbena 9.1 REQUIRED)")
+        self.assertIn('compatible with requested version "9.1"', " ".join(done.stderr.split()))
+
+    def test_pkg_config(self):
+        folder = f"PKG_CONFIG_PATH={self.prefix}/share/pkgconfig"
+        version = self.device.control("version").stdout.split()[1]
+        self.assertEqual(self.shell(f"{folder} pkg-config --modversion verbena").stdout.strip(), version)
+        done = self.shell(f"for name in verbena preload driver; do {folder} pkg-config --variable=$name verbena; done")
+        program, preload, driver = done.stdout.split()
+        self.assertTrue(os.access(program, os.X_OK), program)
+        done = self.shell(f"LD_PRELOAD={preload} RDMAV_DRIVERS={driver} ibv_devinfo")
+        self.assertIn("PORT_ACTIVE", done.stdout, done.stderr)
+
+    def test_systemd_unit(self):
+        """What systemd would start stays, serves, and ends well when it is told to."""
+        unit = (self.prefix / "lib/systemd/user/verbena.service").read_text()
+        command = re.search("^ExecStart=(.*)$", unit, re.MULTILINE)[1]
+        self.assertTrue(command.startswith(f"{self.prefix}/bin/verbena up --foreground"), command)
+        self.device.control("down")
+        daemon = subprocess.Popen([*NOBODY, *command.split(), "--fabric", self.device.fabric], stderr=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, env=self.device.environment)
+        end = time.monotonic() + LIMIT
+        while self.device.control("status").returncode != 0 and daemon.poll() is None and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertIn("PORT_ACTIVE", self.device.run(["ibv_devinfo"]).stdout)
+        daemon.terminate()
+        self.assertEqual(daemon.wait(LIMIT), 0)
+
+    def test_stripped(self):
+        """cmake --install --strip: a twentieth of the size, and it works."""
+        prefix = pathlib.Path(self.folder, "stripped")
+        subprocess.run(["cmake", "--install", BUILD, "--strip", "--prefix", prefix], check=True, capture_output=True,
+                       timeout=LIMIT)
+        sizes = [sum(path.stat().st_size for path in folder.rglob("*") if not path.is_symlink())
+                 for folder in (self.prefix, prefix)]
+        self.assertLess(sizes[1] * 5, sizes[0])
+        with Emulator(prefix) as device:
+            self.assertIn("PORT_ACTIVE", device.run(["ibv_devinfo"]).stdout)
+
+    def test_two_installations(self):
+        """A program that one shows its device to does not get the other's libraries too."""
+        other = pathlib.Path(self.folder, "other")
+        subprocess.run(["cmake", "--install", BUILD, "--prefix", other], check=True, capture_output=True, timeout=LIMIT)
+        done = self.shell('eval "$("$1" env)"; LD_PRELOAD="$LD_PRELOAD:/else/where.so" '
+                          f'{other}/bin/verbena env')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        preload = next(other.glob("lib/**/libverbena-preload.so"))
+        self.assertIn(f"LD_PRELOAD='{preload}:/else/where.so'", done.stdout)
+        self.assertIn(f"RDMAV_DRIVERS='{preload.parent}/libverbena'", done.stdout)
 
     def test_completion_is_loaded_by_bash(self):
         script = ('. "$2"; COMP_WORDS=(verbena fault --lo); COMP_CWORD=2; _verbena; echo "${COMPREPLY[@]}"; '
