@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "command.hpp"
+#include "container_check.hpp"
 #include "emulator.hpp"
 #include "findings.hpp"
 #include "kernel_features.hpp"
@@ -69,7 +70,7 @@ bool check_emulator(Findings& findings, const std::string& dir) {
     return true;
   }
   if (!is_absent(emulator.error())) {
-    findings.fault(emulator.error().text, "then try again: verbena doctor");
+    findings.fault(emulator.error().text, runtime_dir_remedy(dir));
     return false;
   }
   const auto made = control::make_runtime_dir(dir);
@@ -77,7 +78,7 @@ bool check_emulator(Findings& findings, const std::string& dir) {
     findings.ok("runtime directory " + dir);
     findings.ok("no emulator runs; `verbena run` or `verbena up` starts one");
   } else {
-    findings.fault(made.error().text, "then try again: verbena doctor");
+    findings.fault(made.error().text, runtime_dir_remedy(dir));
   }
   return false;
 }
@@ -139,6 +140,7 @@ void check_kernel(Findings& findings) {
 
 int doctor(const DeviceOptions& options) {
   Findings findings;
+  check_container(findings);
   const auto parts = find_parts();
   if (!parts) return complain(parts.error().text);
   check_parts(findings, *parts);
