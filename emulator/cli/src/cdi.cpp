@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// verbena cdi: a Container Device Interface specification, by which podman, Docker, containerd and
+// CRI-O give the emulator's devices to a container: its libraries, its runtime directory, and what
+// `verbena env` exports, with the paths that these have inside.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "command.hpp"
+#include "container_engine.hpp"
+#include "emulator.hpp"
+#include "parts.hpp"
+#include "verbena/control/runtime_dir.hpp"
+
+namespace verbena::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Inside the container.
+constexpr char kPrefix[] = "/opt/verbena";
+constexpr char kRuntimeDir[] = "/run/verbena";
+
+json mount(const std::string& host, const std::string& inside, const char* access) {
+  return {{"hostPath", host},
+          {"containerPath", inside},
+          {"options", {"bind", access, "nosuid", "nodev"}}};
+}
+
+// One by one: the folder may be one that holds everybody's libraries.
+json mounts_of(const Parts& parts, const Parts& inside) {
+  std::set<std::string> libraries;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(parts.lib_dir, error)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("libverbena-") && name.ends_with(".so")) libraries.insert(name);
+  }
+  json mounts = json::array();
+  for (const char* name : {"verbena", "verbenad"}) {
+    mounts.push_back(mount(parts.bin_dir + "/" + name, inside.bin_dir + "/" + name, "ro"));
+  }
+  for (const std::string& name : libraries) {
+    mounts.push_back(mount(parts.lib_dir + "/" + name, inside.lib_dir + "/" + name, "ro"));
+  }
+  return mounts;
+}
+
+// A device without edits of its own is refused by engines, so each brings the runtime directory.
+json specification(const Parts& parts, const Emulator& emulator, const std::string& runtime_dir) {
+  Parts inside;
+  inside.bin_dir = std::string(kPrefix) + "/bin";
+  inside.lib_dir = std::string(kPrefix) + "/lib";
+  json variables = json::array();
+  for (const auto& [name, value] : bare_environment(inside, kRuntimeDir)) {
+    variables.push_back(name + "=" + value);
+  }
+  json devices = json::array();
+  for (const control::DeviceInfo& device : emulator.welcome.devices) {
+    json edits = {{"mounts", json::array({mount(runtime_dir, kRuntimeDir, "rw")})}};
+    devices.push_back({{"name", device.name}, {"containerEdits", edits}});
+  }
+  return {{"cdiVersion", "0.5.0"},
+          {"kind", "verbena.dev/rdma"},
+          {"devices", devices},
+          {"containerEdits", {{"env", variables}, {"mounts", mounts_of(parts, inside)}}}};
+}
+
+// An engine may read it at any time: it appears complete or not at all.
+int write_whole(const std::string& file, const std::string& text) {
+  const std::string part = file + ".part." + std::to_string(::getpid());
+  std::FILE* out = std::fopen(part.c_str(), "wxe");
+  bool is_written = out != nullptr;
+  if (out != nullptr) {
+    is_written = std::fputs(text.c_str(), out) >= 0 && ::fchmod(::fileno(out), 0644) == 0;
+    is_written = std::fclose(out) == 0 && is_written;
+  }
+  if (is_written && ::rename(part.c_str(), file.c_str()) == 0) return kOk;
+  const int code = errno;
+  if (out != nullptr) ::unlink(part.c_str());
+  return complain("cannot write " + file + ": " + std::strerror(code));
+}
+
+int print_specification(const std::string& file) {
+  const auto parts = find_parts();
+  if (!parts) return complain(parts.error().text);
+  const std::string dir = control::runtime_dir_path();
+  const auto emulator = reach_emulator(dir);
+  if (!emulator && is_absent(emulator.error())) {
+    return complain("no emulator is running, so there is no device; start one with: verbena up");
+  }
+  if (!emulator) return complain(emulator.error().text);
+  if (::access(parts->preload().c_str(), R_OK) != 0) {
+    return complain(parts->preload() + ": " + std::strerror(errno) +
+                    "; install Verbena again, or see `verbena doctor`");
+  }
+  const std::string text = specification(*parts, *emulator, dir).dump(2) + "\n";
+  if (!file.empty()) return write_whole(file, text);
+  std::fputs(text.c_str(), stdout);
+  return kOk;
+}
+
+}  // namespace
+
+void add_cdi(CLI::App& app, Context& context) {
+  struct Options {
+    std::string file;
+    std::string engine;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "cdi",
+      "Print a CDI specification, by which containers get the devices of the running emulator:\n"
+      "  verbena cdi --output /etc/cdi/verbena.json\n"
+      "  podman run --device verbena.dev/rdma=verbena0 IMAGE ibv_devinfo");
+  command->add_option("--output", options->file, "Write it to this file")->type_name("FILE");
+  command
+      ->add_option("--check", options->engine,
+                   "First check that this engine is new enough: podman or docker")
+      ->type_name("ENGINE")
+      ->check([](const std::string& word) {
+        return word == "podman" || word == "docker" ? "" : "podman or docker, not " + word;
+      });
+  command->callback([options, &context] {
+    if (!options->engine.empty()) {
+      if (const auto reason = why_engine_has_no_cdi(options->engine)) {
+        context.exit_code = complain(*reason, kUsage);
+        return;
+      }
+    }
+    context.exit_code = print_specification(options->file);
+  });
+}
+
+}  // namespace verbena::cli
