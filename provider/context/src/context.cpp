@@ -364,12 +364,12 @@ void Context::on_train(const wire::RxTrain& train) noexcept { device_->handle_tr
 // Who has just polled knows the time.
 std::optional<TimeNs> Context::ring(Qp& qp) noexcept {
   if (is_fatal()) return std::nullopt;
-  const bool is_deferred = device_->defer(*qp.engine);
+  const bool is_deferred = device_->defer(*qp.pair);
   if (is_deferred && ++qp.deferred % kDeferredUntilLook != 0) return std::nullopt;
   const TimeNs now = clock_.now();
   if (is_deferred) return now;
   progress_.note_sending(true);
-  device_->send_now(*qp.engine, now);
+  device_->send_now(*qp.pair, now);
   progress_.note_sending(false);
   return now;
 }

@@ -289,7 +289,7 @@ void Context::turn_fatal(const char* reason) noexcept {
 }
 
 void Context::join_group(Qp& qp, const Gid& mgid, std::uint16_t mlid) {
-  const Qpn number = qp.engine->number();
+  const Qpn number = qp.pair->number();
   {
     const std::lock_guard guard(lock_);
     // Before the daemon sends the first packet.
@@ -304,7 +304,7 @@ void Context::join_group(Qp& qp, const Gid& mgid, std::uint16_t mlid) {
 }
 
 void Context::leave_group(Qp& qp, const Gid& mgid, std::uint16_t mlid) {
-  const Qpn number = qp.engine->number();
+  const Qpn number = qp.pair->number();
   {
     const std::lock_guard guard(lock_);
     std::erase_if(memberships_,

@@ -11,8 +11,8 @@ namespace verbena::provider {
 // Only for queue pairs that have one peer, who is going to answer.
 void Context::seek_ring(Qp& qp) noexcept {
   qp.has_new_peer = false;
-  if (qp.engine->transport() == Transport::kUd) return;
-  const queue::Endpoint& endpoint = qp.engine->endpoint();
+  if (qp.pair->transport() == Transport::kUd) return;
+  const queue::Endpoint& endpoint = qp.pair->endpoint();
   const wire::Destination& to = endpoint.destination;
   seek_ring_to({to.address, endpoint.peer.slot(), to.source});
 }

@@ -86,14 +86,14 @@ std::optional<qp::Refused> modify_state(Qp& qp, const ibv_qp_attr& attr, unsigne
   if (moves && forgets) {
     qp.context.catch_up();
   }
-  if (moves && attr.qp_state == IBV_QPS_RTR && qp.engine->transport() == Transport::kUd) {
+  if (moves && attr.qp_state == IBV_QPS_RTR && qp.pair->transport() == Transport::kUd) {
     qp.context.open_all_addresses();
   }
   const qp::Attributes wanted = attributes_of(attr, mask, qp.context, may_ask);
   const auto refused =
-      qp.context.device().modify_qp(*qp.engine, wanted, mask, link::monotonic_now_ns());
+      qp.context.device().modify_qp(*qp.pair, wanted, mask, link::monotonic_now_ns());
   if (!refused && moves && attr.qp_state == IBV_QPS_RTR) {
-    const Guard guard(qp.engine->lock());
+    const Guard guard(qp.pair->lock());
     qp.has_new_peer = true;
   }
   return refused;
@@ -103,17 +103,17 @@ void query_state(const Qp& qp, ibv_qp_attr& attr) {
   qp::Attributes now;
   bool draining = false;
   {
-    const Guard guard(qp.engine->lock());
-    now = qp.engine->attributes();
-    now.state = qp.engine->state();
-    const requester::Requester& requester = qp.engine->requester();
+    const Guard guard(qp.pair->lock());
+    now = qp.pair->attributes();
+    now.state = qp.pair->state();
+    const requester::Requester& requester = qp.pair->requester();
     if (now.state == qp::State::kRts || now.state == qp::State::kSqd) {
       now.sq_psn = requester.next_psn();
     }
     draining = now.state == qp::State::kSqd && !requester.is_drained();
     if (now.state != qp::State::kReset && now.state != qp::State::kInit &&
         now.state != qp::State::kError) {
-      now.rq_psn = qp.engine->expected_psn();
+      now.rq_psn = qp.pair->expected_psn();
     }
   }
   fill_attr(attr, now, qp);

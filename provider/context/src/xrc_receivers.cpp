@@ -76,19 +76,19 @@ Qp* XrcReceivers::adopt(std::unique_ptr<Qp> receiver, Xrcd& xrcd, void* user) {
   const std::lock_guard guard(lock_);
   Qp* handle = make_handle(*receiver, xrcd, user);
   if (xrcd.inode != 0) context_.shared_domains().keep(xrcd.number);
-  receivers_.emplace(receiver->engine->number().value(), receiver.get());
+  receivers_.emplace(receiver->pair->number().value(), receiver.get());
   (void)receiver.release();
   return handle;
 }
 
 Qp* XrcReceivers::make_handle(Qp& receiver, Xrcd& xrcd, void* user) {
-  auto handle = new_handle(context_, xrcd, receiver.engine->number().value(), user);
+  auto handle = new_handle(context_, xrcd, receiver.pair->number().value(), user);
   handle->opened = &receiver;
-  handle->engine = receiver.engine;
+  handle->pair = receiver.pair;
   handle->caps = receiver.caps;
   {
-    const Guard guard(receiver.engine->lock());
-    handle->abi.qp.state = static_cast<ibv_qp_state>(receiver.engine->state());
+    const Guard guard(receiver.pair->lock());
+    handle->abi.qp.state = static_cast<ibv_qp_state>(receiver.pair->state());
   }
   {
     const std::lock_guard guard(receiver.receiver->lock);
@@ -117,8 +117,8 @@ Qp* XrcReceivers::open_remote(const char* verb, Xrcd& xrcd, std::uint32_t number
   // What verbs look at that have no meaning for a receiver: it is in RESET, and stays there.
   qp::QueuePairOptions nobody;
   nobody.transport = Transport::kXrcReceive;
-  handle->engine = context_.device().create_qp(nobody);
-  if (handle->engine == nullptr) refuse(ENOMEM, "%s: all queue pair numbers are taken", verb);
+  handle->pair = context_.device().create_qp(nobody);
+  if (handle->pair == nullptr) refuse(ENOMEM, "%s: all queue pair numbers are taken", verb);
   handle->is_remote = true;
   {
     // Events may come as soon as the other side knows of it.
@@ -134,7 +134,7 @@ Qp* XrcReceivers::open_remote(const char* verb, Xrcd& xrcd, std::uint32_t number
       const std::lock_guard guard(lock_);
       std::erase(remote_, handle.get());
     }
-    context_.device().destroy_qp(handle->engine);
+    context_.device().destroy_qp(handle->pair);
     throw;
   }
   xrcd.users.add();
@@ -155,7 +155,7 @@ void XrcReceivers::close(Qp& handle) {
     } catch (const VerbRefused&) {
       // It is gone, and so is what this handle was of.
     }
-    context_.device().destroy_qp(handle.engine);
+    context_.device().destroy_qp(handle.pair);
     return end_handle(handle);
   }
   Qp& receiver = *handle.opened;
@@ -178,11 +178,11 @@ std::uint32_t XrcReceivers::destroy_unused(Qp& receiver) {
     const std::lock_guard guard(receiver.receiver->lock);
     if (!receiver.receiver->handles.empty() || receiver.receiver->remote != 0) return 0;
   }
-  receivers_.erase(receiver.engine->number().value());
+  receivers_.erase(receiver.pair->number().value());
   // The peer of a message that was received must learn of it, here or at a stand-in.
   context_.drive();
   context_.settle_debts();
-  context_.device().destroy_qp(receiver.engine);
+  context_.device().destroy_qp(receiver.pair);
   const std::uint32_t domain = receiver.receiver->domain;
   delete &receiver;
   --context_.counts().qps;
@@ -229,7 +229,7 @@ void XrcReceivers::on_event(Qp& receiver, std::uint32_t type) noexcept {
     has_remote = receiver.receiver->remote != 0;
   }
   if (has_remote) {
-    context_.tell(control::ReceiverEvent{receiver.engine->number().value(), type});
+    context_.tell(control::ReceiverEvent{receiver.pair->number().value(), type});
   }
 }
 

@@ -145,23 +145,23 @@ int post_all(Qp& qp) noexcept {
                    "together wrongly; nothing was posted",
                    qp.abi.qp.qp_num);
   }
-  if (!qp.engine->may_post_send()) {
+  if (!qp.pair->may_post_send()) {
     return refusal(EINVAL,
                    "ibv_wr_complete: queue pair 0x%06x is in state %s; sends may be posted "
                    "from RTS on",
-                   qp.abi.qp.qp_num, qp::to_string(qp.engine->state()));
+                   qp.abi.qp.qp_num, qp::to_string(qp.pair->state()));
   }
-  if (!qp.engine->requester().queue().has_room_for(qp.builder.size())) {
+  if (!qp.pair->requester().queue().has_room_for(qp.builder.size())) {
     return errno_of_posted(qp, requester::Posted::kQueueFull, nullptr);
   }
   if (qp.builder.size() > 1) {
     const int error = qp.builder.for_each([&](const queue::SendRequest& request) {
-      return errno_of_posted(qp, qp.engine->requester().would_post(request), &request);
+      return errno_of_posted(qp, qp.pair->requester().would_post(request), &request);
     });
     if (error != 0) return error;
   }
   return qp.builder.for_each([&](const queue::SendRequest& request) {
-    return errno_of_posted(qp, qp.engine->post_send(request), &request);
+    return errno_of_posted(qp, qp.pair->post_send(request), &request);
   });
 }
 

@@ -55,7 +55,7 @@ int post_one(Qp& qp, const ibv_send_wr& wr) noexcept {
   if (*opcode == queue::WorkOpcode::kBindWindow && wr.bind_mw.mw == nullptr) {
     return refusal(EINVAL, "ibv_post_send: IBV_WR_BIND_MW without a window");
   }
-  const bool to_address = qp.engine->transport() == Transport::kUd && wr.wr.ud.ah != nullptr;
+  const bool to_address = qp.pair->transport() == Transport::kUd && wr.wr.ud.ah != nullptr;
   if (to_address && is_dead(wr.wr.ud.ah)) {
     return refusal(EINVAL, "ibv_post_send: wr.ud.ah was destroyed before");
   }
@@ -69,8 +69,8 @@ int post_one(Qp& qp, const ibv_send_wr& wr) noexcept {
   r.flags = static_cast<std::uint8_t>(wr.send_flags & kWorkFlags);
   r.immediate = wr.imm_data;
   r.sges = sges.span();
-  fill_target(r, wr, qp.engine->transport());
-  return errno_of_posted(qp, qp.engine->post_send(r), &r);
+  fill_target(r, wr, qp.pair->transport());
+  return errno_of_posted(qp, qp.pair->post_send(r), &r);
 }
 
 int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
@@ -78,11 +78,11 @@ int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
   Qp& qp = object_of(q);
   return qp.context.post(qp, [&] {
     int error = 0;
-    if (!qp.engine->may_post_send()) {
+    if (!qp.pair->may_post_send()) {
       error = refusal(EINVAL,
                       "ibv_post_send: queue pair 0x%06x is in state %s; sends may be posted "
                       "from RTS on",
-                      q->qp_num, qp::to_string(qp.engine->state()));
+                      q->qp_num, qp::to_string(qp.pair->state()));
     }
     while (error == 0 && wr != nullptr) {
       error = post_one(qp, *wr);
@@ -128,7 +128,7 @@ int post_recv(ibv_qp* q, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
   for (; wr != nullptr; wr = wr->next) {
     ReceiveRequest request;
     int error = request.take("ibv_post_recv", *wr);
-    if (error == 0) error = errno_of_receive(qp, qp.engine->post_receive(request.value), *wr);
+    if (error == 0) error = errno_of_receive(qp, qp.pair->post_receive(request.value), *wr);
     if (error == 0) continue;
     *bad = wr;
     return error;

@@ -70,7 +70,7 @@ void fill_public(Qp& qp, const QpRequest& r) {
   v.send_cq = r.send_cq != nullptr ? &r.send_cq->abi.cq : nullptr;
   v.recv_cq = r.receive_cq != nullptr ? &r.receive_cq->abi.cq : nullptr;
   v.srq = r.srq != nullptr ? &r.srq->abi.srq : nullptr;
-  v.qp_num = qp.engine->number().value();
+  v.qp_num = qp.pair->number().value();
   v.handle = v.qp_num;
   v.state = IBV_QPS_RESET;
   v.qp_type = r.type;
@@ -242,8 +242,8 @@ int destroy_qp(ibv_qp* q) noexcept {
   }
   // The peer of a message that was received must learn of it, or it would wait and fail.
   qp.context.settle_debts();
-  qp.context.device().destroy_qp(qp.engine);
-  qp.engine = nullptr;
+  qp.context.device().destroy_qp(qp.pair);
+  qp.pair = nullptr;
   qp.context.end_async_events(*q, q->events_completed, qp.async_events);
   count_parts(qp, false);
   --qp.context.counts().qps;
@@ -299,7 +299,7 @@ Qp* make_qp(Context& context, const QpRequest& asked) {
   if (request.srq != nullptr) qp->caps.max_recv_wr = qp->caps.max_recv_sge = 0;
   qp->signal_all = request.signal_all;
   if (transport == Transport::kUd) qp->context.want_header_fields();
-  qp->engine = make_engine_qp(*qp, request, transport);
+  qp->pair = make_engine_qp(*qp, request, transport);
   fill_public(*qp, request);
   if (request.builder) offer_builder(*qp);
   count_parts(*qp, true);

@@ -69,7 +69,7 @@ int query_qp(ibv_qp* q, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) noexcept
 
 int query_qp_data_in_order(ibv_qp* q, ibv_wr_opcode opcode, std::uint32_t) noexcept {
   // Packets are placed in the order of their PSNs, and the end of each last.
-  const Transport transport = object_of(q).engine->transport();
+  const Transport transport = object_of(q).pair->transport();
   return is_reliable(transport) && opcode != IBV_WR_RDMA_READ ? 1 : 0;
 }
 
@@ -78,10 +78,10 @@ int modify_qp_rate_limit(ibv_qp* q, ibv_qp_rate_limit_attr* attr) noexcept {
     check_given("ibv_modify_qp_rate_limit", "attr", attr);
     if (attr->comp_mask != 0) refuse(EINVAL, "ibv_modify_qp_rate_limit: comp_mask must be 0");
     Qp& qp = object_of(q);
-    const Guard guard(qp.engine->lock());
-    if (qp.engine->state() != qp::State::kRts) {
+    const Guard guard(qp.pair->lock());
+    if (qp.pair->state() != qp::State::kRts) {
       refuse(EINVAL, "ibv_modify_qp_rate_limit: queue pair 0x%06x is in state %s, must be RTS",
-             q->qp_num, qp::to_string(qp.engine->state()));
+             q->qp_num, qp::to_string(qp.pair->state()));
     }
   });
 }

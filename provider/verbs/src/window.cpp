@@ -95,11 +95,11 @@ int bind_mw(ibv_qp* q, ibv_mw* m, ibv_mw_bind* bind) noexcept {
     r.window_length = info.length;
     r.window_access = info.mw_access_flags;
     const int error = qp.context.post(qp, [&] {
-      if (!qp.engine->may_post_send()) {
+      if (!qp.pair->may_post_send()) {
         return refusal(EINVAL, "ibv_bind_mw: queue pair 0x%06x is in state %s", q->qp_num,
-                       qp::to_string(qp.engine->state()));
+                       qp::to_string(qp.pair->state()));
       }
-      return errno_of_posted(qp, qp.engine->post_send(r), &r);
+      return errno_of_posted(qp, qp.pair->post_send(r), &r);
     });
     if (error != 0) throw VerbRefused{error};
     m->rkey = next_key(m->rkey);

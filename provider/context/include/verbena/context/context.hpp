@@ -110,13 +110,13 @@ class Context final : public queue::EventSink,
     std::optional<TimeNs> looked;
     int error = 0;
     {
-      const Guard guard(qp.engine->lock());
+      const Guard guard(qp.pair->lock());
       error = post();
       if (error == 0 && qp.has_new_peer) [[unlikely]]
         seek_ring(qp);
       looked = ring(qp);
     }
-    if (looked) after_ring(*qp.engine, *looked);
+    if (looked) after_ring(*qp.pair, *looked);
     return error;
   }
 

@@ -37,7 +37,7 @@ struct Qp {
   explicit Qp(Context& owner) : context(owner) {}
   abi::PrivateQp abi{};
   Context& context;
-  qp::QueuePair* engine = nullptr;
+  qp::QueuePair* pair = nullptr;  // the engine's
   Pd* domain = nullptr;
   Cq* send_cq = nullptr;
   Cq* receive_cq = nullptr;
@@ -49,9 +49,9 @@ struct Qp {
   std::unique_ptr<ReceiverHandles> receiver;  // not a handle
   ibv_qp_cap caps{};
   bool signal_all = false;
-  bool has_new_peer = false;  // and has posted nothing for it; under the engine's lock
+  bool has_new_peer = false;  // and has posted nothing for it; under the pair's lock
   std::uint32_t flow_label = 0;
-  std::uint32_t deferred = 0;  // posts that waited for an answer; under the engine's lock
+  std::uint32_t deferred = 0;  // posts that waited for an answer; under the pair's lock
   WorkBuilder builder;
   std::mutex groups_lock;   // held while the daemon is asked: threads attach and detach one by one
   std::vector<Gid> groups;  // multicast memberships; under groups_lock
