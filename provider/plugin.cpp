@@ -96,7 +96,7 @@ void* alloc_context(ibv_device* device, int cmd_fd, void*) noexcept {
   prepare_limbo(plugin->library, device);
   Context* made = pointer_or_errno([&] {
     auto context = std::make_unique<Context>(plugin->library, memory.context, device->name);
-    add_neighbour(*context, cmd_fd);
+    add_context(*context, cmd_fd);
     return context.release();
   });
   if (made == nullptr) {
@@ -139,7 +139,7 @@ void* import_from_another(ibv_device* device, int cmd_fd) noexcept {
     reconnect(*device, cmd_fd);
     made = alloc_context(device, cmd_fd, nullptr);
     if (made == nullptr) throw VerbRefused{errno};
-    Context::of(plugin->library.public_context_of(made)).set_owner(std::move(owner));
+    Context::of(plugin->library.public_context_of(made)).imports().set_owner(std::move(owner));
   });
   return made;
 }

@@ -12,20 +12,20 @@
 
 #include "read_channel.h"
 #include "verbena/context/context.hpp"
-#include "verbena/context/live_contexts.hpp"
+#include "verbena/context/live_engines.hpp"
 #include "verbena/control/channel_reader.hpp"
 #include "verbena/link/clock.hpp"
 
 namespace verbena::provider {
 namespace {
 
-// One blocking read. While it lives, its thread is the blocked reader of the context.
+// One blocking read. While it lives, its thread is the blocked reader of the engine.
 class Visit {
  public:
-  Visit(Context& context, std::shared_ptr<CompletionChannel> channel, int fd,
+  Visit(Engine& engine, std::shared_ptr<CompletionChannel> channel, int fd,
         control::MayBlock* may_block)
-      : context_(context),
-        reader_spin_(context.reader_spin()),
+      : engine_(engine),
+        reader_spin_(engine.readers().spin()),
         channel_(std::move(channel)),
         may_block_(may_block),
         fd_(fd) {
@@ -36,22 +36,22 @@ class Visit {
     wake({});
     if (!has_slept_) channel_->wakers.note_no_sleep();
     channel_->pipe.end_reading();
-    context_.end_blocked_read(*channel_);
+    engine_.end_blocked_read(*channel_);
   }
   Visit(const Visit&) = delete;
 
   ssize_t read(void* bytes, std::size_t size, int* wakers) noexcept {
-    while (!context_.is_closing()) {
+    while (!engine_.readers().is_closing()) {
       if (const ssize_t got = take(bytes, size); got != 0) return got;
       // Nothing is looked for before the first sleep: if it is there, it does not last. But where
       // it comes soon, it is waited for awake; on the only processor, by letting who sends it run.
-      if (reader_spin_.is_on() && context_.has_one_processor()) give_turn();
-      if ((has_slept_ || reader_spin_.is_on()) && context_.drive_for_reader()) continue;
+      if (reader_spin_.is_on() && engine_.readers().has_one_processor()) give_turn();
+      if ((has_slept_ || reader_spin_.is_on()) && engine_.drive_for_reader()) continue;
       if (const ssize_t got = take(bytes, size); got != 0) return got;
       if (!blocks()) break;
       if (reader_spin_.is_on() && goes_on_looking()) continue;
-      if (!context_.awaits_packets(*channel_)) break;
-      sleeps_ = context_.prepare_reader_wait();
+      if (!engine_.awaits_packets(*channel_)) break;
+      sleeps_ = engine_.prepare_reader_wait();
       has_slept_ = true;
       if (!sleeps_) continue;
       *wakers = channel_->wakers.fd();
@@ -63,7 +63,7 @@ class Visit {
     for (const epoll_event& event : reported) {
       if (event.data.fd == channel_->pipe.reader()) channel_->pipe.look_into();
     }
-    if (sleeps_) context_.end_reader_wait();
+    if (sleeps_) engine_.end_reader_wait();
     sleeps_ = false;
   }
 
@@ -80,8 +80,9 @@ class Visit {
     reader_spin_.note_turn();
   }
   bool goes_on_looking() noexcept {
-    return context_.has_one_processor() ? reader_spin_.goes_on_after_turn(&link::monotonic_now_ns)
-                                        : reader_spin_.goes_on(link::monotonic_now_ns());
+    return engine_.readers().has_one_processor()
+               ? reader_spin_.goes_on_after_turn(&link::monotonic_now_ns)
+               : reader_spin_.goes_on(link::monotonic_now_ns());
   }
   ssize_t take(void* bytes, std::size_t size) noexcept {
     if (channel_->pipe.may_hold_any() && !blocks()) return control::kReadPlainly;
@@ -90,7 +91,7 @@ class Visit {
     return got;
   }
 
-  Context& context_;
+  Engine& engine_;
   ReaderSpin& reader_spin_;
   std::shared_ptr<CompletionChannel> channel_;
   control::MayBlock* may_block_;
@@ -129,12 +130,14 @@ using namespace verbena::provider;
 // driven: its reader comes and goes.
 int verbena_begin_visit(int fd, int (*may_block)(int fd), void* room) {
   bool begun = false;
-  any_live_context([&](Context& context) {
-    std::shared_ptr<CompletionChannel> channel = context.channel_at(fd);
+  any_live_engine([&](AttachedEngine& attached) {
+    if (!attached.is_first()) return false;
+    std::shared_ptr<CompletionChannel> channel = attached.owner().channel_at(fd);
     if (channel == nullptr) return false;
+    Engine& engine = attached.engine();
     begun = (channel->has_blocked.load(std::memory_order_relaxed) || may_block(fd) != 0) &&
-            context.begin_blocked_read(*channel);
-    if (begun) ::new (room) Visit(context, std::move(channel), fd, may_block);
+            engine.begin_blocked_read(*channel);
+    if (begun) ::new (room) Visit(engine, std::move(channel), fd, may_block);
     return true;
   });
   return begun ? 1 : 0;

@@ -12,6 +12,7 @@
 namespace verbena::provider {
 namespace {
 
+// An opened device.
 struct Known {
   Context* context;
   std::uint64_t cookie;  // of its control socket, the same in each duplicate
@@ -21,6 +22,7 @@ struct Known {
 
 struct Neighbours {
   std::mutex lock;
+  std::vector<Engine*> engines;
   std::vector<Known> all;
 };
 
@@ -42,19 +44,43 @@ std::uint64_t cookie_of(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
 }
 
+// Under the lock. Throws std::bad_alloc, and nothing has happened then.
+void add_engine(Neighbours& n, Engine& engine) {
+  n.engines.reserve(n.engines.size() + 1);
+  for (Engine* other : n.engines) other->neighbourhood().reserve(n.engines.size());
+  engine.neighbourhood().reserve(n.engines.size());
+  for (Engine* other : n.engines) {
+    other->neighbourhood().add(engine);
+    engine.neighbourhood().add(*other);
+  }
+  n.engines.push_back(&engine);
+}
+
+void remove_engine(Neighbours& n, const Engine& engine) noexcept {
+  if (std::erase(n.engines, &engine) == 0) return;
+  for (Engine* other : n.engines) other->neighbourhood().remove(engine);
+}
+
 }  // namespace
 
-void add_neighbour(Context& context, int cmd_fd) {
+void add_neighbour(Engine& engine) {
   Neighbours& n = neighbours();
   const std::lock_guard guard(n.lock);
-  for (const Known& other : n.all) other.context->neighbourhood().reserve(n.all.size());
-  context.neighbourhood().reserve(n.all.size());
+  add_engine(n, engine);
+}
+
+void remove_neighbour(const Engine& engine) noexcept {
+  Neighbours& n = neighbours();
+  const std::lock_guard guard(n.lock);
+  remove_engine(n, engine);
+}
+
+void add_context(Context& context, int cmd_fd) {
+  Neighbours& n = neighbours();
+  const std::lock_guard guard(n.lock);
+  n.all.reserve(n.all.size() + 1);
+  add_engine(n, context.first().engine());
   n.all.push_back({&context, cookie_of(cmd_fd), 1, {}});
-  for (const Known& other : n.all) {
-    if (other.context == &context) continue;
-    other.context->neighbourhood().add(context);
-    context.neighbourhood().add(*other.context);
-  }
 }
 
 Context* share_context(int cmd_fd) noexcept {
@@ -77,7 +103,7 @@ bool release_context(Context& context) noexcept {
   if (known == n.all.end()) return true;
   if (--known->handles != 0) return false;
   n.all.erase(known);
-  for (const Known& other : n.all) other.context->neighbourhood().remove(context);
+  remove_engine(n, context.first().engine());
   return true;
 }
 

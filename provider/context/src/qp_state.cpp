@@ -18,8 +18,8 @@ qp::State state_of(ibv_qp_state state) {
   return static_cast<qp::State>(state);
 }
 
-qp::Attributes attributes_of(const ibv_qp_attr& a, unsigned mask, Context& context,
-                             Context::MayAsk may_ask) {
+qp::Attributes attributes_of(const ibv_qp_attr& a, unsigned mask, Port& port,
+                             Port::MayAsk may_ask) {
   constexpr const char* kVerb = "ibv_modify_qp";
   qp::Attributes to;
   to.state = state_of(a.qp_state);
@@ -29,7 +29,7 @@ qp::Attributes attributes_of(const ibv_qp_attr& a, unsigned mask, Context& conte
   to.pkey_index = a.pkey_index;
   to.port = a.port_num;
   to.qkey = a.qkey;
-  if ((mask & IBV_QP_AV) != 0) to.path = context.path_to(kVerb, a.ah_attr, may_ask);
+  if ((mask & IBV_QP_AV) != 0) to.path = port.path_to(kVerb, a.ah_attr, may_ask);
   to.path_mtu = static_cast<Mtu>(a.path_mtu);
   to.timeout = a.timeout;
   to.retry_count = a.retry_cnt;
@@ -41,7 +41,7 @@ qp::Attributes attributes_of(const ibv_qp_attr& a, unsigned mask, Context& conte
   to.min_rnr_timer = a.min_rnr_timer;
   to.dest_qpn = Qpn(a.dest_qp_num);
   to.migration = static_cast<qp::Migration>(a.path_mig_state);
-  if ((mask & IBV_QP_ALT_PATH) != 0) to.alternate = context.path_to(kVerb, a.alt_ah_attr, may_ask);
+  if ((mask & IBV_QP_ALT_PATH) != 0) to.alternate = port.path_to(kVerb, a.alt_ah_attr, may_ask);
   to.alternate_pkey_index = a.alt_pkey_index;
   to.alternate_timeout = a.alt_timeout;
   to.rate_limit = a.rate_limit;
@@ -80,21 +80,21 @@ void fill_attr(ibv_qp_attr& to, const qp::Attributes& a, const Qp& qp) {
 }  // namespace
 
 std::optional<qp::Refused> modify_state(Qp& qp, const ibv_qp_attr& attr, unsigned mask,
-                                        Context::MayAsk may_ask) {
+                                        Port::MayAsk may_ask) {
   const bool moves = (mask & IBV_QP_STATE) != 0;
   const bool forgets = attr.qp_state == IBV_QPS_RESET || attr.qp_state == IBV_QPS_ERR;
   if (moves && forgets) {
-    qp.context.catch_up();
+    qp.engine.catch_up();
   }
   if (moves && attr.qp_state == IBV_QPS_RTR && qp.pair->transport() == Transport::kUd) {
-    qp.context.open_all_addresses();
+    qp.home.port().open_all_addresses();
   }
-  const qp::Attributes wanted = attributes_of(attr, mask, qp.context, may_ask);
+  const qp::Attributes wanted = attributes_of(attr, mask, qp.home.port(), may_ask);
   const auto refused =
-      qp.context.device().modify_qp(*qp.pair, wanted, mask, link::monotonic_now_ns());
+      qp.engine.device().modify_qp(*qp.pair, wanted, mask, link::monotonic_now_ns());
   if (!refused && moves && attr.qp_state == IBV_QPS_RTR) {
     const Guard guard(qp.pair->lock());
-    qp.has_new_peer = true;
+    qp.posts.has_new_peer = true;
   }
   return refused;
 }

@@ -108,7 +108,7 @@ void SharedDomains::on_wanted(const control::StandInWanted& wanted) {
   if (!context_.is_fatal() && is_mtu(wanted.mtu) && wanted.max_dest_rd_atomic <= kMaxRdAtomic) {
     made = stand_in_for(wanted);
   }
-  if (made != nullptr) context_.seek_ring_to(Qpn(wanted.line));
+  if (made != nullptr) context_.first().rings().seek(Qpn(wanted.line));
   const std::uint32_t number = made != nullptr ? made->number().value() : 0;
   context_.tell(control::StandInAnswer{wanted.receiver, wanted.line, number});
 }
@@ -119,7 +119,7 @@ void SharedDomains::on_answer(const control::StandInAnswer& answer) {
   const Qpn line(answer.line);
   const TimeNs now = link::monotonic_now_ns();
   if (answer.stand_in == 0) return device.refuse_line(receiver, line, now);
-  context_.seek_ring_to(Qpn(answer.stand_in));
+  context_.first().rings().seek(Qpn(answer.stand_in));
   wire::Destination there;
   there.address = device.options().address;
   device.connect_line(receiver, line, there, Qpn(answer.stand_in), now);

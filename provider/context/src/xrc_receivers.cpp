@@ -39,12 +39,12 @@ bool is_event_of_receivers(std::uint32_t type) {
 }
 
 void send_event(Qp& handle, std::uint32_t type) noexcept {
-  handle.context.send_async(reinterpret_cast<std::uintptr_t>(&handle.abi.qp), type,
-                            &handle.async_events);
+  handle.context.events().send(reinterpret_cast<std::uintptr_t>(&handle.abi.qp), type,
+                               &handle.async_events);
 }
 
 std::unique_ptr<Qp> new_handle(Context& context, Xrcd& xrcd, std::uint32_t number, void* user) {
-  auto handle = std::make_unique<Qp>(context);
+  auto handle = std::make_unique<Qp>(context, context.first(), context.first().engine());
   handle->xrcd = &xrcd;
   ibv_qp& v = handle->abi.qp;
   v.context = context.public_context();
@@ -58,7 +58,7 @@ std::unique_ptr<Qp> new_handle(Context& context, Xrcd& xrcd, std::uint32_t numbe
 
 void end_handle(Qp& handle) {
   ibv_qp& q = handle.abi.qp;
-  handle.context.end_async_events(q, q.events_completed, handle.async_events);
+  handle.context.events().end_of(q, q.events_completed, handle.async_events);
   handle.xrcd->users.remove();
   bury(handle);
 }
@@ -180,8 +180,8 @@ std::uint32_t XrcReceivers::destroy_unused(Qp& receiver) {
   }
   receivers_.erase(receiver.pair->number().value());
   // The peer of a message that was received must learn of it, here or at a stand-in.
-  context_.drive();
-  context_.settle_debts();
+  context_.first().engine().drive();
+  context_.first().engine().settle_debts();
   context_.device().destroy_qp(receiver.pair);
   const std::uint32_t domain = receiver.receiver->domain;
   delete &receiver;
@@ -275,7 +275,7 @@ control::ReceiverAnswer XrcReceivers::carry_out(const control::ReceiverCall& cal
       return answer;
     }
     std::memcpy(&attr, call.attributes.data(), sizeof attr);
-    if (const auto refused = modify_state(receiver, attr, call.mask, Context::MayAsk::kNo)) {
+    if (const auto refused = modify_state(receiver, attr, call.mask, Port::MayAsk::kNo)) {
       answer.code = static_cast<std::uint32_t>(refused->error != 0 ? refused->error : EINVAL);
       answer.text = refused->reason;
       return answer;

@@ -12,7 +12,8 @@ queue::CompletionQueue::Options with_cookie(queue::CompletionQueue::Options opti
 
 }  // namespace
 
-Cq::Cq(const queue::CompletionQueue::Options& options, Context& owner, queue::EventSink& events)
-    : context(owner), queue(with_cookie(options, this), events) {}
+Cq::Cq(const queue::CompletionQueue::Options& options, Context& owner, Engine& first,
+       queue::EventSink& events)
+    : context(owner), engine(&first), queue(with_cookie(options, this), events) {}
 
 }  // namespace verbena::provider

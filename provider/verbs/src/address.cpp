@@ -30,7 +30,7 @@ ibv_ah* create_ah(ibv_pd* p, ibv_ah_attr* attr) noexcept {
       refuse(EINVAL, "%s: grh.sgid_index = %u: the GID table has no such entry", kVerb,
              attr->grh.sgid_index);
     }
-    const qp::Path path = context.path_to(kVerb, *attr, Context::MayAsk::kYes);
+    const qp::Path path = context.first().port().path_to(kVerb, *attr, Port::MayAsk::kYes);
     if (const auto wrong = qp::check_numbers("attr", path)) {
       refuse(EINVAL, "%s: %s", kVerb, wrong->c_str());
     }
@@ -88,7 +88,7 @@ void check_group(const char* verb, const Qp& qp, const Gid& mgid) {
 int attach_mcast(ibv_qp* q, const ibv_gid* gid, std::uint16_t lid) noexcept {
   return errno_of([&] {
     Qp& qp = object_of(q);
-    qp.context.check_alive("ibv_attach_mcast");
+    qp.home.check_alive("ibv_attach_mcast");
     check_given("ibv_attach_mcast", "gid", gid);
     const Gid mgid = gid_of(*gid);
     check_group("ibv_attach_mcast", qp, mgid);
@@ -97,7 +97,7 @@ int attach_mcast(ibv_qp* q, const ibv_gid* gid, std::uint16_t lid) noexcept {
     }
     const std::lock_guard one_by_one(qp.groups_lock);
     if (std::find(qp.groups.begin(), qp.groups.end(), mgid) != qp.groups.end()) return;
-    qp.context.join_group(qp, mgid, lid);
+    qp.context.multicast().join(qp.pair->number(), mgid, lid);
     qp.groups.push_back(mgid);
   });
 }
@@ -114,7 +114,7 @@ int detach_mcast(ibv_qp* q, const ibv_gid* gid, std::uint16_t lid) noexcept {
              mgid.to_string().c_str());
     }
     qp.groups.erase(found);
-    qp.context.leave_group(qp, mgid, lid);
+    qp.context.multicast().leave(qp.pair->number(), mgid, lid);
   });
 }
 

@@ -168,7 +168,7 @@ int post_all(Qp& qp) noexcept {
 int wr_complete(ibv_qp_ex* q) noexcept {
   note_posting();
   Qp& qp = object_of(q);
-  const int error = qp.context.post(qp, [&] { return post_all(qp); });
+  const int error = qp.engine.post(*qp.pair, qp.posts, [&] { return post_all(qp); });
   qp.builder.finish();
   return error;
 }

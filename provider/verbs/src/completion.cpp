@@ -28,10 +28,10 @@ constexpr std::size_t kSeveral = 2;
 }  // namespace
 
 void drive(Cq& cq) noexcept {
-  Context* const one = cq.engine.load(std::memory_order_acquire);
+  Engine* const one = cq.engine.load(std::memory_order_acquire);
   if (one == nullptr) [[unlikely]]
-    return cq.context.drive_all();
-  std::size_t budget = Context::kPollBudget;
+    return cq.context.engines().drive_all();
+  std::size_t budget = Engine::kPollBudget;
   for (int round = 0; round < kRoundsPerPoll; ++round) {
     const std::size_t received = one->drive(budget);
     if (received < kSeveral || received >= budget || !cq.queue.is_empty()) return;
@@ -69,12 +69,12 @@ int destroy_cq(ibv_cq* c) noexcept {
   if (cq.queue.disarm()) cq.context.note_fired(cq);
   // In a forked child they are the parent's.
   if (cq.channel && !cq.channel->pipe.is_abandoned()) {
-    cq.context.await_announcements();
+    cq.context.first().engine().await_announcements();
     cq.completion_events -= static_cast<std::uint32_t>(
         cq.channel->pipe.withdraw(reinterpret_cast<std::uintptr_t>(c), sizeof(CompletionEvent)));
     await_acks(*c, c->comp_events_completed, cq.completion_events);
   }
-  cq.context.end_async_events(*c, c->async_events_completed, cq.async_events);
+  cq.context.events().end_of(*c, c->async_events_completed, cq.async_events);
   --cq.context.counts().cqs;
   bury(cq);
   return 0;
@@ -150,7 +150,8 @@ Cq* make_cq(Context& context, const CqRequest& request) {
   options.ignore_overrun = request.ignore_overrun;
   options.single_threaded = request.single_threaded;
   if (request.timestamps) options.clock = &link::monotonic_now_ns;
-  auto cq = std::make_unique<Cq>(options, context, context);
+  auto cq =
+      std::make_unique<Cq>(options, context, context.first().engine(), context.first().engine());
   if (request.channel != nullptr) cq->channel = context.channel_of(request.channel);
   cq->single_threaded = request.single_threaded;
   cq->abi.cq.context = context.public_context();

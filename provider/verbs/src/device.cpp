@@ -204,9 +204,7 @@ void free_context(ibv_context* c) noexcept {
   library.free_context(first);
 }
 
-void async_event(ibv_context* c, ibv_async_event*) noexcept {
-  Context::of(c).note_async_event_read();
-}
+void async_event(ibv_context* c, ibv_async_event*) noexcept { Context::of(c).events().note_read(); }
 
 }  // namespace
 

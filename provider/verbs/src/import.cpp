@@ -17,9 +17,9 @@ namespace verbena::provider {
 namespace {
 
 ibv_pd* import_foreign_pd(Context& context, ibv_context* c, std::uint32_t number) {
-  context.ask_owner("ibv_import_pd", control::ObjectKind::kDomain, number);
+  context.imports().ask_owner("ibv_import_pd", control::ObjectKind::kDomain, number);
   auto pd = std::make_unique<Pd>();
-  pd->domain = context.domain_of_owner(number);
+  pd->domain = context.imports().domain_of_owner(number);
   pd->remote = number;
   pd->imported = true;
   pd->users.add();
@@ -30,7 +30,8 @@ ibv_pd* import_foreign_pd(Context& context, ibv_context* c, std::uint32_t number
 
 ibv_mr* import_foreign_mr(Context& context, Pd& pd, std::uint32_t number) {
   constexpr const char* kVerb = "ibv_import_mr";
-  const control::ExportedObject o = context.ask_owner(kVerb, control::ObjectKind::kRegion, number);
+  const control::ExportedObject o =
+      context.imports().ask_owner(kVerb, control::ObjectKind::kRegion, number);
   if (o.domain != pd.remote) {
     refuse(EINVAL, "%s: region %u belongs to another protection domain", kVerb, number);
   }
@@ -59,7 +60,7 @@ ibv_pd* import_pd(ibv_context* c, std::uint32_t number) noexcept {
   return pointer_or_errno([&] {
     Context& context = Context::of(c);
     context.check_alive("ibv_import_pd");
-    if (context.imports_from_another()) return import_foreign_pd(context, c, number);
+    if (context.imports().are_from_another()) return import_foreign_pd(context, c, number);
     auto pd = std::make_unique<Pd>();
     context.exports().domains.with(number, [&](Pd* original) {
       if (original == nullptr) refuse(ENOENT, "ibv_import_pd: no protection domain %u", number);
@@ -85,7 +86,8 @@ ibv_mr* import_mr(ibv_pd* p, std::uint32_t number) noexcept {
   return pointer_or_errno([&] {
     Context& context = Context::of(p->context);
     context.check_alive("ibv_import_mr");
-    if (context.imports_from_another()) return import_foreign_mr(context, object_of(p), number);
+    if (context.imports().are_from_another())
+      return import_foreign_mr(context, object_of(p), number);
     auto mr = std::make_unique<Mr>();
     context.exports().regions.with(number, [&](Mr* original) {
       if (original == nullptr) refuse(ENOENT, "ibv_import_mr: no memory region %u", number);

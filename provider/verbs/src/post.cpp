@@ -76,7 +76,7 @@ int post_one(Qp& qp, const ibv_send_wr& wr) noexcept {
 int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
   note_posting();
   Qp& qp = object_of(q);
-  return qp.context.post(qp, [&] {
+  return qp.engine.post(*qp.pair, qp.posts, [&] {
     int error = 0;
     if (!qp.pair->may_post_send()) {
       error = refusal(EINVAL,

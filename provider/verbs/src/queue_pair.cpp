@@ -89,7 +89,7 @@ void offer_builder(Qp& qp) {
 // apart.
 std::atomic<std::uint32_t> queue_pairs_created{0};
 
-qp::QueuePair* make_engine_qp(Qp& qp, const QpRequest& r, Transport transport) {
+qp::QueuePair* make_pair_of(Qp& qp, const QpRequest& r, Transport transport) {
   qp::QueuePairOptions o;
   o.created = queue_pairs_created.fetch_add(1, std::memory_order_relaxed) + 1;
   o.transport = transport;
@@ -107,16 +107,16 @@ qp::QueuePair* make_engine_qp(Qp& qp, const QpRequest& r, Transport transport) {
   o.signal_all = r.signal_all;
   o.blocks_own_multicast = r.blocks_own_multicast;
   o.cookie = &qp;
-  device::Device& device = qp.context.device();
-  qp::QueuePair* engine = device.create_qp(o);
-  if (engine != nullptr) return engine;
-  const std::string reason = qp.context.add_slot();
-  if (reason.empty()) engine = device.create_qp(o);
-  if (engine == nullptr) {
+  device::Device& device = qp.engine.device();
+  qp::QueuePair* pair = device.create_qp(o);
+  if (pair != nullptr) return pair;
+  const std::string reason = qp.home.add_slot();
+  if (reason.empty()) pair = device.create_qp(o);
+  if (pair == nullptr) {
     refuse(ENOMEM, "%s: all queue pair numbers of this context are taken; %s", r.verb,
            reason.c_str());
   }
-  return engine;
+  return pair;
 }
 
 void remove_user(Pd& domain) { domain.release_user(); }
@@ -241,12 +241,12 @@ int destroy_qp(ibv_qp* q) noexcept {
                    q->qp_num, qp.groups.size());
   }
   // The peer of a message that was received must learn of it, or it would wait and fail.
-  qp.context.settle_debts();
-  qp.context.device().destroy_qp(qp.pair);
+  qp.engine.settle_debts();
+  qp.engine.device().destroy_qp(qp.pair);
   qp.pair = nullptr;
-  qp.context.end_async_events(*q, q->events_completed, qp.async_events);
+  qp.context.events().end_of(*q, q->events_completed, qp.async_events);
   count_parts(qp, false);
-  --qp.context.counts().qps;
+  --qp.home.counts().qps;
   bury(qp);
   return 0;
 }
@@ -285,8 +285,9 @@ Qp* make_qp(Context& context, const QpRequest& asked) {
     request.domain = nullptr;
     request.send_cq = request.receive_cq = nullptr;
   }
-  auto qp = std::make_unique<Qp>(
-      context.engine_for(request.send_cq, request.receive_cq, may_be_further(request, transport)));
+  AttachedEngine& home = context.engines().choose(request.send_cq, request.receive_cq,
+                                                  may_be_further(request, transport));
+  auto qp = std::make_unique<Qp>(context, home, home.engine());
   qp->domain = request.domain;
   qp->send_cq = request.send_cq;
   qp->receive_cq = request.receive_cq;
@@ -298,12 +299,12 @@ Qp* make_qp(Context& context, const QpRequest& asked) {
   }
   if (request.srq != nullptr) qp->caps.max_recv_wr = qp->caps.max_recv_sge = 0;
   qp->signal_all = request.signal_all;
-  if (transport == Transport::kUd) qp->context.want_header_fields();
-  qp->pair = make_engine_qp(*qp, request, transport);
+  if (transport == Transport::kUd) qp->engine.want_header_fields();
+  qp->pair = make_pair_of(*qp, request, transport);
   fill_public(*qp, request);
   if (request.builder) offer_builder(*qp);
   count_parts(*qp, true);
-  if (++qp->context.counts().qps % kQpsOfAPiece == kQpsOfAPiece / 2) get_memory_ahead();
+  if (++qp->home.counts().qps % kQpsOfAPiece == kQpsOfAPiece / 2) get_memory_ahead();
   if (!is_receiver) return qp.release();
   Qp* handle = context.receivers().adopt(std::move(qp), *request.xrcd, request.user);
   // Shown as it was given: librdmacm takes an ID's protection domain from there.

@@ -31,7 +31,7 @@ std::unique_ptr<Srq> make_srq(Context& context, const char* verb, Pd& pd, ibv_sr
   options.capacity = attr.max_wr;
   options.max_sges = attr.max_sge;
   options.shared = true;
-  auto srq = std::make_unique<Srq>(options, context, context);
+  auto srq = std::make_unique<Srq>(options, context, context.first().engine());
   srq->domain = &pd;
   srq->shared.domain = pd.domain;
   pd.users.add();
@@ -129,7 +129,7 @@ ibv_srq* create_srq_ex(ibv_context* c, ibv_srq_init_attr_ex* attr) noexcept {
       srq->shared.complete_to(parts.cq->queue);
       srq->cq = parts.cq;
       parts.cq->users.add();
-      context.engine_for(nullptr, parts.cq, false);
+      context.engines().choose(nullptr, parts.cq, false);
     }
     if (parts.type == IBV_SRQT_TM) {
       srq->shared.tags = std::make_unique<queue::TagMatching>(parts.tags, parts.cq->queue);
@@ -138,7 +138,7 @@ ibv_srq* create_srq_ex(ibv_context* c, ibv_srq_init_attr_ex* attr) noexcept {
       srq->shared.xrc_domain = parts.xrcd->number;
       device::Device& device = context.device();
       bool is_added = device.add_shared(srq->shared);
-      const std::string reason = is_added ? "" : context.add_slot();
+      const std::string reason = is_added ? "" : context.first().add_slot();
       if (!is_added && reason.empty()) is_added = device.add_shared(srq->shared);
       if (!is_added) {
         give_back(*srq);
@@ -211,7 +211,7 @@ int destroy_srq(ibv_srq* s) noexcept {
     srq.context.device().remove_shared(srq.shared);
     srq.xrcd->users.remove();
   }
-  srq.context.end_async_events(*s, s->events_completed, srq.async_events);
+  srq.context.events().end_of(*s, s->events_completed, srq.async_events);
   give_back(srq);
   bury(srq);
   return 0;

@@ -30,14 +30,14 @@ void check_state(const char* name, ibv_qp_state state) {
 int modify_qp(ibv_qp* q, ibv_qp_attr* attr, int attr_mask) noexcept {
   return errno_of([&] {
     Qp& qp = object_of(q);
-    qp.context.check_alive("ibv_modify_qp");
+    qp.home.check_alive("ibv_modify_qp");
     check_given("ibv_modify_qp", "attr", attr);
     const auto mask = static_cast<unsigned>(attr_mask);
     if ((mask & IBV_QP_STATE) != 0) check_state("qp_state", attr->qp_state);
     if ((mask & IBV_QP_CUR_STATE) != 0) check_state("cur_qp_state", attr->cur_qp_state);
     if ((mask & IBV_QP_DEST_QPN) != 0) check_destination(attr->dest_qp_num);
     if (qp.is_remote) return qp.context.receivers().modify(qp, *attr, mask);
-    const auto refused = modify_state(qp, *attr, mask, Context::MayAsk::kYes);
+    const auto refused = modify_state(qp, *attr, mask, Port::MayAsk::kYes);
     if (refused) throw VerbRefused{refused->error != 0 ? refused->error : EINVAL};
   });
 }

@@ -80,9 +80,9 @@ int bind_mw(ibv_qp* q, ibv_mw* m, ibv_mw_bind* bind) noexcept {
   return errno_of([&] {
     Qp& qp = object_of(q);
     check_given("ibv_bind_mw", "mw_bind", bind);
-    part_of(qp.context.main(), "ibv_bind_mw", "mw", m);
+    part_of(qp.context, "ibv_bind_mw", "mw", m);
     const ibv_mw_bind_info& info = bind->bind_info;
-    if (info.mr != nullptr) part_of(qp.context.main(), "ibv_bind_mw", "mr", info.mr);
+    if (info.mr != nullptr) part_of(qp.context, "ibv_bind_mw", "mr", info.mr);
     check_bind(*q, *m, info);
     queue::SendRequest r;
     r.id = bind->wr_id;
@@ -94,7 +94,7 @@ int bind_mw(ibv_qp* q, ibv_mw* m, ibv_mw_bind* bind) noexcept {
     r.window_address = info.addr;
     r.window_length = info.length;
     r.window_access = info.mw_access_flags;
-    const int error = qp.context.post(qp, [&] {
+    const int error = qp.engine.post(*qp.pair, qp.posts, [&] {
       if (!qp.pair->may_post_send()) {
         return refusal(EINVAL, "ibv_bind_mw: queue pair 0x%06x is in state %s", q->qp_num,
                        qp::to_string(qp.pair->state()));

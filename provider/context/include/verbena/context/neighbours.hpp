@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The contexts of this process as they matter to each other. Two things need them:
+// The contexts of this process and their engines, as they matter to each other. Two things need
+// them:
 //
 // A program may open a device twice and make its two halves talk, polling one half and then the
 // other. The half that is not polled right now has parked its thread, so whoever polls in vain
-// drives the neighbours that nobody drives (neighbourhood.hpp, of which each has one). A thread
-// that is not parked may be awake and yet not run, for as long as a scheduler likes (a new one
-// beside one that spins, on a busy machine, for 0.4 s): whoever polls in vain for long looks after
-// those, too.
+// drives the neighbours that nobody drives (neighbourhood.hpp, of which each engine has one). A
+// thread that is not parked may be awake and yet not run, for as long as a scheduler likes (a new
+// one beside one that spins, on a busy machine, for 0.4 s): whoever polls in vain for long looks
+// after those, too.
 //
 // A duplicate of a context's descriptor can be imported (ibv_import_device): the new handle is one
 // more of the same context, which ends with the last of its handles.
@@ -21,9 +22,13 @@
 namespace verbena::provider {
 
 class Context;
+class Engine;
 
-// With one handle. Throws std::bad_alloc.
-void add_neighbour(Context& context, int cmd_fd);
+// A further engine of a context. Throws std::bad_alloc.
+void add_neighbour(Engine& engine);
+void remove_neighbour(const Engine& engine) noexcept;
+// With one handle and its first engine. Throws std::bad_alloc.
+void add_context(Context& context, int cmd_fd);
 // One more handle of the context behind this descriptor; null when it is none of this process's.
 Context* share_context(int cmd_fd) noexcept;
 // Gives a handle back. True: it was the last, and the context is known here no more.

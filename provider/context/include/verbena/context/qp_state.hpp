@@ -14,7 +14,7 @@ namespace verbena::provider {
 
 // As ibv_modify_qp; what was refused is explained already.
 std::optional<qp::Refused> modify_state(Qp& qp, const ibv_qp_attr& attr, unsigned mask,
-                                        Context::MayAsk may_ask);
+                                        Port::MayAsk may_ask);
 // As ibv_query_qp.
 void query_state(const Qp& qp, ibv_qp_attr& attr);
 

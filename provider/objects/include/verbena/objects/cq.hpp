@@ -18,16 +18,18 @@
 namespace verbena::provider {
 
 class Context;
+class Engine;
 struct CompletionChannel;
 
 struct Cq {
   using Public = abi::PrivateCq;
-  // `events` hears of completions that somebody waits for.
-  Cq(const queue::CompletionQueue::Options& options, Context& owner, queue::EventSink& events);
+  // `first`: the owner's, `events` of it hears of completions that somebody waits for.
+  Cq(const queue::CompletionQueue::Options& options, Context& owner, Engine& first,
+     queue::EventSink& events);
   abi::PrivateCq abi{};
   Context& context;
   // Which has the queue pairs that complete here; null: several have. Taken: there are such.
-  std::atomic<Context*> engine{&context};
+  std::atomic<Engine*> engine;
   bool is_taken = false;
   queue::CompletionQueue queue;
   std::shared_ptr<CompletionChannel> channel;

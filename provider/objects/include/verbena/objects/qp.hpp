@@ -11,13 +11,16 @@
 #include <vector>
 
 #include "verbena/abi/objects.hpp"
+#include "verbena/objects/post_state.hpp"
 #include "verbena/objects/users.hpp"
 #include "verbena/objects/work_builder.hpp"
 #include "verbena/qp/queue_pair.hpp"
 
 namespace verbena::provider {
 
+class AttachedEngine;
 class Context;
+class Engine;
 struct Cq;
 struct Pd;
 struct Srq;
@@ -34,9 +37,13 @@ struct ReceiverHandles {
 
 struct Qp {
   using Public = abi::PrivateQp;
-  explicit Qp(Context& owner) : context(owner) {}
+  // Where `home` has this engine, and is one of the owner's.
+  Qp(Context& owner, AttachedEngine& attached, Engine& of_home)
+      : context(owner), home(attached), engine(of_home) {}
   abi::PrivateQp abi{};
   Context& context;
+  AttachedEngine& home;
+  Engine& engine;
   qp::QueuePair* pair = nullptr;  // the engine's
   Pd* domain = nullptr;
   Cq* send_cq = nullptr;
@@ -49,9 +56,8 @@ struct Qp {
   std::unique_ptr<ReceiverHandles> receiver;  // not a handle
   ibv_qp_cap caps{};
   bool signal_all = false;
-  bool has_new_peer = false;  // and has posted nothing for it; under the pair's lock
   std::uint32_t flow_label = 0;
-  std::uint32_t deferred = 0;  // posts that waited for an answer; under the pair's lock
+  PostState posts;  // under the pair's lock
   WorkBuilder builder;
   std::mutex groups_lock;   // held while the daemon is asked: threads attach and detach one by one
   std::vector<Gid> groups;  // multicast memberships; under groups_lock

@@ -6,9 +6,9 @@
 #include <array>
 #include <cstdint>
 
+#include "verbena/base/address.hpp"
 #include "verbena/base/lock.hpp"
 #include "verbena/base/types.hpp"
-#include "verbena/control/peer_messages.hpp"
 #include "verbena/wire/peer_report.hpp"
 
 namespace verbena::provider {
@@ -17,7 +17,8 @@ class PeerReports {
  public:
   // Whether the emulator is to be asked about this queue pair now.
   bool must_ask(const IpAddress& address, Qpn qp, TimeNs now) noexcept;
-  void told(const control::PeerNews& news, TimeNs now) noexcept;
+  // What is told of the process, and either of its queue pair or of what it has not read.
+  void told(const IpAddress& address, Qpn qp, const wire::PeerReport& news, TimeNs now) noexcept;
   // What was told since then, or shortly before.
   wire::PeerReport report_on(const IpAddress& address, Qpn qp, TimeNs since) noexcept;
 

@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a context knows of its port: its attributes and their changes, its addresses, and where its
-// GIDs lead.
+#include "verbena/context/port.hpp"
+
 #include <algorithm>
-#include <cerrno>
 
 #include "verbena/context/address_vector.hpp"
-#include "verbena/context/context.hpp"
 #include "verbena/report/explain.hpp"
 
 namespace verbena::provider {
 
-control::DeviceInfo Context::info() const {
-  const std::lock_guard guard(info_lock_);
+control::DeviceInfo Port::info() const {
+  const std::lock_guard guard(lock_);
   return info_;
 }
 
-qp::Path Context::path_to(const char* verb, const ibv_ah_attr& ah, MayAsk may_ask) {
-  qp::Path path = path_of(ah, plan());
+qp::Path Port::path_to(const char* verb, const ibv_ah_attr& ah, MayAsk may_ask) {
+  qp::Path path = path_of(ah, engine_->plan());
   if (!path.is_global) return path;
   std::optional<IpAddress> own;
   {
-    const std::lock_guard guard(info_lock_);
+    const std::lock_guard guard(lock_);
     const std::vector<control::GidEntry>& gids = info_.gids;
     path.has_local_gid = path.gid_index < gids.size() && !gids[path.gid_index].gid.is_zero();
-    if (path.has_local_gid) own = plan().address_of_gid(gids[path.gid_index].gid);
+    if (path.has_local_gid) own = engine_->plan().address_of_gid(gids[path.gid_index].gid);
   }
   // Groups are the port's own address's.
   if (!own || !path.resolved || path.remote_gid.is_multicast()) return path;
@@ -36,8 +34,8 @@ qp::Path Context::path_to(const char* verb, const ibv_ah_attr& ah, MayAsk may_as
   std::optional<std::uint8_t> source = source_at(*own);
   if (!source && may_ask == MayAsk::kYes) source = open_address(*own, why_not);
   if (!source) {
-    provider::explain("%s: grh.sgid_index = %u (%s) cannot be used: %s", verb, path.gid_index,
-                      own->to_string().c_str(), why_not.c_str());
+    explain("%s: grh.sgid_index = %u (%s) cannot be used: %s", verb, path.gid_index,
+            own->to_string().c_str(), why_not.c_str());
     path.resolved = false;
     path.obstacle = qp::Path::Obstacle::kLocalAddress;
   }
@@ -46,44 +44,41 @@ qp::Path Context::path_to(const char* verb, const ibv_ah_attr& ah, MayAsk may_as
 }
 
 // Of all sockets, at whatever address.
-link::UdpOptions Context::udp_options() const {
+link::UdpOptions Port::udp_options() const {
   link::UdpOptions options;
-  options.send_failures = &device_->counters().send_failures;
-  options.grh_from_port = plan().infiniband;
+  options.grh_from_port = info_.persona == control::Persona::kInfiniBand;
   options.first_source_port = info_.first_source_port;
   options.scope_id = info_.if_index;
   return options;
 }
 
-std::optional<std::uint8_t> Context::source_at(const IpAddress& own) const noexcept {
-  if (own == device_->options().address) return std::uint8_t{0};
-  const std::lock_guard guard(info_lock_);
+std::optional<std::uint8_t> Port::source_at(const IpAddress& own) const noexcept {
+  if (own == engine_->device().options().address) return std::uint8_t{0};
+  const std::lock_guard guard(lock_);
   const auto known = std::ranges::find(sources_, own);
   if (known == sources_.end()) return std::nullopt;
   return static_cast<std::uint8_t>(known - sources_.begin() + 1);
 }
 
 // Of the rows of the GID table, but for the port's own.
-std::vector<IpAddress> Context::addresses() const {
+std::vector<IpAddress> Port::addresses() const {
   std::vector<IpAddress> all;
-  if (plan().infiniband) return all;
-  const std::lock_guard guard(info_lock_);
+  if (engine_->plan().infiniband) return all;
+  const std::lock_guard guard(lock_);
   for (const control::GidEntry& row : info_.gids) {
-    const auto address = plan().address_of_gid(row.gid);
-    const bool is_new = address && !(*address == device_->options().address) &&
+    const auto address = engine_->plan().address_of_gid(row.gid);
+    const bool is_new = address && !(*address == engine_->device().options().address) &&
                         std::ranges::find(all, *address) == all.end();
     if (is_new) all.push_back(*address);
   }
   return all;
 }
 
-std::optional<std::uint8_t> Context::open_address(const IpAddress& own, std::string& why_not) {
-  const std::lock_guard guard(control_lock_);
+std::optional<std::uint8_t> Port::open_address(const IpAddress& own, std::string& why_not) {
+  const std::lock_guard guard(client_.lock());
   if (const auto known = source_at(own)) return known;
-  std::array<control::UniqueFd, control::kMaxFds> fds;
-  const auto opened = channel_.call<control::AddressOpened>(
-      control::OpenAddress{own}, control::kDefaultTimeoutMs, &fds,
-      [this](control::Incoming&& message) { handle_message(std::move(message)); });
+  DaemonClient::Descriptors fds;
+  const auto opened = client_.ask_locked<control::AddressOpened>(control::OpenAddress{own}, &fds);
   if (!opened) {
     why_not = opened.error().text;
     return std::nullopt;
@@ -91,26 +86,32 @@ std::optional<std::uint8_t> Context::open_address(const IpAddress& own, std::str
   return adopt_address(own, fds);
 }
 
-// Under control_lock_, so that each address is taken once.
-std::optional<std::uint8_t> Context::adopt_address(const IpAddress& own,
-                                                   std::span<control::UniqueFd> fds) {
+void Port::on_address_opened(const IpAddress& own, std::span<control::UniqueFd> fds) {
+  if (!source_at(own)) adopt_address(own, fds);
+}
+
+// Under the client's lock, so that each address is taken once.
+std::optional<std::uint8_t> Port::adopt_address(const IpAddress& own,
+                                                std::span<control::UniqueFd> fds) {
   control::UniqueFd receiver = std::move(fds.front());
   if (!receiver || sources_.size() + 1 >= link::PeerLink::kSourcesMax) return std::nullopt;
   std::vector<int> senders;
   for (control::UniqueFd& sender : fds.subspan(1)) {
     if (sender) senders.push_back(sender.release());
   }
-  auto udp = link::UdpLink::open(receiver.release(), own, udp_options(), device_->counters().drops,
-                                 senders);
+  link::UdpOptions options = udp_options();
+  PortCounters& counters = engine_->device().counters();
+  options.send_failures = &counters.send_failures;
+  auto udp = link::UdpLink::open(receiver.release(), own, options, counters.drops, senders);
   const auto source = static_cast<std::uint8_t>(sources_.size() + 1);
-  if (!udp || !peers_->add_source(source, std::move(*udp))) return std::nullopt;
-  const std::lock_guard guard(info_lock_);
+  if (!udp || !engine_->links().peers().add_source(source, std::move(*udp))) return std::nullopt;
+  const std::lock_guard guard(lock_);
   sources_.push_back(own);
   return source;
 }
 
 // What cannot be had (another emulator has it) is not received there.
-void Context::open_all_addresses() {
+void Port::open_all_addresses() {
   receives_datagrams_.publish(true);
   std::string why_not;
   for (const IpAddress& address : addresses()) {
@@ -118,26 +119,25 @@ void Context::open_all_addresses() {
   }
 }
 
-// Under control_lock_, as all that handles messages.
-void Context::handle_port_event(const control::PortEvent& event) {
+void Port::on_event(const control::PortEvent& event,
+                    const std::function<void(queue::AsyncEvent)>& tell_program) {
   {
-    const std::lock_guard guard(info_lock_);
+    const std::lock_guard guard(lock_);
     info_ = event.device;
   }
   const bool active = event.device.port_state == control::PortState::kActive;
-  device_->set_active_mtu(static_cast<Mtu>(event.device.active_mtu));
-  const auto tell_program = [this](queue::AsyncEvent what) {
-    if (!is_further()) on_async_event(what, nullptr);
-  };
+  engine_->device().set_active_mtu(static_cast<Mtu>(event.device.active_mtu));
   if ((event.changes & control::kPortStateChanged) != 0) {
-    device_->set_port_active(active);
+    engine_->device().set_port_active(active);
     tell_program(active ? queue::AsyncEvent::kPortActive : queue::AsyncEvent::kPortError);
   }
   if ((event.changes & control::kLidChanged) != 0) tell_program(queue::AsyncEvent::kLidChange);
   if ((event.changes & control::kGidsChanged) != 0) {
     // The answer comes as a message.
     for (const IpAddress& address : addresses()) {
-      if (receives_datagrams_.read() && !source_at(address)) tell(control::OpenAddress{address});
+      if (receives_datagrams_.read() && !source_at(address)) {
+        client_.tell(control::OpenAddress{address});
+      }
     }
     tell_program(queue::AsyncEvent::kGidChange);
   }

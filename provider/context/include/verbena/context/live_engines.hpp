@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// All contexts of this process, for the moments when the process itself asks for something: it
+// All engines of this process, for the moments when the process itself asks for something: it
 // forks, it ends, or it reads a descriptor that may be one of theirs.
 //
 // A forked child has no progress thread and shares its descriptors with the parent. It must not
 // take the parent's packets, nor keep the parent's slot alive when the parent dies: in the child
-// every context is dead. At exit what is owed to peers is sent, since a process often ends right
+// every engine is dead. At exit what is owed to peers is sent, since a process often ends right
 // after it has read its last completion, and the peer still waits for that acknowledgement.
 #pragma once
 
@@ -14,25 +14,25 @@
 
 namespace verbena::provider {
 
-class Context;
+class AttachedEngine;
 
 // Throws std::bad_alloc.
-void add_live_context(Context& context);
-void remove_live_context(Context& context) noexcept;
+void add_live_engine(AttachedEngine& engine);
+void remove_live_engine(AttachedEngine& engine) noexcept;
 
-struct LiveContexts {
+struct LiveEngines {
   std::mutex lock;
-  std::vector<Context*> all;
+  std::vector<AttachedEngine*> all;
 };
-LiveContexts& live_contexts();
+LiveEngines& live_engines();
 
 // Whether `found` says so of one of them; none goes away meanwhile.
 template <typename Found>
-bool any_live_context(Found&& found) noexcept {
-  LiveContexts& live = live_contexts();
+bool any_live_engine(Found&& found) noexcept {
+  LiveEngines& live = live_engines();
   const std::lock_guard guard(live.lock);
   return std::any_of(live.all.begin(), live.all.end(),
-                     [&](Context* context) { return found(*context); });
+                     [&](AttachedEngine* engine) { return found(*engine); });
 }
 
 }  // namespace verbena::provider

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Objects that cross a border between processes: what this context has made and another process
-// imports, and what it imports itself (ibv_import_device of a descriptor that came from another
-// process). The daemon carries the question; the bytes themselves are reached through the kernel
-// (foreign_memory.hpp).
+#include "verbena/context/imports.hpp"
+
 #include <fcntl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
+#include <span>
+#include <utility>
 
 #include "verbena/context/context.hpp"
 #include "verbena/link/system_calls.hpp"
@@ -29,20 +28,24 @@ control::UniqueFd own_memory(control::Exported& reply) {
 
 }  // namespace
 
-// Under control_lock_, as all that handles messages.
-void Context::handle_export_query(const control::ExportQuery& query) {
+void Imports::set_owner(std::string name) {
+  owner_ = std::move(name);
+  context_.device().memory().leave_lower_keys();
+}
+
+void Imports::on_query(const control::ExportQuery& query) {
   control::Exported reply;
   reply.ticket = query.ticket;
   reply.code = ENOENT;
   reply.text = "its context has no such object";
   control::UniqueFd memory;
   if (query.kind == control::ObjectKind::kDomain) {
-    exports_.domains.with(query.number, [&](Pd* pd) {
+    context_.exports().domains.with(query.number, [&](Pd* pd) {
       if (pd != nullptr) reply.code = 0;
     });
     reply.object.domain = query.number;
   } else if (query.kind == control::ObjectKind::kRegion) {
-    exports_.regions.with(query.number, [&](Mr* mr) {
+    context_.exports().regions.with(query.number, [&](Mr* mr) {
       if (mr == nullptr || mr->foreign || mr->mr.type != abi::kMrOrdinary) return;
       reply.code = 0;
       reply.object.domain = mr->domain->domain;
@@ -55,33 +58,27 @@ void Context::handle_export_query(const control::ExportQuery& query) {
   }
   if (reply.code == 0) reply.text.clear();
   const int fds[] = {memory.get()};
-  (void)control::send_packet(channel_.fd(), control::encode(reply, 0),
-                             std::span(fds).first(memory ? 1 : 0), MSG_DONTWAIT);
+  context_.first().client().tell(reply, 0, std::span(fds).first(memory ? 1 : 0));
 }
 
-control::ExportedObject Context::ask_owner(const char* verb, control::ObjectKind kind,
+control::ExportedObject Imports::ask_owner(const char* verb, control::ObjectKind kind,
                                            std::uint32_t number) {
-  const std::lock_guard guard(control_lock_);
-  // libibverbs has made a channel for events of its own, after this context was made.
-  if (own_async_fd_ < 0 && public_context_->async_fd != async_.read_end()) {
-    own_async_fd_ = async_.read_end();
-    async_.open(public_context_->async_fd);
-    ::close(own_async_fd_);
-  }
-  std::array<control::UniqueFd, control::kMaxFds> fds;
-  const auto reply = channel_.call<control::Imported>(
-      control::Import{owner_, kind, number}, control::kDefaultTimeoutMs, &fds,
-      [this](control::Incoming&& message) { handle_message(std::move(message)); });
+  DaemonClient& client = context_.first().client();
+  const std::lock_guard guard(client.lock());
+  context_.events().follow_library();
+  DaemonClient::Descriptors fds;
+  const auto reply =
+      client.ask_locked<control::Imported>(control::Import{owner_, kind, number}, &fds);
   if (!reply)
     refuse(reply.error().code, "%s: number %u: %s", verb, number, reply.error().text.c_str());
-  if (fds[0]) memory_.foreign().adopt(std::move(fds[0]));
+  if (fds[0]) context_.user_memory().foreign().adopt(std::move(fds[0]));
   return reply->object;
 }
 
-memory::DomainId Context::domain_of_owner(std::uint32_t number) {
-  const std::lock_guard guard(lock_);
-  const auto [known, is_new] = owner_domains_.try_emplace(number, 0);
-  if (is_new) known->second = next_domain();
+memory::DomainId Imports::domain_of_owner(std::uint32_t number) {
+  const std::lock_guard guard(context_.lock());
+  const auto [known, is_new] = domains_.try_emplace(number, 0);
+  if (is_new) known->second = context_.next_domain();
   return known->second;
 }
 

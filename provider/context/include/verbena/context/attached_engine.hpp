@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// An engine at its port: it has a slot of queue pair numbers and a socket from the daemon, and a
+// connection to it, over which the daemon gives orders and answers questions. When the daemon dies
+// the engine fails: its queue pairs flush and nothing new can be made. A context has one to eight
+// of these (engines.hpp); what concerns the application as a whole (asynchronous events, XRC,
+// imports, multicast) goes to the context by the first of them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "verbena/context/daemon_client.hpp"
+#include "verbena/context/link_orders.hpp"
+#include "verbena/context/object_counts.hpp"
+#include "verbena/context/port.hpp"
+#include "verbena/context/ring_requests.hpp"
+#include "verbena/context/stats_mapping.hpp"
+#include "verbena/engine/engine.hpp"
+
+namespace verbena::provider {
+
+class Context;
+
+class AttachedEngine final : private EngineHost, private DaemonListener {
+ public:
+  // Opens the device. `first`: whose memory it shares; null: this is the first. Throws VerbRefused.
+  AttachedEngine(Context& owner, control::Channel channel, const char* device,
+                 AttachedEngine* first);
+  ~AttachedEngine();
+
+  // The progress thread begins, and a fork takes notice of the engine. Throws VerbRefused.
+  void start();
+  // Nobody drives any more; peers have what they are owed.
+  void stop() noexcept;
+
+  Context& owner() noexcept { return owner_; }
+  bool is_first() const noexcept { return is_first_; }
+  Engine& engine() noexcept { return *engine_; }
+  DaemonClient& client() noexcept { return client_; }
+  Port& port() noexcept { return port_; }
+  RingRequests& rings() noexcept { return rings_; }
+  // Of the queue pairs of this engine, and of all other objects if it is the first.
+  ObjectCounts& counts() noexcept { return counts_; }
+
+  bool has_failed() const noexcept { return engine_->has_failed(); }
+  // EIO, explained, once the daemon is gone.
+  void check_alive(const char* verb) const;
+  // One more slot of queue pair numbers. Returns why there is none; empty: it is there.
+  std::string add_slot();
+
+  // --- around a fork and at exit (live_engines.hpp) ---
+  // Between the two no other thread is inside.
+  void pause() noexcept;
+  void resume() noexcept;
+  // In the child: it is dead there, and holds nothing of the parent's.
+  void resume_dead() noexcept;
+
+ private:
+  // attached_engine.cpp
+  EngineOptions options_for(std::uint32_t slot, AttachedEngine* first);
+
+  // EngineHost
+  void on_completion_event(void* cq) noexcept override;
+  void on_async_event(queue::AsyncEvent event, void* cookie) noexcept override;
+  void on_stand_in_wanted(const queue::StandIn& wanted) noexcept override;
+  void on_stand_ins_released(Qpn receiver) noexcept override;
+  void on_new_peer(const link::Peer& peer) noexcept override { rings_.seek(peer); }
+  void ask_about(const IpAddress& address, Qpn qp) noexcept override;
+  bool is_own(const IpAddress& address) const noexcept override {
+    return port_.source_at(address).has_value();
+  }
+  int daemon_fd() const noexcept override { return client_.fd(); }
+  bool read_daemon() noexcept override { return client_.read_one(); }
+
+  // DaemonListener; attached_messages.cpp
+  void on_message(control::Incoming&& message) override;
+  void on_lost(const char* reason) noexcept override;
+  void on_port_message(control::Incoming&& message);
+  void on_question(const control::Incoming& message);
+  void find_queue_pair(const control::FindQueuePair& question);
+  void report_status(const control::StatusRequest& request, std::uint32_t sequence);
+  void raise_event(const control::RaiseEvent& request, std::uint32_t sequence);
+  control::Outcome<control::Done> raise_of_queue_pair(const control::RaiseEvent& request);
+  control::Outcome<control::Done> raise_of_shared_receive(std::uint32_t number);
+
+  Context& owner_;
+  const bool is_first_;
+  StatsMapping stats_;
+  DaemonClient client_;
+  Port port_{client_};
+  RingRequests rings_{client_, port_};
+  LinkOrders orders_;
+  ObjectCounts counts_;
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace verbena::provider

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How many objects there are, for `verbena status`. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace verbena::provider {
+
+struct ObjectCounts {
+  std::atomic<std::uint32_t> pds{0}, cqs{0}, qps{0}, mrs{0}, srqs{0}, ahs{0}, mws{0};
+};
+
+}  // namespace verbena::provider

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The asynchronous events of a context (ibv_get_async_event): the pipe, and which of its events the
+// application has not acknowledged. Owned by the context; any thread.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "verbena/events/await_acks.hpp"
+#include "verbena/events/event_pipe.hpp"
+#include "verbena/events/full_pipes.hpp"
+
+namespace verbena::provider {
+
+class ProgramEvents {
+ public:
+  // Makes the pipe, whose reading end is the context's. Throws VerbRefused.
+  explicit ProgramEvents(ibv_context& context);
+
+  // Who is told when the pipe is full; null: nobody any more.
+  void set_full_pipes(FullPipes* pipes) noexcept { pipe_.set_full_pipes(pipes); }
+
+  void send(std::uint64_t element, std::uint32_t type,
+            std::atomic<std::uint32_t>* delivered) noexcept;
+  // Before an object goes: takes back what of its events is unread, and waits until the application
+  // has acknowledged the others. In a forked child they are the parent's.
+  template <typename Object>
+  void end_of(Object& object, const std::uint32_t& acknowledged,
+              std::atomic<std::uint32_t>& delivered) noexcept {
+    if (delivered == 0 || pipe_.is_abandoned()) return;
+    delivered -= static_cast<std::uint32_t>(
+        pipe_.withdraw(reinterpret_cast<std::uintptr_t>(&object), sizeof(AsynchronousEvent)));
+    await_acks(object, acknowledged, delivered);
+  }
+  // The application has read one: there may be room for the next.
+  void note_read() noexcept { pipe_.fill(); }
+  // Of a work queue, for `verbena event` alone.
+  void raise_of_work_queue() noexcept;
+  // libibverbs makes a channel of its own for an imported device, after the context was made.
+  void follow_library() noexcept;
+  void abandon() noexcept { pipe_.abandon(); }
+
+ private:
+  ibv_context& context_;
+  EventPipe pipe_;
+  int own_fd_ = -1;  // that libibverbs has put another one in place of
+  // Programs look into the work queue that an event names, and acknowledge the event by it. This
+  // device makes none (ibv_create_wq), so there is one for this.
+  ibv_wq no_wq_{};
+};
+
+}  // namespace verbena::provider

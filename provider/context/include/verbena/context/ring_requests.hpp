@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// An engine's part in the making of shared rings; the emulator makes and ends them. Owned by the
+// attached engine; any thread may seek a ring, messages under the client's lock.
+#pragma once
+
+#include "verbena/base/types.hpp"
+#include "verbena/context/asked_peers.hpp"
+#include "verbena/context/daemon_client.hpp"
+#include "verbena/context/link_choice.hpp"
+#include "verbena/context/port.hpp"
+#include "verbena/control/ring_messages.hpp"
+#include "verbena/link/peer_link.hpp"
+
+namespace verbena::provider {
+
+class RingRequests {
+ public:
+  RingRequests(DaemonClient& client, const Port& port) : client_(client), port_(port) {}
+  void attach(link::PeerLink& peers) { peers_ = &peers; }
+
+  LinkChoice choice() const noexcept { return choice_; }
+  // Asks for a ring to this peer, if rings are wanted and there is none yet. UDP carries the
+  // packets until it is there.
+  void seek(const link::Peer& peer) noexcept;
+  // The same to an engine of this very port, by one of its queue pair numbers.
+  void seek(Qpn number) noexcept;
+
+  void on_inbound(control::Incoming&& message);
+  void on_outbound(control::Incoming&& message);
+  void on_peer_gone(const control::PeerGone& gone);
+
+ private:
+  DaemonClient& client_;
+  const Port& port_;
+  link::PeerLink* peers_ = nullptr;
+  const LinkChoice choice_ = link_choice();
+  AskedPeers asked_;
+};
+
+}  // namespace verbena::provider

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What `verbena status` shows of an engine.
+#pragma once
+
+#include "verbena/control/messages.hpp"
+#include "verbena/device/device.hpp"
+#include "verbena/link/peer_link.hpp"
+#include "verbena/objects/exports.hpp"
+#include "verbena/objects/srq.hpp"
+
+namespace verbena::provider {
+
+// The queue pairs or the shared receive queues that are asked for, without the counts of objects.
+// `srqs`: null if the engine has none.
+control::StatusReport status_report(const control::StatusRequest& request, device::Device& device,
+                                    link::PeerLink& peers, ExportTable<Srq>* srqs);
+
+}  // namespace verbena::provider

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "verbena/context/attached_engine.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "verbena/context/context.hpp"
+#include "verbena/context/live_engines.hpp"
+#include "verbena/context/neighbours.hpp"
+#include "verbena/context/program_name.hpp"
+#include "verbena/control/connect.hpp"
+#include "verbena/control/peer_messages.hpp"
+#include "verbena/link/seed.hpp"
+#include "verbena/objects/limits.hpp"
+#include "verbena/objects/memory_guard.hpp"
+#include "verbena/report/explain.hpp"
+
+namespace verbena::provider {
+
+AttachedEngine::AttachedEngine(Context& owner, control::Channel channel, const char* device,
+                               AttachedEngine* first)
+    : owner_(owner), is_first_(first == nullptr), client_(std::move(channel), *this) {
+  const auto welcome = control::say_hello(client_.channel(), control::ClientKind::kProvider);
+  if (!welcome) refuse(welcome.error().code, "ibv_open_device: %s", welcome.error().text.c_str());
+  DaemonClient::Descriptors fds;
+  auto opened = client_.channel().call<control::DeviceOpened>(
+      control::OpenDevice{device, control::network_namespace()}, control::kDefaultTimeoutMs, &fds);
+  if (!opened) refuse(opened.error().code, "ibv_open_device: %s", opened.error().text.c_str());
+  port_.open(opened->device);
+  if (fds[1]) stats_.map(fds[1].get());
+  EngineOptions options = options_for(opened->slot, first);
+  options.links.receiver = std::move(fds[0]);
+  // In another network namespace than the emulator's with sockets to send from.
+  const std::size_t senders = std::min<std::size_t>(opened->senders, fds.size() - 3);
+  options.links.senders = std::span(fds).subspan(2, senders);
+  EngineHost& host = *this;
+  engine_ = std::make_unique<Engine>(host, std::move(options));
+  engine_->device().set_port_active(opened->device.port_state == control::PortState::kActive);
+  port_.attach(*engine_);
+  rings_.attach(engine_->links().peers());
+  orders_.attach(engine_->links(), stats_.page());
+  // Before the first packet.
+  if (opened->capture.is_on) orders_.on_capture(std::move(opened->capture), fds[2 + senders]);
+  orders_.on_faults(opened->faults);
+}
+
+AttachedEngine::~AttachedEngine() {
+  if (engine_) stop();
+}
+
+EngineOptions AttachedEngine::options_for(std::uint32_t slot, AttachedEngine* first) {
+  const control::DeviceInfo info = port_.info();
+  EngineOptions options;
+  device::DeviceOptions& d = options.device;
+  d.slot = slot;
+  d.address = info.address;
+  d.plan.infiniband = info.persona == control::Persona::kInfiniBand;
+  d.plan.subnet = info.subnet.is_v4() ? info.subnet.v4_host_order() : 0;
+  d.plan.prefix_length = info.prefix_length;
+  d.limits.pkeys = static_cast<std::uint16_t>(info.pkeys.size());
+  d.limits.gids = static_cast<std::uint16_t>(info.gids.size());
+  d.limits.active_mtu = static_cast<Mtu>(info.active_mtu);
+  d.limits.max_rd_atomic = kMaxRdAtomic;
+  d.limits.max_dest_rd_atomic = kMaxRdAtomic;
+  d.limits.ethernet = !d.plan.infiniband;
+  d.limits.lid = info.lid;
+  d.memory_port = &owner_.user_memory();
+  if (first != nullptr) d.memory = &first->engine().device().memory();
+  d.max_regions = kMaxMr + kMaxMw;
+  if (stats_.page() != nullptr) d.counters = &stats_.page()->counters;
+  d.seed = link::random_seed();
+  options.has_rings = rings_.choice() != LinkChoice::kUdp;
+  options.links.self = {info.address, slot};
+  options.links.udp = port_.udp_options();
+  options.links.program = program_name_hash();
+  return options;
+}
+
+void AttachedEngine::start() {
+  guard_memory();
+  if (const int error = engine_->start(); error != 0) {
+    refuse(error, "ibv_open_device: the progress thread cannot be started (errno %d)", error);
+  }
+  add_live_engine(*this);
+}
+
+void AttachedEngine::stop() noexcept {
+  if (!is_first_) remove_neighbour(*engine_);
+  remove_live_engine(*this);
+  engine_->stop();
+}
+
+void AttachedEngine::check_alive(const char* verb) const {
+  if (has_failed())
+    refuse(EIO, "%s: the emulator is gone; close the device and open it again", verb);
+}
+
+std::string AttachedEngine::add_slot() {
+  const auto added = client_.ask<control::SlotAdded>(control::ExtraSlot{});
+  if (!added) return added.error().text;
+  engine_->device().add_slot(added->slot);
+  return {};
+}
+
+// --- around a fork -----------------------------------------------------------------------------
+
+void AttachedEngine::pause() noexcept {
+  engine_->neighbourhood().lock().lock();
+  client_.lock().lock();
+  engine_->pause();
+  if (is_first_) owner_.lock().lock();
+}
+
+void AttachedEngine::resume() noexcept {
+  if (is_first_) owner_.lock().unlock();
+  engine_->resume();
+  client_.lock().unlock();
+  engine_->neighbourhood().lock().unlock();
+}
+
+void AttachedEngine::resume_dead() noexcept {
+  engine_->abandon();
+  if (is_first_) owner_.abandon();
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nothing >= 0) {
+    // The numbers stay taken, because others close them.
+    ::dup3(nothing, client_.fd(), O_CLOEXEC);
+    ::dup3(nothing, engine_->links().faults().wait_fd(), O_CLOEXEC);
+    ::close(nothing);
+  }
+  resume();
+}
+
+// --- EngineHost --------------------------------------------------------------------------------
+
+void AttachedEngine::on_completion_event(void* cq) noexcept {
+  owner_.on_completion_event(*static_cast<Cq*>(cq));
+}
+
+void AttachedEngine::on_async_event(queue::AsyncEvent event, void* cookie) noexcept {
+  owner_.on_async_event(event, cookie);
+}
+
+void AttachedEngine::on_stand_in_wanted(const queue::StandIn& wanted) noexcept {
+  owner_.shared_domains().want(wanted);
+}
+
+void AttachedEngine::on_stand_ins_released(Qpn receiver) noexcept {
+  owner_.shared_domains().release(receiver);
+}
+
+void AttachedEngine::ask_about(const IpAddress& address, Qpn qp) noexcept {
+  client_.tell(control::PeerQuestion{address, qp.value()});
+}
+
+}  // namespace verbena::provider

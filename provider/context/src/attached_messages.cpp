@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The daemon's messages to an engine, all under the client's lock.
+#include <cerrno>
+#include <utility>
+
+#include "verbena/base/short_text.hpp"
+#include "verbena/context/attached_engine.hpp"
+#include "verbena/context/context.hpp"
+#include "verbena/context/peer_questions.hpp"
+#include "verbena/context/status_report.hpp"
+#include "verbena/control/event_messages.hpp"
+#include "verbena/control/peer_messages.hpp"
+#include "verbena/link/clock.hpp"
+#include "verbena/report/explain.hpp"
+
+namespace verbena::provider {
+namespace {
+
+// Calls `use` with the message, if it is a whole one.
+template <typename Message, typename Use>
+void with(const control::Incoming& message, Use&& use) {
+  if (auto decoded = control::decode<Message>(message.payload)) use(std::move(*decoded));
+}
+
+}  // namespace
+
+void AttachedEngine::on_message(control::Incoming&& message) {
+  using control::MessageType;
+  switch (message.type()) {
+    case MessageType::kPortEvent:
+    case MessageType::kSetFault:
+    case MessageType::kSetCapture:
+    case MessageType::kAddressOpened:
+    case MessageType::kRingInbound:
+    case MessageType::kRingOutbound:
+    case MessageType::kPeerGone:
+      return on_port_message(std::move(message));
+    case MessageType::kStatusRequest:
+    case MessageType::kFindQueuePair:
+    case MessageType::kPeerNews:
+    case MessageType::kQpQuestion:
+    case MessageType::kRaiseEvent:
+      return on_question(message);
+    case MessageType::kShutdown:
+      return on_lost("the emulator was told to go down");
+    default:
+      if (is_first_) owner_.on_message(message);
+      return;
+  }
+}
+
+// What changes at the port or on the way to a peer.
+void AttachedEngine::on_port_message(control::Incoming&& message) {
+  using control::MessageType;
+  switch (message.type()) {
+    case MessageType::kPortEvent:
+      return with<control::PortEvent>(message, [this](const control::PortEvent& event) {
+        port_.on_event(event, [this](queue::AsyncEvent what) {
+          if (is_first_) owner_.on_async_event(what, nullptr);
+        });
+      });
+    case MessageType::kSetFault:
+      return with<control::SetFault>(
+          message, [this](const control::SetFault& fault) { orders_.on_faults(fault.faults); });
+    case MessageType::kSetCapture:
+      return with<control::SetCapture>(message, [&](control::SetCapture&& capture) {
+        orders_.on_capture(std::move(capture.order), message.fds[0]);
+      });
+    case MessageType::kAddressOpened:
+      return with<control::AddressOpened>(message, [&](const control::AddressOpened& opened) {
+        port_.on_address_opened(opened.address, message.fds);
+      });
+    case MessageType::kRingInbound:
+      return rings_.on_inbound(std::move(message));
+    case MessageType::kRingOutbound:
+      return rings_.on_outbound(std::move(message));
+    case MessageType::kPeerGone:
+      return with<control::PeerGone>(
+          message, [this](const control::PeerGone& gone) { rings_.on_peer_gone(gone); });
+    default:
+      return;
+  }
+}
+
+// What is asked about this engine's objects, and the answers to its own questions about peers.
+void AttachedEngine::on_question(const control::Incoming& message) {
+  using control::MessageType;
+  switch (message.type()) {
+    case MessageType::kStatusRequest:
+      return with<control::StatusRequest>(message, [&](const control::StatusRequest& request) {
+        report_status(request, message.header.sequence);
+      });
+    case MessageType::kFindQueuePair:
+      return with<control::FindQueuePair>(
+          message, [this](const control::FindQueuePair& question) { find_queue_pair(question); });
+    case MessageType::kPeerNews:
+      return with<control::PeerNews>(message, [this](const control::PeerNews& news) {
+        engine_->reports().told(news.address, Qpn(news.qpn), report_of(news),
+                                link::monotonic_now_ns());
+      });
+    case MessageType::kQpQuestion:
+      return with<control::QpQuestion>(message, [this](const control::QpQuestion& question) {
+        client_.tell(answer_to(question, engine_->device()));
+      });
+    case MessageType::kRaiseEvent:
+      return with<control::RaiseEvent>(message, [&](const control::RaiseEvent& request) {
+        raise_event(request, message.header.sequence);
+      });
+    default:
+      return;
+  }
+}
+
+void AttachedEngine::find_queue_pair(const control::FindQueuePair& question) {
+  control::QueuePairFound answer{question.ticket, false};
+  engine_->device().for_each_qp([&](qp::QueuePair& qp) {
+    answer.found = answer.found || qp.number().value() == question.qpn;
+  });
+  client_.tell(answer);
+}
+
+void AttachedEngine::report_status(const control::StatusRequest& request, std::uint32_t sequence) {
+  ExportTable<Srq>* const srqs = is_first_ ? &owner_.exports().shared_receives : nullptr;
+  control::StatusReport report =
+      status_report(request, engine_->device(), engine_->links().peers(), srqs);
+  report.counts.pds = counts_.pds;
+  report.counts.cqs = counts_.cqs;
+  report.counts.qps = counts_.qps;
+  report.counts.mrs = counts_.mrs;
+  report.counts.srqs = counts_.srqs;
+  report.counts.contexts = is_first_ ? 1 : 0;
+  client_.answer(report, sequence);
+}
+
+// --- what a person asks for (`verbena event`) --------------------------------------------------
+
+void AttachedEngine::raise_event(const control::RaiseEvent& request, std::uint32_t sequence) {
+  using control::RaisedEvent;
+  control::Outcome<control::Done> done = control::Done{};
+  switch (request.event) {
+    case RaisedEvent::kClientReregister:
+      if (is_first_) owner_.on_async_event(queue::AsyncEvent::kClientReregister, nullptr);
+      return;
+    case RaisedEvent::kWqFatal:
+      if (is_first_) owner_.events().raise_of_work_queue();
+      return;
+    case RaisedEvent::kQpFatal:
+    case RaisedEvent::kPathMigrationError:
+      done = raise_of_queue_pair(request);
+      break;
+    case RaisedEvent::kSrqError:
+      done = raise_of_shared_receive(request.number);
+      break;
+  }
+  if (done) return client_.tell(control::Ack{}, sequence);
+  client_.tell(control::Refused{static_cast<std::uint32_t>(done.error().code), done.error().text},
+               sequence);
+}
+
+control::Outcome<control::Done> AttachedEngine::raise_of_queue_pair(
+    const control::RaiseEvent& request) {
+  const bool is_fatal = request.event == control::RaisedEvent::kQpFatal;
+  control::Outcome<control::Done> done = control::fail(ENOENT, "no such queue pair");
+  engine_->device().with_qp(Qpn(request.number), [&](qp::QueuePair& qp) {
+    if (qp.cookie() == nullptr) return;  // a stand-in, which programs do not know
+    if (!is_fatal && qp.transport() == Transport::kUd) {
+      done = control::fail(EINVAL, "a UD queue pair has no path that could migrate");
+      return;
+    }
+    if (is_fatal) {
+      const Guard guard(qp.lock());
+      qp.fail("`verbena event` raised qp-fatal");
+    }
+    on_async_event(static_cast<queue::AsyncEvent>(request.event), qp.cookie());
+    done = control::Done{};
+  });
+  return done;
+}
+
+control::Outcome<control::Done> AttachedEngine::raise_of_shared_receive(std::uint32_t number) {
+  bool is_there = false;
+  if (is_first_) {
+    owner_.exports().shared_receives.with(number, [&](Srq* srq) {
+      is_there = srq != nullptr;
+      if (is_there) on_async_event(queue::AsyncEvent::kSrqError, srq);
+    });
+  }
+  if (is_there) return control::Done{};
+  return control::fail(ENOENT, "no such shared receive queue");
+}
+
+// --- the end -----------------------------------------------------------------------------------
+
+void AttachedEngine::on_lost(const char* reason) noexcept {
+  if (!engine_->mark_failed()) return;
+  const ShortText why("%s: %s", port_.info().name.c_str(), reason);
+  if (is_first_) {
+    explain(
+        "%s; every queue pair of this context is in error now "
+        "(IBV_EVENT_DEVICE_FATAL)",
+        why.c_str());
+  }
+  engine_->device().fail_all(why.c_str());
+  if (is_first_) owner_.on_async_event(queue::AsyncEvent::kDeviceFatal, nullptr);
+}
+
+}  // namespace verbena::provider

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "verbena/context/link_orders.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "verbena/control/fault_settings.hpp"
+#include "verbena/report/explain.hpp"
+
+namespace verbena::provider {
+
+// Faults are for ordinary packets, and captures show such.
+void LinkOrders::choose_packs(bool must_be_ordinary) {
+  links_->peers().set_packs(must_be_ordinary ? link::Packs::kNothing : link::Packs::kJoint);
+}
+
+void LinkOrders::on_capture(control::CaptureOrder&& order, const control::UniqueFd& ring) {
+  if (!order.is_on) {
+    links_->capture().stop();
+    return choose_packs(has_faults_);
+  }
+  if (!ring) return;  // no descriptor was left for it
+  auto mapped = link::CaptureRing::map(ring.get());
+  if (!mapped) return explain("%s: not captured", mapped.error().text.c_str());
+  choose_packs(true);
+  links_->capture().start(std::move(*mapped), std::move(order.recorded_by_sender));
+}
+
+void LinkOrders::on_faults(const std::vector<control::FaultSpec>& faults) {
+  has_faults_ = std::ranges::any_of(
+      faults, [](const control::FaultSpec& spec) { return spec.qpn != control::FaultSpec::kCm; });
+  choose_packs(has_faults_ || links_->capture().is_running());
+  std::vector<link::FaultRule> rules;
+  for (const control::FaultSpec& spec : faults) {
+    if (spec.qpn == control::FaultSpec::kCm || spec.place >= control::kFaultsMost) continue;
+    link::FaultRule& rule = rules.emplace_back();
+    rule.flow = Qpn(spec.qpn);
+    rule.settings = control::settings_of(spec);
+    if (stats_ == nullptr) continue;
+    control::FaultPart& part = stats_->faults[spec.place];
+    rule.counters = &part.counters;
+    rule.starts_counting = part.id.read() != spec.id;
+    part.id.set(spec.id);
+  }
+  links_->faults().set_rules(rules);
+}
+
+}  // namespace verbena::provider

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "verbena/context/program_events.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "verbena/report/explain.hpp"
+
+namespace verbena::provider {
+
+ProgramEvents::ProgramEvents(ibv_context& context) : context_(context) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) refuse(errno, "ibv_open_device: no descriptors left");
+  ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
+  pipe_.adopt(control::UniqueFd(ends[1]), ends[0]);
+  context_.async_fd = ends[0];
+  ::pthread_mutex_init(&no_wq_.mutex, nullptr);
+  ::pthread_cond_init(&no_wq_.cond, nullptr);
+  no_wq_.context = &context_;
+  no_wq_.state = IBV_WQS_ERR;
+}
+
+void ProgramEvents::send(std::uint64_t element, std::uint32_t type,
+                         std::atomic<std::uint32_t>* delivered) noexcept {
+  const AsynchronousEvent event{element, type, 0};
+  if (pipe_.write(event) && delivered != nullptr) delivered->fetch_add(1);
+}
+
+void ProgramEvents::raise_of_work_queue() noexcept {
+  send(reinterpret_cast<std::uintptr_t>(&no_wq_), IBV_EVENT_WQ_FATAL, nullptr);
+}
+
+void ProgramEvents::follow_library() noexcept {
+  if (own_fd_ >= 0 || context_.async_fd == pipe_.read_end()) return;
+  own_fd_ = pipe_.read_end();
+  pipe_.open(context_.async_fd);
+  ::close(own_fd_);
+}
+
+}  // namespace verbena::provider

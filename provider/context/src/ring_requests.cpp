@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "verbena/context/ring_requests.hpp"
+
+#include <span>
+#include <string>
+#include <utility>
+
+#include "verbena/report/explain.hpp"
+
+namespace verbena::provider {
+
+void RingRequests::seek(Qpn number) noexcept {
+  seek(link::Peer{peers_->self().address, number.slot()});
+}
+
+// An emulator that takes nothing now is no reason to wait.
+void RingRequests::seek(const link::Peer& peer) noexcept {
+  if (choice_ == LinkChoice::kUdp || peer.slot == 0) return;
+  if (peers_->carrier_to(peer) != link::Carrier::kUdp) return;
+  if (!asked_.must_ask(peer)) return;
+  client_.tell(control::RingRequest{peer.address, peer.slot, peers_->address_of(peer.source)});
+}
+
+void RingRequests::on_inbound(control::Incoming&& message) {
+  const auto offer = control::decode<control::RingInbound>(message.payload);
+  const auto source = offer ? port_.source_at(offer->own) : std::nullopt;
+  if (!source || !message.fds[0]) return;
+  const link::Peer peer{offer->address, offer->slot, *source};
+  auto ring = link::SharedRing::map(message.fds[0].get());
+  if (!ring) return explain("%s; the peer goes on by UDP", ring.error().text.c_str());
+  peers_->add_inbound(peer, std::move(ring.value()));
+  seek(peer);  // for what is answered
+  const int rope[] = {peers_->bell_rope()};
+  client_.tell(control::RingAccepted{offer->address, offer->slot, offer->own}, 0,
+               std::span(rope, rope[0] >= 0 ? 1 : 0));
+}
+
+void RingRequests::on_outbound(control::Incoming&& message) {
+  const auto given = control::decode<control::RingOutbound>(message.payload);
+  const auto source = given ? port_.source_at(given->own) : std::nullopt;
+  if (!source) return;
+  const link::Peer peer{given->address, given->slot, *source};
+  const auto go_on_by_udp = [&](const std::string& reason) {
+    tell_of_udp(choice_, peer.address, given->peer_is_here, reason);
+  };
+  if (!message.fds[0]) return go_on_by_udp(given->reason);
+  auto ring = link::SharedRing::map(message.fds[0].get());
+  if (!ring) return go_on_by_udp(ring.error().text);
+  link::BellRope rope(message.fds[1].release());
+  if (!peers_->add_outbound(peer, std::move(ring.value()), std::move(rope))) {
+    return go_on_by_udp("this context has too many rings");
+  }
+  asked_.forget(peer);
+}
+
+void RingRequests::on_peer_gone(const control::PeerGone& gone) {
+  const auto source = port_.source_at(gone.own);
+  if (!source) return;
+  peers_->remove({gone.address, gone.slot, *source});
+  asked_.forget({gone.address, gone.slot, *source});
+}
+
+}  // namespace verbena::provider

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The transport of an opened device, at work: a device (kernel-free-transport/device), the links
+// that carry its packets, and who drives it. A round of driving receives from the links, hands it
+// to the device, sends what that has to send, and keeps its deadlines; rounds are one at a time,
+// under the device's receive lock. Knows neither the verbs nor the daemon: what the application or
+// the emulator have to do with it goes to the host.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "verbena/device/device.hpp"
+#include "verbena/engine/host.hpp"
+#include "verbena/engine/links.hpp"
+#include "verbena/engine/peer_reports.hpp"
+#include "verbena/engine/reader_gate.hpp"
+#include "verbena/engine/round_clock.hpp"
+#include "verbena/events/announcements.hpp"
+#include "verbena/events/completion_channel.hpp"
+#include "verbena/events/full_pipes.hpp"
+#include "verbena/objects/post_state.hpp"
+#include "verbena/progress/neighbourhood.hpp"
+#include "verbena/progress/poll_yield.hpp"
+#include "verbena/progress/posting.hpp"
+#include "verbena/progress/progress.hpp"
+#include "verbena/progress/thread_spin.hpp"
+
+namespace verbena::provider {
+
+struct EngineOptions {
+  device::DeviceOptions device;
+  Links::Options links;
+  bool has_rings = true;  // to peers on this host
+};
+
+class Engine final : public queue::EventSink,
+                     public wire::Transmitter,
+                     public Neighbour,
+                     private link::RxSink,
+                     private Driven {
+ public:
+  // Throws VerbRefused. Nobody drives before start().
+  Engine(EngineHost& host, EngineOptions&& options);
+  ~Engine() override { stop(); }
+
+  // The progress thread begins. Returns an errno.
+  int start() noexcept { return progress_.start(); }
+  // No thread but the caller's is inside afterwards, and peers have what they are owed.
+  void stop() noexcept;
+
+  device::Device& device() noexcept { return device_; }
+  const device::Device& device() const noexcept { return device_; }
+  const AddressPlan& plan() const noexcept { return device_.options().plan; }
+  Links& links() noexcept { return links_; }
+  PeerReports& reports() noexcept { return reports_; }
+  Neighbourhood& neighbourhood() noexcept { return neighbourhood_; }
+  FullPipes& full_pipes() noexcept { return full_pipes_; }
+  Announcements& announcements() noexcept { return announcements_; }
+  // For the GRH of datagrams on RoCE; InfiniBand's has it from the packet.
+  void want_header_fields() noexcept;
+
+  bool has_failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
+  // From now on nobody drives; device().fail_all() does the rest. False: it had failed before.
+  bool mark_failed() noexcept { return !failed_.exchange(true); }
+
+  // --- driving ---
+  // Packets that one call of ibv_poll_cq may take off the link, and the progress thread in a turn.
+  static constexpr std::size_t kPollBudget = 64;
+  // The application polls: receives what is there and does what is due. How many packets came.
+  std::size_t drive(std::size_t budget = kPollBudget) noexcept;
+  bool drive_undriven(Undriven which, std::uint32_t& polls_seen) noexcept override;
+  // Sends what is owed to peers, before an object that owes it goes away.
+  void settle_debts() noexcept;
+  // Takes in what has come, and then the same: before a queue pair forgets what it awaits.
+  void catch_up() noexcept;
+  // Runs `post`, which returns an errno, under the queue pair's lock, and sees to it that what was
+  // posted goes.
+  template <typename Post>
+  int post(qp::QueuePair& qp, PostState& state, Post&& post) noexcept {
+    std::optional<TimeNs> looked;
+    int error = 0;
+    {
+      const Guard guard(qp.lock());
+      error = std::forward<Post>(post)();
+      if (error == 0 && state.has_new_peer) [[unlikely]]
+        meet_peer(qp, state);
+      looked = ring(qp, state);
+    }
+    if (looked) after_ring(qp, *looked);
+    return error;
+  }
+
+  // --- completion channels ---
+  // One of a channel's queues begins, or has ended, to wait for a completion to tell of.
+  void note_armed(CompletionChannel& channel, queue::CompletionQueue::Arming arming) noexcept;
+  void note_fired(CompletionChannel& channel) noexcept;
+  // Returns when every earlier completion event has been written. Without a lock.
+  void await_announcements() noexcept { announcements_.await_written(device_.receive_lock()); }
+
+  // --- a thread of the application that blocks in a channel's read, and drives meanwhile ---
+  // False: another thread does, or others wait for events of their own.
+  bool begin_blocked_read(CompletionChannel& channel) noexcept;
+  void end_blocked_read(CompletionChannel& channel) noexcept;
+  // For the blocked reader, from begin_blocked_read() to end_blocked_read().
+  ReaderGate& readers() noexcept { return readers_; }
+  // One round: whether packets came. What they oblige to tell the peer waits for the application's
+  // answer to travel with, or for the next round.
+  bool drive_for_reader() noexcept;
+  // Before the thread sleeps on the channel's wakers: has a packet wake it, too (false: it cannot);
+  // then false if it shall look again.
+  bool awaits_packets(CompletionChannel& channel) noexcept;
+  bool prepare_reader_wait() noexcept;
+  void end_reader_wait() noexcept { end_wait(); }
+
+  // --- around a fork and at exit ---
+  // Between the two no other thread is inside.
+  void pause() noexcept;
+  void resume() noexcept;
+  // In the child, before resume(): it is dead there, and holds nothing of the parent's.
+  void abandon() noexcept;
+  // Sends what is owed, unless somebody else is at it.
+  void part() noexcept;
+
+  // queue::EventSink
+  void on_completion_event(void* cq) noexcept override;
+  void on_async_event(queue::AsyncEvent event, void* cookie) noexcept override;
+  void on_earlier_deadline(std::uint64_t deadline) noexcept override;
+  void on_stand_in_wanted(const queue::StandIn& wanted) noexcept override;
+  void on_stand_ins_released(Qpn receiver) noexcept override;
+  void explain(const char* text) noexcept override;
+  bool wants_explanations() const noexcept override;
+
+  // wire::Transmitter
+  void send(wire::TxBatch& batch, Qpn flow) noexcept override;
+  bool send_short(wire::ShortPacket& packet, Qpn flow) noexcept override;
+  std::uint32_t capacity_packets(const wire::Destination& to,
+                                 std::size_t packet_bytes) noexcept override;
+  Room room_at(const wire::Destination& to, Qpn qp, TimeNs now) noexcept override;
+  std::optional<Reading> reading_at(const wire::Destination& to, Qpn qp) noexcept override;
+  void inquire(const wire::Destination& to, Qpn qp, TimeNs now) noexcept override;
+  wire::PeerReport report_on(const wire::Destination& to, Qpn qp, TimeNs since) noexcept override;
+  bool hears_by_ring(const wire::Destination& from, Qpn peer, Qpn own) noexcept override;
+  Packing packing(const wire::Destination& to, Qpn qp) noexcept override;
+
+ private:
+  // Under the queue pair's lock. What time it is, if that was asked.
+  std::optional<TimeNs> ring(qp::QueuePair& qp, PostState& state) noexcept;
+  // Without it.
+  void after_ring(qp::QueuePair& qp, TimeNs now) noexcept;
+  // With the first post to a peer, under the queue pair's lock. Whoever connects and never sends
+  // has no ring: it would cost more than the connection.
+  [[gnu::noinline]] void meet_peer(qp::QueuePair& qp, PostState& state) noexcept;
+  [[gnu::noinline]] void receive_for_poster(TimeNs now) noexcept;
+
+  // Under the receive lock.
+  std::size_t begin_round(std::size_t budget) noexcept;
+  void finish_round(std::size_t received, device::Acknowledge acknowledge) noexcept;
+  [[gnu::noinline]] void handle_timeouts(device::Acknowledge acknowledge) noexcept;
+  [[gnu::noinline]] void look_at_clock() noexcept;
+  bool drive_once(TimeNs now, device::Acknowledge acknowledge, std::size_t budget) noexcept;
+  // What has come and gone so far; and whether it is so little more than `before` that the time it
+  // took says how fast this processor is, and not how much there was to do.
+  struct Load {
+    std::uint64_t packets = 0;
+    std::uint64_t bytes = 0;
+    bool is_little_after(const Load& before) const {
+      return packets - before.packets <= 4 && bytes - before.bytes <= 16 * 1024;
+    }
+  };
+  Load load() noexcept;
+
+  // link::RxSink
+  void on_datagram(const wire::RxDatagram& datagram) noexcept override;
+  void on_train(const wire::RxTrain& train) noexcept override;
+
+  // Driven
+  Found drive_until_quiet() noexcept override;
+  bool handle_control() noexcept override { return host_.read_daemon(); }
+  int receive_fd() const noexcept override { return links_.faults().wait_fd(); }
+  int further_fd() const noexcept override { return links_.peers().further_wait_fd(); }
+  int wake_fd() const noexcept override { return links_.faults().wake_fd(); }
+  int control_fd() const noexcept override { return has_failed() ? -1 : host_.daemon_fd(); }
+  int full_pipes_fd() const noexcept override { return full_pipes_.fd(); }
+  void fill_pipes() noexcept override { full_pipes_.fill(); }
+  bool prepare_wait() noexcept override;
+  void end_wait() noexcept override;
+  void silence() noexcept override { links_.faults().silence(); }
+  TimeNs next_deadline() const noexcept override;
+
+  EngineHost& host_;
+  const bool has_rings_;
+  std::atomic<bool> failed_{false};
+  Links links_;
+  device::Device device_;
+  PeerReports reports_;
+  std::atomic<std::uint32_t> refused_{0};  // polls that found another thread driving
+  Posting posting_;
+  ThreadSpin thread_spin_;  // the progress thread's
+  RoundClock rounds_;       // under the receive lock
+  PollYield poll_yield_;
+  Neighbourhood neighbourhood_;
+  std::uint32_t sleepers_ =
+      0;  // threads between prepare_wait() and end_wait(); under the receive lock
+  ReaderGate readers_;
+  Announcements announcements_;
+  FullPipes full_pipes_{progress_};
+  Progress progress_{*this};
+};
+
+}  // namespace verbena::provider

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What carries an engine's packets, one inside the other: injected faults, the capture, and the
+// links to peers (UDP and rings). Neither faults nor a capture are there mostly, and then what
+// passes goes past them. Owned by the engine; each link says which thread may call it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "verbena/base/port_counters.hpp"
+#include "verbena/control/unique_fd.hpp"
+#include "verbena/link/capture_link.hpp"
+#include "verbena/link/fault_link.hpp"
+#include "verbena/link/peer_link.hpp"
+
+namespace verbena::provider {
+
+class Links {
+ public:
+  struct Options {
+    link::Peer self;
+    link::UdpOptions udp;                  // of all sockets
+    control::UniqueFd receiver;            // of the port
+    std::span<control::UniqueFd> senders;  // sockets to send from, if the port has such
+    std::uint64_t program = 0;             // its name where faults are decided
+  };
+  // Throws VerbRefused.
+  void open(Options&& options, PortCounters& counters);
+
+  link::FaultLink& faults() noexcept { return *faults_; }
+  const link::FaultLink& faults() const noexcept { return *faults_; }
+  link::CaptureLink& capture() noexcept { return *capture_; }
+  link::PeerLink& peers() noexcept { return *peers_; }
+  const link::PeerLink& peers() const noexcept { return *peers_; }
+
+  bool is_undisturbed() const noexcept { return faults_->is_idle() && !capture_->is_running(); }
+  std::size_t receive(link::RxSink& sink, std::size_t budget) noexcept {
+    return is_undisturbed() ? peers_->receive(sink, budget) : faults_->receive(sink, budget);
+  }
+
+ private:
+  std::unique_ptr<link::FaultLink> faults_;
+  link::CaptureLink* capture_ = nullptr;  // inside faults_
+  link::PeerLink* peers_ = nullptr;       // inside capture_
+};
+
+}  // namespace verbena::provider

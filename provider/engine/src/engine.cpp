@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Driving: by polls, by posts, by the progress thread, by a blocked reader.
+#include "verbena/engine/engine.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "verbena/link/clock.hpp"
+
+namespace verbena::provider {
+namespace {
+
+// Polls in a row that find another thread driving, before one gives way to it.
+constexpr std::uint32_t kRefusalsUntilYield = 64;
+constexpr int kRoundsPerTurn = 64;
+constexpr std::uint32_t kDeferredUntilLook = 8;
+constexpr int kTriesToPart = 100;
+// Packets a round of a blocked reader: a message of 4 KiB and the acknowledgement behind it,
+// without which many an application does not answer. The event that they bring ends the visit, so
+// it is not worth while to look whether there is more.
+constexpr std::size_t kReaderBudget = 5;
+// Rounds of reading before time-outs count, should there be no end of what comes.
+constexpr int kRoundsUntilTimeouts = 64;
+
+}  // namespace
+
+Engine::Engine(EngineHost& host, EngineOptions&& options)
+    : host_(host), has_rings_(options.has_rings), device_(options.device, *this, *this) {
+  options.links.udp.send_failures = &device_.counters().send_failures;
+  links_.open(std::move(options.links), device_.counters());
+}
+
+void Engine::stop() noexcept {
+  readers_.close();
+  progress_.stop();
+  settle_debts();
+}
+
+void Engine::want_header_fields() noexcept {
+  if (plan().infiniband) return;
+  const Guard guard(device_.receive_lock());
+  links_.peers().want_header_fields();
+}
+
+// --- rounds ------------------------------------------------------------------------------------
+
+std::size_t Engine::begin_round(std::size_t budget) noexcept {
+  announcements_.begin_round();
+  return links_.receive(*this, budget);
+}
+
+[[gnu::always_inline]] inline void Engine::finish_round(std::size_t received,
+                                                        device::Acknowledge acknowledge) noexcept {
+  if (received != 0 || device_.has_work()) device_.finish_receive(rounds_.now(), acknowledge);
+  if (device_.next_deadline() <= rounds_.now()) [[unlikely]]
+    handle_timeouts(acknowledge);
+}
+
+bool Engine::drive_once(TimeNs now, device::Acknowledge acknowledge, std::size_t budget) noexcept {
+  rounds_.begin(now);
+  const std::size_t received = begin_round(budget);
+  finish_round(received, acknowledge);
+  return received != 0;
+}
+
+// What has come is read first, however late this thread is, or others that were late with it: an
+// answer that lies here was not lost.
+void Engine::handle_timeouts(device::Acknowledge acknowledge) noexcept {
+  if (device_.is_timer_due(rounds_.now())) {
+    for (int round = 0; round < kRoundsUntilTimeouts; ++round) {
+      links_.peers().look_at_udp();
+      if (links_.receive(*this, kPollBudget) == 0) break;
+      device_.finish_receive(rounds_.now(), acknowledge);
+    }
+  }
+  device_.handle_timeouts(rounds_.now());
+}
+
+void Engine::on_datagram(const wire::RxDatagram& datagram) noexcept {
+  device_.handle_datagram(rounds_.now(), datagram);
+}
+
+void Engine::on_train(const wire::RxTrain& train) noexcept {
+  device_.handle_train(rounds_.now(), train);
+}
+
+// --- polls -------------------------------------------------------------------------------------
+
+std::size_t Engine::drive(std::size_t budget) noexcept {
+  if (has_failed()) return 0;
+  Lock& lock = device_.receive_lock();
+  if (!lock.try_lock()) {
+    progress_.note_poll(link::monotonic_now_ns());
+    // Whoever holds it may have lost the processor to this very spinning (under valgrind, which
+    // runs one thread at a time, for long).
+    if (refused_.fetch_add(1, std::memory_order_relaxed) % kRefusalsUntilYield ==
+        kRefusalsUntilYield - 1) {
+      ::sched_yield();
+    }
+    return 0;
+  }
+  rounds_.begin();
+  if (rounds_.only_polls() && !device_.has_work()) (void)links_.peers().linger();
+  const std::size_t received = begin_round(budget);
+  if (received == 0) device_.forget_answered();
+  if (received == 0 && !device_.has_work() && rounds_.leaves_clock_alone()) {
+    progress_.note_poll();
+    announcements_.end_round(lock);
+    neighbourhood_.look(Undriven::kParked);
+    return 0;
+  }
+  if (received == 0) look_at_clock();
+  finish_round(received, device::Acknowledge::kLater);
+  const TimeNs now = rounds_.now();
+  progress_.note_poll(now);
+  if (received != 0) {
+    rounds_.note_found(now);
+    progress_.note_found();
+    poll_yield_.found();
+    if (device_.holds_any()) progress_.note_deadline(device_.next_deadline());
+  }
+  const bool gives_way = poll_yield_.is_due(rounds_.waited(now));
+  const Undriven neighbours =
+      received == 0 && rounds_.is_time_for_others(now) ? Undriven::kAny : Undriven::kParked;
+  announcements_.end_round(lock);
+  if (received != 0) return received;
+  neighbourhood_.look(neighbours);
+  if (gives_way) poll_yield_.yield();
+  return 0;
+}
+
+// After an empty round of an application's.
+void Engine::look_at_clock() noexcept { links_.peers().remind(rounds_.look_after_empty_round()); }
+
+bool Engine::drive_undriven(Undriven which, std::uint32_t& polls_seen) noexcept {
+  if (has_failed() || !progress_.is_undriven(which, polls_seen)) return false;
+  Lock& lock = device_.receive_lock();
+  if (!lock.try_lock()) return false;
+  drive_once(rounds_.look(), device::Acknowledge::kNow, kPollBudget);
+  announcements_.end_round(lock);
+  return true;
+}
+
+// --- the progress thread -----------------------------------------------------------------------
+
+Engine::Load Engine::load() noexcept {
+  const PortCounters& counters = device_.counters();
+  return {counters.received.packets.read() + counters.sent.packets(),
+          counters.received.bytes.read() + counters.sent.bytes()};
+}
+
+// It does not look on when it has just told the application of something, which may want this very
+// processor.
+Driven::Found Engine::drive_until_quiet() noexcept {
+  Lock& lock = device_.receive_lock();
+  Found found = Found::kNothing;
+  TimeNs look_until = 0;
+  TimeNs found_at = 0;  // in the round before, if that was little
+  const std::uint32_t polls = progress_.polls();
+  for (int round = 0; round < kRoundsPerTurn;) {
+    if (!lock.try_lock()) return Found::kAnother;
+    const TimeNs now = rounds_.look();
+    if (found_at != 0) progress_.note_turn(now - found_at);
+    const Load before = load();
+    const bool more = drive_once(now, device::Acknowledge::kUnlessAnswered, kPollBudget);
+    found_at = more && load().is_little_after(before) ? now : 0;
+    if (more) {
+      rounds_.note_found(now);
+      found = Found::kPackets;
+      ++round;
+      look_until = announcements_.is_empty() ? thread_spin_.found(now) : thread_spin_.stop();
+    }
+    announcements_.end_round(lock);
+    if (!more && now >= look_until) {
+      thread_spin_.gave_up();
+      break;
+    }
+    // The application has come for it, and found another at it.
+    if (progress_.polls() != polls) {
+      thread_spin_.stop();
+      break;
+    }
+  }
+  if (found == Found::kPackets) device_.set_hold(progress_.answer_time());
+  return found;
+}
+
+// --- what is owed to peers ---------------------------------------------------------------------
+
+void Engine::settle_debts() noexcept {
+  if (!device_.owes_anything()) return;
+  const Guard guard(device_.receive_lock());
+  device_.finish_receive(link::monotonic_now_ns(), device::Acknowledge::kNow);
+}
+
+// An adapter takes in what comes when it comes: an answer that is here completes its request, which
+// would be flushed otherwise.
+void Engine::catch_up() noexcept {
+  if (has_failed()) return;
+  Lock& lock = device_.receive_lock();
+  bool more = true;
+  for (int round = 0; more && round < kRoundsPerTurn; ++round) {
+    lock.lock();
+    links_.peers().look_at_udp();
+    more = drive_once(rounds_.look(), device::Acknowledge::kNow, kPollBudget);
+    announcements_.end_round(lock);
+  }
+  // Rounds in which nothing comes leave what waits for company.
+  settle_debts();
+}
+
+// Whoever receives is soon done; but the process must end, whatever its other threads do.
+void Engine::part() noexcept {
+  if (has_failed()) return;
+  Lock& lock = device_.receive_lock();
+  bool is_ours = lock.try_lock();
+  for (int i = 0; !is_ours && i < kTriesToPart; ++i) {
+    ::sched_yield();
+    is_ours = lock.try_lock();
+  }
+  if (is_ours) {
+    device_.finish_receive(link::monotonic_now_ns(), device::Acknowledge::kNow);
+    lock.unlock();
+  }
+}
+
+// --- posts -------------------------------------------------------------------------------------
+
+// Who has just polled knows the time.
+std::optional<TimeNs> Engine::ring(qp::QueuePair& qp, PostState& state) noexcept {
+  if (has_failed()) return std::nullopt;
+  const bool is_deferred = device_.defer(qp);
+  if (is_deferred && ++state.deferred % kDeferredUntilLook != 0) return std::nullopt;
+  const TimeNs now = rounds_.recent();
+  if (is_deferred) return now;
+  progress_.note_sending(true);
+  device_.send_now(qp, now);
+  progress_.note_sending(false);
+  return now;
+}
+
+void Engine::after_ring(qp::QueuePair& qp, TimeNs now) noexcept {
+  // Whoever waits for no answer gets no other occasion to go on.
+  if (!is_reliable(qp.transport())) {
+    if (device_.has_work()) progress_.note_work();
+    return;
+  }
+  if (posting_.goes_on(now, progress_.looks())) receive_for_poster(now);
+}
+
+// A send is as long as the answers of many others: left to the progress thread, these would have it
+// and the poster wait for each other at every turn.
+void Engine::receive_for_poster(TimeNs now) noexcept {
+  progress_.note_poll(now);
+  Lock& lock = device_.receive_lock();
+  if (!lock.try_lock()) return;
+  if (drive_once(now, device::Acknowledge::kNowForPoster, kPollBudget)) rounds_.note_found(now);
+  announcements_.end_round(lock);
+}
+
+// Only for queue pairs that have one peer, who is going to answer.
+void Engine::meet_peer(qp::QueuePair& qp, PostState& state) noexcept {
+  state.has_new_peer = false;
+  if (qp.transport() == Transport::kUd) return;
+  const queue::Endpoint& endpoint = qp.endpoint();
+  const wire::Destination& to = endpoint.destination;
+  host_.on_new_peer({to.address, endpoint.peer.slot(), to.source});
+}
+
+// --- a blocked reader --------------------------------------------------------------------------
+
+// Under the lock of the list of live contexts.
+bool Engine::begin_blocked_read(CompletionChannel& channel) noexcept {
+  if (!readers_.open() || !channel.pipe.open_reader()) return false;
+  if (!channel.wakers) {
+    const std::initializer_list<WaitSet::Member> members = {
+        {channel.pipe.reader()}, {links_.faults().wake_edges(), true}, {readers_.closing_fd()}};
+    if (!channel.wakers.make(members)) return false;
+  }
+  if (!readers_.enter()) return false;
+  if (!progress_.begin_blocked_read(channel.armed.load(std::memory_order_relaxed))) {
+    readers_.leave();
+    return false;
+  }
+  readers_.note_last(&channel);
+  return true;
+}
+
+void Engine::end_blocked_read(CompletionChannel& channel) noexcept {
+  progress_.end_blocked_read(channel.armed.load(std::memory_order_relaxed));
+  readers_.leave();
+}
+
+bool Engine::drive_for_reader() noexcept {
+  Lock& lock = device_.receive_lock();
+  lock.lock();
+  const TimeNs now = rounds_.look();
+  const bool received = drive_once(now, device::Acknowledge::kLater, kReaderBudget);
+  if (received) rounds_.note_found(now);
+  announcements_.end_round(lock);
+  return received;
+}
+
+}  // namespace verbena::provider

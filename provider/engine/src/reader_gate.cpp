@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "verbena/engine/reader_gate.hpp"
+
+#include <sched.h>
+#include <sys/eventfd.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "verbena/link/system_calls.hpp"
+
+namespace verbena::provider {
+namespace {
+
+bool may_run_on_one_only() noexcept {
+  cpu_set_t allowed;
+  return ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) == 1;
+}
+
+}  // namespace
+
+bool ReaderGate::open() noexcept {
+  if (!closing_) {
+    closing_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    has_one_processor_ = may_run_on_one_only();
+  }
+  return static_cast<bool>(closing_);
+}
+
+void ReaderGate::close() noexcept {
+  is_closing_.publish(true);
+  const std::uint64_t one = 1;
+  if (closing_) link::write_bytes(closing_.get(), &one, sizeof one);
+  visits_.close_and_wait();
+}
+
+void ReaderGate::abandon() noexcept { std::construct_at(&visits_); }
+
+}  // namespace verbena::provider

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What an engine notes of the posts to a queue pair, under the queue pair's lock.
+#pragma once
+
+#include <cstdint>
+
+namespace verbena::provider {
+
+struct PostState {
+  bool has_new_peer = false;   // and has posted nothing for it
+  std::uint32_t deferred = 0;  // posts that waited for an answer
+};
+
+}  // namespace verbena::provider
