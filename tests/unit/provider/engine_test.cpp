@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Two engines over UDP, and hosts that note what they are asked. No daemon, no verbs.
+#include "verbena/engine/engine.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "verbena/link/clock.hpp"
+#include "verbena/link/slot_group.hpp"
+
+namespace verbena::provider {
+namespace {
+
+constexpr std::uint32_t kAll = memory::kLocalWrite | memory::kRemoteWrite | memory::kRemoteRead;
+
+IpAddress own_address(std::uint32_t host) {
+  const auto pid = static_cast<std::uint32_t>(::getpid());
+  return IpAddress::v4(0x7f800000u | (pid & 0x1fffffu) << 2 | host);
+}
+
+struct Notes final : EngineHost {
+  void on_completion_event(void* cq) noexcept override { completion_event = cq; }
+  void on_async_event(queue::AsyncEvent, void*) noexcept override {}
+  void on_stand_in_wanted(const queue::StandIn&) noexcept override {}
+  void on_stand_ins_released(Qpn) noexcept override {}
+  void on_new_peer(const link::Peer& peer) noexcept override {
+    new_peer = peer;
+    ++new_peers;
+  }
+  void ask_about(const IpAddress&, Qpn) noexcept override { ++questions; }
+  bool is_own(const IpAddress&) const noexcept override { return false; }
+  int daemon_fd() const noexcept override { return -1; }
+  bool read_daemon() noexcept override { return true; }
+
+  std::atomic<void*> completion_event{nullptr};
+  link::Peer new_peer;
+  int new_peers = 0;
+  int questions = 0;
+};
+
+// An engine with memory, a completion queue and a queue pair.
+struct Side {
+  explicit Side(std::uint32_t host)
+      : address(own_address(host)),
+        group(std::move(link::SlotGroup::open(address, {})).value()),
+        slot(group.add_slot().value()),
+        engine(notes, options()),
+        cq({.capacity = 64, .cookie = this}, engine),
+        bytes(4096) {
+    memory::RegionRequest r;
+    r.domain = 1;
+    r.host_address = r.base = reinterpret_cast<std::uint64_t>(bytes.data());
+    r.length = bytes.size();
+    r.access = kAll;
+    key = *engine.device().memory().register_region(r);
+    qp::QueuePairOptions o;
+    o.transport = Transport::kRc;
+    o.domain = 1;
+    o.send_cq = o.receive_cq = &cq;
+    o.send = {16, 2, 64, false};
+    o.receive_capacity = 16;
+    qp = engine.device().create_qp(o);
+  }
+  ~Side() { engine.device().destroy_qp(qp); }
+
+  EngineOptions options() {
+    EngineOptions o;
+    o.device.slot = slot;
+    o.device.address = address;
+    o.device.plan.subnet = 0x7f800000;
+    o.links.self = {address, slot};
+    o.links.receiver.reset(::dup(group.fd(slot)));
+    o.has_rings = false;
+    return o;
+  }
+  void connect(Side& peer) {
+    using namespace qp;
+    const auto modify = [&](const Attributes& a, std::uint32_t mask) {
+      const auto refused = engine.device().modify_qp(*qp, a, mask, link::monotonic_now_ns());
+      ASSERT_FALSE(refused) << refused->reason;
+    };
+    Attributes a;
+    a.state = State::kInit;
+    a.port = 1;
+    a.access_flags = kAll & ~1u;
+    modify(a, kMaskState | kMaskPkeyIndex | kMaskPort | kMaskAccessFlags);
+    a.state = State::kRtr;
+    a.path.dlid = 2;
+    a.path.port = 1;
+    a.path.resolved = true;
+    a.path.destination.address = peer.address;
+    a.path_mtu = Mtu::k1024;
+    a.dest_qpn = peer.qp->number();
+    a.max_dest_rd_atomic = 4;
+    a.min_rnr_timer = 1;
+    modify(a, kMaskState | kMaskPath | kMaskPathMtu | kMaskDestQpn | kMaskRqPsn |
+                  kMaskMaxDestRdAtomic | kMaskMinRnrTimer);
+    a.state = State::kRts;
+    a.timeout = 18;
+    a.retry_count = a.rnr_retry = 7;
+    a.max_rd_atomic = 4;
+    modify(a, kMaskState | kMaskSqPsn | kMaskTimeout | kMaskRetryCount | kMaskRnrRetry |
+                  kMaskMaxRdAtomic);
+    posts.has_new_peer = true;
+  }
+  int write_to(Side& peer) {
+    const queue::Sge sge{reinterpret_cast<std::uint64_t>(bytes.data()), 3000, key};
+    queue::SendRequest r;
+    r.opcode = queue::WorkOpcode::kWrite;
+    r.flags = queue::kSignaled;
+    r.sges = {&sge, 1};
+    r.remote_address = reinterpret_cast<std::uint64_t>(peer.bytes.data());
+    r.remote_key = peer.key;
+    return engine.post(*qp, posts,
+                       [&] { return qp->post_send(r) == requester::Posted::kOk ? 0 : EINVAL; });
+  }
+
+  IpAddress address;
+  link::SlotGroup group;
+  std::uint32_t slot;
+  Notes notes;
+  Engine engine;
+  queue::CompletionQueue cq;
+  std::vector<std::uint8_t> bytes;
+  std::uint32_t key = 0;
+  qp::QueuePair* qp = nullptr;
+  PostState posts;
+};
+
+class EngineTest : public testing::Test {
+ protected:
+  EngineTest() {
+    left.connect(right);
+    right.connect(left);
+    std::memset(left.bytes.data(), 0x5a, left.bytes.size());
+  }
+  // Until the left one's request is complete, for whoever `drive` drives.
+  template <typename Drive>
+  bool completes(Drive&& drive) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    queue::Completion done;
+    while (!left.cq.poll_one(done)) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      drive();
+    }
+    EXPECT_EQ(done.status, queue::Status::kSuccess);
+    return std::memcmp(left.bytes.data(), right.bytes.data(), 3000) == 0;
+  }
+
+  Side left{1}, right{2};
+};
+
+TEST_F(EngineTest, IsDrivenByPollsAlone) {
+  ASSERT_EQ(left.write_to(right), 0);
+  EXPECT_TRUE(completes([&] {
+    left.engine.drive();
+    right.engine.drive();
+  }));
+}
+
+TEST_F(EngineTest, ItsThreadAnswersForWhoDoesNotPoll) {
+  ASSERT_EQ(right.engine.start(), 0);
+  ASSERT_EQ(left.write_to(right), 0);
+  EXPECT_TRUE(completes([&] { left.engine.drive(); }));
+  right.engine.stop();
+}
+
+TEST_F(EngineTest, ItsHostHearsOfTheFirstPostToAPeer) {
+  EXPECT_EQ(left.notes.new_peers, 0);
+  ASSERT_EQ(left.write_to(right), 0);
+  ASSERT_EQ(left.write_to(right), 0);
+  EXPECT_EQ(left.notes.new_peers, 1);
+  EXPECT_EQ(left.notes.new_peer.address, right.address);
+  EXPECT_EQ(left.notes.new_peer.slot, right.slot);
+  EXPECT_EQ(right.notes.new_peers, 0);
+}
+
+TEST_F(EngineTest, ItsHostHearsOfACompletionThatIsWaitedFor) {
+  left.cq.arm(false);
+  ASSERT_EQ(left.write_to(right), 0);
+  EXPECT_TRUE(completes([&] {
+    left.engine.drive();
+    right.engine.drive();
+  }));
+  EXPECT_EQ(left.notes.completion_event, &left);
+}
+
+TEST_F(EngineTest, OnceItHasFailedNobodyDrivesIt) {
+  ASSERT_EQ(right.write_to(left), 0);
+  EXPECT_TRUE(left.engine.mark_failed());
+  EXPECT_FALSE(left.engine.mark_failed());
+  EXPECT_TRUE(left.engine.has_failed());
+  EXPECT_EQ(left.engine.drive(), 0u);
+  const std::uint64_t sent = left.engine.device().counters().sent.packets();
+  EXPECT_EQ(left.write_to(right), 0);
+  EXPECT_EQ(left.engine.device().counters().sent.packets(), sent);
+}
+
+TEST_F(EngineTest, AsksItsHostOnceAboutAPeerAndPassesOnWhatIsTold) {
+  const TimeNs now = link::monotonic_now_ns();
+  const wire::Destination to{.address = right.address};
+  left.engine.inquire(to, right.qp->number(), now);
+  left.engine.inquire(to, right.qp->number(), now);
+  EXPECT_EQ(left.notes.questions, 1);
+  using Standing = wire::PeerReport::Standing;
+  EXPECT_EQ(left.engine.report_on(to, right.qp->number(), now).standing, Standing::kAsked);
+  wire::PeerReport news;
+  news.standing = Standing::kStopped;
+  news.pid = 42;
+  left.engine.reports().told(right.address, right.qp->number(), news, now + 1);
+  EXPECT_EQ(left.engine.report_on(to, right.qp->number(), now).standing, Standing::kStopped);
+  EXPECT_EQ(left.engine.report_on(to, right.qp->number(), now).pid, 42u);
+}
+
+}  // namespace
+}  // namespace verbena::provider
