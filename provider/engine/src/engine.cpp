@@ -7,14 +7,12 @@
 #include <algorithm>
 
 #include "verbena/link/clock.hpp"
+#include "verbena/progress/times.hpp"
 
 namespace verbena::provider {
 namespace {
 
-// Polls in a row that find another thread driving, before one gives way to it.
-constexpr std::uint32_t kRefusalsUntilYield = 64;
 constexpr int kRoundsPerTurn = 64;
-constexpr std::uint32_t kDeferredUntilLook = 8;
 constexpr int kTriesToPart = 100;
 // Packets a round of a blocked reader: a message of 4 KiB and the acknowledgement behind it,
 // without which many an application does not answer. The event that they bring ends the visit, so
@@ -94,8 +92,8 @@ std::size_t Engine::drive(std::size_t budget) noexcept {
     progress_.note_poll(link::monotonic_now_ns());
     // Whoever holds it may have lost the processor to this very spinning (under valgrind, which
     // runs one thread at a time, for long).
-    if (refused_.fetch_add(1, std::memory_order_relaxed) % kRefusalsUntilYield ==
-        kRefusalsUntilYield - 1) {
+    if (refused_.fetch_add(1, std::memory_order_relaxed) % times::kRefusalsUntilYield ==
+        times::kRefusalsUntilYield - 1) {
       ::sched_yield();
     }
     return 0;
@@ -231,7 +229,7 @@ void Engine::part() noexcept {
 std::optional<TimeNs> Engine::ring(qp::QueuePair& qp, PostState& state) noexcept {
   if (has_failed()) return std::nullopt;
   const bool is_deferred = device_.defer(qp);
-  if (is_deferred && ++state.deferred % kDeferredUntilLook != 0) return std::nullopt;
+  if (is_deferred && ++state.deferred % times::kDeferredUntilLook != 0) return std::nullopt;
   const TimeNs now = rounds_.recent();
   if (is_deferred) return now;
   progress_.note_sending(true);

@@ -4,21 +4,16 @@
 #include <algorithm>
 #include <mutex>
 
+#include "verbena/progress/times.hpp"
+
 namespace verbena::provider {
-namespace {
-
-// In looks, some 30 ns each.
-constexpr std::uint32_t kIntervalMax = 64;
-
-}  // namespace
-
 void Neighbourhood::look_at_each(Undriven which) noexcept {
   const std::unique_lock guard(lock_, std::try_to_lock);
   if (!guard.owns_lock()) return;
   for (Seen& seen : all_) {
     if (--seen.looks_left != 0 && which == Undriven::kParked) continue;
     const bool is_undriven = seen.neighbour->drive_undriven(which, seen.polls_seen);
-    seen.interval = is_undriven ? 1 : std::min(2 * seen.interval, kIntervalMax);
+    seen.interval = is_undriven ? 1 : std::min(2 * seen.interval, times::kNeighbourLooksMost);
     seen.looks_left = seen.interval;
   }
 }

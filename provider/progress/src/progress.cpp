@@ -16,24 +16,12 @@
 
 #include "verbena/link/clock.hpp"
 #include "verbena/link/system_calls.hpp"
+#include "verbena/progress/times.hpp"
 #include "verbena/report/thread_guard.hpp"
 
 namespace verbena::provider {
 namespace {
 
-// Of a parked thread: it looks whether the application still polls.
-constexpr TimeNs kFirstTerm = 50'000;
-constexpr TimeNs kTerm = 1'000'000;
-// After terms that long the application's polls keep the thread asleep. It looks all the same now
-// and then.
-constexpr TimeNs kKeptTerm = 100'000'000;
-constexpr TimeNs kYieldTime = 100'000;
-constexpr unsigned long kWideSlack = 4'000'000;
-constexpr unsigned long kNarrowSlack = 50'000;
-// An application that shares its processor with others has longer gaps between its polls than one
-// of its own.
-constexpr TimeNs kLease = 100'000;
-constexpr TimeNs kTurnsRemembered = 64;
 constexpr std::size_t kStack = 512 * 1024;
 
 // The kernel's struct sched_attr, as far as it goes in its first version.
@@ -56,13 +44,13 @@ void ask_for_short_slices() noexcept {
   attributes.size = sizeof attributes;
   if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
   if (attributes.policy != SCHED_OTHER) return;
-  attributes.runtime = 100'000;
+  attributes.runtime = times::kSlice;
   ::syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
 }  // namespace
 
-Progress::Progress(Driven& driven) : driven_(driven), term_(kFirstTerm) {}
+Progress::Progress(Driven& driven) : driven_(driven), term_(times::kFirstTerm) {}
 
 int Progress::start() noexcept {
   kick_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
@@ -125,7 +113,7 @@ void* Progress::run_thread(void* self) {
 
 // By the shortest of late: whatever else there is to do, it takes as long as that.
 void Progress::note_turn(TimeNs time) noexcept {
-  turn_ = turn_ == 0 ? time : std::min(turn_ + turn_ / kTurnsRemembered + 1, time);
+  turn_ = turn_ == 0 ? time : std::min(turn_ + turn_ / times::kTurnsRemembered + 1, time);
 }
 
 // What is due is done all the same: the blocked reader has left when it came, or posts in yet
@@ -142,7 +130,7 @@ Progress::Wait Progress::choose_beside_reader(TimeNs now) noexcept {
     stands_by_ = false;
     return Wait::kRelieved;
   }
-  term_ = stands_by_ ? std::min(2 * term_, kTerm) : kFirstTerm;
+  term_ = stands_by_ ? std::min(2 * term_, times::kTerm) : times::kFirstTerm;
   stands_by_ = true;
   return Wait::kStandBy;
 }
@@ -169,7 +157,7 @@ bool Progress::application_drives(TimeNs now) const noexcept {
 }
 
 bool Progress::has_just_polled(TimeNs now) const noexcept {
-  return now < sleep_.last_poll() + kLease;
+  return now < sleep_.last_poll() + times::kLease;
 }
 
 Progress::Wait Progress::park() noexcept {
@@ -181,16 +169,16 @@ Progress::Wait Progress::park() noexcept {
 // others hold it.
 void Progress::note_left_lying() noexcept {
   if (sleep_.polls_in_vain()) {
-    term_ = std::max(term_ / 2, kFirstTerm);
+    term_ = std::max(term_ / 2, times::kFirstTerm);
   } else {
-    term_ = kFirstTerm;
+    term_ = times::kFirstTerm;
     parking_.lost();
   }
 }
 
 Progress::Wait Progress::stay_parked() noexcept {
-  if (term_ == kTerm) parking_.won();
-  term_ = std::min(2 * term_, kTerm);
+  if (term_ == times::kTerm) parking_.won();
+  term_ = std::min(2 * term_, times::kTerm);
   return Wait::kPark;
 }
 
@@ -242,7 +230,7 @@ void Progress::run() noexcept {
 void Progress::set_slack(bool wide) noexcept {
   if (wide == slack_is_wide_) return;
   slack_is_wide_ = wide;
-  ::prctl(PR_SET_TIMERSLACK, wide ? kWideSlack : kNarrowSlack, 0, 0, 0);
+  ::prctl(PR_SET_TIMERSLACK, wide ? times::kWideSlack : times::kNarrowSlack, 0, 0, 0);
 }
 
 Rest Progress::rest_for(Wait how) noexcept {
@@ -263,8 +251,8 @@ Rest Progress::rest_for(Wait how) noexcept {
 void Progress::wait(Wait how) noexcept {
   const bool parked = how != Wait::kWatch && how != Wait::kRelieved;
   const bool has_term = how == Wait::kPark || how == Wait::kStandBy;
-  const bool is_kept = how == Wait::kPark && term_ == kTerm && !control_is_busy_;
-  set_slack(has_term && term_ == kTerm);
+  const bool is_kept = how == Wait::kPark && term_ == times::kTerm && !control_is_busy_;
+  set_slack(has_term && term_ == times::kTerm);
   polls_before_wait_ = sleep_.polls();
   TimeNs until = driven_.next_deadline();
   sleep_.announce(rest_for(how), until);
@@ -277,13 +265,13 @@ void Progress::wait(Wait how) noexcept {
 
   const TimeNs now = link::monotonic_now_ns();
   TimeNs rest = until == kNever ? kNever : (until > now ? until - now : 0);
-  if (control_is_busy_) rest = std::min(rest, kTerm);
+  if (control_is_busy_) rest = std::min(rest, times::kTerm);
   // Something came meanwhile; but the daemon shall be heard under any load.
   if (how == Wait::kWatch && !watches) rest = 0;
   // Deadlines are then the business of whoever drives.
-  if (parked) rest = has_term ? term_ : kYieldTime;
+  if (parked) rest = has_term ? term_ : times::kYieldTime;
   if (is_kept) {
-    rest = kKeptTerm;
+    rest = times::kKeptTerm;
     poll_lease_.begin(now);
   }
   const timespec timeout{static_cast<time_t>(rest / 1'000'000'000u),

@@ -11,6 +11,7 @@
 
 #include "verbena/base/types.hpp"
 #include "verbena/link/recent_time.hpp"
+#include "verbena/progress/times.hpp"
 
 namespace verbena::provider {
 
@@ -29,12 +30,12 @@ class RoundClock {
 
   // --- an application that polls ---
   // After an empty round: whether the clock is left alone this time.
-  bool leaves_clock_alone() noexcept { return ++empty_rounds_ % kEmptyRoundsUntilLook != 0; }
+  bool leaves_clock_alone() noexcept { return ++empty_rounds_ % times::kEmptyRoundsUntilLook != 0; }
   // Of a round that was empty.
   TimeNs look_after_empty_round() noexcept {
     const TimeNs before = std::exchange(looked_at_, clock_.look());
     now_ = looked_at_;
-    only_polls_ = looked_at_ - before < kEmptyRoundsUntilLook * kRoundOfWhoOnlyPolls;
+    only_polls_ = looked_at_ - before < times::kEmptyRoundsUntilLook * times::kRoundOfWhoOnlyPolls;
     return now_;
   }
   // Who drives does nothing else, so close do its rounds follow each other.
@@ -46,17 +47,12 @@ class RoundClock {
   // An application that polls in vain for so long looks after whatever else there is of its
   // process, once in so long.
   bool is_time_for_others(TimeNs now) noexcept {
-    if (now < std::max(last_found_, looked_after_others_) + kPatience) return false;
+    if (now < std::max(last_found_, looked_after_others_) + times::kPatience) return false;
     looked_after_others_ = now;
     return true;
   }
 
  private:
-  static constexpr std::uint32_t kEmptyRoundsUntilLook = 8;
-  // Of an application that does nothing in between, at most.
-  static constexpr TimeNs kRoundOfWhoOnlyPolls = 400;
-  static constexpr TimeNs kPatience = 1'000'000;
-
   link::RecentTime clock_;
   TimeNs now_ = 0;  // of this round; 0: not asked for yet
   std::uint32_t empty_rounds_ = 0;

@@ -8,13 +8,14 @@
 
 #include "verbena/base/types.hpp"
 #include "verbena/control/unique_fd.hpp"
+#include "verbena/progress/times.hpp"
 
 namespace verbena::provider {
 
 class PollLease {
  public:
-  static constexpr TimeNs kAfter = 4'000'000;
-  static constexpr TimeNs kRenewal = kAfter / 2;
+  static constexpr TimeNs kAfter = times::kPollsEnd;
+  static constexpr TimeNs kRenewal = times::kPollRenewal;
 
   // Returns an errno.
   int open() noexcept;

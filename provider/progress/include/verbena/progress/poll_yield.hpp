@@ -12,6 +12,7 @@
 
 #include "verbena/base/adaptive_spin.hpp"
 #include "verbena/base/types.hpp"
+#include "verbena/progress/times.hpp"
 
 namespace verbena::provider {
 
@@ -23,7 +24,7 @@ struct Turn {
 
 class PollYield {
  public:
-  static constexpr TimeNs kAfter = 60'000;
+  static constexpr TimeNs kAfter = times::kPollYield;
 
   // Nothing has come for so long.
   bool is_due(TimeNs waited) const noexcept { return waited > (spin_.is_on() ? 0 : kAfter); }

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "verbena/base/types.hpp"
+#include "verbena/progress/times.hpp"
 
 namespace verbena::provider {
 
@@ -16,9 +17,9 @@ class Posting {
   // For each post that has looked at the clock; `looks` changes with each poll and each wait.
   bool goes_on(TimeNs now, std::uint32_t looks) noexcept {
     const TimeNs last = last_.load(std::memory_order_relaxed);
-    if (now > last + kPause) since_.store(now, std::memory_order_relaxed);
-    if (now > last + kGrain) last_.store(now, std::memory_order_relaxed);
-    if (now <= since_.load(std::memory_order_relaxed) + kLong) return false;
+    if (now > last + times::kPostPause) since_.store(now, std::memory_order_relaxed);
+    if (now > last + times::kPostGrain) last_.store(now, std::memory_order_relaxed);
+    if (now <= since_.load(std::memory_order_relaxed) + times::kPostingLong) return false;
     if (looks_.load(std::memory_order_relaxed) == looks) return true;
     looks_.store(looks, std::memory_order_relaxed);
     since_.store(now, std::memory_order_relaxed);
@@ -26,10 +27,6 @@ class Posting {
   }
 
  private:
-  static constexpr TimeNs kPause = 50'000;  // between two posts: it was not one after the other
-  static constexpr TimeNs kGrain = 5'000;
-  static constexpr TimeNs kLong = 20'000;
-
   std::atomic<TimeNs> last_{0};
   std::atomic<TimeNs> since_{0};
   std::atomic<std::uint32_t> looks_{0};

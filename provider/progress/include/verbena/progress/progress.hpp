@@ -3,8 +3,9 @@
 // sleeps or computes, and an application that polls does not pay for it.
 //
 // The application holds a lease on driving the engine while it waits by polling: it has polled
-// within kLease, and in vain since it last found something. (Whoever found something may go and
-// wait for its memory to change.) A post holds it as long as it sends. The thread sleeps meanwhile.
+// within kLease (times.hpp), and in vain since it last found something. (Whoever found something
+// may go and wait for its memory to change.) A post holds it as long as it sends. The thread sleeps
+// meanwhile.
 //
 //   state    | what the thread does           | what ends it
 //   ---------+--------------------------------+--------------------------------------------------
@@ -42,6 +43,7 @@
 #include "verbena/events/waker.hpp"
 #include "verbena/progress/poll_lease.hpp"
 #include "verbena/progress/sleep_state.hpp"
+#include "verbena/progress/times.hpp"
 
 namespace verbena::provider {
 
@@ -98,7 +100,7 @@ class Progress final : public Waker {
   // So long an application may take, on this processor, to answer what this thread has just brought
   // it: the change from the one to the other is some thirty turns, and several times that leaves it
   // some room. Also the thread's own.
-  TimeNs answer_time() const noexcept { return kAnswerTurns * turn_; }
+  TimeNs answer_time() const noexcept { return times::kAnswerTurns * turn_; }
 
   // In a forked child, where there is no such thread.
   void abandon() noexcept {
@@ -150,8 +152,6 @@ class Progress final : public Waker {
   void kick() noexcept override;
 
  private:
-  static constexpr TimeNs kAnswerTurns = 128;
-
   static void* run_thread(void* self);
   void run() noexcept;
   // kYield: a short while, because another thread drives.

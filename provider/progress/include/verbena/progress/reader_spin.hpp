@@ -20,19 +20,17 @@
 
 #include "verbena/base/adaptive_spin.hpp"
 #include "verbena/base/types.hpp"
+#include "verbena/progress/times.hpp"
 
 namespace verbena::provider {
 
 class ReaderSpin {
  public:
-  static constexpr TimeNs kSpan = 30'000;
-  // What a sleeper got after so long may come within the span to one that looks: most of the time
-  // was the waking of both sides, up to 90 us together in a virtual machine.
-  static constexpr TimeNs kSpanOfSleeper = 4 * kSpan;
-  static constexpr int kTurns = 2;
-  // With the look after it.
-  static constexpr TimeNs kTurnOfNobody = 2'000;
-  static constexpr TimeNs kSpanOfFirstTurns = 4'000'000;
+  static constexpr TimeNs kSpan = times::kReaderSpin;
+  static constexpr TimeNs kSpanOfSleeper = times::kReaderSpinOfSleeper;
+  static constexpr int kTurns = times::kReaderTurns;
+  static constexpr TimeNs kTurnOfNobody = times::kTurnOfNobody;
+  static constexpr TimeNs kSpanOfFirstTurns = times::kSpanOfFirstTurns;
 
   void begin(TimeNs now) noexcept {
     began_ = now;

@@ -7,17 +7,17 @@
 
 #include "verbena/base/adaptive_spin.hpp"
 #include "verbena/base/types.hpp"
+#include "verbena/progress/times.hpp"
 
 namespace verbena::provider {
 
 class ThreadSpin {
  public:
-  static constexpr TimeNs kSpan = 20'000;
-  // What woke a sleeper so long after the last packets would have come within the span to one that
-  // looks. In a stream most of that is its waking, during which the sender, whose window is full,
-  // waits as well: a thread that took it for the sender's pace would fall asleep before every
-  // batch.
-  static constexpr TimeNs kSpanOfSleeper = 3 * kSpan;
+  static constexpr TimeNs kSpan = times::kThreadSpin;
+  // In a stream most of what passes before a sleeper sees the next packets is its own waking,
+  // during which the sender, whose window is full, waits as well: a thread that took it for the
+  // sender's pace would fall asleep before every batch.
+  static constexpr TimeNs kSpanOfSleeper = times::kThreadSpinOfSleeper;
 
   // Packets have come: until when to look for more of them, at least once.
   TimeNs found(TimeNs now) noexcept {
