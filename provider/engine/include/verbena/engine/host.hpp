@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What an engine asks of whom it belongs to: to tell the application, to send to the daemon, and to
-// read what the daemon says. Called on any thread, with locks of the engine held: nothing here
-// waits or calls the engine back, but for read_daemon().
+// read what the daemon says. Called on any thread, with locks of the engine held, but for
+// read_daemon(): nothing here waits, or calls what takes the engine's locks.
 #pragma once
 
 #include "verbena/base/address.hpp"
