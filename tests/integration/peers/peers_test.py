@@ -34,11 +34,17 @@ class Peers(puppets.PuppetCase):
     def said_by(self, puppet, words):
         self.until(lambda: words in puppet.said(), f"{words!r} is not in {puppet.said()!r}")
 
+    def is_stopped(self, pid):
+        """All its threads are: one that still runs would answer."""
+        stats = [path.read_text() for path in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
+        return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
+
     def test_one_that_is_stopped_is_waited_for(self):
         def case(link):
             first, second = self.pair(link, **IMPATIENT)
             self.warm(first, second)
             second.process.send_signal(signal.SIGSTOP)
+            self.until(lambda: self.is_stopped(second.process.pid), "it does not stop")
             try:
                 self.assertEqual(first.do("write", count=20, length=4096, **second.memory), "ok")
                 # Fifty times as long as it would be waited for otherwise.
