@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "fault_options.hpp"
+
+#include <cerrno>
+
+#include "text.hpp"
+
+namespace verbena::cli {
+namespace {
+
+using control::ChangeFault;
+using control::Error;
+using control::Outcome;
+
+// Takes words one after the other, until one is wrong.
+class Words {
+ public:
+  // Parses `text` into `out`, and notes that it was named.
+  template <typename T, typename Parse>
+  void take(const std::string& text, Parse parse, T& out, std::uint32_t bit, std::uint32_t& named) {
+    if (text.empty() || error_.code != 0) return;
+    const auto value = parse(text);
+    if (!value) {
+      error_ = value.error();
+      return;
+    }
+    out = *value;
+    named |= bit;
+  }
+  const Error& error() const { return error_; }
+
+ private:
+  Error error_;
+};
+
+// What is wrong with words that are right each alone; nullptr: nothing.
+const char* contradiction(const FaultOptions& o, const ChangeFault& change) {
+  if (o.clear && change.named != 0) return "--clear takes no fault beside it";
+  if (!o.clear && change.named == 0) {
+    return "name a fault (--loss 1%, --delay 1ms, ...) or --clear; `verbena status` shows what is "
+           "set";
+  }
+  if (change.qpn == control::FaultSpec::kCm) {
+    return "queue pair 1 is the emulator's: --cm aims at what it sends";
+  }
+  if (change.qpn != 0 && o.cm) {
+    return "--cm is about what the emulator sends for all programs: it goes without --qp";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void FaultOptions::add_to(CLI::App& command) {
+  command.add_option("--loss", loss, "Share of packets lost, as 1%");
+  command.add_option("--duplicate", duplicate, "Share of packets sent twice");
+  command.add_option("--reorder", reorder, "Share of packets that later ones overtake");
+  command.add_option("--corrupt", corrupt, "Share of packets with a flipped bit");
+  command.add_option("--delay", delay, "Delay of each packet, as 50us or 2ms");
+  command.add_option("--jitter", jitter, "Random delay on top, up to this");
+  command.add_option("--rate", rate, "Speed of the line, as 100MB or 1Gbit a second; 0: no limit");
+  command.add_option("--seed", seed,
+                     "Decides which packets meet them: the same program meets the same again");
+  command.add_flag("--data", data, "Only what programs send");
+  command.add_flag("--cm", cm, "Only what connection management (rdma_cm) sends");
+}
+
+void FaultOptions::add_target_to(CLI::App& command) {
+  command.add_option("--device", device, "Only this device");
+  command.add_option("--qp", qpn, "Only this queue pair, as 0x004001");
+  command.add_flag("--clear", clear, "Take the faults away");
+}
+
+Outcome<ChangeFault> FaultOptions::change() const {
+  ChangeFault change;
+  control::FaultValues& v = change.values;
+  std::uint32_t names_qp = 0;
+  Words words;
+  words.take(qpn, parse_qpn, change.qpn, 1, names_qp);
+  words.take(loss, parse_share, v.loss_ppm, control::kFaultLoss, change.named);
+  words.take(duplicate, parse_share, v.duplicate_ppm, control::kFaultDuplicate, change.named);
+  words.take(reorder, parse_share, v.reorder_ppm, control::kFaultReorder, change.named);
+  words.take(corrupt, parse_share, v.corrupt_ppm, control::kFaultCorrupt, change.named);
+  words.take(delay, parse_duration_ns, v.delay_ns, control::kFaultDelay, change.named);
+  words.take(jitter, parse_duration_ns, v.jitter_ns, control::kFaultJitter, change.named);
+  words.take(rate, parse_rate, v.rate_bytes_per_second, control::kFaultRate, change.named);
+  words.take(seed, parse_seed, change.seed, control::kFaultSeed, change.named);
+  if (words.error().code != 0) return Failure<Error>{words.error()};
+  if (const char* wrong = contradiction(*this, change)) return control::fail(EINVAL, wrong);
+  change.device = device;
+  change.clear = clear;
+  change.data = data || !cm;
+  change.cm = change.qpn == 0 && (cm || !data);
+  return change;
+}
+
+}  // namespace verbena::cli

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The options that say how bad the network shall be, for `fault` and `run`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "verbena/control/error.hpp"
+#include "verbena/control/messages.hpp"
+
+namespace verbena::cli {
+
+struct FaultOptions {
+  std::string device;
+  std::string qpn;
+  std::string loss;
+  std::string duplicate;
+  std::string reorder;
+  std::string corrupt;
+  std::string delay;
+  std::string jitter;
+  std::string rate;
+  std::string seed;
+  bool data = false;
+  bool cm = false;
+  bool clear = false;
+
+  // Which faults, their seed, and whose packets meet them.
+  void add_to(CLI::App& command);
+  // --device, --qp and --clear, of `fault` alone.
+  void add_target_to(CLI::App& command);
+  // What the emulator is asked for. The error names the word that is wrong.
+  control::Outcome<control::ChangeFault> change() const;
+};
+
+}  // namespace verbena::cli
