@@ -20,6 +20,18 @@ int request(const Request& message) {
   return done ? kOk : complain(done.error().text);
 }
 
+// Of processes that are stopped, or in a debugger: what they have sent before may still arrive.
+void complain_of_silent(const control::FaultChanged& changed) {
+  if (changed.silent == 0) return;
+  std::string names;
+  for (const control::SilentProcess& process : changed.named) {
+    names += (names.empty() ? "" : ", ") + std::to_string(process.pid) + " (" + process.comm + ")";
+  }
+  if (changed.silent > changed.named.size()) names += ", ...";
+  complain("set, but " + std::to_string(changed.silent) +
+           " process(es) have not answered and may send without it until they go on: " + names);
+}
+
 int set_fault(const FaultOptions& o) {
   const auto change = o.change();
   if (!change) return complain(change.error().text, kUsage);
@@ -27,6 +39,7 @@ int set_fault(const FaultOptions& o) {
   if (!emulator) return complain(emulator.error().text);
   const auto changed = emulator->channel.call<control::FaultChanged>(*change);
   if (!changed) return complain(changed.error().text);
+  complain_of_silent(*changed);
   if (changed->has_seed && o.seed.empty()) {
     std::printf("seed %llu; the same packets meet the same faults again with --seed %llu\n",
                 static_cast<unsigned long long>(changed->seed),

@@ -33,6 +33,8 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   static constexpr TimeNs kAcceptPauseNs = 100'000'000;
   // After a capture took no more contexts.
   static constexpr TimeNs kCaptureRetryNs = 20'000'000;
+  // How long the contexts have to put faults in force.
+  static constexpr TimeNs kFaultDeadlineNs = 3'000'000'000;
   // An emulator started on demand waits this long for the next user.
   static constexpr TimeNs kIdleLingerNs = 1'000'000'000;
 
@@ -121,6 +123,9 @@ class Server final : public fabric::Clients, private StatusStream::Host {
                           const control::ChangeFault& change);
   void give_up_fault(std::uint32_t ticket, bool is_silent);
   void end_fault_questions_of(Session::Id gone);
+  void on_faults_in_force(Session& session, const control::Incoming& in);
+  void end_fault_waits_of(Session::Id gone);
+  void end_fault_wait(std::uint32_t ticket, bool is_late);
 
   // server_xrc.cpp
   void on_xrc_message(Session& session, const control::Incoming& in);
@@ -197,6 +202,15 @@ class Server final : public fabric::Clients, private StatusStream::Host {
     fabric::Timers::Id deadline;
   };
   std::map<std::uint32_t, PendingFault> faults_asked_for_;
+  // Changes of faults that some contexts do not have in force yet, by ticket.
+  struct FaultWait {
+    Session::Id asker;
+    std::uint32_t sequence;
+    control::FaultChanged answer;
+    std::set<Session::Id> awaited;
+    fabric::Timers::Id deadline;
+  };
+  std::map<std::uint32_t, FaultWait> fault_waits_;
   std::map<Session::Id, Session::Id> owners_;  // by importer, until that one goes
   XrcDomains xrc_;
   // Calls upon a receiver that wait for its context's answer, by ticket.

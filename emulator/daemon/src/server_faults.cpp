@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// `verbena fault`: what it changes, and whether the queue pair that it names exists.
+// `verbena fault`: what it changes, whether the queue pair that it names exists, and when every
+// program has it in force.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -45,7 +46,9 @@ void Server::on_change_fault(Session& session, const Incoming& in) {
 void Server::change_faults(Session& session, std::uint32_t sequence,
                            const control::ChangeFault& change) {
   const std::uint64_t fresh = fresh_seed();
-  control::FaultChanged answer;
+  const std::uint32_t ticket = next_ticket_++;
+  FaultWait wait{session.id, sequence, {}, {}, 0};
+  control::FaultChanged& answer = wait.answer;
   std::optional<control::Error> refused;
   for (const auto& port : fabric_.ports()) {
     const std::string& name = port->info().name;
@@ -58,10 +61,55 @@ void Server::change_faults(Session& session, std::uint32_t sequence,
     answer.has_seed = seed->has_value();
     answer.seed = seed->value_or(0);
     port->apply_own_faults();
-    tell_contexts(name, control::SetFault{name, port->faults().in_force()});
+    tell_contexts(name, control::SetFault{name, port->faults().in_force(), ticket});
+    for (const auto& [key, context] : by_slot_) {
+      if (key.first == port.get()) wait.awaited.insert(context->id);
+    }
   }
   if (refused && !answer.has_seed) return session.refuse(sequence, *refused);
-  session.send(answer, sequence);
+  if (wait.awaited.empty()) return session.send(answer, sequence);
+  wait.deadline = loop_.after(kFaultDeadlineNs, [this, ticket] { end_fault_wait(ticket, true); });
+  fault_waits_.emplace(ticket, std::move(wait));
+}
+
+void Server::on_faults_in_force(Session& session, const Incoming& in) {
+  const auto told = control::decode<control::FaultsInForce>(in.payload);
+  if (!told) return;
+  std::vector<std::uint32_t> done;
+  for (auto& [ticket, wait] : fault_waits_) {
+    if (ticket > told->ticket) break;
+    if (wait.awaited.erase(session.id) != 0 && wait.awaited.empty()) done.push_back(ticket);
+  }
+  for (const std::uint32_t ticket : done) end_fault_wait(ticket, false);
+}
+
+// A program that has ended sends nothing more. Nor does anybody wait for an answer who is gone.
+void Server::end_fault_waits_of(Session::Id gone) {
+  std::vector<std::uint32_t> done;
+  for (auto& [ticket, wait] : fault_waits_) {
+    const bool was_last = wait.awaited.erase(gone) != 0 && wait.awaited.empty();
+    if (was_last || wait.asker == gone) done.push_back(ticket);
+  }
+  for (const std::uint32_t ticket : done) end_fault_wait(ticket, false);
+}
+
+void Server::end_fault_wait(std::uint32_t ticket, bool is_late) {
+  const auto found = fault_waits_.find(ticket);
+  FaultWait wait = std::move(found->second);
+  fault_waits_.erase(found);
+  if (!is_late) loop_.cancel(wait.deadline);
+  const auto asker = sessions_.find(wait.asker);
+  if (asker == sessions_.end()) return;
+  std::set<std::uint32_t> processes;  // some have several contexts
+  for (const Session::Id id : wait.awaited) {
+    const fabric::ClientInfo& silent = sessions_.at(id)->info;
+    if (!processes.insert(silent.pid).second) continue;
+    if (wait.answer.named.size() < control::FaultChanged::kNamedMost) {
+      wait.answer.named.push_back({silent.pid, silent.comm});
+    }
+  }
+  wait.answer.silent = static_cast<std::uint32_t>(processes.size());
+  asker->second->send(wait.answer, wait.sequence);
 }
 
 // Only its program knows. The number says whose it would be, on each device.

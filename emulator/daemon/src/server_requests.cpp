@@ -92,6 +92,8 @@ void Server::dispatch(Session& session, const Incoming& in) {
       return on_announce(session, in);
     case MessageType::kChangeFault:
       return on_change_fault(session, in);
+    case MessageType::kFaultsInForce:
+      return on_faults_in_force(session, in);
     case MessageType::kQueuePairFound:
       return on_queue_pair_found(session, in);
     case MessageType::kCapture:

@@ -60,8 +60,10 @@ void AttachedEngine::on_port_message(control::Incoming&& message) {
         });
       });
     case MessageType::kSetFault:
-      return with<control::SetFault>(
-          message, [this](const control::SetFault& fault) { orders_.on_faults(fault.faults); });
+      return with<control::SetFault>(message, [this](const control::SetFault& fault) {
+        orders_.on_faults(fault.faults);
+        client_.tell(control::FaultsInForce{fault.ticket});
+      });
     case MessageType::kSetCapture:
       return with<control::SetCapture>(message, [&](control::SetCapture&& capture) {
         orders_.on_capture(std::move(capture.order), message.fds[0]);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`verbena fault` and the emulator: what is set, what a change leaves, and whom it is about."""
 
+import os
 import re
 import struct
 import subprocess
@@ -19,23 +20,39 @@ class Faults(EmulatorCase):
         return {(f["qpn"], f["traffic"]): f for f in self.status()["devices"][0]["faults"]}
 
     def told(self, client):
-        """What a context is told of faults: their queue pair number, loss, delay and seed."""
+        """What a context is told of faults: their queue pair number, loss, delay and seed; and the ticket."""
         _, _, body = client.next_unasked(cc.SET_FAULT)
         name, count = struct.unpack("<I8sI", body[:16])[1:]
         self.assertEqual(name, b"verbena0")
         faults = [struct.unpack_from("<IIQ4I4Q", body, 16 + 64 * i) for i in range(count)]
-        self.assertEqual(len(body), 16 + 64 * count)
-        return [(f[0], f[3], f[7], f[10]) for f in faults]
+        self.assertEqual(len(body), 16 + 64 * count + 4)
+        return [(f[0], f[3], f[7], f[10]) for f in faults], struct.unpack("<I", body[-4:])[0]
+
+    def begin(self, *words):
+        """`verbena fault`, of which the end is not waited for."""
+        command = subprocess.Popen([self.home + "/bin/verbena", "fault", *words], env=self.env, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(lambda: (command.kill(), command.communicate()))
+        return command
+
+    def confirmed(self, client, *words):
+        """`verbena fault`, and a context that puts it in force: what was printed, and what it was told."""
+        command = self.begin(*words)
+        told, ticket = self.told(client)
+        self.assertIsNone(command.poll())
+        client.send(cc.FAULTS_IN_FORCE, struct.pack("<I", ticket))
+        said, complaint = command.communicate(timeout=30)
+        self.assertEqual((command.returncode, complaint), (0, ""))
+        return said, told
 
     def test_faults_reach_their_contexts(self):
         self.up()
         with cc.Client(self.dir).open_device() as client:
-            said = self.fault("--loss", "1%", "--delay", "2ms")
+            said, told = self.confirmed(client, "--loss", "1%", "--delay", "2ms")
             seed = int(re.fullmatch(r"seed (\d+); .* --seed \1\n", said)[1])
-            self.assertEqual(self.told(client), [(0, 10000, 2_000_000, seed), (1, 10000, 2_000_000, seed)])
+            self.assertEqual(told, [(0, 10000, 2_000_000, seed), (1, 10000, 2_000_000, seed)])
             self.assertEqual(self.faults()["all", "data"]["seed"], seed)
-            self.assertEqual(self.fault("--clear"), "")
-            self.assertEqual(self.told(client), [])
+            self.assertEqual(self.confirmed(client, "--clear"), ("", []))
             self.assertEqual(self.faults(), {})
             for wrong in (["--loss", "much"], ["--loss", "0.0000001%"], [],
                           ["--clear", "--loss", "1%"], ["--qp", "1", "--loss", "1%"],
@@ -77,36 +94,67 @@ class Faults(EmulatorCase):
 
     def ask_for(self, client, found, *words):
         """`verbena fault --qp`, while the context says whether it has that queue pair."""
-        command = subprocess.Popen([self.home + "/bin/verbena", "fault", *words], env=self.env, text=True,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        command = self.begin(*words)
         _, _, body = client.next_unasked(cc.FIND_QUEUE_PAIR)
         ticket, number = struct.unpack("<II", body)
         client.send(cc.QUEUE_PAIR_FOUND, struct.pack("<IB", ticket, found))
+        told = None
+        if found:
+            told, ticket = self.told(client)
+            client.send(cc.FAULTS_IN_FORCE, struct.pack("<I", ticket))
         _, said = command.communicate(timeout=30)
-        return number, command.returncode, said
+        return number, command.returncode, said, told
+
+    def test_it_ends_when_every_program_has_it_in_force(self):
+        self.up()
+        with cc.Client(self.dir).open_device() as first, cc.Client(self.dir).open_device() as second:
+            command = self.begin("--loss", "1%", "--seed", "1")
+            first.send(cc.FAULTS_IN_FORCE, struct.pack("<I", self.told(first)[1]))
+            ticket = self.told(second)[1]
+            second.send(cc.FAULTS_IN_FORCE, struct.pack("<I", ticket - 1))  # of a change before
+            second.call(cc.EXTRA_SLOT)
+            self.assertIsNone(command.poll())
+            # Two changes, and a word for the second only.
+            later = self.begin("--loss", "2%", "--seed", "1")
+            first.send(cc.FAULTS_IN_FORCE, struct.pack("<I", self.told(first)[1]))
+            second.send(cc.FAULTS_IN_FORCE, struct.pack("<I", self.told(second)[1]))
+            for one in (command, later):
+                self.assertEqual((one.communicate(timeout=30), one.returncode), (("", ""), 0))
+
+    def test_a_program_that_ends_is_not_waited_for(self):
+        self.up()
+        with cc.Client(self.dir).open_device() as client:
+            command = self.begin("--loss", "1%", "--seed", "1")
+            self.told(client)
+        self.assertEqual((command.communicate(timeout=30), command.returncode), (("", ""), 0))
+
+    def test_a_program_that_stands_still_is_named(self):
+        self.up()
+        with cc.Client(self.dir).open_device(), cc.Client(self.dir).open_device():
+            done = self.verbena("fault", "--loss", "1%", "--seed", "1")
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, rf"^verbena: set, but 1 process.* until they go on: {os.getpid()} \(test\)\n$")
+        self.assertEqual(self.faults()["all", "data"]["loss_ppm"], 10_000)
 
     def test_a_fault_of_one_queue_pair(self):
         self.up()
         with cc.Client(self.dir).open_device() as client:
             qpn = client.slot << 14 | 5
-            self.fault("--loss", "10%", "--delay", "1ms", "--data", "--seed", "3")
-            self.told(client)
+            self.confirmed(client, "--loss", "10%", "--delay", "1ms", "--data", "--seed", "3")
             done = self.verbena("fault", "--qp", str(1000 << 14), "--loss", "1%")
             self.assertEqual(done.returncode, 1)
             self.assertIn(f"there is no queue pair 0x{1000 << 14:06x}", done.stderr)
-            number, code, said = self.ask_for(client, False, "--qp", hex(qpn), "--loss", "1%")
+            number, code, said, _ = self.ask_for(client, False, "--qp", hex(qpn), "--loss", "1%")
             self.assertEqual((number, code), (qpn, 1))
             self.assertIn(f"there is no queue pair 0x{qpn:06x}", said)
-            self.assertEqual(self.ask_for(client, True, "--qp", hex(qpn), "--loss", "0%")[1], 0)
+            _, code, _, told = self.ask_for(client, True, "--qp", hex(qpn), "--loss", "0%")
             # What it does not name is as for every queue pair.
-            self.assertEqual(self.told(client), [(0, 100_000, 1_000_000, 3), (qpn, 0, 1_000_000, 3)])
-            self.fault("--clear", "--qp", hex(qpn))
-            self.assertEqual(self.told(client), [(0, 100_000, 1_000_000, 3)])
+            self.assertEqual((code, told), (0, [(0, 100_000, 1_000_000, 3), (qpn, 0, 1_000_000, 3)]))
+            self.assertEqual(self.confirmed(client, "--clear", "--qp", hex(qpn))[1], [(0, 100_000, 1_000_000, 3)])
             self.ask_for(client, True, "--qp", hex(qpn), "--corrupt", "5%")
         self.until(lambda: self.faults()[f"0x{qpn:06x}", "data"]["ended"], "its program has ended")
         with cc.Client(self.dir).open_device() as client:
-            self.fault("--reorder", "1%")
-            self.assertEqual([fault[0] for fault in self.told(client)], [0, 1])
+            self.assertEqual([fault[0] for fault in self.confirmed(client, "--reorder", "1%")[1]], [0, 1])
         self.assertIn("its program has ended", self.verbena("status").stdout)
         # One that does not answer.
         with cc.Client(self.dir).open_device() as client:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`verbena fault` on whole programs: which packets are lost follows from the seed.
 
-    injected_test.py BUILD MESSAGES [CASE ...]
+    injected_test.py BUILD MESSAGES STEPS [CASE ...]
 """
 
 import json
@@ -11,11 +11,13 @@ import sys
 import time
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "provider"))
+for room in ("provider", "faults"):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / room))
 import device as devices  # noqa: E402
+import pingpong  # noqa: E402
 
 BUILD = None
-MESSAGES = None  # the program
+MESSAGES = STEPS = None  # the programs
 LINKS = ("auto", "udp")
 
 
@@ -179,6 +181,30 @@ class Counters(Case):
         self.assertGreater(self.status()["faults"][0]["counters"]["duplicated"], 10)
 
 
+class InForce(unittest.TestCase):
+    def test_what_is_sent_after_it_has_returned_meets_it(self):
+        """A first packet: of programs that poll, and of such that sleep."""
+        for link in LINKS:
+            for options in ((), ("-e",)):
+                with self.subTest(link=link, options=options), pingpong.Game(BUILD, STEPS) as game:
+                    self.play(game, link, options)
+
+    def play(self, game, link, options):
+        status = lambda: json.loads(game.device.control("status", "--json").stdout)["devices"][0]  # noqa: E731
+        received = lambda: status()["ports"][0]["counters"]["port_rcv_packets"]  # noqa: E731
+        game.device.environment["VERBENA_LINK"] = link
+        for run in range(5):
+            server, client = game.bring_to("connected", options)
+            before = received()
+            self.assertEqual(game.device.control("fault", "--loss", "100%", "--data").returncode, 0)
+            for side in (client, server):
+                side.tell()
+            game.wait_until(lambda: status()["faults"][0]["counters"]["lost_requests"] > 0, "nothing is sent")
+            self.assertEqual(received(), before, run)
+            self.assertEqual(game.device.control("fault", "--clear").returncode, 0)
+            game.clear()
+
+
 class Devices(Case):
     emulator = ("--device", "first", "--device", "second")
 
@@ -236,4 +262,5 @@ class Management(Case):
 if __name__ == "__main__":
     BUILD = sys.argv.pop(1)
     MESSAGES = sys.argv.pop(1)
+    STEPS = sys.argv.pop(1)
     unittest.main()

@@ -24,7 +24,7 @@ using AllMessages =
                Imported, ExportQuery, Exported, OwnerGone, OpenDomain, DomainOpened, CloseDomain,
                StandInWanted, StandInAnswer, StandInsReleased, ReceiverCall, ReceiverAnswer,
                ReceiverDone, ReceiverEvent, PeerQuestion, PeerNews, QpQuestion, QpAnswer,
-               ChangeFault, FaultChanged, FindQueuePair, QueuePairFound, RaiseEvent>;
+               ChangeFault, FaultsInForce, FaultChanged, FindQueuePair, QueuePairFound, RaiseEvent>;
 
 inline DeviceInfo sample_device() {
   DeviceInfo d;
@@ -79,12 +79,13 @@ inline void fill(StatusReport& m) {
 }
 inline void fill(PortEvent& m) { m = {kPortStateChanged | kLidChanged, sample_device()}; }
 inline void fill(SetFault& m) {
-  m = {"verbena0", {FaultSpec{}, FaultSpec{.qpn = 5, .values = {.loss_ppm = 9}}}};
+  m = {"verbena0", {FaultSpec{}, FaultSpec{.qpn = 5, .values = {.loss_ppm = 9}}}, 12};
 }
 inline void fill(ChangeFault& m) {
   m = {"verbena0", 0x4001, true, true, false, kFaultLoss | kFaultSeed, {1, 2, 3, 4, 5, 6, 7}, 8};
 }
-inline void fill(FaultChanged& m) { m = {true, 0x123456789abcdef0}; }
+inline void fill(FaultsInForce& m) { m.ticket = 12; }
+inline void fill(FaultChanged& m) { m = {true, 0x123456789abcdef0, 2, {{4711, "server"}}}; }
 inline void fill(FindQueuePair& m) { m = {3, 0x4001}; }
 inline void fill(QueuePairFound& m) { m = {3, true}; }
 inline void fill(Shutdown& m) { m.reason = "asked"; }

@@ -267,7 +267,15 @@ struct PortEvent {
 struct SetFault {
   std::string device;
   std::vector<FaultSpec> faults;
-  VERBENA_MESSAGE(kSetFault) { a(m.device, m.faults); }
+  std::uint32_t ticket = 0;
+  VERBENA_MESSAGE(kSetFault) { a(m.device, m.faults, m.ticket); }
+};
+
+// From a provider, when it has done so: what it sends from now on meets them. A provider that was
+// told again before it looked answers for the last ticket only.
+struct FaultsInForce {
+  std::uint32_t ticket = 0;
+  VERBENA_MESSAGE(kFaultsInForce) { a(m.ticket); }
 };
 
 // From `verbena fault`: changes the values that are named and leaves the others. Answered by
@@ -286,10 +294,23 @@ struct ChangeFault {
   }
 };
 
+// A process that has not done yet what it was told to.
+struct SilentProcess {
+  std::uint32_t pid = 0;
+  std::string comm;
+  bool operator==(const SilentProcess&) const = default;
+  VERBENA_FIELDS { a(m.pid, m.comm); }
+};
+
+// Comes when every process that has the device open has the change in force, or has not said so for
+// a while: those are named.
 struct FaultChanged {
+  static constexpr std::size_t kNamedMost = 8;
   bool has_seed = false;  // false: no fault is left
   std::uint64_t seed = 0;
-  VERBENA_MESSAGE(kFaultChanged) { a(m.has_seed, m.seed); }
+  std::uint32_t silent = 0;          // processes
+  std::vector<SilentProcess> named;  // the first of them
+  VERBENA_MESSAGE(kFaultChanged) { a(m.has_seed, m.seed, m.silent, m.named); }
 };
 
 // Unasked, to a provider, and its answer: is there such a queue pair?

@@ -22,7 +22,7 @@ namespace verbena::control {
 inline constexpr std::uint32_t kMagic = 0x31425256;  // "VRB1"
 // Of all that the processes of one emulator agree on: these messages, the pages that they share,
 // and what they send each other through rings.
-inline constexpr std::uint16_t kProtocolVersion = 12;
+inline constexpr std::uint16_t kProtocolVersion = 13;
 inline constexpr std::size_t kHeaderSize = 16;
 inline constexpr std::size_t kMaxMessage = 64 * 1024;  // header included
 inline constexpr std::size_t kMaxFds = 8;              // descriptors beside one message
@@ -94,7 +94,8 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kFaultChanged, 0x0071)       \
   X(kFindQueuePair, 0x0072)      \
   X(kQueuePairFound, 0x0073)     \
-  X(kRaiseEvent, 0x0074)
+  X(kRaiseEvent, 0x0074)         \
+  X(kFaultsInForce, 0x0075)
 
 enum class MessageType : std::uint16_t {
 #define VERBENA_MESSAGE_ENUM(id, number) id = number,
