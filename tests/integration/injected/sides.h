@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Two processes of one program, a queue pair each, connected over a socket pair. Initial PSNs are
+   random, as those of most programs. */
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { kDepth = 64 };
+
+struct address {
+  uint32_t lid, qpn, psn, rkey;
+  uint64_t memory;
+};
+
+struct side {
+  /* To be set before it is opened. */
+  enum ibv_qp_type type;
+  size_t size; /* of each of kDepth places in memory */
+  uint8_t timeout, retries, rnr_retries;
+  int access;
+  /* Set by open_side(). */
+  struct ibv_context* context;
+  struct ibv_cq* cq;
+  struct ibv_qp* qp;
+  struct ibv_mr* mr;
+  char* memory;
+  struct address peer;
+};
+
+void die(const char* what) __attribute__((noreturn));
+void tell(int fd, const void* data, size_t size);
+void hear(int fd, void* data, size_t size);
+void open_side(struct side* side, int fd);
+void post_receive(struct side* side, unsigned place);
+/* Two processes of this one: the first's end of the socket pair, or the second's. */
+int fork_sides(int* is_second);
