@@ -97,8 +97,7 @@ PacketName Flow::name_of(const wire::Origin& origin, std::span<const std::uint8_
   return name;
 }
 
-Flow::Judged Flow::judge(const Settings& settings, const wire::Origin& origin,
-                         std::span<const std::uint8_t> packet) {
+PacketName Flow::name(const wire::Origin& origin, std::span<const std::uint8_t> packet) {
   if (!(origin == origin_)) {
     // Another life of the queue pair: its packets are others.
     if (origin.created != origin_.created || origin.lives != origin_.lives) {
@@ -106,14 +105,23 @@ Flow::Judged Flow::judge(const Settings& settings, const wire::Origin& origin,
     }
     origin_ = origin;
   }
-  Judged judged{name_of(origin, packet), {}};
-  Side& side = side_of(judged.name);
-  const std::pair key{judged.name.number, judged.name.says};
+  return name_of(origin, packet);
+}
+
+Fate Flow::judge(const Settings& settings, const PacketName& name) {
+  Side& side = side_of(name);
+  const std::pair key{name.number, name.says};
   const auto known = side.losses.find(key);
-  judged.fate = decide(settings, judged.name, known == side.losses.end() ? 0 : known->second);
-  if (!judged.fate.arrives()) ++side.losses[key];
+  const Fate fate = decide(settings, name, known == side.losses.end() ? 0 : known->second);
+  if (!fate.arrives()) ++side.losses[key];
   forget_old(side);
-  return judged;
+  return fate;
+}
+
+Flow::Judged Flow::judge(const Settings& settings, const wire::Origin& origin,
+                         std::span<const std::uint8_t> packet) {
+  const PacketName named = name(origin, packet);
+  return {named, judge(settings, named)};
 }
 
 }  // namespace verbena::fault

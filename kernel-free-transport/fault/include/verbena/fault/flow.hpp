@@ -42,6 +42,9 @@ class Flow {
   };
   Judged judge(const Settings& settings, const wire::Origin& origin,
                std::span<const std::uint8_t> packet);
+  // The same in two steps; each packet is named once.
+  PacketName name(const wire::Origin& origin, std::span<const std::uint8_t> packet);
+  Fate judge(const Settings& settings, const PacketName& name);
 
  private:
   struct Side {

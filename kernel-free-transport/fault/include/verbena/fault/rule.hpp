@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A rule of a scripted fault: which packets it is about, and what becomes of them. A plain value
+// with one text for each value:
+//
+//   ACTION [CONDITION...]      drop opcode=SEND nth=3 qp=server:1
+//
+//   drop, duplicate, corrupt[=FIELD], delay=TIME, hold=TIME, reorder=N, nak=KIND
+//   opcode= direction= cm= nth= first= every= psn=A[-B] msg= attempt= qp= program= device=
+//   percent= burst= after= until= order=keep
+//
+// Which packets meet it follows from their names (fate.hpp), as with faults by chance, except for
+// what says a time.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "verbena/base/result.hpp"
+#include "verbena/base/types.hpp"
+#include "verbena/fault/fate.hpp"
+#include "verbena/wire/opcode.hpp"
+
+namespace verbena::fault {
+
+enum class Action : std::uint8_t {
+  kDrop,
+  kDuplicate,
+  kCorrupt,
+  kDelay,
+  kHold,     // until so long after the rule came into force
+  kReorder,  // behind the next packets of its queue pair
+  kNak       // the receiver refuses the request
+};
+
+// What is changed of a packet before it gets its ICRC, so that the receiver believes it; kIcrc
+// breaks that instead, as a bad cable does.
+enum class Field : std::uint8_t { kIcrc, kOpcode, kPkey, kPsn, kQkey, kRkey, kLength, kPayload };
+
+// The values are those of the mark in the BTH (wire::Bth::mark).
+enum class Nak : std::uint8_t {
+  kNone = 0,
+  kRnr = 1,
+  kPsn = 2,
+  kInvalid = 3,
+  kAccess = 4,
+  kOperation = 5
+};
+
+// Of packets with these opcodes. What an acknowledgement says counts as part of its opcode.
+struct Opcodes {
+  std::vector<std::string> names;  // as they were written, in capitals
+  std::bitset<256> set;
+  std::uint8_t answers = 0;  // of acknowledgements: 1 << wire::AethKind
+
+  bool operator==(const Opcodes&) const = default;
+};
+
+struct PsnRange {
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+  bool operator==(const PsnRange&) const = default;
+};
+
+struct Rule {
+  static constexpr std::size_t kTextMost = 400;
+
+  Action action = Action::kDrop;
+  Field field = Field::kIcrc;
+  Nak nak = Nak::kNone;
+  TimeNs time = 0;           // of delay and hold
+  std::uint32_t behind = 0;  // of reorder
+  bool keeps_order = false;  // what comes behind what is held back waits for it
+
+  std::optional<Opcodes> opcodes;
+  std::optional<Direction> direction;
+  std::optional<std::uint16_t> cm;  // the attribute of a datagram of connection management
+  // Of the packets of one queue pair that all other conditions name; 0: not asked for.
+  std::uint64_t nth = 0;
+  std::uint64_t first = 0;
+  std::uint64_t every = 0;
+  std::optional<PsnRange> psn;  // from the queue pair's first one on
+  std::uint64_t message = 0;    // the n-th that its requests begin
+  std::uint32_t attempt = 1;    // one more than how many times rules took it; 0: any
+  std::string program;
+  std::uint32_t place = 0;  // the queue pair's among those of its process; 0: any
+  std::optional<Qpn> qp;
+  std::string device;
+  std::uint32_t ppm = 0;    // a chance; 0: always
+  std::uint32_t burst = 0;  // so many in a row on average
+  TimeNs after = 0;         // since it came into force for the sender
+  TimeNs until = kNever;
+
+  bool is_management() const { return cm || direction == Direction::kManagement; }
+  bool needs_seed() const { return ppm != 0; }
+  bool operator==(const Rule&) const = default;
+};
+
+// Nothing, or a sentence that says what is wrong.
+Result<Rule, std::string> parse_rule(std::string_view line);
+
+struct RuleWord {
+  std::string key;
+  std::string value;
+};
+// The same in parts: `action` as the first word of a line, and the conditions.
+Result<Rule, std::string> make_rule(std::string_view action, std::span<const RuleWord> conditions);
+
+// In one order and spelling, whatever was parsed.
+std::string to_string(const Rule& rule);
+
+// Programs are called by at most so many characters, as the kernel does (comm).
+inline constexpr std::size_t kProgramNameMost = 15;
+bool is_called(std::string_view program, std::string_view name);
+
+}  // namespace verbena::fault

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "rule_checks.hpp"
+
+#include "rule_words.hpp"
+
+namespace verbena::fault {
+namespace {
+
+using wire::OpcodeRow;
+
+bool is_of_direction(const Rule& rule, const OpcodeRow& row) {
+  if (!rule.direction || rule.is_management()) return true;
+  return *rule.direction == Direction::kResponse ? row.response : !row.response;
+}
+
+template <typename F>
+bool any_opcode(const Rule& rule, F&& f) {
+  for (std::size_t opcode = 0; opcode < 256; ++opcode) {
+    const OpcodeRow& row = wire::row_of(static_cast<std::uint8_t>(opcode));
+    if (row.valid && (!rule.opcodes || rule.opcodes->set.test(opcode)) && f(row)) return true;
+  }
+  return false;
+}
+
+std::string wrong_about_management(const Rule& rule) {
+  if (rule.cm && rule.direction && rule.direction != Direction::kManagement) {
+    return "cm= can never be with another direction than management";
+  }
+  if (!rule.is_management()) return {};
+  if (rule.opcodes) {
+    return "opcode= can never be with cm= or direction=management: those are datagrams of queue "
+           "pair 1";
+  }
+  if (rule.place != 0 || rule.qp || !rule.program.empty()) {
+    return "qp= and program= can never be with cm= or direction=management: the emulator sends "
+           "those for all programs";
+  }
+  if (rule.psn || rule.message != 0) {
+    return "psn= and msg= can never be with cm= or direction=management: those are counted by nth=";
+  }
+  if (rule.action == Action::kNak) return "nothing answers a datagram of management with a NAK";
+  if (rule.action == Action::kCorrupt && !has_what_it_changes(rule, wire::row_of(0x64))) {
+    return "a datagram of management has no " +
+           std::string(words::word_of(words::kFields, rule.field)) + " to corrupt";
+  }
+  return {};
+}
+
+std::string wrong_about_counting(const Rule& rule) {
+  if ((rule.nth != 0) + (rule.first != 0) + (rule.every != 0) > 1) {
+    return "nth=, first= and every= are one or the other";
+  }
+  if (rule.qp && rule.place != 0) return "qp= is said twice";
+  if (rule.after >= rule.until) return "until= can never come: it is not behind after=";
+  if (rule.action == Action::kHold && rule.after >= rule.time) {
+    return "nothing can be held: hold= has passed when after= comes";
+  }
+  const bool holds_back = rule.action == Action::kDelay || rule.action == Action::kHold;
+  if (rule.keeps_order && !holds_back) return "order=keep goes with delay= and hold= only";
+  if (rule.burst == 0) return {};
+  if (rule.ppm == 0) return "burst= wants percent= beside it";
+  if (rule.nth != 0) return "burst= can never be with nth=, which is one packet";
+  const std::uint64_t rest = 1'000'000 - rule.ppm;
+  if (rule.ppm > rest * rule.burst) {
+    return "bursts of " + std::to_string(rule.burst) +
+           " on average cannot make such a share, as gaps are at least one packet long";
+  }
+  return {};
+}
+
+std::string wrong_about_opcodes(const Rule& rule) {
+  const auto fits = [&](const OpcodeRow& row) { return is_of_direction(rule, row); };
+  if (!any_opcode(rule, fits)) {
+    return "opcode=" + rule.opcodes->names.front() + " can never be with direction=" +
+           std::string(words::word_of(words::kDirections, *rule.direction));
+  }
+  const auto begins = [&](const OpcodeRow& row) { return fits(row) && !row.response; };
+  if (rule.message != 0 && !any_opcode(rule, begins)) {
+    return "msg= is about requests: one acknowledgement may be of many messages";
+  }
+  const auto has = [&](const OpcodeRow& row) {
+    return fits(row) && has_what_it_changes(rule, row);
+  };
+  if (any_opcode(rule, has)) return {};
+  if (rule.action == Action::kNak) {
+    return "nak= is about requests of reliable queue pairs (RC, XRC): nothing else is answered";
+  }
+  return "no such packet has a " + std::string(words::word_of(words::kFields, rule.field)) +
+         " to corrupt";
+}
+
+}  // namespace
+
+bool has_what_it_changes(const Rule& rule, const OpcodeRow& row) {
+  using wire::WireTransport;
+  if (rule.action == Action::kNak) {
+    return row.request &&
+           (row.transport == WireTransport::kRc || row.transport == WireTransport::kXrc);
+  }
+  if (rule.action != Action::kCorrupt) return true;
+  switch (rule.field) {
+    case Field::kQkey:
+      return row.deth;
+    case Field::kRkey:
+      return row.reth || row.atomic_eth;
+    case Field::kLength:
+      return row.reth;
+    case Field::kPayload:
+      return row.payload;
+    default:
+      return true;
+  }
+}
+
+std::string why_it_never_fires(const Rule& rule) {
+  if (std::string wrong = wrong_about_management(rule); !wrong.empty()) return wrong;
+  if (std::string wrong = wrong_about_counting(rule); !wrong.empty()) return wrong;
+  return rule.is_management() ? std::string() : wrong_about_opcodes(rule);
+}
+
+}  // namespace verbena::fault

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a rule's words mean, and what is refused with a sentence.
+#include "verbena/fault/rule.hpp"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+namespace verbena::fault {
+namespace {
+
+Rule parsed(std::string_view line) {
+  auto rule = parse_rule(line);
+  EXPECT_TRUE(rule.ok()) << line << ": " << (rule.ok() ? "" : rule.error());
+  return rule.ok() ? *rule : Rule{};
+}
+
+std::string refused(std::string_view line) {
+  const auto rule = parse_rule(line);
+  EXPECT_FALSE(rule.ok()) << line;
+  return rule.ok() ? "" : rule.error();
+}
+
+TEST(Rule, HasOneTextForEachValue) {
+  for (const std::string_view line : {
+           "drop",
+           "drop opcode=SEND nth=3 qp=server:1",
+           "duplicate direction=response",
+           "corrupt=icrc",
+           "corrupt=payload opcode=WRITE_LAST,WRITE_ONLY first=2",
+           "delay=5ms opcode=READ_RESPONSE every=10 order=keep",
+           "hold=1500us msg=4",
+           "reorder=3 psn=5-9",
+           "nak=rnr nth=2 attempt=any qp=client:1",
+           "nak=operation opcode=RC_SEND_ONLY attempt=2 qp=0x004001",
+           "drop cm=REQ nth=1",
+           "delay=1s direction=management device=verbena0",
+           "drop percent=5 burst=4",
+           "drop program=ib_write_bw percent=0.0001 after=10ms until=2s",
+       }) {
+    EXPECT_EQ(to_string(parsed(line)), line);
+  }
+}
+
+TEST(Rule, SpellingAndOrderDoNotCount) {
+  for (const auto& [one, other] : {
+           std::pair{"  drop\tnth=3   opcode=send ", "drop opcode=SEND nth=3"},
+           std::pair{"corrupt", "corrupt=icrc"},
+           std::pair{"delay=0.005s", "delay=5ms"},
+           std::pair{"drop percent=10%", "drop percent=10"},
+           std::pair{"drop qp=client:2 program=client", "drop qp=client:2"},
+           std::pair{"drop qp=0x4001", "drop qp=16385"},
+           std::pair{"drop cm=req", "drop cm=REQ"},
+           std::pair{"drop psn=7-7", "drop psn=7"},
+       }) {
+    EXPECT_EQ(parsed(one), parsed(other)) << one;
+    EXPECT_EQ(to_string(parsed(one)), to_string(parsed(other))) << one;
+  }
+  EXPECT_NE(parsed("drop nth=3"), parsed("drop nth=4"));
+}
+
+TEST(Rule, NamesOpcodes) {
+  using wire::Opcode;
+  const auto names = [](std::string_view word, Opcode opcode) {
+    return parsed("drop opcode=" + std::string(word))
+        .opcodes->set.test(static_cast<std::size_t>(opcode));
+  };
+  EXPECT_TRUE(names("SEND", Opcode::kRcSendMiddle) && names("SEND", Opcode::kUdSendOnly));
+  EXPECT_FALSE(names("SEND", Opcode::kRcWriteOnly) || names("RC_SEND", Opcode::kUdSendOnly));
+  EXPECT_TRUE(names("XRC_SEND", Opcode::kXrcSendOnly));
+  EXPECT_FALSE(names("RC_SEND", Opcode::kXrcSendOnly));
+  EXPECT_TRUE(names("READ", Opcode::kRcReadRequest));
+  EXPECT_FALSE(names("READ", Opcode::kRcReadResponseOnly));
+  EXPECT_TRUE(names("READ_RESPONSE_MIDDLE", Opcode::kRcReadResponseMiddle));
+  EXPECT_FALSE(names("READ_RESPONSE_MIDDLE", Opcode::kRcReadResponseLast));
+  EXPECT_TRUE(names("ATOMIC", Opcode::kRcFetchAdd) && names("ATOMIC", Opcode::kRcCompareSwap));
+  EXPECT_FALSE(names("ATOMIC", Opcode::kRcAtomicAcknowledge));
+  EXPECT_TRUE(names("ATOMIC_ACK", Opcode::kRcAtomicAcknowledge));
+  EXPECT_TRUE(names("WRITE_ONLY_IMM", Opcode::kRcWriteOnlyImmediate));
+  EXPECT_FALSE(names("WRITE_ONLY_IMM", Opcode::kRcWriteOnly));
+  EXPECT_TRUE(names("SEND_INV", Opcode::kRcSendLastInvalidate));
+  EXPECT_TRUE(names("NAK", Opcode::kRcAcknowledge) && names("ACK", Opcode::kRcAcknowledge));
+  EXPECT_NE(parsed("drop opcode=NAK").opcodes->answers, parsed("drop opcode=ACK").opcodes->answers);
+  for (const char* none :
+       {"SENT", "SEND_", "SEND_FIRST_LAST", "UD_WRITE", "READ_FIRST", "", "RC_"}) {
+    EXPECT_NE(refused("drop opcode=" + std::string(none)).find("there is no such packet"),
+              std::string::npos)
+        << none;
+  }
+}
+
+TEST(Rule, IsRefusedWithASentence) {
+  for (const auto& [line, sentence] : {
+           std::pair{"", "a rule is empty"},
+           std::pair{"lose", "is not what a rule can do: it begins with drop, duplicate"},
+           std::pair{"drop=1", "stands alone"},
+           std::pair{"delay", "a time is wanted"},
+           std::pair{"delay=5", "a time is wanted"},
+           std::pair{"delay=0ms", "does nothing"},
+           std::pair{"nak=busy", "it may be rnr, psn, invalid, access or operation"},
+           std::pair{"corrupt=colour", "it may be icrc, opcode"},
+           std::pair{"drop nth", "is not a condition"},
+           std::pair{"drop color=red", "nothing is known of \"color\"; there are the conditions"},
+           std::pair{"drop nth=1 nth=2", "\"nth\" is said twice"},
+           std::pair{"drop nth=x", "a number is wanted"},
+           std::pair{"drop psn=a", "a number or two are wanted"},
+           std::pair{"drop direction=up", "it may be request, response or management"},
+           std::pair{"drop cm=HELLO", "it may be REQ, MRA"},
+           std::pair{"drop qp=client:0", "from 1 on"},
+           std::pair{"drop qp=client", "a number as 0x004001 is wanted"},
+           std::pair{"drop qp=1", "are the emulator's"},
+           std::pair{"drop percent=some", "a share is wanted"},
+           std::pair{"drop percent=101", "is more than all"},
+           std::pair{"delay=1ms order=lost", "it may be keep"},
+       }) {
+    EXPECT_NE(refused(line).find(sentence), std::string::npos) << line << ": " << refused(line);
+  }
+}
+
+TEST(Rule, ThatCouldNeverFireIsRefused) {
+  for (const char* line : {
+           "drop nth=0",
+           "reorder=0",
+           "drop attempt=0",
+           "drop percent=0",
+           "drop psn=9-5",
+           "drop nth=1 every=2",
+           "drop opcode=ACK direction=request",
+           "drop opcode=SEND direction=response",
+           "drop opcode=SEND cm=REQ",
+           "drop cm=REQ direction=request",
+           "drop cm=REQ program=rping",
+           "drop cm=REQ psn=1",
+           "nak=rnr cm=REQ",
+           "nak=rnr opcode=ACK",
+           "nak=rnr opcode=UD_SEND",
+           "nak=rnr direction=response",
+           "corrupt=qkey opcode=WRITE",
+           "corrupt=payload opcode=READ",
+           "corrupt=rkey opcode=SEND",
+           "drop msg=1 opcode=ACK",
+           "drop msg=1 direction=response",
+           "drop after=2s until=1s",
+           "hold=1s after=2s",
+           "drop burst=3",
+           "drop percent=90 burst=2",
+           "drop nth=1 percent=5 burst=2",
+           "drop program=a qp=b:1",
+           "drop order=keep",
+       }) {
+    EXPECT_NE(refused(line), "") << line;
+  }
+}
+
+TEST(Rule, ProgramsAreCalledAsTheKernelDoes) {
+  EXPECT_TRUE(is_called("ib_write_bw", "ib_write_bw"));
+  EXPECT_TRUE(is_called("a-program-with-", "a-program-with-a-long-name"));
+  EXPECT_FALSE(is_called("ib_write_bw", "ib_write"));
+}
+
+}  // namespace
+}  // namespace verbena::fault
