@@ -52,7 +52,8 @@ qp::QueuePair* Device::create_qp(qp::QueuePairOptions options) {
     options.send.max_sges =
         std::max(options.send.max_sges, options.shared->tags->options().max_sges);
   }
-  const qp::Surroundings around{&memory_, &events_, &counters_, this, &shares_, &transmitter_};
+  const qp::Surroundings around{&memory_, &events_,      &counters_,   this,
+                                &shares_, &transmitter_, &obeys_marks_};
   std::optional<Qpn> number;
   {
     const Guard guard(receive_lock_);

@@ -27,8 +27,9 @@ bool goes_on(const wire::PacketView& head, std::uint32_t behind, std::uint32_t m
   const std::size_t length = bytes.size() - wire::Bth::kSize;
   const bool is_long_enough = row.ends_message ? length > bth.pad() : length == mtu;
   const std::uint8_t differs = row.ends_message ? kOfAllPackets : std::uint8_t{0xff};
-  return is_long_enough && length % 4 == 0 && ((bytes[1] ^ head.start[1]) & differs) == 0 &&
-         bth.pkey() == head.bth.pkey && bth.psn() == head.bth.psn + behind;
+  return is_long_enough && length % 4 == 0 && bth.mark() == 0 &&
+         ((bytes[1] ^ head.start[1]) & differs) == 0 && bth.pkey() == head.bth.pkey &&
+         bth.psn() == head.bth.psn + behind;
 }
 
 // Makes `packet`, the one at `first`, stand for as many of the train as are one piece of a message,
@@ -36,7 +37,8 @@ bool goes_on(const wire::PacketView& head, std::uint32_t behind, std::uint32_t m
 // in it, is refused as a whole.
 void join(wire::PacketView& packet, const wire::RxTrain& train, std::uint32_t first,
           std::uint32_t mtu) {
-  if (!is_plain_data(*packet.row) || packet.row->ends_message || packet.payload.size() != mtu) {
+  if (!is_plain_data(*packet.row) || packet.row->ends_message || packet.payload.size() != mtu ||
+      wire::BthView(packet.start).mark() != 0) {
     return;
   }
   bool asks = packet.bth.ack_request;

@@ -27,6 +27,7 @@ void fill(queue::Endpoint& e, const QueuePairOptions& o, const Surroundings& aro
   e.port = around.port;
   e.drops = &around.port->drops;
   e.shared = around.shared;
+  e.obeys_marks = around.obeys_marks;
   e.send_cq = o.send_cq;
   e.receive_cq = o.receive_cq;
   e.cookie = o.cookie;

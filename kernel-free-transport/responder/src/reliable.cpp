@@ -47,7 +47,34 @@ std::optional<NakCode> Responder::check_length(const wire::PacketView& packet) c
   return std::nullopt;
 }
 
+// A fault wants it, and the peer hears of it as if this end had a reason of its own. The values are
+// those of fault::Nak.
+void Responder::refuse_as_marked(std::uint8_t mark) {
+  constexpr const char* kWhy = "an injected rule (nak=) asks for it";
+  switch (mark) {
+    case 1:
+      not_ready_ = true;
+      return owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
+    case 2:
+      return report_gap();
+    case 3:
+      refuse(NakCode::kInvalidRequest, queue::AsyncEvent::kQpRequestError, kWhy);
+      return;
+    case 4:
+      refuse(NakCode::kRemoteAccess, queue::AsyncEvent::kQpAccessError, kWhy);
+      return;
+    default:
+      refuse(NakCode::kRemoteOperational, queue::AsyncEvent::kQpFatal, kWhy);
+      return;
+  }
+}
+
 [[gnu::always_inline]] inline void Responder::handle_in_sequence(const wire::PacketView& packet) {
+  if (const std::uint8_t mark = wire::BthView(packet.start).mark(); mark != 0) [[unlikely]] {
+    if (endpoint_.obeys_marks != nullptr && endpoint_.obeys_marks->read_relaxed()) {
+      return refuse_as_marked(mark);
+    }
+  }
   if (const auto code = check_order(packet)) {
     refuse(*code, queue::AsyncEvent::kQpRequestError, "a message's packets came in a wrong order");
     return;

@@ -119,6 +119,9 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   void fail_all(const char* reason);
   void set_port_active(bool active);
   bool is_port_active() const { return port_active_.read_relaxed(); }
+  // Whether a request that is marked (wire::Bth::mark) gets the NAK that the mark names. Faults do
+  // this; from a network such marks mean nothing.
+  void obey_marks(bool obeys) { obeys_marks_.publish(obeys); }
   // What path MTUs are held against from now on.
   void set_active_mtu(Mtu mtu) { active_mtu_.publish(mtu); }
 
@@ -253,6 +256,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   std::vector<SharedSlot> shared_slots_;
   std::unordered_map<std::uint32_t, qp::QueuePair*> lines_;  // by number; under the receive lock
   Published<bool> port_active_{true};
+  Published<bool> obeys_marks_{false};
   Published<Mtu> active_mtu_;
 };
 

@@ -47,6 +47,7 @@ struct Surroundings {
   queue::SharedReceiveDirectory* shared = nullptr;
   requester::FlowShares* shares = nullptr;
   wire::Transmitter* transmitter = nullptr;
+  const Published<bool>* obeys_marks = nullptr;  // wire::Bth::mark
 };
 
 enum class PostedReceive : std::uint8_t { kOk, kFull, kTooManySges, kWrongState, kNoQueue };

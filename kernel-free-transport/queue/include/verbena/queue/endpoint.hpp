@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "verbena/base/lock.hpp"
 #include "verbena/base/port_counters.hpp"
 #include "verbena/base/types.hpp"
 #include "verbena/memory/registry.hpp"
@@ -73,6 +74,8 @@ struct Endpoint {
   ReceiveQueue* receives = nullptr;          // own or shared; null for XRC
   SharedReceive* srq = nullptr;              // the shared one, if it is
   SharedReceiveDirectory* shared = nullptr;  // XRC: by number
+  // Null or false: the marks in packets, which faults leave there, mean nothing.
+  const Published<bool>* obeys_marks = nullptr;
   void* cookie = nullptr;
   bool signal_all = false;
   bool blocks_own_multicast = false;  // what it sends to a group does not come back to it

@@ -145,6 +145,7 @@ class Responder {
   [[gnu::noinline]] void handle_duplicate(const wire::PacketView& packet);
   // What came is not what is expected, as nothing so far was.
   [[gnu::cold]] void note_foreign_psn(Psn psn);
+  [[gnu::cold]] void refuse_as_marked(std::uint8_t mark);
   void repeat_read(const wire::PacketView& packet);
   void repeat_atomic(const wire::PacketView& packet);
   std::optional<wire::NakCode> check_order(const wire::PacketView& packet) const;

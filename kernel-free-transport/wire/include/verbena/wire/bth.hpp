@@ -45,6 +45,11 @@ struct Bth {
   static void write_psn(std::uint8_t* out, Psn psn) { store_be32(out + 8, psn.value()); }
   // Makes a header that is written ask for an acknowledgement.
   static void ask(std::uint8_t* out) { out[8] |= 0x80; }
+  // In the reserved bits beside it: which NAK a fault wants of the receiver (fault::Nak); 0: none.
+  static constexpr std::uint8_t kMarks = 0x07;
+  static void mark(std::uint8_t* out, std::uint8_t mark) {
+    out[8] = static_cast<std::uint8_t>((out[8] & 0x80) | (mark & kMarks));
+  }
   // And be of a version that there is not, so that whoever gets it drops it.
   static void spoil(std::uint8_t* out) { out[1] |= 0x0f; }
   bool operator==(const Bth&) const = default;
@@ -70,6 +75,7 @@ class BthView {
   bool becn() const { return (at_[4] & 0x40) != 0; }
   Qpn dest_qp() const { return Qpn(load_low24(at_ + 4)); }
   bool ack_request() const { return (at_[8] & 0x80) != 0; }
+  std::uint8_t mark() const { return at_[8] & Bth::kMarks; }
   Psn psn() const { return Psn(load_low24(at_ + 8)); }
 
  private:
