@@ -36,6 +36,8 @@ struct Held {
   std::optional<Damage> damage;
   TxBatch::Packet before{};
   std::vector<std::uint8_t> bytes;
+  std::uint32_t behind = 0;               // so many packets of its flow are to overtake it
+  std::optional<fault::PacketName> name;  // of one that a rule holds back
 
   // For a heap with the earliest on top.
   bool operator<(const Held& other) const {
@@ -47,7 +49,12 @@ struct Held {
 // What is known of one sending queue pair.
 struct FlowState {
   fault::Flow flow;
+  fault::Script script{};
+  std::uint32_t created = 0;  // of which queue pair, and which of its lives
+  std::uint32_t lives = 0;
   TimeNs line_free = 0;
+  TimeNs not_before = 0;      // what comes now waits for what is held back
+  std::uint32_t waiting = 0;  // packets that are to be overtaken
 };
 
 }  // namespace
@@ -71,9 +78,19 @@ class FaultLink::Line {
       has_faults_ = has_faults_ || !rule.settings.is_none();
       if (rule.counters != nullptr && rule.starts_counting) rule.counters->reset();
     }
-    if (!has_faults_) flows_.clear();
+    if (!has_faults()) flows_.clear();
   }
-  bool has_faults() const { return has_faults_; }
+  void set_script(std::vector<fault::ActiveRule> script) {
+    for (fault::ActiveRule& rule : script) {
+      const auto is_it = [&](const fault::ActiveRule& old) { return old.id == rule.id; };
+      const auto known = std::ranges::find_if(script_, is_it);
+      if (known != script_.end()) rule.since = known->since;
+      if (rule.counters != nullptr && rule.starts_counting) rule.counters->reset();
+    }
+    script_ = std::move(script);
+    if (!has_faults()) flows_.clear();
+  }
+  bool has_faults() const { return has_faults_ || !script_.empty(); }
   bool holds_any() const { return !held_.empty(); }
   TimeNs next_due() const { return held_.empty() ? kNever : held_.front().due; }
 
@@ -82,23 +99,17 @@ class FaultLink::Line {
     const FaultRule* const rule = rule_of(flow);
     for (const TxBatch::Packet& p : batch.packets()) {
       const Passing packet{batch.bytes_of(p), batch.destination(p), flow, std::nullopt, p};
-      if (rule == nullptr) {
+      if (rule == nullptr && script_.empty()) {
         emit(packet, now);
       } else {
-        meet(packet, *rule, batch, now);
+        meet(packet, rule, batch, now);
       }
     }
     flush(now);
   }
 
   void release_due(TimeNs now) {
-    while (!held_.empty() && held_.front().due <= now) {
-      std::pop_heap(held_.begin(), held_.end());
-      const Held packet = std::move(held_.back());
-      held_.pop_back();
-      held_bytes_ -= packet.bytes.size();
-      emit(packet.passing(), now);
-    }
+    emit_due(now);
     flush(now);
   }
 
@@ -118,38 +129,123 @@ class FaultLink::Line {
     if (rule.counters != nullptr) rule.counters->count(what);
   }
 
-  void lose(const FaultRule& rule, fault::Direction direction) {
+  // Null: for want of room, or of a rule of a script.
+  void lose(const FaultRule* rule, fault::Direction direction) {
     drops_.count(DropReason::kInjected);
-    count(rule, FaultCounter::kLost);
-    if (direction == fault::Direction::kRequest) count(rule, FaultCounter::kLostRequests);
+    if (rule == nullptr) return;
+    count(*rule, FaultCounter::kLost);
+    if (direction == fault::Direction::kRequest) count(*rule, FaultCounter::kLostRequests);
   }
 
-  void meet(Passing packet, const FaultRule& rule, const TxBatch& batch, TimeNs now) {
+  FlowState& state_of(Qpn flow, const wire::Origin& origin) {
+    FlowState& state =
+        flows_.try_emplace(flow.value(), FlowState{fault::Flow(program_)}).first->second;
+    if (state.created != origin.created || state.lives != origin.lives) {
+      state.script.begin_anew();
+      state.created = origin.created;
+      state.lives = origin.lives;
+    }
+    return state;
+  }
+
+  fault::Verdict ask_script(FlowState& state, const fault::PacketName& name, const Passing& packet,
+                            TimeNs now) {
+    if (script_.empty()) return {};
+    fault::Described described = fault::describe(name, packet.bytes);
+    described.place = state.created;
+    described.qp = packet.flow;
+    described.now = now;
+    return state.script.judge(script_, described);
+  }
+
+  void meet(const Passing& packet, const FaultRule* rule, const TxBatch& batch, TimeNs now) {
     using fault::Direction;
-    count(rule, FaultCounter::kPackets);
+    if (rule != nullptr) count(*rule, FaultCounter::kPackets);
     // Made before there were faults, which are for ordinary packets, and repeated as such.
     if (packet.before.psns != 0) return lose(rule, Direction::kRequest);
     try {
-      FlowState& state =
-          flows_.try_emplace(packet.flow.value(), FlowState{fault::Flow(program_)}).first->second;
-      const auto [name, fate] = state.flow.judge(rule.settings, batch.origin(), packet.bytes);
-      if (fate.is_lost) {
-        lose(rule, name.direction);
+      FlowState& state = state_of(packet.flow, batch.origin());
+      const fault::PacketName name = state.flow.name(batch.origin(), packet.bytes);
+      if (is_held(name)) return inner_.note_lost(batch, packet.before, packet.flow);
+      const fault::Verdict verdict = ask_script(state, name, packet, now);
+      const fault::Fate fate =
+          rule != nullptr ? state.flow.judge(rule->settings, name) : fault::Fate{};
+      if (fate.is_lost || verdict.is_lost) {
+        lose(fate.is_lost ? rule : nullptr, name.direction);
         return inner_.note_lost(batch, packet.before, packet.flow);
       }
-      count_what_is_done(rule, fate);
-      if (fate.damaged_bit) packet.damage = Damage{*fate.damaged_bit};
-      const TimeNs due = now + fate.delay_ns + (fate.is_reordered ? rule.settings.reorder_ns : 0) +
-                         wait_for_line(state, rule, packet.bytes.size(), now);
-      for (int copy = 0; copy < (fate.is_doubled ? 2 : 1); ++copy) {
-        if (due == now) {
-          emit(packet, now);
-        } else if (!hold(packet, due)) {
-          lose(rule, name.direction);
-        }
-      }
+      carry(packet, rule, state, verdict, fate, name, now);
     } catch (const std::bad_alloc&) {
       lose(rule, Direction::kRequest);
+    }
+  }
+
+  // A packet that a rule holds back does not arrive sooner because its sender repeats it.
+  bool is_held(const fault::PacketName& name) const {
+    return !script_.empty() &&
+           std::ranges::any_of(held_, [&](const Held& held) { return held.name == name; });
+  }
+
+  // What is not lost.
+  void carry(Passing packet, const FaultRule* rule, FlowState& state, const fault::Verdict& verdict,
+             const fault::Fate& fate, const fault::PacketName& name, TimeNs now) {
+    alter(packet, verdict);
+    if (fate.damaged_bit) packet.damage = Damage{*fate.damaged_bit};
+    TimeNs due = std::max({now + verdict.delay_ns, verdict.hold_until, state.not_before});
+    if (rule != nullptr) {
+      count_what_is_done(*rule, fate);
+      due += fate.delay_ns + (fate.is_reordered ? rule->settings.reorder_ns : 0) +
+             wait_for_line(state, *rule, packet.bytes.size(), now);
+    }
+    if (verdict.keeps_order) state.not_before = due;
+    if (verdict.behind != 0) due = std::max(due, now + kOvertakenMost);
+    const bool is_held = verdict.delay_ns != 0 || verdict.hold_until > now || verdict.behind != 0;
+    for (int copy = 0; copy < (fate.is_doubled || verdict.is_doubled ? 2 : 1); ++copy) {
+      if (due == now) {
+        emit(packet, now);
+      } else if (!hold(packet, due, is_held ? std::optional(name) : std::nullopt, verdict.behind)) {
+        lose(rule, name.direction);
+      } else {
+        state.waiting += verdict.behind != 0;
+      }
+    }
+    if (verdict.behind == 0 && state.waiting != 0) note_overtaking(packet.flow, state, now);
+  }
+
+  // What rules change of it, in a copy: until the next packet.
+  void alter(Passing& packet, const fault::Verdict& verdict) {
+    if (verdict.breaks_icrc) {
+      packet.damage = Damage{static_cast<std::uint32_t>(packet.bytes.size() * 8)};
+    }
+    if (verdict.changes.empty() && verdict.nak == fault::Nak::kNone) return;
+    altered_.assign(packet.bytes.begin(), packet.bytes.end());
+    for (const fault::Field field : verdict.changes) fault::change(field, altered_);
+    wire::Bth::mark(altered_.data(), static_cast<std::uint8_t>(verdict.nak));
+    packet.bytes = altered_;
+  }
+
+  // One more packet of the flow has gone: what waited for it goes now.
+  void note_overtaking(Qpn flow, FlowState& state, TimeNs now) {
+    for (Held& held : held_) {
+      if (!(held.flow == flow) || held.behind == 0 || --held.behind != 0) continue;
+      held.due = now;
+      --state.waiting;
+    }
+    std::make_heap(held_.begin(), held_.end());
+    emit_due(now);
+  }
+
+  void emit_due(TimeNs now) {
+    while (!held_.empty() && held_.front().due <= now) {
+      std::pop_heap(held_.begin(), held_.end());
+      const Held packet = std::move(held_.back());
+      held_.pop_back();
+      held_bytes_ -= packet.bytes.size();
+      if (packet.behind != 0) {
+        const auto state = flows_.find(packet.flow.value());
+        if (state != flows_.end() && state->second.waiting != 0) --state->second.waiting;
+      }
+      emit(packet.passing(), now);
     }
   }
 
@@ -171,7 +267,8 @@ class FaultLink::Line {
   }
 
   // False: there is no room for it.
-  bool hold(const Passing& p, TimeNs due) {
+  bool hold(const Passing& p, TimeNs due, std::optional<fault::PacketName> name = std::nullopt,
+            std::uint32_t behind = 0) {
     if (held_bytes_ + p.bytes.size() > kHeldBytesMax) return false;
     held_.push_back({due,
                      sequence_++,
@@ -179,7 +276,9 @@ class FaultLink::Line {
                      p.destination,
                      p.damage,
                      p.before,
-                     {p.bytes.begin(), p.bytes.end()}});
+                     {p.bytes.begin(), p.bytes.end()},
+                     behind,
+                     name});
     std::push_heap(held_.begin(), held_.end());
     held_bytes_ += p.bytes.size();
     return true;
@@ -226,7 +325,9 @@ class FaultLink::Line {
   DropCounters& drops_;
   bool has_faults_ = false;
   std::unordered_map<std::uint32_t, FaultRule> rules_;  // by flow; 0: the general one
+  std::vector<fault::ActiveRule> script_;
   std::unordered_map<std::uint32_t, FlowState> flows_;
+  std::vector<std::uint8_t> altered_;
   TimeNs general_line_free_ = 0;
   std::vector<Held> held_;
   std::size_t held_bytes_ = 0;
@@ -254,6 +355,12 @@ void FaultLink::publish() {
 void FaultLink::set_rules(std::span<const FaultRule> rules) {
   const Guard guard(lock_);
   line_->set_rules(rules);
+  publish();
+}
+
+void FaultLink::set_script(std::vector<fault::ActiveRule> script) {
+  const Guard guard(lock_);
+  line_->set_script(std::move(script));
   publish();
 }
 

@@ -31,6 +31,7 @@ class Recorder final : public Link {
     Qpn flow;
     TimeNs when;
     bool damaged;
+    std::uint8_t mark;
   };
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override {
@@ -52,7 +53,8 @@ class Recorder final : public Link {
     ++calls;
     for (const auto& p : batch.packets().first(count)) {
       const auto bytes = batch.bytes_of(p);
-      sent.push_back({wire::BthView(bytes.data()).psn().value(), p.length, flow, g_now, damaged});
+      const wire::BthView bth(bytes.data());
+      sent.push_back({bth.psn().value(), p.length, flow, g_now, damaged, bth.mark()});
     }
     return count;
   }
@@ -72,6 +74,17 @@ class FaultLinkTest : public ::testing::Test {
     std::erase_if(rules_, [flow](const FaultRule& rule) { return rule.flow == flow; });
     rules_.push_back({flow, settings, &counters_, false});
     link_->set_rules(rules_);
+  }
+  void set_script(std::initializer_list<std::string_view> lines) {
+    script_.clear();
+    for (const std::string_view line : lines) {
+      auto rule = fault::parse_rule(line);
+      ASSERT_TRUE(rule.ok()) << rule.error();
+      const std::uint64_t id = script_.size() + 1;
+      script_.push_back(fault::activate(id, std::move(*rule), kSeed, g_now));
+      script_.back().counters = &rule_counters_[id];
+    }
+    link_->set_script(script_);
   }
   void clear() {
     rules_.clear();
@@ -96,6 +109,11 @@ class FaultLinkTest : public ::testing::Test {
     g_now += ns;
     link_->receive(sink_, 64);
   }
+  std::vector<std::uint32_t> psns_sent() const {
+    std::vector<std::uint32_t> psns;
+    for (const auto& s : recorder_->sent) psns.push_back(s.psn);
+    return psns;
+  }
   std::map<std::uint32_t, int> copies_by_psn() const {
     std::map<std::uint32_t, int> copies;
     for (const auto& s : recorder_->sent) ++copies[s.psn];
@@ -110,6 +128,8 @@ class FaultLinkTest : public ::testing::Test {
   DropCounters drops_;
   FaultCounters counters_;
   std::vector<FaultRule> rules_;
+  std::vector<fault::ActiveRule> script_;
+  std::map<std::uint64_t, RuleCounters> rule_counters_;
   Collector sink_;
   Recorder* recorder_;
   std::unique_ptr<FaultLink> link_;
@@ -348,6 +368,101 @@ TEST(FaultLinkOverUdp, DamageIsNoticedByTheReceiver) {
   EXPECT_EQ(sink.arrived.size(), 200 - corrupted);
   EXPECT_LE(b.drops.read(DropReason::kBadIcrc), corrupted);
   EXPECT_GE(b.drops.read(DropReason::kBadIcrc) + 10, corrupted);
+}
+
+using Psns = std::vector<std::uint32_t>;
+
+TEST_F(FaultLinkTest, ARuleLosesOnePacketOnce) {
+  set_script({"drop nth=3"});
+  EXPECT_FALSE(link_->is_idle());
+  send(0, 5);
+  send(2, 3);
+  EXPECT_EQ(psns_sent(), (Psns{0, 1, 3, 4, 2, 3, 4}));
+  EXPECT_EQ(drops_.read(DropReason::kInjected), 1u);
+  EXPECT_EQ(rule_counters_[1].fired(), 1u);
+  set_script({});
+  EXPECT_TRUE(link_->is_idle());
+}
+
+TEST_F(FaultLinkTest, ARuleThatStaysGoesOnCounting) {
+  set_script({"drop nth=3"});
+  send(0, 2);
+  set_script({"drop nth=3", "duplicate nth=2"});
+  send(2, 3);
+  EXPECT_EQ(psns_sent(), (Psns{0, 1, 3, 3, 4}));
+  EXPECT_EQ(rule_counters_[1].matched(), 5u);
+  EXPECT_EQ(rule_counters_[2].matched(), 3u);
+}
+
+TEST_F(FaultLinkTest, RulesAndChancesTogether) {
+  set_for_all({.drop_ppm = 100'000});
+  fault::Flow flow(kProgram);
+  Psns wanted;
+  for (std::uint32_t psn = 0; psn < 200; ++psn) {
+    const bool arrives = fate_of(flow, {.drop_ppm = 100'000}, psn).arrives();
+    if (arrives && (psn + 1) % 10 != 0) wanted.push_back(psn);
+  }
+  set_script({"drop every=10"});
+  send(0, 200);
+  EXPECT_EQ(psns_sent(), wanted);
+}
+
+TEST_F(FaultLinkTest, ADelayedPacketIsOvertakenOrNot) {
+  set_script({"delay=1ms nth=2"});
+  send(0, 3);
+  pass_time(1'000'000);
+  EXPECT_EQ(psns_sent(), (Psns{0, 2, 1}));
+  set_script({"delay=1ms psn=11 order=keep"});
+  recorder_->sent.clear();
+  send(10, 3);
+  EXPECT_EQ(psns_sent(), (Psns{10}));
+  send(13, 1);
+  EXPECT_EQ(link_->next_timeout(), g_now + 1'000'000);
+  pass_time(1'000'000);
+  EXPECT_EQ(psns_sent(), (Psns{10, 11, 12, 13}));
+}
+
+TEST_F(FaultLinkTest, APacketGoesBehindTheNextOnes) {
+  set_script({"reorder=2 nth=2"});
+  send(0, 3);
+  EXPECT_EQ(psns_sent(), (Psns{0, 2}));
+  send(0, 1, kOtherFlow);  // of another queue pair, and its own first
+  send(3, 2);
+  EXPECT_EQ(psns_sent(), (Psns{0, 2, 0, 3, 1, 4}));
+}
+
+TEST_F(FaultLinkTest, APacketThatNobodyOvertakesGoesAfterAWhile) {
+  set_script({"reorder=2 nth=2"});
+  send(0, 2);
+  pass_time(FaultLink::kOvertakenMost - 1);
+  EXPECT_EQ(psns_sent(), (Psns{0}));
+  pass_time(1);
+  EXPECT_EQ(psns_sent(), (Psns{0, 1}));
+  send(2, 2);
+  EXPECT_EQ(psns_sent(), (Psns{0, 1, 2, 3}));
+}
+
+TEST_F(FaultLinkTest, WhatIsHeldGoesWhenItsTimeHasCome) {
+  set_script({"hold=1ms first=3"});
+  send(0, 2);
+  g_now += 400'000;
+  send(2, 2);
+  EXPECT_EQ(psns_sent(), (Psns{3}));
+  pass_time(600'000);
+  EXPECT_EQ(psns_sent(), (Psns{3, 0, 1, 2}));
+  send(4, 1);
+  EXPECT_EQ(rule_counters_[1].fired(), 3u);
+}
+
+TEST_F(FaultLinkTest, ARequestIsMarkedForItsReceiver) {
+  set_script({"nak=access nth=2", "corrupt nth=3"});
+  send(0, 4);
+  ASSERT_EQ(recorder_->sent.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const auto& sent = recorder_->sent[i];
+    EXPECT_EQ(sent.mark, i == 1 ? 4 : 0) << i;
+    EXPECT_EQ(sent.damaged, i == 2) << i;
+  }
 }
 
 }  // namespace

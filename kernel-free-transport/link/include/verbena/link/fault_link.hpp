@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A decorator that makes any link as bad as a network can be: loss, damage, duplication,
-// reordering, delay, a slow line; for one queue pair or for all. Faults strike what is sent. While
-// no fault is set it costs a load. What happens to a packet is decided in verbena/fault: it depends
-// on the seed and on the packet alone.
+// reordering, delay, a slow line; for one queue pair or for all, by chance or by the rules of a
+// script. Faults strike what is sent. While none is set it costs a load. What happens to a packet
+// is decided in verbena/fault: it depends on the seed and on the packet alone.
 //
 // Threads: as Link says; rules may change at any time from any thread.
 #pragma once
@@ -10,11 +10,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "verbena/base/drop_reason.hpp"
 #include "verbena/base/fault_counters.hpp"
 #include "verbena/base/lock.hpp"
 #include "verbena/fault/fate.hpp"
+#include "verbena/fault/script.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbena/link/link.hpp"
 
@@ -31,6 +33,8 @@ class FaultLink final : public Link {
  public:
   // What is held back at most, as in a router's buffer.
   static constexpr std::size_t kHeldBytesMax = 16u << 20;
+  // So long a packet waits for others to overtake it.
+  static constexpr TimeNs kOvertakenMost = 500'000'000;
 
   // `program` names the program that sends, the same in each of its runs.
   FaultLink(std::unique_ptr<Link> inner, std::uint64_t program, DropCounters& drops,
@@ -40,6 +44,9 @@ class FaultLink final : public Link {
   // In place of those before; at most one for each flow. A rate of the general rule is the rate of
   // all its flows. What is held back already still goes out at its time.
   void set_rules(std::span<const FaultRule> rules);
+  // Rules of scripted faults, in place of those before. One that stays, by its id, has been in
+  // force since it first came, and goes on counting.
+  void set_script(std::vector<fault::ActiveRule> script);
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
@@ -61,7 +68,7 @@ class FaultLink final : public Link {
   Link& inner() { return *inner_; }
 
  private:
-  class Line;  // rules, the packets held back, the burst on its way
+  class Line;  // rules, the script, the packets held back, the burst on its way
 
   void publish();
 
