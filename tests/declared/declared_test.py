@@ -32,7 +32,7 @@ class Declared(unittest.TestCase):
         roce = cls.enterClassContext(devices.Emulator(BUILD, "--roce", address, "--device", "roce_0"))
         cls.shadows = {name: pathlib.Path(device.environment["VERBENA_RUNTIME_DIR"], "shadow")
                        for name, device in (("verbena0", cls.device), ("roce_0", roce))}
-        cls.device.control("fault", "--loss", "0.0001%")
+        cls.device.control("fault", "--loss", "0.0001%", "--inject", "drop nth=1000000000")
         traffic = cls.enterClassContext(extract.Traffic(cls.device, str(cls.bin / "steps")))
         cls.status = traffic.status()
 

@@ -4,6 +4,9 @@
 #include <cerrno>
 
 #include "text.hpp"
+#include "verbena/control/stats_page.hpp"
+#include "verbena/fault/rule.hpp"
+#include "verbena/settings/scenario.hpp"
 
 namespace verbena::cli {
 namespace {
@@ -35,10 +38,15 @@ class Words {
 
 // What is wrong with words that are right each alone; nullptr: nothing.
 const char* contradiction(const FaultOptions& o, const ChangeFault& change) {
-  if (o.clear && change.named != 0) return "--clear takes no fault beside it";
-  if (!o.clear && change.named == 0) {
-    return "name a fault (--loss 1%, --delay 1ms, ...) or --clear; `verbena status` shows what is "
-           "set";
+  const bool has_rules = !change.rules.empty();
+  if (o.clear && (change.named != 0 || has_rules)) return "--clear takes no fault beside it";
+  if (!o.clear && change.named == 0 && !has_rules) {
+    return "name a fault (--loss 1%, --inject 'drop nth=3', ...) or --clear; `verbena status` "
+           "shows what is set";
+  }
+  if (has_rules && (change.qpn != 0 || !o.device.empty() || o.data || o.cm)) {
+    return "a rule says itself whom it is about: qp=, device= and direction= within it, instead of "
+           "--qp, --device, --data and --cm";
   }
   if (change.qpn == control::FaultSpec::kCm) {
     return "queue pair 1 is the emulator's: --cm aims at what it sends";
@@ -47,6 +55,30 @@ const char* contradiction(const FaultOptions& o, const ChangeFault& change) {
     return "--cm is about what the emulator sends for all programs: it goes without --qp";
   }
   return nullptr;
+}
+
+// The rules of --inject and of the file, as the emulator takes them.
+Outcome<control::Done> take_rules(const FaultOptions& o, ChangeFault& change) {
+  for (const std::string& line : o.inject) {
+    const auto rule = fault::parse_rule(line);
+    if (!rule) return control::fail(EINVAL, "--inject '" + line + "': " + rule.error());
+    change.rules.push_back(fault::to_string(*rule));
+  }
+  if (!o.scenario.empty()) {
+    const auto scenario = settings::load_scenario(o.scenario);
+    if (!scenario) return Failure<Error>{scenario.error()};
+    for (const fault::Rule& rule : scenario->rules) change.rules.push_back(fault::to_string(rule));
+    if (scenario->seed && (change.named & control::kFaultSeed) == 0) {
+      change.seed = *scenario->seed;
+      change.named |= control::kFaultSeed;
+    }
+  }
+  if (change.rules.size() > control::kRulesMost) {
+    return control::fail(EINVAL, "there may be " + std::to_string(control::kRulesMost) +
+                                     " rules at a time, and these are " +
+                                     std::to_string(change.rules.size()));
+  }
+  return control::Done{};
 }
 
 }  // namespace
@@ -61,6 +93,12 @@ void FaultOptions::add_to(CLI::App& command) {
   command.add_option("--rate", rate, "Speed of the line, as 100MB or 1Gbit a second; 0: no limit");
   command.add_option("--seed", seed,
                      "Decides which packets meet them: the same program meets the same again");
+  command
+      .add_option("--inject", inject,
+                  "A rule, as 'drop opcode=SEND nth=3' (man verbena, RULES); may be repeated")
+      ->type_name("RULE")
+      ->allow_extra_args(false);
+  command.add_option("--scenario", scenario, "A TOML file with such rules")->type_name("FILE");
   command.add_flag("--data", data, "Only what programs send");
   command.add_flag("--cm", cm, "Only what connection management (rdma_cm) sends");
 }
@@ -86,6 +124,7 @@ Outcome<ChangeFault> FaultOptions::change() const {
   words.take(rate, parse_rate, v.rate_bytes_per_second, control::kFaultRate, change.named);
   words.take(seed, parse_seed, change.seed, control::kFaultSeed, change.named);
   if (words.error().code != 0) return Failure<Error>{words.error()};
+  if (const auto taken = take_rules(*this, change); !taken) return Failure<Error>{taken.error()};
   if (const char* wrong = contradiction(*this, change)) return control::fail(EINVAL, wrong);
   change.device = device;
   change.clear = clear;

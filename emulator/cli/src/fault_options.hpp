@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 #include "verbena/control/error.hpp"
 #include "verbena/control/messages.hpp"
@@ -21,6 +22,8 @@ struct FaultOptions {
   std::string jitter;
   std::string rate;
   std::string seed;
+  std::vector<std::string> inject;
+  std::string scenario;
   bool data = false;
   bool cm = false;
   bool clear = false;

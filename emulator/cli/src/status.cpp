@@ -102,6 +102,15 @@ void print_fault(const json& f) {
   std::printf("%s\n    %s\n", line.c_str(), counted_of(f).c_str());
 }
 
+void print_rule(const json& rule) {
+  std::printf("rule %s: matched %llu packets, fired %llu times", text_of(rule["rule"]).c_str(),
+              rule["matched"].get<unsigned long long>(), rule["fired"].get<unsigned long long>());
+  if (rule["seed"].is_number()) {
+    std::printf(", seed %llu", rule["seed"].get<unsigned long long>());
+  }
+  std::printf("\n");
+}
+
 void print_device(const json& device) {
   const json& port = device["ports"][0];
   std::printf("%s  %s  %s on %s  ", text_of(device["name"]).c_str(),
@@ -152,6 +161,8 @@ class TextPrinter final : public Printer {
     switch (part) {
       case StatusPart::kEmulator:
         return print_emulator(object);
+      case StatusPart::kRules:
+        return print_rule(object);
       case StatusPart::kDevice:
         return print_device(object);
       case StatusPart::kFaults:
@@ -182,8 +193,9 @@ class JsonPrinter final : public Printer {
   void print(StatusPart part, const std::string& text) override {
     switch (part) {
       case StatusPart::kEmulator:
-        return begin_object(text, "devices");
+        return begin_object(text, "rules");
       case StatusPart::kDevice:
+        if (!has_devices_) std::fputs("],\n\"devices\": [", stdout);
         end_device();
         if (has_devices_) std::fputs(",\n", stdout);
         has_devices_ = is_in_device_ = true;
@@ -200,6 +212,7 @@ class JsonPrinter final : public Printer {
       case StatusPart::kSrqs:
         if (!has_srqs_) begin_srqs();
         return print_objects(text);
+      case StatusPart::kRules:
       case StatusPart::kFaults:
       case StatusPart::kQps:
         return print_objects(text);
@@ -208,6 +221,7 @@ class JsonPrinter final : public Printer {
         std::printf("],\n%s", text.c_str() + 1);
         return;
       case StatusPart::kEnd:
+        if (!has_devices_) std::fputs("],\n\"devices\": [", stdout);
         end_device();
         std::fputs("]}\n", stdout);
         return;

@@ -119,6 +119,9 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   void on_change_fault(Session& session, const control::Incoming& in);
   void on_queue_pair_found(Session& session, const control::Incoming& in);
   void change_faults(Session& session, std::uint32_t sequence, const control::ChangeFault& change);
+  std::optional<control::Error> change_rules(const control::ChangeFault& change,
+                                             std::uint64_t fresh_seed,
+                                             control::FaultChanged& answer);
   void ask_for_queue_pair(Session& asker, std::uint32_t sequence,
                           const control::ChangeFault& change);
   void give_up_fault(std::uint32_t ticket, bool is_silent);

@@ -49,27 +49,62 @@ void Server::change_faults(Session& session, std::uint32_t sequence,
   const std::uint32_t ticket = next_ticket_++;
   FaultWait wait{session.id, sequence, {}, {}, 0};
   control::FaultChanged& answer = wait.answer;
-  std::optional<control::Error> refused;
+  std::optional<control::Error> refused = change_rules(change, fresh, answer);
+  if (refused && !change.rules.empty()) return session.refuse(sequence, *refused);
+  const bool is_of_rules_alone =
+      !change.rules.empty() && (change.named & ~std::uint32_t{control::kFaultSeed}) == 0;
+  const bool changes_faults = change.clear || (change.named != 0 && !is_of_rules_alone);
   for (const auto& port : fabric_.ports()) {
-    const std::string& name = port->info().name;
-    if (!change.device.empty() && name != change.device) continue;
+    if (!change.device.empty() && port->info().name != change.device) continue;
+    if (!changes_faults) continue;
     const auto seed = port->faults().change(change, fresh);
     if (!seed) {
       refused = seed.error();
       continue;
     }
-    answer.has_seed = seed->has_value();
-    answer.seed = seed->value_or(0);
-    port->apply_own_faults();
-    tell_contexts(name, control::SetFault{name, port->faults().in_force(), ticket});
-    for (const auto& [key, context] : by_slot_) {
-      if (key.first == port.get()) wait.awaited.insert(context->id);
-    }
+    answer.has_seed = answer.has_seed || seed->has_value();
+    answer.seed = seed->value_or(answer.seed);
   }
   if (refused && !answer.has_seed) return session.refuse(sequence, *refused);
+  // Rules may be about any device; and who is told again what he knows goes on as before.
+  for (const auto& port : fabric_.ports()) {
+    const std::string& name = port->info().name;
+    port->apply_own_faults();
+    tell_contexts(name, control::SetFault{name, port->faults().in_force(), ticket,
+                                          fabric_.rules().in_force()});
+  }
+  for (const auto& [key, context] : by_slot_) wait.awaited.insert(context->id);
   if (wait.awaited.empty()) return session.send(answer, sequence);
   wait.deadline = loop_.after(kFaultDeadlineNs, [this, ticket] { end_fault_wait(ticket, true); });
   fault_waits_.emplace(ticket, std::move(wait));
+}
+
+// Adds rules, or takes them away, or gives them another seed; what is wrong.
+std::optional<control::Error> Server::change_rules(const control::ChangeFault& change,
+                                                   std::uint64_t fresh_seed,
+                                                   control::FaultChanged& answer) {
+  fabric::RuleTable& rules = fabric_.rules();
+  if (change.clear) {
+    if (change.qpn == 0) rules.clear(change.data, change.cm, change.device);
+    return std::nullopt;
+  }
+  const bool names_seed = (change.named & control::kFaultSeed) != 0;
+  const std::optional<std::uint64_t> seed =
+      names_seed ? std::optional(change.seed) : std::optional<std::uint64_t>();
+  for (const std::string& line : change.rules) {
+    const auto rule = fault::parse_rule(line);
+    if (!rule) return control::Error{EINVAL, rule.error()};
+    if (!rule->device.empty() && fabric_.find(rule->device) == nullptr) {
+      return fabric_.no_such_device(rule->device);
+    }
+    answer.has_seed = answer.has_seed || rule->needs_seed();
+  }
+  if (const auto added = rules.add(change.rules, seed, fresh_seed); !added) return added.error();
+  if (change.rules.empty() && change.named == control::kFaultSeed) {
+    answer.has_seed = rules.set_seed(change.seed);
+  }
+  answer.seed = rules.seed().value_or(0);
+  return std::nullopt;
 }
 
 void Server::on_faults_in_force(Session& session, const Incoming& in) {

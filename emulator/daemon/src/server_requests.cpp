@@ -182,7 +182,8 @@ void Server::on_open_device(Session& session, const Incoming& in) {
   if (capture) fds.push_back(capture->ring.get());
   session.send(control::DeviceOpened{*slot, port->info(), port->faults().in_force(),
                                      static_cast<std::uint8_t>(senders.size()),
-                                     capture ? capture->order : control::CaptureOrder{}},
+                                     capture ? capture->order : control::CaptureOrder{},
+                                     fabric_.rules().in_force()},
                in.header.sequence, fds);
   if (captures_.wants(session)) capture_more_later();
   spdlog::info("{} slot {} to pid {} ({})", port->info().name, *slot, session.info.pid,

@@ -140,6 +140,15 @@ ordered_json fault_json(const FaultStatus& fault) {
   };
 }
 
+ordered_json rule_json(const RuleStatus& rule) {
+  return {
+      {"rule", rule.spec.text},
+      {"seed", rule.has_seed ? ordered_json(rule.spec.seed) : ordered_json(nullptr)},
+      {"matched", rule.totals.matched},
+      {"fired", rule.totals.fired},
+  };
+}
+
 // Each once.
 ordered_json gids_json(const control::DeviceInfo& d) {
   std::vector<std::string> gids;
@@ -215,6 +224,7 @@ std::string json_of(const control::DeviceInfo& device, const fabric::Totals& tot
 
 std::string json_of(const ContextStatus& context) { return text_of(context_json(context)); }
 std::string json_of(const FaultStatus& fault) { return text_of(fault_json(fault)); }
+std::string json_of(const RuleStatus& rule) { return text_of(rule_json(rule)); }
 std::string json_of(const control::QpStatus& qp) { return text_of(qp_json(qp)); }
 std::string json_of(const control::SrqStatus& srq) { return text_of(srq_json(srq)); }
 

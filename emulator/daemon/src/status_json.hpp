@@ -9,6 +9,7 @@
 #include "status_stream.hpp"
 #include "verbena/control/messages.hpp"
 #include "verbena/fabric/fault_table.hpp"
+#include "verbena/fabric/rule_table.hpp"
 #include "verbena/fabric/totals.hpp"
 
 namespace verbena::daemon {
@@ -19,6 +20,12 @@ struct FaultStatus {
   fabric::FaultTotals totals{};
 };
 
+struct RuleStatus {
+  control::RuleSpec spec;
+  bool has_seed = false;
+  fabric::RuleTotals totals;
+};
+
 struct EmulatorStatus {
   std::string version;
   std::uint32_t pid = 0;
@@ -26,12 +33,13 @@ struct EmulatorStatus {
   bool ends_when_idle = false;
 };
 
-// Without what follows as objects of their own: devices, faults, contexts, queue pairs, shared
-// receive queues.
+// Without what follows as objects of their own: rules, devices, faults, contexts, queue pairs,
+// shared receive queues.
 std::string json_of(const EmulatorStatus& status);
 std::string json_of(const control::DeviceInfo& device, const fabric::Totals& totals);
 std::string json_of(const ContextStatus& context);
 std::string json_of(const FaultStatus& fault);
+std::string json_of(const RuleStatus& rule);
 std::string json_of(const control::QpStatus& qp);
 std::string json_of(const control::SrqStatus& srq);
 // Whether the context told all of its queue pairs.

@@ -26,7 +26,14 @@ void StatusTextWriter::send_lines(StatusPart part, const Objects& objects) {
   if (!lines.empty()) send(part, std::move(lines));
 }
 
-void StatusTextWriter::begin() { send(StatusPart::kEmulator, json_of(emulator_)); }
+void StatusTextWriter::begin() {
+  send(StatusPart::kEmulator, json_of(emulator_));
+  std::vector<RuleStatus> rules;
+  for (const fabric::RuleTable::Entry& entry : fabric_.rules().all()) {
+    rules.push_back({entry.spec, entry.rule.needs_seed(), fabric_.totals_of(entry)});
+  }
+  send_lines(StatusPart::kRules, rules);
+}
 
 void StatusTextWriter::device(const fabric::Port& port) {
   fabric::Port* const shown = resets_ ? fabric_.find(port.info().name) : nullptr;

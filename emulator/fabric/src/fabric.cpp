@@ -19,7 +19,7 @@ Outcome<std::unique_ptr<Fabric>> Fabric::open(const std::vector<control::DeviceI
   std::unique_ptr<Fabric> fabric(new Fabric(std::move(*source_ports), shadow_root));
   for (control::DeviceInfo info : devices) {
     info.first_source_port = fabric->source_ports_.first();
-    auto port = Port::open(std::move(info), poller, descriptors);
+    auto port = Port::open(std::move(info), poller, descriptors, fabric->rules_);
     if (!port) return Failure<control::Error>{port.error()};
     std::vector<IpAddress> strangers;
     for (const control::DeviceInfo& other : devices) {
@@ -39,6 +39,12 @@ std::vector<control::DeviceInfo> Fabric::devices() const {
   std::vector<control::DeviceInfo> all;
   for (const auto& port : ports_) all.push_back(port->info());
   return all;
+}
+
+RuleTotals Fabric::totals_of(const RuleTable::Entry& entry) const {
+  RuleTotals sum = entry.retired;
+  for (const auto& port : ports_) port->add_counted_of(entry.spec, sum);
+  return sum;
 }
 
 Port* Fabric::find(std::string_view name) {

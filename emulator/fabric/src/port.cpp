@@ -68,21 +68,23 @@ struct Port::Group {
 };
 
 Outcome<std::unique_ptr<Port>> Port::open(control::DeviceInfo info, Poller& poller,
-                                          limits::FairShare& descriptors) {
+                                          limits::FairShare& descriptors, RuleTable& rules) {
   auto slots = link::SlotGroup::open(info.address, slot_options(info));
   if (!slots) return failure_to_open(slots.error(), info);
-  std::unique_ptr<Port> port(new Port(std::move(info), std::move(*slots), poller, descriptors));
+  std::unique_ptr<Port> port(
+      new Port(std::move(info), std::move(*slots), poller, descriptors, rules));
   const auto opened = port->open_own_link();
   if (!opened) return Failure<control::Error>{opened.error()};
   return port;
 }
 
 Port::Port(control::DeviceInfo info, link::SlotGroup slots, Poller& poller,
-           limits::FairShare& descriptors)
+           limits::FairShare& descriptors, RuleTable& rules)
     : info_(std::move(info)),
       slots_(std::move(slots)),
       poller_(poller),
       descriptors_(descriptors),
+      rules_(rules),
       groups_(info_.address.is_v4()) {}
 
 Port::~Port() {
@@ -153,6 +155,12 @@ void Port::apply_own_faults() {
     part.id.set(spec.id);
   }
   own_->set_rules(rules);
+  own_->set_script(rules_.of_management(info_.name, link::monotonic_now_ns(), own_counters_));
+}
+
+void Port::add_counted_of(const control::RuleSpec& rule, RuleTotals& totals) const {
+  add_counted(own_counters_, rule, totals);
+  for (const auto& [slot, context] : contexts_) add_counted(context.stats.page(), rule, totals);
 }
 
 FaultTotals Port::totals_of(const FaultTable::Fault& fault) const {
@@ -231,6 +239,7 @@ void Port::remove_context(Slot slot) {
   const limits::Holder process = context->second.process;
   retired_.add(context->second.stats.page().counters);
   faults_.retire(context->second.stats.page());
+  rules_.retire(context->second.stats.page());
   slot_share_.give_back(process, context->second.slots);
   descriptors_.give_back(
       process, kDescriptorsPerContext + context->second.addresses * kDescriptorsPerAddress);

@@ -10,9 +10,8 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <sstream>
+
+#include "file_text.hpp"
 
 namespace verbena::settings {
 namespace {
@@ -219,15 +218,9 @@ Outcome<Settings> parse_toml(std::string_view text, const std::string& origin) {
 }
 
 Outcome<Settings> load_toml(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || file.bad()) {
-    const int code = errno == 0 ? EIO : errno;
-    return fail(code, "cannot read " + path + ": " + std::strerror(code));
-  }
-  return parse_toml(text.str(), path);
+  const auto text = text_of_file(path);
+  if (!text) return Failure<control::Error>{text.error()};
+  return parse_toml(*text, path);
 }
 
 std::string default_config_path() {

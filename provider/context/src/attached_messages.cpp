@@ -61,7 +61,7 @@ void AttachedEngine::on_port_message(control::Incoming&& message) {
       });
     case MessageType::kSetFault:
       return with<control::SetFault>(message, [this](const control::SetFault& fault) {
-        orders_.on_faults(fault.faults);
+        orders_.on_faults(fault.faults, fault.rules);
         client_.tell(control::FaultsInForce{fault.ticket});
       });
     case MessageType::kSetCapture:

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "verbena/context/program_name.hpp"
 #include "verbena/control/fault_settings.hpp"
+#include "verbena/link/clock.hpp"
 #include "verbena/report/explain.hpp"
 
 namespace verbena::provider {
@@ -26,9 +28,30 @@ void LinkOrders::on_capture(control::CaptureOrder&& order, const control::Unique
   links_->capture().start(std::move(*mapped), std::move(order.recorded_by_sender));
 }
 
-void LinkOrders::on_faults(const std::vector<control::FaultSpec>& faults) {
-  has_faults_ = std::ranges::any_of(
-      faults, [](const control::FaultSpec& spec) { return spec.qpn != control::FaultSpec::kCm; });
+std::vector<fault::ActiveRule> LinkOrders::script_of(const std::vector<control::RuleSpec>& specs) {
+  bool has_marks = false;
+  std::vector<fault::ActiveRule> script;
+  for (const control::RuleSpec& spec : specs) {
+    auto rule = fault::parse_rule(spec.text);
+    if (!rule || spec.place >= control::kRulesMost) continue;
+    has_marks = has_marks || rule->action == fault::Action::kNak;
+    if (rule->is_management() || (!rule->device.empty() && rule->device != device_) ||
+        (!rule->program.empty() && !is_this_program(rule->program))) {
+      continue;
+    }
+    script.push_back(control::activate(spec, std::move(*rule), link::monotonic_now_ns(), stats_));
+  }
+  // Of whoever sends them.
+  engine_->device().obey_marks(has_marks);
+  return script;
+}
+
+void LinkOrders::on_faults(const std::vector<control::FaultSpec>& faults,
+                           const std::vector<control::RuleSpec>& specs) {
+  std::vector<fault::ActiveRule> script = script_of(specs);
+  has_faults_ = !script.empty() || std::ranges::any_of(faults, [](const control::FaultSpec& spec) {
+    return spec.qpn != control::FaultSpec::kCm;
+  });
   choose_packs(has_faults_ || links_->capture().is_running());
   std::vector<link::FaultRule> rules;
   for (const control::FaultSpec& spec : faults) {
@@ -43,6 +66,7 @@ void LinkOrders::on_faults(const std::vector<control::FaultSpec>& faults) {
     part.id.set(spec.id);
   }
   links_->faults().set_rules(rules);
+  links_->faults().set_script(std::move(script));
 }
 
 }  // namespace verbena::provider

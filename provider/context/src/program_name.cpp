@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 #include "verbena/control/unique_fd.hpp"
 #include "verbena/fault/hash.hpp"
+#include "verbena/fault/rule.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -33,6 +35,14 @@ std::uint64_t program_name_hash() {
   const auto count =
       static_cast<std::uint64_t>(std::count(arguments.begin(), arguments.end(), '\0'));
   return fault::hash_of({fault::hash_of(content_of("/proc/self/comm")), count});
+}
+
+bool is_this_program(std::string_view name) {
+  std::string comm = content_of("/proc/self/comm");
+  if (!comm.empty() && comm.back() == '\n') comm.pop_back();
+  if (fault::is_called(comm, name)) return true;
+  const char* role = ::secure_getenv("VERBENA_ROLE");
+  return role != nullptr && name == role;
 }
 
 }  // namespace verbena::provider

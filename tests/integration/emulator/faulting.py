@@ -25,8 +25,9 @@ class Faults(EmulatorCase):
         name, count = struct.unpack("<I8sI", body[:16])[1:]
         self.assertEqual(name, b"verbena0")
         faults = [struct.unpack_from("<IIQ4I4Q", body, 16 + 64 * i) for i in range(count)]
-        self.assertEqual(len(body), 16 + 64 * count + 4)
-        return [(f[0], f[3], f[7], f[10]) for f in faults], struct.unpack("<I", body[-4:])[0]
+        ticket, rules = struct.unpack("<II", body[16 + 64 * count:])
+        self.assertEqual(rules, 0)
+        return [(f[0], f[3], f[7], f[10]) for f in faults], ticket
 
     def begin(self, *words):
         """`verbena fault`, of which the end is not waited for."""

@@ -66,7 +66,8 @@ inline void fill(Hello& m) { m = {ClientKind::kPreload, 4711, "ib_send_bw"}; }
 inline void fill(Welcome& m) { m = {1, "0.1.0", {sample_device(), sample_device()}}; }
 inline void fill(OpenDevice& m) { m = {"mlx5_0", 4026531840}; }
 inline void fill(DeviceOpened& m) {
-  m = {7, sample_device(), {FaultSpec{1, 2, 3, {4, 5, 6, 7, 8, 9, 10}, 11}}, 2, {true, {}}};
+  m = {7, sample_device(), {FaultSpec{1, 2, 3, {4, 5, 6, 7, 8, 9, 10}, 11}}, 2, {true, {}}, {}};
+  m.rules = {{3, 4, "drop nth=1", 0}};
 }
 inline void fill(SlotAdded& m) { m.slot = 1022; }
 inline void fill(AttachMulticast& m) { m = {sample_device().gids[0].gid, 0xc001, 0x4001}; }
@@ -79,10 +80,12 @@ inline void fill(StatusReport& m) {
 }
 inline void fill(PortEvent& m) { m = {kPortStateChanged | kLidChanged, sample_device()}; }
 inline void fill(SetFault& m) {
-  m = {"verbena0", {FaultSpec{}, FaultSpec{.qpn = 5, .values = {.loss_ppm = 9}}}, 12};
+  m = {"verbena0", {FaultSpec{}, FaultSpec{.qpn = 5, .values = {.loss_ppm = 9}}}, 12, {}};
+  m.rules = {{1, 2, "drop percent=5", 7}, {2, 3, "nak=rnr", 0}};
 }
 inline void fill(ChangeFault& m) {
-  m = {"verbena0", 0x4001, true, true, false, kFaultLoss | kFaultSeed, {1, 2, 3, 4, 5, 6, 7}, 8};
+  m = {"verbena0", 0x4001,  true, true, false, kFaultLoss | kFaultSeed, {1, 2, 3, 4, 5, 6, 7},
+       8,          {"drop"}};
 }
 inline void fill(FaultsInForce& m) { m.ticket = 12; }
 inline void fill(FaultChanged& m) { m = {true, 0x123456789abcdef0, 2, {{4711, "server"}}}; }

@@ -65,7 +65,7 @@ class PortTest : public ::testing::Test {
     b_ = open(devices->at(1));
   }
   std::unique_ptr<Port> open(const control::DeviceInfo& info) {
-    auto port = Port::open(info, poller_, descriptors_);
+    auto port = Port::open(info, poller_, descriptors_, rules_);
     EXPECT_TRUE(port.ok()) << port.error().text;
     return port ? std::move(*port) : nullptr;
   }
@@ -94,6 +94,7 @@ class PortTest : public ::testing::Test {
   static constexpr limits::Holder kProcess = 4711;
   TestPoller poller_;
   limits::FairShare descriptors_{1000};
+  RuleTable rules_;
   std::unique_ptr<Port> a_;
   std::unique_ptr<Port> b_;
 };
@@ -229,7 +230,7 @@ TEST_F(PortTest, AFurtherAddressIsOpenedWhenItIsUsed) {
 }
 
 TEST_F(PortTest, TheSameAddressTwiceIsRefused) {
-  const auto again = Port::open(a_->info(), poller_, descriptors_);
+  const auto again = Port::open(a_->info(), poller_, descriptors_, rules_);
   ASSERT_FALSE(again.ok());
   EXPECT_NE(again.error().text.find("is taken by"), std::string::npos);
 }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A fault as the protocol tells it, for who carries it out: the provider and the daemon, which have
-// the room `fault`; the protocol itself does without.
+// Faults and rules as the protocol tells them, for who carries it out: the provider and the daemon,
+// which have the room `fault`; the protocol itself does without.
 #pragma once
 
+#include <utility>
+
 #include "verbena/control/messages.hpp"
+#include "verbena/control/stats_page.hpp"
 #include "verbena/fault/fate.hpp"
+#include "verbena/fault/script.hpp"
 
 namespace verbena::control {
 
@@ -19,6 +23,19 @@ inline fault::Settings settings_of(const FaultSpec& spec) {
   s.bytes_per_second = spec.values.rate_bytes_per_second;
   s.seed = spec.seed;
   return s;
+}
+
+// `rule` is what the spec says. It counts into the page (null: nowhere), from 0 if it did not
+// before.
+inline fault::ActiveRule activate(const RuleSpec& spec, fault::Rule rule, TimeNs now,
+                                  StatsPage* page) {
+  fault::ActiveRule active = fault::activate(spec.id, std::move(rule), spec.seed, now);
+  if (page == nullptr) return active;
+  RulePart& part = page->rules[spec.place];
+  active.counters = &part.counters;
+  active.starts_counting = part.id.read() != spec.id;
+  part.id.set(spec.id);
+  return active;
 }
 
 }  // namespace verbena::control

@@ -115,6 +115,17 @@ struct FaultSpec {
   VERBENA_FIELDS { a(m.qpn, m.place, m.id, m.values, m.seed); }
 };
 
+// A rule of a scripted fault.
+struct RuleSpec {
+  std::uint32_t place =
+      0;  // as of a fault: where a context counts what it does, and for which rule
+  std::uint64_t id = 0;
+  std::string text;        // fault/rule.hpp
+  std::uint64_t seed = 0;  // 0 where it has no chances
+  bool operator==(const RuleSpec&) const = default;
+  VERBENA_FIELDS { a(m.place, m.id, m.text, m.seed); }
+};
+
 // What a context is to record of what it sends and receives, into a ring of its own that comes as a
 // descriptor (link/capture_ring.hpp).
 struct CaptureOrder {
@@ -135,7 +146,8 @@ struct DeviceOpened {
   std::vector<FaultSpec> faults;  // in force now
   std::uint8_t senders = 0;
   CaptureOrder capture;
-  VERBENA_MESSAGE(kDeviceOpened) { a(m.slot, m.device, m.faults, m.senders, m.capture); }
+  std::vector<RuleSpec> rules;  // in force now
+  VERBENA_MESSAGE(kDeviceOpened) { a(m.slot, m.device, m.faults, m.senders, m.capture, m.rules); }
 };
 
 // One more slot for the same socket, when the 16384 queue pairs of a slot are used up.
@@ -263,12 +275,13 @@ struct PortEvent {
   VERBENA_MESSAGE(kPortEvent) { a(m.changes, m.device); }
 };
 
-// To a provider: all faults of its device, in place of those before.
+// To a provider: all faults of its device, and all rules, in place of those before.
 struct SetFault {
   std::string device;
   std::vector<FaultSpec> faults;
   std::uint32_t ticket = 0;
-  VERBENA_MESSAGE(kSetFault) { a(m.device, m.faults, m.ticket); }
+  std::vector<RuleSpec> rules;
+  VERBENA_MESSAGE(kSetFault) { a(m.device, m.faults, m.ticket, m.rules); }
 };
 
 // From a provider, when it has done so: what it sends from now on meets them. A provider that was
@@ -278,8 +291,8 @@ struct FaultsInForce {
   VERBENA_MESSAGE(kFaultsInForce) { a(m.ticket); }
 };
 
-// From `verbena fault`: changes the values that are named and leaves the others. Answered by
-// FaultChanged. An empty device means all.
+// From `verbena fault`: changes the values that are named and leaves the others, and adds rules
+// behind those that there are. Answered by FaultChanged. An empty device means all.
 struct ChangeFault {
   std::string device;
   std::uint32_t qpn = 0;    // 0: those of every queue pair
@@ -289,8 +302,9 @@ struct ChangeFault {
   std::uint32_t named = 0;  // FaultField
   FaultValues values;
   std::uint64_t seed = 0;
+  std::vector<std::string> rules;
   VERBENA_MESSAGE(kChangeFault) {
-    a(m.device, m.qpn, m.data, m.cm, m.clear, m.named, m.values, m.seed);
+    a(m.device, m.qpn, m.data, m.cm, m.clear, m.named, m.values, m.seed, m.rules);
   }
 };
 
@@ -412,12 +426,13 @@ struct StatusQuery {
 };
 
 // Answers StatusQuery, in as many messages as it takes, while the asker reads them. First the
-// emulator; then each device with its faults and, one after the other, its contexts with their
-// queue pairs and shared receive queues:
+// emulator with its rules; then each device with its faults and, one after the other, its contexts
+// with their queue pairs and shared receive queues:
 //
-//   kEmulator (kDevice kFaults* (kContext kQps* kSrqs* kContextEnd)*)* kEnd
+//   kEmulator kRules* (kDevice kFaults* (kContext kQps* kSrqs* kContextEnd)*)* kEnd
 //
-// Each but the last carries a JSON object, kFaults, kQps and kSrqs one or more of them in lines.
+// Each but the last carries a JSON object, kRules, kFaults, kQps and kSrqs one or more of them in
+// lines.
 enum class StatusPart : std::uint8_t {
   kEmulator = 1,
   kDevice = 2,
@@ -426,7 +441,8 @@ enum class StatusPart : std::uint8_t {
   kQps = 5,
   kContextEnd = 6,
   kEnd = 7,
-  kSrqs = 8
+  kSrqs = 8,
+  kRules = 9
 };
 struct StatusText {
   static constexpr std::size_t kTextMost = 32 * 1024;

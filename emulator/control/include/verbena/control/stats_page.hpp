@@ -11,20 +11,29 @@
 #include "verbena/base/fault_counters.hpp"
 #include "verbena/base/lock.hpp"
 #include "verbena/base/port_counters.hpp"
+#include "verbena/base/rule_counters.hpp"
 
 namespace verbena::control {
 
 inline constexpr std::size_t kStatsPageSize = 8192;
 inline constexpr std::uint32_t kStatsMagic = 0x54535256;  // "VRST"
-inline constexpr std::uint32_t kStatsVersion = 2;
+inline constexpr std::uint32_t kStatsVersion = 3;
 
 // Faults that one device may have at a time.
 inline constexpr std::size_t kFaultsMost = 32;
+// Rules of scripted faults that an emulator may have at a time.
+inline constexpr std::size_t kRulesMost = 64;
 
 // What a context has done to packets because of one fault.
 struct FaultPart {
   OwnedCounter id;  // of which fault (FaultSpec::id); 0: none yet
   FaultCounters counters;
+};
+
+// The same of a rule.
+struct RulePart {
+  OwnedCounter id;  // RuleSpec::id; 0: none yet
+  RuleCounters counters;
 };
 
 struct StatsPage {
@@ -34,6 +43,7 @@ struct StatsPage {
   std::uint32_t reserved = 0;
   PortCounters counters;
   std::array<FaultPart, kFaultsMost> faults;  // by FaultSpec::place
+  std::array<RulePart, kRulesMost> rules;     // by RuleSpec::place
 };
 static_assert(sizeof(StatsPage) <= kStatsPageSize);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

@@ -13,6 +13,7 @@
 #include "verbena/control/messages.hpp"
 #include "verbena/fabric/interfaces.hpp"
 #include "verbena/fabric/port.hpp"
+#include "verbena/fabric/rule_table.hpp"
 #include "verbena/fabric/shadow_tree.hpp"
 #include "verbena/link/source_ports.hpp"
 
@@ -33,6 +34,12 @@ class Fabric {
   // The error for a name that find() did not find; lists those there are.
   control::Error no_such_device(std::string_view name) const;
 
+  // The rules of scripted faults. What changed is in force for the daemon's own packets after each
+  // port's apply_own_faults(); contexts are told by the server.
+  RuleTable& rules() { return rules_; }
+  // What a rule did, on all devices since it was set.
+  RuleTotals totals_of(const RuleTable::Entry& entry) const;
+
   // Writes the counters of one device, or of all (empty name), into the shadow.
   void refresh_counters(std::string_view name);
   // The event to send around; its `changes` are 0 when the port was in that state already.
@@ -47,6 +54,7 @@ class Fabric {
       : source_ports_(std::move(source_ports)), shadow_(shadow_root) {}
 
   link::SourcePorts source_ports_;
+  RuleTable rules_;
   std::vector<std::unique_ptr<Port>> ports_;
   ShadowTree shadow_;
 };

@@ -24,6 +24,7 @@
 #include "verbena/fabric/management_sink.hpp"
 #include "verbena/fabric/multicast_groups.hpp"
 #include "verbena/fabric/poller.hpp"
+#include "verbena/fabric/rule_table.hpp"
 #include "verbena/fabric/stats_memory.hpp"
 #include "verbena/fabric/totals.hpp"
 #include "verbena/limits/fair_share.hpp"
@@ -52,9 +53,10 @@ class Port final {
   static constexpr std::size_t kDescriptorsPerAddress = 2;
   static constexpr std::size_t kDescriptorsOfAddress = 4;
 
-  // `descriptors`: those that the emulator may have.
+  // `descriptors`: those that the emulator may have. `rules`: of all devices.
   static control::Outcome<std::unique_ptr<Port>> open(control::DeviceInfo info, Poller& poller,
-                                                      limits::FairShare& descriptors);
+                                                      limits::FairShare& descriptors,
+                                                      RuleTable& rules);
   ~Port();
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
@@ -100,6 +102,8 @@ class Port final {
   void apply_own_faults();
   // What a fault did, in all contexts since it was set.
   FaultTotals totals_of(const FaultTable::Fault& fault) const;
+  // The same of a rule, of those that live.
+  void add_counted_of(const control::RuleSpec& rule, RuleTotals& totals) const;
 
   // Records what the daemon's own queue pairs send and receive, and what comes for groups.
   void start_capture(link::CaptureRing ring, std::vector<IpAddress> recorded_by_sender);
@@ -127,7 +131,7 @@ class Port final {
   };
 
   Port(control::DeviceInfo info, link::SlotGroup slots, Poller& poller,
-       limits::FairShare& descriptors);
+       limits::FairShare& descriptors, RuleTable& rules);
   static link::SlotGroupOptions slot_options(const control::DeviceInfo& info);
   link::UdpOptions udp_options() const;
   control::Outcome<control::Done> open_own_link();
@@ -160,6 +164,7 @@ class Port final {
   FaultTable faults_;
   std::map<Slot, Context> contexts_;
   limits::FairShare& descriptors_;
+  RuleTable& rules_;
   limits::FairShare slot_share_{link::SlotGroup::kMulticastSlot - 1};
   limits::FairShare membership_share_{kMemberships};
   Totals retired_;  // of contexts that have ended

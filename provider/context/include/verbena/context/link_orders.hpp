@@ -3,29 +3,39 @@
 // attached engine; under the client's lock.
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "verbena/control/messages.hpp"
 #include "verbena/control/stats_page.hpp"
 #include "verbena/control/unique_fd.hpp"
-#include "verbena/engine/links.hpp"
+#include "verbena/engine/engine.hpp"
+#include "verbena/fault/script.hpp"
 
 namespace verbena::provider {
 
 class LinkOrders {
  public:
   // `stats`: where faults are counted; null: nowhere.
-  void attach(Links& links, control::StatsPage* stats) noexcept {
-    links_ = &links;
+  void attach(Engine& engine, std::string device, control::StatsPage* stats) {
+    engine_ = &engine;
+    links_ = &engine.links();
+    device_ = std::move(device);
     stats_ = stats;
   }
   void on_capture(control::CaptureOrder&& order, const control::UniqueFd& ring);
-  void on_faults(const std::vector<control::FaultSpec>& faults);
+  void on_faults(const std::vector<control::FaultSpec>& faults,
+                 const std::vector<control::RuleSpec>& rules);
 
  private:
   void choose_packs(bool must_be_ordinary);
+  // Those about what this program sends from this device.
+  std::vector<fault::ActiveRule> script_of(const std::vector<control::RuleSpec>& specs);
 
+  Engine* engine_ = nullptr;
   Links* links_ = nullptr;
+  std::string device_;
   control::StatsPage* stats_ = nullptr;
   bool has_faults_ = false;  // of this engine's own links
 };

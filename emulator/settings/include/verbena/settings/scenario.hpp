@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A scenario of scripted faults, from a TOML file, as a plain value.
+//
+//   seed = 7                 # of the rules that have a chance
+//   [[rule]]                 # as many as wanted; fault/rule.hpp has the words
+//   action = "drop"
+//   opcode = "SEND"
+//   nth = 3
+//   qp = "server:1"
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "verbena/control/error.hpp"
+#include "verbena/fault/rule.hpp"
+
+namespace verbena::settings {
+
+struct Scenario {
+  std::optional<std::uint64_t> seed;
+  std::vector<fault::Rule> rules;
+};
+
+// `origin` names the text in errors, which say the line. A key that nobody knows is an error.
+control::Outcome<Scenario> parse_scenario(std::string_view text, const std::string& origin);
+control::Outcome<Scenario> load_scenario(const std::string& path);
+
+}  // namespace verbena::settings

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "verbena/settings/scenario.hpp"
+
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#include <toml++/toml.h>
+
+#include <cerrno>
+#include <sstream>
+#include <utility>
+
+#include "file_text.hpp"
+
+namespace verbena::settings {
+namespace {
+
+using control::fail;
+using control::Outcome;
+
+// Says where it is.
+class Place {
+ public:
+  explicit Place(const std::string& origin) : origin_(origin) {}
+  Failure<control::Error> fail(const toml::source_region& where, const std::string& text) const {
+    return control::fail(EINVAL, origin_ + ":" + std::to_string(where.begin.line) + ": " + text);
+  }
+
+ private:
+  const std::string& origin_;
+};
+
+// Strings, numbers and times as they stand on a line of their own.
+std::optional<std::string> word_of(const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* number = node.as_integer()) return std::to_string(number->get());
+  if (const auto* number = node.as_floating_point()) {
+    std::ostringstream text;
+    text << number->get();
+    return text.str();
+  }
+  return std::nullopt;
+}
+
+Outcome<fault::Rule> rule_of(const toml::table& table, const Place& place) {
+  std::string action;
+  std::vector<fault::RuleWord> conditions;
+  for (const auto& [key, node] : table) {
+    const auto word = word_of(node);
+    if (!word)
+      return place.fail(key.source(),
+                        "\"" + std::string(key.str()) + "\" must be a string or a number");
+    if (key.str() == "action") {
+      action = *word;
+    } else {
+      conditions.push_back({std::string(key.str()), *word});
+    }
+  }
+  if (action.empty()) {
+    return place.fail(table.source(), "a rule wants an action, as action = \"drop\"");
+  }
+  auto rule = fault::make_rule(action, conditions);
+  if (!rule) return place.fail(table.source(), rule.error());
+  return std::move(*rule);
+}
+
+Outcome<control::Done> take_rules(const toml::key& key, const toml::node& node, const Place& place,
+                                  Scenario& scenario) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr) return place.fail(key.source(), "rules are written as [[rule]]");
+  for (const toml::node& element : *list) {
+    const toml::table* table = element.as_table();
+    if (table == nullptr) return place.fail(key.source(), "rules are written as [[rule]]");
+    auto rule = rule_of(*table, place);
+    if (!rule) return Failure<control::Error>{rule.error()};
+    scenario.rules.push_back(std::move(*rule));
+  }
+  return control::Done{};
+}
+
+Outcome<control::Done> take_key(const toml::key& key, const toml::node& node, const Place& place,
+                                Scenario& scenario) {
+  if (key.str() == "rule") return take_rules(key, node, place, scenario);
+  if (key.str() != "seed") {
+    return place.fail(key.source(),
+                      "unknown key \"" + std::string(key.str()) + "\"; known are seed, [[rule]]");
+  }
+  const auto* seed = node.as_integer();
+  if (seed == nullptr || seed->get() < 0) {
+    return place.fail(key.source(), "seed must be a number from 0 on");
+  }
+  scenario.seed = static_cast<std::uint64_t>(seed->get());
+  return control::Done{};
+}
+
+}  // namespace
+
+Outcome<Scenario> parse_scenario(std::string_view text, const std::string& origin) {
+  const Place place(origin);
+  const toml::parse_result parsed = toml::parse(text);
+  if (!parsed) {
+    return place.fail(parsed.error().source(), std::string(parsed.error().description()));
+  }
+  Scenario scenario;
+  for (const auto& [key, node] : parsed.table()) {
+    const auto taken = take_key(key, node, place, scenario);
+    if (!taken) return Failure<control::Error>{taken.error()};
+  }
+  if (scenario.rules.empty()) return fail(EINVAL, origin + ": there is no [[rule]] in it");
+  return scenario;
+}
+
+Outcome<Scenario> load_scenario(const std::string& path) {
+  const auto text = text_of_file(path);
+  if (!text) return Failure<control::Error>{text.error()};
+  return parse_scenario(*text, path);
+}
+
+}  // namespace verbena::settings

@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Scripted faults (`verbena fault --inject`, `--scenario`) on whole programs, over rings and over UDP: what comes out at both
+ends of each.
+
+    rules_test.py BUILD EXCHANGE MESSAGES [CASE ...]
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "provider"))
+import device as devices  # noqa: E402
+
+BUILD = None
+EXCHANGE = MESSAGES = None  # the programs
+LINKS = ("auto", "udp")
+SCENARIOS = HERE.parent / "scenarios"
+
+STATUSES = {0: "SUCCESS", 1: "LOC_LEN_ERR", 4: "LOC_PROT_ERR", 5: "WR_FLUSH_ERR", 9: "REM_INV_REQ_ERR", 10: "REM_ACCESS_ERR",
+            11: "REM_OP_ERR", 12: "RETRY_EXC_ERR", 13: "RNR_RETRY_EXC_ERR"}
+STATES = ("RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR")
+EVENTS = {1: "QP_FATAL", 2: "QP_REQ_ERR", 3: "QP_ACCESS_ERR"}
+
+
+class Case(unittest.TestCase):
+    """Each test has an emulator of its own."""
+
+    emulator = ()  # its options
+
+    def setUp(self):
+        self.device = self.enterContext(devices.Emulator(BUILD, *self.emulator))
+
+    def fault(self, *words):
+        done = self.device.control("fault", *words)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def inject(self, *rules, more=()):
+        """In place of those before."""
+        self.fault("--clear")
+        words = [word for rule in rules for word in ("--inject", rule)]
+        return self.fault(*words, *more)
+
+    def status(self):
+        return json.loads(self.device.control("status", "--json").stdout)
+
+    def rules(self):
+        return {rule["rule"]: (rule["matched"], rule["fired"]) for rule in self.status()["rules"]}
+
+    def fired(self):
+        return [rule["fired"] for rule in self.status()["rules"]]
+
+    def drops(self):
+        return self.status()["devices"][0]["ports"][0]["drops"]
+
+    def exchange(self, link, *words):
+        """What came out, by side, in words."""
+        self.device.environment["VERBENA_LINK"] = link
+        done = self.device.run([EXCHANGE, *(str(word) for word in words)])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        ends = {}
+        for line in done.stdout.splitlines():
+            end = json.loads(line)
+            end["state"] = STATES[end["state"]]
+            if "statuses" in end:
+                end["statuses"] = [STATUSES.get(status, status) for status in end["statuses"]]
+            if "events" in end:
+                end["events"] = [EVENTS.get(event, event) for event in end["events"]]
+            ends[end.pop("side")] = end
+        self.assertEqual(set(ends), {"client", "server"}, done.stdout + done.stderr)
+        return ends
+
+    def all_is_well(self, ends, count):
+        client, server = ends["client"], ends["server"]
+        self.assertEqual((client["statuses"], client["corrupt"], client["state"]), (["SUCCESS"] * count, [], "RTS"))
+        self.assertEqual((server["corrupt"], server["events"], server["state"]), ([], [], "RTS"))
+
+    def messages(self, link, kind, count, size):
+        """Which did not arrive."""
+        self.device.environment["VERBENA_LINK"] = link
+        done = self.device.run([MESSAGES, kind, str(count), str(size)])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [int(number) for number in done.stdout.split()[1:]]
+
+
+class Rules(Case):
+    """The conditions."""
+
+    def lost(self, rule, count=40, size=64, kind="uc", link="auto", more=()):
+        self.inject(rule, more=more)
+        return self.messages(link, kind, count, size)
+
+    def test_which_packet(self):
+        for link in LINKS:
+            for rule, lost in (("nth=3", [2]), ("first=2", [0, 1]), ("every=10", [9, 19, 29, 39]), ("psn=5", [5]),
+                               ("psn=5-7", [5, 6, 7]), ("msg=12", [11]), ("opcode=SEND nth=1", [0]), ("opcode=WRITE", []),
+                               ("direction=request nth=40", [39]), ("direction=response", []), ("nth=41", []),
+                               ("opcode=UC_SEND_ONLY_IMM psn=8", [8]), ("opcode=RC_SEND", [])):
+                with self.subTest(rule=rule, link=link):
+                    self.assertEqual(self.lost("drop " + rule, link=link), lost)
+                    self.assertEqual(self.fired(), [len(lost)])
+
+    def test_which_packet_of_a_message(self):
+        """Each of them makes an unreliable message be lost as a whole."""
+        for link in LINKS:
+            for rule in ("opcode=SEND_FIRST nth=2", "opcode=SEND_MIDDLE nth=4", "opcode=SEND_MIDDLE msg=2 nth=1",
+                         "opcode=SEND_LAST nth=2", "msg=2 first=1", "psn=5", "psn=9"):
+                with self.subTest(rule=rule, link=link):
+                    self.assertEqual(self.lost("drop " + rule, count=4, size=5000, link=link), [1])
+                    self.assertEqual(self.fired(), [1])
+
+    def test_which_queue_pair_and_program(self):
+        for rule, fired in (("qp=client:1", 1), ("qp=client:2", 0), ("qp=server:1", 0), ("program=client", 1),
+                            ("program=server", 0), ("program=nobody", 0), ("qp=0x123456", 0), ("device=verbena0", 1)):
+            with self.subTest(rule=rule):
+                self.inject("drop opcode=SEND nth=1 " + rule)
+                self.all_is_well(self.exchange("auto", "send", 2, 64), 2)
+                self.assertEqual(self.fired(), [fired])
+        self.inject("drop opcode=ACK qp=server:1 nth=1", "drop opcode=ACK qp=client:1 nth=1")
+        self.all_is_well(self.exchange("auto", "send", 2, 64), 2)
+        self.assertEqual(self.fired(), [1, 0])
+
+    def test_a_program_by_its_role(self):
+        """As `verbena run --pair` names its two."""
+        self.device.environment["VERBENA_ROLE"] = "sender"
+        for rule, fired in (("qp=sender:1", 1), ("program=sender", 1), ("program=receiver", 0)):
+            self.inject("drop opcode=SEND nth=1 " + rule)
+            self.all_is_well(self.exchange("auto", "send", 2, 64), 2)
+            self.assertEqual(self.fired(), [fired])
+
+    def test_chances_follow_the_seed(self):
+        said = self.inject("drop percent=10")
+        self.assertRegex(said, r"^seed (\d+); .* --seed \1\n$")
+        self.assertEqual(str(self.status()["rules"][0]["seed"]), said.split()[1].rstrip(";"))
+        for rule in ("drop percent=10", "drop percent=10 burst=4"):
+            lost = self.lost(rule, count=320, more=("--seed", "7"))
+            self.assertTrue(5 < len(lost) < 80, lost)
+            for link in LINKS:
+                self.assertEqual(self.lost(rule, count=320, link=link, more=("--seed", "7")), lost)
+            self.assertNotEqual(self.lost(rule, count=320, more=("--seed", "8")), lost)
+            self.fault("--seed", "7")
+            self.assertEqual(self.messages("auto", "uc", 320, 64), lost)
+
+    def test_ten_runs_of_both_links_meet_the_same(self):
+        rules = ("drop every=7", "drop percent=4 attempt=any", "duplicate percent=5", "drop percent=3 burst=3",
+                 "nak=rnr every=31", "delay=1ms every=40 order=keep", "corrupt=psn every=50", "reorder=2 every=23")
+        seen = set()
+        for run in range(5):
+            for link in LINKS:
+                self.inject(*(rule + " direction=request" for rule in rules), more=("--seed", "3"))
+                self.assertEqual(self.messages(link, "rc", 160, 5000), [])
+                seen.add(tuple(sorted(self.rules().items())))
+        self.assertEqual(len(seen), 1, seen)
+        self.assertTrue(all(fired > 3 for _, (_, fired) in seen.pop()))
+
+    def test_times(self):
+        self.assertEqual(self.lost("drop after=100s"), [])
+        self.assertEqual(self.lost("drop until=100s nth=2"), [1])
+        # From the moment on when the program opens the device.
+        self.assertEqual(self.lost("drop until=1us"), [])
+        self.assertEqual(len(self.lost("drop after=1us")), 40)
+
+    def test_attempts(self):
+        for link in LINKS:
+            self.inject("drop opcode=SEND nth=1", "drop opcode=SEND nth=1 attempt=2", "drop opcode=SEND nth=1 attempt=4")
+            self.all_is_well(self.exchange(link, "send", 2, 64), 2)
+            self.assertEqual(self.fired(), [1, 1, 0])
+            self.inject("drop opcode=SEND nth=2 attempt=any")
+            ends = self.exchange(link, "-t", 8, "-r", 3, "send", 3, 64)
+            self.assertEqual(ends["client"]["statuses"], ["SUCCESS", "RETRY_EXC_ERR", "WR_FLUSH_ERR"])
+            self.assertEqual(ends["server"]["received"], [0])
+            self.assertGreaterEqual(self.fired()[0], 4)
+
+    def test_management(self):
+        for message in ("REQ", "REP", "RTU", "DREQ"):
+            with self.subTest(message=message):
+                self.inject(f"drop cm={message} nth=1", "delay=1ms direction=management")
+                port = str(devices.free_port())
+                server = self.device.start(["rping", "-s", "-a", "127.0.0.1", "-p", port, "-C", "3"])
+                self.addCleanup(lambda one=server: (one.kill(), one.communicate()))
+                done = self.device.run(["rping", "-c", "-a", "127.0.0.1", "-p", port, "-C", "3", "-v"])
+                self.assertEqual((done.returncode, done.stdout.count("ping data")), (0, 3), done.stderr)
+                (_, dropped), (_, delayed) = self.rules().values()
+                self.assertEqual(dropped, 1)
+                self.assertGreater(delayed, 3)
+
+
+class Actions(Case):
+    """What becomes of a packet, as both ends see it."""
+
+    def test_lost_and_repeated(self):
+        for link in LINKS:
+            for operation in ("send", "imm", "write", "read", "add"):
+                with self.subTest(operation=operation, link=link):
+                    size = 8 if operation == "add" else 3000
+                    self.inject("drop direction=request qp=client:1 nth=2", "drop direction=response qp=server:1 nth=2")
+                    self.all_is_well(self.exchange(link, operation, 4, size), 4)
+                    self.assertEqual(self.fired(), [1, 1])
+
+    def test_duplicated(self):
+        for link in LINKS:
+            self.inject("duplicate opcode=SEND every=2")
+            before = self.drops().get("duplicate_request", 0)
+            ends = self.exchange(link, "send", 4, 64)
+            self.all_is_well(ends, 4)
+            self.assertEqual(ends["server"]["received"], [0, 1, 2, 3])
+            self.assertEqual(self.fired(), [2])
+            self.assertGreaterEqual(self.drops().get("duplicate_request", 0), before + 1)
+
+    def test_corrupted(self):
+        """A reliable queue pair repeats what was thrown away; each field has a counter of its own."""
+        for field, drop in (("icrc", "bad_icrc"), ("opcode", "unknown_opcode"), ("pkey", "pkey_violation"),
+                            ("psn", "psn_out_of_sequence")):
+            for link in LINKS:
+                with self.subTest(field=field, link=link):
+                    before = self.drops().get(drop, 0)
+                    self.inject(f"corrupt={field} opcode=WRITE nth=2")
+                    self.all_is_well(self.exchange(link, "write", 3, 64), 3)
+                    self.assertEqual(self.fired(), [1])
+                    # A ring cannot break an ICRC: there it loses the packet.
+                    if (field, link) != ("icrc", "auto"):
+                        self.assertGreater(self.drops().get(drop, 0), before)
+
+    def test_corrupted_without_notice(self):
+        for link in LINKS:
+            self.inject("corrupt=payload opcode=WRITE nth=2")
+            ends = self.exchange(link, "write", 3, 64)
+            self.assertEqual(ends["client"]["statuses"], ["SUCCESS"] * 3)
+            self.assertEqual((ends["server"]["changed"], ends["server"]["corrupt"]), ([0, 2], [1]))
+            self.inject("corrupt=payload opcode=READ_RESPONSE nth=3")
+            self.assertEqual(self.exchange(link, "read", 4, 64)["client"]["corrupt"], [2])
+
+    def test_corrupted_keys_and_lengths(self):
+        for field, status, event in (("rkey", "REM_ACCESS_ERR", "QP_ACCESS_ERR"), ("length", "REM_INV_REQ_ERR", "QP_REQ_ERR")):
+            for link in LINKS:
+                with self.subTest(field=field, link=link):
+                    self.inject(f"corrupt={field} opcode=WRITE nth=2")
+                    ends = self.exchange(link, "-e", 1, "write", 3, 64)
+                    self.assertEqual(ends["client"]["statuses"], ["SUCCESS", status, "WR_FLUSH_ERR"])
+                    self.assertEqual((ends["server"]["events"], ends["server"]["state"]), ([event], "ERR"))
+
+    def test_naks(self):
+        for kind, status, event in (("invalid", "REM_INV_REQ_ERR", "QP_REQ_ERR"), ("access", "REM_ACCESS_ERR", "QP_ACCESS_ERR"),
+                                    ("operation", "REM_OP_ERR", "QP_FATAL")):
+            for link in LINKS:
+                for operation in ("send", "write", "read", "add"):
+                    with self.subTest(kind=kind, link=link, operation=operation):
+                        self.inject(f"nak={kind} nth=2 qp=client:1")
+                        ends = self.exchange(link, "-e", 1, operation, 3, 64)
+                        client, server = ends["client"], ends["server"]
+                        self.assertEqual(client["statuses"], ["SUCCESS", status, "WR_FLUSH_ERR"])
+                        self.assertEqual((server["events"], server["state"]), ([event], "ERR"))
+                        if operation != "read":
+                            self.assertEqual(server["changed"], [0])
+
+    def test_naks_that_are_repeated(self):
+        for kind in ("rnr", "psn"):
+            for link in LINKS:
+                for words in (("send", 4, 64), ("-b", "send", 8, 3000), ("-b", "write", 8, 3000), ("read", 4, 3000)):
+                    with self.subTest(kind=kind, link=link, words=words):
+                        self.inject(f"nak={kind} nth=2 qp=client:1")
+                        ends = self.exchange(link, *words)
+                        self.all_is_well(ends, int(words[-2]))
+                        if "send" in words:
+                            self.assertEqual(ends["server"]["received"], list(range(int(words[-2]))))
+                        self.assertEqual(self.fired(), [1])
+                        if kind == "rnr":
+                            # Nothing else made it.
+                            self.inject("drop opcode=RNR_NAK qp=server:1", f"nak={kind} nth=2 qp=client:1")
+                            self.all_is_well(self.exchange(link, *words), int(words[-2]))
+                            self.assertEqual(self.fired(), [1, 1])
+
+    def test_a_receiver_that_is_never_ready(self):
+        for link in LINKS:
+            self.inject("nak=rnr nth=2 qp=client:1 attempt=any")
+            ends = self.exchange(link, "-n", 2, "send", 3, 64)
+            self.assertEqual(ends["client"]["statuses"], ["SUCCESS", "RNR_RETRY_EXC_ERR", "WR_FLUSH_ERR"])
+            self.assertEqual((ends["server"]["received"], ends["server"]["state"]), ([0], "RTS"))
+            self.assertEqual(self.fired(), [3])
+
+    def test_delayed(self):
+        for link in LINKS:
+            for rule, overtaking in (("delay=300ms opcode=SEND nth=2", 1), ("delay=300ms opcode=SEND nth=2 order=keep", 0)):
+                self.inject(rule)
+                before = self.drops().get("psn_out_of_sequence", 0)
+                begin = time.monotonic()
+                ends = self.exchange(link, "-t", 20, "-b", "send", 6, 64)
+                self.assertGreater(time.monotonic() - begin, 0.3)
+                self.all_is_well(ends, 6)
+                self.assertEqual((ends["server"]["received"], self.fired()), (list(range(6)), [1]))
+                overtook = self.drops().get("psn_out_of_sequence", 0) - before
+                self.assertIn(overtook, range(overtaking, 100) if overtaking else (0,))
+
+    def test_reordered(self):
+        for link in LINKS:
+            before = self.drops().get("psn_out_of_sequence", 0)
+            self.inject("reorder=2 opcode=SEND nth=2")
+            ends = self.exchange(link, "-b", "send", 8, 64)
+            self.all_is_well(ends, 8)
+            self.assertEqual((ends["server"]["received"], self.fired()), (list(range(8)), [1]))
+            self.assertEqual(self.drops().get("psn_out_of_sequence", 0), before + 2)
+
+    def test_held(self):
+        for link in LINKS:
+            self.inject("hold=1s opcode=SEND")
+            begin = time.monotonic()
+            self.all_is_well(self.exchange(link, "-t", 20, "send", 4, 64), 4)
+            self.assertGreater(time.monotonic() - begin, 1)
+            self.assertEqual(self.fired(), [1])  # for the others the time has come
+
+    def test_all_acknowledgements_of_a_message(self):
+        for link in LINKS:
+            self.inject("drop direction=response psn=1 attempt=any")
+            ends = self.exchange(link, "-t", 8, "-r", 2, "send", 3, 64)
+            self.assertEqual(ends["client"]["statuses"], ["SUCCESS", "RETRY_EXC_ERR", "WR_FLUSH_ERR"])
+            self.assertEqual(ends["server"]["received"], [0, 1])  # it came, and nobody heard of it
+
+
+class Refused(Case):
+    """And what is kept, shown and taken away."""
+
+    def refuse(self, *words, code=2):
+        done = self.device.control("fault", *words)
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (code, 1), done.stderr)
+        self.assertEqual(self.rules(), {})
+        return done.stderr
+
+    def test_rules(self):
+        for rule, said in (("drop opcode=ACK direction=request", "can never be"), ("drop nth=0", "can never be"),
+                           ("drop colour=red", "nothing is known of \"colour\""), ("lose", "is not what a rule can do"),
+                           ("delay=soon", "a time is wanted"), ("nak=rnr opcode=UD_SEND", "nothing else is answered")):
+            said_here = self.refuse("--inject", "drop nth=1", "--inject", rule)
+            self.assertIn(said, said_here)
+            self.assertIn(f"--inject '{rule}'", said_here)
+        self.assertIn("a rule says itself", self.refuse("--inject", "drop", "--qp", "0x4001"))
+        self.assertIn("no device \"third\"", self.refuse("--inject", "drop device=third", code=1))
+
+    def test_files(self):
+        file = self.device.folder / "rules.toml"
+        for text, said in (("", "there is no [[rule]] in it"), ("colour = 1\n[[rule]]\naction = \"drop\"", "toml:1: unknown key"),
+                           ("[[rule]]\nnth = 1", "wants an action"), ("\n[[rule]]\naction = \"drop\"\nnth = 0", "toml:2: nth=0"),
+                           ("[[rule]]\naction = \"drop\"\nnth = [1]", "a string or a number"), ("[rule", "toml:1"),
+                           ("[rule]\naction = \"drop\"", "written as [[rule]]"), ("seed = -1", "seed must be"),
+                           ("[[rule]]\naction = \"drop\"\ncolour = 3", "nothing is known of \"colour\"")):
+            with self.subTest(text=text):
+                file.write_text(text, encoding="utf-8")
+                self.assertIn(said, self.refuse("--scenario", str(file)))
+        self.assertIn("cannot read", self.refuse("--scenario", str(file) + ".none"))
+
+    def test_a_file_and_lines(self):
+        file = self.device.folder / "rules.toml"
+        file.write_text('seed = 11\n[[rule]]\naction = "delay=1ms"\nevery = 3\nopcode = "SEND"\n'
+                        '[[rule]]\nqp = "client:1"\naction = "drop"\npercent = 2.5\n', encoding="utf-8")
+        self.assertEqual(self.fault("--scenario", str(file), "--inject", "drop nth=5"), "seed 11; the same packets meet the "
+                         "same faults again with --seed 11\n")
+        rules = self.status()["rules"]
+        self.assertEqual([(rule["rule"], rule["seed"]) for rule in rules],
+                         [("drop nth=5", None), ("delay=1ms opcode=SEND every=3", None),
+                          ("drop qp=client:1 percent=2.5", 11)])
+
+    def test_a_new_rule_leaves_the_counts_of_the_others(self):
+        self.inject("drop opcode=SEND nth=2")
+        self.all_is_well(self.exchange("auto", "send", 3, 64), 3)
+        before = self.rules()
+        self.fault("--inject", "duplicate opcode=ACK")
+        self.assertEqual(self.rules(), before | {"duplicate opcode=ACK": (0, 0)})
+        self.fault("--loss", "0.0001%", "--seed", "1")
+        self.all_is_well(self.exchange("auto", "send", 3, 64), 3)
+        self.assertEqual(self.rules()["drop opcode=SEND nth=2"], (6, 2))
+        shown = self.device.control("status").stdout
+        self.assertIn("rule drop opcode=SEND nth=2: matched 6 packets, fired 2 times\n", shown)
+
+    def test_taken_away(self):
+        self.fault("--inject", "drop nth=1", "--inject", "drop cm=REQ", "--inject", "drop nth=1 device=verbena0")
+        self.fault("--clear", "--cm")
+        self.assertEqual(list(self.rules()), ["drop nth=1", "drop nth=1 device=verbena0"])
+        self.fault("--clear", "--device", "verbena0")
+        self.assertEqual(list(self.rules()), ["drop nth=1"])
+        self.fault("--clear")
+        self.assertEqual(self.rules(), {})
+        self.assertEqual(self.messages("auto", "uc", 32, 64), [])
+
+    def test_there_may_be_so_many(self):
+        words = [word for n in range(64) for word in ("--inject", f"drop nth={n + 1}")]
+        self.fault(*words)
+        done = self.device.control("fault", "--inject", "drop")
+        self.assertEqual((done.returncode, len(self.rules())), (1, 64))
+        self.assertIn("there may be 64 rules at a time", done.stderr)
+
+
+class Scenarios(Case):
+    """Classes of failures, each a file with the outcome at both ends as comments: `#: run = ...`, `#: client = ...`."""
+
+    def expected(self, file):
+        wanted = {}
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if line.startswith("#: "):
+                name, _, value = line[3:].partition(" = ")
+                wanted[name] = value.split()
+        return wanted
+
+    def test_each_comes_out_as_it_says(self):
+        files = sorted(SCENARIOS.glob("*.toml"))
+        self.assertGreater(len(files), 20)
+        for file in files:
+            wanted = self.expected(file)
+            for link in LINKS:
+                with self.subTest(file=file.name, link=link):
+                    self.fault("--clear")
+                    self.fault("--scenario", str(file))
+                    ends = self.exchange(link, *wanted["run"])
+                    client, server = ends["client"], ends["server"]
+                    self.assertEqual([*client["statuses"], client["state"]], wanted["client"])
+                    self.assertEqual([*server["events"], server["state"]], wanted["server"])
+                    if "changed" in wanted:
+                        self.assertEqual([str(number) for number in server["changed"]], wanted["changed"])
+                    for number, least in zip(self.fired(), wanted["fired"], strict=True):
+                        # A sender asks more often than it has retries: "3+".
+                        self.assertIn(number, range(int(least[:-1]), 100) if least[-1] == "+" else (int(least),))
+                    self.assertEqual(client["corrupt"] + server["corrupt"], [])
+
+
+if __name__ == "__main__":
+    BUILD, EXCHANGE, MESSAGES = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
+    unittest.main()
