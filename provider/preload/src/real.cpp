@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstdarg>
+#include <string_view>
 
 // The C library's own names.
 extern "C" {
@@ -61,6 +62,27 @@ int raw_brk(void* end) {
   if (__curbrk >= end) return 0;
   errno = ENOMEM;
   return -1;
+}
+
+// The C library has these as functions since glibc 2.33; before, its headers made them of __xstat.
+static_assert(sizeof(struct stat) == sizeof(struct stat64));
+int raw_stat(const char* path, struct stat* out) {
+  return static_cast<int>(::syscall(SYS_newfstatat, AT_FDCWD, path, out, 0));
+}
+int raw_lstat(const char* path, struct stat* out) {
+  return static_cast<int>(::syscall(SYS_newfstatat, AT_FDCWD, path, out, AT_SYMLINK_NOFOLLOW));
+}
+int raw_fstat(int fd, struct stat* out) { return static_cast<int>(::syscall(SYS_fstat, fd, out)); }
+int raw_fstatat(int dirfd, const char* path, struct stat* out, int flags) {
+  return static_cast<int>(::syscall(SYS_newfstatat, dirfd, path, out, flags));
+}
+void* raw_stat_function(std::string_view name) {
+  if (name.ends_with("64")) name.remove_suffix(2);
+  if (name == "stat") return reinterpret_cast<void*>(raw_stat);
+  if (name == "lstat") return reinterpret_cast<void*>(raw_lstat);
+  if (name == "fstat") return reinterpret_cast<void*>(raw_fstat);
+  if (name == "fstatat") return reinterpret_cast<void*>(raw_fstatat);
+  return nullptr;
 }
 
 // The raw twin of a function, for the few that need one.
@@ -120,6 +142,7 @@ void* look_up_next(const char* name, void* raw) {
   // Kept by the C library for old programs only: not the default version any more.
   if (found == nullptr) found = ::dlvsym(RTLD_NEXT, name, "GLIBC_2.2.5");
   if (found == nullptr) found = ::dlvsym(RTLD_NEXT, name, "GLIBC_2.4");
+  if (found == nullptr) found = raw_stat_function(name);
   looking_up = false;
   return found != nullptr ? found : raw;
 }
