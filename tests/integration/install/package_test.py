@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The packages that scripts/package makes of a build tree, without another compilation: what is in them, that they are
+the same twice, and that the tarball works where it is unpacked.
+
+package_test.py BUILD
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+sys.path.insert(0, str(HERE.parent / "provider"))
+from device import Emulator, Pair  # noqa: E402
+
+BUILD = None
+LIMIT = 180
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+DATE = "1700000000"
+
+
+def package(*words, **variables):
+    return subprocess.run([ROOT / "scripts/package", *words], text=True, capture_output=True, timeout=LIMIT, check=False,
+                          env={**os.environ, "SOURCE_DATE_EPOCH": DATE, **variables})
+
+
+class Packages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="verbena-packages-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.folder.chmod(0o755)
+        cls.output = cls.folder / "packages"
+        done = package("--from", BUILD, "--only", "tar", "--output", str(cls.output))
+        if done.returncode != 0:
+            raise RuntimeError(done.stdout + done.stderr)
+        cls.tarball = next(path for path in cls.output.iterdir() if re.search(r"linux-\w+\.tar", path.name))
+        cls.name = cls.tarball.name.removesuffix(".tar.gz")
+        (cls.folder / "unpacked").mkdir()
+        subprocess.run(["tar", "-C", cls.folder / "unpacked", "-xf", cls.tarball], check=True)
+        cls.prefix = cls.folder / "unpacked" / cls.name
+
+    def test_the_tarball_works_where_it_is_unpacked(self):
+        device = Emulator(self.prefix)
+        device.as_user(NOBODY)
+        with device:
+            pair = Pair(device, ["ibv_rc_pingpong", "-n", "100"])
+            self.assertTrue(pair.ok, pair.report())
+            self.assertGreaterEqual(device.sent_packets(), 200)
+            doctor = device.control("doctor")
+            self.assertEqual(doctor.returncode, 0, doctor.stdout)
+            self.assertIn(str(self.prefix), doctor.stdout)
+
+    def test_the_tarball_is_the_same_twice(self):
+        again = self.folder / "again"
+        self.assertEqual(package("--from", BUILD, "--only", "tar", "--output", str(again)).returncode, 0)
+        for name in (f"{self.name}.tar.gz", f"{self.name}-debug.tar.gz"):
+            self.assertEqual((self.output / name).read_bytes(), (again / name).read_bytes(), name)
+
+    def test_what_is_in_the_tarball(self):
+        with tarfile.open(self.tarball) as tar:
+            members = tar.getmembers()
+        self.assertEqual({member.name.split("/")[0] for member in members}, {self.name})
+        self.assertEqual({(member.uid, member.gid, member.mtime) for member in members}, {(0, 0, int(DATE))})
+        names = [member.name.split("/") for member in members]
+        self.assertEqual(names, sorted(names))
+        self.assertLess(sum(member.size for member in members), 8 << 20)
+        for member in members:
+            self.assertEqual(member.mode & 0o022 if not member.issym() else 0, 0, member.name)
+
+    def test_debug_information_is_of_these_programs(self):
+        subprocess.run(["tar", "-C", self.folder, "-xf", self.output / f"{self.name}-debug.tar.gz"], check=True)
+        debug = self.folder / f"{self.name}-debug" / "lib/debug"
+        program = self.prefix / "bin/verbenad"
+        named = subprocess.run(["gdb", "-nx", "-batch", "-ex", f"set debug-file-directory {debug}", "-ex", f"file {program}",
+                                "-ex", "info line main"], text=True, capture_output=True, timeout=LIMIT, check=False)
+        self.assertRegex(named.stdout, r'Line \d+ of ".*daemon/src/main\.cpp"', named.stderr)
+
+    def test_wrong_words(self):
+        for words, text in ((("--only", "zip"), "no packages of kind 'zip'"), (("--from", "/nowhere"), "/nowhere is not a build"),
+                            (("--colour",), "do not know '--colour'")):
+            done = package(*words, "--output", str(self.folder / "nothing"))
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(text, done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1)
+        self.assertFalse((self.folder / "nothing").exists())
+
+
+if __name__ == "__main__":
+    BUILD = sys.argv[1]
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[2:]])
