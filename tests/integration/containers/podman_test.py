@@ -221,17 +221,21 @@ class Containers(unittest.TestCase):
         self.assertIn("all in place", done.stdout)
 
 
-def enter_mounts_of_our_own():
-    """podman looks for specifications in /etc/cdi: ours is seen by this test only."""
-    if os.geteuid() != 0 or PRIVATE in os.environ:
-        return
-    os.makedirs("/etc/cdi", exist_ok=True)
-    script = 'mount -t tmpfs none /etc/cdi && exec "$@"'
-    os.execvpe("unshare", ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-B", *sys.argv],
-               {**os.environ, PRIVATE: "yes"})
+def with_mounts_of_our_own():
+    """podman looks for specifications in /etc/cdi: ours is seen by this test only. Its exit code."""
+    folder = pathlib.Path("/etc/cdi")
+    is_new = not folder.exists()
+    folder.mkdir(exist_ok=True)
+    script = f'mount -t tmpfs none {folder} && exec "$@"'
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-B", *sys.argv],
+                          env={**os.environ, PRIVATE: "yes"}, check=False)
+    if is_new:
+        folder.rmdir()
+    return done.returncode
 
 
 if __name__ == "__main__":
-    enter_mounts_of_our_own()
+    if os.geteuid() == 0 and PRIVATE not in os.environ:
+        sys.exit(with_mounts_of_our_own())
     BUILD = os.path.abspath(sys.argv[1])
     unittest.main(argv=[sys.argv[0], "-v", *sys.argv[2:]])
