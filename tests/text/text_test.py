@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Rules that text can be checked for, over all files of the project.
 
-text_test.py [Format|Licence|Documents|Atomics]
+text_test.py [Format|Licence|Documents|Atomics|Rooms]
 """
 
 import concurrent.futures
@@ -91,6 +91,18 @@ class Atomics(unittest.TestCase):
                  for f in (ROOT / room).rglob("*") if f.suffix in CODE and raw.search(f.read_text())}
         self.assertFalse(found - ATOMICS, "raw atomics in files that are not in tests/text/atomics.txt: use base/lock.hpp")
         self.assertFalse(ATOMICS - found, "in tests/text/atomics.txt, but without raw atomics")
+
+
+class Rooms(unittest.TestCase):
+    def test_the_engine_knows_neither_the_verbs_nor_the_daemon(self):
+        """CMake's targets forbid includes against the arrows; these would be along them."""
+        foreign = re.compile(r'#include [<"]((?:infiniband|rdma|verbena/(?:abi|control|objects))/[^>"]+)')
+        allowed = {"verbena/control/unique_fd.hpp", "verbena/objects/post_state.hpp"}
+        code = [f for room in ("events", "progress", "engine")
+                for f in (ROOT / "provider" / room).rglob("*") if f.suffix in CODE]
+        self.assertGreater(len(code), 20)
+        wrong = [f for f in code if set(foreign.findall(f.read_text())) - allowed]
+        self.assertFalse(wrong, f"include what an engine may not know:\n{names(wrong)}")
 
 
 if __name__ == "__main__":
