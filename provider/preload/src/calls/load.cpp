@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What happens when the library is loaded: the look-ups that would otherwise be made at each
+// function's first use (nothing depends on them; other libraries' constructors may run before), and
+// a look at the descriptors that the program was given.
+#include <dirent.h>
+
+#include <charconv>
+#include <cstring>
+
+#include "real/real.hpp"
+#include "uverbs/node.hpp"
+
+namespace verbena::preload {
+namespace {
+
+// Standard input, output and error are the shell's business.
+constexpr int kFirstOfInterest = 3;
+
+void notice_inherited() {
+  DIR* const folder = real::opendir("/proc/self/fd");
+  if (folder == nullptr) return;
+  const int own = ::dirfd(folder);
+  while (const dirent* entry = ::readdir(folder)) {
+    int fd = -1;
+    std::from_chars(entry->d_name, entry->d_name + std::strlen(entry->d_name), fd);
+    if (fd >= kFirstOfInterest && fd != own) notice(fd);
+  }
+  ::closedir(folder);
+}
+
+__attribute__((constructor)) void on_load() {
+  look_up_all_real_functions();
+  notice_inherited();
+}
+
+}  // namespace
+}  // namespace verbena::preload

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Calls on descriptors: what is written to a node, and where its duplicates go. close is not
+// among them: a number that was closed is noticed when it is next asked about (fd_table.hpp).
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <ctime>
+#include <optional>
+
+#include "calls/await_message.h"
+#include "netlink/netlink.hpp"
+#include "real/export.hpp"
+#include "real/fd_table.hpp"
+#include "real/real.hpp"
+#include "real/section.hpp"
+#include "uverbs/node.hpp"
+#include "verbena/control/channel_reader.hpp"
+
+namespace verbena::preload {
+namespace {
+
+constexpr unsigned kRdmaIoctlMagic = 0x1b;
+
+// Runs `call` as our own work; its errno is the caller's when it fails.
+template <typename Call>
+auto in_section(Call call) {
+  Section section;
+  decltype(call()) result = -1;
+  try {
+    result = call();
+    if (result < 0) section.set_errno(errno);
+  } catch (...) {
+    section.set_errno(ENOMEM);
+  }
+  return result;
+}
+
+std::optional<Node> checked_node(int fd) {
+  if (fd_table::noted(fd) != fd_table::Kind::kNode || Section::is_inside()) return std::nullopt;
+  const auto node = node_of_fd(fd);
+  if (!node) fd_table::mark(fd, fd_table::Kind::kNone);
+  return node;
+}
+
+// RDMA requests are rare, so every descriptor is worth asking about: it may have come by execve.
+std::optional<Node> node_for_ioctl(int fd, unsigned long request) {
+  if (((request >> 8) & 0xff) == kRdmaIoctlMagic && !Section::is_inside()) return node_of_fd(fd);
+  return checked_node(fd);
+}
+
+ssize_t receive(int fd, void* bytes, size_t size, int flags) {
+  return real::recv(fd, bytes, size, flags);
+}
+
+// A write that sleeps until a message comes; a signal or O_NONBLOCK ends the wait with an errno. It
+// holds the node by a descriptor of its own, as a sleeping system call does: who closes the node
+// meanwhile, in another thread, neither wakes it nor makes it fail. A message can be gone by the
+// time it is fetched; then the next is awaited.
+//
+// The thread may be cancelled in the wait: nothing in this frame may need to be cleaned up.
+ssize_t write_awaiting(int fd, const Node& node, const void* bytes, size_t size) {
+  int own = real::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  const int held = own >= 0 ? own : fd;
+  ssize_t done = -1;
+  do {
+    done = verbena_await_message(held, &own, receive);
+    if (done < 0) break;
+    done = in_section([&] { return node.node_class->write(held, node, bytes, size); });
+  } while (done < 0 && errno == EAGAIN);
+  const int code = errno;
+  if (own >= 0) ::close(own);
+  errno = code;
+  return done;
+}
+
+// A program that ends closes its event channel while a thread of its own is between two events, as
+// rping does. On hardware that thread sleeps in the kernel by then, all but always; here the way to
+// the sleep is longer. So who comes too late learns of it only after a while, in which the process
+// ends. Cancellable; nothing in this frame may need to be cleaned up.
+ssize_t late(ssize_t done) {
+  constexpr timespec kWhile{1, 0};
+  if (done >= 0 || errno != EBADF) return done;
+  ::nanosleep(&kWhile, nullptr);
+  errno = EBADF;
+  return done;
+}
+
+std::optional<ssize_t> known(int fd, const void* bytes, size_t size) {
+  Section section;
+  try {
+    const auto done = write_known(fd, bytes, size);
+    if (done && *done < 0) section.set_errno(errno);
+    return done;
+  } catch (...) {
+    return std::nullopt;
+  }
+}
+
+ssize_t write_node(int fd, const Node& node, const void* bytes, size_t size) {
+  const bool may_sleep = node.node_class->awaits(bytes, size);
+  const ssize_t done = in_section([&] { return node.node_class->write(fd, node, bytes, size); });
+  if (!may_sleep) return done;
+  const bool must_sleep = done < 0 && errno == EAGAIN;
+  return late(must_sleep ? write_awaiting(fd, node, bytes, size) : done);
+}
+
+// The plugin's; one plugin is loaded into a process.
+constinit std::atomic<control::ChannelReader*> channel_reader{nullptr};
+
+// It was noted as a channel.
+int may_block(int fd) {
+  const int saved = errno;
+  const int flags = real::fcntl(fd, F_GETFL);
+  const bool blocks =
+      flags >= 0 && (flags & O_NONBLOCK) == 0 &&
+      (fd_table::is_sealed(flags) || fd_table::verified(fd) == fd_table::Kind::kChannel);
+  errno = saved;
+  return blocks ? 1 : 0;
+}
+
+VERBENA_NOTHING_TO_CLEAN_UP ssize_t read_channel(int fd, void* bytes, size_t size) {
+  const ssize_t got = channel_reader.load(std::memory_order_acquire)(fd, bytes, size, &may_block);
+  return got == control::kReadPlainly ? real::read(fd, bytes, size) : got;
+}
+
+int noting_duplicate(int from, int to) {
+  if (to >= 0) fd_table::copy(from, to);
+  return to;
+}
+
+bool makes_duplicate(int command) { return command == F_DUPFD || command == F_DUPFD_CLOEXEC; }
+
+}  // namespace
+}  // namespace verbena::preload
+
+using namespace verbena::preload;
+
+VERBENA_EXPORT void verbena_offer_channel_reader(int fd, verbena::control::ChannelReader* reader) {
+  channel_reader.store(reader, std::memory_order_release);
+  fd_table::mark(fd, fd_table::Kind::kChannel);
+}
+
+VERBENA_EXPORT VERBENA_NOTHING_TO_CLEAN_UP ssize_t read(int fd, void* bytes, size_t size) {
+  if (fd_table::noted(fd) != fd_table::Kind::kChannel || Section::is_inside()) [[likely]]
+    return real::read(fd, bytes, size);
+  return read_channel(fd, bytes, size);
+}
+
+VERBENA_EXPORT ssize_t write(int fd, const void* bytes, size_t size) {
+  const fd_table::Kind kind = fd_table::noted(fd);
+  if (kind == fd_table::Kind::kNone || Section::is_inside()) [[likely]]
+    return real::write(fd, bytes, size);
+  if (kind == fd_table::Kind::kNode) {
+    ::pthread_testcancel();
+    if (const auto done = known(fd, bytes, size)) return *done;
+  }
+  if (const auto node = checked_node(fd)) return write_node(fd, *node, bytes, size);
+  if (const auto sent = netlink::send(fd, bytes, size)) return *sent;
+  const ssize_t done = real::write(fd, bytes, size);
+  return kind == fd_table::Kind::kNode && any_class_awaits(bytes, size) ? late(done) : done;
+}
+
+VERBENA_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, request);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  if (const auto node = node_for_ioctl(fd, request)) {
+    return in_section([&] { return node->node_class->ioctl(fd, *node, request, argument); });
+  }
+  return real::ioctl(fd, request, argument);
+}
+
+VERBENA_EXPORT int dup(int fd) noexcept { return noting_duplicate(fd, real::dup(fd)); }
+
+VERBENA_EXPORT int dup2(int fd, int to) noexcept {
+  return noting_duplicate(fd, real::dup2(fd, to));
+}
+
+VERBENA_EXPORT int dup3(int fd, int to, int flags) noexcept {
+  return noting_duplicate(fd, real::dup3(fd, to, flags));
+}
+
+VERBENA_EXPORT int fcntl(int fd, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  const int rc = real::fcntl(fd, command, argument);
+  return makes_duplicate(command) ? noting_duplicate(fd, rc) : rc;
+}
+
+VERBENA_EXPORT int fcntl64(int fd, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  const int rc = real::fcntl64(fd, command, argument);
+  return makes_duplicate(command) ? noting_duplicate(fd, rc) : rc;
+}

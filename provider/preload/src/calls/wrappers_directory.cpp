@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Listing and entering directories, and what resolves names through them.
+#include <dirent.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "paths/redirect.hpp"
+#include "real/export.hpp"
+#include "real/real.hpp"
+
+namespace verbena::preload {
+namespace {
+
+// The same call on whatever stands for the path.
+template <typename PassOn>
+auto at_redirected(int dirfd, const char* path, PassOn pass_on) {
+  if (!concerns_us(path)) [[likely]]
+    return pass_on(dirfd, path);
+  const Redirect found = redirect(dirfd, path);
+  if (found.is_none()) return pass_on(dirfd, path);
+  return pass_on(AT_FDCWD, found.path.c_str());
+}
+
+template <typename PassOn>
+auto redirected(const char* path, PassOn pass_on) {
+  return at_redirected(AT_FDCWD, path, [&](int, const char* p) { return pass_on(p); });
+}
+
+// glob() looks through directories inside the C library, past every wrapper; but it lets its
+// caller lend it the functions to look with. A caller that lends its own keeps them.
+template <typename Glob, typename Stat, typename PassOn>
+int glob_with_our_eyes(const char* pattern, int flags, Glob* result,
+                       int (*look)(const char*, Stat*), int (*look_at_link)(const char*, Stat*),
+                       PassOn pass_on) {
+  if (!concerns_us(pattern) || result == nullptr || (flags & GLOB_ALTDIRFUNC) != 0) {
+    return pass_on(flags);
+  }
+  using ReadDir = decltype(result->gl_readdir);
+  result->gl_opendir = [](const char* path) -> void* { return ::opendir(path); };
+  if constexpr (std::is_same_v<Glob, glob64_t>) {
+    result->gl_readdir =
+        static_cast<ReadDir>([](void* dir) { return ::readdir64(static_cast<DIR*>(dir)); });
+  } else {
+    result->gl_readdir =
+        static_cast<ReadDir>([](void* dir) { return ::readdir(static_cast<DIR*>(dir)); });
+  }
+  result->gl_closedir = [](void* dir) { (void)::closedir(static_cast<DIR*>(dir)); };
+  result->gl_stat = look;
+  result->gl_lstat = look_at_link;
+  const int rc = pass_on(flags | GLOB_ALTDIRFUNC);
+  result->gl_flags &= ~GLOB_ALTDIRFUNC;
+  return rc;
+}
+
+}  // namespace
+}  // namespace verbena::preload
+
+using namespace verbena::preload;
+
+VERBENA_EXPORT DIR* opendir(const char* path) {
+  return redirected(path, [](const char* p) { return real::opendir(p); });
+}
+
+VERBENA_EXPORT int scandir(const char* path, dirent*** list, int (*filter)(const dirent*),
+                           int (*compare)(const dirent**, const dirent**)) {
+  return redirected(path, [=](const char* p) { return real::scandir(p, list, filter, compare); });
+}
+
+VERBENA_EXPORT int scandir64(const char* path, dirent64*** list, int (*filter)(const dirent64*),
+                             int (*compare)(const dirent64**, const dirent64**)) {
+  return redirected(path, [=](const char* p) { return real::scandir64(p, list, filter, compare); });
+}
+
+VERBENA_EXPORT int scandirat(int dirfd, const char* path, dirent*** list,
+                             int (*filter)(const dirent*),
+                             int (*compare)(const dirent**, const dirent**)) {
+  return at_redirected(dirfd, path, [=](int d, const char* p) {
+    return real::scandirat(d, p, list, filter, compare);
+  });
+}
+
+VERBENA_EXPORT int scandirat64(int dirfd, const char* path, dirent64*** list,
+                               int (*filter)(const dirent64*),
+                               int (*compare)(const dirent64**, const dirent64**)) {
+  return at_redirected(dirfd, path, [=](int d, const char* p) {
+    return real::scandirat64(d, p, list, filter, compare);
+  });
+}
+
+VERBENA_EXPORT int glob(const char* pattern, int flags, int (*on_error)(const char*, int),
+                        glob_t* result) noexcept {
+  return glob_with_our_eyes(
+      pattern, flags, result, +[](const char* p, struct stat* s) { return ::stat(p, s); },
+      +[](const char* p, struct stat* s) { return ::lstat(p, s); },
+      [=](int f) { return real::glob(pattern, f, on_error, result); });
+}
+
+VERBENA_EXPORT int glob64(const char* pattern, int flags, int (*on_error)(const char*, int),
+                          glob64_t* result) noexcept {
+  return glob_with_our_eyes(
+      pattern, flags, result, +[](const char* p, struct stat64* s) { return ::stat64(p, s); },
+      +[](const char* p, struct stat64* s) { return ::lstat64(p, s); },
+      [=](int f) { return real::glob64(pattern, f, on_error, result); });
+}
+
+VERBENA_EXPORT int chdir(const char* path) noexcept {
+  return redirected(path, [](const char* p) { return real::chdir(p); });
+}
+
+VERBENA_EXPORT ssize_t readlink(const char* path, char* out, size_t size) noexcept {
+  return redirected(path, [=](const char* p) { return real::readlink(p, out, size); });
+}
+
+VERBENA_EXPORT ssize_t readlinkat(int dirfd, const char* path, char* out, size_t size) noexcept {
+  return at_redirected(dirfd, path,
+                       [=](int d, const char* p) { return real::readlinkat(d, p, out, size); });
+}
+
+VERBENA_EXPORT ssize_t __readlink_chk(const char* path, char* out, size_t size, size_t room) {
+  return redirected(path, [=](const char* p) { return real::__readlink_chk(p, out, size, room); });
+}
+
+VERBENA_EXPORT ssize_t __readlinkat_chk(int dirfd, const char* path, char* out, size_t size,
+                                        size_t room) {
+  return at_redirected(dirfd, path, [=](int d, const char* p) {
+    return real::__readlinkat_chk(d, p, out, size, room);
+  });
+}
+
+VERBENA_EXPORT char* realpath(const char* path, char* out) noexcept {
+  return redirected(path, [=](const char* p) { return real::realpath(p, out); });
+}
+
+VERBENA_EXPORT char* __realpath_chk(const char* path, char* out, size_t room) {
+  return redirected(path, [=](const char* p) { return real::__realpath_chk(p, out, room); });
+}
+
+VERBENA_EXPORT char* canonicalize_file_name(const char* path) noexcept {
+  return redirected(path, [](const char* p) { return real::canonicalize_file_name(p); });
+}
+
+VERBENA_EXPORT ssize_t getxattr(const char* path, const char* name, void* value,
+                                size_t size) noexcept {
+  return redirected(path, [=](const char* p) { return real::getxattr(p, name, value, size); });
+}
+
+VERBENA_EXPORT ssize_t lgetxattr(const char* path, const char* name, void* value,
+                                 size_t size) noexcept {
+  return redirected(path, [=](const char* p) { return real::lgetxattr(p, name, value, size); });
+}
+
+VERBENA_EXPORT ssize_t listxattr(const char* path, char* list, size_t size) noexcept {
+  return redirected(path, [=](const char* p) { return real::listxattr(p, list, size); });
+}
+
+VERBENA_EXPORT ssize_t llistxattr(const char* path, char* list, size_t size) noexcept {
+  return redirected(path, [=](const char* p) { return real::llistxattr(p, list, size); });
+}
+
+VERBENA_EXPORT int inotify_add_watch(int fd, const char* path, uint32_t mask) noexcept {
+  return redirected(path, [=](const char* p) { return real::inotify_add_watch(fd, p, mask); });
+}

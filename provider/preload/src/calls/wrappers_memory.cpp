@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Calls that unmap memory or map something in its place, for registered memory (mappings.hpp). An
+// allocator makes them with its locks held and before any constructor has run, so nothing is
+// allocated here, and until our own constructor nothing looked up: the system call serves.
+//
+// What is unmapped is noted before, so that nobody can have its place by then; what a call that may
+// fail takes away besides, after it. madvise is not among them: it takes contents away, and the
+// memory stays its owner's.
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdint>
+
+#include "calls/mappings.hpp"
+#include "real/export.hpp"
+#include "real/real.hpp"
+
+namespace verbena::preload {
+namespace {
+
+// What a free place that the kernel has found says of what lay there.
+constexpr const char* kUnseen =
+    "a call that was not seen, and its place was given to another mapping";
+
+void* noting_map(void* at, std::size_t length, int flags) noexcept {
+  if (at == MAP_FAILED || !mappings::are_watched()) [[likely]]
+    return at;
+  const bool is_fixed = (flags & MAP_FIXED) != 0;
+  mappings::note_gone(at, length, is_fixed ? "mmap with MAP_FIXED" : kUnseen);
+  return at;
+}
+
+void note_remapped(const void* from, std::size_t old_length, void* to, std::size_t new_length,
+                   int flags) noexcept {
+  const auto* const old = static_cast<const char*>(from);
+  const auto* const now = static_cast<const char*>(to);
+  if (to == from) {
+    if (new_length < old_length)
+      mappings::note_gone(old + new_length, old_length - new_length, "mremap");
+    return;
+  }
+  // Of length 0: another mapping of the same, which stays.
+  mappings::note_gone(old, old_length, "mremap");
+  mappings::note_gone(now, new_length, (flags & MREMAP_FIXED) != 0 ? "mremap" : kUnseen);
+}
+
+// [to, from) has left the heap, if it has become smaller.
+void note_break(const void* from, const void* to) noexcept {
+  const auto begin = (reinterpret_cast<std::uintptr_t>(to) + 4095) & ~std::uintptr_t{4095};
+  const auto end = reinterpret_cast<std::uintptr_t>(from);
+  if (begin < end) mappings::note_gone(reinterpret_cast<const void*>(begin), end - begin, "brk");
+}
+
+}  // namespace
+}  // namespace verbena::preload
+
+using namespace verbena::preload;
+
+VERBENA_EXPORT void* mmap(void* at, std::size_t length, int rights, int flags, int fd,
+                          off_t offset) noexcept {
+  return noting_map(real::mmap(at, length, rights, flags, fd, offset), length, flags);
+}
+VERBENA_EXPORT void* mmap64(void* at, std::size_t length, int rights, int flags, int fd,
+                            off64_t offset) noexcept {
+  return noting_map(real::mmap64(at, length, rights, flags, fd, offset), length, flags);
+}
+
+VERBENA_EXPORT int munmap(void* at, std::size_t length) noexcept {
+  if (mappings::are_watched()) mappings::note_gone(at, length, "munmap");
+  return real::munmap(at, length);
+}
+
+VERBENA_EXPORT void* mremap(void* at, std::size_t old_length, std::size_t new_length, int flags,
+                            ...) noexcept {
+  va_list arguments;
+  va_start(arguments, flags);
+  void* const wanted = (flags & MREMAP_FIXED) != 0 ? va_arg(arguments, void*) : nullptr;
+  va_end(arguments);
+  void* const to = real::mremap(at, old_length, new_length, flags, wanted);
+  if (to != MAP_FAILED && mappings::are_watched()) {
+    note_remapped(at, old_length, to, new_length, flags);
+  }
+  return to;
+}
+
+VERBENA_EXPORT int shmdt(const void* at) noexcept {
+  const std::size_t length = mappings::are_watched() ? mappings::length_of(at) : 0;
+  const int rc = real::shmdt(at);
+  if (rc == 0 && length != 0) mappings::note_gone(at, length, "shmdt");
+  return rc;
+}
+
+VERBENA_EXPORT int brk(void* end) noexcept {
+  if (!mappings::are_watched()) return real::brk(end);
+  void* const before = real::sbrk(0);
+  const int rc = real::brk(end);
+  if (rc == 0) note_break(before, end);
+  return rc;
+}
+
+VERBENA_EXPORT void* sbrk(std::intptr_t change) noexcept {
+  void* const before = real::sbrk(change);
+  if (change < 0 && before != reinterpret_cast<void*>(-1) && mappings::are_watched()) {
+    note_break(before, static_cast<char*>(before) + change);
+  }
+  return before;
+}

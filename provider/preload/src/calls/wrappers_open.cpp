@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// open, openat and fopen in all their spellings.
+#include <fcntl.h>
+#include <stdio.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstring>
+
+#include "paths/redirect.hpp"
+#include "real/export.hpp"
+#include "real/real.hpp"
+#include "uverbs/node.hpp"
+
+namespace verbena::preload {
+namespace {
+
+// The C library reads a third argument only when there must be one; so do we.
+#define VERBENA_MODE_ARGUMENT(flags)                                    \
+  mode_t mode = 0;                                                      \
+  if (((flags)&O_CREAT) != 0 || ((flags)&__O_TMPFILE) == __O_TMPFILE) { \
+    va_list arguments;                                                  \
+    va_start(arguments, flags);                                         \
+    mode = static_cast<mode_t>(va_arg(arguments, int));                 \
+    va_end(arguments);                                                  \
+  }
+
+bool wants_to_write(int flags) { return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0; }
+
+// `pass_on(dirfd, path)` is the same call of the next library.
+template <typename PassOn>
+int open_at(int dirfd, const char* path, int flags, PassOn pass_on) {
+  if (!concerns_us(path)) [[likely]]
+    return pass_on(dirfd, path);
+  const Redirect found = redirect(dirfd, path, Purpose::kRead);
+  if (found.is_none()) return pass_on(dirfd, path);
+  if (found.is_node() && (flags & O_PATH) == 0) return open_node(found.name, flags);
+  if (wants_to_write(flags)) {
+    errno = EACCES;  // as sysfs says of an attribute that only reads
+    return -1;
+  }
+  return pass_on(AT_FDCWD, found.path.c_str());
+}
+
+// stdio on a node makes no sense; it gets the file behind it, which is empty.
+template <typename PassOn>
+FILE* fopen_at(const char* path, const char* mode, PassOn pass_on) {
+  if (!concerns_us(path)) [[likely]]
+    return pass_on(path);
+  const Redirect found = redirect(AT_FDCWD, path, Purpose::kRead);
+  if (found.is_none()) return pass_on(path);
+  if (std::strpbrk(mode, "wa+") != nullptr) {
+    errno = EACCES;
+    return nullptr;
+  }
+  return pass_on(found.path.c_str());
+}
+
+}  // namespace
+}  // namespace verbena::preload
+
+using namespace verbena::preload;
+
+VERBENA_EXPORT int open(const char* path, int flags, ...) {
+  VERBENA_MODE_ARGUMENT(flags)
+  return open_at(AT_FDCWD, path, flags,
+                 [=](int, const char* p) { return real::open(p, flags, mode); });
+}
+
+VERBENA_EXPORT int open64(const char* path, int flags, ...) {
+  VERBENA_MODE_ARGUMENT(flags)
+  return open_at(AT_FDCWD, path, flags,
+                 [=](int, const char* p) { return real::open64(p, flags, mode); });
+}
+
+VERBENA_EXPORT int openat(int dirfd, const char* path, int flags, ...) {
+  VERBENA_MODE_ARGUMENT(flags)
+  return open_at(dirfd, path, flags,
+                 [=](int d, const char* p) { return real::openat(d, p, flags, mode); });
+}
+
+VERBENA_EXPORT int openat64(int dirfd, const char* path, int flags, ...) {
+  VERBENA_MODE_ARGUMENT(flags)
+  return open_at(dirfd, path, flags,
+                 [=](int d, const char* p) { return real::openat64(d, p, flags, mode); });
+}
+
+// The fortified forms, of callers that pass no mode.
+VERBENA_EXPORT int __open_2(const char* path, int flags) {
+  return open_at(AT_FDCWD, path, flags,
+                 [=](int, const char* p) { return real::__open_2(p, flags); });
+}
+
+VERBENA_EXPORT int __open64_2(const char* path, int flags) {
+  return open_at(AT_FDCWD, path, flags,
+                 [=](int, const char* p) { return real::__open64_2(p, flags); });
+}
+
+VERBENA_EXPORT int __openat_2(int dirfd, const char* path, int flags) {
+  return open_at(dirfd, path, flags,
+                 [=](int d, const char* p) { return real::__openat_2(d, p, flags); });
+}
+
+VERBENA_EXPORT int __openat64_2(int dirfd, const char* path, int flags) {
+  return open_at(dirfd, path, flags,
+                 [=](int d, const char* p) { return real::__openat64_2(d, p, flags); });
+}
+
+VERBENA_EXPORT FILE* fopen(const char* path, const char* mode) {
+  return fopen_at(path, mode, [=](const char* p) { return real::fopen(p, mode); });
+}
+
+VERBENA_EXPORT FILE* fopen64(const char* path, const char* mode) {
+  return fopen_at(path, mode, [=](const char* p) { return real::fopen64(p, mode); });
+}
+
+VERBENA_EXPORT FILE* freopen(const char* path, const char* mode, FILE* stream) {
+  return fopen_at(path, mode, [=](const char* p) { return real::freopen(p, mode, stream); });
+}
+
+VERBENA_EXPORT FILE* freopen64(const char* path, const char* mode, FILE* stream) {
+  return fopen_at(path, mode, [=](const char* p) { return real::freopen64(p, mode, stream); });
+}

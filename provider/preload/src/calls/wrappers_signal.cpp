@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Calls that say what becomes of signals, for the two that are guarded (fault_signals.hpp). All
+// others, and these before a device is opened, pass through.
+#include <pthread.h>
+#include <signal.h>
+
+#include <cerrno>
+
+#include "calls/fault_signals.hpp"
+#include "calls/mappings.hpp"
+#include "real/export.hpp"
+#include "real/real.hpp"
+
+namespace verbena::preload {
+namespace {
+
+// What signal() and its kin make of a handler.
+sighandler_t set_handler(int signal, sighandler_t handler, int flags, bool blocks_itself) noexcept {
+  struct sigaction action {};
+  struct sigaction old {};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  ::sigemptyset(&action.sa_mask);
+  if (blocks_itself) ::sigaddset(&action.sa_mask, signal);
+  return fault_signals::set_action(signal, &action, &old) == 0 ? old.sa_handler : SIG_ERR;
+}
+
+sighandler_t set_bsd_handler(int signal, sighandler_t handler) noexcept {
+  if (!fault_signals::are_guarded(signal)) return real::signal(signal, handler);
+  return set_handler(signal, handler, SA_RESTART, true);
+}
+
+sighandler_t set_sysv_handler(int signal, sighandler_t handler) noexcept {
+  if (!fault_signals::are_guarded(signal)) return real::__sysv_signal(signal, handler);
+  return set_handler(signal, handler, static_cast<int>(SA_RESETHAND | SA_NODEFER), false);
+}
+
+int set_action(int signal, const struct sigaction* action, struct sigaction* old) noexcept {
+  if (!fault_signals::are_guarded(signal)) [[likely]]
+    return real::sigaction(signal, action, old);
+  return fault_signals::set_action(signal, action, old);
+}
+
+}  // namespace
+}  // namespace verbena::preload
+
+using namespace verbena::preload;
+
+VERBENA_EXPORT void verbena_offer_memory_guard(const verbena::control::MemoryGuard* guard) {
+  mappings::watch(guard);
+  fault_signals::start(guard);
+}
+
+VERBENA_EXPORT bool verbena_guard_thread() { return fault_signals::guard_thread(); }
+
+VERBENA_EXPORT int sigaction(int signal, const struct sigaction* action,
+                             struct sigaction* old) noexcept {
+  return set_action(signal, action, old);
+}
+VERBENA_EXPORT int __sigaction(int signal, const struct sigaction* action,
+                               struct sigaction* old) noexcept {
+  return set_action(signal, action, old);
+}
+
+VERBENA_EXPORT sighandler_t signal(int number, sighandler_t handler) noexcept {
+  return set_bsd_handler(number, handler);
+}
+VERBENA_EXPORT sighandler_t bsd_signal(int number, sighandler_t handler) noexcept {
+  return set_bsd_handler(number, handler);
+}
+VERBENA_EXPORT sighandler_t ssignal(int number, sighandler_t handler) noexcept {
+  return set_bsd_handler(number, handler);
+}
+VERBENA_EXPORT sighandler_t sysv_signal(int number, sighandler_t handler) noexcept {
+  return set_sysv_handler(number, handler);
+}
+VERBENA_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) noexcept {
+  return set_sysv_handler(number, handler);
+}
+
+VERBENA_EXPORT int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) noexcept {
+  if (!fault_signals::are_guarded()) [[likely]]
+    return real::pthread_sigmask(how, set, old);
+  return fault_signals::set_mask(how, set, old);
+}
+
+VERBENA_EXPORT int sigprocmask(int how, const sigset_t* set, sigset_t* old) noexcept {
+  if (!fault_signals::are_guarded()) [[likely]]
+    return real::sigprocmask(how, set, old);
+  const int error = fault_signals::set_mask(how, set, old);
+  if (error == 0) return 0;
+  errno = error;
+  return -1;
+}
+
+// The C library's own do not come by the two above.
+VERBENA_EXPORT int sighold(int signal) noexcept {
+  sigset_t only;
+  ::sigemptyset(&only);
+  return ::sigaddset(&only, signal) == 0 ? ::sigprocmask(SIG_BLOCK, &only, nullptr) : -1;
+}
+VERBENA_EXPORT int sigrelse(int signal) noexcept {
+  sigset_t only;
+  ::sigemptyset(&only);
+  return ::sigaddset(&only, signal) == 0 ? ::sigprocmask(SIG_UNBLOCK, &only, nullptr) : -1;
+}

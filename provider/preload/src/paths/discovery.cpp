@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "paths/discovery.hpp"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "real/real.hpp"
+#include "real/section.hpp"
+#include "real/trace.hpp"
+#include "verbena/base/port_counters.hpp"
+#include "verbena/control/connect.hpp"
+#include "verbena/control/runtime_dir.hpp"
+
+namespace verbena::preload {
+namespace {
+
+// A machine whose disk or processors are taken can hold an emulator up for seconds.
+constexpr int kTimeoutMs = 8000;
+constexpr std::uint64_t kBelievedNs = 100'000'000;
+
+constinit std::atomic<std::uint64_t> alive_until_ns{0};
+constinit std::atomic<bool> listed_devices{false};
+
+std::uint64_t now_ns() {
+  timespec t{};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+// A stopped daemon with a full backlog must not stop everybody else.
+void limit_waiting(int fd) {
+  const timeval limit{kTimeoutMs / 1000, 0};
+  (void)::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+bool bind_abstract(int fd, std::string_view name) {
+  sockaddr_un own{};
+  own.sun_family = AF_UNIX;
+  if (name.size() + 1 > sizeof own.sun_path) return false;
+  std::memcpy(own.sun_path + 1, name.data(), name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return ::bind(fd, reinterpret_cast<const sockaddr*>(&own), size) == 0;
+}
+
+// A connection that has said Hello.
+struct Greeted {
+  control::Channel channel;
+  control::Welcome welcome;
+};
+
+Failure<control::Error> unreachable(int code) {
+  const std::string dir = control::runtime_dir_path();
+  if (code == ECONNREFUSED) {
+    return control::fail(code, "no emulator is running; start one with: verbena up");
+  }
+  const auto checked = control::check_runtime_dir(dir);
+  if (!checked) return Failure<control::Error>{checked.error()};
+  if (code == ENOENT) {
+    return control::fail(code, "no emulator is running in " + dir + "; start one with: verbena up");
+  }
+  return control::fail(code, "the emulator in " + dir + ": " + std::strerror(code));
+}
+
+// Once, where explanations are wanted (`verbena run` does).
+void explain(std::atomic<bool>& said, const char* what, const control::Error& error) {
+  const char* log = ::secure_getenv("VERBENA_LOG");
+  if (log == nullptr || std::strstr(log, "explain") == nullptr || said.exchange(true)) return;
+  const std::string line = std::string("verbena: ") + program_invocation_short_name + "[" +
+                           std::to_string(::getpid()) + "]: " + what + ": " + error.text + "\n";
+  (void)!real::write(STDERR_FILENO, line.data(), line.size());
+}
+
+// A program that looks for devices and finds none of ours is told why.
+void explain(const control::Error& error) {
+  static constinit std::atomic<bool> said{false};
+  explain(said, "no emulated device for this program", error);
+}
+
+control::Outcome<Greeted> greet() {
+  control::UniqueFd fd = connect_to_emulator();
+  if (!fd) return unreachable(errno);
+  Greeted greeted{control::Channel(std::move(fd)), {}};
+  auto welcome = control::say_hello(greeted.channel, control::ClientKind::kPreload, kTimeoutMs);
+  if (!welcome) return Failure<control::Error>{welcome.error()};
+  greeted.welcome = std::move(*welcome);
+  return greeted;
+}
+
+}  // namespace
+
+void explain_refused_command(const control::Error& error) {
+  static constinit std::atomic<bool> said{false};
+  explain(said, "rdma_cm", error);
+}
+
+std::string shadow_directory() {
+  const std::string dir = control::runtime_dir_path();
+  if (!control::check_runtime_dir(dir)) return {};
+  return control::shadow_path(dir);
+}
+
+control::UniqueFd connect_to_emulator(std::string_view own_name) {
+  const std::string dir = control::runtime_dir_path();
+  const auto checked = control::check_runtime_dir(dir);
+  if (!checked) {
+    errno = checked.error().code;
+    return {};
+  }
+  const std::string path = control::control_socket_path(dir);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    errno = ENAMETOOLONG;
+    return {};
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  control::UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!fd) return {};
+  if (!own_name.empty() && !bind_abstract(fd.get(), own_name)) return {};
+  limit_waiting(fd.get());
+  int rc = 0;
+  do {
+    rc = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  } while (rc != 0 && errno == EINTR);
+  if (rc != 0) {
+    const int code = errno;
+    fd.reset();
+    errno = code;
+    return {};
+  }
+  alive_until_ns.store(now_ns() + kBelievedNs, std::memory_order_relaxed);
+  return fd;
+}
+
+bool is_emulator_alive() {
+  if (now_ns() < alive_until_ns.load(std::memory_order_relaxed)) return true;
+  return static_cast<bool>(connect_to_emulator());
+}
+
+std::vector<control::DeviceInfo> list_devices() {
+  auto greeted = greet();
+  if (!greeted) {
+    VERBENA_TRACE("no devices: %s", greeted.error().text.c_str());
+    explain(greeted.error());
+    return {};
+  }
+  if (!greeted->welcome.devices.empty()) note_listed_devices();
+  return std::move(greeted->welcome.devices);
+}
+
+bool has_listed_devices() { return listed_devices.load(std::memory_order_relaxed); }
+void note_listed_devices() { listed_devices.store(true, std::memory_order_relaxed); }
+
+void refresh_counters(const std::string& device) {
+  auto greeted = greet();
+  if (!greeted) return;
+  control::RefreshCounters request;
+  request.device = device;
+  const auto done = greeted->channel.call<control::Ack>(request, kTimeoutMs);
+  if (!done) VERBENA_TRACE("counters of %s: %s", device.c_str(), done.error().text.c_str());
+}
+
+NamedCounters list_counters(const std::string& device) {
+  NamedCounters named;
+  auto greeted = greet();
+  if (!greeted) return named;
+  control::QueryCounters request;
+  request.device = device;
+  const auto counters = greeted->channel.call<control::Counters>(request, kTimeoutMs);
+  if (!counters || counters->port.size() != kPortCounters ||
+      counters->drops.size() != kDropReasons) {
+    return named;
+  }
+  for (std::size_t i = 0; i < kPortCounters; ++i) {
+    named.emplace_back(kPortCounterNames[i], counters->port[i]);
+  }
+  for (std::size_t i = 0; i < kDropReasons; ++i) {
+    named.emplace_back("rx_drop_" + std::string(kDropReasonNames[i]), counters->drops[i]);
+  }
+  return named;
+}
+
+std::vector<control::ContextResources> list_resources(const std::string& device) {
+  std::vector<control::ContextResources> all;
+  auto greeted = greet();
+  if (!greeted) return all;
+  control::QueryResources request;
+  request.device = device;
+  auto part = greeted->channel.call<control::Resources>(request, kTimeoutMs);
+  while (part) {
+    for (auto& context : part->contexts) all.push_back(std::move(context));
+    if (part->last) return all;
+    auto next = greeted->channel.receive(kTimeoutMs);
+    if (!next || next->type() != control::MessageType::kResources) break;
+    part = control::decode<control::Resources>(next->payload);
+  }
+  return all;
+}
+
+}  // namespace verbena::preload

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "rdma_cm/cm_connection.hpp"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "paths/discovery.hpp"
+#include "real/real.hpp"
+#include "verbena/control/connect.hpp"
+
+namespace verbena::preload {
+namespace {
+
+constexpr int kTimeoutMs = 30'000;
+constexpr std::size_t kLongestReply = 2048;
+
+struct Connection {
+  control::Channel channel;  // whose receive does not sleep for longer than kTimeoutMs
+  std::uint32_t next_sequence = 1;
+  pid_t process = 0;
+  ino_t inode = 0;
+
+  // The descriptor is still the socket that we opened.
+  bool is_intact() const {
+    struct stat st {};
+    return real::fstat(channel.fd(), &st) == 0 && st.st_ino == inode;
+  }
+};
+
+constexpr std::size_t kKept = 8;
+constinit std::array<std::atomic<Connection*>, kKept> kept{};
+
+control::Outcome<std::unique_ptr<Connection>> connect_anew() {
+  control::UniqueFd fd = connect_to_emulator();
+  if (!fd) return control::fail(errno, std::strerror(errno));
+  struct stat st {};
+  if (real::fstat(fd.get(), &st) != 0) return control::fail(errno, std::strerror(errno));
+  auto connection = std::make_unique<Connection>();
+  connection->channel = control::Channel(std::move(fd));
+  connection->process = ::getpid();
+  connection->inode = st.st_ino;
+  auto welcome = control::say_hello(connection->channel, control::ClientKind::kCm, kTimeoutMs);
+  if (!welcome) return Failure<control::Error>{welcome.error()};
+  const timeval longest{kTimeoutMs / 1000, 0};
+  if (::setsockopt(connection->channel.fd(), SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest) !=
+      0) {
+    return control::fail(errno, std::strerror(errno));
+  }
+  return connection;
+}
+
+// Channel::call in two system calls instead of four: answers are small, and nothing else comes on
+// such a connection.
+control::Outcome<control::CmReply> ask(Connection& connection, const control::CmCommand& command) {
+  const int fd = connection.channel.fd();
+  const std::uint32_t sequence = connection.next_sequence;
+  connection.next_sequence = (sequence + 1) & ~control::kDaemonSequence;
+  const auto sent = control::send_packet(fd, control::encode(command, sequence), {}, 0);
+  if (!sent) return Failure<control::Error>{sent.error()};
+  for (;;) {
+    std::array<std::uint8_t, kLongestReply> room;
+    const auto in = control::receive_packet(fd, 0, room);
+    if (!in && in.error().code == EAGAIN) {
+      return control::fail(ETIMEDOUT, "the emulator does not answer");
+    }
+    if (!in) return Failure<control::Error>{in.error()};
+    if (in->type() == control::MessageType::kRefused) {
+      return Failure<control::Error>{control::refusal(*in)};
+    }
+    if (in->header.sequence != sequence) continue;  // the late answer to one that timed out
+    if (in->type() != control::kCmReply) return control::malformed(in->type());
+    return control::decode<control::CmReply>(in->payload);
+  }
+}
+
+std::unique_ptr<Connection> take_kept() {
+  for (std::atomic<Connection*>& place : kept) {
+    if (place.load(std::memory_order_relaxed) == nullptr) continue;
+    std::unique_ptr<Connection> found(place.exchange(nullptr, std::memory_order_acquire));
+    if (!found) continue;
+    if (!found->is_intact()) {
+      (void)found->channel.release();  // the number is somebody else's now
+      continue;
+    }
+    if (found->process == ::getpid()) return found;
+    // The parent's: closing our copy of the descriptor leaves it the other.
+  }
+  return nullptr;
+}
+
+void keep(std::unique_ptr<Connection> connection) {
+  for (std::atomic<Connection*>& place : kept) {
+    Connection* none = nullptr;
+    if (place.compare_exchange_strong(none, connection.get(), std::memory_order_release)) {
+      (void)connection.release();
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+control::Outcome<control::CmReply> send_cm_command(const control::CmCommand& command) {
+  // A kept connection may have died with an emulator before this one.
+  for (std::unique_ptr<Connection> used = take_kept(); used; used = take_kept()) {
+    auto reply = ask(*used, command);
+    const int code = reply ? 0 : reply.error().code;
+    if (code == ECONNRESET || code == EPIPE) continue;
+    if (code != ETIMEDOUT && code != EPROTO) keep(std::move(used));
+    return reply;
+  }
+  auto fresh = connect_anew();
+  if (!fresh) return Failure<control::Error>{fresh.error()};
+  auto reply = ask(**fresh, command);
+  if (reply) keep(std::move(*fresh));
+  return reply;
+}
+
+}  // namespace verbena::preload

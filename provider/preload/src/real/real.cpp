@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "real/real.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <string_view>
+
+// The C library's own names.
+extern "C" {
+extern void* __curbrk;
+void* __sbrk(intptr_t change);
+}
+
+namespace verbena::preload {
+namespace {
+
+// Per thread: inside a look-up. Initial-exec, since a preloaded library has its place reserved.
+__attribute__((tls_model("initial-exec"))) thread_local bool looking_up = false;
+
+// The system calls that an allocator makes when the loader makes it start.
+int raw_open(const char* path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const int mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(arguments, int) : 0;
+  va_end(arguments);
+  return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+}
+int raw_openat(int dirfd, const char* path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const int mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(arguments, int) : 0;
+  va_end(arguments);
+  return static_cast<int>(::syscall(SYS_openat, dirfd, path, flags, mode));
+}
+ssize_t raw_read(int fd, void* bytes, size_t size) { return ::syscall(SYS_read, fd, bytes, size); }
+ssize_t raw_write(int fd, const void* bytes, size_t size) {
+  return ::syscall(SYS_write, fd, bytes, size);
+}
+
+void* raw_mmap(void* at, size_t length, int rights, int flags, int fd, off_t offset) {
+  return reinterpret_cast<void*>(::syscall(SYS_mmap, at, length, rights, flags, fd, offset));
+}
+int raw_munmap(void* at, size_t length) {
+  return static_cast<int>(::syscall(SYS_munmap, at, length));
+}
+void* raw_mremap(void* at, size_t old_length, size_t length, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  void* const wanted = va_arg(arguments, void*);
+  va_end(arguments);
+  return reinterpret_cast<void*>(::syscall(SYS_mremap, at, old_length, length, flags, wanted));
+}
+int raw_shmdt(const void* at) { return static_cast<int>(::syscall(SYS_shmdt, at)); }
+// Where the C library keeps the end of the heap.
+int raw_brk(void* end) {
+  __curbrk = reinterpret_cast<void*>(::syscall(SYS_brk, end));
+  if (__curbrk >= end) return 0;
+  errno = ENOMEM;
+  return -1;
+}
+
+// The C library has these as functions since glibc 2.33; before, its headers made them of __xstat.
+static_assert(sizeof(struct stat) == sizeof(struct stat64));
+int raw_stat(const char* path, struct stat* out) {
+  return static_cast<int>(::syscall(SYS_newfstatat, AT_FDCWD, path, out, 0));
+}
+int raw_lstat(const char* path, struct stat* out) {
+  return static_cast<int>(::syscall(SYS_newfstatat, AT_FDCWD, path, out, AT_SYMLINK_NOFOLLOW));
+}
+int raw_fstat(int fd, struct stat* out) { return static_cast<int>(::syscall(SYS_fstat, fd, out)); }
+int raw_fstatat(int dirfd, const char* path, struct stat* out, int flags) {
+  return static_cast<int>(::syscall(SYS_newfstatat, dirfd, path, out, flags));
+}
+void* raw_stat_function(std::string_view name) {
+  if (name.ends_with("64")) name.remove_suffix(2);
+  if (name == "stat") return reinterpret_cast<void*>(raw_stat);
+  if (name == "lstat") return reinterpret_cast<void*>(raw_lstat);
+  if (name == "fstat") return reinterpret_cast<void*>(raw_fstat);
+  if (name == "fstatat") return reinterpret_cast<void*>(raw_fstatat);
+  return nullptr;
+}
+
+// The raw twin of a function, for the few that need one.
+template <typename F>
+constexpr F* raw_of() {
+  return nullptr;
+}
+
+template <>
+constexpr int (*raw_of<int(const char*, int, ...)>())(const char*, int, ...) {
+  return raw_open;
+}
+template <>
+constexpr int (*raw_of<int(int, const char*, int, ...)>())(int, const char*, int, ...) {
+  return raw_openat;
+}
+template <>
+constexpr ssize_t (*raw_of<ssize_t(int, void*, size_t)>())(int, void*, size_t) {
+  return raw_read;
+}
+template <>
+constexpr ssize_t (*raw_of<ssize_t(int, const void*, size_t)>())(int, const void*, size_t) {
+  return raw_write;
+}
+template <>
+constexpr void* (*raw_of<void*(void*, size_t, int, int, int, off_t)>())(void*, size_t, int, int,
+                                                                        int, off_t) {
+  return raw_mmap;
+}
+template <>
+constexpr int (*raw_of<int(void*, size_t)>())(void*, size_t) {
+  return raw_munmap;
+}
+template <>
+constexpr void* (*raw_of<void*(void*, size_t, size_t, int, ...)>())(void*, size_t, size_t, int,
+                                                                    ...) {
+  return raw_mremap;
+}
+template <>
+constexpr int (*raw_of<int(const void*)>())(const void*) {
+  return raw_shmdt;
+}
+template <>
+constexpr int (*raw_of<int(void*)>())(void*) {
+  return raw_brk;
+}
+template <>
+constexpr void* (*raw_of<void*(intptr_t)>())(intptr_t) {
+  return __sbrk;
+}
+}  // namespace
+
+void* look_up_next(const char* name, void* raw) {
+  if (looking_up && raw != nullptr) return raw;
+  looking_up = true;
+  void* found = ::dlsym(RTLD_NEXT, name);
+  // Kept by the C library for old programs only: not the default version any more.
+  if (found == nullptr) found = ::dlvsym(RTLD_NEXT, name, "GLIBC_2.2.5");
+  if (found == nullptr) found = ::dlvsym(RTLD_NEXT, name, "GLIBC_2.4");
+  if (found == nullptr) found = raw_stat_function(name);
+  looking_up = false;
+  return found != nullptr ? found : raw;
+}
+
+namespace real {
+#define VERBENA_DEFINE_REAL(name, ...) \
+  constinit Real<__VA_ARGS__> name(#name, raw_of<__VA_ARGS__>());
+VERBENA_REAL_FUNCTIONS(VERBENA_DEFINE_REAL)
+#undef VERBENA_DEFINE_REAL
+#define VERBENA_DEFINE_REAL(name, ...) \
+  constinit Real<__VA_ARGS__> name(#name, raw_of<__VA_ARGS__>(), true);
+VERBENA_REAL_MEMORY_FUNCTIONS(VERBENA_DEFINE_REAL)
+#undef VERBENA_DEFINE_REAL
+}  // namespace real
+
+void look_up_all_real_functions() {
+#define VERBENA_LOOK_UP_REAL(name, ...) (void)real::name.look_up();
+  VERBENA_REAL_FUNCTIONS(VERBENA_LOOK_UP_REAL)
+  VERBENA_REAL_MEMORY_FUNCTIONS(VERBENA_LOOK_UP_REAL)
+#undef VERBENA_LOOK_UP_REAL
+}
+
+}  // namespace verbena::preload

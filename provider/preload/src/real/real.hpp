@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The functions that we stand in front of, as the next library in line has them (RTLD_NEXT), so
+// that sanitizers and other preloaded libraries keep their place. Each is looked up at its first
+// use, because constructors of other libraries run before ours; all of them again at load, so
+// that later nothing needs the loader's lock.
+#pragma once
+
+#include <dirent.h>
+#include <glob.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <atomic>
+
+#include "real/export.hpp"
+
+namespace verbena::preload {
+
+// Null when no library has it.
+void* look_up_next(const char* name, void* raw);
+
+template <typename F>
+class Real {
+ public:
+  // `raw` serves while the loader itself, asked for the real one, calls us again, and until our
+  // load if it shall be looked up no sooner.
+  constexpr explicit Real(const char* name, F* raw = nullptr, bool waits = false)
+      : name_(name), raw_(raw), waits_(waits) {}
+
+  F* get() {
+    F* known = pointer_.load(std::memory_order_acquire);
+    if (known != nullptr) [[likely]]
+      return known;
+    return waits_ ? raw_ : look_up();
+  }
+  F* look_up() {
+    auto* found = reinterpret_cast<F*>(look_up_next(name_, reinterpret_cast<void*>(raw_)));
+    if (found != raw_) pointer_.store(found, std::memory_order_release);
+    return found;
+  }
+  template <typename... A>
+  VERBENA_NOTHING_TO_CLEAN_UP auto operator()(A... arguments) {
+    return get()(arguments...);
+  }
+
+ private:
+  const char* name_;
+  F* raw_;
+  bool waits_;
+  std::atomic<F*> pointer_{nullptr};
+};
+
+// X(name, signature)
+#define VERBENA_REAL_FUNCTIONS(X)                                                                 \
+  X(open, int(const char*, int, ...))                                                             \
+  X(open64, int(const char*, int, ...))                                                           \
+  X(openat, int(int, const char*, int, ...))                                                      \
+  X(openat64, int(int, const char*, int, ...))                                                    \
+  X(__open_2, int(const char*, int))                                                              \
+  X(__open64_2, int(const char*, int))                                                            \
+  X(__openat_2, int(int, const char*, int))                                                       \
+  X(__openat64_2, int(int, const char*, int))                                                     \
+  X(fopen, FILE*(const char*, const char*))                                                       \
+  X(fopen64, FILE*(const char*, const char*))                                                     \
+  X(freopen, FILE*(const char*, const char*, FILE*))                                              \
+  X(freopen64, FILE*(const char*, const char*, FILE*))                                            \
+  X(opendir, DIR*(const char*))                                                                   \
+  X(scandir,                                                                                      \
+    int(const char*, dirent***, int (*)(const dirent*), int (*)(const dirent**, const dirent**))) \
+  X(scandir64, int(const char*, dirent64***, int (*)(const dirent64*),                            \
+                   int (*)(const dirent64**, const dirent64**)))                                  \
+  X(scandirat, int(int, const char*, dirent***, int (*)(const dirent*),                           \
+                   int (*)(const dirent**, const dirent**)))                                      \
+  X(scandirat64, int(int, const char*, dirent64***, int (*)(const dirent64*),                     \
+                     int (*)(const dirent64**, const dirent64**)))                                \
+  X(glob, int(const char*, int, int (*)(const char*, int), glob_t*))                              \
+  X(glob64, int(const char*, int, int (*)(const char*, int), glob64_t*))                          \
+  X(chdir, int(const char*))                                                                      \
+  X(stat, int(const char*, struct stat*))                                                         \
+  X(stat64, int(const char*, struct stat64*))                                                     \
+  X(lstat, int(const char*, struct stat*))                                                        \
+  X(lstat64, int(const char*, struct stat64*))                                                    \
+  X(fstat, int(int, struct stat*))                                                                \
+  X(fstat64, int(int, struct stat64*))                                                            \
+  X(fstatat, int(int, const char*, struct stat*, int))                                            \
+  X(fstatat64, int(int, const char*, struct stat64*, int))                                        \
+  X(__xstat, int(int, const char*, struct stat*))                                                 \
+  X(__xstat64, int(int, const char*, struct stat64*))                                             \
+  X(__lxstat, int(int, const char*, struct stat*))                                                \
+  X(__lxstat64, int(int, const char*, struct stat64*))                                            \
+  X(__fxstat, int(int, int, struct stat*))                                                        \
+  X(__fxstat64, int(int, int, struct stat64*))                                                    \
+  X(__fxstatat, int(int, int, const char*, struct stat*, int))                                    \
+  X(__fxstatat64, int(int, int, const char*, struct stat64*, int))                                \
+  X(statx, int(int, const char*, int, unsigned, struct statx*))                                   \
+  X(access, int(const char*, int))                                                                \
+  X(faccessat, int(int, const char*, int, int))                                                   \
+  X(euidaccess, int(const char*, int))                                                            \
+  X(eaccess, int(const char*, int))                                                               \
+  X(readlink, ssize_t(const char*, char*, size_t))                                                \
+  X(readlinkat, ssize_t(int, const char*, char*, size_t))                                         \
+  X(__readlink_chk, ssize_t(const char*, char*, size_t, size_t))                                  \
+  X(__readlinkat_chk, ssize_t(int, const char*, char*, size_t, size_t))                           \
+  X(realpath, char*(const char*, char*))                                                          \
+  X(__realpath_chk, char*(const char*, char*, size_t))                                            \
+  X(canonicalize_file_name, char*(const char*))                                                   \
+  X(getxattr, ssize_t(const char*, const char*, void*, size_t))                                   \
+  X(lgetxattr, ssize_t(const char*, const char*, void*, size_t))                                  \
+  X(listxattr, ssize_t(const char*, char*, size_t))                                               \
+  X(llistxattr, ssize_t(const char*, char*, size_t))                                              \
+  X(inotify_add_watch, int(int, const char*, uint32_t))                                           \
+  X(read, ssize_t(int, void*, size_t))                                                            \
+  X(write, ssize_t(int, const void*, size_t))                                                     \
+  X(ioctl, int(int, unsigned long, ...))                                                          \
+  X(dup, int(int))                                                                                \
+  X(dup2, int(int, int))                                                                          \
+  X(dup3, int(int, int, int))                                                                     \
+  X(fcntl, int(int, int, ...))                                                                    \
+  X(fcntl64, int(int, int, ...))                                                                  \
+  X(socket, int(int, int, int))                                                                   \
+  X(send, ssize_t(int, const void*, size_t, int))                                                 \
+  X(sendto, ssize_t(int, const void*, size_t, int, const sockaddr*, socklen_t))                   \
+  X(sendmsg, ssize_t(int, const msghdr*, int))                                                    \
+  X(recv, ssize_t(int, void*, size_t, int))                                                       \
+  X(recvfrom, ssize_t(int, void*, size_t, int, sockaddr*, socklen_t*))                            \
+  X(__recvfrom_chk, ssize_t(int, void*, size_t, size_t, int, sockaddr*, socklen_t*))              \
+  X(recvmsg, ssize_t(int, msghdr*, int))                                                          \
+  X(sigaction, int(int, const struct sigaction*, struct sigaction*))                              \
+  X(signal, sighandler_t(int, sighandler_t))                                                      \
+  X(__sysv_signal, sighandler_t(int, sighandler_t))                                               \
+  X(sigprocmask, int(int, const sigset_t*, sigset_t*))                                            \
+  X(pthread_sigmask, int(int, const sigset_t*, sigset_t*))
+
+// The same of those by which allocators get memory: before any constructor has run, and with locks
+// of theirs, so that to look anything up could end in the allocator again. Until our own load the
+// system call serves.
+#define VERBENA_REAL_MEMORY_FUNCTIONS(X)                  \
+  X(mmap, void*(void*, size_t, int, int, int, off_t))     \
+  X(mmap64, void*(void*, size_t, int, int, int, off64_t)) \
+  X(munmap, int(void*, size_t))                           \
+  X(mremap, void*(void*, size_t, size_t, int, ...))       \
+  X(shmdt, int(const void*))                              \
+  X(brk, int(void*))                                      \
+  X(sbrk, void*(intptr_t))
+
+namespace real {
+#define VERBENA_DECLARE_REAL(name, ...) extern Real<__VA_ARGS__> name;
+VERBENA_REAL_FUNCTIONS(VERBENA_DECLARE_REAL)
+VERBENA_REAL_MEMORY_FUNCTIONS(VERBENA_DECLARE_REAL)
+#undef VERBENA_DECLARE_REAL
+}  // namespace real
+
+void look_up_all_real_functions();
+
+}  // namespace verbena::preload

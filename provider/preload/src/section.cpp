@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: BSD-2-Clause
-#include "section.hpp"
-
-namespace verbena::preload {
-
-constinit thread_local bool Section::inside_ = false;
-
-}  // namespace verbena::preload
