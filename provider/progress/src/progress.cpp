@@ -151,9 +151,15 @@ Progress::Wait Progress::choose() noexcept {
   return is_parked_ ? choose_parked(now) : choose_watching(now);
 }
 
-// It holds the lease.
+// It holds the lease. One that sends all the time and never polls does not: whatever comes would
+// wait until this thread happens to look between two posts.
 bool Progress::application_drives(TimeNs now) const noexcept {
-  return sleep_.is_sending() || (has_just_polled(now) && sleep_.polls_in_vain());
+  return (sleep_.is_sending() && has_polled()) || (has_just_polled(now) && sleep_.polls_in_vain());
+}
+
+// Since the last sleep began.
+bool Progress::has_polled() const noexcept {
+  return !have_polls_ended_ && sleep_.polls() != polls_before_wait_;
 }
 
 bool Progress::has_just_polled(TimeNs now) const noexcept {
@@ -185,14 +191,13 @@ Progress::Wait Progress::stay_parked() noexcept {
 // A nudge is of a peer that sees what it wrote lie unread. One may come while the application works
 // on what it got; a second one without a poll in between says that it is away.
 Progress::Wait Progress::choose_parked(TimeNs now) noexcept {
-  const bool has_polled = !have_polls_ended_ && sleep_.polls() != polls_before_wait_;
   if (std::exchange(was_nudged_, false)) {
     const std::uint32_t polls = sleep_.polls();
     if (driven_.drive_until_quiet() != Driven::Found::kPackets) return Wait::kPark;
     if (std::exchange(polls_at_nudge_, polls) != polls) return Wait::kPark;
   } else if (application_drives(now)) {
     return stay_parked();
-  } else if (has_polled) {
+  } else if (has_polled()) {
     // It has just left, or is kept from its processor.
     return Wait::kPark;
   } else {

@@ -232,6 +232,7 @@ TEST(Progress, RestsWhileTheApplicationSends) {
   progress.note_sending(true);
   bool rests = false;
   while (!rests) {
+    progress.note_poll();
     driven.send_packet();
     rests = is_parked_unpolled(progress);
   }
@@ -239,6 +240,18 @@ TEST(Progress, RestsWhileTheApplicationSends) {
   const std::uint64_t before = driven.drives();
   driven.send_packet();
   driven.await_drives(before + 1);
+}
+
+// As one that streams datagrams, whenever the thread looks.
+TEST(Progress, ReceivesForAnApplicationThatSendsAndNeverPolls) {
+  Driven1 driven;
+  Progress progress(driven);
+  ASSERT_EQ(progress.start(), 0);
+  progress.note_sending(true);
+  for (std::uint64_t i = 1; i <= 100; ++i) {
+    driven.send_packet();
+    driven.await_arrivals(i);
+  }
 }
 
 TEST(Progress, ReceivesForAnApplicationThatSendsAndSleeps) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The progress thread of an engine: what peers ask of a process happens although the application
+// The progress thread of a context: what peers ask of a process happens although the application
 // sleeps or computes, and an application that polls does not pay for it.
 //
 // The application holds a lease on driving the engine while it waits by polling: it has polled
 // within kLease (times.hpp), and in vain since it last found something. (Whoever found something
-// may go and wait for its memory to change.) A post holds it as long as it sends. The thread sleeps
-// meanwhile.
+// may go and wait for its memory to change.) A post holds it as long as it sends, if the
+// application has polled since the thread last looked. The thread sleeps meanwhile.
 //
 //   state    | what the thread does           | what ends it
 //   ---------+--------------------------------+--------------------------------------------------
@@ -24,7 +24,7 @@
 // putting off a timer every few milliseconds (poll_lease.hpp). Parking is learned
 // (base/adaptive_spin.hpp): it was wrong if a packet lay there at the end of the lease and the
 // application had not waited for it by polling. Peers on this host whose own applications poll
-// nudge a parked thread when what they wrote is not read (peer_link.hpp). An idle engine wakes its
+// nudge a parked thread when what they wrote is not read (peer_link.hpp). An idle context wakes its
 // thread never.
 //
 // An application's thread that blocks for a completion event drives the engine meanwhile
@@ -163,6 +163,7 @@ class Progress final : public Waker {
   Wait choose_parked(TimeNs now) noexcept;
   Wait choose_watching(TimeNs now) noexcept;
   bool application_drives(TimeNs now) const noexcept;
+  bool has_polled() const noexcept;
   bool has_just_polled(TimeNs now) const noexcept;
   Wait park() noexcept;
   Wait stay_parked() noexcept;
