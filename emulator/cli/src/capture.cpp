@@ -16,10 +16,10 @@
 
 #include "command.hpp"
 #include "emulator.hpp"
-#include "private_emulator.hpp"
 #include "verbena/capture/output.hpp"
 #include "verbena/capture/recorder.hpp"
 #include "verbena/control/capture_messages.hpp"
+#include "verbena/control/runtime_dir.hpp"
 #include "verbena/control/unique_fd.hpp"
 
 namespace verbena::cli {
@@ -34,7 +34,6 @@ struct CaptureOptions {
   std::string file;
   std::string device;
   bool both_ends = false;
-  PrivateOption chosen;
 };
 
 // From here on Ctrl-C ends the capture and not the program, and a write that fails says why.
@@ -193,7 +192,7 @@ void CaptureRun::end_full_file(std::size_t taken) {
 }
 
 int capture(const CaptureOptions& options) {
-  auto emulator = options.chosen.reach();
+  auto emulator = reach_emulator(control::runtime_dir_path());
   if (!emulator) return complain(emulator.error().text);
   const bool to_stdout = options.file == "-";
   if (to_stdout && ::isatty(STDOUT_FILENO) == 1) {
@@ -220,7 +219,6 @@ void add_capture(CLI::App& app, Context& context) {
   command->add_option("--device", options->device, "Only this device");
   command->add_flag("--both-ends", options->both_ends,
                     "Record what one program sends to another twice: as sent, and as received");
-  options->chosen.add_to(*command);
   command->callback([options, &context] { context.exit_code = capture(*options); });
 }
 

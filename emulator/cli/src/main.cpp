@@ -98,8 +98,7 @@ int main(int argc, char** argv) {
     app.parse(own, argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // help or version was asked for
-    const bool is_run = std::string_view(argv[1]) == "run";
-    return complain(std::string(e.what()) + "; see verbena --help", is_run ? kRunFailed : kUsage);
+    return complain(std::string(e.what()) + "; see verbena --help", kUsage);
   } catch (const std::exception& e) {
     return complain(e.what());
   }

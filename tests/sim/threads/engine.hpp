@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A model of an engine and of what its callers do with provider/progress: who polls, posts, blocks
+// in an event, or is the progress thread. The queues of packets, the receive lock and the deadline
+// are a few lines each; Progress, SleepState, PollLease, PollYield, Posting and both spins are the
+// product's own. The order in which they are called is that of provider/'s Engine.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "judge.hpp"
+#include "machine.hpp"
+#include "verbena/progress/poll_yield.hpp"
+#include "verbena/progress/posting.hpp"
+#include "verbena/progress/progress.hpp"
+#include "verbena/progress/reader_spin.hpp"
+#include "verbena/progress/thread_spin.hpp"
+
+namespace verbena::threads {
+
+// One of ours: taken by whoever drives. A thread that finds it taken polls on, or sleeps.
+class ReceiveLock {
+ public:
+  explicit ReceiveLock(Machine& machine)
+      : machine_(machine), free_fd_(machine.open(Machine::Kind::kLevel)) {}
+  bool try_lock();
+  void lock();
+  void unlock();
+
+ private:
+  Machine& machine_;
+  int free_fd_;
+  int sleepers_ = 0;
+  bool is_held_ = false;
+};
+
+// A completion queue, the channel of its events, and what the blocked reader sleeps on.
+struct Channel {
+  explicit Channel(Machine& machine) : pipe_fd(machine.open(Machine::Kind::kCounter)) {}
+  int pipe_fd;
+  std::atomic<std::int32_t> armed{0};
+  std::uint64_t bell_edges_seen = 0;
+  bool is_armed = false;       // the queue's own word, under its lock
+  std::deque<Message> unread;  // completions
+  std::size_t untold = 0;      // of those, no event has told yet
+};
+
+struct EngineOptions {
+  std::size_t channels = 1;
+  bool is_on_one_processor = false;
+  TimeNs timeout = 2'000'000;     // of an answer
+  bool is_answered_late = false;  // deadlines pass, whatever comes
+};
+
+class Engine final : private provider::Driven {
+ public:
+  Engine(Machine& machine, Judge& judge, const EngineOptions& options);
+  int start() { return progress_.start(); }
+  // Ends the progress thread.
+  void stop() { progress_.stop(); }
+
+  // --- the application ---
+  Channel& channel(std::size_t i) { return *channels_[i]; }
+  std::size_t channels() const { return channels_.size(); }
+  std::size_t poll(std::size_t budget = 64);
+  void arm(Channel& channel);
+  // Until an event was read, or the descriptor says that all is over. Whether one was.
+  bool read_event_blocking(Channel& channel, int over_fd);
+  bool read_event(Channel& channel);
+  void post(Engine& to, Message message);
+  void post_unreliable(Engine& to, Message message);
+  // Whether an armed queue of this channel has the progress thread drive at once. Not so of the
+  // channel whose reader blocked last, and is expected back.
+  bool is_watched_for(const Channel& channel) const { return last_reader_at_once() != &channel; }
+  // From when to when somebody waits, who drives or is driven for at once.
+  void begin_attending();
+  void end_attending();
+
+  // --- the outside ---
+  void arrive(Message message);          // from the network
+  void arrive_by_ring(Message message);  // from a thread of a peer on this machine
+  bool has_unread_packets() const { return !udp_.empty() || !ring_.empty(); }
+  // Since when; kNever: nobody.
+  TimeNs attended_since() const { return attenders_ == 0 ? kNever : attended_since_; }
+
+ private:
+  // Driven
+  Found drive_until_quiet() noexcept override;
+  bool handle_control() noexcept override { return true; }
+  int receive_fd() const noexcept override { return receive_fd_; }
+  int wake_fd() const noexcept override { return bell_fd_; }
+  int control_fd() const noexcept override { return -1; }
+  int full_pipes_fd() const noexcept override { return -1; }
+  void fill_pipes() noexcept override {}
+  bool prepare_wait() noexcept override;
+  void end_wait() noexcept override;
+  void silence() noexcept override { machine_.set_readable(bell_fd_, false); }
+  TimeNs next_deadline() const noexcept override {
+    return has_work() ? 0 : due_seen_.load(std::memory_order_relaxed);
+  }
+
+  // Under the receive lock.
+  bool drive_once(TimeNs now, std::size_t budget);
+  std::size_t receive(std::size_t budget);
+  std::size_t receive_from(std::deque<Message>& queue, std::size_t budget);
+  bool take_from(std::deque<Message>& queue);
+  void take(Message& message);
+  void finish(TimeNs now);
+  void remind();
+  bool may_sleep();
+  void begin_ring_sleep();
+  void end_ring_sleep();
+  bool has_work() const { return work_left_ != work_done_; }
+  // Frees it, and writes the events of the round.
+  void end_round();
+
+  void write_event(Channel& channel);
+  void fire(Channel& channel);
+  void set_deadline(TimeNs due);
+  void clear_deadline();
+  void send(Engine& to, Message message);
+  bool drive_for_reader();
+  bool prepare_reader_wait();
+  bool visit(Channel& channel, int over_fd);
+  bool goes_on_looking();
+
+  Machine& machine_;
+  Judge& judge_;
+  const EngineOptions options_;
+  int receive_fd_;
+  int bell_fd_;
+  ReceiveLock lock_;
+  std::vector<std::unique_ptr<Channel>> channels_;
+  std::deque<Message> udp_;
+  std::deque<Message> ring_;
+  std::atomic<std::uint32_t> ring_sleep_{0};  // odd: the reader sleeps
+  std::uint32_t rung_for_sleep_ = 0;
+  int sleepers_ = 0;
+  std::uint32_t own_sleep_ = 0;
+  bool ring_sleeps_ = false;
+  bool has_read_udp_ = false;
+  TimeNs due_ = kNever;  // as locks of queue pairs guard it; and as it is seen without one
+  Atomic<TimeNs> due_seen_{kNever};
+  // Posts left it to whoever drives.
+  std::uint64_t work_left_ = 0;
+  std::uint64_t work_done_ = 0;
+  Engine* reminded_ = nullptr;  // the peer that was written to last, and has not read yet
+  TimeNs reminded_since_ = 0;
+  std::vector<Channel*> to_tell_;
+  const Channel* last_reader_at_once() const { return last_reader_now_; }
+  std::atomic<Channel*> last_reader_{nullptr};
+  const Channel* last_reader_now_ = nullptr;
+
+  std::uint32_t refused_ = 0;
+  std::uint32_t empty_rounds_ = 0;
+  TimeNs last_found_ = 0;
+  int attenders_ = 0;
+  TimeNs attended_since_ = kNever;
+
+  provider::Posting posting_;
+  provider::ThreadSpin thread_spin_;
+  provider::ReaderSpin reader_spin_;
+  provider::PollYield poll_yield_;
+  provider::Progress progress_{*this};
+};
+
+}  // namespace verbena::threads

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Read before every file of this program, by the compiler's -include: std::atomic of the product's
+// code is the simulation's from here on. The standard library's own headers that use std::atomic
+// are read before that, and keep theirs.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <queue>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "memory.hpp"
+
+namespace std {
+template <typename T>
+using simulated_atomic = ::verbena::threads::Atomic<T>;
+inline void simulated_thread_fence(memory_order order) noexcept {
+  ::verbena::threads::fence(order);
+}
+}  // namespace std
+
+#define atomic simulated_atomic
+#define atomic_thread_fence simulated_thread_fence

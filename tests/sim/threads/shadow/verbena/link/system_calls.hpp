@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Stands in the include path before the link's own header, whose calls go past the C library: of
+// those, what provider/progress uses.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+
+namespace verbena::link {
+
+ssize_t write_bytes(int fd, const void* bytes, std::size_t size) noexcept;
+
+}  // namespace verbena::link
