@@ -40,6 +40,14 @@ bool RdmaCm::may_add_object(ChannelId channel) {
   return false;
 }
 
+std::set<limits::Holder> RdmaCm::listening_processes() const {
+  std::set<limits::Holder> processes;
+  for (const auto& [handle, id] : ids_) {
+    if (id->state == IdState::kListening) processes.insert(process_of(id->channel));
+  }
+  return processes;
+}
+
 RdmaCm::Id& RdmaCm::new_id(ChannelId channel) {
   object_share_.take(process_of(channel));
   // Cyclic over 15 bits; when so many are taken, over those beyond.

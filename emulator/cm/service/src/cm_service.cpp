@@ -60,6 +60,8 @@ void CmService::on_client_message(fabric::ClientId client, control::Incoming mes
     execute(client, message);
   } else if (type == control::kCmPosted) {
     execute_posted(client, message);
+  } else if (type == control::kQueryCmListeners) {
+    tell_listeners(client, message.header.sequence);
   } else {
     refuse(client, message.header.sequence, {EOPNOTSUPP, "not a message to the emulator"});
   }
@@ -84,6 +86,14 @@ void CmService::open_channel(fabric::ClientId client, const control::Incoming& m
   const int fds[] = {memory.get()};
   clients_.send(client, control::encode(control::CmChannelOpened{}, message.header.sequence),
                 std::span(fds).first(memory ? 1 : 0));
+}
+
+void CmService::tell_listeners(fabric::ClientId client, std::uint32_t sequence) {
+  control::CmListeners answer;
+  for (const limits::Holder process : cm_.listening_processes()) {
+    if (answer.processes.size() < control::CmListeners::kMost) answer.processes.push_back(process);
+  }
+  clients_.send(client, control::encode(answer, sequence), {});
 }
 
 void CmService::settle(cm::ChannelId channel) {

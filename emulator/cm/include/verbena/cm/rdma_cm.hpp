@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -153,6 +154,8 @@ class RdmaCm {
   // --- for status and tests -----------------------------------------------------------------
   std::size_t ids() const { return ids_.size(); }
   std::size_t channels() const { return channels_.size(); }
+  // Those that have an ID that listens, each once.
+  std::set<limits::Holder> listening_processes() const;
   const Agent& agent() const { return agent_; }
   const PortTable& port_table() const { return port_table_; }
   bool is_consistent() const;

@@ -13,6 +13,7 @@
 // carries out later.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +27,9 @@ inline constexpr auto kCmReply = static_cast<MessageType>(0x0202);
 inline constexpr auto kCmEventReady = static_cast<MessageType>(0x0203);
 inline constexpr auto kCmChannelOpened = static_cast<MessageType>(0x0204);
 inline constexpr auto kCmPosted = static_cast<MessageType>(0x0205);
+
+inline constexpr auto kQueryCmListeners = static_cast<MessageType>(0x0206);
+inline constexpr auto kCmListeners = static_cast<MessageType>(0x0207);
 
 constexpr bool is_cm_message(MessageType type) {
   const auto number = static_cast<std::uint16_t>(type);
@@ -70,6 +74,19 @@ struct CmReply {
   // CmEventReady messages to take off the channel (`other` for a migration) without a fetch.
   std::uint32_t withdrawn = 0;
   VERBENA_FIELDS { a(m.code, m.response_address, m.response, m.withdrawn); }
+};
+
+// Which processes wait for connections (rdma_listen)? Answered by CmListeners, which names no more
+// than kMost.
+struct QueryCmListeners {
+  static constexpr MessageType kType = kQueryCmListeners;
+  VERBENA_FIELDS {}
+};
+struct CmListeners {
+  static constexpr std::size_t kMost = 4096;
+  static constexpr MessageType kType = kCmListeners;
+  std::vector<std::uint32_t> processes;
+  VERBENA_FIELDS { a(m.processes); }
 };
 
 struct CmEventReady {

@@ -67,6 +67,7 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   };
 
   void open_channel(fabric::ClientId client, const control::Incoming& message);
+  void tell_listeners(fabric::ClientId client, std::uint32_t sequence);
   void execute(fabric::ClientId client, const control::Incoming& message);
   // A command that an event promised; a channel that posts nonsense gets no answer to it.
   void execute_posted(fabric::ClientId client, const control::Incoming& message);
