@@ -16,10 +16,10 @@
 
 #include "command.hpp"
 #include "emulator.hpp"
+#include "private_emulator.hpp"
 #include "verbena/capture/output.hpp"
 #include "verbena/capture/recorder.hpp"
 #include "verbena/control/capture_messages.hpp"
-#include "verbena/control/runtime_dir.hpp"
 #include "verbena/control/unique_fd.hpp"
 
 namespace verbena::cli {
@@ -34,6 +34,7 @@ struct CaptureOptions {
   std::string file;
   std::string device;
   bool both_ends = false;
+  PrivateOption chosen;
 };
 
 // From here on Ctrl-C ends the capture and not the program, and a write that fails says why.
@@ -192,7 +193,7 @@ void CaptureRun::end_full_file(std::size_t taken) {
 }
 
 int capture(const CaptureOptions& options) {
-  auto emulator = reach_emulator(control::runtime_dir_path());
+  auto emulator = options.chosen.reach();
   if (!emulator) return complain(emulator.error().text);
   const bool to_stdout = options.file == "-";
   if (to_stdout && ::isatty(STDOUT_FILENO) == 1) {
@@ -219,6 +220,7 @@ void add_capture(CLI::App& app, Context& context) {
   command->add_option("--device", options->device, "Only this device");
   command->add_flag("--both-ends", options->both_ends,
                     "Record what one program sends to another twice: as sent, and as received");
+  options->chosen.add_to(*command);
   command->callback([options, &context] { context.exit_code = capture(*options); });
 }
 

@@ -17,6 +17,7 @@ namespace verbena::cli {
 inline constexpr int kOk = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
+inline constexpr int kTimedOut = 124;
 inline constexpr int kRunFailed = 125;
 inline constexpr int kNotExecutable = 126;
 inline constexpr int kNotFound = 127;
@@ -38,6 +39,11 @@ struct DeviceOptions {
   void add_to(CLI::App& command);
   // The file first (the default one only if it exists), then the command line.
   control::Outcome<settings::Settings> read() const;
+  // For an emulator that shall be the same in everybody's home.
+  control::Outcome<settings::Settings> read_without_default_file() const;
+
+ private:
+  control::Outcome<settings::Settings> read(const std::string& path) const;
 };
 
 // Prints "verbena: <text>" and returns `code`.

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -31,6 +32,10 @@ constexpr int kFailedToExec = 127;
 // open: a pipe to `| less` that the daemon held would keep the pipeline from ending.
 [[noreturn]] void become_daemon(const std::vector<std::string>& arguments, int ready_fd) {
   ::setsid();
+  // Our caller may have held back signals that are its program's.
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
   if (::chdir("/") != 0) ::_exit(kFailedToExec);
   const int null = ::open("/dev/null", O_RDWR);
   ::dup2(null, STDIN_FILENO);
@@ -106,12 +111,13 @@ std::optional<std::string> read_line(int fd) {
 
 // How a start went, by what comes through the pipe: the daemon's word, or what anybody else has to
 // say of its end.
-Outcome<control::Done> await_word(int fd) {
+Outcome<DaemonStart> await_word(int fd) {
   constexpr std::string_view kError = "error ";
   constexpr std::size_t kSaidMost = 2000;
   std::string said;
   while (const auto line = read_line(fd)) {
-    if (*line == "ready" || *line == "running") return control::Done{};
+    if (*line == "ready") return DaemonStart::kStarted;
+    if (*line == "running") return DaemonStart::kRunsAlready;
     if (line->starts_with(kError)) return fail(EIO, line->substr(kError.size()));
     if (said.size() < kSaidMost) said += (said.empty() ? "" : "\n") + *line;
   }
@@ -119,16 +125,6 @@ Outcome<control::Done> await_word(int fd) {
       EIO, said.empty()
                ? "the emulator ended while it started, without a word; try: verbena up --foreground"
                : "the emulator cannot be started: " + said);
-}
-
-Outcome<control::Done> start_one(const std::string& runtime_dir, const Parts& parts,
-                                 const settings::Settings& settings, bool ends_when_idle) {
-  std::vector<std::string> arguments = daemon_arguments(parts, runtime_dir, settings);
-  if (ends_when_idle) arguments.emplace_back("--exit-when-idle");
-  arguments.insert(arguments.end(), {"--ready-fd", std::to_string(kReadyFd)});
-  const auto ready = spawn(arguments);
-  if (!ready) return Failure<control::Error>{ready.error()};
-  return await_word(ready->get());
 }
 
 // Whether the emulator that runs has the devices that were asked for.
@@ -152,8 +148,19 @@ Outcome<control::Done> check_devices(const settings::Settings& settings,
 
 }  // namespace
 
+Outcome<DaemonStart> start_daemon(const std::string& runtime_dir, const Parts& parts,
+                                  const settings::Settings& settings,
+                                  const DaemonOptions& options) {
+  std::vector<std::string> arguments = daemon_arguments(parts, runtime_dir, settings, options);
+  arguments.insert(arguments.end(), {"--ready-fd", std::to_string(kReadyFd)});
+  const auto ready = spawn(arguments);
+  if (!ready) return Failure<control::Error>{ready.error()};
+  return await_word(ready->get());
+}
+
 std::vector<std::string> daemon_arguments(const Parts& parts, const std::string& runtime_dir,
-                                          const settings::Settings& settings) {
+                                          const settings::Settings& settings,
+                                          const DaemonOptions& options) {
   std::vector<std::string> list{parts.daemon(), "--runtime-dir", runtime_dir};
   const auto add = [&list](const char* option, const std::string& value) {
     list.insert(list.end(), {option, value});
@@ -162,6 +169,8 @@ std::vector<std::string> daemon_arguments(const Parts& parts, const std::string&
   for (const IpAddress& address : settings.roce) add("--roce", address.to_string());
   for (const std::string& name : settings.devices) add("--device", name);
   if (settings.log_level) add("--log-level", *settings.log_level);
+  if (options.ends_when_idle) list.emplace_back("--exit-when-idle");
+  if (options.is_private) list.emplace_back("--private");
   return list;
 }
 
@@ -193,8 +202,11 @@ Outcome<control::Done> try_emulator(const Parts& parts, const settings::Settings
     const int code = errno;
     return fail(code, std::string("cannot make a directory in /tmp: ") + std::strerror(code));
   }
-  auto done = start_one(dir, parts, settings, true);
-  if (done) {
+  const auto begun = start_daemon(dir, parts, settings, {.ends_when_idle = true});
+  Outcome<control::Done> done = control::Done{};
+  if (!begun) {
+    done = Failure<control::Error>{begun.error()};
+  } else {
     auto emulator = reach_emulator(dir);
     done = emulator ? end_emulator(*emulator) : Failure<control::Error>{emulator.error()};
   }
@@ -217,7 +229,8 @@ Outcome<Emulator> ensure_emulator(const std::string& runtime_dir, const Parts& p
     // It was about to end just when we came.
     if (emulator.error().code == ECONNRESET) continue;
     if (!is_absent(emulator.error())) return emulator;
-    const auto begun = start_one(runtime_dir, parts, settings, ends_when_idle);
+    const auto begun =
+        start_daemon(runtime_dir, parts, settings, {.ends_when_idle = ends_when_idle});
     if (!begun) return Failure<control::Error>{begun.error()};
     started = true;
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,20 @@ control::Outcome<control::Done> end_emulator(Emulator& emulator);
 control::Outcome<control::Done> try_emulator(const Parts& parts,
                                              const settings::Settings& settings);
 
+struct DaemonOptions {
+  bool ends_when_idle = false;
+  bool is_private = false;  // chooses its subnet, and removes its files (private_emulator.hpp)
+};
+
+// Starts the daemon, unless one has the directory already.
+enum class DaemonStart : std::uint8_t { kStarted, kRunsAlready };
+control::Outcome<DaemonStart> start_daemon(const std::string& runtime_dir, const Parts& parts,
+                                           const settings::Settings& settings,
+                                           const DaemonOptions& options);
+
 // The daemon's arguments for these settings.
 std::vector<std::string> daemon_arguments(const Parts& parts, const std::string& runtime_dir,
-                                          const settings::Settings& settings);
+                                          const settings::Settings& settings,
+                                          const DaemonOptions& options);
 
 }  // namespace verbena::cli

@@ -6,7 +6,7 @@
 #include "command.hpp"
 #include "emulator.hpp"
 #include "parts.hpp"
-#include "verbena/control/runtime_dir.hpp"
+#include "private_emulator.hpp"
 
 namespace verbena::cli {
 namespace {
@@ -27,10 +27,10 @@ std::string quoted(const std::string& text, bool fish) {
   return out + "'";
 }
 
-int print_environment(const std::string& shell) {
+int print_environment(const PrivateOption& chosen, const std::string& shell) {
   const auto parts = find_parts();
   if (!parts) return complain(parts.error().text);
-  const std::string dir = control::runtime_dir_path();
+  const std::string dir = chosen.runtime_dir();
   const auto environment = device_environment(*parts, dir);
   if (!environment) return complain(environment.error().text);
   const bool fish = shell == "fish";
@@ -40,7 +40,10 @@ int print_environment(const std::string& shell) {
   }
   const auto running = control::connect_to_daemon(dir);
   if (!running && is_absent(running.error())) {
-    std::fprintf(stderr, "verbena: note: no emulator is running yet; start one with: verbena up\n");
+    const std::string name = chosen.name.empty() ? "" : " --private " + chosen.name;
+    std::fprintf(stderr,
+                 "verbena: note: no emulator is running yet; start one with: verbena up%s\n",
+                 name.c_str());
   }
   return kOk;
 }
@@ -49,12 +52,15 @@ int print_environment(const std::string& shell) {
 
 void add_env(CLI::App& app, Context& context) {
   auto shell = std::make_shared<std::string>("sh");
+  auto chosen = std::make_shared<PrivateOption>();
   CLI::App* command =
       app.add_subcommand("env", "Print what to export for a shell: eval \"$(verbena env)\"");
   command->add_option("--shell", *shell, "sh (also bash, zsh) or fish")
       ->check(CLI::IsMember({"sh", "bash", "zsh", "fish"}))
       ->capture_default_str();
-  command->callback([shell, &context] { context.exit_code = print_environment(*shell); });
+  chosen->add_to(*command);
+  command->callback(
+      [chosen, shell, &context] { context.exit_code = print_environment(*chosen, *shell); });
 }
 
 }  // namespace verbena::cli

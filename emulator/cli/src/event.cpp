@@ -8,9 +8,9 @@
 
 #include "command.hpp"
 #include "emulator.hpp"
+#include "private_emulator.hpp"
 #include "text.hpp"
 #include "verbena/control/event_messages.hpp"
-#include "verbena/control/runtime_dir.hpp"
 
 namespace verbena::cli {
 namespace {
@@ -38,6 +38,7 @@ struct EventOptions {
   std::string event;
   std::string qp;
   std::string srq;
+  PrivateOption chosen;
 };
 
 // What is wrong with the choice of --qp and --srq; empty: nothing.
@@ -75,7 +76,7 @@ int raise(const EventOptions& o) {
     if (!parsed) return complain(parsed.error().text, kUsage);
     message.number = *parsed;
   }
-  auto emulator = reach_emulator(control::runtime_dir_path());
+  auto emulator = o.chosen.reach();
   if (!emulator) return complain(emulator.error().text);
   const auto done = emulator->channel.call<control::Ack>(message);
   return done ? kOk : complain(done.error().text);
@@ -101,6 +102,7 @@ void add_event(CLI::App& app, Context& context) {
       ->type_name("NUMBER");
   command->add_option("--srq", o->srq, "Of srq-err: the shared receive queue, as 0x80200001")
       ->type_name("NUMBER");
+  o->chosen.add_to(*command);
   command->callback([o, &context] { context.exit_code = raise(*o); });
 }
 

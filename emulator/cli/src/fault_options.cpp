@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "fault_options.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <initializer_list>
 
 #include "text.hpp"
 #include "verbena/control/stats_page.hpp"
@@ -107,6 +109,13 @@ void FaultOptions::add_target_to(CLI::App& command) {
   command.add_option("--device", device, "Only this device");
   command.add_option("--qp", qpn, "Only this queue pair, as 0x004001");
   command.add_flag("--clear", clear, "Take the faults away");
+}
+
+bool FaultOptions::names_fault() const {
+  const auto is_named = [](const std::string* word) { return !word->empty(); };
+  const std::initializer_list<const std::string*> words{&loss,  &duplicate, &reorder, &corrupt,
+                                                        &delay, &jitter,    &rate,    &scenario};
+  return !inject.empty() || std::any_of(words.begin(), words.end(), is_named);
 }
 
 Outcome<ChangeFault> FaultOptions::change() const {

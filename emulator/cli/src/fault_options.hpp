@@ -32,6 +32,9 @@ struct FaultOptions {
   void add_to(CLI::App& command);
   // --device, --qp and --clear, of `fault` alone.
   void add_target_to(CLI::App& command);
+  bool names_fault() const;
+  // A fault, its seed, or whose it is.
+  bool is_given() const { return names_fault() || !seed.empty() || data || cm; }
   // What the emulator is asked for. The error names the word that is wrong.
   control::Outcome<control::ChangeFault> change() const;
 };

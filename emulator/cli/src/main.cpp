@@ -98,7 +98,8 @@ int main(int argc, char** argv) {
     app.parse(own, argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // help or version was asked for
-    return complain(std::string(e.what()) + "; see verbena --help", kUsage);
+    const bool is_run = std::string_view(argv[1]) == "run";
+    return complain(std::string(e.what()) + "; see verbena --help", is_run ? kRunFailed : kUsage);
   } catch (const std::exception& e) {
     return complain(e.what());
   }

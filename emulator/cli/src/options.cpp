@@ -28,9 +28,19 @@ void DeviceOptions::add_to(CLI::App& command) {
 }
 
 Outcome<settings::Settings> DeviceOptions::read() const {
+  if (!config.empty()) return read(config);
+  const std::string path = settings::default_config_path();
+  const bool is_there = !path.empty() && ::access(path.c_str(), F_OK) == 0;
+  return read(is_there ? path : "");
+}
+
+Outcome<settings::Settings> DeviceOptions::read_without_default_file() const {
+  return read(config);
+}
+
+Outcome<settings::Settings> DeviceOptions::read(const std::string& path) const {
   settings::Settings all;
-  const std::string path = config.empty() ? settings::default_config_path() : config;
-  if (!config.empty() || (!path.empty() && ::access(path.c_str(), F_OK) == 0)) {
+  if (!path.empty()) {
     auto file = settings::load_toml(path);
     if (!file) return file;
     all = *file;

@@ -6,15 +6,15 @@
 #include "command.hpp"
 #include "emulator.hpp"
 #include "fault_options.hpp"
-#include "verbena/control/runtime_dir.hpp"
+#include "private_emulator.hpp"
 
 namespace verbena::cli {
 namespace {
 
 // Sends one request and waits for its Ack.
 template <typename Request>
-int request(const Request& message) {
-  auto emulator = reach_emulator(control::runtime_dir_path());
+int request(const PrivateOption& chosen, const Request& message) {
+  auto emulator = chosen.reach();
   if (!emulator) return complain(emulator.error().text);
   const auto done = emulator->channel.template call<control::Ack>(message);
   return done ? kOk : complain(done.error().text);
@@ -32,10 +32,10 @@ void complain_of_silent(const control::FaultChanged& changed) {
            " process(es) have not answered and may send without it until they go on: " + names);
 }
 
-int set_fault(const FaultOptions& o) {
+int set_fault(const PrivateOption& chosen, const FaultOptions& o) {
   const auto change = o.change();
   if (!change) return complain(change.error().text, kUsage);
-  auto emulator = reach_emulator(control::runtime_dir_path());
+  auto emulator = chosen.reach();
   if (!emulator) return complain(emulator.error().text);
   const auto changed = emulator->channel.call<control::FaultChanged>(*change);
   if (!changed) return complain(changed.error().text);
@@ -62,6 +62,7 @@ std::uint32_t change_of(const std::string& word) {
 void add_port(CLI::App& app, Context& context) {
   auto name = std::make_shared<std::string>();
   auto state = std::make_shared<std::string>();
+  auto chosen = std::make_shared<PrivateOption>();
   CLI::App* command = app.add_subcommand(
       "port",
       "Take the port of a device down, or bring it up again, or announce a change of what it reads "
@@ -71,22 +72,25 @@ void add_port(CLI::App& app, Context& context) {
       ->required()
       ->check(
           CLI::IsMember({"up", "down", "lid-change", "gid-change", "pkey-change", "sm-change"}));
-  command->callback([name, state, &context] {
+  chosen->add_to(*command);
+  command->callback([chosen, name, state, &context] {
     const std::uint32_t change = change_of(*state);
-    context.exit_code = change != 0 ? request(control::Announce{*name, change})
-                                    : request(control::SetPort{*name, *state == "up"});
+    context.exit_code = change != 0 ? request(*chosen, control::Announce{*name, change})
+                                    : request(*chosen, control::SetPort{*name, *state == "up"});
   });
 }
 
 void add_fault(CLI::App& app, Context& context) {
   auto o = std::make_shared<FaultOptions>();
+  auto chosen = std::make_shared<PrivateOption>();
   CLI::App* command = app.add_subcommand("fault",
                                          "Inject faults into what is sent: by device, by queue "
                                          "pair, or everywhere. What is not named\n"
                                          "stays as it was; 0 takes one fault away.");
   o->add_target_to(*command);
   o->add_to(*command);
-  command->callback([o, &context] { context.exit_code = set_fault(*o); });
+  chosen->add_to(*command);
+  command->callback([chosen, o, &context] { context.exit_code = set_fault(*chosen, *o); });
 }
 
 }  // namespace verbena::cli

@@ -1,75 +1,61 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// verbena run: a program, with the device in sight.
+// verbena run: a program, with the device in sight. Without a reason to stay we become the program;
+// else we are its parent (supervised_run.hpp).
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 
+#include "children.hpp"
 #include "command.hpp"
 #include "emulator.hpp"
 #include "parts.hpp"
-#include "program_check.hpp"
+#include "private_emulator.hpp"
+#include "run_options.hpp"
+#include "supervised_run.hpp"
 #include "verbena/control/planned_failures.hpp"
 #include "verbena/control/runtime_dir.hpp"
 
 namespace verbena::cli {
 namespace {
 
-struct RunOptions {
-  DeviceOptions devices;
-  bool quiet = false;
-  std::vector<std::string> failures;
-  std::vector<std::string> command;
+using control::Done;
+using control::Error;
+using control::fail;
+using control::Outcome;
+
+// The words of the command line that are checked when all are there.
+struct RunWords {
+  RunOptions options;
+  std::string privacy;  // "true": without a name
+  std::string time_limit;
 };
 
 // The emulator stays while the process that we become lives. Where the kernel cannot watch a
 // process, or a container engine forbids it (EPERM from a seccomp filter that does not know the
 // call), an inherited connection says the same.
-control::Outcome<control::Done> hold(Emulator& emulator) {
+Outcome<Done> hold(Emulator& emulator) {
   const auto held = emulator.channel.call<control::Ack>(control::Hold{});
-  if (held) return control::Done{};
+  if (held) return Done{};
   const int code = held.error().code;
-  if (code != ENOSYS && code != EPERM) return Failure<control::Error>{held.error()};
+  if (code != ENOSYS && code != EPERM) return Failure<Error>{held.error()};
   const int kept = ::dup(emulator.channel.fd());  // without close-on-exec
-  if (kept < 0) return control::fail(errno, "no descriptor left");
-  return control::Done{};
+  if (kept < 0) return fail(errno, "no descriptor left");
+  return Done{};
 }
 
-// As the driver reads it in the program.
-std::string list_of(const std::vector<std::string>& failures) {
-  std::string list;
-  for (const std::string& failure : failures) list += (list.empty() ? "" : ",") + failure;
-  return list;
-}
-
-int execute(const std::vector<std::string>& command) {
-  std::vector<char*> argv;
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  ::execvp(argv[0], argv.data());
-  const int code = errno;
-  const bool is_missing = code == ENOENT || code == ENOTDIR;
-  return complain("cannot run " + command[0] + ": " + std::strerror(code),
-                  is_missing ? kNotFound : kNotExecutable);
-}
-
-int run(const RunOptions& options) {
-  const auto settings = options.devices.read();
-  if (!settings) return complain(settings.error().text, kRunFailed);
-  // Before anything is started: what the program's libraries would not take.
-  const auto failures = control::parse_planned_failures(list_of(options.failures));
-  if (!failures) return complain("--fail " + failures.error().text, kRunFailed);
-  const auto parts = find_parts();
-  if (!parts) return complain(parts.error().text, kRunFailed);
+int become_program(const RunOptions& options, const Parts& parts,
+                   const settings::Settings& settings) {
   const std::string dir = control::runtime_dir_path();
-  const auto environment = device_environment(*parts, dir);
+  const auto environment = device_environment(parts, dir);
   if (!environment) return complain(environment.error().text, kRunFailed);
 
   // Once more if the one that we reached was just about to end.
   for (int attempt = 0;; ++attempt) {
-    auto emulator = ensure_emulator(dir, *parts, *settings, true);
+    auto emulator = ensure_emulator(dir, parts, settings, true);
     if (!emulator) return complain(emulator.error().text, kRunFailed);
     const auto held = hold(*emulator);
     if (held) break;
@@ -78,51 +64,115 @@ int run(const RunOptions& options) {
     }
   }
   for (const auto& [name, value] : *environment) ::setenv(name.c_str(), value.c_str(), 1);
-  if (!options.failures.empty()) {
-    ::setenv("VERBENA_FAIL", list_of(options.failures).c_str(), 1);
-  }
-  if (!options.quiet && settings->explain.value_or(true)) {
-    ::setenv("VERBENA_LOG", "explain", 0);
-    if (const auto reason = why_no_device(options.command[0])) complain(*reason);
-  }
+  set_program_environment(options, settings);
   return execute(options.command);
 }
 
-int complain_about_command(const std::vector<std::string>& command) {
-  if (command.empty()) {
-    return complain("run: name a program, for example: verbena run -- ibv_devinfo", kRunFailed);
+int run(const RunOptions& options) {
+  const auto settings =
+      options.is_private ? options.devices.read_without_default_file() : options.devices.read();
+  if (!settings) return complain(settings.error().text, kRunFailed);
+  // Before anything is started: what the program's libraries would not take.
+  const auto failures = control::parse_planned_failures(options.failure_list());
+  if (!failures) return complain("--fail " + failures.error().text, kRunFailed);
+  const auto parts = find_parts();
+  if (!parts) return complain(parts.error().text, kRunFailed);
+  return options.needs_parent() ? supervised_run(options, *parts, *settings)
+                                : become_program(options, *parts, *settings);
+}
+
+Outcome<TimeNs> parse_seconds(const std::string& text) {
+  constexpr double kMost = 1e6;
+  double seconds = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  const bool is_number = parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size();
+  if (!is_number || !(seconds > 0) || seconds > kMost) {
+    return fail(EINVAL, "--timeout \"" + text + "\" is no number of seconds, such as 90 or 0.5");
   }
-  return complain("run: unknown option " + command[0] + "; see verbena run --help", kRunFailed);
+  return static_cast<TimeNs>(std::llround(seconds * 1e9));
+}
+
+// What is wrong with the program that was named, or was not.
+std::string wrong_command(const RunOptions& options) {
+  const std::vector<std::string>& command = options.command;
+  if (!options.pair.empty()) {
+    if (command.empty()) return {};
+    return "run: --pair names both programs; leave out " + command[0];
+  }
+  if (command.empty()) return "run: name a program, for example: verbena run -- ibv_devinfo";
+  if (command[0][0] != '-') return {};
+  return "run: unknown option " + command[0] + "; see verbena run --help";
+}
+
+// Takes over the words that need a look. The text says what is wrong with them; empty: nothing.
+std::string take_words(RunWords& words) {
+  RunOptions& options = words.options;
+  options.is_private = !words.privacy.empty();
+  if (options.is_private && words.privacy != "true") {
+    options.name = words.privacy;
+    if (const std::string wrong = wrong_private_name(options.name); !wrong.empty()) return wrong;
+  }
+  if (!words.time_limit.empty()) {
+    const auto limit = parse_seconds(words.time_limit);
+    if (!limit) return limit.error().text;
+    options.time_limit_ns = *limit;
+  }
+  if (options.faults.is_given() && !options.is_private) {
+    return "faults are for all programs of an emulator: take one of your own with --private";
+  }
+  return wrong_command(options);
+}
+
+void add_options(CLI::App& command, RunWords& words) {
+  RunOptions& options = words.options;
+  options.devices.add_to(command);
+  command.add_flag("--quiet", options.quiet, "Do not explain refused verbs and error completions");
+  command
+      .add_option("--fail", options.failures,
+                  "A function that shall fail, as ibv_reg_mr=ENOMEM or rdma_connect=ETIMEDOUT; "
+                  "...@3: its third call only; ...@3+: from the third on")
+      ->allow_extra_args(false);
+  command.add_flag("--private", words.privacy,
+                   "With an emulator of its own, which ends with all that the program has started; "
+                   "--private=NAME: other commands reach it by this name");
+  command.add_option("--pair", options.pair, "Two commands of the shell in place of a program")
+      ->type_name("SERVER CLIENT")
+      ->expected(2);
+  command.add_option("--timeout", words.time_limit, "Then everything is ended, with exit code 124")
+      ->type_name("SECONDS");
+  options.faults.add_to(command);
 }
 
 }  // namespace
 
+std::string RunOptions::failure_list() const {
+  std::string list;
+  for (const std::string& failure : failures) list += (list.empty() ? "" : ",") + failure;
+  return list;
+}
+
 void add_run(CLI::App& app, Context& context) {
-  auto options = std::make_shared<RunOptions>();
+  auto words = std::make_shared<RunWords>();
   CLI::App* command = app.add_subcommand(
       "run",
       "Run a program that sees the emulated device: verbena run [OPTIONS] [--] PROGRAM [ARGS...]\n"
       "Starts an emulator if none runs; that one ends after its last user. Exits as the program\n"
-      "does; 127: not found, 126: not executable, 125: the emulator could not be had.");
-  options->devices.add_to(*command);
-  command->add_flag("--quiet", options->quiet,
-                    "Do not explain refused verbs and error completions");
-  command
-      ->add_option("--fail", options->failures,
-                   "A function that shall fail, as ibv_reg_mr=ENOMEM or rdma_connect=ETIMEDOUT; "
-                   "...@3: its third call only; ...@3+: from the third on")
-      ->allow_extra_args(false);
+      "does; 127: not found, 126: not executable, 125: the emulator could not be had, 124: it "
+      "took\n"
+      "too long.");
+  add_options(*command, *words);
   // From the first word that is no option of ours on, everything belongs to the program.
   command->prefix_command();
-  command->callback([options, command, &context] {
-    options->command = command->remaining();
+  command->callback([words, command, &context] {
+    RunOptions& options = words->options;
+    options.command = command->remaining();
     if (context.behind_dashes) {
-      if (!options->command.empty()) options->command.emplace_back("--");
-      options->command.insert(options->command.end(), context.behind_dashes->begin(),
-                              context.behind_dashes->end());
+      if (!options.command.empty()) options.command.emplace_back("--");
+      options.command.insert(options.command.end(), context.behind_dashes->begin(),
+                             context.behind_dashes->end());
     }
-    const bool is_named = !options->command.empty() && options->command[0][0] != '-';
-    context.exit_code = is_named ? run(*options) : complain_about_command(options->command);
+    const std::string wrong = take_words(*words);
+    context.exit_code = wrong.empty() ? run(options) : complain(wrong, kRunFailed);
   });
 }
 

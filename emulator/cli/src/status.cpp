@@ -10,8 +10,8 @@
 
 #include "command.hpp"
 #include "emulator.hpp"
+#include "private_emulator.hpp"
 #include "text.hpp"
-#include "verbena/control/runtime_dir.hpp"
 
 namespace verbena::cli {
 namespace {
@@ -280,8 +280,8 @@ control::Outcome<control::Done> print_all(Emulator& emulator, bool resets, Print
   return control::Done{};
 }
 
-int status(bool as_json, bool resets) {
-  auto emulator = reach_emulator(control::runtime_dir_path());
+int status(const PrivateOption& chosen, bool as_json, bool resets) {
+  auto emulator = chosen.reach();
   if (!emulator) return complain(emulator.error().text);
   TextPrinter text;
   JsonPrinter json_document;
@@ -296,11 +296,15 @@ int status(bool as_json, bool resets) {
 void add_status(CLI::App& app, Context& context) {
   auto as_json = std::make_shared<bool>(false);
   auto resets = std::make_shared<bool>(false);
+  auto chosen = std::make_shared<PrivateOption>();
   CLI::App* command = app.add_subcommand(
       "status", "Show devices, ports, processes and every queue pair. 1 if no emulator runs.");
   command->add_flag("--json", *as_json, "As JSON, for programs");
   command->add_flag("--reset", *resets, "Then let the counters of the ports begin anew at zero");
-  command->callback([as_json, resets, &context] { context.exit_code = status(*as_json, *resets); });
+  chosen->add_to(*command);
+  command->callback([chosen, as_json, resets, &context] {
+    context.exit_code = status(*chosen, *as_json, *resets);
+  });
 }
 
 }  // namespace verbena::cli

@@ -10,6 +10,7 @@
 #include "command.hpp"
 #include "emulator.hpp"
 #include "parts.hpp"
+#include "private_emulator.hpp"
 #include "verbena/control/runtime_dir.hpp"
 
 namespace verbena::cli {
@@ -17,6 +18,7 @@ namespace {
 
 struct UpOptions {
   DeviceOptions devices;
+  PrivateOption chosen;
   bool foreground = false;
 };
 
@@ -33,7 +35,7 @@ int stay_in_foreground(const std::string& dir, const Parts& parts,
   const auto running = reach_emulator(dir);
   if (running) return complain("an emulator is running already; end it first: verbena down");
   if (!is_absent(running.error())) return complain(running.error().text);
-  std::vector<std::string> arguments = daemon_arguments(parts, dir, settings);
+  std::vector<std::string> arguments = daemon_arguments(parts, dir, settings, {});
   arguments.emplace_back("--foreground");
   std::vector<char*> argv;
   for (std::string& a : arguments) argv.push_back(a.data());
@@ -42,11 +44,35 @@ int stay_in_foreground(const std::string& dir, const Parts& parts,
   return complain("cannot start " + arguments[0] + ": " + std::strerror(errno));
 }
 
+void describe(const Emulator& emulator) {
+  std::printf("%s (pid %u)\n", emulator.started_here ? "emulator up" : "already up",
+              emulator.welcome.daemon_pid);
+  for (const control::DeviceInfo& d : emulator.welcome.devices) {
+    std::printf("  %s\n", summary(d).c_str());
+  }
+}
+
+int up_private(const UpOptions& options, const Parts& parts, const settings::Settings& settings) {
+  if (options.foreground) {
+    return complain("--foreground is for the ordinary emulator: leave out --private", kUsage);
+  }
+  const auto begun = start_private_emulator(options.chosen.name, parts, settings, false);
+  if (!begun) {
+    const bool is_taken = begun.error().code == EEXIST;
+    return complain(begun.error().text, is_taken ? kUsage : kFailed);
+  }
+  describe(begun->emulator);
+  return kOk;
+}
+
 int up(const UpOptions& options) {
-  const auto settings = options.devices.read();
+  const bool is_private = !options.chosen.name.empty();
+  const auto settings =
+      is_private ? options.devices.read_without_default_file() : options.devices.read();
   if (!settings) return complain(settings.error().text);
   const auto parts = find_parts();
   if (!parts) return complain(parts.error().text);
+  if (is_private) return up_private(options, *parts, *settings);
   const std::string dir = control::runtime_dir_path();
   if (options.foreground) return stay_in_foreground(dir, *parts, *settings);
   auto emulator = ensure_emulator(dir, *parts, *settings, false);
@@ -54,16 +80,12 @@ int up(const UpOptions& options) {
   // It may have been started by `verbena run`, to end with its last user.
   const auto stays = emulator->channel.call<control::Ack>(control::Stay{});
   if (!stays) return complain(stays.error().text);
-  std::printf("%s (pid %u)\n", emulator->started_here ? "emulator up" : "already up",
-              emulator->welcome.daemon_pid);
-  for (const control::DeviceInfo& d : emulator->welcome.devices) {
-    std::printf("  %s\n", summary(d).c_str());
-  }
+  describe(*emulator);
   return kOk;
 }
 
-int down() {
-  auto emulator = reach_emulator(control::runtime_dir_path());
+int down(const PrivateOption& chosen) {
+  auto emulator = reach_emulator(chosen.runtime_dir());
   if (!emulator && is_absent(emulator.error())) {
     std::printf("no emulator is running\n");
     return kOk;
@@ -84,14 +106,17 @@ void add_up(CLI::App& app, Context& context) {
       "Start the emulator; it stays until `verbena down`.\n"
       "Without options it has one InfiniBand device, verbena0, that only this host reaches.");
   options->devices.add_to(*command);
+  options->chosen.add_to(*command);
   command->add_flag("--foreground", options->foreground, "Stay in the terminal and log to it");
   command->callback([options, &context] { context.exit_code = up(*options); });
 }
 
 void add_down(CLI::App& app, Context& context) {
+  auto chosen = std::make_shared<PrivateOption>();
   CLI::App* command = app.add_subcommand(
       "down", "End the emulator. Programs that use it get IBV_EVENT_DEVICE_FATAL.");
-  command->callback([&context] { context.exit_code = down(); });
+  chosen->add_to(*command);
+  command->callback([chosen, &context] { context.exit_code = down(*chosen); });
 }
 
 }  // namespace verbena::cli

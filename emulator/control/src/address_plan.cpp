@@ -18,6 +18,12 @@ std::uint32_t folded(const IpAddress& address) {
   return word;
 }
 
+// The second and third byte of an address in 127.0.0.0/8.
+std::uint32_t default_index(std::uint32_t uid) { return 256 + uid % 65280; }
+Subnet loopback_subnet(std::uint32_t index) {
+  return {IpAddress::v4(0x7f000000u | index << 8), 24};
+}
+
 unsigned prefix_in_128(const Subnet& subnet) {
   return subnet.base.is_v4() ? 96u + subnet.prefix_length : subnet.prefix_length;
 }
@@ -41,9 +47,14 @@ bool Subnet::contains(const IpAddress& address) const {
   return true;
 }
 
-Subnet default_subnet(std::uint32_t uid) {
-  const std::uint32_t index = 256 + uid % 65280;
-  return {IpAddress::v4(0x7f000000u | index << 8), 24};
+Subnet default_subnet(std::uint32_t uid) { return loopback_subnet(default_index(uid)); }
+
+// From 127.128.0.0 on, which belongs to users with ids that are rare.
+Subnet private_subnet(std::uint32_t uid, std::uint64_t number) {
+  constexpr std::uint32_t kFirst = 128u << 8;
+  constexpr std::uint32_t kCount = (127u << 8) - 1;
+  const std::uint32_t index = kFirst + static_cast<std::uint32_t>(number % kCount);
+  return loopback_subnet(index == default_index(uid) ? kFirst + kCount : index);
 }
 
 std::optional<std::uint16_t> lid_of(const Subnet& subnet, const IpAddress& address) {

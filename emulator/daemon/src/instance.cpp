@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "verbena/control/runtime_dir.hpp"
+#include "verbena/fabric/runtime_files.hpp"
 
 namespace verbena::daemon {
 namespace {
@@ -41,25 +42,44 @@ bool lock(const UniqueFd& fd, int how) {
   return rc == 0;
 }
 
-std::string start_lock_path(const std::string& dir) { return dir + "/start.lock"; }
+// False: who ended before us has removed it.
+bool is_there(const UniqueFd& fd, const std::string& path) {
+  struct stat ours {};
+  struct stat there {};
+  return ::fstat(fd.get(), &ours) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
 
 }  // namespace
 
 Outcome<Instance> Instance::claim(const std::string& dir) {
+  constexpr int kAttempts = 100;
+  for (int attempt = 1;; ++attempt) {
+    auto mine = try_to_claim(dir);
+    const bool was_removed = !mine && (mine.error().code == ENOENT || mine.error().code == ESTALE);
+    if (!was_removed || attempt == kAttempts) return mine;
+  }
+}
+
+Outcome<Instance> Instance::try_to_claim(const std::string& dir) {
   const auto made = control::make_runtime_dir(dir);
   if (!made) return Failure<control::Error>{made.error()};
   Instance mine(dir);
-  auto start = open_lock(start_lock_path(dir));
+  const std::string start_path = control::start_lock_path(dir);
+  const std::string life_path = control::daemon_lock_path(dir);
+  auto start = open_lock(start_path);
   if (!start) return Failure<control::Error>{start.error()};
   mine.start_ = std::move(*start);
-  if (!lock(mine.start_, LOCK_EX)) return system_failure("cannot lock " + start_lock_path(dir));
-  auto life = open_lock(control::daemon_lock_path(dir));
+  if (!lock(mine.start_, LOCK_EX)) return system_failure("cannot lock " + start_path);
+  auto life = open_lock(life_path);
   if (!life) return Failure<control::Error>{life.error()};
   mine.life_ = std::move(*life);
   if (!lock(mine.life_, LOCK_EX | LOCK_NB)) {
-    if (errno != EWOULDBLOCK)
-      return system_failure("cannot lock " + control::daemon_lock_path(dir));
+    if (errno != EWOULDBLOCK) return system_failure("cannot lock " + life_path);
     return fail(EALREADY, "an emulator runs in " + dir + " already");
+  }
+  if (!is_there(mine.start_, start_path) || !is_there(mine.life_, life_path)) {
+    return fail(ESTALE, "the runtime directory " + dir + " was removed again and again");
   }
   const std::string pid = std::to_string(::getpid()) + "\n";
   (void)!::ftruncate(mine.life_.get(), 0);
@@ -94,15 +114,10 @@ Outcome<UniqueFd> Instance::listen() {
 }
 
 Outcome<control::Done> Instance::restore() {
-  struct stat ours {};
-  struct stat there {};
-  const std::string path = control::daemon_lock_path(dir_);
-  if (::fstat(life_.get(), &ours) == 0 && ::stat(path.c_str(), &there) == 0 &&
-      ours.st_dev == there.st_dev && ours.st_ino == there.st_ino) {
-    return control::Done{};
-  }
+  if (is_there(life_, control::daemon_lock_path(dir_))) return control::Done{};
   auto again = claim(dir_);
   if (!again) return Failure<control::Error>{again.error()};
+  again->removes_files_ = removes_files_;
   *this = std::move(*again);
   return control::Done{};
 }
@@ -114,6 +129,7 @@ void Instance::begin_end() {
 }
 
 void Instance::release() {
+  if (removes_files_) fabric::remove_runtime_files(dir_);
   life_.reset();
   start_.reset();
 }

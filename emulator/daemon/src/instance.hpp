@@ -28,6 +28,8 @@ class Instance {
   control::Outcome<control::Done> restore();
   // From here on newcomers wait for our end. Removes the socket.
   void begin_end();
+  // From here on release() removes our files and, if nothing else is in it, the directory.
+  void remove_files_at_end() { removes_files_ = true; }
   // Lets the next one start; the last thing before the process ends.
   void release();
 
@@ -35,10 +37,13 @@ class Instance {
 
  private:
   explicit Instance(std::string dir) : dir_(std::move(dir)) {}
+  // ENOENT, ESTALE: another emulator's end has removed the directory meanwhile.
+  static control::Outcome<Instance> try_to_claim(const std::string& dir);
 
   std::string dir_;
   control::UniqueFd start_;
   control::UniqueFd life_;
+  bool removes_files_ = false;
 };
 
 }  // namespace verbena::daemon

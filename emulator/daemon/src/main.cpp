@@ -27,6 +27,7 @@
 #include "server.hpp"
 #include "shares.hpp"
 #include "verbena/cm_service/cm_service.hpp"
+#include "verbena/control/address_plan.hpp"
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/fabric/plan.hpp"
 #include "verbena/link/clock.hpp"
@@ -45,6 +46,7 @@ struct Options {
   std::string log_level;
   bool foreground = false;
   bool exit_when_idle = false;
+  bool is_private = false;
   int ready_fd = -1;
 };
 
@@ -167,16 +169,36 @@ void run_until_stopped(EventLoop& loop) {
   }
 }
 
+// The devices that the settings ask for. A private emulator takes any subnet that is free, if none
+// was asked for.
+control::Outcome<std::unique_ptr<fabric::Fabric>> open_fabric(const Options& options,
+                                                              settings::Settings settings,
+                                                              const std::string& dir,
+                                                              EventLoop& loop, Shares& shares) {
+  constexpr int kAttempts = 32;
+  const fabric::Host host = this_host();
+  const bool chooses = options.is_private && !settings.fabric;
+  for (int attempt = 1;; ++attempt) {
+    if (chooses) {
+      const auto subnet = control::private_subnet(host.uid, link::random_seed());
+      settings.fabric = settings::FabricRange{subnet.base, subnet.prefix_length};
+    }
+    const auto devices = fabric::plan_devices(settings, host);
+    if (!devices) return Failure<control::Error>{devices.error()};
+    auto fabric =
+        fabric::Fabric::open(*devices, control::shadow_path(dir), loop, shares.descriptors);
+    const bool is_taken = !fabric && fabric.error().code == EADDRINUSE;
+    if (!is_taken || !chooses || attempt == kAttempts) return fabric;
+  }
+}
+
 // Runs until the end is asked for. The order of the end matters: the sockets go before the lock,
 // and the lock before the clients, so that whoever waits for our end can start anew.
 control::Outcome<control::Done> run(const Options& options, Instance& instance,
                                     const settings::Settings& settings, ReadyPipe& ready) {
-  const auto devices = fabric::plan_devices(settings, this_host());
-  if (!devices) return Failure<control::Error>{devices.error()};
   EventLoop loop;
   Shares shares(descriptors_for_clients());
-  auto fabric = fabric::Fabric::open(*devices, control::shadow_path(instance.dir()), loop,
-                                     shares.descriptors);
+  auto fabric = open_fabric(options, settings, instance.dir(), loop, shares);
   if (!fabric) return Failure<control::Error>{fabric.error()};
   auto server = std::make_unique<Server>(loop, instance, **fabric, shares, options.exit_when_idle);
   auto cm = std::make_unique<cm_service::CmService>(**fabric, *server, loop, link::monotonic_now_ns,
@@ -198,7 +220,7 @@ control::Outcome<control::Done> run(const Options& options, Instance& instance,
   loop.on_signal({SIGTERM, SIGINT}, [&](int number) {
     server->shut_down(std::string("signal ") + ::strsignal(number));
   });
-  for (const control::DeviceInfo& d : *devices) {
+  for (const control::DeviceInfo& d : (*fabric)->devices()) {
     spdlog::info("{} at {} ({})", d.name, d.address.to_string(),
                  d.persona == control::Persona::kRoce ? "RoCE" : "LID " + std::to_string(d.lid));
   }
@@ -236,12 +258,14 @@ int start(const Options& options) {
     return 0;
   }
   if (!instance) return give_up(instance.error());
+  if (options.is_private) instance->remove_files_at_end();
   raise_limits();
   keep_some_memory();
   open_log(options, dir, *settings);
   const auto ended = run(options, *instance, *settings, ready);
-  if (!ended) return give_up(ended.error());
-  return 0;
+  if (ended) return 0;
+  instance->release();
+  return give_up(ended.error());
 }
 
 }  // namespace
@@ -262,6 +286,9 @@ int main(int argc, char** argv) {
   app.add_option("--log-level", options.log_level, "trace, debug, info, warn, error or off");
   app.add_flag("--foreground", options.foreground, "Log to the standard error output");
   app.add_flag("--exit-when-idle", options.exit_when_idle, "End after the last client has gone");
+  app.add_flag(
+      "--private", options.is_private,
+      "Take a subnet that is free, and remove the files in the runtime directory at the end");
   app.add_option("--ready-fd", options.ready_fd, "Descriptor that learns when clients may come");
   CLI11_PARSE(app, argc, argv);
   try {

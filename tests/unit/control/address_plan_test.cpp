@@ -27,6 +27,22 @@ TEST(AddressPlan, EachUserHasAPartOfLoopback) {
   }
 }
 
+TEST(AddressPlan, PrivateSubnetsAreOfTheLoopbackNetAndNeverTheUsersOwn) {
+  constexpr std::uint64_t kAll = 127 * 256 - 1;
+  for (const std::uint32_t uid : {0u, 32512u, 40000u, 65023u}) {
+    std::set<std::array<std::uint8_t, 16>> all;
+    for (std::uint64_t n = 0; n < kAll; ++n) {
+      const Subnet subnet = private_subnet(uid, n);
+      EXPECT_TRUE(subnet.base.v4_host_order() >> 23 == 0x7f800000u >> 23 &&
+                  subnet.prefix_length == 24);
+      EXPECT_NE(subnet, default_subnet(uid));
+      all.insert(subnet.base.bytes);
+    }
+    EXPECT_EQ(all.size(), kAll);
+  }
+  EXPECT_EQ(private_subnet(0, kAll + 3), private_subnet(0, 3));
+}
+
 TEST(AddressPlan, ALidIsTheHostPart) {
   const Subnet net = subnet("127.1.0.0", 24);
   EXPECT_EQ(lid_of(net, kFirst), 1);

@@ -22,6 +22,10 @@ struct Subnet {
 // Each user's own part of 127.0.0.0/8, so that two users never collide.
 Subnet default_subnet(std::uint32_t uid);
 
+// The `number`-th of some 32,000 parts of 127.0.0.0/8 for emulators that choose one themselves;
+// never the user's own.
+Subnet private_subnet(std::uint32_t uid, std::uint64_t number);
+
 // The host part; none for host part 0, beyond the unicast LIDs (0xbfff), or outside the subnet.
 std::optional<std::uint16_t> lid_of(const Subnet& subnet, const IpAddress& address);
 IpAddress address_of_lid(const Subnet& subnet, std::uint16_t lid);

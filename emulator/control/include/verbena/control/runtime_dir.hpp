@@ -20,8 +20,11 @@ Outcome<Done> check_runtime_dir(const std::string& dir);
 Outcome<Done> make_runtime_dir(const std::string& dir);
 
 inline std::string control_socket_path(const std::string& dir) { return dir + "/control.sock"; }
+inline std::string start_lock_path(const std::string& dir) { return dir + "/start.lock"; }
 inline std::string daemon_lock_path(const std::string& dir) { return dir + "/daemon.lock"; }
 inline std::string daemon_log_path(const std::string& dir) { return dir + "/daemon.log"; }
+// What did not fit into it.
+inline std::string older_daemon_log_path(const std::string& dir) { return dir + "/daemon.1.log"; }
 // Stands in for /sys and /dev; class/infiniband and so on below `shadow/sys`.
 inline std::string shadow_path(const std::string& dir) { return dir + "/shadow"; }
 

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "children.hpp"
+
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "command.hpp"
+#include "verbena/link/clock.hpp"
+
+namespace verbena::cli {
+namespace {
+
+constexpr int kHandedOn[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+int exit_code_in(const siginfo_t& ended) {
+  return ended.si_code == CLD_EXITED ? ended.si_status : 128 + ended.si_status;
+}
+
+}  // namespace
+
+Children::Children(Signals signals) : signals_(signals) {
+  for (const Process& process : descendants_of(::getpid(), {})) strangers_.insert(process.pid);
+  sigset_t ours;
+  sigemptyset(&ours);
+  sigaddset(&ours, SIGCHLD);
+  for (const int signal : kHandedOn) sigaddset(&ours, signal);
+  sigprocmask(SIG_BLOCK, &ours, &mask_before_);
+  signal_fd_.reset(::signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK));
+  // Whoever reads what we write may go; the programs see SIGPIPE as it was.
+  struct sigaction ignored {};
+  ignored.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &ignored, &pipe_before_);
+}
+
+control::Outcome<pid_t> Children::start(const std::vector<std::string>& command,
+                                        const Stdio& stdio) {
+  // Not earlier: the emulator, which is nobody's child, must not become ours.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  take_signals(first_ == 0);
+  const pid_t pid = ::fork();
+  if (pid < 0) {
+    const int code = errno;
+    return control::fail(code, "cannot start " + command[0] + ": " + std::strerror(code));
+  }
+  if (pid == 0) become(command, stdio);
+  started_[pid];
+  are_left_ = true;
+  if (first_ == 0) first_ = pid;
+  for (const int signal : std::exchange(early_, {})) ::kill(pid, signal);
+  return pid;
+}
+
+void Children::become(const std::vector<std::string>& command, const Stdio& stdio) const {
+  if (stdio.in >= 0) ::dup2(stdio.in, STDIN_FILENO);
+  if (stdio.out >= 0) ::dup2(stdio.out, STDOUT_FILENO);
+  if (stdio.err >= 0) ::dup2(stdio.err, STDERR_FILENO);
+  sigaction(SIGPIPE, &pipe_before_, nullptr);
+  sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+  ::_exit(execute(command));
+}
+
+void Children::wait(TimeNs until, std::span<pollfd> others) {
+  std::vector<pollfd> waiting{{signal_fd_.get(), POLLIN, 0}};
+  waiting.insert(waiting.end(), others.begin(), others.end());
+  const TimeNs now = link::monotonic_now_ns();
+  constexpr TimeNs kLongest = 3'600'000'000'000;
+  const TimeNs left = until <= now ? 0 : std::min(until - now, kLongest);
+  (void)::poll(waiting.data(), waiting.size(), static_cast<int>((left + 999'999) / 1'000'000));
+  std::copy(waiting.begin() + 1, waiting.end(), others.begin());
+  take_signals(false);
+  reap();
+}
+
+void Children::take_signals(bool is_early) {
+  signalfd_siginfo info{};
+  while (::read(signal_fd_.get(), &info, sizeof info) == sizeof info) {
+    const int signal = static_cast<int>(info.ssi_signo);
+    if (signal == SIGCHLD) continue;
+    if (is_early) {
+      early_.push_back(signal);
+    } else if (info.ssi_code != SI_KERNEL) {
+      hand_on(signal);
+    }
+  }
+}
+
+// Once the first program has ended, what it left behind has the signals.
+void Children::hand_on(int signal) const {
+  const bool is_for_first = signals_ == Signals::kToFirst && !exit_code_of(first_);
+  if (!is_for_first) return signal_all(signal);
+  ::kill(first_, signal);
+}
+
+void Children::reap() {
+  for (;;) {
+    siginfo_t ended{};
+    if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG) != 0) {
+      if (errno == EINTR) continue;
+      are_left_ = false;
+      return;
+    }
+    if (ended.si_pid == 0) break;
+    const auto found = started_.find(ended.si_pid);
+    if (found != started_.end()) found->second = exit_code_in(ended);
+  }
+  if (!strangers_.empty()) are_left_ = !living().empty();
+}
+
+std::optional<int> Children::exit_code_of(pid_t pid) const {
+  const auto found = started_.find(pid);
+  return found == started_.end() ? std::nullopt : found->second;
+}
+
+std::vector<Process> Children::living() const {
+  std::vector<Process> all = descendants_of(::getpid(), strangers_);
+  std::erase_if(all, [](const Process& process) { return process.has_ended(); });
+  return all;
+}
+
+void Children::signal_all(int signal) const {
+  for (const Process& process : living()) send_signal(process, signal);
+}
+
+int execute(const std::vector<std::string>& command) {
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  ::execvp(argv[0], argv.data());
+  const int code = errno;
+  const bool is_missing = code == ENOENT || code == ENOTDIR;
+  return complain("cannot run " + command[0] + ": " + std::strerror(code),
+                  is_missing ? kNotFound : kNotExecutable);
+}
+
+}  // namespace verbena::cli

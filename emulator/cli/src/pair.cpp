@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "pair.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "command.hpp"
+#include "verbena/control/cm_messages.hpp"
+#include "verbena/link/clock.hpp"
+
+namespace verbena::cli {
+namespace {
+
+constexpr TimeNs kMs = 1'000'000;
+constexpr TimeNs kLookNs = 20 * kMs;
+// So long a server rests: with a queue pair, and if nothing of it can be seen.
+constexpr TimeNs kRestNs = 300 * kMs;
+constexpr TimeNs kLongRestNs = 5000 * kMs;
+// After the client's end: at rest, and at work.
+constexpr TimeNs kRestAtEndNs = 500 * kMs;
+constexpr TimeNs kWorkAtEndNs = 5000 * kMs;
+
+std::set<pid_t> numbers_of(const std::vector<Process>& processes) {
+  std::set<pid_t> pids;
+  for (const Process& process : processes) pids.insert(process.pid);
+  return pids;
+}
+
+}  // namespace
+
+int Pair::run(const std::string& server, const std::string& client) {
+  const control::UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (const auto failed = start("server", server, nothing.get(), server_)) return *failed;
+  const bool is_ready = await_server();
+  if (limit_.is_exceeded()) {
+    await_end();
+    return exit_code();
+  }
+  if (!is_ready) {
+    output_.finish();
+    return server_was_too_short();
+  }
+  if (const auto failed = start("client", client, -1, client_)) {
+    limit_.end_now();
+    await_end();
+    return *failed;
+  }
+  await_client();
+  await_end();
+  return exit_code();
+}
+
+std::optional<int> Pair::start(const char* name, const std::string& text, int in, pid_t& pid) {
+  const auto [out, err] = output_.add_side(name);
+  // By which rules name its queue pairs.
+  ::setenv("VERBENA_ROLE", name, 1);
+  const auto started = children_.start({"sh", "-c", text}, {in, out, err});
+  output_.forget_ends();
+  if (!started) return complain(started.error().text, kRunFailed);
+  pid = *started;
+  return std::nullopt;
+}
+
+void Pair::step(TimeNs longest) {
+  const TimeNs until = std::min(link::monotonic_now_ns() + longest, limit_.next());
+  std::vector<pollfd> output = output_.waiting();
+  children_.wait(until, output);
+  output_.step(output);
+  limit_.look();
+}
+
+// False: it is not there any more, or the time is up.
+bool Pair::await_server() {
+  while (!limit_.is_exceeded()) {
+    step(kLookNs);
+    const std::vector<Process> server = children_.living();
+    const auto code = children_.exit_code_of(server_);
+    if (server.empty() || code.value_or(0) != 0) {
+      if (code) return false;
+      continue;
+    }
+    if (is_reachable(server, link::monotonic_now_ns())) return true;
+  }
+  return false;
+}
+
+bool Pair::is_reachable(const std::vector<Process>& server, TimeNs now) {
+  settled_.look(server, now);
+  if (listens_at_tcp(server)) return true;
+  const std::set<pid_t> pids = numbers_of(server);
+  if (listens_by_rdma_cm(pids)) return true;
+  if (settled_.for_ns(now) >= kLongRestNs) {
+    complain("the server listens nowhere that can be seen; the client is started all the same");
+    return true;
+  }
+  return settled_.for_ns(now) >= kRestNs && has_queue_pair(pids);
+}
+
+bool Pair::listens_by_rdma_cm(const std::set<pid_t>& server) {
+  const auto listeners = emulator_.channel.call<control::CmListeners>(control::QueryCmListeners{});
+  if (!listeners) return false;
+  return std::ranges::any_of(listeners->processes, [&](std::uint32_t process) {
+    return server.contains(static_cast<pid_t>(process));
+  });
+}
+
+bool Pair::has_queue_pair(const std::set<pid_t>& server) {
+  bool found = false;
+  auto part = emulator_.channel.call<control::Resources>(control::QueryResources{});
+  while (part) {
+    for (const control::ContextResources& context : part->contexts) {
+      found |= context.counts.qps != 0 && server.contains(static_cast<pid_t>(context.pid));
+    }
+    if (part->last) return found;
+    const auto in = emulator_.channel.receive(control::kDefaultTimeoutMs);
+    if (!in || in->type() != control::Resources::kType) return found;
+    part = control::decode<control::Resources>(in->payload);
+  }
+  return found;
+}
+
+int Pair::server_was_too_short() const {
+  const int code = children_.exit_code_of(server_).value_or(0);
+  complain("the server ended with exit code " + std::to_string(code) +
+           " before the client could be started");
+  return code != 0 ? code : kRunFailed;
+}
+
+void Pair::await_client() {
+  bool has_told = false;
+  while (!children_.exit_code_of(client_) && !limit_.has_given_up()) {
+    step(kNever / 2);
+    const auto server = children_.exit_code_of(server_);
+    if (has_told || !server || *server == 0 || limit_.is_exceeded()) continue;
+    complain("the server ended with exit code " + std::to_string(*server) +
+             " before the client did");
+    has_told = true;
+  }
+}
+
+void Pair::await_end() {
+  const TimeNs begun = link::monotonic_now_ns();
+  settled_ = Settled();
+  while (children_.are_left() && !limit_.has_given_up()) {
+    step(kLookNs);
+    const TimeNs now = link::monotonic_now_ns();
+    if (was_ended_ || limit_.is_exceeded()) continue;
+    settled_.look(children_.living(), now);
+    if (settled_.for_ns(now) < kRestAtEndNs && now - begun < kWorkAtEndNs) continue;
+    was_ended_ = !children_.exit_code_of(server_);
+    limit_.end_now();
+  }
+  output_.finish();
+}
+
+int Pair::exit_code() const {
+  const int client = children_.exit_code_of(client_).value_or(0);
+  if (client != 0 || was_ended_) return client;
+  return children_.exit_code_of(server_).value_or(0);
+}
+
+}  // namespace verbena::cli

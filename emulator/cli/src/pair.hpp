@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Two commands of a shell, a server and a client: `verbena run --pair SERVER CLIENT`.
+//
+//   server starts --> it can be reached --> client starts --> client ends --> server ends
+//
+// A server can be reached when a process of it listens at a TCP port or with rdma_listen, or when
+// it has a queue pair and has come to rest. One of which nothing of that can be seen is taken for
+// ready once it has rested for longer. After the client's end the server has a while to end by
+// itself; then it is ended.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "children.hpp"
+#include "emulator.hpp"
+#include "settled.hpp"
+#include "side_output.hpp"
+#include "time_limit.hpp"
+
+namespace verbena::cli {
+
+class Pair {
+ public:
+  Pair(Children& children, TimeLimit& limit, Emulator& emulator)
+      : children_(children), limit_(limit), emulator_(emulator) {}
+
+  // Until nothing of both is left. Returns the client's exit code, or if that is 0 the server's,
+  // which is 0 for a server that was ended.
+  int run(const std::string& server, const std::string& client);
+
+ private:
+  std::optional<int> start(const char* name, const std::string& text, int in, pid_t& pid);
+  void step(TimeNs longest);
+  bool await_server();
+  bool is_reachable(const std::vector<Process>& server, TimeNs now);
+  bool listens_by_rdma_cm(const std::set<pid_t>& server);
+  bool has_queue_pair(const std::set<pid_t>& server);
+  int server_was_too_short() const;
+  void await_client();
+  void await_end();
+  int exit_code() const;
+
+  Children& children_;
+  TimeLimit& limit_;
+  Emulator& emulator_;
+  SideOutput output_;
+  Settled settled_;
+  pid_t server_ = 0;
+  pid_t client_ = 0;
+  bool was_ended_ = false;  // the server, by us
+};
+
+}  // namespace verbena::cli

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What /proc says of the processes below one of ours. Looks once, at the moment of the call.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace verbena::cli {
+
+struct Process {
+  pid_t pid = 0;
+  pid_t parent = 0;
+  char state = 0;             // as in /proc/PID/stat
+  std::uint64_t started = 0;  // in clock ticks; tells it from a later one of this number
+  std::uint64_t cpu = 0;      // in clock ticks, of itself
+  std::string name;
+
+  bool has_ended() const { return state == 'Z' || state == 'X'; }
+};
+
+// All that `root` has started and that these have started, `root` left out, and also those of
+// which only the exit code is left. Without `strangers` and what is below them.
+std::vector<Process> descendants_of(pid_t root, const std::set<pid_t>& strangers);
+
+// Sends it a signal, if it is still the same process.
+void send_signal(const Process& process, int signal);
+
+// Whether one of these waits for connections at a TCP port.
+bool listens_at_tcp(const std::vector<Process>& processes);
+
+// Whether one of their threads runs or waits for a disk.
+bool any_is_busy(const std::vector<Process>& processes);
+
+}  // namespace verbena::cli

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "side_output.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+namespace verbena::cli {
+namespace {
+
+// A pipe of which poll() says that it can be written takes so much without a wait.
+constexpr std::size_t kWriteMost = 4096;
+constexpr int kPatienceMs = 5000;
+
+}  // namespace
+
+SideOutput::SideOutput() : sinks_{Sink{STDOUT_FILENO, {}}, Sink{STDERR_FILENO, {}}} {}
+
+SideOutput::Ends SideOutput::add_side(const std::string& name) {
+  const int out = add_stream(name, 0);
+  return {out, add_stream(name, 1)};
+}
+
+int SideOutput::add_stream(const std::string& name, std::size_t sink) {
+  int fds[2];
+  if (::pipe2(fds, O_CLOEXEC) != 0) return -1;  // then the side prints as if it were alone
+  ::fcntl(fds[0], F_SETFL, O_NONBLOCK);
+  streams_.push_back({control::UniqueFd(fds[0]), name + "| ", sink});
+  ends_.emplace_back(fds[1]);
+  return fds[1];
+}
+
+bool SideOutput::has_room(const Stream& stream) const {
+  return sinks_[stream.sink].queued.size() < kQueueMost;
+}
+
+std::vector<pollfd> SideOutput::waiting() const {
+  std::vector<pollfd> list;
+  for (const Sink& sink : sinks_) list.push_back({sink.queued.empty() ? -1 : sink.fd, POLLOUT, 0});
+  for (const Stream& stream : streams_) {
+    list.push_back({has_room(stream) ? stream.fd.get() : -1, POLLIN, 0});
+  }
+  return list;
+}
+
+void SideOutput::step(const std::vector<pollfd>& ready) {
+  for (std::size_t i = 0; i < sinks_.size(); ++i) {
+    if (ready[i].revents != 0) write(sinks_[i]);
+  }
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    if (ready[sinks_.size() + i].revents != 0) read(streams_[i]);
+  }
+}
+
+void SideOutput::read(Stream& stream) {
+  char bytes[kLongestLine];
+  const ssize_t n = ::read(stream.fd.get(), bytes, sizeof bytes);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (n <= 0) {
+    if (!stream.line.empty()) add_line(stream);
+    stream.fd.reset();
+    return;
+  }
+  for (const char c : std::string_view(bytes, static_cast<std::size_t>(n))) {
+    if (c != '\n') stream.line += c;
+    if (c == '\n' || stream.line.size() == kLongestLine) add_line(stream);
+  }
+}
+
+void SideOutput::add_line(Stream& stream) {
+  sinks_[stream.sink].queued += stream.prefix + std::exchange(stream.line, {}) + "\n";
+}
+
+void SideOutput::write(Sink& sink) {
+  const ssize_t n = ::write(sink.fd, sink.queued.data(), std::min(sink.queued.size(), kWriteMost));
+  if (n >= 0) {
+    sink.queued.erase(0, static_cast<std::size_t>(n));
+    return;
+  }
+  if (errno == EAGAIN || errno == EINTR) return;
+  sink.is_gone = true;
+  sink.queued.clear();
+  for (Stream& stream : streams_) {
+    if (&sinks_[stream.sink] == &sink) stream.fd.reset();
+  }
+}
+
+void SideOutput::finish() {
+  for (;;) {
+    std::vector<pollfd> list = waiting();
+    const bool is_done =
+        std::all_of(list.begin(), list.end(), [](const pollfd& p) { return p.fd < 0; });
+    if (is_done) return;
+    // What is in the pipes is there: whoever has an end of one still is none of ours.
+    const bool writes = list[0].fd >= 0 || list[1].fd >= 0;
+    if (::poll(list.data(), list.size(), writes ? kPatienceMs : 0) <= 0) return;
+    step(list);
+  }
+}
+
+}  // namespace verbena::cli

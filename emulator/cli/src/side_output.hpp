@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the sides of a pair print, line by line with the side's name before it:
+//
+//   server| listening
+//   client| connected
+//
+// Held in memory is one line of each stream at most, and what our own output does not take yet; a
+// side that prints more waits, as it would for a pipe. Lines are cut at kLongestLine. When whoever
+// reads our output has gone, the sides see that as a pipe whose reader has gone.
+#pragma once
+
+#include <poll.h>
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "verbena/control/unique_fd.hpp"
+
+namespace verbena::cli {
+
+class SideOutput {
+ public:
+  static constexpr std::size_t kLongestLine = 8192;
+  static constexpr std::size_t kQueueMost = 64 * 1024;
+
+  SideOutput();
+
+  // Descriptors for the standard output and error output of a side, until forget_ends().
+  struct Ends {
+    int out;
+    int err;
+  };
+  Ends add_side(const std::string& name);
+  // Once the side has been started: then its end is the end of its output.
+  void forget_ends() { ends_.clear(); }
+
+  // What to wait for, and afterwards what came of it.
+  std::vector<pollfd> waiting() const;
+  void step(const std::vector<pollfd>& ready);
+  // All sides have ended. Waits for whoever reads our output, but not for ever.
+  void finish();
+
+ private:
+  struct Sink {
+    int fd;
+    std::string queued;
+    bool is_gone = false;
+  };
+  struct Stream {
+    control::UniqueFd fd;
+    std::string prefix;
+    std::size_t sink;
+    std::string line = {};
+  };
+
+  int add_stream(const std::string& name, std::size_t sink);
+  void read(Stream& stream);
+  void add_line(Stream& stream);
+  void write(Sink& sink);
+  bool has_room(const Stream& stream) const;
+
+  std::array<Sink, 2> sinks_;
+  std::vector<Stream> streams_;
+  std::vector<control::UniqueFd> ends_;
+};
+
+}  // namespace verbena::cli

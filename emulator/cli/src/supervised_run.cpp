@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "supervised_run.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "children.hpp"
+#include "pair.hpp"
+#include "private_emulator.hpp"
+#include "program_check.hpp"
+#include "run_faults.hpp"
+#include "run_part.hpp"
+#include "text.hpp"
+#include "time_limit.hpp"
+#include "verbena/control/runtime_dir.hpp"
+#include "verbena/link/clock.hpp"
+
+namespace verbena::cli {
+namespace {
+
+using control::Done;
+using control::Error;
+using control::Outcome;
+
+using RunParts = std::vector<std::unique_ptr<RunPart>>;
+
+constexpr TimeNs kSilentNs = 3'000'000'000;
+
+// What the program has left behind, once, after a while: nobody shall wonder why we do not end.
+class LeftBehind {
+ public:
+  void look(const Children& children, const std::string& program, TimeNs now) {
+    if (since_ == 0) since_ = now;
+    if (has_told_ || now - since_ < kSilentNs) return;
+    has_told_ = true;
+    std::string names;
+    for (const Process& process : children.living()) {
+      names +=
+          (names.empty() ? "" : ", ") + process.name + " (pid " + std::to_string(process.pid) + ")";
+    }
+    complain(program + " has ended; waiting for what it started: " + names);
+  }
+  TimeNs next() const { return has_told_ || since_ == 0 ? kNever : since_ + kSilentNs; }
+
+ private:
+  TimeNs since_ = 0;
+  bool has_told_ = false;
+};
+
+int run_program(Children& children, TimeLimit& limit, const std::vector<std::string>& command) {
+  const auto program = children.start(command, {});
+  if (!program) return complain(program.error().text, kRunFailed);
+  LeftBehind left;
+  while (children.are_left() && !limit.has_given_up()) {
+    children.wait(std::min(limit.next(), left.next()));
+    limit.look();
+    if (children.exit_code_of(*program)) {
+      left.look(children, command[0], link::monotonic_now_ns());
+    }
+  }
+  return children.exit_code_of(*program).value_or(0);
+}
+
+int run_programs(const RunOptions& options, Children& children, Emulator& emulator) {
+  TimeLimit limit(children, options.time_limit_ns);
+  const int code = options.pair.empty()
+                       ? run_program(children, limit, options.command)
+                       : Pair(children, limit, emulator).run(options.pair[0], options.pair[1]);
+  if (limit.has_given_up()) {
+    complain("what is left cannot be ended: it belongs to another user");
+  }
+  if (!limit.is_exceeded()) return code;
+  return complain("it took longer than " + duration_text(*options.time_limit_ns) + " and was ended",
+                  kTimedOut);
+}
+
+// The emulator of the run, until its end.
+class RunEmulator {
+ public:
+  static Outcome<RunEmulator> open(const RunOptions& options, const Parts& parts,
+                                   const settings::Settings& settings) {
+    if (options.is_private) {
+      auto own = start_private_emulator(options.name, parts, settings, true);
+      if (!own) return Failure<Error>{own.error()};
+      return RunEmulator(std::move(*own), true);
+    }
+    const std::string dir = control::runtime_dir_path();
+    auto shared = ensure_emulator(dir, parts, settings, true);
+    if (!shared) return Failure<Error>{shared.error()};
+    return RunEmulator({dir, std::move(*shared)}, false);
+  }
+  Emulator& emulator() { return reached_.emulator; }
+  const std::string& dir() const { return reached_.dir; }
+  // The connection has kept it until now.
+  int end(int exit_code) {
+    if (!is_private_) return exit_code;
+    const auto ended = end_private_emulator(reached_);
+    if (ended) return exit_code;
+    complain(ended.error().text);
+    return exit_code != 0 ? exit_code : kRunFailed;
+  }
+
+ private:
+  RunEmulator(PrivateEmulator reached, bool is_private)
+      : reached_(std::move(reached)), is_private_(is_private) {}
+
+  PrivateEmulator reached_;
+  bool is_private_;
+};
+
+Outcome<RunParts> parts_of(const RunOptions& options) {
+  RunParts parts;
+  if (options.faults.is_given()) {
+    auto faults = RunFaults::from(options.faults);
+    if (!faults) return Failure<Error>{faults.error()};
+    parts.push_back(std::make_unique<RunFaults>(std::move(*faults)));
+  }
+  return parts;
+}
+
+Outcome<Done> begin(RunParts& parts, Emulator& emulator) {
+  for (const auto& part : parts) {
+    const auto begun = part->begin(emulator);
+    if (!begun) return begun;
+  }
+  return Done{};
+}
+
+}  // namespace
+
+void set_program_environment(const RunOptions& options, const settings::Settings& settings) {
+  if (!options.failures.empty()) ::setenv("VERBENA_FAIL", options.failure_list().c_str(), 1);
+  if (options.quiet || !settings.explain.value_or(true)) return;
+  ::setenv("VERBENA_LOG", "explain", 0);
+  if (options.command.empty()) return;
+  if (const auto reason = why_no_device(options.command[0])) complain(*reason);
+}
+
+int supervised_run(const RunOptions& options, const Parts& parts,
+                   const settings::Settings& settings) {
+  // What may be wrong with the command line is said before anything is started.
+  auto run_parts = parts_of(options);
+  if (!run_parts) return complain(run_parts.error().text, kRunFailed);
+  Children children(options.pair.empty() ? Children::Signals::kToFirst : Children::Signals::kToAll);
+  auto own = RunEmulator::open(options, parts, settings);
+  if (!own) return complain(own.error().text, kRunFailed);
+  const auto environment = device_environment(parts, own->dir());
+  Outcome<Done> begun = Done{};
+  if (environment) {
+    begun = begin(*run_parts, own->emulator());
+  } else {
+    begun = Failure<Error>{environment.error()};
+  }
+  if (!begun) {
+    complain(begun.error().text);
+    return own->end(kRunFailed);
+  }
+  for (const auto& [name, value] : *environment) ::setenv(name.c_str(), value.c_str(), 1);
+  set_program_environment(options, settings);
+
+  int code = run_programs(options, children, own->emulator());
+  for (auto part = run_parts->rbegin(); part != run_parts->rend(); ++part) {
+    code = (*part)->end(own->emulator(), code);
+  }
+  return own->end(code);
+}
+
+}  // namespace verbena::cli

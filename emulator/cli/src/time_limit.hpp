@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The end of children that do not end by themselves: TERM, and after a grace KILL, again and again,
+// until none is left. It begins when the time is up (--timeout), or when it is asked for.
+#pragma once
+
+#include <optional>
+
+#include "children.hpp"
+#include "verbena/base/types.hpp"
+
+namespace verbena::cli {
+
+class TimeLimit {
+ public:
+  static constexpr TimeNs kGraceNs = 5'000'000'000;
+
+  // `after_ns` counts from now on; nothing: no limit.
+  TimeLimit(const Children& children, std::optional<TimeNs> after_ns);
+
+  // To be called after each wait, which lasts until next() at most.
+  void look();
+  TimeNs next() const { return next_; }
+  void end_now();
+
+  bool is_exceeded() const { return is_exceeded_; }
+  // Some take no signal of ours: they belong to somebody else by now.
+  bool has_given_up() const { return has_given_up_; }
+
+ private:
+  void begin_end(TimeNs now);
+
+  const Children& children_;
+  TimeNs next_ = kNever;
+  TimeNs kill_from_ = kNever;
+  bool is_exceeded_ = false;
+  bool has_given_up_ = false;
+};
+
+}  // namespace verbena::cli

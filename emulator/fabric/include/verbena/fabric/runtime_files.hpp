@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What an emulator leaves in its runtime directory. Any thread; the locks say who may call it.
+#pragma once
+
+#include <string>
+
+namespace verbena::fabric {
+
+// Removes these files, and the directory if nothing else is in it.
+void remove_runtime_files(const std::string& dir);
+
+}  // namespace verbena::fabric

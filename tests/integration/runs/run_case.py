@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What every test of `verbena run` begins with."""
+
+import os
+import pathlib
+import subprocess
+
+from emulator_case import EmulatorCase
+
+BUILD = None  # set by runs_test.py
+LIMIT = 60
+
+
+class RunCase(EmulatorCase):
+    """`self.dir` is the runtime directory of the ordinary emulator; private ones are in it."""
+
+    def setUp(self):
+        super().setUp()
+        self.exe = self.home + "/bin/verbena"
+        self.env["VERBENA"] = self.exe
+
+    def tearDown(self):
+        for path in self.private_dirs():
+            self.verbena("down", "--private", os.path.basename(path).removeprefix("private-"))
+        super().tearDown()
+
+    def private(self, *words, **more):
+        return self.verbena("run", "--private", *words, **more)
+
+    def start(self, *words, **more):
+        """In the background; ended at the end of the test."""
+        process = subprocess.Popen([self.exe, "run", *words], env=self.env, text=True, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+        self.addCleanup(self.end, process)
+        return process
+
+    def end(self, process):
+        if process.poll() is None:
+            process.kill()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream and not stream.closed:
+                stream.close()
+        process.wait(LIMIT)
+
+    def finish(self, process, said=None):
+        out, err = process.communicate(said, timeout=LIMIT)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def private_dirs(self):
+        """Of the private emulators that there are."""
+        return sorted(str(path) for path in pathlib.Path(self.dir).glob("private-*"))
+
+    def daemons(self):
+        """Those below this test's home."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and self.home.encode() in (entry / "cmdline").read_bytes().split(b"\0")[0]:
+                    found += [int(entry.name)] if (entry / "comm").read_text() == "verbenad\n" else []
+            except OSError:
+                pass
+        return found
+
+    def nothing_is_left(self):
+        self.assertEqual(self.private_dirs(), [])
+        self.until(lambda: self.daemons() == [], "a daemon still lives", LIMIT)
+
+    def script(self, name, text):
+        path = pathlib.Path(self.home, name)
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    def lives(self, pid):
+        try:
+            return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+        except OSError:
+            return False
+
+    def text_of(self, path):
+        """Once somebody has written a line there."""
+        def is_there():
+            return os.path.exists(path) and pathlib.Path(path).read_text().endswith("\n")
+        self.until(is_there, f"no {path}", LIMIT)
+        return pathlib.Path(path).read_text().strip()

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Signals, terminals and time limits of `verbena run` as a parent."""
+
+import os
+import pathlib
+import pty
+import signal
+import sys
+
+from run_case import LIMIT, RunCase
+
+# Says which signals come, one after the other.
+LISTENER = """
+import signal, sys
+ALL = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2]
+signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
+print("ready", flush=True)
+for _ in range(int(sys.argv[1])):
+    print(signal.Signals(signal.sigwait(ALL)).name, flush=True)
+sys.exit(5)
+"""
+# Counts Ctrl-C, and reads lines of the terminal.
+READER = """
+import signal
+seen = []
+signal.signal(signal.SIGINT, lambda *_: (seen.append(1), print("interrupted", flush=True)))
+print("ready", flush=True)
+while (word := input()) != "end":
+    print("read " + word, flush=True)
+print(f"{len(seen)} interrupts", flush=True)
+"""
+
+
+class Signals(RunCase):
+    def test_each_is_handed_on(self):
+        names = ["SIGUSR1", "SIGUSR2", "SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"]
+        run = self.start("--private", "--", sys.executable, "-c", LISTENER, str(len(names)))
+        self.assertEqual(run.stdout.readline(), "ready\n")
+        for name in names:
+            run.send_signal(signal.Signals[name])
+            self.assertEqual(run.stdout.readline(), name + "\n")
+        self.assertEqual(self.finish(run).returncode, 5)
+        self.nothing_is_left()
+
+    def test_a_program_that_dies_of_one(self):
+        run = self.start("--private", "--", "sh", "-c", "echo ready; exec cat")
+        run.stdout.readline()
+        run.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(LIMIT), 128 + signal.SIGTERM)
+        self.nothing_is_left()
+
+    def test_one_that_comes_while_the_emulator_starts(self):
+        os.rename(self.home + "/bin/verbenad", self.home + "/bin/verbenad-itself")
+        daemon = self.script("bin/verbenad", '#!/bin/sh\nwhile [ ! -s "$PIDFILE" ]; do sleep 0.05; done\n'
+                                             'kill -USR1 "$(cat "$PIDFILE")"\nexec "$0-itself" "$@"\n')
+        os.chmod(daemon, 0o755)
+        self.env["PIDFILE"] = self.home + "/pid"
+        run = self.start("--private", "--", sys.executable, "-c", "import signal; signal.pause()")
+        self.script("new", f"{run.pid}\n")
+        os.rename(self.home + "/new", self.home + "/pid")
+        self.assertEqual(self.finish(run).returncode, 128 + signal.SIGUSR1)
+        self.assertEqual(self.private_dirs(), [])
+
+    def test_after_the_program_they_are_for_what_it_left(self):
+        run = self.start("--private", "--", "sh", "-c", "sleep 1000 & exit 3")
+        self.assertIn("waiting for what it started: sleep", run.stderr.readline())
+        run.send_signal(signal.SIGTERM)
+        self.assertEqual(self.finish(run).returncode, 3)
+        self.nothing_is_left()
+
+    def test_in_a_terminal(self):
+        """The program is in the foreground, Ctrl-C reaches it once, a shell can stop it and go on with it."""
+        reader = self.script("reader.py", READER)
+        shell, terminal = pty.fork()
+        if shell == 0:
+            os.execvpe("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"], dict(self.env, PS1="", LC_ALL="C"))
+        self.addCleanup(os.close, terminal)
+        screen = os.fdopen(os.dup(terminal), errors="replace", newline="\n")
+        self.addCleanup(screen.close)
+
+        def type_in(text, until):
+            os.write(terminal, text.encode())
+            while until not in (line := screen.readline()):
+                self.assertTrue(line, f"no {until}")
+        type_in(f'"$VERBENA" run --private -- {sys.executable} {reader}\n', "ready")
+        type_in("hello\n", "read hello")
+        type_in("\x03", "interrupted")
+        type_in("\x1a", "Stopped")
+        type_in("fg\n", "run --private")
+        type_in("end\n", "1 interrupts")
+        type_in("echo code $?\n", "code 0")
+        os.write(terminal, b"exit\n")
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(shell, 0)[1]), 0)
+        self.nothing_is_left()
+
+
+class TimeLimits(RunCase):
+    def test_too_long(self):
+        for words in (["--private"], ["--fabric", self.fabric]):
+            run = self.start(*words, "--timeout", "0.5", "--", "sh", "-c", "echo $$; exec sleep 1000")
+            program = int(run.stdout.readline())
+            done = self.finish(run)
+            self.assertEqual((done.returncode, done.stderr), (124, "verbena: it took longer than 500ms and was ended\n"))
+            self.assertFalse(self.lives(program))
+        self.assertEqual(self.private_dirs(), [])
+
+    def test_in_time(self):
+        self.assertEqual(self.private("--timeout", "50", "--", "sh", "-c", "exit 6").returncode, 6)
+
+    def test_whoever_hides_or_does_not_listen(self):
+        """In a session of its own, without a parent, deaf, stopped: all are found and ended."""
+        deaf = 'trap "" TERM; echo $$ >> $0; while :; do sleep 1; done'
+        program = f'''setsid sh -c '{deaf}' "$0" & (setsid setsid sh -c 'echo $$ >> $0; kill -STOP $$' "$0" &) ; {deaf}'''
+        run = self.start("--private", "--timeout", "2", "--", "sh", "-c", program, self.home + "/pids")
+        done = self.finish(run)
+        self.assertEqual(done.returncode, 124, done.stderr)
+        pids = pathlib.Path(self.home, "pids").read_text().split()
+        self.assertEqual(len(pids), 3)
+        self.assertEqual([pid for pid in pids if self.lives(pid)], [])
+        self.nothing_is_left()
+
+    def test_no_number_of_seconds(self):
+        for wrong in ("0", "-1", "soon", "1s", "nan", "1e9"):
+            done = self.private("--timeout", wrong, "--", "true")
+            self.assertEqual((done.returncode, done.stderr),
+                             (125, f'verbena: --timeout "{wrong}" is no number of seconds, such as 90 or 0.5\n'))

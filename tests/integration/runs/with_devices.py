@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Programs that use the device, as private pairs."""
+
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+import device as devices
+import run_case
+
+
+class Devices(unittest.TestCase):
+    def pair(self, server, client, *words):
+        verbena = run_case.BUILD + "/bin/verbena"
+        with tempfile.TemporaryDirectory(prefix="verbena-test-") as home:
+            env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "VERBENA_RUNTIME_DIR": home + "/run",
+                   "VERBENA": verbena}
+            done = subprocess.run([verbena, "run", "--private", *words, "--pair", server, client], env=env, text=True,
+                                  capture_output=True, timeout=run_case.LIMIT, check=False)
+            self.assertEqual(os.listdir(home + "/run"), [])
+        return done
+
+    def test_a_server_with_a_tcp_port(self):
+        port = devices.free_port()
+        done = self.pair(f"ibv_rc_pingpong -p {port}", f"ibv_rc_pingpong -p {port} 127.0.0.1")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for side in ("server", "client"):
+            self.assertRegex(done.stdout, side + r"\| 8192000 bytes in [\d.]+ seconds")
+
+    def test_a_server_that_listens_with_rdma_cm(self):
+        address = "$VERBENA status --json | sed -n 's/.*\"address\": *\"\\(127[0-9.]*\\).*/\\1/p' | head -n 1"
+        done = self.pair("rping -s -C 3 -v", f'rping -c -C 3 -v -a "$({address})"')
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stdout.count("client| ping data: rdma-ping-"), 3)
+        self.assertNotIn("listens nowhere", done.stderr)
+
+    def test_faults_and_failures(self):
+        port = devices.free_port()
+        words = ["--loss", "2%", "--seed", "7", "--timeout", "50"]
+        done = self.pair(f"ibv_rc_pingpong -n 200 -p {port}", f"ibv_rc_pingpong -n 200 -p {port} 127.0.0.1; "
+                         "$VERBENA status --json", *words)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r'"lost":[1-9]')
+        done = self.pair(f"ibv_rc_pingpong -p {port}", f"ibv_rc_pingpong -p {port} 127.0.0.1", "--fail", "ibv_reg_mr=ENOMEM")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Couldn't register MR", done.stderr)
+
+    def test_rules_name_the_sides(self):
+        port = devices.free_port()
+        sides = (f"ibv_rc_pingpong -n 20 -p {port}", f"ibv_rc_pingpong -n 20 -p {port} 127.0.0.1; $VERBENA status --json")
+        with tempfile.TemporaryDirectory(prefix="verbena-test-") as home:
+            path = home + "/scenario.toml"
+            with open(path, "w", encoding="ascii") as file:
+                file.write('[[rule]]\naction = "drop"\nopcode = "SEND"\nnth = 3\nqp = "client:1"\n')
+            done = self.pair(*sides, "--inject", "drop opcode=SEND nth=2 qp=server:1", "--scenario", path)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(re.findall(r'"fired":(\d+)', done.stdout), ["1", "1"], done.stdout)
