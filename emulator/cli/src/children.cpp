@@ -110,7 +110,8 @@ void Children::reap() {
     const auto found = started_.find(ended.si_pid);
     if (found != started_.end()) found->second = exit_code_in(ended);
   }
-  if (!strangers_.empty()) are_left_ = !living().empty();
+  // Also those that have ended meanwhile: their exit codes are still to be had.
+  if (!strangers_.empty()) are_left_ = !descendants_of(::getpid(), strangers_).empty();
 }
 
 std::optional<int> Children::exit_code_of(pid_t pid) const {
