@@ -50,6 +50,9 @@ class Children {
   // time. May return for less.
   void wait(TimeNs until, std::span<pollfd> others = {});
 
+  // A child that is ours alone: it is neither ended nor waited for.
+  void disregard(pid_t child) { strangers_.insert(child); }
+
   // Of one that start() returned: 128 + N for a signal; nothing while it runs.
   std::optional<int> exit_code_of(pid_t pid) const;
   // Whether any of them lives, or of what they started.

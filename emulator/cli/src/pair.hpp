@@ -26,8 +26,9 @@ namespace verbena::cli {
 
 class Pair {
  public:
-  Pair(Children& children, TimeLimit& limit, Emulator& emulator)
-      : children_(children), limit_(limit), emulator_(emulator) {}
+  // `output` is that of both sides.
+  Pair(Children& children, TimeLimit& limit, Emulator& emulator, SideOutput& output)
+      : children_(children), limit_(limit), emulator_(emulator), output_(output) {}
 
   // Until nothing of both is left. Returns the client's exit code, or if that is 0 the server's,
   // which is 0 for a server that was ended.
@@ -48,7 +49,7 @@ class Pair {
   Children& children_;
   TimeLimit& limit_;
   Emulator& emulator_;
-  SideOutput output_;
+  SideOutput& output_;
   Settled settled_;
   pid_t server_ = 0;
   pid_t client_ = 0;

@@ -140,16 +140,16 @@ void add_options(CLI::App& command, RunWords& words) {
       ->expected(2);
   command.add_option("--timeout", words.time_limit, "Then everything is ended, with exit code 124")
       ->type_name("SECONDS");
+  command.add_option("--capture", options.capture, "Write all packets into this pcapng file")
+      ->type_name("FILE");
+  command
+      .add_option("--artifacts", options.artifacts,
+                  "Keep there what became of the run: counters, packets, explanations")
+      ->type_name("DIR");
   options.faults.add_to(command);
 }
 
 }  // namespace
-
-std::string RunOptions::failure_list() const {
-  std::string list;
-  for (const std::string& failure : failures) list += (list.empty() ? "" : ",") + failure;
-  return list;
-}
 
 void add_run(CLI::App& app, Context& context) {
   auto words = std::make_shared<RunWords>();
@@ -165,6 +165,7 @@ void add_run(CLI::App& app, Context& context) {
   command->prefix_command();
   command->callback([words, command, &context] {
     RunOptions& options = words->options;
+    options.words = own_words();
     options.command = command->remaining();
     if (context.behind_dashes) {
       if (!options.command.empty()) options.command.emplace_back("--");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "run_faults.hpp"
 
-#include <string>
+#include <utility>
 
-#include "command.hpp"
+#include "verbena/link/seed.hpp"
 
 namespace verbena::cli {
 
@@ -13,22 +13,19 @@ using control::Outcome;
 Outcome<RunFaults> RunFaults::from(const FaultOptions& options) {
   auto change = options.change();
   if (!change) return Failure<control::Error>{change.error()};
-  return RunFaults(std::move(*change), options.seed.empty());
-}
-
-Outcome<control::Done> RunFaults::begin(Emulator& emulator) {
-  const auto changed = emulator.channel.call<control::FaultChanged>(change_);
-  if (!changed) return Failure<control::Error>{changed.error()};
-  change_.seed = changed->seed;
-  return control::Done{};
-}
-
-int RunFaults::end(Emulator&, int exit_code) {
-  if (exit_code != 0 && is_seed_chosen_here_) {
-    complain("the same packets meet the same faults again with --seed " +
-             std::to_string(change_.seed));
+  RunFaults faults(std::move(*change));
+  if ((faults.change_.named & control::kFaultSeed) == 0) {
+    faults.change_.seed = link::random_seed();
+    faults.change_.named |= control::kFaultSeed;
+    faults.is_seed_chosen_here_ = true;
   }
-  return exit_code;
+  return faults;
+}
+
+Outcome<control::Done> RunFaults::begin(RunScene& scene) {
+  const auto changed = scene.emulator.channel.call<control::FaultChanged>(change_);
+  if (!changed) return Failure<control::Error>{changed.error()};
+  return control::Done{};
 }
 
 }  // namespace verbena::cli

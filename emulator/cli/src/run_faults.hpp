@@ -15,16 +15,16 @@ class RunFaults final : public RunPart {
  public:
   static control::Outcome<RunFaults> from(const FaultOptions& options);
 
-  control::Outcome<control::Done> begin(Emulator& emulator) override;
-  // Names the seed if the run has failed and the seed was not asked for.
-  int end(Emulator& emulator, int exit_code) override;
+  // Chosen here if nobody did.
+  std::uint64_t seed() const { return change_.seed; }
+  bool is_seed_chosen_here() const { return is_seed_chosen_here_; }
+  control::Outcome<control::Done> begin(RunScene& scene) override;
 
  private:
-  RunFaults(control::ChangeFault change, bool is_seed_chosen_here)
-      : change_(std::move(change)), is_seed_chosen_here_(is_seed_chosen_here) {}
+  explicit RunFaults(control::ChangeFault change) : change_(std::move(change)) {}
 
   control::ChangeFault change_;
-  bool is_seed_chosen_here_;
+  bool is_seed_chosen_here_ = false;
 };
 
 }  // namespace verbena::cli

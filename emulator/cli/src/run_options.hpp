@@ -2,6 +2,7 @@
 // What `verbena run` was asked for.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,14 +23,24 @@ struct RunOptions {
   std::vector<std::string> pair;
   std::optional<TimeNs> time_limit_ns;
   std::string capture;
+  std::string artifacts;
   std::vector<std::string> command;
+  std::vector<std::string> words;  // the whole command line behind `verbena`
+  // Of the faults, if there are any; chosen here if it was not asked for.
+  std::optional<std::uint64_t> seed;
+  bool is_seed_chosen_here = false;
 
   // The program would be all that we become; it takes a parent to do any of these.
   bool needs_parent() const {
-    return is_private || !pair.empty() || time_limit_ns || !capture.empty();
+    return is_private || !pair.empty() || time_limit_ns || !capture.empty() || !artifacts.empty();
   }
   // As the driver reads it in the program.
   std::string failure_list() const;
+  // For a shell.
+  std::string command_that_repeats() const;
 };
+
+// The command line of this process behind its name, as it was given.
+std::vector<std::string> own_words();
 
 }  // namespace verbena::cli

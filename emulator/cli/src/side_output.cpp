@@ -16,9 +16,24 @@ namespace {
 constexpr std::size_t kWriteMost = 4096;
 constexpr int kPatienceMs = 5000;
 
+// As the driver writes them: "verbena: PROGRAM[PID]: ...".
+bool explains(std::string_view line) {
+  constexpr std::string_view kBegin = "verbena: ";
+  const std::size_t pid = line.find('[');
+  return line.starts_with(kBegin) && pid != std::string_view::npos &&
+         line.find("]: ", pid) != std::string_view::npos;
+}
+
 }  // namespace
 
-SideOutput::SideOutput() : sinks_{Sink{STDOUT_FILENO, {}}, Sink{STDERR_FILENO, {}}} {}
+SideOutput::SideOutput(std::FILE* explanations)
+    : explanations_(explanations), sinks_{Sink{STDOUT_FILENO, {}}, Sink{STDERR_FILENO, {}}} {}
+
+int SideOutput::add_plain_errors() {
+  const int end = add_stream("", 1);
+  if (end >= 0) streams_.back().is_plain = true;
+  return end;
+}
 
 SideOutput::Ends SideOutput::add_side(const std::string& name) {
   const int out = add_stream(name, 0);
@@ -65,6 +80,7 @@ void SideOutput::read(Stream& stream) {
     stream.fd.reset();
     return;
   }
+  if (stream.is_plain) sinks_[stream.sink].queued.append(bytes, static_cast<std::size_t>(n));
   for (const char c : std::string_view(bytes, static_cast<std::size_t>(n))) {
     if (c != '\n') stream.line += c;
     if (c == '\n' || stream.line.size() == kLongestLine) add_line(stream);
@@ -72,7 +88,12 @@ void SideOutput::read(Stream& stream) {
 }
 
 void SideOutput::add_line(Stream& stream) {
-  sinks_[stream.sink].queued += stream.prefix + std::exchange(stream.line, {}) + "\n";
+  const std::string line = std::exchange(stream.line, {}) + "\n";
+  if (explanations_ != nullptr && stream.sink == 1 && explains(line)) {
+    std::fputs(line.c_str(), explanations_);
+    std::fflush(explanations_);
+  }
+  if (!stream.is_plain) sinks_[stream.sink].queued += stream.prefix + line;
 }
 
 void SideOutput::write(Sink& sink) {

@@ -13,6 +13,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,8 @@ class SideOutput {
   static constexpr std::size_t kLongestLine = 8192;
   static constexpr std::size_t kQueueMost = 64 * 1024;
 
-  SideOutput();
+  // `explanations`: gets a copy of each line on error outputs that explains something; may be null.
+  explicit SideOutput(std::FILE* explanations = nullptr);
 
   // Descriptors for the standard output and error output of a side, until forget_ends().
   struct Ends {
@@ -33,6 +35,8 @@ class SideOutput {
     int err;
   };
   Ends add_side(const std::string& name);
+  // The error output of a program, which goes through as it is.
+  int add_plain_errors();
   // Once the side has been started: then its end is the end of its output.
   void forget_ends() { ends_.clear(); }
 
@@ -53,6 +57,7 @@ class SideOutput {
     std::string prefix;
     std::size_t sink;
     std::string line = {};
+    bool is_plain = false;
   };
 
   int add_stream(const std::string& name, std::size_t sink);
@@ -61,6 +66,7 @@ class SideOutput {
   void write(Sink& sink);
   bool has_room(const Stream& stream) const;
 
+  std::FILE* explanations_;
   std::array<Sink, 2> sinks_;
   std::vector<Stream> streams_;
   std::vector<control::UniqueFd> ends_;

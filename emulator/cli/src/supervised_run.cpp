@@ -2,18 +2,23 @@
 #include "supervised_run.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "artifacts.hpp"
 #include "children.hpp"
 #include "pair.hpp"
 #include "private_emulator.hpp"
 #include "program_check.hpp"
+#include "run_capture.hpp"
 #include "run_faults.hpp"
 #include "run_part.hpp"
+#include "side_output.hpp"
 #include "text.hpp"
 #include "time_limit.hpp"
 #include "verbena/control/runtime_dir.hpp"
@@ -25,8 +30,6 @@ namespace {
 using control::Done;
 using control::Error;
 using control::Outcome;
-
-using RunParts = std::vector<std::unique_ptr<RunPart>>;
 
 constexpr TimeNs kSilentNs = 3'000'000'000;
 
@@ -51,25 +54,34 @@ class LeftBehind {
   bool has_told_ = false;
 };
 
-int run_program(Children& children, TimeLimit& limit, const std::vector<std::string>& command) {
-  const auto program = children.start(command, {});
+// With a file for explanations the error output comes to us first.
+int run_program(Children& children, TimeLimit& limit, const std::vector<std::string>& command,
+                SideOutput& output, bool hears_errors) {
+  const auto program =
+      children.start(command, {.err = hears_errors ? output.add_plain_errors() : -1});
+  output.forget_ends();
   if (!program) return complain(program.error().text, kRunFailed);
   LeftBehind left;
   while (children.are_left() && !limit.has_given_up()) {
-    children.wait(std::min(limit.next(), left.next()));
+    std::vector<pollfd> waiting = output.waiting();
+    children.wait(std::min(limit.next(), left.next()), waiting);
+    output.step(waiting);
     limit.look();
     if (children.exit_code_of(*program)) {
       left.look(children, command[0], link::monotonic_now_ns());
     }
   }
+  output.finish();
   return children.exit_code_of(*program).value_or(0);
 }
 
-int run_programs(const RunOptions& options, Children& children, Emulator& emulator) {
-  TimeLimit limit(children, options.time_limit_ns);
-  const int code = options.pair.empty()
-                       ? run_program(children, limit, options.command)
-                       : Pair(children, limit, emulator).run(options.pair[0], options.pair[1]);
+int run_programs(const RunOptions& options, RunScene& scene, std::FILE* explanations) {
+  TimeLimit limit(scene.children, options.time_limit_ns);
+  SideOutput output(explanations);
+  const int code = options.pair.empty() ? run_program(scene.children, limit, options.command,
+                                                      output, explanations != nullptr)
+                                        : Pair(scene.children, limit, scene.emulator, output)
+                                              .run(options.pair[0], options.pair[1]);
   if (limit.has_given_up()) {
     complain("what is left cannot be ended: it belongs to another user");
   }
@@ -112,22 +124,44 @@ class RunEmulator {
   bool is_private_;
 };
 
-Outcome<RunParts> parts_of(const RunOptions& options) {
-  RunParts parts;
+// What the run does beside its programs, in the order of its beginning.
+struct RunWork {
+  std::vector<std::unique_ptr<RunPart>> parts;
+  std::FILE* explanations = nullptr;
+
+  Outcome<Done> begin(RunScene& scene) {
+    for (const auto& part : parts) {
+      const auto begun = part->begin(scene);
+      if (!begun) return begun;
+    }
+    return Done{};
+  }
+  int end(RunScene& scene, int code) {
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part) code = (*part)->end(scene, code);
+    return code;
+  }
+};
+
+// Notes the seed in the options.
+Outcome<RunWork> work_of(RunOptions& options) {
+  RunWork work;
+  if (!options.artifacts.empty()) {
+    auto artifacts = Artifacts::make(options);
+    if (!artifacts) return Failure<Error>{artifacts.error()};
+    work.explanations = (*artifacts)->explanations();
+    work.parts.push_back(std::move(*artifacts));
+  }
+  if (!options.capture.empty()) {
+    work.parts.push_back(std::make_unique<RunCapture>(options.capture, std::nullopt));
+  }
   if (options.faults.is_given()) {
     auto faults = RunFaults::from(options.faults);
     if (!faults) return Failure<Error>{faults.error()};
-    parts.push_back(std::make_unique<RunFaults>(std::move(*faults)));
+    options.seed = faults->seed();
+    options.is_seed_chosen_here = faults->is_seed_chosen_here();
+    work.parts.push_back(std::make_unique<RunFaults>(std::move(*faults)));
   }
-  return parts;
-}
-
-Outcome<Done> begin(RunParts& parts, Emulator& emulator) {
-  for (const auto& part : parts) {
-    const auto begun = part->begin(emulator);
-    if (!begun) return begun;
-  }
-  return Done{};
+  return work;
 }
 
 }  // namespace
@@ -140,21 +174,17 @@ void set_program_environment(const RunOptions& options, const settings::Settings
   if (const auto reason = why_no_device(options.command[0])) complain(*reason);
 }
 
-int supervised_run(const RunOptions& options, const Parts& parts,
-                   const settings::Settings& settings) {
+int supervised_run(RunOptions options, const Parts& parts, const settings::Settings& settings) {
   // What may be wrong with the command line is said before anything is started.
-  auto run_parts = parts_of(options);
-  if (!run_parts) return complain(run_parts.error().text, kRunFailed);
+  auto work = work_of(options);
+  if (!work) return complain(work.error().text, kRunFailed);
   Children children(options.pair.empty() ? Children::Signals::kToFirst : Children::Signals::kToAll);
   auto own = RunEmulator::open(options, parts, settings);
   if (!own) return complain(own.error().text, kRunFailed);
+  RunScene scene{own->emulator(), own->dir(), children};
   const auto environment = device_environment(parts, own->dir());
-  Outcome<Done> begun = Done{};
-  if (environment) {
-    begun = begin(*run_parts, own->emulator());
-  } else {
-    begun = Failure<Error>{environment.error()};
-  }
+  const auto begun =
+      environment ? work->begin(scene) : Outcome<Done>(Failure<Error>{environment.error()});
   if (!begun) {
     complain(begun.error().text);
     return own->end(kRunFailed);
@@ -162,11 +192,12 @@ int supervised_run(const RunOptions& options, const Parts& parts,
   for (const auto& [name, value] : *environment) ::setenv(name.c_str(), value.c_str(), 1);
   set_program_environment(options, settings);
 
-  int code = run_programs(options, children, own->emulator());
-  for (auto part = run_parts->rbegin(); part != run_parts->rend(); ++part) {
-    code = (*part)->end(own->emulator(), code);
+  int code = run_programs(options, scene, work->explanations);
+  code = own->end(work->end(scene, code));
+  if (code != 0 && (options.is_seed_chosen_here || !options.artifacts.empty())) {
+    complain("the same again: " + options.command_that_repeats());
   }
-  return own->end(code);
+  return code;
 }
 
 }  // namespace verbena::cli

@@ -16,7 +16,6 @@ namespace verbena::cli {
 void set_program_environment(const RunOptions& options, const settings::Settings& settings);
 
 // Returns the exit code.
-int supervised_run(const RunOptions& options, const Parts& parts,
-                   const settings::Settings& settings);
+int supervised_run(RunOptions options, const Parts& parts, const settings::Settings& settings);
 
 }  // namespace verbena::cli

@@ -137,7 +137,7 @@ class Private(RunCase):
         self.assertEqual([f["traffic"] for f in faults], ["cm"])
         self.assertEqual(self.private(*words, "--", "false").stderr, "")
         self.assertRegex(self.private("--loss", "1%", "--", "false").stderr,
-                         r"^verbena: the same packets meet the same faults again with --seed \d+\n$")
+                         r"^verbena: the same again: verbena run --seed \d+ --private --loss 1% -- false\n$")
 
     def test_words_that_do_not_go_together(self):
         touch = ["--", "touch", self.home + "/started"]

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "provider"))
 import emulator_case  # noqa: E402
 import run_case  # noqa: E402
+from kept import Kept  # noqa: E402, F401 (unittest finds them by name)
 from pairs import Pairs  # noqa: E402, F401 (unittest finds them by name)
 from privately import Named, Private  # noqa: E402, F401
 from signals import Signals, TimeLimits  # noqa: E402, F401

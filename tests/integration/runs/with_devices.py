@@ -47,6 +47,15 @@ class Devices(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("Couldn't register MR", done.stderr)
 
+    def test_explanations_are_kept(self):
+        with tempfile.TemporaryDirectory(prefix="verbena-test-") as home:
+            done = self.pair("ibv_rc_pingpong", "true", "--fail", "ibv_reg_mr=ENOMEM", "--artifacts", home)
+            self.assertEqual(done.returncode, 1)
+            with open(home + "/explain.log", encoding="utf-8") as file:
+                kept = file.read()
+        self.assertRegex(kept, r"^verbena: ibv_rc_pingpong\[\d+\]: ibv_reg_mr")
+        self.assertIn("server| " + kept.splitlines()[0], done.stderr)
+
     def test_rules_name_the_sides(self):
         port = devices.free_port()
         sides = (f"ibv_rc_pingpong -n 20 -p {port}", f"ibv_rc_pingpong -n 20 -p {port} 127.0.0.1; $VERBENA status --json")

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "artifacts.hpp"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
+
+#include "command.hpp"
+#include "own_command.hpp"
+#include "verbena/control/unique_fd.hpp"
+#include "verbena/link/clock.hpp"
+
+namespace verbena::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using control::Done;
+using control::fail;
+using control::Outcome;
+
+// 128 + N of a signal; nothing for another exit code.
+nlohmann::json signal_in(int exit_code) {
+  const char* name = exit_code > 128 ? ::sigabbrev_np(exit_code - 128) : nullptr;
+  return name == nullptr ? nlohmann::json() : nlohmann::json(std::string("SIG") + name);
+}
+
+}  // namespace
+
+Artifacts::Artifacts(const RunOptions& options)
+    : options_(options), capture_(options.artifacts + "/capture.pcapng", kLongestCapture) {}
+
+Outcome<std::unique_ptr<Artifacts>> Artifacts::make(const RunOptions& options) {
+  const std::string& dir = options.artifacts;
+  std::error_code error;
+  fs::create_directories(dir, error);
+  if (!error) {
+    for (const char* name : {"run.json", "status.json", "explain.log", "capture.pcapng"}) {
+      fs::remove(fs::path(dir) / name, error);
+    }
+  }
+  std::unique_ptr<Artifacts> artifacts(new Artifacts(options));
+  artifacts->explanations_.reset(std::fopen((dir + "/explain.log").c_str(), "we"));
+  if (artifacts->explanations_ == nullptr) {
+    const int code = errno;
+    return fail(code, "--artifacts " + dir + ": " + std::strerror(code));
+  }
+  return artifacts;
+}
+
+Outcome<Done> Artifacts::begin(RunScene& scene) {
+  begun_ = link::monotonic_now_ns();
+  return capture_.begin(scene);
+}
+
+int Artifacts::end(RunScene& scene, int exit_code) {
+  write_status(scene);
+  capture_.end(scene, exit_code);
+  std::fflush(explanations_.get());
+  write_run(exit_code);
+  return exit_code;
+}
+
+void Artifacts::write_status(RunScene& scene) const {
+  const std::string path = options_.artifacts + "/status.json";
+  const control::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (!file) return;
+  const pid_t pid = start_own_command({{"status", "--json"}, scene.dir, file.get(), -1, {}});
+  while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+void Artifacts::write_run(int exit_code) const {
+  const double seconds = static_cast<double>(link::monotonic_now_ns() - begun_) / 1e9;
+  nlohmann::ordered_json run;
+  run["command"] = options_.words;
+  run["exit_code"] = exit_code;
+  run["signal"] = signal_in(exit_code);
+  run["timed_out"] = options_.time_limit_ns && exit_code == kTimedOut;
+  run["seed"] = options_.seed ? nlohmann::ordered_json(*options_.seed) : nlohmann::ordered_json();
+  run["duration_seconds"] = seconds;
+  run["version"] = VERBENA_VERSION;
+  run["repeat"] = options_.command_that_repeats();
+  std::ofstream(options_.artifacts + "/run.json")
+      << run.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+}
+
+}  // namespace verbena::cli

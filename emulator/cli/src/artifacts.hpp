@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is kept of a run, to be looked at later: `verbena run --artifacts DIR`. Made whatever the
+// program's end was.
+//
+//   run.json         the command, its exit code, the seed, the versions, how to repeat it
+//   status.json      verbena status --json after the programs' end
+//   explain.log      the explanations of refused calls and error completions
+//   capture.pcapng   the packets, up to kLongestCapture
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "run_capture.hpp"
+#include "run_options.hpp"
+#include "run_part.hpp"
+#include "verbena/base/types.hpp"
+
+namespace verbena::cli {
+
+class Artifacts final : public RunPart {
+ public:
+  static constexpr std::uint64_t kLongestCapture = 16u << 20;
+
+  // Makes the directory, and takes away what an earlier run has left of these files.
+  static control::Outcome<std::unique_ptr<Artifacts>> make(const RunOptions& options);
+
+  // The file for explanations; each line of them as it comes.
+  std::FILE* explanations() const { return explanations_.get(); }
+  control::Outcome<control::Done> begin(RunScene& scene) override;
+  int end(RunScene& scene, int exit_code) override;
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  explicit Artifacts(const RunOptions& options);
+  void write_status(RunScene& scene) const;
+  void write_run(int exit_code) const;
+
+  const RunOptions& options_;
+  std::unique_ptr<std::FILE, Close> explanations_;
+  RunCapture capture_;
+  TimeNs begun_ = 0;
+};
+
+}  // namespace verbena::cli

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "run_options.hpp"
+
+#include <fstream>
+#include <string_view>
+
+namespace verbena::cli {
+namespace {
+
+// As a shell takes it: between quotes if need be.
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace
+
+std::string RunOptions::failure_list() const {
+  std::string list;
+  for (const std::string& failure : failures) list += (list.empty() ? "" : ",") + failure;
+  return list;
+}
+
+std::string RunOptions::command_that_repeats() const {
+  std::string line = "verbena";
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    line += " " + shell_word(words[i]);
+    if (i == 0 && is_seed_chosen_here) line += " --seed " + std::to_string(*seed);
+  }
+  return line;
+}
+
+std::vector<std::string> own_words() {
+  std::ifstream line("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (std::string word; std::getline(line, word, '\0');) words.push_back(word);
+  if (!words.empty()) words.erase(words.begin());
+  return words;
+}
+
+}  // namespace verbena::cli

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What `verbena run` keeps of a run: --artifacts and --capture."""
+
+import json
+import os
+import pathlib
+import shlex
+import signal
+
+from run_case import RunCase
+
+PCAPNG = b"\x0a\x0d\x0d\x0a"
+FILES = ["capture.pcapng", "explain.log", "run.json", "status.json"]
+LINE = "verbena: prog[12]: ibv_reg_mr: refused"
+
+
+class Kept(RunCase):
+    def setUp(self):
+        super().setUp()
+        self.kept = self.home + "/kept/here"
+
+    def run_json(self):
+        self.assertEqual(sorted(os.listdir(self.kept)), FILES)
+        return json.loads(pathlib.Path(self.kept, "run.json").read_text())
+
+    def test_a_run_that_fails(self):
+        program = f"echo other >&2; printf '{LINE}\\nend' >&2; exit 3"
+        done = self.private("--artifacts", self.kept, "--loss", "1%", "--", "sh", "-c", program)
+        self.assertEqual(done.returncode, 3)
+        run = self.run_json()
+        seed = run["seed"]
+        repeat = run["repeat"]
+        self.assertEqual(done.stderr, f"other\n{LINE}\nendverbena: the same again: {repeat}\n")
+        self.assertEqual(shlex.split(repeat), ["verbena", "run", "--seed", str(seed), "--private", "--artifacts", self.kept,
+                                               "--loss", "1%", "--", "sh", "-c", program])
+        self.assertEqual(run["command"], shlex.split(repeat)[1:2] + shlex.split(repeat)[4:])
+        self.assertEqual((run["exit_code"], run["signal"], run["timed_out"]), (3, None, False))
+        self.assertIn(run["version"], self.verbena("version").stdout)
+        self.assertGreater(run["duration_seconds"], 0)
+        self.assertEqual(pathlib.Path(self.kept, "explain.log").read_text(), LINE + "\n")
+        status = json.loads(pathlib.Path(self.kept, "status.json").read_text())
+        self.assertEqual(status["devices"][0]["faults"][0]["seed"], seed)
+        self.assertEqual(pathlib.Path(self.kept, "capture.pcapng").read_bytes()[:4], PCAPNG)
+        self.assertLess(sum(os.path.getsize(f"{self.kept}/{name}") for name in FILES), 1 << 20)
+        again = self.verbena(*shlex.split(repeat)[1:])
+        self.assertEqual((again.returncode, self.run_json()["seed"]), (3, seed))
+        self.nothing_is_left()
+
+    def test_whatever_its_end_was(self):
+        for program, words, code, name, late in (("kill -SEGV $$", [], 139, "SIGSEGV", False), ("kill -9 $$", [], 137, "SIGKILL", False),
+                                                 ("sleep 1000", ["--timeout", "0.3"], 124, None, True), ("true", [], 0, None, False)):
+            done = self.private("--artifacts", self.kept, *words, "--", "sh", "-c", program)
+            self.assertEqual(done.returncode, code, done.stderr)
+            run = self.run_json()
+            self.assertEqual((run["exit_code"], run["signal"], run["timed_out"], run["seed"]), (code, name, late, None))
+            json.loads(pathlib.Path(self.kept, "status.json").read_text())
+            self.assertEqual("the same again: verbena run --private" in done.stderr, code != 0)
+        self.nothing_is_left()
+
+    def test_a_killed_emulator(self):
+        run = self.start("--private", "--artifacts", self.kept, "--", "sh", "-c", "echo ready; read word; exit 4")
+        run.stdout.readline()
+        for daemon in self.daemons():
+            os.kill(daemon, signal.SIGKILL)
+        self.assertEqual(self.finish(run, "on\n").returncode, 4)
+        self.assertEqual(self.run_json()["exit_code"], 4)
+        self.nothing_is_left()
+
+    def test_a_pair(self):
+        done = self.private("--artifacts", self.kept, "--pair", f"echo '{LINE}' >&2; exit 5", "true")
+        self.assertEqual(done.returncode, 5)
+        self.assertEqual(self.run_json()["exit_code"], 5)
+        self.assertEqual(pathlib.Path(self.kept, "explain.log").read_text(), LINE + "\n")
+
+    def test_a_capture(self):
+        file = self.home + "/file.pcapng"
+        for words in (["--private"], ["--fabric", self.fabric]):
+            done = self.verbena("run", *words, "--capture", file, "--", "sh", "-c", "exit 6")
+            self.assertEqual(done.returncode, 6)
+            self.assertRegex(done.stderr, r"^\d+ packets captured, \d+ left out\n$")
+            self.assertEqual(pathlib.Path(file).read_bytes()[:4], PCAPNG)
+            os.remove(file)
+        self.assertEqual(self.private_dirs(), [])
+
+    def test_places_that_cannot_be_written(self):
+        pathlib.Path(self.home, "file").write_text("mine")
+        touch = ["--", "touch", self.home + "/started"]
+        for words in (["--artifacts", self.home + "/file/x"], ["--capture", self.home + "/missing/x"]):
+            done = self.private(*words, *touch)
+            self.assertEqual(done.returncode, 125)
+            self.assertRegex(done.stderr, f"^verbena: [^\n]*{words[1]}[^\n]*\n$")
+        self.assertFalse(os.path.exists(self.home + "/started"))
+        self.nothing_is_left()
