@@ -43,12 +43,13 @@ void Application::spend_time(int way) {
 
 // Takes completions, and answers what wants an answer. Whether there was one.
 bool Application::consume() {
-  bool any = false;
+  if (channel_.unread.empty()) return false;
+  // It does not wait meanwhile.
+  if (is_polling_) engine_.end_attending();
   while (!channel_.unread.empty()) {
     const Message message = channel_.unread.front();
     channel_.unread.pop_front();
     channel_.untold = std::min(channel_.untold, channel_.unread.size());
-    any = true;
     machine_.step(dice_.between(50, 1'000));
     if (!message.wants_answer || message.from == nullptr || is_over()) continue;
     Message answer;
@@ -56,7 +57,8 @@ bool Application::consume() {
     answer.channel = dice_.below(message.from->channels());
     engine_.post(*message.from, answer);
   }
-  return any;
+  if (is_polling_) engine_.begin_attending();
+  return true;
 }
 
 bool Application::poll_once() {
@@ -67,10 +69,12 @@ bool Application::poll_once() {
 
 void Application::poll_until(TimeNs end) {
   engine_.begin_attending();
+  is_polling_ = true;
   while (machine_.now() < end && !is_over()) {
     poll_once();
     machine_.step(dice_.between(habits_.poll_gap / 2, habits_.poll_gap));
   }
+  is_polling_ = false;
   engine_.end_attending();
 }
 

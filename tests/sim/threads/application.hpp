@@ -64,6 +64,7 @@ class Application {
   int over_fd_;
   bool waits_for_events_ = false;
   bool is_idle_ = false;
+  bool is_polling_ = false;
 };
 
 }  // namespace verbena::threads

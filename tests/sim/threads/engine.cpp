@@ -13,6 +13,7 @@ constexpr std::uint32_t kRefusalsUntilYield = 64;
 constexpr std::uint32_t kEmptyRoundsUntilLook = 8;
 constexpr int kRoundsPerTurn = 64;
 constexpr std::size_t kBudget = 64;
+constexpr int kLooksUntilMet = 500;
 // A poller sees what it wrote lie unread for so long.
 constexpr TimeNs kPatience = 20'000;
 
@@ -241,7 +242,7 @@ void Engine::end_ring_sleep() {
 
 bool Engine::prepare_wait() noexcept {
   if (!lock_.try_lock()) return false;
-  machine_.call(300);
+  machine_.step(machine_.dice().between(150, 600));
   silence();
   const bool sleeps = may_sleep();
   lock_.unlock();
@@ -255,6 +256,15 @@ void Engine::end_wait() noexcept {
 }
 
 // --- posts -------------------------------------------------------------------------------------
+
+void Engine::meet_progress() {
+  if (!machine_.dice().one_in(8)) return;
+  const std::uint64_t looks = progress_looks_;
+  for (int i = 0; i < kLooksUntilMet && progress_looks_ == looks; ++i) {
+    machine_.step(machine_.dice().between(20, 400));
+  }
+  machine_.step(machine_.dice().below(100));
+}
 
 void Engine::clear_deadline() {
   due_ = kNever;
@@ -276,6 +286,7 @@ void Engine::post(Engine& to, Message message) {
   progress_.note_sending(true);
   machine_.step(machine_.dice().between(200, 1'500));
   send(to, message);
+  if (attenders_ == 0) meet_progress();
   set_deadline(now + options_.timeout);
   progress_.note_sending(false);
   if (!posting_.goes_on(now, progress_.looks())) return;
@@ -292,6 +303,7 @@ void Engine::post_unreliable(Engine& to, Message message) {
   send(to, message);
   progress_.note_sending(false);
   if (!machine_.dice().one_in(4)) return;
+  if (attenders_ == 0) meet_progress();
   judge_.expect("work that a post has left", machine_.now(),
                 [this, number = ++work_left_] { return work_done_ >= number; });
   progress_.note_work();

@@ -249,8 +249,8 @@ void Machine::yield() {
 
 void Machine::call(TimeNs cost) {
   if (running_ == nullptr) return;
-  settle(*running_);
   step(dice_.between(cost / 2, 2 * cost));
+  settle(*running_);
 }
 
 // --- descriptors -------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ constexpr std::size_t kBudget = 5;
 }  // namespace
 
 void Engine::arm(Channel& channel) {
-  machine_.step(50);
+  meet_progress();
   if (channel.is_armed) return;
   channel.untold = std::min(channel.untold, channel.unread.size());
   const bool fires = channel.untold != 0;
@@ -47,6 +47,7 @@ bool Engine::read_event_blocking(Channel& channel, int over_fd) {
     last_reader_.store(&channel, std::memory_order_relaxed);
     reader_spin_.begin(link::monotonic_now_ns());
     got = visit(channel, over_fd);
+    meet_progress();
     progress_.end_blocked_read(channel.armed.load(std::memory_order_relaxed));
   } else {
     Awaited awaited[] = {{channel.pipe_fd}, {over_fd}};

@@ -108,7 +108,7 @@ Habits Scenario::choose_habits(std::size_t program, std::size_t channel) {
   habits.poll_gap = dice_.one_of<TimeNs>({200, 500, 2'000});
   habits.post_gap = dice_.one_of<TimeNs>({50, 500, 5'000});
   habits.ends_at = ends_at_;
-  for (std::uint64_t i = dice_.between(1, 4); i != 0; --i) {
+  for (auto i = dice_.one_of<std::uint64_t>({1, 1, 2, 3, 4}); i != 0; --i) {
     habits.likes.push_back(static_cast<int>(dice_.below(Application::kWays)));
   }
   for (std::size_t i = 0; i < programs_.size(); ++i) {
