@@ -66,3 +66,21 @@ class Devices(unittest.TestCase):
             done = self.pair(*sides, "--inject", "drop opcode=SEND nth=2 qp=server:1", "--scenario", path)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(re.findall(r'"fired":(\d+)', done.stdout), ["1", "1"], done.stdout)
+
+    def test_the_capture_that_is_kept_is_bounded(self):
+        """It ends with a whole block, which says its length twice."""
+        port = devices.free_port()
+        side = f"ibv_rc_pingpong -n 400 -s 65536 -p {port}"
+        with tempfile.TemporaryDirectory(prefix="verbena-test-") as home:
+            done = self.pair(side, side + " 127.0.0.1", "--artifacts", home)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            with open(home + "/capture.pcapng", "rb") as file:
+                kept = file.read()
+        self.assertLessEqual(len(kept), 16 << 20)
+        self.assertGreater(len(kept), 15 << 20)
+        place = 0
+        while place < len(kept):
+            length = int.from_bytes(kept[place + 4:place + 8], "little")
+            self.assertEqual(kept[place + length - 4:place + length], kept[place + 4:place + 8])
+            place += length
+        self.assertEqual(place, len(kept))
