@@ -47,7 +47,7 @@ void RingBroker::on_request(Session& writer, Session* reader, const control::Rin
     if (known != rings_.end()) erase(known);
   }
   std::string reason = reason_against(writer, reader);
-  if (reason.empty()) reason = make(writer, *reader, key);
+  if (reader != nullptr && reason.empty()) reason = make(writer, *reader, key);
   if (!reason.empty()) {
     writer.send(control::RingOutbound{request.address, request.slot, reason, reader != nullptr,
                                       request.own},

@@ -61,6 +61,7 @@ class Extension {
   // What a port says of itself has changed: its GIDs, its MTU.
   virtual void on_attributes_changed(const Port&) {}
   // All devices are about to go. Calls `told` once, at once or later, when its clients know.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): whoever calls it later keeps it
   virtual void on_ending(std::function<void()> told) { told(); }
 };
 
