@@ -1,32 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Socket options that are younger than some C libraries' headers, and what both halves of the UDP
-// link agree on.
+// What both halves of the UDP link agree on.
 #pragma once
-
-#include <netinet/udp.h>
 
 #include <cstddef>
 
 #include "verbena/link/udp_link.hpp"
 
-#ifndef UDP_NO_CHECK6_RX
-#define UDP_NO_CHECK6_RX 102
-#endif
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
-#ifndef SOL_UDP
-#define SOL_UDP 17
-#endif
-
 namespace verbena::link {
-
-// Of linux/in6.h, which does not go together with netinet/in.h.
-inline constexpr int kIpv6FlowInfo = 11;
-inline constexpr int kIpv6AutoFlowLabel = 70;
 
 // A datagram that only wakes its receiver: as far as the destination QPN, for the steering.
 inline constexpr std::size_t kKickBytes = 8;

@@ -12,9 +12,9 @@
 
 #include "port_holder.hpp"
 #include "sender_filter.hpp"
-#include "socket_address.hpp"
-#include "udp_constants.hpp"
 #include "verbena/base/types.hpp"
+#include "verbena/link/socket_address.hpp"
+#include "verbena/link/socket_options.hpp"
 
 namespace verbena::link {
 

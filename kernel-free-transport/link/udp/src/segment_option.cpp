@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "udp_constants.hpp"
+#include "verbena/link/socket_options.hpp"
 
 namespace verbena::link {
 

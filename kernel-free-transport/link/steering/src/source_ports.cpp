@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "sender_filter.hpp"
-#include "socket_address.hpp"
 #include "verbena/link/seed.hpp"
+#include "verbena/link/socket_address.hpp"
 
 namespace verbena::link {
 namespace {

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "division.hpp"
-#include "socket_address.hpp"
+#include "verbena/link/socket_address.hpp"
 #include "verbena/link/udp_link.hpp"
 #include "verbena/wire/icrc.hpp"
 

@@ -11,9 +11,9 @@
 #include <cstring>
 #include <string>
 
-#include "socket_address.hpp"
-#include "udp_constants.hpp"
 #include "verbena/link/grh_port.hpp"
+#include "verbena/link/socket_address.hpp"
+#include "verbena/link/socket_options.hpp"
 #include "verbena/link/source_ports.hpp"
 
 namespace verbena::link {

@@ -9,8 +9,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "udp_constants.hpp"
+#include "bundles.hpp"
 #include "verbena/link/grh_port.hpp"
+#include "verbena/link/socket_options.hpp"
 #include "verbena/link/system_calls.hpp"
 #include "verbena/wire/bth.hpp"
 

@@ -10,9 +10,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "udp_constants.hpp"
+#include "bundles.hpp"
 #include "verbena/link/grh_port.hpp"
 #include "verbena/link/sending_socket.hpp"
+#include "verbena/link/socket_options.hpp"
 #include "verbena/link/system_calls.hpp"
 #include "verbena/link/uncancelled.hpp"
 #include "verbena/wire/bth.hpp"

@@ -12,8 +12,8 @@
 #include "habit.hpp"
 #include "header_option.hpp"
 #include "segment_option.hpp"
-#include "socket_address.hpp"
 #include "verbena/link/sending_socket.hpp"
+#include "verbena/link/socket_address.hpp"
 #include "verbena/link/udp_link.hpp"
 #include "verbena/wire/icrc.hpp"
 
