@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import pathlib
-import random
 import shutil
 import signal
 import subprocess
@@ -14,8 +13,6 @@ import tempfile
 from verbena_pytest.counters import Counters, Rule, sum_of
 from verbena_pytest.program import VerbenaError
 from verbena_pytest.programs import ProgramFailed, Running, text_of, words_of
-
-TRIES = 20  # of fabrics that another emulator of this host may have
 
 
 class Device:
@@ -29,9 +26,9 @@ class Device:
         self._programs = []
         self._captures = contextlib.ExitStack()
         self._keeper = None
-        self.environment = program.environment(self.folder / "run")
         try:
-            self._keeper = self._started(list(map(os.fspath, options)))
+            self._keeper, directory = self._started(list(map(os.fspath, options)))
+            self.environment = program.environment(directory)
             if captures:
                 self._captures.enter_context(self.capture(self.folder / "capture.pcapng"))
         except BaseException:
@@ -41,20 +38,16 @@ class Device:
     # Life.
 
     def _started(self, options):
-        """The shell that starts the emulator ends it, too, when its input is closed: by us, or by our end."""
-        fixed = any(option.startswith("--fabric") for option in options)
-        for left in reversed(range(1 if fixed else TRIES)):
-            fabric = [] if fixed else ["--fabric", f"127.{random.randrange(64, 250)}.{random.randrange(1, 250)}.0/24"]
-            words = [self.program.path, "run", "--quiet", *fabric, *options, "--", "sh", "-c", 'echo up; cat; "$0" down',
-                     self.program.path]
-            keeper = subprocess.Popen(words, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      stderr=subprocess.PIPE, text=True, start_new_session=True)
-            if keeper.stdout.readline() == "up\n":
-                return keeper
-            _, said = keeper.communicate()
-            if left == 0 or "address" not in said.lower():
-                raise VerbenaError(f"the device could not be had: {said.strip()}")
-        return None
+        """`verbena run --private` has an emulator for a program that says where it is, and then reads until its input is
+        closed: by us, or by our end. With it everything ends."""
+        words = [self.program.path, "run", "--private", "--quiet", *options, "--", "sh", "-c",
+                 'echo "$VERBENA_RUNTIME_DIR"; exec cat']
+        keeper = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  start_new_session=True)
+        directory = keeper.stdout.readline().rstrip("\n")
+        if not directory:
+            raise VerbenaError(f"the device could not be had: {keeper.communicate()[1].strip()}")
+        return keeper, directory
 
     def close(self):
         for program in self._programs:
@@ -70,17 +63,28 @@ class Device:
 
     # Programs.
 
-    def start(self, command, *, fail=(), env=None, cwd=None, stdin=None):
-        """Starts a program that sees the device. It is stopped at the end of the test, if it has not ended by then."""
-        words = [self.program.path, "run", *(f"--fail={failure}" for failure in fail), "--", *words_of(command)]
-        running = Running(words, text_of(command), self.folder, next(self._numbers), stdin=stdin, cwd=cwd,
+    def start(self, command, *, env=None, cwd=None, stdin=None, **options):
+        """Starts a program that sees the device. It is stopped at the end of the test, if it has not ended by then.
+        `options` are those of `verbena run`: fail="ibv_reg_mr=ENOMEM", inject="drop opcode=SEND nth=3"."""
+        return self._start([*options_words(options), "--", *words_of(command)], text_of(command), env, cwd, stdin)
+
+    def _start(self, words, text, env, cwd, stdin=None):
+        running = Running([self.program.path, "run", *words], text, self.folder, next(self._numbers), stdin=stdin, cwd=cwd,
                           env={**self.environment, **(env or {})})
         self._programs.append(running)
         return running
 
     def run(self, command, *, check=True, timeout=60, **options):
         """Runs a program to its end. With `check`, an exit code other than 0 is raised as ProgramFailed."""
-        running = self.start(command, **options)
+        return self._ended(self.start(command, **options), check, timeout)
+
+    def pair(self, server, client, *, check=True, timeout=60, env=None, cwd=None, **options):
+        """Runs two commands of the shell: the client when the server can be reached; a server that does not end by itself
+        is ended afterwards. The result is that of both: `server` and `client` are what each has printed."""
+        words = [*options_words(options), "--pair", server, client]
+        return self._ended(self._start(words, f"{server} | {client}", env, cwd), check, timeout)
+
+    def _ended(self, running, check, timeout):
         finished = running.wait(timeout)
         running.stop()
         if check and not finished.ok:
@@ -101,7 +105,7 @@ class Device:
     def fault(self, **values):
         """`verbena fault` in keywords: loss="1%", seed=7, qp="0x000123", cm=True. As a context manager it is taken away
         again, with all others, at the end."""
-        words = [word for name, value in values.items() for word in option_words(name, value)]
+        words = options_words(values)
         said = self.ask("fault", *words)
         if said.startswith("seed "):
             words += ["--seed", said.split()[1].rstrip(";")]
@@ -158,12 +162,14 @@ class Device:
                 running.wait()
 
 
-def option_words(name, value):
-    """loss="1%" is --loss 1%; cm=True is --cm; both_ends=True is --both-ends; a sequence repeats the option."""
-    option = "--" + name.replace("_", "-")
-    if value is True:
-        return [option]
-    if value is False or value is None:
-        return []
-    values = value if isinstance(value, (list, tuple)) else [value]
-    return [word for one in values for word in (option, hex(one) if name == "qp" and isinstance(one, int) else str(one))]
+def options_words(options):
+    """loss="1%" is --loss 1%; cm=True is --cm; a list repeats its option."""
+    words = []
+    for name, value in options.items():
+        option = "--" + name.replace("_", "-")
+        if value is True:
+            words.append(option)
+        elif value is not False and value is not None:
+            values = value if isinstance(value, (list, tuple)) else [value]
+            words += [word for one in values for word in (option, str(one))]
+    return words

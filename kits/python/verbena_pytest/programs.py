@@ -4,12 +4,14 @@
 import dataclasses
 import os
 import pathlib
+import re
 import shlex
 import signal
 import subprocess
 import time
 
 LOOK_EVERY = 0.01  # seconds
+SIDE = re.compile(r"^(server|client)\| ")  # begins what `verbena run --pair` prints for a side
 PATIENCE = 5  # seconds that a program has to end after SIGTERM
 
 
@@ -29,7 +31,21 @@ class Finished:
     @property
     def explanations(self):
         """What Verbena said of refused calls and completions with an error."""
-        return [line for line in self.stderr.splitlines() if line.startswith("verbena: ")]
+        lines = (SIDE.sub("", line) for line in self.stderr.splitlines())
+        return [line for line in lines if line.startswith("verbena: ")]
+
+    @property
+    def server(self):
+        """Of a pair: what the server has printed."""
+        return self._side("server")
+
+    @property
+    def client(self):
+        return self._side("client")
+
+    def _side(self, name):
+        lines = (self.stdout + self.stderr).splitlines(keepends=True)
+        return "".join(SIDE.sub("", line) for line in lines if line.startswith(name + "| "))
 
     def report(self):
         parts = [f"{self.command}: exit code {self.returncode}"]

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import socket
 import tempfile
 import time
 import unittest
@@ -22,6 +23,12 @@ def emulators_of(folder):
         if b"verbenad\0" in words and os.fsencode(folder) in words:
             found.append(int(entry.parent.name))
     return found
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 class KitCase(unittest.TestCase):

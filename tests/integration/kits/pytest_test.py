@@ -44,7 +44,8 @@ class Case(KitCase):
     def setUp(self):
         super().setUp()
         self.environment = {"PATH": f"{PREFIX}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent",
-                            "PYTHONPATH": self.site.name, "TMPDIR": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+                            "PYTHONPATH": self.site.name, "TMPDIR": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1",
+                            "VERBENA_RUNTIME_DIR": str(self.folder / "run")}
 
     def write(self, text, name="test_sample.py"):
         path = self.folder / name
@@ -122,7 +123,40 @@ class Fixture(Case):
                     assert verbena.run(["cat"], stdin=said).stdout == "said"
             ''')
         self.assert_passed(self.pytest(), 5)
-        self.assertFalse(list(self.folder.glob("verbena-*")))
+        self.assertFalse([*self.folder.glob("verbena-*"), *self.folder.glob("run/*")])
+
+    def test_pairs_and_rules(self):
+        """rdma_cm's ports are the emulator's own: what other tests listen at is no matter."""
+        self.write('''
+            import pytest
+            import verbena_pytest
+
+            SERVER, CLIENT = "rping -s -a 127.0.0.1 -C 10 -v", "rping -c -a 127.0.0.1 -C 10 -v"
+
+            def test_a_pair(verbena):
+                before = verbena.counters
+                done = verbena.pair(SERVER, CLIENT)
+                assert done.client.count("ping data") == done.server.count("server ping data") == 10
+                assert verbena.counters.since(before)["sent_sends"] > 10
+
+            def test_a_client_that_fails(verbena):
+                with pytest.raises(verbena_pytest.ProgramFailed, match="exit code 3") as failure:
+                    verbena.pair(SERVER, "echo no >&2; exit 3")
+                assert failure.value.finished.client == "no\\n"
+                done = verbena.pair(SERVER, CLIENT, fail="ibv_reg_mr=ENOMEM", check=False)
+                assert done.returncode != 0 and any("ENOMEM" in line for line in done.explanations)
+
+            def test_a_rule_that_fires(verbena, tmp_path):
+                with verbena.fault(inject="drop opcode=SEND nth=3 qp=client:1"):
+                    verbena.pair(SERVER, CLIENT)
+                    assert [(rule.rule, rule.fired) for rule in verbena.rules] == [("drop opcode=SEND nth=3 qp=client:1", 1)]
+                assert verbena.rules == []
+                (tmp_path / "rules.toml").write_text('[[rule]]\\naction = "drop"\\nopcode = "SEND"\\nnth = 7\\n')
+                with verbena.fault(scenario=tmp_path / "rules.toml"):
+                    assert [rule.rule for rule in verbena.rules] == ["drop opcode=SEND nth=7"]
+                assert verbena.counters["retransmitted_packets"] > 0
+            ''')
+        self.assert_passed(self.pytest(), 3)
 
     def test_each_test_has_a_device_of_its_own(self):
         self.write('''
@@ -184,9 +218,11 @@ class Fixture(Case):
                 time.sleep(1000)
             ''')
         with subprocess.Popen(self.words(), cwd=self.folder, env=self.environment, stdout=subprocess.DEVNULL) as process:
-            self.until((self.folder / "started").exists, "the test has not begun")
-            self.assertEqual(len(emulators_of(self.folder)), 1)
-            process.kill()
+            try:
+                self.until((self.folder / "started").exists, "the test has not begun")
+                self.assertEqual(len(emulators_of(self.folder)), 1)
+            finally:
+                process.kill()
         self.until(lambda: not emulators_of(self.folder), "the emulator has not ended")
 
 

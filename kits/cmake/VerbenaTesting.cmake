@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Tests of RDMA programs; find_package(Verbena) includes this.
+#
+#   verbena_add_test(NAME name COMMAND program [args...] ...)
+#   verbena_add_test(NAME name PAIR "server command" "client command" ...)
+#     PRIVATE              a device that no other test has, so that tests run at once
+#     SCENARIO file        faults, as `verbena run --scenario` takes them
+#     INJECT rule...       faults, as `verbena run --inject` takes them
+#     TIMEOUT seconds      then everything is ended and the test fails
+#     ARTIFACTS directory  counters, packets and explanations of the run
+#     OPTIONS option...    any other options of `verbena run`
+#
+# A first word that is a target, added before, stands for its program. The commands of PAIR are for the shell.
+#
+# The target Verbena::gtest has the header verbena/gtest.hpp.
+
+# The words of `verbena run` before the program, from the arguments that verbena_add_test has parsed.
+function(_verbena_run_words out)
+  set(words run)
+  if(T_PRIVATE)
+    list(APPEND words --private)
+  endif()
+  foreach(rule IN LISTS T_INJECT)
+    list(APPEND words --inject "${rule}")
+  endforeach()
+  if(DEFINED T_SCENARIO)
+    get_filename_component(T_SCENARIO "${T_SCENARIO}" ABSOLUTE)
+    if(NOT EXISTS "${T_SCENARIO}")
+      message(FATAL_ERROR "verbena_add_test: there is no scenario ${T_SCENARIO}")
+    endif()
+    list(APPEND words --scenario "${T_SCENARIO}")
+  endif()
+  if(DEFINED T_ARTIFACTS)
+    get_filename_component(T_ARTIFACTS "${T_ARTIFACTS}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
+    list(APPEND words --artifacts "${T_ARTIFACTS}")
+  endif()
+  if(DEFINED T_TIMEOUT)
+    list(APPEND words --timeout ${T_TIMEOUT})
+  endif()
+  list(APPEND words ${T_OPTIONS})
+  set(${out} "${words}" PARENT_SCOPE)
+endfunction()
+
+function(_verbena_command_of out command)
+  if(command MATCHES "^([^ ]+)(.*)$")
+    if(TARGET "${CMAKE_MATCH_1}")
+      set(command "$<TARGET_FILE:${CMAKE_MATCH_1}>${CMAKE_MATCH_2}")
+    endif()
+  endif()
+  set(${out} "${command}" PARENT_SCOPE)
+endfunction()
+
+function(verbena_add_test)
+  cmake_parse_arguments(PARSE_ARGV 0 T "PRIVATE" "NAME;SCENARIO;TIMEOUT;ARTIFACTS" "COMMAND;PAIR;INJECT;OPTIONS")
+  if(NOT DEFINED T_NAME)
+    message(FATAL_ERROR "verbena_add_test: NAME is missing")
+  endif()
+  if(DEFINED T_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "verbena_add_test(${T_NAME}): unknown: ${T_UNPARSED_ARGUMENTS}")
+  endif()
+  list(LENGTH T_PAIR sides)
+  if(DEFINED T_COMMAND AND DEFINED T_PAIR OR NOT DEFINED T_COMMAND AND NOT sides EQUAL 2)
+    message(FATAL_ERROR "verbena_add_test(${T_NAME}): give COMMAND, or PAIR with two commands")
+  endif()
+  _verbena_run_words(words)
+  if(sides EQUAL 2)
+    list(APPEND words --pair)
+    foreach(side IN LISTS T_PAIR)
+      _verbena_command_of(side "${side}")
+      list(APPEND words "${side}")
+    endforeach()
+  else()
+    list(POP_FRONT T_COMMAND program)
+    _verbena_command_of(program "${program}")
+    list(APPEND words -- "${program}" ${T_COMMAND})
+  endif()
+  add_test(NAME ${T_NAME} COMMAND Verbena::verbena ${words})
+  if(DEFINED T_TIMEOUT)
+    # `verbena run` ends what it has started; ctest would leave it.
+    math(EXPR limit "${T_TIMEOUT} + 60")
+    set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${limit})
+  endif()
+endfunction()
+
+if(NOT TARGET Verbena::gtest)
+  get_target_property(_verbena_program Verbena::verbena IMPORTED_LOCATION)
+  add_library(Verbena::gtest INTERFACE IMPORTED)
+  set_target_properties(Verbena::gtest PROPERTIES
+    INTERFACE_INCLUDE_DIRECTORIES "${Verbena_INCLUDE_DIR}"
+    INTERFACE_COMPILE_DEFINITIONS "VERBENA_PROGRAM=\"${_verbena_program}\""
+    INTERFACE_COMPILE_FEATURES cxx_std_17)
+  unset(_verbena_program)
+endif()

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The sample projects below examples/, and what verbena_add_test and verbena/gtest.hpp do in small ones, built against an
+installed prefix as a user builds them.
+
+examples_test.py PREFIX
+"""
+
+import re
+import subprocess
+import sys
+import textwrap
+import unittest
+
+from kit_case import LIMIT, ROOT, KitCase, free_port
+
+PREFIX = None
+STRICT = "-Wall -Wextra -Wshadow -Wconversion -pedantic -Werror"
+
+
+class Case(KitCase):
+    def setUp(self):
+        super().setUp()
+        self.build = self.folder / "build"
+        self.environment = {"PATH": f"{PREFIX}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent",
+                            "XDG_RUNTIME_DIR": str(self.folder)}
+
+    def command(self, *words, **more):
+        return subprocess.run(words, env=self.environment, cwd=self.folder, text=True, capture_output=True, timeout=LIMIT,
+                              check=False, **more)
+
+    def configure(self, source, *options):
+        return self.command("cmake", "-S", source, "-B", self.build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={PREFIX}",
+                            f"-DCMAKE_CXX_FLAGS={STRICT}", *options)
+
+    def built(self, source, *options):
+        configured = self.configure(source, *options)
+        self.assertEqual(configured.returncode, 0, configured.stdout + configured.stderr)
+        done = self.command("cmake", "--build", self.build)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def ctest(self, *words):
+        """{test: (whether it passed, its output)}"""
+        done = self.command("ctest", "--test-dir", self.build, "-V", *words)
+        results = {name: result.strip() == "Passed" for name, result in
+                   re.findall(r"Test +#\d+: (\S+) \.+ *(?:\*\*\*)?(\w+)", done.stdout)}
+        self.assertTrue(results, done.stdout + done.stderr)
+        return {name: (passed, self.output_of(name, done.stdout)) for name, passed in results.items()}
+
+    def output_of(self, name, log):
+        number = re.search(rf"Test +#(\d+): {re.escape(name)} ", log)[1]
+        return "".join(re.findall(rf"^{number}: (.*\n)", log, re.MULTILINE))
+
+    def write(self, **files):
+        source = self.folder / "source"
+        source.mkdir()
+        for name, text in files.items():
+            (source / {"cmake": "CMakeLists.txt"}.get(name, f"{name}.cpp")).write_text(textwrap.dedent(text))
+        return source
+
+
+class Cpp(Case):
+    def test_it_passes(self):
+        self.built(ROOT / "examples/cpp")
+        results = self.ctest("-j4")
+        self.assertEqual(set(results), {"Connection.DeliversMessagesInOrder", "Connection.DeliversThemOnABadLine",
+                                        "Connection.ThrowsWhereNobodyListens", "Connection.ThrowsWhenThePeerIsNotReached",
+                                        "messages", "messages_on_a_bad_line"})
+        for name, (passed, output) in results.items():
+            self.assertTrue(passed, f"{name}:\n{output}")
+        self.assertIn("client| 100 messages\n", results["messages"][1])
+
+
+class RcBug(Case):
+    def test_only_the_lost_acknowledgement_shows_it(self):
+        self.built(ROOT / "examples/rc_bug", f"-DPORT={free_port()}")
+        results = self.ctest()
+        self.assertEqual({name: passed for name, (passed, _) in results.items()},
+                         {"good_line": True, "lost_ack": False, "lost_ack_careful": True}, results)
+        self.assertIn("client| rc_example: transport retry counter exceeded\n", results["lost_ack"][1])
+        self.assertRegex(results["lost_ack"][1], r"client\| verbena: rc_example\[\d+\]: RC queue pair .* has ended\n")
+        readme = (ROOT / "examples/rc_bug/README.md").read_text()
+        self.assertIn("rc_example: transport retry counter exceeded", readme)
+
+
+class AddTest(Case):
+    """verbena_add_test, where something is wrong or left out."""
+
+    HEAD = """
+        cmake_minimum_required(VERSION 3.25)
+        project(small NONE)
+        find_package(Verbena REQUIRED)
+        enable_testing()
+        """
+
+    def refused(self, text, reason):
+        source = self.write(cmake=textwrap.dedent(self.HEAD) + text)
+        configured = self.configure(source)
+        self.assertNotEqual(configured.returncode, 0)
+        self.assertIn(reason, " ".join(configured.stderr.split()))
+
+    def test_no_name(self):
+        self.refused("verbena_add_test(COMMAND true)", "verbena_add_test: NAME is missing")
+
+    def test_an_unknown_word(self):
+        self.refused("verbena_add_test(NAME a PRIVAT COMMAND true)", "verbena_add_test(a): unknown: PRIVAT")
+
+    def test_a_pair_of_one(self):
+        self.refused('verbena_add_test(NAME a PAIR "true")',
+                     "verbena_add_test(a): give COMMAND, or PAIR with two commands")
+
+    def test_a_scenario_that_is_not_there(self):
+        self.refused("verbena_add_test(NAME a COMMAND true SCENARIO none.toml)", "there is no scenario")
+
+    def test_what_becomes_of_commands(self):
+        source = self.write(cmake=textwrap.dedent(self.HEAD) + textwrap.dedent("""
+            verbena_add_test(NAME sees COMMAND ibv_devinfo -d verbena0 PRIVATE)
+            verbena_add_test(NAME named COMMAND ibv_devinfo -d mlx5_0 PRIVATE OPTIONS --device mlx5_0)
+            verbena_add_test(NAME fails COMMAND sh -c "exit 3" PRIVATE)
+            verbena_add_test(NAME late COMMAND sleep 1000 PRIVATE TIMEOUT 1)
+            verbena_add_test(NAME kept COMMAND ibv_devinfo PRIVATE ARTIFACTS kept)
+            verbena_add_test(NAME ruled COMMAND sh -c "verbena status" PRIVATE INJECT "drop opcode=SEND nth=9" "duplicate nth=7")
+            """))
+        configured = self.configure(source)
+        self.assertEqual(configured.returncode, 0, configured.stderr)
+        results = self.ctest()
+        self.assertEqual({name: passed for name, (passed, _) in results.items()},
+                         {"sees": True, "named": True, "fails": False, "late": False, "kept": True, "ruled": True}, results)
+        self.assertTrue((self.build / "kept/run.json").is_file())
+        for rule in ("drop opcode=SEND nth=9", "duplicate nth=7"):
+            self.assertIn(rule, results["ruled"][1])
+
+
+class Header(Case):
+    def test_what_it_says(self):
+        """Assertions that hold and that fail, the scope of faults, and a preload library that is not loaded."""
+        source = self.write(cmake="""
+            cmake_minimum_required(VERSION 3.25)
+            project(small CXX)
+            find_package(Verbena REQUIRED)
+            find_package(GTest REQUIRED)
+            add_executable(small small.cpp)
+            target_link_libraries(small Verbena::gtest GTest::gtest_main)
+            """, small=r"""
+            #include <verbena/gtest.hpp>
+            [[maybe_unused]] static auto* const device =
+                ::testing::AddGlobalTestEnvironment(new verbena::testing::Environment({"--device", "mlx5_0"}));
+            TEST(Small, Holds) {
+              EXPECT_VERBENA_COUNTER("port_xmit_packets", ==, 0);
+              EXPECT_VERBENA_DROPS("injected_fault", <=, 0);
+              EXPECT_EQ(verbena::testing::counters().at("rdma_sends"), 0u);
+              EXPECT_TRUE(verbena::testing::drops().empty());
+              EXPECT_EQ(verbena::testing::status()["devices"].items().at(0)["name"].text(), "mlx5_0");
+            }
+            TEST(Small, FaultsEndWithTheirScope) {
+              const auto faults = [] { return verbena::testing::status()["devices"].items().at(0)["faults"].items(); };
+              {
+                const verbena::testing::Fault fault{"--data", "--loss", "1%", "--seed", "5"};
+                ASSERT_EQ(faults().size(), 1u);
+                EXPECT_EQ(faults()[0]["loss_ppm"].number(), 10000u);
+              }
+              EXPECT_TRUE(faults().empty());
+            }
+            TEST(Small, Fails) {
+              EXPECT_VERBENA_COUNTER("port_xmit_packets", >, 0);
+              EXPECT_VERBENA_COUNTER("port_xmit_packet", ==, 0);
+              EXPECT_VERBENA_DROPS("injected_fault", !=, 0);
+              const verbena::testing::Fault fault{"--loss", "much"};
+            }
+            TEST(Small, ReadsJson) {
+              using verbena::testing::Json;
+              const Json value = Json::parse(R"( {"a": [1, -2.5e3, true, null, {}], "b\n\u00e9": "\"\\"} )");
+              EXPECT_EQ(value["a"].items().at(0).number(), 1u);
+              EXPECT_EQ(value["a"].items().at(1).text(), "-2.5e3");
+              EXPECT_TRUE(value["a"].items().at(2).is_true());
+              EXPECT_TRUE(value["a"].items().at(4).is_object());
+              EXPECT_EQ(value["b\n\u00e9"].text(), "\"\\");
+              EXPECT_TRUE(value["c"]["d"].is_null());
+              for (const char* wrong : {"", "{", "[1,]", "{\"a\":}", "\"", "\"\\u00", "1 2", "nul"}) {
+                EXPECT_TRUE(Json::parse(wrong).is_null()) << wrong;
+              }
+              EXPECT_TRUE(Json::parse(std::string(100000, '[')).is_null());
+            }
+            """)
+        self.built(source)
+        done = self.command(self.build / "small")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertEqual(re.findall(r"^\[  FAILED  \] (\S+)$", done.stdout, re.MULTILINE), ["Small.Fails"], done.stdout)
+        for text in ("counter port_xmit_packets is 0, and not > 0\n", "there is no counter port_xmit_packet; there are ",
+                     "the number of packets dropped for injected_fault is 0, and not != 0\n",
+                     'verbena fault: verbena: "much" is not a share'):
+            self.assertIn(text, done.stdout)
+        listed = self.command(self.build / "small", "--gtest_list_tests", "--gtest_filter=*Holds")
+        self.assertEqual((listed.returncode, listed.stdout.splitlines()[-2:]), (0, ["Small.", "  Holds"]))
+        self.environment["LD_PRELOAD"] = "/nonexistent/libverbena-preload.so"
+        done = self.command(self.build / "small")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("verbena: this program does not load what LD_PRELOAD names; `verbena doctor` says why", done.stdout)
+
+
+if __name__ == "__main__":
+    PREFIX = sys.argv[1]
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[2:]])
