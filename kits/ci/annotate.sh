@@ -37,7 +37,7 @@ annotate() {
   file=$(member "$folder/run.json" file)
   line=$(member "$folder/run.json" line)
   title=$(member "$folder/run.json" test)
-  [ -n "$title" ] || title=$(member "$folder/run.json" command)
+  [ -n "$title" ] || title=$(member "$folder/run.json" repeat)
   text=""
   [ ! -f "$folder/explain.log" ] || text=$(tail -n "$most_lines" "$folder/explain.log")
   [ -n "$text" ] || text="it failed, and nothing was refused or completed with an error; see $folder"

@@ -122,13 +122,13 @@ class Scripts(Case):
         self.kept("a", "verbena: p[1]: ibv_reg_mr: 50% refused\nverbena: p[1]: second\n",
                   test='tests/test_a.py::test_it[a "b", c:d]', file="tests/test,a.py", line=12,
                   programs=[{"command": "other", "line": 99}])
-        self.kept("b", "", command="./server", exit_code=124)
+        self.kept("b", "", command=["run", "--", "./server"], exit_code=124, repeat="verbena run -- ./server")
         self.kept("c", "verbena: all was well\n", command="./server", exit_code=0)
         done = self.run_script("annotate.sh", "verbena-artifacts", "no-such-folder", GITHUB_ACTIONS="true")
         self.assertEqual(done.stdout.splitlines(), [
             '::error file=tests/test%2Ca.py,line=12,title=tests/test_a.py%3A%3Atest_it[a "b"%2C c%3Ad]'
             "::verbena: p[1]: ibv_reg_mr: 50%25 refused%0Averbena: p[1]: second",
-            "::error title=./server::it failed, and nothing was refused or completed with an error; "
+            "::error title=verbena run -- ./server::it failed, and nothing was refused or completed with an error; "
             "see verbena-artifacts/b"], done.stderr)
         done = self.run_script("annotate.sh", "verbena-artifacts")
         self.assertEqual(done.stdout.splitlines()[:2], ["tests/test,a.py:12: verbena: p[1]: ibv_reg_mr: 50% refused",
