@@ -36,6 +36,8 @@ const char* words_for(CaptureRecord::Fate fate) {
       return "lost: an injected fault took this packet";
     case CaptureRecord::Fate::kDamaged:
       return "damaged by an injected fault: its receiver drops it";
+    case CaptureRecord::Fate::kRuled:
+      return "changed, repeated or held back by an injected rule";
   }
   return "";
 }

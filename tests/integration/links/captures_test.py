@@ -172,6 +172,20 @@ class CapturesTest(Pairs):
             arrived = {(p.destination, p.psn) for p in packets if "fault" not in p.comment}
             self.assertLessEqual(len(taken - arrived), 1)
 
+    def test_what_a_rule_took_says_so(self):
+        for link in ("udp", "auto"):
+            rules = ("drop opcode=SEND nth=3", "nak=rnr opcode=SEND nth=5", "delay=1ms opcode=SEND nth=7")
+            done = self.verbena("fault", *(word for rule in rules for word in ("--inject", rule)))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.addCleanup(self.verbena, "fault", "--clear")
+            with self.captured() as path:
+                self.ends_well(*self.pair(link, "ibv_rc_pingpong", "-s", "64", "-n", "10"))
+            self.assertEqual(self.verbena("fault", "--clear").returncode, 0)
+            comments = [p.comment for p in packets_in(path)]
+            # On each side.
+            self.assertEqual(sum("lost: an injected fault" in comment for comment in comments), 2)
+            self.assertEqual(sum("by an injected rule" in comment for comment in comments), 4)
+
     def test_a_reader_that_stands_still_holds_nobody_up(self):
         path = self.dir + "/stalled.pcapng"
         for link in ("udp", "auto"):

@@ -198,6 +198,9 @@ TEST_F(RecorderTest, SaysWhoseQueuePairsTheyAreAndWhatAFaultTook) {
   CaptureRecord damaged;
   damaged.fate = CaptureRecord::Fate::kDamaged;
   one.record(g_now, 0x8001, 5, damaged);
+  CaptureRecord ruled;
+  ruled.fate = CaptureRecord::Fate::kRuled;
+  one.record(g_now, 0x8001, 6, ruled);
   CaptureRecord away;
   away.destination = kElsewhere;
   one.record(g_now, 17, 6, away);
@@ -215,6 +218,7 @@ TEST_F(RecorderTest, SaysWhoseQueuePairsTheyAreAndWhatAFaultTook) {
                                     "QP 0x004001 of one[1] to QP 0xff8005 of two[2]",
                                     "lost: an injected fault took this packet",
                                     "damaged by an injected fault: its receiver drops it",
+                                    "changed, repeated or held back by an injected rule",
                                     "QP 0x004001 of one[1] to QP 0x000011 at 10.0.0.1",
                                     "from 10.0.0.1 to QP 0x004001 of one[1]",
                                     "QP 0x004001 of one[1] to multicast group 239.0.0.1"));

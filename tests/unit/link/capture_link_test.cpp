@@ -119,10 +119,18 @@ TEST_F(CaptureLinkTest, MarksWhatAFaultTook) {
   send_one(2);
   set({.corrupt_ppm = 1'000'000});
   send_one(3);
+  set({});
+  faults.set_script({fault::activate(1, *fault::parse_rule("duplicate nth=1"), 0, 0)});
+  send_one(4);
+  send_one(5);
   const auto taken = ring_.take_all();
-  ASSERT_EQ(taken.size(), 3u);
-  const Fate fates[] = {Fate::kCarried, Fate::kLost, Fate::kDamaged};
-  for (std::uint32_t i = 0; i < 3; ++i) {
+  ASSERT_EQ(taken.size(), 6u);
+  EXPECT_EQ(psn_of(taken[3]), 4u);
+  EXPECT_EQ(taken[4].record.fate, Fate::kRuled);
+  EXPECT_EQ(psn_of(taken[5]), 5u);
+  EXPECT_EQ(taken[5].record.fate, Fate::kCarried);
+  const Fate fates[] = {Fate::kCarried, Fate::kLost, Fate::kDamaged, Fate::kRuled};
+  for (std::uint32_t i = 0; i < 4; ++i) {
     EXPECT_EQ(psn_of(taken[i]), i + 1);
     EXPECT_EQ(taken[i].record.fate, fates[i]);
     EXPECT_EQ(taken[i].packet, make_packet(a_qp_, i + 1, 64)) << "whole all the same";

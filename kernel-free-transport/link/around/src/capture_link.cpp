@@ -80,14 +80,14 @@ void CaptureLink::stop() noexcept {
   writer_.reset();
 }
 
-std::size_t CaptureLink::send(wire::TxBatch& batch, Qpn flow) noexcept {
+std::size_t CaptureLink::send_as(wire::TxBatch& batch, Qpn flow, Fate fate) noexcept {
   if (!running_.read_relaxed()) return inner_->send(batch, flow);
   // Held across the send, and the time is that before: an answer, read by another thread, comes
   // later in the file.
   const Recording recording(*this);
   const std::size_t taken = inner_->send(batch, flow);
   for (const wire::TxBatch::Packet& packet : batch.packets().first(taken)) {
-    record_sent(batch, packet, flow, recording.when(), Fate::kCarried);
+    record_sent(batch, packet, flow, recording.when(), fate);
   }
   return taken;
 }

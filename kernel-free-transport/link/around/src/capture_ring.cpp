@@ -175,7 +175,7 @@ const CaptureRecord* CaptureReader::front() noexcept {
   using Direction = CaptureRecord::Direction;
   is_broken_ =
       record.kept > wire::kMaxPacket || size_of_record(record.kept) > there ||
-      record.length < record.kept || record.fate > CaptureRecord::Fate::kDamaged ||
+      record.length < record.kept || record.fate > CaptureRecord::Fate::kRuled ||
       (record.direction != Direction::kInbound && record.direction != Direction::kOutbound);
   if (is_broken_) return nullptr;
   return &front_.emplace(record);

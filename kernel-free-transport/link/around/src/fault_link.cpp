@@ -26,6 +26,7 @@ struct Passing {
   Qpn flow;
   std::optional<Damage> damage;
   const TxBatch::Packet& before;  // of what kind it is
+  bool is_ruled = false;          // a rule took it
 };
 
 struct Held {
@@ -38,12 +39,13 @@ struct Held {
   std::vector<std::uint8_t> bytes;
   std::uint32_t behind = 0;               // so many packets of its flow are to overtake it
   std::optional<fault::PacketName> name;  // of one that a rule holds back
+  bool is_ruled = false;
 
   // For a heap with the earliest on top.
   bool operator<(const Held& other) const {
     return std::pair(due, sequence) > std::pair(other.due, other.sequence);
   }
-  Passing passing() const { return {bytes, destination, flow, damage, before}; }
+  Passing passing() const { return {bytes, destination, flow, damage, before, is_ruled}; }
 };
 
 // What is known of one sending queue pair.
@@ -190,6 +192,7 @@ class FaultLink::Line {
   void carry(Passing packet, const FaultRule* rule, FlowState& state, const fault::Verdict& verdict,
              const fault::Fate& fate, const fault::PacketName& name, TimeNs now) {
     alter(packet, verdict);
+    packet.is_ruled = verdict.is_taken;
     if (fate.damaged_bit) packet.damage = Damage{*fate.damaged_bit};
     TimeNs due = std::max({now + verdict.delay_ns, verdict.hold_until, state.not_before});
     if (rule != nullptr) {
@@ -278,7 +281,8 @@ class FaultLink::Line {
                      p.before,
                      {p.bytes.begin(), p.bytes.end()},
                      behind,
-                     name});
+                     name,
+                     p.is_ruled});
     std::push_heap(held_.begin(), held_.end());
     held_bytes_ += p.bytes.size();
     return true;
@@ -286,7 +290,7 @@ class FaultLink::Line {
 
   // Into the burst, which keeps to one flow.
   void emit(const Passing& p, TimeNs now) {
-    if (!burst_.empty() && (p.damage || !(burst_flow_ == p.flow))) flush(now);
+    if (!burst_.empty() && (p.damage || p.is_ruled || !(burst_flow_ == p.flow))) flush(now);
     std::uint8_t* room = burst_.begin(p.bytes.size());
     if (room == nullptr) {
       flush(now);
@@ -297,9 +301,13 @@ class FaultLink::Line {
     burst_.commit(p.bytes.size(), p.destination);
     burst_.make_as(p.before);
     burst_flow_ = p.flow;
-    if (!p.damage) return;
-    inner_.send_damaged(burst_, p.flow, *p.damage);
-    burst_.clear();
+    if (p.damage) {
+      inner_.send_damaged(burst_, p.flow, *p.damage);
+      burst_.clear();
+    } else if (p.is_ruled) {
+      if (inner_.send_ruled(burst_, p.flow) == 0) offer_again(p, now + kFullRetryNs);
+      burst_.clear();
+    }
   }
 
   void flush(TimeNs now) {

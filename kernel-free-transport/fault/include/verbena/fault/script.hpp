@@ -56,6 +56,7 @@ struct Verdict {
   TimeNs hold_until = 0;
   std::uint32_t behind = 0;
   bool keeps_order = false;
+  bool is_taken = false;  // by any of them
 
   bool arrives() const { return !is_lost && !breaks_icrc && changes.empty() && nak == Nak::kNone; }
   bool operator==(const Verdict&) const = default;

@@ -50,6 +50,11 @@ class Link {
     return batch.size();
   }
 
+  // As send(), of packets that an injected rule has changed, repeated or held back.
+  virtual std::size_t send_ruled(wire::TxBatch& batch, Qpn flow) noexcept {
+    return send(batch, flow);
+  }
+
   // An injected fault took this packet of the batch, and nobody will send it. For who keeps a
   // record.
   virtual void note_lost(const wire::TxBatch&, const wire::TxBatch::Packet&, Qpn) noexcept {}

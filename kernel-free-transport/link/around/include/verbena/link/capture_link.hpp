@@ -35,7 +35,12 @@ class CaptureLink final : public Link {
   // What reached the port by another way than this link.
   void record_received(const wire::RxDatagram& datagram) noexcept;
 
-  std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
+  std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override {
+    return send_as(batch, flow, Fate::kCarried);
+  }
+  std::size_t send_ruled(wire::TxBatch& batch, Qpn flow) noexcept override {
+    return send_as(batch, flow, Fate::kRuled);
+  }
   // The file shows the packets whole, with an ICRC that is wrong.
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
   void note_lost(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
@@ -59,6 +64,7 @@ class CaptureLink final : public Link {
   class Recording;
   using Fate = CaptureRecord::Fate;
 
+  std::size_t send_as(wire::TxBatch& batch, Qpn flow, Fate fate) noexcept;
   bool is_recorded_by_sender(const IpAddress& source) noexcept;
   void record_sent(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet, Qpn flow,
                    TimeNs when, Fate fate) noexcept;

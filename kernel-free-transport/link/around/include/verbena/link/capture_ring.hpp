@@ -32,7 +32,8 @@ namespace verbena::link {
 
 struct CaptureRecord {
   enum class Direction : std::uint8_t { kInbound = 1, kOutbound = 2 };
-  enum class Fate : std::uint8_t { kCarried = 0, kLost = 1, kDamaged = 2 };  // by an injected fault
+  // By an injected fault; kRuled: changed, repeated or held back by a rule.
+  enum class Fate : std::uint8_t { kCarried = 0, kLost = 1, kDamaged = 2, kRuled = 3 };
 
   TimeNs time = 0;  // CLOCK_MONOTONIC
   IpAddress source;
