@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A line is a rule or is refused with one sentence; and a rule's own text is that rule.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "verbena/base/check.hpp"
+#include "verbena/fault/rule.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace verbena::fault;
+  const auto rule = parse_rule({reinterpret_cast<const char*>(data), size});
+  if (!rule) {
+    VERBENA_CHECK(!rule.error().empty());
+    return 0;
+  }
+  const std::string text = to_string(*rule);
+  const auto again = parse_rule(text);
+  VERBENA_CHECK(again && *again == *rule && to_string(*again) == text);
+  return 0;
+}
