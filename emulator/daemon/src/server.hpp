@@ -15,6 +15,7 @@
 #include "event_loop.hpp"
 #include "instance.hpp"
 #include "ring_broker.hpp"
+#include "rule_events.hpp"
 #include "session.hpp"
 #include "status_round.hpp"
 #include "status_stream.hpp"
@@ -119,6 +120,11 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   void on_change_fault(Session& session, const control::Incoming& in);
   void on_queue_pair_found(Session& session, const control::Incoming& in);
   void change_faults(Session& session, std::uint32_t sequence, const control::ChangeFault& change);
+  // server_rule_events.cpp
+  std::set<std::uint32_t> processes_of(const fault::Rule& rule) const;
+  void follow_rule_events();
+  void perform_rule_event(std::uint64_t id);
+  void change_port_state(fabric::Port& port, bool up);
   std::optional<control::Error> change_rules(const control::ChangeFault& change,
                                              std::uint64_t fresh_seed,
                                              control::FaultChanged& answer);
@@ -255,6 +261,7 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   std::map<Session::Id, Stream> streams_;  // by their askers
   std::uint32_t next_sequence_ = 1;
   CaptureBroker captures_{fabric_};
+  RuleEvents rule_events_{loop_, [this](std::uint64_t rule) { perform_rule_event(rule); }};
   std::optional<fabric::Timers::Id> capture_retry_;
   std::optional<fabric::Timers::Id> linger_;
 };

@@ -66,6 +66,7 @@ void Server::change_faults(Session& session, std::uint32_t sequence,
     answer.seed = seed->value_or(answer.seed);
   }
   if (refused && !answer.has_seed) return session.refuse(sequence, *refused);
+  follow_rule_events();
   // Rules may be about any device; and who is told again what he knows goes on as before.
   for (const auto& port : fabric_.ports()) {
     const std::string& name = port->info().name;

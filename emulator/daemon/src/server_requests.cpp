@@ -186,6 +186,7 @@ void Server::on_open_device(Session& session, const Incoming& in) {
                                      fabric_.rules().in_force()},
                in.header.sequence, fds);
   if (captures_.wants(session)) capture_more_later();
+  follow_rule_events();
   spdlog::info("{} slot {} to pid {} ({})", port->info().name, *slot, session.info.pid,
                session.info.comm);
 }
@@ -284,13 +285,17 @@ void Server::on_set_port(Session& session, const Incoming& in) {
   if (port == nullptr) {
     return session.refuse(in.header.sequence, fabric_.no_such_device(request->device));
   }
-  const control::PortEvent event = fabric_.set_port_state(*port, request->up);
-  if (event.changes != 0) {
-    spdlog::info("{} is {}", request->device, request->up ? "up" : "down");
-    tell_contexts(request->device, event);
-    if (extension_ != nullptr) extension_->on_port_changed(*port);
-  }
+  change_port_state(*port, request->up);
   answer(session, in, control::Done{});
+}
+
+void Server::change_port_state(fabric::Port& port, bool up) {
+  const control::PortEvent event = fabric_.set_port_state(port, up);
+  if (event.changes == 0) return;
+  const std::string& name = port.info().name;
+  spdlog::info("{} is {}", name, up ? "up" : "down");
+  tell_contexts(name, event);
+  if (extension_ != nullptr) extension_->on_port_changed(port);
 }
 
 void Server::follow_interfaces() {

@@ -91,6 +91,20 @@ std::vector<fault::ActiveRule> RuleTable::of_management(const std::string& devic
   return active;
 }
 
+const RuleTable::Entry* RuleTable::find(std::uint64_t id) const {
+  const auto found =
+      std::ranges::find_if(entries_, [id](const Entry& entry) { return entry.spec.id == id; });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+void RuleTable::note_event(std::uint64_t id, std::uint64_t matched) {
+  for (Entry& entry : entries_) {
+    if (entry.spec.id != id) continue;
+    entry.retired.matched += matched;
+    entry.retired.fired += matched != 0;
+  }
+}
+
 void RuleTable::retire(const control::StatsPage& page) {
   for (Entry& entry : entries_) add_counted(page, entry.spec, entry.retired);
 }

@@ -6,7 +6,9 @@
 #include <toml++/toml.h>
 
 #include <cerrno>
+#include <span>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "file_text.hpp"
@@ -41,7 +43,27 @@ std::optional<std::string> word_of(const toml::node& node) {
   return std::nullopt;
 }
 
-Outcome<fault::Rule> rule_of(const toml::table& table, const Place& place) {
+// In a table of one kind: which key names the action, and how others are called in a rule.
+struct Kind {
+  std::string_view name;
+  std::string_view action;
+  std::span<const std::pair<std::string_view, std::string_view>> keys;  // none: as there
+};
+constexpr Kind kRule{"rule", "action", {}};
+constexpr std::pair<std::string_view, std::string_view> kEventKeys[] = {
+    {"at", "after"}, {"program", "program"}, {"device", "device"}};
+constexpr Kind kEvent{"event", "do", kEventKeys};
+
+// Empty: there is no such key.
+std::string condition_of(std::string_view key, const Kind& kind) {
+  if (kind.keys.empty()) return std::string(key);
+  for (const auto& [name, condition] : kind.keys) {
+    if (name == key) return std::string(condition);
+  }
+  return {};
+}
+
+Outcome<fault::Rule> rule_of(const toml::table& table, const Kind& kind, const Place& place) {
   std::string action;
   std::vector<fault::RuleWord> conditions;
   for (const auto& [key, node] : table) {
@@ -49,28 +71,42 @@ Outcome<fault::Rule> rule_of(const toml::table& table, const Place& place) {
     if (!word)
       return place.fail(key.source(),
                         "\"" + std::string(key.str()) + "\" must be a string or a number");
-    if (key.str() == "action") {
+    if (key.str() == kind.action) {
       action = *word;
-    } else {
-      conditions.push_back({std::string(key.str()), *word});
+      continue;
     }
+    std::string condition = condition_of(key.str(), kind);
+    if (condition.empty()) {
+      return place.fail(key.source(), "nothing is known of \"" + std::string(key.str()) +
+                                          "\" in an event; there are at, do, program, device");
+    }
+    conditions.push_back({std::move(condition), *word});
   }
   if (action.empty()) {
-    return place.fail(table.source(), "a rule wants an action, as action = \"drop\"");
+    return place.fail(table.source(), kind.action == kEvent.action
+                                          ? "an event wants something to do, as do = \"kill\""
+                                          : "a rule wants an action, as action = \"drop\"");
   }
   auto rule = fault::make_rule(action, conditions);
   if (!rule) return place.fail(table.source(), rule.error());
+  if (rule->is_event() != (kind.action == kEvent.action)) {
+    return place.fail(table.source(), rule->is_event()
+                                          ? "what happens once is written as [[event]]"
+                                          : "what strikes packets is written as [[rule]]");
+  }
   return std::move(*rule);
 }
 
-Outcome<control::Done> take_rules(const toml::key& key, const toml::node& node, const Place& place,
-                                  Scenario& scenario) {
+Outcome<control::Done> take_rules(const toml::key& key, const toml::node& node, const Kind& kind,
+                                  const Place& place, Scenario& scenario) {
+  const std::string name(kind.name);
+  const std::string form = name + "s are written as [[" + name + "]]";
   const toml::array* list = node.as_array();
-  if (list == nullptr) return place.fail(key.source(), "rules are written as [[rule]]");
+  if (list == nullptr) return place.fail(key.source(), form);
   for (const toml::node& element : *list) {
     const toml::table* table = element.as_table();
-    if (table == nullptr) return place.fail(key.source(), "rules are written as [[rule]]");
-    auto rule = rule_of(*table, place);
+    if (table == nullptr) return place.fail(key.source(), form);
+    auto rule = rule_of(*table, kind, place);
     if (!rule) return Failure<control::Error>{rule.error()};
     scenario.rules.push_back(std::move(*rule));
   }
@@ -79,10 +115,11 @@ Outcome<control::Done> take_rules(const toml::key& key, const toml::node& node, 
 
 Outcome<control::Done> take_key(const toml::key& key, const toml::node& node, const Place& place,
                                 Scenario& scenario) {
-  if (key.str() == "rule") return take_rules(key, node, place, scenario);
+  if (key.str() == "rule") return take_rules(key, node, kRule, place, scenario);
+  if (key.str() == "event") return take_rules(key, node, kEvent, place, scenario);
   if (key.str() != "seed") {
-    return place.fail(key.source(),
-                      "unknown key \"" + std::string(key.str()) + "\"; known are seed, [[rule]]");
+    return place.fail(key.source(), "unknown key \"" + std::string(key.str()) +
+                                        "\"; known are seed, [[rule]], [[event]]");
   }
   const auto* seed = node.as_integer();
   if (seed == nullptr || seed->get() < 0) {
@@ -105,7 +142,8 @@ Outcome<Scenario> parse_scenario(std::string_view text, const std::string& origi
     const auto taken = take_key(key, node, place, scenario);
     if (!taken) return Failure<control::Error>{taken.error()};
   }
-  if (scenario.rules.empty()) return fail(EINVAL, origin + ": there is no [[rule]] in it");
+  if (scenario.rules.empty())
+    return fail(EINVAL, origin + ": there is no [[rule]] and no [[event]] in it");
   return scenario;
 }
 

@@ -46,6 +46,20 @@ std::string wrong_about_management(const Rule& rule) {
   return {};
 }
 
+// It has no packet that a condition could be about.
+std::string wrong_about_event(const Rule& rule) {
+  const std::string name(words::word_of(words::kActions, rule.action));
+  Rule allowed;
+  allowed.action = rule.action;
+  allowed.program = rule.program;
+  allowed.device = rule.device;
+  allowed.after = rule.after;
+  if (!(rule == allowed)) return name + " happens once: it takes program=, device= and after= only";
+  const bool is_of_port = rule.action == Action::kPortDown || rule.action == Action::kPortUp;
+  if (!is_of_port && rule.program.empty()) return name + " wants program=, whom it is about";
+  return {};
+}
+
 std::string wrong_about_counting(const Rule& rule) {
   if ((rule.nth != 0) + (rule.first != 0) + (rule.every != 0) > 1) {
     return "nth=, first= and every= are one or the other";
@@ -113,6 +127,7 @@ bool has_what_it_changes(const Rule& rule, const OpcodeRow& row) {
 }
 
 std::string why_it_never_fires(const Rule& rule) {
+  if (rule.is_event()) return wrong_about_event(rule);
   if (std::string wrong = wrong_about_management(rule); !wrong.empty()) return wrong;
   if (std::string wrong = wrong_about_counting(rule); !wrong.empty()) return wrong;
   return rule.is_management() ? std::string() : wrong_about_opcodes(rule);

@@ -247,6 +247,11 @@ Complaint take_action(std::string_view text, Rule& rule) {
   switch (*action) {
     case Action::kDrop:
     case Action::kDuplicate:
+    case Action::kPortDown:
+    case Action::kPortUp:
+    case Action::kKill:
+    case Action::kStop:
+    case Action::kCont:
       return has_value ? Text(name) + " stands alone: " + quoted(text) : Complaint();
     case Action::kCorrupt:
       return has_value ? take_word(name, value, words::kFields, rule.field) : Complaint();

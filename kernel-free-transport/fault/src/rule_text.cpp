@@ -41,6 +41,11 @@ std::string action_text(const Rule& r) {
   switch (r.action) {
     case Action::kDrop:
     case Action::kDuplicate:
+    case Action::kPortDown:
+    case Action::kPortUp:
+    case Action::kKill:
+    case Action::kStop:
+    case Action::kCont:
       return name;
     case Action::kCorrupt:
       return name + "=" + std::string(word_of(words::kFields, r.field));

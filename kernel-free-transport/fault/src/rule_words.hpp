@@ -19,7 +19,8 @@ using Word = std::pair<std::string_view, T>;
 inline constexpr Word<Action> kActions[] = {
     {"drop", Action::kDrop},   {"duplicate", Action::kDuplicate}, {"corrupt", Action::kCorrupt},
     {"delay", Action::kDelay}, {"hold", Action::kHold},           {"reorder", Action::kReorder},
-    {"nak", Action::kNak},
+    {"nak", Action::kNak},     {"port-down", Action::kPortDown},  {"port-up", Action::kPortUp},
+    {"kill", Action::kKill},   {"stop", Action::kStop},           {"cont", Action::kCont},
 };
 
 inline constexpr Word<Field> kFields[] = {

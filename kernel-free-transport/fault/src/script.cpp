@@ -75,8 +75,11 @@ void add_to(Verdict& verdict, const ActiveRule& active) {
     case Action::kNak:
       verdict.nak = rule.nak;
       break;
+    default:
+      break;
   }
   verdict.keeps_order = verdict.keeps_order || rule.keeps_order;
+  verdict.is_taken = true;
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 """Scripted faults (`verbena fault --inject`, `--scenario`) on whole programs, over rings and over UDP: what comes out at both
 ends of each.
 
-    rules_test.py BUILD EXCHANGE MESSAGES [CASE ...]
+    rules_test.py BUILD EXCHANGE MESSAGES STEPS [CASE ...]
 """
 
 import json
@@ -17,7 +17,7 @@ sys.path.insert(0, str(HERE.parent / "provider"))
 import device as devices  # noqa: E402
 
 BUILD = None
-EXCHANGE = MESSAGES = None  # the programs
+EXCHANGE = MESSAGES = STEPS = None  # the programs
 LINKS = ("auto", "udp")
 SCENARIOS = HERE.parent / "scenarios"
 
@@ -333,7 +333,7 @@ class Refused(Case):
     def test_rules(self):
         for rule, said in (("drop opcode=ACK direction=request", "can never be"), ("drop nth=0", "can never be"),
                            ("drop colour=red", "nothing is known of \"colour\""), ("lose", "is not what a rule can do"),
-                           ("delay=soon", "a time is wanted"), ("nak=rnr opcode=UD_SEND", "nothing else is answered")):
+                           ("kill program=a nth=1", "kill happens once"), ("delay=soon", "a time is wanted"), ("nak=rnr opcode=UD_SEND", "nothing else is answered")):
             said_here = self.refuse("--inject", "drop nth=1", "--inject", rule)
             self.assertIn(said, said_here)
             self.assertIn(f"--inject '{rule}'", said_here)
@@ -342,11 +342,16 @@ class Refused(Case):
 
     def test_files(self):
         file = self.device.folder / "rules.toml"
-        for text, said in (("", "there is no [[rule]] in it"), ("colour = 1\n[[rule]]\naction = \"drop\"", "toml:1: unknown key"),
+        for text, said in (("", "there is no [[rule]] and no [[event]] in it"), ("colour = 1\n[[rule]]\naction = \"drop\"", "toml:1: unknown key"),
                            ("[[rule]]\nnth = 1", "wants an action"), ("\n[[rule]]\naction = \"drop\"\nnth = 0", "toml:2: nth=0"),
                            ("[[rule]]\naction = \"drop\"\nnth = [1]", "a string or a number"), ("[rule", "toml:1"),
                            ("[rule]\naction = \"drop\"", "written as [[rule]]"), ("seed = -1", "seed must be"),
-                           ("[[rule]]\naction = \"drop\"\ncolour = 3", "nothing is known of \"colour\"")):
+                           ("[[rule]]\naction = \"drop\"\ncolour = 3", "nothing is known of \"colour\""),
+                           ("[[event]]\ndo = \"kill\"", "kill wants program="),
+                           ("[[event]]\nat = \"1s\"", "wants something to do"),
+                           ("[[event]]\ndo = \"drop\"", "written as [[rule]]"),
+                           ("[[rule]]\naction = \"port-up\"", "written as [[event]]"),
+                           ("[[event]]\ndo = \"stop\"\nnth = 3", "nothing is known of \"nth\" in an event")):
             with self.subTest(text=text):
                 file.write_text(text, encoding="utf-8")
                 self.assertIn(said, self.refuse("--scenario", str(file)))
@@ -393,6 +398,62 @@ class Refused(Case):
         self.assertIn("there may be 64 rules at a time", done.stderr)
 
 
+class Events(Case):
+    """What happens once, at a time after a program has opened the device."""
+
+    def until(self, condition, what):
+        end = time.monotonic() + devices.LIMIT
+        while not condition():
+            self.assertLess(time.monotonic(), end, what)
+            time.sleep(0.05)
+
+    def start(self, role):
+        """A program that waits for its peer's address, with the device open."""
+        environment = dict(self.device.environment, VERBENA_ROLE=role)
+        program = subprocess.Popen(self.device.wrap([STEPS, "server"]), env=environment, text=True,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(lambda: (program.kill(), program.communicate()))
+        self.assertTrue(program.stdout.readline().startswith("address "))
+        return program
+
+    def state_of(self, program):
+        return pathlib.Path(f"/proc/{program.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0]
+
+    def test_a_program_is_killed(self):
+        self.inject("kill program=victim after=20ms", "kill program=nobody")
+        survivor, victim = self.start("survivor"), self.start("victim")
+        self.assertEqual(victim.wait(devices.LIMIT), -9)
+        self.until(lambda: self.fired() == [1, 0], "it is not counted")
+        self.assertIsNone(survivor.poll())
+
+    def test_a_program_is_stopped_and_goes_on(self):
+        program = self.start("one")
+        self.inject("stop program=one")
+        self.until(lambda: self.state_of(program) == "T", "it does not stop")
+        self.device.control("fault", "--clear")
+        self.device.control("fault", "--inject", "cont program=steps")
+        self.until(lambda: self.state_of(program) != "T", "it does not go on")
+
+    def test_a_port_goes_down_and_up(self):
+        file = self.device.folder / "events.toml"
+        file.write_text('[[event]]\nat = "10ms"\ndo = "port-down"\n[[event]]\nat = "40ms"\ndo = "port-up"\ndevice = "verbena0"\n',
+                        encoding="utf-8")
+        self.fault("--scenario", str(file))
+        self.assertEqual(self.rules(), {"port-down after=10ms": (0, 0), "port-up device=verbena0 after=40ms": (0, 0)})
+        self.start("one")
+        self.until(lambda: self.fired() == [1, 1], "it does not happen")
+        self.assertEqual(self.status()["devices"][0]["ports"][0]["state"], "ACTIVE")
+        downed = self.device.run(["cat", "/sys/class/infiniband/verbena0/ports/1/counters/link_downed"])
+        self.assertEqual(downed.stdout, "1\n", downed.stderr)
+
+    def test_what_was_taken_away_does_not_happen(self):
+        program = self.start("one")
+        self.inject("kill program=one after=1s")
+        self.fault("--clear")
+        self.inject("stop program=one after=2s")
+        self.until(lambda: self.state_of(program) == "T", "it does not stop")
+
+
 class Scenarios(Case):
     """Classes of failures, each a file with the outcome at both ends as comments: `#: run = ...`, `#: client = ...`."""
 
@@ -426,5 +487,5 @@ class Scenarios(Case):
 
 
 if __name__ == "__main__":
-    BUILD, EXCHANGE, MESSAGES = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
+    BUILD, EXCHANGE, MESSAGES, STEPS = (sys.argv.pop(1) for _ in range(4))
     unittest.main()

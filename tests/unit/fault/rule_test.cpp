@@ -36,6 +36,8 @@ TEST(Rule, HasOneTextForEachValue) {
            "drop cm=REQ nth=1",
            "delay=1s direction=management device=verbena0",
            "drop percent=5 burst=4",
+           "kill program=client after=30ms",
+           "port-down device=verbena0",
            "drop program=ib_write_bw percent=0.0001 after=10ms until=2s",
        }) {
     EXPECT_EQ(to_string(parsed(line)), line);
@@ -147,6 +149,10 @@ TEST(Rule, ThatCouldNeverFireIsRefused) {
            "drop nth=1 percent=5 burst=2",
            "drop program=a qp=b:1",
            "drop order=keep",
+           "kill",
+           "port-up nth=1",
+           "stop program=a percent=5",
+           "cont qp=a:1",
        }) {
     EXPECT_NE(refused(line), "") << line;
   }

@@ -45,6 +45,10 @@ class RuleTable {
   // Those about the emulator's own datagrams from this device, which count into the page.
   std::vector<fault::ActiveRule> of_management(const std::string& device, TimeNs now,
                                                control::StatsPage& page) const;
+  // Null: it was taken away.
+  const Entry* find(std::uint64_t id) const;
+  // What happened to so many processes or ports (fault::is_event), once.
+  void note_event(std::uint64_t id, std::uint64_t matched);
   // A context ends: what it has counted stays.
   void retire(const control::StatsPage& page);
 

@@ -7,6 +7,10 @@
 //   opcode = "SEND"
 //   nth = 3
 //   qp = "server:1"
+//   [[event]]                # the same as a rule `kill program=client after=30ms`
+//   at = "30ms"
+//   do = "kill"
+//   program = "client"
 #pragma once
 
 #include <cstdint>

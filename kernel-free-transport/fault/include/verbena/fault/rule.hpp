@@ -5,6 +5,7 @@
 //   ACTION [CONDITION...]      drop opcode=SEND nth=3 qp=server:1
 //
 //   drop, duplicate, corrupt[=FIELD], delay=TIME, hold=TIME, reorder=N, nak=KIND
+//   port-down, port-up; kill, stop, cont (with program=): what happens once, at a time (after=)
 //   opcode= direction= cm= nth= first= every= psn=A[-B] msg= attempt= qp= program= device=
 //   percent= burst= after= until= order=keep
 //
@@ -35,8 +36,16 @@ enum class Action : std::uint8_t {
   kDelay,
   kHold,     // until so long after the rule came into force
   kReorder,  // behind the next packets of its queue pair
-  kNak       // the receiver refuses the request
+  kNak,      // the receiver refuses the request
+  // Not of packets: the emulator does these once, so long (`after`) after the program has opened a
+  // device, or any program has.
+  kPortDown,
+  kPortUp,
+  kKill,
+  kStop,
+  kCont
 };
+constexpr bool is_event(Action action) { return action >= Action::kPortDown; }
 
 // What is changed of a packet before it gets its ICRC, so that the receiver believes it; kIcrc
 // breaks that instead, as a bad cable does.
@@ -97,6 +106,7 @@ struct Rule {
   TimeNs until = kNever;
 
   bool is_management() const { return cm || direction == Direction::kManagement; }
+  bool is_event() const { return fault::is_event(action); }
   bool needs_seed() const { return ppm != 0; }
   bool operator==(const Rule&) const = default;
 };
