@@ -6,10 +6,12 @@
 #include <new>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "verbena/fault/flow.hpp"
+#include "verbena/fault/hash.hpp"
 
 namespace verbena::link {
 namespace {
@@ -37,8 +39,8 @@ struct Held {
   std::optional<Damage> damage;
   TxBatch::Packet before{};
   std::vector<std::uint8_t> bytes;
-  std::uint32_t behind = 0;               // so many packets of its flow are to overtake it
-  std::optional<fault::PacketName> name;  // of one that a rule holds back
+  std::uint32_t behind = 0;  // so many packets of its flow are to overtake it
+  std::uint64_t name = 0;    // of one that a rule holds back (hash_of)
   bool is_ruled = false;
 
   // For a heap with the earliest on top.
@@ -47,6 +49,13 @@ struct Held {
   }
   Passing passing() const { return {bytes, destination, flow, damage, before, is_ruled}; }
 };
+
+// Never 0.
+std::uint64_t hash_of(const fault::PacketName& name) {
+  return fault::hash_of(
+             {name.sender, static_cast<std::uint64_t>(name.direction), name.says, name.number}) |
+         1u;
+}
 
 // What is known of one sending queue pair.
 struct FlowState {
@@ -184,8 +193,7 @@ class FaultLink::Line {
 
   // A packet that a rule holds back does not arrive sooner because its sender repeats it.
   bool is_held(const fault::PacketName& name) const {
-    return !script_.empty() &&
-           std::ranges::any_of(held_, [&](const Held& held) { return held.name == name; });
+    return !script_.empty() && held_names_.contains(hash_of(name));
   }
 
   // What is not lost.
@@ -206,7 +214,7 @@ class FaultLink::Line {
     for (int copy = 0; copy < (fate.is_doubled || verdict.is_doubled ? 2 : 1); ++copy) {
       if (due == now) {
         emit(packet, now);
-      } else if (!hold(packet, due, is_held ? std::optional(name) : std::nullopt, verdict.behind)) {
+      } else if (!hold(packet, due, is_held ? hash_of(name) : 0, verdict.behind)) {
         lose(rule, name.direction);
       } else {
         state.waiting += verdict.behind != 0;
@@ -244,6 +252,7 @@ class FaultLink::Line {
       const Held packet = std::move(held_.back());
       held_.pop_back();
       held_bytes_ -= packet.bytes.size();
+      if (packet.name != 0) held_names_.erase(held_names_.find(packet.name));
       if (packet.behind != 0) {
         const auto state = flows_.find(packet.flow.value());
         if (state != flows_.end() && state->second.waiting != 0) --state->second.waiting;
@@ -270,8 +279,7 @@ class FaultLink::Line {
   }
 
   // False: there is no room for it.
-  bool hold(const Passing& p, TimeNs due, std::optional<fault::PacketName> name = std::nullopt,
-            std::uint32_t behind = 0) {
+  bool hold(const Passing& p, TimeNs due, std::uint64_t name = 0, std::uint32_t behind = 0) {
     if (held_bytes_ + p.bytes.size() > kHeldBytesMax) return false;
     held_.push_back({due,
                      sequence_++,
@@ -285,6 +293,7 @@ class FaultLink::Line {
                      p.is_ruled});
     std::push_heap(held_.begin(), held_.end());
     held_bytes_ += p.bytes.size();
+    if (name != 0) held_names_.insert(name);
     return true;
   }
 
@@ -338,6 +347,7 @@ class FaultLink::Line {
   std::vector<std::uint8_t> altered_;
   TimeNs general_line_free_ = 0;
   std::vector<Held> held_;
+  std::unordered_multiset<std::uint64_t> held_names_;  // once for each copy
   std::size_t held_bytes_ = 0;
   std::uint64_t sequence_ = 0;
   std::unique_ptr<std::uint8_t[]> room_;  // large, and untouched until there is a fault
