@@ -33,6 +33,7 @@ struct FaultOptions {
   // --device, --qp and --clear, of `fault` alone.
   void add_target_to(CLI::App& command);
   bool names_fault() const;
+  bool has_rules() const { return !inject.empty() || !scenario.empty(); }
   // A fault, its seed, or whose it is.
   bool is_given() const { return names_fault() || !seed.empty() || data || cm; }
   // What the emulator is asked for. The error names the word that is wrong.

@@ -120,6 +120,9 @@ std::string take_words(RunWords& words) {
   if (options.faults.is_given() && !options.is_private) {
     return "faults are for all programs of an emulator: take one of your own with --private";
   }
+  if (options.requires_fired && !options.faults.has_rules()) {
+    return "--require-fired is about rules: name some with --inject or --scenario";
+  }
   return wrong_command(options);
 }
 
@@ -147,6 +150,8 @@ void add_options(CLI::App& command, RunWords& words) {
                   "Keep there what became of the run: counters, packets, explanations")
       ->type_name("DIR");
   options.faults.add_to(command);
+  command.add_flag("--require-fired", options.requires_fired,
+                   "Exit code 3 if the program has passed, but a rule never fired");
 }
 
 }  // namespace

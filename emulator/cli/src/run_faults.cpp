@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "run_faults.hpp"
 
+#include <string>
 #include <utility>
 
+#include "command.hpp"
+#include "status_parts.hpp"
 #include "verbena/link/seed.hpp"
 
 namespace verbena::cli {
@@ -10,10 +13,19 @@ namespace verbena::cli {
 using control::ChangeFault;
 using control::Outcome;
 
-Outcome<RunFaults> RunFaults::from(const FaultOptions& options) {
-  auto change = options.change();
+namespace {
+
+std::string fired_text(std::uint64_t times) {
+  if (times == 0) return "never fired";
+  return times == 1 ? "fired once" : "fired " + std::to_string(times) + " times";
+}
+
+}  // namespace
+
+Outcome<RunFaults> RunFaults::from(const RunOptions& options) {
+  auto change = options.faults.change();
   if (!change) return Failure<control::Error>{change.error()};
-  RunFaults faults(std::move(*change));
+  RunFaults faults(std::move(*change), options.quiet, options.requires_fired);
   if ((faults.change_.named & control::kFaultSeed) == 0) {
     faults.change_.seed = link::random_seed();
     faults.change_.named |= control::kFaultSeed;
@@ -26,6 +38,24 @@ Outcome<control::Done> RunFaults::begin(RunScene& scene) {
   const auto changed = scene.emulator.channel.call<control::FaultChanged>(change_);
   if (!changed) return Failure<control::Error>{changed.error()};
   return control::Done{};
+}
+
+// In the order in which they were named.
+int RunFaults::end(RunScene& scene, int exit_code) {
+  if (change_.rules.empty()) return exit_code;
+  const auto rules = read_rules(scene.emulator);
+  if (!rules) {
+    complain("nobody can say which rules fired: " + rules.error().text);
+    return exit_code == 0 && requires_fired_ ? kNeverFired : exit_code;
+  }
+  for (const RuleCount& rule : *rules) {
+    const bool is_failure = rule.fired == 0 && requires_fired_;
+    if (is_failure && exit_code == 0) exit_code = kNeverFired;
+    if (is_quiet_ && !is_failure) continue;
+    complain("the rule '" + rule.rule + "' " + fired_text(rule.fired) + ", of " +
+             std::to_string(rule.matched) + " that it names");
+  }
+  return exit_code;
 }
 
 }  // namespace verbena::cli

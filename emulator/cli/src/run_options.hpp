@@ -16,6 +16,7 @@ namespace verbena::cli {
 struct RunOptions {
   DeviceOptions devices;
   FaultOptions faults;
+  bool requires_fired = false;  // each rule of them
   bool quiet = false;
   std::vector<std::string> failures;
   bool is_private = false;

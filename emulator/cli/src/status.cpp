@@ -11,6 +11,7 @@
 #include "command.hpp"
 #include "emulator.hpp"
 #include "private_emulator.hpp"
+#include "status_parts.hpp"
 #include "text.hpp"
 
 namespace verbena::cli {
@@ -263,30 +264,15 @@ class JsonPrinter final : public Printer {
   bool is_empty_ = true;   // the list that is being printed
 };
 
-// The emulator goes on when this one has read.
-control::Outcome<control::Done> print_all(Emulator& emulator, bool resets, Printer& printer) {
-  auto part = emulator.channel.call<control::StatusText>(control::StatusQuery{resets});
-  while (part && part->part != StatusPart::kEnd) {
-    printer.print(part->part, part->text);
-    const auto in = emulator.channel.receive(control::kDefaultTimeoutMs);
-    if (!in) return Failure<control::Error>{in.error()};
-    if (in->type() == control::MessageType::kRefused) {
-      return Failure<control::Error>{control::refusal(*in)};
-    }
-    part = control::decode<control::StatusText>(in->payload);
-  }
-  if (!part) return Failure<control::Error>{part.error()};
-  printer.print(part->part, part->text);
-  return control::Done{};
-}
-
 int status(const PrivateOption& chosen, bool as_json, bool resets) {
   auto emulator = chosen.reach();
   if (!emulator) return complain(emulator.error().text);
   TextPrinter text;
   JsonPrinter json_document;
-  const auto done =
-      print_all(*emulator, resets, as_json ? static_cast<Printer&>(json_document) : text);
+  Printer& printer = as_json ? static_cast<Printer&>(json_document) : text;
+  const auto done = read_status(
+      *emulator, resets,
+      [&printer](StatusPart part, const std::string& words) { printer.print(part, words); });
   if (!done) return complain(done.error().text);
   return kOk;
 }

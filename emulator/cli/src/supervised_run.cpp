@@ -155,7 +155,7 @@ Outcome<RunWork> work_of(RunOptions& options) {
     work.parts.push_back(std::make_unique<RunCapture>(options.capture, std::nullopt));
   }
   if (options.faults.is_given()) {
-    auto faults = RunFaults::from(options.faults);
+    auto faults = RunFaults::from(options);
     if (!faults) return Failure<Error>{faults.error()};
     options.seed = faults->seed();
     options.is_seed_chosen_here = faults->is_seed_chosen_here();

@@ -84,3 +84,29 @@ class Devices(unittest.TestCase):
             self.assertEqual(kept[place + length - 4:place + length], kept[place + 4:place + 8])
             place += length
         self.assertEqual(place, len(kept))
+
+    def test_rules_that_must_fire(self):
+        port = devices.free_port()
+        sides = (f"ibv_rc_pingpong -n 20 -p {port}", f"ibv_rc_pingpong -n 20 -p {port} 127.0.0.1")
+        rules = ["--inject", "drop opcode=SEND nth=5 qp=client:1", "--inject", "drop opcode=WRITE nth=1"]
+        never = "verbena: the rule 'drop opcode=WRITE nth=1' never fired, of 0 that it names\n"
+        done = self.pair(*sides, *rules)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("verbena: the rule 'drop opcode=SEND nth=5 qp=client:1' fired once, of 80 that it names\n",
+                      done.stderr)
+        self.assertIn(never, done.stderr)
+        done = self.pair(*sides, "--quiet", "--require-fired", *rules)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn(never, done.stderr)
+        self.assertNotIn("opcode=SEND", done.stderr)
+        self.assertEqual(self.pair(*sides, "--require-fired", *rules[:2]).returncode, 0)
+        # The program's own failure goes before.
+        self.assertEqual(self.pair(sides[0], sides[1] + "; exit 7", "--require-fired", *rules).returncode, 7)
+
+    def test_rules_that_cannot_be(self):
+        for words in (["--require-fired"], ["--inject", "drop nth=0"]):
+            with tempfile.TemporaryDirectory(prefix="verbena-test-") as home:
+                done = subprocess.run([run_case.BUILD + "/bin/verbena", "run", "--private", *words, "--", "true"], text=True,
+                                      env={"VERBENA_RUNTIME_DIR": home + "/run"}, capture_output=True, check=False)
+                self.assertEqual((done.returncode, len(done.stderr.splitlines())), (125, 1), done.stderr)
+                self.assertEqual(os.listdir(home), [])

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The emulator's status as it comes, one part after the other.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "emulator.hpp"
+#include "verbena/control/error.hpp"
+#include "verbena/control/messages.hpp"
+
+namespace verbena::cli {
+
+using TakePart = std::function<void(control::StatusPart part, const std::string& text)>;
+
+// The emulator goes on when this one has read. `resets`: as control::StatusQuery.
+control::Outcome<control::Done> read_status(Emulator& emulator, bool resets, const TakePart& take);
+
+struct RuleCount {
+  std::string rule;
+  std::uint64_t matched = 0;
+  std::uint64_t fired = 0;
+};
+control::Outcome<std::vector<RuleCount>> read_rules(Emulator& emulator);
+
+}  // namespace verbena::cli
