@@ -18,11 +18,11 @@
 //   100 us  | the progress thread       | another thread drives: looks again
 //   120 us  | a blocked reader          | slept so long in vain: it would have found by looking
 //   1 ms    | the progress thread       | the longest term while it looks by itself
-//   1 ms    | a poll                    | has found nothing: looks after the process's other
-//   engines 2 ms    | a poll                    | puts off the poll lease's timer 4 ms    | the
-//   progress thread       | the poll lease's timer: the polls have ended 4 ms    | a blocked reader
-//   | on its only processor: the first look in a row 100 ms  | the progress thread       | looks
-//   all the same while the polls keep it asleep
+//   1 ms    | a poll                    | has found nothing: looks after other engines
+//   2 ms    | a poll                    | puts off the poll lease's timer
+//   4 ms    | the progress thread       | the poll lease's timer: the polls have ended
+//   4 ms    | a blocked reader          | on its only processor: the first look in a row
+//   100 ms  | the progress thread       | looks all the same while polls keep it asleep
 #pragma once
 
 #include <cstdint>
