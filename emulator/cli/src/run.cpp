@@ -110,7 +110,7 @@ std::string take_words(RunWords& words) {
   options.is_private = !words.privacy.empty();
   if (options.is_private && words.privacy != "true") {
     options.name = words.privacy;
-    if (const std::string wrong = wrong_private_name(options.name); !wrong.empty()) return wrong;
+    if (std::string wrong = wrong_private_name(options.name); !wrong.empty()) return wrong;
   }
   if (!words.time_limit.empty()) {
     const auto limit = parse_seconds(words.time_limit);
