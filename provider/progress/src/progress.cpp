@@ -48,6 +48,30 @@ void ask_for_short_slices() noexcept {
   ::syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
+// The application's signals are the application's: a thread that is made meanwhile blocks them all.
+// By the system call, as the preload library would leave SIGSEGV and SIGBUS open, and one that is
+// sent would find the new thread before that has said that it takes none.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() noexcept : is_set_(change(&kAll, &before_)) {}
+  ~SignalsBlocked() {
+    if (is_set_) change(&before_, nullptr);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  // The kernel's 64 signals, but the two of the C library, which its threads must hear.
+  static constexpr std::uint64_t kAll = ~(std::uint64_t{3} << 31);
+
+  static bool change(const std::uint64_t* set, std::uint64_t* before) noexcept {
+    return ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, set, before, sizeof *set) == 0;
+  }
+
+  std::uint64_t before_ = 0;
+  bool is_set_;
+};
+
 }  // namespace
 
 Progress::Progress(Driven& driven) : driven_(driven), term_(times::kFirstTerm) {}
@@ -59,12 +83,11 @@ int Progress::start() noexcept {
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setstacksize(&attributes, kStack);
-  // The application's signals are the application's.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int error = ::pthread_create(&thread_, &attributes, &run_thread, this);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  int error = 0;
+  {
+    const SignalsBlocked blocked;
+    error = ::pthread_create(&thread_, &attributes, &run_thread, this);
+  }
   ::pthread_attr_destroy(&attributes);
   running_ = error == 0;
   return error;

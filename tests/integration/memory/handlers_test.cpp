@@ -252,6 +252,23 @@ void play_masks_that_change_while_one_waits() {
   meet_gone_memory();
 }
 
+// One that is sent to the process is not taken by a thread of the device that has only begun.
+void play_waited_for_as_threads_begin() {
+  before_setting();
+  set_fault_handler(0);
+  after_setting();
+  block(true, SIGBUS);
+  for (int i = 0; i < 60; ++i) {
+    const auto opened = device == Device::kNone ? nullptr : std::make_unique<Side>();
+    ::kill(::getpid(), SIGBUS);
+    sigset_t only;
+    ::sigemptyset(&only);
+    ::sigaddset(&only, SIGBUS);
+    const timespec limit{10, 0};
+    say("waited for: %d\n", ::sigtimedwait(&only, nullptr, &limit));
+  }
+}
+
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 // By a call that does not come by pthread_sigmask in the C library; and waited for, though threads
@@ -406,6 +423,7 @@ INSTANTIATE_TEST_SUITE_P(
         Scene{"BlockedAndAFault", &play_blocked_and_a_fault},
         Scene{"MasksThatComeBack", &play_masks_that_come_back},
         Scene{"MasksThatChangeWhileOneWaits", &play_masks_that_change_while_one_waits},
+        Scene{"WaitedForAsThreadsBegin", &play_waited_for_as_threads_begin},
         Scene{"HeldAndWaitedFor", &play_held_and_waited_for},
         Scene{"ThreadsThatBlockAll", &play_threads_that_block_all},
         Scene{"AFileThatWasCutOff", &play_file_that_was_cut_off}, Scene{"AChild", &play_child},
