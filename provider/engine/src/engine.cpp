@@ -268,7 +268,7 @@ void Engine::meet_peer(qp::QueuePair& qp, PostState& state) noexcept {
 
 // --- a blocked reader --------------------------------------------------------------------------
 
-// Under the lock of the list of live contexts.
+// Under the lock of the list of live engines.
 bool Engine::begin_blocked_read(CompletionChannel& channel) noexcept {
   if (!readers_.open() || !channel.pipe.open_reader()) return false;
   if (!channel.wakers) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whom a context has asked the emulator for a ring to. The ring comes once the peer has had a turn
+// Whom an engine has asked the emulator for a ring to. The ring comes once the peer has had a turn
 // to accept it; queue pairs that get the same peer meanwhile need not ask as well. The second, the
 // fourth, the eighth ... of them do: a request may have been lost, and a slot that was nobody's may
 // be somebody's by now. Any thread.

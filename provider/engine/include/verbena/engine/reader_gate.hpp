@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The threads of the application that block in a read of a completion channel and drive the engine
 // meanwhile: who is inside, that they leave when the engine goes, and what they have in common.
-// Owned by the engine; opened under the lock of the list of live contexts, the rest any thread.
+// Owned by the engine; opened under the lock of the list of live engines, the rest any thread.
 #pragma once
 
 #include <atomic>

@@ -2,7 +2,7 @@
 // Completion events that one round of receiving brought, written when its locks are free: whoever
 // is woken by one may run at once, and must not find the locks taken by the thread that woke it.
 // The round is the receive lock's; its end takes a lock of its own for the writing, so that whoever
-// takes both in turn knows that no earlier event is on its way. Owned by the context; any thread.
+// takes both in turn knows that no earlier event is on its way. Owned by the engine; any thread.
 #pragma once
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The event pipes of a context that are full and hold events back (event_pipe.hpp): one descriptor
+// The event pipes of an engine that are full and hold events back (event_pipe.hpp): one descriptor
 // that is readable when one of them has room again, for the progress thread to sleep on. Made with
-// the first pipe that is full; most contexts never have one. Owned by the context; any thread.
+// the first pipe that is full; most engines never have one. Owned by the engine; any thread.
 #pragma once
 
 #include <mutex>

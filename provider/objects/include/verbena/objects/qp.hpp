@@ -56,7 +56,6 @@ struct Qp {
   std::unique_ptr<ReceiverHandles> receiver;  // not a handle
   ibv_qp_cap caps{};
   bool signal_all = false;
-  std::uint32_t flow_label = 0;
   PostState posts;  // under the pair's lock
   WorkBuilder builder;
   std::mutex groups_lock;   // held while the daemon is asked: threads attach and detach one by one

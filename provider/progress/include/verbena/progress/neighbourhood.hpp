@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The other contexts of the process, as one context sees them (neighbours.hpp): whoever polls it in
+// The other engines of the process, as one engine sees them (neighbours.hpp): whoever polls it in
 // vain looks whether nobody looks after them. A look at one that another thread polls takes lines
 // from that thread's processor, so such a neighbour is looked at ever more seldom; at one that
 // nobody polls, each time.
 //
-// Owned by its context; any thread that polls it looks, one at a time and none waits. Changed under
+// Owned by its engine; any thread that polls it looks, one at a time and none waits. Changed under
 // the lock of neighbours.cpp, which is taken before the one here.
 #pragma once
 

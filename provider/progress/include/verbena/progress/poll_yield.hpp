@@ -3,7 +3,7 @@
 // takes, since another thread may keep the processor for milliseconds. But where what came was
 // there after a short turn of another thread, a peer needed this very processor for its answer, and
 // to spin first costs both of them. So that is learned (base/adaptive_spin.hpp), and unlearned when
-// a turn took long. Owned by the context, under the receive lock but for yield().
+// a turn took long. Owned by the engine, under the receive lock but for yield().
 #pragma once
 
 #include <algorithm>

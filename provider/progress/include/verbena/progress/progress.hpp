@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The progress thread of a context: what peers ask of a process happens although the application
+// The progress thread of an engine: what peers ask of a process happens although the application
 // sleeps or computes, and an application that polls does not pay for it.
 //
 // The application holds a lease on driving the engine while it waits by polling: it has polled
@@ -24,7 +24,7 @@
 // putting off a timer every few milliseconds (poll_lease.hpp). Parking is learned
 // (base/adaptive_spin.hpp): it was wrong if a packet lay there at the end of the lease and the
 // application had not waited for it by polling. Peers on this host whose own applications poll
-// nudge a parked thread when what they wrote is not read (peer_link.hpp). An idle context wakes its
+// nudge a parked thread when what they wrote is not read (peer_link.hpp). An idle engine wakes its
 // thread never.
 //
 // An application's thread that blocks for a completion event drives the engine meanwhile

@@ -13,7 +13,7 @@
 // its own, as where each process is bound to one, and it costs nobody anything to look on. A turn
 // that takes long is of somebody else; it was in vain, though the event be there after it.
 //
-// Owned by the context, used by its one blocked reader (blocked_reader.hpp).
+// Owned by the engine, used by its one blocked reader (blocked_reader.hpp).
 #pragma once
 
 #include <cstdint>

@@ -7,22 +7,22 @@
 namespace verbena::provider {
 
 // Sets what is offered; anything else libibverbs answers with EOPNOTSUPP.
-void offer_device_verbs(abi::Ops& ops);               // verbs_device.cpp
-void offer_memory_verbs(abi::Ops& ops);               // verbs_memory.cpp
-void offer_device_memory_verbs(abi::Ops& ops);        // verbs_device_memory.cpp
-void offer_import_verbs(abi::Ops& ops);               // verbs_import.cpp
-void offer_window_verbs(abi::Ops& ops);               // verbs_window.cpp
-void offer_completion_verbs(abi::Ops& ops);           // verbs_completion.cpp
-void offer_extended_completion_verbs(abi::Ops& ops);  // verbs_completion_ex.cpp
-void offer_shared_receive_verbs(abi::Ops& ops);       // verbs_shared_receive.cpp
-void offer_tag_matching_verbs(abi::Ops& ops);         // verbs_tag_matching.cpp
-void offer_queue_pair_verbs(abi::Ops& ops);           // verbs_queue_pair.cpp
-void offer_state_verbs(abi::Ops& ops);                // verbs_state.cpp
-void offer_post_verbs(abi::Ops& ops);                 // verbs_post.cpp
-void offer_address_verbs(abi::Ops& ops);              // verbs_address.cpp
-void offer_xrc_verbs(abi::Ops& ops);                  // verbs_xrc.cpp
+void offer_device_verbs(abi::Ops& ops);               // src/device.cpp
+void offer_memory_verbs(abi::Ops& ops);               // src/memory.cpp
+void offer_device_memory_verbs(abi::Ops& ops);        // src/device_memory.cpp
+void offer_import_verbs(abi::Ops& ops);               // src/import.cpp
+void offer_window_verbs(abi::Ops& ops);               // src/window.cpp
+void offer_completion_verbs(abi::Ops& ops);           // src/completion.cpp
+void offer_extended_completion_verbs(abi::Ops& ops);  // src/completion_ex.cpp
+void offer_shared_receive_verbs(abi::Ops& ops);       // src/shared_receive.cpp
+void offer_tag_matching_verbs(abi::Ops& ops);         // src/tag_matching.cpp
+void offer_queue_pair_verbs(abi::Ops& ops);           // src/queue_pair.cpp
+void offer_state_verbs(abi::Ops& ops);                // src/state.cpp
+void offer_post_verbs(abi::Ops& ops);                 // src/post.cpp
+void offer_address_verbs(abi::Ops& ops);              // src/address.cpp
+void offer_xrc_verbs(abi::Ops& ops);                  // src/xrc.cpp
 
-// The ibv_wr_* functions of an extended queue pair (builder_functions.cpp).
+// The ibv_wr_* functions of an extended queue pair (src/builder_functions.cpp).
 struct BuilderSlots {
   bool atomic_write = false;  // libibverbs has a place for it
   bool flush = false;
