@@ -42,19 +42,18 @@ __attribute__((tls_model("initial-exec"))) constinit thread_local unsigned block
 // knowledge: at the end of a handler, by siglongjmp or setcontext.
 __attribute__((tls_model("initial-exec"))) constinit thread_local std::uint64_t mask_then = 0;
 
-// The kernel's 64 signals, of the C library's thousand.
+constexpr std::uint64_t bit_of(int signal) noexcept { return std::uint64_t{1} << (signal - 1); }
+
+// The kernel's 64 signals, of the C library's thousand, without the kernel's two and the C
+// library's own two, which are never blocked.
 std::uint64_t kernels_bits(const sigset_t& set) noexcept {
+  constexpr std::uint64_t kUnblockable =
+      bit_of(SIGKILL) | bit_of(SIGSTOP) | bit_of(32) | bit_of(33);
   std::uint64_t bits;
   static_assert(sizeof bits <= sizeof set);
   std::memcpy(&bits, &set, sizeof bits);
-  return bits;
+  return bits & ~kUnblockable;
 }
-
-constexpr std::uint64_t bit_of(int signal) noexcept { return std::uint64_t{1} << (signal - 1); }
-
-// Neither the kernel's two nor the C library's own two are ever in a mask.
-constexpr std::uint64_t kCanBeBlocked =
-    ~(bit_of(SIGKILL) | bit_of(SIGSTOP) | bit_of(32) | bit_of(33));
 
 std::size_t index_of(int signal) noexcept { return signal == SIGSEGV ? 0 : 1; }
 
@@ -143,11 +142,6 @@ sigset_t kernels_mask(int how, const sigset_t& before, const sigset_t& set) noex
     }
   }
   return after;
-}
-
-void note_mask() noexcept {
-  sigset_t now;
-  if (real::pthread_sigmask(SIG_BLOCK, nullptr, &now) == 0) mask_then = kernels_bits(now);
 }
 
 // Whether the thread blocks it still, of which this is the mask now.
@@ -265,7 +259,7 @@ int set_mask(int how, const sigset_t* set, sigset_t* old) noexcept {
   const unsigned blocked_before = blocked;
   blocked = how == SIG_BLOCK ? blocked | named : how == SIG_UNBLOCK ? blocked & ~named : named;
   const sigset_t after = kernels_mask(how, before, *set);
-  mask_then = kernels_bits(after) & kCanBeBlocked;
+  mask_then = kernels_bits(after);
   if (old != nullptr) {
     *old = before;
     add_bits(*old, blocked_before);
@@ -275,14 +269,16 @@ int set_mask(int how, const sigset_t* set, sigset_t* old) noexcept {
 
 bool guard_thread() noexcept {
   if (!are_guarded()) return false;
-  sigset_t both;
   sigset_t before;
-  ::sigemptyset(&both);
-  for (const int signal : kSignals) ::sigaddset(&both, signal);
   if (real::pthread_sigmask(SIG_BLOCK, nullptr, &before) != 0) return true;
   blocked |= bits_of(before);
-  if (bits_of(before) != 0) real::pthread_sigmask(SIG_UNBLOCK, &both, nullptr);
-  if (blocked != 0) note_mask();
+  if (blocked == 0) return true;
+  // As in set_mask(): one that waits comes as soon as it is let.
+  sigset_t both;
+  ::sigemptyset(&both);
+  for (const int signal : kSignals) ::sigaddset(&both, signal);
+  mask_then = kernels_bits(kernels_mask(SIG_UNBLOCK, before, both));
+  real::pthread_sigmask(SIG_UNBLOCK, &both, nullptr);
   return true;
 }
 
