@@ -8,6 +8,7 @@
 
 #include "command.hpp"
 #include "verbena/control/cm_messages.hpp"
+#include "verbena/control/status_messages.hpp"
 #include "verbena/link/clock.hpp"
 
 namespace verbena::cli {

@@ -13,6 +13,7 @@
 #include "private_emulator.hpp"
 #include "status_parts.hpp"
 #include "text.hpp"
+#include "verbena/control/status_messages.hpp"
 
 namespace verbena::cli {
 namespace {

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "verbena/control/status_messages.hpp"
+
 namespace verbena::cli {
 
 using control::Error;

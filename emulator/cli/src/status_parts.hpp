@@ -10,6 +10,7 @@
 #include "emulator.hpp"
 #include "verbena/control/error.hpp"
 #include "verbena/control/messages.hpp"
+#include "verbena/control/status_messages.hpp"
 
 namespace verbena::cli {
 

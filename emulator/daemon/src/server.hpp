@@ -21,6 +21,7 @@
 #include "status_stream.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/control/event_messages.hpp"
+#include "verbena/control/status_messages.hpp"
 #include "verbena/fabric/fabric.hpp"
 #include "xrc_domains.hpp"
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "server.hpp"
+#include "verbena/control/import_messages.hpp"
 
 namespace verbena::daemon {
 

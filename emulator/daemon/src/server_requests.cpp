@@ -11,6 +11,7 @@
 
 #include "server.hpp"
 #include "verbena/control/ring_messages.hpp"
+#include "verbena/control/status_messages.hpp"
 #include "version.hpp"
 
 namespace verbena::daemon {

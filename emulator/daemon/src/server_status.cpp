@@ -7,6 +7,7 @@
 
 #include "server.hpp"
 #include "status_writers.hpp"
+#include "verbena/control/status_messages.hpp"
 #include "version.hpp"
 
 namespace verbena::daemon {

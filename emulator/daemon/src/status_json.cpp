@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "verbena/control/status_messages.hpp"
+
 namespace verbena::daemon {
 namespace {
 

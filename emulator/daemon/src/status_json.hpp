@@ -8,6 +8,7 @@
 
 #include "status_stream.hpp"
 #include "verbena/control/messages.hpp"
+#include "verbena/control/status_messages.hpp"
 #include "verbena/fabric/fault_table.hpp"
 #include "verbena/fabric/rule_table.hpp"
 #include "verbena/fabric/totals.hpp"

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "verbena/control/messages.hpp"
+#include "verbena/control/status_messages.hpp"
 #include "verbena/fabric/extension.hpp"
 
 namespace verbena::daemon {

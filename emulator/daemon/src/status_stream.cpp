@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "verbena/base/types.hpp"
+#include "verbena/control/status_messages.hpp"
 #include "verbena/fabric/port.hpp"
 
 namespace verbena::daemon {

@@ -17,6 +17,7 @@
 
 #include "status_round.hpp"
 #include "verbena/control/messages.hpp"
+#include "verbena/control/status_messages.hpp"
 #include "verbena/fabric/extension.hpp"
 
 namespace verbena::daemon {

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "verbena/control/status_messages.hpp"
+
 namespace verbena::daemon {
 
 using control::StatusPart;

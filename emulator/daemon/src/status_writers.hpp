@@ -9,6 +9,7 @@
 
 #include "status_json.hpp"
 #include "status_stream.hpp"
+#include "verbena/control/status_messages.hpp"
 #include "verbena/fabric/fabric.hpp"
 
 namespace verbena::daemon {

@@ -10,6 +10,7 @@
 #include "verbena/context/status_report.hpp"
 #include "verbena/control/event_messages.hpp"
 #include "verbena/control/peer_messages.hpp"
+#include "verbena/control/status_messages.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbena/report/explain.hpp"
 

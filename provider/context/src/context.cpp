@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "verbena/control/import_messages.hpp"
+#include "verbena/control/status_messages.hpp"
 #include "verbena/objects/limits.hpp"
 #include "verbena/report/explain.hpp"
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "verbena/context/context.hpp"
+#include "verbena/control/import_messages.hpp"
 #include "verbena/link/system_calls.hpp"
 #include "verbena/report/explain.hpp"
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "verbena/control/status_messages.hpp"
+
 namespace verbena::provider {
 namespace {
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "verbena/context/context.hpp"
+#include "verbena/control/import_messages.hpp"
 #include "verbena/objects/dead_handles.hpp"
 #include "verbena/report/guard.hpp"
 #include "verbena/verbs/make_mr.hpp"

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "verbena/base/check.hpp"
+#include "verbena/control/status_messages.hpp"
 #include "verbena/preload/nldev.hpp"
 
 namespace {

@@ -23,6 +23,7 @@
 #include "verbena/control/codec.hpp"
 #include "verbena/control/messages.hpp"
 #include "verbena/control/runtime_dir.hpp"
+#include "verbena/control/status_messages.hpp"
 
 namespace {
 

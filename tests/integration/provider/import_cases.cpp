@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "client.hpp"
+#include "verbena/control/import_messages.hpp"
 
 namespace client {
 namespace {

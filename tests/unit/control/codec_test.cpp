@@ -9,6 +9,7 @@
 
 #include "samples.hpp"
 #include "verbena/base/random.hpp"
+#include "verbena/control/status_messages.hpp"
 
 namespace verbena::control {
 namespace {

@@ -7,9 +7,11 @@
 #include "verbena/control/address_plan.hpp"
 #include "verbena/control/capture_messages.hpp"
 #include "verbena/control/event_messages.hpp"
+#include "verbena/control/import_messages.hpp"
 #include "verbena/control/messages.hpp"
 #include "verbena/control/peer_messages.hpp"
 #include "verbena/control/ring_messages.hpp"
+#include "verbena/control/status_messages.hpp"
 #include "verbena/control/xrc_messages.hpp"
 
 namespace verbena::control {

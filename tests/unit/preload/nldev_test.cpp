@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "verbena/control/status_messages.hpp"
+
 namespace verbena::preload {
 namespace {
 

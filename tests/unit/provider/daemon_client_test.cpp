@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "verbena/control/import_messages.hpp"
 #include "verbena/control/messages.hpp"
 
 namespace verbena::provider {

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "verbena/control/status_messages.hpp"
+
 namespace verbena::preload {
 namespace {
 

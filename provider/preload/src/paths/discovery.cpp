@@ -17,6 +17,7 @@
 #include "verbena/base/port_counters.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/control/runtime_dir.hpp"
+#include "verbena/control/status_messages.hpp"
 
 namespace verbena::preload {
 namespace {

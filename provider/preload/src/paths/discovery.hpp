@@ -14,6 +14,7 @@
 #include "verbena/control/device_info.hpp"
 #include "verbena/control/error.hpp"
 #include "verbena/control/messages.hpp"
+#include "verbena/control/status_messages.hpp"
 #include "verbena/control/unique_fd.hpp"
 #include "verbena/preload/nldev.hpp"
 

@@ -17,6 +17,7 @@
 #include "verbena/context/port.hpp"
 #include "verbena/context/ring_requests.hpp"
 #include "verbena/context/stats_mapping.hpp"
+#include "verbena/control/status_messages.hpp"
 #include "verbena/engine/engine.hpp"
 
 namespace verbena::provider {

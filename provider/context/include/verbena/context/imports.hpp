@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 
+#include "verbena/control/import_messages.hpp"
 #include "verbena/control/messages.hpp"
 #include "verbena/memory/registry.hpp"
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "verbena/control/messages.hpp"
+#include "verbena/control/status_messages.hpp"
 #include "verbena/device/device.hpp"
 #include "verbena/link/peer_link.hpp"
 #include "verbena/objects/exports.hpp"

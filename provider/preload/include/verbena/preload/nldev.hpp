@@ -12,6 +12,7 @@
 
 #include "verbena/control/device_info.hpp"
 #include "verbena/control/messages.hpp"
+#include "verbena/control/status_messages.hpp"
 #include "verbena/preload/netlink_message.hpp"
 
 namespace verbena::preload {

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Faults and rules: what a person asks for, and what is in force at a context.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "verbena/control/message.hpp"
+
+namespace verbena::control {
+
+// Faults of the network, as shares in parts per million of the packets that are sent.
+struct FaultValues {
+  std::uint32_t loss_ppm = 0;
+  std::uint32_t duplicate_ppm = 0;
+  std::uint32_t reorder_ppm = 0;
+  std::uint32_t corrupt_ppm = 0;
+  std::uint64_t delay_ns = 0;
+  std::uint64_t jitter_ns = 0;
+  std::uint64_t rate_bytes_per_second = 0;  // 0: no limit
+
+  bool is_none() const {
+    return loss_ppm == 0 && duplicate_ppm == 0 && reorder_ppm == 0 && corrupt_ppm == 0 &&
+           delay_ns == 0 && jitter_ns == 0 && rate_bytes_per_second == 0;
+  }
+  bool operator==(const FaultValues&) const = default;
+  VERBENA_FIELDS {
+    a(m.loss_ppm, m.duplicate_ppm, m.reorder_ppm, m.corrupt_ppm, m.delay_ns, m.jitter_ns,
+      m.rate_bytes_per_second);
+  }
+};
+
+// A set of these bits says which of the values a change is about.
+enum FaultField : std::uint32_t {
+  kFaultLoss = 1,
+  kFaultDuplicate = 2,
+  kFaultReorder = 4,
+  kFaultCorrupt = 8,
+  kFaultDelay = 16,
+  kFaultJitter = 32,
+  kFaultRate = 64,
+  kFaultSeed = 128,
+};
+
+// What is in force for a queue pair.
+struct FaultSpec {
+  static constexpr std::uint32_t kEveryQp = 0;  // each that has no fault of its own
+  static constexpr std::uint32_t kCm = 1;       // QP1: connection management, the daemon's business
+  std::uint32_t qpn = kEveryQp;
+  // Where in the stats page a context counts what it does, and for which fault it does so there.
+  std::uint32_t place = 0;
+  std::uint64_t id = 0;
+  FaultValues values;
+  std::uint64_t seed = 0;
+  bool operator==(const FaultSpec&) const = default;
+  VERBENA_FIELDS { a(m.qpn, m.place, m.id, m.values, m.seed); }
+};
+
+// A rule of a scripted fault.
+struct RuleSpec {
+  std::uint32_t place =
+      0;  // as of a fault: where a context counts what it does, and for which rule
+  std::uint64_t id = 0;
+  std::string text;        // fault/rule.hpp
+  std::uint64_t seed = 0;  // 0 where it has no chances
+  bool operator==(const RuleSpec&) const = default;
+  VERBENA_FIELDS { a(m.place, m.id, m.text, m.seed); }
+};
+
+// To a provider: all faults of its device, and all rules, in place of those before.
+struct SetFault {
+  std::string device;
+  std::vector<FaultSpec> faults;
+  std::uint32_t ticket = 0;
+  std::vector<RuleSpec> rules;
+  VERBENA_MESSAGE(kSetFault) { a(m.device, m.faults, m.ticket, m.rules); }
+};
+
+// From a provider, when it has done so: what it sends from now on meets them. A provider that was
+// told again before it looked answers for the last ticket only.
+struct FaultsInForce {
+  std::uint32_t ticket = 0;
+  VERBENA_MESSAGE(kFaultsInForce) { a(m.ticket); }
+};
+
+// From `verbena fault`: changes the values that are named and leaves the others, and adds rules
+// behind those that there are. Answered by FaultChanged. An empty device means all.
+struct ChangeFault {
+  std::string device;
+  std::uint32_t qpn = 0;    // 0: those of every queue pair
+  bool data = true;         // what programs send
+  bool cm = false;          // what connection management sends
+  bool clear = false;       // takes everything away instead
+  std::uint32_t named = 0;  // FaultField
+  FaultValues values;
+  std::uint64_t seed = 0;
+  std::vector<std::string> rules;
+  VERBENA_MESSAGE(kChangeFault) {
+    a(m.device, m.qpn, m.data, m.cm, m.clear, m.named, m.values, m.seed, m.rules);
+  }
+};
+
+// A process that has not done yet what it was told to.
+struct SilentProcess {
+  std::uint32_t pid = 0;
+  std::string comm;
+  bool operator==(const SilentProcess&) const = default;
+  VERBENA_FIELDS { a(m.pid, m.comm); }
+};
+
+// Comes when every process that has the device open has the change in force, or has not said so for
+// a while: those are named.
+struct FaultChanged {
+  static constexpr std::size_t kNamedMost = 8;
+  bool has_seed = false;  // false: no fault is left
+  std::uint64_t seed = 0;
+  std::uint32_t silent = 0;          // processes
+  std::vector<SilentProcess> named;  // the first of them
+  VERBENA_MESSAGE(kFaultChanged) { a(m.has_seed, m.seed, m.silent, m.named); }
+};
+
+}  // namespace verbena::control

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What contexts do, as `verbena status`, `rdma` and the counters of sysfs ask for it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "verbena/base/address.hpp"
+#include "verbena/control/message.hpp"
+
+namespace verbena::control {
+
+enum class StatusOf : std::uint8_t { kQueuePairs = 0, kSharedReceives = 1 };
+
+// How many objects this context has, and what its queue pairs or shared receive queues do: `most`
+// of them, those that stand behind number `after` in the order that the context keeps (0: from the
+// first one on). The daemon asks again and again, so that no side has more than a page of it at a
+// time.
+struct StatusRequest {
+  std::uint32_t after = 0;
+  std::uint32_t most = 0;
+  StatusOf of = StatusOf::kQueuePairs;
+  VERBENA_MESSAGE(kStatusRequest) { a(m.after, m.most, m.of); }
+};
+
+enum class LinkKind : std::uint8_t { kNone = 0, kUdp = 1, kRing = 2 };
+
+struct QpStatus {
+  std::uint32_t qpn = 0;
+  std::uint8_t type = 0;   // as ibv_qp_type
+  std::uint8_t state = 0;  // as ibv_qp_state
+  LinkKind link = LinkKind::kNone;
+  IpAddress peer_address;
+  std::uint32_t peer_qpn = 0;
+  std::uint32_t send_psn = 0;
+  std::uint32_t receive_psn = 0;
+  std::uint32_t send_outstanding = 0;  // work requests
+  std::uint32_t receive_outstanding = 0;
+  std::uint64_t sent_packets = 0;
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t received_packets = 0;
+  std::uint64_t received_bytes = 0;
+  std::uint64_t retransmitted_packets = 0;
+  std::string last_error;  // empty, or why it stands in an error state
+  bool operator==(const QpStatus&) const = default;
+  VERBENA_FIELDS {
+    a(m.qpn, m.type, m.state, m.link, m.peer_address, m.peer_qpn, m.send_psn, m.receive_psn,
+      m.send_outstanding, m.receive_outstanding, m.sent_packets, m.sent_bytes, m.received_packets,
+      m.received_bytes, m.retransmitted_packets, m.last_error);
+  }
+};
+
+struct SrqStatus {
+  std::uint32_t number = 0;
+  std::uint8_t type = 0;  // as ibv_srq_type
+  std::uint32_t receive_outstanding = 0;
+  bool operator==(const SrqStatus&) const = default;
+  VERBENA_FIELDS { a(m.number, m.type, m.receive_outstanding); }
+};
+
+struct ResourceCounts {
+  std::uint32_t pds = 0;
+  std::uint32_t cqs = 0;
+  std::uint32_t qps = 0;
+  std::uint32_t mrs = 0;
+  std::uint32_t srqs = 0;
+  std::uint32_t contexts = 1;  // 0: a further engine of one
+  bool operator==(const ResourceCounts&) const = default;
+  VERBENA_FIELDS { a(m.pds, m.cqs, m.qps, m.mrs, m.srqs, m.contexts); }
+};
+
+// Answers StatusRequest with its sequence. `last`: none stands behind these.
+struct StatusReport {
+  static constexpr std::size_t kMostInOne = 128;  // of either
+  bool last = true;
+  ResourceCounts counts;  // of the whole context
+  std::vector<QpStatus> qps;
+  std::vector<SrqStatus> srqs;
+  VERBENA_MESSAGE(kStatusReport) { a(m.last, m.counts, m.qps, m.srqs); }
+};
+
+struct StatusQuery {
+  bool resets = false;  // the counters of the ports begin anew at zero after what is shown
+  VERBENA_MESSAGE(kStatusQuery) { a(m.resets); }
+};
+
+// Answers StatusQuery, in as many messages as it takes, while the asker reads them. First the
+// emulator with its rules; then each device with its faults and, one after the other, its contexts
+// with their queue pairs and shared receive queues:
+//
+//   kEmulator kRules* (kDevice kFaults* (kContext kQps* kSrqs* kContextEnd)*)* kEnd
+//
+// Each but the last carries a JSON object, kRules, kFaults, kQps and kSrqs one or more of them in
+// lines.
+enum class StatusPart : std::uint8_t {
+  kEmulator = 1,
+  kDevice = 2,
+  kFaults = 3,
+  kContext = 4,
+  kQps = 5,
+  kContextEnd = 6,
+  kEnd = 7,
+  kSrqs = 8,
+  kRules = 9
+};
+struct StatusText {
+  static constexpr std::size_t kTextMost = 32 * 1024;
+  StatusPart part = StatusPart::kEnd;
+  std::string text;
+  VERBENA_MESSAGE(kStatusText) { a(m.part, m.text); }
+};
+
+// Writes the counters of a device (empty: all) into the shadow tree. Answered by Ack when done.
+struct RefreshCounters {
+  std::string device;
+  VERBENA_MESSAGE(kRefreshCounters) { a(m.device); }
+};
+
+// What the port of a device has counted, over all processes. Answered by Counters.
+struct QueryCounters {
+  std::string device;
+  VERBENA_MESSAGE(kQueryCounters) { a(m.device); }
+};
+
+struct Counters {
+  std::vector<std::uint64_t> port;   // by PortCounter
+  std::vector<std::uint64_t> drops;  // by DropReason
+  VERBENA_MESSAGE(kCounters) { a(m.port, m.drops); }
+};
+
+// What `rdma resource` shows; gathered from the providers. Empty device: all. Of a device's queue
+// pairs no more than kQpsMost are told.
+struct QueryResources {
+  std::string device;
+  VERBENA_MESSAGE(kQueryResources) { a(m.device); }
+};
+
+struct ContextResources {
+  std::string device;
+  std::uint32_t pid = 0;
+  std::string comm;
+  ResourceCounts counts;
+  std::vector<QpStatus> qps;
+  VERBENA_FIELDS { a(m.device, m.pid, m.comm, m.counts, m.qps); }
+};
+
+struct Resources {
+  static constexpr std::size_t kQpsMost = 1024;
+  bool last = true;
+  std::vector<ContextResources> contexts;  // one context may be split over several
+  VERBENA_MESSAGE(kResources) { a(m.last, m.contexts); }
+};
+
+}  // namespace verbena::control
