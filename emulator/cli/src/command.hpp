@@ -3,13 +3,16 @@
 // it to CLI11 and leaves its work behind as a callback; the result is the program's exit code.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "verbena/control/error.hpp"
 #include "verbena/settings/settings.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace verbena::cli {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // verbena completion: scripts for shells, made from the commands as they are declared.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 

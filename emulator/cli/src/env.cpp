@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // verbena env: what a shell must export to see the device.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // verbena event: asynchronous events that rarely happen by themselves.
+#include <CLI/CLI.hpp>
 #include <array>
 #include <cstdio>
 #include <memory>

@@ -2,12 +2,15 @@
 // The options that say how bad the network shall be, for `fault` and `run`.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "verbena/control/error.hpp"
 #include "verbena/control/messages.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace verbena::cli {
 

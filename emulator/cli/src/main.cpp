@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // verbena: the command line.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <exception>

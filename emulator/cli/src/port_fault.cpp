@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // verbena port, verbena fault: making the network bad on purpose.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 

@@ -7,13 +7,16 @@
 // A program that runs in one starts others beside it, not below it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "emulator.hpp"
 #include "parts.hpp"
 #include "verbena/control/error.hpp"
 #include "verbena/settings/settings.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace verbena::cli {
 

@@ -3,6 +3,7 @@
 // else we are its parent (supervised_run.hpp).
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <charconv>
 #include <cmath>

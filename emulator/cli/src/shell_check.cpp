@@ -68,7 +68,7 @@ void check_drivers(Findings& findings, const Parts& parts, int private_abi, bool
         "LD_PRELOAD shows the device to the programs of this shell, but RDMAV_DRIVERS "
         "does not name its driver " +
             parts.driver(),
-        std::string(kRemedy) + ", or install a .driver file");
+        kRemedy + std::string(", or install a .driver file"));
   }
 }
 

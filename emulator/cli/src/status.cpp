@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // verbena status: devices, ports, processes, queue pairs.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>

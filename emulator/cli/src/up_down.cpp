@@ -2,6 +2,7 @@
 // verbena up, verbena down.
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
