@@ -81,9 +81,9 @@ inline bool by_vectors(void* to, const void* from, std::size_t length) noexcept 
       "x9", "x10", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "cc");
 }
 
-// There are no wider ones.
-inline bool has_wide_vectors() noexcept { return false; }
-inline bool by_wide_vectors(void* to, const void* from, std::size_t length) noexcept {
+// There is nothing of the kind.
+inline bool copies_strings_fast() noexcept { return false; }
+inline bool by_string(void* to, const void* from, std::size_t length) noexcept {
   return by_vectors(to, from, length);
 }
 

@@ -17,7 +17,7 @@
 
 namespace verbena {
 
-// More than 64 bytes, by the widest vectors that the processor has.
+// More than 64 bytes, in the way that is fastest on this processor.
 [[nodiscard]] bool guarded_copy_long(void* to, const void* from, std::size_t length) noexcept;
 
 [[nodiscard]] inline bool guarded_copy(void* to, const void* from, std::size_t length) noexcept {

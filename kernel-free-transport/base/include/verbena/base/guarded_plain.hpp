@@ -21,8 +21,8 @@ inline bool by_vectors(void* to, const void* from, std::size_t length) noexcept 
   std::memcpy(to, from, length);
   return true;
 }
-inline bool has_wide_vectors() noexcept { return false; }
-inline bool by_wide_vectors(void* to, const void* from, std::size_t length) noexcept {
+inline bool copies_strings_fast() noexcept { return false; }
+inline bool by_string(void* to, const void* from, std::size_t length) noexcept {
   return by_vectors(to, from, length);
 }
 

@@ -3,6 +3,8 @@
 // (guarded.hpp). False: one of them has faulted. Nothing here is for anybody else.
 #pragma once
 
+#include <cpuid.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -91,30 +93,16 @@ inline bool by_vectors(void* to, const void* from, std::size_t length) noexcept 
       "rcx", "rsi", "rdi", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "cc");
 }
 
-// The same from 128 bytes on, 128 at a time, where the processor has such vectors.
-inline bool has_wide_vectors() noexcept { return __builtin_cpu_supports("avx2") != 0; }
-inline bool by_wide_vectors(void* to, const void* from, std::size_t length) noexcept {
-  asm goto(VERBENA_GUARDED(
-               "vmovups -128(%[from],%[length]), %%ymm4; vmovups -96(%[from],%[length]), %%ymm5;"
-               "vmovups -64(%[from],%[length]), %%ymm6; vmovups -32(%[from],%[length]), %%ymm7;"
-               "movq %[to], %%rdi; movq %[from], %%rsi; leaq -128(%[to],%[length]), %%rcx;"
-               "773: vmovups (%%rsi), %%ymm0; vmovups 32(%%rsi), %%ymm1;"
-               "vmovups 64(%%rsi), %%ymm2; vmovups 96(%%rsi), %%ymm3;"
-               "vmovups %%ymm0, (%%rdi); vmovups %%ymm1, 32(%%rdi);"
-               "vmovups %%ymm2, 64(%%rdi); vmovups %%ymm3, 96(%%rdi);"
-               "subq $-128, %%rsi; subq $-128, %%rdi; cmpq %%rcx, %%rdi; jb 773b;"
-               "vmovups %%ymm4, (%%rcx); vmovups %%ymm5, 32(%%rcx);"
-               "vmovups %%ymm6, 64(%%rcx); vmovups %%ymm7, 96(%%rcx)") "vzeroupper\n"
-           :
-           : [to] "r"(to), [from] "r"(from), [length] "r"(length)
-           : "rcx", "rsi", "rdi", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
-             "cc", "memory"
-           : fault);
-  return true;
-fault:
-  // Or each SSE instruction of the program waits for the upper halves from now on.
-  asm volatile("vzeroupper" : : : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7");
-  return false;
+// Whether the processor copies a string of bytes by itself as fast as any loop does ("fast short
+// REP MOV"). An emulated one, which goes byte by byte, does not say so.
+inline bool copies_strings_fast() noexcept {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kFastShortRepMov = 1u << 4;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kFastShortRepMov) != 0;
+}
+inline bool by_string(void* to, const void* from, std::size_t length) noexcept {
+  VERBENA_GUARDED_MOVE("movq %[to], %%rdi; movq %[from], %%rsi; movq %[length], %%rcx; rep movsb",
+                       "rcx", "rsi", "rdi");
 }
 
 // What stands there; anything, and `failed` is 1, if it cannot be read. For a function that is in
