@@ -23,14 +23,10 @@ int request(const PrivateOption& chosen, const Request& message) {
 
 // Of processes that are stopped, or in a debugger: what they have sent before may still arrive.
 void complain_of_silent(const control::FaultChanged& changed) {
-  if (changed.silent == 0) return;
-  std::string names;
-  for (const control::SilentProcess& process : changed.named) {
-    names += (names.empty() ? "" : ", ") + std::to_string(process.pid) + " (" + process.comm + ")";
-  }
-  if (changed.silent > changed.named.size()) names += ", ...";
-  complain("set, but " + std::to_string(changed.silent) +
-           " process(es) have not answered and may send without it until they go on: " + names);
+  if (changed.silent.count == 0) return;
+  complain("set, but " + std::to_string(changed.silent.count) +
+           " process(es) have not answered and may send without it until they go on: " +
+           control::names_of(changed.silent));
 }
 
 int set_fault(const PrivateOption& chosen, const FaultOptions& o) {

@@ -148,7 +148,7 @@ void Server::remove_session(Session::Id id) {
   end_streams_of(id);
   end_imports_of(id);
   end_fault_questions_of(id);
-  end_fault_waits_of(id);
+  end_waits_of(id);
   end_receiver_calls_of(id);
   end_events_of(id);
   if (extension_ != nullptr) extension_->on_client_closed(id);

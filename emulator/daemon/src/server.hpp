@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,6 +22,7 @@
 #include "status_stream.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/control/event_messages.hpp"
+#include "verbena/control/silent_processes.hpp"
 #include "verbena/control/status_messages.hpp"
 #include "verbena/fabric/fabric.hpp"
 #include "xrc_domains.hpp"
@@ -35,8 +37,8 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   static constexpr TimeNs kAcceptPauseNs = 100'000'000;
   // After a capture took no more contexts.
   static constexpr TimeNs kCaptureRetryNs = 20'000'000;
-  // How long the contexts have to put faults in force.
-  static constexpr TimeNs kFaultDeadlineNs = 3'000'000'000;
+  // How long the contexts have to do what they are told.
+  static constexpr TimeNs kFollowDeadlineNs = 3'000'000'000;
   // An emulator started on demand waits this long for the next user.
   static constexpr TimeNs kIdleLingerNs = 1'000'000'000;
 
@@ -134,8 +136,13 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   void give_up_fault(std::uint32_t ticket, bool is_silent);
   void end_fault_questions_of(Session::Id gone);
   void on_faults_in_force(Session& session, const control::Incoming& in);
-  void end_fault_waits_of(Session::Id gone);
-  void end_fault_wait(std::uint32_t ticket, bool is_late);
+
+  // server_waits.cpp
+  struct Wait;
+  void begin_wait(std::uint32_t ticket, Wait wait);
+  void note_followed(const Session& session, std::uint32_t ticket);
+  void end_waits_of(Session::Id gone);
+  void end_wait(std::uint32_t ticket, bool is_late);
 
   // server_xrc.cpp
   void on_xrc_message(Session& session, const control::Incoming& in);
@@ -212,15 +219,16 @@ class Server final : public fabric::Clients, private StatusStream::Host {
     fabric::Timers::Id deadline;
   };
   std::map<std::uint32_t, PendingFault> faults_asked_for_;
-  // Changes of faults that some contexts do not have in force yet, by ticket.
-  struct FaultWait {
+  // What some contexts were told and have not done yet, by ticket.
+  struct Wait {
     Session::Id asker;
-    std::uint32_t sequence;
-    control::FaultChanged answer;
     std::set<Session::Id> awaited;
-    fabric::Timers::Id deadline;
+    // Where all have, or have not in time.
+    std::function<void(Session& asker, control::SilentProcesses silent)> then;
+    bool is_of_faults = false;
+    fabric::Timers::Id deadline = 0;
   };
-  std::map<std::uint32_t, FaultWait> fault_waits_;
+  std::map<std::uint32_t, Wait> waits_;
   std::map<Session::Id, Session::Id> owners_;  // by importer, until that one goes
   XrcDomains xrc_;
   // Calls upon a receiver that wait for its context's answer, by ticket.

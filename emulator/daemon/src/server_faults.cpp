@@ -47,8 +47,7 @@ void Server::change_faults(Session& session, std::uint32_t sequence,
                            const control::ChangeFault& change) {
   const std::uint64_t fresh = fresh_seed();
   const std::uint32_t ticket = next_ticket_++;
-  FaultWait wait{session.id, sequence, {}, {}, 0};
-  control::FaultChanged& answer = wait.answer;
+  control::FaultChanged answer;
   std::optional<control::Error> refused = change_rules(change, fresh, answer);
   if (refused && !change.rules.empty()) return session.refuse(sequence, *refused);
   const bool is_of_rules_alone =
@@ -74,10 +73,14 @@ void Server::change_faults(Session& session, std::uint32_t sequence,
     tell_contexts(name, control::SetFault{name, port->faults().in_force(), ticket,
                                           fabric_.rules().in_force()});
   }
+  Wait wait{session.id, {}, [answer, sequence](Session& asker, control::SilentProcesses silent) {
+              control::FaultChanged changed = answer;
+              changed.silent = std::move(silent);
+              asker.send(changed, sequence);
+            }};
+  wait.is_of_faults = true;
   for (const auto& [key, context] : by_slot_) wait.awaited.insert(context->id);
-  if (wait.awaited.empty()) return session.send(answer, sequence);
-  wait.deadline = loop_.after(kFaultDeadlineNs, [this, ticket] { end_fault_wait(ticket, true); });
-  fault_waits_.emplace(ticket, std::move(wait));
+  begin_wait(ticket, std::move(wait));
 }
 
 // Adds rules, or takes them away, or gives them another seed; what is wrong.
@@ -108,44 +111,15 @@ std::optional<control::Error> Server::change_rules(const control::ChangeFault& c
   return std::nullopt;
 }
 
+// A context may have been told again before it looked: it answers for the last one.
 void Server::on_faults_in_force(Session& session, const Incoming& in) {
   const auto told = control::decode<control::FaultsInForce>(in.payload);
   if (!told) return;
   std::vector<std::uint32_t> done;
-  for (auto& [ticket, wait] : fault_waits_) {
-    if (ticket > told->ticket) break;
-    if (wait.awaited.erase(session.id) != 0 && wait.awaited.empty()) done.push_back(ticket);
+  for (const auto& [ticket, wait] : waits_) {
+    if (wait.is_of_faults && ticket <= told->ticket) done.push_back(ticket);
   }
-  for (const std::uint32_t ticket : done) end_fault_wait(ticket, false);
-}
-
-// A program that has ended sends nothing more. Nor does anybody wait for an answer who is gone.
-void Server::end_fault_waits_of(Session::Id gone) {
-  std::vector<std::uint32_t> done;
-  for (auto& [ticket, wait] : fault_waits_) {
-    const bool was_last = wait.awaited.erase(gone) != 0 && wait.awaited.empty();
-    if (was_last || wait.asker == gone) done.push_back(ticket);
-  }
-  for (const std::uint32_t ticket : done) end_fault_wait(ticket, false);
-}
-
-void Server::end_fault_wait(std::uint32_t ticket, bool is_late) {
-  const auto found = fault_waits_.find(ticket);
-  FaultWait wait = std::move(found->second);
-  fault_waits_.erase(found);
-  if (!is_late) loop_.cancel(wait.deadline);
-  const auto asker = sessions_.find(wait.asker);
-  if (asker == sessions_.end()) return;
-  std::set<std::uint32_t> processes;  // some have several contexts
-  for (const Session::Id id : wait.awaited) {
-    const fabric::ClientInfo& silent = sessions_.at(id)->info;
-    if (!processes.insert(silent.pid).second) continue;
-    if (wait.answer.named.size() < control::FaultChanged::kNamedMost) {
-      wait.answer.named.push_back({silent.pid, silent.comm});
-    }
-  }
-  wait.answer.silent = static_cast<std::uint32_t>(processes.size());
-  asker->second->send(wait.answer, wait.sequence);
+  for (const std::uint32_t ticket : done) note_followed(session, ticket);
 }
 
 // Only its program knows. The number says whose it would be, on each device.

@@ -90,7 +90,7 @@ inline void fill(ChangeFault& m) {
        8,          {"drop"}};
 }
 inline void fill(FaultsInForce& m) { m.ticket = 12; }
-inline void fill(FaultChanged& m) { m = {true, 0x123456789abcdef0, 2, {{4711, "server"}}}; }
+inline void fill(FaultChanged& m) { m = {true, 0x123456789abcdef0, {2, {{4711, "server"}}}}; }
 inline void fill(FindQueuePair& m) { m = {3, 0x4001}; }
 inline void fill(QueuePairFound& m) { m = {3, true}; }
 inline void fill(Shutdown& m) { m.reason = "asked"; }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "verbena/control/message.hpp"
+#include "verbena/control/silent_processes.hpp"
 
 namespace verbena::control {
 
@@ -102,23 +103,13 @@ struct ChangeFault {
   }
 };
 
-// A process that has not done yet what it was told to.
-struct SilentProcess {
-  std::uint32_t pid = 0;
-  std::string comm;
-  bool operator==(const SilentProcess&) const = default;
-  VERBENA_FIELDS { a(m.pid, m.comm); }
-};
-
 // Comes when every process that has the device open has the change in force, or has not said so for
 // a while: those are named.
 struct FaultChanged {
-  static constexpr std::size_t kNamedMost = 8;
   bool has_seed = false;  // false: no fault is left
   std::uint64_t seed = 0;
-  std::uint32_t silent = 0;          // processes
-  std::vector<SilentProcess> named;  // the first of them
-  VERBENA_MESSAGE(kFaultChanged) { a(m.has_seed, m.seed, m.silent, m.named); }
+  SilentProcesses silent;
+  VERBENA_MESSAGE(kFaultChanged) { a(m.has_seed, m.seed, m.silent); }
 };
 
 }  // namespace verbena::control
