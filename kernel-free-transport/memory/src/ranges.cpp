@@ -117,6 +117,11 @@ void Ranges::remove(Node& node) {
   note_bounds();
 }
 
+void Ranges::tear(Node& node, const char* by) {
+  const Guard guard(lock_);
+  node.holes.add({0, ~std::uint64_t{0}}, by);
+}
+
 bool Ranges::is_whole(const Node& node, const Span& span) {
   const Guard guard(lock_);
   return !node.holes.touch(span);

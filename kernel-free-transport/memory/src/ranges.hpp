@@ -64,6 +64,8 @@ class Ranges {
   void insert(Node& node, const Node* like);
   // No matter whether it is in.
   void remove(Node& node);
+  // Takes all of it away. No matter whether it is in.
+  void tear(Node& node, const char* by);
   // Whether nothing was taken away of this part of the node's.
   bool is_whole(const Node& node, const Span& span);
   // How a part of it was taken away.

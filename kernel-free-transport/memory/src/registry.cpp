@@ -163,6 +163,21 @@ void Registry::withdraw(std::uint64_t host_address, std::uint64_t length, const 
   });
 }
 
+void Registry::take_away(std::uint32_t key, const char* by) noexcept {
+  const Guard guard(table_->lock);
+  Slot* const region = table_->find_region(key);
+  if (region == nullptr) return;
+  table_->tear(*region, by);
+  std::uint32_t windows = region->windows;
+  for (std::uint32_t i = 1; windows != 0 && i <= table_->max_index; ++i) {
+    Slot* const slot = table_->find(i);
+    if (slot == nullptr || !slot->is_window() || !slot->bound) continue;
+    if (slot->parent != index_of(key)) continue;
+    table_->tear(*slot, by);
+    --windows;
+  }
+}
+
 // Nothing of the slot changes while it is pinned.
 std::uint32_t Registry::regions() const {
   return static_cast<std::uint32_t>(table_->regions.read());

@@ -121,6 +121,13 @@ void Registry::Table::open(Slot& slot, const Ranges::Node* like) {
   slot.gate.reopen();
 }
 
+void Registry::Table::tear(Slot& slot, const char* by) noexcept {
+  slot.gate.close_and_wait();
+  ranges.tear(node_of(slot), by);
+  slot.reach.publish(Reach::kTorn);
+  slot.gate.reopen();
+}
+
 Registry::Slot* Registry::Table::allocate() {
   // Those that were wished for have had a key.
   while (fresh <= max_index && find(fresh) != nullptr && find(fresh)->key != 0) ++fresh;

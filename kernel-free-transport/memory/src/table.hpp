@@ -113,6 +113,8 @@ struct Registry::Table : PagedMemory {
   // The gate of a slot that has memory now is opened: with the holes of `like`, if that is not
   // null.
   void open(Slot& slot, const Ranges::Node* like = nullptr);
+  // All of its memory is taken away, `by` a call.
+  void tear(Slot& slot, const char* by) noexcept;
   Ranges::Node& node_of(const Slot& slot) const {
     const std::uint32_t index = index_of(slot.key);
     return *directory[index / Chunk::kSlots].read()->nodes[index % Chunk::kSlots];

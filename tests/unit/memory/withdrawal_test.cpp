@@ -153,5 +153,32 @@ TEST_F(WithdrawalTest, OnDemandAndDeviceMemoryFollowTheirMappings) {
   }
 }
 
+// Of another process's, which is reached as if it were on demand.
+TEST_F(WithdrawalTest, ARegionIsTakenAwayWithAllItsWindows) {
+  const std::uint32_t region = add(kFull | kOnDemand);
+  const WindowBind bind{region, address(0), 64, kRemoteRead};
+  const std::uint32_t first = *registry_.bind_type1(add_window(false), kDomain, bind);
+  const std::uint32_t second = add_window(true);
+  EXPECT_TRUE(registry_.bind_type2(second, second, kDomain, 5, bind).ok());
+  const std::uint32_t other = add(kFull | kOnDemand);
+  registry_.take_away(region, "a test");
+  EXPECT_FALSE(is_there(region, 0));
+  EXPECT_FALSE(is_there(first, 0));
+  std::uint8_t byte = 0;
+  EXPECT_FALSE(pin(second, address(0), 1, kRemoteRead, 5)->read(&byte, 0, 1));
+  EXPECT_TRUE(is_there(other, 0));
+  const std::uint32_t later = *registry_.bind_type1(add_window(false), kDomain, bind);
+  EXPECT_FALSE(is_there(later, 0));
+  const AccessRequest refused{region, kDomain, address(0), 8, kRemoteRead, 0};
+  const std::string why = registry_.explain(refused, Refusal::kNotMapped).c_str();
+  EXPECT_NE(why.find("memory of the region (0x"), std::string::npos) << why;
+  EXPECT_NE(why.find("was taken away by a test"), std::string::npos) << why;
+  for (const std::uint32_t window : {first, second, later})
+    EXPECT_TRUE(registry_.free_window(window).ok());
+  EXPECT_TRUE(registry_.deregister(region).ok());
+  EXPECT_EQ(refusal_of(pin(region, address(0), 8)), Refusal::kNoSuchKey);
+  registry_.take_away(region, "nothing");
+}
+
 }  // namespace
 }  // namespace verbena::memory

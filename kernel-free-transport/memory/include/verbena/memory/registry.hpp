@@ -138,6 +138,9 @@ class Registry {
   // When this returns nobody is at it any more, most times: it waits for a moment only, and in a
   // signal handler, or with any lock held, it may be called, too.
   void withdraw(std::uint64_t host_address, std::uint64_t length, const char* by) noexcept;
+  // The same of all memory of a region and of the windows that are bound to it, whatever kind it
+  // is; waits for accesses under way.
+  void take_away(std::uint32_t key, const char* by) noexcept;
 
   // What status shows.
   std::uint32_t regions() const;
