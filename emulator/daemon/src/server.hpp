@@ -116,6 +116,8 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   // server_imports.cpp
   void on_import(Session& session, const control::Incoming& in);
   void on_exported(Session& session, const control::Incoming& in);
+  void on_region_changed(Session& session, const control::Incoming& in);
+  void on_region_followed(Session& session, const control::Incoming& in);
   Sessions::iterator owner_for(const Session& importer, const std::string& name);
   void end_imports_of(Session::Id gone);
 
@@ -229,6 +231,9 @@ class Server final : public fabric::Clients, private StatusStream::Host {
     fabric::Timers::Id deadline = 0;
   };
   std::map<std::uint32_t, Wait> waits_;
+  // Those that the last wait for them was in vain for, and that have said nothing since: nobody
+  // waits for them once more.
+  std::set<Session::Id> silent_;
   std::map<Session::Id, Session::Id> owners_;  // by importer, until that one goes
   XrcDomains xrc_;
   // Calls upon a receiver that wait for its context's answer, by ticket.

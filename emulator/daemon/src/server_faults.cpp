@@ -115,6 +115,7 @@ std::optional<control::Error> Server::change_rules(const control::ChangeFault& c
 void Server::on_faults_in_force(Session& session, const Incoming& in) {
   const auto told = control::decode<control::FaultsInForce>(in.payload);
   if (!told) return;
+  silent_.erase(session.id);
   std::vector<std::uint32_t> done;
   for (const auto& [ticket, wait] : waits_) {
     if (wait.is_of_faults && ticket <= told->ticket) done.push_back(ticket);

@@ -4,6 +4,7 @@
 // which nobody could guess. And how many questions of this and other kinds may wait.
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "server.hpp"
 #include "verbena/control/import_messages.hpp"
@@ -51,6 +52,34 @@ void Server::on_exported(Session& session, const Incoming& in) {
   const int memory[] = {in.fds[0].get()};
   asker->second->send(control::Imported{reply->object}, import.sequence,
                       std::span(memory).first(in.fds[0] ? 1 : 0));
+}
+
+// All that import from there are told: what they have imported, only they know.
+void Server::on_region_changed(Session& session, const Incoming& in) {
+  auto change = decoded<control::RegionChanged>(session, in);
+  if (!change) return;
+  const bool waits = std::ranges::any_of(
+      waits_, [&](const auto& entry) { return entry.second.asker == session.id; });
+  if (waits) {
+    return session.refuse(in.header.sequence, {EBUSY, "the change before is not settled yet"});
+  }
+  const std::uint32_t sequence = in.header.sequence;
+  Wait wait{session.id, {}, [sequence](Session& owner, control::SilentProcesses silent) {
+              owner.send(control::RegionSettled{std::move(silent)}, sequence);
+            }};
+  change->ticket = next_ticket_++;
+  for (const auto& [importer, owner] : owners_) {
+    const auto told = owner == session.id ? sessions_.find(importer) : sessions_.end();
+    if (told == sessions_.end()) continue;
+    told->second->send(*change, control::kDaemonSequence | next_sequence_++);
+    wait.awaited.insert(importer);
+  }
+  begin_wait(change->ticket, std::move(wait));
+}
+
+void Server::on_region_followed(Session& session, const Incoming& in) {
+  const auto told = control::decode<control::RegionFollowed>(in.payload);
+  if (told) note_followed(session, told->ticket);
 }
 
 bool Server::may_ask(Session& asker, const Incoming& in, const Session& owner) {

@@ -115,6 +115,10 @@ void Server::dispatch(Session& session, const Incoming& in) {
       return on_import(session, in);
     case MessageType::kExported:
       return on_exported(session, in);
+    case MessageType::kRegionChanged:
+      return on_region_changed(session, in);
+    case MessageType::kRegionFollowed:
+      return on_region_followed(session, in);
     case MessageType::kOpenDomain:
     case MessageType::kCloseDomain:
     case MessageType::kStandInWanted:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Some contexts were told to do something, and somebody wants to know when all have done it, or
 // which have not in time: they are stopped, or in a debugger.
+#include <algorithm>
 #include <utility>
 
 #include "server.hpp"
@@ -8,12 +9,14 @@
 namespace verbena::daemon {
 
 void Server::begin_wait(std::uint32_t ticket, Wait wait) {
-  if (wait.awaited.empty()) return wait.then(*sessions_.at(wait.asker), {});
-  wait.deadline = loop_.after(kFollowDeadlineNs, [this, ticket] { end_wait(ticket, true); });
+  const bool is_vain = std::ranges::includes(silent_, wait.awaited);
+  wait.deadline =
+      loop_.after(is_vain ? 0 : kFollowDeadlineNs, [this, ticket] { end_wait(ticket, true); });
   waits_.emplace(ticket, std::move(wait));
 }
 
 void Server::note_followed(const Session& session, std::uint32_t ticket) {
+  silent_.erase(session.id);
   const auto wait = waits_.find(ticket);
   if (wait == waits_.end()) return;
   std::set<Session::Id>& awaited = wait->second.awaited;
@@ -22,6 +25,7 @@ void Server::note_followed(const Session& session, std::uint32_t ticket) {
 
 // A program that has ended does nothing more. Nor does anybody wait for an answer who is gone.
 void Server::end_waits_of(Session::Id gone) {
+  silent_.erase(gone);
   std::vector<std::uint32_t> done;
   for (auto& [ticket, wait] : waits_) {
     const bool was_last = wait.awaited.erase(gone) != 0 && wait.awaited.empty();
@@ -34,7 +38,11 @@ void Server::end_wait(std::uint32_t ticket, bool is_late) {
   const auto found = waits_.find(ticket);
   const Wait wait = std::move(found->second);
   waits_.erase(found);
-  if (!is_late) loop_.cancel(wait.deadline);
+  if (is_late) {
+    silent_.insert(wait.awaited.begin(), wait.awaited.end());
+  } else {
+    loop_.cancel(wait.deadline);
+  }
   const auto asker = sessions_.find(wait.asker);
   if (asker == sessions_.end()) return;
   control::SilentProcesses silent;

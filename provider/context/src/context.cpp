@@ -57,6 +57,9 @@ void Context::on_message(const control::Incoming& message) {
     case MessageType::kExportQuery:
       return use(control::decode<control::ExportQuery>(bytes),
                  [this](const auto& m) { imports_.on_query(m); });
+    case MessageType::kRegionChanged:
+      return use(control::decode<control::RegionChanged>(bytes),
+                 [this](const auto& m) { imports_.on_region_changed(m); });
     case MessageType::kOwnerGone:
       return memory_.foreign().end();
     case MessageType::kStandInWanted:

@@ -18,7 +18,8 @@ namespace verbena::provider {
 namespace {
 
 ibv_pd* import_foreign_pd(Context& context, ibv_context* c, std::uint32_t number) {
-  context.imports().ask_owner("ibv_import_pd", control::ObjectKind::kDomain, number);
+  context.imports().ask_owner("ibv_import_pd", control::ObjectKind::kDomain, number,
+                              [](const control::ExportedObject&) {});
   auto pd = std::make_unique<Pd>();
   pd->domain = context.imports().domain_of_owner(number);
   pd->remote = number;
@@ -31,29 +32,27 @@ ibv_pd* import_foreign_pd(Context& context, ibv_context* c, std::uint32_t number
 
 ibv_mr* import_foreign_mr(Context& context, Pd& pd, std::uint32_t number) {
   constexpr const char* kVerb = "ibv_import_mr";
-  const control::ExportedObject o =
-      context.imports().ask_owner(kVerb, control::ObjectKind::kRegion, number);
-  if (o.domain != pd.remote) {
-    refuse(EINVAL, "%s: region %u belongs to another protection domain", kVerb, number);
-  }
-  memory::RegionRequest r;
-  r.domain = pd.domain;
-  r.host_address = UserMemory::foreign_address(o.address);
-  r.length = o.length;
-  r.base = o.base;
-  r.key = number;
-  r.access = (o.access & kKnownAccess & ~memory::kZeroBased) | memory::kOnDemand;
-  std::uint8_t first = 0;
-  if (!context.user_memory().read(&first, r.host_address, 1)) {
-    refuse(EPERM, "%s: the kernel does not let this process read the memory of region %u's owner",
-           kVerb, number);
-  }
-  ibv_mr* mr = make_mr(context, pd, register_region(context, kVerb, r), abi::kMrImported,
-                       static_cast<int>(o.access));
-  context.exports().regions.remove(object_of(mr).key);
-  object_of(mr).foreign = true;
-  mr->length = o.length;
-  mr->handle = number;
+  ibv_mr* mr = nullptr;
+  const auto add = [&](const control::ExportedObject& o) {
+    if (o.domain != pd.remote) {
+      refuse(EINVAL, "%s: region %u belongs to another protection domain", kVerb, number);
+    }
+    memory::RegionRequest r = context.imports().request_for(o);
+    r.key = number;
+    std::uint8_t first = 0;
+    if (!context.user_memory().read(&first, r.host_address, 1)) {
+      refuse(EPERM, "%s: the kernel does not let this process read the memory of region %u's owner",
+             kVerb, number);
+    }
+    mr = make_mr(context, pd, register_region(context, kVerb, r), abi::kMrImported,
+                 static_cast<int>(o.access));
+    context.exports().regions.remove(object_of(mr).key);
+    object_of(mr).foreign = true;
+    mr->length = o.length;
+    mr->handle = number;
+    context.imports().add_region(number, object_of(mr).key);
+  };
+  context.imports().ask_owner(kVerb, control::ObjectKind::kRegion, number, add);
   return mr;
 }
 
@@ -114,7 +113,7 @@ ibv_mr* import_mr(ibv_pd* p, std::uint32_t number) noexcept {
 void unimport_mr(ibv_mr* m) noexcept {
   Mr& mr = object_of(m);
   if (mr.foreign) {
-    (void)mr.context->device().memory().deregister(mr.key);
+    (void)mr.context->imports().deregister(mr.key);
     --mr.context->counts().mrs;
   }
   object_of(m).domain->release_user();

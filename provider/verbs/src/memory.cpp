@@ -155,13 +155,15 @@ ibv_mr* alloc_null_mr(ibv_pd* p) noexcept {
 int dereg_mr(abi::PrivateMr* m) noexcept {
   return errno_of([&] {
     Mr& mr = object_of(m);
-    const auto done = mr.context->device().memory().deregister(mr.key);
+    const auto done = mr.foreign ? mr.context->imports().deregister(mr.key)
+                                 : mr.context->device().memory().deregister(mr.key);
     if (!done) {
       const auto why = memory::to_string(done.error());
       refuse(errno_of_refusal(done.error()), "ibv_dereg_mr: key 0x%x: %.*s", mr.key,
              static_cast<int>(why.size()), why.data());
     }
     mr.context->exports().regions.remove(mr.key);
+    if (mr.is_exported) mr.context->imports().tell_importers("ibv_dereg_mr", mr.key, nullptr);
     mr.domain->release_user();
     if (mr.memory != nullptr) mr.memory->users.remove();
     --mr.context->counts().mrs;
@@ -200,22 +202,21 @@ int rereg_mr(abi::PrivateMr* m, int flags, ibv_pd* p, void* address, std::size_t
       refuse(errno_of_refusal(key.error()), "ibv_rereg_mr: key 0x%x: %.*s", mr.key,
              static_cast<int>(why.size()), why.data());
     }
-    if (mr.key != *key) {
-      mr.context->exports().regions.remove(mr.key);
-      mr.context->exports().regions.add(*key, &mr);
-    }
-    mr.key = *key;
-    if (change.translation) {
-      mr.host_address = mr.base = change.to.host_address;
-      m->mr.length = length;
-    }
-    m->mr.lkey = m->mr.rkey = *key;
-    if (change.domain) {
-      object_of(p).users.add();
-      mr.domain->release_user();
-      mr.domain = &object_of(p);
-    }
-    if (change.access) m->access = access;
+    bool is_exported = false;
+    mr.context->exports().regions.with(mr.key, [&](Mr*) {
+      is_exported = mr.is_exported;
+      if (change.translation) {
+        mr.host_address = mr.base = change.to.host_address;
+        m->mr.length = length;
+      }
+      if (change.domain) {
+        object_of(p).users.add();
+        mr.domain->release_user();
+        mr.domain = &object_of(p);
+      }
+      if (change.access) m->access = access;
+    });
+    if (is_exported) mr.context->imports().tell_importers("ibv_rereg_mr", mr.key, &mr);
   });
 }
 

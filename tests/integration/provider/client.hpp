@@ -59,6 +59,9 @@ void import_given();
 void own_and_wait();
 void orphaned_import();
 void import_of_a_closed_context();
+void import_of_a_deregistered_region();
+void import_of_a_changed_region();
+void import_by_the_stopped();
 void import_of_a_number_used_again();
 
 }  // namespace client

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Contexts, domains and regions that one process makes and another one imports.
 #include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -11,14 +12,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "client.hpp"
-#include "verbena/control/import_messages.hpp"
 
 namespace client {
 namespace {
 
 constexpr std::size_t kHalf = 4096;
+constexpr std::size_t kMany = 40;
 
 struct Gift {
   std::uint32_t pd = 0;
@@ -131,16 +133,10 @@ void import_given() {
   EXPECT(ibv_close_device(context) == 0);
 }
 
-// Sends a region, and the descriptor of its context, to whoever started this program; waits.
-void own_and_wait() {
-  ibv_context* context = open_first();
-  static char bytes[kHalf];
-  ibv_pd* pd = ibv_alloc_pd(context);
-  ibv_mr* mr =
-      ibv_reg_mr(pd, bytes, sizeof bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-  EXPECT(mr != nullptr);
-  Gift gift{pd->handle, mr->handle, reinterpret_cast<std::uintptr_t>(bytes)};
-  iovec data{&gift, sizeof gift};
+namespace {
+
+void send_gift(const Gift& gift, int fd) {
+  iovec data{const_cast<Gift*>(&gift), sizeof gift};
   alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &data;
@@ -151,12 +147,92 @@ void own_and_wait() {
   fds->cmsg_level = SOL_SOCKET;
   fds->cmsg_type = SCM_RIGHTS;
   fds->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(fds), &context->cmd_fd, sizeof(int));
+  std::memcpy(CMSG_DATA(fds), &fd, sizeof(int));
   EXPECT(::sendmsg(STDIN_FILENO, &message, 0) == sizeof gift);
+}
+
+constexpr int kShared = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+
+// What an owner does with its region when it is told to by a letter.
+class Owner {
+ public:
+  Owner() : context_(open_first()), pd_(ibv_alloc_pd(context_)) {
+    mr_ = ibv_reg_mr(pd_, bytes_, kHalf, kShared);
+    EXPECT(mr_ != nullptr);
+    send_gift({pd_->handle, mr_->handle, reinterpret_cast<std::uintptr_t>(bytes_)},
+              context_->cmd_fd);
+  }
+  void obey(char word) {
+    switch (word) {
+      case 'c':
+        EXPECT(ibv_dereg_mr(mr_) == 0 && ibv_dealloc_pd(pd_) == 0);
+        EXPECT(ibv_close_device(context_) == 0);
+        return;
+      case 'd':  // the memory has other uses at once
+        EXPECT(ibv_dereg_mr(mr_) == 0);
+        std::memset(bytes_, 'n', sizeof bytes_);
+        return;
+      case 'n':
+        for (const char byte : bytes_) EXPECT(byte == 'n');
+        return;
+      case 'r':
+        std::memset(bytes_, 'n', kHalf);
+        std::memset(bytes_ + kHalf, 's', kHalf);
+        EXPECT(ibv_rereg_mr(mr_, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, bytes_ + kHalf, kHalf,
+                            0) == 0);
+        return;
+      case 'm':
+        return register_many();
+      case 's':
+        return deregister_many_beside_a_stopped_importer();
+      default:
+        fail("no such order: %c", word);
+    }
+  }
+
+ private:
+  void register_many() {
+    std::uint32_t numbers[kMany];
+    for (std::size_t i = 0; i < kMany; ++i) {
+      many_[i] = ibv_reg_mr(pd_, bytes_, kHalf, kShared);
+      EXPECT(many_[i] != nullptr);
+      numbers[i] = many_[i]->handle;
+    }
+    EXPECT(::write(STDIN_FILENO, numbers, sizeof numbers) == sizeof numbers);
+  }
+  void deregister_many_beside_a_stopped_importer() {
+    const pid_t importer = ::getppid();
+    EXPECT(::kill(importer, SIGSTOP) == 0);
+    while (state_of(importer) != 'T') ::sched_yield();
+    for (ibv_mr* const mr : many_) EXPECT(ibv_dereg_mr(mr) == 0);
+    EXPECT(::kill(importer, SIGCONT) == 0);
+  }
+  static char state_of(pid_t process) {
+    char path[40], state = 0;
+    std::snprintf(path, sizeof path, "/proc/%d/stat", process);
+    std::FILE* const file = std::fopen(path, "r");
+    EXPECT(file != nullptr && std::fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
+    std::fclose(file);
+    return state;
+  }
+
+  ibv_context* context_;
+  ibv_pd* pd_;
+  ibv_mr* mr_ = nullptr;
+  ibv_mr* many_[kMany] = {};
+  char bytes_[2 * kHalf] = {};
+};
+
+}  // namespace
+
+// Sends a region, and the descriptor of its context, to whoever started this program; obeys.
+void own_and_wait() {
+  static Owner owner;
   char word = 0;
-  if (::read(STDIN_FILENO, &word, 1) != 1) return;
-  EXPECT(ibv_dereg_mr(mr) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
-  EXPECT(::read(STDIN_FILENO, &word, 1) == 0);
+  while (::read(STDIN_FILENO, &word, 1) == 1) {
+    owner.obey(word);
+    EXPECT(::write(STDIN_FILENO, &word, 1) == 1);
+  }
 }
 
 namespace {
@@ -186,6 +262,12 @@ struct Imported {
     own = ibv_reg_mr(pd, bytes, sizeof bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     cq = ibv_create_cq(context, 16, nullptr, nullptr, 0);
     EXPECT(own != nullptr && cq != nullptr);
+  }
+  // Has the owner do this, and waits until it has.
+  void order(char word) const {
+    EXPECT(::write(socket, &word, 1) == 1);
+    char answer = 0;
+    EXPECT(::read(socket, &answer, 1) == 1 && answer == word);
   }
   void kill_owner() {
     int status = 0;
@@ -298,6 +380,70 @@ void import_of_a_closed_context() {
   }
   expect_no_access(imported);
   EXPECT(ibv_destroy_qp(qp) == 0);
+  imported.close();
+  imported.kill_owner();
+}
+
+// The owner lives on with the context, but has deregistered the region: its memory is no longer
+// reached by anybody as soon as that has returned, by whatever handle.
+void import_of_a_deregistered_region() {
+  Imported imported;
+  ibv_qp* qp = imported.connected();
+  EXPECT(imported.read_by(qp) == IBV_WC_SUCCESS && imported.write_by(qp) == IBV_WC_SUCCESS);
+  ibv_mr* const again = ibv_import_mr(imported.pd, imported.gift.mr);
+  EXPECT(again != nullptr && again->lkey != imported.mr->lkey);
+  imported.order('d');
+  expect_no_access(imported);
+  std::swap(imported.mr->lkey, again->lkey);
+  std::swap(imported.mr->rkey, again->rkey);
+  expect_no_access(imported);
+  imported.order('n');
+  EXPECT(ibv_import_mr(imported.pd, imported.gift.mr) == nullptr && errno == ENOENT);
+  EXPECT(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(again) == 0);
+  imported.close();
+  imported.kill_owner();
+}
+
+// The owner has given its region other memory: the key leads there from now on.
+void import_of_a_changed_region() {
+  Imported imported;
+  imported.order('r');
+  expect_no_access(imported);
+  imported.gift.address += kHalf;
+  ibv_qp* qp = imported.connected();
+  EXPECT(imported.read_by(qp) == IBV_WC_SUCCESS && imported.bytes[0] == 's');
+  EXPECT(imported.write_by(qp) == IBV_WC_SUCCESS);
+  EXPECT(ibv_destroy_qp(qp) == 0);
+  imported.order('d');
+  expect_no_access(imported);
+  imported.close();
+  imported.kill_owner();
+}
+
+// The importer does not answer because it is stopped: the owner goes on after a while, and then
+// does not wait for it again.
+void import_by_the_stopped() {
+  Imported imported;
+  std::uint32_t numbers[kMany];
+  EXPECT(::write(imported.socket, "m", 1) == 1);
+  EXPECT(::read(imported.socket, numbers, sizeof numbers) == sizeof numbers);
+  char answer = 0;
+  EXPECT(::read(imported.socket, &answer, 1) == 1);
+  std::vector<ibv_mr*> all;
+  for (const std::uint32_t number : numbers) {
+    all.push_back(ibv_import_mr(imported.pd, number));
+    EXPECT(all.back() != nullptr);
+  }
+  imported.order('s');
+  for (ibv_mr* const mr : all) {
+    ibv_qp* qp = imported.connected();
+    const auto bytes = reinterpret_cast<const void*>(imported.gift.address);
+    while (imported.write(qp, {imported.gift.address, 1, mr->lkey}, bytes, mr->rkey) ==
+           IBV_WC_SUCCESS) {
+    }
+    EXPECT(ibv_destroy_qp(qp) == 0);
+    ibv_unimport_mr(mr);
+  }
   imported.close();
   imported.kill_owner();
 }

@@ -38,6 +38,7 @@ class ProviderCase(unittest.TestCase):
     def run_case(self, name):
         done = self.device.run([CLIENT, name])
         self.assertEqual(done.returncode, 0, f"{name}: {done.stdout}{done.stderr}")
+        return done.stderr
 
     def start(self, name):
         child = self.device.start([CLIENT, name], stdin=subprocess.PIPE)
@@ -167,6 +168,22 @@ class Imports(ProviderCase):
 
     def test_imported_memory_ends_with_the_context_that_it_was_of(self):
         self.run_case("import_of_a_closed_context")
+
+    def test_imported_memory_ends_with_its_region(self):
+        for link in ("auto", "udp"):
+            self.device.environment["VERBENA_LINK"] = link
+            said = self.run_case("import_of_a_deregistered_region")
+            self.assertRegex(said, r"memory of the region \(0x[0-9a-f]+ to 0x[0-9a-f]+\) was taken away by ibv_dereg_mr "
+                             "in the process that owns it")
+
+    def test_imported_memory_is_what_its_owner_makes_of_the_region(self):
+        self.run_case("import_of_a_changed_region")
+
+    def test_an_importer_that_is_stopped_holds_its_owner_up_once(self):
+        """Three seconds for each region would be too long for this test."""
+        said = self.run_case("import_by_the_stopped")
+        self.assertRegex(said, r"ibv_dereg_mr: key 0x[0-9a-f]+: 1 process\(es\) that have imported this region have not "
+                         r"answered and may still reach what was its memory when they go on: \d+ \(provider_client\)")
 
     def test_imported_memory_is_not_that_of_the_next_process_with_the_number(self):
         """Emulator and programs live in a namespace of process numbers, where it may be said which comes next."""

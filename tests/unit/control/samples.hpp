@@ -23,10 +23,11 @@ using AllMessages =
                CaptureSource, CaptureSlot, CaptureSourceEnded, StatusQuery, StatusText, Down,
                SetPort, Announce, RefreshCounters, QueryCounters, Counters, QueryResources,
                Resources, RingRequest, RingInbound, RingAccepted, RingOutbound, PeerGone, Import,
-               Imported, ExportQuery, Exported, OwnerGone, OpenDomain, DomainOpened, CloseDomain,
-               StandInWanted, StandInAnswer, StandInsReleased, ReceiverCall, ReceiverAnswer,
-               ReceiverDone, ReceiverEvent, PeerQuestion, PeerNews, QpQuestion, QpAnswer,
-               ChangeFault, FaultsInForce, FaultChanged, FindQueuePair, QueuePairFound, RaiseEvent>;
+               Imported, ExportQuery, Exported, OwnerGone, RegionChanged, RegionFollowed,
+               RegionSettled, OpenDomain, DomainOpened, CloseDomain, StandInWanted, StandInAnswer,
+               StandInsReleased, ReceiverCall, ReceiverAnswer, ReceiverDone, ReceiverEvent,
+               PeerQuestion, PeerNews, QpQuestion, QpAnswer, ChangeFault, FaultsInForce,
+               FaultChanged, FindQueuePair, QueuePairFound, RaiseEvent>;
 
 inline DeviceInfo sample_device() {
   DeviceInfo d;
@@ -115,6 +116,9 @@ inline ExportedObject sample_object() { return {3, 0x7f0000001000, 4096, 0x1000,
 inline void fill(Import& m) { m = {"verbena-node/uverbs192/0123", ObjectKind::kRegion, 9}; }
 inline void fill(Imported& m) { m.object = sample_object(); }
 inline void fill(ExportQuery& m) { m = {5, ObjectKind::kRegion, 9}; }
+inline void fill(RegionChanged& m) { m = {5, 9, true, sample_object()}; }
+inline void fill(RegionFollowed& m) { m.ticket = 5; }
+inline void fill(RegionSettled& m) { m.silent = {2, {{4711, "server"}}}; }
 inline void fill(Exported& m) { m = {5, 13, "no", sample_object()}; }
 inline void fill(OpenDomain& m) { m = {0x803, 0x1234567890, true, false}; }
 inline void fill(DomainOpened& m) { m.number = kSharedDomain | 5; }

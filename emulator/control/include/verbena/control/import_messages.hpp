@@ -6,6 +6,7 @@
 #include <string>
 
 #include "verbena/control/message.hpp"
+#include "verbena/control/silent_processes.hpp"
 
 namespace verbena::control {
 
@@ -52,6 +53,26 @@ struct Exported {
 // To the importer: the context that it imports from is gone.
 struct OwnerGone {
   VERBENA_MESSAGE(kOwnerGone) {}
+};
+
+// From the owner: a region that others have imported is gone, or is `object` from now on. The
+// daemon passes it on, with a ticket, to all that import from there; they answer with
+// RegionFollowed as soon as none of their accesses meets what the region was. Then, or when one of
+// them has been silent for a while, the owner has RegionSettled.
+struct RegionChanged {
+  std::uint32_t ticket = 0;
+  std::uint32_t number = 0;
+  bool is_gone = false;
+  ExportedObject object;
+  VERBENA_MESSAGE(kRegionChanged) { a(m.ticket, m.number, m.is_gone, m.object); }
+};
+struct RegionFollowed {
+  std::uint32_t ticket = 0;
+  VERBENA_MESSAGE(kRegionFollowed) { a(m.ticket); }
+};
+struct RegionSettled {
+  SilentProcesses silent;
+  VERBENA_MESSAGE(kRegionSettled) { a(m.silent); }
 };
 
 }  // namespace verbena::control

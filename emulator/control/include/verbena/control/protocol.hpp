@@ -22,7 +22,7 @@ namespace verbena::control {
 inline constexpr std::uint32_t kMagic = 0x31425256;  // "VRB1"
 // Of all that the processes of one emulator agree on: these messages, the pages that they share,
 // and what they send each other through rings.
-inline constexpr std::uint16_t kProtocolVersion = 13;
+inline constexpr std::uint16_t kProtocolVersion = 14;
 inline constexpr std::size_t kHeaderSize = 16;
 inline constexpr std::size_t kMaxMessage = 64 * 1024;  // header included
 inline constexpr std::size_t kMaxFds = 8;              // descriptors beside one message
@@ -76,6 +76,9 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kExportQuery, 0x0057)        \
   X(kExported, 0x0058)           \
   X(kOwnerGone, 0x0059)          \
+  X(kRegionChanged, 0x005a)      \
+  X(kRegionFollowed, 0x005b)     \
+  X(kRegionSettled, 0x005c)      \
   X(kOpenDomain, 0x0060)         \
   X(kDomainOpened, 0x0061)       \
   X(kCloseDomain, 0x0062)        \
