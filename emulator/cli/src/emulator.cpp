@@ -146,6 +146,23 @@ Outcome<control::Done> check_devices(const settings::Settings& settings,
                           std::to_string(welcome.daemon_pid) + "); end it first: verbena down");
 }
 
+// The end of the connection is the end of the emulator; what it answers before may be in the words
+// of another version.
+Outcome<control::Done> end_emulator(control::Channel& channel, const std::string& which) {
+  auto heard = channel.send(control::Down{}, 1);
+  while (heard) {
+    const auto more = channel.receive(control::kDefaultTimeoutMs);
+    if (!more) {
+      heard = Failure<control::Error>{more.error()};
+    } else if (more->type() == control::MessageType::kRefused) {
+      return Failure<control::Error>{control::refusal(*more)};
+    }
+  }
+  if (heard.error().code == ECONNRESET) return control::Done{};
+  return fail(heard.error().code,
+              "the emulator (" + which + ") does not end: " + heard.error().text);
+}
+
 }  // namespace
 
 Outcome<DaemonStart> start_daemon(const std::string& runtime_dir, const Parts& parts,
@@ -183,17 +200,13 @@ Outcome<Emulator> reach_emulator(const std::string& runtime_dir) {
 }
 
 Outcome<control::Done> end_emulator(Emulator& emulator) {
-  const auto heard = emulator.channel.call<control::Ack>(control::Down{});
-  if (!heard && heard.error().code != ECONNRESET) return Failure<control::Error>{heard.error()};
-  // The end of the connection is the end of the emulator.
-  for (;;) {
-    const auto more = emulator.channel.receive(control::kDefaultTimeoutMs);
-    if (more) continue;
-    if (more.error().code == ECONNRESET) return control::Done{};
-    return fail(more.error().code, "the emulator (pid " +
-                                       std::to_string(emulator.welcome.daemon_pid) +
-                                       ") does not end: " + more.error().text);
-  }
+  return end_emulator(emulator.channel, "pid " + std::to_string(emulator.welcome.daemon_pid));
+}
+
+Outcome<control::Done> end_emulator_of_any_version(const std::string& runtime_dir) {
+  auto channel = control::connect_to_daemon(runtime_dir);
+  if (!channel) return Failure<control::Error>{channel.error()};
+  return end_emulator(*channel, "of another version");
 }
 
 Outcome<control::Done> try_emulator(const Parts& parts, const settings::Settings& settings) {

@@ -35,6 +35,8 @@ control::Outcome<Emulator> ensure_emulator(const std::string& runtime_dir, const
 
 // Has it go down and waits for its end.
 control::Outcome<control::Done> end_emulator(Emulator& emulator);
+// The same of one that does not speak our version of the protocol.
+control::Outcome<control::Done> end_emulator_of_any_version(const std::string& runtime_dir);
 
 // Whether an emulator with these settings can be started: one is, in a directory of its own, and
 // ended again.

@@ -91,8 +91,10 @@ int down(const PrivateOption& chosen) {
     std::printf("no emulator is running\n");
     return kOk;
   }
-  if (!emulator) return complain(emulator.error().text);
-  const auto ended = end_emulator(*emulator);
+  const bool is_foreign = !emulator && emulator.error().code == EPROTONOSUPPORT;
+  if (!emulator && !is_foreign) return complain(emulator.error().text);
+  const auto ended =
+      is_foreign ? end_emulator_of_any_version(chosen.runtime_dir()) : end_emulator(*emulator);
   if (!ended) return complain(ended.error().text);
   std::printf("emulator down\n");
   return kOk;

@@ -64,6 +64,7 @@ Outcome<Welcome> say_hello(Channel& channel, ClientKind kind, int timeout_ms) {
   hello.kind = kind;
   hello.pid = static_cast<std::uint32_t>(::getpid());
   hello.comm = own_comm();
+  hello.version = VERBENA_VERSION;
   return channel.call<Welcome>(hello, timeout_ms);
 }
 

@@ -50,13 +50,16 @@ void Server::on_message(Session& session, Incoming in) {
 }
 
 bool Server::check_hello_and_version(Session& session, const Incoming& in) {
+  if (in.type() == MessageType::kDown) return true;
   if (in.header.version != control::kProtocolVersion) {
+    const auto hello = control::decode<control::Hello>(in.payload);
+    const std::string program = hello ? " of verbena " + hello->version.substr(0, 64) : "";
     session.refuse(in.header.sequence,
                    {EPROTONOSUPPORT,
-                    "this emulator is verbena " + std::string(kVersion) + " with protocol " +
-                        std::to_string(control::kProtocolVersion) + ", the program uses protocol " +
-                        std::to_string(in.header.version) +
-                        "; end the emulator (verbena down) and start it from the same version"});
+                    "the emulator is of verbena " + std::string(kVersion) + " (protocol " +
+                        std::to_string(control::kProtocolVersion) + "), this program" + program +
+                        " (protocol " + std::to_string(in.header.version) +
+                        "): end the emulator (verbena down) and start one of the same version"});
     return false;
   }
   if (session.greeted || in.type() == MessageType::kHello) return true;

@@ -5,6 +5,7 @@ import contextlib
 import errno
 import os
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -258,6 +259,46 @@ class Clients(EmulatorCase):
         self.status()
 
 
+class OtherVersion:
+    """Between programs and an emulator: each believes that the other speaks a version that it does not know."""
+
+    def __init__(self, real, seeming):
+        self.real = real
+        os.mkdir(seeming, 0o700)
+        self.listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listening.bind(seeming + "/control.sock")
+        self.listening.listen()
+        self.thread = threading.Thread(target=self.accept)
+
+    def accept(self):
+        with contextlib.suppress(OSError):  # it was closed
+            while True:
+                program = self.listening.accept()[0]
+                with program, contextlib.suppress(ConnectionError):
+                    self.relay(program)
+
+    def relay(self, program):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as emulator:
+            emulator.connect(self.real + "/control.sock")
+            while True:
+                for source in select.select([program, emulator], [], [])[0]:
+                    data = source.recv(65536)
+                    if not data:
+                        return
+                    version = cc.VERSION + (1 if source is emulator else -1)
+                    target = program if source is emulator else emulator
+                    target.send(data[:4] + struct.pack("<H", version) + data[6:])
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.listening.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
+        self.listening.close()
+
+
 class Strangers(EmulatorCase):
     def test_garbage(self):
         self.up()
@@ -289,12 +330,34 @@ class Strangers(EmulatorCase):
     def test_another_version(self):
         self.up()
         for version in (0, cc.VERSION + 1, 65535):
-            with cc.Client(self.dir, hello=False) as client:
-                client.socket.send(cc.packet(cc.HELLO, b"anything", version=version))
-                kind, _, body = client.receive()
-                self.assertEqual(kind, cc.REFUSED)
-                self.assertIn(f"the program uses protocol {version}", body[8:].decode())
-                self.assertIn("verbena down", body[8:].decode())
+            for hello, program in ((cc.hello(version="7.8.9"), "this program of verbena 7.8.9"), (b"anything", "this program")):
+                with cc.Client(self.dir, hello=False) as client:
+                    client.socket.send(cc.packet(cc.HELLO, hello, version=version))
+                    kind, _, body = client.receive()
+                    self.assertEqual(kind, cc.REFUSED)
+                    self.assertIn(f"{program} (protocol {version})", body[8:].decode())
+
+    def test_programs_of_another_version(self):
+        """Each says so, and how to go on; and `down` does it."""
+        self.up()
+        pid = self.daemon_pid()
+        other = dict(self.env, VERBENA_RUNTIME_DIR=self.home + "/other")
+        number = r"\d+\.\d+\.\d+"
+        sentence = (rf"^verbena: the emulator is of verbena {number} \(protocol {cc.VERSION}\), this program of verbena {number} "
+                    rf"\(protocol {cc.VERSION - 1}\): end the emulator \(verbena down\) and start one of the same version\n$")
+        with OtherVersion(self.dir, self.home + "/other"):
+            for words, code in ((["status"], 1), (["status", "--json"], 1), (["fault", "--loss", "1%"], 1), (["up"], 1),
+                                (["port", "verbena0", "down"], 1), (["event", "verbena0", "client-reregister"], 1),
+                                (["capture", self.home + "/x"], 1), (["run", "true"], 125),
+                                (["run", "--timeout", "60", "true"], 125)):
+                done = self.verbena(*words, env=other)
+                self.assertEqual((done.returncode, done.stdout), (code, ""), words)
+                self.assertRegex(done.stderr, sentence, words)
+            self.assertFalse(os.path.exists(self.home + "/x"))
+            self.assertEqual(self.daemon_pid(), pid)
+            done = self.verbena("down", env=other)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "emulator down\n", ""))
+        self.wait_for_end(pid)
 
     def test_client_that_does_not_read(self):
         self.up()
@@ -302,7 +365,7 @@ class Strangers(EmulatorCase):
             deaf.socket.setblocking(False)
             try:
                 for _ in range(200000):
-                    deaf.send(cc.HELLO, struct.pack("<BI", 1, 1) + cc.text("deaf"))
+                    deaf.send(cc.HELLO, cc.hello(comm="deaf"))
             except (BlockingIOError, BrokenPipeError, ConnectionResetError):
                 pass
             self.status()

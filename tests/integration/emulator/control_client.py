@@ -8,7 +8,7 @@ import socket
 import struct
 
 MAGIC = 0x31425256
-VERSION = 14
+VERSION = 15
 FROM_DAEMON = 0x80000000
 
 REFUSED, ACK = 0x01, 0x02
@@ -60,6 +60,10 @@ def packet(kind, payload=b"", sequence=1, version=VERSION, magic=MAGIC):
     return struct.pack("<IHHII", magic, version, kind, sequence, len(payload)) + payload
 
 
+def hello(kind=KIND_PROVIDER, comm="test", version="0.0.0"):
+    return struct.pack("<BI", kind, os.getpid()) + text(comm) + text(version)
+
+
 class Client:
     """One connection. Raises Refused, and ConnectionResetError at its end."""
 
@@ -73,7 +77,7 @@ class Client:
         self.slot = None
         self.source_port = None
         if hello:
-            self.call(HELLO, struct.pack("<BI", kind, os.getpid()) + text("test"))
+            self.call(HELLO, hello(kind))
 
     def send(self, kind, payload=b"", sequence=None):
         if sequence is None:

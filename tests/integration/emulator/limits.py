@@ -215,7 +215,7 @@ while connections:
     for c in list(connections):
         try:
             for _ in range(20):
-                c.send(cc.HELLO, struct.pack("<BI", 1, 1) + cc.text("deaf"))
+                c.send(cc.HELLO, cc.hello(comm="deaf"))
         except BlockingIOError:
             pass
         except OSError:

@@ -65,7 +65,7 @@ inline QpStatus sample_qp() {
 }
 
 inline void fill(Refused& m) { m = {22, "no"}; }
-inline void fill(Hello& m) { m = {ClientKind::kPreload, 4711, "ib_send_bw"}; }
+inline void fill(Hello& m) { m = {ClientKind::kPreload, 4711, "ib_send_bw", "0.1.0"}; }
 inline void fill(Welcome& m) { m = {1, "0.1.0", {sample_device(), sample_device()}}; }
 inline void fill(OpenDevice& m) { m = {"mlx5_0", 4026531840}; }
 inline void fill(DeviceOpened& m) {

@@ -45,12 +45,13 @@ struct Ack {
   VERBENA_MESSAGE(kAck) {}
 };
 
-// First on every connection.
+// First on every connection. Frozen for all versions.
 struct Hello {
   ClientKind kind = ClientKind::kProvider;
   std::uint32_t pid = 0;  // as the client sees it; the daemon believes only SO_PEERCRED
   std::string comm;
-  VERBENA_MESSAGE(kHello) { a(m.kind, m.pid, m.comm); }
+  std::string version;  // of the product
+  VERBENA_MESSAGE(kHello) { a(m.kind, m.pid, m.comm, m.version); }
 };
 
 struct Welcome {
@@ -195,6 +196,7 @@ struct AddressOpened {
   VERBENA_MESSAGE(kAddressOpened) { a(m.address); }
 };
 
+// Ends the emulator, without Hello too. Frozen for all versions.
 struct Down {
   VERBENA_MESSAGE(kDown) {}
 };

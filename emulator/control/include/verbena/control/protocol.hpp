@@ -9,8 +9,9 @@
 //   |           sequence            |     length (of the payload)   |
 //   +---------------+---------------+---------------+---------------+
 //
-// The header and `Refused` never change between versions, so that any two programs can at least
-// tell each other that they do not match. A reply carries the sequence of its request. Messages
+// The header, `Refused`, `Hello` and `Down` never change between versions, so that any two programs
+// can at least tell each other that they do not match, and an emulator of any version can be ended.
+// A reply carries the sequence of its request. Messages
 // that the daemon sends on its own carry kDaemonSequence set, so both directions number freely.
 #pragma once
 
@@ -22,7 +23,7 @@ namespace verbena::control {
 inline constexpr std::uint32_t kMagic = 0x31425256;  // "VRB1"
 // Of all that the processes of one emulator agree on: these messages, the pages that they share,
 // and what they send each other through rings.
-inline constexpr std::uint16_t kProtocolVersion = 14;
+inline constexpr std::uint16_t kProtocolVersion = 15;
 inline constexpr std::size_t kHeaderSize = 16;
 inline constexpr std::size_t kMaxMessage = 64 * 1024;  // header included
 inline constexpr std::size_t kMaxFds = 8;              // descriptors beside one message
