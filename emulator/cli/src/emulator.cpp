@@ -52,11 +52,7 @@ constexpr int kFailedToExec = 127;
     const long most = ::sysconf(_SC_OPEN_MAX);
     for (int fd = kReadyFd + 1; fd < most; ++fd) ::close(fd);
   }
-  // The daemon itself sees the kernel as it is.
-  const char* preload = std::getenv("LD_PRELOAD");
-  if (preload != nullptr && std::strstr(preload, "libverbena-preload") != nullptr) {
-    ::unsetenv("LD_PRELOAD");
-  }
+  unset_preload();
   std::vector<char*> argv;
   for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
@@ -164,6 +160,13 @@ Outcome<control::Done> end_emulator(control::Channel& channel, const std::string
 }
 
 }  // namespace
+
+void unset_preload() {
+  const char* preload = std::getenv("LD_PRELOAD");
+  if (preload != nullptr && std::strstr(preload, "libverbena-preload") != nullptr) {
+    ::unsetenv("LD_PRELOAD");
+  }
+}
 
 Outcome<DaemonStart> start_daemon(const std::string& runtime_dir, const Parts& parts,
                                   const settings::Settings& settings,

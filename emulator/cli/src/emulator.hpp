@@ -54,6 +54,9 @@ control::Outcome<DaemonStart> start_daemon(const std::string& runtime_dir, const
                                            const settings::Settings& settings,
                                            const DaemonOptions& options);
 
+// The daemon itself sees the kernel as it is, also where a shell shows the devices.
+void unset_preload();
+
 // The daemon's arguments for these settings.
 std::vector<std::string> daemon_arguments(const Parts& parts, const std::string& runtime_dir,
                                           const settings::Settings& settings,

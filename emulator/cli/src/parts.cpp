@@ -3,10 +3,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 
 namespace verbena::cli {
 namespace {
@@ -15,22 +17,22 @@ namespace fs = std::filesystem;
 using control::fail;
 using control::Outcome;
 
-// `first`, then what `name` holds already, each part once. What another installation of ours has
-// put there goes: a program cannot have two of them.
+// `first`, then what `name` holds already, each part once, however it is separated there. What
+// another installation of ours has put there goes: a program cannot have two of them.
 std::string prepended(const std::string& first, const char* name) {
+  constexpr std::string_view kSeparators = ": ;";  // the loader's, and those of libibverbs
   const fs::path ours = fs::path(first).filename();
-  const char* now = std::getenv(name);
+  const char* const value = std::getenv(name);
+  std::string_view left = value != nullptr ? value : "";
   std::string list = first;
-  std::string part;
-  for (const char* c = now != nullptr ? now : "";; ++c) {
-    if (*c != ':' && *c != '\0') {
-      part += *c;
-      continue;
-    }
-    if (!part.empty() && fs::path(part).filename() != ours) list += ":" + part;
-    part.clear();
-    if (*c == '\0') return list;
+  while (!left.empty()) {
+    const std::string part(left.substr(0, left.find_first_of(kSeparators)));
+    left.remove_prefix(std::min(part.size() + 1, left.size()));
+    // A driver's bare name is of the one that libibverbs finds among its own.
+    const bool is_ours = fs::path(part).filename() == ours || part == "verbena";
+    if (!part.empty() && !is_ours) list += ":" + part;
   }
+  return list;
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ int stay_in_foreground(const std::string& dir, const Parts& parts,
   std::vector<char*> argv;
   for (std::string& a : arguments) argv.push_back(a.data());
   argv.push_back(nullptr);
+  unset_preload();
   ::execv(argv[0], argv.data());
   return complain("cannot start " + arguments[0] + ": " + std::strerror(errno));
 }

@@ -171,6 +171,28 @@ class Installed(unittest.TestCase):
         preload = next(other.glob("lib/**/libverbena-preload.so"))
         self.assertIn(f"LD_PRELOAD='{preload}:/else/where.so'", done.stdout)
         self.assertIn(f"RDMAV_DRIVERS='{preload.parent}/libverbena'", done.stdout)
+        # However the names are separated: a verbs program has the parts of that one alone.
+        done = self.shell('eval "$("$1" env)"; LD_PRELOAD="libm.so.6 $LD_PRELOAD" RDMAV_DRIVERS="verbena;$RDMAV_DRIVERS" '
+                          f"exec {other}/bin/verbena run -- {sys.executable} {HERE}/own_libraries.py")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        device, *libraries = done.stdout.splitlines()
+        self.assertEqual(device, "verbena0", done.stderr)
+        self.assertEqual({str(pathlib.Path(path).parent) for path in libraries}, {str(preload.parent)})
+        self.assertEqual(len(libraries), 2, libraries)
+
+    def test_an_emulator_in_a_shell_that_sees_devices(self):
+        """It is not shown its own."""
+        self.device.control("down")
+        words = ["sh", "-c", 'eval "$("$1" env)"; exec "$1" up --foreground --fabric "$2"', "sh", self.device.verbena,
+                 self.device.fabric]
+        with subprocess.Popen([*NOBODY, *words], env=self.device.environment, stderr=subprocess.PIPE) as daemon:
+            end = time.monotonic() + LIMIT
+            while self.device.control("status").returncode != 0:
+                self.assertLess(time.monotonic(), end, "no emulator")
+            maps = pathlib.Path(f"/proc/{daemon.pid}/maps").read_text()
+            self.device.control("down")
+            daemon.communicate(timeout=LIMIT)
+        self.assertNotIn("libverbena-preload", maps)
 
     def test_completion_is_loaded_by_bash(self):
         script = ('. "$2"; COMP_WORDS=(verbena fault --lo); COMP_CWORD=2; _verbena; echo "${COMPREPLY[@]}"; '
