@@ -24,12 +24,8 @@ control::Outcome<control::Done> CaptureBroker::start(Session& command,
   capture_.emplace();
   capture_->command = &command;
   capture_->device = request.device;
-  for (const auto& port : fabric_.ports()) {
-    if (request.both_ends || !capture_->covers(*port)) continue;
-    for (const IpAddress& address : port->addresses()) {
-      capture_->recorded_by_sender.push_back(address);
-    }
-  }
+  capture_->both_ends = request.both_ends;
+  capture_->recorded_by_sender = recorded_by_sender();
   for (const auto& port : fabric_.ports()) {
     if (!capture_->covers(*port)) continue;
     if (auto begun = capture_port(*port); !begun) {
@@ -56,6 +52,24 @@ control::Outcome<control::Done> CaptureBroker::capture_port(fabric::Port& port) 
   capture_->command->send(source, kUnasked, fds);
   port.start_capture(std::move(*ring), capture_->recorded_by_sender);
   return control::Done{};
+}
+
+std::vector<IpAddress> CaptureBroker::recorded_by_sender() const {
+  std::vector<IpAddress> all;
+  for (const auto& port : fabric_.ports()) {
+    if (capture_->both_ends || !capture_->covers(*port)) continue;
+    for (const IpAddress& address : port->addresses()) all.push_back(address);
+  }
+  return all;
+}
+
+std::optional<control::CaptureOrder> CaptureBroker::follow_addresses() {
+  if (!capture_ || capture_->recorded_by_sender == recorded_by_sender()) return std::nullopt;
+  capture_->recorded_by_sender = recorded_by_sender();
+  for (const auto& port : fabric_.ports()) {
+    if (capture_->covers(*port)) port->leave_out_of_capture(capture_->recorded_by_sender);
+  }
+  return control::CaptureOrder{true, capture_->recorded_by_sender};
 }
 
 void CaptureBroker::stop() {

@@ -28,6 +28,11 @@ class CaptureBroker {
   // Begins with the emulator's own queue pairs. The contexts are admitted one by one.
   control::Outcome<control::Done> start(Session& command, const control::Capture& request);
   void stop();
+  // The ports may have other addresses than before: what those are told that were admitted, if so.
+  std::optional<control::CaptureOrder> follow_addresses();
+  bool has_admitted(const Session& context) const {
+    return capture_ && capture_->numbers.contains(context.id);
+  }
 
   // Whether the context is to be captured, and is not yet.
   bool wants(const Session& context) const;
@@ -45,6 +50,7 @@ class CaptureBroker {
   struct Running {
     Session* command = nullptr;
     std::string device;  // empty: all
+    bool both_ends = false;
     std::vector<IpAddress> recorded_by_sender;
     std::map<Session::Id, std::uint32_t> numbers;  // of the sources
     std::uint32_t next_number = 1;
@@ -54,6 +60,8 @@ class CaptureBroker {
   };
 
   control::Outcome<control::Done> capture_port(fabric::Port& port);
+  // The addresses of all that is captured, unless both ends shall record.
+  std::vector<IpAddress> recorded_by_sender() const;
 
   fabric::Fabric& fabric_;
   std::optional<Running> capture_;

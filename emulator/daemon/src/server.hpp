@@ -105,6 +105,8 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   void capture_more();
   void capture_more_later();
   void end_capture_of(Session::Id owner);
+  void follow_captured_addresses();
+  void tell_captured(const control::CaptureOrder& order);
   // server_events.cpp
   Session* context_with_slot(const fabric::Port& port, std::uint32_t slot);
   void on_raise_event(Session& session, const control::Incoming& in);

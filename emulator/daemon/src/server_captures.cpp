@@ -48,8 +48,20 @@ void Server::capture_more_later() {
 
 void Server::end_capture_of(Session::Id owner) {
   if (!captures_.is_of(owner)) return;
+  tell_captured({});
   captures_.stop();
-  tell_contexts("", control::SetCapture{});
+}
+
+void Server::follow_captured_addresses() {
+  if (const auto order = captures_.follow_addresses()) tell_captured(*order);
+}
+
+// Each order is of the capture before it: none may take the place of another.
+void Server::tell_captured(const control::CaptureOrder& order) {
+  for (const auto& [key, context] : by_slot_) {
+    if (!captures_.has_admitted(*context)) continue;
+    context->send(control::SetCapture{order}, control::kDaemonSequence | next_sequence_++);
+  }
 }
 
 }  // namespace verbena::daemon

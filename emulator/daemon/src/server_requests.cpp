@@ -307,7 +307,10 @@ void Server::change_port_state(fabric::Port& port, bool up) {
 }
 
 void Server::follow_interfaces() {
-  for (const control::PortEvent& event : fabric_.follow_interfaces(fabric::list_interfaces())) {
+  const auto events = fabric_.follow_interfaces(fabric::list_interfaces());
+  // Before anybody sends from one of them.
+  follow_captured_addresses();
+  for (const control::PortEvent& event : events) {
     const std::string& name = event.device.name;
     if ((event.changes & control::kGidsChanged) != 0) {
       spdlog::info("{}: the addresses of {} have changed", name, event.device.if_name);

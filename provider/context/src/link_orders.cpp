@@ -21,7 +21,8 @@ void LinkOrders::on_capture(control::CaptureOrder&& order, const control::Unique
     links_->capture().stop();
     return choose_packs(has_faults_);
   }
-  if (!ring) return;  // no descriptor was left for it
+  // Those of the capture that runs have changed; or no descriptor was left for a new one.
+  if (!ring) return links_->capture().leave_out(std::move(order.recorded_by_sender));
   auto mapped = link::CaptureRing::map(ring.get());
   if (!mapped) return explain("%s: not captured", mapped.error().text.c_str());
   choose_packs(true);

@@ -7,12 +7,13 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import unittest
 
 import hosts
-from hosts import Host, HostCase, full, ip
+from hosts import Host, HostCase, full, has_passed, ip
 
 class Table(HostCase):
     """What is where, and that whoever asks hears the same."""
@@ -201,6 +202,47 @@ class Changes(HostCase):
         self.until(lambda: active() == "5", "the old MTU stays")
 
 
+def captured(case, program):
+    """What is in the file of a capture of all that happens on the host meanwhile: (source, direction) of each packet."""
+    path = str(case.host.folder / "packets.pcapng")
+    words = [*case.host.enter, f"{hosts.PREFIX}/bin/verbena", "capture", path]
+    with subprocess.Popen(words, env=case.host.environment, stderr=subprocess.PIPE, text=True) as capture:
+        case.addCleanup(capture.kill)
+        case.assertIn("capturing", capture.stderr.readline())
+        program()
+        capture.send_signal(signal.SIGINT)
+        case.assertEqual(capture.wait(hosts.LIMIT), 0)
+    done = subprocess.run(["tshark", "-r", path, "-T", "fields", "-e", "ip.src", "-e", "frame.packet_flags_direction"],
+                          capture_output=True, text=True, timeout=hosts.LIMIT * 4, check=True)
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    return [(source, {1: "in", 2: "out"}[int(flags, 16) & 3]) for source, flags in lines]
+
+
+class Captures(HostCase):
+    """A capture that runs while addresses come and go has each packet once."""
+
+    def test_an_address_that_comes_meanwhile(self):
+        """Known to programs that run, to those that come, and to the emulator."""
+        self.host.up()
+        server = self.host.start("rping", "-s", "-P", "-a", "::")
+
+        def ping(address):
+            client = ["rping", "-c", "-a", address, "-C", "5", "-v", "-V"]
+            self.until(lambda: has_passed(client, self.host.run(*client)), "no answer")
+
+        def program():
+            ping(self.host.v4)
+            self.host.ip("address", "add", "10.9.0.77/24", "dev", "eth0")
+            self.until(lambda: self.host.row_of("10.9.0.77"), lambda: str(self.host.gids()))
+            ping("10.9.0.77")
+            self.pingpong(self.host, self.host, "-g", str(self.host.row_of("10.9.0.77")), link="udp")
+
+        packets = captured(self, program)
+        server.kill()
+        self.assertEqual({direction for _, direction in packets}, {"out"})
+        self.assertGreater(sum(source == "10.9.0.77" for source, _ in packets), 200)
+
+
 class Connections(HostCase):
     """rdma_cm by each address."""
 
@@ -246,6 +288,26 @@ class Hosts(HostCase):
             self.pingpong(self.host, self.far, "-g", str(row))
         for row in (0, 3, self.host.row_of(self.host.link_local), self.host.row_of(self.host.v6)):
             self.pingpong(self.host, self.far, "-g", str(row), program="ibv_ud_pingpong")
+
+    def test_an_address_that_moves_while_a_capture_runs(self):
+        """What comes from there is recorded where it is received since it is another host's."""
+        self.host.ip("address", "add", "10.9.0.77/24", "dev", "eth0")
+        self.until(lambda: self.host.row_of("10.9.0.77"), lambda: str(self.host.gids()))
+
+        def program():
+            self.pingpong(self.host, self.host, "-g", str(self.host.row_of("10.9.0.77")), link="udp")
+            row = self.host.row_of("10.9.0.77")
+            self.host.ip("address", "delete", "10.9.0.77/24", "dev", "eth0")
+            self.until(lambda: row not in self.host.gids(), lambda: str(self.host.gids()))
+            self.far.ip("address", "add", "10.9.0.77/24", "dev", "eth0")
+            self.until(lambda: self.far.row_of("10.9.0.77"), lambda: str(self.far.gids()))
+            options = ["ibv_rc_pingpong", "-p", str(hosts.PORT), "-n", "100", "-g"]
+            self.pair(self.host, self.far, [*options, "3"],
+                      [*options, str(self.far.row_of("10.9.0.77")), self.host.v4])
+
+        packets = captured(self, program)
+        for direction in ("in", "out"):
+            self.assertGreater(packets.count(("10.9.0.77", direction)), 99)
 
     def test_rping_by_ipv6(self):
         for address in (self.host.v6, self.host.v4):

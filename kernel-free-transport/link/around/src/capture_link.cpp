@@ -65,13 +65,15 @@ CaptureLink::CaptureLink(std::unique_ptr<Link> inner, const IpAddress& local, Cl
     : inner_(std::move(inner)), local_(local), clock_(clock) {}
 
 void CaptureLink::start(CaptureRing ring, std::vector<IpAddress> recorded_by_sender) {
-  {
-    const Guard guard(addresses_lock_);
-    recorded_by_sender_ = std::move(recorded_by_sender);
-  }
+  leave_out(std::move(recorded_by_sender));
   const Guard guard(lock_);
   writer_.emplace(std::move(ring));
   running_.publish(true);
+}
+
+void CaptureLink::leave_out(std::vector<IpAddress> recorded_by_sender) {
+  const Guard guard(addresses_lock_);
+  recorded_by_sender_ = std::move(recorded_by_sender);
 }
 
 void CaptureLink::stop() noexcept {

@@ -166,8 +166,8 @@ struct Shutdown {
   VERBENA_MESSAGE(kShutdown) { a(m.reason); }
 };
 
-// Unasked, to a provider, in place of the order before; with the ring as descriptor [0] if it is
-// on.
+// Unasked, to a provider, in place of the order before. If it is on with the ring as descriptor
+// [0], or without one if it is the same capture as before, with other addresses.
 struct SetCapture {
   CaptureOrder order;
   VERBENA_MESSAGE(kSetCapture) { a(m.order); }

@@ -107,6 +107,9 @@ class Port final {
 
   // Records what the daemon's own queue pairs send and receive, and what comes for groups.
   void start_capture(link::CaptureRing ring, std::vector<IpAddress> recorded_by_sender);
+  void leave_out_of_capture(std::vector<IpAddress> recorded_by_sender) {
+    capture_->leave_out(std::move(recorded_by_sender));
+  }
   void stop_capture() { capture_->stop(); }
 
   // Of all contexts, the dead ones included, since the device came up or take_totals() was called.

@@ -3,8 +3,8 @@
 // `verbena capture` makes a file. It never waits for a reader. Source ports are made up: one for
 // each sending queue pair, with the parity of grh_port.hpp. Costs a load while no capture runs.
 //
-// Threads: as Link says; start() and stop() at any time from any thread. While a capture runs,
-// sends wait for each other, so that the ring's order is the order of what happened.
+// Threads: as Link says; start(), leave_out() and stop() at any time from any thread. While a
+// capture runs, sends wait for each other, so that the ring's order is the order of what happened.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,8 @@ class CaptureLink final : public Link {
   // Records into the ring from now on; a capture that was running ends. What comes from these
   // addresses is left out: it is recorded where it is sent.
   void start(CaptureRing ring, std::vector<IpAddress> recorded_by_sender);
+  // The same from these addresses in place of those before.
+  void leave_out(std::vector<IpAddress> recorded_by_sender);
   void stop() noexcept;
   // In a forked child, where the ring is the parent's and the lock may be held by a thread that is
   // not there.
