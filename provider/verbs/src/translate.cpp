@@ -26,22 +26,6 @@ std::optional<Transport> transport_of(ibv_qp_type type) {
   }
 }
 
-ibv_qp_type qp_type_of(Transport transport) {
-  switch (transport) {
-    case Transport::kRc:
-      return IBV_QPT_RC;
-    case Transport::kUc:
-      return IBV_QPT_UC;
-    case Transport::kUd:
-      return IBV_QPT_UD;
-    case Transport::kXrcSend:
-      return IBV_QPT_XRC_SEND;
-    case Transport::kXrcReceive:
-      return IBV_QPT_XRC_RECV;
-  }
-  return IBV_QPT_RC;
-}
-
 std::optional<WorkOpcode> opcode_of(ibv_wr_opcode opcode) {
   switch (static_cast<unsigned>(opcode)) {
     case IBV_WR_RDMA_WRITE:

@@ -23,7 +23,6 @@ inline constexpr unsigned kAtomicWrite = 15;
 }  // namespace wr
 
 std::optional<Transport> transport_of(ibv_qp_type type);
-ibv_qp_type qp_type_of(Transport transport);
 std::optional<queue::WorkOpcode> opcode_of(ibv_wr_opcode opcode);
 // For each completion that is read: a look into a table, and bits that lie as those of the verbs do
 // but for the one that is left free.
