@@ -177,7 +177,7 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   void start_stream(Session& session, const control::Incoming& in, const std::string& device,
                     std::unique_ptr<StatusWriter> writer);
   std::vector<ContextStatus> contexts_of(const std::vector<const fabric::Port*>& ports,
-                                         const StatusRound::Counts& counts) const;
+                                         StatusRound::Answers answers) const;
   void end_streams_of(Session::Id gone);
   std::optional<std::uint32_t> ask_for_page(fabric::ClientId context,
                                             const control::StatusRequest& request) override;

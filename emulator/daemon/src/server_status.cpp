@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "server.hpp"
 #include "status_writers.hpp"
@@ -24,8 +25,10 @@ void Server::start_round(const std::string& device, StatusRound::Then then) {
   round.questions = std::make_unique<StatusRound>(asked, std::move(then));
   if (asked.empty()) return finish_round(sequence);
   round.deadline = loop_.after(kStatusDeadlineNs, [this, sequence] { finish_round(sequence); });
+  const control::StatusRequest question{0, control::StatusReport::kFirst,
+                                        control::StatusOf::kQueuePairs};
   for (const fabric::ClientId client : asked) {
-    sessions_.at(client)->send_news(control::StatusRequest{}, sequence);
+    sessions_.at(client)->send_news(question, sequence);
   }
 }
 
@@ -45,14 +48,14 @@ void Server::on_status_report(Session& session, const Incoming& in) {
     return entry.second.stream && entry.second.stream->awaits(sequence, session.id);
   });
   if (round == rounds_.end() && stream == streams_.end()) return;  // too late
-  const auto report = control::decode<control::StatusReport>(in.payload);
+  auto report = control::decode<control::StatusReport>(in.payload);
   if (!report) spdlog::warn("pid {}: {}", session.info.pid, report.error().text);
   if (stream != streams_.end()) {
     loop_.cancel(stream->second.deadline);
     return report ? stream->second.stream->on_page(*report) : stream->second.stream->on_silence();
   }
   if (!report) return;
-  round->second.questions->take(session.id, report->counts);
+  round->second.questions->take(session.id, std::move(*report));
   if (round->second.questions->is_done()) finish_round(sequence);
 }
 
@@ -65,22 +68,22 @@ void Server::start_stream(Session& session, const Incoming& in, const std::strin
                           {EBUSY, "a question about the state of all contexts is being answered"});
   }
   streams_[asker].writer = std::move(writer);
-  start_round(device, [this, asker, device](const StatusRound::Counts& counts) {
+  start_round(device, [this, asker, device](StatusRound::Answers answers) {
     const auto found = streams_.find(asker);
     if (found == streams_.end()) return;
     std::vector<const fabric::Port*> ports;
     for (const auto& port : fabric_.ports()) {
       if (device.empty() || port->info().name == device) ports.push_back(port.get());
     }
-    found->second.stream =
-        std::make_unique<StatusStream>(static_cast<StatusStream::Host&>(*this), asker, ports,
-                                       contexts_of(ports, counts), std::move(found->second.writer));
+    found->second.stream = std::make_unique<StatusStream>(
+        static_cast<StatusStream::Host&>(*this), asker, ports,
+        contexts_of(ports, std::move(answers)), std::move(found->second.writer));
     found->second.stream->go_on();
   });
 }
 
 std::vector<ContextStatus> Server::contexts_of(const std::vector<const fabric::Port*>& ports,
-                                               const StatusRound::Counts& counts) const {
+                                               StatusRound::Answers answers) const {
   std::vector<ContextStatus> all;
   for (const fabric::Port* port : ports) {
     for (const auto& [key, session] : by_slot_) {
@@ -92,9 +95,13 @@ std::vector<ContextStatus> Server::contexts_of(const std::vector<const fabric::P
       context.extra_slots = session->context->extra_slots;
       context.pid = session->info.pid;
       context.comm = session->info.comm;
-      const auto answered = counts.find(session->id);
-      context.responds = answered != counts.end();
-      if (context.responds) context.counts = answered->second;
+      const auto answered = answers.find(session->id);
+      context.responds = answered != answers.end();
+      if (context.responds) {
+        context.counts = answered->second.counts;
+        context.qps = std::move(answered->second.qps);
+        context.has_told_all = answered->second.last;
+      }
       all.push_back(std::move(context));
     }
   }

@@ -61,19 +61,19 @@ void StatusStream::begin_next_context() {
   is_in_context_ = true;
   if (!context.responds) return end_context(false);
   if (!wants_qps || context.counts.qps == 0) return begin_srqs();
-  begin(StatusOf::kQueuePairs, most_pages_of_qps(context));
+  what_ = StatusOf::kQueuePairs;
+  pages_left_ = most_pages_of_qps(context);
+  constexpr std::size_t kFirst = control::StatusReport::kFirst;
+  take_qps(std::span(context.qps).first(std::min(context.qps.size(), kFirst)), kFirst,
+           context.has_told_all);
 }
 
 void StatusStream::begin_srqs() {
   const ContextStatus& context = contexts_[next_context_ - 1];
   if (!writer_->wants_srqs() || context.counts.srqs == 0) return end_context(true);
-  begin(StatusOf::kSharedReceives, most_pages_of_srqs(context));
-}
-
-void StatusStream::begin(StatusOf what, std::size_t pages_most) {
-  what_ = what;
+  what_ = StatusOf::kSharedReceives;
   after_ = 0;
-  pages_left_ = pages_most;
+  pages_left_ = most_pages_of_srqs(context);
   host_.go_on_when_read(asker_);
 }
 
@@ -97,20 +97,24 @@ void StatusStream::on_page(const control::StatusReport& report) {
     return std::span(all).first(std::min<std::size_t>(all.size(), kPage));
   };
   if (what_ == StatusOf::kQueuePairs) {
-    const auto qps = page_of(report.qps);
-    const bool wants_more = writer_->qps(qps);
-    if (report.last || !wants_more) return begin_srqs();
-    return go_on_behind(qps.size(), qps.empty() ? 0 : qps.back().qpn);
+    return take_qps(page_of(report.qps), kPage, report.last);
   }
   const auto srqs = page_of(report.srqs);
   writer_->srqs(srqs);
   if (report.last) return end_context(true);
-  go_on_behind(srqs.size(), srqs.empty() ? 0 : srqs.back().number);
+  go_on_behind(srqs.size(), kPage, srqs.empty() ? 0 : srqs.back().number);
 }
 
-void StatusStream::go_on_behind(std::size_t told, std::uint32_t last) {
+void StatusStream::take_qps(std::span<const control::QpStatus> qps, std::size_t asked,
+                            bool is_last) {
+  const bool wants_more = writer_->qps(qps);
+  if (is_last || !wants_more) return begin_srqs();
+  go_on_behind(qps.size(), asked, qps.empty() ? 0 : qps.back().qpn);
+}
+
+void StatusStream::go_on_behind(std::size_t told, std::size_t asked, std::uint32_t last) {
   // Only the last page is not full.
-  if (told != kPage || --pages_left_ == 0) return end_context(false);
+  if (told != asked || --pages_left_ == 0) return end_context(false);
   after_ = last;
   host_.go_on_when_read(asker_);
 }

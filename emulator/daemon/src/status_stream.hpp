@@ -32,6 +32,9 @@ struct ContextStatus {
   std::string comm;
   bool responds = false;
   control::ResourceCounts counts;
+  // Its first queue pairs, and whether there are no others.
+  std::vector<control::QpStatus> qps;
+  bool has_told_all = false;
 };
 
 // Puts it into words for the asker.
@@ -84,10 +87,10 @@ class StatusStream {
   void begin_next_context();
   // Or the end of the context, if there are none.
   void begin_srqs();
-  void begin(control::StatusOf what, std::size_t pages_most);
   void ask();
+  void take_qps(std::span<const control::QpStatus> qps, std::size_t asked, bool is_last);
   // The page was not the last.
-  void go_on_behind(std::size_t told, std::uint32_t last);
+  void go_on_behind(std::size_t told, std::size_t asked, std::uint32_t last);
   void end_context(bool is_complete);
 
   Host& host_;

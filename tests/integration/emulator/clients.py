@@ -150,6 +150,24 @@ class Clients(EmulatorCase):
             self.assertIn("does not answer", shown)
             self.assertIn("QP 0x008001 RC", shown)
 
+    def test_status_asks_a_context_of_few_queue_pairs_once(self):
+        """All at the same time: who is kept from a processor holds up his own answer, and nobody's behind him."""
+        self.up()
+        clients = [cc.Client(self.dir).open_device() for _ in range(5)]
+
+        def answer_once(client):
+            client.answer_status([cc.report_qp(client.slot << 14 | n) for n in range(16)], requests=1)
+
+        threads = [threading.Thread(target=answer_once, args=(client,)) for client in clients]
+        for thread in threads:
+            thread.start()
+        contexts = self.status()["devices"][0]["contexts"]
+        for thread in threads:
+            thread.join()
+        self.assertEqual([(c["complete"], len(c["qps"])) for c in contexts], [(True, 16)] * 5)
+        for client in clients:
+            client.close()
+
     def test_status_of_those_who_fall_silent_or_lie(self):
         self.up()
         clients = [cc.Client(self.dir).open_device() for _ in range(3)]
@@ -169,14 +187,14 @@ class Clients(EmulatorCase):
         for thread in threads:
             thread.join()
         self.assertEqual([(shown[c.slot]["responding"], shown[c.slot]["complete"], len(shown[c.slot]["qps"]))
-                          for c in clients], [(True, True, 300), (True, False, 128), (True, False, 100)])
+                          for c in clients], [(True, True, 300), (True, False, 144), (True, False, 116)])
         self.assertEqual([qp["qpn"] for qp in shown[good.slot]["qps"]], [f"0x{number:06x}" for number, _ in qps[good]])
         threads = answer_all(unanswered=1)
         text = self.verbena("status").stdout
         for thread in threads:
             thread.join()
         self.assertEqual(text.count("and does not answer any more"), 2)
-        self.assertEqual(text.count(" RC "), 528)
+        self.assertEqual(text.count(" RC "), 560)
         for client in clients:
             client.close()
 

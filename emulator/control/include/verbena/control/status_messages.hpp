@@ -74,6 +74,9 @@ struct ResourceCounts {
 // Answers StatusRequest with its sequence. `last`: none stands behind these.
 struct StatusReport {
   static constexpr std::size_t kMostInOne = 128;  // of either
+  // Of queue pairs, as the first question wants them, which goes to all contexts at once: most have
+  // no more, and are asked once.
+  static constexpr std::size_t kFirst = 16;
   bool last = true;
   ResourceCounts counts;  // of the whole context
   std::vector<QpStatus> qps;
