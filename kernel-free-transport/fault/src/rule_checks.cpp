@@ -60,6 +60,32 @@ std::string wrong_about_event(const Rule& rule) {
   return {};
 }
 
+// It is for all packets of a time, which may begin with one of them.
+std::string wrong_about_line(const Rule& rule) {
+  const std::string name(words::word_of(words::kActions, rule.action));
+  if (!rule.is_of_line()) {
+    return rule.lasts == kNever ? "" : "for= goes with cut and rate= only: until= is there for all";
+  }
+  if (rule.first != 0 || rule.every != 0 || rule.message != 0 || rule.ppm != 0 ||
+      rule.attempt != 1) {
+    return name +
+           " is for all packets of a time: it takes no first=, every=, msg=, percent= or attempt=";
+  }
+  return {};
+}
+
+std::string wrong_about_unit(const Rule& rule) {
+  if (!rule.by_message) return {};
+  if (rule.is_management()) {
+    return "unit=message can never be with cm= or direction=management: those are single datagrams";
+  }
+  if (rule.message != 0) return "unit=message can never be with msg=, which is one message";
+  if (rule.nth == 0 && rule.first == 0 && rule.every == 0 && rule.ppm == 0) {
+    return "unit=message says what nth=, first=, every= or percent= is about: none is there";
+  }
+  return {};
+}
+
 std::string wrong_about_counting(const Rule& rule) {
   if ((rule.nth != 0) + (rule.first != 0) + (rule.every != 0) > 1) {
     return "nth=, first= and every= are one or the other";
@@ -89,8 +115,8 @@ std::string wrong_about_opcodes(const Rule& rule) {
            std::string(words::word_of(words::kDirections, *rule.direction));
   }
   const auto begins = [&](const OpcodeRow& row) { return fits(row) && !row.response; };
-  if (rule.message != 0 && !any_opcode(rule, begins)) {
-    return "msg= is about requests: one acknowledgement may be of many messages";
+  if ((rule.message != 0 || rule.by_message) && !any_opcode(rule, begins)) {
+    return "messages are counted by requests: one acknowledgement may be of many messages";
   }
   const auto has = [&](const OpcodeRow& row) {
     return fits(row) && has_what_it_changes(rule, row);
@@ -129,7 +155,9 @@ bool has_what_it_changes(const Rule& rule, const OpcodeRow& row) {
 std::string why_it_never_fires(const Rule& rule) {
   if (rule.is_event()) return wrong_about_event(rule);
   if (std::string wrong = wrong_about_management(rule); !wrong.empty()) return wrong;
-  if (std::string wrong = wrong_about_counting(rule); !wrong.empty()) return wrong;
+  for (const auto look : {wrong_about_line, wrong_about_unit, wrong_about_counting}) {
+    if (std::string wrong = look(rule); !wrong.empty()) return wrong;
+  }
   return rule.is_management() ? std::string() : wrong_about_opcodes(rule);
 }
 

@@ -80,6 +80,19 @@ Complaint take_time(std::string_view key, std::string_view text, TimeNs& out) {
   return {};
 }
 
+Complaint take_rate(std::string_view key, std::string_view text, std::uint64_t& out) {
+  constexpr double kMost = 1e12;
+  const auto number = parse_decimal(text);
+  const auto unit = number ? value_of(words::kRates, number->second) : std::nullopt;
+  const double bits = unit ? std::round(number->first * *unit) : 0;
+  if (bits < 8 || bits > kMost) {
+    return Text(key) + "=" + Text(text) + ": a speed is wanted, as " + Text(key) + "=10Mbit or " +
+           Text(key) + "=1.5MB";
+  }
+  out = static_cast<std::uint64_t>(bits) / 8;
+  return {};
+}
+
 template <typename T, std::size_t N, typename Out>
 Complaint take_word(std::string_view key, std::string_view text, const words::Word<T> (&table)[N],
                     Out& out) {
@@ -178,6 +191,19 @@ Complaint take_percent(std::string_view text, Rule& rule) {
   return {};
 }
 
+Complaint take_unit(std::string_view text, Rule& rule) {
+  if (text != "message" && text != "packet") {
+    return "unit=" + Text(text) + ": it may be message or packet, which is the default";
+  }
+  rule.by_message = text == "message";
+  return {};
+}
+
+Complaint take_lasting(std::string_view text, Rule& rule) {
+  if (Complaint wrong = take_time("for", text, rule.lasts); !wrong.empty()) return wrong;
+  return rule.lasts == 0 ? "for=" + Text(text) + " can never be: it is over at once" : Complaint();
+}
+
 Complaint take_attempt(std::string_view text, Rule& rule) {
   if (text == "any") {
     rule.attempt = 0;
@@ -202,6 +228,7 @@ const Condition kConditions[] = {
     {"nth", [](std::string_view v, Rule& r) { return take_count("nth", v, r.nth); }},
     {"first", [](std::string_view v, Rule& r) { return take_count("first", v, r.first); }},
     {"every", [](std::string_view v, Rule& r) { return take_count("every", v, r.every); }},
+    {"unit", take_unit},
     {"psn", take_psn},
     {"msg", [](std::string_view v, Rule& r) { return take_count("msg", v, r.message); }},
     {"attempt", take_attempt},
@@ -216,6 +243,7 @@ const Condition kConditions[] = {
     {"burst", [](std::string_view v, Rule& r) { return take_count("burst", v, r.burst); }},
     {"after", [](std::string_view v, Rule& r) { return take_time("after", v, r.after); }},
     {"until", [](std::string_view v, Rule& r) { return take_time("until", v, r.until); }},
+    {"for", take_lasting},
     {"order",
      [](std::string_view v, Rule& r) {
        r.keeps_order = v == "keep";
@@ -247,6 +275,7 @@ Complaint take_action(std::string_view text, Rule& rule) {
   switch (*action) {
     case Action::kDrop:
     case Action::kDuplicate:
+    case Action::kCut:
     case Action::kPortDown:
     case Action::kPortUp:
     case Action::kKill:
@@ -263,6 +292,8 @@ Complaint take_action(std::string_view text, Rule& rule) {
       return take_count(name, value, rule.behind);
     case Action::kNak:
       return take_word(name, value, words::kNaks, rule.nak);
+    case Action::kRate:
+      return take_rate(name, value, rule.bytes_per_second);
   }
   return {};
 }

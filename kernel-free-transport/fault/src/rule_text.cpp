@@ -21,6 +21,15 @@ std::string time_text(TimeNs ns) {
   return std::to_string(ns) + "ns";
 }
 
+std::string rate_text(std::uint64_t bytes_per_second) {
+  const std::uint64_t bits = bytes_per_second * 8;
+  for (const auto& [name, unit] : words::kRates) {
+    const auto whole = static_cast<std::uint64_t>(unit);
+    if (bits % whole == 0) return std::to_string(bits / whole) + std::string(name);
+  }
+  return {};
+}
+
 std::string percent_text(std::uint32_t ppm) {
   std::array<char, 24> text;
   std::snprintf(text.data(), text.size(), "%u.%04u", ppm / 10'000, ppm % 10'000);
@@ -41,6 +50,7 @@ std::string action_text(const Rule& r) {
   switch (r.action) {
     case Action::kDrop:
     case Action::kDuplicate:
+    case Action::kCut:
     case Action::kPortDown:
     case Action::kPortUp:
     case Action::kKill:
@@ -56,6 +66,8 @@ std::string action_text(const Rule& r) {
       return name + "=" + std::to_string(r.behind);
     case Action::kNak:
       return name + "=" + std::string(word_of(words::kNaks, r.nak));
+    case Action::kRate:
+      return name + "=" + rate_text(r.bytes_per_second);
   }
   return name;
 }
@@ -80,6 +92,7 @@ std::string to_string(const Rule& r) {
   add_count("nth", r.nth);
   add_count("first", r.first);
   add_count("every", r.every);
+  if (r.by_message) add("unit", "message");
   if (r.psn) {
     add("psn", std::to_string(r.psn->from) +
                    (r.psn->to == r.psn->from ? "" : "-" + std::to_string(r.psn->to)));
@@ -97,6 +110,7 @@ std::string to_string(const Rule& r) {
   add_count("burst", r.burst);
   if (r.after != 0) add("after", time_text(r.after));
   if (r.until != kNever) add("until", time_text(r.until));
+  if (r.lasts != kNever) add("for", time_text(r.lasts));
   if (r.keeps_order) add("order", "keep");
   return text;
 }

@@ -17,11 +17,18 @@ template <typename T>
 using Word = std::pair<std::string_view, T>;
 
 inline constexpr Word<Action> kActions[] = {
-    {"drop", Action::kDrop},   {"duplicate", Action::kDuplicate}, {"corrupt", Action::kCorrupt},
-    {"delay", Action::kDelay}, {"hold", Action::kHold},           {"reorder", Action::kReorder},
-    {"nak", Action::kNak},     {"port-down", Action::kPortDown},  {"port-up", Action::kPortUp},
-    {"kill", Action::kKill},   {"stop", Action::kStop},           {"cont", Action::kCont},
+    {"drop", Action::kDrop},       {"duplicate", Action::kDuplicate},
+    {"corrupt", Action::kCorrupt}, {"delay", Action::kDelay},
+    {"hold", Action::kHold},       {"reorder", Action::kReorder},
+    {"nak", Action::kNak},         {"cut", Action::kCut},
+    {"rate", Action::kRate},       {"port-down", Action::kPortDown},
+    {"port-up", Action::kPortUp},  {"kill", Action::kKill},
+    {"stop", Action::kStop},       {"cont", Action::kCont},
 };
+
+// The speeds of lines, the largest first: bits and, as `verbena fault --rate`, bytes.
+inline constexpr Word<double> kRates[] = {{"Gbit", 1e9}, {"Mbit", 1e6}, {"kbit", 1e3}, {"bit", 1},
+                                          {"GB", 8e9},   {"MB", 8e6},   {"kB", 8e3}};
 
 inline constexpr Word<Field> kFields[] = {
     {"icrc", Field::kIcrc},     {"opcode", Field::kOpcode},   {"pkey", Field::kPkey},

@@ -75,6 +75,12 @@ void add_to(Verdict& verdict, const ActiveRule& active) {
     case Action::kNak:
       verdict.nak = rule.nak;
       break;
+    case Action::kCut:
+      verdict.is_lost = true;
+      break;
+    case Action::kRate:
+      verdict.lines.push_back({active.id, rule.bytes_per_second});
+      break;
     default:
       break;
   }
@@ -154,7 +160,21 @@ std::uint64_t Script::count(const ActiveRule& active, const Described& packet) {
   const bool is_request = packet.name.direction == Direction::kRequest;
   const std::uint64_t wanted = active.rule.message;
   if (wanted != 0 && (!is_request || counted.messages != wanted)) return 0;
-  return ++counted.packets;
+  if (!active.rule.by_message) return ++counted.packets;
+  if (!is_request) return 0;
+  if (counted.last_message != counted.messages) ++counted.packets;
+  counted.last_message = counted.messages;
+  return counted.packets;
+}
+
+bool Script::is_on_line(const ActiveRule& active, const Described& packet, std::uint64_t place) {
+  const Rule& rule = active.rule;
+  if (!is_about(active, packet)) return false;
+  if (active.counters != nullptr) active.counters->match();
+  if (rule.nth == 0 && rule.lasts == kNever) return true;
+  std::optional<TimeNs>& began = counts_[active.id].began;
+  if (!began && place >= std::max<std::uint64_t>(rule.nth, 1)) began = packet.now;
+  return began && packet.now - *began < rule.lasts;
 }
 
 // A chain of two states, which lasts `burst` packets on average in the one that strikes and stands
@@ -163,6 +183,9 @@ bool Script::goes_on_in_burst(const ActiveRule& active, const Described& packet,
                               std::uint64_t place) {
   const Rule& rule = active.rule;
   bool& is_in = counts_[active.id].is_in_burst;
+  std::uint64_t& known_to = counts_[active.id].burst_place;
+  if (place == known_to) return is_in;  // another packet of a message
+  known_to = place;
   Random random = draw(active, packet, place);
   if (place == 1) {
     is_in = random.chance(rule.ppm);
@@ -189,10 +212,11 @@ bool Script::strikes(const ActiveRule& active, const Described& packet, std::uin
   if (rule.every != 0 && place % rule.every != 0) return false;
   if (rule.burst != 0 && attempt == 1) return is_in_burst;
   if (rule.ppm == 0) return true;
-  return draw(active, packet,
-              hash_of({static_cast<std::uint64_t>(packet.name.direction), packet.name.says,
-                       packet.name.number, attempt}))
-      .chance(rule.ppm);
+  const std::uint64_t what = rule.by_message
+                                 ? hash_of({place, attempt})
+                                 : hash_of({static_cast<std::uint64_t>(packet.name.direction),
+                                            packet.name.says, packet.name.number, attempt});
+  return draw(active, packet, what).chance(rule.ppm);
 }
 
 void Script::forget_old(const Kind& kind) {
@@ -208,24 +232,29 @@ Verdict Script::judge(std::span<const ActiveRule> rules, const Described& packet
   const Kind kind{packet.name.direction, packet.name.says};
   const bool is_first = is_first_time(packet);
   const auto known = is_first ? taken_.end() : taken_.find({kind, packet.name.number});
-  if (!is_first && known == taken_.end()) return verdict;
-  std::map<std::uint64_t, std::uint64_t> places;
+  Places places;
   std::uint32_t attempt = 1;
   if (is_first) {
     for (const ActiveRule& active : rules) {
       if (const std::uint64_t place = count(active, packet); place != 0) places[active.id] = place;
     }
-  } else {
+  } else if (known != taken_.end()) {
     places = known->second.places;
     attempt = known->second.attempts + 1;
   }
   for (const ActiveRule& active : rules) {
-    const auto place = places.find(active.id);
-    if (place == places.end() || !is_in_time(active, packet.now)) continue;
-    if (!strikes(active, packet, place->second, attempt)) continue;
+    const auto found = places.find(active.id);
+    const std::uint64_t place = found == places.end() ? 0 : found->second;
+    if (active.rule.is_of_line()) {
+      if (!is_on_line(active, packet, is_first ? place : 0)) continue;
+    } else if (place == 0 || !is_in_time(active, packet.now) ||
+               !strikes(active, packet, place, attempt)) {
+      continue;
+    }
     if (active.counters != nullptr) active.counters->fire();
     add_to(verdict, active);
   }
+  if (!is_first && known == taken_.end()) return verdict;
   if (verdict.arrives()) {
     if (known != taken_.end()) taken_.erase(known);
   } else {

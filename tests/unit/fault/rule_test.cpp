@@ -36,6 +36,11 @@ TEST(Rule, HasOneTextForEachValue) {
            "drop cm=REQ nth=1",
            "delay=1s direction=management device=verbena0",
            "drop percent=5 burst=4",
+           "drop opcode=SEND nth=3 unit=message qp=client:1",
+           "cut qp=client:1 after=10ms until=2s",
+           "cut nth=3 unit=message for=50ms",
+           "rate=10Mbit program=client",
+           "rate=2400bit cm=REQ",
            "kill program=client after=30ms",
            "port-down device=verbena0",
            "drop program=ib_write_bw percent=0.0001 after=10ms until=2s",
@@ -54,6 +59,8 @@ TEST(Rule, SpellingAndOrderDoNotCount) {
            std::pair{"drop qp=0x4001", "drop qp=16385"},
            std::pair{"drop cm=req", "drop cm=REQ"},
            std::pair{"drop psn=7-7", "drop psn=7"},
+           std::pair{"drop nth=3 unit=packet", "drop nth=3"},
+           std::pair{"rate=1.25MB", "rate=10Mbit"},
        }) {
     EXPECT_EQ(parsed(one), parsed(other)) << one;
     EXPECT_EQ(to_string(parsed(one)), to_string(parsed(other))) << one;
@@ -114,6 +121,9 @@ TEST(Rule, IsRefusedWithASentence) {
            std::pair{"drop percent=some", "a share is wanted"},
            std::pair{"drop percent=101", "is more than all"},
            std::pair{"delay=1ms order=lost", "it may be keep"},
+           std::pair{"rate=10", "a speed is wanted"},
+           std::pair{"rate=7bit", "a speed is wanted"},
+           std::pair{"drop nth=1 unit=call", "it may be message or packet"},
        }) {
     EXPECT_NE(refused(line).find(sentence), std::string::npos) << line << ": " << refused(line);
   }
@@ -149,6 +159,17 @@ TEST(Rule, ThatCouldNeverFireIsRefused) {
            "drop nth=1 percent=5 burst=2",
            "drop program=a qp=b:1",
            "drop order=keep",
+           "drop unit=message",
+           "drop nth=1 unit=message direction=response",
+           "drop nth=1 unit=message opcode=ACK",
+           "drop nth=1 unit=message cm=REQ",
+           "drop nth=1 unit=message msg=2",
+           "drop for=1s",
+           "cut for=0s",
+           "cut first=2",
+           "cut msg=2",
+           "cut percent=5",
+           "rate=1Mbit attempt=any",
            "kill",
            "port-up nth=1",
            "stop program=a percent=5",

@@ -272,5 +272,78 @@ TEST(Change, TouchesOneField) {
   EXPECT_EQ(changed(Field::kPayload)[28], 1);
 }
 
+// Of three packets each.
+TEST_F(ScriptTest, CountsMessages) {
+  const auto lost_of_messages = [this](std::uint32_t count) {
+    std::set<std::uint32_t> lost;
+    const Opcode places[] = {Opcode::kRcSendFirst, Opcode::kRcSendMiddle, Opcode::kRcSendLast};
+    for (std::uint32_t n = 0; n < 3 * count; ++n) {
+      if (request(n, places[n % 3]).is_lost) lost.insert(n);
+    }
+    return lost;
+  };
+  using Set = std::set<std::uint32_t>;
+  const auto with = [&](std::string_view rule) {
+    rules_.clear();
+    counters_.clear();
+    script_.begin_anew();
+    flow_ = Flow(77);
+    add(rule);
+    return lost_of_messages(40);
+  };
+  EXPECT_EQ(with("drop nth=2 unit=message"), (Set{3, 4, 5}));
+  EXPECT_EQ(with("drop opcode=SEND_LAST nth=2 unit=message"), (Set{5}));
+  EXPECT_EQ(with("drop opcode=SEND_MIDDLE first=2 unit=message"), (Set{1, 4}));
+  EXPECT_EQ(with("drop psn=4 every=1 unit=message"), (Set{4}));
+  for (const char* rule :
+       {"drop percent=30 unit=message", "drop percent=30 burst=3 unit=message"}) {
+    const Set lost = with(rule);
+    EXPECT_GT(lost.size(), 9u);
+    EXPECT_LT(lost.size(), 90u);
+    for (const std::uint32_t n : lost) {
+      for (std::uint32_t other = n / 3 * 3; other < n / 3 * 3 + 3; ++other) {
+        EXPECT_TRUE(lost.contains(other)) << rule << ": " << n << " without " << other;
+      }
+    }
+  }
+}
+
+TEST_F(ScriptTest, NothingComesThroughACutLine) {
+  add("cut nth=3 for=50ms");
+  EXPECT_EQ(lost_of(5), (std::set<std::uint32_t>{2, 3, 4}));
+  EXPECT_TRUE(request(0).is_lost);  // which had arrived
+  EXPECT_TRUE(request(2).is_lost);
+  now_ += 50'000'000;
+  EXPECT_FALSE(request(2).is_lost || request(0).is_lost || request(5).is_lost);
+  EXPECT_EQ(counters_[0].fired(), 5u);
+}
+
+TEST_F(ScriptTest, ACutHasItsTimeAndItsDirection) {
+  add("cut direction=response after=10ms until=20ms");
+  EXPECT_FALSE(answer(0, wire::Aeth::ack(1, 1)).is_lost);
+  now_ += 10'000'000;
+  EXPECT_TRUE(answer(0, wire::Aeth::ack(1, 1)).is_lost);
+  EXPECT_FALSE(request(0).is_lost);
+  now_ += 10'000'000;
+  EXPECT_FALSE(answer(0, wire::Aeth::ack(1, 1)).is_lost);
+}
+
+TEST_F(ScriptTest, WhatACutTookIsTheNextAttemptAfterIt) {
+  add("cut until=10ms");
+  add("drop nth=1 attempt=2");
+  EXPECT_TRUE(request(0).is_lost);
+  now_ += 10'000'000;
+  EXPECT_TRUE(request(0).is_lost);
+  EXPECT_FALSE(request(0).is_lost);
+}
+
+TEST_F(ScriptTest, ALineOfASpeedIsForRepetitionsToo) {
+  add("rate=10Mbit opcode=SEND");
+  for (int time = 0; time < 2; ++time) {
+    EXPECT_EQ(request(0).lines, (std::vector<Line>{{1, 1'250'000}}));
+  }
+  EXPECT_TRUE(request(1, Opcode::kRcWriteOnly).lines.empty());
+}
+
 }  // namespace
 }  // namespace verbena::fault

@@ -454,6 +454,21 @@ TEST_F(FaultLinkTest, WhatIsHeldGoesWhenItsTimeHasCome) {
   EXPECT_EQ(rule_counters_[1].fired(), 3u);
 }
 
+// Of 104 bytes with the ICRC: a millisecond each, and those of one rule wait for each other.
+TEST_F(FaultLinkTest, ALineOfASpeedCarriesOneAfterTheOther) {
+  set_script({"rate=832kbit"});
+  send(0, 2);
+  send(0, 1, kOtherFlow);
+  EXPECT_EQ(psns_sent(), (Psns{}));
+  send(0, 1);  // repeated meanwhile
+  for (std::size_t sent = 1; sent <= 3; ++sent) {
+    pass_time(999'999);
+    EXPECT_EQ(recorder_->sent.size(), sent - 1);
+    pass_time(1);
+    EXPECT_EQ(recorder_->sent.size(), sent);
+  }
+}
+
 TEST_F(FaultLinkTest, ARequestIsMarkedForItsReceiver) {
   set_script({"nak=access nth=2", "corrupt nth=3"});
   send(0, 4);

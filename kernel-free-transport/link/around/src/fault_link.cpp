@@ -99,6 +99,7 @@ class FaultLink::Line {
       if (rule.counters != nullptr && rule.starts_counting) rule.counters->reset();
     }
     script_ = std::move(script);
+    lines_free_.clear();
     if (!has_faults()) flows_.clear();
   }
   bool has_faults() const { return has_faults_ || !script_.empty(); }
@@ -208,9 +209,13 @@ class FaultLink::Line {
       due += fate.delay_ns + (fate.is_reordered ? rule->settings.reorder_ns : 0) +
              wait_for_line(state, *rule, packet.bytes.size(), now);
     }
+    for (const fault::Line& line : verdict.lines) {
+      due += wait_for(lines_free_[line.rule], packet.bytes.size(), line.bytes_per_second, now);
+    }
     if (verdict.keeps_order) state.not_before = due;
     if (verdict.behind != 0) due = std::max(due, now + kOvertakenMost);
-    const bool is_held = verdict.delay_ns != 0 || verdict.hold_until > now || verdict.behind != 0;
+    const bool is_held = verdict.delay_ns != 0 || verdict.hold_until > now || verdict.behind != 0 ||
+                         !verdict.lines.empty();
     for (int copy = 0; copy < (fate.is_doubled || verdict.is_doubled ? 2 : 1); ++copy) {
       if (due == now) {
         emit(packet, now);
@@ -273,7 +278,11 @@ class FaultLink::Line {
   TimeNs wait_for_line(FlowState& state, const FaultRule& rule, std::size_t bytes, TimeNs now) {
     const std::uint64_t rate = rule.settings.bytes_per_second;
     if (rate == 0) return 0;
-    TimeNs& free = rule.flow.value() == 0 ? general_line_free_ : state.line_free;
+    return wait_for(rule.flow.value() == 0 ? general_line_free_ : state.line_free, bytes, rate,
+                    now);
+  }
+  // `free`: when the line has carried those before.
+  static TimeNs wait_for(TimeNs& free, std::size_t bytes, std::uint64_t rate, TimeNs now) {
     free = std::max(free, now) + (bytes + wire::kIcrcSize) * 1'000'000'000u / rate;
     return free - now;
   }
@@ -346,6 +355,7 @@ class FaultLink::Line {
   std::unordered_map<std::uint32_t, FlowState> flows_;
   std::vector<std::uint8_t> altered_;
   TimeNs general_line_free_ = 0;
+  std::unordered_map<std::uint64_t, TimeNs> lines_free_;  // by the rule that set it up
   std::vector<Held> held_;
   std::unordered_multiset<std::uint64_t> held_names_;  // once for each copy
   std::size_t held_bytes_ = 0;

@@ -5,9 +5,10 @@
 //   ACTION [CONDITION...]      drop opcode=SEND nth=3 qp=server:1
 //
 //   drop, duplicate, corrupt[=FIELD], delay=TIME, hold=TIME, reorder=N, nak=KIND
+//   cut, rate=BITS: a line that all go over which the conditions name, repetitions, too
 //   port-down, port-up; kill, stop, cont (with program=): what happens once, at a time (after=)
-//   opcode= direction= cm= nth= first= every= psn=A[-B] msg= attempt= qp= program= device=
-//   percent= burst= after= until= order=keep
+//   opcode= direction= cm= nth= first= every= unit=message psn=A[-B] msg= attempt= qp= program=
+//   device= percent= burst= after= until= for= order=keep
 //
 // Which packets meet it follows from their names (fate.hpp), as with faults by chance, except for
 // what says a time.
@@ -37,6 +38,9 @@ enum class Action : std::uint8_t {
   kHold,     // until so long after the rule came into force
   kReorder,  // behind the next packets of its queue pair
   kNak,      // the receiver refuses the request
+  // Not of single packets: of a line, which repetitions go over, too.
+  kCut,   // nothing comes through
+  kRate,  // so much does in a second
   // Not of packets: the emulator does these once, so long (`after`) after the program has opened a
   // device, or any program has.
   kPortDown,
@@ -46,6 +50,9 @@ enum class Action : std::uint8_t {
   kCont
 };
 constexpr bool is_event(Action action) { return action >= Action::kPortDown; }
+constexpr bool is_of_line(Action action) {
+  return action == Action::kCut || action == Action::kRate;
+}
 
 // What is changed of a packet before it gets its ICRC, so that the receiver believes it; kIcrc
 // breaks that instead, as a bad cable does.
@@ -82,9 +89,10 @@ struct Rule {
   Action action = Action::kDrop;
   Field field = Field::kIcrc;
   Nak nak = Nak::kNone;
-  TimeNs time = 0;           // of delay and hold
-  std::uint32_t behind = 0;  // of reorder
-  bool keeps_order = false;  // what comes behind what is held back waits for it
+  TimeNs time = 0;                     // of delay and hold
+  std::uint32_t behind = 0;            // of reorder
+  bool keeps_order = false;            // what comes behind what is held back waits for it
+  std::uint64_t bytes_per_second = 0;  // of rate
 
   std::optional<Opcodes> opcodes;
   std::optional<Direction> direction;
@@ -93,6 +101,7 @@ struct Rule {
   std::uint64_t nth = 0;
   std::uint64_t first = 0;
   std::uint64_t every = 0;
+  bool by_message = false;      // these three, and a chance, are about messages instead
   std::optional<PsnRange> psn;  // from the queue pair's first one on
   std::uint64_t message = 0;    // the n-th that its requests begin
   std::uint32_t attempt = 1;    // one more than how many times rules took it; 0: any
@@ -104,9 +113,11 @@ struct Rule {
   std::uint32_t burst = 0;  // so many in a row on average
   TimeNs after = 0;         // since it came into force for the sender
   TimeNs until = kNever;
+  TimeNs lasts = kNever;  // of a line, from its nth packet on
 
   bool is_management() const { return cm || direction == Direction::kManagement; }
   bool is_event() const { return fault::is_event(action); }
+  bool is_of_line() const { return fault::is_of_line(action); }
   bool needs_seed() const { return ppm != 0; }
   bool operator==(const Rule&) const = default;
 };

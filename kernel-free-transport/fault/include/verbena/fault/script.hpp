@@ -5,7 +5,8 @@
 // A packet is counted (nth=, first=, every=, burst=) when it is sent for the first time, which for
 // one queue pair is an order that no timing changes. When it is repeated it meets the same rules
 // only if one of them took it before: then it is another attempt of that packet. One that has
-// arrived, and is repeated because its sender goes back or has heard no answer, is left alone.
+// arrived, and is repeated because its sender goes back or has heard no answer, is left alone. Only
+// lines (cut, rate=) do not care how often a packet is sent.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +46,13 @@ struct Described {
 };
 Described describe(const PacketName& name, std::span<const std::uint8_t> packet);
 
+// A line of this speed, which a rule has set up.
+struct Line {
+  std::uint64_t rule = 0;
+  std::uint64_t bytes_per_second = 0;
+  bool operator==(const Line&) const = default;
+};
+
 // What all rules together make of a packet.
 struct Verdict {
   bool is_lost = false;
@@ -56,7 +64,8 @@ struct Verdict {
   TimeNs hold_until = 0;
   std::uint32_t behind = 0;
   bool keeps_order = false;
-  bool is_taken = false;  // by any of them
+  std::vector<Line> lines;  // that it goes over
+  bool is_taken = false;    // by any of them
 
   bool arrives() const { return !is_lost && !breaks_icrc && changes.empty() && nak == Nak::kNone; }
   bool operator==(const Verdict&) const = default;
@@ -77,20 +86,26 @@ class Script {
  private:
   // What one rule has counted here.
   struct Count {
-    std::uint64_t packets = 0;
-    std::uint64_t messages = 0;
+    std::uint64_t packets = 0;       // or messages, that it names
+    std::uint64_t messages = 0;      // that have begun
+    std::uint64_t last_message = 0;  // of which it named a packet
+    std::uint64_t burst_place = 0;   // up to where it is known whether a burst is on
     bool is_in_burst = false;
+    std::optional<TimeNs> began{};  // of a line
   };
+  using Places = std::map<std::uint64_t, std::uint64_t>;  // by rule: as which packet it was counted
   struct Taken {
     std::uint32_t attempts = 0;
-    std::map<std::uint64_t, std::uint64_t> places;  // by rule: as which packet it was counted
+    Places places;
   };
   using Kind = std::pair<Direction, std::uint32_t>;  // and what it says
   using Key = std::pair<Kind, std::uint64_t>;        // and its number
 
   bool is_first_time(const Described& packet);
-  // As which packet of the rule's it counts now; 0: it is none.
+  // As which packet or message of the rule's it counts now; 0: it is none.
   std::uint64_t count(const ActiveRule& rule, const Described& packet);
+  // Whether it goes over the line of the rule; `place`: as it counts, 0 if it is a repetition.
+  bool is_on_line(const ActiveRule& rule, const Described& packet, std::uint64_t place);
   bool strikes(const ActiveRule& rule, const Described& packet, std::uint64_t place,
                std::uint32_t attempt);
   bool goes_on_in_burst(const ActiveRule& rule, const Described& packet, std::uint64_t place);
