@@ -76,5 +76,27 @@ TEST(Marks, MakeTheRequesterRepeat) {
   }
 }
 
+// The responder does without it, and goes on.
+TEST(Marks, MakeTheRequesterCompleteWithAStatus) {
+  for (const Status status : {Status::kLocalProtection, Status::kRetryExceeded, Status::kGeneral}) {
+    for (const bool obeys : {true, false}) {
+      Scene s;
+      s.pair.b.device().obey_marks(true);
+      s.pair.a.device().obey_marks(obeys);
+      const auto mark = static_cast<std::uint8_t>(wire::kStatusCodes + static_cast<int>(status));
+      const Marker marker(s, 3, mark);
+      post_writes(s);
+      // Who does not know the code repeats the request in the end.
+      if (obeys) {
+        expect_sends(s.left, 1, status, 4);
+      } else {
+        expect_sends(s.left, 4, Status::kSuccess, 4);
+      }
+      EXPECT_NE(s.right.state(), qp::State::kError);
+      s.expect_unharmed();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace verbena::sim

@@ -38,7 +38,9 @@ std::string wrong_about_management(const Rule& rule) {
   if (rule.psn || rule.message != 0) {
     return "psn= and msg= can never be with cm= or direction=management: those are counted by nth=";
   }
-  if (rule.action == Action::kNak) return "nothing answers a datagram of management with a NAK";
+  if (rule.action == Action::kNak || rule.action == Action::kComplete) {
+    return "nothing answers a datagram of management, and it is nobody's request";
+  }
   if (rule.action == Action::kCorrupt && !has_what_it_changes(rule, wire::row_of(0x64))) {
     return "a datagram of management has no " +
            std::string(words::word_of(words::kFields, rule.field)) + " to corrupt";
@@ -125,6 +127,9 @@ std::string wrong_about_opcodes(const Rule& rule) {
   if (rule.action == Action::kNak) {
     return "nak= is about requests of reliable queue pairs (RC, XRC): nothing else is answered";
   }
+  if (rule.action == Action::kComplete) {
+    return "complete= is about requests of reliable queue pairs (RC, XRC), by their first packet";
+  }
   return "no such packet has a " + std::string(words::word_of(words::kFields, rule.field)) +
          " to corrupt";
 }
@@ -133,8 +138,9 @@ std::string wrong_about_opcodes(const Rule& rule) {
 
 bool has_what_it_changes(const Rule& rule, const OpcodeRow& row) {
   using wire::WireTransport;
-  if (rule.action == Action::kNak) {
-    return row.request &&
+  if (rule.action == Action::kNak || rule.action == Action::kComplete) {
+    const bool is_whole = rule.action == Action::kNak || row.starts_message;
+    return row.request && is_whole &&
            (row.transport == WireTransport::kRc || row.transport == WireTransport::kXrc);
   }
   if (rule.action != Action::kCorrupt) return true;

@@ -191,6 +191,15 @@ Complaint take_percent(std::string_view text, Rule& rule) {
   return {};
 }
 
+Complaint take_completion(std::string_view text, Rule& rule) {
+  Text status = upper(text);
+  if (status.starts_with("IBV_WC_")) status.erase(0, 7);
+  if (status == "WR_FLUSH_ERR") {
+    return "complete=WR_FLUSH_ERR can never be: requests are flushed behind one that has failed";
+  }
+  return take_word("complete", status, words::kCompletions, rule.completion);
+}
+
 Complaint take_unit(std::string_view text, Rule& rule) {
   if (text != "message" && text != "packet") {
     return "unit=" + Text(text) + ": it may be message or packet, which is the default";
@@ -292,6 +301,8 @@ Complaint take_action(std::string_view text, Rule& rule) {
       return take_count(name, value, rule.behind);
     case Action::kNak:
       return take_word(name, value, words::kNaks, rule.nak);
+    case Action::kComplete:
+      return take_completion(value, rule);
     case Action::kRate:
       return take_rate(name, value, rule.bytes_per_second);
   }

@@ -66,6 +66,8 @@ std::string action_text(const Rule& r) {
       return name + "=" + std::to_string(r.behind);
     case Action::kNak:
       return name + "=" + std::string(word_of(words::kNaks, r.nak));
+    case Action::kComplete:
+      return name + "=" + std::string(word_of(words::kCompletions, r.completion));
     case Action::kRate:
       return name + "=" + rate_text(r.bytes_per_second);
   }

@@ -17,13 +17,11 @@ template <typename T>
 using Word = std::pair<std::string_view, T>;
 
 inline constexpr Word<Action> kActions[] = {
-    {"drop", Action::kDrop},       {"duplicate", Action::kDuplicate},
-    {"corrupt", Action::kCorrupt}, {"delay", Action::kDelay},
-    {"hold", Action::kHold},       {"reorder", Action::kReorder},
-    {"nak", Action::kNak},         {"cut", Action::kCut},
-    {"rate", Action::kRate},       {"port-down", Action::kPortDown},
-    {"port-up", Action::kPortUp},  {"kill", Action::kKill},
-    {"stop", Action::kStop},       {"cont", Action::kCont},
+    {"drop", Action::kDrop},   {"duplicate", Action::kDuplicate}, {"corrupt", Action::kCorrupt},
+    {"delay", Action::kDelay}, {"hold", Action::kHold},           {"reorder", Action::kReorder},
+    {"nak", Action::kNak},     {"complete", Action::kComplete},   {"cut", Action::kCut},
+    {"rate", Action::kRate},   {"port-down", Action::kPortDown},  {"port-up", Action::kPortUp},
+    {"kill", Action::kKill},   {"stop", Action::kStop},           {"cont", Action::kCont},
 };
 
 // The speeds of lines, the largest first: bits and, as `verbena fault --rate`, bytes.
@@ -42,6 +40,22 @@ inline constexpr Word<Nak> kNaks[] = {
     {"invalid", Nak::kInvalid},
     {"access", Nak::kAccess},
     {"operation", Nak::kOperation},
+};
+
+inline constexpr Word<Completion> kCompletions[] = {
+    {"LOC_LEN_ERR", Completion::kLocalLength},
+    {"LOC_QP_OP_ERR", Completion::kLocalQpOperation},
+    {"LOC_PROT_ERR", Completion::kLocalProtection},
+    {"BAD_RESP_ERR", Completion::kBadResponse},
+    {"REM_INV_REQ_ERR", Completion::kRemoteInvalidRequest},
+    {"REM_ACCESS_ERR", Completion::kRemoteAccess},
+    {"REM_OP_ERR", Completion::kRemoteOperation},
+    {"RETRY_EXC_ERR", Completion::kRetryExceeded},
+    {"RNR_RETRY_EXC_ERR", Completion::kRnrRetryExceeded},
+    {"REM_ABORT_ERR", Completion::kRemoteAborted},
+    {"FATAL_ERR", Completion::kFatal},
+    {"RESP_TIMEOUT_ERR", Completion::kResponseTimeout},
+    {"GENERAL_ERR", Completion::kGeneral},
 };
 
 inline constexpr Word<Direction> kDirections[] = {

@@ -47,6 +47,20 @@ Random draw(const ActiveRule& active, const Described& packet, std::uint64_t wha
   return Random(hash_of({active.seed, active.hash, packet.name.sender, what}));
 }
 
+// Those that a NAK of the receiver's causes leave it in the same state.
+std::uint8_t mark_of(Completion completion) {
+  switch (completion) {
+    case Completion::kRemoteInvalidRequest:
+      return static_cast<std::uint8_t>(Nak::kInvalid);
+    case Completion::kRemoteAccess:
+      return static_cast<std::uint8_t>(Nak::kAccess);
+    case Completion::kRemoteOperation:
+      return static_cast<std::uint8_t>(Nak::kOperation);
+    default:
+      return static_cast<std::uint8_t>(wire::kStatusCodes + static_cast<unsigned>(completion));
+  }
+}
+
 void add_to(Verdict& verdict, const ActiveRule& active) {
   const Rule& rule = active.rule;
   switch (rule.action) {
@@ -73,7 +87,10 @@ void add_to(Verdict& verdict, const ActiveRule& active) {
       verdict.behind = std::max(verdict.behind, rule.behind);
       break;
     case Action::kNak:
-      verdict.nak = rule.nak;
+      verdict.mark = static_cast<std::uint8_t>(rule.nak);
+      break;
+    case Action::kComplete:
+      verdict.mark = mark_of(rule.completion);
       break;
     case Action::kCut:
       verdict.is_lost = true;

@@ -99,7 +99,9 @@ void Requester::note_early_ack(Psn psn) {
 
 void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
   if (psn.is_before(una_)) return note_foreign_answer(psn, DropReason::kStaleResponse);
-  if (aeth.value() >= wire::kNakCodes) {
+  const bool is_wanted = aeth.value() > wire::kStatusCodes && endpoint_.obeys_marks != nullptr &&
+                         endpoint_.obeys_marks->read_relaxed();
+  if (aeth.value() >= wire::kNakCodes && !is_wanted) {
     endpoint_.drops->count(DropReason::kBadSyndrome);
     return;
   }
@@ -113,6 +115,10 @@ void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
   }
   // A response before the refused request went missing.
   if (!complete) return go_back(now);
+  if (is_wanted) {
+    queue::blame(endpoint_, "an injected rule (complete=) asks for it");
+    return fail_head(static_cast<Status>(aeth.value() - wire::kStatusCodes));
+  }
   Status status = Status::kRemoteOperation;
   switch (aeth.nak_code()) {
     case wire::NakCode::kInvalidRequest:

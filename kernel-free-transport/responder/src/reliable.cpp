@@ -50,7 +50,11 @@ std::optional<NakCode> Responder::check_length(const wire::PacketView& packet) c
 // A fault wants it, and the peer hears of it as if this end had a reason of its own. The values are
 // those of fault::Nak.
 void Responder::refuse_as_marked(std::uint8_t mark) {
-  constexpr const char* kWhy = "an injected rule (nak=) asks for it";
+  constexpr const char* kWhy = "an injected rule (nak=, complete=) asks for it";
+  if (mark > wire::kStatusCodes) {
+    gap_reported_ = true;  // what comes behind it brings no other NAK
+    return owe_nak(wire::Aeth::nak(static_cast<NakCode>(mark), message_count_));
+  }
   switch (mark) {
     case 1:
       not_ready_ = true;

@@ -35,7 +35,8 @@ std::vector<fault::ActiveRule> LinkOrders::script_of(const std::vector<control::
   for (const control::RuleSpec& spec : specs) {
     auto rule = fault::parse_rule(spec.text);
     if (!rule || spec.place >= control::kRulesMost) continue;
-    has_marks = has_marks || rule->action == fault::Action::kNak;
+    has_marks = has_marks || rule->action == fault::Action::kNak ||
+                rule->action == fault::Action::kComplete;
     if (rule->is_management() || rule->is_event() ||
         (!rule->device.empty() && rule->device != device_) ||
         (!rule->program.empty() && !is_this_program(rule->program))) {

@@ -40,7 +40,8 @@ TEST(Rule, HasOneTextForEachValue) {
            "cut qp=client:1 after=10ms until=2s",
            "cut nth=3 unit=message for=50ms",
            "rate=10Mbit program=client",
-           "rate=2400bit cm=REQ",
+           "rate=2500bit cm=REQ",
+           "complete=RETRY_EXC_ERR opcode=SEND nth=3 qp=client:1",
            "kill program=client after=30ms",
            "port-down device=verbena0",
            "drop program=ib_write_bw percent=0.0001 after=10ms until=2s",
@@ -61,6 +62,7 @@ TEST(Rule, SpellingAndOrderDoNotCount) {
            std::pair{"drop psn=7-7", "drop psn=7"},
            std::pair{"drop nth=3 unit=packet", "drop nth=3"},
            std::pair{"rate=1.25MB", "rate=10Mbit"},
+           std::pair{"complete=ibv_wc_fatal_err", "complete=FATAL_ERR"},
        }) {
     EXPECT_EQ(parsed(one), parsed(other)) << one;
     EXPECT_EQ(to_string(parsed(one)), to_string(parsed(other))) << one;
@@ -122,6 +124,8 @@ TEST(Rule, IsRefusedWithASentence) {
            std::pair{"drop percent=101", "is more than all"},
            std::pair{"delay=1ms order=lost", "it may be keep"},
            std::pair{"rate=10", "a speed is wanted"},
+           std::pair{"complete=SUCCESS", "it may be LOC_LEN_ERR"},
+           std::pair{"complete=WR_FLUSH_ERR", "are flushed behind one that has failed"},
            std::pair{"rate=7bit", "a speed is wanted"},
            std::pair{"drop nth=1 unit=call", "it may be message or packet"},
        }) {
@@ -160,6 +164,10 @@ TEST(Rule, ThatCouldNeverFireIsRefused) {
            "drop program=a qp=b:1",
            "drop order=keep",
            "drop unit=message",
+           "complete=FATAL_ERR opcode=UD_SEND",
+           "complete=FATAL_ERR opcode=SEND_LAST",
+           "complete=FATAL_ERR direction=response",
+           "complete=FATAL_ERR cm=REQ",
            "drop nth=1 unit=message direction=response",
            "drop nth=1 unit=message opcode=ACK",
            "drop nth=1 unit=message cm=REQ",

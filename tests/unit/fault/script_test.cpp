@@ -245,7 +245,7 @@ TEST_F(ScriptTest, SeveralRulesOnOnePacket) {
   const Verdict verdict = request(0);
   EXPECT_EQ(verdict.delay_ns, 3'000'000u);
   EXPECT_TRUE(verdict.is_doubled && verdict.keeps_order);
-  EXPECT_EQ(verdict.nak, Nak::kAccess);
+  EXPECT_EQ(verdict.mark, static_cast<std::uint8_t>(Nak::kAccess));
   EXPECT_EQ(verdict.changes, std::vector<Field>{Field::kPayload});
 }
 
@@ -335,6 +335,15 @@ TEST_F(ScriptTest, WhatACutTookIsTheNextAttemptAfterIt) {
   now_ += 10'000'000;
   EXPECT_TRUE(request(0).is_lost);
   EXPECT_FALSE(request(0).is_lost);
+}
+
+TEST_F(ScriptTest, CompletionsAreCountedByRequests) {
+  add("complete=RETRY_EXC_ERR nth=2");
+  EXPECT_EQ(request(0, Opcode::kRcSendFirst).mark, 0);
+  EXPECT_EQ(request(1, Opcode::kRcSendLast).mark, 0);
+  EXPECT_EQ(request(2, Opcode::kRcReadRequest).mark, wire::kStatusCodes + 12);
+  add("complete=REM_ACCESS_ERR psn=3");
+  EXPECT_EQ(request(3).mark, static_cast<std::uint8_t>(Nak::kAccess));
 }
 
 TEST_F(ScriptTest, ALineOfASpeedIsForRepetitionsToo) {

@@ -233,10 +233,10 @@ class FaultLink::Line {
     if (verdict.breaks_icrc) {
       packet.damage = Damage{static_cast<std::uint32_t>(packet.bytes.size() * 8)};
     }
-    if (verdict.changes.empty() && verdict.nak == fault::Nak::kNone) return;
+    if (verdict.changes.empty() && verdict.mark == 0) return;
     altered_.assign(packet.bytes.begin(), packet.bytes.end());
     for (const fault::Field field : verdict.changes) fault::change(field, altered_);
-    wire::Bth::mark(altered_.data(), static_cast<std::uint8_t>(verdict.nak));
+    wire::Bth::mark(altered_.data(), verdict.mark);
     packet.bytes = altered_;
   }
 

@@ -4,7 +4,7 @@
 //
 //   ACTION [CONDITION...]      drop opcode=SEND nth=3 qp=server:1
 //
-//   drop, duplicate, corrupt[=FIELD], delay=TIME, hold=TIME, reorder=N, nak=KIND
+//   drop, duplicate, corrupt[=FIELD], delay=TIME, hold=TIME, reorder=N, nak=KIND, complete=STATUS
 //   cut, rate=BITS: a line that all go over which the conditions name, repetitions, too
 //   port-down, port-up; kill, stop, cont (with program=): what happens once, at a time (after=)
 //   opcode= direction= cm= nth= first= every= unit=message psn=A[-B] msg= attempt= qp= program=
@@ -35,9 +35,10 @@ enum class Action : std::uint8_t {
   kDuplicate,
   kCorrupt,
   kDelay,
-  kHold,     // until so long after the rule came into force
-  kReorder,  // behind the next packets of its queue pair
-  kNak,      // the receiver refuses the request
+  kHold,      // until so long after the rule came into force
+  kReorder,   // behind the next packets of its queue pair
+  kNak,       // the receiver refuses the request
+  kComplete,  // the request completes with a status
   // Not of single packets: of a line, which repetitions go over, too.
   kCut,   // nothing comes through
   kRate,  // so much does in a second
@@ -83,12 +84,31 @@ struct PsnRange {
   bool operator==(const PsnRange&) const = default;
 };
 
+// With which a request may be made to complete. The values are those of ibv_wc_status.
+enum class Completion : std::uint8_t {
+  kNone = 0,
+  kLocalLength = 1,
+  kLocalQpOperation = 2,
+  kLocalProtection = 4,
+  kBadResponse = 7,
+  kRemoteInvalidRequest = 9,
+  kRemoteAccess = 10,
+  kRemoteOperation = 11,
+  kRetryExceeded = 12,
+  kRnrRetryExceeded = 13,
+  kRemoteAborted = 16,
+  kFatal = 19,
+  kResponseTimeout = 20,
+  kGeneral = 21
+};
+
 struct Rule {
   static constexpr std::size_t kTextMost = 400;
 
   Action action = Action::kDrop;
   Field field = Field::kIcrc;
   Nak nak = Nak::kNone;
+  Completion completion = Completion::kNone;
   TimeNs time = 0;                     // of delay and hold
   std::uint32_t behind = 0;            // of reorder
   bool keeps_order = false;            // what comes behind what is held back waits for it

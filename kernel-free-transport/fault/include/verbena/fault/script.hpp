@@ -59,7 +59,7 @@ struct Verdict {
   bool is_doubled = false;
   bool breaks_icrc = false;
   std::vector<Field> changes;  // of what is to be changed
-  Nak nak = Nak::kNone;
+  std::uint8_t mark = 0;       // for its receiver (wire::Bth::mark)
   TimeNs delay_ns = 0;
   TimeNs hold_until = 0;
   std::uint32_t behind = 0;
@@ -67,7 +67,7 @@ struct Verdict {
   std::vector<Line> lines;  // that it goes over
   bool is_taken = false;    // by any of them
 
-  bool arrives() const { return !is_lost && !breaks_icrc && changes.empty() && nak == Nak::kNone; }
+  bool arrives() const { return !is_lost && !breaks_icrc && changes.empty() && mark == 0; }
   bool operator==(const Verdict&) const = default;
 };
 // Changes one field of a packet (BTH .. pad) that has it; kIcrc and fields that it lacks: nothing.

@@ -31,6 +31,9 @@ enum class NakCode : std::uint8_t {
   kInvalidRd = 4,
 };
 inline constexpr std::uint8_t kNakCodes = 5;
+// With such a one, and the status behind it, a fault makes a request complete with any status
+// (queue::Status). Only who obeys marks (Bth::mark) sends it, or knows it.
+inline constexpr std::uint8_t kStatusCodes = 8;
 
 constexpr std::string_view to_string(NakCode code) {
   switch (code) {

@@ -45,8 +45,9 @@ struct Bth {
   static void write_psn(std::uint8_t* out, Psn psn) { store_be32(out + 8, psn.value()); }
   // Makes a header that is written ask for an acknowledgement.
   static void ask(std::uint8_t* out) { out[8] |= 0x80; }
-  // In the reserved bits beside it: which NAK a fault wants of the receiver (fault::Nak); 0: none.
-  static constexpr std::uint8_t kMarks = 0x07;
+  // In the reserved bits beside it: which NAK a fault wants of the receiver (fault::Nak), or which
+  // status (kStatusCodes, aeth.hpp); 0: none.
+  static constexpr std::uint8_t kMarks = 0x1f;
   static void mark(std::uint8_t* out, std::uint8_t mark) {
     out[8] = static_cast<std::uint8_t>((out[8] & 0x80) | (mark & kMarks));
   }
