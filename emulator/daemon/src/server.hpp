@@ -128,9 +128,12 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   void on_queue_pair_found(Session& session, const control::Incoming& in);
   void change_faults(Session& session, std::uint32_t sequence, const control::ChangeFault& change);
   // server_rule_events.cpp
+  std::vector<Session*> contexts_of(const fault::Rule& rule) const;
   std::set<std::uint32_t> processes_of(const fault::Rule& rule) const;
   void follow_rule_events();
   void perform_rule_event(std::uint64_t id);
+  std::uint64_t raise_for(std::uint64_t id, const fault::Rule& rule);
+  void note_rule_event(std::uint64_t id, bool has_happened);
   void change_port_state(fabric::Port& port, bool up);
   std::optional<control::Error> change_rules(const control::ChangeFault& change,
                                              std::uint64_t fresh_seed,

@@ -76,6 +76,9 @@ void Server::ask_for_event(Session& session, const Incoming& in, const fabric::P
 }
 
 void Server::on_event_answer(Session& session, const Incoming& in) {
+  if (const auto rule = rule_events_.take_answer(in.header.sequence, session.id)) {
+    return note_rule_event(*rule, in.type() == control::MessageType::kAck);
+  }
   const auto pending = raised_.find(in.header.sequence);
   if (pending == raised_.end() || pending->second.owner != session.id) return;
   const PendingEvent event = pending->second;
@@ -93,6 +96,7 @@ void Server::on_event_answer(Session& session, const Incoming& in) {
 }
 
 void Server::end_events_of(Session::Id gone) {
+  rule_events_.forget_owner(gone);
   std::erase_if(raised_, [&](const auto& entry) {
     const PendingEvent& event = entry.second;
     const auto asker = sessions_.find(event.asker);

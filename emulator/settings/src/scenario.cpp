@@ -51,7 +51,7 @@ struct Kind {
 };
 constexpr Kind kRule{"rule", "action", {}};
 constexpr std::pair<std::string_view, std::string_view> kEventKeys[] = {
-    {"at", "after"}, {"program", "program"}, {"device", "device"}};
+    {"at", "after"}, {"program", "program"}, {"device", "device"}, {"qp", "qp"}, {"srq", "srq"}};
 constexpr Kind kEvent{"event", "do", kEventKeys};
 
 // Empty: there is no such key.
@@ -77,8 +77,9 @@ Outcome<fault::Rule> rule_of(const toml::table& table, const Kind& kind, const P
     }
     std::string condition = condition_of(key.str(), kind);
     if (condition.empty()) {
-      return place.fail(key.source(), "nothing is known of \"" + std::string(key.str()) +
-                                          "\" in an event; there are at, do, program, device");
+      return place.fail(key.source(),
+                        "nothing is known of \"" + std::string(key.str()) +
+                            "\" in an event; there are at, do, program, device, qp, srq");
     }
     conditions.push_back({std::move(condition), *word});
   }

@@ -48,6 +48,22 @@ std::string wrong_about_management(const Rule& rule) {
   return {};
 }
 
+// Whom it is told of.
+std::string wrong_about_raised(const Rule& rule) {
+  const std::string name = "raise=" + std::string(words::word_of(words::kRaised, rule.raised));
+  const bool is_of_qp =
+      rule.raised == Raised::kQpFatal || rule.raised == Raised::kPathMigrationError;
+  const bool is_of_srq = rule.raised == Raised::kSrqError;
+  const bool names_qp = rule.qp || (rule.place != 0 && !rule.is_of_srq);
+  if (is_of_qp && !names_qp) return name + " wants qp=, whom it happens to, as qp=client:1";
+  if (is_of_srq && !rule.is_of_srq)
+    return name + " wants srq=, whom it happens to, as srq=server:1";
+  if (names_qp && !is_of_qp) return name + " does not happen to a queue pair: leave out qp=";
+  if (rule.is_of_srq && !is_of_srq)
+    return name + " does not happen to such a queue: leave out srq=";
+  return {};
+}
+
 // It has no packet that a condition could be about.
 std::string wrong_about_event(const Rule& rule) {
   const std::string name(words::word_of(words::kActions, rule.action));
@@ -56,9 +72,19 @@ std::string wrong_about_event(const Rule& rule) {
   allowed.program = rule.program;
   allowed.device = rule.device;
   allowed.after = rule.after;
+  if (rule.action == Action::kRaise) {
+    allowed.raised = rule.raised;
+    allowed.qp = rule.qp;
+    allowed.place = rule.place;
+    allowed.is_of_srq = rule.is_of_srq;
+  }
   if (!(rule == allowed)) return name + " happens once: it takes program=, device= and after= only";
+  if (rule.action == Action::kRaise) return wrong_about_raised(rule);
   const bool is_of_port = rule.action == Action::kPortDown || rule.action == Action::kPortUp;
   if (!is_of_port && rule.program.empty()) return name + " wants program=, whom it is about";
+  if (rule.program == kEmulatorName && rule.action != Action::kKill) {
+    return "the emulator carries out the rules: one can kill it, and nothing else";
+  }
   return {};
 }
 
@@ -160,6 +186,7 @@ bool has_what_it_changes(const Rule& rule, const OpcodeRow& row) {
 
 std::string why_it_never_fires(const Rule& rule) {
   if (rule.is_event()) return wrong_about_event(rule);
+  if (rule.is_of_srq) return "srq= goes with raise=srq-err only: packets are a queue pair's";
   if (std::string wrong = wrong_about_management(rule); !wrong.empty()) return wrong;
   for (const auto look : {wrong_about_line, wrong_about_unit, wrong_about_counting}) {
     if (std::string wrong = look(rule); !wrong.empty()) return wrong;

@@ -152,18 +152,30 @@ Complaint take_program(std::string_view key, std::string_view name, Rule& rule) 
   return {};
 }
 
-Complaint take_qp(std::string_view text, Rule& rule) {
+// PROGRAM:N; nothing: it has no colon.
+std::optional<Complaint> take_place(std::string_view key, std::string_view text, Rule& rule) {
   const std::size_t colon = text.rfind(':');
-  if (colon != text.npos) {
-    const auto place = parse_number(text.substr(colon + 1), ~std::uint32_t{0});
-    if (!place || *place == 0) {
-      return "qp=" + Text(text) +
-             ": behind the colon the queue pair's number among those of the "
-             "program is wanted, from 1 on";
-    }
-    rule.place = static_cast<std::uint32_t>(*place);
-    return take_program("qp", text.substr(0, colon), rule);
+  if (colon == text.npos) return std::nullopt;
+  const auto place = parse_number(text.substr(colon + 1), ~std::uint32_t{0});
+  if (!place || *place == 0) {
+    return Text(key) + "=" + Text(text) +
+           ": behind the colon its number among those of the program is wanted, from 1 on";
   }
+  rule.place = static_cast<std::uint32_t>(*place);
+  return take_program(key, text.substr(0, colon), rule);
+}
+
+Complaint take_srq(std::string_view text, Rule& rule) {
+  if (rule.place != 0 || rule.qp) return "qp= and srq= can never be together";
+  rule.is_of_srq = true;
+  const auto taken = take_place("srq", text, rule);
+  return taken ? *taken
+               : "srq=" + Text(text) + ": a program and the place of its queue, as srq=server:1";
+}
+
+Complaint take_qp(std::string_view text, Rule& rule) {
+  if (rule.is_of_srq) return "qp= and srq= can never be together";
+  if (auto taken = take_place("qp", text, rule)) return *taken;
   const auto number = parse_number(text, kMask24);
   if (!number) {
     return "qp=" + Text(text) +
@@ -242,6 +254,7 @@ const Condition kConditions[] = {
     {"msg", [](std::string_view v, Rule& r) { return take_count("msg", v, r.message); }},
     {"attempt", take_attempt},
     {"qp", take_qp},
+    {"srq", take_srq},
     {"program", [](std::string_view v, Rule& r) { return take_program("program", v, r); }},
     {"device",
      [](std::string_view v, Rule& r) {
@@ -303,6 +316,8 @@ Complaint take_action(std::string_view text, Rule& rule) {
       return take_word(name, value, words::kNaks, rule.nak);
     case Action::kComplete:
       return take_completion(value, rule);
+    case Action::kRaise:
+      return take_word(name, value, words::kRaised, rule.raised);
     case Action::kRate:
       return take_rate(name, value, rule.bytes_per_second);
   }

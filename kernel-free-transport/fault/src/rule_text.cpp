@@ -68,6 +68,8 @@ std::string action_text(const Rule& r) {
       return name + "=" + std::string(word_of(words::kNaks, r.nak));
     case Action::kComplete:
       return name + "=" + std::string(word_of(words::kCompletions, r.completion));
+    case Action::kRaise:
+      return name + "=" + std::string(word_of(words::kRaised, r.raised));
     case Action::kRate:
       return name + "=" + rate_text(r.bytes_per_second);
   }
@@ -103,7 +105,7 @@ std::string to_string(const Rule& r) {
   if (r.attempt != 1) add("attempt", r.attempt == 0 ? "any" : std::to_string(r.attempt));
   if (r.qp) add("qp", qp_text(*r.qp));
   if (r.place != 0) {
-    add("qp", r.program + ":" + std::to_string(r.place));
+    add(r.is_of_srq ? "srq" : "qp", r.program + ":" + std::to_string(r.place));
   } else if (!r.program.empty()) {
     add("program", r.program);
   }

@@ -22,6 +22,7 @@ inline constexpr Word<Action> kActions[] = {
     {"nak", Action::kNak},     {"complete", Action::kComplete},   {"cut", Action::kCut},
     {"rate", Action::kRate},   {"port-down", Action::kPortDown},  {"port-up", Action::kPortUp},
     {"kill", Action::kKill},   {"stop", Action::kStop},           {"cont", Action::kCont},
+    {"raise", Action::kRaise},
 };
 
 // The speeds of lines, the largest first: bits and, as `verbena fault --rate`, bytes.
@@ -40,6 +41,12 @@ inline constexpr Word<Nak> kNaks[] = {
     {"invalid", Nak::kInvalid},
     {"access", Nak::kAccess},
     {"operation", Nak::kOperation},
+};
+
+inline constexpr Word<Raised> kRaised[] = {
+    {"qp-fatal", Raised::kQpFatal}, {"path-mig-err", Raised::kPathMigrationError},
+    {"srq-err", Raised::kSrqError}, {"client-reregister", Raised::kClientReregister},
+    {"wq-fatal", Raised::kWqFatal},
 };
 
 inline constexpr Word<Completion> kCompletions[] = {

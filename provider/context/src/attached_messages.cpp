@@ -160,11 +160,23 @@ void AttachedEngine::raise_event(const control::RaiseEvent& request, std::uint32
                sequence);
 }
 
+// Among those that the process has created; 0: it is not here, or not connected yet.
+Qpn AttachedEngine::queue_pair_at(std::uint32_t place) {
+  Qpn found{};
+  engine_->device().for_each_qp([&](qp::QueuePair& qp) {
+    const Guard guard(qp.lock());
+    const bool is_connected = qp.state() != qp::State::kReset && qp.state() != qp::State::kInit;
+    if (is_connected && qp.endpoint().origin.created == place) found = qp.number();
+  });
+  return found;
+}
+
 control::Outcome<control::Done> AttachedEngine::raise_of_queue_pair(
     const control::RaiseEvent& request) {
   const bool is_fatal = request.event == control::RaisedEvent::kQpFatal;
   control::Outcome<control::Done> done = control::fail(ENOENT, "no such queue pair");
-  engine_->device().with_qp(Qpn(request.number), [&](qp::QueuePair& qp) {
+  const Qpn number = request.place != 0 ? queue_pair_at(request.place) : Qpn(request.number);
+  engine_->device().with_qp(number, [&](qp::QueuePair& qp) {
     if (qp.cookie() == nullptr) return;  // a stand-in, which programs do not know
     if (!is_fatal && qp.transport() == Transport::kUd) {
       done = control::fail(EINVAL, "a UD queue pair has no path that could migrate");
@@ -172,7 +184,8 @@ control::Outcome<control::Done> AttachedEngine::raise_of_queue_pair(
     }
     if (is_fatal) {
       const Guard guard(qp.lock());
-      qp.fail("`verbena event` raised qp-fatal");
+      qp.fail(request.place != 0 ? "a rule (raise=) raised qp-fatal"
+                                 : "`verbena event` raised qp-fatal");
     }
     on_async_event(static_cast<queue::AsyncEvent>(request.event), qp.cookie());
     done = control::Done{};

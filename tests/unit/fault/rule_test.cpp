@@ -44,6 +44,11 @@ TEST(Rule, HasOneTextForEachValue) {
            "complete=RETRY_EXC_ERR opcode=SEND nth=3 qp=client:1",
            "kill program=client after=30ms",
            "port-down device=verbena0",
+           "kill program=verbenad after=1s",
+           "raise=qp-fatal qp=client:1 after=30ms",
+           "raise=path-mig-err qp=0x004001",
+           "raise=srq-err srq=server:2",
+           "raise=client-reregister program=server device=verbena0",
            "drop program=ib_write_bw percent=0.0001 after=10ms until=2s",
        }) {
     EXPECT_EQ(to_string(parsed(line)), line);
@@ -124,6 +129,8 @@ TEST(Rule, IsRefusedWithASentence) {
            std::pair{"drop percent=101", "is more than all"},
            std::pair{"delay=1ms order=lost", "it may be keep"},
            std::pair{"rate=10", "a speed is wanted"},
+           std::pair{"raise=sm-change", "it may be qp-fatal"},
+           std::pair{"raise=srq-err srq=server", "as srq=server:1"},
            std::pair{"complete=SUCCESS", "it may be LOC_LEN_ERR"},
            std::pair{"complete=WR_FLUSH_ERR", "are flushed behind one that has failed"},
            std::pair{"rate=7bit", "a speed is wanted"},
@@ -182,6 +189,14 @@ TEST(Rule, ThatCouldNeverFireIsRefused) {
            "port-up nth=1",
            "stop program=a percent=5",
            "cont qp=a:1",
+           "stop program=verbenad",
+           "raise=qp-fatal",
+           "raise=qp-fatal srq=a:1",
+           "raise=qp-fatal qp=a:1 srq=a:1",
+           "raise=srq-err qp=a:1",
+           "raise=wq-fatal qp=a:1",
+           "raise=wq-fatal nth=2",
+           "drop srq=a:1",
        }) {
     EXPECT_NE(refused(line), "") << line;
   }

@@ -25,7 +25,10 @@ struct RaiseEvent {
   std::string device;
   RaisedEvent event = RaisedEvent::kClientReregister;
   std::uint32_t number = 0;  // of that queue; else 0
-  VERBENA_MESSAGE(kRaiseEvent) { a(m.device, m.event, m.number); }
+  // Instead of the number: the place of a queue pair among those of its process. It has to be
+  // connected.
+  std::uint32_t place = 0;
+  VERBENA_MESSAGE(kRaiseEvent) { a(m.device, m.event, m.number, m.place); }
 };
 
 // Shared receive queues have numbers, too. Those of XRC, which senders name, are made as those of

@@ -10,7 +10,7 @@
 //   [[event]]                # the same as a rule `kill program=client after=30ms`
 //   at = "30ms"
 //   do = "kill"
-//   program = "client"
+//   program = "client"      # or, of do = "raise=qp-fatal": qp = "client:1"
 #pragma once
 
 #include <cstdint>

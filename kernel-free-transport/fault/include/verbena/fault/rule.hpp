@@ -6,9 +6,10 @@
 //
 //   drop, duplicate, corrupt[=FIELD], delay=TIME, hold=TIME, reorder=N, nak=KIND, complete=STATUS
 //   cut, rate=BITS: a line that all go over which the conditions name, repetitions, too
-//   port-down, port-up; kill, stop, cont (with program=): what happens once, at a time (after=)
+//   port-down, port-up; kill, stop, cont (with program=), raise=EVENT: what happens once, at a time
+//   (after=)
 //   opcode= direction= cm= nth= first= every= unit=message psn=A[-B] msg= attempt= qp= program=
-//   device= percent= burst= after= until= for= order=keep
+//   srq= device= percent= burst= after= until= for= order=keep
 //
 // Which packets meet it follows from their names (fate.hpp), as with faults by chance, except for
 // what says a time.
@@ -48,7 +49,8 @@ enum class Action : std::uint8_t {
   kPortUp,
   kKill,
   kStop,
-  kCont
+  kCont,
+  kRaise  // an asynchronous event
 };
 constexpr bool is_event(Action action) { return action >= Action::kPortDown; }
 constexpr bool is_of_line(Action action) {
@@ -84,6 +86,18 @@ struct PsnRange {
   bool operator==(const PsnRange&) const = default;
 };
 
+// The values are those of ibv_event_type.
+enum class Raised : std::uint8_t {
+  kQpFatal = 1,
+  kPathMigrationError = 7,
+  kSrqError = 14,
+  kClientReregister = 17,
+  kWqFatal = 19
+};
+
+// What the emulator is called as a program.
+inline constexpr std::string_view kEmulatorName = "verbenad";
+
 // With which a request may be made to complete. The values are those of ibv_wc_status.
 enum class Completion : std::uint8_t {
   kNone = 0,
@@ -109,6 +123,7 @@ struct Rule {
   Field field = Field::kIcrc;
   Nak nak = Nak::kNone;
   Completion completion = Completion::kNone;
+  Raised raised = Raised::kClientReregister;
   TimeNs time = 0;                     // of delay and hold
   std::uint32_t behind = 0;            // of reorder
   bool keeps_order = false;            // what comes behind what is held back waits for it
@@ -127,6 +142,7 @@ struct Rule {
   std::uint32_t attempt = 1;    // one more than how many times rules took it; 0: any
   std::string program;
   std::uint32_t place = 0;  // the queue pair's among those of its process; 0: any
+  bool is_of_srq = false;   // the place is a shared receive queue's
   std::optional<Qpn> qp;
   std::string device;
   std::uint32_t ppm = 0;    // a chance; 0: always

@@ -83,6 +83,7 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   void find_queue_pair(const control::FindQueuePair& question);
   void report_status(const control::StatusRequest& request, std::uint32_t sequence);
   void raise_event(const control::RaiseEvent& request, std::uint32_t sequence);
+  Qpn queue_pair_at(std::uint32_t place);
   control::Outcome<control::Done> raise_of_queue_pair(const control::RaiseEvent& request);
   control::Outcome<control::Done> raise_of_shared_receive(std::uint32_t number);
 
