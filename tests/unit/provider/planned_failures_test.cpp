@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "verbena/base/failing_calls.hpp"
 #include "verbena/control/planned_failures.hpp"
 #include "verbena/verbs/verbs.hpp"
 
@@ -117,11 +118,11 @@ TEST(PlannedFailures, TheNamesAreThoseOfTheDriversVerbs) {
   offer_post_verbs(ops);
   offer_address_verbs(ops);
   offer_xrc_verbs(ops);
-  for (const std::string_view function : control::functions_that_can_fail()) {
+  for (const std::string_view function : functions_that_can_fail()) {
     EXPECT_NO_THROW(plan_failures(ops, (std::string(function) + "=EIO@1000000").c_str()))
         << function;
   }
-  const auto named = control::functions_that_can_fail();
+  const auto named = functions_that_can_fail();
 #define VERBENA_CHECK_NAMED(name, result, arguments, since, until)                                \
   if constexpr (std::is_pointer_v<result> || std::is_same_v<result, int>) {                       \
     EXPECT_EQ(std::ranges::count(named, std::string_view("ibv_" #name)),                          \

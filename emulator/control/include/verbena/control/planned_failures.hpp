@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -33,9 +32,6 @@ struct PlannedFailure {
 
 // Everything that is asked for, of both libraries. The error names the item, and what is wrong.
 Outcome<std::vector<PlannedFailure>> parse_planned_failures(std::string_view list);
-
-// Those of libibverbs and of librdmacm that can be made to fail.
-std::span<const std::string_view> functions_that_can_fail();
 
 // Counts the calls of one function. Any thread.
 class PlannedCalls {
