@@ -24,6 +24,7 @@
 #include "verbena/objects/dead_handles.hpp"
 #include "verbena/report/guard.hpp"
 #include "verbena/report/planned_failures.hpp"
+#include "verbena/verbs/ruled_calls.hpp"
 #include "verbena/verbs/verbs.hpp"
 
 namespace verbena::provider {
@@ -32,7 +33,7 @@ namespace {
 // Constant once the library is loaded.
 struct Plugin {
   abi::Library library;
-  std::vector<abi::AnyFunction> ops;
+  abi::Ops ops;
 };
 Plugin* plugin = nullptr;
 
@@ -90,6 +91,13 @@ abi::PrivateDevice* alloc_device(abi::FoundDevice*) noexcept {
 
 void uninit_device(abi::PrivateDevice* device) noexcept { std::free(device); }
 
+// What libibverbs shall call for this handle.
+void offer_verbs(void* verbs_context, Context& context) {
+  const abi::Ops ops = with_rules(plugin->ops, context.failing_calls());
+  plugin->library.set_ops(verbs_context,
+                          abi::pack(ops, plugin->library.layout().generation).data());
+}
+
 void* alloc_context(ibv_device* device, int cmd_fd, void*) noexcept {
   const auto memory = plugin->library.allocate_context(device, cmd_fd, sizeof(Context*));
   if (memory.context == nullptr) return nullptr;
@@ -106,7 +114,7 @@ void* alloc_context(ibv_device* device, int cmd_fd, void*) noexcept {
     return nullptr;
   }
   ::new (memory.extra) Context*(made);
-  plugin->library.set_ops(memory.verbs_context, plugin->ops.data());
+  offer_verbs(memory.verbs_context, *made);
   return memory.verbs_context;
 }
 
@@ -157,7 +165,7 @@ void* import_context(ibv_device* device, int cmd_fd) noexcept {
   memory.context->num_comp_vectors = shared->public_context()->num_comp_vectors;
   add_handle(*shared, memory.context);
   ::new (memory.extra) Context*(shared);
-  plugin->library.set_ops(memory.verbs_context, plugin->ops.data());
+  offer_verbs(memory.verbs_context, *shared);
   return memory.verbs_context;
 }
 
@@ -177,7 +185,8 @@ void load() {
       return;
     }
   }
-  plugin = new Plugin{*library, abi::pack(ops, library->layout().generation)};
+  keep_unruled(ops);
+  plugin = new Plugin{*library, ops};
   abi::DriverDescription description{};
   description.name = "verbena";
   description.match_min_abi = control::kUverbsAbiVersion;

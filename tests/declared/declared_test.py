@@ -86,7 +86,7 @@ class Declared(unittest.TestCase):
                  for path in ("emulator/cli/share/verbena.1", "provider/preload/README.md")]
         manual = "".join(texts).replace("\\-", "-")
         commands = {word for name in self.table["commands"] for word in name.split()}
-        known = commands | set(self.table["variables"]) | set(self.table["settings"])
+        known = commands.union(*(self.table[kind] for kind in ("variables", "settings", "rules")))
         self.assertEqual(sorted(word for word in known if word not in manual), [])
 
     def test_a_program_of_its_own_would_be_missed(self):

@@ -93,7 +93,7 @@ Outcome<fault::Rule> rule_of(const toml::table& table, const Kind& kind, const P
   if (rule->is_event() != (kind.action == kEvent.action)) {
     return place.fail(table.source(), rule->is_event()
                                           ? "what happens once is written as [[event]]"
-                                          : "what strikes packets is written as [[rule]]");
+                                          : "what strikes packets or calls is written as [[rule]]");
   }
   return std::move(*rule);
 }

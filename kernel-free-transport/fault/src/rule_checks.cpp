@@ -55,12 +55,10 @@ std::string wrong_about_raised(const Rule& rule) {
       rule.raised == Raised::kQpFatal || rule.raised == Raised::kPathMigrationError;
   const bool is_of_srq = rule.raised == Raised::kSrqError;
   const bool names_qp = rule.qp || (rule.place != 0 && !rule.is_of_srq);
-  if (is_of_qp && !names_qp) return name + " wants qp=, whom it happens to, as qp=client:1";
-  if (is_of_srq && !rule.is_of_srq)
-    return name + " wants srq=, whom it happens to, as srq=server:1";
+  if (is_of_qp && !names_qp) return name + " wants qp=, whom it is about, as qp=client:1";
+  if (is_of_srq && !rule.is_of_srq) return name + " wants srq=, whom it is about, as srq=server:1";
   if (names_qp && !is_of_qp) return name + " does not happen to a queue pair: leave out qp=";
-  if (rule.is_of_srq && !is_of_srq)
-    return name + " does not happen to such a queue: leave out srq=";
+  if (rule.is_of_srq && !is_of_srq) return name + " happens to no such queue: leave out srq=";
   return {};
 }
 
@@ -84,6 +82,44 @@ std::string wrong_about_event(const Rule& rule) {
   if (!is_of_port && rule.program.empty()) return name + " wants program=, whom it is about";
   if (rule.program == kEmulatorName && rule.action != Action::kKill) {
     return "the emulator carries out the rules: one can kill it, and nothing else";
+  }
+  return {};
+}
+
+// The verbs whose first argument is a queue pair.
+bool is_of_queue_pair(std::string_view call) {
+  for (const char* const function :
+       {"ibv_attach_mcast", "ibv_bind_mw", "ibv_destroy_qp", "ibv_detach_mcast", "ibv_modify_qp",
+        "ibv_modify_qp_rate_limit", "ibv_post_recv", "ibv_post_send", "ibv_query_qp"}) {
+    if (call == function) return true;
+  }
+  return false;
+}
+
+// Calls have no packets, and are counted as such.
+std::string wrong_about_call(const Rule& rule) {
+  Rule allowed;
+  allowed.action = rule.action;
+  allowed.error = rule.error;
+  allowed.call = rule.call;
+  allowed.nth = rule.nth;
+  allowed.first = rule.first;
+  allowed.every = rule.every;
+  allowed.program = rule.program;
+  allowed.device = rule.device;
+  allowed.qp = rule.qp;
+  allowed.place = rule.place;
+  allowed.ppm = rule.ppm;
+  allowed.after = rule.after;
+  allowed.until = rule.until;
+  if (rule.call.empty()) return "fail= wants call=, which function it is, as call=ibv_post_send";
+  if (!(rule == allowed)) {
+    return "fail= is about calls: it takes call=, nth=, first=, every=, percent=, qp=, program=, "
+           "device=, after= and until= only";
+  }
+  const bool names_qp = rule.qp || rule.place != 0;
+  if (names_qp && !is_of_queue_pair(rule.call)) {
+    return std::string(rule.call) + " is not called for a queue pair: program= instead of qp=";
   }
   return {};
 }
@@ -186,7 +222,12 @@ bool has_what_it_changes(const Rule& rule, const OpcodeRow& row) {
 
 std::string why_it_never_fires(const Rule& rule) {
   if (rule.is_event()) return wrong_about_event(rule);
+  if (!rule.is_of_call() && !rule.call.empty()) return "call= goes with fail= only";
   if (rule.is_of_srq) return "srq= goes with raise=srq-err only: packets are a queue pair's";
+  if (rule.is_of_call()) {
+    std::string wrong = wrong_about_call(rule);
+    return wrong.empty() ? wrong_about_counting(rule) : wrong;
+  }
   if (std::string wrong = wrong_about_management(rule); !wrong.empty()) return wrong;
   for (const auto look : {wrong_about_line, wrong_about_unit, wrong_about_counting}) {
     if (std::string wrong = look(rule); !wrong.empty()) return wrong;

@@ -9,6 +9,7 @@
 
 #include "rule_checks.hpp"
 #include "rule_words.hpp"
+#include "verbena/base/failing_calls.hpp"
 #include "verbena/fault/rule.hpp"
 
 namespace verbena::fault {
@@ -212,6 +213,27 @@ Complaint take_completion(std::string_view text, Rule& rule) {
   return take_word("complete", status, words::kCompletions, rule.completion);
 }
 
+Complaint take_error(std::string_view text, Rule& rule) {
+  const auto error = error_named(upper(text));
+  if (!error) return "fail=" + Text(text) + ": the error is none of " + names_of_errors();
+  rule.error = error->value;
+  return {};
+}
+
+Complaint take_call(std::string_view text, Rule& rule) {
+  rule.call = function_that_can_fail(text);
+  if (rule.call.empty()) {
+    return "call=" + Text(text) + ": no function of that name can be made to fail";
+  }
+  if (rule.call == "ibv_open_device" || !rule.call.starts_with("ibv_")) {
+    return "call=" + Text(text) +
+           ": a rule is about what an opened device is called for; this one takes `verbena run "
+           "--fail " +
+           Text(text) + "=ERROR`";
+  }
+  return {};
+}
+
 Complaint take_unit(std::string_view text, Rule& rule) {
   if (text != "message" && text != "packet") {
     return "unit=" + Text(text) + ": it may be message or packet, which is the default";
@@ -239,6 +261,7 @@ struct Condition {
 };
 
 const Condition kConditions[] = {
+    {"call", take_call},
     {"opcode", take_opcodes},
     {"direction",
      [](std::string_view v, Rule& r) {
@@ -318,6 +341,8 @@ Complaint take_action(std::string_view text, Rule& rule) {
       return take_completion(value, rule);
     case Action::kRaise:
       return take_word(name, value, words::kRaised, rule.raised);
+    case Action::kFail:
+      return take_error(value, rule);
     case Action::kRate:
       return take_rate(name, value, rule.bytes_per_second);
   }

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "rule_words.hpp"
+#include "verbena/base/failing_calls.hpp"
 #include "verbena/fault/rule.hpp"
 
 namespace verbena::fault {
@@ -70,6 +71,8 @@ std::string action_text(const Rule& r) {
       return name + "=" + std::string(word_of(words::kCompletions, r.completion));
     case Action::kRaise:
       return name + "=" + std::string(word_of(words::kRaised, r.raised));
+    case Action::kFail:
+      return name + "=" + std::string(error_of_value(r.error)->name);
     case Action::kRate:
       return name + "=" + rate_text(r.bytes_per_second);
   }
@@ -86,6 +89,7 @@ std::string to_string(const Rule& r) {
   const auto add_count = [&add](const char* key, std::uint64_t value) {
     if (value != 0) add(key, std::to_string(value));
   };
+  if (!r.call.empty()) add("call", std::string(r.call));
   if (r.opcodes) {
     std::string names;
     for (const std::string& name : r.opcodes->names) names += (names.empty() ? "" : ",") + name;

@@ -22,7 +22,7 @@ inline constexpr Word<Action> kActions[] = {
     {"nak", Action::kNak},     {"complete", Action::kComplete},   {"cut", Action::kCut},
     {"rate", Action::kRate},   {"port-down", Action::kPortDown},  {"port-up", Action::kPortUp},
     {"kill", Action::kKill},   {"stop", Action::kStop},           {"cont", Action::kCont},
-    {"raise", Action::kRaise},
+    {"raise", Action::kRaise}, {"fail", Action::kFail},
 };
 
 // The speeds of lines, the largest first: bits and, as `verbena fault --rate`, bytes.

@@ -13,13 +13,6 @@
 namespace verbena::fault {
 namespace {
 
-bool is_in_time(const ActiveRule& active, TimeNs now) {
-  const Rule& rule = active.rule;
-  const TimeNs age = now - std::min(active.since, now);
-  const TimeNs until = rule.action == Action::kHold ? std::min(rule.until, rule.time) : rule.until;
-  return age >= rule.after && age < until;
-}
-
 bool names_opcode(const Rule& rule, const Described& packet) {
   if (!rule.opcodes) return true;
   if (!rule.opcodes->set.test(packet.opcode)) return false;
@@ -110,6 +103,19 @@ void add_to(Verdict& verdict, const ActiveRule& active) {
 ActiveRule activate(std::uint64_t id, Rule rule, std::uint64_t seed, TimeNs since) {
   const std::uint64_t hash = hash_of(to_string(rule));
   return {id, std::move(rule), seed, since, nullptr, hash};
+}
+
+bool is_in_time(const ActiveRule& active, TimeNs now) {
+  const Rule& rule = active.rule;
+  const TimeNs age = now - std::min(active.since, now);
+  const TimeNs until = rule.action == Action::kHold ? std::min(rule.until, rule.time) : rule.until;
+  return age >= rule.after && age < until;
+}
+
+bool is_counted(const Rule& rule, std::uint64_t place) {
+  if (rule.nth != 0 && place != rule.nth) return false;
+  if (rule.first != 0 && place > rule.first) return false;
+  return rule.every == 0 || place % rule.every == 0;
 }
 
 Described describe(const PacketName& name, std::span<const std::uint8_t> packet) {
@@ -224,9 +230,7 @@ bool Script::strikes(const ActiveRule& active, const Described& packet, std::uin
       rule.burst != 0 && attempt == 1 && goes_on_in_burst(active, packet, place);
   if (rule.attempt != 0 && rule.attempt != attempt) return false;
   if (active.counters != nullptr) active.counters->match();
-  if (rule.nth != 0 && place != rule.nth) return false;
-  if (rule.first != 0 && place > rule.first) return false;
-  if (rule.every != 0 && place % rule.every != 0) return false;
+  if (!is_counted(rule, place)) return false;
   if (rule.burst != 0 && attempt == 1) return is_in_burst;
   if (rule.ppm == 0) return true;
   const std::uint64_t what = rule.by_message

@@ -42,7 +42,8 @@ AttachedEngine::AttachedEngine(Context& owner, control::Channel channel, const c
   engine_->device().set_port_active(opened->device.port_state == control::PortState::kActive);
   port_.attach(*engine_);
   rings_.attach(engine_->links().peers());
-  orders_.attach(*engine_, port_.info().name, stats_.page());
+  orders_.attach(*engine_, port_.info().name, stats_.page(),
+                 is_first_ ? &owner_.failing_calls() : nullptr);
   // Before the first packet.
   if (opened->capture.is_on) orders_.on_capture(std::move(opened->capture), fds[2 + senders]);
   orders_.on_faults(opened->faults, opened->rules);

@@ -29,9 +29,9 @@ void LinkOrders::on_capture(control::CaptureOrder&& order, const control::Unique
   links_->capture().start(std::move(*mapped), std::move(order.recorded_by_sender));
 }
 
-std::vector<fault::ActiveRule> LinkOrders::script_of(const std::vector<control::RuleSpec>& specs) {
+LinkOrders::Scripts LinkOrders::scripts_of(const std::vector<control::RuleSpec>& specs) {
   bool has_marks = false;
-  std::vector<fault::ActiveRule> script;
+  Scripts scripts;
   for (const control::RuleSpec& spec : specs) {
     auto rule = fault::parse_rule(spec.text);
     if (!rule || spec.place >= control::kRulesMost) continue;
@@ -42,19 +42,22 @@ std::vector<fault::ActiveRule> LinkOrders::script_of(const std::vector<control::
         (!rule->program.empty() && !is_this_program(rule->program))) {
       continue;
     }
+    if (rule->is_of_call() && calls_ == nullptr) continue;
+    auto& script = rule->is_of_call() ? scripts.calls : scripts.packets;
     script.push_back(control::activate(spec, std::move(*rule), link::monotonic_now_ns(), stats_));
   }
   // Of whoever sends them.
   engine_->device().obey_marks(has_marks);
-  return script;
+  return scripts;
 }
 
 void LinkOrders::on_faults(const std::vector<control::FaultSpec>& faults,
                            const std::vector<control::RuleSpec>& specs) {
-  std::vector<fault::ActiveRule> script = script_of(specs);
-  has_faults_ = !script.empty() || std::ranges::any_of(faults, [](const control::FaultSpec& spec) {
-    return spec.qpn != control::FaultSpec::kCm;
-  });
+  Scripts scripts = scripts_of(specs);
+  has_faults_ =
+      !scripts.packets.empty() || std::ranges::any_of(faults, [](const control::FaultSpec& spec) {
+        return spec.qpn != control::FaultSpec::kCm;
+      });
   choose_packs(has_faults_ || links_->capture().is_running());
   std::vector<link::FaultRule> rules;
   for (const control::FaultSpec& spec : faults) {
@@ -69,7 +72,8 @@ void LinkOrders::on_faults(const std::vector<control::FaultSpec>& faults,
     part.id.set(spec.id);
   }
   links_->faults().set_rules(rules);
-  links_->faults().set_script(std::move(script));
+  links_->faults().set_script(std::move(scripts.packets));
+  if (calls_ != nullptr) calls_->set_rules(std::move(scripts.calls));
 }
 
 }  // namespace verbena::provider

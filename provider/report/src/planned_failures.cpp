@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/report/planned_failures.hpp"
 
-#include <cerrno>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <type_traits>
 
 #include "verbena/control/planned_failures.hpp"
 #include "verbena/report/explain.hpp"
+#include "verbena/report/failed_answer.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -31,13 +30,6 @@ struct Plan {
 
 Plan opening;  // ibv_open_device
 
-// What verbs that post say more than an errno: which request it was.
-void name_culprit(...) noexcept {}
-template <typename Object, typename Request>
-void name_culprit(Object*, Request* request, Request** bad) noexcept {
-  *bad = request;
-}
-
 template <auto Member, typename F>
 struct Failing;
 template <auto Member, typename Result, typename... Arguments>
@@ -45,19 +37,9 @@ struct Failing<Member, Result (*)(Arguments...) noexcept> {
   static inline Plan plan;
   static inline Result (*original)(Arguments...) noexcept = nullptr;
 
-  // By the conventions of guard.hpp.
   static Result call(Arguments... arguments) noexcept {
-    if (const int error = plan.next(); error != 0) {
-      name_culprit(arguments...);
-      if constexpr (std::is_pointer_v<Result>) {
-        errno = error;
-        return nullptr;
-      } else {
-        constexpr bool counts = (std::is_same_v<Arguments, ibv_wc*> || ...);
-        return counts ? -error : error;
-      }
-    }
-    return original(arguments...);
+    const int error = plan.next();
+    return error != 0 ? failed_answer<Result>(error, arguments...) : original(arguments...);
   }
 };
 
@@ -69,13 +51,6 @@ void put_before(abi::Ops& ops, const control::PlannedFailure& asked) {
   if (ops.*Member == &Wrapped::call) return;
   Wrapped::original = ops.*Member;
   ops.*Member = &Wrapped::call;
-}
-
-// Whether an answer of this verb can be an errno. Of those that are never offered none can.
-template <typename Result>
-constexpr bool can_fail(std::string_view name) {
-  if (name == "query_qp_data_in_order") return false;
-  return std::is_pointer_v<Result> || std::is_same_v<Result, int>;
 }
 
 bool plan_for(abi::Ops& ops, const control::PlannedFailure& asked) {

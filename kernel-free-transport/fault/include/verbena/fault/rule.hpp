@@ -5,6 +5,7 @@
 //   ACTION [CONDITION...]      drop opcode=SEND nth=3 qp=server:1
 //
 //   drop, duplicate, corrupt[=FIELD], delay=TIME, hold=TIME, reorder=N, nak=KIND, complete=STATUS
+//   fail=ERRNO call=FUNCTION: a call of the program
 //   cut, rate=BITS: a line that all go over which the conditions name, repetitions, too
 //   port-down, port-up; kill, stop, cont (with program=), raise=EVENT: what happens once, at a time
 //   (after=)
@@ -40,6 +41,8 @@ enum class Action : std::uint8_t {
   kReorder,   // behind the next packets of its queue pair
   kNak,       // the receiver refuses the request
   kComplete,  // the request completes with a status
+  // Not of packets: calls of the program fail.
+  kFail,
   // Not of single packets: of a line, which repetitions go over, too.
   kCut,   // nothing comes through
   kRate,  // so much does in a second
@@ -124,6 +127,7 @@ struct Rule {
   Nak nak = Nak::kNone;
   Completion completion = Completion::kNone;
   Raised raised = Raised::kClientReregister;
+  int error = 0;                       // of fail
   TimeNs time = 0;                     // of delay and hold
   std::uint32_t behind = 0;            // of reorder
   bool keeps_order = false;            // what comes behind what is held back waits for it
@@ -140,6 +144,7 @@ struct Rule {
   std::optional<PsnRange> psn;  // from the queue pair's first one on
   std::uint64_t message = 0;    // the n-th that its requests begin
   std::uint32_t attempt = 1;    // one more than how many times rules took it; 0: any
+  std::string_view call;        // a function's name (failing_calls.hpp)
   std::string program;
   std::uint32_t place = 0;  // the queue pair's among those of its process; 0: any
   bool is_of_srq = false;   // the place is a shared receive queue's
@@ -153,6 +158,7 @@ struct Rule {
 
   bool is_management() const { return cm || direction == Direction::kManagement; }
   bool is_event() const { return fault::is_event(action); }
+  bool is_of_call() const { return action == Action::kFail; }
   bool is_of_line() const { return fault::is_of_line(action); }
   bool needs_seed() const { return ppm != 0; }
   bool operator==(const Rule&) const = default;

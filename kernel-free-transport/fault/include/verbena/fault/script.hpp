@@ -34,6 +34,9 @@ struct ActiveRule {
   bool starts_counting = false;      // from 0
 };
 ActiveRule activate(std::uint64_t id, Rule rule, std::uint64_t seed, TimeNs since);
+bool is_in_time(const ActiveRule& rule, TimeNs now);
+// Whether it is about the packet, message or call that it counts as this one.
+bool is_counted(const Rule& rule, std::uint64_t place);
 
 // A packet as rules see it.
 struct Described {

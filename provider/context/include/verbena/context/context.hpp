@@ -17,6 +17,7 @@
 #include "verbena/abi/library.hpp"
 #include "verbena/context/channels.hpp"
 #include "verbena/context/engines.hpp"
+#include "verbena/context/failing_calls.hpp"
 #include "verbena/context/imports.hpp"
 #include "verbena/context/multicast.hpp"
 #include "verbena/context/program_events.hpp"
@@ -87,6 +88,7 @@ class Context final {
   std::vector<Xrcd*>& xrc_domains() { return xrcds_; }
   SharedDomains& shared_domains() { return shared_domains_; }
   XrcReceivers& receivers() { return receivers_; }
+  FailingCalls& failing_calls() { return failing_calls_; }
 
   // --- events ---
   std::shared_ptr<CompletionChannel> channel_of(ibv_comp_channel* channel) {
@@ -129,6 +131,7 @@ class Context final {
   Multicast multicast_{*this};
   SharedDomains shared_domains_{*this};
   XrcReceivers receivers_{*this};
+  FailingCalls failing_calls_;
   Engines engines_{*this};
   std::optional<MappingWatch> mappings_;
 };

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "verbena/context/failing_calls.hpp"
 #include "verbena/control/messages.hpp"
 #include "verbena/control/stats_page.hpp"
 #include "verbena/control/unique_fd.hpp"
@@ -17,12 +18,13 @@ namespace verbena::provider {
 
 class LinkOrders {
  public:
-  // `stats`: where faults are counted; null: nowhere.
-  void attach(Engine& engine, std::string device, control::StatsPage* stats) {
+  // `stats`: where faults are counted; null: nowhere. `calls`: the program's, of one engine only.
+  void attach(Engine& engine, std::string device, control::StatsPage* stats, FailingCalls* calls) {
     engine_ = &engine;
     links_ = &engine.links();
     device_ = std::move(device);
     stats_ = stats;
+    calls_ = calls;
   }
   void on_capture(control::CaptureOrder&& order, const control::UniqueFd& ring);
   void on_faults(const std::vector<control::FaultSpec>& faults,
@@ -30,13 +32,18 @@ class LinkOrders {
 
  private:
   void choose_packs(bool must_be_ordinary);
-  // Those about what this program sends from this device.
-  std::vector<fault::ActiveRule> script_of(const std::vector<control::RuleSpec>& specs);
+  struct Scripts {
+    std::vector<fault::ActiveRule> packets;
+    std::vector<fault::ActiveRule> calls;
+  };
+  // Those about what this program sends from this device, or calls it for.
+  Scripts scripts_of(const std::vector<control::RuleSpec>& specs);
 
   Engine* engine_ = nullptr;
   Links* links_ = nullptr;
   std::string device_;
   control::StatsPage* stats_ = nullptr;
+  FailingCalls* calls_ = nullptr;
   bool has_faults_ = false;  // of this engine's own links
 };
 
