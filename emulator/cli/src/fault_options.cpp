@@ -62,25 +62,30 @@ const char* contradiction(const FaultOptions& o, const ChangeFault& change) {
 
 // The rules of --inject and of the file, as the emulator takes them.
 Outcome<control::Done> take_rules(const FaultOptions& o, ChangeFault& change) {
+  std::vector<fault::Rule> rules;
   for (const std::string& line : o.inject) {
     const auto rule = fault::parse_rule(line);
     if (!rule) return control::fail(EINVAL, "--inject '" + line + "': " + rule.error());
-    change.rules.push_back(fault::to_string(*rule));
+    rules.push_back(*rule);
   }
   if (!o.scenario.empty()) {
     const auto scenario = settings::load_scenario(o.scenario);
     if (!scenario) return Failure<Error>{scenario.error()};
-    for (const fault::Rule& rule : scenario->rules) change.rules.push_back(fault::to_string(rule));
+    rules.insert(rules.end(), scenario->rules.begin(), scenario->rules.end());
     if (scenario->seed && (change.named & control::kFaultSeed) == 0) {
       change.seed = *scenario->seed;
       change.named |= control::kFaultSeed;
     }
   }
-  if (change.rules.size() > control::kRulesMost) {
+  if (rules.size() > control::kRulesMost) {
     return control::fail(EINVAL, "there may be " + std::to_string(control::kRulesMost) +
                                      " rules at a time, and these are " +
-                                     std::to_string(change.rules.size()));
+                                     std::to_string(rules.size()));
   }
+  if (const std::string wrong = fault::why_one_never_fires(rules); !wrong.empty()) {
+    return control::fail(EINVAL, wrong);
+  }
+  for (const fault::Rule& rule : rules) change.rules.push_back(fault::to_string(rule));
   return control::Done{};
 }
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "run_faults.hpp"
 
+#include <algorithm>
+#include <cerrno>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "command.hpp"
 #include "status_parts.hpp"
+#include "verbena/fault/rule.hpp"
 #include "verbena/link/seed.hpp"
 
 namespace verbena::cli {
@@ -20,11 +24,33 @@ std::string fired_text(std::uint64_t times) {
   return times == 1 ? "fired once" : "fired " + std::to_string(times) + " times";
 }
 
+// What would come after the end of the run can never happen.
+Outcome<control::Done> fits(const std::vector<std::string>& rules, const RunOptions& options) {
+  for (const std::string& line : rules) {
+    const auto rule = fault::parse_rule(line);
+    if (options.time_limit_ns && rule && rule->after >= *options.time_limit_ns) {
+      return control::fail(EINVAL, "the rule '" + line +
+                                       "' can never fire: --timeout ends the run "
+                                       "before");
+    }
+  }
+  return control::Done{};
+}
+
+// The emulator, and with it all that it has counted, ends where a rule asks for that.
+bool kills_the_emulator(const std::string& line) {
+  const auto rule = fault::parse_rule(line);
+  return rule && rule->action == fault::Action::kKill && rule->program == fault::kEmulatorName;
+}
+
 }  // namespace
 
 Outcome<RunFaults> RunFaults::from(const RunOptions& options) {
   auto change = options.faults.change();
   if (!change) return Failure<control::Error>{change.error()};
+  if (const auto fit = fits(change->rules, options); !fit) {
+    return Failure<control::Error>{fit.error()};
+  }
   RunFaults faults(std::move(*change), options.quiet, options.requires_fired);
   if ((faults.change_.named & control::kFaultSeed) == 0) {
     faults.change_.seed = link::random_seed();
@@ -44,6 +70,11 @@ Outcome<control::Done> RunFaults::begin(RunScene& scene) {
 int RunFaults::end(RunScene& scene, int exit_code) {
   if (change_.rules.empty()) return exit_code;
   const auto rules = read_rules(scene.emulator);
+  if (!rules && std::ranges::any_of(change_.rules, kills_the_emulator)) {
+    complain("the emulator was killed, as a rule asked" +
+             std::string(change_.rules.size() > 1 ? "; nobody can say which others fired" : ""));
+    return exit_code;
+  }
   if (!rules) {
     complain("nobody can say which rules fired: " + rules.error().text);
     return exit_code == 0 && requires_fired_ ? kNeverFired : exit_code;

@@ -106,8 +106,11 @@ void print_fault(const json& f) {
 }
 
 void print_rule(const json& rule) {
-  std::printf("rule %s: matched %llu packets, fired %llu times", text_of(rule["rule"]).c_str(),
-              rule["matched"].get<unsigned long long>(), rule["fired"].get<unsigned long long>());
+  const std::string text = text_of(rule["rule"]);
+  std::printf("rule %s: matched %llu %s, fired %llu times", text.c_str(),
+              rule["matched"].get<unsigned long long>(),
+              text.starts_with("fail=") ? "calls" : "packets",
+              rule["fired"].get<unsigned long long>());
   if (rule["seed"].is_number()) {
     std::printf(", seed %llu", rule["seed"].get<unsigned long long>());
   }

@@ -6,7 +6,6 @@
 #include <toml++/toml.h>
 
 #include <cerrno>
-#include <span>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -43,25 +42,13 @@ std::optional<std::string> word_of(const toml::node& node) {
   return std::nullopt;
 }
 
-// In a table of one kind: which key names the action, and how others are called in a rule.
+// Tables of one kind: which key names the action.
 struct Kind {
   std::string_view name;
   std::string_view action;
-  std::span<const std::pair<std::string_view, std::string_view>> keys;  // none: as there
 };
-constexpr Kind kRule{"rule", "action", {}};
-constexpr std::pair<std::string_view, std::string_view> kEventKeys[] = {
-    {"at", "after"}, {"program", "program"}, {"device", "device"}, {"qp", "qp"}, {"srq", "srq"}};
-constexpr Kind kEvent{"event", "do", kEventKeys};
-
-// Empty: there is no such key.
-std::string condition_of(std::string_view key, const Kind& kind) {
-  if (kind.keys.empty()) return std::string(key);
-  for (const auto& [name, condition] : kind.keys) {
-    if (name == key) return std::string(condition);
-  }
-  return {};
-}
+constexpr Kind kRule{"rule", "action"};
+constexpr Kind kEvent{"event", "do"};
 
 Outcome<fault::Rule> rule_of(const toml::table& table, const Kind& kind, const Place& place) {
   std::string action;
@@ -75,13 +62,8 @@ Outcome<fault::Rule> rule_of(const toml::table& table, const Kind& kind, const P
       action = *word;
       continue;
     }
-    std::string condition = condition_of(key.str(), kind);
-    if (condition.empty()) {
-      return place.fail(key.source(),
-                        "nothing is known of \"" + std::string(key.str()) +
-                            "\" in an event; there are at, do, program, device, qp, srq");
-    }
-    conditions.push_back({std::move(condition), *word});
+    const bool is_time = key.str() == "at" && kind.action == kEvent.action;
+    conditions.push_back({std::string(is_time ? "after" : key.str()), *word});
   }
   if (action.empty()) {
     return place.fail(table.source(), kind.action == kEvent.action
@@ -90,10 +72,11 @@ Outcome<fault::Rule> rule_of(const toml::table& table, const Kind& kind, const P
   }
   auto rule = fault::make_rule(action, conditions);
   if (!rule) return place.fail(table.source(), rule.error());
-  if (rule->is_event() != (kind.action == kEvent.action)) {
-    return place.fail(table.source(), rule->is_event()
-                                          ? "what happens once is written as [[event]]"
-                                          : "what strikes packets or calls is written as [[rule]]");
+  const bool strikes_packets = !rule->is_event() && !rule->is_of_call();
+  if (strikes_packets != (kind.action == kRule.action)) {
+    return place.fail(table.source(),
+                      strikes_packets ? "what strikes packets is written as [[rule]]"
+                                      : "what happens once, or to calls, is written as [[event]]");
   }
   return std::move(*rule);
 }

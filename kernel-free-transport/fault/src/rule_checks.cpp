@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "rule_checks.hpp"
 
+#include <algorithm>
+
 #include "rule_words.hpp"
 
 namespace verbena::fault {
@@ -20,6 +22,11 @@ bool any_opcode(const Rule& rule, F&& f) {
     if (row.valid && (!rule.opcodes || rule.opcodes->set.test(opcode)) && f(row)) return true;
   }
   return false;
+}
+
+template <typename F>
+bool every_opcode(const Rule& rule, F&& f) {
+  return !any_opcode(rule, [&](const OpcodeRow& row) { return !f(row); });
 }
 
 std::string wrong_about_management(const Rule& rule) {
@@ -76,7 +83,11 @@ std::string wrong_about_event(const Rule& rule) {
     allowed.place = rule.place;
     allowed.is_of_srq = rule.is_of_srq;
   }
-  if (!(rule == allowed)) return name + " happens once: it takes program=, device= and after= only";
+  if (!(rule == allowed)) {
+    return name + " happens once: it takes " +
+           (rule.action == Action::kRaise ? "qp=, srq=, " : "") +
+           "program=, device= and after= only";
+  }
   if (rule.action == Action::kRaise) return wrong_about_raised(rule);
   const bool is_of_port = rule.action == Action::kPortDown || rule.action == Action::kPortUp;
   if (!is_of_port && rule.program.empty()) return name + " wants program=, whom it is about";
@@ -103,6 +114,7 @@ std::string wrong_about_call(const Rule& rule) {
   allowed.error = rule.error;
   allowed.call = rule.call;
   allowed.nth = rule.nth;
+  allowed.onwards = rule.onwards;
   allowed.first = rule.first;
   allowed.every = rule.every;
   allowed.program = rule.program;
@@ -163,13 +175,54 @@ std::string wrong_about_counting(const Rule& rule) {
   if (rule.keeps_order && !holds_back) return "order=keep goes with delay= and hold= only";
   if (rule.burst == 0) return {};
   if (rule.ppm == 0) return "burst= wants percent= beside it";
-  if (rule.nth != 0) return "burst= can never be with nth=, which is one packet";
+  if (rule.nth != 0 && !rule.onwards) return "burst= can never be with nth=, which is one packet";
   const std::uint64_t rest = 1'000'000 - rule.ppm;
   if (rule.ppm > rest * rule.burst) {
     return "bursts of " + std::to_string(rule.burst) +
            " on average cannot make such a share, as gaps are at least one packet long";
   }
   return {};
+}
+
+// Where its conditions leave fewer packets than it counts.
+std::string wrong_about_number(const Rule& rule) {
+  if (rule.is_of_line() || rule.by_message) return {};
+  const std::uint64_t wanted = std::max(rule.nth, rule.every);
+  const auto is_request = [](const OpcodeRow& row) { return !row.response; };
+  const bool is_of_requests =
+      rule.direction == Direction::kRequest || (rule.opcodes && every_opcode(rule, is_request));
+  if (rule.psn && is_of_requests && wanted > rule.psn->to - rule.psn->from + 1) {
+    return "there is no packet " + std::to_string(wanted) + " of so few PSNs as psn= names";
+  }
+  const bool is_one = every_opcode(rule, [](const OpcodeRow& row) { return row.starts_message; }) ||
+                      every_opcode(rule, [](const OpcodeRow& row) { return row.ends_message; });
+  if (rule.message != 0 && rule.opcodes && is_one && wanted > 1) {
+    return "one message has one such packet: msg= and nth= can never be together here";
+  }
+  return {};
+}
+
+std::string wrong_about_attempt(const Rule& rule) {
+  const auto is_unreliable = [](const OpcodeRow& row) {
+    return row.transport == wire::WireTransport::kUc || row.transport == wire::WireTransport::kUd;
+  };
+  if (rule.attempt > 1 && rule.opcodes && every_opcode(rule, is_unreliable)) {
+    return "attempt= can never be there: unreliable queue pairs (UC, UD) repeat nothing";
+  }
+  return {};
+}
+
+// Whether a packet that it strikes is to be sent again.
+bool takes(const Rule& rule) {
+  switch (rule.action) {
+    case Action::kDrop:
+    case Action::kCorrupt:
+    case Action::kNak:
+    case Action::kCut:
+      return true;
+    default:
+      return false;
+  }
 }
 
 std::string wrong_about_opcodes(const Rule& rule) {
@@ -232,7 +285,24 @@ std::string why_it_never_fires(const Rule& rule) {
   for (const auto look : {wrong_about_line, wrong_about_unit, wrong_about_counting}) {
     if (std::string wrong = look(rule); !wrong.empty()) return wrong;
   }
-  return rule.is_management() ? std::string() : wrong_about_opcodes(rule);
+  if (rule.is_management()) return {};
+  for (const auto look : {wrong_about_opcodes, wrong_about_number, wrong_about_attempt}) {
+    if (std::string wrong = look(rule); !wrong.empty()) return wrong;
+  }
+  return {};
+}
+
+std::string why_one_never_fires(std::span<const Rule> rules) {
+  for (const Rule& rule : rules) {
+    if (rule.attempt < 2) continue;
+    const auto takes_before = [&](const Rule& other) { return &other != &rule && takes(other); };
+    if (std::ranges::none_of(rules, takes_before)) {
+      return "the rule '" + to_string(rule) +
+             "' can never fire: attempt=" + std::to_string(rule.attempt) +
+             " wants a rule beside it that takes what comes before (drop, corrupt, nak or cut)";
+    }
+  }
+  return {};
 }
 
 }  // namespace verbena::fault

@@ -269,7 +269,11 @@ const Condition kConditions[] = {
      }},
     {"cm", [](std::string_view v,
               Rule& r) { return take_word("cm", upper(v), words::kCmMessages, r.cm); }},
-    {"nth", [](std::string_view v, Rule& r) { return take_count("nth", v, r.nth); }},
+    {"nth",
+     [](std::string_view v, Rule& r) {
+       r.onwards = v.ends_with('+');
+       return take_count("nth", v.substr(0, v.size() - r.onwards), r.nth);
+     }},
     {"first", [](std::string_view v, Rule& r) { return take_count("first", v, r.first); }},
     {"every", [](std::string_view v, Rule& r) { return take_count("every", v, r.every); }},
     {"unit", take_unit},

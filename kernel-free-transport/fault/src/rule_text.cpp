@@ -97,7 +97,7 @@ std::string to_string(const Rule& r) {
   }
   if (r.direction) add("direction", std::string(word_of(words::kDirections, *r.direction)));
   if (r.cm) add("cm", std::string(word_of(words::kCmMessages, *r.cm)));
-  add_count("nth", r.nth);
+  if (r.nth != 0) add("nth", std::to_string(r.nth) + (r.onwards ? "+" : ""));
   add_count("first", r.first);
   add_count("every", r.every);
   if (r.by_message) add("unit", "message");

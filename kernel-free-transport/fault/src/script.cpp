@@ -113,7 +113,7 @@ bool is_in_time(const ActiveRule& active, TimeNs now) {
 }
 
 bool is_counted(const Rule& rule, std::uint64_t place) {
-  if (rule.nth != 0 && place != rule.nth) return false;
+  if (rule.nth != 0 && (rule.onwards ? place < rule.nth : place != rule.nth)) return false;
   if (rule.first != 0 && place > rule.first) return false;
   return rule.every == 0 || place % rule.every == 0;
 }

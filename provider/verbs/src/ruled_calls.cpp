@@ -26,6 +26,7 @@ void add_queue_pair(Object*, fault::Call&) {}
 void add_queue_pair(ibv_qp* qp, fault::Call& call) {
   const Qp& object = object_of(qp);
   if (object.pair == nullptr) return;  // of another context
+  const Guard guard(object.pair->lock());
   call.place = object.pair->endpoint().origin.created;
   call.qp = object.pair->number();
 }

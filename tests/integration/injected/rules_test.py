@@ -351,7 +351,10 @@ class Refused(Case):
                            ("[[event]]\nat = \"1s\"", "wants something to do"),
                            ("[[event]]\ndo = \"drop\"", "written as [[rule]]"),
                            ("[[rule]]\naction = \"port-up\"", "written as [[event]]"),
-                           ("[[event]]\ndo = \"stop\"\nnth = 3", "nothing is known of \"nth\" in an event")):
+                           ("[[event]]\ndo = \"fail=EIO\"", "wants call="),
+                           ("[[event]]\ndo = \"raise=srq-err\"", "wants srq="),
+                           ("[[rule]]\naction = \"fail=EIO\"\ncall = \"ibv_reg_mr\"", "written as [[event]]"),
+                           ("[[event]]\ndo = \"stop\"\nprogram = \"a\"\nnth = 3", "stop happens once")):
             with self.subTest(text=text):
                 file.write_text(text, encoding="utf-8")
                 self.assertIn(said, self.refuse("--scenario", str(file)))

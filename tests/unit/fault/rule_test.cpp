@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <utility>
+#include <vector>
 
 namespace verbena::fault {
 namespace {
@@ -44,6 +46,7 @@ TEST(Rule, HasOneTextForEachValue) {
            "complete=RETRY_EXC_ERR opcode=SEND nth=3 qp=client:1",
            "kill program=client after=30ms",
            "port-down device=verbena0",
+           "fail=EIO call=ibv_post_send nth=3+",
            "fail=ENOMEM call=ibv_reg_mr nth=3 program=client",
            "fail=EAGAIN call=ibv_post_send every=2 qp=client:1 percent=5 after=1s until=2s",
            "kill program=verbenad after=1s",
@@ -195,6 +198,10 @@ TEST(Rule, ThatCouldNeverFireIsRefused) {
            "port-up nth=1",
            "stop program=a percent=5",
            "cont qp=a:1",
+           "drop opcode=UC_SEND attempt=2",
+           "drop direction=request psn=3-4 nth=3",
+           "drop opcode=WRITE psn=3 every=2",
+           "drop opcode=SEND_LAST,WRITE_LAST msg=2 nth=2",
            "fail=EIO",
            "fail=EIO call=ibv_reg_mr opcode=SEND",
            "fail=EIO call=ibv_reg_mr qp=a:1",
@@ -212,6 +219,21 @@ TEST(Rule, ThatCouldNeverFireIsRefused) {
        }) {
     EXPECT_NE(refused(line), "") << line;
   }
+}
+
+TEST(Rule, AnotherAttemptWantsARuleThatTakesTheFirst) {
+  const auto why = [](std::initializer_list<std::string_view> lines) {
+    std::vector<Rule> rules;
+    for (const std::string_view line : lines) rules.push_back(parsed(line));
+    return why_one_never_fires(rules);
+  };
+  EXPECT_NE(why({"drop nth=1 attempt=2"}).find("'drop nth=1 attempt=2' can never fire"),
+            std::string::npos);
+  EXPECT_NE(why({"delay=1ms", "drop attempt=3"}), "");
+  for (const std::string_view first : {"drop nth=1", "corrupt", "nak=rnr", "cut until=1s"}) {
+    EXPECT_EQ(why({"duplicate attempt=2", first}), "") << first;
+  }
+  EXPECT_EQ(why({"drop attempt=any", "delay=1ms"}), "");
 }
 
 TEST(Rule, ProgramsAreCalledAsTheKernelDoes) {

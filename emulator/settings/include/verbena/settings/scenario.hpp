@@ -10,7 +10,11 @@
 //   [[event]]                # the same as a rule `kill program=client after=30ms`
 //   at = "30ms"
 //   do = "kill"
-//   program = "client"      # or, of do = "raise=qp-fatal": qp = "client:1"
+//   program = "client"
+//   [[event]]                # `fail=ENOMEM call=ibv_reg_mr nth=2`
+//   do = "fail=ENOMEM"
+//   call = "ibv_reg_mr"
+//   nth = 2
 #pragma once
 
 #include <cstdint>

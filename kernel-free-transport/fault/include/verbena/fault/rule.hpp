@@ -138,6 +138,7 @@ struct Rule {
   std::optional<std::uint16_t> cm;  // the attribute of a datagram of connection management
   // Of the packets of one queue pair that all other conditions name; 0: not asked for.
   std::uint64_t nth = 0;
+  bool onwards = false;  // and those behind the nth
   std::uint64_t first = 0;
   std::uint64_t every = 0;
   bool by_message = false;      // these three, and a chance, are about messages instead
@@ -173,6 +174,9 @@ struct RuleWord {
 };
 // The same in parts: `action` as the first word of a line, and the conditions.
 Result<Rule, std::string> make_rule(std::string_view action, std::span<const RuleWord> conditions);
+
+// Which of these can never fire because of what the others are, and why; empty: each may.
+std::string why_one_never_fires(std::span<const Rule> rules);
 
 // In one order and spelling, whatever was parsed.
 std::string to_string(const Rule& rule);
