@@ -71,9 +71,10 @@ int RunFaults::end(RunScene& scene, int exit_code) {
   if (change_.rules.empty()) return exit_code;
   const auto rules = read_rules(scene.emulator);
   if (!rules && std::ranges::any_of(change_.rules, kills_the_emulator)) {
+    const bool has_others = change_.rules.size() > 1;
     complain("the emulator was killed, as a rule asked" +
-             std::string(change_.rules.size() > 1 ? "; nobody can say which others fired" : ""));
-    return exit_code;
+             std::string(has_others ? "; nobody can say which others fired" : ""));
+    return exit_code == 0 && requires_fired_ && has_others ? kNeverFired : exit_code;
   }
   if (!rules) {
     complain("nobody can say which rules fired: " + rules.error().text);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Operations of one queue pair upon another one, and what came out at both ends.
 
-       exchange [-b] [-u] [-t TIMEOUT] [-r RETRIES] [-n RNR_RETRIES] [-e EVENTS] OPERATION COUNT
-   SIZE
+       exchange [-a] [-b] [-u] [-t TIMEOUT] [-r RETRIES] [-n RNR_RETRIES] [-e EVENTS] [-w SIDE]
+   OPERATION COUNT SIZE
 
    OPERATION is send, imm, write, read or add. Each side is a process of that name, "server" or
    "client", and prints one line of JSON. -b: all are posted at once, else one after the other. -u:
-   an unreliable connection. The server waits for so many asynchronous events. */
+   an unreliable connection. -a: what cannot be posted is posted again. -w: the side, c or s, waits
+   for an asynchronous event before it begins. The server waits for EVENTS (more) at its end. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -26,8 +27,13 @@ struct task {
   const char* operation;
   unsigned count;
   bool at_once;
+  bool again;
+  char waits; /* whose first letter */
   unsigned events;
 };
+
+/* Statuses from here on: the errno with which a post failed. */
+enum { kRefused = 100 };
 
 static bool is(const struct task* task, const char* name) {
   return strcmp(task->operation, name) == 0;
@@ -54,7 +60,7 @@ static uint64_t word_of(const struct side* s, unsigned i) {
   return word;
 }
 
-static void post(const struct side* s, const struct task* task, unsigned i) {
+static unsigned post_once(const struct side* s, const struct task* task, unsigned i) {
   const uint64_t there = s->peer.memory + i * s->size;
   struct ibv_sge sge = {(uintptr_t)(s->memory + i * s->size), (uint32_t)s->size, s->mr->lkey};
   struct ibv_send_wr wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1, .imm_data = htonl(i)}, *bad;
@@ -72,7 +78,15 @@ static void post(const struct side* s, const struct task* task, unsigned i) {
     wr.wr.rdma.remote_addr = there;
     wr.wr.rdma.rkey = s->peer.rkey;
   }
-  if (ibv_post_send(s->qp, &wr, &bad) != 0) die("ibv_post_send");
+  const int error = ibv_post_send(s->qp, &wr, &bad);
+  if (error != 0 && bad != &wr) die("ibv_post_send");
+  return error == 0 ? 0 : (unsigned)error + kRefused;
+}
+static unsigned post(const struct side* s, const struct task* task, unsigned i) {
+  for (;;) {
+    const unsigned refused = post_once(s, task, i);
+    if (refused == 0 || !task->again) return refused;
+  }
 }
 
 /* The next completion; false: none came. */
@@ -99,18 +113,36 @@ static void print_end(const struct side* s) {
   fflush(stdout);
 }
 
+static unsigned take_events(const struct side* s, unsigned wanted, unsigned* events) {
+  unsigned count = 0;
+  for (const int64_t limit = now_ms() + kLimitMs; count < kDepth;) {
+    struct pollfd fd = {s->context->async_fd, POLLIN, 0};
+    const int64_t rest = count < wanted ? limit - now_ms() : 0;
+    if (poll(&fd, 1, rest > 0 ? (int)rest : 0) != 1) break;
+    struct ibv_async_event event;
+    if (ibv_get_async_event(s->context, &event) != 0) die("ibv_get_async_event");
+    events[count++] = event.event_type;
+    ibv_ack_async_event(&event);
+  }
+  return count;
+}
+
 static void be_client(struct side* s, const struct task* task, int fd) {
-  unsigned statuses[kDepth] = {0}, corrupt[kDepth], corrupted = 0;
+  unsigned statuses[kDepth] = {0}, corrupt[kDepth], corrupted = 0, posted = 0, events[kDepth];
   uint32_t succeeded = 0;
   char word;
   hear(fd, &word, 1);
   if (!is(task, "read") && !is(task, "add")) {
     for (unsigned i = 0; i < task->count; ++i) memset(s->memory + i * s->size, pattern(i), s->size);
   }
-  for (unsigned i = 0; task->at_once && i < task->count; ++i) post(s, task, i);
-  for (unsigned i = 0; i < task->count; ++i) {
+  const unsigned event_count = task->waits == 'c' ? take_events(s, 1, events) : 0;
+  for (unsigned i = 0; task->at_once && i < task->count; ++i) {
+    statuses[i] = post(s, task, i);
+    posted += statuses[i] == 0;
+  }
+  for (unsigned i = 0; i < (task->at_once ? posted : task->count); ++i) {
     struct ibv_wc wc;
-    if (!task->at_once) post(s, task, i);
+    if (!task->at_once && (statuses[i] = post(s, task, i)) != 0) continue;
     if (!await(s, &wc)) die("no completion comes");
     statuses[wc.wr_id] = wc.status;
     if (wc.status != IBV_WC_SUCCESS) continue;
@@ -125,6 +157,7 @@ static void be_client(struct side* s, const struct task* task, int fd) {
   printf("{\"side\": \"client\", ");
   print_list("statuses", statuses, task->count);
   print_list("corrupt", corrupt, corrupted);
+  print_list("events", events, event_count);
   print_end(s);
   hear(fd, &word, 1); /* until the server has seen all of it */
 }
@@ -141,35 +174,27 @@ static unsigned take_receives(const struct side* s, uint32_t wanted, unsigned* r
   return count;
 }
 
-static unsigned take_events(const struct side* s, unsigned wanted, unsigned* events) {
-  unsigned count = 0;
-  for (const int64_t limit = now_ms() + kLimitMs; count < kDepth;) {
-    struct pollfd fd = {s->context->async_fd, POLLIN, 0};
-    const int64_t rest = count < wanted ? limit - now_ms() : 0;
-    if (poll(&fd, 1, rest > 0 ? (int)rest : 0) != 1) break;
-    struct ibv_async_event event;
-    if (ibv_get_async_event(s->context, &event) != 0) die("ibv_get_async_event");
-    events[count++] = event.event_type;
-    ibv_ack_async_event(&event);
-  }
-  return count;
-}
-
 static void be_server(struct side* s, const struct task* task, int fd) {
-  unsigned received[kDepth], corrupt[kDepth], changed[kDepth], events[kDepth];
-  unsigned corrupted = 0, changes = 0;
+  unsigned received[kDepth], corrupt[kDepth], changed[kDepth], refused[kDepth];
+  unsigned events[2 * kDepth], corrupted = 0, changes = 0, refusals = 0;
   for (unsigned i = 0; i < task->count; ++i) {
     const uint64_t start = 100 + i;
     if (is(task, "read")) memset(s->memory + i * s->size, pattern(i), s->size);
     if (is(task, "add")) memcpy(s->memory + i * s->size, &start, sizeof start);
-    if (takes_receives(task)) post_receive(s, i);
+    for (int error = -1; takes_receives(task) && error != 0;) {
+      error = post_receive(s, i);
+      if (error == 0 || task->again) continue;
+      refused[refusals++] = (unsigned)error + kRefused;
+      break;
+    }
   }
+  const unsigned early = task->waits == 's' ? take_events(s, 1, events) : 0;
   tell(fd, "r", 1);
   uint32_t succeeded;
   hear(fd, &succeeded, sizeof succeeded);
   const bool counts = takes_receives(task) && s->type == IBV_QPT_RC;
   const unsigned count = take_receives(s, counts ? succeeded : 0, received);
-  const unsigned event_count = take_events(s, task->events, events);
+  const unsigned event_count = early + take_events(s, task->events, events + early);
   for (unsigned i = 0; i < task->count && !is(task, "read"); ++i) {
     const bool is_there = is(task, "add") ? word_of(s, i) == 101 + i : is_filled(s, i);
     const bool is_untouched =
@@ -182,6 +207,7 @@ static void be_server(struct side* s, const struct task* task, int fd) {
   }
   printf("{\"side\": \"server\", ");
   print_list("received", received, count);
+  print_list("refused", refused, refusals);
   print_list("changed", changed, changes);
   print_list("corrupt", corrupt, corrupted);
   print_list("events", events, event_count);
@@ -197,13 +223,15 @@ int main(int argc, char** argv) {
                       .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC};
   struct task task = {0};
-  for (int option; (option = getopt(argc, argv, "but:r:n:e:")) != -1;) {
+  for (int option; (option = getopt(argc, argv, "abut:r:n:e:w:")) != -1;) {
+    if (option == 'a') task.again = true;
     if (option == 'b') task.at_once = true;
     if (option == 'u') side.type = IBV_QPT_UC;
     if (option == 't') side.timeout = (uint8_t)atoi(optarg);
     if (option == 'r') side.retries = (uint8_t)atoi(optarg);
     if (option == 'n') side.rnr_retries = (uint8_t)atoi(optarg);
     if (option == 'e') task.events = (unsigned)atoi(optarg);
+    if (option == 'w') task.waits = *optarg;
     if (option == '?') return 2;
   }
   if (optind + 3 != argc) return 2;

@@ -32,14 +32,16 @@ static void receive_batch(struct side* s, int fd, char* arrived) {
     }
     quiet = 0;
     arrived[ntohl(wc.imm_data)] = 1;
-    post_receive(s, (unsigned)wc.wr_id);
+    if (post_receive(s, (unsigned)wc.wr_id) != 0) die("ibv_post_recv");
   }
   tell(fd, &word, 1);
 }
 
 static void receive(struct side* s, int fd, unsigned count) {
   char* arrived = calloc(count, 1);
-  for (unsigned i = 0; i < kDepth; ++i) post_receive(s, i);
+  for (unsigned i = 0; i < kDepth; ++i) {
+    if (post_receive(s, i) != 0) die("ibv_post_recv");
+  }
   tell(fd, "r", 1);
   for (unsigned done = 0; done < count; done += kBatch) receive_batch(s, fd, arrived);
   printf("missing");

@@ -5,87 +5,12 @@ ends of each.
     rules_test.py BUILD EXCHANGE MESSAGES STEPS [CASE ...]
 """
 
-import json
-import pathlib
-import subprocess
-import sys
 import time
-import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "provider"))
-import device as devices  # noqa: E402
+import ruling
+from ruling import LINKS, Case, devices
 
-BUILD = None
-EXCHANGE = MESSAGES = STEPS = None  # the programs
-LINKS = ("auto", "udp")
-SCENARIOS = HERE.parent / "scenarios"
-
-STATUSES = {0: "SUCCESS", 1: "LOC_LEN_ERR", 4: "LOC_PROT_ERR", 5: "WR_FLUSH_ERR", 9: "REM_INV_REQ_ERR", 10: "REM_ACCESS_ERR",
-            11: "REM_OP_ERR", 12: "RETRY_EXC_ERR", 13: "RNR_RETRY_EXC_ERR"}
-STATES = ("RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR")
-EVENTS = {1: "QP_FATAL", 2: "QP_REQ_ERR", 3: "QP_ACCESS_ERR"}
-
-
-class Case(unittest.TestCase):
-    """Each test has an emulator of its own."""
-
-    emulator = ()  # its options
-
-    def setUp(self):
-        self.device = self.enterContext(devices.Emulator(BUILD, *self.emulator))
-
-    def fault(self, *words):
-        done = self.device.control("fault", *words)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        return done.stdout
-
-    def inject(self, *rules, more=()):
-        """In place of those before."""
-        self.fault("--clear")
-        words = [word for rule in rules for word in ("--inject", rule)]
-        return self.fault(*words, *more)
-
-    def status(self):
-        return json.loads(self.device.control("status", "--json").stdout)
-
-    def rules(self):
-        return {rule["rule"]: (rule["matched"], rule["fired"]) for rule in self.status()["rules"]}
-
-    def fired(self):
-        return [rule["fired"] for rule in self.status()["rules"]]
-
-    def drops(self):
-        return self.status()["devices"][0]["ports"][0]["drops"]
-
-    def exchange(self, link, *words):
-        """What came out, by side, in words."""
-        self.device.environment["VERBENA_LINK"] = link
-        done = self.device.run([EXCHANGE, *(str(word) for word in words)])
-        self.assertEqual(done.returncode, 0, done.stderr)
-        ends = {}
-        for line in done.stdout.splitlines():
-            end = json.loads(line)
-            end["state"] = STATES[end["state"]]
-            if "statuses" in end:
-                end["statuses"] = [STATUSES.get(status, status) for status in end["statuses"]]
-            if "events" in end:
-                end["events"] = [EVENTS.get(event, event) for event in end["events"]]
-            ends[end.pop("side")] = end
-        self.assertEqual(set(ends), {"client", "server"}, done.stdout + done.stderr)
-        return ends
-
-    def all_is_well(self, ends, count):
-        client, server = ends["client"], ends["server"]
-        self.assertEqual((client["statuses"], client["corrupt"], client["state"]), (["SUCCESS"] * count, [], "RTS"))
-        self.assertEqual((server["corrupt"], server["events"], server["state"]), ([], [], "RTS"))
-
-    def messages(self, link, kind, count, size):
-        """Which did not arrive."""
-        self.device.environment["VERBENA_LINK"] = link
-        done = self.device.run([MESSAGES, kind, str(count), str(size)])
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return [int(number) for number in done.stdout.split()[1:]]
+SCENARIOS = ruling.HERE.parent / "scenarios"
 
 
 class Rules(Case):
@@ -401,66 +326,6 @@ class Refused(Case):
         self.assertIn("there may be 64 rules at a time", done.stderr)
 
 
-class Events(Case):
-    """What happens once, at a time after a program has opened the device."""
-
-    def until(self, condition, what):
-        end = time.monotonic() + devices.LIMIT
-        while not condition():
-            self.assertLess(time.monotonic(), end, what)
-            time.sleep(0.05)
-
-    def start(self, role):
-        """A program that waits for its peer's address, with the device open."""
-        environment = dict(self.device.environment, VERBENA_ROLE=role)
-        program = subprocess.Popen(self.device.wrap([STEPS, "server"]), env=environment, text=True,
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.addCleanup(lambda: (program.kill(), program.communicate()))
-        self.assertTrue(program.stdout.readline().startswith("address "))
-        return program
-
-    def state_of(self, program):
-        return pathlib.Path(f"/proc/{program.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0]
-
-    def test_a_program_is_killed(self):
-        self.inject("kill program=victim after=20ms", "kill program=nobody")
-        survivor, victim = self.start("survivor"), self.start("victim")
-        self.assertEqual(victim.wait(devices.LIMIT), -9)
-        self.until(lambda: self.fired() == [1, 0], "it is not counted")
-        self.assertIsNone(survivor.poll())
-
-    def test_a_program_is_stopped_and_goes_on(self):
-        program = self.start("one")
-        done = self.device.control("fault", "--inject", "stop program=one")
-        # It may stop before it can say that the rule is in force.
-        self.assertEqual(done.returncode, 0, done.stderr)
-        if done.stderr:
-            self.assertIn("1 process(es) have not answered", done.stderr)
-        self.until(lambda: self.state_of(program) == "T", "it does not stop")
-        self.device.control("fault", "--clear")
-        self.device.control("fault", "--inject", "cont program=steps")
-        self.until(lambda: self.state_of(program) != "T", "it does not go on")
-
-    def test_a_port_goes_down_and_up(self):
-        file = self.device.folder / "events.toml"
-        file.write_text('[[event]]\nat = "10ms"\ndo = "port-down"\n[[event]]\nat = "40ms"\ndo = "port-up"\ndevice = "verbena0"\n',
-                        encoding="utf-8")
-        self.fault("--scenario", str(file))
-        self.assertEqual(self.rules(), {"port-down after=10ms": (0, 0), "port-up device=verbena0 after=40ms": (0, 0)})
-        self.start("one")
-        self.until(lambda: self.fired() == [1, 1], "it does not happen")
-        self.assertEqual(self.status()["devices"][0]["ports"][0]["state"], "ACTIVE")
-        downed = self.device.run(["cat", "/sys/class/infiniband/verbena0/ports/1/counters/link_downed"])
-        self.assertEqual(downed.stdout, "1\n", downed.stderr)
-
-    def test_what_was_taken_away_does_not_happen(self):
-        program = self.start("one")
-        self.inject("kill program=one after=1s")
-        self.fault("--clear")
-        self.inject("stop program=one after=2s")
-        self.until(lambda: self.state_of(program) == "T", "it does not stop")
-
-
 class Scenarios(Case):
     """Classes of failures, each a file with the outcome at both ends as comments: `#: run = ...`, `#: client = ...`."""
 
@@ -494,5 +359,4 @@ class Scenarios(Case):
 
 
 if __name__ == "__main__":
-    BUILD, EXCHANGE, MESSAGES, STEPS = (sys.argv.pop(1) for _ in range(4))
-    unittest.main()
+    ruling.main()

@@ -33,6 +33,7 @@ void die(const char* what) __attribute__((noreturn));
 void tell(int fd, const void* data, size_t size);
 void hear(int fd, void* data, size_t size);
 void open_side(struct side* side, int fd);
-void post_receive(struct side* side, unsigned place);
+/* 0 or an errno. */
+int post_receive(struct side* side, unsigned place);
 /* Two processes of this one: the first's end of the socket pair, or the second's. */
 int fork_sides(int* is_second);
