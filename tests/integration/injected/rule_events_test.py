@@ -8,7 +8,7 @@ import pathlib
 import subprocess
 
 import ruling
-from ruling import Case, devices
+from ruling import LINKS, Case, devices
 
 
 class Events(Case):
@@ -56,6 +56,57 @@ class Events(Case):
         self.assertEqual(self.status()["devices"][0]["ports"][0]["state"], "ACTIVE")
         downed = self.device.run(["cat", "/sys/class/infiniband/verbena0/ports/1/counters/link_downed"])
         self.assertEqual(downed.stdout, "1\n", downed.stderr)
+
+    def test_a_queue_pair_fails(self):
+        """As soon as it can send."""
+        for link in LINKS:
+            self.inject("raise=qp-fatal qp=client:1")
+            ends = self.exchange(link, "-w", "c", "send", 2, 64)
+            client = ends["client"]
+            self.assertEqual((client["statuses"], client["events"], client["state"]), (["WR_FLUSH_ERR"] * 2, ["QP_FATAL"], "ERR"))
+            self.assertEqual((ends["server"]["state"], self.fired()), ("RTS", [1]))
+            self.inject("raise=qp-fatal qp=server:1 after=10ms")
+            ends = self.exchange(link, "-w", "s", "-t", 8, "-r", 1, "send", 2, 64)
+            self.assertEqual(ends["client"]["statuses"], ["RETRY_EXC_ERR", "WR_FLUSH_ERR"])
+            self.assertEqual((ends["server"]["events"], ends["server"]["state"], self.fired()), (["QP_FATAL"], "ERR", [1]))
+
+    def test_events_that_change_nothing(self):
+        file = self.device.folder / "events.toml"
+        for words, event in (('do = "raise=path-mig-err"\nqp = "client:1"', "PATH_MIG_ERR"),
+                             ('do = "raise=client-reregister"\nprogram = "client"', "CLIENT_REREGISTER"),
+                             ('do = "raise=wq-fatal"\ndevice = "verbena0"\nat = "20ms"', "WQ_FATAL")):
+            with self.subTest(event=event):
+                self.fault("--clear")
+                file.write_text(f"[[event]]\n{words}\n", encoding="utf-8")
+                self.fault("--scenario", str(file))
+                ends = self.exchange("auto", "-w", "c", "send", 2, 64)
+                client = ends["client"]
+                self.assertEqual((client["statuses"], client["events"], client["state"]), (["SUCCESS"] * 2, [event], "RTS"))
+                self.assertEqual(self.fired(), [1])
+
+    def test_a_queue_pair_that_never_comes(self):
+        self.inject("raise=qp-fatal qp=client:2")
+        self.all_is_well(self.exchange("auto", "send", 2, 64), 2)
+        self.assertEqual(self.fired(), [0])
+
+    def test_the_emulator_is_killed(self):
+        """Of a run of its own: programs get the event, their work is flushed, and nothing is left."""
+        private = pathlib.Path(self.device.environment["VERBENA_RUNTIME_DIR"])
+        before = sorted(private.iterdir())
+        for more, code in (((), 0), (("--require-fired",), 0), (("--require-fired", "--inject", "drop nth=1"), 3)):
+            with self.subTest(more=more):
+                done = self.device.control("run", "--private", "--inject", "kill program=verbenad after=100ms", *more, "--",
+                                           ruling.EXCHANGE, "-w", "c", "send", "2", "64")
+                self.assertEqual(done.returncode, code, done.stderr)
+                client = self.ends_of(done)["client"]
+                self.assertEqual((client["events"], client["state"]), (["DEVICE_FATAL"], "ERR"))
+                self.assertIn("the emulator was killed, as a rule asked", done.stderr)
+                self.assertEqual(sorted(private.iterdir()), before)
+
+    def test_what_would_come_after_the_end(self):
+        done = self.device.control("run", "--private", "--timeout", "5", "--inject", "kill program=a after=5s", "--", "true")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("'kill program=a after=5s' can never fire: --timeout ends the run before", done.stderr)
 
     def test_what_was_taken_away_does_not_happen(self):
         program = self.start("one")

@@ -15,11 +15,11 @@ import device as devices  # noqa: E402
 BUILD = EXCHANGE = MESSAGES = STEPS = None  # of the command line: the programs
 LINKS = ("auto", "udp")
 
-STATUSES = {0: "SUCCESS", 1: "LOC_LEN_ERR", 2: "LOC_QP_OP_ERR", 4: "LOC_PROT_ERR", 5: "WR_FLUSH_ERR", 7: "BAD_RESP_ERR", 9: "REM_INV_REQ_ERR", 10: "REM_ACCESS_ERR",
-            11: "REM_OP_ERR", 12: "RETRY_EXC_ERR", 13: "RNR_RETRY_EXC_ERR", 16: "REM_ABORT_ERR", 19: "FATAL_ERR", 20: "RESP_TIMEOUT_ERR",
-            21: "GENERAL_ERR"}
+STATUSES = {0: "SUCCESS", 1: "LOC_LEN_ERR", 2: "LOC_QP_OP_ERR", 4: "LOC_PROT_ERR", 5: "WR_FLUSH_ERR", 7: "BAD_RESP_ERR",
+            9: "REM_INV_REQ_ERR", 10: "REM_ACCESS_ERR", 11: "REM_OP_ERR", 12: "RETRY_EXC_ERR", 13: "RNR_RETRY_EXC_ERR",
+            16: "REM_ABORT_ERR", 19: "FATAL_ERR", 20: "RESP_TIMEOUT_ERR", 21: "GENERAL_ERR"}
 STATES = ("RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR")
-EVENTS = {1: "QP_FATAL", 2: "QP_REQ_ERR", 3: "QP_ACCESS_ERR", 7: "PATH_MIG_ERR"}
+EVENTS = {1: "QP_FATAL", 2: "QP_REQ_ERR", 3: "QP_ACCESS_ERR", 7: "PATH_MIG_ERR", 8: "DEVICE_FATAL", 17: "CLIENT_REREGISTER", 19: "WQ_FATAL"}
 
 
 def word_of_status(status):
@@ -63,6 +63,10 @@ class Case(unittest.TestCase):
         self.device.environment["VERBENA_LINK"] = link
         done = self.device.run([EXCHANGE, *(str(word) for word in words)])
         self.assertEqual(done.returncode, 0, done.stderr)
+        self.explained = done.stderr
+        return self.ends_of(done)
+
+    def ends_of(self, done):
         ends = {}
         for line in done.stdout.splitlines():
             end = json.loads(line)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Events that `verbena event` raises, and what it refuses.
 #include <cstdio>
+#include <fstream>
+#include <string>
 
 #include "verbs_fixture.hpp"
 
@@ -72,6 +74,21 @@ TEST_F(Raised, ASharedReceiveQueueIsNamedByItsHandle) {
   make_srq(0);
   raise("srq-err --srq " + hex(srq_->handle));
   expect_event(IBV_EVENT_SRQ_ERR, srq_);
+  expect_no_event();
+}
+
+// Of scripted faults, which name a queue by its place among those of the program.
+TEST_F(Raised, ARuleRaisesTheEventOfAQueue) {
+  make_srq(0);
+  connect();
+  std::ifstream comm("/proc/self/comm");
+  std::string name;
+  std::getline(comm, name);
+  command("fault --inject 'raise=srq-err srq=" + name + ":1'");
+  expect_event(IBV_EVENT_SRQ_ERR, srq_);
+  command("fault --inject 'raise=path-mig-err qp=" + hex(left_->qp_num) + "'");
+  expect_event(IBV_EVENT_PATH_MIG_ERR, left_);
+  command("fault --clear");
   expect_no_event();
 }
 

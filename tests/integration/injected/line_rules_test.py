@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Rules that are about a line, and about what a program calls.
+
+    line_rules_test.py BUILD EXCHANGE MESSAGES STEPS [CASE ...]
+"""
+
+import time
+
+import ruling
+from ruling import LINKS, Case
+
+
+class Lines(Case):
+    """What cut and rate= do: repetitions meet it, too."""
+
+    def test_cut_for_good(self):
+        for link in LINKS:
+            for rule, received in (("qp=client:1 nth=2", [0]), ("program=client opcode=SEND nth=2 unit=message", [0]),
+                                   ("qp=server:1 direction=response nth=2", [0, 1])):
+                with self.subTest(link=link, rule=rule):
+                    self.inject("cut " + rule)
+                    ends = self.exchange(link, "-t", 12, "-r", 2, "send", 3, 64)
+                    client, server = ends["client"], ends["server"]
+                    self.assertEqual(client["statuses"], ["SUCCESS", "RETRY_EXC_ERR", "WR_FLUSH_ERR"])
+                    self.assertEqual((server["received"], server["state"]), (received, "RTS"))
+                    self.assertGreater(self.fired()[0], 2)
+
+    def test_cut_for_a_while(self):
+        for link in LINKS:
+            for rule, least in (("qp=client:1 nth=2 for=300ms", 0.3), ("program=server until=500ms", 0.4)):
+                with self.subTest(link=link, rule=rule):
+                    self.inject("cut " + rule)
+                    begin = time.monotonic()
+                    ends = self.exchange(link, "-t", 17, "-b", "send", 4, 64)
+                    self.assertGreater(time.monotonic() - begin, least)
+                    self.all_is_well(ends, 4)
+                    self.assertEqual(ends["server"]["received"], [0, 1, 2, 3])
+                    self.assertGreater(self.fired()[0], 0)
+
+    def test_a_slow_line(self):
+        """Of 80 bytes each, 40 messages: 25 kbit."""
+        for link in LINKS:
+            self.inject("rate=100kbit qp=client:1")
+            begin = time.monotonic()
+            ends = self.exchange(link, "-t", 20, "-b", "send", 40, 64)
+            self.assertGreater(time.monotonic() - begin, 0.25)
+            self.all_is_well(ends, 40)
+            self.assertEqual(ends["server"]["received"], list(range(40)))
+            self.assertEqual(self.fired(), [40])
+
+    def test_both_links_cut_at_the_same_packet(self):
+        seen = set()
+        for run in range(5):
+            for link in LINKS:
+                self.inject("cut direction=request opcode=SEND nth=3 unit=message")
+                ends = self.exchange(link, "-t", 15, "-r", 1, "-b", "send", 6, 3000)
+                seen.add((*ends["client"]["statuses"], *ends["server"]["received"]))
+        self.assertEqual(seen, {("SUCCESS", "SUCCESS", "RETRY_EXC_ERR", *["WR_FLUSH_ERR"] * 3, 0, 1)})
+
+
+class Calls(Case):
+    """Which calls fail with fail=."""
+
+    def test_which_call(self):
+        rule = "fail=ENOMEM call=ibv_post_send program=client "
+        for which, refused in (("nth=2", [1]), ("first=2", [0, 1]), ("nth=3+", [2, 3]), ("every=2", [1, 3]), ("nth=5", []),
+                               ("qp=client:1 nth=1", [0]), ("qp=client:2", []), ("after=100s", [])):
+            with self.subTest(which=which):
+                self.inject(rule + which)
+                ends = self.exchange("auto", "write", 4, 64)
+                wanted = ["ENOMEM" if number in refused else "SUCCESS" for number in range(4)]
+                self.assertEqual((ends["client"]["statuses"], ends["client"]["state"]), (wanted, "RTS"))
+                self.assertEqual(ends["server"]["changed"], [number for number in range(4) if number not in refused])
+                self.assertEqual(self.fired(), [len(refused)])
+
+    def test_a_call_that_is_made_again(self):
+        seen = set()
+        for run in range(5):
+            for link in LINKS:
+                self.inject("fail=EAGAIN call=ibv_post_send percent=40", "fail=ENOMEM call=ibv_post_recv nth=2 qp=server:1",
+                            more=("--seed", "7"))
+                self.all_is_well(self.exchange(link, "-a", "-b", "send", 8, 64), 8)
+                seen.add(tuple(self.rules().items()))
+        self.assertEqual(len(seen), 1, seen)
+        (_, (posted, refused)), (_, received) = seen.pop()
+        self.assertEqual((posted - refused, received), (8, (9, 1)))
+        self.assertGreater(refused, 1)
+        self.assertRegex(self.device.control("status").stdout, r"rule fail=EAGAIN .*: matched \d+ calls, fired \d+ times")
+
+    def test_a_receive_that_cannot_be_posted(self):
+        self.inject("fail=ENOMEM call=ibv_post_recv nth=2+ program=server")
+        ends = self.exchange("auto", "-n", 1, "send", 3, 64)
+        self.assertEqual(ends["client"]["statuses"], ["SUCCESS", "RNR_RETRY_EXC_ERR", "WR_FLUSH_ERR"])
+        self.assertEqual((ends["server"]["refused"], ends["server"]["received"]), (["ENOMEM", "ENOMEM"], [0]))
+
+    def test_a_program_that_knows_nothing_of_it(self):
+        self.device.environment["VERBENA_LOG"] = "explain"
+        for verb, error, told in (("ibv_alloc_pd", "ENOMEM", "Couldn't allocate PD"), ("ibv_reg_mr", "EFAULT", "Couldn't register MR"),
+                                  ("ibv_create_cq", "ENOMEM", "Couldn't create CQ"), ("ibv_create_qp", "EMFILE", "Couldn't create QP"),
+                                  ("ibv_modify_qp", "EINVAL", "Failed to modify QP to INIT")):
+            with self.subTest(verb=verb):
+                self.inject(f"fail={error} call={verb}")
+                done = self.device.run(["ibv_rc_pingpong"])
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(told, done.stderr)
+                self.assertIn(f"{verb}: fails with {error}, as a rule (fail=) asks", done.stderr)
+                self.assertEqual(self.fired(), [1])
+        self.inject("fail=EIO call=ibv_reg_mr program=another")
+        self.assertEqual(self.device.run(["ibv_devinfo", "-v"]).returncode, 0)
+
+    def test_in_a_file(self):
+        file = self.device.folder / "calls.toml"
+        file.write_text('[[event]]\ndo = "fail=ENOMEM"\ncall = "ibv_post_send"\nnth = 2\nprogram = "client"\n', encoding="utf-8")
+        self.fault("--scenario", str(file))
+        self.assertEqual(list(self.rules()), ["fail=ENOMEM call=ibv_post_send nth=2 program=client"])
+        self.assertEqual(self.exchange("auto", "write", 3, 64)["client"]["statuses"], ["SUCCESS", "ENOMEM", "SUCCESS"])
+
+    def test_only_while_the_rule_is_there(self):
+        """And in programs that open the device with it."""
+        self.inject("fail=EIO call=ibv_create_qp")
+        self.fault("--clear")
+        self.all_is_well(self.exchange("auto", "send", 1, 64), 1)
+
+
+if __name__ == "__main__":
+    ruling.main()
