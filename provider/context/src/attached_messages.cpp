@@ -160,13 +160,13 @@ void AttachedEngine::raise_event(const control::RaiseEvent& request, std::uint32
                sequence);
 }
 
-// Among those that the process has created; 0: it is not here, or not connected yet.
+// Among those that the process has created; 0: it is not here, or cannot send yet.
 Qpn AttachedEngine::queue_pair_at(std::uint32_t place) {
   Qpn found{};
   engine_->device().for_each_qp([&](qp::QueuePair& qp) {
     const Guard guard(qp.lock());
-    const bool is_connected = qp.state() != qp::State::kReset && qp.state() != qp::State::kInit;
-    if (is_connected && qp.endpoint().origin.created == place) found = qp.number();
+    const bool can_send = qp.state() >= qp::State::kRts;
+    if (can_send && qp.endpoint().origin.created == place) found = qp.number();
   });
   return found;
 }

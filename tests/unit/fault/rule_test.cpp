@@ -42,7 +42,7 @@ TEST(Rule, HasOneTextForEachValue) {
            "cut qp=client:1 after=10ms until=2s",
            "cut nth=3 unit=message for=50ms",
            "rate=10Mbit program=client",
-           "rate=2500bit cm=REQ",
+           "rate=2400bit cm=REQ",
            "complete=RETRY_EXC_ERR opcode=SEND nth=3 qp=client:1",
            "kill program=client after=30ms",
            "port-down device=verbena0",

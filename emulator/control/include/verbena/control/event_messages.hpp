@@ -26,7 +26,7 @@ struct RaiseEvent {
   RaisedEvent event = RaisedEvent::kClientReregister;
   std::uint32_t number = 0;  // of that queue; else 0
   // Instead of the number: the place of a queue pair among those of its process. It has to be
-  // connected.
+  // able to send.
   std::uint32_t place = 0;
   VERBENA_MESSAGE(kRaiseEvent) { a(m.device, m.event, m.number, m.place); }
 };
