@@ -60,6 +60,9 @@ class Declared(unittest.TestCase):
     def test_settings(self):
         self.compare("settings", extract.settings(self.verbena, self.device.folder))
 
+    def test_rules(self):
+        self.compare("rules", extract.rules(self.verbena))
+
     def test_status(self):
         self.compare("status", extract.status_fields(self.status))
 

@@ -70,6 +70,15 @@ def settings(verbena, folder):
     return set(known[1].split(", "))
 
 
+def rules(verbena):
+    """What rules can do, and their conditions: the parser names those, too."""
+    known = set()
+    for line, words in (("none", r"it begins with (.+)"), ("drop none=1", r"there are the conditions (.+)")):
+        listed = re.search(words, said(verbena, "fault", "--inject", line))
+        known |= set(re.split(r", | or ", listed[1]))
+    return known
+
+
 def fields(value, path=""):
     """Every leaf of a JSON text: "devices[].ports[].lid"."""
     if isinstance(value, dict) and value:
