@@ -17,7 +17,7 @@
 #include <string>
 
 #include "verbena/context/context.hpp"
-#include "verbena/context/neighbours.hpp"
+#include "verbena/context/live_contexts.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/link/futex.hpp"

@@ -10,7 +10,6 @@
 
 #include "verbena/context/context.hpp"
 #include "verbena/context/live_engines.hpp"
-#include "verbena/context/neighbours.hpp"
 #include "verbena/context/program_name.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/control/peer_messages.hpp"
@@ -90,7 +89,6 @@ void AttachedEngine::start() {
 }
 
 void AttachedEngine::stop() noexcept {
-  if (!is_first_) remove_neighbour(*engine_);
   remove_live_engine(*this);
   engine_->stop();
 }
@@ -110,7 +108,6 @@ std::string AttachedEngine::add_slot() {
 // --- around a fork -----------------------------------------------------------------------------
 
 void AttachedEngine::pause() noexcept {
-  engine_->neighbourhood().lock().lock();
   client_.lock().lock();
   engine_->pause();
   if (is_first_) owner_.lock().lock();
@@ -120,7 +117,6 @@ void AttachedEngine::resume() noexcept {
   if (is_first_) owner_.lock().unlock();
   engine_->resume();
   client_.lock().unlock();
-  engine_->neighbourhood().lock().unlock();
 }
 
 void AttachedEngine::resume_dead() noexcept {

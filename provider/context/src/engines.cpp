@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "verbena/context/context.hpp"
-#include "verbena/context/neighbours.hpp"
 #include "verbena/report/explain.hpp"
 
 namespace verbena::provider {
@@ -107,7 +106,6 @@ AttachedEngine* Engines::make_further() {
     auto further = std::make_unique<AttachedEngine>(owner_, control::Channel(std::move(connection)),
                                                     device.name, &first());
     further->start();
-    add_neighbour(further->engine());
     all_[count] = std::move(further);
   } catch (const VerbRefused&) {
     return nullptr;

@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include "verbena/context/attached_engine.hpp"
-#include "verbena/context/neighbours.hpp"
+#include "verbena/context/live_contexts.hpp"
 #include "verbena/objects/mapping_watch.hpp"
 
 namespace verbena::provider {
@@ -12,7 +12,7 @@ namespace {
 
 void before_fork() {
   live_engines().lock.lock();
-  hold_neighbours();
+  hold_live_contexts();
   for (AttachedEngine* e : live_engines().all) e->pause();
   MappingWatch::before_fork();
 }
@@ -20,14 +20,14 @@ void before_fork() {
 void after_fork_in_parent() {
   MappingWatch::after_fork(false);
   for (AttachedEngine* e : live_engines().all) e->resume();
-  free_neighbours();
+  free_live_contexts();
   live_engines().lock.unlock();
 }
 
 void after_fork_in_child() {
   MappingWatch::after_fork(true);
   for (AttachedEngine* e : live_engines().all) e->resume_dead();
-  free_neighbours();
+  free_live_contexts();
   live_engines().lock.unlock();
 }
 

@@ -105,7 +105,6 @@ std::size_t Engine::drive(std::size_t budget) noexcept {
   if (received == 0 && !device_.has_work() && rounds_.leaves_clock_alone()) {
     progress_.note_poll();
     announcements_.end_round(lock);
-    neighbourhood_.look(Undriven::kParked);
     return 0;
   }
   if (received == 0) look_at_clock();
@@ -119,26 +118,13 @@ std::size_t Engine::drive(std::size_t budget) noexcept {
     if (device_.holds_any()) progress_.note_deadline(device_.next_deadline());
   }
   const bool gives_way = poll_yield_.is_due(rounds_.waited(now));
-  const Undriven neighbours =
-      received == 0 && rounds_.is_time_for_others(now) ? Undriven::kAny : Undriven::kParked;
   announcements_.end_round(lock);
-  if (received != 0) return received;
-  neighbourhood_.look(neighbours);
-  if (gives_way) poll_yield_.yield();
-  return 0;
+  if (received == 0 && gives_way) poll_yield_.yield();
+  return received;
 }
 
 // After an empty round of an application's.
 void Engine::look_at_clock() noexcept { links_.peers().remind(rounds_.look_after_empty_round()); }
-
-bool Engine::drive_undriven(Undriven which, std::uint32_t& polls_seen) noexcept {
-  if (has_failed() || !progress_.is_undriven(which, polls_seen)) return false;
-  Lock& lock = device_.receive_lock();
-  if (!lock.try_lock()) return false;
-  drive_once(rounds_.look(), device::Acknowledge::kNow, kPollBudget);
-  announcements_.end_round(lock);
-  return true;
-}
 
 // --- the progress thread -----------------------------------------------------------------------
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "verbena/context/context.hpp"
-#include "verbena/context/neighbours.hpp"
+#include "verbena/context/live_contexts.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbena/objects/limits.hpp"
 #include "verbena/report/guard.hpp"

@@ -112,13 +112,6 @@ class Driven1 final : public Driven {
   TimeNs deadline_ = kNever;
 };
 
-// Two looks without a poll between them.
-bool is_parked_unpolled(const Progress& progress) {
-  std::uint32_t polls_seen = 0;
-  progress.is_undriven(Undriven::kParked, polls_seen);
-  return progress.is_undriven(Undriven::kParked, polls_seen);
-}
-
 TEST(Progress, ReceivesForAnApplicationThatDoesNotPoll) {
   Driven1 driven;
   Progress progress(driven);
@@ -160,7 +153,7 @@ TEST(Progress, RestsWhereTheApplicationWouldHaveTakenWhatCame) {
   while (!rests) {
     driven.send_packet();
     for (int i = 0; i < 100; ++i) progress.note_poll(link::monotonic_now_ns() - 10'000);
-    rests = is_parked_unpolled(progress);
+    rests = progress.is_parked();
   }
 }
 
@@ -169,7 +162,7 @@ TEST(Progress, RestsWhereTheApplicationWouldHaveTakenWhatCame) {
 void poll_until_it_sleeps_long(Progress& progress, Driven1& driven) {
   constexpr TimeNs kLong = 7'000'000;
   constexpr TimeNs kPause = 1'000'000;
-  while (!is_parked_unpolled(progress)) {
+  while (!progress.is_parked()) {
     driven.send_packet();
     for (int i = 0; i < 100; ++i) progress.note_poll(link::monotonic_now_ns());
   }
@@ -234,7 +227,7 @@ TEST(Progress, RestsWhileTheApplicationSends) {
   while (!rests) {
     progress.note_poll();
     driven.send_packet();
-    rests = is_parked_unpolled(progress);
+    rests = progress.is_parked();
   }
   progress.note_sending(false);
   const std::uint64_t before = driven.drives();
@@ -276,7 +269,7 @@ TEST(Progress, RestsWhereTheApplicationComesWhileItDrives) {
   bool rests = false;
   while (!rests) {
     driven.send_packet();
-    rests = is_parked_unpolled(progress);
+    rests = progress.is_parked();
   }
 }
 
@@ -290,7 +283,7 @@ TEST(Progress, HeedsAReminderWhileItRests) {
     for (bool rests = false; !rests;) {
       driven.send_packet();
       poll();
-      rests = is_parked_unpolled(progress);
+      rests = progress.is_parked();
     }
     const std::uint64_t before = driven.drives();
     const std::uint64_t silenced = driven.silenced();
@@ -314,7 +307,7 @@ TEST(Progress, LearnsToWatchForAnApplicationThatWaitsForItsMemoryToChange) {
     driven.send_packet();
     driven.await_arrivals(i);
     while (driven.prepared() == before) ::sched_yield();
-    in_a_row = is_parked_unpolled(progress) ? 0 : in_a_row + 1;
+    in_a_row = progress.is_parked() ? 0 : in_a_row + 1;
   }
 }
 
@@ -340,7 +333,7 @@ TEST(Progress, WatchesAgainWhereNobodyPollsAndNothingComes) {
   for (bool rests = false; !rests;) {
     driven.send_packet();
     for (int i = 0; i < 100; ++i) progress.note_poll(link::monotonic_now_ns());
-    rests = is_parked_unpolled(progress);
+    rests = progress.is_parked();
   }
   const std::uint64_t before = driven.prepared();
   while (driven.prepared() == before) ::sched_yield();

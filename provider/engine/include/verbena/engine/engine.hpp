@@ -21,7 +21,6 @@
 #include "verbena/events/completion_channel.hpp"
 #include "verbena/events/full_pipes.hpp"
 #include "verbena/objects/post_state.hpp"
-#include "verbena/progress/neighbourhood.hpp"
 #include "verbena/progress/poll_yield.hpp"
 #include "verbena/progress/posting.hpp"
 #include "verbena/progress/progress.hpp"
@@ -37,7 +36,6 @@ struct EngineOptions {
 
 class Engine final : public queue::EventSink,
                      public wire::Transmitter,
-                     public Neighbour,
                      private link::RxSink,
                      private Driven {
  public:
@@ -55,7 +53,6 @@ class Engine final : public queue::EventSink,
   const AddressPlan& plan() const noexcept { return device_.options().plan; }
   Links& links() noexcept { return links_; }
   PeerReports& reports() noexcept { return reports_; }
-  Neighbourhood& neighbourhood() noexcept { return neighbourhood_; }
   FullPipes& full_pipes() noexcept { return full_pipes_; }
   Announcements& announcements() noexcept { return announcements_; }
   // For the GRH of datagrams on RoCE; InfiniBand's has it from the packet.
@@ -70,7 +67,6 @@ class Engine final : public queue::EventSink,
   static constexpr std::size_t kPollBudget = 64;
   // The application polls: receives what is there and does what is due. How many packets came.
   std::size_t drive(std::size_t budget = kPollBudget) noexcept;
-  bool drive_undriven(Undriven which, std::uint32_t& polls_seen) noexcept override;
   // Sends what is owed to peers, before an object that owes it goes away.
   void settle_debts() noexcept;
   // Takes in what has come, and then the same: before a queue pair forgets what it awaits.
@@ -200,7 +196,6 @@ class Engine final : public queue::EventSink,
   ThreadSpin thread_spin_;  // the progress thread's
   RoundClock rounds_;       // under the receive lock
   PollYield poll_yield_;
-  Neighbourhood neighbourhood_;
   std::uint32_t sleepers_ =
       0;  // threads between prepare_wait() and end_wait(); under the receive lock
   ReaderGate readers_;

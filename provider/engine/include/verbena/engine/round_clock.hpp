@@ -5,7 +5,6 @@
 // receive lock, but for recent().
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -44,13 +43,6 @@ class RoundClock {
   // --- how long nothing has come ---
   void note_found(TimeNs now) noexcept { last_found_ = now; }
   TimeNs waited(TimeNs now) const noexcept { return now - last_found_; }
-  // An application that polls in vain for so long looks after whatever else there is of its
-  // process, once in so long.
-  bool is_time_for_others(TimeNs now) noexcept {
-    if (now < std::max(last_found_, looked_after_others_) + times::kPatience) return false;
-    looked_after_others_ = now;
-    return true;
-  }
 
  private:
   link::RecentTime clock_;
@@ -59,7 +51,6 @@ class RoundClock {
   TimeNs looked_at_ = 0;  // the clock, after an empty one
   bool only_polls_ = false;
   TimeNs last_found_ = 0;
-  TimeNs looked_after_others_ = 0;
 };
 
 }  // namespace verbena::provider

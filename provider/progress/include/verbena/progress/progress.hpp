@@ -79,11 +79,6 @@ class Driven {
   ~Driven() = default;
 };
 
-// Engines whose application does not poll: those that are left to it all the same, and those that
-// are left to their threads. These should be looked after, but a thread that has been woken, or has
-// just begun, may wait for a processor for long.
-enum class Undriven : std::uint8_t { kParked, kAny };
-
 class Progress final : public Waker {
  public:
   explicit Progress(Driven& driven);
@@ -121,13 +116,8 @@ class Progress final : public Waker {
   std::uint32_t polls() const noexcept { return sleep_.polls(); }
   // Changes with each poll, and with each read that blocks.
   std::uint32_t looks() const noexcept { return sleep_.polls() + sleep_.blocked_reads(); }
-  // This is one of those, and its application has not polled since a look that saw so many polls.
-  bool is_undriven(Undriven which, std::uint32_t& polls_seen) const noexcept {
-    if (which == Undriven::kParked && sleep_.rest() != Rest::kParked) return false;
-    const std::uint32_t before = polls_seen;
-    polls_seen = sleep_.polls();
-    return polls_seen == before;
-  }
+  // It sleeps because the application drives. For tests.
+  bool is_parked() const noexcept { return sleep_.rest() == Rest::kParked; }
   // `by_reader`: by the channel whose reader blocked last, and will again.
   void note_armed(bool by_reader) noexcept {
     sleep_.count_armed(1);

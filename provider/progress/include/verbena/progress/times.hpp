@@ -18,7 +18,6 @@
 //   100 us  | the progress thread       | another thread drives: looks again
 //   120 us  | a blocked reader          | slept so long in vain: it would have found by looking
 //   1 ms    | the progress thread       | the longest term while it looks by itself
-//   1 ms    | a poll                    | has found nothing: looks after other engines
 //   2 ms    | a poll                    | puts off the poll lease's timer
 //   4 ms    | the progress thread       | the poll lease's timer: the polls have ended
 //   4 ms    | a blocked reader          | on its only processor: the first look in a row
@@ -38,8 +37,6 @@ inline constexpr TimeNs kMs = 1'000 * kUs;
 inline constexpr TimeNs kRoundOfWhoOnlyPolls = 400;
 inline constexpr std::uint32_t kEmptyRoundsUntilLook = 8;  // at the clock
 inline constexpr TimeNs kPollYield = 60 * kUs;
-inline constexpr TimeNs kPatience = 1 * kMs;
-inline constexpr std::uint32_t kNeighbourLooksMost = 64;  // some 30 ns each, between two of one
 // Polls in a row that find another thread driving, before one gives way to it.
 inline constexpr std::uint32_t kRefusalsUntilYield = 64;
 
@@ -99,8 +96,6 @@ static_assert(kPostGrain < kPostingLong && kPostingLong < kPostPause && kPostPau
 // polls put off takes over, and this fires long before the thread would look by itself.
 static_assert(kFirstTerm < kLease && kLease < kTerm);
 static_assert(kTerm < kPollRenewal && kPollRenewal < kPollsEnd && kPollsEnd < kKeptTerm);
-// An engine's own thread has had a term to look after it before others of its process do.
-static_assert(kTerm <= kPatience);
 // No timer is later than the timer of the polls.
 static_assert(kNarrowSlack <= kFirstTerm && kWideSlack <= kPollsEnd);
 

@@ -6,7 +6,7 @@
 #include <cerrno>
 
 #include "verbena/context/context.hpp"
-#include "verbena/context/neighbours.hpp"
+#include "verbena/context/live_contexts.hpp"
 #include "verbena/objects/dead_handles.hpp"
 #include "verbena/report/explain.hpp"
 
