@@ -32,7 +32,8 @@ using namespace verbena::link;
 constexpr std::size_t kHeaderPage = 4096;
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kRecordHeader = 16;
-// Each piece of the room may end with less than a record, and one may not be given back yet.
+// The ring may end with less than a record, also where the reader still is, and one may not be
+// given back yet.
 constexpr std::size_t kEnds = 4 * wire::kMaxJoint;
 
 SharedRing ring_of(int fd) {
@@ -94,7 +95,7 @@ class Run {
     std::memcpy(at, packet.data(), length);
     batch_.commit(length, {});
     if (writer_.put(batch_, 0, 1) == 0) {
-      VERBENA_CHECK(!is_sound_ || waiting_bytes_ + loss() >= capacity_);
+      VERBENA_CHECK(!is_sound_ || waiting_bytes_ + kEnds >= capacity_);
       return;
     }
     ++psn_;
@@ -161,12 +162,8 @@ class Run {
     if (!is_sound_) return;
     VERBENA_CHECK(has_packet == !waiting_.empty());
     if (is_half_empty) VERBENA_CHECK(waiting_bytes_ <= capacity_ / 2);
-    if (!is_half_empty) VERBENA_CHECK(waiting_bytes_ + loss() >= capacity_ / 2);
+    if (!is_half_empty) VERBENA_CHECK(waiting_bytes_ + kEnds >= capacity_ / 2);
   }
-
-  // What was jumped over while a reader lagged counts as used until he has passed it: a quarter of
-  // a lap at most, which is at most half of the ring where laps are cut.
-  std::size_t loss() const { return kEnds + capacity_ / 8; }
 
   static std::size_t record_size(std::size_t length) {
     return (kRecordHeader + length + kLine - 1) / kLine * kLine;

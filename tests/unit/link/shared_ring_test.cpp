@@ -39,23 +39,29 @@ void write_all(RingWriter& writer, std::uint32_t count) {
   }
 }
 
-TEST(SharedRing, CarriesPacketsOfAnyLengthRoundAndRound) {
-  const RingFile file;
+class AnyRing : public ::testing::TestWithParam<std::uint64_t> {};
+
+// Packets of all lengths, in bursts of all lengths, up to a full ring.
+TEST_P(AnyRing, LosesNothing) {
+  Random random(GetParam());
+  const RingFile file(kSmall << (GetParam() % 5));
   RingWriter writer(file.map());
   RingReader reader(file.map());
   std::uint32_t put = 0;
   std::uint32_t taken = 0;
-  Random random(7);
-  while (taken < 5000) {
-    for (std::uint64_t burst = random.below(40); burst > 0 && put_numbered(writer, put); --burst) {
-      ++put;
-    }
-    for (std::uint64_t burst = random.below(40); burst > 0 && taken < put; --burst) {
+  const std::uint64_t calm = 1 + random.below(30);
+  while (taken < 20'000) {
+    const std::uint64_t most = random.below(calm) == 0 ? 2000 : 10;
+    for (std::uint64_t n = random.below(most); n > 0 && put_numbered(writer, put); --n) ++put;
+    for (std::uint64_t n = random.below(2 * most); n > 0 && taken < put; --n) {
       ASSERT_TRUE(takes_numbered(reader, taken++));
     }
+    ASSERT_EQ(reader.has_packet(), taken < put);
   }
   EXPECT_FALSE(reader.is_closed());
 }
+
+INSTANTIATE_TEST_SUITE_P(Seeds, AnyRing, ::testing::Range<std::uint64_t>(0, 20));
 
 TEST(SharedRing, CarriesTheLongestJointPacketsAndNoLongerOnes) {
   const RingFile file(SharedRing::kDefaultCapacity);

@@ -27,13 +27,9 @@ constexpr std::size_t kInFirstLine = kLine - kRecordHeader;  // of a packet
 constexpr std::size_t kRiderSize = 8;                        // behind it
 constexpr std::size_t kCapacityMin = 64 * 1024;
 constexpr std::size_t kCapacityMax = 1u << 30;
-constexpr std::uint64_t kWhat = 0x38474e4952425256;  // "VRBRING8"
+constexpr std::uint64_t kWhat = 0x39474e4952425256;  // "VRBRING9"
 constexpr std::uint64_t kLengthBits = 0xffff;
-constexpr std::uint64_t kJump = 0xffff;  // as a length: go on as many bytes further as fields says
-// What a writer uses of a ring at first. A page that is touched for the first time costs some two
-// microseconds on either side; with half as much, lines are still in the nearest caches when they
-// are written again, which is slower (4 KiB back and forth 2.78 us and 2.50).
-constexpr std::uint64_t kFirstLap = 128 * 1024;
+constexpr std::uint64_t kJump = 0xffff;  // as a length: go on at the beginning
 // Of a record, what is asked for before it is copied. After so much the processor has seen what
 // comes next; of lines that the other side has, which come slowly, it helps for longer.
 constexpr std::size_t kAhead = 4096;
@@ -213,9 +209,6 @@ Packs SharedRing::packs() const noexcept {
   return packs == static_cast<std::uint32_t>(Packs::kJoint) ? Packs::kJoint : Packs::kNothing;
 }
 
-RingWriter::RingWriter(SharedRing ring)
-    : ring_(std::move(ring)), lap_(std::min<std::uint64_t>(kFirstLap, ring_.capacity_)) {}
-
 std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
                             std::size_t count) noexcept {
   std::array<Mark, kTogether> marks;
@@ -293,45 +286,13 @@ bool RingWriter::place(std::size_t length, std::uint64_t fields,
   return true;
 }
 
-// Where the next record goes: on, at the beginning after the ring's end or a lap's, or, if that was
-// too soon, behind what the reader has not seen of the lap before.
+// Where the next record goes: on, or at the beginning, if it does not fit before the ring's end.
 bool RingWriter::find_place(std::uint64_t size, std::uint64_t& at) noexcept {
-  const std::uint64_t offset = ring_.offset_of(head_);
-  const std::uint64_t to_end = ring_.capacity_ - offset;
-  at = head_ + to_end;
-  if (size > to_end) return has_room(to_end + size);
-  if (offset + size > lap_ && ends_lap(to_end + size)) {
-    cut_ = head_;
-    skipped_ = to_end;
-    return true;
-  }
-  at = head_;
-  return has_room(size) || behind_cut(size, at);
+  const std::uint64_t to_end = ring_.capacity_ - ring_.offset_of(head_);
+  const std::uint64_t skipped = size > to_end ? to_end : 0;
+  at = head_ + skipped;
+  return has_room(skipped + size);
 }
-
-// A reader who keeps up needs no more of the ring; for one who does not, it is used further.
-bool RingWriter::ends_lap(std::uint64_t bytes) noexcept {
-  if (!look_at_reader()) return false;
-  if (!cut_ && head_ - tail_seen_ <= lap_ / 4) return has_room(bytes + kLine);
-  lengthen_lap();
-  return false;
-}
-
-// The lap before was cut short, and the reader has stood still since. What is behind the cut is
-// free; from there on there is room as far as the end, until the reader has passed the cut.
-bool RingWriter::behind_cut(std::uint64_t size, std::uint64_t& at) noexcept {
-  if (!cut_ || end_behind_cut_) return false;
-  const std::uint64_t offset = ring_.offset_of(*cut_) + kLine;
-  if (offset + size > ring_.capacity_) return false;
-  const std::uint64_t lap = head_ - ring_.offset_of(head_);
-  at = lap + offset;
-  end_behind_cut_ = lap + ring_.capacity_;
-  skipped_ += at - head_;
-  lengthen_lap();
-  return true;
-}
-
-void RingWriter::lengthen_lap() noexcept { lap_ = std::min(2 * lap_, ring_.capacity_); }
 
 // From the last to the first: when the reader finds the first, it finds them all.
 void RingWriter::publish(std::span<const Mark> marks) noexcept {
@@ -345,9 +306,7 @@ void RingWriter::publish(const Mark& mark) noexcept {
   store(mark.at, mark.length);
   if (mark.at == mark.end) [[likely]]
     return;
-  // What the reader finds there is whole before it is sent there.
-  const std::uint64_t distance = mark.at - mark.end;
-  std::memcpy(ring_.record_at(mark.end) + sizeof distance, &distance, sizeof distance);
+  // What the reader finds at the beginning is whole before it is sent there.
   store(mark.end, kJump);
 }
 
@@ -359,18 +318,11 @@ bool RingWriter::look_at_reader() noexcept {
     return false;
   }
   tail_seen_ = tail;
-  if (cut_ && tail > *cut_) {
-    cut_.reset();
-    end_behind_cut_.reset();
-    skipped_ = 0;
-  }
   return true;
 }
 
-// Until the reader has passed a cut, a line is left for the jump behind it.
 bool RingWriter::fits(std::uint64_t bytes) const noexcept {
-  if (end_behind_cut_) return head_ + bytes <= *end_behind_cut_;
-  return head_ + bytes + (cut_ ? kLine : 0) - tail_seen_ <= ring_.capacity_;
+  return head_ + bytes - tail_seen_ <= ring_.capacity_;
 }
 
 bool RingWriter::has_room(std::uint64_t bytes) noexcept {
@@ -378,7 +330,7 @@ bool RingWriter::has_room(std::uint64_t bytes) noexcept {
 }
 
 bool RingWriter::is_half_empty() noexcept {
-  const auto is_so = [this] { return head_ - tail_seen_ - skipped_ <= ring_.capacity_ / 2; };
+  const auto is_so = [this] { return head_ - tail_seen_ <= ring_.capacity_ / 2; };
   return is_so() || (look_at_reader() && is_so());
 }
 
@@ -407,7 +359,7 @@ bool RingReader::has_packet() const noexcept {
 
 bool RingReader::take(wire::RxDatagram& fields) noexcept {
   release();
-  for (bool has_jumped = false;;) {
+  for (;;) {
     if (is_broken_) [[unlikely]]
       return false;
     std::uint8_t* record = ring_.record_at(tail_);
@@ -418,13 +370,9 @@ bool RingReader::take(wire::RxDatagram& fields) noexcept {
     std::uint64_t word_of_fields = 0;
     std::memcpy(&word_of_fields, record + sizeof word, sizeof word_of_fields);
     if (length == kJump) [[unlikely]] {
-      // To a record, forward, at most to the beginning.
-      const std::uint64_t distance = word_of_fields;
-      if (has_jumped || distance == 0 || distance % kLine != 0 || distance > to_end) {
-        return break_off();
-      }
-      has_jumped = true;
-      tail_ += distance;
+      // There is nothing to jump over at the beginning.
+      if (to_end == ring_.capacity_) return break_off();
+      tail_ += to_end;
       continue;
     }
     const bool is_ridden = (word_of_fields & kRidden) != 0;

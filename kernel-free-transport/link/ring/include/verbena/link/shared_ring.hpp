@@ -11,18 +11,12 @@
 //            +----------------------+-------------+--------------------+-------------+
 //            | tag (48) length (16) | fields (64) | packet, BTH .. pad | rider (64)? |
 //            +----------------------+-------------+--------------------+-------------+
-//            | tag (48)  65535 (16) | distance to the next record, within this lap or to the
-//            +----------------------+ beginning
+//            | tag (48)  65535 (16) | where the next record did not fit: it is at the beginning
+//            +----------------------+
 //
 // The reader looks only at the word where the next record begins: a small packet costs one cache
 // line. The tag is a keyed function of the record's position, which never repeats, so neither what
-// an earlier lap left there nor a payload that somebody chose looks like a record.
-//
-// A lap ends where the ring does, or sooner: a reader who keeps up needs only the first pages, and
-// those behind are not touched. A writer who began anew too soon, as the reader stands still since,
-// goes on behind the place where it cut the lap before:
-//
-//            | new records | jump | not read yet | cut: jump to 0 | new records ... |
+// an earlier round left there nor a payload that somebody chose looks like a record.
 //
 // Neither side trusts the other: each keeps its own position, size and key, copies a length before
 // it checks and uses it, and copies a packet's headers out before anyone looks at them. A long
@@ -36,6 +30,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "verbena/base/result.hpp"
 #include "verbena/link/socket_error.hpp"
@@ -50,7 +45,8 @@ enum class Packs : std::uint32_t { kJoint = 0, kNothing = 1 };
 // there close() and the destructor do nothing, and all else is forbidden.
 class SharedRing {
  public:
-  static constexpr std::size_t kDefaultCapacity = 1u << 20;
+  // So little that it stays in the caches of both sides, and enough for two windows of packets.
+  static constexpr std::size_t kDefaultCapacity = 512 * 1024;
 
   // A new ring's descriptor; `capacity` bytes of records, a power of two from 64 KiB on.
   static Result<int, SocketError> create(std::size_t capacity = kDefaultCapacity);
@@ -93,7 +89,7 @@ class SharedRing {
 
 class RingWriter {
  public:
-  explicit RingWriter(SharedRing ring);
+  explicit RingWriter(SharedRing ring) : ring_(std::move(ring)) {}
 
   // Writes the packets that go to the same place, as many as there is room for; returns how many.
   // Short ones appear together.
@@ -137,9 +133,6 @@ class RingWriter {
   bool find_place(std::uint64_t size, std::uint64_t& at) noexcept;
   void publish(const Mark& mark) noexcept;
   void publish(std::span<const Mark> marks) noexcept;
-  [[gnu::noinline]] bool ends_lap(std::uint64_t bytes) noexcept;
-  [[gnu::noinline]] bool behind_cut(std::uint64_t size, std::uint64_t& at) noexcept;
-  void lengthen_lap() noexcept;
   [[gnu::noinline]] bool look_at_reader() noexcept;
   bool fits(std::uint64_t bytes) const noexcept;
   bool has_room(std::uint64_t bytes) noexcept;
@@ -147,12 +140,6 @@ class RingWriter {
   SharedRing ring_;
   std::uint64_t head_ = 0;
   std::uint64_t tail_seen_ = 0;
-  std::uint64_t lap_;  // bytes of the ring that are used for a reader who keeps up
-  // Where a lap was cut short that the reader is still in; if records go behind it, where they
-  // must end; and what was skipped since.
-  std::optional<std::uint64_t> cut_;
-  std::optional<std::uint64_t> end_behind_cut_;
-  std::uint64_t skipped_ = 0;
   std::uint32_t woken_sleep_ = 0;
 };
 
