@@ -93,13 +93,6 @@ constexpr Place place_of(bool first, bool last) {
   return last ? Place::kLast : Place::kMiddle;
 }
 
-// The sum of a payload that is lent, or else is copied; false: it is gone.
-bool sum_of(const std::uint8_t* from, std::uint32_t length, bool is_lent, std::uint8_t* to,
-            std::uint32_t& sum) {
-  return is_lent ? wire::crc32_where_it_lies(from, length, sum)
-                 : wire::crc32_copy(to, from, length, sum);
-}
-
 }  // namespace
 
 std::optional<memory::Refusal> Requester::gather(const SendEntry& entry, std::uint32_t position,
@@ -150,27 +143,8 @@ Requester::Message Requester::message_at(std::uint32_t position, wire::TxBatch& 
 
 // Where an answer completes the request, nobody else uses its buffers until the batch was sent.
 bool Requester::may_lend(const SendEntry& entry) {
-  return (entry.flags & queue::kInline) == 0 && is_reliable() &&
+  return (entry.flags & queue::kInline) == 0 && is_reliable() && !packing().is_sealed &&
          entry.length >= packing().lent_least;
-}
-
-// The payload of one packet, or each of some that are alike. What goes again is copied: what was
-// lent may be gone, and its packet was lost for that.
-bool Requester::lends(const Message& message, std::uint32_t length, Psn psn, bool has_sum) {
-  if (!message.lends || psn.is_before(sent_)) return false;
-  if (!packing().is_sealed) return true;
-  if (!has_sum || length < packing().lent_least) return false;
-  if (unlent_ == 0) return true;
-  --unlent_;
-  return false;
-}
-
-// What was lost may have been changed after it was summed, and whoever does so does it again.
-void Requester::lend_nothing_for_a_while() noexcept {
-  constexpr std::uint32_t kAtFirst = 256;
-  constexpr std::uint8_t kDoublingsMost = 12;
-  unlent_ = kAtFirst << unlent_doublings_;
-  if (unlent_doublings_ < kDoublingsMost) ++unlent_doublings_;
 }
 
 // What is lent stays pinned as long as the batch has it.
@@ -286,16 +260,18 @@ Requester::Emit Requester::emit_data(Message& message, Psn psn, std::uint32_t ps
     if (refused) return refuse_buffers(message.position, *refused);
   } else {
     const std::uint8_t* const from = message.bytes + extent.offset;
-    const bool has_sum = message.sums && psns == 1 && wire::crc32_joins(length);
-    if (lends(message, length, psn, has_sum)) lent = from;
-    std::uint32_t made = 0;
-    const bool is_there = has_sum
-                              ? sum_of(from, length, lent != nullptr, at + header_bytes, made)
-                              : lent != nullptr || guarded_copy(at + header_bytes, from, length);
+    bool is_there = true;
+    if (message.sums && psns == 1 && wire::crc32_joins(length)) {
+      is_there = wire::crc32_copy(at + header_bytes, from, length, sum.emplace());
+    } else if (message.lends && !psn.is_before(sent_)) {
+      // What goes again is copied: what was lent may be gone, and its packet was lost for that.
+      lent = from;
+    } else {
+      is_there = guarded_copy(at + header_bytes, from, length);
+    }
     if (!is_there) [[unlikely]] {
       return refuse_buffers(message.position, memory::Refusal::kNotMapped);
     }
-    if (has_sum) sum = made;
   }
   for (std::uint8_t i = 0; i < pad; ++i) at[size - 1 - i] = 0;
   write_headers(e, extent, pad, psn, ask, at);
@@ -324,8 +300,6 @@ std::uint32_t Requester::emit_middles(Message& message, Psn psn, std::uint32_t m
   std::array<std::uint8_t, wire::kMaxHeaders> headers;
   write_headers(e, extent, 0, psn, false, headers.data());
   const std::uint8_t* from = message.bytes + extent.offset;
-  const bool lent = lends(message, mtu, psn, true);
-  if (lent) source_.is_lent = true;
   if (message.is_bundled) out.be_one_run();
   const std::size_t size = header_bytes + mtu;
   std::uint32_t sent = 0;
@@ -338,13 +312,12 @@ std::uint32_t Requester::emit_middles(Message& message, Psn psn, std::uint32_t m
       std::memcpy(at, headers.data(), wire::Bth::kSize + wire::XrcEth::kSize);
       wire::Bth::write_psn(at, psn);
       std::uint32_t sum = 0;
-      if (!sum_of(from, mtu, lent, at + header_bytes, sum)) [[unlikely]] {
+      if (!wire::crc32_copy(at + header_bytes, from, mtu, sum)) [[unlikely]] {
         // It will be missed, and when it is sent again the request fails.
         out.spoil(place + i);
         continue;
       }
       out.note_sum_of(place + i, mtu, sum);
-      if (lent) out.lend_to(place + i, header_bytes, from, mtu);
     }
     sent += room;
   }

@@ -86,7 +86,6 @@ void Requester::repair(TimeNs now) {
   probe_wanted_ = is_repair_ = true;
   probe_base_ = repaired_at_ = now;
   repaired_flight_ = in_flight();
-  lend_nothing_for_a_while();
 }
 
 // The peer reports that it misses what is at `una`. A path on which that never arrives uses up the
@@ -117,7 +116,6 @@ void Requester::go_back(TimeNs now) {
   wary_ = kWaryFor;
   window_ = std::max(std::min(window_, in_flight()) / 2, 1u);
   base_ = probe_base_ = now;
-  lend_nothing_for_a_while();
   move_cursor_to(una_);
 }
 

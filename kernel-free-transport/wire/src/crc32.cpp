@@ -122,8 +122,7 @@ VERBENA_CLMUL VERBENA_INLINE std::uint32_t finish(__m128i acc, const std::uint8_
   return ~remainder_of(acc);
 }
 
-// Sixteen bytes that may be gone (`failed` is 1 then), read once and, where they shall be, copied.
-template <bool kCopies>
+// Sixteen bytes that may be gone (`failed` is 1 then), read once and copied.
 VERBENA_CLMUL VERBENA_INLINE __m128i take16(std::uint8_t* to, const std::uint8_t* from,
                                             std::uint32_t& failed) {
 #if defined(VERBENA_GUARDS)
@@ -135,7 +134,7 @@ VERBENA_CLMUL VERBENA_INLINE __m128i take16(std::uint8_t* to, const std::uint8_t
   const __m128i bytes = load16(from);
   (void)failed;
 #endif
-  if (kCopies) _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
   return bytes;
 }
 
@@ -190,13 +189,11 @@ VERBENA_CLMUL std::uint32_t crc32_clmul(std::uint32_t crc, const std::uint8_t* d
   return finish(fold_four(a, b, c, d), data, length);
 }
 
-template <bool kCopies>
-VERBENA_CLMUL VERBENA_INLINE bool take_clmul(std::uint8_t* to, const std::uint8_t* from,
-                                             std::size_t length, std::uint32_t& sum) {
+VERBENA_CLMUL bool copy_clmul(std::uint8_t* to, const std::uint8_t* from, std::size_t length,
+                              std::uint32_t& sum) {
   std::uint32_t failed = 0;
-  const auto take = [&](std::size_t at) VERBENA_CLMUL {
-    return take16<kCopies>(kCopies ? to + at : nullptr, from + at, failed);
-  };
+  const auto take = [&](std::size_t at)
+                        VERBENA_CLMUL { return take16(to + at, from + at, failed); };
   __m128i a = start(0, take(0), 0);
   __m128i b = take(16);
   __m128i c = take(32);
@@ -210,13 +207,6 @@ VERBENA_CLMUL VERBENA_INLINE bool take_clmul(std::uint8_t* to, const std::uint8_
   }
   sum = ~remainder_of(fold_four(a, b, c, d));
   return failed == 0;
-}
-VERBENA_CLMUL bool copy_clmul(std::uint8_t* to, const std::uint8_t* from, std::size_t length,
-                              std::uint32_t& sum) {
-  return take_clmul<true>(to, from, length, sum);
-}
-VERBENA_CLMUL bool look_clmul(const std::uint8_t* from, std::size_t length, std::uint32_t& sum) {
-  return take_clmul<false>(nullptr, from, length, sum);
 }
 
 VERBENA_VCLMUL VERBENA_INLINE __m512i fold(__m512i acc, __m512i constants, __m512i next) {
@@ -244,7 +234,6 @@ VERBENA_VCLMUL VERBENA_INLINE __m128i fold_quarters(__m512i all) {
 }
 
 // The same of 64 bytes.
-template <bool kCopies>
 VERBENA_VCLMUL VERBENA_INLINE __m512i take64(std::uint8_t* to, const std::uint8_t* from,
                                              std::uint32_t& failed) {
 #if defined(VERBENA_GUARDS)
@@ -256,17 +245,15 @@ VERBENA_VCLMUL VERBENA_INLINE __m512i take64(std::uint8_t* to, const std::uint8_
   const __m512i bytes = _mm512_loadu_si512(from);
   (void)failed;
 #endif
-  if (kCopies) _mm512_storeu_si512(to, bytes);
+  _mm512_storeu_si512(to, bytes);
   return bytes;
 }
 
-template <bool kCopies>
-VERBENA_VCLMUL VERBENA_INLINE bool take_vclmul(std::uint8_t* to, const std::uint8_t* from,
-                                               std::size_t length, std::uint32_t& sum) {
+VERBENA_VCLMUL bool copy_vclmul(std::uint8_t* to, const std::uint8_t* from, std::size_t length,
+                                std::uint32_t& sum) {
   std::uint32_t failed = 0;
-  const auto take = [&](std::size_t at) VERBENA_VCLMUL {
-    return take64<kCopies>(kCopies ? to + at : nullptr, from + at, failed);
-  };
+  const auto take = [&](std::size_t at)
+                        VERBENA_VCLMUL { return take64(to + at, from + at, failed); };
   __m512i a = take(0);
   a = _mm512_inserti32x4(a, start(0, quarter<0>(a), 0), 0);
   __m512i b = take(64);
@@ -282,13 +269,6 @@ VERBENA_VCLMUL VERBENA_INLINE bool take_vclmul(std::uint8_t* to, const std::uint
   sum = ~remainder_of(fold_quarters(fold_four(a, b, c, d)));
   _mm256_zeroupper();
   return failed == 0;
-}
-VERBENA_VCLMUL bool copy_vclmul(std::uint8_t* to, const std::uint8_t* from, std::size_t length,
-                                std::uint32_t& sum) {
-  return take_vclmul<true>(to, from, length, sum);
-}
-VERBENA_VCLMUL bool look_vclmul(const std::uint8_t* from, std::size_t length, std::uint32_t& sum) {
-  return take_vclmul<false>(nullptr, from, length, sum);
 }
 
 VERBENA_VCLMUL std::uint32_t crc32_vclmul(std::uint32_t crc, const std::uint8_t* data,
@@ -327,8 +307,6 @@ constexpr auto* crc32_clmul = &crc32_words;
 constexpr auto* crc32_vclmul = &crc32_words;
 constexpr auto* copy_clmul = &copy_words;
 constexpr auto* copy_vclmul = &copy_words;
-constexpr auto* look_clmul = &look_words;
-constexpr auto* look_vclmul = &look_words;
 constexpr auto* past_zeros_clmul = &past_zeros_tables;
 bool has_clmul() { return false; }
 bool has_vclmul() { return false; }
@@ -363,11 +341,6 @@ bool crc32_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t length,
   return true;
 }
 
-bool crc32_where_it_lies(const std::uint8_t* from, std::size_t length, std::uint32_t& sum) {
-  VERBENA_CHECK(length != 0 && length % kStride == 0);
-  return variant().look(from, length, sum);
-}
-
 std::uint32_t crc32_join(std::uint32_t first, std::uint32_t second, std::size_t second_length) {
   const std::size_t which = crc32_which_joined(second_length);
   VERBENA_CHECK(which != kCrc32Joined.size());
@@ -378,9 +351,9 @@ const Crc32Variant& crc32_variant() { return variant(); }
 
 const Crc32Variant* crc32_variants() {
   static const std::array<Crc32Variant, kCrc32Variants> variants{{
-      {"vpclmulqdq", has_vclmul(), crc32_vclmul, copy_vclmul, look_vclmul, past_zeros_clmul},
-      {"pclmulqdq", has_clmul(), crc32_clmul, copy_clmul, look_clmul, past_zeros_clmul},
-      {"words", true, crc32_words, copy_words, look_words, past_zeros_tables},
+      {"vpclmulqdq", has_vclmul(), crc32_vclmul, copy_vclmul, past_zeros_clmul},
+      {"pclmulqdq", has_clmul(), crc32_clmul, copy_clmul, past_zeros_clmul},
+      {"words", true, crc32_words, copy_words, past_zeros_tables},
   }};
   return variants.data();
 }

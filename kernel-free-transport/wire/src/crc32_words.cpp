@@ -81,19 +81,18 @@ struct Read {
   const std::uint8_t* from;
 };
 
-// Of memory that may be gone. Copies each word that is asked for, if it shall.
-template <bool kCopies>
-struct Guarded {
+// Of memory that may be gone. Copies each word that is asked for.
+struct Copied {
   [[gnu::always_inline]] std::uint64_t word(std::size_t at) const {
     const std::uint64_t there = guarded_moves::load(from + at, *failed);
     std::uint8_t bytes[sizeof there];
     std::memcpy(bytes, &there, sizeof there);
     const std::uint64_t word = load_le64(bytes);
-    if (kCopies) store_le64(to + at, word);
+    store_le64(to + at, word);
     return word;
   }
   void advance(std::size_t bytes) {
-    if (kCopies) to += bytes;
+    to += bytes;
     from += bytes;
   }
 
@@ -141,13 +140,7 @@ std::uint32_t crc32_words(std::uint32_t crc, const std::uint8_t* data, std::size
 bool copy_words(std::uint8_t* to, const std::uint8_t* from, std::size_t length,
                 std::uint32_t& sum) {
   std::uint32_t failed = 0;
-  sum = ~sum_words(Guarded<true>{to, from, &failed}, length, ~std::uint32_t{0});
-  return failed == 0;
-}
-
-bool look_words(const std::uint8_t* from, std::size_t length, std::uint32_t& sum) {
-  std::uint32_t failed = 0;
-  sum = ~sum_words(Guarded<false>{nullptr, from, &failed}, length, ~std::uint32_t{0});
+  sum = ~sum_words(Copied{to, from, &failed}, length, ~std::uint32_t{0});
   return failed == 0;
 }
 

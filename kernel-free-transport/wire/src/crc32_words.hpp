@@ -12,6 +12,5 @@ namespace verbena::wire {
 std::uint32_t crc32_words(std::uint32_t crc, const std::uint8_t* data, std::size_t length,
                           std::uint64_t ones);
 bool copy_words(std::uint8_t* to, const std::uint8_t* from, std::size_t length, std::uint32_t& sum);
-bool look_words(const std::uint8_t* from, std::size_t length, std::uint32_t& sum);
 
 }  // namespace verbena::wire

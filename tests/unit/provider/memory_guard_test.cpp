@@ -158,13 +158,9 @@ TEST_F(Guarded, EveryChecksum) {
     if (!variant.usable) continue;
     for (std::size_t n = 256; n <= 4096; n += 256) {
       SCOPED_TRACE(testing::Message() << variant.name << ' ' << n);
-      std::uint32_t copied = 0;
-      std::uint32_t looked = 0;
-      EXPECT_TRUE(variant.copy(own_.data(), end() - n, n, copied));
-      EXPECT_TRUE(variant.look(end() - n, n, looked));
-      EXPECT_EQ(copied, looked);
-      EXPECT_FALSE(variant.copy(own_.data(), end() - n + 1, n, copied));
-      EXPECT_FALSE(variant.look(end() - n + 1, n, looked));
+      std::uint32_t sum = 0;
+      EXPECT_TRUE(variant.copy(own_.data(), end() - n, n, sum));
+      EXPECT_FALSE(variant.copy(own_.data(), end() - n + 1, n, sum));
     }
   }
   std::uint32_t sum = 0;

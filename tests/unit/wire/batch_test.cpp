@@ -208,15 +208,6 @@ TEST_F(LentTest, IsBroughtInOnceByWhoeverLooks) {
   EXPECT_EQ(packet().lent, nullptr);
 }
 
-TEST_F(LentTest, IsLeftAloneByWhoeverWantsTheRoomOnly) {
-  const auto room = batch_.sealed_room(packet());
-  EXPECT_EQ(room.size(), kSize + kIcrcSize);
-  EXPECT_EQ(packet().lent, payload_.data());
-  EXPECT_FALSE(is_whole(room.first(kSize)));
-  EXPECT_TRUE(is_whole(batch_.bytes_of(packet())));
-  EXPECT_TRUE(is_whole(room.first(kSize)));
-}
-
 // Packets that were begun together, each by its place.
 TEST_F(LentTest, IsLentToAnyPacket) {
   batch_.clear();

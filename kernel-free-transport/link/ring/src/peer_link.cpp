@@ -148,7 +148,6 @@ wire::Transmitter::Packing PeerLink::packing(const Peer& peer) noexcept {
   if (!packs) {
     packing.is_sealed = true;
     packing.is_bundled = udp_from(peer.source).takes_bundles(peer.address);
-    packing.lent_least = UdpLink::kLentLeast;
     return packing;
   }
   packing.lent_least = wire::Transmitter::Packing::kLentLeast;

@@ -30,16 +30,6 @@ bool is_against_segments(ssize_t sent) {
          sent == -ENOPROTOOPT;
 }
 
-// The kernel only reads what is sent.
-iovec part_of(std::span<const std::uint8_t> bytes) {
-  return {const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
-}
-
-// Then nothing is left to do with a lent payload but to send it.
-bool is_summed_where_it_lies(const wire::TxBatch::Packet& p) {
-  return p.lent != nullptr && p.summed == p.lent_length && p.lent_at + p.lent_length == p.length;
-}
-
 // Byte 4 of the BTH is outside the ICRC: damage there would go unnoticed, so it moves on a byte.
 void flip_bit(std::span<std::uint8_t> bytes, Damage damage) {
   std::size_t bit = damage.bit % (bytes.size() * 8);
@@ -161,11 +151,9 @@ std::size_t UdpSender::send(wire::TxBatch& batch, std::size_t first, std::size_t
   }
   wire::IcrcSealer(way.flow).seal(all.last(packet.length + wire::kIcrcSize), ip_id, packet.summed,
                                   packet.sum);
-  const std::size_t bytes = all.size();
-  const std::size_t segment_bytes = is_bundle && belongs_in_pages(bytes) ? kUncut : 0;
-  const iovec part = part_of(all);
-  const Outcome outcome = transmit(
-      *socket, way, {{&part, 1}, bytes, packet.wire_packets(), is_bundle, segment_bytes, to});
+  const std::size_t segment_bytes = is_bundle && belongs_in_pages(all.size()) ? kUncut : 0;
+  const Outcome outcome =
+      transmit(*socket, way, {all, packet.wire_packets(), is_bundle, segment_bytes, to});
   if (way.is_locked) socket->lock.unlock();
   if (outcome == Outcome::kFull) statistics_.socket_full.add();
   return outcome != Outcome::kNotTogether;
@@ -176,9 +164,7 @@ void UdpSender::kick(const IpAddress& address, std::uint32_t slot) noexcept {
   wire::store_be32(bytes.data() + 4, Qpn::from(slot, 0).value());
   Socket* socket = socket_for(Qpn(), true);
   if (socket == nullptr) return;
-  const iovec part = part_of(bytes);
-  (void)transmit(*socket, {*socket, {}, false},
-                 {{&part, 1}, bytes.size(), 1, false, 0, {.address = address}});
+  (void)transmit(*socket, {*socket, {}, false}, {bytes, 1, false, 0, {.address = address}});
 }
 
 // The first packets, as many as may go at once: to one destination and one queue pair (the
@@ -221,26 +207,15 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Soc
   const Way way = way_for(socket, run.is_bundle, to);
   wire::IcrcSealer sealer(way.flow);
   std::uint16_t ip_id = 0;
-  const auto head = batch.sealed_room(run.packets.front());
-  std::array<iovec, 2 * kSegmentsMax + 1> parts;
-  std::size_t count = 0;
+  const auto head = batch.sealed_bytes(run.packets.front());
   std::size_t bytes = 0;
-  std::size_t in_parts = 0;  // of these
   for (const wire::TxBatch::Packet& p : run.packets) {
-    const bool lies_elsewhere = damage == nullptr && is_summed_where_it_lies(p);
-    const auto sealed = lies_elsewhere ? batch.sealed_room(p) : batch.sealed_bytes(p);
+    const auto sealed = batch.sealed_bytes(p);
     sealer.seal(sealed, ip_id++, p.summed, p.sum);
     if (damage != nullptr) flip_bit(sealed, *damage);
-    if (lies_elsewhere) {
-      const std::size_t at = bytes + p.lent_at;
-      parts[count++] = part_of({head.data() + in_parts, at - in_parts});
-      parts[count++] = part_of({p.lent, p.lent_length});
-      in_parts = at + p.lent_length;
-    }
     bytes += sealed.size();
   }
-  parts[count++] = part_of({head.data() + in_parts, bytes - in_parts});
-  Message message{{parts.data(), count}, bytes, run.packets.size(), run.is_bundle, 0, to};
+  Message message{{head.data(), bytes}, run.packets.size(), run.is_bundle, 0, to};
   if (message.packets > 1 && !run.is_bundle) message.segment_bytes = head.size();
   if (run.is_bundle && belongs_in_pages(bytes)) message.segment_bytes = kUncut;
   const Outcome outcome = transmit(socket, way, message);
@@ -277,8 +252,7 @@ UdpSender::Outcome UdpSender::transmit(Socket& socket, const Way& way,
     if (message.is_bundle && sent != -EIO) can_bundle_.publish(false);
     return Outcome::kNotTogether;
   }
-  // EFAULT: what is lent is gone. It is missed, and when it is sent again its request fails.
-  if (sent != -EFAULT) count_unreachable(message.packets);
+  count_unreachable(message.packets);
   return Outcome::kTaken;
 }
 
@@ -293,7 +267,7 @@ ssize_t UdpSender::try_to_send(const Way& way, const Message& message) const noe
   // Without the lock, the options may change at any time.
   const bool has_header = way.is_locked && outlet.header.covers(fd, message.to);
   const bool is_plain =
-      has_header && outlet.segments.covers(fd, message.segment_bytes, message.bytes);
+      has_header && outlet.segments.covers(fd, message.segment_bytes, message.bytes.size());
   if (!is_plain) return send_with_options(way, message, !has_header);
   const ssize_t sent = send_plainly(way, message);
   if (!is_against_segments(sent) || !outlet.segments.is_set()) return sent;
@@ -336,15 +310,12 @@ UdpSender::Calls UdpSender::calls() const noexcept {
 }
 
 ssize_t UdpSender::send_plainly(const Way& way, const Message& message) const noexcept {
-  if (message.parts.size() > 1) return send_parts(way, message, nullptr);
   const SocketAddress address =
       way.is_connected ? SocketAddress()
                        : SocketAddress(message.to.address, options_.port, options_.scope_id);
-  const iovec& part = message.parts.front();
-  const std::span bytes(static_cast<const std::uint8_t*>(part.iov_base), part.iov_len);
   ssize_t sent = 0;
   do {
-    sent = send_to(way.outlet.fd.read_relaxed(), bytes, MSG_DONTWAIT | MSG_NOSIGNAL,
+    sent = send_to(way.outlet.fd.read_relaxed(), message.bytes, MSG_DONTWAIT | MSG_NOSIGNAL,
                    way.is_connected ? nullptr : address.get(), address.size());
   } while (sent == -EINTR);
   return sent;
@@ -369,20 +340,17 @@ ssize_t UdpSender::send_with_options(const Way& way, const Message& message,
                   htonl(std::uint32_t{to.traffic_class} << 20 | to.flow_label));
     }
   }
-  return send_parts(way, message, &control);
-}
-
-ssize_t UdpSender::send_parts(const Way& way, const Message& message,
-                              Control* control) const noexcept {
-  const SocketAddress address(message.to.address, options_.port, options_.scope_id);
+  const SocketAddress address(to.address, options_.port, options_.scope_id);
+  // The kernel only reads what is sent.
+  iovec part{const_cast<std::uint8_t*>(message.bytes.data()), message.bytes.size()};
   msghdr header{};
   if (!way.is_connected) {
     header.msg_name = const_cast<sockaddr*>(address.get());
     header.msg_namelen = address.size();
   }
-  header.msg_iov = const_cast<iovec*>(message.parts.data());
-  header.msg_iovlen = message.parts.size();
-  if (control != nullptr) control->attach_to(header);
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  control.attach_to(header);
   ssize_t sent = 0;
   do {
     sent = send_message(way.outlet.fd.read_relaxed(), header, MSG_DONTWAIT | MSG_NOSIGNAL);

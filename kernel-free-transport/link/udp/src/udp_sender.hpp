@@ -2,7 +2,7 @@
 // The sending half of a UdpLink: its sockets, and how a batch becomes few system calls.
 #pragma once
 
-#include <sys/uio.h>
+#include <sys/types.h>
 
 #include <array>
 #include <cstdint>
@@ -110,8 +110,7 @@ class UdpSender {
   // What is sent at once: one datagram, or packets that the kernel cuts into segments of so many
   // bytes.
   struct Message {
-    std::span<const iovec> parts;
-    std::size_t bytes;
+    std::span<const std::uint8_t> bytes;
     std::size_t packets;
     bool is_bundle;
     std::size_t segment_bytes;  // 0: none; of a bundle, more than it has (kUncut)
@@ -135,9 +134,7 @@ class UdpSender {
   ssize_t send_plainly(const Way& way, const Message& message) const noexcept;
   [[gnu::noinline]] ssize_t send_with_options(const Way& way, const Message& message,
                                               bool names_header) const noexcept;
-  class Control;  // what is said with one send; null: nothing
-  [[gnu::noinline]] ssize_t send_parts(const Way& way, const Message& message,
-                                       Control* control) const noexcept;
+  class Control;  // what is said with one send
 
   IpAddress local_;
   UdpOptions options_;

@@ -210,8 +210,6 @@ class Requester {
   Message message_at(std::uint32_t position, wire::TxBatch& out);
   const std::uint8_t* bytes_of(const SendEntry& entry, std::uint32_t position, wire::TxBatch& out);
   bool may_lend(const SendEntry& entry);
-  bool lends(const Message& message, std::uint32_t length, Psn psn, bool has_sum);
-  void lend_nothing_for_a_while() noexcept;
   void release_source(wire::TxBatch& out);
   Extent extent_of(const Message& message, const SendEntry& entry, Psn psn,
                    std::uint32_t psns) const;
@@ -380,12 +378,10 @@ class Requester {
   std::optional<Psn> foreign_answer_;  // the last one to what was not sent
   std::uint8_t retries_left_ = 0;
   std::uint8_t rnr_left_ = 0;
-  std::uint8_t gap_reports_ = 0;       // of one gap, since a retry was counted for it
-  std::uint8_t probes_ = 0;            // since progress
-  std::uint8_t wary_ = 0;              // acknowledgements until losses count as past
-  std::uint8_t unlent_doublings_ = 0;  // of what unlent_ begins with
-  std::uint32_t unlent_ = 0;           // times that none is lent on a way with checksums
-  wire::Transmitter* way_ = nullptr;   // while it is polled
+  std::uint8_t gap_reports_ = 0;      // of one gap, since a retry was counted for it
+  std::uint8_t probes_ = 0;           // since progress
+  std::uint8_t wary_ = 0;             // acknowledgements until losses count as past
+  wire::Transmitter* way_ = nullptr;  // while it is polled
   std::optional<wire::Transmitter::Packing> packing_;  // what it said, since
   Source source_;
   wire::Transmitter::Room room_ = wire::Transmitter::Room::kUnknown;

@@ -17,13 +17,11 @@ namespace verbena::wire {
 std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* data, std::size_t length,
                     std::uint64_t ones = 0);
 
-// Of memory that may be gone (base/guarded.hpp): false, then. The first copies it, too, in one pass
-// for whole multiples of 256 bytes; every byte is read once, so that copy and sum agree though
-// others write there. The second is for positive multiples only.
+// The sum of memory that may be gone (base/guarded.hpp; false, then), and a copy of it: in one pass
+// for whole multiples of 256 bytes. Every byte is read once, so that copy and sum agree though
+// others write there.
 [[nodiscard]] bool crc32_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t length,
                               std::uint32_t& sum);
-[[nodiscard]] bool crc32_where_it_lies(const std::uint8_t* from, std::size_t length,
-                                       std::uint32_t& sum);
 
 // The CRC-32 of two parts in a row, from those of each. For some lengths of the second, those of a
 // full packet's payload.
@@ -64,9 +62,8 @@ struct Crc32Variant {
   bool usable;
   std::uint32_t (*function)(std::uint32_t crc, const std::uint8_t* data, std::size_t length,
                             std::uint64_t ones);
-  // Of a positive multiple of 256 bytes, guarded; the second copies nothing.
+  // Of a positive multiple of 256 bytes, guarded.
   bool (*copy)(std::uint8_t* to, const std::uint8_t* from, std::size_t length, std::uint32_t& sum);
-  bool (*look)(const std::uint8_t* from, std::size_t length, std::uint32_t& sum);
   // What a part's CRC becomes for a second one of kCrc32Joined[which] bytes, but for that one's
   // own.
   std::uint32_t (*past_zeros)(std::uint32_t crc, std::size_t which);

@@ -238,10 +238,6 @@ class TxBatch {
   // The packet's bytes and the room for its ICRC.
   std::span<std::uint8_t> sealed_bytes(const Packet& p) const {
     bring_in(p);
-    return sealed_room(p);
-  }
-  // The same, but the room of a lent payload is left as it is.
-  std::span<std::uint8_t> sealed_room(const Packet& p) const {
     return buffer_.subspan(p.offset, p.length + kIcrcSize);
   }
   std::span<const std::uint8_t> bytes_of(const Packet& p) const {
@@ -378,9 +374,8 @@ class Transmitter {
     std::uint32_t joint_most = 0;
     bool is_sealed = false;   // with a checksum, which is cheaper beside the copying
     bool is_bundled = false;  // several at once, whatever their lengths
-    // A packet's payload that is as long may stay where it is until its batch was sent. On a way
-    // with checksums only with its sum, and as it goes for the first time: what is changed between
-    // sum and sending is dropped, and must not be so again and again.
+    // A packet's payload that is as long may stay where it is until its batch was sent, unless it
+    // is sealed: what is changed between sum and sending would be dropped.
     std::uint32_t lent_least = kNever;
 
     // Of a payload of this length: about half, so that one piece is read while the other is

@@ -71,10 +71,6 @@ class UdpReceiver;
 
 class UdpLink final : public Link {
  public:
-  // From there on a payload that is lent, with its sum, is sent from where it lies for less than a
-  // copy of it costs; two pieces are more for the kernel than one.
-  static constexpr std::uint32_t kLentLeast = 4096;
-
   // Takes `rx_fd` over (closes it at its end). `local` is the address it is bound to, or the
   // unspecified one. `drops` outlives the link. With `senders` (taken over, too) all is sent from
   // these (sending_socket.hpp), and none is opened.
