@@ -290,42 +290,6 @@ Requester::Emit Requester::emit_data(Message& message, Psn psn, std::uint32_t ps
   return Emit::kSent;
 }
 
-// Their headers differ by the PSN alone.
-std::uint32_t Requester::emit_middles(Message& message, Psn psn, std::uint32_t most,
-                                      wire::TxBatch& out) {
-  const SendEntry& e = queue_.at(message.position);
-  const std::uint32_t mtu = endpoint_.mtu;
-  const Extent extent = extent_of(message, e, psn, 1);
-  const std::size_t header_bytes = wire::row_of(extent.opcode).header_bytes;
-  std::array<std::uint8_t, wire::kMaxHeaders> headers;
-  write_headers(e, extent, 0, psn, false, headers.data());
-  const std::uint8_t* from = message.bytes + extent.offset;
-  if (message.is_bundled) out.be_one_run();
-  const std::size_t size = header_bytes + mtu;
-  std::uint32_t sent = 0;
-  while (const auto room = static_cast<std::uint32_t>(out.room_for(size, most - sent))) {
-    std::uint8_t* at = out.begin(size);
-    if (!message.destination) message.destination = out.name(endpoint_.destination);
-    const std::size_t place = out.commit_several(*message.destination, size, room);
-    for (std::uint32_t i = 0; i < room; ++i, ++psn, from += mtu, at += size + wire::kIcrcSize) {
-      // All that such a packet can have; the payload comes over what it has not.
-      std::memcpy(at, headers.data(), wire::Bth::kSize + wire::XrcEth::kSize);
-      wire::Bth::write_psn(at, psn);
-      std::uint32_t sum = 0;
-      if (!wire::crc32_copy(at + header_bytes, from, mtu, sum)) [[unlikely]] {
-        // It will be missed, and when it is sent again the request fails.
-        out.spoil(place + i);
-        continue;
-      }
-      out.note_sum_of(place + i, mtu, sum);
-    }
-    sent += room;
-  }
-  endpoint_.counters.bytes_sent.add(std::uint64_t{sent} * mtu);
-  endpoint_.counters.packets_sent.add(sent);
-  return sent;
-}
-
 // All of a short message.
 Requester::Emit Requester::emit_short(const SendEntry& e, std::uint32_t position,
                                       wire::TxBatch& out) {

@@ -302,29 +302,6 @@ void Requester::sent_short(std::uint32_t window, TimeNs now) {
   return true;
 }
 
-// Packets that lie amid a message with sums, go for the first time and ask for no answer: they are
-// counted at once. kSent if there are none, too.
-Requester::Emit Requester::transmit_middles(Message& message, const SendEntry& entry,
-                                            std::uint32_t window, wire::TxBatch& out) {
-  if (!is_reliable() || message.is_packed || cursor_psn_ != sent_ || una_ == sent_) {
-    return Emit::kSent;
-  }
-  const auto index = static_cast<std::uint32_t>(cursor_psn_.distance_from(entry.first));
-  const auto ahead = static_cast<std::uint32_t>(cursor_psn_.distance_from(una_));
-  const std::uint32_t until_ask = asks_after(window);
-  if (index == 0 || index + 1 >= entry.packets || ahead >= window || since_ask_ + 1 >= until_ask) {
-    return Emit::kSent;
-  }
-  const std::uint32_t most =
-      std::min({entry.packets - 1 - index, window - ahead, until_ask - 1 - since_ask_});
-  const std::uint32_t sent = emit_middles(message, cursor_psn_, most, out);
-  if (sent != 0) note_question(out, false);
-  sent_in_turn_ += sent;
-  since_ask_ += sent;
-  sent_ = cursor_psn_ = cursor_psn_ + sent;
-  return sent == most ? Emit::kSent : Emit::kBatchFull;
-}
-
 // As much of the request at the cursor as may go, of which the first packet may.
 Requester::Emit Requester::transmit_request(SendEntry& entry, std::uint32_t window,
                                             wire::TxBatch& out, TimeNs now) {
@@ -333,10 +310,6 @@ Requester::Emit Requester::transmit_request(SendEntry& entry, std::uint32_t wind
   const std::uint32_t until_ask = asks_after(window);
   Message message = message_at(position, out);
   do {
-    if (message.sums) {
-      if (transmit_middles(message, entry, window, out) != Emit::kSent) return Emit::kBatchFull;
-      if (!may_send(entry, window, now)) break;
-    }
     const std::uint32_t psns = psns_at(message, cursor_psn_);
     const std::uint32_t packets = message.wants_response ? 1 : psns;
     // Besides these, what goes last: answers are not looked at while there is more to send.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <random>
 #include <span>
 #include <vector>
 
@@ -92,40 +91,6 @@ TEST_F(BatchTest, AsOneRunIsFullWithIt) {
   EXPECT_EQ(count, 30u);
 }
 
-// In a row they go where they would go one by one.
-TEST_F(BatchTest, TakesSeveralAsOneByOne) {
-  std::vector<std::uint8_t> others_bytes(bytes_.size());
-  TxBatch other{others_bytes};
-  constexpr std::array<std::size_t, 5> kLengths{16, 100, 1036, kInside, kWithReth};
-  std::minstd_rand random(1);
-  for (int round = 0; round < 2000; ++round) {
-    batch_.clear();
-    other.clear();
-    if (round % 2 == 0) {
-      batch_.be_one_run();
-      other.be_one_run();
-    }
-    bool has_room = true;
-    while (has_room) {
-      const std::size_t length = kLengths[random() % kLengths.size()];
-      const std::size_t most = 1 + random() % 20;
-      for (std::size_t i = 0; i < most && has_room; ++i) has_room = add(length);
-      std::size_t taken = 0;
-      while (const std::size_t room = other.room_for(length, most - taken)) {
-        const std::size_t place = other.size();
-        EXPECT_EQ(other.commit_several(other.name({}), length, room), place);
-        taken += room;
-      }
-      EXPECT_EQ(taken == most, has_room);
-    }
-    ASSERT_EQ(batch_.size(), other.size()) << round;
-    for (std::size_t i = 0; i < other.size(); ++i) {
-      ASSERT_EQ(batch_.packets()[i].offset, other.packets()[i].offset) << round << ' ' << i;
-      ASSERT_EQ(batch_.packets()[i].length, other.packets()[i].length) << round << ' ' << i;
-    }
-  }
-}
-
 TEST_F(BatchTest, TakesAsManySmallPacketsAsThereAreEntries) {
   for (std::size_t i = 0; i < TxBatch::kMaxPackets; ++i) {
     ASSERT_TRUE(add(i % 2 == 0 ? 16 : 40)) << i;
@@ -206,20 +171,6 @@ TEST_F(LentTest, IsBroughtInOnceByWhoeverLooks) {
   EXPECT_TRUE(is_whole(batch_.sealed_bytes(packet()).first(kSize)));
   EXPECT_TRUE(is_whole(batch_.start_of(packet())));
   EXPECT_EQ(packet().lent, nullptr);
-}
-
-// Packets that were begun together, each by its place.
-TEST_F(LentTest, IsLentToAnyPacket) {
-  batch_.clear();
-  ASSERT_EQ(batch_.room_for(kSize, 3), 3u);
-  const std::size_t place = batch_.commit_several(batch_.name({}), kSize, 3);
-  batch_.lend_to(place + 1, kHead, payload_.data(), kLength);
-  const auto packets = batch_.packets();
-  EXPECT_EQ(packets[0].lent, nullptr);
-  EXPECT_EQ(packets[1].lent, payload_.data());
-  EXPECT_EQ(packets[2].lent, nullptr);
-  EXPECT_TRUE(
-      std::equal(payload_.begin(), payload_.end(), batch_.bytes_of(packets[1]).begin() + kHead));
 }
 
 TEST_F(LentTest, IsHeldUntilTheBatchIsCleared) {

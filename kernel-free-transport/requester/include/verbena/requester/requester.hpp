@@ -198,8 +198,6 @@ class Requester {
   Emit transmit_short(const SendEntry& entry, std::uint32_t window, wire::TxBatch& out, TimeNs now);
   void sent_short(std::uint32_t window, TimeNs now);
   Emit transmit_request(SendEntry& entry, std::uint32_t window, wire::TxBatch& out, TimeNs now);
-  Emit transmit_middles(Message& message, const SendEntry& entry, std::uint32_t window,
-                        wire::TxBatch& out);
   // For how many PSNs one packet stands from this one on.
   std::uint32_t psns_at(const Message& message, Psn psn);
   void sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now);
@@ -218,8 +216,6 @@ class Requester {
   Emit emit(Message& message, Psn psn, std::uint32_t psns, wire::TxBatch& out, bool ask);
   // That the packet that was added last asks, or does not.
   void note_question(const wire::TxBatch& out, bool asks);
-  // From this PSN on, up to so many packets amid a message with sums; how many.
-  std::uint32_t emit_middles(Message& message, Psn psn, std::uint32_t most, wire::TxBatch& out);
   Emit emit_datagram(std::uint32_t position, wire::TxBatch& out);
   Emit emit_data(Message& message, Psn psn, std::uint32_t psns, wire::TxBatch& out, bool ask);
   Emit emit_short(const SendEntry& entry, std::uint32_t position, wire::TxBatch& out);

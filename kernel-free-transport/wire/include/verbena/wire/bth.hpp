@@ -41,8 +41,6 @@ struct Bth {
 
   static Bth read_from(const std::uint8_t* at);
   void write_to(std::uint8_t* out) const;
-  // Of a header that asks for no acknowledgement.
-  static void write_psn(std::uint8_t* out, Psn psn) { store_be32(out + 8, psn.value()); }
   // Makes a header that is written ask for an acknowledgement.
   static void ask(std::uint8_t* out) { out[8] |= 0x80; }
   // In the reserved bits beside it: which NAK a fault wants of the receiver (fault::Nak), or which

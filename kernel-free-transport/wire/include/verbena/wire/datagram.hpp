@@ -142,29 +142,6 @@ class TxBatch {
     run_may_go_on_ = sealed == run_step_;
     used_ += sealed;
   }
-  // Of up to `most` packets of one length, how many may be begun in a row, each right behind the
-  // one before and in the same run.
-  std::size_t room_for(std::size_t length, std::size_t most) const {
-    const std::size_t sealed = length + kIcrcSize;
-    if (!has_room_for(sealed)) return 0;
-    const bool goes_on = continues_run(sealed);
-    if (goes_on && sealed < run_step_) return 1;
-    const std::size_t of_run = kRunBytes - (goes_on ? used_ - run_begins_at_ : 0);
-    return std::min({most, kMaxPackets - count_, std::min(of_run, limit() - used_) / sealed});
-  }
-  // Takes them, as commit_to() takes one. They may be written, and their sums noted, afterwards:
-  // the place of the first.
-  std::size_t commit_several(std::uint32_t destination, std::size_t length, std::size_t packets) {
-    const std::size_t place = count_;
-    commit_to(destination, length);
-    const std::size_t sealed = length + kIcrcSize;
-    VERBENA_CHECK(place + packets <= kMaxPackets &&
-                  used_ + (packets - 1) * sealed <= buffer_.size());
-    for (; count_ != place + packets; used_ += sealed) {
-      packets_[count_++] = packet_at(used_, length, destination);
-    }
-    return place;
-  }
   // All of it, into an empty batch.
   void take(const ShortPacket& packet) {
     const std::uint32_t destination = name(*packet.destination);
@@ -188,22 +165,17 @@ class TxBatch {
   // It was in a batch before, and is of the same kind now.
   void make_as(const Packet& before) { packets_[count_ - 1].psns = before.psns; }
   // Of so many bytes at its end this is the checksum.
-  void note_sum(std::uint32_t summed, std::uint32_t sum) { note_sum_of(count_ - 1, summed, sum); }
-  void note_sum_of(std::size_t place, std::uint32_t summed, std::uint32_t sum) {
-    packets_[place].summed = summed;
-    packets_[place].sum = sum;
+  void note_sum(std::uint32_t summed, std::uint32_t sum) {
+    packets_[count_ - 1].summed = summed;
+    packets_[count_ - 1].sum = sum;
   }
-  // Makes of a packet, whose payload is gone, one that nobody takes: as good as lost.
-  void spoil(std::size_t place) const { spoil(packets_[place]); }
   // Its payload, `length` bytes from `at` on, was not written: it is at `from`, and stays so until
   // clear(). Whoever sends the batch copies it from there, or has it brought in by the first look.
   void lend(std::size_t at, const std::uint8_t* from, std::size_t length) {
-    lend_to(count_ - 1, at, from, length);
-  }
-  void lend_to(std::size_t place, std::size_t at, const std::uint8_t* from, std::size_t length) {
-    packets_[place].lent = from;
-    packets_[place].lent_at = static_cast<std::uint32_t>(at);
-    packets_[place].lent_length = static_cast<std::uint32_t>(length);
+    Packet& last = packets_[count_ - 1];
+    last.lent = from;
+    last.lent_at = static_cast<std::uint32_t>(at);
+    last.lent_length = static_cast<std::uint32_t>(length);
   }
   // Who sends it, until clear(); whom nobody named has no name.
   void set_origin(const Origin& origin) { origin_ = &origin; }
@@ -298,6 +270,7 @@ class TxBatch {
     }
     p.lent = nullptr;
   }
+  // Makes of a packet whose payload is gone one that nobody takes: as good as lost.
   [[gnu::cold]] void spoil(const Packet& p) const {
     std::uint8_t* const start = buffer_.data() + p.offset;
     Bth::spoil(start);
