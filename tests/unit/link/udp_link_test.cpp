@@ -141,7 +141,6 @@ TEST(UdpLink, CarriesAShortPacketOfAnyLengthByItself) {
   }
 }
 
-// The kernel has been told the size of segments that go again and again, and would cut it so.
 TEST(UdpLink, CarriesAShortPacketAmongSegments) {
   UdpPair pair(kRoce);
   for (int i = 0; i < 3; ++i) {

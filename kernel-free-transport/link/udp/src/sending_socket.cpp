@@ -19,8 +19,6 @@
 namespace verbena::link {
 namespace {
 
-constexpr std::uint8_t kDefaultHopLimit = 64;
-
 void set_options(int fd, const IpAddress& local, const UdpOptions& options) {
   const auto set = [fd](int level, int option, int value) {
     ::setsockopt(fd, level, option, &value, sizeof value);
@@ -29,12 +27,14 @@ void set_options(int fd, const IpAddress& local, const UdpOptions& options) {
   set(SOL_SOCKET, SO_RCVBUF, 0);  // nobody reads it: the least there is
   if (local.is_v4()) {
     set(IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
-    set(IPPROTO_IP, IP_MULTICAST_TTL, kDefaultHopLimit);
+    set(IPPROTO_IP, IP_TTL, kUsualHopLimit);
+    set(IPPROTO_IP, IP_MULTICAST_TTL, kUsualHopLimit);
     const in_addr from{htonl(local.v4_host_order())};
     ::setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &from, sizeof from);
   } else {
     set(IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
-    set(IPPROTO_IPV6, IPV6_MULTICAST_HOPS, kDefaultHopLimit);
+    set(IPPROTO_IPV6, IPV6_UNICAST_HOPS, kUsualHopLimit);
+    set(IPPROTO_IPV6, IPV6_MULTICAST_HOPS, kUsualHopLimit);
     set(IPPROTO_IPV6, kIpv6AutoFlowLabel, 0);  // the address handle says it
     if (options.scope_id != 0) {
       set(IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(options.scope_id));

@@ -24,6 +24,14 @@ namespace {
 
 // What the kernel takes in one segmented send: 64 segments (128 since 6.9).
 constexpr std::size_t kSegmentsMax = 64;
+// To connect a socket costs as much as a few sends gain by it.
+constexpr std::uint32_t kUntilConnected = 16;
+
+// Those of every packet that names none.
+bool has_usual_fields(const wire::Destination& to) {
+  return to.traffic_class == 0 && to.hop_limit == kUsualHopLimit &&
+         (to.address.is_v4() || to.flow_label == 0);
+}
 
 bool is_against_segments(ssize_t sent) {
   return sent == -EINVAL || sent == -EIO || sent == -EMSGSIZE || sent == -EOPNOTSUPP ||
@@ -97,7 +105,7 @@ std::optional<SocketError> UdpSender::adopt(std::span<const int> fds) {
       ::close(fd);
       continue;
     }
-    socket.take({fd, bound.port()}, local_.is_v4());
+    socket.take({fd, bound.port()});
     socket.connection.may_open = false;
     ++adopted;
   }
@@ -262,17 +270,8 @@ void UdpSender::count_unreachable(std::size_t packets) noexcept {
 }
 
 ssize_t UdpSender::try_to_send(const Way& way, const Message& message) const noexcept {
-  Outlet& outlet = way.outlet;
-  const int fd = outlet.fd.read_relaxed();
-  // Without the lock, the options may change at any time.
-  const bool has_header = way.is_locked && outlet.header.covers(fd, message.to);
-  const bool is_plain =
-      has_header && outlet.segments.covers(fd, message.segment_bytes, message.bytes.size());
-  if (!is_plain) return send_with_options(way, message, !has_header);
-  const ssize_t sent = send_plainly(way, message);
-  if (!is_against_segments(sent) || !outlet.segments.is_set()) return sent;
-  outlet.segments.give_up(fd);
-  return send_with_options(way, message, false);
+  const bool is_plain = message.segment_bytes == 0 && has_usual_fields(message.to);
+  return is_plain ? send_plainly(way, message) : send_with_options(way, message);
 }
 
 bool UdpSender::may_bundle(const IpAddress& destination) const noexcept {
@@ -321,15 +320,13 @@ ssize_t UdpSender::send_plainly(const Way& way, const Message& message) const no
   return sent;
 }
 
-ssize_t UdpSender::send_with_options(const Way& way, const Message& message,
-                                     bool names_header) const noexcept {
+ssize_t UdpSender::send_with_options(const Way& way, const Message& message) const noexcept {
   const wire::Destination& to = message.to;
   Control control;
-  // 0 says that it is one packet, whatever the socket's option.
-  if (message.segment_bytes > 0 || way.outlet.segments.is_known()) {
+  if (message.segment_bytes > 0) {
     control.add(SOL_UDP, UDP_SEGMENT, static_cast<std::uint16_t>(message.segment_bytes));
   }
-  if (names_header) {
+  if (!has_usual_fields(to)) {
     const bool v4 = to.address.is_v4();
     // 0 is no hop limit that the kernel takes.
     const int hops = std::max<int>(to.hop_limit, 1);
@@ -375,10 +372,14 @@ const wire::IcrcFlow& UdpSender::cached_flow(Socket& socket,
 
 bool UdpSender::leads_to(Connection& connection, const wire::Destination& to) noexcept {
   if (connection.destination == to.address) {
-    connection.habit.interrupt();
+    connection.in_a_row = 0;
     return true;
   }
-  return connection.may_open && connection.habit.forms(to.address) && connect(connection, to);
+  connection.in_a_row = connection.wanted == to.address ? connection.in_a_row + 1 : 1;
+  connection.wanted = to.address;
+  if (!connection.may_open || connection.in_a_row < kUntilConnected) return false;
+  connection.in_a_row = 0;
+  return connect(connection, to);
 }
 
 bool UdpSender::connect(Connection& connection, const wire::Destination& to) noexcept {
@@ -421,14 +422,12 @@ int UdpSender::open_socket(Outlet& outlet, bool has_grh) noexcept {
   const auto opened = open_sending_socket(local_, options_, has_grh, outlet.which);
   errno = saved;
   if (!opened) return opened.error();
-  outlet.take(*opened, local_.is_v4());
+  outlet.take(*opened);
   return 0;
 }
 
-void UdpSender::Outlet::take(const SendingSocket& opened, bool is_v4) noexcept {
+void UdpSender::Outlet::take(const SendingSocket& opened) noexcept {
   port = opened.port;
-  segments.open(opened.fd);
-  header.open(opened.fd, is_v4);
   fd.publish(opened.fd);
 }
 

@@ -9,9 +9,6 @@
 #include <optional>
 #include <span>
 
-#include "habit.hpp"
-#include "header_option.hpp"
-#include "segment_option.hpp"
 #include "verbena/link/sending_socket.hpp"
 #include "verbena/link/socket_address.hpp"
 #include "verbena/link/udp_link.hpp"
@@ -57,13 +54,11 @@ class UdpSender {
     ~Outlet();
     Outlet(const Outlet&) = delete;
     Outlet& operator=(const Outlet&) = delete;
-    void take(const SendingSocket& opened, bool is_v4) noexcept;
+    void take(const SendingSocket& opened) noexcept;
 
     unsigned which = 0;  // of the sockets of its parity
     Published<int> fd{-1};
     std::uint16_t port = 0;
-    SegmentOption segments;
-    HeaderOption header;
   };
   // One that is connected to where bundles go again and again: with each other send the kernel
   // looks for the way there. Only for them, as a connected socket's IPv4 identifications are not
@@ -72,7 +67,9 @@ class UdpSender {
     std::optional<IpAddress> destination;
     wire::IcrcFlow flow;
     bool may_open = true;
-    Habit<IpAddress> habit;
+    // To where bundles went of late, in a row, while it led elsewhere or nowhere.
+    IpAddress wanted;
+    std::uint32_t in_a_row = 0;
   };
   // One that is not, and the last flows that were computed for it.
   struct Socket : Outlet {
@@ -132,8 +129,8 @@ class UdpSender {
   void count_call(Socket& socket, bool is_locked, const Message& message) noexcept;
   // As sendto and sendmsg return it.
   ssize_t send_plainly(const Way& way, const Message& message) const noexcept;
-  [[gnu::noinline]] ssize_t send_with_options(const Way& way, const Message& message,
-                                              bool names_header) const noexcept;
+  [[gnu::noinline]] ssize_t send_with_options(const Way& way,
+                                              const Message& message) const noexcept;
   class Control;  // what is said with one send
 
   IpAddress local_;

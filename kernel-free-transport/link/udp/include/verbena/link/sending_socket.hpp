@@ -13,6 +13,9 @@
 
 namespace verbena::link {
 
+// What they send has this hop limit, traffic class 0 and flow label 0, unless a send names others.
+inline constexpr std::uint8_t kUsualHopLimit = 64;
+
 struct SendingSocket {
   int fd = -1;
   std::uint16_t port = 0;
