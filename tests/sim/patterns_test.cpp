@@ -256,11 +256,10 @@ Exchange in_trains(const char* name, Exchange e, std::uint32_t how_often = 1'000
   return e;
 }
 
-// The same with short packets that go by themselves, and what rides with them.
-Exchange by_itself(const char* name, Exchange e, std::uint32_t how_often = 1'000'000) {
+// The same with acknowledgements that ride with the packets behind them.
+Exchange ridden(const char* name, Exchange e, std::uint32_t how_often = 1'000'000) {
   e.name = name;
   e.begin = [begin = e.begin, how_often](Pair& p) {
-    p.world.faults().by_itself = how_often;
     p.world.faults().rider = how_often;
     begin(p);
   };
@@ -301,11 +300,8 @@ std::vector<Exchange> exchanges() {
       in_trains("SEND over XRC in trains", over_xrc()),
       in_trains("SEND now and then in trains", send("", 1300), 500'000),
       in_trains("WRITE now and then in trains", write("", 1300, false), 500'000),
-      by_itself("SEND by itself", send("", 100)),
-      by_itself("WRITE with immediate by itself", write("", 100, true)),
-      by_itself("SEND by itself before its receive", receiver_not_ready("", 100, false)),
-      by_itself("ping-pong of packets by themselves", ping_pong()),
-      by_itself("ping-pong of packets now and then by themselves", ping_pong(), 500'000)};
+      ridden("ping-pong with riders", ping_pong()),
+      ridden("ping-pong with riders now and then", ping_pong(), 500'000)};
 }
 
 enum class Trouble { kLost, kRepeated };

@@ -52,17 +52,10 @@ class Riders : public Scene {
   std::uint64_t dropped(DropReason why) { return left.node().device().counters().drops.read(why); }
 };
 
-class RidersOf : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Ways, RidersOf, testing::Bool(), [](const auto& way) {
-  return way.param ? "PacketsByThemselves" : "PacketsOfABatch";
-});
-
-TEST_P(RidersOf, CountAsPackets) {
+TEST(Riders, CountAsPackets) {
   Riders s;
-  if (GetParam()) s.pair.world.faults().by_itself = 1'000'000;
   for (std::uint64_t id = 1; id <= 20; ++id) s.exchange(id);
   EXPECT_GT(s.pair.world.riders(), 5u);
-  EXPECT_EQ(s.pair.world.by_themselves(), GetParam() ? 40u : 0u);
   EXPECT_THAT(statuses(s.left.sends), testing::Each(Status::kSuccess));
   EXPECT_THAT(statuses(s.right.sends), testing::Each(Status::kSuccess));
   // Each side has sent twenty requests, and what acknowledges twenty.

@@ -36,7 +36,6 @@ Faults draw_faults(Random& random) {
   f.train = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.rider = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.lent = random.chance(250'000) ? 1'000'000 : some(1'000'000);
-  f.by_itself = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.sealed = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.bundled = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   return f;

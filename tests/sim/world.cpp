@@ -38,26 +38,6 @@ void Node::send(wire::TxBatch& batch, Qpn) noexcept {
   }
 }
 
-// What its rider says goes before it as a packet where it may not ride.
-bool Node::send_short(wire::ShortPacket& packet, Qpn) noexcept {
-  const std::uint32_t by_itself = world_.faults().by_itself;
-  if (by_itself == 0 || !world_.random().chance(by_itself)) return false;
-  ++world_.by_themselves_;
-  const auto bytes = packet.used();
-  VERBENA_CHECK(packet.summed == 0 ||
-                wire::crc32(0, bytes.last(packet.summed).data(), packet.summed) == packet.sum);
-  Load load{{bytes.begin(), bytes.end()}, 1, {}};
-  if (world_.takes(packet.rider)) {
-    load.rider = packet.rider;
-  } else if (packet.rider) {
-    Load before{std::vector<std::uint8_t>(wire::Rider::kPacketSize), 1, {}};
-    packet.rider->write_packet(bytes.data(), before.bytes.data());
-    world_.launch(*this, before, *packet.destination);
-  }
-  world_.launch(*this, load, *packet.destination);
-  return true;
-}
-
 std::uint32_t Node::capacity_packets(const wire::Destination&, std::size_t bytes) noexcept {
   const Faults& f = world_.faults();
   return bytes <= 64 && f.small_capacity != 0 ? f.small_capacity : f.receive_capacity;
@@ -141,13 +121,9 @@ std::optional<wire::Rider> World::rider_of(std::span<const std::uint8_t> packet,
                                            std::span<const std::uint8_t> behind) {
   if (faults_.rider == 0) return std::nullopt;
   const auto rider = wire::Rider::of(packet, behind);
-  return takes(rider) ? rider : std::nullopt;
-}
-
-bool World::takes(const std::optional<wire::Rider>& rider) {
-  if (faults_.rider == 0 || !rider || !random_.chance(faults_.rider)) return false;
+  if (!rider || !random_.chance(faults_.rider)) return std::nullopt;
   ++riders_;
-  return true;
+  return rider;
 }
 
 void World::fly(std::size_t to, const IpAddress& source, const Load& load, TimeNs busy) {

@@ -43,8 +43,6 @@ struct Faults {
   std::uint32_t train = 0;
   // How often an acknowledgement before a packet to the same place rides with it.
   std::uint32_t rider = 0;
-  // How often a short packet that goes by itself is taken so, and not asked for as a batch.
-  std::uint32_t by_itself = 0;
 };
 
 struct Event {
@@ -82,7 +80,6 @@ class Node final : public wire::Transmitter, public queue::EventSink {
   wire::PeerReport report;
 
   void send(wire::TxBatch& batch, Qpn flow) noexcept override;
-  bool send_short(wire::ShortPacket& packet, Qpn flow) noexcept override;
   std::uint32_t capacity_packets(const wire::Destination& to, std::size_t bytes) noexcept override;
   Room room_at(const wire::Destination&, Qpn, TimeNs) noexcept override { return room; }
   std::optional<Reading> reading_at(const wire::Destination&, Qpn) noexcept override {
@@ -157,8 +154,6 @@ class World final {
   // Packets that came in one buffer with others.
   std::uint64_t in_trains() const { return in_trains_; }
   std::uint64_t riders() const { return riders_; }
-  // Short packets that went by themselves.
-  std::uint64_t by_themselves() const { return by_themselves_; }
 
  private:
   friend class Node;
@@ -168,8 +163,6 @@ class World final {
     Load load;
   };
   void launch(Node& from, const Load& load, const wire::Destination& to);
-  // Whether it rides, if it is one.
-  bool takes(const std::optional<wire::Rider>& rider);
   std::optional<wire::Rider> rider_of(std::span<const std::uint8_t> packet,
                                       std::span<const std::uint8_t> behind);
   void fly(std::size_t to, const IpAddress& source, const Load& load, TimeNs busy = 0);
@@ -191,7 +184,6 @@ class World final {
   std::uint64_t lost_ = 0;
   std::uint64_t in_trains_ = 0;
   std::uint64_t riders_ = 0;
-  std::uint64_t by_themselves_ = 0;
   bool trace_ = false;
   const Load* seen_ = nullptr;
 };

@@ -131,27 +131,10 @@ std::size_t Device::take_buffer() {
 
 void Device::transmit(qp::QueuePair& qp, TimeNs now, Rest rest) {
   const std::size_t which = take_buffer();
-  bool more = false;
-  if (qp.poll_short(buffers_[which]->packet, now)) {
-    send_short(which, qp);
-  } else {
-    more = transmit_batches(which, qp, now, rest);
-  }
+  const bool more = transmit_batches(which, qp, now, rest);
   buffers_[which]->lock.unlock();
   if (more) dirty_.push(qp);
   rearm(qp);
-}
-
-void Device::send_short(std::size_t which, qp::QueuePair& qp) {
-  wire::ShortPacket& packet = buffers_[which]->packet;
-  counters_.sent.add(which, packet.wire_packets(), packet.wire_bytes(), qp.take_begun());
-  if (!is_port_active() || transmitter_.send_short(packet, qp.number())) [[likely]]
-    return;
-  wire::TxBatch& batch = buffers_[which]->batch;
-  batch.take(packet);
-  batch.set_origin(qp.endpoint().origin);
-  transmitter_.send(batch, qp.number());
-  batch.clear();
 }
 
 // With a buffer that was taken; true: there is more.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is on its way out: the bytes of a batch, or of one short packet. A device has a few, so that
-// several threads can send.
+// What is on its way out: a batch and its bytes. A device has a few, so that several threads can
+// send.
 #pragma once
 
 #include <array>
@@ -13,7 +13,6 @@ struct Device::TxBuffer {
   Lock lock;
   std::array<std::uint8_t, wire::TxBatch::kUsualBytes> bytes;
   wire::TxBatch batch{bytes};
-  wire::ShortPacket packet;  // in its place
 };
 
 }  // namespace verbena::device

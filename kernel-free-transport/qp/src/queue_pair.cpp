@@ -232,13 +232,6 @@ QueuePair::Left QueuePair::poll_transmit(wire::TxBatch& out, TimeNs now) {
   return left;
 }
 
-bool QueuePair::poll_short(wire::ShortPacket& out, TimeNs now) {
-  if (endpoint_.transport != Transport::kRc || !responder_.owes_less_than_packets()) return false;
-  if (!requester_.poll_short(out, now, *around_.transmitter)) return false;
-  out.rider = responder_.take_rider();
-  return true;
-}
-
 void QueuePair::start_announced() {
   auto& waiting = endpoint_.rendezvous;
   std::size_t started = 0;

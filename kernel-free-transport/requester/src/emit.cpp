@@ -131,8 +131,10 @@ Requester::Message Requester::message_at(std::uint32_t position, wire::TxBatch& 
   message.opcodes = opcodes_for(endpoint_.transport, entry.opcode);
   message.wants_response = entry.wants_response();
   if (message.wants_response || endpoint_.transport == Transport::kUd) return message;
-  message.is_packed = may_be_packed(entry);
   message.bytes = bytes_of(entry, position, out);
+  // Which is the same whatever the way.
+  if (entry.packets == 1 && entry.length < Packing::kLentLeast) return message;
+  message.is_packed = may_be_packed(entry);
   if (message.bytes != nullptr && wire::crc32_joins(std::min(entry.length, endpoint_.mtu))) {
     message.sums = packing().is_sealed;
   }
@@ -288,69 +290,6 @@ Requester::Emit Requester::emit_data(Message& message, Psn psn, std::uint32_t ps
   }
   endpoint_.counters.bytes_sent.add(length);
   return Emit::kSent;
-}
-
-// All of a short message.
-Requester::Emit Requester::emit_short(const SendEntry& e, std::uint32_t position,
-                                      wire::TxBatch& out) {
-  const Short shape = shape_of_short(e);
-  const std::uint8_t* const bytes = bytes_of(e, position, out);
-  std::uint8_t* const at = out.begin(shape.size);
-  if (at == nullptr) return Emit::kBatchFull;
-  if (const auto refused = fill_short(e, position, shape, bytes, at)) {
-    return refuse_buffers(position, *refused);
-  }
-  write_short_headers(e, shape, at);
-  out.commit(shape.size, endpoint_.destination);
-  return Emit::kSent;
-}
-
-Requester::Short Requester::shape_of_short(const SendEntry& e) const {
-  const std::uint8_t opcode = opcodes_for(endpoint_.transport, e.opcode)[kOnly];
-  const std::size_t header_bytes = wire::row_of(opcode).header_bytes;
-  const std::uint8_t pad = wire::pad_for(e.length);
-  return {opcode, pad, header_bytes, header_bytes + e.length + pad};
-}
-
-std::optional<memory::Refusal> Requester::fill_short(const SendEntry& e, std::uint32_t position,
-                                                     const Short& shape, const std::uint8_t* bytes,
-                                                     std::uint8_t* at) {
-  // The last word, before data comes in front of the pad.
-  if (shape.pad != 0) wire::store_be32(at + shape.size - 4, 0);
-  if (bytes == nullptr) return gather(e, position, 0, e.length, at + shape.header_bytes);
-  if (guarded_copy(at + shape.header_bytes, bytes, e.length)) [[likely]]
-    return std::nullopt;
-  return memory::Refusal::kNotMapped;
-}
-
-bool Requester::copy_summed(const SendEntry& e, std::uint32_t position, std::uint8_t* to,
-                            wire::ShortPacket& out) {
-  if (!wire::crc32_joins(e.length)) return false;
-  memory::Pin pin;
-  const std::uint8_t* from = nullptr;
-  if ((e.flags & queue::kInline) != 0) {
-    from = queue_.inline_bytes(position);
-  } else if (e.sge_count == 1) {
-    const queue::Sge& sge = queue_.sges(position)[0];
-    auto pinned = endpoint_.memory->pin(
-        {sge.key, endpoint_.domain, sge.address, sge.length, 0, endpoint_.number.value()});
-    if (!pinned.ok()) [[unlikely]]
-      return false;
-    pin = std::move(*pinned);
-    from = pin.direct();
-  }
-  if (from == nullptr) [[unlikely]]
-    return false;
-  if (!wire::crc32_copy(to, from, e.length, out.sum)) [[unlikely]]
-    return false;
-  out.summed = e.length;
-  return true;
-}
-
-void Requester::write_short_headers(const SendEntry& e, const Short& shape, std::uint8_t* at) {
-  write_headers(e, {0, e.length, true, shape.opcode}, shape.pad, cursor_psn_, true, at);
-  endpoint_.counters.bytes_sent.add(e.length);
-  endpoint_.counters.packets_sent.add();
 }
 
 // READ, atomics, FLUSH, ATOMIC WRITE: headers only (and eight bytes).

@@ -10,12 +10,6 @@ void Requester::ask_for_packing() {
   packing_ = way_->packing(endpoint_.destination, endpoint_.peer);
 }
 
-bool Requester::is_sealed_by(wire::Transmitter& way) {
-  way_ = &way;
-  ask_for_packing();
-  return packing_->is_sealed;
-}
-
 // Of one that others follow all may go at once: they are written while it is read.
 std::uint32_t Requester::joint_most_of(const SendEntry& entry) {
   const std::uint64_t in_a_row = std::uint64_t{entry.length} * (unsent() > 1 ? 2 : 1);

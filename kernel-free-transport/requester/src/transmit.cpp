@@ -8,7 +8,6 @@ namespace verbena::requester {
 
 using queue::Status;
 using queue::WorkOpcode;
-using Packing = wire::Transmitter::Packing;
 
 namespace {
 
@@ -246,66 +245,9 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
   return false;
 }
 
-// One packet, which is the same whatever the way.
-bool Requester::is_short(const SendEntry& entry) const {
-  return entry.length < Packing::kLentLeast && entry.packets == 1 &&
-         entry.opcode <= WorkOpcode::kWriteImmediate && is_reliable();
-}
-
-// The request at the cursor, at once.
-Requester::Emit Requester::transmit_short(const SendEntry& entry, std::uint32_t window,
-                                          wire::TxBatch& out, TimeNs now) {
-  const Emit result = emit_short(entry, cursor_, out);
-  if (result == Emit::kSent) sent_short(window, now);
-  return result;
-}
-
-void Requester::sent_short(std::uint32_t window, TimeNs now) {
-  const bool ask = since_ask_ + 1 >= asks_after(window) || cursor_psn_ == una_;
-  since_ask_ = ask ? 0 : since_ask_ + 1;
-  sent_one(1, 1, ask, now);
-  is_open_ = false;
-  unasked_.reset();
-  ++cursor_;
-}
-
-// What may not go or has wrong buffers is poll_transmit's to find out, once more.
-[[gnu::flatten]] bool Requester::poll_short(wire::ShortPacket& out, TimeNs now,
-                                            wire::Transmitter& way) {
-  if (!sending_ || draining_ || waiting_rnr_ || probe_wanted_) return false;
-  if (unsent() != 1 || poisoned_) return false;
-  SendEntry& entry = queue_.at(cursor_);
-  if (entry.opcode > WorkOpcode::kWriteImmediate || entry.length > endpoint_.mtu ||
-      entry.numbered) {
-    return false;
-  }
-  const bool is_long = entry.length > wire::ShortPacket::kCopiedMost;
-  if ((is_long && !is_sealed_by(way)) || !begin(entry)) return false;
-  // What goes alone goes by any window, and asks for its answer.
-  const bool is_alone = cursor_psn_ == una_;
-  std::uint32_t window = 1;
-  if (!is_alone) {
-    window = window_for(entry);
-    if (!may_send(entry, window, now)) return false;
-  }
-  if (!take_turn(entry)) [[unlikely]]
-    return false;
-  const Short shape = shape_of_short(entry);
-  std::uint8_t* const at = out.bytes();
-  out.summed = 0;
-  const bool is_there = is_long && copy_summed(entry, cursor_, at + shape.header_bytes, out);
-  if (!is_there && fill_short(entry, cursor_, shape, nullptr, at)) return false;
-  write_short_headers(entry, shape, at);
-  out.length = static_cast<std::uint32_t>(shape.size);
-  out.destination = &endpoint_.destination;
-  sent_short(window, now);
-  return true;
-}
-
 // As much of the request at the cursor as may go, of which the first packet may.
 Requester::Emit Requester::transmit_request(SendEntry& entry, std::uint32_t window,
                                             wire::TxBatch& out, TimeNs now) {
-  if (is_short(entry)) return transmit_short(entry, window, out, now);
   const std::uint32_t position = cursor_;
   const std::uint32_t until_ask = asks_after(window);
   Message message = message_at(position, out);

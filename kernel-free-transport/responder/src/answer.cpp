@@ -214,20 +214,12 @@ Responder::Emit Responder::emit_response(Response& r, Turn& turn) {
   return Emit::kSent;
 }
 
-std::optional<wire::Rider> Responder::take_rider() {
-  if (!has_news()) [[unlikely]]
-    return std::nullopt;
-  ack_owed_ = ack_urgent_ = false;
-  endpoint_.counters.packets_sent.add();
-  return wire::Rider{wire::Aeth::ack(credits(), tell_count()), expected_ - 1};
-}
-
 bool Responder::emit_ack(wire::TxBatch& out) {
   if (emit_aeth_packet(wire::Aeth::ack(credits(), message_count_), expected_ - 1, out) ==
       Emit::kBatchFull) {
     return false;
   }
-  tell_count();
+  told_count_ = message_count_;
   return true;
 }
 
@@ -254,7 +246,7 @@ bool Responder::poll_transmit(wire::TxBatch& out, wire::Transmitter& way) {
   if (nak_owed_) {
     // A NAK acknowledges all before it.
     if (emit_aeth_packet(nak_, expected_, out) == Emit::kBatchFull) return true;
-    tell_count();
+    told_count_ = message_count_;
     nak_owed_ = false;
   }
   ack_owed_ = ack_urgent_ = false;

@@ -116,13 +116,7 @@ bool Engine::wants_explanations() const noexcept { return explains(); }
 
 // --- wire::Transmitter -------------------------------------------------------------------------
 
-void Engine::send(wire::TxBatch& batch, Qpn flow) noexcept { links_.faults().send(batch, flow); }
-
-bool Engine::send_short(wire::ShortPacket& packet, Qpn flow) noexcept {
-  if (!links_.is_undisturbed()) [[unlikely]]
-    return false;
-  return links_.peers().send_short(packet, flow);
-}
+void Engine::send(wire::TxBatch& batch, Qpn flow) noexcept { links_.send(batch, flow); }
 
 // Half a ring, because answers share it with requests. A small packet may be any one of up to 1
 // KiB, and takes what such a one does.

@@ -69,25 +69,6 @@ class Host final : public wire::Transmitter, public queue::EventSink {
       peer->inbox.emplace_back(view.begin(), view.end());
     }
   }
-  // In its place, with the rider as the packet that it is, if this host takes such.
-  bool send_short(wire::ShortPacket& packet, Qpn) noexcept override {
-    if (!takes_short) return false;
-    ++sent_short;
-    const auto used = packet.used();
-    if (packet.summed != 0) {
-      ++summed_short;
-      EXPECT_EQ(wire::crc32(0, used.last(packet.summed).data(), packet.summed), packet.sum);
-    }
-    const std::lock_guard guard(peer->mutex);
-    if (packet.rider) {
-      std::vector<std::uint8_t> rider(wire::Rider::kPacketSize);
-      packet.rider->write_packet(used.data(), rider.data());
-      peer->inbox.push_back(std::move(rider));
-    }
-    peer->inbox.emplace_back(used.begin(), used.end());
-    sent.fetch_add(packet.wire_packets());
-    return true;
-  }
   std::uint32_t capacity_packets(const wire::Destination&, std::size_t) noexcept override {
     return 64;
   }
@@ -117,9 +98,6 @@ class Host final : public wire::Transmitter, public queue::EventSink {
 
   Host* peer = nullptr;
   Packing travels;
-  bool takes_short = false;
-  std::size_t sent_short = 0;
-  std::size_t summed_short = 0;
   std::function<void(const wire::TxBatch&)> on_send;  // sees what goes
   const std::uint64_t loses_each;
   IpAddress address;

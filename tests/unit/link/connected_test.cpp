@@ -89,21 +89,6 @@ TEST(ConnectedSocket, IsNotForLonePackets) {
   EXPECT_EQ(pair.b->link->statistics().foreign_ids.read(), 0u);
 }
 
-TEST(ConnectedSocket, TakesShortPacketsWithTheirRiders) {
-  Pair pair;
-  const wire::Destination where = to(own_address(1));
-  for (int i = 0; i < 40; ++i) {
-    wire::ShortPacket packet =
-        make_short(make_packet(pair.far, pair.sent, 64), where, wire::Rider{});
-    ASSERT_TRUE(pair.a.link->send_short(packet, pair.a.qp(1)));
-    ++pair.sent;
-  }
-  EXPECT_EQ(pair.connected_to(own_address(1)), 1);
-  Collector sink;
-  EXPECT_EQ(receive_count(*pair.b->link, sink, 2 * pair.sent), 2 * pair.sent);
-  EXPECT_EQ(pair.b->drops.total(), 0u);
-}
-
 TEST(ConnectedSocket, FollowsWhereBundlesGo) {
   Pair pair;
   for (int i = 0; i < 40; ++i) pair.send(2);

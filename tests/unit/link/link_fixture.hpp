@@ -107,17 +107,6 @@ inline wire::Destination to(const IpAddress& address, bool has_grh = true) {
   return {.address = address, .has_grh = has_grh};
 }
 
-// `where` is looked at until it is sent.
-inline wire::ShortPacket make_short(const Bytes& bytes, const wire::Destination& where,
-                                    std::optional<wire::Rider> rider = std::nullopt) {
-  wire::ShortPacket packet;
-  std::memcpy(packet.bytes(), bytes.data(), bytes.size());
-  packet.length = static_cast<std::uint32_t>(bytes.size());
-  packet.destination = &where;
-  packet.rider = rider;
-  return packet;
-}
-
 // A socket that is not ours: sends whatever it is told to.
 class PlainSocket {
  public:

@@ -48,12 +48,17 @@ TEST_F(PeerLinkTest, ARingCarriesWhatIsForItsPeerOnly) {
   }
 }
 
-TEST_F(PeerLinkTest, AShortPacketGoesByItselfByTheRingOrByUdp) {
+TEST_F(PeerLinkTest, AnAcknowledgementRidesByTheRingAndByUdp) {
   const wire::Destination where = to(own_address(1), true);
   const auto send_to = [&](const Context& target, std::uint32_t psn) {
-    wire::ShortPacket packet = make_short(make_packet(target.qp(1), psn, 40), where,
-                                          wire::Rider{wire::Aeth::ack(3, 7), Psn(psn)});
-    return a_.link->send_short(packet, a_.qp(1));
+    const Bytes packet = make_packet(target.qp(1), psn, 40);
+    Bytes acknowledgement(wire::Rider::kPacketSize);
+    const wire::Rider rider{wire::Aeth::ack(3, 7), Psn(psn)};
+    rider.write_packet(packet.data(), acknowledgement.data());
+    Batch batch;
+    batch.add(acknowledgement, where);
+    batch.add(packet, where);
+    return a_.link->send(batch.get(), a_.qp(1)) == 2;
   };
   ASSERT_TRUE(send_to(b_, 0));
   const int fd = join(a_, b_);

@@ -102,30 +102,6 @@ TEST_F(RidersTest, WaitWithTheirPacketWhereThereIsNoRoom) {
   EXPECT_EQ(take_all(), All(pairs, {4096, true}));
 }
 
-// As above, each packet by itself: ends of laps, a full ring, a reader who takes none.
-TEST_F(RidersTest, ComeWithShortPacketsThatGoByThemselves) {
-  const wire::Destination where = to(own_address(), true);
-  const wire::Rider rider{aeth_, Psn(kAnswered)};
-  for (std::uint32_t n = 0; n < 5000; ++n) {
-    const bool has_rider = n % 3 != 0;
-    const std::size_t length = 12 + 4 * (n * 7 % 130);
-    const auto packet = make_short(make_packet(kPeer, n, length), where,
-                                   has_rider ? std::optional(rider) : std::nullopt);
-    ASSERT_TRUE(writer_.put(packet));
-    ASSERT_EQ(take_all(), (All{{length, has_rider}})) << n;
-  }
-  const auto packet = make_short(make_packet(kPeer, 1, 48), where, rider);
-  std::size_t taken = 0;
-  while (writer_.put(packet)) ++taken;
-  EXPECT_LE(taken, kSmall / 128);
-  EXPECT_GE(taken, kSmall / 128 - 1) << "a lap's end may cost one";
-  EXPECT_EQ(take_all(), All(taken, {48, true}));
-  reader_.ring().set_packs(Packs::kNothing);
-  EXPECT_FALSE(writer_.put(packet));
-  EXPECT_TRUE(writer_.put(make_short(make_packet(kPeer, 1, 48), where)));
-  EXPECT_EQ(take_all(), (All{{48, false}}));
-}
-
 // A record right up to the end whose rider would be behind it.
 TEST_F(RidersTest, BehindTheEndBreakTheRing) {
   constexpr std::size_t kLength = 48;  // fills a line

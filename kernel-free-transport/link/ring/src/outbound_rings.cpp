@@ -140,17 +140,6 @@ std::optional<OutboundRings::Put> OutboundRings::put(const wire::TxBatch& batch,
   return put;
 }
 
-[[gnu::flatten]] std::optional<OutboundRings::Put> OutboundRings::put(
-    const wire::ShortPacket& packet, const Peer& peer) noexcept {
-  Entry* entry = find(peer);
-  if (entry == nullptr) return std::nullopt;
-  const Guard guard(entry->lock);
-  if (!leads_to(*entry, peer)) return std::nullopt;
-  if (!entry->writer->put(packet)) return Put{};
-  sent_to(*entry).add(packet.wire_packets());
-  return Put{1, needs_datagram(*entry)};
-}
-
 bool OutboundRings::leads_to(Entry& entry, const Peer& peer) noexcept {
   if (!(entry.peer == peer) || !entry.writer) return false;
   if (!entry.writer->is_closed()) return true;

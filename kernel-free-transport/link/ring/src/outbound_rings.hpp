@@ -39,7 +39,6 @@ class OutboundRings {
   // peer (any more).
   std::optional<Put> put(const wire::TxBatch& batch, std::size_t first, std::size_t count,
                          const Peer& peer) noexcept;
-  std::optional<Put> put(const wire::ShortPacket& packet, const Peer& peer) noexcept;
 
   // For one thread at a time, when it has nothing to do but to wait for an answer: each call looks
   // after one ring. A reader before whom something has lain for kPatience, and who does not sleep,

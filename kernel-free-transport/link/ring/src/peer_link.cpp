@@ -216,16 +216,6 @@ std::optional<std::size_t> PeerLink::send_by_ring(const wire::TxBatch& batch, st
   return put->taken;
 }
 
-bool PeerLink::send_short(wire::ShortPacket& packet, Qpn flow) noexcept {
-  if (outbound_->is_empty()) return udp_->send_short(packet, flow);
-  const wire::Destination& to = *packet.destination;
-  const Peer peer{to.address, packet.dest_qp().slot(), to.source};
-  const auto put = outbound_->put(packet, peer);
-  if (!put) return udp_from(to.source).send_short(packet, flow);
-  if (put->needs_datagram) kick(peer);
-  return put->taken != 0;
-}
-
 wire::Transmitter::Room PeerLink::room_at(const Peer& peer, TimeNs now) noexcept {
   return outbound_->is_empty() ? wire::Transmitter::Room::kUnknown : outbound_->room_at(peer, now);
 }

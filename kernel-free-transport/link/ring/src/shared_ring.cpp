@@ -83,14 +83,11 @@ constexpr unsigned kJointAt = 32;
 constexpr std::uint64_t kJointBits = 0xffff;
 constexpr unsigned kFlowHighAt = 28;  // its upper four bits
 constexpr unsigned kFlowLowAt = 48;   // the other sixteen
-std::uint64_t pack(const wire::Destination& to) {
+std::uint64_t pack(const wire::Destination& to, const wire::TxBatch::Packet& packet) {
   return to.traffic_class | std::uint64_t{to.hop_limit} << 8 |
          static_cast<std::uint64_t>(to.has_grh) << 16 |
          std::uint64_t{to.flow_label >> 16 & 0xf} << kFlowHighAt |
-         std::uint64_t{to.flow_label} << kFlowLowAt;
-}
-std::uint64_t pack(const wire::Destination& to, const wire::TxBatch::Packet& packet) {
-  return pack(to) | std::uint64_t{packet.psns} << kJointAt;
+         std::uint64_t{packet.psns} << kJointAt | std::uint64_t{to.flow_label} << kFlowLowAt;
 }
 void unpack(std::uint64_t word, wire::RxDatagram& out) {
   out.traffic_class = static_cast<std::uint8_t>(word);
@@ -235,36 +232,11 @@ std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
   return done;
 }
 
-bool RingWriter::put(const wire::ShortPacket& packet) noexcept {
-  if (packet.rider && ring_.packs() == Packs::kNothing) return false;
-  const std::uint8_t* const bytes = packet.bytes();
-  Mark mark;
-  if (!place(packet.length, pack(*packet.destination), packet.rider, mark,
-             [bytes](std::size_t begin, std::size_t end, std::uint8_t* to) {
-               short_copy(to, bytes + begin, end - begin);
-               return true;
-             })) {
-    return false;
-  }
-  publish(mark);
-  order_before_look();
-  return true;
-}
-
+// A lent payload may be gone: what is written in its place nobody takes.
 bool RingWriter::place(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
                        const std::optional<wire::Rider>& rider, Mark& mark) noexcept {
-  if (packet.length > wire::kMaxJoint) return false;
-  return place(packet.length, pack(batch.destination(packet), packet), rider, mark,
-               [&](std::size_t begin, std::size_t end, std::uint8_t* to) {
-                 return batch.copy(packet, begin, end, to);
-               });
-}
-
-// `copy(begin, end, to)` copies that part of the packet; false: it is gone, and what is written in
-// its place nobody takes.
-template <typename Copy>
-bool RingWriter::place(std::size_t length, std::uint64_t fields,
-                       const std::optional<wire::Rider>& rider, Mark& mark, Copy&& copy) noexcept {
+  const std::size_t length = packet.length;
+  if (length > wire::kMaxJoint) return false;
   const std::uint64_t size = record_size(length + (rider ? kRiderSize : 0));
   std::uint64_t at = 0;
   if (!find_place(size, at)) return false;
@@ -272,14 +244,16 @@ bool RingWriter::place(std::size_t length, std::uint64_t fields,
   std::uint8_t* record = ring_.record_at(at);
   // The reader polls the first line, and would take it away again while the others are written.
   if (size > kLine) take_lines(record + kLine, size - kLine);
-  bool is_there = length <= kInFirstLine || copy(kInFirstLine, length, record + kLine);
+  bool is_there =
+      length <= kInFirstLine || batch.copy(packet, kInFirstLine, length, record + kLine);
+  std::uint64_t fields = pack(batch.destination(packet), packet);
   if (rider) {
     fields |= kRidden;
     const std::uint64_t word = rider->word();
     std::memcpy(record + kRecordHeader + length, &word, sizeof word);
   }
   std::memcpy(record + sizeof fields, &fields, sizeof fields);
-  is_there &= copy(std::size_t{0}, std::min(length, kInFirstLine), record + kRecordHeader);
+  is_there &= batch.copy(packet, 0, std::min(length, kInFirstLine), record + kRecordHeader);
   if (!is_there) [[unlikely]]
     wire::Bth::spoil(record + kRecordHeader);
   head_ = at + size;

@@ -35,10 +35,6 @@ std::size_t UdpLink::send_part(wire::TxBatch& batch, std::size_t first, std::siz
   return sender_->send(batch, first, count, flow);
 }
 
-bool UdpLink::send_short(wire::ShortPacket& packet, Qpn flow) noexcept {
-  return sender_->send_short(packet, flow);
-}
-
 std::size_t UdpLink::send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept {
   return sender_->send(batch, 0, batch.size(), flow, &damage);
 }

@@ -140,33 +140,6 @@ std::size_t UdpSender::send(wire::TxBatch& batch, std::size_t first, std::size_t
   return count - rest.size();
 }
 
-// A batch of it would end as the same datagram; which is taken in place here, and sealed before the
-// packet.
-[[gnu::flatten]] bool UdpSender::send_short(wire::ShortPacket& packet, Qpn flow) noexcept {
-  const wire::Destination& to = *packet.destination;
-  if (packet.rider && !may_bundle(to.address)) return false;
-  Socket* socket = socket_for(flow, to.has_grh);
-  if (socket == nullptr || to.address.is_v4() != local_.is_v4()) return false;
-  const bool is_bundle = packet.rider.has_value();
-  const Way way = way_for(*socket, is_bundle, to);
-  std::span<std::uint8_t> all(packet.bytes(), packet.length + wire::kIcrcSize);
-  std::uint16_t ip_id = 0;
-  if (packet.rider) {
-    const auto rider = std::span(packet.room).first(wire::ShortPacket::kRoomBefore);
-    packet.rider->write_packet(packet.bytes(), rider.data());
-    way.flow.seal(rider, ip_id++);
-    all = {rider.data(), rider.size() + all.size()};
-  }
-  wire::IcrcSealer(way.flow).seal(all.last(packet.length + wire::kIcrcSize), ip_id, packet.summed,
-                                  packet.sum);
-  const std::size_t segment_bytes = is_bundle && belongs_in_pages(all.size()) ? kUncut : 0;
-  const Outcome outcome =
-      transmit(*socket, way, {all, packet.wire_packets(), is_bundle, segment_bytes, to});
-  if (way.is_locked) socket->lock.unlock();
-  if (outcome == Outcome::kFull) statistics_.socket_full.add();
-  return outcome != Outcome::kNotTogether;
-}
-
 void UdpSender::kick(const IpAddress& address, std::uint32_t slot) noexcept {
   std::array<std::uint8_t, kKickBytes> bytes{};
   wire::store_be32(bytes.data() + 4, Qpn::from(slot, 0).value());

@@ -31,8 +31,6 @@ class UdpSender {
   // Returns how many of the `count` packets from `first` on were taken.
   std::size_t send(wire::TxBatch& batch, std::size_t first, std::size_t count, Qpn flow,
                    const Damage* damage = nullptr) noexcept;
-  // False: nothing was sent, it wants a batch.
-  bool send_short(wire::ShortPacket& packet, Qpn flow) noexcept;
   [[gnu::noinline]] void kick(const IpAddress& address, std::uint32_t slot) noexcept;
   bool may_bundle(const IpAddress& destination) const noexcept;
 

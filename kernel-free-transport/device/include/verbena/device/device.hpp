@@ -219,7 +219,6 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   enum class Rest : std::uint8_t { kGoes, kMayWait };
   // Under the queue pair's lock.
   void transmit(qp::QueuePair& qp, TimeNs now, Rest rest = Rest::kGoes);
-  void send_short(std::size_t which, qp::QueuePair& qp);
   bool transmit_batches(std::size_t which, qp::QueuePair& qp, TimeNs now, Rest rest);
   [[gnu::noinline]] void transmit_listed(TimeNs now, Acknowledge acknowledge);
   void transmit_wanted(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);

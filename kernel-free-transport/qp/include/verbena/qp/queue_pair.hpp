@@ -93,8 +93,6 @@ class QueuePair {
   Left poll_transmit(wire::TxBatch& out, TimeNs now);
   // No more requests go behind those of the batch for now.
   void ask(wire::TxBatch& out) { requester_.ask(out); }
-  // All that there is to send, if it is one short packet of RC; else false, and nothing was taken.
-  bool poll_short(wire::ShortPacket& out, TimeNs now);
 
   bool wants_to_transmit() const {
     return requester_.has_urgent() || responder_.owes_anything() || relays();

@@ -96,9 +96,6 @@ class Requester {
   // Nothing goes behind what was added last, for now: it asks for an answer, if it does not yet. Of
   // a batch that was full the caller may leave that to the next one.
   void ask(wire::TxBatch& out);
-  // All that may go now, if it is one short packet that was not sent before. False: it is more, or
-  // less, and poll_transmit's.
-  bool poll_short(wire::ShortPacket& out, TimeNs now, wire::Transmitter& way);
   // UC: what the way said before that.
   void take_notice(wire::Transmitter::Room room, TimeNs now);
   bool has_urgent() const { return probe_wanted_ || cursor_ != queue_.tail(); }
@@ -194,9 +191,6 @@ class Requester {
   bool may_send(const SendEntry& entry, std::uint32_t window, TimeNs now);
   bool run_local(SendEntry& entry, wire::TxBatch& out);
   std::uint32_t psns_of_read(const SendEntry& entry, Psn psn) const;
-  bool is_short(const SendEntry& entry) const;
-  Emit transmit_short(const SendEntry& entry, std::uint32_t window, wire::TxBatch& out, TimeNs now);
-  void sent_short(std::uint32_t window, TimeNs now);
   Emit transmit_request(SendEntry& entry, std::uint32_t window, wire::TxBatch& out, TimeNs now);
   // For how many PSNs one packet stands from this one on.
   std::uint32_t psns_at(const Message& message, Psn psn);
@@ -218,23 +212,6 @@ class Requester {
   void note_question(const wire::TxBatch& out, bool asks);
   Emit emit_datagram(std::uint32_t position, wire::TxBatch& out);
   Emit emit_data(Message& message, Psn psn, std::uint32_t psns, wire::TxBatch& out, bool ask);
-  Emit emit_short(const SendEntry& entry, std::uint32_t position, wire::TxBatch& out);
-  // How it is packed that is short.
-  struct Short {
-    std::uint8_t opcode;
-    std::uint8_t pad;
-    std::size_t header_bytes;
-    std::size_t size;
-  };
-  Short shape_of_short(const SendEntry& entry) const;
-  // Its payload and pad; `bytes` null: the payload is to be gathered.
-  std::optional<memory::Refusal> fill_short(const SendEntry& entry, std::uint32_t position,
-                                            const Short& shape, const std::uint8_t* bytes,
-                                            std::uint8_t* at);
-  // Its payload, and the sum of that. False: of this one there is none, or it has to be gathered.
-  bool copy_summed(const SendEntry& entry, std::uint32_t position, std::uint8_t* to,
-                   wire::ShortPacket& out);
-  void write_short_headers(const SendEntry& entry, const Short& shape, std::uint8_t* at);
   Emit emit_request(const Message& message, Psn psn, wire::TxBatch& out, bool ask);
   std::optional<memory::Refusal> gather(const SendEntry& entry, std::uint32_t position,
                                         std::uint64_t offset, std::uint32_t length,
@@ -257,8 +234,6 @@ class Requester {
     return *packing_;
   }
   [[gnu::noinline]] void ask_for_packing();
-  // Whether this way has a checksum made of what it sends, and no use for it where it lies.
-  bool is_sealed_by(wire::Transmitter& way);
   std::uint32_t joint_most_of(const SendEntry& entry);
   bool may_be_packed(const SendEntry& entry);
   std::uint32_t psns_of_packed(std::uint32_t position, Psn psn);
@@ -381,7 +356,7 @@ class Requester {
   std::optional<wire::Transmitter::Packing> packing_;  // what it said, since
   Source source_;
   wire::Transmitter::Room room_ = wire::Transmitter::Room::kUnknown;
-  // Bits of one word, so that what a short packet asks of several is one question.
+  // Bits of one word, so that what a packet asks of several is one question.
   bool sending_ : 1 = false;
   bool draining_ : 1 = false;
   bool waiting_rnr_ : 1 = false;

@@ -66,13 +66,10 @@ class Responder {
   void handle_request(const wire::PacketView& packet, const wire::RxDatagram& datagram);
   // True: there is more than the batch could take.
   bool poll_transmit(wire::TxBatch& out, wire::Transmitter& way);
-  // What is owed, if it is no more than an acknowledgement, for a packet that takes it along.
-  bool owes_less_than_packets() const { return responses_.empty() && !nak_owed_; }
   // Whether an acknowledgement may go before a request: who answers a message acknowledges it then,
   // also if its sender did not ask, as an adapter has by that time.
-  bool may_acknowledge() const { return owes_less_than_packets() && has_news(); }
-  std::optional<wire::Rider> take_rider();
-  // The same as a packet, if it may go.
+  bool may_acknowledge() const { return responses_.empty() && !nak_owed_ && has_news(); }
+  // It goes now, if there is room.
   void acknowledge(wire::TxBatch& out);
   bool owes_anything() const { return !responses_.empty() || ack_owed_ || nak_owed_; }
   // More than an acknowledgement that may wait for company.
@@ -193,7 +190,6 @@ class Responder {
 
   // answer.cpp
   bool has_news() const { return ack_owed_ || told_count_ != message_count_; }
-  std::uint32_t tell_count() { return told_count_ = message_count_; }
   void owe_ack(bool urgent);
   [[gnu::cold]] void owe_nak(wire::Aeth aeth);
   [[gnu::cold]] bool refuse(wire::NakCode code, std::optional<queue::AsyncEvent> event,

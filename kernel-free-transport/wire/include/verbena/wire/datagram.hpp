@@ -26,7 +26,6 @@
 #include "verbena/wire/origin.hpp"
 #include "verbena/wire/peer_report.hpp"
 #include "verbena/wire/rider.hpp"
-#include "verbena/wire/short_packet.hpp"
 #include "verbena/wire/sizes.hpp"
 
 namespace verbena::wire {
@@ -141,17 +140,6 @@ class TxBatch {
     }
     run_may_go_on_ = sealed == run_step_;
     used_ += sealed;
-  }
-  // All of it, into an empty batch.
-  void take(const ShortPacket& packet) {
-    const std::uint32_t destination = name(*packet.destination);
-    if (packet.rider) {
-      packet.rider->write_packet(packet.bytes(), buffer_.data());
-      commit_to(destination, Rider::kPacketSize);
-    }
-    std::memcpy(buffer_.data() + used_, packet.bytes(), packet.length);
-    commit_to(destination, packet.length);
-    note_sum(packet.summed, packet.sum);
   }
   // Packets of any lengths go at once: the batch is full when a run is, until clear().
   void be_one_run() { is_one_run_ = true; }
@@ -313,8 +301,6 @@ class Transmitter {
   virtual ~Transmitter() = default;
   // Sends in order. What cannot be sent is lost, as on any network; the transport recovers.
   virtual void send(TxBatch& batch, Qpn flow) noexcept = 0;
-  // The same for one short packet. False: nothing was sent, this way wants a batch of it.
-  virtual bool send_short(ShortPacket&, Qpn /*flow*/) noexcept { return false; }
   // How many packets of this size the receiving end can hold while its owner is busy.
   virtual std::uint32_t capacity_packets(const Destination& to,
                                          std::size_t packet_bytes) noexcept = 0;

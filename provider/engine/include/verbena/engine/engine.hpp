@@ -130,7 +130,6 @@ class Engine final : public queue::EventSink,
 
   // wire::Transmitter
   void send(wire::TxBatch& batch, Qpn flow) noexcept override;
-  bool send_short(wire::ShortPacket& packet, Qpn flow) noexcept override;
   std::uint32_t capacity_packets(const wire::Destination& to,
                                  std::size_t packet_bytes) noexcept override;
   Room room_at(const wire::Destination& to, Qpn qp, TimeNs now) noexcept override;

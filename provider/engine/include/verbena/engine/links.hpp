@@ -35,6 +35,9 @@ class Links {
   const link::PeerLink& peers() const noexcept { return *peers_; }
 
   bool is_undisturbed() const noexcept { return faults_->is_idle() && !capture_->is_running(); }
+  void send(wire::TxBatch& batch, Qpn flow) noexcept {
+    (void)(is_undisturbed() ? peers_->send(batch, flow) : faults_->send(batch, flow));
+  }
   std::size_t receive(link::RxSink& sink, std::size_t budget) noexcept {
     return is_undisturbed() ? peers_->receive(sink, budget) : faults_->receive(sink, budget);
   }

@@ -98,9 +98,6 @@ class PeerLink final : public Link {
   wire::Transmitter::Packing packing(const Peer& peer) noexcept;
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
-  // By a ring, if there is one that takes it now, or by UDP, if there is none. False: nothing was
-  // sent, a batch of it is for either.
-  bool send_short(wire::ShortPacket& packet, Qpn flow) noexcept;
   // A ring damages nothing: its packets are lost at once.
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;

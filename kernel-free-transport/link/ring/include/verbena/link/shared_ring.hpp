@@ -94,8 +94,6 @@ class RingWriter {
   // Writes the packets that go to the same place, as many as there is room for; returns how many.
   // Short ones appear together.
   std::size_t put(const wire::TxBatch& batch, std::size_t first, std::size_t count) noexcept;
-  // The same for one, with its rider. False: it would not fit, or the reader takes no riders.
-  bool put(const wire::ShortPacket& packet) noexcept;
   // After put(): whether the reader sleeps and has not been told of this sleep by us yet.
   bool should_wake_reader() noexcept;
   // Whether the reader, who does not sleep, has not read all that was put.
@@ -122,14 +120,11 @@ class RingWriter {
   static constexpr std::size_t kTogether = 4;
   static constexpr std::size_t kShort = 256;
 
-  // False: there is no room. (What they tell is not returned as an optional: compilers write its
+  // False: there is no room. (What it tells is not returned as an optional: compilers write its
   // two parts and read both at once, which waits until all that was written before is out, a
   // record.)
   bool place(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
              const std::optional<wire::Rider>& rider, Mark& mark) noexcept;
-  template <typename Copy>
-  bool place(std::size_t length, std::uint64_t fields, const std::optional<wire::Rider>& rider,
-             Mark& mark, Copy&& copy) noexcept;
   bool find_place(std::uint64_t size, std::uint64_t& at) noexcept;
   void publish(const Mark& mark) noexcept;
   void publish(std::span<const Mark> marks) noexcept;

@@ -84,8 +84,6 @@ class UdpLink final : public Link {
   // The same for packets [first, first + count) of the batch.
   std::size_t send_part(wire::TxBatch& batch, std::size_t first, std::size_t count,
                         Qpn flow) noexcept;
-  // A short packet, in one send with its rider. False: nothing was sent, it wants a batch.
-  bool send_short(wire::ShortPacket& packet, Qpn flow) noexcept;
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
   int wait_fd() const noexcept override;
