@@ -105,7 +105,8 @@ TEST_F(BatchTest, AShorterPacketEndsARunAndTheSecondHalfBeginsNone) {
 }
 
 TEST_F(BatchTest, ASmallBufferTakesWhatFits) {
-  TxBatch small(std::span<std::uint8_t>(bytes_).first(2 * (kInside + kIcrcSize)));
+  TxBatch small(
+      std::span<std::uint8_t>(bytes_).first(2 * (kInside + kIcrcSize) + TxBatch::kRoomBehind));
   for (int i = 0; i < 2; ++i) {
     ASSERT_NE(small.begin(kInside), nullptr);
     small.commit(kInside, {});

@@ -1,22 +1,37 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What both halves of the UDP link agree on.
+//
+// Packets that make one segmented send stay together on their way within a host: the receiver gets
+// one buffer and divides it. Between two devices of ours packets of one queue pair may as well be
+// one datagram, a bundle, of any lengths: without the kernel's price for segments, and with the
+// first packet of a message among them, which is longer than the others. A table at its end says
+// that it is a bundle and where it divides, each number with its upper byte first:
+//
+//   +--------+------+-----+--------+------+---------------------+------------+-----------+
+//   | packet | ICRC | ... | packet | ICRC | length of each (16) | count (16) | mark (16) |
+//   +--------+------+-----+--------+------+---------------------+------------+-----------+
+//
+// A length is that of a packet with its ICRC.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 
 #include "verbena/link/udp_link.hpp"
+#include "verbena/wire/bytes.hpp"
 
 namespace verbena::link {
 
 // A datagram that only wakes its receiver: as far as the destination QPN, for the steering.
 inline constexpr std::size_t kKickBytes = 8;
 
-// Packets that make one segmented send stay together on their way within a host: the receiver gets
-// one buffer and divides it. A device of ours does so (division.hpp) without the kernel's word,
-// too, so between two of them packets of one queue pair may as well be one datagram, a bundle, of
-// any lengths: without the kernel's price for segments, and with the first packet of a message
-// among them, which is longer than the others.
-//
+inline constexpr std::uint16_t kBundleMark = 0x5642;
+inline constexpr std::size_t kTableEnd = 4;  // the count and the mark
+// Of packets, with their table: as long as a datagram may be.
+inline constexpr std::size_t kBundleBytes = wire::TxBatch::kRunBytes - wire::TxBatch::kRoomBehind;
+static_assert(wire::TxBatch::kRoomBehind >= 2 * wire::TxBatch::kMaxPackets + kTableEnd);
+
 // Peers that are devices of ours, on this host: those of the same address, and those that have no
 // address but a loopback one where there are no foreign ones.
 inline bool has_own_peers_only(const UdpOptions& options, const IpAddress& local) noexcept {
@@ -25,6 +40,33 @@ inline bool has_own_peers_only(const UdpOptions& options, const IpAddress& local
 inline bool takes_bundles(const UdpOptions& options, const IpAddress& local,
                           const IpAddress& peer) noexcept {
   return peer == local || (has_own_peers_only(options, local) && peer.is_v4_loopback());
+}
+
+// Writes the table of these packets to where the last of them ends. Returns its length.
+inline std::size_t write_bundle_table(std::span<const wire::TxBatch::Packet> packets,
+                                      std::uint8_t* at) noexcept {
+  std::uint8_t* next = at;
+  for (const wire::TxBatch::Packet& p : packets) {
+    wire::store_be16(next, static_cast<std::uint16_t>(p.length + wire::kIcrcSize));
+    next += 2;
+  }
+  wire::store_be16(next, static_cast<std::uint16_t>(packets.size()));
+  wire::store_be16(next + 2, kBundleMark);
+  return static_cast<std::size_t>(next + kTableEnd - at);
+}
+
+// The lengths in a datagram's table; empty: it is no bundle. Their sum is right.
+inline std::span<const std::uint8_t> bundle_lengths(
+    std::span<const std::uint8_t> datagram) noexcept {
+  const std::size_t size = datagram.size();
+  if (size < kTableEnd || wire::load_be16(datagram.data() + size - 2) != kBundleMark) return {};
+  const std::size_t count = wire::load_be16(datagram.data() + size - kTableEnd);
+  const std::size_t table = 2 * count + kTableEnd;
+  if (count < 2 || count > wire::TxBatch::kMaxPackets || table > size) return {};
+  const auto lengths = datagram.subspan(size - table, 2 * count);
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += wire::load_be16(lengths.data() + 2 * i);
+  return sum + table == size ? lengths : std::span<const std::uint8_t>{};
 }
 
 }  // namespace verbena::link

@@ -1,96 +1,50 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where a buffer out of the receiving socket divides into packets. Of what came as segments the
-// kernel says so when it is asked, which makes reading a small packet a fifth dearer; of a bundle
-// (udp_constants.hpp) it knows nothing. But whoever sends to us mostly sends as it has sent before,
-// and the checksum tells whether a packet is as long as the last one of its kind was. So after some
-// buffers for which that would have done, the kernel is not asked any more, until it would not.
-//
-// What is not as expected is divided by trial, so nothing is lost for not having asked, but for
-// what is damaged: a packet, and what cannot be found behind it. Part of the receiving half of a
-// UdpLink; one thread at a time.
+// Where a buffer out of the receiving socket divides: into segments of one length, as the kernel
+// says where several came together; into what its table says, if it is a bundle (bundles.hpp); else
+// it is one packet. Nothing is said here of what the pieces are: their ICRCs tell.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
-#include "verbena/wire/icrc.hpp"
+#include "bundles.hpp"
 
 namespace verbena::link {
 
-// Of one sender, by the lower bits of the opcode: how long its last packet of this kind was, with
-// its ICRC.
-using PacketLengths = std::array<std::uint16_t, 32>;
-
-// Cuts the packets off one buffer.
+// Cuts the pieces off one buffer.
 class Cutter {
  public:
   using Bytes = std::span<const std::uint8_t>;
-  // What a buffer may be, but for one packet.
-  struct Origin {
-    std::size_t segment_bytes = 0;  // segments, the kernel says, of this length (0: it does not)
-    bool maybe_segments = false;    // it was not asked
-    bool maybe_bundle = false;
-  };
-  struct Piece {
-    Bytes bytes;
-    bool is_packet;  // with a right ICRC
-  };
 
-  // Packets may have so many IP identifications (UdpOptions).
-  Cutter(const wire::IcrcFlow& flow, Bytes buffer, const Origin& origin, std::uint32_t ids_accepted,
-         PacketLengths& lengths) noexcept
-      : flow_(flow),
-        rest_(buffer),
-        origin_(origin),
-        ids_accepted_(ids_accepted),
-        lengths_(lengths) {}
+  // `segment_bytes`: 0 if the kernel says none.
+  Cutter(Bytes buffer, std::size_t segment_bytes, bool maybe_bundle) noexcept
+      : rest_(buffer), segment_bytes_(segment_bytes) {
+    if (maybe_bundle && segment_bytes == 0) lengths_ = bundle_lengths(buffer);
+    if (!lengths_.empty()) rest_ = buffer.first(buffer.size() - lengths_.size() - kTableEnd);
+  }
 
   bool is_done() const noexcept { return rest_.empty(); }
-  Piece next() noexcept;
-  // It was clear without the kernel's word, or the kernel has none.
-  bool is_clear() const noexcept { return is_clear_; }
-  // Packets whose IP identification no send of ours gives them.
-  std::uint32_t foreign_ids() const noexcept { return foreign_ids_; }
+  // By a table that is not used up.
+  bool follows_table() const noexcept { return !lengths_.empty(); }
+  Bytes next() noexcept {
+    std::size_t length = rest_.size();
+    if (!lengths_.empty()) {
+      length = wire::load_be16(lengths_.data());
+      lengths_ = lengths_.subspan(2);
+    } else if (segment_bytes_ != 0) {
+      length = std::min(segment_bytes_, length);
+    }
+    const Bytes piece = rest_.first(length);
+    rest_ = rest_.subspan(length);
+    return piece;
+  }
 
  private:
-  bool is_packet_of_ours(Bytes bytes) noexcept;
-  std::optional<std::uint16_t> identify(Bytes bytes) noexcept;
-  bool are_segments(Bytes bytes, std::size_t step, std::uint32_t ids_accepted) const noexcept;
-  Piece cut(std::size_t length, bool is_packet) noexcept;
-  [[gnu::noinline]] Piece cut_segment() noexcept;
-  [[gnu::noinline]] Piece cut_unexpected(std::uint16_t& known) noexcept;
-  std::size_t length_in_bundle() noexcept;
-  std::size_t length_of_segments() const noexcept;
-
-  wire::IcrcFlow flow_;
-  wire::IcrcFlow::Sized sized_;
   Bytes rest_;
-  Origin origin_;
-  std::uint32_t ids_accepted_;
-  PacketLengths& lengths_;
-  std::uint16_t next_id_ = 0;  // that a send of ours gives
-  std::uint32_t foreign_ids_ = 0;
-  bool may_try_ = true;  // once: whoever sends garbage shall not cost much
-  bool is_clear_ = true;
-};
-
-// Whether to ask.
-class Asking {
- public:
-  bool is_needed() const noexcept { return left_ != 0; }
-  // What a buffer was like that was asked for, or not.
-  void was(bool is_clear) noexcept;
-
- private:
-  static constexpr std::uint32_t kUntilSure = 64;
-  static constexpr std::uint32_t kUntilSureMax = 1u << 16;
-
-  std::uint32_t left_ = kUntilSure;
-  std::uint32_t until_sure_ = kUntilSure;  // the next time; twice as many each time
-  std::uint32_t clear_ = 0;                // in a row, unasked
+  Bytes lengths_;  // of the pieces that are left, in a bundle's table
+  std::size_t segment_bytes_;
 };
 
 }  // namespace verbena::link

@@ -19,6 +19,7 @@ namespace verbena::link {
 namespace {
 
 constexpr std::size_t kReadMax = 65536;
+constexpr std::size_t kLeast = wire::Bth::kSize + wire::kIcrcSize;
 // What was read for its checksum shall still be in the nearest cache when it is copied.
 constexpr std::size_t kTrainBytes = 20 * 1024;
 
@@ -94,11 +95,12 @@ UdpReceiver::UdpReceiver(int fd, const IpAddress& local, const UdpOptions& optio
       drops_(drops),
       statistics_(statistics),
       wants_fields_(options.want_ip_fields || local.is_unspecified()),
+      takes_coalesced_(!has_own_peers_only(options, local)),
       buffer_(std::make_unique_for_overwrite<std::uint8_t[]>(kReadMax)) {
   // A kernel without coalescing (before 5.0) hands out single packets, which is right too. A socket
   // that takes coalesced buffers is a tenth of a microsecond slower with each small one, and where
   // all peers send bundles there are none.
-  if (!has_own_peers_only(options, local)) switch_on(fd, IPPROTO_UDP, UDP_GRO);
+  if (takes_coalesced_) switch_on(fd, IPPROTO_UDP, UDP_GRO);
   if (!local.is_v4()) switch_on(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX);
   if (wants_fields_) {
     switch_on(fd, IPPROTO_IP, IP_PKTINFO);
@@ -134,8 +136,7 @@ std::size_t UdpReceiver::receive(RxSink& sink) noexcept {
 
 bool UdpReceiver::read(Coalesced& out) noexcept {
   SocketAddress source;
-  const bool asks = wants_fields_ || asking_.is_needed();
-  out.was_asked = asks;
+  const bool has_options = wants_fields_ || takes_coalesced_;
   out.segment_bytes = 0;
   out.fields.destination = local_;
   out.fields.traffic_class = 0;
@@ -143,7 +144,7 @@ bool UdpReceiver::read(Coalesced& out) noexcept {
   out.fields.flow_label = 0;
   ssize_t length = 0;
   do {
-    length = asks ? read_asking(source, out) : read_unasked(source);
+    length = has_options ? read_with_options(source, out) : read_plainly(source);
     // Errors that others' packets left on the socket are read off and forgotten.
   } while (length == -EINTR || length == -ECONNREFUSED || length == -EHOSTUNREACH);
   if (length < 0) return false;
@@ -154,12 +155,12 @@ bool UdpReceiver::read(Coalesced& out) noexcept {
   return true;
 }
 
-ssize_t UdpReceiver::read_unasked(SocketAddress& source) noexcept {
+ssize_t UdpReceiver::read_plainly(SocketAddress& source) noexcept {
   socklen_t size = SocketAddress::kRoom;
   return receive_from(fd_, {buffer_.get(), kReadMax}, MSG_DONTWAIT, source.room(), &size);
 }
 
-ssize_t UdpReceiver::read_asking(SocketAddress& source, Coalesced& out) noexcept {
+ssize_t UdpReceiver::read_with_options(SocketAddress& source, Coalesced& out) noexcept {
   alignas(cmsghdr) std::uint8_t control[256];
   iovec part{buffer_.get(), kReadMax};
   msghdr message{};
@@ -171,7 +172,6 @@ ssize_t UdpReceiver::read_asking(SocketAddress& source, Coalesced& out) noexcept
   message.msg_controllen = sizeof control;
   const ssize_t length = receive_message(fd_, message, MSG_DONTWAIT);
   if (length < 0) return length;
-  statistics_.asked_reads.add();
   for (const cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr;
        c = CMSG_NXTHDR(&message, const_cast<cmsghdr*>(c))) {
     if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
@@ -201,25 +201,37 @@ std::size_t UdpReceiver::deliver(const Coalesced& buffer, RxSink& sink) noexcept
     drops_.count(DropReason::kBadIcrc);  // none can be right between families
     return 1;
   }
-  Entry& entry = entry_for(buffer);
-  const Cutter::Origin origin{buffer.segment_bytes, !buffer.was_asked, entry.sends_bundles};
-  Cutter cutter(entry.flow, buffer.bytes, origin, options_.ids_accepted, entry.lengths);
+  const Entry& entry = entry_for(buffer);
+  wire::IcrcFlow::Sized sized;
+  // `next_id`: the IP identification that a send of ours gives.
+  const auto is_packet = [&](std::span<const std::uint8_t> bytes, std::size_t next_id) {
+    if (bytes.size() < kLeast) return false;
+    if (sized.size() != bytes.size()) sized.be_of(entry.flow, bytes.size());
+    const auto ip_id =
+        sized.verify(bytes, static_cast<std::uint16_t>(next_id), options_.ids_accepted);
+    if (ip_id && *ip_id != 0 && *ip_id != next_id) statistics_.foreign_ids.add();
+    return ip_id.has_value();
+  };
+  Cutter cutter(buffer.bytes, buffer.segment_bytes, entry.sends_bundles);
+  const bool is_bundle = cutter.follows_table();
   Train train(buffer.fields, sink);
   std::size_t count = 0;
   do {
-    const Cutter::Piece piece = cutter.next();
-    ++count;
-    if (piece.is_packet) {
-      train.add(piece.bytes);
-    } else if (piece.bytes.size() < wire::Bth::kSize + wire::kIcrcSize) {
-      if (piece.bytes.size() != kKickBytes) drops_.count(DropReason::kTooShort);
-    } else {
+    const auto piece = cutter.next();
+    if (is_packet(piece, count)) {
+      train.add(piece);
+    } else if (is_bundle && count == 0 && is_packet(buffer.bytes, 0)) {
+      // By chance a packet ends like a bundle.
+      train.add(buffer.bytes);
+      cutter = Cutter({}, 0, false);
+    } else if (piece.size() >= kLeast) {
       drops_.count(DropReason::kBadIcrc);
+    } else if (piece.size() != kKickBytes) {
+      drops_.count(DropReason::kTooShort);
     }
+    ++count;
   } while (!cutter.is_done());
   train.deliver();
-  asking_.was(cutter.is_clear());
-  if (cutter.foreign_ids() != 0) statistics_.foreign_ids.add(cutter.foreign_ids());
   return count;
 }
 
@@ -236,12 +248,9 @@ UdpReceiver::Entry& UdpReceiver::entry_for(const Coalesced& buffer) noexcept {
 void UdpReceiver::begin_entry(Entry& entry, const Coalesced& buffer) const noexcept {
   const IpAddress& source = buffer.fields.source;
   const IpAddress& destination = buffer.fields.destination;
-  entry = {source,
-           destination,
-           buffer.source_port,
+  entry = {source, destination, buffer.source_port,
            wire::IcrcFlow(source, destination, buffer.source_port, options_.port),
-           takes_bundles(options_, destination, source),
-           {}};
+           takes_bundles(options_, destination, source)};
 }
 
 }  // namespace verbena::link

@@ -33,7 +33,6 @@ class UdpReceiver {
   // One read: up to 64 KiB, with what is said of them.
   struct Coalesced {
     std::span<const std::uint8_t> bytes;
-    bool was_asked = false;
     std::size_t segment_bytes = 0;  // that the kernel has said
     std::uint16_t source_port = 0;
     wire::RxDatagram fields;
@@ -45,12 +44,11 @@ class UdpReceiver {
     std::uint16_t port = 0;
     wire::IcrcFlow flow;
     bool sends_bundles = false;
-    PacketLengths lengths{};
   };
 
   bool read(Coalesced& out) noexcept;
-  ssize_t read_unasked(SocketAddress& source) noexcept;
-  [[gnu::noinline]] ssize_t read_asking(SocketAddress& source, Coalesced& out) noexcept;
+  ssize_t read_plainly(SocketAddress& source) noexcept;
+  [[gnu::noinline]] ssize_t read_with_options(SocketAddress& source, Coalesced& out) noexcept;
   std::size_t deliver(const Coalesced& buffer, RxSink& sink) noexcept;
   Entry& entry_for(const Coalesced& buffer) noexcept;
   [[gnu::cold]] void begin_entry(Entry& entry, const Coalesced& buffer) const noexcept;
@@ -61,10 +59,10 @@ class UdpReceiver {
   DropCounters& drops_;
   UdpStatistics& statistics_;
   bool wants_fields_;
+  bool takes_coalesced_;
   std::uint64_t buffer_bytes_ = 0;
 
   std::array<Entry, 32> cache_;
-  Asking asking_;
   std::unique_ptr<std::uint8_t[]> buffer_;
 };
 

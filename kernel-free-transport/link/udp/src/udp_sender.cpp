@@ -157,7 +157,9 @@ UdpSender::Run UdpSender::run_in(const wire::TxBatch& batch, Packets packets) co
   const bool may_bundle = this->may_bundle(batch.destination(head).address);
   if (!may_bundle && !may_segment) return {packets.first(1)};
   // Where there are no segments, there are no pages for a bundle either.
-  const std::size_t most = may_segment ? wire::TxBatch::kRunBytes : kInOnePieceMost;
+  const std::size_t most = !may_segment ? kInOnePieceMost
+                           : may_bundle ? kBundleBytes
+                                        : wire::TxBatch::kRunBytes;
   // The whole word of the header. Its upper byte, which the network may change, is alike in all
   // that one queue pair sends.
   const auto dest_qp = [&](const wire::TxBatch::Packet& p) {
@@ -196,10 +198,19 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Soc
     if (damage != nullptr) flip_bit(sealed, *damage);
     bytes += sealed.size();
   }
-  Message message{{head.data(), bytes}, run.packets.size(), run.is_bundle, 0, to};
+  // The table of a bundle stands where the batch may go on, for as long as it is sent.
+  std::array<std::uint8_t, wire::TxBatch::kRoomBehind> behind;
+  const auto room_behind = batch.room_behind(run.packets.back());
+  std::size_t table = 0;
+  if (run.is_bundle) {
+    std::copy(room_behind.begin(), room_behind.end(), behind.begin());
+    table = write_bundle_table(run.packets, room_behind.data());
+  }
+  Message message{{head.data(), bytes + table}, run.packets.size(), run.is_bundle, 0, to};
   if (message.packets > 1 && !run.is_bundle) message.segment_bytes = head.size();
   if (run.is_bundle && belongs_in_pages(bytes)) message.segment_bytes = kUncut;
   const Outcome outcome = transmit(socket, way, message);
+  if (run.is_bundle) std::copy_n(behind.begin(), table, room_behind.begin());
   if (way.is_locked) socket.lock.unlock();
   // A bit flips back for a packet that will be offered again.
   if (damage != nullptr && outcome != Outcome::kTaken) {

@@ -93,8 +93,10 @@ class TxBatch {
   static constexpr std::size_t kMaxPackets = 64;
   // The longest run: what an IPv6 packet carries that is as long as a loopback device's MTU allows.
   static constexpr std::size_t kRunBytes = 65488;
+  // What a link may write behind a run for as long as it sends that: the lengths of its packets.
+  static constexpr std::size_t kRoomBehind = 2 * kMaxPackets + 4;
   // For a run that a single longer packet goes before, and as much again.
-  static constexpr std::size_t kUsualBytes = 2 * (kRunBytes + kMaxPacket + kIcrcSize);
+  static constexpr std::size_t kUsualBytes = 2 * (kRunBytes + kMaxPacket + kIcrcSize) + kRoomBehind;
 
   struct Packet {
     std::uint32_t offset;       // of the BTH in the buffer
@@ -111,7 +113,9 @@ class TxBatch {
     std::uint32_t lent_length;
   };
 
-  explicit TxBatch(std::span<std::uint8_t> buffer) : buffer_(buffer) {}
+  explicit TxBatch(std::span<std::uint8_t> buffer) : buffer_(buffer) {
+    VERBENA_CHECK(buffer.size() > kRoomBehind);
+  }
 
   // Space for a packet of up to `length` bytes (without ICRC), or null when the batch is full.
   std::uint8_t* begin(std::size_t length) {
@@ -131,7 +135,8 @@ class TxBatch {
     return static_cast<std::uint32_t>(destinations_ - 1);
   }
   void commit_to(std::uint32_t destination, std::size_t length) {
-    VERBENA_CHECK(count_ < kMaxPackets && used_ + length + kIcrcSize <= buffer_.size());
+    VERBENA_CHECK(count_ < kMaxPackets &&
+                  used_ + length + kIcrcSize + kRoomBehind <= buffer_.size());
     packets_[count_++] = packet_at(used_, length, destination);
     const std::size_t sealed = length + kIcrcSize;
     if (!continues_run(sealed)) {
@@ -200,6 +205,9 @@ class TxBatch {
     bring_in(p);
     return buffer_.subspan(p.offset, p.length + kIcrcSize);
   }
+  std::span<std::uint8_t> room_behind(const Packet& p) const {
+    return buffer_.subspan(p.offset + p.length + kIcrcSize, kRoomBehind);
+  }
   std::span<const std::uint8_t> bytes_of(const Packet& p) const {
     bring_in(p);
     return buffer_.subspan(p.offset, p.length);
@@ -244,7 +252,7 @@ class TxBatch {
             0};
   }
   std::size_t limit() const {
-    return is_one_run_ ? std::min(kRunBytes, buffer_.size()) : buffer_.size();
+    return (is_one_run_ ? std::min(kRunBytes, buffer_.size()) : buffer_.size()) - kRoomBehind;
   }
   bool has_room_for(std::size_t sealed) const {
     if (count_ == kMaxPackets || used_ + sealed > limit()) return false;

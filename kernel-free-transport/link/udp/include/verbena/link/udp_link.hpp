@@ -56,7 +56,6 @@ struct UdpStatistics {
   Counter unreachable;  // packets that the system refused to carry
   Counter socket_full;  // times that send() took less than all
   OwnedCounter receive_calls;
-  OwnedCounter asked_reads;  // buffers that came with the kernel's word of how they divide
   OwnedCounter foreign_ids;  // packets whose IP identification had to be recovered
 };
 
