@@ -91,32 +91,6 @@ TEST(Turns, OneEndsWhereOthersWait) {
   ASSERT_TRUE(crowd.run_until_sent(0, 60));
 }
 
-// Its window is one message, so that with each answer all that was sent has been answered.
-TEST(Turns, ALongOneGoesOnThroughItsAnswersAndEndsAllTheSame) {
-  constexpr std::uint32_t kMessages = requester::FlowShare::kLongTurn / 16;
-  Crowd crowd(requester::FlowShare::kMany + 2, 16);
-  crowd.post_writes(0, 60);
-  for (std::size_t i = 1; i < crowd.left.size(); ++i) crowd.post_writes(i, 1);
-  ASSERT_TRUE(crowd.run_until_sent(1, 1));
-  EXPECT_GE(crowd.left[0].sends.size(), kMessages);
-  EXPECT_LE(crowd.left[0].sends.size(), kMessages + 4);
-  ASSERT_TRUE(crowd.run_until_sent(0, 60));
-  for (const Peer& p : crowd.left) {
-    EXPECT_THAT(statuses(p.sends), testing::Each(Status::kSuccess));
-  }
-}
-
-TEST(Turns, ALongOneEndsWhereNothingMayGo) {
-  Crowd crowd(requester::FlowShare::kMany + 2, 16);
-  crowd.post_writes(0, 2);
-  for (std::size_t i = 1; i < crowd.left.size(); ++i) crowd.post_writes(i, 1);
-  crowd.left[0].to_state(qp::State::kSqd);
-  ASSERT_TRUE(crowd.run_until_sent(crowd.left.size() - 1, 1));
-  EXPECT_EQ(crowd.left[0].sends.size(), 1u);
-  crowd.left[0].to_state(qp::State::kRts);
-  ASSERT_TRUE(crowd.run_until_sent(0, 2));
-}
-
 TEST(Turns, OneAloneSharesWithWhoComesLater) {
   Crowd crowd(1, 16);
   crowd.post_writes(0, 60);

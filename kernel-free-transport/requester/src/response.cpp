@@ -35,7 +35,7 @@ void Requester::handle_response(const wire::PacketView& packet, TimeNs now) {
     handle_data(packet, now);
   }
   retire();
-  if (una_ == sent_) all_is_answered();
+  if (una_ == sent_) give_up_turn();
 }
 
 [[gnu::flatten]] void Requester::handle_rider(const wire::Rider& rider, TimeNs now) {
@@ -44,7 +44,7 @@ void Requester::handle_response(const wire::PacketView& packet, TimeNs now) {
   heard_ = now;
   handle_acknowledge(rider.psn, rider.aeth, now);
   retire();
-  if (una_ == sent_) all_is_answered();
+  if (una_ == sent_) give_up_turn();
 }
 
 void Requester::update_credits(wire::Aeth aeth) {

@@ -111,7 +111,7 @@ void Requester::count_repeated(std::uint32_t packets) {
 // would come late.
 void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now) {
   sent_in_turn_ += packets;
-  if (ask && share_->has_waiting() && sent_in_turn_ >= share_->packets_per_turn()) [[unlikely]] {
+  if (ask && share_->has_waiting() && sent_in_turn_ >= FlowShare::kPacketsPerTurn) [[unlikely]] {
     turn_is_over_ = true;
   }
   const bool again = cursor_psn_.is_before(sent_);

@@ -72,20 +72,6 @@ TEST_F(FlowShareTest, OfPacketsOfOtherSizesThePeerHoldsOtherNumbers) {
   EXPECT_FALSE(enter(3, 16, 1024));  // behind who came before
 }
 
-TEST_F(FlowShareTest, WhereManyWaitTurnsAreLong) {
-  ASSERT_EQ(turns_of(4 + FlowShare::kMany - 1, 32), 4u);
-  EXPECT_FALSE(share.has_many_waiting());
-  EXPECT_EQ(share.packets_per_turn(), FlowShare::kUsualTurn);
-  EXPECT_FALSE(enter(4 + FlowShare::kMany, 32));
-  EXPECT_TRUE(share.has_many_waiting());
-  EXPECT_EQ(share.packets_per_turn(), FlowShare::kLongTurn);
-  share.leave(place(0));
-  EXPECT_FALSE(share.has_many_waiting());
-  share.leave(place(4 + FlowShare::kMany));  // one that waits
-  EXPECT_EQ(share.packets_per_turn(), FlowShare::kUsualTurn);
-  EXPECT_TRUE(share.has_waiting());
-}
-
 TEST_F(FlowShareTest, ATurnGoesToWhoHasWaitedLongest) {
   ASSERT_EQ(turns_of(6, 32), 4u);
   EXPECT_TRUE(place(4).waits());

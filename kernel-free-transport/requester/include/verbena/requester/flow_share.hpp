@@ -3,9 +3,7 @@
 // have a turn each and divide the capacity between them; as many have one at a time as leaves each
 // what it has to send, or a part that is worth a turn, and the others wait in a queue. Without
 // that, a thousand queue pairs with a packet each would overrun the peer together, again with each
-// repetition, though each alone is careful; and few long turns cost less than many short ones,
-// whose buffers leave the caches between them. A queue pair that is alone with its peer takes no
-// turn.
+// repetition, though each alone is careful. A queue pair that is alone with its peer takes no turn.
 //
 // Owned by the device; used under the locks of the queue pairs, which come before its own.
 #pragma once
@@ -67,12 +65,6 @@ class FlowShare {
   [[gnu::noinline]] void leave(Place& place) noexcept;
 
   bool has_waiting() const noexcept { return waiting_.read_relaxed() != 0; }
-  // What a queue pair needs for its turn is in no near cache by then.
-  bool has_many_waiting() const noexcept { return waiting_.read_relaxed() >= kMany; }
-  // After so many a turn ends, if others wait.
-  std::uint32_t packets_per_turn() const noexcept {
-    return has_many_waiting() ? kLongTurn : kUsualTurn;
-  }
   std::uint32_t of(std::uint32_t capacity) const noexcept {
     const std::uint32_t active = active_.read_relaxed();
     // No division for one, which is most of all.
@@ -83,10 +75,8 @@ class FlowShare {
   // needed to be served well (bench/README.md has the figures).
   static constexpr std::uint64_t kPacketsAtLeast = 16;
   static constexpr std::uint64_t kPacketsAtMost = 32;
-  // Packets of a turn, and so many who wait that it is a long one.
-  static constexpr std::uint32_t kUsualTurn = 64;
-  static constexpr std::uint32_t kLongTurn = 256;
-  static constexpr std::uint32_t kMany = 256;
+  // After so many a turn ends, if others wait.
+  static constexpr std::uint32_t kPacketsPerTurn = 64;
 
  private:
   using State = Place::State;

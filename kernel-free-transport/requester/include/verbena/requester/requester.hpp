@@ -256,13 +256,6 @@ class Requester {
   queue::Status scatter(const SendEntry& entry, std::uint32_t position, std::uint64_t offset,
                         const queue::Payload& data);
   std::uint32_t chunks_ended(const SendEntry& entry, Psn from, std::uint32_t psns) const;
-  // Where turns are long, what is left goes on in the same one; if nothing comes of that,
-  // poll_transmit ends it.
-  void all_is_answered() noexcept {
-    const bool goes_on = place_.has_turn() && !turn_is_over_ && cursor_ != queue_.tail() &&
-                         share_->has_many_waiting();
-    if (!goes_on) give_up_turn();
-  }
   // Everything before `upto` has arrived; false if a READ or atomic in between has no response.
   bool acknowledge(Psn upto, TimeNs now);
   void update_credits(wire::Aeth aeth);
