@@ -99,7 +99,6 @@ std::size_t Engine::drive(std::size_t budget) noexcept {
     return 0;
   }
   rounds_.begin();
-  if (rounds_.only_polls() && !device_.has_work()) (void)links_.peers().linger();
   const std::size_t received = begin_round(budget);
   if (received == 0) device_.forget_answered();
   if (received == 0 && !device_.has_work() && rounds_.leaves_clock_alone()) {

@@ -19,16 +19,6 @@
 
 namespace verbena {
 
-// Before another look at what another processor is to write. Without it looks are begun before the
-// ones ahead of them have ended, and are all in vain when it comes.
-inline void look_anew() noexcept {
-#if defined(__x86_64__)
-  _mm_lfence();
-#else
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-#endif
-}
-
 inline void cpu_relax() noexcept {
 #if defined(__x86_64__)
   _mm_pause();

@@ -101,10 +101,6 @@ class PeerLink final : public Link {
   // A ring damages nothing: its packets are lost at once.
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
-  // Under the receive lock, for whoever does nothing but wait: looks at the rings again and again,
-  // for about as long as a round of receive() takes that finds nothing. What comes is seen at once
-  // so, not when another such round has ended and the next has begun. Whether something is there.
-  bool linger() noexcept;
   // Under the receive lock, as UdpLink says.
   void want_header_fields() noexcept;
   // Under the receive lock: the next empty round looks at UDP, too.
