@@ -174,8 +174,7 @@ void Device::send_now(qp::QueuePair& qp, TimeNs now) {
   const bool was_waiting = held.is_waiting.read_relaxed();
   if (was_waiting && held.until != 0) {
     held.spin.won();
-  } else if (was_waiting ||
-             (held.sent_alone != 0 && now < held.sent_alone + hold_.read_relaxed())) {
+  } else if (was_waiting || (held.sent_alone != 0 && now < held.sent_alone + kHold)) {
     held.spin.would_have_won();
   } else if (held.sent_alone != 0) {
     held.spin.would_have_lost();

@@ -14,7 +14,7 @@ namespace verbena::device {
   if (!qp.only_acknowledges() || !qp.held.may_wait()) return touched_.push(qp);
   qp::QueuePair::Held& held = qp.held;
   if (held.is_waiting.read_relaxed()) return;
-  held.until = held.spin.is_on() ? now + hold_.read_relaxed() : 0;
+  held.until = held.spin.is_on() ? now + kHold : 0;
   held.is_waiting.publish(true);
   held.round = round_;
   if (!std::exchange(held.is_listed, true)) waiting_.push_back(&qp);

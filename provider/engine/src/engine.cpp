@@ -127,27 +127,17 @@ void Engine::look_at_clock() noexcept { links_.peers().remind(rounds_.look_after
 
 // --- the progress thread -----------------------------------------------------------------------
 
-Engine::Load Engine::load() noexcept {
-  const PortCounters& counters = device_.counters();
-  return {counters.received.packets.read() + counters.sent.packets(),
-          counters.received.bytes.read() + counters.sent.bytes()};
-}
-
 // It does not look on when it has just told the application of something, which may want this very
 // processor.
 Driven::Found Engine::drive_until_quiet() noexcept {
   Lock& lock = device_.receive_lock();
   Found found = Found::kNothing;
   TimeNs look_until = 0;
-  TimeNs found_at = 0;  // in the round before, if that was little
   const std::uint32_t polls = progress_.polls();
   for (int round = 0; round < kRoundsPerTurn;) {
     if (!lock.try_lock()) return Found::kAnother;
     const TimeNs now = rounds_.look();
-    if (found_at != 0) progress_.note_turn(now - found_at);
-    const Load before = load();
     const bool more = drive_once(now, device::Acknowledge::kUnlessAnswered, kPollBudget);
-    found_at = more && load().is_little_after(before) ? now : 0;
     if (more) {
       rounds_.note_found(now);
       found = Found::kPackets;
@@ -165,7 +155,6 @@ Driven::Found Engine::drive_until_quiet() noexcept {
       break;
     }
   }
-  if (found == Found::kPackets) device_.set_hold(progress_.answer_time());
   return found;
 }
 

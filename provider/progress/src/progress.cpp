@@ -134,11 +134,6 @@ void* Progress::run_thread(void* self) {
   return nullptr;
 }
 
-// By the shortest of late: whatever else there is to do, it takes as long as that.
-void Progress::note_turn(TimeNs time) noexcept {
-  turn_ = turn_ == 0 ? time : std::min(turn_ + turn_ / times::kTurnsRemembered + 1, time);
-}
-
 // What is due is done all the same: the blocked reader has left when it came, or posts in yet
 // another thread.
 Progress::Wait Progress::choose_beside_reader(TimeNs now) noexcept {

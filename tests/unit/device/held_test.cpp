@@ -192,17 +192,6 @@ TEST_F(Held, DoNotWaitForEachOther) {
   EXPECT_TRUE(right.send_cq.poll_one(c));
 }
 
-// Where everything takes long, answers do, too.
-TEST_F(Held, WaitLongerWhereTheyAreTold) {
-  constexpr TimeNs kSlow = Device::kLongHold / 2;
-  right.device.set_hold(Device::kLongHold);
-  EXPECT_FALSE(exchange(Acknowledge::kUnlessAnswered, kSlow));
-  EXPECT_FALSE(exchange(Acknowledge::kUnlessAnswered, kSlow));
-  for (int i = 0; i < 50; ++i) ASSERT_TRUE(exchange(Acknowledge::kUnlessAnswered, kSlow));
-  right.device.set_hold(0);
-  EXPECT_TRUE(left_writes_in_vain()) << "held for the usual time again";
-}
-
 // Without a round that sends: the answer has taken it along.
 TEST_F(Held, AreForgottenOnceAnswered) {
   write(left, *left_qp);

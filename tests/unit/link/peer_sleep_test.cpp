@@ -244,14 +244,6 @@ TEST_F(PeerReminder, IsForNobodyWhoReadsOrSleeps) {
   EXPECT_EQ(reminders_after(1'000'000, 1000), 0u);
 }
 
-// Whoever needs long for a look has a reader who needs long, too.
-TEST_F(PeerReminder, TakesItsTimeWhereLooksDo) {
-  join_with(rope());
-  ASSERT_EQ(send(a_, b_, 0, 1), 1u);
-  EXPECT_EQ(reminders_after(1'000'000, 20), 0u);
-  EXPECT_EQ(reminders_after(1'000'000, 1000), 1u);
-}
-
 TEST_F(PeerReminder, IsADatagramWhereThereIsNoRope) {
   join_and_forget(a_, b_);
   while (b_.link->receive(sink_, 64) > 0) {

@@ -203,20 +203,6 @@ TEST(Progress, WakesSoonAfterPollsThatKeptItAsleep) {
   } while (passed > 50'000'000);
 }
 
-// The thread's own function, without the thread.
-TEST(Progress, AnAnswerMayTakeAsLongAsManyOfItsTurns) {
-  Driven1 driven;
-  Progress progress(driven);
-  EXPECT_EQ(progress.answer_time(), 0u) << "not known";
-  progress.note_turn(40'000);
-  EXPECT_EQ(progress.answer_time(), 5'120'000u);
-  // One that had more to do says nothing.
-  progress.note_turn(900'000);
-  EXPECT_LT(progress.answer_time(), 5'300'000u);
-  progress.note_turn(1'500);
-  EXPECT_EQ(progress.answer_time(), 192'000u);
-}
-
 // A send is longer than what would be a pause between polls, and the application receives after it.
 TEST(Progress, RestsWhileTheApplicationSends) {
   Driven1 driven;

@@ -8,8 +8,6 @@ namespace verbena::link {
 namespace {
 
 constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
-// And so many looks, each after a few empty rounds: where these take longer, so does the reader.
-constexpr std::uint64_t kLooksOfPatience = 32;
 
 // Never 0. Different peers may share one: whoever uses an entry compares the peer.
 std::uint64_t key_of(const Peer& peer) {
@@ -159,13 +157,10 @@ std::optional<Peer> OutboundRings::remind(TimeNs now) noexcept {
   const std::size_t place = taken_[++looks_ % count];
   Waiting& waiting = waiting_[place];
   if (const std::uint64_t sent = packets_sent_[place].read(); sent != waiting.sent) {
-    waiting = {sent, now, looks_, false};
+    waiting = {sent, now, false};
     return std::nullopt;
   }
-  if (waiting.is_over || now < waiting.since + kPatience ||
-      looks_ < waiting.since_look + kLooksOfPatience) {
-    return std::nullopt;
-  }
+  if (waiting.is_over || now < waiting.since + kPatience) return std::nullopt;
   waiting.is_over = true;
   Entry& entry = entries_[place];
   const Guard guard(entry.lock);

@@ -61,7 +61,6 @@ class OutboundRings {
   struct Waiting {
     std::uint64_t sent = 0;
     TimeNs since = 0;
-    std::uint64_t since_look = 0;
     bool is_over = false;
   };
   static_assert(kTableSize >= 2 * PeerLink::kPeersMax);
@@ -82,8 +81,8 @@ class OutboundRings {
   std::unique_ptr<OwnedCounter[]> own_packets_sent_;
   OwnedCounter* packets_sent_;
   Published<bool> has_any_{false};
-  // The places that were ever taken, in that order; of the one who reminds, how often it has
-  // looked, and for each place.
+  // The places that were ever taken, in that order; how often it was looked, and what was seen of
+  // each place.
   std::array<std::uint16_t, kTableSize> taken_{};
   Published<std::size_t> taken_count_{0};
   std::uint64_t looks_ = 0;

@@ -137,11 +137,8 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
 
   // So long an acknowledgement waits for the application to post. An application that waits for
   // data by looking at its memory answers sooner; and the peer, which often waits for both, gets
-  // both at once, while it still polls for its completion. Any thread may change it, within bounds:
-  // where everything takes longer, so does the change to the application's thread most of all.
-  static constexpr TimeNs kUsualHold = 20'000;
-  static constexpr TimeNs kLongHold = 1'000'000;
-  void set_hold(TimeNs hold) noexcept { hold_.publish(std::clamp(hold, kUsualHold, kLongHold)); }
+  // both at once, while it still polls for its completion.
+  static constexpr TimeNs kHold = 20'000;
 
   // --- receiving and time; under the receive lock ---
   Lock& receive_lock() { return receive_lock_; }
@@ -242,11 +239,10 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   Lock receive_lock_;
   QpTable table_;
   TimerQueue timers_;
-  TakeAllList<qp::QueuePair> dirty_;     // have something to send
-  TouchedList touched_;                  // the same, of the packets of this round
-  std::vector<qp::QueuePair*> waiting_;  // acknowledgements that wait for data
-  std::uint32_t round_ = 0;              // of receiving
-  Published<TimeNs> hold_{kUsualHold};
+  TakeAllList<qp::QueuePair> dirty_;      // have something to send
+  TouchedList touched_;                   // the same, of the packets of this round
+  std::vector<qp::QueuePair*> waiting_;   // acknowledgements that wait for data
+  std::uint32_t round_ = 0;               // of receiving
   Published<bool> has_waiting_{false};    // of them, some for a round
   Published<TimeNs> held_until_{kNever};  // and the first of the others
   std::array<std::unique_ptr<TxBuffer>, SentCounters::kParts> buffers_;

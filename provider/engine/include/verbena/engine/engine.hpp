@@ -155,16 +155,6 @@ class Engine final : public queue::EventSink,
   [[gnu::noinline]] void handle_timeouts(device::Acknowledge acknowledge) noexcept;
   [[gnu::noinline]] void look_at_clock() noexcept;
   bool drive_once(TimeNs now, device::Acknowledge acknowledge, std::size_t budget) noexcept;
-  // What has come and gone so far; and whether it is so little more than `before` that the time it
-  // took says how fast this processor is, and not how much there was to do.
-  struct Load {
-    std::uint64_t packets = 0;
-    std::uint64_t bytes = 0;
-    bool is_little_after(const Load& before) const {
-      return packets - before.packets <= 4 && bytes - before.bytes <= 16 * 1024;
-    }
-  };
-  Load load() noexcept;
 
   // link::RxSink
   void on_datagram(const wire::RxDatagram& datagram) noexcept override;

@@ -90,13 +90,6 @@ class Progress final : public Waker {
   // Ends the thread and waits for it. Not from the thread itself.
   void stop() noexcept;
 
-  // For the thread itself: so long it took to take in a few small packets.
-  void note_turn(TimeNs time) noexcept;
-  // So long an application may take, on this processor, to answer what this thread has just brought
-  // it: the change from the one to the other is some thirty turns, and several times that leaves it
-  // some room. Also the thread's own.
-  TimeNs answer_time() const noexcept { return times::kAnswerTurns * turn_; }
-
   // In a forked child, where there is no such thread.
   void abandon() noexcept {
     running_ = false;
@@ -173,7 +166,6 @@ class Progress final : public Waker {
   std::uint32_t polls_before_wait_ = 0;
   std::uint32_t polls_at_nudge_ = 0;      // at the last nudge after which packets were found
   std::uint32_t blocked_reads_seen_ = 0;  // at the last look
-  TimeNs turn_ = 0;                       // how long a turn takes at least that finds packets
   bool stands_by_ = false;
   bool is_parked_ = false;
   bool was_nudged_ = false;

@@ -62,9 +62,6 @@ inline constexpr TimeNs kSlice = 100 * kUs;  // of the processor, as the schedul
 // By how much a timer may be late: of a long term, of any other.
 inline constexpr TimeNs kWideSlack = 4 * kMs;
 inline constexpr TimeNs kNarrowSlack = 50 * kUs;
-// So many turns an application takes to answer; and after so many a slow turn is forgotten.
-inline constexpr TimeNs kAnswerTurns = 128;
-inline constexpr TimeNs kTurnsRemembered = 64;
 
 // --- a blocked reader ---
 inline constexpr TimeNs kReaderSpin = 30 * kUs;
