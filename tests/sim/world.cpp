@@ -204,13 +204,11 @@ void World::deliver_train(Node& to, const Arrived& arrived, std::size_t count) {
   to.device().handle_train(now_, train);
 }
 
-// Acknowledgements sometimes wait for company, as they do beside a polling application.
+// Acknowledgements sometimes wait for company, if that has paid.
 void World::settle(Node& node) {
   using device::Acknowledge;
-  const std::uint64_t how = random_.below(10);
-  node.device().finish_receive(now_, how < 3   ? Acknowledge::kLater
-                                     : how < 6 ? Acknowledge::kUnlessAnswered
-                                               : Acknowledge::kNow);
+  const bool may_wait = random_.below(10) < 7;
+  node.device().finish_receive(now_, may_wait ? Acknowledge::kUnlessAnswered : Acknowledge::kNow);
 }
 
 TimeNs World::next_event() const {

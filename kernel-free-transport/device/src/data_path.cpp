@@ -23,10 +23,6 @@ bool has_little_to_send(const requester::Requester& requester) {
   return requester.unsent() < kRequestsPerBatch && requester.unsent_bytes() < kBytesPerBatch;
 }
 
-bool acknowledges_now(Acknowledge acknowledge) {
-  return acknowledge == Acknowledge::kNow || acknowledge == Acknowledge::kNowForPoster;
-}
-
 }  // namespace
 
 [[gnu::always_inline]] inline void Device::deliver(qp::QueuePair& qp,
@@ -133,6 +129,7 @@ void Device::transmit(qp::QueuePair& qp, TimeNs now, Rest rest) {
   const std::size_t which = take_buffer();
   const bool more = transmit_batches(which, qp, now, rest);
   buffers_[which]->lock.unlock();
+  if (!qp.responder().owes_anything()) qp.held.was_taken_along();
   if (more) dirty_.push(qp);
   rearm(qp);
 }
@@ -170,19 +167,8 @@ bool Device::defer(qp::QueuePair& qp) {
 }
 
 void Device::send_now(qp::QueuePair& qp, TimeNs now) {
-  qp::QueuePair::Held& held = qp.held;
-  const bool was_waiting = held.is_waiting.read_relaxed();
-  if (was_waiting && held.until != 0) {
-    held.spin.won();
-  } else if (was_waiting || (held.sent_alone != 0 && now < held.sent_alone + kHold)) {
-    held.spin.would_have_won();
-  } else if (held.sent_alone != 0) {
-    held.spin.would_have_lost();
-  }
-  if (was_waiting || held.spin.is_on()) held.in_vain = 0;
-  held.sent_alone = 0;
+  qp.held.posted(now);
   transmit(qp, now, qp.requester().in_flight() != 0 ? Rest::kMayWait : Rest::kGoes);
-  if (was_waiting && !qp.wants_to_transmit()) held.is_waiting.publish(false);
 }
 
 void Device::doorbell(qp::QueuePair& qp, TimeNs now) {
@@ -190,13 +176,38 @@ void Device::doorbell(qp::QueuePair& qp, TimeNs now) {
   if (!defer(qp)) send_now(qp, now);
 }
 
-void Device::transmit_listed(TimeNs now, Acknowledge acknowledge) {
-  using List = TakeAllList<qp::QueuePair>;
-  std::erase_if(waiting_, [&](qp::QueuePair* qp) {
-    qp->held.is_listed = waits_on(*qp, now, acknowledge);
-    return !qp->held.is_listed;
+void Device::transmit_wanted(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
+  const Guard guard(qp.lock());
+  if (acknowledge == Acknowledge::kNowForPoster && qp.only_requests() && defer(qp)) return;
+  if (qp.only_acknowledges()) {
+    if (qp.held.is_held()) return;
+    qp.held.goes_alone(now);
+  }
+  if (qp.wants_to_transmit()) transmit(qp, now);
+}
+
+void Device::release_held(TimeNs now, bool all) {
+  TimeNs first = kNever;
+  std::erase_if(holding_, [&](qp::QueuePair* qp) {
+    const Guard guard(qp->lock());
+    if (qp->held.is_held() && !all && now < qp->held.until()) {
+      first = std::min(first, qp->held.until());
+      return false;
+    }
+    qp->is_holding = false;
+    if (!qp->held.is_held()) return true;
+    if (qp->only_acknowledges()) qp->held.goes_alone(now);
+    if (qp->wants_to_transmit()) transmit(*qp, now);
+    qp->held.was_taken_along();
+    return true;
   });
-  ++round_;
+  held_until_.publish(first);
+}
+
+void Device::finish_receive(TimeNs now, Acknowledge acknowledge) {
+  using List = TakeAllList<qp::QueuePair>;
+  const bool all_go = acknowledge != Acknowledge::kUnlessAnswered;
+  if (all_go && !holding_.empty()) release_held(now, true);
   while (qp::QueuePair* qp = touched_.pop()) transmit_wanted(*qp, now, acknowledge);
   for (qp::QueuePair* qp = dirty_.is_empty() ? nullptr : dirty_.take_all(); qp != nullptr;) {
     qp::QueuePair* next = qp->next_in_list;
@@ -204,77 +215,10 @@ void Device::transmit_listed(TimeNs now, Acknowledge acknowledge) {
     transmit_wanted(*qp, now, acknowledge);
     qp = next;
   }
-  publish_held();
-}
-
-void Device::transmit_wanted(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
-  const Guard guard(qp.lock());
-  if (acknowledge == Acknowledge::kNowForPoster && qp.only_requests() && defer(qp)) return;
-  if (qp.only_acknowledges()) {
-    // Who waits has had its turn.
-    if (qp.held.is_waiting.read_relaxed()) return;
-    qp.held.sent_alone = now;
-  }
-  if (qp.wants_to_transmit()) transmit(qp, now);
-}
-
-// Of one that waits: whether it waits on. Else what it owes goes; but data may have taken it along.
-bool Device::waits_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge) {
-  qp::QueuePair::Held& held = qp.held;
-  if (!held.is_waiting.read_relaxed()) return false;
-  const bool is_new = held.round == round_;
-  if (is_new && acknowledge == Acknowledge::kLater) return true;
-  const Guard guard(qp.lock());
-  if (!held.is_waiting.read_relaxed()) return false;
-  const bool is_alone = qp.only_acknowledges();
-  if (is_alone && !acknowledges_now(acknowledge) && now < held.until) return true;
-  held.is_waiting.publish(false);
-  if (is_alone) {
-    if (held.until == 0 || is_new) held.sent_alone = now;
-    if (held.until == 0 && !is_new) held.waited_in_vain();
-    if (held.until != 0 && now >= held.until) held.spin.lost();
-  }
-  if (qp.wants_to_transmit()) transmit(qp, now);
-  return false;
-}
-
-void Device::publish_held() {
-  bool for_a_round = false;
-  TimeNs first = kNever;
-  for (const qp::QueuePair* qp : waiting_) {
-    const TimeNs until = qp->held.until;
-    for_a_round = for_a_round || until == 0;
-    if (until != 0) first = std::min(first, until);
-  }
-  has_waiting_.publish(for_a_round);
-  held_until_.publish(first);
-}
-
-// Data has taken what they owed along.
-void Device::forget_answered_of_waiting() {
-  const auto is_answered = [](qp::QueuePair* qp) {
-    qp->held.is_listed = qp->held.is_waiting.read_relaxed();
-    return !qp->held.is_listed;
-  };
-  if (std::erase_if(waiting_, is_answered) != 0) publish_held();
-}
-
-void Device::finish_receive(TimeNs now, Acknowledge acknowledge) {
-  const bool nobody_sends = touched_.is_empty() && dirty_.is_empty();
-  if (nobody_sends && waiting_.empty()) return;
-  // An answer has come and is acknowledged with the next question, most likely.
-  if (nobody_sends && acknowledge == Acknowledge::kLater && waiting_.size() == 1 &&
-      waiting_.front()->held.round == round_ && waiting_.front()->held.is_waiting.read_relaxed()) {
-    ++round_;
-    // Of one that waits for a round, that is all there is to tell, and most times told.
-    if (!has_waiting_.read_relaxed() || waiting_.front()->held.until != 0) publish_held();
-    return;
-  }
-  transmit_listed(now, acknowledge);
 }
 
 void Device::handle_timeouts(TimeNs now) {
-  if (held_until_.read() <= now) transmit_listed(now, Acknowledge::kUnlessAnswered);
+  if (held_until_.read() <= now) release_held(now, false);
   while (const auto entry = timers_.take_expired(now)) {
     qp::QueuePair* qp = table_.find(entry->number);
     if (qp == nullptr) continue;

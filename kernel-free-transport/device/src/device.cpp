@@ -84,8 +84,7 @@ void Device::destroy_qp(qp::QueuePair* qp) {
       item = next;
     }
     VERBENA_CHECK(touched_.is_empty());
-    std::erase(waiting_, qp);
-    publish_held();
+    if (qp->is_holding) std::erase(holding_, qp);
     if (qp->has_relay()) close_lines_of(*qp);
     table_.release(number);
   }

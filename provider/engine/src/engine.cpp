@@ -100,14 +100,13 @@ std::size_t Engine::drive(std::size_t budget) noexcept {
   }
   rounds_.begin();
   const std::size_t received = begin_round(budget);
-  if (received == 0) device_.forget_answered();
   if (received == 0 && !device_.has_work() && rounds_.leaves_clock_alone()) {
     progress_.note_poll();
     announcements_.end_round(lock);
     return 0;
   }
   if (received == 0) look_at_clock();
-  finish_round(received, device::Acknowledge::kLater);
+  finish_round(received, device::Acknowledge::kUnlessAnswered);
   const TimeNs now = rounds_.now();
   progress_.note_poll(now);
   if (received != 0) {
@@ -268,7 +267,7 @@ bool Engine::drive_for_reader() noexcept {
   Lock& lock = device_.receive_lock();
   lock.lock();
   const TimeNs now = rounds_.look();
-  const bool received = drive_once(now, device::Acknowledge::kLater, kReaderBudget);
+  const bool received = drive_once(now, device::Acknowledge::kUnlessAnswered, kReaderBudget);
   if (received) rounds_.note_found(now);
   announcements_.end_round(lock);
   return received;

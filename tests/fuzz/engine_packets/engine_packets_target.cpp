@@ -103,9 +103,8 @@ class Target {
       device.handle_datagram(now_, d);
     }
     using device::Acknowledge;
-    device.finish_receive(now_, (choice & 1) != 0   ? Acknowledge::kLater
-                                : (choice & 2) != 0 ? Acknowledge::kUnlessAnswered
-                                                    : Acknowledge::kNow);
+    device.finish_receive(now_,
+                          (choice & 3) != 0 ? Acknowledge::kUnlessAnswered : Acknowledge::kNow);
     if (choice & kTimePasses) {
       now_ = std::max(now_ + 1000, std::min(device.next_deadline(), now_ + 100'000'000));
       device.handle_timeouts(now_);

@@ -78,6 +78,14 @@ class Host final : public wire::Transmitter, public queue::EventSink {
 
   // One round of the receiving thread: how many packets there were.
   std::size_t receive(TimeNs time, device::Acknowledge acknowledge) {
+    const std::size_t count = take_in(time);
+    const Guard guard(device.receive_lock());
+    device.finish_receive(time, acknowledge);
+    device.handle_timeouts(time);
+    return count;
+  }
+  // The first half of it.
+  std::size_t take_in(TimeNs time) {
     std::deque<std::vector<std::uint8_t>> packets;
     {
       const std::lock_guard guard(mutex);
@@ -91,8 +99,6 @@ class Host final : public wire::Transmitter, public queue::EventSink {
       d.destination = address;
       device.handle_datagram(time, d);
     }
-    device.finish_receive(time, acknowledge);
-    device.handle_timeouts(time);
     return packets.size();
   }
 

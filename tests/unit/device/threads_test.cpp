@@ -62,7 +62,7 @@ class Threads : public testing::Test {
         while (!stop) {
           // Its clock is the number of rounds.
           const TimeNs time = host->now.fetch_add(20'000) + 20'000;
-          const auto how = time / 20'000 % 2 == 0 ? device::Acknowledge::kLater
+          const auto how = time / 20'000 % 2 == 0 ? device::Acknowledge::kNow
                                                   : device::Acknowledge::kUnlessAnswered;
           if (host->receive(time, how) == 0) std::this_thread::yield();
         }

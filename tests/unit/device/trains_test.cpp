@@ -17,9 +17,10 @@ class Answered : public TwoHosts {
   Packets answer(std::size_t count) {
     write(left, *left_qp, right);
     left.device.doorbell(*left_qp, ++time);
-    right.receive(++time, Acknowledge::kLater);
+    right.take_in(++time);
     for (std::size_t i = 0; i < count; ++i) write(right, *right_qp, left);
     right.device.doorbell(*right_qp, ++time);
+    right.receive(++time, Acknowledge::kNow);
     return std::exchange(left.inbox, {});
   }
   // As the link hands over what came in one buffer, each with room for its ICRC behind it.

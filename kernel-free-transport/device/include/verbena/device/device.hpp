@@ -8,7 +8,7 @@
 //
 //     if (device.receive_lock().try_lock()) {
 //       ...device.handle_datagram(now, datagram)...      any number of times
-//       device.finish_receive(now, Acknowledge::kLater);
+//       device.finish_receive(now, Acknowledge::kUnlessAnswered);
 //       device.receive_lock().unlock();
 //     }
 //
@@ -51,10 +51,10 @@ struct DeviceOptions {
 };
 
 // When acknowledgements go that have no data to travel with. kNow: in this round. kUnlessAnswered:
-// so, too, but where the application has often posted soon after them, they wait for that a while.
-// kLater: as before, but for a round at least; for who will be back at once. kNowForPoster: in this
-// round; but what is left of requests and would be little waits for those that will be posted next.
-enum class Acknowledge : std::uint8_t { kNow, kUnlessAnswered, kLater, kNowForPoster };
+// also, but where the application has often posted soon after them, they wait for that a while
+// (qp/held_ack.hpp). kNowForPoster: in this round; but what is left of requests and would be little
+// waits for those that will be posted next.
+enum class Acknowledge : std::uint8_t { kNow, kUnlessAnswered, kNowForPoster };
 
 // Queue pairs that packets of the round have given something to send; under the receive lock, so
 // that one who is to answer costs no atomic operation.
@@ -135,11 +135,6 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   // Else this.
   void send_now(qp::QueuePair& qp, TimeNs now);
 
-  // So long an acknowledgement waits for the application to post. An application that waits for
-  // data by looking at its memory answers sooner; and the peer, which often waits for both, gets
-  // both at once, while it still polls for its completion.
-  static constexpr TimeNs kHold = 20'000;
-
   // --- receiving and time; under the receive lock ---
   Lock& receive_lock() { return receive_lock_; }
   void handle_datagram(TimeNs now, const wire::RxDatagram& datagram);
@@ -148,10 +143,6 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   void handle_multicast(TimeNs now, wire::RxDatagram datagram, Qpn member);
   // Always, before the lock is released.
   void finish_receive(TimeNs now, Acknowledge acknowledge);
-  // Before has_work() is asked, where nothing was received: less may be left to do by now.
-  void forget_answered() {
-    if (has_waiting_.read_relaxed()) forget_answered_of_waiting();
-  }
   void handle_timeouts(TimeNs now);
 
   // --- without a lock ---
@@ -160,7 +151,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   // Some queue pair's time has come, and not only that of an acknowledgement which is held.
   bool is_timer_due(TimeNs now) const { return timers_.earliest() <= now; }
   bool holds_any() const { return held_until_.read_relaxed() != kNever; }
-  bool has_work() const { return !dirty_.is_empty() || has_waiting_.read_relaxed(); }
+  bool has_work() const { return !dirty_.is_empty(); }
   // What a finish_receive(kNow) would send, if it is to be the last.
   bool owes_anything() const { return has_work() || held_until_.read() != kNever; }
   const DeviceOptions& options() const { return options_; }
@@ -217,12 +208,10 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   // Under the queue pair's lock.
   void transmit(qp::QueuePair& qp, TimeNs now, Rest rest = Rest::kGoes);
   bool transmit_batches(std::size_t which, qp::QueuePair& qp, TimeNs now, Rest rest);
-  [[gnu::noinline]] void transmit_listed(TimeNs now, Acknowledge acknowledge);
   void transmit_wanted(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
   void note_owed(qp::QueuePair& qp, TimeNs now);  // under its lock, too; owed.hpp
-  bool waits_on(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
-  [[gnu::noinline]] void forget_answered_of_waiting();
-  void publish_held();
+  // Sends what is held whose time has come, or all.
+  [[gnu::noinline]] void release_held(TimeNs now, bool all);
   void on_turn(void* member) noexcept override;
   void rearm(qp::QueuePair& qp);  // under the queue pair's lock
   std::size_t take_buffer();      // which one
@@ -241,10 +230,8 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   TimerQueue timers_;
   TakeAllList<qp::QueuePair> dirty_;      // have something to send
   TouchedList touched_;                   // the same, of the packets of this round
-  std::vector<qp::QueuePair*> waiting_;   // acknowledgements that wait for data
-  std::uint32_t round_ = 0;               // of receiving
-  Published<bool> has_waiting_{false};    // of them, some for a round
-  Published<TimeNs> held_until_{kNever};  // and the first of the others
+  std::vector<qp::QueuePair*> holding_;   // an acknowledgement, or did so
+  Published<TimeNs> held_until_{kNever};  // the first of them, or sooner
   std::array<std::unique_ptr<TxBuffer>, SentCounters::kParts> buffers_;
   mutable Lock shared_lock_;
   std::unordered_map<std::uint32_t, queue::SharedReceive*> shared_;

@@ -11,9 +11,9 @@
 #include <memory>
 #include <optional>
 
-#include "verbena/base/adaptive_spin.hpp"
 #include "verbena/base/lock.hpp"
 #include "verbena/qp/attributes.hpp"
+#include "verbena/qp/held_ack.hpp"
 #include "verbena/queue/endpoint.hpp"
 #include "verbena/relay/relay.hpp"
 #include "verbena/requester/requester.hpp"
@@ -131,24 +131,8 @@ class QueuePair {
   QueuePair* next_touched = nullptr;
   bool is_touched = false;
   TimeNs armed_deadline = kNever;  // under the lock
-  // How an acknowledgement fares that has no data to travel with; under the lock.
-  struct Held {
-    TimeNs until = 0;       // 0: the next round; under the device's receive lock, too
-    TimeNs sent_alone = 0;  // when the last one was; 0: the application has posted since
-    AdaptiveSpin spin;      // that the application posts soon after it
-    // Rounds in a row that were waited in vain. An application that answers by another queue pair
-    // shall have acknowledged first: so no round is waited after a few.
-    static constexpr std::uint8_t kInVainMost = 4;
-    std::uint8_t in_vain = 0;
-    bool may_wait() const { return in_vain < kInVainMost || spin.is_on(); }
-    void waited_in_vain() {
-      if (in_vain < kInVainMost) ++in_vain;
-    }
-    // For that, until `until`. Begins under the receive lock, too, where a look at it suffices.
-    Published<bool> is_waiting{false};
-    std::uint32_t round = 0;  // in which it began; under the device's receive lock alone
-    bool is_listed = false;   // so, too: by those that wait
-  } held;
+  HeldAck held;                    // under the lock
+  bool is_holding = false;         // listed by the device as one that holds its acknowledgement
 
  private:
   void open_accounts();

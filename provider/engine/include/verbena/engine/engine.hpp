@@ -101,8 +101,7 @@ class Engine final : public queue::EventSink,
   void end_blocked_read(CompletionChannel& channel) noexcept;
   // For the blocked reader, from begin_blocked_read() to end_blocked_read().
   ReaderGate& readers() noexcept { return readers_; }
-  // One round: whether packets came. What they oblige to tell the peer waits for the application's
-  // answer to travel with, or for the next round.
+  // One round: whether packets came.
   bool drive_for_reader() noexcept;
   // Before the thread sleeps on the channel's wakers: has a packet wake it, too (false: it cannot);
   // then false if it shall look again.
