@@ -41,18 +41,34 @@ void Device::handle_datagram(TimeNs now, const wire::RxDatagram& datagram) {
   wire::PacketView packet;
   if (const auto why = wire::parse_packet(datagram, packet)) return counters_.drops.count(*why);
   qp::QueuePair* qp = table_.find(packet.bth.dest_qp);
-  const bool is_joint = datagram.psns > 1;
   if (datagram.rider) {
     count_rider();
     packet.rider = &*datagram.rider;
   }
-  if (qp == nullptr) {
-    return is_joint ? counters_.drops.count(DropReason::kUnknownQp)
-                    : handle_answer(now, packet, datagram);
+  if (datagram.psns > 1 && !count_merged(packet, datagram.psns)) {
+    return counters_.drops.count(DropReason::kMalformed);
   }
-  if (is_joint) return deliver_joint(*qp, packet, datagram, now);
-  if (qp->transport() == Transport::kUd) return deliver_named(*qp, packet, datagram, now);
+  if (qp == nullptr) return handle_answer(now, packet, datagram);
+  if (qp->transport() == Transport::kUd) [[unlikely]] {
+    wire::RxDatagram named = datagram;
+    name(named);
+    return deliver(*qp, packet, named, now);
+  }
   deliver(*qp, packet, datagram, now);
+}
+
+bool Device::count_merged(wire::PacketView& packet, std::uint32_t psns) noexcept {
+  if (!wire::may_stand_for_several(*packet.row)) return false;
+  packet.psns = psns;
+  counters_.received.packets.add(psns - 1);
+  counters_.received.bytes.add(wire::more_header_bytes(*packet.row, psns));
+  return true;
+}
+
+void Device::name(wire::RxDatagram& datagram) const {
+  datagram.source_gid = options_.plan.gid_of(datagram.source);
+  datagram.source_lid = options_.plan.lid_of(datagram.source);
+  datagram.destination_gid = options_.plan.gid_of(datagram.destination);
 }
 
 void Device::handle_multicast(TimeNs now, wire::RxDatagram datagram, Qpn member) {
@@ -70,29 +86,10 @@ void Device::handle_multicast(TimeNs now, wire::RxDatagram datagram, Qpn member)
       datagram.source == options_.address) {
     return counters_.drops.count(DropReason::kOwnMulticast);
   }
-  datagram.source_gid = options_.plan.gid_of(datagram.source);
-  datagram.source_lid = options_.plan.lid_of(datagram.source);
+  const Gid group = datagram.destination_gid;
+  name(datagram);
+  datagram.destination_gid = group;
   deliver(*qp, packet, datagram, now);
-}
-
-void Device::deliver_named(qp::QueuePair& qp, const wire::PacketView& packet,
-                           const wire::RxDatagram& datagram, TimeNs now) {
-  wire::RxDatagram with_names = datagram;
-  with_names.source_gid = options_.plan.gid_of(datagram.source);
-  with_names.destination_gid = options_.plan.gid_of(datagram.destination);
-  with_names.source_lid = options_.plan.lid_of(datagram.source);
-  deliver(qp, packet, with_names, now);
-}
-
-void Device::deliver_joint(qp::QueuePair& qp, wire::PacketView& packet,
-                           const wire::RxDatagram& datagram, TimeNs now) {
-  if (!wire::may_stand_for_several(*packet.row)) {
-    return counters_.drops.count(DropReason::kMalformed);
-  }
-  counters_.received.packets.add(datagram.psns - 1);
-  counters_.received.bytes.add(wire::more_header_bytes(*packet.row, datagram.psns));
-  packet.psns = datagram.psns;
-  deliver(qp, packet, datagram, now);
 }
 
 void Device::rearm(qp::QueuePair& qp) {

@@ -37,7 +37,9 @@ void Device::close_lines_of(const qp::QueuePair& receiver) {
 void Device::handle_answer(TimeNs now, const wire::PacketView& packet,
                            const wire::RxDatagram& datagram) {
   const auto line = lines_.find(packet.bth.dest_qp.value());
-  if (line == lines_.end()) return counters_.drops.count(DropReason::kUnknownQp);
+  if (line == lines_.end() || packet.psns > 1) {
+    return counters_.drops.count(DropReason::kUnknownQp);
+  }
   qp::QueuePair& qp = *line->second;
   const Guard guard(qp.lock());
   qp.handle_answer(packet.bth.dest_qp, packet, datagram, now);

@@ -130,7 +130,14 @@ Requester::Message Requester::message_at(std::uint32_t position, wire::TxBatch& 
   message.position = position;
   message.opcodes = opcodes_for(endpoint_.transport, entry.opcode);
   message.wants_response = entry.wants_response();
-  if (message.wants_response || endpoint_.transport == Transport::kUd) return message;
+  message.to = &endpoint_.destination;
+  if (endpoint_.transport == Transport::kUd) {
+    const queue::AddressVector& to = queue_.address(position);
+    message.to = &to.destination;
+    if (to.sends_grh_word()) message.word_bytes = wire::Deth::kGrhWordSize;
+    return message;
+  }
+  if (message.wants_response) return message;
   message.bytes = bytes_of(entry, position, out);
   // Which is the same whatever the way.
   if (entry.packets == 1 && entry.length < Packing::kLentLeast) return message;
@@ -172,55 +179,15 @@ const std::uint8_t* Requester::bytes_of(const SendEntry& entry, std::uint32_t po
   return source_.pin.direct();
 }
 
-Requester::Emit Requester::emit_datagram(std::uint32_t position, wire::TxBatch& out) {
-  SendEntry& e = queue_.at(position);
-  const std::uint8_t opcode = opcodes_for(Transport::kUd, e.opcode)[kOnly];
-  const wire::OpcodeRow& row = wire::row_of(opcode);
-  const queue::AddressVector& to = queue_.address(position);
-  const std::size_t word = to.sends_grh_word() ? wire::Deth::kGrhWordSize : 0;
-  const std::uint8_t pad = wire::pad_for(e.length);
-  const std::size_t size = row.header_bytes + word + e.length + pad;
-  std::uint8_t* at = out.begin(size);
-  if (at == nullptr) return Emit::kBatchFull;
-  std::uint8_t* payload = at + row.header_bytes + word;
-  if (const auto refused = gather(e, position, 0, e.length, payload)) {
-    return refuse_buffers(position, *refused);
-  }
-  std::memset(payload + e.length, 0, pad);
-  wire::Bth{opcode,
-            (e.flags & queue::kSolicited) != 0,
-            true,
-            pad,
-            0,
-            endpoint_.pkey,
-            false,
-            false,
-            Qpn(e.remote_qpn),
-            false,
-            e.first}
-      .write_to(at);
-  // A Q_Key with the high bit set means the queue pair's own (IBTA Vol 1, 10.2.5).
-  const std::uint32_t qkey = (e.remote_key & 0x80000000u) != 0 ? endpoint_.qkey : e.remote_key;
-  std::uint8_t reserved = to.is_infiniband ? to.service_level & wire::Deth::kServiceLevel : 0;
-  if (word != 0) {
-    reserved |= wire::Deth::kGrhWord;
-    wire::Grh::write_first_word(at + row.header_bytes, to.destination.traffic_class,
-                                to.destination.flow_label);
-  }
-  wire::Deth{qkey, endpoint_.number, reserved}.write_to(at + row.deth_at);
-  if (row.immediate) wire::ImmDt{e.immediate}.write_to(at + row.immediate_at);
-  out.commit(size, to.destination);
-  endpoint_.counters.bytes_sent.add(e.length);
-  if (Qpn(e.remote_qpn) == kMulticastQpn) [[unlikely]]
-    endpoint_.port->multicast_sent.add();
-  return Emit::kSent;
-}
-
 Requester::Extent Requester::extent_of(const Message& message, const SendEntry& e, Psn psn,
                                        std::uint32_t psns) const {
   const std::uint32_t mtu = endpoint_.mtu;
   const auto index = static_cast<std::uint32_t>(psn.distance_from(e.first));
   const std::uint64_t offset = std::uint64_t{index} * mtu;
+  if (message.wants_response) {
+    const std::uint32_t length = e.opcode == WorkOpcode::kAtomicWrite ? e.length : 0;
+    return {offset, length, false, message.opcodes[kOnly]};
+  }
   const auto length = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(e.length - offset, std::uint64_t{psns} * mtu));
   const bool is_last = index + psns == e.packets;
@@ -228,84 +195,64 @@ Requester::Extent Requester::extent_of(const Message& message, const SendEntry& 
   return {offset, length, is_last, message.opcodes[static_cast<std::size_t>(place)]};
 }
 
-// Those of SEND and WRITE, for a packet of this extent.
-void Requester::write_headers(const SendEntry& e, const Extent& extent, std::uint8_t pad, Psn psn,
-                              bool ask, std::uint8_t* at) const {
+// Copies the payload to its place in the packet, unless it is lent. What goes again is copied: what
+// was lent may be gone, and its packet was lost for that.
+std::optional<memory::Refusal> Requester::put_payload(const Message& message, const SendEntry& e,
+                                                      const Extent& extent, Psn psn,
+                                                      std::uint32_t merged, std::uint8_t* to,
+                                                      Carried& carried) {
+  if (message.wants_response) {
+    if (extent.length != 0) {
+      std::memcpy(to, &queue_.rare(message.position).swap_or_add, extent.length);
+    }
+    return std::nullopt;
+  }
+  if (message.bytes == nullptr) {
+    return gather(e, message.position, extent.offset, extent.length, to);
+  }
+  const std::uint8_t* const from = message.bytes + extent.offset;
+  bool is_there = true;
+  if (message.sums && merged == 1 && wire::crc32_joins(extent.length)) {
+    is_there = wire::crc32_copy(to, from, extent.length, carried.sum.emplace());
+  } else if (message.lends && !psn.is_before(sent_)) {
+    carried.lent = from;
+  } else {
+    is_there = guarded_copy(to, from, extent.length);
+  }
+  if (is_there) [[likely]]
+    return std::nullopt;
+  return memory::Refusal::kNotMapped;
+}
+
+void Requester::write_headers(const Message& message, const SendEntry& e, const Extent& extent,
+                              Psn psn, bool ask, std::uint8_t* at) const {
   const wire::OpcodeRow& row = wire::row_of(extent.opcode);
   const bool solicited = extent.is_last && (e.flags & queue::kSolicited) != 0;
-  wire::Bth{extent.opcode, solicited,      endpoint_.migrated,   pad, 0, endpoint_.pkey, false,
-            false,         endpoint_.peer, is_reliable() && ask, psn}
+  wire::Bth{extent.opcode,
+            solicited,
+            row.deth || endpoint_.migrated,
+            wire::pad_for(extent.length),
+            0,
+            endpoint_.pkey,
+            false,
+            false,
+            row.deth ? Qpn(e.remote_qpn) : endpoint_.peer,
+            is_reliable() && ask,
+            psn}
       .write_to(at);
-  if (row.reth) wire::Reth{e.remote_address, e.remote_key, e.length}.write_to(at + row.reth_at);
+  // A WRITE says with its first packet how long all of it is; a READ asks for a chunk at a time.
+  if (row.reth) {
+    const bool is_read = e.opcode == WorkOpcode::kRead;
+    const std::uint64_t rest = e.length - extent.offset;
+    const std::uint64_t chunk = std::uint64_t{is_read ? psns_of_read(e, psn) : 0} * endpoint_.mtu;
+    const auto length = is_read ? static_cast<std::uint32_t>(std::min(rest, chunk)) : e.length;
+    wire::Reth{e.remote_address + extent.offset, e.remote_key, length}.write_to(at + row.reth_at);
+  }
   if (!row.has_seldom) return;
   if (row.xrceth) wire::XrcEth{e.remote_qpn}.write_to(at + row.xrceth_at);
   if (row.immediate) wire::ImmDt{e.immediate}.write_to(at + row.immediate_at);
   if (row.ieth) wire::Ieth{e.immediate}.write_to(at + row.ieth_at);
-}
-
-// SEND and WRITE: the piece of the message that begins with this PSN.
-Requester::Emit Requester::emit_data(Message& message, Psn psn, std::uint32_t psns,
-                                     wire::TxBatch& out, bool ask) {
-  const SendEntry& e = queue_.at(message.position);
-  const Extent extent = extent_of(message, e, psn, psns);
-  const std::uint32_t length = extent.length;
-  const std::uint8_t pad = wire::pad_for(length);
-  const std::size_t header_bytes = wire::row_of(extent.opcode).header_bytes;
-  const std::size_t size = header_bytes + length + pad;
-  if (message.is_bundled) out.be_one_run();
-  std::uint8_t* const at = out.begin(size);
-  if (at == nullptr) return Emit::kBatchFull;
-  std::optional<std::uint32_t> sum;
-  const std::uint8_t* lent = nullptr;
-  if (message.bytes == nullptr) {
-    const auto refused = gather(e, message.position, extent.offset, length, at + header_bytes);
-    if (refused) return refuse_buffers(message.position, *refused);
-  } else {
-    const std::uint8_t* const from = message.bytes + extent.offset;
-    bool is_there = true;
-    if (message.sums && psns == 1 && wire::crc32_joins(length)) {
-      is_there = wire::crc32_copy(at + header_bytes, from, length, sum.emplace());
-    } else if (message.lends && !psn.is_before(sent_)) {
-      // What goes again is copied: what was lent may be gone, and its packet was lost for that.
-      lent = from;
-    } else {
-      is_there = guarded_copy(at + header_bytes, from, length);
-    }
-    if (!is_there) [[unlikely]] {
-      return refuse_buffers(message.position, memory::Refusal::kNotMapped);
-    }
-  }
-  for (std::uint8_t i = 0; i < pad; ++i) at[size - 1 - i] = 0;
-  write_headers(e, extent, pad, psn, ask, at);
-  if (!message.destination) message.destination = out.name(endpoint_.destination);
-  out.commit_to(*message.destination, size);
-  if (psns > 1) {
-    const wire::OpcodeRow& row = wire::row_of(extent.opcode);
-    out.make_joint(psns, size + wire::more_header_bytes(row, psns));
-  }
-  if (sum) out.note_sum(length, *sum);
-  if (lent != nullptr) {
-    out.lend(header_bytes, lent, length);
-    source_.is_lent = true;
-  }
-  endpoint_.counters.bytes_sent.add(length);
-  return Emit::kSent;
-}
-
-// READ, atomics, FLUSH, ATOMIC WRITE: headers only (and eight bytes).
-Requester::Emit Requester::emit_request(const Message& message, Psn psn, wire::TxBatch& out,
-                                        bool ask) {
-  const SendEntry& e = queue_.at(message.position);
-  const std::uint8_t opcode = message.opcodes[kOnly];
-  const wire::OpcodeRow& row = wire::row_of(opcode);
-  const std::size_t payload = row.operation == Operation::kAtomicWrite ? 8 : 0;
-  const std::size_t size = row.header_bytes + payload;
-  std::uint8_t* at = out.begin(size);
-  if (at == nullptr) return Emit::kBatchFull;
-  wire::Bth{opcode, false, endpoint_.migrated, 0,   0,  endpoint_.pkey,
-            false,  false, endpoint_.peer,     ask, psn}
-      .write_to(at);
-  if (row.xrceth) wire::XrcEth{e.remote_qpn}.write_to(at + row.xrceth_at);
+  if (row.deth) write_deth(message, e, row, at);
   if (row.feth) {
     const Rare& rare = queue_.rare(message.position);
     wire::Feth{rare.flush_placement, rare.flush_selectivity}.write_to(at + row.feth_at);
@@ -315,38 +262,55 @@ Requester::Emit Requester::emit_request(const Message& message, Psn psn, wire::T
     wire::AtomicEth{e.remote_address, e.remote_key, rare.swap_or_add, rare.compare}.write_to(
         at + row.atomic_eth_at);
   }
-  if (row.reth) {
-    wire::Reth reth{e.remote_address, e.remote_key, e.length};
-    if (row.operation == Operation::kReadRequest) {
-      const std::uint64_t offset =
-          std::uint64_t{static_cast<std::uint32_t>(psn.distance_from(e.first))} * endpoint_.mtu;
-      reth.va += offset;
-      reth.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-          e.length - offset, std::uint64_t{psns_of_read(e, psn)} * endpoint_.mtu));
-    }
-    reth.write_to(at + row.reth_at);
-  }
-  if (payload != 0) {
-    std::memcpy(at + row.header_bytes, &queue_.rare(message.position).swap_or_add, payload);
-  }
-  out.commit(size, endpoint_.destination);
-  return Emit::kSent;
 }
 
+// Of UD, and the first word of a GRH behind the headers, if the datagram brings that.
+void Requester::write_deth(const Message& message, const SendEntry& e, const wire::OpcodeRow& row,
+                           std::uint8_t* at) const {
+  const queue::AddressVector& to = queue_.address(message.position);
+  // A Q_Key with the high bit set means the queue pair's own (IBTA Vol 1, 10.2.5).
+  const std::uint32_t qkey = (e.remote_key & 0x80000000u) != 0 ? endpoint_.qkey : e.remote_key;
+  std::uint8_t reserved = to.is_infiniband ? to.service_level & wire::Deth::kServiceLevel : 0;
+  if (message.word_bytes != 0) {
+    reserved |= wire::Deth::kGrhWord;
+    wire::Grh::write_first_word(at + row.header_bytes, to.destination.traffic_class,
+                                to.destination.flow_label);
+  }
+  wire::Deth{qkey, endpoint_.number, reserved}.write_to(at + row.deth_at);
+  if (Qpn(e.remote_qpn) == kMulticastQpn) [[unlikely]]
+    endpoint_.port->multicast_sent.add();
+}
+
+// The packet of a message that begins with this PSN and takes so many.
 Requester::Emit Requester::emit(Message& message, Psn psn, std::uint32_t psns, wire::TxBatch& out,
                                 bool ask) {
-  Emit result;
-  if (endpoint_.transport == Transport::kUd) {
-    result = emit_datagram(message.position, out);
-  } else if (message.wants_response) {
-    result = emit_request(message, psn, out, ask);
-  } else {
-    result = emit_data(message, psn, psns, out, ask);
+  const SendEntry& e = queue_.at(message.position);
+  const Extent extent = extent_of(message, e, psn, psns);
+  const wire::OpcodeRow& row = wire::row_of(extent.opcode);
+  const std::uint8_t pad = wire::pad_for(extent.length);
+  const std::size_t header_bytes = row.header_bytes + message.word_bytes;
+  const std::size_t size = header_bytes + extent.length + pad;
+  if (message.is_bundled) out.be_one_run();
+  std::uint8_t* const at = out.begin(size);
+  if (at == nullptr) return Emit::kBatchFull;
+  const std::uint32_t merged = message.wants_response ? 1 : psns;
+  Carried carried;
+  const auto refused = put_payload(message, e, extent, psn, merged, at + header_bytes, carried);
+  if (refused) [[unlikely]]
+    return refuse_buffers(message.position, *refused);
+  for (std::uint8_t i = 0; i < pad; ++i) at[size - 1 - i] = 0;
+  write_headers(message, e, extent, psn, ask, at);
+  if (!message.destination) message.destination = out.name(*message.to);
+  out.commit_to(*message.destination, size);
+  if (merged > 1) out.make_joint(merged, size + wire::more_header_bytes(row, merged));
+  if (carried.sum) out.note_sum(extent.length, *carried.sum);
+  if (carried.lent != nullptr) {
+    out.lend(header_bytes, carried.lent, extent.length);
+    source_.is_lent = true;
   }
-  if (result == Emit::kSent) {
-    endpoint_.counters.packets_sent.add(message.wants_response ? 1 : psns);
-  }
-  return result;
+  if (!message.wants_response) endpoint_.counters.bytes_sent.add(extent.length);
+  endpoint_.counters.packets_sent.add(merged);
+  return Emit::kSent;
 }
 
 }  // namespace verbena::requester

@@ -80,18 +80,19 @@ std::uint8_t Responder::response_opcode(Operation operation, Place place) const 
   return base | 0x10;
 }
 
-Responder::Emit Responder::emit_aeth_packet(wire::Aeth aeth, Psn psn, wire::TxBatch& out) {
+bool Responder::emit_aeth_packet(wire::Aeth aeth, Psn psn, wire::TxBatch& out) {
   const std::uint8_t opcode = response_opcode(Operation::kAcknowledge, Place::kOnly);
   const wire::OpcodeRow& row = wire::row_of(opcode);
   std::uint8_t* at = out.begin(row.header_bytes);
-  if (at == nullptr) return Emit::kBatchFull;
+  if (at == nullptr) return false;
   wire::Bth{opcode, false, endpoint_.migrated, 0,     0,  endpoint_.pkey,
             false,  false, endpoint_.peer,     false, psn}
       .write_to(at);
   aeth.write_to(at + row.aeth_at);
   out.commit(row.header_bytes, endpoint_.destination);
   endpoint_.counters.packets_sent.add();
-  return Emit::kSent;
+  told_count_ = message_count_;
+  return true;
 }
 
 const wire::Transmitter::Packing& Responder::packing(Turn& turn) const {
@@ -100,6 +101,12 @@ const wire::Transmitter::Packing& Responder::packing(Turn& turn) const {
 }
 
 Responder::Piece Responder::piece_of(const Response& r, std::uint64_t bytes) const {
+  if (r.operation == Operation::kCompareSwap || r.operation == Operation::kFetchAdd) {
+    return {1, 0, 0, response_opcode(Operation::kAtomicAcknowledge, Place::kOnly)};
+  }
+  if (r.operation != Operation::kReadRequest) {
+    return {1, 0, 0, response_opcode(Operation::kReadResponse, Place::kOnly)};
+  }
   const std::uint32_t psns = Packing::psns_at(r.sent, r.packets, bytes, endpoint_.mtu);
   const bool first = r.sent == 0;
   const bool last = r.sent + psns == r.packets;
@@ -131,6 +138,7 @@ void Responder::write_headers(const Response& r, const Piece& piece, std::uint8_
             endpoint_.peer, false, r.first + r.sent}
       .write_to(at);
   if (row.aeth) wire::Aeth::ack(credits(), r.message).write_to(at + row.aeth_at);
+  if (row.atomic_ack_eth) wire::AtomicAckEth{r.original}.write_to(at + row.atomic_ack_eth_at);
 }
 
 void Responder::sent(Response& r, const Piece& piece) {
@@ -149,7 +157,7 @@ Responder::Emit Responder::drop_read(const Response& r, const Piece& piece,
 // Data of plain memory is lent to its packet or summed while it is copied, as that of requests is;
 // but not both, as its owner may change it at any time. An answer that is given again is copied:
 // what was lent may be missing, and its packet was lost for that.
-Responder::Emit Responder::emit_read(Response& r, Turn& turn) {
+Responder::Emit Responder::emit(Response& r, Turn& turn) {
   wire::TxBatch& out = turn.out;
   const bool may_be_joint = r.packets > 1 && endpoint_.transport == Transport::kRc;
   const Piece piece = piece_of(r, may_be_joint ? packing(turn).joint_most_of(r.length) : 0);
@@ -194,33 +202,8 @@ Responder::Emit Responder::emit_read(Response& r, Turn& turn) {
   return Emit::kSent;
 }
 
-Responder::Emit Responder::emit_response(Response& r, Turn& turn) {
-  if (r.operation == Operation::kReadRequest) return emit_read(r, turn);
-  wire::TxBatch& out = turn.out;
-  const bool atomic = r.operation == Operation::kCompareSwap || r.operation == Operation::kFetchAdd;
-  const std::uint8_t opcode = atomic ? response_opcode(Operation::kAtomicAcknowledge, Place::kOnly)
-                                     : response_opcode(Operation::kReadResponse, Place::kOnly);
-  const wire::OpcodeRow& row = wire::row_of(opcode);
-  std::uint8_t* at = out.begin(row.header_bytes);
-  if (at == nullptr) return Emit::kBatchFull;
-  wire::Bth{opcode, false, endpoint_.migrated, 0,     0,      endpoint_.pkey,
-            false,  false, endpoint_.peer,     false, r.first}
-      .write_to(at);
-  wire::Aeth::ack(credits(), r.message).write_to(at + row.aeth_at);
-  if (atomic) wire::AtomicAckEth{r.original}.write_to(at + row.atomic_ack_eth_at);
-  out.commit(row.header_bytes, endpoint_.destination);
-  endpoint_.counters.packets_sent.add();
-  ++r.sent;
-  return Emit::kSent;
-}
-
 bool Responder::emit_ack(wire::TxBatch& out) {
-  if (emit_aeth_packet(wire::Aeth::ack(credits(), message_count_), expected_ - 1, out) ==
-      Emit::kBatchFull) {
-    return false;
-  }
-  told_count_ = message_count_;
-  return true;
+  return emit_aeth_packet(wire::Aeth::ack(credits(), message_count_), expected_ - 1, out);
 }
 
 void Responder::acknowledge(wire::TxBatch& out) {
@@ -231,7 +214,7 @@ bool Responder::poll_transmit(wire::TxBatch& out, wire::Transmitter& way) {
   Turn turn{out, way, std::nullopt};
   while (!responses_.empty()) {
     Response& r = responses_.front();
-    const Emit result = emit_response(r, turn);
+    const Emit result = emit(r, turn);
     if (result == Emit::kBatchFull) return true;
     if (result == Emit::kDropped) {
       responses_.clear();
@@ -245,8 +228,7 @@ bool Responder::poll_transmit(wire::TxBatch& out, wire::Transmitter& way) {
   if (ack_owed_ && !nak_owed_ && !emit_ack(out)) return true;
   if (nak_owed_) {
     // A NAK acknowledges all before it.
-    if (emit_aeth_packet(nak_, expected_, out) == Emit::kBatchFull) return true;
-    told_count_ = message_count_;
+    if (!emit_aeth_packet(nak_, expected_, out)) return true;
     nak_owed_ = false;
   }
   ack_owed_ = ack_urgent_ = false;

@@ -198,11 +198,10 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   template <typename F>
   void with_line(Qpn receiver, Qpn line, TimeNs now, F&& use);
   void close_lines_of(const qp::QueuePair& receiver);
-  [[gnu::noinline]] void deliver_joint(qp::QueuePair& qp, wire::PacketView& packet,
-                                       const wire::RxDatagram& datagram, TimeNs now);
-  // Of UD, whose receivers are told where it came from.
-  [[gnu::noinline]] void deliver_named(qp::QueuePair& qp, const wire::PacketView& packet,
-                                       const wire::RxDatagram& datagram, TimeNs now);
+  // For UD, whose receivers are told where it came from.
+  void name(wire::RxDatagram& datagram) const;
+  // It stands for several. False: it cannot.
+  bool count_merged(wire::PacketView& packet, std::uint32_t psns) noexcept;
   // What is left of a batch's data when others are full.
   enum class Rest : std::uint8_t { kGoes, kMayWait };
   // Under the queue pair's lock.

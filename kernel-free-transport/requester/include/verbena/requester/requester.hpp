@@ -159,19 +159,26 @@ class Requester {
     std::uint32_t position = 0;
     const std::uint8_t* opcodes = nullptr;  // by place
     bool wants_response = false;
-    bool is_packed = false;                    // packets may stand for several
-    bool sums = false;                         // and get their checksum with the copy
-    bool is_bundled = false;                   // and go at once, whatever their lengths
-    const std::uint8_t* bytes = nullptr;       // all data, if it is one piece of plain memory
-    bool lends = false;                        // these, to packets until they are sent
-    std::optional<std::uint32_t> destination;  // in the batch
+    bool is_packed = false;               // packets may stand for several
+    bool sums = false;                    // and get their checksum with the copy
+    bool is_bundled = false;              // and go at once, whatever their lengths
+    const std::uint8_t* bytes = nullptr;  // all data, if it is one piece of plain memory
+    bool lends = false;                   // these, to packets until they are sent
+    const wire::Destination* to = nullptr;
+    std::optional<std::uint32_t> destination;  // its place in the batch
+    std::size_t word_bytes = 0;                // UD: of a GRH's first word, which a datagram brings
   };
   // What one packet brings of it, in bytes, and what the packet is called for it.
   struct Extent {
     std::uint64_t offset;
     std::uint32_t length;
-    bool is_last;
+    bool is_last;  // of a message's data
     std::uint8_t opcode;
+  };
+  // What is known of a packet's payload.
+  struct Carried {
+    std::optional<std::uint32_t> sum;
+    const std::uint8_t* lent = nullptr;
   };
 
   // post.cpp
@@ -205,14 +212,16 @@ class Requester {
   void release_source(wire::TxBatch& out);
   Extent extent_of(const Message& message, const SendEntry& entry, Psn psn,
                    std::uint32_t psns) const;
-  void write_headers(const SendEntry& entry, const Extent& extent, std::uint8_t pad, Psn psn,
+  std::optional<memory::Refusal> put_payload(const Message& message, const SendEntry& entry,
+                                             const Extent& extent, Psn psn, std::uint32_t merged,
+                                             std::uint8_t* to, Carried& carried);
+  void write_headers(const Message& message, const SendEntry& entry, const Extent& extent, Psn psn,
                      bool ask, std::uint8_t* at) const;
+  void write_deth(const Message& message, const SendEntry& entry, const wire::OpcodeRow& row,
+                  std::uint8_t* at) const;
   Emit emit(Message& message, Psn psn, std::uint32_t psns, wire::TxBatch& out, bool ask);
   // That the packet that was added last asks, or does not.
   void note_question(const wire::TxBatch& out, bool asks);
-  Emit emit_datagram(std::uint32_t position, wire::TxBatch& out);
-  Emit emit_data(Message& message, Psn psn, std::uint32_t psns, wire::TxBatch& out, bool ask);
-  Emit emit_request(const Message& message, Psn psn, wire::TxBatch& out, bool ask);
   std::optional<memory::Refusal> gather(const SendEntry& entry, std::uint32_t position,
                                         std::uint64_t offset, std::uint32_t length,
                                         std::uint8_t* to);

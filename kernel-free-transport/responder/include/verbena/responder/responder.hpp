@@ -205,8 +205,8 @@ class Responder {
     std::optional<wire::Transmitter::Packing> packing;
   };
   const wire::Transmitter::Packing& packing(Turn& turn) const;
-  Emit emit_response(Response& response, Turn& turn);
-  // What one packet brings of a READ.
+  Emit emit(Response& response, Turn& turn);
+  // What one packet brings of an answer.
   struct Piece {
     std::uint32_t psns;
     std::uint64_t offset;
@@ -216,14 +216,14 @@ class Responder {
   Piece piece_of(const Response& response, std::uint64_t bytes) const;
   memory::AccessRequest request_of(const Response& response, const Piece& piece) const;
   Result<memory::Pin, memory::Refusal> pin(const Response& response, const Piece& piece) const;
-  Emit emit_read(Response& response, Turn& turn);
   [[gnu::cold]] Emit drop_read(const Response& response, const Piece& piece,
                                memory::Refusal refusal);
   void write_headers(const Response& response, const Piece& piece, std::uint8_t pad,
                      std::uint8_t* at) const;
   void sent(Response& response, const Piece& piece);
-  Emit emit_aeth_packet(wire::Aeth aeth, Psn psn, wire::TxBatch& out);
-  bool emit_ack(wire::TxBatch& out);  // false: the batch is full
+  // False: the batch is full.
+  bool emit_aeth_packet(wire::Aeth aeth, Psn psn, wire::TxBatch& out);
+  bool emit_ack(wire::TxBatch& out);
   std::uint8_t credits() const;
   std::uint8_t response_opcode(wire::Operation operation, wire::Place place) const;
 
