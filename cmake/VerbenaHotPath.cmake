@@ -7,21 +7,14 @@
 #
 # A packet passes a dozen rooms, most of whose functions have one caller. Linked as one they are
 # taken into each other across files (bench/README.md, "Instructions", has what that brings). The
-# objects hold ordinary code too, which everything else is linked of: tests and tools link no slower
-# for it. What has several callers and is still on the way of every message is taken into the one that
-# matters by [[gnu::flatten]] there; what is seldom needed stays outside by [[gnu::noinline]], so that no
-# registers are saved for it.
+# objects hold ordinary code as well, which everything else is linked of: tests and tools link no
+# slower for it. What is seldom needed is [[gnu::cold]]; the rest is the compiler's choice.
 include(CheckCXXCompilerFlag)
 
 set(VERBENA_NO_REP
   -mmemset-strategy=vector_loop:512:noalign,libcall:-1:noalign
   -mmemcpy-strategy=vector_loop:512:noalign,libcall:-1:noalign)
 check_cxx_compiler_flag("${VERBENA_NO_REP}" VERBENA_HAS_NO_REP)
-
-# What has one caller, or is short, is taken into it even where that one grows long.
-set(VERBENA_INLINES
-  --param=max-inline-insns-auto=100 --param=inline-unit-growth=100
-  --param=large-function-growth=1000 --param=large-stack-frame-growth=1000)
 
 set(VERBENA_LINKS_AS_ONE OFF)
 if(VERBENA_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT VERBENA_SANITIZE
@@ -35,7 +28,7 @@ macro(verbena_hot_path)
     add_compile_options(${VERBENA_NO_REP})
   endif()
   if(VERBENA_LINKS_AS_ONE)
-    add_compile_options(-flto=auto -ffat-lto-objects ${VERBENA_INLINES})
+    add_compile_options(-flto=auto -ffat-lto-objects)
   endif()
 endmacro()
 

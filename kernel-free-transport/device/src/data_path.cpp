@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The way of a packet in, and the turn of a queue pair to send.
+#include <algorithm>
 #include <utility>
 
-#include "owed.hpp"
 #include "tx_buffer.hpp"
 #include "verbena/device/device.hpp"
 
@@ -25,9 +25,17 @@ bool has_little_to_send(const requester::Requester& requester) {
 
 }  // namespace
 
-[[gnu::always_inline]] inline void Device::deliver(qp::QueuePair& qp,
-                                                   const wire::PacketView& packet,
-                                                   const wire::RxDatagram& datagram, TimeNs now) {
+// What a packet that came in leaves to send.
+void Device::note_owed(qp::QueuePair& qp, TimeNs now) {
+  if (!qp.wants_to_transmit()) return;
+  if (!qp.only_acknowledges() || !qp.held.holds(now)) return touched_.push(qp);
+  if (std::exchange(qp.is_holding, true)) return;
+  holding_.push_back(&qp);
+  held_until_.publish(std::min(held_until_.read_relaxed(), qp.held.until()));
+}
+
+void Device::deliver(qp::QueuePair& qp, const wire::PacketView& packet,
+                     const wire::RxDatagram& datagram, TimeNs now) {
   const Guard guard(qp.lock());
   qp.handle_packet(packet, datagram, now);
   note_owed(qp, now);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Packets that came as one buffer: taken in under one lock, and those that are one piece of a
 // message as one packet that stands for them, which costs little more than one of them.
-#include "owed.hpp"
 #include "verbena/device/device.hpp"
 
 namespace verbena::device {

@@ -137,7 +137,7 @@ void Requester::complete(const SendEntry& entry, Status status) {
 }
 
 // Completes, in order, what has been answered.
-[[gnu::flatten]] void Requester::retire() {
+void Requester::retire() {
   while (!queue_.is_empty()) {
     const SendEntry& entry = queue_.at(queue_.head());
     if (entry.is_local()) {

@@ -38,7 +38,7 @@ void Requester::handle_response(const wire::PacketView& packet, TimeNs now) {
   if (una_ == sent_) give_up_turn();
 }
 
-[[gnu::flatten]] void Requester::handle_rider(const wire::Rider& rider, TimeNs now) {
+void Requester::handle_rider(const wire::Rider& rider, TimeNs now) {
   endpoint_.counters.packets_received.add();
   if (!is_expected(rider.psn, rider.aeth)) return;
   heard_ = now;
@@ -68,7 +68,7 @@ void Requester::handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now) {
   }
 }
 
-[[gnu::flatten]] void Requester::handle_ack(Psn psn, wire::Aeth aeth, TimeNs now) {
+void Requester::handle_ack(Psn psn, wire::Aeth aeth, TimeNs now) {
   if ((psn + 1).is_before(una_)) [[unlikely]] {
     return note_foreign_answer(psn, DropReason::kStaleResponse);
   }

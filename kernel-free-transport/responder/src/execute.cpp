@@ -57,9 +57,8 @@ bool Responder::take_receive(const wire::PacketView& packet, std::span<const std
 
 // `length` bytes of the payload, from one of its bytes on, to what lies so far behind the begin of
 // `sge`.
-[[gnu::always_inline]] inline bool Responder::fill_part(const queue::Sge& sge, std::uint64_t offset,
-                                                        const Payload& payload, std::size_t from,
-                                                        std::size_t length) {
+bool Responder::fill_part(const queue::Sge& sge, std::uint64_t offset, const Payload& payload,
+                          std::size_t from, std::size_t length) {
   const memory::AccessRequest request{sge.key, receive_domain(),    sge.address + offset,
                                       length,  memory::kLocalWrite, endpoint_.number.value()};
   auto pin = endpoint_.memory->pin(request);
@@ -71,7 +70,7 @@ bool Responder::take_receive(const wire::PacketView& packet, std::span<const std
 }
 
 // Appends to the active receive.
-[[gnu::flatten]] bool Responder::fill_receive(const Payload& payload) {
+bool Responder::fill_receive(const Payload& payload) {
   const std::size_t size = payload.size();
   if (arrived_ + size > receive_->capacity) [[unlikely]]
     return outgrow_receive(size);

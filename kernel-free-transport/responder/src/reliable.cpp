@@ -73,7 +73,7 @@ void Responder::refuse_as_marked(std::uint8_t mark) {
   }
 }
 
-[[gnu::always_inline]] inline void Responder::handle_in_sequence(const wire::PacketView& packet) {
+void Responder::handle_in_sequence(const wire::PacketView& packet) {
   if (const std::uint8_t mark = wire::BthView(packet.start).mark(); mark != 0) [[unlikely]] {
     if (endpoint_.obeys_marks != nullptr && endpoint_.obeys_marks->read_relaxed()) {
       return refuse_as_marked(mark);

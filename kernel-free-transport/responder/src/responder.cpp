@@ -105,8 +105,7 @@ void Responder::flush() {
   while (const auto id = endpoint_.receives->take_id()) push(*id);
 }
 
-[[gnu::flatten]] void Responder::handle_request(const wire::PacketView& packet,
-                                                const wire::RxDatagram& datagram) {
+void Responder::handle_request(const wire::PacketView& packet, const wire::RxDatagram& datagram) {
   endpoint_.counters.packets_received.add(packet.psns);
   heard_ = true;
   if (is_reliable(endpoint_.transport)) {

@@ -48,8 +48,7 @@ std::size_t Engine::begin_round(std::size_t budget) noexcept {
   return links_.receive(*this, budget);
 }
 
-[[gnu::always_inline]] inline void Engine::finish_round(std::size_t received,
-                                                        device::Acknowledge acknowledge) noexcept {
+void Engine::finish_round(std::size_t received, device::Acknowledge acknowledge) noexcept {
   if (received != 0 || device_.has_work()) device_.finish_receive(rounds_.now(), acknowledge);
   if (device_.next_deadline() <= rounds_.now()) [[unlikely]]
     handle_timeouts(acknowledge);

@@ -48,7 +48,7 @@ class UdpReceiver {
 
   bool read(Coalesced& out) noexcept;
   ssize_t read_plainly(SocketAddress& source) noexcept;
-  [[gnu::noinline]] ssize_t read_with_options(SocketAddress& source, Coalesced& out) noexcept;
+  ssize_t read_with_options(SocketAddress& source, Coalesced& out) noexcept;
   std::size_t deliver(const Coalesced& buffer, RxSink& sink) noexcept;
   Entry& entry_for(const Coalesced& buffer) noexcept;
   [[gnu::cold]] void begin_entry(Entry& entry, const Coalesced& buffer) const noexcept;

@@ -31,7 +31,7 @@ class UdpSender {
   // Returns how many of the `count` packets from `first` on were taken.
   std::size_t send(wire::TxBatch& batch, std::size_t first, std::size_t count, Qpn flow,
                    const Damage* damage = nullptr) noexcept;
-  [[gnu::noinline]] void kick(const IpAddress& address, std::uint32_t slot) noexcept;
+  void kick(const IpAddress& address, std::uint32_t slot) noexcept;
   bool may_bundle(const IpAddress& destination) const noexcept;
 
   struct Calls {
@@ -127,8 +127,7 @@ class UdpSender {
   void count_call(Socket& socket, bool is_locked, const Message& message) noexcept;
   // As sendto and sendmsg return it.
   ssize_t send_plainly(const Way& way, const Message& message) const noexcept;
-  [[gnu::noinline]] ssize_t send_with_options(const Way& way,
-                                              const Message& message) const noexcept;
+  ssize_t send_with_options(const Way& way, const Message& message) const noexcept;
   class Control;  // what is said with one send
 
   IpAddress local_;

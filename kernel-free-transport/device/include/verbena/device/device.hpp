@@ -193,8 +193,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   void deliver(qp::QueuePair& qp, const wire::PacketView& packet, const wire::RxDatagram& datagram,
                TimeNs now);
   // relays.cpp
-  [[gnu::noinline]] void handle_answer(TimeNs now, const wire::PacketView& packet,
-                                       const wire::RxDatagram& datagram);
+  void handle_answer(TimeNs now, const wire::PacketView& packet, const wire::RxDatagram& datagram);
   template <typename F>
   void with_line(Qpn receiver, Qpn line, TimeNs now, F&& use);
   void close_lines_of(const qp::QueuePair& receiver);
@@ -208,9 +207,9 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   void transmit(qp::QueuePair& qp, TimeNs now, Rest rest = Rest::kGoes);
   bool transmit_batches(std::size_t which, qp::QueuePair& qp, TimeNs now, Rest rest);
   void transmit_wanted(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
-  void note_owed(qp::QueuePair& qp, TimeNs now);  // under its lock, too; owed.hpp
+  void note_owed(qp::QueuePair& qp, TimeNs now);  // under its lock, too
   // Sends what is held whose time has come, or all.
-  [[gnu::noinline]] void release_held(TimeNs now, bool all);
+  void release_held(TimeNs now, bool all);
   void on_turn(void* member) noexcept override;
   void rearm(qp::QueuePair& qp);  // under the queue pair's lock
   std::size_t take_buffer();      // which one

@@ -150,7 +150,7 @@ class QueuePair {
     if (endpoint_.migration_wanted || endpoint_.failure) [[unlikely]]
       settle_reported();
   }
-  [[gnu::noinline]] void settle_reported();
+  void settle_reported();
   void check_drained();
   bool take_rider(const wire::Rider& rider, TimeNs now);
   [[gnu::cold]] void drop_foreign_pkey(std::uint16_t pkey);
@@ -167,7 +167,7 @@ class QueuePair {
     if (!endpoint_.rendezvous.empty()) [[unlikely]]
       start_announced();
   }
-  [[gnu::noinline]] void start_announced();
+  void start_announced();
 
   Lock lock_;
   queue::Endpoint endpoint_;

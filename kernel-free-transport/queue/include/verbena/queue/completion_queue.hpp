@@ -35,7 +35,7 @@ class CompletionQueue {
   CompletionQueue& operator=(const CompletionQueue&) = delete;
 
   // From a queue pair. False: the queue overflowed (it is then in error, its owner was told).
-  [[gnu::noinline]] bool push(const Completion& completion, bool solicited) noexcept {
+  bool push(const Completion& completion, bool solicited) noexcept {
     return push_made(solicited, [&](Completion& entry) { entry = completion; });
   }
   // The same, made where it stays by `make(Completion&)`, which gets a clean one and must not call
@@ -129,17 +129,17 @@ class CompletionQueue {
  private:
   bool grow() noexcept { return move_to(ring_.size() * 2); }
   bool move_to(std::size_t size) noexcept;
-  [[gnu::noinline]] bool leave_to_reader() noexcept;
+  bool leave_to_reader() noexcept;
   bool drop_oldest() noexcept;
-  [[gnu::noinline]] bool make_room() noexcept;
+  bool make_room() noexcept;
   void set_room() noexcept {
     mask_ = static_cast<std::uint32_t>(ring_.size() - 1);
     room_ = failed_ ? 0 : std::min(capacity_, mask_ + 1);
   }
-  [[gnu::noinline]] void announce(bool matters) noexcept;
+  void announce(bool matters) noexcept;
   bool holds_news(bool solicited_only) noexcept;
   void disown_locked(std::uint32_t account) noexcept;
-  [[gnu::noinline]] void move_peeked_up(std::uint32_t taken) noexcept;
+  void move_peeked_up(std::uint32_t taken) noexcept;
   std::size_t slot(std::uint32_t position) const { return position & mask_; }
   // Of a completion that a reader looks at meanwhile.
   static std::atomic_ref<std::uint32_t> account_of(const Completion& c) noexcept {

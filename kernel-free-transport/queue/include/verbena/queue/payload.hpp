@@ -33,8 +33,7 @@ class Payload {
   }
 
  private:
-  [[gnu::noinline]] bool place_pieces(std::size_t from, std::size_t length,
-                                      const memory::Pin& to) const noexcept;
+  bool place_pieces(std::size_t from, std::size_t length, const memory::Pin& to) const noexcept;
 
   std::span<const std::uint8_t> bytes_;  // the first piece, where there are several
   std::size_t begin_ = 0;

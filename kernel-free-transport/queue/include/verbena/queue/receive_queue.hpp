@@ -85,7 +85,7 @@ class ReceiveQueue {
     std::uint32_t users;
     std::uint32_t total;  // that were freed there when it was last looked at
   };
-  [[gnu::noinline]] bool look_for_freed() noexcept;
+  bool look_for_freed() noexcept;
   void settle(Attached& attached) noexcept;
   std::byte* entry(std::uint32_t position) const {
     // Positions lie below twice the capacity: a subtraction wraps them.

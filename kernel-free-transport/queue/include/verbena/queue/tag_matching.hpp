@@ -56,7 +56,7 @@ class TagMatching {
   // as unexpected, in the same step: no entry can be added in between.
   bool match(std::uint64_t tag, ActiveReceive& out) noexcept;
   // That message found no plain receive either and will come again.
-  [[gnu::noinline]] void take_back_unexpected() noexcept;
+  void take_back_unexpected() noexcept;
   // Whether the program is behind: completions of its list operations ask it to synchronise.
   bool wants_synchronisation() const noexcept;
   // By so much that those of unexpected messages ask, too. A program may add nothing for long.

@@ -62,7 +62,7 @@ class FlowShare {
   // `capacity` are in packets; who waits may say anew how many there are.
   bool enter(Place& place, std::uint64_t wanted, std::uint32_t capacity) noexcept;
   // Gives up the turn or the place in the queue, if there is one.
-  [[gnu::noinline]] void leave(Place& place) noexcept;
+  void leave(Place& place) noexcept;
 
   bool has_waiting() const noexcept { return waiting_.read_relaxed() != 0; }
   std::uint32_t of(std::uint32_t capacity) const noexcept {

@@ -109,7 +109,7 @@ class Requester {
   void handle_response(const wire::PacketView& packet, TimeNs now);
   void handle_rider(const wire::Rider& rider, TimeNs now);
   void handle_timeout(TimeNs now, wire::Transmitter& way);
-  [[gnu::noinline]] TimeNs deadline() const;
+  TimeNs deadline() const;
   // False: deadline() is no earlier than this. Quicker to ask.
   bool may_be_due_before(TimeNs time) const {
     if (!is_reliable() || waiting_rnr_) return true;
@@ -186,15 +186,15 @@ class Requester {
   bool copy_inline(std::uint32_t position, const queue::SendRequest& request);
   void fill(SendEntry& entry, std::uint32_t position, const queue::SendRequest& request,
             std::uint32_t length);
-  [[gnu::noinline]] void fill_rare(std::uint32_t position, const queue::SendRequest& request);
-  [[gnu::noinline]] void fill_without_buffers(SendEntry& entry, const queue::SendRequest& request);
+  void fill_rare(std::uint32_t position, const queue::SendRequest& request);
+  void fill_without_buffers(SendEntry& entry, const queue::SendRequest& request);
 
   // transmit.cpp
   bool transmit_requests(wire::TxBatch& out, TimeNs now);
   bool begin(SendEntry& entry);
   bool take_turn(const SendEntry& entry) noexcept;
   // Of what unsent_bytes() counts, or one for each request; the latter if that is a turn's worth.
-  [[gnu::noinline]] std::uint64_t unsent_packets() const;
+  std::uint64_t unsent_packets() const;
   bool may_send(const SendEntry& entry, std::uint32_t window, TimeNs now);
   bool run_local(SendEntry& entry, wire::TxBatch& out);
   std::uint32_t psns_of_read(const SendEntry& entry, Psn psn) const;
@@ -202,7 +202,7 @@ class Requester {
   // For how many PSNs one packet stands from this one on.
   std::uint32_t psns_at(const Message& message, Psn psn);
   void sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now);
-  [[gnu::noinline]] void count_repeated(std::uint32_t packets);
+  void count_repeated(std::uint32_t packets);
   bool transmit_probe(wire::TxBatch& out);
 
   // emit.cpp
@@ -242,7 +242,7 @@ class Requester {
     if (!packing_) ask_for_packing();
     return *packing_;
   }
-  [[gnu::noinline]] void ask_for_packing();
+  void ask_for_packing();
   std::uint32_t joint_most_of(const SendEntry& entry);
   bool may_be_packed(const SendEntry& entry);
   std::uint32_t psns_of_packed(std::uint32_t position, Psn psn);
@@ -255,8 +255,8 @@ class Requester {
   [[gnu::cold]] void handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now);
   void handle_data(const wire::PacketView& packet, TimeNs now);
   bool take_data(const wire::PacketView& packet, TimeNs now);
-  [[gnu::noinline]] void keep_early(const wire::PacketView& packet, TimeNs now);
-  [[gnu::noinline]] void catch_up_with_early(TimeNs now);
+  void keep_early(const wire::PacketView& packet, TimeNs now);
+  void catch_up_with_early(TimeNs now);
   [[gnu::cold]] void note_early_ack(Psn psn);
   queue::Status take_response(SendEntry& entry, std::uint32_t position,
                               const wire::PacketView& packet);
@@ -273,13 +273,13 @@ class Requester {
   [[gnu::cold]] void handle_gap(TimeNs now);
   [[gnu::cold]] void repair(TimeNs now);
   [[gnu::cold]] void go_back(TimeNs now);
-  [[gnu::noinline]] void move_cursor_to(Psn psn);
+  void move_cursor_to(Psn psn);
   wire::PeerReport report_on_peer(TimeNs now, wire::Transmitter& way);
   bool is_excused(TimeNs now, wire::Transmitter& way, const wire::PeerReport& peer);
   bool is_kept_from_reading(TimeNs now, wire::Transmitter& way, const wire::PeerReport& peer);
   TimeNs silent_since() const { return std::max(base_, heard_); }
   void made_progress(std::uint32_t acknowledged, TimeNs now);
-  [[gnu::noinline]] void close_repair(TimeNs now);
+  void close_repair(TimeNs now);
   // An answer that came sooner after it answers what was sent first.
   bool may_answer_what_was_repeated(TimeNs now) const {
     return now >= repaired_at_ + round_trip_.smoothed() / 2;
@@ -296,8 +296,7 @@ class Requester {
   void retire();
   void complete(const SendEntry& entry, queue::Status status);
   // `rare`: of that entry.
-  [[gnu::noinline]] void complete_rendezvous(const SendEntry& entry, const Rare& rare,
-                                             queue::Status status);
+  void complete_rendezvous(const SendEntry& entry, const Rare& rare, queue::Status status);
   // The request at `position` failed here; it completes so once all before it have completed.
   [[gnu::cold]] void poison(std::uint32_t position, queue::Status status);
   // The oldest request failed.

@@ -135,11 +135,11 @@ class Responder {
   // reliable.cpp
   void handle_reliable(const wire::PacketView& packet);
   void handle_in_sequence(const wire::PacketView& packet);
-  [[gnu::noinline]] void handle_early(const wire::PacketView& packet);
-  [[gnu::noinline]] void catch_up_with_early();
+  void handle_early(const wire::PacketView& packet);
+  void catch_up_with_early();
   void report_gap();
   void forget_early();
-  [[gnu::noinline]] void handle_duplicate(const wire::PacketView& packet);
+  void handle_duplicate(const wire::PacketView& packet);
   // What came is not what is expected, as nothing so far was.
   [[gnu::cold]] void note_foreign_psn(Psn psn);
   [[gnu::cold]] void refuse_as_marked(std::uint8_t mark);
@@ -154,25 +154,25 @@ class Responder {
   bool execute_write(const wire::PacketView& packet);
   Response& answer(const wire::PacketView& packet);
   void answer_and_save(const wire::PacketView& packet, std::uint64_t original);
-  [[gnu::noinline]] bool execute_read(const wire::PacketView& packet);
-  [[gnu::noinline]] bool execute_atomic(const wire::PacketView& packet);
-  [[gnu::noinline]] bool execute_atomic_write(const wire::PacketView& packet);
-  [[gnu::noinline]] bool execute_flush(const wire::PacketView& packet);
+  bool execute_read(const wire::PacketView& packet);
+  bool execute_atomic(const wire::PacketView& packet);
+  bool execute_atomic_write(const wire::PacketView& packet);
+  bool execute_flush(const wire::PacketView& packet);
   bool take_receive(const wire::PacketView& packet, std::span<const std::uint8_t> start);
   // Of an RDMA WRITE with immediate data.
-  [[gnu::noinline]] bool take_receive_of_write(const wire::PacketView& packet);
-  [[gnu::noinline]] void complete_receive_of_write(const wire::PacketView& packet);
-  [[gnu::noinline]] bool take_tagged(std::span<const std::uint8_t> payload);
-  [[gnu::noinline]] void finish_tagged(queue::Completion& completion);
+  bool take_receive_of_write(const wire::PacketView& packet);
+  void complete_receive_of_write(const wire::PacketView& packet);
+  bool take_tagged(std::span<const std::uint8_t> payload);
+  void finish_tagged(queue::Completion& completion);
   // False: the receive has failed, and the queue pair with it.
   bool fill_receive(const queue::Payload& payload);
   // Into one of none or several buffers.
-  [[gnu::noinline]] bool fill_list(const queue::Payload& payload);
+  bool fill_list(const queue::Payload& payload);
   bool fill_part(const queue::Sge& sge, std::uint64_t offset, const queue::Payload& payload,
                  std::size_t from, std::size_t length);
   [[gnu::cold]] bool outgrow_receive(std::size_t more);
   [[gnu::cold]] bool spoil_receive(const memory::AccessRequest& request, memory::Refusal refusal);
-  [[gnu::noinline]] bool invalidate(std::uint32_t key);
+  bool invalidate(std::uint32_t key);
   void complete_receive(const wire::PacketView& packet, queue::CompletionOpcode opcode,
                         std::uint32_t length);
   [[gnu::cold]] void fail_receive(queue::Status status);
@@ -228,8 +228,7 @@ class Responder {
   std::uint8_t response_opcode(wire::Operation operation, wire::Place place) const;
 
   // unreliable.cpp
-  [[gnu::noinline]] void handle_unconnected(const wire::PacketView& packet,
-                                            const wire::RxDatagram& datagram);
+  void handle_unconnected(const wire::PacketView& packet, const wire::RxDatagram& datagram);
   void handle_uc(const wire::PacketView& packet);
   [[gnu::cold]] void drop_write(const memory::AccessRequest& request,
                                 std::optional<memory::Refusal> refusal);

@@ -31,9 +31,8 @@ class IcrcFlow {
 
   IcrcFlow() = default;
   // Both addresses of one family. Ports in host order.
-  [[gnu::noinline]] IcrcFlow(const IpAddress& source, const IpAddress& destination,
-                             std::uint16_t source_port,
-                             std::uint16_t destination_port = kRoceUdpPort);
+  IcrcFlow(const IpAddress& source, const IpAddress& destination, std::uint16_t source_port,
+           std::uint16_t destination_port = kRoceUdpPort);
 
   // Of packets of one size, the ICRC included: whoever has several asks once.
   class Sized {

@@ -145,14 +145,14 @@ class Engine final : public queue::EventSink,
   void after_ring(qp::QueuePair& qp, TimeNs now) noexcept;
   // With the first post to a peer, under the queue pair's lock. Whoever connects and never sends
   // has no ring: it would cost more than the connection.
-  [[gnu::noinline]] void meet_peer(qp::QueuePair& qp, PostState& state) noexcept;
-  [[gnu::noinline]] void receive_for_poster(TimeNs now) noexcept;
+  void meet_peer(qp::QueuePair& qp, PostState& state) noexcept;
+  void receive_for_poster(TimeNs now) noexcept;
 
   // Under the receive lock.
   std::size_t begin_round(std::size_t budget) noexcept;
   void finish_round(std::size_t received, device::Acknowledge acknowledge) noexcept;
-  [[gnu::noinline]] void handle_timeouts(device::Acknowledge acknowledge) noexcept;
-  [[gnu::noinline]] void look_at_clock() noexcept;
+  void handle_timeouts(device::Acknowledge acknowledge) noexcept;
+  void look_at_clock() noexcept;
   bool drive_once(TimeNs now, device::Acknowledge acknowledge, std::size_t budget) noexcept;
 
   // link::RxSink

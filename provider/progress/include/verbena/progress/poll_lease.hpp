@@ -35,7 +35,7 @@ class PollLease {
   }
 
  private:
-  [[gnu::noinline]] void put_off(TimeNs now) noexcept;
+  void put_off(TimeNs now) noexcept;
 
   control::UniqueFd timer_;
   std::atomic<TimeNs> renewal_{kNever};

@@ -29,7 +29,7 @@ class PollYield {
   // Nothing has come for so long.
   bool is_due(TimeNs waited) const noexcept { return waited > (spin_.is_on() ? 0 : kAfter); }
   // Gives the calling thread's turn away.
-  [[gnu::noinline]] void yield() noexcept { note(give_turn()); }
+  void yield() noexcept { note(give_turn()); }
   // A turn was given away. Without the lock: of several threads, one may not be counted.
   void note(const Turn& turn) noexcept {
     // A peer's turn takes longer only if it does something else: it spins for as long, at most.
@@ -47,7 +47,7 @@ class PollYield {
  private:
   enum class Seen : std::uint8_t { kNothing, kNobody, kShort, kLong };
 
-  [[gnu::noinline]] void learn() noexcept {
+  void learn() noexcept {
     const Seen seen = seen_.exchange(Seen::kNothing, std::memory_order_relaxed);
     if (seen == Seen::kShort) {
       spin_.is_on() ? spin_.won() : spin_.would_have_won();

@@ -107,7 +107,7 @@ class PeerLink final : public Link {
   void look_at_udp() noexcept { udp_interval_ = 1; }
   // For whoever polls in vain, under the receive lock: a reader that does not sleep, and before
   // whom something of ours has lain for long, is rung for as if it slept.
-  [[gnu::noinline]] void remind(TimeNs now) noexcept;
+  void remind(TimeNs now) noexcept;
   int wait_fd() const noexcept override { return udp_->wait_fd(); }
   // The same for what comes to further addresses; -1: there are none.
   int further_wait_fd() const noexcept { return further_fd_.read(); }
@@ -140,7 +140,7 @@ class PeerLink final : public Link {
   UdpLink& udp_from(std::uint8_t source) const noexcept {
     return source == 0 ? *udp_ : udp_from_further(source);
   }
-  [[gnu::noinline]] UdpLink& udp_from_further(std::uint8_t source) const noexcept;
+  UdpLink& udp_from_further(std::uint8_t source) const noexcept;
   void kick(const Peer& peer) noexcept { udp_from(peer.source).kick(peer.address, peer.slot); }
 
   // What both ends of the ring to this peer take; nothing without a ring.
@@ -151,7 +151,7 @@ class PeerLink final : public Link {
                           Qpn flow) noexcept;
   void change(Pending change);
   [[gnu::cold]] std::size_t adopt_changes(RxSink& sink) noexcept;
-  [[gnu::noinline]] std::size_t announce_sleep_again(RxSink& sink, std::size_t budget) noexcept;
+  std::size_t announce_sleep_again(RxSink& sink, std::size_t budget) noexcept;
   std::size_t receive_from_udp(RxSink& sink, std::size_t budget) noexcept;
   std::size_t receive_from_rings(RxSink& sink, std::size_t budget) noexcept;
   std::size_t receive_from(Inbound& in, RxSink& sink, std::size_t budget) noexcept;

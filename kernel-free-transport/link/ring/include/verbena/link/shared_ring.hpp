@@ -128,7 +128,7 @@ class RingWriter {
   bool find_place(std::uint64_t size, std::uint64_t& at) noexcept;
   void publish(const Mark& mark) noexcept;
   void publish(std::span<const Mark> marks) noexcept;
-  [[gnu::noinline]] bool look_at_reader() noexcept;
+  bool look_at_reader() noexcept;
   bool fits(std::uint64_t bytes) const noexcept;
   bool has_room(std::uint64_t bytes) noexcept;
 
