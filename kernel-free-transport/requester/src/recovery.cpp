@@ -10,10 +10,6 @@ using queue::Status;
 
 namespace {
 
-// UC and UD: 0.3 us a packet and 1.5 GB/s.
-constexpr TimeNs kPacePerPacket = 300;
-// How long a sender of UC waits before it looks again whether there is room.
-constexpr TimeNs kRoomInterval = 50'000;
 constexpr unsigned kProbeBackoffMax = 6;
 constexpr TimeNs kProbesPerRetry = 4;
 // So long nobody asks a process that is stopped, or whether it still is: what it is sent lies
@@ -41,14 +37,6 @@ TimeNs Requester::probe_interval() const {
                                    : std::min(interval, retry_interval() / kProbesPerRetry);
 }
 
-std::uint32_t Requester::capacity(const SendEntry& entry) const {
-  return entry.length <= 1024 ? capacity_small_ : capacity_full_;
-}
-
-std::uint32_t Requester::window_for(const SendEntry& entry) const {
-  return std::max(std::min(window_, share_->of(capacity(entry))), 1u);
-}
-
 void Requester::made_progress(std::uint32_t acknowledged, TimeNs now) {
   round_trip_.answered(una_, now);
   base_ = probe_base_ = now;
@@ -59,8 +47,7 @@ void Requester::made_progress(std::uint32_t acknowledged, TimeNs now) {
   retries_left_ = reliability_.retry_count;
   gap_reports_ = 0;
   went_back_ = false;
-  // What a receiver can hold is known, so a loss is mostly chance: the way back up is quick.
-  window_ = std::min(window_ + acknowledged / 2 + 1, capacity_small_);
+  window_.grow(acknowledged);
 }
 
 // What was missing is there. If that took no time, it had been overtaken, and else lost, maybe by a
@@ -68,7 +55,7 @@ void Requester::made_progress(std::uint32_t acknowledged, TimeNs now) {
 void Requester::close_repair(TimeNs now) {
   is_repair_open_ = false;
   if (!may_answer_what_was_repeated(now)) return;
-  window_ = std::max(std::min(window_, repaired_flight_) / 2, 1u);
+  window_.shrink(repaired_flight_);
 }
 
 // What is at `una` goes again, alone and once. A peer that kept what came behind it goes on from
@@ -114,7 +101,7 @@ void Requester::go_back(TimeNs now) {
   was_repaired_ = false;
   went_back_to_ = una_;
   wary_ = kWaryFor;
-  window_ = std::max(std::min(window_, in_flight()) / 2, 1u);
+  window_.shrink(in_flight());
   base_ = probe_base_ = now;
   move_cursor_to(una_);
 }
@@ -136,39 +123,18 @@ void Requester::move_cursor_to(Psn psn) {
   cursor_psn_ = psn;
 }
 
-// Nobody tells a sender of UC or UD that the receiver is full, and an adapter's wire would hold it
-// to its speed: so many packets at once as a quarter of what a receiver holds, and then no more
-// than one can empty.
-bool Requester::within_pace(TimeNs now) {
-  if (room_ == wire::Transmitter::Room::kNone) return false;
-  const TimeNs burst = capacity_full_ / 4 * (kPacePerPacket + endpoint_.mtu * 2 / 3);
-  pace_ = std::max(pace_, now);
-  paced_until_ = pace_ - now > burst ? pace_ - burst : 0;
-  return paced_until_ == 0;
-}
-
-// A way that tells how much it holds needs no guess.
-void Requester::take_notice(wire::Transmitter::Room room, TimeNs now) {
-  room_ = room;
-  if (room == wire::Transmitter::Room::kSome) pace_ = 0;
-  if (room == wire::Transmitter::Room::kNone) paced_until_ = now + kRoomInterval;
-}
-
-void Requester::paid(const SendEntry& entry) {
-  pace_ += kPacePerPacket + std::min(entry.length, endpoint_.mtu) * 2 / 3;
-}
-
 TimeNs Requester::deadline() const {
   if (!sending_) return kNever;
-  if (!is_reliable()) return paced_until_ != 0 && cursor_ != queue_.tail() ? paced_until_ : kNever;
+  if (!is_reliable()) {
+    const TimeNs until = pacing_.waits_until();
+    return until != 0 && cursor_ != queue_.tail() ? until : kNever;
+  }
   if (waiting_rnr_) return rnr_until_;
   if (una_ == sent_ || place_.waits()) return kNever;
   const TimeNs probe = probe_base_ + probe_interval();
   return reliability_.timeout == 0 ? probe : std::min(probe, silent_since() + retry_interval());
 }
 
-// Whether the peer cannot answer now but will, so that no retry counts: an adapter would answer for
-// a process that is stopped or waits for a processor. Also while the answer to who it is is due.
 // A thread that was woken late has had no occasion to ask before.
 wire::PeerReport Requester::report_on_peer(TimeNs now, wire::Transmitter& way) {
   const auto report = way.report_on(endpoint_.destination, endpoint_.peer, silent_since());
@@ -178,32 +144,12 @@ wire::PeerReport Requester::report_on_peer(TimeNs now, wire::Transmitter& way) {
 }
 
 bool Requester::is_excused(TimeNs now, wire::Transmitter& way, const wire::PeerReport& peer) {
-  using Standing = wire::PeerReport::Standing;
-  if (peer.standing == Standing::kStopped) {
-    if (told_of_stop_ <= heard_) {
-      told_of_stop_ = now;
-      explain_stop(peer);
-    }
-    return true;
-  }
-  if (peer.standing == Standing::kAsked) {
-    if (awaits_report_since_ == 0) awaits_report_since_ = now;
-    if (now < awaits_report_since_ + kReportPatience) return true;
-  }
-  return is_kept_from_reading(now, way, peer);
-}
-
-// Whether the peer has not taken yet what was given to the way when the last retry was counted.
-bool Requester::is_kept_from_reading(TimeNs now, wire::Transmitter& way,
-                                     const wire::PeerReport& peer) {
-  if (peer.has_unread && given_at_ != 0 && now < given_at_ + kReaderPatience) return true;
   const auto reading = way.reading_at(endpoint_.destination, endpoint_.peer);
-  if (reading && reading->taken < given_ && given_ <= reading->given) {
-    return now < given_at_ + kReaderPatience;
+  const SilentPeer::Verdict verdict = silence_.judge(peer, reading, now);
+  if (verdict == SilentPeer::Verdict::kStopped && silence_.must_tell_of_stop(heard_, now)) {
+    explain_stop(peer);
   }
-  given_ = reading ? reading->given : 0;
-  given_at_ = now;
-  return false;
+  return verdict != SilentPeer::Verdict::kRetryCounts;
 }
 
 void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {
@@ -225,7 +171,6 @@ void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {
       round_trip_.cancel();
       return;
     }
-    awaits_report_since_ = 0;
     endpoint_.port->ack_timeouts.add();
     if (retries_left_ == 0 && endpoint_.alternate_armed) {
       endpoint_.migration_wanted = true;
@@ -243,7 +188,7 @@ void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {
     went_back_ = false;
     go_back(now);
     give_up_turn();
-    window_ = 1;
+    window_.close();
     probe_unanswered_ = false;
     return;
   }

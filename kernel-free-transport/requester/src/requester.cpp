@@ -52,12 +52,11 @@ void Requester::start(Psn first) {
   cursor_ = queue_.head();
   retries_left_ = reliability_.retry_count;
   rnr_left_ = reliability_.rnr_retry;
-  given_ = 0;
   message_count_ = 0;
   credits_unlimited_ = true;
   round_trip_ = {};
-  heard_ = told_of_stop_ = given_at_ = 0;
-  awaits_report_since_ = 0;
+  heard_ = 0;
+  silence_ = {};
   probes_ = 0;
   peer_keeps_ = Keeps::kMaybe;
   sending_ = true;
@@ -67,11 +66,7 @@ void Requester::set_path(std::shared_ptr<FlowShare> share, std::uint32_t full,
                          std::uint32_t small) {
   give_up_turn();
   share_ = std::move(share);
-  capacity_full_ = std::max(full, 1u);
-  capacity_small_ = std::max(small, capacity_full_);
-  window_ = capacity_small_;
-  // Responses to two requests may be on their way while a third is being asked for.
-  chunk_packets_ = std::max(capacity_full_ / 3, 1u);
+  window_.set_capacity(full, small);
 }
 
 void Requester::reset() {

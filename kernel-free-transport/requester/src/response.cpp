@@ -277,8 +277,9 @@ bool Requester::take_data(const wire::PacketView& packet, TimeNs now) {
 std::uint32_t Requester::chunks_ended(const SendEntry& entry, Psn from, std::uint32_t psns) const {
   const std::uint32_t begin = static_cast<std::uint32_t>(from.distance_from(entry.first));
   const std::uint32_t end = begin + psns;
-  const bool ends_short = end == entry.packets && end % chunk_packets_ != 0;
-  return end / chunk_packets_ - begin / chunk_packets_ + (ends_short ? 1 : 0);
+  const std::uint32_t chunk = window_.chunk();
+  const bool ends_short = end == entry.packets && end % chunk != 0;
+  return end / chunk - begin / chunk + (ends_short ? 1 : 0);
 }
 
 Status Requester::take_response(SendEntry& entry, std::uint32_t position,

@@ -48,7 +48,9 @@ bool Requester::begin(SendEntry& entry) {
 }
 
 bool Requester::may_send(const SendEntry& entry, std::uint32_t window, TimeNs now) {
-  if (!is_reliable()) return within_pace(now);
+  if (!is_reliable()) {
+    return pacing_.may_send(window_.full(), endpoint_.mtu, now);
+  }
   const std::uint32_t ahead = static_cast<std::uint32_t>(cursor_psn_.distance_from(una_));
   if (entry.wants_response()) {
     if (reads_in_flight_ >= std::max<std::uint32_t>(reliability_.max_rd_atomic, 1)) return false;
@@ -93,7 +95,8 @@ bool Requester::run_local(SendEntry& entry, wire::TxBatch& out) {
 std::uint32_t Requester::psns_of_read(const SendEntry& entry, Psn psn) const {
   if (entry.opcode != WorkOpcode::kRead) return 1;
   const std::uint32_t offset = static_cast<std::uint32_t>(psn.distance_from(entry.first));
-  const std::uint32_t to_chunk_end = chunk_packets_ - offset % chunk_packets_;
+  const std::uint32_t chunk = window_.chunk();
+  const std::uint32_t to_chunk_end = chunk - offset % chunk;
   return std::min(to_chunk_end, entry.packets - offset);
 }
 
@@ -214,7 +217,7 @@ bool Requester::take_turn(const SendEntry& entry) noexcept {
   // Alone, there is nobody to share with.
   if (place_.is_out() && share_.use_count() == 1) [[likely]]
     return true;
-  return share_->enter(place_, unsent_packets(), capacity(entry));
+  return share_->enter(place_, unsent_packets(), window_.capacity(entry.length));
 }
 
 bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
@@ -230,7 +233,7 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
       continue;
     }
     if (!entry.numbered && !begin(entry)) break;
-    const std::uint32_t window = window_for(entry);
+    const std::uint32_t window = window_.packets(entry.length, *share_);
     if (!may_send(entry, window, now) || !take_turn(entry)) break;
     switch (transmit_request(entry, window, out, now)) {
       case Emit::kSent:
@@ -265,7 +268,7 @@ Requester::Emit Requester::transmit_request(SendEntry& entry, std::uint32_t wind
       sent_one(packets, psns, ask || message.wants_response, now);
       if (cursor_psn_.is_after(entry.last())) ++cursor_;
     } else {
-      paid(entry);
+      pacing_.sent(std::min(entry.length, endpoint_.mtu));
       cursor_psn_ = cursor_psn_ + 1;
       if (cursor_psn_.is_after(entry.last())) {
         // Sent is done: nobody will answer.

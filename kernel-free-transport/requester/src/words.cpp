@@ -148,12 +148,12 @@ void Requester::explain_silence(TimeNs now, const wire::PeerReport& peer) {
     return;
   }
   // A retry that was counted because what lay there had been read has been noted just now.
-  const bool was_read = given_at_ == now;
+  const bool was_read = silence_.counted_at() == now;
   if (!was_read) {
     queue::blame(endpoint_,
                  "the peer (QPN 0x%06x at %s) has taken nothing of what was sent to it for %llu "
                  "ms, and did not answer PSN 0x%06x: is its process stopped?",
-                 endpoint_.peer.value(), address.c_str(), milliseconds(now - given_at_),
+                 endpoint_.peer.value(), address.c_str(), milliseconds(now - silence_.counted_at()),
                  una_.value());
     return;
   }

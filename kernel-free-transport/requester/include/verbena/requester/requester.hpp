@@ -25,8 +25,11 @@
 #include "verbena/queue/endpoint.hpp"
 #include "verbena/queue/payload.hpp"
 #include "verbena/requester/flow_share.hpp"
+#include "verbena/requester/pacing.hpp"
 #include "verbena/requester/round_trip.hpp"
 #include "verbena/requester/send_queue.hpp"
+#include "verbena/requester/silent_peer.hpp"
+#include "verbena/requester/window.hpp"
 #include "verbena/wire/early_packets.hpp"
 #include "verbena/wire/packet.hpp"
 
@@ -97,7 +100,7 @@ class Requester {
   // a batch that was full the caller may leave that to the next one.
   void ask(wire::TxBatch& out);
   // UC: what the way said before that.
-  void take_notice(wire::Transmitter::Room room, TimeNs now);
+  void take_notice(wire::Transmitter::Room room, TimeNs now) { pacing_.take_notice(room, now); }
   bool has_urgent() const { return probe_wanted_ || cursor_ != queue_.tail(); }
   // Only what was not sent before.
   bool has_posted() const {
@@ -138,13 +141,6 @@ class Requester {
   // An answer may take as long as a descheduled peer sleeps; hardware's microseconds do not apply.
   // Longer than any of a probe's by far, as may_be_due_before() takes for granted.
   static constexpr TimeNs kRetryIntervalMin = 20'000'000;
-  // An adapter answers whatever the processors of its host do. A peer that has taken nothing off
-  // the way since the last retry was kept from its processor (by a scheduler for half a second and
-  // more at times), so that nothing was lost and no retry counts; but one that is stopped may never
-  // come back.
-  static constexpr TimeNs kReaderPatience = 5'000'000'000;
-  // With the emulator, which was asked what has become of the peer.
-  static constexpr TimeNs kReportPatience = 1'000'000'000;
 
   enum class Keeps : std::uint8_t { kMaybe, kYes, kNo };
   enum class Emit : std::uint8_t { kSent, kBatchFull, kFailed };
@@ -276,7 +272,6 @@ class Requester {
   void move_cursor_to(Psn psn);
   wire::PeerReport report_on_peer(TimeNs now, wire::Transmitter& way);
   bool is_excused(TimeNs now, wire::Transmitter& way, const wire::PeerReport& peer);
-  bool is_kept_from_reading(TimeNs now, wire::Transmitter& way, const wire::PeerReport& peer);
   TimeNs silent_since() const { return std::max(base_, heard_); }
   void made_progress(std::uint32_t acknowledged, TimeNs now);
   void close_repair(TimeNs now);
@@ -286,10 +281,6 @@ class Requester {
   }
   TimeNs retry_interval() const;
   TimeNs probe_interval() const;
-  std::uint32_t window_for(const SendEntry& entry) const;
-  bool within_pace(TimeNs now);
-  void paid(const SendEntry& entry);
-  std::uint32_t capacity(const SendEntry& entry) const;
 
   // requester.cpp
   void forget_answers();
@@ -318,9 +309,7 @@ class Requester {
   std::uint32_t message_limit_ = 0;      // LSN: last message that the peer has a receive for
   std::uint32_t responses_pending_ = 0;  // requests that await data, of those numbered
   std::uint32_t reads_in_flight_ = 0;    // request packets that await data
-  std::uint32_t chunk_packets_ = 16;     // response packets asked for at once
-  std::uint32_t capacity_full_ = 16, capacity_small_ = 16;
-  std::uint32_t window_ = 16;    // shrinks on loss, grows with progress
+  Window window_;
   std::uint32_t since_ask_ = 0;  // packets since an acknowledgement was asked for
   // The place in the batch of the packet that was added last, if it does not ask.
   std::optional<std::uint8_t> unasked_;
@@ -330,13 +319,9 @@ class Requester {
   TimeNs base_ = 0;        // when the wait for an answer began
   TimeNs probe_base_ = 0;  // the same, or when a probe was sent since
   TimeNs rnr_until_ = 0;
-  TimeNs pace_ = 0;          // UC, UD: when what was sent would be gone at the pace
-  TimeNs paced_until_ = 0;   // the next packet waits until then; 0: it does not
-  std::uint64_t given_ = 0;  // to the way, at the last retry that counted
-  TimeNs given_at_ = 0;
-  TimeNs heard_ = 0;                // when the peer last answered, whatever it said
-  TimeNs awaits_report_since_ = 0;  // 0: it does not, or a retry has counted since
-  TimeNs told_of_stop_ = 0;         // when it was explained that its process is stopped
+  TimeNs heard_ = 0;  // when the peer last answered, whatever it said
+  Pacing pacing_;     // UC, UD
+  SilentPeer silence_;
   RoundTrip round_trip_;
   wire::EarlyPackets early_;           // responses behind a gap at una_
   Psn early_ack_;                      // the last acknowledgement behind such a gap
@@ -356,7 +341,6 @@ class Requester {
   wire::Transmitter* way_ = nullptr;  // while it is polled
   std::optional<wire::Transmitter::Packing> packing_;  // what it said, since
   Source source_;
-  wire::Transmitter::Room room_ = wire::Transmitter::Room::kUnknown;
   // Bits of one word, so that what a packet asks of several is one question.
   bool sending_ : 1 = false;
   bool draining_ : 1 = false;

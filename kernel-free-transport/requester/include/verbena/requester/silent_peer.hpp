@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Whether the silence of a peer counts as a retry. An adapter answers whatever the processors of
+// its host do; a process may be stopped, or wait for a processor for half a second. If so nothing
+// was lost, and no retry counts. What tells is the emulator's report, and how far the peer has read
+// what was given to the way (a ring says so): one that has taken nothing since the last retry that
+// counted was kept from its processor. But a process may never come back, so patience ends.
+//
+// Part of a requester; time is an argument.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "verbena/base/types.hpp"
+#include "verbena/wire/datagram.hpp"
+#include "verbena/wire/peer_report.hpp"
+
+namespace verbena::requester {
+
+class SilentPeer {
+ public:
+  static constexpr TimeNs kReaderPatience = 5'000'000'000;
+  // With the emulator, which was asked what has become of the peer.
+  static constexpr TimeNs kReportPatience = 1'000'000'000;
+
+  enum class Verdict : std::uint8_t { kRetryCounts, kExcused, kStopped };
+
+  // Of an answer that is overdue.
+  Verdict judge(const wire::PeerReport& report,
+                const std::optional<wire::Transmitter::Reading>& reading, TimeNs now) {
+    using Standing = wire::PeerReport::Standing;
+    if (report.standing == Standing::kStopped) return Verdict::kStopped;
+    if (report.standing == Standing::kAsked) {
+      if (asked_since_ == 0) asked_since_ = now;
+      if (now < asked_since_ + kReportPatience) return Verdict::kExcused;
+    }
+    const bool is_patient = now < counted_at_ + kReaderPatience;
+    if (report.has_unread && counted_at_ != 0 && is_patient) return Verdict::kExcused;
+    const bool has_read_nothing = reading && reading->taken < given_ && given_ <= reading->given;
+    if (has_read_nothing && is_patient) return Verdict::kExcused;
+    asked_since_ = 0;
+    if (has_read_nothing) return Verdict::kRetryCounts;
+    given_ = reading ? reading->given : 0;
+    counted_at_ = now;
+    return Verdict::kRetryCounts;
+  }
+  // When a retry last counted of a peer that had read what lay there, as far as is known.
+  TimeNs counted_at() const { return counted_at_; }
+  // That the process is stopped is to be told: once since the peer was heard of.
+  bool must_tell_of_stop(TimeNs heard, TimeNs now) {
+    if (told_at_ > heard) return false;
+    told_at_ = now;
+    return true;
+  }
+
+ private:
+  std::uint64_t given_ = 0;  // to the way, when a retry last counted
+  TimeNs counted_at_ = 0;
+  TimeNs asked_since_ = 0;  // 0: nobody was, or a retry has counted since
+  TimeNs told_at_ = 0;
+};
+
+}  // namespace verbena::requester

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The parts of a requester, each by itself: window, pace, patience with a silent peer.
+#include <gtest/gtest.h>
+
+#include "verbena/requester/pacing.hpp"
+#include "verbena/requester/silent_peer.hpp"
+#include "verbena/requester/window.hpp"
+
+namespace verbena::requester {
+namespace {
+
+class Nobody final : public TurnSink {
+ public:
+  void on_turn(void*) noexcept override {}
+};
+
+class WindowTest : public testing::Test {
+ protected:
+  WindowTest() { window_.set_capacity(30, 300); }
+  std::uint32_t small() const { return window_.packets(1024, share_); }
+  std::uint32_t full() const { return window_.packets(1025, share_); }
+
+  Nobody nobody_;
+  FlowShare share_{nobody_};
+  Window window_;
+};
+
+TEST_F(WindowTest, IsWhatThePeerHolds) {
+  EXPECT_EQ(small(), 300u);
+  EXPECT_EQ(full(), 30u);
+  EXPECT_EQ(window_.chunk(), 10u);
+}
+
+TEST_F(WindowTest, IsAPartOfThatAmongOthers) {
+  FlowShare::Place one(nullptr), other(nullptr);
+  ASSERT_TRUE(share_.enter(one, 1, 300));
+  ASSERT_TRUE(share_.enter(other, 1, 300));
+  EXPECT_EQ(small(), 150u);
+  EXPECT_EQ(full(), 15u);
+  share_.leave(one);
+  share_.leave(other);
+}
+
+TEST_F(WindowTest, HalvesWithALossAndGrowsWithAnswers) {
+  window_.shrink(100);
+  EXPECT_EQ(small(), 50u);
+  EXPECT_EQ(full(), 30u);
+  window_.grow(20);
+  EXPECT_EQ(small(), 61u);
+  for (int i = 0; i < 1000; ++i) window_.grow(1);
+  EXPECT_EQ(small(), 300u) << "and no further";
+  window_.close();
+  EXPECT_EQ(full(), 1u);
+  window_.shrink(1);
+  EXPECT_EQ(full(), 1u) << "never less";
+}
+
+TEST_F(WindowTest, IsNeverNothing) {
+  window_.set_capacity(0, 0);
+  EXPECT_EQ(small(), 1u);
+  EXPECT_EQ(full(), 1u);
+  EXPECT_EQ(window_.chunk(), 1u);
+}
+
+class PacingTest : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kMtu = 1024;
+  static constexpr TimeNs kEach = 300 + kMtu * 2 / 3;
+
+  std::size_t send_all_that_may(std::uint32_t capacity = 64) {
+    std::size_t sent = 0;
+    for (; sent < 1000 && pacing_.may_send(capacity, kMtu, now_); ++sent) pacing_.sent(kMtu);
+    return sent;
+  }
+
+  Pacing pacing_;
+  TimeNs now_ = 1'000'000;
+};
+
+TEST_F(PacingTest, LetsAQuarterGoAtOnceAndThenOneAtATime) {
+  EXPECT_EQ(send_all_that_may(), 17u);
+  const TimeNs until = pacing_.waits_until();
+  EXPECT_EQ(until, now_ + kEach);
+  now_ = until;
+  EXPECT_EQ(send_all_that_may(), 1u);
+  now_ += 5 * kEach;
+  EXPECT_EQ(send_all_that_may(), 5u);
+  now_ += 1'000'000'000;
+  EXPECT_EQ(send_all_that_may(), 17u) << "what was not used is not saved up";
+}
+
+TEST_F(PacingTest, AsksNobodyWhereTheWayTells) {
+  send_all_that_may();
+  pacing_.take_notice(Pacing::Room::kSome, now_);
+  EXPECT_TRUE(pacing_.may_send(64, kMtu, now_));
+  EXPECT_EQ(pacing_.waits_until(), 0u);
+  pacing_.take_notice(Pacing::Room::kNone, now_);
+  EXPECT_FALSE(pacing_.may_send(64, kMtu, now_));
+  EXPECT_EQ(pacing_.waits_until(), now_ + Pacing::kRoomInterval);
+}
+
+class SilentPeerTest : public testing::Test {
+ protected:
+  using Verdict = SilentPeer::Verdict;
+  using Standing = wire::PeerReport::Standing;
+  using Reading = wire::Transmitter::Reading;
+
+  Verdict judge(std::optional<Reading> reading = std::nullopt) {
+    return peer_.judge(report_, reading, now_);
+  }
+
+  SilentPeer peer_;
+  wire::PeerReport report_;
+  TimeNs now_ = 1'000'000'000;
+};
+
+TEST_F(SilentPeerTest, CountsWhereNothingIsKnown) {
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(judge(), Verdict::kRetryCounts);
+    EXPECT_EQ(peer_.counted_at(), now_);
+    now_ += 20'000'000;
+  }
+}
+
+TEST_F(SilentPeerTest, IsExcusedWhileItIsStopped) {
+  report_.standing = Standing::kStopped;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(judge(), Verdict::kStopped);
+    now_ += 10 * SilentPeer::kReaderPatience;
+  }
+}
+
+TEST_F(SilentPeerTest, IsToldToBeStoppedOnceSinceItWasHeardOf) {
+  EXPECT_TRUE(peer_.must_tell_of_stop(0, now_));
+  EXPECT_FALSE(peer_.must_tell_of_stop(0, now_ + 1));
+  EXPECT_FALSE(peer_.must_tell_of_stop(now_ - 1, now_ + 1));
+  EXPECT_TRUE(peer_.must_tell_of_stop(now_ + 5, now_ + 6));
+}
+
+TEST_F(SilentPeerTest, IsExcusedUntilTheReportIsOverdue) {
+  report_.standing = Standing::kAsked;
+  EXPECT_EQ(judge(), Verdict::kExcused);
+  now_ += SilentPeer::kReportPatience - 1;
+  EXPECT_EQ(judge(), Verdict::kExcused);
+  now_ += 1;
+  EXPECT_EQ(judge(), Verdict::kRetryCounts);
+  EXPECT_EQ(judge(), Verdict::kExcused) << "the next one is awaited anew";
+}
+
+TEST_F(SilentPeerTest, IsExcusedWhileItReadsNothingOfWhatLay) {
+  EXPECT_EQ(judge(Reading{100, 40}), Verdict::kRetryCounts) << "nothing lay there before";
+  now_ += 20'000'000;
+  EXPECT_EQ(judge(Reading{150, 99}), Verdict::kExcused);
+  now_ += 20'000'000;
+  EXPECT_EQ(judge(Reading{150, 100}), Verdict::kRetryCounts) << "it has read, and not answered";
+  now_ += SilentPeer::kReaderPatience;
+  EXPECT_EQ(judge(Reading{150, 100}), Verdict::kRetryCounts) << "for five seconds at most";
+  EXPECT_LT(peer_.counted_at(), now_);
+}
+
+TEST_F(SilentPeerTest, IsExcusedWhileTheEmulatorSeesUnreadPackets) {
+  report_.has_unread = true;
+  EXPECT_EQ(judge(), Verdict::kRetryCounts) << "they may have come just now";
+  now_ += 20'000'000;
+  EXPECT_EQ(judge(), Verdict::kExcused);
+  now_ += SilentPeer::kReaderPatience;
+  EXPECT_EQ(judge(), Verdict::kRetryCounts);
+}
+
+TEST_F(SilentPeerTest, ANewWayBeginsAnew) {
+  EXPECT_EQ(judge(Reading{100, 40}), Verdict::kRetryCounts);
+  now_ += 20'000'000;
+  EXPECT_EQ(judge(Reading{10, 5}), Verdict::kRetryCounts) << "a ring in place of the one before";
+}
+
+}  // namespace
+}  // namespace verbena::requester
