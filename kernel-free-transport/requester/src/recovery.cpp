@@ -10,38 +10,16 @@ using queue::Status;
 
 namespace {
 
-constexpr unsigned kProbeBackoffMax = 6;
-constexpr TimeNs kProbesPerRetry = 4;
 // So long nobody asks a process that is stopped, or whether it still is: what it is sent lies
 // there.
 constexpr TimeNs kPauseOfStopped = 100'000'000;
 constexpr std::uint8_t kReportsPerRetry = 4;  // as many as probes
 constexpr std::uint8_t kRepairsInARow = 2;
-constexpr std::uint8_t kWaryFor = 255;  // acknowledgements since the last loss
 
 }  // namespace
 
-// Up to four times what was asked for, as the specification allows (IBTA Vol 1, 9.7.6.1.3), where
-// answers take long: some probes for each retry that is counted, or chance alone could use up the
-// counter on a bad path.
-TimeNs Requester::retry_interval() const {
-  const TimeNs least = std::max(TimeNs{4096} << reliability_.timeout, kRetryIntervalMin);
-  return std::clamp(kProbesPerRetry * round_trip_.patience(), least, 4 * least);
-}
-
-TimeNs Requester::probe_interval() const {
-  const TimeNs interval =
-      std::max(round_trip_.patience(), wary_ != 0 ? kProbeIntervalWary : kProbeIntervalMin)
-      << std::min<unsigned>(probes_, kProbeBackoffMax);
-  return reliability_.timeout == 0 ? interval
-                                   : std::min(interval, retry_interval() / kProbesPerRetry);
-}
-
 void Requester::made_progress(std::uint32_t acknowledged, TimeNs now) {
-  round_trip_.answered(una_, now);
-  base_ = probe_base_ = now;
-  probes_ = 0;
-  if (wary_ != 0) --wary_;
+  timer_.progressed(una_, now);
   if (is_repair_open_) [[unlikely]]
     close_repair(now);
   retries_left_ = reliability_.retry_count;
@@ -69,9 +47,10 @@ void Requester::repair(TimeNs now) {
   const bool are_too_many = repairs_in_a_row_ >= kRepairsInARow;
   if (are_too_many && peer_keeps_ == Keeps::kMaybe) peer_keeps_ = Keeps::kNo;
   if (are_too_many || peer_keeps_ == Keeps::kNo) return go_back(now);
-  wary_ = kWaryFor;
+  timer_.lost();
+  timer_.repaired(now);
   probe_wanted_ = is_repair_ = true;
-  probe_base_ = repaired_at_ = now;
+  repaired_at_ = now;
   repaired_flight_ = in_flight();
 }
 
@@ -100,9 +79,9 @@ void Requester::go_back(TimeNs now) {
   went_back_ = true;
   was_repaired_ = false;
   went_back_to_ = una_;
-  wary_ = kWaryFor;
+  timer_.lost();
+  timer_.begin(now);
   window_.shrink(in_flight());
-  base_ = probe_base_ = now;
   move_cursor_to(una_);
 }
 
@@ -131,22 +110,23 @@ TimeNs Requester::deadline() const {
   }
   if (waiting_rnr_) return rnr_until_;
   if (una_ == sent_ || place_.waits()) return kNever;
-  const TimeNs probe = probe_base_ + probe_interval();
-  return reliability_.timeout == 0 ? probe : std::min(probe, silent_since() + retry_interval());
+  return timer_.deadline();
 }
 
 // A thread that was woken late has had no occasion to ask before.
 wire::PeerReport Requester::report_on_peer(TimeNs now, wire::Transmitter& way) {
-  const auto report = way.report_on(endpoint_.destination, endpoint_.peer, silent_since());
+  const TimeNs since = timer_.silent_since();
+  const auto report = way.report_on(endpoint_.destination, endpoint_.peer, since);
   if (report.standing != wire::PeerReport::Standing::kUnknown) return report;
   way.inquire(endpoint_.destination, endpoint_.peer, now);
-  return way.report_on(endpoint_.destination, endpoint_.peer, silent_since());
+  return way.report_on(endpoint_.destination, endpoint_.peer, since);
 }
 
 bool Requester::is_excused(TimeNs now, wire::Transmitter& way, const wire::PeerReport& peer) {
   const auto reading = way.reading_at(endpoint_.destination, endpoint_.peer);
   const SilentPeer::Verdict verdict = silence_.judge(peer, reading, now);
-  if (verdict == SilentPeer::Verdict::kStopped && silence_.must_tell_of_stop(heard_, now)) {
+  if (verdict == SilentPeer::Verdict::kStopped &&
+      silence_.must_tell_of_stop(timer_.last_heard(), now)) {
     explain_stop(peer);
   }
   return verdict != SilentPeer::Verdict::kRetryCounts;
@@ -157,18 +137,17 @@ void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {
   if (waiting_rnr_) {
     if (now < rnr_until_) return;
     waiting_rnr_ = false;
-    base_ = probe_base_ = now;
+    timer_.begin(now);
     return;
   }
   if (una_ == sent_ || place_.waits()) return;
-  if (reliability_.timeout != 0 && now >= silent_since() + retry_interval()) {
+  if (timer_.is_retry_due(now)) {
     const auto peer = report_on_peer(now, way);
     if (is_excused(now, way, peer)) {
       const bool is_stopped = peer.standing == wire::PeerReport::Standing::kStopped;
       // Its silence before it was known to be stopped says nothing, either.
       if (is_stopped) retries_left_ = reliability_.retry_count;
-      base_ = probe_base_ = now + (is_stopped ? kPauseOfStopped : 0);
-      round_trip_.cancel();
+      timer_.excuse(now + (is_stopped ? kPauseOfStopped : 0));
       return;
     }
     endpoint_.port->ack_timeouts.add();
@@ -192,13 +171,12 @@ void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {
     probe_unanswered_ = false;
     return;
   }
-  if (now >= probe_base_ + probe_interval()) {
+  if (timer_.is_probe_due(now)) {
     probe_wanted_ = true;
-    probe_base_ = repaired_at_ = now;
+    timer_.probed(now);
+    repaired_at_ = now;
     repaired_flight_ = in_flight();
-    if (probes_ < 255) ++probes_;
-    round_trip_.doubt();
-    if (reliability_.timeout != 0 && now >= silent_since() + retry_interval() / 2) {
+    if (timer_.is_silence_long(now)) {
       way.inquire(endpoint_.destination, endpoint_.peer, now);
     }
   }

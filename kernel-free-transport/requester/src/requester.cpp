@@ -54,10 +54,8 @@ void Requester::start(Psn first) {
   rnr_left_ = reliability_.rnr_retry;
   message_count_ = 0;
   credits_unlimited_ = true;
-  round_trip_ = {};
-  heard_ = 0;
+  timer_.reset();
   silence_ = {};
-  probes_ = 0;
   peer_keeps_ = Keeps::kMaybe;
   sending_ = true;
 }
@@ -79,14 +77,13 @@ void Requester::reset() {
   forget_answers();
   sending_ = draining_ = is_open_ = false;
   unasked_.reset();
-  probes_ = 0;
   poisoned_.reset();
   give_up_turn();
 }
 
 // That are awaited, or came early.
 void Requester::forget_answers() {
-  round_trip_.cancel();
+  timer_.forget();
   probe_wanted_ = is_repair_ = is_repair_open_ = probe_unanswered_ = was_repaired_ =
       has_early_ack_ = false;
   early_.clear();

@@ -28,7 +28,7 @@ void Requester::handle_response(const wire::PacketView& packet, TimeNs now) {
   const Psn psn = packet.bth.psn;
   const Psn last = psn + (packet.psns - 1);
   if (!is_expected(last, packet.row->aeth ? packet.aeth() : wire::Aeth{})) return;
-  heard_ = now;
+  timer_.heard(now);
   if (packet.row->operation == Operation::kAcknowledge) {
     handle_acknowledge(psn, packet.aeth(), now);
   } else {
@@ -41,7 +41,7 @@ void Requester::handle_response(const wire::PacketView& packet, TimeNs now) {
 void Requester::handle_rider(const wire::Rider& rider, TimeNs now) {
   endpoint_.counters.packets_received.add();
   if (!is_expected(rider.psn, rider.aeth)) return;
-  heard_ = now;
+  timer_.heard(now);
   handle_acknowledge(rider.psn, rider.aeth, now);
   retire();
   if (una_ == sent_) give_up_turn();
@@ -78,7 +78,7 @@ void Requester::handle_ack(Psn psn, wire::Aeth aeth, TimeNs now) {
   // goes on behind the probe is rather of a peer that has all of it and is slow, where packets do
   // not get lost, or are kept by it.
   const bool goes_on = !(psn + 1).is_at_or_before(probe_end_);
-  const bool may_be_lost = !goes_on || (wary_ != 0 && peer_keeps_ == Keeps::kNo);
+  const bool may_be_lost = !goes_on || (timer_.is_wary() && peer_keeps_ == Keeps::kNo);
   const bool rest_lost =
       probe_unanswered_ && una_ != sent_ && may_be_lost && may_answer_what_was_repeated(now);
   probe_unanswered_ = false;

@@ -120,8 +120,8 @@ void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, Ti
   const bool again = cursor_psn_.is_before(sent_);
   if (again) [[unlikely]]
     count_repeated(packets);
-  if (una_ == sent_ || una_ == cursor_psn_) base_ = probe_base_ = now;
-  if (ask && !again && !round_trip_.is_timing()) round_trip_.begin(cursor_psn_, now);
+  if (una_ == sent_ || una_ == cursor_psn_) timer_.begin(now);
+  if (ask && !again) timer_.asked(cursor_psn_, now);
   cursor_psn_ = cursor_psn_ + psns;
   if (cursor_psn_.is_after(sent_)) sent_ = cursor_psn_;
 }

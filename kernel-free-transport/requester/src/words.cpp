@@ -144,7 +144,7 @@ void Requester::explain_silence(TimeNs now, const wire::PeerReport& peer) {
         "no answer from the peer (QPN 0x%06x at %s) to PSN 0x%06x after %u retries of %llu "
         "ms: %s",
         endpoint_.peer.value(), address.c_str(), una_.value(), unsigned{reliability_.retry_count},
-        milliseconds(retry_interval()), cause.c_str());
+        milliseconds(timer_.retry_interval()), cause.c_str());
     return;
   }
   // A retry that was counted because what lay there had been read has been noted just now.
@@ -170,7 +170,7 @@ void Requester::explain_silence(TimeNs now, const wire::PeerReport& peer) {
                "ms: is it alive, in RTR or RTS, and are both sides' PSNs, QPNs and addresses "
                "right?",
                endpoint_.peer.value(), address.c_str(), una_.value(),
-               unsigned{reliability_.retry_count}, milliseconds(retry_interval()));
+               unsigned{reliability_.retry_count}, milliseconds(timer_.retry_interval()));
 }
 
 }  // namespace verbena::requester

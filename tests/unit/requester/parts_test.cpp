@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The parts of a requester, each by itself: window, pace, patience with a silent peer.
+// The parts of a requester, each by itself: window, pace, timers, patience with a silent peer.
 #include <gtest/gtest.h>
 
+#include "verbena/requester/answer_timer.hpp"
 #include "verbena/requester/pacing.hpp"
 #include "verbena/requester/silent_peer.hpp"
 #include "verbena/requester/window.hpp"
@@ -97,6 +98,89 @@ TEST_F(PacingTest, AsksNobodyWhereTheWayTells) {
   pacing_.take_notice(Pacing::Room::kNone, now_);
   EXPECT_FALSE(pacing_.may_send(64, kMtu, now_));
   EXPECT_EQ(pacing_.waits_until(), now_ + Pacing::kRoomInterval);
+}
+
+class AnswerTimerTest : public testing::Test {
+ protected:
+  static constexpr std::uint8_t kTimeout = 14;  // 67 ms
+  static constexpr TimeNs kRetry = TimeNs{4096} << kTimeout;
+
+  AnswerTimerTest() {
+    timer_.set_timeout(kTimeout);
+    timer_.begin(now_);
+  }
+  // A packet that is answered after so long.
+  void exchange(TimeNs takes) {
+    timer_.asked(psn_, now_);
+    now_ += takes;
+    timer_.heard(now_);
+    timer_.progressed(psn_ = psn_ + 1, now_);
+  }
+
+  AnswerTimer timer_;
+  Psn psn_{5};
+  TimeNs now_ = 1'000'000'000;
+};
+
+TEST_F(AnswerTimerTest, ProbesEverMoreSeldom) {
+  EXPECT_EQ(timer_.deadline(), now_ + AnswerTimer::kProbeIntervalMin);
+  EXPECT_FALSE(timer_.may_be_due_before(now_ + AnswerTimer::kProbeIntervalMin));
+  TimeNs interval = AnswerTimer::kProbeIntervalMin;
+  for (int i = 0; i < 3; ++i, interval *= 2) {
+    EXPECT_FALSE(timer_.is_probe_due(now_ + interval - 1));
+    ASSERT_TRUE(timer_.is_probe_due(now_ += interval));
+    timer_.probed(now_);
+  }
+  EXPECT_TRUE(timer_.is_probe_due(now_ + kRetry / AnswerTimer::kProbesPerRetry));
+}
+
+TEST_F(AnswerTimerTest, ProbesSoonWherePacketsWereLostLately) {
+  timer_.lost();
+  EXPECT_TRUE(timer_.is_wary());
+  EXPECT_EQ(timer_.deadline(), now_ + AnswerTimer::kProbeIntervalWary);
+  for (int i = 0; i < AnswerTimer::kWaryFor; ++i) exchange(1'000);
+  EXPECT_FALSE(timer_.is_wary());
+  EXPECT_EQ(timer_.deadline(), now_ + AnswerTimer::kProbeIntervalMin);
+}
+
+TEST_F(AnswerTimerTest, ARetryCountsAfterTheTimeoutOfSilence) {
+  EXPECT_FALSE(timer_.is_silence_long(now_ + kRetry / 2 - 1));
+  EXPECT_TRUE(timer_.is_silence_long(now_ + kRetry / 2));
+  EXPECT_FALSE(timer_.is_retry_due(now_ + kRetry - 1));
+  EXPECT_TRUE(timer_.is_retry_due(now_ + kRetry));
+  timer_.heard(now_ + kRetry / 2);
+  EXPECT_FALSE(timer_.is_retry_due(now_ + kRetry)) << "it has said something";
+  timer_.excuse(now_ + kRetry);
+  EXPECT_FALSE(timer_.is_retry_due(now_ + 2 * kRetry - 1));
+}
+
+TEST_F(AnswerTimerTest, ARetryTakesNoLessThanASleepingPeerMay) {
+  timer_.set_timeout(1);
+  EXPECT_FALSE(timer_.is_retry_due(now_ + AnswerTimer::kRetryIntervalMin - 1));
+  EXPECT_TRUE(timer_.is_retry_due(now_ + AnswerTimer::kRetryIntervalMin));
+}
+
+TEST_F(AnswerTimerTest, WithoutATimeoutNoneCounts) {
+  timer_.set_timeout(0);
+  EXPECT_FALSE(timer_.is_retry_due(kNever - 1));
+  EXPECT_FALSE(timer_.is_silence_long(kNever - 1));
+  EXPECT_TRUE(timer_.is_probe_due(now_ + AnswerTimer::kProbeIntervalMin));
+}
+
+TEST_F(AnswerTimerTest, WaitsLongerWhereAnswersTakeLong) {
+  for (int i = 0; i < 50; ++i) exchange(30'000'000);
+  EXPECT_FALSE(timer_.is_probe_due(now_ + 20'000'000));
+  EXPECT_GT(timer_.retry_interval(), kRetry);
+  for (int i = 0; i < 50; ++i) exchange(3'000'000'000);
+  EXPECT_EQ(timer_.retry_interval(), 4 * kRetry) << "but not for ever";
+  EXPECT_GT(timer_.repetition_takes(), 1'000'000'000u);
+}
+
+TEST_F(AnswerTimerTest, KeepsItsTimeoutForANewConnection) {
+  for (int i = 0; i < 50; ++i) exchange(3'000'000'000);
+  timer_.reset();
+  EXPECT_EQ(timer_.retry_interval(), kRetry);
+  EXPECT_EQ(timer_.last_heard(), 0u);
 }
 
 class SilentPeerTest : public testing::Test {

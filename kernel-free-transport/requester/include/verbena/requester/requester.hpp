@@ -24,9 +24,9 @@
 
 #include "verbena/queue/endpoint.hpp"
 #include "verbena/queue/payload.hpp"
+#include "verbena/requester/answer_timer.hpp"
 #include "verbena/requester/flow_share.hpp"
 #include "verbena/requester/pacing.hpp"
-#include "verbena/requester/round_trip.hpp"
 #include "verbena/requester/send_queue.hpp"
 #include "verbena/requester/silent_peer.hpp"
 #include "verbena/requester/window.hpp"
@@ -78,7 +78,10 @@ class Requester {
 
   // --- states ---
   void start(Psn first);  // RTS
-  void set_reliability(const ReliabilityAttributes& attributes) { reliability_ = attributes; }
+  void set_reliability(const ReliabilityAttributes& attributes) {
+    reliability_ = attributes;
+    timer_.set_timeout(attributes.timeout);
+  }
   // Those that send to the same peer, and how many packets of full and of small size it can hold.
   void set_path(std::shared_ptr<FlowShare> share, std::uint32_t full, std::uint32_t small);
   // Gives up its turn, or its place in the queue for one.
@@ -116,7 +119,7 @@ class Requester {
   // False: deadline() is no earlier than this. Quicker to ask.
   bool may_be_due_before(TimeNs time) const {
     if (!is_reliable() || waiting_rnr_) return true;
-    return una_ != sent_ && time > base_ + (wary_ != 0 ? kProbeIntervalWary : kProbeIntervalMin);
+    return una_ != sent_ && timer_.may_be_due_before(time);
   }
 
   // New messages that were begun since the last call.
@@ -133,15 +136,6 @@ class Requester {
   bool is_consistent() const;
 
  private:
-  static constexpr TimeNs kProbeIntervalMin = 4'000'000;
-  // Where packets get lost, answers and repetitions get lost, too, and waiting milliseconds for
-  // each costs more than all else. A path that lost nothing lately is not probed so soon: there a
-  // late answer means a sleeping peer, and each early deadline a wake-up.
-  static constexpr TimeNs kProbeIntervalWary = 100'000;
-  // An answer may take as long as a descheduled peer sleeps; hardware's microseconds do not apply.
-  // Longer than any of a probe's by far, as may_be_due_before() takes for granted.
-  static constexpr TimeNs kRetryIntervalMin = 20'000'000;
-
   enum class Keeps : std::uint8_t { kMaybe, kYes, kNo };
   enum class Emit : std::uint8_t { kSent, kBatchFull, kFailed };
   // Memory that is sent from, while it is polled.
@@ -272,15 +266,12 @@ class Requester {
   void move_cursor_to(Psn psn);
   wire::PeerReport report_on_peer(TimeNs now, wire::Transmitter& way);
   bool is_excused(TimeNs now, wire::Transmitter& way, const wire::PeerReport& peer);
-  TimeNs silent_since() const { return std::max(base_, heard_); }
   void made_progress(std::uint32_t acknowledged, TimeNs now);
   void close_repair(TimeNs now);
   // An answer that came sooner after it answers what was sent first.
   bool may_answer_what_was_repeated(TimeNs now) const {
-    return now >= repaired_at_ + round_trip_.smoothed() / 2;
+    return now >= repaired_at_ + timer_.repetition_takes();
   }
-  TimeNs retry_interval() const;
-  TimeNs probe_interval() const;
 
   // requester.cpp
   void forget_answers();
@@ -316,13 +307,10 @@ class Requester {
   std::uint32_t sent_in_turn_ = 0;
   std::uint16_t unreported_ = 0;  // requests done since the last completion: it frees their slots
 
-  TimeNs base_ = 0;        // when the wait for an answer began
-  TimeNs probe_base_ = 0;  // the same, or when a probe was sent since
   TimeNs rnr_until_ = 0;
-  TimeNs heard_ = 0;  // when the peer last answered, whatever it said
-  Pacing pacing_;     // UC, UD
+  AnswerTimer timer_;
   SilentPeer silence_;
-  RoundTrip round_trip_;
+  Pacing pacing_;                      // UC, UD
   wire::EarlyPackets early_;           // responses behind a gap at una_
   Psn early_ack_;                      // the last acknowledgement behind such a gap
   Psn repaired_, probe_end_;           // what was sent again alone, and what is behind it
@@ -336,8 +324,6 @@ class Requester {
   std::uint8_t retries_left_ = 0;
   std::uint8_t rnr_left_ = 0;
   std::uint8_t gap_reports_ = 0;      // of one gap, since a retry was counted for it
-  std::uint8_t probes_ = 0;           // since progress
-  std::uint8_t wary_ = 0;             // acknowledgements until losses count as past
   wire::Transmitter* way_ = nullptr;  // while it is polled
   std::optional<wire::Transmitter::Packing> packing_;  // what it said, since
   Source source_;
