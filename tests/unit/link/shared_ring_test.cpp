@@ -5,7 +5,6 @@
 
 #include <sys/wait.h>
 
-#include <atomic>
 #include <thread>
 
 #include "ring_fixture.hpp"
@@ -105,45 +104,6 @@ TEST(SharedRing, JoinsTwoThreads) {
   std::thread other([&] { write_all(writer, 5000); });
   read_all(reader, 5000);
   other.join();
-}
-
-// Who finds the first of them need not wait for the others.
-TEST(SharedRing, ShortPacketsOfABatchAppearTogether) {
-  constexpr std::uint32_t kRounds = 20'000;
-  constexpr std::uint32_t kPackets = 3;
-  const RingFile file;
-  RingWriter writer(file.map());
-  RingReader reader(file.map());
-  std::atomic<std::uint32_t> taken{0};
-  std::thread other([&] {
-    Batch batch(8192);
-    for (std::uint32_t i = 0; i < kPackets; ++i) {
-      batch.add(make_packet(Qpn(1), i, 32), to(own_address(), false));
-    }
-    for (std::uint32_t round = 0; round < kRounds; ++round) {
-      ASSERT_EQ(writer.put(batch.get(), 0, kPackets), kPackets);
-      while (taken.load() != round + 1) std::this_thread::yield();
-    }
-  });
-  std::uint32_t torn = 0;
-  wire::RxDatagram fields;
-  // Without a pause, so that nothing is missed; but the writer may be waiting for this processor.
-  const auto await_packet = [&] {
-    for (std::uint32_t looks = 1; !reader.take(fields); ++looks) {
-      if (looks % 4096 == 0) std::this_thread::yield();
-    }
-  };
-  for (std::uint32_t round = 0; round < kRounds; ++round) {
-    await_packet();
-    for (std::uint32_t i = 1; i < kPackets; ++i) {
-      if (reader.take(fields)) continue;
-      ++torn;
-      await_packet();
-    }
-    taken.store(round + 1);
-  }
-  other.join();
-  EXPECT_EQ(torn, 0u);
 }
 
 TEST(SharedRing, JoinsTwoProcesses) {

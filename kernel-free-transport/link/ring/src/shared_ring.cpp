@@ -208,8 +208,6 @@ Packs SharedRing::packs() const noexcept {
 
 std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
                             std::size_t count) noexcept {
-  std::array<Mark, kTogether> marks;
-  std::size_t placed = 0;
   std::size_t done = 0;
   const bool takes_riders = ring_.packs() != Packs::kNothing;
   const auto packets = batch.packets().subspan(first, count);
@@ -218,29 +216,24 @@ std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
     if (takes_riders && done + 1 < count) {
       rider = wire::Rider::of(batch.start_of(packets[done]), batch.start_of(packets[done + 1]));
     }
-    const wire::TxBatch::Packet& p = packets[rider ? done + 1 : done];
-    if (!place(batch, p, rider, marks[placed])) break;
-    ++placed;
+    if (!put(batch, packets[rider ? done + 1 : done], rider)) break;
     done += rider ? 2 : 1;
-    if (placed == kTogether || p.length > kShort) {
-      publish({marks.data(), placed});
-      placed = 0;
-    }
   }
-  publish({marks.data(), placed});
   order_before_look();
   return done;
 }
 
 // A lent payload may be gone: what is written in its place nobody takes.
-bool RingWriter::place(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
-                       const std::optional<wire::Rider>& rider, Mark& mark) noexcept {
+bool RingWriter::put(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
+                     const std::optional<wire::Rider>& rider) noexcept {
   const std::size_t length = packet.length;
   if (length > wire::kMaxJoint) return false;
   const std::uint64_t size = record_size(length + (rider ? kRiderSize : 0));
-  std::uint64_t at = 0;
-  if (!find_place(size, at)) return false;
-  mark = {at, length, head_};
+  const std::uint64_t to_end = ring_.capacity_ - ring_.offset_of(head_);
+  // At the beginning, if it does not fit before the ring's end.
+  const std::uint64_t skipped = size > to_end ? to_end : 0;
+  if (!has_room(skipped + size)) return false;
+  const std::uint64_t at = head_ + skipped;
   std::uint8_t* record = ring_.record_at(at);
   // The reader polls the first line, and would take it away again while the others are written.
   if (size > kLine) take_lines(record + kLine, size - kLine);
@@ -256,32 +249,14 @@ bool RingWriter::place(const wire::TxBatch& batch, const wire::TxBatch::Packet& 
   is_there &= batch.copy(packet, 0, std::min(length, kInFirstLine), record + kRecordHeader);
   if (!is_there) [[unlikely]]
     wire::Bth::spoil(record + kRecordHeader);
+  const auto publish = [this](std::uint64_t where, std::uint64_t what) {
+    first_word(ring_.record_at(where)).store(ring_.tag_of(where) | what, std::memory_order_release);
+  };
+  publish(at, length);
+  // What the reader finds at the beginning is whole before it is sent there.
+  if (skipped != 0) publish(head_, kJump);
   head_ = at + size;
   return true;
-}
-
-// Where the next record goes: on, or at the beginning, if it does not fit before the ring's end.
-bool RingWriter::find_place(std::uint64_t size, std::uint64_t& at) noexcept {
-  const std::uint64_t to_end = ring_.capacity_ - ring_.offset_of(head_);
-  const std::uint64_t skipped = size > to_end ? to_end : 0;
-  at = head_ + skipped;
-  return has_room(skipped + size);
-}
-
-// From the last to the first: when the reader finds the first, it finds them all.
-void RingWriter::publish(std::span<const Mark> marks) noexcept {
-  for (std::size_t i = marks.size(); i-- > 0;) publish(marks[i]);
-}
-
-void RingWriter::publish(const Mark& mark) noexcept {
-  const auto store = [this](std::uint64_t at, std::uint64_t length) {
-    first_word(ring_.record_at(at)).store(ring_.tag_of(at) | length, std::memory_order_release);
-  };
-  store(mark.at, mark.length);
-  if (mark.at == mark.end) [[likely]]
-    return;
-  // What the reader finds at the beginning is whole before it is sent there.
-  store(mark.end, kJump);
 }
 
 // False: the reader breaks the rules. It moves forward only, and never past what was written.

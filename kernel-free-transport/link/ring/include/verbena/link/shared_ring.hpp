@@ -92,7 +92,6 @@ class RingWriter {
   explicit RingWriter(SharedRing ring) : ring_(std::move(ring)) {}
 
   // Writes the packets that go to the same place, as many as there is room for; returns how many.
-  // Short ones appear together.
   std::size_t put(const wire::TxBatch& batch, std::size_t first, std::size_t count) noexcept;
   // After put(): whether the reader sleeps and has not been told of this sleep by us yet.
   bool should_wake_reader() noexcept;
@@ -109,25 +108,9 @@ class RingWriter {
   SharedRing& ring() { return ring_; }
 
  private:
-  // A record that is whole, but for what makes it one.
-  struct Mark {
-    std::uint64_t at;
-    std::uint64_t length;
-    std::uint64_t end;  // of the one before, from where the reader is sent if it is not here
-  };
-  // So many appear at once, up to the first that is not short: an answer and the acknowledgement
-  // with it, say, which the reader would otherwise meet in two rounds.
-  static constexpr std::size_t kTogether = 4;
-  static constexpr std::size_t kShort = 256;
-
-  // False: there is no room. (What it tells is not returned as an optional: compilers write its
-  // two parts and read both at once, which waits until all that was written before is out, a
-  // record.)
-  bool place(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
-             const std::optional<wire::Rider>& rider, Mark& mark) noexcept;
-  bool find_place(std::uint64_t size, std::uint64_t& at) noexcept;
-  void publish(const Mark& mark) noexcept;
-  void publish(std::span<const Mark> marks) noexcept;
+  // False: there is no room.
+  bool put(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
+           const std::optional<wire::Rider>& rider) noexcept;
   bool look_at_reader() noexcept;
   bool fits(std::uint64_t bytes) const noexcept;
   bool has_room(std::uint64_t bytes) noexcept;
