@@ -97,12 +97,13 @@ RingBroker::Rings::iterator RingBroker::erase(Rings::iterator at) {
 }
 
 void RingBroker::on_accepted(Session& writer, Session& reader,
-                             const control::RingAccepted& accepted, const control::UniqueFd& rope) {
+                             const control::RingAccepted& accepted,
+                             const control::UniqueFd& handle) {
   const auto ring = rings_.find({writer.id, reader.id, accepted.address, accepted.own});
   if (ring == rings_.end() || !ring->second.fd) return;
-  const int fds[] = {ring->second.fd.get(), rope.get()};
+  const int fds[] = {ring->second.fd.get(), handle.get()};
   const control::RingOutbound given{accepted.own, reader.context->slot, "", true, accepted.address};
-  writer.send(given, kUnasked, std::span(fds, rope ? 2 : 1));
+  writer.send(given, kUnasked, std::span(fds, handle ? 2 : 1));
   give_back_descriptors(ring->second);
 }
 

@@ -34,7 +34,7 @@ class RingBroker {
   // `reader` is the context that the request names, or null if there is none.
   void on_request(Session& writer, Session* reader, const control::RingRequest& request);
   void on_accepted(Session& writer, Session& reader, const control::RingAccepted& accepted,
-                   const control::UniqueFd& rope);
+                   const control::UniqueFd& handle);
   // The reader had no socket there, and so no use for a ring, when it was offered one.
   void on_address_opened(Session& reader, const IpAddress& address);
   // While it still has its context.

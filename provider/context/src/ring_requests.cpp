@@ -30,9 +30,9 @@ void RingRequests::on_inbound(control::Incoming&& message) {
   if (!ring) return explain("%s; the peer goes on by UDP", ring.error().text.c_str());
   peers_->add_inbound(peer, std::move(ring.value()));
   seek(peer);  // for what is answered
-  const int rope[] = {peers_->bell_rope()};
+  const int handle[] = {peers_->waker_handle()};
   client_.tell(control::RingAccepted{offer->address, offer->slot, offer->own}, 0,
-               std::span(rope, rope[0] >= 0 ? 1 : 0));
+               std::span(handle, handle[0] >= 0 ? 1 : 0));
 }
 
 void RingRequests::on_outbound(control::Incoming&& message) {
@@ -46,8 +46,8 @@ void RingRequests::on_outbound(control::Incoming&& message) {
   if (!message.fds[0]) return go_on_by_udp(given->reason);
   auto ring = link::SharedRing::map(message.fds[0].get());
   if (!ring) return go_on_by_udp(ring.error().text);
-  link::BellRope rope(message.fds[1].release());
-  if (!peers_->add_outbound(peer, std::move(ring.value()), std::move(rope))) {
+  link::WakerHandle handle(message.fds[1].release());
+  if (!peers_->add_outbound(peer, std::move(ring.value()), std::move(handle))) {
     return go_on_by_udp("this context has too many rings");
   }
   asked_.forget(peer);

@@ -181,7 +181,7 @@ std::uint32_t XrcReceivers::destroy_unused(Qp& receiver) {
   receivers_.erase(receiver.pair->number().value());
   // The peer of a message that was received must learn of it, here or at a stand-in.
   context_.first().engine().drive();
-  context_.first().engine().settle_debts();
+  context_.first().engine().flush_acks();
   context_.device().destroy_qp(receiver.pair);
   const std::uint32_t domain = receiver.receiver->domain;
   delete &receiver;

@@ -32,7 +32,7 @@ Engine::Engine(EngineHost& host, EngineOptions&& options)
 void Engine::stop() noexcept {
   readers_.close();
   progress_.stop();
-  settle_debts();
+  flush_acks();
 }
 
 void Engine::want_header_fields() noexcept {
@@ -121,7 +121,7 @@ std::size_t Engine::drive(std::size_t budget) noexcept {
 }
 
 // After an empty round of an application's.
-void Engine::look_at_clock() noexcept { links_.peers().remind(rounds_.look_after_empty_round()); }
+void Engine::look_at_clock() noexcept { links_.peers().nudge(rounds_.look_after_empty_round()); }
 
 // --- the progress thread -----------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ Driven::Found Engine::drive_until_quiet() noexcept {
 
 // --- what is owed to peers ---------------------------------------------------------------------
 
-void Engine::settle_debts() noexcept {
+void Engine::flush_acks() noexcept {
   if (!device_.owes_anything()) return;
   const Guard guard(device_.receive_lock());
   device_.finish_receive(link::monotonic_now_ns(), device::Acknowledge::kNow);
@@ -177,7 +177,7 @@ void Engine::catch_up() noexcept {
     announcements_.end_round(lock);
   }
   // Rounds in which nothing comes leave what waits for company.
-  settle_debts();
+  flush_acks();
 }
 
 // Whoever receives is soon done; but the process must end, whatever its other threads do.

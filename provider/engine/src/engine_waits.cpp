@@ -45,7 +45,7 @@ bool Engine::awaits_packets(CompletionChannel& channel) noexcept {
 }
 
 bool Engine::prepare_reader_wait() noexcept {
-  settle_debts();
+  flush_acks();
   // What the link holds back for a while is for the progress thread to ask for.
   if (const TimeNs held_until = links_.faults().next_timeout(); held_until != kNever) {
     progress_.note_deadline(held_until);

@@ -241,7 +241,7 @@ int destroy_qp(ibv_qp* q) noexcept {
                    q->qp_num, qp.groups.size());
   }
   // The peer of a message that was received must learn of it, or it would wait and fail.
-  qp.engine.settle_debts();
+  qp.engine.flush_acks();
   qp.engine.device().destroy_qp(qp.pair);
   qp.pair = nullptr;
   qp.context.events().end_of(*q, q->events_completed, qp.async_events);

@@ -52,7 +52,7 @@ Engine::Engine(Machine& machine, Judge& judge, const EngineOptions& options)
       judge_(judge),
       options_(options),
       receive_fd_(machine.open(Machine::Kind::kLevel)),
-      bell_fd_(machine.open(Machine::Kind::kLevel)),
+      waker_fd_(machine.open(Machine::Kind::kLevel)),
       lock_(machine) {
   for (std::size_t i = 0; i < options.channels; ++i) {
     channels_.push_back(std::make_unique<Channel>(machine));
@@ -161,7 +161,7 @@ std::size_t Engine::poll(std::size_t budget) {
     return 0;
   }
   const TimeNs now = link::monotonic_now_ns();
-  if (received == 0) remind();
+  if (received == 0) nudge();
   finish(now);
   progress_.note_poll(now);
   if (received != 0) {
@@ -177,12 +177,12 @@ std::size_t Engine::poll(std::size_t budget) {
 }
 
 // The peer is awake, it seems, and has not read what it was sent: its thread is nudged.
-void Engine::remind() {
-  if (reminded_ == nullptr || machine_.now() < reminded_since_ + kPatience) return;
-  Engine& peer = *std::exchange(reminded_, nullptr);
+void Engine::nudge() {
+  if (nudged_ == nullptr || machine_.now() < nudged_since_ + kPatience) return;
+  Engine& peer = *std::exchange(nudged_, nullptr);
   if (peer.ring_.empty() || peer.ring_sleep_.load(std::memory_order_relaxed) % 2 != 0) return;
   machine_.call(700);
-  machine_.pull(peer.bell_fd_);
+  machine_.wake(peer.waker_fd_);
 }
 
 // --- the progress thread -----------------------------------------------------------------------
@@ -312,8 +312,8 @@ void Engine::post_unreliable(Engine& to, Message message) {
 void Engine::send(Engine& to, Message message) {
   if (&to != this && machine_.dice().below(100) < 70) {
     to.arrive_by_ring(message);
-    reminded_ = &to;
-    reminded_since_ = machine_.now();
+    nudged_ = &to;
+    nudged_since_ = machine_.now();
     return;
   }
   machine_.call(1'000);
@@ -334,10 +334,10 @@ void Engine::arrive_by_ring(Message message) {
   if (ring_.empty()) judge_.note_next(message);
   ring_.push_back(message);
   const std::uint32_t sleep = ring_sleep_.load(std::memory_order_seq_cst);
-  if (sleep % 2 == 0 || sleep == rung_for_sleep_) return;
-  rung_for_sleep_ = sleep;
+  if (sleep % 2 == 0 || sleep == woken_sleep_) return;
+  woken_sleep_ = sleep;
   machine_.call(700);
-  machine_.pull(bell_fd_);
+  machine_.wake(waker_fd_);
 }
 
 }  // namespace verbena::threads

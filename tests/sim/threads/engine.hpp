@@ -40,7 +40,7 @@ struct Channel {
   explicit Channel(Machine& machine) : pipe_fd(machine.open(Machine::Kind::kCounter)) {}
   int pipe_fd;
   std::atomic<std::int32_t> armed{0};
-  std::uint64_t bell_edges_seen = 0;
+  std::uint64_t waker_edges_seen = 0;
   bool is_armed = false;       // the queue's own word, under its lock
   std::deque<Message> unread;  // completions
   std::size_t untold = 0;      // of those, no event has told yet
@@ -89,13 +89,13 @@ class Engine final : private provider::Driven {
   Found drive_until_quiet() noexcept override;
   bool handle_control() noexcept override { return true; }
   int receive_fd() const noexcept override { return receive_fd_; }
-  int wake_fd() const noexcept override { return bell_fd_; }
+  int wake_fd() const noexcept override { return waker_fd_; }
   int control_fd() const noexcept override { return -1; }
   int full_pipes_fd() const noexcept override { return -1; }
   void fill_pipes() noexcept override {}
   bool prepare_wait() noexcept override;
   void end_wait() noexcept override;
-  void silence() noexcept override { machine_.set_readable(bell_fd_, false); }
+  void silence() noexcept override { machine_.set_readable(waker_fd_, false); }
   TimeNs next_deadline() const noexcept override {
     ++progress_looks_;
     return has_work() ? 0 : due_seen_.load(std::memory_order_relaxed);
@@ -108,7 +108,7 @@ class Engine final : private provider::Driven {
   bool take_from(std::deque<Message>& queue);
   void take(Message& message);
   void finish(TimeNs now);
-  void remind();
+  void nudge();
   bool may_sleep();
   void begin_ring_sleep();
   void end_ring_sleep();
@@ -133,13 +133,13 @@ class Engine final : private provider::Driven {
   Judge& judge_;
   const EngineOptions options_;
   int receive_fd_;
-  int bell_fd_;
+  int waker_fd_;
   ReceiveLock lock_;
   std::vector<std::unique_ptr<Channel>> channels_;
   std::deque<Message> udp_;
   std::deque<Message> ring_;
   std::atomic<std::uint32_t> ring_sleep_{0};  // odd: the reader sleeps
-  std::uint32_t rung_for_sleep_ = 0;
+  std::uint32_t woken_sleep_ = 0;
   int sleepers_ = 0;
   std::uint32_t own_sleep_ = 0;
   bool ring_sleeps_ = false;
@@ -149,8 +149,8 @@ class Engine final : private provider::Driven {
   // Posts left it to whoever drives.
   std::uint64_t work_left_ = 0;
   std::uint64_t work_done_ = 0;
-  Engine* reminded_ = nullptr;  // the peer that was written to last, and has not read yet
-  TimeNs reminded_since_ = 0;
+  Engine* nudged_ = nullptr;  // the peer that was written to last, and has not read yet
+  TimeNs nudged_since_ = 0;
   std::vector<Channel*> to_tell_;
   const Channel* last_reader_at_once() const { return last_reader_now_; }
   std::atomic<Channel*> last_reader_{nullptr};

@@ -313,7 +313,7 @@ void Machine::set_readable(int fd, bool readable) {
   if (readable) notify(fd);
 }
 
-void Machine::pull(int fd) {
+void Machine::wake(int fd) {
   Descriptor& d = at_fd(fd);
   d.count = 1;
   ++d.edges;

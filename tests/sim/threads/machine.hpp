@@ -119,7 +119,7 @@ class Machine {
   void set_timer(int fd, TimeNs after);
   void set_readable(int fd, bool readable);
   // A new edge, and readable.
-  void pull(int fd);
+  void wake(int fd);
   std::uint64_t edges(int fd) const;
 
   // --- memory ---

@@ -82,7 +82,7 @@ bool Engine::visit(Channel& channel, int over_fd) {
     has_slept = true;
     if (!prepare_reader_wait()) continue;
     Awaited awaited[] = {
-        {channel.pipe_fd}, {over_fd}, {receive_fd_}, {bell_fd_, false, &channel.bell_edges_seen}};
+        {channel.pipe_fd}, {over_fd}, {receive_fd_}, {waker_fd_, false, &channel.waker_edges_seen}};
     machine_.wait(awaited, kNever);
     end_wait();
     if (awaited[1].is_ready) return take();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Readers of rings that sleep: each is woken, once for a sleep, by its bell or by a datagram.
+// Readers of rings that sleep: each is woken, once for a sleep, by its waker or by a datagram.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -33,18 +33,18 @@ TEST_F(PeerSleep, ASleeperIsWoken) {
   EXPECT_EQ(b_.node.drops.total(), 0u);
 }
 
-// A ring from a_ to b_, and a rope: this one, or a copy of b_'s own.
-class PeerBell : public PeerLinkTest {
+// A ring from a_ to b_, and a handle: this one, or a copy of b_'s own.
+class PeerWaker : public PeerLinkTest {
  protected:
-  void join_with(int rope) {
+  void join_with(int handle) {
     const int fd = SharedRing::create(1u << 20).value();
     b_.link->add_inbound(a_.self, SharedRing::map(fd).value());
-    ASSERT_TRUE(a_.link->add_outbound(b_.self, SharedRing::map(fd).value(), BellRope(rope)));
+    ASSERT_TRUE(a_.link->add_outbound(b_.self, SharedRing::map(fd).value(), WakerHandle(handle)));
     ::close(fd);
     while (b_.link->receive(sink_, 64) > 0) {
     }
   }
-  int rope() const { return ::dup(b_.link->bell_rope()); }
+  int handle() const { return ::dup(b_.link->waker_handle()); }
   // b_ sleeps, a packet comes: by what b_ is woken.
   int woken_by(std::uint32_t psn) {
     b_.link->silence();
@@ -60,8 +60,8 @@ class PeerBell : public PeerLinkTest {
   Collector sink_;
 };
 
-TEST_F(PeerBell, WakesASleeperOnceForEachSleep) {
-  join_with(rope());
+TEST_F(PeerWaker, WakesASleeperOnceForEachSleep) {
+  join_with(handle());
   for (std::uint32_t i = 0; i < 20; ++i) {
     ASSERT_EQ(woken_by(i), b_.link->wake_fd());
     ASSERT_TRUE(wait_readable(b_.link->wake_fd(), 0));
@@ -72,17 +72,17 @@ TEST_F(PeerBell, WakesASleeperOnceForEachSleep) {
   EXPECT_EQ(a_.link->statistics().kicks.read(), 20u);
 }
 
-TEST_F(PeerBell, MayBeRungByManyAndMakesNobodyWait) {
-  const BellRope other(rope());
-  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(other.pull());
-  join_with(rope());
+TEST_F(PeerWaker, MayBeWokenByManyAndMakesNobodyWait) {
+  const WakerHandle other(handle());
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(other.wake());
+  join_with(handle());
   ASSERT_EQ(woken_by(0), b_.link->wake_fd());
 }
 
 // Who rang is gone, and so is the ring; a sleeper must not be awake for it for ever.
-TEST_F(PeerBell, IsSilencedWhenTheRingIsGone) {
-  const BellRope other(rope());
-  join_with(rope());
+TEST_F(PeerWaker, IsSilencedWhenTheRingIsGone) {
+  const WakerHandle other(handle());
+  join_with(handle());
   ASSERT_EQ(woken_by(0), b_.link->wake_fd());
   a_.link->remove(b_.self);
   b_.link->remove(a_.self);
@@ -93,13 +93,13 @@ TEST_F(PeerBell, IsSilencedWhenTheRingIsGone) {
     ASSERT_TRUE(b_.link->prepare_wait());
     EXPECT_FALSE(wait_readable(b_.link->wake_fd(), 0));
     b_.link->end_wait();
-    ASSERT_TRUE(other.pull());  // as one may who has kept it
+    ASSERT_TRUE(other.wake());  // as one may who has kept it
   }
 }
 
 // A blocked reader sleeps so: each sleep's ring is one edge, and nothing is to be silenced.
-TEST_F(PeerBell, RingsByEdges) {
-  join_with(rope());
+TEST_F(PeerWaker, WakesByEdges) {
+  join_with(handle());
   const int set = ::epoll_create1(EPOLL_CLOEXEC);
   epoll_event edges{};
   edges.events = EPOLLIN | EPOLLET;
@@ -122,10 +122,10 @@ TEST_F(PeerBell, RingsByEdges) {
 }
 
 // Neither a sleeper without sleep, nor one that another peer cannot wake, nor a peer that waits.
-TEST_F(PeerBell, RingsWhateverAnotherPeerDoesWithIt) {
-  join_with(rope());
+TEST_F(PeerWaker, WakesWhateverAnotherPeerDoesWithIt) {
+  join_with(handle());
   ASSERT_EQ(woken_by(0), b_.link->wake_fd());
-  const int other = rope();
+  const int other = handle();
   std::uint8_t bytes[4096] = {};
   std::uint32_t psn = 1;
   const auto still_rings = [&] {
@@ -146,7 +146,7 @@ TEST_F(PeerBell, RingsWhateverAnotherPeerDoesWithIt) {
   still_rings();
 }
 
-TEST_F(PeerBell, ARopeThatIsNoneMeansADatagram) {
+TEST_F(PeerWaker, AHandleThatIsNoneMeansADatagram) {
   int pair[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair), 0);
   std::uint32_t psn = 0;
@@ -175,10 +175,10 @@ class Opened {
   ino_t inode_;
 };
 
-// The rope goes with the ring: a process that outlives many peers keeps no descriptor of them.
-TEST_F(PeerBell, NoDescriptorIsLeftOfARingThatIsGone) {
+// The handle goes with the ring: a process that outlives many peers keeps no descriptor of them.
+TEST_F(PeerWaker, NoDescriptorIsLeftOfARingThatIsGone) {
   const auto join = [this] {
-    const int fd = rope();
+    const int fd = handle();
     const Opened opened(fd);
     join_with(fd);
     EXPECT_TRUE(opened.is_there());
@@ -199,30 +199,30 @@ TEST_F(PeerBell, NoDescriptorIsLeftOfARingThatIsGone) {
 }
 
 // What the one who polls does meanwhile: looks, until it has been long enough, and longer.
-class PeerReminder : public PeerBell {
+class PeerNudge : public PeerWaker {
  protected:
-  std::uint64_t reminders_after(TimeNs time, int looks) {
-    const std::uint64_t before = a_.link->statistics().reminders.read();
+  std::uint64_t nudges_after(TimeNs time, int looks) {
+    const std::uint64_t before = a_.link->statistics().nudges.read();
     for (int i = 1; i <= looks; ++i) {
-      a_.link->remind(now_ + time * static_cast<TimeNs>(i) / static_cast<TimeNs>(looks));
+      a_.link->nudge(now_ + time * static_cast<TimeNs>(i) / static_cast<TimeNs>(looks));
     }
     now_ += time;
-    return a_.link->statistics().reminders.read() - before;
+    return a_.link->statistics().nudges.read() - before;
   }
   TimeNs now_ = 1'000'000'000;
 };
 
-TEST_F(PeerReminder, IsForAReaderWhoIsAwakeAndDoesNotRead) {
-  join_with(rope());
+TEST_F(PeerNudge, IsForAReaderWhoIsAwakeAndDoesNotRead) {
+  join_with(handle());
   b_.link->silence();
   for (std::uint32_t i = 0; i < 5; ++i) {
     ASSERT_EQ(send(a_, b_, i, 1), 1u);
-    EXPECT_EQ(reminders_after(20'000, 1000), 0u) << "too soon";
+    EXPECT_EQ(nudges_after(20'000, 1000), 0u) << "too soon";
     EXPECT_FALSE(wait_readable(b_.link->wake_fd(), 0));
-    EXPECT_EQ(reminders_after(20'000, 1000), 1u);
+    EXPECT_EQ(nudges_after(20'000, 1000), 1u);
     EXPECT_TRUE(wait_readable(b_.link->wake_fd(), 0));
     b_.link->silence();
-    EXPECT_EQ(reminders_after(1'000'000'000, 1000), 0u) << "once";
+    EXPECT_EQ(nudges_after(1'000'000'000, 1000), 0u) << "once";
     while (b_.link->receive(sink_, 64) > 0) {
     }
   }
@@ -230,44 +230,44 @@ TEST_F(PeerReminder, IsForAReaderWhoIsAwakeAndDoesNotRead) {
   EXPECT_EQ(a_.link->statistics().kicks.read(), 0u);
 }
 
-TEST_F(PeerReminder, IsForNobodyWhoReadsOrSleeps) {
-  join_with(rope());
+TEST_F(PeerNudge, IsForNobodyWhoReadsOrSleeps) {
+  join_with(handle());
   ASSERT_EQ(send(a_, b_, 0, 1), 1u);
-  EXPECT_EQ(reminders_after(10'000, 1000), 0u);
+  EXPECT_EQ(nudges_after(10'000, 1000), 0u);
   while (b_.link->receive(sink_, 64) > 0) {
   }
-  EXPECT_EQ(reminders_after(1'000'000, 1000), 0u);
+  EXPECT_EQ(nudges_after(1'000'000, 1000), 0u);
   ASSERT_TRUE(b_.link->prepare_wait());
   ASSERT_EQ(send(a_, b_, 1, 1), 1u);
-  EXPECT_EQ(reminders_after(1'000'000, 1000), 0u) << "it was woken";
+  EXPECT_EQ(nudges_after(1'000'000, 1000), 0u) << "it was woken";
   a_.link->remove(b_.self);
-  EXPECT_EQ(reminders_after(1'000'000, 1000), 0u);
+  EXPECT_EQ(nudges_after(1'000'000, 1000), 0u);
 }
 
-TEST_F(PeerReminder, IsADatagramWhereThereIsNoRope) {
+TEST_F(PeerNudge, IsADatagramWhereThereIsNoHandle) {
   join_and_forget(a_, b_);
   while (b_.link->receive(sink_, 64) > 0) {
   }
   ASSERT_EQ(send(a_, b_, 0, 1), 1u);
   EXPECT_FALSE(wait_readable(b_.link->wait_fd(), 0));
-  EXPECT_EQ(reminders_after(1'000'000, 1000), 1u);
+  EXPECT_EQ(nudges_after(1'000'000, 1000), 1u);
   EXPECT_TRUE(wait_readable(b_.link->wait_fd()));
 }
 
 // Each is looked after, whoever else reads at once.
-TEST_F(PeerReminder, IsForEachOfManyReaders) {
-  join_with(rope());
+TEST_F(PeerNudge, IsForEachOfManyReaders) {
+  join_with(handle());
   join_and_forget(a_, c_);
   Collector others;
   ASSERT_EQ(send(a_, b_, 0, 1), 1u);
-  std::uint64_t reminders = 0;
+  std::uint64_t nudges = 0;
   for (std::uint32_t i = 0; i < 50; ++i) {
     ASSERT_EQ(send(a_, c_, i, 1), 1u);
-    reminders += reminders_after(5'000, 20);
+    nudges += nudges_after(5'000, 20);
     while (c_.link->receive(others, 64) > 0) {
     }
   }
-  EXPECT_EQ(reminders, 1u);
+  EXPECT_EQ(nudges, 1u);
   b_.link->silence();
   EXPECT_EQ(b_.link->receive(sink_, 64), 1u);
 }

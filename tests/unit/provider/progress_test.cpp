@@ -23,7 +23,7 @@ class Driven1 final : public Driven {
  public:
   Driven1()
       : packets_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-        reminders_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+        nudges_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
   Found drive_until_quiet() noexcept override {
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = ::read(packets_.get(), &count, sizeof count);
@@ -43,13 +43,13 @@ class Driven1 final : public Driven {
   void end_wait() noexcept override {}
   void silence() noexcept override {
     std::uint64_t count = 0;
-    [[maybe_unused]] const ssize_t got = ::read(reminders_.get(), &count, sizeof count);
+    [[maybe_unused]] const ssize_t got = ::read(nudges_.get(), &count, sizeof count);
     const std::lock_guard guard(lock_);
     ++silenced_;
     changed_.notify_all();
   }
   int receive_fd() const noexcept override { return packets_.get(); }
-  int wake_fd() const noexcept override { return reminders_.get(); }
+  int wake_fd() const noexcept override { return nudges_.get(); }
   int control_fd() const noexcept override { return -1; }
   int full_pipes_fd() const noexcept override { return -1; }
   void fill_pipes() noexcept override {}
@@ -63,9 +63,9 @@ class Driven1 final : public Driven {
     const std::uint64_t one = 1;
     ASSERT_EQ(::write(packets_.get(), &one, sizeof one), 8);
   }
-  void remind() {
+  void nudge() {
     const std::uint64_t one = 1;
-    ASSERT_EQ(::write(reminders_.get(), &one, sizeof one), 8);
+    ASSERT_EQ(::write(nudges_.get(), &one, sizeof one), 8);
   }
   std::uint64_t silenced() const {
     const std::lock_guard guard(lock_);
@@ -101,7 +101,7 @@ class Driven1 final : public Driven {
 
  private:
   control::UniqueFd packets_;
-  control::UniqueFd reminders_;
+  control::UniqueFd nudges_;
   std::atomic<std::uint64_t> prepared_{0};  // to sleep on packets
   mutable std::atomic<std::uint64_t> turns_{0};
   mutable std::mutex lock_;
@@ -259,8 +259,8 @@ TEST(Progress, RestsWhereTheApplicationComesWhileItDrives) {
   }
 }
 
-// It polls all the time, so nothing but the reminder makes the thread look.
-TEST(Progress, HeedsAReminderWhileItRests) {
+// It polls all the time, so nothing but the nudge makes the thread look.
+TEST(Progress, HeedsANudgeWhileItRests) {
   Driven1 driven;
   Progress progress(driven);
   ASSERT_EQ(progress.start(), 0);
@@ -274,7 +274,7 @@ TEST(Progress, HeedsAReminderWhileItRests) {
     const std::uint64_t before = driven.drives();
     const std::uint64_t silenced = driven.silenced();
     driven.send_packet();
-    driven.remind();
+    driven.nudge();
     while (driven.silenced() == silenced || driven.drives() == before) poll();
   }
 }
@@ -297,7 +297,7 @@ TEST(Progress, LearnsToWatchForAnApplicationThatWaitsForItsMemoryToChange) {
   }
 }
 
-// A reminder or none, a poll in between or none: each packet is found.
+// A nudge or none, a poll in between or none: each packet is found.
 TEST(Progress, ReceivesForAnApplicationThatIsAwaySinceItPolled) {
   Driven1 driven;
   Progress progress(driven);
@@ -305,7 +305,7 @@ TEST(Progress, ReceivesForAnApplicationThatIsAwaySinceItPolled) {
   for (int i = 0; i < 1000; ++i) progress.note_poll(link::monotonic_now_ns());
   for (std::uint64_t i = 1; i <= 200; ++i) {
     driven.send_packet();
-    if (i % 2 == 0) driven.remind();
+    if (i % 2 == 0) driven.nudge();
     if (i % 3 == 0) progress.note_poll(link::monotonic_now_ns());
     driven.await_arrivals(i);
   }

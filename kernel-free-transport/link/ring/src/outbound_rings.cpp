@@ -30,7 +30,7 @@ struct OutboundRings::Entry {
   Lock lock;
   Peer peer;
   std::optional<RingWriter> writer;
-  BellRope rope;
+  WakerHandle handle;
   // Where the reader of a full ring was seen, and since when.
   std::uint64_t stood_at = kNowhere;
   TimeNs stood_since = 0;
@@ -40,7 +40,7 @@ struct OutboundRings::Entry {
   }
   void drop_ring() noexcept {
     writer.reset();
-    BellRope(std::move(rope));  // which closes it
+    WakerHandle(std::move(handle));  // which closes it
   }
 };
 
@@ -57,7 +57,7 @@ OutboundRings::~OutboundRings() {
   }
 }
 
-bool OutboundRings::add(const Peer& peer, SharedRing ring, BellRope rope) {
+bool OutboundRings::add(const Peer& peer, SharedRing ring, WakerHandle handle) {
   const Guard guard(change_lock_);
   Entry* entry = place_for(peer);
   if (entry == nullptr) return false;
@@ -70,7 +70,7 @@ bool OutboundRings::add(const Peer& peer, SharedRing ring, BellRope rope) {
     const Guard entry_guard(entry->lock);
     entry->peer = peer;
     entry->writer.emplace(std::move(ring));
-    entry->rope = std::move(rope);
+    entry->handle = std::move(handle);
     entry->key.publish(key_of(peer));
   }
   has_any_.publish(true);
@@ -148,10 +148,10 @@ bool OutboundRings::leads_to(Entry& entry, const Peer& peer) noexcept {
 bool OutboundRings::needs_datagram(Entry& entry) noexcept {
   if (!entry.writer->should_wake_reader()) return false;
   statistics_.kicks.add();
-  return !entry.rope.pull();
+  return !entry.handle.wake();
 }
 
-std::optional<Peer> OutboundRings::remind(TimeNs now) noexcept {
+std::optional<Peer> OutboundRings::nudge(TimeNs now) noexcept {
   const std::size_t count = taken_count_.read();
   if (count == 0) return std::nullopt;
   const std::size_t place = taken_[++looks_ % count];
@@ -165,8 +165,8 @@ std::optional<Peer> OutboundRings::remind(TimeNs now) noexcept {
   Entry& entry = entries_[place];
   const Guard guard(entry.lock);
   if (!entry.writer || entry.writer->is_closed() || !entry.writer->is_unread()) return std::nullopt;
-  statistics_.reminders.add();
-  return entry.rope.pull() ? std::nullopt : std::optional(entry.peer);
+  statistics_.nudges.add();
+  return entry.handle.wake() ? std::nullopt : std::optional(entry.peer);
 }
 
 OwnedCounter& OutboundRings::sent_to(const Entry& entry) noexcept {

@@ -26,14 +26,14 @@ class OutboundRings {
   // Each packet is looked at from here on, for whom it is.
   void expect_some() noexcept { has_any_.publish(true); }
   // False: there are too many.
-  bool add(const Peer& peer, SharedRing ring, BellRope rope);
+  bool add(const Peer& peer, SharedRing ring, WakerHandle handle);
   void remove(const Peer& peer) noexcept;
   // In a forked child: forgets them all, and leaves them to the parent.
   void abandon() noexcept;
 
   struct Put {
     std::size_t taken = 0;
-    bool needs_datagram = false;  // to wake the reader, which sleeps and has no bell for us
+    bool needs_datagram = false;  // to wake the reader, which sleeps and has no waker for us
   };
   // Packets [first, first + count), as many as there is room for. Nothing: there is no ring to this
   // peer (any more).
@@ -42,9 +42,9 @@ class OutboundRings {
 
   // For one thread at a time, when it has nothing to do but to wait for an answer: each call looks
   // after one ring. A reader before whom something has lain for kPatience, and who does not sleep,
-  // is rung for; by a datagram to the one who is returned.
+  // is woken; by a datagram to the one who is returned.
   static constexpr TimeNs kPatience = 32'000;
-  std::optional<Peer> remind(TimeNs now) noexcept;
+  std::optional<Peer> nudge(TimeNs now) noexcept;
 
   // What the reader at the other end takes; nothing without a ring.
   std::optional<Packs> reader_packs(const Peer& peer) const noexcept;

@@ -95,8 +95,8 @@ void PeerLink::want_header_fields() noexcept {
   for (UdpLink* further : further_read_) further->want_header_fields();
 }
 
-bool PeerLink::add_outbound(const Peer& peer, SharedRing ring, BellRope rope) {
-  return outbound_->add(peer, std::move(ring), std::move(rope));
+bool PeerLink::add_outbound(const Peer& peer, SharedRing ring, WakerHandle handle) {
+  return outbound_->add(peer, std::move(ring), std::move(handle));
 }
 
 void PeerLink::add_inbound(const Peer& peer, SharedRing ring) { change({peer, std::move(ring)}); }
@@ -221,10 +221,10 @@ std::optional<wire::Transmitter::Reading> PeerLink::reading_at(const Peer& peer)
   return outbound_->is_empty() ? std::nullopt : outbound_->reading_at(peer);
 }
 
-void PeerLink::remind(TimeNs now) noexcept {
+void PeerLink::nudge(TimeNs now) noexcept {
   if (outbound_->is_empty()) return;
-  const auto without_rope = outbound_->remind(now);
-  if (without_rope) kick(*without_rope);
+  const auto without_handle = outbound_->nudge(now);
+  if (without_handle) kick(*without_handle);
 }
 
 std::uint64_t PeerLink::ring_packets_sent() const noexcept { return outbound_->packets_sent(); }
@@ -370,9 +370,9 @@ bool PeerLink::prepare_wait() noexcept {
   return false;
 }
 
-// Whoever had a ring to here has a rope, and may have pulled it last.
+// Whoever had a ring to here has a handle, and may have used it last.
 void PeerLink::silence() noexcept {
-  if (has_had_rings_) bell_.silence();
+  if (has_had_rings_) waker_.silence();
 }
 
 // The next receive() looks everywhere.

@@ -39,7 +39,7 @@ struct RingInbound {
   VERBENA_MESSAGE(kRingInbound) { a(m.address, m.slot, m.own); }
 };
 
-// From the reader: it looks into the ring of this writer now. With the rope of its bell as
+// From the reader: it looks into the ring of this writer now. With the handle of its waker as
 // descriptor [0], if it has one.
 struct RingAccepted {
   IpAddress address;  // of the writer
@@ -48,7 +48,7 @@ struct RingAccepted {
   VERBENA_MESSAGE(kRingAccepted) { a(m.address, m.slot, m.own); }
 };
 
-// To the writer, with the ring as descriptor [0] and the rope, if there is one, as [1]; without a
+// To the writer, with the ring as descriptor [0] and the handle, if there is one, as [1]; without a
 // ring there is none to this peer.
 struct RingOutbound {
   IpAddress address;  // of the reader

@@ -68,7 +68,7 @@ class Engine final : public queue::EventSink,
   // The application polls: receives what is there and does what is due. How many packets came.
   std::size_t drive(std::size_t budget = kPollBudget) noexcept;
   // Sends what is owed to peers, before an object that owes it goes away.
-  void settle_debts() noexcept;
+  void flush_acks() noexcept;
   // Takes in what has come, and then the same: before a queue pair forgets what it awaits.
   void catch_up() noexcept;
   // Runs `post`, which returns an errno, under the queue pair's lock, and sees to it that what was

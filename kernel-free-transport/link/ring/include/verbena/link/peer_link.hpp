@@ -9,9 +9,9 @@
 // A full ring means "later", not UDP. A ring that ends (its reader has died, or one side broke the
 // rules) leads back to UDP.
 //
-// A reader that sleeps is woken by its bell, or, by a writer that has no rope of it, through
+// A reader that sleeps is woken by its waker, or, by a writer that has no handle of it, through
 // its UDP socket. One that does not sleep is expected to read soon; a writer that waits for it may
-// remind it in the same way. While rings are busy, UDP is looked at less often.
+// nudge it in the same way. While rings are busy, UDP is looked at less often.
 //
 // In a ring, several of a network's packets travel as one joint packet.
 //
@@ -27,8 +27,8 @@
 #include "verbena/base/address.hpp"
 #include "verbena/base/drop_reason.hpp"
 #include "verbena/base/lock.hpp"
-#include "verbena/link/bell.hpp"
 #include "verbena/link/link.hpp"
+#include "verbena/link/ring_waker.hpp"
 #include "verbena/link/shared_ring.hpp"
 #include "verbena/link/udp_link.hpp"
 
@@ -48,7 +48,7 @@ enum class Carrier : std::uint8_t { kUdp, kRing };
 struct PeerStatistics {
   Counter ring_full;  // times that send() took less than all because of a ring
   Counter kicks;      // sleeping readers woken
-  Counter reminders;  // readers rung for who did not sleep and did not read
+  Counter nudges;     // readers woken who did not sleep and did not read
   OwnedCounter ring_packets_received;
   OwnedCounter rings_broken;  // ended because the peer broke the rules
 };
@@ -72,8 +72,8 @@ class PeerLink final : public Link {
   // kSourcesMax. False: the system has nothing left to wait on it.
   bool add_source(std::uint8_t source, std::unique_ptr<UdpLink> udp);
   // Packets to `peer` go into this ring from the next send on. False if there are kPeersMax.
-  // `rope` is that of the peer's bell.
-  bool add_outbound(const Peer& peer, SharedRing ring, BellRope rope = {});
+  // `handle` is that of the peer's waker.
+  bool add_outbound(const Peer& peer, SharedRing ring, WakerHandle handle = {});
   // Packets in this ring come from `peer`.
   void add_inbound(const Peer& peer, SharedRing ring);
   // Both ways. What is in the inbound ring is received before the ring goes: a peer that ends in
@@ -106,13 +106,13 @@ class PeerLink final : public Link {
   // Under the receive lock: the next empty round looks at UDP, too.
   void look_at_udp() noexcept { udp_interval_ = 1; }
   // For whoever polls in vain, under the receive lock: a reader that does not sleep, and before
-  // whom something of ours has lain for long, is rung for as if it slept.
-  void remind(TimeNs now) noexcept;
+  // whom something of ours has lain for long, is woken as if it slept.
+  void nudge(TimeNs now) noexcept;
   int wait_fd() const noexcept override { return udp_->wait_fd(); }
   // The same for what comes to further addresses; -1: there are none.
   int further_wait_fd() const noexcept { return further_fd_.read(); }
-  int wake_fd() const noexcept override { return bell_.fd(); }
-  int wake_edges() const noexcept override { return bell_.edges(); }
+  int wake_fd() const noexcept override { return waker_.fd(); }
+  int wake_edges() const noexcept override { return waker_.edges(); }
   void silence() noexcept override;
   bool prepare_wait() noexcept override;
   void end_wait() noexcept override;
@@ -127,7 +127,7 @@ class PeerLink final : public Link {
   UdpLink& udp() { return *udp_; }
   const Peer& self() const { return self_; }
   // For writers of rings to this link; -1: none.
-  int bell_rope() const noexcept { return bell_.rope(); }
+  int waker_handle() const noexcept { return waker_.handle(); }
 
  private:
   struct Inbound;
@@ -160,7 +160,7 @@ class PeerLink final : public Link {
   [[gnu::cold]] void forget_broken() noexcept;
 
   std::unique_ptr<UdpLink> udp_;
-  Bell bell_;
+  RingWaker waker_;
   Peer self_;
   DropCounters& drops_;
   PeerStatistics statistics_;

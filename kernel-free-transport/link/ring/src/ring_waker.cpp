@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "verbena/link/bell.hpp"
+#include "verbena/link/ring_waker.hpp"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -22,7 +22,7 @@ int option_of(int fd, int option) noexcept {
 }  // namespace
 
 // A peer gave it. Other kinds of sockets have locks that others may hold for long.
-BellRope::BellRope(int fd) noexcept : fd_(fd) {
+WakerHandle::WakerHandle(int fd) noexcept : fd_(fd) {
   const int saved = errno;
   if (fd_ >= 0 &&
       (option_of(fd_, SO_DOMAIN) != AF_UNIX || option_of(fd_, SO_TYPE) != SOCK_STREAM)) {
@@ -31,16 +31,16 @@ BellRope::BellRope(int fd) noexcept : fd_(fd) {
   errno = saved;
 }
 
-BellRope& BellRope::operator=(BellRope&& other) noexcept {
+WakerHandle& WakerHandle::operator=(WakerHandle&& other) noexcept {
   std::swap(fd_, other.fd_);
   return *this;
 }
 
-BellRope::~BellRope() {
+WakerHandle::~WakerHandle() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-bool BellRope::pull() const noexcept {
+bool WakerHandle::wake() const noexcept {
   if (fd_ < 0) return false;
   const int saved = errno;
   const bool rings = ::shutdown(fd_, SHUT_WR) == 0;
@@ -48,38 +48,38 @@ bool BellRope::pull() const noexcept {
   return rings;
 }
 
-Bell::Bell() noexcept {
+RingWaker::RingWaker() noexcept {
   const int saved = errno;
   if (!make()) drop();
   errno = saved;
 }
 
-Bell::~Bell() { drop(); }
+RingWaker::~RingWaker() { drop(); }
 
-// That the second pull rings like the first is nowhere promised, so it is tried.
-bool Bell::make() noexcept {
+// That the second time wakes like the first is nowhere promised, so it is tried.
+bool RingWaker::make() noexcept {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
   end_ = ends[0];
-  rope_ = BellRope(ends[1]);
+  handle_ = WakerHandle(ends[1]);
   set_ = ::epoll_create1(EPOLL_CLOEXEC);
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
   if (set_ < 0 || ::epoll_ctl(set_, EPOLL_CTL_ADD, end_, &event) != 0) return false;
   for (int i = 0; i < 2; ++i) {
-    if (silence() || !rope_.pull() || !silence()) return false;
+    if (silence() || !handle_.wake() || !silence()) return false;
   }
   return true;
 }
 
-void Bell::drop() noexcept {
+void RingWaker::drop() noexcept {
   for (int* fd : {&end_, &set_}) {
     if (*fd >= 0) ::close(std::exchange(*fd, -1));
   }
-  rope_ = BellRope();
+  handle_ = WakerHandle();
 }
 
-bool Bell::silence() const noexcept {
+bool RingWaker::silence() const noexcept {
   if (set_ < 0) return false;
   epoll_event event;
   return look_at(set_, event) == 1;
