@@ -57,6 +57,8 @@ std::optional<Refused> QueuePair::modify(const Attributes& wanted, std::uint32_t
     return std::nullopt;
   }
   set_state(to);
+  const bool is_connected = to == State::kRtr || (to == State::kRts && from != State::kSqd);
+  if (to != from && is_connected) tell_state();
   check_drained();
   return std::nullopt;
 }
@@ -105,6 +107,8 @@ void QueuePair::enter_reset() {
   responder_.reset();
   if (relay_) relay_->reset();
   if (own_receives_) own_receives_->clear();
+  queue::tell_rest(endpoint_);
+  endpoint_.flushed_sends = endpoint_.flushed_receives = endpoint_.timeouts = {};
   endpoint_.failure.reset();
   endpoint_.reason.clear();
   endpoint_.rendezvous.clear();
@@ -142,6 +146,7 @@ void QueuePair::enter_rts(State from) {
 
 void QueuePair::enter_error() {
   set_state(State::kError);
+  tell_state();
   requester_.set_sending(false);
   requester_.flush();
   responder_.flush();
@@ -181,6 +186,7 @@ void QueuePair::settle_reported() {
   if (attributes_.state == State::kError) return;
   if (failure.send_queue_only) {
     set_state(State::kSqe);
+    tell_state();
     requester_.flush();
     return;
   }

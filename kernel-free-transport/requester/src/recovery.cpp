@@ -151,6 +151,8 @@ void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {
       return;
     }
     endpoint_.port->ack_timeouts.add();
+    const SendEntry& oldest = queue_.at(queue_.head());
+    queue::tell_timeout(endpoint_, to_string(oldest.opcode), oldest.id);
     if (retries_left_ == 0 && endpoint_.alternate_armed) {
       endpoint_.migration_wanted = true;
       retries_left_ = reliability_.retry_count;

@@ -90,11 +90,19 @@ void Requester::forget_answers() {
 }
 
 void Requester::flush() {
+  std::uint32_t flushed = 0;
+  std::uint64_t first = 0;
+  std::string_view opcode;
   for (std::uint32_t position = queue_.head(); position != queue_.tail(); ++position) {
     const SendEntry& entry = queue_.at(position);
+    if (!entry.internal && flushed++ == 0) {
+      first = entry.id;
+      opcode = to_string(entry.opcode);
+    }
     complete(entry, Status::kFlushed);
     queue_.pop(entry);
   }
+  if (flushed != 0) queue::tell_flushed_sends(endpoint_, opcode, first, flushed);
   cursor_ = queue_.head();
   una_ = sent_ = cursor_psn_ = next_;
   responses_pending_ = reads_in_flight_ = 0;
@@ -114,6 +122,8 @@ void Requester::complete(const SendEntry& entry, Status status) {
     if (!endpoint_.signal_all && (entry.flags & queue::kSignaled) == 0) return;
   } else if (status != Status::kFlushed) {
     endpoint_.port->requester_errors.add();
+    queue::tell_failure(endpoint_, status, to_string(entry.opcode), entry.id,
+                        endpoint_.reason.text());
   }
   const auto make = [&](queue::Completion& c) {
     c.id = entry.id;

@@ -107,7 +107,7 @@ bool Responder::outgrow_receive(std::size_t more) {
       static_cast<unsigned long long>(arrived_ + more),
       static_cast<unsigned long long>(receive_->capacity),
       static_cast<unsigned long long>(receive_->id));
-  fail_receive(Status::kLocalLength);
+  fail_receive(Status::kLocalLength, why.c_str());
   refuse(NakCode::kInvalidRequest, std::nullopt, why.c_str());
   return false;
 }
@@ -116,13 +116,13 @@ bool Responder::spoil_receive(const memory::AccessRequest& request, memory::Refu
   const ShortText why("the receive with wr_id %llu cannot be written to: %s",
                       static_cast<unsigned long long>(receive_->id),
                       endpoint_.memory->explain(request, refusal).c_str());
-  fail_receive(Status::kLocalProtection);
+  fail_receive(Status::kLocalProtection, why.c_str());
   refuse(NakCode::kRemoteOperational, std::nullopt, why.c_str());
   return false;
 }
 
 // What a peer's request is for was granted, and its owner has taken it away.
-void Responder::fail_receive(Status status) {
+void Responder::fail_receive(Status status, const char* why) {
   queue::Completion c;
   c.id = receive_->id;
   c.status = status;
@@ -132,6 +132,7 @@ void Responder::fail_receive(Status status) {
   note_slot(c);
   receive_active_ = false;
   endpoint_.port->responder_errors.add();
+  queue::tell_failure(endpoint_, status, "RECV", c.id, why);
   if (!receive_cq()->push(c, false)) endpoint_.fail_for_want_of_room();
 }
 

@@ -80,7 +80,10 @@ void Responder::give_up_receive() {
 }
 
 void Responder::flush() {
-  const auto push = [this](std::uint64_t id) {
+  std::uint32_t flushed = 0;
+  std::uint64_t first = 0;
+  const auto push = [&](std::uint64_t id) {
+    if (flushed++ == 0) first = id;
     queue::Completion c;
     c.id = id;
     note_slot(c);
@@ -101,8 +104,10 @@ void Responder::flush() {
   // A NAK that is still owed goes out, and what is before it.
   if (!nak_owed_) responses_.clear();
   ack_owed_ = ack_urgent_ = false;
-  if (endpoint_.receives == nullptr || endpoint_.receives->is_shared()) return;
-  while (const auto id = endpoint_.receives->take_id()) push(*id);
+  if (endpoint_.receives != nullptr && !endpoint_.receives->is_shared()) {
+    while (const auto id = endpoint_.receives->take_id()) push(*id);
+  }
+  if (flushed != 0) queue::tell_flushed_receives(endpoint_, first, flushed);
 }
 
 void Responder::handle_request(const wire::PacketView& packet, const wire::RxDatagram& datagram) {

@@ -193,7 +193,7 @@ void Responder::handle_ud(const wire::PacketView& packet, const wire::RxDatagram
                  "of the receive with wr_id %llu",
                  payload.size(), static_cast<unsigned long long>(receive_->capacity),
                  static_cast<unsigned long long>(receive_->id));
-    fail_receive(Status::kLocalLength);
+    fail_receive(Status::kLocalLength, endpoint_.reason.text());
     endpoint_.fail(std::nullopt);
     return;
   }

@@ -111,6 +111,7 @@ class QueuePair {
     requester_.give_up_turn();
     responder_.give_up_receive();
     if (relay_) relay_->reset();
+    queue::tell_rest(endpoint_);
   }
   void forget_shared(const queue::SharedReceive* shared) { responder_.forget(shared); }
 
@@ -138,6 +139,9 @@ class QueuePair {
   void open_accounts();
   // states.cpp
   void set_state(State next);
+  void tell_state() const {
+    queue::tell_state(endpoint_, static_cast<std::uint8_t>(attributes_.state));
+  }
   void enter_reset();
   void enter_rtr();
   void enter_rts(State from);

@@ -15,6 +15,7 @@
 #include "verbena/memory/registry.hpp"
 #include "verbena/queue/completion_queue.hpp"
 #include "verbena/queue/events.hpp"
+#include "verbena/queue/occurrence.hpp"
 #include "verbena/queue/shared_receive.hpp"
 #include "verbena/wire/datagram.hpp"
 
@@ -118,6 +119,11 @@ struct Endpoint {
   std::vector<Rendezvous> rendezvous;
 
   EndpointCounters counters;
+
+  // What repeats itself, and is told together.
+  Tally flushed_sends;
+  Tally flushed_receives;
+  Tally timeouts;
 };
 
 // Says it to whoever wants explanations, behind "RC queue pair 0x004001: ".
@@ -126,5 +132,19 @@ struct Endpoint {
 // The same of what takes the queue pair to its error state: status shows it there.
 [[gnu::cold]] void blame(Endpoint& endpoint, const char* format, ...) noexcept
     __attribute__((format(printf, 2, 3)));
+
+// For those who watch: what became of the queue pair, `state` as ibv_qp_state; of one completion;
+// and of many that are alike, one of which is named.
+[[gnu::cold]] void tell_state(const Endpoint& endpoint, std::uint8_t state) noexcept;
+[[gnu::cold]] void tell_failure(const Endpoint& endpoint, Status status, std::string_view opcode,
+                                std::uint64_t id, const char* why) noexcept;
+[[gnu::cold]] void tell_flushed_sends(Endpoint& endpoint, std::string_view opcode, std::uint64_t id,
+                                      std::uint32_t count) noexcept;
+[[gnu::cold]] void tell_flushed_receives(Endpoint& endpoint, std::uint64_t id,
+                                         std::uint32_t count) noexcept;
+[[gnu::cold]] void tell_timeout(Endpoint& endpoint, std::string_view opcode,
+                                std::uint64_t id) noexcept;
+// Before it is reset or goes away: what was not told yet of what repeated itself.
+[[gnu::cold]] void tell_rest(Endpoint& endpoint) noexcept;
 
 }  // namespace verbena::queue

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "verbena/base/types.hpp"
+#include "verbena/queue/occurrence.hpp"
 
 namespace verbena::queue {
 
@@ -68,6 +69,8 @@ class EventSink {
   // A request or completion failed: one line in words (never on the fast path).
   virtual void explain(const char* text) noexcept { (void)text; }
   virtual bool wants_explanations() const noexcept { return false; }
+  // For those who watch (never on the fast path).
+  virtual void on_occurrence(const Occurrence& what) noexcept { (void)what; }
 };
 
 }  // namespace verbena::queue

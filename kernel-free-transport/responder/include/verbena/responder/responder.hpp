@@ -175,7 +175,7 @@ class Responder {
   bool invalidate(std::uint32_t key);
   void complete_receive(const wire::PacketView& packet, queue::CompletionOpcode opcode,
                         std::uint32_t length);
-  [[gnu::cold]] void fail_receive(queue::Status status);
+  [[gnu::cold]] void fail_receive(queue::Status status, const char* why);
   bool may_access(std::uint32_t flag, const char* what);
   // For a new request: what the peer was allowed to have outstanding. A repeated one may find its
   // first answer, or answers to what came after, still in line: twice as many in all.

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a queue pair has to tell to those who watch the emulator (`verbena events`). All of it is
+// rare: where nothing goes wrong it is told twice in the life of a connection.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "verbena/base/address.hpp"
+#include "verbena/base/types.hpp"
+#include "verbena/queue/work.hpp"
+
+namespace verbena::queue {
+
+struct Occurrence {
+  enum class Kind : std::uint8_t {
+    kState,    // it reached RTR, RTS or an error state; `text` says why it is in that
+    kFailure,  // completions with an error; `text` explains them, if anything does
+    kTimeout,  // the peer did not answer in time, and the request is sent again
+  };
+  Kind kind = Kind::kState;
+  Transport transport = Transport::kRc;
+  Qpn number{};
+  Qpn peer{};
+  IpAddress peer_address{};  // unspecified: there is no peer
+  std::uint8_t state = 0;    // as ibv_qp_state
+  Status status = Status::kSuccess;
+  // Of the request or the receive; of one of them where there are several.
+  std::string_view opcode{};
+  std::optional<std::uint64_t> id{};
+  std::uint32_t count = 1;  // so many like it since the last one that was told
+  const char* text = "";
+};
+
+// Of things that repeat themselves tells the first one, and then ever more of them together.
+class Tally {
+ public:
+  // So many more: how many are to be told now. 0: none, later.
+  std::uint32_t add(std::uint32_t more) noexcept {
+    untold_ += more;
+    if (untold_ < due_) return 0;
+    while (due_ <= untold_ && due_ < kDueMost) due_ *= 10;
+    return take_rest();
+  }
+  std::uint32_t take_rest() noexcept { return std::exchange(untold_, 0); }
+
+ private:
+  static constexpr std::uint32_t kDueMost = 100'000'000;
+
+  std::uint32_t untold_ = 0;
+  std::uint32_t due_ = 1;
+};
+
+}  // namespace verbena::queue
