@@ -14,8 +14,9 @@ import unittest
 import extract
 import rows
 
-sys.path.insert(0, str(rows.ROOT / "tests" / "integration" / "provider"))
+sys.path[1:1] = [str(rows.ROOT / "tests" / "integration" / room) for room in ("provider", "emulator")]
 import device as devices  # noqa: E402
+import json_schema  # noqa: E402
 
 BUILD = CTEST = None
 
@@ -65,6 +66,17 @@ class Declared(unittest.TestCase):
 
     def test_status(self):
         self.compare("status", extract.status_fields(self.status))
+
+    def test_the_schema_of_status(self):
+        self.assertEqual(json_schema.wrong(self.status, json_schema.load("status")), [])
+
+    def test_the_schema_of_events(self):
+        """That events are so, each test of them checks."""
+        kinds = json_schema.load("events")["oneOf"]
+        common = set.intersection(*(set(kind["properties"]) for kind in kinds))
+        self.assertEqual(common, {"seq", "time", "kind", "device", "program", "pid"})
+        self.compare("events", {f"{kind['properties']['kind']['const']}.{name}" for kind in kinds
+                                for name in kind["properties"].keys() - common})
 
     def test_sysfs(self):
         self.compare("sysfs", set().union(*(extract.tree(shadow, name) for name, shadow in self.shadows.items())))

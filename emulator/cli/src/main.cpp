@@ -82,6 +82,7 @@ int main(int argc, char** argv) {
   add_port(app, context);
   add_fault(app, context);
   add_event(app, context);
+  add_events(app, context);
   add_capture(app, context);
   add_cdi(app, context);
   add_completion(app, context);

@@ -9,6 +9,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "journal_json.hpp"
+#include "version.hpp"
+
 namespace verbena::daemon {
 
 using control::UniqueFd;
@@ -37,6 +40,7 @@ Server::Server(EventLoop& loop, Instance& instance, fabric::Fabric& fabric, Shar
       relay(*p, slot, datagram);
     });
   }
+  journal_.add(json_of_up(kVersion, static_cast<std::uint32_t>(::getpid())));
 }
 
 Server::~Server() {
@@ -142,6 +146,7 @@ void Server::remove_session(Session::Id id) {
   // Out of the table first, so that nothing is sent to it from here on.
   const std::unique_ptr<Session> session = std::move(found->second);
   sessions_.erase(found);
+  journal_readers_.erase(id);
   close_context(*session);
   shares_.descriptors.give_back(session->info.pid);
   end_capture_of(id);
@@ -163,6 +168,7 @@ void Server::remove_session(Session::Id id) {
 
 void Server::close_context(Session& session) {
   if (!session.context) return;
+  note_end(session);
   // Before anybody else can get the slot.
   rings_.on_context_closed(session);
   captures_.on_context_closed(session);
@@ -195,6 +201,7 @@ void Server::shut_down(const std::string& reason) {
   instance_.begin_end();
   loop_.unwatch(listening_.get());
   listening_.reset();
+  end_journal(reason);
   tell_contexts("", control::Shutdown{reason});
   // In a turn of its own: the caller may be a handler of a session.
   const auto stop = [this] { loop_.post([this] { loop_.stop(); }); };

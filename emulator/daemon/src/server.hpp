@@ -15,6 +15,7 @@
 #include "capture_broker.hpp"
 #include "event_loop.hpp"
 #include "instance.hpp"
+#include "journal.hpp"
 #include "ring_broker.hpp"
 #include "rule_events.hpp"
 #include "session.hpp"
@@ -22,6 +23,7 @@
 #include "status_stream.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/control/event_messages.hpp"
+#include "verbena/control/journal_messages.hpp"
 #include "verbena/control/silent_processes.hpp"
 #include "verbena/control/status_messages.hpp"
 #include "verbena/fabric/fabric.hpp"
@@ -114,6 +116,26 @@ class Server final : public fabric::Clients, private StatusStream::Host {
                      const control::RaiseEvent& request);
   void on_event_answer(Session& session, const control::Incoming& in);
   void end_events_of(Session::Id gone);
+
+  // server_journal.cpp
+  struct JournalWatch {
+    std::uint32_t sequence = 0;  // of its question
+    std::uint64_t after = 0;     // the last event that it was sent
+    std::uint64_t end = 0;       // the last one that it asked for, unless it follows
+    bool follows = false;
+    bool waits = false;  // until it has read what it was sent
+  };
+  void note(const std::string& event);
+  void note_opened(const Session& session);
+  void note_end(Session& session);
+  void read_journal(Session& session, int most);
+  void on_journal_written(Session& session);
+  void on_journal_query(Session& session, const control::Incoming& in);
+  void answer_journal_query(Session::Id id, std::uint32_t sequence,
+                            const control::JournalQuery& query);
+  void continue_journal(Session::Id id, JournalWatch& reader);
+  void send_journal(Session::Id id);
+  void end_journal(const std::string& reason);
 
   // server_imports.cpp
   void on_import(Session& session, const control::Incoming& in);
@@ -279,6 +301,8 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   };
   std::map<Session::Id, Stream> streams_;  // by their askers
   std::uint32_t next_sequence_ = 1;
+  Journal journal_;
+  std::map<Session::Id, JournalWatch> journal_readers_;
   CaptureBroker captures_{fabric_};
   RuleEvents rule_events_{loop_, [this](std::uint64_t rule) { perform_rule_event(rule); }};
   std::optional<fabric::Timers::Id> capture_retry_;

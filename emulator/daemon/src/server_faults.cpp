@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <random>
 
+#include "journal_json.hpp"
 #include "server.hpp"
 
 namespace verbena::daemon {
@@ -65,6 +66,7 @@ void Server::change_faults(Session& session, std::uint32_t sequence,
     answer.seed = seed->value_or(answer.seed);
   }
   if (refused && !answer.has_seed) return session.refuse(sequence, *refused);
+  note(json_of_fault(change, answer));
   follow_rule_events();
   // Rules may be about any device; and who is told again what he knows goes on as before.
   for (const auto& port : fabric_.ports()) {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "journal_json.hpp"
 #include "server.hpp"
 #include "verbena/control/ring_messages.hpp"
 #include "verbena/control/status_messages.hpp"
@@ -100,6 +101,10 @@ void Server::dispatch(Session& session, const Incoming& in) {
       return on_faults_in_force(session, in);
     case MessageType::kQueuePairFound:
       return on_queue_pair_found(session, in);
+    case MessageType::kJournalWritten:
+      return on_journal_written(session);
+    case MessageType::kJournalQuery:
+      return on_journal_query(session, in);
     case MessageType::kCapture:
       return on_capture(session, in);
     case MessageType::kRefreshCounters:
@@ -184,6 +189,8 @@ void Server::on_open_device(Session& session, const Incoming& in) {
   }
   session.context = Session::Context{port, *slot, {}, is_elsewhere};
   by_slot_[{port, *slot}] = &session;
+  session.is_further_engine = request->is_further;
+  note_opened(session);
   std::vector<int> fds{port->receive_fd(*slot), port->stats_fd(*slot)};
   for (const control::UniqueFd& sender : senders) fds.push_back(sender.get());
   const auto capture = captures_.wants(session) ? captures_.admit(session) : std::nullopt;
@@ -300,6 +307,7 @@ void Server::on_set_port(Session& session, const Incoming& in) {
 void Server::change_port_state(fabric::Port& port, bool up) {
   const control::PortEvent event = fabric_.set_port_state(port, up);
   if (event.changes == 0) return;
+  note(json_of_port(event));
   const std::string& name = port.info().name;
   spdlog::info("{} is {}", name, up ? "up" : "down");
   tell_contexts(name, event);
@@ -312,6 +320,7 @@ void Server::follow_interfaces() {
   follow_captured_addresses();
   for (const control::PortEvent& event : events) {
     const std::string& name = event.device.name;
+    note(json_of_port(event));
     if ((event.changes & control::kGidsChanged) != 0) {
       spdlog::info("{}: the addresses of {} have changed", name, event.device.if_name);
     }
@@ -330,6 +339,7 @@ void Server::on_announce(Session& session, const Incoming& in) {
   control::PortEvent event;
   event.changes = request->changes & ~std::uint32_t{control::kPortStateChanged};
   event.device = port->info();
+  note(json_of_port(event));
   tell_contexts(request->device, event);
   if (extension_ != nullptr && (event.changes & control::kGidsChanged) != 0) {
     extension_->on_addresses_changed(*port);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "journal_json.hpp"
 #include "server.hpp"
 #include "verbena/control/event_messages.hpp"
 
@@ -99,7 +100,8 @@ void Server::perform_rule_event(std::uint64_t id) {
   const fabric::RuleTable::Entry* const entry = fabric_.rules().find(id);
   if (entry == nullptr || ending_) return;
   const fault::Rule rule = entry->rule;
-  spdlog::info("the time has come for: {}", entry->spec.text);
+  const std::string text = entry->spec.text;
+  spdlog::info("the time has come for: {}", text);
   std::uint64_t matched = 0;
   if (rule.action == fault::Action::kRaise) {
     matched = raise_for(id, rule);
@@ -117,6 +119,7 @@ void Server::perform_rule_event(std::uint64_t id) {
     }
   }
   fabric_.rules().note_event(id, matched);
+  note(json_of_rule(text, rule.device, matched));
 }
 
 }  // namespace verbena::daemon

@@ -32,28 +32,31 @@ void Session::start() {
 
 // The loop comes again while there are more, after the others had their turn.
 void Session::on_readable() {
-  for (int i = 0; i < kBurst && receive(); ++i) {
+  for (int i = 0; i < kBurst && !ended_ && receive() == Received::kPosted; ++i) {
   }
 }
 
-// Whoever waits for an answer has only one message under way: to look for a second would cost a
-// system call for nothing.
-bool Session::receive() {
+// One message. Whoever waits for an answer has only one under way: to look for a second would cost
+// a system call for nothing.
+Session::Received Session::receive() {
   static std::array<std::uint8_t, control::kMaxMessage> room;  // the loop has one thread
   auto in = control::receive_packet(fd_.get(), MSG_DONTWAIT, room);
   if (!in) {
     if (in.error().code != EAGAIN) end(in.error());
-    return false;
+    return Received::kNone;
   }
   const bool is_posted = in->type() == control::kCmPosted;
   events_.on_message(*this, std::move(*in));
-  return is_posted && !ended_;
+  return is_posted ? Received::kPosted : Received::kAny;
 }
 
-void Session::catch_up() {
+void Session::catch_up(CatchUp what) {
   // A socket holds a few hundred.
   constexpr int kHeld = 4096;
-  for (int i = 0; i < kHeld && !ended_ && receive(); ++i) {
+  for (int i = 0; i < kHeld && !ended_; ++i) {
+    const Received received = receive();
+    if (received == Received::kNone) return;
+    if (received == Received::kAny && what == CatchUp::kPosted) return;
   }
 }
 

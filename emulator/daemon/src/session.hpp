@@ -15,6 +15,7 @@
 #include "event_loop.hpp"
 #include "shares.hpp"
 #include "verbena/control/channel.hpp"
+#include "verbena/control/journal_ring.hpp"
 #include "verbena/control/unique_fd.hpp"
 #include "verbena/fabric/extension.hpp"
 #include "verbena/fabric/port.hpp"
@@ -79,8 +80,10 @@ class Session {
   // Calls once nothing is left that the client has not read, never at once. One at a time.
   void when_read(std::function<void()> then);
   bool is_behind() const { return backlog_bytes_ > kBehindBytes; }
-  // Hands out what has come up to now.
-  void catch_up();
+  // Hands out what has come up to now: the messages that await no answer and the next that does, or
+  // all of them.
+  enum class CatchUp : std::uint8_t { kPosted, kAll };
+  void catch_up(CatchUp what = CatchUp::kPosted);
   // Only if there is room for it now; whether there was.
   bool send_or_drop(std::span<const std::uint8_t> packet, std::span<const int> fds = {});
   void refuse(std::uint32_t sequence, const control::Error& error);
@@ -91,6 +94,10 @@ class Session {
   fabric::ClientInfo info;
   bool greeted = false;
   std::optional<Context> context;
+  // Of the context: what it has told, and of its end.
+  bool is_further_engine = false;
+  control::JournalReader journal;
+  std::optional<control::JournalKind> last_words;
 
  private:
   struct Waiting {
@@ -102,9 +109,8 @@ class Session {
   };
 
   void on_readable();
-  // One message. False when there was none, or when it was the last for now: most clients wait for
-  // an answer before they send another.
-  bool receive();
+  enum class Received : std::uint8_t { kNone, kPosted, kAny };
+  Received receive();
   void keep_for_later(std::span<const std::uint8_t> packet, std::span<const int> fds,
                       std::optional<control::MessageType> kind = std::nullopt);
   void send_kept(control::MessageType kind, std::span<const std::uint8_t> packet,

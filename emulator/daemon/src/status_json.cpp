@@ -3,44 +3,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "names.hpp"
 #include "verbena/control/status_messages.hpp"
 
 namespace verbena::daemon {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::string hex(std::uint64_t value, int digits) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%0*llx", digits, static_cast<unsigned long long>(value));
-  return text;
-}
-
-// The numbers of enum ibv_qp_type and ibv_qp_state.
-std::string type_name(std::uint8_t type) {
-  switch (type) {
-    case 2:
-      return "RC";
-    case 3:
-      return "UC";
-    case 4:
-      return "UD";
-    case 8:
-      return "RAW_PACKET";
-    case 9:
-      return "XRC_SEND";
-    case 10:
-      return "XRC_RECV";
-    default:
-      return "type " + std::to_string(type);
-  }
-}
 
 const char* type_name(control::GidType type) {
   switch (type) {
@@ -52,11 +26,6 @@ const char* type_name(control::GidType type) {
       return "RoCE v2";
   }
   return "";
-}
-
-std::string state_name(std::uint8_t state) {
-  constexpr std::array names{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
-  return state < names.size() ? names[state] : "state " + std::to_string(state);
 }
 
 const char* link_name(control::LinkKind link) {
@@ -78,8 +47,8 @@ ordered_json qp_json(const control::QpStatus& qp) {
   }
   return {
       {"qpn", hex(qp.qpn, 6)},
-      {"type", type_name(qp.type)},
-      {"state", state_name(qp.state)},
+      {"type", qp_type_name(qp.type)},
+      {"state", qp_state_name(qp.state)},
       {"peer", peer},
       {"link", link_name(qp.link)},
       {"send_psn", qp.send_psn},
@@ -202,11 +171,6 @@ ordered_json device_json(const control::DeviceInfo& d, const fabric::Totals& tot
          {"counters", counters},
          {"drops", drops}}}},
   };
-}
-
-// A program may call itself anything: bytes that are no UTF-8 must not end the daemon.
-std::string text_of(const ordered_json& json) {
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 }  // namespace

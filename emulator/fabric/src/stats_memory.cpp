@@ -20,23 +20,24 @@ control::Outcome<StatsMemory> StatsMemory::create(std::uint32_t slot) {
   };
   control::UniqueFd fd(::memfd_create("verbena-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return failed("cannot make a memory file");
-  if (::ftruncate(fd.get(), control::kStatsPageSize) != 0 ||
+  if (::ftruncate(fd.get(), sizeof(control::SharedStats)) != 0 ||
       ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return failed("cannot size a memory file");
   }
-  void* at =
-      ::mmap(nullptr, control::kStatsPageSize, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  void* at = ::mmap(nullptr, sizeof(control::SharedStats), PROT_READ | PROT_WRITE, MAP_SHARED,
+                    fd.get(), 0);
   if (at == MAP_FAILED) return failed("cannot map a memory file");
-  auto* page = new (at) control::StatsPage();
-  page->slot = slot;
-  return StatsMemory(std::move(fd), page);
+  // Not value-initialised, so that pages of the journal are taken as it fills.
+  auto* shared = new (at) control::SharedStats;
+  shared->page.slot = slot;
+  return StatsMemory(std::move(fd), shared);
 }
 
 StatsMemory::StatsMemory(StatsMemory&& other) noexcept
-    : fd_(std::move(other.fd_)), page_(std::exchange(other.page_, nullptr)) {}
+    : fd_(std::move(other.fd_)), shared_(std::exchange(other.shared_, nullptr)) {}
 
 StatsMemory::~StatsMemory() {
-  if (page_ != nullptr) ::munmap(page_, control::kStatsPageSize);
+  if (shared_ != nullptr) ::munmap(shared_, sizeof(control::SharedStats));
 }
 
 }  // namespace verbena::fabric

@@ -27,10 +27,12 @@ AttachedEngine::AttachedEngine(Context& owner, control::Channel channel, const c
   if (!welcome) refuse(welcome.error().code, "ibv_open_device: %s", welcome.error().text.c_str());
   DaemonClient::Descriptors fds;
   auto opened = client_.channel().call<control::DeviceOpened>(
-      control::OpenDevice{device, control::network_namespace()}, control::kDefaultTimeoutMs, &fds);
+      control::OpenDevice{device, control::network_namespace(), !is_first_},
+      control::kDefaultTimeoutMs, &fds);
   if (!opened) refuse(opened.error().code, "ibv_open_device: %s", opened.error().text.c_str());
   port_.open(opened->device);
   if (fds[1]) stats_.map(fds[1].get());
+  journal_.attach(stats_.journal());
   EngineOptions options = options_for(opened->slot, first);
   options.links.receiver = std::move(fds[0]);
   // In another network namespace than the emulator's with sockets to send from.
@@ -91,6 +93,12 @@ void AttachedEngine::start() {
 void AttachedEngine::stop() noexcept {
   remove_live_engine(*this);
   engine_->stop();
+  if (is_first_ && !has_failed()) journal_.note_end(control::JournalKind::kClosed);
+}
+
+void AttachedEngine::part() noexcept {
+  engine_->part();
+  if (is_first_ && !has_failed()) journal_.note_end(control::JournalKind::kExited);
 }
 
 void AttachedEngine::check_alive(const char* verb) const {

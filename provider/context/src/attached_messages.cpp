@@ -155,7 +155,7 @@ void AttachedEngine::raise_event(const control::RaiseEvent& request, std::uint32
       done = raise_of_shared_receive(request.number);
       break;
   }
-  if (done) return client_.tell(control::Ack{}, sequence);
+  if (done) return (void)client_.tell(control::Ack{}, sequence);
   client_.tell(control::Refused{static_cast<std::uint32_t>(done.error().code), done.error().text},
                sequence);
 }

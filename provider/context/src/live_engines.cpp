@@ -34,7 +34,7 @@ void after_fork_in_child() {
 __attribute__((destructor)) void at_exit() {
   const std::unique_lock guard(live_engines().lock, std::try_to_lock);
   if (!guard.owns_lock()) return;
-  for (AttachedEngine* e : live_engines().all) e->engine().part();
+  for (AttachedEngine* e : live_engines().all) e->part();
 }
 
 }  // namespace

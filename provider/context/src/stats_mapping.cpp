@@ -6,12 +6,12 @@
 namespace verbena::provider {
 
 StatsMapping::~StatsMapping() {
-  if (page_ != nullptr) ::munmap(page_, control::kStatsPageSize);
+  if (shared_ != nullptr) ::munmap(shared_, sizeof *shared_);
 }
 
 void StatsMapping::map(int fd) noexcept {
-  void* page = ::mmap(nullptr, control::kStatsPageSize, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (page != MAP_FAILED) page_ = static_cast<control::StatsPage*>(page);
+  void* at = ::mmap(nullptr, sizeof *shared_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at != MAP_FAILED) shared_ = static_cast<control::SharedStats*>(at);
 }
 
 }  // namespace verbena::provider

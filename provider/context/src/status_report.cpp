@@ -6,7 +6,6 @@
 #include "verbena/control/status_messages.hpp"
 
 namespace verbena::provider {
-namespace {
 
 std::uint8_t verbs_type(Transport transport) {
   switch (transport) {
@@ -23,6 +22,8 @@ std::uint8_t verbs_type(Transport transport) {
   }
   return 0;
 }
+
+namespace {
 
 control::LinkKind link_kind(link::Carrier carrier) {
   switch (carrier) {

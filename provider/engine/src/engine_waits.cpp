@@ -114,6 +114,10 @@ void Engine::explain(const char* text) noexcept { provider::explain("%s", text);
 
 bool Engine::wants_explanations() const noexcept { return explains(); }
 
+void Engine::on_occurrence(const queue::Occurrence& what) noexcept {
+  if (!has_failed()) host_.on_occurrence(what);
+}
+
 // --- wire::Transmitter -------------------------------------------------------------------------
 
 void Engine::send(wire::TxBatch& batch, Qpn flow) noexcept { links_.send(batch, flow); }

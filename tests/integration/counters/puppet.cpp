@@ -16,7 +16,8 @@
 //   state ERR                            ibv_modify_qp to the error state
 //   unmap                                takes the memory away that is registered
 //   another                              makes one more queue pair, with a completion queue of its
-//   own end                                  closes all in good order
+//   own become                               is another program from now on, without an answer end
+//   closes all in good order
 #include <infiniband/verbs.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -298,6 +299,7 @@ std::string Puppet::obey(const std::string& verb, const Words& words) {
   if (verb == "receive") code = receive(words);
   if (verb == "state") code = to_error();
   if (verb == "another") code = make_another();
+  if (verb == "become") code = ::execlp("cat", "cat", nullptr);
   if (verb == "unmap") code = ::munmap(memory_, kBytes);
   if (verb == "send" || verb == "write" || verb == "read" || verb == "add")
     code = send(verb, words);

@@ -19,7 +19,7 @@ ATTACH_MULTICAST, DETACH_MULTICAST, RELAYED = 0x24, 0x25, 0x26
 STATUS_REQUEST, STATUS_REPORT = 0x30, 0x31
 PORT_EVENT, SET_FAULT, SHUTDOWN, SET_CAPTURE = 0x32, 0x33, 0x34, 0x35
 HOLD, STATUS_QUERY, STATUS_TEXT, SET_PORT = 0x40, 0x41, 0x42, 0x44
-REFRESH_COUNTERS = 0x45
+REFRESH_COUNTERS, ANNOUNCE = 0x45, 0x4a
 CAPTURE, CAPTURE_SOURCE, CAPTURE_SOURCE_ENDED = 0x49, 0x4d, 0x4f
 QUERY_COUNTERS, COUNTERS = 0x4b, 0x4c
 RING_REQUEST, RING_INBOUND, RING_OUTBOUND = 0x50, 0x51, 0x53
@@ -27,6 +27,7 @@ OPEN_DOMAIN, DOMAIN_OPENED = 0x60, 0x61
 OPEN_CM_CHANNEL, CM_COMMAND, CM_REPLY = 0x200, 0x201, 0x202
 RECEIVER_CALL, RECEIVER_ANSWER, RECEIVER_DONE = 0x66, 0x67, 0x68
 FIND_QUEUE_PAIR, QUEUE_PAIR_FOUND, FAULTS_IN_FORCE = 0x72, 0x73, 0x75
+JOURNAL_WRITTEN, JOURNAL_QUERY, JOURNAL_TEXT = 0x76, 0x77, 0x78
 
 STATUS_END = 7  # the last part of a STATUS_TEXT
 STATUS_OF_SRQS = 1  # in a STATUS_REQUEST
@@ -113,7 +114,7 @@ class Client:
     def open_device(self, name="verbena0", network=None):
         """`network`: the namespace that it says it is in; its own unless told otherwise."""
         network = os.stat("/proc/self/ns/net").st_ino if network is None else network
-        got, body = self.call(OPEN_DEVICE, text(name) + struct.pack("<Q", network))
+        got, body = self.call(OPEN_DEVICE, text(name) + struct.pack("<Q?", network, False))
         assert got == DEVICE_OPENED
         self.slot, name_length = struct.unpack("<II", body[:8])
         # Behind the name: three numbers, the persona, two GUIDs, address, prefix, subnet, whether there are foreign peers.

@@ -168,6 +168,8 @@ class Named(RunCase):
         for words in (["fault", "--loss", "1%"], ["port", "verbena0", "sm-change"]):
             done = self.verbena(*words, "--private", "ci-1")
             self.assertEqual((done.returncode, done.stderr), (0, ""))
+        events = self.verbena("events", "--json", "--private", "ci-1").stdout.splitlines()
+        self.assertEqual([json.loads(line)["kind"] for line in events], ["emulator_up", "fault_set", "port"])
         done = self.verbena("event", "verbena0", "client-reregister", "--private", "ci-1")
         self.assertIn("no program has verbena0 open", done.stderr)
         capture = subprocess.Popen([self.exe, "capture", "--private", "ci-1", self.home + "/file"], env=self.env, text=True,

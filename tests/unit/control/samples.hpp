@@ -8,6 +8,7 @@
 #include "verbena/control/capture_messages.hpp"
 #include "verbena/control/event_messages.hpp"
 #include "verbena/control/import_messages.hpp"
+#include "verbena/control/journal_messages.hpp"
 #include "verbena/control/messages.hpp"
 #include "verbena/control/peer_messages.hpp"
 #include "verbena/control/ring_messages.hpp"
@@ -16,18 +17,17 @@
 
 namespace verbena::control {
 
-using AllMessages =
-    std::tuple<Refused, Ack, Hello, Welcome, OpenDevice, DeviceOpened, ExtraSlot, SlotAdded,
-               AttachMulticast, DetachMulticast, Relayed, OpenAddress, AddressOpened, StatusRequest,
-               StatusReport, PortEvent, SetFault, Shutdown, SetCapture, Hold, Stay, Capture,
-               CaptureSource, CaptureSlot, CaptureSourceEnded, StatusQuery, StatusText, Down,
-               SetPort, Announce, RefreshCounters, QueryCounters, Counters, QueryResources,
-               Resources, RingRequest, RingInbound, RingAccepted, RingOutbound, PeerGone, Import,
-               Imported, ExportQuery, Exported, OwnerGone, RegionChanged, RegionFollowed,
-               RegionSettled, OpenDomain, DomainOpened, CloseDomain, StandInWanted, StandInAnswer,
-               StandInsReleased, ReceiverCall, ReceiverAnswer, ReceiverDone, ReceiverEvent,
-               PeerQuestion, PeerNews, QpQuestion, QpAnswer, ChangeFault, FaultsInForce,
-               FaultChanged, FindQueuePair, QueuePairFound, RaiseEvent>;
+using AllMessages = std::tuple<
+    Refused, Ack, Hello, Welcome, OpenDevice, DeviceOpened, ExtraSlot, SlotAdded, AttachMulticast,
+    DetachMulticast, Relayed, OpenAddress, AddressOpened, StatusRequest, StatusReport, PortEvent,
+    SetFault, Shutdown, SetCapture, Hold, Stay, Capture, CaptureSource, CaptureSlot,
+    CaptureSourceEnded, StatusQuery, StatusText, Down, SetPort, Announce, RefreshCounters,
+    QueryCounters, Counters, QueryResources, Resources, RingRequest, RingInbound, RingAccepted,
+    RingOutbound, PeerGone, Import, Imported, ExportQuery, Exported, OwnerGone, RegionChanged,
+    RegionFollowed, RegionSettled, OpenDomain, DomainOpened, CloseDomain, StandInWanted,
+    StandInAnswer, StandInsReleased, ReceiverCall, ReceiverAnswer, ReceiverDone, ReceiverEvent,
+    PeerQuestion, PeerNews, QpQuestion, QpAnswer, ChangeFault, FaultsInForce, FaultChanged,
+    FindQueuePair, QueuePairFound, RaiseEvent, JournalWritten, JournalQuery, JournalText>;
 
 inline DeviceInfo sample_device() {
   DeviceInfo d;
@@ -67,7 +67,7 @@ inline QpStatus sample_qp() {
 inline void fill(Refused& m) { m = {22, "no"}; }
 inline void fill(Hello& m) { m = {ClientKind::kPreload, 4711, "ib_send_bw", "0.1.0"}; }
 inline void fill(Welcome& m) { m = {1, "0.1.0", {sample_device(), sample_device()}}; }
-inline void fill(OpenDevice& m) { m = {"mlx5_0", 4026531840}; }
+inline void fill(OpenDevice& m) { m = {"mlx5_0", 4026531840, true}; }
 inline void fill(DeviceOpened& m) {
   m = {7, sample_device(), {FaultSpec{1, 2, 3, {4, 5, 6, 7, 8, 9, 10}, 11}}, 2, {true, {}}, {}};
   m.rules = {{3, 4, "drop nth=1", 0}};
@@ -92,6 +92,8 @@ inline void fill(ChangeFault& m) {
 }
 inline void fill(FaultsInForce& m) { m.ticket = 12; }
 inline void fill(FaultChanged& m) { m = {true, 0x123456789abcdef0, {2, {{4711, "server"}}}}; }
+inline void fill(JournalQuery& m) { m = {0x123456789a, true}; }
+inline void fill(JournalText& m) { m = {false, 7, "{\"seq\":7}\n"}; }
 inline void fill(FindQueuePair& m) { m = {3, 0x4001}; }
 inline void fill(QueuePairFound& m) { m = {3, true}; }
 inline void fill(Shutdown& m) { m.reason = "asked"; }

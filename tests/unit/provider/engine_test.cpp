@@ -27,6 +27,7 @@ IpAddress own_address(std::uint32_t host) {
 struct Notes final : EngineHost {
   void on_completion_event(void* cq) noexcept override { completion_event = cq; }
   void on_async_event(queue::AsyncEvent, void*) noexcept override {}
+  void on_occurrence(const queue::Occurrence&) noexcept override {}
   void on_stand_in_wanted(const queue::StandIn&) noexcept override {}
   void on_stand_ins_released(Qpn) noexcept override {}
   void on_new_peer(const link::Peer& peer) noexcept override {

@@ -6,7 +6,8 @@
 //               connection lives as long as the context: its end means the other side is dead.
 //   preload     Hello -> Welcome (the device list), RefreshCounters, QueryCounters, QueryResources.
 //   verbena     Hello, Hold, Stay, StatusQuery, SetPort, Announce, ChangeFault, Down; RaiseEvent
-//               (event_messages.hpp), Capture (capture_messages.hpp).
+//               (event_messages.hpp), Capture (capture_messages.hpp), JournalQuery
+//               (journal_messages.hpp).
 //   daemon      StatusRequest, PortEvent, SetFault, Relayed, SetCapture, Shutdown to providers,
 //               unasked.
 //
@@ -65,7 +66,8 @@ struct Welcome {
 struct OpenDevice {
   std::string name;
   std::uint64_t network = 0;  // the namespace that the program is in: network_namespace()
-  VERBENA_MESSAGE(kOpenDevice) { a(m.name, m.network); }
+  bool is_further = false;    // for one more engine of a context that is open
+  VERBENA_MESSAGE(kOpenDevice) { a(m.name, m.network, m.is_further); }
 };
 
 // What a context is to record of what it sends and receives, into a ring of its own that comes as a

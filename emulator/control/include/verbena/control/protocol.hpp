@@ -99,7 +99,10 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kFindQueuePair, 0x0072)      \
   X(kQueuePairFound, 0x0073)     \
   X(kRaiseEvent, 0x0074)         \
-  X(kFaultsInForce, 0x0075)
+  X(kFaultsInForce, 0x0075)      \
+  X(kJournalWritten, 0x0076)     \
+  X(kJournalQuery, 0x0077)       \
+  X(kJournalText, 0x0078)
 
 enum class MessageType : std::uint16_t {
 #define VERBENA_MESSAGE_ENUM(id, number) id = number,

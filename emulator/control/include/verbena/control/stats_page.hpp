@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The counters of one context, in one shared page: the context counts into it, the emulator reads
 // it whenever somebody asks, and keeps its last values when the context has ended, however that
-// was. Lies in a sealed memfd of kStatsPageSize bytes that the emulator makes.
+// was. Lies in a sealed memfd that the emulator makes, with the context's journal behind it.
 #pragma once
 
 #include <atomic>
@@ -12,12 +12,12 @@
 #include "verbena/base/lock.hpp"
 #include "verbena/base/port_counters.hpp"
 #include "verbena/base/rule_counters.hpp"
+#include "verbena/control/journal_ring.hpp"
 
 namespace verbena::control {
 
-inline constexpr std::size_t kStatsPageSize = 8192;
 inline constexpr std::uint32_t kStatsMagic = 0x54535256;  // "VRST"
-inline constexpr std::uint32_t kStatsVersion = 3;
+inline constexpr std::uint32_t kStatsVersion = 4;
 
 // Faults that one device may have at a time.
 inline constexpr std::size_t kFaultsMost = 32;
@@ -45,7 +45,12 @@ struct StatsPage {
   std::array<FaultPart, kFaultsMost> faults;  // by FaultSpec::place
   std::array<RulePart, kRulesMost> rules;     // by RuleSpec::place
 };
-static_assert(sizeof(StatsPage) <= kStatsPageSize);
+
+// The whole memfd.
+struct SharedStats {
+  StatsPage page;
+  alignas(4096) JournalRing journal;
+};
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 }  // namespace verbena::control

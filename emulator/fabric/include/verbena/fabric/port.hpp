@@ -78,6 +78,7 @@ class Port final {
   control::Outcome<Slot> add_context(limits::Holder process);
   int receive_fd(Slot slot) const { return slots_.fd(slot); }
   int stats_fd(Slot slot) const { return contexts_.at(slot).stats.fd(); }
+  control::JournalRing& journal(Slot slot) { return contexts_.at(slot).stats.journal(); }
   // For a program that can open none itself: one of each kind that it may need.
   control::Outcome<std::vector<control::UniqueFd>> open_senders(const IpAddress& address) const;
   control::Outcome<Slot> add_extra_slot(Slot slot);

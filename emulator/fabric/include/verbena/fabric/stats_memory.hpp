@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The memory behind one context's stats page: a memfd of one page, mapped here and in the
-// context's process. Its size is sealed, so that the other side cannot pull it away under us.
+// The memory behind one context's stats page and journal: a memfd, mapped here and in the context's
+// process. Its size is sealed, so that the other side cannot pull it away under us.
 #pragma once
 
 #include "verbena/control/error.hpp"
@@ -16,14 +16,16 @@ class StatsMemory {
   StatsMemory& operator=(StatsMemory&&) = delete;
   ~StatsMemory();
 
-  const control::StatsPage& page() const { return *page_; }
+  const control::StatsPage& page() const { return shared_->page; }
+  control::JournalRing& journal() { return shared_->journal; }
   int fd() const { return fd_.get(); }
 
  private:
-  StatsMemory(control::UniqueFd fd, control::StatsPage* page) : fd_(std::move(fd)), page_(page) {}
+  StatsMemory(control::UniqueFd fd, control::SharedStats* shared)
+      : fd_(std::move(fd)), shared_(shared) {}
 
   control::UniqueFd fd_;
-  control::StatsPage* page_;
+  control::SharedStats* shared_;
 };
 
 }  // namespace verbena::fabric

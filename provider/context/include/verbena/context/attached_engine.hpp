@@ -12,6 +12,7 @@
 #include <string>
 
 #include "verbena/context/daemon_client.hpp"
+#include "verbena/context/journal.hpp"
 #include "verbena/context/link_orders.hpp"
 #include "verbena/context/object_counts.hpp"
 #include "verbena/context/port.hpp"
@@ -35,6 +36,8 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   void start();
   // Nobody drives any more; peers have what they are owed.
   void stop() noexcept;
+  // The process ends: peers get what they are owed.
+  void part() noexcept;
 
   Context& owner() noexcept { return owner_; }
   bool is_first() const noexcept { return is_first_; }
@@ -67,6 +70,7 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   void on_async_event(queue::AsyncEvent event, void* cookie) noexcept override;
   void on_stand_in_wanted(const queue::StandIn& wanted) noexcept override;
   void on_stand_ins_released(Qpn receiver) noexcept override;
+  void on_occurrence(const queue::Occurrence& what) noexcept override { journal_.note(what); }
   void on_new_peer(const link::Peer& peer) noexcept override { rings_.seek(peer); }
   void ask_about(const IpAddress& address, Qpn qp) noexcept override;
   bool is_own(const IpAddress& address) const noexcept override {
@@ -91,6 +95,7 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   const bool is_first_;
   StatsMapping stats_;
   DaemonClient client_;
+  Journal journal_{client_};
   Port port_{client_};
   RingRequests rings_{client_, port_};
   LinkOrders orders_;

@@ -56,16 +56,19 @@ class DaemonClient {
   // Before anybody else knows of the client: messages that come meanwhile are lost.
   control::Channel& channel() noexcept { return channel_; }
   // What awaits no answer, if the daemon takes it now; with any lock held. `sequence`: of the
-  // question that it answers.
+  // question that it answers. False: it does not.
   template <typename Message>
-  void tell(const Message& message, std::uint32_t sequence = 0,
+  bool tell(const Message& message, std::uint32_t sequence = 0,
             std::span<const int> fds = {}) noexcept {
-    const link::Uncancelled uncancelled;
     try {
-      (void)control::send_packet(channel_.fd(), control::encode(message, sequence), fds,
-                                 MSG_DONTWAIT);
+      return tell_packet(control::encode(message, sequence), fds);
     } catch (const std::bad_alloc&) {
+      return false;
     }
+  }
+  bool tell_packet(std::span<const std::uint8_t> packet, std::span<const int> fds = {}) noexcept {
+    const link::Uncancelled uncancelled;
+    return control::send_packet(channel_.fd(), packet, fds, MSG_DONTWAIT).ok();
   }
   // An answer that is waited for to go; under the lock.
   template <typename Message>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The page into which an engine counts, and which the emulator reads (control/stats_page.hpp).
+// What an engine shares with the emulator, which reads it (control/stats_page.hpp): the page into
+// which it counts, and its journal.
 #pragma once
 
 #include "verbena/control/stats_page.hpp"
@@ -12,12 +13,17 @@ class StatsMapping {
   ~StatsMapping();
   StatsMapping(const StatsMapping&) = delete;
 
-  // Without it, page() is null and nothing is counted there.
+  // Without it both are null, and nothing is counted or told there.
   void map(int fd) noexcept;
-  control::StatsPage* page() const noexcept { return page_; }
+  control::StatsPage* page() const noexcept {
+    return shared_ == nullptr ? nullptr : &shared_->page;
+  }
+  control::JournalRing* journal() const noexcept {
+    return shared_ == nullptr ? nullptr : &shared_->journal;
+  }
 
  private:
-  control::StatsPage* page_ = nullptr;
+  control::SharedStats* shared_ = nullptr;
 };
 
 }  // namespace verbena::provider

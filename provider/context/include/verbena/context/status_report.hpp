@@ -11,6 +11,9 @@
 
 namespace verbena::provider {
 
+// As ibv_qp_type.
+std::uint8_t verbs_type(Transport transport);
+
 // The queue pairs or the shared receive queues that are asked for, without the counts of objects.
 // `srqs`: null if the engine has none.
 control::StatusReport status_report(const control::StatusRequest& request, device::Device& device,

@@ -126,6 +126,7 @@ class Engine final : public queue::EventSink,
   void on_stand_ins_released(Qpn receiver) noexcept override;
   void explain(const char* text) noexcept override;
   bool wants_explanations() const noexcept override;
+  void on_occurrence(const queue::Occurrence& what) noexcept override;
 
   // wire::Transmitter
   void send(wire::TxBatch& batch, Qpn flow) noexcept override;

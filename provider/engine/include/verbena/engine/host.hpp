@@ -18,6 +18,7 @@ class EngineHost {
   virtual void on_async_event(queue::AsyncEvent event, void* cookie) noexcept = 0;
   virtual void on_stand_in_wanted(const queue::StandIn& wanted) noexcept = 0;
   virtual void on_stand_ins_released(Qpn receiver) noexcept = 0;
+  virtual void on_occurrence(const queue::Occurrence& what) noexcept = 0;
   // A queue pair posts to this peer for the first time: a shared ring would be of use.
   virtual void on_new_peer(const link::Peer& peer) noexcept = 0;
   // The peer's queue pair does not answer: what has become of it (Engine::reports())?

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "journal.hpp"
+
+#include "journal_json.hpp"
+
+namespace verbena::daemon {
+namespace {
+
+// Nobody tells more of one thing.
+constexpr std::size_t kLineMost = 16 * 1024;
+
+std::string numbered(std::uint64_t number, const std::string& object) {
+  return "{\"seq\":" + std::to_string(number) + "," + object.substr(1);
+}
+
+}  // namespace
+
+void Journal::add(const std::string& object) {
+  if (object.size() > kLineMost) return;
+  lines_.push_back(numbered(newest() + 1, object));
+  if (lines_.size() <= kKept) return;
+  lines_.pop_front();
+  ++first_;
+}
+
+std::string Journal::read(std::uint64_t& after, std::size_t most) const {
+  std::string text;
+  if (after >= newest()) return text;
+  if (after + 1 < first_) {
+    text = numbered(first_ - 1, json_of_lost(first_ - 1 - after, nullptr)) + "\n";
+    after = first_ - 1;
+  }
+  for (; after < newest(); ++after) {
+    const std::string& line = lines_[after + 1 - first_];
+    if (!text.empty() && text.size() + line.size() + 1 > most) break;
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace verbena::daemon

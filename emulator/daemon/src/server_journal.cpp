@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// `verbena events`: what contexts and the daemon itself have noted, and who reads it. A reader that
+// does not read costs no more than the page under way; what it misses by that it is told.
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "journal_json.hpp"
+#include "server.hpp"
+
+namespace verbena::daemon {
+
+using control::Incoming;
+using control::JournalKind;
+using control::JournalQuery;
+
+namespace {
+
+// Records of one context that are taken in one turn of the loop.
+constexpr int kRecordsOfATurn = 64;
+
+JournalSource source_of(const Session& session) {
+  return {session.context->port->info().name, session.info.comm, session.info.pid};
+}
+
+// How the process of a context has ended, or not: "PID (NAME) STATE ... FLAGS ... EXIT_CODE", as
+// long as its parent has not asked.
+ContextEnd end_of_process(std::uint32_t pid) {
+  constexpr std::size_t kFlags = 6;  // behind the name
+  constexpr std::size_t kExitCode = 49;
+  constexpr unsigned long kExiting = 4;  // PF_EXITING
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return {};
+  std::istringstream words(text.substr(name_end + 1));
+  const std::vector<std::string> fields{std::istream_iterator<std::string>(words), {}};
+  if (fields.size() <= kExitCode) return {};
+  if ((std::stoul(fields[kFlags]) & kExiting) == 0) return {ContextEnd::How::kReplaced, 0};
+  const int signal = std::stoi(fields[kExitCode]) & 0x7f;
+  return {signal == 0 ? ContextEnd::How::kExited : ContextEnd::How::kDied, signal};
+}
+
+}  // namespace
+
+void Server::note(const std::string& event) {
+  journal_.add(event);
+  for (auto& [id, reader] : journal_readers_) continue_journal(id, reader);
+}
+
+// A bounded turn, so that a context which tells more than others does not keep them waiting.
+void Server::read_journal(Session& session, int most) {
+  if (!session.context) return;
+  control::JournalRing& ring = session.context->port->journal(session.context->slot);
+  control::JournalReader::quieten(ring);
+  control::JournalRecord record;
+  std::string text;
+  int taken = 0;
+  while (taken < most && session.journal.take(ring, record, text)) {
+    ++taken;
+    if (record.kind == JournalKind::kClosed || record.kind == JournalKind::kExited) {
+      session.last_words = record.kind;
+    } else {
+      note(json_of(source_of(session), record, text));
+    }
+  }
+  if (const std::uint64_t lost = session.journal.take_lost(ring); lost != 0) {
+    const JournalSource source = source_of(session);
+    note(json_of_lost(lost, &source));
+  }
+  if (taken < most) return;
+  loop_.post([this, id = session.id] {
+    const auto found = sessions_.find(id);
+    if (found != sessions_.end()) read_journal(*found->second, kRecordsOfATurn);
+  });
+}
+
+void Server::on_journal_written(Session& session) { read_journal(session, kRecordsOfATurn); }
+
+void Server::note_opened(const Session& session) {
+  if (session.is_further_engine) return;
+  note(json_of_opened(source_of(session), session.context->slot));
+}
+
+// With all that its other engines have told before.
+void Server::note_end(Session& session) {
+  constexpr int kAll = 1 << 16;
+  const std::uint32_t pid = session.info.pid;
+  for (const auto& [key, other] : by_slot_) {
+    if (other->info.pid == pid) read_journal(*other, kAll);
+  }
+  if (session.is_further_engine) return;
+  ContextEnd end;
+  if (session.last_words == JournalKind::kClosed) {
+    end.how = ContextEnd::How::kClosed;
+  } else if (session.last_words == JournalKind::kExited) {
+    end.how = ContextEnd::How::kExited;
+  } else {
+    end = end_of_process(pid);
+  }
+  note(json_of_end(source_of(session), session.context->slot, end));
+}
+
+void Server::on_journal_query(Session& session, const Incoming& in) {
+  const auto query = decoded<JournalQuery>(session, in);
+  if (!query) return;
+  // Whoever has seen a program end shall read of its end: it is heard of here, and noted before the
+  // answer.
+  std::vector<Session::Id> contexts;
+  for (const auto& [key, context] : by_slot_) contexts.push_back(context->id);
+  for (const Session::Id id : contexts) {
+    const auto found = sessions_.find(id);
+    if (found != sessions_.end()) found->second->catch_up(Session::CatchUp::kAll);
+  }
+  loop_.post([this, id = session.id, sequence = in.header.sequence, asked = *query] {
+    answer_journal_query(id, sequence, asked);
+  });
+}
+
+void Server::answer_journal_query(Session::Id id, std::uint32_t sequence,
+                                  const JournalQuery& query) {
+  const auto asker = sessions_.find(id);
+  if (asker == sessions_.end()) return;
+  if (journal_readers_.contains(id)) {
+    return asker->second->refuse(sequence, {EBUSY, "the question before is being answered"});
+  }
+  for (const auto& [key, session] : by_slot_) read_journal(*session, kRecordsOfATurn);
+  if (query.after == JournalQuery::kNothing) {
+    return asker->second->send(control::JournalText{true, journal_.newest(), ""}, sequence);
+  }
+  // A number that there was not yet is of an emulator before this one.
+  const std::uint64_t after = std::min(query.after, journal_.newest());
+  journal_readers_[id] = {sequence, after, journal_.newest(), query.follows};
+  // Also if there is nothing: the asker knows then that it follows from here on.
+  send_journal(id);
+}
+
+// When it has read what it was sent before.
+void Server::continue_journal(Session::Id id, JournalWatch& reader) {
+  if (reader.waits) return;
+  reader.waits = true;
+  sessions_.at(id)->when_read([this, id] { send_journal(id); });
+}
+
+void Server::send_journal(Session::Id id) {
+  const auto found = journal_readers_.find(id);
+  if (found == journal_readers_.end()) return;
+  JournalWatch& reader = found->second;
+  reader.waits = false;
+  std::string text = journal_.read(reader.after, control::JournalText::kTextMost);
+  const bool is_last = !reader.follows && reader.after >= reader.end;
+  sessions_.at(id)->send(control::JournalText{is_last, journal_.newest(), std::move(text)},
+                         reader.sequence);
+  // What cannot be sent ends the session, later.
+  if (is_last) {
+    journal_readers_.erase(id);
+  } else if (reader.after < journal_.newest()) {
+    continue_journal(id, reader);
+  }
+}
+
+// The last words for those who follow, as far as they read.
+void Server::end_journal(const std::string& reason) {
+  for (const auto& [key, session] : by_slot_) read_journal(*session, kRecordsOfATurn);
+  note(json_of_down(reason));
+  for (auto& [id, reader] : journal_readers_) {
+    if (sessions_.at(id)->is_behind()) continue;
+    while (reader.follows && reader.after < journal_.newest()) {
+      std::string text = journal_.read(reader.after, control::JournalText::kTextMost);
+      const auto packet = control::encode(
+          control::JournalText{false, journal_.newest(), std::move(text)}, reader.sequence);
+      if (!sessions_.at(id)->send_or_drop(packet)) break;
+    }
+  }
+}
+
+}  // namespace verbena::daemon
