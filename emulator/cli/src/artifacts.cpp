@@ -14,6 +14,7 @@
 
 #include "command.hpp"
 #include "own_command.hpp"
+#include "verbena/control/journal_messages.hpp"
 #include "verbena/control/unique_fd.hpp"
 #include "verbena/link/clock.hpp"
 
@@ -41,7 +42,8 @@ Outcome<std::unique_ptr<Artifacts>> Artifacts::make(const RunOptions& options) {
   std::error_code error;
   fs::create_directories(dir, error);
   if (!error) {
-    for (const char* name : {"run.json", "status.json", "explain.log", "capture.pcapng"}) {
+    for (const char* name :
+         {"run.json", "status.json", "events.jsonl", "explain.log", "capture.pcapng"}) {
       fs::remove(fs::path(dir) / name, error);
     }
   }
@@ -56,22 +58,29 @@ Outcome<std::unique_ptr<Artifacts>> Artifacts::make(const RunOptions& options) {
 
 Outcome<Done> Artifacts::begin(RunScene& scene) {
   begun_ = link::monotonic_now_ns();
+  const auto before = scene.emulator.channel.call<control::JournalText>(
+      control::JournalQuery{control::JournalQuery::kNothing, false});
+  if (before) last_before_ = before->newest;
   return capture_.begin(scene);
 }
 
 int Artifacts::end(RunScene& scene, int exit_code) {
-  write_status(scene);
+  write_output(scene, "status.json", {"status", "--json"});
+  write_output(scene, "events.jsonl",
+               {"events", "--json", "--after", std::to_string(last_before_)});
   capture_.end(scene, exit_code);
   std::fflush(explanations_.get());
   write_run(exit_code);
   return exit_code;
 }
 
-void Artifacts::write_status(RunScene& scene) const {
-  const std::string path = options_.artifacts + "/status.json";
+// What a command of ours prints.
+void Artifacts::write_output(RunScene& scene, const char* name,
+                             std::vector<std::string> words) const {
+  const std::string path = options_.artifacts + "/" + name;
   const control::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   if (!file) return;
-  const pid_t pid = start_own_command({{"status", "--json"}, scene.dir, file.get(), -1, {}});
+  const pid_t pid = start_own_command({std::move(words), scene.dir, file.get(), -1, {}});
   while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

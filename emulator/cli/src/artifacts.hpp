@@ -4,6 +4,7 @@
 //
 //   run.json         the command, its exit code, the seed, the versions, how to repeat it
 //   status.json      verbena status --json after the programs' end
+//   events.jsonl     verbena events --json of what has happened during the run
 //   explain.log      the explanations of refused calls and error completions
 //   capture.pcapng   the packets, up to kLongestCapture
 #pragma once
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "run_capture.hpp"
 #include "run_options.hpp"
@@ -37,13 +39,14 @@ class Artifacts final : public RunPart {
   };
 
   explicit Artifacts(const RunOptions& options);
-  void write_status(RunScene& scene) const;
+  void write_output(RunScene& scene, const char* name, std::vector<std::string> words) const;
   void write_run(int exit_code) const;
 
   const RunOptions& options_;
   std::unique_ptr<std::FILE, Close> explanations_;
   RunCapture capture_;
   TimeNs begun_ = 0;
+  std::uint64_t last_before_ = 0;  // of the emulator's events
 };
 
 }  // namespace verbena::cli

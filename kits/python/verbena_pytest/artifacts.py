@@ -24,6 +24,7 @@ def save(device, folder, item, report):
     try:
         status = device.status
         (folder / "status.json").write_text(json.dumps(status, indent=1) + "\n")
+        (folder / "events.jsonl").write_text(device.ask("events", "--json"))
     except VerbenaError as error:
         lines.append(str(error))
         status = {}

@@ -142,6 +142,11 @@ class Device:
     def rules(self):
         return [Rule(**{name: rule[name] for name in ("rule", "matched", "fired")}) for rule in self.status["rules"]]
 
+    def events(self, kind=None, after=0):
+        """What has happened, as `verbena events --json` says it: of this kind, with a greater number ("seq") than `after`."""
+        lines = self.ask("events", "--json", "--after", str(after)).splitlines()
+        return [event for event in map(json.loads, lines) if kind in (None, event["kind"])]
+
     def reset_counters(self):
         self.ask("status", "--reset")
 

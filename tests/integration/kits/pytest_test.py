@@ -192,12 +192,21 @@ class Fixture(Case):
                     verbena.counters["port_xmit_packet"]
                 assert verbena.drops == {}
 
+            def test_events(verbena):
+                assert [event["kind"] for event in verbena.events()] == ["emulator_up"]
+                verbena.ask("port", "verbena0", "down")
+                number = verbena.events()[-1]["seq"]
+                verbena.run("ibv_devinfo")
+                assert [event["state"] for event in verbena.events("port")] == ["DOWN"]
+                assert [event["kind"] for event in verbena.events(after=number)] == ["opened", "closed"]
+                assert verbena.events("closed")[0]["program"] == "ibv_devinfo"
+
             def test_a_capture(verbena, tmp_path):
                 with verbena.capture(tmp_path / "packets.pcapng") as path:
                     pass
                 assert path.read_bytes()[:4] == b"\\x0a\\x0d\\x0d\\x0a"
             ''')
-        self.assert_passed(self.pytest(), 6)
+        self.assert_passed(self.pytest(), 7)
 
     def test_an_environment_for_other_starters(self):
         self.write('''
@@ -236,10 +245,12 @@ class Failures(Case):
         self.assertIn("fault: --loss 1% --data --seed 11\n", done.stdout)
         explanation = re.search(r"^verbena: ibv_rc_pingpong\[\d+\]: ibv_reg_mr: .* ENOMEM.*\n", done.stdout, re.MULTILINE)[0]
         self.assertEqual({file.name for file in kept.iterdir()},
-                         {"capture.pcapng", "explain.log", "programs.log", "run.json", "status.json"})
+                         {"capture.pcapng", "events.jsonl", "explain.log", "programs.log", "run.json", "status.json"})
         self.assertEqual((kept / "explain.log").read_text(), explanation)
         self.assertIn("ibv_rc_pingpong localhost: exit code 1\n", (kept / "programs.log").read_text())
         self.assertEqual(json.loads((kept / "status.json").read_text())["devices"][0]["faults"][0]["seed"], 11)
+        events = [json.loads(line) for line in (kept / "events.jsonl").read_text().splitlines()]
+        self.assertEqual([event["kind"] for event in events], ["emulator_up", "fault_set", "opened", "closed"])
         self.assertEqual((kept / "capture.pcapng").read_bytes()[:4], b"\x0a\x0d\x0d\x0a")
         run = json.loads((kept / "run.json").read_text())
         self.assertEqual((run["test"], run["file"], run["line"], run["faults"]),
@@ -252,7 +263,7 @@ class Failures(Case):
         done = self.pytest()
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         kept = {file.name for file in (self.folder / "elsewhere/test_sample.py-test_it").iterdir()}
-        self.assertEqual(kept, {"explain.log", "programs.log", "run.json", "status.json"})
+        self.assertEqual(kept, {"events.jsonl", "explain.log", "programs.log", "run.json", "status.json"})
 
 
 class InProcess(Case):

@@ -7,10 +7,11 @@ import pathlib
 import shlex
 import signal
 
+import json_schema
 from run_case import RunCase
 
 PCAPNG = b"\x0a\x0d\x0d\x0a"
-FILES = ["capture.pcapng", "explain.log", "run.json", "status.json"]
+FILES = ["capture.pcapng", "events.jsonl", "explain.log", "run.json", "status.json"]
 LINE = "verbena: prog[12]: ibv_reg_mr: refused"
 
 
@@ -21,7 +22,13 @@ class Kept(RunCase):
 
     def run_json(self):
         self.assertEqual(sorted(os.listdir(self.kept)), FILES)
-        return json.loads(pathlib.Path(self.kept, "run.json").read_text())
+        run = json.loads(pathlib.Path(self.kept, "run.json").read_text())
+        self.assertEqual(json_schema.wrong(run, json_schema.load("run")), [])
+        return run
+
+    def events(self):
+        lines = pathlib.Path(self.kept, "events.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
 
     def test_a_run_that_fails(self):
         program = f"echo other >&2; printf '{LINE}\\nend' >&2; exit 3"
@@ -41,6 +48,7 @@ class Kept(RunCase):
         status = json.loads(pathlib.Path(self.kept, "status.json").read_text())
         self.assertEqual(status["devices"][0]["faults"][0]["seed"], seed)
         self.assertEqual(pathlib.Path(self.kept, "capture.pcapng").read_bytes()[:4], PCAPNG)
+        self.assertEqual([(event["kind"], event["seed"]) for event in self.events()], [("fault_set", seed)])
         self.assertLess(sum(os.path.getsize(f"{self.kept}/{name}") for name in FILES), 1 << 20)
         again = self.verbena(*shlex.split(repeat)[1:])
         self.assertEqual((again.returncode, self.run_json()["seed"]), (3, seed))
