@@ -59,11 +59,7 @@ std::optional<int> answer_early(const CLI::App& app, int argc, char** argv) {
   return kOk;
 }
 
-}  // namespace
-}  // namespace verbena::cli
-
-int main(int argc, char** argv) {
-  using namespace verbena::cli;
+int answer(int argc, char** argv) {
   CLI::App app("", "verbena");
   app.description(
       "Verbena: an RDMA device in software, without kernel module and without root.\n\n"
@@ -102,9 +98,19 @@ int main(int argc, char** argv) {
     if (e.get_exit_code() == 0) return app.exit(e);  // help or version was asked for
     const bool is_run = std::string_view(argv[1]) == "run";
     return complain(std::string(e.what()) + "; see verbena --help", is_run ? kRunFailed : kUsage);
-  } catch (const std::exception& e) {
-    return complain(e.what());
   }
   std::fflush(stdout);
   return context.exit_code;
+}
+
+}  // namespace
+}  // namespace verbena::cli
+
+int main(int argc, char** argv) {
+  try {
+    return verbena::cli::answer(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "verbena: %s\n", e.what());
+    return verbena::cli::kFailed;
+  }
 }

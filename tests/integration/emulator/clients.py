@@ -324,13 +324,13 @@ class Strangers(EmulatorCase):
             for junk in (b"x", b"\0" * 16, os.urandom(64), os.urandom(60000), b"GET / HTTP/1.1\r\n",
                          cc.packet(cc.HELLO)[:-1], cc.packet(cc.HELLO, magic=1),
                          struct.pack("<IHHII", cc.MAGIC, 1, cc.HELLO, 1, 4096)):
-                bad = cc.Client(self.dir, hello=False)
+                bad = cc.Client(self.dir, greets=False)
                 bad.socket.send(junk)
                 with self.assertRaises(ConnectionResetError):
                     bad.receive()
                 bad.close()
             for payload in (b"", b"\x01", b"\x01\0\0\0\0\xff\xff\xff\xff", b"\x01" * 100):
-                bad = cc.Client(self.dir, hello=False)
+                bad = cc.Client(self.dir, greets=False)
                 with self.assertRaisesRegex(cc.Refused, "malformed control message Hello"):
                     bad.call(cc.HELLO, payload)
                 bad.close()
@@ -341,7 +341,7 @@ class Strangers(EmulatorCase):
 
     def test_hello_comes_first(self):
         self.up()
-        with cc.Client(self.dir, hello=False) as client:
+        with cc.Client(self.dir, greets=False) as client:
             with self.assertRaisesRegex(cc.Refused, "must be Hello"):
                 client.call(cc.OPEN_DEVICE, cc.text("verbena0"))
 
@@ -349,7 +349,7 @@ class Strangers(EmulatorCase):
         self.up()
         for version in (0, cc.VERSION + 1, 65535):
             for hello, program in ((cc.hello(version="7.8.9"), "this program of verbena 7.8.9"), (b"anything", "this program")):
-                with cc.Client(self.dir, hello=False) as client:
+                with cc.Client(self.dir, greets=False) as client:
                     client.socket.send(cc.packet(cc.HELLO, hello, version=version))
                     kind, _, body = client.receive()
                     self.assertEqual(kind, cc.REFUSED)

@@ -68,7 +68,7 @@ def hello(kind=KIND_PROVIDER, comm="test", version="0.0.0"):
 class Client:
     """One connection. Raises Refused, and ConnectionResetError at its end."""
 
-    def __init__(self, runtime_dir, kind=KIND_PROVIDER, hello=True):
+    def __init__(self, runtime_dir, kind=KIND_PROVIDER, greets=True):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(10)
         self.socket.connect(os.path.join(runtime_dir, "control.sock"))
@@ -77,7 +77,7 @@ class Client:
         self.fds = []
         self.slot = None
         self.source_port = None
-        if hello:
+        if greets:
             self.call(HELLO, hello(kind))
 
     def send(self, kind, payload=b"", sequence=None):

@@ -1,39 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Queue pairs whose completion queues have nothing in common are divided among several engines of
 // one opened device. Nothing but the speed of threads shall tell.
-#include <dlfcn.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <thread>
 
 #include "verbs_fixture.hpp"
-
-namespace verbs_test {
-namespace {
-
-std::atomic<bool> g_threads_are_held{false};
-std::atomic<int> g_held_threads{0};
-
-}  // namespace
-}  // namespace verbs_test
-
-// In front of the C library's. Only the threads that drive engines sleep in it.
-extern "C" int ppoll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask) {
-  using namespace verbs_test;
-  static const auto real = reinterpret_cast<decltype(&ppoll)>(::dlsym(RTLD_NEXT, "ppoll"));
-  if (g_threads_are_held) ++g_held_threads;
-  g_threads_are_held.wait(true);
-  return real(fds, count, timeout, mask);
-}
 
 namespace verbs_test {
 namespace {
@@ -316,39 +295,6 @@ TEST_F(Engines, AreGoneWithTheirDevice) {
   ibv_free_device_list(list);
   EXPECT_EQ(entries_of("/proc/self/task"), threads);
   EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
-}
-
-// Threads that have something to do and do not run, as on a busy machine.
-class EnginesOfHeldThreads : public Engines {
- protected:
-  static void hold(bool are_held) {
-    g_threads_are_held = are_held;
-    g_threads_are_held.notify_all();
-  }
-  void SetUp() override {
-    g_held_threads = 0;
-    hold(true);
-    Engines::SetUp();
-  }
-  void TearDown() override {
-    hold(false);
-    Engines::TearDown();
-  }
-};
-
-TEST_F(EnginesOfHeldThreads, AreLookedAfterByWhoPollsInVain) {
-  ibv_cq* const cqs[] = {make_cq(), make_cq(), make_cq()};
-  for (ibv_cq* cq : cqs) make_with(cq);
-  join(qps_[1], qps_[2]);
-  while (g_held_threads < 3) std::this_thread::yield();
-  for (int i = 0; i < 10; ++i) {
-    post(qps_[1], request(IBV_WR_RDMA_WRITE));
-    EXPECT_EQ(next(cqs[1]).status, IBV_WC_SUCCESS);
-    post(qps_[2], request(IBV_WR_RDMA_WRITE));
-    EXPECT_EQ(next(cqs[2]).status, IBV_WC_SUCCESS);
-  }
-  hold(false);
-  destroy({cqs[0], cqs[1], cqs[2]});
 }
 
 // Nothing but speed is lost where there are not descriptors enough, be it that a further engine is

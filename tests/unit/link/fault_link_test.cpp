@@ -458,7 +458,7 @@ TEST_F(FaultLinkTest, WhatIsHeldGoesWhenItsTimeHasCome) {
 TEST_F(FaultLinkTest, ALineOfASpeedCarriesOneAfterTheOther) {
   set_script({"rate=832kbit"});
   send(0, 2);
-  send(0, 1, kOtherFlow);
+  send(10, 1, kOtherFlow);
   EXPECT_EQ(psns_sent(), (Psns{}));
   send(0, 1);  // repeated meanwhile
   for (std::size_t sent = 1; sent <= 3; ++sent) {
