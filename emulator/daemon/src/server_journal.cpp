@@ -2,13 +2,11 @@
 // `verbena events`: what contexts and the daemon itself have noted, and who reads it. A reader that
 // does not read costs no more than the page under way; what it misses by that it is told.
 #include <algorithm>
-#include <fstream>
-#include <iterator>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "journal_json.hpp"
+#include "process_stat.hpp"
 #include "server.hpp"
 
 namespace verbena::daemon {
@@ -26,18 +24,12 @@ JournalSource source_of(const Session& session) {
   return {session.context->port->info().name, session.info.comm, session.info.pid};
 }
 
-// How the process of a context has ended, or not: "PID (NAME) STATE ... FLAGS ... EXIT_CODE", as
-// long as its parent has not asked.
+// How the process of a context has ended, or not, as long as its parent has not asked.
 ContextEnd end_of_process(std::uint32_t pid) {
-  constexpr std::size_t kFlags = 6;  // behind the name
+  constexpr std::size_t kFlags = 6;
   constexpr std::size_t kExitCode = 49;
   constexpr unsigned long kExiting = 4;  // PF_EXITING
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  const std::size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos) return {};
-  std::istringstream words(text.substr(name_end + 1));
-  const std::vector<std::string> fields{std::istream_iterator<std::string>(words), {}};
+  const std::vector<std::string> fields = fields_of_process(pid);
   if (fields.size() <= kExitCode) return {};
   if ((std::stoul(fields[kFlags]) & kExiting) == 0) return {ContextEnd::How::kReplaced, 0};
   const int signal = std::stoi(fields[kExitCode]) & 0x7f;

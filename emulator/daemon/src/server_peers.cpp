@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 
+#include "process_stat.hpp"
 #include "server.hpp"
 #include "verbena/control/peer_messages.hpp"
 
@@ -21,13 +21,9 @@ namespace {
 
 constexpr std::uint32_t kUnasked = control::kDaemonSequence;
 
-// "PID (NAME) STATE ...", where the name may hold anything.
 bool is_stopped(std::uint32_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const std::size_t end = text.rfind(')');
-  if (end == std::string::npos || end + 2 >= text.size()) return false;
-  return text[end + 2] == 'T' || text[end + 2] == 't';
+  const std::vector<std::string> fields = fields_of_process(pid);
+  return !fields.empty() && (fields[0] == "T" || fields[0] == "t");
 }
 
 bool holds_unread(int socket) {
