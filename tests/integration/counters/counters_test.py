@@ -123,12 +123,22 @@ class Lives(PuppetCase):
         for link in LINKS:
             with self.subTest(link=link):
                 before = self.port()
-                for puppet in self.play(link):
+                puppets = self.play(link)
+
+                def all_have_arrived():
+                    moved = self.moved(before)
+                    return moved["port_xmit_packets"] == moved["port_rcv_packets"]
+
+                # What is repeated on a busy machine may be under way when its receiver ends.
+                self.until(all_have_arrived, "lost on the way")
+                packets = self.moved(before)["port_xmit_packets"]
+                for puppet in puppets:
                     puppet.end()
                 self.until(lambda: not self.status()["devices"][0]["contexts"], "still there")
                 moved = self.moved(before)
                 self.assertEqual((moved["sent_sends"], moved["rdma_recvs"]), (5, 5))
-                self.assertEqual(moved["port_xmit_packets"], moved["port_rcv_packets"])
+                self.assertGreaterEqual(moved["port_xmit_packets"], packets)
+                self.assertGreaterEqual(moved["port_rcv_packets"], packets)
 
     def test_of_processes_that_were_killed(self):
         for link in LINKS:
