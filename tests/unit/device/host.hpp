@@ -76,22 +76,26 @@ class Host final : public wire::Transmitter, public queue::EventSink {
   void on_completion_event(void*) noexcept override {}
   void on_async_event(queue::AsyncEvent, void*) noexcept override {}
 
-  // One round of the receiving thread: how many packets there were.
+  // One round of the receiving thread: how many packets there were. Under one lock, or a queue pair
+  // could be destroyed while it has something to send.
   std::size_t receive(TimeNs time, device::Acknowledge acknowledge) {
-    const std::size_t count = take_in(time);
     const Guard guard(device.receive_lock());
+    const std::size_t count = take_in_locked(time);
     device.finish_receive(time, acknowledge);
     device.handle_timeouts(time);
     return count;
   }
   // The first half of it.
-  std::size_t take_in(TimeNs time) {
+  void take_in(TimeNs time) {
+    const Guard guard(device.receive_lock());
+    take_in_locked(time);
+  }
+  std::size_t take_in_locked(TimeNs time) {
     std::deque<std::vector<std::uint8_t>> packets;
     {
       const std::lock_guard guard(mutex);
       packets.swap(inbox);
     }
-    const Guard guard(device.receive_lock());
     for (const auto& p : packets) {
       wire::RxDatagram d;
       d.bytes = p;
