@@ -15,6 +15,7 @@
 #include "command.hpp"
 #include "own_command.hpp"
 #include "verbena/control/journal_messages.hpp"
+#include "verbena/control/signal_name.hpp"
 #include "verbena/control/unique_fd.hpp"
 #include "verbena/link/clock.hpp"
 
@@ -28,8 +29,8 @@ using control::Outcome;
 
 // 128 + N of a signal; nothing for another exit code.
 nlohmann::json signal_in(int exit_code) {
-  const char* name = exit_code > 128 ? ::sigabbrev_np(exit_code - 128) : nullptr;
-  return name == nullptr ? nlohmann::json() : nlohmann::json(std::string("SIG") + name);
+  const std::string_view name = control::signal_name(exit_code - 128);
+  return name.empty() ? nlohmann::json() : nlohmann::json(name);
 }
 
 }  // namespace

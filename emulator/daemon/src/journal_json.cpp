@@ -4,13 +4,12 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "names.hpp"
+#include "verbena/control/signal_name.hpp"
 
 namespace verbena::daemon {
 namespace {
@@ -138,9 +137,7 @@ std::string json_of_end(const JournalSource& source, std::uint32_t slot, const C
   ordered_json event = begun(has_died ? "died" : "closed", source);
   event["slot"] = slot;
   if (has_died) {
-    const char* const name = ::sigabbrev_np(end.signal);
-    event["signal"] =
-        name == nullptr ? ordered_json(nullptr) : ordered_json(std::string("SIG") + name);
+    event["signal"] = or_null(std::string(control::signal_name(end.signal)));
   } else {
     event["by"] = word_of(end.how);
   }

@@ -162,6 +162,18 @@ class Installed(unittest.TestCase):
         with Emulator(prefix) as device:
             self.assertIn("PORT_ACTIVE", device.run(["ibv_devinfo"]).stdout)
 
+    def test_no_younger_c_library_is_needed(self):
+        """The package is made for Debian 11's, 2.31. What its compiler's libraries take from younger ones the package brings
+        itself; of what moved to another place, 2.31 has the old one."""
+        brought = {"__libc_single_threaded", "arc4random", "_dl_find_object"}
+        for file in (*self.prefix.glob("bin/verbena*"), *self.prefix.glob("lib/**/libverbena-*.so")):
+            if file.is_symlink():
+                continue
+            listed = subprocess.run(["objdump", "-T", file], text=True, capture_output=True, check=True, timeout=LIMIT).stdout
+            for minor, name in re.findall(r"\(GLIBC_2\.(\d+)\)\s+(\w+)", listed):
+                moved = int(minor) in (33, 34) or name.startswith("pthread_")
+                self.assertTrue(int(minor) <= 31 or moved or name in brought, f"{file}: {name} is of 2.{minor}")
+
     def test_two_installations(self):
         """A program that one shows its device to does not get the other's libraries too."""
         other = pathlib.Path(self.folder, "other")

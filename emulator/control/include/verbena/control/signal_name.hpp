@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The names of signals, as C programs write them. Pure.
+#pragma once
+
+#include <string_view>
+
+namespace verbena::control {
+
+// "SIGKILL"; empty: there is no such signal, or it has no name.
+std::string_view signal_name(int number) noexcept;
+
+}  // namespace verbena::control
