@@ -2,12 +2,18 @@
 #include "journal.hpp"
 
 #include "journal_json.hpp"
+#include "verbena/control/protocol.hpp"
+#include "verbena/control/stats_page.hpp"
+#include "verbena/fault/rule.hpp"
 
 namespace verbena::daemon {
 namespace {
 
-// Nobody tells more of one thing.
-constexpr std::size_t kLineMost = 16 * 1024;
+// A fault with as many rules as there can be is shorter, and it fits into a message, in a page of
+// its own.
+constexpr std::size_t kLineMost = 32 * 1024;
+static_assert(control::kRulesMost * (fault::Rule::kTextMost + 3) < kLineMost);
+static_assert(kLineMost + 1024 < control::kMaxMessage);
 
 std::string numbered(std::uint64_t number, const std::string& object) {
   return "{\"seq\":" + std::to_string(number) + "," + object.substr(1);
@@ -16,7 +22,7 @@ std::string numbered(std::uint64_t number, const std::string& object) {
 }  // namespace
 
 void Journal::add(const std::string& object) {
-  if (object.size() > kLineMost) return;
+  if (object.size() > kLineMost) return add(json_of_lost(1, nullptr));
   lines_.push_back(numbered(newest() + 1, object));
   if (lines_.size() <= kKept) return;
   lines_.pop_front();

@@ -430,7 +430,7 @@ class Readers(EventsCase):
         with cc.Client(self.device.environment["VERBENA_RUNTIME_DIR"]).open_device() as client:
             size = os.fstat(client.fds[1]).st_size
             memory = mmap.mmap(client.fds[1], size)
-            ring = size - 17 * mmap.PAGESIZE  # positions, and 64 KiB
+            ring = size - 13 * mmap.PAGESIZE  # positions, and 48 KiB
             memory[ring + 8:ring + 16] = struct.pack("<Q", 3)
             client.send(cc.JOURNAL_WRITTEN)
             self.until(lambda: self.news("lost"), "what is lost is not told")

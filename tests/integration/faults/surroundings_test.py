@@ -88,7 +88,7 @@ class FileSize(unittest.TestCase):
         return game, game.daemon_pid()
 
     def test_no_ring(self):
-        game, emulator = self.under(256 * 1024)
+        game, emulator = self.under(64 * 1024)
         sides = game.bring_to("half", ["-e"])
         self.assertEqual([qp["link"] for context in game.contexts() for qp in context["qps"]], ["udp", "udp"])
         for side in sides:

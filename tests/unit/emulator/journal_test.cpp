@@ -54,5 +54,20 @@ TEST(Journal, WhatIsKeptNoMoreIsTold) {
   EXPECT_EQ(journal.read(after, 1), line(11));
 }
 
+// The longest that there is: 64 rules of 400 characters.
+TEST(Journal, AFaultOfManyRulesIsAPageOfItsOwn) {
+  Journal journal;
+  journal.add(object(1));
+  const std::string rules = "{\"rules\":\"" + std::string(64 * 403, 'x') + "\"}";
+  journal.add(rules);
+  EXPECT_EQ(journal.newest(), 2u);
+  std::uint64_t after = 0;
+  EXPECT_EQ(journal.read(after, 1000), line(1));
+  EXPECT_EQ(journal.read(after, 1000), "{\"seq\":2," + rules.substr(1) + "\n");
+  // What fits into no message is counted.
+  journal.add("{\"rules\":\"" + std::string(64 * 1024, 'x') + "\"}");
+  EXPECT_NE(journal.read(after, 1000).find("\"kind\":\"lost\""), std::string::npos);
+}
+
 }  // namespace
 }  // namespace verbena::daemon

@@ -50,7 +50,7 @@ struct JournalRecord {
 
 class JournalRing {
  public:
-  static constexpr std::size_t kBytes = 64 * 1024;
+  static constexpr std::size_t kBytes = 48 * 1024;
 
   // The context's side; one thread at a time. False: no room.
   bool put(JournalRecord record, std::string_view text) noexcept;

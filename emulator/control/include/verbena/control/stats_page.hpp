@@ -51,6 +51,8 @@ struct SharedStats {
   StatsPage page;
   alignas(4096) JournalRing journal;
 };
+// Under a low `ulimit -f` a device can still be opened, though rings cannot be had.
+static_assert(sizeof(SharedStats) <= 64 * 1024);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 }  // namespace verbena::control
