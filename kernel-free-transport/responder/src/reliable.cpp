@@ -47,30 +47,31 @@ std::optional<NakCode> Responder::check_length(const wire::PacketView& packet) c
   return std::nullopt;
 }
 
-// A fault wants it, and the peer hears of it as if this end had a reason of its own. The values are
-// those of fault::Nak.
+// A fault wants it, and the peer hears of it as if this end had a reason of its own.
 void Responder::refuse_as_marked(std::uint8_t mark) {
+  using wire::NakMark;
   constexpr const char* kWhy = "an injected rule (nak=, complete=) asks for it";
   if (mark > wire::kStatusCodes) {
     gap_reported_ = true;  // what comes behind it brings no other NAK
     return owe_nak(wire::Aeth::nak(static_cast<NakCode>(mark), message_count_));
   }
-  switch (mark) {
-    case 1:
+  switch (static_cast<NakMark>(mark)) {
+    case NakMark::kRnr:
       not_ready_ = true;
       return owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
-    case 2:
+    case NakMark::kPsn:
       return report_gap();
-    case 3:
+    case NakMark::kInvalid:
       refuse(NakCode::kInvalidRequest, queue::AsyncEvent::kQpRequestError, kWhy);
       return;
-    case 4:
+    case NakMark::kAccess:
       refuse(NakCode::kRemoteAccess, queue::AsyncEvent::kQpAccessError, kWhy);
       return;
-    default:
-      refuse(NakCode::kRemoteOperational, queue::AsyncEvent::kQpFatal, kWhy);
-      return;
+    case NakMark::kNone:
+    case NakMark::kOperation:
+      break;
   }
+  refuse(NakCode::kRemoteOperational, queue::AsyncEvent::kQpFatal, kWhy);
 }
 
 void Responder::handle_in_sequence(const wire::PacketView& packet) {

@@ -28,6 +28,7 @@
 #include "verbena/base/result.hpp"
 #include "verbena/base/types.hpp"
 #include "verbena/fault/fate.hpp"
+#include "verbena/wire/bth.hpp"
 #include "verbena/wire/opcode.hpp"
 
 namespace verbena::fault {
@@ -64,15 +65,7 @@ constexpr bool is_of_line(Action action) {
 // breaks that instead, as a bad cable does.
 enum class Field : std::uint8_t { kIcrc, kOpcode, kPkey, kPsn, kQkey, kRkey, kLength, kPayload };
 
-// The values are those of the mark in the BTH (wire::Bth::mark).
-enum class Nak : std::uint8_t {
-  kNone = 0,
-  kRnr = 1,
-  kPsn = 2,
-  kInvalid = 3,
-  kAccess = 4,
-  kOperation = 5
-};
+using Nak = wire::NakMark;
 
 // Of packets with these opcodes. What an acknowledgement says counts as part of its opcode.
 struct Opcodes {

@@ -24,6 +24,16 @@
 
 namespace verbena::wire {
 
+// Which NAK a fault wants of the receiver of a request.
+enum class NakMark : std::uint8_t {
+  kNone = 0,
+  kRnr = 1,
+  kPsn = 2,
+  kInvalid = 3,
+  kAccess = 4,
+  kOperation = 5
+};
+
 struct Bth {
   static constexpr std::size_t kSize = 12;
 
@@ -43,7 +53,7 @@ struct Bth {
   void write_to(std::uint8_t* out) const;
   // Makes a header that is written ask for an acknowledgement.
   static void ask(std::uint8_t* out) { out[8] |= 0x80; }
-  // In the reserved bits beside it: which NAK a fault wants of the receiver (fault::Nak), or which
+  // In the reserved bits beside it: which NAK a fault wants of the receiver (NakMark), or which
   // status (kStatusCodes, aeth.hpp); 0: none.
   static constexpr std::uint8_t kMarks = 0x1f;
   static void mark(std::uint8_t* out, std::uint8_t mark) {
