@@ -35,7 +35,7 @@ Faults draw_faults(Random& random) {
   f.joint_most = 256 + (most < wire::kJointMost ? most % 4096 : most - wire::kJointMost);
   f.train = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.rider = random.chance(250'000) ? 1'000'000 : some(1'000'000);
-  f.lent = random.chance(250'000) ? 1'000'000 : some(1'000'000);
+  f.borrowed = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.sealed = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.bundled = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   return f;

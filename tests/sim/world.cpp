@@ -47,7 +47,7 @@ wire::Transmitter::Packing Node::packing(const wire::Destination&, Qpn) noexcept
   const Faults& f = world_.faults();
   const auto happens = [&](std::uint32_t ppm) { return ppm != 0 && world_.random().chance(ppm); };
   Packing packing;
-  if (happens(f.lent)) packing.lent_least = Packing::kLentLeast;
+  if (happens(f.borrowed)) packing.borrowed_least = Packing::kBorrowedLeast;
   packing.joint_most = happens(f.joint) ? f.joint_most : 0;
   if (packing.joint_most != 0) return packing;
   packing.is_sealed = happens(f.sealed);

@@ -34,7 +34,7 @@ struct Faults {
   std::uint32_t joint = 0;
   std::uint32_t joint_most = 4096;
   // How often payloads stay where they are until they are sent.
-  std::uint32_t lent = 0;
+  std::uint32_t borrowed = 0;
   // How often a way that takes neither adds checksums, so that payloads are summed with the copy,
   // and how often it takes packets of any lengths at once.
   std::uint32_t sealed = 0;

@@ -140,25 +140,25 @@ Requester::Message Requester::message_at(std::uint32_t position, wire::TxBatch& 
   if (message.wants_response) return message;
   message.bytes = bytes_of(entry, position, out);
   // Which is the same whatever the way.
-  if (entry.packets == 1 && entry.length < Packing::kLentLeast) return message;
+  if (entry.packets == 1 && entry.length < Packing::kBorrowedLeast) return message;
   message.is_packed = may_be_packed(entry);
   if (message.bytes != nullptr && wire::crc32_joins(std::min(entry.length, endpoint_.mtu))) {
     message.sums = packing().is_sealed;
   }
   if (entry.length >= Packing::kBundledLeast) message.is_bundled = packing().is_bundled;
-  message.lends = message.bytes != nullptr && may_lend(entry);
+  message.is_borrowed = message.bytes != nullptr && may_borrow(entry);
   return message;
 }
 
 // Where an answer completes the request, nobody else uses its buffers until the batch was sent.
-bool Requester::may_lend(const SendEntry& entry) {
+bool Requester::may_borrow(const SendEntry& entry) {
   return (entry.flags & queue::kInline) == 0 && is_reliable() && !packing().is_sealed &&
-         entry.length >= packing().lent_least;
+         entry.length >= packing().borrowed_least;
 }
 
-// What is lent stays pinned as long as the batch has it.
+// What is borrowed stays pinned as long as the batch has it.
 void Requester::release_source(wire::TxBatch& out) {
-  if (std::exchange(source_.is_lent, false)) return out.hold(source_.pin.detach());
+  if (std::exchange(source_.is_borrowed, false)) return out.hold(source_.pin.detach());
   source_.pin.release();
 }
 
@@ -195,8 +195,8 @@ Requester::Extent Requester::extent_of(const Message& message, const SendEntry& 
   return {offset, length, is_last, message.opcodes[static_cast<std::size_t>(place)]};
 }
 
-// Copies the payload to its place in the packet, unless it is lent. What goes again is copied: what
-// was lent may be gone, and its packet was lost for that.
+// Copies the payload to its place in the packet, unless it is borrowed. What goes again is copied:
+// what was borrowed may be gone, and its packet was lost for that.
 std::optional<memory::Refusal> Requester::put_payload(const Message& message, const SendEntry& e,
                                                       const Extent& extent, Psn psn,
                                                       std::uint32_t merged, std::uint8_t* to,
@@ -214,8 +214,8 @@ std::optional<memory::Refusal> Requester::put_payload(const Message& message, co
   bool is_there = true;
   if (message.sums && merged == 1 && wire::crc32_joins(extent.length)) {
     is_there = wire::crc32_copy(to, from, extent.length, carried.sum.emplace());
-  } else if (message.lends && !psn.is_before(sent_)) {
-    carried.lent = from;
+  } else if (message.is_borrowed && !psn.is_before(sent_)) {
+    carried.borrowed = from;
   } else {
     is_there = guarded_copy(to, from, extent.length);
   }
@@ -304,9 +304,9 @@ Requester::Emit Requester::emit(Message& message, Psn psn, std::uint32_t psns, w
   out.commit_to(*message.destination, size);
   if (merged > 1) out.make_joint(merged, size + wire::more_header_bytes(row, merged));
   if (carried.sum) out.note_sum(extent.length, *carried.sum);
-  if (carried.lent != nullptr) {
-    out.lend(header_bytes, carried.lent, extent.length);
-    source_.is_lent = true;
+  if (carried.borrowed != nullptr) {
+    out.borrow(header_bytes, carried.borrowed, extent.length);
+    source_.is_borrowed = true;
   }
   if (!message.wants_response) endpoint_.counters.bytes_sent.add(extent.length);
   endpoint_.counters.packets_sent.add(merged);

@@ -154,9 +154,9 @@ Responder::Emit Responder::drop_read(const Response& r, const Piece& piece,
   return Emit::kDropped;
 }
 
-// Data of plain memory is lent to its packet or summed while it is copied, as that of requests is;
-// but not both, as its owner may change it at any time. An answer that is given again is copied:
-// what was lent may be missing, and its packet was lost for that.
+// Data of plain memory is borrowed by its packet or summed while it is copied, as that of requests
+// is; but not both, as its owner may change it at any time. An answer that is given again is
+// copied: what was borrowed may be missing, and its packet was lost for that.
 Responder::Emit Responder::emit(Response& r, Turn& turn) {
   wire::TxBatch& out = turn.out;
   const bool may_be_joint = r.packets > 1 && endpoint_.transport == Transport::kRc;
@@ -169,17 +169,17 @@ Responder::Emit Responder::emit(Response& r, Turn& turn) {
   std::uint8_t* at = out.begin(size);
   if (at == nullptr) return Emit::kBatchFull;
   memory::Pin pinned;
-  const std::uint8_t* lent = nullptr;
+  const std::uint8_t* borrowed = nullptr;
   std::optional<std::uint32_t> sum;
   if (length != 0) {
     auto granted = pin(r, piece);
     if (!granted.ok()) return drop_read(r, piece, granted.error());
     pinned = std::move(*granted);
     const std::uint8_t* bytes = pinned.direct();
-    const bool is_lent = bytes != nullptr && !r.repeated && length >= packing(turn).lent_least &&
-                         !packing(turn).is_sealed;
-    if (is_lent) {
-      lent = bytes;
+    const bool is_borrowed = bytes != nullptr && !r.repeated &&
+                             length >= packing(turn).borrowed_least && !packing(turn).is_sealed;
+    if (is_borrowed) {
+      borrowed = bytes;
     } else if (bytes != nullptr && piece.psns == 1 && wire::crc32_joins(length) &&
                packing(turn).is_sealed) {
       if (!wire::crc32_copy(at + row.header_bytes, bytes, length, sum.emplace())) [[unlikely]] {
@@ -194,8 +194,8 @@ Responder::Emit Responder::emit(Response& r, Turn& turn) {
   out.commit(size, endpoint_.destination);
   if (piece.psns > 1) out.make_joint(piece.psns, size + wire::more_header_bytes(row, piece.psns));
   if (sum) out.note_sum(length, *sum);
-  if (lent != nullptr) {
-    out.lend(row.header_bytes, lent, length);
+  if (borrowed != nullptr) {
+    out.borrow(row.header_bytes, borrowed, length);
     out.hold(pinned.detach());
   }
   sent(r, piece);

@@ -40,17 +40,17 @@ inline std::size_t length_of(std::uint32_t n) {
 }
 
 // Has most of the packet that was taken last lie at `there`, not in the batch.
-inline void lend(wire::TxBatch& batch, std::size_t from, std::size_t length, Bytes& there) {
+inline void borrow(wire::TxBatch& batch, std::size_t from, std::size_t length, Bytes& there) {
   const auto in_batch = batch.sealed_bytes(batch.packets().back()).subspan(from, length);
   there.assign(in_batch.begin(), in_batch.end());
   std::fill(in_batch.begin(), in_batch.end(), 0);
-  batch.lend(from, there.data(), length);
+  batch.borrow(from, there.data(), length);
 }
 
-// Half of those that are long enough are lent, behind headers and before pads of all lengths.
+// Half of those that are long enough are borrowed, behind headers and before pads of all lengths.
 inline bool put_numbered(RingWriter& writer, std::uint32_t n) {
   Batch batch(8192);
-  Bytes lent;
+  Bytes borrowed;
   wire::Destination fields = to(own_address(), n % 3 != 0);
   fields.traffic_class = static_cast<std::uint8_t>(n);
   fields.hop_limit = static_cast<std::uint8_t>(n >> 3);
@@ -58,7 +58,7 @@ inline bool put_numbered(RingWriter& writer, std::uint32_t n) {
   batch.add(make_packet(Qpn(n), n, length), fields);
   const std::size_t start = wire::Bth::kSize + 4 * (n / 2 % 14);
   const std::size_t pad = n / 28 % 4;
-  if (n % 2 == 0 && length >= start + 4) lend(batch.get(), start, length - start - pad, lent);
+  if (n % 2 == 0 && length >= start + 4) borrow(batch.get(), start, length - start - pad, borrowed);
   return writer.put(batch.get(), 0, 1) == 1;
 }
 

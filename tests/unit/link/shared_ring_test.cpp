@@ -71,8 +71,8 @@ TEST(SharedRing, CarriesTheLongestJointPacketsAndNoLongerOnes) {
     const Bytes packet = make_packet(Qpn(1), n, wire::kMaxJoint - n % 7);
     Batch batch(2 * wire::kMaxJoint);
     batch.add(packet, to(own_address()));
-    Bytes lent;
-    if (n % 2 == 0) lend(batch.get(), 28, packet.size() - 28, lent);
+    Bytes borrowed;
+    if (n % 2 == 0) borrow(batch.get(), 28, packet.size() - 28, borrowed);
     ASSERT_EQ(writer.put(batch.get(), 0, 1), 1u) << n;
     ASSERT_TRUE(reader.take(fields)) << n;
     ASSERT_TRUE(std::ranges::equal(fields.bytes, packet)) << n;

@@ -181,8 +181,8 @@ TEST_F(Guarded, AFileThatWasCutOff) {
   ::close(file);
 }
 
-// Of a payload that was lent and is gone, nothing arrives that anybody would take.
-TEST_F(Guarded, ALentPayload) {
+// Of a payload that was borrowed and is gone, nothing arrives that anybody would take.
+TEST_F(Guarded, ABorrowedPayload) {
   std::array<std::uint8_t, 4096> room{};
   wire::TxBatch batch(room);
   constexpr std::size_t kPayload = 1024;
@@ -192,7 +192,7 @@ TEST_F(Guarded, ALentPayload) {
     const auto opcode = static_cast<std::uint8_t>(wire::Opcode::kRcSendOnly);
     const std::size_t at = wire::write_headers(opcode, headers, batch.begin(2048));
     batch.commit(at + kPayload, {});
-    batch.lend(at, end() - kPayload + 1, kPayload);
+    batch.borrow(at, end() - kPayload + 1, kPayload);
   };
   make();
   const auto brought_in = batch.bytes_of(batch.packets()[0]);

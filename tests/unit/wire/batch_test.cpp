@@ -115,21 +115,21 @@ TEST_F(BatchTest, ASmallBufferTakesWhatFits) {
 }
 
 // A payload that is somewhere else, wherever one looks at it.
-class LentTest : public ::testing::Test {
+class BorrowedTest : public ::testing::Test {
  protected:
   static constexpr std::size_t kHead = 28;
   static constexpr std::size_t kLength = 601;
   static constexpr std::size_t kPad = 3;
   static constexpr std::size_t kSize = kHead + kLength + kPad;
 
-  LentTest() {
+  BorrowedTest() {
     for (std::size_t i = 0; i < kSize; ++i) whole_[i] = static_cast<std::uint8_t>(i * 5 + 1);
     std::copy_n(whole_.begin() + kHead, kLength, payload_.begin());
     std::uint8_t* at = batch_.begin(kSize);
     std::copy_n(whole_.begin(), kHead, at);
     std::copy_n(whole_.begin() + kHead + kLength, kPad, at + kHead + kLength);
     batch_.commit(kSize, {});
-    batch_.lend(kHead, payload_.data(), kLength);
+    batch_.borrow(kHead, payload_.data(), kLength);
   }
   const TxBatch::Packet& packet() const { return batch_.packets().front(); }
   bool is_whole(std::span<const std::uint8_t> bytes) const {
@@ -142,7 +142,7 @@ class LentTest : public ::testing::Test {
   TxBatch batch_{bytes_};
 };
 
-TEST_F(LentTest, IsCopiedFromWhereItIs) {
+TEST_F(BorrowedTest, IsCopiedFromWhereItIs) {
   EXPECT_EQ(batch_.start_of(packet()).size(), kHead);
   const std::size_t ends[] = {0,
                               1,
@@ -163,18 +163,18 @@ TEST_F(LentTest, IsCopiedFromWhereItIs) {
           << begin << ' ' << end;
     }
   }
-  EXPECT_NE(packet().lent, nullptr);
+  EXPECT_NE(packet().borrowed, nullptr);
 }
 
-TEST_F(LentTest, IsBroughtInOnceByWhoeverLooks) {
+TEST_F(BorrowedTest, IsBroughtInOnceByWhoeverLooks) {
   EXPECT_TRUE(is_whole(batch_.bytes_of(packet())));
   payload_.fill(0);
   EXPECT_TRUE(is_whole(batch_.sealed_bytes(packet()).first(kSize)));
   EXPECT_TRUE(is_whole(batch_.start_of(packet())));
-  EXPECT_EQ(packet().lent, nullptr);
+  EXPECT_EQ(packet().borrowed, nullptr);
 }
 
-TEST_F(LentTest, IsHeldUntilTheBatchIsCleared) {
+TEST_F(BorrowedTest, IsHeldUntilTheBatchIsCleared) {
   Gate one, other;
   for (Gate* gate : {&one, &other}) {
     gate->reopen();
@@ -187,7 +187,7 @@ TEST_F(LentTest, IsHeldUntilTheBatchIsCleared) {
   EXPECT_TRUE(batch_.empty());
 }
 
-TEST_F(LentTest, IsHeldNoLongerWhenAllIsBroughtIn) {
+TEST_F(BorrowedTest, IsHeldNoLongerWhenAllIsBroughtIn) {
   Gate gate;
   gate.reopen();
   EXPECT_TRUE(gate.enter());

@@ -147,7 +147,7 @@ wire::Transmitter::Packing PeerLink::packing(const Peer& peer) noexcept {
     packing.is_bundled = udp_from(peer.source).takes_bundles(peer.address);
     return packing;
   }
-  packing.lent_least = wire::Transmitter::Packing::kLentLeast;
+  packing.borrowed_least = wire::Transmitter::Packing::kBorrowedLeast;
   if (*packs == Packs::kJoint) packing.joint_most = wire::kJointMost;
   return packing;
 }

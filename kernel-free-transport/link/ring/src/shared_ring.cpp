@@ -223,7 +223,7 @@ std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
   return done;
 }
 
-// A lent payload may be gone: what is written in its place nobody takes.
+// A borrowed payload may be gone: what is written in its place nobody takes.
 bool RingWriter::put(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
                      const std::optional<wire::Rider>& rider) noexcept {
   const std::size_t length = packet.length;

@@ -142,7 +142,7 @@ class Requester {
   struct Source {
     queue::Sge sge;
     memory::Pin pin;
-    bool is_lent = false;  // to packets of the batch
+    bool is_borrowed = false;  // by packets of the batch
   };
   // A request as its packets see it, worked out once for those that go together.
   struct Message {
@@ -153,7 +153,7 @@ class Requester {
     bool sums = false;                    // and get their checksum with the copy
     bool is_bundled = false;              // and go at once, whatever their lengths
     const std::uint8_t* bytes = nullptr;  // all data, if it is one piece of plain memory
-    bool lends = false;                   // these, to packets until they are sent
+    bool is_borrowed = false;             // these, by packets until they are sent
     const wire::Destination* to = nullptr;
     std::optional<std::uint32_t> destination;  // its place in the batch
     std::size_t word_bytes = 0;                // UD: of a GRH's first word, which a datagram brings
@@ -168,7 +168,7 @@ class Requester {
   // What is known of a packet's payload.
   struct Carried {
     std::optional<std::uint32_t> sum;
-    const std::uint8_t* lent = nullptr;
+    const std::uint8_t* borrowed = nullptr;
   };
 
   // post.cpp
@@ -198,7 +198,7 @@ class Requester {
   // emit.cpp
   Message message_at(std::uint32_t position, wire::TxBatch& out);
   const std::uint8_t* bytes_of(const SendEntry& entry, std::uint32_t position, wire::TxBatch& out);
-  bool may_lend(const SendEntry& entry);
+  bool may_borrow(const SendEntry& entry);
   void release_source(wire::TxBatch& out);
   Extent extent_of(const Message& message, const SendEntry& entry, Psn psn,
                    std::uint32_t psns) const;

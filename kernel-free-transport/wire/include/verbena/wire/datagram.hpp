@@ -85,7 +85,7 @@ struct RxTrain {
 
 // Packets of one queue pair on their way out, in order, back to back in a caller's buffer: a run
 // of equal length to one destination is one GSO send. Filled under the queue pair's lock; the
-// link reads it after, under the same lock and in the same thread, as bringing in what is lent
+// link reads it after, under the same lock and in the same thread, as bringing in what is borrowed
 // needs. A run is not torn where it need not be: the batch is full when one ends in the second half
 // of the buffer.
 class TxBatch {
@@ -108,9 +108,9 @@ class TxBatch {
     std::uint32_t sum;
     // Of a packet whose payload is not in the buffer yet: where it is, from which byte on, and how
     // much (behind it, pad); null otherwise.
-    mutable const std::uint8_t* lent;
-    std::uint32_t lent_at;
-    std::uint32_t lent_length;
+    mutable const std::uint8_t* borrowed;
+    std::uint32_t borrowed_at;
+    std::uint32_t borrowed_length;
   };
 
   explicit TxBatch(std::span<std::uint8_t> buffer) : buffer_(buffer) {
@@ -164,11 +164,11 @@ class TxBatch {
   }
   // Its payload, `length` bytes from `at` on, was not written: it is at `from`, and stays so until
   // clear(). Whoever sends the batch copies it from there, or has it brought in by the first look.
-  void lend(std::size_t at, const std::uint8_t* from, std::size_t length) {
+  void borrow(std::size_t at, const std::uint8_t* from, std::size_t length) {
     Packet& last = packets_[count_ - 1];
-    last.lent = from;
-    last.lent_at = static_cast<std::uint32_t>(at);
-    last.lent_length = static_cast<std::uint32_t>(length);
+    last.borrowed = from;
+    last.borrowed_at = static_cast<std::uint32_t>(at);
+    last.borrowed_length = static_cast<std::uint32_t>(length);
   }
   // Who sends it, until clear(); whom nobody named has no name.
   void set_origin(const Origin& origin) { origin_ = &origin; }
@@ -176,7 +176,7 @@ class TxBatch {
     static constexpr Origin kNobody;
     return origin_ != nullptr ? *origin_ : kNobody;
   }
-  // What keeps lent payloads where they are; left by clear(). Once at most for each packet.
+  // What keeps borrowed payloads where they are; left by clear(). Once at most for each packet.
   void hold(Gate& gate) {
     VERBENA_CHECK(held_ < kMaxPackets);
     gates_[held_++] = &gate;
@@ -212,14 +212,14 @@ class TxBatch {
     bring_in(p);
     return buffer_.subspan(p.offset, p.length);
   }
-  // As much as is there without the payload, if that is lent; else all.
+  // As much as is there without the payload, if that is borrowed; else all.
   std::span<const std::uint8_t> start_of(const Packet& p) const {
-    return buffer_.subspan(p.offset, p.lent != nullptr ? p.lent_at : p.length);
+    return buffer_.subspan(p.offset, p.borrowed != nullptr ? p.borrowed_at : p.length);
   }
-  // Bytes of the packet, wherever they are. False: lent ones are gone, and the packet is lost.
+  // Bytes of the packet, wherever they are. False: borrowed ones are gone, and the packet is lost.
   bool copy(const Packet& p, std::size_t begin, std::size_t end, std::uint8_t* to) const {
     const std::uint8_t* in_buffer = buffer_.data() + p.offset;
-    if (p.lent == nullptr) {
+    if (p.borrowed == nullptr) {
       if (begin < end) short_copy(to, in_buffer + begin, end - begin);
       return true;
     }
@@ -231,8 +231,8 @@ class TxBatch {
       to += length;
       return is_there;
     };
-    return copy_until(p.lent_at, in_buffer + begin) &&
-           copy_until(p.lent_at + p.lent_length, p.lent + (begin - p.lent_at)) &&
+    return copy_until(p.borrowed_at, in_buffer + begin) &&
+           copy_until(p.borrowed_at + p.borrowed_length, p.borrowed + (begin - p.borrowed_at)) &&
            copy_until(end, in_buffer + begin);
   }
   const Destination& destination(const Packet& p) const { return to_[p.destination]; }
@@ -259,12 +259,12 @@ class TxBatch {
     return used_ <= buffer_.size() / 2 || continues_run(sealed);
   }
   void bring_in(const Packet& p) const {
-    if (p.lent == nullptr) [[likely]]
+    if (p.borrowed == nullptr) [[likely]]
       return;
-    if (!guarded_copy(buffer_.data() + p.offset + p.lent_at, p.lent, p.lent_length)) [[unlikely]] {
+    std::uint8_t* const at = buffer_.data() + p.offset + p.borrowed_at;
+    if (!guarded_copy(at, p.borrowed, p.borrowed_length)) [[unlikely]]
       spoil(p);
-    }
-    p.lent = nullptr;
+    p.borrowed = nullptr;
   }
   // Makes of a packet whose payload is gone one that nobody takes: as good as lost.
   [[gnu::cold]] void spoil(const Packet& p) const {
@@ -332,9 +332,9 @@ class Transmitter {
   // How packets to this queue pair travel.
   struct Packing {
     // A batch of shorter messages is hardly more than one run; a shorter payload is copied sooner
-    // than lent, on any way.
+    // than borrowed, on any way.
     static constexpr std::uint32_t kBundledLeast = 1024;
-    static constexpr std::uint32_t kLentLeast = 512;
+    static constexpr std::uint32_t kBorrowedLeast = 512;
     static constexpr std::uint32_t kNever = ~std::uint32_t{0};
 
     // How many bytes one joint packet may carry. As it is, none.
@@ -343,7 +343,7 @@ class Transmitter {
     bool is_bundled = false;  // several at once, whatever their lengths
     // A packet's payload that is as long may stay where it is until its batch was sent, unless it
     // is sealed: what is changed between sum and sending would be dropped.
-    std::uint32_t lent_least = kNever;
+    std::uint32_t borrowed_least = kNever;
 
     // Of a payload of this length: about half, so that one piece is read while the other is
     // written; but more and shorter pieces than of kPieceLeast only cost more.

@@ -14,17 +14,19 @@ namespace {
 
 constexpr std::uint32_t kMtu = 1024;
 
-class Lent : public TwoHosts {
+class Borrowed : public TwoHosts {
  protected:
-  Lent() : TwoHosts(Mtu::k1024) {
-    count_lent(left);
+  Borrowed() : TwoHosts(Mtu::k1024) {
+    count_borrowed(left);
     fill(left);
   }
 
-  void count_lent(Host& host) {
-    host.travels.lent_least = wire::Transmitter::Packing::kLentLeast;
+  void count_borrowed(Host& host) {
+    host.travels.borrowed_least = wire::Transmitter::Packing::kBorrowedLeast;
     host.on_send = [this](const wire::TxBatch& batch) {
-      for (const wire::TxBatch::Packet& p : batch.packets()) lent += p.lent != nullptr ? 1 : 0;
+      for (const wire::TxBatch::Packet& p : batch.packets()) {
+        borrowed += p.borrowed != nullptr ? 1 : 0;
+      }
       packets += batch.size();
     };
   }
@@ -33,20 +35,20 @@ class Lent : public TwoHosts {
     exchange();
   }
 
-  std::size_t lent = 0;
+  std::size_t borrowed = 0;
   std::size_t packets = 0;
 };
 
-TEST_F(Lent, OneLongPieceOfPlainMemoryIs) {
+TEST_F(Borrowed, OneLongPieceOfPlainMemoryIs) {
   const queue::Sge sge = piece(3 * kMtu + 101);
   post(*left_qp, write_of(sge));
   carry_out();
   EXPECT_EQ(completed(), 1u);
-  EXPECT_EQ(lent, 4u);
+  EXPECT_EQ(borrowed, 4u);
   expect_arrived(sge.length);
 }
 
-TEST_F(Lent, ShortInlineAndScatteredPayloadsAreNot) {
+TEST_F(Borrowed, ShortInlineAndScatteredPayloadsAreNot) {
   const queue::Sge small = piece(64);
   post(*left_qp, write_of(small));
   queue::SendRequest in_request = write_of(small);
@@ -58,12 +60,12 @@ TEST_F(Lent, ShortInlineAndScatteredPayloadsAreNot) {
   post(*left_qp, scattered);
   carry_out();
   EXPECT_EQ(completed(), 3u);
-  EXPECT_EQ(lent, 0u);
+  EXPECT_EQ(borrowed, 0u);
   expect_arrived(64);
 }
 
 // It completes when it is sent, after which its buffer is the application's.
-TEST_F(Lent, NothingIsThatNobodyAcknowledges) {
+TEST_F(Borrowed, NothingIsThatNobodyAcknowledges) {
   qp::QueuePair* from = left.create_qp(Transport::kUc);
   qp::QueuePair* to = right.create_qp(Transport::kUc);
   bring_up(left, *from, right, *to, Mtu::k1024);
@@ -74,58 +76,58 @@ TEST_F(Lent, NothingIsThatNobodyAcknowledges) {
   exchange();
   EXPECT_EQ(completed(), 1u);
   EXPECT_EQ(packets, 2u);
-  EXPECT_EQ(lent, 0u);
+  EXPECT_EQ(borrowed, 0u);
   expect_arrived(sge.length);
   left.device.destroy_qp(from);
   right.device.destroy_qp(to);
 }
 
 // A last one that is short is not.
-TEST_F(Lent, AnswersToReadsAre) {
+TEST_F(Borrowed, AnswersToReadsAre) {
   left.bytes.assign(kMemory, 0);
-  left.travels.lent_least = wire::Transmitter::Packing::kNever;
+  left.travels.borrowed_least = wire::Transmitter::Packing::kNever;
   fill(right);
-  count_lent(right);
+  count_borrowed(right);
   const queue::Sge sge = piece(3 * kMtu + 101);
   post(*left_qp, read_of(sge));
   carry_out();
   EXPECT_EQ(completed(), 1u);
-  EXPECT_EQ(lent, 3u);
+  EXPECT_EQ(borrowed, 3u);
   expect_arrived(sge.length);
   EXPECT_EQ(left.bytes[sge.length], 0);
   EXPECT_TRUE(right.device.memory().deregister(right.key).ok());
 }
 
 // On a way with checksums: what is changed between sum and sending would be dropped.
-TEST_F(Lent, NothingIsThatIsSealed) {
+TEST_F(Borrowed, NothingIsThatIsSealed) {
   left.travels.is_sealed = true;
   const queue::Sge sge = piece(3 * kMtu + 101);
   post(*left_qp, write_of(sge));
   carry_out();
   EXPECT_EQ(completed(), 1u);
   EXPECT_EQ(packets, 4u);
-  EXPECT_EQ(lent, 0u);
+  EXPECT_EQ(borrowed, 0u);
   expect_arrived(sge.length);
 }
 
-TEST_F(Lent, NorIsAnAnswerThatIsSealed) {
+TEST_F(Borrowed, NorIsAnAnswerThatIsSealed) {
   left.bytes.assign(kMemory, 0);
   fill(right);
-  count_lent(right);
+  count_borrowed(right);
   right.travels.is_sealed = true;
   const queue::Sge sge = piece(3 * kMtu);
   post(*left_qp, read_of(sge));
   carry_out();
   EXPECT_EQ(completed(), 1u);
-  EXPECT_EQ(lent, 0u);
+  EXPECT_EQ(borrowed, 0u);
   expect_arrived(sge.length);
 }
 
 // Whoever wants to withdraw it meanwhile waits so long, and no longer.
-class LentMemory : public Lent {
+class BorrowedMemory : public Borrowed {
  protected:
-  LentMemory() { count_lent(right); }
-  ~LentMemory() override {
+  BorrowedMemory() { count_borrowed(right); }
+  ~BorrowedMemory() override {
     if (other_.joinable()) other_.join();
   }
 
@@ -152,7 +154,7 @@ class LentMemory : public Lent {
     carry_out();
     other_.join();
     EXPECT_TRUE(is_gone_);
-    EXPECT_EQ(lent, 1u);
+    EXPECT_EQ(borrowed, 1u);
     EXPECT_EQ(completed(), 1u);
     expect_arrived(length);
   }
@@ -162,14 +164,14 @@ class LentMemory : public Lent {
   std::thread other_;
 };
 
-TEST_F(LentMemory, IsPinnedUntilTheBatchWasSent) {
+TEST_F(BorrowedMemory, IsPinnedUntilTheBatchWasSent) {
   const queue::Sge sge = piece(kMtu);
   post(*left_qp, write_of(sge));
   withdraw_while_sending(left);
   carry_out_and_expect(sge.length);
 }
 
-TEST_F(LentMemory, OfAnAnswerIsToo) {
+TEST_F(BorrowedMemory, OfAnAnswerIsToo) {
   left.bytes.assign(kMemory, 0);
   fill(right);
   const queue::Sge sge = piece(kMtu);
@@ -179,7 +181,7 @@ TEST_F(LentMemory, OfAnAnswerIsToo) {
 }
 
 // Every buffer is pinned by itself, those that alternate anew each time.
-TEST_F(Lent, AreAsManyAsABatchTakes) {
+TEST_F(Borrowed, AreAsManyAsABatchTakes) {
   for (std::uint32_t i = 0; i < 100; ++i) {
     queue::Sge sge = piece(520);
     sge.address += 520 * (i % 2 == 0 ? i : 2);
@@ -189,7 +191,7 @@ TEST_F(Lent, AreAsManyAsABatchTakes) {
   }
   carry_out();
   EXPECT_EQ(completed(), 100u);
-  EXPECT_EQ(lent, 100u);
+  EXPECT_EQ(borrowed, 100u);
   for (std::size_t i = 0; i < 100; i += 2) {
     EXPECT_EQ(std::memcmp(left.bytes.data() + 520 * i, right.bytes.data() + 520 * i, 520), 0);
   }
@@ -197,7 +199,7 @@ TEST_F(Lent, AreAsManyAsABatchTakes) {
 }
 
 // What has its place in the order may withdraw memory, and would wait for its own batch.
-TEST_F(Lent, NothingIsAnyMoreWhenALocalRequestRuns) {
+TEST_F(Borrowed, NothingIsAnyMoreWhenALocalRequestRuns) {
   const queue::Sge sge = piece(2 * kMtu);
   memory::RegionRequest region;
   region.domain = kDomain;
@@ -217,7 +219,7 @@ TEST_F(Lent, NothingIsAnyMoreWhenALocalRequestRuns) {
   carry_out();
   EXPECT_EQ(completed(), 2u);
   EXPECT_EQ(packets, 2u);
-  EXPECT_EQ(lent, 0u);
+  EXPECT_EQ(borrowed, 0u);
   expect_arrived(sge.length);
 }
 
