@@ -14,9 +14,9 @@ class Answers : public Scene {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       bytes[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
     }
-    pair.world.faults().joint_most = 1024;
+    pair.world.faults().merged_most = 1024;
   }
-  void be_joint() { pair.world.faults().joint = 1'000'000; }
+  void be_merged() { pair.world.faults().merged = 1'000'000; }
   void read(std::uint32_t length) { left.post(left.read(1, length, right)); }
   std::uint64_t drops(Peer& peer, DropReason why) {
     return peer.node().device().counters().drops.read(why);
@@ -59,12 +59,12 @@ class Answers : public Scene {
   }
 };
 
-TEST(JointAnswers, CountAsThoseThatTheyStandFor) {
+TEST(MergedAnswers, CountAsThoseThatTheyStandFor) {
   Answers s;
-  s.be_joint();
+  s.be_merged();
   std::vector<std::uint32_t> seen;
   s.pair.world.filter = [&](const Node&, std::span<const std::uint8_t> bytes) {
-    if (s.is_answer(bytes)) seen.push_back(s.pair.world.seen().joint);
+    if (s.is_answer(bytes)) seen.push_back(s.pair.world.seen().merged);
     return true;
   };
   s.read(2499);
@@ -75,9 +75,9 @@ TEST(JointAnswers, CountAsThoseThatTheyStandFor) {
   s.expect_unharmed();
 }
 
-TEST(JointAnswers, OfManyRequestsBringTheWholeOfALongRead) {
+TEST(MergedAnswers, OfManyRequestsBringTheWholeOfALongRead) {
   Answers s;
-  s.be_joint();
+  s.be_merged();
   s.read(32'000);
   s.run_until_sent(1);
   s.expect_data(32'000);
@@ -85,9 +85,9 @@ TEST(JointAnswers, OfManyRequestsBringTheWholeOfALongRead) {
   s.expect_unharmed();
 }
 
-TEST(JointAnswers, FillPiecesOfMemory) {
+TEST(MergedAnswers, FillPiecesOfMemory) {
   Answers s;
-  s.be_joint();
+  s.be_merged();
   Request r = s.left.read(1, 2500, s.right);
   const std::uint32_t key = s.left.result.key();
   r.buffers = {{s.left.result.address(), 100, key},
@@ -99,9 +99,9 @@ TEST(JointAnswers, FillPiecesOfMemory) {
   s.expect_unharmed();
 }
 
-TEST(JointAnswers, ReachMemoryThatIsNotPlain) {
+TEST(MergedAnswers, ReachMemoryThatIsNotPlain) {
   Answers s;
-  s.be_joint();
+  s.be_merged();
   Request r = s.left.read(1, 2500, s.right);
   r.buffers[0].key = paged_key(s.left, s.left.result, memory::kLocalWrite);
   r.remote_key = paged_key(s.right, s.right.target, memory::kRemoteRead);
@@ -110,9 +110,9 @@ TEST(JointAnswers, ReachMemoryThatIsNotPlain) {
   s.expect_data(2500);
 }
 
-TEST(JointAnswers, IntoMemoryThatWasWithdrawnFailAsOthersDo) {
+TEST(MergedAnswers, IntoMemoryThatWasWithdrawnFailAsOthersDo) {
   Answers s;
-  s.be_joint();
+  s.be_merged();
   s.change_answer([&](Load&) {
     EXPECT_TRUE(s.left.node().device().memory().deregister(s.left.result.key()).ok());
   });
@@ -124,7 +124,7 @@ TEST(JointAnswers, IntoMemoryThatWasWithdrawnFailAsOthersDo) {
 // A responder that lies harms its own connection.
 void expect_bad_response(std::function<void(Load&)> change) {
   Answers s;
-  s.be_joint();
+  s.be_merged();
   s.change_answer(std::move(change));
   s.read(1024);
   s.run_until_sent(1);
@@ -132,15 +132,15 @@ void expect_bad_response(std::function<void(Load&)> change) {
   s.expect_unharmed();
 }
 
-TEST(JointAnswers, OfAWrongLengthAreBad) {
-  expect_bad_response([](Load& load) { load.joint = 3; });
+TEST(MergedAnswers, OfAWrongLengthAreBad) {
+  expect_bad_response([](Load& load) { load.merged = 3; });
   expect_bad_response([](Load& load) { load.bytes.resize(load.bytes.size() - 4); });
 }
 
-TEST(JointAnswers, ThatGoBeyondWhatWasAskedAreDropped) {
+TEST(MergedAnswers, ThatGoBeyondWhatWasAskedAreDropped) {
   Answers s;
-  s.be_joint();
-  s.change_answer([](Load& load) { load.joint = 5; });
+  s.be_merged();
+  s.change_answer([](Load& load) { load.merged = 5; });
   s.read(1024);
   s.run_until_sent(1);
   EXPECT_EQ(s.drops(s.left, DropReason::kGhostAck), 1u);
@@ -148,12 +148,12 @@ TEST(JointAnswers, ThatGoBeyondWhatWasAskedAreDropped) {
   s.expect_unharmed();
 }
 
-TEST(JointAnswers, ThatGoIntoTheNextRequestAreBad) {
+TEST(MergedAnswers, ThatGoIntoTheNextRequestAreBad) {
   for (const std::size_t more : {0, 256}) {
     Answers s;
-    s.be_joint();
+    s.be_merged();
     s.change_answer([more](Load& load) {
-      load.joint = 5;
+      load.merged = 5;
       load.bytes.resize(load.bytes.size() + more);
     });
     s.left.post(s.left.read(1, 1024, s.right));
@@ -164,7 +164,7 @@ TEST(JointAnswers, ThatGoIntoTheNextRequestAreBad) {
   }
 }
 
-TEST(JointAnswers, ToOtherRequestsAreBad) {
+TEST(MergedAnswers, ToOtherRequestsAreBad) {
   for (const WorkOpcode opcode : {WorkOpcode::kFetchAdd, WorkOpcode::kAtomicWrite}) {
     Answers s;
     s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t> bytes) {

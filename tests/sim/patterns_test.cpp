@@ -236,21 +236,21 @@ Exchange over_xrc() {
 }
 
 // The same with two packets in one where the way says so.
-Exchange joint(const char* name, Exchange e, std::uint32_t how_often = 1'000'000) {
+Exchange merged(const char* name, Exchange e, std::uint32_t how_often = 1'000'000) {
   e.name = name;
   e.begin = [begin = e.begin, how_often](Pair& p) {
-    p.world.faults().joint = how_often;
-    p.world.faults().joint_most = 600;
+    p.world.faults().merged = how_often;
+    p.world.faults().merged_most = 600;
     begin(p);
   };
   return e;
 }
 
 // The same with what is sent at once coming in one buffer.
-Exchange in_trains(const char* name, Exchange e, std::uint32_t how_often = 1'000'000) {
+Exchange in_runs(const char* name, Exchange e, std::uint32_t how_often = 1'000'000) {
   e.name = name;
   e.begin = [begin = e.begin, how_often](Pair& p) {
-    p.world.faults().train = how_often;
+    p.world.faults().run = how_often;
     begin(p);
   };
   return e;
@@ -286,20 +286,20 @@ std::vector<Exchange> exchanges() {
       ping_pong(),
       flush_and_atomic_write(),
       over_xrc(),
-      joint("SEND joint", send("", 1300)),
-      joint("SEND of three, joint before its receive", receiver_not_ready("", 600, false)),
-      joint("WRITE joint", write("", 1300, false)),
-      joint("WRITE with immediate, joint before its receive", receiver_not_ready("", 1024, true)),
-      joint("SEND now and then joint", send("", 1300), 500'000),
-      joint("WRITE with immediate, now and then joint", write("", 1300, true), 500'000),
-      in_trains("SEND in trains", send("", 1300)),
-      in_trains("SEND of three in trains before its receive", receiver_not_ready("", 600, false)),
-      in_trains("WRITE in trains", write("", 1300, false)),
-      in_trains("WRITE with immediate in trains", write("", 1300, true)),
-      in_trains("READ in trains", read("", 1300)),
-      in_trains("SEND over XRC in trains", over_xrc()),
-      in_trains("SEND now and then in trains", send("", 1300), 500'000),
-      in_trains("WRITE now and then in trains", write("", 1300, false), 500'000),
+      merged("SEND merged", send("", 1300)),
+      merged("SEND of three, merged before its receive", receiver_not_ready("", 600, false)),
+      merged("WRITE merged", write("", 1300, false)),
+      merged("WRITE with immediate, merged before its receive", receiver_not_ready("", 1024, true)),
+      merged("SEND now and then merged", send("", 1300), 500'000),
+      merged("WRITE with immediate, now and then merged", write("", 1300, true), 500'000),
+      in_runs("SEND in runs", send("", 1300)),
+      in_runs("SEND of three in runs before its receive", receiver_not_ready("", 600, false)),
+      in_runs("WRITE in runs", write("", 1300, false)),
+      in_runs("WRITE with immediate in runs", write("", 1300, true)),
+      in_runs("READ in runs", read("", 1300)),
+      in_runs("SEND over XRC in runs", over_xrc()),
+      in_runs("SEND now and then in runs", send("", 1300), 500'000),
+      in_runs("WRITE now and then in runs", write("", 1300, false), 500'000),
       ridden("ping-pong with riders", ping_pong()),
       ridden("ping-pong with riders now and then", ping_pong(), 500'000)};
 }

@@ -28,12 +28,12 @@ Faults draw_faults(Random& random) {
   f.delay_min = 500 + random.below(20'000);
   f.delay_spread = random.chance(300'000) ? random.below(50'000) : 0;
   f.receive_capacity = static_cast<std::uint32_t>(4 + random.below(200));
-  // Every second run has joint packets, some of them all that can be.
-  f.joint = random.chance(250'000) ? 1'000'000 : some(1'000'000);
+  // Every second run has merged packets, some of them all that can be.
+  f.merged = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   // Every second one not more than a packet of a network.
-  const auto most = static_cast<std::uint32_t>(random.below(2 * wire::kJointMost));
-  f.joint_most = 256 + (most < wire::kJointMost ? most % 4096 : most - wire::kJointMost);
-  f.train = random.chance(250'000) ? 1'000'000 : some(1'000'000);
+  const auto most = static_cast<std::uint32_t>(random.below(2 * wire::kMergedMost));
+  f.merged_most = 256 + (most < wire::kMergedMost ? most % 4096 : most - wire::kMergedMost);
+  f.run = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.rider = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.borrowed = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.sealed = random.chance(250'000) ? 1'000'000 : some(1'000'000);

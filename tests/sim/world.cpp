@@ -48,8 +48,8 @@ wire::Transmitter::Packing Node::packing(const wire::Destination&, Qpn) noexcept
   const auto happens = [&](std::uint32_t ppm) { return ppm != 0 && world_.random().chance(ppm); };
   Packing packing;
   if (happens(f.borrowed)) packing.borrowed_least = Packing::kBorrowedLeast;
-  packing.joint_most = happens(f.joint) ? f.joint_most : 0;
-  if (packing.joint_most != 0) return packing;
+  packing.merged_most = happens(f.merged) ? f.merged_most : 0;
+  if (packing.merged_most != 0) return packing;
   packing.is_sealed = happens(f.sealed);
   packing.is_bundled = happens(f.bundled);
   return packing;
@@ -84,7 +84,7 @@ void World::launch(Node& from, const Load& load, const wire::Destination& to) {
                    static_cast<double>(now_) / 1e6, from.index(), to.address.to_string().c_str(),
                    std::string(p->row->name).c_str(), p->bth.psn.value(), p->payload.size(),
                    p->bth.ack_request ? " ask" : "");
-      if (load.joint > 1) std::fprintf(stderr, " joint %u", load.joint);
+      if (load.merged > 1) std::fprintf(stderr, " merged %u", load.merged);
       if (load.rider) {
         std::fprintf(stderr, " rider psn %u syndrome 0x%02x", load.rider->psn.value(),
                      load.rider->aeth.syndrome);
@@ -136,7 +136,7 @@ void World::fly(std::size_t to, const IpAddress& source, const Load& load, TimeN
 void World::deliver(Node& to, const IpAddress& source, const Load& load) {
   wire::RxDatagram datagram;
   datagram.bytes = load.bytes;
-  datagram.psns = load.joint;
+  datagram.psns = load.merged;
   datagram.rider = load.rider;
   datagram.source = source;
   datagram.destination = to.address();
@@ -146,18 +146,18 @@ void World::deliver(Node& to, const IpAddress& source, const Load& load) {
 // Whether it and the one before it are in one buffer: a link makes one of the packets that one
 // queue pair sent to another at once, of one length but for a shorter last one.
 bool World::comes_with(const Arrived& arrived, std::size_t which) {
-  if (faults_.train == 0 || which >= arrived.size()) return false;
+  if (faults_.run == 0 || which >= arrived.size()) return false;
   const auto& [source, load] = arrived[which];
   const auto& [source_before, before] = arrived[which - 1];
   const auto is_plain = [](const Load& l) {
-    return l.joint == 1 && !l.rider && l.bytes.size() >= wire::Bth::kSize;
+    return l.merged == 1 && !l.rider && l.bytes.size() >= wire::Bth::kSize;
   };
   return is_plain(load) && is_plain(before) && source == source_before &&
          before.bytes.size() == arrived.front().second.bytes.size() &&
          load.bytes.size() <= before.bytes.size() &&
          wire::BthView(load.bytes.data()).dest_qp() ==
              wire::BthView(before.bytes.data()).dest_qp() &&
-         random_.chance(faults_.train);
+         random_.chance(faults_.run);
 }
 
 // What arrives at the same moment.
@@ -176,32 +176,32 @@ void World::deliver_first(Node& to, Arrived& arrived) {
   if (count == 1) {
     deliver(to, arrived.front().first, arrived.front().second);
   } else {
-    deliver_train(to, arrived, count);
+    deliver_run(to, arrived, count);
   }
   arrived.erase(arrived.begin(), arrived.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
-void World::deliver_train(Node& to, const Arrived& arrived, std::size_t count) {
+void World::deliver_run(Node& to, const Arrived& arrived, std::size_t count) {
   const std::size_t length = arrived.front().second.bytes.size();
-  wire::RxTrain train;
-  train.step = length + wire::kIcrcSize;
-  train.count = static_cast<std::uint32_t>(count);
-  train.last_length = arrived[count - 1].second.bytes.size();
+  wire::RxRun run;
+  run.step = length + wire::kIcrcSize;
+  run.count = static_cast<std::uint32_t>(count);
+  run.last_length = arrived[count - 1].second.bytes.size();
   // No more than the packets, so that a look behind them is found.
-  std::vector<std::uint8_t> buffer((count - 1) * train.step + train.last_length);
+  std::vector<std::uint8_t> buffer((count - 1) * run.step + run.last_length);
   for (std::size_t i = 0; i < count; ++i) {
     const auto& bytes = arrived[i].second.bytes;
     std::copy(bytes.begin(), bytes.end(),
-              buffer.begin() + static_cast<std::ptrdiff_t>(i * train.step));
+              buffer.begin() + static_cast<std::ptrdiff_t>(i * run.step));
   }
-  train.head.bytes = std::span<const std::uint8_t>(buffer).first(length);
-  train.head.source = arrived.front().first;
-  train.head.destination = to.address();
-  in_trains_ += count;
+  run.head.bytes = std::span<const std::uint8_t>(buffer).first(length);
+  run.head.source = arrived.front().first;
+  run.head.destination = to.address();
+  in_runs_ += count;
   if (trace_) {
     std::fprintf(stderr, "[%9.3f ms] %zu in one buffer\n", static_cast<double>(now_) / 1e6, count);
   }
-  to.device().handle_train(now_, train);
+  to.device().handle_run(now_, run);
 }
 
 // Acknowledgements sometimes wait for company, if that has paid.
@@ -252,7 +252,7 @@ bool World::step(TimeNs until) {
     }
     Arrived arrived;
     arrived.emplace_back(flight.source, std::move(flight.load));
-    if (faults_.train != 0) take_companions(flight.to, arrived);
+    if (faults_.run != 0) take_companions(flight.to, arrived);
     while (!arrived.empty()) deliver_first(to, arrived);
     if (random_.chance(500'000)) settle(to);
   }

@@ -30,9 +30,9 @@ struct Faults {
   TimeNs wire_ns_per_kib = 0;           // how long a sender's wire is busy with 1024 bytes
   std::uint32_t receive_capacity = 64;  // packets that a sleeping receiver holds; more are lost
   std::uint32_t small_capacity = 0;     // that many if they are small; 0: no more of those
-  // How often a way that is asked takes joint packets, and of how many bytes at most.
-  std::uint32_t joint = 0;
-  std::uint32_t joint_most = 4096;
+  // How often a way that is asked takes merged packets, and of how many bytes at most.
+  std::uint32_t merged = 0;
+  std::uint32_t merged_most = 4096;
   // How often payloads stay where they are until they are sent.
   std::uint32_t borrowed = 0;
   // How often a way that takes neither adds checksums, so that payloads are summed with the copy,
@@ -40,7 +40,7 @@ struct Faults {
   std::uint32_t sealed = 0;
   std::uint32_t bundled = 0;
   // How often a packet that arrives with the one before it comes in one buffer with it.
-  std::uint32_t train = 0;
+  std::uint32_t run = 0;
   // How often an acknowledgement before a packet to the same place rides with it.
   std::uint32_t rider = 0;
 };
@@ -53,7 +53,7 @@ struct Event {
 // What a datagram is made of, on its way.
 struct Load {
   std::vector<std::uint8_t> bytes;
-  std::uint32_t joint = 1;  // packets that it stands for otherwise
+  std::uint32_t merged = 1;  // packets that it stands for otherwise
   std::optional<wire::Rider> rider;
 };
 
@@ -135,8 +135,8 @@ class World final {
 
   // A packet out of nowhere, which arrives with the delay of all others.
   void inject(std::size_t to, const IpAddress& source, std::span<const std::uint8_t> bytes,
-              std::uint32_t joint = 1) {
-    inject(to, source, Load{{bytes.begin(), bytes.end()}, joint, {}});
+              std::uint32_t merged = 1) {
+    inject(to, source, Load{{bytes.begin(), bytes.end()}, merged, {}});
   }
   void inject(std::size_t to, const IpAddress& source, const Load& load) { fly(to, source, load); }
   // Whose bytes the filter sees.
@@ -152,7 +152,7 @@ class World final {
   std::uint64_t packets() const { return packets_; }
   std::uint64_t lost() const { return lost_; }
   // Packets that came in one buffer with others.
-  std::uint64_t in_trains() const { return in_trains_; }
+  std::uint64_t in_runs() const { return in_runs_; }
   std::uint64_t riders() const { return riders_; }
 
  private:
@@ -172,7 +172,7 @@ class World final {
   void take_companions(std::size_t to, Arrived& arrived);
   bool comes_with(const Arrived& arrived, std::size_t which);
   void deliver(Node& to, const IpAddress& source, const Load& load);
-  void deliver_train(Node& to, const Arrived& arrived, std::size_t count);
+  void deliver_run(Node& to, const Arrived& arrived, std::size_t count);
   void settle(Node& node);
 
   Random random_;
@@ -182,7 +182,7 @@ class World final {
   TimeNs now_ = 1'000'000;
   std::uint64_t packets_ = 0;
   std::uint64_t lost_ = 0;
-  std::uint64_t in_trains_ = 0;
+  std::uint64_t in_runs_ = 0;
   std::uint64_t riders_ = 0;
   bool trace_ = false;
   const Load* seen_ = nullptr;

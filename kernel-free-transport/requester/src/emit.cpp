@@ -302,7 +302,7 @@ Requester::Emit Requester::emit(Message& message, Psn psn, std::uint32_t psns, w
   write_headers(message, e, extent, psn, ask, at);
   if (!message.destination) message.destination = out.name(*message.to);
   out.commit_to(*message.destination, size);
-  if (merged > 1) out.make_joint(merged, size + wire::more_header_bytes(row, merged));
+  if (merged > 1) out.make_merged(merged, size + wire::more_header_bytes(row, merged));
   if (carried.sum) out.note_sum(extent.length, *carried.sum);
   if (carried.borrowed != nullptr) {
     out.borrow(header_bytes, carried.borrowed, extent.length);

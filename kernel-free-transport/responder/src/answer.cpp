@@ -159,8 +159,8 @@ Responder::Emit Responder::drop_read(const Response& r, const Piece& piece,
 // copied: what was borrowed may be missing, and its packet was lost for that.
 Responder::Emit Responder::emit(Response& r, Turn& turn) {
   wire::TxBatch& out = turn.out;
-  const bool may_be_joint = r.packets > 1 && endpoint_.transport == Transport::kRc;
-  const Piece piece = piece_of(r, may_be_joint ? packing(turn).joint_most_of(r.length) : 0);
+  const bool may_be_merged = r.packets > 1 && endpoint_.transport == Transport::kRc;
+  const Piece piece = piece_of(r, may_be_merged ? packing(turn).merged_most_of(r.length) : 0);
   const std::uint32_t length = piece.length;
   const wire::OpcodeRow& row = wire::row_of(piece.opcode);
   const std::uint8_t pad = wire::pad_for(length);
@@ -192,7 +192,7 @@ Responder::Emit Responder::emit(Response& r, Turn& turn) {
   std::memset(at + row.header_bytes + length, 0, pad);
   write_headers(r, piece, pad, at);
   out.commit(size, endpoint_.destination);
-  if (piece.psns > 1) out.make_joint(piece.psns, size + wire::more_header_bytes(row, piece.psns));
+  if (piece.psns > 1) out.make_merged(piece.psns, size + wire::more_header_bytes(row, piece.psns));
   if (sum) out.note_sum(length, *sum);
   if (borrowed != nullptr) {
     out.borrow(row.header_bytes, borrowed, length);

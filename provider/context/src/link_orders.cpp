@@ -13,7 +13,7 @@ namespace verbena::provider {
 
 // Faults are for ordinary packets, and captures show such.
 void LinkOrders::choose_packs(bool must_be_ordinary) {
-  links_->peers().set_packs(must_be_ordinary ? link::Packs::kNothing : link::Packs::kJoint);
+  links_->peers().set_packs(must_be_ordinary ? link::Packs::kNothing : link::Packs::kMerged);
 }
 
 void LinkOrders::on_capture(control::CaptureOrder&& order, const control::UniqueFd& ring) {

@@ -78,9 +78,7 @@ void Engine::on_datagram(const wire::RxDatagram& datagram) noexcept {
   device_.handle_datagram(rounds_.now(), datagram);
 }
 
-void Engine::on_train(const wire::RxTrain& train) noexcept {
-  device_.handle_train(rounds_.now(), train);
-}
+void Engine::on_run(const wire::RxRun& run) noexcept { device_.handle_run(rounds_.now(), run); }
 
 // --- polls -------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ void Links::open(Options&& options, PortCounters& counters) {
   auto peers = std::make_unique<link::PeerLink>(std::move(*udp), options.self, counters.drops,
                                                 counters.ring_packets.data());
   peers_ = peers.get();
-  peers_->set_packs(link::Packs::kJoint);
+  peers_->set_packs(link::Packs::kMerged);
   auto capture = std::make_unique<link::CaptureLink>(std::move(peers), address);
   capture_ = capture.get();
   faults_ = std::make_unique<link::FaultLink>(std::move(capture), options.program, counters.drops);

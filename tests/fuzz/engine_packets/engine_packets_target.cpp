@@ -6,7 +6,7 @@
 // The input is a list of records: a byte that names the queue pair (low 4 bits) and what to do, a
 // byte with the packet's length in words, the packet. Queue pair number, and if so chosen PSN and
 // partition key, are put right, so that most inputs get past the door. The numbers from 12 on name
-// the first queue pairs again and say that the packet is a joint one. The last number names the
+// the first queue pairs again and say that the packet is a merged one. The last number names the
 // first one, too, and says that these are packets of a path MTU each, and a shorter one, which come
 // in one buffer.
 #include <algorithm>
@@ -37,8 +37,8 @@ constexpr std::uint32_t kAll = memory::kLocalWrite | memory::kRemoteWrite | memo
 constexpr std::size_t kOpen = 8192;
 constexpr std::size_t kQps = 12;
 constexpr std::size_t kInOneBuffer = 15;
-constexpr std::uint32_t kJoined = 2;
-constexpr std::size_t kCar = wire::Bth::kSize + 256;
+constexpr std::uint32_t kMergedPsns = 2;
+constexpr std::size_t kRunStep = wire::Bth::kSize + 256;
 
 struct Sealed {
   std::vector<std::uint8_t> bytes = std::vector<std::uint8_t>(kOpen + 128, 0xa5);
@@ -94,11 +94,11 @@ class Target {
     d.bytes = {exact.get(), bytes.size()};
     d.source = choice & kOtherSource ? IpAddress::v4(0x7f0000bb) : peer_;
     d.destination = node_.address();
-    const bool is_train = number == kInOneBuffer && bytes.size() >= kCar + wire::Bth::kSize;
-    if (number >= kQps && !is_train) d.psns = kJoined;
+    const bool is_run = number == kInOneBuffer && bytes.size() >= kRunStep + wire::Bth::kSize;
+    if (number >= kQps && !is_run) d.psns = kMergedPsns;
     device::Device& device = node_.device();
-    if (is_train) {
-      device.handle_train(now_, train_of(d, exact.get()));
+    if (is_run) {
+      device.handle_run(now_, run_of(d, exact.get()));
     } else {
       device.handle_datagram(now_, d);
     }
@@ -221,26 +221,26 @@ class Target {
   }
 
   // What follows the first packet is for the same queue pair, and numbered on.
-  static wire::RxTrain train_of(const wire::RxDatagram& all, std::uint8_t* bytes) {
-    wire::RxTrain train;
-    train.head = all;
-    train.head.bytes = all.bytes.first(kCar);
-    train.step = kCar;
-    const std::size_t rest = all.bytes.size() % kCar;
-    train.count = static_cast<std::uint32_t>(all.bytes.size() / kCar);
-    train.last_length = kCar;
+  static wire::RxRun run_of(const wire::RxDatagram& all, std::uint8_t* bytes) {
+    wire::RxRun run;
+    run.head = all;
+    run.head.bytes = all.bytes.first(kRunStep);
+    run.step = kRunStep;
+    const std::size_t rest = all.bytes.size() % kRunStep;
+    run.count = static_cast<std::uint32_t>(all.bytes.size() / kRunStep);
+    run.last_length = kRunStep;
     if (rest >= wire::Bth::kSize) {
-      ++train.count;
-      train.last_length = rest;
+      ++run.count;
+      run.last_length = rest;
     }
     const Psn first = wire::BthView(bytes).psn();
-    for (std::uint32_t i = 1; i < train.count; ++i) {
-      std::uint8_t* at = bytes + i * kCar;
+    for (std::uint32_t i = 1; i < run.count; ++i) {
+      std::uint8_t* at = bytes + i * kRunStep;
       std::copy_n(bytes + 5, 3, at + 5);
       const std::uint32_t psn = (first + i).value();
       for (int k = 0; k < 3; ++k) at[9 + k] = static_cast<std::uint8_t>(psn >> (16 - 8 * k));
     }
-    return train;
+    return run;
   }
 
   void reap() {

@@ -34,7 +34,7 @@ constexpr std::size_t kLine = 64;
 constexpr std::size_t kRecordHeader = 16;
 // The ring may end with less than a record, also where the reader still is, and one may not be
 // given back yet.
-constexpr std::size_t kEnds = 4 * wire::kMaxJoint;
+constexpr std::size_t kEnds = 4 * wire::kMaxMerged;
 
 SharedRing ring_of(int fd) {
   auto ring = SharedRing::map(fd);
@@ -113,7 +113,7 @@ class Run {
     start_ = fields.copied_start != nullptr ? fields.copied_start : taken_.data();
     if (is_there) {
       VERBENA_CHECK(!was_broken && taken_.size() >= wire::Bth::kSize);
-      VERBENA_CHECK(taken_.size() <= wire::kMaxJoint);
+      VERBENA_CHECK(taken_.size() <= wire::kMaxMerged);
     }
     if (!is_sound_) return;
     VERBENA_CHECK(is_there == !waiting_.empty());
@@ -175,7 +175,7 @@ class Run {
   std::uint8_t* memory_;
   RingWriter writer_;
   RingReader reader_;
-  std::vector<std::uint8_t> room_ = std::vector<std::uint8_t>(2 * wire::kMaxJoint);
+  std::vector<std::uint8_t> room_ = std::vector<std::uint8_t>(2 * wire::kMaxMerged);
   wire::TxBatch batch_{room_};
   std::deque<std::vector<std::uint8_t>> waiting_;
   std::size_t waiting_bytes_ = 0;

@@ -80,7 +80,7 @@ TEST_F(RidersTest, AreOrdinaryWhereTheReaderWantsOrdinaryPackets) {
   reader_.ring().set_packs(Packs::kNothing);
   EXPECT_EQ(put({acknowledgement(), make_packet(kPeer, 1, 20)}), 2u);
   EXPECT_EQ(take_all(), (All{{wire::Rider::kPacketSize, false}, {20, false}}));
-  reader_.ring().set_packs(Packs::kJoint);
+  reader_.ring().set_packs(Packs::kMerged);
   EXPECT_EQ(put({acknowledgement(), make_packet(kPeer, 1, 20)}), 2u);
   EXPECT_EQ(take_all(), (All{{20, true}}));
 }
@@ -128,9 +128,9 @@ TEST_F(RidersTest, BehindTheEndBreakTheRing) {
 class Taken final : public RxSink {
  public:
   void on_datagram(const wire::RxDatagram& d) noexcept override { add(1, d); }
-  void on_train(const wire::RxTrain& train) noexcept override {
-    add(train.count, train.head);
-    for (std::uint32_t i = 1; i < train.count; ++i) EXPECT_FALSE(train.at(i).rider);
+  void on_run(const wire::RxRun& run) noexcept override {
+    add(run.count, run.head);
+    for (std::uint32_t i = 1; i < run.count; ++i) EXPECT_FALSE(run.at(i).rider);
   }
   // How many came together, the length of the first, and whether it had a rider.
   std::vector<std::tuple<std::uint32_t, std::size_t, bool>> all;

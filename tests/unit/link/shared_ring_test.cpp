@@ -68,8 +68,8 @@ TEST(SharedRing, CarriesTheLongestJointPacketsAndNoLongerOnes) {
   RingReader reader(file.map());
   wire::RxDatagram fields;
   for (std::uint32_t n = 0; n < 200; ++n) {
-    const Bytes packet = make_packet(Qpn(1), n, wire::kMaxJoint - n % 7);
-    Batch batch(2 * wire::kMaxJoint);
+    const Bytes packet = make_packet(Qpn(1), n, wire::kMaxMerged - n % 7);
+    Batch batch(2 * wire::kMaxMerged);
     batch.add(packet, to(own_address()));
     Bytes borrowed;
     if (n % 2 == 0) borrow(batch.get(), 28, packet.size() - 28, borrowed);
@@ -77,8 +77,8 @@ TEST(SharedRing, CarriesTheLongestJointPacketsAndNoLongerOnes) {
     ASSERT_TRUE(reader.take(fields)) << n;
     ASSERT_TRUE(std::ranges::equal(fields.bytes, packet)) << n;
   }
-  Batch longer(2 * wire::kMaxJoint);
-  longer.add(make_packet(Qpn(1), 0, wire::kMaxJoint + 1), to(own_address()));
+  Batch longer(2 * wire::kMaxMerged);
+  longer.add(make_packet(Qpn(1), 0, wire::kMaxMerged + 1), to(own_address()));
   EXPECT_EQ(writer.put(longer.get(), 0, 1), 0u);
   EXPECT_FALSE(reader.take(fields));
 }
@@ -235,7 +235,7 @@ TEST(SharedRing, HeadersAreThoseThatCame) {
 }
 
 TEST(SharedRing, ALengthThatCannotBeEndsTheRing) {
-  for (const int wrong : {0, 11, static_cast<int>(wire::kMaxJoint + 1), 0xfffe, 0xffff}) {
+  for (const int wrong : {0, 11, static_cast<int>(wire::kMaxMerged + 1), 0xfffe, 0xffff}) {
     const auto length = static_cast<std::uint16_t>(wrong);
     const RingFile file;
     RingWriter writer(file.map());

@@ -201,15 +201,15 @@ TEST_F(BorrowedTest, IsHeldNoLongerWhenAllIsBroughtIn) {
 // Of a message, half at most: the reader takes one piece while the next is written.
 TEST(Packing, PiecesGrowWithTheirMessage) {
   Transmitter::Packing packing;
-  EXPECT_EQ(packing.joint_most_of(1u << 20), 0u);
-  packing.joint_most = kJointMost;
-  EXPECT_EQ(packing.joint_most_of(5'000), 8192u);
-  EXPECT_EQ(packing.joint_most_of(16u << 10), 8192u);
-  EXPECT_EQ(packing.joint_most_of(40'000), 16384u);
-  EXPECT_EQ(packing.joint_most_of(64u << 10), 32768u);
-  EXPECT_EQ(packing.joint_most_of(1u << 31), 32768u);
-  packing.joint_most = 1000;
-  EXPECT_EQ(packing.joint_most_of(1u << 20), 1000u);
+  EXPECT_EQ(packing.merged_most_of(1u << 20), 0u);
+  packing.merged_most = kMergedMost;
+  EXPECT_EQ(packing.merged_most_of(5'000), 8192u);
+  EXPECT_EQ(packing.merged_most_of(16u << 10), 8192u);
+  EXPECT_EQ(packing.merged_most_of(40'000), 16384u);
+  EXPECT_EQ(packing.merged_most_of(64u << 10), 32768u);
+  EXPECT_EQ(packing.merged_most_of(1u << 31), 32768u);
+  packing.merged_most = 1000;
+  EXPECT_EQ(packing.merged_most_of(1u << 20), 1000u);
 }
 
 }  // namespace

@@ -80,9 +80,9 @@ TEST(EarlyPackets, TooFarAheadTooLongOrJointAreNotKept) {
   EXPECT_TRUE(keep(early, due + (EarlyPackets::kMost - 1), due));
   EXPECT_FALSE(keep(early, due + 1, due, kMtu / 2));
   const auto bytes = packet_with(due + 2);
-  PacketView joint = *parse_packet(bytes);
-  joint.psns = 2;
-  EXPECT_FALSE(early.keep(joint, due, kMtu));
+  PacketView merged = *parse_packet(bytes);
+  merged.psns = 2;
+  EXPECT_FALSE(early.keep(merged, due, kMtu));
 }
 
 }  // namespace

@@ -51,9 +51,9 @@ class CaptureLink::Tap final : public RxSink {
     owner_.record_received(d);
     sink_.on_datagram(d);
   }
-  void on_train(const wire::RxTrain& train) noexcept override {
-    if (owner_.is_recorded_by_sender(train.head.source)) return sink_.on_train(train);
-    RxSink::on_train(train);
+  void on_run(const wire::RxRun& run) noexcept override {
+    if (owner_.is_recorded_by_sender(run.head.source)) return sink_.on_run(run);
+    RxSink::on_run(run);
   }
 
  private:

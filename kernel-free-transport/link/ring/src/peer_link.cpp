@@ -148,7 +148,7 @@ wire::Transmitter::Packing PeerLink::packing(const Peer& peer) noexcept {
     return packing;
   }
   packing.borrowed_least = wire::Transmitter::Packing::kBorrowedLeast;
-  if (*packs == Packs::kJoint) packing.joint_most = wire::kJointMost;
+  if (*packs == Packs::kMerged) packing.merged_most = wire::kMergedMost;
   return packing;
 }
 

@@ -77,17 +77,17 @@ void bring_lines(const std::uint8_t* at, std::size_t size) {
 void order_before_look() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
 // Traffic class, hop limit, flow label and GRH travel beside the packet, as an IP header would
-// carry them; and for how many a joint one stands, and whether it has a rider.
+// carry them; and for how many a merged one stands, and whether it has a rider.
 constexpr std::uint64_t kRidden = 1u << 18;
-constexpr unsigned kJointAt = 32;
-constexpr std::uint64_t kJointBits = 0xffff;
+constexpr unsigned kMergedAt = 32;
+constexpr std::uint64_t kMergedBits = 0xffff;
 constexpr unsigned kFlowHighAt = 28;  // its upper four bits
 constexpr unsigned kFlowLowAt = 48;   // the other sixteen
 std::uint64_t pack(const wire::Destination& to, const wire::TxBatch::Packet& packet) {
   return to.traffic_class | std::uint64_t{to.hop_limit} << 8 |
          static_cast<std::uint64_t>(to.has_grh) << 16 |
          std::uint64_t{to.flow_label >> 16 & 0xf} << kFlowHighAt |
-         std::uint64_t{packet.psns} << kJointAt | std::uint64_t{to.flow_label} << kFlowLowAt;
+         std::uint64_t{packet.psns} << kMergedAt | std::uint64_t{to.flow_label} << kFlowLowAt;
 }
 void unpack(std::uint64_t word, wire::RxDatagram& out) {
   out.traffic_class = static_cast<std::uint8_t>(word);
@@ -95,7 +95,7 @@ void unpack(std::uint64_t word, wire::RxDatagram& out) {
   out.has_grh = (word >> 16 & 1) != 0;
   out.flow_label =
       static_cast<std::uint32_t>((word >> kFlowHighAt & 0xf) << 16 | word >> kFlowLowAt);
-  out.psns = std::max(static_cast<std::uint32_t>(word >> kJointAt & kJointBits), 1u);
+  out.psns = std::max(static_cast<std::uint32_t>(word >> kMergedAt & kMergedBits), 1u);
 }
 
 }  // namespace
@@ -203,7 +203,7 @@ void SharedRing::set_packs(Packs packs) noexcept {
 
 Packs SharedRing::packs() const noexcept {
   const std::uint32_t packs = header().packs.load(std::memory_order_acquire);
-  return packs == static_cast<std::uint32_t>(Packs::kJoint) ? Packs::kJoint : Packs::kNothing;
+  return packs == static_cast<std::uint32_t>(Packs::kMerged) ? Packs::kMerged : Packs::kNothing;
 }
 
 std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
@@ -227,7 +227,7 @@ std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
 bool RingWriter::put(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
                      const std::optional<wire::Rider>& rider) noexcept {
   const std::size_t length = packet.length;
-  if (length > wire::kMaxJoint) return false;
+  if (length > wire::kMaxMerged) return false;
   const std::uint64_t size = record_size(length + (rider ? kRiderSize : 0));
   const std::uint64_t to_end = ring_.capacity_ - ring_.offset_of(head_);
   // At the beginning, if it does not fit before the ring's end.
@@ -326,7 +326,7 @@ bool RingReader::take(wire::RxDatagram& fields) noexcept {
     }
     const bool is_ridden = (word_of_fields & kRidden) != 0;
     const std::uint64_t size = record_size(length + (is_ridden ? kRiderSize : 0));
-    if (length < wire::Bth::kSize || length > wire::kMaxJoint || size > to_end) [[unlikely]] {
+    if (length < wire::Bth::kSize || length > wire::kMaxMerged || size > to_end) [[unlikely]] {
       return break_off();
     }
     unpack(word_of_fields, fields);

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kReadMax = 65536;
 constexpr std::size_t kLeast = wire::Bth::kSize + wire::kIcrcSize;
 // What was read for its checksum shall still be in the nearest cache when it is copied.
-constexpr std::size_t kTrainBytes = 20 * 1024;
+constexpr std::size_t kRxRunBytes = 20 * 1024;
 
 void switch_on(int fd, int level, int option) {
   const int on = 1;
@@ -43,45 +43,44 @@ IpAddress address_of(const in6_addr& from) {
 
 // Gathers the packets of a buffer, as long as they are for one queue pair, of one length but for a
 // shorter last one, and none is missing. An acknowledgement before them rides with the first.
-class Train {
+class Run {
  public:
-  Train(const wire::RxDatagram& fields, RxSink& sink) : sink_(sink) { train_.head = fields; }
+  Run(const wire::RxDatagram& fields, RxSink& sink) : sink_(sink) { run_.head = fields; }
 
   // With its ICRC.
   void add(std::span<const std::uint8_t> sealed) noexcept {
     const auto packet = sealed.first(sealed.size() - wire::kIcrcSize);
-    if (train_.count != 0 && !goes_on_with(packet) && !rides_with(packet)) deliver();
-    if (train_.count == 0) {
-      train_.head.bytes = packet;
-      train_.step = sealed.size();
+    if (run_.count != 0 && !goes_on_with(packet) && !rides_with(packet)) deliver();
+    if (run_.count == 0) {
+      run_.head.bytes = packet;
+      run_.step = sealed.size();
     }
-    ++train_.count;
-    train_.last_length = packet.size();
+    ++run_.count;
+    run_.last_length = packet.size();
   }
   void deliver() noexcept {
-    if (train_.count == 1) sink_.on_datagram(train_.head);
-    if (train_.count > 1) sink_.on_train(train_);
-    train_.count = 0;
-    train_.head.rider.reset();
+    if (run_.count == 1) sink_.on_datagram(run_.head);
+    if (run_.count > 1) sink_.on_run(run_);
+    run_.count = 0;
+    run_.head.rider.reset();
   }
 
  private:
   // What was added last begins anew with this one, if so.
   bool rides_with(std::span<const std::uint8_t> packet) noexcept {
-    if (train_.count != 1 || train_.head.rider) return false;
-    train_.head.rider = wire::Rider::of(train_.head.bytes, packet);
-    if (train_.head.rider) train_.count = 0;
-    return train_.count == 0;
+    if (run_.count != 1 || run_.head.rider) return false;
+    run_.head.rider = wire::Rider::of(run_.head.bytes, packet);
+    if (run_.head.rider) run_.count = 0;
+    return run_.count == 0;
   }
   bool goes_on_with(std::span<const std::uint8_t> packet) const noexcept {
-    const auto& head = train_.head.bytes;
-    return packet.data() == head.data() + train_.count * train_.step &&
-           packet.size() <= head.size() &&
-           (train_.count + std::size_t{1}) * train_.step <= kTrainBytes &&
+    const auto& head = run_.head.bytes;
+    return packet.data() == head.data() + run_.count * run_.step && packet.size() <= head.size() &&
+           (run_.count + std::size_t{1}) * run_.step <= kRxRunBytes &&
            wire::BthView(packet.data()).dest_qp() == wire::BthView(head.data()).dest_qp();
   }
 
-  wire::RxTrain train_;
+  wire::RxRun run_;
   RxSink& sink_;
 };
 
@@ -214,15 +213,15 @@ std::size_t UdpReceiver::deliver(const Coalesced& buffer, RxSink& sink) noexcept
   };
   Cutter cutter(buffer.bytes, buffer.segment_bytes, entry.sends_bundles);
   const bool is_bundle = cutter.follows_table();
-  Train train(buffer.fields, sink);
+  Run run(buffer.fields, sink);
   std::size_t count = 0;
   do {
     const auto piece = cutter.next();
     if (is_packet(piece, count)) {
-      train.add(piece);
+      run.add(piece);
     } else if (is_bundle && count == 0 && is_packet(buffer.bytes, 0)) {
       // By chance a packet ends like a bundle.
-      train.add(buffer.bytes);
+      run.add(buffer.bytes);
       cutter = Cutter({}, 0, false);
     } else if (piece.size() >= kLeast) {
       drops_.count(DropReason::kBadIcrc);
@@ -231,7 +230,7 @@ std::size_t UdpReceiver::deliver(const Coalesced& buffer, RxSink& sink) noexcept
     }
     ++count;
   } while (!cutter.is_done());
-  train.deliver();
+  run.deliver();
   return count;
 }
 

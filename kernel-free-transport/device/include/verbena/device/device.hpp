@@ -138,7 +138,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   // --- receiving and time; under the receive lock ---
   Lock& receive_lock() { return receive_lock_; }
   void handle_datagram(TimeNs now, const wire::RxDatagram& datagram);
-  void handle_train(TimeNs now, const wire::RxTrain& train);
+  void handle_run(TimeNs now, const wire::RxRun& run);
   // A multicast packet for a member, with the group's GID as it was sent to.
   void handle_multicast(TimeNs now, wire::RxDatagram datagram, Qpn member);
   // Always, before the lock is released.

@@ -20,8 +20,8 @@ class RxSink {
   // `datagram.bytes` are valid during the call only.
   virtual void on_datagram(const wire::RxDatagram& datagram) noexcept = 0;
   // The same for several at once.
-  virtual void on_train(const wire::RxTrain& train) noexcept {
-    for (std::uint32_t i = 0; i < train.count; ++i) on_datagram(train.at(i));
+  virtual void on_run(const wire::RxRun& run) noexcept {
+    for (std::uint32_t i = 0; i < run.count; ++i) on_datagram(run.at(i));
   }
 
  protected:

@@ -233,7 +233,7 @@ class Requester {
     return *packing_;
   }
   void ask_for_packing();
-  std::uint32_t joint_most_of(const SendEntry& entry);
+  std::uint32_t merged_most_of(const SendEntry& entry);
   bool may_be_packed(const SendEntry& entry);
   std::uint32_t psns_of_packed(std::uint32_t position, Psn psn);
 

@@ -4,7 +4,7 @@
 // behind every packet, so that a link can seal packets in place.
 //
 // A packet may stand for several, take as many PSNs and count as them, where the way says so
-// (Transmitter::packing): such a joint one carries their payloads, one after the other, behind the
+// (Transmitter::packing): such a merged one carries their payloads, one after the other, behind the
 // headers that the first and the last of them would have. A network never sees it.
 #pragma once
 
@@ -58,15 +58,15 @@ struct RxDatagram {
   Gid source_gid;
   Gid destination_gid;
   std::uint16_t source_lid = 0;
-  // More than 1: a joint packet, which stands for so many.
+  // More than 1: a merged packet, which stands for so many.
   std::uint32_t psns = 1;
   // An acknowledgement by the same queue pair's other half that came with it, and before it.
   std::optional<Rider> rider;
 };
 
-// Packets to one queue pair that came as one buffer, each at the same distance behind the one
-// before. All are as long as the first, but for a shorter last one.
-struct RxTrain {
+// A run: packets to one queue pair that came as one buffer, each at the same distance behind the
+// one before. All are as long as the first, but for a shorter last one.
+struct RxRun {
   RxDatagram head;
   std::size_t step = 0;
   std::size_t last_length = 0;
@@ -102,7 +102,7 @@ class TxBatch {
     std::uint32_t offset;       // of the BTH in the buffer
     std::uint32_t length;       // BTH .. pad; the ICRC's room follows
     std::uint32_t destination;  // index for destination()
-    std::uint32_t psns;         // that a joint packet stands for; 0: an ordinary one
+    std::uint32_t psns;         // that a merged packet stands for; 0: an ordinary one
     // So many bytes at the end have the CRC-32 `sum`; 0: not known.
     mutable std::uint32_t summed;
     std::uint32_t sum;
@@ -149,7 +149,7 @@ class TxBatch {
   // Packets of any lengths go at once: the batch is full when a run is, until clear().
   void be_one_run() { is_one_run_ = true; }
   // Of the packet that was taken last: it stands for `psns` packets of `wire_bytes` in all.
-  void make_joint(std::uint32_t psns, std::uint64_t wire_bytes) {
+  void make_merged(std::uint32_t psns, std::uint64_t wire_bytes) {
     Packet& last = packets_[count_ - 1];
     last.psns = psns;
     more_packets_ += psns - 1;
@@ -337,8 +337,8 @@ class Transmitter {
     static constexpr std::uint32_t kBorrowedLeast = 512;
     static constexpr std::uint32_t kNever = ~std::uint32_t{0};
 
-    // How many bytes one joint packet may carry. As it is, none.
-    std::uint32_t joint_most = 0;
+    // How many bytes one merged packet may carry. As it is, none.
+    std::uint32_t merged_most = 0;
     bool is_sealed = false;   // with a checksum, which is cheaper beside the copying
     bool is_bundled = false;  // several at once, whatever their lengths
     // A packet's payload that is as long may stay where it is until its batch was sent, unless it
@@ -348,9 +348,9 @@ class Transmitter {
     // Of a payload of this length: about half, so that one piece is read while the other is
     // written; but more and shorter pieces than of kPieceLeast only cost more.
     static constexpr std::uint32_t kPieceLeast = 8192;
-    std::uint32_t joint_most_of(std::uint64_t length) const {
-      const std::uint64_t half = std::bit_floor(std::min<std::uint64_t>(length / 2, kJointMost));
-      return std::min(joint_most, std::max(static_cast<std::uint32_t>(half), kPieceLeast));
+    std::uint32_t merged_most_of(std::uint64_t length) const {
+      const std::uint64_t half = std::bit_floor(std::min<std::uint64_t>(length / 2, kMergedMost));
+      return std::min(merged_most, std::max(static_cast<std::uint32_t>(half), kPieceLeast));
     }
 
     // How many packets of a message, from this one on, one packet of up to so many bytes stands

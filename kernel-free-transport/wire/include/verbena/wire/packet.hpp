@@ -39,7 +39,7 @@ struct PacketView {
   // Bytes of the message, and PSNs, that the packet brings. (A READ request takes others.)
   std::size_t data_length = 0;
   std::uint32_t psns = 1;
-  // Of one that was joined here, of packets as they came: from the payload of one to that of the
+  // Of one that was merged here, of packets as they came: from the payload of one to that of the
   // next. 0: there is one, and it is `payload`.
   std::uint32_t payload_step = 0;
   PacketBth bth;
@@ -109,7 +109,7 @@ inline Result<PacketView, DropReason> parse_packet(std::span<const std::uint8_t>
   return packet;
 }
 
-// Of which operations joint packets are.
+// Of which operations merged packets are.
 constexpr bool may_stand_for_several(const OpcodeRow& row) {
   return row.transport == WireTransport::kRc &&
          (row.operation == Operation::kSend || row.operation == Operation::kWrite ||

@@ -12,8 +12,8 @@ inline constexpr std::size_t kIcrcSize = 4;
 inline constexpr std::size_t kMaxHeaders = 64;
 inline constexpr std::size_t kMtuMax = 4096;
 inline constexpr std::size_t kMaxPacket = kMaxHeaders + kMtuMax + 3;
-// The longest payload of a joint packet, and the longest such packet.
-inline constexpr std::uint32_t kJointMost = 32 * 1024;
-inline constexpr std::size_t kMaxJoint = kMaxHeaders + kJointMost + 3;
+// The longest payload of a merged packet, and the longest such packet.
+inline constexpr std::uint32_t kMergedMost = 32 * 1024;
+inline constexpr std::size_t kMaxMerged = kMaxHeaders + kMergedMost + 3;
 
 }  // namespace verbena::wire

@@ -158,7 +158,7 @@ class Engine final : public queue::EventSink,
 
   // link::RxSink
   void on_datagram(const wire::RxDatagram& datagram) noexcept override;
-  void on_train(const wire::RxTrain& train) noexcept override;
+  void on_run(const wire::RxRun& run) noexcept override;
 
   // Driven
   Found drive_until_quiet() noexcept override;

@@ -13,7 +13,7 @@
 // its UDP socket. One that does not sleep is expected to read soon; a writer that waits for it may
 // nudge it in the same way. While rings are busy, UDP is looked at less often.
 //
-// In a ring, several of a network's packets travel as one joint packet.
+// In a ring, several of a network's packets travel as one merged packet.
 //
 // Threads: as Link says; the ring administration at any time from any thread.
 #pragma once
@@ -167,7 +167,7 @@ class PeerLink final : public Link {
 
   std::unique_ptr<OutboundRings> outbound_;
   Lock change_lock_;  // guards the list of changes
-  Published<Packs> packs_{Packs::kJoint};
+  Published<Packs> packs_{Packs::kMerged};
   std::vector<Pending> pending_;
   Published<bool> has_pending_{false};
   std::array<Published<Source*>, kSourcesMax> sources_{};  // by number; null: not there

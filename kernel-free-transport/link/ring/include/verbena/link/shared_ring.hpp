@@ -38,8 +38,8 @@
 
 namespace verbena::link {
 
-// Which packets may stand for several (wire/datagram.hpp). What takes joint ones takes riders, too.
-enum class Packs : std::uint32_t { kJoint = 0, kNothing = 1 };
+// Which packets may stand for several (wire/datagram.hpp). What takes merged ones takes riders.
+enum class Packs : std::uint32_t { kMerged = 0, kNothing = 1 };
 
 // The memory. Movable; unmaps at its end. Not inherited by fork(): in a child it is not there, so
 // there close() and the destructor do nothing, and all else is forbidden.
@@ -64,7 +64,7 @@ class SharedRing {
   void close() noexcept;
   bool is_closed() const noexcept;
 
-  // The reader says which packets may stand for several, and may change its mind; at first, joint
+  // The reader says which packets may stand for several, and may change its mind; at first, merged
   // ones.
   void set_packs(Packs packs) noexcept;
   Packs packs() const noexcept;

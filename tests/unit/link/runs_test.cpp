@@ -13,14 +13,14 @@ namespace {
 class Cars final : public RxSink {
  public:
   void on_datagram(const wire::RxDatagram& d) noexcept override {
-    trains.push_back(1);
+    runs.push_back(1);
     take(d);
   }
-  void on_train(const wire::RxTrain& train) noexcept override {
-    trains.push_back(train.count);
-    for (std::uint32_t i = 0; i < train.count; ++i) take(train.at(i));
+  void on_run(const wire::RxRun& run) noexcept override {
+    runs.push_back(run.count);
+    for (std::uint32_t i = 0; i < run.count; ++i) take(run.at(i));
   }
-  std::vector<std::uint32_t> trains;  // how many were together
+  std::vector<std::uint32_t> runs;  // how many were together
   std::vector<Bytes> packets;
 
  private:
@@ -62,21 +62,21 @@ struct Pair {
   std::vector<Bytes> sent;
 };
 
-TEST(UdpTrain, IsWhatWasSentAtOnce) {
+TEST(UdpRun, IsWhatWasSentAtOnce) {
   Pair pair;
   pair.send({1036, 1036, 1036, 40});
   pair.send({28});
   Cars sink;
   pair.receive(sink);
-  EXPECT_EQ(sink.trains, (std::vector<std::uint32_t>{4, 1}));
+  EXPECT_EQ(sink.runs, (std::vector<std::uint32_t>{4, 1}));
 }
 
-TEST(UdpTrain, IsNoLongerThanTheNearestCacheHolds) {
+TEST(UdpRun, IsNoLongerThanTheNearestCacheHolds) {
   Pair pair;
   pair.send(std::vector<std::size_t>(15, 4108));
   Cars sink;
   pair.receive(sink);
-  EXPECT_EQ(sink.trains, (std::vector<std::uint32_t>{4, 4, 4, 3}));
+  EXPECT_EQ(sink.runs, (std::vector<std::uint32_t>{4, 4, 4, 3}));
 }
 
 // By a socket that is not ours, so that what it sends at once need not be right.
@@ -113,19 +113,19 @@ void receive_from_stranger(Pair& pair, Cars& sink) {
   EXPECT_EQ(pair.b.drops.read(DropReason::kBadIcrc), 1u);
 }
 
-TEST(UdpTrain, EndsWhereAPacketIsDamagedOrForAnother) {
+TEST(UdpRun, EndsWhereAPacketIsDamagedOrForAnother) {
   Pair pair(kRoce);
   Cars sink;
   receive_from_stranger(pair, sink);
-  EXPECT_EQ(sink.trains, (std::vector<std::uint32_t>{2, 3, 2}));
+  EXPECT_EQ(sink.runs, (std::vector<std::uint32_t>{2, 3, 2}));
 }
 
 // Where nobody but us is expected, the kernel is not asked to keep segments together.
-TEST(UdpTrain, IsNotMadeOfAStrangersSegmentsAmongOurselves) {
+TEST(UdpRun, IsNotMadeOfAStrangersSegmentsAmongOurselves) {
   Pair pair;
   Cars sink;
   receive_from_stranger(pair, sink);
-  EXPECT_EQ(sink.trains, std::vector<std::uint32_t>(7, 1));
+  EXPECT_EQ(sink.runs, std::vector<std::uint32_t>(7, 1));
 }
 
 // Packets that are longer than the segments before them, others that are shorter, runs of other

@@ -10,7 +10,7 @@ namespace {
 // it is solicited, and pad.
 constexpr std::uint8_t kOfAllPackets = 0x4f;
 
-// Of requests: joining answers to READs gains nothing.
+// Of requests: merging answers to READs gains nothing.
 bool is_plain_data(const wire::OpcodeRow& row) {
   return wire::may_stand_for_several(row) && !row.response && row.header_bytes == wire::Bth::kSize;
 }
@@ -31,11 +31,11 @@ bool goes_on(const wire::PacketView& head, std::uint32_t behind, std::uint32_t m
          bth.psn() == head.bth.psn + behind;
 }
 
-// Makes `packet`, the one at `first`, stand for as many of the train as are one piece of a message,
+// Makes `packet`, the one at `first`, stand for as many of the run as are one piece of a message,
 // each as long as it has to be. What is refused of such a piece, for want of a receive or of room
 // in it, is refused as a whole.
-void join(wire::PacketView& packet, const wire::RxTrain& train, std::uint32_t first,
-          std::uint32_t mtu) {
+void merge(wire::PacketView& packet, const wire::RxRun& run, std::uint32_t first,
+           std::uint32_t mtu) {
   if (!is_plain_data(*packet.row) || packet.row->ends_message || packet.payload.size() != mtu ||
       wire::BthView(packet.start).mark() != 0) {
     return;
@@ -44,8 +44,8 @@ void join(wire::PacketView& packet, const wire::RxTrain& train, std::uint32_t fi
   bool has_ended = false;
   std::uint32_t count = 1;
   std::size_t length = mtu;
-  for (; first + count < train.count && !has_ended; ++count) {
-    const auto bytes = train.bytes_at(first + count);
+  for (; first + count < run.count && !has_ended; ++count) {
+    const auto bytes = run.bytes_at(first + count);
     const wire::BthView bth(bytes.data());
     const wire::OpcodeRow& row = wire::row_of(bth.opcode());
     if (!goes_on(packet, count, mtu, bytes, row)) break;
@@ -63,35 +63,35 @@ void join(wire::PacketView& packet, const wire::RxTrain& train, std::uint32_t fi
   packet.row = &wire::row_of(packet.opcode);
   packet.bth.ack_request = asks;
   packet.psns = count;
-  packet.payload_step = static_cast<std::uint32_t>(train.step);
+  packet.payload_step = static_cast<std::uint32_t>(run.step);
   packet.data_length = length;
 }
 
 }  // namespace
 
-void Device::handle_train(TimeNs now, const wire::RxTrain& train) {
-  const wire::BthView head(train.head.bytes.data());
+void Device::handle_run(TimeNs now, const wire::RxRun& run) {
+  const wire::BthView head(run.head.bytes.data());
   qp::QueuePair* qp = is_port_active() ? table_.find(head.dest_qp()) : nullptr;
   if (qp == nullptr || qp->transport() == Transport::kUd) {
-    for (std::uint32_t i = 0; i < train.count; ++i) handle_datagram(now, train.at(i));
+    for (std::uint32_t i = 0; i < run.count; ++i) handle_datagram(now, run.at(i));
     return;
   }
-  counters_.received.packets.add(train.count);
-  counters_.received.bytes.add((train.count - std::uint64_t{1}) * train.head.bytes.size() +
-                               train.last_length);
-  if (train.head.rider) count_rider();
+  counters_.received.packets.add(run.count);
+  counters_.received.bytes.add((run.count - std::uint64_t{1}) * run.head.bytes.size() +
+                               run.last_length);
+  if (run.head.rider) count_rider();
   const Guard guard(qp->lock());
-  wire::RxDatagram datagram = train.head;
-  for (std::uint32_t i = 0; i < train.count;) {
-    datagram.bytes = train.bytes_at(i);
+  wire::RxDatagram datagram = run.head;
+  for (std::uint32_t i = 0; i < run.count;) {
+    datagram.bytes = run.bytes_at(i);
     auto packet = wire::parse_packet(datagram.bytes);
     if (!packet.ok()) {
       counters_.drops.count(packet.error());
       ++i;
       continue;
     }
-    if (i == 0 && train.head.rider) packet->rider = &*train.head.rider;
-    if (packet->bth.psn == qp->expected_psn()) join(*packet, train, i, qp->endpoint().mtu);
+    if (i == 0 && run.head.rider) packet->rider = &*run.head.rider;
+    if (packet->bth.psn == qp->expected_psn()) merge(*packet, run, i, qp->endpoint().mtu);
     qp->handle_packet(*packet, datagram, now);
     i += packet->psns;
   }

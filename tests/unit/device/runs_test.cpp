@@ -33,20 +33,20 @@ class Answered : public TwoHosts {
     for (std::size_t i = 0; i < packets.size(); ++i) {
       std::copy(packets[i].begin(), packets[i].end(), buffer.begin() + i * step);
     }
-    wire::RxTrain train;
-    train.head.bytes = std::span(buffer).first(packets.front().size());
-    train.head.source = right.address;
-    train.head.destination = left.address;
-    train.head.rider = rider;
-    train.step = step;
-    train.last_length = packets.back().size();
-    train.count = static_cast<std::uint32_t>(packets.size());
+    wire::RxRun run;
+    run.head.bytes = std::span(buffer).first(packets.front().size());
+    run.head.source = right.address;
+    run.head.destination = left.address;
+    run.head.rider = rider;
+    run.step = step;
+    run.last_length = packets.back().size();
+    run.count = static_cast<std::uint32_t>(packets.size());
     const Guard guard(left.device.receive_lock());
     ++time;
-    if (train.count == 1) {
-      left.device.handle_datagram(time, train.head);
+    if (run.count == 1) {
+      left.device.handle_datagram(time, run.head);
     } else {
-      left.device.handle_train(time, train);
+      left.device.handle_run(time, run);
     }
     left.device.finish_receive(time, Acknowledge::kNow);
   }

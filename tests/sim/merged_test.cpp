@@ -11,13 +11,13 @@ namespace verbena::sim {
 namespace {
 
 // Of 256 bytes: four in one.
-class Joint : public Scene {
+class Merged : public Scene {
  public:
-  explicit Joint(const PeerOptions& options = {}) : Joint(options, options) {}
-  Joint(const PeerOptions& left_options, const PeerOptions& right_options)
+  explicit Merged(const PeerOptions& options = {}) : Merged(options, options) {}
+  Merged(const PeerOptions& left_options, const PeerOptions& right_options)
       : Scene(left_options, right_options) {
-    pair.world.faults().joint = 1'000'000;
-    pair.world.faults().joint_most = 1024;
+    pair.world.faults().merged = 1'000'000;
+    pair.world.faults().merged_most = 1024;
   }
   // The PSNs of each packet from the left that carries data.
   void watch() {
@@ -25,7 +25,7 @@ class Joint : public Scene {
       const auto packet = wire::parse_packet(bytes);
       const bool is_of_left = packet.ok() && packet->bth.dest_qp == right.qp().number();
       if (from.index() != 0 || !is_of_left || !packet->row->payload) return true;
-      seen.push_back(pair.world.seen().joint);
+      seen.push_back(pair.world.seen().merged);
       return !lose || !lose(seen.size());
     };
   }
@@ -37,8 +37,8 @@ class Joint : public Scene {
   std::function<bool(std::size_t)> lose;
 };
 
-TEST(JointPackets, CountAsThoseThatTheyStandFor) {
-  Joint s;
+TEST(MergedPackets, CountAsThoseThatTheyStandFor) {
+  Merged s;
   s.watch();
   s.left.post(s.left.write(1, 2499, s.right));
   s.run_until_sent(1);
@@ -62,10 +62,10 @@ TEST(JointPackets, CountAsThoseThatTheyStandFor) {
 
 // Half of it, so that one is read while the other is written; or all, where others follow, which
 // are written meanwhile.
-TEST(JointPackets, OfAMessageAreTwoOrIfOthersFollowOne) {
+TEST(MergedPackets, OfAMessageAreTwoOrIfOthersFollowOne) {
   constexpr std::uint32_t kLength = 16 * 1024;
-  Joint s;
-  s.pair.world.faults().joint_most = wire::kJointMost;
+  Merged s;
+  s.pair.world.faults().merged_most = wire::kMergedMost;
   s.watch();
   s.left.post(s.left.write(1, kLength, s.right));
   s.run_until_sent(1);
@@ -87,8 +87,8 @@ TEST(JointPackets, OfAMessageAreTwoOrIfOthersFollowOne) {
   s.expect_unharmed();
 }
 
-TEST(JointPackets, FillSendsReceivesWithImmediate) {
-  Joint s;
+TEST(MergedPackets, FillSendsReceivesWithImmediate) {
+  Merged s;
   s.right.receive(7, 4096);
   Request r = s.left.send(1, 1024);
   r.opcode = WorkOpcode::kSendImmediate;
@@ -102,10 +102,10 @@ TEST(JointPackets, FillSendsReceivesWithImmediate) {
   s.expect_source(s.right.inbox, 1024);
 }
 
-TEST(JointPackets, AreOfReliableConnectionsOnly) {
+TEST(MergedPackets, AreOfReliableConnectionsOnly) {
   PeerOptions options;
   options.transport = Transport::kUc;
-  Joint s(options);
+  Merged s(options);
   s.watch();
   s.left.post(s.left.write(1, 2500, s.right));
   s.run_until_sent(1);
@@ -114,8 +114,8 @@ TEST(JointPackets, AreOfReliableConnectionsOnly) {
   s.expect_source(s.right.target, 2500);
 }
 
-TEST(JointPackets, AreCheckedAsOthersAre) {
-  Joint s;
+TEST(MergedPackets, AreCheckedAsOthersAre) {
+  Merged s;
   Request r = s.left.write(1, 2500, s.right);
   r.remote_address += Peer::kMemory - 2499;
   s.left.post(r);
@@ -124,8 +124,8 @@ TEST(JointPackets, AreCheckedAsOthersAre) {
   s.expect_unharmed();
 }
 
-TEST(JointPackets, ForAReceiveThatIsTooShortAreRefused) {
-  Joint s;
+TEST(MergedPackets, ForAReceiveThatIsTooShortAreRefused) {
+  Merged s;
   s.right.receive(7, 900);
   s.left.post(s.left.send(1, 1024));
   s.run_until_sent(1);
@@ -135,12 +135,12 @@ TEST(JointPackets, ForAReceiveThatIsTooShortAreRefused) {
 }
 
 // The second is lost, and by then the way takes ordinary ones only: those of its places come.
-TEST(JointPackets, ComeAgainInPiecesWhereTheWayTakesThemNoMore) {
-  Joint s;
+TEST(MergedPackets, ComeAgainInPiecesWhereTheWayTakesThemNoMore) {
+  Merged s;
   s.watch();
   s.lose = [&](std::size_t count) {
-    if (count != 2 || s.pair.world.faults().joint == 0) return false;
-    s.pair.world.faults().joint = 0;
+    if (count != 2 || s.pair.world.faults().merged == 0) return false;
+    s.pair.world.faults().merged = 0;
     return true;
   };
   s.left.post(s.left.write(1, 2048, s.right));
@@ -152,9 +152,9 @@ TEST(JointPackets, ComeAgainInPiecesWhereTheWayTakesThemNoMore) {
 }
 
 // What claims to stand for others than it is long for, or is no SEND or WRITE.
-TEST(JointPackets, ThatAreNotAsLongAsTheySayAreRefused) {
+TEST(MergedPackets, ThatAreNotAsLongAsTheySayAreRefused) {
   for (const std::uint32_t psns : {3u, 5u, 65535u}) {
-    Joint s;
+    Merged s;
     s.watch();
     s.lose = [&](std::size_t count) {
       if (count != 1) return false;
@@ -168,8 +168,8 @@ TEST(JointPackets, ThatAreNotAsLongAsTheySayAreRefused) {
   }
 }
 
-TEST(JointPackets, OfOtherOperationsAreDropped) {
-  Joint s;
+TEST(MergedPackets, OfOtherOperationsAreDropped) {
+  Merged s;
   bool is_done = false;
   s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t> bytes) {
     const auto packet = wire::parse_packet(bytes);
@@ -187,11 +187,11 @@ TEST(JointPackets, OfOtherOperationsAreDropped) {
   s.expect_unharmed();
 }
 
-TEST(JointPackets, OfATaggedMessageFindItsBuffer) {
+TEST(MergedPackets, OfATaggedMessageFindItsBuffer) {
   PeerOptions tagged;
   tagged.use_srq = true;
   tagged.max_tags = 4;
-  Joint s({}, tagged);
+  Merged s({}, tagged);
   const queue::Sge sge{s.right.inbox.address(), 2048, s.right.inbox.key()};
   queue::TagOperation op;
   op.receive_id = 5;
@@ -213,11 +213,11 @@ TEST(JointPackets, OfATaggedMessageFindItsBuffer) {
                                s.left.source.bytes().subspan(16, 2000), "data"));
 }
 
-// Ordinary packets were answered by words that got lost; the repetition is joint and begins before
+// Ordinary packets were answered by words that got lost; the repetition is merged and begins before
 // the place where the responder stands.
-TEST(JointPackets, MayRepeatInPartWhatIsThere) {
-  Joint s;
-  s.pair.world.faults().joint = 0;
+TEST(MergedPackets, MayRepeatInPartWhatIsThere) {
+  Merged s;
+  s.pair.world.faults().merged = 0;
   s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t> bytes) {
     if (s.is_beside(bytes)) return true;
     // All answers, and the second half of the message.
@@ -228,7 +228,7 @@ TEST(JointPackets, MayRepeatInPartWhatIsThere) {
   ASSERT_TRUE(s.pair.run_until([&] { return s.right.qp().responder().expected_psn() == half; }));
   s.pair.run(1'000'000);
   s.pair.world.filter = nullptr;
-  s.pair.world.faults().joint = 1'000'000;
+  s.pair.world.faults().merged = 1'000'000;
   const TimeNs before = s.pair.world.now();
   ASSERT_TRUE(s.pair.run_until([&] { return s.left.sends.size() == 1; }));
   EXPECT_LT(s.pair.world.now(), before + 300'000'000);

@@ -11,16 +11,16 @@ namespace {
 
 using Packet = std::vector<std::uint8_t>;
 
-TEST(Trains, CountAsTheirPackets) {
+TEST(Runs, CountAsTheirPackets) {
   Scene s;
-  s.pair.world.faults().train = 1'000'000;
+  s.pair.world.faults().run = 1'000'000;
   s.right.receive(7, 4096);
   s.left.post(s.left.send(1, 1299));
   s.run_until_sent(1);
   EXPECT_EQ(statuses(s.left.sends), std::vector{Status::kSuccess});
   ASSERT_EQ(statuses(s.right.receives), std::vector{Status::kSuccess});
   EXPECT_EQ(s.right.receives[0].byte_length, 1299u);
-  EXPECT_EQ(s.pair.world.in_trains(), 6u);
+  EXPECT_EQ(s.pair.world.in_runs(), 6u);
   const auto& received = s.right.qp().endpoint().counters;
   EXPECT_EQ(received.packets_received.read(), 6u);
   EXPECT_EQ(received.bytes_received.read(), 1299u);
@@ -34,9 +34,9 @@ TEST(Trains, CountAsTheirPackets) {
 }
 
 // Pieces of a message that begin and end anywhere in it, into buffers that do as well.
-TEST(Trains, FillBuffersAcrossTheirPackets) {
+TEST(Runs, FillBuffersAcrossTheirPackets) {
   Scene s;
-  s.pair.world.faults().train = 1'000'000;
+  s.pair.world.faults().run = 1'000'000;
   s.right.receive(1, 1000, 0);
   s.left.post(s.left.send(1, 1000));
   s.run_until_sent(1);
@@ -45,13 +45,13 @@ TEST(Trains, FillBuffersAcrossTheirPackets) {
   s.run_until_sent(3);
   EXPECT_NO_THROW(expect_equal(s.right.inbox.bytes().first(1000), s.left.source.bytes().first(1000),
                                "receive"));
-  EXPECT_GT(s.pair.world.in_trains(), 4u);
+  EXPECT_GT(s.pair.world.in_runs(), 4u);
   s.expect_unharmed();
 }
 
-TEST(Trains, OfAMessageTooLongForItsReceiveFailBothEnds) {
+TEST(Runs, OfAMessageTooLongForItsReceiveFailBothEnds) {
   Scene s;
-  s.pair.world.faults().train = 1'000'000;
+  s.pair.world.faults().run = 1'000'000;
   s.right.receive(7, 700);
   s.left.post(s.left.send(1, 1000));
   s.run_until_sent(1);
@@ -60,9 +60,9 @@ TEST(Trains, OfAMessageTooLongForItsReceiveFailBothEnds) {
   EXPECT_NO_THROW(s.right.inbox.expect_guards());
 }
 
-TEST(Trains, WithoutAReceiveWaitForOne) {
+TEST(Runs, WithoutAReceiveWaitForOne) {
   Scene s;
-  s.pair.world.faults().train = 1'000'000;
+  s.pair.world.faults().run = 1'000'000;
   s.left.post(s.left.send(1, 1000));
   s.pair.run(3'000'000);
   EXPECT_TRUE(s.left.sends.empty());
@@ -156,11 +156,11 @@ struct Outcome {
 };
 
 Outcome play(const std::vector<Packet>& packets, std::uint32_t how_often, bool with_receives,
-             std::uint64_t* in_trains) {
+             std::uint64_t* in_runs) {
   Pair pair;
   Outcome out;
   pair.world.filter = [](const Node&, std::span<const std::uint8_t>) { return false; };
-  pair.world.faults().train = how_often;
+  pair.world.faults().run = how_often;
   pair.right.receive_cq().arm(true);
   for (std::uint64_t id = 1; with_receives && id <= 8; ++id) pair.right.receive(id, 4096);
   for (Packet packet : packets) {
@@ -187,15 +187,15 @@ Outcome play(const std::vector<Packet>& packets, std::uint32_t how_often, bool w
   }
   EXPECT_NO_THROW(pair.right.inbox.expect_guards());
   EXPECT_NO_THROW(pair.right.target.expect_guards());
-  *in_trains += pair.world.in_trains();
+  *in_runs += pair.world.in_runs();
   return out;
 }
 
-// First and two middle packets of a SEND, as a train; `change` may change them.
+// First and two middle packets of a SEND, as a run; `change` may change them.
 struct Prefix {
   template <typename F>
   explicit Prefix(F&& change) {
-    pair.world.faults().train = 1'000'000;
+    pair.world.faults().run = 1'000'000;
     std::vector<Packet> packets;
     pair.world.filter = [&](const Node& from, std::span<const std::uint8_t> bytes) {
       if (from.index() == 0) packets.emplace_back(bytes.begin(), bytes.end());
@@ -213,13 +213,13 @@ struct Prefix {
     };
     for (const Packet& packet : packets) pair.world.inject(1, pair.a.address(), packet);
     pair.run(500'000);
-    EXPECT_EQ(pair.world.in_trains(), 3u);
+    EXPECT_EQ(pair.world.in_runs(), 3u);
   }
   Pair pair;
   std::size_t answers = 0;
 };
 
-TEST(Trains, AreAnsweredIfAnyOfThemAsks) {
+TEST(Runs, AreAnsweredIfAnyOfThemAsks) {
   const Prefix silent([](std::vector<Packet>&) {});
   EXPECT_EQ(silent.answers, 0u);
   for (std::size_t which = 0; which < 3; ++which) {
@@ -228,16 +228,16 @@ TEST(Trains, AreAnsweredIfAnyOfThemAsks) {
   }
 }
 
-TEST(Trains, AreNotOneMessageIfTheirOperationsDiffer) {
+TEST(Runs, AreNotOneMessageIfTheirOperationsDiffer) {
   Prefix mixed([](std::vector<Packet>& packets) {
     packets[2][0] = static_cast<std::uint8_t>(wire::Opcode::kRcWriteMiddle);
   });
   EXPECT_EQ(mixed.pair.right.state(), qp::State::kError);
 }
 
-TEST(Trains, DoWhatTheirPacketsWouldDoOneByOne) {
+TEST(Runs, DoWhatTheirPacketsWouldDoOneByOne) {
   std::uint64_t alone = 0;
-  std::uint64_t in_trains = 0;
+  std::uint64_t in_runs = 0;
   std::size_t alive = 0;
   constexpr std::size_t kSeeds = 1500;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
@@ -247,14 +247,14 @@ TEST(Trains, DoWhatTheirPacketsWouldDoOneByOne) {
     if (random.chance(600'000)) spoil(packets, random);
     const bool with_receives = random.chance(850'000);
     const Outcome one_by_one = play(packets, 0, with_receives, &alone);
-    const Outcome together = play(packets, 1'000'000, with_receives, &in_trains);
-    const Outcome now_and_then = play(packets, 500'000, with_receives, &in_trains);
+    const Outcome together = play(packets, 1'000'000, with_receives, &in_runs);
+    const Outcome now_and_then = play(packets, 500'000, with_receives, &in_runs);
     ASSERT_TRUE(one_by_one == together) << "seed " << seed;
     ASSERT_TRUE(one_by_one == now_and_then) << "seed " << seed;
     alive += one_by_one.state == qp::State::kRts ? 1 : 0;
   }
   EXPECT_EQ(alone, 0u);
-  EXPECT_GT(in_trains, kSeeds);
+  EXPECT_GT(in_runs, kSeeds);
   EXPECT_GT(alive, kSeeds / 2);
   EXPECT_LT(alive, kSeeds);
 }

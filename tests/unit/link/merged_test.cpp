@@ -27,7 +27,7 @@ class Counting final : public RxSink {
   std::vector<std::uint32_t> psns;
 };
 
-class JointTest : public ::testing::Test {
+class MergedTest : public ::testing::Test {
  protected:
   void join() {
     const int fd = SharedRing::create().value();
@@ -36,7 +36,7 @@ class JointTest : public ::testing::Test {
     ::close(fd);
     receive();
   }
-  // An ordinary one, a joint one, an ordinary one.
+  // An ordinary one, a merged one, an ordinary one.
   void add_three(wire::TxBatch& batch) {
     for (std::uint32_t n = 0; n < 3; ++n) {
       const Bytes bytes = make_packet(b_.node.qp(1), n, 100);
@@ -45,7 +45,7 @@ class JointTest : public ::testing::Test {
       std::copy(bytes.begin(), bytes.end(), out);
       if (n == 1) {
         batch.commit(bytes.size(), to(b_.self.address));
-        batch.make_joint(kPsns, bytes.size() + 36);
+        batch.make_merged(kPsns, bytes.size() + 36);
       } else {
         batch.commit(bytes.size(), to(b_.self.address));
       }
@@ -62,7 +62,7 @@ class JointTest : public ::testing::Test {
     for (int i = 0; i < 100; ++i) link.receive(sink_, 64);
   }
   void receive() { receive(*b_.link); }
-  bool are_offered() { return a_.link->packing(b_.self).joint_most != 0; }
+  bool are_offered() { return a_.link->packing(b_.self).merged_most != 0; }
 
   SlotGroup group_a_ = open_group(own_address(0));
   SlotGroup group_b_ = open_group(own_address(1));
@@ -71,7 +71,7 @@ class JointTest : public ::testing::Test {
   Counting sink_;
 };
 
-TEST_F(JointTest, SayForHowManyTheyStand) {
+TEST_F(MergedTest, SayForHowManyTheyStand) {
   EXPECT_FALSE(are_offered());
   join();
   EXPECT_TRUE(are_offered());
@@ -81,7 +81,7 @@ TEST_F(JointTest, SayForHowManyTheyStand) {
   EXPECT_EQ(a_.link->ring_packets_sent(), 2 + kPsns);
 }
 
-TEST_F(JointTest, AreOfferedWhereBothEndsWantThem) {
+TEST_F(MergedTest, AreOfferedWhereBothEndsWantThem) {
   join();
   for (PeerLink* side : {a_.link.get(), b_.link.get()}) {
     side->set_packs(Packs::kNothing);
@@ -89,21 +89,21 @@ TEST_F(JointTest, AreOfferedWhereBothEndsWantThem) {
     EXPECT_FALSE(are_offered());
     EXPECT_EQ(a_.link->carrier_to(b_.self), Carrier::kRing);
     send_three(*a_.link);  // was made before
-    side->set_packs(Packs::kJoint);
+    side->set_packs(Packs::kMerged);
     receive();
     EXPECT_TRUE(are_offered());
   }
   EXPECT_EQ(sink_.psns.size(), 6u);
 }
 
-TEST_F(JointTest, AreNotOfferedOnANewRingWhereTheReaderWantsNone) {
+TEST_F(MergedTest, AreNotOfferedOnANewRingWhereTheReaderWantsNone) {
   b_.link->set_packs(Packs::kNothing);
   join();
   EXPECT_EQ(a_.link->carrier_to(b_.self), Carrier::kRing);
   EXPECT_FALSE(are_offered());
 }
 
-TEST_F(JointTest, NeverGoByUdp) {
+TEST_F(MergedTest, NeverGoByUdp) {
   join();
   Batch batch;
   add_three(batch.get());
@@ -113,7 +113,7 @@ TEST_F(JointTest, NeverGoByUdp) {
   EXPECT_EQ(sink_.psns, (std::vector<std::uint32_t>{1, 1}));
 }
 
-TEST_F(JointTest, AreLostToFaultsAndUnseenByCaptures) {
+TEST_F(MergedTest, AreLostToFaultsAndUnseenByCaptures) {
   join();
   auto capture = std::make_unique<CaptureLink>(std::move(a_.link), a_.self.address);
   CaptureLink* const captures = capture.get();
