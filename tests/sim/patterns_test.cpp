@@ -256,11 +256,11 @@ Exchange in_runs(const char* name, Exchange e, std::uint32_t how_often = 1'000'0
   return e;
 }
 
-// The same with acknowledgements that ride with the packets behind them.
-Exchange ridden(const char* name, Exchange e, std::uint32_t how_often = 1'000'000) {
+// The same with acknowledgements that are piggybacked on the packets behind them.
+Exchange piggybacked(const char* name, Exchange e, std::uint32_t how_often = 1'000'000) {
   e.name = name;
   e.begin = [begin = e.begin, how_often](Pair& p) {
-    p.world.faults().rider = how_often;
+    p.world.faults().piggybacked_ack = how_often;
     begin(p);
   };
   return e;
@@ -300,8 +300,8 @@ std::vector<Exchange> exchanges() {
       in_runs("SEND over XRC in runs", over_xrc()),
       in_runs("SEND now and then in runs", send("", 1300), 500'000),
       in_runs("WRITE now and then in runs", write("", 1300, false), 500'000),
-      ridden("ping-pong with riders", ping_pong()),
-      ridden("ping-pong with riders now and then", ping_pong(), 500'000)};
+      piggybacked("ping-pong with piggybacked acks", ping_pong()),
+      piggybacked("ping-pong with piggybacked acks now and then", ping_pong(), 500'000)};
 }
 
 enum class Trouble { kLost, kRepeated };

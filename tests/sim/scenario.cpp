@@ -34,7 +34,7 @@ Faults draw_faults(Random& random) {
   const auto most = static_cast<std::uint32_t>(random.below(2 * wire::kMergedMost));
   f.merged_most = 256 + (most < wire::kMergedMost ? most % 4096 : most - wire::kMergedMost);
   f.run = random.chance(250'000) ? 1'000'000 : some(1'000'000);
-  f.rider = random.chance(250'000) ? 1'000'000 : some(1'000'000);
+  f.piggybacked_ack = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.borrowed = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.sealed = random.chance(250'000) ? 1'000'000 : some(1'000'000);
   f.bundled = random.chance(250'000) ? 1'000'000 : some(1'000'000);

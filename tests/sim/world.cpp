@@ -25,15 +25,15 @@ void Node::restart() {
 void Node::send(wire::TxBatch& batch, Qpn) noexcept {
   const auto packets = batch.packets();
   for (std::size_t i = 0; i < packets.size(); ++i) {
-    std::optional<wire::Rider> rider;
+    std::optional<wire::PiggybackedAck> ack;
     if (i + 1 < packets.size()) {
-      rider = world_.rider_of(batch.bytes_of(packets[i]), batch.bytes_of(packets[i + 1]));
+      ack = world_.piggybacked_ack_of(batch.bytes_of(packets[i]), batch.bytes_of(packets[i + 1]));
     }
-    if (rider) ++i;
+    if (ack) ++i;
     const wire::TxBatch::Packet& p = packets[i];
     const auto bytes = batch.bytes_of(p);
     VERBENA_CHECK(p.summed == 0 || wire::crc32(0, bytes.last(p.summed).data(), p.summed) == p.sum);
-    const Load load{{bytes.begin(), bytes.end()}, std::max(p.psns, 1u), rider};
+    const Load load{{bytes.begin(), bytes.end()}, std::max(p.psns, 1u), ack};
     world_.launch(*this, load, batch.destination(p));
   }
 }
@@ -85,9 +85,9 @@ void World::launch(Node& from, const Load& load, const wire::Destination& to) {
                    std::string(p->row->name).c_str(), p->bth.psn.value(), p->payload.size(),
                    p->bth.ack_request ? " ask" : "");
       if (load.merged > 1) std::fprintf(stderr, " merged %u", load.merged);
-      if (load.rider) {
-        std::fprintf(stderr, " rider psn %u syndrome 0x%02x", load.rider->psn.value(),
-                     load.rider->aeth.syndrome);
+      if (load.piggybacked_ack) {
+        std::fprintf(stderr, " piggybacked ack psn %u syndrome 0x%02x",
+                     load.piggybacked_ack->psn.value(), load.piggybacked_ack->aeth.syndrome);
       }
       if (p->row->aeth) std::fprintf(stderr, " syndrome 0x%02x", p->aeth().syndrome);
       std::fputc('\n', stderr);
@@ -117,13 +117,13 @@ void World::launch(Node& from, const Load& load, const wire::Destination& to) {
   if (random_.chance(faults_.duplicate)) fly(index, from.address(), load);
 }
 
-std::optional<wire::Rider> World::rider_of(std::span<const std::uint8_t> packet,
-                                           std::span<const std::uint8_t> behind) {
-  if (faults_.rider == 0) return std::nullopt;
-  const auto rider = wire::Rider::of(packet, behind);
-  if (!rider || !random_.chance(faults_.rider)) return std::nullopt;
-  ++riders_;
-  return rider;
+std::optional<wire::PiggybackedAck> World::piggybacked_ack_of(
+    std::span<const std::uint8_t> packet, std::span<const std::uint8_t> behind) {
+  if (faults_.piggybacked_ack == 0) return std::nullopt;
+  const auto ack = wire::PiggybackedAck::of(packet, behind);
+  if (!ack || !random_.chance(faults_.piggybacked_ack)) return std::nullopt;
+  ++piggybacked_acks_;
+  return ack;
 }
 
 void World::fly(std::size_t to, const IpAddress& source, const Load& load, TimeNs busy) {
@@ -137,7 +137,7 @@ void World::deliver(Node& to, const IpAddress& source, const Load& load) {
   wire::RxDatagram datagram;
   datagram.bytes = load.bytes;
   datagram.psns = load.merged;
-  datagram.rider = load.rider;
+  datagram.piggybacked_ack = load.piggybacked_ack;
   datagram.source = source;
   datagram.destination = to.address();
   to.device().handle_datagram(now_, datagram);
@@ -150,7 +150,7 @@ bool World::comes_with(const Arrived& arrived, std::size_t which) {
   const auto& [source, load] = arrived[which];
   const auto& [source_before, before] = arrived[which - 1];
   const auto is_plain = [](const Load& l) {
-    return l.merged == 1 && !l.rider && l.bytes.size() >= wire::Bth::kSize;
+    return l.merged == 1 && !l.piggybacked_ack && l.bytes.size() >= wire::Bth::kSize;
   };
   return is_plain(load) && is_plain(before) && source == source_before &&
          before.bytes.size() == arrived.front().second.bytes.size() &&

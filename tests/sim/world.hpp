@@ -41,8 +41,8 @@ struct Faults {
   std::uint32_t bundled = 0;
   // How often a packet that arrives with the one before it comes in one buffer with it.
   std::uint32_t run = 0;
-  // How often an acknowledgement before a packet to the same place rides with it.
-  std::uint32_t rider = 0;
+  // How often an acknowledgement before a packet to the same place is piggybacked on it.
+  std::uint32_t piggybacked_ack = 0;
 };
 
 struct Event {
@@ -54,7 +54,7 @@ struct Event {
 struct Load {
   std::vector<std::uint8_t> bytes;
   std::uint32_t merged = 1;  // packets that it stands for otherwise
-  std::optional<wire::Rider> rider;
+  std::optional<wire::PiggybackedAck> piggybacked_ack;
 };
 
 class World;
@@ -153,7 +153,7 @@ class World final {
   std::uint64_t lost() const { return lost_; }
   // Packets that came in one buffer with others.
   std::uint64_t in_runs() const { return in_runs_; }
-  std::uint64_t riders() const { return riders_; }
+  std::uint64_t piggybacked_acks() const { return piggybacked_acks_; }
 
  private:
   friend class Node;
@@ -163,8 +163,8 @@ class World final {
     Load load;
   };
   void launch(Node& from, const Load& load, const wire::Destination& to);
-  std::optional<wire::Rider> rider_of(std::span<const std::uint8_t> packet,
-                                      std::span<const std::uint8_t> behind);
+  std::optional<wire::PiggybackedAck> piggybacked_ack_of(std::span<const std::uint8_t> packet,
+                                                         std::span<const std::uint8_t> behind);
   void fly(std::size_t to, const IpAddress& source, const Load& load, TimeNs busy = 0);
   // Takes the first of what has arrived, and what comes in one buffer with it.
   using Arrived = std::deque<std::pair<IpAddress, Load>>;
@@ -183,7 +183,7 @@ class World final {
   std::uint64_t packets_ = 0;
   std::uint64_t lost_ = 0;
   std::uint64_t in_runs_ = 0;
-  std::uint64_t riders_ = 0;
+  std::uint64_t piggybacked_acks_ = 0;
   bool trace_ = false;
   const Load* seen_ = nullptr;
 };

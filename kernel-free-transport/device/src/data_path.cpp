@@ -49,9 +49,9 @@ void Device::handle_datagram(TimeNs now, const wire::RxDatagram& datagram) {
   wire::PacketView packet;
   if (const auto why = wire::parse_packet(datagram, packet)) return counters_.drops.count(*why);
   qp::QueuePair* qp = table_.find(packet.bth.dest_qp);
-  if (datagram.rider) {
-    count_rider();
-    packet.rider = &*datagram.rider;
+  if (datagram.piggybacked_ack) {
+    count_piggybacked_ack();
+    packet.piggybacked_ack = &*datagram.piggybacked_ack;
   }
   if (datagram.psns > 1 && !count_merged(packet, datagram.psns)) {
     return counters_.drops.count(DropReason::kMalformed);

@@ -79,7 +79,7 @@ void Device::handle_run(TimeNs now, const wire::RxRun& run) {
   counters_.received.packets.add(run.count);
   counters_.received.bytes.add((run.count - std::uint64_t{1}) * run.head.bytes.size() +
                                run.last_length);
-  if (run.head.rider) count_rider();
+  if (run.head.piggybacked_ack) count_piggybacked_ack();
   const Guard guard(qp->lock());
   wire::RxDatagram datagram = run.head;
   for (std::uint32_t i = 0; i < run.count;) {
@@ -90,7 +90,7 @@ void Device::handle_run(TimeNs now, const wire::RxRun& run) {
       ++i;
       continue;
     }
-    if (i == 0 && run.head.rider) packet->rider = &*run.head.rider;
+    if (i == 0 && run.head.piggybacked_ack) packet->piggybacked_ack = &*run.head.piggybacked_ack;
     if (packet->bth.psn == qp->expected_psn()) merge(*packet, run, i, qp->endpoint().mtu);
     qp->handle_packet(*packet, datagram, now);
     i += packet->psns;

@@ -139,7 +139,8 @@ void QueuePair::handle_packet(const wire::PacketView& packet, const wire::RxData
     return drop_foreign_source(datagram.source);
   if (attributes_.migration != Migration::kMigrated) [[unlikely]]
     follow_migration(packet);
-  if (packet.rider != nullptr && !take_rider(*packet.rider, now)) [[unlikely]] {
+  const wire::PiggybackedAck* ack = packet.piggybacked_ack;
+  if (ack != nullptr && !take_piggybacked_ack(*ack, now)) [[unlikely]] {
     return drop(DropReason::kBadQpState);
   }
   if (packet.row->request) {
@@ -183,14 +184,14 @@ void QueuePair::drop_foreign_source(const IpAddress& source) {
 
 // The acknowledgement that came before a packet which was let in. False: the packet is not, after
 // that.
-bool QueuePair::take_rider(const wire::Rider& rider, TimeNs now) {
+bool QueuePair::take_piggybacked_ack(const wire::PiggybackedAck& ack, TimeNs now) {
   const State s = attributes_.state;
   if (endpoint_.transport != Transport::kRc) {
     endpoint_.drops->count(DropReason::kWrongTransport);
   } else if ((bit(s) & kAwaitsAnswers) == 0) {
     endpoint_.drops->count(DropReason::kBadQpState);
   } else {
-    requester_.handle_rider(rider, now);
+    requester_.handle_piggybacked_ack(ack, now);
     start_rendezvous();
     check_drained();
     settle();

@@ -38,11 +38,11 @@ void Requester::handle_response(const wire::PacketView& packet, TimeNs now) {
   if (una_ == sent_) give_up_turn();
 }
 
-void Requester::handle_rider(const wire::Rider& rider, TimeNs now) {
+void Requester::handle_piggybacked_ack(const wire::PiggybackedAck& ack, TimeNs now) {
   endpoint_.counters.packets_received.add();
-  if (!is_expected(rider.psn, rider.aeth)) return;
+  if (!is_expected(ack.psn, ack.aeth)) return;
   timer_.heard(now);
-  handle_acknowledge(rider.psn, rider.aeth, now);
+  handle_acknowledge(ack.psn, ack.aeth, now);
   retire();
   if (una_ == sent_) give_up_turn();
 }

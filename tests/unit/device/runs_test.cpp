@@ -25,8 +25,8 @@ class Answered : public TwoHosts {
   }
   // As the link hands over what came in one buffer, each with room for its ICRC behind it.
   void take_together(Packets packets) {
-    const auto rider = wire::Rider::of(packets[0], packets[1]);
-    if (!rider) return take_one_by_one(packets);
+    const auto ack = wire::PiggybackedAck::of(packets[0], packets[1]);
+    if (!ack) return take_one_by_one(packets);
     packets.pop_front();
     const std::size_t step = packets.front().size() + wire::kIcrcSize;
     std::vector<std::uint8_t> buffer(step * packets.size());
@@ -37,7 +37,7 @@ class Answered : public TwoHosts {
     run.head.bytes = std::span(buffer).first(packets.front().size());
     run.head.source = right.address;
     run.head.destination = left.address;
-    run.head.rider = rider;
+    run.head.piggybacked_ack = ack;
     run.step = step;
     run.last_length = packets.back().size();
     run.count = static_cast<std::uint32_t>(packets.size());
@@ -90,7 +90,7 @@ TEST(TakenTogether, AnAcknowledgementAndTheAnswersBehindItAreAsManyPackets) {
   for (const std::size_t count : {1u, 3u, 1u, 7u}) {
     const Packets packets = one.answer(count);
     ASSERT_EQ(packets.size(), 1 + count);
-    ASSERT_EQ(packets[0].size(), wire::Rider::kPacketSize) << "it goes first";
+    ASSERT_EQ(packets[0].size(), wire::PiggybackedAck::kPacketSize) << "it goes first";
     one.take_together(packets);
     other.take_one_by_one(other.answer(count));
     EXPECT_EQ(one.completed(), 1u);
@@ -100,7 +100,7 @@ TEST(TakenTogether, AnAcknowledgementAndTheAnswersBehindItAreAsManyPackets) {
   }
 }
 
-// What would not ride is looked at for itself, and dropped for itself.
+// What cannot be piggybacked is looked at for itself, and dropped for itself.
 TEST(TakenTogether, AnAcknowledgementThatIsDamagedIsDroppedAlone) {
   Answered one, other;
   const auto damaged = [](Packets packets) {

@@ -52,9 +52,9 @@ TEST_F(PeerLinkTest, AnAcknowledgementRidesByTheRingAndByUdp) {
   const wire::Destination where = to(own_address(1), true);
   const auto send_to = [&](const Context& target, std::uint32_t psn) {
     const Bytes packet = make_packet(target.qp(1), psn, 40);
-    Bytes acknowledgement(wire::Rider::kPacketSize);
-    const wire::Rider rider{wire::Aeth::ack(3, 7), Psn(psn)};
-    rider.write_packet(packet.data(), acknowledgement.data());
+    Bytes acknowledgement(wire::PiggybackedAck::kPacketSize);
+    const wire::PiggybackedAck ack{wire::Aeth::ack(3, 7), Psn(psn)};
+    ack.write_packet(packet.data(), acknowledgement.data());
     Batch batch;
     batch.add(acknowledgement, where);
     batch.add(packet, where);
@@ -67,11 +67,11 @@ TEST_F(PeerLinkTest, AnAcknowledgementRidesByTheRingAndByUdp) {
     Collector by_udp;
     receive(*target, by_udp, 1);
     ASSERT_EQ(by_udp.arrived.size(), 1u);
-    EXPECT_TRUE(by_udp.arrived[0].fields.rider);
+    EXPECT_TRUE(by_udp.arrived[0].fields.piggybacked_ack);
   }
   EXPECT_EQ(a_.link->ring_packets_sent(), 0u);
   ASSERT_TRUE(send_to(b_, 0));
-  EXPECT_EQ(a_.link->ring_packets_sent(), 2u) << "the rider is a packet, too";
+  EXPECT_EQ(a_.link->ring_packets_sent(), 2u) << "the piggybacked ack is a packet, too";
   Collector sink;
   receive(b_, sink, 1);
   // One that sleeps is woken.
@@ -82,8 +82,8 @@ TEST_F(PeerLinkTest, AnAcknowledgementRidesByTheRingAndByUdp) {
   receive(b_, sink, 2);
   expect_psns(sink, 2);
   for (const Arrived& packet : sink.arrived) {
-    ASSERT_TRUE(packet.fields.rider);
-    EXPECT_EQ(packet.fields.rider->psn, Psn(packet.psn()));
+    ASSERT_TRUE(packet.fields.piggybacked_ack);
+    EXPECT_EQ(packet.fields.piggybacked_ack->psn, Psn(packet.psn()));
     EXPECT_EQ(packet.fields.source, own_address(0));
     EXPECT_TRUE(packet.fields.has_grh);
   }

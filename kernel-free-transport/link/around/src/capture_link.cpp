@@ -138,10 +138,10 @@ void CaptureLink::record_received(const wire::RxDatagram& datagram) noexcept {
   record.source_port = made_up_port(0, datagram.has_grh);
   record.traffic_class = datagram.traffic_class;
   record.hop_limit = datagram.hop_limit;
-  if (datagram.rider) {  // as the packet that it is, which comes before
-    std::array<std::uint8_t, wire::Rider::kPacketSize> rider;
-    datagram.rider->write_packet(datagram.bytes.data(), rider.data());
-    put(record, rider);
+  if (datagram.piggybacked_ack) {  // as the packet that it is, which comes before
+    std::array<std::uint8_t, wire::PiggybackedAck::kPacketSize> ack;
+    datagram.piggybacked_ack->write_packet(datagram.bytes.data(), ack.data());
+    put(record, ack);
   }
   put(record, datagram.bytes);
 }

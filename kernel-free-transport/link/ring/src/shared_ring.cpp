@@ -24,7 +24,7 @@ constexpr std::size_t kLine = 64;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kRecordHeader = 16;
 constexpr std::size_t kInFirstLine = kLine - kRecordHeader;  // of a packet
-constexpr std::size_t kRiderSize = 8;                        // behind it
+constexpr std::size_t kPiggybackedAckSize = 8;               // behind it
 constexpr std::size_t kCapacityMin = 64 * 1024;
 constexpr std::size_t kCapacityMax = 1u << 30;
 constexpr std::uint64_t kWhat = 0x39474e4952425256;  // "VRBRING9"
@@ -77,8 +77,8 @@ void bring_lines(const std::uint8_t* at, std::size_t size) {
 void order_before_look() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
 // Traffic class, hop limit, flow label and GRH travel beside the packet, as an IP header would
-// carry them; and for how many a merged one stands, and whether it has a rider.
-constexpr std::uint64_t kRidden = 1u << 18;
+// carry them; and for how many a merged one stands, and whether it has a piggybacked ACK.
+constexpr std::uint64_t kHasPiggybackedAck = 1u << 18;
 constexpr unsigned kMergedAt = 32;
 constexpr std::uint64_t kMergedBits = 0xffff;
 constexpr unsigned kFlowHighAt = 28;  // its upper four bits
@@ -209,15 +209,16 @@ Packs SharedRing::packs() const noexcept {
 std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
                             std::size_t count) noexcept {
   std::size_t done = 0;
-  const bool takes_riders = ring_.packs() != Packs::kNothing;
+  const bool takes_piggybacked_acks = ring_.packs() != Packs::kNothing;
   const auto packets = batch.packets().subspan(first, count);
   while (done < count) {
-    std::optional<wire::Rider> rider;
-    if (takes_riders && done + 1 < count) {
-      rider = wire::Rider::of(batch.start_of(packets[done]), batch.start_of(packets[done + 1]));
+    std::optional<wire::PiggybackedAck> ack;
+    if (takes_piggybacked_acks && done + 1 < count) {
+      ack = wire::PiggybackedAck::of(batch.start_of(packets[done]),
+                                     batch.start_of(packets[done + 1]));
     }
-    if (!put(batch, packets[rider ? done + 1 : done], rider)) break;
-    done += rider ? 2 : 1;
+    if (!put(batch, packets[ack ? done + 1 : done], ack)) break;
+    done += ack ? 2 : 1;
   }
   order_before_look();
   return done;
@@ -225,10 +226,10 @@ std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
 
 // A borrowed payload may be gone: what is written in its place nobody takes.
 bool RingWriter::put(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
-                     const std::optional<wire::Rider>& rider) noexcept {
+                     const std::optional<wire::PiggybackedAck>& ack) noexcept {
   const std::size_t length = packet.length;
   if (length > wire::kMaxMerged) return false;
-  const std::uint64_t size = record_size(length + (rider ? kRiderSize : 0));
+  const std::uint64_t size = record_size(length + (ack ? kPiggybackedAckSize : 0));
   const std::uint64_t to_end = ring_.capacity_ - ring_.offset_of(head_);
   // At the beginning, if it does not fit before the ring's end.
   const std::uint64_t skipped = size > to_end ? to_end : 0;
@@ -240,9 +241,9 @@ bool RingWriter::put(const wire::TxBatch& batch, const wire::TxBatch::Packet& pa
   bool is_there =
       length <= kInFirstLine || batch.copy(packet, kInFirstLine, length, record + kLine);
   std::uint64_t fields = pack(batch.destination(packet), packet);
-  if (rider) {
-    fields |= kRidden;
-    const std::uint64_t word = rider->word();
+  if (ack) {
+    fields |= kHasPiggybackedAck;
+    const std::uint64_t word = ack->word();
     std::memcpy(record + kRecordHeader + length, &word, sizeof word);
   }
   std::memcpy(record + sizeof fields, &fields, sizeof fields);
@@ -324,17 +325,18 @@ bool RingReader::take(wire::RxDatagram& fields) noexcept {
       tail_ += to_end;
       continue;
     }
-    const bool is_ridden = (word_of_fields & kRidden) != 0;
-    const std::uint64_t size = record_size(length + (is_ridden ? kRiderSize : 0));
+    const bool has_piggybacked_ack = (word_of_fields & kHasPiggybackedAck) != 0;
+    const std::uint64_t size =
+        record_size(length + (has_piggybacked_ack ? kPiggybackedAckSize : 0));
     if (length < wire::Bth::kSize || length > wire::kMaxMerged || size > to_end) [[unlikely]] {
       return break_off();
     }
     unpack(word_of_fields, fields);
-    fields.rider.reset();
-    if (is_ridden) {
-      std::uint64_t rider = 0;
-      std::memcpy(&rider, record + kRecordHeader + length, sizeof rider);
-      fields.rider = wire::Rider::of_word(rider);
+    fields.piggybacked_ack.reset();
+    if (has_piggybacked_ack) {
+      std::uint64_t ack = 0;
+      std::memcpy(&ack, record + kRecordHeader + length, sizeof ack);
+      fields.piggybacked_ack = wire::PiggybackedAck::of_word(ack);
     }
     // Often an acknowledgement and the answer come together; while the one is taken in, the other's
     // line is on its way.

@@ -42,7 +42,7 @@ IpAddress address_of(const in6_addr& from) {
 }
 
 // Gathers the packets of a buffer, as long as they are for one queue pair, of one length but for a
-// shorter last one, and none is missing. An acknowledgement before them rides with the first.
+// shorter last one, and none is missing. An ACK before them is piggybacked on the first.
 class Run {
  public:
   Run(const wire::RxDatagram& fields, RxSink& sink) : sink_(sink) { run_.head = fields; }
@@ -50,7 +50,7 @@ class Run {
   // With its ICRC.
   void add(std::span<const std::uint8_t> sealed) noexcept {
     const auto packet = sealed.first(sealed.size() - wire::kIcrcSize);
-    if (run_.count != 0 && !goes_on_with(packet) && !rides_with(packet)) deliver();
+    if (run_.count != 0 && !goes_on_with(packet) && !piggybacks_on(packet)) deliver();
     if (run_.count == 0) {
       run_.head.bytes = packet;
       run_.step = sealed.size();
@@ -62,15 +62,15 @@ class Run {
     if (run_.count == 1) sink_.on_datagram(run_.head);
     if (run_.count > 1) sink_.on_run(run_);
     run_.count = 0;
-    run_.head.rider.reset();
+    run_.head.piggybacked_ack.reset();
   }
 
  private:
   // What was added last begins anew with this one, if so.
-  bool rides_with(std::span<const std::uint8_t> packet) noexcept {
-    if (run_.count != 1 || run_.head.rider) return false;
-    run_.head.rider = wire::Rider::of(run_.head.bytes, packet);
-    if (run_.head.rider) run_.count = 0;
+  bool piggybacks_on(std::span<const std::uint8_t> packet) noexcept {
+    if (run_.count != 1 || run_.head.piggybacked_ack) return false;
+    run_.head.piggybacked_ack = wire::PiggybackedAck::of(run_.head.bytes, packet);
+    if (run_.head.piggybacked_ack) run_.count = 0;
     return run_.count == 0;
   }
   bool goes_on_with(std::span<const std::uint8_t> packet) const noexcept {

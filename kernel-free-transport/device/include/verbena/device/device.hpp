@@ -186,9 +186,9 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
 
   memory::Registry& make_memory(const DeviceOptions& options);
   void add_shared_slot(std::uint32_t slot);
-  void count_rider() noexcept {
+  void count_piggybacked_ack() noexcept {
     counters_.received.packets.add();
-    counters_.received.bytes.add(wire::Rider::kPacketSize);
+    counters_.received.bytes.add(wire::PiggybackedAck::kPacketSize);
   }
   void deliver(qp::QueuePair& qp, const wire::PacketView& packet, const wire::RxDatagram& datagram,
                TimeNs now);

@@ -156,7 +156,7 @@ class QueuePair {
   }
   void settle_reported();
   void check_drained();
-  bool take_rider(const wire::Rider& rider, TimeNs now);
+  bool take_piggybacked_ack(const wire::PiggybackedAck& ack, TimeNs now);
   [[gnu::cold]] void drop_foreign_pkey(std::uint16_t pkey);
   [[gnu::cold]] void drop_foreign_source(const IpAddress& source);
   bool relays() const { return relay_ && relay_->has_packets(); }

@@ -113,7 +113,7 @@ class Requester {
   // post asks, so packets are counted only where it waits at all.
   bool awaits_turn() const { return place_.waits() && place_.waits_with(unsent_packets()); }
   void handle_response(const wire::PacketView& packet, TimeNs now);
-  void handle_rider(const wire::Rider& rider, TimeNs now);
+  void handle_piggybacked_ack(const wire::PiggybackedAck& ack, TimeNs now);
   void handle_timeout(TimeNs now, wire::Transmitter& way);
   TimeNs deadline() const;
   // False: deadline() is no earlier than this. Quicker to ask.

@@ -25,7 +25,7 @@
 #include "verbena/base/types.hpp"
 #include "verbena/wire/origin.hpp"
 #include "verbena/wire/peer_report.hpp"
-#include "verbena/wire/rider.hpp"
+#include "verbena/wire/piggybacked_ack.hpp"
 #include "verbena/wire/sizes.hpp"
 
 namespace verbena::wire {
@@ -61,7 +61,7 @@ struct RxDatagram {
   // More than 1: a merged packet, which stands for so many.
   std::uint32_t psns = 1;
   // An acknowledgement by the same queue pair's other half that came with it, and before it.
-  std::optional<Rider> rider;
+  std::optional<PiggybackedAck> piggybacked_ack;
 };
 
 // A run: packets to one queue pair that came as one buffer, each at the same distance behind the
@@ -78,7 +78,7 @@ struct RxRun {
   RxDatagram at(std::uint32_t i) const {
     RxDatagram datagram = head;
     datagram.bytes = bytes_at(i);
-    if (i != 0) datagram.rider.reset();
+    if (i != 0) datagram.piggybacked_ack.reset();
     return datagram;
   }
 };

@@ -16,7 +16,7 @@
 #include "verbena/base/result.hpp"
 #include "verbena/wire/datagram.hpp"
 #include "verbena/wire/opcode.hpp"
-#include "verbena/wire/rider.hpp"
+#include "verbena/wire/piggybacked_ack.hpp"
 
 namespace verbena::wire {
 
@@ -44,7 +44,7 @@ struct PacketView {
   std::uint32_t payload_step = 0;
   PacketBth bth;
   std::uint8_t opcode = 0;
-  const Rider* rider = nullptr;
+  const PiggybackedAck* piggybacked_ack = nullptr;
 
   // From BTH to pad.
   std::size_t size() const { return row->header_bytes + payload.size() + bth.pad; }

@@ -9,7 +9,7 @@
 //            which packets may stand for several     written by the reader
 //   page 1.. records, each from a 64-byte line on:
 //            +----------------------+-------------+--------------------+-------------+
-//            | tag (48) length (16) | fields (64) | packet, BTH .. pad | rider (64)? |
+//            | tag (48) length (16) | fields (64) | packet, BTH .. pad | ack (64)? |
 //            +----------------------+-------------+--------------------+-------------+
 //            | tag (48)  65535 (16) | where the next record did not fit: it is at the beginning
 //            +----------------------+
@@ -38,7 +38,8 @@
 
 namespace verbena::link {
 
-// Which packets may stand for several (wire/datagram.hpp). What takes merged ones takes riders.
+// Which packets may stand for several (wire/datagram.hpp). What takes merged ones takes piggybacked
+// ACKs.
 enum class Packs : std::uint32_t { kMerged = 0, kNothing = 1 };
 
 // The memory. Movable; unmaps at its end. Not inherited by fork(): in a child it is not there, so
@@ -110,7 +111,7 @@ class RingWriter {
  private:
   // False: there is no room.
   bool put(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
-           const std::optional<wire::Rider>& rider) noexcept;
+           const std::optional<wire::PiggybackedAck>& ack) noexcept;
   bool look_at_reader() noexcept;
   bool fits(std::uint64_t bytes) const noexcept;
   bool has_room(std::uint64_t bytes) noexcept;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An acknowledgement that rides with the packet behind it: where the way takes it (a shared ring
-// does), the acknowledgement and the answer after it are one datagram, and the engine looks for the
-// queue pair, takes its lock and checks where they come from once. It is taken in first: who gets
-// both shall learn that its request is done no later than it gets the answer. To all who count, it
-// is a packet.
+// An acknowledgement that is piggybacked on the packet behind it: where the path takes it (a shared
+// ring does), the acknowledgement and the answer after it are one datagram, and the engine looks
+// for the queue pair, takes its lock and checks where they come from once. It is taken in first:
+// who gets both shall learn that its request is done no later than it gets the answer. To all who
+// count, it is a packet.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,17 @@
 
 namespace verbena::wire {
 
-struct Rider {
+struct PiggybackedAck {
   static constexpr std::size_t kPacketSize = Bth::kSize + Aeth::kSize;
   static constexpr auto kOpcode = static_cast<std::uint8_t>(Opcode::kRcAcknowledge);
 
   Aeth aeth;
   Psn psn;
 
-  // What `packet` says, if it is an acknowledgement and nothing is lost when it rides with the one
-  // `behind` it, to the same place: it has nothing else to say.
-  static std::optional<Rider> of(std::span<const std::uint8_t> packet,
-                                 std::span<const std::uint8_t> behind) {
+  // What `packet` says, if it is an acknowledgement and nothing is lost when it travels with the
+  // one `behind` it, to the same place: it has nothing else to say.
+  static std::optional<PiggybackedAck> of(std::span<const std::uint8_t> packet,
+                                          std::span<const std::uint8_t> behind) {
     if (packet.size() != kPacketSize || packet[0] != kOpcode) return std::nullopt;
     const BthView bth(packet.data());
     const BthView carrier(behind.data());
@@ -36,7 +36,7 @@ struct Rider {
     const bool is_plain = !bth.solicited() && bth.pad() == 0 && bth.version() == 0 &&
                           packet[4] == 0 && packet[8] == 0;
     if (!is_same || !is_plain) return std::nullopt;
-    return Rider{Aeth::read_from(packet.data() + Bth::kSize), bth.psn()};
+    return PiggybackedAck{Aeth::read_from(packet.data() + Bth::kSize), bth.psn()};
   }
 
   // The packet that it stands for, before one that begins like this.
@@ -51,11 +51,11 @@ struct Rider {
   std::uint64_t word() const {
     return std::uint64_t{aeth.syndrome} << 56 | std::uint64_t{aeth.msn} << 32 | psn.value();
   }
-  static Rider of_word(std::uint64_t word) {
+  static PiggybackedAck of_word(std::uint64_t word) {
     const auto msn = static_cast<std::uint32_t>(word >> 32) & kMask24;
     return {{static_cast<std::uint8_t>(word >> 56), msn}, Psn(static_cast<std::uint32_t>(word))};
   }
-  bool operator==(const Rider&) const = default;
+  bool operator==(const PiggybackedAck&) const = default;
 };
 
 }  // namespace verbena::wire

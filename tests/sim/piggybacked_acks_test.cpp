@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Acknowledgements that ride with data: what they count as, and that they are taken as those that
-// come alone are.
+// Acknowledgements that are piggybacked on data: what they count as, and that they are taken as
+// those that come alone are.
 #include "steps.hpp"
 #include "verbena/wire/packet.hpp"
 
 namespace verbena::sim {
 namespace {
 
-class Riders : public Scene {
+class PiggybackedAcks : public Scene {
  public:
-  explicit Riders(const PeerOptions& options = {}) : Scene(options) {
-    pair.world.faults().rider = 1'000'000;
+  explicit PiggybackedAcks(const PeerOptions& options = {}) : Scene(options) {
+    pair.world.faults().piggybacked_ack = 1'000'000;
   }
   // Left sends, and right answers as soon as it has it, so that the acknowledgement is on its way
   // with the answer.
@@ -30,13 +30,13 @@ class Riders : public Scene {
     }));
   }
   // A forged one, with an answer of the right's.
-  void inject(wire::Rider rider) {
+  void inject(wire::PiggybackedAck ack) {
     bool is_done = false;
-    pair.world.filter = [&, rider](const Node& from, std::span<const std::uint8_t>) {
+    pair.world.filter = [&, ack](const Node& from, std::span<const std::uint8_t>) {
       if (is_done || from.index() != 1) return true;
       is_done = true;
       Load load = pair.world.seen();
-      load.rider = rider;
+      load.piggybacked_ack = ack;
       pair.world.inject(0, from.address(), load);
       return false;
     };
@@ -52,10 +52,10 @@ class Riders : public Scene {
   std::uint64_t dropped(DropReason why) { return left.node().device().counters().drops.read(why); }
 };
 
-TEST(Riders, CountAsPackets) {
-  Riders s;
+TEST(PiggybackedAcks, CountAsPackets) {
+  PiggybackedAcks s;
   for (std::uint64_t id = 1; id <= 20; ++id) s.exchange(id);
-  EXPECT_GT(s.pair.world.riders(), 5u);
+  EXPECT_GT(s.pair.world.piggybacked_acks(), 5u);
   EXPECT_THAT(statuses(s.left.sends), testing::Each(Status::kSuccess));
   EXPECT_THAT(statuses(s.right.sends), testing::Each(Status::kSuccess));
   // Each side has sent twenty requests, and what acknowledges twenty.
@@ -72,11 +72,12 @@ TEST(Riders, CountAsPackets) {
   s.expect_unharmed();
 }
 
-TEST(Riders, ThatAreLostComeAgain) {
-  Riders s;
+TEST(PiggybackedAcks, ThatAreLostComeAgain) {
+  PiggybackedAcks s;
   std::size_t lost = 0;
   s.pair.world.filter = [&](const Node&, std::span<const std::uint8_t>) {
-    const bool loses = s.pair.world.seen().rider && s.pair.world.riders() % 3 == 0;
+    const bool loses =
+        s.pair.world.seen().piggybacked_ack && s.pair.world.piggybacked_acks() % 3 == 0;
     lost += loses ? 1 : 0;
     return !loses;
   };
@@ -88,23 +89,23 @@ TEST(Riders, ThatAreLostComeAgain) {
   s.expect_unharmed();
 }
 
-TEST(Riders, OfWhatWasNeverSentAreDropped) {
-  Riders s;
+TEST(PiggybackedAcks, OfWhatWasNeverSentAreDropped) {
+  PiggybackedAcks s;
   s.inject({wire::Aeth::ack(wire::kCreditsUnlimited, 5), s.left.qp().requester().next_psn() + 5});
   EXPECT_EQ(s.dropped(DropReason::kGhostAck), 1u);
   ASSERT_EQ(statuses(s.right.sends), std::vector{Status::kSuccess});  // the data was taken
   s.expect_unharmed();
 }
 
-TEST(Riders, WithAReservedSyndromeAreDropped) {
-  Riders s;
+TEST(PiggybackedAcks, WithAReservedSyndromeAreDropped) {
+  PiggybackedAcks s;
   s.inject({{0x80, 0}, s.left.qp().requester().next_psn() - 1});
   EXPECT_EQ(s.dropped(DropReason::kBadSyndrome), 1u);
   s.expect_unharmed();
 }
 
-TEST(Riders, ThatRefuseEndTheRequest) {
-  Riders s;
+TEST(PiggybackedAcks, ThatRefuseEndTheRequest) {
+  PiggybackedAcks s;
   // The left's request, which the right never gets.
   s.pair.world.filter = [](const Node& from, std::span<const std::uint8_t>) {
     return from.index() != 0;
@@ -119,10 +120,10 @@ TEST(Riders, ThatRefuseEndTheRequest) {
   s.expect_unharmed();
 }
 
-TEST(Riders, AreOfReliableConnectionsOnly) {
+TEST(PiggybackedAcks, AreOfReliableConnectionsOnly) {
   PeerOptions options;
   options.transport = Transport::kUc;
-  Riders s(options);
+  PiggybackedAcks s(options);
   s.inject({wire::Aeth::ack(wire::kCreditsUnlimited, 0), Psn(0)});
   s.pair.run(1'000'000);
   EXPECT_EQ(s.dropped(DropReason::kWrongTransport), 1u);

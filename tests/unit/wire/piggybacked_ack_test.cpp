@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which packets may ride with the one behind them, and that their word says all that they said.
-#include "verbena/wire/rider.hpp"
+// Which packets may be piggybacked on the one behind them, and that their word says all that they
+// said.
+#include "verbena/wire/piggybacked_ack.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +10,9 @@
 namespace verbena::wire {
 namespace {
 
-using Packet = std::array<std::uint8_t, Rider::kPacketSize>;
+using Packet = std::array<std::uint8_t, PiggybackedAck::kPacketSize>;
 
-class RiderTest : public ::testing::Test {
+class PiggybackedAckTest : public ::testing::Test {
  protected:
   static Bth header(Opcode opcode, std::uint32_t psn) {
     Bth bth;
@@ -26,21 +27,23 @@ class RiderTest : public ::testing::Test {
     aeth.write_to(bytes.data() + Bth::kSize);
     return bytes;
   }
-  std::optional<Rider> rides(const Bth& bth) { return Rider::of(packet(bth, kAck), carrier_); }
+  std::optional<PiggybackedAck> piggybacked(const Bth& bth) {
+    return PiggybackedAck::of(packet(bth, kAck), carrier_);
+  }
 
   static constexpr Aeth kAck = Aeth::ack(kCreditsUnlimited, 0xabcdef);
   const Packet carrier_ = packet(header(Opcode::kRcSendOnly, 7));
   Bth bth_ = header(Opcode::kRcAcknowledge, 0xfedcba);
 };
 
-TEST_F(RiderTest, SaysWhatThePacketSaid) {
-  const auto rider = rides(bth_);
-  ASSERT_TRUE(rider);
-  EXPECT_EQ(*rider, (Rider{kAck, Psn(0xfedcba)}));
-  EXPECT_EQ(Rider::of_word(rider->word()), *rider);
+TEST_F(PiggybackedAckTest, SaysWhatThePacketSaid) {
+  const auto ack = piggybacked(bth_);
+  ASSERT_TRUE(ack);
+  EXPECT_EQ(*ack, (PiggybackedAck{kAck, Psn(0xfedcba)}));
+  EXPECT_EQ(PiggybackedAck::of_word(ack->word()), *ack);
 }
 
-TEST_F(RiderTest, IsThePacketAgainWhereNoneRides) {
+TEST_F(PiggybackedAckTest, IsThePacketAgainWhereNoneIsPiggybacked) {
   bth_.pkey = 0x8123;
   bth_.migreq = true;
   Bth behind = header(Opcode::kRcSendOnly, 7);
@@ -48,46 +51,46 @@ TEST_F(RiderTest, IsThePacketAgainWhereNoneRides) {
   behind.migreq = true;
   behind.solicited = behind.ack_request = true;
   const Packet carrier = packet(behind);
-  const auto rider = Rider::of(packet(bth_, kAck), carrier);
-  ASSERT_TRUE(rider);
+  const auto ack = PiggybackedAck::of(packet(bth_, kAck), carrier);
+  ASSERT_TRUE(ack);
   Packet again{};
-  rider->write_packet(carrier.data(), again.data());
+  ack->write_packet(carrier.data(), again.data());
   EXPECT_EQ(again, packet(bth_, kAck));
 }
 
-TEST_F(RiderTest, IsANakToo) {
+TEST_F(PiggybackedAckTest, IsANakToo) {
   const Aeth nak = Aeth::nak(NakCode::kRemoteAccess, 1);
-  const auto rider = Rider::of(packet(bth_, nak), carrier_);
-  ASSERT_TRUE(rider);
-  EXPECT_EQ(Rider::of_word(rider->word()).aeth, nak);
+  const auto ack = PiggybackedAck::of(packet(bth_, nak), carrier_);
+  ASSERT_TRUE(ack);
+  EXPECT_EQ(PiggybackedAck::of_word(ack->word()).aeth, nak);
 }
 
-TEST_F(RiderTest, IsAnAcknowledgementOfAReliableConnection) {
+TEST_F(PiggybackedAckTest, IsAnAcknowledgementOfAReliableConnection) {
   for (const Opcode other : {Opcode::kRcSendOnly, Opcode::kRcReadResponseOnly,
                              Opcode::kXrcAcknowledge, Opcode::kUdSendOnly}) {
     bth_.opcode = static_cast<std::uint8_t>(other);
-    EXPECT_FALSE(rides(bth_)) << int{bth_.opcode};
+    EXPECT_FALSE(piggybacked(bth_)) << int{bth_.opcode};
   }
 }
 
-TEST_F(RiderTest, HasTheHeaderOfItsCarrierApartFromWhatItSays) {
+TEST_F(PiggybackedAckTest, HasTheHeaderOfItsCarrierApartFromWhatItSays) {
   Bth other = bth_;
   other.dest_qp = Qpn(0x4712);
-  EXPECT_FALSE(rides(other));
+  EXPECT_FALSE(piggybacked(other));
   other = bth_;
   other.pkey = 0x7fff;
-  EXPECT_FALSE(rides(other));
+  EXPECT_FALSE(piggybacked(other));
   other = bth_;
   other.migreq = true;
-  EXPECT_FALSE(rides(other));
+  EXPECT_FALSE(piggybacked(other));
 }
 
 // What it says beside would be lost.
-TEST_F(RiderTest, SaysNothingElse) {
+TEST_F(PiggybackedAckTest, SaysNothingElse) {
   const auto refuses = [&](auto change) {
     Bth other = bth_;
     change(other);
-    return !rides(other).has_value();
+    return !piggybacked(other).has_value();
   };
   EXPECT_TRUE(refuses([](Bth& b) { b.solicited = true; }));
   EXPECT_TRUE(refuses([](Bth& b) { b.pad = 1; }));
@@ -97,19 +100,19 @@ TEST_F(RiderTest, SaysNothingElse) {
   EXPECT_TRUE(refuses([](Bth& b) { b.ack_request = true; }));
 }
 
-TEST_F(RiderTest, IsAWholePacket) {
+TEST_F(PiggybackedAckTest, IsAWholePacket) {
   const Packet bytes = packet(bth_, kAck);
-  EXPECT_FALSE(Rider::of(std::span(bytes).first(Bth::kSize), carrier_));
-  std::array<std::uint8_t, Rider::kPacketSize + 4> longer{};
+  EXPECT_FALSE(PiggybackedAck::of(std::span(bytes).first(Bth::kSize), carrier_));
+  std::array<std::uint8_t, PiggybackedAck::kPacketSize + 4> longer{};
   std::copy(bytes.begin(), bytes.end(), longer.begin());
-  EXPECT_FALSE(Rider::of(longer, carrier_));
+  EXPECT_FALSE(PiggybackedAck::of(longer, carrier_));
 }
 
 // Whoever can write into a ring may write this.
-TEST_F(RiderTest, OfAnyWordIsWithinItsBits) {
-  const Rider rider = Rider::of_word(~std::uint64_t{0});
-  EXPECT_EQ(rider.aeth.msn, kMask24);
-  EXPECT_EQ(rider.psn.value(), kMask24);
+TEST_F(PiggybackedAckTest, OfAnyWordIsWithinItsBits) {
+  const PiggybackedAck ack = PiggybackedAck::of_word(~std::uint64_t{0});
+  EXPECT_EQ(ack.aeth.msn, kMask24);
+  EXPECT_EQ(ack.psn.value(), kMask24);
 }
 
 }  // namespace

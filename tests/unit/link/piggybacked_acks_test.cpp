@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Acknowledgements that ride with the packet behind them: on rings, where both ends take them, and
-// that none is lost where they do not; and out of one buffer of UDP.
+// Acknowledgements that are piggybacked on the packet behind them: on rings, where both ends take
+// them, and that none is lost where they do not; and out of one buffer of UDP.
 #include <sys/mman.h>
 
 #include <tuple>
@@ -14,16 +14,16 @@ namespace {
 constexpr std::size_t kSmall = 64 * 1024;
 constexpr std::uint32_t kAnswered = 0x123456;
 const Qpn kPeer(0x1001);
-// A record's first word has the length, the second says in bit 18 that there is a rider.
+// A record's first word has the length, the second says in bit 18 that there is a piggybacked ACK.
 constexpr std::size_t kRecords = 4096;
-constexpr std::uint64_t kRidden = 1u << 18;
+constexpr std::uint64_t kHasPiggybackedAck = 1u << 18;
 
-class RidersTest : public ::testing::Test {
+class PiggybackedAcksTest : public ::testing::Test {
  protected:
-  ~RidersTest() override { ::close(fd_); }
+  ~PiggybackedAcksTest() override { ::close(fd_); }
 
   Bytes acknowledgement(Qpn to = kPeer) const {
-    constexpr std::size_t kSize = wire::Rider::kPacketSize;
+    constexpr std::size_t kSize = wire::PiggybackedAck::kPacketSize;
     Bytes bytes = make_packet(to, kAnswered, kSize, wire::Opcode::kRcAcknowledge);
     aeth_.write_to(bytes.data() + wire::Bth::kSize);
     return bytes;
@@ -33,14 +33,15 @@ class RidersTest : public ::testing::Test {
     for (const Bytes& bytes : packets) batch.add(bytes, to(own_address(), true));
     return writer_.put(batch.get(), 0, packets.size());
   }
-  // Of each packet that is there its length, and whether it had the rider, which must be ours.
+  // Of each packet that is there its length, and whether it had the piggybacked acknowledgement,
+  // which must be ours.
   std::vector<std::pair<std::size_t, bool>> take_all() {
     std::vector<std::pair<std::size_t, bool>> all;
     wire::RxDatagram fields;
     while (reader_.take(fields)) {
-      all.emplace_back(fields.bytes.size(), fields.rider.has_value());
-      if (!fields.rider) continue;
-      EXPECT_EQ(*fields.rider, (wire::Rider{aeth_, Psn(kAnswered)}));
+      all.emplace_back(fields.bytes.size(), fields.piggybacked_ack.has_value());
+      if (!fields.piggybacked_ack) continue;
+      EXPECT_EQ(*fields.piggybacked_ack, (wire::PiggybackedAck{aeth_, Psn(kAnswered)}));
     }
     return all;
   }
@@ -53,7 +54,7 @@ class RidersTest : public ::testing::Test {
 
 using All = std::vector<std::pair<std::size_t, bool>>;
 
-TEST_F(RidersTest, ComeWithThePacketBehindThem) {
+TEST_F(PiggybackedAcksTest, ComeWithThePacketBehindThem) {
   for (const std::size_t length : {16u, 36u, 40u, 44u, 48u, 52u, 108u, 4112u}) {
     const Bytes data = make_packet(kPeer, 1, length);
     EXPECT_EQ(put({acknowledgement(), data}), 2u);
@@ -61,14 +62,14 @@ TEST_F(RidersTest, ComeWithThePacketBehindThem) {
   }
 }
 
-TEST_F(RidersTest, AreThoseOfTheNextPacket) {
+TEST_F(PiggybackedAcksTest, AreThoseOfTheNextPacket) {
   const Bytes data = make_packet(kPeer, 1, 20);
   EXPECT_EQ(put({data, acknowledgement(), data, data}), 4u);
   EXPECT_EQ(take_all(), (All{{20, false}, {20, true}, {20, false}}));
 }
 
-TEST_F(RidersTest, AreOrdinaryWhereThereIsNoneToRideWith) {
-  constexpr std::size_t kSize = wire::Rider::kPacketSize;
+TEST_F(PiggybackedAcksTest, AreOrdinaryWhereNoPacketIsBehindThem) {
+  constexpr std::size_t kSize = wire::PiggybackedAck::kPacketSize;
   EXPECT_EQ(put({acknowledgement()}), 1u);
   EXPECT_EQ(take_all(), (All{{kSize, false}}));
   // To another queue pair.
@@ -76,17 +77,18 @@ TEST_F(RidersTest, AreOrdinaryWhereThereIsNoneToRideWith) {
   EXPECT_EQ(take_all(), (All{{kSize, false}, {20, false}}));
 }
 
-TEST_F(RidersTest, AreOrdinaryWhereTheReaderWantsOrdinaryPackets) {
+TEST_F(PiggybackedAcksTest, AreOrdinaryWhereTheReaderWantsOrdinaryPackets) {
   reader_.ring().set_packs(Packs::kNothing);
   EXPECT_EQ(put({acknowledgement(), make_packet(kPeer, 1, 20)}), 2u);
-  EXPECT_EQ(take_all(), (All{{wire::Rider::kPacketSize, false}, {20, false}}));
+  EXPECT_EQ(take_all(), (All{{wire::PiggybackedAck::kPacketSize, false}, {20, false}}));
   reader_.ring().set_packs(Packs::kMerged);
   EXPECT_EQ(put({acknowledgement(), make_packet(kPeer, 1, 20)}), 2u);
   EXPECT_EQ(take_all(), (All{{20, true}}));
 }
 
-// Each lap ends elsewhere, sometimes with no room for the rider behind its packet.
-TEST_F(RidersTest, SurviveTheEndOfTheRing) {
+// Each lap ends elsewhere, sometimes with no room for the piggybacked acknowledgement behind its
+// packet.
+TEST_F(PiggybackedAcksTest, SurviveTheEndOfTheRing) {
   for (std::uint32_t n = 0; n < 5000; ++n) {
     const std::size_t length = 12 + 4 * (n * 7 % 300);
     ASSERT_EQ(put({acknowledgement(), make_packet(kPeer, n, length)}), 2u);
@@ -94,7 +96,7 @@ TEST_F(RidersTest, SurviveTheEndOfTheRing) {
   }
 }
 
-TEST_F(RidersTest, WaitWithTheirPacketWhereThereIsNoRoom) {
+TEST_F(PiggybackedAcksTest, WaitWithTheirPacketWhereThereIsNoRoom) {
   const Bytes data = make_packet(kPeer, 1, 4096);
   std::size_t pairs = 0;
   while (put({acknowledgement(), data}) == 2) ++pairs;
@@ -102,8 +104,8 @@ TEST_F(RidersTest, WaitWithTheirPacketWhereThereIsNoRoom) {
   EXPECT_EQ(take_all(), All(pairs, {4096, true}));
 }
 
-// A record right up to the end whose rider would be behind it.
-TEST_F(RidersTest, BehindTheEndBreakTheRing) {
+// A record right up to the end whose piggybacked acknowledgement would be behind it.
+TEST_F(PiggybackedAcksTest, BehindTheEndBreakTheRing) {
   constexpr std::size_t kLength = 48;  // fills a line
   for (std::size_t n = 1; n < kSmall / 64; ++n) {
     ASSERT_EQ(put({make_packet(kPeer, 1, kLength)}), 1u);
@@ -116,7 +118,7 @@ TEST_F(RidersTest, BehindTheEndBreakTheRing) {
   std::uint64_t fields = 0;
   std::uint8_t* const word = memory + kRecords + kSmall - 64 + 8;
   std::memcpy(&fields, word, sizeof fields);
-  fields |= kRidden;
+  fields |= kHasPiggybackedAck;
   std::memcpy(word, &fields, sizeof fields);
   ::munmap(memory, kRecords + kSmall);
   EXPECT_EQ(take_all(), All{});
@@ -130,19 +132,20 @@ class Taken final : public RxSink {
   void on_datagram(const wire::RxDatagram& d) noexcept override { add(1, d); }
   void on_run(const wire::RxRun& run) noexcept override {
     add(run.count, run.head);
-    for (std::uint32_t i = 1; i < run.count; ++i) EXPECT_FALSE(run.at(i).rider);
+    for (std::uint32_t i = 1; i < run.count; ++i) EXPECT_FALSE(run.at(i).piggybacked_ack);
   }
-  // How many came together, the length of the first, and whether it had a rider.
+  // How many came together, the length of the first, and whether it had a piggybacked
+  // acknowledgement.
   std::vector<std::tuple<std::uint32_t, std::size_t, bool>> all;
 
  private:
   void add(std::uint32_t count, const wire::RxDatagram& head) {
-    all.emplace_back(count, head.bytes.size(), head.rider.has_value());
+    all.emplace_back(count, head.bytes.size(), head.piggybacked_ack.has_value());
   }
 };
 
-TEST(UdpRiders, AreThoseOfWhatIsBehindThemInTheBuffer) {
-  constexpr std::size_t kSize = wire::Rider::kPacketSize;
+TEST(UdpPiggybackedAcks, AreThoseOfWhatIsBehindThemInTheBuffer) {
+  constexpr std::size_t kSize = wire::PiggybackedAck::kPacketSize;
   SlotGroup group_a = open_group(own_address(0)), group_b = open_group(own_address(1));
   Node a(group_a), b(group_b);
   const auto acknowledges = [&](Qpn to) {
