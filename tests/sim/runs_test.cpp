@@ -205,7 +205,7 @@ struct Prefix {
     pair.right.receive(1, 1000);
     pair.run(20'000);
     packets.resize(3);
-    for (Packet& packet : packets) packet[8] &= 0x7f;  // nothing asks
+    for (Packet& packet : packets) packet[8] &= 0x7f;  // nothing requests an ACK
     change(packets);
     pair.world.filter = [&](const Node& from, std::span<const std::uint8_t>) {
       answers += from.index() == 1 ? 1 : 0;
@@ -219,12 +219,12 @@ struct Prefix {
   std::size_t answers = 0;
 };
 
-TEST(Runs, AreAnsweredIfAnyOfThemAsks) {
+TEST(Runs, AreAnsweredIfAnyOfThemRequestsIt) {
   const Prefix silent([](std::vector<Packet>&) {});
   EXPECT_EQ(silent.answers, 0u);
   for (std::size_t which = 0; which < 3; ++which) {
-    const Prefix asks([which](std::vector<Packet>& packets) { packets[which][8] |= 0x80; });
-    EXPECT_EQ(asks.answers, 1u) << which;
+    const Prefix requests([which](std::vector<Packet>& packets) { packets[which][8] |= 0x80; });
+    EXPECT_EQ(requests.answers, 1u) << which;
   }
 }
 

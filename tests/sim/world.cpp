@@ -83,7 +83,7 @@ void World::launch(Node& from, const Load& load, const wire::Destination& to) {
       std::fprintf(stderr, "[%9.3f ms] %u -> %s %s psn %u len %zu%s",
                    static_cast<double>(now_) / 1e6, from.index(), to.address.to_string().c_str(),
                    std::string(p->row->name).c_str(), p->bth.psn.value(), p->payload.size(),
-                   p->bth.ack_request ? " ask" : "");
+                   p->bth.ack_request ? " ack request" : "");
       if (load.merged > 1) std::fprintf(stderr, " merged %u", load.merged);
       if (load.piggybacked_ack) {
         std::fprintf(stderr, " piggybacked ack psn %u syndrome 0x%02x",

@@ -153,7 +153,7 @@ bool Device::transmit_batches(std::size_t which, qp::QueuePair& qp, TimeNs now, 
     goes_on = left != Left::kNothing && turn < kBatchesPerTurn &&
               bytes + batch.bytes() < kBytesPerTurn &&
               !(rest == Rest::kMayWait && has_little_to_send(qp.requester()));
-    if (!goes_on || left != Left::kRequests) qp.ask(batch);
+    if (!goes_on || left != Left::kRequests) qp.request_ack(batch);
     if (batch.empty()) break;
     bytes += batch.bytes();
     counters_.sent.add(which, batch.wire_packets(), batch.wire_bytes(), qp.take_begun());

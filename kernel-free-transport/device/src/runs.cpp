@@ -40,7 +40,7 @@ void merge(wire::PacketView& packet, const wire::RxRun& run, std::uint32_t first
       wire::BthView(packet.start).mark() != 0) {
     return;
   }
-  bool asks = packet.bth.ack_request;
+  bool ack_request = packet.bth.ack_request;
   bool has_ended = false;
   std::uint32_t count = 1;
   std::size_t length = mtu;
@@ -49,7 +49,7 @@ void merge(wire::PacketView& packet, const wire::RxRun& run, std::uint32_t first
     const wire::BthView bth(bytes.data());
     const wire::OpcodeRow& row = wire::row_of(bth.opcode());
     if (!goes_on(packet, count, mtu, bytes, row)) break;
-    asks = asks || bth.ack_request();
+    ack_request = ack_request || bth.ack_request();
     length += bytes.size() - wire::Bth::kSize - bth.pad();
     has_ended = row.ends_message;
     packet.bth.solicited = bth.solicited();
@@ -61,7 +61,7 @@ void merge(wire::PacketView& packet, const wire::RxRun& run, std::uint32_t first
   packet.opcode =
       wire::make_opcode(row.transport, row.operation, row.starts_message ? starts : goes_on);
   packet.row = &wire::row_of(packet.opcode);
-  packet.bth.ack_request = asks;
+  packet.bth.ack_request = ack_request;
   packet.psns = count;
   packet.payload_step = static_cast<std::uint32_t>(run.step);
   packet.data_length = length;

@@ -225,7 +225,7 @@ std::optional<memory::Refusal> Requester::put_payload(const Message& message, co
 }
 
 void Requester::write_headers(const Message& message, const SendEntry& e, const Extent& extent,
-                              Psn psn, bool ask, std::uint8_t* at) const {
+                              Psn psn, bool ack_request, std::uint8_t* at) const {
   const wire::OpcodeRow& row = wire::row_of(extent.opcode);
   const bool solicited = extent.is_last && (e.flags & queue::kSolicited) != 0;
   wire::Bth{extent.opcode,
@@ -237,7 +237,7 @@ void Requester::write_headers(const Message& message, const SendEntry& e, const 
             false,
             false,
             row.deth ? Qpn(e.remote_qpn) : endpoint_.peer,
-            is_reliable() && ask,
+            is_reliable() && ack_request,
             psn}
       .write_to(at);
   // A WRITE says with its first packet how long all of it is; a READ asks for a chunk at a time.
@@ -283,7 +283,7 @@ void Requester::write_deth(const Message& message, const SendEntry& e, const wir
 
 // The packet of a message that begins with this PSN and takes so many.
 Requester::Emit Requester::emit(Message& message, Psn psn, std::uint32_t psns, wire::TxBatch& out,
-                                bool ask) {
+                                bool ack_request) {
   const SendEntry& e = queue_.at(message.position);
   const Extent extent = extent_of(message, e, psn, psns);
   const wire::OpcodeRow& row = wire::row_of(extent.opcode);
@@ -299,7 +299,7 @@ Requester::Emit Requester::emit(Message& message, Psn psn, std::uint32_t psns, w
   if (refused) [[unlikely]]
     return refuse_buffers(message.position, *refused);
   for (std::uint8_t i = 0; i < pad; ++i) at[size - 1 - i] = 0;
-  write_headers(message, e, extent, psn, ask, at);
+  write_headers(message, e, extent, psn, ack_request, at);
   if (!message.destination) message.destination = out.name(*message.to);
   out.commit_to(*message.destination, size);
   if (merged > 1) out.make_merged(merged, size + wire::more_header_bytes(row, merged));

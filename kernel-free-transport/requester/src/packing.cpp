@@ -6,7 +6,7 @@
 
 namespace verbena::requester {
 
-void Requester::ask_for_packing() {
+void Requester::resolve_packing() {
   packing_ = way_->packing(endpoint_.destination, endpoint_.peer);
 }
 

@@ -72,11 +72,11 @@ void Requester::reset() {
   unreported_ = 0;
   una_ = sent_ = next_ = cursor_psn_ = Psn{};
   cursor_ = 0;
-  responses_pending_ = reads_in_flight_ = since_ask_ = 0;
+  responses_pending_ = reads_in_flight_ = since_ack_request_ = 0;
   went_back_ = waiting_rnr_ = false;
   forget_answers();
-  sending_ = draining_ = is_open_ = false;
-  unasked_.reset();
+  sending_ = draining_ = needs_ack_request_ = false;
+  last_without_request_.reset();
   poisoned_.reset();
   give_up_turn();
 }

@@ -11,10 +11,12 @@ using queue::WorkOpcode;
 
 namespace {
 
-// So many packets after the last question comes the next: the window moves on before it is used up,
-// and on a slow wire the peer is heard of now and then.
-constexpr std::uint32_t kUnaskedMost = 128;
-std::uint32_t asks_after(std::uint32_t window) { return std::clamp(window / 2, 1u, kUnaskedMost); }
+// So many packets after the last ACK request comes the next: the window moves on before it is used
+// up, and on a slow wire the peer is heard of now and then.
+constexpr std::uint32_t kAckRequestInterval = 128;
+std::uint32_t ack_request_interval(std::uint32_t window) {
+  return std::clamp(window / 2, 1u, kAckRequestInterval);
+}
 
 }  // namespace
 
@@ -110,18 +112,18 @@ void Requester::count_repeated(std::uint32_t packets) {
   endpoint_.port->retransmitted.add(packets);
 }
 
-// The packet at the cursor went out. A turn ends with a packet that asks for its answer, or that
+// The packet at the cursor went out. A turn ends with a packet that requests its answer, or that
 // would come late.
-void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now) {
+void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ack_request, TimeNs now) {
   sent_in_turn_ += packets;
-  if (ask && share_->has_waiting() && sent_in_turn_ >= FlowShare::kPacketsPerTurn) [[unlikely]] {
+  const bool is_turn_long = sent_in_turn_ >= FlowShare::kPacketsPerTurn;
+  if (ack_request && is_turn_long && share_->has_waiting()) [[unlikely]]
     turn_is_over_ = true;
-  }
   const bool again = cursor_psn_.is_before(sent_);
   if (again) [[unlikely]]
     count_repeated(packets);
   if (una_ == sent_ || una_ == cursor_psn_) timer_.begin(now);
-  if (ask && !again) timer_.asked(cursor_psn_, now);
+  if (ack_request && !again) timer_.ack_requested(cursor_psn_, now);
   cursor_psn_ = cursor_psn_ + psns;
   if (cursor_psn_.is_after(sent_)) sent_ = cursor_psn_;
 }
@@ -175,8 +177,8 @@ std::uint64_t Requester::unsent_packets() const {
 bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now, wire::Transmitter& way) {
   way_ = &way;
   packing_.reset();
-  is_open_ = is_open_ || unasked_;
-  unasked_.reset();
+  needs_ack_request_ = needs_ack_request_ || last_without_request_;
+  last_without_request_.reset();
   const bool more = transmit_requests(out, now);
   release_source(out);
   // A turn that nothing came of.
@@ -184,26 +186,26 @@ bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now, wire::Transmitter&
   return more;
 }
 
-void Requester::note_question(const wire::TxBatch& out, bool asks) {
-  if (asks) {
-    is_open_ = false;
-    unasked_.reset();
+void Requester::note_ack_request(const wire::TxBatch& out, bool ack_request) {
+  if (ack_request) {
+    needs_ack_request_ = false;
+    last_without_request_.reset();
   } else {
     static_assert(wire::TxBatch::kMaxPackets <= 256);
-    unasked_ = static_cast<std::uint8_t>(out.size() - 1);
+    last_without_request_ = static_cast<std::uint8_t>(out.size() - 1);
   }
 }
 
-void Requester::ask(wire::TxBatch& out) {
-  if (unasked_) {
-    wire::Bth::ask(out.start(*unasked_));
-    note_question(out, true);
-    since_ask_ = 0;
+void Requester::request_ack(wire::TxBatch& out) {
+  if (last_without_request_) {
+    wire::Bth::request_ack(out.start(*last_without_request_));
+    note_ack_request(out, true);
+    since_ack_request_ = 0;
     return;
   }
   // What was to come has failed here.
-  if (!is_open_) return;
-  is_open_ = false;
+  if (!needs_ack_request_) return;
+  needs_ack_request_ = false;
   if (!sending_ || waiting_rnr_ || una_ == sent_) return;
   probe_wanted_ = true;
   transmit_probe(out);
@@ -252,20 +254,20 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
 Requester::Emit Requester::transmit_request(SendEntry& entry, std::uint32_t window,
                                             wire::TxBatch& out, TimeNs now) {
   const std::uint32_t position = cursor_;
-  const std::uint32_t until_ask = asks_after(window);
+  const std::uint32_t interval = ack_request_interval(window);
   Message message = message_at(position, out);
   do {
     const std::uint32_t psns = psns_at(message, cursor_psn_);
     const std::uint32_t packets = message.wants_response ? 1 : psns;
     // Besides these, what goes last: answers are not looked at while there is more to send.
-    const bool ask = since_ask_ + packets >= until_ask || cursor_psn_ == una_;
-    const Emit result = emit(message, cursor_psn_, psns, out, ask);
+    const bool ack_request = since_ack_request_ + packets >= interval || cursor_psn_ == una_;
+    const Emit result = emit(message, cursor_psn_, psns, out, ack_request);
     if (result != Emit::kSent) return result;
-    if (is_reliable()) note_question(out, ask || message.wants_response);
-    since_ask_ = ask ? 0 : since_ask_ + packets;
+    if (is_reliable()) note_ack_request(out, ack_request || message.wants_response);
+    since_ack_request_ = ack_request ? 0 : since_ack_request_ + packets;
     if (is_reliable()) {
       if (message.wants_response) ++reads_in_flight_;
-      sent_one(packets, psns, ask || message.wants_response, now);
+      sent_one(packets, psns, ack_request || message.wants_response, now);
       if (cursor_psn_.is_after(entry.last())) ++cursor_;
     } else {
       pacing_.sent(std::min(entry.length, endpoint_.mtu));

@@ -159,12 +159,12 @@ void Responder::note_foreign_psn(Psn psn) {
 // it that it should have come, too, or when the peer waits for an answer. (An XRC receiver's
 // requests may be another process's.)
 void Responder::handle_early(const wire::PacketView& packet) {
-  if (early_.is_empty()) early_asks_ = false;
+  if (early_.is_empty()) early_ack_request_ = false;
   const bool is_kept = endpoint_.transport == Transport::kRc && !not_ready_ &&
                        early_.keep(packet, expected_, endpoint_.mtu);
   endpoint_.drops->count(DropReason::kOutOfSequence);
-  early_asks_ = early_asks_ || packet.bth.ack_request;
-  if (!is_kept || early_asks_ || early_.tells_of_loss()) report_gap();
+  early_ack_request_ = early_ack_request_ || packet.bth.ack_request;
+  if (!is_kept || early_ack_request_ || early_.tells_of_loss()) report_gap();
 }
 
 // The gap before them is filled.
@@ -175,12 +175,12 @@ void Responder::catch_up_with_early() {
     handle_in_sequence(*packet);
   }
   if (early_.is_empty() || dead_) return forget_early();
-  if (early_asks_ || early_.tells_of_loss()) report_gap();
+  if (early_ack_request_ || early_.tells_of_loss()) report_gap();
 }
 
 void Responder::forget_early() {
   early_.clear();
-  early_asks_ = false;
+  early_ack_request_ = false;
 }
 
 // Told once; what follows the gap says nothing new (9.7.5.2.8, 9.7.4.1.1).

@@ -111,7 +111,7 @@ class AnswerTimerTest : public testing::Test {
   }
   // A packet that is answered after so long.
   void exchange(TimeNs takes) {
-    timer_.asked(psn_, now_);
+    timer_.ack_requested(psn_, now_);
     now_ += takes;
     timer_.heard(now_);
     timer_.progressed(psn_ = psn_ + 1, now_);

@@ -92,7 +92,7 @@ class QueuePair {
   enum class Left : std::uint8_t { kNothing, kAnswers, kRequests };
   Left poll_transmit(wire::TxBatch& out, TimeNs now);
   // No more requests go behind those of the batch for now.
-  void ask(wire::TxBatch& out) { requester_.ask(out); }
+  void request_ack(wire::TxBatch& out) { requester_.request_ack(out); }
 
   bool wants_to_transmit() const {
     return requester_.has_urgent() || responder_.owes_anything() || relays();

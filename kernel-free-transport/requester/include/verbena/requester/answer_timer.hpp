@@ -44,8 +44,8 @@ class AnswerTimer {
   // --- what happens ---
   // The wait for an answer begins, or begins anew.
   void begin(TimeNs at) { base_ = probe_base_ = at; }
-  // A packet goes for the first time and asks for its answer.
-  void asked(Psn psn, TimeNs now) {
+  // A packet goes for the first time and requests its answer.
+  void ack_requested(Psn psn, TimeNs now) {
     if (!round_trip_.is_timing()) round_trip_.begin(psn, now);
   }
   // The peer has answered, whatever it said.

@@ -99,9 +99,9 @@ class Requester {
   // Adds what may go now; true: there is more than the batch could take. `way` is asked how
   // payloads may be packed.
   bool poll_transmit(wire::TxBatch& out, TimeNs now, wire::Transmitter& way);
-  // Nothing goes behind what was added last, for now: it asks for an answer, if it does not yet. Of
-  // a batch that was full the caller may leave that to the next one.
-  void ask(wire::TxBatch& out);
+  // Nothing goes behind what was added last, for now: it requests an ACK, if it does not yet. Of a
+  // batch that was full the caller may leave that to the next one.
+  void request_ack(wire::TxBatch& out);
   // UC: what the way said before that.
   void take_notice(wire::Transmitter::Room room, TimeNs now) { pacing_.take_notice(room, now); }
   bool has_urgent() const { return probe_wanted_ || cursor_ != queue_.tail(); }
@@ -191,7 +191,7 @@ class Requester {
   Emit transmit_request(SendEntry& entry, std::uint32_t window, wire::TxBatch& out, TimeNs now);
   // For how many PSNs one packet stands from this one on.
   std::uint32_t psns_at(const Message& message, Psn psn);
-  void sent_one(std::uint32_t packets, std::uint32_t psns, bool ask, TimeNs now);
+  void sent_one(std::uint32_t packets, std::uint32_t psns, bool ack_request, TimeNs now);
   void count_repeated(std::uint32_t packets);
   bool transmit_probe(wire::TxBatch& out);
 
@@ -206,12 +206,12 @@ class Requester {
                                              const Extent& extent, Psn psn, std::uint32_t merged,
                                              std::uint8_t* to, Carried& carried);
   void write_headers(const Message& message, const SendEntry& entry, const Extent& extent, Psn psn,
-                     bool ask, std::uint8_t* at) const;
+                     bool ack_request, std::uint8_t* at) const;
   void write_deth(const Message& message, const SendEntry& entry, const wire::OpcodeRow& row,
                   std::uint8_t* at) const;
-  Emit emit(Message& message, Psn psn, std::uint32_t psns, wire::TxBatch& out, bool ask);
-  // That the packet that was added last asks, or does not.
-  void note_question(const wire::TxBatch& out, bool asks);
+  Emit emit(Message& message, Psn psn, std::uint32_t psns, wire::TxBatch& out, bool ack_request);
+  // Whether the packet that was added last requests an ACK.
+  void note_ack_request(const wire::TxBatch& out, bool ack_request);
   std::optional<memory::Refusal> gather(const SendEntry& entry, std::uint32_t position,
                                         std::uint64_t offset, std::uint32_t length,
                                         std::uint8_t* to);
@@ -229,10 +229,10 @@ class Requester {
 
   // packing.cpp
   const wire::Transmitter::Packing& packing() {
-    if (!packing_) ask_for_packing();
+    if (!packing_) resolve_packing();
     return *packing_;
   }
-  void ask_for_packing();
+  void resolve_packing();
   std::uint32_t merged_most_of(const SendEntry& entry);
   bool may_be_packed(const SendEntry& entry);
   std::uint32_t psns_of_packed(std::uint32_t position, Psn psn);
@@ -301,9 +301,9 @@ class Requester {
   std::uint32_t responses_pending_ = 0;  // requests that await data, of those numbered
   std::uint32_t reads_in_flight_ = 0;    // request packets that await data
   Window window_;
-  std::uint32_t since_ask_ = 0;  // packets since an acknowledgement was asked for
-  // The place in the batch of the packet that was added last, if it does not ask.
-  std::optional<std::uint8_t> unasked_;
+  std::uint32_t since_ack_request_ = 0;  // packets since an ACK was requested
+  // The place in the batch of the packet that was added last, if it requests no ACK.
+  std::optional<std::uint8_t> last_without_request_;
   std::uint32_t sent_in_turn_ = 0;
   std::uint16_t unreported_ = 0;  // requests done since the last completion: it frees their slots
 
@@ -327,7 +327,7 @@ class Requester {
   wire::Transmitter* way_ = nullptr;  // while it is polled
   std::optional<wire::Transmitter::Packing> packing_;  // what it said, since
   Source source_;
-  // Bits of one word, so that what a packet asks of several is one question.
+  // Bits of one word, so that several are looked at at once.
   bool sending_ : 1 = false;
   bool draining_ : 1 = false;
   bool waiting_rnr_ : 1 = false;
@@ -337,9 +337,9 @@ class Requester {
   bool is_repair_open_ : 1 = false;  // it was not answered yet
   bool was_repaired_ : 1 = false;    // repaired_ was, since the last time of going back
   bool has_early_ack_ : 1 = false;
-  bool went_back_ : 1 = false;     // to went_back_to_, without progress since
-  bool turn_is_over_ : 1 = false;  // others wait: nothing new until the next turn
-  bool is_open_ : 1 = false;       // a batch went whose last packet did not ask
+  bool went_back_ : 1 = false;          // to went_back_to_, without progress since
+  bool turn_is_over_ : 1 = false;       // others wait: nothing new until the next turn
+  bool needs_ack_request_ : 1 = false;  // a batch went whose last packet requested none
   bool credits_unlimited_ = true;
   std::optional<queue::Status> poisoned_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How long answers take: the smoothed time and its mean deviation (RFC 6298), of one packet at a
-// time that is sent for the first time and asks for its answer. What is sent again is not timed:
+// time that is sent for the first time and requests its answer. What is sent again is not timed:
 // which of the two was answered nobody knows.
 #pragma once
 

@@ -67,7 +67,7 @@ class Responder {
   // True: there is more than the batch could take.
   bool poll_transmit(wire::TxBatch& out, wire::Transmitter& way);
   // Whether an acknowledgement may go before a request: who answers a message acknowledges it then,
-  // also if its sender did not ask, as an adapter has by that time.
+  // also if its sender did not request it, as an adapter has by that time.
   bool may_acknowledge() const { return responses_.empty() && !nak_owed_ && has_news(); }
   // It goes now, if there is room.
   void acknowledge(wire::TxBatch& out);
@@ -268,10 +268,10 @@ class Responder {
   bool nak_owed_ : 1 = false;
   bool ack_owed_ : 1 = false;
   bool ack_urgent_ : 1 = false;
-  bool gap_reported_ : 1 = false;  // a sequence NAK went out for expected_
-  bool early_asks_ : 1 = false;    // one of the early packets wants an answer
-  bool not_ready_ : 1 = false;     // an RNR NAK went out for expected_
-  bool dead_ : 1 = false;          // a fatal NAK went out: silence
+  bool gap_reported_ : 1 = false;       // a sequence NAK went out for expected_
+  bool early_ack_request_ : 1 = false;  // of one of the early packets
+  bool not_ready_ : 1 = false;          // an RNR NAK went out for expected_
+  bool dead_ : 1 = false;               // a fatal NAK went out: silence
   bool heard_ : 1 = false;
   bool is_in_step_ : 1 = false;  // something expected has come since RTR
 };

@@ -51,8 +51,8 @@ struct Bth {
 
   static Bth read_from(const std::uint8_t* at);
   void write_to(std::uint8_t* out) const;
-  // Makes a header that is written ask for an acknowledgement.
-  static void ask(std::uint8_t* out) { out[8] |= 0x80; }
+  // Makes a header that is written request an acknowledgement.
+  static void request_ack(std::uint8_t* out) { out[8] |= 0x80; }
   // In the reserved bits beside it: which NAK a fault wants of the receiver (NakMark), or which
   // status (kStatusCodes, aeth.hpp); 0: none.
   static constexpr std::uint8_t kMarks = 0x1f;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which packets ask for an acknowledgement: of those that go in one turn the last, and not each
+// Which packets request an acknowledgement: of those that go in one turn the last, and not each
 // message's; but none is left without one behind it.
 #include <gtest/gtest.h>
 
@@ -16,10 +16,10 @@ namespace {
 constexpr std::uint32_t kMtu = 4096;
 constexpr std::uint32_t kMost = 15;  // in a batch
 
-// The window is 64 packets, half of which go without a question amid them.
-class Questions : public TwoHosts {
+// The window is 64 packets, half of which go without an ACK request amid them.
+class AckRequests : public TwoHosts {
  protected:
-  Questions() : TwoHosts(Mtu::k4096) {
+  AckRequests() : TwoHosts(Mtu::k4096) {
     left.travels.is_bundled = true;
     left.on_send = [this](const wire::TxBatch& batch) {
       std::string of_batch;
@@ -42,7 +42,7 @@ class Questions : public TwoHosts {
   std::vector<std::string> batches;
 };
 
-TEST_F(Questions, OneIsEnoughForMessagesThatGoTogether) {
+TEST_F(AckRequests, OneIsEnoughForMessagesThatGoTogether) {
   for (int i = 0; i < 3; ++i) post_write(2);
   ring();
   EXPECT_EQ(sent(), (Batches{"?....?"}));
@@ -50,7 +50,7 @@ TEST_F(Questions, OneIsEnoughForMessagesThatGoTogether) {
   EXPECT_EQ(completed(), 3u);
 }
 
-TEST_F(Questions, AMessageByItselfAsks) {
+TEST_F(AckRequests, AMessageByItselfHasOne) {
   post_write(2);
   ring();
   post_write(16);
@@ -58,7 +58,7 @@ TEST_F(Questions, AMessageByItselfAsks) {
   EXPECT_EQ(sent(), (Batches{"??", "..............?"}));
 }
 
-TEST_F(Questions, AFullBatchLeavesItToTheNext) {
+TEST_F(AckRequests, AFullBatchLeavesItToTheNext) {
   for (int i = 0; i < 2; ++i) post_write(kMost + 1);
   ring();
   const std::string none(kMost, '.');
@@ -67,7 +67,7 @@ TEST_F(Questions, AFullBatchLeavesItToTheNext) {
   EXPECT_EQ(completed(), 2u);
 }
 
-TEST_F(Questions, WhoeverSendsOnAndOnAsksAmidIt) {
+TEST_F(AckRequests, WhoeverSendsOnAndOnMakesSomeAmidIt) {
   for (int i = 0; i < 4; ++i) post_write(kMost);
   ring();
   const auto turn = sent();
@@ -79,8 +79,8 @@ TEST_F(Questions, WhoeverSendsOnAndOnAsksAmidIt) {
   EXPECT_EQ(all, expected);
 }
 
-// Which was to ask for both.
-TEST_F(Questions, WhenTheNextFailsHereThoseBeforeItAreAskedForAgain) {
+// Which was to request the ACK for both.
+TEST_F(AckRequests, WhenTheNextFailsHereOneGoesForThoseBeforeIt) {
   post_write(kMost);
   queue::Sge sge = piece(kMtu);
   sge.key ^= 0x55;
