@@ -26,7 +26,7 @@ bool has_little_to_send(const requester::Requester& requester) {
 }  // namespace
 
 // What a packet that came in leaves to send.
-void Device::note_owed(qp::QueuePair& qp, TimeNs now) {
+void Device::note_pending(qp::QueuePair& qp, TimeNs now) {
   if (!qp.wants_to_transmit()) return;
   if (!qp.only_acknowledges() || !qp.held.holds(now)) return touched_.push(qp);
   if (std::exchange(qp.is_holding, true)) return;
@@ -38,7 +38,7 @@ void Device::deliver(qp::QueuePair& qp, const wire::PacketView& packet,
                      const wire::RxDatagram& datagram, TimeNs now) {
   const Guard guard(qp.lock());
   qp.handle_packet(packet, datagram, now);
-  note_owed(qp, now);
+  note_pending(qp, now);
   rearm(qp);
 }
 
@@ -134,7 +134,7 @@ void Device::transmit(qp::QueuePair& qp, TimeNs now, Rest rest) {
   const std::size_t which = take_buffer();
   const bool more = transmit_batches(which, qp, now, rest);
   buffers_[which]->lock.unlock();
-  if (!qp.responder().owes_anything()) qp.held.was_taken_along();
+  if (!qp.responder().has_pending_answers()) qp.held.was_taken_along();
   if (more) dirty_.push(qp);
   rearm(qp);
 }

@@ -95,7 +95,7 @@ void Device::handle_run(TimeNs now, const wire::RxRun& run) {
     qp->handle_packet(*packet, datagram, now);
     i += packet->psns;
   }
-  note_owed(*qp, now);
+  note_pending(*qp, now);
   rearm(*qp);
 }
 

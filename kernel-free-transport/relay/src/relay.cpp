@@ -56,7 +56,7 @@ std::uint32_t Relay::messages() const {
 // Nothing of what was taken waits for an answer.
 bool Relay::is_settled() const {
   if (replay_) return false;
-  return current_.owner != nullptr ? acked_ + 1 == passed_ : !own_.owes_anything();
+  return current_.owner != nullptr ? acked_ + 1 == passed_ : !own_.has_pending_answers();
 }
 
 bool Relay::is_in_message() const {

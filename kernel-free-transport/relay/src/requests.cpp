@@ -100,7 +100,7 @@ void Relay::repeat_data(const wire::PacketView& packet, bool in_current) {
 }
 
 void Relay::end_own_replay() {
-  if (replay_ && replay_->epoch.owner == nullptr && !own_.owes_anything()) replay_.reset();
+  if (replay_ && replay_->epoch.owner == nullptr && !own_.has_pending_answers()) replay_.reset();
 }
 
 const Relay::Epoch* Relay::epoch_of(Psn psn) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Answers: what is owed, and the packets that pay it.
+// Answers: what is pending, and its packets.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -13,14 +13,14 @@ using wire::Operation;
 using wire::Place;
 using Packing = wire::Transmitter::Packing;
 
-void Responder::owe_ack(bool urgent) {
-  ack_owed_ = true;
+void Responder::set_ack_pending(bool urgent) {
+  ack_pending_ = true;
   ack_urgent_ = ack_urgent_ || urgent;
 }
 
-void Responder::owe_nak(wire::Aeth aeth) {
+void Responder::set_nak_pending(wire::Aeth aeth) {
   nak_ = aeth;
-  nak_owed_ = true;
+  nak_pending_ = true;
   if (aeth.kind() == wire::AethKind::kRnrNak) endpoint_.port->rnr_naks_sent.add();
 }
 
@@ -36,7 +36,7 @@ bool Responder::refuse(wire::NakCode code, std::optional<queue::AsyncEvent> even
   queue::blame(endpoint_,
                "the request with PSN 0x%06x of the peer 0x%06x is refused with NAK %s: %s",
                expected_.value(), endpoint_.peer.value(), to_string(code).data(), why);
-  owe_nak(wire::Aeth::nak(code, message_count_));
+  set_nak_pending(wire::Aeth::nak(code, message_count_));
   dead_ = true;
   endpoint_.fail(event);
   return false;
@@ -207,7 +207,7 @@ bool Responder::emit_ack(wire::TxBatch& out) {
 }
 
 void Responder::acknowledge(wire::TxBatch& out) {
-  if (emit_ack(out)) ack_owed_ = ack_urgent_ = false;
+  if (emit_ack(out)) ack_pending_ = ack_urgent_ = false;
 }
 
 bool Responder::poll_transmit(wire::TxBatch& out, wire::Transmitter& way) {
@@ -225,13 +225,13 @@ bool Responder::poll_transmit(wire::TxBatch& out, wire::Transmitter& way) {
     if (!r.repeated) told_count_ = r.message;
     responses_.pop();
   }
-  if (ack_owed_ && !nak_owed_ && !emit_ack(out)) return true;
-  if (nak_owed_) {
+  if (ack_pending_ && !nak_pending_ && !emit_ack(out)) return true;
+  if (nak_pending_) {
     // A NAK acknowledges all before it.
     if (!emit_aeth_packet(nak_, expected_, out)) return true;
-    nak_owed_ = false;
+    nak_pending_ = false;
   }
-  ack_owed_ = ack_urgent_ = false;
+  ack_pending_ = ack_urgent_ = false;
   return false;
 }
 

@@ -184,7 +184,7 @@ bool Responder::execute_send(const wire::PacketView& packet) {
   if (row.starts_message) {
     if (!take_receive(packet, packet.payload)) [[unlikely]] {
       not_ready_ = true;
-      owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
+      set_nak_pending(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
       return false;
     }
     if (tagged_ == Tagged::kEager) [[unlikely]]
@@ -267,7 +267,7 @@ bool Responder::take_receive_of_write(const wire::PacketView& packet) {
   const std::uint64_t so_far = arrived_;
   if (!take_receive(packet, {})) {
     not_ready_ = true;
-    owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
+    set_nak_pending(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
     return false;
   }
   arrived_ = so_far;

@@ -53,12 +53,12 @@ void Responder::refuse_as_marked(std::uint8_t mark) {
   constexpr const char* kWhy = "an injected rule (nak=, complete=) asks for it";
   if (mark > wire::kStatusCodes) {
     gap_reported_ = true;  // what comes behind it brings no other NAK
-    return owe_nak(wire::Aeth::nak(static_cast<NakCode>(mark), message_count_));
+    return set_nak_pending(wire::Aeth::nak(static_cast<NakCode>(mark), message_count_));
   }
   switch (static_cast<NakMark>(mark)) {
     case NakMark::kRnr:
       not_ready_ = true;
-      return owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
+      return set_nak_pending(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, message_count_));
     case NakMark::kPsn:
       return report_gap();
     case NakMark::kInvalid:
@@ -116,7 +116,7 @@ void Responder::handle_in_sequence(const wire::PacketView& packet) {
   }
   endpoint_.counters.bytes_received.add(packet.data_length);
   if (packet.bth.ack_request && !is_answered_by_data(packet.row->operation)) {
-    owe_ack(endpoint_.acknowledges_at_once);
+    set_ack_pending(endpoint_.acknowledges_at_once);
   }
 }
 
@@ -187,7 +187,7 @@ void Responder::forget_early() {
 void Responder::report_gap() {
   if (gap_reported_ || not_ready_) return;
   gap_reported_ = true;
-  owe_nak(wire::Aeth::nak(NakCode::kPsnSequence, message_count_));
+  set_nak_pending(wire::Aeth::nak(NakCode::kPsnSequence, message_count_));
 }
 
 // IBTA Vol 1, 9.7.5.1.2 and 9.7.4.1: a SEND or WRITE is acknowledged again and not carried out
@@ -209,7 +209,7 @@ void Responder::handle_duplicate(const wire::PacketView& packet) {
   // A part of it is new: it was repeated from where a peer stood that has heard less than was said.
   const auto behind = static_cast<std::uint32_t>(expected_.distance_from(packet.bth.psn));
   if (packet.psns > behind && !gap_reported_ && !not_ready_) return report_gap();
-  owe_ack(true);
+  set_ack_pending(true);
 }
 
 void Responder::repeat_read(const wire::PacketView& packet) {

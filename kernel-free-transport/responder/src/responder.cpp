@@ -66,7 +66,7 @@ void Responder::reset() {
   give_up_receive();
   responses_.clear();
   std::fill(saved_.begin(), saved_.end(), SavedAtomic{});
-  nak_owed_ = ack_owed_ = ack_urgent_ = gap_reported_ = not_ready_ = dead_ = heard_ = false;
+  nak_pending_ = ack_pending_ = ack_urgent_ = gap_reported_ = not_ready_ = dead_ = heard_ = false;
   forget_early();
   shared_ = nullptr;
 }
@@ -101,9 +101,9 @@ void Responder::flush() {
   tagged_ = Tagged::kNo;
   message_ = Message::kNone;
   forget_early();
-  // A NAK that is still owed goes out, and what is before it.
-  if (!nak_owed_) responses_.clear();
-  ack_owed_ = ack_urgent_ = false;
+  // A NAK that is still pending goes out, and what is before it.
+  if (!nak_pending_) responses_.clear();
+  ack_pending_ = ack_urgent_ = false;
   if (endpoint_.receives != nullptr && !endpoint_.receives->is_shared()) {
     while (const auto id = endpoint_.receives->take_id()) push(*id);
   }

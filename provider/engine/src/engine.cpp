@@ -154,10 +154,10 @@ Driven::Found Engine::drive_until_quiet() noexcept {
   return found;
 }
 
-// --- what is owed to peers ---------------------------------------------------------------------
+// --- pending ACKs -------------------------------------------------------------------------------
 
 void Engine::flush_acks() noexcept {
-  if (!device_.owes_anything()) return;
+  if (!device_.has_pending_acks()) return;
   const Guard guard(device_.receive_lock());
   device_.finish_receive(link::monotonic_now_ns(), device::Acknowledge::kNow);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Acknowledgements that wait for the application to post: when they do, with what they travel, and
-// that nothing is owed for long.
+// that nothing is pending for long.
 #include <gtest/gtest.h>
 
 #include "host.hpp"

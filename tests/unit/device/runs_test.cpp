@@ -13,7 +13,8 @@ using Packets = std::deque<std::vector<std::uint8_t>>;
 
 class Answered : public TwoHosts {
  public:
-  // The left has written, and the right has written back so often: what it owes, then its packets.
+  // The left has written, and the right has written back so often: its pending ACK, then its
+  // packets.
   Packets answer(std::size_t count) {
     write(left, *left_qp, right);
     left.device.doorbell(*left_qp, ++time);

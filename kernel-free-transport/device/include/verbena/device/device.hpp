@@ -153,7 +153,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   bool holds_any() const { return held_until_.read_relaxed() != kNever; }
   bool has_work() const { return !dirty_.is_empty(); }
   // What a finish_receive(kNow) would send, if it is to be the last.
-  bool owes_anything() const { return has_work() || held_until_.read() != kNever; }
+  bool has_pending_acks() const { return has_work() || held_until_.read() != kNever; }
   const DeviceOptions& options() const { return options_; }
   const qp::TransitionLimits& limits() const { return options_.limits; }
   PortCounters& counters() { return counters_; }
@@ -207,7 +207,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   void transmit(qp::QueuePair& qp, TimeNs now, Rest rest = Rest::kGoes);
   bool transmit_batches(std::size_t which, qp::QueuePair& qp, TimeNs now, Rest rest);
   void transmit_wanted(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
-  void note_owed(qp::QueuePair& qp, TimeNs now);  // under its lock, too
+  void note_pending(qp::QueuePair& qp, TimeNs now);  // under its lock, too
   // Sends what is held whose time has come, or all.
   void release_held(TimeNs now, bool all);
   void on_turn(void* member) noexcept override;

@@ -6,15 +6,15 @@
 //
 //   state | the acknowledgement      | what ends it                              | next
 //   ------+--------------------------+-------------------------------------------+-----
-//   Idle  | none is owed, or it went | one is owed, and waiting has paid of late | Held
-//         | with data                | one is owed, and goes                     | Due
+//   Idle  | none pending, or it went | one is pending, and waiting has paid      | Held
+//         | with data                | one is pending, and goes                  | Due
 //   Held  | waits, until the timer   | the application posts: won                | Idle
 //         |                          | data takes it along                       | Idle
 //         |                          | the timer: lost                           | Due
 //         |                          | all shall go now                          | Due
 //   Due   | went alone, at the       | the application posts within kHold: would | Idle
 //         | timer's time             | have won; or later: would have lost       |
-//         |                          | the next one is owed: as from Idle        |
+//         |                          | the next one is pending: as from Idle     |
 //
 // Owned by its queue pair, under its lock; time is an argument.
 #pragma once
@@ -37,7 +37,7 @@ class HeldAck {
   // While it is held.
   TimeNs until() const noexcept { return timer_; }
 
-  // One is owed. True: it waits; else it goes.
+  // One is pending. True: it waits; else it goes.
   bool holds(TimeNs now) noexcept {
     if (is_held()) return true;
     if (!spin_.is_on()) return false;
@@ -51,11 +51,11 @@ class HeldAck {
     state_ = State::kDue;
     timer_ = now;
   }
-  // Nothing is owed any more.
+  // None is pending any more.
   void was_taken_along() noexcept {
     if (is_held()) state_ = State::kIdle;
   }
-  // By the application, and what is owed goes with it.
+  // By the application, and what is pending goes with it.
   void posted(TimeNs now) noexcept {
     if (state_ == State::kIdle) return;
     if (is_held()) {

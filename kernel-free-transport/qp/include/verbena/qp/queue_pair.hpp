@@ -95,16 +95,16 @@ class QueuePair {
   void request_ack(wire::TxBatch& out) { requester_.request_ack(out); }
 
   bool wants_to_transmit() const {
-    return requester_.has_urgent() || responder_.owes_anything() || relays();
+    return requester_.has_urgent() || responder_.has_pending_answers() || relays();
   }
   // Nothing to send but an acknowledgement, which may wait to travel with data.
   bool only_acknowledges() const {
-    return !requester_.has_urgent() && responder_.owes_anything() && !responder_.owes_urgently() &&
-           !relays();
+    return !requester_.has_urgent() && responder_.has_pending_answers() &&
+           !responder_.has_urgent_answers() && !relays();
   }
   // Nothing to send but what was posted.
   bool only_requests() const {
-    return requester_.has_posted() && !responder_.owes_anything() && !relays();
+    return requester_.has_posted() && !responder_.has_pending_answers() && !relays();
   }
   // Before it is destroyed: nobody will be told of a turn of it any more.
   void leave_queue() {

@@ -51,7 +51,7 @@ class Relay {
   // The stand-in behind this line is there, or never will be, or is no more.
   void connect(Qpn line, const wire::Destination& destination, Qpn stand_in, TimeNs now);
   void refuse(Qpn line, TimeNs now);
-  // The receiver itself may have answered what it owed.
+  // The receiver itself may have sent its pending answers.
   void resume(TimeNs now);
 
   bool has_packets() const { return !out_.empty(); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The receiving half of a queue pair (IBTA Vol 1, 9.7.4 and 9.8): checks requests in the
-// specification's order, carries them out, and owes answers. Owned by the queue pair and called
-// under its lock. `handle_request` never sends; what is owed leaves by `poll_transmit`, so that
+// specification's order, carries them out, and answers. Owned by the queue pair and called
+// under its lock. `handle_request` never sends; what is pending leaves by `poll_transmit`, so that
 // several packets that arrive together are acknowledged once.
 //
 // Answers leave in the order of their PSNs. READs wait in a line with the atomics behind them; an
@@ -68,12 +68,12 @@ class Responder {
   bool poll_transmit(wire::TxBatch& out, wire::Transmitter& way);
   // Whether an acknowledgement may go before a request: who answers a message acknowledges it then,
   // also if its sender did not request it, as an adapter has by that time.
-  bool may_acknowledge() const { return responses_.empty() && !nak_owed_ && has_news(); }
+  bool may_acknowledge() const { return responses_.empty() && !nak_pending_ && has_news(); }
   // It goes now, if there is room.
   void acknowledge(wire::TxBatch& out);
-  bool owes_anything() const { return !responses_.empty() || ack_owed_ || nak_owed_; }
+  bool has_pending_answers() const { return !responses_.empty() || ack_pending_ || nak_pending_; }
   // More than an acknowledgement that may wait for company.
-  bool owes_urgently() const { return !responses_.empty() || nak_owed_ || ack_urgent_; }
+  bool has_urgent_answers() const { return !responses_.empty() || nak_pending_ || ack_urgent_; }
 
   Psn expected_psn() const { return expected_; }
   std::uint32_t message_count() const { return message_count_; }
@@ -148,7 +148,7 @@ class Responder {
   std::optional<wire::NakCode> check_order(const wire::PacketView& packet) const;
   std::optional<wire::NakCode> check_length(const wire::PacketView& packet) const;
 
-  // execute.cpp: each returns true when the packet was carried out; otherwise it owes a NAK.
+  // execute.cpp: each returns true when the packet was carried out; otherwise a NAK is pending.
   bool execute(const wire::PacketView& packet);
   bool execute_send(const wire::PacketView& packet);
   bool execute_write(const wire::PacketView& packet);
@@ -189,9 +189,9 @@ class Responder {
   void note_slot(queue::Completion& completion) const;
 
   // answer.cpp
-  bool has_news() const { return ack_owed_ || told_count_ != message_count_; }
-  void owe_ack(bool urgent);
-  [[gnu::cold]] void owe_nak(wire::Aeth aeth);
+  bool has_news() const { return ack_pending_ || told_count_ != message_count_; }
+  void set_ack_pending(bool urgent);
+  [[gnu::cold]] void set_nak_pending(wire::Aeth aeth);
   [[gnu::cold]] bool refuse(wire::NakCode code, std::optional<queue::AsyncEvent> event,
                             const char* why);
   // Memory that the peer may not reach so.
@@ -265,8 +265,8 @@ class Responder {
 
   wire::Aeth nak_;
   // Bits of one word, so that several are asked for and changed at once.
-  bool nak_owed_ : 1 = false;
-  bool ack_owed_ : 1 = false;
+  bool nak_pending_ : 1 = false;
+  bool ack_pending_ : 1 = false;
   bool ack_urgent_ : 1 = false;
   bool gap_reported_ : 1 = false;       // a sequence NAK went out for expected_
   bool early_ack_request_ : 1 = false;  // of one of the early packets

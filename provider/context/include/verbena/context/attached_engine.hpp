@@ -34,9 +34,9 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
 
   // The progress thread begins, and a fork takes notice of the engine. Throws VerbRefused.
   void start();
-  // Nobody drives any more; peers have what they are owed.
+  // Nobody drives any more; the pending ACKs went.
   void stop() noexcept;
-  // The process ends: peers get what they are owed.
+  // The process ends: the pending ACKs go.
   void part() noexcept;
 
   Context& owner() noexcept { return owner_; }

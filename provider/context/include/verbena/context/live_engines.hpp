@@ -4,7 +4,7 @@
 //
 // A forked child has no progress thread and shares its descriptors with the parent. It must not
 // take the parent's packets, nor keep the parent's slot alive when the parent dies: in the child
-// every engine is dead. At exit what is owed to peers is sent, since a process often ends right
+// every engine is dead. At exit the pending ACKs are sent, since a process often ends right
 // after it has read its last completion, and the peer still waits for that acknowledgement.
 #pragma once
 

@@ -45,7 +45,7 @@ class Engine final : public queue::EventSink,
 
   // The progress thread begins. Returns an errno.
   int start() noexcept { return progress_.start(); }
-  // No thread but the caller's is inside afterwards, and peers have what they are owed.
+  // No thread but the caller's is inside afterwards, and the pending ACKs went.
   void stop() noexcept;
 
   device::Device& device() noexcept { return device_; }
@@ -67,7 +67,7 @@ class Engine final : public queue::EventSink,
   static constexpr std::size_t kPollBudget = 64;
   // The application polls: receives what is there and does what is due. How many packets came.
   std::size_t drive(std::size_t budget = kPollBudget) noexcept;
-  // Sends what is owed to peers, before an object that owes it goes away.
+  // Sends the pending ACKs, before an object that has some goes away.
   void flush_acks() noexcept;
   // Takes in what has come, and then the same: before a queue pair forgets what it awaits.
   void catch_up() noexcept;
@@ -115,7 +115,7 @@ class Engine final : public queue::EventSink,
   void resume() noexcept;
   // In the child, before resume(): it is dead there, and holds nothing of the parent's.
   void abandon() noexcept;
-  // Sends what is owed, unless somebody else is at it.
+  // Sends the pending ACKs, unless somebody else is at it.
   void part() noexcept;
 
   // queue::EventSink
