@@ -100,10 +100,12 @@ std::string PrivateOption::runtime_dir() const {
 
 Outcome<Emulator> PrivateOption::reach() const {
   auto emulator = reach_emulator(runtime_dir());
-  if (emulator || name.empty() || !is_absent(emulator.error())) return emulator;
-  return fail(
-      emulator.error().code,
-      "no private emulator " + name + " is running; start one with: verbena up --private " + name);
+  if (emulator || !is_absent(emulator.error())) return emulator;
+  const std::string sentence =
+      name.empty() ? "no emulator is running; start one with: verbena up"
+                   : "no private emulator " + name +
+                         " is running; start one with: verbena up --private " + name;
+  return fail(emulator.error().code, sentence);
 }
 
 Outcome<PrivateEmulator> start_private_emulator(const std::string& name, const Parts& parts,

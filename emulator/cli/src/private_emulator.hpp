@@ -26,7 +26,7 @@ struct PrivateOption {
 
   void add_to(CLI::App& command);
   std::string runtime_dir() const;
-  // As reach_emulator(), with its name where it does not run.
+  // As reach_emulator(); the error says how to start it where it does not run.
   control::Outcome<Emulator> reach() const;
 };
 
