@@ -78,6 +78,15 @@ class Declared(unittest.TestCase):
         self.compare("events", {f"{kind['properties']['kind']['const']}.{name}" for kind in kinds
                                 for name in kind["properties"].keys() - common})
 
+    def test_the_schema_of_answers(self):
+        """That answers are so, each test of them checks."""
+        answers = [answer["properties"] for answer in json_schema.load("commands")["oneOf"]]
+        self.compare("answers", {f"{answer['command'].get('const', '*')}.{name}" for answer in answers
+                                 for name in answer.keys() - {"command"}})
+        commands = {name.split()[0] for name in self.table["commands"] if name.endswith(" --json")}
+        self.assertEqual({answer["command"]["const"] for answer in answers if "const" in answer["command"]},
+                         commands - {"events", "status"}, "a command with --json, and no answer of it in the schema")
+
     def test_sysfs(self):
         self.compare("sysfs", set().union(*(extract.tree(shadow, name) for name, shadow in self.shadows.items())))
 

@@ -14,7 +14,9 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "answer.hpp"
 #include "command.hpp"
 #include "emulator.hpp"
 #include "private_emulator.hpp"
@@ -67,7 +69,7 @@ class CaptureRun {
   }
   // Until a signal asks for the end, the emulator ends, or nobody takes the packets any more.
   // Returns the exit code.
-  int run();
+  int run(Context& context);
 
  private:
   void follow(control::Incoming&& in);
@@ -135,7 +137,7 @@ bool CaptureRun::wait(int timeout_ms, For what) {
   return false;
 }
 
-int CaptureRun::run() {
+int CaptureRun::run(Context& context) {
   int timeout_ms = 0;
   while (!is_ended_ && wait(timeout_ms) && hear()) {
     const auto found = recorder_.read();
@@ -146,7 +148,15 @@ int CaptureRun::run() {
   const auto packets = static_cast<unsigned long long>(recorder_.packets());
   const auto dropped = static_cast<unsigned long long>(recorder_.dropped());
   std::fprintf(stderr, "%llu packets captured, %llu left out\n", packets, dropped);
-  return failure_.empty() ? kOk : complain("cannot write " + file_name_ + ": " + failure_);
+  const nlohmann::ordered_json members{
+      {"file", file_name_}, {"packets", packets}, {"left_out", dropped}};
+  if (failure_.empty()) {
+    if (context.as_json) print_answer(context, members);
+    return kOk;
+  }
+  context.exit_code = complain("cannot write " + file_name_ + ": " + failure_);
+  if (context.as_json) print_failure(context, members);
+  return context.exit_code;
 }
 
 void CaptureRun::write() {
@@ -193,10 +203,14 @@ void CaptureRun::end_full_file(std::size_t taken) {
   if (last.error != 0) output_.take_back(last.bytes);
 }
 
-int capture(const CaptureOptions& options) {
+int capture(const CaptureOptions& options, Context& context) {
+  const bool to_stdout = options.file == "-";
+  if (to_stdout && context.as_json) {
+    return complain("the packets and JSON would be mixed: name a file, or leave out --json",
+                    kUsage);
+  }
   auto emulator = options.chosen.reach();
   if (!emulator) return complain(emulator.error().text);
-  const bool to_stdout = options.file == "-";
   if (to_stdout && ::isatty(STDOUT_FILENO) == 1) {
     return complain("a capture is nothing for a terminal: name a file, or a program that reads it");
   }
@@ -208,7 +222,7 @@ int capture(const CaptureOptions& options) {
   const auto begun = run.begin(options);
   if (!begun) return complain(begun.error().text);
   std::fprintf(stderr, "capturing to %s; end it with Ctrl-C\n", options.file.c_str());
-  return run.run();
+  return run.run(context);
 }
 
 }  // namespace
@@ -222,7 +236,8 @@ void add_capture(CLI::App& app, Context& context) {
   command->add_flag("--both-ends", options->both_ends,
                     "Record what one program sends to another twice: as sent, and as received");
   options->chosen.add_to(*command);
-  command->callback([options, &context] { context.exit_code = capture(*options); });
+  add_json_option(*command, context);
+  command->callback([options, &context] { context.exit_code = capture(*options, context); });
 }
 
 }  // namespace verbena::cli

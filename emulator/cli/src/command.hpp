@@ -26,7 +26,10 @@ inline constexpr int kNotExecutable = 126;
 inline constexpr int kNotFound = 127;
 
 struct Context {
+  std::string command;  // its name; empty: the command line names none that there is
   int exit_code = kOk;
+  bool as_json = false;       // answer.hpp
+  bool has_answered = false;  // in this way
   // What stands behind the first "--" of `verbena run`: never looked at.
   std::optional<std::vector<std::string>> behind_dashes;
 };

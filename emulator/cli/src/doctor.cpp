@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "answer.hpp"
 #include "command.hpp"
 #include "container_check.hpp"
 #include "emulator.hpp"
@@ -139,8 +141,17 @@ void check_kernel(Findings& findings) {
   }
 }
 
-int doctor(const DeviceOptions& options) {
-  Findings findings;
+void print_as_json(const Findings& findings, Context& context) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const Finding& finding : findings.all()) {
+    all.push_back({{"verdict", finding.verdict}, {"text", finding.text}, {"remedy", nullptr}});
+    if (!finding.remedy.empty()) all.back()["remedy"] = finding.remedy;
+  }
+  print_answer(context, {{"faults", findings.faults()}, {"findings", all}});
+}
+
+int doctor(const DeviceOptions& options, Context& context) {
+  Findings findings(!context.as_json);
   check_container(findings);
   const auto parts = find_parts();
   if (!parts) return complain(parts.error().text);
@@ -151,12 +162,15 @@ int doctor(const DeviceOptions& options) {
   if (settings && !running) check_addresses(findings, *settings);
   check_kernel(findings);
   if (settings && !running && findings.faults() == 0) check_start(findings, *parts, *settings);
-  if (findings.faults() == 0) {
-    std::printf("all in place\n");
-    return kOk;
+  const bool is_fine = findings.faults() == 0;
+  if (context.as_json) {
+    print_as_json(findings, context);
+  } else if (is_fine) {
+    std::puts("all in place");
+  } else {
+    std::printf("%d fault(s)\n", findings.faults());
   }
-  std::printf("%d fault(s)\n", findings.faults());
-  return kFailed;
+  return is_fine ? kOk : kFailed;
 }
 
 }  // namespace
@@ -166,7 +180,8 @@ void add_doctor(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "doctor", "Check that everything is in place; for each fault, how to mend it. 1 on a fault.");
   options->add_to(*command);
-  command->callback([options, &context] { context.exit_code = doctor(*options); });
+  add_json_option(*command, context);
+  command->callback([options, &context] { context.exit_code = doctor(*options, context); });
 }
 
 }  // namespace verbena::cli

@@ -4,9 +4,11 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 
+#include "answer.hpp"
 #include "command.hpp"
 #include "emulator.hpp"
 #include "private_emulator.hpp"
@@ -60,7 +62,7 @@ std::string wrong_target(const EventOptions& o, Target target) {
   return {};
 }
 
-int raise(const EventOptions& o) {
+int raise(const EventOptions& o, Context& context) {
   control::RaiseEvent message{o.device, {}, 0};
   Target target = Target::kPort;
   for (const EventWord& known : kEvents) {
@@ -80,7 +82,9 @@ int raise(const EventOptions& o) {
   auto emulator = o.chosen.reach();
   if (!emulator) return complain(emulator.error().text);
   const auto done = emulator->channel.call<control::Ack>(message);
-  return done ? kOk : complain(done.error().text);
+  if (!done) return complain(done.error().text);
+  if (context.as_json) print_answer(context, {{"device", o.device}, {"event", o.event}});
+  return kOk;
 }
 
 }  // namespace
@@ -104,7 +108,8 @@ void add_event(CLI::App& app, Context& context) {
   command->add_option("--srq", o->srq, "Of srq-err: the shared receive queue, as 0x80200001")
       ->type_name("NUMBER");
   o->chosen.add_to(*command);
-  command->callback([o, &context] { context.exit_code = raise(*o); });
+  add_json_option(*command, context);
+  command->callback([o, &context] { context.exit_code = raise(*o, context); });
 }
 
 }  // namespace verbena::cli

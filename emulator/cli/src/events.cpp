@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "answer.hpp"
 #include "command.hpp"
 #include "emulator.hpp"
 #include "event_text.hpp"
@@ -29,14 +30,13 @@ using control::Outcome;
 struct EventsOptions {
   std::uint64_t after = 0;
   bool follows = false;
-  bool as_json = false;
   PrivateOption chosen;
 };
 
 class EventsRun {
  public:
-  EventsRun(Emulator& emulator, const EventsOptions& options)
-      : channel_(emulator.channel), options_(options) {}
+  EventsRun(Emulator& emulator, const EventsOptions& options, bool as_json)
+      : channel_(emulator.channel), options_(options), as_json_(as_json) {}
 
   // Until all is printed, or the emulator or the reader of our output is gone. Returns the exit
   // code.
@@ -51,6 +51,7 @@ class EventsRun {
 
   control::Channel& channel_;
   const EventsOptions& options_;
+  bool as_json_;
   bool is_down_ = false;  // the emulator has said so
 };
 
@@ -91,7 +92,7 @@ bool EventsRun::print(const std::string& text) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     is_down_ = is_down_ || is_end_of_emulator(line);
-    std::puts(options_.as_json ? line.c_str() : text_of_event(line).c_str());
+    std::puts(as_json_ ? line.c_str() : text_of_event(line).c_str());
   }
   return std::fflush(stdout) == 0;
 }
@@ -101,10 +102,10 @@ int EventsRun::end_of_emulator(const Error& error) const {
   return is_down_ ? kOk : complain("the emulator has ended without a word");
 }
 
-int events(const EventsOptions& options) {
+int events(const EventsOptions& options, bool as_json) {
   auto emulator = options.chosen.reach();
   if (!emulator) return complain(emulator.error().text);
-  return EventsRun(*emulator, options).run();
+  return EventsRun(*emulator, options, as_json).run();
 }
 
 }  // namespace
@@ -116,12 +117,12 @@ void add_events(CLI::App& app, Context& context) {
       "Show what has happened: who came and went, connections, errors, time-outs, faults.");
   command->add_flag("--follow", options->follows,
                     "Go on with what happens, until the emulator ends or nobody reads any more");
-  command->add_flag("--json", options->as_json, "One JSON object a line, for programs");
+  add_json_option(*command, context)->description("One JSON object a line, for programs");
   command->add_option("--after", options->after, "Only what has a greater number (seq)")
       ->type_name("NUMBER")
       ->check(CLI::NonNegativeNumber);
   options->chosen.add_to(*command);
-  command->callback([options, &context] { context.exit_code = events(*options); });
+  command->callback([options, &context] { context.exit_code = events(*options, context.as_json); });
 }
 
 }  // namespace verbena::cli

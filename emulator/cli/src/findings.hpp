@@ -5,26 +5,46 @@
 
 #include <cstdio>
 #include <string>
+#include <vector>
 
 namespace verbena::cli {
 
+struct Finding {
+  const char* verdict;  // ok, hint or fault
+  std::string text;
+  std::string remedy;  // empty: there is nothing to mend
+};
+
 class Findings {
  public:
-  void ok(const std::string& text) { std::printf("ok     %s\n", text.c_str()); }
+  // Each is printed when it is found, unless they are to be told together at the end.
+  explicit Findings(bool prints) : prints_(prints) {}
+
+  void ok(const std::string& text) { add("ok     ", {"ok", text, ""}); }
   // Works, but not as well as it could.
   void hint(const std::string& text, const std::string& remedy) {
-    std::printf("hint   %s\n       %s\n", text.c_str(), remedy.c_str());
+    add("hint   ", {"hint", text, remedy});
   }
   void fault(const std::string& text, const std::string& remedy) {
-    std::printf("FAULT  %s\n       %s\n", text.c_str(), remedy.c_str());
+    add("FAULT  ", {"fault", text, remedy});
     ++faults_;
   }
   void feature(bool there, const std::string& name, const std::string& remedy) {
     there ? ok("the kernel has " + name) : fault("the kernel lacks " + name, remedy);
   }
   int faults() const { return faults_; }
+  const std::vector<Finding>& all() const { return all_; }
 
  private:
+  void add(const char* word, const Finding& finding) {
+    all_.push_back(finding);
+    if (!prints_) return;
+    std::printf("%s%s\n", word, finding.text.c_str());
+    if (!finding.remedy.empty()) std::printf("       %s\n", finding.remedy.c_str());
+  }
+
+  bool prints_;
+  std::vector<Finding> all_;
   int faults_ = 0;
 };
 

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string_view>
 
+#include "answer.hpp"
 #include "command.hpp"
 
 namespace verbena::cli {
@@ -37,6 +39,13 @@ int complain_about_word(const CLI::App& app, const std::string& word) {
   return complain("there is no command \"" + word + "\"; " + hint, kUsage);
 }
 
+// nullptr: there is no such command.
+const CLI::App* find_command(const CLI::App& app, std::string_view word) {
+  const auto is_meant = [word](const CLI::App* command) { return command->get_name() == word; };
+  const std::vector<const CLI::App*> found = app.get_subcommands(is_meant);
+  return found.empty() ? nullptr : found[0];
+}
+
 // `verbena`, `verbena help`, `verbena help COMMAND` and words that are no command; nothing if the
 // line is to be parsed.
 std::optional<int> answer_early(const CLI::App& app, int argc, char** argv) {
@@ -51,24 +60,38 @@ std::optional<int> answer_early(const CLI::App& app, int argc, char** argv) {
     return kOk;
   }
   if (asked[0] == '-') return std::nullopt;
-  const auto is_meant = [&asked](const CLI::App* command) { return command->get_name() == asked; };
-  const std::vector<const CLI::App*> found = app.get_subcommands(is_meant);
-  if (found.empty()) return complain_about_word(app, asked);
+  const CLI::App* command = find_command(app, asked);
+  if (command == nullptr) return complain_about_word(app, asked);
   if (word != "help") return std::nullopt;
-  std::fputs(found[0]->help("verbena").c_str(), stdout);
+  std::fputs(command->help("verbena").c_str(), stdout);
   return kOk;
 }
 
-int answer(int argc, char** argv) {
+int print_version(Context& context) {
+  if (context.as_json) {
+    context.command = "version";
+    print_answer(context, {{"version", VERBENA_VERSION}});
+  } else {
+    std::puts("verbena " VERBENA_VERSION);
+  }
+  return kOk;
+}
+
+void add_version(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("version", "Print the version.");
+  add_json_option(*command, context);
+  command->callback([&context] { context.exit_code = print_version(context); });
+}
+
+int answer(int argc, char** argv, Context& context) {
   CLI::App app("", "verbena");
   app.description(
       "Verbena: an RDMA device in software, without kernel module and without root.\n\n"
       "  verbena run -- ibv_devinfo      run a program that sees the device\n"
       "  eval \"$(verbena env)\"           the same for a whole shell, after `verbena up`");
-  app.set_version_flag("--version", "verbena " VERBENA_VERSION);
+  app.set_version_flag("--version", VERBENA_VERSION);
   app.require_subcommand(1);
   app.get_formatter()->column_width(28);
-  Context context;
   add_run(app, context);
   add_up(app, context);
   add_down(app, context);
@@ -82,9 +105,8 @@ int answer(int argc, char** argv) {
   add_capture(app, context);
   add_cdi(app, context);
   add_completion(app, context);
-  app.add_subcommand("version", "Print the version.")->callback([] {
-    std::puts("verbena " VERBENA_VERSION);
-  });
+  add_version(app, context);
+  if (argc > 1 && find_command(app, argv[1]) != nullptr) context.command = argv[1];
   if (const auto answered = answer_early(app, argc, argv)) return *answered;
   int own = argc;
   if (argc > 2 && std::string_view(argv[1]) == "run") {
@@ -94,12 +116,13 @@ int answer(int argc, char** argv) {
   }
   try {
     app.parse(own, argv);
+  } catch (const CLI::CallForVersion&) {
+    return print_version(context);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // help or version was asked for
+    if (e.get_exit_code() == 0) return app.exit(e);  // help was asked for
     const bool is_run = std::string_view(argv[1]) == "run";
     return complain(std::string(e.what()) + "; see verbena --help", is_run ? kRunFailed : kUsage);
   }
-  std::fflush(stdout);
   return context.exit_code;
 }
 
@@ -107,10 +130,16 @@ int answer(int argc, char** argv) {
 }  // namespace verbena::cli
 
 int main(int argc, char** argv) {
+  using namespace verbena::cli;
+  Context context;
+  context.as_json = asks_for_json(argc, argv);
   try {
-    return verbena::cli::answer(argc, argv);
+    context.exit_code = answer(argc, argv, context);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "verbena: %s\n", e.what());
-    return verbena::cli::kFailed;
+    context.exit_code = complain(e.what());
   }
+  if (context.as_json && context.exit_code != kOk && !context.has_answered) {
+    print_failure(context, {});
+  }
+  return context.exit_code;
 }

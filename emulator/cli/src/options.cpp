@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
-#include <cstdio>
 
 #include "command.hpp"
 
@@ -69,11 +68,6 @@ Outcome<settings::Settings> DeviceOptions::read(const std::string& path) const {
   }
   all.override_with(line);
   return all;
-}
-
-int complain(const std::string& text, int code) {
-  std::fprintf(stderr, "verbena: %s\n", text.c_str());
-  return code;
 }
 
 }  // namespace verbena::cli

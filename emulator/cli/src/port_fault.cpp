@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "answer.hpp"
 #include "command.hpp"
 #include "emulator.hpp"
 #include "fault_options.hpp"
@@ -29,7 +31,18 @@ void complain_of_silent(const control::FaultChanged& changed) {
            control::names_of(changed.silent));
 }
 
-int set_fault(const PrivateOption& chosen, const FaultOptions& o) {
+void print_as_json(const control::FaultChanged& changed, Context& context) {
+  nlohmann::ordered_json named = nlohmann::ordered_json::array();
+  for (const control::SilentProcess& process : changed.silent.named) {
+    named.push_back({{"pid", process.pid}, {"program", process.comm}});
+  }
+  nlohmann::ordered_json seed;  // null
+  if (changed.has_seed) seed = changed.seed;
+  print_answer(context, {{"seed", seed},
+                         {"silent", {{"count", changed.silent.count}, {"programs", named}}}});
+}
+
+int set_fault(const PrivateOption& chosen, const FaultOptions& o, Context& context) {
   const auto change = o.change();
   if (!change) return complain(change.error().text, kUsage);
   auto emulator = chosen.reach();
@@ -37,7 +50,9 @@ int set_fault(const PrivateOption& chosen, const FaultOptions& o) {
   const auto changed = emulator->channel.call<control::FaultChanged>(*change);
   if (!changed) return complain(changed.error().text);
   complain_of_silent(*changed);
-  if (changed->has_seed && o.seed.empty()) {
+  if (context.as_json) {
+    print_as_json(*changed, context);
+  } else if (changed->has_seed && o.seed.empty()) {
     std::printf("seed %llu; the same packets meet the same faults again with --seed %llu\n",
                 static_cast<unsigned long long>(changed->seed),
                 static_cast<unsigned long long>(changed->seed));
@@ -70,10 +85,14 @@ void add_port(CLI::App& app, Context& context) {
       ->check(
           CLI::IsMember({"up", "down", "lid-change", "gid-change", "pkey-change", "sm-change"}));
   chosen->add_to(*command);
+  add_json_option(*command, context);
   command->callback([chosen, name, state, &context] {
     const std::uint32_t change = change_of(*state);
     context.exit_code = change != 0 ? request(*chosen, control::Announce{*name, change})
                                     : request(*chosen, control::SetPort{*name, *state == "up"});
+    if (context.as_json && context.exit_code == kOk) {
+      print_answer(context, {{"device", *name}, {"change", *state}});
+    }
   });
 }
 
@@ -87,7 +106,8 @@ void add_fault(CLI::App& app, Context& context) {
   o->add_target_to(*command);
   o->add_to(*command);
   chosen->add_to(*command);
-  command->callback([chosen, o, &context] { context.exit_code = set_fault(*chosen, *o); });
+  add_json_option(*command, context);
+  command->callback([chosen, o, &context] { context.exit_code = set_fault(*chosen, *o, context); });
 }
 
 }  // namespace verbena::cli

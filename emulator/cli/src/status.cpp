@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "answer.hpp"
 #include "command.hpp"
 #include "emulator.hpp"
 #include "private_emulator.hpp"
@@ -269,15 +270,16 @@ class JsonPrinter final : public Printer {
   bool is_empty_ = true;   // the list that is being printed
 };
 
-int status(const PrivateOption& chosen, bool as_json, bool resets) {
+int status(const PrivateOption& chosen, bool resets, Context& context) {
   auto emulator = chosen.reach();
   if (!emulator) return complain(emulator.error().text);
   TextPrinter text;
   JsonPrinter json_document;
-  Printer& printer = as_json ? static_cast<Printer&>(json_document) : text;
-  const auto done = read_status(
-      *emulator, resets,
-      [&printer](StatusPart part, const std::string& words) { printer.print(part, words); });
+  Printer& printer = context.as_json ? static_cast<Printer&>(json_document) : text;
+  const auto done = read_status(*emulator, resets, [&](StatusPart part, const std::string& words) {
+    context.has_answered = true;  // an error that comes later has no place in the document
+    printer.print(part, words);
+  });
   if (!done) return complain(done.error().text);
   return kOk;
 }
@@ -285,17 +287,15 @@ int status(const PrivateOption& chosen, bool as_json, bool resets) {
 }  // namespace
 
 void add_status(CLI::App& app, Context& context) {
-  auto as_json = std::make_shared<bool>(false);
   auto resets = std::make_shared<bool>(false);
   auto chosen = std::make_shared<PrivateOption>();
   CLI::App* command = app.add_subcommand(
       "status", "Show devices, ports, processes and every queue pair. 1 if no emulator runs.");
-  command->add_flag("--json", *as_json, "As JSON, for programs");
+  add_json_option(*command, context);
   command->add_flag("--reset", *resets, "Then let the counters of the ports begin anew at zero");
   chosen->add_to(*command);
-  command->callback([chosen, as_json, resets, &context] {
-    context.exit_code = status(*chosen, *as_json, *resets);
-  });
+  command->callback(
+      [chosen, resets, &context] { context.exit_code = status(*chosen, *resets, context); });
 }
 
 }  // namespace verbena::cli

@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "answer.hpp"
 #include "command.hpp"
 #include "emulator.hpp"
 #include "parts.hpp"
@@ -46,7 +48,23 @@ int stay_in_foreground(const std::string& dir, const Parts& parts,
   return complain("cannot start " + arguments[0] + ": " + std::strerror(errno));
 }
 
-void describe(const Emulator& emulator) {
+void describe_as_json(const Emulator& emulator, Context& context) {
+  nlohmann::ordered_json devices = nlohmann::ordered_json::array();
+  for (const control::DeviceInfo& d : emulator.welcome.devices) {
+    const bool is_roce = d.persona == control::Persona::kRoce;
+    devices.push_back({{"name", d.name},
+                       {"persona", is_roce ? "RoCE" : "InfiniBand"},
+                       {"address", d.address.to_string()},
+                       {"interface", d.if_name},
+                       {"lid", d.lid}});
+  }
+  print_answer(context, {{"started", emulator.started_here},
+                         {"pid", emulator.welcome.daemon_pid},
+                         {"devices", devices}});
+}
+
+void describe(const Emulator& emulator, Context& context) {
+  if (context.as_json) return describe_as_json(emulator, context);
   std::printf("%s (pid %u)\n", emulator.started_here ? "emulator up" : "already up",
               emulator.welcome.daemon_pid);
   for (const control::DeviceInfo& d : emulator.welcome.devices) {
@@ -54,7 +72,8 @@ void describe(const Emulator& emulator) {
   }
 }
 
-int up_private(const UpOptions& options, const Parts& parts, const settings::Settings& settings) {
+int up_private(const UpOptions& options, const Parts& parts, const settings::Settings& settings,
+               Context& context) {
   if (options.foreground) {
     return complain("--foreground is for the ordinary emulator: leave out --private", kUsage);
   }
@@ -63,18 +82,21 @@ int up_private(const UpOptions& options, const Parts& parts, const settings::Set
     const bool is_taken = begun.error().code == EEXIST;
     return complain(begun.error().text, is_taken ? kUsage : kFailed);
   }
-  describe(begun->emulator);
+  describe(begun->emulator, context);
   return kOk;
 }
 
-int up(const UpOptions& options) {
+int up(const UpOptions& options, Context& context) {
+  if (options.foreground && context.as_json) {
+    return complain("with --foreground `up` becomes the emulator: leave out --json", kUsage);
+  }
   const bool is_private = !options.chosen.name.empty();
   const auto settings =
       is_private ? options.devices.read_without_default_file() : options.devices.read();
   if (!settings) return complain(settings.error().text);
   const auto parts = find_parts();
   if (!parts) return complain(parts.error().text);
-  if (is_private) return up_private(options, *parts, *settings);
+  if (is_private) return up_private(options, *parts, *settings, context);
   const std::string dir = control::runtime_dir_path();
   if (options.foreground) return stay_in_foreground(dir, *parts, *settings);
   auto emulator = ensure_emulator(dir, *parts, *settings, false);
@@ -82,23 +104,27 @@ int up(const UpOptions& options) {
   // It may have been started by `verbena run`, to end with its last user.
   const auto stays = emulator->channel.call<control::Ack>(control::Stay{});
   if (!stays) return complain(stays.error().text);
-  describe(*emulator);
+  describe(*emulator, context);
   return kOk;
 }
 
-int down(const PrivateOption& chosen) {
-  auto emulator = reach_emulator(chosen.runtime_dir());
-  if (!emulator && is_absent(emulator.error())) {
-    std::printf("no emulator is running\n");
+int down(const PrivateOption& chosen, Context& context) {
+  const auto tell = [&context](bool was_there) {
+    if (context.as_json) {
+      print_answer(context, {{"ended", was_there}});
+    } else {
+      std::puts(was_there ? "emulator down" : "no emulator is running");
+    }
     return kOk;
-  }
+  };
+  auto emulator = reach_emulator(chosen.runtime_dir());
+  if (!emulator && is_absent(emulator.error())) return tell(false);
   const bool is_foreign = !emulator && emulator.error().code == EPROTONOSUPPORT;
   if (!emulator && !is_foreign) return complain(emulator.error().text);
   const auto ended =
       is_foreign ? end_emulator_of_any_version(chosen.runtime_dir()) : end_emulator(*emulator);
   if (!ended) return complain(ended.error().text);
-  std::printf("emulator down\n");
-  return kOk;
+  return tell(true);
 }
 
 }  // namespace
@@ -112,7 +138,8 @@ void add_up(CLI::App& app, Context& context) {
   options->devices.add_to(*command);
   options->chosen.add_to(*command);
   command->add_flag("--foreground", options->foreground, "Stay in the terminal and log to it");
-  command->callback([options, &context] { context.exit_code = up(*options); });
+  add_json_option(*command, context);
+  command->callback([options, &context] { context.exit_code = up(*options, context); });
 }
 
 void add_down(CLI::App& app, Context& context) {
@@ -120,7 +147,8 @@ void add_down(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "down", "End the emulator. Programs that use it get IBV_EVENT_DEVICE_FATAL.");
   chosen->add_to(*command);
-  command->callback([chosen, &context] { context.exit_code = down(*chosen); });
+  add_json_option(*command, context);
+  command->callback([chosen, &context] { context.exit_code = down(*chosen, context); });
 }
 
 }  // namespace verbena::cli

@@ -3,6 +3,7 @@
 
 import contextlib
 import errno
+import json
 import os
 import resource
 import select
@@ -369,7 +370,8 @@ class Strangers(EmulatorCase):
                                 (["capture", self.home + "/x"], 1), (["run", "true"], 125),
                                 (["run", "--timeout", "60", "true"], 125)):
                 done = self.verbena(*words, env=other)
-                self.assertEqual((done.returncode, done.stdout), (code, ""), words)
+                said = f"verbena: {json.loads(done.stdout)['error']}\n" if "--json" in words else done.stdout
+                self.assertEqual((done.returncode, said), (code, done.stderr if "--json" in words else ""), words)
                 self.assertRegex(done.stderr, sentence, words)
             self.assertFalse(os.path.exists(self.home + "/x"))
             self.assertEqual(self.daemon_pid(), pid)

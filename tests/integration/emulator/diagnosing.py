@@ -11,7 +11,7 @@ from emulator_case import EmulatorCase
 NOBODY = 65534
 
 
-class Doctor(EmulatorCase):
+class DoctorCase(EmulatorCase):
     def setUp(self):
         super().setUp()
         for number in (25, 33, 34, 57, 59, 64, 65):
@@ -22,6 +22,8 @@ class Doctor(EmulatorCase):
         return subprocess.run(words, env=dict(self.env, **variables), text=True, capture_output=True, timeout=60,
                               check=False)
 
+
+class Doctor(DoctorCase):
     def finds(self, fault, remedy, **keywords):
         """Exactly this one fault, with its remedy below."""
         done = self.doctor(**keywords)

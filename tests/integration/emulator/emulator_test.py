@@ -10,7 +10,8 @@ import sys
 import unittest
 
 import emulator_case
-from clients import Clients, Strangers  # noqa: F401 (unittest finds them by name)
+from answers import Answers, Diagnoses  # noqa: F401 (unittest finds them by name)
+from clients import Clients, Strangers  # noqa: F401
 from diagnosing import Doctor, UnfitPrograms  # noqa: F401
 from faulting import Faults  # noqa: F401
 from limits import Limits  # noqa: F401

@@ -6,6 +6,7 @@ it, and that no reader of it, and no disk, ever holds a program up.
 """
 
 import contextlib
+import json
 import os
 import resource
 import signal
@@ -114,6 +115,19 @@ class CapturesTest(Pairs):
                 for name, (received, dropped) in statistics_in(path).items():
                     self.assertEqual(dropped, 0)
                     self.assertEqual(received, sum(p.interface == name for p in packets))
+
+    def test_what_it_says_at_its_end(self):
+        path = self.dir + "/packets.pcapng"
+        for link in ("udp", "auto"):
+            process = self.capture(path, "--json", stdout=subprocess.PIPE)
+            self.ends_well(*self.pair(link, "ibv_rc_pingpong", "-n", "20"))
+            process.send_signal(signal.SIGINT)
+            said, in_words = process.communicate(timeout=LIMIT)
+            self.assertEqual(process.returncode, 0, in_words)
+            count = len(packets_in(path))
+            self.assertGreaterEqual(count, 40)
+            self.assertEqual(json.loads(said), {"command": "capture", "file": path, "packets": count, "left_out": 0})
+            self.assertEqual(in_words, f"{count} packets captured, 0 left out\n")
 
     def test_both_ends(self):
         for link in ("udp", "auto"):
