@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Emulators beside the user's ordinary one, each with a name, a runtime directory and a subnet of
-// its own, so that any number of them run at once:
-//
-//   <runtime directory>/private-<NAME>
-//
-// A program that runs in one starts others beside it, not below it.
+// Emulators beside the user's ordinary one, each with a name, a runtime directory
+// (private_dirs.hpp) and a subnet of its own, so that any number of them run at once. A program
+// that runs in one starts others beside it, not below it.
 #pragma once
 
 #include <string>
@@ -12,6 +9,7 @@
 #include "emulator.hpp"
 #include "parts.hpp"
 #include "verbena/control/error.hpp"
+#include "verbena/control/unique_fd.hpp"
 #include "verbena/settings/settings.hpp"
 
 namespace CLI {
@@ -38,6 +36,7 @@ std::string wrong_private_name(const std::string& name);
 struct PrivateEmulator {
   std::string dir;
   Emulator emulator;
+  control::UniqueFd dir_lock;  // as long as we need what is in it
 };
 control::Outcome<PrivateEmulator> start_private_emulator(const std::string& name,
                                                          const Parts& parts,

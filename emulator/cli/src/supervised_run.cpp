@@ -103,7 +103,7 @@ class RunEmulator {
     const std::string dir = control::runtime_dir_path();
     auto shared = ensure_emulator(dir, parts, settings, true);
     if (!shared) return Failure<Error>{shared.error()};
-    return RunEmulator({dir, std::move(*shared)}, false);
+    return RunEmulator({dir, std::move(*shared), {}}, false);
   }
   Emulator& emulator() { return reached_.emulator; }
   const std::string& dir() const { return reached_.dir; }

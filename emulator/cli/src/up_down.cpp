@@ -13,6 +13,7 @@
 #include "command.hpp"
 #include "emulator.hpp"
 #include "parts.hpp"
+#include "private_dirs.hpp"
 #include "private_emulator.hpp"
 #include "verbena/control/runtime_dir.hpp"
 
@@ -97,6 +98,7 @@ int up(const UpOptions& options, Context& context) {
   const auto parts = find_parts();
   if (!parts) return complain(parts.error().text);
   if (is_private) return up_private(options, *parts, *settings, context);
+  sweep_private_dirs();
   const std::string dir = control::runtime_dir_path();
   if (options.foreground) return stay_in_foreground(dir, *parts, *settings);
   auto emulator = ensure_emulator(dir, *parts, *settings, false);
@@ -109,6 +111,7 @@ int up(const UpOptions& options, Context& context) {
 }
 
 int down(const PrivateOption& chosen, Context& context) {
+  sweep_private_dirs();
   const auto tell = [&context](bool was_there) {
     if (context.as_json) {
       print_answer(context, {{"ended", was_there}});

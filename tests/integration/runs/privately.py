@@ -156,6 +156,56 @@ class Private(RunCase):
         self.nothing_is_left()
 
 
+class Left(RunCase):
+    """What is left of private emulators that were killed, and who removes it."""
+
+    def begun(self):
+        """A run, its directory and its emulator."""
+        before = set(self.private_dirs())
+        run = self.start("--private", "--", "sh", "-c", "echo ready; read word")
+        self.assertEqual(run.stdout.readline(), "ready\n")
+        (path,) = set(self.private_dirs()) - before
+        return run, path, int(pathlib.Path(path, "daemon.lock").read_text())
+
+    def kill(self, pid):
+        os.kill(pid, signal.SIGKILL)
+        self.wait_for_end(pid, LIMIT)
+
+    def killed(self):
+        """The directory of a run that was killed together with its emulator."""
+        run, path, daemon = self.begun()
+        self.kill(daemon)
+        run.kill()
+        run.wait(LIMIT)
+        self.assertLessEqual({"control.sock", "daemon.lock", "shadow"}, set(os.listdir(path)))
+        return path
+
+    def test_the_next_command_removes_it(self):
+        for words in (["run", "--private", "--", "true"], ["up", "--private", "next"], ["up", "--fabric", self.fabric], ["down"]):
+            paths = [self.killed() for _ in range(2)]
+            done = self.verbena(*words)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+            self.assertEqual([path for path in paths if os.path.exists(path)], [], words)
+
+    def test_what_somebody_needs_stays(self):
+        """A run whose emulator was killed, an emulator whose command has ended, what is another user's."""
+        run, path, daemon = self.begun()
+        self.kill(daemon)
+        self.assertEqual(self.verbena("up", "--private", "stays").returncode, 0)
+        needed = [path, self.dir + "/private-stays"]
+        if os.geteuid() == 0:
+            needed.append(self.dir + "/private-other")
+            os.mkdir(needed[-1], 0o700)
+            os.chown(needed[-1], 65534, 65534)
+        for words in (["run", "--private", "--", "true"], ["up", "--fabric", self.fabric], ["down"]):
+            self.assertEqual(self.verbena(*words).returncode, 0, words)
+            self.assertEqual(self.private_dirs(), sorted(needed), words)
+        self.assertIn("shadow", os.listdir(path))
+        self.assertEqual(self.verbena("status", "--private", "stays").returncode, 0)
+        self.assertEqual(self.finish(run, "on\n").returncode, 0)
+        self.assertFalse(os.path.exists(path))
+
+
 class Named(RunCase):
     def test_all_commands_reach_it(self):
         done = self.verbena("up", "--private", "ci-1")

@@ -15,7 +15,7 @@ import emulator_case  # noqa: E402
 import run_case  # noqa: E402
 from kept import Kept  # noqa: E402, F401 (unittest finds them by name)
 from pairs import Pairs  # noqa: E402, F401 (unittest finds them by name)
-from privately import Named, Private  # noqa: E402, F401
+from privately import Left, Named, Private  # noqa: E402, F401
 from signals import Signals, TimeLimits  # noqa: E402, F401
 from with_devices import Devices  # noqa: E402, F401
 

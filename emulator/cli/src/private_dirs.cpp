@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "private_dirs.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "verbena/control/runtime_dir.hpp"
+#include "verbena/fabric/runtime_files.hpp"
+
+namespace verbena::cli {
+namespace {
+
+using control::Error;
+using control::fail;
+using control::Outcome;
+using control::UniqueFd;
+
+constexpr std::string_view kPrefix = "private-";
+
+// Where all emulators of this user are, whichever of them we are in.
+std::string common_dir() {
+  const std::string dir = control::runtime_dir_path();
+  const std::size_t slash = dir.find_last_of('/');
+  const bool is_private = std::string_view(dir).substr(slash + 1).starts_with(kPrefix);
+  return is_private ? dir.substr(0, slash) : dir;
+}
+
+// A lock of a directory of ours; none if it cannot be had, or not now (LOCK_NB).
+UniqueFd lock_dir(const std::string& path, int how) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat is {};
+  if (!fd || ::fstat(fd.get(), &is) != 0) return UniqueFd();
+  if (is.st_uid != ::geteuid()) {
+    errno = EPERM;
+    return UniqueFd();
+  }
+  int rc = 0;
+  do {
+    rc = ::flock(fd.get(), how);
+  } while (rc != 0 && errno == EINTR);
+  return rc == 0 ? std::move(fd) : UniqueFd();
+}
+
+void remove_if_left(const std::string& dir) {
+  const UniqueFd unused = lock_dir(dir, LOCK_EX | LOCK_NB);
+  if (!unused) return;
+  // Also one that is about to start waits for this lock, and then makes the directory anew.
+  const UniqueFd life(
+      ::open(control::daemon_lock_path(dir).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+  if (life ? ::flock(life.get(), LOCK_EX | LOCK_NB) != 0 : errno != ENOENT) return;
+  fabric::remove_runtime_files(dir);
+}
+
+// Under the lock of the common directory.
+void sweep(const std::string& common) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(common, ignored)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with(kPrefix)) remove_if_left(entry.path());
+  }
+}
+
+}  // namespace
+
+std::string private_dir_of(const std::string& name) {
+  return common_dir() + "/" + std::string(kPrefix) + name;
+}
+
+Outcome<PrivateDir> make_private_dir(const std::string& name) {
+  const std::string common = common_dir();
+  const auto made = control::make_runtime_dir(common);
+  if (!made) return Failure<Error>{made.error()};
+  // Nobody sweeps between here and our own lock.
+  const UniqueFd turn = lock_dir(common, LOCK_EX);
+  sweep(common);
+  PrivateDir dir{private_dir_of(name.empty() ? "run-XXXXXX" : name), {}, false};
+  do {
+    const bool is_new =
+        name.empty() ? ::mkdtemp(dir.path.data()) != nullptr : ::mkdir(dir.path.c_str(), 0700) == 0;
+    dir.was_there = !is_new && errno == EEXIST;
+    if (is_new || dir.was_there) dir.lock = hold_private_dir(dir.path);
+    if (dir.lock) return dir;
+  } while (dir.was_there && errno == ENOENT);  // an emulator of this name has just ended
+  const int code = errno;
+  return fail(code, "cannot make the directory " + dir.path + ": " + std::strerror(code) +
+                        "; set VERBENA_RUNTIME_DIR to a directory that you may write");
+}
+
+UniqueFd hold_private_dir(const std::string& path) { return lock_dir(path, LOCK_SH); }
+
+void sweep_private_dirs() {
+  const std::string common = common_dir();
+  const UniqueFd turn = lock_dir(common, LOCK_EX);
+  if (turn) sweep(common);
+}
+
+}  // namespace verbena::cli
