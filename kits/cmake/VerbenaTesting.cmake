@@ -6,6 +6,7 @@
 #     PRIVATE              a device that no other test has, so that tests run at once
 #     SCENARIO file        faults, as `verbena run --scenario` takes them
 #     INJECT rule...       faults, as `verbena run --inject` takes them
+#     REQUIRE_FIRED        the test fails if one of these rules never met anything
 #     TIMEOUT seconds      then everything is ended and the test fails
 #     ARTIFACTS directory  counters, packets and explanations of the run
 #     OPTIONS option...    any other options of `verbena run`
@@ -37,6 +38,9 @@ function(_verbena_run_words out)
   if(DEFINED T_TIMEOUT)
     list(APPEND words --timeout ${T_TIMEOUT})
   endif()
+  if(T_REQUIRE_FIRED)
+    list(APPEND words --require-fired)
+  endif()
   list(APPEND words ${T_OPTIONS})
   set(${out} "${words}" PARENT_SCOPE)
 endfunction()
@@ -51,7 +55,7 @@ function(_verbena_command_of out command)
 endfunction()
 
 function(verbena_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 T "PRIVATE" "NAME;SCENARIO;TIMEOUT;ARTIFACTS" "COMMAND;PAIR;INJECT;OPTIONS")
+  cmake_parse_arguments(PARSE_ARGV 0 T "PRIVATE;REQUIRE_FIRED" "NAME;SCENARIO;TIMEOUT;ARTIFACTS" "COMMAND;PAIR;INJECT;OPTIONS")
   if(NOT DEFINED T_NAME)
     message(FATAL_ERROR "verbena_add_test: NAME is missing")
   endif()
@@ -61,6 +65,9 @@ function(verbena_add_test)
   list(LENGTH T_PAIR sides)
   if(DEFINED T_COMMAND AND DEFINED T_PAIR OR NOT DEFINED T_COMMAND AND NOT sides EQUAL 2)
     message(FATAL_ERROR "verbena_add_test(${T_NAME}): give COMMAND, or PAIR with two commands")
+  endif()
+  if(T_REQUIRE_FIRED AND NOT DEFINED T_SCENARIO AND NOT DEFINED T_INJECT)
+    message(FATAL_ERROR "verbena_add_test(${T_NAME}): REQUIRE_FIRED wants rules: SCENARIO or INJECT")
   endif()
   _verbena_run_words(words)
   if(sides EQUAL 2)

@@ -7,6 +7,7 @@ examples_test.py PREFIX
 """
 
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -81,6 +82,20 @@ class RcBug(Case):
         self.assertRegex(results["lost_ack"][1], r"client\| verbena: rc_example\[\d+\]: RC queue pair .* has ended\n")
         readme = (ROOT / "examples/rc_bug/README.md").read_text()
         self.assertIn("rc_example: transport retry counter exceeded", readme)
+        self.assertIn("fired once, of 1 that it names", results["lost_ack_careful"][1])
+
+    def test_a_scenario_that_meets_nothing(self):
+        """Ten messages have no acknowledgement of a hundredth."""
+        source = self.folder / "source"
+        shutil.copytree(ROOT / "examples/rc_bug", source)
+        scenario = source / "lost_ack.toml"
+        scenario.write_text(scenario.read_text().replace("psn = 9\n", "psn = 99\n"))
+        self.built(source, f"-DPORT={free_port()}")
+        results = self.ctest()
+        self.assertEqual({name: passed for name, (passed, _) in results.items()},
+                         {"good_line": True, "lost_ack": False, "lost_ack_careful": False}, results)
+        for name in ("lost_ack", "lost_ack_careful"):
+            self.assertIn("never fired, of 0 that it names", results[name][1])
 
 
 class AddTest(Case):
@@ -111,6 +126,10 @@ class AddTest(Case):
 
     def test_a_scenario_that_is_not_there(self):
         self.refused("verbena_add_test(NAME a COMMAND true SCENARIO none.toml)", "there is no scenario")
+
+    def test_rules_that_must_fire_and_are_not_there(self):
+        self.refused("verbena_add_test(NAME a COMMAND true PRIVATE REQUIRE_FIRED)",
+                     "verbena_add_test(a): REQUIRE_FIRED wants rules: SCENARIO or INJECT")
 
     def test_what_becomes_of_commands(self):
         source = self.write(cmake=textwrap.dedent(self.HEAD) + textwrap.dedent("""
