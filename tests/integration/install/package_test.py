@@ -76,6 +76,35 @@ class Packages(unittest.TestCase):
         for member in members:
             self.assertEqual(member.mode & 0o022 if not member.issym() else 0, 0, member.name)
 
+    def deb(self):
+        output = self.folder / "deb"
+        if not output.exists():
+            done = package("--from", BUILD, "--only", "deb", "--output", str(output))
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return next(output.glob("*.deb"))
+
+    def test_what_the_deb_says(self):
+        version = subprocess.run([self.prefix / "bin/verbena", "version"], text=True, capture_output=True,
+                                 check=True).stdout.split()[1]
+        said = subprocess.run(["dpkg-deb", "--field", self.deb()], text=True, capture_output=True, check=True).stdout
+        for line in ("Package: verbena", f"Version: {version}", f"Provides: python3-verbena (= {version})"):
+            self.assertIn(line + "\n", said)
+
+    def test_the_deb_has_the_fixture_of_pytest(self):
+        """As the system's Python finds it, without pip."""
+        tree = self.folder / "installed"
+        subprocess.run(["dpkg-deb", "--extract", self.deb(), tree], check=True)
+        tests = self.folder / "tests"
+        tests.mkdir()
+        (tests / "test_it.py").write_text("def test_it(verbena):\n    verbena.run(['ibv_devinfo', '-d', 'verbena0'])\n")
+        words = ["/usr/bin/python3", "-B", "-m", "pytest", "-p", "no:cacheprovider", "--verbena", tree / "usr/bin/verbena", tests]
+        environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(tree / "usr/lib/python3/dist-packages"), "HOME": "/nonexistent",
+                       "XDG_RUNTIME_DIR": str(self.folder)}
+        done = subprocess.run(words, text=True, capture_output=True, timeout=LIMIT, check=False, env=environment,
+                              cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("verbena-pytest", done.stdout + done.stderr)
+
     def test_debug_information_is_of_these_programs(self):
         subprocess.run(["tar", "-C", self.folder, "-xf", self.output / f"{self.name}-debug.tar.gz"], check=True)
         debug = self.folder / f"{self.name}-debug" / "lib/debug"
