@@ -72,6 +72,10 @@ class Kept(RunCase):
             os.kill(daemon, signal.SIGKILL)
         self.assertEqual(self.finish(run, "on\n").returncode, 4)
         self.assertEqual(self.run_json()["exit_code"], 4)
+        for name, command in (("status.json", "status"), ("events.jsonl", "events")):
+            failure = json.loads(pathlib.Path(self.kept, name).read_text())
+            self.assertEqual(json_schema.wrong(failure, json_schema.load("commands")), [])
+            self.assertEqual((failure["command"], failure["exit_code"]), (command, 1))
         self.nothing_is_left()
 
     def test_a_pair(self):
