@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 // Inside the container.
-constexpr char kPrefix[] = "/opt/verbena";
+constexpr char kInsidePrefix[] = "/opt/verbena";
 constexpr char kRuntimeDir[] = "/run/verbena";
 
 json mount(const std::string& host, const std::string& inside, const char* access) {
@@ -59,8 +59,8 @@ json mounts_of(const Parts& parts, const Parts& inside) {
 // A device without edits of its own is refused by engines, so each brings the runtime directory.
 json specification(const Parts& parts, const Emulator& emulator, const std::string& runtime_dir) {
   Parts inside;
-  inside.bin_dir = std::string(kPrefix) + "/bin";
-  inside.lib_dir = std::string(kPrefix) + "/lib";
+  inside.bin_dir = std::string(kInsidePrefix) + "/bin";
+  inside.lib_dir = std::string(kInsidePrefix) + "/lib";
   json variables = json::array();
   for (const auto& [name, value] : bare_environment(inside, kRuntimeDir)) {
     variables.push_back(name + "=" + value);

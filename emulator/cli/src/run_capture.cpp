@@ -24,7 +24,7 @@ using control::Done;
 using control::fail;
 using control::Outcome;
 
-constexpr int kPatienceMs = 20'000;
+constexpr int kSourcePatienceMs = 20'000;
 constexpr std::string_view kBegun = "capturing to ";
 constexpr std::string_view kOurName = "verbena: ";
 
@@ -32,7 +32,7 @@ constexpr std::string_view kOurName = "verbena: ";
 std::string read_words(int fd, std::string_view until) {
   std::string said;
   pollfd waiting{fd, POLLIN, 0};
-  while (::poll(&waiting, 1, kPatienceMs) > 0) {
+  while (::poll(&waiting, 1, kSourcePatienceMs) > 0) {
     char bytes[512];
     const ssize_t n = ::read(fd, bytes, sizeof bytes);
     if (n <= 0) break;

@@ -14,7 +14,7 @@ namespace {
 
 // A pipe of which poll() says that it can be written takes so much without a wait.
 constexpr std::size_t kWriteMost = 4096;
-constexpr int kPatienceMs = 5000;
+constexpr int kReaderPatienceMs = 5000;
 
 // As the driver writes them: "verbena: PROGRAM[PID]: ...".
 bool explains(std::string_view line) {
@@ -118,7 +118,7 @@ void SideOutput::finish() {
     if (is_done) return;
     // What is in the pipes is there: whoever has an end of one still is none of ours.
     const bool writes = list[0].fd >= 0 || list[1].fd >= 0;
-    if (::poll(list.data(), list.size(), writes ? kPatienceMs : 0) <= 0) return;
+    if (::poll(list.data(), list.size(), writes ? kReaderPatienceMs : 0) <= 0) return;
     step(list);
   }
 }

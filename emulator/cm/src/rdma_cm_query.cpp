@@ -13,7 +13,6 @@ constexpr std::uint8_t kRate = 16;  // 100 Gb/s, as ibv_rate
 constexpr std::uint8_t kPacketLifeTime = 16;
 constexpr std::uint8_t kRoceHopLimit = 64;
 
-enum : std::uint32_t { kInit = 1, kReadyToReceive = 2, kReadyToSend = 3 };
 enum : std::uint32_t { kRemoteWrite = 2, kRemoteRead = 4, kRemoteAtomic = 8 };
 
 }  // namespace
@@ -95,12 +94,12 @@ int RdmaCm::init_qp_attr(ChannelId channel, IdHandle handle, std::uint32_t qp_st
   const bool sends_reads = id->qp_type == QpType::kRc || id->qp_type == QpType::kXrcSend;
   const bool answers_reads = id->qp_type == QpType::kRc || id->qp_type == QpType::kXrcRecv;
   switch (qp_state) {
-    case kInit:
+    case kQpInit:
       attr.mask = kMaskState | kMaskAccessFlags | kMaskPkeyIndex | kMaskPort;
       attr.access_flags = kRemoteWrite;
       if (n.responder_resources != 0) attr.access_flags |= kRemoteRead | kRemoteAtomic;
       return 0;
-    case kReadyToReceive:
+    case kQpReadyToReceive:
       attr.mask = kMaskState | kMaskAv | kMaskPathMtu | kMaskDestQpn | kMaskRqPsn;
       attr.ah = ah_of(*id, *port);
       if (port->roce) attr.ah.flow_label = n.path.flow_label;
@@ -112,7 +111,7 @@ int RdmaCm::init_qp_attr(ChannelId channel, IdHandle handle, std::uint32_t qp_st
         attr.max_dest_rd_atomic = n.responder_resources;
       }
       return 0;
-    case kReadyToSend:
+    case kQpReadyToSend:
       attr.mask = kMaskState | kMaskSqPsn;
       attr.sq_psn = n.send_psn;
       if (sends_reads) {

@@ -15,14 +15,12 @@ struct Question {
   std::uint32_t argument;
 };
 
-enum : std::uint32_t { kInit = 1, kReadyToReceive = 2, kReadyToSend = 3 };
-
 constexpr Question kAddress{RDMA_USER_CM_CMD_QUERY, RDMA_USER_CM_QUERY_ADDR};
 constexpr Question kPath{RDMA_USER_CM_CMD_QUERY, RDMA_USER_CM_QUERY_PATH};
 constexpr Question kGid{RDMA_USER_CM_CMD_QUERY, RDMA_USER_CM_QUERY_GID};
-constexpr Question kToInit{RDMA_USER_CM_CMD_INIT_QP_ATTR, kInit};
-constexpr Question kToReceive{RDMA_USER_CM_CMD_INIT_QP_ATTR, kReadyToReceive};
-constexpr Question kToSend{RDMA_USER_CM_CMD_INIT_QP_ATTR, kReadyToSend};
+constexpr Question kToInit{RDMA_USER_CM_CMD_INIT_QP_ATTR, kQpInit};
+constexpr Question kToReceive{RDMA_USER_CM_CMD_INIT_QP_ATTR, kQpReadyToReceive};
+constexpr Question kToSend{RDMA_USER_CM_CMD_INIT_QP_ATTR, kQpReadyToSend};
 
 constexpr std::array kAfterAddress{kAddress, kGid};
 constexpr std::array kAfterRoute{kPath, kToInit};

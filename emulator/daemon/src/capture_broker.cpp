@@ -4,18 +4,13 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include "verbena/fabric/socket_failure.hpp"
 #include "verbena/link/capture_ring.hpp"
 
 namespace verbena::daemon {
 namespace {
 
-// It answers nothing, so its number means nothing.
-constexpr std::uint32_t kUnasked = control::kDaemonSequence;
 constexpr std::uint32_t kNoSource = 0;
-
-Failure<control::Error> failure_of(const link::SocketError& error) {
-  return control::fail(error.error, error.text);
-}
 
 }  // namespace
 
@@ -38,10 +33,10 @@ control::Outcome<control::Done> CaptureBroker::start(Session& command,
 
 control::Outcome<control::Done> CaptureBroker::capture_port(fabric::Port& port) {
   const auto made = link::CaptureRing::create();
-  if (!made) return failure_of(made.error());
+  if (!made) return fabric::failure_of(made.error());
   const control::UniqueFd fd(*made);
   auto ring = link::CaptureRing::map(fd.get());
-  if (!ring) return failure_of(ring.error());
+  if (!ring) return fabric::failure_of(ring.error());
   const control::CaptureSource source{capture_->next_number++,
                                       static_cast<std::uint32_t>(::getpid()),
                                       "verbenad",
@@ -49,7 +44,7 @@ control::Outcome<control::Done> CaptureBroker::capture_port(fabric::Port& port) 
                                       port.info().address,
                                       0};
   const int fds[] = {fd.get()};
-  capture_->command->send(source, kUnasked, fds);
+  capture_->command->send(source, control::kDaemonSequence, fds);
   port.start_capture(std::move(*ring), capture_->recorded_by_sender);
   return control::Done{};
 }
@@ -98,7 +93,8 @@ std::optional<CaptureBroker::Order> CaptureBroker::admit(const Session& context)
                                       context.context->port->info().address,
                                       context.context->slot};
   const int fds[] = {ring.get()};
-  if (!capture_->command->send_or_drop(control::encode(source, kUnasked), fds)) return std::nullopt;
+  if (!capture_->command->send_or_drop(control::encode(source, control::kDaemonSequence), fds))
+    return std::nullopt;
   ++capture_->next_number;
   capture_->numbers[context.id] = number;
   for (const std::uint32_t slot : context.context->extra_slots) on_extra_slot(context, slot);
@@ -109,7 +105,7 @@ void CaptureBroker::on_extra_slot(const Session& context, std::uint32_t slot) {
   if (!capture_) return;
   const auto known = capture_->numbers.find(context.id);
   if (known == capture_->numbers.end() || known->second == kNoSource) return;
-  capture_->command->send(control::CaptureSlot{known->second, slot}, kUnasked);
+  capture_->command->send(control::CaptureSlot{known->second, slot}, control::kDaemonSequence);
 }
 
 void CaptureBroker::on_context_closed(const Session& context) {
@@ -117,7 +113,7 @@ void CaptureBroker::on_context_closed(const Session& context) {
   const auto known = capture_->numbers.find(context.id);
   if (known == capture_->numbers.end()) return;
   if (known->second != kNoSource) {
-    capture_->command->send(control::CaptureSourceEnded{known->second}, kUnasked);
+    capture_->command->send(control::CaptureSourceEnded{known->second}, control::kDaemonSequence);
   }
   capture_->numbers.erase(known);
 }

@@ -7,13 +7,6 @@
 #include <set>
 
 namespace verbena::daemon {
-namespace {
-
-// It answers nothing, so its number means nothing.
-constexpr std::uint32_t kUnasked = control::kDaemonSequence;
-
-}  // namespace
-
 std::string RingBroker::reason_against(const Session& writer, const Session* reader) const {
   if (reader == nullptr) return "the peer is no context of this emulator";
   if (reader->is_behind()) return "the peer does not read what the emulator tells it";
@@ -51,7 +44,7 @@ void RingBroker::on_request(Session& writer, Session* reader, const control::Rin
   if (!reason.empty()) {
     writer.send(control::RingOutbound{request.address, request.slot, reason, reader != nullptr,
                                       request.own},
-                kUnasked);
+                control::kDaemonSequence);
   }
 }
 
@@ -77,8 +70,8 @@ std::string RingBroker::make(Session& writer, Session& reader, const Key& key) {
 
 void RingBroker::offer(const Key& key, const Ring& ring) {
   const int fds[] = {ring.fd.get()};
-  ring.reader->send(control::RingInbound{key.from, ring.writer->context->slot, key.to}, kUnasked,
-                    fds);
+  ring.reader->send(control::RingInbound{key.from, ring.writer->context->slot, key.to},
+                    control::kDaemonSequence, fds);
 }
 
 void RingBroker::give_back_descriptors(Ring& ring) {
@@ -103,7 +96,7 @@ void RingBroker::on_accepted(Session& writer, Session& reader,
   if (ring == rings_.end() || !ring->second.fd) return;
   const int fds[] = {ring->second.fd.get(), handle.get()};
   const control::RingOutbound given{accepted.own, reader.context->slot, "", true, accepted.address};
-  writer.send(given, kUnasked, std::span(fds, handle ? 2 : 1));
+  writer.send(given, control::kDaemonSequence, std::span(fds, handle ? 2 : 1));
   give_back_descriptors(ring->second);
 }
 
@@ -137,7 +130,7 @@ void RingBroker::on_context_closed(Session& gone) {
   }
   counts_.erase(gone.id);
   for (const Survivor& s : survivors) {
-    s.session->send(control::PeerGone{s.gone, gone.context->slot, s.own}, kUnasked);
+    s.session->send(control::PeerGone{s.gone, gone.context->slot, s.own}, control::kDaemonSequence);
   }
 }
 

@@ -19,8 +19,6 @@ using control::PeerStanding;
 
 namespace {
 
-constexpr std::uint32_t kUnasked = control::kDaemonSequence;
-
 bool is_stopped(std::uint32_t pid) {
   const std::vector<std::string> fields = fields_of_process(pid);
   return !fields.empty() && (fields[0] == "T" || fields[0] == "t");
@@ -72,11 +70,11 @@ void Server::on_peer_question(Session& session, const Incoming& in) {
       news.standing = PeerStanding::kEnded;
     }
   }
-  session.send(news, kUnasked);
+  session.send(news, control::kDaemonSequence);
   if (news.standing != PeerStanding::kRuns) return;
   peer->send_or_drop(control::encode(control::QpQuestion{session.context->port->info().address,
                                                          session.context->slot, question->qpn},
-                                     kUnasked));
+                                     control::kDaemonSequence));
 }
 
 void Server::on_qp_answer(Session& session, const Incoming& in) {
@@ -91,7 +89,7 @@ void Server::on_qp_answer(Session& session, const Incoming& in) {
                                false,
                                session.info.pid,
                                session.info.comm};
-  asker->send_or_drop(control::encode(news, kUnasked));
+  asker->send_or_drop(control::encode(news, control::kDaemonSequence));
 }
 
 }  // namespace verbena::daemon

@@ -8,8 +8,6 @@
 namespace verbena::daemon {
 namespace {
 
-// It answers nothing, so its number means nothing.
-constexpr std::uint32_t kUnasked = control::kDaemonSequence;
 constexpr std::uint32_t kEventQpFatal = 1;  // IBV_EVENT_QP_FATAL
 
 Failure<control::Error> too_many_open(const Session& session) {
@@ -69,7 +67,8 @@ void XrcDomains::on_wanted(Session& receiver, Session* owner,
                            const control::StandInWanted& wanted) {
   if (owner == nullptr || !has_open(receiver, wanted.domain) || !has_open(*owner, wanted.domain) ||
       owner->is_behind() || !stand_in_share_.may_take(receiver.info.pid)) {
-    receiver.send(control::StandInAnswer{wanted.receiver, wanted.line, 0}, kUnasked);
+    receiver.send(control::StandInAnswer{wanted.receiver, wanted.line, 0},
+                  control::kDaemonSequence);
     return;
   }
   const bool is_known =
@@ -81,7 +80,7 @@ void XrcDomains::on_wanted(Session& receiver, Session* owner,
     stand_ins_.push_back({&receiver, owner, wanted.receiver, wanted.line});
     stand_in_share_.take(receiver.info.pid);
   }
-  owner->send(wanted, kUnasked);
+  owner->send(wanted, control::kDaemonSequence);
 }
 
 void XrcDomains::on_answer(Session& owner, Session* receiver,
@@ -91,7 +90,7 @@ void XrcDomains::on_answer(Session& owner, Session* receiver,
            known.number == answer.receiver;
   });
   if (asked == stand_ins_.end()) return;
-  asked->receiver->send(answer, kUnasked);
+  asked->receiver->send(answer, control::kDaemonSequence);
   if (answer.stand_in != 0) return;
   stand_in_share_.give_back(asked->receiver->info.pid);
   stand_ins_.erase(asked);
@@ -114,7 +113,7 @@ void XrcDomains::on_released(Session& receiver, std::uint32_t number) {
     return true;
   });
   const control::StandInsReleased word{number};
-  for (Session* owner : owners) owner->send(word, kUnasked);
+  for (Session* owner : owners) owner->send(word, control::kDaemonSequence);
 }
 
 void XrcDomains::add_handle(Session& holder, Session& owner, std::uint32_t number) {
@@ -143,7 +142,7 @@ void XrcDomains::on_event(Session& owner, const control::ReceiverEvent& event) {
   for (const Handle& known : handles_) {
     if (known.owner == &owner && known.number == event.receiver) holders.insert(known.holder);
   }
-  for (Session* holder : holders) holder->send(event, kUnasked);
+  for (Session* holder : holders) holder->send(event, control::kDaemonSequence);
 }
 
 void XrcDomains::on_context_closed(Session& gone) {
@@ -169,9 +168,9 @@ void XrcDomains::end_stand_ins_of(Session& gone) {
   for (const StandIn& one : ended) {
     if (one.owner == &gone) {
       const control::StandInAnswer word{one.number, one.line, 0};
-      one.receiver->send(word, kUnasked);
+      one.receiver->send(word, control::kDaemonSequence);
     } else {
-      one.owner->send(control::StandInsReleased{one.number}, kUnasked);
+      one.owner->send(control::StandInsReleased{one.number}, control::kDaemonSequence);
     }
   }
 }
@@ -186,12 +185,12 @@ void XrcDomains::end_handles_of(Session& gone) {
   });
   for (const Handle& one : ended) {
     if (one.owner == &gone) {
-      one.holder->send(control::ReceiverEvent{one.number, kEventQpFatal}, kUnasked);
+      one.holder->send(control::ReceiverEvent{one.number, kEventQpFatal}, control::kDaemonSequence);
     } else {
       control::ReceiverCall call;
       call.verb = control::ReceiverVerb::kClose;
       call.receiver = one.number;
-      one.owner->send(call, kUnasked);
+      one.owner->send(call, control::kDaemonSequence);
     }
   }
 }

@@ -11,6 +11,7 @@
 #include "group_socket.hpp"
 #include "verbena/control/address_plan.hpp"
 #include "verbena/control/fault_settings.hpp"
+#include "verbena/fabric/socket_failure.hpp"
 #include "verbena/link/sending_socket.hpp"
 #include "verbena/wire/bth.hpp"
 
@@ -23,10 +24,6 @@ using control::Outcome;
 
 // Datagrams taken in one turn of the event loop, so that a flood cannot starve the clients.
 constexpr std::size_t kReceiveBudget = 64;
-
-Failure<control::Error> failure_of(const link::SocketError& error) {
-  return fail(error.error, error.text);
-}
 
 // With what to do about it.
 Failure<control::Error> failure_to_open(const link::SocketError& error,

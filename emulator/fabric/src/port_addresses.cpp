@@ -7,16 +7,13 @@
 
 #include "verbena/control/address_plan.hpp"
 #include "verbena/fabric/port.hpp"
+#include "verbena/fabric/socket_failure.hpp"
 
 namespace verbena::fabric {
 namespace {
 
 using control::fail;
 using control::Outcome;
-
-Failure<control::Error> failure_of(const link::SocketError& error) {
-  return fail(error.error, error.text);
-}
 
 }  // namespace
 

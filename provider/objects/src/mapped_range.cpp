@@ -11,19 +11,15 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "page.hpp"
 #include "verbena/objects/populate.hpp"
 
 namespace verbena::provider {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
 // Up to here pages are simply touched, as an adapter that pins them would; beyond, the list of
 // mappings is read.
 constexpr std::uint64_t kTouchMax = 1u << 20;
-
-void* pointer(std::uint64_t address) {
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
-}
 
 // A line of /proc/self/maps.
 struct Mapping {

@@ -4,16 +4,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "page.hpp"
 #include "verbena/objects/mapped_range.hpp"
 
 namespace verbena::provider {
 namespace {
-
-constexpr std::uint64_t kPage = 4096;
-
-void* pointer(std::uint64_t address) {
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
-}
 
 // Of an address, what the process knows it by.
 constexpr std::uint64_t kWithin = UserMemory::kUserSpaceEnd - 1;

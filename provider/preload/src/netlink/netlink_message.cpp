@@ -6,19 +6,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "verbena/preload/load.hpp"
+
 namespace verbena::preload {
 namespace {
 
 static_assert(sizeof(nlmsghdr) == kNetlinkHeaderSize);
 
 constexpr std::size_t aligned(std::size_t size) { return (size + 3) & ~std::size_t{3}; }
-
-template <typename T>
-T load(std::span<const std::uint8_t> bytes, std::size_t at) {
-  T value{};
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
 
 }  // namespace
 

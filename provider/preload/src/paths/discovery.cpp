@@ -23,7 +23,7 @@ namespace verbena::preload {
 namespace {
 
 // A machine whose disk or processors are taken can hold an emulator up for seconds.
-constexpr int kTimeoutMs = 8000;
+constexpr int kDiscoveryTimeoutMs = 8000;
 constexpr std::uint64_t kBelievedNs = 100'000'000;
 
 constinit std::atomic<std::uint64_t> alive_until_ns{0};
@@ -38,7 +38,7 @@ std::uint64_t now_ns() {
 
 // A stopped daemon with a full backlog must not stop everybody else.
 void limit_waiting(int fd) {
-  const timeval limit{kTimeoutMs / 1000, 0};
+  const timeval limit{kDiscoveryTimeoutMs / 1000, 0};
   (void)::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
 
@@ -89,7 +89,8 @@ control::Outcome<Greeted> greet() {
   control::UniqueFd fd = connect_to_emulator();
   if (!fd) return unreachable(errno);
   Greeted greeted{control::Channel(std::move(fd)), {}};
-  auto welcome = control::say_hello(greeted.channel, control::ClientKind::kPreload, kTimeoutMs);
+  auto welcome =
+      control::say_hello(greeted.channel, control::ClientKind::kPreload, kDiscoveryTimeoutMs);
   if (!welcome) return Failure<control::Error>{welcome.error()};
   greeted.welcome = std::move(*welcome);
   return greeted;
@@ -165,7 +166,7 @@ void refresh_counters(const std::string& device) {
   if (!greeted) return;
   control::RefreshCounters request;
   request.device = device;
-  const auto done = greeted->channel.call<control::Ack>(request, kTimeoutMs);
+  const auto done = greeted->channel.call<control::Ack>(request, kDiscoveryTimeoutMs);
   if (!done) VERBENA_TRACE("counters of %s: %s", device.c_str(), done.error().text.c_str());
 }
 
@@ -175,7 +176,7 @@ NamedCounters list_counters(const std::string& device) {
   if (!greeted) return named;
   control::QueryCounters request;
   request.device = device;
-  const auto counters = greeted->channel.call<control::Counters>(request, kTimeoutMs);
+  const auto counters = greeted->channel.call<control::Counters>(request, kDiscoveryTimeoutMs);
   if (!counters || counters->port.size() != kPortCounters ||
       counters->drops.size() != kDropReasons) {
     return named;
@@ -195,11 +196,11 @@ std::vector<control::ContextResources> list_resources(const std::string& device)
   if (!greeted) return all;
   control::QueryResources request;
   request.device = device;
-  auto part = greeted->channel.call<control::Resources>(request, kTimeoutMs);
+  auto part = greeted->channel.call<control::Resources>(request, kDiscoveryTimeoutMs);
   while (part) {
     for (auto& context : part->contexts) all.push_back(std::move(context));
     if (part->last) return all;
-    auto next = greeted->channel.receive(kTimeoutMs);
+    auto next = greeted->channel.receive(kDiscoveryTimeoutMs);
     if (!next || next->type() != control::MessageType::kResources) break;
     part = control::decode<control::Resources>(next->payload);
   }

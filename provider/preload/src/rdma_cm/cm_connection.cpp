@@ -20,11 +20,11 @@
 namespace verbena::preload {
 namespace {
 
-constexpr int kTimeoutMs = 30'000;
+constexpr int kCallTimeoutMs = 30'000;
 constexpr std::size_t kLongestReply = 2048;
 
 struct Connection {
-  control::Channel channel;  // whose receive does not sleep for longer than kTimeoutMs
+  control::Channel channel;  // whose receive does not sleep for longer than kCallTimeoutMs
   std::uint32_t next_sequence = 1;
   pid_t process = 0;
   ino_t inode = 0;
@@ -48,9 +48,9 @@ control::Outcome<std::unique_ptr<Connection>> connect_anew() {
   connection->channel = control::Channel(std::move(fd));
   connection->process = ::getpid();
   connection->inode = st.st_ino;
-  auto welcome = control::say_hello(connection->channel, control::ClientKind::kCm, kTimeoutMs);
+  auto welcome = control::say_hello(connection->channel, control::ClientKind::kCm, kCallTimeoutMs);
   if (!welcome) return Failure<control::Error>{welcome.error()};
-  const timeval longest{kTimeoutMs / 1000, 0};
+  const timeval longest{kCallTimeoutMs / 1000, 0};
   if (::setsockopt(connection->channel.fd(), SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest) !=
       0) {
     return control::fail(errno, std::strerror(errno));

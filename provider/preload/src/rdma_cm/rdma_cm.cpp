@@ -29,12 +29,12 @@ namespace {
 
 using control::UniqueFd;
 
-constexpr int kTimeoutMs = 10'000;
+constexpr int kOpenTimeoutMs = 10'000;
 constexpr unsigned kMiscMajor = 10;
 
 constinit CmAnswerCache answers;
 
-dev_t device_number(std::uint32_t) { return ::makedev(kMiscMajor, 0); }
+dev_t misc_device_number(std::uint32_t) { return ::makedev(kMiscMajor, 0); }
 
 int open_rdma_cm(const std::string&, const std::string& own_name, int flags) {
   if (const int error = failing_calls::error_of_opening(); error != 0) {
@@ -47,13 +47,13 @@ int open_rdma_cm(const std::string&, const std::string& own_name, int flags) {
   const std::optional<Node> node = node_of_own_name(own_name);
   control::OpenCmChannel request;
   request.channel = node ? node->identity : 0;
-  const auto welcome = control::say_hello(channel, control::ClientKind::kCm, kTimeoutMs);
+  const auto welcome = control::say_hello(channel, control::ClientKind::kCm, kOpenTimeoutMs);
   if (!welcome) {
     errno = welcome.error().code;
     return -1;
   }
   std::array<UniqueFd, control::kMaxFds> fds;
-  const auto opened = channel.call<control::CmChannelOpened>(request, kTimeoutMs, &fds);
+  const auto opened = channel.call<control::CmChannelOpened>(request, kOpenTimeoutMs, &fds);
   if (!opened) {
     errno = opened.error().code;
     return -1;
@@ -238,7 +238,7 @@ int ioctl_rdma_cm(int, const Node&, unsigned long, void*) {
 }  // namespace
 
 constinit const NodeClass kRdmaCmClass{
-    "rdma_cm",     false,         true,           device_number, open_rdma_cm,
+    "rdma_cm",     false,         true,           misc_device_number, open_rdma_cm,
     write_rdma_cm, ioctl_rdma_cm, awaits_message, write_at_once,
 };
 

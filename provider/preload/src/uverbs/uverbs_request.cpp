@@ -6,17 +6,12 @@
 #include <cerrno>
 #include <cstring>
 
+#include "verbena/preload/load.hpp"
+
 namespace verbena::preload {
 namespace {
 
 constexpr std::size_t kWriteHeaderSize = 8;
-
-template <typename T>
-T load(std::span<const std::uint8_t> bytes, std::size_t at) {
-  T value{};
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
 
 struct Attribute {
   std::size_t position = 0;

@@ -118,6 +118,9 @@ struct RdmaEvent {
   IdHandle request = 0;  // the new ID that a CONNECT_REQUEST brings
 };
 
+// States of a queue pair, as ibv_qp_state.
+enum : std::uint32_t { kQpInit = 1, kQpReadyToReceive = 2, kQpReadyToSend = 3 };
+
 // The bits of ibv_qp_attr_mask that INIT_QP_ATTR sets.
 enum QpAttrMask : std::uint32_t {
   kMaskState = 1u << 0,
