@@ -150,7 +150,7 @@ class RingReader {
   [[gnu::cold]] bool break_off() noexcept;
 
   SharedRing ring_;
-  std::array<std::uint8_t, kCopied> copied_;
+  std::array<std::uint8_t, kCopied> copied_{};
   std::uint64_t tail_ = 0;
   std::uint64_t released_ = 0;  // as far as the writer knows
   std::uint32_t sleep_ = 0;     // odd: asleep
