@@ -384,8 +384,10 @@ class Readers(EventsCase):
         reader = self.follow()
         self.next_of(reader)
         os.kill(self.status()["pid"], signal.SIGKILL)
-        self.rest_of(reader)
-        self.assertEqual((reader.returncode, reader.stderr.read()), (1, "verbena: the emulator has ended without a word\n"))
+        *events, last = reader.stdout.read().splitlines()
+        self.checked(events)
+        self.assertEqual(json.loads(last), {"command": "events", "error": "the emulator has ended without a word", "exit_code": 1})
+        self.assertEqual((reader.wait(LIMIT), reader.stderr.read()), (1, "verbena: the emulator has ended without a word\n"))
         self.assertEqual(self.device.control("up", "--fabric", self.device.fabric).returncode, 0)
 
     def test_a_pipe_that_nobody_reads_any_more(self):
