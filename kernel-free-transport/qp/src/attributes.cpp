@@ -74,7 +74,8 @@ Wrong check_index(const std::string& field, std::uint16_t index, std::uint16_t s
          std::to_string(size) + (size == 1 ? " entry (index 0)" : " entries, counted from 0");
 }
 
-Wrong check_global(const std::string& ah, const Path& path, const TransitionLimits& limits) {
+Wrong check_global(const std::string& ah, const PathAttributes& path,
+                   const TransitionLimits& limits) {
   if (path.gid_index >= limits.gids) {
     return check_index(ah + ".grh.sgid_index", path.gid_index, limits.gids, "GID");
   }
@@ -95,7 +96,7 @@ Wrong check_global(const std::string& ah, const Path& path, const TransitionLimi
   return std::nullopt;
 }
 
-Wrong check_path(const std::string& ah, const std::string& port_field, const Path& path,
+Wrong check_path(const std::string& ah, const std::string& port_field, const PathAttributes& path,
                  const TransitionLimits& limits) {
   if (auto wrong = check_port(port_field, path.port, limits)) return wrong;
   if (limits.ethernet && !path.is_global) {
@@ -116,11 +117,11 @@ Wrong check_path(const std::string& ah, const std::string& port_field, const Pat
   if (auto wrong = check_numbers(ah, path)) return wrong;
   if (path.resolved) return std::nullopt;
   const std::string index = ".grh.sgid_index " + std::to_string(path.gid_index);
-  if (path.obstacle == Path::Obstacle::kOtherFamily) {
+  if (path.obstacle == PathAttributes::Obstacle::kOtherFamily) {
     return ah + ".grh.dgid " + path.remote_gid.to_string() + " and " + index +
            " are addresses of different IP families";
   }
-  if (path.obstacle == Path::Obstacle::kLocalAddress) {
+  if (path.obstacle == PathAttributes::Obstacle::kLocalAddress) {
     return ah + index + " is an address that cannot be used";
   }
   if (limits.ethernet) {
@@ -236,7 +237,7 @@ std::string mask_names(std::uint32_t mask) {
   return text;
 }
 
-std::optional<std::string> check_numbers(const std::string& ah, const Path& path) {
+std::optional<std::string> check_numbers(const std::string& ah, const PathAttributes& path) {
   if (auto wrong = at_most(ah + ".sl", path.service_level, 15, " (4 bits)")) return wrong;
   if (path.source_path_bits != 0) {
     return ah + ".src_path_bits is " + std::to_string(path.source_path_bits) +

@@ -88,7 +88,7 @@ void QueuePair::take_attributes(std::uint32_t mask) {
   }
 }
 
-void QueuePair::resolve_path(const Path& path) {
+void QueuePair::resolve_path(const PathAttributes& path) {
   endpoint_.destination = path.destination;
   endpoint_.peer_lid = path.dlid;
   endpoint_.service_level = path.service_level;

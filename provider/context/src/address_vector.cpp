@@ -8,8 +8,8 @@
 
 namespace verbena::provider {
 
-qp::Path path_of(const ibv_ah_attr& ah, const AddressPlan& plan) {
-  qp::Path p;
+qp::PathAttributes path_of(const ibv_ah_attr& ah, const AddressPlan& plan) {
+  qp::PathAttributes p;
   p.is_global = ah.is_global != 0;
   p.dlid = ah.dlid;
   p.service_level = ah.sl;
@@ -38,7 +38,7 @@ qp::Path path_of(const ibv_ah_attr& ah, const AddressPlan& plan) {
   return p;
 }
 
-ibv_ah_attr ah_attr_of(const qp::Path& p) {
+ibv_ah_attr ah_attr_of(const qp::PathAttributes& p) {
   ibv_ah_attr ah{};
   ah.is_global = p.is_global ? 1 : 0;
   ah.dlid = p.dlid;

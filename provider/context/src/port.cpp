@@ -13,8 +13,8 @@ control::DeviceInfo Port::info() const {
   return info_;
 }
 
-qp::Path Port::path_to(const char* verb, const ibv_ah_attr& ah, MayAsk may_ask) {
-  qp::Path path = path_of(ah, engine_->plan());
+qp::PathAttributes Port::path_to(const char* verb, const ibv_ah_attr& ah, MayAsk may_ask) {
+  qp::PathAttributes path = path_of(ah, engine_->plan());
   if (!path.is_global) return path;
   std::optional<IpAddress> own;
   {
@@ -27,7 +27,7 @@ qp::Path Port::path_to(const char* verb, const ibv_ah_attr& ah, MayAsk may_ask) 
   if (!own || !path.resolved || path.remote_gid.is_multicast()) return path;
   if (own->is_v4() != path.destination.address.is_v4()) {
     path.resolved = false;
-    path.obstacle = qp::Path::Obstacle::kOtherFamily;
+    path.obstacle = qp::PathAttributes::Obstacle::kOtherFamily;
     return path;
   }
   std::string why_not = "it was not used before";
@@ -37,7 +37,7 @@ qp::Path Port::path_to(const char* verb, const ibv_ah_attr& ah, MayAsk may_ask) 
     explain("%s: grh.sgid_index = %u (%s) cannot be used: %s", verb, path.gid_index,
             own->to_string().c_str(), why_not.c_str());
     path.resolved = false;
-    path.obstacle = qp::Path::Obstacle::kLocalAddress;
+    path.obstacle = qp::PathAttributes::Obstacle::kLocalAddress;
   }
   path.destination.source = source.value_or(0);
   return path;

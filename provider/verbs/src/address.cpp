@@ -30,7 +30,8 @@ ibv_ah* create_ah(ibv_pd* p, ibv_ah_attr* attr) noexcept {
       refuse(EINVAL, "%s: grh.sgid_index = %u: the GID table has no such entry", kVerb,
              attr->grh.sgid_index);
     }
-    const qp::Path path = context.first().port().path_to(kVerb, *attr, Port::MayAsk::kYes);
+    const qp::PathAttributes path =
+        context.first().port().path_to(kVerb, *attr, Port::MayAsk::kYes);
     if (const auto wrong = qp::check_numbers("attr", path)) {
       refuse(EINVAL, "%s: %s", kVerb, wrong->c_str());
     }
@@ -40,7 +41,7 @@ ibv_ah* create_ah(ibv_pd* p, ibv_ah_attr* attr) noexcept {
              "(`ibv_devinfo -v` shows those in use)",
              kVerb, attr->grh.sgid_index);
     }
-    using Obstacle = qp::Path::Obstacle;
+    using Obstacle = qp::PathAttributes::Obstacle;
     if (path.obstacle == Obstacle::kOtherFamily) {
       refuse(EINVAL, "%s: grh.sgid_index = %u and grh.dgid are addresses of different IP families",
              kVerb, attr->grh.sgid_index);

@@ -31,7 +31,7 @@ TEST(Path, LeadsToTheAddressOfALid) {
   ibv_ah_attr ah{};
   ah.dlid = 9;
   ah.port_num = 1;
-  const qp::Path path = path_of(ah, infiniband_plan());
+  const qp::PathAttributes path = path_of(ah, infiniband_plan());
   EXPECT_TRUE(path.resolved);
   EXPECT_EQ(path.destination.address, IpAddress::v4(0x7f010009));
   EXPECT_FALSE(path.destination.has_grh);
@@ -42,7 +42,7 @@ TEST(Path, LeadsToTheAddressInAGid) {
   ah.is_global = 1;
   ah.grh.dgid = verbs_gid(Gid::link_local(infiniband_plan().port_guid(0x7f010007)));
   ah.grh.hop_limit = 1;
-  const qp::Path path = path_of(ah, infiniband_plan());
+  const qp::PathAttributes path = path_of(ah, infiniband_plan());
   EXPECT_TRUE(path.resolved);
   EXPECT_EQ(path.destination.address, IpAddress::v4(0x7f010007));
   EXPECT_TRUE(path.destination.has_grh);
@@ -109,7 +109,7 @@ TEST(Path, TakesTwentyBitsOfTheFlowLabelAsAdaptersDo) {
   ah.is_global = 1;
   ah.grh.dgid = verbs_gid(Gid::link_local(infiniband_plan().port_guid(0x7f010007)));
   ah.grh.flow_label = 0xffffffff;
-  const qp::Path path = path_of(ah, infiniband_plan());
+  const qp::PathAttributes path = path_of(ah, infiniband_plan());
   EXPECT_EQ(path.flow_label, 0xfffffu);
   EXPECT_EQ(path.destination.flow_label, 0xfffffu);
 }

@@ -37,7 +37,7 @@ std::string to_rts(const Edit& edit, std::uint32_t also = 0, const TransitionLim
   edit(a);
   return attempt(Transport::kRc, State::kRtr, a, kToRts | also, limits);
 }
-std::string with_path(const Path& path, const TransitionLimits& limits = {}) {
+std::string with_path(const PathAttributes& path, const TransitionLimits& limits = {}) {
   return to_rtr([&](Attributes& a) { a.path = path; }, limits);
 }
 
@@ -149,7 +149,7 @@ TEST(AttributeValues, OnlyTheDeviceArmsMigration) {
 }
 
 TEST(PathValues, LocalPathOnInfiniBand) {
-  Path path = good_path();
+  PathAttributes path = good_path();
   EXPECT_EQ(with_path(path), "");
   path.dlid = 0;
   EXPECT_THAT(with_path(path), HasSubstr("IBV_QP_AV: ah_attr.dlid is 0 and is_global is 0"));
@@ -169,7 +169,7 @@ TEST(PathValues, GlobalPath) {
   for (bool ethernet : {false, true}) {
     limits.ethernet = ethernet;
     limits.gids = 1;
-    Path path = global_path();
+    PathAttributes path = global_path();
     EXPECT_EQ(with_path(path, limits), "");
     path.gid_index = 1;
     EXPECT_THAT(with_path(path, limits),
@@ -204,7 +204,7 @@ TEST(PathValues, EthernetNeedsAGlobalPath) {
 }
 
 TEST(PathValues, PortServiceLevelPathBitsAndRate) {
-  Path path = good_path();
+  PathAttributes path = good_path();
   path.port = 0;
   EXPECT_THAT(with_path(path), HasSubstr("IBV_QP_AV: ah_attr.port_num is 0"));
   path = good_path();
@@ -230,7 +230,7 @@ TEST(PathValues, PortServiceLevelPathBitsAndRate) {
 }
 
 TEST(PathValues, APathThatLeadsNowhere) {
-  Path path = good_path();
+  PathAttributes path = good_path();
   path.resolved = false;
   EXPECT_THAT(with_path(path), HasSubstr("no route to LID 7 by this fabric's address plan"));
   path = global_path();

@@ -16,16 +16,16 @@ inline constexpr Transport kAllTransports[] = {Transport::kRc, Transport::kUc, T
 inline constexpr State kAllStates[] = {State::kReset, State::kInit, State::kRtr,  State::kRts,
                                        State::kSqd,   State::kSqe,  State::kError};
 
-inline Path good_path() {
-  Path path;
+inline PathAttributes good_path() {
+  PathAttributes path;
   path.dlid = 7;
   path.port = 1;
   path.resolved = true;
   return path;
 }
 
-inline Path global_path() {
-  Path path = good_path();
+inline PathAttributes global_path() {
+  PathAttributes path = good_path();
   path.is_global = true;
   path.remote_gid = Gid::link_local(0x025652007f010002);
   return path;

@@ -48,7 +48,7 @@ enum AttributeMask : std::uint32_t {
 enum class Migration : std::uint8_t { kMigrated, kRearm, kArmed };
 
 // One path to the peer: the address vector as the program gave it, and where it leads.
-struct Path {
+struct PathAttributes {
   bool is_global = false;
   Gid remote_gid;
   std::uint32_t flow_label = 0;
@@ -80,7 +80,7 @@ struct Attributes {
   std::uint16_t pkey_index = 0;
   std::uint8_t port = 0;
   std::uint32_t qkey = 0;
-  Path path;
+  PathAttributes path;
   Mtu path_mtu = Mtu::k256;
   std::uint8_t timeout = 0;  // 4.096 us * 2^timeout, 0 = for ever
   std::uint8_t retry_count = 0;
@@ -92,7 +92,7 @@ struct Attributes {
   std::uint8_t min_rnr_timer = 0;
   Qpn dest_qpn;
   Migration migration = Migration::kMigrated;
-  Path alternate;
+  PathAttributes alternate;
   std::uint16_t alternate_pkey_index = 0;
   std::uint8_t alternate_timeout = 0;
   std::uint32_t rate_limit = 0;
@@ -123,7 +123,7 @@ std::optional<Refused> check_transition(Transport transport, const Attributes& c
 
 // What is wrong with an address vector's service level, source path bits or rate, in words that
 // begin with `ah`, its name; null: nothing.
-std::optional<std::string> check_numbers(const std::string& ah, const Path& path);
+std::optional<std::string> check_numbers(const std::string& ah, const PathAttributes& path);
 
 // Copies the masked values; the caller acts on the change of state.
 void apply(Attributes& to, const Attributes& wanted, std::uint32_t mask);

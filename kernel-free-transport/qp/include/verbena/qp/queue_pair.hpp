@@ -148,7 +148,7 @@ class QueuePair {
   void enter_error();
   void give_up_rendezvous();
   void take_attributes(std::uint32_t mask);
-  void resolve_path(const Path& path);
+  void resolve_path(const PathAttributes& path);
   // Acts on what a half reported.
   void settle() {
     if (endpoint_.migration_wanted || endpoint_.failure) [[unlikely]]

@@ -18,7 +18,7 @@ inline Gid gid_of(const ibv_gid& gid) {
 }
 
 // Where an address vector leads by the fabric's plan; `resolved` says whether anywhere.
-qp::Path path_of(const ibv_ah_attr& ah, const AddressPlan& plan);
-ibv_ah_attr ah_attr_of(const qp::Path& path);
+qp::PathAttributes path_of(const ibv_ah_attr& ah, const AddressPlan& plan);
+ibv_ah_attr ah_attr_of(const qp::PathAttributes& path);
 
 }  // namespace verbena::provider

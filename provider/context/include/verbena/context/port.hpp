@@ -37,7 +37,7 @@ class Port {
   // Where an address vector leads, from which of the port's addresses. One that was not used before
   // is asked for at the daemon, but not by who handles a message of it.
   enum class MayAsk : bool { kNo, kYes };
-  qp::Path path_to(const char* verb, const ibv_ah_attr& ah, MayAsk may_ask);
+  qp::PathAttributes path_to(const char* verb, const ibv_ah_attr& ah, MayAsk may_ask);
   // Before a UD queue pair receives: datagrams may be sent to any of them.
   void open_all_addresses();
   // By which source packets are sent from this address; 0 is the port's own.
