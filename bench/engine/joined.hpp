@@ -28,8 +28,11 @@ class Host final : public wire::Transmitter, public queue::EventSink {
     }
     packets += batch.size();
   }
-  std::uint32_t capacity_packets(const wire::Destination&, std::size_t) noexcept override {
-    return 1024;
+  std::unique_ptr<wire::Path> path_to(const wire::Destination&, Qpn) override {
+    struct Path final : wire::Path {
+      std::uint32_t capacity_packets(std::size_t) noexcept override { return 1024; }
+    };
+    return std::make_unique<Path>();
   }
   void on_completion_event(void*) noexcept override {}
   void on_async_event(queue::AsyncEvent, void*) noexcept override {}

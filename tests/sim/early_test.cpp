@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Packets that overtake others, and ways that take long: what is only late is not sent again.
+// Packets that overtake others, and paths that take long: what is only late is not sent again.
 #include "steps.hpp"
 
 namespace verbena::sim {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Packets that carry the payloads of several: what they count as, that they are checked as those
-// are, and that a way may stop to take them at any time.
+// are, and that a path may stop to take them at any time.
 #include <cstring>
 
 #include "steps.hpp"
@@ -134,8 +134,8 @@ TEST(MergedPackets, ForAReceiveThatIsTooShortAreRefused) {
   s.expect_unharmed();
 }
 
-// The second is lost, and by then the way takes ordinary ones only: those of its places come.
-TEST(MergedPackets, ComeAgainInPiecesWhereTheWayTakesThemNoMore) {
+// The second is lost, and by then the path takes ordinary ones only: those of its places come.
+TEST(MergedPackets, ComeAgainInPiecesWhereThePathTakesThemNoMore) {
   Merged s;
   s.watch();
   s.lose = [&](std::size_t count) {

@@ -235,7 +235,7 @@ Exchange over_xrc() {
   return e;
 }
 
-// The same with two packets in one where the way says so.
+// The same with two packets in one where the path says so.
 Exchange merged(const char* name, Exchange e, std::uint32_t how_often = 1'000'000) {
   e.name = name;
   e.begin = [begin = e.begin, how_often](Pair& p) {

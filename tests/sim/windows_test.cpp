@@ -301,21 +301,21 @@ TEST(Windows, OfAnUnreliableConnectionWaitForRoom) {
     return true;
   };
   ASSERT_TRUE(s.right.receive(1));
-  s.pair.a.room = wire::Transmitter::Room::kNone;
+  s.pair.a.room = wire::Path::Room::kNone;
   s.left.post(s.left.send(1, 100));
   s.pair.run(50'000'000);
   EXPECT_EQ(packets, 0u);
   EXPECT_TRUE(s.left.sends.empty());
-  s.pair.a.room = wire::Transmitter::Room::kSome;
+  s.pair.a.room = wire::Path::Room::kSome;
   s.run_until_sent(1);
   EXPECT_EQ(packets, 1u);
   EXPECT_EQ(statuses(s.right.receives), (std::vector{Status::kSuccess}));
   s.expect_unharmed();
 }
 
-// Time gives the pace where the way says nothing, and not where it tells of room.
+// Time gives the pace where the path says nothing, and not where it tells of room.
 TEST(Windows, OfAnUnreliableConnectionKeepNoPaceWhereThereIsRoom) {
-  for (const auto room : {wire::Transmitter::Room::kUnknown, wire::Transmitter::Room::kSome}) {
+  for (const auto room : {wire::Path::Room::kUnknown, wire::Path::Room::kSome}) {
     PeerOptions options;
     options.transport = Transport::kUc;
     Scene s(options);
@@ -332,7 +332,7 @@ TEST(Windows, OfAnUnreliableConnectionKeepNoPaceWhereThereIsRoom) {
       s.left.post(s.left.send(id, 1000));
     }
     s.run_until_sent(kMessages);
-    EXPECT_EQ(at_once == 4 * kMessages, room == wire::Transmitter::Room::kSome) << at_once;
+    EXPECT_EQ(at_once == 4 * kMessages, room == wire::Path::Room::kSome) << at_once;
   }
 }
 

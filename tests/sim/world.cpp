@@ -38,14 +38,27 @@ void Node::send(wire::TxBatch& batch, Qpn) noexcept {
   }
 }
 
-std::uint32_t Node::capacity_packets(const wire::Destination&, std::size_t bytes) noexcept {
-  const Faults& f = world_.faults();
-  return bytes <= 64 && f.small_capacity != 0 ? f.small_capacity : f.receive_capacity;
-}
+class Node::Path final : public wire::Path {
+ public:
+  explicit Path(Node& node) : node_(node) {}
 
-wire::Transmitter::Packing Node::packing(const wire::Destination&, Qpn) noexcept {
-  const Faults& f = world_.faults();
-  const auto happens = [&](std::uint32_t ppm) { return ppm != 0 && world_.random().chance(ppm); };
+  std::uint32_t capacity_packets(std::size_t bytes) noexcept override {
+    const Faults& f = node_.world_.faults();
+    return bytes <= 64 && f.small_capacity != 0 ? f.small_capacity : f.receive_capacity;
+  }
+  Packing packing() noexcept override;
+  Room room(TimeNs) noexcept override { return node_.room; }
+  std::optional<Reading> reading() noexcept override { return node_.reading; }
+  wire::PeerReport report(TimeNs) noexcept override { return node_.report; }
+
+ private:
+  Node& node_;
+};
+
+wire::Path::Packing Node::Path::packing() noexcept {
+  World& world = node_.world_;
+  const Faults& f = world.faults();
+  const auto happens = [&](std::uint32_t ppm) { return ppm != 0 && world.random().chance(ppm); };
   Packing packing;
   if (happens(f.borrowed)) packing.borrowed_least = Packing::kBorrowedLeast;
   packing.merged_most = happens(f.merged) ? f.merged_most : 0;
@@ -53,6 +66,10 @@ wire::Transmitter::Packing Node::packing(const wire::Destination&, Qpn) noexcept
   packing.is_sealed = happens(f.sealed);
   packing.is_bundled = happens(f.bundled);
   return packing;
+}
+
+std::unique_ptr<wire::Path> Node::path_to(const wire::Destination&, Qpn) {
+  return std::make_unique<Path>(*this);
 }
 
 void Node::explain(const char* text) noexcept {

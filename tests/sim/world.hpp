@@ -30,12 +30,12 @@ struct Faults {
   TimeNs wire_ns_per_kib = 0;           // how long a sender's wire is busy with 1024 bytes
   std::uint32_t receive_capacity = 64;  // packets that a sleeping receiver holds; more are lost
   std::uint32_t small_capacity = 0;     // that many if they are small; 0: no more of those
-  // How often a way that is asked takes merged packets, and of how many bytes at most.
+  // How often a path that is asked takes merged packets, and of how many bytes at most.
   std::uint32_t merged = 0;
   std::uint32_t merged_most = 4096;
   // How often payloads stay where they are until they are sent.
   std::uint32_t borrowed = 0;
-  // How often a way that takes neither adds checksums, so that payloads are summed with the copy,
+  // How often a path that takes neither adds checksums, so that payloads are summed with the copy,
   // and how often it takes packets of any lengths at once.
   std::uint32_t sealed = 0;
   std::uint32_t bundled = 0;
@@ -74,21 +74,13 @@ class Node final : public wire::Transmitter, public queue::EventSink {
   // had objects of the old one must have forgotten them.
   void restart();
   bool is_paused(TimeNs now) const { return now < paused_until_; }
-  // What its way out says of itself.
-  Room room = Room::kUnknown;
-  std::optional<Reading> reading;
+  // What its paths say.
+  wire::Path::Room room = wire::Path::Room::kUnknown;
+  std::optional<wire::Path::Reading> reading;
   wire::PeerReport report;
 
   void send(wire::TxBatch& batch, Qpn flow) noexcept override;
-  std::uint32_t capacity_packets(const wire::Destination& to, std::size_t bytes) noexcept override;
-  Room room_at(const wire::Destination&, Qpn, TimeNs) noexcept override { return room; }
-  std::optional<Reading> reading_at(const wire::Destination&, Qpn) noexcept override {
-    return reading;
-  }
-  wire::PeerReport report_on(const wire::Destination&, Qpn, TimeNs) noexcept override {
-    return report;
-  }
-  Packing packing(const wire::Destination&, Qpn) noexcept override;
+  std::unique_ptr<wire::Path> path_to(const wire::Destination& to, Qpn peer) override;
   void on_completion_event(void*) noexcept override { ++completion_events_; }
   void on_async_event(queue::AsyncEvent event, void* cookie) noexcept override {
     events_.push_back({event, cookie});
@@ -107,6 +99,8 @@ class Node final : public wire::Transmitter, public queue::EventSink {
 
  private:
   friend class World;
+  class Path;
+
   World& world_;
   std::uint32_t index_;
   std::unique_ptr<device::Device> device_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The way of a packet in, and the turn of a queue pair to send.
+// The path of a packet in, and the turn of a queue pair to send.
 #include <algorithm>
 #include <utility>
 

@@ -12,12 +12,10 @@ namespace verbena::qp {
 bool QueuePair::comes_from_peer(const wire::RxDatagram& datagram) const {
   if (endpoint_.transport == Transport::kUd) return true;
   if (datagram.source == endpoint_.destination.address) {
-    // Other processes may answer for an XRC queue pair, each on its own way.
+    // Other processes may answer for an XRC queue pair, each on its own path.
     const bool is_xrc =
         endpoint_.transport == Transport::kXrcSend || endpoint_.transport == Transport::kXrcReceive;
-    return datagram.came_by_ring || is_xrc ||
-           !around_.transmitter->hears_by_ring(endpoint_.destination, endpoint_.peer,
-                                               endpoint_.number);
+    return datagram.came_by_ring || is_xrc || !endpoint_.path->hears_by_ring(endpoint_.number);
   }
   return attributes_.migration == Migration::kArmed && attributes_.alternate.resolved &&
          datagram.source == attributes_.alternate.destination.address;

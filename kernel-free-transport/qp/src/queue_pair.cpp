@@ -200,28 +200,23 @@ bool QueuePair::take_piggybacked_ack(const wire::PiggybackedAck& ack, TimeNs now
 }
 
 void QueuePair::handle_timeout(TimeNs now) {
-  requester_.handle_timeout(now, *around_.transmitter);
+  requester_.handle_timeout(now);
   settle();
 }
 
 TimeNs QueuePair::deadline() const { return requester_.deadline(); }
 
 QueuePair::Left QueuePair::poll_transmit(wire::TxBatch& out, TimeNs now) {
-  // What goes by UC and finds no room is lost, so it does not go.
-  if (endpoint_.transport == Transport::kUc && requester_.has_urgent()) {
-    requester_.take_notice(around_.transmitter->room_at(endpoint_.destination, endpoint_.peer, now),
-                           now);
-  }
+  endpoint_.packing_of_batch.reset();
   // What acknowledges goes before what is posted: who gets both learns first that its own request
   // is done. Into an empty batch it fits.
   if (is_reliable(endpoint_.transport) && requester_.has_urgent() && responder_.may_acknowledge()) {
     responder_.acknowledge(out);
   }
   Left left = Left::kNothing;
-  if (requester_.poll_transmit(out, now, *around_.transmitter)) {
+  if (requester_.poll_transmit(out, now)) {
     left = Left::kRequests;
-  } else if ((relay_ && relay_->poll_transmit(out)) ||
-             responder_.poll_transmit(out, *around_.transmitter)) {
+  } else if ((relay_ && relay_->poll_transmit(out)) || responder_.poll_transmit(out)) {
     left = Left::kAnswers;
   }
   if (relay_) {

@@ -32,7 +32,7 @@ void QueuePair::become_stand_in(const queue::StandIn& wanted, const wire::Destin
   endpoint_.shown_peer = wanted.peer;
   endpoint_.peer_lid = wanted.peer_lid;
   endpoint_.service_level = wanted.service_level;
-  endpoint_.destination = receiver;
+  lead_to(receiver);
   endpoint_.mtu = wanted.mtu;
   endpoint_.access_flags = wanted.access_flags;
   const responder::ResponderAttributes& known = responder_.attributes();

@@ -75,7 +75,7 @@ void QueuePair::take_attributes(std::uint32_t mask) {
   if (mask & kMaskQkey) endpoint_.qkey = attributes_.qkey;
   if (mask & kMaskPathMtu) endpoint_.mtu = mtu_bytes(attributes_.path_mtu);
   if (mask & kMaskDestQpn) endpoint_.peer = endpoint_.shown_peer = attributes_.dest_qpn;
-  if (mask & kMaskPath) resolve_path(attributes_.path);
+  if (mask & kMaskPath) take_path(attributes_.path);
   if (mask & kMaskPathMigration) take_migration_state();
   requester_.set_reliability({attributes_.timeout, attributes_.retry_count, attributes_.rnr_retry,
                               attributes_.max_rd_atomic});
@@ -88,10 +88,15 @@ void QueuePair::take_attributes(std::uint32_t mask) {
   }
 }
 
-void QueuePair::resolve_path(const PathAttributes& path) {
-  endpoint_.destination = path.destination;
+void QueuePair::take_path(const PathAttributes& path) {
   endpoint_.peer_lid = path.dlid;
   endpoint_.service_level = path.service_level;
+  lead_to(path.destination);
+}
+
+void QueuePair::lead_to(const wire::Destination& destination) {
+  endpoint_.destination = destination;
+  endpoint_.path = around_.transmitter->path_to(destination, endpoint_.peer);
 }
 
 void QueuePair::enter_reset() {
@@ -117,8 +122,12 @@ void QueuePair::enter_reset() {
 }
 
 void QueuePair::enter_rtr() {
-  // UD has no path MTU attribute: a datagram may fill the port's.
-  if (endpoint_.transport == Transport::kUd) endpoint_.mtu = mtu_bytes(Mtu::k4096);
+  // UD has no path MTU attribute: a datagram may fill the port's. It has no peer, either: what is
+  // asked of its path is how much a receiver holds.
+  if (endpoint_.transport == Transport::kUd) {
+    endpoint_.mtu = mtu_bytes(Mtu::k4096);
+    lead_to({});
+  }
   // A relay passes the requests of the peer on.
   endpoint_.origin = {endpoint_.origin.created, endpoint_.origin.lives + 1, attributes_.rq_psn,
                       attributes_.rq_psn};
@@ -136,10 +145,7 @@ void QueuePair::enter_rts(State from) {
     return;
   }
   // May find no memory, and then nothing is to be sent.
-  requester_.set_path(
-      around_.shares->to(endpoint_.destination.address, endpoint_.peer.slot()),
-      around_.transmitter->capacity_packets(endpoint_.destination, endpoint_.mtu + 32),
-      around_.transmitter->capacity_packets(endpoint_.destination, 64));
+  requester_.share_path(around_.shares->to(endpoint_.destination.address, endpoint_.peer.slot()));
   endpoint_.origin.first_request = attributes_.sq_psn;
   requester_.start(attributes_.sq_psn);
 }

@@ -16,7 +16,7 @@ using queue::WorkOpcode;
 using wire::Operation;
 using wire::Place;
 using wire::WireTransport;
-using Packing = wire::Transmitter::Packing;
+using Packing = wire::Path::Packing;
 
 namespace {
 
@@ -139,21 +139,21 @@ Requester::Message Requester::message_at(std::uint32_t position, wire::TxBatch& 
   }
   if (message.wants_response) return message;
   message.bytes = bytes_of(entry, position, out);
-  // Which is the same whatever the way.
+  // Which is the same whatever the path.
   if (entry.packets == 1 && entry.length < Packing::kBorrowedLeast) return message;
   message.is_packed = may_be_packed(entry);
   if (message.bytes != nullptr && wire::crc32_joins(std::min(entry.length, endpoint_.mtu))) {
-    message.sums = packing().is_sealed;
+    message.sums = endpoint_.packing().is_sealed;
   }
-  if (entry.length >= Packing::kBundledLeast) message.is_bundled = packing().is_bundled;
+  if (entry.length >= Packing::kBundledLeast) message.is_bundled = endpoint_.packing().is_bundled;
   message.is_borrowed = message.bytes != nullptr && may_borrow(entry);
   return message;
 }
 
 // Where an answer completes the request, nobody else uses its buffers until the batch was sent.
 bool Requester::may_borrow(const SendEntry& entry) {
-  return (entry.flags & queue::kInline) == 0 && is_reliable() && !packing().is_sealed &&
-         entry.length >= packing().borrowed_least;
+  return (entry.flags & queue::kInline) == 0 && is_reliable() && !endpoint_.packing().is_sealed &&
+         entry.length >= endpoint_.packing().borrowed_least;
 }
 
 // What is borrowed stays pinned as long as the batch has it.

@@ -6,14 +6,10 @@
 
 namespace verbena::requester {
 
-void Requester::resolve_packing() {
-  packing_ = way_->packing(endpoint_.destination, endpoint_.peer);
-}
-
 // Of one that others follow all may go at once: they are written while it is read.
 std::uint32_t Requester::merged_most_of(const SendEntry& entry) {
   const std::uint64_t in_a_row = std::uint64_t{entry.length} * (unsent() > 1 ? 2 : 1);
-  return packing().merged_most_of(in_a_row);
+  return endpoint_.packing().merged_most_of(in_a_row);
 }
 
 bool Requester::may_be_packed(const SendEntry& entry) {
@@ -24,8 +20,7 @@ bool Requester::may_be_packed(const SendEntry& entry) {
 std::uint32_t Requester::psns_of_packed(std::uint32_t position, Psn psn) {
   const SendEntry& entry = queue_.at(position);
   const std::uint32_t index = static_cast<std::uint32_t>(psn.distance_from(entry.first));
-  return wire::Transmitter::Packing::psns_at(index, entry.packets, merged_most_of(entry),
-                                             endpoint_.mtu);
+  return wire::Path::Packing::psns_at(index, entry.packets, merged_most_of(entry), endpoint_.mtu);
 }
 
 }  // namespace verbena::requester

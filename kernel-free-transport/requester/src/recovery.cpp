@@ -38,7 +38,7 @@ void Requester::close_repair(TimeNs now) {
 
 // What is at `una` goes again, alone and once. A peer that kept what came behind it goes on from
 // there. If that behind it turns out to be missing, too, the peer kept nothing, or a queue on the
-// way overflows: then all goes again, and more slowly.
+// path overflows: then all goes again, and more slowly.
 void Requester::repair(TimeNs now) {
   if (una_ == sent_ || cursor_psn_ == una_ || (went_back_ && went_back_to_ == una_)) return;
   if (was_repaired_ && repaired_ == una_) return;
@@ -114,17 +114,16 @@ TimeNs Requester::deadline() const {
 }
 
 // A thread that was woken late has had no occasion to ask before.
-wire::PeerReport Requester::report_on_peer(TimeNs now, wire::Transmitter& way) {
+wire::PeerReport Requester::report_on_peer(TimeNs now) {
   const TimeNs since = timer_.silent_since();
-  const auto report = way.report_on(endpoint_.destination, endpoint_.peer, since);
+  const auto report = endpoint_.path->report(since);
   if (report.standing != wire::PeerReport::Standing::kUnknown) return report;
-  way.inquire(endpoint_.destination, endpoint_.peer, now);
-  return way.report_on(endpoint_.destination, endpoint_.peer, since);
+  endpoint_.path->inquire(now);
+  return endpoint_.path->report(since);
 }
 
-bool Requester::is_excused(TimeNs now, wire::Transmitter& way, const wire::PeerReport& peer) {
-  const auto reading = way.reading_at(endpoint_.destination, endpoint_.peer);
-  const SilentPeer::Verdict verdict = silence_.judge(peer, reading, now);
+bool Requester::is_excused(TimeNs now, const wire::PeerReport& peer) {
+  const SilentPeer::Verdict verdict = silence_.judge(peer, endpoint_.path->reading(), now);
   if (verdict == SilentPeer::Verdict::kStopped &&
       silence_.must_tell_of_stop(timer_.last_heard(), now)) {
     explain_stop(peer);
@@ -132,7 +131,7 @@ bool Requester::is_excused(TimeNs now, wire::Transmitter& way, const wire::PeerR
   return verdict != SilentPeer::Verdict::kRetryCounts;
 }
 
-void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {
+void Requester::handle_timeout(TimeNs now) {
   if (!sending_) return;
   if (waiting_rnr_) {
     if (now < rnr_until_) return;
@@ -142,8 +141,8 @@ void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {
   }
   if (una_ == sent_ || place_.waits()) return;
   if (timer_.is_retry_due(now)) {
-    const auto peer = report_on_peer(now, way);
-    if (is_excused(now, way, peer)) {
+    const auto peer = report_on_peer(now);
+    if (is_excused(now, peer)) {
       const bool is_stopped = peer.standing == wire::PeerReport::Standing::kStopped;
       // Its silence before it was known to be stopped says nothing, either.
       if (is_stopped) retries_left_ = reliability_.retry_count;
@@ -178,9 +177,7 @@ void Requester::handle_timeout(TimeNs now, wire::Transmitter& way) {
     timer_.probed(now);
     repaired_at_ = now;
     repaired_flight_ = in_flight();
-    if (timer_.is_silence_long(now)) {
-      way.inquire(endpoint_.destination, endpoint_.peer, now);
-    }
+    if (timer_.is_silence_long(now)) endpoint_.path->inquire(now);
   }
 }
 

@@ -60,11 +60,11 @@ void Requester::start(Psn first) {
   sending_ = true;
 }
 
-void Requester::set_path(std::shared_ptr<FlowShare> share, std::uint32_t full,
-                         std::uint32_t small) {
+void Requester::share_path(std::shared_ptr<FlowShare> share) {
   give_up_turn();
   share_ = std::move(share);
-  window_.set_capacity(full, small);
+  window_.set_capacity(endpoint_.path->capacity_packets(endpoint_.mtu + 32),
+                       endpoint_.path->capacity_packets(64));
 }
 
 void Requester::reset() {

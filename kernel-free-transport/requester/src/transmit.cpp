@@ -174,9 +174,11 @@ std::uint64_t Requester::unsent_packets() const {
   return std::max<std::uint64_t>(unsent(), unsent_bytes() / endpoint_.mtu);
 }
 
-bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now, wire::Transmitter& way) {
-  way_ = &way;
-  packing_.reset();
+bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now) {
+  // What goes by UC and finds no room is lost, so it does not go.
+  if (endpoint_.transport == Transport::kUc && has_urgent()) {
+    pacing_.take_notice(endpoint_.path->room(now), now);
+  }
   needs_ack_request_ = needs_ack_request_ || last_without_request_;
   last_without_request_.reset();
   const bool more = transmit_requests(out, now);

@@ -11,7 +11,7 @@ namespace verbena::responder {
 
 using wire::Operation;
 using wire::Place;
-using Packing = wire::Transmitter::Packing;
+using Packing = wire::Path::Packing;
 
 void Responder::set_ack_pending(bool urgent) {
   ack_pending_ = true;
@@ -95,11 +95,6 @@ bool Responder::emit_aeth_packet(wire::Aeth aeth, Psn psn, wire::TxBatch& out) {
   return true;
 }
 
-const wire::Transmitter::Packing& Responder::packing(Turn& turn) const {
-  if (!turn.packing) turn.packing = turn.way.packing(endpoint_.destination, endpoint_.peer);
-  return *turn.packing;
-}
-
 Responder::Piece Responder::piece_of(const Response& r, std::uint64_t bytes) const {
   if (r.operation == Operation::kCompareSwap || r.operation == Operation::kFetchAdd) {
     return {1, 0, 0, response_opcode(Operation::kAtomicAcknowledge, Place::kOnly)};
@@ -157,15 +152,14 @@ Responder::Emit Responder::drop_read(const Response& r, const Piece& piece,
 // Data of plain memory is borrowed by its packet or summed while it is copied, as that of requests
 // is; but not both, as its owner may change it at any time. An answer that is given again is
 // copied: what was borrowed may be missing, and its packet was lost for that.
-Responder::Emit Responder::emit(Response& r, Turn& turn) {
-  wire::TxBatch& out = turn.out;
+Responder::Emit Responder::emit(Response& r, wire::TxBatch& out) {
   const bool may_be_merged = r.packets > 1 && endpoint_.transport == Transport::kRc;
-  const Piece piece = piece_of(r, may_be_merged ? packing(turn).merged_most_of(r.length) : 0);
+  const Piece piece = piece_of(r, may_be_merged ? endpoint_.packing().merged_most_of(r.length) : 0);
   const std::uint32_t length = piece.length;
   const wire::OpcodeRow& row = wire::row_of(piece.opcode);
   const std::uint8_t pad = wire::pad_for(length);
   const std::size_t size = row.header_bytes + length + pad;
-  if (r.length >= Packing::kBundledLeast && packing(turn).is_bundled) out.be_one_run();
+  if (r.length >= Packing::kBundledLeast && endpoint_.packing().is_bundled) out.be_one_run();
   std::uint8_t* at = out.begin(size);
   if (at == nullptr) return Emit::kBatchFull;
   memory::Pin pinned;
@@ -177,11 +171,12 @@ Responder::Emit Responder::emit(Response& r, Turn& turn) {
     pinned = std::move(*granted);
     const std::uint8_t* bytes = pinned.direct();
     const bool is_borrowed = bytes != nullptr && !r.repeated &&
-                             length >= packing(turn).borrowed_least && !packing(turn).is_sealed;
+                             length >= endpoint_.packing().borrowed_least &&
+                             !endpoint_.packing().is_sealed;
     if (is_borrowed) {
       borrowed = bytes;
     } else if (bytes != nullptr && piece.psns == 1 && wire::crc32_joins(length) &&
-               packing(turn).is_sealed) {
+               endpoint_.packing().is_sealed) {
       if (!wire::crc32_copy(at + row.header_bytes, bytes, length, sum.emplace())) [[unlikely]] {
         return drop_read(r, piece, memory::Refusal::kNotMapped);
       }
@@ -210,11 +205,10 @@ void Responder::acknowledge(wire::TxBatch& out) {
   if (emit_ack(out)) ack_pending_ = ack_urgent_ = false;
 }
 
-bool Responder::poll_transmit(wire::TxBatch& out, wire::Transmitter& way) {
-  Turn turn{out, way, std::nullopt};
+bool Responder::poll_transmit(wire::TxBatch& out) {
   while (!responses_.empty()) {
     Response& r = responses_.front();
-    const Emit result = emit(r, turn);
+    const Emit result = emit(r, out);
     if (result == Emit::kBatchFull) return true;
     if (result == Emit::kDropped) {
       responses_.clear();

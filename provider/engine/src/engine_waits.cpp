@@ -7,15 +7,6 @@
 #include "verbena/report/explain.hpp"
 
 namespace verbena::provider {
-namespace {
-
-constexpr std::size_t kSmallPacket = 1024;
-
-bool is_loopback(const IpAddress& address) {
-  return address.is_v4() && address.v4_host_order() >> 24 == 127;
-}
-
-}  // namespace
 
 // --- sleeping ----------------------------------------------------------------------------------
 
@@ -116,49 +107,6 @@ bool Engine::wants_explanations() const noexcept { return explains(); }
 
 void Engine::on_occurrence(const queue::Occurrence& what) noexcept {
   if (!has_failed()) host_.on_occurrence(what);
-}
-
-// --- wire::Transmitter -------------------------------------------------------------------------
-
-void Engine::send(wire::TxBatch& batch, Qpn flow) noexcept { links_.send(batch, flow); }
-
-// Half a ring, because answers share it with requests. A small packet may be any one of up to 1
-// KiB, and takes what such a one does.
-std::uint32_t Engine::capacity_packets(const wire::Destination& to,
-                                       std::size_t packet_bytes) noexcept {
-  const std::uint32_t by_udp = links_.faults().capacity_packets(packet_bytes);
-  const bool is_local = host_.is_own(to.address) || is_loopback(to.address);
-  if (!has_rings_ || !is_local) return by_udp;
-  const std::size_t largest = std::max(packet_bytes, kSmallPacket + wire::kMaxHeaders);
-  return std::min(by_udp, link::SharedRing::packets_held(largest) / 2);
-}
-
-wire::Transmitter::Room Engine::room_at(const wire::Destination& to, Qpn qp, TimeNs now) noexcept {
-  return links_.peers().room_at({to.address, qp.slot(), to.source}, now);
-}
-
-std::optional<wire::Transmitter::Reading> Engine::reading_at(const wire::Destination& to,
-                                                             Qpn qp) noexcept {
-  return links_.peers().reading_at({to.address, qp.slot(), to.source});
-}
-
-void Engine::inquire(const wire::Destination& to, Qpn qp, TimeNs now) noexcept {
-  if (has_failed() || !reports_.must_ask(to.address, qp, now)) return;
-  host_.ask_about(to.address, qp);
-}
-
-wire::PeerReport Engine::report_on(const wire::Destination& to, Qpn qp, TimeNs since) noexcept {
-  return reports_.report_on(to.address, qp, since);
-}
-
-// Rings lead to an engine's first slot: to queue pairs of its further ones all comes by UDP.
-bool Engine::hears_by_ring(const wire::Destination& from, Qpn peer, Qpn own) noexcept {
-  return own.slot() == links_.peers().self().slot &&
-         links_.peers().hears_by_ring({from.address, peer.slot(), from.source});
-}
-
-wire::Transmitter::Packing Engine::packing(const wire::Destination& to, Qpn qp) noexcept {
-  return links_.peers().packing({to.address, qp.slot(), to.source});
 }
 
 }  // namespace verbena::provider

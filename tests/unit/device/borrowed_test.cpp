@@ -22,7 +22,7 @@ class Borrowed : public TwoHosts {
   }
 
   void count_borrowed(Host& host) {
-    host.travels.borrowed_least = wire::Transmitter::Packing::kBorrowedLeast;
+    host.travels.borrowed_least = wire::Path::Packing::kBorrowedLeast;
     host.on_send = [this](const wire::TxBatch& batch) {
       for (const wire::TxBatch::Packet& p : batch.packets()) {
         borrowed += p.borrowed != nullptr ? 1 : 0;
@@ -85,7 +85,7 @@ TEST_F(Borrowed, NothingIsThatNobodyAcknowledges) {
 // A last one that is short is not.
 TEST_F(Borrowed, AnswersToReadsAre) {
   left.bytes.assign(kMemory, 0);
-  left.travels.borrowed_least = wire::Transmitter::Packing::kNever;
+  left.travels.borrowed_least = wire::Path::Packing::kNever;
   fill(right);
   count_borrowed(right);
   const queue::Sge sge = piece(3 * kMtu + 101);
@@ -98,7 +98,7 @@ TEST_F(Borrowed, AnswersToReadsAre) {
   EXPECT_TRUE(right.device.memory().deregister(right.key).ok());
 }
 
-// On a way with checksums: what is changed between sum and sending would be dropped.
+// On a path with checksums: what is changed between sum and sending would be dropped.
 TEST_F(Borrowed, NothingIsThatIsSealed) {
   left.travels.is_sealed = true;
   const queue::Sge sge = piece(3 * kMtu + 101);

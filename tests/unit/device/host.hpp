@@ -69,10 +69,15 @@ class Host final : public wire::Transmitter, public queue::EventSink {
       peer->inbox.emplace_back(view.begin(), view.end());
     }
   }
-  std::uint32_t capacity_packets(const wire::Destination&, std::size_t) noexcept override {
-    return 64;
+  std::unique_ptr<wire::Path> path_to(const wire::Destination&, Qpn) override {
+    struct Path final : wire::Path {
+      explicit Path(Host& of) : host(of) {}
+      std::uint32_t capacity_packets(std::size_t) noexcept override { return 64; }
+      Packing packing() noexcept override { return host.travels; }
+      Host& host;
+    };
+    return std::make_unique<Path>(*this);
   }
-  Packing packing(const wire::Destination&, Qpn) noexcept override { return travels; }
   void on_completion_event(void*) noexcept override {}
   void on_async_event(queue::AsyncEvent, void*) noexcept override {}
 
@@ -107,7 +112,7 @@ class Host final : public wire::Transmitter, public queue::EventSink {
   }
 
   Host* peer = nullptr;
-  Packing travels;
+  wire::Path::Packing travels;
   std::function<void(const wire::TxBatch&)> on_send;  // sees what goes
   const std::uint64_t loses_each;
   IpAddress address;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Rings beside UDP: every packet takes the right way, in order across the change of ways; a peer
+// Rings beside UDP: every packet takes the right path, in order across the change of paths; a peer
 // that dies or lies harms nobody else. (How sleepers wake: peer_sleep_test.cpp.)
 #include <fcntl.h>
 #include <signal.h>
@@ -217,41 +217,73 @@ TEST_F(PeerLinkTest, AForkedChildTouchesNoRing) {
 }
 
 TEST_F(PeerLinkTest, ARingTellsWhetherItHasRoomUntilItsReaderIsStuck) {
-  using Room = wire::Transmitter::Room;
-  EXPECT_EQ(a_.link->room_at(b_.self, 1), Room::kUnknown);
+  using Room = wire::Path::Room;
+  RingTo ring{b_.self};
+  EXPECT_EQ(a_.link->room(ring, 1), Room::kUnknown);
   join_and_forget(a_, b_, 64 * 1024);
-  EXPECT_EQ(a_.link->room_at(b_.self, 1), Room::kSome);
+  EXPECT_EQ(a_.link->room(ring, 1), Room::kSome);
   ASSERT_EQ(send(a_, b_, 0, 10, 4000), 10u);
-  EXPECT_EQ(a_.link->room_at(b_.self, 1), Room::kNone);
-  EXPECT_EQ(a_.link->room_at(b_.self, PeerLink::kStuckAfter), Room::kNone);
-  EXPECT_EQ(a_.link->room_at(b_.self, PeerLink::kStuckAfter + 1), Room::kSome);
+  EXPECT_EQ(a_.link->room(ring, 1), Room::kNone);
+  EXPECT_EQ(a_.link->room(ring, PeerLink::kStuckAfter), Room::kNone);
+  EXPECT_EQ(a_.link->room(ring, PeerLink::kStuckAfter + 1), Room::kSome);
   Collector sink;
   receive(b_, sink, 10);
   expect_psns(sink, 10);
-  EXPECT_EQ(a_.link->room_at(b_.self, PeerLink::kStuckAfter + 1), Room::kSome);
+  EXPECT_EQ(a_.link->room(ring, PeerLink::kStuckAfter + 1), Room::kSome);
   // A reader that moves gets a new time.
   ASSERT_EQ(send(a_, b_, 10, 10, 4000), 10u);
-  EXPECT_EQ(a_.link->room_at(b_.self, PeerLink::kStuckAfter + 2), Room::kNone);
+  EXPECT_EQ(a_.link->room(ring, PeerLink::kStuckAfter + 2), Room::kNone);
 }
 
 TEST_F(PeerLinkTest, ARingTellsHowFarItWasRead) {
-  EXPECT_FALSE(a_.link->reading_at(b_.self));
+  RingTo ring{b_.self};
+  EXPECT_FALSE(a_.link->reading(ring));
   const int fd = join(a_, b_);
-  const auto is_read = [this] {
-    const auto reading = a_.link->reading_at(b_.self);
+  const auto is_read = [&] {
+    const auto reading = a_.link->reading(ring);
     return reading && reading->taken == reading->given;
   };
   EXPECT_TRUE(is_read());
   ASSERT_EQ(send(a_, b_, 0, 3), 3u);
   EXPECT_FALSE(is_read());
-  const auto unread = a_.link->reading_at(b_.self);
+  const auto unread = a_.link->reading(ring);
   Collector sink;
   receive(b_, sink, 3);
   EXPECT_TRUE(is_read());
-  EXPECT_EQ(a_.link->reading_at(b_.self)->given, unread->given);
+  EXPECT_EQ(a_.link->reading(ring)->given, unread->given);
   SharedRing::map(fd).value().close();
   ::close(fd);
-  EXPECT_FALSE(a_.link->reading_at(b_.self));
+  EXPECT_FALSE(a_.link->reading(ring));
+}
+
+// Peers that come later take the places of those that have gone.
+TEST_F(PeerLinkTest, APlaceThatAnotherPeerTookIsNoRingToTheFirst) {
+  const auto peer = [&](std::size_t n) {
+    return Peer{IpAddress::v4(0x0a000001u + static_cast<std::uint32_t>(n)), 1};
+  };
+  const auto add = [&](const Peer& to) {
+    const int fd = SharedRing::create(64 * 1024).value();
+    EXPECT_TRUE(a_.link->add_outbound(to, SharedRing::map(fd).value()));
+    ::close(fd);
+  };
+  std::vector<RingTo> rings;
+  for (std::size_t n = 0; n < PeerLink::kPeersMax; ++n) {
+    rings.push_back({peer(n)});
+    add(peer(n));
+    EXPECT_TRUE(a_.link->reading(rings.back()));
+  }
+  for (std::size_t lap = 1; lap < 20; ++lap) {
+    for (std::size_t n = 0; n < PeerLink::kPeersMax; ++n) {
+      a_.link->remove(peer(n + (lap - 1) * 1000));
+      add(peer(n + lap * 1000));
+      EXPECT_FALSE(a_.link->reading(rings[n])) << n << ' ' << lap;
+    }
+  }
+  a_.link->remove(peer(19'000));
+  add(peer(7));
+  for (std::size_t n = 0; n < PeerLink::kPeersMax; ++n) {
+    EXPECT_EQ(a_.link->reading(rings[n]).has_value(), n == 7) << n;
+  }
 }
 
 // The emulator saw the reader die: it closes the ring in the memory, no message is on its way.

@@ -206,17 +206,56 @@ TEST_F(EngineTest, OnceItHasFailedNobodyDrivesIt) {
 TEST_F(EngineTest, AsksItsHostOnceAboutAPeerAndPassesOnWhatIsTold) {
   const TimeNs now = link::monotonic_now_ns();
   const wire::Destination to{.address = right.address};
-  left.engine.inquire(to, right.qp->number(), now);
-  left.engine.inquire(to, right.qp->number(), now);
+  const auto path = left.engine.path_to(to, right.qp->number());
+  path->inquire(now);
+  path->inquire(now);
   EXPECT_EQ(left.notes.questions, 1);
   using Standing = wire::PeerReport::Standing;
-  EXPECT_EQ(left.engine.report_on(to, right.qp->number(), now).standing, Standing::kAsked);
+  EXPECT_EQ(path->report(now).standing, Standing::kAsked);
   wire::PeerReport news;
   news.standing = Standing::kStopped;
   news.pid = 42;
   left.engine.reports().told(right.address, right.qp->number(), news, now + 1);
-  EXPECT_EQ(left.engine.report_on(to, right.qp->number(), now).standing, Standing::kStopped);
-  EXPECT_EQ(left.engine.report_on(to, right.qp->number(), now).pid, 42u);
+  EXPECT_EQ(path->report(now).standing, Standing::kStopped);
+  EXPECT_EQ(path->report(now).pid, 42u);
+}
+
+// A ring goes and another one comes, and paths that were there before lead there.
+TEST_F(EngineTest, APathIsRenewedWhenRingsComeAndGo) {
+  using Room = wire::Path::Room;
+  link::PeerLink& peers = left.engine.links().peers();
+  const link::Peer peer{right.address, right.slot};
+  const link::Peer other{right.address, right.slot + 1};
+  const auto path = left.engine.path_to({.address = right.address}, right.qp->number());
+  const auto add_ring = [&](const link::Peer& to) {
+    const int fd = link::SharedRing::create(64 * 1024).value();
+    EXPECT_TRUE(peers.add_outbound(to, link::SharedRing::map(fd).value()));
+    ::close(fd);
+  };
+  const auto expect_udp = [&] {
+    EXPECT_EQ(path->packing().merged_most, 0u);
+    EXPECT_EQ(path->room(1), Room::kUnknown);
+    EXPECT_FALSE(path->reading());
+  };
+  const auto expect_ring = [&] {
+    EXPECT_NE(path->packing().merged_most, 0u);
+    EXPECT_EQ(path->room(1), Room::kSome);
+    EXPECT_TRUE(path->reading());
+  };
+  expect_udp();
+  add_ring(other);
+  expect_udp();
+  for (int round = 0; round < 3; ++round) {
+    add_ring(peer);
+    expect_ring();
+    peers.remove(peer);
+    expect_udp();
+  }
+  peers.remove(other);
+  add_ring(peer);
+  expect_ring();
+  left.engine.links().peers().set_packs(link::Packs::kNothing);
+  EXPECT_EQ(path->packing().merged_most, 0u);
 }
 
 }  // namespace

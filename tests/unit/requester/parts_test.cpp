@@ -90,7 +90,7 @@ TEST_F(PacingTest, LetsAQuarterGoAtOnceAndThenOneAtATime) {
   EXPECT_EQ(send_all_that_may(), 17u) << "what was not used is not saved up";
 }
 
-TEST_F(PacingTest, AsksNobodyWhereTheWayTells) {
+TEST_F(PacingTest, CountsForNothingWhereThePathTells) {
   send_all_that_may();
   pacing_.take_notice(Pacing::Room::kSome, now_);
   EXPECT_TRUE(pacing_.may_send(64, kMtu, now_));
@@ -187,7 +187,7 @@ class SilentPeerTest : public testing::Test {
  protected:
   using Verdict = SilentPeer::Verdict;
   using Standing = wire::PeerReport::Standing;
-  using Reading = wire::Transmitter::Reading;
+  using Reading = wire::Path::Reading;
 
   Verdict judge(std::optional<Reading> reading = std::nullopt) {
     return peer_.judge(report_, reading, now_);
@@ -251,7 +251,7 @@ TEST_F(SilentPeerTest, IsExcusedWhileTheEmulatorSeesUnreadPackets) {
   EXPECT_EQ(judge(), Verdict::kRetryCounts);
 }
 
-TEST_F(SilentPeerTest, ANewWayBeginsAnew) {
+TEST_F(SilentPeerTest, ANewPathBeginsAnew) {
   EXPECT_EQ(judge(Reading{100, 40}), Verdict::kRetryCounts);
   now_ += 20'000'000;
   EXPECT_EQ(judge(Reading{10, 5}), Verdict::kRetryCounts) << "a ring in place of the one before";

@@ -200,7 +200,7 @@ TEST_F(BorrowedTest, IsHeldNoLongerWhenAllIsBroughtIn) {
 
 // Of a message, half at most: the reader takes one piece while the next is written.
 TEST(Packing, PiecesGrowWithTheirMessage) {
-  Transmitter::Packing packing;
+  Path::Packing packing;
   EXPECT_EQ(packing.merged_most_of(1u << 20), 0u);
   packing.merged_most = kMergedMost;
   EXPECT_EQ(packing.merged_most_of(5'000), 8192u);

@@ -73,6 +73,7 @@ bool OutboundRings::add(const Peer& peer, SharedRing ring, WakerHandle handle) {
     entry->handle = std::move(handle);
     entry->key.publish(key_of(peer));
   }
+  additions_.publish(additions_.read() + 1);
   has_any_.publish(true);
   return true;
 }
@@ -182,34 +183,43 @@ void OutboundRings::count_sent(const Entry& entry,
   sent_to(entry).add(count);
 }
 
-std::optional<Packs> OutboundRings::reader_packs(const Peer& peer) const noexcept {
-  Entry* entry = find(peer);
-  if (entry == nullptr) return std::nullopt;
-  const Guard guard(entry->lock);
-  if (!entry->has_ring_to(peer)) return std::nullopt;
-  return entry->writer->reader_packs();
-}
-
-wire::Transmitter::Room OutboundRings::room_at(const Peer& peer, TimeNs now) noexcept {
-  using Room = wire::Transmitter::Room;
-  Entry* entry = find(peer);
-  if (entry == nullptr) return Room::kUnknown;
-  const Guard guard(entry->lock);
-  if (!entry->has_ring_to(peer)) return Room::kUnknown;
-  if (entry->writer->is_half_empty()) return Room::kSome;
-  if (const std::uint64_t tail = entry->writer->reader_position(); tail != entry->stood_at) {
-    entry->stood_at = tail;
-    entry->stood_since = now;
+// An entry that another peer took meanwhile has no ring to this one; if one is added to this peer
+// again, additions_ tells.
+template <typename Answer, typename Look>
+Answer OutboundRings::of_ring(RingTo& ring, Answer otherwise, Look&& look) const noexcept {
+  if (is_empty()) return otherwise;
+  if (const std::uint32_t additions = additions_.read(); ring.additions != additions) {
+    const Entry* found = find(ring.peer);
+    ring.place.reset();
+    if (found != nullptr) ring.place = static_cast<std::uint16_t>(found - entries_.get());
+    ring.additions = additions;
   }
-  return now < entry->stood_since + PeerLink::kStuckAfter ? Room::kNone : Room::kSome;
+  if (!ring.place) return otherwise;
+  Entry& entry = entries_[*ring.place];
+  const Guard guard(entry.lock);
+  return entry.has_ring_to(ring.peer) ? look(entry) : otherwise;
 }
 
-std::optional<wire::Transmitter::Reading> OutboundRings::reading_at(const Peer& peer) noexcept {
-  Entry* entry = find(peer);
-  if (entry == nullptr) return std::nullopt;
-  const Guard guard(entry->lock);
-  if (!entry->has_ring_to(peer)) return std::nullopt;
-  return entry->writer->reading();
+std::optional<Packs> OutboundRings::reader_packs(RingTo& ring) const noexcept {
+  return of_ring(ring, std::optional<Packs>(),
+                 [](Entry& entry) { return std::optional(entry.writer->reader_packs()); });
+}
+
+std::optional<wire::Path::Reading> OutboundRings::reading(RingTo& ring) const noexcept {
+  return of_ring(ring, std::optional<wire::Path::Reading>(),
+                 [](Entry& entry) { return std::optional(entry.writer->reading()); });
+}
+
+wire::Path::Room OutboundRings::room(RingTo& ring, TimeNs now) const noexcept {
+  using Room = wire::Path::Room;
+  return of_ring(ring, Room::kUnknown, [now](Entry& entry) {
+    if (entry.writer->is_half_empty()) return Room::kSome;
+    if (const std::uint64_t tail = entry.writer->reader_position(); tail != entry.stood_at) {
+      entry.stood_at = tail;
+      entry.stood_since = now;
+    }
+    return now < entry.stood_since + PeerLink::kStuckAfter ? Room::kNone : Room::kSome;
+  });
 }
 
 std::uint64_t OutboundRings::packets_sent() const noexcept {

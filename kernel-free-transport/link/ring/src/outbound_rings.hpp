@@ -47,9 +47,9 @@ class OutboundRings {
   std::optional<Peer> nudge(TimeNs now) noexcept;
 
   // What the reader at the other end takes; nothing without a ring.
-  std::optional<Packs> reader_packs(const Peer& peer) const noexcept;
-  wire::Transmitter::Room room_at(const Peer& peer, TimeNs now) noexcept;
-  std::optional<wire::Transmitter::Reading> reading_at(const Peer& peer) noexcept;
+  std::optional<Packs> reader_packs(RingTo& ring) const noexcept;
+  wire::Path::Room room(RingTo& ring, TimeNs now) const noexcept;
+  std::optional<wire::Path::Reading> reading(RingTo& ring) const noexcept;
   std::uint64_t packets_sent() const noexcept;
 
   static constexpr std::size_t kTableSize = PortCounters::kRingPlaces;
@@ -66,6 +66,9 @@ class OutboundRings {
   static_assert(kTableSize >= 2 * PeerLink::kPeersMax);
 
   Entry* find(const Peer& peer) const noexcept;
+  // What `look` says of the ring's entry, under its lock; `otherwise` without a ring.
+  template <typename Answer, typename Look>
+  Answer of_ring(RingTo& ring, Answer otherwise, Look&& look) const noexcept;
   Entry* place_for(const Peer& peer) noexcept;
   // Under the entry's lock. Whether its ring leads to this peer; one that has ended is given up.
   static bool leads_to(Entry& entry, const Peer& peer) noexcept;
@@ -81,6 +84,7 @@ class OutboundRings {
   std::unique_ptr<OwnedCounter[]> own_packets_sent_;
   OwnedCounter* packets_sent_;
   Published<bool> has_any_{false};
+  Published<std::uint32_t> additions_{0};
   // The places that were ever taken, in that order; how often it was looked, and what was seen of
   // each place.
   std::array<std::uint16_t, kTableSize> taken_{};

@@ -78,7 +78,7 @@ bool PeerLink::add_source(std::uint8_t source, std::unique_ptr<UdpLink> udp) {
   return true;
 }
 
-// A number that was never given leads to no way of its own, and so to the port's.
+// A number that was never given leads to no link of its own, and so to the port's.
 UdpLink& PeerLink::udp_from_further(std::uint8_t source) const noexcept {
   const Source* further = source < kSourcesMax ? sources_[source].read() : nullptr;
   return further != nullptr ? *further->udp : *udp_;
@@ -123,14 +123,15 @@ void PeerLink::change(Pending change) {
   udp_->kick(self_.address, self_.slot);
 }
 
-std::optional<Packs> PeerLink::packs_to(const Peer& peer) const noexcept {
-  const auto there = outbound_->reader_packs(peer);
+std::optional<Packs> PeerLink::packs_to(RingTo& ring) const noexcept {
+  const auto there = outbound_->reader_packs(ring);
   if (!there) return std::nullopt;
   return packs_.read() == Packs::kNothing ? Packs::kNothing : *there;
 }
 
 Carrier PeerLink::carrier_to(const Peer& peer) noexcept {
-  return packs_to(peer) ? Carrier::kRing : Carrier::kUdp;
+  RingTo ring{peer};
+  return packs_to(ring) ? Carrier::kRing : Carrier::kUdp;
 }
 
 bool PeerLink::hears_by_ring(const Peer& peer) const noexcept {
@@ -139,15 +140,15 @@ bool PeerLink::hears_by_ring(const Peer& peer) const noexcept {
   });
 }
 
-wire::Transmitter::Packing PeerLink::packing(const Peer& peer) noexcept {
-  wire::Transmitter::Packing packing;
-  const auto packs = outbound_->is_empty() ? std::nullopt : packs_to(peer);
+wire::Path::Packing PeerLink::packing(RingTo& ring) noexcept {
+  wire::Path::Packing packing;
+  const auto packs = packs_to(ring);
   if (!packs) {
     packing.is_sealed = true;
-    packing.is_bundled = udp_from(peer.source).takes_bundles(peer.address);
+    packing.is_bundled = udp_from(ring.peer.source).takes_bundles(ring.peer.address);
     return packing;
   }
-  packing.borrowed_least = wire::Transmitter::Packing::kBorrowedLeast;
+  packing.borrowed_least = wire::Path::Packing::kBorrowedLeast;
   if (*packs == Packs::kMerged) packing.merged_most = wire::kMergedMost;
   return packing;
 }
@@ -213,12 +214,12 @@ std::optional<std::size_t> PeerLink::send_by_ring(const wire::TxBatch& batch, st
   return put->taken;
 }
 
-wire::Transmitter::Room PeerLink::room_at(const Peer& peer, TimeNs now) noexcept {
-  return outbound_->is_empty() ? wire::Transmitter::Room::kUnknown : outbound_->room_at(peer, now);
+wire::Path::Room PeerLink::room(RingTo& ring, TimeNs now) noexcept {
+  return outbound_->room(ring, now);
 }
 
-std::optional<wire::Transmitter::Reading> PeerLink::reading_at(const Peer& peer) noexcept {
-  return outbound_->is_empty() ? std::nullopt : outbound_->reading_at(peer);
+std::optional<wire::Path::Reading> PeerLink::reading(RingTo& ring) noexcept {
+  return outbound_->reading(ring);
 }
 
 void PeerLink::nudge(TimeNs now) noexcept {

@@ -284,7 +284,7 @@ bool RingWriter::is_half_empty() noexcept {
   return is_so() || (look_at_reader() && is_so());
 }
 
-wire::Transmitter::Reading RingWriter::reading() noexcept {
+wire::Path::Reading RingWriter::reading() noexcept {
   look_at_reader();
   return {head_, tail_seen_};
 }

@@ -39,7 +39,7 @@ class Link {
 
   // Sends the batch's packets in order and returns how many were taken; fewer than all means that
   // the way out is full, and the caller offers the rest again later. A packet for which there is
-  // no way (no route, a message from a firewall) counts as taken: a network loses packets.
+  // no path (no route, a message from a firewall) counts as taken: a network loses packets.
   // Any thread. Calls for one `flow` (the sending queue pair) are serialised by the caller, calls
   // for different flows run concurrently. The packets' bytes stay, their ICRC room is written.
   virtual std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept = 0;

@@ -148,7 +148,8 @@ class QueuePair {
   void enter_error();
   void give_up_rendezvous();
   void take_attributes(std::uint32_t mask);
-  void resolve_path(const PathAttributes& path);
+  void take_path(const PathAttributes& path);
+  void lead_to(const wire::Destination& destination);
   // Acts on what a half reported.
   void settle() {
     if (endpoint_.migration_wanted || endpoint_.failure) [[unlikely]]

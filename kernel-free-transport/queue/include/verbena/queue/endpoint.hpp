@@ -95,6 +95,7 @@ struct Endpoint {
   std::uint32_t mtu = 256;
   std::uint32_t access_flags = 0;
   wire::Destination destination;
+  std::unique_ptr<wire::Path> path;  // there; from RTR on
   std::uint16_t peer_lid = 0;
   std::uint8_t service_level = 0;
 
@@ -103,6 +104,13 @@ struct Endpoint {
   bool migrated = true;
   bool alternate_armed = false;
   bool migration_wanted = false;
+
+  // How packets travel, which the path is asked once for each batch.
+  std::optional<wire::Path::Packing> packing_of_batch;
+  const wire::Path::Packing& packing() {
+    if (!packing_of_batch) packing_of_batch = path->packing();
+    return *packing_of_batch;
+  }
 
   Reason reason;
   // Reported by either half, taken by the queue pair.

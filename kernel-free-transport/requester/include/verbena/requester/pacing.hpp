@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How fast UC and UD send. Nobody tells their sender that the receiver is full, and an adapter's
 // wire would hold it to its speed: so many packets go at once as are a quarter of what a receiver
-// holds, and then no more than one can empty (0.3 us a packet and 1.5 GB/s). Where the way tells
+// holds, and then no more than one can empty (0.3 us a packet and 1.5 GB/s). Where the path tells
 // whether there is room, that counts, and no pace.
 //
 // Part of a requester; time is an argument.
@@ -11,17 +11,17 @@
 #include <cstdint>
 
 #include "verbena/base/types.hpp"
-#include "verbena/wire/datagram.hpp"
+#include "verbena/wire/path.hpp"
 
 namespace verbena::requester {
 
 class Pacing {
  public:
-  using Room = wire::Transmitter::Room;
+  using Room = wire::Path::Room;
   // So long who found no room waits before it looks again.
   static constexpr TimeNs kRoomInterval = 50'000;
 
-  // What the way says.
+  // What the path says.
   void take_notice(Room room, TimeNs now) {
     room_ = room;
     if (room == Room::kSome) gone_at_ = 0;

@@ -82,8 +82,8 @@ class Requester {
     reliability_ = attributes;
     timer_.set_timeout(attributes.timeout);
   }
-  // Those that send to the same peer, and how many packets of full and of small size it can hold.
-  void set_path(std::shared_ptr<FlowShare> share, std::uint32_t full, std::uint32_t small);
+  // With those that send to the same peer.
+  void share_path(std::shared_ptr<FlowShare> share);
   // Gives up its turn, or its place in the queue for one.
   void give_up_turn() noexcept {
     if (!place_.is_out()) share_->leave(place_);
@@ -96,14 +96,11 @@ class Requester {
   const ReliabilityAttributes& reliability() const { return reliability_; }
 
   // --- packets and time ---
-  // Adds what may go now; true: there is more than the batch could take. `way` is asked how
-  // payloads may be packed.
-  bool poll_transmit(wire::TxBatch& out, TimeNs now, wire::Transmitter& way);
+  // Adds what may go now; true: there is more than the batch could take.
+  bool poll_transmit(wire::TxBatch& out, TimeNs now);
   // Nothing goes behind what was added last, for now: it requests an ACK, if it does not yet. Of a
   // batch that was full the caller may leave that to the next one.
   void request_ack(wire::TxBatch& out);
-  // UC: what the way said before that.
-  void take_notice(wire::Transmitter::Room room, TimeNs now) { pacing_.take_notice(room, now); }
   bool has_urgent() const { return probe_wanted_ || cursor_ != queue_.tail(); }
   // Only what was not sent before.
   bool has_posted() const {
@@ -114,7 +111,7 @@ class Requester {
   bool awaits_turn() const { return place_.waits() && place_.waits_with(unsent_packets()); }
   void handle_response(const wire::PacketView& packet, TimeNs now);
   void handle_piggybacked_ack(const wire::PiggybackedAck& ack, TimeNs now);
-  void handle_timeout(TimeNs now, wire::Transmitter& way);
+  void handle_timeout(TimeNs now);
   TimeNs deadline() const;
   // False: deadline() is no earlier than this. Quicker to ask.
   bool may_be_due_before(TimeNs time) const {
@@ -228,11 +225,6 @@ class Requester {
   [[gnu::cold]] void note_foreign_answer(Psn psn, DropReason why);
 
   // packing.cpp
-  const wire::Transmitter::Packing& packing() {
-    if (!packing_) resolve_packing();
-    return *packing_;
-  }
-  void resolve_packing();
   std::uint32_t merged_most_of(const SendEntry& entry);
   bool may_be_packed(const SendEntry& entry);
   std::uint32_t psns_of_packed(std::uint32_t position, Psn psn);
@@ -264,8 +256,8 @@ class Requester {
   [[gnu::cold]] void repair(TimeNs now);
   [[gnu::cold]] void go_back(TimeNs now);
   void move_cursor_to(Psn psn);
-  wire::PeerReport report_on_peer(TimeNs now, wire::Transmitter& way);
-  bool is_excused(TimeNs now, wire::Transmitter& way, const wire::PeerReport& peer);
+  wire::PeerReport report_on_peer(TimeNs now);
+  bool is_excused(TimeNs now, const wire::PeerReport& peer);
   void made_progress(std::uint32_t acknowledged, TimeNs now);
   void close_repair(TimeNs now);
   // An answer that came sooner after it answers what was sent first.
@@ -323,9 +315,7 @@ class Requester {
   std::optional<Psn> foreign_answer_;  // the last one to what was not sent
   std::uint8_t retries_left_ = 0;
   std::uint8_t rnr_left_ = 0;
-  std::uint8_t gap_reports_ = 0;      // of one gap, since a retry was counted for it
-  wire::Transmitter* way_ = nullptr;  // while it is polled
-  std::optional<wire::Transmitter::Packing> packing_;  // what it said, since
+  std::uint8_t gap_reports_ = 0;  // of one gap, since a retry was counted for it
   Source source_;
   // Bits of one word, so that several are looked at at once.
   bool sending_ : 1 = false;

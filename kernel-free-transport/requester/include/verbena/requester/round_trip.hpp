@@ -20,7 +20,7 @@ class RoundTrip {
     sent_at_ = now;
   }
   // Something was sent again: the time may be that of a loss. But not so often in a row: then the
-  // way has become longer, and what was sent again was only late.
+  // path has become longer, and what was sent again was only late.
   void doubt() {
     if (smoothed_ == 0 || doubts_ == kDoubtsMost) return;
     if (is_timing_) ++doubts_;

@@ -2,7 +2,7 @@
 // Whether the silence of a peer counts as a retry. An adapter answers whatever the processors of
 // its host do; a process may be stopped, or wait for a processor for half a second. If so nothing
 // was lost, and no retry counts. What tells is the emulator's report, and how far the peer has read
-// what was given to the way (a ring says so): one that has taken nothing since the last retry that
+// what was given to the path (a ring says so): one that has taken nothing since the last retry that
 // counted was kept from its processor. But a process may never come back, so patience ends.
 //
 // Part of a requester; time is an argument.
@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "verbena/base/types.hpp"
-#include "verbena/wire/datagram.hpp"
+#include "verbena/wire/path.hpp"
 #include "verbena/wire/peer_report.hpp"
 
 namespace verbena::requester {
@@ -26,8 +26,8 @@ class SilentPeer {
   enum class Verdict : std::uint8_t { kRetryCounts, kExcused, kStopped };
 
   // Of an answer that is overdue.
-  Verdict judge(const wire::PeerReport& report,
-                const std::optional<wire::Transmitter::Reading>& reading, TimeNs now) {
+  Verdict judge(const wire::PeerReport& report, const std::optional<wire::Path::Reading>& reading,
+                TimeNs now) {
     using Standing = wire::PeerReport::Standing;
     if (report.standing == Standing::kStopped) return Verdict::kStopped;
     if (report.standing == Standing::kAsked) {
@@ -54,7 +54,7 @@ class SilentPeer {
   }
 
  private:
-  std::uint64_t given_ = 0;  // to the way, when a retry last counted
+  std::uint64_t given_ = 0;  // to the path, when a retry last counted
   TimeNs counted_at_ = 0;
   TimeNs asked_since_ = 0;  // 0: nobody was, or a retry has counted since
   TimeNs told_at_ = 0;

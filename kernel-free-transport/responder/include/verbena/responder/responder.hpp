@@ -65,7 +65,7 @@ class Responder {
   // Requests only. Reports failures through the endpoint.
   void handle_request(const wire::PacketView& packet, const wire::RxDatagram& datagram);
   // True: there is more than the batch could take.
-  bool poll_transmit(wire::TxBatch& out, wire::Transmitter& way);
+  bool poll_transmit(wire::TxBatch& out);
   // Whether an acknowledgement may go before a request: who answers a message acknowledges it then,
   // also if its sender did not request it, as an adapter has by that time.
   bool may_acknowledge() const { return responses_.empty() && !nak_pending_ && has_news(); }
@@ -198,14 +198,7 @@ class Responder {
   [[gnu::cold]] bool refuse_access(const char* what, const memory::AccessRequest& request,
                                    memory::Refusal refusal);
   enum class Emit : std::uint8_t { kSent, kBatchFull, kDropped };
-  // What is filled, and how its packets travel, which is asked for once.
-  struct Turn {
-    wire::TxBatch& out;
-    wire::Transmitter& way;
-    std::optional<wire::Transmitter::Packing> packing;
-  };
-  const wire::Transmitter::Packing& packing(Turn& turn) const;
-  Emit emit(Response& response, Turn& turn);
+  Emit emit(Response& response, wire::TxBatch& out);
   // What one packet brings of an answer.
   struct Piece {
     std::uint32_t psns;

@@ -3,17 +3,17 @@
 // pad byte. The ICRC belongs to the link (a shared ring has none); room for its four bytes is left
 // behind every packet, so that a link can seal packets in place.
 //
-// A packet may stand for several, take as many PSNs and count as them, where the way says so
-// (Transmitter::packing): such a merged one carries their payloads, one after the other, behind the
+// A packet may stand for several, take as many PSNs and count as them, where the path says so
+// (Path::packing): such a merged one carries their payloads, one after the other, behind the
 // headers that the first and the last of them would have. A network never sees it.
 #pragma once
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -24,7 +24,7 @@
 #include "verbena/base/short_copy.hpp"
 #include "verbena/base/types.hpp"
 #include "verbena/wire/origin.hpp"
-#include "verbena/wire/peer_report.hpp"
+#include "verbena/wire/path.hpp"
 #include "verbena/wire/piggybacked_ack.hpp"
 #include "verbena/wire/sizes.hpp"
 
@@ -301,67 +301,11 @@ class TxBatch {
 // one queue pair come one after the other; those of different queue pairs may run at once.
 class Transmitter {
  public:
-  enum class Room : std::uint8_t {
-    kUnknown,  // the way says nothing
-    kSome,     // for a batch at least
-    kNone,     // until the receiving end reads, which it may be expected to do
-  };
   virtual ~Transmitter() = default;
   // Sends in order. What cannot be sent is lost, as on any network; the transport recovers.
   virtual void send(TxBatch& batch, Qpn flow) noexcept = 0;
-  // How many packets of this size the receiving end can hold while its owner is busy.
-  virtual std::uint32_t capacity_packets(const Destination& to,
-                                         std::size_t packet_bytes) noexcept = 0;
-  // Whether the way to this queue pair takes more now.
-  virtual Room room_at(const Destination&, Qpn, TimeNs) noexcept { return Room::kUnknown; }
-  // How much the way to this queue pair was given, and how much of that the receiving end has taken
-  // off it, in whatever unit. Nothing: the way says nothing.
-  struct Reading {
-    std::uint64_t given = 0;
-    std::uint64_t taken = 0;
-  };
-  virtual std::optional<Reading> reading_at(const Destination&, Qpn) noexcept { return {}; }
-  // Has somebody who knows look what has become of a queue pair's process; nobody waits for it.
-  virtual void inquire(const Destination&, Qpn, TimeNs /*now*/) noexcept {}
-  // What was learnt since then.
-  virtual PeerReport report_on(const Destination&, Qpn, TimeNs /*since*/) noexcept { return {}; }
-  // Whether all that the first queue pair, at that address, sends to the second one comes by a
-  // ring: what comes otherwise in its name is somebody else's, or was overtaken. Under the receive
-  // lock.
-  virtual bool hears_by_ring(const Destination&, Qpn, Qpn) noexcept { return false; }
-  // How packets to this queue pair travel.
-  struct Packing {
-    // A batch of shorter messages is hardly more than one run; a shorter payload is copied sooner
-    // than borrowed, on any way.
-    static constexpr std::uint32_t kBundledLeast = 1024;
-    static constexpr std::uint32_t kBorrowedLeast = 512;
-    static constexpr std::uint32_t kNever = ~std::uint32_t{0};
-
-    // How many bytes one merged packet may carry. As it is, none.
-    std::uint32_t merged_most = 0;
-    bool is_sealed = false;   // with a checksum, which is cheaper beside the copying
-    bool is_bundled = false;  // several at once, whatever their lengths
-    // A packet's payload that is as long may stay where it is until its batch was sent, unless it
-    // is sealed: what is changed between sum and sending would be dropped.
-    std::uint32_t borrowed_least = kNever;
-
-    // Of a payload of this length: about half, so that one piece is read while the other is
-    // written; but more and shorter pieces than of kPieceLeast only cost more.
-    static constexpr std::uint32_t kPieceLeast = 8192;
-    std::uint32_t merged_most_of(std::uint64_t length) const {
-      const std::uint64_t half = std::bit_floor(std::min<std::uint64_t>(length / 2, kMergedMost));
-      return std::min(merged_most, std::max(static_cast<std::uint32_t>(half), kPieceLeast));
-    }
-
-    // How many packets of a message, from this one on, one packet of up to so many bytes stands
-    // for. The ends lie at fixed places, so that what is repeated ends where the lost one did.
-    static std::uint32_t psns_at(std::uint32_t index, std::uint32_t packets, std::uint64_t bytes,
-                                 std::uint32_t mtu) {
-      const std::uint32_t most = std::max(static_cast<std::uint32_t>(bytes) / mtu, 1u);
-      return std::min(most - index % most, packets - index);
-    }
-  };
-  virtual Packing packing(const Destination&, Qpn) noexcept { return {}; }
+  // The path to this queue pair, which the transmitter outlives.
+  virtual std::unique_ptr<Path> path_to(const Destination& to, Qpn peer) = 0;
 };
 
 }  // namespace verbena::wire

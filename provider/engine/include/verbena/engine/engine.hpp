@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -130,16 +131,11 @@ class Engine final : public queue::EventSink,
 
   // wire::Transmitter
   void send(wire::TxBatch& batch, Qpn flow) noexcept override;
-  std::uint32_t capacity_packets(const wire::Destination& to,
-                                 std::size_t packet_bytes) noexcept override;
-  Room room_at(const wire::Destination& to, Qpn qp, TimeNs now) noexcept override;
-  std::optional<Reading> reading_at(const wire::Destination& to, Qpn qp) noexcept override;
-  void inquire(const wire::Destination& to, Qpn qp, TimeNs now) noexcept override;
-  wire::PeerReport report_on(const wire::Destination& to, Qpn qp, TimeNs since) noexcept override;
-  bool hears_by_ring(const wire::Destination& from, Qpn peer, Qpn own) noexcept override;
-  Packing packing(const wire::Destination& to, Qpn qp) noexcept override;
+  std::unique_ptr<wire::Path> path_to(const wire::Destination& to, Qpn peer) override;
 
  private:
+  class Path;
+
   // Under the queue pair's lock. What time it is, if that was asked.
   std::optional<TimeNs> ring(qp::QueuePair& qp, PostState& state) noexcept;
   // Without it.

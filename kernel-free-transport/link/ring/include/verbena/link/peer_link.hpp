@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Chooses the way for each peer: a shared ring to a context on the same host that was given one,
+// Chooses the path to each peer: a shared ring to a context on the same host that was given one,
 // UDP to everybody else. Owned by a context in place of its UdpLink, which it owns in turn. Rings
 // come and go at run time, by the emulator's word; the queue pairs notice nothing but speed.
 //
@@ -45,6 +45,14 @@ struct Peer {
 
 enum class Carrier : std::uint8_t { kUdp, kRing };
 
+// The ring to a peer, for who asks of it often: it is looked for again only when rings were added
+// since. One thread at a time.
+struct RingTo {
+  Peer peer;
+  std::uint32_t additions = 0;              // when it was looked for
+  std::optional<std::uint16_t> place = {};  // where it was found
+};
+
 struct PeerStatistics {
   Counter ring_full;  // times that send() took less than all because of a ring
   Counter kicks;      // sleeping readers woken
@@ -76,8 +84,8 @@ class PeerLink final : public Link {
   bool add_outbound(const Peer& peer, SharedRing ring, WakerHandle handle = {});
   // Packets in this ring come from `peer`.
   void add_inbound(const Peer& peer, SharedRing ring);
-  // Both ways. What is in the inbound ring is received before the ring goes: a peer that ends in
-  // an orderly way says its last words there.
+  // In both directions. What is in the inbound ring is received before the ring goes: a peer that
+  // ends in an orderly way says its last words there.
   void remove(const Peer& peer);
   // In a forked child, where the rings are not mapped and the locks may be held by threads that
   // are not there: no ring is touched from here on.
@@ -85,9 +93,9 @@ class PeerLink final : public Link {
   // The ring to this peer, if there is one, has room for a batch. Of a reader that has read nothing
   // of a full ring for kStuckAfter nobody expects it, and what is sent to it is lost.
   static constexpr TimeNs kStuckAfter = 200'000'000;
-  wire::Transmitter::Room room_at(const Peer& peer, TimeNs now) noexcept;
+  wire::Path::Room room(RingTo& ring, TimeNs now) noexcept;
   // How far the ring to this peer was written and read; nothing without one.
-  std::optional<wire::Transmitter::Reading> reading_at(const Peer& peer) noexcept;
+  std::optional<wire::Path::Reading> reading(RingTo& ring) noexcept;
   Carrier carrier_to(const Peer& peer) noexcept;
   // Under the receive lock: this peer has begun to write to its ring, and has not ended it. Until
   // then, and afterwards, its packets may come by UDP.
@@ -95,7 +103,7 @@ class PeerLink final : public Link {
   // Which packets of rings may stand for several, out and in; at first, all. What peers have sent
   // otherwise until they see it still comes in.
   void set_packs(Packs allowed);
-  wire::Transmitter::Packing packing(const Peer& peer) noexcept;
+  wire::Path::Packing packing(RingTo& ring) noexcept;
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
   // A ring damages nothing: its packets are lost at once.
@@ -144,7 +152,7 @@ class PeerLink final : public Link {
   void kick(const Peer& peer) noexcept { udp_from(peer.source).kick(peer.address, peer.slot); }
 
   // What both ends of the ring to this peer take; nothing without a ring.
-  std::optional<Packs> packs_to(const Peer& peer) const noexcept;
+  std::optional<Packs> packs_to(RingTo& ring) const noexcept;
   std::optional<std::size_t> send_by_ring(const wire::TxBatch& batch, std::size_t first,
                                           std::size_t count, const Peer& peer) noexcept;
   std::size_t send_by_udp(wire::TxBatch& batch, std::size_t first, std::size_t count,

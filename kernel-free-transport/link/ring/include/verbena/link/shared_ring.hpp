@@ -101,7 +101,7 @@ class RingWriter {
   // Whether half of the ring is free; looks at the reader's position.
   bool is_half_empty() noexcept;
   // The positions of both; looks at the reader's.
-  wire::Transmitter::Reading reading() noexcept;
+  wire::Path::Reading reading() noexcept;
   // As last seen.
   std::uint64_t reader_position() const noexcept { return tail_seen_; }
   bool is_closed() const noexcept { return ring_.is_closed(); }

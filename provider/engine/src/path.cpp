@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// An engine as wire::Transmitter, and its paths: by a ring, as long as there is one to the peer's
+// process, else by UDP.
+#include <algorithm>
+
+#include "verbena/engine/engine.hpp"
+#include "verbena/link/shared_ring.hpp"
+
+namespace verbena::provider {
+namespace {
+
+constexpr std::size_t kSmallPacket = 1024;
+
+bool is_loopback(const IpAddress& address) {
+  return address.is_v4() && address.v4_host_order() >> 24 == 127;
+}
+
+}  // namespace
+
+class Engine::Path final : public wire::Path {
+ public:
+  Path(Engine& engine, const wire::Destination& to, Qpn peer)
+      : engine_(engine), peer_(peer), ring_{{to.address, peer.slot(), to.source}} {}
+
+  // Half a ring, because answers share it with requests. A small packet may be any one of up to 1
+  // KiB, and takes what such a one does.
+  std::uint32_t capacity_packets(std::size_t packet_bytes) noexcept override {
+    const std::uint32_t by_udp = engine_.links_.faults().capacity_packets(packet_bytes);
+    const bool is_local = engine_.host_.is_own(address()) || is_loopback(address());
+    if (!engine_.has_rings_ || !is_local) return by_udp;
+    const std::size_t largest = std::max(packet_bytes, kSmallPacket + wire::kMaxHeaders);
+    return std::min(by_udp, link::SharedRing::packets_held(largest) / 2);
+  }
+  Packing packing() noexcept override { return engine_.links_.peers().packing(ring_); }
+  Room room(TimeNs now) noexcept override { return engine_.links_.peers().room(ring_, now); }
+  std::optional<Reading> reading() noexcept override {
+    return engine_.links_.peers().reading(ring_);
+  }
+  void inquire(TimeNs now) noexcept override {
+    if (engine_.has_failed() || !engine_.reports_.must_ask(address(), peer_, now)) return;
+    engine_.host_.ask_about(address(), peer_);
+  }
+  wire::PeerReport report(TimeNs since) noexcept override {
+    return engine_.reports_.report_on(address(), peer_, since);
+  }
+  // Rings lead to an engine's first slot: to queue pairs of its further ones all comes by UDP.
+  bool hears_by_ring(Qpn own) noexcept override {
+    const link::PeerLink& peers = engine_.links_.peers();
+    return own.slot() == peers.self().slot && peers.hears_by_ring(ring_.peer);
+  }
+
+ private:
+  const IpAddress& address() const { return ring_.peer.address; }
+
+  Engine& engine_;
+  const Qpn peer_;
+  link::RingTo ring_;
+};
+
+void Engine::send(wire::TxBatch& batch, Qpn flow) noexcept { links_.send(batch, flow); }
+
+std::unique_ptr<wire::Path> Engine::path_to(const wire::Destination& to, Qpn peer) {
+  return std::make_unique<Path>(*this, to, peer);
+}
+
+}  // namespace verbena::provider
