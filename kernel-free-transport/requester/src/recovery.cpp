@@ -13,72 +13,44 @@ namespace {
 // So long nobody asks a process that is stopped, or whether it still is: what it is sent lies
 // there.
 constexpr TimeNs kPauseOfStopped = 100'000'000;
-constexpr std::uint8_t kReportsPerRetry = 4;  // as many as probes
-constexpr std::uint8_t kRepairsInARow = 2;
 
 }  // namespace
 
 void Requester::made_progress(std::uint32_t acknowledged, TimeNs now) {
   timer_.progressed(una_, now);
-  if (is_repair_open_) [[unlikely]]
-    close_repair(now);
+  if (const auto flight = repair_.progressed(now, timer_.repetition_takes())) [[unlikely]]
+    window_.shrink(flight);
   retries_left_ = reliability_.retry_count;
-  gap_reports_ = 0;
-  went_back_ = false;
   window_.grow(acknowledged);
 }
 
-// What was missing is there. If that took no time, it had been overtaken, and else lost, maybe by a
-// queue that was full.
-void Requester::close_repair(TimeNs now) {
-  is_repair_open_ = false;
-  if (!may_answer_what_was_repeated(now)) return;
-  window_.shrink(repaired_flight_);
-}
-
-// What is at `una` goes again, alone and once. A peer that kept what came behind it goes on from
-// there. If that behind it turns out to be missing, too, the peer kept nothing, or a queue on the
-// path overflows: then all goes again, and more slowly.
-void Requester::repair(TimeNs now) {
-  if (una_ == sent_ || cursor_psn_ == una_ || (went_back_ && went_back_to_ == una_)) return;
-  if (was_repaired_ && repaired_ == una_) return;
-  const bool is_behind_repaired = was_repaired_ && probe_end_ == una_;
-  repairs_in_a_row_ = is_behind_repaired ? repairs_in_a_row_ + 1 : 0;
-  const bool are_too_many = repairs_in_a_row_ >= kRepairsInARow;
-  if (are_too_many && peer_keeps_ == Keeps::kMaybe) peer_keeps_ = Keeps::kNo;
-  if (are_too_many || peer_keeps_ == Keeps::kNo) return go_back(now);
+void Requester::repair_missing(TimeNs now) {
+  if (una_ == sent_ || cursor_psn_ == una_ || repair_.was_repeated(una_)) return;
+  if (repair_.needs_all(una_)) return go_back(now);
   timer_.lost();
   timer_.repaired(now);
-  probe_wanted_ = is_repair_ = true;
-  repaired_at_ = now;
-  repaired_flight_ = in_flight();
+  repair_.want_repair(now, in_flight());
 }
 
 // The peer reports that it misses what is at `una`. A path on which that never arrives uses up the
 // retries, though the peer is not silent.
 void Requester::handle_gap(TimeNs now) {
-  const bool was_sent_again =
-      (was_repaired_ && repaired_ == una_) || (went_back_ && went_back_to_ == una_);
-  if (una_ == sent_ || !was_sent_again || !may_answer_what_was_repeated(now)) return repair(now);
-  if (++gap_reports_ < kReportsPerRetry) return repair(now);
-  gap_reports_ = 0;
+  if (una_ == sent_ || !repair_.was_repeated(una_)) return repair_missing(now);
+  if (!may_repair_be_answered(now) || !repair_.note_gap()) return;
   if (retries_left_ == 0) {
     explain_gap();
     fail_head(Status::kRetryExceeded);
     return;
   }
   --retries_left_;
-  went_back_ = false;
+  repair_.allow_going_back();
   go_back(now);
 }
 
-// All from `una` on is to be sent again. Once per place: the same gap is reported by every packet
-// behind it.
+// All from `una` on is to be sent again.
 void Requester::go_back(TimeNs now) {
-  if (una_ == sent_ || (went_back_ && went_back_to_ == una_)) return;
-  went_back_ = true;
-  was_repaired_ = false;
-  went_back_to_ = una_;
+  if (una_ == sent_ || repair_.went_back_to(una_)) return;
+  repair_.go_back_to(una_);
   timer_.lost();
   timer_.begin(now);
   window_.shrink(in_flight());
@@ -155,7 +127,7 @@ void Requester::handle_timeout(TimeNs now) {
     if (retries_left_ == 0 && endpoint_.alternate_armed) {
       endpoint_.migration_wanted = true;
       retries_left_ = reliability_.retry_count;
-      went_back_ = false;
+      repair_.allow_going_back();
       go_back(now);
       return;
     }
@@ -165,18 +137,16 @@ void Requester::handle_timeout(TimeNs now) {
       return;
     }
     --retries_left_;
-    went_back_ = false;
+    repair_.allow_going_back();
     go_back(now);
     give_up_turn();
     window_.close();
-    probe_unanswered_ = false;
+    (void)repair_.close_probe();
     return;
   }
   if (timer_.is_probe_due(now)) {
-    probe_wanted_ = true;
     timer_.probed(now);
-    repaired_at_ = now;
-    repaired_flight_ = in_flight();
+    repair_.want_probe(now, in_flight());
     if (timer_.is_silence_long(now)) endpoint_.path->inquire(now);
   }
 }

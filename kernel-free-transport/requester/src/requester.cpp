@@ -56,7 +56,7 @@ void Requester::start(Psn first) {
   credits_unlimited_ = true;
   timer_.reset();
   silence_ = {};
-  peer_keeps_ = Keeps::kMaybe;
+  repair_ = {};
   sending_ = true;
 }
 
@@ -73,8 +73,9 @@ void Requester::reset() {
   una_ = sent_ = next_ = cursor_psn_ = Psn{};
   cursor_ = 0;
   responses_pending_ = reads_in_flight_ = since_ack_request_ = 0;
-  went_back_ = waiting_rnr_ = false;
+  waiting_rnr_ = false;
   forget_answers();
+  repair_.allow_going_back();
   sending_ = draining_ = needs_ack_request_ = false;
   last_without_request_.reset();
   poisoned_.reset();
@@ -84,8 +85,8 @@ void Requester::reset() {
 // That are awaited, or came early.
 void Requester::forget_answers() {
   timer_.forget();
-  probe_wanted_ = is_repair_ = is_repair_open_ = probe_unanswered_ = was_repaired_ =
-      has_early_ack_ = false;
+  repair_.forget();
+  has_early_ack_ = false;
   early_.clear();
 }
 

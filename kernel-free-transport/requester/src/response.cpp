@@ -74,20 +74,12 @@ void Requester::handle_ack(Psn psn, wire::Aeth aeth, TimeNs now) {
   }
   update_credits(aeth);
   const bool complete = acknowledge(psn + 1, now);
-  // After a probe, an answer that leaves something open says that the rest was lost. But one that
-  // goes on behind the probe is rather of a peer that has all of it and is slow, where packets do
-  // not get lost, or are kept by it.
-  const bool goes_on = !(psn + 1).is_at_or_before(probe_end_);
-  const bool may_be_lost = !goes_on || (timer_.is_wary() && peer_keeps_ == Keeps::kNo);
-  const bool rest_lost =
-      probe_unanswered_ && una_ != sent_ && may_be_lost && may_answer_what_was_repeated(now);
-  probe_unanswered_ = false;
-  if (!complete) {
-    note_early_ack(psn);
-    repair(now);
-  } else if (rest_lost) {
-    repair(now);
-  }
+  // After a probe, an answer that leaves something open says that the rest was lost.
+  const bool rest_lost = repair_.close_probe() && una_ != sent_ &&
+                         repair_.may_rest_be_lost(psn + 1, timer_.is_wary()) &&
+                         may_repair_be_answered(now);
+  if (!complete) note_early_ack(psn);
+  if (!complete || rest_lost) repair_missing(now);
 }
 
 // An acknowledgement behind a response that did not come yet.
@@ -105,7 +97,7 @@ void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
     endpoint_.drops->count(DropReason::kBadSyndrome);
     return;
   }
-  probe_unanswered_ = false;
+  (void)repair_.close_probe();
   if (aeth.nak_code() == wire::NakCode::kPsnSequence) endpoint_.port->sequence_naks_received.add();
   const bool complete = acknowledge(psn, now);
   retire();
@@ -148,7 +140,7 @@ void Requester::handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now) {
     return;
   }
   endpoint_.port->rnr_naks_received.add();
-  probe_unanswered_ = false;
+  (void)repair_.close_probe();
   const Psn before = una_;
   const bool complete = acknowledge(psn, now);
   retire();
@@ -195,8 +187,7 @@ bool Requester::acknowledge(Psn upto, TimeNs now) {
   una_ = reached;
   made_progress(acknowledged, now);
   if (cursor_psn_.is_before(una_)) {
-    // What was to be sent again has come before.
-    peer_keeps_ = Keeps::kYes;
+    repair_.note_kept();  // what was to be sent again has come before
     move_cursor_to(una_);
   }
   rnr_left_ = reliability_.rnr_retry;
@@ -220,7 +211,7 @@ void Requester::handle_data(const wire::PacketView& packet, TimeNs now) {
 void Requester::keep_early(const wire::PacketView& packet, TimeNs now) {
   endpoint_.drops->count(DropReason::kOutOfSequence);
   if (!early_.keep(packet, una_, endpoint_.mtu)) return go_back(now);
-  if (early_.tells_of_loss() || packet.bth.psn + 1 == sent_) repair(now);
+  if (early_.tells_of_loss() || packet.bth.psn + 1 == sent_) repair_missing(now);
 }
 
 // The gap before them is filled.
@@ -265,10 +256,9 @@ bool Requester::take_data(const wire::PacketView& packet, TimeNs now) {
   una_ = psn + packet.psns;
   made_progress(packet.psns, now);
   if (cursor_psn_.is_before(una_)) move_cursor_to(una_);
-  if (probe_unanswered_ && ended != 0) {
-    // The answer to a probe, complete; what else was asked for is to be asked for again.
-    probe_unanswered_ = false;
-    if (early_.is_empty() && may_answer_what_was_repeated(now)) go_back(now);
+  // The answer to a probe, complete: what else was asked for is to be asked for again.
+  if (ended != 0 && repair_.close_probe() && early_.is_empty() && may_repair_be_answered(now)) {
+    go_back(now);
   }
   return true;
 }

@@ -130,7 +130,7 @@ void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ack_req
 
 bool Requester::transmit_probe(wire::TxBatch& out) {
   if (una_ == sent_ || queue_.is_empty()) {
-    probe_wanted_ = is_repair_ = false;
+    repair_.give_up();
     return false;
   }
   std::uint32_t position = queue_.head();
@@ -141,19 +141,14 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
   if ((una_ + psns).is_after(sent_)) psns = 1;
   const Emit result = emit(message, una_, psns, out, true);
   if (result == Emit::kBatchFull) return true;
-  probe_wanted_ = false;
   if (result == Emit::kFailed) {
+    repair_.give_up();
     cursor_ = position;
     poison(position, Status::kLocalProtection);
     return false;
   }
   count_repeated(message.wants_response ? 1 : psns);
-  probe_end_ = una_ + psns;
-  probe_unanswered_ = !is_repair_;
-  is_repair_ = false;
-  is_repair_open_ = true;
-  was_repaired_ = true;
-  repaired_ = una_;
+  repair_.sent(una_, una_ + psns);
   return false;
 }
 
@@ -209,7 +204,7 @@ void Requester::request_ack(wire::TxBatch& out) {
   if (!needs_ack_request_) return;
   needs_ack_request_ = false;
   if (!sending_ || waiting_rnr_ || una_ == sent_) return;
-  probe_wanted_ = true;
+  repair_.want();
   transmit_probe(out);
   release_source(out);
 }
@@ -227,7 +222,7 @@ bool Requester::take_turn(const SendEntry& entry) noexcept {
 bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
   if (!sending_ || waiting_rnr_) return false;
   // Also for what comes before a request that failed here.
-  if (probe_wanted_ && transmit_probe(out)) return true;
+  if (repair_.is_wanted() && transmit_probe(out)) return true;
   while (cursor_ != queue_.tail() && !poisoned_ && sending_) {
     SendEntry& entry = queue_.at(cursor_);
     if (entry.is_local()) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The parts of a requester, each by itself: window, pace, timers, patience with a silent peer.
+// The parts of a requester, each by itself: window, pace, timers, patience with a silent
+// peer, repair.
 #include <gtest/gtest.h>
 
 #include "verbena/requester/answer_timer.hpp"
 #include "verbena/requester/pacing.hpp"
+#include "verbena/requester/repair.hpp"
 #include "verbena/requester/silent_peer.hpp"
 #include "verbena/requester/window.hpp"
 
@@ -255,6 +257,100 @@ TEST_F(SilentPeerTest, ANewPathBeginsAnew) {
   EXPECT_EQ(judge(Reading{100, 40}), Verdict::kRetryCounts);
   now_ += 20'000'000;
   EXPECT_EQ(judge(Reading{10, 5}), Verdict::kRetryCounts) << "a ring in place of the one before";
+}
+
+class RepairTest : public testing::Test {
+ protected:
+  static constexpr TimeNs kTakes = 50'000;
+
+  // What is missing at `una` goes again alone, with one packet behind it. False: all goes.
+  bool repairs(std::uint32_t una) {
+    if (repair_.needs_all(Psn(una))) return false;
+    repair_.want_repair(now_, 20);
+    repair_.sent(Psn(una), Psn(una + 1));
+    return true;
+  }
+  std::uint32_t progress_after(TimeNs time) { return repair_.progressed(now_ + time, kTakes); }
+
+  Repair repair_;
+  TimeNs now_ = 1'000'000;
+};
+
+TEST_F(RepairTest, ASinglePacketGoesOnce) {
+  EXPECT_FALSE(repair_.was_repeated(Psn(7)));
+  ASSERT_TRUE(repairs(7));
+  EXPECT_TRUE(repair_.was_repeated(Psn(7)));
+  EXPECT_FALSE(repair_.was_repeated(Psn(8)));
+  EXPECT_FALSE(repair_.is_wanted());
+}
+
+TEST_F(RepairTest, WhatIsMissingInARowGoesAsAWhole) {
+  EXPECT_TRUE(repairs(7));
+  EXPECT_TRUE(repairs(8));
+  EXPECT_FALSE(repairs(9));
+  repair_.go_back_to(Psn(9));
+  EXPECT_TRUE(repair_.went_back_to(Psn(9)));
+  EXPECT_FALSE(repairs(20)) << "from then on the peer keeps nothing";
+  repair_.note_kept();
+  EXPECT_TRUE(repairs(30)) << "it does";
+}
+
+TEST_F(RepairTest, GapsApartAreNoRow) {
+  for (std::uint32_t una = 1; una < 100; una += 10) EXPECT_TRUE(repairs(una));
+}
+
+TEST_F(RepairTest, WhatWasOnlyOvertakenWasNotLost) {
+  repairs(7);
+  EXPECT_EQ(progress_after(kTakes - 1), 0u);
+  EXPECT_EQ(progress_after(kTakes), 0u) << "told once";
+  repairs(9);
+  EXPECT_EQ(progress_after(kTakes), 20u);
+}
+
+TEST_F(RepairTest, GoesBackOncePerPlaceUntilThereIsProgress) {
+  repair_.go_back_to(Psn(5));
+  EXPECT_TRUE(repair_.was_repeated(Psn(5)));
+  progress_after(0);
+  EXPECT_FALSE(repair_.went_back_to(Psn(5)));
+  repair_.go_back_to(Psn(5));
+  repair_.allow_going_back();
+  EXPECT_FALSE(repair_.went_back_to(Psn(5)));
+}
+
+TEST_F(RepairTest, AnAnswerToAProbeSaysThatTheRestIsLostUnlessItGoesOn) {
+  repair_.want_probe(now_, 20);
+  EXPECT_TRUE(repair_.is_wanted());
+  repair_.sent(Psn(7), Psn(8));
+  EXPECT_TRUE(repair_.may_rest_be_lost(Psn(8), false));
+  EXPECT_FALSE(repair_.may_rest_be_lost(Psn(9), true));
+  EXPECT_TRUE(repair_.close_probe());
+  EXPECT_FALSE(repair_.close_probe());
+  repairs(20);
+  EXPECT_FALSE(repair_.close_probe()) << "a repair is no probe";
+}
+
+TEST_F(RepairTest, FourReportsOfAGapAreARetry) {
+  for (int i = 0; i < 3; ++i) {
+    for (int report = 1; report < Repair::kReportsPerRetry; ++report) {
+      EXPECT_FALSE(repair_.note_gap());
+    }
+    EXPECT_TRUE(repair_.note_gap());
+  }
+  repair_.note_gap();
+  progress_after(0);
+  for (int report = 1; report < Repair::kReportsPerRetry; ++report) {
+    EXPECT_FALSE(repair_.note_gap());
+  }
+}
+
+TEST_F(RepairTest, ForgetsWhatIsNotAwaited) {
+  repair_.want_probe(now_, 20);
+  repair_.forget();
+  EXPECT_FALSE(repair_.is_wanted());
+  repairs(7);
+  repair_.forget();
+  EXPECT_FALSE(repair_.was_repeated(Psn(7)));
+  EXPECT_EQ(progress_after(kTakes), 0u);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@
 #include "verbena/requester/answer_timer.hpp"
 #include "verbena/requester/flow_share.hpp"
 #include "verbena/requester/pacing.hpp"
+#include "verbena/requester/repair.hpp"
 #include "verbena/requester/send_queue.hpp"
 #include "verbena/requester/silent_peer.hpp"
 #include "verbena/requester/window.hpp"
@@ -101,10 +102,10 @@ class Requester {
   // Nothing goes behind what was added last, for now: it requests an ACK, if it does not yet. Of a
   // batch that was full the caller may leave that to the next one.
   void request_ack(wire::TxBatch& out);
-  bool has_urgent() const { return probe_wanted_ || cursor_ != queue_.tail(); }
+  bool has_urgent() const { return repair_.is_wanted() || cursor_ != queue_.tail(); }
   // Only what was not sent before.
   bool has_posted() const {
-    return !probe_wanted_ && cursor_ != queue_.tail() && cursor_psn_ == sent_;
+    return !repair_.is_wanted() && cursor_ != queue_.tail() && cursor_psn_ == sent_;
   }
   // What was posted waits for a turn, of which the sink will hear: nothing to be done before. Each
   // post asks, so packets are counted only where it waits at all.
@@ -133,7 +134,6 @@ class Requester {
   bool is_consistent() const;
 
  private:
-  enum class Keeps : std::uint8_t { kMaybe, kYes, kNo };
   enum class Emit : std::uint8_t { kSent, kBatchFull, kFailed };
   // Memory that is sent from, while it is polled.
   struct Source {
@@ -253,16 +253,14 @@ class Requester {
 
   // recovery.cpp
   [[gnu::cold]] void handle_gap(TimeNs now);
-  [[gnu::cold]] void repair(TimeNs now);
+  [[gnu::cold]] void repair_missing(TimeNs now);
   [[gnu::cold]] void go_back(TimeNs now);
   void move_cursor_to(Psn psn);
   wire::PeerReport report_on_peer(TimeNs now);
   bool is_excused(TimeNs now, const wire::PeerReport& peer);
   void made_progress(std::uint32_t acknowledged, TimeNs now);
-  void close_repair(TimeNs now);
-  // An answer that came sooner after it answers what was sent first.
-  bool may_answer_what_was_repeated(TimeNs now) const {
-    return now >= repaired_at_ + timer_.repetition_takes();
+  bool may_repair_be_answered(TimeNs now) const {
+    return repair_.may_be_answered(now, timer_.repetition_takes());
   }
 
   // requester.cpp
@@ -302,32 +300,20 @@ class Requester {
   TimeNs rnr_until_ = 0;
   AnswerTimer timer_;
   SilentPeer silence_;
+  Repair repair_;
   Pacing pacing_;                      // UC, UD
   wire::EarlyPackets early_;           // responses behind a gap at una_
   Psn early_ack_;                      // the last acknowledgement behind such a gap
-  Psn repaired_, probe_end_;           // what was sent again alone, and what is behind it
-  TimeNs repaired_at_ = 0;             // or probed
-  std::uint32_t repaired_flight_ = 0;  // how much was in flight then
-  std::uint8_t repairs_in_a_row_ = 0;  // each of what was behind the one before
-  Keeps peer_keeps_ = Keeps::kMaybe;   // what comes early
-  Psn went_back_to_;
   Psn first_psn_;                      // sq_psn
   std::optional<Psn> foreign_answer_;  // the last one to what was not sent
   std::uint8_t retries_left_ = 0;
   std::uint8_t rnr_left_ = 0;
-  std::uint8_t gap_reports_ = 0;  // of one gap, since a retry was counted for it
   Source source_;
   // Bits of one word, so that several are looked at at once.
   bool sending_ : 1 = false;
   bool draining_ : 1 = false;
   bool waiting_rnr_ : 1 = false;
-  bool probe_wanted_ : 1 = false;
-  bool probe_unanswered_ : 1 = false;
-  bool is_repair_ : 1 = false;       // the probe that is wanted
-  bool is_repair_open_ : 1 = false;  // it was not answered yet
-  bool was_repaired_ : 1 = false;    // repaired_ was, since the last time of going back
   bool has_early_ack_ : 1 = false;
-  bool went_back_ : 1 = false;          // to went_back_to_, without progress since
   bool turn_is_over_ : 1 = false;       // others wait: nothing new until the next turn
   bool needs_ack_request_ : 1 = false;  // a batch went whose last packet requested none
   bool credits_unlimited_ = true;

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is sent again, and what came of it. What is missing at `una` goes again alone, and once: a
+// peer that kept what came behind it goes on from there. If what is behind that is missing, too,
+// the peer kept nothing, or a queue on the path overflows: then all goes again, once per place, as
+// the same gap is reported by every packet behind it. A packet also goes alone as a probe: what
+// answers it tells what is missing.
+//
+// Part of a requester; time is an argument.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "verbena/base/types.hpp"
+
+namespace verbena::requester {
+
+class Repair {
+ public:
+  // Reports of one gap for each retry that is counted; as many as probes.
+  static constexpr std::uint8_t kReportsPerRetry = 4;
+
+  // --- one packet alone ---
+  bool is_wanted() const { return is_wanted_; }
+  void want() { is_wanted_ = true; }
+  void want_probe(TimeNs now, std::uint32_t in_flight) {
+    is_wanted_ = true;
+    at_ = now;
+    flight_ = in_flight;
+  }
+  void want_repair(TimeNs now, std::uint32_t in_flight) {
+    want_probe(now, in_flight);
+    is_repair_ = true;
+  }
+  void give_up() { is_wanted_ = is_repair_ = false; }
+  // It went, and stands for what is before `end`.
+  void sent(Psn una, Psn end) {
+    probe_is_open_ = !is_repair_;
+    give_up();
+    is_open_ = was_sent_ = true;
+    sent_ = una;
+    end_ = end;
+  }
+
+  // --- what the peer says ---
+  // An answer that came sooner answers what was sent first.
+  bool may_be_answered(TimeNs now, TimeNs takes) const { return now >= at_ + takes; }
+  // Everything before `una` was answered. What had been missing was lost, of so many in flight;
+  // 0: nothing had, or it had only been overtaken.
+  std::uint32_t progressed(TimeNs now, TimeNs takes) {
+    gap_reports_ = 0;
+    went_back_ = false;
+    const bool was_open = std::exchange(is_open_, false);
+    return was_open && may_be_answered(now, takes) ? flight_ : 0;
+  }
+  // The peer has answered. True: a probe was open, and this answers it.
+  bool close_probe() { return std::exchange(probe_is_open_, false); }
+  // An answer that goes on behind a probe, and leaves something open, is rather of a peer that has
+  // all of it and is slow, where packets do not get lost, or are kept by it.
+  bool may_rest_be_lost(Psn upto, bool is_wary) const {
+    return upto.is_at_or_before(end_) || (is_wary && keeps_ == Keeps::kNo);
+  }
+  // What was to be sent again has come before.
+  void note_kept() { keeps_ = Keeps::kYes; }
+  // Once more, that something is missing that was sent again. True: a retry counts.
+  bool note_gap() {
+    if (++gap_reports_ < kReportsPerRetry) return false;
+    gap_reports_ = 0;
+    return true;
+  }
+
+  // --- what is to be done ---
+  bool was_repeated(Psn una) const { return (was_sent_ && sent_ == una) || went_back_to(una); }
+  bool went_back_to(Psn una) const { return went_back_ && back_at_ == una; }
+  // What is missing at `una` is to go again: all behind it as well?
+  bool needs_all(Psn una) {
+    in_a_row_ = was_sent_ && end_ == una ? in_a_row_ + 1 : 0;
+    const bool are_too_many = in_a_row_ >= kInARow;
+    if (are_too_many && keeps_ == Keeps::kMaybe) keeps_ = Keeps::kNo;
+    return are_too_many || keeps_ == Keeps::kNo;
+  }
+  void go_back_to(Psn una) {
+    went_back_ = true;
+    was_sent_ = false;
+    back_at_ = una;
+  }
+  // The next time to the same place as well.
+  void allow_going_back() { went_back_ = false; }
+
+  // What was sent is not awaited any more.
+  void forget() { is_wanted_ = is_repair_ = is_open_ = probe_is_open_ = was_sent_ = false; }
+
+ private:
+  static constexpr std::uint8_t kInARow = 2;
+  enum class Keeps : std::uint8_t { kMaybe, kYes, kNo };
+
+  Psn sent_, end_;                // what went alone, and what is behind it
+  Psn back_at_;                   // where all went again
+  TimeNs at_ = 0;                 // when the packet that goes alone was wanted
+  std::uint32_t flight_ = 0;      // how much was in flight then
+  std::uint8_t in_a_row_ = 0;     // repairs, each of what was behind the one before
+  std::uint8_t gap_reports_ = 0;  // of one gap, since a retry was counted for it
+  Keeps keeps_ = Keeps::kMaybe;   // the peer, what comes early
+  bool is_wanted_ = false;
+  bool is_repair_ = false;      // what is wanted; else a probe
+  bool is_open_ = false;        // no progress since it was sent
+  bool probe_is_open_ = false;  // a probe, without an answer since
+  bool was_sent_ = false;       // since the last time of going back
+  bool went_back_ = false;      // without progress since
+};
+
+}  // namespace verbena::requester
