@@ -386,8 +386,9 @@ class Readers(EventsCase):
         os.kill(self.status()["pid"], signal.SIGKILL)
         *events, last = reader.stdout.read().splitlines()
         self.checked(events)
-        self.assertEqual(json.loads(last), {"command": "events", "error": "the emulator has ended without a word", "exit_code": 1})
-        self.assertEqual((reader.wait(LIMIT), reader.stderr.read()), (1, "verbena: the emulator has ended without a word\n"))
+        sentence = "the emulator has ended without a word"
+        self.assertEqual(json.loads(last), {"command": "events", "error": sentence, "exit_code": 1})
+        self.assertEqual((reader.wait(LIMIT), reader.stderr.read()), (1, f"verbena: {sentence}\n"))
         self.assertEqual(self.device.control("up", "--fabric", self.device.fabric).returncode, 0)
 
     def test_a_pipe_that_nobody_reads_any_more(self):
