@@ -69,6 +69,14 @@ class Installed(unittest.TestCase):
             f"share/verbena/verbena_pytest-{wheel.version()}-py3-none-any.whl",
             "share/zsh/site-functions/_verbena", "share/fish/vendor_completions.d/verbena.fish"})
 
+    def test_the_rpm_names_all_that_is_shared(self):
+        spec = (HERE.parents[2] / "packaging/rpm/verbena.spec").read_text(encoding="utf-8").partition("%files")[2]
+        named = [word.removesuffix(".gz") for word in spec.split() if word.startswith("/usr/")]
+        for path in self.prefix.rglob("*"):
+            name = "/usr/" + str(path.relative_to(self.prefix))
+            if not path.is_dir() and name.startswith(("/usr/include/", "/usr/share/")):
+                self.assertTrue(any(name == entry or name.startswith(entry + "/") for entry in named), name)
+
     def test_pingpong_as_nobody(self):
         pair = Pair(self.device, ["ibv_rc_pingpong", "-n", "100"])
         self.assertTrue(pair.ok, pair.report())
