@@ -17,6 +17,9 @@ int main(int argc, char** argv) {
       if (server.receive() != text) return std::fprintf(stderr, "client: another message\n"), 1;
     }
     server.send("");
+    // A lost acknowledgement is repeated only while its sender lives, so the server stays until its
+    // own last message has arrived here.
+    server.receive();
     std::printf("%d messages\n", messages);
   } catch (const std::exception& problem) {
     return std::fprintf(stderr, "client: %s\n", problem.what()), 1;

@@ -66,14 +66,18 @@ void Connection::post_receive(std::size_t slot) {
         "rdma_post_recv");
 }
 
-void Connection::send(const std::string& text) {
+void Connection::send(const std::string& text) { check(transmit(text)); }
+
+void Connection::send_last(const std::string& text) { transmit(text); }
+
+ibv_wc Connection::transmit(const std::string& text) {
   if (text.size() > kLongest) throw std::length_error("the message is too long");
   char* const slot = slot_at(kReceives);
   std::memcpy(slot, text.data(), text.size());
   check(rdma_post_send(id_.get(), nullptr, slot, text.size(), region_, 0), "rdma_post_send");
   ibv_wc completion{};
   check(rdma_get_send_comp(id_.get(), &completion) == 1 ? 0 : -1, "rdma_get_send_comp");
-  check(completion);
+  return completion;
 }
 
 std::string Connection::receive() {

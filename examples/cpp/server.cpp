@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// server SERVICE: sends back what one client sends, until it sends nothing.
+// server SERVICE: sends back what one client sends; the last is an empty message.
 #include <cstdio>
 #include <exception>
 
@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
     example::Listener listener("0.0.0.0", argv[1]);
     example::Connection client = listener.accept();
     for (std::string text; !(text = client.receive()).empty();) client.send(text);
+    client.send_last("");
   } catch (const std::exception& problem) {
     return std::fprintf(stderr, "server: %s\n", problem.what()), 1;
   }
