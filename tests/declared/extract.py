@@ -9,6 +9,8 @@ import subprocess
 import time
 
 LIMIT = 60
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PRODUCT = ("kernel-free-transport", "provider", "emulator")
 NUMBERED = ("gids", "types", "ndevs", "pkeys")  # folders of files that have numbers for names
 SHORT = re.compile(r"\s*(?:-\w,)?(--[a-z][a-z-]*)")
 
@@ -54,11 +56,13 @@ def daemon_options(verbenad):
 
 def variables(*binaries):
     """What looks like the name of a variable of ours in what would be loaded or run; of parts of such names, which a compiler
-    makes, the whole ones."""
+    makes, the whole ones. It also lays two parts side by side: such a name stands in no source."""
     found = set()
     for binary in binaries:
         found |= {name.decode() for name in re.findall(rb"(?<![A-Z_])VERBENA_[A-Z_]+(?=[\0=:, ])",
                                                        pathlib.Path(binary).read_bytes())}
+    sources = "".join(path.read_text(encoding="utf-8") for folder in PRODUCT for path in (ROOT / folder).rglob("*.[ch]pp"))
+    found = {name for name in found if name in sources}
     return {name for name in found if not any(other != name and other.startswith(name) for other in found)}
 
 
