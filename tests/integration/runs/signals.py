@@ -6,6 +6,7 @@ import pathlib
 import pty
 import signal
 import sys
+import time
 
 from run_case import LIMIT, RunCase
 
@@ -21,10 +22,11 @@ sys.exit(5)
 """
 # Counts Ctrl-C, and reads lines of the terminal.
 READER = """
+import os
 import signal
 seen = []
 signal.signal(signal.SIGINT, lambda *_: (seen.append(1), print("interrupted", flush=True)))
-print("ready", flush=True)
+print(f"ready {os.getpid()}", flush=True)
 while (word := input()) != "end":
     print("read " + word, flush=True)
 print(f"{len(seen)} interrupts", flush=True)
@@ -32,6 +34,12 @@ print(f"{len(seen)} interrupts", flush=True)
 
 
 class Signals(RunCase):
+    def wait_until_stopped(self, pid):
+        end = time.monotonic() + LIMIT
+        while pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "T":
+            self.assertLess(time.monotonic(), end, "it did not stop")
+            time.sleep(0.01)
+
     def test_each_is_handed_on(self):
         names = ["SIGUSR1", "SIGUSR2", "SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"]
         run = self.start("--private", "--", sys.executable, "-c", LISTENER, str(len(names)))
@@ -82,10 +90,13 @@ class Signals(RunCase):
             os.write(terminal, text.encode())
             while until not in (line := screen.readline()):
                 self.assertTrue(line, f"no {until}")
-        type_in(f'"$VERBENA" run --private -- {sys.executable} {reader}\n', "ready")
+            return line
+        ready = type_in(f'"$VERBENA" run --private -- {sys.executable} {reader}\n', "ready")
         type_in("hello\n", "read hello")
         type_in("\x03", "interrupted")
         type_in("\x1a", "Stopped")
+        # The shell says so as soon as `verbena` has stopped; a program that has not yet would read what is typed next.
+        self.wait_until_stopped(int(ready.split()[-1]))
         type_in("fg\n", "run --private")
         type_in("end\n", "1 interrupts")
         type_in("echo code $?\n", "code 0")
