@@ -96,6 +96,7 @@ std::size_t Engine::drive(std::size_t budget) noexcept {
     return 0;
   }
   rounds_.begin();
+  if (rounds_.only_polls() && !device_.has_work()) (void)links_.peers().linger();
   const std::size_t received = begin_round(budget);
   if (received == 0 && !device_.has_work() && rounds_.leaves_clock_alone()) {
     progress_.note_poll();

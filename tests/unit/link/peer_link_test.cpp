@@ -168,6 +168,27 @@ TEST_F(PeerLinkTest, UdpIsNotInTheWayOfAnAnswer) {
   EXPECT_GE(calls() - before, 1000 / 16 / 2);
 }
 
+TEST_F(PeerLinkTest, WhoLingersSeesWhatCameAndTakesNothing) {
+  EXPECT_FALSE(a_.link->linger()) << "there are no rings";
+  join_and_forget(b_, a_);
+  join_and_forget(c_, a_);
+  Collector nothing;
+  a_.link->receive(nothing, 64);  // the rings, too
+  EXPECT_FALSE(a_.link->linger());
+  for (const Context* from : {&c_, &b_}) {
+    Batch batch;
+    batch.add(make_packet(a_.qp(1), 0, 100), to(own_address(0), false));
+    ASSERT_EQ(from->link->send(batch.get(), from->qp(1)), 1u);
+    EXPECT_TRUE(a_.link->linger());
+    EXPECT_TRUE(a_.link->linger());
+    Collector sink;
+    receive(a_, sink, 1);
+    ASSERT_EQ(sink.arrived.size(), 1u);
+    EXPECT_FALSE(a_.link->linger());
+  }
+  EXPECT_EQ(a_.link->statistics().ring_packets_received.read(), 2u);
+}
+
 TEST_F(PeerLinkTest, ARemovedPeerIsReachedByUdpAgain) {
   join_and_forget(a_, b_);
   ASSERT_EQ(send(a_, b_, 0, 1), 1u);

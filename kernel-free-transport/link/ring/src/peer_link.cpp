@@ -23,6 +23,9 @@ constexpr std::uint32_t kBusyRoundsMax = 32;
 // With rings, a quiet UDP socket is looked at (270 ns) every so many empty rounds (10 ns).
 constexpr std::uint32_t kUdpIntervalMax = 64;
 constexpr std::size_t kDrainMax = 4096;
+// Of linger(): a look at one ring takes some 3 ns.
+constexpr int kLooks = 16;
+constexpr std::size_t kLingerRingsMax = 4;
 // More than any ring of ours holds.
 constexpr std::size_t kLastWordsMax = SharedRing::kDefaultCapacity / 64;
 
@@ -255,6 +258,16 @@ std::size_t PeerLink::receive(RxSink& sink, std::size_t budget) noexcept {
   }
   if (is_sleeping_ && has_read_udp_) count += announce_sleep_again(sink, budget);
   return count;
+}
+
+bool PeerLink::linger() noexcept {
+  if (inbound_.size() > kLingerRingsMax) return false;
+  const auto has_packet = [](const Inbound& in) { return in.reader.has_packet(); };
+  for (int look = 0; look < kLooks; ++look) {
+    if (std::any_of(inbound_.begin(), inbound_.end(), has_packet)) return true;
+    look_anew();
+  }
+  return false;
 }
 
 // This thread has read what was to wake another one, which therefore sleeps on. Those who sent it

@@ -19,6 +19,16 @@
 
 namespace verbena {
 
+// Between two looks at what another processor will write: without it the processor begins many
+// looks ahead, and all of them see the old value.
+inline void look_anew() noexcept {
+#if defined(__x86_64__)
+  _mm_lfence();
+#else
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+}
+
 inline void cpu_relax() noexcept {
 #if defined(__x86_64__)
   _mm_pause();

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "verbena/base/types.hpp"
 #include "verbena/link/recent_time.hpp"
@@ -31,9 +32,13 @@ class RoundClock {
   bool leaves_clock_alone() noexcept { return ++empty_rounds_ % times::kEmptyRoundsUntilLook != 0; }
   // Of a round that was empty.
   TimeNs look_after_empty_round() noexcept {
-    now_ = clock_.look();
+    const TimeNs before = std::exchange(looked_at_, clock_.look());
+    now_ = looked_at_;
+    only_polls_ = looked_at_ - before < times::kEmptyRoundsUntilLook * times::kRoundOfWhoOnlyPolls;
     return now_;
   }
+  // The application does nothing but poll: its rounds follow each other closely.
+  bool only_polls() const noexcept { return only_polls_; }
 
   // --- how long nothing has come ---
   void note_found(TimeNs now) noexcept { last_found_ = now; }
@@ -43,6 +48,8 @@ class RoundClock {
   link::RecentTime clock_;
   TimeNs now_ = 0;  // of this round; 0: not asked for yet
   std::uint32_t empty_rounds_ = 0;
+  TimeNs looked_at_ = 0;  // the clock, after an empty one
+  bool only_polls_ = false;
   TimeNs last_found_ = 0;
 };
 

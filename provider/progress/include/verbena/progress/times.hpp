@@ -4,6 +4,7 @@
 //
 //   time    | who waits                 | what it waits for, or does after it
 //   --------+---------------------------+----------------------------------------------------------
+//   0.4 us  | a poll                    | a round of an application that does nothing but poll
 //   2 us    | a blocked reader          | a turn that nobody took, with the look after it
 //   5 us    | a post                    | the grain in which posts note the time
 //   20 us   | the progress thread       | looks on after packets have come, if that has paid
@@ -33,6 +34,7 @@ inline constexpr TimeNs kUs = 1'000;
 inline constexpr TimeNs kMs = 1'000 * kUs;
 
 // --- polls ---
+inline constexpr TimeNs kRoundOfWhoOnlyPolls = 400;
 inline constexpr std::uint32_t kEmptyRoundsUntilLook = 8;  // at the clock
 inline constexpr TimeNs kPollYield = 60 * kUs;
 // Polls in a row that find another thread driving, before one gives way to it.
@@ -73,9 +75,10 @@ inline constexpr TimeNs kTurnOfNobody = 2 * kUs;
 inline constexpr TimeNs kSpanOfFirstTurns = 4 * kMs;
 
 // --- how they hang together ---
-// A spin ends before a poller gives its processor away: who spins on it has found by then what it
-// spins for.
-static_assert(kTurnOfNobody < kThreadSpin);
+// A round of polling is less than any turn or spin, and a spin ends before a poller gives its
+// processor away: who spins on it has found by then what it spins for.
+static_assert(kEmptyRoundsUntilLook * kRoundOfWhoOnlyPolls < kPostGrain);
+static_assert(kRoundOfWhoOnlyPolls < kTurnOfNobody && kTurnOfNobody < kThreadSpin);
 static_assert(kThreadSpin <= kReaderSpin && kReaderSpin < kPollYield);
 // A poller that has given its processor away once holds the lease still.
 static_assert(kPollYield < kLease);

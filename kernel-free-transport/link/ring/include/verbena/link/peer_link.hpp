@@ -109,6 +109,10 @@ class PeerLink final : public Link {
   // A ring damages nothing: its packets are lost at once.
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
+  // Under the receive lock, for an application that does nothing but poll: looks at the rings for
+  // about as long as an empty receive() takes, so that a packet is seen when it comes and not in
+  // the next poll. True: one is there. It buys 15 to 18% of ib_write_lat and ib_send_lat of 8 B.
+  bool linger() noexcept;
   // Under the receive lock, as UdpLink says.
   void want_header_fields() noexcept;
   // Under the receive lock: the next empty round looks at UDP, too.
