@@ -80,7 +80,7 @@ TimeNs Requester::deadline() const {
     const TimeNs until = pacing_.waits_until();
     return until != 0 && cursor_ != queue_.tail() ? until : kNever;
   }
-  if (waiting_rnr_) return rnr_until_;
+  if (rnr_wait_.is_waiting()) return rnr_wait_.until();
   if (una_ == sent_ || place_.waits()) return kNever;
   return timer_.deadline();
 }
@@ -105,9 +105,9 @@ bool Requester::is_excused(TimeNs now, const wire::PeerReport& peer) {
 
 void Requester::handle_timeout(TimeNs now) {
   if (!sending_) return;
-  if (waiting_rnr_) {
-    if (now < rnr_until_) return;
-    waiting_rnr_ = false;
+  if (rnr_wait_.is_waiting()) {
+    if (!rnr_wait_.is_over(now)) return;
+    rnr_wait_.end();
     timer_.begin(now);
     return;
   }

@@ -51,9 +51,8 @@ void Requester::start(Psn first) {
   foreign_answer_.reset();
   cursor_ = queue_.head();
   retries_left_ = reliability_.retry_count;
-  rnr_left_ = reliability_.rnr_retry;
-  message_count_ = 0;
-  credits_unlimited_ = true;
+  rnr_wait_.renew(reliability_.rnr_retry);
+  credits_ = {};
   timer_.reset();
   silence_ = {};
   repair_ = {};
@@ -72,12 +71,12 @@ void Requester::reset() {
   unreported_ = 0;
   una_ = sent_ = next_ = cursor_psn_ = Psn{};
   cursor_ = 0;
-  responses_pending_ = reads_in_flight_ = since_ack_request_ = 0;
-  waiting_rnr_ = false;
+  responses_pending_ = reads_in_flight_ = 0;
+  ack_requests_ = {};
+  rnr_wait_.end();
   forget_answers();
   repair_.allow_going_back();
-  sending_ = draining_ = needs_ack_request_ = false;
-  last_without_request_.reset();
+  sending_ = draining_ = false;
   poisoned_.reset();
   give_up_turn();
 }
@@ -107,7 +106,7 @@ void Requester::flush() {
   cursor_ = queue_.head();
   una_ = sent_ = cursor_psn_ = next_;
   responses_pending_ = reads_in_flight_ = 0;
-  waiting_rnr_ = false;
+  rnr_wait_.end();
   forget_answers();
   poisoned_.reset();
   give_up_turn();

@@ -47,11 +47,6 @@ void Requester::handle_piggybacked_ack(const wire::PiggybackedAck& ack, TimeNs n
   if (una_ == sent_) give_up_turn();
 }
 
-void Requester::update_credits(wire::Aeth aeth) {
-  credits_unlimited_ = aeth.value() == wire::kCreditsUnlimited;
-  if (!credits_unlimited_) message_limit_ = aeth.msn + wire::decode_credits(aeth.value());
-}
-
 void Requester::handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now) {
   switch (aeth.kind()) {
     case wire::AethKind::kAck:
@@ -72,7 +67,7 @@ void Requester::handle_ack(Psn psn, wire::Aeth aeth, TimeNs now) {
   if ((psn + 1).is_before(una_)) [[unlikely]] {
     return note_foreign_answer(psn, DropReason::kStaleResponse);
   }
-  update_credits(aeth);
+  credits_.update(aeth);
   const bool complete = acknowledge(psn + 1, now);
   // After a probe, an answer that leaves something open says that the rest was lost.
   const bool rest_lost = repair_.close_probe() && una_ != sent_ &&
@@ -134,34 +129,28 @@ void Requester::handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now) {
     endpoint_.drops->count(DropReason::kStaleResponse);
     return;
   }
-  if (waiting_rnr_ && psn == una_) {
+  if (rnr_wait_.is_waiting() && psn == una_) {
     // The network repeated it: one refusal, one retry.
     endpoint_.drops->count(DropReason::kStaleResponse);
     return;
   }
   endpoint_.port->rnr_naks_received.add();
   (void)repair_.close_probe();
-  const Psn before = una_;
   const bool complete = acknowledge(psn, now);
   retire();
   if (!complete) {
     go_back(now);
     return;
   }
-  if (una_ != before) rnr_left_ = reliability_.rnr_retry;
-  if (reliability_.rnr_retry != 7) {
-    if (rnr_left_ == 0) {
-      explain_rnr();
-      fail_head(Status::kRnrRetryExceeded);
-      return;
-    }
-    --rnr_left_;
+  if (!rnr_wait_.may_retry(reliability_.rnr_retry)) {
+    explain_rnr();
+    fail_head(Status::kRnrRetryExceeded);
+    return;
   }
   move_cursor_to(una_);
   // Who waits for a receive does not keep others waiting.
   give_up_turn();
-  waiting_rnr_ = true;
-  rnr_until_ = now + wire::rnr_timer_ns(timer);
+  rnr_wait_.wait(now + wire::rnr_timer_ns(timer));
 }
 
 bool Requester::acknowledge(Psn upto, TimeNs now) {
@@ -190,7 +179,7 @@ bool Requester::acknowledge(Psn upto, TimeNs now) {
     repair_.note_kept();  // what was to be sent again has come before
     move_cursor_to(una_);
   }
-  rnr_left_ = reliability_.rnr_retry;
+  rnr_wait_.renew(reliability_.rnr_retry);
   return complete;
 }
 
@@ -244,7 +233,7 @@ bool Requester::take_data(const wire::PacketView& packet, TimeNs now) {
     endpoint_.drops->count(DropReason::kMalformed);
     return false;
   }
-  if (packet.row->aeth) update_credits(packet.aeth());
+  if (packet.row->aeth) credits_.update(packet.aeth());
   const Status status = take_response(entry, position, packet);
   if (status != Status::kSuccess) {
     // Local operations before it are done: they retired above.

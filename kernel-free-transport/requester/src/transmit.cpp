@@ -27,16 +27,15 @@ bool Requester::begin(SendEntry& entry) {
     return false;
   if ((entry.flags & queue::kFence) != 0 && responses_pending_ != 0) [[unlikely]]
     return false;
-  if (!credits_unlimited_ && entry.needs_receive() && una_ != next_) [[unlikely]] {
-    if (!Psn(message_count_ + 1).is_at_or_before(Psn(message_limit_))) return false;
-  }
+  if (!credits_.allow_another() && entry.needs_receive() && una_ != next_) [[unlikely]]
+    return false;
   const bool data =
       entry.opcode == WorkOpcode::kRead || entry.opcode <= WorkOpcode::kWriteImmediate;
   entry.packets = data && entry.length > endpoint_.mtu
                       ? (entry.length + endpoint_.mtu - 1) / endpoint_.mtu
                       : 1u;
   entry.first = next_;
-  entry.message = ++message_count_;
+  entry.message = credits_.next_message();
   entry.numbered = true;
   if (entry.opcode <= WorkOpcode::kSendInvalidate) {
     begun_.add_send();
@@ -174,8 +173,7 @@ bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now) {
   if (endpoint_.transport == Transport::kUc && has_urgent()) {
     pacing_.take_notice(endpoint_.path->room(now), now);
   }
-  needs_ack_request_ = needs_ack_request_ || last_without_request_;
-  last_without_request_.reset();
+  ack_requests_.begin_batch();
   const bool more = transmit_requests(out, now);
   release_source(out);
   // A turn that nothing came of.
@@ -183,27 +181,14 @@ bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now) {
   return more;
 }
 
-void Requester::note_ack_request(const wire::TxBatch& out, bool ack_request) {
-  if (ack_request) {
-    needs_ack_request_ = false;
-    last_without_request_.reset();
-  } else {
-    static_assert(wire::TxBatch::kMaxPackets <= 256);
-    last_without_request_ = static_cast<std::uint8_t>(out.size() - 1);
-  }
-}
-
 void Requester::request_ack(wire::TxBatch& out) {
-  if (last_without_request_) {
-    wire::Bth::request_ack(out.start(*last_without_request_));
-    note_ack_request(out, true);
-    since_ack_request_ = 0;
+  if (const auto last = ack_requests_.take_last()) {
+    wire::Bth::request_ack(out.start(*last));
     return;
   }
   // What was to come has failed here.
-  if (!needs_ack_request_) return;
-  needs_ack_request_ = false;
-  if (!sending_ || waiting_rnr_ || una_ == sent_) return;
+  if (!ack_requests_.take_missing()) return;
+  if (!sending_ || rnr_wait_.is_waiting() || una_ == sent_) return;
   repair_.want();
   transmit_probe(out);
   release_source(out);
@@ -220,7 +205,7 @@ bool Requester::take_turn(const SendEntry& entry) noexcept {
 }
 
 bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
-  if (!sending_ || waiting_rnr_) return false;
+  if (!sending_ || rnr_wait_.is_waiting()) return false;
   // Also for what comes before a request that failed here.
   if (repair_.is_wanted() && transmit_probe(out)) return true;
   while (cursor_ != queue_.tail() && !poisoned_ && sending_) {
@@ -257,12 +242,13 @@ Requester::Emit Requester::transmit_request(SendEntry& entry, std::uint32_t wind
     const std::uint32_t psns = psns_at(message, cursor_psn_);
     const std::uint32_t packets = message.wants_response ? 1 : psns;
     // Besides these, what goes last: answers are not looked at while there is more to send.
-    const bool ack_request = since_ack_request_ + packets >= interval || cursor_psn_ == una_;
+    const bool ack_request = ack_requests_.is_due(packets, interval) || cursor_psn_ == una_;
     const Emit result = emit(message, cursor_psn_, psns, out, ack_request);
     if (result != Emit::kSent) return result;
-    if (is_reliable()) note_ack_request(out, ack_request || message.wants_response);
-    since_ack_request_ = ack_request ? 0 : since_ack_request_ + packets;
+    ack_requests_.count(packets, ack_request);
     if (is_reliable()) {
+      static_assert(wire::TxBatch::kMaxPackets <= 256);
+      ack_requests_.added(out.size() - 1, ack_request || message.wants_response);
       if (message.wants_response) ++reads_in_flight_;
       sent_one(packets, psns, ack_request || message.wants_response, now);
       if (cursor_psn_.is_after(entry.last())) ++cursor_;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The parts of a requester, each by itself: window, pace, timers, patience with a silent
-// peer, repair.
+// peer, repair, requests of acknowledgements, waiting for a receive, credits.
 #include <gtest/gtest.h>
 
+#include "verbena/requester/ack_requests.hpp"
 #include "verbena/requester/answer_timer.hpp"
+#include "verbena/requester/credits.hpp"
 #include "verbena/requester/pacing.hpp"
 #include "verbena/requester/repair.hpp"
+#include "verbena/requester/rnr_wait.hpp"
 #include "verbena/requester/silent_peer.hpp"
 #include "verbena/requester/window.hpp"
 
@@ -351,6 +354,99 @@ TEST_F(RepairTest, ForgetsWhatIsNotAwaited) {
   repair_.forget();
   EXPECT_FALSE(repair_.was_repeated(Psn(7)));
   EXPECT_EQ(progress_after(kTakes), 0u);
+}
+
+TEST(AckRequestsTest, OneInAnInterval) {
+  AckRequests requests;
+  EXPECT_FALSE(requests.is_due(1, 3));
+  requests.count(2, false);
+  EXPECT_TRUE(requests.is_due(1, 3));
+  requests.count(1, true);
+  EXPECT_FALSE(requests.is_due(2, 3));
+}
+
+TEST(AckRequestsTest, TheLastPacketOfABatchRequestsOne) {
+  AckRequests requests;
+  requests.begin_batch();
+  EXPECT_EQ(requests.take_last(), std::nullopt) << "an empty one has none";
+  requests.added(0, false);
+  requests.added(1, false);
+  requests.count(2, false);
+  EXPECT_EQ(requests.take_last(), 1);
+  EXPECT_FALSE(requests.is_due(2, 3)) << "the interval begins with it";
+  EXPECT_EQ(requests.take_last(), std::nullopt) << "once";
+  EXPECT_FALSE(requests.take_missing());
+  requests.added(2, false);
+  requests.added(3, true);
+  EXPECT_EQ(requests.take_last(), std::nullopt) << "it requests one already";
+}
+
+TEST(AckRequestsTest, IsMissingWhereNothingFollowsAFullBatch) {
+  AckRequests requests;
+  requests.begin_batch();
+  requests.added(0, false);
+  requests.begin_batch();
+  EXPECT_EQ(requests.take_last(), std::nullopt) << "it went with the batch before";
+  EXPECT_TRUE(requests.take_missing());
+  EXPECT_FALSE(requests.take_missing()) << "once";
+  requests.added(0, false);
+  requests.begin_batch();
+  requests.added(0, true);
+  EXPECT_FALSE(requests.take_missing()) << "the next batch has requested one";
+}
+
+TEST(RnrWaitTest, CountsRetriesUntilThereIsProgress) {
+  RnrWait wait;
+  wait.renew(2);
+  EXPECT_TRUE(wait.may_retry(2));
+  EXPECT_TRUE(wait.may_retry(2));
+  EXPECT_FALSE(wait.may_retry(2));
+  wait.renew(2);
+  EXPECT_TRUE(wait.may_retry(2));
+  wait.renew(0);
+  EXPECT_FALSE(wait.may_retry(0));
+}
+
+TEST(RnrWaitTest, SevenRetriesNeverEnd) {
+  RnrWait wait;
+  wait.renew(RnrWait::kForEver);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(wait.may_retry(RnrWait::kForEver));
+}
+
+TEST(RnrWaitTest, WaitsUntilItsTime) {
+  RnrWait wait;
+  EXPECT_FALSE(wait.is_waiting());
+  wait.wait(100);
+  EXPECT_TRUE(wait.is_waiting());
+  EXPECT_FALSE(wait.is_over(99));
+  EXPECT_TRUE(wait.is_over(wait.until()));
+  wait.end();
+  EXPECT_FALSE(wait.is_waiting());
+}
+
+TEST(CreditsTest, AreUnlimitedUntilThePeerSaysSo) {
+  Credits credits;
+  for (std::uint32_t i = 1; i < 100; ++i) {
+    EXPECT_TRUE(credits.allow_another());
+    EXPECT_EQ(credits.next_message(), i);
+  }
+}
+
+TEST(CreditsTest, AllowAsManyMessagesAsThePeerHasReceives) {
+  Credits credits;
+  constexpr std::uint8_t kTwo = 2;
+  credits.update(wire::Aeth::ack(kTwo, 0));
+  ASSERT_EQ(wire::decode_credits(kTwo), 2u);
+  EXPECT_TRUE(credits.allow_another());
+  credits.next_message();
+  credits.next_message();
+  EXPECT_FALSE(credits.allow_another());
+  credits.update(wire::Aeth::ack(kTwo, 1));
+  EXPECT_TRUE(credits.allow_another());
+  credits.next_message();
+  EXPECT_FALSE(credits.allow_another());
+  credits.update(wire::Aeth::ack(wire::kCreditsUnlimited, 1));
+  EXPECT_TRUE(credits.allow_another());
 }
 
 }  // namespace

@@ -24,10 +24,13 @@
 
 #include "verbena/queue/endpoint.hpp"
 #include "verbena/queue/payload.hpp"
+#include "verbena/requester/ack_requests.hpp"
 #include "verbena/requester/answer_timer.hpp"
+#include "verbena/requester/credits.hpp"
 #include "verbena/requester/flow_share.hpp"
 #include "verbena/requester/pacing.hpp"
 #include "verbena/requester/repair.hpp"
+#include "verbena/requester/rnr_wait.hpp"
 #include "verbena/requester/send_queue.hpp"
 #include "verbena/requester/silent_peer.hpp"
 #include "verbena/requester/window.hpp"
@@ -53,7 +56,7 @@ const char* to_string(Posted posted);
 struct ReliabilityAttributes {
   std::uint8_t timeout = 0;  // 4.096 us * 2^timeout; 0 = never
   std::uint8_t retry_count = 0;
-  std::uint8_t rnr_retry = 0;  // 7 = for ever
+  std::uint8_t rnr_retry = 0;  // RnrWait::kForEver
   std::uint8_t max_rd_atomic = 0;
 };
 
@@ -116,7 +119,7 @@ class Requester {
   TimeNs deadline() const;
   // False: deadline() is no earlier than this. Quicker to ask.
   bool may_be_due_before(TimeNs time) const {
-    if (!is_reliable() || waiting_rnr_) return true;
+    if (!is_reliable() || rnr_wait_.is_waiting()) return true;
     return una_ != sent_ && timer_.may_be_due_before(time);
   }
 
@@ -207,8 +210,6 @@ class Requester {
   void write_deth(const Message& message, const SendEntry& entry, const wire::OpcodeRow& row,
                   std::uint8_t* at) const;
   Emit emit(Message& message, Psn psn, std::uint32_t psns, wire::TxBatch& out, bool ack_request);
-  // Whether the packet that was added last requests an ACK.
-  void note_ack_request(const wire::TxBatch& out, bool ack_request);
   std::optional<memory::Refusal> gather(const SendEntry& entry, std::uint32_t position,
                                         std::uint64_t offset, std::uint32_t length,
                                         std::uint8_t* to);
@@ -249,7 +250,6 @@ class Requester {
   std::uint32_t chunks_ended(const SendEntry& entry, Psn from, std::uint32_t psns) const;
   // Everything before `upto` has arrived; false if a READ or atomic in between has no response.
   bool acknowledge(Psn upto, TimeNs now);
-  void update_credits(wire::Aeth aeth);
 
   // recovery.cpp
   [[gnu::cold]] void handle_gap(TimeNs now);
@@ -285,20 +285,17 @@ class Requester {
   Psn una_, sent_, next_;
   Psn cursor_psn_;
   std::uint32_t cursor_ = 0;             // position of the entry to transmit next
-  std::uint32_t message_count_ = 0;      // SSN given last
   SentCounters::Messages begun_;         // not taken to the port's counters yet
-  std::uint32_t message_limit_ = 0;      // LSN: last message that the peer has a receive for
   std::uint32_t responses_pending_ = 0;  // requests that await data, of those numbered
   std::uint32_t reads_in_flight_ = 0;    // request packets that await data
   Window window_;
-  std::uint32_t since_ack_request_ = 0;  // packets since an ACK was requested
-  // The place in the batch of the packet that was added last, if it requests no ACK.
-  std::optional<std::uint8_t> last_without_request_;
+  AckRequests ack_requests_;
+  Credits credits_;
   std::uint32_t sent_in_turn_ = 0;
   std::uint16_t unreported_ = 0;  // requests done since the last completion: it frees their slots
 
-  TimeNs rnr_until_ = 0;
   AnswerTimer timer_;
+  RnrWait rnr_wait_;
   SilentPeer silence_;
   Repair repair_;
   Pacing pacing_;                      // UC, UD
@@ -307,16 +304,12 @@ class Requester {
   Psn first_psn_;                      // sq_psn
   std::optional<Psn> foreign_answer_;  // the last one to what was not sent
   std::uint8_t retries_left_ = 0;
-  std::uint8_t rnr_left_ = 0;
   Source source_;
   // Bits of one word, so that several are looked at at once.
   bool sending_ : 1 = false;
   bool draining_ : 1 = false;
-  bool waiting_rnr_ : 1 = false;
   bool has_early_ack_ : 1 = false;
-  bool turn_is_over_ : 1 = false;       // others wait: nothing new until the next turn
-  bool needs_ack_request_ : 1 = false;  // a batch went whose last packet requested none
-  bool credits_unlimited_ = true;
+  bool turn_is_over_ : 1 = false;  // others wait: nothing new until the next turn
   std::optional<queue::Status> poisoned_;
 };
 

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The wait after a peer's refusal because it had no receive (RNR NAK), and the retries that are
+// left (IBTA Vol 1, 9.7.5.2.8).
+//
+// Part of a requester; time is an argument.
+#pragma once
+
+#include <cstdint>
+
+#include "verbena/base/types.hpp"
+
+namespace verbena::requester {
+
+class RnrWait {
+ public:
+  static constexpr std::uint8_t kForEver = 7;
+
+  bool is_waiting() const { return is_waiting_; }
+  // While it waits.
+  TimeNs until() const { return until_; }
+  bool is_over(TimeNs now) const { return now >= until_; }
+
+  // There was progress: all retries may be used again.
+  void renew(std::uint8_t retries) { left_ = retries; }
+  // The peer refused. False: no retry is left.
+  bool may_retry(std::uint8_t retries) {
+    if (retries == kForEver) return true;
+    if (left_ == 0) return false;
+    --left_;
+    return true;
+  }
+  void wait(TimeNs until) {
+    is_waiting_ = true;
+    until_ = until;
+  }
+  void end() { is_waiting_ = false; }
+
+ private:
+  TimeNs until_ = 0;
+  std::uint8_t left_ = 0;
+  bool is_waiting_ = false;
+};
+
+}  // namespace verbena::requester
