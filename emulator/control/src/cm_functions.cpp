@@ -3,13 +3,52 @@
 
 #include <rdma/rdma_user_cm.h>
 
+#include <cstddef>
 #include <cstring>
+#include <optional>
+
+#include "verbena/control/cm_answers.hpp"
 
 namespace verbena::control {
-std::string_view function_of_cm_command(std::span<const std::uint8_t> command) {
+namespace {
+
+using Bytes = std::span<const std::uint8_t>;
+
+constexpr std::uint16_t kFamilyIb = 27;  // AF_IB
+
+// The bytes of a member behind the header.
+template <typename T>
+std::optional<T> member_of(Bytes command, std::size_t at) {
+  at += sizeof(rdma_ucm_cmd_hdr);
+  if (command.size() < at + sizeof(T)) return std::nullopt;
+  T value;
+  std::memcpy(&value, command.data() + at, sizeof value);
+  return value;
+}
+
+// librdmacm makes an ID of this kind and binds it to such an address, before a program's first
+// call, to see whether there are such.
+bool is_probe(std::uint32_t number, Bytes command) {
+  if (number == RDMA_USER_CM_CMD_CREATE_ID) {
+    return member_of<std::uint16_t>(command, offsetof(rdma_ucm_create_id, ps)) == RDMA_PS_IB;
+  }
+  return number == RDMA_USER_CM_CMD_BIND &&
+         member_of<std::uint16_t>(command, offsetof(rdma_ucm_bind, addr)) == kFamilyIb;
+}
+
+// What an active side confirms a response with: rdma_establish, or librdmacm by itself.
+bool is_confirmation(Bytes command) {
+  const auto accept = parse_cm_promised(command);
+  return accept && accept->question == CmQuestion{RDMA_USER_CM_CMD_ACCEPT, 0};
+}
+
+}  // namespace
+
+std::string_view function_of_cm_command(Bytes command) {
   rdma_ucm_cmd_hdr header;
   if (command.size() < sizeof header) return {};
   std::memcpy(&header, command.data(), sizeof header);
+  if (is_probe(header.cmd, command) || is_confirmation(command)) return {};
   switch (header.cmd) {
     case RDMA_USER_CM_CMD_CREATE_ID:
       return "rdma_create_id";

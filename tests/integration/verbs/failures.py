@@ -77,7 +77,7 @@ class Failures(unittest.TestCase):
         for function, error, told in (("rdma_bind_addr", "EADDRINUSE", "rdma_bind_addr: Address already in use"),
                                       ("rdma_listen", "EADDRINUSE", "rdma_listen: Address already in use")):
             with self.subTest(function=function):
-                done = self.run_program("--fail", f"{function}={error}", "--", "rping", "-s", "-a", "127.0.0.1", "-C", "1")
+                done = self.run_program("--fail", f"{function}={error}@1", "--", "rping", "-s", "-a", "127.0.0.1", "-C", "1")
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn(told, done.stdout + done.stderr)
 

@@ -9,7 +9,8 @@
 
 namespace verbena::control {
 
-// Empty: none that can be named.
+// Empty: none that can be named, or librdmacm asks on its own account. (So it does with IDs of
+// RDMA_PS_IB and addresses of AF_IB, whoever has them.)
 std::string_view function_of_cm_command(std::span<const std::uint8_t> command);
 
 }  // namespace verbena::control
