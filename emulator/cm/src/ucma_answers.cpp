@@ -74,6 +74,7 @@ void Ucma::answers_after(ChannelId channel, const RdmaEvent& event,
     if (reply.error == 0) take({question.command, question.argument, reply.response});
     spare_ = std::move(reply.response);
   }
+  if (!is_promising_) return;
   if (const auto promise = cm_.promise_after(event)) {
     const bool connects = promise->call == Promise::Call::kConnect;
     take({connects ? RDMA_USER_CM_CMD_CONNECT : RDMA_USER_CM_CMD_ACCEPT,

@@ -59,6 +59,7 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   void follow_interfaces();
 
   const fabric::ClientInfo* info(fabric::ClientId client) const override;
+  bool is_called(fabric::ClientId client, const std::string& name) const override;
   void send(fabric::ClientId client, std::span<const std::uint8_t> packet,
             std::span<const int> fds) override;
   void catch_up(fabric::ClientId client) override;

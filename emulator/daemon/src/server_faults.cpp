@@ -68,6 +68,7 @@ void Server::change_faults(Session& session, std::uint32_t sequence,
   if (refused && !answer.has_seed) return session.refuse(sequence, *refused);
   note(json_of_fault(change, answer));
   follow_rule_events();
+  if (extension_ != nullptr) extension_->on_rules_changed();
   // Rules may be about any device; and who is told again what he knows goes on as before.
   for (const auto& port : fabric_.ports()) {
     const std::string& name = port->info().name;

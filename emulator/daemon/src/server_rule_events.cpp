@@ -28,10 +28,6 @@ std::string role_of(std::uint32_t pid) {
   return {};
 }
 
-bool is_called(const fabric::ClientInfo& client, const std::string& name) {
-  return fault::is_called(client.comm, name) || role_of(client.pid) == name;
-}
-
 int signal_of(fault::Action action) {
   switch (action) {
     case fault::Action::kStop:
@@ -45,13 +41,18 @@ int signal_of(fault::Action action) {
 
 }  // namespace
 
+bool Server::is_called(fabric::ClientId client, const std::string& name) const {
+  const fabric::ClientInfo* const known = info(client);
+  return known != nullptr && (fault::is_called(known->comm, name) || role_of(known->pid) == name);
+}
+
 std::vector<Session*> Server::contexts_of(const fault::Rule& rule) const {
   std::map<std::uint32_t, bool> is_meant;  // by process
   std::vector<Session*> contexts;
   for (const auto& [key, session] : by_slot_) {
     if (!rule.device.empty() && key.first->info().name != rule.device) continue;
     const auto [known, is_new] = is_meant.try_emplace(session->info.pid, true);
-    if (is_new && !rule.program.empty()) known->second = is_called(session->info, rule.program);
+    if (is_new && !rule.program.empty()) known->second = is_called(session->id, rule.program);
     if (known->second) contexts.push_back(session);
   }
   return contexts;

@@ -133,6 +133,9 @@ std::string wrong_about_call(const Rule& rule) {
   if (names_qp && !is_of_queue_pair(rule.call)) {
     return std::string(rule.call) + " is not called for a queue pair: program= instead of qp=";
   }
+  if (rule.is_of_librdmacm() && !rule.device.empty()) {
+    return std::string(rule.call) + " is not called for a device: program= instead of device=";
+  }
   return {};
 }
 

@@ -220,16 +220,34 @@ Complaint take_error(std::string_view text, Rule& rule) {
   return {};
 }
 
+// These are called before anything is there that has the rules, or are answered without it.
+constexpr std::string_view kWithoutRules[] = {"ibv_open_device", "rdma_create_event_channel",
+                                              "rdma_destroy_id", "rdma_get_cm_event"};
+
+bool obeys_rules(std::string_view function) {
+  return std::ranges::find(kWithoutRules, function) == std::end(kWithoutRules);
+}
+
+// Those of the library that such a name seems to be of.
+Text functions_like(std::string_view name) {
+  const std::string_view prefix = name.starts_with("rdma_") ? "rdma_" : "ibv_";
+  Text names;
+  for (const std::string_view function : functions_that_can_fail()) {
+    if (!function.starts_with(prefix) || !obeys_rules(function)) continue;
+    names += (names.empty() ? "" : ", ") + Text(function);
+  }
+  return names;
+}
+
 Complaint take_call(std::string_view text, Rule& rule) {
   rule.call = function_that_can_fail(text);
   if (rule.call.empty()) {
-    return "call=" + Text(text) + ": no function of that name can be made to fail";
+    return "call=" + Text(text) + ": no function of that name can be made to fail; there are " +
+           functions_like(text);
   }
-  if (rule.call == "ibv_open_device" || !rule.call.starts_with("ibv_")) {
-    return "call=" + Text(text) +
-           ": a rule is about what an opened device is called for; this one takes `verbena run "
-           "--fail " +
-           Text(text) + "=ERROR`";
+  if (!obeys_rules(rule.call)) {
+    return "call=" + Text(text) + ": rules do not reach this one; `verbena run --fail " +
+           Text(text) + "=ERROR` does";
   }
   return {};
 }

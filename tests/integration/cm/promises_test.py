@@ -7,9 +7,10 @@ promised is refused with an errno as ever, and nothing overtakes.
 
 import errno
 import os
+import subprocess
 import threading
 
-from rdma_cm_case import LIMIT, RdmaCmCase, run
+from rdma_cm_case import LIMIT, RdmaCmCase, binary, run
 from rdma_cm_channel import *
 
 
@@ -73,6 +74,22 @@ class PromisesTest(RdmaCmCase):
         server.listener()
         client.connect(active, 0x4001)
         server.expect(CONNECT_REQUEST)
+
+    def test_what_a_rule_makes_fail_is_promised_no_more(self):
+        server, client = self.channel(), self.channel()
+        server.listener()
+        active = self.routed(client, 1)
+        rules = ("fail=ECONNRESET call=rdma_connect nth=1", "fail=EIO call=rdma_accept nth=1")
+        env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+        subprocess.run([binary("verbena"), "fault", *(word for rule in rules for word in ("--inject", rule))], env=env, check=True)
+        self.refused(errno.ECONNRESET, client.connect, active, 0x4001)
+        client.connect(active, 0x4001)
+        passive = server.expect(CONNECT_REQUEST).id
+        self.refused(errno.EIO, server.accept, passive, 2, 0x8001)
+        server.accept(passive, 2, 0x8001)
+        client.expect(CONNECT_RESPONSE)
+        client.confirm(active)
+        self.assertEqual(server.expect(ESTABLISHED).uid, 2)
 
     @staticmethod
     def parameters():

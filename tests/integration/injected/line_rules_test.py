@@ -4,6 +4,9 @@
     line_rules_test.py BUILD EXCHANGE MESSAGES STEPS [CASE ...]
 """
 
+import errno
+import os
+import pathlib
 import time
 
 import ruling
@@ -110,6 +113,13 @@ class Calls(Case):
         self.inject("fail=EIO call=ibv_reg_mr program=another")
         self.assertEqual(self.device.run(["ibv_devinfo", "-v"]).returncode, 0)
 
+    def test_a_poll(self):
+        self.inject("fail=EIO call=ibv_poll_cq nth=2 program=client")
+        done = self.device.run([ruling.EXCHANGE, "send", "2", "64"])
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("ibv_poll_cq: Input/output error", done.stderr)
+        self.assertEqual(self.rules(), {"fail=EIO call=ibv_poll_cq nth=2 program=client": (2, 1)})
+
     def test_in_a_file(self):
         file = self.device.folder / "calls.toml"
         file.write_text('[[event]]\ndo = "fail=ENOMEM"\ncall = "ibv_post_send"\nnth = 2\nprogram = "client"\n', encoding="utf-8")
@@ -122,6 +132,58 @@ class Calls(Case):
         self.inject("fail=EIO call=ibv_create_qp")
         self.fault("--clear")
         self.all_is_well(self.exchange("auto", "send", 1, 64), 1)
+
+
+class ConnectionCalls(Case):
+    """The same of librdmacm, where the emulator carries the rules out."""
+
+    def setUp(self):
+        super().setUp()
+        self.program = str(pathlib.Path(ruling.BUILD, "bin", "cm_events_program"))
+
+    def is_well(self, case, matched):
+        done = self.device.run([self.program, case])
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (0, "done"), done.stderr)
+        self.assertEqual(list(self.rules().values()), [(matched, 0)])
+
+    def fails(self, case, call, error):
+        done = self.device.run([self.program, case])
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]),
+                         (1, f"failed: {call}: {os.strerror(getattr(errno, error))}"), done.stderr)
+        self.assertIn(f"rdma_cm: {call}: fails with {error}, as a rule (fail=) asks", done.stderr)
+
+    def test_which_call(self):
+        for call, error, case in (
+                ("rdma_create_id", "ENOMEM", "life"), ("rdma_bind_addr", "EADDRINUSE", "life"), ("rdma_listen", "EADDRINUSE", "life"),
+                ("rdma_resolve_addr", "ENETUNREACH", "life"), ("rdma_resolve_route", "EHOSTUNREACH", "life"),
+                ("rdma_connect", "ETIMEDOUT", "life"), ("rdma_accept", "ECONNRESET", "life"), ("rdma_disconnect", "ENOTCONN", "life"),
+                ("rdma_reject", "EIO", "rejected"), ("rdma_set_option", "EINVAL", "type_of_service"),
+                ("rdma_join_multicast", "ENOMEM", "multicast"), ("rdma_leave_multicast", "EAGAIN", "multicast")):
+            with self.subTest(call=call):
+                self.inject(f"fail={error} call={call} nth=1")
+                self.fails(case, call, error)
+                self.assertEqual(list(self.rules().values()), [(1, 1)])
+
+    def test_each_process_counts_its_own(self):
+        self.inject("fail=EIO call=rdma_accept nth=2")  # the client's confirmation is none
+        self.is_well("life", 1)
+        self.is_well("established", 2)
+        self.inject("fail=EIO call=rdma_disconnect nth=2")
+        self.fails("life", "rdma_disconnect", "EIO")
+        self.assertEqual(list(self.rules().values()), [(2, 1)])
+
+    def test_of_whom_and_when(self):
+        for condition in ("program=another", "after=100s"):
+            self.inject("fail=EIO call=rdma_connect " + condition)
+            self.is_well("life", 0)
+        self.device.environment["VERBENA_ROLE"] = "another"
+        self.inject("fail=EIO call=rdma_connect program=another")
+        self.fails("life", "rdma_connect", "EIO")
+
+    def test_a_run_that_requires_it(self):
+        for rule, code in (("fail=EIO call=rdma_reject", 3), ("fail=EIO call=rdma_listen", 1)):
+            done = self.device.control("run", "--private", "--inject", rule, "--require-fired", "--", self.program, "life")
+            self.assertEqual(done.returncode, code, done.stderr)
 
 
 if __name__ == "__main__":

@@ -141,6 +141,9 @@ void CmService::execute(fabric::ClientId client, const control::Incoming& messag
   if (channel == channels_.end()) {
     return refuse(client, message.header.sequence, {EBADF, "no such event channel"});
   }
+  if (const auto error = ruled_calls_.judge(client, request->command, clock_())) {
+    return refuse(client, message.header.sequence, *error);
+  }
   prepare(request->channel, request->command);
   if (request->other != 0 && request->other != request->channel) {
     prepare(request->other, request->command);
@@ -198,6 +201,7 @@ void CmService::outdate_answers(const cm::Wakeup& change) {
 }
 
 void CmService::on_client_closed(fabric::ClientId client) {
+  ruled_calls_.forget(client);
   const auto it = by_client_.find(client);
   if (it == by_client_.end()) return;
   const cm::ChannelId channel = it->second;
@@ -240,6 +244,18 @@ void CmService::on_addresses_changed(const fabric::Port& port) {
 }
 
 void CmService::on_attributes_changed(const fabric::Port&) { ports_.refresh(); }
+
+// A promised call is carried out whatever a rule says, so what a rule names is not promised; and
+// what was is promised no more.
+void CmService::on_rules_changed() {
+  ruled_calls_.follow_rules(clock_());
+  const bool may_fail = ruled_calls_.names("rdma_connect") || ruled_calls_.names("rdma_accept");
+  ucma_.set_promising(!may_fail);
+  if (!may_fail) return;
+  for (const auto& [channel, open] : channels_) {
+    if (open.events) open.events->outdate_all_answers();
+  }
+}
 
 void CmService::on_ending(std::function<void()> told) {
   told_ = std::move(told);

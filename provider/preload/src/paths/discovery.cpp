@@ -70,10 +70,11 @@ Failure<control::Error> unreachable(int code) {
   return control::fail(code, "the emulator in " + dir + ": " + std::strerror(code));
 }
 
-// Once, where explanations are wanted (`verbena run` does).
-void explain(std::atomic<bool>& said, const char* what, const control::Error& error) {
+// So often, where explanations are wanted (`verbena run` does).
+void explain(std::atomic<int>& left, const char* what, const control::Error& error) {
   const char* log = ::secure_getenv("VERBENA_LOG");
-  if (log == nullptr || std::strstr(log, "explain") == nullptr || said.exchange(true)) return;
+  if (log == nullptr || std::strstr(log, "explain") == nullptr || left.load() <= 0) return;
+  if (left.fetch_sub(1) <= 0) return;
   const std::string line = std::string("verbena: ") + program_invocation_short_name + "[" +
                            std::to_string(::getpid()) + "]: " + what + ": " + error.text + "\n";
   (void)!real::write(STDERR_FILENO, line.data(), line.size());
@@ -81,8 +82,8 @@ void explain(std::atomic<bool>& said, const char* what, const control::Error& er
 
 // A program that looks for devices and finds none of ours is told why.
 void explain(const control::Error& error) {
-  static constinit std::atomic<bool> said{false};
-  explain(said, "no emulated device for this program", error);
+  static constinit std::atomic<int> left{1};
+  explain(left, "no emulated device for this program", error);
 }
 
 control::Outcome<Greeted> greet() {
@@ -99,8 +100,8 @@ control::Outcome<Greeted> greet() {
 }  // namespace
 
 void explain_refused_command(const control::Error& error) {
-  static constinit std::atomic<bool> said{false};
-  explain(said, "rdma_cm", error);
+  static constinit std::atomic<int> left{16};
+  explain(left, "rdma_cm", error);
 }
 
 std::string shadow_directory() {

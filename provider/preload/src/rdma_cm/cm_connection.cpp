@@ -59,8 +59,10 @@ control::Outcome<std::unique_ptr<Connection>> connect_anew() {
 }
 
 // Channel::call in two system calls instead of four: answers are small, and nothing else comes on
-// such a connection.
-control::Outcome<control::CmReply> ask(Connection& connection, const control::CmCommand& command) {
+// such a connection. `is_refused`: the error is the emulator's, whatever it is, and the connection
+// as good as before.
+control::Outcome<control::CmReply> ask(Connection& connection, const control::CmCommand& command,
+                                       bool& is_refused) {
   const int fd = connection.channel.fd();
   const std::uint32_t sequence = connection.next_sequence;
   connection.next_sequence = (sequence + 1) & ~control::kDaemonSequence;
@@ -74,6 +76,7 @@ control::Outcome<control::CmReply> ask(Connection& connection, const control::Cm
     }
     if (!in) return Failure<control::Error>{in.error()};
     if (in->type() == control::MessageType::kRefused) {
+      is_refused = true;
       return Failure<control::Error>{control::refusal(*in)};
     }
     if (in->header.sequence != sequence) continue;  // the late answer to one that timed out
@@ -112,16 +115,18 @@ void keep(std::unique_ptr<Connection> connection) {
 control::Outcome<control::CmReply> send_cm_command(const control::CmCommand& command) {
   // A kept connection may have died with an emulator before this one.
   for (std::unique_ptr<Connection> used = take_kept(); used; used = take_kept()) {
-    auto reply = ask(*used, command);
-    const int code = reply ? 0 : reply.error().code;
+    bool is_refused = false;
+    auto reply = ask(*used, command, is_refused);
+    const int code = reply || is_refused ? 0 : reply.error().code;
     if (code == ECONNRESET || code == EPIPE) continue;
     if (code != ETIMEDOUT && code != EPROTO) keep(std::move(used));
     return reply;
   }
   auto fresh = connect_anew();
   if (!fresh) return Failure<control::Error>{fresh.error()};
-  auto reply = ask(**fresh, command);
-  if (reply) keep(std::move(*fresh));
+  bool is_refused = false;
+  auto reply = ask(**fresh, command, is_refused);
+  if (reply || is_refused) keep(std::move(*fresh));
   return reply;
 }
 

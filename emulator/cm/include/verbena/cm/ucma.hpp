@@ -53,6 +53,8 @@ class Ucma {
   // `take` copies what it wants to keep.
   void answers_after(ChannelId channel, const RdmaEvent& event,
                      const std::function<void(const UcmaAnswer&)>& take);
+  // Whether promises are among these. At first they are.
+  void set_promising(bool is_promising) { is_promising_ = is_promising; }
 
  private:
   // As execute; the response is put into the memory of this one.
@@ -62,6 +64,7 @@ class Ucma {
 
   RdmaCm& cm_;
   std::vector<std::uint8_t> spare_;  // memory for answers
+  bool is_promising_ = true;
 };
 
 }  // namespace verbena::cm

@@ -30,6 +30,8 @@ class Clients {
   virtual ~Clients() = default;
   // Null when the client has gone.
   virtual const ClientInfo* info(ClientId client) const = 0;
+  // Whether rules of scripted faults call its program so.
+  virtual bool is_called(ClientId client, const std::string& name) const = 0;
   // A whole packet (control::encode). Kept back while the client does not read; a client that
   // lets too much wait is cut off. The descriptors are duplicated.
   virtual void send(ClientId client, std::span<const std::uint8_t> packet,
@@ -60,6 +62,8 @@ class Extension {
   virtual void on_addresses_changed(const Port&) {}
   // What a port says of itself has changed: its GIDs, its MTU.
   virtual void on_attributes_changed(const Port&) {}
+  // The rules of scripted faults are others.
+  virtual void on_rules_changed() {}
   // All devices are about to go. Calls `told` once, at once or later, when its clients know.
   // NOLINTNEXTLINE(performance-unnecessary-value-param): whoever calls it later keeps it
   virtual void on_ending(std::function<void()> told) { told(); }

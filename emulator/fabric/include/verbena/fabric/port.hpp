@@ -101,6 +101,8 @@ class Port final {
   FaultTable& faults() { return faults_; }
   const FaultTable& faults() const { return faults_; }
   void apply_own_faults();
+  // Where the daemon counts what it does itself.
+  control::StatsPage& own_counters() { return own_counters_; }
   // What a fault did, in all contexts since it was set.
   FaultTotals totals_of(const FaultTable::Fault& fault) const;
   // The same of a rule, of those that live.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Rules at work on the calls of one opened device (fail=). Calls are counted for each rule alone.
+// Rules at work on the calls of one opened device, or of one process's librdmacm (fail=). Calls are
+// counted for each rule alone.
 #pragma once
 
 #include <cstdint>

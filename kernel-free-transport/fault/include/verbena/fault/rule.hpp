@@ -153,6 +153,8 @@ struct Rule {
   bool is_management() const { return cm || direction == Direction::kManagement; }
   bool is_event() const { return fault::is_event(action); }
   bool is_of_call() const { return action == Action::kFail; }
+  // Which the emulator answers; the others are answered in the program itself.
+  bool is_of_librdmacm() const { return call.starts_with("rdma_"); }
   bool is_of_line() const { return fault::is_of_line(action); }
   bool needs_seed() const { return ppm != 0; }
   bool operator==(const Rule&) const = default;

@@ -55,6 +55,7 @@ class ChannelEvents {
   void leave_to_programs() { laid_out_.clear(); }
   // Before a command changes this ID.
   void outdate_answers(std::uint32_t id) { writer_.outdate_answers(id); }
+  void outdate_all_answers() { writer_.outdate_all_answers(); }
 
  private:
   struct LaidOut {

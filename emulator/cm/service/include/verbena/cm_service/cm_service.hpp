@@ -20,6 +20,7 @@
 #include "verbena/cm/ucma.hpp"
 #include "verbena/cm_service/channel_events.hpp"
 #include "verbena/cm_service/fabric_ports.hpp"
+#include "verbena/cm_service/ruled_calls.hpp"
 #include "verbena/control/cm_messages.hpp"
 #include "verbena/fabric/extension.hpp"
 #include "verbena/fabric/management_sink.hpp"
@@ -47,6 +48,7 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   void on_port_changed(const fabric::Port& port) override;
   void on_addresses_changed(const fabric::Port& port) override;
   void on_attributes_changed(const fabric::Port& port) override;
+  void on_rules_changed() override;
   void on_ending(std::function<void()> told) override;
   void on_management_datagram(fabric::Port& port,
                               const wire::RxDatagram& datagram) noexcept override;
@@ -104,6 +106,7 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   FabricPorts ports_;
   cm::RdmaCm cm_;
   cm::Ucma ucma_;
+  RuledCalls ruled_calls_{fabric_, clients_};
   Psn next_psn_;
   std::unordered_map<cm::ChannelId, OpenChannel> channels_;
   std::unordered_map<fabric::ClientId, cm::ChannelId> by_client_;
