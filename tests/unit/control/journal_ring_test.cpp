@@ -58,6 +58,13 @@ TEST_F(JournalRingTest, WhatFindsNoRoomIsCounted) {
   EXPECT_EQ(take(), std::pair(std::uint64_t{7}, std::string("again")));
 }
 
+TEST_F(JournalRingTest, ATextWithoutAnAddressIsEmpty) {
+  JournalRecord record;
+  record.wr_id = 7;
+  ASSERT_TRUE(ring_->put(record, std::string_view()));
+  EXPECT_EQ(take(), std::pair(std::uint64_t{7}, std::string()));
+}
+
 TEST_F(JournalRingTest, LongTextsAreCut) {
   ASSERT_TRUE(put(1, std::string(100'000, 'x')));
   EXPECT_EQ(take().second.size(), 1024u);
