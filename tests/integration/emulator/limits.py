@@ -223,9 +223,7 @@ while connections:
             ended += 1
 say(ended)""")
         self.assertEqual(self.line(greedy), "30")
-        with open(f"/proc/{self.daemon_pid()}/status") as file:
-            peak = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
-        self.assertLess(peak, 80 * 1024)
+        self.assert_took_less(self.daemon_pid(), 80 << 10)
         with cc.Client(self.dir).open_device() as client:
             client.call(cc.EXTRA_SLOT)
 

@@ -98,7 +98,9 @@ class Lives(EventsCase):
 
     def test_a_death(self):
         for number in (signal.SIGKILL, signal.SIGSEGV):
-            puppet = self.start()
+            # ASan's own handler of SIGSEGV would end it in another way.
+            options = self.device.environment.get("ASAN_OPTIONS", "") + ":handle_segv=0"
+            puppet = self.start(ASAN_OPTIONS=options)
             puppet.process.send_signal(number)
             # Its parent, which is this process, does not ask yet.
             self.assert_has(self.only(puppet, "died"), program="puppet", slot=puppet.qpn >> 14, signal=number.name)

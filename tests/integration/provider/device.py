@@ -5,8 +5,10 @@ Runtime folder and fabric are the test's own, so that tests run side by side. Se
 waited for; nothing sleeps for a guessed time.
 """
 
+import os
 import pathlib
 import random
+import re
 import shutil
 import socket
 import subprocess
@@ -33,6 +35,15 @@ def listens(port):
     return False
 
 
+def sanitizers(verbena):
+    """What programs need in their environment where the product is built with AddressSanitizer: the suite's options, and
+    its runtime before the C library, also in the distribution's programs."""
+    needed = subprocess.run(["ldd", verbena], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"=> (\S*/libasan\S*)", needed)
+    kept = {name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}
+    return dict(kept, LD_PRELOAD=found[1]) if found else kept
+
+
 class Emulator:
     """`verbena up` on entering, `verbena down` on leaving."""
 
@@ -50,7 +61,7 @@ class Emulator:
         if self._become:
             self.folder.chmod(0o777)
         self.environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8",
-                            "VERBENA_RUNTIME_DIR": str(self.folder / "run")}
+                            "VERBENA_RUNTIME_DIR": str(self.folder / "run"), **sanitizers(self.verbena)}
         for _ in range(20):
             self.fabric = f"127.{random.randrange(64, 250)}.{random.randrange(1, 250)}.0/24"
             up = self.control("up", "--fabric", self.fabric, *self._options)

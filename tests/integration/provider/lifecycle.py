@@ -210,9 +210,11 @@ class Many(ProviderCase):
         lock = pathlib.Path(self.device.environment["VERBENA_RUNTIME_DIR"], "daemon.lock")
         pids = [int(lock.read_text()), client.pid]
         before = [self.peak_memory(pid) for pid in pids]
+        # More data than that it could not have. AddressSanitizer needs more itself and keeps what is freed.
+        memory_tells = "LD_PRELOAD" not in self.device.environment
+        limit = ["prlimit", f"--data={24 << 20}"] if memory_tells else []
         for words in (["status"], ["status", "--json"]):
-            # More data than that it could not have.
-            command = subprocess.Popen(["prlimit", f"--data={24 << 20}", self.device.verbena, *words], env=self.device.environment, text=True,
+            command = subprocess.Popen([*limit, self.device.verbena, *words], env=self.device.environment, text=True,
                                        stdout=subprocess.PIPE)
             first = command.stdout.readline()
             # The rest is asked for as it is read: this comes in between.
@@ -228,7 +230,8 @@ class Many(ProviderCase):
                 self.assertEqual(text.count(" UD "), 100_000)
                 self.assertIn("100000 QP", text)
         for pid, peak in zip(pids, before):
-            self.assertLess(self.peak_memory(pid) - peak, 8 * 1024)
+            if memory_tells:
+                self.assertLess(self.peak_memory(pid) - peak, 8 * 1024)
         self.tell(client, "1")
         text, _ = client.communicate(timeout=LIMIT)
         self.assertEqual(client.returncode, 0, text)
@@ -267,6 +270,8 @@ class Many(ProviderCase):
         self.until(lambda: self.contexts() == 0, "a slot is still taken")
 
     def test_no_descriptor_left_is_an_error_and_no_more(self):
+        # UBSan asks for a descriptor to look at an object, and takes the object for none where it gets none.
+        self.device.environment["UBSAN_OPTIONS"] = "halt_on_error=0"
         self.run_case("few_descriptors")
 
 

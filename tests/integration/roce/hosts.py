@@ -11,9 +11,13 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "provider"))
+import device as devices  # noqa: E402
 
 LIMIT = 60.0
 PREFIX = None  # where bin/verbena is; set by roce_test.py
@@ -34,7 +38,8 @@ class Host:
         self.v6 = f"fd00:9::{number}"
         self.link_local = f"fe80::9:{number}"
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="verbena-roce-"))
-        self.environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "VERBENA_RUNTIME_DIR": str(self.folder / "run")}
+        self.environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "VERBENA_RUNTIME_DIR": str(self.folder / "run"),
+                            **devices.sanitizers(f"{PREFIX}/bin/verbena")}
         self.started = []
 
     def ip(self, *words):

@@ -2,7 +2,6 @@
 """`verbena run --pair`: a server and a client, of which one command line and one exit code become."""
 
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -97,9 +96,7 @@ class Pairs(RunCase):
         run = self.start("--private", "--pair", self.server + " forever", "cat /dev/zero")
         for _ in range(64):
             self.assertEqual(len(run.stdout.read(1 << 20)), 1 << 20)
-        status = pathlib.Path(f"/proc/{run.pid}/status").read_text()
-        highest = int(status.split("VmHWM:")[1].split()[0])
-        self.assertLess(highest, 64 << 10, "KiB")
+        self.assert_took_less(run.pid, 64 << 10)
         run.stdout.close()
         self.assertEqual(run.wait(LIMIT), 128 + signal.SIGPIPE)
         self.nothing_is_left()
