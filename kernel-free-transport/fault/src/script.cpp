@@ -255,6 +255,7 @@ Verdict Script::judge(std::span<const ActiveRule> rules, const Described& packet
   const auto known = is_first ? taken_.end() : taken_.find({kind, packet.name.number});
   Places places;
   std::uint32_t attempt = 1;
+  std::uint8_t completion = 0;
   if (is_first) {
     for (const ActiveRule& active : rules) {
       if (const std::uint64_t place = count(active, packet); place != 0) places[active.id] = place;
@@ -262,6 +263,7 @@ Verdict Script::judge(std::span<const ActiveRule> rules, const Described& packet
   } else if (known != taken_.end()) {
     places = known->second.places;
     attempt = known->second.attempts + 1;
+    completion = known->second.completion;
   }
   for (const ActiveRule& active : rules) {
     const auto found = places.find(active.id);
@@ -274,12 +276,18 @@ Verdict Script::judge(std::span<const ActiveRule> rules, const Described& packet
     }
     if (active.counters != nullptr) active.counters->fire();
     add_to(verdict, active);
+    if (active.rule.action == Action::kComplete) completion = verdict.mark;
+  }
+  // However often it is sent: its answer may be lost, or come late.
+  if (completion != 0) {
+    verdict.mark = completion;
+    verdict.is_taken = true;
   }
   if (!is_first && known == taken_.end()) return verdict;
   if (verdict.arrives()) {
     if (known != taken_.end()) taken_.erase(known);
   } else {
-    taken_[{kind, packet.name.number}] = {attempt, std::move(places)};
+    taken_[{kind, packet.name.number}] = {attempt, std::move(places), completion};
     forget_old(kind);
   }
   return verdict;

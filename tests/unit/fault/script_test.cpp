@@ -346,6 +346,17 @@ TEST_F(ScriptTest, CompletionsAreCountedByRequests) {
   EXPECT_EQ(request(3).mark, static_cast<std::uint8_t>(Nak::kAccess));
 }
 
+TEST_F(ScriptTest, ARequestThatCompletesDoesSoHoweverOftenItIsSent) {
+  add("complete=RETRY_EXC_ERR nth=1");
+  add("drop nth=1 attempt=2");
+  const Verdict first = request(0);
+  EXPECT_EQ(first.mark, wire::kStatusCodes + 12);
+  EXPECT_TRUE(request(0).is_lost);
+  EXPECT_EQ(request(0), first);
+  EXPECT_EQ(request(1).mark, 0);
+  EXPECT_EQ(counters_[0].fired(), 1u) << "the rule fires once";
+}
+
 TEST_F(ScriptTest, ALineOfASpeedIsForRepetitionsToo) {
   add("rate=10Mbit opcode=SEND");
   for (int time = 0; time < 2; ++time) {

@@ -100,6 +100,7 @@ class Script {
   struct Taken {
     std::uint32_t attempts = 0;
     Places places;
+    std::uint8_t completion = 0;  // the mark of a request that completes with a status
   };
   using Kind = std::pair<Direction, std::uint32_t>;  // and what it says
   using Key = std::pair<Kind, std::uint64_t>;        // and its number
