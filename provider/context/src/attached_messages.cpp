@@ -137,9 +137,12 @@ void AttachedEngine::report_status(const control::StatusRequest& request, std::u
 
 // --- what a person asks for (`verbena event`) --------------------------------------------------
 
+// A program may end as soon as it has the event: whether there is one is answered before.
 void AttachedEngine::raise_event(const control::RaiseEvent& request, std::uint32_t sequence) {
   using control::RaisedEvent;
-  control::Outcome<control::Done> done = control::Done{};
+  control::Outcome<control::Done> can = control::Done{};
+  const bool is_of_srq = request.event == RaisedEvent::kSrqError;
+  const Qpn number = request.place != 0 ? queue_pair_at(request.place) : Qpn(request.number);
   switch (request.event) {
     case RaisedEvent::kClientReregister:
       if (is_first_) owner_.on_async_event(queue::AsyncEvent::kClientReregister, nullptr);
@@ -149,15 +152,24 @@ void AttachedEngine::raise_event(const control::RaiseEvent& request, std::uint32
       return;
     case RaisedEvent::kQpFatal:
     case RaisedEvent::kPathMigrationError:
-      done = raise_of_queue_pair(request);
+      can = can_raise_of_queue_pair(number, request.event);
       break;
     case RaisedEvent::kSrqError:
-      done = raise_of_shared_receive(request.number);
+      can = can_raise_of_shared_receive(request.number);
       break;
   }
-  if (done) return (void)client_.tell(control::Ack{}, sequence);
-  client_.tell(control::Refused{static_cast<std::uint32_t>(done.error().code), done.error().text},
-               sequence);
+  if (!can) {
+    const auto code = static_cast<std::uint32_t>(can.error().code);
+    return (void)client_.tell(control::Refused{code, can.error().text}, sequence);
+  }
+  client_.tell(control::Ack{}, sequence);
+  if (is_of_srq) {
+    owner_.exports().shared_receives.with(request.number, [this](Srq* srq) {
+      if (srq != nullptr) on_async_event(queue::AsyncEvent::kSrqError, srq);
+    });
+  } else {
+    raise_of_queue_pair(number, request);
+  }
 }
 
 // Among those that the process has created; 0: it is not here, or cannot send yet.
@@ -171,35 +183,34 @@ Qpn AttachedEngine::queue_pair_at(std::uint32_t place) {
   return found;
 }
 
-control::Outcome<control::Done> AttachedEngine::raise_of_queue_pair(
-    const control::RaiseEvent& request) {
-  const bool is_fatal = request.event == control::RaisedEvent::kQpFatal;
-  control::Outcome<control::Done> done = control::fail(ENOENT, "no such queue pair");
-  const Qpn number = request.place != 0 ? queue_pair_at(request.place) : Qpn(request.number);
+control::Outcome<control::Done> AttachedEngine::can_raise_of_queue_pair(
+    Qpn number, control::RaisedEvent event) {
+  control::Outcome<control::Done> can = control::fail(ENOENT, "no such queue pair");
   engine_->device().with_qp(number, [&](qp::QueuePair& qp) {
     if (qp.cookie() == nullptr) return;  // a stand-in, which programs do not know
-    if (!is_fatal && qp.transport() == Transport::kUd) {
-      done = control::fail(EINVAL, "a UD queue pair has no path that could migrate");
-      return;
+    can = control::Done{};
+    if (event != control::RaisedEvent::kQpFatal && qp.transport() == Transport::kUd) {
+      can = control::fail(EINVAL, "a UD queue pair has no path that could migrate");
     }
-    if (is_fatal) {
+  });
+  return can;
+}
+
+void AttachedEngine::raise_of_queue_pair(Qpn number, const control::RaiseEvent& request) {
+  engine_->device().with_qp(number, [&](qp::QueuePair& qp) {
+    if (request.event == control::RaisedEvent::kQpFatal) {
       const Guard guard(qp.lock());
       qp.fail(request.place != 0 ? "a rule (raise=) raised qp-fatal"
                                  : "`verbena event` raised qp-fatal");
     }
     on_async_event(static_cast<queue::AsyncEvent>(request.event), qp.cookie());
-    done = control::Done{};
   });
-  return done;
 }
 
-control::Outcome<control::Done> AttachedEngine::raise_of_shared_receive(std::uint32_t number) {
+control::Outcome<control::Done> AttachedEngine::can_raise_of_shared_receive(std::uint32_t number) {
   bool is_there = false;
   if (is_first_) {
-    owner_.exports().shared_receives.with(number, [&](Srq* srq) {
-      is_there = srq != nullptr;
-      if (is_there) on_async_event(queue::AsyncEvent::kSrqError, srq);
-    });
+    owner_.exports().shared_receives.with(number, [&](Srq* srq) { is_there = srq != nullptr; });
   }
   if (is_there) return control::Done{};
   return control::fail(ENOENT, "no such shared receive queue");

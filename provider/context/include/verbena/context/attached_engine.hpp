@@ -88,8 +88,9 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   void report_status(const control::StatusRequest& request, std::uint32_t sequence);
   void raise_event(const control::RaiseEvent& request, std::uint32_t sequence);
   Qpn queue_pair_at(std::uint32_t place);
-  control::Outcome<control::Done> raise_of_queue_pair(const control::RaiseEvent& request);
-  control::Outcome<control::Done> raise_of_shared_receive(std::uint32_t number);
+  control::Outcome<control::Done> can_raise_of_queue_pair(Qpn number, control::RaisedEvent event);
+  void raise_of_queue_pair(Qpn number, const control::RaiseEvent& request);
+  control::Outcome<control::Done> can_raise_of_shared_receive(std::uint32_t number);
 
   Context& owner_;
   const bool is_first_;
