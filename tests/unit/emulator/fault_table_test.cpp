@@ -40,23 +40,21 @@ class FaultTableTest : public ::testing::Test {
     EXPECT_TRUE(seed.ok());
     return seed ? *seed : std::nullopt;
   }
-  const FaultSpec* in_force(std::uint32_t qpn) {
-    list_ = table_.in_force();
-    for (const FaultSpec& spec : list_) {
-      if (spec.qpn == qpn) return &spec;
+  std::optional<FaultSpec> in_force(std::uint32_t qpn) {
+    for (const FaultSpec& spec : table_.in_force()) {
+      if (spec.qpn == qpn) return spec;
     }
-    return nullptr;
+    return std::nullopt;
   }
 
   FaultTable table_;
-  std::vector<FaultSpec> list_;
 };
 
 TEST_F(FaultTableTest, AChangeLeavesWhatItDoesNotName) {
   EXPECT_EQ(set(change(control::kFaultLoss, {.loss_ppm = 5})), kFresh);
   const std::uint64_t id = in_force(0)->id;
   EXPECT_EQ(*table_.change(change(control::kFaultDelay, {.delay_ns = 7}), 1), kFresh) << "kept";
-  ASSERT_NE(in_force(0), nullptr);
+  ASSERT_NE(in_force(0), std::nullopt);
   EXPECT_EQ(in_force(0)->values, (control::FaultValues{.loss_ppm = 5, .delay_ns = 7}));
   EXPECT_EQ(in_force(0)->id, id) << "it counts on";
   EXPECT_TRUE(set(change(control::kFaultLoss, {})));
@@ -73,8 +71,8 @@ TEST_F(FaultTableTest, DataAndConnectionManagementAreTwo) {
   EXPECT_NE(in_force(0)->place, in_force(FaultSpec::kCm)->place);
   EXPECT_EQ(in_force(FaultSpec::kCm)->seed, kFresh);
   set(clear(true, false));
-  EXPECT_EQ(in_force(0), nullptr);
-  EXPECT_NE(in_force(FaultSpec::kCm), nullptr);
+  EXPECT_EQ(in_force(0), std::nullopt);
+  EXPECT_NE(in_force(FaultSpec::kCm), std::nullopt);
   set(clear(true, true));
   EXPECT_TRUE(table_.all().empty());
 }
@@ -89,7 +87,7 @@ TEST_F(FaultTableTest, AQueuePairHasWhatItDoesNotNameFromAll) {
   set(change(control::kFaultDelay, {.delay_ns = 8}));
   EXPECT_EQ(in_force(kQp)->values, control::FaultValues{.delay_ns = 8});
   set(change(control::kFaultLoss, {}));
-  EXPECT_EQ(in_force(kQp), nullptr) << "nothing is left from which it would be spared";
+  EXPECT_EQ(in_force(kQp), std::nullopt) << "nothing is left from which it would be spared";
   set(change(control::kFaultCorrupt, {.corrupt_ppm = 1}, kQp));
   set(clear(true, true));
   EXPECT_TRUE(table_.all().empty()) << "clear takes those of single queue pairs away, too";
@@ -100,7 +98,7 @@ TEST_F(FaultTableTest, ClearOfAQueuePairLeavesTheOthers) {
   set(change(control::kFaultLoss, {.loss_ppm = 9}, kQp));
   set(change(control::kFaultLoss, {.loss_ppm = 8}, kQp + 1));
   set(clear(true, false, kQp));
-  EXPECT_EQ(in_force(kQp), nullptr);
+  EXPECT_EQ(in_force(kQp), std::nullopt);
   EXPECT_EQ(in_force(kQp + 1)->values.loss_ppm, 8u);
   EXPECT_EQ(in_force(0)->values.loss_ppm, 5u);
 }
