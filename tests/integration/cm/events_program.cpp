@@ -19,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -116,6 +117,12 @@ class Side {
     std::exit(1);
   }
 
+  // The ID of a request goes on here.
+  void take_over(Side& from) {
+    check(rdma_migrate_id(from.id, channel_) == 0, "rdma_migrate_id");
+    id = std::exchange(from.id, nullptr);
+  }
+
   rdma_cm_id* listener = nullptr;
   rdma_cm_id* id = nullptr;
 
@@ -180,6 +187,18 @@ void established() {
   p.server.accept();
   p.client.expect(RDMA_CM_EVENT_ESTABLISHED);
   p.server.expect(RDMA_CM_EVENT_ESTABLISHED);
+}
+
+// The passive side goes on at another channel, and its first message comes before the confirmation.
+void moved() {
+  Pair p;
+  Side elsewhere;
+  p.request();
+  elsewhere.take_over(p.server);
+  elsewhere.accept();
+  p.client.expect(RDMA_CM_EVENT_CONNECT_RESPONSE);
+  check(rdma_notify(elsewhere.id, IBV_EVENT_COMM_EST) == 0, "rdma_notify");
+  elsewhere.expect(RDMA_CM_EVENT_ESTABLISHED);
 }
 
 // As on hardware: the passive side's queue pair answers with the traffic class of the request's
@@ -330,6 +349,7 @@ void device_removal() {
 const std::map<std::string, std::function<void()>> kCases{
     {"life", life},
     {"established", established},
+    {"moved", moved},
     {"type_of_service", type_of_service},
     {"connect_error", connect_error},
     {"nobody_listens", nobody_listens},

@@ -36,6 +36,9 @@ class EventsTest(EmulatorTest):
     def test_established_on_both_sides_with_queue_pairs_of_the_library(self):
         self.sees("established", *RESOLVED, "CONNECT_REQUEST", "ESTABLISHED", "ESTABLISHED")
 
+    def test_an_id_moves_to_another_channel_and_a_message_comes_first(self):
+        self.sees("moved", *RESOLVED, "CONNECT_REQUEST", "CONNECT_RESPONSE", "ESTABLISHED")
+
     def test_type_of_service(self):
         self.sees("type_of_service", *RESOLVED, "CONNECT_REQUEST", "ESTABLISHED", "ESTABLISHED")
         said = [line for line in self.programs[-1].lines() if line.startswith("traffic class")]

@@ -158,7 +158,8 @@ class ConnectionCalls(Case):
                 ("rdma_resolve_addr", "ENETUNREACH", "life"), ("rdma_resolve_route", "EHOSTUNREACH", "life"),
                 ("rdma_connect", "ETIMEDOUT", "life"), ("rdma_accept", "ECONNRESET", "life"), ("rdma_disconnect", "ENOTCONN", "life"),
                 ("rdma_reject", "EIO", "rejected"), ("rdma_set_option", "EINVAL", "type_of_service"),
-                ("rdma_join_multicast", "ENOMEM", "multicast"), ("rdma_leave_multicast", "EAGAIN", "multicast")):
+                ("rdma_join_multicast", "ENOMEM", "multicast"), ("rdma_leave_multicast", "EAGAIN", "multicast"),
+                ("rdma_migrate_id", "ENOMEM", "moved"), ("rdma_notify", "EINVAL", "moved")):
             with self.subTest(call=call):
                 self.inject(f"fail={error} call={call} nth=1")
                 self.fails(case, call, error)
