@@ -70,7 +70,7 @@ Failure<control::Error> unreachable(int code) {
   return control::fail(code, "the emulator in " + dir + ": " + std::strerror(code));
 }
 
-// So often, where explanations are wanted (`verbena run` does).
+// At most as often as `left` says, where explanations are wanted (`verbena run` does).
 void explain(std::atomic<int>& left, const char* what, const control::Error& error) {
   const char* log = ::secure_getenv("VERBENA_LOG");
   if (log == nullptr || std::strstr(log, "explain") == nullptr || left.load() <= 0) return;

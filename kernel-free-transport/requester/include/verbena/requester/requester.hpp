@@ -56,7 +56,7 @@ const char* to_string(Posted posted);
 struct ReliabilityAttributes {
   std::uint8_t timeout = 0;  // 4.096 us * 2^timeout; 0 = never
   std::uint8_t retry_count = 0;
-  std::uint8_t rnr_retry = 0;  // RnrWait::kForEver
+  std::uint8_t rnr_retry = 0;  // 7 = for ever
   std::uint8_t max_rd_atomic = 0;
 };
 
