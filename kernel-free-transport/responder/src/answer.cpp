@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "verbena/base/guarded_copy.hpp"
 #include "verbena/responder/responder.hpp"
 #include "verbena/wire/crc32.hpp"
 
@@ -151,7 +152,8 @@ Responder::Emit Responder::drop_read(const Response& r, const Piece& piece,
 
 // Data of plain memory is borrowed by its packet or summed while it is copied, as that of requests
 // is; but not both, as its owner may change it at any time. An answer that is given again is
-// copied: what was borrowed may be missing, and its packet was lost for that.
+// copied: what was borrowed may be missing, and its packet was lost for that. What is missing
+// already is refused here and now: nobody would ask again once a later request is refused.
 Responder::Emit Responder::emit(Response& r, wire::TxBatch& out) {
   const bool may_be_merged = r.packets > 1 && endpoint_.transport == Transport::kRc;
   const Piece piece = piece_of(r, may_be_merged ? endpoint_.packing().merged_most_of(r.length) : 0);
@@ -174,6 +176,8 @@ Responder::Emit Responder::emit(Response& r, wire::TxBatch& out) {
                              length >= endpoint_.packing().borrowed_least &&
                              !endpoint_.packing().is_sealed;
     if (is_borrowed) {
+      if (!guarded_look(bytes, length)) [[unlikely]]
+        return drop_read(r, piece, memory::Refusal::kNotMapped);
       borrowed = bytes;
     } else if (bytes != nullptr && piece.psns == 1 && wire::crc32_joins(length) &&
                endpoint_.packing().is_sealed) {

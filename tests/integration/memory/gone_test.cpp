@@ -328,6 +328,27 @@ TEST(PartlyGone, TheEndOfALongMessage) {
   }
 }
 
+// What is read is missed before a later request is refused, after which nobody would ask again.
+TEST(PartlyGone, WhatIsReadBeforeARefusedWrite) {
+  Side left;
+  Side right;
+  Block block(4096);
+  ibv_mr* mr = right.add(block.bytes(), block.length());
+  for (int round = 0; round < 10; ++round) {
+    left.connect(right);
+    for (int i = 0; i < 4; ++i) {
+      left.post(remote(IBV_WR_RDMA_READ, block, mr), left.sge(0, 4096));
+      ASSERT_EQ(left.completion().status, IBV_WC_SUCCESS);
+    }
+    ASSERT_EQ(::mprotect(block.bytes(), 4096, PROT_NONE), 0);
+    left.post(remote(IBV_WR_RDMA_READ, block, mr), left.sge(0, 4096));
+    left.post(remote(IBV_WR_RDMA_WRITE, block, mr), left.sge(0, 4096));
+    EXPECT_EQ(left.completion().status, IBV_WC_REM_ACCESS_ERR);
+    EXPECT_EQ(left.completion().status, IBV_WC_WR_FLUSH_ERR);
+    ASSERT_EQ(::mprotect(block.bytes(), 4096, PROT_READ | PROT_WRITE), 0);
+  }
+}
+
 // Across processes: the one whose memory it was lives on, and serves another peer.
 TEST(PartlyGone, OfAnotherProcess) {
   struct Offer {

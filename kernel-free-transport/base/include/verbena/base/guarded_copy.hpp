@@ -32,6 +32,16 @@ namespace verbena {
   return length == 0 || guarded_moves::one_byte(to, from);
 }
 
+// Whether all pages of it can be read now. `length` is not 0.
+[[nodiscard]] inline bool guarded_look(const std::uint8_t* from, std::size_t length) noexcept {
+  constexpr std::size_t kPageLeast = 4096;
+  std::uint8_t byte;
+  for (std::size_t at = 0; at < length; at += kPageLeast) {
+    if (!guarded_moves::one_byte(&byte, from + at)) return false;
+  }
+  return guarded_moves::one_byte(&byte, from + length - 1);
+}
+
 // Aligned words. A store comes after all that was stored before; the two others, which tell what
 // was there, are one step for the whole machine, in the one order of all such steps.
 template <typename Word>
