@@ -98,7 +98,6 @@ requester::Posted QueuePair::post_send(const queue::SendRequest& request) {
   const requester::Posted posted = requester_.post(request);
   if (posted != requester::Posted::kOk) return posted;
   if (attributes_.state == State::kError || attributes_.state == State::kSqe) requester_.flush();
-  drain_reported_ = false;
   return posted;
 }
 

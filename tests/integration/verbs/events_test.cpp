@@ -40,7 +40,16 @@ TEST_F(Events, ASendQueueThatHasDrainedSaysSoWhenAsked) {
   ASSERT_EQ(ibv_query_qp(left_, &a, IBV_QP_STATE, &init), 0);
   EXPECT_EQ(a.qp_state, IBV_QPS_SQD);
   EXPECT_EQ(a.sq_draining, 0);
+  // What is posted meanwhile waits, and drains nothing anew.
+  EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+  post(left_, request());
+  receive(right_);
+  ibv_wc wc{};
+  EXPECT_EQ(ibv_poll_cq(cq_, 1, &wc), 0);
+  expect_no_event();
   ASSERT_EQ(to_state(left_, IBV_QPS_RTS), 0);
+  EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
 }
 
 TEST_F(Events, AQueuePairInErrorTellsWhenItHasTakenItsLastSharedReceive) {
