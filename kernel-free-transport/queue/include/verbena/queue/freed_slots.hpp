@@ -44,7 +44,7 @@ class SlotAccounts {
     if (number < few_.size()) [[likely]]
       return few_[number];
     const unsigned piece = piece_of(number);
-    return pieces_[piece][number + 1 - (1u << piece)];
+    return pieces_[piece][number + 1 - std::bit_floor(number + 1)];
   }
   // Throws std::bad_alloc.
   std::uint32_t open() {
