@@ -81,7 +81,7 @@ TimeNs Requester::deadline() const {
     return until != 0 && cursor_ != queue_.tail() ? until : kNever;
   }
   if (rnr_wait_.is_waiting()) return rnr_wait_.until();
-  if (una_ == sent_ || place_.waits()) return kNever;
+  if (una_ == sent_ || turn_.is_awaited()) return kNever;
   return timer_.deadline();
 }
 
@@ -111,7 +111,7 @@ void Requester::handle_timeout(TimeNs now) {
     timer_.begin(now);
     return;
   }
-  if (una_ == sent_ || place_.waits()) return;
+  if (una_ == sent_ || turn_.is_awaited()) return;
   if (timer_.is_retry_due(now)) {
     const auto peer = report_on_peer(now);
     if (is_excused(now, peer)) {

@@ -42,9 +42,7 @@ queue::CompletionOpcode completion_opcode(WorkOpcode opcode) {
 }  // namespace
 
 Requester::Requester(queue::Endpoint& endpoint, const SendQueue::Options& options, void* member)
-    : endpoint_(endpoint), place_(member), queue_(options) {}
-
-Requester::~Requester() { give_up_turn(); }
+    : endpoint_(endpoint), turn_(member), queue_(options) {}
 
 void Requester::start(Psn first) {
   una_ = sent_ = next_ = cursor_psn_ = first_psn_ = first;
@@ -60,8 +58,7 @@ void Requester::start(Psn first) {
 }
 
 void Requester::share_path(std::shared_ptr<FlowShare> share) {
-  give_up_turn();
-  share_ = std::move(share);
+  turn_.share_with(std::move(share));
   window_.set_capacity(endpoint_.path->capacity_packets(endpoint_.mtu + 32),
                        endpoint_.path->capacity_packets(64));
 }

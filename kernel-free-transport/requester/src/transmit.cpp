@@ -111,13 +111,9 @@ void Requester::count_repeated(std::uint32_t packets) {
   endpoint_.port->retransmitted.add(packets);
 }
 
-// The packet at the cursor went out. A turn ends with a packet that requests its answer, or that
-// would come late.
+// The packet at the cursor went out.
 void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ack_request, TimeNs now) {
-  sent_in_turn_ += packets;
-  const bool is_turn_long = sent_in_turn_ >= FlowShare::kPacketsPerTurn;
-  if (ack_request && is_turn_long && share_->has_waiting()) [[unlikely]]
-    turn_is_over_ = true;
+  turn_.sent(packets, ack_request);
   const bool again = cursor_psn_.is_before(sent_);
   if (again) [[unlikely]]
     count_repeated(packets);
@@ -177,7 +173,7 @@ bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now) {
   const bool more = transmit_requests(out, now);
   release_source(out);
   // A turn that nothing came of.
-  if (!more && una_ == sent_ && place_.has_turn()) give_up_turn();
+  if (!more && una_ == sent_ && turn_.is_held()) give_up_turn();
   return more;
 }
 
@@ -197,11 +193,10 @@ void Requester::request_ack(wire::TxBatch& out) {
 // What was sent before is repaired in any turn.
 bool Requester::take_turn(const SendEntry& entry) noexcept {
   if (!is_reliable()) return true;
-  if (place_.has_turn()) return !turn_is_over_ || cursor_psn_.is_before(sent_);
-  // Alone, there is nobody to share with.
-  if (place_.is_out() && share_.use_count() == 1) [[likely]]
+  if (turn_.is_held()) return !turn_.is_over() || cursor_psn_.is_before(sent_);
+  if (turn_.is_needless()) [[likely]]
     return true;
-  return share_->enter(place_, unsent_packets(), window_.capacity(entry.length));
+  return turn_.take(unsent_packets(), window_.capacity(entry.length));
 }
 
 bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
@@ -217,7 +212,7 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
       continue;
     }
     if (!entry.numbered && !begin(entry)) break;
-    const std::uint32_t window = window_.packets(entry.length, *share_);
+    const std::uint32_t window = window_.packets(entry.length, turn_.share());
     if (!may_send(entry, window, now) || !take_turn(entry)) break;
     switch (transmit_request(entry, window, out, now)) {
       case Emit::kSent:

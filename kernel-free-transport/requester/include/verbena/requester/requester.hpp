@@ -27,12 +27,12 @@
 #include "verbena/requester/ack_requests.hpp"
 #include "verbena/requester/answer_timer.hpp"
 #include "verbena/requester/credits.hpp"
-#include "verbena/requester/flow_share.hpp"
 #include "verbena/requester/pacing.hpp"
 #include "verbena/requester/repair.hpp"
 #include "verbena/requester/rnr_wait.hpp"
 #include "verbena/requester/send_queue.hpp"
 #include "verbena/requester/silent_peer.hpp"
+#include "verbena/requester/turn.hpp"
 #include "verbena/requester/window.hpp"
 #include "verbena/wire/early_packets.hpp"
 #include "verbena/wire/packet.hpp"
@@ -64,7 +64,6 @@ class Requester {
  public:
   // `member` is what the sink of its FlowShare hears.
   Requester(queue::Endpoint& endpoint, const SendQueue::Options& options, void* member);
-  ~Requester();
 
   // --- posting ---
   Posted post(const queue::SendRequest& request);
@@ -88,12 +87,8 @@ class Requester {
   }
   // With those that send to the same peer.
   void share_path(std::shared_ptr<FlowShare> share);
-  // Gives up its turn, or its place in the queue for one.
-  void give_up_turn() noexcept {
-    if (!place_.is_out()) share_->leave(place_);
-    sent_in_turn_ = 0;
-    turn_is_over_ = false;
-  }
+  // Or its place in the queue for one.
+  void give_up_turn() noexcept { turn_.give_up(); }
   void set_sending(bool sending) { sending_ = sending; }  // RTS, SQD: true
   void set_draining(bool draining) { draining_ = draining; }
   bool is_drained() const { return una_ == sent_ && queue_.head() == cursor_; }
@@ -112,7 +107,9 @@ class Requester {
   }
   // What was posted waits for a turn, of which the sink will hear: nothing to be done before. Each
   // post asks, so packets are counted only where it waits at all.
-  bool awaits_turn() const { return place_.waits() && place_.waits_with(unsent_packets()); }
+  bool awaits_turn() const {
+    return turn_.is_awaited() && turn_.is_awaited_with(unsent_packets());
+  }
   void handle_response(const wire::PacketView& packet, TimeNs now);
   void handle_piggybacked_ack(const wire::PiggybackedAck& ack, TimeNs now);
   void handle_timeout(TimeNs now);
@@ -277,8 +274,7 @@ class Requester {
   bool is_reliable() const { return verbena::is_reliable(endpoint_.transport); }
 
   queue::Endpoint& endpoint_;
-  std::shared_ptr<FlowShare> share_;
-  FlowShare::Place place_;
+  Turn turn_;
   SendQueue queue_;
   ReliabilityAttributes reliability_;
 
@@ -291,7 +287,6 @@ class Requester {
   Window window_;
   AckRequests ack_requests_;
   Credits credits_;
-  std::uint32_t sent_in_turn_ = 0;
   std::uint16_t unreported_ = 0;  // requests done since the last completion: it frees their slots
 
   AnswerTimer timer_;
@@ -309,7 +304,6 @@ class Requester {
   bool sending_ : 1 = false;
   bool draining_ : 1 = false;
   bool has_early_ack_ : 1 = false;
-  bool turn_is_over_ : 1 = false;  // others wait: nothing new until the next turn
   std::optional<queue::Status> poisoned_;
 };
 
