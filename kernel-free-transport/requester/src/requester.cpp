@@ -82,7 +82,6 @@ void Requester::reset() {
 void Requester::forget_answers() {
   timer_.forget();
   repair_.forget();
-  has_early_ack_ = false;
   early_.clear();
 }
 

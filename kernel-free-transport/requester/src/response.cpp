@@ -73,15 +73,9 @@ void Requester::handle_ack(Psn psn, wire::Aeth aeth, TimeNs now) {
   const bool rest_lost = repair_.close_probe() && una_ != sent_ &&
                          repair_.may_rest_be_lost(psn + 1, timer_.is_wary()) &&
                          may_repair_be_answered(now);
-  if (!complete) note_early_ack(psn);
+  // Behind a response that did not come yet.
+  if (!complete) early_.note_ack(psn);
   if (!complete || rest_lost) repair_missing(now);
-}
-
-// An acknowledgement behind a response that did not come yet.
-void Requester::note_early_ack(Psn psn) {
-  if (has_early_ack_ && !psn.is_after(early_ack_)) return;
-  has_early_ack_ = true;
-  early_ack_ = psn;
 }
 
 void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
@@ -97,7 +91,7 @@ void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
   const bool complete = acknowledge(psn, now);
   retire();
   if (aeth.nak_code() == wire::NakCode::kPsnSequence) {
-    if (!complete) note_early_ack(psn - 1);
+    if (!complete) early_.note_ack(psn - 1);
     return handle_gap(now);
   }
   // A response before the refused request went missing.
@@ -191,33 +185,32 @@ void Requester::handle_data(const wire::PacketView& packet, TimeNs now) {
     return;
   }
   if (!acknowledge(psn, now) || una_ != psn) return keep_early(packet, now);
-  if (take_data(packet, now) && (!early_.is_empty() || has_early_ack_)) [[unlikely]] {
+  if (take_data(packet, now) && !early_.is_empty()) [[unlikely]]
     catch_up_with_early(now);
-  }
 }
 
 // That one before it is lost is clear when so many have come behind it, or nothing more is to come.
 void Requester::keep_early(const wire::PacketView& packet, TimeNs now) {
   endpoint_.drops->count(DropReason::kOutOfSequence);
-  if (!early_.keep(packet, una_, endpoint_.mtu)) return go_back(now);
-  if (early_.tells_of_loss() || packet.bth.psn + 1 == sent_) repair_missing(now);
+  if (!early_.data().keep(packet, una_, endpoint_.mtu)) return go_back(now);
+  if (early_.data().tells_of_loss() || packet.bth.psn + 1 == sent_) repair_missing(now);
 }
 
 // The gap before them is filled.
 void Requester::catch_up_with_early(TimeNs now) {
-  while (sending_ && !early_.is_empty()) {
-    if (early_.first().is_before(una_)) {
-      (void)early_.take(una_ - 1);  // came twice
+  wire::EarlyPackets& data = early_.data();
+  while (sending_ && !data.is_empty()) {
+    const Psn psn = data.first();
+    if (psn.is_before(una_)) {
+      (void)data.take(una_ - 1);  // came twice
       continue;
     }
-    const Psn psn = early_.first();
     if (!acknowledge(psn, now) || una_ != psn) break;
-    const auto packet = early_.take(psn);
+    const auto packet = data.take(psn);
     if (!packet || !take_data(*packet, now)) return;
   }
-  if (has_early_ack_ && sending_) {
-    has_early_ack_ = !acknowledge(early_ack_ + 1, now);
-  }
+  const auto ack = early_.ack();
+  if (ack && sending_ && acknowledge(*ack + 1, now)) early_.forget_ack();
 }
 
 // The response that is due. False: it is not one, or has ended the queue pair.
@@ -246,7 +239,7 @@ bool Requester::take_data(const wire::PacketView& packet, TimeNs now) {
   made_progress(packet.psns, now);
   if (cursor_psn_.is_before(una_)) move_cursor_to(una_);
   // The answer to a probe, complete: what else was asked for is to be asked for again.
-  if (ended != 0 && repair_.close_probe() && early_.is_empty() && may_repair_be_answered(now)) {
+  if (ended != 0 && repair_.close_probe() && early_.data().is_empty() && may_repair_be_answered(now)) {
     go_back(now);
   }
   return true;

@@ -27,6 +27,7 @@
 #include "verbena/requester/ack_requests.hpp"
 #include "verbena/requester/answer_timer.hpp"
 #include "verbena/requester/credits.hpp"
+#include "verbena/requester/early_answers.hpp"
 #include "verbena/requester/pacing.hpp"
 #include "verbena/requester/repair.hpp"
 #include "verbena/requester/rnr_wait.hpp"
@@ -34,7 +35,6 @@
 #include "verbena/requester/silent_peer.hpp"
 #include "verbena/requester/turn.hpp"
 #include "verbena/requester/window.hpp"
-#include "verbena/wire/early_packets.hpp"
 #include "verbena/wire/packet.hpp"
 
 namespace verbena::requester {
@@ -237,7 +237,6 @@ class Requester {
   bool take_data(const wire::PacketView& packet, TimeNs now);
   void keep_early(const wire::PacketView& packet, TimeNs now);
   void catch_up_with_early(TimeNs now);
-  [[gnu::cold]] void note_early_ack(Psn psn);
   queue::Status take_response(SendEntry& entry, std::uint32_t position,
                               const wire::PacketView& packet);
   queue::Status take_read_data(const SendEntry& entry, std::uint32_t position,
@@ -294,8 +293,7 @@ class Requester {
   SilentPeer silence_;
   Repair repair_;
   Pacing pacing_;                      // UC, UD
-  wire::EarlyPackets early_;           // responses behind a gap at una_
-  Psn early_ack_;                      // the last acknowledgement behind such a gap
+  EarlyAnswers early_;                 // behind a gap at una_
   Psn first_psn_;                      // sq_psn
   std::optional<Psn> foreign_answer_;  // the last one to what was not sent
   std::uint8_t retries_left_ = 0;
@@ -303,7 +301,6 @@ class Requester {
   // Bits of one word, so that several are looked at at once.
   bool sending_ : 1 = false;
   bool draining_ : 1 = false;
-  bool has_early_ack_ : 1 = false;
   std::optional<queue::Status> poisoned_;
 };
 
