@@ -214,7 +214,7 @@ std::optional<memory::Refusal> Requester::put_payload(const Message& message, co
   bool is_there = true;
   if (message.sums && merged == 1 && wire::crc32_joins(extent.length)) {
     is_there = wire::crc32_copy(to, from, extent.length, carried.sum.emplace());
-  } else if (message.is_borrowed && !psn.is_before(sent_)) {
+  } else if (message.is_borrowed && !psn.is_before(psns_.sent())) {
     carried.borrowed = from;
   } else {
     is_there = guarded_copy(to, from, extent.length);

@@ -17,7 +17,7 @@ constexpr TimeNs kPauseOfStopped = 100'000'000;
 }  // namespace
 
 void Requester::made_progress(std::uint32_t acknowledged, TimeNs now) {
-  timer_.progressed(una_, now);
+  timer_.progressed(psns_.una(), now);
   if (const auto flight = repair_.progressed(now, timer_.repetition_takes())) [[unlikely]]
     window_.shrink(flight);
   retries_left_ = reliability_.retry_count;
@@ -25,8 +25,8 @@ void Requester::made_progress(std::uint32_t acknowledged, TimeNs now) {
 }
 
 void Requester::repair_missing(TimeNs now) {
-  if (una_ == sent_ || cursor_psn_ == una_ || repair_.was_repeated(una_)) return;
-  if (repair_.needs_all(una_)) return go_back(now);
+  if (psns_.is_all_answered() || psns_.ahead() == 0 || repair_.was_repeated(psns_.una())) return;
+  if (repair_.needs_all(psns_.una())) return go_back(now);
   timer_.lost();
   timer_.repaired(now);
   repair_.want_repair(now, in_flight());
@@ -35,7 +35,7 @@ void Requester::repair_missing(TimeNs now) {
 // The peer reports that it misses what is at `una`. A path on which that never arrives uses up the
 // retries, though the peer is not silent.
 void Requester::handle_gap(TimeNs now) {
-  if (una_ == sent_ || !repair_.was_repeated(una_)) return repair_missing(now);
+  if (psns_.is_all_answered() || !repair_.was_repeated(psns_.una())) return repair_missing(now);
   if (!may_repair_be_answered(now) || !repair_.note_gap()) return;
   if (retries_left_ == 0) {
     explain_gap();
@@ -49,12 +49,12 @@ void Requester::handle_gap(TimeNs now) {
 
 // All from `una` on is to be sent again.
 void Requester::go_back(TimeNs now) {
-  if (una_ == sent_ || repair_.went_back_to(una_)) return;
-  repair_.go_back_to(una_);
+  if (psns_.is_all_answered() || repair_.went_back_to(psns_.una())) return;
+  repair_.go_back_to(psns_.una());
   timer_.lost();
   timer_.begin(now);
   window_.shrink(in_flight());
-  move_cursor_to(una_);
+  move_cursor_to(psns_.una());
 }
 
 void Requester::move_cursor_to(Psn psn) {
@@ -71,7 +71,7 @@ void Requester::move_cursor_to(Psn psn) {
     if (!entry.numbered || psn.is_at_or_before(entry.last())) break;
   }
   cursor_ = position;
-  cursor_psn_ = psn;
+  psns_.move_cursor(psn);
 }
 
 TimeNs Requester::deadline() const {
@@ -81,7 +81,7 @@ TimeNs Requester::deadline() const {
     return until != 0 && cursor_ != queue_.tail() ? until : kNever;
   }
   if (rnr_wait_.is_waiting()) return rnr_wait_.until();
-  if (una_ == sent_ || turn_.is_awaited()) return kNever;
+  if (psns_.is_all_answered() || turn_.is_awaited()) return kNever;
   return timer_.deadline();
 }
 
@@ -111,7 +111,7 @@ void Requester::handle_timeout(TimeNs now) {
     timer_.begin(now);
     return;
   }
-  if (una_ == sent_ || turn_.is_awaited()) return;
+  if (psns_.is_all_answered() || turn_.is_awaited()) return;
   if (timer_.is_retry_due(now)) {
     const auto peer = report_on_peer(now);
     if (is_excused(now, peer)) {

@@ -45,7 +45,7 @@ Requester::Requester(queue::Endpoint& endpoint, const SendQueue::Options& option
     : endpoint_(endpoint), turn_(member), queue_(options) {}
 
 void Requester::start(Psn first) {
-  una_ = sent_ = next_ = cursor_psn_ = first_psn_ = first;
+  psns_ = SendPsns(first);
   foreign_answer_.reset();
   cursor_ = queue_.head();
   retries_left_ = reliability_.retry_count;
@@ -66,7 +66,7 @@ void Requester::share_path(std::shared_ptr<FlowShare> share) {
 void Requester::reset() {
   queue_.clear();
   unreported_ = 0;
-  una_ = sent_ = next_ = cursor_psn_ = Psn{};
+  psns_ = {};
   cursor_ = 0;
   responses_pending_ = reads_in_flight_ = 0;
   ack_requests_ = {};
@@ -100,7 +100,7 @@ void Requester::flush() {
   }
   if (flushed != 0) queue::tell_flushed_sends(endpoint_, opcode, first, flushed);
   cursor_ = queue_.head();
-  una_ = sent_ = cursor_psn_ = next_;
+  psns_.skip_all();
   responses_pending_ = reads_in_flight_ = 0;
   rnr_wait_.end();
   forget_answers();
@@ -141,7 +141,7 @@ void Requester::retire() {
     if (entry.is_local()) {
       if (!entry.done) break;
     } else {
-      if (!entry.numbered || !entry.last().is_before(una_)) break;
+      if (!entry.numbered || !entry.last().is_before(psns_.una())) break;
       if (entry.wants_response()) --responses_pending_;
     }
     complete(entry, Status::kSuccess);
@@ -176,7 +176,7 @@ void Requester::fail_head(Status status) {
 }
 
 bool Requester::is_consistent() const {
-  if (!una_.is_at_or_before(sent_) || !sent_.is_at_or_before(next_)) return false;
+  if (!psns_.is_consistent()) return false;
   if (cursor_ - queue_.head() > queue_.tail() - queue_.head()) return false;
   std::uint32_t pending = 0;
   for (std::uint32_t p = queue_.head(); p != queue_.tail(); ++p) {

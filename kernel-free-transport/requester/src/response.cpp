@@ -12,7 +12,7 @@ using wire::Operation;
 
 // Of an answer that goes as far as this, whether it may be one.
 bool Requester::is_expected(Psn last, wire::Aeth aeth) {
-  if (!last.is_before(sent_)) {
+  if (!last.is_before(psns_.sent())) {
     note_foreign_answer(last, DropReason::kGhostAck);
     return false;
   }
@@ -35,7 +35,7 @@ void Requester::handle_response(const wire::PacketView& packet, TimeNs now) {
     handle_data(packet, now);
   }
   retire();
-  if (una_ == sent_) give_up_turn();
+  if (psns_.is_all_answered()) give_up_turn();
 }
 
 void Requester::handle_piggybacked_ack(const wire::PiggybackedAck& ack, TimeNs now) {
@@ -44,7 +44,7 @@ void Requester::handle_piggybacked_ack(const wire::PiggybackedAck& ack, TimeNs n
   timer_.heard(now);
   handle_acknowledge(ack.psn, ack.aeth, now);
   retire();
-  if (una_ == sent_) give_up_turn();
+  if (psns_.is_all_answered()) give_up_turn();
 }
 
 void Requester::handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now) {
@@ -64,13 +64,13 @@ void Requester::handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now) {
 }
 
 void Requester::handle_ack(Psn psn, wire::Aeth aeth, TimeNs now) {
-  if ((psn + 1).is_before(una_)) [[unlikely]] {
+  if ((psn + 1).is_before(psns_.una())) [[unlikely]] {
     return note_foreign_answer(psn, DropReason::kStaleResponse);
   }
   credits_.update(aeth);
   const bool complete = acknowledge(psn + 1, now);
   // After a probe, an answer that leaves something open says that the rest was lost.
-  const bool rest_lost = repair_.close_probe() && una_ != sent_ &&
+  const bool rest_lost = repair_.close_probe() && !psns_.is_all_answered() &&
                          repair_.may_rest_be_lost(psn + 1, timer_.is_wary()) &&
                          may_repair_be_answered(now);
   // Behind a response that did not come yet.
@@ -79,7 +79,7 @@ void Requester::handle_ack(Psn psn, wire::Aeth aeth, TimeNs now) {
 }
 
 void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
-  if (psn.is_before(una_)) return note_foreign_answer(psn, DropReason::kStaleResponse);
+  if (psn.is_before(psns_.una())) return note_foreign_answer(psn, DropReason::kStaleResponse);
   const bool is_wanted = aeth.value() > wire::kStatusCodes && endpoint_.obeys_marks != nullptr &&
                          endpoint_.obeys_marks->read_relaxed();
   if (aeth.value() >= wire::kNakCodes && !is_wanted) {
@@ -119,11 +119,11 @@ void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
 }
 
 void Requester::handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now) {
-  if (psn.is_before(una_)) {
+  if (psn.is_before(psns_.una())) {
     endpoint_.drops->count(DropReason::kStaleResponse);
     return;
   }
-  if (rnr_wait_.is_waiting() && psn == una_) {
+  if (rnr_wait_.is_waiting() && psn == psns_.una()) {
     // The network repeated it: one refusal, one retry.
     endpoint_.drops->count(DropReason::kStaleResponse);
     return;
@@ -141,17 +141,17 @@ void Requester::handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now) {
     fail_head(Status::kRnrRetryExceeded);
     return;
   }
-  move_cursor_to(una_);
+  move_cursor_to(psns_.una());
   // Who waits for a receive does not keep others waiting.
   give_up_turn();
   rnr_wait_.wait(now + wire::rnr_timer_ns(timer));
 }
 
 bool Requester::acknowledge(Psn upto, TimeNs now) {
-  Psn reached = una_;
+  Psn reached = psns_.una();
   bool complete = true;
   // Most times nothing in between awaits data.
-  if (responses_pending_ == 0 && una_.is_before(upto)) [[likely]]
+  if (responses_pending_ == 0 && psns_.una().is_before(upto)) [[likely]]
     reached = upto;
   for (std::uint32_t p = queue_.head(); p != queue_.tail() && reached.is_before(upto); ++p) {
     const SendEntry& entry = queue_.at(p);
@@ -165,13 +165,13 @@ bool Requester::acknowledge(Psn upto, TimeNs now) {
     }
     reached = end.is_before(upto) ? end : upto;
   }
-  if (reached == una_) return complete;
-  const auto acknowledged = static_cast<std::uint32_t>(reached.distance_from(una_));
-  una_ = reached;
+  if (reached == psns_.una()) return complete;
+  const auto acknowledged = static_cast<std::uint32_t>(reached.distance_from(psns_.una()));
+  psns_.acknowledge(reached);
   made_progress(acknowledged, now);
-  if (cursor_psn_.is_before(una_)) {
+  if (psns_.cursor().is_before(psns_.una())) {
     repair_.note_kept();  // what was to be sent again has come before
-    move_cursor_to(una_);
+    move_cursor_to(psns_.una());
   }
   rnr_wait_.renew(reliability_.rnr_retry);
   return complete;
@@ -180,11 +180,11 @@ bool Requester::acknowledge(Psn upto, TimeNs now) {
 // A response with data: to a READ, an atomic, FLUSH or ATOMIC WRITE.
 void Requester::handle_data(const wire::PacketView& packet, TimeNs now) {
   const Psn psn = packet.bth.psn;
-  if (psn.is_before(una_)) {
+  if (psn.is_before(psns_.una())) {
     endpoint_.drops->count(DropReason::kStaleResponse);
     return;
   }
-  if (!acknowledge(psn, now) || una_ != psn) return keep_early(packet, now);
+  if (!acknowledge(psn, now) || psns_.una() != psn) return keep_early(packet, now);
   if (take_data(packet, now) && !early_.is_empty()) [[unlikely]]
     catch_up_with_early(now);
 }
@@ -192,8 +192,8 @@ void Requester::handle_data(const wire::PacketView& packet, TimeNs now) {
 // That one before it is lost is clear when so many have come behind it, or nothing more is to come.
 void Requester::keep_early(const wire::PacketView& packet, TimeNs now) {
   endpoint_.drops->count(DropReason::kOutOfSequence);
-  if (!early_.data().keep(packet, una_, endpoint_.mtu)) return go_back(now);
-  if (early_.data().tells_of_loss() || packet.bth.psn + 1 == sent_) repair_missing(now);
+  if (!early_.data().keep(packet, psns_.una(), endpoint_.mtu)) return go_back(now);
+  if (early_.data().tells_of_loss() || packet.bth.psn + 1 == psns_.sent()) repair_missing(now);
 }
 
 // The gap before them is filled.
@@ -201,11 +201,11 @@ void Requester::catch_up_with_early(TimeNs now) {
   wire::EarlyPackets& data = early_.data();
   while (sending_ && !data.is_empty()) {
     const Psn psn = data.first();
-    if (psn.is_before(una_)) {
-      (void)data.take(una_ - 1);  // came twice
+    if (psn.is_before(psns_.una())) {
+      (void)data.take(psns_.una() - 1);  // came twice
       continue;
     }
-    if (!acknowledge(psn, now) || una_ != psn) break;
+    if (!acknowledge(psn, now) || psns_.una() != psn) break;
     const auto packet = data.take(psn);
     if (!packet || !take_data(*packet, now)) return;
   }
@@ -235,11 +235,12 @@ bool Requester::take_data(const wire::PacketView& packet, TimeNs now) {
   }
   const std::uint32_t ended = chunks_ended(entry, psn, packet.psns);
   reads_in_flight_ -= std::min(reads_in_flight_, ended);
-  una_ = psn + packet.psns;
+  psns_.acknowledge(psn + packet.psns);
   made_progress(packet.psns, now);
-  if (cursor_psn_.is_before(una_)) move_cursor_to(una_);
+  if (psns_.cursor().is_before(psns_.una())) move_cursor_to(psns_.una());
   // The answer to a probe, complete: what else was asked for is to be asked for again.
-  if (ended != 0 && repair_.close_probe() && early_.data().is_empty() && may_repair_be_answered(now)) {
+  if (ended != 0 && repair_.close_probe() && early_.data().is_empty() &&
+      may_repair_be_answered(now)) {
     go_back(now);
   }
   return true;

@@ -27,14 +27,15 @@ bool Requester::begin(SendEntry& entry) {
     return false;
   if ((entry.flags & queue::kFence) != 0 && responses_pending_ != 0) [[unlikely]]
     return false;
-  if (!credits_.allow_another() && entry.needs_receive() && una_ != next_) [[unlikely]]
+  const bool is_alone = psns_.una() == psns_.next();
+  if (!credits_.allow_another() && entry.needs_receive() && !is_alone) [[unlikely]]
     return false;
   const bool data =
       entry.opcode == WorkOpcode::kRead || entry.opcode <= WorkOpcode::kWriteImmediate;
   entry.packets = data && entry.length > endpoint_.mtu
                       ? (entry.length + endpoint_.mtu - 1) / endpoint_.mtu
                       : 1u;
-  entry.first = next_;
+  entry.first = psns_.give(entry.packets);
   entry.message = credits_.next_message();
   entry.numbered = true;
   if (entry.opcode <= WorkOpcode::kSendInvalidate) {
@@ -42,8 +43,6 @@ bool Requester::begin(SendEntry& entry) {
   } else if (entry.opcode <= WorkOpcode::kWriteImmediate) {
     begun_.add_write();
   }
-  cursor_psn_ = next_;
-  next_ = next_ + entry.packets;
   if (entry.wants_response()) ++responses_pending_;
   return true;
 }
@@ -52,10 +51,10 @@ bool Requester::may_send(const SendEntry& entry, std::uint32_t window, TimeNs no
   if (!is_reliable()) {
     return pacing_.may_send(window_.full(), endpoint_.mtu, now);
   }
-  const std::uint32_t ahead = static_cast<std::uint32_t>(cursor_psn_.distance_from(una_));
+  const std::uint32_t ahead = psns_.ahead();
   if (entry.wants_response()) {
     if (reads_in_flight_ >= std::max<std::uint32_t>(reliability_.max_rd_atomic, 1)) return false;
-    return ahead == 0 || ahead + psns_of_read(entry, cursor_psn_) <= window;
+    return ahead == 0 || ahead + psns_of_read(entry, psns_.cursor()) <= window;
   }
   return ahead < window;
 }
@@ -114,17 +113,16 @@ void Requester::count_repeated(std::uint32_t packets) {
 // The packet at the cursor went out.
 void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ack_request, TimeNs now) {
   turn_.sent(packets, ack_request);
-  const bool again = cursor_psn_.is_before(sent_);
+  const bool again = psns_.is_repeating();
   if (again) [[unlikely]]
     count_repeated(packets);
-  if (una_ == sent_ || una_ == cursor_psn_) timer_.begin(now);
-  if (ack_request && !again) timer_.ack_requested(cursor_psn_, now);
-  cursor_psn_ = cursor_psn_ + psns;
-  if (cursor_psn_.is_after(sent_)) sent_ = cursor_psn_;
+  if (psns_.is_all_answered() || psns_.ahead() == 0) timer_.begin(now);
+  if (ack_request && !again) timer_.ack_requested(psns_.cursor(), now);
+  psns_.send(psns);
 }
 
 bool Requester::transmit_probe(wire::TxBatch& out) {
-  if (una_ == sent_ || queue_.is_empty()) {
+  if (psns_.is_all_answered() || queue_.is_empty()) {
     repair_.give_up();
     return false;
   }
@@ -132,9 +130,9 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
   while (queue_.at(position).is_local()) ++position;
   // Nothing that was not sent before.
   Message message = message_at(position, out);
-  std::uint32_t psns = psns_at(message, una_);
-  if ((una_ + psns).is_after(sent_)) psns = 1;
-  const Emit result = emit(message, una_, psns, out, true);
+  std::uint32_t psns = psns_at(message, psns_.una());
+  if ((psns_.una() + psns).is_after(psns_.sent())) psns = 1;
+  const Emit result = emit(message, psns_.una(), psns, out, true);
   if (result == Emit::kBatchFull) return true;
   if (result == Emit::kFailed) {
     repair_.give_up();
@@ -143,7 +141,7 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
     return false;
   }
   count_repeated(message.wants_response ? 1 : psns);
-  repair_.sent(una_, una_ + psns);
+  repair_.sent(psns_.una(), psns_.una() + psns);
   return false;
 }
 
@@ -152,7 +150,7 @@ std::uint64_t Requester::unsent_bytes() const {
   const SendEntry& first = queue_.at(cursor_);
   const std::uint64_t sent =
       first.numbered
-          ? std::uint64_t{static_cast<std::uint32_t>(cursor_psn_.distance_from(first.first))} *
+          ? std::uint64_t{static_cast<std::uint32_t>(psns_.cursor().distance_from(first.first))} *
                 endpoint_.mtu
           : 0;
   const std::uint64_t rest = first.length - std::min<std::uint64_t>(sent, first.length);
@@ -173,7 +171,7 @@ bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now) {
   const bool more = transmit_requests(out, now);
   release_source(out);
   // A turn that nothing came of.
-  if (!more && una_ == sent_ && turn_.is_held()) give_up_turn();
+  if (!more && psns_.is_all_answered() && turn_.is_held()) give_up_turn();
   return more;
 }
 
@@ -184,7 +182,7 @@ void Requester::request_ack(wire::TxBatch& out) {
   }
   // What was to come has failed here.
   if (!ack_requests_.take_missing()) return;
-  if (!sending_ || rnr_wait_.is_waiting() || una_ == sent_) return;
+  if (!sending_ || rnr_wait_.is_waiting() || psns_.is_all_answered()) return;
   repair_.want();
   transmit_probe(out);
   release_source(out);
@@ -193,7 +191,7 @@ void Requester::request_ack(wire::TxBatch& out) {
 // What was sent before is repaired in any turn.
 bool Requester::take_turn(const SendEntry& entry) noexcept {
   if (!is_reliable()) return true;
-  if (turn_.is_held()) return !turn_.is_over() || cursor_psn_.is_before(sent_);
+  if (turn_.is_held()) return !turn_.is_over() || psns_.is_repeating();
   if (turn_.is_needless()) [[likely]]
     return true;
   return turn_.take(unsent_packets(), window_.capacity(entry.length));
@@ -234,11 +232,11 @@ Requester::Emit Requester::transmit_request(SendEntry& entry, std::uint32_t wind
   const std::uint32_t interval = ack_request_interval(window);
   Message message = message_at(position, out);
   do {
-    const std::uint32_t psns = psns_at(message, cursor_psn_);
+    const std::uint32_t psns = psns_at(message, psns_.cursor());
     const std::uint32_t packets = message.wants_response ? 1 : psns;
     // Besides these, what goes last: answers are not looked at while there is more to send.
-    const bool ack_request = ack_requests_.is_due(packets, interval) || cursor_psn_ == una_;
-    const Emit result = emit(message, cursor_psn_, psns, out, ack_request);
+    const bool ack_request = ack_requests_.is_due(packets, interval) || psns_.ahead() == 0;
+    const Emit result = emit(message, psns_.cursor(), psns, out, ack_request);
     if (result != Emit::kSent) return result;
     ack_requests_.count(packets, ack_request);
     if (is_reliable()) {
@@ -246,13 +244,13 @@ Requester::Emit Requester::transmit_request(SendEntry& entry, std::uint32_t wind
       ack_requests_.added(out.size() - 1, ack_request || message.wants_response);
       if (message.wants_response) ++reads_in_flight_;
       sent_one(packets, psns, ack_request || message.wants_response, now);
-      if (cursor_psn_.is_after(entry.last())) ++cursor_;
+      if (psns_.cursor().is_after(entry.last())) ++cursor_;
     } else {
       pacing_.sent(std::min(entry.length, endpoint_.mtu));
-      cursor_psn_ = cursor_psn_ + 1;
-      if (cursor_psn_.is_after(entry.last())) {
+      psns_.move_cursor(psns_.cursor() + 1);
+      if (psns_.cursor().is_after(entry.last())) {
         // Sent is done: nobody will answer.
-        una_ = sent_ = cursor_psn_;
+        psns_.await_none();
         ++cursor_;
         retire();
       }

@@ -130,7 +130,7 @@ void Requester::explain_gap() {
                "the peer (QPN 0x%06x at %s) still reports that PSN 0x%06x is missing, after it was "
                "sent again in each of %u retries: something on the path takes this packet",
                endpoint_.peer.value(), endpoint_.destination.address.to_string().c_str(),
-               una_.value(), unsigned{reliability_.retry_count});
+               psns_.una().value(), unsigned{reliability_.retry_count});
 }
 
 void Requester::explain_silence(TimeNs now, const wire::PeerReport& peer) {
@@ -143,8 +143,8 @@ void Requester::explain_silence(TimeNs now, const wire::PeerReport& peer) {
         endpoint_,
         "no answer from the peer (QPN 0x%06x at %s) to PSN 0x%06x after %u retries of %llu "
         "ms: %s",
-        endpoint_.peer.value(), address.c_str(), una_.value(), unsigned{reliability_.retry_count},
-        milliseconds(timer_.retry_interval()), cause.c_str());
+        endpoint_.peer.value(), address.c_str(), psns_.una().value(),
+        unsigned{reliability_.retry_count}, milliseconds(timer_.retry_interval()), cause.c_str());
     return;
   }
   // A retry that was counted because what lay there had been read has been noted just now.
@@ -154,22 +154,22 @@ void Requester::explain_silence(TimeNs now, const wire::PeerReport& peer) {
                  "the peer (QPN 0x%06x at %s) has taken nothing of what was sent to it for %llu "
                  "ms, and did not answer PSN 0x%06x: is its process stopped?",
                  endpoint_.peer.value(), address.c_str(), milliseconds(now - silence_.counted_at()),
-                 una_.value());
+                 psns_.una().value());
     return;
   }
-  if (foreign_answer_ && una_ == first_psn_) {
+  if (foreign_answer_ && psns_.una() == psns_.first()) {
     queue::blame(
         endpoint_,
         "the peer (QPN 0x%06x at %s) does not take PSN 0x%06x, this queue pair's sq_psn, but "
         "answers with PSN 0x%06x: its rq_psn must be this sq_psn",
-        endpoint_.peer.value(), address.c_str(), una_.value(), foreign_answer_->value());
+        endpoint_.peer.value(), address.c_str(), psns_.una().value(), foreign_answer_->value());
     return;
   }
   queue::blame(endpoint_,
                "no answer from the peer (QPN 0x%06x at %s) to PSN 0x%06x after %u retries of %llu "
                "ms: is it alive, in RTR or RTS, and are both sides' PSNs, QPNs and addresses "
                "right?",
-               endpoint_.peer.value(), address.c_str(), una_.value(),
+               endpoint_.peer.value(), address.c_str(), psns_.una().value(),
                unsigned{reliability_.retry_count}, milliseconds(timer_.retry_interval()));
 }
 

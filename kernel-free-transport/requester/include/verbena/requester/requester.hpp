@@ -3,13 +3,8 @@
 // packets, and responses into completions, in order. Owned by the queue pair and called under its
 // lock; time comes in as an argument, packets go out through the batch that it is given.
 //
-// Reliable transports number each packet (PSN) when it is sent for the first time and keep the
-// request until it is answered. Three PSNs describe everything in between:
-//
-//      una            cursor              sent            next
-//   ----|----------------|-----------------|---------------|----->
-//       oldest not       next to send      end of what     first not yet
-//       acknowledged     (back after loss) ever went out   given to a request
+// Reliable transports keep a request until it is answered. How far that is, PSNs say
+// (send_psns.hpp), of which `una` is the oldest that is not acknowledged.
 //
 // What is missing at `una` after a NAK, or a response that shows a gap, is sent again alone: a peer
 // that keeps what came early needs no more. Of one that does not, and where several are missing in
@@ -31,6 +26,7 @@
 #include "verbena/requester/pacing.hpp"
 #include "verbena/requester/repair.hpp"
 #include "verbena/requester/rnr_wait.hpp"
+#include "verbena/requester/send_psns.hpp"
 #include "verbena/requester/send_queue.hpp"
 #include "verbena/requester/silent_peer.hpp"
 #include "verbena/requester/turn.hpp"
@@ -91,7 +87,7 @@ class Requester {
   void give_up_turn() noexcept { turn_.give_up(); }
   void set_sending(bool sending) { sending_ = sending; }  // RTS, SQD: true
   void set_draining(bool draining) { draining_ = draining; }
-  bool is_drained() const { return una_ == sent_ && queue_.head() == cursor_; }
+  bool is_drained() const { return psns_.is_all_answered() && queue_.head() == cursor_; }
   const ReliabilityAttributes& reliability() const { return reliability_; }
 
   // --- packets and time ---
@@ -103,13 +99,11 @@ class Requester {
   bool has_urgent() const { return repair_.is_wanted() || cursor_ != queue_.tail(); }
   // Only what was not sent before.
   bool has_posted() const {
-    return !repair_.is_wanted() && cursor_ != queue_.tail() && cursor_psn_ == sent_;
+    return !repair_.is_wanted() && cursor_ != queue_.tail() && psns_.cursor() == psns_.sent();
   }
   // What was posted waits for a turn, of which the sink will hear: nothing to be done before. Each
   // post asks, so packets are counted only where it waits at all.
-  bool awaits_turn() const {
-    return turn_.is_awaited() && turn_.is_awaited_with(unsent_packets());
-  }
+  bool awaits_turn() const { return turn_.is_awaited() && turn_.is_awaited_with(unsent_packets()); }
   void handle_response(const wire::PacketView& packet, TimeNs now);
   void handle_piggybacked_ack(const wire::PiggybackedAck& ack, TimeNs now);
   void handle_timeout(TimeNs now);
@@ -117,7 +111,7 @@ class Requester {
   // False: deadline() is no earlier than this. Quicker to ask.
   bool may_be_due_before(TimeNs time) const {
     if (!is_reliable() || rnr_wait_.is_waiting()) return true;
-    return una_ != sent_ && timer_.may_be_due_before(time);
+    return !psns_.is_all_answered() && timer_.may_be_due_before(time);
   }
 
   // New messages that were begun since the last call.
@@ -125,9 +119,9 @@ class Requester {
 
   // --- for status and tests ---
   const SendQueue& queue() const { return queue_; }
-  Psn next_psn() const { return next_; }
-  Psn unacknowledged() const { return una_; }
-  std::uint32_t in_flight() const { return static_cast<std::uint32_t>(sent_.distance_from(una_)); }
+  Psn next_psn() const { return psns_.next(); }
+  Psn unacknowledged() const { return psns_.una(); }
+  std::uint32_t in_flight() const { return psns_.in_flight(); }
   std::uint32_t unsent() const { return queue_.tail() - cursor_; }
   // Bytes of data, were all but the first request like the last one.
   std::uint64_t unsent_bytes() const;
@@ -277,8 +271,7 @@ class Requester {
   SendQueue queue_;
   ReliabilityAttributes reliability_;
 
-  Psn una_, sent_, next_;
-  Psn cursor_psn_;
+  SendPsns psns_;
   std::uint32_t cursor_ = 0;             // position of the entry to transmit next
   SentCounters::Messages begun_;         // not taken to the port's counters yet
   std::uint32_t responses_pending_ = 0;  // requests that await data, of those numbered
@@ -293,14 +286,12 @@ class Requester {
   SilentPeer silence_;
   Repair repair_;
   Pacing pacing_;                      // UC, UD
-  EarlyAnswers early_;                 // behind a gap at una_
-  Psn first_psn_;                      // sq_psn
+  EarlyAnswers early_;                 // behind a gap at `una`
   std::optional<Psn> foreign_answer_;  // the last one to what was not sent
   std::uint8_t retries_left_ = 0;
   Source source_;
-  // Bits of one word, so that several are looked at at once.
-  bool sending_ : 1 = false;
-  bool draining_ : 1 = false;
+  bool sending_ = false;
+  bool draining_ = false;
   std::optional<queue::Status> poisoned_;
 };
 

@@ -1,109 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The parts of a requester, each by itself: window, pace, timers, patience with a silent
-// peer, repair, requests of acknowledgements, waiting for a receive, credits.
+// The parts of a requester that deal with answers and silence, each by itself: timers, patience
+// with a silent peer, repair, early answers.
 #include <gtest/gtest.h>
 
-#include "verbena/requester/ack_requests.hpp"
 #include "verbena/requester/answer_timer.hpp"
-#include "verbena/requester/credits.hpp"
-#include "verbena/requester/pacing.hpp"
+#include "verbena/requester/early_answers.hpp"
 #include "verbena/requester/repair.hpp"
-#include "verbena/requester/rnr_wait.hpp"
 #include "verbena/requester/silent_peer.hpp"
-#include "verbena/requester/window.hpp"
 
 namespace verbena::requester {
 namespace {
-
-class Nobody final : public TurnSink {
- public:
-  void on_turn(void*) noexcept override {}
-};
-
-class WindowTest : public testing::Test {
- protected:
-  WindowTest() { window_.set_capacity(30, 300); }
-  std::uint32_t small() const { return window_.packets(1024, share_); }
-  std::uint32_t full() const { return window_.packets(1025, share_); }
-
-  Nobody nobody_;
-  FlowShare share_{nobody_};
-  Window window_;
-};
-
-TEST_F(WindowTest, IsWhatThePeerHolds) {
-  EXPECT_EQ(small(), 300u);
-  EXPECT_EQ(full(), 30u);
-  EXPECT_EQ(window_.chunk(), 10u);
-}
-
-TEST_F(WindowTest, IsAPartOfThatAmongOthers) {
-  FlowShare::Place one(nullptr), other(nullptr);
-  ASSERT_TRUE(share_.enter(one, 1, 300));
-  ASSERT_TRUE(share_.enter(other, 1, 300));
-  EXPECT_EQ(small(), 150u);
-  EXPECT_EQ(full(), 15u);
-  share_.leave(one);
-  share_.leave(other);
-}
-
-TEST_F(WindowTest, HalvesWithALossAndGrowsWithAnswers) {
-  window_.shrink(100);
-  EXPECT_EQ(small(), 50u);
-  EXPECT_EQ(full(), 30u);
-  window_.grow(20);
-  EXPECT_EQ(small(), 61u);
-  for (int i = 0; i < 1000; ++i) window_.grow(1);
-  EXPECT_EQ(small(), 300u) << "and no further";
-  window_.close();
-  EXPECT_EQ(full(), 1u);
-  window_.shrink(1);
-  EXPECT_EQ(full(), 1u) << "never less";
-}
-
-TEST_F(WindowTest, IsNeverNothing) {
-  window_.set_capacity(0, 0);
-  EXPECT_EQ(small(), 1u);
-  EXPECT_EQ(full(), 1u);
-  EXPECT_EQ(window_.chunk(), 1u);
-}
-
-class PacingTest : public testing::Test {
- protected:
-  static constexpr std::uint32_t kMtu = 1024;
-  static constexpr TimeNs kEach = 300 + kMtu * 2 / 3;
-
-  std::size_t send_all_that_may(std::uint32_t capacity = 64) {
-    std::size_t sent = 0;
-    for (; sent < 1000 && pacing_.may_send(capacity, kMtu, now_); ++sent) pacing_.sent(kMtu);
-    return sent;
-  }
-
-  Pacing pacing_;
-  TimeNs now_ = 1'000'000;
-};
-
-TEST_F(PacingTest, LetsAQuarterGoAtOnceAndThenOneAtATime) {
-  EXPECT_EQ(send_all_that_may(), 17u);
-  const TimeNs until = pacing_.waits_until();
-  EXPECT_EQ(until, now_ + kEach);
-  now_ = until;
-  EXPECT_EQ(send_all_that_may(), 1u);
-  now_ += 5 * kEach;
-  EXPECT_EQ(send_all_that_may(), 5u);
-  now_ += 1'000'000'000;
-  EXPECT_EQ(send_all_that_may(), 17u) << "what was not used is not saved up";
-}
-
-TEST_F(PacingTest, CountsForNothingWhereThePathTells) {
-  send_all_that_may();
-  pacing_.take_notice(Pacing::Room::kSome, now_);
-  EXPECT_TRUE(pacing_.may_send(64, kMtu, now_));
-  EXPECT_EQ(pacing_.waits_until(), 0u);
-  pacing_.take_notice(Pacing::Room::kNone, now_);
-  EXPECT_FALSE(pacing_.may_send(64, kMtu, now_));
-  EXPECT_EQ(pacing_.waits_until(), now_ + Pacing::kRoomInterval);
-}
 
 class AnswerTimerTest : public testing::Test {
  protected:
@@ -356,97 +262,19 @@ TEST_F(RepairTest, ForgetsWhatIsNotAwaited) {
   EXPECT_EQ(progress_after(kTakes), 0u);
 }
 
-TEST(AckRequestsTest, OneInAnInterval) {
-  AckRequests requests;
-  EXPECT_FALSE(requests.is_due(1, 3));
-  requests.count(2, false);
-  EXPECT_TRUE(requests.is_due(1, 3));
-  requests.count(1, true);
-  EXPECT_FALSE(requests.is_due(2, 3));
-}
-
-TEST(AckRequestsTest, TheLastPacketOfABatchRequestsOne) {
-  AckRequests requests;
-  requests.begin_batch();
-  EXPECT_EQ(requests.take_last(), std::nullopt) << "an empty one has none";
-  requests.added(0, false);
-  requests.added(1, false);
-  requests.count(2, false);
-  EXPECT_EQ(requests.take_last(), 1);
-  EXPECT_FALSE(requests.is_due(2, 3)) << "the interval begins with it";
-  EXPECT_EQ(requests.take_last(), std::nullopt) << "once";
-  EXPECT_FALSE(requests.take_missing());
-  requests.added(2, false);
-  requests.added(3, true);
-  EXPECT_EQ(requests.take_last(), std::nullopt) << "it requests one already";
-}
-
-TEST(AckRequestsTest, IsMissingWhereNothingFollowsAFullBatch) {
-  AckRequests requests;
-  requests.begin_batch();
-  requests.added(0, false);
-  requests.begin_batch();
-  EXPECT_EQ(requests.take_last(), std::nullopt) << "it went with the batch before";
-  EXPECT_TRUE(requests.take_missing());
-  EXPECT_FALSE(requests.take_missing()) << "once";
-  requests.added(0, false);
-  requests.begin_batch();
-  requests.added(0, true);
-  EXPECT_FALSE(requests.take_missing()) << "the next batch has requested one";
-}
-
-TEST(RnrWaitTest, CountsRetriesUntilThereIsProgress) {
-  RnrWait wait;
-  wait.renew(2);
-  EXPECT_TRUE(wait.may_retry(2));
-  EXPECT_TRUE(wait.may_retry(2));
-  EXPECT_FALSE(wait.may_retry(2));
-  wait.renew(2);
-  EXPECT_TRUE(wait.may_retry(2));
-  wait.renew(0);
-  EXPECT_FALSE(wait.may_retry(0));
-}
-
-TEST(RnrWaitTest, SevenRetriesNeverEnd) {
-  RnrWait wait;
-  wait.renew(RnrWait::kForEver);
-  for (int i = 0; i < 100; ++i) ASSERT_TRUE(wait.may_retry(RnrWait::kForEver));
-}
-
-TEST(RnrWaitTest, WaitsUntilItsTime) {
-  RnrWait wait;
-  EXPECT_FALSE(wait.is_waiting());
-  wait.wait(100);
-  EXPECT_TRUE(wait.is_waiting());
-  EXPECT_FALSE(wait.is_over(99));
-  EXPECT_TRUE(wait.is_over(wait.until()));
-  wait.end();
-  EXPECT_FALSE(wait.is_waiting());
-}
-
-TEST(CreditsTest, AreUnlimitedUntilThePeerSaysSo) {
-  Credits credits;
-  for (std::uint32_t i = 1; i < 100; ++i) {
-    EXPECT_TRUE(credits.allow_another());
-    EXPECT_EQ(credits.next_message(), i);
-  }
-}
-
-TEST(CreditsTest, AllowAsManyMessagesAsThePeerHasReceives) {
-  Credits credits;
-  constexpr std::uint8_t kTwo = 2;
-  credits.update(wire::Aeth::ack(kTwo, 0));
-  ASSERT_EQ(wire::decode_credits(kTwo), 2u);
-  EXPECT_TRUE(credits.allow_another());
-  credits.next_message();
-  credits.next_message();
-  EXPECT_FALSE(credits.allow_another());
-  credits.update(wire::Aeth::ack(kTwo, 1));
-  EXPECT_TRUE(credits.allow_another());
-  credits.next_message();
-  EXPECT_FALSE(credits.allow_another());
-  credits.update(wire::Aeth::ack(wire::kCreditsUnlimited, 1));
-  EXPECT_TRUE(credits.allow_another());
+TEST(EarlyAnswersTest, KeepTheFurthestAcknowledgement) {
+  EarlyAnswers early;
+  EXPECT_TRUE(early.is_empty());
+  early.note_ack(Psn(7));
+  early.note_ack(Psn(9));
+  early.note_ack(Psn(8));
+  EXPECT_EQ(early.ack(), Psn(9));
+  EXPECT_FALSE(early.is_empty());
+  early.forget_ack();
+  EXPECT_TRUE(early.is_empty());
+  early.note_ack(Psn(7));
+  early.clear();
+  EXPECT_EQ(early.ack(), std::nullopt);
 }
 
 }  // namespace
