@@ -66,6 +66,9 @@ struct RxDatagram {
 
 // A run: packets to one queue pair that came as one buffer, each at the same distance behind the
 // one before. All are as long as the first, but for a shorter last one.
+//
+// Not a count in RxDatagram: who looks at packets one by one (a capture, the daemon, most tests)
+// knows no runs, and RxSink hands them over so unless it is asked otherwise.
 struct RxRun {
   RxDatagram head;
   std::size_t step = 0;
