@@ -66,7 +66,7 @@ void Responder::reset() {
   give_up_receive();
   responses_.clear();
   std::fill(saved_.begin(), saved_.end(), SavedAtomic{});
-  nak_pending_ = ack_pending_ = ack_urgent_ = gap_reported_ = not_ready_ = dead_ = heard_ = false;
+  nak_pending_ = ack_pending_ = ack_urgent_ = gap_reported_ = not_ready_ = dead_ = false;
   forget_early();
   shared_ = nullptr;
 }
@@ -112,7 +112,6 @@ void Responder::flush() {
 
 void Responder::handle_request(const wire::PacketView& packet, const wire::RxDatagram& datagram) {
   endpoint_.counters.packets_received.add(packet.psns);
-  heard_ = true;
   if (is_reliable(endpoint_.transport)) {
     handle_reliable(packet);
   } else {

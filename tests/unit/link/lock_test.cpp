@@ -75,11 +75,9 @@ TEST(FutexLock, AWaiterSleeps) {
   EXPECT_LT(burnt, 50'000'000u);
 }
 
-TEST(Clock, GoesOnAndTheCoarseOneFollows) {
+TEST(Clock, GoesOn) {
   const TimeNs first = monotonic_now_ns();
   EXPECT_LE(first, monotonic_now_ns());
-  EXPECT_LE(coarse_now_ns(), monotonic_now_ns());
-  EXPECT_GT(coarse_now_ns() + 1'000'000'000, first);
   EXPECT_GT(realtime_now_ns(), 1'600'000'000'000'000'000u);
 }
 

@@ -29,7 +29,6 @@ class Psn {
   constexpr bool is_before(Psn other) const { return difference(other) < 0; }
   constexpr bool is_after(Psn other) const { return difference(other) > 0; }
   constexpr bool is_at_or_before(Psn other) const { return difference(other) <= 0; }
-  constexpr bool is_at_or_after(Psn other) const { return difference(other) >= 0; }
   constexpr Psn operator+(std::uint32_t steps) const { return of_word(word_ + (steps << kShift)); }
   constexpr Psn operator-(std::uint32_t steps) const { return of_word(word_ - (steps << kShift)); }
   constexpr Psn& operator++() { return *this = *this + 1; }

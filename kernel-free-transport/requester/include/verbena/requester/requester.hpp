@@ -88,7 +88,6 @@ class Requester {
   void set_sending(bool sending) { sending_ = sending; }  // RTS, SQD: true
   void set_draining(bool draining) { draining_ = draining; }
   bool is_drained() const { return psns_.is_all_answered() && queue_.head() == cursor_; }
-  const ReliabilityAttributes& reliability() const { return reliability_; }
 
   // --- packets and time ---
   // Adds what may go now; true: there is more than the batch could take.

@@ -77,7 +77,6 @@ class Responder {
 
   Psn expected_psn() const { return expected_; }
   std::uint32_t message_count() const { return message_count_; }
-  bool heard_from_peer() const { return heard_; }
   const ResponderAttributes& attributes() const { return attributes_; }
 
  private:
@@ -265,7 +264,6 @@ class Responder {
   bool early_ack_request_ : 1 = false;  // of one of the early packets
   bool not_ready_ : 1 = false;          // an RNR NAK went out for expected_
   bool dead_ : 1 = false;               // a fatal NAK went out: silence
-  bool heard_ : 1 = false;
   bool is_in_step_ : 1 = false;  // something expected has come since RTR
 };
 

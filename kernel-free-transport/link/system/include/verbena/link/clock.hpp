@@ -20,8 +20,6 @@ inline TimeNs read_clock(clockid_t id) noexcept {
 
 // Never steps back; what every deadline is measured on.
 inline TimeNs monotonic_now_ns() noexcept { return read_clock(CLOCK_MONOTONIC); }
-// The same scale, a scheduler tick (4 ms) behind at most.
-inline TimeNs coarse_now_ns() noexcept { return read_clock(CLOCK_MONOTONIC_COARSE); }
 // Since 1970, for captures and time stamps that people read.
 inline TimeNs realtime_now_ns() noexcept { return read_clock(CLOCK_REALTIME); }
 
