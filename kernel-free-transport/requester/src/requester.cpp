@@ -1,48 +1,37 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// States, and what may go now. (What comes back, and what does not: answers.cpp.)
 #include "verbena/requester/requester.hpp"
 
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous.hpp"
+#include "verbena/requester/read_chunks.hpp"
+#include "words.hpp"
+
 namespace verbena::requester {
 
 using queue::Status;
 using queue::WorkOpcode;
+using Result = Emission::Result;
 
 namespace {
 
-queue::CompletionOpcode completion_opcode(WorkOpcode opcode) {
-  using C = queue::CompletionOpcode;
-  switch (opcode) {
-    case WorkOpcode::kSend:
-    case WorkOpcode::kSendImmediate:
-    case WorkOpcode::kSendInvalidate:
-      return C::kSend;
-    case WorkOpcode::kWrite:
-    case WorkOpcode::kWriteImmediate:
-      return C::kWrite;
-    case WorkOpcode::kRead:
-      return C::kRead;
-    case WorkOpcode::kCompareSwap:
-      return C::kCompareSwap;
-    case WorkOpcode::kFetchAdd:
-      return C::kFetchAdd;
-    case WorkOpcode::kAtomicWrite:
-      return C::kAtomicWrite;
-    case WorkOpcode::kFlush:
-      return C::kFlush;
-    case WorkOpcode::kLocalInvalidate:
-      return C::kLocalInvalidate;
-    case WorkOpcode::kBindWindow:
-      return C::kBindWindow;
-  }
-  return C::kSend;
+// So many packets after the last ACK request comes the next: the window moves on before it is used
+// up, and on a slow wire the peer is heard of now and then.
+constexpr std::uint32_t kAckRequestInterval = 128;
+std::uint32_t ack_request_interval(std::uint32_t window) {
+  return std::clamp(window / 2, 1u, kAckRequestInterval);
 }
 
 }  // namespace
 
 Requester::Requester(queue::Endpoint& endpoint, const SendQueue::Options& options, void* member)
-    : endpoint_(endpoint), turn_(member), queue_(options) {}
+    : endpoint_(endpoint),
+      turn_(member),
+      queue_(options),
+      completions_(endpoint),
+      emission_(endpoint, queue_, psns_, window_) {}
 
 void Requester::start(Psn first) {
   psns_ = SendPsns(first);
@@ -63,9 +52,13 @@ void Requester::share_path(std::shared_ptr<FlowShare> share) {
                        endpoint_.path->capacity_packets(64));
 }
 
+bool Requester::post_rendezvous(const queue::Rendezvous& rendezvous) {
+  return requester::post_rendezvous(endpoint_, queue_, rendezvous);
+}
+
 void Requester::reset() {
   queue_.clear();
-  unreported_ = 0;
+  completions_.forget();
   psns_ = {};
   cursor_ = 0;
   responses_pending_ = reads_in_flight_ = 0;
@@ -95,7 +88,7 @@ void Requester::flush() {
       first = entry.id;
       opcode = to_string(entry.opcode);
     }
-    complete(entry, Status::kFlushed);
+    completions_.complete(queue_, Status::kFlushed);
     queue_.pop(entry);
   }
   if (flushed != 0) queue::tell_flushed_sends(endpoint_, opcode, first, flushed);
@@ -108,32 +101,6 @@ void Requester::flush() {
   give_up_turn();
 }
 
-// The oldest one.
-void Requester::complete(const SendEntry& entry, Status status) {
-  if (entry.internal) [[unlikely]] {
-    return complete_rendezvous(entry, queue_.rare(queue_.head()), status);
-  }
-  ++unreported_;
-  if (status == Status::kSuccess) {
-    if (!endpoint_.signal_all && (entry.flags & queue::kSignaled) == 0) return;
-  } else if (status != Status::kFlushed) {
-    endpoint_.port->requester_errors.add();
-    queue::tell_failure(endpoint_, status, to_string(entry.opcode), entry.id,
-                        endpoint_.reason.text());
-  }
-  const auto make = [&](queue::Completion& c) {
-    c.id = entry.id;
-    c.status = status;
-    c.opcode = completion_opcode(entry.opcode);
-    c.vendor_error = static_cast<std::uint32_t>(status);
-    c.byte_length = entry.length;
-    c.qpn = endpoint_.number.value();
-    c.account = endpoint_.send_account;
-    c.slots = std::exchange(unreported_, 0);
-  };
-  if (!endpoint_.send_cq->push_made(false, make)) endpoint_.fail_for_want_of_room();
-}
-
 // Completes, in order, what has been answered.
 void Requester::retire() {
   while (!queue_.is_empty()) {
@@ -144,7 +111,7 @@ void Requester::retire() {
       if (!entry.numbered || !entry.last().is_before(psns_.una())) break;
       if (entry.wants_response()) --responses_pending_;
     }
-    complete(entry, Status::kSuccess);
+    completions_.complete(queue_, Status::kSuccess);
     if (cursor_ == queue_.head()) ++cursor_;
     queue_.pop(entry);
   }
@@ -164,7 +131,7 @@ void Requester::fail_head(Status status) {
   const SendEntry& entry = queue_.at(queue_.head());
   queue::blame(endpoint_, "%s with wr_id %llu completes with: %s", to_string(entry.opcode).data(),
                static_cast<unsigned long long>(entry.id), to_string(status).data());
-  complete(entry, status);
+  completions_.complete(queue_, status);
   if (cursor_ == queue_.head()) ++cursor_;
   queue_.pop(entry);
   sending_ = false;
@@ -184,6 +151,230 @@ bool Requester::is_consistent() const {
     if (e.numbered && e.wants_response()) ++pending;
   }
   return pending == responses_pending_;
+}
+
+// Gives a request its PSNs, unless it must wait: for a fence, for a drain, for a receive at the
+// peer (with all earlier requests answered, one may go without a credit, IBTA Vol 1, 9.7.7.2).
+bool Requester::begin(SendEntry& entry) {
+  if (draining_) [[unlikely]]
+    return false;
+  if ((entry.flags & queue::kFence) != 0 && responses_pending_ != 0) [[unlikely]]
+    return false;
+  const bool is_alone = psns_.una() == psns_.next();
+  if (!credits_.allow_another() && entry.needs_receive() && !is_alone) [[unlikely]]
+    return false;
+  const bool data =
+      entry.opcode == WorkOpcode::kRead || entry.opcode <= WorkOpcode::kWriteImmediate;
+  entry.packets = data && entry.length > endpoint_.mtu
+                      ? (entry.length + endpoint_.mtu - 1) / endpoint_.mtu
+                      : 1u;
+  entry.first = psns_.give(entry.packets);
+  entry.message = credits_.next_message();
+  entry.numbered = true;
+  if (entry.opcode <= WorkOpcode::kSendInvalidate) {
+    begun_.add_send();
+  } else if (entry.opcode <= WorkOpcode::kWriteImmediate) {
+    begun_.add_write();
+  }
+  if (entry.wants_response()) ++responses_pending_;
+  return true;
+}
+
+bool Requester::may_send(const SendEntry& entry, std::uint32_t window, TimeNs now) {
+  if (!is_reliable()) {
+    return pacing_.may_send(window_.full(), endpoint_.mtu, now);
+  }
+  const std::uint32_t ahead = psns_.ahead();
+  if (entry.wants_response()) {
+    if (reads_in_flight_ >= std::max<std::uint32_t>(reliability_.max_rd_atomic, 1)) return false;
+    return ahead == 0 || ahead + psns_asked_for(entry, psns_.cursor(), window_.chunk()) <= window;
+  }
+  return ahead < window;
+}
+
+// LOCAL_INV and BIND_MW: no packet, but their place in the order. They wait behind a fence only.
+bool Requester::run_local(SendEntry& entry, wire::TxBatch& out) {
+  if (draining_) return false;
+  if ((entry.flags & queue::kFence) != 0 && responses_pending_ != 0) return false;
+  emission_.release(out);
+  out.bring_in_all();
+  memory::Registry& memory = *endpoint_.memory;
+  if (entry.opcode == WorkOpcode::kLocalInvalidate) {
+    const auto done =
+        memory.invalidate(entry.immediate, endpoint_.domain, endpoint_.number.value());
+    if (!done.ok()) {
+      explain_invalidate(endpoint_, entry, done.error());
+      poison(cursor_, Status::kLocalQpOperation);
+      return false;
+    }
+  } else {
+    const Rare& b = queue_.rare(cursor_);
+    const memory::WindowBind bind{b.region_key, b.address, b.length, b.access};
+    const auto bound = b.new_key == 0 ? memory.bind_type1(b.window_key, endpoint_.domain, bind)
+                                      : memory.bind_type2(b.window_key, b.new_key, endpoint_.domain,
+                                                          endpoint_.number.value(), bind);
+    if (!bound.ok()) {
+      explain_bind(endpoint_, entry, b, bound.error());
+      poison(cursor_, Status::kWindowBind);
+      return false;
+    }
+  }
+  entry.done = true;
+  return true;
+}
+
+void Requester::count_repeated(std::uint32_t packets) {
+  endpoint_.counters.retransmitted.add(packets);
+  endpoint_.port->retransmitted.add(packets);
+}
+
+// The packet at the cursor went out.
+void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ack_request, TimeNs now) {
+  turn_.sent(packets, ack_request);
+  const bool again = psns_.is_repeating();
+  if (again) [[unlikely]]
+    count_repeated(packets);
+  if (psns_.is_all_answered() || psns_.ahead() == 0) timer_.begin(now);
+  if (ack_request && !again) timer_.ack_requested(psns_.cursor(), now);
+  psns_.send(psns);
+}
+
+bool Requester::transmit_probe(wire::TxBatch& out) {
+  if (psns_.is_all_answered() || queue_.is_empty()) {
+    repair_.give_up();
+    return false;
+  }
+  std::uint32_t position = queue_.head();
+  while (queue_.at(position).is_local()) ++position;
+  // Nothing that was not sent before.
+  Emission::Message message = emission_.message_at(position, unsent() > 1, out);
+  std::uint32_t psns = emission_.psns_at(message, psns_.una());
+  if ((psns_.una() + psns).is_after(psns_.sent())) psns = 1;
+  const Result result = emission_.emit(message, psns_.una(), psns, out, true);
+  if (result == Result::kBatchFull) return true;
+  if (result == Result::kRefused) {
+    repair_.give_up();
+    cursor_ = position;
+    poison(position, Status::kLocalProtection);
+    return false;
+  }
+  count_repeated(message.wants_response ? 1 : psns);
+  repair_.sent(psns_.una(), psns_.una() + psns);
+  return false;
+}
+
+std::uint64_t Requester::unsent_bytes() const {
+  if (unsent() == 0) return 0;
+  const SendEntry& first = queue_.at(cursor_);
+  const std::uint64_t sent =
+      first.numbered
+          ? std::uint64_t{static_cast<std::uint32_t>(psns_.cursor().distance_from(first.first))} *
+                endpoint_.mtu
+          : 0;
+  const std::uint64_t rest = first.length - std::min<std::uint64_t>(sent, first.length);
+  return rest + std::uint64_t{unsent() - 1} * queue_.at(queue_.tail() - 1).length;
+}
+
+std::uint64_t Requester::unsent_packets() const {
+  if (unsent() >= FlowShare::kPacketsAtMost) return unsent();
+  return std::max<std::uint64_t>(unsent(), unsent_bytes() / endpoint_.mtu);
+}
+
+bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now) {
+  // What goes by UC and finds no room is lost, so it does not go.
+  if (endpoint_.transport == Transport::kUc && has_urgent()) {
+    pacing_.take_notice(endpoint_.path->room(now), now);
+  }
+  ack_requests_.begin_batch();
+  const bool more = transmit_requests(out, now);
+  emission_.release(out);
+  // A turn that nothing came of.
+  if (!more && psns_.is_all_answered() && turn_.is_held()) give_up_turn();
+  return more;
+}
+
+void Requester::request_ack(wire::TxBatch& out) {
+  if (const auto last = ack_requests_.take_last()) {
+    wire::Bth::request_ack(out.start(*last));
+    return;
+  }
+  // What was to come has failed here.
+  if (!ack_requests_.take_missing()) return;
+  if (!sending_ || rnr_wait_.is_waiting() || psns_.is_all_answered()) return;
+  repair_.want();
+  transmit_probe(out);
+  emission_.release(out);
+}
+
+// What was sent before is repaired in any turn.
+bool Requester::take_turn(const SendEntry& entry) noexcept {
+  if (!is_reliable()) return true;
+  if (turn_.is_held()) return !turn_.is_over() || psns_.is_repeating();
+  if (turn_.is_needless()) [[likely]]
+    return true;
+  return turn_.take(unsent_packets(), window_.capacity(entry.length));
+}
+
+bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
+  if (!sending_ || rnr_wait_.is_waiting()) return false;
+  // Also for what comes before a request that failed here.
+  if (repair_.is_wanted() && transmit_probe(out)) return true;
+  while (cursor_ != queue_.tail() && !poisoned_ && sending_) {
+    SendEntry& entry = queue_.at(cursor_);
+    if (entry.is_local()) {
+      if (!entry.done && !run_local(entry, out)) break;
+      ++cursor_;
+      retire();
+      continue;
+    }
+    if (!entry.numbered && !begin(entry)) break;
+    const std::uint32_t window = window_.packets(entry.length, turn_.share());
+    if (!may_send(entry, window, now) || !take_turn(entry)) break;
+    switch (transmit_request(entry, window, out, now)) {
+      case Result::kSent:
+        break;
+      case Result::kBatchFull:
+        return true;
+      case Result::kRefused:
+        poison(cursor_, Status::kLocalProtection);
+        return false;
+    }
+  }
+  return false;
+}
+
+// As much of the request at the cursor as may go, of which the first packet may.
+Emission::Result Requester::transmit_request(SendEntry& entry, std::uint32_t window,
+                                             wire::TxBatch& out, TimeNs now) {
+  const std::uint32_t position = cursor_;
+  const std::uint32_t interval = ack_request_interval(window);
+  Emission::Message message = emission_.message_at(position, unsent() > 1, out);
+  do {
+    const std::uint32_t psns = emission_.psns_at(message, psns_.cursor());
+    const std::uint32_t packets = message.wants_response ? 1 : psns;
+    // Besides these, what goes last: answers are not looked at while there is more to send.
+    const bool ack_request = ack_requests_.is_due(packets, interval) || psns_.ahead() == 0;
+    const Result result = emission_.emit(message, psns_.cursor(), psns, out, ack_request);
+    if (result != Result::kSent) return result;
+    ack_requests_.count(packets, ack_request);
+    if (is_reliable()) {
+      static_assert(wire::TxBatch::kMaxPackets <= 256);
+      ack_requests_.added(out.size() - 1, ack_request || message.wants_response);
+      if (message.wants_response) ++reads_in_flight_;
+      sent_one(packets, psns, ack_request || message.wants_response, now);
+      if (psns_.cursor().is_after(entry.last())) ++cursor_;
+    } else {
+      pacing_.sent(std::min(entry.length, endpoint_.mtu));
+      psns_.move_cursor(psns_.cursor() + 1);
+      if (psns_.cursor().is_after(entry.last())) {
+        // Sent is done: nobody will answer.
+        psns_.await_none();
+        ++cursor_;
+        retire();
+      }
+    }
+  } while (cursor_ == position && may_send(entry, window, now) && take_turn(entry));
+  return Result::kSent;
 }
 
 }  // namespace verbena::requester

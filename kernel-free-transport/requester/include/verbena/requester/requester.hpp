@@ -18,14 +18,16 @@
 #include <utility>
 
 #include "verbena/queue/endpoint.hpp"
-#include "verbena/queue/payload.hpp"
 #include "verbena/requester/ack_requests.hpp"
 #include "verbena/requester/answer_timer.hpp"
 #include "verbena/requester/credits.hpp"
 #include "verbena/requester/early_answers.hpp"
+#include "verbena/requester/emission.hpp"
 #include "verbena/requester/pacing.hpp"
+#include "verbena/requester/posting.hpp"
 #include "verbena/requester/repair.hpp"
 #include "verbena/requester/rnr_wait.hpp"
+#include "verbena/requester/send_completions.hpp"
 #include "verbena/requester/send_psns.hpp"
 #include "verbena/requester/send_queue.hpp"
 #include "verbena/requester/silent_peer.hpp"
@@ -34,20 +36,6 @@
 #include "verbena/wire/packet.hpp"
 
 namespace verbena::requester {
-
-enum class Posted : std::uint8_t {
-  kOk,
-  kQueueFull,    // ENOMEM
-  kTooManySges,  // EINVAL, as all below
-  kInlineTooLong,
-  kMessageTooLong,
-  kWrongOpcode,      // not an operation of this transport
-  kNoAddress,        // UD without an address handle
-  kBadLength,        // atomics are 8 bytes
-  kInlineForbidden,  // READ and atomics have nothing to send
-  kInlineGone,       // EFAULT
-};
-const char* to_string(Posted posted);
 
 struct ReliabilityAttributes {
   std::uint8_t timeout = 0;  // 4.096 us * 2^timeout; 0 = never
@@ -62,11 +50,13 @@ class Requester {
   Requester(queue::Endpoint& endpoint, const SendQueue::Options& options, void* member);
 
   // --- posting ---
-  Posted post(const queue::SendRequest& request);
-  // What `post` would say, without posting; of several in a row the queue must have room for all.
-  Posted would_post(const queue::SendRequest& request) const;
-  // The transfer of a matched rendezvous: a READ into its buffer, and the message that says that it
-  // is done. False while there is no room.
+  Posted post(const queue::SendRequest& request) {
+    return requester::post(endpoint_, queue_, request);
+  }
+  Posted would_post(const queue::SendRequest& request) const {
+    return requester::would_post(endpoint_, queue_, request);
+  }
+  // The transfer of a matched rendezvous. False while there is no room.
   bool post_rendezvous(const queue::Rendezvous& rendezvous);
   // Completes everything as flushed and forgets it.
   void flush();
@@ -127,49 +117,7 @@ class Requester {
   bool is_consistent() const;
 
  private:
-  enum class Emit : std::uint8_t { kSent, kBatchFull, kFailed };
-  // Memory that is sent from, while it is polled.
-  struct Source {
-    queue::Sge sge;
-    memory::Pin pin;
-    bool is_borrowed = false;  // by packets of the batch
-  };
-  // A request as its packets see it, worked out once for those that go together.
-  struct Message {
-    std::uint32_t position = 0;
-    const std::uint8_t* opcodes = nullptr;  // by place
-    bool wants_response = false;
-    bool is_packed = false;               // packets may stand for several
-    bool sums = false;                    // and get their checksum with the copy
-    bool is_bundled = false;              // and go at once, whatever their lengths
-    const std::uint8_t* bytes = nullptr;  // all data, if it is one piece of plain memory
-    bool is_borrowed = false;             // these, by packets until they are sent
-    const wire::Destination* to = nullptr;
-    std::optional<std::uint32_t> destination;  // its place in the batch
-    std::size_t word_bytes = 0;                // UD: of a GRH's first word, which a datagram brings
-  };
-  // What one packet brings of it, in bytes, and what the packet is called for it.
-  struct Extent {
-    std::uint64_t offset;
-    std::uint32_t length;
-    bool is_last;  // of a message's data
-    std::uint8_t opcode;
-  };
-  // What is known of a packet's payload.
-  struct Carried {
-    std::optional<std::uint32_t> sum;
-    const std::uint8_t* borrowed = nullptr;
-  };
-
-  // post.cpp
-  Posted check(const queue::SendRequest& request, std::uint64_t& length) const;
-  bool copy_inline(std::uint32_t position, const queue::SendRequest& request);
-  void fill(SendEntry& entry, std::uint32_t position, const queue::SendRequest& request,
-            std::uint32_t length);
-  void fill_rare(std::uint32_t position, const queue::SendRequest& request);
-  void fill_without_buffers(SendEntry& entry, const queue::SendRequest& request);
-
-  // transmit.cpp
+  // requester.cpp
   bool transmit_requests(wire::TxBatch& out, TimeNs now);
   bool begin(SendEntry& entry);
   bool take_turn(const SendEntry& entry) noexcept;
@@ -177,51 +125,21 @@ class Requester {
   std::uint64_t unsent_packets() const;
   bool may_send(const SendEntry& entry, std::uint32_t window, TimeNs now);
   bool run_local(SendEntry& entry, wire::TxBatch& out);
-  std::uint32_t psns_of_read(const SendEntry& entry, Psn psn) const;
-  Emit transmit_request(SendEntry& entry, std::uint32_t window, wire::TxBatch& out, TimeNs now);
-  // For how many PSNs one packet stands from this one on.
-  std::uint32_t psns_at(const Message& message, Psn psn);
+  Emission::Result transmit_request(SendEntry& entry, std::uint32_t window, wire::TxBatch& out,
+                                    TimeNs now);
   void sent_one(std::uint32_t packets, std::uint32_t psns, bool ack_request, TimeNs now);
   void count_repeated(std::uint32_t packets);
   bool transmit_probe(wire::TxBatch& out);
+  void forget_answers();
+  void retire();
+  // The request at `position` failed here; it completes so once all before it have completed.
+  [[gnu::cold]] void poison(std::uint32_t position, queue::Status status);
+  // The oldest request failed.
+  [[gnu::cold]] void fail_head(queue::Status status);
 
-  // emit.cpp
-  Message message_at(std::uint32_t position, wire::TxBatch& out);
-  const std::uint8_t* bytes_of(const SendEntry& entry, std::uint32_t position, wire::TxBatch& out);
-  bool may_borrow(const SendEntry& entry);
-  void release_source(wire::TxBatch& out);
-  Extent extent_of(const Message& message, const SendEntry& entry, Psn psn,
-                   std::uint32_t psns) const;
-  std::optional<memory::Refusal> put_payload(const Message& message, const SendEntry& entry,
-                                             const Extent& extent, Psn psn, std::uint32_t merged,
-                                             std::uint8_t* to, Carried& carried);
-  void write_headers(const Message& message, const SendEntry& entry, const Extent& extent, Psn psn,
-                     bool ack_request, std::uint8_t* at) const;
-  void write_deth(const Message& message, const SendEntry& entry, const wire::OpcodeRow& row,
-                  std::uint8_t* at) const;
-  Emit emit(Message& message, Psn psn, std::uint32_t psns, wire::TxBatch& out, bool ack_request);
-  std::optional<memory::Refusal> gather(const SendEntry& entry, std::uint32_t position,
-                                        std::uint64_t offset, std::uint32_t length,
-                                        std::uint8_t* to);
-
-  // words.cpp: why requests fail.
-  [[gnu::cold]] Emit refuse_buffers(std::uint32_t position, memory::Refusal refusal);
-  [[gnu::cold]] void explain_bind(std::uint32_t position, memory::Refusal refusal);
-  [[gnu::cold]] void explain_invalidate(const SendEntry& entry, memory::Refusal refusal);
-  [[gnu::cold]] void explain_nak(wire::NakCode code);
-  [[gnu::cold]] void explain_rnr();
-  [[gnu::cold]] void explain_gap();
-  [[gnu::cold]] void explain_stop(const wire::PeerReport& peer);
-  [[gnu::cold]] void explain_silence(TimeNs now, const wire::PeerReport& peer);
-  [[gnu::cold]] void note_foreign_answer(Psn psn, DropReason why);
-
-  // packing.cpp
-  std::uint32_t merged_most_of(const SendEntry& entry);
-  bool may_be_packed(const SendEntry& entry);
-  std::uint32_t psns_of_packed(std::uint32_t position, Psn psn);
-
-  // response.cpp
+  // answers.cpp
   bool is_expected(Psn last, wire::Aeth aeth);
+  [[gnu::cold]] void note_foreign_answer(Psn psn, DropReason why);
   void handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now);
   void handle_ack(Psn psn, wire::Aeth aeth, TimeNs now);
   [[gnu::cold]] void handle_nak(Psn psn, wire::Aeth aeth, TimeNs now);
@@ -230,38 +148,19 @@ class Requester {
   bool take_data(const wire::PacketView& packet, TimeNs now);
   void keep_early(const wire::PacketView& packet, TimeNs now);
   void catch_up_with_early(TimeNs now);
-  queue::Status take_response(SendEntry& entry, std::uint32_t position,
-                              const wire::PacketView& packet);
-  queue::Status take_read_data(const SendEntry& entry, std::uint32_t position,
-                               const wire::PacketView& packet);
-  queue::Status scatter(const SendEntry& entry, std::uint32_t position, std::uint64_t offset,
-                        const queue::Payload& data);
-  std::uint32_t chunks_ended(const SendEntry& entry, Psn from, std::uint32_t psns) const;
   // Everything before `upto` has arrived; false if a READ or atomic in between has no response.
   bool acknowledge(Psn upto, TimeNs now);
-
-  // recovery.cpp
   [[gnu::cold]] void handle_gap(TimeNs now);
   [[gnu::cold]] void repair_missing(TimeNs now);
   [[gnu::cold]] void go_back(TimeNs now);
   void move_cursor_to(Psn psn);
   wire::PeerReport report_on_peer(TimeNs now);
   bool is_excused(TimeNs now, const wire::PeerReport& peer);
+  [[gnu::cold]] void tell_of_silence(TimeNs now, const wire::PeerReport& peer);
   void made_progress(std::uint32_t acknowledged, TimeNs now);
   bool may_repair_be_answered(TimeNs now) const {
     return repair_.may_be_answered(now, timer_.repetition_takes());
   }
-
-  // requester.cpp
-  void forget_answers();
-  void retire();
-  void complete(const SendEntry& entry, queue::Status status);
-  // `rare`: of that entry.
-  void complete_rendezvous(const SendEntry& entry, const Rare& rare, queue::Status status);
-  // The request at `position` failed here; it completes so once all before it have completed.
-  [[gnu::cold]] void poison(std::uint32_t position, queue::Status status);
-  // The oldest request failed.
-  [[gnu::cold]] void fail_head(queue::Status status);
 
   bool is_reliable() const { return verbena::is_reliable(endpoint_.transport); }
 
@@ -278,7 +177,7 @@ class Requester {
   Window window_;
   AckRequests ack_requests_;
   Credits credits_;
-  std::uint16_t unreported_ = 0;  // requests done since the last completion: it frees their slots
+  SendCompletions completions_;
 
   AnswerTimer timer_;
   RnrWait rnr_wait_;
@@ -288,7 +187,7 @@ class Requester {
   EarlyAnswers early_;                 // behind a gap at `una`
   std::optional<Psn> foreign_answer_;  // the last one to what was not sent
   std::uint8_t retries_left_ = 0;
-  Source source_;
+  Emission emission_;
   bool sending_ = false;
   bool draining_ = false;
   std::optional<queue::Status> poisoned_;

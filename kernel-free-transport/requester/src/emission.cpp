@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What each packet looks like.
+#include "verbena/requester/emission.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
 
 #include "verbena/base/short_copy.hpp"
-#include "verbena/requester/requester.hpp"
+#include "verbena/requester/read_chunks.hpp"
 #include "verbena/wire/crc32.hpp"
 #include "verbena/wire/grh.hpp"
+#include "words.hpp"
 
 namespace verbena::requester {
 
@@ -95,9 +97,9 @@ constexpr Place place_of(bool first, bool last) {
 
 }  // namespace
 
-std::optional<memory::Refusal> Requester::gather(const SendEntry& entry, std::uint32_t position,
-                                                 std::uint64_t offset, std::uint32_t length,
-                                                 std::uint8_t* to) {
+std::optional<memory::Refusal> Emission::gather(const SendEntry& entry, std::uint32_t position,
+                                                std::uint64_t offset, std::uint32_t length,
+                                                std::uint8_t* to) const {
   if (length == 0) return std::nullopt;
   if ((entry.flags & queue::kInline) != 0) {
     short_copy(to, queue_.inline_bytes(position) + offset, length);
@@ -124,7 +126,8 @@ std::optional<memory::Refusal> Requester::gather(const SendEntry& entry, std::ui
   return std::nullopt;
 }
 
-Requester::Message Requester::message_at(std::uint32_t position, wire::TxBatch& out) {
+Emission::Message Emission::message_at(std::uint32_t position, bool is_followed,
+                                       wire::TxBatch& out) {
   const SendEntry& entry = queue_.at(position);
   Message message;
   message.position = position;
@@ -141,7 +144,7 @@ Requester::Message Requester::message_at(std::uint32_t position, wire::TxBatch& 
   message.bytes = bytes_of(entry, position, out);
   // Which is the same whatever the path.
   if (entry.packets == 1 && entry.length < Packing::kBorrowedLeast) return message;
-  message.is_packed = may_be_packed(entry);
+  message.merged_most = merged_most_of(entry, is_followed);
   if (message.bytes != nullptr && wire::crc32_joins(std::min(entry.length, endpoint_.mtu))) {
     message.sums = endpoint_.packing().is_sealed;
   }
@@ -150,27 +153,42 @@ Requester::Message Requester::message_at(std::uint32_t position, wire::TxBatch& 
   return message;
 }
 
+// Of one that others follow all may go at once: they are written while it is read.
+std::uint32_t Emission::merged_most_of(const SendEntry& entry, bool is_followed) {
+  if (entry.packets < 2 || endpoint_.transport != Transport::kRc) return 0;
+  const std::uint64_t in_a_row = std::uint64_t{entry.length} * (is_followed ? 2 : 1);
+  const std::uint32_t most = endpoint_.packing().merged_most_of(in_a_row);
+  return most >= 2 * endpoint_.mtu ? most : 0;
+}
+
+std::uint32_t Emission::psns_at(const Message& message, Psn psn) const {
+  const SendEntry& entry = queue_.at(message.position);
+  if (message.wants_response) return psns_asked_for(entry, psn, window_.chunk());
+  if (message.merged_most == 0) return 1;
+  const auto index = static_cast<std::uint32_t>(psn.distance_from(entry.first));
+  return Packing::psns_at(index, entry.packets, message.merged_most, endpoint_.mtu);
+}
+
 // Where an answer completes the request, nobody else uses its buffers until the batch was sent.
-bool Requester::may_borrow(const SendEntry& entry) {
+bool Emission::may_borrow(const SendEntry& entry) {
   return (entry.flags & queue::kInline) == 0 && is_reliable() && !endpoint_.packing().is_sealed &&
          entry.length >= endpoint_.packing().borrowed_least;
 }
 
-// What is borrowed stays pinned as long as the batch has it.
-void Requester::release_source(wire::TxBatch& out) {
+void Emission::release(wire::TxBatch& out) {
   if (std::exchange(source_.is_borrowed, false)) return out.hold(source_.pin.detach());
   source_.pin.release();
 }
 
 // The payload, if it lies in one piece of plain memory, which is pinned for all packets that go at
 // a time. Else null; what is wrong with the buffers is said when they are gathered.
-const std::uint8_t* Requester::bytes_of(const SendEntry& entry, std::uint32_t position,
-                                        wire::TxBatch& out) {
+const std::uint8_t* Emission::bytes_of(const SendEntry& entry, std::uint32_t position,
+                                       wire::TxBatch& out) {
   if ((entry.flags & queue::kInline) != 0) return queue_.inline_bytes(position);
   if (entry.sge_count != 1 || entry.length == 0) return nullptr;
   const queue::Sge& sge = queue_.sges(position)[0];
   if (!source_.pin || !(source_.sge == sge)) {
-    release_source(out);
+    release(out);
     auto pin = endpoint_.memory->pin(
         {sge.key, endpoint_.domain, sge.address, sge.length, 0, endpoint_.number.value()});
     if (!pin.ok()) return nullptr;
@@ -179,8 +197,8 @@ const std::uint8_t* Requester::bytes_of(const SendEntry& entry, std::uint32_t po
   return source_.pin.direct();
 }
 
-Requester::Extent Requester::extent_of(const Message& message, const SendEntry& e, Psn psn,
-                                       std::uint32_t psns) const {
+Emission::Extent Emission::extent_of(const Message& message, const SendEntry& e, Psn psn,
+                                     std::uint32_t psns) const {
   const std::uint32_t mtu = endpoint_.mtu;
   const auto index = static_cast<std::uint32_t>(psn.distance_from(e.first));
   const std::uint64_t offset = std::uint64_t{index} * mtu;
@@ -197,10 +215,10 @@ Requester::Extent Requester::extent_of(const Message& message, const SendEntry& 
 
 // Copies the payload to its place in the packet, unless it is borrowed. What goes again is copied:
 // what was borrowed may be gone, and its packet was lost for that.
-std::optional<memory::Refusal> Requester::put_payload(const Message& message, const SendEntry& e,
-                                                      const Extent& extent, Psn psn,
-                                                      std::uint32_t merged, std::uint8_t* to,
-                                                      Carried& carried) {
+std::optional<memory::Refusal> Emission::put_payload(const Message& message, const SendEntry& e,
+                                                     const Extent& extent, Psn psn,
+                                                     std::uint32_t merged, std::uint8_t* to,
+                                                     Carried& carried) const {
   if (message.wants_response) {
     if (extent.length != 0) {
       std::memcpy(to, &queue_.rare(message.position).swap_or_add, extent.length);
@@ -224,8 +242,8 @@ std::optional<memory::Refusal> Requester::put_payload(const Message& message, co
   return memory::Refusal::kNotMapped;
 }
 
-void Requester::write_headers(const Message& message, const SendEntry& e, const Extent& extent,
-                              Psn psn, bool ack_request, std::uint8_t* at) const {
+void Emission::write_headers(const Message& message, const SendEntry& e, const Extent& extent,
+                             Psn psn, bool ack_request, std::uint8_t* at) const {
   const wire::OpcodeRow& row = wire::row_of(extent.opcode);
   const bool solicited = extent.is_last && (e.flags & queue::kSolicited) != 0;
   wire::Bth{extent.opcode,
@@ -244,7 +262,8 @@ void Requester::write_headers(const Message& message, const SendEntry& e, const 
   if (row.reth) {
     const bool is_read = e.opcode == WorkOpcode::kRead;
     const std::uint64_t rest = e.length - extent.offset;
-    const std::uint64_t chunk = std::uint64_t{is_read ? psns_of_read(e, psn) : 0} * endpoint_.mtu;
+    const std::uint64_t chunk =
+        std::uint64_t{is_read ? psns_asked_for(e, psn, window_.chunk()) : 0} * endpoint_.mtu;
     const auto length = is_read ? static_cast<std::uint32_t>(std::min(rest, chunk)) : e.length;
     wire::Reth{e.remote_address + extent.offset, e.remote_key, length}.write_to(at + row.reth_at);
   }
@@ -265,8 +284,8 @@ void Requester::write_headers(const Message& message, const SendEntry& e, const 
 }
 
 // Of UD, and the first word of a GRH behind the headers, if the datagram brings that.
-void Requester::write_deth(const Message& message, const SendEntry& e, const wire::OpcodeRow& row,
-                           std::uint8_t* at) const {
+void Emission::write_deth(const Message& message, const SendEntry& e, const wire::OpcodeRow& row,
+                          std::uint8_t* at) const {
   const queue::AddressVector& to = queue_.address(message.position);
   // A Q_Key with the high bit set means the queue pair's own (IBTA Vol 1, 10.2.5).
   const std::uint32_t qkey = (e.remote_key & 0x80000000u) != 0 ? endpoint_.qkey : e.remote_key;
@@ -281,8 +300,7 @@ void Requester::write_deth(const Message& message, const SendEntry& e, const wir
     endpoint_.port->multicast_sent.add();
 }
 
-// The packet of a message that begins with this PSN and takes so many.
-Requester::Emit Requester::emit(Message& message, Psn psn, std::uint32_t psns, wire::TxBatch& out,
+Emission::Result Emission::emit(Message& message, Psn psn, std::uint32_t psns, wire::TxBatch& out,
                                 bool ack_request) {
   const SendEntry& e = queue_.at(message.position);
   const Extent extent = extent_of(message, e, psn, psns);
@@ -292,12 +310,14 @@ Requester::Emit Requester::emit(Message& message, Psn psn, std::uint32_t psns, w
   const std::size_t size = header_bytes + extent.length + pad;
   if (message.is_bundled) out.be_one_run();
   std::uint8_t* const at = out.begin(size);
-  if (at == nullptr) return Emit::kBatchFull;
+  if (at == nullptr) return Result::kBatchFull;
   const std::uint32_t merged = message.wants_response ? 1 : psns;
   Carried carried;
   const auto refused = put_payload(message, e, extent, psn, merged, at + header_bytes, carried);
-  if (refused) [[unlikely]]
-    return refuse_buffers(message.position, *refused);
+  if (refused) [[unlikely]] {
+    explain_buffers(endpoint_, queue_, message.position, *refused);
+    return Result::kRefused;
+  }
   for (std::uint8_t i = 0; i < pad; ++i) at[size - 1 - i] = 0;
   write_headers(message, e, extent, psn, ack_request, at);
   if (!message.destination) message.destination = out.name(*message.to);
@@ -310,7 +330,7 @@ Requester::Emit Requester::emit(Message& message, Psn psn, std::uint32_t psns, w
   }
   if (!message.wants_response) endpoint_.counters.bytes_sent.add(extent.length);
   endpoint_.counters.packets_sent.add(merged);
-  return Emit::kSent;
+  return Result::kSent;
 }
 
 }  // namespace verbena::requester

@@ -1,10 +1,31 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What comes back: acknowledgements, NAKs, data.
+// What comes back: acknowledgements, NAKs, data. And what does not: when to go back, when to probe,
+// when to give up.
 #include <algorithm>
 
+#include "answer_data.hpp"
+#include "verbena/requester/read_chunks.hpp"
 #include "verbena/requester/requester.hpp"
+#include "words.hpp"
 
 namespace verbena::requester {
+
+using queue::Status;
+using wire::Operation;
+
+namespace {
+
+// So long nobody asks a process that is stopped, or whether it still is: what it is sent lies
+// there.
+constexpr TimeNs kPauseOfStopped = 100'000'000;
+
+}  // namespace
+
+// Answers to what was never sent tell of a peer that counts otherwise.
+void Requester::note_foreign_answer(Psn psn, DropReason why) {
+  endpoint_.drops->count(why);
+  foreign_answer_ = psn;
+}
 
 using queue::Status;
 using queue::WorkOpcode;
@@ -114,7 +135,7 @@ void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
     default:
       break;
   }
-  explain_nak(aeth.nak_code());
+  explain_nak(endpoint_, queue_, aeth.nak_code());
   fail_head(status);
 }
 
@@ -137,7 +158,7 @@ void Requester::handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now) {
     return;
   }
   if (!rnr_wait_.may_retry(reliability_.rnr_retry)) {
-    explain_rnr();
+    explain_rnr(endpoint_, queue_, reliability_.rnr_retry);
     fail_head(Status::kRnrRetryExceeded);
     return;
   }
@@ -227,13 +248,13 @@ bool Requester::take_data(const wire::PacketView& packet, TimeNs now) {
     return false;
   }
   if (packet.row->aeth) credits_.update(packet.aeth());
-  const Status status = take_response(entry, position, packet);
+  const Status status = take_answer(endpoint_, queue_, position, packet);
   if (status != Status::kSuccess) {
     // Local operations before it are done: they retired above.
     fail_head(status);
     return false;
   }
-  const std::uint32_t ended = chunks_ended(entry, psn, packet.psns);
+  const std::uint32_t ended = chunks_ended(entry, psn, packet.psns, window_.chunk());
   reads_in_flight_ -= std::min(reads_in_flight_, ended);
   psns_.acknowledge(psn + packet.psns);
   made_progress(packet.psns, now);
@@ -246,84 +267,152 @@ bool Requester::take_data(const wire::PacketView& packet, TimeNs now) {
   return true;
 }
 
-// Of the requests that a READ was asked for with, how many these of its packets complete.
-std::uint32_t Requester::chunks_ended(const SendEntry& entry, Psn from, std::uint32_t psns) const {
-  const std::uint32_t begin = static_cast<std::uint32_t>(from.distance_from(entry.first));
-  const std::uint32_t end = begin + psns;
-  const std::uint32_t chunk = window_.chunk();
-  const bool ends_short = end == entry.packets && end % chunk != 0;
-  return end / chunk - begin / chunk + (ends_short ? 1 : 0);
+// --- time and loss
+
+void Requester::made_progress(std::uint32_t acknowledged, TimeNs now) {
+  timer_.progressed(psns_.una(), now);
+  if (const auto flight = repair_.progressed(now, timer_.repetition_takes())) [[unlikely]]
+    window_.shrink(flight);
+  retries_left_ = reliability_.retry_count;
+  window_.grow(acknowledged);
 }
 
-Status Requester::take_response(SendEntry& entry, std::uint32_t position,
-                                const wire::PacketView& packet) {
-  const Operation operation = packet.row->operation;
-  if (entry.is_atomic()) {
-    if (operation != Operation::kAtomicAcknowledge || !packet.payload.empty()) {
-      return Status::kBadResponse;
-    }
-    // Host order: the requester's buffer holds a native 64-bit value.
-    const std::uint64_t original = packet.atomic_ack_eth().original;
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(&original);
-    return scatter(entry, position, 0, queue::Payload({bytes, sizeof original}));
+void Requester::repair_missing(TimeNs now) {
+  if (psns_.is_all_answered() || psns_.ahead() == 0 || repair_.was_repeated(psns_.una())) return;
+  if (repair_.needs_all(psns_.una())) return go_back(now);
+  timer_.lost();
+  timer_.repaired(now);
+  repair_.want_repair(now, in_flight());
+}
+
+// The peer reports that it misses what is at `una`. A path on which that never arrives uses up the
+// retries, though the peer is not silent.
+void Requester::handle_gap(TimeNs now) {
+  if (psns_.is_all_answered() || !repair_.was_repeated(psns_.una())) return repair_missing(now);
+  if (!may_repair_be_answered(now) || !repair_.note_gap()) return;
+  if (retries_left_ == 0) {
+    explain_gap(endpoint_, psns_.una(), reliability_.retry_count);
+    fail_head(Status::kRetryExceeded);
+    return;
   }
-  if (operation != Operation::kReadResponse) return Status::kBadResponse;
-  if (entry.opcode == WorkOpcode::kRead) return take_read_data(entry, position, packet);
-  return packet.payload.empty() && packet.psns == 1 ? Status::kSuccess : Status::kBadResponse;
+  --retries_left_;
+  repair_.allow_going_back();
+  go_back(now);
 }
 
-Status Requester::take_read_data(const SendEntry& entry, std::uint32_t position,
-                                 const wire::PacketView& packet) {
-  const std::uint64_t index = static_cast<std::uint32_t>(packet.bth.psn.distance_from(entry.first));
-  if (index + packet.psns > entry.packets) return Status::kBadResponse;
-  const std::uint64_t offset = index * endpoint_.mtu;
-  const std::uint64_t expected =
-      std::min<std::uint64_t>(entry.length - offset, std::uint64_t{packet.psns} * endpoint_.mtu);
-  const queue::Payload data(packet);
-  if (data.size() != expected) {
-    queue::blame(endpoint_,
-                 "a READ response of %zu bytes where %llu were due: do both ends have "
-                 "the same path MTU?",
-                 data.size(), static_cast<unsigned long long>(expected));
-    return Status::kBadResponse;
-  }
-  const Status status = scatter(entry, position, offset, data);
-  if (status == Status::kSuccess) endpoint_.counters.bytes_received.add(expected);
-  return status;
+// All from `una` on is to be sent again.
+void Requester::go_back(TimeNs now) {
+  if (psns_.is_all_answered() || repair_.went_back_to(psns_.una())) return;
+  repair_.go_back_to(psns_.una());
+  timer_.lost();
+  timer_.begin(now);
+  window_.shrink(in_flight());
+  move_cursor_to(psns_.una());
 }
 
-Status Requester::scatter(const SendEntry& entry, std::uint32_t position, std::uint64_t offset,
-                          const queue::Payload& data) {
-  const queue::Sge* sge = queue_.sges(position);
-  // A rendezvous reads into buffers of the tag-matching SRQ.
-  const memory::DomainId domain = entry.internal ? endpoint_.srq->domain : endpoint_.domain;
-  std::size_t from = 0;
-  std::size_t left = data.size();
-  for (std::uint32_t i = 0; i < entry.sge_count && left != 0; ++i, ++sge) {
-    if (offset >= sge->length) {
-      offset -= sge->length;
+void Requester::move_cursor_to(Psn psn) {
+  reads_in_flight_ = 0;
+  // What failed here is found out again when its turn comes.
+  poisoned_.reset();
+  std::uint32_t position = queue_.head();
+  for (; position != queue_.tail(); ++position) {
+    const SendEntry& entry = queue_.at(position);
+    if (entry.is_local()) {
+      if (!entry.done) break;
       continue;
     }
-    const std::size_t part = std::min<std::size_t>(sge->length - offset, left);
-    const memory::AccessRequest request{sge->key,
-                                        domain,
-                                        sge->address + offset,
-                                        part,
-                                        memory::kLocalWrite,
-                                        endpoint_.number.value()};
-    const auto pin = endpoint_.memory->pin(request);
-    if (!pin.ok() || !data.place(from, part, *pin)) {
-      const auto refusal = pin.ok() ? memory::Refusal::kNotMapped : pin.error();
-      queue::blame(endpoint_, "cannot write what %s with wr_id %llu has brought: sg_list[%u]: %s",
-                   to_string(entry.opcode).data(), static_cast<unsigned long long>(entry.id), i,
-                   endpoint_.memory->explain(request, refusal).c_str());
-      return Status::kLocalProtection;
-    }
-    from += part;
-    left -= part;
-    offset = 0;
+    if (!entry.numbered || psn.is_at_or_before(entry.last())) break;
   }
-  return left == 0 ? Status::kSuccess : Status::kLocalLength;
+  cursor_ = position;
+  psns_.move_cursor(psn);
+}
+
+TimeNs Requester::deadline() const {
+  if (!sending_) return kNever;
+  if (!is_reliable()) {
+    const TimeNs until = pacing_.waits_until();
+    return until != 0 && cursor_ != queue_.tail() ? until : kNever;
+  }
+  if (rnr_wait_.is_waiting()) return rnr_wait_.until();
+  if (psns_.is_all_answered() || turn_.is_awaited()) return kNever;
+  return timer_.deadline();
+}
+
+// A thread that was woken late has had no occasion to ask before.
+wire::PeerReport Requester::report_on_peer(TimeNs now) {
+  const TimeNs since = timer_.silent_since();
+  const auto report = endpoint_.path->report(since);
+  if (report.standing != wire::PeerReport::Standing::kUnknown) return report;
+  endpoint_.path->inquire(now);
+  return endpoint_.path->report(since);
+}
+
+bool Requester::is_excused(TimeNs now, const wire::PeerReport& peer) {
+  const SilentPeer::Verdict verdict = silence_.judge(peer, endpoint_.path->reading(), now);
+  if (verdict == SilentPeer::Verdict::kStopped &&
+      silence_.must_tell_of_stop(timer_.last_heard(), now)) {
+    explain_stop(endpoint_, peer);
+  }
+  return verdict != SilentPeer::Verdict::kRetryCounts;
+}
+
+// A retry that was counted because what lay there had been read was counted just now.
+void Requester::tell_of_silence(TimeNs now, const wire::PeerReport& peer) {
+  Silence silence;
+  silence.missing = psns_.una();
+  silence.retries = reliability_.retry_count;
+  silence.interval = timer_.retry_interval();
+  silence.taken_nothing = now - silence_.counted_at();
+  if (psns_.una() == psns_.first()) silence.answered = foreign_answer_;
+  explain_silence(endpoint_, silence, peer);
+}
+
+void Requester::handle_timeout(TimeNs now) {
+  if (!sending_) return;
+  if (rnr_wait_.is_waiting()) {
+    if (!rnr_wait_.is_over(now)) return;
+    rnr_wait_.end();
+    timer_.begin(now);
+    return;
+  }
+  if (psns_.is_all_answered() || turn_.is_awaited()) return;
+  if (timer_.is_retry_due(now)) {
+    const auto peer = report_on_peer(now);
+    if (is_excused(now, peer)) {
+      const bool is_stopped = peer.standing == wire::PeerReport::Standing::kStopped;
+      // Its silence before it was known to be stopped says nothing, either.
+      if (is_stopped) retries_left_ = reliability_.retry_count;
+      timer_.excuse(now + (is_stopped ? kPauseOfStopped : 0));
+      return;
+    }
+    endpoint_.port->ack_timeouts.add();
+    const SendEntry& oldest = queue_.at(queue_.head());
+    queue::tell_timeout(endpoint_, to_string(oldest.opcode), oldest.id);
+    if (retries_left_ == 0 && endpoint_.alternate_armed) {
+      endpoint_.migration_wanted = true;
+      retries_left_ = reliability_.retry_count;
+      repair_.allow_going_back();
+      go_back(now);
+      return;
+    }
+    if (retries_left_ == 0) {
+      tell_of_silence(now, peer);
+      fail_head(Status::kRetryExceeded);
+      return;
+    }
+    --retries_left_;
+    repair_.allow_going_back();
+    go_back(now);
+    give_up_turn();
+    window_.close();
+    (void)repair_.close_probe();
+    return;
+  }
+  if (timer_.is_probe_due(now)) {
+    timer_.probed(now);
+    repair_.want_probe(now, in_flight());
+    if (timer_.is_silence_long(now)) endpoint_.path->inquire(now);
+  }
 }
 
 }  // namespace verbena::requester

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Posting: what a request must look like, and its copy into the send queue.
+#pragma once
+
+#include <cstdint>
+
+#include "verbena/queue/endpoint.hpp"
+#include "verbena/requester/send_queue.hpp"
+
+namespace verbena::requester {
+
+enum class Posted : std::uint8_t {
+  kOk,
+  kQueueFull,    // ENOMEM
+  kTooManySges,  // EINVAL, as all below
+  kInlineTooLong,
+  kMessageTooLong,
+  kWrongOpcode,      // not an operation of this transport
+  kNoAddress,        // UD without an address handle
+  kBadLength,        // atomics are 8 bytes
+  kInlineForbidden,  // READ and atomics have nothing to send
+  kInlineGone,       // EFAULT
+};
+const char* to_string(Posted posted);
+
+// What `post` would say, without posting; of several in a row the queue must have room for all.
+Posted would_post(const queue::Endpoint& endpoint, const SendQueue& queue,
+                  const queue::SendRequest& request);
+// Adds the request to the queue, or says why not.
+Posted post(const queue::Endpoint& endpoint, SendQueue& queue, const queue::SendRequest& request);
+
+}  // namespace verbena::requester

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Why requests fail, in words: which one, with what values, and what to look at.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "verbena/queue/endpoint.hpp"
+#include "verbena/requester/send_queue.hpp"
+#include "verbena/wire/aeth.hpp"
+#include "verbena/wire/peer_report.hpp"
+
+namespace verbena::requester {
+
+// The buffers of the request in that place cannot be read.
+[[gnu::cold]] void explain_buffers(queue::Endpoint& endpoint, const SendQueue& queue,
+                                   std::uint32_t position, memory::Refusal refusal);
+[[gnu::cold]] void explain_bind(queue::Endpoint& endpoint, const SendEntry& entry, const Rare& rare,
+                                memory::Refusal refusal);
+[[gnu::cold]] void explain_invalidate(queue::Endpoint& endpoint, const SendEntry& entry,
+                                      memory::Refusal refusal);
+// Of the oldest request.
+[[gnu::cold]] void explain_nak(queue::Endpoint& endpoint, const SendQueue& queue,
+                               wire::NakCode code);
+[[gnu::cold]] void explain_rnr(queue::Endpoint& endpoint, const SendQueue& queue,
+                               std::uint8_t retries);
+[[gnu::cold]] void explain_gap(queue::Endpoint& endpoint, Psn missing, std::uint8_t retries);
+[[gnu::cold]] void explain_stop(const queue::Endpoint& endpoint, const wire::PeerReport& peer);
+
+// What is known when the last retry has brought no answer.
+struct Silence {
+  Psn missing;
+  std::uint8_t retries = 0;
+  TimeNs interval = 0;       // of a retry
+  TimeNs taken_nothing = 0;  // so long the peer has taken nothing of what lay there; 0: it has
+  // Nothing was acknowledged at all, and this was answered, which was never sent.
+  std::optional<Psn> answered;
+};
+[[gnu::cold]] void explain_silence(queue::Endpoint& endpoint, const Silence& silence,
+                                   const wire::PeerReport& peer);
+
+}  // namespace verbena::requester
