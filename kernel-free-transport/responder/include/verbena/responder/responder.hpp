@@ -264,7 +264,7 @@ class Responder {
   bool early_ack_request_ : 1 = false;  // of one of the early packets
   bool not_ready_ : 1 = false;          // an RNR NAK went out for expected_
   bool dead_ : 1 = false;               // a fatal NAK went out: silence
-  bool is_in_step_ : 1 = false;  // something expected has come since RTR
+  bool is_in_step_ : 1 = false;         // something expected has come since RTR
 };
 
 }  // namespace verbena::responder
