@@ -120,7 +120,10 @@ void add_events(CLI::App& app, Context& context) {
   add_json_option(*command, context)->description("One JSON object a line, for programs");
   command->add_option("--after", options->after, "Only what has a greater number (seq)")
       ->type_name("NUMBER")
-      ->check(CLI::NonNegativeNumber);
+      ->check([](const std::string& word) {
+        const bool is_number = word.find_first_not_of("0123456789") == std::string::npos;
+        return is_number ? "" : "a number is wanted, not " + word;
+      });
   options->chosen.add_to(*command);
   command->callback([options, &context] { context.exit_code = events(*options, context.as_json); });
 }

@@ -83,15 +83,17 @@ void add_version(CLI::App& app, Context& context) {
   command->callback([&context] { context.exit_code = print_version(context); });
 }
 
-int answer(int argc, char** argv, Context& context) {
-  CLI::App app("", "verbena");
-  app.description(
-      "Verbena: an RDMA device in software, without kernel module and without root.\n\n"
-      "  verbena run -- ibv_devinfo      run a program that sees the device\n"
-      "  eval \"$(verbena env)\"           the same for a whole shell, after `verbena up`");
-  app.set_version_flag("--version", VERBENA_VERSION);
-  app.require_subcommand(1);
-  app.get_formatter()->column_width(28);
+// A variable that is not set leaves an empty word behind its option, which is not the same as no
+// option: `--qp ""` is not all queue pairs.
+void refuse_empty_words(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands({})) {
+    for (CLI::Option* option : command->get_options()) {
+      option->check([](const std::string& word) { return word.empty() ? "an empty word" : ""; });
+    }
+  }
+}
+
+void add_commands(CLI::App& app, Context& context) {
   add_run(app, context);
   add_up(app, context);
   add_down(app, context);
@@ -106,6 +108,19 @@ int answer(int argc, char** argv, Context& context) {
   add_cdi(app, context);
   add_completion(app, context);
   add_version(app, context);
+  refuse_empty_words(app);
+}
+
+int answer(int argc, char** argv, Context& context) {
+  CLI::App app("", "verbena");
+  app.description(
+      "Verbena: an RDMA device in software, without kernel module and without root.\n\n"
+      "  verbena run -- ibv_devinfo      run a program that sees the device\n"
+      "  eval \"$(verbena env)\"           the same for a whole shell, after `verbena up`");
+  app.set_version_flag("--version", VERBENA_VERSION);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(28);
+  add_commands(app, context);
   if (argc > 1 && find_command(app, argv[1]) != nullptr) context.command = argv[1];
   if (const auto answered = answer_early(app, argc, argv)) return *answered;
   int own = argc;

@@ -160,6 +160,19 @@ class Words(EmulatorCase):
             self.assertEqual(done.returncode, 2, words)
             self.assertRegex(done.stderr, "^verbena: [^\n]*; see verbena --help\n$")
 
+    def test_an_empty_word_is_no_value(self):
+        """As of a variable that is not set: not the same as if the option were not there."""
+        self.up()
+        for command, options in (("fault", ["--qp", "--device", "--loss", "--seed", "--scenario"]),
+                                 ("run", ["--timeout", "--artifacts", "--capture", "--fail", "--config", "--loss", "--seed"]),
+                                 ("up", ["--fabric", "--log-level"]), ("events", ["--after"]), ("capture", ["--device"])):
+            for option in options:
+                done = self.verbena(command, option, "")
+                self.assertEqual((done.returncode, done.stderr), (125 if command == "run" else 2,
+                                 f"verbena: {option}: an empty word; see verbena --help\n"))
+        self.assertEqual(self.status()["devices"][0]["faults"], [])
+        self.assertEqual(self.verbena("run", "--fabric", self.fabric, "--", "test", "-z", "").returncode, 0)
+
     def test_who_reads_no_captures_holds_nobody_up(self):
         """More contexts than the messages about them fit into a socket: those that come later are told when there is room."""
         self.up()
