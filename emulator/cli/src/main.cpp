@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // verbena: the command line.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -141,11 +146,29 @@ int answer(int argc, char** argv, Context& context) {
   return context.exit_code;
 }
 
+// Where a standard stream is closed, the next descriptor of ours would take its number, and hear
+// what is printed. The program of `run` finds it closed as before.
+void fill_closed_streams() {
+  int fd = -1;
+  do {
+    fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd >= 0) ::close(fd);
+}
+
+// Nobody shall take half of an answer for all of it. A reader that has gone wants no more.
+int check_output(int exit_code) {
+  const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (is_written || exit_code != kOk || errno == EPIPE) return exit_code;
+  return complain(std::string("cannot write the output: ") + std::strerror(errno));
+}
+
 }  // namespace
 }  // namespace verbena::cli
 
 int main(int argc, char** argv) {
   using namespace verbena::cli;
+  fill_closed_streams();
   Context context;
   context.as_json = asks_for_json(argc, argv);
   try {
@@ -156,5 +179,5 @@ int main(int argc, char** argv) {
   if (context.as_json && context.exit_code != kOk && !context.has_answered) {
     print_failure(context, {});
   }
-  return context.exit_code;
+  return check_output(context.exit_code);
 }

@@ -2,6 +2,8 @@
 """`verbena run`, and the commands that only say something."""
 
 import os
+import pathlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -172,6 +174,34 @@ class Words(EmulatorCase):
                                  f"verbena: {option}: an empty word; see verbena --help\n"))
         self.assertEqual(self.status()["devices"][0]["faults"], [])
         self.assertEqual(self.verbena("run", "--fabric", self.fabric, "--", "test", "-z", "").returncode, 0)
+
+    def test_output_that_cannot_be_written(self):
+        self.up()
+        for words in (["status"], ["status", "--json"], ["env"], ["fault", "--loss", "1%"], ["version"], ["--help"],
+                      ["completion", "bash"]):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                done = subprocess.run([self.home + "/bin/verbena", *words], env=self.env, text=True, stdout=full,
+                                      stderr=subprocess.PIPE, timeout=60, check=False)
+            self.assertEqual((done.returncode, done.stderr),
+                             (1, "verbena: cannot write the output: No space left on device\n"), words)
+
+    def test_standard_streams_that_are_closed(self):
+        """What is opened meanwhile does not take their place, and the program finds them closed."""
+        open_ones = 'for i in 0 1 2; do test -e /proc/$$/fd/$i && open="$open $i"; done; echo $open > $1'
+        for closed in ((0,), (1,), (2,), (0, 1), (1, 2), (0, 1, 2)):
+            shut = " ".join(f"{fd}>&-" for fd in closed)
+            for words in (["--fabric", self.fabric], ["--private"], ["--private", "--artifacts", self.home + "/kept"]):
+                quoted = shlex.join([self.home + "/bin/verbena", "run", *words, "--", "sh", "-c", open_ones, "sh", self.home + "/open"])
+                done = subprocess.run(["sh", "-c", f"{quoted} {shut}"], env=self.env, timeout=60, check=False)
+                self.assertEqual(done.returncode, 0, (closed, words))
+                if "--artifacts" not in words:  # then the error output is a pipe
+                    self.assertEqual(pathlib.Path(self.home, "open").read_text().split(),
+                                     [str(fd) for fd in (0, 1, 2) if fd not in closed], words)
+                self.verbena("down")
+            self.up()
+            done = subprocess.run(["sh", "-c", f"{self.home}/bin/verbena status {shut}"], env=self.env, timeout=60, check=False)
+            self.assertEqual(done.returncode, 1 if 1 in closed else 0, closed)
+            self.verbena("down")
 
     def test_who_reads_no_captures_holds_nobody_up(self):
         """More contexts than the messages about them fit into a socket: those that come later are told when there is room."""
