@@ -35,8 +35,11 @@ nlohmann::json signal_in(int exit_code) {
 
 }  // namespace
 
-Artifacts::Artifacts(const RunOptions& options)
-    : options_(options), capture_(options.artifacts + "/capture.pcapng", kLongestCapture) {}
+Artifacts::Artifacts(const RunOptions& options) : options_(options) {
+  if (options.capture.empty()) {
+    capture_.emplace(options.artifacts + "/capture.pcapng", kLongestCapture);
+  }
+}
 
 Outcome<std::unique_ptr<Artifacts>> Artifacts::make(const RunOptions& options) {
   const std::string& dir = options.artifacts;
@@ -49,9 +52,9 @@ Outcome<std::unique_ptr<Artifacts>> Artifacts::make(const RunOptions& options) {
     }
   }
   std::unique_ptr<Artifacts> artifacts(new Artifacts(options));
-  artifacts->explanations_.reset(std::fopen((dir + "/explain.log").c_str(), "we"));
+  if (!error) artifacts->explanations_.reset(std::fopen((dir + "/explain.log").c_str(), "we"));
   if (artifacts->explanations_ == nullptr) {
-    const int code = errno;
+    const int code = error ? error.value() : errno;
     return fail(code, "--artifacts " + dir + ": " + std::strerror(code));
   }
   return artifacts;
@@ -62,14 +65,22 @@ Outcome<Done> Artifacts::begin(RunScene& scene) {
   const auto before = scene.emulator.channel.call<control::JournalText>(
       control::JournalQuery{control::JournalQuery::kNothing, false});
   if (before) last_before_ = before->newest;
-  return capture_.begin(scene);
+  if (!capture_) return Done{};
+  const auto begun = capture_->begin(scene);
+  if (begun) return begun;
+  // There is one capture of an emulator at a time. What others record does not end this run.
+  complain("no packets are kept: " + begun.error().text);
+  std::error_code ignored;
+  fs::remove(fs::path(options_.artifacts) / "capture.pcapng", ignored);
+  capture_.reset();
+  return Done{};
 }
 
 int Artifacts::end(RunScene& scene, int exit_code) {
   write_output(scene, "status.json", {"status", "--json"});
   write_output(scene, "events.jsonl",
                {"events", "--json", "--after", std::to_string(last_before_)});
-  capture_.end(scene, exit_code);
+  if (capture_) capture_->end(scene, exit_code);
   std::fflush(explanations_.get());
   write_run(exit_code);
   return exit_code;

@@ -6,11 +6,13 @@
 //   status.json      verbena status --json after the programs' end
 //   events.jsonl     verbena events --json of what has happened during the run
 //   explain.log      the explanations of refused calls and error completions
-//   capture.pcapng   the packets, up to kLongestCapture
+//   capture.pcapng   the packets, up to kLongestCapture; with --capture they are in its file
+//   instead
 #pragma once
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,7 +46,7 @@ class Artifacts final : public RunPart {
 
   const RunOptions& options_;
   std::unique_ptr<std::FILE, Close> explanations_;
-  RunCapture capture_;
+  std::optional<RunCapture> capture_;  // none beside --capture
   TimeNs begun_ = 0;
   std::uint64_t last_before_ = 0;  // of the emulator's events
 };

@@ -216,11 +216,13 @@ int capture(const CaptureOptions& options, Context& context) {
   }
   const control::UniqueFd file(
       to_stdout ? ::dup(STDOUT_FILENO)
-                : ::open(options.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+                : ::open(options.file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   if (!file) return complain("cannot write " + options.file + ": " + std::strerror(errno));
   CaptureRun run(emulator->channel, file.get(), to_stdout ? "the standard output" : options.file);
   const auto begun = run.begin(options);
   if (!begun) return complain(begun.error().text);
+  // Not earlier: a capture that cannot be had leaves what is in the file. A pipe has no length.
+  if (!to_stdout) (void)!::ftruncate(file.get(), 0);
   std::fprintf(stderr, "capturing to %s; end it with Ctrl-C\n", options.file.c_str());
   return run.run(context);
 }

@@ -230,8 +230,9 @@ class Words(EmulatorCase):
             self.assertEqual(order[0], 1)
             self.assertEqual(len(client.fds), 3)
             self.assertIn("Ctrl-C", program.stderr.readline())
-            second = self.verbena("capture", self.home + "/y.pcapng")
+            second = self.verbena("capture", path)
             self.assertEqual((second.returncode, second.stderr), (1, "verbena: a capture runs already\n"))
+            self.assertGreater(os.path.getsize(path), 0, "it left the file alone")
             with cc.Client(self.dir).open_device() as late:
                 self.assertEqual(len(late.fds), 3, "its ring comes with the device")
             program.send_signal(signal.SIGINT)

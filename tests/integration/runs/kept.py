@@ -94,6 +94,22 @@ class Kept(RunCase):
             os.remove(file)
         self.assertEqual(self.private_dirs(), [])
 
+    def test_a_capture_beside_the_artifacts(self):
+        file = self.home + "/file.pcapng"
+        done = self.private("--artifacts", self.kept, "--capture", file, "--", "true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(pathlib.Path(file).read_bytes()[:4], PCAPNG)
+        self.assertEqual(sorted(os.listdir(self.kept)), FILES[1:])
+
+    def test_two_that_keep_something_at_once(self):
+        """There is one capture of an emulator at a time: of the other everything else is kept."""
+        inner = [self.exe, "run", "--fabric", self.fabric, "--artifacts", self.kept, "--", "sh", "-c", "exit 3"]
+        done = self.verbena("run", "--fabric", self.fabric, "--artifacts", self.home + "/outer", "--", *inner)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("verbena: no packets are kept: a capture runs already\n", done.stderr)
+        self.assertEqual(sorted(os.listdir(self.kept)), FILES[1:])
+        self.assertEqual(sorted(os.listdir(self.home + "/outer")), FILES)
+
     def test_places_that_cannot_be_written(self):
         pathlib.Path(self.home, "file").write_text("mine")
         touch = ["--", "touch", self.home + "/started"]
@@ -101,5 +117,8 @@ class Kept(RunCase):
             done = self.private(*words, *touch)
             self.assertEqual(done.returncode, 125)
             self.assertRegex(done.stderr, f"^verbena: [^\n]*{words[1]}[^\n]*\n$")
+        self.assertIn("Not a directory", self.private("--artifacts", self.home + "/file/x", *touch).stderr)
+        done = self.private("--artifacts", "/proc/self/x/y", *touch)
+        self.assertEqual(done.stderr, "verbena: --artifacts /proc/self/x/y: No such file or directory\n")
         self.assertFalse(os.path.exists(self.home + "/started"))
         self.nothing_is_left()
