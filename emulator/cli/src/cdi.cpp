@@ -20,7 +20,7 @@
 #include "container_engine.hpp"
 #include "emulator.hpp"
 #include "parts.hpp"
-#include "verbena/control/runtime_dir.hpp"
+#include "private_emulator.hpp"
 
 namespace verbena::cli {
 namespace {
@@ -91,20 +91,16 @@ int write_whole(const std::string& file, const std::string& text) {
   return complain("cannot write " + file + ": " + std::strerror(code));
 }
 
-int print_specification(const std::string& file) {
+int print_specification(const PrivateOption& chosen, const std::string& file) {
   const auto parts = find_parts();
   if (!parts) return complain(parts.error().text);
-  const std::string dir = control::runtime_dir_path();
-  const auto emulator = reach_emulator(dir);
-  if (!emulator && is_absent(emulator.error())) {
-    return complain("no emulator is running, so there is no device; start one with: verbena up");
-  }
+  const auto emulator = chosen.reach();
   if (!emulator) return complain(emulator.error().text);
   if (::access(parts->preload().c_str(), R_OK) != 0) {
     return complain(parts->preload() + ": " + std::strerror(errno) +
                     "; install Verbena again, or see `verbena doctor`");
   }
-  const std::string text = specification(*parts, *emulator, dir).dump(2) + "\n";
+  const std::string text = specification(*parts, *emulator, chosen.runtime_dir()).dump(2) + "\n";
   if (!file.empty()) return write_whole(file, text);
   std::fputs(text.c_str(), stdout);
   return kOk;
@@ -116,6 +112,7 @@ void add_cdi(CLI::App& app, Context& context) {
   struct Options {
     std::string file;
     std::string engine;
+    PrivateOption chosen;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
@@ -131,6 +128,7 @@ void add_cdi(CLI::App& app, Context& context) {
       ->check([](const std::string& word) {
         return word == "podman" || word == "docker" ? "" : "podman or docker, not " + word;
       });
+  options->chosen.add_to(*command);
   command->callback([options, &context] {
     if (!options->engine.empty()) {
       if (const auto reason = why_engine_has_no_cdi(options->engine)) {
@@ -138,7 +136,7 @@ void add_cdi(CLI::App& app, Context& context) {
         return;
       }
     }
-    context.exit_code = print_specification(options->file);
+    context.exit_code = print_specification(options->chosen, options->file);
   });
 }
 

@@ -78,6 +78,16 @@ class Cdi(unittest.TestCase):
         self.assertEqual(file.stat().st_mode & 0o777, 0o644)
         self.assertEqual(self.cdi("--output", str(file)).returncode, 0, "once more, over the old one")
 
+    def test_of_a_private_emulator(self):
+        self.assertEqual(self.device.control("up", "--private", "ci").returncode, 0)
+        self.addCleanup(self.device.control, "down", "--private", "ci")
+        found = json.loads(self.cdi("--private", "ci").stdout)
+        mounts = [mount["hostPath"] for device in found["devices"] for mount in device["containerEdits"]["mounts"]]
+        self.assertEqual(mounts, [self.device.environment["VERBENA_RUNTIME_DIR"] + "/private-ci"])
+        done = self.cdi("--private", "none")
+        self.assertEqual((done.returncode, done.stderr), (1, "verbena: no private emulator none is running; start one with: "
+                                                             "verbena up --private none\n"))
+
     def test_where_nothing_can_be_written(self):
         done = self.cdi("--output", str(self.folder / "not" / "there.json"))
         self.assertEqual(done.returncode, 1)
