@@ -229,6 +229,7 @@ class Settings(EmulatorCase):
             self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
         done = self.verbena("up", "--config", self.home + "/none.toml")
         self.assertIn("No such file", done.stderr)
+        self.assertIn("Is a directory", self.verbena("up", "--config", self.home).stderr)
 
     def test_roce_device(self):
         done = self.verbena("up", "--roce", self.address, "--device", "rocky")

@@ -328,7 +328,8 @@ class Refused(Case):
             with self.subTest(text=text):
                 file.write_text(text, encoding="utf-8")
                 self.assertIn(said, self.refuse("--scenario", str(file)))
-        self.assertIn("cannot read", self.refuse("--scenario", str(file) + ".none"))
+        for path in (str(file) + ".none", str(file.parent)):
+            self.assertIn("cannot read", self.refuse("--scenario", path))
 
     def test_a_file_and_lines(self):
         file = self.device.folder / "rules.toml"
