@@ -45,6 +45,7 @@ class LeftBehind {
       names +=
           (names.empty() ? "" : ", ") + process.name + " (pid " + std::to_string(process.pid) + ")";
     }
+    if (names.empty()) return;  // the last one is just ending
     complain(program + " has ended; waiting for what it started: " + names);
   }
   TimeNs next() const { return has_told_ || since_ == 0 ? kNever : since_ + kSilentNs; }
