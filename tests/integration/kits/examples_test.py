@@ -137,6 +137,7 @@ class AddTest(Case):
             verbena_add_test(NAME named COMMAND ibv_devinfo -d mlx5_0 PRIVATE OPTIONS --device mlx5_0)
             verbena_add_test(NAME fails COMMAND sh -c "exit 3" PRIVATE)
             verbena_add_test(NAME late COMMAND sleep 1000 PRIVATE TIMEOUT 1)
+            verbena_add_test(NAME soon COMMAND sleep 1000 PRIVATE TIMEOUT 0.5)
             verbena_add_test(NAME kept COMMAND ibv_devinfo PRIVATE ARTIFACTS kept)
             verbena_add_test(NAME ruled COMMAND sh -c "verbena status" PRIVATE INJECT "drop opcode=SEND nth=9" "duplicate nth=7")
             """))
@@ -144,10 +145,39 @@ class AddTest(Case):
         self.assertEqual(configured.returncode, 0, configured.stderr)
         results = self.ctest()
         self.assertEqual({name: passed for name, (passed, _) in results.items()},
-                         {"sees": True, "named": True, "fails": False, "late": False, "kept": True, "ruled": True}, results)
+                         {"sees": True, "named": True, "fails": False, "late": False, "soon": False, "kept": True, "ruled": True}, results)
         self.assertTrue((self.build / "kept/run.json").is_file())
         for rule in ("drop opcode=SEND nth=9", "duplicate nth=7"):
             self.assertIn(rule, results["ruled"][1])
+
+    def test_words_that_hold_anything(self):
+        """Semicolons separate commands of the shell, empty words stay, and a target's path may have blanks."""
+        self.build = self.folder / "with blanks"
+        self.built(self.write(cmake="""
+            cmake_minimum_required(VERSION 3.25)
+            project(small CXX)
+            find_package(Verbena REQUIRED)
+            enable_testing()
+            add_executable(small small.cpp)
+            verbena_add_test(NAME last COMMAND sh -c "true; exit 3" PRIVATE)
+            verbena_add_test(NAME words COMMAND small "" "a;b" PRIVATE)
+            verbena_add_test(NAME pair PAIR "true; '${CMAKE_BINARY_DIR}/small' server" "small client; exit 0" PRIVATE)
+            """, small=r"""
+            #include <unistd.h>
+            #include <cstdio>
+            #include <cstring>
+            int main(int count, char** words) {
+              for (int i = 1; i < count; ++i) std::printf("<%s>", words[i]);
+              std::puts("");
+              std::fflush(stdout);
+              if (std::strcmp(words[1], "server") == 0) pause();
+            }
+            """))
+        results = self.ctest()
+        self.assertEqual({name: passed for name, (passed, _) in results.items()}, {"last": False, "words": True, "pair": True},
+                         results)
+        self.assertIn("<><a;b>", results["words"][1])
+        self.assertIn("client| <client>", results["pair"][1])
 
 
 class Header(Case):
