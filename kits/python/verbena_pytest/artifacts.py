@@ -4,16 +4,23 @@
 import contextlib
 import json
 import re
+import shlex
 import shutil
+import zlib
 
 from verbena_pytest.program import VerbenaError
 
+LONGEST = 150  # letters of a folder's name
 SHOWN = 20  # explanations in pytest's report; all are in the file
 
 
 def name_of(nodeid):
-    """A folder's name: of "tests/test_a.py::test_b[1-x]", test_a.py-test_b-1-x."""
-    return re.sub(r"[^\w.-]+", "-", nodeid.rsplit("/", 1)[-1]).strip("-")[:150]
+    """A folder's name: of "test_a.py::test_b", test_a.py-test_b. A name that says less than that has a sum of all behind
+    it, so that no two tests share a folder: of "tests/test_a.py::test_b[1-x]", tests-test_a.py-test_b-1-x-a2695375."""
+    name = re.sub(r"[^\w.-]+", "-", nodeid, flags=re.ASCII).strip("-")
+    if name == nodeid.replace("::", "-") and len(name) <= LONGEST:
+        return name
+    return f"{name[:LONGEST]}-{zlib.crc32(nodeid.encode(errors='replace')):08x}"
 
 
 def save(device, folder, item, report):
@@ -37,7 +44,7 @@ def save(device, folder, item, report):
     (folder / "run.json").write_text(json.dumps({
         "test": item.nodeid, "file": path, "line": (line or 0) + 1, "faults": device.faults,
         "programs": [{"command": one.command, "returncode": one.returncode} for one in finished],
-        "version": device.program.version, "again": f"pytest '{item.nodeid}'",
+        "version": device.program.version, "again": shlex.join(["pytest", item.nodeid]),
     }, indent=1) + "\n")
     device.end_capture()
     with contextlib.suppress(FileNotFoundError):

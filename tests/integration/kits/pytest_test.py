@@ -257,6 +257,23 @@ class Failures(Case):
                          ("test_sample.py::test_it", "test_sample.py", 2, ["--loss 1% --data --seed 11"]))
         self.assertEqual(run["programs"], [{"command": "ibv_rc_pingpong localhost", "returncode": 1}])
 
+    def test_no_two_share_a_folder(self):
+        text = textwrap.dedent("""
+            import pytest
+
+            @pytest.mark.parametrize("word", ["a/x", "b/x", "b x", "l" * 200 + "1", "l" * 200 + "2"])
+            def test_it(verbena, word):
+                assert False
+            """)
+        for folder in ("one", "two"):
+            (self.folder / folder).mkdir()
+            self.write(text, folder + "/test_it.py")
+        done = self.pytest("--import-mode=importlib")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        kept = [json.loads(run.read_text())["test"] for run in self.folder.glob("verbena-artifacts/*/run.json")]
+        self.assertEqual(len(set(kept)), 10, kept)
+        self.assertIn("two/test_it.py::test_it[b/x]", kept)
+
     def test_settings(self):
         self.write(ONE_FAILS)
         self.write("[pytest]\nverbena_artifacts = elsewhere\nverbena_capture = false\n", "pytest.ini")
