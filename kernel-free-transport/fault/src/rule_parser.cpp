@@ -319,6 +319,11 @@ const Condition kConditions[] = {
 };
 
 Complaint take_condition(const RuleWord& word, Rule& rule) {
+  // Of a file. On a line, which is how rules travel, it would be two words.
+  if (word.value.find_first_of(" \t\r\n") != Text::npos) {
+    return Text(word.key) + "=" + quoted(word.value) +
+           ": there may be no blank in it; VERBENA_ROLE gives a program another name";
+  }
   for (const Condition& condition : kConditions) {
     if (condition.key == word.key) return condition.take(word.value, rule);
   }

@@ -324,6 +324,7 @@ class Refused(Case):
                            ("[[event]]\ndo = \"fail=EIO\"", "wants call="),
                            ("[[event]]\ndo = \"raise=srq-err\"", "wants srq="),
                            ("[[rule]]\naction = \"fail=EIO\"\ncall = \"ibv_reg_mr\"", "written as [[event]]"),
+                           ("[[rule]]\naction = \"drop\"\nprogram = \"a nth=3\"", "toml:1: program=\"a nth=3\": there may be no blank in it"),
                            ("[[event]]\ndo = \"stop\"\nprogram = \"a\"\nnth = 3", "stop happens once")):
             with self.subTest(text=text):
                 file.write_text(text, encoding="utf-8")
