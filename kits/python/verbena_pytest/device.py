@@ -65,10 +65,13 @@ class Device:
 
     def start(self, command, *, env=None, cwd=None, stdin=None, **options):
         """Starts a program that sees the device. It is stopped at the end of the test, if it has not ended by then.
-        `options` are those of `verbena run`: fail="ibv_reg_mr=ENOMEM", inject="drop opcode=SEND nth=3"."""
-        return self._start([*options_words(options), "--", *words_of(command)], text_of(command), env, cwd, stdin)
+        `options` are those of `verbena run`, as fail="ibv_reg_mr=ENOMEM"; faults are set with fault()."""
+        return self._start(options, ["--", *words_of(command)], text_of(command), env, cwd, stdin)
 
-    def _start(self, words, text, env, cwd, stdin=None):
+    def _start(self, options, words, text, env, cwd, stdin=None):
+        if "capture" in options:
+            self.end_capture()
+        words = [*options_words(options), *words]
         running = Running([self.program.path, "run", *words], text, self.folder, next(self._numbers), stdin=stdin, cwd=cwd,
                           env={**self.environment, **(env or {})})
         self._programs.append(running)
@@ -81,8 +84,8 @@ class Device:
     def pair(self, server, client, *, check=True, timeout=60, env=None, cwd=None, **options):
         """Runs two commands of the shell: the client when the server can be reached; a server that does not end by itself
         is ended afterwards. The result is that of both: `server` and `client` are what each has printed."""
-        words = [*options_words(options), "--pair", server, client]
-        return self._ended(self._start(words, f"{server} | {client}", env, cwd), check, timeout)
+        running = self._start(options, ["--pair", server, client], f"{server} | {client}", env, cwd)
+        return self._ended(running, check, timeout)
 
     def _ended(self, running, check, timeout):
         finished = running.wait(timeout)

@@ -139,6 +139,10 @@ class Fixture(Case):
                 assert done.client.count("ping data") == done.server.count("server ping data") == 10
                 assert verbena.counters.since(before)["sent_sends"] > 10
 
+            def test_its_capture(verbena, tmp_path):
+                verbena.pair(SERVER, CLIENT, capture=tmp_path / "file.pcapng")
+                assert (tmp_path / "file.pcapng").stat().st_size > 1000
+
             def test_a_client_that_fails(verbena):
                 with pytest.raises(verbena_pytest.ProgramFailed, match="exit code 3") as failure:
                     verbena.pair(SERVER, "echo no >&2; exit 3")
@@ -156,7 +160,7 @@ class Fixture(Case):
                     assert [rule.rule for rule in verbena.rules] == ["drop opcode=SEND nth=7"]
                 assert verbena.counters["retransmitted_packets"] > 0
             ''')
-        self.assert_passed(self.pytest(), 3)
+        self.assert_passed(self.pytest(), 4)
 
     def test_each_test_has_a_device_of_its_own(self):
         self.write('''
