@@ -40,6 +40,9 @@ void check_parts(Findings& findings, const Parts& parts) {
   const std::string again = "install Verbena again: cmake --install <build> --prefix <prefix>";
   check_file(findings, parts.daemon(), R_OK | X_OK, again);
   check_file(findings, parts.preload(), R_OK, again);
+  if (const std::string wrong = wrong_place(parts); !wrong.empty()) {
+    findings.fault(wrong, "install Verbena elsewhere");
+  }
   const auto library = find_verbs_library();
   if (!library) {
     return findings.fault(library.error().text,
@@ -48,7 +51,7 @@ void check_parts(Findings& findings, const Parts& parts) {
   if (library->private_abi == 0) {
     return findings.fault(
         library->path + " has a provider interface that this version does not know",
-        "use a newer Verbena, or an rdma-core from 28 to 64");
+        "use a newer Verbena, or an rdma-core from 28 to 65");
   }
   findings.ok(library->path + ", provider interface " + std::to_string(library->private_abi));
   const std::string plugin =

@@ -62,17 +62,20 @@ Environment bare_environment(const Parts& parts, const std::string& runtime_dir)
   };
 }
 
+// The loader splits LD_PRELOAD at colons and blanks and knows no quoting.
+std::string wrong_place(const Parts& parts) {
+  if (parts.lib_dir.find_first_of(": ") == std::string::npos) return {};
+  return "the path " + parts.lib_dir + " holds a blank or a colon, which LD_PRELOAD cannot";
+}
+
 Outcome<Environment> device_environment(const Parts& parts, const std::string& runtime_dir) {
   if (::access(parts.preload().c_str(), R_OK) != 0) {
     const int code = errno;
     return fail(code, parts.preload() + ": " + std::strerror(code) +
                           "; install Verbena again, or see `verbena doctor`");
   }
-  // The loader splits LD_PRELOAD at colons and blanks and knows no quoting.
-  if (parts.lib_dir.find_first_of(": ") != std::string::npos) {
-    return fail(EINVAL, "the path " + parts.lib_dir +
-                            " holds a blank or a colon, which LD_PRELOAD cannot; install Verbena "
-                            "elsewhere");
+  if (const std::string wrong = wrong_place(parts); !wrong.empty()) {
+    return fail(EINVAL, wrong + "; install Verbena elsewhere");
   }
   Environment environment = bare_environment(parts, runtime_dir);
   for (auto& [name, value] : environment) {

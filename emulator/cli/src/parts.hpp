@@ -27,6 +27,9 @@ struct Parts {
 
 control::Outcome<Parts> find_parts();
 
+// Why the loader cannot be told of the parts where they stand; empty: it can.
+std::string wrong_place(const Parts& parts);
+
 // What a program needs to see the devices: names and values.
 using Environment = std::vector<std::pair<std::string, std::string>>;
 // Where nothing else is in these variables.

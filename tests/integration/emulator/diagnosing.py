@@ -54,6 +54,17 @@ class Doctor(DoctorCase):
             self.finds(f"{path} is missing", "install Verbena again")
             os.rename(path + ".away", path)
 
+    def test_a_place_with_a_blank(self):
+        os.mkdir(self.home + "/a b")
+        for part in ("bin", "lib"):
+            os.rename(f"{self.home}/{part}", f"{self.home}/a b/{part}")
+        whole = self.home
+        self.home += "/a b"
+        try:
+            self.finds(f"the path {self.home}/lib holds a blank or a colon", "install Verbena elsewhere")
+        finally:
+            self.home = whole
+
     def test_an_emulator_that_does_not_start(self):
         with open(self.home + "/bin/verbenad", "w", encoding="ascii") as file:
             file.write("#!/bin/sh\necho 'verbenad: error while loading shared libraries' >&2\nexit 127\n")
