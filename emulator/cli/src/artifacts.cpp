@@ -108,8 +108,11 @@ void Artifacts::write_run(int exit_code) const {
   run["duration_seconds"] = seconds;
   run["version"] = VERBENA_VERSION;
   run["repeat"] = options_.command_that_repeats();
-  std::ofstream(options_.artifacts + "/run.json")
-      << run.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  const std::string path = options_.artifacts + "/run.json";
+  errno = 0;
+  std::ofstream file(path);
+  file << run.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n" << std::flush;
+  if (!file) complain("cannot write " + path + ": " + std::strerror(errno));
 }
 
 }  // namespace verbena::cli

@@ -174,7 +174,7 @@ int main(int argc, char** argv) {
   try {
     context.exit_code = answer(argc, argv, context);
   } catch (const std::exception& e) {
-    context.exit_code = complain(e.what());
+    context.exit_code = complain(e.what(), context.command == "run" ? kRunFailed : kFailed);
   }
   if (context.as_json && context.exit_code != kOk && !context.has_answered) {
     print_failure(context, {});

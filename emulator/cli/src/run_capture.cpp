@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "command.hpp"
@@ -45,7 +46,11 @@ std::string read_words(int fd, std::string_view until) {
 }  // namespace
 
 RunCapture::RunCapture(std::string file, std::optional<std::uint64_t> longest)
-    : file_(std::filesystem::absolute(std::move(file)).string()), longest_(longest) {}
+    : file_(std::move(file)), longest_(longest) {
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(file_, error);
+  if (!error) file_ = absolute.string();
+}
 
 Outcome<Done> RunCapture::begin(RunScene& scene) {
   int fds[2];

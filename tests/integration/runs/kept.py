@@ -6,6 +6,7 @@ import os
 import pathlib
 import shlex
 import signal
+import subprocess
 
 import json_schema
 from run_case import RunCase
@@ -118,6 +119,13 @@ class Kept(RunCase):
             self.assertEqual(done.returncode, 125)
             self.assertRegex(done.stderr, f"^verbena: [^\n]*{words[1]}[^\n]*\n$")
         self.assertIn("Not a directory", self.private("--artifacts", self.home + "/file/x", *touch).stderr)
+        os.makedirs(self.kept + "/run.json/x")
+        done = self.private("--artifacts", self.kept, "--", "true")
+        self.assertEqual((done.returncode, done.stderr), (0, f"verbena: cannot write {self.kept}/run.json: Is a directory\n"))
+        # The current directory is gone.
+        gone = f"cd {self.home}/kept; rm -r {self.home}/kept; exec {self.exe} run --private --capture x.pcapng -- true"
+        done = subprocess.run(["sh", "-c", gone], env=self.env, text=True, capture_output=True, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stderr), (125, "verbena: cannot write x.pcapng: No such file or directory\n"))
         done = self.private("--artifacts", "/proc/self/x/y", *touch)
         self.assertEqual(done.stderr, "verbena: --artifacts /proc/self/x/y: No such file or directory\n")
         self.assertFalse(os.path.exists(self.home + "/started"))
