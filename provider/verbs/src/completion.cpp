@@ -54,9 +54,9 @@ ibv_cq* create_cq(ibv_context* c, int cqe, ibv_comp_channel* channel, int vector
   return pointer_or_errno([&] {
     CqRequest request;
     request.verb = "ibv_create_cq";
-    request.cqe = cqe < 0 ? 0 : static_cast<std::uint32_t>(cqe);
+    request.cqe = cqe;
     request.channel = channel;
-    request.vector = static_cast<std::uint32_t>(vector);
+    request.vector = vector;
     return &make_cq(Context::of(c), request)->abi.cq;
   });
 }
@@ -136,17 +136,18 @@ constexpr std::uint32_t kMinCqe = 63;
 Cq* make_cq(Context& context, const CqRequest& request) {
   context.check_alive(request.verb);
   if (request.cqe < 1 || request.cqe > kMaxCqe) {
-    refuse(EINVAL, "%s: cqe = %u is not in 1 .. max_cqe = %u", request.verb, request.cqe, kMaxCqe);
+    refuse(EINVAL, "%s: cqe = %lld is not in 1 .. max_cqe = %u", request.verb,
+           static_cast<long long>(request.cqe), kMaxCqe);
   }
   if (request.channel != nullptr && !is_handle_of(context, request.channel->context)) {
     refuse(EINVAL, "%s: the completion channel belongs to another opened device", request.verb);
   }
-  if (request.vector >= kCompletionVectors) {
-    refuse(EINVAL, "%s: comp_vector = %u, the device has num_comp_vectors = %u", request.verb,
-           request.vector, kCompletionVectors);
+  if (request.vector < 0 || request.vector >= kCompletionVectors) {
+    refuse(EINVAL, "%s: comp_vector = %lld, the device has num_comp_vectors = %u", request.verb,
+           static_cast<long long>(request.vector), kCompletionVectors);
   }
   queue::CompletionQueue::Options options;
-  options.capacity = std::max(request.cqe, kMinCqe);
+  options.capacity = std::max(static_cast<std::uint32_t>(request.cqe), kMinCqe);
   options.ignore_overrun = request.ignore_overrun;
   options.single_threaded = request.single_threaded;
   if (request.timestamps) options.clock = &link::monotonic_now_ns;

@@ -147,9 +147,9 @@ namespace {
   if (request != nullptr) {
     std::uint64_t length = 0;
     for (const queue::Sge& sge : request->sges) length += sge.length;
-    values.add("; wr_id = %llu: %zu elements, %llu bytes",
-               static_cast<unsigned long long>(request->id), request->sges.size(),
-               static_cast<unsigned long long>(length));
+    values.add("; wr_id = %llu: %s, %zu elements, %llu bytes",
+               static_cast<unsigned long long>(request->id), to_string(request->opcode).data(),
+               request->sges.size(), static_cast<unsigned long long>(length));
   }
   return refusal(error, "ibv_post_send: queue pair 0x%06x: %s (%s)", qp.abi.qp.qp_num,
                  requester::to_string(posted), values.c_str());

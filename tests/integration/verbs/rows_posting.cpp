@@ -71,7 +71,7 @@ std::vector<Row> posting_rows() {
          return send(c, c.w.rc,
                      [](Case& k, ibv_send_wr& wr, ibv_sge* sges) { wr.opcode = IBV_WR_TSO; });
        }},
-      {"ibv_post_send", "READ of UC", EINVAL, "not one of this transport",
+      {"ibv_post_send", "READ of UC", EINVAL, ": RDMA_READ, 1 elements",
        [](Case& c) {
          return send(c, c.w.uc,
                      [](Case& k, ibv_send_wr& wr, ibv_sge* sges) { wr.opcode = IBV_WR_RDMA_READ; });

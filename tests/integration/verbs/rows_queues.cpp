@@ -82,13 +82,13 @@ std::vector<Row> completion_rows() {
       {"ibv_create_cq", "cqe 0", EINVAL, "cqe = 0", [](Case& c) { return cq(c, 0); }}
       // namespace refusals
       ,
-      {"ibv_create_cq", "cqe negative", EINVAL, "cqe = 0", [](Case& c) { return cq(c, -1); }},
+      {"ibv_create_cq", "cqe negative", EINVAL, "cqe = -1", [](Case& c) { return cq(c, -1); }},
       {"ibv_create_cq", "cqe beyond max_cqe", EINVAL, "max_cqe",
        [](Case& c) { return cq(c, kMaxCqe + 1); }},
       {"ibv_create_cq", "cqe INT_MAX", EINVAL, "max_cqe", [](Case& c) { return cq(c, INT_MAX); }},
       {"ibv_create_cq", "vector 1", EINVAL, "num_comp_vectors",
        [](Case& c) { return cq(c, 1, 1); }},
-      {"ibv_create_cq", "vector negative", EINVAL, "num_comp_vectors",
+      {"ibv_create_cq", "vector negative", EINVAL, "comp_vector = -1,",
        [](Case& c) { return cq(c, 1, -1); }},
       {"ibv_create_cq", "foreign channel", EINVAL, "channel belongs to another",
        [](Case& c) { return cq(c, 1, 0, c.foreign.channel); }},

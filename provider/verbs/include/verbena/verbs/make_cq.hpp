@@ -12,9 +12,9 @@ namespace verbena::provider {
 
 struct CqRequest {
   const char* verb = "";
-  std::uint32_t cqe = 0;
+  std::int64_t cqe = 0;  // as it was given, to be told of
   ibv_comp_channel* channel = nullptr;
-  std::uint32_t vector = 0;
+  std::int64_t vector = 0;
   bool ignore_overrun = false;
   bool single_threaded = false;
   bool timestamps = false;
