@@ -14,8 +14,11 @@ namespace verbena::provider {
 ProgramEvents::ProgramEvents(ibv_context& context) : context_(context) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) refuse(errno, "ibv_open_device: no descriptors left");
-  ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
-  pipe_.adopt(control::UniqueFd(ends[1]), ends[0]);
+  const control::UniqueFd written(ends[1]);
+  if (const int error = pipe_.open(ends[0]); error != 0) {
+    ::close(ends[0]);
+    refuse(error, "ibv_open_device: no descriptors left");
+  }
   context_.async_fd = ends[0];
   ::pthread_mutex_init(&no_wq_.mutex, nullptr);
   ::pthread_cond_init(&no_wq_.cond, nullptr);

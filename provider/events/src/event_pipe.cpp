@@ -31,14 +31,9 @@ int open_anew(int fd, int flags) noexcept {
 
 int EventPipe::open(int fd) noexcept {
   read_end_ = fd;
-  const int write_end = open_anew(fd, O_WRONLY);
+  const int write_end = open_anew(fd, O_RDWR);
   write_end_.reset(write_end);
   return std::max(-write_end, 0);
-}
-
-void EventPipe::adopt(control::UniqueFd write_end, int read_end) noexcept {
-  write_end_ = std::move(write_end);
-  read_end_ = read_end;
 }
 
 EventPipe::~EventPipe() {
@@ -150,22 +145,18 @@ ssize_t EventPipe::read(void* bytes, std::size_t size) noexcept {
 
 std::size_t EventPipe::withdraw(std::uint64_t object, std::size_t size) noexcept {
   if (is_abandoned_) return 0;
-  const control::UniqueFd reader(open_anew(read_end_, O_RDONLY));
-  if (!reader) return 0;
   const Guard guard(lock_);
-  const std::size_t withdrawn =
-      withdraw_written(reader.get(), object, size) + withdraw_held(object, size);
+  const std::size_t withdrawn = withdraw_written(object, size) + withdraw_held(object, size);
   fill_locked();
   return withdrawn;
 }
 
 // What belongs to others goes back, in its order.
-std::size_t EventPipe::withdraw_written(int reader, std::uint64_t object,
-                                        std::size_t size) noexcept {
+std::size_t EventPipe::withdraw_written(std::uint64_t object, std::size_t size) noexcept {
   int waiting = 0;
-  if (::ioctl(reader, FIONREAD, &waiting) != 0 || waiting <= 0) return 0;
+  if (::ioctl(write_end_.get(), FIONREAD, &waiting) != 0 || waiting <= 0) return 0;
   std::vector<unsigned char> records(static_cast<std::size_t>(waiting));
-  const ssize_t got = link::read_bytes(reader, records.data(), records.size());
+  const ssize_t got = link::read_bytes(write_end_.get(), records.data(), records.size());
   if (got <= 0) return 0;
   std::size_t withdrawn = 0;
   for (std::size_t at = 0; at + size <= static_cast<std::size_t>(got); at += size) {

@@ -17,7 +17,8 @@ class EventPipeTest : public testing::Test {
     int ends[2];
     ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
     reader_.reset(ends[0]);
-    pipe_.adopt(control::UniqueFd(ends[1]), ends[0]);
+    const control::UniqueFd written(ends[1]);
+    ASSERT_EQ(pipe_.open(ends[0]), 0);
   }
   std::vector<std::uint64_t> read_all() {
     std::vector<std::uint64_t> seen;
@@ -105,9 +106,9 @@ TEST_F(EventPipeTest, AbandonedItLeavesThePipeAlone) {
 TEST_F(EventPipeTest, ARecordThatIsNotCountedYetIsReadByWhoLooks) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
-  const control::UniqueFd read_end(ends[0]), put_off(::dup(ends[1]));
+  const control::UniqueFd read_end(ends[0]), put_off(ends[1]);
   EventPipe pipe;
-  pipe.adopt(control::UniqueFd(ends[1]), ends[0]);
+  ASSERT_EQ(pipe.open(ends[0]), 0);
   ASSERT_TRUE(pipe.open_reader());
   CompletionEvent seen{};
   ASSERT_EQ(pipe.read(&seen, sizeof seen), 0);

@@ -46,8 +46,6 @@ class EventPipe {
   // `fd` is an end of the pipe that stays its owner's; the pipe is opened anew, so that whether
   // the application's end blocks remains its own affair. Returns an errno.
   int open(int fd) noexcept;
-  // Takes over the writing end itself.
-  void adopt(control::UniqueFd write_end, int read_end) noexcept;
 
   // Who is told when it is full; before the first event.
   void set_full_pipes(FullPipes* pipes) noexcept { full_pipes_ = pipes; }
@@ -97,12 +95,12 @@ class EventPipe {
   bool hold(const void* record, std::size_t size) noexcept;
   void fill_locked() noexcept;
   std::size_t withdraw_held(std::uint64_t object, std::size_t size) noexcept;
-  std::size_t withdraw_written(int reader, std::uint64_t object, std::size_t size) noexcept;
+  std::size_t withdraw_written(std::uint64_t object, std::size_t size) noexcept;
   // The one that the calling thread reads.
   static EventPipe*& reading() noexcept;
 
-  Lock lock_;  // writers, and whoever takes back
-  control::UniqueFd write_end_;
+  Lock lock_;                    // writers, and whoever takes back
+  control::UniqueFd write_end_;  // can be read, too: to take back needs no further descriptor
   int read_end_ = -1;
   control::UniqueFd reader_;  // ours
   // How many records were written, and how many of them are gone, for all that read() knows.
