@@ -73,6 +73,18 @@ class Descriptors(unittest.TestCase):
                 side.go_on()
                 self.assertEqual(side.end, "ok", side.said)
 
+    def test_programs_with_none_left(self):
+        """What a device needs to send and to receive it has when it is open."""
+        for link in ("auto", "udp"):
+            with self.subTest(link), Game(PREFIX, PROGRAM) as game:
+                game.device.environment["VERBENA_LINK"] = link
+                for side in game.bring_to("connected", ["-e"]):
+                    resource.prlimit(side.pid, resource.RLIMIT_NOFILE, (8, 8))
+                    side.tell()
+                for side in game.sides:
+                    side.go_on()
+                    self.assertEqual(side.end, "ok", side.said)
+
 
 class FileSize(unittest.TestCase):
     """`ulimit -f`: what may not be had is explained, and nobody dies of SIGXFSZ."""

@@ -86,7 +86,9 @@ UdpSender::Outlet::~Outlet() {
 }
 
 std::optional<SocketError> UdpSender::open() {
-  const int error = open_socket(sockets_[1][0], true);
+  int error = open_socket(sockets_[1][0], true);
+  // One of each parity, so that later no packet is lost for want of a descriptor.
+  if (error == 0 && options_.grh_from_port) error = open_socket(sockets_[0][0], false);
   if (error == 0) return std::nullopt;
   return sending_socket_error(error, local_);
 }

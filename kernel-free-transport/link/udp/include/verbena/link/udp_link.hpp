@@ -32,7 +32,7 @@ namespace verbena::link {
 
 struct UdpOptions {
   std::uint16_t port = kRoceUdpPort;  // the destination port of what is sent
-  // Sending sockets, of each parity (grh_port.hpp); opened when first needed.
+  // Sending sockets, of each parity (grh_port.hpp); all but the first opened when first needed.
   unsigned tx_sockets = 4;
   int tx_buffer_bytes = 4 << 20;
   // Where the ports to send from begin (source_ports.hpp); 0: any that are free.
