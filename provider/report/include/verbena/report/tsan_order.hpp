@@ -6,10 +6,12 @@
 // The tool's own functions are there only in such a program; anywhere else this is one comparison.
 #pragma once
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the tool has named them
 extern "C" {
 void __tsan_acquire(void* address) __attribute__((weak));
 void __tsan_release(void* address) __attribute__((weak));
 }
+// NOLINTEND(bugprone-reserved-identifier)
 
 namespace verbena::provider {
 
