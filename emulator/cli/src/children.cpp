@@ -33,10 +33,13 @@ Children::Children(Signals signals) : signals_(signals) {
   for (const int signal : kHandedOn) sigaddset(&ours, signal);
   sigprocmask(SIG_BLOCK, &ours, &mask_before_);
   signal_fd_.reset(::signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK));
-  // Whoever reads what we write may go; the programs see SIGPIPE as it was.
-  struct sigaction ignored {};
-  ignored.sa_handler = SIG_IGN;
-  sigaction(SIGPIPE, &ignored, &pipe_before_);
+  // Whoever reads what we write may go; and where a caller ignores SIGCHLD nobody hears of exit
+  // codes. The programs see both signals as they were.
+  struct sigaction action {};
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, &pipe_before_);
+  action.sa_handler = SIG_DFL;
+  sigaction(SIGCHLD, &action, &child_before_);
 }
 
 control::Outcome<pid_t> Children::start(const std::vector<std::string>& command,
@@ -62,6 +65,7 @@ void Children::become(const std::vector<std::string>& command, const Stdio& stdi
   if (stdio.out >= 0) ::dup2(stdio.out, STDOUT_FILENO);
   if (stdio.err >= 0) ::dup2(stdio.err, STDERR_FILENO);
   sigaction(SIGPIPE, &pipe_before_, nullptr);
+  sigaction(SIGCHLD, &child_before_, nullptr);
   sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
   ::_exit(execute(command));
 }

@@ -70,6 +70,7 @@ class Children {
   const Signals signals_;
   sigset_t mask_before_;
   struct sigaction pipe_before_;
+  struct sigaction child_before_;
   control::UniqueFd signal_fd_;
   std::vector<int> early_;
   pid_t first_ = 0;

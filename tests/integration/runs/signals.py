@@ -57,6 +57,14 @@ class Signals(RunCase):
         self.assertEqual(run.wait(LIMIT), 128 + signal.SIGTERM)
         self.nothing_is_left()
 
+    def test_a_caller_that_ignores_children(self):
+        """The exit code is heard of all the same, and the program sees the signal as its caller left it."""
+        program = "import signal, sys; sys.exit(5 if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN else 6)"
+        for words, code in ((["--", sys.executable, "-c", program], 5), (["--pair", "exit 4", "true"], 4)):
+            run = self.start("--private", *words, preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+            self.assertEqual(self.finish(run).returncode, code)
+        self.nothing_is_left()
+
     def test_one_that_comes_while_the_emulator_starts(self):
         os.rename(self.home + "/bin/verbenad", self.home + "/bin/verbenad-itself")
         daemon = self.script("bin/verbenad", '#!/bin/sh\nwhile [ ! -s "$PIDFILE" ]; do sleep 0.05; done\n'
