@@ -121,6 +121,9 @@ std::string take_words(RunWords& words) {
   if (options.faults.is_given() && !options.is_private) {
     return "faults are for all programs of an emulator: take one of your own with --private";
   }
+  if (options.capture == "-") {
+    return "--capture -: the standard output is the program's; name a file";
+  }
   if (options.requires_fired && !options.faults.has_rules()) {
     return "--require-fired is about rules: name some with --inject or --scenario";
   }

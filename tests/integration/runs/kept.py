@@ -114,7 +114,7 @@ class Kept(RunCase):
     def test_places_that_cannot_be_written(self):
         pathlib.Path(self.home, "file").write_text("mine")
         touch = ["--", "touch", self.home + "/started"]
-        for words in (["--artifacts", self.home + "/file/x"], ["--capture", self.home + "/missing/x"]):
+        for words in (["--artifacts", self.home + "/file/x"], ["--capture", self.home + "/missing/x"], ["--capture", "-"]):
             done = self.private(*words, *touch)
             self.assertEqual(done.returncode, 125)
             self.assertRegex(done.stderr, f"^verbena: [^\n]*{words[1]}[^\n]*\n$")
