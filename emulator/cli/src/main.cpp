@@ -64,7 +64,11 @@ std::optional<int> answer_early(const CLI::App& app, int argc, char** argv) {
     std::fputs(app.help().c_str(), stdout);
     return kOk;
   }
-  if (asked[0] == '-') return std::nullopt;
+  if (asked == "-h" || asked == "--help" || asked == "--version") return std::nullopt;
+  if (asked[0] == '-') {
+    return complain(asked + " is no command, and options stand behind one; see verbena --help",
+                    kUsage);
+  }
   const CLI::App* command = find_command(app, asked);
   if (command == nullptr) return complain_about_word(app, asked);
   if (word != "help") return std::nullopt;

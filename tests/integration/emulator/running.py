@@ -157,6 +157,11 @@ class Words(EmulatorCase):
                              (2, 'verbena: there is no command "statsu"; did you mean status?\n'))
         self.assertEqual(self.verbena("frobnicate").stderr,
                          'verbena: there is no command "frobnicate"; see verbena --help\n')
+        for words in (["--json"], ["--json", "status"], ["--nosuch"]):
+            done = self.verbena(*words)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertEqual(done.stderr, f"verbena: {words[0]} is no command, and options stand behind one; "
+                                          "see verbena --help\n")
         for words in (["status", "extra"], ["up", "--fabrik", "x"], ["capture"], ["fault", "--loss"]):
             done = self.verbena(*words)
             self.assertEqual(done.returncode, 2, words)
