@@ -145,12 +145,7 @@ int post_all(Qp& qp) noexcept {
                    "together wrongly; nothing was posted",
                    qp.abi.qp.qp_num);
   }
-  if (!qp.pair->may_post_send()) {
-    return refusal(EINVAL,
-                   "ibv_wr_complete: queue pair 0x%06x is in state %s; sends may be posted "
-                   "from RTS on",
-                   qp.abi.qp.qp_num, qp::to_string(qp.pair->state()));
-  }
+  if (!qp.pair->may_post_send()) return errno_of_state("ibv_wr_complete", qp);
   if (!qp.pair->requester().queue().has_room_for(qp.builder.size())) {
     return errno_of_posted(qp, requester::Posted::kQueueFull, nullptr);
   }

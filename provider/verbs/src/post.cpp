@@ -77,13 +77,7 @@ int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
   note_posting();
   Qp& qp = object_of(q);
   return qp.engine.post(*qp.pair, qp.posts, [&] {
-    int error = 0;
-    if (!qp.pair->may_post_send()) {
-      error = refusal(EINVAL,
-                      "ibv_post_send: queue pair 0x%06x is in state %s; sends may be posted "
-                      "from RTS on",
-                      q->qp_num, qp::to_string(qp.pair->state()));
-    }
+    int error = qp.pair->may_post_send() ? 0 : errno_of_state("ibv_post_send", qp);
     while (error == 0 && wr != nullptr) {
       error = post_one(qp, *wr);
       if (error == 0) wr = wr->next;
@@ -165,6 +159,16 @@ int errno_of_posted(const Qp& qp, requester::Posted posted,
                     : posted == requester::Posted::kInlineGone ? EFAULT
                                                                : EINVAL;
   return explain_posted(error, qp, posted, request);
+}
+
+int errno_of_state(const char* verb, const Qp& qp) noexcept {
+  const std::uint32_t number = qp.abi.qp.qp_num;
+  if (qp.pair->transport() == Transport::kXrcReceive) {
+    return refusal(EINVAL, "%s: queue pair 0x%06x is an XRC_RECV one, which sends nothing", verb,
+                   number);
+  }
+  return refusal(EINVAL, "%s: queue pair 0x%06x is in state %s; sends may be posted from RTS on",
+                 verb, number, qp::to_string(qp.pair->state()));
 }
 
 void offer_post_verbs(abi::Ops& ops) {

@@ -56,7 +56,7 @@ std::vector<Row> posting_rows() {
       ,
       {"ibv_post_send", "state INIT", EINVAL, "is in state INIT",
        [](Case& c) { return send(c, c.w.init, [](Case& k, ibv_send_wr& wr, ibv_sge* sges) {}); }},
-      {"ibv_post_send", "an XRC_RECV queue pair", EINVAL, "is in state RESET",
+      {"ibv_post_send", "an XRC_RECV queue pair", EINVAL, "is an XRC_RECV one",
        [](Case& c) {
          return send(c, c.w.xrc_receive, [](Case& k, ibv_send_wr& wr, ibv_sge* sges) {});
        }},

@@ -16,5 +16,7 @@ static_assert(+IBV_SEND_FENCE == +queue::kFence && +IBV_SEND_SIGNALED == +queue:
 // `request`: the one in question; null: there are too many.
 int errno_of_posted(const Qp& qp, requester::Posted posted,
                     const queue::SendRequest* request) noexcept;
+// Of a queue pair that takes no requests now, or never does.
+int errno_of_state(const char* verb, const Qp& qp) noexcept;
 
 }  // namespace verbena::provider
