@@ -97,11 +97,13 @@ void Responder::handle_in_sequence(const wire::PacketView& packet) {
     }
   }
   if (packet.row->xrceth && packet.row->starts_message) {
-    shared_ = endpoint_.shared == nullptr
-                  ? nullptr
-                  : endpoint_.shared->find(packet.xrceth().srqn, attributes_.xrc_domain);
+    const std::uint32_t srq = packet.xrceth().srqn;
+    shared_ =
+        endpoint_.shared == nullptr ? nullptr : endpoint_.shared->find(srq, attributes_.xrc_domain);
     if (shared_ == nullptr) {
-      refuse(NakCode::kInvalidRequest, std::nullopt, "no XRC SRQ of that number in this domain");
+      const ShortText why("there is no XRC SRQ 0x%06x (wr.qp_type.xrc.remote_srqn) in this domain",
+                          srq);
+      refuse(NakCode::kInvalidRequest, std::nullopt, why.c_str());
       return;
     }
   }
