@@ -121,8 +121,9 @@ void add_events(CLI::App& app, Context& context) {
   command->add_option("--after", options->after, "Only what has a greater number (seq)")
       ->type_name("NUMBER")
       ->check([](const std::string& word) {
+        constexpr std::size_t kDigitsMost = 19;  // of what 64 bits hold
         const bool is_number = word.find_first_not_of("0123456789") == std::string::npos;
-        return is_number ? "" : "a number is wanted, not " + word;
+        return is_number && word.size() <= kDigitsMost ? "" : "a number is wanted, not " + word;
       });
   options->chosen.add_to(*command);
   command->callback([options, &context] { context.exit_code = events(*options, context.as_json); });

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs that a test starts: each in a session of its own, its output in files, and ended with all that it started."""
+"""Programs that a test starts: each in a session of its own, its output in files, and ended with its process group."""
 
 import dataclasses
 import os

@@ -456,7 +456,8 @@ class Readers(EventsCase):
                 client.call(cc.JOURNAL_QUERY, struct.pack("<Q?", 0, False))
 
     def test_bad_words(self):
-        for words, what in ((["--after", "x"], "--after"), (["--since", "1"], "--since"), (["--after", "-1"], "a number is wanted, not -1")):
+        for words, what in ((["--after", "x"], "--after"), (["--since", "1"], "--since"), (["--after", "-1"], "a number is wanted, not -1"),
+                            (["--after", "18446744073709551616"], "a number is wanted, not 18446744073709551616")):
             done = self.device.control("events", *words)
             self.assertEqual(done.returncode, 2)
             self.assertRegex(done.stderr, f"^verbena: [^\n]*{what}[^\n]*\n$")
