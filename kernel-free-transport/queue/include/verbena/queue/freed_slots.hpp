@@ -43,8 +43,7 @@ class SlotAccounts {
   FreedSlots& at(std::uint32_t number) noexcept {
     if (number < few_.size()) [[likely]]
       return few_[number];
-    const unsigned piece = piece_of(number);
-    return pieces_[piece][number + 1 - std::bit_floor(number + 1)];
+    return pieces_[piece_of(number)][number + 1 - std::bit_floor(number + 1)];
   }
   // Throws std::bad_alloc.
   std::uint32_t open() {
@@ -70,7 +69,7 @@ class SlotAccounts {
   static constexpr unsigned kFirst = 2;
   static constexpr unsigned kMore = 22;
   static unsigned piece_of(std::uint32_t number) noexcept {
-    return static_cast<unsigned>(std::bit_width(number + 1)) - 1;
+    return static_cast<unsigned>(std::bit_width(std::uint64_t{number} + 1)) - 1;
   }
 
   std::array<FreedSlots, 3> few_;
