@@ -10,6 +10,7 @@
 #include "verbena/requester/read_chunks.hpp"
 #include "verbena/wire/crc32.hpp"
 #include "verbena/wire/grh.hpp"
+#include "verbena/wire/packet.hpp"
 #include "words.hpp"
 
 namespace verbena::requester {
