@@ -71,7 +71,7 @@ void Requester::reset() {
   give_up_turn();
 }
 
-// That are awaited, or came early.
+// Forgets the answers that are awaited, and those that came early.
 void Requester::forget_answers() {
   timer_.forget();
   repair_.forget();

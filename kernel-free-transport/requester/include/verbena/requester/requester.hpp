@@ -73,7 +73,7 @@ class Requester {
   }
   // With those that send to the same peer.
   void share_path(std::shared_ptr<FlowShare> share);
-  // Or its place in the queue for one.
+  // Gives up its turn, or its place in the queue for one.
   void give_up_turn() noexcept { turn_.give_up(); }
   void set_sending(bool sending) { sending_ = sending; }  // RTS, SQD: true
   void set_draining(bool draining) { draining_ = draining; }

@@ -46,7 +46,7 @@ class Turn {
     if (is_answered && packets_ >= FlowShare::kPacketsPerTurn && share_->has_waiting()) [[unlikely]]
       is_over_ = true;
   }
-  // Or the place in the queue for one.
+  // Gives up the turn, or the place in the queue for one.
   void give_up() noexcept {
     if (!place_.is_out()) share_->leave(place_);
     packets_ = 0;
