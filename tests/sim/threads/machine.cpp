@@ -112,7 +112,10 @@ void Machine::advance(Processor& processor) {
     next.state = Thread::State::kRunning;
     next.processor = static_cast<std::size_t>(&processor - processors_.data());
     processor.time = std::max(processor.time, now_) + pick(options_.switch_cost);
-    processor.slice_end = processor.time + dice_.between(options_.slice / 2, options_.slice);
+    const TimeNs rest = std::exchange(next.slice_rest, 0);
+    processor.slice_end =
+        processor.time + (rest != 0 ? rest : dice_.between(options_.slice / 2, options_.slice));
+    processor.pushing = 0;
     return;
   }
   TimeNs horizon = events_.empty() ? kNever : events_.top().when;
@@ -151,11 +154,20 @@ void Machine::run(Processor& processor, TimeNs until) {
     processor.slice_end = processor.time + options_.slice;
     return;
   }
+  preempt(processor);
+}
+
+// At the end of its slice a thread goes behind all others. Whom a woken thread pushes aside is next
+// after that one, with the rest of its slice: a scheduler that is fair takes nothing from it.
+void Machine::preempt(Processor& processor) {
+  Thread& thread = *std::exchange(processor.current, nullptr);
   ++thread.preemptions;
   settle(thread);
   thread.state = Thread::State::kReady;
-  processor.queue.push_back(&thread);
-  processor.current = nullptr;
+  if (processor.pushing == 0) return processor.queue.push_back(&thread);
+  const std::size_t behind = std::min(processor.pushing, processor.queue.size());
+  processor.queue.insert(processor.queue.begin() + static_cast<std::ptrdiff_t>(behind), &thread);
+  thread.slice_rest = processor.slice_rest;
 }
 
 void Machine::wake(Thread& thread) {
@@ -179,8 +191,14 @@ void Machine::place(Thread& thread) {
   }
   thread.state = Thread::State::kReady;
   if (best->current == nullptr) best->time = std::max(best->time, now_);
-  if (best->current != nullptr && dice_.below(100) < options_.preempting) {
+  // As a fair scheduler has it: once in a slice, and for a small part of one.
+  const bool may_push = best->current != nullptr && now_ >= thread.pushes_next;
+  if (may_push && dice_.below(100) < options_.preempting) {
+    thread.pushes_next = now_ + options_.slice;
+    thread.slice_rest = options_.slice / 8;
     best->queue.push_front(&thread);
+    if (best->pushing++ != 0) return;
+    best->slice_rest = best->slice_end > best->time ? best->slice_end - best->time : 0;
     best->slice_end = std::min(best->slice_end, now_);
   } else {
     best->queue.push_back(&thread);
@@ -243,6 +261,7 @@ void Machine::yield() {
   call(300);
   if (on_->queue.empty()) return;
   // To the end of the queue, as at the end of its slice.
+  on_->pushing = 0;
   on_->slice_end = now_;
   running_->fiber->pause();
 }

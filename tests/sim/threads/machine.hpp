@@ -64,6 +64,8 @@ struct Thread {
   State state = State::kReady;
   std::size_t processor = 0;
   std::uint64_t sleeps = 0;  // counts; which one it is
+  TimeNs slice_rest = 0;     // of a thread that was pushed aside, or pushes in
+  TimeNs pushes_next = 0;    // not before, where it was woken
   std::span<Awaited> awaited;
   TimeNs slack = 50'000;
   bool stalls = false;  // as by interrupts, wherever it is
@@ -135,6 +137,8 @@ class Machine {
     std::deque<Thread*> queue;
     TimeNs time = 0;
     TimeNs slice_end = 0;
+    std::size_t pushing = 0;  // woken threads at the front, for which the current one makes room
+    TimeNs slice_rest = 0;    // what it keeps of its slice then
   };
   struct Event {
     TimeNs when;
@@ -161,6 +165,7 @@ class Machine {
   TimeNs next_time(Processor*& processor);
   void advance(Processor& processor);
   void run(Processor& processor, TimeNs until);
+  void preempt(Processor& processor);
   void flush();
   TimeNs pick(TimeNs most) { return most == 0 ? 0 : dice_.below(most + 1); }
 
