@@ -13,6 +13,7 @@
 #include <rdma/rdma_cma.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
