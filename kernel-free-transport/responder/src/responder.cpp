@@ -1,51 +1,40 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// Sequence, order and length of requests: RC and XRC (IBTA Vol 1, 9.7.4.1), UC (9.8.2.2).
 #include "verbena/responder/responder.hpp"
 
-#include <algorithm>
-#include <utility>
+#include "verbena/responder/datagrams.hpp"
 
 namespace verbena::responder {
 
-using queue::Status;
+using wire::NakCode;
+using wire::Operation;
+using wire::Place;
 
-Responder::Responder(queue::Endpoint& endpoint) : endpoint_(endpoint) {}
+namespace {
 
-bool Responder::ResponseLine::truncate(Psn psn) {
-  while (!empty()) {
-    const Response& last = items_.back();
-    if (last.first.is_before(psn)) {
-      if ((last.first + last.packets).is_at_or_before(psn)) return false;
-      if (last.sent <= static_cast<std::uint32_t>(psn.distance_from(last.first))) return true;
-    }
-    items_.pop_back();
-    if (begin_ == items_.size()) clear();
-  }
-  return false;
+bool is_answered_by_data(Operation operation) {
+  return operation != Operation::kSend && operation != Operation::kWrite;
 }
 
-std::size_t Responder::ResponseLine::count_new() const {
-  std::size_t n = 0;
-  for (std::size_t i = begin_; i < items_.size(); ++i) n += items_[i].repeated ? 0 : 1;
-  return n;
-}
+}  // namespace
 
-void Responder::ResponseLine::compact() {
-  items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(begin_));
-  begin_ = 0;
-}
+// --- life --------------------------------------------------------------------------------------
+
+Responder::Responder(queue::Endpoint& endpoint)
+    : endpoint_(endpoint), receive_(endpoint), answers_(endpoint) {}
 
 void Responder::start(Psn expected) {
-  expected_ = expected;
-  message_count_ = told_count_ = 0;
+  position_ = {expected, 0};
+  answers_.note_told(0);
   message_ = Message::kNone;
-  dead_ = is_in_step_ = false;
-  foreign_psns_ = 0;
+  dead_ = false;
+  mismatch_.start();
   forget_early();
 }
 
 void Responder::resume_at(Psn expected, std::uint32_t message_count) {
-  expected_ = expected;
-  message_count_ = told_count_ = message_count & kMask24;
+  position_ = {expected, message_count & kMask24};
+  answers_.note_told(position_.messages);
   message_ = Message::kNone;
   gap_reported_ = not_ready_ = false;
   forget_early();
@@ -53,102 +42,335 @@ void Responder::resume_at(Psn expected, std::uint32_t message_count) {
 
 void Responder::set_attributes(const ResponderAttributes& attributes, bool resize) {
   attributes_ = attributes;
-  if (!resize) return;
-  const std::size_t bound = std::max<std::size_t>(attributes.max_dest_rd_atomic, 1);
-  responses_.reserve(2 * bound);
-  saved_.assign(bound, {});
-  saved_next_ = 0;
+  if (resize) answers_.allow(attributes.max_dest_rd_atomic);
 }
 
 void Responder::reset() {
   message_ = Message::kNone;
-  message_count_ = told_count_ = 0;
-  give_up_receive();
-  responses_.clear();
-  std::fill(saved_.begin(), saved_.end(), SavedAtomic{});
-  nak_pending_ = ack_pending_ = ack_urgent_ = gap_reported_ = not_ready_ = dead_ = false;
+  position_.messages = 0;
+  receive_.give_up();
+  receive_.lead_to(nullptr);
+  answers_.reset();
+  gap_reported_ = not_ready_ = dead_ = false;
   forget_early();
-  shared_ = nullptr;
-}
-
-// A shared queue outlives this.
-void Responder::give_up_receive() {
-  if (!std::exchange(receive_active_, false)) return;
-  queue::Completion c;
-  note_slot(c);
-  if (c.slots != 0) (shared_ != nullptr ? &shared_->queue : endpoint_.receives)->give_back();
 }
 
 void Responder::flush() {
-  std::uint32_t flushed = 0;
-  std::uint64_t first = 0;
-  const auto push = [&](std::uint64_t id) {
-    if (flushed++ == 0) first = id;
-    queue::Completion c;
-    c.id = id;
-    note_slot(c);
-    c.status = Status::kFlushed;
-    c.opcode = queue::CompletionOpcode::kReceive;
-    c.qpn = endpoint_.shown_number.value();
-    c.vendor_error = static_cast<std::uint32_t>(Status::kFlushed);
-    queue::CompletionQueue* cq = receive_cq();
-    if (cq != nullptr) cq->push(c, false);
-  };
-  if (receive_active_) {
-    push(receive_->id);
-    receive_active_ = false;
-  }
-  tagged_ = Tagged::kNo;
+  receive_.flush();
   message_ = Message::kNone;
   forget_early();
-  // A NAK that is still pending goes out, and what is before it.
-  if (!nak_pending_) responses_.clear();
-  ack_pending_ = ack_urgent_ = false;
-  if (endpoint_.receives != nullptr && !endpoint_.receives->is_shared()) {
-    while (const auto id = endpoint_.receives->take_id()) push(*id);
-  }
-  if (flushed != 0) queue::tell_flushed_receives(endpoint_, first, flushed);
+  answers_.flush();
+}
+
+void Responder::forget(const queue::SharedReceive* shared) {
+  if (receive_.forget(shared)) message_ = Message::kNone;
 }
 
 void Responder::handle_request(const wire::PacketView& packet, const wire::RxDatagram& datagram) {
   endpoint_.counters.packets_received.add(packet.psns);
   if (is_reliable(endpoint_.transport)) {
     handle_reliable(packet);
-  } else {
-    handle_unconnected(packet, datagram);
+  } else if (endpoint_.transport == Transport::kUc) {
+    handle_uc(packet);
+  } else if (const auto failed = take_datagram(endpoint_, receive_, packet, datagram)) {
+    refuse(failed->code, std::nullopt, failed->why.c_str());
   }
 }
 
-void Responder::forget(const queue::SharedReceive* shared) {
-  if (shared_ != shared) return;
-  shared_ = nullptr;
+bool Responder::poll_transmit(wire::TxBatch& out) {
+  std::optional<Answers::Gone> gone;
+  while (answers_.send(position_, out, gone)) {
+    if (!gone) return true;
+    // The NAK is for the first packet that is missing.
+    position_.expected = gone->psn;
+    refuse_access("an RDMA READ that is being answered", gone->request, gone->refusal);
+    gone.reset();
+  }
+  return false;
+}
+
+// --- RC and XRC --------------------------------------------------------------------------------
+
+void Responder::handle_reliable(const wire::PacketView& packet) {
+  if (dead_) {
+    endpoint_.drops->count(DropReason::kBadQpState);
+    return;
+  }
+  const std::int32_t distance = packet.bth.psn.distance_from(position_.expected);
+  if (distance == 0) [[likely]] {
+    gap_reported_ = not_ready_ = false;
+    mismatch_.note_expected();
+    handle_in_sequence(packet);
+    if (!early_.is_empty()) [[unlikely]]
+      catch_up_with_early();
+    return;
+  }
+  note_foreign_psn(packet.bth.psn);
+  if (distance < 0) {
+    endpoint_.drops->count(DropReason::kDuplicate);
+    handle_duplicate(packet);
+  } else {
+    handle_early(packet);
+  }
+}
+
+void Responder::handle_in_sequence(const wire::PacketView& packet) {
+  if (const std::uint8_t mark = wire::BthView(packet.start).mark(); mark != 0) [[unlikely]] {
+    if (endpoint_.obeys_marks != nullptr && endpoint_.obeys_marks->read_relaxed()) {
+      return refuse_as_marked(mark);
+    }
+  }
+  if (!is_well_formed(packet)) return;
+  if (packet.row->xrceth && packet.row->starts_message && !find_shared(packet)) return;
+  const Psn psn = packet.bth.psn;
+  if (!execute(packet)) [[unlikely]]
+    return;
+  const bool is_read = packet.row->operation == Operation::kReadRequest;
+  position_.expected = psn + (is_read ? packets_of(packet.reth().length) : packet.psns);
+  endpoint_.counters.bytes_received.add(packet.data_length);
+  if (packet.bth.ack_request && !is_answered_by_data(packet.row->operation)) {
+    answers_.owe_ack(endpoint_.acknowledges_at_once);
+  }
+}
+
+// The message that is arriving must go on as it began, and a new one must begin.
+bool Responder::continues_message(const wire::OpcodeRow& row) const {
+  if (row.starts_message) return message_ == Message::kNone;
+  return message_ == (row.operation == Operation::kSend ? Message::kSend : Message::kWrite);
+}
+
+// First and Middle fill the path MTU exactly, Last has at least a byte, none has more. One that
+// stands for several is as long as they are, of which only the last need not be full.
+bool Responder::has_right_length(const wire::PacketView& packet) const {
+  const std::uint64_t length = packet.data_length;
+  const Place place = packet.row->place;
+  if (place == Place::kOnly && packet.psns == 1) return length <= endpoint_.mtu;
+  const std::uint64_t most = std::uint64_t{packet.psns} * endpoint_.mtu;
+  const std::uint64_t full = most - endpoint_.mtu;
+  const bool whole = place == Place::kFirst || place == Place::kMiddle;
+  const bool has_some = place == Place::kLast || packet.psns > 1;
+  if (length > most || (whole && length != most) || (has_some && length <= full)) return false;
+  return packet.bth.pad == 0 || !whole;
+}
+
+bool Responder::is_well_formed(const wire::PacketView& packet) {
+  if (!continues_message(*packet.row)) {
+    return refuse_request("a message's packets came in a wrong order");
+  }
+  if (!packet.row->payload && packet.payload.empty()) return true;
+  if (!packet.row->payload) return refuse_request("a request without data carries some");
+  if (has_right_length(packet)) [[likely]]
+    return true;
+  return refuse_request("a packet's length does not suit the path MTU: do both ends use the same?");
+}
+
+// XRC: the SRQ that the request names.
+bool Responder::find_shared(const wire::PacketView& packet) {
+  const std::uint32_t number = packet.xrceth().srqn;
+  queue::SharedReceive* shared = endpoint_.shared == nullptr
+                                     ? nullptr
+                                     : endpoint_.shared->find(number, attributes_.xrc_domain);
+  receive_.lead_to(shared);
+  if (shared != nullptr) return true;
+  const ShortText why("there is no XRC SRQ 0x%06x (wr.qp_type.xrc.remote_srqn) in this domain",
+                      number);
+  return refuse(NakCode::kInvalidRequest, std::nullopt, why.c_str());
+}
+
+// What overtook others waits for them. That something is lost is told when so many have come behind
+// it that it should have come, too, or when the peer waits for an answer. (An XRC receiver's
+// requests may be another process's.)
+void Responder::handle_early(const wire::PacketView& packet) {
+  if (early_.is_empty()) early_ack_request_ = false;
+  const bool is_kept = endpoint_.transport == Transport::kRc && !not_ready_ &&
+                       early_.keep(packet, position_.expected, endpoint_.mtu);
+  endpoint_.drops->count(DropReason::kOutOfSequence);
+  early_ack_request_ = early_ack_request_ || packet.bth.ack_request;
+  if (!is_kept || early_ack_request_ || early_.tells_of_loss()) report_gap();
+}
+
+// The gap before them is filled.
+void Responder::catch_up_with_early() {
+  while (!dead_) {
+    const auto packet = early_.take(position_.expected);
+    if (!packet) break;
+    handle_in_sequence(*packet);
+  }
+  if (early_.is_empty() || dead_) return forget_early();
+  if (early_ack_request_ || early_.tells_of_loss()) report_gap();
+}
+
+void Responder::forget_early() {
+  early_.clear();
+  early_ack_request_ = false;
+}
+
+// Told once; what follows the gap says nothing new (9.7.5.2.8, 9.7.4.1.1).
+void Responder::report_gap() {
+  if (gap_reported_ || not_ready_) return;
+  gap_reported_ = true;
+  answers_.owe_nak(wire::Aeth::nak(NakCode::kPsnSequence, position_.messages));
+}
+
+// IBTA Vol 1, 9.7.5.1.2 and 9.7.4.1: a SEND or WRITE is acknowledged again and not carried out
+// again; a READ is carried out again; an atomic is answered from what was saved.
+void Responder::handle_duplicate(const wire::PacketView& packet) {
+  switch (packet.row->operation) {
+    case Operation::kReadRequest:
+      return repeat_read(packet);
+    case Operation::kCompareSwap:
+    case Operation::kFetchAdd:
+    case Operation::kFlush:
+    case Operation::kAtomicWrite:
+      return answers_.repeat_saved(packet, position_.messages);
+    default:
+      break;
+  }
+  // A part of it is new: it was repeated from where a peer stood that has heard less than was said.
+  const auto behind = static_cast<std::uint32_t>(position_.expected.distance_from(packet.bth.psn));
+  if (packet.psns > behind && !gap_reported_ && !not_ready_) return report_gap();
+  answers_.owe_ack(true);
+}
+
+void Responder::repeat_read(const wire::PacketView& packet) {
+  const wire::Reth reth = packet.reth();
+  // No request of that length was ever accepted.
+  if (reth.length > kMessageMax) return;
+  const std::uint32_t packets = packets_of(reth.length);
+  const Psn psn = packet.bth.psn;
+  // It must lie wholly in what was asked for before.
+  if (!packet.payload.empty() ||
+      packets > static_cast<std::uint32_t>(position_.expected.distance_from(psn))) {
+    return;
+  }
+  const auto request = request_for(reth.rkey, reth.va, reth.length, memory::kRemoteRead);
+  const auto pin = endpoint_.memory->pin(request);
+  if (reth.length != 0 && !pin.ok()) {
+    // The NAK is for the READ itself, not for what came after it.
+    position_.expected = psn;
+    refuse_access("a repeated RDMA READ", request, pin.error());
+    return;
+  }
+  Response* r = answers_.repeat(psn, position_.messages);
+  if (r == nullptr) return;
+  r->domain = request.domain;
+  r->packets = packets;
+  r->key = reth.rkey;
+  r->address = reth.va;
+  r->length = reth.length;
+}
+
+// --- UC ----------------------------------------------------------------------------------------
+
+// After a gap everything up to the next start of a message is dropped. The receive that a broken
+// message had begun to fill serves the next one.
+void Responder::handle_uc(const wire::PacketView& packet) {
+  const wire::OpcodeRow& row = *packet.row;
+  // Later than what came after it: a network's duplicate or straggler.
+  if (packet.bth.psn.is_before(position_.expected)) {
+    note_foreign_psn(packet.bth.psn);
+    return endpoint_.drops->count(DropReason::kDuplicate);
+  }
+  mismatch_.note_expected();
+  const bool in_order = packet.bth.psn == position_.expected;
+  position_.expected = packet.bth.psn + 1;
+  if (!in_order || row.starts_message) message_ = Message::kNone;
+  if (!continues_message(row)) return drop_message(DropReason::kOutOfSequence);
+  if (!has_right_length(packet)) return drop_message(DropReason::kMalformed);
+  const bool send = row.operation == Operation::kSend;
+  if (!(send ? execute_uc_send(packet) : execute_uc_write(packet))) {
+    message_ = Message::kNone;
+    return;
+  }
+  endpoint_.counters.bytes_received.add(packet.payload.size());
+  message_ = send ? Message::kSend : Message::kWrite;
+  if (!row.ends_message) return;
   message_ = Message::kNone;
-  receive_active_ = false;
+  (send ? endpoint_.port->received.sends : endpoint_.port->received.writes).add();
+  if (send) complete_receive(packet, queue::CompletionOpcode::kReceive, receive_.filled());
+  if (!send && row.immediate) {
+    complete_receive(packet, queue::CompletionOpcode::kReceiveWriteImmediate, write_.length);
+  }
 }
 
-// Receives belong to the domain of their queue, remote memory to that of the queue pair (XRC: of
-// the SRQ that the request names).
-memory::DomainId Responder::receive_domain() const {
-  if (shared_ != nullptr) return shared_->domain;
-  return endpoint_.srq != nullptr ? endpoint_.srq->domain : endpoint_.domain;
+void Responder::drop_message(DropReason reason) {
+  message_ = Message::kNone;
+  endpoint_.drops->count(reason);
 }
 
-memory::DomainId Responder::remote_domain() const {
-  return shared_ != nullptr ? shared_->domain : endpoint_.domain;
+// --- refusals ----------------------------------------------------------------------------------
+
+void Responder::note_foreign_psn(Psn psn) {
+  if (!mismatch_.note_foreign(psn, is_reliable(endpoint_.transport))) return;
+  queue::explain(endpoint_,
+                 "the peer 0x%06x sends PSN 0x%06x, but the first one that is expected is 0x%06x: "
+                 "the peer's sq_psn and the rq_psn of this queue pair must be the same",
+                 endpoint_.peer.value(), psn.value(), position_.expected.value());
 }
 
-void Responder::note_slot(queue::Completion& completion) const {
-  // A tagged buffer had none.
-  if (tagged_ == Tagged::kEager || tagged_ == Tagged::kRendezvous) return;
-  const queue::SharedReceive* srq = shared_ != nullptr ? shared_ : endpoint_.srq;
-  const bool goes_there = srq != nullptr && srq->cq != nullptr;
-  completion.account = goes_there ? srq->account : endpoint_.receive_account;
-  completion.slots = 1;
+// A fault wants it, and the peer hears of it as if this end had a reason of its own.
+void Responder::refuse_as_marked(std::uint8_t mark) {
+  using wire::NakMark;
+  constexpr const char* kWhy = "an injected rule (nak=, complete=) asks for it";
+  if (mark > wire::kStatusCodes) {
+    gap_reported_ = true;  // what comes behind it brings no other NAK
+    return answers_.owe_nak(wire::Aeth::nak(static_cast<NakCode>(mark), position_.messages));
+  }
+  switch (static_cast<NakMark>(mark)) {
+    case NakMark::kRnr:
+      refuse_not_ready();
+      return;
+    case NakMark::kPsn:
+      return report_gap();
+    case NakMark::kInvalid:
+      refuse_request(kWhy);
+      return;
+    case NakMark::kAccess:
+      refuse(NakCode::kRemoteAccess, queue::AsyncEvent::kQpAccessError, kWhy);
+      return;
+    case NakMark::kNone:
+    case NakMark::kOperation:
+      break;
+  }
+  refuse(NakCode::kRemoteOperational, queue::AsyncEvent::kQpFatal, kWhy);
 }
 
-queue::CompletionQueue* Responder::receive_cq() const {
-  const queue::SharedReceive* srq = shared_ != nullptr ? shared_ : endpoint_.srq;
-  return srq != nullptr && srq->cq != nullptr ? srq->cq : endpoint_.receive_cq;
+// A NAK that ends the connection. UC and UD have no NAK: their queue pair ends in silence.
+bool Responder::refuse(NakCode code, std::optional<queue::AsyncEvent> event, const char* why) {
+  if (!is_reliable(endpoint_.transport)) {
+    queue::blame(endpoint_, "a message of the peer cannot be taken in: %s", why);
+    endpoint_.fail(event);
+    return false;
+  }
+  queue::blame(endpoint_,
+               "the request with PSN 0x%06x of the peer 0x%06x is refused with NAK %s: %s",
+               position_.expected.value(), endpoint_.peer.value(), to_string(code).data(), why);
+  answers_.owe_nak(wire::Aeth::nak(code, position_.messages));
+  dead_ = true;
+  endpoint_.fail(event);
+  return false;
+}
+
+bool Responder::refuse_access(const char* what, const memory::AccessRequest& request,
+                              memory::Refusal refusal) {
+  const ShortText why("%s: %s", what, endpoint_.memory->explain(request, refusal).c_str());
+  return refuse(NakCode::kRemoteAccess, queue::AsyncEvent::kQpAccessError, why.c_str());
+}
+
+// Another READ or atomic operation.
+bool Responder::refuse_one_more() {
+  const ShortText why(
+      "more READs and atomics are outstanding than max_dest_rd_atomic = %u allows "
+      "(the peer's max_rd_atomic must not be more)",
+      unsigned{attributes_.max_dest_rd_atomic});
+  return refuse_request(why.c_str());
+}
+
+// There is no receive.
+bool Responder::refuse_not_ready() {
+  not_ready_ = true;
+  answers_.owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, position_.messages));
+  return false;
 }
 
 }  // namespace verbena::responder

@@ -2,22 +2,18 @@
 // The receiving half of a queue pair (IBTA Vol 1, 9.7.4 and 9.8): checks requests in the
 // specification's order, carries them out, and answers. Owned by the queue pair and called
 // under its lock. `handle_request` never sends; what is pending leaves by `poll_transmit`, so that
-// several packets that arrive together are acknowledged once.
+// several packets that arrive together are acknowledged once (answers.hpp).
 //
-// Answers leave in the order of their PSNs. READs wait in a line with the atomics behind them; an
-// acknowledgement never passes one of them, and a NAK comes last:
-//
-//    line of responses (READ data, atomic results)  →  ACK of everything before ePSN  →  NAK
+// responder.cpp says which request is carried out now, requests.cpp what that does.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <vector>
 
 #include "verbena/queue/endpoint.hpp"
-#include "verbena/queue/payload.hpp"
+#include "verbena/responder/answers.hpp"
+#include "verbena/responder/psn_mismatch.hpp"
+#include "verbena/responder/receive_in_use.hpp"
 #include "verbena/wire/early_packets.hpp"
 #include "verbena/wire/packet.hpp"
 
@@ -27,17 +23,6 @@ struct ResponderAttributes {
   std::uint8_t max_dest_rd_atomic = 0;
   std::uint8_t min_rnr_timer = 0;
   std::uint32_t xrc_domain = 0;
-};
-
-// The header that opens every message to a tag-matching SRQ, and that of a rendezvous behind it
-// (infiniband/tm_types.h).
-inline constexpr std::size_t kTagHeaderSize = 16;
-inline constexpr std::size_t kRendezvousHeaderSize = 16;
-enum class TagHeaderOpcode : std::uint8_t {
-  kNoTag = 0,
-  kRendezvous = 1,
-  kFinished = 2,
-  kEager = 3
 };
 
 // The longest message (max_msg_sz).
@@ -52,7 +37,7 @@ class Responder {
   void resume_at(Psn expected, std::uint32_t message_count);
   bool is_in_message() const { return message_ != Message::kNone; }
   // Before the queue pair goes: the receive in use will not complete.
-  void give_up_receive();
+  void give_up_receive() { receive_.give_up(); }
   // `resize`: max_dest_rd_atomic changed; what was saved for repetition is forgotten.
   void set_attributes(const ResponderAttributes& attributes, bool resize = true);
   void reset();
@@ -68,70 +53,21 @@ class Responder {
   bool poll_transmit(wire::TxBatch& out);
   // Whether an acknowledgement may go before a request: who answers a message acknowledges it then,
   // also if its sender did not request it, as an adapter has by that time.
-  bool may_acknowledge() const { return responses_.empty() && !nak_pending_ && has_news(); }
+  bool may_acknowledge() const { return answers_.may_acknowledge(position_); }
   // It goes now, if there is room.
-  void acknowledge(wire::TxBatch& out);
-  bool has_pending_answers() const { return !responses_.empty() || ack_pending_ || nak_pending_; }
+  void acknowledge(wire::TxBatch& out) { answers_.acknowledge(position_, out); }
+  bool has_pending_answers() const { return answers_.are_pending(); }
   // More than an acknowledgement that may wait for company.
-  bool has_urgent_answers() const { return !responses_.empty() || nak_pending_ || ack_urgent_; }
+  bool has_urgent_answers() const { return answers_.are_urgent(); }
 
-  Psn expected_psn() const { return expected_; }
-  std::uint32_t message_count() const { return message_count_; }
+  Psn expected_psn() const { return position_.expected; }
+  std::uint32_t message_count() const { return position_.messages; }
   const ResponderAttributes& attributes() const { return attributes_; }
 
  private:
-  // A READ under way, or an atomic (or flush) answered by one packet.
-  struct Response {
-    Psn first;
-    std::uint32_t packets = 1;
-    std::uint32_t sent = 0;  // packets already gone
-    wire::Operation operation = wire::Operation::kReadRequest;
-    std::uint32_t key = 0;
-    std::uint64_t address = 0;
-    std::uint32_t length = 0;
-    std::uint64_t original = 0;  // atomics
-    std::uint32_t message = 0;
-    memory::DomainId domain = 0;
-    bool repeated = false;  // asked for again: does not count against the limit
-  };
-  struct SavedAtomic {
-    Psn psn;
-    std::uint64_t original = 0;
-    wire::Operation operation = wire::Operation::kFetchAdd;
-    bool valid = false;
-  };
-  // A small line with a fixed bound, allocated at RTR.
-  class ResponseLine {
-   public:
-    void reserve(std::size_t bound) { items_.reserve(bound); }
-    bool empty() const { return items_.empty(); }  // whoever takes the last one clears
-    std::size_t size() const { return items_.size() - begin_; }
-    std::size_t count_new() const;
-    Response& front() { return items_[begin_]; }
-    // One more, to be filled where it stays.
-    Response& push() {
-      if (begin_ != 0 && items_.size() == items_.capacity()) compact();
-      return items_.emplace_back();
-    }
-    void pop() {
-      if (++begin_ == items_.size()) clear();
-    }
-    // The peer asks again from `psn` on: forgets what answers that or later. True if the answer to
-    // `psn` is still on its way out and need not be queued again.
-    bool truncate(Psn psn);
-    void clear() {
-      items_.clear();
-      begin_ = 0;
-    }
-
-   private:
-    void compact();
-    std::vector<Response> items_;
-    std::size_t begin_ = 0;
-  };
   enum class Message : std::uint8_t { kNone, kSend, kWrite };
 
-  // reliable.cpp
+  // responder.cpp: RC and XRC
   void handle_reliable(const wire::PacketView& packet);
   void handle_in_sequence(const wire::PacketView& packet);
   void handle_early(const wire::PacketView& packet);
@@ -139,132 +75,75 @@ class Responder {
   void report_gap();
   void forget_early();
   void handle_duplicate(const wire::PacketView& packet);
-  // What came is not what is expected, as nothing so far was.
+  void repeat_read(const wire::PacketView& packet);
+  // UC
+  void handle_uc(const wire::PacketView& packet);
+  [[gnu::cold]] void drop_message(DropReason reason);
+
   [[gnu::cold]] void note_foreign_psn(Psn psn);
   [[gnu::cold]] void refuse_as_marked(std::uint8_t mark);
-  void repeat_read(const wire::PacketView& packet);
-  void repeat_atomic(const wire::PacketView& packet);
-  std::optional<wire::NakCode> check_order(const wire::PacketView& packet) const;
-  std::optional<wire::NakCode> check_length(const wire::PacketView& packet) const;
+  // Each true: the packet is in order, of a right length, for an SRQ that is there.
+  bool continues_message(const wire::OpcodeRow& row) const;
+  bool has_right_length(const wire::PacketView& packet) const;
+  bool is_well_formed(const wire::PacketView& packet);
+  bool find_shared(const wire::PacketView& packet);
 
-  // execute.cpp: each returns true when the packet was carried out; otherwise a NAK is pending.
+  // requests.cpp: each returns true when the packet was carried out; otherwise a NAK is pending.
   bool execute(const wire::PacketView& packet);
   bool execute_send(const wire::PacketView& packet);
   bool execute_write(const wire::PacketView& packet);
-  Response& answer(const wire::PacketView& packet);
-  void answer_and_save(const wire::PacketView& packet, std::uint64_t original);
   bool execute_read(const wire::PacketView& packet);
   bool execute_atomic(const wire::PacketView& packet);
   bool execute_atomic_write(const wire::PacketView& packet);
   bool execute_flush(const wire::PacketView& packet);
-  bool take_receive(const wire::PacketView& packet, std::span<const std::uint8_t> start);
-  // Of an RDMA WRITE with immediate data.
-  bool take_receive_of_write(const wire::PacketView& packet);
-  void complete_receive_of_write(const wire::PacketView& packet);
-  bool take_tagged(std::span<const std::uint8_t> payload);
-  void finish_tagged(queue::Completion& completion);
-  // False: the receive has failed, and the queue pair with it.
-  bool fill_receive(const queue::Payload& payload);
-  // Into one of none or several buffers.
-  bool fill_list(const queue::Payload& payload);
-  bool fill_part(const queue::Sge& sge, std::uint64_t offset, const queue::Payload& payload,
-                 std::size_t from, std::size_t length);
-  [[gnu::cold]] bool outgrow_receive(std::size_t more);
-  [[gnu::cold]] bool spoil_receive(const memory::AccessRequest& request, memory::Refusal refusal);
-  bool invalidate(std::uint32_t key);
+  // UC: false when it was dropped, or the receive has failed.
+  bool execute_uc_send(const wire::PacketView& packet);
+  bool execute_uc_write(const wire::PacketView& packet);
+  [[gnu::cold]] bool drop_write(const memory::AccessRequest& request,
+                                std::optional<memory::Refusal> refusal);
   void complete_receive(const wire::PacketView& packet, queue::CompletionOpcode opcode,
-                        std::uint32_t length);
-  [[gnu::cold]] void fail_receive(queue::Status status, const char* why);
+                        std::uint64_t length);
+  bool invalidate(std::uint32_t key);
   bool may_access(std::uint32_t flag, const char* what);
-  // For a new request: what the peer was allowed to have outstanding. A repeated one may find its
-  // first answer, or answers to what came after, still in line: twice as many in all.
-  bool room_for_new() const;
-  [[gnu::cold]] bool refuse_one_more();
-  bool room_for_repeated() const;
-  memory::DomainId receive_domain() const;
-  memory::DomainId remote_domain() const;
-  queue::CompletionQueue* receive_cq() const;
-  // Of the receive in use: its completion frees its slot.
-  void note_slot(queue::Completion& completion) const;
+  bool may_add_answer() const {
+    return attributes_.max_dest_rd_atomic != 0 && answers_.has_room_for_new();
+  }
+  memory::AccessRequest request_for(std::uint32_t key, std::uint64_t address, std::uint64_t length,
+                                    std::uint32_t access) const {
+    return {key, receive_.remote_domain(), address, length, access, endpoint_.number.value()};
+  }
+  std::uint32_t packets_of(std::uint32_t length) const {
+    return length <= endpoint_.mtu ? 1 : (length + endpoint_.mtu - 1) / endpoint_.mtu;
+  }
 
-  // answer.cpp
-  bool has_news() const { return ack_pending_ || told_count_ != message_count_; }
-  void set_ack_pending(bool urgent);
-  [[gnu::cold]] void set_nak_pending(wire::Aeth aeth);
+  // Always false, so that a check may end in it.
   [[gnu::cold]] bool refuse(wire::NakCode code, std::optional<queue::AsyncEvent> event,
                             const char* why);
+  [[gnu::cold]] bool refuse_request(const char* why) {
+    return refuse(wire::NakCode::kInvalidRequest, queue::AsyncEvent::kQpRequestError, why);
+  }
   // Memory that the peer may not reach so.
   [[gnu::cold]] bool refuse_access(const char* what, const memory::AccessRequest& request,
                                    memory::Refusal refusal);
-  enum class Emit : std::uint8_t { kSent, kBatchFull, kDropped };
-  Emit emit(Response& response, wire::TxBatch& out);
-  // What one packet brings of an answer.
-  struct Piece {
-    std::uint32_t psns;
-    std::uint64_t offset;
-    std::uint32_t length;
-    std::uint8_t opcode;
-  };
-  Piece piece_of(const Response& response, std::uint64_t bytes) const;
-  memory::AccessRequest request_of(const Response& response, const Piece& piece) const;
-  Result<memory::Pin, memory::Refusal> pin(const Response& response, const Piece& piece) const;
-  [[gnu::cold]] Emit drop_read(const Response& response, const Piece& piece,
-                               memory::Refusal refusal);
-  void write_headers(const Response& response, const Piece& piece, std::uint8_t pad,
-                     std::uint8_t* at) const;
-  void sent(Response& response, const Piece& piece);
-  // False: the batch is full.
-  bool emit_aeth_packet(wire::Aeth aeth, Psn psn, wire::TxBatch& out);
-  bool emit_ack(wire::TxBatch& out);
-  std::uint8_t credits() const;
-  std::uint8_t response_opcode(wire::Operation operation, wire::Place place) const;
-
-  // unreliable.cpp
-  void handle_unconnected(const wire::PacketView& packet, const wire::RxDatagram& datagram);
-  void handle_uc(const wire::PacketView& packet);
-  [[gnu::cold]] void drop_write(const memory::AccessRequest& request,
-                                std::optional<memory::Refusal> refusal);
-  void handle_ud(const wire::PacketView& packet, const wire::RxDatagram& datagram);
+  [[gnu::cold]] bool refuse_one_more();
+  [[gnu::cold]] bool refuse_not_ready();
 
   queue::Endpoint& endpoint_;
   ResponderAttributes attributes_;
-  Psn expected_;
-  std::uint32_t message_count_ = 0;  // MSN
-  std::uint32_t told_count_ = 0;     // in the last acknowledgement
+  Position position_;
 
-  Message message_ = Message::kNone;        // the one that is arriving
-  std::uint64_t arrived_ = 0;               // its bytes so far
-  wire::Reth write_;                        // where it goes, for a WRITE
-  queue::SharedReceive* shared_ = nullptr;  // XRC: the queue it is for
+  Message message_ = Message::kNone;  // the one that is arriving
+  wire::Reth write_;                  // where it goes, for a WRITE
+  std::uint64_t written_ = 0;         // its bytes so far
+  ReceiveInUse receive_;
+  Answers answers_;
 
-  // What a message to a tag-matching SRQ turned out to be.
-  enum class Tagged : std::uint8_t { kNo, kNoTag, kUnexpected, kEager, kRendezvous };
-  Tagged tagged_ = Tagged::kNo;
-  std::uint64_t tag_ = 0;
-  std::uint32_t tag_private_ = 0;
-  wire::Reth announced_;  // by a rendezvous message
-  bool receive_active_ = false;
-  std::unique_ptr<queue::ActiveReceive> receive_;  // made when the first message arrives
-
-  wire::EarlyPackets early_;  // behind a gap at expected_
-
-  ResponseLine responses_;
-  std::vector<SavedAtomic> saved_;  // a ring of max_dest_rd_atomic
-  std::size_t saved_next_ = 0;
-
-  Psn foreign_psn_;                // the last one that was not expected, before any that was
-  std::uint8_t foreign_psns_ = 0;  // how often it came
-
-  wire::Aeth nak_;
-  // Bits of one word, so that several are asked for and changed at once.
-  bool nak_pending_ : 1 = false;
-  bool ack_pending_ : 1 = false;
-  bool ack_urgent_ : 1 = false;
-  bool gap_reported_ : 1 = false;       // a sequence NAK went out for expected_
+  wire::EarlyPackets early_;  // behind a gap at the expected PSN
+  PsnMismatch mismatch_;
+  bool gap_reported_ : 1 = false;       // a sequence NAK went out for the expected PSN
   bool early_ack_request_ : 1 = false;  // of one of the early packets
-  bool not_ready_ : 1 = false;          // an RNR NAK went out for expected_
+  bool not_ready_ : 1 = false;          // an RNR NAK went out for the expected PSN
   bool dead_ : 1 = false;               // a fatal NAK went out: silence
-  bool is_in_step_ : 1 = false;         // something expected has come since RTR
 };
 
 }  // namespace verbena::responder

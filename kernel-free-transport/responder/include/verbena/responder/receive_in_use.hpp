@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The receive that a message fills: taken from a queue of receives, filled packet by packet,
+// completed once.
+//
+//   take -> fill ... -> complete
+//             |            (or flush, or given up)
+//             +-> failed: completed with an error
+//
+// Part of a responder.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "verbena/base/short_text.hpp"
+#include "verbena/queue/endpoint.hpp"
+#include "verbena/queue/payload.hpp"
+#include "verbena/responder/tagged_message.hpp"
+#include "verbena/wire/aeth.hpp"
+#include "verbena/wire/packet.hpp"
+
+namespace verbena::responder {
+
+// Whom a receive's completion names as its sender.
+struct Sender {
+  Qpn qpn;
+  std::uint16_t lid = 0;
+  std::uint8_t service_level = 0;
+  bool has_grh = false;  // the receive begins with it
+};
+
+class ReceiveInUse {
+ public:
+  // Why a receive has failed, and what a peer that waits for an answer is told.
+  struct Failed {
+    wire::NakCode code;
+    ShortText why;
+  };
+
+  explicit ReceiveInUse(queue::Endpoint& endpoint) : endpoint_(endpoint) {}
+
+  // XRC: the SRQ that the messages from now on are for; null: the queue pair's own queue.
+  void lead_to(queue::SharedReceive* shared) { shared_ = shared; }
+  // That SRQ is about to be destroyed. False: it was another.
+  bool forget(const queue::SharedReceive* shared);
+
+  bool is_active() const { return is_active_; }
+  std::uint64_t filled() const { return filled_; }
+  std::uint64_t capacity() const { return receive_->capacity; }
+  std::uint64_t id() const { return receive_->id; }
+  // The domain of the memory that a request names (XRC: that of the SRQ).
+  memory::DomainId remote_domain() const {
+    return shared_ != nullptr ? shared_->domain : endpoint_.domain;
+  }
+
+  // For a message that begins (or, for a WRITE, ends) with this packet, whose data has this start;
+  // false when there is none.
+  bool take(const wire::PacketView& packet, std::span<const std::uint8_t> start);
+  // Another message takes the place of one that was not completed.
+  void begin_anew() { filled_ = 0; }
+  // Appends the packet's data, less the headers of a tagged message. The failure has been
+  // completed.
+  std::optional<Failed> fill(const wire::PacketView& packet);
+  std::optional<Failed> append(const queue::Payload& payload);
+  void complete(const wire::PacketView& packet, queue::CompletionOpcode opcode,
+                std::uint32_t length, const Sender& sender);
+  [[gnu::cold]] void fail(queue::Status status, const char* why);
+
+  // It and, unless they are shared, the posted ones complete as flushed.
+  void flush();
+  // It will not complete.
+  void give_up();
+
+ private:
+  std::optional<Failed> append_to_list(const queue::Payload& payload);
+  std::optional<Failed> put(const queue::Sge& sge, std::uint64_t offset,
+                            const queue::Payload& payload, std::size_t from, std::size_t length);
+  [[gnu::cold]] Failed outgrow(std::size_t more);
+  [[gnu::cold]] Failed spoil(const memory::AccessRequest& request, memory::Refusal refusal);
+  // The SRQ that its completion may go by.
+  const queue::SharedReceive* srq() const { return shared_ != nullptr ? shared_ : endpoint_.srq; }
+  queue::ReceiveQueue* receives() const {
+    return shared_ != nullptr ? &shared_->queue : endpoint_.receives;
+  }
+  queue::CompletionQueue* completion_queue() const;
+  void flush_one(std::uint64_t id);
+  // Its completion frees its slot.
+  void note_slot(queue::Completion& completion) const;
+
+  queue::Endpoint& endpoint_;
+  queue::SharedReceive* shared_ = nullptr;
+  std::unique_ptr<queue::ActiveReceive> receive_;  // made when the first message arrives
+  std::uint64_t filled_ = 0;                       // bytes
+  bool is_active_ = false;
+  TaggedMessage tagged_;
+};
+
+}  // namespace verbena::responder

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Answers with data that wait to be sent, in the order of their PSNs: of READs, atomics and what is
+// answered as they are. It has a fixed bound, and its memory from RTR on.
+//
+// Part of a responder.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "verbena/base/types.hpp"
+#include "verbena/memory/registry.hpp"
+#include "verbena/wire/opcode.hpp"
+
+namespace verbena::responder {
+
+// To a READ, in several packets, or to an atomic (or FLUSH, ATOMIC WRITE), in one.
+struct Response {
+  Psn first;
+  std::uint32_t packets = 1;
+  std::uint32_t sent = 0;  // packets already gone
+  wire::Operation operation = wire::Operation::kReadRequest;
+  std::uint32_t key = 0;
+  std::uint64_t address = 0;
+  std::uint32_t length = 0;
+  std::uint64_t original = 0;  // atomics
+  std::uint32_t message = 0;   // the MSN
+  memory::DomainId domain = 0;
+  bool repeated = false;  // asked for again: does not count against the limit
+};
+
+class ResponseLine {
+ public:
+  void reserve(std::size_t bound) { items_.reserve(bound); }
+  bool empty() const { return items_.empty(); }  // whoever takes the last one clears
+  std::size_t size() const { return items_.size() - begin_; }
+  std::size_t count_new() const;
+  Response& front() { return items_[begin_]; }
+  // One more, to be filled where it stays.
+  Response& push() {
+    if (begin_ != 0 && items_.size() == items_.capacity()) compact();
+    return items_.emplace_back();
+  }
+  void pop() {
+    if (++begin_ == items_.size()) clear();
+  }
+  // The peer asks again from `psn` on: forgets what answers that or later. True if the answer to
+  // `psn` is still on its way out and need not be queued again.
+  bool truncate(Psn psn);
+  void clear() {
+    items_.clear();
+    begin_ = 0;
+  }
+
+ private:
+  void compact();
+
+  std::vector<Response> items_;
+  std::size_t begin_ = 0;
+};
+
+}  // namespace verbena::responder

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A message to a tag-matching SRQ: which buffer it is for, and what its completion says.
+//
+//   +--------+------------------------+-------------------------------+
+//   | opcode |    reserved (zero)     |      application context      |   TMH
+//   +--------+------------------------+-------------------------------+
+//   |                              tag                                |
+//   +-----------------------------------------------------------------+
+//   |             address of the data at the sender                   |   RVH, of a rendezvous
+//   +---------------------------------+-------------------------------+
+//   |             R_Key               |            length             |
+//   +---------------------------------+-------------------------------+
+//
+// Part of a responder.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "verbena/queue/endpoint.hpp"
+#include "verbena/queue/payload.hpp"
+#include "verbena/wire/reth.hpp"
+
+namespace verbena::responder {
+
+// The header that opens every message to a tag-matching SRQ, and that of a rendezvous behind it
+// (infiniband/tm_types.h).
+inline constexpr std::size_t kTagHeaderSize = 16;
+inline constexpr std::size_t kRendezvousHeaderSize = 16;
+enum class TagHeaderOpcode : std::uint8_t {
+  kNoTag = 0,
+  kRendezvous = 1,
+  kFinished = 2,
+  kEager = 3
+};
+
+class TaggedMessage {
+ public:
+  // Every other message.
+  void clear() { kind_ = Kind::kPlain; }
+  bool is_plain() const { return kind_ == Kind::kPlain; }
+  // A tagged buffer took it.
+  bool is_matched() const { return kind_ == Kind::kEager || kind_ == Kind::kRendezvous; }
+
+  // Reads the header. True when a tagged buffer takes the message, which leaves into `receive`;
+  // otherwise the message goes to the plain queue.
+  bool match(std::span<const std::uint8_t> start, queue::TagMatching& tags,
+             queue::ActiveReceive& receive);
+  // There is no plain receive either.
+  void take_back(queue::TagMatching& tags) const;
+  // Leaves out of a packet's payload what the buffer does not get.
+  void strip(queue::Payload& payload, bool is_first) const;
+  // Says what became of it. A rendezvous is handed on: its data are fetched from the peer.
+  void finish(queue::Completion& completion, const queue::ActiveReceive& receive,
+              queue::Endpoint& endpoint) const;
+
+ private:
+  enum class Kind : std::uint8_t { kPlain, kNoTag, kUnexpected, kEager, kRendezvous };
+
+  Kind kind_ = Kind::kPlain;
+  std::uint64_t tag_ = 0;
+  std::uint32_t context_ = 0;
+  wire::Reth announced_;  // by a rendezvous message
+};
+
+}  // namespace verbena::responder
