@@ -7,7 +7,7 @@
 //   any ---> | RESET | ---> | INIT | ---> | RTR | ---> | RTS | -----> | SQD |
 //            +-------+      +------+      +-----+      +-----+        +-----+
 //                                                    |     ^
-//   any ---> ERR                    send error (UC, UD)  SQE (by program)
+//   any but RESET ---> ERR          send error (UC, UD)  SQE (by program)
 //
 // INIT, RTS and SQD also "go" to themselves: attributes change, the state stays. SQE is entered by
 // the device alone.
@@ -124,6 +124,7 @@ constexpr TransitionTable build_transition_table() {
   TransitionTable table{};
   for (std::size_t from = 0; from < kStates; ++from) {
     allow(table, static_cast<State>(from), State::kReset, {}, {});
+    if (static_cast<State>(from) == State::kReset) continue;
     allow(table, static_cast<State>(from), State::kError, {}, {});
   }
   allow_connecting(table);

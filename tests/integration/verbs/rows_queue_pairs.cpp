@@ -235,6 +235,11 @@ std::vector<Row> state_rows() {
            a.cur_qp_state = IBV_QPS_SQD;
          });
        }},
+      {"ibv_modify_qp", "RESET to ERR", EINVAL, "from RESET it may go to RESET or INIT",
+       [](Case& c) {
+         return modify(c, c.w.reset, IBV_QP_STATE,
+                       [](Case& k, auto& a) { a.qp_state = IBV_QPS_ERR; });
+       }},
       {"ibv_modify_qp", "an attribute is missing", EINVAL, "attr_mask lacks IBV_QP_PORT",
        [](Case& c) {
          return modify(c, c.w.reset, kToInit & ~IBV_QP_PORT, [](Case& k, auto& a) {});

@@ -124,7 +124,7 @@ std::uint32_t mask_of(const std::vector<std::string>& names) {
 
 const Row* find_row(Transport transport, State from, State to) {
   static const Row kAnywhere{kReset, kReset, "", ""};
-  if (to == kReset || to == kError) return &kAnywhere;
+  if (to == kReset || (to == kError && from != kReset)) return &kAnywhere;
   for (const Row& row : kRows.at(transport)) {
     if (row.from == from && row.to == to) return &row;
   }
@@ -217,7 +217,7 @@ TEST(Transitions, ExplanationsNameWhatTheProgrammerWrote) {
             "attr_mask lacks IBV_QP_RQ_PSN | IBV_QP_DEST_QPN");
   EXPECT_EQ(modify(Transport::kRc, kReset, kRtr, kMaskState),
             "ibv_modify_qp RESET->RTR of an RC queue pair is not a transition: from RESET it may "
-            "go to RESET, INIT or ERR");
+            "go to RESET or INIT");
   EXPECT_EQ(modify(Transport::kUc, kRtr, kRts, kMaskState | kMaskSqPsn | kMaskTimeout),
             "ibv_modify_qp RTR->RTS of a UC queue pair does not take IBV_QP_TIMEOUT; it takes "
             "IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_SQ_PSN | "
