@@ -83,13 +83,17 @@ void explain_nak(Endpoint& endpoint, const SendQueue& queue, wire::NakCode code)
     target.add(" of rkey 0x%x, address 0x%" PRIx64 ", length %u", entry.remote_key,
                entry.remote_address, entry.length);
   }
+  const bool is_xrc = endpoint.transport == Transport::kXrcSend;
+  if (is_xrc) target.add(" for XRC SRQ 0x%06x", entry.remote_qpn);
   const char* hint = "";
   if (code == wire::NakCode::kRemoteAccess) {
     hint = ": does the peer's region still exist, with this range and IBV_ACCESS_REMOTE_* for it?";
   } else if (code == wire::NakCode::kInvalidRequest) {
-    hint =
-        ": do the peer's qp_access_flags, its receives' sizes, both ends' path_mtu and "
-        "max_rd_atomic allow it?";
+    hint = is_xrc
+               ? ": has the peer's domain an SRQ of that number (wr.qp_type.xrc.remote_srqn), and "
+                 "do its qp_access_flags, its receives' sizes and both ends' path_mtu allow it?"
+               : ": do the peer's qp_access_flags, its receives' sizes, both ends' path_mtu and "
+                 "max_rd_atomic allow it?";
   } else if (code == wire::NakCode::kRemoteOperational) {
     hint = ": it could not write into its own receive, or its memory is gone";
   }

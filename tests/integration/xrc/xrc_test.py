@@ -241,6 +241,7 @@ class XrcTest(unittest.TestCase):
         sender.do("send", owners[1].srq, "two")
         self.completes(sender, REMOTE_INVALID)
         self.explained(owners[1], f"there is no XRC SRQ 0x{owners[1].srq:06x} ")
+        self.explained(sender, f"for XRC SRQ 0x{owners[1].srq:06x} with NAK invalid request: has the peer's domain")
 
     def test_the_death_of_an_owner_ends_requests_to_it_only(self):
         receiver, owners, sender = self.four()
