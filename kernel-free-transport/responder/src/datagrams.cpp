@@ -79,7 +79,12 @@ std::optional<ReceiveInUse::Failed> take_datagram(queue::Endpoint& endpoint, Rec
     payload = payload.subspan(wire::Deth::kGrhWordSize);
   }
   if (payload.size() > endpoint.mtu) return drop(DropReason::kMalformed);
-  if (!receive.take(packet, {})) return drop(DropReason::kNoReceive);
+  if (!receive.take(packet, {})) {
+    queue::explain(endpoint,
+                   "a datagram of QPN 0x%06x was dropped: no receive is posted (ibv_post_recv)",
+                   deth.source_qp.value());
+    return drop(DropReason::kNoReceive);
+  }
   if (payload.size() + wire::Grh::kSize > receive.capacity()) {
     queue::blame(endpoint,
                  "a datagram of %zu bytes and the 40 of its GRH exceed the %llu bytes "

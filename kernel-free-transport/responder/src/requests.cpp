@@ -74,8 +74,7 @@ bool Responder::execute_uc_send(const wire::PacketView& packet) {
     if (receive_.is_active()) {
       receive_.begin_anew();
     } else if (!receive_.take(packet, {})) {
-      drop_message(DropReason::kNoReceive);
-      return false;
+      return drop_unreceived();
     }
   }
   const auto failed = receive_.append(Payload(packet.payload));
@@ -144,8 +143,7 @@ bool Responder::execute_write(const wire::PacketView& packet) {
 bool Responder::execute_uc_write(const wire::PacketView& packet) {
   const wire::OpcodeRow& row = *packet.row;
   if (row.immediate && !receive_.is_active() && !receive_.take(packet, {})) {
-    drop_message(DropReason::kNoReceive);
-    return false;
+    return drop_unreceived();
   }
   if (row.starts_message) {
     write_ = packet.reth();
@@ -163,6 +161,14 @@ bool Responder::execute_uc_write(const wire::PacketView& packet) {
     return drop_write(request, memory::Refusal::kNotMapped);
   written_ = end;
   return true;
+}
+
+bool Responder::drop_unreceived() {
+  drop_message(DropReason::kNoReceive);
+  queue::explain(endpoint_,
+                 "a message of the peer 0x%06x was dropped: no receive is posted (ibv_post_recv)",
+                 endpoint_.peer.value());
+  return false;
 }
 
 bool Responder::drop_write(const memory::AccessRequest& request,

@@ -149,6 +149,17 @@ class Explanations(PuppetCase):
             self.told(first, f"the peer 0x{second.qpn:06x} had no receive posted for SEND with wr_id 5, 2 times")
             self.assertIn("no receive posted", self.qp_of(first)["last_error"])
 
+    def test_no_receive_and_no_answer(self):
+        """UC and UD: the sender never learns of it, so the receiver is told."""
+        for kind in ("uc", "ud"):
+            for link in LINKS:
+                with self.subTest(kind=kind, link=link):
+                    first, second = self.start(kind, link), self.start(kind, link)
+                    second.do("connect", **first.to)
+                    first.do("connect", **second.to)
+                    first.do("send", **second.to)
+                    self.told(second, f"0x{first.qpn:06x} was dropped: no receive is posted (ibv_post_recv)")
+
     def test_too_many_reads_at_once(self):
         for link in LINKS:
             first, second = self.start(link=link), self.start(link=link)

@@ -75,6 +75,7 @@ TEST_F(DatagramsTest, WhatIsLongerThanTheMtuIsDropped) {
 TEST_F(DatagramsTest, WithoutAReceiveItIsDropped) {
   EXPECT_TRUE(take(4));
   EXPECT_EQ(dropped(DropReason::kNoReceive), 1u);
+  EXPECT_NE(sink_.said.find("no receive is posted"), std::string::npos);
 }
 
 TEST_F(DatagramsTest, AReceiveThatIsTooSmallFails) {

@@ -99,6 +99,7 @@ class Responder {
   // UC: false when it was dropped, or the receive has failed.
   bool execute_uc_send(const wire::PacketView& packet);
   bool execute_uc_write(const wire::PacketView& packet);
+  [[gnu::cold]] bool drop_unreceived();
   [[gnu::cold]] bool drop_write(const memory::AccessRequest& request,
                                 std::optional<memory::Refusal> refusal);
   void complete_receive(const wire::PacketView& packet, queue::CompletionOpcode opcode,
