@@ -192,7 +192,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   }
   void deliver(qp::QueuePair& qp, const wire::PacketView& packet, const wire::RxDatagram& datagram,
                TimeNs now);
-  // relays.cpp
+  // XRC: SRQs of other processes
   void handle_answer(TimeNs now, const wire::PacketView& packet, const wire::RxDatagram& datagram);
   template <typename F>
   void with_line(Qpn receiver, Qpn line, TimeNs now, F&& use);

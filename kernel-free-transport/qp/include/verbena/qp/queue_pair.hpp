@@ -3,7 +3,7 @@
 // and those marked otherwise wants the lock, which its caller takes (`lock()`): several calls
 // belong together more often than not. It never sends and knows no time but what it is given.
 //
-//   RESET → INIT → RTR → RTS ⇄ SQD        any state → RESET, any state → ERROR
+//   RESET → INIT → RTR → RTS ⇄ SQD        any state → RESET, any but RESET → ERROR
 //                         ↘ SQE → RTS     (UC and UD, after a failed send)
 #pragma once
 
@@ -76,7 +76,7 @@ class QueuePair {
 
   // A packet for this queue pair, already parsed.
   void handle_packet(const wire::PacketView& packet, const wire::RxDatagram& datagram, TimeNs now);
-  // shared_domain.cpp: the relay of an XRC receiver, and what a stand-in is.
+  // The relay of an XRC receiver, and what a stand-in is.
   void handle_answer(Qpn line, const wire::PacketView& packet, const wire::RxDatagram& datagram,
                      TimeNs now);
   void connect_line(Qpn line, const wire::Destination& destination, Qpn stand_in, TimeNs now);
@@ -161,7 +161,7 @@ class QueuePair {
   [[gnu::cold]] void drop_foreign_pkey(std::uint16_t pkey);
   [[gnu::cold]] void drop_foreign_source(const IpAddress& source);
   bool relays() const { return relay_ && relay_->has_packets(); }
-  // migration.cpp
+  // path migration
   bool comes_from_peer(const wire::RxDatagram& datagram) const;
   void follow_migration(const wire::PacketView& packet);
   void take_migration_state();
