@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The life of a relay, its owners and its line of packets out.
+// The life of a relay, its owners and its line of packets out; answers.
 #include "verbena/relay/relay.hpp"
 
 #include <algorithm>
@@ -157,6 +157,184 @@ Relay::Bytes Relay::copy_of(const wire::PacketView& packet) {
   Bytes bytes(packet.size());
   packet.copy_to(bytes.data());
   return bytes;
+}
+
+// --- answers of the stand-ins --------------------------------------------------------------------
+
+// And the packets that change their numbers on the way.
+
+namespace {
+
+// Packets on their way out; what finds no room is lost, as on any network.
+constexpr std::size_t kOutMax = 2048;
+
+bool is_nak(const wire::PacketView& packet) {
+  return packet.row->operation == wire::Operation::kAcknowledge &&
+         packet.aeth().kind() != wire::AethKind::kAck;
+}
+
+std::optional<queue::AsyncEvent> event_for(wire::NakCode code) {
+  switch (code) {
+    case wire::NakCode::kRemoteAccess:
+      return queue::AsyncEvent::kQpAccessError;
+    case wire::NakCode::kInvalidRequest:
+      return queue::AsyncEvent::kQpRequestError;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+void Relay::handle_answer(Qpn line, const wire::PacketView& packet,
+                          const wire::RxDatagram& datagram, TimeNs now) {
+  const auto drop = [this](DropReason why) { endpoint_.drops->count(why); };
+  if (packet.row->transport != wire::WireTransport::kXrc || !packet.row->response) {
+    return drop(DropReason::kWrongTransport);
+  }
+  Owner* owner = owner_of_line(line);
+  if (owner == nullptr || !owner->ready) return drop(DropReason::kStaleResponse);
+  if (!(datagram.source == owner->destination.address)) return drop(DropReason::kWrongPeer);
+  if (packet.row->aeth && packet.aeth().kind() == wire::AethKind::kReserved) {
+    return drop(DropReason::kBadSyndrome);
+  }
+  endpoint_.counters.packets_received.add();
+  if (replay_ && replay_->epoch.owner == owner) {
+    const Psn psn = packet.bth.psn - replay_->epoch.shift;
+    const bool is_acknowledgement =
+        packet.row->operation == wire::Operation::kAcknowledge && !is_nak(packet);
+    if (!is_acknowledgement && !psn.is_before(replay_->first) && psn.is_before(replay_->end)) {
+      return handle_replayed(packet, psn, now);
+    }
+  }
+  if (current_.owner != owner) return drop(DropReason::kStaleResponse);
+  const Psn psn = packet.bth.psn - current_.shift;
+  if (is_nak(packet)) return handle_nak(packet, psn);
+  if (psn.is_before(current_.first) || !psn.is_before(passed_)) {
+    return drop(DropReason::kStaleResponse);
+  }
+  const bool is_news = psn.is_after(acked_);
+  if (is_news) acked_ = psn;
+  std::uint32_t count = messages_;
+  if (packet.row->aeth) {
+    count = (packet.aeth().msn + current_.message_shift) & kMask24;
+    if (is_news) {
+      owner->messages = packet.aeth().msn;
+      messages_ = count;
+    }
+  }
+  // Of an acknowledgement that says nothing new the peer has no use; and one that overtakes the
+  // repeated answer would be taken for its loss.
+  const bool is_stale = !is_news && packet.row->operation == wire::Operation::kAcknowledge;
+  const bool overtakes = replay_ && !psn.is_before(replay_->first);
+  if (!is_stale && !overtakes) forward(packet, psn, count);
+  resume(now);
+}
+
+// Data that was asked for again, or why there is none.
+void Relay::handle_replayed(const wire::PacketView& packet, Psn psn, TimeNs now) {
+  if (is_nak(packet)) {
+    const wire::Aeth aeth = packet.aeth();
+    if (aeth.kind() != wire::AethKind::kNak || aeth.nak_code() == wire::NakCode::kPsnSequence) {
+      forward(packet, psn, messages());
+      replay_.reset();
+      return resume(now);
+    }
+    if (current_.owner != nullptr && psn.is_after(acked_)) acked_ = psn - 1;
+    forward(packet, psn, messages());
+    queue::blame(endpoint_, "the process that owns the addressed SRQ refused a repeated request");
+    endpoint_.fail(event_for(aeth.nak_code()));
+    return;
+  }
+  if (replay_->epoch.owner == current_.owner && !psn.is_before(current_.first) &&
+      psn.is_after(acked_)) {
+    acked_ = psn;
+  }
+  forward(packet, psn, messages());
+  if (psn + 1 == replay_->end) replay_.reset();
+  resume(now);
+}
+
+void Relay::handle_nak(const wire::PacketView& packet, Psn psn) {
+  if (!psn.is_after(acked_) || psn.is_after(passed_)) {
+    return endpoint_.drops->count(DropReason::kStaleResponse);
+  }
+  const wire::Aeth aeth = packet.aeth();
+  acked_ = psn - 1;
+  current_.owner->messages = aeth.msn;
+  messages_ = (aeth.msn + current_.message_shift) & kMask24;
+  const bool is_fatal =
+      aeth.kind() == wire::AethKind::kNak && aeth.nak_code() != wire::NakCode::kPsnSequence;
+  if (is_fatal) {
+    forward(packet, psn, messages_);
+    queue::blame(endpoint_,
+                 "the process that owns the addressed SRQ refused PSN 0x%06x with NAK %s",
+                 psn.value(), to_string(aeth.nak_code()).data());
+    endpoint_.fail(event_for(aeth.nak_code()));
+    return;
+  }
+  // The peer begins again there, or before.
+  held_.clear();
+  missing_ = false;
+  if (!replay_) forward(packet, psn, messages_);
+}
+
+void Relay::fail(wire::NakCode code, Psn psn, const char* why) {
+  queue::blame(endpoint_,
+               "the request with PSN 0x%06x of the peer 0x%06x is refused with NAK %s: %s",
+               psn.value(), endpoint_.peer.value(), to_string(code).data(), why);
+  tell_peer(wire::Aeth::nak(code, messages()), psn);
+  held_.clear();
+  replay_.reset();
+  endpoint_.fail(event_for(code));
+}
+
+// To the stand-in. Each packet asks for an acknowledgement: the next owner waits for it.
+void Relay::pass(const wire::PacketView& packet, const Epoch& epoch) {
+  if (out_.size() >= kOutMax) return;
+  endpoint_.counters.packets_received.add();
+  endpoint_.counters.bytes_received.add(packet.payload.size());
+  Outgoing outgoing{copy_of(packet), epoch.owner->destination, false};
+  wire::Bth bth = wire::Bth::read_from(packet.start);
+  bth.dest_qp = epoch.owner->stand_in;
+  bth.psn = bth.psn + epoch.shift;
+  bth.ack_request = true;
+  bth.migreq = true;
+  bth.write_to(outgoing.bytes.data());
+  out_.push_back(std::move(outgoing));
+}
+
+void Relay::forward(const wire::PacketView& packet, Psn psn, std::uint32_t messages) {
+  if (out_.size() >= kOutMax) return;
+  Outgoing outgoing{copy_of(packet), endpoint_.destination, true};
+  wire::Bth bth = wire::Bth::read_from(packet.start);
+  bth.dest_qp = endpoint_.peer;
+  bth.psn = psn;
+  bth.migreq = endpoint_.migrated;
+  bth.write_to(outgoing.bytes.data());
+  if (packet.row->aeth) {
+    wire::Aeth aeth = packet.aeth();
+    aeth.msn = messages;
+    aeth.write_to(outgoing.bytes.data() + packet.row->aeth_at);
+  }
+  endpoint_.counters.bytes_sent.add(packet.payload.size());
+  out_.push_back(std::move(outgoing));
+}
+
+// An answer of the receiver's own.
+void Relay::tell_peer(wire::Aeth aeth, Psn psn) {
+  if (out_.size() >= kOutMax) return;
+  const wire::OpcodeRow& row = wire::row_of(wire::Opcode::kXrcAcknowledge);
+  wire::PacketHeaders headers;
+  headers.bth.migreq = endpoint_.migrated;
+  headers.bth.pkey = endpoint_.pkey;
+  headers.bth.dest_qp = endpoint_.peer;
+  headers.bth.psn = psn;
+  headers.aeth = aeth;
+  Outgoing outgoing{Bytes(row.header_bytes), endpoint_.destination, true};
+  wire::write_headers(static_cast<std::uint8_t>(wire::Opcode::kXrcAcknowledge), headers,
+                      outgoing.bytes.data());
+  out_.push_back(std::move(outgoing));
 }
 
 }  // namespace verbena::relay

@@ -114,7 +114,7 @@ class Relay {
   Owner* make_owner(std::uint32_t srq, Psn psn);
   void ask(Owner& owner, TimeNs now);
 
-  // answers.cpp
+  // relay.cpp: answers
   void handle_replayed(const wire::PacketView& packet, Psn psn, TimeNs now);
   void handle_nak(const wire::PacketView& packet, Psn psn);
   void forward(const wire::PacketView& packet, Psn psn, std::uint32_t messages);
