@@ -103,6 +103,8 @@ EventLoop::Id EventLoop::after(TimeNs delay_ns, std::function<void()> then) {
 
 void EventLoop::cancel(Id timer) { impl_->timers.erase(timer); }
 
-void EventLoop::post(std::function<void()> then) { asio::post(impl_->context, std::move(then)); }
+void EventLoop::at_end_of_turn(std::function<void()> then) {
+  asio::post(impl_->context, std::move(then));
+}
 
 }  // namespace verbena::daemon

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Boost.Asio behind the two small interfaces that the rooms know (fabric::Poller, fabric::Timers).
-// One thread. While nothing happens no timer runs, and the process does not wake. Asio's headers
-// are included by event_loop.cpp alone: they take longer to compile than all of ours.
+// Boost.Asio behind the small interfaces that the rooms know (reactor.hpp, fabric::Poller,
+// fabric::Timers). One thread. While nothing happens no timer runs, and the process does not wake.
+// Asio's headers are included by event_loop.cpp alone: they take longer to compile than all of
+// ours.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +10,11 @@
 #include <initializer_list>
 #include <memory>
 
-#include "verbena/fabric/extension.hpp"
-#include "verbena/fabric/poller.hpp"
+#include "reactor.hpp"
 
 namespace verbena::daemon {
 
-class EventLoop final : public fabric::Poller, public fabric::Timers {
+class EventLoop final : public Reactor {
  public:
   EventLoop();
   ~EventLoop() override;
@@ -23,8 +23,7 @@ class EventLoop final : public fabric::Poller, public fabric::Timers {
 
   void watch(int fd, std::function<void()> on_readable) override;
   void unwatch(int fd) override;
-  // Calls once when `fd` takes data again.
-  void when_writable(int fd, std::function<void()> then);
+  void when_writable(int fd, std::function<void()> then) override;
   // Calls once, with the number of the first of these signals that comes.
   void on_signal(std::initializer_list<int> numbers, std::function<void(int)> then);
 
@@ -32,8 +31,7 @@ class EventLoop final : public fabric::Poller, public fabric::Timers {
   void cancel(Id timer) override;
 
   // After the handlers that run now, and those that are ready.
-  void post(std::function<void()> then);
-  void at_end_of_turn(std::function<void()> then) override { post(std::move(then)); }
+  void at_end_of_turn(std::function<void()> then) override;
 
  private:
   struct Impl;

@@ -201,8 +201,8 @@ control::Outcome<control::Done> run(const Options& options, Instance& instance,
   auto fabric = open_fabric(options, settings, instance.dir(), loop, shares);
   if (!fabric) return Failure<control::Error>{fabric.error()};
   auto server = std::make_unique<Server>(loop, instance, **fabric, shares, options.exit_when_idle);
-  auto cm = std::make_unique<cm_service::CmService>(**fabric, *server, loop, link::monotonic_now_ns,
-                                                    link::random_seed());
+  auto cm = std::make_unique<cm_service::CmService>(**fabric, server->clients(), loop,
+                                                    link::monotonic_now_ns, link::random_seed());
   server->set_extension(cm.get());
   auto listening = instance.listen();
   if (!listening) return Failure<control::Error>{listening.error()};

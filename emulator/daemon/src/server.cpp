@@ -100,7 +100,7 @@ void Server::refuse_for_want_of_descriptors() {
   spare_.reset();
   const UniqueFd fd(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (fd) {
-    spdlog::error("out of descriptors with {} clients; raise `ulimit -n`", sessions_.size());
+    spdlog::error("out of descriptors with {} clients; raise `ulimit -n`", clients_.size());
     turn_away(fd.get(), EMFILE,
               "the emulator has no descriptor left; raise `ulimit -n` before `verbena up`");
   }
@@ -121,7 +121,6 @@ void Server::add_session(UniqueFd fd, std::uint32_t pid) {
     loop_.cancel(*linger_);
     linger_.reset();
   }
-  const Session::Id id = next_session_++;
   Session::Events events;
   events.on_message = [this](Session& session, control::Incoming in) {
     on_message(session, std::move(in));
@@ -131,24 +130,16 @@ void Server::add_session(UniqueFd fd, std::uint32_t pid) {
     if (error.code != ECONNRESET) {
       spdlog::warn("client {} ({}) cut off: {}", session.info.pid, session.info.comm, error.text);
     }
-    loop_.post([this, gone = session.id] { remove_session(gone); });
+    loop_.at_end_of_turn([this, gone = session.id] { remove_session(gone); });
   };
-  shares_.descriptors.take(pid);
-  auto session =
-      std::make_unique<Session>(id, std::move(fd), pid, loop_, shares_, std::move(events));
-  session->start();
-  sessions_.emplace(id, std::move(session));
+  clients_.add(std::move(fd), pid, std::move(events));
 }
 
 void Server::remove_session(Session::Id id) {
-  const auto found = sessions_.find(id);
-  if (found == sessions_.end()) return;
-  // Out of the table first, so that nothing is sent to it from here on.
-  const std::unique_ptr<Session> session = std::move(found->second);
-  sessions_.erase(found);
+  const std::unique_ptr<Session> session = clients_.remove(id);
+  if (session == nullptr) return;
   journal_readers_.erase(id);
   close_context(*session);
-  shares_.descriptors.give_back(session->info.pid);
   end_capture_of(id);
   end_streams_of(id);
   end_imports_of(id);
@@ -174,9 +165,9 @@ void Server::close_context(Session& session) {
   captures_.on_context_closed(session);
   xrc_.on_context_closed(session);
   remember_end_of(session);
+  clients_.remove_context(session);
   const Session::Context context = *session.context;
   session.context.reset();
-  by_slot_.erase({context.port, context.slot});
   context.port->faults().end_queue_pairs_of(context.slot);
   for (const std::uint32_t slot : context.extra_slots) {
     context.port->faults().end_queue_pairs_of(slot);
@@ -187,10 +178,10 @@ void Server::close_context(Session& session) {
 }
 
 void Server::consider_idle() {
-  if (!exit_when_idle_ || ending_ || linger_ || !sessions_.empty() || !holds_.empty()) return;
+  if (!exit_when_idle_ || ending_ || linger_ || clients_.size() != 0 || !holds_.empty()) return;
   linger_ = loop_.after(kIdleLingerNs, [this] {
     linger_.reset();
-    if (exit_when_idle_ && sessions_.empty() && holds_.empty()) shut_down("nobody uses it");
+    if (exit_when_idle_ && clients_.size() == 0 && holds_.empty()) shut_down("nobody uses it");
   });
 }
 
@@ -202,9 +193,9 @@ void Server::shut_down(const std::string& reason) {
   loop_.unwatch(listening_.get());
   listening_.reset();
   end_journal(reason);
-  tell_contexts("", control::Shutdown{reason});
+  clients_.tell_contexts("", control::Shutdown{reason});
   // In a turn of its own: the caller may be a handler of a session.
-  const auto stop = [this] { loop_.post([this] { loop_.stop(); }); };
+  const auto stop = [this] { loop_.at_end_of_turn([this] { loop_.stop(); }); };
   if (extension_ == nullptr) return stop();
   extension_->on_ending(stop);
 }
@@ -231,25 +222,9 @@ void Server::restore_runtime_dir() {
   consider_idle();
 }
 
-const fabric::ClientInfo* Server::info(fabric::ClientId client) const {
-  const auto found = sessions_.find(client);
-  return found == sessions_.end() ? nullptr : &found->second->info;
-}
-
-void Server::send(fabric::ClientId client, std::span<const std::uint8_t> packet,
-                  std::span<const int> fds) {
-  const auto found = sessions_.find(client);
-  if (found != sessions_.end()) found->second->send_packet(packet, fds);
-}
-
-void Server::catch_up(fabric::ClientId client) {
-  const auto found = sessions_.find(client);
-  if (found != sessions_.end()) found->second->catch_up();
-}
-
 void Server::relay(fabric::Port& port, std::uint32_t slot, const control::Relayed& datagram) {
-  const auto found = by_slot_.find({&port, slot});
-  if (found == by_slot_.end()) return;
+  const auto found = clients_.contexts().find({&port, slot});
+  if (found == clients_.contexts().end()) return;
   // It answers nothing, so its number means nothing.
   found->second->send_or_drop(control::encode(datagram, control::kDaemonSequence));
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "capture_broker.hpp"
+#include "client_table.hpp"
 #include "event_loop.hpp"
 #include "instance.hpp"
 #include "journal.hpp"
@@ -31,7 +32,7 @@
 
 namespace verbena::daemon {
 
-class Server final : public fabric::Clients, private StatusStream::Host {
+class Server final : private StatusStream::Host {
  public:
   // How long the contexts have to answer a question about their state.
   static constexpr TimeNs kStatusDeadlineNs = 500'000'000;
@@ -46,7 +47,7 @@ class Server final : public fabric::Clients, private StatusStream::Host {
 
   Server(EventLoop& loop, Instance& instance, fabric::Fabric& fabric, Shares& shares,
          bool exit_when_idle);
-  ~Server() override;
+  ~Server();
 
   // Takes the socket that Instance::listen() made.
   void start(control::UniqueFd listening);
@@ -58,15 +59,10 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   // The host's addresses or interfaces are not what they were.
   void follow_interfaces();
 
-  const fabric::ClientInfo* info(fabric::ClientId client) const override;
-  bool is_called(fabric::ClientId client, const std::string& name) const override;
-  void send(fabric::ClientId client, std::span<const std::uint8_t> packet,
-            std::span<const int> fds) override;
-  void catch_up(fabric::ClientId client) override;
+  // For the extension.
+  fabric::Clients& clients() { return clients_; }
 
  private:
-  using Sessions = std::map<Session::Id, std::unique_ptr<Session>>;
-
   void accept_all();
   bool accept_one();
   std::optional<control::Error> reason_against(std::uint32_t pid) const;
@@ -111,7 +107,6 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   void follow_captured_addresses();
   void tell_captured(const control::CaptureOrder& order);
   // server_events.cpp
-  Session* context_with_slot(const fabric::Port& port, std::uint32_t slot);
   void on_raise_event(Session& session, const control::Incoming& in);
   void ask_for_event(Session& session, const control::Incoming& in, const fabric::Port& port,
                      const control::RaiseEvent& request);
@@ -143,7 +138,7 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   void on_exported(Session& session, const control::Incoming& in);
   void on_region_changed(Session& session, const control::Incoming& in);
   void on_region_followed(Session& session, const control::Incoming& in);
-  Sessions::iterator owner_for(const Session& importer, const std::string& name);
+  Session* owner_for(const Session& importer, const std::string& name);
   void end_imports_of(Session::Id gone);
 
   // server_faults.cpp
@@ -186,15 +181,6 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   // Whether one more question to this context may wait for its answer; refuses it if not.
   bool may_ask(Session& asker, const control::Incoming& in, const Session& owner);
 
-  Session* context_of(const IpAddress& address, std::uint32_t slot);
-  template <typename Message>
-  std::optional<Message> decoded(Session& session, const control::Incoming& in);
-  void answer(Session& session, const control::Incoming& in,
-              const control::Outcome<control::Done>& outcome);
-
-  // To each context of `device` (empty: all).
-  template <typename Message>
-  void tell_contexts(const std::string& device, const Message& message);
   void relay(fabric::Port& port, std::uint32_t slot, const control::Relayed& datagram);
 
   // server_status.cpp
@@ -222,9 +208,7 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   control::UniqueFd listening_;
   control::UniqueFd spare_;  // given up to refuse a client when no descriptor is left
   fabric::Extension* extension_ = nullptr;
-  Sessions sessions_;
-  Session::Id next_session_ = 1;
-  std::map<std::pair<const fabric::Port*, std::uint32_t>, Session*> by_slot_;
+  ClientTable clients_{loop_, shares_};
   // Whose context a slot was last.
   struct Ended {
     std::uint32_t pid;
@@ -287,7 +271,6 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   // more.
   static constexpr std::size_t kQuestionsOfOne = 256;  // process
   static constexpr std::size_t kQuestionsToOne = 4096;
-  std::uint32_t next_ticket_ = 1;
   // Pidfds of processes that `verbena run` became, by process: one each, however often it asks.
   std::map<std::uint32_t, control::UniqueFd> holds_;
   struct Round {
@@ -301,7 +284,6 @@ class Server final : public fabric::Clients, private StatusStream::Host {
     fabric::Timers::Id deadline = 0;
   };
   std::map<Session::Id, Stream> streams_;  // by their askers
-  std::uint32_t next_sequence_ = 1;
   Journal journal_;
   std::map<Session::Id, JournalWatch> journal_readers_;
   CaptureBroker captures_{fabric_};
@@ -309,21 +291,5 @@ class Server final : public fabric::Clients, private StatusStream::Host {
   std::optional<fabric::Timers::Id> capture_retry_;
   std::optional<fabric::Timers::Id> linger_;
 };
-
-template <typename Message>
-std::optional<Message> Server::decoded(Session& session, const control::Incoming& in) {
-  auto message = control::decode<Message>(in.payload);
-  if (message) return std::move(*message);
-  session.refuse(in.header.sequence, message.error());
-  return std::nullopt;
-}
-
-template <typename Message>
-void Server::tell_contexts(const std::string& device, const Message& message) {
-  const std::uint32_t sequence = control::kDaemonSequence | next_sequence_++;
-  for (const auto& [key, session] : by_slot_) {
-    if (device.empty() || key.first->info().name == device) session->send_news(message, sequence);
-  }
-}
 
 }  // namespace verbena::daemon

@@ -9,7 +9,7 @@ namespace verbena::daemon {
 using control::Incoming;
 
 void Server::on_capture(Session& session, const Incoming& in) {
-  const auto request = decoded<control::Capture>(session, in);
+  const auto request = session.decoded<control::Capture>(in);
   if (!request) return;
   if (!request->device.empty() && fabric_.find(request->device) == nullptr) {
     return session.refuse(in.header.sequence, fabric_.no_such_device(request->device));
@@ -18,19 +18,18 @@ void Server::on_capture(Session& session, const Incoming& in) {
     return session.refuse(in.header.sequence, {EBUSY, "a capture runs already"});
   }
   const auto started = captures_.start(session, *request);
-  answer(session, in, started);
+  session.answer(in.header.sequence, started);
   if (started) capture_more();
 }
 
 // A command that does not read at this moment hears of the rest later.
 void Server::capture_more() {
-  for (const auto& [key, session] : by_slot_) {
+  for (const auto& [key, session] : clients_.contexts()) {
     while (captures_.wants(*session)) {
       const auto order = captures_.admit(*session);
       if (order) {
         const int ring[] = {order->ring.get()};
-        session->send(control::SetCapture{order->order},
-                      control::kDaemonSequence | next_sequence_++, ring);
+        session->send(control::SetCapture{order->order}, clients_.next_sequence(), ring);
       } else if (captures_.wants(*session)) {
         return capture_more_later();
       }
@@ -58,9 +57,9 @@ void Server::follow_captured_addresses() {
 
 // Each order is of the capture before it: none may take the place of another.
 void Server::tell_captured(const control::CaptureOrder& order) {
-  for (const auto& [key, context] : by_slot_) {
+  for (const auto& [key, context] : clients_.contexts()) {
     if (!captures_.has_admitted(*context)) continue;
-    context->send(control::SetCapture{order}, control::kDaemonSequence | next_sequence_++);
+    context->send(control::SetCapture{order}, clients_.next_sequence());
   }
 }
 

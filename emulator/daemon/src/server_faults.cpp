@@ -32,7 +32,7 @@ std::uint64_t fresh_seed() { return std::random_device{}(); }
 }  // namespace
 
 void Server::on_change_fault(Session& session, const Incoming& in) {
-  const auto request = decoded<control::ChangeFault>(session, in);
+  const auto request = session.decoded<control::ChangeFault>(in);
   if (!request) return;
   if (!request->device.empty() && fabric_.find(request->device) == nullptr) {
     return session.refuse(in.header.sequence, fabric_.no_such_device(request->device));
@@ -47,7 +47,7 @@ void Server::on_change_fault(Session& session, const Incoming& in) {
 void Server::change_faults(Session& session, std::uint32_t sequence,
                            const control::ChangeFault& change) {
   const std::uint64_t fresh = fresh_seed();
-  const std::uint32_t ticket = next_ticket_++;
+  const std::uint32_t ticket = clients_.next_ticket();
   control::FaultChanged answer;
   std::optional<control::Error> refused = change_rules(change, fresh, answer);
   if (refused && !change.rules.empty()) return session.refuse(sequence, *refused);
@@ -73,8 +73,8 @@ void Server::change_faults(Session& session, std::uint32_t sequence,
   for (const auto& port : fabric_.ports()) {
     const std::string& name = port->info().name;
     port->apply_own_faults();
-    tell_contexts(name, control::SetFault{name, port->faults().in_force(), ticket,
-                                          fabric_.rules().in_force()});
+    clients_.tell_contexts(name, control::SetFault{name, port->faults().in_force(), ticket,
+                                                   fabric_.rules().in_force()});
   }
   Wait wait{session.id, {}, [answer, sequence](Session& asker, control::SilentProcesses silent) {
               control::FaultChanged changed = answer;
@@ -82,7 +82,7 @@ void Server::change_faults(Session& session, std::uint32_t sequence,
               asker.send(changed, sequence);
             }};
   wait.is_of_faults = true;
-  for (const auto& [key, context] : by_slot_) wait.awaited.insert(context->id);
+  for (const auto& [key, context] : clients_.contexts()) wait.awaited.insert(context->id);
   begin_wait(ticket, std::move(wait));
 }
 
@@ -134,8 +134,8 @@ void Server::ask_for_queue_pair(Session& asker, std::uint32_t sequence,
   if (has_asked) return asker.refuse(sequence, {EBUSY, "the question before waits for its answer"});
   const std::uint32_t slot = Qpn(change.qpn).slot();
   PendingFault pending{asker.id, sequence, change, {}, 0};
-  const std::uint32_t ticket = next_ticket_++;
-  for (const auto& [key, session] : by_slot_) {
+  const std::uint32_t ticket = clients_.next_ticket();
+  for (const auto& [key, session] : clients_.contexts()) {
     if (!change.device.empty() && key.first->info().name != change.device) continue;
     const auto& extra = session->context->extra_slots;
     if (key.second == slot || std::ranges::count(extra, slot) != 0) {
@@ -146,8 +146,7 @@ void Server::ask_for_queue_pair(Session& asker, std::uint32_t sequence,
     return asker.refuse(sequence, no_such_queue_pair(change.qpn, false));
   }
   for (const Session::Id id : pending.asked) {
-    sessions_.at(id)->send(control::FindQueuePair{ticket, change.qpn},
-                           control::kDaemonSequence | next_sequence_++);
+    clients_.find(id)->send(control::FindQueuePair{ticket, change.qpn}, clients_.next_sequence());
   }
   pending.deadline =
       loop_.after(kStatusDeadlineNs, [this, ticket] { give_up_fault(ticket, true); });
@@ -165,10 +164,10 @@ void Server::on_queue_pair_found(Session& session, const Incoming& in) {
   PendingFault pending = std::move(found->second);
   faults_asked_for_.erase(found);
   loop_.cancel(pending.deadline);
-  const auto asker = sessions_.find(pending.asker);
-  if (asker == sessions_.end() || !session.context) return;
+  Session* const asker = clients_.find(pending.asker);
+  if (asker == nullptr || !session.context) return;
   pending.change.device = session.context->port->info().name;
-  change_faults(*asker->second, pending.sequence, pending.change);
+  change_faults(*asker, pending.sequence, pending.change);
 }
 
 void Server::give_up_fault(std::uint32_t ticket, bool is_silent) {
@@ -177,9 +176,9 @@ void Server::give_up_fault(std::uint32_t ticket, bool is_silent) {
   const PendingFault pending = std::move(found->second);
   faults_asked_for_.erase(found);
   if (!is_silent) loop_.cancel(pending.deadline);
-  const auto asker = sessions_.find(pending.asker);
-  if (asker == sessions_.end()) return;
-  asker->second->refuse(pending.sequence, no_such_queue_pair(pending.change.qpn, is_silent));
+  Session* const asker = clients_.find(pending.asker);
+  if (asker == nullptr) return;
+  asker->refuse(pending.sequence, no_such_queue_pair(pending.change.qpn, is_silent));
 }
 
 void Server::end_fault_questions_of(Session::Id gone) {

@@ -16,26 +16,27 @@ using control::Incoming;
 void Server::on_import(Session& session, const Incoming& in) {
   const auto request = control::decode<control::Import>(in.payload);
   if (!request) return session.refuse(in.header.sequence, request.error());
-  const auto owner = owner_for(session, request->owner);
-  if (owner == sessions_.end()) {
+  Session* const owner = owner_for(session, request->owner);
+  if (owner == nullptr) {
     return session.refuse(in.header.sequence, {ENOENT, "the context that it is of is gone"});
   }
-  if (!may_ask(session, in, *owner->second)) return;
-  const std::uint32_t ticket = next_ticket_++;
-  imports_[ticket] = {session.id, session.info.pid, in.header.sequence, owner->first};
-  owner->second->send(control::ExportQuery{ticket, request->kind, request->number},
-                      control::kDaemonSequence | next_sequence_++);
+  if (!may_ask(session, in, *owner)) return;
+  const std::uint32_t ticket = clients_.next_ticket();
+  imports_[ticket] = {session.id, session.info.pid, in.header.sequence, owner->id};
+  owner->send(control::ExportQuery{ticket, request->kind, request->number},
+              clients_.next_sequence());
 }
 
 // The one that it named first: by now another context's connection may have its name.
-Server::Sessions::iterator Server::owner_for(const Session& importer, const std::string& name) {
+Session* Server::owner_for(const Session& importer, const std::string& name) {
   const auto known = owners_.find(importer.id);
-  if (known != owners_.end()) return sessions_.find(known->second);
-  const auto owner = std::find_if(sessions_.begin(), sessions_.end(), [&](const auto& entry) {
-    return entry.second->context && !name.empty() && entry.second->peer_name() == name;
+  if (known != owners_.end()) return clients_.find(known->second);
+  const auto owner = std::ranges::find_if(clients_.contexts(), [&](const auto& entry) {
+    return !name.empty() && entry.second->peer_name() == name;
   });
-  if (owner != sessions_.end()) owners_[importer.id] = owner->first;
-  return owner;
+  if (owner == clients_.contexts().end()) return nullptr;
+  owners_[importer.id] = owner->second->id;
+  return owner->second;
 }
 
 void Server::on_exported(Session& session, const Incoming& in) {
@@ -44,19 +45,19 @@ void Server::on_exported(Session& session, const Incoming& in) {
   if (pending == imports_.end() || pending->second.owner != session.id) return;
   const PendingImport import = pending->second;
   imports_.erase(pending);
-  const auto asker = sessions_.find(import.asker);
-  if (asker == sessions_.end()) return;
+  Session* const asker = clients_.find(import.asker);
+  if (asker == nullptr) return;
   if (reply->code != 0) {
-    return asker->second->refuse(import.sequence, {static_cast<int>(reply->code), reply->text});
+    return asker->refuse(import.sequence, {static_cast<int>(reply->code), reply->text});
   }
   const int memory[] = {in.fds[0].get()};
-  asker->second->send(control::Imported{reply->object}, import.sequence,
-                      std::span(memory).first(in.fds[0] ? 1 : 0));
+  asker->send(control::Imported{reply->object}, import.sequence,
+              std::span(memory).first(in.fds[0] ? 1 : 0));
 }
 
 // All that import from there are told: what they have imported, only they know.
 void Server::on_region_changed(Session& session, const Incoming& in) {
-  auto change = decoded<control::RegionChanged>(session, in);
+  auto change = session.decoded<control::RegionChanged>(in);
   if (!change) return;
   const bool waits = std::ranges::any_of(
       waits_, [&](const auto& entry) { return entry.second.asker == session.id; });
@@ -67,11 +68,11 @@ void Server::on_region_changed(Session& session, const Incoming& in) {
   Wait wait{session.id, {}, [sequence](Session& owner, control::SilentProcesses silent) {
               owner.send(control::RegionSettled{std::move(silent)}, sequence);
             }};
-  change->ticket = next_ticket_++;
+  change->ticket = clients_.next_ticket();
   for (const auto& [importer, owner] : owners_) {
-    const auto told = owner == session.id ? sessions_.find(importer) : sessions_.end();
-    if (told == sessions_.end()) continue;
-    told->second->send(*change, control::kDaemonSequence | next_sequence_++);
+    Session* const told = owner == session.id ? clients_.find(importer) : nullptr;
+    if (told == nullptr) continue;
+    told->send(*change, clients_.next_sequence());
     wait.awaited.insert(importer);
   }
   begin_wait(change->ticket, std::move(wait));
@@ -104,18 +105,18 @@ bool Server::may_ask(Session& asker, const Incoming& in, const Session& owner) {
 void Server::end_imports_of(Session::Id gone) {
   std::erase_if(imports_, [&](const auto& entry) {
     const PendingImport& import = entry.second;
-    const auto asker = sessions_.find(import.asker);
-    if (import.owner == gone && asker != sessions_.end()) {
-      asker->second->refuse(import.sequence, {ENOENT, "the context that it is of is gone"});
+    Session* const asker = clients_.find(import.asker);
+    if (import.owner == gone && asker != nullptr) {
+      asker->refuse(import.sequence, {ENOENT, "the context that it is of is gone"});
     }
     return import.owner == gone || import.asker == gone;
   });
   owners_.erase(gone);
   // Who imported from it keeps its entry: the name may be another's from now on.
   for (const auto& [importer, owner] : owners_) {
-    const auto session = owner == gone ? sessions_.find(importer) : sessions_.end();
-    if (session == sessions_.end()) continue;
-    session->second->send(control::OwnerGone{}, control::kDaemonSequence | next_sequence_++);
+    Session* const session = owner == gone ? clients_.find(importer) : nullptr;
+    if (session == nullptr) continue;
+    session->send(control::OwnerGone{}, clients_.next_sequence());
   }
 }
 

@@ -64,9 +64,9 @@ void Server::read_journal(Session& session, int most) {
     note(json_of_lost(lost, &source));
   }
   if (taken < most) return;
-  loop_.post([this, id = session.id] {
-    const auto found = sessions_.find(id);
-    if (found != sessions_.end()) read_journal(*found->second, kRecordsOfATurn);
+  loop_.at_end_of_turn([this, id = session.id] {
+    Session* const found = clients_.find(id);
+    if (found != nullptr) read_journal(*found, kRecordsOfATurn);
   });
 }
 
@@ -81,7 +81,7 @@ void Server::note_opened(const Session& session) {
 void Server::note_end(Session& session) {
   constexpr int kAll = 1 << 16;
   const std::uint32_t pid = session.info.pid;
-  for (const auto& [key, other] : by_slot_) {
+  for (const auto& [key, other] : clients_.contexts()) {
     if (other->info.pid == pid) read_journal(*other, kAll);
   }
   if (session.is_further_engine) return;
@@ -97,31 +97,31 @@ void Server::note_end(Session& session) {
 }
 
 void Server::on_journal_query(Session& session, const Incoming& in) {
-  const auto query = decoded<JournalQuery>(session, in);
+  const auto query = session.decoded<JournalQuery>(in);
   if (!query) return;
   // Whoever has seen a program end shall read of its end: it is heard of here, and noted before the
   // answer.
   std::vector<Session::Id> contexts;
-  for (const auto& [key, context] : by_slot_) contexts.push_back(context->id);
+  for (const auto& [key, context] : clients_.contexts()) contexts.push_back(context->id);
   for (const Session::Id id : contexts) {
-    const auto found = sessions_.find(id);
-    if (found != sessions_.end()) found->second->catch_up(Session::CatchUp::kAll);
+    Session* const found = clients_.find(id);
+    if (found != nullptr) found->catch_up(Session::CatchUp::kAll);
   }
-  loop_.post([this, id = session.id, sequence = in.header.sequence, asked = *query] {
+  loop_.at_end_of_turn([this, id = session.id, sequence = in.header.sequence, asked = *query] {
     answer_journal_query(id, sequence, asked);
   });
 }
 
 void Server::answer_journal_query(Session::Id id, std::uint32_t sequence,
                                   const JournalQuery& query) {
-  const auto asker = sessions_.find(id);
-  if (asker == sessions_.end()) return;
+  Session* const asker = clients_.find(id);
+  if (asker == nullptr) return;
   if (journal_readers_.contains(id)) {
-    return asker->second->refuse(sequence, {EBUSY, "the question before is being answered"});
+    return asker->refuse(sequence, {EBUSY, "the question before is being answered"});
   }
-  for (const auto& [key, session] : by_slot_) read_journal(*session, kRecordsOfATurn);
+  for (const auto& [key, session] : clients_.contexts()) read_journal(*session, kRecordsOfATurn);
   if (query.after == JournalQuery::kNothing) {
-    return asker->second->send(control::JournalText{true, journal_.newest(), ""}, sequence);
+    return asker->send(control::JournalText{true, journal_.newest(), ""}, sequence);
   }
   // A number that there was not yet is of an emulator before this one.
   const std::uint64_t after = std::min(query.after, journal_.newest());
@@ -134,7 +134,7 @@ void Server::answer_journal_query(Session::Id id, std::uint32_t sequence,
 void Server::continue_journal(Session::Id id, JournalWatch& reader) {
   if (reader.waits) return;
   reader.waits = true;
-  sessions_.at(id)->when_read([this, id] { send_journal(id); });
+  clients_.find(id)->when_read([this, id] { send_journal(id); });
 }
 
 void Server::send_journal(Session::Id id) {
@@ -144,8 +144,8 @@ void Server::send_journal(Session::Id id) {
   reader.waits = false;
   std::string text = journal_.read(reader.after, control::JournalText::kTextMost);
   const bool is_last = !reader.follows && reader.after >= reader.end;
-  sessions_.at(id)->send(control::JournalText{is_last, journal_.newest(), std::move(text)},
-                         reader.sequence);
+  clients_.find(id)->send(control::JournalText{is_last, journal_.newest(), std::move(text)},
+                          reader.sequence);
   // What cannot be sent ends the session, later.
   if (is_last) {
     journal_readers_.erase(id);
@@ -156,15 +156,15 @@ void Server::send_journal(Session::Id id) {
 
 // The last words for those who follow, as far as they read.
 void Server::end_journal(const std::string& reason) {
-  for (const auto& [key, session] : by_slot_) read_journal(*session, kRecordsOfATurn);
+  for (const auto& [key, session] : clients_.contexts()) read_journal(*session, kRecordsOfATurn);
   note(json_of_down(reason));
   for (auto& [id, reader] : journal_readers_) {
-    if (sessions_.at(id)->is_behind()) continue;
+    if (clients_.find(id)->is_behind()) continue;
     while (reader.follows && reader.after < journal_.newest()) {
       std::string text = journal_.read(reader.after, control::JournalText::kTextMost);
       const auto packet = control::encode(
           control::JournalText{false, journal_.newest(), std::move(text)}, reader.sequence);
-      if (!sessions_.at(id)->send_or_drop(packet)) break;
+      if (!clients_.find(id)->send_or_drop(packet)) break;
     }
   }
 }

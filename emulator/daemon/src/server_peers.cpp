@@ -36,7 +36,7 @@ bool holds_unread(int socket) {
 Session* Server::context_with_slot(const IpAddress& address, std::uint32_t slot) {
   const auto at = std::ranges::find_if(
       fabric_.ports(), [&](const auto& port) { return port->has_address(address); });
-  return at == fabric_.ports().end() ? nullptr : context_with_slot(**at, slot);
+  return at == fabric_.ports().end() ? nullptr : clients_.context_with_slot(**at, slot);
 }
 
 void Server::remember_end_of(const Session& session) {
@@ -80,7 +80,7 @@ void Server::on_peer_question(Session& session, const Incoming& in) {
 void Server::on_qp_answer(Session& session, const Incoming& in) {
   const auto reply = control::decode<control::QpAnswer>(in.payload);
   if (!reply || !session.context) return;
-  Session* const asker = context_of(reply->asker, reply->asker_slot);
+  Session* const asker = clients_.context_of(reply->asker, reply->asker_slot);
   if (asker == nullptr) return;
   const control::PeerNews news{session.context->port->info().address,
                                reply->qpn,

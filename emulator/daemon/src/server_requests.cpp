@@ -29,15 +29,6 @@ bool has_ended(int pidfd) {
 
 }  // namespace
 
-void Server::answer(Session& session, const Incoming& in,
-                    const control::Outcome<control::Done>& outcome) {
-  if (outcome) {
-    session.send(control::Ack{}, in.header.sequence);
-  } else {
-    session.refuse(in.header.sequence, outcome.error());
-  }
-}
-
 void Server::on_message(Session& session, Incoming in) {
   if (!check_hello_and_version(session, in)) return;
   const bool is_for_extension = extension_ != nullptr && extension_->takes(in.type());
@@ -86,7 +77,7 @@ void Server::dispatch(Session& session, const Incoming& in) {
       return on_hold(session, in);
     case MessageType::kStay:
       exit_when_idle_ = false;
-      return answer(session, in, control::Done{});
+      return session.answer(in.header.sequence, control::Done{});
     case MessageType::kStatusQuery:
       return on_status_query(session, in);
     case MessageType::kQueryResources:
@@ -151,7 +142,7 @@ void Server::dispatch(Session& session, const Incoming& in) {
 }
 
 void Server::on_hello(Session& session, const Incoming& in) {
-  auto hello = decoded<control::Hello>(session, in);
+  auto hello = session.decoded<control::Hello>(in);
   if (!hello) return;
   session.greeted = true;
   session.info.kind = hello->kind;
@@ -163,7 +154,7 @@ void Server::on_hello(Session& session, const Incoming& in) {
 }
 
 void Server::on_open_device(Session& session, const Incoming& in) {
-  const auto request = decoded<control::OpenDevice>(session, in);
+  const auto request = session.decoded<control::OpenDevice>(in);
   if (!request) return;
   if (session.context) {
     return session.refuse(in.header.sequence, {EBUSY, "this connection has a context already"});
@@ -188,7 +179,7 @@ void Server::on_open_device(Session& session, const Incoming& in) {
     senders = std::move(*opened);
   }
   session.context = Session::Context{port, *slot, {}, is_elsewhere};
-  by_slot_[{port, *slot}] = &session;
+  clients_.add_context(session);
   session.is_further_engine = request->is_further;
   note_opened(session);
   std::vector<int> fds{port->receive_fd(*slot), port->stats_fd(*slot)};
@@ -219,7 +210,7 @@ void Server::on_extra_slot(Session& session, const Incoming& in) {
 }
 
 void Server::on_open_address(Session& session, const Incoming& in) {
-  const auto request = decoded<control::OpenAddress>(session, in);
+  const auto request = session.decoded<control::OpenAddress>(in);
   if (!request) return;
   if (!session.context) {
     return session.refuse(in.header.sequence, {EINVAL, "this connection has no context"});
@@ -240,23 +231,23 @@ void Server::on_open_address(Session& session, const Incoming& in) {
 }
 
 void Server::on_attach(Session& session, const Incoming& in) {
-  const auto request = decoded<control::AttachMulticast>(session, in);
+  const auto request = session.decoded<control::AttachMulticast>(in);
   if (!request) return;
   if (!session.context) {
     return session.refuse(in.header.sequence, {EINVAL, "this connection has no context"});
   }
-  answer(session, in,
-         session.context->port->join(request->mgid, session.context->slot, request->qpn));
+  session.answer(in.header.sequence,
+                 session.context->port->join(request->mgid, session.context->slot, request->qpn));
 }
 
 void Server::on_detach(Session& session, const Incoming& in) {
-  const auto request = decoded<control::DetachMulticast>(session, in);
+  const auto request = session.decoded<control::DetachMulticast>(in);
   if (!request) return;
   if (!session.context) {
     return session.refuse(in.header.sequence, {EINVAL, "this connection has no context"});
   }
-  answer(session, in,
-         session.context->port->leave(request->mgid, session.context->slot, request->qpn));
+  session.answer(in.header.sequence,
+                 session.context->port->leave(request->mgid, session.context->slot, request->qpn));
 }
 
 // The life of `verbena run` goes on as that of the program: its process is watched, not its
@@ -266,7 +257,7 @@ void Server::on_hold(Session& session, const Incoming& in) {
   const auto held = holds_.find(pid);
   // Another one of this number may have ended just now.
   if (held != holds_.end() && has_ended(held->second.get())) end_hold(pid);
-  if (holds_.contains(pid)) return answer(session, in, control::Done{});
+  if (holds_.contains(pid)) return session.answer(in.header.sequence, control::Done{});
   if (!shares_.descriptors.may_take(pid)) {
     return session.refuse(in.header.sequence,
                           {EMFILE, "process " + std::to_string(pid) +
@@ -284,7 +275,7 @@ void Server::on_hold(Session& session, const Incoming& in) {
   });
   holds_.emplace(pid, std::move(pidfd));
   shares_.descriptors.take(pid);
-  answer(session, in, control::Done{});
+  session.answer(in.header.sequence, control::Done{});
 }
 
 void Server::end_hold(std::uint32_t pid) {
@@ -294,14 +285,14 @@ void Server::end_hold(std::uint32_t pid) {
 }
 
 void Server::on_set_port(Session& session, const Incoming& in) {
-  const auto request = decoded<control::SetPort>(session, in);
+  const auto request = session.decoded<control::SetPort>(in);
   if (!request) return;
   fabric::Port* port = fabric_.find(request->device);
   if (port == nullptr) {
     return session.refuse(in.header.sequence, fabric_.no_such_device(request->device));
   }
   change_port_state(*port, request->up);
-  answer(session, in, control::Done{});
+  session.answer(in.header.sequence, control::Done{});
 }
 
 void Server::change_port_state(fabric::Port& port, bool up) {
@@ -310,7 +301,7 @@ void Server::change_port_state(fabric::Port& port, bool up) {
   note(json_of_port(event));
   const std::string& name = port.info().name;
   spdlog::info("{} is {}", name, up ? "up" : "down");
-  tell_contexts(name, event);
+  clients_.tell_contexts(name, event);
   if (extension_ != nullptr) extension_->on_port_changed(port);
 }
 
@@ -324,13 +315,13 @@ void Server::follow_interfaces() {
     if ((event.changes & control::kGidsChanged) != 0) {
       spdlog::info("{}: the addresses of {} have changed", name, event.device.if_name);
     }
-    tell_contexts(name, event);
+    clients_.tell_contexts(name, event);
     if (extension_ != nullptr) extension_->on_attributes_changed(*fabric_.find(name));
   }
 }
 
 void Server::on_announce(Session& session, const Incoming& in) {
-  const auto request = decoded<control::Announce>(session, in);
+  const auto request = session.decoded<control::Announce>(in);
   if (!request) return;
   const fabric::Port* port = fabric_.find(request->device);
   if (port == nullptr) {
@@ -340,22 +331,22 @@ void Server::on_announce(Session& session, const Incoming& in) {
   event.changes = request->changes & ~std::uint32_t{control::kPortStateChanged};
   event.device = port->info();
   note(json_of_port(event));
-  tell_contexts(request->device, event);
+  clients_.tell_contexts(request->device, event);
   if (extension_ != nullptr && (event.changes & control::kGidsChanged) != 0) {
     extension_->on_addresses_changed(*port);
   }
-  answer(session, in, control::Done{});
+  session.answer(in.header.sequence, control::Done{});
 }
 
 void Server::on_refresh_counters(Session& session, const Incoming& in) {
-  const auto request = decoded<control::RefreshCounters>(session, in);
+  const auto request = session.decoded<control::RefreshCounters>(in);
   if (!request) return;
   fabric_.refresh_counters(request->device);
-  answer(session, in, control::Done{});
+  session.answer(in.header.sequence, control::Done{});
 }
 
 void Server::on_query_counters(Session& session, const Incoming& in) {
-  const auto request = decoded<control::QueryCounters>(session, in);
+  const auto request = session.decoded<control::QueryCounters>(in);
   if (!request) return;
   const fabric::Port* port = fabric_.find(request->device);
   if (port == nullptr) {
@@ -367,19 +358,12 @@ void Server::on_query_counters(Session& session, const Incoming& in) {
                in.header.sequence);
 }
 
-Session* Server::context_of(const IpAddress& address, std::uint32_t slot) {
-  for (const auto& [key, session] : by_slot_) {
-    if (key.second == slot && key.first->has_address(address)) return session;
-  }
-  return nullptr;
-}
-
 // A malformed one is dropped: nobody waits for an answer. So is one to a peer that has ended before
 // it came, which is no reason why packets to it go by UDP.
 void Server::on_ring_request(Session& session, const Incoming& in) {
   const auto request = control::decode<control::RingRequest>(in.payload);
   if (!request || !session.context || !session.context->port->has_address(request->own)) return;
-  Session* const reader = context_of(request->address, request->slot);
+  Session* const reader = clients_.context_of(request->address, request->slot);
   const bool is_ours = std::ranges::any_of(
       fabric_.ports(), [&](const auto& port) { return port->has_address(request->address); });
   if (reader == nullptr && is_ours) return;
@@ -389,13 +373,13 @@ void Server::on_ring_request(Session& session, const Incoming& in) {
 void Server::on_ring_accepted(Session& session, const Incoming& in) {
   const auto accepted = control::decode<control::RingAccepted>(in.payload);
   if (!accepted || !session.context) return;
-  Session* const writer = context_of(accepted->address, accepted->slot);
+  Session* const writer = clients_.context_of(accepted->address, accepted->slot);
   if (writer != nullptr) rings_.on_accepted(*writer, session, *accepted, in.fds[0]);
 }
 
 void Server::on_down(Session& session, const Incoming& in) {
   // The asker knows that we are gone by the end of its connection; this says that we heard.
-  answer(session, in, control::Done{});
+  session.answer(in.header.sequence, control::Done{});
   shut_down("pid " + std::to_string(session.info.pid) + " asked for it");
 }
 

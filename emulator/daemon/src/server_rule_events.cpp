@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <set>
@@ -17,16 +16,6 @@
 
 namespace verbena::daemon {
 namespace {
-
-// As it was when the process began; empty if nobody tells.
-std::string role_of(std::uint32_t pid) {
-  constexpr std::string_view kName = "VERBENA_ROLE=";
-  std::ifstream file("/proc/" + std::to_string(pid) + "/environ");
-  for (std::string word; std::getline(file, word, '\0');) {
-    if (word.starts_with(kName)) return word.substr(kName.size());
-  }
-  return {};
-}
 
 int signal_of(fault::Action action) {
   switch (action) {
@@ -41,18 +30,14 @@ int signal_of(fault::Action action) {
 
 }  // namespace
 
-bool Server::is_called(fabric::ClientId client, const std::string& name) const {
-  const fabric::ClientInfo* const known = info(client);
-  return known != nullptr && (fault::is_called(known->comm, name) || role_of(known->pid) == name);
-}
-
 std::vector<Session*> Server::contexts_of(const fault::Rule& rule) const {
   std::map<std::uint32_t, bool> is_meant;  // by process
   std::vector<Session*> contexts;
-  for (const auto& [key, session] : by_slot_) {
+  for (const auto& [key, session] : clients_.contexts()) {
     if (!rule.device.empty() && key.first->info().name != rule.device) continue;
     const auto [known, is_new] = is_meant.try_emplace(session->info.pid, true);
-    if (is_new && !rule.program.empty()) known->second = is_called(session->id, rule.program);
+    if (is_new && !rule.program.empty())
+      known->second = clients_.is_called(session->id, rule.program);
     if (known->second) contexts.push_back(session);
   }
   return contexts;
@@ -66,7 +51,8 @@ std::set<std::uint32_t> Server::processes_of(const fault::Rule& rule) const {
 
 void Server::follow_rule_events() {
   rule_events_.follow(fabric_.rules(), [this](const fault::Rule& rule) {
-    return rule.program == fault::kEmulatorName ? !by_slot_.empty() : !contexts_of(rule).empty();
+    return rule.program == fault::kEmulatorName ? !clients_.contexts().empty()
+                                                : !contexts_of(rule).empty();
   });
 }
 
@@ -83,7 +69,7 @@ std::uint64_t Server::raise_for(std::uint64_t id, const fault::Rule& rule) {
     } else {
       request.place = rule.place;
     }
-    const std::uint32_t question = control::kDaemonSequence | next_sequence_++;
+    const std::uint32_t question = clients_.next_sequence();
     if (is_of_queue) rule_events_.note_asked(question, id, context->id);
     context->send(request, question);
   }

@@ -16,9 +16,9 @@ namespace verbena::daemon {
 using control::Incoming;
 
 void Server::start_round(const std::string& device, StatusRound::Then then) {
-  const std::uint32_t sequence = control::kDaemonSequence | next_sequence_++;
+  const std::uint32_t sequence = clients_.next_sequence();
   std::set<fabric::ClientId> asked;
-  for (const auto& [key, session] : by_slot_) {
+  for (const auto& [key, session] : clients_.contexts()) {
     if (device.empty() || key.first->info().name == device) asked.insert(session->id);
   }
   Round& round = rounds_[sequence];
@@ -28,7 +28,7 @@ void Server::start_round(const std::string& device, StatusRound::Then then) {
   const control::StatusRequest question{0, control::StatusReport::kFirst,
                                         control::StatusOf::kQueuePairs};
   for (const fabric::ClientId client : asked) {
-    sessions_.at(client)->send_news(question, sequence);
+    clients_.find(client)->send_news(question, sequence);
   }
 }
 
@@ -86,7 +86,7 @@ std::vector<ContextStatus> Server::contexts_of(const std::vector<const fabric::P
                                                StatusRound::Answers answers) const {
   std::vector<ContextStatus> all;
   for (const fabric::Port* port : ports) {
-    for (const auto& [key, session] : by_slot_) {
+    for (const auto& [key, session] : clients_.contexts()) {
       if (key.first != port) continue;
       ContextStatus context;
       context.client = session->id;
@@ -110,17 +110,17 @@ std::vector<ContextStatus> Server::contexts_of(const std::vector<const fabric::P
 
 std::optional<std::uint32_t> Server::ask_for_page(fabric::ClientId context,
                                                   const control::StatusRequest& request) {
-  const auto found = sessions_.find(context);
-  if (found == sessions_.end() || !found->second->context) return std::nullopt;
-  const std::uint32_t sequence = control::kDaemonSequence | next_sequence_++;
-  found->second->send(request, sequence);
+  Session* const found = clients_.find(context);
+  if (found == nullptr || !found->context) return std::nullopt;
+  const std::uint32_t sequence = clients_.next_sequence();
+  found->send(request, sequence);
   return sequence;
 }
 
 void Server::go_on_when_read(fabric::ClientId asker) {
-  const auto found = sessions_.find(asker);
-  if (found == sessions_.end()) return;
-  found->second->when_read([this, asker] {
+  Session* const found = clients_.find(asker);
+  if (found == nullptr) return;
+  found->when_read([this, asker] {
     const auto stream = streams_.find(asker);
     if (stream != streams_.end() && stream->second.stream) stream->second.stream->go_on();
   });
@@ -150,7 +150,7 @@ void Server::end_streams_of(Session::Id gone) {
 }
 
 void Server::on_status_query(Session& session, const Incoming& in) {
-  const auto query = decoded<control::StatusQuery>(session, in);
+  const auto query = session.decoded<control::StatusQuery>(in);
   if (!query) return;
   EmulatorStatus status;
   status.version = kVersion;
@@ -158,19 +158,19 @@ void Server::on_status_query(Session& session, const Incoming& in) {
   status.runtime_dir = instance_.dir();
   status.ends_when_idle = exit_when_idle_;
   const auto send = [this, asker = session.id, sequence = in.header.sequence](const auto& text) {
-    const auto found = sessions_.find(asker);
-    if (found != sessions_.end()) found->second->send(text, sequence);
+    Session* const found = clients_.find(asker);
+    if (found != nullptr) found->send(text, sequence);
   };
   start_stream(session, in, "",
                std::make_unique<StatusTextWriter>(std::move(status), fabric_, query->resets, send));
 }
 
 void Server::on_query_resources(Session& session, const Incoming& in) {
-  const auto request = decoded<control::QueryResources>(session, in);
+  const auto request = session.decoded<control::QueryResources>(in);
   if (!request) return;
   const auto send = [this, asker = session.id, sequence = in.header.sequence](const auto& part) {
-    const auto found = sessions_.find(asker);
-    if (found != sessions_.end()) found->second->send(part, sequence);
+    Session* const found = clients_.find(asker);
+    if (found != nullptr) found->send(part, sequence);
   };
   start_stream(session, in, request->device, std::make_unique<ResourcesWriter>(send));
 }

@@ -43,19 +43,19 @@ void Server::end_wait(std::uint32_t ticket, bool is_late) {
   } else {
     loop_.cancel(wait.deadline);
   }
-  const auto asker = sessions_.find(wait.asker);
-  if (asker == sessions_.end()) return;
+  Session* const asker = clients_.find(wait.asker);
+  if (asker == nullptr) return;
   control::SilentProcesses silent;
   std::set<std::uint32_t> processes;  // some have several contexts
   for (const Session::Id id : wait.awaited) {
-    const fabric::ClientInfo& context = sessions_.at(id)->info;
+    const fabric::ClientInfo& context = clients_.find(id)->info;
     if (!processes.insert(context.pid).second) continue;
     if (silent.named.size() < control::SilentProcesses::kNamedMost) {
       silent.named.push_back({context.pid, context.comm});
     }
   }
   silent.count = static_cast<std::uint32_t>(processes.size());
-  wait.then(*asker->second, std::move(silent));
+  wait.then(*asker, std::move(silent));
 }
 
 }  // namespace verbena::daemon

@@ -12,7 +12,7 @@ using control::ReceiverVerb;
 
 // Of the same port: a domain belongs to a device.
 Session* Server::context_with_number(const Session& asker, std::uint32_t number) {
-  return context_with_slot(*asker.context->port, Qpn(number).slot());
+  return clients_.context_with_slot(*asker.context->port, Qpn(number).slot());
 }
 
 void Server::on_xrc_message(Session& session, const Incoming& in) {
@@ -49,7 +49,7 @@ void Server::on_xrc_message(Session& session, const Incoming& in) {
 }
 
 void Server::on_open_domain(Session& session, const Incoming& in) {
-  const auto request = decoded<control::OpenDomain>(session, in);
+  const auto request = session.decoded<control::OpenDomain>(in);
   if (!request) return;
   if (!session.context) {
     return session.refuse(in.header.sequence, {EINVAL, "this connection has no context"});
@@ -60,16 +60,16 @@ void Server::on_open_domain(Session& session, const Incoming& in) {
 }
 
 void Server::on_close_domain(Session& session, const Incoming& in) {
-  const auto request = decoded<control::CloseDomain>(session, in);
+  const auto request = session.decoded<control::CloseDomain>(in);
   if (!request) return;
   if (!xrc_.close(session, request->number)) {
     return session.refuse(in.header.sequence, {EINVAL, "this context has no such domain open"});
   }
-  answer(session, in, control::Done{});
+  session.answer(in.header.sequence, control::Done{});
 }
 
 void Server::on_receiver_call(Session& session, const Incoming& in) {
-  auto call = decoded<control::ReceiverCall>(session, in);
+  auto call = session.decoded<control::ReceiverCall>(in);
   if (!call) return;
   const auto refuse = [&](int code, const char* text) {
     session.refuse(in.header.sequence, {code, text});
@@ -94,11 +94,10 @@ void Server::on_receiver_call(Session& session, const Incoming& in) {
   if (!may_ask(session, in, *owner)) return;
   // Now and not when it is answered: it is closed once, also if the context ends meanwhile.
   if (call->verb == ReceiverVerb::kClose) xrc_.remove_handle(session, *owner, call->receiver);
-  call->ticket = next_ticket_++;
-  if (call->ticket == 0) call->ticket = next_ticket_++;
+  call->ticket = clients_.next_ticket();
   receiver_calls_[call->ticket] = {session.id, session.info.pid, in.header.sequence,
                                    owner->id,  call->verb,       call->receiver};
-  owner->send(*call, control::kDaemonSequence | next_sequence_++);
+  owner->send(*call, clients_.next_sequence());
 }
 
 void Server::on_receiver_answer(Session& session, const Incoming& in) {
@@ -107,32 +106,32 @@ void Server::on_receiver_answer(Session& session, const Incoming& in) {
   if (pending == receiver_calls_.end() || pending->second.owner != session.id) return;
   const PendingCall call = pending->second;
   receiver_calls_.erase(pending);
-  const auto asker = sessions_.find(call.asker);
-  const bool has_asker = asker != sessions_.end() && asker->second->context;
+  Session* const asker = clients_.find(call.asker);
+  const bool has_asker = asker != nullptr && asker->context;
   if (reply->code == 0 && call.verb == ReceiverVerb::kOpen) {
     if (has_asker) {
-      xrc_.add_handle(*asker->second, session, call.receiver);
+      xrc_.add_handle(*asker, session, call.receiver);
     } else {
       control::ReceiverCall close;
       close.verb = ReceiverVerb::kClose;
       close.receiver = call.receiver;
-      session.send(close, control::kDaemonSequence | next_sequence_++);
+      session.send(close, clients_.next_sequence());
     }
   }
   if (!has_asker) return;
   if (reply->code != 0) {
-    return asker->second->refuse(call.sequence, {static_cast<int>(reply->code), reply->text});
+    return asker->refuse(call.sequence, {static_cast<int>(reply->code), reply->text});
   }
-  asker->second->send(control::ReceiverDone{reply->attributes}, call.sequence);
+  asker->send(control::ReceiverDone{reply->attributes}, call.sequence);
 }
 
 void Server::end_receiver_calls_of(Session::Id gone) {
   std::erase_if(receiver_calls_, [&](const auto& entry) {
     const PendingCall& call = entry.second;
-    const auto asker = sessions_.find(call.asker);
+    Session* const asker = clients_.find(call.asker);
     if (call.owner != gone) return false;
-    if (asker != sessions_.end()) {
-      asker->second->refuse(call.sequence, {EINVAL, "the process that had the queue pair is gone"});
+    if (asker != nullptr) {
+      asker->refuse(call.sequence, {EINVAL, "the process that had the queue pair is gone"});
     }
     return true;
   });

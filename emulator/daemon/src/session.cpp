@@ -15,19 +15,23 @@ namespace verbena::daemon {
 
 using control::Error;
 
-Session::Session(Id session_id, control::UniqueFd fd, std::uint32_t pid, EventLoop& loop,
+Session::Session(Id session_id, control::UniqueFd fd, std::uint32_t pid, Reactor& reactor,
                  Shares& shares, Events events)
-    : id(session_id), fd_(std::move(fd)), loop_(loop), shares_(shares), events_(std::move(events)) {
+    : id(session_id),
+      fd_(std::move(fd)),
+      reactor_(reactor),
+      shares_(shares),
+      events_(std::move(events)) {
   info.pid = pid;
 }
 
 Session::~Session() {
-  loop_.unwatch(fd_.get());
+  reactor_.unwatch(fd_.get());
   for (const Waiting& waiting : backlog_) give_back_share_of(waiting);
 }
 
 void Session::start() {
-  loop_.watch(fd_.get(), [this] { on_readable(); });
+  reactor_.watch(fd_.get(), [this] { on_readable(); });
 }
 
 // The loop comes again while there are more, after the others had their turn.
@@ -89,7 +93,7 @@ void Session::replace(Waiting& older, std::vector<std::uint8_t> packet, std::spa
 }
 
 void Session::when_read(std::function<void()> then) {
-  if (backlog_.empty()) return loop_.post(std::move(then));
+  if (backlog_.empty()) return reactor_.at_end_of_turn(std::move(then));
   on_read_ = std::move(then);
 }
 
@@ -106,6 +110,11 @@ void Session::refuse(std::uint32_t sequence, const Error& error) {
   send(control::Refused{static_cast<std::uint32_t>(error.code), error.text}, sequence);
 }
 
+void Session::answer(std::uint32_t sequence, const control::Outcome<control::Done>& outcome) {
+  if (!outcome) return refuse(sequence, outcome.error());
+  send(control::Ack{}, sequence);
+}
+
 void Session::keep_for_later(std::span<const std::uint8_t> packet, std::span<const int> fds,
                              std::optional<control::MessageType> kind) {
   Waiting waiting{{packet.begin(), packet.end()}, {}, kind};
@@ -116,7 +125,7 @@ void Session::keep_for_later(std::span<const std::uint8_t> packet, std::span<con
   backlog_.push_back(std::move(waiting));
   if (kind) news_[*kind] = &backlog_.back();
   if (!take_share_of(backlog_.back())) return end({ENOBUFS, "the client does not read"});
-  if (backlog_.size() == 1) loop_.when_writable(fd_.get(), [this] { flush(); });
+  if (backlog_.size() == 1) reactor_.when_writable(fd_.get(), [this] { flush(); });
 }
 
 bool Session::take_share_of(const Waiting& waiting) {
@@ -141,7 +150,7 @@ void Session::flush() {
     for (const control::UniqueFd& fd : first.fds) fds.push_back(fd.get());
     const auto sent = control::send_packet(fd_.get(), first.packet, fds, MSG_DONTWAIT);
     if (!sent && sent.error().code == EAGAIN) {
-      return loop_.when_writable(fd_.get(), [this] { flush(); });
+      return reactor_.when_writable(fd_.get(), [this] { flush(); });
     }
     if (!sent) return end(sent.error());
     give_back_share_of(first);
@@ -154,7 +163,7 @@ void Session::flush() {
 void Session::end(const Error& error) {
   if (ended_) return;
   ended_ = true;
-  loop_.unwatch(fd_.get());
+  reactor_.unwatch(fd_.get());
   control::stop_receiving(fd_.get());
   events_.on_end(*this, error);
 }

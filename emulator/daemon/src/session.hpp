@@ -3,6 +3,7 @@
 // messages mean is the server's business. Owned by the server.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -12,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "event_loop.hpp"
+#include "reactor.hpp"
 #include "shares.hpp"
 #include "verbena/control/channel.hpp"
 #include "verbena/control/journal_ring.hpp"
@@ -31,6 +32,10 @@ class Session {
     std::uint32_t slot;
     std::vector<std::uint32_t> extra_slots;
     bool is_elsewhere = false;  // in another network namespace than the emulator
+
+    bool has_slot(std::uint32_t number) const {
+      return number == slot || std::ranges::find(extra_slots, number) != extra_slots.end();
+    }
   };
   struct Events {
     std::function<void(Session&, control::Incoming)> on_message;
@@ -45,7 +50,7 @@ class Session {
   // Messages without an answer that are taken in one turn, so that others have theirs.
   static constexpr int kBurst = 32;
 
-  Session(Id session_id, control::UniqueFd fd, std::uint32_t pid, EventLoop& loop, Shares& shares,
+  Session(Id session_id, control::UniqueFd fd, std::uint32_t pid, Reactor& reactor, Shares& shares,
           Events events);
   ~Session();
   Session(const Session&) = delete;
@@ -87,6 +92,16 @@ class Session {
   // Only if there is room for it now; whether there was.
   bool send_or_drop(std::span<const std::uint8_t> packet, std::span<const int> fds = {});
   void refuse(std::uint32_t sequence, const control::Error& error);
+  // Says that it is done, or refuses.
+  void answer(std::uint32_t sequence, const control::Outcome<control::Done>& outcome);
+  // A malformed one is refused.
+  template <typename Message>
+  std::optional<Message> decoded(const control::Incoming& in) {
+    auto message = control::decode<Message>(in.payload);
+    if (message) return std::move(*message);
+    refuse(in.header.sequence, message.error());
+    return std::nullopt;
+  }
   // The abstract name that the client's end is bound to; empty: none.
   std::string peer_name() const;
 
@@ -123,7 +138,7 @@ class Session {
   void end(const control::Error& error);
 
   control::UniqueFd fd_;
-  EventLoop& loop_;
+  Reactor& reactor_;
   Shares& shares_;
   Events events_;
   std::deque<Waiting> backlog_;

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the daemon's own parts need of its event loop. EventLoop is it; a test has one of its own,
+// with a clock that it sets. One thread.
+#pragma once
+
+#include <functional>
+
+#include "verbena/fabric/extension.hpp"
+#include "verbena/fabric/poller.hpp"
+
+namespace verbena::daemon {
+
+class Reactor : public fabric::Poller, public fabric::Timers {
+ public:
+  // Calls once when `fd`, which is watched, takes data again.
+  virtual void when_writable(int fd, std::function<void()> then) = 0;
+};
+
+}  // namespace verbena::daemon

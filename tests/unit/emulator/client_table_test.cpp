@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who is found by a number, a slot or an address, and who not any more.
+#include "client_table.hpp"
+
+#include "client_fixture.hpp"
+
+namespace verbena::daemon {
+namespace {
+
+class ClientTableTest : public ClientsTest {};
+
+TEST_F(ClientTableTest, WhoHasGoneIsNotFoundAndHearsNothing) {
+  const Client client = connect();
+  EXPECT_EQ(clients_.find(client.id), client.session);
+  EXPECT_EQ(clients_.info(client.id)->pid, kPid);
+  EXPECT_EQ(shares_.descriptors.held_by(kPid), 1u);
+  disconnect(client);
+  EXPECT_EQ(clients_.find(client.id), nullptr);
+  EXPECT_EQ(clients_.info(client.id), nullptr);
+  EXPECT_FALSE(clients_.is_called(client.id, "tulip"));
+  clients_.send(client.id, control::encode(control::Ack{}, 1), {});
+  clients_.catch_up(client.id);
+  EXPECT_EQ(clients_.remove(client.id), nullptr);
+  EXPECT_EQ(shares_.descriptors.held_by(kPid), 0u);
+  EXPECT_NE(connect().id, client.id);
+}
+
+TEST_F(ClientTableTest, AContextIsFoundByEachOfItsSlots) {
+  const Client first = connect_context("a");
+  const Client second = connect_context("a");
+  const Client other = connect_context("b");
+  Session::Context& context = *second.session->context;
+  context.extra_slots = {77};
+  const fabric::Port& a = *fabric_->find("a");
+  EXPECT_EQ(clients_.context_with_slot(a, context.slot), second.session);
+  EXPECT_EQ(clients_.context_with_slot(a, 77), second.session);
+  EXPECT_EQ(clients_.context_with_slot(*fabric_->find("b"), 77), nullptr);
+  EXPECT_EQ(clients_.context_of(a.info().address, context.slot), second.session);
+  EXPECT_EQ(clients_.context_of(a.info().address, 77), nullptr);
+  EXPECT_EQ(clients_.contexts_of("a").size(), 2u);
+  EXPECT_EQ(clients_.contexts_of("b"), std::vector<Session*>{other.session});
+  EXPECT_EQ(clients_.contexts_of("").size(), 3u);
+  disconnect(second);
+  EXPECT_EQ(clients_.context_with_slot(a, 77), nullptr);
+  EXPECT_EQ(clients_.contexts_of("a"), std::vector<Session*>{first.session});
+}
+
+TEST_F(ClientTableTest, NewsGoesToTheContextsOfOneDeviceOrOfAll) {
+  const Client a = connect_context("a");
+  const Client b = connect_context("b");
+  const Client command = connect();
+  clients_.tell_contexts("a", control::Shutdown{"one"});
+  clients_.tell_contexts("", control::Shutdown{"all"});
+  EXPECT_EQ(heard<control::Shutdown>(a).first.reason, "one");
+  const auto [news, number] = heard<control::Shutdown>(a);
+  EXPECT_EQ(news.reason, "all");
+  EXPECT_NE(number & control::kDaemonSequence, 0u);
+  EXPECT_EQ(heard<control::Shutdown>(b).second, number);
+  EXPECT_TRUE(hears_nothing(b));
+  EXPECT_TRUE(hears_nothing(command));
+}
+
+}  // namespace
+}  // namespace verbena::daemon
