@@ -142,11 +142,11 @@ void Server::remove_session(Session::Id id) {
   close_context(*session);
   end_capture_of(id);
   end_streams_of(id);
-  end_imports_of(id);
+  questions_.on_client_gone(id);
+  imports_.on_client_gone(id);
   end_fault_questions_of(id);
-  end_waits_of(id);
-  end_receiver_calls_of(id);
-  end_events_of(id);
+  orders_.on_client_gone(id);
+  rule_events_.forget_owner(id);
   if (extension_ != nullptr) extension_->on_client_closed(id);
   std::vector<std::uint32_t> done;
   for (const auto& [sequence, round] : rounds_) {

@@ -15,8 +15,12 @@
 #include "capture_broker.hpp"
 #include "client_table.hpp"
 #include "event_loop.hpp"
+#include "imports.hpp"
 #include "instance.hpp"
 #include "journal.hpp"
+#include "outstanding_orders.hpp"
+#include "questions.hpp"
+#include "raised_events.hpp"
 #include "ring_broker.hpp"
 #include "rule_events.hpp"
 #include "session.hpp"
@@ -28,7 +32,7 @@
 #include "verbena/control/silent_processes.hpp"
 #include "verbena/control/status_messages.hpp"
 #include "verbena/fabric/fabric.hpp"
-#include "xrc_domains.hpp"
+#include "xrc_broker.hpp"
 
 namespace verbena::daemon {
 
@@ -40,8 +44,6 @@ class Server final : private StatusStream::Host {
   static constexpr TimeNs kAcceptPauseNs = 100'000'000;
   // After a capture took no more contexts.
   static constexpr TimeNs kCaptureRetryNs = 20'000'000;
-  // How long the contexts have to do what they are told.
-  static constexpr TimeNs kFollowDeadlineNs = 3'000'000'000;
   // An emulator started on demand waits this long for the next user.
   static constexpr TimeNs kIdleLingerNs = 1'000'000'000;
 
@@ -106,12 +108,6 @@ class Server final : private StatusStream::Host {
   void end_capture_of(Session::Id owner);
   void follow_captured_addresses();
   void tell_captured(const control::CaptureOrder& order);
-  // server_events.cpp
-  void on_raise_event(Session& session, const control::Incoming& in);
-  void ask_for_event(Session& session, const control::Incoming& in, const fabric::Port& port,
-                     const control::RaiseEvent& request);
-  void on_event_answer(Session& session, const control::Incoming& in);
-  void end_events_of(Session::Id gone);
 
   // server_journal.cpp
   struct JournalWatch {
@@ -133,14 +129,6 @@ class Server final : private StatusStream::Host {
   void send_journal(Session::Id id);
   void end_journal(const std::string& reason);
 
-  // server_imports.cpp
-  void on_import(Session& session, const control::Incoming& in);
-  void on_exported(Session& session, const control::Incoming& in);
-  void on_region_changed(Session& session, const control::Incoming& in);
-  void on_region_followed(Session& session, const control::Incoming& in);
-  Session* owner_for(const Session& importer, const std::string& name);
-  void end_imports_of(Session::Id gone);
-
   // server_faults.cpp
   void on_change_fault(Session& session, const control::Incoming& in);
   void on_queue_pair_found(Session& session, const control::Incoming& in);
@@ -161,25 +149,6 @@ class Server final : private StatusStream::Host {
   void give_up_fault(std::uint32_t ticket, bool is_silent);
   void end_fault_questions_of(Session::Id gone);
   void on_faults_in_force(Session& session, const control::Incoming& in);
-
-  // server_waits.cpp
-  struct Wait;
-  void begin_wait(std::uint32_t ticket, Wait wait);
-  void note_followed(const Session& session, std::uint32_t ticket);
-  void end_waits_of(Session::Id gone);
-  void end_wait(std::uint32_t ticket, bool is_late);
-
-  // server_xrc.cpp
-  void on_xrc_message(Session& session, const control::Incoming& in);
-  void on_open_domain(Session& session, const control::Incoming& in);
-  void on_close_domain(Session& session, const control::Incoming& in);
-  void on_receiver_call(Session& session, const control::Incoming& in);
-  void on_receiver_answer(Session& session, const control::Incoming& in);
-  void end_receiver_calls_of(Session::Id gone);
-  Session* context_with_number(const Session& asker, std::uint32_t number);
-
-  // Whether one more question to this context may wait for its answer; refuses it if not.
-  bool may_ask(Session& asker, const control::Incoming& in, const Session& owner);
 
   void relay(fabric::Port& port, std::uint32_t slot, const control::Relayed& datagram);
 
@@ -216,14 +185,6 @@ class Server final : private StatusStream::Host {
   };
   std::map<std::pair<const fabric::Port*, std::uint32_t>, Ended> ended_;
   RingBroker rings_{shares_};
-  // Imports that wait for the owner's answer, by ticket.
-  struct PendingImport {
-    Session::Id asker;
-    std::uint32_t process;  // the asker's
-    std::uint32_t sequence;
-    Session::Id owner;
-  };
-  std::map<std::uint32_t, PendingImport> imports_;
   // Faults of a queue pair whose program was asked whether it has it, by ticket.
   struct PendingFault {
     Session::Id asker;
@@ -233,44 +194,11 @@ class Server final : private StatusStream::Host {
     fabric::Timers::Id deadline;
   };
   std::map<std::uint32_t, PendingFault> faults_asked_for_;
-  // What some contexts were told and have not done yet, by ticket.
-  struct Wait {
-    Session::Id asker;
-    std::set<Session::Id> awaited;
-    // Where all have, or have not in time.
-    std::function<void(Session& asker, control::SilentProcesses silent)> then;
-    bool is_of_faults = false;
-    fabric::Timers::Id deadline = 0;
-  };
-  std::map<std::uint32_t, Wait> waits_;
-  // Those that the last wait for them was in vain for, and that have said nothing since: nobody
-  // waits for them once more.
-  std::set<Session::Id> silent_;
-  std::map<Session::Id, Session::Id> owners_;  // by importer, until that one goes
-  XrcDomains xrc_;
-  // Calls upon a receiver that wait for its context's answer, by ticket.
-  struct PendingCall {
-    Session::Id asker;
-    std::uint32_t process;  // the asker's
-    std::uint32_t sequence;
-    Session::Id owner;
-    control::ReceiverVerb verb;
-    std::uint32_t receiver;
-  };
-  std::map<std::uint32_t, PendingCall> receiver_calls_;
-  // Events that wait for the context's answer, by the sequence of the question.
-  struct PendingEvent {
-    Session::Id asker;
-    std::uint32_t process;
-    std::uint32_t sequence;
-    Session::Id owner;
-    control::RaiseEvent request;
-  };
-  std::map<std::uint32_t, PendingEvent> raised_;
-  // Of all three: who never reads the answers, or stands still, costs the daemon and the other no
-  // more.
-  static constexpr std::size_t kQuestionsOfOne = 256;  // process
-  static constexpr std::size_t kQuestionsToOne = 4096;
+  Questions questions_{clients_};
+  OutstandingOrders orders_{clients_, loop_};
+  Imports imports_{clients_, questions_, orders_};
+  XrcBroker xrc_{clients_, questions_};
+  RaisedEvents raised_events_{fabric_, clients_, questions_};
   // Pidfds of processes that `verbena run` became, by process: one each, however often it asks.
   std::map<std::uint32_t, control::UniqueFd> holds_;
   struct Round {

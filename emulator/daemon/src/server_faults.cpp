@@ -76,14 +76,15 @@ void Server::change_faults(Session& session, std::uint32_t sequence,
     clients_.tell_contexts(name, control::SetFault{name, port->faults().in_force(), ticket,
                                                    fabric_.rules().in_force()});
   }
-  Wait wait{session.id, {}, [answer, sequence](Session& asker, control::SilentProcesses silent) {
-              control::FaultChanged changed = answer;
-              changed.silent = std::move(silent);
-              asker.send(changed, sequence);
-            }};
+  OutstandingOrders::Order wait{
+      session.id, {}, [answer, sequence](Session& asker, control::SilentProcesses silent) {
+        control::FaultChanged changed = answer;
+        changed.silent = std::move(silent);
+        asker.send(changed, sequence);
+      }};
   wait.is_of_faults = true;
   for (const auto& [key, context] : clients_.contexts()) wait.awaited.insert(context->id);
-  begin_wait(ticket, std::move(wait));
+  orders_.begin(ticket, std::move(wait));
 }
 
 // Adds rules, or takes them away, or gives them another seed; what is wrong.
@@ -114,16 +115,9 @@ std::optional<control::Error> Server::change_rules(const control::ChangeFault& c
   return std::nullopt;
 }
 
-// A context may have been told again before it looked: it answers for the last one.
 void Server::on_faults_in_force(Session& session, const Incoming& in) {
   const auto told = control::decode<control::FaultsInForce>(in.payload);
-  if (!told) return;
-  silent_.erase(session.id);
-  std::vector<std::uint32_t> done;
-  for (const auto& [ticket, wait] : waits_) {
-    if (wait.is_of_faults && ticket <= told->ticket) done.push_back(ticket);
-  }
-  for (const std::uint32_t ticket : done) note_followed(session, ticket);
+  if (told) orders_.on_faults_in_force(session, told->ticket);
 }
 
 // Only its program knows. The number says whose it would be, on each device.

@@ -111,13 +111,13 @@ void Server::dispatch(Session& session, const Incoming& in) {
     case MessageType::kQpAnswer:
       return on_qp_answer(session, in);
     case MessageType::kImport:
-      return on_import(session, in);
+      return imports_.on_import(session, in);
     case MessageType::kExported:
-      return on_exported(session, in);
+      return imports_.on_exported(session, in);
     case MessageType::kRegionChanged:
-      return on_region_changed(session, in);
+      return imports_.on_region_changed(session, in);
     case MessageType::kRegionFollowed:
-      return on_region_followed(session, in);
+      return imports_.on_region_followed(session, in);
     case MessageType::kOpenDomain:
     case MessageType::kCloseDomain:
     case MessageType::kStandInWanted:
@@ -126,14 +126,17 @@ void Server::dispatch(Session& session, const Incoming& in) {
     case MessageType::kReceiverCall:
     case MessageType::kReceiverAnswer:
     case MessageType::kReceiverEvent:
-      return on_xrc_message(session, in);
+      return xrc_.on_message(session, in);
     case MessageType::kDown:
       return on_down(session, in);
     case MessageType::kRaiseEvent:
-      return on_raise_event(session, in);
+      return raised_events_.on_request(session, in);
     case MessageType::kAck:
     case MessageType::kRefused:
-      return on_event_answer(session, in);
+      if (const auto rule = rule_events_.take_answer(in.header.sequence, session.id)) {
+        return note_rule_event(*rule, in.type() == MessageType::kAck);
+      }
+      return raised_events_.on_answer(session, in);
     default:
       session.refuse(in.header.sequence,
                      {EOPNOTSUPP, std::string("the emulator takes no message of type ") +

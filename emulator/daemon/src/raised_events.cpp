@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Events that `verbena event` asks for: the question goes to the context that has the queue, its
-// answer back.
-#include <algorithm>
+#include "raised_events.hpp"
+
 #include <cerrno>
 #include <cstdio>
 
-#include "server.hpp"
 #include "verbena/control/event_messages.hpp"
 
 namespace verbena::daemon {
@@ -25,7 +23,7 @@ control::Error no_such_queue(const control::RaiseEvent& request) {
 
 }  // namespace
 
-void Server::on_raise_event(Session& session, const Incoming& in) {
+void RaisedEvents::on_request(Session& session, const Incoming& in) {
   const auto request = session.decoded<control::RaiseEvent>(in);
   if (!request) return;
   const fabric::Port* port = fabric_.find(request->device);
@@ -46,53 +44,37 @@ void Server::on_raise_event(Session& session, const Incoming& in) {
     case RaisedEvent::kQpFatal:
     case RaisedEvent::kPathMigrationError:
     case RaisedEvent::kSrqError:
-      return ask_for_event(session, in, *port, *request);
+      return ask(session, in, *port, *request);
   }
   session.refuse(in.header.sequence, {EINVAL, "the emulator knows no event of this number"});
 }
 
-void Server::ask_for_event(Session& session, const Incoming& in, const fabric::Port& port,
-                           const control::RaiseEvent& request) {
+void RaisedEvents::ask(Session& session, const Incoming& in, const fabric::Port& port,
+                       const control::RaiseEvent& request) {
   const bool is_srq = request.event == RaisedEvent::kSrqError;
   Session* const owner = clients_.context_with_slot(
       port, is_srq ? control::slot_of_srq(request.number) : Qpn(request.number).slot());
   if (owner == nullptr) return session.refuse(in.header.sequence, no_such_queue(request));
-  if (!may_ask(session, in, *owner)) return;
+  if (!questions_.may_ask(session, in, *owner)) return;
   const std::uint32_t question = clients_.next_sequence();
-  raised_[question] = {session.id, session.info.pid, in.header.sequence, owner->id, request};
+  questions_.add(
+      request.kType, question,
+      {session.id, session.info.pid, in.header.sequence, owner->id, no_such_queue(request)});
   owner->send(request, question);
 }
 
-void Server::on_event_answer(Session& session, const Incoming& in) {
-  if (const auto rule = rule_events_.take_answer(in.header.sequence, session.id)) {
-    return note_rule_event(*rule, in.type() == control::MessageType::kAck);
-  }
-  const auto pending = raised_.find(in.header.sequence);
-  if (pending == raised_.end() || pending->second.owner != session.id) return;
-  const PendingEvent event = pending->second;
-  raised_.erase(pending);
-  Session* const asker = clients_.find(event.asker);
+void RaisedEvents::on_answer(Session& owner, const Incoming& in) {
+  const auto question = questions_.take(control::RaiseEvent::kType, in.header.sequence, owner);
+  Session* const asker = question ? clients_.find(question->asker) : nullptr;
   if (asker == nullptr) return;
   if (in.type() == control::MessageType::kAck) {
-    return asker->send(control::Ack{}, event.sequence);
+    return asker->send(control::Ack{}, question->sequence);
   }
   const auto refused = control::decode<control::Refused>(in.payload);
   const bool is_unknown = !refused || refused->code == ENOENT;
-  asker->refuse(event.sequence,
-                is_unknown ? no_such_queue(event.request)
+  asker->refuse(question->sequence,
+                is_unknown ? question->if_gone
                            : control::Error{static_cast<int>(refused->code), refused->text});
-}
-
-void Server::end_events_of(Session::Id gone) {
-  rule_events_.forget_owner(gone);
-  std::erase_if(raised_, [&](const auto& entry) {
-    const PendingEvent& event = entry.second;
-    Session* const asker = clients_.find(event.asker);
-    if (event.owner == gone && asker != nullptr) {
-      asker->refuse(event.sequence, no_such_queue(event.request));
-    }
-    return event.owner == gone || event.asker == gone;
-  });
 }
 
 }  // namespace verbena::daemon

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One process imports what another one's context has made: the question goes to the owner, its
+// answer back to the importer. Whoever was given the owner's descriptor knows the name of its
+// socket, which nobody could guess. When the owner changes a region, all who import from it are
+// told. Owned by the server, on its thread.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "client_table.hpp"
+#include "outstanding_orders.hpp"
+#include "questions.hpp"
+
+namespace verbena::daemon {
+
+class Imports {
+ public:
+  Imports(ClientTable& clients, Questions& questions, OutstandingOrders& orders)
+      : clients_(clients), questions_(questions), orders_(orders) {}
+
+  void on_import(Session& importer, const control::Incoming& in);
+  void on_exported(Session& owner, const control::Incoming& in);
+  void on_region_changed(Session& owner, const control::Incoming& in);
+  void on_region_followed(const Session& importer, const control::Incoming& in);
+  void on_client_gone(Session::Id gone);
+
+ private:
+  Session* owner_for(const Session& importer, const std::string& name);
+
+  ClientTable& clients_;
+  Questions& questions_;
+  OutstandingOrders& orders_;
+  std::map<Session::Id, Session::Id> owners_;  // by importer, until that one goes
+};
+
+}  // namespace verbena::daemon

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Events that `verbena event` asks for. One that is about a queue is raised by the context that has
+// it: the question goes there, its answer back. Owned by the server, on its thread.
+#pragma once
+
+#include "client_table.hpp"
+#include "questions.hpp"
+#include "verbena/control/event_messages.hpp"
+#include "verbena/fabric/fabric.hpp"
+
+namespace verbena::daemon {
+
+class RaisedEvents {
+ public:
+  RaisedEvents(fabric::Fabric& fabric, ClientTable& clients, Questions& questions)
+      : fabric_(fabric), clients_(clients), questions_(questions) {}
+
+  void on_request(Session& session, const control::Incoming& in);
+  // Ack or Refused.
+  void on_answer(Session& owner, const control::Incoming& in);
+
+ private:
+  void ask(Session& session, const control::Incoming& in, const fabric::Port& port,
+           const control::RaiseEvent& request);
+
+  fabric::Fabric& fabric_;
+  ClientTable& clients_;
+  Questions& questions_;
+};
+
+}  // namespace verbena::daemon
