@@ -1,53 +1,154 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "rule_events.hpp"
 
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <utility>
-#include <vector>
+#include <string>
+
+#include "journal_json.hpp"
+#include "verbena/control/event_messages.hpp"
 
 namespace verbena::daemon {
+namespace {
 
-void RuleEvents::follow(const fabric::RuleTable& rules, const IsThere& is_there) {
-  for (auto at = clocks_.begin(); at != clocks_.end();) {
-    if (rules.find(at->first) != nullptr) {
-      ++at;
-      continue;
-    }
-    if (!at->second.has_ended) loop_.cancel(at->second.timer);
-    at = clocks_.erase(at);
-  }
-  for (const fabric::RuleTable::Entry& entry : rules.all()) {
-    if (!entry.rule.is_event() || clocks_.contains(entry.spec.id)) continue;
-    if (is_there(entry.rule)) start(entry.spec.id, entry.rule.after);
+int signal_of(fault::Action action) {
+  switch (action) {
+    case fault::Action::kStop:
+      return SIGSTOP;
+    case fault::Action::kCont:
+      return SIGCONT;
+    default:
+      return SIGKILL;
   }
 }
 
-void RuleEvents::start(std::uint64_t id, TimeNs after) {
-  const auto timer = loop_.after(after, [this, id] {
-    clocks_.at(id).has_ended = true;
-    perform_(id);
+}  // namespace
+
+void RuleEvents::follow() {
+  std::erase_if(clocks_, [this](const auto& entry) {
+    const auto& [rule, clock] = entry;
+    if (fabric_.rules().find(rule) != nullptr) return false;
+    if (!clock.has_ended) timers_.cancel(clock.timer);
+    return true;
   });
-  clocks_.insert_or_assign(id, Clock{timer, false});
+  for (const fabric::RuleTable::Entry& entry : fabric_.rules().all()) {
+    const fault::Rule& rule = entry.rule;
+    if (!rule.is_event() || clocks_.contains(entry.spec.id)) continue;
+    const bool is_there = rule.program == fault::kEmulatorName ? !clients_.contexts().empty()
+                                                               : !contexts_of(rule).empty();
+    if (is_there) start(entry.spec.id, rule.after);
+  }
 }
 
-std::optional<std::uint64_t> RuleEvents::take_answer(std::uint32_t question, std::uint64_t owner) {
-  const auto found = asked_.find(question);
-  if (found == asked_.end() || found->second.owner != owner) return std::nullopt;
-  const std::uint64_t rule = found->second.rule;
-  asked_.erase(found);
-  return rule;
+void RuleEvents::end() {
+  for (const auto& [rule, clock] : clocks_) {
+    if (!clock.has_ended) timers_.cancel(clock.timer);
+  }
+  clocks_.clear();
 }
 
-void RuleEvents::forget_owner(std::uint64_t owner) {
+void RuleEvents::start(std::uint64_t rule, TimeNs after) {
+  const auto timer = timers_.after(after, [this, rule] {
+    clocks_.at(rule).has_ended = true;
+    perform(rule);
+  });
+  clocks_.insert_or_assign(rule, Clock{timer, false});
+}
+
+std::vector<Session*> RuleEvents::contexts_of(const fault::Rule& rule) const {
+  std::map<std::uint32_t, bool> is_meant;  // by process
+  std::vector<Session*> contexts;
+  for (const auto& [key, session] : clients_.contexts()) {
+    if (!rule.device.empty() && key.first->info().name != rule.device) continue;
+    const auto [known, is_new] = is_meant.try_emplace(session->info.pid, true);
+    if (is_new && !rule.program.empty())
+      known->second = clients_.is_called(session->id, rule.program);
+    if (known->second) contexts.push_back(session);
+  }
+  return contexts;
+}
+
+std::set<std::uint32_t> RuleEvents::processes_of(const fault::Rule& rule) const {
+  std::set<std::uint32_t> pids;
+  for (const Session* const context : contexts_of(rule)) pids.insert(context->info.pid);
+  return pids;
+}
+
+// To how many it has happened by now; of queues, the contexts will say.
+std::uint64_t RuleEvents::raise_for(std::uint64_t id, const fault::Rule& rule) {
+  const bool is_of_queue = rule.qp || rule.place != 0;
+  for (Session* const context : contexts_of(rule)) {
+    control::RaiseEvent request;
+    request.device = context->context->port->info().name;
+    request.event = static_cast<control::RaisedEvent>(rule.raised);
+    if (rule.qp) request.number = rule.qp->value();
+    if (rule.is_of_srq) {
+      request.number = control::plain_srq_number(context->context->slot, rule.place);
+    } else {
+      request.place = rule.place;
+    }
+    const std::uint32_t question = clients_.next_sequence();
+    if (is_of_queue) asked_[question] = {id, context->id};
+    context->send(request, question);
+  }
+  return is_of_queue ? 0 : processes_of(rule).size();
+}
+
+void RuleEvents::perform(std::uint64_t id) {
+  const fabric::RuleTable::Entry* const entry = fabric_.rules().find(id);
+  if (entry == nullptr) return;
+  const fault::Rule rule = entry->rule;
+  const std::string text = entry->spec.text;
+  spdlog::info("the time has come for: {}", text);
+  std::uint64_t matched = 0;
+  if (rule.action == fault::Action::kRaise) {
+    matched = raise_for(id, rule);
+  } else if (rule.action == fault::Action::kPortDown || rule.action == fault::Action::kPortUp) {
+    for (const auto& port : fabric_.ports()) {
+      if (!rule.device.empty() && port->info().name != rule.device) continue;
+      set_port_(*port, rule.action == fault::Action::kPortUp);
+      ++matched;
+    }
+  } else if (rule.program == fault::kEmulatorName) {
+    ::kill(::getpid(), SIGKILL);
+  } else {
+    for (const std::uint32_t pid : processes_of(rule)) {
+      matched += ::kill(static_cast<pid_t>(pid), signal_of(rule.action)) == 0;
+    }
+  }
+  fabric_.rules().note_event(id, matched);
+  journal_.note(json_of_rule(text, rule.device, matched));
+}
+
+bool RuleEvents::on_answer(const Session& owner, const control::Incoming& in) {
+  const auto asked = asked_.find(in.header.sequence);
+  if (asked == asked_.end() || asked->second.owner != owner.id) return false;
+  const std::uint64_t rule = asked->second.rule;
+  asked_.erase(asked);
+  const fabric::RuleTable::Entry* const entry = fabric_.rules().find(rule);
+  if (entry == nullptr) return true;
+  if (in.type() == control::MessageType::kAck) {
+    fabric_.rules().note_event(rule, 1);
+  } else if (entry->retired.fired == 0) {
+    perform_again(rule);
+  }
+  return true;
+}
+
+void RuleEvents::on_client_gone(Session::Id gone) {
   std::vector<std::uint64_t> rules;
   std::erase_if(asked_, [&](const auto& entry) {
-    if (entry.second.owner != owner) return false;
+    if (entry.second.owner != gone) return false;
     rules.push_back(entry.second.rule);
     return true;
   });
   for (const std::uint64_t rule : rules) perform_again(rule);
 }
 
+// In a moment, unless others are asked still: the queue may come yet.
 void RuleEvents::perform_again(std::uint64_t rule) {
   const auto is_of_it = [rule](const auto& entry) { return entry.second.rule == rule; };
   const auto clock = clocks_.find(rule);

@@ -1,56 +1,70 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The clocks of what rules let happen once (fault::is_event): each begins when a program that the
-// rule names has a device open, or at once if one has. Owned by the server, on its thread.
+// What rules let happen once (fault::is_event): to a port, or to the processes of a program. The
+// clock of each begins when a program that the rule names has a device open, or at once if one has.
+// Owned by the server, on its thread.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
 
-#include "event_loop.hpp"
-#include "verbena/fabric/rule_table.hpp"
+#include "client_table.hpp"
+#include "event_journal.hpp"
+#include "verbena/fabric/fabric.hpp"
 
 namespace verbena::daemon {
 
 class RuleEvents {
  public:
-  using IsThere = std::function<bool(const fault::Rule& rule)>;
-  using Perform = std::function<void(std::uint64_t rule)>;
+  using SetPort = std::function<void(fabric::Port& port, bool up)>;
 
-  RuleEvents(EventLoop& loop, Perform perform) : loop_(loop), perform_(std::move(perform)) {}
-
-  // After rules have changed, or a program has opened a device.
-  void follow(const fabric::RuleTable& rules, const IsThere& is_there);
-
-  // A context is asked to raise an event for a rule.
-  void note_asked(std::uint32_t question, std::uint64_t rule, std::uint64_t owner) {
-    asked_[question] = {rule, owner};
-  }
-  // For which rule this context was asked that; it is no longer. Nothing: it was not.
-  std::optional<std::uint64_t> take_answer(std::uint32_t question, std::uint64_t owner);
-  // Who has ended answers no more.
-  void forget_owner(std::uint64_t owner);
-  // Once more in a moment, unless others are asked still: the queue may come yet.
-  void perform_again(std::uint64_t rule);
-
- private:
+  // A queue that there is not yet is looked for again and again.
   static constexpr TimeNs kAgainNs = 20'000'000;
 
+  RuleEvents(fabric::Fabric& fabric, ClientTable& clients, fabric::Timers& timers,
+             EventJournal& journal, SetPort set_port)
+      : fabric_(fabric),
+        clients_(clients),
+        timers_(timers),
+        journal_(journal),
+        set_port_(std::move(set_port)) {}
+
+  // After rules have changed, or a program has opened a device.
+  void follow();
+  // Ack or Refused. False: it is no answer to a question of a rule.
+  bool on_answer(const Session& owner, const control::Incoming& in);
+  // Who has ended answers no more.
+  void on_client_gone(Session::Id gone);
+  // Nothing happens from here on.
+  void end();
+
+ private:
   struct Clock {
     fabric::Timers::Id timer = 0;
     bool has_ended = false;
   };
   struct Asked {
     std::uint64_t rule;
-    std::uint64_t owner;
+    Session::Id owner;
   };
-  void start(std::uint64_t id, TimeNs after);
 
-  EventLoop& loop_;
-  Perform perform_;
+  void start(std::uint64_t rule, TimeNs after);
+  void perform(std::uint64_t rule);
+  void perform_again(std::uint64_t rule);
+  std::uint64_t raise_for(std::uint64_t id, const fault::Rule& rule);
+  std::vector<Session*> contexts_of(const fault::Rule& rule) const;
+  std::set<std::uint32_t> processes_of(const fault::Rule& rule) const;
+
+  fabric::Fabric& fabric_;
+  ClientTable& clients_;
+  fabric::Timers& timers_;
+  EventJournal& journal_;
+  SetPort set_port_;
   std::map<std::uint64_t, Clock> clocks_;  // by the rule's id
-  std::map<std::uint32_t, Asked> asked_;   // by the question
+  std::map<std::uint32_t, Asked> asked_;   // to raise an event, by the question
 };
 
 }  // namespace verbena::daemon

@@ -40,7 +40,7 @@ Server::Server(EventLoop& loop, Instance& instance, fabric::Fabric& fabric, Shar
       relay(*p, slot, datagram);
     });
   }
-  journal_.add(json_of_up(kVersion, static_cast<std::uint32_t>(::getpid())));
+  journal_.note(json_of_up(kVersion, static_cast<std::uint32_t>(::getpid())));
 }
 
 Server::~Server() {
@@ -138,15 +138,15 @@ void Server::add_session(UniqueFd fd, std::uint32_t pid) {
 void Server::remove_session(Session::Id id) {
   const std::unique_ptr<Session> session = clients_.remove(id);
   if (session == nullptr) return;
-  journal_readers_.erase(id);
+  journal_.on_client_gone(id);
   close_context(*session);
   end_capture_of(id);
   end_streams_of(id);
   questions_.on_client_gone(id);
   imports_.on_client_gone(id);
-  end_fault_questions_of(id);
+  faults_.on_client_gone(id);
   orders_.on_client_gone(id);
-  rule_events_.forget_owner(id);
+  rule_events_.on_client_gone(id);
   if (extension_ != nullptr) extension_->on_client_closed(id);
   std::vector<std::uint32_t> done;
   for (const auto& [sequence, round] : rounds_) {
@@ -159,7 +159,7 @@ void Server::remove_session(Session::Id id) {
 
 void Server::close_context(Session& session) {
   if (!session.context) return;
-  note_end(session);
+  journal_.note_closed(session);
   // Before anybody else can get the slot.
   rings_.on_context_closed(session);
   captures_.on_context_closed(session);
@@ -192,7 +192,8 @@ void Server::shut_down(const std::string& reason) {
   instance_.begin_end();
   loop_.unwatch(listening_.get());
   listening_.reset();
-  end_journal(reason);
+  rule_events_.end();
+  journal_.end(reason);
   clients_.tell_contexts("", control::Shutdown{reason});
   // In a turn of its own: the caller may be a handler of a session.
   const auto stop = [this] { loop_.at_end_of_turn([this] { loop_.stop(); }); };

@@ -14,10 +14,11 @@
 
 #include "capture_broker.hpp"
 #include "client_table.hpp"
+#include "event_journal.hpp"
 #include "event_loop.hpp"
+#include "fault_changes.hpp"
 #include "imports.hpp"
 #include "instance.hpp"
-#include "journal.hpp"
 #include "outstanding_orders.hpp"
 #include "questions.hpp"
 #include "raised_events.hpp"
@@ -28,7 +29,6 @@
 #include "status_stream.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/control/event_messages.hpp"
-#include "verbena/control/journal_messages.hpp"
 #include "verbena/control/silent_processes.hpp"
 #include "verbena/control/status_messages.hpp"
 #include "verbena/fabric/fabric.hpp"
@@ -109,47 +109,8 @@ class Server final : private StatusStream::Host {
   void follow_captured_addresses();
   void tell_captured(const control::CaptureOrder& order);
 
-  // server_journal.cpp
-  struct JournalWatch {
-    std::uint32_t sequence = 0;  // of its question
-    std::uint64_t after = 0;     // the last event that it was sent
-    std::uint64_t end = 0;       // the last one that it asked for, unless it follows
-    bool follows = false;
-    bool waits = false;  // until it has read what it was sent
-  };
-  void note(const std::string& event);
-  void note_opened(const Session& session);
-  void note_end(Session& session);
-  void read_journal(Session& session, int most);
-  void on_journal_written(Session& session);
-  void on_journal_query(Session& session, const control::Incoming& in);
-  void answer_journal_query(Session::Id id, std::uint32_t sequence,
-                            const control::JournalQuery& query);
-  void continue_journal(Session::Id id, JournalWatch& reader);
-  void send_journal(Session::Id id);
-  void end_journal(const std::string& reason);
-
-  // server_faults.cpp
-  void on_change_fault(Session& session, const control::Incoming& in);
-  void on_queue_pair_found(Session& session, const control::Incoming& in);
-  void change_faults(Session& session, std::uint32_t sequence, const control::ChangeFault& change);
-  // server_rule_events.cpp
-  std::vector<Session*> contexts_of(const fault::Rule& rule) const;
-  std::set<std::uint32_t> processes_of(const fault::Rule& rule) const;
-  void follow_rule_events();
-  void perform_rule_event(std::uint64_t id);
-  std::uint64_t raise_for(std::uint64_t id, const fault::Rule& rule);
-  void note_rule_event(std::uint64_t id, bool has_happened);
-  void change_port_state(fabric::Port& port, bool up);
-  std::optional<control::Error> change_rules(const control::ChangeFault& change,
-                                             std::uint64_t fresh_seed,
-                                             control::FaultChanged& answer);
-  void ask_for_queue_pair(Session& asker, std::uint32_t sequence,
-                          const control::ChangeFault& change);
-  void give_up_fault(std::uint32_t ticket, bool is_silent);
-  void end_fault_questions_of(Session::Id gone);
-  void on_faults_in_force(Session& session, const control::Incoming& in);
-
+  void on_rules_changed();
+  void set_port_state(fabric::Port& port, bool up);
   void relay(fabric::Port& port, std::uint32_t slot, const control::Relayed& datagram);
 
   // server_status.cpp
@@ -184,20 +145,15 @@ class Server final : private StatusStream::Host {
     std::string comm;
   };
   std::map<std::pair<const fabric::Port*, std::uint32_t>, Ended> ended_;
+  EventJournal journal_{clients_, loop_};
   RingBroker rings_{shares_};
-  // Faults of a queue pair whose program was asked whether it has it, by ticket.
-  struct PendingFault {
-    Session::Id asker;
-    std::uint32_t sequence;
-    control::ChangeFault change;
-    std::set<Session::Id> asked;
-    fabric::Timers::Id deadline;
-  };
-  std::map<std::uint32_t, PendingFault> faults_asked_for_;
   Questions questions_{clients_};
   OutstandingOrders orders_{clients_, loop_};
   Imports imports_{clients_, questions_, orders_};
   XrcBroker xrc_{clients_, questions_};
+  RuleEvents rule_events_{fabric_, clients_, loop_, journal_,
+                          [this](fabric::Port& port, bool up) { set_port_state(port, up); }};
+  FaultChanges faults_{fabric_, clients_, loop_, journal_, orders_, [this] { on_rules_changed(); }};
   RaisedEvents raised_events_{fabric_, clients_, questions_};
   // Pidfds of processes that `verbena run` became, by process: one each, however often it asks.
   std::map<std::uint32_t, control::UniqueFd> holds_;
@@ -212,10 +168,7 @@ class Server final : private StatusStream::Host {
     fabric::Timers::Id deadline = 0;
   };
   std::map<Session::Id, Stream> streams_;  // by their askers
-  Journal journal_;
-  std::map<Session::Id, JournalWatch> journal_readers_;
   CaptureBroker captures_{fabric_};
-  RuleEvents rule_events_{loop_, [this](std::uint64_t rule) { perform_rule_event(rule); }};
   std::optional<fabric::Timers::Id> capture_retry_;
   std::optional<fabric::Timers::Id> linger_;
 };

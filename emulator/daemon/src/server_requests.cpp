@@ -87,15 +87,15 @@ void Server::dispatch(Session& session, const Incoming& in) {
     case MessageType::kAnnounce:
       return on_announce(session, in);
     case MessageType::kChangeFault:
-      return on_change_fault(session, in);
+      return faults_.on_request(session, in);
     case MessageType::kFaultsInForce:
-      return on_faults_in_force(session, in);
+      return faults_.on_in_force(session, in);
     case MessageType::kQueuePairFound:
-      return on_queue_pair_found(session, in);
+      return faults_.on_queue_pair_found(session, in);
     case MessageType::kJournalWritten:
-      return on_journal_written(session);
+      return journal_.take_in(session);
     case MessageType::kJournalQuery:
-      return on_journal_query(session, in);
+      return journal_.on_query(session, in);
     case MessageType::kCapture:
       return on_capture(session, in);
     case MessageType::kRefreshCounters:
@@ -133,9 +133,7 @@ void Server::dispatch(Session& session, const Incoming& in) {
       return raised_events_.on_request(session, in);
     case MessageType::kAck:
     case MessageType::kRefused:
-      if (const auto rule = rule_events_.take_answer(in.header.sequence, session.id)) {
-        return note_rule_event(*rule, in.type() == MessageType::kAck);
-      }
+      if (rule_events_.on_answer(session, in)) return;
       return raised_events_.on_answer(session, in);
     default:
       session.refuse(in.header.sequence,
@@ -184,7 +182,7 @@ void Server::on_open_device(Session& session, const Incoming& in) {
   session.context = Session::Context{port, *slot, {}, is_elsewhere};
   clients_.add_context(session);
   session.is_further_engine = request->is_further;
-  note_opened(session);
+  journal_.note_opened(session);
   std::vector<int> fds{port->receive_fd(*slot), port->stats_fd(*slot)};
   for (const control::UniqueFd& sender : senders) fds.push_back(sender.get());
   const auto capture = captures_.wants(session) ? captures_.admit(session) : std::nullopt;
@@ -195,7 +193,7 @@ void Server::on_open_device(Session& session, const Incoming& in) {
                                      fabric_.rules().in_force()},
                in.header.sequence, fds);
   if (captures_.wants(session)) capture_more_later();
-  follow_rule_events();
+  rule_events_.follow();
   spdlog::info("{} slot {} to pid {} ({})", port->info().name, *slot, session.info.pid,
                session.info.comm);
 }
@@ -294,18 +292,23 @@ void Server::on_set_port(Session& session, const Incoming& in) {
   if (port == nullptr) {
     return session.refuse(in.header.sequence, fabric_.no_such_device(request->device));
   }
-  change_port_state(*port, request->up);
+  set_port_state(*port, request->up);
   session.answer(in.header.sequence, control::Done{});
 }
 
-void Server::change_port_state(fabric::Port& port, bool up) {
+void Server::set_port_state(fabric::Port& port, bool up) {
   const control::PortEvent event = fabric_.set_port_state(port, up);
   if (event.changes == 0) return;
-  note(json_of_port(event));
+  journal_.note(json_of_port(event));
   const std::string& name = port.info().name;
   spdlog::info("{} is {}", name, up ? "up" : "down");
   clients_.tell_contexts(name, event);
   if (extension_ != nullptr) extension_->on_port_changed(port);
+}
+
+void Server::on_rules_changed() {
+  rule_events_.follow();
+  if (extension_ != nullptr) extension_->on_rules_changed();
 }
 
 void Server::follow_interfaces() {
@@ -314,7 +317,7 @@ void Server::follow_interfaces() {
   follow_captured_addresses();
   for (const control::PortEvent& event : events) {
     const std::string& name = event.device.name;
-    note(json_of_port(event));
+    journal_.note(json_of_port(event));
     if ((event.changes & control::kGidsChanged) != 0) {
       spdlog::info("{}: the addresses of {} have changed", name, event.device.if_name);
     }
@@ -333,7 +336,7 @@ void Server::on_announce(Session& session, const Incoming& in) {
   control::PortEvent event;
   event.changes = request->changes & ~std::uint32_t{control::kPortStateChanged};
   event.device = port->info();
-  note(json_of_port(event));
+  journal_.note(json_of_port(event));
   clients_.tell_contexts(request->device, event);
   if (extension_ != nullptr && (event.changes & control::kGidsChanged) != 0) {
     extension_->on_addresses_changed(*port);

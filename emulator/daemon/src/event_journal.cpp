@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// `verbena events`: what contexts and the daemon itself have noted, and who reads it. A reader that
-// does not read costs no more than the page under way; what it misses by that it is told.
+#include "event_journal.hpp"
+
 #include <algorithm>
-#include <string>
+#include <cerrno>
+#include <utility>
 #include <vector>
 
 #include "journal_json.hpp"
 #include "process_stat.hpp"
-#include "server.hpp"
 
 namespace verbena::daemon {
 
@@ -38,13 +38,12 @@ ContextEnd end_of_process(std::uint32_t pid) {
 
 }  // namespace
 
-void Server::note(const std::string& event) {
+void EventJournal::note(const std::string& event) {
   journal_.add(event);
-  for (auto& [id, reader] : journal_readers_) continue_journal(id, reader);
+  for (auto& [id, reader] : readers_) go_on_when_read(id, reader);
 }
 
-// A bounded turn, so that a context which tells more than others does not keep them waiting.
-void Server::read_journal(Session& session, int most) {
+void EventJournal::take_in_most(Session& session, int most) {
   if (!session.context) return;
   control::JournalRing& ring = session.context->port->journal(session.context->slot);
   control::JournalReader::quieten(ring);
@@ -64,25 +63,29 @@ void Server::read_journal(Session& session, int most) {
     note(json_of_lost(lost, &source));
   }
   if (taken < most) return;
-  loop_.at_end_of_turn([this, id = session.id] {
+  timers_.at_end_of_turn([this, id = session.id] {
     Session* const found = clients_.find(id);
-    if (found != nullptr) read_journal(*found, kRecordsOfATurn);
+    if (found != nullptr) take_in(*found);
   });
 }
 
-void Server::on_journal_written(Session& session) { read_journal(session, kRecordsOfATurn); }
+void EventJournal::take_in(Session& context) { take_in_most(context, kRecordsOfATurn); }
 
-void Server::note_opened(const Session& session) {
+void EventJournal::take_in_all() {
+  for (const auto& [key, context] : clients_.contexts()) take_in(*context);
+}
+
+void EventJournal::note_opened(const Session& session) {
   if (session.is_further_engine) return;
   note(json_of_opened(source_of(session), session.context->slot));
 }
 
 // With all that its other engines have told before.
-void Server::note_end(Session& session) {
+void EventJournal::note_closed(Session& session) {
   constexpr int kAll = 1 << 16;
   const std::uint32_t pid = session.info.pid;
   for (const auto& [key, other] : clients_.contexts()) {
-    if (other->info.pid == pid) read_journal(*other, kAll);
+    if (other->info.pid == pid) take_in_most(*other, kAll);
   }
   if (session.is_further_engine) return;
   ContextEnd end;
@@ -96,51 +99,47 @@ void Server::note_end(Session& session) {
   note(json_of_end(source_of(session), session.context->slot, end));
 }
 
-void Server::on_journal_query(Session& session, const Incoming& in) {
+void EventJournal::on_query(Session& session, const Incoming& in) {
   const auto query = session.decoded<JournalQuery>(in);
   if (!query) return;
   // Whoever has seen a program end shall read of its end: it is heard of here, and noted before the
   // answer.
-  std::vector<Session::Id> contexts;
-  for (const auto& [key, context] : clients_.contexts()) contexts.push_back(context->id);
-  for (const Session::Id id : contexts) {
-    Session* const found = clients_.find(id);
-    if (found != nullptr) found->catch_up(Session::CatchUp::kAll);
+  for (Session* const context : clients_.contexts_of("")) {
+    context->catch_up(Session::CatchUp::kAll);
   }
-  loop_.at_end_of_turn([this, id = session.id, sequence = in.header.sequence, asked = *query] {
-    answer_journal_query(id, sequence, asked);
+  timers_.at_end_of_turn([this, id = session.id, sequence = in.header.sequence, asked = *query] {
+    answer(id, sequence, asked);
   });
 }
 
-void Server::answer_journal_query(Session::Id id, std::uint32_t sequence,
-                                  const JournalQuery& query) {
+void EventJournal::answer(Session::Id id, std::uint32_t sequence, const JournalQuery& query) {
   Session* const asker = clients_.find(id);
   if (asker == nullptr) return;
-  if (journal_readers_.contains(id)) {
+  if (readers_.contains(id)) {
     return asker->refuse(sequence, {EBUSY, "the question before is being answered"});
   }
-  for (const auto& [key, session] : clients_.contexts()) read_journal(*session, kRecordsOfATurn);
+  take_in_all();
   if (query.after == JournalQuery::kNothing) {
     return asker->send(control::JournalText{true, journal_.newest(), ""}, sequence);
   }
   // A number that there was not yet is of an emulator before this one.
   const std::uint64_t after = std::min(query.after, journal_.newest());
-  journal_readers_[id] = {sequence, after, journal_.newest(), query.follows};
+  readers_[id] = {sequence, after, journal_.newest(), query.follows};
   // Also if there is nothing: the asker knows then that it follows from here on.
-  send_journal(id);
+  send_page(id);
 }
 
 // When it has read what it was sent before.
-void Server::continue_journal(Session::Id id, JournalWatch& reader) {
+void EventJournal::go_on_when_read(Session::Id id, Reader& reader) {
   if (reader.waits) return;
   reader.waits = true;
-  clients_.find(id)->when_read([this, id] { send_journal(id); });
+  clients_.find(id)->when_read([this, id] { send_page(id); });
 }
 
-void Server::send_journal(Session::Id id) {
-  const auto found = journal_readers_.find(id);
-  if (found == journal_readers_.end()) return;
-  JournalWatch& reader = found->second;
+void EventJournal::send_page(Session::Id id) {
+  const auto found = readers_.find(id);
+  if (found == readers_.end()) return;
+  Reader& reader = found->second;
   reader.waits = false;
   std::string text = journal_.read(reader.after, control::JournalText::kTextMost);
   const bool is_last = !reader.follows && reader.after >= reader.end;
@@ -148,17 +147,16 @@ void Server::send_journal(Session::Id id) {
                           reader.sequence);
   // What cannot be sent ends the session, later.
   if (is_last) {
-    journal_readers_.erase(id);
+    readers_.erase(id);
   } else if (reader.after < journal_.newest()) {
-    continue_journal(id, reader);
+    go_on_when_read(id, reader);
   }
 }
 
-// The last words for those who follow, as far as they read.
-void Server::end_journal(const std::string& reason) {
-  for (const auto& [key, session] : clients_.contexts()) read_journal(*session, kRecordsOfATurn);
+void EventJournal::end(const std::string& reason) {
+  take_in_all();
   note(json_of_down(reason));
-  for (auto& [id, reader] : journal_readers_) {
+  for (auto& [id, reader] : readers_) {
     if (clients_.find(id)->is_behind()) continue;
     while (reader.follows && reader.after < journal_.newest()) {
       std::string text = journal_.read(reader.after, control::JournalText::kTextMost);

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// `verbena events`: takes in what contexts have told in their rings and what the daemon itself has
+// seen, and sends it to those who read. A reader that does not read costs no more than the page
+// under way; what it misses by that it is told. Owned by the server, on its thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "client_table.hpp"
+#include "journal.hpp"
+#include "verbena/control/journal_messages.hpp"
+
+namespace verbena::daemon {
+
+class EventJournal {
+ public:
+  EventJournal(ClientTable& clients, fabric::Timers& timers) : clients_(clients), timers_(timers) {}
+
+  // Something has happened: an object of journal_json.hpp.
+  void note(const std::string& event);
+  void note_opened(const Session& context);
+  // While it still has its context.
+  void note_closed(Session& context);
+  // A context has told something. Takes a bounded number in, the rest in later turns: a context
+  // that tells more than others does not keep them waiting.
+  void take_in(Session& context);
+  void on_query(Session& session, const control::Incoming& in);
+  void on_client_gone(Session::Id gone) { readers_.erase(gone); }
+  // The last words for those who follow, as far as they read.
+  void end(const std::string& reason);
+
+ private:
+  struct Reader {
+    std::uint32_t sequence = 0;  // of its question
+    std::uint64_t after = 0;     // the last event that it was sent
+    std::uint64_t end = 0;       // the last one that it asked for, unless it follows
+    bool follows = false;
+    bool waits = false;  // until it has read what it was sent
+  };
+
+  void take_in_most(Session& context, int most);
+  void take_in_all();
+  void answer(Session::Id id, std::uint32_t sequence, const control::JournalQuery& query);
+  void go_on_when_read(Session::Id id, Reader& reader);
+  void send_page(Session::Id id);
+
+  ClientTable& clients_;
+  fabric::Timers& timers_;
+  Journal journal_;
+  std::map<Session::Id, Reader> readers_;
+};
+
+}  // namespace verbena::daemon
