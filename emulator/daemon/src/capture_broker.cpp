@@ -4,6 +4,8 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "verbena/fabric/socket_failure.hpp"
 #include "verbena/link/capture_ring.hpp"
 
@@ -13,6 +15,47 @@ namespace {
 constexpr std::uint32_t kNoSource = 0;
 
 }  // namespace
+
+void CaptureBroker::on_request(Session& command, const control::Incoming& in) {
+  const auto request = command.decoded<control::Capture>(in);
+  if (!request) return;
+  if (!request->device.empty() && fabric_.find(request->device) == nullptr) {
+    return command.refuse(in.header.sequence, fabric_.no_such_device(request->device));
+  }
+  if (capture_) return command.refuse(in.header.sequence, {EBUSY, "a capture runs already"});
+  const auto started = start(command, *request);
+  command.answer(in.header.sequence, started);
+  if (started) admit_more();
+}
+
+void CaptureBroker::admit_more() {
+  for (const auto& [key, context] : clients_.contexts()) {
+    while (wants(*context)) {
+      const auto order = admit(*context);
+      if (order) {
+        const int ring[] = {order->ring.get()};
+        context->send(control::SetCapture{order->order}, clients_.next_sequence(), ring);
+      } else if (wants(*context)) {
+        return admit_more_later();
+      }
+    }
+  }
+}
+
+void CaptureBroker::admit_more_later() {
+  if (retry_) return;
+  retry_ = timers_.after(kRetryNs, [this] {
+    retry_.reset();
+    admit_more();
+  });
+}
+
+std::optional<CaptureBroker::Order> CaptureBroker::on_context_opened(const Session& context) {
+  if (!wants(context)) return std::nullopt;
+  auto order = admit(context);
+  if (wants(context)) admit_more_later();
+  return order;
+}
 
 control::Outcome<control::Done> CaptureBroker::start(Session& command,
                                                      const control::Capture& request) {
@@ -58,13 +101,13 @@ std::vector<IpAddress> CaptureBroker::recorded_by_sender() const {
   return all;
 }
 
-std::optional<control::CaptureOrder> CaptureBroker::follow_addresses() {
-  if (!capture_ || capture_->recorded_by_sender == recorded_by_sender()) return std::nullopt;
+void CaptureBroker::follow_addresses() {
+  if (!capture_ || capture_->recorded_by_sender == recorded_by_sender()) return;
   capture_->recorded_by_sender = recorded_by_sender();
   for (const auto& port : fabric_.ports()) {
     if (capture_->covers(*port)) port->leave_out_of_capture(capture_->recorded_by_sender);
   }
-  return control::CaptureOrder{true, capture_->recorded_by_sender};
+  tell_admitted({true, capture_->recorded_by_sender});
 }
 
 void CaptureBroker::stop() {
@@ -116,6 +159,20 @@ void CaptureBroker::on_context_closed(const Session& context) {
     capture_->command->send(control::CaptureSourceEnded{known->second}, control::kDaemonSequence);
   }
   capture_->numbers.erase(known);
+}
+
+void CaptureBroker::on_client_gone(Session::Id gone) {
+  if (!capture_ || capture_->command->id != gone) return;
+  tell_admitted({});
+  stop();
+}
+
+// Each order is of the capture before it: none may take the place of another.
+void CaptureBroker::tell_admitted(const control::CaptureOrder& order) {
+  for (const auto& [key, context] : clients_.contexts()) {
+    if (!capture_->numbers.contains(context->id)) continue;
+    context->send(control::SetCapture{order}, clients_.next_sequence());
+  }
 }
 
 }  // namespace verbena::daemon

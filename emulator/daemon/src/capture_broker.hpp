@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Who is captured, for the one `verbena capture` that may run. Each context gets a ring of its own,
 // which it writes and the command reads; the daemon makes it, passes it on to both, and never looks
-// at a packet. The command hears of a context before the context may send. Owned by the server, on
-// its thread.
+// at a packet. The command hears of a context before the context may send; one that does not read
+// at this moment hears of the rest later. Owned by the server, on its thread.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "session.hpp"
+#include "client_table.hpp"
 #include "verbena/control/capture_messages.hpp"
 #include "verbena/control/messages.hpp"
 #include "verbena/control/unique_fd.hpp"
@@ -21,30 +21,27 @@ namespace verbena::daemon {
 
 class CaptureBroker {
  public:
-  explicit CaptureBroker(fabric::Fabric& fabric) : fabric_(fabric) {}
+  // After the command took no more contexts.
+  static constexpr TimeNs kRetryNs = 20'000'000;
 
-  bool is_running() const { return capture_.has_value(); }
-  bool is_of(Session::Id command) const { return capture_ && capture_->command->id == command; }
-  // Begins with the emulator's own queue pairs. The contexts are admitted one by one.
-  control::Outcome<control::Done> start(Session& command, const control::Capture& request);
-  void stop();
-  // The ports may have other addresses than before: what those are told that were admitted, if so.
-  std::optional<control::CaptureOrder> follow_addresses();
-  bool has_admitted(const Session& context) const {
-    return capture_ && capture_->numbers.contains(context.id);
-  }
+  CaptureBroker(fabric::Fabric& fabric, ClientTable& clients, fabric::Timers& timers)
+      : fabric_(fabric), clients_(clients), timers_(timers) {}
 
-  // Whether the context is to be captured, and is not yet.
-  bool wants(const Session& context) const;
-  // What to tell it, with its ring; nothing if the command takes no more at this moment, or if
-  // there is none to be had for this one (then it is wanted no longer).
+  void on_request(Session& command, const control::Incoming& in);
+  // The ports may have other addresses than before: who is captured is told, if so.
+  void follow_addresses();
+
+  // What to tell a context that opens its device, with its ring. Nothing if it is not captured, or
+  // not yet.
   struct Order {
     control::CaptureOrder order;
     control::UniqueFd ring;
   };
-  std::optional<Order> admit(const Session& context);
+  std::optional<Order> on_context_opened(const Session& context);
   void on_extra_slot(const Session& context, std::uint32_t slot);
   void on_context_closed(const Session& context);
+  // A capture ends with its command.
+  void on_client_gone(Session::Id gone);
 
  private:
   struct Running {
@@ -59,12 +56,26 @@ class CaptureBroker {
     }
   };
 
+  // Begins with the emulator's own queue pairs. The contexts are admitted one by one.
+  control::Outcome<control::Done> start(Session& command, const control::Capture& request);
+  void stop();
   control::Outcome<control::Done> capture_port(fabric::Port& port);
+  // Whether the context is to be captured, and is not yet.
+  bool wants(const Session& context) const;
+  // Nothing if the command takes no more at this moment, or if there is no ring to be had for this
+  // one (then it is wanted no longer).
+  std::optional<Order> admit(const Session& context);
+  void admit_more();
+  void admit_more_later();
+  void tell_admitted(const control::CaptureOrder& order);
   // The addresses of all that is captured, unless both ends shall record.
   std::vector<IpAddress> recorded_by_sender() const;
 
   fabric::Fabric& fabric_;
+  ClientTable& clients_;
+  fabric::Timers& timers_;
   std::optional<Running> capture_;
+  std::optional<fabric::Timers::Id> retry_;
 };
 
 }  // namespace verbena::daemon

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What each message of a client does.
-#include <poll.h>
 #include <spdlog/spdlog.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "journal_json.hpp"
 #include "server.hpp"
+#include "verbena/control/connect.hpp"
 #include "verbena/control/ring_messages.hpp"
 #include "verbena/control/status_messages.hpp"
 #include "version.hpp"
@@ -19,15 +17,6 @@ namespace verbena::daemon {
 
 using control::Incoming;
 using control::MessageType;
-
-namespace {
-
-bool has_ended(int pidfd) {
-  pollfd p{pidfd, POLLIN, 0};
-  return ::poll(&p, 1, 0) == 1;
-}
-
-}  // namespace
 
 void Server::on_message(Session& session, Incoming in) {
   if (!check_hello_and_version(session, in)) return;
@@ -72,16 +61,16 @@ void Server::dispatch(Session& session, const Incoming& in) {
     case MessageType::kDetachMulticast:
       return on_detach(session, in);
     case MessageType::kStatusReport:
-      return on_status_report(session, in);
+      return status_.on_report(session, in);
     case MessageType::kHold:
-      return on_hold(session, in);
+      return lifetime_.on_hold(session, in);
     case MessageType::kStay:
-      exit_when_idle_ = false;
+      lifetime_.stay();
       return session.answer(in.header.sequence, control::Done{});
     case MessageType::kStatusQuery:
       return on_status_query(session, in);
     case MessageType::kQueryResources:
-      return on_query_resources(session, in);
+      return status_.on_query_resources(session, in);
     case MessageType::kSetPort:
       return on_set_port(session, in);
     case MessageType::kAnnounce:
@@ -97,7 +86,7 @@ void Server::dispatch(Session& session, const Incoming& in) {
     case MessageType::kJournalQuery:
       return journal_.on_query(session, in);
     case MessageType::kCapture:
-      return on_capture(session, in);
+      return captures_.on_request(session, in);
     case MessageType::kRefreshCounters:
       return on_refresh_counters(session, in);
     case MessageType::kQueryCounters:
@@ -107,9 +96,9 @@ void Server::dispatch(Session& session, const Incoming& in) {
     case MessageType::kRingAccepted:
       return on_ring_accepted(session, in);
     case MessageType::kPeerQuestion:
-      return on_peer_question(session, in);
+      return peers_.on_question(session, in);
     case MessageType::kQpAnswer:
-      return on_qp_answer(session, in);
+      return peers_.on_answer(session, in);
     case MessageType::kImport:
       return imports_.on_import(session, in);
     case MessageType::kExported:
@@ -170,7 +159,8 @@ void Server::on_open_device(Session& session, const Incoming& in) {
     return session.refuse(in.header.sequence, slot.error());
   }
   std::vector<control::UniqueFd> senders;
-  const bool is_elsewhere = request->network != network_;
+  static const std::uint64_t own_network = control::network_namespace();
+  const bool is_elsewhere = request->network != own_network;
   if (is_elsewhere) {
     auto opened = port->open_senders(port->info().address);
     if (!opened) {
@@ -185,14 +175,13 @@ void Server::on_open_device(Session& session, const Incoming& in) {
   journal_.note_opened(session);
   std::vector<int> fds{port->receive_fd(*slot), port->stats_fd(*slot)};
   for (const control::UniqueFd& sender : senders) fds.push_back(sender.get());
-  const auto capture = captures_.wants(session) ? captures_.admit(session) : std::nullopt;
+  const auto capture = captures_.on_context_opened(session);
   if (capture) fds.push_back(capture->ring.get());
   session.send(control::DeviceOpened{*slot, port->info(), port->faults().in_force(),
                                      static_cast<std::uint8_t>(senders.size()),
                                      capture ? capture->order : control::CaptureOrder{},
                                      fabric_.rules().in_force()},
                in.header.sequence, fds);
-  if (captures_.wants(session)) capture_more_later();
   rule_events_.follow();
   spdlog::info("{} slot {} to pid {} ({})", port->info().name, *slot, session.info.pid,
                session.info.comm);
@@ -251,40 +240,6 @@ void Server::on_detach(Session& session, const Incoming& in) {
                  session.context->port->leave(request->mgid, session.context->slot, request->qpn));
 }
 
-// The life of `verbena run` goes on as that of the program: its process is watched, not its
-// connection, which execve() closes.
-void Server::on_hold(Session& session, const Incoming& in) {
-  const std::uint32_t pid = session.info.pid;
-  const auto held = holds_.find(pid);
-  // Another one of this number may have ended just now.
-  if (held != holds_.end() && has_ended(held->second.get())) end_hold(pid);
-  if (holds_.contains(pid)) return session.answer(in.header.sequence, control::Done{});
-  if (!shares_.descriptors.may_take(pid)) {
-    return session.refuse(in.header.sequence,
-                          {EMFILE, "process " + std::to_string(pid) +
-                                       " has its share of the emulator's descriptors"});
-  }
-  control::UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<int>(pid), 0)));
-  if (!pidfd) {
-    return session.refuse(in.header.sequence, {errno, std::string("cannot watch your process: ") +
-                                                          std::strerror(errno)});
-  }
-  const int fd = pidfd.get();
-  loop_.watch(fd, [this, pid] {
-    end_hold(pid);
-    consider_idle();
-  });
-  holds_.emplace(pid, std::move(pidfd));
-  shares_.descriptors.take(pid);
-  session.answer(in.header.sequence, control::Done{});
-}
-
-void Server::end_hold(std::uint32_t pid) {
-  loop_.unwatch(holds_.at(pid).get());
-  holds_.erase(pid);
-  shares_.descriptors.give_back(pid);
-}
-
 void Server::on_set_port(Session& session, const Incoming& in) {
   const auto request = session.decoded<control::SetPort>(in);
   if (!request) return;
@@ -314,7 +269,7 @@ void Server::on_rules_changed() {
 void Server::follow_interfaces() {
   const auto events = fabric_.follow_interfaces(fabric::list_interfaces());
   // Before anybody sends from one of them.
-  follow_captured_addresses();
+  captures_.follow_addresses();
   for (const control::PortEvent& event : events) {
     const std::string& name = event.device.name;
     journal_.note(json_of_port(event));
@@ -342,6 +297,12 @@ void Server::on_announce(Session& session, const Incoming& in) {
     extension_->on_addresses_changed(*port);
   }
   session.answer(in.header.sequence, control::Done{});
+}
+
+void Server::on_status_query(Session& session, const Incoming& in) {
+  status_.on_status_query(session, in,
+                          {kVersion, static_cast<std::uint32_t>(::getpid()), instance_.dir(),
+                           lifetime_.ends_when_idle()});
 }
 
 void Server::on_refresh_counters(Session& session, const Incoming& in) {

@@ -4,7 +4,7 @@
 // neither needs more memory for a hundred thousand queue pairs than for a hundred, and who does not
 // read holds up himself.
 //
-// Begins after a round that has found out who answers (status_round.hpp). A context that falls
+// Begins after a round that has found out who answers (status_questions.hpp). A context that falls
 // silent in the middle is left after a while. Owned by the server, on its thread.
 #pragma once
 
@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "status_round.hpp"
 #include "verbena/control/messages.hpp"
 #include "verbena/control/status_messages.hpp"
 #include "verbena/fabric/extension.hpp"
@@ -56,7 +55,7 @@ class StatusWriter {
 
 class StatusStream {
  public:
-  // What the stream needs of the server.
+  // What the stream needs of its owner.
   class Host {
    public:
     // Asks a context for a page; its number, nothing if the context has gone.

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A context asks about a peer that does not answer it (control/peer_messages.hpp).
+#include "peer_questions.hpp"
+
 #include <linux/sock_diag.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <iterator>
+#include <vector>
 
 #include "process_stat.hpp"
-#include "server.hpp"
-#include "verbena/control/peer_messages.hpp"
 
 namespace verbena::daemon {
 
@@ -33,28 +31,29 @@ bool holds_unread(int socket) {
 
 }  // namespace
 
-Session* Server::context_with_slot(const IpAddress& address, std::uint32_t slot) {
+Session* PeerQuestions::context_at(const IpAddress& address, std::uint32_t slot) const {
   const auto at = std::ranges::find_if(
       fabric_.ports(), [&](const auto& port) { return port->has_address(address); });
   return at == fabric_.ports().end() ? nullptr : clients_.context_with_slot(**at, slot);
 }
 
-void Server::remember_end_of(const Session& session) {
-  const Session::Context& context = *session.context;
-  const Ended ended{session.info.pid, session.info.comm};
+void PeerQuestions::on_context_closed(const Session& gone) {
+  const Session::Context& context = *gone.context;
+  const Ended ended{gone.info.pid, gone.info.comm};
   ended_.insert_or_assign({context.port, context.slot}, ended);
-  for (const std::uint32_t slot : context.extra_slots)
+  for (const std::uint32_t slot : context.extra_slots) {
     ended_.insert_or_assign({context.port, slot}, ended);
+  }
 }
 
-void Server::on_peer_question(Session& session, const Incoming& in) {
+void PeerQuestions::on_question(Session& asker, const Incoming& in) {
   const auto question = control::decode<control::PeerQuestion>(in.payload);
-  if (!question || !session.context) return;
+  if (!question || !asker.context) return;
   const std::uint32_t slot = Qpn(question->qpn).slot();
   control::PeerNews news;
   news.address = question->address;
   news.qpn = question->qpn;
-  Session* const peer = context_with_slot(question->address, slot);
+  Session* const peer = context_at(question->address, slot);
   if (peer != nullptr) {
     news.pid = peer->info.pid;
     news.comm = peer->info.comm;
@@ -70,25 +69,25 @@ void Server::on_peer_question(Session& session, const Incoming& in) {
       news.standing = PeerStanding::kEnded;
     }
   }
-  session.send(news, control::kDaemonSequence);
+  asker.send(news, control::kDaemonSequence);
   if (news.standing != PeerStanding::kRuns) return;
-  peer->send_or_drop(control::encode(control::QpQuestion{session.context->port->info().address,
-                                                         session.context->slot, question->qpn},
-                                     control::kDaemonSequence));
+  peer->send_or_drop(control::encode(
+      control::QpQuestion{asker.context->port->info().address, asker.context->slot, question->qpn},
+      control::kDaemonSequence));
 }
 
-void Server::on_qp_answer(Session& session, const Incoming& in) {
+void PeerQuestions::on_answer(const Session& peer, const Incoming& in) {
   const auto reply = control::decode<control::QpAnswer>(in.payload);
-  if (!reply || !session.context) return;
+  if (!reply || !peer.context) return;
   Session* const asker = clients_.context_of(reply->asker, reply->asker_slot);
   if (asker == nullptr) return;
-  const control::PeerNews news{session.context->port->info().address,
+  const control::PeerNews news{peer.context->port->info().address,
                                reply->qpn,
                                PeerStanding::kRuns,
                                reply->queue_pair,
                                false,
-                               session.info.pid,
-                               session.info.comm};
+                               peer.info.pid,
+                               peer.info.comm};
   asker->send_or_drop(control::encode(news, control::kDaemonSequence));
 }
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Questions about the state of all contexts, and what their askers are told. A round of questions
+// to all contexts comes first: how many objects have you, and what do your first queue pairs do? It
+// ends when all have answered, or at a deadline, so that a stopped process holds nobody up. Then
+// the asker reads at its own pace (status_stream.hpp). Owned by the server, on its thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "client_table.hpp"
+#include "status_json.hpp"
+#include "status_stream.hpp"
+#include "verbena/fabric/fabric.hpp"
+
+namespace verbena::daemon {
+
+class StatusQuestions final : private StatusStream::Host {
+ public:
+  // How long the contexts have to answer a question about their state.
+  static constexpr TimeNs kDeadlineNs = 500'000'000;
+
+  StatusQuestions(fabric::Fabric& fabric, ClientTable& clients, fabric::Timers& timers)
+      : fabric_(fabric), clients_(clients), timers_(timers) {}
+
+  void on_status_query(Session& asker, const control::Incoming& in, EmulatorStatus emulator);
+  void on_query_resources(Session& asker, const control::Incoming& in);
+  void on_report(const Session& context, const control::Incoming& in);
+  // As an asker, and as one who is asked.
+  void on_client_gone(Session::Id gone);
+
+ private:
+  using Answers = std::map<Session::Id, control::StatusReport>;
+  struct Question {
+    std::string device;  // empty: all
+    // Until the round has ended.
+    std::uint32_t sequence = 0;
+    std::set<Session::Id> awaited;
+    Answers answers;
+    std::unique_ptr<StatusWriter> writer;
+    // Since then.
+    std::unique_ptr<StatusStream> stream;
+    fabric::Timers::Id deadline = 0;  // of the round, or of the page that is awaited
+  };
+
+  void begin_round(Session& asker, const control::Incoming& in, const std::string& device,
+                   std::unique_ptr<StatusWriter> writer);
+  void begin_stream(Session::Id asker);
+  std::vector<ContextStatus> contexts_of(const std::vector<const fabric::Port*>& ports,
+                                         Answers answers) const;
+
+  std::optional<std::uint32_t> ask_for_page(Session::Id context,
+                                            const control::StatusRequest& request) override;
+  void go_on_when_read(Session::Id asker) override;
+  void await_page(Session::Id asker) override;
+  void end_stream(Session::Id asker) override;
+
+  fabric::Fabric& fabric_;
+  ClientTable& clients_;
+  fabric::Timers& timers_;
+  std::map<Session::Id, Question> questions_;  // by their askers
+};
+
+}  // namespace verbena::daemon

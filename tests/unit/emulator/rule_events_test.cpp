@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// When what a rule lets happen once does happen, to whom, and how often.
+#include "rule_events.hpp"
+
+#include "client_fixture.hpp"
+#include "verbena/control/event_messages.hpp"
+
+namespace verbena::daemon {
+namespace {
+
+constexpr TimeNs kSecond = 1'000'000'000;
+
+class RuleEventsTest : public ClientsTest {
+ protected:
+  void SetUp() override {
+    ClientsTest::SetUp();
+    events_.emplace(*fabric_, clients_, reactor_, journal_, [this](fabric::Port& port, bool up) {
+      ports_.push_back(port.info().name + (up ? " up" : " down"));
+    });
+  }
+  void add(const std::string& rule) {
+    const auto added = fabric_->rules().add({rule}, std::nullopt, 1);
+    ASSERT_TRUE(added.ok()) << added.error().text;
+    events_->follow();
+  }
+  std::uint64_t fired() { return fabric_->rules().all().front().retired.fired; }
+  void answer(const Client& context, bool has_it) {
+    const std::uint32_t question = heard<control::RaiseEvent>(context).second;
+    EXPECT_TRUE(events_->on_answer(*context.session,
+                                   has_it ? incoming(control::Ack{}, question)
+                                          : incoming(control::Refused{ENOENT, "no"}, question)));
+  }
+
+  EventJournal journal_{clients_, reactor_};
+  std::vector<std::string> ports_;
+  std::optional<RuleEvents> events_;
+};
+
+TEST_F(RuleEventsTest, TheClockBeginsWithTheProgramOfTheRule) {
+  add("raise=client-reregister program=rose after=1s");
+  const Client other = connect_context("a", 1);
+  const Client named = connect_context("b", 2);
+  events_->follow();
+  reactor_.advance(2 * kSecond);
+  EXPECT_TRUE(hears_nothing(named));
+  named.session->info.comm = "rose";
+  events_->follow();
+  reactor_.advance(kSecond - 1);
+  EXPECT_TRUE(hears_nothing(named));
+  reactor_.advance(1);
+  EXPECT_EQ(heard<control::RaiseEvent>(named).first.event, control::RaisedEvent::kClientReregister);
+  EXPECT_EQ(fired(), 1u);
+  events_->follow();
+  reactor_.advance(10 * kSecond);
+  EXPECT_TRUE(hears_nothing(named)) << "once";
+  EXPECT_TRUE(hears_nothing(other));
+}
+
+TEST_F(RuleEventsTest, APortGoesDownForAllOrForOneDevice) {
+  const Client context = connect_context("b");
+  add("port-down device=b");
+  reactor_.advance(0);
+  EXPECT_EQ(ports_, std::vector<std::string>{"b down"});
+  add("port-down after=1s");
+  reactor_.advance(kSecond);
+  EXPECT_EQ(ports_, (std::vector<std::string>{"b down", "a down", "b down"}));
+}
+
+TEST_F(RuleEventsTest, AQueueThatThereIsNotYetIsLookedForAgain) {
+  const Client context = connect_context("a");
+  add("raise=qp-fatal qp=tulip:1");
+  reactor_.advance(0);
+  answer(context, false);
+  EXPECT_TRUE(hears_nothing(context));
+  reactor_.advance(RuleEvents::kAgainNs);
+  EXPECT_EQ(fired(), 0u);
+  answer(context, true);
+  EXPECT_EQ(fired(), 1u);
+  reactor_.advance(kSecond);
+  EXPECT_TRUE(hears_nothing(context));
+}
+
+TEST_F(RuleEventsTest, WhoHasGoneAnswersNoMoreAndOthersAreAsked) {
+  const Client context = connect_context("a");
+  add("raise=qp-fatal qp=tulip:1");
+  reactor_.advance(0);
+  disconnect(context);
+  events_->on_client_gone(context.id);
+  const Client next = connect_context("a");
+  reactor_.advance(RuleEvents::kAgainNs);
+  answer(next, true);
+  EXPECT_EQ(fired(), 1u);
+  EXPECT_FALSE(events_->on_answer(*next.session, incoming(control::Ack{}, 1)));
+}
+
+TEST_F(RuleEventsTest, ARuleThatIsTakenAwayDoesNothing) {
+  const Client context = connect_context("a");
+  add("port-down after=1s");
+  fabric_->rules().clear(true, true, "");
+  events_->follow();
+  reactor_.advance(2 * kSecond);
+  EXPECT_TRUE(ports_.empty());
+  EXPECT_EQ(reactor_.timers(), 0u);
+}
+
+TEST_F(RuleEventsTest, NothingHappensOnceTheEmulatorEnds) {
+  const Client context = connect_context("a");
+  add("port-down after=1s");
+  events_->end();
+  reactor_.advance(2 * kSecond);
+  EXPECT_TRUE(ports_.empty());
+}
+
+}  // namespace
+}  // namespace verbena::daemon
