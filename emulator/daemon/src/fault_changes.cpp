@@ -26,18 +26,18 @@ void FaultChanges::on_request(Session& session, const Incoming& in) {
   }
   // What is taken away may be of a queue pair that is no more.
   if (request->qpn == 0 || request->clear) {
-    return change(session, in.header.sequence, *request);
+    return apply(session, in.header.sequence, *request);
   }
   search_.begin(session, in.header.sequence, request->device, request->qpn,
                 [this, sequence = in.header.sequence, request = *request](
                     Session& asker, const std::string& device) mutable {
                   request.device = device;
-                  change(asker, sequence, request);
+                  apply(asker, sequence, request);
                 });
 }
 
-void FaultChanges::change(Session& session, std::uint32_t sequence,
-                          const control::ChangeFault& change) {
+void FaultChanges::apply(Session& session, std::uint32_t sequence,
+                         const control::ChangeFault& change) {
   const std::uint64_t fresh = fresh_seed();
   const std::uint32_t ticket = clients_.next_ticket();
   control::FaultChanged answer;

@@ -37,7 +37,7 @@ class FaultChanges {
   void on_client_gone(Session::Id gone) { search_.on_client_gone(gone); }
 
  private:
-  void change(Session& session, std::uint32_t sequence, const control::ChangeFault& change);
+  void apply(Session& session, std::uint32_t sequence, const control::ChangeFault& change);
   std::optional<control::Error> change_rules(const control::ChangeFault& change,
                                              std::uint64_t fresh_seed,
                                              control::FaultChanged& answer);

@@ -29,7 +29,7 @@ class Questions {
     std::uint32_t sequence;  // of its request
     Session::Id owner;       // who answers
     control::Error if_gone;  // what the asker is told if the owner goes
-    // Of an XRC receiver (then not 0) the answer matters, even if the asker goes.
+    // Of a call upon an XRC receiver (0: it is none), which is seen to its end if the asker goes.
     std::uint32_t receiver = 0;
     control::ReceiverVerb verb = control::ReceiverVerb::kOpen;
   };
