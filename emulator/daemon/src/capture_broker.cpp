@@ -59,10 +59,7 @@ std::optional<CaptureBroker::Order> CaptureBroker::on_context_opened(const Sessi
 
 control::Outcome<control::Done> CaptureBroker::start(Session& command,
                                                      const control::Capture& request) {
-  capture_.emplace();
-  capture_->command = &command;
-  capture_->device = request.device;
-  capture_->both_ends = request.both_ends;
+  capture_ = Running{&command, request.device, request.both_ends, {}, {}};
   capture_->recorded_by_sender = recorded_by_sender();
   for (const auto& port : fabric_.ports()) {
     if (!capture_->covers(*port)) continue;
