@@ -2,6 +2,7 @@
 // When an emulator that was started on demand ends, and what keeps it.
 #include "lifetime.hpp"
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include <csignal>
@@ -13,10 +14,11 @@ namespace {
 
 class LifetimeTest : public ClientsTest {
  protected:
-  // A process that runs until it is killed.
+  // A process that runs until it is killed, or this one ends.
   static pid_t start_process() {
     const pid_t pid = ::fork();
     if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       ::pause();
       ::_exit(0);
     }
