@@ -8,7 +8,7 @@
 // channel and without an answer.
 #pragma once
 
-#include "uverbs/node.hpp"
+#include "nodes/node.hpp"
 
 namespace verbena::preload {
 

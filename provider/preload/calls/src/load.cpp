@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "real/real.hpp"
-#include "uverbs/node.hpp"
+#include "nodes/node.hpp"
 
 namespace verbena::preload {
 namespace {

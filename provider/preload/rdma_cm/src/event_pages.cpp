@@ -9,7 +9,7 @@
 #include <atomic>
 
 #include "real/real.hpp"
-#include "uverbs/node.hpp"
+#include "nodes/node.hpp"
 
 namespace verbena::preload::event_pages {
 namespace {

@@ -10,7 +10,7 @@
 #include "paths/redirect.hpp"
 #include "real/export.hpp"
 #include "real/real.hpp"
-#include "uverbs/node.hpp"
+#include "nodes/node.hpp"
 
 namespace verbena::preload {
 namespace {

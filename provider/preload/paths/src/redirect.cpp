@@ -15,7 +15,7 @@
 #include "real/real.hpp"
 #include "real/section.hpp"
 #include "real/trace.hpp"
-#include "uverbs/node.hpp"
+#include "nodes/node.hpp"
 #include "verbena/base/port_counters.hpp"
 
 namespace verbena::preload {

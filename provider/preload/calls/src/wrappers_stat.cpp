@@ -12,7 +12,7 @@
 #include "real/fd_table.hpp"
 #include "real/real.hpp"
 #include "real/section.hpp"
-#include "uverbs/node.hpp"
+#include "nodes/node.hpp"
 
 namespace verbena::preload {
 namespace {

@@ -15,7 +15,7 @@
 #include "real/real.hpp"
 #include "real/section.hpp"
 #include "real/trace.hpp"
-#include "uverbs/node.hpp"
+#include "nodes/node.hpp"
 #include "verbena/control/unique_fd.hpp"
 #include "verbena/preload/nldev.hpp"
 

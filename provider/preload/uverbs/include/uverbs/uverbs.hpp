@@ -4,7 +4,7 @@
 // itself: completion channels, event channels and GID queries.
 #pragma once
 
-#include "uverbs/node.hpp"
+#include "nodes/node.hpp"
 
 namespace verbena::preload {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "uverbs/node.hpp"
+#include "nodes/node.hpp"
 
 #include <fcntl.h>
 #include <sys/random.h>
@@ -9,23 +9,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
 #include <cstdio>
 
-#include "rdma_cm/rdma_cm.hpp"
 #include "real/fd_table.hpp"
 #include "real/section.hpp"
 #include "real/trace.hpp"
-#include "uverbs/uverbs.hpp"
 #include "verbena/control/device_info.hpp"
 
 namespace verbena::preload {
 namespace {
-
-constexpr std::array<const NodeClass*, 2> kClasses{&kUverbsClass, &kRdmaCmClass};
 
 constexpr std::string_view kMark = "verbena-node/";
 
@@ -64,7 +59,7 @@ OwnName parse_own_name(std::string_view own) {
 }  // namespace
 
 std::optional<Node> node_of_name(std::string_view name) {
-  for (const NodeClass* node_class : kClasses) {
+  for (const NodeClass* node_class : kNodeClasses) {
     if (!name.starts_with(node_class->prefix)) continue;
     const std::string_view tail = name.substr(node_class->prefix.size());
     if (!node_class->is_numbered) {
@@ -123,11 +118,11 @@ int open_node(const std::string& name, int flags) {
 
 bool any_class_awaits(const void* bytes, std::size_t size) {
   return std::ranges::any_of(
-      kClasses, [&](const NodeClass* node_class) { return node_class->awaits(bytes, size); });
+      kNodeClasses, [&](const NodeClass* node_class) { return node_class->awaits(bytes, size); });
 }
 
 std::optional<ssize_t> write_known(int fd, const void* bytes, std::size_t size) {
-  for (const NodeClass* node_class : kClasses) {
+  for (const NodeClass* node_class : kNodeClasses) {
     if (node_class->write_known == nullptr) continue;
     if (const auto done = node_class->write_known(fd, bytes, size)) return done;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The character devices below /dev/infiniband that Verbena plays, by class: uverbs and
-// rdma_cm; another (umad) is one more file and one more line in node.cpp's table.
+// rdma_cm; another (umad) is one more file and one more line in kNodeClasses (calls/).
 //
 // An open node is a socket that is bound to an abstract address of the form
 //
@@ -14,6 +14,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -48,6 +49,9 @@ struct NodeClass {
     return awaits_message != nullptr && awaits_message(bytes, size);
   }
 };
+
+// All that there are; what implements them knows nodes, and not the other way round.
+extern const std::array<const NodeClass*, 2> kNodeClasses;
 
 struct Node {
   const NodeClass* node_class = nullptr;

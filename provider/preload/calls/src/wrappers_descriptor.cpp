@@ -19,7 +19,7 @@
 #include "real/fd_table.hpp"
 #include "real/real.hpp"
 #include "real/section.hpp"
-#include "uverbs/node.hpp"
+#include "nodes/node.hpp"
 #include "verbena/control/channel_reader.hpp"
 
 namespace verbena::preload {
