@@ -63,6 +63,16 @@ TEST_F(EventJournalTest, AReaderHasWhatThereWasAndNoMoreUnlessItFollows) {
   EXPECT_EQ(lines(text(follower)), 4u);
 }
 
+TEST_F(EventJournalTest, WhatHappensInOneTurnIsOnePage) {
+  const Client follower = connect();
+  ask(follower, 0, true);
+  heard<JournalText>(follower);
+  note(3);
+  reactor_.run();
+  EXPECT_EQ(lines(heard<JournalText>(follower).first.text), 3u);
+  EXPECT_TRUE(hears_nothing(follower));
+}
+
 TEST_F(EventJournalTest, WhoAsksForNothingLearnsTheNewestNumber) {
   const Client reader = connect();
   note(3);

@@ -65,6 +65,17 @@ TEST_F(LifetimeTest, TheNextUserKeepsIt) {
   EXPECT_EQ(ends_, 1);
 }
 
+TEST_F(LifetimeTest, EachUserIsWaitedForAnew) {
+  lifetime_.consider();
+  reactor_.advance(Lifetime::kLingerNs / 2);
+  lifetime_.on_client_came();
+  leave(connect());
+  reactor_.advance(Lifetime::kLingerNs - 1);
+  EXPECT_EQ(ends_, 0);
+  reactor_.advance(1);
+  EXPECT_EQ(ends_, 1);
+}
+
 TEST_F(LifetimeTest, OneThatStaysDoesNotEndUnlessItsDirectoryIsLost) {
   lifetime_.stay();
   lifetime_.consider();

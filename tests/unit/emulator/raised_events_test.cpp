@@ -60,6 +60,15 @@ TEST_F(RaisedEventsTest, TheAnswerOfTheQueuesContextIsPassedOn) {
   EXPECT_EQ(refusal(asker, 2), EINVAL);
 }
 
+TEST_F(RaisedEventsTest, AContextThatDoesNotReadIsNotAsked) {
+  const Client asker = connect();
+  const Client context = connect_context("a");
+  const std::string text(32 << 10, 'x');
+  while (!context.session->is_behind()) context.session->send(control::Refused{EIO, text}, 0);
+  ask(asker, RaisedEvent::kQpFatal, qpn_of(context), 1);
+  EXPECT_EQ(refusal(asker, 1), EAGAIN);
+}
+
 TEST_F(RaisedEventsTest, AQueueOfNobodyIsRefusedAlsoWhenItsContextHasGone) {
   const Client asker = connect();
   ask(asker, RaisedEvent::kQpFatal, Qpn::from(900, 1).value(), 1);

@@ -147,6 +147,14 @@ TEST_F(StatusQuestionsTest, NobodyWaitsForAContextThatHasGone) {
   EXPECT_EQ(reactor_.timers(), 0u);
 }
 
+TEST_F(StatusQuestionsTest, TheRoundEndsWhenTheLastWhoIsAwaitedGoes) {
+  const Client asker = connect();
+  const Client context = connect_context();
+  ask(asker, "");
+  disconnect(context);
+  EXPECT_EQ(told(asker), All(0, true));
+}
+
 TEST_F(StatusQuestionsTest, AnAskerThatGoesLeavesNothing) {
   const Client asker = connect();
   const Client context = connect_context();
