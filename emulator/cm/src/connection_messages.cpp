@@ -75,9 +75,8 @@ void Connection::on(TimeNs, const Mad& mad, const Rep& rep) {
       negotiated_.remote_qpn = rep.local_qpn;
       negotiated_.send_psn = rep.starting_psn;
       negotiated_.rnr_retry_count = rep.rnr_retry_count;
-      negotiated_.initiator_depth = std::min(negotiated_.initiator_depth, rep.responder_resources);
-      negotiated_.responder_resources =
-          std::max(negotiated_.responder_resources, rep.initiator_depth);
+      negotiated_.initiator_depth = rep.responder_resources;
+      negotiated_.responder_resources = rep.initiator_depth;
       set_state(kRepReceived);
       post(CmEventKind::kRepReceived, &mad);
       break;

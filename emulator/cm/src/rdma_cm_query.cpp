@@ -15,6 +15,23 @@ constexpr std::uint8_t kRoceHopLimit = 64;
 
 enum : std::uint32_t { kRemoteWrite = 2, kRemoteRead = 4, kRemoteAtomic = 8 };
 
+// From the REQ to the end of the connection; all but INIT need the peer's queue pair.
+bool knows_attributes(ConnectionState state, std::uint32_t qp_state) {
+  using enum ConnectionState;
+  switch (state) {
+    case kReqSent:
+    case kMraReqReceived:
+      return qp_state == kQpInit;
+    case kIdle:
+    case kDreqSent:
+    case kDreqReceived:
+    case kTimewait:
+      return false;
+    default:
+      return true;
+  }
+}
+
 }  // namespace
 
 PathRecord RdmaCm::path_of(const Id& id, const PortInfo& port) const {
@@ -89,6 +106,7 @@ int RdmaCm::init_qp_attr(ChannelId channel, IdHandle handle, std::uint32_t qp_st
     }
     return 0;
   }
+  if (!knows_attributes(connection->state(), qp_state)) return EINVAL;
   const Negotiated& n = connection->negotiated();
   const bool reliable = id->qp_type != QpType::kUc;
   const bool sends_reads = id->qp_type == QpType::kRc || id->qp_type == QpType::kXrcSend;

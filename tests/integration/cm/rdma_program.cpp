@@ -53,13 +53,13 @@ struct Device {
     mr = ibv_reg_mr(pd, buffer.data(), buffer.size(), IBV_ACCESS_LOCAL_WRITE);
     check(mr != nullptr, "ibv_reg_mr");
   }
-  void add_queue_pair(rdma_cm_id* id) const {
+  bool add_queue_pair(rdma_cm_id* id) const {
     ibv_qp_init_attr attributes{};
     attributes.qp_type = IBV_QPT_RC;
     attributes.send_cq = attributes.recv_cq = cq;
     attributes.cap = {4, 4, 1, 1, 0};
     attributes.sq_sig_all = 1;
-    check(rdma_create_qp(id, pd, &attributes) == 0, "rdma_create_qp");
+    return rdma_create_qp(id, pd, &attributes) == 0;
   }
   ibv_sge message() const {
     return {reinterpret_cast<std::uintptr_t>(buffer.data()), kMessageSize, mr->lkey};
@@ -147,10 +147,10 @@ class Server {
   }
   void accept(rdma_cm_id* id) {
     if (device_ == nullptr) device_ = std::make_unique<Device>(id->verbs);
-    device_->add_queue_pair(id);
+    // A client that has gone meanwhile is no fault of ours.
+    if (!device_->add_queue_pair(id)) return end(id);
     stop_before("accept");
     rdma_conn_param p = parameters();
-    // A client that has gone meanwhile is no fault of ours.
     if (rdma_accept(id, &p) != 0) end(id);
   }
   void send(rdma_cm_id* id) const {
@@ -163,7 +163,7 @@ class Server {
     check(ibv_post_send(id->qp, &wr, &bad) == 0, "ibv_post_send");
   }
   static void end(rdma_cm_id* id) {
-    rdma_destroy_qp(id);
+    if (id->qp != nullptr) rdma_destroy_qp(id);
     check(rdma_destroy_id(id) == 0, "rdma_destroy_id");
   }
 
@@ -242,7 +242,7 @@ class Client {
   }
   void connect(rdma_cm_id* id) {
     if (device_ == nullptr) device_ = std::make_unique<Device>(id->verbs);
-    device_->add_queue_pair(id);
+    check(device_->add_queue_pair(id), "rdma_create_qp");
     ibv_sge sge = device_->message();
     ibv_recv_wr wr{};
     wr.sg_list = &sge;

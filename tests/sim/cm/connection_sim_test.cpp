@@ -118,7 +118,7 @@ TEST_P(PersonaTest, QueuePairAttributesFitTogether) {
   EXPECT_EQ(passive_rts.sq_psn, active.rq_psn);
   EXPECT_EQ(active_rts.timeout, 17);
   EXPECT_EQ(passive_rts.timeout, 17);
-  EXPECT_EQ(active_rts.max_rd_atomic, 2);
+  EXPECT_EQ(active_rts.max_rd_atomic, 4) << "as the server accepted";
   EXPECT_EQ(passive_rts.retry_count, 7);
   EXPECT_EQ(p.a.cm.init_qp_attr(kChannel, p.client.id, 77, active), EINVAL);
 }

@@ -203,5 +203,55 @@ TEST(AttributeTest, InitIsKnownOnceThereIsADevice) {
             kMaskState | kMaskAccessFlags | kMaskPkeyIndex | kMaskPort);
 }
 
+// ib_cm answers for as long as it has a connection, and for INIT alone until it knows the peer's
+// queue pair.
+TEST(AttributeTest, OnlyAConnectionHasThem) {
+  Connected c;
+  const auto errors = [&](Host& host, IdHandle id) {
+    std::vector<int> all;
+    QpAttr attr;
+    for (const std::uint32_t state : {kInit, kReadyToReceive, kReadyToSend}) {
+      all.push_back(host.cm.init_qp_attr(1, id, state, attr));
+    }
+    return all;
+  };
+  const std::vector<int> none{EINVAL, EINVAL, EINVAL};
+  const std::vector<int> all{0, 0, 0};
+  c.listen();
+  c.resolve();
+  c.request();
+  EXPECT_EQ(errors(c.a, c.client), (std::vector<int>{0, EINVAL, EINVAL}));
+  EXPECT_EQ(errors(c.b, c.server), all);
+  c.accept();
+  EXPECT_EQ(errors(c.a, c.client), all);
+  EXPECT_EQ(errors(c.b, c.server), all);
+  EXPECT_EQ(c.a.cm.accept(c.world.now, 1, c.client, 0, nullptr, Ece{}), 0);
+  EXPECT_EQ(c.a.cm.disconnect(c.world.now, 1, c.client), 0);
+  EXPECT_EQ(errors(c.a, c.client), none);
+  c.world.step();
+  EXPECT_EQ(errors(c.b, c.server), none);
+  EXPECT_EQ(c.b.cm.disconnect(c.world.now, 1, c.server), 0);
+  EXPECT_EQ(errors(c.b, c.server), none) << "in timewait";
+  while (c.world.step(c.world.now + sim::kSecond)) {
+  }
+  EXPECT_EQ(errors(c.a, c.client), none) << "after timewait";
+}
+
+// What the passive side accepts is what both have, more or less than was asked for.
+TEST(AttributeTest, TheResponseSaysHowManyReadsThereMayBe) {
+  Connected c;
+  c.listen();
+  c.resolve();
+  c.request();
+  ConnParam p = Connected::param(0x8001);
+  p.responder_resources = 3;
+  p.initiator_depth = 0;
+  EXPECT_EQ(c.b.cm.accept(c.world.now, 1, c.server, 7, &p, Ece{}), 0);
+  c.world.step();
+  EXPECT_EQ(c.attributes(c.a, c.client, kReadyToReceive).max_dest_rd_atomic, 0);
+  EXPECT_EQ(c.attributes(c.a, c.client, kReadyToSend).max_rd_atomic, 3);
+  EXPECT_EQ(c.attributes(c.a, c.client, kInit).access_flags, 2u) << "nobody will read";
+}
+
 }  // namespace
 }  // namespace verbena::cm
