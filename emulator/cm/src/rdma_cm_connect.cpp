@@ -159,15 +159,19 @@ int RdmaCm::accept(TimeNs now, ChannelId channel, IdHandle handle, std::uint64_t
   Id* id = nullptr;
   if (const int error = find(channel, handle, id)) return error;
   if (id->state != IdState::kConnecting || id->comm == 0) return EINVAL;
-  if (param == nullptr) {
-    if (id->is_ud()) return accept_ud(now, *id, ConnParam{}, ece);
-    return agent_.send_rtu(now, id->comm) ? (drain(now), 0) : EINVAL;
+  int error = 0;
+  if (param != nullptr) {
+    id->qp_num = param->qp_num;
+    id->srq = param->srq;
+    error = id->is_ud() ? accept_ud(now, *id, *param, ece) : accept_rc(now, *id, *param, ece);
+    if (error == 0) id->uid = uid;
+  } else if (id->is_ud()) {
+    error = accept_ud(now, *id, ConnParam{}, ece);
+  } else if (!agent_.send_rtu(now, id->comm)) {
+    error = EINVAL;
   }
-  id->qp_num = param->qp_num;
-  id->srq = param->srq;
-  const int error =
-      id->is_ud() ? accept_ud(now, *id, *param, ece) : accept_rc(now, *id, *param, ece);
-  if (error == 0) id->uid = uid;
+  // As Linux does: the peer need not wait for what cannot be accepted.
+  if (error != 0) (void)reject(now, channel, handle, 0, {});
   drain(now);
   return error;
 }
@@ -201,7 +205,7 @@ void RdmaCm::break_promise(ChannelId channel, IdHandle handle, std::uint64_t uid
   Id* id = nullptr;
   if (find(channel, handle, id) != 0) return;
   if (id->uid == 0) id->uid = uid;
-  if (id->missed) return post(*id, std::move(*std::exchange(id->missed, nullptr)));
+  if (id->missed) return post(*id, *std::exchange(id->missed, nullptr));
   // Whoever ended it himself waits for nothing.
   if (id->state != IdState::kDisconnected) post(*id, RdmaEventType::kConnectError, -error);
 }

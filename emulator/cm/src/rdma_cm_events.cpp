@@ -209,6 +209,9 @@ void RdmaCm::on_sidr_response(Id& id, const CmEvent& cause) {
 }
 
 void RdmaCm::on_connection_event(Id& id, const CmEvent& cause) {
+  // Who is told that the connection ended hears of the end of timewait, and of nothing else.
+  const bool is_last = cause.kind == CmEventKind::kTimewaitExit;
+  if (id.state != (is_last ? IdState::kDisconnected : IdState::kConnecting)) return;
   RdmaEvent event;
   switch (cause.kind) {
     case CmEventKind::kRepReceived: {
@@ -238,7 +241,6 @@ void RdmaCm::on_connection_event(Id& id, const CmEvent& cause) {
     case CmEventKind::kDreqReceived:
     case CmEventKind::kDrepReceived:
     case CmEventKind::kDreqTimeout:
-      if (id.state != IdState::kConnecting) return;  // told already
       id.state = IdState::kDisconnected;
       event.type = RdmaEventType::kDisconnected;
       if (cause.kind == CmEventKind::kDreqTimeout) event.status = kTimedOut;

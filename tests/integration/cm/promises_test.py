@@ -37,11 +37,11 @@ class PromisesTest(RdmaCmCase):
         self.refused(errno.EINVAL, client.connect, active, 0x4001)
         passive = server.expect(CONNECT_REQUEST).id
         server.accept(passive, 2, 0x8001)
-        self.refused(errno.EINVAL, server.accept, passive, 2, 0x8001)
         client.expect(CONNECT_RESPONSE)
         client.confirm(active)
         self.refused(errno.EINVAL, client.confirm, active)
         self.assertEqual(server.expect(ESTABLISHED).uid, 2)
+        self.refused(errno.EINVAL, server.accept, passive, 2, 0x8001)
 
     def test_who_shares_the_channel_shares_the_promise(self):
         server, client = self.channel(), self.channel()

@@ -253,5 +253,59 @@ TEST(AttributeTest, TheResponseSaysHowManyReadsThereMayBe) {
   EXPECT_EQ(c.attributes(c.a, c.client, kInit).access_flags, 2u) << "nobody will read";
 }
 
+// Linux refuses what it cannot accept, so that the peer need not wait.
+TEST(AcceptTest, WhatCannotBeAcceptedIsRejected) {
+  Connected c;
+  c.listen();
+  c.resolve();
+  c.request();
+  ConnParam p = Connected::param(0x8001);
+  p.private_data.assign(std::vector<std::uint8_t>(Rep::kPrivateData + 1));
+  EXPECT_EQ(c.b.cm.accept(c.world.now, 1, c.server, 7, &p, Ece{}), EINVAL);
+  c.world.step();
+  const auto event = c.a.cm.get_event(1);
+  ASSERT_TRUE(event.has_value());
+  EXPECT_EQ(event->type, kRejected);
+  EXPECT_EQ(event->status, 28);
+}
+
+TEST(AcceptTest, ASecondAcceptanceEndsAConnectionThatIsNotEstablished) {
+  for (const bool established : {false, true}) {
+    Connected c;
+    if (established) {
+      c.establish();
+    } else {
+      c.listen();
+      c.resolve();
+      c.request();
+      c.accept();
+    }
+    const ConnParam p = Connected::param(0x8001);
+    EXPECT_EQ(c.b.cm.accept(c.world.now, 1, c.server, 7, &p, Ece{}), EINVAL);
+    c.world.step();
+    const auto event = c.a.cm.get_event(1);
+    ASSERT_EQ(event.has_value(), !established);
+    if (event) {
+      EXPECT_EQ(event->type, kRejected);
+    }
+  }
+}
+
+// rdma_cm tells of the end of timewait only whom it has told that the connection ended.
+TEST(TimewaitTest, AfterARejectionNobodyHearsOfItsEnd) {
+  Connected c;
+  c.listen();
+  c.resolve();
+  c.request();
+  c.accept();
+  EXPECT_EQ(c.b.cm.reject(c.world.now, 1, c.server, 0, {}), 0);
+  c.world.step();
+  EXPECT_EQ(c.a.cm.get_event(1)->type, kRejected);
+  while (c.world.step(c.world.now + sim::kSecond)) {
+  }
+  EXPECT_FALSE(c.a.cm.has_pending_events());
+  EXPECT_FALSE(c.b.cm.has_pending_events());
+}
+
 }  // namespace
 }  // namespace verbena::cm
