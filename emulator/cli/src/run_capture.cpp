@@ -62,7 +62,11 @@ Outcome<Done> RunCapture::begin(RunScene& scene) {
   scene.children.disregard(pid_);
   writing.reset();
   std::string said = read_words(words_.get(), kBegun);
-  if (said.starts_with(kBegun)) return Done{};
+  if (said.starts_with(kBegun)) {
+    // A capture that could not write has said more by now.
+    said_ = said.substr(said.find('\n') + 1);
+    return Done{};
+  }
   if (said.starts_with(kOurName)) said.erase(0, kOurName.size());
   while (!said.empty() && said.back() == '\n') said.pop_back();
   return fail(EIO, said.empty() ? "the capture does not begin" : said);
@@ -70,8 +74,8 @@ Outcome<Done> RunCapture::begin(RunScene& scene) {
 
 int RunCapture::end(RunScene&, int exit_code) {
   ::kill(pid_, SIGINT);
-  const std::string said = read_words(words_.get(), "");
-  if (!longest_) std::fputs(said.c_str(), stderr);
+  said_ += read_words(words_.get(), "");
+  if (!longest_) std::fputs(said_.c_str(), stderr);
   return exit_code;
 }
 

@@ -26,6 +26,7 @@ class RunCapture final : public RunPart {
   std::optional<std::uint64_t> longest_;
   pid_t pid_ = 0;
   control::UniqueFd words_;  // what it says
+  std::string said_;         // of which this is known, behind that it has begun
 };
 
 }  // namespace verbena::cli

@@ -95,6 +95,12 @@ class Kept(RunCase):
             os.remove(file)
         self.assertEqual(self.private_dirs(), [])
 
+    def test_a_capture_that_ends_at_once_says_why(self):
+        done = self.private("--capture", "/dev/full", "--", "true")
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(done.stderr, "0 packets captured, 0 left out\n"
+                         "verbena: cannot write /dev/full: No space left on device\n")
+
     def test_a_capture_beside_the_artifacts(self):
         file = self.home + "/file.pcapng"
         done = self.private("--artifacts", self.kept, "--capture", file, "--", "true")
