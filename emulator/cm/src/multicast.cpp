@@ -41,8 +41,16 @@ bool is_assigned_mgid(const IpAddress& ip) {
 
 }  // namespace
 
+Gid assigned_mgid(std::uint64_t number) {
+  Gid mgid;
+  mgid.bytes = {0xff, 0x10 | kScopeLinkLocal, 0xa0, kIpoibSignature, 0xff, 0xff};
+  for (std::size_t i = 0; i < sizeof number; ++i) {
+    mgid.bytes[8 + i] = static_cast<std::uint8_t>(number >> (56 - 8 * i));
+  }
+  return mgid;
+}
+
 Gid mgid_of(const SocketAddress& group, PortSpace space, bool roce) {
-  if (group.is_any()) return {};
   if (group.family == Family::kIb) return Gid{group.ip.bytes};
   if (roce) return Gid::from_ip(group.ip);
   if (group.family == Family::kInet6 && is_assigned_mgid(group.ip)) return Gid{group.ip.bytes};

@@ -40,6 +40,7 @@ Result<ResolvedRoute, int> resolve(const Ports& ports, const SocketAddress& sour
   }
   const PortInfo* far = ports.at(target);
   const bool local = far != nullptr || ports.is_local(target);
+  const bool is_group = target.is_multicast();
   ResolvedRoute route{nullptr, target, target, local};
 
   if (source.is_set() && !source.is_any()) {
@@ -49,6 +50,11 @@ Result<ResolvedRoute, int> resolve(const Ports& ports, const SocketAddress& sour
     route.source = source.ip;
   } else if (local) {
     route.port = far != nullptr ? far : ports.default_port();
+  } else if (is_group) {
+    const std::optional<IpAddress> from = ports.source_for(target);
+    route.port = from ? ports.at(*from) : nullptr;
+    if (route.port == nullptr) route.port = ports.default_port();
+    if (route.port != nullptr) route.source = route.port->address;
   } else {
     const std::optional<IpAddress> from = ports.source_for(target);
     if (!from) return Failure{ENETUNREACH};
@@ -56,7 +62,7 @@ Result<ResolvedRoute, int> resolve(const Ports& ports, const SocketAddress& sour
     route.port = ports.at(*from);
   }
   if (route.port == nullptr) return Failure{ENODEV};
-  if (local && far == nullptr) route.peer = route.port->address;
+  if ((local || is_group) && far == nullptr) route.peer = route.port->address;
   if (far != nullptr && far->roce != route.port->roce) return Failure{EHOSTUNREACH};
   return route;
 }

@@ -18,7 +18,7 @@ int RdmaCm::resolve_addr(ChannelId channel, IdHandle handle, const SocketAddress
     if (!from.is_set()) {
       from.family = destination.family;
       if (from.family == Family::kInet) from.ip = IpAddress::v4(0);
-      if (from.family == Family::kIb) from.service_mask = 0;
+      from.pkey = destination.pkey;
     }
     if (const int error = bind_id(*id, from)) return error;
   }

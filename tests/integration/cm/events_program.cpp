@@ -3,7 +3,8 @@
 // process, over 127.0.0.1.
 //
 //   events_program CASE        the cases: at the end
-//   events_program resolve ADDRESS
+//   events_program resolve ADDRESS      also from which address
+//   events_program bind ADDRESS
 //
 // What it sees is said in lines, "EVENT STATUS". Where the emulator has to do something it says
 // "ready" and goes on when its standard input has a line. "done" if all came as it must.
@@ -288,6 +289,20 @@ void resolve_address(const char* text) {
   check(rdma_resolve_addr(side.id, nullptr, reinterpret_cast<sockaddr*>(&to), kTimeoutMs) == 0,
         "rdma_resolve_addr");
   side.say_next();
+  const sockaddr* from = rdma_get_local_addr(side.id);
+  char name[INET_ADDRSTRLEN] = "none";
+  if (from->sa_family == AF_INET) {
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(from)->sin_addr, name, sizeof name);
+  }
+  std::printf("from %s\n", name);
+}
+
+void bind_address(const char* text) {
+  Side side;
+  side.id = side.make(RDMA_PS_TCP);
+  sockaddr_in here = address(0, kPort);
+  check(inet_pton(AF_INET, text, &here.sin_addr) == 1, text);
+  check(rdma_bind_addr(side.id, reinterpret_cast<sockaddr*>(&here)) == 0, "rdma_bind_addr");
 }
 
 void route_error() {
@@ -368,8 +383,9 @@ const std::map<std::string, std::function<void()>> kCases{
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  if (argc == 3 && argv[1] == std::string("resolve")) {
-    resolve_address(argv[2]);
+  if (argc == 3) {
+    const bool resolves = argv[1] == std::string("resolve");
+    (resolves ? resolve_address : bind_address)(argv[2]);
     std::puts("done");
     return 0;
   }

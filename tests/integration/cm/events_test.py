@@ -63,6 +63,16 @@ class EventsTest(EmulatorTest):
         self.sees("addr_change", *RESOLVED, "CONNECT_REQUEST", "CONNECT_RESPONSE", "ESTABLISHED", "ADDR_CHANGE", "ADDR_CHANGE",
                   "ADDR_CHANGE", "DISCONNECTED", meanwhile=self.port("gid-change"))
 
+    def test_nobody_has_the_address_of_a_group(self):
+        for address, code in (("239.1.2.3", 1), ("255.255.255.255", 1), ("127.3.2.1", 0), (self.address(), 0)):
+            last = "done" if code == 0 else "failed: rdma_bind_addr: Cannot assign requested address"
+            self.assertEqual(self.start(PROGRAM, "bind", address).wait(), (code, last), address)
+
+    def test_a_group_is_reached_from_the_device(self):
+        program = self.start(PROGRAM, "resolve", "239.1.2.3")
+        self.assertEqual(program.wait(), (0, "done"), program.lines())
+        self.assertEqual(program.lines(), [RESOLVED[0], f"from {self.address()}", "done"])
+
     def test_multicast_join(self):
         self.sees("multicast", "MULTICAST_JOIN")
 

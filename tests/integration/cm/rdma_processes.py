@@ -73,9 +73,14 @@ class EmulatorTest(unittest.TestCase):
             self.assertEqual(ready.readline(), "ready\n")
         self.programs = []
 
+    SUBNET = f"127.{150 + os.getpid() // 256 % 100}.{os.getpid() % 256}"
+
+    def address(self):
+        """Of the device."""
+        return f"{self.SUBNET}.1"
+
     def options(self):
-        subnet = f"127.{150 + os.getpid() // 256 % 100}.{os.getpid() % 256}"
-        return ["--roce", f"{subnet}.1"] if self.PERSONA == "roce" else ["--fabric", f"{subnet}.0/24"]
+        return ["--roce", self.address()] if self.PERSONA == "roce" else ["--fabric", f"{self.SUBNET}.0/24"]
 
     def tearDown(self):
         for program in self.programs:

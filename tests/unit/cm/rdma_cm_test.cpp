@@ -293,6 +293,30 @@ TEST_F(RdmaCmTest, AMulticastMembershipReportsItselfAndEnds) {
   EXPECT_EQ(reported, 1u);
 }
 
+// A subnet administrator answers with a group of its own choice; RoCE has none.
+TEST(MulticastTest, WhoJoinsNoParticularGroupGetsANewOne) {
+  for (const bool roce : {false, true}) {
+    World world(1, roce);
+    RdmaCm& cm = world.add_host().cm;
+    cm.open_channel(1);
+    IdHandle id = 0;
+    cm.create_id(1, 77, kUdp, 0, id);
+    cm.bind(1, id, inet(*IpAddress::parse("10.0.0.1"), 0));
+    std::uint32_t membership = 0;
+    const SocketAddress any = inet(IpAddress::v4(0), 0);
+    ASSERT_EQ(cm.join(1, id, 5, any, 0, membership), roce ? EINVAL : 0);
+    if (roce) continue;
+    ASSERT_EQ(cm.join(1, id, 5, any, 0, membership), 0);
+    const Gid first = std::get<UdParam>(cm.get_event(1)->param).ah.dgid;
+    const Gid second = std::get<UdParam>(cm.get_event(1)->param).ah.dgid;
+    EXPECT_EQ(first.to_string().substr(0, 20), "ff12:a01b:ffff:0000:");
+    EXPECT_NE(first, second);
+    // Its name, as an IPv6 address, is how others join it.
+    ASSERT_EQ(cm.join(1, id, 5, SocketAddress::of(first.as_ip(), 0), 0, membership), 0);
+    EXPECT_EQ(std::get<UdParam>(cm.get_event(1)->param).ah.dgid, first);
+  }
+}
+
 TEST_F(RdmaCmTest, TheSpaceOfIpoibHasItsOwnKeyAndGroups) {
   const IdHandle id = make(0x0002);
   ASSERT_EQ(bind(id, "10.0.0.1", 0), 0);
@@ -347,7 +371,6 @@ TEST(MulticastTest, GroupsMapAsIpoibAndRoceDefineIt) {
   EXPECT_EQ(mgid_of(v6, PortSpace::kUdp, false).to_string(),
             "ff12:6001:ffff:0000:0001:0002:0003:0004");
   EXPECT_EQ(mgid_of(v6, PortSpace::kUdp, true), Gid::from_ip(v6.ip));
-  EXPECT_TRUE(mgid_of(inet(IpAddress::v4(0), 0), PortSpace::kUdp, false).is_zero());
 }
 
 TEST_F(RdmaCmTest, AfIbWildcardsAreTakenAsTheLibraryProbesForThem) {
@@ -381,7 +404,11 @@ TEST(AfIbTest, GidsConnectWithoutAnIpHeader) {
   IdHandle id = 0;
   a.cm.create_id(1, 2, kIb, 2, id);
   address.ip = b.ports.default_port()->gid.as_ip();
+  address.pkey = 0xffff;
   ASSERT_EQ(a.cm.resolve_addr(1, id, {}, address), 0);
+  RouteInfo info;
+  ASSERT_EQ(a.cm.query(1, id, info), 0);
+  EXPECT_EQ(info.source.pkey, address.pkey) << "the partition in which the peer is";
   ASSERT_EQ(a.cm.resolve_route(1, id), 0);
   ConnParam param;
   param.private_data.assign(std::vector<std::uint8_t>(92, 0x5a));

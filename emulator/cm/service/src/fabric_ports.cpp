@@ -143,11 +143,9 @@ const cm::PortInfo* FabricPorts::default_port() const {
 
 bool FabricPorts::is_local(const IpAddress& address) const {
   if (address.is_v4() && address.v4_host_order() >> 24 == 127) return true;
-  // What can be bound is ours, on whatever interface.
-  const control::UniqueFd fd = datagram_socket(address);
-  sockaddr_storage name;
-  const socklen_t size = fill(name, address, 0);
-  return fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&name), size) == 0;
+  // What would be sent to it from itself is ours, on whatever interface. That a socket can be bound
+  // to it does not tell: so it is with groups and broadcasts.
+  return source_for(address) == address;
 }
 
 // Of a link-local address only an interface knows the way.

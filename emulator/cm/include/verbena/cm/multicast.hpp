@@ -12,6 +12,9 @@ namespace verbena::cm {
 
 Gid mgid_of(const SocketAddress& group, PortSpace space, bool roce);
 
+// Of a group that a subnet administrator makes for whoever joins no particular one.
+Gid assigned_mgid(std::uint64_t number);
+
 // The multicast LID of a group: a number every port computes alike, in 0xc000..0xfffe.
 std::uint16_t mlid_of(const Gid& mgid);
 

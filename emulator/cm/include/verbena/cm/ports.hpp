@@ -66,8 +66,9 @@ struct ResolvedRoute {
 Result<const PortInfo*, int> resolve_local(const Ports& ports, const SocketAddress& address);
 
 // How to reach `destination`, from `source` if that is set. A local destination that is no
-// device's own address is the device itself: source and peer are the same port. Errors: ENODEV
-// when no device serves the way there, ENETUNREACH, EHOSTUNREACH.
+// device's own address is the device itself: source and peer are the same port. To a group leads
+// the device of the host's route, else the one that serves local addresses. Errors: ENODEV when no
+// device serves the way there, ENETUNREACH, EHOSTUNREACH.
 Result<ResolvedRoute, int> resolve(const Ports& ports, const SocketAddress& source,
                                    const SocketAddress& destination);
 
