@@ -107,6 +107,13 @@ static void probe_names(void) {
   close(watcher);
 }
 
+static bool opens_node(int fd) {
+  struct stat st;
+  const bool is_node = fstat(fd, &st) == 0 && S_ISCHR(st.st_mode);
+  close(fd);
+  return is_node;
+}
+
 static void probe_relative(void) {
   char before[PATH_MAX];
   CHECK(getcwd(before, sizeof before) != NULL);
@@ -118,7 +125,23 @@ static void probe_relative(void) {
   const int sys = open("/sys", O_RDONLY | O_DIRECTORY);
   CHECK(reads_node_type(openat(sys, "class/infiniband/verbena0/node_type", O_RDONLY)));
   close(sys);
+  const int nodes = open("/dev/infiniband", O_RDONLY | O_DIRECTORY);
+  CHECK_QUIET(opens_node(openat(nodes, "uverbs192", O_RDWR)));
+  CHECK_QUIET(fchdir(nodes) == 0);
+  CHECK_QUIET(opens_node(open("uverbs192", O_RDWR)));
+  close(nodes);
   CHECK(chdir(before) == 0);
+}
+
+/* `ls -a` looks at the directory above; programs that join paths do so too. */
+static void probe_ways_out(void) {
+  CHECK(access("/sys/class/infiniband/..", R_OK) == 0);
+  CHECK(access("/dev/infiniband/../null", R_OK) == 0);
+  CHECK(access(DEVICE "/../../net/lo/mtu", R_OK) == 0);
+  CHECK(access("/dev/infiniband/../missing", R_OK) == -1 && errno == ENOENT);
+  const int null = open("/dev/infiniband/../null", O_WRONLY);
+  CHECK(null >= 0);
+  close(null);
 }
 
 void probe_paths(void) {
@@ -128,4 +151,5 @@ void probe_paths(void) {
   probe_glob();
   probe_names();
   probe_relative();
+  probe_ways_out();
 }

@@ -48,6 +48,7 @@ TEST(Paths, TheQuickQuestionMissesNothing) {
     EXPECT_TRUE(may_concern(std::string(directory_of(root)).c_str()));
   }
   EXPECT_TRUE(may_concern("/sys/class/misc/rdma_cm/abi_version"));
+  EXPECT_TRUE(may_concern("uverbs192"));
   EXPECT_FALSE(may_concern("/etc/passwd"));
   EXPECT_FALSE(may_concern(""));
 }

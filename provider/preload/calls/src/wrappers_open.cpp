@@ -35,7 +35,7 @@ int open_at(int dirfd, const char* path, int flags, PassOn pass_on) {
   const Redirect found = redirect(dirfd, path, Purpose::kRead);
   if (found.is_none()) return pass_on(dirfd, path);
   if (found.is_node() && (flags & O_PATH) == 0) return open_node(found.name, flags);
-  if (wants_to_write(flags)) {
+  if (found.kind != Redirect::Kind::kElsewhere && wants_to_write(flags)) {
     errno = EACCES;  // as sysfs says of an attribute that only reads
     return -1;
   }
@@ -49,7 +49,7 @@ FILE* fopen_at(const char* path, const char* mode, PassOn pass_on) {
     return pass_on(path);
   const Redirect found = redirect(AT_FDCWD, path, Purpose::kRead);
   if (found.is_none()) return pass_on(path);
-  if (std::strpbrk(mode, "wa+") != nullptr) {
+  if (found.kind != Redirect::Kind::kElsewhere && std::strpbrk(mode, "wa+") != nullptr) {
     errno = EACCES;
     return nullptr;
   }

@@ -27,7 +27,9 @@ std::string_view directory_of(Root root) {
 }
 
 bool may_concern(const char* path) {
-  return std::strstr(path, "infiniband") != nullptr || std::strstr(path, "rdma_cm") != nullptr;
+  constexpr const char* kWords[] = {"infiniband", "rdma_cm", "uverbs"};
+  return std::ranges::any_of(
+      kWords, [path](const char* word) { return std::strstr(path, word) != nullptr; });
 }
 
 std::string normalise(std::string_view absolute) {

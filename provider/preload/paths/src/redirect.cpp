@@ -54,6 +54,12 @@ bool is_ours(const Place& place, const std::string& shadow) {
   return is_emulator_alive() || (place.root == Root::kDev && has_listed_devices());
 }
 
+// A path such as /dev/infiniband/.. leads through a directory that the kernel may not have.
+Redirect find_behind(const std::string& path, std::string normalised) {
+  if (place_of(path).root == Root::kNone || exists(path) || !is_emulator_alive()) return {};
+  return {Redirect::Kind::kElsewhere, std::move(normalised), {}};
+}
+
 Redirect find(int dirfd, const char* path, Purpose purpose) {
   const std::string shadow = shadow_directory();
   if (shadow.empty()) return {};
@@ -65,7 +71,7 @@ Redirect find(int dirfd, const char* path, Purpose purpose) {
   }
   absolute = undo_shadow(normalise(absolute), shadow);
   const Place place = place_of(absolute);
-  if (place.root == Root::kNone) return {};
+  if (place.root == Root::kNone) return find_behind(path, std::move(absolute));
   if (place.is_root()) {
     if (!has_union(place.root) || !is_emulator_alive()) return {};
     std::string directory = union_directory(shadow, place.root);

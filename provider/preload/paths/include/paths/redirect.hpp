@@ -13,9 +13,10 @@ enum class Purpose : std::uint8_t { kLook, kRead };
 
 struct Redirect {
   enum class Kind : std::uint8_t {
-    kNone,  // not ours: pass the call on as it came
-    kFile,  // the same call on `path`
-    kNode,  // a character device: `path` stands in for its inode, `name` says which
+    kNone,       // not ours: pass the call on as it came
+    kFile,       // the same call on `path`
+    kElsewhere,  // the same call on `path`, a file that is not ours
+    kNode,       // a character device: `path` stands in for its inode, `name` says which
   };
   Kind kind = Kind::kNone;
   std::string path;
