@@ -7,8 +7,8 @@
 #include <charconv>
 #include <cstring>
 
-#include "real/real.hpp"
 #include "nodes/node.hpp"
+#include "real/real.hpp"
 
 namespace verbena::preload {
 namespace {

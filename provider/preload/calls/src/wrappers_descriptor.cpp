@@ -15,11 +15,11 @@
 
 #include "calls/await_message.h"
 #include "netlink/netlink.hpp"
+#include "nodes/node.hpp"
 #include "real/export.hpp"
 #include "real/fd_table.hpp"
 #include "real/real.hpp"
 #include "real/section.hpp"
-#include "nodes/node.hpp"
 #include "verbena/control/channel_reader.hpp"
 
 namespace verbena::preload {

@@ -7,10 +7,10 @@
 #include <cstdarg>
 #include <cstring>
 
+#include "nodes/node.hpp"
 #include "paths/redirect.hpp"
 #include "real/export.hpp"
 #include "real/real.hpp"
-#include "nodes/node.hpp"
 
 namespace verbena::preload {
 namespace {

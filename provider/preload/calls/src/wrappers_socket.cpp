@@ -6,11 +6,11 @@
 #include <cstring>
 
 #include "netlink/netlink.hpp"
+#include "nodes/node.hpp"
 #include "real/export.hpp"
 #include "real/fd_table.hpp"
 #include "real/real.hpp"
 #include "real/section.hpp"
-#include "nodes/node.hpp"
 
 namespace verbena::preload {
 namespace {

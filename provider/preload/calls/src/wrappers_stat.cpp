@@ -7,12 +7,12 @@
 
 #include <type_traits>
 
+#include "nodes/node.hpp"
 #include "paths/redirect.hpp"
 #include "real/export.hpp"
 #include "real/fd_table.hpp"
 #include "real/real.hpp"
 #include "real/section.hpp"
-#include "nodes/node.hpp"
 
 namespace verbena::preload {
 namespace {

@@ -10,12 +10,12 @@
 #include <cstring>
 #include <vector>
 
+#include "nodes/node.hpp"
 #include "paths/discovery.hpp"
 #include "real/fd_table.hpp"
 #include "real/real.hpp"
 #include "real/section.hpp"
 #include "real/trace.hpp"
-#include "nodes/node.hpp"
 #include "verbena/control/unique_fd.hpp"
 #include "verbena/preload/nldev.hpp"
 

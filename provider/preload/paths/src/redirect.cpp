@@ -10,12 +10,12 @@
 #include <cstring>
 #include <string_view>
 
+#include "nodes/node.hpp"
 #include "paths/discovery.hpp"
 #include "paths/union_dir.hpp"
 #include "real/real.hpp"
 #include "real/section.hpp"
 #include "real/trace.hpp"
-#include "nodes/node.hpp"
 #include "verbena/base/port_counters.hpp"
 
 namespace verbena::preload {

@@ -8,8 +8,8 @@
 #include <array>
 #include <atomic>
 
-#include "real/real.hpp"
 #include "nodes/node.hpp"
+#include "real/real.hpp"
 
 namespace verbena::preload::event_pages {
 namespace {
