@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A receiver and the owners of SRQs in its domain, step by step: what owners refuse, what becomes
-// of the sender when an owner dies or was never there, and who holds which stand-in when.
+// of the sender when an owner dies or was never there, and who holds which proxy when.
 #include "shared_domain.hpp"
 #include "steps.hpp"
 
@@ -28,7 +28,7 @@ struct RelaySteps : testing::Test {
     s.run(10'000'000);
     EXPECT_EQ(s.sender.sends[id - 1].status, status);
     EXPECT_EQ(s.receiver.state(), qp::State::kError);
-    EXPECT_EQ(s.registry.stand_ins(), 0u);
+    EXPECT_EQ(s.registry.proxies(), 0u);
   }
   void reconnect() {
     for (Peer* peer : {&s.sender, &s.receiver}) peer->to_state(qp::State::kReset);
@@ -38,11 +38,11 @@ struct RelaySteps : testing::Test {
   }
 };
 
-TEST_F(RelaySteps, OneStandInServesAllSrqsOfAnOwner) {
+TEST_F(RelaySteps, OneProxyServesAllSrqsOfAnOwner) {
   send_well(kFar, 1);
   send_well(kNear, 2);
   send_well(kFar, 3);
-  EXPECT_EQ(s.registry.stand_ins(), 1u);
+  EXPECT_EQ(s.registry.proxies(), 1u);
   EXPECT_EQ(s.registry.asked(), 1u);
   EXPECT_EQ(ids(s.owner(kFar).receives), (std::vector<std::uint64_t>{1, 3}));
   EXPECT_EQ(ids(s.owner(kNear).receives), (std::vector<std::uint64_t>{2}));
@@ -100,7 +100,7 @@ TEST_F(RelaySteps, AnOwnerThatDiesWhileIdleHarmsOnlyRequestsToIt) {
 TEST_F(RelaySteps, AnOwnerThatDiesWithRequestsOutstandingEndsThem) {
   send(kFar, 1);  // no receive: it is told to wait
   s.run(1'000'000);
-  EXPECT_EQ(s.registry.stand_ins(), 1u);
+  EXPECT_EQ(s.registry.proxies(), 1u);
   s.registry.withdraw(s.owner(kFar).node());
   expect_end(1, Status::kRemoteInvalidRequest);
 }
@@ -119,8 +119,8 @@ TEST_F(RelaySteps, AnOwnerThatDoesNotAnswerCostsTheSenderItsRetries) {
 
 TEST_F(RelaySteps, ALostQuestionIsAskedAgain) {
   std::size_t asked = 0;
-  auto ask = s.receiver.node().stand_in_wanted;
-  s.receiver.node().stand_in_wanted = [&](const queue::StandIn& wanted) {
+  auto ask = s.receiver.node().proxy_wanted;
+  s.receiver.node().proxy_wanted = [&](const queue::ProxyQp& wanted) {
     if (++asked > 1) ask(wanted);
   };
   ASSERT_TRUE(s.owner(kFar).receive(1));
@@ -130,18 +130,18 @@ TEST_F(RelaySteps, ALostQuestionIsAskedAgain) {
   EXPECT_EQ(asked, 2u);
 }
 
-TEST_F(RelaySteps, StandInsGoWithTheConnectionAndWithTheReceiver) {
+TEST_F(RelaySteps, ProxiesGoWithTheConnectionAndWithTheReceiver) {
   send_well(kFar, 1);
   send_well(2, 2);
-  EXPECT_EQ(s.registry.stand_ins(), 2u);
+  EXPECT_EQ(s.registry.proxies(), 2u);
   reconnect();
   s.run(1'000'000);
-  EXPECT_EQ(s.registry.stand_ins(), 0u);
+  EXPECT_EQ(s.registry.proxies(), 0u);
   send_well(kFar, 1);
-  EXPECT_EQ(s.registry.stand_ins(), 1u);
+  EXPECT_EQ(s.registry.proxies(), 1u);
   s.receiver.to_state(qp::State::kError);
   s.run(1'000'000);
-  EXPECT_EQ(s.registry.stand_ins(), 0u);
+  EXPECT_EQ(s.registry.proxies(), 0u);
 }
 
 TEST_F(RelaySteps, HalfAMessageIsFlushedWithTheConnection) {
@@ -175,7 +175,7 @@ TEST_F(RelaySteps, OwnersLearnOfNewAttributesBeforeTheNextPacket) {
 TEST_F(RelaySteps, AnswersFromElsewhereAreDropped) {
   send(kFar, 1);
   s.run(1'000'000);
-  ASSERT_EQ(s.registry.stand_ins(), 1u);
+  ASSERT_EQ(s.registry.proxies(), 1u);
   wire::PacketHeaders h;
   std::array<std::uint8_t, wire::kMaxHeaders> bytes;
   h.aeth = wire::Aeth::ack(wire::kCreditsUnlimited, 1);

@@ -15,12 +15,12 @@ PeerOptions with(PeerOptions options, Transport transport) {
 }  // namespace
 
 void Registry::watch(Node& receiver) {
-  receiver.stand_in_wanted = [this, &receiver](const queue::StandIn& wanted) {
+  receiver.proxy_wanted = [this, &receiver](const queue::ProxyQp& wanted) {
     ++asked_;
     errands_.push_back({&receiver, false, wanted});
   };
-  receiver.stand_ins_released = [this, &receiver](Qpn number) {
-    queue::StandIn released;
+  receiver.proxies_released = [this, &receiver](Qpn number) {
+    queue::ProxyQp released;
     released.receiver = number;
     errands_.push_back({&receiver, true, released});
   };
@@ -39,12 +39,12 @@ void Registry::work() {
   }
 }
 
-void Registry::provide(Node& receiver, const queue::StandIn& wanted) {
+void Registry::provide(Node& receiver, const queue::ProxyQp& wanted) {
   wire::Destination back;
   back.address = receiver.address();
-  for (StandIn& known : stand_ins_) {
+  for (ProxyQp& known : proxies_) {
     if (known.receiver != &receiver || !(known.line == wanted.line)) continue;
-    known.owner->device().change_stand_in(*known.qp, wanted, back);
+    known.owner->device().change_proxy(*known.qp, wanted, back);
     wire::Destination there;
     there.address = known.owner->address();
     return receiver.device().connect_line(wanted.receiver, wanted.line, there, known.qp->number(),
@@ -55,27 +55,27 @@ void Registry::provide(Node& receiver, const queue::StandIn& wanted) {
   if (owner == owners_.end()) {
     return receiver.device().refuse_line(wanted.receiver, wanted.line, world_.now());
   }
-  qp::QueuePair* made = (*owner)->device().create_stand_in(wanted, back);
+  qp::QueuePair* made = (*owner)->device().create_proxy(wanted, back);
   VERBENA_CHECK(made != nullptr);
-  stand_ins_.push_back({&receiver, *owner, wanted.receiver, wanted.line, made});
+  proxies_.push_back({&receiver, *owner, wanted.receiver, wanted.line, made});
   wire::Destination there;
   there.address = (*owner)->address();
   receiver.device().connect_line(wanted.receiver, wanted.line, there, made->number(), world_.now());
 }
 
 void Registry::release(const Node& receiver, Qpn number) {
-  std::erase_if(stand_ins_, [&](const StandIn& known) {
+  std::erase_if(proxies_, [&](const ProxyQp& known) {
     if (known.receiver != &receiver || !(known.receiver_number == number)) return false;
-    known.owner->device().destroy_stand_in(known.qp);
+    known.owner->device().destroy_proxy(known.qp);
     return true;
   });
 }
 
 void Registry::withdraw(Node& owner) {
   std::erase(owners_, &owner);
-  std::erase_if(stand_ins_, [&](const StandIn& known) {
+  std::erase_if(proxies_, [&](const ProxyQp& known) {
     if (known.owner != &owner) return false;
-    owner.device().destroy_stand_in(known.qp);
+    owner.device().destroy_proxy(known.qp);
     known.receiver->device().refuse_line(known.receiver_number, known.line, world_.now());
     return true;
   });

@@ -21,28 +21,28 @@ class Registry {
   void withdraw(Node& owner);
   // Does what it was asked to since; call between steps.
   void work();
-  std::size_t stand_ins() const { return stand_ins_.size(); }
+  std::size_t proxies() const { return proxies_.size(); }
   std::size_t asked() const { return asked_; }
 
  private:
   struct Errand {
     Node* receiver;
     bool releases;
-    queue::StandIn wanted;
+    queue::ProxyQp wanted;
   };
-  struct StandIn {
+  struct ProxyQp {
     Node* receiver;
     Node* owner;
     Qpn receiver_number, line;
     qp::QueuePair* qp;
   };
   void release(const Node& receiver, Qpn number);
-  void provide(Node& receiver, const queue::StandIn& wanted);
+  void provide(Node& receiver, const queue::ProxyQp& wanted);
 
   World& world_;
   std::vector<Node*> owners_;
   std::vector<Errand> errands_;
-  std::vector<StandIn> stand_ins_;
+  std::vector<ProxyQp> proxies_;
   std::size_t asked_ = 0;
 };
 

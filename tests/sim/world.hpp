@@ -87,15 +87,15 @@ class Node final : public wire::Transmitter, public queue::EventSink {
   }
   void explain(const char* text) noexcept override;
   bool wants_explanations() const noexcept override;
-  void on_stand_in_wanted(const queue::StandIn& wanted) noexcept override {
-    if (stand_in_wanted) stand_in_wanted(wanted);
+  void on_proxy_wanted(const queue::ProxyQp& wanted) noexcept override {
+    if (proxy_wanted) proxy_wanted(wanted);
   }
-  void on_stand_ins_released(Qpn receiver) noexcept override {
-    if (stand_ins_released) stand_ins_released(receiver);
+  void on_proxies_released(Qpn receiver) noexcept override {
+    if (proxies_released) proxies_released(receiver);
   }
   // For whoever plays the registry of XRC domains. Called from inside the engine.
-  std::function<void(const queue::StandIn&)> stand_in_wanted;
-  std::function<void(Qpn)> stand_ins_released;
+  std::function<void(const queue::ProxyQp&)> proxy_wanted;
+  std::function<void(Qpn)> proxies_released;
 
  private:
   friend class World;

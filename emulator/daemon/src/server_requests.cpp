@@ -109,9 +109,9 @@ void Server::dispatch(Session& session, const Incoming& in) {
       return imports_.on_region_followed(session, in);
     case MessageType::kOpenDomain:
     case MessageType::kCloseDomain:
-    case MessageType::kStandInWanted:
-    case MessageType::kStandInAnswer:
-    case MessageType::kStandInsReleased:
+    case MessageType::kProxyWanted:
+    case MessageType::kProxyAnswer:
+    case MessageType::kProxiesReleased:
     case MessageType::kReceiverCall:
     case MessageType::kReceiverAnswer:
     case MessageType::kReceiverEvent:

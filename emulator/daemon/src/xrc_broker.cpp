@@ -31,16 +31,16 @@ void XrcBroker::on_message(Session& session, const Incoming& in) {
   }
   // Nobody waits for an answer to these; a malformed one is dropped.
   if (!session.context) return;
-  if (in.type() == MessageType::kStandInWanted) {
-    const auto wanted = control::decode<control::StandInWanted>(in.payload);
+  if (in.type() == MessageType::kProxyWanted) {
+    const auto wanted = control::decode<control::ProxyWanted>(in.payload);
     if (!wanted || context_with_number(session, wanted->receiver) != &session) return;
     Session* const owner = context_with_number(session, wanted->srq);
     domains_.on_wanted(session, owner != &session ? owner : nullptr, *wanted);
-  } else if (in.type() == MessageType::kStandInAnswer) {
-    const auto made = control::decode<control::StandInAnswer>(in.payload);
+  } else if (in.type() == MessageType::kProxyAnswer) {
+    const auto made = control::decode<control::ProxyAnswer>(in.payload);
     if (made) domains_.on_answer(session, context_with_number(session, made->receiver), *made);
-  } else if (in.type() == MessageType::kStandInsReleased) {
-    const auto released = control::decode<control::StandInsReleased>(in.payload);
+  } else if (in.type() == MessageType::kProxiesReleased) {
+    const auto released = control::decode<control::ProxiesReleased>(in.payload);
     if (released) domains_.on_released(session, released->receiver);
   } else {
     const auto event = control::decode<control::ReceiverEvent>(in.payload);

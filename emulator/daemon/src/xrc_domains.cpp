@@ -63,56 +63,52 @@ bool XrcDomains::has_open(const Session& session, std::uint32_t number) const {
   return domain != domains_.end() && domain->second.opens.contains(session.id);
 }
 
-void XrcDomains::on_wanted(Session& receiver, Session* owner,
-                           const control::StandInWanted& wanted) {
+void XrcDomains::on_wanted(Session& receiver, Session* owner, const control::ProxyWanted& wanted) {
   if (owner == nullptr || !has_open(receiver, wanted.domain) || !has_open(*owner, wanted.domain) ||
-      owner->is_behind() || !stand_in_share_.may_take(receiver.info.pid)) {
-    receiver.send(control::StandInAnswer{wanted.receiver, wanted.line, 0},
-                  control::kDaemonSequence);
+      owner->is_behind() || !proxy_share_.may_take(receiver.info.pid)) {
+    receiver.send(control::ProxyAnswer{wanted.receiver, wanted.line, 0}, control::kDaemonSequence);
     return;
   }
-  const bool is_known =
-      std::any_of(stand_ins_.begin(), stand_ins_.end(), [&](const StandIn& known) {
-        return known.receiver == &receiver && known.owner == owner && known.line == wanted.line &&
-               known.number == wanted.receiver;
-      });
+  const bool is_known = std::any_of(proxies_.begin(), proxies_.end(), [&](const ProxyQp& known) {
+    return known.receiver == &receiver && known.owner == owner && known.line == wanted.line &&
+           known.number == wanted.receiver;
+  });
   if (!is_known) {
-    stand_ins_.push_back({&receiver, owner, wanted.receiver, wanted.line});
-    stand_in_share_.take(receiver.info.pid);
+    proxies_.push_back({&receiver, owner, wanted.receiver, wanted.line});
+    proxy_share_.take(receiver.info.pid);
   }
   owner->send(wanted, control::kDaemonSequence);
 }
 
-void XrcDomains::on_answer(Session& owner, Session* receiver,
-                           const control::StandInAnswer& answer) {
-  const auto asked = std::find_if(stand_ins_.begin(), stand_ins_.end(), [&](const StandIn& known) {
+void XrcDomains::on_answer(Session& owner, Session* receiver, const control::ProxyAnswer& answer) {
+  const auto asked = std::find_if(proxies_.begin(), proxies_.end(), [&](const ProxyQp& known) {
     return known.receiver == receiver && known.owner == &owner && known.line == answer.line &&
            known.number == answer.receiver;
   });
-  if (asked == stand_ins_.end()) return;
+  if (asked == proxies_.end()) return;
   asked->receiver->send(answer, control::kDaemonSequence);
-  if (answer.stand_in != 0) return;
-  stand_in_share_.give_back(asked->receiver->info.pid);
-  stand_ins_.erase(asked);
+  if (answer.proxy != 0) return;
+  proxy_share_.give_back(asked->receiver->info.pid);
+  proxies_.erase(asked);
 }
 
 template <typename Ends>
-void XrcDomains::erase_stand_ins(Ends ends) {
-  std::erase_if(stand_ins_, [&](const StandIn& known) {
+void XrcDomains::erase_proxies(Ends ends) {
+  std::erase_if(proxies_, [&](const ProxyQp& known) {
     if (!ends(known)) return false;
-    stand_in_share_.give_back(known.receiver->info.pid);
+    proxy_share_.give_back(known.receiver->info.pid);
     return true;
   });
 }
 
 void XrcDomains::on_released(Session& receiver, std::uint32_t number) {
   std::set<Session*> owners;
-  erase_stand_ins([&](const StandIn& known) {
+  erase_proxies([&](const ProxyQp& known) {
     if (known.receiver != &receiver || known.number != number) return false;
     owners.insert(known.owner);
     return true;
   });
-  const control::StandInsReleased word{number};
+  const control::ProxiesReleased word{number};
   for (Session* owner : owners) owner->send(word, control::kDaemonSequence);
 }
 
@@ -146,7 +142,7 @@ void XrcDomains::on_event(Session& owner, const control::ReceiverEvent& event) {
 }
 
 void XrcDomains::on_context_closed(Session& gone) {
-  end_stand_ins_of(gone);
+  end_proxies_of(gone);
   end_handles_of(gone);
   std::vector<std::uint32_t> left;
   for (auto& [number, domain] : domains_) {
@@ -158,19 +154,19 @@ void XrcDomains::on_context_closed(Session& gone) {
   for (const std::uint32_t number : left) close(gone, number);
 }
 
-void XrcDomains::end_stand_ins_of(Session& gone) {
-  std::vector<StandIn> ended;
-  erase_stand_ins([&](const StandIn& known) {
+void XrcDomains::end_proxies_of(Session& gone) {
+  std::vector<ProxyQp> ended;
+  erase_proxies([&](const ProxyQp& known) {
     const bool ends = known.receiver == &gone || known.owner == &gone;
     if (ends && known.receiver != known.owner) ended.push_back(known);
     return ends;
   });
-  for (const StandIn& one : ended) {
+  for (const ProxyQp& one : ended) {
     if (one.owner == &gone) {
-      const control::StandInAnswer word{one.number, one.line, 0};
+      const control::ProxyAnswer word{one.number, one.line, 0};
       one.receiver->send(word, control::kDaemonSequence);
     } else {
-      one.owner->send(control::StandInsReleased{one.number}, control::kDaemonSequence);
+      one.owner->send(control::ProxiesReleased{one.number}, control::kDaemonSequence);
     }
   }
 }

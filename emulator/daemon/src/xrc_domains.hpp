@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which XRC domains there are, which context has them open, and which contexts hold what of each
-// other through them: stand-ins for receivers, and handles of receivers. When a context ends, those
+// other through them: proxies for receivers, and handles of receivers. When a context ends, those
 // are told who held something of it or for it. Owned by the server, on its thread.
 #pragma once
 
@@ -20,7 +20,7 @@ class XrcDomains {
   // Of all processes together, of which none has more than its share: each is looked at now and
   // then.
   static constexpr std::size_t kOpen = 65536;
-  static constexpr std::size_t kStandIns = 65536;
+  static constexpr std::size_t kProxies = 65536;
   static constexpr std::size_t kHandles = 65536;
 
   control::Outcome<std::uint32_t> open(Session& session, const control::OpenDomain& request);
@@ -28,8 +28,8 @@ class XrcDomains {
   bool has_open(const Session& session, std::uint32_t number) const;
 
   // `owner` is the context of the SRQ, or null if there is none.
-  void on_wanted(Session& receiver, Session* owner, const control::StandInWanted& wanted);
-  void on_answer(Session& owner, Session* receiver, const control::StandInAnswer& answer);
+  void on_wanted(Session& receiver, Session* owner, const control::ProxyWanted& wanted);
+  void on_answer(Session& owner, Session* receiver, const control::ProxyAnswer& answer);
   void on_released(Session& receiver, std::uint32_t number);
 
   void add_handle(Session& holder, Session& owner, std::uint32_t number);
@@ -49,7 +49,7 @@ class XrcDomains {
     File file;
     std::map<Session::Id, std::uint32_t> opens;
   };
-  struct StandIn {
+  struct ProxyQp {
     Session* receiver;
     Session* owner;
     std::uint32_t number;  // the receiver's
@@ -62,18 +62,18 @@ class XrcDomains {
   };
 
   template <typename Ends>
-  void erase_stand_ins(Ends ends);
-  void end_stand_ins_of(Session& gone);
+  void erase_proxies(Ends ends);
+  void end_proxies_of(Session& gone);
   void end_handles_of(Session& gone);
 
   std::map<std::uint32_t, Domain> domains_;
   std::map<File, std::uint32_t> numbers_;
   std::uint32_t next_number_ = 1;
-  std::vector<StandIn> stand_ins_;
+  std::vector<ProxyQp> proxies_;
   std::vector<Handle> handles_;
   // Who opened the domain, has the receiver, has the handle.
   limits::FairShare open_share_{kOpen};
-  limits::FairShare stand_in_share_{kStandIns};
+  limits::FairShare proxy_share_{kProxies};
   limits::FairShare handle_share_{kHandles};
 };
 

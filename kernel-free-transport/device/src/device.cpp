@@ -127,7 +127,7 @@ void Device::set_port_active(bool active) { port_active_.publish(active); }
 
 // --- SRQs of other processes in an XRC domain ----------------------------------------------------
 
-// The lines by which their stand-ins answer, and the stand-ins of this device.
+// The lines by which their proxies answer, and the proxies of this device.
 
 bool Device::is_own(std::uint32_t number) const noexcept {
   const std::uint32_t slot = Qpn(number).slot();
@@ -180,33 +180,33 @@ void Device::with_line(Qpn receiver, Qpn line, TimeNs now, F&& use) {
   if (qp.wants_to_transmit()) transmit(qp, now);
 }
 
-void Device::connect_line(Qpn receiver, Qpn line, const wire::Destination& destination,
-                          Qpn stand_in, TimeNs now) {
+void Device::connect_line(Qpn receiver, Qpn line, const wire::Destination& destination, Qpn proxy,
+                          TimeNs now) {
   with_line(receiver, line, now,
-            [&](qp::QueuePair& qp) { qp.connect_line(line, destination, stand_in, now); });
+            [&](qp::QueuePair& qp) { qp.connect_line(line, destination, proxy, now); });
 }
 
 void Device::refuse_line(Qpn receiver, Qpn line, TimeNs now) {
   with_line(receiver, line, now, [&](qp::QueuePair& qp) { qp.refuse_line(line, now); });
 }
 
-qp::QueuePair* Device::create_stand_in(const queue::StandIn& wanted,
-                                       const wire::Destination& receiver) {
+qp::QueuePair* Device::create_proxy(const queue::ProxyQp& wanted,
+                                    const wire::Destination& receiver) {
   qp::QueuePairOptions options;
   options.transport = Transport::kXrcReceive;
   options.xrc_domain = wanted.xrc_domain;
   qp::QueuePair* qp = create_qp(options);
-  if (qp != nullptr) change_stand_in(*qp, wanted, receiver);
+  if (qp != nullptr) change_proxy(*qp, wanted, receiver);
   return qp;
 }
 
-void Device::change_stand_in(qp::QueuePair& qp, const queue::StandIn& wanted,
-                             const wire::Destination& receiver) {
+void Device::change_proxy(qp::QueuePair& qp, const queue::ProxyQp& wanted,
+                          const wire::Destination& receiver) {
   const Guard guard(qp.lock());
-  qp.become_stand_in(wanted, receiver);
+  qp.become_proxy(wanted, receiver);
 }
 
-void Device::destroy_stand_in(qp::QueuePair* qp) {
+void Device::destroy_proxy(qp::QueuePair* qp) {
   {
     const Guard receiving(receive_lock_);
     const Guard guard(qp->lock());

@@ -255,10 +255,10 @@ void QueuePair::handle_answer(Qpn line, const wire::PacketView& packet,
   settle();
 }
 
-void QueuePair::connect_line(Qpn line, const wire::Destination& destination, Qpn stand_in,
+void QueuePair::connect_line(Qpn line, const wire::Destination& destination, Qpn proxy,
                              TimeNs now) {
   if (!relay_) return;
-  relay_->connect(line, destination, stand_in, now);
+  relay_->connect(line, destination, proxy, now);
   settle();
 }
 
@@ -268,7 +268,7 @@ void QueuePair::refuse_line(Qpn line, TimeNs now) {
   settle();
 }
 
-void QueuePair::become_stand_in(const queue::StandIn& wanted, const wire::Destination& receiver) {
+void QueuePair::become_proxy(const queue::ProxyQp& wanted, const wire::Destination& receiver) {
   endpoint_.peer = wanted.line;
   endpoint_.shown_number = wanted.receiver;
   endpoint_.shown_peer = wanted.peer;

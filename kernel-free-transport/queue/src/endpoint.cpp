@@ -35,7 +35,7 @@ void tell(const Endpoint& endpoint, const ShortText& text) noexcept {
   endpoint.events->explain(line.c_str());
 }
 
-// Of a stand-in, which programs do not know, nothing is told.
+// Of a proxy, which programs do not know, nothing is told.
 void tell(const Endpoint& endpoint, Occurrence what) noexcept {
   if (endpoint.events == nullptr || endpoint.cookie == nullptr) return;
   what.transport = endpoint.transport;

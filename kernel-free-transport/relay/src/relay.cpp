@@ -27,7 +27,7 @@ void Relay::stop() {
   held_.clear();
   missing_ = gap_reported_ = in_message_ = false;
   std::erase_if(out_, [](const Outgoing& packet) { return !packet.to_peer; });
-  if (had_owners) endpoint_.events->on_stand_ins_released(endpoint_.number);
+  if (had_owners) endpoint_.events->on_proxies_released(endpoint_.number);
 }
 
 void Relay::reset() {
@@ -93,7 +93,7 @@ Relay::Owner* Relay::make_owner(std::uint32_t srq, Psn psn) {
 void Relay::ask(Owner& owner, TimeNs now) {
   owner.asked_at = now;
   const responder::ResponderAttributes& own = own_.attributes();
-  queue::StandIn wanted;
+  queue::ProxyQp wanted;
   wanted.receiver = endpoint_.number;
   wanted.line = owner.line;
   wanted.srq = owner.srq;
@@ -106,14 +106,14 @@ void Relay::ask(Owner& owner, TimeNs now) {
   wanted.peer = endpoint_.peer;
   wanted.peer_lid = endpoint_.peer_lid;
   wanted.service_level = endpoint_.service_level;
-  endpoint_.events->on_stand_in_wanted(wanted);
+  endpoint_.events->on_proxy_wanted(wanted);
 }
 
-void Relay::connect(Qpn line, const wire::Destination& destination, Qpn stand_in, TimeNs now) {
+void Relay::connect(Qpn line, const wire::Destination& destination, Qpn proxy, TimeNs now) {
   Owner* owner = owner_of_line(line);
   if (owner == nullptr) return;
   owner->destination = destination;
-  owner->stand_in = stand_in;
+  owner->proxy = proxy;
   owner->ready = true;
   resume(now);
 }
@@ -159,7 +159,7 @@ Relay::Bytes Relay::copy_of(const wire::PacketView& packet) {
   return bytes;
 }
 
-// --- answers of the stand-ins --------------------------------------------------------------------
+// --- answers of the proxies --------------------------------------------------------------------
 
 // And the packets that change their numbers on the way.
 
@@ -289,14 +289,14 @@ void Relay::fail(wire::NakCode code, Psn psn, const char* why) {
   endpoint_.fail(event_for(code));
 }
 
-// To the stand-in. Each packet asks for an acknowledgement: the next owner waits for it.
+// To the proxy. Each packet asks for an acknowledgement: the next owner waits for it.
 void Relay::pass(const wire::PacketView& packet, const Epoch& epoch) {
   if (out_.size() >= kOutMax) return;
   endpoint_.counters.packets_received.add();
   endpoint_.counters.bytes_received.add(packet.payload.size());
   Outgoing outgoing{copy_of(packet), epoch.owner->destination, false};
   wire::Bth bth = wire::Bth::read_from(packet.start);
-  bth.dest_qp = epoch.owner->stand_in;
+  bth.dest_qp = epoch.owner->proxy;
   bth.psn = bth.psn + epoch.shift;
   bth.ack_request = true;
   bth.migreq = true;

@@ -58,7 +58,7 @@ void Relay::handle_request(const wire::PacketView& packet, TimeNs now) {
   }
 }
 
-// What stands in line came again. The question for a stand-in may have been lost.
+// What stands in line came again. The question for a proxy may have been lost.
 void Relay::repeat_waiting(TimeNs now) {
   endpoint_.drops->count(DropReason::kDuplicate);
   Owner* owner = current_.owner;

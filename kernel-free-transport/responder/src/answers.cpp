@@ -67,7 +67,7 @@ void Answers::repeat_saved(const wire::PacketView& packet, std::uint32_t message
   r->original = *original;
 }
 
-void Answers::owe_nak(wire::Aeth aeth) {
+void Answers::set_nak_pending(wire::Aeth aeth) {
   nak_ = aeth;
   nak_pending_ = true;
   if (aeth.kind() == wire::AethKind::kRnrNak) endpoint_.port->rnr_naks_sent.add();

@@ -129,7 +129,7 @@ void Responder::handle_in_sequence(const wire::PacketView& packet) {
   position_.expected = psn + (is_read ? packets_of(packet.reth().length) : packet.psns);
   endpoint_.counters.bytes_received.add(packet.data_length);
   if (packet.bth.ack_request && !is_answered_by_data(packet.row->operation)) {
-    answers_.owe_ack(endpoint_.acknowledges_at_once);
+    answers_.set_ack_pending(endpoint_.acknowledges_at_once);
   }
 }
 
@@ -209,7 +209,7 @@ void Responder::forget_early() {
 void Responder::report_gap() {
   if (gap_reported_ || not_ready_) return;
   gap_reported_ = true;
-  answers_.owe_nak(wire::Aeth::nak(NakCode::kPsnSequence, position_.messages));
+  answers_.set_nak_pending(wire::Aeth::nak(NakCode::kPsnSequence, position_.messages));
 }
 
 // IBTA Vol 1, 9.7.5.1.2 and 9.7.4.1: a SEND or WRITE is acknowledged again and not carried out
@@ -229,7 +229,7 @@ void Responder::handle_duplicate(const wire::PacketView& packet) {
   // A part of it is new: it was repeated from where a peer stood that has heard less than was said.
   const auto behind = static_cast<std::uint32_t>(position_.expected.distance_from(packet.bth.psn));
   if (packet.psns > behind && !gap_reported_ && !not_ready_) return report_gap();
-  answers_.owe_ack(true);
+  answers_.set_ack_pending(true);
 }
 
 void Responder::repeat_read(const wire::PacketView& packet) {
@@ -314,7 +314,8 @@ void Responder::refuse_as_marked(std::uint8_t mark) {
   constexpr const char* kWhy = "an injected rule (nak=, complete=) asks for it";
   if (mark > wire::kStatusCodes) {
     gap_reported_ = true;  // what comes behind it brings no other NAK
-    return answers_.owe_nak(wire::Aeth::nak(static_cast<NakCode>(mark), position_.messages));
+    return answers_.set_nak_pending(
+        wire::Aeth::nak(static_cast<NakCode>(mark), position_.messages));
   }
   switch (static_cast<NakMark>(mark)) {
     case NakMark::kRnr:
@@ -345,7 +346,7 @@ bool Responder::refuse(NakCode code, std::optional<queue::AsyncEvent> event, con
   queue::blame(endpoint_,
                "the request with PSN 0x%06x of the peer 0x%06x is refused with NAK %s: %s",
                position_.expected.value(), endpoint_.peer.value(), to_string(code).data(), why);
-  answers_.owe_nak(wire::Aeth::nak(code, position_.messages));
+  answers_.set_nak_pending(wire::Aeth::nak(code, position_.messages));
   dead_ = true;
   endpoint_.fail(event);
   return false;
@@ -369,7 +370,7 @@ bool Responder::refuse_one_more() {
 // There is no receive.
 bool Responder::refuse_not_ready() {
   not_ready_ = true;
-  answers_.owe_nak(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, position_.messages));
+  answers_.set_nak_pending(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, position_.messages));
   return false;
 }
 

@@ -150,11 +150,11 @@ void AttachedEngine::on_async_event(queue::AsyncEvent event, void* cookie) noexc
   owner_.on_async_event(event, cookie);
 }
 
-void AttachedEngine::on_stand_in_wanted(const queue::StandIn& wanted) noexcept {
+void AttachedEngine::on_proxy_wanted(const queue::ProxyQp& wanted) noexcept {
   owner_.shared_domains().want(wanted);
 }
 
-void AttachedEngine::on_stand_ins_released(Qpn receiver) noexcept {
+void AttachedEngine::on_proxies_released(Qpn receiver) noexcept {
   owner_.shared_domains().release(receiver);
 }
 

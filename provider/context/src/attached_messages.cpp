@@ -187,7 +187,7 @@ control::Outcome<control::Done> AttachedEngine::can_raise_of_queue_pair(
     Qpn number, control::RaisedEvent event) {
   control::Outcome<control::Done> can = control::fail(ENOENT, "no such queue pair");
   engine_->device().with_qp(number, [&](qp::QueuePair& qp) {
-    if (qp.cookie() == nullptr) return;  // a stand-in, which programs do not know
+    if (qp.cookie() == nullptr) return;  // a proxy, which programs do not know
     can = control::Done{};
     if (event != control::RaisedEvent::kQpFatal && qp.transport() == Transport::kUd) {
       can = control::fail(EINVAL, "a UD queue pair has no path that could migrate");

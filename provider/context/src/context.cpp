@@ -62,14 +62,14 @@ void Context::on_message(const control::Incoming& message) {
                  [this](const auto& m) { imports_.on_region_changed(m); });
     case MessageType::kOwnerGone:
       return memory_.foreign().end();
-    case MessageType::kStandInWanted:
-      return use(control::decode<control::StandInWanted>(bytes),
+    case MessageType::kProxyWanted:
+      return use(control::decode<control::ProxyWanted>(bytes),
                  [this](const auto& m) { shared_domains_.on_wanted(m); });
-    case MessageType::kStandInAnswer:
-      return use(control::decode<control::StandInAnswer>(bytes),
+    case MessageType::kProxyAnswer:
+      return use(control::decode<control::ProxyAnswer>(bytes),
                  [this](const auto& m) { shared_domains_.on_answer(m); });
-    case MessageType::kStandInsReleased:
-      return use(control::decode<control::StandInsReleased>(bytes),
+    case MessageType::kProxiesReleased:
+      return use(control::decode<control::ProxiesReleased>(bytes),
                  [this](const auto& m) { shared_domains_.on_released(m); });
     case MessageType::kReceiverCall:
       return use(control::decode<control::ReceiverCall>(bytes),
@@ -114,7 +114,7 @@ void Context::on_async_event(queue::AsyncEvent event, void* cookie) noexcept {
     case AsyncEvent::kPathMigrated:
     case AsyncEvent::kPathMigrationError:
     case AsyncEvent::kLastWqeReached: {
-      if (cookie == nullptr) return;  // a stand-in: its receiver tells
+      if (cookie == nullptr) return;  // a proxy: its receiver tells
       Qp& qp = *static_cast<Qp*>(cookie);
       if (qp.receiver) return receivers_.on_event(qp, type);
       return events_.send(reinterpret_cast<std::uintptr_t>(&qp.abi.qp), type, &qp.async_events);

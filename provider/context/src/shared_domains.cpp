@@ -20,8 +20,8 @@ bool is_mtu(std::uint32_t bytes) {
   return false;
 }
 
-queue::StandIn stand_in_of(const control::StandInWanted& m) {
-  queue::StandIn s;
+queue::ProxyQp proxy_of(const control::ProxyWanted& m) {
+  queue::ProxyQp s;
   s.receiver = Qpn(m.receiver);
   s.line = Qpn(m.line);
   s.xrc_domain = m.domain;
@@ -69,29 +69,28 @@ void SharedDomains::close(std::uint32_t number, Await await) {
   }
 }
 
-void SharedDomains::want(const queue::StandIn& s) noexcept {
-  context_.tell(control::StandInWanted{s.receiver.value(), s.line.value(), s.xrc_domain, s.srq,
-                                       s.first.value(), s.mtu, s.access_flags, s.max_dest_rd_atomic,
-                                       s.min_rnr_timer, s.peer.value(), s.peer_lid,
-                                       s.service_level});
+void SharedDomains::want(const queue::ProxyQp& s) noexcept {
+  context_.tell(control::ProxyWanted{s.receiver.value(), s.line.value(), s.xrc_domain, s.srq,
+                                     s.first.value(), s.mtu, s.access_flags, s.max_dest_rd_atomic,
+                                     s.min_rnr_timer, s.peer.value(), s.peer_lid, s.service_level});
 }
 
 void SharedDomains::release(Qpn receiver) noexcept {
-  context_.tell(control::StandInsReleased{receiver.value()});
+  context_.tell(control::ProxiesReleased{receiver.value()});
 }
 
 // Null, and explained, when there cannot be one.
-qp::QueuePair* SharedDomains::stand_in_for(const control::StandInWanted& wanted) {
-  const queue::StandIn s = stand_in_of(wanted);
+qp::QueuePair* SharedDomains::proxy_for(const control::ProxyWanted& wanted) {
+  const queue::ProxyQp s = proxy_of(wanted);
   device::Device& device = context_.device();
   wire::Destination receiver;
   receiver.address = device.options().address;
   const Line key{wanted.receiver, wanted.line};
-  if (const auto known = stand_ins_.find(key); known != stand_ins_.end()) {
-    device.change_stand_in(*known->second, s, receiver);
+  if (const auto known = proxies_.find(key); known != proxies_.end()) {
+    device.change_proxy(*known->second, s, receiver);
     return known->second;
   }
-  qp::QueuePair* made = device.create_stand_in(s, receiver);
+  qp::QueuePair* made = device.create_proxy(s, receiver);
   if (made == nullptr) {
     explain(
         "XRC_RECV queue pair 0x%06x of another process cannot reach the SRQs of this one: all "
@@ -99,37 +98,37 @@ qp::QueuePair* SharedDomains::stand_in_for(const control::StandInWanted& wanted)
         wanted.receiver);
     return nullptr;
   }
-  stand_ins_.emplace(key, made);
+  proxies_.emplace(key, made);
   return made;
 }
 
-void SharedDomains::on_wanted(const control::StandInWanted& wanted) {
+void SharedDomains::on_wanted(const control::ProxyWanted& wanted) {
   qp::QueuePair* made = nullptr;
   if (!context_.is_fatal() && is_mtu(wanted.mtu) && wanted.max_dest_rd_atomic <= kMaxRdAtomic) {
-    made = stand_in_for(wanted);
+    made = proxy_for(wanted);
   }
   if (made != nullptr) context_.first().rings().seek(Qpn(wanted.line));
   const std::uint32_t number = made != nullptr ? made->number().value() : 0;
-  context_.tell(control::StandInAnswer{wanted.receiver, wanted.line, number});
+  context_.tell(control::ProxyAnswer{wanted.receiver, wanted.line, number});
 }
 
-void SharedDomains::on_answer(const control::StandInAnswer& answer) {
+void SharedDomains::on_answer(const control::ProxyAnswer& answer) {
   device::Device& device = context_.device();
   const Qpn receiver(answer.receiver);
   const Qpn line(answer.line);
   const TimeNs now = link::monotonic_now_ns();
-  if (answer.stand_in == 0) return device.refuse_line(receiver, line, now);
-  context_.first().rings().seek(Qpn(answer.stand_in));
+  if (answer.proxy == 0) return device.refuse_line(receiver, line, now);
+  context_.first().rings().seek(Qpn(answer.proxy));
   wire::Destination there;
   there.address = device.options().address;
-  device.connect_line(receiver, line, there, Qpn(answer.stand_in), now);
+  device.connect_line(receiver, line, there, Qpn(answer.proxy), now);
 }
 
-void SharedDomains::on_released(const control::StandInsReleased& released) {
-  for (auto at = stand_ins_.lower_bound({released.receiver, 0});
-       at != stand_ins_.end() && at->first.first == released.receiver;) {
-    context_.device().destroy_stand_in(at->second);
-    at = stand_ins_.erase(at);
+void SharedDomains::on_released(const control::ProxiesReleased& released) {
+  for (auto at = proxies_.lower_bound({released.receiver, 0});
+       at != proxies_.end() && at->first.first == released.receiver;) {
+    context_.device().destroy_proxy(at->second);
+    at = proxies_.erase(at);
   }
 }
 

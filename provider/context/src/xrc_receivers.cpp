@@ -179,7 +179,7 @@ std::uint32_t XrcReceivers::destroy_unused(Qp& receiver) {
     if (!receiver.receiver->handles.empty() || receiver.receiver->remote != 0) return 0;
   }
   receivers_.erase(receiver.pair->number().value());
-  // The peer of a message that was received must learn of it, here or at a stand-in.
+  // The peer of a message that was received must learn of it, here or at a proxy.
   context_.first().engine().drive();
   context_.first().engine().flush_acks();
   context_.device().destroy_qp(receiver.pair);

@@ -95,11 +95,11 @@ void Engine::on_earlier_deadline(std::uint64_t deadline) noexcept {
   progress_.note_deadline(deadline);
 }
 
-void Engine::on_stand_in_wanted(const queue::StandIn& wanted) noexcept {
-  host_.on_stand_in_wanted(wanted);
+void Engine::on_proxy_wanted(const queue::ProxyQp& wanted) noexcept {
+  host_.on_proxy_wanted(wanted);
 }
 
-void Engine::on_stand_ins_released(Qpn receiver) noexcept { host_.on_stand_ins_released(receiver); }
+void Engine::on_proxies_released(Qpn receiver) noexcept { host_.on_proxies_released(receiver); }
 
 void Engine::explain(const char* text) noexcept { provider::explain("%s", text); }
 

@@ -2,7 +2,7 @@
 // An XRC receiver that passes requests on to SRQs of other processes, their owners and the sender,
 // while somebody repeats, changes and withholds what they say to each other, owners die and the
 // receiver is set up anew. Whatever was posted completes, nothing is completed twice or written
-// outside of its region, and each owner has one stand-in at most.
+// outside of its region, and each owner has one proxy at most.
 //
 // The input: operations, each a byte and its arguments (missing ones are zero).
 #include <algorithm>
@@ -175,7 +175,7 @@ class Play {
       s_.owner(i).target.expect_guards();
     }
     s_.sender.result.expect_guards();
-    VERBENA_CHECK(s_.registry.stand_ins() < SharedDomain::kOwners);
+    VERBENA_CHECK(s_.registry.proxies() < SharedDomain::kOwners);
   }
 
   std::deque<Seen> seen_;

@@ -24,10 +24,10 @@ using AllMessages = std::tuple<
     CaptureSourceEnded, StatusQuery, StatusText, Down, SetPort, Announce, RefreshCounters,
     QueryCounters, Counters, QueryResources, Resources, RingRequest, RingInbound, RingAccepted,
     RingOutbound, PeerGone, Import, Imported, ExportQuery, Exported, OwnerGone, RegionChanged,
-    RegionFollowed, RegionSettled, OpenDomain, DomainOpened, CloseDomain, StandInWanted,
-    StandInAnswer, StandInsReleased, ReceiverCall, ReceiverAnswer, ReceiverDone, ReceiverEvent,
-    PeerQuestion, PeerNews, QpQuestion, QpAnswer, ChangeFault, FaultsInForce, FaultChanged,
-    FindQueuePair, QueuePairFound, RaiseEvent, JournalWritten, JournalQuery, JournalText>;
+    RegionFollowed, RegionSettled, OpenDomain, DomainOpened, CloseDomain, ProxyWanted, ProxyAnswer,
+    ProxiesReleased, ReceiverCall, ReceiverAnswer, ReceiverDone, ReceiverEvent, PeerQuestion,
+    PeerNews, QpQuestion, QpAnswer, ChangeFault, FaultsInForce, FaultChanged, FindQueuePair,
+    QueuePairFound, RaiseEvent, JournalWritten, JournalQuery, JournalText>;
 
 inline DeviceInfo sample_device() {
   DeviceInfo d;
@@ -125,11 +125,11 @@ inline void fill(Exported& m) { m = {5, 13, "no", sample_object()}; }
 inline void fill(OpenDomain& m) { m = {0x803, 0x1234567890, true, false}; }
 inline void fill(DomainOpened& m) { m.number = kSharedDomain | 5; }
 inline void fill(CloseDomain& m) { m.number = kSharedDomain | 6; }
-inline void fill(StandInWanted& m) {
+inline void fill(ProxyWanted& m) {
   m = {0x8001, 0x8002, kSharedDomain | 5, 0xc001, 77, 1024, 14, 4, 12, 0x4005, 9, 3};
 }
-inline void fill(StandInAnswer& m) { m = {0x8001, 0x8002, 0xc007}; }
-inline void fill(StandInsReleased& m) { m.receiver = 0x8001; }
+inline void fill(ProxyAnswer& m) { m = {0x8001, 0x8002, 0xc007}; }
+inline void fill(ProxiesReleased& m) { m.receiver = 0x8001; }
 inline void fill(ReceiverCall& m) {
   m = {4, ReceiverVerb::kModify, kSharedDomain | 5, 0x8001, 0x13, {1, 2, 3}};
 }

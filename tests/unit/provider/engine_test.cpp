@@ -28,8 +28,8 @@ struct Notes final : EngineHost {
   void on_completion_event(void* cq) noexcept override { completion_event = cq; }
   void on_async_event(queue::AsyncEvent, void*) noexcept override {}
   void on_occurrence(const queue::Occurrence&) noexcept override {}
-  void on_stand_in_wanted(const queue::StandIn&) noexcept override {}
-  void on_stand_ins_released(Qpn) noexcept override {}
+  void on_proxy_wanted(const queue::ProxyQp&) noexcept override {}
+  void on_proxies_released(Qpn) noexcept override {}
   void on_new_peer(const link::Peer& peer) noexcept override {
     new_peer = peer;
     ++new_peers;

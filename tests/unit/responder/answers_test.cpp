@@ -44,8 +44,8 @@ class AnswersTest : public ReceiverTest {
 
 TEST_F(AnswersTest, ReadsThenTheAcknowledgementThenTheNak) {
   add_read(100, 0, 2 * kMtu + 3);
-  answers_.owe_ack(false);
-  answers_.owe_nak(wire::Aeth::nak(wire::NakCode::kPsnSequence, position_.messages));
+  answers_.set_ack_pending(false);
+  answers_.set_nak_pending(wire::Aeth::nak(wire::NakCode::kPsnSequence, position_.messages));
   EXPECT_FALSE(send());
   ASSERT_EQ(batch_.size(), 4u) << "the NAK acknowledges, too";
   EXPECT_EQ(sent(0).opcode, static_cast<std::uint8_t>(Opcode::kRcReadResponseFirst));
@@ -61,7 +61,7 @@ TEST_F(AnswersTest, ReadsThenTheAcknowledgementThenTheNak) {
 
 TEST_F(AnswersTest, AnAcknowledgementSaysHowFarRequestsAre) {
   position_ = {Psn(105), 3};
-  answers_.owe_ack(false);
+  answers_.set_ack_pending(false);
   EXPECT_TRUE(answers_.are_pending());
   EXPECT_FALSE(answers_.are_urgent());
   EXPECT_FALSE(send());
@@ -75,7 +75,7 @@ TEST_F(AnswersTest, AnAcknowledgementSaysHowFarRequestsAre) {
 
 TEST_F(AnswersTest, AnAcknowledgementPassesNoRead) {
   add_read(100, 0, 8);
-  answers_.owe_ack(true);
+  answers_.set_ack_pending(true);
   EXPECT_FALSE(answers_.may_acknowledge(position_));
   EXPECT_FALSE(send());
   ASSERT_EQ(batch_.size(), 2u);
@@ -153,15 +153,15 @@ TEST_F(AnswersTest, MemoryThatHasGoneIsToldAndEndsTheLine) {
 
 TEST_F(AnswersTest, WhatIsOwedIsForgottenButForANak) {
   add_read(100, 0, 8);
-  answers_.owe_ack(true);
+  answers_.set_ack_pending(true);
   answers_.flush();
   EXPECT_FALSE(answers_.are_pending());
   add_read(101, 0, 8);
-  answers_.owe_nak(wire::Aeth::nak(wire::NakCode::kRemoteAccess, 2));
+  answers_.set_nak_pending(wire::Aeth::nak(wire::NakCode::kRemoteAccess, 2));
   answers_.flush();
   EXPECT_FALSE(send());
   EXPECT_EQ(batch_.size(), 2u) << "what is before the NAK goes, too";
-  answers_.owe_nak(wire::Aeth::rnr_nak(12, 2));
+  answers_.set_nak_pending(wire::Aeth::rnr_nak(12, 2));
   EXPECT_EQ(port_.rnr_naks_sent.read(), 1u);
   answers_.reset();
   EXPECT_FALSE(answers_.are_pending());

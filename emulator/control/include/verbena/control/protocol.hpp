@@ -83,9 +83,9 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kOpenDomain, 0x0060)         \
   X(kDomainOpened, 0x0061)       \
   X(kCloseDomain, 0x0062)        \
-  X(kStandInWanted, 0x0063)      \
-  X(kStandInAnswer, 0x0064)      \
-  X(kStandInsReleased, 0x0065)   \
+  X(kProxyWanted, 0x0063)        \
+  X(kProxyAnswer, 0x0064)        \
+  X(kProxiesReleased, 0x0065)    \
   X(kReceiverCall, 0x0066)       \
   X(kReceiverAnswer, 0x0067)     \
   X(kReceiverDone, 0x0068)       \

@@ -3,12 +3,12 @@
 // and how the contexts find each other through them. The packets go from context to context.
 //
 // A receiver (an XRC_RECV queue pair) that is sent a request for an SRQ of another context wants a
-// stand-in there. Nobody waits: the packet does, and the question is repeated with it.
+// proxy there. Nobody waits: the packet does, and the question is repeated with it.
 //
 //   receiver's context        daemon            SRQ's context
-//     | StandInWanted ---------> | StandInWanted --->|   makes it, or changes its attributes
-//     | <--------- StandInAnswer | <--- StandInAnswer|   also when the context is gone
-//     | StandInsReleased ------> | StandInsReleased >|   ends them
+//     | ProxyWanted -----------> | ProxyWanted ----->|   makes it, or changes its attributes
+//     | <----------- ProxyAnswer | <----- ProxyAnswer|   also when the context is gone
+//     | ProxiesReleased -------> | ProxiesReleased ->|   ends them
 //
 // A further handle of a receiver (ibv_open_qp) in another context acts upon it through the daemon:
 //
@@ -50,8 +50,8 @@ struct CloseDomain {
   VERBENA_MESSAGE(kCloseDomain) { a(m.number); }
 };
 
-// As queue::StandIn.
-struct StandInWanted {
+// As queue::ProxyQp.
+struct ProxyWanted {
   std::uint32_t receiver = 0;
   std::uint32_t line = 0;
   std::uint32_t domain = 0;
@@ -64,22 +64,22 @@ struct StandInWanted {
   std::uint32_t peer = 0;
   std::uint16_t peer_lid = 0;
   std::uint8_t service_level = 0;
-  VERBENA_MESSAGE(kStandInWanted) {
+  VERBENA_MESSAGE(kProxyWanted) {
     a(m.receiver, m.line, m.domain, m.srq, m.first, m.mtu, m.access_flags, m.max_dest_rd_atomic,
       m.min_rnr_timer, m.peer, m.peer_lid, m.service_level);
   }
 };
 
-struct StandInAnswer {
+struct ProxyAnswer {
   std::uint32_t receiver = 0;
   std::uint32_t line = 0;
-  std::uint32_t stand_in = 0;  // its number; 0: there is none, or none any more
-  VERBENA_MESSAGE(kStandInAnswer) { a(m.receiver, m.line, m.stand_in); }
+  std::uint32_t proxy = 0;  // its number; 0: there is none, or none any more
+  VERBENA_MESSAGE(kProxyAnswer) { a(m.receiver, m.line, m.proxy); }
 };
 
-struct StandInsReleased {
+struct ProxiesReleased {
   std::uint32_t receiver = 0;
-  VERBENA_MESSAGE(kStandInsReleased) { a(m.receiver); }
+  VERBENA_MESSAGE(kProxiesReleased) { a(m.receiver); }
 };
 
 enum class ReceiverVerb : std::uint8_t { kOpen = 1, kClose = 2, kModify = 3, kQuery = 4 };

@@ -101,17 +101,17 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   bool is_own(std::uint32_t number) const noexcept override;
 
   // --- SRQs of other processes in an XRC domain (queue/events.hpp, relay/relay.hpp) ---
-  // The answer to EventSink::on_stand_in_wanted; what is late is ignored.
-  void connect_line(Qpn receiver, Qpn line, const wire::Destination& destination, Qpn stand_in,
+  // The answer to EventSink::on_proxy_wanted; what is late is ignored.
+  void connect_line(Qpn receiver, Qpn line, const wire::Destination& destination, Qpn proxy,
                     TimeNs now);
   // There is none, or there is none any more.
   void refuse_line(Qpn receiver, Qpn line, TimeNs now);
   // A queue pair that stands in for a receiver of another process, where that one is to be reached.
   // Null when all queue pair numbers are taken.
-  qp::QueuePair* create_stand_in(const queue::StandIn& wanted, const wire::Destination& receiver);
-  void change_stand_in(qp::QueuePair& qp, const queue::StandIn& wanted,
-                       const wire::Destination& receiver);
-  void destroy_stand_in(qp::QueuePair* qp);
+  qp::QueuePair* create_proxy(const queue::ProxyQp& wanted, const wire::Destination& receiver);
+  void change_proxy(qp::QueuePair& qp, const queue::ProxyQp& wanted,
+                    const wire::Destination& receiver);
+  void destroy_proxy(qp::QueuePair* qp);
   std::optional<Qpn> open_line(Qpn receiver) override;
   void close_line(Qpn line) override;
 

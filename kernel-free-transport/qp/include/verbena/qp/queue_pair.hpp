@@ -76,12 +76,12 @@ class QueuePair {
 
   // A packet for this queue pair, already parsed.
   void handle_packet(const wire::PacketView& packet, const wire::RxDatagram& datagram, TimeNs now);
-  // The relay of an XRC receiver, and what a stand-in is.
+  // The relay of an XRC receiver, and what a proxy is.
   void handle_answer(Qpn line, const wire::PacketView& packet, const wire::RxDatagram& datagram,
                      TimeNs now);
-  void connect_line(Qpn line, const wire::Destination& destination, Qpn stand_in, TimeNs now);
+  void connect_line(Qpn line, const wire::Destination& destination, Qpn proxy, TimeNs now);
   void refuse_line(Qpn line, TimeNs now);
-  void become_stand_in(const queue::StandIn& wanted, const wire::Destination& receiver);
+  void become_proxy(const queue::ProxyQp& wanted, const wire::Destination& receiver);
   bool has_relay() const noexcept { return relay_ != nullptr; }  // without the lock
 
   void handle_timeout(TimeNs now);

@@ -80,14 +80,14 @@ struct Endpoint {
   void* cookie = nullptr;
   bool signal_all = false;
   bool blocks_own_multicast = false;  // what it sends to a group does not come back to it
-  // XRC_RECV: posts nothing that could take an acknowledgement along, and of a stand-in the
+  // XRC_RECV: posts nothing that could take an acknowledgement along, and of a proxy the
   // receiver may go away when it is done.
   bool acknowledges_at_once = false;
 
   // Set by transitions.
   wire::Origin origin;  // of the packets that it sends; `created` is fixed
   Qpn peer;
-  // In completions: those of the receiver and its peer, for a stand-in.
+  // In completions: those of the receiver and its peer, for a proxy.
   Qpn shown_number;
   Qpn shown_peer;
   std::uint16_t pkey = 0xffff;

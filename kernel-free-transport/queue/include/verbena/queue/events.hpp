@@ -37,7 +37,7 @@ enum class AsyncEvent : std::uint8_t {
 
 // What an XRC receive queue pair (the receiver) wants of the process that owns an SRQ of its
 // domain: a queue pair that carries out what the receiver passes on.
-struct StandIn {
+struct ProxyQp {
   Qpn receiver;  // the peer sends to this one
   Qpn line;      // its answers go to this number of the receiver's device
   std::uint32_t xrc_domain = 0;
@@ -63,9 +63,9 @@ class EventSink {
   virtual void on_earlier_deadline(std::uint64_t deadline) noexcept { (void)deadline; }
   // To be answered by Device::connect_line or refuse_line. Asked again for the same line, it brings
   // new attributes, or the first question is thought lost.
-  virtual void on_stand_in_wanted(const StandIn& wanted) noexcept { (void)wanted; }
-  // The receiver has no use for any of its stand-ins any more.
-  virtual void on_stand_ins_released(Qpn receiver) noexcept { (void)receiver; }
+  virtual void on_proxy_wanted(const ProxyQp& wanted) noexcept { (void)wanted; }
+  // The receiver has no use for any of its proxies any more.
+  virtual void on_proxies_released(Qpn receiver) noexcept { (void)receiver; }
   // A request or completion failed: one line in words (never on the fast path).
   virtual void explain(const char* text) noexcept { (void)text; }
   virtual bool wants_explanations() const noexcept { return false; }

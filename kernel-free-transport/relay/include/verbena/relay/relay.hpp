@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What an XRC receive queue pair does with requests for SRQs of other processes in its domain. The
-// process that owns such an SRQ has a stand-in: an ordinary responder, with a sequence of its own,
+// process that owns such an SRQ has a proxy: an ordinary responder, with a sequence of its own,
 // that the packets are passed on to. Its answers come back by a line, a queue pair number of this
 // device that leads here, and go to the peer. Both ways a packet changes its numbers and nothing
-// else, so that the stand-in checks, places and remembers as any responder, and what is lost on the
+// else, so that the proxy checks, places and remembers as any responder, and what is lost on the
 // way is recovered by the peer, which repeats.
 //
-//   peer ──── PSN p ───> receiver ──── PSN p + shift ───> stand-in
+//   peer ──── PSN p ───> receiver ──── PSN p + shift ───> proxy
 //   peer <─── PSN p ──── (relay)  <─── PSN p + shift ──── by the owner's line
 //
 // An acknowledgement speaks for all before it, so one owner at a time has requests outstanding. The
@@ -38,18 +38,18 @@ class Relay {
   Relay(queue::Endpoint& endpoint, responder::Responder& own);
 
   void start(Psn expected);  // RTR
-  // Lets go of all stand-ins. What the peer is still to be told goes out.
+  // Lets go of all proxies. What the peer is still to be told goes out.
   void stop();
   void reset();
-  // The stand-ins must know of it before they get another packet.
+  // The proxies must know of it before they get another packet.
   void change_attributes(TimeNs now);
 
   void handle_request(const wire::PacketView& packet, TimeNs now);
   // What came by a line.
   void handle_answer(Qpn line, const wire::PacketView& packet, const wire::RxDatagram& datagram,
                      TimeNs now);
-  // The stand-in behind this line is there, or never will be, or is no more.
-  void connect(Qpn line, const wire::Destination& destination, Qpn stand_in, TimeNs now);
+  // The proxy behind this line is there, or never will be, or is no more.
+  void connect(Qpn line, const wire::Destination& destination, Qpn proxy, TimeNs now);
   void refuse(Qpn line, TimeNs now);
   // The receiver itself may have sent its pending answers.
   void resume(TimeNs now);
@@ -70,7 +70,7 @@ class Relay {
     Psn next;                    // of its sequence: unused from here on
     std::uint32_t messages = 0;  // that it has completed
     bool ready = false;
-    Qpn stand_in;
+    Qpn proxy;
     wire::Destination destination;
     TimeNs asked_at = 0;
   };

@@ -44,10 +44,10 @@ class Answers {
   // The peer has been told of so many messages.
   void note_told(std::uint32_t messages) { told_ = messages; }
   void reset();
-  // The queue pair goes to its error state: a NAK that is owed goes out, and what is before it.
+  // The queue pair goes to its error state: a pending NAK goes out, and what is before it.
   void flush();
 
-  // --- what is owed ---
+  // --- what is pending ---
   // For a new request: what the peer was allowed to have outstanding.
   bool has_room_for_new() const { return line_.count_new() < saved_.most(); }
   // What answers a new request, to be filled; and one that is not carried out twice.
@@ -57,11 +57,11 @@ class Answers {
   Response* repeat(Psn psn, std::uint32_t message);
   // The same of a request whose result was saved, if it was.
   void repeat_saved(const wire::PacketView& packet, std::uint32_t message);
-  void owe_ack(bool urgent) {
+  void set_ack_pending(bool urgent) {
     ack_pending_ = true;
     ack_urgent_ = ack_urgent_ || urgent;
   }
-  [[gnu::cold]] void owe_nak(wire::Aeth aeth);
+  [[gnu::cold]] void set_nak_pending(wire::Aeth aeth);
 
   bool are_pending() const { return !line_.empty() || ack_pending_ || nak_pending_; }
   // More than an acknowledgement that may wait for company.

@@ -68,8 +68,8 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   // EngineHost
   void on_completion_event(void* cq) noexcept override;
   void on_async_event(queue::AsyncEvent event, void* cookie) noexcept override;
-  void on_stand_in_wanted(const queue::StandIn& wanted) noexcept override;
-  void on_stand_ins_released(Qpn receiver) noexcept override;
+  void on_proxy_wanted(const queue::ProxyQp& wanted) noexcept override;
+  void on_proxies_released(Qpn receiver) noexcept override;
   void on_occurrence(const queue::Occurrence& what) noexcept override { journal_.note(what); }
   void on_new_peer(const link::Peer& peer) noexcept override { rings_.seek(peer); }
   void ask_about(const IpAddress& address, Qpn qp) noexcept override;

@@ -32,21 +32,21 @@ class SharedDomains {
   void keep(std::uint32_t number);
   void close(std::uint32_t number, Await await);
 
-  void want(const queue::StandIn& wanted) noexcept;
+  void want(const queue::ProxyQp& wanted) noexcept;
   void release(Qpn receiver) noexcept;
 
-  void on_wanted(const control::StandInWanted& wanted);
-  void on_answer(const control::StandInAnswer& answer);
-  void on_released(const control::StandInsReleased& released);
+  void on_wanted(const control::ProxyWanted& wanted);
+  void on_answer(const control::ProxyAnswer& answer);
+  void on_released(const control::ProxiesReleased& released);
 
  private:
   using Line = std::pair<std::uint32_t, std::uint32_t>;  // receiver, line
-  qp::QueuePair* stand_in_for(const control::StandInWanted& wanted);
+  qp::QueuePair* proxy_for(const control::ProxyWanted& wanted);
 
   Context& context_;
   std::mutex lock_;
   std::map<std::uint32_t, std::uint32_t> uses_;  // by number
-  std::map<Line, qp::QueuePair*> stand_ins_;     // under the control lock
+  std::map<Line, qp::QueuePair*> proxies_;       // under the control lock
 };
 
 }  // namespace verbena::provider

@@ -123,8 +123,8 @@ class Engine final : public queue::EventSink,
   void on_completion_event(void* cq) noexcept override;
   void on_async_event(queue::AsyncEvent event, void* cookie) noexcept override;
   void on_earlier_deadline(std::uint64_t deadline) noexcept override;
-  void on_stand_in_wanted(const queue::StandIn& wanted) noexcept override;
-  void on_stand_ins_released(Qpn receiver) noexcept override;
+  void on_proxy_wanted(const queue::ProxyQp& wanted) noexcept override;
+  void on_proxies_released(Qpn receiver) noexcept override;
   void explain(const char* text) noexcept override;
   bool wants_explanations() const noexcept override;
   void on_occurrence(const queue::Occurrence& what) noexcept override;

@@ -16,8 +16,8 @@ class EngineHost {
   // As queue::EventSink has them.
   virtual void on_completion_event(void* cq) noexcept = 0;
   virtual void on_async_event(queue::AsyncEvent event, void* cookie) noexcept = 0;
-  virtual void on_stand_in_wanted(const queue::StandIn& wanted) noexcept = 0;
-  virtual void on_stand_ins_released(Qpn receiver) noexcept = 0;
+  virtual void on_proxy_wanted(const queue::ProxyQp& wanted) noexcept = 0;
+  virtual void on_proxies_released(Qpn receiver) noexcept = 0;
   virtual void on_occurrence(const queue::Occurrence& what) noexcept = 0;
   // A queue pair posts to this peer for the first time: a shared ring would be of use.
   virtual void on_new_peer(const link::Peer& peer) noexcept = 0;
