@@ -57,10 +57,11 @@ bool gains_rights(int fd) {
   return ::getuid() != 0 && ::fgetxattr(fd, "security.capability", nullptr, 0) > 0;
 }
 
-Elf64_Half own_machine() {
-  Elf64_Ehdr own{};
+// What cannot be read is no reason to complain.
+bool is_own_machine(Elf64_Half machine) {
+  Elf64_Ehdr own;
   const control::UniqueFd fd(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
-  return fd && read_at(fd.get(), 0, own) ? own.e_machine : Elf64_Half{EM_NONE};
+  return !fd || !read_at(fd.get(), 0, own) || own.e_machine == machine;
 }
 
 }  // namespace
@@ -76,7 +77,7 @@ std::optional<std::string> why_no_device(const std::string& program) {
            " runs with more rights than you have (set-user-ID or capabilities): LD_PRELOAD "
            "is ignored for it, so it will see no emulated device";
   }
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != own_machine()) {
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || !is_own_machine(header.e_machine)) {
     return file +
            " is for another kind of processor than this Verbena: it will see no emulated "
            "device";

@@ -187,6 +187,14 @@ class UnfitPrograms(EmulatorCase):
             file.write(b"\x01")  # ELFCLASS32
         self.assertIn("for another kind of processor", self.run_in("--", program).stderr)
 
+    def test_what_cannot_be_read_is_not_judged(self):
+        self.up()
+        for most in range(4, 9):
+            script = f"ulimit -n {most}; exec {self.home}/bin/verbena run -- /bin/true"
+            done = subprocess.run(["sh", "-c", script], env=self.env, text=True, capture_output=True, timeout=60,
+                                  check=False)
+            self.assertNotIn("another kind of processor", done.stderr)
+
     def test_nothing_is_said_of_others(self):
         script = self.home + "/script"
         with open(script, "w", encoding="ascii") as file:
