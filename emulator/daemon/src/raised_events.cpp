@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <string>
 
 #include "verbena/control/event_messages.hpp"
 
@@ -61,6 +62,20 @@ void RaisedEvents::ask(Session& session, const Incoming& in, const fabric::Port&
       request.kType, question,
       {session.id, session.info.pid, in.header.sequence, owner->id, no_such_queue(request)});
   owner->send(request, question);
+  timers_.after(kDeadlineNs, [this, question, id = owner->id] { give_up(question, id); });
+}
+
+// Unless it was answered.
+void RaisedEvents::give_up(std::uint32_t number, Session::Id owner) {
+  const Session* const context = clients_.find(owner);
+  if (context == nullptr) return;
+  const auto question = questions_.take(control::RaiseEvent::kType, number, *context);
+  Session* const asker = question ? clients_.find(question->asker) : nullptr;
+  if (asker == nullptr) return;
+  asker->refuse(question->sequence,
+                {ETIMEDOUT, context->info.comm + " (pid " + std::to_string(context->info.pid) +
+                                ") does not answer (stopped, or in a debugger): the event comes " +
+                                "when it goes on"});
 }
 
 void RaisedEvents::on_answer(Session& owner, const Incoming& in) {

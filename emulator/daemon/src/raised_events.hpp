@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Events that `verbena event` asks for. One that is about a queue is raised by the context that has
-// it: the question goes there, its answer back. Owned by the server, on its thread.
+// it: the question goes there, its answer back. A context that is stopped raises it when it goes
+// on. Owned by the server, on its thread.
 #pragma once
 
 #include "client_table.hpp"
 #include "questions.hpp"
 #include "verbena/control/event_messages.hpp"
+#include "verbena/fabric/extension.hpp"
 #include "verbena/fabric/fabric.hpp"
 
 namespace verbena::daemon {
 
 class RaisedEvents {
  public:
-  RaisedEvents(fabric::Fabric& fabric, ClientTable& clients, Questions& questions)
-      : fabric_(fabric), clients_(clients), questions_(questions) {}
+  static constexpr TimeNs kDeadlineNs = 3'000'000'000;
+
+  RaisedEvents(fabric::Fabric& fabric, ClientTable& clients, fabric::Timers& timers,
+               Questions& questions)
+      : fabric_(fabric), clients_(clients), timers_(timers), questions_(questions) {}
 
   void on_request(Session& session, const control::Incoming& in);
   // Ack or Refused.
@@ -22,9 +27,11 @@ class RaisedEvents {
  private:
   void ask(Session& session, const control::Incoming& in, const fabric::Port& port,
            const control::RaiseEvent& request);
+  void give_up(std::uint32_t question, Session::Id owner);
 
   fabric::Fabric& fabric_;
   ClientTable& clients_;
+  fabric::Timers& timers_;
   Questions& questions_;
 };
 

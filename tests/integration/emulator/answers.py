@@ -112,6 +112,13 @@ class Answers(Asking):
         self.refused("event", "verbena0", "qp-fatal", code=2, why="name it with --qp")
         self.refused("event", "verbena0", "qp-fatal", "--qp", "0x4001", why="0x004001")
 
+    def test_event_of_a_queue_pair_whose_program_is_stopped(self):
+        self.up()
+        with cc.Client(self.dir).open_device() as stopped:
+            qpn = f"{stopped.slot << 14 | 1:#x}"
+            self.refused("event", "verbena0", "qp-fatal", "--qp", qpn, why=f"test (pid {os.getpid()}) does not answer")
+            self.assertEqual(stopped.receive()[0], cc.RAISE_EVENT)
+
     def test_fault(self):
         self.refused("fault", "--loss", "1%", why=NONE_RUNS)
         self.up()

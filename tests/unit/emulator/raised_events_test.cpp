@@ -14,7 +14,7 @@ class RaisedEventsTest : public ClientsTest {
  protected:
   void SetUp() override {
     ClientsTest::SetUp();
-    events_.emplace(*fabric_, clients_, questions_);
+    events_.emplace(*fabric_, clients_, reactor_, questions_);
   }
   void ask(const Client& asker, RaisedEvent event, std::uint32_t number, std::uint32_t sequence) {
     RaiseEvent request;
@@ -78,6 +78,24 @@ TEST_F(RaisedEventsTest, AQueueOfNobodyIsRefusedAlsoWhenItsContextHasGone) {
   disconnect(context);
   questions_.on_client_gone(context.id);
   EXPECT_EQ(refusal(asker, 2), ENOENT);
+}
+
+TEST_F(RaisedEventsTest, AContextThatIsStoppedIsNotWaitedForForEver) {
+  const Client asker = connect();
+  const Client context = connect_context("a");
+  ask(asker, RaisedEvent::kQpFatal, qpn_of(context), 1);
+  const std::uint32_t question = heard<RaiseEvent>(context).second;
+  reactor_.advance(RaisedEvents::kDeadlineNs - 1);
+  EXPECT_TRUE(hears_nothing(asker));
+  reactor_.advance(1);
+  EXPECT_EQ(refusal(asker, 1), ETIMEDOUT);
+  events_->on_answer(*context.session, incoming(control::Ack{}, question));
+  EXPECT_TRUE(hears_nothing(asker));
+  ask(asker, RaisedEvent::kQpFatal, qpn_of(context), 2);
+  events_->on_answer(*context.session, incoming(control::Ack{}, heard<RaiseEvent>(context).second));
+  EXPECT_EQ(heard<control::Ack>(asker).second, 2u);
+  reactor_.advance(RaisedEvents::kDeadlineNs);
+  EXPECT_TRUE(hears_nothing(asker));
 }
 
 }  // namespace
