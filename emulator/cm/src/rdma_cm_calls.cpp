@@ -233,8 +233,8 @@ int RdmaCm::join(ChannelId channel, IdHandle handle, std::uint64_t uid,
   UdParam param;
   param.qp_num = kMulticastQpn.value();
   param.qkey = qkey_of(*id);
-  param.ah.dgid = address.is_any() ? assigned_mgid(random_.next())
-                                   : mgid_of(address, id->space, port->roce);
+  param.ah.dgid =
+      address.is_any() ? assigned_mgid(random_.next()) : mgid_of(address, id->space, port->roce);
   param.ah.dlid = port->roce ? 0 : mlid_of(param.ah.dgid);
   param.ah.sgid_index = port->gid_index;
   param.ah.hop_limit = port->roce ? 64 : 0;
