@@ -111,9 +111,10 @@ void Connection::on(TimeNs now, const Mad&, const Mra& mra) {
     remote_id_ = mra.local_comm_id;
     deadline_ = longer;
     set_state(kMraReqReceived);
-  } else if ((state_ == kRepSent || state_ == kMraRepReceived) && mra.answered == Answered::kRep &&
+  } else if (state_ == kRepSent && mra.answered == Answered::kRep &&
              is_from_peer(mra.local_comm_id)) {
-    deadline_ = longer;
+    // The REP is repeated all the while, because nothing else makes up for a lost RTU.
+    retries_left_ = static_cast<std::uint32_t>(max_retries_ * ((longer - now) / response_timeout_));
     set_state(kMraRepReceived);
   }
 }

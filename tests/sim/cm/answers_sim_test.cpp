@@ -73,6 +73,26 @@ TEST(LostAnswerTest, ThreeLostMrasAreMadeUpForByTheNext) {
   s.expect_nothing_remains();
 }
 
+// The client has said that it makes up its mind, which may take 69 s; now it is done.
+TEST(LostAnswerTest, AConfirmationThatIsLostAfterAnMraComesWithTheNextResponse) {
+  Scene s(35);
+  s.client.confirms = s.client.hangs_up = false;
+  int mras = 0;
+  int rtus_to_lose = 2;
+  s.world.network = [&](const Flight& f) -> std::vector<Flight> {
+    if (attribute_of(f) == Mra::kAttribute) ++mras;
+    if (attribute_of(f) == Rtu::kAttribute && rtus_to_lose-- > 0) return {};
+    return {f};
+  };
+  while (mras == 0) ASSERT_TRUE(s.step(s.world.now + 5 * kSecond));
+  ASSERT_EQ(s.a.cm.accept(s.world.now, kChannel, s.client.id, 0, nullptr, Ece{}), 0);
+  s.world.collect();
+  const TimeNs confirmed = s.world.now;
+  while (s.server.seen[kEstablished] == 0) ASSERT_TRUE(s.step(confirmed + 100 * kSecond));
+  EXPECT_LT(s.world.now - confirmed, 4 * kSecond);
+  s.expect_nothing_remains();
+}
+
 // --- LAP and APR --------------------------------------------------------------------------------
 
 // A peer whose programs can ask for another path; Verbena's cannot. It speaks for the client's

@@ -115,7 +115,7 @@ class Connection {
   bool passive_ = false;
   bool wants_failover_ = false;  // the REQ named an alternate path
   bool abandoned_ = false;
-  std::uint8_t retries_left_ = 0;
+  std::uint32_t retries_left_ = 0;
   std::uint8_t max_retries_ = kMaxRetries;
   CommId remote_id_ = 0;
   std::uint32_t local_qpn_ = 0;
