@@ -102,8 +102,11 @@ void AttachedEngine::part() noexcept {
 }
 
 void AttachedEngine::check_alive(const char* verb) const {
-  if (has_failed())
-    refuse(EIO, "%s: the emulator is gone; close the device and open it again", verb);
+  if (!has_failed()) return;
+  refuse(EIO,
+         is_parents_ ? "%s: the parent of this process has opened the device; open it here as well"
+                     : "%s: the emulator is gone; close the device and open it again",
+         verb);
 }
 
 std::string AttachedEngine::add_slot() {
@@ -128,6 +131,7 @@ void AttachedEngine::resume() noexcept {
 }
 
 void AttachedEngine::resume_dead() noexcept {
+  is_parents_ = true;
   engine_->abandon();
   if (is_first_) owner_.abandon();
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);

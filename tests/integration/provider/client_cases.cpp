@@ -272,6 +272,7 @@ void fork_and_go_on() {
     const pid_t child = ::fork();
     EXPECT(child >= 0);
     if (child == 0) {
+      EXPECT(ibv_alloc_pd(loop.context) == nullptr && errno == EIO);
       ibv_wc wc;
       if (round % 2 == 0) {
         for (int i = 0; i < 100; ++i) ibv_poll_cq(loop.cq, 1, &wc);

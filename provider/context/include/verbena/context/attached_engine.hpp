@@ -49,7 +49,7 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   ObjectCounts& counts() noexcept { return counts_; }
 
   bool has_failed() const noexcept { return engine_->has_failed(); }
-  // EIO, explained, once the daemon is gone.
+  // EIO, explained, once the daemon is gone, and in a forked child.
   void check_alive(const char* verb) const;
   // One more slot of queue pair numbers. Returns why there is none; empty: it is there.
   std::string add_slot();
@@ -94,6 +94,7 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
 
   Context& owner_;
   const bool is_first_;
+  bool is_parents_ = false;  // this process is a fork of the one that has attached it
   StatsMapping stats_;
   DaemonClient client_;
   Journal journal_{client_};
