@@ -30,6 +30,14 @@ class CmTest(RdmaCmCase):
         import stat
         self.assertTrue(stat.S_ISCHR(os.fstat(self.channel().fd).st_mode))
 
+    def test_there_is_nothing_to_read(self):
+        channel = self.channel(os.O_NONBLOCK)
+        channel.resolve_addr(channel.create(1), "127.0.0.1", 1)
+        select.select([channel.fd], [], [], LIMIT)
+        with self.assertRaisesRegex(OSError, "Invalid argument"):
+            os.read(channel.fd, 16)
+        self.assertEqual(channel.expect(ADDR_RESOLVED).uid, 1)
+
     def test_three_hundred_connections_count_their_events(self):
         server, client = self.channel(), self.channel()
         listener = server.listener()

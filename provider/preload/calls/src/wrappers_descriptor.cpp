@@ -147,9 +147,13 @@ VERBENA_EXPORT void verbena_offer_channel_reader(int fd, verbena::control::Chann
 }
 
 VERBENA_EXPORT VERBENA_NOTHING_TO_CLEAN_UP ssize_t read(int fd, void* bytes, size_t size) {
-  if (fd_table::noted(fd) != fd_table::Kind::kChannel || Section::is_inside()) [[likely]]
+  const fd_table::Kind kind = fd_table::noted(fd);
+  if (kind == fd_table::Kind::kNone || Section::is_inside()) [[likely]]
     return real::read(fd, bytes, size);
-  return read_channel(fd, bytes, size);
+  if (kind == fd_table::Kind::kChannel) return read_channel(fd, bytes, size);
+  if (!checked_node(fd)) return real::read(fd, bytes, size);
+  errno = EINVAL;  // such a device has nothing to read, and what lies in our socket is ours
+  return -1;
 }
 
 VERBENA_EXPORT ssize_t write(int fd, const void* bytes, size_t size) {
