@@ -247,11 +247,15 @@ int RdmaCm::disconnect(TimeNs now, ChannelId channel, IdHandle handle) {
 
 int RdmaCm::notify(TimeNs now, ChannelId channel, IdHandle handle, std::uint32_t ib_event) {
   constexpr std::uint32_t kCommEst = 4;
+  constexpr std::uint32_t kPathMig = 6;
   Id* id = nullptr;
   if (const int error = find(channel, handle, id)) return error;
   const Connection* connection = agent_.connection(id->comm);
-  if (connection == nullptr || ib_event != kCommEst) return EINVAL;
-  if (connection->state() == ConnectionState::kEstablished) return EISCONN;
+  if (connection == nullptr) return EINVAL;
+  const bool is_established = connection->state() == ConnectionState::kEstablished;
+  if (ib_event == kPathMig && is_established) return 0;  // the queue pair has moved by itself
+  if (ib_event != kCommEst) return EINVAL;
+  if (is_established) return EISCONN;
   const bool done = agent_.mark_established(now, id->comm);
   drain(now);
   return done ? 0 : EINVAL;

@@ -21,6 +21,7 @@ constexpr std::uint32_t kInit = 1;
 constexpr std::uint32_t kReadyToReceive = 2;
 constexpr std::uint32_t kReadyToSend = 3;
 constexpr std::uint32_t kCommEstablished = 4;  // ibv_event_type
+constexpr std::uint32_t kPathMigrated = 6;
 
 // One connection of whatever type, taken step by step.
 struct Connected {
@@ -168,6 +169,8 @@ TEST(NotifyTest, DataBeforeTheRtuEstablishesTheConnection) {
   EXPECT_EQ(event->type, kEstablished);
   EXPECT_EQ(event->uid, 7u);
   EXPECT_EQ(c.b.cm.notify(c.world.now, 1, c.server, kCommEstablished), EISCONN);
+  EXPECT_EQ(c.b.cm.notify(c.world.now, 1, c.server, kPathMigrated), 0);
+  EXPECT_EQ(c.a.cm.notify(c.world.now, 1, c.client, kPathMigrated), EINVAL) << "not yet";
   EXPECT_EQ(c.a.cm.accept(c.world.now, 1, c.client, 0, nullptr, Ece{}), 0);
   while (c.world.step(c.world.now + sim::kSecond)) {
   }
