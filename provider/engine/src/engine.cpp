@@ -3,6 +3,7 @@
 #include "verbena/engine/engine.hpp"
 
 #include <sched.h>
+#include <time.h>
 
 #include <algorithm>
 
@@ -14,12 +15,27 @@ namespace {
 
 constexpr int kRoundsPerTurn = 64;
 constexpr int kTriesToPart = 100;
+// So long a device that is closed waits for what faults hold back.
+constexpr TimeNs kLingerNs = 1'000'000'000;
+constexpr TimeNs kNsPerSecond = 1'000'000'000;
 // Packets a round of a blocked reader: a message of 4 KiB and the acknowledgement behind it,
 // without which many an application does not answer. The event that they bring ends the visit, so
 // it is not worth while to look whether there is more.
 constexpr std::size_t kReaderBudget = 5;
 // Rounds of reading before time-outs count, should there be no end of what comes.
 constexpr int kRoundsUntilTimeouts = 64;
+
+// The last acknowledgement arrives, as an adapter would have sent it, though the program ends
+// behind it: its peer would repeat the request in vain.
+void send_what_is_held_back(link::FaultLink& faults) noexcept {
+  const TimeNs end = link::monotonic_now_ns() + kLingerNs;
+  for (TimeNs due = faults.next_due(); due <= end; due = faults.next_due()) {
+    const timespec until{static_cast<time_t>(due / kNsPerSecond),
+                         static_cast<long>(due % kNsPerSecond)};
+    (void)::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+    faults.release_due();
+  }
+}
 
 }  // namespace
 
@@ -33,6 +49,7 @@ void Engine::stop() noexcept {
   readers_.close();
   progress_.stop();
   flush_acks();
+  if (!has_failed()) send_what_is_held_back(links_.faults());
 }
 
 void Engine::want_header_fields() noexcept {

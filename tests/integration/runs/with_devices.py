@@ -47,6 +47,15 @@ class Devices(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("Couldn't register MR", done.stderr)
 
+    def test_the_last_acknowledgement_outlives_its_program(self):
+        for words in (["--delay", "5ms"], ["--rate", "1Gbit"], ["--inject", "delay=5ms"]):
+            for link in ("auto", "udp"):
+                port = devices.free_port()
+                with self.subTest(words=words, link=link):
+                    done = self.pair(f"VERBENA_LINK={link} ibv_rc_pingpong -n 20 -p {port}",
+                                     f"VERBENA_LINK={link} ibv_rc_pingpong -n 20 -p {port} 127.0.0.1", *words)
+                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_explanations_are_kept(self):
         with tempfile.TemporaryDirectory(prefix="verbena-test-") as home:
             done = self.pair("ibv_rc_pingpong", "true", "--fail", "ibv_reg_mr=ENOMEM", "--artifacts", home)

@@ -407,15 +407,17 @@ std::size_t FaultLink::send_damaged(wire::TxBatch& batch, Qpn flow, Damage damag
 }
 
 std::size_t FaultLink::receive(RxSink& sink, std::size_t budget) noexcept {
-  if (const TimeNs due = next_due_.read(); due != kNever) {
-    const TimeNs now = clock_();
-    if (due <= now) {
-      const Guard guard(lock_);
-      line_->release_due(now);
-      publish();
-    }
-  }
+  release_due();
   return inner_->receive(sink, budget);
+}
+
+void FaultLink::release_due() noexcept {
+  if (next_due() == kNever) return;
+  const TimeNs now = clock_();
+  if (next_due() > now) return;
+  const Guard guard(lock_);
+  line_->release_due(now);
+  publish();
 }
 
 TimeNs FaultLink::next_timeout() const noexcept {

@@ -63,6 +63,10 @@ class FaultLink final : public Link {
     return inner_->capacity_packets(packet_bytes);
   }
 
+  // When the next of what is held back is to go, or kNever; sends what is due.
+  TimeNs next_due() const noexcept { return next_due_.read(); }
+  void release_due() noexcept;
+
   // What is sent or received passes unchanged, and nothing of before is held back.
   bool is_idle() const noexcept { return !active_.read(); }
   Link& inner() { return *inner_; }
