@@ -73,7 +73,7 @@ void RdmaCm::post(const Id& id, RdmaEvent event) {
   if (id.uid == 0) {
     std::unique_ptr<RdmaEvent>& missed = ids_.at(id.handle)->missed;
     const bool ends = event.type != RdmaEventType::kAddrChange;
-    if (ends && !missed) missed = std::make_unique<RdmaEvent>(std::move(event));
+    if (ends && !missed) missed = std::make_unique<RdmaEvent>(event);
     return wakeups_.push_back({id.channel, 0, id.handle});
   }
   const auto channel = channels_.find(id.channel);
@@ -83,7 +83,7 @@ void RdmaCm::post(const Id& id, RdmaEvent event) {
     event.uid = id.uid;
     if (event.request == 0) event.id = id.handle;
   }
-  channel->second.events.push_back(std::move(event));
+  channel->second.events.push_back(event);
   object_share_.take(channel->second.process);
   wakeups_.push_back({id.channel, 1});
 }
@@ -93,13 +93,13 @@ void RdmaCm::post(const Id& id, RdmaEventType type, std::int32_t status) {
   event.type = type;
   event.status = status;
   if (id.is_ud()) event.param = UdParam{};
-  post(id, std::move(event));
+  post(id, event);
 }
 
 std::optional<RdmaEvent> RdmaCm::get_event(ChannelId channel) {
   const auto it = channels_.find(channel);
   if (it == channels_.end() || it->second.events.empty()) return std::nullopt;
-  RdmaEvent event = std::move(it->second.events.front());
+  RdmaEvent event = it->second.events.front();
   it->second.events.pop_front();
   object_share_.give_back(it->second.process);
   Id& owner = *ids_.at(event.owner);
@@ -255,7 +255,7 @@ int RdmaCm::migrate(ChannelId to, ChannelId from, IdHandle handle, std::uint32_t
       ++it;
       continue;
     }
-    target.push_back(std::move(*it));
+    target.push_back(*it);
     it = source.erase(it);
     object_share_.give_back(giver);
     object_share_.take(taker);

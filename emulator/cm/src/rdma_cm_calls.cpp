@@ -121,7 +121,7 @@ int RdmaCm::write_event(ChannelId channel, IdHandle handle, std::uint32_t type, 
   if (!may_add_object(channel)) return ENOMEM;
   event.status = status;
   event.argument = argument;
-  post(*id, std::move(event));
+  post(*id, event);
   return 0;
 }
 
@@ -246,7 +246,7 @@ int RdmaCm::join(ChannelId channel, IdHandle handle, std::uint64_t uid,
   event.membership = membership;
   event.uid = uid;
   event.id = membership;
-  post(*id, std::move(event));
+  post(*id, event);
   return 0;
 }
 

@@ -151,7 +151,7 @@ bool RdmaCm::on_request(TimeNs now, const CmEvent& cause) {
   event.param = param_of(req, std::span(req.private_data).subspan(ib ? 0 : IpHeader::kSize));
   event.ece = {req.ece_vendor_id, cause.mad.attribute_modifier};
   event.request = event.id = id->handle;
-  post(*listener, std::move(event));
+  post(*listener, event);
   return true;
 }
 
@@ -177,7 +177,7 @@ bool RdmaCm::on_sidr_request(TimeNs now, const CmEvent& cause) {
   event.param = param;
   event.ece.option = cause.mad.attribute_modifier;
   event.request = event.id = id->handle;
-  post(*listener, std::move(event));
+  post(*listener, event);
   return true;
 }
 
@@ -205,7 +205,7 @@ void RdmaCm::on_sidr_response(Id& id, const CmEvent& cause) {
     }
     event.param = param;
   }
-  post(id, std::move(event));
+  post(id, event);
 }
 
 void RdmaCm::on_connection_event(Id& id, const CmEvent& cause) {
@@ -251,7 +251,7 @@ void RdmaCm::on_connection_event(Id& id, const CmEvent& cause) {
     default:
       return;
   }
-  post(id, std::move(event));
+  post(id, event);
 }
 
 void RdmaCm::handle_port_down(DeviceId device) {
@@ -266,7 +266,7 @@ void RdmaCm::handle_port_down(DeviceId device) {
     event.param = UdParam{};
     event.membership = event.id = number;
     event.uid = membership.uid;
-    post(owner, std::move(event));
+    post(owner, event);
   }
 }
 
