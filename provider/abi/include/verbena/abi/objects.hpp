@@ -51,9 +51,13 @@ struct PrivateQp {
   };
 };
 inline constexpr std::uint32_t kQpHasBuilder = 2;
-inline constexpr std::size_t kWrAtomicWriteOffset = 344;
-inline constexpr std::size_t kWrFlushOffset = 352;
-static_assert(offsetof(ibv_qp_ex, wr_abort) == 336);
+// Behind the last function that all have. A queue pair has a mutex and a condition variable in it,
+// which each architecture's C library makes as large as it likes.
+inline constexpr std::size_t kWrAtomicWriteOffset = offsetof(ibv_qp_ex, wr_abort) + sizeof(void*);
+inline constexpr std::size_t kWrFlushOffset = kWrAtomicWriteOffset + sizeof(void*);
+#ifdef __x86_64__
+static_assert(kWrAtomicWriteOffset == 344);
+#endif
 
 // The public part of a completion queue, with room to grow.
 struct PrivateCq {
