@@ -189,8 +189,8 @@ void load() {
   plugin = new Plugin{*library, ops};
   abi::DriverDescription description{};
   description.name = "verbena";
-  description.match_min_abi = control::kUverbsAbiVersion;
-  description.match_max_abi = control::kUverbsAbiVersion;
+  description.match_min_abi = control::kDeviceAbiVersion;
+  description.match_max_abi = control::kDeviceAbiVersion;
   description.match_table = kNoMatches.data();
   description.match_device = &match_device;
   description.alloc_context = &open_context;

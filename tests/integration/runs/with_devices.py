@@ -3,12 +3,15 @@
 
 import os
 import re
+import shlex
 import subprocess
+import sys
 import tempfile
 import unittest
 
 import device as devices
 import run_case
+import seccomp
 
 
 class Devices(unittest.TestCase):
@@ -55,6 +58,15 @@ class Devices(unittest.TestCase):
                     done = self.pair(f"VERBENA_LINK={link} ibv_rc_pingpong -n 20 -p {port}",
                                      f"VERBENA_LINK={link} ibv_rc_pingpong -n 20 -p {port} 127.0.0.1", *words)
                     self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_where_there_is_no_netlink(self):
+        """libibverbs finds the devices in /sys then, as in sandboxes, and asks their ABI version there."""
+        program = ("import os, sys; sys.path.insert(0, sys.argv[1]); import seccomp; "
+                   "seccomp.forbid(seccomp.SOCKET, seccomp.AF_NETLINK)(); os.execvp(sys.argv[2], sys.argv[2:])")
+        without = shlex.join([sys.executable, "-c", program, os.path.dirname(seccomp.__file__)])
+        port = devices.free_port()
+        done = self.pair(f"{without} ibv_rc_pingpong -n 20 -p {port}", f"{without} ibv_rc_pingpong -n 20 -p {port} 127.0.0.1")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_explanations_are_kept(self):
         with tempfile.TemporaryDirectory(prefix="verbena-test-") as home:

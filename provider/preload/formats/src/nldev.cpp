@@ -293,7 +293,7 @@ class Answer {
     return with_device([this](const DeviceInfo& device) {
       put_character_device(
           ::makedev(control::kUverbsMajor, control::kUverbsMinorBase + device.uverbs_number),
-          control::kUverbsAbiVersion, "uverbs" + std::to_string(device.uverbs_number));
+          control::kDeviceAbiVersion, "uverbs" + std::to_string(device.uverbs_number));
       return 0;
     });
   }

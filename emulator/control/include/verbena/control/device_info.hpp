@@ -39,7 +39,8 @@ inline constexpr std::uint32_t kFirstNetlinkIndex = 0x40000000;
 inline constexpr std::uint32_t kUverbsMajor = 231;
 inline constexpr std::uint32_t kUverbsMinorBase = 192;  // minor = base + uverbs number
 inline constexpr std::uint32_t kUmadMajor = 231;
-inline constexpr std::uint32_t kUverbsAbiVersion = 6;
+inline constexpr std::uint32_t kUverbsAbiVersion = 6;  // of the class
+inline constexpr std::uint32_t kDeviceAbiVersion = 1;  // of a device, as the plugin knows it
 inline constexpr std::uint8_t kPortNumber = 1;  // every device has this one port
 
 struct DeviceInfo {
