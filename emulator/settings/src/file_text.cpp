@@ -11,6 +11,9 @@
 
 namespace verbena::settings {
 
+// Nobody writes more by hand; some files have no end.
+constexpr std::size_t kTextMost = 1 << 20;
+
 control::Outcome<std::string> text_of_file(const std::string& path) {
   const auto failed = [&path](int code) {
     return control::fail(code, "cannot read " + path + ": " + std::strerror(code));
@@ -24,6 +27,7 @@ control::Outcome<std::string> text_of_file(const std::string& path) {
     if (n == 0) return text;
     if (n < 0 && errno != EINTR) return failed(errno);
     if (n > 0) text.append(bytes, static_cast<std::size_t>(n));
+    if (text.size() > kTextMost) return failed(EFBIG);
   }
 }
 

@@ -329,7 +329,7 @@ class Refused(Case):
             with self.subTest(text=text):
                 file.write_text(text, encoding="utf-8")
                 self.assertIn(said, self.refuse("--scenario", str(file)))
-        for path in (str(file) + ".none", str(file.parent)):
+        for path in (str(file) + ".none", str(file.parent), "/dev/zero"):
             self.assertIn("cannot read", self.refuse("--scenario", path))
 
     def test_a_file_and_lines(self):
