@@ -56,13 +56,9 @@ GrhBytes grh_of(const wire::RxDatagram& datagram, std::optional<std::uint32_t> f
 
 // The first 40 bytes of a UD receive belong to the GRH; where an IPv4 header came, that is the last
 // of it.
-std::optional<ReceiveInUse::Failed> take_datagram(queue::Endpoint& endpoint, ReceiveInUse& receive,
-                                                  const wire::PacketView& packet,
-                                                  const wire::RxDatagram& datagram) {
-  const auto drop = [&endpoint](DropReason reason) {
-    endpoint.drops->count(reason);
-    return std::nullopt;
-  };
+void take_datagram(queue::Endpoint& endpoint, ReceiveInUse& receive, const wire::PacketView& packet,
+                   const wire::RxDatagram& datagram, std::optional<ReceiveInUse::Failed>& failed) {
+  const auto drop = [&endpoint](DropReason reason) { endpoint.drops->count(reason); };
   const wire::Deth deth = packet.deth();
   if (deth.qkey != endpoint.qkey) {
     queue::explain(endpoint,
@@ -93,12 +89,13 @@ std::optional<ReceiveInUse::Failed> take_datagram(queue::Endpoint& endpoint, Rec
                  static_cast<unsigned long long>(receive.id()));
     receive.fail(queue::Status::kLocalLength, endpoint.reason.text());
     endpoint.fail(std::nullopt);
-    return std::nullopt;
+    return;
   }
   const GrhBytes header = datagram.has_grh ? grh_of(datagram, grh_word) : GrhBytes{};
-  auto failed = receive.append(queue::Payload(header));
-  if (!failed) failed = receive.append(queue::Payload(payload));
-  if (failed) return failed;
+  if (!receive.append(queue::Payload(header), failed) ||
+      !receive.append(queue::Payload(payload), failed)) {
+    return;
+  }
   const std::uint8_t service_level =
       is_ethernet(datagram) ? (datagram.source.is_v4() ? kOfUdpIpv4 : kOfUdpIpv6)
                             : static_cast<std::uint8_t>(deth.reserved & wire::Deth::kServiceLevel);
@@ -107,7 +104,6 @@ std::optional<ReceiveInUse::Failed> take_datagram(queue::Endpoint& endpoint, Rec
                    {deth.source_qp, datagram.source_lid, service_level, datagram.has_grh});
   endpoint.port->received.sends.add();
   endpoint.counters.bytes_received.add(payload.size());
-  return std::nullopt;
 }
 
 }  // namespace verbena::responder

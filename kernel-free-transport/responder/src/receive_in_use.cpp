@@ -33,27 +33,27 @@ bool ReceiveInUse::take(const wire::PacketView& packet, std::span<const std::uin
   return true;
 }
 
-std::optional<ReceiveInUse::Failed> ReceiveInUse::fill(const wire::PacketView& packet) {
+bool ReceiveInUse::fill(const wire::PacketView& packet, std::optional<Failed>& failed) {
   Payload payload(packet);
   if (!tagged_.is_plain()) [[unlikely]]
     tagged_.strip(payload, packet.row->starts_message);
-  return append(payload);
+  return append(payload, failed);
 }
 
-std::optional<ReceiveInUse::Failed> ReceiveInUse::append(const Payload& payload) {
+bool ReceiveInUse::append(const Payload& payload, std::optional<Failed>& failed) {
   const std::size_t size = payload.size();
   if (filled_ + size > receive_->capacity) [[unlikely]]
-    return outgrow(size);
-  auto failed = receive_->sge_count == 1 && size != 0
-                    ? put(receive_->sges[0], filled_, payload, 0, size)
-                    : append_to_list(payload);
-  if (!failed) [[likely]]
+    return outgrow(size, failed);
+  const bool is_done = receive_->sge_count == 1 && size != 0
+                           ? put(receive_->sges[0], filled_, payload, 0, size, failed)
+                           : append_to_list(payload, failed);
+  if (is_done) [[likely]]
     filled_ += size;
-  return failed;
+  return is_done;
 }
 
 // Into one of none or several buffers.
-std::optional<ReceiveInUse::Failed> ReceiveInUse::append_to_list(const Payload& payload) {
+bool ReceiveInUse::append_to_list(const Payload& payload, std::optional<Failed>& failed) {
   const std::size_t size = payload.size();
   std::uint64_t offset = filled_;
   std::size_t from = 0;
@@ -64,30 +64,29 @@ std::optional<ReceiveInUse::Failed> ReceiveInUse::append_to_list(const Payload& 
       continue;
     }
     const std::size_t part = std::min<std::size_t>(sge.length - offset, size - from);
-    if (auto failed = put(sge, offset, payload, from, part)) return failed;
+    if (!put(sge, offset, payload, from, part, failed)) return false;
     from += part;
     offset = 0;
   }
-  return std::nullopt;
+  return true;
 }
 
 // `length` bytes of the payload, from one of its bytes on, to what lies so far behind the begin of
 // `sge`. Receives belong to the domain of their queue.
-std::optional<ReceiveInUse::Failed> ReceiveInUse::put(const queue::Sge& sge, std::uint64_t offset,
-                                                      const Payload& payload, std::size_t from,
-                                                      std::size_t length) {
+bool ReceiveInUse::put(const queue::Sge& sge, std::uint64_t offset, const Payload& payload,
+                       std::size_t from, std::size_t length, std::optional<Failed>& failed) {
   const memory::DomainId domain = srq() != nullptr ? srq()->domain : endpoint_.domain;
   const memory::AccessRequest request{
       sge.key, domain, sge.address + offset, length, memory::kLocalWrite, endpoint_.number.value()};
   auto pin = endpoint_.memory->pin(request);
   if (!pin.ok()) [[unlikely]]
-    return spoil(request, pin.error());
+    return spoil(request, pin.error(), failed);
   if (payload.place(from, length, *pin)) [[likely]]
-    return std::nullopt;
-  return spoil(request, memory::Refusal::kNotMapped);
+    return true;
+  return spoil(request, memory::Refusal::kNotMapped, failed);
 }
 
-ReceiveInUse::Failed ReceiveInUse::outgrow(std::size_t more) {
+bool ReceiveInUse::outgrow(std::size_t more, std::optional<Failed>& failed) {
   const ShortText why(
       "a message of %llu bytes or more does not fit into the %llu of the receive with "
       "wr_id %llu",
@@ -95,16 +94,18 @@ ReceiveInUse::Failed ReceiveInUse::outgrow(std::size_t more) {
       static_cast<unsigned long long>(receive_->capacity),
       static_cast<unsigned long long>(receive_->id));
   fail(Status::kLocalLength, why.c_str());
-  return {wire::NakCode::kInvalidRequest, why};
+  failed = Failed{wire::NakCode::kInvalidRequest, why};
+  return false;
 }
 
-ReceiveInUse::Failed ReceiveInUse::spoil(const memory::AccessRequest& request,
-                                         memory::Refusal refusal) {
+bool ReceiveInUse::spoil(const memory::AccessRequest& request, memory::Refusal refusal,
+                         std::optional<Failed>& failed) {
   const ShortText why("the receive with wr_id %llu cannot be written to: %s",
                       static_cast<unsigned long long>(receive_->id),
                       endpoint_.memory->explain(request, refusal).c_str());
   fail(Status::kLocalProtection, why.c_str());
-  return {wire::NakCode::kRemoteOperational, why};
+  failed = Failed{wire::NakCode::kRemoteOperational, why};
+  return false;
 }
 
 void ReceiveInUse::fail(Status status, const char* why) {

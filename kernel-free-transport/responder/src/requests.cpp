@@ -44,7 +44,8 @@ bool Responder::execute_send(const wire::PacketView& packet) {
   const wire::OpcodeRow& row = *packet.row;
   if (row.starts_message && !receive_.take(packet, packet.payload)) [[unlikely]]
     return refuse_not_ready();
-  if (const auto failed = receive_.fill(packet)) [[unlikely]]
+  std::optional<ReceiveInUse::Failed> failed;
+  if (!receive_.fill(packet, failed)) [[unlikely]]
     return refuse(failed->code, std::nullopt, failed->why.c_str());
   if (!row.ends_message) {
     message_ = Message::kSend;
@@ -77,8 +78,9 @@ bool Responder::execute_uc_send(const wire::PacketView& packet) {
       return drop_unreceived();
     }
   }
-  const auto failed = receive_.append(Payload(packet.payload));
-  return !failed || refuse(failed->code, std::nullopt, failed->why.c_str());
+  std::optional<ReceiveInUse::Failed> failed;
+  return receive_.append(Payload(packet.payload), failed) ||
+         refuse(failed->code, std::nullopt, failed->why.c_str());
 }
 
 // --- RDMA WRITE --------------------------------------------------------------------------------

@@ -72,8 +72,10 @@ void Responder::handle_request(const wire::PacketView& packet, const wire::RxDat
     handle_reliable(packet);
   } else if (endpoint_.transport == Transport::kUc) {
     handle_uc(packet);
-  } else if (const auto failed = take_datagram(endpoint_, receive_, packet, datagram)) {
-    refuse(failed->code, std::nullopt, failed->why.c_str());
+  } else {
+    std::optional<ReceiveInUse::Failed> failed;
+    take_datagram(endpoint_, receive_, packet, datagram, failed);
+    if (failed) refuse(failed->code, std::nullopt, failed->why.c_str());
   }
 }
 

@@ -27,7 +27,9 @@ class DatagramsTest : public ReceiverTest {
     const std::vector<std::uint8_t> data(length, 0xee);
     const Packet p = packet(wire::Opcode::kUdSendOnly, data, headers);
     datagram_.bytes = p.bytes;
-    return !take_datagram(endpoint_, receive_, p.view, datagram_);
+    std::optional<ReceiveInUse::Failed> failed;
+    take_datagram(endpoint_, receive_, p.view, datagram_, failed);
+    return !failed;
   }
   std::uint64_t dropped(DropReason reason) const { return drops_.read(reason); }
 

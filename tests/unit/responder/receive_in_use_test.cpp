@@ -20,6 +20,7 @@ class ReceiveInUseTest : public ReceiverTest {
     return std::span<const std::uint8_t>(data_).subspan(from, length);
   }
   bool take(const Packet& p) { return receive_.take(p.view, p.view.payload); }
+  bool fill(const Packet& p) { return receive_.fill(p.view, failed_); }
   void complete(const Packet& p) {
     receive_.complete(p.view, CompletionOpcode::kReceive,
                       static_cast<std::uint32_t>(receive_.filled()), {Qpn(0x8002), 3, 1});
@@ -27,6 +28,7 @@ class ReceiveInUseTest : public ReceiverTest {
 
   std::array<std::uint8_t, 2 * kMtu> data_;
   ReceiveInUse receive_{endpoint_};
+  std::optional<ReceiveInUse::Failed> failed_;
 };
 
 TEST_F(ReceiveInUseTest, PacketsFillItOneAfterTheOther) {
@@ -34,8 +36,8 @@ TEST_F(ReceiveInUseTest, PacketsFillItOneAfterTheOther) {
   const Packet first = packet(Opcode::kRcSendFirst, data(0, kMtu));
   const Packet last = packet(Opcode::kRcSendLast, data(kMtu, 9));
   ASSERT_TRUE(take(first));
-  EXPECT_FALSE(receive_.fill(first.view));
-  EXPECT_FALSE(receive_.fill(last.view));
+  EXPECT_TRUE(fill(first));
+  EXPECT_TRUE(fill(last));
   EXPECT_TRUE(completions().empty());
   complete(last);
   EXPECT_TRUE(holds(0, data(0, kMtu + 9)));
@@ -53,7 +55,7 @@ TEST_F(ReceiveInUseTest, BuffersAreFilledInTheirOrder) {
   post(11, {sge(1000, 10), sge(100, 300)});
   const Packet p = packet(Opcode::kRcSendOnly, data(0, 100));
   ASSERT_TRUE(take(p));
-  EXPECT_FALSE(receive_.fill(p.view));
+  EXPECT_TRUE(fill(p));
   EXPECT_TRUE(holds(1000, data(0, 10)));
   EXPECT_TRUE(holds(100, data(10, 90)));
 }
@@ -67,10 +69,10 @@ TEST_F(ReceiveInUseTest, AMessageThatIsTooLongFailsIt) {
   post(11, {sge(0, 8)});
   const Packet p = packet(Opcode::kRcSendOnly, data(0, 9));
   ASSERT_TRUE(take(p));
-  const auto failed = receive_.fill(p.view);
-  ASSERT_TRUE(failed);
-  EXPECT_EQ(failed->code, wire::NakCode::kInvalidRequest);
-  EXPECT_STREQ(failed->why.c_str(),
+  EXPECT_FALSE(fill(p));
+  ASSERT_TRUE(failed_);
+  EXPECT_EQ(failed_->code, wire::NakCode::kInvalidRequest);
+  EXPECT_STREQ(failed_->why.c_str(),
                "a message of 9 bytes or more does not fit into the 8 of the receive with wr_id 11");
   const auto all = completions();
   ASSERT_EQ(all.size(), 1u);
@@ -82,9 +84,9 @@ TEST_F(ReceiveInUseTest, MemoryThatIsNotRegisteredFailsIt) {
   post(11, {{address(0), 8, key_ + 0x100}});
   const Packet p = packet(Opcode::kRcSendOnly, data(0, 8));
   ASSERT_TRUE(take(p));
-  const auto failed = receive_.fill(p.view);
-  ASSERT_TRUE(failed);
-  EXPECT_EQ(failed->code, wire::NakCode::kRemoteOperational);
+  EXPECT_FALSE(fill(p));
+  ASSERT_TRUE(failed_);
+  EXPECT_EQ(failed_->code, wire::NakCode::kRemoteOperational);
   EXPECT_EQ(completions().at(0).status, Status::kLocalProtection);
 }
 
@@ -92,10 +94,10 @@ TEST_F(ReceiveInUseTest, AnotherMessageMayTakeTheReceiveOfABrokenOne) {
   post(11, {sge(0, 600)});
   const Packet p = packet(Opcode::kUcSendFirst, data(0, kMtu));
   ASSERT_TRUE(take(p));
-  EXPECT_FALSE(receive_.fill(p.view));
+  EXPECT_TRUE(fill(p));
   receive_.begin_anew();
   const Packet next = packet(Opcode::kUcSendOnly, data(7, 5));
-  EXPECT_FALSE(receive_.fill(next.view));
+  EXPECT_TRUE(fill(next));
   EXPECT_EQ(receive_.filled(), 5u);
   EXPECT_TRUE(holds(0, data(7, 5)));
 }
@@ -109,7 +111,7 @@ TEST_F(ReceiveInUseTest, CompletionsSayWhatCameWithTheMessage) {
   for (const Opcode opcode : {Opcode::kRcSendOnlyImmediate, Opcode::kRcSendOnlyInvalidate}) {
     const Packet p = packet(opcode, data(0, 4), headers);
     ASSERT_TRUE(take(p));
-    EXPECT_FALSE(receive_.fill(p.view));
+    EXPECT_TRUE(fill(p));
     complete(p);
   }
   const auto all = completions();
@@ -150,7 +152,7 @@ TEST_F(ReceiveInUseTest, XrcReceivesAreOfTheQueueThatTheMessageNames) {
   EXPECT_EQ(receive_.remote_domain(), kDomain + 1);
   const Packet p = packet(Opcode::kXrcSendOnly, data(0, 16));
   ASSERT_TRUE(take(p));
-  EXPECT_FALSE(receive_.fill(p.view));
+  EXPECT_TRUE(fill(p));
   complete(p);
   EXPECT_TRUE(completions().empty());
   queue::Completion c;

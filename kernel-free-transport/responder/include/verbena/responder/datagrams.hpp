@@ -13,9 +13,8 @@
 
 namespace verbena::responder {
 
-// What it returns ends the queue pair: the receive cannot be written to.
-std::optional<ReceiveInUse::Failed> take_datagram(queue::Endpoint& endpoint, ReceiveInUse& receive,
-                                                  const wire::PacketView& packet,
-                                                  const wire::RxDatagram& datagram);
+// What has `failed` ends the queue pair: the receive cannot be written to.
+void take_datagram(queue::Endpoint& endpoint, ReceiveInUse& receive, const wire::PacketView& packet,
+                   const wire::RxDatagram& datagram, std::optional<ReceiveInUse::Failed>& failed);
 
 }  // namespace verbena::responder

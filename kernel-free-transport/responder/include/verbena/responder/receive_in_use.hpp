@@ -60,10 +60,10 @@ class ReceiveInUse {
   bool take(const wire::PacketView& packet, std::span<const std::uint8_t> start);
   // Another message takes the place of one that was not completed.
   void begin_anew() { filled_ = 0; }
-  // Appends the packet's data, less the headers of a tagged message. The failure has been
-  // completed.
-  std::optional<Failed> fill(const wire::PacketView& packet);
-  std::optional<Failed> append(const queue::Payload& payload);
+  // Appends the packet's data, less the headers of a tagged message. False: it has failed, and was
+  // completed so. (By reference: it is large, and each packet comes this way.)
+  bool fill(const wire::PacketView& packet, std::optional<Failed>& failed);
+  bool append(const queue::Payload& payload, std::optional<Failed>& failed);
   void complete(const wire::PacketView& packet, queue::CompletionOpcode opcode,
                 std::uint32_t length, const Sender& sender);
   [[gnu::cold]] void fail(queue::Status status, const char* why);
@@ -74,11 +74,13 @@ class ReceiveInUse {
   void give_up();
 
  private:
-  std::optional<Failed> append_to_list(const queue::Payload& payload);
-  std::optional<Failed> put(const queue::Sge& sge, std::uint64_t offset,
-                            const queue::Payload& payload, std::size_t from, std::size_t length);
-  [[gnu::cold]] Failed outgrow(std::size_t more);
-  [[gnu::cold]] Failed spoil(const memory::AccessRequest& request, memory::Refusal refusal);
+  bool append_to_list(const queue::Payload& payload, std::optional<Failed>& failed);
+  bool put(const queue::Sge& sge, std::uint64_t offset, const queue::Payload& payload,
+           std::size_t from, std::size_t length, std::optional<Failed>& failed);
+  // Both false.
+  [[gnu::cold]] bool outgrow(std::size_t more, std::optional<Failed>& failed);
+  [[gnu::cold]] bool spoil(const memory::AccessRequest& request, memory::Refusal refusal,
+                           std::optional<Failed>& failed);
   // The SRQ that its completion may go by.
   const queue::SharedReceive* srq() const { return shared_ != nullptr ? shared_ : endpoint_.srq; }
   queue::ReceiveQueue* receives() const {
