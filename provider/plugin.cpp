@@ -99,7 +99,7 @@ void offer_verbs(void* verbs_context, Context& context) {
 }
 
 void* alloc_context(ibv_device* device, int cmd_fd, void*) noexcept {
-  const auto memory = plugin->library.allocate_context(device, cmd_fd, sizeof(Context*));
+  const auto memory = plugin->library.allocate_context(device, cmd_fd, sizeof(void*));
   if (memory.context == nullptr) return nullptr;
   prepare_limbo(plugin->library, device);
   Context* made = pointer_or_errno([&] {
@@ -155,7 +155,7 @@ void* import_from_another(ibv_device* device, int cmd_fd) noexcept {
 void* import_context(ibv_device* device, int cmd_fd) noexcept {
   Context* const shared = share_context(cmd_fd);
   if (shared == nullptr) return import_from_another(device, cmd_fd);
-  const auto memory = plugin->library.allocate_context(device, cmd_fd, sizeof(Context*));
+  const auto memory = plugin->library.allocate_context(device, cmd_fd, sizeof(void*));
   if (memory.context == nullptr) {
     const int saved = errno;
     release_context(*shared);

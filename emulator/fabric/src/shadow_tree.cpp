@@ -82,7 +82,7 @@ void build_device(const std::string& sys, const DeviceInfo& d) {
   write_new(chardev + "/dev", std::to_string(control::kUverbsMajor) + ":" +
                                   std::to_string(control::kUverbsMinorBase + d.uverbs_number) +
                                   "\n");
-  write_new(chardev + "/abi_version", std::to_string(control::kDeviceAbiVersion) + "\n");
+  write_new(chardev + "/abi_version", "1\n");
   link_to("../../infiniband/" + d.name + "/device", chardev + "/device");
 }
 

@@ -41,7 +41,7 @@ inline constexpr std::uint32_t kUverbsMinorBase = 192;  // minor = base + uverbs
 inline constexpr std::uint32_t kUmadMajor = 231;
 inline constexpr std::uint32_t kUverbsAbiVersion = 6;  // of the class
 inline constexpr std::uint32_t kDeviceAbiVersion = 1;  // of a device, as the plugin knows it
-inline constexpr std::uint8_t kPortNumber = 1;  // every device has this one port
+inline constexpr std::uint8_t kPortNumber = 1;         // every device has this one port
 
 struct DeviceInfo {
   std::string name;                 // verbena0
