@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The rdma_cm layer by its calls alone: ports and addresses as the kernel hands them out, which
-// state allows what, events counted exactly, migration, multicast, options.
+// state allows what, events counted exactly, migration, options, shares.
 #include "verbena/cm/rdma_cm.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cerrno>
-#include <cstring>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "../../sim/cm/cm_programs.hpp"
-#include "verbena/cm/multicast.hpp"
+#include "rdma_cm_fixture.hpp"
 
 namespace verbena::cm {
 namespace {
@@ -23,40 +19,6 @@ using sim::inet;
 using sim::Server;
 using sim::World;
 using enum RdmaEventType;
-
-constexpr std::uint16_t kTcp = 0x106;
-constexpr std::uint16_t kUdp = 0x111;
-constexpr std::uint16_t kIb = 0x13f;
-
-class RdmaCmTest : public testing::Test {
- protected:
-  RdmaCmTest() : host(world.add_host()), cm(host.cm) {
-    cm.open_channel(1);
-    cm.open_channel(2);
-  }
-  IdHandle make(std::uint16_t space = kTcp, ChannelId channel = 1) {
-    IdHandle id = 0;
-    EXPECT_EQ(cm.create_id(channel, 77, space, 0, id), 0);
-    return id;
-  }
-  int bind(IdHandle id, const char* address, std::uint16_t port) {
-    return cm.bind(1, id, inet(*IpAddress::parse(address), port));
-  }
-  int destroy(IdHandle id, ChannelId channel = 1) {
-    std::uint32_t withdrawn = 0;
-    return cm.destroy_id(world.now, channel, id, reported, withdrawn);
-  }
-  int set_option(IdHandle id, std::uint32_t name, std::int32_t value, std::size_t size = 4) {
-    std::uint8_t bytes[4];
-    std::memcpy(bytes, &value, 4);
-    return cm.set_option(1, id, 0, name, std::span(bytes).first(size));
-  }
-
-  World world{1};
-  Host& host;
-  RdmaCm& cm;
-  std::uint32_t reported = 0;
-};
 
 TEST_F(RdmaCmTest, OnlyTheFourPortSpacesExist) {
   IdHandle id = 0;
@@ -265,112 +227,6 @@ TEST_F(RdmaCmTest, OptionsHaveTheirSizes) {
   EXPECT_EQ(cm.set_option(1, id, 7, 0, {}), ENOSYS);
   EXPECT_EQ(cm.set_option(1, id, 1, 1, {}), EINVAL);
   EXPECT_EQ(set_option(make(kUdp), 3, 20, 1), EINVAL) << "datagrams have no ACK timeout";
-}
-
-TEST_F(RdmaCmTest, AMulticastMembershipReportsItselfAndEnds) {
-  const IdHandle id = make(kUdp);
-  std::uint32_t membership = 0;
-  const SocketAddress group = inet(*IpAddress::parse("239.1.2.3"), 0);
-  EXPECT_EQ(cm.join(1, id, 5, group, 0, membership), EINVAL) << "no device yet";
-  bind(id, "10.0.0.1", 0);
-  EXPECT_EQ(cm.join(1, id, 5, group, 2, membership), EINVAL) << "no such kind of membership";
-  EXPECT_EQ(cm.join(1, id, 5, group, 1, membership), 0);
-  const auto event = cm.get_event(1);
-  EXPECT_EQ(event->type, kMulticastJoin);
-  EXPECT_EQ(event->uid, 5u);
-  EXPECT_EQ(event->id, membership);
-  const UdParam& ud = std::get<UdParam>(event->param);
-  EXPECT_EQ(ud.qp_num, 0xffffffu);
-  EXPECT_EQ(ud.qkey, kUdpQkey);
-  EXPECT_EQ(ud.ah.dgid.to_string(), "ff12:4001:ffff:0000:0000:0000:0f01:0203");
-  EXPECT_GE(ud.ah.dlid, 0xc000);
-  std::uint32_t withdrawn = 0;
-  EXPECT_EQ(cm.leave(2, membership, reported, withdrawn), EINVAL);
-  EXPECT_EQ(cm.leave(1, membership, reported, withdrawn), 0);
-  EXPECT_EQ(reported, 1u);
-  EXPECT_EQ(cm.leave(1, membership, reported, withdrawn), ENOENT);
-  EXPECT_EQ(destroy(id), 0);
-  EXPECT_EQ(reported, 1u);
-}
-
-// A subnet administrator answers with a group of its own choice; RoCE has none.
-TEST(MulticastTest, WhoJoinsNoParticularGroupGetsANewOne) {
-  for (const bool roce : {false, true}) {
-    World world(1, roce);
-    RdmaCm& cm = world.add_host().cm;
-    cm.open_channel(1);
-    IdHandle id = 0;
-    cm.create_id(1, 77, kUdp, 0, id);
-    cm.bind(1, id, inet(*IpAddress::parse("10.0.0.1"), 0));
-    std::uint32_t membership = 0;
-    const SocketAddress any = inet(IpAddress::v4(0), 0);
-    ASSERT_EQ(cm.join(1, id, 5, any, 0, membership), roce ? EINVAL : 0);
-    if (roce) continue;
-    ASSERT_EQ(cm.join(1, id, 5, any, 0, membership), 0);
-    const Gid first = std::get<UdParam>(cm.get_event(1)->param).ah.dgid;
-    const Gid second = std::get<UdParam>(cm.get_event(1)->param).ah.dgid;
-    EXPECT_EQ(first.to_string().substr(0, 20), "ff12:a01b:ffff:0000:");
-    EXPECT_NE(first, second);
-    // Its name, as an IPv6 address, is how others join it.
-    ASSERT_EQ(cm.join(1, id, 5, SocketAddress::of(first.as_ip(), 0), 0, membership), 0);
-    EXPECT_EQ(std::get<UdParam>(cm.get_event(1)->param).ah.dgid, first);
-  }
-}
-
-TEST_F(RdmaCmTest, TheSpaceOfIpoibHasItsOwnKeyAndGroups) {
-  const IdHandle id = make(0x0002);
-  ASSERT_EQ(bind(id, "10.0.0.1", 0), 0);
-  std::uint32_t membership = 0;
-  ASSERT_EQ(cm.join(1, id, 5, inet(*IpAddress::parse("239.1.2.3"), 0), 0, membership), 0);
-  const auto event = cm.get_event(1);
-  const UdParam& ud = std::get<UdParam>(event->param);
-  EXPECT_EQ(ud.qkey, kIpoibQkey);
-  EXPECT_EQ(ud.ah.dgid.to_string(), "ff12:401b:ffff:0000:0000:0000:0f01:0203");
-  QpAttr attr;
-  ASSERT_EQ(cm.init_qp_attr(1, id, 1, attr), 0);
-  EXPECT_EQ(attr.qkey, kIpoibQkey);
-}
-
-TEST(PortDownTest, EndsMembershipsOnInfiniBandOnly) {
-  for (const bool roce : {false, true}) {
-    World world(1, roce);
-    Host& host = world.add_host();
-    RdmaCm& cm = host.cm;
-    cm.open_channel(1);
-    IdHandle id = 0;
-    std::uint32_t membership = 0;
-    cm.create_id(1, 77, kUdp, 0, id);
-    cm.bind(1, id, inet(*IpAddress::parse("10.0.0.1"), 0));
-    ASSERT_EQ(cm.join(1, id, 5, inet(*IpAddress::parse("239.1.2.3"), 0), 0, membership), 0);
-    EXPECT_EQ(cm.get_event(1)->type, kMulticastJoin);
-    cm.handle_port_down(2);
-    EXPECT_FALSE(cm.has_pending_events()) << "another port";
-    cm.handle_port_down(1);
-    ASSERT_EQ(cm.has_pending_events(), !roce);
-    std::uint32_t reported = 0;
-    std::uint32_t withdrawn = 0;
-    if (!roce) {
-      const auto event = cm.get_event(1);
-      EXPECT_EQ(event->type, kMulticastError);
-      EXPECT_EQ(event->status, -ENETRESET);
-      EXPECT_EQ(event->uid, 5u);
-      EXPECT_EQ(event->id, membership);
-    }
-    EXPECT_EQ(cm.leave(1, membership, reported, withdrawn), 0);
-    EXPECT_EQ(reported, roce ? 1u : 2u);
-  }
-}
-
-TEST(MulticastTest, GroupsMapAsIpoibAndRoceDefineIt) {
-  const SocketAddress v4 = inet(*IpAddress::parse("224.0.0.251"), 0);
-  const SocketAddress v6 = SocketAddress::of(*IpAddress::parse("ff05::1:2:3:4"), 0);
-  EXPECT_EQ(mgid_of(v4, PortSpace::kIpoib, false).to_string(),
-            "ff12:401b:ffff:0000:0000:0000:0000:00fb");
-  EXPECT_EQ(mgid_of(v4, PortSpace::kUdp, true).to_string(),
-            "0000:0000:0000:0000:0000:ffff:e000:00fb");
-  EXPECT_EQ(mgid_of(v6, PortSpace::kUdp, false).to_string(),
-            "ff12:6001:ffff:0000:0001:0002:0003:0004");
-  EXPECT_EQ(mgid_of(v6, PortSpace::kUdp, true), Gid::from_ip(v6.ip));
 }
 
 TEST_F(RdmaCmTest, AfIbWildcardsAreTakenAsTheLibraryProbesForThem) {
