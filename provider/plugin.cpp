@@ -41,6 +41,8 @@ Plugin* plugin = nullptr;
 // provider, without asking whether it has one, once the kernel lists a device with a driver of its
 // own.
 constexpr std::array<std::uint64_t, 8> kNoMatches{};
+// What libibverbs keeps for us behind a context of its own: a pointer to ours.
+constexpr std::size_t kPrivateBytes = sizeof(void*);
 
 abi::Ops all_ops() {
   abi::Ops ops;
@@ -99,7 +101,7 @@ void offer_verbs(void* verbs_context, Context& context) {
 }
 
 void* alloc_context(ibv_device* device, int cmd_fd, void*) noexcept {
-  const auto memory = plugin->library.allocate_context(device, cmd_fd, sizeof(void*));
+  const auto memory = plugin->library.allocate_context(device, cmd_fd, kPrivateBytes);
   if (memory.context == nullptr) return nullptr;
   prepare_limbo(plugin->library, device);
   Context* made = pointer_or_errno([&] {
@@ -155,7 +157,7 @@ void* import_from_another(ibv_device* device, int cmd_fd) noexcept {
 void* import_context(ibv_device* device, int cmd_fd) noexcept {
   Context* const shared = share_context(cmd_fd);
   if (shared == nullptr) return import_from_another(device, cmd_fd);
-  const auto memory = plugin->library.allocate_context(device, cmd_fd, sizeof(void*));
+  const auto memory = plugin->library.allocate_context(device, cmd_fd, kPrivateBytes);
   if (memory.context == nullptr) {
     const int saved = errno;
     release_context(*shared);

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "sysfs_text.hpp"
@@ -44,6 +45,11 @@ bool has_interface(const DeviceInfo& d, std::size_t row) {
   return d.persona == control::Persona::kRoce && !d.gids[row].if_name.empty();
 }
 
+std::string in(std::string directory, std::string_view name) {
+  directory += '/';
+  return directory += name;
+}
+
 std::string ndev_file(std::size_t row) { return "/gid_attrs/ndevs/" + std::to_string(row); }
 
 void build_port(const std::string& at, const DeviceInfo& d) {
@@ -51,16 +57,16 @@ void build_port(const std::string& at, const DeviceInfo& d) {
        {"/gids", "/gid_attrs/types", "/gid_attrs/ndevs", "/pkeys", "/counters", "/hw_counters"}) {
     make_dirs(at + dir);
   }
-  for (const auto& [name, text] : port_attributes(d)) write_new(at + "/" + name, text);
+  for (const auto& [name, text] : port_attributes(d)) write_new(in(at, name), text);
   for (std::size_t i = 0; i < d.gids.size(); ++i) {
-    for (const auto& [name, text] : gid_attributes(d, i)) write_new(at + "/" + name, text);
+    for (const auto& [name, text] : gid_attributes(d, i)) write_new(in(at, name), text);
     if (has_interface(d, i)) write_new(at + ndev_file(i), d.gids[i].if_name + "\n");
   }
   for (std::size_t i = 0; i < d.pkeys.size(); ++i) {
     write_new(at + "/pkeys/" + std::to_string(i), hex_text(d.pkeys[i], 4));
   }
   for (const auto& [name, value] : counter_files(Totals{})) {
-    write_new(at + "/" + name, std::to_string(value) + "\n");
+    write_new(in(at, name), std::to_string(value) + "\n");
   }
 }
 
@@ -70,7 +76,7 @@ void build_device(const std::string& sys, const DeviceInfo& d) {
   make_dirs(at + "/device/net");
   make_dirs(at + "/device/infiniband/" + d.name);
   make_dirs(at + "/device/infiniband_verbs/" + verbs);
-  for (const auto& [name, text] : device_attributes(d)) write_new(at + "/" + name, text);
+  for (const auto& [name, text] : device_attributes(d)) write_new(in(at, name), text);
   if (!d.if_name.empty()) {
     link_to("/sys/class/net/" + d.if_name, at + "/device/net/" + d.if_name);
   }
@@ -82,7 +88,7 @@ void build_device(const std::string& sys, const DeviceInfo& d) {
   write_new(chardev + "/dev", std::to_string(control::kUverbsMajor) + ":" +
                                   std::to_string(control::kUverbsMinorBase + d.uverbs_number) +
                                   "\n");
-  write_new(chardev + "/abi_version", "1\n");
+  write_new(chardev + "/abi_version", std::to_string(control::kDeviceAbiVersion) + "\n");
   link_to("../../infiniband/" + d.name + "/device", chardev + "/device");
 }
 
@@ -128,9 +134,9 @@ void ShadowTree::build(const std::string& at, const std::vector<DeviceInfo>& dev
 
 void ShadowTree::write_port(const DeviceInfo& d) {
   const std::string at = port_dir(root_, d);
-  for (const auto& [name, text] : port_attributes(d)) replace(at + "/" + name, text);
+  for (const auto& [name, text] : port_attributes(d)) replace(in(at, name), text);
   for (std::size_t i = 0; i < d.gids.size(); ++i) {
-    for (const auto& [name, text] : gid_attributes(d, i)) replace(at + "/" + name, text);
+    for (const auto& [name, text] : gid_attributes(d, i)) replace(in(at, name), text);
     write_ndev(at + ndev_file(i), has_interface(d, i) ? d.gids[i].if_name : "");
   }
 }
@@ -152,7 +158,7 @@ void ShadowTree::write_ndev(const std::string& path, const std::string& interfac
 void ShadowTree::write_counters(const DeviceInfo& d, const Totals& totals) {
   const std::string at = port_dir(root_, d);
   for (const auto& [name, value] : counter_files(totals)) {
-    replace(at + "/" + name, std::to_string(value) + "\n");
+    replace(in(at, name), std::to_string(value) + "\n");
   }
 }
 
