@@ -21,20 +21,20 @@ bool is_mtu(std::uint32_t bytes) {
 }
 
 queue::ProxyQp proxy_of(const control::ProxyWanted& m) {
-  queue::ProxyQp s;
-  s.receiver = Qpn(m.receiver);
-  s.line = Qpn(m.line);
-  s.xrc_domain = m.domain;
-  s.srq = m.srq;
-  s.first = Psn(m.first);
-  s.mtu = m.mtu;
-  s.access_flags = m.access_flags;
-  s.max_dest_rd_atomic = m.max_dest_rd_atomic;
-  s.min_rnr_timer = m.min_rnr_timer;
-  s.peer = Qpn(m.peer);
-  s.peer_lid = m.peer_lid;
-  s.service_level = m.service_level;
-  return s;
+  queue::ProxyQp proxy;
+  proxy.receiver = Qpn(m.receiver);
+  proxy.line = Qpn(m.line);
+  proxy.xrc_domain = m.domain;
+  proxy.srq = m.srq;
+  proxy.first = Psn(m.first);
+  proxy.mtu = m.mtu;
+  proxy.access_flags = m.access_flags;
+  proxy.max_dest_rd_atomic = m.max_dest_rd_atomic;
+  proxy.min_rnr_timer = m.min_rnr_timer;
+  proxy.peer = Qpn(m.peer);
+  proxy.peer_lid = m.peer_lid;
+  proxy.service_level = m.service_level;
+  return proxy;
 }
 
 }  // namespace
@@ -69,10 +69,11 @@ void SharedDomains::close(std::uint32_t number, Await await) {
   }
 }
 
-void SharedDomains::want(const queue::ProxyQp& s) noexcept {
-  context_.tell(control::ProxyWanted{s.receiver.value(), s.line.value(), s.xrc_domain, s.srq,
-                                     s.first.value(), s.mtu, s.access_flags, s.max_dest_rd_atomic,
-                                     s.min_rnr_timer, s.peer.value(), s.peer_lid, s.service_level});
+void SharedDomains::want(const queue::ProxyQp& proxy) noexcept {
+  context_.tell(control::ProxyWanted{proxy.receiver.value(), proxy.line.value(), proxy.xrc_domain,
+                                     proxy.srq, proxy.first.value(), proxy.mtu, proxy.access_flags,
+                                     proxy.max_dest_rd_atomic, proxy.min_rnr_timer,
+                                     proxy.peer.value(), proxy.peer_lid, proxy.service_level});
 }
 
 void SharedDomains::release(Qpn receiver) noexcept {
@@ -81,16 +82,16 @@ void SharedDomains::release(Qpn receiver) noexcept {
 
 // Null, and explained, when there cannot be one.
 qp::QueuePair* SharedDomains::proxy_for(const control::ProxyWanted& wanted) {
-  const queue::ProxyQp s = proxy_of(wanted);
+  const queue::ProxyQp proxy = proxy_of(wanted);
   device::Device& device = context_.device();
   wire::Destination receiver;
   receiver.address = device.options().address;
   const Line key{wanted.receiver, wanted.line};
   if (const auto known = proxies_.find(key); known != proxies_.end()) {
-    device.change_proxy(*known->second, s, receiver);
+    device.change_proxy(*known->second, proxy, receiver);
     return known->second;
   }
-  qp::QueuePair* made = device.create_proxy(s, receiver);
+  qp::QueuePair* made = device.create_proxy(proxy, receiver);
   if (made == nullptr) {
     explain(
         "XRC_RECV queue pair 0x%06x of another process cannot reach the SRQs of this one: all "

@@ -341,7 +341,7 @@ pid_t fork_as(pid_t number) {
 }
 
 // Has memory where the owner had its, and ends well if nobody has written there.
-[[noreturn]] void proxy_for_owner(std::uint64_t address, int ready, int go_on) {
+[[noreturn]] void hold_memory_at(std::uint64_t address, int ready, int go_on) {
   constexpr std::uint64_t kPage = 4096;
   auto* const start = reinterpret_cast<char*>(address & ~(kPage - 1));
   constexpr std::size_t kSize = kHalf + kPage;
@@ -462,7 +462,7 @@ void import_of_a_number_used_again() {
     other = fork_as(imported.owner);
     EXPECT(other >= 0);
     if (other == 0 && ::getpid() != imported.owner) std::_Exit(0);
-    if (other == 0) proxy_for_owner(imported.gift.address, ready[1], go_on[0]);
+    if (other == 0) hold_memory_at(imported.gift.address, ready[1], go_on[0]);
     if (other == imported.owner) break;
     ::waitpid(other, nullptr, 0);
   }
