@@ -157,14 +157,14 @@ class TaggedMessageTest : public ReceiverTest {
     ASSERT_EQ(srq_.tags->post(operation), queue::TagMatching::Posted::kOk);
   }
   static std::vector<std::uint8_t> message(TagHeaderOpcode opcode, std::size_t length = 64) {
-    std::vector<std::uint8_t> m(length);
+    std::vector<std::uint8_t> m(64);
     m[0] = static_cast<std::uint8_t>(opcode);
     wire::store_be32(m.data() + 4, 0xabcd);
     wire::store_be64(m.data() + 8, kTag);
-    if (length < 32) return m;
     wire::store_be64(m.data() + 16, 0x5000);
     wire::store_be32(m.data() + 24, 0x77);
     wire::store_be32(m.data() + 28, 4000);
+    m.resize(length);
     return m;
   }
   queue::Completion finished() {
