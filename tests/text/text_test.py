@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Rules that text can be checked for, over all files of the project.
 
-text_test.py [Format|Licence|Documents|Atomics|Rooms]
+text_test.py [Format|Licence|Documents|Atomics|Compilers|Rooms]
 """
 
 import concurrent.futures
@@ -91,6 +91,14 @@ class Atomics(unittest.TestCase):
                  for f in (ROOT / room).rglob("*") if f.suffix in CODE and raw.search(f.read_text())}
         self.assertFalse(found - ATOMICS, "raw atomics in files that are not in tests/text/atomics.txt: use base/lock.hpp")
         self.assertFalse(ATOMICS - found, "in tests/text/atomics.txt, but without raw atomics")
+
+
+class Compilers(unittest.TestCase):
+    def test_nothing_is_used_that_clang_14_cannot_compile(self):
+        """Views of <ranges> do not compile with clang 14 and the library of GCC 12; the algorithms of std::ranges do."""
+        views = re.compile(r"std::views\b|std::ranges::views\b|#include <ranges>")
+        wrong = [f for f in of_kind(CODE) if views.search(f.read_text(errors="replace"))]
+        self.assertFalse(wrong, f"use range views:\n{names(wrong)}")
 
 
 class Rooms(unittest.TestCase):

@@ -2,7 +2,6 @@
 #include "verbena/fault/flow.hpp"
 
 #include <algorithm>
-#include <ranges>
 
 #include "verbena/fault/hash.hpp"
 #include "verbena/wire/aeth.hpp"
@@ -62,10 +61,9 @@ PacketName Flow::name_of_mad(std::span<const std::uint8_t> mad) {
       std::uint32_t{mad[1]} << 24 | std::uint32_t{mad[3]} << 16 | wire::load_be16(mad.data() + 16);
   const std::uint64_t id = wire::load_be64(mad.data() + 8);
   const auto is_same = [&](const Transaction& t) { return t.says == name.says && t.id == id; };
-  const auto newest_first = transactions_ | std::views::reverse;
-  const auto known = std::ranges::find_if(newest_first, is_same);
-  if (known != newest_first.end()) {
-    name.number = known->number;
+  const auto newest = std::find_if(transactions_.rbegin(), transactions_.rend(), is_same);
+  if (newest != transactions_.rend()) {
+    name.number = newest->number;
     return name;
   }
   name.number = transactions_seen_[name.says]++;
