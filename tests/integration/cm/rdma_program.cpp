@@ -50,7 +50,7 @@ struct Device {
     pd = ibv_alloc_pd(context);
     check(pd != nullptr, "ibv_alloc_pd");
     buffer.resize(kMessageSize);
-    mr = ibv_reg_mr(pd, buffer.data(), buffer.size(), IBV_ACCESS_LOCAL_WRITE);
+    mr = ibv_reg_mr(pd, buffer.data(), buffer.size(), +IBV_ACCESS_LOCAL_WRITE);
     check(mr != nullptr, "ibv_reg_mr");
   }
   bool add_queue_pair(rdma_cm_id* id) const {

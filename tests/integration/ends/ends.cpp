@@ -45,7 +45,7 @@ void End::open() {
   MUST(ibv_query_port(context, 1, &port_) == 0);
   MUST((pd_ = ibv_alloc_pd(context)) != nullptr);
   bytes_.resize(2 * (options.size + kGrh));
-  MUST((mr_ = ibv_reg_mr(pd_, bytes_.data(), bytes_.size(), IBV_ACCESS_LOCAL_WRITE)) != nullptr);
+  MUST((mr_ = ibv_reg_mr(pd_, bytes_.data(), bytes_.size(), +IBV_ACCESS_LOCAL_WRITE)) != nullptr);
   MUST((channel = ibv_create_comp_channel(context)) != nullptr);
   MUST((send_cq = ibv_create_cq(context, 1024, nullptr, channel, 0)) != nullptr);
   receive_cq = options.one_cq ? send_cq : ibv_create_cq(context, 1024, nullptr, channel, 0);

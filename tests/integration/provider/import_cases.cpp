@@ -89,7 +89,7 @@ void import_given() {
   EXPECT(ibv_import_mr(pd, 0xfffff00) == nullptr && errno == ENOENT);
   EXPECT(ibv_import_mr(other, mr_number) == nullptr && errno == EINVAL);
   static char bytes[64];
-  ibv_mr* own = ibv_reg_mr(pd, bytes, sizeof bytes, IBV_ACCESS_LOCAL_WRITE);
+  ibv_mr* own = ibv_reg_mr(pd, bytes, sizeof bytes, +IBV_ACCESS_LOCAL_WRITE);
   ibv_mr* mr = ibv_import_mr(pd, mr_number);
   EXPECT(mr != nullptr && mr->length == 2 * kHalf);
   // What the owner told its peers holds here, too, although this process has registered before.

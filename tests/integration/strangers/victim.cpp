@@ -38,11 +38,11 @@ void check(bool good, const char* what) {
 
 class End {
  public:
-  explicit End(ibv_context* context) : context_(context) {
+  explicit End(ibv_context* context) {
     cq_ = ibv_create_cq(context, 256, nullptr, nullptr, 0);
     pd_ = ibv_alloc_pd(context);
     check(cq_ != nullptr && pd_ != nullptr, "ibv_create_cq, ibv_alloc_pd");
-    mr_ = ibv_reg_mr(pd_, buffer_.data(), buffer_.size(), IBV_ACCESS_LOCAL_WRITE);
+    mr_ = ibv_reg_mr(pd_, buffer_.data(), buffer_.size(), +IBV_ACCESS_LOCAL_WRITE);
     check(mr_ != nullptr, "ibv_reg_mr");
   }
 
@@ -128,7 +128,6 @@ class End {
     rdma_destroy_id(asks);
   }
 
-  ibv_context* context_;
   ibv_cq* cq_ = nullptr;
   ibv_pd* pd_ = nullptr;
   ibv_mr* mr_ = nullptr;

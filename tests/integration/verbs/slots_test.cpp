@@ -219,7 +219,7 @@ TEST_F(Slots, AreTheBuildersToo) {
 TEST_F(Slots, AreTakenByLocalOperations) {
   connect_with(cq_);
   mw_ = ibv_alloc_mw(pd_, IBV_MW_TYPE_2);
-  ibv_mr* const region = ibv_reg_mr(pd_, bytes_, sizeof bytes_, IBV_ACCESS_MW_BIND);
+  ibv_mr* const region = ibv_reg_mr(pd_, bytes_, sizeof bytes_, +IBV_ACCESS_MW_BIND);
   ASSERT_TRUE(mw_ != nullptr && region != nullptr);
   const auto bind = [&](unsigned flags) {
     ibv_send_wr wr{};

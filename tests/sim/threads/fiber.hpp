@@ -31,12 +31,12 @@ class Fiber {
   ucontext_t inside_{};
   ucontext_t outside_{};
   bool has_ended_ = false;
-  // What sanitizers want to know.
-  void* tsan_inside_ = nullptr;
-  void* tsan_outside_ = nullptr;
-  void* fake_stack_ = nullptr;
-  const void* outside_stack_ = nullptr;
-  std::size_t outside_size_ = 0;
+  // What sanitizers want to know; nobody reads it without one.
+  [[maybe_unused]] void* tsan_inside_ = nullptr;
+  [[maybe_unused]] void* tsan_outside_ = nullptr;
+  [[maybe_unused]] void* fake_stack_ = nullptr;
+  [[maybe_unused]] const void* outside_stack_ = nullptr;
+  [[maybe_unused]] std::size_t outside_size_ = 0;
 };
 
 }  // namespace verbena::threads
