@@ -21,7 +21,8 @@
 #define MAX_ATTRIBUTES 4
 
 struct request {
-  struct ib_uverbs_ioctl_hdr header;
+  /* Ends in an array of attributes without a length. */
+  __extension__ struct ib_uverbs_ioctl_hdr header;
   struct ib_uverbs_attr attributes[MAX_ATTRIBUTES];
 };
 
