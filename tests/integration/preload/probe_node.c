@@ -20,14 +20,13 @@
 
 #define MAX_ATTRIBUTES 4
 
-struct request {
-  /* Ends in an array of attributes without a length. */
-  __extension__ struct ib_uverbs_ioctl_hdr header;
-  struct ib_uverbs_attr attributes[MAX_ATTRIBUTES];
+union request {
+  struct ib_uverbs_ioctl_hdr header; /* ends in its attributes, with a length of none */
+  char bytes[sizeof(struct ib_uverbs_ioctl_hdr) + MAX_ATTRIBUTES * sizeof(struct ib_uverbs_attr)];
 };
 
-static struct request make_request(unsigned object, unsigned method) {
-  struct request r;
+static union request make_request(unsigned object, unsigned method) {
+  union request r;
   memset(&r, 0, sizeof r);
   r.header.length = sizeof r.header;
   r.header.object_id = (uint16_t)object;
@@ -35,8 +34,8 @@ static struct request make_request(unsigned object, unsigned method) {
   return r;
 }
 
-static void add(struct request* r, unsigned id, size_t length, uint64_t data) {
-  struct ib_uverbs_attr* attribute = &r->attributes[r->header.num_attrs++];
+static void add(union request* r, unsigned id, size_t length, uint64_t data) {
+  struct ib_uverbs_attr* attribute = &r->header.attrs[r->header.num_attrs++];
   attribute->attr_id = (uint16_t)id;
   attribute->len = (uint16_t)length;
   attribute->data = data;
@@ -88,25 +87,25 @@ static void probe_channels(int fd) {
   check_event_pipe((int)response.fd);
 
   response.fd = ~0u;
-  struct request invoke = make_request(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
+  union request invoke = make_request(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
   add(&invoke, UVERBS_ATTR_CORE_IN, 8, 0);
   add(&invoke, UVERBS_ATTR_CORE_OUT, sizeof response, address_of(&response));
   add(&invoke, UVERBS_ATTR_WRITE_CMD, 8, IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL);
   CHECK_QUIET(ioctl(fd, RDMA_VERBS_IOCTL, &invoke) == 0);
-  CHECK((invoke.attributes[1].flags & UVERBS_ATTR_F_VALID_OUTPUT) != 0);
+  CHECK((invoke.header.attrs[1].flags & UVERBS_ATTR_F_VALID_OUTPUT) != 0);
   check_event_pipe((int)response.fd);
 
-  struct request async = make_request(UVERBS_OBJECT_ASYNC_EVENT, UVERBS_METHOD_ASYNC_EVENT_ALLOC);
+  union request async = make_request(UVERBS_OBJECT_ASYNC_EVENT, UVERBS_METHOD_ASYNC_EVENT_ALLOC);
   add(&async, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, 0, ~0u);
   CHECK_QUIET(ioctl(fd, RDMA_VERBS_IOCTL, &async) == 0);
-  check_event_pipe((int)async.attributes[0].data_s64);
+  check_event_pipe((int)async.header.attrs[0].data_s64);
 }
 
 static void probe_refusals(int fd) {
   const struct ib_uverbs_cmd_hdr query = {IB_USER_VERBS_CMD_QUERY_DEVICE, 4, 1};
   CHECK(write(fd, &query, sizeof query) == -1 && errno == EOPNOTSUPP);
   CHECK(write(fd, "x", 1) == -1 && errno == EINVAL);
-  struct request probe = make_request(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
+  union request probe = make_request(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
   add(&probe, UVERBS_ATTR_WRITE_CMD, 8, IB_USER_VERBS_CMD_QUERY_DEVICE);
   CHECK(ioctl(fd, RDMA_VERBS_IOCTL, &probe) == -1 && errno == EPROTONOSUPPORT);
   CHECK(ioctl(fd, FIONREAD, &probe) == -1 && errno == ENOTTY);
@@ -115,7 +114,7 @@ static void probe_refusals(int fd) {
 }
 
 static int gid_entry(int fd, uint32_t port, uint64_t index, struct ib_uverbs_gid_entry* entry) {
-  struct request r = make_request(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_ENTRY);
+  union request r = make_request(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_ENTRY);
   add(&r, UVERBS_ATTR_QUERY_GID_ENTRY_PORT, 4, port);
   add(&r, UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, 8, index);
   add(&r, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, 4, 0);
@@ -124,7 +123,7 @@ static int gid_entry(int fd, uint32_t port, uint64_t index, struct ib_uverbs_gid
 }
 
 static int gid_table(int fd, struct ib_uverbs_gid_entry* entries, size_t room, uint64_t* count) {
-  struct request r = make_request(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_TABLE);
+  union request r = make_request(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_TABLE);
   add(&r, UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE, 8, sizeof *entries);
   add(&r, UVERBS_ATTR_QUERY_GID_TABLE_FLAGS, 4, 0);
   add(&r, UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES, room * sizeof *entries, address_of(entries));
