@@ -125,6 +125,11 @@ bool RdmaCm::has_pending_events() const {
                      [](const auto& channel) { return !channel.second.events.empty(); });
 }
 
+RdmaCm::Id* RdmaCm::unread_request(ChannelId channel, IdHandle handle) {
+  Id* id = nullptr;
+  return find(channel, handle, id) == 0 && id->uid == 0 ? id : nullptr;
+}
+
 // Takes back unread events; the request that an unread CONNECT_REQUEST brought dies with it.
 std::uint32_t RdmaCm::withdraw(TimeNs now, ChannelId channel, IdHandle owner,
                                std::uint32_t membership) {
@@ -143,9 +148,8 @@ std::uint32_t RdmaCm::withdraw(TimeNs now, ChannelId channel, IdHandle owner,
     ++count;
   }
   for (const IdHandle orphan : orphans) {
-    const auto it = ids_.find(orphan);
     std::uint32_t none = 0;
-    if (it != ids_.end()) destroy(now, *it->second, none);
+    if (Id* const request = unread_request(channel, orphan)) destroy(now, *request, none);
   }
   return count;
 }
@@ -264,9 +268,11 @@ int RdmaCm::migrate(ChannelId to, ChannelId from, IdHandle handle, std::uint32_t
   if (withdrawn > 0) wakeups_.push_back({to, withdrawn});
   // Requests that the moved events bring belong to the new channel as well.
   for (const RdmaEvent& event : target) {
-    if (event.request == 0 || event.owner != handle) continue;
-    Id& request = *ids_.at(event.request);
-    if (std::exchange(request.channel, to) != to) move_shares(request, giver, taker);
+    if (event.owner != handle) continue;
+    Id* const request = unread_request(from, event.request);
+    if (request == nullptr) continue;
+    request->channel = to;
+    move_shares(*request, giver, taker);
   }
   return 0;
 }

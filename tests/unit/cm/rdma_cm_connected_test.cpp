@@ -59,6 +59,17 @@ struct Connected {
     EXPECT_EQ(event->type, kConnectRequest);
     server = event->id;
   }
+  // The request that nobody has read, on b's channel 1; channels 2 and 3 are of other processes.
+  IdHandle leave_unread() {
+    for (const ChannelId other : {2, 3})
+      b.cm.open_channel(other, static_cast<limits::Holder>(other));
+    listen();
+    resolve();
+    EXPECT_EQ(a.cm.connect(world.now, 1, client, param(0x4001), Ece{}), 0);
+    world.step();
+    const RdmaEvent* event = b.cm.pending_event(1, 0);
+    return event == nullptr ? 0 : event->request;
+  }
   void accept() {
     const ConnParam p = param(0x8001);
     EXPECT_EQ(b.cm.accept(world.now, 1, server, 7, &p, Ece{}), 0);
@@ -292,6 +303,44 @@ TEST(AcceptTest, ASecondAcceptanceEndsAConnectionThatIsNotEstablished) {
       EXPECT_EQ(event->type, kRejected);
     }
   }
+}
+
+// Numbers of IDs are easy to guess. A program that uses the one of a request whose event it has not
+// read harms nobody but itself.
+TEST(UnreadRequestTest, ThatWasDestroyedDoesNotMoveWithItsListener) {
+  Connected c;
+  const IdHandle request = c.leave_unread();
+  std::uint32_t reported = 0, withdrawn = 0;
+  EXPECT_EQ(c.b.cm.destroy_id(c.world.now, 1, request, reported, withdrawn), 0);
+  EXPECT_EQ(c.b.cm.migrate(2, 1, c.listener, reported, withdrawn), 0);
+  EXPECT_EQ(c.b.cm.get_event(2)->id, request);
+  EXPECT_TRUE(c.b.cm.is_consistent());
+}
+
+TEST(UnreadRequestTest, ThatWasAcceptedDoesNotMoveWithItsListener) {
+  Connected c;
+  const IdHandle request = c.leave_unread();
+  const ConnParam p = Connected::param(0x8001);
+  EXPECT_EQ(c.b.cm.accept(c.world.now, 1, request, 7, &p, Ece{}), 0);
+  EXPECT_EQ(c.b.cm.notify(c.world.now, 1, request, kCommEstablished), 0);
+  std::uint32_t reported = 0, withdrawn = 0;
+  EXPECT_EQ(c.b.cm.migrate(2, 1, c.listener, reported, withdrawn), 0);
+  EXPECT_TRUE(c.b.cm.is_consistent());
+  EXPECT_EQ(c.b.cm.destroy_id(c.world.now, 1, request, reported, withdrawn), 0);
+  EXPECT_EQ(withdrawn, 1u);
+  EXPECT_EQ(c.b.cm.get_event(2)->type, kConnectRequest);
+}
+
+TEST(UnreadRequestTest, ThatWasMovedStaysWhereItIs) {
+  Connected c;
+  const IdHandle request = c.leave_unread();
+  std::uint32_t reported = 0, withdrawn = 0;
+  EXPECT_EQ(c.b.cm.migrate(2, 1, request, reported, withdrawn), 0);
+  EXPECT_EQ(c.b.cm.migrate(2, 1, c.listener, reported, withdrawn), 0);
+  EXPECT_EQ(c.b.cm.migrate(3, 2, request, reported, withdrawn), 0);
+  EXPECT_EQ(c.b.cm.destroy_id(c.world.now, 2, c.listener, reported, withdrawn), 0);
+  EXPECT_EQ(withdrawn, 1u);
+  EXPECT_EQ(c.b.cm.destroy_id(c.world.now, 3, request, reported, withdrawn), 0);
 }
 
 // rdma_cm tells of the end of timewait only whom it has told that the connection ended.

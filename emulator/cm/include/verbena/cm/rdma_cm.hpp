@@ -218,6 +218,9 @@ class RdmaCm {
   int find(ChannelId channel, IdHandle handle, const Id*& id) const;
   Id& new_id(ChannelId channel);
   void destroy(TimeNs now, Id& id, std::uint32_t& withdrawn);
+  // What an unread CONNECT_REQUEST brings. Null if a program that guessed its number has destroyed,
+  // moved or accepted it, and after that perhaps another ID has the number.
+  Id* unread_request(ChannelId channel, IdHandle handle);
   // Of one membership, or with 0 all of the owner's.
   std::uint32_t withdraw(TimeNs now, ChannelId channel, IdHandle owner, std::uint32_t membership);
   void post(const Id& id, RdmaEvent event);
