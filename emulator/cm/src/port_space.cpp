@@ -6,6 +6,19 @@
 
 namespace verbena::cm {
 
+std::optional<PortSpace> space_named_by(const SocketAddress& address, PortSpace own) {
+  constexpr std::uint64_t kSpaceMask = 0xffffffffffff0000;
+  const std::uint64_t mask = address.service_mask & kSpaceMask;
+  const std::uint64_t wanted = address.service_id & mask;
+  const auto names = [&](PortSpace space) {
+    return (own == PortSpace::kIb || own == space) && wanted == (service_id_of(space, 0) & mask);
+  };
+  for (const PortSpace space : {PortSpace::kIb, PortSpace::kTcp, PortSpace::kUdp}) {
+    if (names(space)) return space;
+  }
+  return std::nullopt;
+}
+
 int PortTable::conflict(const std::vector<Binding>& others, const Binding& binding,
                         bool reuse_address) const {
   for (const Binding& other : others) {

@@ -13,7 +13,7 @@ namespace verbena::cm {
 RdmaCm::RdmaCm(const Ports& ports, std::uint64_t seed)
     : ports_(ports), random_(seed), agent_(random_.next()), port_table_(random_.next()) {}
 
-int RdmaCm::find(ChannelId channel, IdHandle handle, Id*& id) {
+int RdmaCm::find(ChannelId channel, IdHandle handle, RdmaId*& id) {
   const auto it = ids_.find(handle);
   if (it == ids_.end()) return ENOENT;
   if (it->second->channel != channel) return EINVAL;
@@ -21,7 +21,7 @@ int RdmaCm::find(ChannelId channel, IdHandle handle, Id*& id) {
   return 0;
 }
 
-int RdmaCm::find(ChannelId channel, IdHandle handle, const Id*& id) const {
+int RdmaCm::find(ChannelId channel, IdHandle handle, const RdmaId*& id) const {
   const auto it = ids_.find(handle);
   if (it == ids_.end()) return ENOENT;
   if (it->second->channel != channel) return EINVAL;
@@ -48,7 +48,7 @@ std::set<limits::Holder> RdmaCm::listening_processes() const {
   return processes;
 }
 
-RdmaCm::Id& RdmaCm::new_id(ChannelId channel) {
+RdmaId& RdmaCm::new_id(ChannelId channel) {
   object_share_.take(process_of(channel));
   // Cyclic over 15 bits; when so many are taken, over those beyond.
   const bool is_short = ids_.size() < kFirstLongHandle - kFirstHandle;
@@ -58,7 +58,7 @@ RdmaCm::Id& RdmaCm::new_id(ChannelId channel) {
   IdHandle handle = next;
   while (ids_.contains(handle)) handle = handle == last ? first : handle + 1;
   next = handle == last ? first : handle + 1;
-  auto id = std::make_unique<Id>();
+  auto id = std::make_unique<RdmaId>();
   id->handle = handle;
   id->channel = channel;
   // Now, because a program asks for its queue pair's attributes before it connects or accepts.
@@ -68,7 +68,7 @@ RdmaCm::Id& RdmaCm::new_id(ChannelId channel) {
 
 // --- events -----------------------------------------------------------------------------------
 
-void RdmaCm::post(const Id& id, RdmaEvent event) {
+void RdmaCm::post(const RdmaId& id, RdmaEvent event) {
   // A request that nobody has accepted has no name the program would know.
   if (id.uid == 0) {
     std::unique_ptr<RdmaEvent>& missed = ids_.at(id.handle)->missed;
@@ -88,7 +88,7 @@ void RdmaCm::post(const Id& id, RdmaEvent event) {
   wakeups_.push_back({id.channel, 1});
 }
 
-void RdmaCm::post(const Id& id, RdmaEventType type, std::int32_t status) {
+void RdmaCm::post(const RdmaId& id, RdmaEventType type, std::int32_t status) {
   RdmaEvent event;
   event.type = type;
   event.status = status;
@@ -102,7 +102,7 @@ std::optional<RdmaEvent> RdmaCm::get_event(ChannelId channel) {
   RdmaEvent event = it->second.events.front();
   it->second.events.pop_front();
   object_share_.give_back(it->second.process);
-  Id& owner = *ids_.at(event.owner);
+  RdmaId& owner = *ids_.at(event.owner);
   ++owner.events_reported;
   if (event.membership != 0) ++memberships_.at(event.membership).events_reported;
   if (event.type == RdmaEventType::kConnectRequest) ++owner.backlog;
@@ -125,8 +125,8 @@ bool RdmaCm::has_pending_events() const {
                      [](const auto& channel) { return !channel.second.events.empty(); });
 }
 
-RdmaCm::Id* RdmaCm::unread_request(ChannelId channel, IdHandle handle) {
-  Id* id = nullptr;
+RdmaId* RdmaCm::unread_request(ChannelId channel, IdHandle handle) {
+  RdmaId* id = nullptr;
   return find(channel, handle, id) == 0 && id->uid == 0 ? id : nullptr;
 }
 
@@ -149,7 +149,7 @@ std::uint32_t RdmaCm::withdraw(TimeNs now, ChannelId channel, IdHandle owner,
   }
   for (const IdHandle orphan : orphans) {
     std::uint32_t none = 0;
-    if (Id* const request = unread_request(channel, orphan)) destroy(now, *request, none);
+    if (RdmaId* const request = unread_request(channel, orphan)) destroy(now, *request, none);
   }
   return count;
 }
@@ -185,7 +185,7 @@ int RdmaCm::create_id(ChannelId channel, std::uint64_t uid, std::uint16_t port_s
     default:
       return EINVAL;
   }
-  Id& id = new_id(channel);
+  RdmaId& id = new_id(channel);
   id.uid = uid;
   id.space = static_cast<PortSpace>(port_space);
   id.qp_type = type;
@@ -193,14 +193,14 @@ int RdmaCm::create_id(ChannelId channel, std::uint64_t uid, std::uint16_t port_s
   return 0;
 }
 
-void RdmaCm::release_port(Id& id) {
+void RdmaCm::release_port(RdmaId& id) {
   if (!id.holds_port) return;
   port_table_.release(id.space, id.source.port, id.handle);
   port_share_.give_back(process_of(id.channel));
   id.holds_port = false;
 }
 
-void RdmaCm::destroy(TimeNs now, Id& id, std::uint32_t& withdrawn) {
+void RdmaCm::destroy(TimeNs now, RdmaId& id, std::uint32_t& withdrawn) {
   const IdHandle handle = id.handle;
   release_port(id);
   std::erase_if(asked_, [&](const AskedNeighbour& asked) { return asked.id == handle; });
@@ -216,7 +216,7 @@ void RdmaCm::destroy(TimeNs now, Id& id, std::uint32_t& withdrawn) {
 
 int RdmaCm::destroy_id(TimeNs now, ChannelId channel, IdHandle handle,
                        std::uint32_t& events_reported, std::uint32_t& withdrawn) {
-  Id* id = nullptr;
+  RdmaId* id = nullptr;
   if (const int error = find(channel, handle, id)) return error;
   events_reported = id->events_reported;
   withdrawn = 0;
@@ -242,7 +242,7 @@ void RdmaCm::close_channel(TimeNs now, ChannelId channel) {
 
 int RdmaCm::migrate(ChannelId to, ChannelId from, IdHandle handle, std::uint32_t& events_reported,
                     std::uint32_t& withdrawn) {
-  Id* id = nullptr;
+  RdmaId* id = nullptr;
   if (const int error = find(from, handle, id)) return error;
   if (!channels_.contains(to)) return EINVAL;
   events_reported = id->events_reported;
@@ -269,7 +269,7 @@ int RdmaCm::migrate(ChannelId to, ChannelId from, IdHandle handle, std::uint32_t
   // Requests that the moved events bring belong to the new channel as well.
   for (const RdmaEvent& event : target) {
     if (event.owner != handle) continue;
-    Id* const request = unread_request(from, event.request);
+    RdmaId* const request = unread_request(from, event.request);
     if (request == nullptr) continue;
     request->channel = to;
     move_shares(*request, giver, taker);
@@ -277,7 +277,7 @@ int RdmaCm::migrate(ChannelId to, ChannelId from, IdHandle handle, std::uint32_t
   return 0;
 }
 
-void RdmaCm::move_shares(const Id& id, limits::Holder from, limits::Holder to) {
+void RdmaCm::move_shares(const RdmaId& id, limits::Holder from, limits::Holder to) {
   object_share_.give_back(from, 1 + id.memberships.size());
   object_share_.take(to, 1 + id.memberships.size());
   if (!id.holds_port) return;

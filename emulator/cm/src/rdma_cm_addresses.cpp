@@ -9,7 +9,7 @@ namespace verbena::cm {
 
 int RdmaCm::resolve_addr(ChannelId channel, IdHandle handle, const SocketAddress& source,
                          const SocketAddress& destination, TimeNs until) {
-  Id* id = nullptr;
+  RdmaId* id = nullptr;
   if (const int error = find(channel, handle, id)) return error;
   if (!destination.is_set()) return EINVAL;
   if (source.is_set() && source.family != destination.family) return EINVAL;
@@ -40,7 +40,7 @@ int RdmaCm::resolve_addr(ChannelId channel, IdHandle handle, const SocketAddress
   return 0;
 }
 
-void RdmaCm::take_route(Id& id, const ResolvedRoute& route) {
+void RdmaCm::take_route(RdmaId& id, const ResolvedRoute& route) {
   const bool is_any = id.destination.is_any();
   id.device = route.port->device;
   id.peer = route.peer;
@@ -60,7 +60,7 @@ void RdmaCm::handle_asked_neighbours(TimeNs now) {
       asked_.push_back(asked);
       continue;
     }
-    Id& id = *ids_.at(asked.id);
+    RdmaId& id = *ids_.at(asked.id);
     const bool is_up = ports_.is_active(asked.route.port->device);
     if (is_up && ports_.has_answered(asked.route.peer)) {
       take_route(id, asked.route);

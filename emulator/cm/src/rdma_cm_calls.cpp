@@ -1,43 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The calls that come before a connection: binding, routes, listeners, options, multicast.
 #include <cerrno>
-#include <cstring>
 
+#include "verbena/cm/id_options.hpp"
 #include "verbena/cm/multicast.hpp"
+#include "verbena/cm/qp_attributes.hpp"
 #include "verbena/cm/rdma_cm.hpp"
 
 namespace verbena::cm {
-namespace {
 
-// Which port space the service ID of an AF_IB address names (IBTA Annex A11); nothing when it is
-// none that the ID's own port space may use.
-std::optional<PortSpace> space_of(PortSpace own, const SocketAddress& address) {
-  constexpr std::uint64_t kSpaceMask = 0xffffffffffff0000;
-  const std::uint64_t mask = address.service_mask & kSpaceMask;
-  const std::uint64_t wanted = address.service_id & mask;
-  const auto names = [&](PortSpace space) {
-    return (own == PortSpace::kIb || own == space) && wanted == (service_id_of(space, 0) & mask);
-  };
-  for (const PortSpace space : {PortSpace::kIb, PortSpace::kTcp, PortSpace::kUdp}) {
-    if (names(space)) return space;
-  }
-  return std::nullopt;
-}
-
-template <typename T>
-bool read_option(std::span<const std::uint8_t> value, T& out) {
-  if (value.size() != sizeof out) return false;
-  std::memcpy(&out, value.data(), sizeof out);
-  return true;
-}
-
-}  // namespace
-
-int RdmaCm::bind_id(Id& id, const SocketAddress& address) {
+int RdmaCm::bind_id(RdmaId& id, const SocketAddress& address) {
   if (id.state != IdState::kIdle) return EINVAL;
   PortSpace space = id.space;
   if (address.family == Family::kIb) {
-    const std::optional<PortSpace> named = space_of(id.space, address);
+    const std::optional<PortSpace> named = space_named_by(address, id.space);
     if (!named) return EPROTONOSUPPORT;
     space = *named;
   }
@@ -72,14 +48,14 @@ int RdmaCm::bind_id(Id& id, const SocketAddress& address) {
 }
 
 int RdmaCm::bind(ChannelId channel, IdHandle handle, const SocketAddress& address) {
-  Id* id = nullptr;
+  RdmaId* id = nullptr;
   if (const int error = find(channel, handle, id)) return error;
   if (!address.is_set()) return EAFNOSUPPORT;
   return bind_id(*id, address);
 }
 
 int RdmaCm::resolve_route(ChannelId channel, IdHandle handle) {
-  Id* id = nullptr;
+  RdmaId* id = nullptr;
   if (const int error = find(channel, handle, id)) return error;
   if (id->state != IdState::kAddressResolved) return EINVAL;
   const PortInfo* port = ports_.find(*id->device);
@@ -100,7 +76,7 @@ int RdmaCm::resolve_route(ChannelId channel, IdHandle handle) {
 
 int RdmaCm::resolve_service(ChannelId channel, IdHandle handle, std::uint32_t flags) {
   constexpr std::uint32_t kByIdOrName = 3;
-  Id* id = nullptr;
+  RdmaId* id = nullptr;
   if (const int error = find(channel, handle, id)) return error;
   if (id->state != IdState::kAddressResolved) return EINVAL;
   const PortInfo* port = ports_.find(*id->device);
@@ -113,7 +89,7 @@ int RdmaCm::resolve_service(ChannelId channel, IdHandle handle, std::uint32_t fl
 
 int RdmaCm::write_event(ChannelId channel, IdHandle handle, std::uint32_t type, std::int32_t status,
                         std::uint64_t argument) {
-  Id* id = nullptr;
+  RdmaId* id = nullptr;
   RdmaEvent event;
   event.type = static_cast<RdmaEventType>(type);
   if (event.type != RdmaEventType::kUser && event.type != RdmaEventType::kInternal) return EINVAL;
@@ -126,7 +102,7 @@ int RdmaCm::write_event(ChannelId channel, IdHandle handle, std::uint32_t type, 
 }
 
 int RdmaCm::listen(TimeNs now, ChannelId channel, IdHandle handle, std::int32_t backlog) {
-  Id* id = nullptr;
+  RdmaId* id = nullptr;
   if (const int error = find(channel, handle, id)) return error;
   if (id->state == IdState::kIdle) {
     SocketAddress any;
@@ -146,55 +122,10 @@ int RdmaCm::listen(TimeNs now, ChannelId channel, IdHandle handle, std::int32_t 
 
 // --- options ----------------------------------------------------------------------------------
 
-int RdmaCm::set_id_option(Id& id, std::uint32_t name, std::span<const std::uint8_t> value) {
-  enum : std::uint32_t { kTos = 0, kReuseAddr = 1, kAfOnly = 2, kAckTimeout = 3 };
-  std::uint8_t byte = 0;
-  std::int32_t word = 0;
-  switch (name) {
-    case kTos:
-      if (!read_option(value, byte)) return EINVAL;
-      id.tos = byte;
-      return 0;
-    case kReuseAddr:
-      if (!read_option(value, word)) return EINVAL;
-      if (id.state == IdState::kListening ? word != 0 : id.state != IdState::kIdle && word == 0) {
-        return EINVAL;
-      }
-      id.reuse_address = word != 0;
-      break;
-    case kAfOnly:
-      if (!read_option(value, word)) return EINVAL;
-      if (id.state != IdState::kIdle && id.state != IdState::kBound) return EINVAL;
-      id.family_only = word != 0;
-      id.family_only_set = true;
-      break;
-    case kAckTimeout:
-      if (!read_option(value, byte)) return EINVAL;
-      if (id.qp_type != QpType::kRc && id.qp_type != QpType::kXrcSend) return EINVAL;
-      id.ack_timeout = static_cast<std::uint8_t>(byte & 0x1f);
-      return 0;
-    default:
-      return ENOSYS;
-  }
-  if (id.holds_port) {
-    port_table_.set_options(id.space, id.source.port, id.handle, id.reuse_address, id.family_only);
-  }
-  return 0;
-}
-
 // Path records of the caller's making (ibacm): taken as "the route is known". The path itself
 // is arithmetic here, so nothing in the records can differ and still be right.
-int RdmaCm::set_path(Id& id, std::span<const std::uint8_t> records) {
-  constexpr std::size_t kRecord = 72;
-  constexpr std::uint32_t kWanted = 1 | 2 | 8 | 32;  // GMP, primary, outbound, inbound reverse
-  if (records.empty() || records.size() % kRecord != 0) return EINVAL;
-  bool found = false;
-  for (; !records.empty() && !found; records = records.subspan(kRecord)) {
-    std::uint32_t flags = 0;
-    std::memcpy(&flags, records.data(), sizeof flags);
-    found = flags == kWanted;
-  }
-  if (!found || id.state != IdState::kAddressResolved) return EINVAL;
+int RdmaCm::set_path(RdmaId& id, std::span<const std::uint8_t> records) {
+  if (!has_usable_path(records) || id.state != IdState::kAddressResolved) return EINVAL;
   id.state = IdState::kRouteResolved;
   post(id, RdmaEventType::kRouteResolved);
   return 0;
@@ -203,11 +134,15 @@ int RdmaCm::set_path(Id& id, std::span<const std::uint8_t> records) {
 int RdmaCm::set_option(ChannelId channel, IdHandle handle, std::uint32_t level, std::uint32_t name,
                        std::span<const std::uint8_t> value) {
   enum : std::uint32_t { kLevelId = 0, kLevelIb = 1, kIbPath = 1 };
-  Id* id = nullptr;
+  RdmaId* id = nullptr;
   if (const int error = find(channel, handle, id)) return error;
-  if (level == kLevelId) return set_id_option(*id, name, value);
   if (level == kLevelIb && name == kIbPath) return set_path(*id, value);
-  return ENOSYS;
+  if (level != kLevelId) return ENOSYS;
+  if (const int error = set_id_option(*id, name, value)) return error;
+  if (id->holds_port) {
+    port_table_.set_options(id->space, id->source.port, handle, id->reuse_address, id->family_only);
+  }
+  return 0;
 }
 
 // --- multicast --------------------------------------------------------------------------------
@@ -216,7 +151,7 @@ int RdmaCm::join(ChannelId channel, IdHandle handle, std::uint64_t uid,
                  const SocketAddress& address, std::uint16_t join_flags,
                  std::uint32_t& membership) {
   constexpr std::uint16_t kSendOnly = 1;
-  Id* id = nullptr;
+  RdmaId* id = nullptr;
   if (const int error = find(channel, handle, id)) return error;
   if (join_flags > kSendOnly || !address.is_set() || !id->is_ud()) return EINVAL;
   if (id->state != IdState::kBound && id->state != IdState::kAddressResolved) return EINVAL;
@@ -232,14 +167,10 @@ int RdmaCm::join(ChannelId channel, IdHandle handle, std::uint64_t uid,
 
   UdParam param;
   param.qp_num = kMulticastQpn.value();
-  param.qkey = qkey_of(*id);
-  param.ah.dgid =
+  param.qkey = id->qkey_in_use();
+  const Gid mgid =
       address.is_any() ? assigned_mgid(random_.next()) : mgid_of(address, id->space, port->roce);
-  param.ah.dlid = port->roce ? 0 : mlid_of(param.ah.dgid);
-  param.ah.sgid_index = port->gid_index;
-  param.ah.hop_limit = port->roce ? 64 : 0;
-  param.ah.traffic_class = id->tos;
-  param.ah.is_global = true;
+  param.ah = ah_of_group(mgid, *port, id->tos);
   RdmaEvent event;
   event.type = RdmaEventType::kMulticastJoin;
   event.param = param;
@@ -254,7 +185,7 @@ int RdmaCm::leave(ChannelId channel, std::uint32_t membership, std::uint32_t& ev
                   std::uint32_t& withdrawn) {
   const auto it = memberships_.find(membership);
   if (it == memberships_.end()) return ENOENT;
-  Id* id = nullptr;
+  RdmaId* id = nullptr;
   if (const int error = find(channel, it->second.owner, id)) return error;
   events_reported = it->second.events_reported;
   withdrawn = withdraw(0, channel, id->handle, membership);

@@ -14,11 +14,6 @@ TimeNs RdmaCm::next_deadline() const {
   return std::min({first, offer_at_, agent_.next_deadline()});
 }
 
-bool RdmaCm::offer(TimeNs now, const CmEvent& request) {
-  return request.kind == CmEventKind::kReqReceived ? on_request(now, request)
-                                                   : on_sidr_request(now, request);
-}
-
 void RdmaCm::wait_for_listener(TimeNs now, const CmEvent& request) {
   if (early_.size() >= kMaxEarly) return refuse(now, request, true);
   early_.push_back({now + kListenPatience, request});

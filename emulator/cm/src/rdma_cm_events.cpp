@@ -2,48 +2,15 @@
 // What the agent reports becomes what the program sees.
 #include <cerrno>
 
+#include "verbena/cm/connection_requests.hpp"
+#include "verbena/cm/qp_attributes.hpp"
 #include "verbena/cm/rdma_cm.hpp"
 
 namespace verbena::cm {
 namespace {
 
-constexpr std::int32_t kTimedOut = -ETIMEDOUT;
-
-QpType qp_type_of(const Req& req) {
-  switch (req.service_type) {
-    case ServiceType::kUc:
-      return QpType::kUc;
-    case ServiceType::kExtended:
-      return QpType::kXrcRecv;
-    default:
-      return QpType::kRc;
-  }
-}
-
-// Depth and resources change their meaning with the point of view.
-ConnParam param_of(const Req& req, std::span<const std::uint8_t> user_data) {
-  ConnParam p;
-  p.qp_num = req.local_qpn;
-  p.private_data.assign(user_data);
-  p.srq = req.srq != 0;
-  p.responder_resources = req.initiator_depth;
-  p.initiator_depth = req.responder_resources;
-  p.flow_control = req.flow_control;
-  p.retry_count = req.retry_count;
-  p.rnr_retry_count = req.rnr_retry_count;
-  return p;
-}
-
-ConnParam param_of(const Rep& rep) {
-  ConnParam p;
-  p.qp_num = rep.local_qpn;
-  p.private_data.assign(rep.private_data);
-  p.srq = rep.srq != 0;
-  p.responder_resources = rep.initiator_depth;
-  p.initiator_depth = rep.responder_resources;
-  p.flow_control = rep.flow_control;
-  p.rnr_retry_count = rep.rnr_retry_count;
-  return p;
+Family family_of(const IpHeader& header) {
+  return header.ip_version == 4 ? Family::kInet : Family::kInet6;
 }
 
 }  // namespace
@@ -80,102 +47,76 @@ void RdmaCm::on_event(TimeNs now, const CmEvent& event) {
   }
   const auto it = by_comm_.find(event.id);
   if (it == by_comm_.end()) return;
-  Id& id = *ids_.at(it->second);
+  RdmaId& id = *ids_.at(it->second);
   if (id.is_ud()) return on_sidr_response(id, event);
   on_connection_event(id, event);
 }
 
 // --- passive side -----------------------------------------------------------------------------
 
-RdmaCm::Id* RdmaCm::accept_request(std::uint64_t service_id,
-                                   std::span<const std::uint8_t> private_data, DeviceId device,
-                                   const IpAddress& peer, QpType qp_type, Id*& listener) {
-  const std::optional<ServiceName> name = service_name_of(service_id);
-  const PortInfo* port = ports_.find(device);
-  if (!name || port == nullptr) return nullptr;
-  const std::optional<IpHeader> header = IpHeader::parse(private_data);
-  Family family = Family::kIb;
-  if (header) family = header->ip_version == 4 ? Family::kInet : Family::kInet6;
-  IdHandle found = port_table_.listener(name->space, name->port, family,
-                                        header ? header->destination : port->gid.as_ip());
-  bool ib = found == 0 || !header;
-  if (ib) {
-    // No listener for these as IP addresses: they may be an AF_IB program's own data.
-    found = port_table_.listener(name->space, name->port, Family::kIb, port->gid.as_ip());
+RdmaId* RdmaCm::listener_for(const ServiceRequest& request, const PortInfo& port) {
+  const std::optional<ServiceName> name = service_name_of(request.service_id);
+  if (!name) return nullptr;
+  const std::optional<IpHeader> header = IpHeader::parse(request.private_data);
+  IdHandle found = 0;
+  if (header) {
+    found = port_table_.listener(name->space, name->port, family_of(*header), header->destination);
   }
-  if (found == 0) return nullptr;
-  listener = ids_.at(found).get();
-  ib = listener->source.family == Family::kIb;
-  if (listener->backlog == 0 && catch_up_) catch_up_(listener->channel);
-  if (listener->qp_type != qp_type || listener->backlog == 0 || (!ib && !header)) return nullptr;
-  if (listener->device && *listener->device != device) return nullptr;
-  if (!object_share_.may_take(process_of(listener->channel))) return nullptr;
+  // No listener for these as IP addresses: they may be an AF_IB program's own data.
+  if (found == 0) {
+    found = port_table_.listener(name->space, name->port, Family::kIb, port.gid.as_ip());
+  }
+  return found == 0 ? nullptr : ids_.at(found).get();
+}
 
-  Id& id = new_id(listener->channel);
-  id.space = listener->space;
-  id.qp_type = qp_type;
+RdmaId* RdmaCm::new_request(const ServiceRequest& request, const PortInfo& port,
+                            const IpAddress& peer, RdmaId& listener) {
+  const std::optional<IpHeader> header = IpHeader::parse(request.private_data);
+  const bool ib = listener.source.family == Family::kIb;
+  if (listener.backlog == 0 && catch_up_) catch_up_(listener.channel);
+  if (listener.qp_type != request.qp_type || listener.backlog == 0 || (!ib && !header)) {
+    return nullptr;
+  }
+  if (listener.device && *listener.device != port.device) return nullptr;
+  if (!object_share_.may_take(process_of(listener.channel))) return nullptr;
+
+  RdmaId& id = new_id(listener.channel);
+  id.space = listener.space;
+  id.qp_type = request.qp_type;
   id.state = IdState::kConnecting;
-  id.device = device;
+  id.device = port.device;
   id.peer = peer;
-  id.ack_timeout = listener->ack_timeout;
+  id.ack_timeout = listener.ack_timeout;
   if (ib) {
-    id.source = SocketAddress::of_gid(port->gid, service_id, port->pkey);
-    id.destination = SocketAddress::of_gid(ports_.remote(*port, peer).gid, 0, port->pkey);
+    id.source = SocketAddress::of_gid(port.gid, request.service_id, port.pkey);
+    id.destination = SocketAddress::of_gid(ports_.remote(port, peer).gid, 0, port.pkey);
   } else {
-    id.source.family = id.destination.family = family;
-    id.source.ip = header->destination;
-    id.source.port = name->port;
-    id.destination.ip = header->source;
-    id.destination.port = header->source_port;
+    id.source = SocketAddress::of(header->destination, service_name_of(request.service_id)->port);
+    id.destination = SocketAddress::of(header->source, header->source_port);
+    id.source.family = id.destination.family = family_of(*header);
   }
   return &id;
 }
 
-bool RdmaCm::on_request(TimeNs now, const CmEvent& cause) {
-  const Req& req = std::get<Req>(cause.mad.message);
+bool RdmaCm::offer(TimeNs now, const CmEvent& cause) {
   const Connection* connection = agent_.connection(cause.id);
-  if (connection == nullptr) return true;
-  Id* listener = nullptr;
-  Id* id = accept_request(req.service_id, req.private_data, connection->device(),
-                          connection->peer(), qp_type_of(req), listener);
-  if (id == nullptr) {
-    if (listener != nullptr) refuse(now, cause, false);
-    return listener != nullptr;
-  }
-  id->comm = cause.id;
-  by_comm_[id->comm] = id->handle;
-  --listener->backlog;
-  const bool ib = id->source.family == Family::kIb;
-  RdmaEvent event;
-  event.type = RdmaEventType::kConnectRequest;
-  event.param = param_of(req, std::span(req.private_data).subspan(ib ? 0 : IpHeader::kSize));
-  event.ece = {req.ece_vendor_id, cause.mad.attribute_modifier};
-  event.request = event.id = id->handle;
-  post(*listener, event);
-  return true;
-}
-
-bool RdmaCm::on_sidr_request(TimeNs now, const CmEvent& cause) {
-  const SidrReq& req = std::get<SidrReq>(cause.mad.message);
   const SidrExchange* exchange = agent_.sidr(cause.id);
-  if (exchange == nullptr) return true;
-  Id* listener = nullptr;
-  Id* id = accept_request(req.service_id, req.private_data, exchange->device(), exchange->peer(),
-                          QpType::kUd, listener);
+  if (connection == nullptr && exchange == nullptr) return true;
+  const PortInfo* port =
+      ports_.find(connection != nullptr ? connection->device() : exchange->device());
+  const ServiceRequest request = service_request_of(cause.mad);
+  RdmaId* const listener = port == nullptr ? nullptr : listener_for(request, *port);
+  if (listener == nullptr) return false;
+  RdmaId* const id = new_request(
+      request, *port, connection != nullptr ? connection->peer() : exchange->peer(), *listener);
   if (id == nullptr) {
-    if (listener != nullptr) refuse(now, cause, false);
-    return listener != nullptr;
+    refuse(now, cause, false);
+    return true;
   }
   id->comm = cause.id;
   by_comm_[id->comm] = id->handle;
   --listener->backlog;
-  const bool ib = id->source.family == Family::kIb;
-  UdParam param;
-  param.private_data.assign(std::span(req.private_data).subspan(ib ? 0 : IpHeader::kSize));
-  RdmaEvent event;
-  event.type = RdmaEventType::kConnectRequest;
-  event.param = param;
-  event.ece.option = cause.mad.attribute_modifier;
+  RdmaEvent event = request_event(cause.mad, user_data_offset(id->source));
   event.request = event.id = id->handle;
   post(*listener, event);
   return true;
@@ -183,82 +124,29 @@ bool RdmaCm::on_sidr_request(TimeNs now, const CmEvent& cause) {
 
 // --- active side and both ---------------------------------------------------------------------
 
-void RdmaCm::on_sidr_response(Id& id, const CmEvent& cause) {
-  RdmaEvent event;
-  event.type = RdmaEventType::kUnreachable;
-  event.param = UdParam{};
-  event.status = kTimedOut;
-  if (const auto* rep = std::get_if<SidrRep>(&cause.mad.message);
-      rep != nullptr && cause.kind == CmEventKind::kSidrRepReceived) {
-    const PortInfo* port = ports_.find(*id.device);
-    UdParam param;
-    param.private_data.assign(rep->private_data);
-    event.status = static_cast<std::int32_t>(rep->status);
-    event.ece = {std::uint32_t{rep->ece_vendor_high} << 8 | rep->ece_vendor_low,
-                 cause.mad.attribute_modifier};
-    if (rep->status == SidrStatus::kSuccess && port != nullptr) {
-      event.type = RdmaEventType::kEstablished;
-      param.qp_num = rep->qpn;
-      param.qkey = rep->qkey;
-      param.ah = ah_of(id, *port);
-      id.qkey = rep->qkey;
-    }
-    event.param = param;
-  }
+void RdmaCm::on_sidr_response(RdmaId& id, const CmEvent& cause) {
+  std::optional<AhAttr> ah;
+  if (const PortInfo* port = ports_.find(*id.device)) ah = ah_of(path_of(id, *port), *port);
+  const RdmaEvent event = sidr_response_event(cause, ah);
+  if (event.type == RdmaEventType::kEstablished) id.qkey = std::get<UdParam>(event.param).qkey;
   post(id, event);
 }
 
-void RdmaCm::on_connection_event(Id& id, const CmEvent& cause) {
+void RdmaCm::on_connection_event(RdmaId& id, const CmEvent& cause) {
   // Who is told that the connection ended hears of the end of timewait, and of nothing else.
   const bool is_last = cause.kind == CmEventKind::kTimewaitExit;
   if (id.state != (is_last ? IdState::kDisconnected : IdState::kConnecting)) return;
-  RdmaEvent event;
-  switch (cause.kind) {
-    case CmEventKind::kRepReceived: {
-      const Rep& rep = std::get<Rep>(cause.mad.message);
-      event.type = RdmaEventType::kConnectResponse;
-      event.param = param_of(rep);
-      event.ece = {rep.ece_vendor_id(), cause.mad.attribute_modifier};
-      break;
-    }
-    case CmEventKind::kEstablished:
-      event.type = RdmaEventType::kEstablished;
-      break;
-    case CmEventKind::kRejReceived: {
-      const Rej& rej = std::get<Rej>(cause.mad.message);
-      ConnParam param;
-      param.private_data.assign(rej.private_data);
-      event.type = RdmaEventType::kRejected;
-      event.status = static_cast<std::int32_t>(rej.reason);
-      event.param = param;
-      break;
-    }
-    case CmEventKind::kReqTimeout:
-    case CmEventKind::kRepTimeout:
-      event.type = RdmaEventType::kUnreachable;
-      event.status = kTimedOut;
-      break;
-    case CmEventKind::kDreqReceived:
-    case CmEventKind::kDrepReceived:
-    case CmEventKind::kDreqTimeout:
-      id.state = IdState::kDisconnected;
-      event.type = RdmaEventType::kDisconnected;
-      if (cause.kind == CmEventKind::kDreqTimeout) event.status = kTimedOut;
-      break;
-    case CmEventKind::kTimewaitExit:
-      event.type = RdmaEventType::kTimewaitExit;
-      break;
-    default:
-      return;
-  }
-  post(id, event);
+  const std::optional<RdmaEvent> event = connection_event(cause);
+  if (!event) return;
+  if (event->type == RdmaEventType::kDisconnected) id.state = IdState::kDisconnected;
+  post(id, *event);
 }
 
 void RdmaCm::handle_port_down(DeviceId device) {
   const PortInfo* port = ports_.find(device);
   if (port == nullptr || port->roce) return;
   for (const auto& [number, membership] : memberships_) {
-    const Id& owner = *ids_.at(membership.owner);
+    const RdmaId& owner = *ids_.at(membership.owner);
     if (owner.device != device) continue;
     RdmaEvent event;
     event.type = RdmaEventType::kMulticastError;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,10 @@
 #include "verbena/cm/sockaddr.hpp"
 
 namespace verbena::cm {
+
+// Which port space the service ID of an AF_IB address names (IBTA Annex A11); nothing when it is
+// none that an ID of the port space `own` may use.
+std::optional<PortSpace> space_named_by(const SocketAddress& address, PortSpace own);
 
 class PortTable {
  public:

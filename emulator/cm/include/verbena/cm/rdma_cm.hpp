@@ -4,11 +4,6 @@
 // events. Sans-IO on top of the agent: calls and datagrams in; datagrams, events and wake-ups
 // out. Owns every ID and the agent. One thread at a time.
 //
-//   idle -bind-> bound -listen-> listening
-//   bound -resolve_addr-> [address_query] -> address_resolved -resolve_route-> route_resolved
-//   route_resolved -connect-> connecting
-//   (request) -> connecting -accept->           connecting -disconnected-> disconnected
-//
 // Calls return 0 or an errno. An ID answers only to the channel that holds it.
 #pragma once
 
@@ -26,21 +21,12 @@
 
 #include "verbena/cm/agent.hpp"
 #include "verbena/cm/port_space.hpp"
+#include "verbena/cm/program_events.hpp"
+#include "verbena/cm/rdma_id.hpp"
 #include "verbena/cm/rdma_types.hpp"
 #include "verbena/limits/fair_share.hpp"
 
 namespace verbena::cm {
-
-enum class IdState : std::uint8_t {
-  kIdle,
-  kBound,
-  kAddressQuery,  // a neighbour has not answered yet
-  kAddressResolved,
-  kRouteResolved,
-  kListening,
-  kConnecting,  // and connected: the agent knows which
-  kDisconnected,
-};
 
 // So many events became readable on a channel. Without any: an ID there is not what it was.
 struct Wakeup {
@@ -161,35 +147,6 @@ class RdmaCm {
   bool is_consistent() const;
 
  private:
-  struct Id {
-    IdHandle handle = 0;
-    ChannelId channel = 0;
-    std::uint64_t uid = 0;  // 0: a request that the program has not accepted yet
-    PortSpace space = PortSpace::kTcp;
-    QpType qp_type = QpType::kRc;
-    IdState state = IdState::kIdle;
-    SocketAddress source;
-    SocketAddress destination;
-    std::optional<DeviceId> device;
-    IpAddress peer;  // address of the far port
-    std::uint32_t backlog = 0;
-    std::uint32_t events_reported = 0;
-    CommId comm = 0;
-    std::uint32_t starting_psn = 0;
-    std::uint32_t qp_num = 0;
-    std::uint32_t qkey = 0;
-    bool srq = false;
-    bool holds_port = false;
-    bool reuse_address = false;
-    bool family_only = false;
-    bool family_only_set = false;
-    std::uint8_t tos = 0;
-    std::optional<std::uint8_t> ack_timeout;
-    std::vector<std::uint32_t> memberships;
-    std::unique_ptr<RdmaEvent> missed;  // what came first while it had no name
-
-    bool is_ud() const { return qp_type == QpType::kUd; }
-  };
   struct Membership {
     IdHandle owner = 0;
     std::uint64_t uid = 0;
@@ -214,49 +171,47 @@ class RdmaCm {
   };
 
   // Books (rdma_cm.cpp).
-  int find(ChannelId channel, IdHandle handle, Id*& id);
-  int find(ChannelId channel, IdHandle handle, const Id*& id) const;
-  Id& new_id(ChannelId channel);
-  void destroy(TimeNs now, Id& id, std::uint32_t& withdrawn);
+  int find(ChannelId channel, IdHandle handle, RdmaId*& id);
+  int find(ChannelId channel, IdHandle handle, const RdmaId*& id) const;
+  RdmaId& new_id(ChannelId channel);
+  void destroy(TimeNs now, RdmaId& id, std::uint32_t& withdrawn);
   // What an unread CONNECT_REQUEST brings. Null if a program that guessed its number has destroyed,
   // moved or accepted it, and after that perhaps another ID has the number.
-  Id* unread_request(ChannelId channel, IdHandle handle);
+  RdmaId* unread_request(ChannelId channel, IdHandle handle);
   // Of one membership, or with 0 all of the owner's.
   std::uint32_t withdraw(TimeNs now, ChannelId channel, IdHandle owner, std::uint32_t membership);
-  void post(const Id& id, RdmaEvent event);
-  void post(const Id& id, RdmaEventType type, std::int32_t status = 0);
+  void post(const RdmaId& id, RdmaEvent event);
+  void post(const RdmaId& id, RdmaEventType type, std::int32_t status = 0);
   void drain(TimeNs now);
   limits::Holder process_of(ChannelId channel) const { return channels_.at(channel).process; }
   // Whether the channel's process may have one object more. Keeps the reason.
   bool may_add_object(ChannelId channel);
-  void move_shares(const Id& id, limits::Holder from, limits::Holder to);
+  void move_shares(const RdmaId& id, limits::Holder from, limits::Holder to);
 
   // Addresses and connections.
-  int bind_id(Id& id, const SocketAddress& address);
-  void take_route(Id& id, const ResolvedRoute& route);
+  int bind_id(RdmaId& id, const SocketAddress& address);
+  void take_route(RdmaId& id, const ResolvedRoute& route);
   void handle_asked_neighbours(TimeNs now);
-  void release_port(Id& id);
-  PathRecord path_of(const Id& id, const PortInfo& port) const;
-  AhAttr ah_of(const Id& id, const PortInfo& port) const;
-  int connect_rc(TimeNs now, Id& id, const ConnParam& param, const Ece& ece);
-  int connect_ud(TimeNs now, Id& id, const ConnParam& param);
-  int accept_rc(TimeNs now, Id& id, const ConnParam& param, const Ece& ece);
-  int accept_ud(TimeNs now, Id& id, const ConnParam& param, const Ece& ece);
-  int set_id_option(Id& id, std::uint32_t name, std::span<const std::uint8_t> value);
-  int set_path(Id& id, std::span<const std::uint8_t> records);
-  std::uint32_t qkey_of(const Id& id) const;
+  void release_port(RdmaId& id);
+  PathRecord path_of(const RdmaId& id, const PortInfo& port) const;
+  int connect_rc(TimeNs now, RdmaId& id, const ConnParam& param, const Ece& ece);
+  int connect_ud(TimeNs now, RdmaId& id, const ConnParam& param);
+  int accept_rc(TimeNs now, RdmaId& id, const ConnParam& param, const Ece& ece);
+  int accept_ud(TimeNs now, RdmaId& id, const ConnParam& param, const Ece& ece);
+  int set_path(RdmaId& id, std::span<const std::uint8_t> records);
 
   // Events of the agent (rdma_cm_events.cpp).
   void on_event(TimeNs now, const CmEvent& event);
-  // False when nobody listens.
-  bool on_request(TimeNs now, const CmEvent& event);
-  bool on_sidr_request(TimeNs now, const CmEvent& event);
-  void on_sidr_response(Id& id, const CmEvent& event);
-  void on_connection_event(Id& id, const CmEvent& event);
-  Id* accept_request(std::uint64_t service_id, std::span<const std::uint8_t> private_data,
-                     DeviceId device, const IpAddress& peer, QpType qp_type, Id*& listener);
+  void on_sidr_response(RdmaId& id, const CmEvent& event);
+  void on_connection_event(RdmaId& id, const CmEvent& event);
+  // Who listens for it, whether it can be accepted or not; null: nobody.
+  RdmaId* listener_for(const ServiceRequest& request, const PortInfo& port);
+  // Null if it cannot be accepted.
+  RdmaId* new_request(const ServiceRequest& request, const PortInfo& port, const IpAddress& peer,
+                      RdmaId& listener);
 
   // Requests that came too early (rdma_cm_early.cpp).
+  // False when nobody listens.
   bool offer(TimeNs now, const CmEvent& request);
   void wait_for_listener(TimeNs now, const CmEvent& request);
   void offer_early_requests(TimeNs now);
@@ -270,7 +225,7 @@ class RdmaCm {
   IdHandle next_handle_ = kFirstHandle;
   IdHandle next_long_handle_ = kFirstLongHandle;
   std::uint32_t next_membership_ = 1;
-  std::unordered_map<IdHandle, std::unique_ptr<Id>> ids_;
+  std::unordered_map<IdHandle, std::unique_ptr<RdmaId>> ids_;
   std::unordered_map<CommId, IdHandle> by_comm_;
   std::unordered_map<std::uint32_t, Membership> memberships_;
   std::unordered_map<ChannelId, Channel> channels_;

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The options that a program sets on an ID, as bytes of its own. Pure functions, any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "verbena/cm/rdma_id.hpp"
+
+namespace verbena::cm {
+
+// 0 or an errno: for a value of the wrong size, in a state in which it is too late, or without
+// meaning for the ID's queue pair.
+int set_id_option(RdmaId& id, std::uint32_t name, std::span<const std::uint8_t> value);
+
+// Whether these are path records (ibacm's), one of them for both directions of the primary path.
+// What it says does not matter: the path is arithmetic here.
+bool has_usable_path(std::span<const std::uint8_t> records);
+
+}  // namespace verbena::cm

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "verbena/cm/id_options.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+namespace verbena::cm {
+namespace {
+
+template <typename T>
+bool read_option(std::span<const std::uint8_t> value, T& out) {
+  if (value.size() != sizeof out) return false;
+  std::memcpy(&out, value.data(), sizeof out);
+  return true;
+}
+
+}  // namespace
+
+int set_id_option(RdmaId& id, std::uint32_t name, std::span<const std::uint8_t> value) {
+  enum : std::uint32_t { kTos = 0, kReuseAddr = 1, kAfOnly = 2, kAckTimeout = 3 };
+  std::uint8_t byte = 0;
+  std::int32_t word = 0;
+  switch (name) {
+    case kTos:
+      if (!read_option(value, byte)) return EINVAL;
+      id.tos = byte;
+      return 0;
+    case kReuseAddr:
+      if (!read_option(value, word)) return EINVAL;
+      if (id.state == IdState::kListening ? word != 0 : id.state != IdState::kIdle && word == 0) {
+        return EINVAL;
+      }
+      id.reuse_address = word != 0;
+      return 0;
+    case kAfOnly:
+      if (!read_option(value, word)) return EINVAL;
+      if (id.state != IdState::kIdle && id.state != IdState::kBound) return EINVAL;
+      id.family_only = word != 0;
+      id.family_only_set = true;
+      return 0;
+    case kAckTimeout:
+      if (!read_option(value, byte)) return EINVAL;
+      if (id.qp_type != QpType::kRc && id.qp_type != QpType::kXrcSend) return EINVAL;
+      id.ack_timeout = static_cast<std::uint8_t>(byte & 0x1f);
+      return 0;
+    default:
+      return ENOSYS;
+  }
+}
+
+bool has_usable_path(std::span<const std::uint8_t> records) {
+  constexpr std::size_t kRecord = 72;
+  constexpr std::uint32_t kWanted = 1 | 2 | 8 | 32;  // GMP, primary, outbound, inbound reverse
+  if (records.size() % kRecord != 0) return false;
+  for (; !records.empty(); records = records.subspan(kRecord)) {
+    std::uint32_t flags = 0;
+    std::memcpy(&flags, records.data(), sizeof flags);
+    if (flags == kWanted) return true;
+  }
+  return false;
+}
+
+}  // namespace verbena::cm
