@@ -6,39 +6,10 @@
 #include <cerrno>
 #include <utility>
 
-#include "verbena/base/check.hpp"
-
 namespace verbena::cm {
 
 RdmaCm::RdmaCm(const Ports& ports, std::uint64_t seed)
     : ports_(ports), random_(seed), agent_(random_.next()), port_table_(random_.next()) {}
-
-int RdmaCm::find(ChannelId channel, IdHandle handle, RdmaId*& id) {
-  const auto it = ids_.find(handle);
-  if (it == ids_.end()) return ENOENT;
-  if (it->second->channel != channel) return EINVAL;
-  id = it->second.get();
-  return 0;
-}
-
-int RdmaCm::find(ChannelId channel, IdHandle handle, const RdmaId*& id) const {
-  const auto it = ids_.find(handle);
-  if (it == ids_.end()) return ENOENT;
-  if (it->second->channel != channel) return EINVAL;
-  id = it->second.get();
-  return 0;
-}
-
-bool RdmaCm::may_add_object(ChannelId channel) {
-  const limits::Holder process = process_of(channel);
-  if (object_share_.may_take(process)) return true;
-  reason_ = "process " + std::to_string(process) + " has " +
-            std::to_string(object_share_.held_by(process)) +
-            " rdma_cm identifiers, memberships and unread events, and " +
-            std::to_string(object_share_.left()) +
-            " are left for all others: no process may have more than that";
-  return false;
-}
 
 std::set<limits::Holder> RdmaCm::listening_processes() const {
   std::set<limits::Holder> processes;
@@ -49,46 +20,31 @@ std::set<limits::Holder> RdmaCm::listening_processes() const {
 }
 
 RdmaId& RdmaCm::new_id(ChannelId channel) {
-  object_share_.take(process_of(channel));
-  // Cyclic over 15 bits; when so many are taken, over those beyond.
-  const bool is_short = ids_.size() < kFirstLongHandle - kFirstHandle;
-  IdHandle& next = is_short ? next_handle_ : next_long_handle_;
-  const IdHandle first = is_short ? kFirstHandle : kFirstLongHandle;
-  const IdHandle last = is_short ? kFirstLongHandle - 1 : ~IdHandle{0};
-  IdHandle handle = next;
-  while (ids_.contains(handle)) handle = handle == last ? first : handle + 1;
-  next = handle == last ? first : handle + 1;
-  auto id = std::make_unique<RdmaId>();
-  id->handle = handle;
-  id->channel = channel;
+  shares_.objects.take(process_of(channel));
+  RdmaId& id = ids_.add(channel);
   // Now, because a program asks for its queue pair's attributes before it connects or accepts.
-  id->starting_psn = static_cast<std::uint32_t>(random_.next()) & kMask24;
-  return *ids_.emplace(handle, std::move(id)).first->second;
+  id.starting_psn = static_cast<std::uint32_t>(random_.next()) & kMask24;
+  return id;
 }
 
 // --- events -----------------------------------------------------------------------------------
 
-void RdmaCm::post(const RdmaId& id, RdmaEvent event) {
+void RdmaCm::post(RdmaId& id, RdmaEvent event) {
   // A request that nobody has accepted has no name the program would know.
   if (id.uid == 0) {
-    std::unique_ptr<RdmaEvent>& missed = ids_.at(id.handle)->missed;
     const bool ends = event.type != RdmaEventType::kAddrChange;
-    if (ends && !missed) missed = std::make_unique<RdmaEvent>(event);
-    return wakeups_.push_back({id.channel, 0, id.handle});
+    if (ends && !id.missed) id.missed = std::make_unique<RdmaEvent>(event);
+    return channels_.wake(id.channel, id.handle);
   }
-  const auto channel = channels_.find(id.channel);
-  VERBENA_CHECK(channel != channels_.end());
   event.owner = id.handle;
   if (event.membership == 0) {
     event.uid = id.uid;
     if (event.request == 0) event.id = id.handle;
   }
-  channel->second.events.push_back(event);
-  object_share_.take(channel->second.process);
-  wakeups_.push_back({id.channel, 1});
+  channels_.push(id.channel, event);
 }
 
-void RdmaCm::post(const RdmaId& id, RdmaEventType type, std::int32_t status) {
+void RdmaCm::post(RdmaId& id, RdmaEventType type, std::int32_t status) {
   RdmaEvent event;
   event.type = type;
   event.status = status;
@@ -97,32 +53,13 @@ void RdmaCm::post(const RdmaId& id, RdmaEventType type, std::int32_t status) {
 }
 
 std::optional<RdmaEvent> RdmaCm::get_event(ChannelId channel) {
-  const auto it = channels_.find(channel);
-  if (it == channels_.end() || it->second.events.empty()) return std::nullopt;
-  RdmaEvent event = it->second.events.front();
-  it->second.events.pop_front();
-  object_share_.give_back(it->second.process);
-  RdmaId& owner = *ids_.at(event.owner);
+  const std::optional<RdmaEvent> event = channels_.pop(channel);
+  if (!event) return std::nullopt;
+  RdmaId& owner = ids_.at(event->owner);
   ++owner.events_reported;
-  if (event.membership != 0) ++memberships_.at(event.membership).events_reported;
-  if (event.type == RdmaEventType::kConnectRequest) ++owner.backlog;
+  if (event->membership != 0) ++memberships_.find(event->membership)->events_reported;
+  if (event->type == RdmaEventType::kConnectRequest) ++owner.backlog;
   return event;
-}
-
-std::size_t RdmaCm::pending_events(ChannelId channel) const {
-  const auto it = channels_.find(channel);
-  return it == channels_.end() ? 0 : it->second.events.size();
-}
-
-const RdmaEvent* RdmaCm::pending_event(ChannelId channel, std::size_t before) const {
-  const auto it = channels_.find(channel);
-  if (it == channels_.end() || before >= it->second.events.size()) return nullptr;
-  return &it->second.events[before];
-}
-
-bool RdmaCm::has_pending_events() const {
-  return std::any_of(channels_.begin(), channels_.end(),
-                     [](const auto& channel) { return !channel.second.events.empty(); });
 }
 
 RdmaId* RdmaCm::unread_request(ChannelId channel, IdHandle handle) {
@@ -133,25 +70,12 @@ RdmaId* RdmaCm::unread_request(ChannelId channel, IdHandle handle) {
 // Takes back unread events; the request that an unread CONNECT_REQUEST brought dies with it.
 std::uint32_t RdmaCm::withdraw(TimeNs now, ChannelId channel, IdHandle owner,
                                std::uint32_t membership) {
-  std::uint32_t count = 0;
-  std::vector<IdHandle> orphans;
-  const limits::Holder process = process_of(channel);
-  std::deque<RdmaEvent>& events = channels_.at(channel).events;
-  for (auto it = events.begin(); it != events.end();) {
-    if (it->owner != owner || (membership != 0 && it->membership != membership)) {
-      ++it;
-      continue;
-    }
-    if (it->request != 0) orphans.push_back(it->request);
-    it = events.erase(it);
-    object_share_.give_back(process);
-    ++count;
-  }
-  for (const IdHandle orphan : orphans) {
+  const EventChannels::Gone gone = channels_.take_back(channel, owner, membership);
+  for (const IdHandle handle : gone.requests) {
     std::uint32_t none = 0;
-    if (RdmaId* const request = unread_request(channel, orphan)) destroy(now, *request, none);
+    if (RdmaId* const request = unread_request(channel, handle)) destroy(now, *request, none);
   }
-  return count;
+  return gone.events;
 }
 
 // --- the life of an ID ------------------------------------------------------------------------
@@ -196,8 +120,14 @@ int RdmaCm::create_id(ChannelId channel, std::uint64_t uid, std::uint16_t port_s
 void RdmaCm::release_port(RdmaId& id) {
   if (!id.holds_port) return;
   port_table_.release(id.space, id.source.port, id.handle);
-  port_share_.give_back(process_of(id.channel));
+  shares_.ports.give_back(process_of(id.channel));
   id.holds_port = false;
+}
+
+void RdmaCm::release_connection(TimeNs now, RdmaId& id) {
+  if (id.comm == 0) return;
+  agent_.release(now, id.comm);
+  ids_.disconnect(id);
 }
 
 void RdmaCm::destroy(TimeNs now, RdmaId& id, std::uint32_t& withdrawn) {
@@ -205,12 +135,9 @@ void RdmaCm::destroy(TimeNs now, RdmaId& id, std::uint32_t& withdrawn) {
   release_port(id);
   std::erase_if(asked_, [&](const AskedNeighbour& asked) { return asked.id == handle; });
   withdrawn += withdraw(now, id.channel, handle, 0);
-  if (id.comm != 0) {
-    by_comm_.erase(id.comm);
-    agent_.release(now, id.comm);
-  }
-  for (const std::uint32_t membership : id.memberships) memberships_.erase(membership);
-  object_share_.give_back(process_of(id.channel), 1 + id.memberships.size());
+  release_connection(now, id);
+  shares_.objects.give_back(process_of(id.channel), 1 + id.memberships.size());
+  memberships_.remove_all(id);
   ids_.erase(handle);
 }
 
@@ -233,10 +160,9 @@ void RdmaCm::close_channel(TimeNs now, ChannelId channel) {
   }
   std::uint32_t withdrawn = 0;
   for (const IdHandle handle : own) {
-    const auto it = ids_.find(handle);
-    if (it != ids_.end()) destroy(now, *it->second, withdrawn);
+    if (RdmaId* const id = ids_.get(handle)) destroy(now, *id, withdrawn);
   }
-  channels_.erase(channel);
+  channels_.close(channel);
   drain(now);
 }
 
@@ -252,24 +178,11 @@ int RdmaCm::migrate(ChannelId to, ChannelId from, IdHandle handle, std::uint32_t
   const limits::Holder giver = process_of(from);
   const limits::Holder taker = process_of(to);
   move_shares(*id, giver, taker);
-  std::deque<RdmaEvent>& source = channels_.at(from).events;
-  std::deque<RdmaEvent>& target = channels_.at(to).events;
-  for (auto it = source.begin(); it != source.end();) {
-    if (it->owner != handle) {
-      ++it;
-      continue;
-    }
-    target.push_back(*it);
-    it = source.erase(it);
-    object_share_.give_back(giver);
-    object_share_.take(taker);
-    ++withdrawn;
-  }
-  if (withdrawn > 0) wakeups_.push_back({to, withdrawn});
+  const EventChannels::Gone moved = channels_.move(from, to, handle);
+  withdrawn = moved.events;
   // Requests that the moved events bring belong to the new channel as well.
-  for (const RdmaEvent& event : target) {
-    if (event.owner != handle) continue;
-    RdmaId* const request = unread_request(from, event.request);
+  for (const IdHandle number : moved.requests) {
+    RdmaId* const request = unread_request(from, number);
     if (request == nullptr) continue;
     request->channel = to;
     move_shares(*request, giver, taker);
@@ -278,33 +191,26 @@ int RdmaCm::migrate(ChannelId to, ChannelId from, IdHandle handle, std::uint32_t
 }
 
 void RdmaCm::move_shares(const RdmaId& id, limits::Holder from, limits::Holder to) {
-  object_share_.give_back(from, 1 + id.memberships.size());
-  object_share_.take(to, 1 + id.memberships.size());
+  shares_.objects.give_back(from, 1 + id.memberships.size());
+  shares_.objects.take(to, 1 + id.memberships.size());
   if (!id.holds_port) return;
-  port_share_.give_back(from);
-  port_share_.take(to);
+  shares_.ports.give_back(from);
+  shares_.ports.take(to);
 }
 
 bool RdmaCm::is_consistent() const {
-  if (!agent_.is_consistent()) return false;
+  if (!agent_.is_consistent() || !ids_.is_consistent()) return false;
   for (const auto& [handle, id] : ids_) {
-    if (id->handle != handle || !channels_.contains(id->channel)) return false;
-    if (id->comm != 0 && !by_comm_.contains(id->comm)) return false;
-  }
-  for (const auto& [comm, handle] : by_comm_) {
-    const auto it = ids_.find(handle);
-    if (it == ids_.end() || it->second->comm != comm) return false;
+    if (!channels_.contains(id->channel)) return false;
   }
   for (const auto& [number, membership] : memberships_) {
-    if (!ids_.contains(membership.owner)) return false;
+    const RdmaId* owner = ids_.get(membership.owner);
+    if (owner == nullptr || std::ranges::count(owner->memberships, number) != 1) return false;
   }
-  for (const auto& [number, channel] : channels_) {
-    for (const RdmaEvent& event : channel.events) {
-      const auto owner = ids_.find(event.owner);
-      if (owner == ids_.end() || owner->second->channel != number) return false;
-    }
-  }
-  return true;
+  return channels_.is_consistent([this](IdHandle owner, ChannelId channel) {
+    RdmaId* id = nullptr;
+    return find(channel, owner, id) == 0;
+  });
 }
 
 }  // namespace verbena::cm

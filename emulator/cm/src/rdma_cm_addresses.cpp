@@ -60,7 +60,7 @@ void RdmaCm::handle_asked_neighbours(TimeNs now) {
       asked_.push_back(asked);
       continue;
     }
-    RdmaId& id = *ids_.at(asked.id);
+    RdmaId& id = ids_.at(asked.id);
     const bool is_up = ports_.is_active(asked.route.port->device);
     if (is_up && ports_.has_answered(asked.route.peer)) {
       take_route(id, asked.route);

@@ -25,16 +25,10 @@ int RdmaCm::bind_id(RdmaId& id, const SocketAddress& address) {
   }
   if (!id.family_only_set) id.family_only = address.family == Family::kInet;
   const limits::Holder process = process_of(id.channel);
-  if (!port_share_.may_take(process)) {
-    reason_ = "process " + std::to_string(process) + " has " +
-              std::to_string(port_share_.held_by(process)) + " ports of rdma_cm, and " +
-              std::to_string(port_share_.left()) +
-              " are left for all others: no process may have more than that";
-    return EADDRNOTAVAIL;
-  }
+  if (!shares_.may_add_port(process)) return EADDRNOTAVAIL;
   PortTable::Binding binding{id.handle, address, id.reuse_address, id.family_only, false};
   if (const int error = port_table_.bind(space, binding)) return error;
-  port_share_.take(process);
+  shares_.ports.take(process);
   id.space = space;
   id.source = binding.address;
   if (address.family == Family::kIb) {
@@ -160,10 +154,8 @@ int RdmaCm::join(ChannelId channel, IdHandle handle, std::uint64_t uid,
   if (address.is_any() && port->roce) return EINVAL;  // nobody assigns groups
   if (!may_add_object(channel)) return ENOMEM;
 
-  membership = next_membership_++;
-  memberships_.emplace(membership, Membership{id->handle, uid, 0});
-  object_share_.take(process_of(channel));
-  id->memberships.push_back(membership);
+  membership = memberships_.add(*id, uid);
+  shares_.objects.take(process_of(channel));
 
   UdParam param;
   param.qp_num = kMulticastQpn.value();
@@ -183,15 +175,14 @@ int RdmaCm::join(ChannelId channel, IdHandle handle, std::uint64_t uid,
 
 int RdmaCm::leave(ChannelId channel, std::uint32_t membership, std::uint32_t& events_reported,
                   std::uint32_t& withdrawn) {
-  const auto it = memberships_.find(membership);
-  if (it == memberships_.end()) return ENOENT;
+  const Memberships::Membership* const found = memberships_.find(membership);
+  if (found == nullptr) return ENOENT;
   RdmaId* id = nullptr;
-  if (const int error = find(channel, it->second.owner, id)) return error;
-  events_reported = it->second.events_reported;
+  if (const int error = find(channel, found->owner, id)) return error;
+  events_reported = found->events_reported;
   withdrawn = withdraw(0, channel, id->handle, membership);
-  std::erase(id->memberships, membership);
-  memberships_.erase(it);
-  object_share_.give_back(process_of(channel));
+  memberships_.remove(*id, membership);
+  shares_.objects.give_back(process_of(channel));
   return 0;
 }
 

@@ -14,8 +14,7 @@ int RdmaCm::connect_rc(TimeNs now, RdmaId& id, const ConnParam& param, const Ece
   if (port == nullptr) return ENODEV;
   const std::optional<Req> req = req_of(id, *port, path_of(id, *port), param, ece);
   if (!req) return EINVAL;
-  id.comm = agent_.new_connection(*id.device);
-  by_comm_[id.comm] = id.handle;
+  ids_.connect(id, agent_.new_connection(*id.device));
   agent_.send_req(now, id.comm, id.peer, *req, ece.option);
   return 0;
 }
@@ -25,8 +24,7 @@ int RdmaCm::connect_ud(TimeNs now, RdmaId& id, const ConnParam& param) {
   if (port == nullptr) return ENODEV;
   const std::optional<SidrReq> req = sidr_req_of(id, *port, param);
   if (!req) return EINVAL;
-  id.comm = agent_.new_sidr(*id.device);
-  by_comm_[id.comm] = id.handle;
+  ids_.connect(id, agent_.new_sidr(*id.device));
   agent_.send_sidr_req(now, id.comm, id.peer, *req);
   return 0;
 }
@@ -83,19 +81,18 @@ int RdmaCm::accept(TimeNs now, ChannelId channel, IdHandle handle, std::uint64_t
 }
 
 std::optional<Promise> RdmaCm::promise_after(const RdmaEvent& event) const {
-  const auto it = ids_.find(event.request != 0 ? event.request : event.owner);
-  if (it == ids_.end() || it->second->is_ud() || !it->second->device) return std::nullopt;
-  const RdmaId& id = *it->second;
-  const Connection* connection = agent_.connection(id.comm);
+  const RdmaId* const id = ids_.get(event.request != 0 ? event.request : event.owner);
+  if (id == nullptr || id->is_ud() || !id->device) return std::nullopt;
+  const Connection* connection = agent_.connection(id->comm);
   const auto is_in = [&](ConnectionState state) {
-    return id.state == IdState::kConnecting && connection != nullptr &&
+    return id->state == IdState::kConnecting && connection != nullptr &&
            connection->state() == state;
   };
   switch (event.type) {
     case RdmaEventType::kRouteResolved:
-      if (id.state != IdState::kRouteResolved) return std::nullopt;
+      if (id->state != IdState::kRouteResolved) return std::nullopt;
       return Promise{Promise::Call::kConnect,
-                     static_cast<std::uint8_t>(Req::kPrivateData - user_data_offset(id.source))};
+                     static_cast<std::uint8_t>(Req::kPrivateData - user_data_offset(id->source))};
     case RdmaEventType::kConnectRequest:
       if (!is_in(ConnectionState::kReqReceived)) return std::nullopt;
       return Promise{Promise::Call::kAccept, Rep::kPrivateData};

@@ -45,11 +45,10 @@ void RdmaCm::on_event(TimeNs now, const CmEvent& event) {
     if (!offer(now, event)) wait_for_listener(now, event);
     return;
   }
-  const auto it = by_comm_.find(event.id);
-  if (it == by_comm_.end()) return;
-  RdmaId& id = *ids_.at(it->second);
-  if (id.is_ud()) return on_sidr_response(id, event);
-  on_connection_event(id, event);
+  RdmaId* const id = ids_.with_comm(event.id);
+  if (id == nullptr) return;
+  if (id->is_ud()) return on_sidr_response(*id, event);
+  on_connection_event(*id, event);
 }
 
 // --- passive side -----------------------------------------------------------------------------
@@ -66,7 +65,7 @@ RdmaId* RdmaCm::listener_for(const ServiceRequest& request, const PortInfo& port
   if (found == 0) {
     found = port_table_.listener(name->space, name->port, Family::kIb, port.gid.as_ip());
   }
-  return found == 0 ? nullptr : ids_.at(found).get();
+  return ids_.get(found);
 }
 
 RdmaId* RdmaCm::new_request(const ServiceRequest& request, const PortInfo& port,
@@ -78,7 +77,7 @@ RdmaId* RdmaCm::new_request(const ServiceRequest& request, const PortInfo& port,
     return nullptr;
   }
   if (listener.device && *listener.device != port.device) return nullptr;
-  if (!object_share_.may_take(process_of(listener.channel))) return nullptr;
+  if (!shares_.objects.may_take(process_of(listener.channel))) return nullptr;
 
   RdmaId& id = new_id(listener.channel);
   id.space = listener.space;
@@ -113,8 +112,7 @@ bool RdmaCm::offer(TimeNs now, const CmEvent& cause) {
     refuse(now, cause, false);
     return true;
   }
-  id->comm = cause.id;
-  by_comm_[id->comm] = id->handle;
+  ids_.connect(*id, cause.id);
   --listener->backlog;
   RdmaEvent event = request_event(cause.mad, user_data_offset(id->source));
   event.request = event.id = id->handle;
@@ -146,7 +144,7 @@ void RdmaCm::handle_port_down(DeviceId device) {
   const PortInfo* port = ports_.find(device);
   if (port == nullptr || port->roce) return;
   for (const auto& [number, membership] : memberships_) {
-    const RdmaId& owner = *ids_.at(membership.owner);
+    RdmaId& owner = ids_.at(membership.owner);
     if (owner.device != device) continue;
     RdmaEvent event;
     event.type = RdmaEventType::kMulticastError;
@@ -165,13 +163,9 @@ void RdmaCm::handle_address_change(DeviceId device) {
 }
 
 void RdmaCm::remove_device(TimeNs now, DeviceId device) {
-  for (auto& [handle, id] : ids_) {
+  for (const auto& [handle, id] : ids_) {
     if (id->device != device) continue;
-    if (id->comm != 0) {
-      by_comm_.erase(id->comm);
-      agent_.release(now, id->comm);
-      id->comm = 0;
-    }
+    release_connection(now, *id);
     id->state = IdState::kDisconnected;
     post(*id, RdmaEventType::kDeviceRemoval);
   }

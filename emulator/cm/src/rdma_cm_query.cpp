@@ -13,7 +13,7 @@ PathRecord RdmaCm::path_of(const RdmaId& id, const PortInfo& port) const {
 }
 
 int RdmaCm::query(ChannelId channel, IdHandle handle, RouteInfo& info) const {
-  const RdmaId* id = nullptr;
+  RdmaId* id = nullptr;
   if (const int error = find(channel, handle, id)) return error;
   info = {};
   info.source = id->source;
@@ -36,7 +36,7 @@ int RdmaCm::query(ChannelId channel, IdHandle handle, RouteInfo& info) const {
 
 int RdmaCm::init_qp_attr(ChannelId channel, IdHandle handle, std::uint32_t qp_state,
                          QpAttr& attr) const {
-  const RdmaId* id = nullptr;
+  RdmaId* id = nullptr;
   if (const int error = find(channel, handle, id)) return error;
   const PortInfo* port = id->device ? ports_.find(*id->device) : nullptr;
   if (port == nullptr) return EINVAL;

@@ -28,7 +28,7 @@ using cm::sim::World;
 
 constexpr cm::ChannelId kChannel = 1;
 constexpr std::uint16_t kTcp = 0x106;
-constexpr IdHandle kFirst = cm::RdmaCm::kFirstHandle;
+constexpr IdHandle kFirst = cm::IdTable::kFirstHandle;
 
 // One host's channel, and what a reader of its memory sees.
 class Reader {

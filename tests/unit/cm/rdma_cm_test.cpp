@@ -26,7 +26,7 @@ TEST_F(RdmaCmTest, OnlyTheFourPortSpacesExist) {
   EXPECT_EQ(cm.create_id(1, 1, kIb, 2, id), 0);
   EXPECT_EQ(cm.create_id(1, 1, kIb, 99, id), EINVAL);
   EXPECT_EQ(cm.create_id(3, 1, kTcp, 2, id), EINVAL) << "a channel that was never opened";
-  EXPECT_GE(id, RdmaCm::kFirstHandle);
+  EXPECT_GE(id, IdTable::kFirstHandle);
   EXPECT_LT(id, 0x10000u);
 }
 
@@ -304,14 +304,14 @@ TEST_F(RdmaCmTest, ADeviceThatGoesTellsEveryIdOnIt) {
 
 // --- shares -----------------------------------------------------------------------------------
 
-class Shares : public RdmaCmTest {
+class SharesOfRdmaCm : public RdmaCmTest {
  protected:
   static constexpr limits::Holder kGreedy = 5;
   static constexpr limits::Holder kHonest = 6;
   static constexpr ChannelId kGreedyChannel = 11;
   static constexpr ChannelId kHonestChannel = 12;
 
-  Shares() {
+  SharesOfRdmaCm() {
     cm.open_channel(kGreedyChannel, kGreedy);
     cm.open_channel(kHonestChannel, kHonest);
   }
@@ -326,9 +326,9 @@ class Shares : public RdmaCmTest {
   std::vector<IdHandle> ids;
 };
 
-TEST_F(Shares, AProcessHasHalfOfAllIdentifiersAndNoMore) {
+TEST_F(SharesOfRdmaCm, AProcessHasHalfOfAllIdentifiersAndNoMore) {
   EXPECT_EQ(create_all(), ENOMEM);
-  EXPECT_EQ(ids.size(), RdmaCm::kObjects / 2);
+  EXPECT_EQ(ids.size(), Shares::kObjects / 2);
   EXPECT_NE(cm.take_reason().find("process 5 has 131072 rdma_cm identifiers"), std::string::npos);
   EXPECT_EQ(cm.take_reason(), "");
   // An unread event counts as well.
@@ -346,23 +346,23 @@ TEST_F(Shares, AProcessHasHalfOfAllIdentifiersAndNoMore) {
   cm.open_channel(kGreedyChannel, kGreedy);
   ids.clear();
   EXPECT_EQ(create_all(), ENOMEM);
-  EXPECT_GE(ids.size(), RdmaCm::kObjects / 2 - 1);
+  EXPECT_GE(ids.size(), Shares::kObjects / 2 - 1);
   EXPECT_TRUE(cm.is_consistent());
 }
 
-TEST_F(Shares, AnIdentifierThatMovesIsOfTheOthersShare) {
+TEST_F(SharesOfRdmaCm, AnIdentifierThatMovesIsOfTheOthersShare) {
   EXPECT_EQ(create_all(), ENOMEM);
   std::uint32_t events = 0, withdrawn = 0;
   EXPECT_EQ(cm.migrate(kHonestChannel, kGreedyChannel, ids.back(), events, withdrawn), 0);
   ids.pop_back();
   EXPECT_EQ(create_all(), ENOMEM);
-  EXPECT_EQ(ids.size(), RdmaCm::kObjects / 2 - 1);
+  EXPECT_EQ(ids.size(), Shares::kObjects / 2 - 1);
   cm.close_channel(world.now, kHonestChannel);
   EXPECT_EQ(create_all(), ENOMEM);
-  EXPECT_EQ(ids.size(), RdmaCm::kObjects / 2);
+  EXPECT_EQ(ids.size(), Shares::kObjects / 2);
 }
 
-TEST_F(Shares, AProcessHasHalfOfAllPortsAndNoMore) {
+TEST_F(SharesOfRdmaCm, AProcessHasHalfOfAllPortsAndNoMore) {
   std::size_t bound = 0;
   int error = 0;
   const SocketAddress any = inet(*IpAddress::parse("0.0.0.0"), 0);
@@ -372,7 +372,7 @@ TEST_F(Shares, AProcessHasHalfOfAllPortsAndNoMore) {
     if (error == 0) ++bound;
   }
   EXPECT_EQ(error, EADDRNOTAVAIL);
-  EXPECT_EQ(bound, RdmaCm::kPorts / 2);
+  EXPECT_EQ(bound, Shares::kPorts / 2);
   EXPECT_NE(cm.take_reason().find("ports of rdma_cm"), std::string::npos);
   EXPECT_EQ(cm.bind(kHonestChannel, make(kTcp, kHonestChannel), any), 0);
 }

@@ -15,25 +15,20 @@
 #include <set>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "verbena/cm/agent.hpp"
+#include "verbena/cm/event_channels.hpp"
+#include "verbena/cm/id_table.hpp"
+#include "verbena/cm/memberships.hpp"
 #include "verbena/cm/port_space.hpp"
 #include "verbena/cm/program_events.hpp"
 #include "verbena/cm/rdma_id.hpp"
 #include "verbena/cm/rdma_types.hpp"
-#include "verbena/limits/fair_share.hpp"
+#include "verbena/cm/shares.hpp"
 
 namespace verbena::cm {
-
-// So many events became readable on a channel. Without any: an ID there is not what it was.
-struct Wakeup {
-  ChannelId channel;
-  std::uint32_t events;
-  IdHandle changed = 0;
-};
 
 // A call that succeeds as long as nothing happens to the ID, with so much private data at most.
 struct Promise {
@@ -45,10 +40,6 @@ struct Promise {
 class RdmaCm {
  public:
   static constexpr std::uint32_t kMaxBacklog = 1024;
-  // librdmacm finds the ID of an early ESTABLISHED in a table of 16 bits; the lower half is left
-  // to a kernel's own IDs in the same process.
-  static constexpr IdHandle kFirstHandle = 0x8000;
-  static constexpr IdHandle kFirstLongHandle = 0x10000;
   // So long a request waits for somebody to listen before it is refused, and so many may wait.
   // Who has just begun to listen gets them a little later: programs set their options then.
   static constexpr TimeNs kListenPatience = 200'000'000;
@@ -56,31 +47,29 @@ class RdmaCm {
   static constexpr std::size_t kMaxEarly = 1024;
   // How often is looked whether a neighbour has answered.
   static constexpr TimeNs kNeighbourLook = 20'000'000;
-  // Of which no process has more than its share: IDs, memberships and unread events, a kilobyte
-  // each at most; and ports, of all port spaces together as many as one has ephemeral ones.
-  static constexpr std::size_t kObjects = 1u << 18;
-  static constexpr std::size_t kPorts = 28232;
 
   RdmaCm(const Ports& ports, std::uint64_t seed);
 
   // --- channels and events ------------------------------------------------------------------
   void open_channel(ChannelId channel, limits::Holder process = 0) {
-    channels_.try_emplace(channel, Channel{{}, process});
+    channels_.open(channel, process);
   }
   void close_channel(TimeNs now, ChannelId channel);
   // The next event, counted as reported; nothing when there is none.
   std::optional<RdmaEvent> get_event(ChannelId channel);
-  std::size_t pending_events(ChannelId channel) const;
+  std::size_t pending_events(ChannelId channel) const { return channels_.waiting(channel); }
   // The event that comes after `before` others; it stays where it is. Null when there is none.
-  const RdmaEvent* pending_event(ChannelId channel, std::size_t before) const;
+  const RdmaEvent* pending_event(ChannelId channel, std::size_t before) const {
+    return channels_.peek(channel, before);
+  }
   // Who hands out events without get_event() does that for them here, when a listener's backlog
   // depends on it.
   void set_catch_up(std::function<void(ChannelId)> catch_up) { catch_up_ = std::move(catch_up); }
-  bool has_pending_events() const;
-  std::vector<Wakeup> take_wakeups() { return std::exchange(wakeups_, {}); }
+  bool has_pending_events() const { return channels_.is_any_waiting(); }
+  std::vector<Wakeup> take_wakeups() { return channels_.take_wakeups(); }
 
   // Why the last call was refused, in words, if its process has its share; once.
-  std::string take_reason() { return std::exchange(reason_, {}); }
+  std::string take_reason() { return shares_.take_reason(); }
 
   // --- calls (rdma_cm_addresses.cpp, rdma_cm_calls.cpp, rdma_cm_connect.cpp, rdma_cm_query.cpp,
   // multicast.cpp) ---
@@ -147,15 +136,6 @@ class RdmaCm {
   bool is_consistent() const;
 
  private:
-  struct Membership {
-    IdHandle owner = 0;
-    std::uint64_t uid = 0;
-    std::uint32_t events_reported = 0;
-  };
-  struct Channel {
-    std::deque<RdmaEvent> events;
-    limits::Holder process = 0;
-  };
   // A request for a service that nobody offers yet.
   struct EarlyRequest {
     TimeNs until = 0;
@@ -171,8 +151,9 @@ class RdmaCm {
   };
 
   // Books (rdma_cm.cpp).
-  int find(ChannelId channel, IdHandle handle, RdmaId*& id);
-  int find(ChannelId channel, IdHandle handle, const RdmaId*& id) const;
+  int find(ChannelId channel, IdHandle handle, RdmaId*& id) const {
+    return ids_.find(channel, handle, id);
+  }
   RdmaId& new_id(ChannelId channel);
   void destroy(TimeNs now, RdmaId& id, std::uint32_t& withdrawn);
   // What an unread CONNECT_REQUEST brings. Null if a program that guessed its number has destroyed,
@@ -180,12 +161,11 @@ class RdmaCm {
   RdmaId* unread_request(ChannelId channel, IdHandle handle);
   // Of one membership, or with 0 all of the owner's.
   std::uint32_t withdraw(TimeNs now, ChannelId channel, IdHandle owner, std::uint32_t membership);
-  void post(const RdmaId& id, RdmaEvent event);
-  void post(const RdmaId& id, RdmaEventType type, std::int32_t status = 0);
+  void post(RdmaId& id, RdmaEvent event);
+  void post(RdmaId& id, RdmaEventType type, std::int32_t status = 0);
   void drain(TimeNs now);
-  limits::Holder process_of(ChannelId channel) const { return channels_.at(channel).process; }
-  // Whether the channel's process may have one object more. Keeps the reason.
-  bool may_add_object(ChannelId channel);
+  limits::Holder process_of(ChannelId channel) const { return channels_.process_of(channel); }
+  bool may_add_object(ChannelId channel) { return shares_.may_add_object(process_of(channel)); }
   void move_shares(const RdmaId& id, limits::Holder from, limits::Holder to);
 
   // Addresses and connections.
@@ -193,6 +173,7 @@ class RdmaCm {
   void take_route(RdmaId& id, const ResolvedRoute& route);
   void handle_asked_neighbours(TimeNs now);
   void release_port(RdmaId& id);
+  void release_connection(TimeNs now, RdmaId& id);
   PathRecord path_of(const RdmaId& id, const PortInfo& port) const;
   int connect_rc(TimeNs now, RdmaId& id, const ConnParam& param, const Ece& ece);
   int connect_ud(TimeNs now, RdmaId& id, const ConnParam& param);
@@ -222,23 +203,16 @@ class RdmaCm {
   UnpredictableRandom random_;
   Agent agent_;
   PortTable port_table_;
-  IdHandle next_handle_ = kFirstHandle;
-  IdHandle next_long_handle_ = kFirstLongHandle;
-  std::uint32_t next_membership_ = 1;
-  std::unordered_map<IdHandle, std::unique_ptr<RdmaId>> ids_;
-  std::unordered_map<CommId, IdHandle> by_comm_;
-  std::unordered_map<std::uint32_t, Membership> memberships_;
-  std::unordered_map<ChannelId, Channel> channels_;
+  Shares shares_;
+  IdTable ids_;
+  Memberships memberships_;
+  EventChannels channels_{shares_.objects};
   std::vector<AskedNeighbour> asked_;
   std::deque<EarlyRequest> early_;
   TimeNs offer_at_ = kNever;  // somebody new listens
   std::vector<OutMad> mads_;
   CmOutputs spare_;  // memory for the agent's next outputs
-  std::vector<Wakeup> wakeups_;
   std::function<void(ChannelId)> catch_up_;
-  limits::FairShare object_share_{kObjects};
-  limits::FairShare port_share_{kPorts};
-  std::string reason_;
 };
 
 }  // namespace verbena::cm

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Event channels: the process behind each, the events that wait on it, and who has to be woken for
+// them. An event that waits is one object of its process's share. Owned by RdmaCm, one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "verbena/cm/rdma_types.hpp"
+#include "verbena/limits/fair_share.hpp"
+
+namespace verbena::cm {
+
+// So many events became readable on a channel. Without any: an ID there is not what it was.
+struct Wakeup {
+  ChannelId channel;
+  std::uint32_t events;
+  IdHandle changed = 0;
+};
+
+class EventChannels {
+ public:
+  explicit EventChannels(limits::FairShare& objects) : objects_(objects) {}
+
+  void open(ChannelId channel, limits::Holder process) {
+    channels_.try_emplace(channel, Channel{{}, process});
+  }
+  // On which no event waits.
+  void close(ChannelId channel) { channels_.erase(channel); }
+  bool contains(ChannelId channel) const { return channels_.contains(channel); }
+  std::size_t size() const { return channels_.size(); }
+  limits::Holder process_of(ChannelId channel) const { return channels_.at(channel).process; }
+
+  void push(ChannelId channel, const RdmaEvent& event);
+  // Without an event: this ID is not what it was.
+  void wake(ChannelId channel, IdHandle changed) { wakeups_.push_back({channel, 0, changed}); }
+  // Those that wait, in their order; nothing on a channel that is not open.
+  std::optional<RdmaEvent> pop(ChannelId channel);
+  std::size_t waiting(ChannelId channel) const;
+  // The one that comes after `before` others; null: none. It stays where it is.
+  const RdmaEvent* peek(ChannelId channel, std::size_t before) const;
+  bool is_any_waiting() const;
+  std::vector<Wakeup> take_wakeups() { return std::exchange(wakeups_, {}); }
+
+  // Events that are not on their channel any more, and the requests that some of them brought.
+  struct Gone {
+    std::uint32_t events = 0;
+    std::vector<IdHandle> requests;
+  };
+  // Of one membership, or with 0 all of the owner's.
+  Gone take_back(ChannelId channel, IdHandle owner, std::uint32_t membership);
+  // All of the owner's, to another channel.
+  Gone move(ChannelId from, ChannelId to, IdHandle owner);
+
+  // Whether `is_here(owner, channel)` for each event that waits.
+  template <typename IsHere>
+  bool is_consistent(IsHere&& is_here) const {
+    for (const auto& [number, channel] : channels_) {
+      for (const RdmaEvent& event : channel.events) {
+        if (!is_here(event.owner, number)) return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  struct Channel {
+    std::deque<RdmaEvent> events;
+    limits::Holder process = 0;
+  };
+
+  // Calls `take` with each event that is gone.
+  template <typename Take>
+  Gone remove(Channel& channel, IdHandle owner, std::uint32_t membership, Take&& take);
+
+  limits::FairShare& objects_;
+  std::unordered_map<ChannelId, Channel> channels_;
+  std::vector<Wakeup> wakeups_;
+};
+
+}  // namespace verbena::cm
