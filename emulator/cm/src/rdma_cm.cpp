@@ -133,7 +133,7 @@ void RdmaCm::release_connection(TimeNs now, RdmaId& id) {
 void RdmaCm::destroy(TimeNs now, RdmaId& id, std::uint32_t& withdrawn) {
   const IdHandle handle = id.handle;
   release_port(id);
-  std::erase_if(asked_, [&](const AskedNeighbour& asked) { return asked.id == handle; });
+  neighbours_.forget(handle);
   withdrawn += withdraw(now, id.channel, handle, 0);
   release_connection(now, id);
   shares_.objects.give_back(process_of(id.channel), 1 + id.memberships.size());

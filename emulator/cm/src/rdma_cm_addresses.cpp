@@ -35,7 +35,7 @@ int RdmaCm::resolve_addr(ChannelId channel, IdHandle handle, const SocketAddress
     take_route(*id, *route);
   } else {
     id->state = IdState::kAddressQuery;
-    asked_.push_back({handle, *route, until, 0});
+    neighbours_.ask(handle, *route, until);
   }
   return 0;
 }
@@ -53,23 +53,14 @@ void RdmaCm::take_route(RdmaId& id, const ResolvedRoute& route) {
   post(id, RdmaEventType::kAddrResolved);
 }
 
-// Looks again at each that is due, as Linux does until the program's patience ends.
-void RdmaCm::handle_asked_neighbours(TimeNs now) {
-  for (AskedNeighbour& asked : std::exchange(asked_, {})) {
-    if (now < asked.look_at) {
-      asked_.push_back(asked);
-      continue;
-    }
-    RdmaId& id = ids_.at(asked.id);
-    const bool is_up = ports_.is_active(asked.route.port->device);
-    if (is_up && ports_.has_answered(asked.route.peer)) {
-      take_route(id, asked.route);
-    } else if (is_up && now < asked.until) {
-      asked.look_at = now + kNeighbourLook;
-      asked_.push_back(asked);
+void RdmaCm::handle_neighbours(TimeNs now) {
+  for (const NeighbourQuestions::Ended& ended : neighbours_.look(now)) {
+    RdmaId& id = ids_.at(ended.id);
+    if (ended.error == 0) {
+      take_route(id, ended.route);
     } else {
       id.state = IdState::kBound;
-      post(id, RdmaEventType::kAddrError, is_up ? -ETIMEDOUT : -ENODEV);
+      post(id, RdmaEventType::kAddrError, -ended.error);
     }
   }
 }

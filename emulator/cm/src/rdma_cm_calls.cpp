@@ -110,7 +110,7 @@ int RdmaCm::listen(TimeNs now, ChannelId channel, IdHandle handle, std::int32_t 
   id->backlog = usable ? static_cast<std::uint32_t>(backlog) : kMaxBacklog;
   id->state = IdState::kListening;
   if (id->source.is_any()) ports_.listen_everywhere();
-  if (!early_.empty() && offer_at_ == kNever) offer_at_ = now + kListenSettle;
+  early_.on_listen(now);
   return 0;
 }
 

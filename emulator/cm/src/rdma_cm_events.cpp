@@ -25,7 +25,7 @@ void RdmaCm::handle_timeout(TimeNs now) {
   agent_.handle_timeout(now);
   drain(now);
   handle_early_requests(now);
-  handle_asked_neighbours(now);
+  handle_neighbours(now);
 }
 
 // Events may make the agent produce more of both; until it is quiet.
@@ -42,7 +42,7 @@ void RdmaCm::drain(TimeNs now) {
 
 void RdmaCm::on_event(TimeNs now, const CmEvent& event) {
   if (event.kind == CmEventKind::kReqReceived || event.kind == CmEventKind::kSidrReqReceived) {
-    if (!offer(now, event)) wait_for_listener(now, event);
+    if (!offer(now, event) && !early_.add(now, event)) refuse(now, event, true);
     return;
   }
   RdmaId* const id = ids_.with_comm(event.id);

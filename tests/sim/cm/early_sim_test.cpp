@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Spaces, EarlyTest, testing::Values(PortSpace::kTcp, Por
                          [](const auto& i) { return i.param == PortSpace::kTcp ? "Rc" : "Ud"; });
 
 TEST_P(EarlyTest, AListenerThatComesInTimeIsServed) {
-  run(RdmaCm::kListenPatience / 2);
+  run(EarlyRequests::kListenPatience / 2);
   ASSERT_FALSE(client.finished);
   listen();
   run(kSecond);
@@ -58,7 +58,7 @@ TEST_P(EarlyTest, AListenerThatComesInTimeIsServed) {
 TEST_P(EarlyTest, AListenerIsLeftAMomentToSetItsOptions) {
   run(10 * kMillisecond);
   listen();
-  run(RdmaCm::kListenSettle - kMillisecond);
+  run(EarlyRequests::kListenSettle - kMillisecond);
   EXPECT_EQ(server->seen[kConnectRequest], 0);
   run(2 * kMillisecond);
   EXPECT_EQ(server->seen[kConnectRequest], 1);
@@ -67,7 +67,7 @@ TEST_P(EarlyTest, AListenerIsLeftAMomentToSetItsOptions) {
 }
 
 TEST_P(EarlyTest, AListenerThatComesInTheLastMomentIsServedToo) {
-  run(RdmaCm::kListenPatience - 3 * kMillisecond);
+  run(EarlyRequests::kListenPatience - 3 * kMillisecond);
   ASSERT_FALSE(client.finished);
   listen();
   run(kSecond);
@@ -76,7 +76,7 @@ TEST_P(EarlyTest, AListenerThatComesInTheLastMomentIsServedToo) {
 }
 
 TEST_P(EarlyTest, OneThatComesTooLateIsNot) {
-  run(RdmaCm::kListenPatience);
+  run(EarlyRequests::kListenPatience);
   EXPECT_TRUE(client.finished);
   EXPECT_FALSE(client.connected);
   EXPECT_EQ(client.last_status, GetParam() == PortSpace::kTcp ? 8 : 1);
@@ -92,8 +92,8 @@ TEST_P(EarlyTest, AClientThatGoesMeanwhileIsForgotten) {
   while (world.step(world.now + kMillisecond)) {
   }
   listen();
-  run(RdmaCm::kListenSettle);
-  while (world.step(world.now + RdmaCm::kListenSettle)) {
+  run(EarlyRequests::kListenSettle);
+  while (world.step(world.now + EarlyRequests::kListenSettle)) {
   }
   server->run(world.now);
   // Nothing tells the far side that a datagram service is wanted no more.
@@ -103,12 +103,12 @@ TEST_P(EarlyTest, AClientThatGoesMeanwhileIsForgotten) {
 
 TEST_P(EarlyTest, BeyondTheLimitRequestsAreRefusedAtOnce) {
   std::vector<std::unique_ptr<Client>> others;
-  for (std::size_t i = 0; i < RdmaCm::kMaxEarly; ++i) {
+  for (std::size_t i = 0; i < EarlyRequests::kMaxEarly; ++i) {
     others.push_back(std::make_unique<Client>(a, 2 + i, GetParam()));
     others.back()->connect(b.ports.default_port_address(), 0x9000 + static_cast<std::uint32_t>(i));
     others.back()->run(world.now);  // route
   }
-  const TimeNs end = world.now + RdmaCm::kListenPatience / 2;
+  const TimeNs end = world.now + EarlyRequests::kListenPatience / 2;
   do {
     for (auto& other : others) other->run(world.now);
   } while (world.step(end));
@@ -116,7 +116,7 @@ TEST_P(EarlyTest, BeyondTheLimitRequestsAreRefusedAtOnce) {
                                      [](const auto& other) { return other->finished; });
   EXPECT_EQ(refused, 1) << "one waited already";
   others.clear();
-  for (ChannelId i = 0; i < RdmaCm::kMaxEarly; ++i) a.cm.close_channel(world.now, 2 + i);
+  for (ChannelId i = 0; i < EarlyRequests::kMaxEarly; ++i) a.cm.close_channel(world.now, 2 + i);
   run(kSecond);
   expect_nothing_remains();
 }

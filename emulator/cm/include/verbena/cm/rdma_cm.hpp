@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,9 +18,11 @@
 #include <vector>
 
 #include "verbena/cm/agent.hpp"
+#include "verbena/cm/early_requests.hpp"
 #include "verbena/cm/event_channels.hpp"
 #include "verbena/cm/id_table.hpp"
 #include "verbena/cm/memberships.hpp"
+#include "verbena/cm/neighbour_questions.hpp"
 #include "verbena/cm/port_space.hpp"
 #include "verbena/cm/program_events.hpp"
 #include "verbena/cm/rdma_id.hpp"
@@ -40,13 +41,6 @@ struct Promise {
 class RdmaCm {
  public:
   static constexpr std::uint32_t kMaxBacklog = 1024;
-  // So long a request waits for somebody to listen before it is refused, and so many may wait.
-  // Who has just begun to listen gets them a little later: programs set their options then.
-  static constexpr TimeNs kListenPatience = 200'000'000;
-  static constexpr TimeNs kListenSettle = 20'000'000;
-  static constexpr std::size_t kMaxEarly = 1024;
-  // How often is looked whether a neighbour has answered.
-  static constexpr TimeNs kNeighbourLook = 20'000'000;
 
   RdmaCm(const Ports& ports, std::uint64_t seed);
 
@@ -136,20 +130,6 @@ class RdmaCm {
   bool is_consistent() const;
 
  private:
-  // A request for a service that nobody offers yet.
-  struct EarlyRequest {
-    TimeNs until = 0;
-    CmEvent cause;
-  };
-
-  // An ID whose way begins with a neighbour that has not answered yet.
-  struct AskedNeighbour {
-    IdHandle id;
-    ResolvedRoute route;
-    TimeNs until;
-    TimeNs look_at;
-  };
-
   // Books (rdma_cm.cpp).
   int find(ChannelId channel, IdHandle handle, RdmaId*& id) const {
     return ids_.find(channel, handle, id);
@@ -171,7 +151,7 @@ class RdmaCm {
   // Addresses and connections.
   int bind_id(RdmaId& id, const SocketAddress& address);
   void take_route(RdmaId& id, const ResolvedRoute& route);
-  void handle_asked_neighbours(TimeNs now);
+  void handle_neighbours(TimeNs now);
   void release_port(RdmaId& id);
   void release_connection(TimeNs now, RdmaId& id);
   PathRecord path_of(const RdmaId& id, const PortInfo& port) const;
@@ -194,8 +174,6 @@ class RdmaCm {
   // Requests that came too early (rdma_cm_early.cpp).
   // False when nobody listens.
   bool offer(TimeNs now, const CmEvent& request);
-  void wait_for_listener(TimeNs now, const CmEvent& request);
-  void offer_early_requests(TimeNs now);
   void handle_early_requests(TimeNs now);
   void refuse(TimeNs now, const CmEvent& request, bool nobody_listens);
 
@@ -207,9 +185,8 @@ class RdmaCm {
   IdTable ids_;
   Memberships memberships_;
   EventChannels channels_{shares_.objects};
-  std::vector<AskedNeighbour> asked_;
-  std::deque<EarlyRequest> early_;
-  TimeNs offer_at_ = kNever;  // somebody new listens
+  NeighbourQuestions neighbours_{ports_};
+  EarlyRequests early_;
   std::vector<OutMad> mads_;
   CmOutputs spare_;  // memory for the agent's next outputs
   std::function<void(ChannelId)> catch_up_;

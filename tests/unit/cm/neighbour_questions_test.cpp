@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How often is looked for a neighbour's answer, and how the wait for it ends.
+#include "verbena/cm/neighbour_questions.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "../../sim/cm/cm_world.hpp"
+
+namespace verbena::cm {
+namespace {
+
+constexpr TimeNs kLook = NeighbourQuestions::kLook;
+
+class NeighbourQuestionsTest : public testing::Test {
+ protected:
+  NeighbourQuestionsTest() { ports_.neighbours_answer = false; }
+  void ask(IdHandle id, TimeNs until) {
+    const IpAddress there = IpAddress::v4(0x0a000063);
+    questions_.ask(id, {ports_.default_port(), ports_.default_port_address(), there, false}, until);
+  }
+  // Each ID whose wait has ended, and how.
+  std::map<IdHandle, int> look(TimeNs now) {
+    std::map<IdHandle, int> ended;
+    for (const NeighbourQuestions::Ended& one : questions_.look(now)) ended[one.id] = one.error;
+    return ended;
+  }
+
+  sim::HostPorts ports_{0x0a000001, true};
+  NeighbourQuestions questions_{ports_};
+};
+
+using Ended = std::map<IdHandle, int>;
+
+TEST_F(NeighbourQuestionsTest, AreLookedAtAgainUntilThereIsAnAnswer) {
+  EXPECT_EQ(questions_.next_deadline(), kNever);
+  ask(7, 10 * kLook);
+  EXPECT_EQ(questions_.next_deadline(), 0u);
+  EXPECT_EQ(look(5), Ended{});
+  EXPECT_EQ(questions_.next_deadline(), 5 + kLook);
+  ports_.neighbours_answer = true;
+  EXPECT_EQ(look(4 + kLook), Ended{}) << "not due";
+  const auto ended = questions_.look(5 + kLook);
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].id, 7u);
+  EXPECT_EQ(ended[0].error, 0);
+  EXPECT_EQ(ended[0].route.peer, IpAddress::v4(0x0a000063));
+  EXPECT_EQ(questions_.next_deadline(), kNever);
+}
+
+TEST_F(NeighbourQuestionsTest, EndInVainWithTheProgramsPatience) {
+  ask(7, 10);
+  ask(8, 5 * kLook);
+  EXPECT_EQ(look(9), Ended{});
+  EXPECT_EQ(look(9 + kLook), (Ended{{7, ETIMEDOUT}}));
+  EXPECT_EQ(look(5 * kLook), (Ended{{8, ETIMEDOUT}}));
+}
+
+TEST_F(NeighbourQuestionsTest, EndWhenThePortGoesDown) {
+  ask(7, 10 * kLook);
+  ports_.up = false;
+  ports_.neighbours_answer = true;
+  EXPECT_EQ(look(0), (Ended{{7, ENODEV}}));
+}
+
+TEST_F(NeighbourQuestionsTest, OfAnIdThatIsGoneAreForgotten) {
+  ask(7, kLook);
+  ask(8, kLook);
+  questions_.forget(7);
+  EXPECT_EQ(look(kLook), (Ended{{8, ETIMEDOUT}}));
+}
+
+}  // namespace
+}  // namespace verbena::cm
