@@ -16,6 +16,30 @@ bool read_option(std::span<const std::uint8_t> value, T& out) {
 
 }  // namespace
 
+std::optional<QpType> qp_type_in(std::uint16_t port_space, std::uint8_t chosen) {
+  switch (static_cast<PortSpace>(port_space)) {
+    case PortSpace::kTcp:
+      return QpType::kRc;
+    case PortSpace::kUdp:
+    case PortSpace::kIpoib:
+      return QpType::kUd;
+    case PortSpace::kIb:
+      break;
+    default:
+      return std::nullopt;
+  }
+  switch (const auto type = static_cast<QpType>(chosen)) {
+    case QpType::kRc:
+    case QpType::kUc:
+    case QpType::kUd:
+    case QpType::kXrcSend:
+    case QpType::kXrcRecv:
+      return type;
+    default:
+      return std::nullopt;
+  }
+}
+
 int set_id_option(RdmaId& id, std::uint32_t name, std::span<const std::uint8_t> value) {
   enum : std::uint32_t { kTos = 0, kReuseAddr = 1, kAfOnly = 2, kAckTimeout = 3 };
   std::uint8_t byte = 0;

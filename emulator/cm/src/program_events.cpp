@@ -2,6 +2,7 @@
 #include "verbena/cm/program_events.hpp"
 
 #include <cerrno>
+#include <variant>
 
 namespace verbena::cm {
 namespace {
@@ -85,6 +86,15 @@ RdmaEvent sidr_response_event(const CmEvent& cause, const std::optional<AhAttr>&
   param.qp_num = rep.qpn;
   param.qkey = rep.qkey;
   param.ah = *ah;
+  return event;
+}
+
+RdmaEvent membership_event(RdmaEventType type, std::uint32_t membership, std::uint64_t uid) {
+  RdmaEvent event;
+  event.type = type;
+  event.param = UdParam{};
+  event.membership = event.id = membership;
+  event.uid = uid;
   return event;
 }
 

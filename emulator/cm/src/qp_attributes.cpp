@@ -73,6 +73,25 @@ AhAttr ah_of_group(const Gid& mgid, const PortInfo& port, std::uint8_t traffic_c
   return ah;
 }
 
+RouteInfo route_info(const RdmaId& id, const PortInfo* port,
+                     const std::optional<PathRecord>& path) {
+  RouteInfo info;
+  info.port = port;
+  info.source = id.source;
+  info.destination = id.destination;
+  info.source_service = service_id_of(id.space, id.source.port);
+  info.destination_service = service_id_of(id.space, id.destination.port);
+  if (port == nullptr) return info;
+  info.has_path = path && id.state != IdState::kAddressResolved;
+  if (path) {
+    info.path = *path;
+  } else {
+    info.path.sgid = port->gid;
+    info.path.pkey = port->pkey;
+  }
+  return info;
+}
+
 QpAttr attributes_without_connection(const RdmaId& id, std::uint32_t qp_state) {
   QpAttr attr;
   attr.qp_state = qp_state;

@@ -1,82 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The books of the rdma_cm layer: IDs, channels, the events that wait and those handed out.
+// What programs call.
 #include "verbena/cm/rdma_cm.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <utility>
+
+#include "verbena/cm/connection_requests.hpp"
+#include "verbena/cm/id_options.hpp"
+#include "verbena/cm/multicast.hpp"
+#include "verbena/cm/qp_attributes.hpp"
 
 namespace verbena::cm {
 
 RdmaCm::RdmaCm(const Ports& ports, std::uint64_t seed)
     : ports_(ports), random_(seed), agent_(random_.next()), port_table_(random_.next()) {}
-
-std::set<limits::Holder> RdmaCm::listening_processes() const {
-  std::set<limits::Holder> processes;
-  for (const auto& [handle, id] : ids_) {
-    if (id->state == IdState::kListening) processes.insert(process_of(id->channel));
-  }
-  return processes;
-}
-
-RdmaId& RdmaCm::new_id(ChannelId channel) {
-  shares_.objects.take(process_of(channel));
-  RdmaId& id = ids_.add(channel);
-  // Now, because a program asks for its queue pair's attributes before it connects or accepts.
-  id.starting_psn = static_cast<std::uint32_t>(random_.next()) & kMask24;
-  return id;
-}
-
-// --- events -----------------------------------------------------------------------------------
-
-void RdmaCm::post(RdmaId& id, RdmaEvent event) {
-  // A request that nobody has accepted has no name the program would know.
-  if (id.uid == 0) {
-    const bool ends = event.type != RdmaEventType::kAddrChange;
-    if (ends && !id.missed) id.missed = std::make_unique<RdmaEvent>(event);
-    return channels_.wake(id.channel, id.handle);
-  }
-  event.owner = id.handle;
-  if (event.membership == 0) {
-    event.uid = id.uid;
-    if (event.request == 0) event.id = id.handle;
-  }
-  channels_.push(id.channel, event);
-}
-
-void RdmaCm::post(RdmaId& id, RdmaEventType type, std::int32_t status) {
-  RdmaEvent event;
-  event.type = type;
-  event.status = status;
-  if (id.is_ud()) event.param = UdParam{};
-  post(id, event);
-}
-
-std::optional<RdmaEvent> RdmaCm::get_event(ChannelId channel) {
-  const std::optional<RdmaEvent> event = channels_.pop(channel);
-  if (!event) return std::nullopt;
-  RdmaId& owner = ids_.at(event->owner);
-  ++owner.events_reported;
-  if (event->membership != 0) ++memberships_.find(event->membership)->events_reported;
-  if (event->type == RdmaEventType::kConnectRequest) ++owner.backlog;
-  return event;
-}
-
-RdmaId* RdmaCm::unread_request(ChannelId channel, IdHandle handle) {
-  RdmaId* id = nullptr;
-  return find(channel, handle, id) == 0 && id->uid == 0 ? id : nullptr;
-}
-
-// Takes back unread events; the request that an unread CONNECT_REQUEST brought dies with it.
-std::uint32_t RdmaCm::withdraw(TimeNs now, ChannelId channel, IdHandle owner,
-                               std::uint32_t membership) {
-  const EventChannels::Gone gone = channels_.take_back(channel, owner, membership);
-  for (const IdHandle handle : gone.requests) {
-    std::uint32_t none = 0;
-    if (RdmaId* const request = unread_request(channel, handle)) destroy(now, *request, none);
-  }
-  return gone.events;
-}
 
 // --- the life of an ID ------------------------------------------------------------------------
 
@@ -84,61 +21,14 @@ int RdmaCm::create_id(ChannelId channel, std::uint64_t uid, std::uint16_t port_s
                       std::uint8_t qp_type, IdHandle& handle) {
   if (!channels_.contains(channel)) return EINVAL;
   if (!may_add_object(channel)) return ENOMEM;
-  QpType type = QpType::kNone;
-  switch (static_cast<PortSpace>(port_space)) {
-    case PortSpace::kTcp:
-      type = QpType::kRc;
-      break;
-    case PortSpace::kUdp:
-    case PortSpace::kIpoib:
-      type = QpType::kUd;
-      break;
-    case PortSpace::kIb:
-      type = static_cast<QpType>(qp_type);
-      break;
-    default:
-      return EINVAL;
-  }
-  switch (type) {
-    case QpType::kRc:
-    case QpType::kUc:
-    case QpType::kUd:
-    case QpType::kXrcSend:
-    case QpType::kXrcRecv:
-      break;
-    default:
-      return EINVAL;
-  }
+  const std::optional<QpType> type = qp_type_in(port_space, qp_type);
+  if (!type) return EINVAL;
   RdmaId& id = new_id(channel);
   id.uid = uid;
   id.space = static_cast<PortSpace>(port_space);
-  id.qp_type = type;
+  id.qp_type = *type;
   handle = id.handle;
   return 0;
-}
-
-void RdmaCm::release_port(RdmaId& id) {
-  if (!id.holds_port) return;
-  port_table_.release(id.space, id.source.port, id.handle);
-  shares_.ports.give_back(process_of(id.channel));
-  id.holds_port = false;
-}
-
-void RdmaCm::release_connection(TimeNs now, RdmaId& id) {
-  if (id.comm == 0) return;
-  agent_.release(now, id.comm);
-  ids_.disconnect(id);
-}
-
-void RdmaCm::destroy(TimeNs now, RdmaId& id, std::uint32_t& withdrawn) {
-  const IdHandle handle = id.handle;
-  release_port(id);
-  neighbours_.forget(handle);
-  withdrawn += withdraw(now, id.channel, handle, 0);
-  release_connection(now, id);
-  shares_.objects.give_back(process_of(id.channel), 1 + id.memberships.size());
-  memberships_.remove_all(id);
-  ids_.erase(handle);
 }
 
 int RdmaCm::destroy_id(TimeNs now, ChannelId channel, IdHandle handle,
@@ -196,6 +86,364 @@ void RdmaCm::move_shares(const RdmaId& id, limits::Holder from, limits::Holder t
   if (!id.holds_port) return;
   shares_.ports.give_back(from);
   shares_.ports.take(to);
+}
+
+// --- addresses, listeners, options -------------------------------------------------------------
+
+int RdmaCm::bind(ChannelId channel, IdHandle handle, const SocketAddress& address) {
+  RdmaId* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  if (!address.is_set()) return EAFNOSUPPORT;
+  return bind_id(*id, address);
+}
+
+int RdmaCm::bind_id(RdmaId& id, const SocketAddress& address) {
+  if (id.state != IdState::kIdle) return EINVAL;
+  PortSpace space = id.space;
+  if (address.family == Family::kIb) {
+    const std::optional<PortSpace> named = space_named_by(address, id.space);
+    if (!named) return EPROTONOSUPPORT;
+    space = *named;
+  }
+  std::optional<DeviceId> device;
+  if (!address.is_any()) {
+    const Result<const PortInfo*, int> port = resolve_local(ports_, address);
+    if (!port) return port.error();
+    device = (*port)->device;
+  }
+  if (!id.family_only_set) id.family_only = address.family == Family::kInet;
+  const limits::Holder process = process_of(id.channel);
+  if (!shares_.may_add_port(process)) return EADDRNOTAVAIL;
+  PortTable::Binding binding{id.handle, address, id.reuse_address, id.family_only, false};
+  if (const int error = port_table_.bind(space, binding)) return error;
+  shares_.ports.take(process);
+  id.space = space;
+  id.source = binding.address;
+  if (address.family == Family::kIb) {
+    id.source.service_id = service_id_of(space, binding.address.port);
+    id.source.service_mask = ~std::uint64_t{0};
+  }
+  id.device = device;
+  id.holds_port = true;
+  id.state = IdState::kBound;
+  return 0;
+}
+
+int RdmaCm::resolve_addr(ChannelId channel, IdHandle handle, const SocketAddress& source,
+                         const SocketAddress& destination, TimeNs until) {
+  RdmaId* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  if (!destination.is_set()) return EINVAL;
+  if (source.is_set() && source.family != destination.family) return EINVAL;
+  if (id->state == IdState::kIdle) {
+    SocketAddress from = source;
+    if (!from.is_set()) {
+      from.family = destination.family;
+      if (from.family == Family::kInet) from.ip = IpAddress::v4(0);
+      from.pkey = destination.pkey;
+    }
+    if (const int error = bind_id(*id, from)) return error;
+  }
+  if (id->state != IdState::kBound || id->source.family != destination.family) return EINVAL;
+  const Result<ResolvedRoute, int> route = resolve(ports_, id->source, destination);
+  id->destination = destination;
+  if (!route) {
+    if (route.error() != ENODEV) return route.error();
+    if (!may_add_object(channel)) return ENOMEM;
+    post(*id, RdmaEventType::kAddrError, -ENODEV);
+    return 0;
+  }
+  if (route->is_local || ports_.has_answered(route->peer)) {
+    take_route(*id, *route);
+  } else {
+    id->state = IdState::kAddressQuery;
+    neighbours_.ask(handle, *route, until);
+  }
+  return 0;
+}
+
+int RdmaCm::resolve_route(ChannelId channel, IdHandle handle) {
+  RdmaId* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  if (id->state != IdState::kAddressResolved) return EINVAL;
+  const PortInfo* port = ports_.find(*id->device);
+  if (!may_add_object(channel)) return ENOMEM;
+  if (port == nullptr) {
+    post(*id, RdmaEventType::kRouteError, -ENODEV);
+    return 0;
+  }
+  // From a port that is down no question reaches a subnet administrator; RoCE asks none.
+  if (!port->roce && !ports_.is_active(port->device)) {
+    post(*id, RdmaEventType::kRouteError, -ETIMEDOUT);
+    return 0;
+  }
+  id->state = IdState::kRouteResolved;
+  post(*id, RdmaEventType::kRouteResolved);
+  return 0;
+}
+
+int RdmaCm::resolve_service(ChannelId channel, IdHandle handle, std::uint32_t flags) {
+  constexpr std::uint32_t kByIdOrName = 3;
+  RdmaId* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  if (id->state != IdState::kAddressResolved) return EINVAL;
+  const PortInfo* port = ports_.find(*id->device);
+  if (port == nullptr || port->roce) return EOPNOTSUPP;
+  if (flags == 0 || (flags & ~kByIdOrName) != 0) return EINVAL;
+  if (!may_add_object(channel)) return ENOMEM;
+  post(*id, RdmaEventType::kServiceError, -ENODATA);
+  return 0;
+}
+
+int RdmaCm::listen(TimeNs now, ChannelId channel, IdHandle handle, std::int32_t backlog) {
+  RdmaId* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  if (id->state == IdState::kIdle) {
+    SocketAddress any;
+    any.family = Family::kInet;
+    any.ip = IpAddress::v4(0);
+    if (const int error = bind_id(*id, any)) return error;
+  }
+  if (id->state != IdState::kBound) return EINVAL;
+  if (const int error = port_table_.listen(id->space, id->source.port, id->handle)) return error;
+  const bool usable = backlog > 0 && static_cast<std::uint32_t>(backlog) < kMaxBacklog;
+  id->backlog = usable ? static_cast<std::uint32_t>(backlog) : kMaxBacklog;
+  id->state = IdState::kListening;
+  if (id->source.is_any()) ports_.listen_everywhere();
+  early_.on_listen(now);
+  return 0;
+}
+
+int RdmaCm::set_option(ChannelId channel, IdHandle handle, std::uint32_t level, std::uint32_t name,
+                       std::span<const std::uint8_t> value) {
+  enum : std::uint32_t { kLevelId = 0, kLevelIb = 1, kIbPath = 1 };
+  RdmaId* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  if (level == kLevelIb && name == kIbPath) return set_path(*id, value);
+  if (level != kLevelId) return ENOSYS;
+  if (const int error = set_id_option(*id, name, value)) return error;
+  if (id->holds_port) {
+    port_table_.set_options(id->space, id->source.port, handle, id->reuse_address, id->family_only);
+  }
+  return 0;
+}
+
+// Path records of the caller's making (ibacm): taken as "the route is known". The path itself
+// is arithmetic here, so nothing in the records can differ and still be right.
+int RdmaCm::set_path(RdmaId& id, std::span<const std::uint8_t> records) {
+  if (!has_usable_path(records) || id.state != IdState::kAddressResolved) return EINVAL;
+  id.state = IdState::kRouteResolved;
+  post(id, RdmaEventType::kRouteResolved);
+  return 0;
+}
+
+// --- connections ------------------------------------------------------------------------------
+
+int RdmaCm::connect(TimeNs now, ChannelId channel, IdHandle handle, const ConnParam& param,
+                    const Ece& ece) {
+  RdmaId* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  if (id->state != IdState::kRouteResolved) return EINVAL;
+  id->qp_num = param.qp_num;
+  id->srq = param.srq;
+  const int error = id->is_ud() ? connect_ud(now, *id, param) : connect_rc(now, *id, param, ece);
+  if (error != 0) return error;
+  id->state = IdState::kConnecting;
+  drain(now);
+  return 0;
+}
+
+int RdmaCm::connect_rc(TimeNs now, RdmaId& id, const ConnParam& param, const Ece& ece) {
+  const PortInfo* port = ports_.find(*id.device);
+  if (port == nullptr) return ENODEV;
+  const std::optional<Req> req = req_of(id, *port, path_of(id, *port), param, ece);
+  if (!req) return EINVAL;
+  ids_.connect(id, agent_.new_connection(*id.device));
+  agent_.send_req(now, id.comm, id.peer, *req, ece.option);
+  return 0;
+}
+
+int RdmaCm::connect_ud(TimeNs now, RdmaId& id, const ConnParam& param) {
+  const PortInfo* port = ports_.find(*id.device);
+  if (port == nullptr) return ENODEV;
+  const std::optional<SidrReq> req = sidr_req_of(id, *port, param);
+  if (!req) return EINVAL;
+  ids_.connect(id, agent_.new_sidr(*id.device));
+  agent_.send_sidr_req(now, id.comm, id.peer, *req);
+  return 0;
+}
+
+int RdmaCm::accept(TimeNs now, ChannelId channel, IdHandle handle, std::uint64_t uid,
+                   const ConnParam* param, const Ece& ece) {
+  RdmaId* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  if (id->state != IdState::kConnecting || id->comm == 0) return EINVAL;
+  int error = 0;
+  if (param != nullptr) {
+    id->qp_num = param->qp_num;
+    id->srq = param->srq;
+    error = id->is_ud() ? accept_ud(now, *id, *param, ece) : accept_rc(now, *id, *param, ece);
+    if (error == 0) id->uid = uid;
+  } else if (id->is_ud()) {
+    error = accept_ud(now, *id, ConnParam{}, ece);
+  } else if (!agent_.send_rtu(now, id->comm)) {
+    error = EINVAL;
+  }
+  // As Linux does: the peer need not wait for what cannot be accepted.
+  if (error != 0) (void)reject(now, channel, handle, 0, {});
+  drain(now);
+  return error;
+}
+
+int RdmaCm::accept_rc(TimeNs now, RdmaId& id, const ConnParam& param, const Ece& ece) {
+  const PortInfo* port = ports_.find(*id.device);
+  const Connection* connection = agent_.connection(id.comm);
+  if (port == nullptr || connection == nullptr) return EINVAL;
+  const std::optional<Rep> rep = rep_of(id, *port, param, ece);
+  return rep && agent_.send_rep(now, id.comm, *rep, ece.option) ? 0 : EINVAL;
+}
+
+int RdmaCm::accept_ud(TimeNs now, RdmaId& id, const ConnParam& param, const Ece& ece) {
+  const std::optional<SidrRep> rep = sidr_rep_of(id, param, ece);
+  if (!rep) return EINVAL;
+  if (param.qkey != 0) id.qkey = param.qkey;
+  return agent_.send_sidr_rep(now, id.comm, *rep, ece.option) ? 0 : EINVAL;
+}
+
+int RdmaCm::reject(TimeNs now, ChannelId channel, IdHandle handle, std::uint8_t reason,
+                   std::span<const std::uint8_t> private_data) {
+  RdmaId* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  const auto code = reason == 0 ? RejectReason::kConsumerDefined
+                                : static_cast<RejectReason>(std::uint16_t{reason});
+  if (code != RejectReason::kConsumerDefined && code != RejectReason::kVendorOptionUnsupported) {
+    return EINVAL;
+  }
+  if (id->comm == 0) return EINVAL;
+  bool done = false;
+  if (id->is_ud()) {
+    SidrRep rep;
+    if (private_data.size() > rep.private_data.size()) return EINVAL;
+    std::copy(private_data.begin(), private_data.end(), rep.private_data.begin());
+    rep.status = SidrStatus::kReject;
+    done = agent_.send_sidr_rep(now, id->comm, rep, 0);
+  } else {
+    if (private_data.size() > Rej::kPrivateData) return EINVAL;
+    done = agent_.reject(now, id->comm, code, private_data);
+  }
+  drain(now);
+  return done ? 0 : EINVAL;
+}
+
+int RdmaCm::disconnect(TimeNs now, ChannelId channel, IdHandle handle) {
+  RdmaId* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  if (id->comm == 0) return EINVAL;
+  // What is disconnected already stays so, without complaint.
+  agent_.disconnect(now, id->comm);
+  drain(now);
+  return 0;
+}
+
+int RdmaCm::notify(TimeNs now, ChannelId channel, IdHandle handle, std::uint32_t ib_event) {
+  constexpr std::uint32_t kCommEst = 4;
+  constexpr std::uint32_t kPathMig = 6;
+  RdmaId* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  const Connection* connection = agent_.connection(id->comm);
+  if (connection == nullptr) return EINVAL;
+  const bool is_established = connection->state() == ConnectionState::kEstablished;
+  if (ib_event == kPathMig && is_established) return 0;  // the queue pair has moved by itself
+  if (ib_event != kCommEst) return EINVAL;
+  if (is_established) return EISCONN;
+  const bool done = agent_.mark_established(now, id->comm);
+  drain(now);
+  return done ? 0 : EINVAL;
+}
+
+// --- multicast --------------------------------------------------------------------------------
+
+int RdmaCm::join(ChannelId channel, IdHandle handle, std::uint64_t uid,
+                 const SocketAddress& address, std::uint16_t join_flags,
+                 std::uint32_t& membership) {
+  constexpr std::uint16_t kSendOnly = 1;
+  RdmaId* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  if (join_flags > kSendOnly || !address.is_set() || !id->is_ud()) return EINVAL;
+  if (id->state != IdState::kBound && id->state != IdState::kAddressResolved) return EINVAL;
+  const PortInfo* port = id->device ? ports_.find(*id->device) : nullptr;
+  if (port == nullptr) return EINVAL;
+  if (address.is_any() && port->roce) return EINVAL;  // nobody assigns groups
+  if (!may_add_object(channel)) return ENOMEM;
+
+  membership = memberships_.add(*id, uid);
+  shares_.objects.take(process_of(channel));
+
+  UdParam param;
+  param.qp_num = kMulticastQpn.value();
+  param.qkey = id->qkey_in_use();
+  const Gid mgid =
+      address.is_any() ? assigned_mgid(random_.next()) : mgid_of(address, id->space, port->roce);
+  param.ah = ah_of_group(mgid, *port, id->tos);
+  RdmaEvent event = membership_event(RdmaEventType::kMulticastJoin, membership, uid);
+  event.param = param;
+  post(*id, event);
+  return 0;
+}
+
+int RdmaCm::leave(ChannelId channel, std::uint32_t membership, std::uint32_t& events_reported,
+                  std::uint32_t& withdrawn) {
+  const Memberships::Membership* const found = memberships_.find(membership);
+  if (found == nullptr) return ENOENT;
+  RdmaId* id = nullptr;
+  if (const int error = find(channel, found->owner, id)) return error;
+  events_reported = found->events_reported;
+  withdrawn = withdraw(0, channel, id->handle, membership);
+  memberships_.remove(*id, membership);
+  shares_.objects.give_back(process_of(channel));
+  return 0;
+}
+
+// --- questions --------------------------------------------------------------------------------
+
+int RdmaCm::query(ChannelId channel, IdHandle handle, RouteInfo& info) const {
+  RdmaId* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  const PortInfo* port = id->device ? ports_.find(*id->device) : nullptr;
+  std::optional<PathRecord> path;
+  if (port != nullptr && id->is_addressed()) path = path_of(*id, *port);
+  info = route_info(*id, port, path);
+  return 0;
+}
+
+int RdmaCm::init_qp_attr(ChannelId channel, IdHandle handle, std::uint32_t qp_state,
+                         QpAttr& attr) const {
+  RdmaId* id = nullptr;
+  if (const int error = find(channel, handle, id)) return error;
+  const PortInfo* port = id->device ? ports_.find(*id->device) : nullptr;
+  if (port == nullptr) return EINVAL;
+  const Connection* connection = id->is_ud() ? nullptr : agent_.connection(id->comm);
+  if (connection == nullptr) {
+    attr = attributes_without_connection(*id, qp_state);
+    return 0;
+  }
+  const auto known = attributes_of(*id, *port, path_of(*id, *port), *connection, qp_state);
+  if (!known) return EINVAL;
+  attr = *known;
+  return 0;
+}
+
+PathRecord RdmaCm::path_of(const RdmaId& id, const PortInfo& port) const {
+  return cm::path_of(id, port, ports_.remote(port, id.peer),
+                     id.is_ud() ? nullptr : agent_.connection(id.comm));
+}
+
+std::set<limits::Holder> RdmaCm::listening_processes() const {
+  std::set<limits::Holder> processes;
+  for (const auto& [handle, id] : ids_) {
+    if (id->state == IdState::kListening) processes.insert(process_of(id->channel));
+  }
+  return processes;
 }
 
 bool RdmaCm::is_consistent() const {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the agent reports becomes what the program sees.
+// What the network, the clock and devices bring, and what programs hear of it.
+#include <algorithm>
 #include <cerrno>
+#include <memory>
+#include <utility>
+#include <variant>
 
 #include "verbena/cm/connection_requests.hpp"
 #include "verbena/cm/qp_attributes.hpp"
@@ -15,6 +19,140 @@ Family family_of(const IpHeader& header) {
 
 }  // namespace
 
+// --- events that programs read ----------------------------------------------------------------
+
+void RdmaCm::post(RdmaId& id, RdmaEvent event) {
+  // A request that nobody has accepted has no name the program would know.
+  if (id.uid == 0) {
+    const bool ends = event.type != RdmaEventType::kAddrChange;
+    if (ends && !id.missed) id.missed = std::make_unique<RdmaEvent>(event);
+    return channels_.wake(id.channel, id.handle);
+  }
+  event.owner = id.handle;
+  if (event.membership == 0) {
+    event.uid = id.uid;
+    if (event.request == 0) event.id = id.handle;
+  }
+  channels_.push(id.channel, event);
+}
+
+void RdmaCm::post(RdmaId& id, RdmaEventType type, std::int32_t status) {
+  RdmaEvent event;
+  event.type = type;
+  event.status = status;
+  if (id.is_ud()) event.param = UdParam{};
+  post(id, event);
+}
+
+std::optional<RdmaEvent> RdmaCm::get_event(ChannelId channel) {
+  const std::optional<RdmaEvent> event = channels_.pop(channel);
+  if (!event) return std::nullopt;
+  RdmaId& owner = ids_.at(event->owner);
+  ++owner.events_reported;
+  if (event->membership != 0) ++memberships_.find(event->membership)->events_reported;
+  if (event->type == RdmaEventType::kConnectRequest) ++owner.backlog;
+  return event;
+}
+
+int RdmaCm::write_event(ChannelId channel, IdHandle handle, std::uint32_t type, std::int32_t status,
+                        std::uint64_t argument) {
+  RdmaId* id = nullptr;
+  RdmaEvent event;
+  event.type = static_cast<RdmaEventType>(type);
+  if (event.type != RdmaEventType::kUser && event.type != RdmaEventType::kInternal) return EINVAL;
+  if (const int error = find(channel, handle, id)) return error;
+  if (!may_add_object(channel)) return ENOMEM;
+  event.status = status;
+  event.argument = argument;
+  post(*id, event);
+  return 0;
+}
+
+std::optional<Promise> RdmaCm::promise_after(const RdmaEvent& event) const {
+  const RdmaId* const id = ids_.get(event.request != 0 ? event.request : event.owner);
+  if (id == nullptr || id->is_ud() || !id->device) return std::nullopt;
+  const Connection* connection = agent_.connection(id->comm);
+  const auto is_in = [&](ConnectionState state) {
+    return id->state == IdState::kConnecting && connection != nullptr &&
+           connection->state() == state;
+  };
+  switch (event.type) {
+    case RdmaEventType::kRouteResolved:
+      if (id->state != IdState::kRouteResolved) return std::nullopt;
+      return Promise{Promise::Call::kConnect,
+                     static_cast<std::uint8_t>(Req::kPrivateData - user_data_offset(id->source))};
+    case RdmaEventType::kConnectRequest:
+      if (!is_in(ConnectionState::kReqReceived)) return std::nullopt;
+      return Promise{Promise::Call::kAccept, Rep::kPrivateData};
+    case RdmaEventType::kConnectResponse:
+      if (!is_in(ConnectionState::kRepReceived)) return std::nullopt;
+      return Promise{Promise::Call::kConfirm, PrivateData::kMax};
+    default:
+      return std::nullopt;
+  }
+}
+
+void RdmaCm::break_promise(ChannelId channel, IdHandle handle, std::uint64_t uid, int error) {
+  RdmaId* id = nullptr;
+  if (find(channel, handle, id) != 0) return;
+  if (id->uid == 0) id->uid = uid;
+  if (id->missed) return post(*id, *std::exchange(id->missed, nullptr));
+  // Whoever ended it himself waits for nothing.
+  if (id->state != IdState::kDisconnected) post(*id, RdmaEventType::kConnectError, -error);
+}
+
+// --- IDs come and go --------------------------------------------------------------------------
+
+RdmaId& RdmaCm::new_id(ChannelId channel) {
+  shares_.objects.take(process_of(channel));
+  RdmaId& id = ids_.add(channel);
+  // Now, because a program asks for its queue pair's attributes before it connects or accepts.
+  id.starting_psn = static_cast<std::uint32_t>(random_.next()) & kMask24;
+  return id;
+}
+
+void RdmaCm::destroy(TimeNs now, RdmaId& id, std::uint32_t& withdrawn) {
+  const IdHandle handle = id.handle;
+  release_port(id);
+  neighbours_.forget(handle);
+  withdrawn += withdraw(now, id.channel, handle, 0);
+  release_connection(now, id);
+  shares_.objects.give_back(process_of(id.channel), 1 + id.memberships.size());
+  memberships_.remove_all(id);
+  ids_.erase(handle);
+}
+
+// Takes back unread events; the request that an unread CONNECT_REQUEST brought dies with it.
+std::uint32_t RdmaCm::withdraw(TimeNs now, ChannelId channel, IdHandle owner,
+                               std::uint32_t membership) {
+  const EventChannels::Gone gone = channels_.take_back(channel, owner, membership);
+  for (const IdHandle handle : gone.requests) {
+    std::uint32_t none = 0;
+    if (RdmaId* const request = unread_request(channel, handle)) destroy(now, *request, none);
+  }
+  return gone.events;
+}
+
+RdmaId* RdmaCm::unread_request(ChannelId channel, IdHandle handle) {
+  RdmaId* id = nullptr;
+  return find(channel, handle, id) == 0 && id->uid == 0 ? id : nullptr;
+}
+
+void RdmaCm::release_port(RdmaId& id) {
+  if (!id.holds_port) return;
+  port_table_.release(id.space, id.source.port, id.handle);
+  shares_.ports.give_back(process_of(id.channel));
+  id.holds_port = false;
+}
+
+void RdmaCm::release_connection(TimeNs now, RdmaId& id) {
+  if (id.comm == 0) return;
+  agent_.release(now, id.comm);
+  ids_.disconnect(id);
+}
+
+// --- the network and the clock ----------------------------------------------------------------
+
 void RdmaCm::handle_mad(TimeNs now, DeviceId device, const IpAddress& source,
                         std::span<const std::uint8_t> bytes) {
   agent_.handle_mad(now, device, source, bytes);
@@ -26,6 +164,10 @@ void RdmaCm::handle_timeout(TimeNs now) {
   drain(now);
   handle_early_requests(now);
   handle_neighbours(now);
+}
+
+TimeNs RdmaCm::next_deadline() const {
+  return std::min({early_.next_deadline(), neighbours_.next_deadline(), agent_.next_deadline()});
 }
 
 // Events may make the agent produce more of both; until it is quiet.
@@ -51,7 +193,48 @@ void RdmaCm::on_event(TimeNs now, const CmEvent& event) {
   on_connection_event(*id, event);
 }
 
-// --- passive side -----------------------------------------------------------------------------
+void RdmaCm::on_sidr_response(RdmaId& id, const CmEvent& cause) {
+  std::optional<AhAttr> ah;
+  if (const PortInfo* port = ports_.find(*id.device)) ah = ah_of(path_of(id, *port), *port);
+  const RdmaEvent event = sidr_response_event(cause, ah);
+  if (event.type == RdmaEventType::kEstablished) id.qkey = std::get<UdParam>(event.param).qkey;
+  post(id, event);
+}
+
+void RdmaCm::on_connection_event(RdmaId& id, const CmEvent& cause) {
+  // Who is told that the connection ended hears of the end of timewait, and of nothing else.
+  const bool is_last = cause.kind == CmEventKind::kTimewaitExit;
+  if (id.state != (is_last ? IdState::kDisconnected : IdState::kConnecting)) return;
+  const std::optional<RdmaEvent> event = connection_event(cause);
+  if (!event) return;
+  if (event->type == RdmaEventType::kDisconnected) id.state = IdState::kDisconnected;
+  post(id, *event);
+}
+
+// --- requests of peers ------------------------------------------------------------------------
+
+bool RdmaCm::offer(TimeNs now, const CmEvent& cause) {
+  const Connection* connection = agent_.connection(cause.id);
+  const SidrExchange* exchange = agent_.sidr(cause.id);
+  if (connection == nullptr && exchange == nullptr) return true;
+  const PortInfo* port =
+      ports_.find(connection != nullptr ? connection->device() : exchange->device());
+  const ServiceRequest request = service_request_of(cause.mad);
+  RdmaId* const listener = port == nullptr ? nullptr : listener_for(request, *port);
+  if (listener == nullptr) return false;
+  RdmaId* const id = new_request(
+      request, *port, connection != nullptr ? connection->peer() : exchange->peer(), *listener);
+  if (id == nullptr) {
+    refuse(now, cause, false);
+    return true;
+  }
+  ids_.connect(*id, cause.id);
+  --listener->backlog;
+  RdmaEvent event = request_event(cause.mad, user_data_offset(id->source));
+  event.request = event.id = id->handle;
+  post(*listener, event);
+  return true;
+}
 
 RdmaId* RdmaCm::listener_for(const ServiceRequest& request, const PortInfo& port) {
   const std::optional<ServiceName> name = service_name_of(request.service_id);
@@ -97,47 +280,62 @@ RdmaId* RdmaCm::new_request(const ServiceRequest& request, const PortInfo& port,
   return &id;
 }
 
-bool RdmaCm::offer(TimeNs now, const CmEvent& cause) {
-  const Connection* connection = agent_.connection(cause.id);
-  const SidrExchange* exchange = agent_.sidr(cause.id);
-  if (connection == nullptr && exchange == nullptr) return true;
-  const PortInfo* port =
-      ports_.find(connection != nullptr ? connection->device() : exchange->device());
-  const ServiceRequest request = service_request_of(cause.mad);
-  RdmaId* const listener = port == nullptr ? nullptr : listener_for(request, *port);
-  if (listener == nullptr) return false;
-  RdmaId* const id = new_request(
-      request, *port, connection != nullptr ? connection->peer() : exchange->peer(), *listener);
-  if (id == nullptr) {
-    refuse(now, cause, false);
-    return true;
+void RdmaCm::refuse(TimeNs now, const CmEvent& request, bool nobody_listens) {
+  if (request.kind == CmEventKind::kReqReceived) {
+    agent_.reject(now, request.id,
+                  nobody_listens ? RejectReason::kInvalidServiceId : RejectReason::kConsumerDefined,
+                  {});
+  } else {
+    const auto status = nobody_listens ? SidrStatus::kUnsupported : SidrStatus::kReject;
+    agent_.send_sidr_rep(now, request.id, SidrRep{.status = status}, 0);
   }
-  ids_.connect(*id, cause.id);
-  --listener->backlog;
-  RdmaEvent event = request_event(cause.mad, user_data_offset(id->source));
-  event.request = event.id = id->handle;
-  post(*listener, event);
-  return true;
+  agent_.release(now, request.id);
 }
 
-// --- active side and both ---------------------------------------------------------------------
-
-void RdmaCm::on_sidr_response(RdmaId& id, const CmEvent& cause) {
-  std::optional<AhAttr> ah;
-  if (const PortInfo* port = ports_.find(*id.device)) ah = ah_of(path_of(id, *port), *port);
-  const RdmaEvent event = sidr_response_event(cause, ah);
-  if (event.type == RdmaEventType::kEstablished) id.qkey = std::get<UdParam>(event.param).qkey;
-  post(id, event);
+void RdmaCm::handle_early_requests(TimeNs now) {
+  if (early_.take_offer(now)) {
+    early_.offer([&](const CmEvent& request) {
+      // The peer may have given up meanwhile.
+      const Connection* connection = agent_.connection(request.id);
+      if (connection == nullptr || connection->state() != ConnectionState::kIdle) {
+        return offer(now, request);
+      }
+      agent_.release(now, request.id);
+      return true;
+    });
+    drain(now);
+  }
+  while (const std::optional<CmEvent> request = early_.take_expired(now)) {
+    refuse(now, *request, true);
+  }
+  drain(now);
 }
 
-void RdmaCm::on_connection_event(RdmaId& id, const CmEvent& cause) {
-  // Who is told that the connection ended hears of the end of timewait, and of nothing else.
-  const bool is_last = cause.kind == CmEventKind::kTimewaitExit;
-  if (id.state != (is_last ? IdState::kDisconnected : IdState::kConnecting)) return;
-  const std::optional<RdmaEvent> event = connection_event(cause);
-  if (!event) return;
-  if (event->type == RdmaEventType::kDisconnected) id.state = IdState::kDisconnected;
-  post(id, *event);
+// --- neighbours and devices -------------------------------------------------------------------
+
+void RdmaCm::handle_neighbours(TimeNs now) {
+  for (const NeighbourQuestions::Ended& ended : neighbours_.look(now)) {
+    RdmaId& id = ids_.at(ended.id);
+    if (ended.error == 0) {
+      take_route(id, ended.route);
+    } else {
+      id.state = IdState::kBound;
+      post(id, RdmaEventType::kAddrError, -ended.error);
+    }
+  }
+}
+
+void RdmaCm::take_route(RdmaId& id, const ResolvedRoute& route) {
+  const bool is_any = id.destination.is_any();
+  id.device = route.port->device;
+  id.peer = route.peer;
+  if (id.source.is_any()) {
+    const bool is_ib = id.destination.family == Family::kIb;
+    id.source.ip = is_ib ? route.port->gid.as_ip() : route.source;
+  }
+  if (is_any) id.destination.ip = route.source;
+  id.state = IdState::kAddressResolved;
+  post(id, RdmaEventType::kAddrResolved);
 }
 
 void RdmaCm::handle_port_down(DeviceId device) {
@@ -146,12 +344,8 @@ void RdmaCm::handle_port_down(DeviceId device) {
   for (const auto& [number, membership] : memberships_) {
     RdmaId& owner = ids_.at(membership.owner);
     if (owner.device != device) continue;
-    RdmaEvent event;
-    event.type = RdmaEventType::kMulticastError;
+    RdmaEvent event = membership_event(RdmaEventType::kMulticastError, number, membership.uid);
     event.status = -ENETRESET;
-    event.param = UdParam{};
-    event.membership = event.id = number;
-    event.uid = membership.uid;
     post(owner, event);
   }
 }

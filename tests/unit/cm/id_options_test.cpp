@@ -19,6 +19,19 @@ int set(RdmaId& id, std::uint32_t name, std::int32_t value, std::size_t size) {
   return set_id_option(id, name, std::span(bytes).first(size));
 }
 
+TEST(IdOptionsTest, APortSpaceHasItsTypeAndIbHasAll) {
+  EXPECT_EQ(qp_type_in(0x106, 0), QpType::kRc);
+  EXPECT_EQ(qp_type_in(0x111, 2), QpType::kUd);
+  EXPECT_EQ(qp_type_in(0x002, 2), QpType::kUd);
+  EXPECT_EQ(qp_type_in(0x107, 2), std::nullopt);
+  for (const std::uint8_t type : {2, 3, 4, 9, 10}) {
+    EXPECT_EQ(qp_type_in(0x13f, type), static_cast<QpType>(type));
+  }
+  for (const std::uint8_t none : {0, 1, 5, 11, 255}) {
+    EXPECT_EQ(qp_type_in(0x13f, none), std::nullopt);
+  }
+}
+
 TEST(IdOptionsTest, EachHasItsSize) {
   RdmaId id;
   EXPECT_EQ(set(id, kTos, 0x20, 4), EINVAL);

@@ -125,6 +125,15 @@ TEST(ProgramEventsTest, ARejectionHasItsReason) {
   EXPECT_EQ(std::get<ConnParam>(event->param).private_data.bytes[0], 'n');
 }
 
+TEST(ProgramEventsTest, AMembershipHasTheNameThatItsProgramGaveIt) {
+  const RdmaEvent event = membership_event(kMulticastError, 7, 50);
+  EXPECT_EQ(event.type, kMulticastError);
+  EXPECT_EQ(event.id, 7u);
+  EXPECT_EQ(event.membership, 7u);
+  EXPECT_EQ(event.uid, 50u);
+  EXPECT_TRUE(std::holds_alternative<UdParam>(event.param));
+}
+
 TEST(ProgramEventsTest, TheRestIsATypeAndAStatus) {
   struct Row {
     CmEventKind cause;

@@ -83,6 +83,35 @@ TEST_F(QpAttributesTest, AGroupHasALidOnInfiniBandOnly) {
   EXPECT_EQ(ah.hop_limit, 64);
 }
 
+TEST_F(QpAttributesTest, ARouteIsKnownStepByStep) {
+  id_.source = SocketAddress::of(IpAddress::v4(1), 5000);
+  RouteInfo info = route_info(id_, nullptr, std::nullopt);
+  EXPECT_EQ(info.port, nullptr);
+  EXPECT_EQ(info.source, id_.source);
+  EXPECT_EQ(info.source_service, service_id_of(PortSpace::kTcp, 5000));
+  EXPECT_EQ(info.path.sgid, Gid{});
+
+  port_.pkey = 0x8001;
+  info = route_info(id_, &port_, std::nullopt);
+  EXPECT_EQ(info.port, &port_);
+  EXPECT_EQ(info.path.sgid, port_.gid);
+  EXPECT_EQ(info.path.pkey, 0x8001);
+  EXPECT_FALSE(info.has_path);
+
+  id_.destination = SocketAddress::of(IpAddress::v4(2), 7174);
+  id_.state = IdState::kAddressQuery;
+  EXPECT_FALSE(id_.is_addressed());
+  id_.state = IdState::kAddressResolved;
+  EXPECT_TRUE(id_.is_addressed());
+  const PathRecord path = path_of(id_, port_, remote_, nullptr);
+  info = route_info(id_, &port_, path);
+  EXPECT_EQ(info.destination_service, service_id_of(PortSpace::kTcp, 7174));
+  EXPECT_EQ(info.path.dlid, 4);
+  EXPECT_FALSE(info.has_path) << "the program has not asked for it";
+  id_.state = IdState::kRouteResolved;
+  EXPECT_TRUE(route_info(id_, &port_, path).has_path);
+}
+
 TEST_F(QpAttributesTest, WithoutAConnectionAQueuePairIsOnlyInitialized) {
   EXPECT_EQ(attributes_without_connection(id_, kQpInit).mask,
             kMaskState | kMaskPkeyIndex | kMaskPort | kMaskAccessFlags);

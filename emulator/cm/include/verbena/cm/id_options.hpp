@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The options that a program sets on an ID, as bytes of its own. Pure functions, any thread.
+// What a program wants of an ID, in numbers and bytes of its own: the type of its queue pair, and
+// options. Pure functions, any thread.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "verbena/cm/rdma_id.hpp"
 
 namespace verbena::cm {
+
+// That of the port space; in RDMA_PS_IB it is the program's choice. Nothing for another space or
+// type.
+std::optional<QpType> qp_type_in(std::uint16_t port_space, std::uint8_t chosen);
 
 // 0 or an errno: for a value of the wrong size, in a state in which it is too late, or without
 // meaning for the ID's queue pair.

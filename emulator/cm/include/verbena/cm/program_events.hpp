@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the agent reports, as the events that programs read. Whose event it is, and which state the
-// ID has afterwards, the caller says. Pure functions, any thread.
+// What the agent reports, and what becomes of memberships, as the events that programs read. Whose
+// event it is, and which state the ID has afterwards, the caller says. Pure functions, any thread.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +25,8 @@ ServiceRequest service_request_of(const Mad& mad);
 RdmaEvent request_event(const Mad& request, std::size_t user_data);
 // The answer to a SIDR_REQ, or that there is none. Without `ah` the port is gone.
 RdmaEvent sidr_response_event(const CmEvent& cause, const std::optional<AhAttr>& ah);
+// Of a membership in a group, by which the program knows it.
+RdmaEvent membership_event(RdmaEventType type, std::uint32_t membership, std::uint64_t uid);
 // Nothing for what no program hears of.
 std::optional<RdmaEvent> connection_event(const CmEvent& cause);
 

@@ -18,6 +18,10 @@ PathRecord path_of(const RdmaId& id, const PortInfo& port, const RemotePort& rem
 AhAttr ah_of(const PathRecord& path, const PortInfo& port);
 AhAttr ah_of_group(const Gid& mgid, const PortInfo& port, std::uint8_t traffic_class);
 
+// What the program may know of its ID's way. `port` is null while no device is chosen, and there is
+// no `path` while no destination is resolved.
+RouteInfo route_info(const RdmaId& id, const PortInfo* port, const std::optional<PathRecord>& path);
+
 // The attributes for INIT of an ID without a connection.
 QpAttr attributes_without_connection(const RdmaId& id, std::uint32_t qp_state);
 // Nothing for a state whose attributes the connection does not know, or not any more.

@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -28,6 +27,7 @@
 #include "verbena/cm/rdma_id.hpp"
 #include "verbena/cm/rdma_types.hpp"
 #include "verbena/cm/shares.hpp"
+#include "verbena/limits/fair_share.hpp"
 
 namespace verbena::cm {
 
@@ -65,8 +65,7 @@ class RdmaCm {
   // Why the last call was refused, in words, if its process has its share; once.
   std::string take_reason() { return shares_.take_reason(); }
 
-  // --- calls (rdma_cm_addresses.cpp, rdma_cm_calls.cpp, rdma_cm_connect.cpp, rdma_cm_query.cpp,
-  // multicast.cpp) ---
+  // --- calls (rdma_cm.cpp) --------------------------------------------------------------------
   int create_id(ChannelId channel, std::uint64_t uid, std::uint16_t port_space,
                 std::uint8_t qp_type, IdHandle& id);
   // `withdrawn`: events that were announced on the channel and are not there any more.
@@ -130,52 +129,55 @@ class RdmaCm {
   bool is_consistent() const;
 
  private:
-  // Books (rdma_cm.cpp).
+  // Inside of calls (rdma_cm.cpp).
   int find(ChannelId channel, IdHandle handle, RdmaId*& id) const {
     return ids_.find(channel, handle, id);
   }
-  RdmaId& new_id(ChannelId channel);
-  void destroy(TimeNs now, RdmaId& id, std::uint32_t& withdrawn);
-  // What an unread CONNECT_REQUEST brings. Null if a program that guessed its number has destroyed,
-  // moved or accepted it, and after that perhaps another ID has the number.
-  RdmaId* unread_request(ChannelId channel, IdHandle handle);
-  // Of one membership, or with 0 all of the owner's.
-  std::uint32_t withdraw(TimeNs now, ChannelId channel, IdHandle owner, std::uint32_t membership);
-  void post(RdmaId& id, RdmaEvent event);
-  void post(RdmaId& id, RdmaEventType type, std::int32_t status = 0);
-  void drain(TimeNs now);
   limits::Holder process_of(ChannelId channel) const { return channels_.process_of(channel); }
   bool may_add_object(ChannelId channel) { return shares_.may_add_object(process_of(channel)); }
   void move_shares(const RdmaId& id, limits::Holder from, limits::Holder to);
-
-  // Addresses and connections.
   int bind_id(RdmaId& id, const SocketAddress& address);
-  void take_route(RdmaId& id, const ResolvedRoute& route);
-  void handle_neighbours(TimeNs now);
-  void release_port(RdmaId& id);
-  void release_connection(TimeNs now, RdmaId& id);
-  PathRecord path_of(const RdmaId& id, const PortInfo& port) const;
+  int set_path(RdmaId& id, std::span<const std::uint8_t> records);
   int connect_rc(TimeNs now, RdmaId& id, const ConnParam& param, const Ece& ece);
   int connect_ud(TimeNs now, RdmaId& id, const ConnParam& param);
   int accept_rc(TimeNs now, RdmaId& id, const ConnParam& param, const Ece& ece);
   int accept_ud(TimeNs now, RdmaId& id, const ConnParam& param, const Ece& ece);
-  int set_path(RdmaId& id, std::span<const std::uint8_t> records);
+  PathRecord path_of(const RdmaId& id, const PortInfo& port) const;
 
-  // Events of the agent (rdma_cm_events.cpp).
+  // The rest (rdma_cm_events.cpp). Events that programs read:
+  void post(RdmaId& id, RdmaEvent event);
+  void post(RdmaId& id, RdmaEventType type, std::int32_t status = 0);
+
+  // IDs come and go:
+  RdmaId& new_id(ChannelId channel);
+  void destroy(TimeNs now, RdmaId& id, std::uint32_t& withdrawn);
+  // Of one membership, or with 0 all of the owner's.
+  std::uint32_t withdraw(TimeNs now, ChannelId channel, IdHandle owner, std::uint32_t membership);
+  // What an unread CONNECT_REQUEST brings. Null if a program that guessed its number has destroyed,
+  // moved or accepted it, and after that perhaps another ID has the number.
+  RdmaId* unread_request(ChannelId channel, IdHandle handle);
+  void release_port(RdmaId& id);
+  void release_connection(TimeNs now, RdmaId& id);
+
+  // What the agent reports:
+  void drain(TimeNs now);
   void on_event(TimeNs now, const CmEvent& event);
   void on_sidr_response(RdmaId& id, const CmEvent& event);
   void on_connection_event(RdmaId& id, const CmEvent& event);
+
+  // Requests of peers:
+  bool offer(TimeNs now, const CmEvent& request);  // false when nobody listens
   // Who listens for it, whether it can be accepted or not; null: nobody.
   RdmaId* listener_for(const ServiceRequest& request, const PortInfo& port);
   // Null if it cannot be accepted.
   RdmaId* new_request(const ServiceRequest& request, const PortInfo& port, const IpAddress& peer,
                       RdmaId& listener);
-
-  // Requests that came too early (rdma_cm_early.cpp).
-  // False when nobody listens.
-  bool offer(TimeNs now, const CmEvent& request);
-  void handle_early_requests(TimeNs now);
   void refuse(TimeNs now, const CmEvent& request, bool nobody_listens);
+  void handle_early_requests(TimeNs now);
+
+  // Neighbours:
+  void handle_neighbours(TimeNs now);
+  void take_route(RdmaId& id, const ResolvedRoute& route);
 
   const Ports& ports_;
   UnpredictableRandom random_;

@@ -58,6 +58,9 @@ struct RdmaId {
   std::unique_ptr<RdmaEvent> missed;  // what came first while it had no name
 
   bool is_ud() const { return qp_type == QpType::kUd; }
+  bool is_addressed() const {
+    return destination.is_set() && state != IdState::kBound && state != IdState::kAddressQuery;
+  }
   // That of its port space, until one was agreed on.
   std::uint32_t qkey_in_use() const {
     if (qkey != 0) return qkey;
