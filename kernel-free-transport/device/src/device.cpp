@@ -24,7 +24,7 @@ Device::Device(const DeviceOptions& options, wire::Transmitter& transmitter,
       memory_(options.memory != nullptr ? *options.memory : make_memory(options)),
       table_(options.slot, random_),
       active_mtu_(options.limits.active_mtu) {
-  add_shared_slot(options.slot);
+  shared_.add_slot(options.slot, random_);
   for (auto& buffer : buffers_) buffer = std::make_unique_for_overwrite<TxBuffer>();
 }
 
@@ -32,11 +32,6 @@ memory::Registry& Device::make_memory(const DeviceOptions& options) {
   return own_memory_.emplace(
       options.memory_port != nullptr ? *options.memory_port : memory::trusting_memory_port(),
       options.max_regions, random_.next());
-}
-
-void Device::add_shared_slot(std::uint32_t slot) {
-  // The number 0 is none.
-  shared_slots_.push_back({slot, NumberPool(random_, slot == 0 ? 1 : 0)});
 }
 
 Device::~Device() {
@@ -99,8 +94,7 @@ void Device::destroy_qp(qp::QueuePair* qp) {
 void Device::add_slot(std::uint32_t slot) {
   const Guard guard(receive_lock_);
   table_.add_slot(slot, random_);
-  const Guard shared_guard(shared_lock_);
-  add_shared_slot(slot);
+  shared_.add_slot(slot, random_);
 }
 
 std::optional<qp::Refused> Device::modify_qp(qp::QueuePair& qp, const qp::Attributes& wanted,
@@ -128,15 +122,6 @@ void Device::set_port_active(bool active) { port_active_.publish(active); }
 // --- SRQs of other processes in an XRC domain ----------------------------------------------------
 
 // The lines by which their proxies answer, and the proxies of this device.
-
-bool Device::is_own(std::uint32_t number) const noexcept {
-  const std::uint32_t slot = Qpn(number).slot();
-  const Guard guard(shared_lock_);
-  for (const SharedSlot& s : shared_slots_) {
-    if (s.number == slot) return true;
-  }
-  return false;
-}
 
 std::optional<Qpn> Device::open_line(Qpn receiver) {
   const auto line = table_.reserve();
@@ -216,38 +201,12 @@ void Device::destroy_proxy(qp::QueuePair* qp) {
   destroy_qp(qp);
 }
 
-bool Device::add_shared(queue::SharedReceive& shared) {
-  const Guard guard(shared_lock_);
-  for (SharedSlot& slot : shared_slots_) {
-    const auto index = slot.numbers.take();
-    if (!index) continue;
-    shared.number = Qpn::from(slot.number, *index).value();
-    shared_.emplace(shared.number, &shared);
-    return true;
-  }
-  return false;
-}
-
 void Device::remove_shared(queue::SharedReceive& shared) {
-  {
-    const Guard guard(shared_lock_);
-    const Qpn number(shared.number);
-    const bool had_number = shared_.erase(shared.number) != 0;
-    for (SharedSlot& slot : shared_slots_) {
-      if (had_number && slot.number == number.slot()) slot.numbers.give_back(number.index());
-    }
-  }
+  shared_.remove(shared);
   for_each_qp([&](qp::QueuePair& qp) {
     const Guard guard(qp.lock());
     qp.forget_shared(&shared);
   });
-}
-
-queue::SharedReceive* Device::find(std::uint32_t number, std::uint32_t xrc_domain) const noexcept {
-  const Guard guard(shared_lock_);
-  const auto found = shared_.find(number);
-  if (found == shared_.end() || found->second->xrc_domain != xrc_domain) return nullptr;
-  return found->second;
 }
 
 }  // namespace verbena::device

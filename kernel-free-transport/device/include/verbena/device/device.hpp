@@ -31,6 +31,7 @@
 #include "verbena/base/lock.hpp"
 #include "verbena/base/port_counters.hpp"
 #include "verbena/device/qp_table.hpp"
+#include "verbena/device/shared_receives.hpp"
 #include "verbena/device/timer_queue.hpp"
 #include "verbena/memory/registry.hpp"
 #include "verbena/qp/queue_pair.hpp"
@@ -94,11 +95,13 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
                                        std::uint32_t mask, TimeNs now);
   // XRC SRQs are found by number; others need not be known here. Gives it its number; false when
   // all are taken (ask for a slot).
-  bool add_shared(queue::SharedReceive& shared);
+  bool add_shared(queue::SharedReceive& shared) { return shared_.add(shared); }
   void remove_shared(queue::SharedReceive& shared);
   queue::SharedReceive* find(std::uint32_t number,
-                             std::uint32_t xrc_domain) const noexcept override;
-  bool is_own(std::uint32_t number) const noexcept override;
+                             std::uint32_t xrc_domain) const noexcept override {
+    return shared_.find(number, xrc_domain);
+  }
+  bool is_own(std::uint32_t number) const noexcept override { return shared_.is_own(number); }
 
   // --- SRQs of other processes in an XRC domain (queue/events.hpp, relay/relay.hpp) ---
   // The answer to EventSink::on_proxy_wanted; what is late is ignored.
@@ -178,14 +181,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
 
  private:
   struct TxBuffer;
-  // SRQ numbers are made as queue pair numbers are.
-  struct SharedSlot {
-    std::uint32_t number;
-    NumberPool numbers;
-  };
-
   memory::Registry& make_memory(const DeviceOptions& options);
-  void add_shared_slot(std::uint32_t slot);
   void count_piggybacked_ack() noexcept {
     counters_.received.packets.add();
     counters_.received.bytes.add(wire::PiggybackedAck::kPacketSize);
@@ -231,9 +227,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   std::vector<qp::QueuePair*> holding_;   // an acknowledgement, or did so
   Published<TimeNs> held_until_{kNever};  // the first of them, or sooner
   std::array<std::unique_ptr<TxBuffer>, SentCounters::kParts> buffers_;
-  mutable Lock shared_lock_;
-  std::unordered_map<std::uint32_t, queue::SharedReceive*> shared_;
-  std::vector<SharedSlot> shared_slots_;
+  SharedReceives shared_;
   std::unordered_map<std::uint32_t, qp::QueuePair*> lines_;  // by number; under the receive lock
   Published<bool> port_active_{true};
   Published<bool> obeys_marks_{false};
