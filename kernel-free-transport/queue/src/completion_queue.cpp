@@ -35,8 +35,7 @@ bool CompletionQueue::move_to(std::size_t size) noexcept try {
   }
   ring_ = std::move(other);
   set_room();
-  solicited_end_ -= head_;
-  told_end_ -= head_;
+  arming_.restart_at(head_);
   head_ = 0;
   return true;
 } catch (const std::bad_alloc&) {
@@ -69,16 +68,6 @@ bool CompletionQueue::make_room() noexcept {
   set_room();
   events_.on_async_event(AsyncEvent::kCqError, cookie_);
   return false;
-}
-
-// Of an armed queue's new completion, which matters if it is solicited or has failed.
-void CompletionQueue::announce(bool matters) noexcept {
-  if (armed_ != Armed::kAny && !matters) return;
-  if (++since_event_ < moderation_) return;
-  armed_ = Armed::kNo;
-  since_event_ = 0;
-  told_end_ = head_ + count_;
-  events_.on_completion_event(cookie_);
 }
 
 // What the reader has seen, when so many behind it were taken.
@@ -117,45 +106,25 @@ void CompletionQueue::consume(std::size_t count, Completion& kept) noexcept {
   count_hint_.publish(count_);
 }
 
-// Whether something lies here of which an armed queue would have told, and no event has.
-bool CompletionQueue::holds_news(bool solicited_only) noexcept {
-  // Positions wrap: what is long gone must not come to lie ahead again.
-  for (std::uint32_t* end : {&solicited_end_, &told_end_}) {
-    if (static_cast<std::int32_t>(*end - head_) < 0) *end = head_;
-  }
-  since_event_ = std::max(since_event_, head_ + count_ - told_end_);
-  const std::uint32_t end = solicited_only ? solicited_end_ : head_ + count_;
-  return static_cast<std::int32_t>(end - told_end_) > 0 && since_event_ >= moderation_;
-}
-
-CompletionQueue::Arming CompletionQueue::arm(bool solicited_only) noexcept {
-  bool waited = false;
+Arming CompletionQueue::arm(bool solicited_only) noexcept {
+  bool fires = false;
+  Arming result{};
   {
     const Guard guard(lock_);
-    waited = armed_ != Armed::kNo;
-    // A request for any completion is not weakened by a later one for solicited ones.
-    solicited_only = solicited_only && armed_ != Armed::kAny;
-    if (!holds_news(solicited_only)) {
-      told_end_ = head_;
-      armed_ = solicited_only ? Armed::kSolicited : Armed::kAny;
-      return waited ? Arming::kWaitedBefore : Arming::kWaits;
-    }
-    armed_ = Armed::kNo;
-    since_event_ = 0;
-    ++told_end_;
+    result = arming_.arm(head_, head_ + count_, solicited_only, fires);
   }
-  events_.on_completion_event(cookie_);
-  return waited ? Arming::kWaitedBefore : Arming::kFired;
+  if (fires) events_.on_completion_event(cookie_);
+  return result;
 }
 
 bool CompletionQueue::disarm() noexcept {
   const Guard guard(lock_);
-  return std::exchange(armed_, Armed::kNo) != Armed::kNo;
+  return arming_.disarm();
 }
 
 void CompletionQueue::moderate(std::uint16_t count) noexcept {
   const Guard guard(lock_);
-  moderation_ = count;
+  arming_.moderate(count);
 }
 
 bool CompletionQueue::resize(std::uint32_t capacity) {
@@ -177,11 +146,7 @@ void CompletionQueue::purge(std::uint32_t qpn) noexcept {
       accounts_.at(c.account).add_polled(c.slots);
     }
   }
-  // Which of them was the last solicited one is not known any more.
-  if (kept != count_ && static_cast<std::int32_t>(solicited_end_ - head_) > 0) {
-    solicited_end_ = head_ + kept;
-  }
-  if (static_cast<std::int32_t>(told_end_ - (head_ + kept)) > 0) told_end_ = head_ + kept;
+  if (kept != count_) arming_.cut(head_, head_ + kept);
   count_ = kept;
   count_hint_.publish(count_);
 }

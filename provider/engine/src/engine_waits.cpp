@@ -49,9 +49,8 @@ bool Engine::prepare_reader_wait() noexcept {
 
 // Counted when the queue's lock is free, so the event may have been counted before: what counts is
 // the sum.
-void Engine::note_armed(CompletionChannel& channel,
-                        queue::CompletionQueue::Arming arming) noexcept {
-  using Arming = queue::CompletionQueue::Arming;
+void Engine::note_armed(CompletionChannel& channel, queue::Arming arming) noexcept {
+  using Arming = queue::Arming;
   if (arming == Arming::kWaitedBefore) return;
   channel.armed.fetch_add(1, std::memory_order_relaxed);
   if (arming == Arming::kFired) return progress_.note_fired_at_once();

@@ -14,8 +14,6 @@ TEST_F(CompletionQueueTest, AnUnarmedQueueIsSilent) {
   EXPECT_EQ(sink_.completion_events, 0);
 }
 
-using Arming = CompletionQueue::Arming;
-
 TEST_F(CompletionQueueTest, ArmingYieldsOneEventForTheNextCompletion) {
   CompletionQueue cq = make(8);
   EXPECT_EQ(cq.arm(false), Arming::kWaits);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "verbena/base/lock.hpp"
+#include "verbena/queue/event_arming.hpp"
 #include "verbena/queue/events.hpp"
 #include "verbena/queue/freed_slots.hpp"
 #include "verbena/queue/work.hpp"
@@ -52,8 +53,7 @@ class CompletionQueue {
       entry.timestamp = clock_();
     count_hint_.publish(++count_);
     const bool matters = solicited || entry.status != Status::kSuccess;
-    if (matters) solicited_end_ = head_ + count_;
-    if (armed_ != Armed::kNo) announce(matters);
+    if (arming_.note_pushed(head_ + count_, matters)) events_.on_completion_event(cookie_);
     return true;
   }
 
@@ -97,9 +97,7 @@ class CompletionQueue {
   // Asks for one event: at the next completion (or solicited one), or at once if one lies here of
   // which no event has told, as adapters do. An event that comes at once tells of one completion,
   // so that who polls one for each event gets them all; and what an event has told is told again
-  // only to who arms twice without polling. kWaits: the queue waits from now on; kFired: it did not
-  // and does not, but has told already; kWaitedBefore: it was armed.
-  enum class Arming : std::uint8_t { kWaits, kFired, kWaitedBefore };
+  // only to who arms twice without polling.
   Arming arm(bool solicited_only) noexcept;
   // Asks for none any more. Whether the queue was armed.
   bool disarm() noexcept;
@@ -136,8 +134,6 @@ class CompletionQueue {
     mask_ = static_cast<std::uint32_t>(ring_.size() - 1);
     room_ = failed_ ? 0 : std::min(capacity_, mask_ + 1);
   }
-  void announce(bool matters) noexcept;
-  bool holds_news(bool solicited_only) noexcept;
   void disown_locked(std::uint32_t account) noexcept;
   void move_peeked_up(std::uint32_t taken) noexcept;
   std::size_t slot(std::uint32_t position) const { return position & mask_; }
@@ -154,17 +150,13 @@ class CompletionQueue {
   std::uint32_t capacity_;
   std::uint32_t head_ = 0;  // position of the oldest
   std::uint32_t count_ = 0;
-  std::uint32_t solicited_end_ = 0;  // position behind the last solicited or failed one
-  std::uint32_t told_end_ = 0;       // position behind the last of which an event has told
-  std::uint32_t peeked_ = 0;         // of them, at the head, by the reader
-  std::uint32_t peek_lost_ = 0;      // that an overrun has taken from under the reader
-  std::span<Completion> seen_;       // those and these, where they lie
-  bool reads_ring_ = false;          // the reader looks into `ring_`, else into one of those:
+  std::uint32_t peeked_ = 0;     // of them, at the head, by the reader
+  std::uint32_t peek_lost_ = 0;  // that an overrun has taken from under the reader
+  std::span<Completion> seen_;   // those and these, where they lie
+  bool reads_ring_ = false;      // the reader looks into `ring_`, else into one of those:
   std::vector<std::vector<Completion>> left_;
   Published<std::uint32_t> count_hint_{0};
-  std::uint32_t since_event_ = 0;
-  std::uint16_t moderation_ = 0;
-  enum class Armed : std::uint8_t { kNo, kSolicited, kAny } armed_ = Armed::kNo;
+  EventArming arming_;
   SlotAccounts accounts_;
   bool ignore_overrun_;
   std::uint64_t (*clock_)() noexcept;

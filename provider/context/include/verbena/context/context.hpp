@@ -102,7 +102,7 @@ class Context final {
   void on_completion_event(Cq& cq) noexcept;
   void on_async_event(queue::AsyncEvent event, void* cookie) noexcept;
   // A completion queue begins, or has ended, to wait for a completion to tell of.
-  void note_armed(Cq& cq, queue::CompletionQueue::Arming arming) noexcept {
+  void note_armed(Cq& cq, queue::Arming arming) noexcept {
     if (cq.channel) first().engine().note_armed(*cq.channel, arming);
   }
   void note_fired(Cq& cq) noexcept {

@@ -91,7 +91,7 @@ class Engine final : public queue::EventSink,
 
   // --- completion channels ---
   // One of a channel's queues begins, or has ended, to wait for a completion to tell of.
-  void note_armed(CompletionChannel& channel, queue::CompletionQueue::Arming arming) noexcept;
+  void note_armed(CompletionChannel& channel, queue::Arming arming) noexcept;
   void note_fired(CompletionChannel& channel) noexcept;
   // Returns when every earlier completion event has been written. Without a lock.
   void await_announcements() noexcept { announcements_.await_written(device_.receive_lock()); }

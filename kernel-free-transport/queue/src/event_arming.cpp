@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "verbena/queue/event_arming.hpp"
+
+#include <algorithm>
+
+namespace verbena::queue {
+namespace {
+
+bool is_behind(std::uint32_t position, std::uint32_t other) {
+  return static_cast<std::int32_t>(position - other) > 0;
+}
+
+}  // namespace
+
+bool EventArming::tells(std::uint32_t end, bool matters) noexcept {
+  if (armed_ != Armed::kAny && !matters) return false;
+  if (++since_event_ < moderation_) return false;
+  armed_ = Armed::kNo;
+  since_event_ = 0;
+  told_end_ = end;
+  return true;
+}
+
+// Whether something lies here of which an armed queue would have told, and no event has.
+bool EventArming::holds_news(std::uint32_t head, std::uint32_t end, bool solicited_only) noexcept {
+  // Positions wrap: what is long gone must not come to lie ahead again.
+  for (std::uint32_t* mark : {&solicited_end_, &told_end_}) {
+    if (is_behind(head, *mark)) *mark = head;
+  }
+  since_event_ = std::max(since_event_, end - told_end_);
+  return is_behind(solicited_only ? solicited_end_ : end, told_end_) && since_event_ >= moderation_;
+}
+
+Arming EventArming::arm(std::uint32_t head, std::uint32_t end, bool solicited_only,
+                        bool& fires) noexcept {
+  const bool waited = armed_ != Armed::kNo;
+  // A request for any completion is not weakened by a later one for solicited ones.
+  solicited_only = solicited_only && armed_ != Armed::kAny;
+  fires = holds_news(head, end, solicited_only);
+  if (fires) {
+    armed_ = Armed::kNo;
+    since_event_ = 0;
+    ++told_end_;
+    return waited ? Arming::kWaitedBefore : Arming::kFired;
+  }
+  told_end_ = head;
+  armed_ = solicited_only ? Armed::kSolicited : Armed::kAny;
+  return waited ? Arming::kWaitedBefore : Arming::kWaits;
+}
+
+void EventArming::cut(std::uint32_t head, std::uint32_t end) noexcept {
+  // Which of those that are left was the last that matters is not known any more.
+  if (is_behind(solicited_end_, head)) solicited_end_ = end;
+  if (is_behind(told_end_, end)) told_end_ = end;
+}
+
+}  // namespace verbena::queue
