@@ -55,29 +55,54 @@ bool is_usable(const sockaddr* sa) {
   return socket && ::bind(socket.get(), sa, sizeof(sockaddr_in6)) == 0;
 }
 
+Interface make(int socket, const char* name, const sockaddr* address, const sockaddr* mask,
+               unsigned flags) {
+  Interface one;
+  one.address = address_of(address);
+  one.prefix_length = prefix_of(mask);
+  one.name = name;
+  // A label such as eth0:1 belongs to eth0.
+  one.name.resize(std::min(one.name.find(':'), one.name.size()));
+  one.index = ::if_nametoindex(one.name.c_str());
+  one.mtu = mtu_of(socket, one.name.c_str());
+  one.loopback = (flags & IFF_LOOPBACK) != 0;
+  one.is_up = (flags & IFF_UP) != 0;
+  return one;
+}
+
+// As sandboxes without netlink still allow it; of IPv6 nothing is said.
+std::vector<Interface> list_without_netlink(int socket) {
+  std::vector<ifreq> requests(256);
+  ifconf list{};
+  list.ifc_len = static_cast<int>(requests.size() * sizeof(ifreq));
+  list.ifc_req = requests.data();
+  if (::ioctl(socket, SIOCGIFCONF, &list) != 0) return {};
+  requests.resize(static_cast<std::size_t>(list.ifc_len) / sizeof(ifreq));
+  std::vector<Interface> all;
+  for (const ifreq& known : requests) {
+    ifreq flags = known;
+    ifreq mask = known;
+    if (::ioctl(socket, SIOCGIFFLAGS, &flags) != 0) continue;
+    if (::ioctl(socket, SIOCGIFNETMASK, &mask) != 0) continue;
+    all.push_back(make(socket, known.ifr_name, &known.ifr_addr, &mask.ifr_netmask,
+                       static_cast<unsigned>(flags.ifr_flags)));
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<Interface> list_interfaces() {
-  std::vector<Interface> all;
-  ifaddrs* first = nullptr;
-  if (::getifaddrs(&first) != 0) return all;
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(first, &::freeifaddrs);
   const control::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) return list_without_netlink(socket.get());
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(first, &::freeifaddrs);
+  std::vector<Interface> all;
   for (const ifaddrs* i = first; i != nullptr; i = i->ifa_next) {
     if (i->ifa_addr == nullptr) continue;
     if (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6) continue;
     if (!is_usable(i->ifa_addr)) continue;
-    Interface one;
-    one.address = address_of(i->ifa_addr);
-    one.prefix_length = prefix_of(i->ifa_netmask);
-    one.name = i->ifa_name;
-    // A label such as eth0:1 belongs to eth0.
-    one.name.resize(std::min(one.name.find(':'), one.name.size()));
-    one.index = ::if_nametoindex(one.name.c_str());
-    one.mtu = mtu_of(socket.get(), one.name.c_str());
-    one.loopback = (i->ifa_flags & IFF_LOOPBACK) != 0;
-    one.is_up = (i->ifa_flags & IFF_UP) != 0;
-    all.push_back(std::move(one));
+    all.push_back(make(socket.get(), i->ifa_name, i->ifa_addr, i->ifa_netmask, i->ifa_flags));
   }
   return all;
 }

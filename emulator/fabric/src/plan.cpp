@@ -156,6 +156,9 @@ Outcome<std::vector<DeviceInfo>> plan_devices(const settings::Settings& settings
     const bool is_roce = n < roce;
     const IpAddress address = is_roce ? settings.roce[n] : (*fabric)[n - roce];
     const auto on = interface_of(host.interfaces, address);
+    if (host.interfaces.empty()) {
+      return fail(ENETDOWN, "the system names no network interface, not even the loopback one");
+    }
     if (is_in_loopback_net(address) && !(on && on->is_up)) {
       return fail(ENETDOWN, "the loopback interface is down, which " + address.to_string() +
                                 " belongs to; bring lo up, as root: ip link set lo up");

@@ -15,12 +15,12 @@ import seccomp
 
 
 class Devices(unittest.TestCase):
-    def pair(self, server, client, *words):
+    def pair(self, server, client, *words, in_front=()):
         verbena = run_case.BUILD + "/bin/verbena"
         with tempfile.TemporaryDirectory(prefix="verbena-test-") as home:
             env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "VERBENA_RUNTIME_DIR": home + "/run",
                    "VERBENA": verbena}
-            done = subprocess.run([verbena, "run", "--private", *words, "--pair", server, client], env=env, text=True,
+            done = subprocess.run([*in_front, verbena, "run", "--private", *words, "--pair", server, client], env=env, text=True,
                                   capture_output=True, timeout=run_case.LIMIT, check=False)
             self.assertEqual(os.listdir(home + "/run"), [])
         return done
@@ -63,10 +63,15 @@ class Devices(unittest.TestCase):
         """libibverbs finds the devices in /sys then, as in sandboxes, and asks their ABI version there."""
         program = ("import os, sys; sys.path.insert(0, sys.argv[1]); import seccomp; "
                    "seccomp.forbid(seccomp.SOCKET, seccomp.AF_NETLINK)(); os.execvp(sys.argv[2], sys.argv[2:])")
-        without = shlex.join([sys.executable, "-c", program, os.path.dirname(seccomp.__file__)])
+        without = [sys.executable, "-c", program, os.path.dirname(seccomp.__file__)]
         port = devices.free_port()
-        done = self.pair(f"{without} ibv_rc_pingpong -n 20 -p {port}", f"{without} ibv_rc_pingpong -n 20 -p {port} 127.0.0.1")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        sides = f"ibv_rc_pingpong -n 20 -p {port}", f"ibv_rc_pingpong -n 20 -p {port} 127.0.0.1"
+        with self.subTest("for the programs"):
+            done = self.pair(*(f"{shlex.join(without)} {side}" for side in sides))
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        with self.subTest("for the emulator either"):
+            done = self.pair(*sides, in_front=without)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_explanations_are_kept(self):
         with tempfile.TemporaryDirectory(prefix="verbena-test-") as home:
