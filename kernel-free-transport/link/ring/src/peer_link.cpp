@@ -365,7 +365,7 @@ std::size_t PeerLink::adopt_changes(RxSink& sink) noexcept {
     datagram.destination = address_of(p.peer.source);
     datagram.came_by_ring = true;
     inbound_.push_back({p.peer, RingReader(std::move(*p.ring)), datagram});
-    has_had_rings_ = true;
+    has_had_rings_.publish(true);
     if (is_sleeping_) inbound_.back().reader.begin_sleep();
   }
   for (Inbound& in : inbound_) in.reader.ring().set_packs(packs_.read());
@@ -386,7 +386,7 @@ bool PeerLink::prepare_wait() noexcept {
 
 // Whoever had a ring to here has a handle, and may have used it last.
 void PeerLink::silence() noexcept {
-  if (has_had_rings_) waker_.silence();
+  if (has_had_rings_.read_relaxed()) waker_.silence();
 }
 
 // The next receive() looks everywhere.

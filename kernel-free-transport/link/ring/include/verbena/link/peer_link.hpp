@@ -190,7 +190,7 @@ class PeerLink final : public Link {
   std::vector<Inbound> inbound_;
   std::vector<UdpLink*> further_read_;
   bool wants_header_fields_ = false;
-  bool has_had_rings_ = false;
+  Published<bool> has_had_rings_{false};
   // Since UDP was looked at: those that found packets, and the others.
   std::uint32_t busy_rounds_ = 0;
   std::uint32_t empty_rounds_ = 0;
