@@ -298,6 +298,10 @@ std::vector<Row> state_rows() {
        [](Case& c) {
          return to_rtr(c, 0, [](Case& k, auto& a) { a.path_mtu = static_cast<ibv_mtu>(0); });
        }},
+      {"ibv_modify_qp", "path MTU in bytes", EINVAL, "path_mtu is 1024",
+       [](Case& c) {
+         return to_rtr(c, 0, [](Case& k, auto& a) { a.path_mtu = static_cast<ibv_mtu>(1024); });
+       }},
       {"ibv_modify_qp", "min_rnr_timer beyond 31", EINVAL, "min_rnr_timer is 32",
        [](Case& c) { return to_rtr(c, 0, [](Case& k, auto& a) { a.min_rnr_timer = 32; }); }},
       {"ibv_modify_qp", "max_dest_rd_atomic beyond the device's", EINVAL,
