@@ -72,9 +72,10 @@ int destroy_cq(ibv_cq* c) noexcept {
     cq.context.first().engine().await_announcements();
     cq.completion_events -= static_cast<std::uint32_t>(
         cq.channel->pipe.withdraw(reinterpret_cast<std::uintptr_t>(c), sizeof(CompletionEvent)));
-    await_acks(*c, c->comp_events_completed, cq.completion_events);
+    await_acks({"ibv_destroy_cq", "ibv_get_cq_event", "ibv_ack_cq_events"}, *c,
+               c->comp_events_completed, cq.completion_events);
   }
-  cq.context.events().end_of(*c, c->async_events_completed, cq.async_events);
+  cq.context.events().end_of("ibv_destroy_cq", *c, c->async_events_completed, cq.async_events);
   --cq.context.counts().cqs;
   bury(cq);
   return 0;

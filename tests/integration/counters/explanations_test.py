@@ -149,6 +149,19 @@ class Explanations(PuppetCase):
             self.told(first, f"the peer 0x{second.qpn:06x} had no receive posted for SEND with wr_id 5, 2 times")
             self.assertIn("no receive posted", self.qp_of(first)["last_error"])
 
+    def test_events_that_nobody_acknowledged(self):
+        """Destroying their objects waits, which looks like a hang."""
+        first, second = self.pair()
+        first.do("arm")
+        first.do("write", **second.memory)
+        self.assertEqual((first.do("event"), first.do("poll")), ("ok", "0"))
+        self.fails(first, "write", **second.memory | {"rkey": 0x1200})
+        self.assertEqual(second.do("async"), "ok")
+        for puppet, *said in ((first, "ibv_destroy_cq waits: ibv_get_cq_event has given 1 events", "ibv_ack_cq_events", " 0 of"),
+                              (second, "ibv_destroy_qp waits: ibv_get_async_event has given 1 events", "ibv_ack_async_event")):
+            puppet.ask("end")
+            self.told(puppet, *said)
+
     def test_no_receive_and_no_answer(self):
         """UC and UD: the sender never learns of it, so the receiver is told."""
         for kind in ("uc", "ud"):

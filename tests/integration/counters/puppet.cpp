@@ -7,17 +7,23 @@
 // prints "here LID GID QPN RKEY ADDRESS" once the queue pair is in INIT. KEY=VALUE after a verb
 // sets what has a default:
 //
-//   connect lid=1 gid=HEX32 qpn=2 sq_psn= rq_psn= retries= rnr= timeout= access= reads= served= to
-//   RTR and RTS ready ...                            the same, to RTR only receive count=1
-//   length=64            posts receives send|write|read|add count=1 length=64 at=0 (offset in own
-//   memory) lkey= rkey= address= lid= gid= qpn= qkey= poll count=1                         waits
-//   for so many completions: their statuses join gid=HEX32                       attaches to a
-//   multicast group violations                           "PKEY QKEY" as ibv_query_port counts them
-//   state ERR                            ibv_modify_qp to the error state
-//   unmap                                takes the memory away that is registered
-//   another                              makes one more queue pair, with a completion queue of its
-//   own become                               is another program from now on, without an answer end
-//   closes all in good order
+//   connect lid=1 gid=HEX32 qpn=2    to RTR and RTS; sq_psn= rq_psn= retries= rnr= timeout= access=
+//                                    reads= served= mtu=
+//   ready ...                        the same, to RTR only
+//   receive count=1 length=64        posts receives
+//   send|write|read|add              count=1 length=64 at=0 (offset in own memory) lkey= rkey=
+//                                    address= lid= gid= qpn= qkey=
+//   bind type=2 more=1               posts IBV_WR_BIND_MW; the window's key grows by so much
+//   poll count=1                     waits for so many completions: their statuses
+//   arm, event, async                ibv_req_notify_cq, ibv_get_cq_event, ibv_get_async_event;
+//                                    nothing is acknowledged
+//   join gid=HEX32                   attaches to a multicast group
+//   violations                       "PKEY QKEY" as ibv_query_port counts them
+//   state ERR                        ibv_modify_qp to the error state
+//   unmap                            takes the memory away that is registered
+//   another                          makes one more queue pair, with a completion queue of its own
+//   become                           is another program from now on, without an answer
+//   end                              closes all in good order
 #include <infiniband/verbs.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -93,12 +99,16 @@ class Puppet {
   std::string violations();
   int to_error();
   int make_another();
+  int bind(const Words& words);
+  int wait_for_event();
+  int wait_for_async_event();
   std::string end();
   ibv_ah_attr way_to(const Words& words) const;
   ibv_sge part(const Words& words, std::uint32_t more = 0) const;
 
   ibv_context* context_ = nullptr;
   ibv_pd* pd_ = nullptr;
+  ibv_comp_channel* channel_ = nullptr;
   ibv_cq* cq_ = nullptr;
   ibv_mr* mr_ = nullptr;
   ibv_qp* qp_ = nullptr;
@@ -117,7 +127,8 @@ Puppet::Puppet(const std::string& type) {
   memory_ = static_cast<std::uint8_t*>(
       ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   pd_ = ibv_alloc_pd(context_);
-  cq_ = ibv_create_cq(context_, 20000, nullptr, nullptr, 0);
+  channel_ = ibv_create_comp_channel(context_);
+  cq_ = ibv_create_cq(context_, 20000, nullptr, channel_, 0);
   mr_ = ibv_reg_mr(pd_, memory_, kBytes, kAccess);
   if (pd_ == nullptr || cq_ == nullptr || mr_ == nullptr) give_up("ibv_reg_mr");
   ibv_qp_init_attr init{};
@@ -163,7 +174,7 @@ int Puppet::ready(const Words& words) {
   ibv_qp_attr a{};
   a.qp_access_flags = static_cast<unsigned>(words.number("access", kAccess));
   a.qp_state = IBV_QPS_RTR;
-  a.path_mtu = IBV_MTU_1024;
+  a.path_mtu = static_cast<ibv_mtu>(words.number("mtu", IBV_MTU_1024));
   a.dest_qp_num = static_cast<std::uint32_t>(words.number("qpn", 0));
   a.rq_psn = static_cast<std::uint32_t>(words.number("rq_psn", 100));
   a.min_rnr_timer = 1;
@@ -281,11 +292,37 @@ int Puppet::make_another() {
   return init.send_cq == nullptr || ibv_create_qp(pd_, &init) == nullptr ? errno : 0;
 }
 
+int Puppet::bind(const Words& words) {
+  const auto type = words.number("type", 2) == 1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2;
+  ibv_mw* const window = ibv_alloc_mw(pd_, type);
+  if (window == nullptr) return errno;
+  ibv_send_wr wr{};
+  wr.wr_id = 5;
+  wr.opcode = IBV_WR_BIND_MW;
+  wr.bind_mw.mw = window;
+  wr.bind_mw.rkey = window->rkey + static_cast<std::uint32_t>(words.number("more", 1));
+  wr.bind_mw.bind_info = {mr_, reinterpret_cast<std::uintptr_t>(memory_), 64,
+                          IBV_ACCESS_REMOTE_WRITE};
+  ibv_send_wr* bad = nullptr;
+  return ibv_post_send(qp_, &wr, &bad);
+}
+
+int Puppet::wait_for_event() {
+  ibv_cq* cq = nullptr;
+  void* context = nullptr;
+  return ibv_get_cq_event(channel_, &cq, &context) == 0 ? 0 : errno;
+}
+
+int Puppet::wait_for_async_event() {
+  ibv_async_event event{};
+  return ibv_get_async_event(context_, &event) == 0 ? 0 : errno;
+}
+
 std::string Puppet::end() {
   if (ah_ != nullptr) ibv_destroy_ah(ah_);
   const bool fine = ibv_destroy_qp(qp_) == 0 && ibv_destroy_cq(cq_) == 0 &&
-                    ibv_dereg_mr(mr_) == 0 && ibv_dealloc_pd(pd_) == 0 &&
-                    ibv_close_device(context_) == 0;
+                    ibv_destroy_comp_channel(channel_) == 0 && ibv_dereg_mr(mr_) == 0 &&
+                    ibv_dealloc_pd(pd_) == 0 && ibv_close_device(context_) == 0;
   return fine ? "ok" : "errno " + std::to_string(errno);
 }
 
@@ -299,6 +336,10 @@ std::string Puppet::obey(const std::string& verb, const Words& words) {
   if (verb == "receive") code = receive(words);
   if (verb == "state") code = to_error();
   if (verb == "another") code = make_another();
+  if (verb == "bind") code = bind(words);
+  if (verb == "arm") code = ibv_req_notify_cq(cq_, 0);
+  if (verb == "event") code = wait_for_event();
+  if (verb == "async") code = wait_for_async_event();
   if (verb == "become") code = ::execlp("cat", "cat", nullptr);
   if (verb == "unmap") code = ::munmap(memory_, kBytes);
   if (verb == "send" || verb == "write" || verb == "read" || verb == "add")

@@ -25,14 +25,15 @@ class ProgramEvents {
   void send(std::uint64_t element, std::uint32_t type,
             std::atomic<std::uint32_t>* delivered) noexcept;
   // Before an object goes: takes back what of its events is unread, and waits until the application
-  // has acknowledged the others. In a forked child they are the parent's.
+  // has acknowledged the others. In a forked child they are the parent's. `verb`: what waits.
   template <typename Object>
-  void end_of(Object& object, const std::uint32_t& acknowledged,
+  void end_of(const char* verb, Object& object, const std::uint32_t& acknowledged,
               std::atomic<std::uint32_t>& delivered) noexcept {
     if (delivered == 0 || pipe_.is_abandoned()) return;
     delivered -= static_cast<std::uint32_t>(
         pipe_.withdraw(reinterpret_cast<std::uintptr_t>(&object), sizeof(AsynchronousEvent)));
-    await_acks(object, acknowledged, delivered);
+    await_acks({verb, "ibv_get_async_event", "ibv_ack_async_event"}, object, acknowledged,
+               delivered);
   }
   // The application has read one: there may be room for the next.
   void note_read() noexcept { pipe_.fill(); }

@@ -6,14 +6,37 @@
 #include <pthread.h>
 
 #include <cstdint>
+#include <ctime>
+
+#include "verbena/report/explain.hpp"
 
 namespace verbena::provider {
 
-// Waits until the application has acknowledged the events that it got. `delivered` does not grow
-// any more: nothing refers to the object.
+// The verb that waits, and those that give the events and acknowledge them.
+struct AckVerbs {
+  const char* waits;
+  const char* gives;
+  const char* acknowledges;
+};
+
+// Waits until the application has acknowledged the events that it got, and says so after a second.
+// `delivered` does not grow any more: nothing refers to the object.
 template <typename Object>
-void await_acks(Object& object, const std::uint32_t& acknowledged, std::uint32_t delivered) {
+void await_acks(const AckVerbs& verbs, Object& object, const std::uint32_t& acknowledged,
+                std::uint32_t delivered) {
   ::pthread_mutex_lock(&object.mutex);
+  if (acknowledged != delivered) {
+    timespec soon{};
+    (void)::clock_gettime(CLOCK_REALTIME, &soon);
+    ++soon.tv_sec;
+    while (acknowledged != delivered &&
+           ::pthread_cond_timedwait(&object.cond, &object.mutex, &soon) == 0) {
+    }
+    if (acknowledged != delivered) {
+      explain("%s waits: %s has given %u events of this object, %s has acknowledged %u of them",
+              verbs.waits, verbs.gives, delivered, verbs.acknowledges, acknowledged);
+    }
+  }
   while (acknowledged != delivered) ::pthread_cond_wait(&object.cond, &object.mutex);
   ::pthread_mutex_unlock(&object.mutex);
 }
