@@ -163,7 +163,15 @@ bool Responder::is_well_formed(const wire::PacketView& packet) {
   if (!packet.row->payload) return refuse_request("a request without data carries some");
   if (has_right_length(packet)) [[likely]]
     return true;
-  return refuse_request("a packet's length does not suit the path MTU: do both ends use the same?");
+  return refuse_request(words_on_length(packet).c_str());
+}
+
+ShortText Responder::words_on_length(const wire::PacketView& packet) const {
+  return ShortText(
+      "a packet of %llu bytes does not suit path_mtu, which is %u bytes here: both ends must have "
+      "the same",
+      static_cast<unsigned long long>((packet.data_length + packet.psns - 1) / packet.psns),
+      endpoint_.mtu);
 }
 
 // XRC: the SRQ that the request names.
@@ -278,7 +286,11 @@ void Responder::handle_uc(const wire::PacketView& packet) {
   position_.expected = packet.bth.psn + 1;
   if (!in_order || row.starts_message) message_ = Message::kNone;
   if (!continues_message(row)) return drop_message(DropReason::kOutOfSequence);
-  if (!has_right_length(packet)) return drop_message(DropReason::kMalformed);
+  if (!has_right_length(packet)) [[unlikely]] {
+    queue::explain(endpoint_, "a message of the peer 0x%06x was dropped: %s",
+                   endpoint_.peer.value(), words_on_length(packet).c_str());
+    return drop_message(DropReason::kMalformed);
+  }
   const bool send = row.operation == Operation::kSend;
   if (!(send ? execute_uc_send(packet) : execute_uc_write(packet))) {
     message_ = Message::kNone;

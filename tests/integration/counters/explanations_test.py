@@ -162,6 +162,17 @@ class Explanations(PuppetCase):
             puppet.ask("end")
             self.told(puppet, *said)
 
+    def test_path_mtus_that_differ(self):
+        for kind in ("rc", "uc"):
+            for link in LINKS:
+                with self.subTest(kind=kind, link=link):
+                    first, second = self.start(kind, link), self.start(kind, link)
+                    second.do("connect", mtu=3, **first.to)
+                    first.do("connect", mtu=5, **second.to)
+                    second.do("receive", length=8192)
+                    first.do("send", length=8192)
+                    self.told(second, "a packet of 4096 bytes does not suit path_mtu, which is 1024 bytes here")
+
     def test_no_receive_and_no_answer(self):
         """UC and UD: the sender never learns of it, so the receiver is told."""
         for kind in ("uc", "ud"):

@@ -85,6 +85,7 @@ class Responder {
   // Each true: the packet is in order, of a right length, for an SRQ that is there.
   bool continues_message(const wire::OpcodeRow& row) const;
   bool has_right_length(const wire::PacketView& packet) const;
+  [[gnu::cold]] ShortText words_on_length(const wire::PacketView& packet) const;
   bool is_well_formed(const wire::PacketView& packet);
   bool find_shared(const wire::PacketView& packet);
 
