@@ -162,6 +162,9 @@ void Requester::handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now) {
     fail_head(Status::kRnrRetryExceeded);
     return;
   }
+  if (reliability_.rnr_retry == RnrWait::kForEver && rnr_wait_.must_tell(psns_.una(), now)) {
+    explain_endless_rnr(endpoint_, queue_);
+  }
   move_cursor_to(psns_.una());
   // Who waits for a receive does not keep others waiting.
   give_up_turn();

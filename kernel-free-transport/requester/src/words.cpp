@@ -112,6 +112,15 @@ void explain_rnr(Endpoint& endpoint, const SendQueue& queue, std::uint8_t retrie
                unsigned{retries});
 }
 
+void explain_endless_rnr(const Endpoint& endpoint, const SendQueue& queue) {
+  if (queue.is_empty()) return;
+  const SendEntry& entry = queue.at(queue.head());
+  queue::explain(endpoint,
+                 "the peer 0x%06x has had no receive posted for %s with wr_id %" PRIu64
+                 " for a second; with rnr_retry 7 this queue pair waits until it posts one",
+                 endpoint.peer.value(), to_string(entry.opcode).data(), entry.id);
+}
+
 void explain_stop(const Endpoint& endpoint, const wire::PeerReport& peer) {
   queue::explain(endpoint,
                  "the peer (QPN 0x%06x) does not answer: process %u (%s) is stopped; this queue "

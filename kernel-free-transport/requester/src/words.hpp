@@ -24,6 +24,7 @@ namespace verbena::requester {
                                wire::NakCode code);
 [[gnu::cold]] void explain_rnr(queue::Endpoint& endpoint, const SendQueue& queue,
                                std::uint8_t retries);
+[[gnu::cold]] void explain_endless_rnr(const queue::Endpoint& endpoint, const SendQueue& queue);
 [[gnu::cold]] void explain_gap(queue::Endpoint& endpoint, Psn missing, std::uint8_t retries);
 [[gnu::cold]] void explain_stop(const queue::Endpoint& endpoint, const wire::PeerReport& peer);
 

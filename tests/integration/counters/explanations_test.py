@@ -173,6 +173,15 @@ class Explanations(PuppetCase):
                     first.do("send", length=8192)
                     self.told(second, "a packet of 4096 bytes does not suit path_mtu, which is 1024 bytes here")
 
+    def test_no_receive_for_ever(self):
+        """With rnr_retry 7 nothing fails: the sender says what it waits for, and goes on when it is there."""
+        for first, second in self.each_link(rnr=7):
+            self.assertEqual(first.do("send"), "ok")
+            self.told(first, f"the peer 0x{second.qpn:06x} has had no receive posted for SEND with wr_id 5", "rnr_retry 7")
+            second.do("receive")
+            self.assertEqual(first.do("poll"), "0")
+            self.assertEqual(len(self.lines(first)), 1)
+
     def test_no_receive_and_no_answer(self):
         """UC and UD: the sender never learns of it, so the receiver is told."""
         for kind in ("uc", "ud"):

@@ -14,6 +14,7 @@ namespace verbena::requester {
 class RnrWait {
  public:
   static constexpr std::uint8_t kForEver = 7;
+  static constexpr TimeNs kLong = 1'000'000'000;
 
   bool is_waiting() const { return is_waiting_; }
   // While it waits.
@@ -29,6 +30,16 @@ class RnrWait {
     --left_;
     return true;
   }
+  // Once for each packet: it has been refused for so long that this is to be told.
+  bool must_tell(Psn psn, TimeNs now) {
+    if (since_ == 0 || !(psn == refused_)) {
+      refused_ = psn;
+      since_ = now;
+      is_told_ = false;
+    }
+    if (is_told_ || now - since_ < kLong) return false;
+    return is_told_ = true;
+  }
   void wait(TimeNs until) {
     is_waiting_ = true;
     until_ = until;
@@ -37,6 +48,9 @@ class RnrWait {
 
  private:
   TimeNs until_ = 0;
+  TimeNs since_ = 0;  // when this packet was refused for the first time
+  Psn refused_;
+  bool is_told_ = false;
   std::uint8_t left_ = 0;
   bool is_waiting_ = false;
 };
