@@ -37,6 +37,32 @@ ShortText cause_of(const wire::PeerReport& peer) {
   return cause;
 }
 
+ShortText obstacle_of_bind(const Endpoint& endpoint, const Rare& b, memory::Refusal refusal) {
+  using memory::Refusal;
+  const bool is_type2 = b.new_key != 0;
+  const bool changes = (b.access & (memory::kRemoteWrite | memory::kRemoteAtomic)) != 0;
+  switch (refusal) {
+    case Refusal::kNoSuchKey:
+      return ShortText("there is no region, or no type %d window, of this key%s", is_type2 ? 2 : 1,
+                       is_type2 ? " (ibv_bind_mw is for windows of type 1)" : "");
+    case Refusal::kNoPermission:
+    case Refusal::kOutOfRange:
+      return endpoint.memory->explain(
+          {b.region_key, endpoint.domain, b.address, b.length,
+           memory::kWindowBind | (changes ? memory::kLocalWrite : 0u), endpoint.number.value()},
+          refusal);
+    case Refusal::kBusy:
+      return ShortText("the window is bound already; IBV_WR_LOCAL_INV must come before");
+    case Refusal::kBadArgument:
+      return ShortText(
+          "bind_mw.rkey is 0x%x, and must be ibv_inc_rkey() of the window's, the length must not "
+          "be 0, and the access flags only IBV_ACCESS_REMOTE_* and IBV_ACCESS_ZERO_BASED",
+          b.new_key);
+    default:
+      return ShortText("%s", to_string(refusal).data());
+  }
+}
+
 }  // namespace
 
 // The first of the buffers that is refused; by now all may be there again.
@@ -65,7 +91,8 @@ void explain_bind(Endpoint& endpoint, const SendEntry& entry, const Rare& b,
                "BIND_MW with wr_id %" PRIu64 " of window 0x%x to region 0x%x, address 0x%" PRIx64
                ", length %" PRIu64 ", %s: %s",
                entry.id, b.window_key, b.region_key, b.address, b.length,
-               memory::access_names(b.access).c_str(), to_string(refusal).data());
+               memory::access_names(b.access).c_str(),
+               obstacle_of_bind(endpoint, b, refusal).c_str());
 }
 
 void explain_invalidate(Endpoint& endpoint, const SendEntry& entry, memory::Refusal refusal) {

@@ -182,6 +182,15 @@ class Explanations(PuppetCase):
             self.assertEqual(first.do("poll"), "0")
             self.assertEqual(len(self.lines(first)), 1)
 
+    def test_windows(self):
+        for words, said in (({}, "the region lacks IBV_ACCESS_MW_BIND; its access flags are IBV_ACCESS_LOCAL_WRITE|"),
+                            ({"type": 1}, "no type 2 window, of this key (ibv_bind_mw is for windows of type 1)"),
+                            ({"more": 0x1000}, "must be ibv_inc_rkey() of the window's")):
+            with self.subTest(said=said):
+                first, _ = self.pair()
+                self.fails(first, "bind", **words)
+                self.told(first, "BIND_MW with wr_id 5 of window", said)
+
     def test_no_receive_and_no_answer(self):
         """UC and UD: the sender never learns of it, so the receiver is told."""
         for kind in ("uc", "ud"):
