@@ -258,6 +258,17 @@ void nobody_listens() {
   p.client.expect(RDMA_CM_EVENT_REJECTED);
 }
 
+void too_much_data() {
+  Pair p;
+  p.resolve();
+  const char data[57] = {};
+  rdma_conn_param parameters{};
+  parameters.private_data = data;
+  parameters.private_data_len = sizeof data;
+  parameters.qp_num = 17;
+  check(rdma_connect(p.client.id, &parameters) != 0 && errno == EINVAL, "rdma_connect");
+}
+
 void rejected() {
   Pair p;
   p.request();
@@ -370,6 +381,7 @@ const std::map<std::string, std::function<void()>> kCases{
     {"connect_error", connect_error},
     {"nobody_listens", nobody_listens},
     {"rejected", rejected},
+    {"too_much_data", too_much_data},
     {"unreachable", unreachable},
     {"addr_error", addr_error},
     {"route_error", route_error},

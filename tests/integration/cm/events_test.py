@@ -5,6 +5,7 @@
 """
 
 import errno
+import subprocess
 import sys
 import unittest
 
@@ -55,6 +56,18 @@ class EventsTest(EmulatorTest):
 
     def test_unreachable(self):
         self.sees("unreachable", *RESOLVED, "RDMA_CM_EVENT_UNREACHABLE 1")
+
+    def test_what_the_program_is_told(self):
+        """Why there is no connection, and to where."""
+        for case, *said in (("nobody_listens", "the connection to 127.0.0.1:", "is rejected (status 8): nobody listens"),
+                            ("rejected", "the connection to 127.0.0.1:", "is rejected (status 28): ", "rdma_reject"),
+                            ("unreachable", "no connection to 127.0.0.1:", " (status 1): "),
+                            ("too_much_data", "rdma_connect: ", "private_data_len be 56 at most", "; it is 57")):
+            with self.subTest(case=case):
+                done = subprocess.run([f"{self.BIN}/verbena", "run", "--", PROGRAM, case], capture_output=True, text=True,
+                                      timeout=self.LIMIT, check=True)
+                self.assertTrue(any(all(part in line for part in ("]: rdma_cm: ", *said)) for line in done.stderr.splitlines()),
+                                done.stderr)
 
     def test_addr_error(self):
         self.sees("addr_error", f"RDMA_CM_EVENT_ADDR_ERROR {-errno.ENODEV}", meanwhile=self.port("down"))

@@ -72,8 +72,7 @@ Failure<control::Error> unreachable(int code) {
 
 // At most as often as `left` says, where explanations are wanted (`verbena run` does).
 void explain(std::atomic<int>& left, const char* what, const control::Error& error) {
-  const char* log = ::secure_getenv("VERBENA_LOG");
-  if (log == nullptr || std::strstr(log, "explain") == nullptr || left.load() <= 0) return;
+  if (!wants_explanations() || left.load() <= 0) return;
   if (left.fetch_sub(1) <= 0) return;
   const std::string line = std::string("verbena: ") + program_invocation_short_name + "[" +
                            std::to_string(::getpid()) + "]: " + what + ": " + error.text + "\n";
@@ -98,6 +97,11 @@ control::Outcome<Greeted> greet() {
 }
 
 }  // namespace
+
+bool wants_explanations() {
+  const char* log = ::secure_getenv("VERBENA_LOG");
+  return log != nullptr && std::strstr(log, "explain") != nullptr;
+}
 
 void explain_refused_command(const control::Error& error) {
   static constinit std::atomic<int> left{16};

@@ -16,6 +16,7 @@
 #include "rdma_cm/event_pages.hpp"
 #include "rdma_cm/failing_calls.hpp"
 #include "rdma_cm/program_memory.hpp"
+#include "rdma_cm/words.hpp"
 #include "real/fd_table.hpp"
 #include "real/real.hpp"
 #include "real/trace.hpp"
@@ -109,7 +110,11 @@ int execute(int fd, const RdmaCmRequest& request, control::CmCommand& command) {
   for (std::uint32_t i = 0; i < reply->withdrawn; ++i) {
     if (take_announcement(announced_on) != 0) break;
   }
-  if (reply->code != 0) return static_cast<int>(reply->code);
+  if (reply->code != 0) {
+    explain_cm_refusal(command.command, static_cast<int>(reply->code));
+    return static_cast<int>(reply->code);
+  }
+  if (request.is_get_event) explain_cm_event(command.channel, reply->response);
   return copy_out(reply->response_address, reply->response) ? 0 : EFAULT;
 }
 
@@ -120,6 +125,7 @@ int hand_over(std::uint64_t channel, const RdmaCmRequest& request,
   if (event.answers_size != 0) {
     answers.keep({channel, event.id}, event.version, event.answers());
   }
+  explain_cm_event(channel, event.event());
   const std::size_t size = std::min<std::size_t>(event.event_size, request.event_room);
   return copy_out(request.event_address, event.event().first(size)) ? 0 : EFAULT;
 }
