@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tx_buffer.hpp"
+#include "verbena/base/short_text.hpp"
 
 namespace verbena::device {
 namespace {
@@ -145,6 +146,13 @@ void Device::handle_answer(TimeNs now, const wire::PacketView& packet,
                            const wire::RxDatagram& datagram) {
   const auto line = lines_.find(packet.bth.dest_qp.value());
   if (line == lines_.end() || packet.psns > 1) {
+    if (packet.row->deth && events_.wants_explanations()) {
+      // Its sender never learns of it.
+      events_.explain(ShortText("a datagram of QPN 0x%06x was dropped: there is no queue pair "
+                                "0x%06x (wr.ud.remote_qpn) in this process",
+                                packet.deth().source_qp.value(), packet.bth.dest_qp.value())
+                          .c_str());
+    }
     return counters_.drops.count(DropReason::kUnknownQp);
   }
   qp::QueuePair& qp = *line->second;

@@ -202,6 +202,14 @@ class Explanations(PuppetCase):
                     first.do("send", **second.to)
                     self.told(second, f"0x{first.qpn:06x} was dropped: no receive is posted (ibv_post_recv)")
 
+    def test_no_queue_pair_of_that_number(self):
+        for link in LINKS:
+            first, second = self.start("ud", link), self.start("ud", link)
+            second.do("connect")
+            first.do("connect")
+            first.do("send", **second.to | {"qpn": second.qpn ^ 1})
+            self.told(second, f"a datagram of QPN 0x{first.qpn:06x} was dropped: there is no queue pair 0x{second.qpn ^ 1:06x}")
+
     def test_too_many_reads_at_once(self):
         for link in LINKS:
             first, second = self.start(link=link), self.start(link=link)
