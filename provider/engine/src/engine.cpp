@@ -100,7 +100,10 @@ void Engine::on_run(const wire::RxRun& run) noexcept { device_.handle_run(rounds
 // --- polls -------------------------------------------------------------------------------------
 
 std::size_t Engine::drive(std::size_t budget) noexcept {
-  if (has_failed()) return 0;
+  if (has_failed()) [[unlikely]] {
+    if (is_parents_) tell_child();
+    return 0;
+  }
   Lock& lock = device_.receive_lock();
   if (!lock.try_lock()) {
     progress_.note_poll(link::monotonic_now_ns());

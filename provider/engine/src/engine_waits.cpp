@@ -76,10 +76,19 @@ void Engine::resume() noexcept {
 
 void Engine::abandon() noexcept {
   failed_.store(true);
+  is_parents_ = true;
   progress_.abandon();
   links_.peers().abandon_rings();
   links_.capture().abandon();
   readers_.abandon();
+}
+
+void Engine::tell_child() noexcept {
+  static std::atomic<bool> is_told{false};
+  if (is_told.load(std::memory_order_relaxed) || is_told.exchange(true)) return;
+  provider::explain(
+      "ibv_poll_cq: the parent of this process has opened the device; nothing that is posted here "
+      "is sent, and nothing completes: open it here as well");
 }
 
 // --- queue::EventSink --------------------------------------------------------------------------

@@ -210,6 +210,14 @@ class Explanations(PuppetCase):
             first.do("send", **second.to | {"qpn": second.qpn ^ 1})
             self.told(second, f"a datagram of QPN 0x{first.qpn:06x} was dropped: there is no queue pair 0x{second.qpn ^ 1:06x}")
 
+    def test_a_child_of_who_has_opened_the_device(self):
+        first, second = self.pair()
+        self.assertEqual(first.do("fork"), "ok")
+        said = first.said().splitlines()
+        self.assertEqual(len(said), 1, said)
+        self.assertRegex(said[0], r"ibv_poll_cq: the parent of this process has opened the device; nothing .* completes")
+        self.assertEqual((first.do("write", **second.memory), first.do("poll")), ("ok", "0"))
+
     def test_too_many_reads_at_once(self):
         for link in LINKS:
             first, second = self.start(link=link), self.start(link=link)

@@ -22,10 +22,12 @@
 //   state ERR                        ibv_modify_qp to the error state
 //   unmap                            takes the memory away that is registered
 //   another                          makes one more queue pair, with a completion queue of its own
+//   fork                             a child polls once and ends
 //   become                           is another program from now on, without an answer
 //   end                              closes all in good order
 #include <infiniband/verbs.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -100,6 +102,7 @@ class Puppet {
   int to_error();
   int make_another();
   int bind(const Words& words);
+  int poll_in_child();
   int wait_for_event();
   int wait_for_async_event();
   std::string end();
@@ -307,6 +310,16 @@ int Puppet::bind(const Words& words) {
   return ibv_post_send(qp_, &wr, &bad);
 }
 
+int Puppet::poll_in_child() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ibv_wc wc;
+    std::_Exit(ibv_poll_cq(cq_, 1, &wc));
+  }
+  int status = -1;
+  return child > 0 && ::waitpid(child, &status, 0) == child && status == 0 ? 0 : errno;
+}
+
 int Puppet::wait_for_event() {
   ibv_cq* cq = nullptr;
   void* context = nullptr;
@@ -340,6 +353,7 @@ std::string Puppet::obey(const std::string& verb, const Words& words) {
   if (verb == "arm") code = ibv_req_notify_cq(cq_, 0);
   if (verb == "event") code = wait_for_event();
   if (verb == "async") code = wait_for_async_event();
+  if (verb == "fork") code = poll_in_child();
   if (verb == "become") code = ::execlp("cat", "cat", nullptr);
   if (verb == "unmap") code = ::munmap(memory_, kBytes);
   if (verb == "send" || verb == "write" || verb == "read" || verb == "add")

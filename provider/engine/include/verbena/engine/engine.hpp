@@ -114,7 +114,8 @@ class Engine final : public queue::EventSink,
   // Between the two no other thread is inside.
   void pause() noexcept;
   void resume() noexcept;
-  // In the child, before resume(): it is dead there, and holds nothing of the parent's.
+  // In the child, before resume(): it is dead there, and holds nothing of the parent's. Who polls
+  // it nevertheless is told so, once.
   void abandon() noexcept;
   // Sends the pending ACKs, unless somebody else is at it.
   void part() noexcept;
@@ -136,6 +137,7 @@ class Engine final : public queue::EventSink,
  private:
   class Path;
 
+  [[gnu::cold]] static void tell_child() noexcept;
   // Under the queue pair's lock. What time it is, if that was asked.
   std::optional<TimeNs> ring(qp::QueuePair& qp, PostState& state) noexcept;
   // Without it.
@@ -173,6 +175,7 @@ class Engine final : public queue::EventSink,
   EngineHost& host_;
   const bool has_rings_;
   std::atomic<bool> failed_{false};
+  bool is_parents_ = false;  // this process is a fork
   Links links_;
   device::Device device_;
   PeerReports reports_;
