@@ -352,8 +352,7 @@ wire::PeerReport Requester::report_on_peer(TimeNs now) {
 
 bool Requester::is_excused(TimeNs now, const wire::PeerReport& peer) {
   const SilentPeer::Verdict verdict = silence_.judge(peer, endpoint_.path->reading(), now);
-  if (verdict == SilentPeer::Verdict::kStopped &&
-      silence_.must_tell_of_stop(timer_.last_heard(), now)) {
+  if (verdict == SilentPeer::Verdict::kStopped && silence_.must_tell(timer_.last_heard(), now)) {
     explain_stop(endpoint_, peer);
   }
   return verdict != SilentPeer::Verdict::kRetryCounts;
@@ -368,6 +367,12 @@ void Requester::tell_of_silence(TimeNs now, const wire::PeerReport& peer) {
   silence.taken_nothing = now - silence_.counted_at();
   if (psns_.una() == psns_.first()) silence.answered = foreign_answer_;
   explain_silence(endpoint_, silence, peer);
+}
+
+void Requester::tell_of_endless_silence(TimeNs now) {
+  const auto peer = endpoint_.path->report(timer_.silent_since());
+  if (!has_cause(peer) || !silence_.must_tell(timer_.last_heard(), now)) return;
+  explain_endless_silence(endpoint_, psns_.una(), peer);
 }
 
 void Requester::handle_timeout(TimeNs now) {
@@ -414,7 +419,9 @@ void Requester::handle_timeout(TimeNs now) {
   if (timer_.is_probe_due(now)) {
     timer_.probed(now);
     repair_.want_probe(now, in_flight());
-    if (timer_.is_silence_long(now)) endpoint_.path->inquire(now);
+    if (!timer_.is_silence_long(now)) return;
+    endpoint_.path->inquire(now);
+    if (timer_.waits_for_ever()) tell_of_endless_silence(now);
   }
 }
 

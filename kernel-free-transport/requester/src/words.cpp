@@ -155,6 +155,19 @@ void explain_stop(const Endpoint& endpoint, const wire::PeerReport& peer) {
                  endpoint.peer.value(), peer.pid, peer.name.data());
 }
 
+bool has_cause(const wire::PeerReport& peer) {
+  return peer.standing == wire::PeerReport::Standing::kStopped || !cause_of(peer).is_empty();
+}
+
+void explain_endless_silence(const Endpoint& endpoint, Psn missing, const wire::PeerReport& peer) {
+  if (peer.standing == wire::PeerReport::Standing::kStopped) return explain_stop(endpoint, peer);
+  queue::explain(
+      endpoint,
+      "no answer from the peer (QPN 0x%06x) to PSN 0x%06x: %s; with timeout 0 this queue "
+      "pair waits for ever",
+      endpoint.peer.value(), missing.value(), cause_of(peer).c_str());
+}
+
 void explain_gap(Endpoint& endpoint, Psn missing, std::uint8_t retries) {
   queue::blame(endpoint,
                "the peer (QPN 0x%06x at %s) still reports that PSN 0x%06x is missing, after it was "

@@ -25,6 +25,10 @@ namespace verbena::requester {
 [[gnu::cold]] void explain_rnr(queue::Endpoint& endpoint, const SendQueue& queue,
                                std::uint8_t retries);
 [[gnu::cold]] void explain_endless_rnr(const queue::Endpoint& endpoint, const SendQueue& queue);
+// Whether it is known why the peer does not answer.
+[[gnu::cold]] bool has_cause(const wire::PeerReport& peer);
+[[gnu::cold]] void explain_endless_silence(const queue::Endpoint& endpoint, Psn missing,
+                                           const wire::PeerReport& peer);
 [[gnu::cold]] void explain_gap(queue::Endpoint& endpoint, Psn missing, std::uint8_t retries);
 [[gnu::cold]] void explain_stop(const queue::Endpoint& endpoint, const wire::PeerReport& peer);
 

@@ -269,6 +269,14 @@ class Explanations(PuppetCase):
             self.told(first, f"QPN 0x{second.qpn:06x} at {self.device.fabric.replace('.0/24', '.1')}", "PSN 0x0000")
             self.told(first, "SEND with wr_id 5 completes with: transport retry counter exceeded")
 
+    def test_a_peer_that_is_gone_for_ever(self):
+        """With timeout 0 nothing fails."""
+        for first, second in self.each_link(timeout=0):
+            second.kill()
+            self.assertEqual(first.do("send"), "ok")
+            self.told(first, f"QPN 0x{second.qpn:06x}", f"process {second.process.pid} (puppet) has ended; with timeout 0")
+            self.assertEqual(len(self.lines(first)), 1)
+
     def test_last_error(self):
         """Of a queue pair in its error state, in status and its text; of others none."""
         first, second = self.pair()

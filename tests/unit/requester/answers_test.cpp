@@ -74,7 +74,9 @@ TEST_F(AnswerTimerTest, ARetryTakesNoLessThanASleepingPeerMay) {
 TEST_F(AnswerTimerTest, WithoutATimeoutNoneCounts) {
   timer_.set_timeout(0);
   EXPECT_FALSE(timer_.is_retry_due(kNever - 1));
-  EXPECT_FALSE(timer_.is_silence_long(kNever - 1));
+  EXPECT_TRUE(timer_.waits_for_ever());
+  EXPECT_FALSE(timer_.is_silence_long(now_));
+  EXPECT_TRUE(timer_.is_silence_long(now_ + AnswerTimer::kLongSilence));
   EXPECT_TRUE(timer_.is_probe_due(now_ + AnswerTimer::kProbeIntervalMin));
 }
 
@@ -126,10 +128,10 @@ TEST_F(SilentPeerTest, IsExcusedWhileItIsStopped) {
 }
 
 TEST_F(SilentPeerTest, IsToldToBeStoppedOnceSinceItWasHeardOf) {
-  EXPECT_TRUE(peer_.must_tell_of_stop(0, now_));
-  EXPECT_FALSE(peer_.must_tell_of_stop(0, now_ + 1));
-  EXPECT_FALSE(peer_.must_tell_of_stop(now_ - 1, now_ + 1));
-  EXPECT_TRUE(peer_.must_tell_of_stop(now_ + 5, now_ + 6));
+  EXPECT_TRUE(peer_.must_tell(0, now_));
+  EXPECT_FALSE(peer_.must_tell(0, now_ + 1));
+  EXPECT_FALSE(peer_.must_tell(now_ - 1, now_ + 1));
+  EXPECT_TRUE(peer_.must_tell(now_ + 5, now_ + 6));
 }
 
 TEST_F(SilentPeerTest, IsExcusedUntilTheReportIsOverdue) {

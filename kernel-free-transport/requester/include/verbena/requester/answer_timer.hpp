@@ -29,6 +29,8 @@ class AnswerTimer {
   // Some probes for each retry that is counted, or chance alone could use up the counter on a bad
   // path.
   static constexpr TimeNs kProbesPerRetry = 4;
+  // Where no retry counts.
+  static constexpr TimeNs kLongSilence = 1'000'000'000;
   // Acknowledgements until losses count as past.
   static constexpr std::uint8_t kWaryFor = 255;
 
@@ -88,9 +90,12 @@ class AnswerTimer {
     return timeout_ != 0 && now >= silent_since() + retry_interval();
   }
   bool is_probe_due(TimeNs now) const { return now >= probe_base_ + probe_interval(); }
+  // No retry ever counts.
+  bool waits_for_ever() const { return timeout_ == 0; }
   // Half the time of a retry has passed.
   bool is_silence_long(TimeNs now) const {
-    return timeout_ != 0 && now >= silent_since() + retry_interval() / 2;
+    const TimeNs is_long = waits_for_ever() ? kLongSilence : retry_interval() / 2;
+    return now >= silent_since() + is_long;
   }
   bool is_wary() const { return wary_ != 0; }
   // An answer that came sooner after a repetition answers what was sent first.

@@ -157,6 +157,7 @@ class Requester {
   wire::PeerReport report_on_peer(TimeNs now);
   bool is_excused(TimeNs now, const wire::PeerReport& peer);
   [[gnu::cold]] void tell_of_silence(TimeNs now, const wire::PeerReport& peer);
+  [[gnu::cold]] void tell_of_endless_silence(TimeNs now);
   void made_progress(std::uint32_t acknowledged, TimeNs now);
   bool may_repair_be_answered(TimeNs now) const {
     return repair_.may_be_answered(now, timer_.repetition_takes());

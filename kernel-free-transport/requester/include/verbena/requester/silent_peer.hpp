@@ -46,8 +46,8 @@ class SilentPeer {
   }
   // When a retry last counted of a peer that had read what lay there, as far as is known.
   TimeNs counted_at() const { return counted_at_; }
-  // That the process is stopped is to be told: once since the peer was heard of.
-  bool must_tell_of_stop(TimeNs heard, TimeNs now) {
+  // What has become of the process is to be told: once since the peer was heard of.
+  bool must_tell(TimeNs heard, TimeNs now) {
     if (told_at_ > heard) return false;
     told_at_ = now;
     return true;
