@@ -33,7 +33,7 @@ void await_acks(const AckVerbs& verbs, Object& object, const std::uint32_t& ackn
            ::pthread_cond_timedwait(&object.cond, &object.mutex, &soon) == 0) {
     }
     if (acknowledged != delivered) {
-      explain("%s waits: %s has given %u events of this object, %s has acknowledged %u of them",
+      explain("%s waits: %s has given %u events of this object, %s has acknowledged %u",
               verbs.waits, verbs.gives, delivered, verbs.acknowledges, acknowledged);
     }
   }
