@@ -121,7 +121,10 @@ void tell_rest(Endpoint& endpoint) noexcept {
 }
 
 void Endpoint::fail_for_want_of_room() {
-  blame(*this, "its completion queue is full of completions that were not polled");
+  // Each that is flushed finds no room, either.
+  if (reason.text()[0] == '\0') {
+    blame(*this, "its completion queue is full of completions that were not polled");
+  }
   fail(AsyncEvent::kQpFatal);
 }
 

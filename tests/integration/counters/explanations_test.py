@@ -173,6 +173,17 @@ class Explanations(PuppetCase):
                     first.do("send", length=8192)
                     self.told(second, "a packet of 4096 bytes does not suit path_mtu, which is 1024 bytes here")
 
+    def test_a_full_completion_queue(self):
+        """Its queue pair says it once, though each request that is flushed then finds no room, either."""
+        for link in LINKS:
+            first, second = self.start(link=link, PUPPET_CQE="63"), self.start(link=link)
+            second.do("connect", **first.to)
+            first.do("connect", **second.to)
+            first.do("write", count=300, **second.memory)
+            self.told(first, "completion queue: overflow; it held cqe = 63")
+            self.assertEqual(first.do("poll", count=63), " ".join(["0"] * 63))
+            self.assertEqual(len([line for line in first.end().splitlines() if "completion queue is full" in line]), 1)
+
     def test_no_receive_for_ever(self):
         """With rnr_retry 7 nothing fails: the sender says what it waits for, and goes on when it is there."""
         for first, second in self.each_link(rnr=7):

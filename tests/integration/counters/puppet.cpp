@@ -131,7 +131,8 @@ Puppet::Puppet(const std::string& type) {
       ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   pd_ = ibv_alloc_pd(context_);
   channel_ = ibv_create_comp_channel(context_);
-  cq_ = ibv_create_cq(context_, 20000, nullptr, channel_, 0);
+  const char* const cqe = std::getenv("PUPPET_CQE");
+  cq_ = ibv_create_cq(context_, cqe == nullptr ? 20000 : std::atoi(cqe), nullptr, channel_, 0);
   mr_ = ibv_reg_mr(pd_, memory_, kBytes, kAccess);
   if (pd_ == nullptr || cq_ == nullptr || mr_ == nullptr) give_up("ibv_reg_mr");
   ibv_qp_init_attr init{};
