@@ -102,17 +102,27 @@ void EventJournal::note_closed(Session& session) {
 void EventJournal::on_query(Session& session, const Incoming& in) {
   const auto query = session.decoded<JournalQuery>(in);
   if (!query) return;
-  // Whoever has seen a program end shall read of its end: it is heard of here, and noted before the
-  // answer.
+  asked_.push_back({session.id, in.header.sequence, *query});
+  if (!is_catching_up_) catch_up_and_answer();
+}
+
+// Whoever has seen a program end shall read of its end: it is heard of here, and noted before the
+// answer. What is heard may be such questions. They are for the next time, all together.
+void EventJournal::catch_up_and_answer() {
+  is_catching_up_ = true;
+  const std::vector<Asked> asked = std::exchange(asked_, {});
   for (Session* const context : clients_.contexts_of("")) {
     context->catch_up(Session::CatchUp::kAll);
   }
-  timers_.at_end_of_turn([this, id = session.id, sequence = in.header.sequence, asked = *query] {
-    answer(id, sequence, asked);
+  is_catching_up_ = false;
+  timers_.at_end_of_turn([this, asked] {
+    for (const Asked& one : asked) answer(one);
+    if (!asked_.empty()) catch_up_and_answer();
   });
 }
 
-void EventJournal::answer(Session::Id id, std::uint32_t sequence, const JournalQuery& query) {
+void EventJournal::answer(const Asked& asked) {
+  const auto& [id, sequence, query] = asked;
   Session* const asker = clients_.find(id);
   if (asker == nullptr) return;
   if (readers_.contains(id)) {

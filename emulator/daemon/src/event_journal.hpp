@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "client_table.hpp"
 #include "journal.hpp"
@@ -40,9 +41,16 @@ class EventJournal {
     bool waits = false;  // until it has read what it was sent
   };
 
+  struct Asked {
+    Session::Id reader;
+    std::uint32_t sequence;
+    control::JournalQuery query;
+  };
+
   void take_in_most(Session& context, int most);
   void take_in_all();
-  void answer(Session::Id id, std::uint32_t sequence, const control::JournalQuery& query);
+  void catch_up_and_answer();
+  void answer(const Asked& asked);
   void go_on_when_read(Session::Id id, Reader& reader);
   void send_page(Session::Id id);
 
@@ -50,6 +58,8 @@ class EventJournal {
   fabric::Timers& timers_;
   Journal journal_;
   std::map<Session::Id, Reader> readers_;
+  std::vector<Asked> asked_;  // not answered before all contexts were heard
+  bool is_catching_up_ = false;
 };
 
 }  // namespace verbena::daemon

@@ -90,6 +90,30 @@ TEST_F(EventJournalTest, OneQuestionOfAReaderAtATime) {
   EXPECT_EQ(refusal(reader, 2), EBUSY);
 }
 
+// However fast a program asks: within a question others are heard, and none of them within another.
+TEST_F(EventJournalTest, QuestionsThatWaitAreNotHeardWithinEachOther) {
+  constexpr int kQuestions = 50;
+  const Client context = connect_context();
+  int depth = 0, deepest = 0;
+  on_message_ = [&](Session& session, const control::Incoming& in) {
+    deepest = std::max(deepest, ++depth);
+    journal_.on_query(session, in);
+    --depth;
+  };
+  JournalQuery query;
+  query.after = JournalQuery::kNothing;
+  for (int i = 1; i <= kQuestions; ++i) {
+    const auto packet = control::encode(query, static_cast<std::uint32_t>(i));
+    ASSERT_TRUE(control::send_packet(context.fd.get(), packet, {}, MSG_DONTWAIT).ok());
+  }
+  reactor_.run();
+  EXPECT_LE(deepest, 2);
+  for (std::uint32_t i = 1; i <= kQuestions; ++i) {
+    EXPECT_EQ(heard<JournalText>(context).second, i);
+  }
+  EXPECT_TRUE(hears_nothing(context));
+}
+
 TEST_F(EventJournalTest, AReaderThatDoesNotReadHasOnePageUnderWay) {
   const Client reader = connect();
   ask(reader, 0, true);
