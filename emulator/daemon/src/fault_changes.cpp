@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "fault_changes.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <random>
 #include <string>
@@ -13,6 +14,9 @@ using control::Incoming;
 
 namespace {
 
+// Far more than `verbena fault` takes; two of them and the time of day are still a time.
+constexpr TimeNs kDelayMostNs = TimeNs{1} << 60;
+
 // Easy to write down, and as good as a longer one.
 std::uint64_t fresh_seed() { return std::random_device{}(); }
 
@@ -23,6 +27,9 @@ void FaultChanges::on_request(Session& session, const Incoming& in) {
   if (!request) return;
   if (!request->device.empty() && fabric_.find(request->device) == nullptr) {
     return session.refuse(in.header.sequence, fabric_.no_such_device(request->device));
+  }
+  if (std::max(request->values.delay_ns, request->values.jitter_ns) > kDelayMostNs) {
+    return session.refuse(in.header.sequence, {EINVAL, "no packet can be delayed for so long"});
   }
   // What is taken away may be of a queue pair that is no more.
   if (request->qpn == 0 || request->clear) {

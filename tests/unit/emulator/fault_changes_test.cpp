@@ -57,6 +57,17 @@ TEST_F(FaultChangesTest, TheAskerIsAnsweredWhenAllHaveTheChangeInForce) {
   EXPECT_EQ(changed.silent.count, 0u);
 }
 
+TEST_F(FaultChangesTest, ADelayThatNoClockCountsIsRefused) {
+  const Client asker = connect();
+  ChangeFault change;
+  change.cm = true;
+  change.named = control::kFaultJitter;
+  change.values.jitter_ns = ~std::uint64_t{0};
+  ask(asker, change, 7);
+  EXPECT_EQ(refusal(asker, 7), EINVAL);
+  EXPECT_EQ(changes_, 0);
+}
+
 TEST_F(FaultChangesTest, WhoIsSilentIsNamed) {
   const Client asker = connect();
   const Client stopped = connect_context("a", 12);
