@@ -115,8 +115,9 @@ void RuleEvents::perform(std::uint64_t id) {
   } else if (rule.program == fault::kEmulatorName) {
     ::kill(::getpid(), SIGKILL);
   } else {
+    // 0 is who lives in another PID namespace: to kill() it would be all of our own group.
     for (const std::uint32_t pid : processes_of(rule)) {
-      matched += ::kill(static_cast<pid_t>(pid), signal_of(rule.action)) == 0;
+      matched += pid != 0 && ::kill(static_cast<pid_t>(pid), signal_of(rule.action)) == 0;
     }
   }
   fabric_.rules().note_event(id, matched);

@@ -93,6 +93,14 @@ TEST_F(RuleEventsTest, WhoHasGoneAnswersNoMoreAndOthersAreAsked) {
   EXPECT_FALSE(events_->on_answer(*next.session, incoming(control::Ack{}, 1)));
 }
 
+// Such a process has the number 0 here, and a signal to 0 would be for the emulator itself.
+TEST_F(RuleEventsTest, NobodyIsSignalledInPlaceOfAProcessInAnotherPidNamespace) {
+  const Client context = connect_context("a", 0);
+  add("cont program=tulip");
+  reactor_.advance(0);
+  EXPECT_EQ(fired(), 0u);
+}
+
 TEST_F(RuleEventsTest, ARuleThatIsTakenAwayDoesNothing) {
   const Client context = connect_context("a");
   add("port-down after=1s");
