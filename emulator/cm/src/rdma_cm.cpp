@@ -283,7 +283,8 @@ int RdmaCm::accept(TimeNs now, ChannelId channel, IdHandle handle, std::uint64_t
     id->qp_num = param->qp_num;
     id->srq = param->srq;
     error = id->is_ud() ? accept_ud(now, *id, *param, ece) : accept_rc(now, *id, *param, ece);
-    if (error == 0) id->uid = uid;
+    // Events of an ID that has a name once wait for it by that.
+    if (error == 0 && uid != 0) id->uid = uid;
   } else if (id->is_ud()) {
     error = accept_ud(now, *id, ConnParam{}, ece);
   } else if (!agent_.send_rtu(now, id->comm)) {
@@ -446,6 +447,18 @@ std::set<limits::Holder> RdmaCm::listening_processes() const {
   return processes;
 }
 
+// As much as it has, and no more.
+bool RdmaCm::holds_its_shares(limits::Holder process) const {
+  std::size_t objects = channels_.waiting_for(process);
+  std::size_t ports = 0;
+  for (const auto& [handle, id] : ids_) {
+    if (process_of(id->channel) != process) continue;
+    objects += 1 + id->memberships.size();
+    ports += id->holds_port ? 1 : 0;
+  }
+  return shares_.objects.held_by(process) == objects && shares_.ports.held_by(process) == ports;
+}
+
 bool RdmaCm::is_consistent() const {
   if (!agent_.is_consistent() || !ids_.is_consistent()) return false;
   for (const auto& [handle, id] : ids_) {
@@ -454,6 +467,9 @@ bool RdmaCm::is_consistent() const {
   for (const auto& [number, membership] : memberships_) {
     const RdmaId* owner = ids_.get(membership.owner);
     if (owner == nullptr || std::ranges::count(owner->memberships, number) != 1) return false;
+  }
+  for (const limits::Holder process : channels_.processes()) {
+    if (!holds_its_shares(process)) return false;
   }
   return channels_.is_consistent([this](IdHandle owner, ChannelId channel) {
     RdmaId* id = nullptr;

@@ -25,7 +25,10 @@ void RdmaCm::post(RdmaId& id, RdmaEvent event) {
   // A request that nobody has accepted has no name the program would know.
   if (id.uid == 0) {
     const bool ends = event.type != RdmaEventType::kAddrChange;
-    if (ends && !id.missed) id.missed = std::make_unique<RdmaEvent>(event);
+    // What brings an ID or is of a membership is for IDs that programs made, with or without a
+    // name.
+    const bool is_own = event.request == 0 && event.membership == 0;
+    if (ends && is_own && !id.missed) id.missed = std::make_unique<RdmaEvent>(event);
     return channels_.wake(id.channel, id.handle);
   }
   event.owner = id.handle;
@@ -95,6 +98,7 @@ std::optional<Promise> RdmaCm::promise_after(const RdmaEvent& event) const {
 void RdmaCm::break_promise(ChannelId channel, IdHandle handle, std::uint64_t uid, int error) {
   RdmaId* id = nullptr;
   if (find(channel, handle, id) != 0) return;
+  if (!shares_.objects.may_take(process_of(channel))) return;
   if (id->uid == 0) id->uid = uid;
   if (id->missed) return post(*id, *std::exchange(id->missed, nullptr));
   // Whoever ended it himself waits for nothing.
@@ -343,7 +347,7 @@ void RdmaCm::handle_port_down(DeviceId device) {
   if (port == nullptr || port->roce) return;
   for (const auto& [number, membership] : memberships_) {
     RdmaId& owner = ids_.at(membership.owner);
-    if (owner.device != device) continue;
+    if (owner.device != device || !may_have_news(owner)) continue;
     RdmaEvent event = membership_event(RdmaEventType::kMulticastError, number, membership.uid);
     event.status = -ENETRESET;
     post(owner, event);
@@ -352,7 +356,7 @@ void RdmaCm::handle_port_down(DeviceId device) {
 
 void RdmaCm::handle_address_change(DeviceId device) {
   for (const auto& [handle, id] : ids_) {
-    if (id->device == device) post(*id, RdmaEventType::kAddrChange);
+    if (id->device == device && may_have_news(*id)) post(*id, RdmaEventType::kAddrChange);
   }
 }
 

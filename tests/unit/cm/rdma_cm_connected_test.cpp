@@ -343,6 +343,20 @@ TEST(UnreadRequestTest, ThatWasMovedStaysWhereItIs) {
   EXPECT_EQ(c.b.cm.destroy_id(c.world.now, 3, request, reported, withdrawn), 0);
 }
 
+TEST(UnreadRequestTest, ThatHasEventsKeepsItsName) {
+  Connected c;
+  const IdHandle request = c.leave_unread();
+  c.b.cm.break_promise(1, request, 7, EINVAL);
+  EXPECT_EQ(c.b.cm.pending_events(1), 2u);
+  const ConnParam p = Connected::param(0x8001);
+  EXPECT_EQ(c.b.cm.accept(c.world.now, 1, request, 0, &p, Ece{}), 0);
+  std::uint32_t reported = 0, withdrawn = 0;
+  EXPECT_EQ(c.b.cm.migrate(2, 1, c.listener, reported, withdrawn), 0);
+  EXPECT_TRUE(c.b.cm.is_consistent());
+  EXPECT_EQ(c.b.cm.destroy_id(c.world.now, 1, request, reported, withdrawn), 0);
+  EXPECT_FALSE(c.b.cm.get_event(1));
+}
+
 // rdma_cm tells of the end of timewait only whom it has told that the connection ended.
 TEST(TimewaitTest, AfterARejectionNobodyHearsOfItsEnd) {
   Connected c;

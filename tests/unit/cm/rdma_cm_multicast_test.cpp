@@ -39,6 +39,19 @@ TEST_F(RdmaCmTest, AMulticastMembershipReportsItselfAndEnds) {
   EXPECT_EQ(reported, 1u);
 }
 
+// A program may make an ID without a name, and break promises that nobody made.
+TEST_F(RdmaCmTest, AMembershipThatHasEndedIsNotToldOfLater) {
+  IdHandle id = 0;
+  ASSERT_EQ(cm.create_id(1, 0, kUdp, 0, id), 0);
+  bind(id, "10.0.0.1", 0);
+  std::uint32_t membership = 0, withdrawn = 0;
+  EXPECT_EQ(cm.join(1, id, 5, inet(*IpAddress::parse("239.1.2.3"), 0), 0, membership), 0);
+  EXPECT_EQ(cm.leave(1, membership, reported, withdrawn), 0);
+  cm.break_promise(1, id, 7, EINVAL);
+  EXPECT_EQ(cm.get_event(1)->type, kConnectError);
+  EXPECT_FALSE(cm.get_event(1));
+}
+
 // A subnet administrator answers with a group of its own choice; RoCE has none.
 TEST(MulticastTest, WhoJoinsNoParticularGroupGetsANewOne) {
   for (const bool roce : {false, true}) {

@@ -350,6 +350,17 @@ TEST_F(SharesOfRdmaCm, AProcessHasHalfOfAllIdentifiersAndNoMore) {
   EXPECT_TRUE(cm.is_consistent());
 }
 
+TEST_F(SharesOfRdmaCm, WhoHasItsShareHearsNoNewsThatMayComeAnyNumberOfTimes) {
+  const IdHandle id = make(kTcp, kGreedyChannel);
+  EXPECT_EQ(cm.bind(kGreedyChannel, id, inet(*IpAddress::parse("10.0.0.1"), 0)), 0);
+  cm.handle_address_change(1);
+  EXPECT_EQ(cm.pending_events(kGreedyChannel), 1u);
+  EXPECT_EQ(create_all(), ENOMEM);
+  cm.handle_address_change(1);
+  cm.break_promise(kGreedyChannel, id, 77, EINVAL);
+  EXPECT_EQ(cm.pending_events(kGreedyChannel), 1u);
+}
+
 TEST_F(SharesOfRdmaCm, AnIdentifierThatMovesIsOfTheOthersShare) {
   EXPECT_EQ(create_all(), ENOMEM);
   std::uint32_t events = 0, withdrawn = 0;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -57,6 +58,19 @@ class EventChannels {
   // All of the owner's, to another channel.
   Gone move(ChannelId from, ChannelId to, IdHandle owner);
 
+  // So many events wait on its channels.
+  std::size_t waiting_for(limits::Holder process) const {
+    std::size_t count = 0;
+    for (const auto& [number, channel] : channels_) {
+      if (channel.process == process) count += channel.events.size();
+    }
+    return count;
+  }
+  std::set<limits::Holder> processes() const {
+    std::set<limits::Holder> all;
+    for (const auto& [number, channel] : channels_) all.insert(channel.process);
+    return all;
+  }
   // Whether `is_here(owner, channel)` for each event that waits.
   template <typename IsHere>
   bool is_consistent(IsHere&& is_here) const {

@@ -135,6 +135,11 @@ class RdmaCm {
   }
   limits::Holder process_of(ChannelId channel) const { return channels_.process_of(channel); }
   bool may_add_object(ChannelId channel) { return shares_.may_add_object(process_of(channel)); }
+  // What may happen any number of times is not told to who has its share of events unread.
+  bool may_have_news(const RdmaId& id) const {
+    return shares_.objects.may_take(process_of(id.channel));
+  }
+  bool holds_its_shares(limits::Holder process) const;
   void move_shares(const RdmaId& id, limits::Holder from, limits::Holder to);
   int bind_id(RdmaId& id, const SocketAddress& address);
   int set_path(RdmaId& id, std::span<const std::uint8_t> records);
