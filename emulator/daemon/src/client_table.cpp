@@ -24,10 +24,10 @@ std::string role_of(std::uint32_t pid) {
 
 Session& ClientTable::add(control::UniqueFd fd, std::uint32_t pid, Session::Events events) {
   const Session::Id id = next_id_++;
-  shares_.descriptors.take(pid);
   auto session =
       std::make_unique<Session>(id, std::move(fd), pid, reactor_, shares_, std::move(events));
   session->start();
+  shares_.descriptors.take(pid);
   return *sessions_.emplace(id, std::move(session)).first->second;
 }
 

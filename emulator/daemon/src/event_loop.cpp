@@ -29,7 +29,13 @@ void wait_again(const std::shared_ptr<Watched>& watched) {
   watched->descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
                                  [watched](const boost::system::error_code& error) {
                                    if (error || !watched->active) return;
-                                   watched->on_readable();
+                                   // Whatever became of the last time, there is a next.
+                                   try {
+                                     watched->on_readable();
+                                   } catch (...) {
+                                     if (watched->active) wait_again(watched);
+                                     throw;
+                                   }
                                    if (watched->active) wait_again(watched);
                                  });
 }

@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cerrno>
+#include <exception>
+#include <string>
 #include <utility>
 
 #include "verbena/control/cm_messages.hpp"
@@ -50,7 +52,13 @@ Session::Received Session::receive() {
     return Received::kNone;
   }
   const bool is_posted = in->type() == control::kCmPosted;
-  events_.on_message(*this, std::move(*in));
+  const control::MessageType type = in->type();
+  try {
+    events_.on_message(*this, std::move(*in));
+  } catch (const std::exception& e) {
+    // What is half done of it goes with all else that is this client's.
+    end({EIO, std::string(control::message_name(type)) + " failed: " + e.what()});
+  }
   return is_posted ? Received::kPosted : Received::kAny;
 }
 

@@ -15,7 +15,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "client_table.hpp"
 #include "verbena/control/channel.hpp"
@@ -27,6 +29,7 @@ namespace verbena::daemon {
 class FakeReactor final : public Reactor {
  public:
   void watch(int fd, std::function<void()> on_readable) override {
+    if (refuses_) throw std::system_error(ENOSPC, std::generic_category());
     readable_[fd] = std::move(on_readable);
   }
   void unwatch(int fd) override {
@@ -61,6 +64,8 @@ class FakeReactor final : public Reactor {
     }
     now_ = end;
   }
+  // As epoll does where the user has too many watches.
+  void refuse_to_watch() { refuses_ = true; }
   std::size_t timers() const { return timers_.size(); }
   std::size_t watched() const { return readable_.size(); }
 
@@ -96,6 +101,7 @@ class FakeReactor final : public Reactor {
   std::deque<std::function<void()>> posted_;
   TimeNs now_ = 0;
   Id last_ = 0;
+  bool refuses_ = false;
 };
 
 struct Client {
@@ -134,7 +140,9 @@ class ClientsTest : public ::testing::Test {
     events.on_message = [this](Session& session, control::Incoming in) {
       if (on_message_) on_message_(session, in);
     };
-    events.on_end = [](Session&, const control::Error&) {};
+    events.on_end = [this](Session& session, const control::Error& error) {
+      ended_.emplace_back(session.id, error.text);
+    };
     Session& session = clients_.add(control::UniqueFd(ends[0]), pid, std::move(events));
     session.info.comm = "tulip";
     return {&session, control::UniqueFd(ends[1]), session.id};
@@ -192,6 +200,7 @@ class ClientsTest : public ::testing::Test {
   std::unique_ptr<fabric::Fabric> fabric_;
   ClientTable clients_{reactor_, shares_};
   std::function<void(Session&, const control::Incoming&)> on_message_;
+  std::vector<std::pair<Session::Id, std::string>> ended_;
 };
 
 }  // namespace verbena::daemon

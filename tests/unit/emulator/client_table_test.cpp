@@ -25,6 +25,34 @@ TEST_F(ClientTableTest, WhoHasGoneIsNotFoundAndHearsNothing) {
   EXPECT_NE(connect().id, client.id);
 }
 
+// Memory or a descriptor may be wanting anywhere.
+TEST_F(ClientTableTest, AMessageThatCannotBeCarriedOutEndsItsClientAlone) {
+  const Client unlucky = connect();
+  const Client other = connect();
+  const std::size_t watched = reactor_.watched();
+  on_message_ = [&](Session& session, const control::Incoming& in) {
+    if (session.id == unlucky.id) throw std::bad_alloc();
+    session.answer(in.header.sequence, control::Done{});
+  };
+  const auto packet = control::encode(control::Stay{}, 1);
+  for (const Client* client : {&unlucky, &other}) {
+    ASSERT_TRUE(control::send_packet(client->fd.get(), packet, {}, MSG_DONTWAIT).ok());
+  }
+  reactor_.run();
+  EXPECT_EQ(heard<control::Ack>(other).second, 1u);
+  EXPECT_EQ(ended_,
+            (std::vector{std::pair{unlucky.id, std::string("Stay failed: std::bad_alloc")}}));
+  EXPECT_EQ(reactor_.watched(), watched - 1);
+}
+
+TEST_F(ClientTableTest, AClientThatCannotBeWatchedHasTakenNothing) {
+  const std::size_t before = shares_.descriptors.left();
+  reactor_.refuse_to_watch();
+  EXPECT_THROW(connect(), std::system_error);
+  EXPECT_EQ(clients_.size(), 0u);
+  EXPECT_EQ(shares_.descriptors.left(), before);
+}
+
 TEST_F(ClientTableTest, AContextIsFoundByEachOfItsSlots) {
   const Client first = connect_context("a");
   const Client second = connect_context("a");
