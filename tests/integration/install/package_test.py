@@ -6,6 +6,7 @@ the same twice, and that the tarball works where it is unpacked.
 package_test.py BUILD
 """
 
+import io
 import os
 import pathlib
 import re
@@ -82,6 +83,16 @@ class Packages(unittest.TestCase):
             done = package("--from", BUILD, "--only", "deb", "--output", str(output))
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return next(output.glob("*.deb"))
+
+    def test_what_is_older_than_its_commit_has_its_date_in_the_deb(self):
+        output = self.folder / "later"
+        later = 1900000000
+        done = package("--from", BUILD, "--only", "deb", "--output", str(output), SOURCE_DATE_EPOCH=str(later))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        words = ["dpkg-deb", "--fsys-tarfile", next(output.glob("*.deb"))]
+        files = subprocess.run(words, capture_output=True, check=True).stdout
+        with tarfile.open(fileobj=io.BytesIO(files)) as tar:
+            self.assertEqual({member.mtime for member in tar.getmembers()}, {later})
 
     def test_what_the_deb_says(self):
         version = subprocess.run([self.prefix / "bin/verbena", "version"], text=True, capture_output=True,
