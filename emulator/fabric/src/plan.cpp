@@ -156,9 +156,6 @@ Outcome<std::vector<DeviceInfo>> plan_devices(const settings::Settings& settings
     const bool is_roce = n < roce;
     const IpAddress address = is_roce ? settings.roce[n] : (*fabric)[n - roce];
     const auto on = interface_of(host.interfaces, address);
-    if (host.interfaces.empty()) {
-      return fail(ENETDOWN, "the system names no network interface, not even the loopback one");
-    }
     if (is_in_loopback_net(address) && !(on && on->is_up)) {
       return fail(ENETDOWN, "the loopback interface is down, which " + address.to_string() +
                                 " belongs to; bring lo up, as root: ip link set lo up");
@@ -187,6 +184,7 @@ Outcome<std::vector<DeviceInfo>> plan_devices(const settings::Settings& settings
 // An address is that device's which was made for it, or else the first's on its interface.
 void follow_interfaces(std::vector<DeviceInfo>& devices, const std::vector<Interface>& interfaces) {
   std::vector<IpAddress> taken;
+  taken.reserve(devices.size());
   for (const DeviceInfo& d : devices) taken.push_back(d.address);
   for (DeviceInfo& d : devices) {
     if (const auto on = interface_of(interfaces, d.address)) d.active_mtu = mtu_for(on->mtu);
