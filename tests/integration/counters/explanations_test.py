@@ -151,7 +151,9 @@ class Explanations(PuppetCase):
 
     def test_events_that_nobody_acknowledged(self):
         """Destroying their objects waits, which looks like a hang."""
-        first, second = self.pair()
+        first, second = self.start(PUPPET_CHANNEL="1"), self.start()
+        self.assertEqual(second.do("connect", **first.to), "ok")
+        self.assertEqual(first.do("connect", **second.to), "ok")
         first.do("arm")
         first.do("write", **second.memory)
         self.assertEqual((first.do("event"), first.do("poll")), ("ok", "0"))

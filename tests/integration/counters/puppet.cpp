@@ -15,8 +15,8 @@
 //                                    address= lid= gid= qpn= qkey=
 //   bind type=2 more=1               posts IBV_WR_BIND_MW; the window's key grows by so much
 //   poll count=1                     waits for so many completions: their statuses
-//   arm, event, async                ibv_req_notify_cq, ibv_get_cq_event, ibv_get_async_event;
-//                                    nothing is acknowledged
+//   arm, event                       ibv_req_notify_cq, ibv_get_cq_event, with PUPPET_CHANNEL set
+//   async                            ibv_get_async_event; neither is acknowledged
 //   join gid=HEX32                   attaches to a multicast group
 //   violations                       "PKEY QKEY" as ibv_query_port counts them
 //   state ERR                        ibv_modify_qp to the error state
@@ -130,7 +130,8 @@ Puppet::Puppet(const std::string& type) {
   memory_ = static_cast<std::uint8_t*>(
       ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   pd_ = ibv_alloc_pd(context_);
-  channel_ = ibv_create_comp_channel(context_);
+  // A queue pair with a channel is the first engine's.
+  if (std::getenv("PUPPET_CHANNEL") != nullptr) channel_ = ibv_create_comp_channel(context_);
   const char* const cqe = std::getenv("PUPPET_CQE");
   cq_ = ibv_create_cq(context_, cqe == nullptr ? 20000 : std::atoi(cqe), nullptr, channel_, 0);
   mr_ = ibv_reg_mr(pd_, memory_, kBytes, kAccess);
@@ -335,8 +336,9 @@ int Puppet::wait_for_async_event() {
 std::string Puppet::end() {
   if (ah_ != nullptr) ibv_destroy_ah(ah_);
   const bool fine = ibv_destroy_qp(qp_) == 0 && ibv_destroy_cq(cq_) == 0 &&
-                    ibv_destroy_comp_channel(channel_) == 0 && ibv_dereg_mr(mr_) == 0 &&
-                    ibv_dealloc_pd(pd_) == 0 && ibv_close_device(context_) == 0;
+                    (channel_ == nullptr || ibv_destroy_comp_channel(channel_) == 0) &&
+                    ibv_dereg_mr(mr_) == 0 && ibv_dealloc_pd(pd_) == 0 &&
+                    ibv_close_device(context_) == 0;
   return fine ? "ok" : "errno " + std::to_string(errno);
 }
 
