@@ -283,7 +283,7 @@ int RdmaCm::accept(TimeNs now, ChannelId channel, IdHandle handle, std::uint64_t
     id->qp_num = param->qp_num;
     id->srq = param->srq;
     error = id->is_ud() ? accept_ud(now, *id, *param, ece) : accept_rc(now, *id, *param, ece);
-    // Events of an ID that has a name once wait for it by that.
+    // Events that wait carry the ID's name: an acceptance without one leaves it.
     if (error == 0 && uid != 0) id->uid = uid;
   } else if (id->is_ud()) {
     error = accept_ud(now, *id, ConnParam{}, ece);
@@ -447,7 +447,7 @@ std::set<limits::Holder> RdmaCm::listening_processes() const {
   return processes;
 }
 
-// As much as it has, and no more.
+// Whether the process's shares are what it really holds.
 bool RdmaCm::holds_its_shares(limits::Holder process) const {
   std::size_t objects = channels_.waiting_for(process);
   std::size_t ports = 0;

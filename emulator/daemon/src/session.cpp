@@ -56,7 +56,7 @@ Session::Received Session::receive() {
   try {
     events_.on_message(*this, std::move(*in));
   } catch (const std::exception& e) {
-    // What is half done of it goes with all else that is this client's.
+    // The end of the client takes back what is half done.
     end({EIO, std::string(control::message_name(type)) + " failed: " + e.what()});
   }
   return is_posted ? Received::kPosted : Received::kAny;

@@ -70,7 +70,7 @@ Interface make(int socket, const char* name, const sockaddr* address, const sock
   return one;
 }
 
-// As sandboxes without netlink still allow it; of IPv6 nothing is said.
+// For sandboxes that forbid netlink. IPv4 addresses only.
 std::vector<Interface> list_without_netlink(int socket) {
   std::vector<ifreq> requests(256);
   ifconf list{};

@@ -21,7 +21,7 @@ void check_destination(std::uint32_t number) {
   }
 }
 
-// Nor has it for this; a number of bytes is the mistake.
+// The engine has eight bits for path_mtu. Programs that give a number of bytes are told so.
 void check_path_mtu(ibv_mtu mtu) {
   if (static_cast<unsigned>(mtu) > 0xff) {
     refuse(EINVAL,

@@ -70,9 +70,16 @@ Failure<control::Error> unreachable(int code) {
   return control::fail(code, "the emulator in " + dir + ": " + std::strerror(code));
 }
 
+constinit std::atomic<int> refusals_left{16};
+
 // At most as often as `left` says, where explanations are wanted (`verbena run` does).
+bool may_explain(const std::atomic<int>& left) {
+  const char* log = ::secure_getenv("VERBENA_LOG");
+  return log != nullptr && std::strstr(log, "explain") != nullptr && left.load() > 0;
+}
+
 void explain(std::atomic<int>& left, const char* what, const control::Error& error) {
-  if (!wants_explanations() || left.load() <= 0) return;
+  if (!may_explain(left)) return;
   if (left.fetch_sub(1) <= 0) return;
   const std::string line = std::string("verbena: ") + program_invocation_short_name + "[" +
                            std::to_string(::getpid()) + "]: " + what + ": " + error.text + "\n";
@@ -98,14 +105,10 @@ control::Outcome<Greeted> greet() {
 
 }  // namespace
 
-bool wants_explanations() {
-  const char* log = ::secure_getenv("VERBENA_LOG");
-  return log != nullptr && std::strstr(log, "explain") != nullptr;
-}
+bool explains_refused_commands() { return may_explain(refusals_left); }
 
 void explain_refused_command(const control::Error& error) {
-  static constinit std::atomic<int> left{16};
-  explain(left, "rdma_cm", error);
+  explain(refusals_left, "rdma_cm", error);
 }
 
 std::string shadow_directory() {

@@ -89,7 +89,7 @@ const char* condition_of(std::uint32_t command) {
   switch (command) {
     case RDMA_USER_CM_CMD_RESOLVE_ROUTE:
       return "rdma_resolve_route: the address must be resolved before "
-             "(RDMA_CM_EVENT_ADDR_RESOLVED), and the route not";
+             "(RDMA_CM_EVENT_ADDR_RESOLVED), and the route must not be resolved yet";
     case RDMA_USER_CM_CMD_CONNECT:
       return "rdma_connect: the route must be resolved before (RDMA_CM_EVENT_ROUTE_RESOLVED), and "
              "private_data_len be 56 at most (180 with RDMA_PS_UDP)";
@@ -113,7 +113,7 @@ void explain_cm_event(std::uint64_t channel, Bytes bytes) {
   if (event.event != kRejected && event.event != kUnreachable && event.event != kAddressError) {
     return;
   }
-  if (!wants_explanations()) return;
+  if (!explains_refused_commands()) return;
   const std::string to = destination_of(channel, event.id);
   const std::string status = " (status " + std::to_string(static_cast<int>(event.status)) + "): ";
   if (event.event == kRejected) {
@@ -131,7 +131,7 @@ void explain_cm_event(std::uint64_t channel, Bytes bytes) {
 void explain_cm_refusal(Bytes command, int code) {
   const auto header = start_of<rdma_ucm_cmd_hdr>(command);
   const char* const condition = code == EINVAL ? condition_of(header.cmd) : nullptr;
-  if (condition == nullptr || !wants_explanations()) return;
+  if (condition == nullptr || !explains_refused_commands()) return;
   std::string text = condition;
   const Bytes body = command.subspan(std::min(sizeof header, command.size()));
   if (header.cmd == RDMA_USER_CM_CMD_CONNECT) {

@@ -29,7 +29,7 @@ class AnswerTimer {
   // Some probes for each retry that is counted, or chance alone could use up the counter on a bad
   // path.
   static constexpr TimeNs kProbesPerRetry = 4;
-  // Where no retry counts.
+  // With timeout 0 no retry counts: after so long a silence the peer is asked for.
   static constexpr TimeNs kLongSilence = 1'000'000'000;
   // Acknowledgements until losses count as past.
   static constexpr std::uint8_t kWaryFor = 255;

@@ -14,6 +14,7 @@ namespace verbena::requester {
 class RnrWait {
  public:
   static constexpr std::uint8_t kForEver = 7;
+  // So long one packet is refused before its owner is told that it waits.
   static constexpr TimeNs kLong = 1'000'000'000;
 
   bool is_waiting() const { return is_waiting_; }

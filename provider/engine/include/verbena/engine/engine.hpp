@@ -175,7 +175,7 @@ class Engine final : public queue::EventSink,
   EngineHost& host_;
   const bool has_rings_;
   std::atomic<bool> failed_{false};
-  bool is_parents_ = false;  // this process is a fork
+  bool is_parents_ = false;  // a fork of the process that opened it
   Links links_;
   device::Device device_;
   PeerReports reports_;

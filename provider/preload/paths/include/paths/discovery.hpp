@@ -42,10 +42,9 @@ void refresh_counters(const std::string& device);
 // What the port of a device has counted.
 NamedCounters list_counters(const std::string& device);
 
-// As `verbena run` wants them.
-bool wants_explanations();
 // Why the emulator refused a command of rdma_cm, or a connection did not come about: the first few,
-// where explanations are wanted.
+// where explanations are wanted (`verbena run` does).
+bool explains_refused_commands();
 void explain_refused_command(const control::Error& error);
 
 // What the contexts of a device hold; empty device: all. Queue pairs up to
