@@ -25,14 +25,31 @@ using nlohmann::json;
 
 std::string text_of(const json& value) { return value.get<std::string>(); }
 
+// ", CQ 1", or where its completions and receives are if not in one queue.
+std::string queues_text(const json& qp) {
+  std::string text;
+  const auto cq = [&](const char* name, const json& number) {
+    if (number.is_number())
+      text += ", " + std::string(name) + std::to_string(number.get<unsigned>());
+  };
+  if (qp["send_cq"] == qp["receive_cq"]) {
+    cq("CQ ", qp["send_cq"]);
+  } else {
+    cq("send CQ ", qp["send_cq"]);
+    cq("receive CQ ", qp["receive_cq"]);
+  }
+  if (qp["srq"].is_string()) text += ", SRQ " + text_of(qp["srq"]);
+  return text;
+}
+
 void print_qp(const json& qp) {
   std::string peer = "no peer";
   if (qp["peer"].is_object()) {
     peer = "-> " + text_of(qp["peer"]["address"]) + " " + text_of(qp["peer"]["qpn"]) + " by " +
            text_of(qp["link"]);
   }
-  std::printf("    QP %s %-4s %-5s %s\n", text_of(qp["qpn"]).c_str(), text_of(qp["type"]).c_str(),
-              text_of(qp["state"]).c_str(), peer.c_str());
+  std::printf("    QP %s %-4s %-5s %s%s\n", text_of(qp["qpn"]).c_str(), text_of(qp["type"]).c_str(),
+              text_of(qp["state"]).c_str(), peer.c_str(), queues_text(qp).c_str());
   std::printf("       sent %llu packets, %s; received %llu, %s; repeated %llu; outstanding %u/%u\n",
               qp["sent_packets"].get<unsigned long long>(),
               bytes_text(qp["sent_bytes"].get<std::uint64_t>()).c_str(),
@@ -41,6 +58,20 @@ void print_qp(const json& qp) {
               qp["retransmitted_packets"].get<unsigned long long>(),
               qp["send_outstanding"].get<unsigned>(), qp["receive_outstanding"].get<unsigned>());
   if (qp["last_error"].is_string()) std::printf("       %s\n", text_of(qp["last_error"]).c_str());
+}
+
+void print_cq(const json& cq) {
+  std::string line = std::to_string(cq["unpolled"].get<unsigned>()) + " of " +
+                     std::to_string(cq["capacity"].get<unsigned>()) + " completions not polled";
+  if (cq["overrun"].get<bool>()) line += ", overrun";
+  if (const json& fd = cq["channel_fd"]; fd.is_number()) {
+    const std::string armed = text_of(cq["armed"]);
+    line += armed == "no" ? ", not armed" : armed == "any" ? ", armed" : ", armed for solicited";
+    line += "; events at fd " + std::to_string(fd.get<unsigned>()) + ": " +
+            std::to_string(cq["unread_events"].get<unsigned>()) + " not read, " +
+            std::to_string(cq["unacknowledged_events"].get<unsigned>()) + " not acknowledged";
+  }
+  std::printf("    CQ %u: %s\n", cq["cq"].get<unsigned>(), line.c_str());
 }
 
 void print_srq(const json& srq) {
@@ -179,6 +210,8 @@ class TextPrinter final : public Printer {
         return print_context(object);
       case StatusPart::kQps:
         return print_qp(object);
+      case StatusPart::kCqs:
+        return print_cq(object);
       case StatusPart::kSrqs:
         return print_srq(object);
       case StatusPart::kContextEnd:
@@ -214,17 +247,21 @@ class JsonPrinter final : public Printer {
         } else {
           begin_contexts();
         }
-        has_srqs_ = false;
-        return begin_object(text, "qps");
+        begin_object(text, "qps");
+        lists_begun_ = 1;
+        return;
+      case StatusPart::kCqs:
+        begin_lists(2);
+        return print_objects(text);
       case StatusPart::kSrqs:
-        if (!has_srqs_) begin_srqs();
+        begin_lists(3);
         return print_objects(text);
       case StatusPart::kRules:
       case StatusPart::kFaults:
       case StatusPart::kQps:
         return print_objects(text);
       case StatusPart::kContextEnd:
-        if (!has_srqs_) begin_srqs();
+        begin_lists(3);
         std::printf("],\n%s", text.c_str() + 1);
         return;
       case StatusPart::kEnd:
@@ -245,9 +282,13 @@ class JsonPrinter final : public Printer {
     std::fputs("],\n\"contexts\": [", stdout);
     has_contexts_ = true;
   }
-  void begin_srqs() {
-    std::fputs("],\n\"srqs\": [", stdout);
-    has_srqs_ = is_empty_ = true;
+  // The first `count` lists of a context, as far as they have not begun.
+  void begin_lists(std::size_t count) {
+    constexpr const char* kLists[] = {"qps", "cqs", "srqs"};
+    for (; lists_begun_ < count; ++lists_begun_) {
+      std::printf("],\n\"%s\": [", kLists[lists_begun_]);
+      is_empty_ = true;
+    }
   }
   void end_device() {
     if (!is_in_device_) return;
@@ -266,8 +307,8 @@ class JsonPrinter final : public Printer {
   bool has_devices_ = false;
   bool is_in_device_ = false;
   bool has_contexts_ = false;
-  bool has_srqs_ = false;  // in this context
-  bool is_empty_ = true;   // the list that is being printed
+  std::size_t lists_begun_ = 0;  // of this context
+  bool is_empty_ = true;         // the list that is being printed
 };
 
 int status(const PrivateOption& chosen, bool resets, Context& context) {

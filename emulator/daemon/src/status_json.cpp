@@ -40,6 +40,10 @@ const char* link_name(control::LinkKind link) {
   return "none";
 }
 
+ordered_json number_or_null(std::uint32_t number) {
+  return number != 0 ? ordered_json(number) : ordered_json(nullptr);
+}
+
 ordered_json qp_json(const control::QpStatus& qp) {
   ordered_json peer = nullptr;
   if (!qp.peer_address.is_unspecified()) {
@@ -51,6 +55,9 @@ ordered_json qp_json(const control::QpStatus& qp) {
       {"state", qp_state_name(qp.state)},
       {"peer", peer},
       {"link", link_name(qp.link)},
+      {"send_cq", number_or_null(qp.send_cq)},
+      {"receive_cq", number_or_null(qp.receive_cq)},
+      {"srq", qp.srq != 0 ? ordered_json(hex(qp.srq, 6)) : ordered_json(nullptr)},
       {"send_psn", qp.send_psn},
       {"receive_psn", qp.receive_psn},
       {"send_outstanding", qp.send_outstanding},
@@ -61,6 +68,31 @@ ordered_json qp_json(const control::QpStatus& qp) {
       {"received_bytes", qp.received_bytes},
       {"retransmitted_packets", qp.retransmitted_packets},
       {"last_error", qp.last_error.empty() ? ordered_json(nullptr) : ordered_json(qp.last_error)},
+  };
+}
+
+const char* armed_name(control::CqArmed armed) {
+  switch (armed) {
+    case control::CqArmed::kForSolicited:
+      return "solicited";
+    case control::CqArmed::kForAny:
+      return "any";
+    case control::CqArmed::kNo:
+      break;
+  }
+  return "no";
+}
+
+ordered_json cq_json(const control::CqStatus& cq) {
+  return {
+      {"cq", cq.number},
+      {"capacity", cq.capacity},
+      {"unpolled", cq.unpolled},
+      {"overrun", cq.has_overrun},
+      {"armed", armed_name(cq.armed)},
+      {"channel_fd", cq.has_channel ? ordered_json(cq.channel_fd) : ordered_json(nullptr)},
+      {"unread_events", cq.unread_events},
+      {"unacknowledged_events", cq.unacknowledged_events},
   };
 }
 
@@ -75,7 +107,7 @@ ordered_json srq_json(const control::SrqStatus& srq) {
 }
 
 ordered_json context_json(const ContextStatus& context) {
-  const control::ResourceCounts& n = context.counts;
+  const control::ResourceCounts& n = context.first.counts;
   return {
       {"slot", context.slot},
       {"extra_slots", context.extra_slots},
@@ -192,6 +224,7 @@ std::string json_of(const ContextStatus& context) { return text_of(context_json(
 std::string json_of(const FaultStatus& fault) { return text_of(fault_json(fault)); }
 std::string json_of(const RuleStatus& rule) { return text_of(rule_json(rule)); }
 std::string json_of(const control::QpStatus& qp) { return text_of(qp_json(qp)); }
+std::string json_of(const control::CqStatus& cq) { return text_of(cq_json(cq)); }
 std::string json_of(const control::SrqStatus& srq) { return text_of(srq_json(srq)); }
 
 std::string json_of_context_end(bool is_complete) {

@@ -35,15 +35,16 @@ struct EmulatorStatus {
 };
 
 // Without what follows as objects of their own: rules, devices, faults, contexts, queue pairs,
-// shared receive queues.
+// completion queues, shared receive queues.
 std::string json_of(const EmulatorStatus& status);
 std::string json_of(const control::DeviceInfo& device, const fabric::Totals& totals);
 std::string json_of(const ContextStatus& context);
 std::string json_of(const FaultStatus& fault);
 std::string json_of(const RuleStatus& rule);
 std::string json_of(const control::QpStatus& qp);
+std::string json_of(const control::CqStatus& cq);
 std::string json_of(const control::SrqStatus& srq);
-// Whether the context told all of its queue pairs.
+// Whether the context told all of its objects.
 std::string json_of_context_end(bool is_complete);
 
 }  // namespace verbena::daemon

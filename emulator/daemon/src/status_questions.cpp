@@ -50,8 +50,7 @@ void StatusQuestions::begin_round(Session& asker, const Incoming& in, const std:
   question.device = device;
   question.sequence = clients_.next_sequence();
   question.writer = std::move(writer);
-  const control::StatusRequest request{0, control::StatusReport::kFirst,
-                                       control::StatusOf::kQueuePairs};
+  const control::StatusRequest request{0, control::StatusReport::kFirst, control::StatusOf::kAll};
   for (Session* const context : clients_.contexts_of(device)) {
     question.awaited.insert(context->id);
     context->send_news(request, question.sequence);
@@ -110,11 +109,7 @@ std::vector<ContextStatus> StatusQuestions::contexts_of(
       context.comm = session->info.comm;
       const auto answered = answers.find(session->id);
       context.responds = answered != answers.end();
-      if (context.responds) {
-        context.counts = answered->second.counts;
-        context.qps = std::move(answered->second.qps);
-        context.has_told_all = answered->second.last;
-      }
+      if (context.responds) context.first = std::move(answered->second);
       all.push_back(std::move(context));
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Questions about the state of all contexts, and what their askers are told. A round of questions
-// to all contexts comes first: how many objects have you, and what do your first queue pairs do? It
+// to all contexts comes first: how many objects have you, and what do the first of them do? It
 // ends when all have answered, or at a deadline, so that a stopped process holds nobody up. Then
 // the asker reads at its own pace (status_stream.hpp). Owned by the server, on its thread.
 #pragma once

@@ -14,16 +14,27 @@ using control::StatusOf;
 
 constexpr std::uint32_t kPage = control::StatusReport::kMostInOne;
 
-// As many as its slots have numbers for. A context that reports more is not believed.
-std::size_t most_pages_of_qps(const ContextStatus& context) {
+// As many as it may have. A context that reports more is not believed.
+std::size_t most_pages(StatusOf what, const ContextStatus& context) {
+  // As many as it said that it has, and some that it made meanwhile.
+  const auto pages_of = [](std::uint32_t count) { return std::size_t{count} * 2 / kPage + 2; };
+  switch (what) {
+    case StatusOf::kCompletionQueues:
+      return pages_of(context.first.counts.cqs);
+    case StatusOf::kSharedReceives:
+      return pages_of(context.first.counts.srqs);
+    case StatusOf::kQueuePairs:
+    case StatusOf::kAll:
+      break;
+  }
+  // As many as its slots have numbers for.
   constexpr std::size_t kPerSlot = std::size_t{1} << Qpn::kIndexBits;
   return (1 + context.extra_slots.size()) * kPerSlot / kPage + 1;
 }
 
-// As many as it said that it has, and some that it made meanwhile.
-std::size_t most_pages_of_srqs(const ContextStatus& context) {
-  return std::size_t{context.counts.srqs} * 2 / kPage + 2;
-}
+std::uint32_t number_of(const control::QpStatus& qp) { return qp.qpn; }
+std::uint32_t number_of(const control::CqStatus& cq) { return cq.number; }
+std::uint32_t number_of(const control::SrqStatus& srq) { return srq.number; }
 
 }  // namespace
 
@@ -57,24 +68,17 @@ void StatusStream::go_on() {
 
 void StatusStream::begin_next_context() {
   const ContextStatus& context = contexts_[next_context_++];
-  const bool wants_qps = writer_->context(context);
+  const bool wants_objects = writer_->context(context);
   is_in_context_ = true;
-  if (!context.responds) return end_context(false);
-  if (!wants_qps || context.counts.qps == 0) return begin_srqs();
-  what_ = StatusOf::kQueuePairs;
-  pages_left_ = most_pages_of_qps(context);
-  constexpr std::size_t kFirst = control::StatusReport::kFirst;
-  take_qps(std::span(context.qps).first(std::min(context.qps.size(), kFirst)), kFirst,
-           context.has_told_all);
+  if (!context.responds || !wants_objects) return end_context(context.responds);
+  begin(StatusOf::kQueuePairs);
 }
 
-void StatusStream::begin_srqs() {
+void StatusStream::begin(StatusOf what) {
   const ContextStatus& context = contexts_[next_context_ - 1];
-  if (!writer_->wants_srqs() || context.counts.srqs == 0) return end_context(true);
-  what_ = StatusOf::kSharedReceives;
-  after_ = 0;
-  pages_left_ = most_pages_of_srqs(context);
-  host_.go_on_when_read(asker_);
+  what_ = what;
+  pages_left_ = most_pages(what, context);
+  take(context.first, control::StatusReport::kFirst);
 }
 
 void StatusStream::ask() {
@@ -93,30 +97,42 @@ bool StatusStream::awaits_context(fabric::ClientId context) const {
 
 void StatusStream::on_page(const control::StatusReport& report) {
   page_.reset();
-  const auto page_of = [](const auto& all) {
-    return std::span(all).first(std::min<std::size_t>(all.size(), kPage));
-  };
-  if (what_ == StatusOf::kQueuePairs) {
-    return take_qps(page_of(report.qps), kPage, report.last);
+  take(report, kPage);
+}
+
+void StatusStream::take(const control::StatusReport& report, std::size_t asked) {
+  switch (what_) {
+    case StatusOf::kQueuePairs:
+    case StatusOf::kAll:
+      return take(report.qps, asked);
+    case StatusOf::kCompletionQueues:
+      return take(report.cqs, asked);
+    case StatusOf::kSharedReceives:
+      return take(report.srqs, asked);
   }
-  const auto srqs = page_of(report.srqs);
-  writer_->srqs(srqs);
-  if (report.last) return end_context(true);
-  go_on_behind(srqs.size(), kPage, srqs.empty() ? 0 : srqs.back().number);
 }
 
-void StatusStream::take_qps(std::span<const control::QpStatus> qps, std::size_t asked,
-                            bool is_last) {
-  const bool wants_more = writer_->qps(qps);
-  if (is_last || !wants_more) return begin_srqs();
-  go_on_behind(qps.size(), asked, qps.empty() ? 0 : qps.back().qpn);
-}
-
-void StatusStream::go_on_behind(std::size_t told, std::size_t asked, std::uint32_t last) {
+template <typename Object>
+void StatusStream::take(const control::StatusPage<Object>& page, std::size_t asked) {
+  const auto objects = std::span(page.objects).first(std::min(page.objects.size(), asked));
+  const bool wants_more = writer_->objects(objects);
+  if (page.last || !wants_more) return end_kind();
   // Only the last page is not full.
-  if (told != asked || --pages_left_ == 0) return end_context(false);
-  after_ = last;
+  if (objects.size() != asked || --pages_left_ == 0) return end_context(false);
+  after_ = number_of(objects.back());
   host_.go_on_when_read(asker_);
+}
+
+void StatusStream::end_kind() {
+  switch (what_) {
+    case StatusOf::kQueuePairs:
+    case StatusOf::kAll:
+      return begin(StatusOf::kCompletionQueues);
+    case StatusOf::kCompletionQueues:
+      return begin(StatusOf::kSharedReceives);
+    case StatusOf::kSharedReceives:
+      return end_context(true);
+  }
 }
 
 void StatusStream::on_silence() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What one asker is told of all devices, contexts, queue pairs and shared receive queues, a little
-// at a time: the next page of them is asked of a context when the asker has read the one before. So
-// neither needs more memory for a hundred thousand queue pairs than for a hundred, and who does not
-// read holds up himself.
+// What one asker is told of all devices, contexts, queue pairs, completion queues and shared
+// receive queues, a little at a time: the next page of them is asked of a context when the asker
+// has read the one before. So neither needs more memory for a hundred thousand queue pairs than for
+// a hundred, and who does not read holds up himself.
 //
 // Begins after a round that has found out who answers (status_questions.hpp). A context that falls
 // silent in the middle is left after a while. Owned by the server, on its thread.
@@ -30,10 +30,7 @@ struct ContextStatus {
   std::uint32_t pid = 0;
   std::string comm;
   bool responds = false;
-  control::ResourceCounts counts;
-  // Its first queue pairs, and whether there are no others.
-  std::vector<control::QpStatus> qps;
-  bool has_told_all = false;
+  control::StatusReport first;  // its counts, and the first of its objects
 };
 
 // Puts it into words for the asker.
@@ -42,13 +39,12 @@ class StatusWriter {
   virtual ~StatusWriter() = default;
   virtual void begin() = 0;
   virtual void device(const fabric::Port& port) = 0;
-  // Whether its queue pairs are wanted.
+  // Whether its objects are wanted.
   virtual bool context(const ContextStatus& context) = 0;
-  // Whether more of them are.
-  virtual bool qps(std::span<const control::QpStatus> qps) = 0;
-  // Whether shared receive queues are wanted behind them.
-  virtual bool wants_srqs() const = 0;
-  virtual void srqs(std::span<const control::SrqStatus> srqs) = 0;
+  // Some objects of it. Whether more of their kind are wanted.
+  virtual bool objects(std::span<const control::QpStatus> qps) = 0;
+  virtual bool objects(std::span<const control::CqStatus> cqs) = 0;
+  virtual bool objects(std::span<const control::SrqStatus> srqs) = 0;
   virtual void context_end(bool is_complete) = 0;
   virtual void end() = 0;
 };
@@ -84,12 +80,14 @@ class StatusStream {
 
  private:
   void begin_next_context();
-  // Or the end of the context, if there are none.
-  void begin_srqs();
+  // With the first of its objects of this kind, that it has told already.
+  void begin(control::StatusOf what);
   void ask();
-  void take_qps(std::span<const control::QpStatus> qps, std::size_t asked, bool is_last);
-  // The page was not the last.
-  void go_on_behind(std::size_t told, std::size_t asked, std::uint32_t last);
+  // What is told of now; so many were asked for.
+  void take(const control::StatusReport& report, std::size_t asked);
+  template <typename Object>
+  void take(const control::StatusPage<Object>& page, std::size_t asked);
+  void end_kind();
   void end_context(bool is_complete);
 
   Host& host_;

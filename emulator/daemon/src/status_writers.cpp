@@ -53,13 +53,19 @@ bool StatusTextWriter::context(const ContextStatus& context) {
   return true;
 }
 
-bool StatusTextWriter::qps(std::span<const control::QpStatus> qps) {
+bool StatusTextWriter::objects(std::span<const control::QpStatus> qps) {
   send_lines(StatusPart::kQps, qps);
   return true;
 }
 
-void StatusTextWriter::srqs(std::span<const control::SrqStatus> srqs) {
+bool StatusTextWriter::objects(std::span<const control::CqStatus> cqs) {
+  send_lines(StatusPart::kCqs, cqs);
+  return true;
+}
+
+bool StatusTextWriter::objects(std::span<const control::SrqStatus> srqs) {
   send_lines(StatusPart::kSrqs, srqs);
+  return true;
 }
 
 void StatusTextWriter::context_end(bool is_complete) {
@@ -76,12 +82,12 @@ void ResourcesWriter::device(const fabric::Port& port) {
 bool ResourcesWriter::context(const ContextStatus& context) {
   resources_.pid = context.pid;
   resources_.comm = context.comm;
-  resources_.counts = context.counts;
+  resources_.counts = context.first.counts;
   resources_.qps.clear();
   return context.responds && told_ < control::Resources::kQpsMost;
 }
 
-bool ResourcesWriter::qps(std::span<const control::QpStatus> qps) {
+bool ResourcesWriter::objects(std::span<const control::QpStatus> qps) {
   const std::size_t count = std::min(qps.size(), control::Resources::kQpsMost - told_);
   told_ += count;
   resources_.qps.assign(qps.begin(), qps.begin() + static_cast<std::ptrdiff_t>(count));

@@ -23,9 +23,9 @@ class StatusTextWriter final : public StatusWriter {
   void begin() override;
   void device(const fabric::Port& port) override;
   bool context(const ContextStatus& context) override;
-  bool qps(std::span<const control::QpStatus> qps) override;
-  bool wants_srqs() const override { return true; }
-  void srqs(std::span<const control::SrqStatus> srqs) override;
+  bool objects(std::span<const control::QpStatus> qps) override;
+  bool objects(std::span<const control::CqStatus> cqs) override;
+  bool objects(std::span<const control::SrqStatus> srqs) override;
   void context_end(bool is_complete) override;
   void end() override;
 
@@ -48,9 +48,9 @@ class ResourcesWriter final : public StatusWriter {
   void begin() override {}
   void device(const fabric::Port& port) override;
   bool context(const ContextStatus& context) override;
-  bool qps(std::span<const control::QpStatus> qps) override;
-  bool wants_srqs() const override { return false; }
-  void srqs(std::span<const control::SrqStatus>) override {}
+  bool objects(std::span<const control::QpStatus> qps) override;
+  bool objects(std::span<const control::CqStatus>) override { return false; }
+  bool objects(std::span<const control::SrqStatus>) override { return false; }
   void context_end(bool is_complete) override;
   void end() override;
 

@@ -45,6 +45,11 @@ bool CompletionQueue::move_to(std::size_t size) noexcept try {
 // Before what the reader looks at would change.
 bool CompletionQueue::leave_to_reader() noexcept { return !reads_ring_ || move_to(ring_.size()); }
 
+CompletionQueue::Snapshot CompletionQueue::snapshot() const noexcept {
+  const Guard guard(lock_);
+  return {capacity_, count_, arming_.armed(), failed_};
+}
+
 bool CompletionQueue::drop_oldest() noexcept {
   if (peeked_ != 0 && !leave_to_reader()) return false;
   const Completion& oldest = ring_[slot(head_)];

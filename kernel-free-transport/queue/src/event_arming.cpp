@@ -13,9 +13,9 @@ bool is_behind(std::uint32_t position, std::uint32_t other) {
 }  // namespace
 
 bool EventArming::tells(std::uint32_t end, bool matters) noexcept {
-  if (armed_ != Armed::kAny && !matters) return false;
+  if (armed_ != ArmedFor::kAny && !matters) return false;
   if (++since_event_ < moderation_) return false;
-  armed_ = Armed::kNo;
+  armed_ = ArmedFor::kNothing;
   since_event_ = 0;
   told_end_ = end;
   return true;
@@ -33,18 +33,18 @@ bool EventArming::holds_news(std::uint32_t head, std::uint32_t end, bool solicit
 
 Arming EventArming::arm(std::uint32_t head, std::uint32_t end, bool solicited_only,
                         bool& fires) noexcept {
-  const bool waited = armed_ != Armed::kNo;
+  const bool waited = armed_ != ArmedFor::kNothing;
   // A request for any completion is not weakened by a later one for solicited ones.
-  solicited_only = solicited_only && armed_ != Armed::kAny;
+  solicited_only = solicited_only && armed_ != ArmedFor::kAny;
   fires = holds_news(head, end, solicited_only);
   if (fires) {
-    armed_ = Armed::kNo;
+    armed_ = ArmedFor::kNothing;
     since_event_ = 0;
     ++told_end_;
     return waited ? Arming::kWaitedBefore : Arming::kFired;
   }
   told_end_ = head;
-  armed_ = solicited_only ? Armed::kSolicited : Armed::kAny;
+  armed_ = solicited_only ? ArmedFor::kSolicited : ArmedFor::kAny;
   return waited ? Arming::kWaitedBefore : Arming::kWaits;
 }
 

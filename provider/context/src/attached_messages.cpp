@@ -123,9 +123,8 @@ void AttachedEngine::find_queue_pair(const control::FindQueuePair& question) {
 }
 
 void AttachedEngine::report_status(const control::StatusRequest& request, std::uint32_t sequence) {
-  ExportTable<Srq>* const srqs = is_first_ ? &owner_.exports().shared_receives : nullptr;
-  control::StatusReport report =
-      status_report(request, engine_->device(), engine_->links().peers(), srqs);
+  control::StatusReport report = status_report(request, engine_->device(), engine_->links().peers(),
+                                               is_first_ ? &owner_.exports() : nullptr);
   report.counts.pds = counts_.pds;
   report.counts.cqs = counts_.cqs;
   report.counts.qps = counts_.qps;

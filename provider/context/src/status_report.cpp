@@ -4,6 +4,10 @@
 #include <algorithm>
 
 #include "verbena/control/status_messages.hpp"
+#include "verbena/events/completion_channel.hpp"
+#include "verbena/objects/cq.hpp"
+#include "verbena/objects/qp.hpp"
+#include "verbena/objects/srq.hpp"
 
 namespace verbena::provider {
 
@@ -35,6 +39,35 @@ control::LinkKind link_kind(link::Carrier carrier) {
   return control::LinkKind::kNone;
 }
 
+control::CqArmed armed_of(queue::ArmedFor armed) {
+  switch (armed) {
+    case queue::ArmedFor::kNothing:
+      return control::CqArmed::kNo;
+    case queue::ArmedFor::kSolicited:
+      return control::CqArmed::kForSolicited;
+    case queue::ArmedFor::kAny:
+      return control::CqArmed::kForAny;
+  }
+  return control::CqArmed::kNo;
+}
+
+control::CqStatus status_of(Cq& cq) {
+  const queue::CompletionQueue::Snapshot now = cq.queue.snapshot();
+  control::CqStatus s;
+  s.number = cq.abi.cq.handle;
+  s.capacity = now.capacity;
+  s.unpolled = now.unpolled;
+  s.armed = armed_of(now.armed);
+  s.has_overrun = now.has_overrun;
+  if (cq.channel) {
+    s.has_channel = true;
+    s.channel_fd = static_cast<std::uint32_t>(cq.channel->pipe.read_end());
+    s.unread_events = static_cast<std::uint32_t>(cq.channel->pipe.unread(sizeof(CompletionEvent)));
+    s.unacknowledged_events = cq.unacknowledged_events();
+  }
+  return s;
+}
+
 control::SrqStatus status_of(Srq& srq) {
   return {srq.abi.srq.handle, static_cast<std::uint8_t>(srq.type), srq.shared.queue.count()};
 }
@@ -62,25 +95,45 @@ control::QpStatus status_of(qp::QueuePair& qp, link::PeerLink& peers) {
   s.received_packets = e.counters.packets_received.read();
   s.received_bytes = e.counters.bytes_received.read();
   s.retransmitted_packets = e.counters.retransmitted.read();
+  if (const auto* const object = static_cast<const Qp*>(qp.cookie()); object != nullptr) {
+    s.send_cq = object->send_cq != nullptr ? object->send_cq->abi.cq.handle : 0;
+    s.receive_cq = object->receive_cq != nullptr ? object->receive_cq->abi.cq.handle : 0;
+    s.srq = object->srq != nullptr ? object->srq->abi.srq.handle : 0;
+  }
   if (qp.state() == qp::State::kError || qp.state() == qp::State::kSqe)
     s.last_error = e.reason.text();
   return s;
 }
 
+// Those of the table that stand behind `after`, at most so many.
+template <typename Status, typename Object>
+void fill(control::StatusPage<Status>& page, ExportTable<Object>& table, std::uint32_t after,
+          std::size_t most) {
+  page.last = !table.for_each_behind(
+      after, most, [&](Object& object) { page.objects.push_back(status_of(object)); });
+}
+
 }  // namespace
 
 control::StatusReport status_report(const control::StatusRequest& request, device::Device& device,
-                                    link::PeerLink& peers, ExportTable<Srq>* srqs) {
+                                    link::PeerLink& peers, Exports* queues) {
+  using control::StatusOf;
   control::StatusReport report;
   const std::size_t most = std::min<std::size_t>(request.most, control::StatusReport::kMostInOne);
-  if (request.of == control::StatusOf::kQueuePairs) {
-    report.last = !device.for_each_qp_behind(Qpn(request.after), most, [&](qp::QueuePair& qp) {
-      report.qps.push_back(status_of(qp, peers));
+  const auto wants = [&](StatusOf kind) {
+    return request.of == kind || request.of == StatusOf::kAll;
+  };
+  if (wants(StatusOf::kQueuePairs)) {
+    report.qps.last = !device.for_each_qp_behind(Qpn(request.after), most, [&](qp::QueuePair& qp) {
+      report.qps.objects.push_back(status_of(qp, peers));
     });
-  } else {
-    report.last = srqs == nullptr || !srqs->for_each_behind(request.after, most, [&](Srq& srq) {
-      report.srqs.push_back(status_of(srq));
-    });
+  }
+  if (queues == nullptr) return report;
+  if (wants(StatusOf::kCompletionQueues)) {
+    fill(report.cqs, queues->completion_queues, request.after, most);
+  }
+  if (wants(StatusOf::kSharedReceives)) {
+    fill(report.srqs, queues->shared_receives, request.after, most);
   }
   return report;
 }

@@ -143,6 +143,16 @@ ssize_t EventPipe::read(void* bytes, std::size_t size) noexcept {
   return 0;
 }
 
+std::size_t EventPipe::unread(std::size_t size) noexcept {
+  if (is_abandoned_) return 0;
+  const Guard guard(lock_);
+  int in_pipe = 0;
+  if (::ioctl(write_end_.get(), FIONREAD, &in_pipe) != 0) in_pipe = 0;
+  std::size_t bytes = static_cast<std::size_t>(in_pipe);
+  for (const Held& held : held_) bytes += held.used;
+  return bytes / size;
+}
+
 std::size_t EventPipe::withdraw(std::uint64_t object, std::size_t size) noexcept {
   if (is_abandoned_) return 0;
   const Guard guard(lock_);

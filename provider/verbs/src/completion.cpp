@@ -76,6 +76,7 @@ int destroy_cq(ibv_cq* c) noexcept {
                c->comp_events_completed, cq.completion_events);
   }
   cq.context.events().end_of("ibv_destroy_cq", *c, c->async_events_completed, cq.async_events);
+  cq.context.exports().completion_queues.remove(c->handle);
   --cq.context.counts().cqs;
   bury(cq);
   return 0;
@@ -158,6 +159,8 @@ Cq* make_cq(Context& context, const CqRequest& request) {
   cq->single_threaded = request.single_threaded;
   cq->abi.cq.context = context.public_context();
   cq->abi.cq.cqe = static_cast<int>(options.capacity);
+  cq->abi.cq.handle = context.next_cq_number();
+  context.exports().completion_queues.add(cq->abi.cq.handle, cq.get());
   ++context.counts().cqs;
   return cq.release();
 }

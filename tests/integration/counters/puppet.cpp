@@ -15,13 +15,15 @@
 //                                    address= lid= gid= qpn= qkey=
 //   bind type=2 more=1               posts IBV_WR_BIND_MW; the window's key grows by so much
 //   poll count=1                     waits for so many completions: their statuses
-//   arm, event                       ibv_req_notify_cq, ibv_get_cq_event, with PUPPET_CHANNEL set
-//   async                            ibv_get_async_event; neither is acknowledged
+//   arm solicited=0, event           ibv_req_notify_cq, ibv_get_cq_event, with PUPPET_CHANNEL set
+//   ack                              acknowledges one such event
+//   async                            ibv_get_async_event, not acknowledged
 //   join gid=HEX32                   attaches to a multicast group
 //   violations                       "PKEY QKEY" as ibv_query_port counts them
 //   state ERR                        ibv_modify_qp to the error state
 //   unmap                            takes the memory away that is registered
-//   another                          makes one more queue pair, with a completion queue of its own
+//   another receives=0               makes one more queue pair, with a completion queue of its own;
+//                                    receives=1: what it receives completes in the first one
 //   fork                             a child polls once and ends
 //   become                           is another program from now on, without an answer
 //   end                              closes all in good order
@@ -100,7 +102,7 @@ class Puppet {
   std::string poll(std::uint64_t count);
   std::string violations();
   int to_error();
-  int make_another();
+  int make_another(const Words& words);
   int bind(const Words& words);
   int poll_in_child();
   int wait_for_event();
@@ -289,10 +291,11 @@ int Puppet::to_error() {
   return ibv_modify_qp(qp_, &a, IBV_QP_STATE);
 }
 
-int Puppet::make_another() {
+int Puppet::make_another(const Words& words) {
   ibv_qp_init_attr init{};
   init.qp_type = IBV_QPT_RC;
   init.send_cq = init.recv_cq = ibv_create_cq(context_, 10, nullptr, nullptr, 0);
+  if (words.number("receives", 0) != 0) init.recv_cq = cq_;
   init.cap = {1, 1, 1, 1, 0};
   return init.send_cq == nullptr || ibv_create_qp(pd_, &init) == nullptr ? errno : 0;
 }
@@ -351,10 +354,14 @@ std::string Puppet::obey(const std::string& verb, const Words& words) {
   if (verb == "connect") code = connect(words);
   if (verb == "receive") code = receive(words);
   if (verb == "state") code = to_error();
-  if (verb == "another") code = make_another();
+  if (verb == "another") code = make_another(words);
   if (verb == "bind") code = bind(words);
-  if (verb == "arm") code = ibv_req_notify_cq(cq_, 0);
+  if (verb == "arm") code = ibv_req_notify_cq(cq_, static_cast<int>(words.number("solicited", 0)));
   if (verb == "event") code = wait_for_event();
+  if (verb == "ack") {
+    ibv_ack_cq_events(cq_, 1);
+    code = 0;
+  }
   if (verb == "async") code = wait_for_async_event();
   if (verb == "fork") code = poll_in_child();
   if (verb == "become") code = ::execlp("cat", "cat", nullptr);

@@ -113,6 +113,56 @@ class Status(PuppetCase):
             self.assertEqual(self.qp_of(first)["send_outstanding"], 4)
             self.until(lambda qpn=first: self.qp_of(qpn)["retransmitted_packets"] > 0, "nothing is repeated")
 
+    def cq_of(self, puppet):
+        return self.context_of(puppet)["cqs"][0]
+
+    def test_a_completion_queue(self):
+        """Whoever waits for an event that does not come sees why."""
+        for link in ("udp", "auto"):
+            first, second = self.start(link=link), self.start(link=link, PUPPET_CHANNEL="1", PUPPET_CQE="100")
+            self.assertIsNone(self.cq_of(first)["channel_fd"])
+            second.do("connect", **first.to)
+            first.do("connect", **second.to)
+            second.do("receive", count=120)
+            new = self.cq_of(second)
+            self.assertEqual(os.readlink(f"/proc/{second.process.pid}/fd/{new['channel_fd']}")[:5], "pipe:")
+            self.assertEqual(new, {"cq": 1, "capacity": 100, "unpolled": 0, "overrun": False, "armed": "no",
+                                   "channel_fd": new["channel_fd"], "unread_events": 0, "unacknowledged_events": 0})
+
+            def shows(wanted, of=second):
+                cq = self.cq_of(of)
+                return (cq["unpolled"], cq["armed"], cq["unread_events"], cq["unacknowledged_events"]) == wanted
+
+            second.do("arm", solicited=1)
+            self.assertTrue(shows((0, "solicited", 0, 0)), self.cq_of(second))
+            first.do("send")
+            self.until(lambda: shows((1, "solicited", 0, 0)), "it is not solicited: no event")
+            second.do("poll")
+            second.do("arm")
+            self.assertTrue(shows((0, "any", 0, 0)), self.cq_of(second))
+            first.do("send", count=2)
+            self.until(lambda: shows((2, "no", 1, 1)), "the event is not read")
+            self.assertRegex(self.device.control("status").stdout,
+                             r"\n    CQ 1: 2 of 100 completions not polled, not armed; events at fd \d+: "
+                             r"1 not read, 1 not acknowledged\n")
+            second.do("event")
+            self.assertTrue(shows((2, "no", 0, 1)), self.cq_of(second))
+            second.do("ack")
+            self.assertTrue(shows((2, "no", 0, 0)), self.cq_of(second))
+            first.do("send", count=110)
+            self.until(lambda: self.cq_of(second)["overrun"], "101 are too many")
+            self.assertEqual(self.cq_of(second)["unpolled"], 100)
+
+    def test_the_queues_of_a_queue_pair(self):
+        puppet = self.start(VERBENA_ENGINES="1")
+        self.assertEqual(puppet.do("another"), "ok")
+        self.assertEqual(puppet.do("another", receives=1), "ok")
+        context = self.context_of(puppet)
+        self.assertEqual([cq["cq"] for cq in context["cqs"]], [1, 2, 3])
+        self.assertEqual(sorted((qp["send_cq"], qp["receive_cq"]) for qp in context["qps"]), [(1, 1), (2, 2), (3, 1)])
+        self.assertEqual({qp["srq"] for qp in context["qps"]}, {None})
+        self.assertRegex(self.device.control("status").stdout, "no peer, send CQ 3, receive CQ 1\n")
+
     def test_in_words(self):
         """The same without --json."""
         first, second = self.pair("udp")
@@ -124,7 +174,8 @@ class Status(PuppetCase):
                       r"^verbena0  InfiniBand  127\.\S+ on lo  LID 1  ACTIVE  MTU \d+$",
                       r"^  GID 0  fe80:\S+  IB$", r"^  sent [1-9]\d* packets, .*; received [1-9]\d* packets, .*$",
                       rf"^  pid {first.process.pid} \(puppet\), slot \d+: 1 QP, 1 CQ, 1 MR, 1 PD, 0 SRQ$",
-                      rf"^    QP 0x{first.qpn:06x} RC   RTS   -> 127\.\S+ 0x{second.qpn:06x} by udp$",
+                      rf"^    QP 0x{first.qpn:06x} RC   RTS   -> 127\.\S+ 0x{second.qpn:06x} by udp, CQ 1$",
+                      r"^    CQ 1: \d+ of 20000 completions not polled$",
                       r"^       sent \d+ packets, [1-9]\d* B; received \d+, .*; repeated \d+; outstanding 0/0$"):
             self.assertRegex(shown, re.compile(words, re.MULTILINE))
 

@@ -157,7 +157,8 @@ class Clients(EmulatorCase):
         clients = [cc.Client(self.dir).open_device() for _ in range(5)]
 
         def answer_once(client):
-            client.answer_status([cc.report_qp(client.slot << 14 | n) for n in range(16)], requests=1)
+            client.answer_status([cc.report_qp(client.slot << 14 | n) for n in range(16)], requests=1,
+                                 cqs=[cc.report_cq(n) for n in range(1, 17)])
 
         threads = [threading.Thread(target=answer_once, args=(client,)) for client in clients]
         for thread in threads:
@@ -165,9 +166,21 @@ class Clients(EmulatorCase):
         contexts = self.status()["devices"][0]["contexts"]
         for thread in threads:
             thread.join()
-        self.assertEqual([(c["complete"], len(c["qps"])) for c in contexts], [(True, 16)] * 5)
+        self.assertEqual([(c["complete"], len(c["qps"]), len(c["cqs"])) for c in contexts], [(True, 16, 16)] * 5)
         for client in clients:
             client.close()
+
+    def test_status_asks_for_many_completion_queues_page_by_page(self):
+        self.up()
+        with cc.Client(self.dir).open_device() as client:
+            cqs = [cc.report_cq(n) for n in range(1, 401)]
+            answer = threading.Thread(target=client.answer_status, args=([cc.report_qp(client.slot << 14)],),
+                                      kwargs={"cqs": cqs})
+            answer.start()
+            context = self.status()["devices"][0]["contexts"][0]
+            answer.join()
+            self.assertIs(context["complete"], True)
+            self.assertEqual([cq["cq"] for cq in context["cqs"]], list(range(1, 401)))
 
     def test_status_of_those_who_fall_silent_or_lie(self):
         self.up()

@@ -8,7 +8,7 @@ import socket
 import struct
 
 MAGIC = 0x31425256
-VERSION = 15
+VERSION = 16
 FROM_DAEMON = 0x80000000
 
 REFUSED, ACK = 0x01, 0x02
@@ -30,7 +30,7 @@ FIND_QUEUE_PAIR, QUEUE_PAIR_FOUND, RAISE_EVENT, FAULTS_IN_FORCE = 0x72, 0x73, 0x
 JOURNAL_WRITTEN, JOURNAL_QUERY, JOURNAL_TEXT = 0x76, 0x77, 0x78
 
 STATUS_END = 7  # the last part of a STATUS_TEXT
-STATUS_OF_SRQS = 1  # in a STATUS_REQUEST
+STATUS_OF_ALL, STATUS_OF_QPS, STATUS_OF_CQS = 0, 1, 2  # in a STATUS_REQUEST
 
 KIND_PROVIDER, KIND_PRELOAD, KIND_COMMAND, KIND_CM = 1, 2, 3, 4
 
@@ -54,7 +54,12 @@ def mapped(address):
 def report_qp(number, error=""):
     """A queue pair as it stands in a STATUS_REPORT, and its number."""
     return number, struct.pack("<IBBB", number, 2, 3, 1) + mapped("127.9.9.9") + struct.pack(
-        "<IIIII5Q", 0x8003, 11, 12, 1, 2, 100, 4096, 90, 2048, 3) + text(error)
+        "<8I5Q", 0x8003, 1, 1, 0, 11, 12, 1, 2, 100, 4096, 90, 2048, 3) + text(error)
+
+
+def report_cq(number):
+    """A completion queue without a channel, in the same way."""
+    return number, struct.pack("<IIIB??III", number, 63, 5, 0, False, False, 0, 0, 0)
 
 
 def packet(kind, payload=b"", sequence=1, version=VERSION, magic=MAGIC):
@@ -136,20 +141,25 @@ class Client:
             if message[0] == kind:
                 return message
 
-    def answer_status(self, qps=(), page=128, requests=1 << 20):
-        """Answers the requests of one status, all or the first, with these queue pairs (report_qp())."""
+    def answer_status(self, qps=(), page=128, requests=1 << 20, cqs=()):
+        """Answers the requests of one status, all or the first, with these objects (report_qp(), report_cq())."""
+        kinds = {STATUS_OF_QPS: qps, STATUS_OF_CQS: cqs}
+        left = {kind for kind, objects in kinds.items() if objects}
         for _ in range(requests):
             _, sequence, body = self.next_unasked(STATUS_REQUEST)
             after, most, of = struct.unpack("<IIB", body)
-            if of == STATUS_OF_SRQS:
-                self.send(STATUS_REPORT, struct.pack("<?8I", True, 1, 2, len(qps), 3, 0, 1, 0, 0), sequence)
-                continue
-            behind = [number for number, _ in qps].index(after) + 1 if after else 0
-            told = qps[behind:behind + min(most, page)]
-            last = behind + len(told) == len(qps)
-            self.send(STATUS_REPORT, struct.pack("<?6I", last, 1, 2, len(qps), 3, 0, 1) +
-                      struct.pack("<I", len(told)) + b"".join(raw for _, raw in told) + struct.pack("<I", 0), sequence)
-            if last and (most != 0 or not qps):
+            report = struct.pack("<6I", 1, len(cqs), len(qps), 3, 0, 1)
+            for kind, objects in kinds.items():
+                told, last = [], True
+                if of in (STATUS_OF_ALL, kind):
+                    behind = [number for number, _ in objects].index(after) + 1 if after else 0
+                    told = objects[behind:behind + min(most, page)]
+                    last = behind + len(told) == len(objects)
+                    if last:
+                        left.discard(kind)
+                report += struct.pack("<?I", last, len(told)) + b"".join(raw for _, raw in told)
+            self.send(STATUS_REPORT, report + struct.pack("<?I", True, 0), sequence)
+            if not left:
                 return
 
     def close(self):

@@ -105,9 +105,13 @@ TEST_F(Raised, AWorkQueueStandsForThoseThatTheDeviceDoesNotMake) {
 
 TEST_F(Raised, StatusShowsWhatCanBeNamed) {
   make_srq(0);
+  make({IBV_QPT_RC, srq_});
   const std::string status = std::string(std::getenv("VERBENA_COMMAND")) + " status";
   for (const std::string& line :
        {status + " | grep -q 'SRQ " + hex(srq_->handle) + " BASIC, 4 receives posted'",
+        status + " | grep -q 'no peer, CQ 1, SRQ " + hex(srq_->handle) + "$'",
+        status + R"( --json | tr -d ' \n' | grep -q '"srq":")" + hex(srq_->handle) +
+            R"(","send_psn"')",
         status + R"( --json | tr -d ' \n' | grep -q '"srqs":\[{"srq":")" + hex(srq_->handle) +
             R"(","type":"BASIC","receive_outstanding":4}\]')"}) {
     EXPECT_EQ(std::system(line.c_str()), 0) << line;

@@ -81,7 +81,7 @@ TEST(Codec, EveryTypeHasASample) {
 }
 
 TEST(Codec, TheWireFormatIsFixed) {
-  const std::vector<std::uint8_t> expected{0x56, 0x52, 0x42, 0x31, 15,  0,   0x44, 0,
+  const std::vector<std::uint8_t> expected{0x56, 0x52, 0x42, 0x31, 16,  0,   0x44, 0,
                                            9,    0,    0,    0,    7,   0,   0,    0,  // header
                                            2,    0,    0,    0,    'a', 'b',           // device
                                            1};                                         // up
@@ -118,8 +118,8 @@ TEST(Codec, ABoolIsZeroOrOne) {
 // A list as long as a message may carry stays below the size of a packet.
 TEST(Codec, FullMessagesFit) {
   StatusReport report;
-  report.qps.assign(StatusReport::kMostInOne, sample_qp());
-  for (QpStatus& qp : report.qps) qp.last_error.assign(200, 'x');
+  report.qps.objects.assign(StatusReport::kMostInOne, sample_qp());
+  for (QpStatus& qp : report.qps.objects) qp.last_error.assign(200, 'x');
   EXPECT_LT(encode(report, 1).size(), kMaxMessage);
   Welcome welcome;
   welcome.devices.assign(64, sample_device());

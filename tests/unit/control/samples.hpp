@@ -59,6 +59,9 @@ inline QpStatus sample_qp() {
   qp.link = LinkKind::kRing;
   qp.peer_address = IpAddress::v4(0x7f010002);
   qp.peer_qpn = 0x8003;
+  qp.send_cq = 1;
+  qp.receive_cq = 2;
+  qp.srq = 0x80200001;
   qp.sent_bytes = 0x0102030405060708u;
   qp.last_error = "retry limit";
   return qp;
@@ -79,7 +82,10 @@ inline void fill(Relayed& m) {
   m = {sample_device().gids[0].gid, IpAddress::v4(0x7f010009), 3, 64, false, {1, 2, 3}};
 }
 inline void fill(StatusReport& m) {
-  m = {false, {1, 2, 3, 4, 5, 0}, {sample_qp(), sample_qp()}, {{0x80200001, 0, 7}}};
+  m.counts = {1, 2, 3, 4, 5, 0};
+  m.qps = {false, {sample_qp(), sample_qp()}};
+  m.cqs = {true, {{3, 63, 5, CqArmed::kForAny, true, true, 12, 1, 2}}};
+  m.srqs = {false, {{0x80200001, 0, 7}}};
 }
 inline void fill(PortEvent& m) { m = {kPortStateChanged | kLidChanged, sample_device()}; }
 inline void fill(SetFault& m) {

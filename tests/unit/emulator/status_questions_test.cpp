@@ -24,9 +24,9 @@ class StatusQuestionsTest : public ClientsTest {
     const auto [request, sequence] = heard<StatusRequest>(context);
     EXPECT_EQ(request.after, after);
     StatusReport report;
-    report.last = last;
+    report.qps.last = last;
     report.counts.qps = 1000;
-    for (std::uint32_t i = 1; i <= count; ++i) report.qps.emplace_back().qpn = after + i;
+    for (std::uint32_t i = 1; i <= count; ++i) report.qps.objects.emplace_back().qpn = after + i;
     status_->on_report(*context.session, incoming(report, sequence));
     reactor_.run();
   }

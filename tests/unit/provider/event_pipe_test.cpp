@@ -41,6 +41,17 @@ TEST_F(EventPipeTest, TakesBackOneObjectsEventsAndKeepsTheOthersInOrder) {
   EXPECT_EQ(read_all(), (std::vector<std::uint64_t>{1, 2, 3}));
 }
 
+TEST_F(EventPipeTest, CountsWhatNobodyHasRead) {
+  EXPECT_EQ(pipe_.unread(sizeof(CompletionEvent)), 0u);
+  constexpr std::uint64_t kCount = 20'000;  // more than the pipe takes
+  for (std::uint64_t i = 1; i <= kCount; ++i) ASSERT_TRUE(pipe_.write(CompletionEvent{i}));
+  EXPECT_TRUE(pipe_.holds_any());
+  EXPECT_EQ(pipe_.unread(sizeof(CompletionEvent)), kCount);
+  CompletionEvent event{};
+  ASSERT_EQ(::read(reader_.get(), &event, sizeof event), static_cast<ssize_t>(sizeof event));
+  EXPECT_EQ(pipe_.unread(sizeof(CompletionEvent)), kCount - 1);
+}
+
 TEST_F(EventPipeTest, TakesBackNothingFromAnEmptyPipe) {
   EXPECT_EQ(pipe_.withdraw(7, sizeof(CompletionEvent)), 0u);
 }

@@ -129,6 +129,24 @@ TEST_F(CompletionQueueTest, OverflowIsToldOnceAndEndsTheQueue) {
   EXPECT_EQ(sink_.async_events, 1);
 }
 
+TEST_F(CompletionQueueTest, ASnapshotShowsWhatItHoldsAndWaitsFor) {
+  CompletionQueue cq = make(2);
+  EXPECT_EQ(cq.snapshot().armed, ArmedFor::kNothing);
+  cq.arm(true);
+  EXPECT_TRUE(cq.push(completion(1), false));
+  CompletionQueue::Snapshot now = cq.snapshot();
+  EXPECT_EQ(now.capacity, 2u);
+  EXPECT_EQ(now.unpolled, 1u);
+  EXPECT_EQ(now.armed, ArmedFor::kSolicited);
+  EXPECT_FALSE(now.has_overrun);
+  EXPECT_TRUE(cq.push(completion(2), true));
+  EXPECT_FALSE(cq.push(completion(3), false));
+  now = cq.snapshot();
+  EXPECT_EQ(now.unpolled, 2u);
+  EXPECT_EQ(now.armed, ArmedFor::kNothing) << "the event has told";
+  EXPECT_TRUE(now.has_overrun);
+}
+
 TEST_F(CompletionQueueTest, IgnoringOverrunKeepsTheNewest) {
   CompletionQueue cq = make(3, true);
   for (std::uint64_t i = 0; i < 10; ++i) EXPECT_TRUE(cq.push(completion(i), false));

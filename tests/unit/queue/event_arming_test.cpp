@@ -44,8 +44,10 @@ TEST_F(EventArmingTest, WhatLiesThereIsToldAtOnceAndEachOnce) {
 TEST_F(EventArmingTest, WhoAsksForSolicitedOnesIsNotToldOfOthers) {
   push();
   EXPECT_EQ(arm(true), Arming::kWaits);
+  EXPECT_EQ(arming_.armed(), ArmedFor::kSolicited);
   EXPECT_FALSE(push(false));
   EXPECT_TRUE(push(true));
+  EXPECT_EQ(arming_.armed(), ArmedFor::kNothing);
 }
 
 TEST_F(EventArmingTest, ModerationCountsToItsNumber) {

@@ -12,16 +12,21 @@
 
 namespace verbena::control {
 
-enum class StatusOf : std::uint8_t { kQueuePairs = 0, kSharedReceives = 1 };
+enum class StatusOf : std::uint8_t {
+  kAll = 0,
+  kQueuePairs = 1,
+  kCompletionQueues = 2,
+  kSharedReceives = 3
+};
 
-// How many objects this context has, and what its queue pairs or shared receive queues do: `most`
-// of them, those that stand behind number `after` in the order that the context keeps (0: from the
+// How many objects this context has, and what those of one kind do, or of each kind: `most` of
+// them, those that stand behind number `after` in the order that the context keeps (0: from the
 // first one on). The daemon asks again and again, so that no side has more than a page of it at a
 // time.
 struct StatusRequest {
   std::uint32_t after = 0;
   std::uint32_t most = 0;
-  StatusOf of = StatusOf::kQueuePairs;
+  StatusOf of = StatusOf::kAll;
   VERBENA_MESSAGE(kStatusRequest) { a(m.after, m.most, m.of); }
 };
 
@@ -34,6 +39,10 @@ struct QpStatus {
   LinkKind link = LinkKind::kNone;
   IpAddress peer_address;
   std::uint32_t peer_qpn = 0;
+  // The numbers of its queues; 0: it has none.
+  std::uint32_t send_cq = 0;
+  std::uint32_t receive_cq = 0;
+  std::uint32_t srq = 0;
   std::uint32_t send_psn = 0;
   std::uint32_t receive_psn = 0;
   std::uint32_t send_outstanding = 0;  // work requests
@@ -46,9 +55,28 @@ struct QpStatus {
   std::string last_error;  // empty, or why it stands in an error state
   bool operator==(const QpStatus&) const = default;
   VERBENA_FIELDS {
-    a(m.qpn, m.type, m.state, m.link, m.peer_address, m.peer_qpn, m.send_psn, m.receive_psn,
-      m.send_outstanding, m.receive_outstanding, m.sent_packets, m.sent_bytes, m.received_packets,
-      m.received_bytes, m.retransmitted_packets, m.last_error);
+    a(m.qpn, m.type, m.state, m.link, m.peer_address, m.peer_qpn, m.send_cq, m.receive_cq, m.srq,
+      m.send_psn, m.receive_psn, m.send_outstanding, m.receive_outstanding, m.sent_packets,
+      m.sent_bytes, m.received_packets, m.received_bytes, m.retransmitted_packets, m.last_error);
+  }
+};
+
+enum class CqArmed : std::uint8_t { kNo = 0, kForSolicited = 1, kForAny = 2 };
+
+struct CqStatus {
+  std::uint32_t number = 0;
+  std::uint32_t capacity = 0;
+  std::uint32_t unpolled = 0;  // completions
+  CqArmed armed = CqArmed::kNo;
+  bool has_overrun = false;
+  bool has_channel = false;
+  std::uint32_t channel_fd = 0;             // in the program
+  std::uint32_t unread_events = 0;          // of all queues of the channel
+  std::uint32_t unacknowledged_events = 0;  // of this queue, read or not
+  bool operator==(const CqStatus&) const = default;
+  VERBENA_FIELDS {
+    a(m.number, m.capacity, m.unpolled, m.armed, m.has_overrun, m.has_channel, m.channel_fd,
+      m.unread_events, m.unacknowledged_events);
   }
 };
 
@@ -71,17 +99,25 @@ struct ResourceCounts {
   VERBENA_FIELDS { a(m.pds, m.cqs, m.qps, m.mrs, m.srqs, m.contexts); }
 };
 
-// Answers StatusRequest with its sequence. `last`: none stands behind these.
-struct StatusReport {
-  static constexpr std::size_t kMostInOne = 128;  // of either
-  // Of queue pairs, as the first question wants them, which goes to all contexts at once: most have
-  // no more, and are asked once.
-  static constexpr std::size_t kFirst = 16;
+// Some objects of one kind. `last`: none stands behind these.
+template <typename Object>
+struct StatusPage {
   bool last = true;
+  std::vector<Object> objects;
+  VERBENA_FIELDS { a(m.last, m.objects); }
+};
+
+// Answers StatusRequest with its sequence.
+struct StatusReport {
+  static constexpr std::size_t kMostInOne = 128;  // of each kind
+  // As the first question wants them, which goes to all contexts at once: most have no more, and
+  // are asked once.
+  static constexpr std::size_t kFirst = 16;
   ResourceCounts counts;  // of the whole context
-  std::vector<QpStatus> qps;
-  std::vector<SrqStatus> srqs;
-  VERBENA_MESSAGE(kStatusReport) { a(m.last, m.counts, m.qps, m.srqs); }
+  StatusPage<QpStatus> qps;
+  StatusPage<CqStatus> cqs;
+  StatusPage<SrqStatus> srqs;
+  VERBENA_MESSAGE(kStatusReport) { a(m.counts, m.qps, m.cqs, m.srqs); }
 };
 
 struct StatusQuery {
@@ -91,12 +127,12 @@ struct StatusQuery {
 
 // Answers StatusQuery, in as many messages as it takes, while the asker reads them. First the
 // emulator with its rules; then each device with its faults and, one after the other, its contexts
-// with their queue pairs and shared receive queues:
+// with their queue pairs, completion queues and shared receive queues:
 //
-//   kEmulator kRules* (kDevice kFaults* (kContext kQps* kSrqs* kContextEnd)*)* kEnd
+//   kEmulator kRules* (kDevice kFaults* (kContext kQps* kCqs* kSrqs* kContextEnd)*)* kEnd
 //
-// Each but the last carries a JSON object, kRules, kFaults, kQps and kSrqs one or more of them in
-// lines.
+// Each but the last carries a JSON object, kRules, kFaults, kQps, kCqs and kSrqs one or more of
+// them in lines.
 enum class StatusPart : std::uint8_t {
   kEmulator = 1,
   kDevice = 2,
@@ -106,7 +142,8 @@ enum class StatusPart : std::uint8_t {
   kContextEnd = 6,
   kEnd = 7,
   kSrqs = 8,
-  kRules = 9
+  kRules = 9,
+  kCqs = 10
 };
 struct StatusText {
   static constexpr std::size_t kTextMost = 32 * 1024;

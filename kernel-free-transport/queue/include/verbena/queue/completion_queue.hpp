@@ -120,6 +120,15 @@ class CompletionQueue {
   void disown(std::uint32_t account) noexcept;
   void close_account(std::uint32_t account) noexcept;
 
+  // What it holds and what it waits for, at one moment.
+  struct Snapshot {
+    std::uint32_t capacity = 0;
+    std::uint32_t unpolled = 0;
+    ArmedFor armed = ArmedFor::kNothing;
+    bool has_overrun = false;
+  };
+  Snapshot snapshot() const noexcept;
+
   std::uint32_t capacity() const noexcept { return capacity_; }
   void* cookie() const noexcept { return cookie_; }
   bool in_error() const noexcept { return failed_; }

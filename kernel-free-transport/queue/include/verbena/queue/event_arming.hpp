@@ -12,17 +12,21 @@ namespace verbena::queue {
 // kWaitedBefore: it was armed.
 enum class Arming : std::uint8_t { kWaits, kFired, kWaitedBefore };
 
+// For which completions a queue waits to tell of.
+enum class ArmedFor : std::uint8_t { kNothing, kSolicited, kAny };
+
 class EventArming {
  public:
   // A completion was pushed; `end` is the position behind it. True: an event tells of it. It
   // matters if it is solicited or has failed.
   bool note_pushed(std::uint32_t end, bool matters) noexcept {
     if (matters) solicited_end_ = end;
-    return armed_ != Armed::kNo && tells(end, matters);
+    return armed_ != ArmedFor::kNothing && tells(end, matters);
   }
   // The owner asks for an event while [head, end) lies there. `fires`: one comes at once.
   Arming arm(std::uint32_t head, std::uint32_t end, bool solicited_only, bool& fires) noexcept;
-  bool disarm() noexcept { return std::exchange(armed_, Armed::kNo) != Armed::kNo; }
+  bool disarm() noexcept { return std::exchange(armed_, ArmedFor::kNothing) != ArmedFor::kNothing; }
+  ArmedFor armed() const noexcept { return armed_; }
   // Events only after `count` completions (0 or 1: each).
   void moderate(std::uint16_t count) noexcept { moderation_ = count; }
   // Positions are counted from what was `head` from now on.
@@ -41,7 +45,7 @@ class EventArming {
   std::uint32_t told_end_ = 0;       // behind the last of which an event has told
   std::uint32_t since_event_ = 0;
   std::uint16_t moderation_ = 0;
-  enum class Armed : std::uint8_t { kNo, kSolicited, kAny } armed_ = Armed::kNo;
+  ArmedFor armed_ = ArmedFor::kNothing;
 };
 
 }  // namespace verbena::queue

@@ -79,6 +79,7 @@ class Context final {
     return control::plain_srq_number(device().options().slot,
                                      srqs_made_.fetch_add(1, std::memory_order_relaxed) + 1);
   }
+  std::uint32_t next_cq_number() { return cqs_made_.fetch_add(1, std::memory_order_relaxed) + 1; }
   memory::DomainId next_domain() { return next_domain_.fetch_add(1, std::memory_order_relaxed); }
   std::uint32_t next_xrc_domain() { return next_xrcd_.fetch_add(1, std::memory_order_relaxed); }
   ObjectCounts& counts() { return first().counts(); }
@@ -125,6 +126,7 @@ class Context final {
   std::vector<Xrcd*> xrcds_;
   std::atomic<memory::DomainId> next_domain_{1};
   std::atomic<std::uint32_t> next_xrcd_{1};
+  std::atomic<std::uint32_t> cqs_made_{0};
   std::atomic<std::uint32_t> srqs_made_{0};
   Exports exports_;
   Imports imports_{*this};

@@ -7,16 +7,15 @@
 #include "verbena/device/device.hpp"
 #include "verbena/link/peer_link.hpp"
 #include "verbena/objects/exports.hpp"
-#include "verbena/objects/srq.hpp"
 
 namespace verbena::provider {
 
 // As ibv_qp_type.
 std::uint8_t verbs_type(Transport transport);
 
-// The queue pairs or the shared receive queues that are asked for, without the counts of objects.
-// `srqs`: null if the engine has none.
+// The objects that are asked for, without the counts of objects. `queues`: null if the engine has
+// queue pairs only.
 control::StatusReport status_report(const control::StatusRequest& request, device::Device& device,
-                                    link::PeerLink& peers, ExportTable<Srq>* srqs);
+                                    link::PeerLink& peers, Exports* queues);
 
 }  // namespace verbena::provider

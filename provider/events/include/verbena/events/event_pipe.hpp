@@ -75,6 +75,8 @@ class EventPipe {
   int reader() const noexcept { return reader_.get(); }
   // Takes back all unread records of `size` bytes that begin with this address; how many.
   std::size_t withdraw(std::uint64_t object, std::size_t size) noexcept;
+  // How many records of `size` bytes the application has not read.
+  std::size_t unread(std::size_t size) noexcept;
   // Whether events wait for room in the pipe, and moves those for which there is some.
   bool holds_any() const noexcept { return holds_any_.load(std::memory_order_relaxed); }
   void fill() noexcept;

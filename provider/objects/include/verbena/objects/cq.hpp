@@ -35,6 +35,11 @@ struct Cq {
   std::shared_ptr<CompletionChannel> channel;
   Users users;
   std::atomic<std::uint32_t> completion_events{0};  // written into the channel
+  // Of those; libibverbs counts what is acknowledged, in any thread.
+  std::uint32_t unacknowledged_events() noexcept {
+    const std::atomic_ref acknowledged(abi.cq.comp_events_completed);
+    return completion_events - acknowledged.load(std::memory_order_relaxed);
+  }
   std::atomic<std::uint32_t> async_events{0};
   // That found completions there already, since who waits for events has looked.
   std::atomic<std::uint32_t> unhurried_polls{0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The objects of a context that are found by a number: those that another handle of it may import
-// (ibv_import_pd, _mr, _dm), and what `verbena event` names. Any thread.
+// (ibv_import_pd, _mr, _dm), and what `verbena status` shows and `verbena event` names. Any thread.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@ namespace verbena::provider {
 struct Pd;
 struct Mr;
 struct Dm;
+struct Cq;
 struct Srq;
 
 template <typename Object>
@@ -58,7 +59,8 @@ struct Exports {
   ExportTable<Pd> domains;
   ExportTable<Mr> regions;
   ExportTable<Dm> device_memory;
-  ExportTable<Srq> shared_receives;  // by ibv_srq.handle
+  ExportTable<Cq> completion_queues;  // by ibv_cq.handle
+  ExportTable<Srq> shared_receives;   // by ibv_srq.handle
 };
 
 }  // namespace verbena::provider
