@@ -27,13 +27,9 @@ void Requester::note_foreign_answer(Psn psn, DropReason why) {
   foreign_answer_ = psn;
 }
 
-using queue::Status;
-using queue::WorkOpcode;
-using wire::Operation;
-
 // Of an answer that goes as far as this, whether it may be one.
 bool Requester::is_expected(Psn last, wire::Aeth aeth) {
-  if (!last.is_before(psns_.sent())) {
+  if (!last.is_before(psns().sent())) {
     note_foreign_answer(last, DropReason::kGhostAck);
     return false;
   }
@@ -56,7 +52,7 @@ void Requester::handle_response(const wire::PacketView& packet, TimeNs now) {
     handle_data(packet, now);
   }
   retire();
-  if (psns_.is_all_answered()) give_up_turn();
+  if (psns().is_all_answered()) give_up_turn();
 }
 
 void Requester::handle_piggybacked_ack(const wire::PiggybackedAck& ack, TimeNs now) {
@@ -65,7 +61,7 @@ void Requester::handle_piggybacked_ack(const wire::PiggybackedAck& ack, TimeNs n
   timer_.heard(now);
   handle_acknowledge(ack.psn, ack.aeth, now);
   retire();
-  if (psns_.is_all_answered()) give_up_turn();
+  if (psns().is_all_answered()) give_up_turn();
 }
 
 void Requester::handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now) {
@@ -85,13 +81,13 @@ void Requester::handle_acknowledge(Psn psn, wire::Aeth aeth, TimeNs now) {
 }
 
 void Requester::handle_ack(Psn psn, wire::Aeth aeth, TimeNs now) {
-  if ((psn + 1).is_before(psns_.una())) [[unlikely]] {
+  if ((psn + 1).is_before(psns().una())) [[unlikely]] {
     return note_foreign_answer(psn, DropReason::kStaleResponse);
   }
   credits_.update(aeth);
   const bool complete = acknowledge(psn + 1, now);
   // After a probe, an answer that leaves something open says that the rest was lost.
-  const bool rest_lost = repair_.close_probe() && !psns_.is_all_answered() &&
+  const bool rest_lost = repair_.close_probe() && !psns().is_all_answered() &&
                          repair_.may_rest_be_lost(psn + 1, timer_.is_wary()) &&
                          may_repair_be_answered(now);
   // Behind a response that did not come yet.
@@ -100,7 +96,7 @@ void Requester::handle_ack(Psn psn, wire::Aeth aeth, TimeNs now) {
 }
 
 void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
-  if (psn.is_before(psns_.una())) return note_foreign_answer(psn, DropReason::kStaleResponse);
+  if (psn.is_before(psns().una())) return note_foreign_answer(psn, DropReason::kStaleResponse);
   const bool is_wanted = aeth.value() > wire::kStatusCodes && endpoint_.obeys_marks != nullptr &&
                          endpoint_.obeys_marks->read_relaxed();
   if (aeth.value() >= wire::kNakCodes && !is_wanted) {
@@ -135,16 +131,16 @@ void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
     default:
       break;
   }
-  explain_nak(endpoint_, queue_, aeth.nak_code());
+  explain_nak(endpoint_, queue(), aeth.nak_code());
   fail_head(status);
 }
 
 void Requester::handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now) {
-  if (psn.is_before(psns_.una())) {
+  if (psn.is_before(psns().una())) {
     endpoint_.drops->count(DropReason::kStaleResponse);
     return;
   }
-  if (rnr_wait_.is_waiting() && psn == psns_.una()) {
+  if (rnr_wait_.is_waiting() && psn == psns().una()) {
     // The network repeated it: one refusal, one retry.
     endpoint_.drops->count(DropReason::kStaleResponse);
     return;
@@ -158,57 +154,37 @@ void Requester::handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now) {
     return;
   }
   if (!rnr_wait_.may_retry(reliability_.rnr_retry)) {
-    explain_rnr(endpoint_, queue_, reliability_.rnr_retry);
+    explain_rnr(endpoint_, queue(), reliability_.rnr_retry);
     fail_head(Status::kRnrRetryExceeded);
     return;
   }
-  if (reliability_.rnr_retry == RnrWait::kForEver && rnr_wait_.must_tell(psns_.una(), now)) {
-    explain_endless_rnr(endpoint_, queue_);
+  if (reliability_.rnr_retry == RnrWait::kForEver && rnr_wait_.must_tell(psns().una(), now)) {
+    explain_endless_rnr(endpoint_, queue());
   }
-  move_cursor_to(psns_.una());
+  tracker_.go_back_to(psns().una());
   // Who waits for a receive does not keep others waiting.
   give_up_turn();
   rnr_wait_.wait(now + wire::rnr_timer_ns(timer));
 }
 
 bool Requester::acknowledge(Psn upto, TimeNs now) {
-  Psn reached = psns_.una();
-  bool complete = true;
-  // Most times nothing in between awaits data.
-  if (responses_pending_ == 0 && psns_.una().is_before(upto)) [[likely]]
-    reached = upto;
-  for (std::uint32_t p = queue_.head(); p != queue_.tail() && reached.is_before(upto); ++p) {
-    const SendEntry& entry = queue_.at(p);
-    if (entry.is_local()) continue;
-    if (!entry.numbered) break;
-    const Psn end = entry.last() + 1;
-    if (end.is_at_or_before(reached)) continue;
-    if (entry.wants_response()) {
-      complete = false;
-      break;
-    }
-    reached = end.is_before(upto) ? end : upto;
-  }
-  if (reached == psns_.una()) return complete;
-  const auto acknowledged = static_cast<std::uint32_t>(reached.distance_from(psns_.una()));
-  psns_.acknowledge(reached);
+  const auto [reached, is_complete] = tracker_.reach_of(upto);
+  if (reached == psns().una()) return is_complete;
+  const auto acknowledged = static_cast<std::uint32_t>(reached.distance_from(psns().una()));
+  if (tracker_.acknowledge(reached)) repair_.note_kept();
   made_progress(acknowledged, now);
-  if (psns_.cursor().is_before(psns_.una())) {
-    repair_.note_kept();  // what was to be sent again has come before
-    move_cursor_to(psns_.una());
-  }
   rnr_wait_.renew(reliability_.rnr_retry);
-  return complete;
+  return is_complete;
 }
 
 // A response with data: to a READ, an atomic, FLUSH or ATOMIC WRITE.
 void Requester::handle_data(const wire::PacketView& packet, TimeNs now) {
   const Psn psn = packet.bth.psn;
-  if (psn.is_before(psns_.una())) {
+  if (psn.is_before(psns().una())) {
     endpoint_.drops->count(DropReason::kStaleResponse);
     return;
   }
-  if (!acknowledge(psn, now) || psns_.una() != psn) return keep_early(packet, now);
+  if (!acknowledge(psn, now) || psns().una() != psn) return keep_early(packet, now);
   if (take_data(packet, now) && !early_.is_empty()) [[unlikely]]
     catch_up_with_early(now);
 }
@@ -216,8 +192,8 @@ void Requester::handle_data(const wire::PacketView& packet, TimeNs now) {
 // That one before it is lost is clear when so many have come behind it, or nothing more is to come.
 void Requester::keep_early(const wire::PacketView& packet, TimeNs now) {
   endpoint_.drops->count(DropReason::kOutOfSequence);
-  if (!early_.data().keep(packet, psns_.una(), endpoint_.mtu)) return go_back(now);
-  if (early_.data().tells_of_loss() || packet.bth.psn + 1 == psns_.sent()) repair_missing(now);
+  if (!early_.data().keep(packet, psns().una(), endpoint_.mtu)) return go_back(now);
+  if (early_.data().tells_of_loss() || packet.bth.psn + 1 == psns().sent()) repair_missing(now);
 }
 
 // The gap before them is filled.
@@ -225,11 +201,11 @@ void Requester::catch_up_with_early(TimeNs now) {
   wire::EarlyPackets& data = early_.data();
   while (sending_ && !data.is_empty()) {
     const Psn psn = data.first();
-    if (psn.is_before(psns_.una())) {
-      (void)data.take(psns_.una() - 1);  // came twice
+    if (psn.is_before(psns().una())) {
+      (void)data.take(psns().una() - 1);  // came twice
       continue;
     }
-    if (!acknowledge(psn, now) || psns_.una() != psn) break;
+    if (!acknowledge(psn, now) || psns().una() != psn) break;
     const auto packet = data.take(psn);
     if (!packet || !take_data(*packet, now)) return;
   }
@@ -241,27 +217,25 @@ void Requester::catch_up_with_early(TimeNs now) {
 bool Requester::take_data(const wire::PacketView& packet, TimeNs now) {
   const Psn psn = packet.bth.psn;
   retire();
-  std::uint32_t position = queue_.head();
-  while (position != queue_.tail() && queue_.at(position).is_local()) ++position;
-  if (position == queue_.tail()) return false;
-  SendEntry& entry = queue_.at(position);
+  const std::uint32_t position = tracker_.oldest_with_packets();
+  if (position == queue().tail()) return false;
+  const SendEntry& entry = queue().at(position);
   if (!entry.numbered || !entry.wants_response()) {
     // Data in answer to a SEND or WRITE: the peer is mistaken (IBTA Vol 1, 9.7.5.1.4).
     endpoint_.drops->count(DropReason::kMalformed);
     return false;
   }
   if (packet.row->aeth) credits_.update(packet.aeth());
-  const Status status = take_answer(endpoint_, queue_, position, packet);
+  const Status status = take_answer(endpoint_, queue(), position, packet);
   if (status != Status::kSuccess) {
     // Local operations before it are done: they retired above.
     fail_head(status);
     return false;
   }
   const std::uint32_t ended = chunks_ended(entry, psn, packet.psns, window_.chunk());
-  reads_in_flight_ -= std::min(reads_in_flight_, ended);
-  psns_.acknowledge(psn + packet.psns);
+  tracker_.data_came(ended);
+  (void)tracker_.acknowledge(psn + packet.psns);
   made_progress(packet.psns, now);
-  if (psns_.cursor().is_before(psns_.una())) move_cursor_to(psns_.una());
   // The answer to a probe, complete: what else was asked for is to be asked for again.
   if (ended != 0 && repair_.close_probe() && early_.data().is_empty() &&
       may_repair_be_answered(now)) {
@@ -273,7 +247,7 @@ bool Requester::take_data(const wire::PacketView& packet, TimeNs now) {
 // --- time and loss
 
 void Requester::made_progress(std::uint32_t acknowledged, TimeNs now) {
-  timer_.progressed(psns_.una(), now);
+  timer_.progressed(psns().una(), now);
   if (const auto flight = repair_.progressed(now, timer_.repetition_takes())) [[unlikely]]
     window_.shrink(flight);
   retries_left_ = reliability_.retry_count;
@@ -281,8 +255,8 @@ void Requester::made_progress(std::uint32_t acknowledged, TimeNs now) {
 }
 
 void Requester::repair_missing(TimeNs now) {
-  if (psns_.is_all_answered() || psns_.ahead() == 0 || repair_.was_repeated(psns_.una())) return;
-  if (repair_.needs_all(psns_.una())) return go_back(now);
+  if (psns().is_all_answered() || psns().ahead() == 0 || repair_.was_repeated(psns().una())) return;
+  if (repair_.needs_all(psns().una())) return go_back(now);
   timer_.lost();
   timer_.repaired(now);
   repair_.want_repair(now, in_flight());
@@ -291,10 +265,10 @@ void Requester::repair_missing(TimeNs now) {
 // The peer reports that it misses what is at `una`. A path on which that never arrives uses up the
 // retries, though the peer is not silent.
 void Requester::handle_gap(TimeNs now) {
-  if (psns_.is_all_answered() || !repair_.was_repeated(psns_.una())) return repair_missing(now);
+  if (psns().is_all_answered() || !repair_.was_repeated(psns().una())) return repair_missing(now);
   if (!may_repair_be_answered(now) || !repair_.note_gap()) return;
   if (retries_left_ == 0) {
-    explain_gap(endpoint_, psns_.una(), reliability_.retry_count);
+    explain_gap(endpoint_, psns().una(), reliability_.retry_count);
     fail_head(Status::kRetryExceeded);
     return;
   }
@@ -305,39 +279,22 @@ void Requester::handle_gap(TimeNs now) {
 
 // All from `una` on is to be sent again.
 void Requester::go_back(TimeNs now) {
-  if (psns_.is_all_answered() || repair_.went_back_to(psns_.una())) return;
-  repair_.go_back_to(psns_.una());
+  if (psns().is_all_answered() || repair_.went_back_to(psns().una())) return;
+  repair_.go_back_to(psns().una());
   timer_.lost();
   timer_.begin(now);
   window_.shrink(in_flight());
-  move_cursor_to(psns_.una());
-}
-
-void Requester::move_cursor_to(Psn psn) {
-  reads_in_flight_ = 0;
-  // What failed here is found out again when its turn comes.
-  poisoned_.reset();
-  std::uint32_t position = queue_.head();
-  for (; position != queue_.tail(); ++position) {
-    const SendEntry& entry = queue_.at(position);
-    if (entry.is_local()) {
-      if (!entry.done) break;
-      continue;
-    }
-    if (!entry.numbered || psn.is_at_or_before(entry.last())) break;
-  }
-  cursor_ = position;
-  psns_.move_cursor(psn);
+  tracker_.go_back_to(psns().una());
 }
 
 TimeNs Requester::deadline() const {
   if (!sending_) return kNever;
   if (!is_reliable()) {
     const TimeNs until = pacing_.waits_until();
-    return until != 0 && cursor_ != queue_.tail() ? until : kNever;
+    return until != 0 && tracker_.has_unsent() ? until : kNever;
   }
   if (rnr_wait_.is_waiting()) return rnr_wait_.until();
-  if (psns_.is_all_answered() || turn_.is_awaited()) return kNever;
+  if (psns().is_all_answered() || turn_.is_awaited()) return kNever;
   return timer_.deadline();
 }
 
@@ -361,18 +318,18 @@ bool Requester::is_excused(TimeNs now, const wire::PeerReport& peer) {
 // A retry that was counted because what lay there had been read was counted just now.
 void Requester::tell_of_silence(TimeNs now, const wire::PeerReport& peer) {
   Silence silence;
-  silence.missing = psns_.una();
+  silence.missing = psns().una();
   silence.retries = reliability_.retry_count;
   silence.interval = timer_.retry_interval();
   silence.taken_nothing = now - silence_.counted_at();
-  if (psns_.una() == psns_.first()) silence.answered = foreign_answer_;
+  if (psns().una() == psns().first()) silence.answered = foreign_answer_;
   explain_silence(endpoint_, silence, peer);
 }
 
 void Requester::tell_of_endless_silence(TimeNs now) {
   const auto peer = endpoint_.path->report(timer_.silent_since());
   if (!has_cause(peer) || !silence_.must_tell(timer_.last_heard(), now)) return;
-  explain_endless_silence(endpoint_, psns_.una(), peer);
+  explain_endless_silence(endpoint_, psns().una(), peer);
 }
 
 void Requester::handle_timeout(TimeNs now) {
@@ -383,7 +340,7 @@ void Requester::handle_timeout(TimeNs now) {
     timer_.begin(now);
     return;
   }
-  if (psns_.is_all_answered() || turn_.is_awaited()) return;
+  if (psns().is_all_answered() || turn_.is_awaited()) return;
   if (timer_.is_retry_due(now)) {
     const auto peer = report_on_peer(now);
     if (is_excused(now, peer)) {
@@ -394,7 +351,7 @@ void Requester::handle_timeout(TimeNs now) {
       return;
     }
     endpoint_.port->ack_timeouts.add();
-    const SendEntry& oldest = queue_.at(queue_.head());
+    const SendEntry& oldest = queue().at(queue().head());
     queue::tell_timeout(endpoint_, to_string(oldest.opcode), oldest.id);
     if (retries_left_ == 0 && endpoint_.alternate_armed) {
       endpoint_.migration_wanted = true;

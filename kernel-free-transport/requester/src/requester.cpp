@@ -29,14 +29,13 @@ std::uint32_t ack_request_interval(std::uint32_t window) {
 Requester::Requester(queue::Endpoint& endpoint, const SendQueue::Options& options, void* member)
     : endpoint_(endpoint),
       turn_(member),
-      queue_(options),
+      tracker_(options),
       completions_(endpoint),
-      emission_(endpoint, queue_, psns_, window_) {}
+      emission_(endpoint, queue(), psns(), window_) {}
 
 void Requester::start(Psn first) {
-  psns_ = SendPsns(first);
+  tracker_.start(first);
   foreign_answer_.reset();
-  cursor_ = queue_.head();
   retries_left_ = reliability_.retry_count;
   rnr_wait_.renew(reliability_.rnr_retry);
   credits_ = {};
@@ -53,21 +52,17 @@ void Requester::share_path(std::shared_ptr<FlowShare> share) {
 }
 
 bool Requester::post_rendezvous(const queue::Rendezvous& rendezvous) {
-  return requester::post_rendezvous(endpoint_, queue_, rendezvous);
+  return requester::post_rendezvous(endpoint_, tracker_.queue(), rendezvous);
 }
 
 void Requester::reset() {
-  queue_.clear();
+  tracker_.reset();
   completions_.forget();
-  psns_ = {};
-  cursor_ = 0;
-  responses_pending_ = reads_in_flight_ = 0;
   ack_requests_ = {};
   rnr_wait_.end();
   forget_answers();
   repair_.allow_going_back();
   sending_ = draining_ = false;
-  poisoned_.reset();
   give_up_turn();
 }
 
@@ -82,58 +77,47 @@ void Requester::flush() {
   std::uint32_t flushed = 0;
   std::uint64_t first = 0;
   std::string_view opcode;
-  for (std::uint32_t position = queue_.head(); position != queue_.tail(); ++position) {
-    const SendEntry& entry = queue_.at(position);
+  for (std::uint32_t position = queue().head(); position != queue().tail(); ++position) {
+    const SendEntry& entry = queue().at(position);
     if (!entry.internal && flushed++ == 0) {
       first = entry.id;
       opcode = to_string(entry.opcode);
     }
-    completions_.complete(queue_, Status::kFlushed);
-    queue_.pop(entry);
+    completions_.complete(queue(), Status::kFlushed);
+    tracker_.pop(entry);
   }
   if (flushed != 0) queue::tell_flushed_sends(endpoint_, opcode, first, flushed);
-  cursor_ = queue_.head();
-  psns_.skip_all();
-  responses_pending_ = reads_in_flight_ = 0;
+  tracker_.skip_all();
   rnr_wait_.end();
   forget_answers();
-  poisoned_.reset();
   give_up_turn();
 }
 
 // Completes, in order, what has been answered.
 void Requester::retire() {
-  while (!queue_.is_empty()) {
-    const SendEntry& entry = queue_.at(queue_.head());
-    if (entry.is_local()) {
-      if (!entry.done) break;
-    } else {
-      if (!entry.numbered || !entry.last().is_before(psns_.una())) break;
-      if (entry.wants_response()) --responses_pending_;
-    }
-    completions_.complete(queue_, Status::kSuccess);
-    if (cursor_ == queue_.head()) ++cursor_;
-    queue_.pop(entry);
+  while (const SendEntry* done = tracker_.oldest_done()) {
+    completions_.complete(queue(), Status::kSuccess);
+    tracker_.pop(*done);
   }
-  if (poisoned_ && queue_.head() == cursor_) fail_head(*poisoned_);
+  if (tracker_.is_stopped_at_oldest()) [[unlikely]]
+    fail_head(tracker_.failure());
 }
 
-void Requester::poison(std::uint32_t position, Status status) {
-  poisoned_ = status;
-  if (queue_.head() == position) fail_head(status);
+void Requester::fail_here(std::uint32_t position, Status status) {
+  tracker_.stop_at(position, status);
+  if (tracker_.is_stopped_at_oldest()) fail_head(status);
 }
 
 void Requester::fail_head(Status status) {
-  poisoned_.reset();
-  if (queue_.is_empty()) return;
+  tracker_.resume();
+  if (queue().is_empty()) return;
   if (status == Status::kRetryExceeded) endpoint_.port->retries_exceeded.add();
   if (status == Status::kRnrRetryExceeded) endpoint_.port->rnr_retries_exceeded.add();
-  const SendEntry& entry = queue_.at(queue_.head());
+  const SendEntry& entry = queue().at(queue().head());
   queue::blame(endpoint_, "%s with wr_id %llu completes with: %s", to_string(entry.opcode).data(),
                static_cast<unsigned long long>(entry.id), to_string(status).data());
-  completions_.complete(queue_, status);
-  if (cursor_ == queue_.head()) ++cursor_;
-  queue_.pop(entry);
+  completions_.complete(queue(), status);
+  tracker_.pop(entry);
   sending_ = false;
   if (is_reliable()) {
     endpoint_.fail();
@@ -142,41 +126,27 @@ void Requester::fail_head(Status status) {
   }
 }
 
-bool Requester::is_consistent() const {
-  if (!psns_.is_consistent()) return false;
-  if (cursor_ - queue_.head() > queue_.tail() - queue_.head()) return false;
-  std::uint32_t pending = 0;
-  for (std::uint32_t p = queue_.head(); p != queue_.tail(); ++p) {
-    const SendEntry& e = queue_.at(p);
-    if (e.numbered && e.wants_response()) ++pending;
-  }
-  return pending == responses_pending_;
-}
-
 // Gives a request its PSNs, unless it must wait: for a fence, for a drain, for a receive at the
 // peer (with all earlier requests answered, one may go without a credit, IBTA Vol 1, 9.7.7.2).
 bool Requester::begin(SendEntry& entry) {
   if (draining_) [[unlikely]]
     return false;
-  if ((entry.flags & queue::kFence) != 0 && responses_pending_ != 0) [[unlikely]]
+  if ((entry.flags & queue::kFence) != 0 && tracker_.has_responses_pending()) [[unlikely]]
     return false;
-  const bool is_alone = psns_.una() == psns_.next();
+  const bool is_alone = psns().una() == psns().next();
   if (!credits_.allow_another() && entry.needs_receive() && !is_alone) [[unlikely]]
     return false;
   const bool data =
       entry.opcode == WorkOpcode::kRead || entry.opcode <= WorkOpcode::kWriteImmediate;
-  entry.packets = data && entry.length > endpoint_.mtu
-                      ? (entry.length + endpoint_.mtu - 1) / endpoint_.mtu
-                      : 1u;
-  entry.first = psns_.give(entry.packets);
+  tracker_.number(entry, data && entry.length > endpoint_.mtu
+                             ? (entry.length + endpoint_.mtu - 1) / endpoint_.mtu
+                             : 1u);
   entry.message = credits_.next_message();
-  entry.numbered = true;
   if (entry.opcode <= WorkOpcode::kSendInvalidate) {
     begun_.add_send();
   } else if (entry.opcode <= WorkOpcode::kWriteImmediate) {
     begun_.add_write();
   }
-  if (entry.wants_response()) ++responses_pending_;
   return true;
 }
 
@@ -184,10 +154,11 @@ bool Requester::may_send(const SendEntry& entry, std::uint32_t window, TimeNs no
   if (!is_reliable()) {
     return pacing_.may_send(window_.full(), endpoint_.mtu, now);
   }
-  const std::uint32_t ahead = psns_.ahead();
+  const std::uint32_t ahead = psns().ahead();
   if (entry.wants_response()) {
-    if (reads_in_flight_ >= std::max<std::uint32_t>(reliability_.max_rd_atomic, 1)) return false;
-    return ahead == 0 || ahead + psns_asked_for(entry, psns_.cursor(), window_.chunk()) <= window;
+    const auto reads_most = std::max<std::uint32_t>(reliability_.max_rd_atomic, 1);
+    if (tracker_.reads_in_flight() >= reads_most) return false;
+    return ahead == 0 || ahead + psns_asked_for(entry, psns().cursor(), window_.chunk()) <= window;
   }
   return ahead < window;
 }
@@ -195,7 +166,7 @@ bool Requester::may_send(const SendEntry& entry, std::uint32_t window, TimeNs no
 // LOCAL_INV and BIND_MW: no packet, but their place in the order. They wait behind a fence only.
 bool Requester::run_local(SendEntry& entry, wire::TxBatch& out) {
   if (draining_) return false;
-  if ((entry.flags & queue::kFence) != 0 && responses_pending_ != 0) return false;
+  if ((entry.flags & queue::kFence) != 0 && tracker_.has_responses_pending()) return false;
   emission_.release(out);
   out.bring_in_all();
   memory::Registry& memory = *endpoint_.memory;
@@ -204,18 +175,18 @@ bool Requester::run_local(SendEntry& entry, wire::TxBatch& out) {
         memory.invalidate(entry.immediate, endpoint_.domain, endpoint_.number.value());
     if (!done.ok()) {
       explain_invalidate(endpoint_, entry, done.error());
-      poison(cursor_, Status::kLocalQpOperation);
+      fail_here(tracker_.cursor(), Status::kLocalQpOperation);
       return false;
     }
   } else {
-    const Rare& b = queue_.rare(cursor_);
+    const Rare& b = queue().rare(tracker_.cursor());
     const memory::WindowBind bind{b.region_key, b.address, b.length, b.access};
     const auto bound = b.new_key == 0 ? memory.bind_type1(b.window_key, endpoint_.domain, bind)
                                       : memory.bind_type2(b.window_key, b.new_key, endpoint_.domain,
                                                           endpoint_.number.value(), bind);
     if (!bound.ok()) {
       explain_bind(endpoint_, entry, b, bound.error());
-      poison(cursor_, Status::kWindowBind);
+      fail_here(tracker_.cursor(), Status::kWindowBind);
       return false;
     }
   }
@@ -228,51 +199,37 @@ void Requester::count_repeated(std::uint32_t packets) {
   endpoint_.port->retransmitted.add(packets);
 }
 
-// The packet at the cursor went out.
-void Requester::sent_one(std::uint32_t packets, std::uint32_t psns, bool ack_request, TimeNs now) {
+// The packet at the cursor goes out.
+void Requester::note_sent(std::uint32_t packets, bool ack_request, TimeNs now) {
   turn_.sent(packets, ack_request);
-  const bool again = psns_.is_repeating();
+  const bool again = psns().is_repeating();
   if (again) [[unlikely]]
     count_repeated(packets);
-  if (psns_.is_all_answered() || psns_.ahead() == 0) timer_.begin(now);
-  if (ack_request && !again) timer_.ack_requested(psns_.cursor(), now);
-  psns_.send(psns);
+  if (psns().is_all_answered() || psns().ahead() == 0) timer_.begin(now);
+  if (ack_request && !again) timer_.ack_requested(psns().cursor(), now);
 }
 
 bool Requester::transmit_probe(wire::TxBatch& out) {
-  if (psns_.is_all_answered() || queue_.is_empty()) {
+  if (psns().is_all_answered() || queue().is_empty()) {
     repair_.give_up();
     return false;
   }
-  std::uint32_t position = queue_.head();
-  while (queue_.at(position).is_local()) ++position;
+  const std::uint32_t position = tracker_.oldest_with_packets();
   // Nothing that was not sent before.
   Emission::Message message = emission_.message_at(position, unsent() > 1, out);
-  std::uint32_t psns = emission_.psns_at(message, psns_.una());
-  if ((psns_.una() + psns).is_after(psns_.sent())) psns = 1;
-  const Result result = emission_.emit(message, psns_.una(), psns, out, true);
+  const Psn una = psns().una();
+  std::uint32_t count = emission_.psns_at(message, una);
+  if ((una + count).is_after(psns().sent())) count = 1;
+  const Result result = emission_.emit(message, una, count, out, true);
   if (result == Result::kBatchFull) return true;
   if (result == Result::kRefused) {
     repair_.give_up();
-    cursor_ = position;
-    poison(position, Status::kLocalProtection);
+    fail_here(position, Status::kLocalProtection);
     return false;
   }
-  count_repeated(message.wants_response ? 1 : psns);
-  repair_.sent(psns_.una(), psns_.una() + psns);
+  count_repeated(message.wants_response ? 1 : count);
+  repair_.sent(una, una + count);
   return false;
-}
-
-std::uint64_t Requester::unsent_bytes() const {
-  if (unsent() == 0) return 0;
-  const SendEntry& first = queue_.at(cursor_);
-  const std::uint64_t sent =
-      first.numbered
-          ? std::uint64_t{static_cast<std::uint32_t>(psns_.cursor().distance_from(first.first))} *
-                endpoint_.mtu
-          : 0;
-  const std::uint64_t rest = first.length - std::min<std::uint64_t>(sent, first.length);
-  return rest + std::uint64_t{unsent() - 1} * queue_.at(queue_.tail() - 1).length;
 }
 
 std::uint64_t Requester::unsent_packets() const {
@@ -289,7 +246,7 @@ bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now) {
   const bool more = transmit_requests(out, now);
   emission_.release(out);
   // A turn that nothing came of.
-  if (!more && psns_.is_all_answered() && turn_.is_held()) give_up_turn();
+  if (!more && psns().is_all_answered() && turn_.is_held()) give_up_turn();
   return more;
 }
 
@@ -300,7 +257,7 @@ void Requester::request_ack(wire::TxBatch& out) {
   }
   // What was to come has failed here.
   if (!ack_requests_.take_missing()) return;
-  if (!sending_ || rnr_wait_.is_waiting() || psns_.is_all_answered()) return;
+  if (!sending_ || rnr_wait_.is_waiting() || psns().is_all_answered()) return;
   repair_.want();
   transmit_probe(out);
   emission_.release(out);
@@ -309,7 +266,7 @@ void Requester::request_ack(wire::TxBatch& out) {
 // What was sent before is repaired in any turn.
 bool Requester::take_turn(const SendEntry& entry) noexcept {
   if (!is_reliable()) return true;
-  if (turn_.is_held()) return !turn_.is_over() || psns_.is_repeating();
+  if (turn_.is_held()) return !turn_.is_over() || psns().is_repeating();
   if (turn_.is_needless()) [[likely]]
     return true;
   return turn_.take(unsent_packets(), window_.capacity(entry.length));
@@ -319,11 +276,11 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
   if (!sending_ || rnr_wait_.is_waiting()) return false;
   // Also for what comes before a request that failed here.
   if (repair_.is_wanted() && transmit_probe(out)) return true;
-  while (cursor_ != queue_.tail() && !poisoned_ && sending_) {
-    SendEntry& entry = queue_.at(cursor_);
+  while (tracker_.has_unsent() && !tracker_.is_stopped() && sending_) {
+    SendEntry& entry = queue().at(tracker_.cursor());
     if (entry.is_local()) {
       if (!entry.done && !run_local(entry, out)) break;
-      ++cursor_;
+      tracker_.pass_local();
       retire();
       continue;
     }
@@ -336,7 +293,7 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
       case Result::kBatchFull:
         return true;
       case Result::kRefused:
-        poison(cursor_, Status::kLocalProtection);
+        fail_here(tracker_.cursor(), Status::kLocalProtection);
         return false;
     }
   }
@@ -346,34 +303,29 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
 // As much of the request at the cursor as may go, of which the first packet may.
 Emission::Result Requester::transmit_request(SendEntry& entry, std::uint32_t window,
                                              wire::TxBatch& out, TimeNs now) {
-  const std::uint32_t position = cursor_;
+  const std::uint32_t position = tracker_.cursor();
   const std::uint32_t interval = ack_request_interval(window);
   Emission::Message message = emission_.message_at(position, unsent() > 1, out);
   do {
-    const std::uint32_t psns = emission_.psns_at(message, psns_.cursor());
-    const std::uint32_t packets = message.wants_response ? 1 : psns;
+    const Psn psn = psns().cursor();
+    const std::uint32_t count = emission_.psns_at(message, psn);
+    const std::uint32_t packets = message.wants_response ? 1 : count;
     // Besides these, what goes last: answers are not looked at while there is more to send.
-    const bool ack_request = ack_requests_.is_due(packets, interval) || psns_.ahead() == 0;
-    const Result result = emission_.emit(message, psns_.cursor(), psns, out, ack_request);
+    const bool ack_request = ack_requests_.is_due(packets, interval) || psns().ahead() == 0;
+    const Result result = emission_.emit(message, psn, count, out, ack_request);
     if (result != Result::kSent) return result;
     ack_requests_.count(packets, ack_request);
     if (is_reliable()) {
       static_assert(wire::TxBatch::kMaxPackets <= 256);
       ack_requests_.added(out.size() - 1, ack_request || message.wants_response);
-      if (message.wants_response) ++reads_in_flight_;
-      sent_one(packets, psns, ack_request || message.wants_response, now);
-      if (psns_.cursor().is_after(entry.last())) ++cursor_;
+      if (message.wants_response) tracker_.asked_for_data();
+      note_sent(packets, ack_request || message.wants_response, now);
+      tracker_.sent(entry, count);
     } else {
       pacing_.sent(std::min(entry.length, endpoint_.mtu));
-      psns_.move_cursor(psns_.cursor() + 1);
-      if (psns_.cursor().is_after(entry.last())) {
-        // Sent is done: nobody will answer.
-        psns_.await_none();
-        ++cursor_;
-        retire();
-      }
+      if (tracker_.sent_unreliably(entry)) retire();
     }
-  } while (cursor_ == position && may_send(entry, window, now) && take_turn(entry));
+  } while (tracker_.cursor() == position && may_send(entry, window, now) && take_turn(entry));
   return Result::kSent;
 }
 

@@ -3,8 +3,8 @@
 // packets, and responses into completions, in order. Owned by the queue pair and called under its
 // lock; time comes in as an argument, packets go out through the batch that it is given.
 //
-// Reliable transports keep a request until it is answered. How far that is, PSNs say
-// (send_psns.hpp), of which `una` is the oldest that is not acknowledged.
+// Reliable transports keep a request until it is answered. How far each is, SendTracker says; `una`
+// is the oldest PSN that is not acknowledged.
 //
 // What is missing at `una` after a NAK, or a response that shows a gap, is sent again alone: a peer
 // that keeps what came early needs no more. Of one that does not, and where several are missing in
@@ -28,8 +28,7 @@
 #include "verbena/requester/repair.hpp"
 #include "verbena/requester/rnr_wait.hpp"
 #include "verbena/requester/send_completions.hpp"
-#include "verbena/requester/send_psns.hpp"
-#include "verbena/requester/send_queue.hpp"
+#include "verbena/requester/send_tracker.hpp"
 #include "verbena/requester/silent_peer.hpp"
 #include "verbena/requester/turn.hpp"
 #include "verbena/requester/window.hpp"
@@ -51,10 +50,10 @@ class Requester {
 
   // --- posting ---
   Posted post(const queue::SendRequest& request) {
-    return requester::post(endpoint_, queue_, request);
+    return requester::post(endpoint_, tracker_.queue(), request);
   }
   Posted would_post(const queue::SendRequest& request) const {
-    return requester::would_post(endpoint_, queue_, request);
+    return requester::would_post(endpoint_, queue(), request);
   }
   // The transfer of a matched rendezvous. False while there is no room.
   bool post_rendezvous(const queue::Rendezvous& rendezvous);
@@ -63,7 +62,7 @@ class Requester {
   // Back to the state of creation, silently.
   void reset();
   // Where its completions free slots (SendQueue).
-  void count_freed_by(const queue::FreedSlots* freed) { queue_.count_freed_by(freed); }
+  void count_freed_by(const queue::FreedSlots* freed) { tracker_.queue().count_freed_by(freed); }
 
   // --- states ---
   void start(Psn first);  // RTS
@@ -77,7 +76,7 @@ class Requester {
   void give_up_turn() noexcept { turn_.give_up(); }
   void set_sending(bool sending) { sending_ = sending; }  // RTS, SQD: true
   void set_draining(bool draining) { draining_ = draining; }
-  bool is_drained() const { return psns_.is_all_answered() && queue_.head() == cursor_; }
+  bool is_drained() const { return tracker_.is_drained(); }
 
   // --- packets and time ---
   // Adds what may go now; true: there is more than the batch could take.
@@ -85,10 +84,10 @@ class Requester {
   // Nothing goes behind what was added last, for now: it requests an ACK, if it does not yet. Of a
   // batch that was full the caller may leave that to the next one.
   void request_ack(wire::TxBatch& out);
-  bool has_urgent() const { return repair_.is_wanted() || cursor_ != queue_.tail(); }
+  bool has_urgent() const { return repair_.is_wanted() || tracker_.has_unsent(); }
   // Only what was not sent before.
   bool has_posted() const {
-    return !repair_.is_wanted() && cursor_ != queue_.tail() && psns_.cursor() == psns_.sent();
+    return !repair_.is_wanted() && tracker_.has_unsent() && psns().cursor() == psns().sent();
   }
   // What was posted waits for a turn, of which the sink will hear: nothing to be done before. Each
   // post asks, so packets are counted only where it waits at all.
@@ -100,21 +99,21 @@ class Requester {
   // False: deadline() is no earlier than this. Quicker to ask.
   bool may_be_due_before(TimeNs time) const {
     if (!is_reliable() || rnr_wait_.is_waiting()) return true;
-    return !psns_.is_all_answered() && timer_.may_be_due_before(time);
+    return !psns().is_all_answered() && timer_.may_be_due_before(time);
   }
 
   // New messages that were begun since the last call.
   SentCounters::Messages take_begun() noexcept { return std::exchange(begun_, {}); }
 
   // --- for status and tests ---
-  const SendQueue& queue() const { return queue_; }
-  Psn next_psn() const { return psns_.next(); }
-  Psn unacknowledged() const { return psns_.una(); }
-  std::uint32_t in_flight() const { return psns_.in_flight(); }
-  std::uint32_t unsent() const { return queue_.tail() - cursor_; }
+  const SendQueue& queue() const { return tracker_.queue(); }
+  Psn next_psn() const { return psns().next(); }
+  Psn unacknowledged() const { return psns().una(); }
+  std::uint32_t in_flight() const { return psns().in_flight(); }
+  std::uint32_t unsent() const { return tracker_.unsent(); }
   // Bytes of data, were all but the first request like the last one.
-  std::uint64_t unsent_bytes() const;
-  bool is_consistent() const;
+  std::uint64_t unsent_bytes() const { return tracker_.unsent_bytes(endpoint_.mtu); }
+  bool is_consistent() const { return tracker_.is_consistent(); }
 
  private:
   // requester.cpp
@@ -127,13 +126,13 @@ class Requester {
   bool run_local(SendEntry& entry, wire::TxBatch& out);
   Emission::Result transmit_request(SendEntry& entry, std::uint32_t window, wire::TxBatch& out,
                                     TimeNs now);
-  void sent_one(std::uint32_t packets, std::uint32_t psns, bool ack_request, TimeNs now);
+  void note_sent(std::uint32_t packets, bool ack_request, TimeNs now);
   void count_repeated(std::uint32_t packets);
   bool transmit_probe(wire::TxBatch& out);
   void forget_answers();
   void retire();
-  // The request at `position` failed here; it completes so once all before it have completed.
-  [[gnu::cold]] void poison(std::uint32_t position, queue::Status status);
+  // The request in that place failed here; it completes so once all before it have completed.
+  [[gnu::cold]] void fail_here(std::uint32_t position, queue::Status status);
   // The oldest request failed.
   [[gnu::cold]] void fail_head(queue::Status status);
 
@@ -153,7 +152,6 @@ class Requester {
   [[gnu::cold]] void handle_gap(TimeNs now);
   [[gnu::cold]] void repair_missing(TimeNs now);
   [[gnu::cold]] void go_back(TimeNs now);
-  void move_cursor_to(Psn psn);
   wire::PeerReport report_on_peer(TimeNs now);
   bool is_excused(TimeNs now, const wire::PeerReport& peer);
   [[gnu::cold]] void tell_of_silence(TimeNs now, const wire::PeerReport& peer);
@@ -163,18 +161,15 @@ class Requester {
     return repair_.may_be_answered(now, timer_.repetition_takes());
   }
 
+  const SendPsns& psns() const { return tracker_.psns(); }
   bool is_reliable() const { return verbena::is_reliable(endpoint_.transport); }
 
   queue::Endpoint& endpoint_;
   Turn turn_;
-  SendQueue queue_;
+  SendTracker tracker_;
   ReliabilityAttributes reliability_;
 
-  SendPsns psns_;
-  std::uint32_t cursor_ = 0;             // position of the entry to transmit next
-  SentCounters::Messages begun_;         // not taken to the port's counters yet
-  std::uint32_t responses_pending_ = 0;  // requests that await data, of those numbered
-  std::uint32_t reads_in_flight_ = 0;    // request packets that await data
+  SentCounters::Messages begun_;  // not taken to the port's counters yet
   Window window_;
   AckRequests ack_requests_;
   Credits credits_;
@@ -191,7 +186,6 @@ class Requester {
   Emission emission_;
   bool sending_ = false;
   bool draining_ = false;
-  std::optional<queue::Status> poisoned_;
 };
 
 }  // namespace verbena::requester
