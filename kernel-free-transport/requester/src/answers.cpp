@@ -13,18 +13,10 @@ namespace verbena::requester {
 using queue::Status;
 using wire::Operation;
 
-namespace {
-
-// So long nobody asks a process that is stopped, or whether it still is: what it is sent lies
-// there.
-constexpr TimeNs kPauseOfStopped = 100'000'000;
-
-}  // namespace
-
 // Answers to what was never sent tell of a peer that counts otherwise.
 void Requester::note_foreign_answer(Psn psn, DropReason why) {
   endpoint_.drops->count(why);
-  foreign_answer_ = psn;
+  retries_.note_foreign_answer(psn);
 }
 
 // Of an answer that goes as far as this, whether it may be one.
@@ -250,7 +242,7 @@ void Requester::made_progress(std::uint32_t acknowledged, TimeNs now) {
   timer_.progressed(psns().una(), now);
   if (const auto flight = repair_.progressed(now, timer_.repetition_takes())) [[unlikely]]
     window_.shrink(flight);
-  retries_left_ = reliability_.retry_count;
+  retries_.renew();
   window_.grow(acknowledged);
 }
 
@@ -267,12 +259,11 @@ void Requester::repair_missing(TimeNs now) {
 void Requester::handle_gap(TimeNs now) {
   if (psns().is_all_answered() || !repair_.was_repeated(psns().una())) return repair_missing(now);
   if (!may_repair_be_answered(now) || !repair_.note_gap()) return;
-  if (retries_left_ == 0) {
-    explain_gap(endpoint_, psns().una(), reliability_.retry_count);
+  if (!retries_.use_one()) {
+    retries_.tell_of_gap(psns().una());
     fail_head(Status::kRetryExceeded);
     return;
   }
-  --retries_left_;
   repair_.allow_going_back();
   go_back(now);
 }
@@ -298,40 +289,6 @@ TimeNs Requester::deadline() const {
   return timer_.deadline();
 }
 
-// A thread that was woken late has had no occasion to ask before.
-wire::PeerReport Requester::report_on_peer(TimeNs now) {
-  const TimeNs since = timer_.silent_since();
-  const auto report = endpoint_.path->report(since);
-  if (report.standing != wire::PeerReport::Standing::kUnknown) return report;
-  endpoint_.path->inquire(now);
-  return endpoint_.path->report(since);
-}
-
-bool Requester::is_excused(TimeNs now, const wire::PeerReport& peer) {
-  const SilentPeer::Verdict verdict = silence_.judge(peer, endpoint_.path->reading(), now);
-  if (verdict == SilentPeer::Verdict::kStopped && silence_.must_tell(timer_.last_heard(), now)) {
-    explain_stop(endpoint_, peer);
-  }
-  return verdict != SilentPeer::Verdict::kRetryCounts;
-}
-
-// A retry that was counted because what lay there had been read was counted just now.
-void Requester::tell_of_silence(TimeNs now, const wire::PeerReport& peer) {
-  Silence silence;
-  silence.missing = psns().una();
-  silence.retries = reliability_.retry_count;
-  silence.interval = timer_.retry_interval();
-  silence.taken_nothing = now - silence_.counted_at();
-  if (psns().una() == psns().first()) silence.answered = foreign_answer_;
-  explain_silence(endpoint_, silence, peer);
-}
-
-void Requester::tell_of_endless_silence(TimeNs now) {
-  const auto peer = endpoint_.path->report(timer_.silent_since());
-  if (!has_cause(peer) || !silence_.must_tell(timer_.last_heard(), now)) return;
-  explain_endless_silence(endpoint_, psns().una(), peer);
-}
-
 void Requester::handle_timeout(TimeNs now) {
   if (!sending_) return;
   if (rnr_wait_.is_waiting()) {
@@ -341,45 +298,39 @@ void Requester::handle_timeout(TimeNs now) {
     return;
   }
   if (psns().is_all_answered() || turn_.is_awaited()) return;
-  if (timer_.is_retry_due(now)) {
-    const auto peer = report_on_peer(now);
-    if (is_excused(now, peer)) {
-      const bool is_stopped = peer.standing == wire::PeerReport::Standing::kStopped;
-      // Its silence before it was known to be stopped says nothing, either.
-      if (is_stopped) retries_left_ = reliability_.retry_count;
-      timer_.excuse(now + (is_stopped ? kPauseOfStopped : 0));
-      return;
-    }
-    endpoint_.port->ack_timeouts.add();
-    const SendEntry& oldest = queue().at(queue().head());
-    queue::tell_timeout(endpoint_, to_string(oldest.opcode), oldest.id);
-    if (retries_left_ == 0 && endpoint_.alternate_armed) {
-      endpoint_.migration_wanted = true;
-      retries_left_ = reliability_.retry_count;
-      repair_.allow_going_back();
-      go_back(now);
-      return;
-    }
-    if (retries_left_ == 0) {
-      tell_of_silence(now, peer);
-      fail_head(Status::kRetryExceeded);
-      return;
-    }
-    --retries_left_;
-    repair_.allow_going_back();
-    go_back(now);
-    give_up_turn();
-    window_.close();
-    (void)repair_.close_probe();
-    return;
-  }
+  if (timer_.is_retry_due(now)) return handle_silence(now);
   if (timer_.is_probe_due(now)) {
     timer_.probed(now);
     repair_.want_probe(now, in_flight());
     if (!timer_.is_silence_long(now)) return;
     endpoint_.path->inquire(now);
-    if (timer_.waits_for_ever()) tell_of_endless_silence(now);
+    if (timer_.waits_for_ever()) retries_.tell_of_endless_silence(psns().una(), timer_, now);
   }
+}
+
+// An answer is overdue: a retry counts, unless the peer was kept from answering.
+void Requester::handle_silence(TimeNs now) {
+  const auto peer = retries_.report_on_peer(timer_, now);
+  if (const auto pause = retries_.excuse(peer, timer_, now)) return timer_.excuse(now + *pause);
+  endpoint_.port->ack_timeouts.add();
+  const SendEntry& oldest = queue().at(queue().head());
+  queue::tell_timeout(endpoint_, to_string(oldest.opcode), oldest.id);
+  const bool is_left = retries_.use_one();
+  if (!is_left && !endpoint_.alternate_armed) {
+    retries_.tell_of_silence(psns(), timer_, peer, now);
+    fail_head(Status::kRetryExceeded);
+    return;
+  }
+  repair_.allow_going_back();
+  go_back(now);
+  if (!is_left) {
+    endpoint_.migration_wanted = true;
+    retries_.renew();
+    return;
+  }
+  give_up_turn();
+  window_.close();
+  (void)repair_.close_probe();
 }
 
 }  // namespace verbena::requester

@@ -31,16 +31,15 @@ Requester::Requester(queue::Endpoint& endpoint, const SendQueue::Options& option
       turn_(member),
       tracker_(options),
       completions_(endpoint),
+      retries_(endpoint),
       emission_(endpoint, queue(), psns(), window_) {}
 
 void Requester::start(Psn first) {
   tracker_.start(first);
-  foreign_answer_.reset();
-  retries_left_ = reliability_.retry_count;
+  retries_.start();
   rnr_wait_.renew(reliability_.rnr_retry);
   credits_ = {};
   timer_.reset();
-  silence_ = {};
   repair_ = {};
   sending_ = true;
 }

@@ -26,10 +26,10 @@
 #include "verbena/requester/pacing.hpp"
 #include "verbena/requester/posting.hpp"
 #include "verbena/requester/repair.hpp"
+#include "verbena/requester/retries.hpp"
 #include "verbena/requester/rnr_wait.hpp"
 #include "verbena/requester/send_completions.hpp"
 #include "verbena/requester/send_tracker.hpp"
-#include "verbena/requester/silent_peer.hpp"
 #include "verbena/requester/turn.hpp"
 #include "verbena/requester/window.hpp"
 #include "verbena/wire/packet.hpp"
@@ -69,6 +69,7 @@ class Requester {
   void set_reliability(const ReliabilityAttributes& attributes) {
     reliability_ = attributes;
     timer_.set_timeout(attributes.timeout);
+    retries_.set_count(attributes.retry_count);
   }
   // With those that send to the same peer.
   void share_path(std::shared_ptr<FlowShare> share);
@@ -152,10 +153,7 @@ class Requester {
   [[gnu::cold]] void handle_gap(TimeNs now);
   [[gnu::cold]] void repair_missing(TimeNs now);
   [[gnu::cold]] void go_back(TimeNs now);
-  wire::PeerReport report_on_peer(TimeNs now);
-  bool is_excused(TimeNs now, const wire::PeerReport& peer);
-  [[gnu::cold]] void tell_of_silence(TimeNs now, const wire::PeerReport& peer);
-  [[gnu::cold]] void tell_of_endless_silence(TimeNs now);
+  [[gnu::cold]] void handle_silence(TimeNs now);
   void made_progress(std::uint32_t acknowledged, TimeNs now);
   bool may_repair_be_answered(TimeNs now) const {
     return repair_.may_be_answered(now, timer_.repetition_takes());
@@ -177,12 +175,10 @@ class Requester {
 
   AnswerTimer timer_;
   RnrWait rnr_wait_;
-  SilentPeer silence_;
+  Retries retries_;
   Repair repair_;
-  Pacing pacing_;                      // UC, UD
-  EarlyAnswers early_;                 // behind a gap at `una`
-  std::optional<Psn> foreign_answer_;  // the last one to what was not sent
-  std::uint8_t retries_left_ = 0;
+  Pacing pacing_;       // UC, UD
+  EarlyAnswers early_;  // behind a gap at `una`
   Emission emission_;
   bool sending_ = false;
   bool draining_ = false;

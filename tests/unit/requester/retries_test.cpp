@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How many retries are left, which silence costs one, and what is told of it.
+#include "verbena/requester/retries.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "../queue/endpoint_fixture.hpp"
+
+namespace verbena::requester {
+namespace {
+
+using Standing = wire::PeerReport::Standing;
+
+// A path whose ends somebody knows.
+class KnownPath final : public wire::Path {
+ public:
+  std::uint32_t capacity_packets(std::size_t) noexcept override { return 64; }
+  std::optional<Reading> reading() noexcept override { return read; }
+  void inquire(TimeNs) noexcept override { ++inquiries; }
+  wire::PeerReport report(TimeNs since) noexcept override {
+    asked_since = since;
+    return inquiries == 0 ? wire::PeerReport{} : answer;
+  }
+
+  std::optional<Reading> read;
+  wire::PeerReport answer;  // of whoever was asked
+  int inquiries = 0;
+  TimeNs asked_since = 0;
+};
+
+class RetriesTest : public queue::testing::EndpointTest {
+ protected:
+  static constexpr TimeNs kInterval = 100'000'000;
+
+  RetriesTest() {
+    auto path = std::make_unique<KnownPath>();
+    path_ = path.get();
+    endpoint_.path = std::move(path);
+    timer_.set_timeout(14);
+    timer_.heard(now_ - kInterval);
+    retries_.set_count(2);
+    retries_.start();
+    psns_.give(5);
+    psns_.send(5);
+  }
+  wire::PeerReport report() { return retries_.report_on_peer(timer_, now_); }
+  std::optional<TimeNs> excuse() { return retries_.excuse(report(), timer_, now_); }
+  void tell_of_silence() { retries_.tell_of_silence(psns_, timer_, report(), now_); }
+  bool says(const char* words) const { return sink_.said.find(words) != std::string::npos; }
+
+  KnownPath* path_;
+  SendPsns psns_{Psn(0x100)};
+  AnswerTimer timer_;
+  Retries retries_{endpoint_};
+  TimeNs now_ = 10'000'000'000;
+};
+
+TEST_F(RetriesTest, AreUsedUpUntilThereIsProgress) {
+  EXPECT_TRUE(retries_.use_one());
+  EXPECT_TRUE(retries_.use_one());
+  EXPECT_FALSE(retries_.use_one());
+  EXPECT_FALSE(retries_.use_one());
+  retries_.renew();
+  EXPECT_TRUE(retries_.use_one());
+}
+
+TEST_F(RetriesTest, ANewCountIsOfTheNextRenewal) {
+  retries_.set_count(0);
+  EXPECT_TRUE(retries_.use_one());
+  retries_.renew();
+  EXPECT_FALSE(retries_.use_one());
+}
+
+TEST_F(RetriesTest, TheEmulatorIsAskedOnlyIfNothingIsKnown) {
+  EXPECT_EQ(path_->answer.standing, Standing::kUnknown);
+  path_->answer.standing = Standing::kRuns;
+  EXPECT_EQ(report().standing, Standing::kRuns);
+  EXPECT_EQ(path_->inquiries, 1);
+  EXPECT_EQ(path_->asked_since, now_ - kInterval) << "since it was heard of";
+  EXPECT_EQ(report().standing, Standing::kRuns);
+  EXPECT_EQ(path_->inquiries, 1);
+}
+
+TEST_F(RetriesTest, ASilenceCountsWhereNothingIsKnown) { EXPECT_EQ(excuse(), std::nullopt); }
+
+TEST_F(RetriesTest, WhoHasNotReadYetIsExcusedUntilNow) {
+  path_->read = {100, 100};
+  EXPECT_EQ(excuse(), std::nullopt);
+  path_->read = {200, 99};
+  now_ += kInterval;
+  EXPECT_EQ(excuse(), TimeNs{0});
+}
+
+TEST_F(RetriesTest, WhoIsStoppedIsExcusedForAWhileAndHasAllRetries) {
+  retries_.use_one();
+  retries_.use_one();
+  path_->answer.standing = Standing::kStopped;
+  EXPECT_EQ(excuse(), Retries::kPauseOfStopped);
+  EXPECT_TRUE(says("is stopped; this queue pair waits until it goes on"));
+  EXPECT_TRUE(retries_.use_one());
+  sink_.said.clear();
+  now_ += kInterval;
+  EXPECT_EQ(excuse(), Retries::kPauseOfStopped);
+  EXPECT_EQ(sink_.said, "") << "told once since it was heard of";
+}
+
+TEST_F(RetriesTest, AnEndlessSilenceIsToldOnceAndOnlyIfItsCauseIsKnown) {
+  retries_.tell_of_endless_silence(psns_.una(), timer_, now_);
+  EXPECT_EQ(sink_.said, "");
+  path_->inquiries = 1;
+  path_->answer.standing = Standing::kEnded;
+  retries_.tell_of_endless_silence(psns_.una(), timer_, now_);
+  EXPECT_TRUE(says("no answer from the peer (QPN 0x008002) to PSN 0x000100"));
+  EXPECT_TRUE(says("with timeout 0 this queue pair waits for ever"));
+  sink_.said.clear();
+  retries_.tell_of_endless_silence(psns_.una(), timer_, now_ + kInterval);
+  EXPECT_EQ(sink_.said, "");
+}
+
+TEST_F(RetriesTest, TheLastSilenceIsToldWithItsRetries) {
+  EXPECT_EQ(excuse(), std::nullopt);
+  tell_of_silence();
+  EXPECT_TRUE(says("to PSN 0x000100 after 2 retries of 67 ms: is it alive")) << sink_.said;
+  EXPECT_NE(std::string(endpoint_.reason.text()), "");
+}
+
+TEST_F(RetriesTest, WhatWasAnsweredInsteadIsToldWhereNothingWasAcknowledged) {
+  EXPECT_EQ(excuse(), std::nullopt);
+  retries_.note_foreign_answer(Psn(0x777));
+  tell_of_silence();
+  EXPECT_TRUE(says("but answers with PSN 0x000777")) << sink_.said;
+  sink_.said.clear();
+  psns_.acknowledge(Psn(0x101));
+  tell_of_silence();
+  EXPECT_FALSE(says("0x000777")) << "it counts as this end does";
+}
+
+TEST_F(RetriesTest, ANewConnectionHasNothingOfTheOldOne) {
+  retries_.use_one();
+  retries_.use_one();
+  retries_.note_foreign_answer(Psn(0x777));
+  retries_.start();
+  EXPECT_TRUE(retries_.use_one());
+  EXPECT_EQ(excuse(), std::nullopt);
+  tell_of_silence();
+  EXPECT_FALSE(says("0x000777"));
+}
+
+TEST_F(RetriesTest, AReaderWhoseTimeIsUpIsToldToHaveTakenNothing) {
+  path_->read = {100, 100};
+  EXPECT_EQ(excuse(), std::nullopt);
+  path_->read = {200, 99};
+  now_ += SilentPeer::kReaderPatience;
+  EXPECT_EQ(excuse(), std::nullopt);
+  tell_of_silence();
+  EXPECT_TRUE(says("has taken nothing of what was sent to it for 5000 ms")) << sink_.said;
+}
+
+TEST_F(RetriesTest, AGapIsToldWithWhatIsMissing) {
+  retries_.tell_of_gap(Psn(0x103));
+  EXPECT_TRUE(says("still reports that PSN 0x000103 is missing")) << sink_.said;
+  EXPECT_TRUE(says("in each of 2 retries"));
+}
+
+}  // namespace
+}  // namespace verbena::requester
