@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What comes back: acknowledgements, NAKs, data. And what does not: when to go back, when to probe,
 // when to give up.
-#include <algorithm>
-
 #include "answer_data.hpp"
 #include "verbena/requester/read_chunks.hpp"
 #include "verbena/requester/requester.hpp"
@@ -145,12 +143,12 @@ void Requester::handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now) {
     go_back(now);
     return;
   }
-  if (!rnr_wait_.may_retry(reliability_.rnr_retry)) {
-    explain_rnr(endpoint_, queue(), reliability_.rnr_retry);
+  if (!rnr_wait_.may_retry()) {
+    explain_rnr(endpoint_, queue(), rnr_wait_.count());
     fail_head(Status::kRnrRetryExceeded);
     return;
   }
-  if (reliability_.rnr_retry == RnrWait::kForEver && rnr_wait_.must_tell(psns().una(), now)) {
+  if (rnr_wait_.is_for_ever() && rnr_wait_.must_tell(psns().una(), now)) {
     explain_endless_rnr(endpoint_, queue());
   }
   tracker_.go_back_to(psns().una());
@@ -165,7 +163,7 @@ bool Requester::acknowledge(Psn upto, TimeNs now) {
   const auto acknowledged = static_cast<std::uint32_t>(reached.distance_from(psns().una()));
   if (tracker_.acknowledge(reached)) repair_.note_kept();
   made_progress(acknowledged, now);
-  rnr_wait_.renew(reliability_.rnr_retry);
+  rnr_wait_.renew();
   return is_complete;
 }
 

@@ -37,7 +37,7 @@ Requester::Requester(queue::Endpoint& endpoint, const SendQueue::Options& option
 void Requester::start(Psn first) {
   tracker_.start(first);
   retries_.start();
-  rnr_wait_.renew(reliability_.rnr_retry);
+  rnr_wait_.renew();
   credits_ = {};
   timer_.reset();
   repair_ = {};
@@ -155,8 +155,7 @@ bool Requester::may_send(const SendEntry& entry, std::uint32_t window, TimeNs no
   }
   const std::uint32_t ahead = psns().ahead();
   if (entry.wants_response()) {
-    const auto reads_most = std::max<std::uint32_t>(reliability_.max_rd_atomic, 1);
-    if (tracker_.reads_in_flight() >= reads_most) return false;
+    if (!tracker_.may_ask_for_data()) return false;
     return ahead == 0 || ahead + psns_asked_for(entry, psns().cursor(), window_.chunk()) <= window;
   }
   return ahead < window;

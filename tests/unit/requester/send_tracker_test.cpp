@@ -115,10 +115,25 @@ TEST_F(SendTrackerTest, AnAcknowledgementDoesNotReachPastDataThatIsAwaited) {
   EXPECT_TRUE(reaches(103, 102, false));
   tracker_.acknowledge(Psn(105));  // the data has come
   tracker_.data_came(1);
-  EXPECT_EQ(tracker_.reads_in_flight(), 0u);
+  EXPECT_TRUE(tracker_.may_ask_for_data());
   EXPECT_EQ(retired(), Ids{1});
   EXPECT_FALSE(tracker_.has_responses_pending());
   EXPECT_TRUE(reaches(106, 106, true));
+}
+
+TEST_F(SendTrackerTest, NotMoreReadsAreUnderWayThanThePeerTakes) {
+  tracker_.set_reads_most(2);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(tracker_.may_ask_for_data());
+    post_and_send(WorkOpcode::kRead);
+  }
+  EXPECT_FALSE(tracker_.may_ask_for_data());
+  tracker_.data_came(1);
+  EXPECT_TRUE(tracker_.may_ask_for_data());
+  tracker_.set_reads_most(0);
+  EXPECT_FALSE(tracker_.may_ask_for_data());
+  tracker_.data_came(1);
+  EXPECT_TRUE(tracker_.may_ask_for_data()) << "one is always allowed";
 }
 
 TEST_F(SendTrackerTest, GoesBackIntoTheMiddleOfARequest) {
@@ -126,10 +141,10 @@ TEST_F(SendTrackerTest, GoesBackIntoTheMiddleOfARequest) {
   post_and_send(WorkOpcode::kWrite, 3);
   post_and_send(WorkOpcode::kSend);
   post(WorkOpcode::kSend);
-  EXPECT_EQ(tracker_.reads_in_flight(), 1u);
+  EXPECT_FALSE(tracker_.may_ask_for_data());
   tracker_.go_back_to(Psn(102));
   EXPECT_EQ(at_cursor().id, 1u);
-  EXPECT_EQ(tracker_.reads_in_flight(), 0u) << "they will be asked for again";
+  EXPECT_TRUE(tracker_.may_ask_for_data()) << "they will be asked for again";
   EXPECT_TRUE(tracker_.has_responses_pending());
   EXPECT_EQ(tracker_.unsent(), 3u);
   EXPECT_EQ(tracker_.unsent_bytes(kMtu), 2 * kMtu);
@@ -232,7 +247,7 @@ TEST_F(SendTrackerTest, NothingIsAwaitedOfWhatIsSkipped) {
   EXPECT_TRUE(tracker_.is_drained());
   EXPECT_TRUE(tracker_.is_consistent());
   EXPECT_FALSE(tracker_.is_stopped());
-  EXPECT_EQ(tracker_.reads_in_flight(), 0u);
+  EXPECT_TRUE(tracker_.may_ask_for_data());
   post_and_send(WorkOpcode::kSend);
   EXPECT_EQ(tracker_.psns().una(), Psn(105)) << "behind all PSNs that were given";
 }

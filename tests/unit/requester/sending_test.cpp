@@ -251,20 +251,24 @@ TEST(AckRequestsTest, IsMissingWhereNothingFollowsAFullBatch) {
 
 TEST(RnrWaitTest, CountsRetriesUntilThereIsProgress) {
   RnrWait wait;
-  wait.renew(2);
-  EXPECT_TRUE(wait.may_retry(2));
-  EXPECT_TRUE(wait.may_retry(2));
-  EXPECT_FALSE(wait.may_retry(2));
-  wait.renew(2);
-  EXPECT_TRUE(wait.may_retry(2));
-  wait.renew(0);
-  EXPECT_FALSE(wait.may_retry(0));
+  wait.set_count(2);
+  wait.renew();
+  EXPECT_TRUE(wait.may_retry());
+  EXPECT_TRUE(wait.may_retry());
+  EXPECT_FALSE(wait.may_retry());
+  wait.renew();
+  EXPECT_TRUE(wait.may_retry());
+  wait.set_count(0);
+  EXPECT_TRUE(wait.may_retry()) << "until the next renewal";
+  wait.renew();
+  EXPECT_FALSE(wait.may_retry());
 }
 
 TEST(RnrWaitTest, SevenRetriesNeverEnd) {
   RnrWait wait;
-  wait.renew(RnrWait::kForEver);
-  for (int i = 0; i < 100; ++i) ASSERT_TRUE(wait.may_retry(RnrWait::kForEver));
+  wait.set_count(RnrWait::kForEver);
+  wait.renew();
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(wait.may_retry());
 }
 
 TEST(RnrWaitTest, WaitsUntilItsTime) {

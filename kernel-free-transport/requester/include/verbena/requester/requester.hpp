@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "verbena/queue/endpoint.hpp"
@@ -67,9 +66,10 @@ class Requester {
   // --- states ---
   void start(Psn first);  // RTS
   void set_reliability(const ReliabilityAttributes& attributes) {
-    reliability_ = attributes;
     timer_.set_timeout(attributes.timeout);
     retries_.set_count(attributes.retry_count);
+    rnr_wait_.set_count(attributes.rnr_retry);
+    tracker_.set_reads_most(attributes.max_rd_atomic);
   }
   // With those that send to the same peer.
   void share_path(std::shared_ptr<FlowShare> share);
@@ -165,8 +165,6 @@ class Requester {
   queue::Endpoint& endpoint_;
   Turn turn_;
   SendTracker tracker_;
-  ReliabilityAttributes reliability_;
-
   SentCounters::Messages begun_;  // not taken to the port's counters yet
   Window window_;
   AckRequests ack_requests_;
@@ -177,11 +175,11 @@ class Requester {
   RnrWait rnr_wait_;
   Retries retries_;
   Repair repair_;
+  bool sending_ = false;
+  bool draining_ = false;
   Pacing pacing_;       // UC, UD
   EarlyAnswers early_;  // behind a gap at `una`
   Emission emission_;
-  bool sending_ = false;
-  bool draining_ = false;
 };
 
 }  // namespace verbena::requester

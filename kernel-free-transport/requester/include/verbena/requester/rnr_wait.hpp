@@ -22,11 +22,16 @@ class RnrWait {
   TimeNs until() const { return until_; }
   bool is_over(TimeNs now) const { return now >= until_; }
 
+  // As the program gave it (rnr_retry).
+  void set_count(std::uint8_t count) { count_ = count; }
+  std::uint8_t count() const { return count_; }
+  bool is_for_ever() const { return count_ == kForEver; }
+
   // There was progress: all retries may be used again.
-  void renew(std::uint8_t retries) { left_ = retries; }
+  void renew() { left_ = count_; }
   // The peer refused. False: no retry is left.
-  bool may_retry(std::uint8_t retries) {
-    if (retries == kForEver) return true;
+  bool may_retry() {
+    if (is_for_ever()) return true;
     if (left_ == 0) return false;
     --left_;
     return true;
@@ -52,6 +57,7 @@ class RnrWait {
   TimeNs since_ = 0;  // when this packet was refused for the first time
   Psn refused_;
   bool is_told_ = false;
+  std::uint8_t count_ = 0;
   std::uint8_t left_ = 0;
   bool is_waiting_ = false;
 };

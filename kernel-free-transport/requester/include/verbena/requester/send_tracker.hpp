@@ -61,7 +61,10 @@ class SendTracker {
     psns_.send(psns);
     if (psns_.cursor().is_after(entry.last())) ++cursor_;
   }
-  // The packet asked for data.
+  // So many request packets may await data at a time (max_rd_atomic; at least one).
+  void set_reads_most(std::uint8_t most) { reads_most_ = std::max<std::uint8_t>(most, 1); }
+  bool may_ask_for_data() const { return reads_in_flight_ < reads_most_; }
+  // One was sent.
   void asked_for_data() { ++reads_in_flight_; }
   // Of the request at the cursor one packet went out, which nobody will answer. True: the last one.
   bool sent_unreliably(const SendEntry& entry) {
@@ -77,23 +80,21 @@ class SendTracker {
   void go_back_to(Psn psn);
 
   // --- what failed here ---
-  // The request in that place, at which the cursor stops.
+  // The request in that place failed, so the cursor stops at it.
   void stop_at(std::uint32_t position, queue::Status status) {
     cursor_ = position;
     failed_ = status;
   }
   bool is_stopped() const { return failed_.has_value(); }
   bool is_stopped_at_oldest() const { return failed_ && queue_.head() == cursor_; }
-  // How it failed, of the request at which the cursor stops.
+  // Of the request at which it is stopped.
   queue::Status failure() const { return *failed_; }
-  // What failed here is found out again when its turn comes.
+  // The cursor may go on. What failed here is found out again when its turn comes.
   void resume() { failed_.reset(); }
 
   // --- what is answered ---
   // Requests that were begun and await data.
   bool has_responses_pending() const { return responses_pending_ != 0; }
-  // Request packets that await data.
-  std::uint32_t reads_in_flight() const { return reads_in_flight_; }
   // How much is answered where the peer says that everything before `upto` has arrived: data that
   // did not come is still to come.
   struct Reach {
@@ -151,6 +152,7 @@ class SendTracker {
   std::uint32_t cursor_ = 0;
   std::uint32_t responses_pending_ = 0;  // requests
   std::uint32_t reads_in_flight_ = 0;    // request packets
+  std::uint8_t reads_most_ = 1;
   std::optional<queue::Status> failed_;  // the request at the cursor, here
 };
 
