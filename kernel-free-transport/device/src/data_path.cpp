@@ -28,10 +28,8 @@ bool has_little_to_send(const requester::Requester& requester) {
 // What a packet that came in leaves to send.
 void Device::note_pending(qp::QueuePair& qp, TimeNs now) {
   if (!qp.wants_to_transmit()) return;
-  if (!qp.only_acknowledges() || !qp.held.holds(now)) return touched_.push(qp);
-  if (std::exchange(qp.is_holding, true)) return;
-  holding_.push_back(&qp);
-  held_until_.publish(std::min(held_until_.read_relaxed(), qp.held.until()));
+  if (!qp.only_acknowledges() || !qp.held.holds(now)) return pending_.touch(qp);
+  pending_.hold(qp);
 }
 
 void Device::deliver(qp::QueuePair& qp, const wire::PacketView& packet,
@@ -110,7 +108,7 @@ void Device::rearm(qp::QueuePair& qp) {
 }
 
 void Device::on_turn(void* member) noexcept {
-  dirty_.push(*static_cast<qp::QueuePair*>(member));
+  pending_.push(*static_cast<qp::QueuePair*>(member));
   events_.on_earlier_deadline(0);
 }
 
@@ -135,7 +133,7 @@ void Device::transmit(qp::QueuePair& qp, TimeNs now, Rest rest) {
   const bool more = transmit_batches(which, qp, now, rest);
   buffers_[which]->lock.unlock();
   if (!qp.responder().has_pending_answers()) qp.held.was_taken_along();
-  if (more) dirty_.push(qp);
+  if (more) pending_.push(qp);
   rearm(qp);
 }
 
@@ -167,7 +165,7 @@ bool Device::defer(qp::QueuePair& qp) {
   const requester::Requester& requester = qp.requester();
   if (requester.awaits_turn()) return true;
   if (requester.in_flight() == 0 || !has_little_to_send(requester)) return false;
-  dirty_.push_exclusively(qp);
+  pending_.push_locked(qp);
   return true;
 }
 
@@ -192,38 +190,21 @@ void Device::transmit_wanted(qp::QueuePair& qp, TimeNs now, Acknowledge acknowle
 }
 
 void Device::release_held(TimeNs now, bool all) {
-  TimeNs first = kNever;
-  std::erase_if(holding_, [&](qp::QueuePair* qp) {
-    const Guard guard(qp->lock());
-    if (qp->held.is_held() && !all && now < qp->held.until()) {
-      first = std::min(first, qp->held.until());
-      return false;
-    }
-    qp->is_holding = false;
-    if (!qp->held.is_held()) return true;
-    if (qp->only_acknowledges()) qp->held.goes_alone(now);
-    if (qp->wants_to_transmit()) transmit(*qp, now);
-    qp->held.was_taken_along();
-    return true;
+  pending_.release_held(now, all, [&](qp::QueuePair& qp) {
+    if (qp.only_acknowledges()) qp.held.goes_alone(now);
+    if (qp.wants_to_transmit()) transmit(qp, now);
+    qp.held.was_taken_along();
   });
-  held_until_.publish(first);
 }
 
 void Device::finish_receive(TimeNs now, Acknowledge acknowledge) {
-  using List = TakeAllList<qp::QueuePair>;
   const bool all_go = acknowledge != Acknowledge::kUnlessAnswered;
-  if (all_go && !holding_.empty()) release_held(now, true);
-  while (qp::QueuePair* qp = touched_.pop()) transmit_wanted(*qp, now, acknowledge);
-  for (qp::QueuePair* qp = dirty_.is_empty() ? nullptr : dirty_.take_all(); qp != nullptr;) {
-    qp::QueuePair* next = qp->next_in_list;
-    List::unlist(*qp);
-    transmit_wanted(*qp, now, acknowledge);
-    qp = next;
-  }
+  if (all_go && pending_.is_holding()) release_held(now, true);
+  pending_.take_all([&](qp::QueuePair& qp) { transmit_wanted(qp, now, acknowledge); });
 }
 
 void Device::handle_timeouts(TimeNs now) {
-  if (held_until_.read() <= now) release_held(now, false);
+  if (pending_.held_until() <= now) release_held(now, false);
   while (const auto entry = timers_.take_expired(now)) {
     qp::QueuePair* qp = table_.find(entry->number);
     if (qp == nullptr) continue;

@@ -3,6 +3,7 @@
 #include "verbena/device/device.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "tx_buffer.hpp"
 #include "verbena/base/short_text.hpp"
@@ -72,15 +73,7 @@ void Device::destroy_qp(qp::QueuePair* qp) {
       const Guard queue_pair_guard(qp->lock());
       qp->leave_queue();
     }
-    // Out of the lists: the rest goes back in.
-    for (qp::QueuePair* item = dirty_.take_all(); item != nullptr;) {
-      qp::QueuePair* next = item->next_in_list;
-      TakeAllList<qp::QueuePair>::unlist(*item);
-      if (item != qp) dirty_.push(*item);
-      item = next;
-    }
-    VERBENA_CHECK(touched_.is_empty());
-    if (qp->is_holding) std::erase(holding_, qp);
+    pending_.remove(*qp);
     if (qp->has_relay()) close_lines_of(*qp);
     table_.release(number);
   }
@@ -158,7 +151,7 @@ void Device::handle_answer(TimeNs now, const wire::PacketView& packet,
   qp::QueuePair& qp = *line->second;
   const Guard guard(qp.lock());
   qp.handle_answer(packet.bth.dest_qp, packet, datagram, now);
-  if (qp.wants_to_transmit()) dirty_.push(qp);
+  if (qp.wants_to_transmit()) pending_.push(qp);
 }
 
 // The line may be gone, and its number belong to another receiver or to none.

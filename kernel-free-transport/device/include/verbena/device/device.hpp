@@ -23,13 +23,12 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "verbena/base/address_plan.hpp"
 #include "verbena/base/drop_reason.hpp"
 #include "verbena/base/lock.hpp"
 #include "verbena/base/port_counters.hpp"
+#include "verbena/device/pending_senders.hpp"
 #include "verbena/device/qp_table.hpp"
 #include "verbena/device/shared_receives.hpp"
 #include "verbena/device/timer_queue.hpp"
@@ -56,28 +55,6 @@ struct DeviceOptions {
 // (qp/held_ack.hpp). kNowForPoster: in this round; but what is left of requests and would be little
 // waits for those that will be posted next.
 enum class Acknowledge : std::uint8_t { kNow, kUnlessAnswered, kNowForPoster };
-
-// Queue pairs that packets of the round have given something to send; under the receive lock, so
-// that one who is to answer costs no atomic operation.
-class TouchedList {
- public:
-  void push(qp::QueuePair& qp) noexcept {
-    if (std::exchange(qp.is_touched, true)) return;
-    qp.next_touched = first_;
-    first_ = &qp;
-  }
-  qp::QueuePair* pop() noexcept {
-    qp::QueuePair* qp = first_;
-    if (qp == nullptr) return nullptr;
-    first_ = qp->next_touched;
-    qp->is_touched = false;
-    return qp;
-  }
-  bool is_empty() const noexcept { return first_ == nullptr; }
-
- private:
-  qp::QueuePair* first_ = nullptr;
-};
 
 class Device final : public queue::SharedReceiveDirectory, private requester::TurnSink {
  public:
@@ -150,13 +127,13 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
 
   // --- without a lock ---
   // Nobody is told when finish_receive has made it earlier, which it has if anything is held.
-  TimeNs next_deadline() const { return std::min(timers_.earliest(), held_until_.read()); }
+  TimeNs next_deadline() const { return std::min(timers_.earliest(), pending_.held_until()); }
   // Some queue pair's time has come, and not only that of an acknowledgement which is held.
   bool is_timer_due(TimeNs now) const { return timers_.earliest() <= now; }
-  bool holds_any() const { return held_until_.read_relaxed() != kNever; }
-  bool has_work() const { return !dirty_.is_empty(); }
+  bool holds_any() const { return pending_.holds_any(); }
+  bool has_work() const { return pending_.has_pushed(); }
   // What a finish_receive(kNow) would send, if it is to be the last.
-  bool has_pending_acks() const { return has_work() || held_until_.read() != kNever; }
+  bool has_pending_acks() const { return has_work() || pending_.held_until() != kNever; }
   const DeviceOptions& options() const { return options_; }
   const qp::TransitionLimits& limits() const { return options_.limits; }
   PortCounters& counters() { return counters_; }
@@ -222,10 +199,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   Lock receive_lock_;
   QpTable table_;
   TimerQueue timers_;
-  TakeAllList<qp::QueuePair> dirty_;      // have something to send
-  TouchedList touched_;                   // the same, of the packets of this round
-  std::vector<qp::QueuePair*> holding_;   // an acknowledgement, or did so
-  Published<TimeNs> held_until_{kNever};  // the first of them, or sooner
+  PendingSenders pending_;
   std::array<std::unique_ptr<TxBuffer>, SentCounters::kParts> buffers_;
   SharedReceives shared_;
   std::unordered_map<std::uint32_t, qp::QueuePair*> lines_;  // by number; under the receive lock

@@ -126,7 +126,7 @@ class QueuePair {
   queue::ReceiveQueue* receive_queue() const { return endpoint_.receives; }
   bool is_consistent() const { return requester_.is_consistent(); }
 
-  // The device's lists (TakeAllList, timers); under its rules, not under the lock.
+  // The device's lists (PendingSenders, TimerQueue); under its rules, not under the lock.
   QueuePair* next_in_list = nullptr;
   Published<bool> is_listed{false};
   QueuePair* next_touched = nullptr;
