@@ -71,23 +71,26 @@ void PeerQuestions::on_question(Session& asker, const Incoming& in) {
   }
   asker.send(news, control::kDaemonSequence);
   if (news.standing != PeerStanding::kRuns) return;
-  peer->send_or_drop(control::encode(
-      control::QpQuestion{asker.context->port->info().address, asker.context->slot, question->qpn},
-      control::kDaemonSequence));
+  peer->send_or_drop(
+      control::encode(control::QpQuestion{asker.context->port->info().address, asker.context->slot,
+                                          question->address, question->qpn},
+                      control::kDaemonSequence));
 }
 
 void PeerQuestions::on_answer(const Session& peer, const Incoming& in) {
   const auto reply = control::decode<control::QpAnswer>(in.payload);
   if (!reply || !peer.context) return;
-  Session* const asker = clients_.context_of(reply->asker, reply->asker_slot);
-  if (asker == nullptr) return;
-  const control::PeerNews news{peer.context->port->info().address,
-                               reply->qpn,
-                               PeerStanding::kRuns,
-                               reply->queue_pair,
-                               false,
-                               peer.info.pid,
-                               peer.info.comm};
+  const control::QpQuestion& question = reply->question;
+  Session* const asker = clients_.context_of(question.asker, question.asker_slot);
+  if (asker == nullptr || !peer.context->port->has_address(question.address)) return;
+  control::PeerNews news;
+  news.address = question.address;
+  news.qpn = question.qpn;
+  news.standing = PeerStanding::kRuns;
+  news.queue_pair = reply->queue_pair;
+  news.connected_to = reply->connected_to;
+  news.pid = peer.info.pid;
+  news.comm = peer.info.comm;
   asker->send_or_drop(control::encode(news, control::kDaemonSequence));
 }
 

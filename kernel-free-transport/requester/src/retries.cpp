@@ -31,7 +31,7 @@ std::optional<TimeNs> Retries::excuse(const wire::PeerReport& peer, const Answer
 
 void Retries::tell_of_endless_silence(Psn missing, const AnswerTimer& timer, TimeNs now) {
   const auto peer = endpoint_.path->report(timer.silent_since());
-  if (!has_cause(peer) || !peer_.must_tell(timer.last_heard(), now)) return;
+  if (!has_cause(endpoint_, peer) || !peer_.must_tell(timer.last_heard(), now)) return;
   explain_endless_silence(endpoint_, missing, peer);
 }
 

@@ -19,8 +19,8 @@ bool is_readable(const memory::Pin& pin, std::uint64_t length) {
   return pin.read(&byte, length - 1, 1);
 }
 
-// What became of the process, if that explains the silence.
-ShortText cause_of(const wire::PeerReport& peer) {
+// What became of the process and its queue pair, if that explains the silence.
+ShortText cause_of(const Endpoint& endpoint, const wire::PeerReport& peer) {
   using Standing = wire::PeerReport::Standing;
   using QueuePair = wire::PeerReport::QueuePair;
   ShortText cause;
@@ -33,6 +33,11 @@ ShortText cause_of(const wire::PeerReport& peer) {
   } else if (peer.standing == Standing::kRuns && peer.queue_pair == QueuePair::kError) {
     cause.add("the queue pair of process %u (%s) is in the error state", peer.pid,
               peer.name.data());
+  } else if (peer.standing == Standing::kRuns && peer.connected_to != 0 &&
+             peer.connected_to != endpoint.number.value()) {
+    cause.add(
+        "the queue pair of process %u (%s) is connected to QPN 0x%06x, not to this one (0x%06x)",
+        peer.pid, peer.name.data(), peer.connected_to, endpoint.number.value());
   }
   return cause;
 }
@@ -155,8 +160,9 @@ void explain_stop(const Endpoint& endpoint, const wire::PeerReport& peer) {
                  endpoint.peer.value(), peer.pid, peer.name.data());
 }
 
-bool has_cause(const wire::PeerReport& peer) {
-  return peer.standing == wire::PeerReport::Standing::kStopped || !cause_of(peer).is_empty();
+bool has_cause(const Endpoint& endpoint, const wire::PeerReport& peer) {
+  return peer.standing == wire::PeerReport::Standing::kStopped ||
+         !cause_of(endpoint, peer).is_empty();
 }
 
 void explain_endless_silence(const Endpoint& endpoint, Psn missing, const wire::PeerReport& peer) {
@@ -165,7 +171,7 @@ void explain_endless_silence(const Endpoint& endpoint, Psn missing, const wire::
       endpoint,
       "no answer from the peer (QPN 0x%06x) to PSN 0x%06x: %s; with timeout 0 this queue "
       "pair waits for ever",
-      endpoint.peer.value(), missing.value(), cause_of(peer).c_str());
+      endpoint.peer.value(), missing.value(), cause_of(endpoint, peer).c_str());
 }
 
 void explain_gap(Endpoint& endpoint, Psn missing, std::uint8_t retries) {
@@ -181,7 +187,7 @@ void explain_silence(Endpoint& endpoint, const Silence& silence, const wire::Pee
   const auto milliseconds = [](TimeNs time) {
     return static_cast<unsigned long long>(time / 1'000'000);
   };
-  if (const ShortText cause = cause_of(peer); !cause.is_empty()) {
+  if (const ShortText cause = cause_of(endpoint, peer); !cause.is_empty()) {
     queue::blame(
         endpoint,
         "no answer from the peer (QPN 0x%06x at %s) to PSN 0x%06x after %u retries of %llu "

@@ -26,7 +26,7 @@ namespace verbena::requester {
                                std::uint8_t retries);
 [[gnu::cold]] void explain_endless_rnr(const queue::Endpoint& endpoint, const SendQueue& queue);
 // Whether it is known why the peer does not answer.
-[[gnu::cold]] bool has_cause(const wire::PeerReport& peer);
+[[gnu::cold]] bool has_cause(const queue::Endpoint& endpoint, const wire::PeerReport& peer);
 [[gnu::cold]] void explain_endless_silence(const queue::Endpoint& endpoint, Psn missing,
                                            const wire::PeerReport& peer);
 [[gnu::cold]] void explain_gap(queue::Endpoint& endpoint, Psn missing, std::uint8_t retries);

@@ -46,6 +46,7 @@ wire::PeerReport report_of(const control::PeerNews& news) {
   wire::PeerReport report;
   report.standing = standing_of(news.standing);
   report.queue_pair = queue_pair_of(news.queue_pair);
+  report.connected_to = news.connected_to;
   report.has_unread = news.has_unread;
   report.pid = news.pid;
   std::copy_n(news.comm.begin(), std::min(news.comm.size(), report.name.size() - 1),
@@ -54,8 +55,7 @@ wire::PeerReport report_of(const control::PeerNews& news) {
 }
 
 control::QpAnswer answer_to(const control::QpQuestion& question, device::Device& device) {
-  control::QpAnswer answer{question.asker, question.asker_slot, question.qpn,
-                           control::PeerQp::kNone};
+  control::QpAnswer answer{question, control::PeerQp::kNone};
   device.for_each_qp([&](qp::QueuePair& qp) {
     if (qp.number().value() != question.qpn) return;
     const Guard guard(qp.lock());
@@ -69,6 +69,7 @@ control::QpAnswer answer_to(const control::QpQuestion& question, device::Device&
         break;
       default:
         answer.queue_pair = control::PeerQp::kReady;
+        answer.connected_to = qp.endpoint().peer.value();
         break;
     }
   });

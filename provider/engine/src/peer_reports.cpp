@@ -36,6 +36,7 @@ void PeerReports::told(const IpAddress& address, Qpn qp, const wire::PeerReport&
   if (news.queue_pair != QueuePair::kUnknown) {
     entry.qp = qp;
     report.queue_pair = news.queue_pair;
+    report.connected_to = news.connected_to;
   } else {
     report.has_unread = news.has_unread;
   }
@@ -47,7 +48,10 @@ wire::PeerReport PeerReports::report_on(const IpAddress& address, Qpn qp, TimeNs
   wire::PeerReport report;
   if (entry.told_at != 0 && entry.told_at + kStaleAfter >= since) {
     report = entry.report;
-    if (!(entry.qp == qp)) report.queue_pair = QueuePair::kUnknown;
+    if (!(entry.qp == qp)) {
+      report.queue_pair = QueuePair::kUnknown;
+      report.connected_to = 0;
+    }
   } else if (entry.asked_at > entry.told_at && entry.asked_at + kStaleAfter >= since) {
     report.standing = Standing::kAsked;
   }

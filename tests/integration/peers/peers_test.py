@@ -78,6 +78,18 @@ class Peers(puppets.PuppetCase):
 
         self.each_link(case)
 
+    def test_one_that_is_connected_to_somebody_else(self):
+        def case(link):
+            first, second, third = (self.start("rc", link) for _ in range(3))
+            self.assertEqual(second.do("connect", **third.to), "ok")
+            self.assertEqual(first.do("connect", **second.to, **IMPATIENT), "ok")
+            self.assertEqual(first.do("write", **second.memory), "ok")
+            self.assertEqual(first.do("poll"), RETRIES_EXCEEDED)
+            self.said_by(first, f"the queue pair of process {second.process.pid} (puppet) is connected to QPN "
+                                f"0x{third.qpn:06x}, not to this one (0x{first.qpn:06x})")
+
+        self.each_link(case)
+
     def test_a_number_that_nobody_has(self):
         def case(link):
             first, second = self.start("rc", link), self.start("rc", link)

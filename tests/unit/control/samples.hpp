@@ -148,12 +148,19 @@ inline void fill(PeerNews& m) {
        0x8003,
        PeerStanding::kStopped,
        PeerQp::kNotReady,
+       0x4005,
        true,
        4711,
        "server"};
 }
-inline void fill(QpQuestion& m) { m = {IpAddress::v4(0x7f010001), 3, 0x8003}; }
-inline void fill(QpAnswer& m) { m = {IpAddress::v4(0x7f010001), 3, 0x8003, PeerQp::kReady}; }
+inline void fill(QpQuestion& m) {
+  m = {IpAddress::v4(0x7f010001), 3, IpAddress::v4(0x7f010002), 0x8003};
+}
+inline void fill(QpAnswer& m) {
+  fill(m.question);
+  m.queue_pair = PeerQp::kReady;
+  m.connected_to = 0x4005;
+}
 inline void fill(StatusRequest& m) { m = {0x4001, 128, StatusOf::kSharedReceives}; }
 inline void fill(StatusText& m) { m = {StatusPart::kQps, std::string(300, '{')}; }
 inline void fill(RaiseEvent& m) { m = {"verbena0", RaisedEvent::kSrqError, 0x80200001, 3}; }

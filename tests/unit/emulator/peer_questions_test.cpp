@@ -45,12 +45,24 @@ TEST_F(PeerQuestionsTest, OnePeerRunsAndIsAskedForItsQueuePair) {
   EXPECT_FALSE(news.has_unread);
   const auto question = heard<control::QpQuestion>(peer).first;
   control::QpAnswer answer;
-  answer.asker = question.asker;
-  answer.asker_slot = question.asker_slot;
-  answer.qpn = question.qpn;
+  answer.question = question;
   answer.queue_pair = control::PeerQp::kReady;
+  answer.connected_to = 0x4005;
   peers_->on_answer(*peer.session, incoming(answer));
-  EXPECT_EQ(heard<PeerNews>(asker).first.queue_pair, control::PeerQp::kReady);
+  const PeerNews second = heard<PeerNews>(asker).first;
+  EXPECT_EQ(second.address, news.address);
+  EXPECT_EQ(second.qpn, news.qpn);
+  EXPECT_EQ(second.queue_pair, control::PeerQp::kReady);
+  EXPECT_EQ(second.connected_to, 0x4005u);
+}
+
+TEST_F(PeerQuestionsTest, NobodyAnswersForThePeersOfOthers) {
+  const Client asker = connect_context("a");
+  const Client peer = connect_context("b", static_cast<std::uint32_t>(::getpid()));
+  ask(asker, peer.session->context->slot);
+  control::QpAnswer answer{heard<control::QpQuestion>(peer).first, control::PeerQp::kError};
+  peers_->on_answer(*asker.session, incoming(answer));
+  EXPECT_TRUE(hears_nothing(asker));
 }
 
 TEST_F(PeerQuestionsTest, ASlotOfNobodyIsElsewhere) {

@@ -32,27 +32,28 @@ struct PeerNews {
   std::uint32_t qpn = 0;
   PeerStanding standing = PeerStanding::kElsewhere;
   PeerQp queue_pair = PeerQp::kUnknown;
-  bool has_unread = false;  // its socket holds what it has not read
+  std::uint32_t connected_to = 0;  // the QPN that a ready one is connected to; 0: unknown
+  bool has_unread = false;         // its socket holds what it has not read
   std::uint32_t pid = 0;
   std::string comm;
   VERBENA_MESSAGE(kPeerNews) {
-    a(m.address, m.qpn, m.standing, m.queue_pair, m.has_unread, m.pid, m.comm);
+    a(m.address, m.qpn, m.standing, m.queue_pair, m.connected_to, m.has_unread, m.pid, m.comm);
   }
 };
 
 struct QpQuestion {
   IpAddress asker;
   std::uint32_t asker_slot = 0;
+  IpAddress address;  // of the peer, as the asker names it
   std::uint32_t qpn = 0;
-  VERBENA_MESSAGE(kQpQuestion) { a(m.asker, m.asker_slot, m.qpn); }
+  VERBENA_MESSAGE(kQpQuestion) { a(m.asker, m.asker_slot, m.address, m.qpn); }
 };
 
 struct QpAnswer {
-  IpAddress asker;
-  std::uint32_t asker_slot = 0;
-  std::uint32_t qpn = 0;
+  QpQuestion question;
   PeerQp queue_pair = PeerQp::kUnknown;
-  VERBENA_MESSAGE(kQpAnswer) { a(m.asker, m.asker_slot, m.qpn, m.queue_pair); }
+  std::uint32_t connected_to = 0;
+  VERBENA_MESSAGE(kQpAnswer) { a(m.question, m.queue_pair, m.connected_to); }
 };
 
 }  // namespace verbena::control

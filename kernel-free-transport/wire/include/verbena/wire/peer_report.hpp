@@ -20,7 +20,8 @@ struct PeerReport {
 
   Standing standing = Standing::kUnknown;
   QueuePair queue_pair = QueuePair::kUnknown;
-  bool has_unread = false;  // what was sent to the process lies there and was not read yet
+  std::uint32_t connected_to = 0;  // the QPN that a ready queue pair is connected to; 0: unknown
+  bool has_unread = false;         // what was sent to the process lies there and was not read yet
   std::uint32_t pid = 0;
   std::array<char, 16> name{};  // ends with a zero
 };
