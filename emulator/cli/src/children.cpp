@@ -26,7 +26,6 @@ int exit_code_in(const siginfo_t& ended) {
 }  // namespace
 
 Children::Children(Signals signals) : signals_(signals) {
-  for (const Process& process : descendants_of(::getpid(), {})) strangers_.insert(process.pid);
   sigset_t ours;
   sigemptyset(&ours);
   sigaddset(&ours, SIGCHLD);
@@ -44,8 +43,7 @@ Children::Children(Signals signals) : signals_(signals) {
 
 control::Outcome<pid_t> Children::start(const std::vector<std::string>& command,
                                         const Stdio& stdio) {
-  // Not earlier: the emulator, which is nobody's child, must not become ours.
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (first_ == 0) become_parent();
   take_signals(first_ == 0);
   const pid_t pid = ::fork();
   if (pid < 0) {
@@ -58,6 +56,13 @@ control::Outcome<pid_t> Children::start(const std::vector<std::string>& command,
   if (first_ == 0) first_ = pid;
   for (const int signal : std::exchange(early_, {})) ::kill(pid, signal);
   return pid;
+}
+
+// Not earlier: the emulator, which is nobody's child, must not become ours. In a container, where
+// we may be process 1, it is ours all the same.
+void Children::become_parent() {
+  for (const Process& process : descendants_of(::getpid(), {})) strangers_.insert(process.pid);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
 void Children::become(const std::vector<std::string>& command, const Stdio& stdio) const {

@@ -43,15 +43,13 @@ class Children {
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 
-  // A program that cannot be executed says so itself, and ends with 126 or 127.
+  // A program that cannot be executed says so itself, and ends with 126 or 127. Children that we
+  // have before the first one are neither ended nor waited for.
   control::Outcome<pid_t> start(const std::vector<std::string>& command, const Stdio& stdio);
 
   // Until one has ended, a signal has come, something has happened to one of `others`, or it is
   // time. May return for less.
   void wait(TimeNs until, std::span<pollfd> others = {});
-
-  // A child that is ours alone: it is neither ended nor waited for.
-  void disregard(pid_t child) { strangers_.insert(child); }
 
   // Of one that start() returned: 128 + N for a signal; nothing while it runs.
   std::optional<int> exit_code_of(pid_t pid) const;
@@ -61,6 +59,7 @@ class Children {
   void signal_all(int signal) const;
 
  private:
+  void become_parent();
   void reap();
   void hand_on(int signal) const;
   // Signals that wait for us. `is_early`: also those of the terminal.
@@ -75,7 +74,8 @@ class Children {
   std::vector<int> early_;
   pid_t first_ = 0;
   std::map<pid_t, std::optional<int>> started_;
-  // Children that whoever became us has left to us, as a shell does: `> >(tee log)`.
+  // What was there before the programs: what whoever became us has left to us, as a shell does with
+  // `> >(tee log)`, and commands of our own.
   std::set<pid_t> strangers_;
   bool are_left_ = false;
 };

@@ -59,7 +59,6 @@ Outcome<Done> RunCapture::begin(RunScene& scene) {
   control::UniqueFd writing(fds[1]);
   pid_ = start_own_command({{"capture", file_}, scene.dir, -1, writing.get(), longest_});
   if (pid_ < 0) return fail(errno, std::string("cannot capture: ") + std::strerror(errno));
-  scene.children.disregard(pid_);
   writing.reset();
   std::string said = read_words(words_.get(), kBegun);
   if (said.starts_with(kBegun)) {

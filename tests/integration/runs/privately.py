@@ -94,6 +94,19 @@ class Private(RunCase):
         self.assertEqual(shell.returncode, 0)
         self.assertTrue(self.lives(sleeper))
 
+    def test_as_process_1(self):
+        """As in a container without an init, where whoever loses its parent becomes a child of ours, the emulator too."""
+        init = ["unshare", *([] if os.geteuid() == 0 else ["-Ur"]), "-pf", "--mount-proc", "--kill-child"]
+        kept = self.home + "/kept"
+        for words, code in ((["--", "sh", "-c", "exit 5"], 5), (["--", "sh", "-c", "(setsid sleep 1 &) ; exit 6"], 6),
+                            (["--artifacts", kept, "--pair", "exec sleep 1000", "exit 7"], 7)):
+            done = subprocess.run([*init, self.exe, "run", "--private", *words], env=self.env, text=True, capture_output=True,
+                                  timeout=LIMIT, check=False)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertNotIn("verbenad", done.stderr)
+        self.assertEqual(json.loads(pathlib.Path(kept, "status.json").read_text())["devices"][0]["name"], "verbena0")
+        self.nothing_is_left()
+
     def test_killed_itself_it_kills_nobody(self):
         run = self.start("--private", "--", "sh", "-c", "echo $$; read word; echo $word > $0", self.home + "/said")
         program = int(run.stdout.readline())
