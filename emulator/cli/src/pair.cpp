@@ -40,7 +40,8 @@ int Pair::run(const std::string& server, const std::string& client) {
     return exit_code();
   }
   if (!is_ready) {
-    output_.finish();
+    limit_.end_now();
+    await_end();
     return server_was_too_short();
   }
   if (const auto failed = start("client", client, -1, client_)) {

@@ -2,6 +2,7 @@
 """`verbena run --pair`: a server and a client, of which one command line and one exit code become."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -73,6 +74,16 @@ class Pairs(RunCase):
             said = server.split()[1] if server.startswith("exit") else "127"
             self.assertIn(f"verbena: the server ended with exit code {said} before the client could be started\n", done.stderr)
         self.assertFalse(os.path.exists(self.home + "/started"))
+
+    def test_a_server_that_fails_and_leaves_others(self):
+        """They end with the run, also those that do not listen to SIGTERM."""
+        pids = self.home + "/pids"
+        done = self.pair(f"sleep 1000 & echo $! >> {pids}; setsid sh -c 'trap \"\" TERM; exec sleep 1000' & echo $! >> {pids}; "
+                         "sleep 0.2; exit 9", "true")
+        self.assertEqual(done.returncode, 9, done.stderr)
+        left = pathlib.Path(pids).read_text().split()
+        self.assertEqual((len(left), [pid for pid in left if self.lives(pid)]), (2, []))
+        self.nothing_is_left()
 
     def test_a_server_that_goes_into_the_background(self):
         done = self.pair(self.server + " forever &", self.client + " 0")
