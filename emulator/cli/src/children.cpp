@@ -134,8 +134,20 @@ std::vector<Process> Children::living() const {
   return all;
 }
 
+// What one of them starts while we look is in the next look. One that starts others without end
+// does not keep us here.
 void Children::signal_all(int signal) const {
-  for (const Process& process : living()) send_signal(process, signal);
+  constexpr int kLooksMost = 10;
+  std::set<std::pair<pid_t, std::uint64_t>> told;
+  bool has_news = true;
+  for (int look = 0; has_news && look < kLooksMost; ++look) {
+    has_news = false;
+    for (const Process& process : living()) {
+      if (!told.emplace(process.pid, process.started).second) continue;
+      send_signal(process, signal);
+      has_news = true;
+    }
+  }
 }
 
 int execute(const std::vector<std::string>& command) {
