@@ -184,6 +184,9 @@ class Environment : public ::testing::Environment {
 
   void SetUp() override {
     if (!problem_.empty()) GTEST_FAIL() << "verbena: " << problem_;
+    // With --gtest_repeat GoogleTest may set us up for each repetition.
+    static bool listens = false;
+    if (std::exchange(listens, true)) return;
     ::testing::UnitTest::GetInstance()->listeners().Append(new detail::CountersFromZero);
   }
 

@@ -192,8 +192,20 @@ class Header(Case):
             target_link_libraries(small Verbena::gtest GTest::gtest_main)
             """, small=r"""
             #include <verbena/gtest.hpp>
+            #include <dlfcn.h>
+            static int commands = 0;
+            extern "C" int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions,
+                                        const posix_spawnattr_t* attributes, char* const* words, char* const* environment) {
+              ++commands;
+              return reinterpret_cast<decltype(&posix_spawnp)>(dlsym(RTLD_NEXT, "posix_spawnp"))(
+                  pid, file, actions, attributes, words, environment);
+            }
             [[maybe_unused]] static auto* const device =
                 ::testing::AddGlobalTestEnvironment(new verbena::testing::Environment({"--device", "mlx5_0"}));
+            TEST(Small, BeginsWithOneCommand) {
+              EXPECT_EQ(commands, 1);
+              commands = 0;
+            }
             TEST(Small, Holds) {
               EXPECT_VERBENA_COUNTER("port_xmit_packets", ==, 0);
               EXPECT_VERBENA_DROPS("injected_fault", <=, 0);
@@ -239,6 +251,9 @@ class Header(Case):
                      "the number of packets dropped for injected_fault is 0, and not != 0\n",
                      'verbena fault: verbena: "much" is not a share'):
             self.assertIn(text, done.stdout)
+        repeated = self.command(self.build / "small", "--gtest_filter=*OneCommand", "--gtest_repeat=3",
+                                "--gtest_recreate_environments_when_repeating")
+        self.assertEqual(repeated.returncode, 0, repeated.stdout)
         listed = self.command(self.build / "small", "--gtest_list_tests", "--gtest_filter=*Holds")
         self.assertEqual((listed.returncode, listed.stdout.splitlines()[-2:]), (0, ["Small.", "  Holds"]))
         self.environment["LD_PRELOAD"] = "/nonexistent/libverbena-preload.so"
