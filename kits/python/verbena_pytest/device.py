@@ -15,8 +15,28 @@ from verbena_pytest.program import VerbenaError
 from verbena_pytest.programs import ProgramFailed, Running, text_of, words_of
 
 
+MARK = "VERBENA_PYTEST"  # a variable of the programs that a test starts
+
+# Says where the emulator is, and reads until its input is closed: by us, or by our end. Then it ends what the programs of the
+# test have left, in whatever session that is: all that has their mark in its environment.
+KEEPER = """
+echo "$VERBENA_RUNTIME_DIR"
+cat
+marked() { grep -ls "$1" /proc/[0-9]*/environ | tr -cd '0-9\\n'; }
+for signal in TERM KILL; do
+  for look in $(seq 50); do
+    left=$(marked "$1")
+    [ -n "$left" ] || exit 0
+    [ "$signal" = TERM ] && [ "$look" != 1 ] || kill -s "$signal" $left
+    sleep 0.1
+  done
+done 2>/dev/null
+"""
+
+
 class Device:
-    """`options` are those of `verbena up`. The emulator lives until close(), or until this process ends, however it ends."""
+    """`options` are those of `verbena up`. The emulator lives until close(), or until this process ends, however it ends. With
+    it ends what the test has started with run(), start() and pair()."""
 
     def __init__(self, program, options=(), captures=True):
         self.program = program
@@ -38,16 +58,17 @@ class Device:
     # Life.
 
     def _started(self, options):
-        """`verbena run --private` has an emulator for a program that says where it is, and then reads until its input is
-        closed: by us, or by our end. With it everything ends."""
-        words = [self.program.path, "run", "--private", "--quiet", *options, "--", "sh", "-c",
-                 'echo "$VERBENA_RUNTIME_DIR"; exec cat']
+        """`verbena run --private` has an emulator as long as its program runs."""
+        words = [self.program.path, "run", "--private", "--quiet", *options, "--", "sh", "-c", KEEPER, "sh", self._mark()]
         keeper = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                   start_new_session=True)
         directory = keeper.stdout.readline().rstrip("\n")
         if not directory:
             raise VerbenaError(f"the device could not be had: {keeper.communicate()[1].strip()}")
         return keeper, directory
+
+    def _mark(self):
+        return f"{MARK}={self.folder.name}"
 
     def close(self):
         for program in self._programs:
@@ -73,7 +94,7 @@ class Device:
             self.end_capture()
         words = [*options_words(options), *words]
         running = Running([self.program.path, "run", *words], text, self.folder, next(self._numbers), stdin=stdin, cwd=cwd,
-                          env={**self.environment, **(env or {})})
+                          env={**self.environment, **(env or {}), MARK: self.folder.name})
         self._programs.append(running)
         return running
 

@@ -222,14 +222,30 @@ class Fixture(Case):
             ''')
         self.assert_passed(self.pytest(), 1)
 
-    def test_no_emulator_stays_when_pytest_is_killed(self):
-        self.write('''
-            import time
+    LEAVES = """
+        import time
 
-            def test_it(verbena):
-                open("started", "w").close()
-                time.sleep(1000)
-            ''')
+        def test_it(verbena):
+            for name, deaf in (("first", ""), ("second", 'trap "" TERM; ')):
+                daemon = f"setsid sh -c '{deaf}echo $$ > {name}; exec sleep 1000'"
+                verbena.run(f"{daemon} > /dev/null 2>&1 & while [ ! -s {name} ]; do :; done")
+                verbena.run(f"kill -0 $(cat {name})")
+        """
+
+    def assert_none_is_left(self):
+        pids = [(self.folder / name).read_text().strip() for name in ("first", "second")]
+        self.until(lambda: not any(pathlib.Path("/proc", pid, "environ").exists() for pid in pids), "they live")
+
+    def test_what_programs_leave_ends_with_the_test(self):
+        self.write(self.LEAVES)
+        self.assert_passed(self.pytest(), 1)
+        self.assert_none_is_left()
+
+    def test_nothing_stays_when_pytest_is_killed(self):
+        self.write(textwrap.dedent(self.LEAVES) + '''
+            open("started", "w").close()
+            time.sleep(1000)
+            '''.replace("            ", "    "))
         with subprocess.Popen(self.words(), cwd=self.folder, env=self.environment, stdout=subprocess.DEVNULL) as process:
             try:
                 self.until((self.folder / "started").exists, "the test has not begun")
@@ -237,6 +253,7 @@ class Fixture(Case):
             finally:
                 process.kill()
         self.until(lambda: not emulators_of(self.folder), "the emulator has not ended")
+        self.assert_none_is_left()
 
 
 class Failures(Case):
