@@ -19,6 +19,9 @@ constexpr TimeNs kLookNs = 20 * kMs;
 // So long a server rests: with a queue pair, and if nothing of it can be seen.
 constexpr TimeNs kRestNs = 300 * kMs;
 constexpr TimeNs kLongRestNs = 5000 * kMs;
+// So long a server works that has a queue pair and listens nowhere, and so often we look.
+constexpr TimeNs kWorkNs = 10'000 * kMs;
+constexpr TimeNs kLookAtWorkNs = 1000 * kMs;
 // After the client's end: at rest, and at work.
 constexpr TimeNs kRestAtEndNs = 500 * kMs;
 constexpr TimeNs kWorkAtEndNs = 5000 * kMs;
@@ -97,7 +100,28 @@ bool Pair::is_reachable(const std::vector<Process>& server, TimeNs now) {
     complain("the server listens nowhere that can be seen; the client is started all the same");
     return true;
   }
-  return settled_.for_ns(now) >= kRestNs && has_queue_pair(pids);
+  if (settled_.for_ns(now) >= kRestNs) return has_queue_pair(pids);
+  return has_worked_for_long(pids, now);
+}
+
+// It may be waiting for the client without rest, by polling.
+bool Pair::has_worked_for_long(const std::set<pid_t>& server, TimeNs now) {
+  if (now < next_look_) return false;
+  if (next_look_ == 0) works_since_ = now;
+  next_look_ = now + kLookAtWorkNs;
+  const bool has_pair = has_queue_pair(server);
+  if (has_pair && pair_since_ == 0) pair_since_ = now;
+  if (has_pair && now - pair_since_ >= kWorkNs) {
+    complain(
+        "the server is at work and listens nowhere that can be seen; the client is started "
+        "all the same");
+    return true;
+  }
+  if (!has_pair && !has_told_ && now - works_since_ >= kWorkNs) {
+    complain("the server is at work and listens nowhere that can be seen; the client waits for it");
+    has_told_ = true;
+  }
+  return false;
 }
 
 bool Pair::listens_by_rdma_cm(const std::set<pid_t>& server) {

@@ -5,7 +5,8 @@
 //
 // A server can be reached when a process of it listens at a TCP port or with rdma_listen, or when
 // it has a queue pair and has come to rest. One of which nothing of that can be seen is taken for
-// ready once it has rested for longer. After the client's end the server has a while to end by
+// ready once it has rested for longer, and one that works without rest once it has had a queue pair
+// for longer: it may be polling. After the client's end the server has a while to end by
 // itself; then it is ended.
 #pragma once
 
@@ -39,6 +40,7 @@ class Pair {
   void step(TimeNs longest);
   bool await_server();
   bool is_reachable(const std::vector<Process>& server, TimeNs now);
+  bool has_worked_for_long(const std::set<pid_t>& server, TimeNs now);
   bool listens_by_rdma_cm(const std::set<pid_t>& server);
   bool has_queue_pair(const std::set<pid_t>& server);
   int server_was_too_short() const;
@@ -51,6 +53,11 @@ class Pair {
   Emulator& emulator_;
   SideOutput& output_;
   Settled settled_;
+  // Of a server at work.
+  TimeNs works_since_ = 0;
+  TimeNs pair_since_ = 0;
+  TimeNs next_look_ = 0;
+  bool has_told_ = false;
   pid_t server_ = 0;
   pid_t client_ = 0;
   bool was_ended_ = false;  // the server, by us

@@ -4,6 +4,7 @@
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,21 @@ class Devices(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(done.stdout.count("client| ping data: rdma-ping-"), 3)
         self.assertNotIn("listens nowhere", done.stderr)
+
+    def test_a_server_that_polls(self):
+        """It waits for the client without rest, and without listening: the other side of its connection is silent."""
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            polls = f"ibv_rc_pingpong -p {silent.getsockname()[1]} 127.0.0.1 & while :; do :; done"
+            done = self.pair(polls, "echo here", "--timeout", "30")
+        self.assertEqual((done.returncode, done.stdout), (0, "client| here\n"), done.stderr)
+        self.assertEqual(done.stderr, "verbena: the server is at work and listens nowhere that can be seen; the client is started "
+                         "all the same\n")
+
+    def test_a_server_that_works(self):
+        done = self.pair("while :; do :; done", "echo here", "--timeout", "11")
+        self.assertEqual((done.returncode, done.stdout), (124, ""))
+        self.assertEqual(done.stderr, "verbena: the server is at work and listens nowhere that can be seen; the client waits for "
+                         "it\nverbena: it took longer than 11s and was ended\n")
 
     def test_faults_and_failures(self):
         port = devices.free_port()
