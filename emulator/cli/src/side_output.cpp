@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <string_view>
 #include <utility>
+
+#include "command.hpp"
 
 namespace verbena::cli {
 namespace {
@@ -103,6 +106,7 @@ void SideOutput::write(Sink& sink) {
     return;
   }
   if (errno == EAGAIN || errno == EINTR) return;
+  if (errno != EPIPE) complain(std::string("cannot write the output: ") + std::strerror(errno));
   sink.is_gone = true;
   sink.queued.clear();
   for (Stream& stream : streams_) {

@@ -124,6 +124,13 @@ class Pairs(RunCase):
         self.assertEqual((done.returncode, done.stdout), (0, "server| listening\n"))
         self.nothing_is_left()
 
+    def test_output_that_cannot_be_written(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([self.exe, "run", "--private", "--pair", self.server + " forever", "echo word; sleep 1; echo more"],
+                                  env=self.env, text=True, stdout=full, stderr=subprocess.PIPE, timeout=LIMIT, check=False)
+        self.assertIn("verbena: cannot write the output: No space left on device\n", done.stderr)
+        self.nothing_is_left()
+
     def test_whoever_does_not_read_does_not_stop_the_clock(self):
         run = self.start("--private", "--timeout", "2", "--pair", self.server + " forever", "yes")
         self.assertEqual(run.wait(LIMIT), 124)
