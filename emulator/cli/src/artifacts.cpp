@@ -82,7 +82,7 @@ int Artifacts::end(RunScene& scene, int exit_code) {
                {"events", "--json", "--after", std::to_string(last_before_)});
   if (capture_) capture_->end(scene, exit_code);
   std::fflush(explanations_.get());
-  write_run(exit_code);
+  write_run(scene, exit_code);
   return exit_code;
 }
 
@@ -97,13 +97,13 @@ void Artifacts::write_output(RunScene& scene, const char* name,
   }
 }
 
-void Artifacts::write_run(int exit_code) const {
+void Artifacts::write_run(const RunScene& scene, int exit_code) const {
   const double seconds = static_cast<double>(link::monotonic_now_ns() - begun_) / 1e9;
   nlohmann::ordered_json run;
   run["command"] = options_.words;
   run["exit_code"] = exit_code;
   run["signal"] = signal_in(exit_code);
-  run["timed_out"] = options_.time_limit_ns && exit_code == kTimedOut;
+  run["timed_out"] = scene.is_timed_out;
   run["seed"] = options_.seed ? nlohmann::ordered_json(*options_.seed) : nlohmann::ordered_json();
   run["duration_seconds"] = seconds;
   run["version"] = VERBENA_VERSION;

@@ -42,7 +42,7 @@ class Artifacts final : public RunPart {
 
   explicit Artifacts(const RunOptions& options);
   void write_output(RunScene& scene, const char* name, std::vector<std::string> words) const;
-  void write_run(int exit_code) const;
+  void write_run(const RunScene& scene, int exit_code) const;
 
   const RunOptions& options_;
   std::unique_ptr<std::FILE, Close> explanations_;

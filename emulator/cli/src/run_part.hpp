@@ -15,6 +15,7 @@ struct RunScene {
   Emulator& emulator;
   const std::string& dir;  // of the emulator
   Children& children;
+  bool is_timed_out = false;  // --timeout has ended the programs
 };
 
 class RunPart {

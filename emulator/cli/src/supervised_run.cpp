@@ -86,7 +86,8 @@ int run_programs(const RunOptions& options, RunScene& scene, std::FILE* explanat
   if (limit.has_given_up()) {
     complain("what is left cannot be ended: it belongs to another user");
   }
-  if (!limit.is_exceeded()) return code;
+  scene.is_timed_out = limit.is_exceeded();
+  if (!scene.is_timed_out) return code;
   return complain("it took longer than " + duration_text(*options.time_limit_ns) + " and was ended",
                   kTimedOut);
 }

@@ -57,7 +57,8 @@ class Kept(RunCase):
 
     def test_whatever_its_end_was(self):
         for program, words, code, name, late in (("kill -SEGV $$", [], 139, "SIGSEGV", False), ("kill -9 $$", [], 137, "SIGKILL", False),
-                                                 ("sleep 1000", ["--timeout", "0.3"], 124, None, True), ("true", [], 0, None, False)):
+                                                 ("sleep 1000", ["--timeout", "0.3"], 124, None, True), ("true", [], 0, None, False),
+                                                 ("exit 124", ["--timeout", "50"], 124, None, False)):
             done = self.private("--artifacts", self.kept, *words, "--", "sh", "-c", program)
             self.assertEqual(done.returncode, code, done.stderr)
             run = self.run_json()
