@@ -66,12 +66,15 @@ Outcome<Done> Artifacts::begin(RunScene& scene) {
       control::JournalQuery{control::JournalQuery::kNothing, false});
   if (before) last_before_ = before->newest;
   if (!capture_) return Done{};
+  // As readable as the others: who uploads them may be somebody else, as outside of a container.
+  const std::string packets = options_.artifacts + "/capture.pcapng";
+  const control::UniqueFd made(::open(packets.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   const auto begun = capture_->begin(scene);
   if (begun) return begun;
   // There is one capture of an emulator at a time. What others record does not end this run.
   complain("no packets are kept: " + begun.error().text);
   std::error_code ignored;
-  fs::remove(fs::path(options_.artifacts) / "capture.pcapng", ignored);
+  fs::remove(packets, ignored);
   capture_.reset();
   return Done{};
 }

@@ -48,7 +48,7 @@ def save(device, folder, item, report):
     }, indent=1) + "\n")
     device.end_capture()
     with contextlib.suppress(FileNotFoundError):
-        shutil.copy(device.folder / "capture.pcapng", folder)
+        shutil.copyfile(device.folder / "capture.pcapng", folder / "capture.pcapng")
     lines += [f"files: {', '.join(sorted(file.name for file in folder.iterdir()))}"]
     lines += [f"fault: {fault}" for fault in device.faults]
     lines += [f"rule: {rule['rule']}: matched {rule['matched']}, fired {rule['fired']}" for rule in status.get("rules", [])]

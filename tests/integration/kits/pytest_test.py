@@ -273,6 +273,7 @@ class Failures(Case):
         events = [json.loads(line) for line in (kept / "events.jsonl").read_text().splitlines()]
         self.assertEqual([event["kind"] for event in events], ["emulator_up", "fault_set", "opened", "closed"])
         self.assertEqual((kept / "capture.pcapng").read_bytes()[:4], b"\x0a\x0d\x0d\x0a")
+        self.assertEqual(len({file.stat().st_mode for file in kept.iterdir()}), 1)
         run = json.loads((kept / "run.json").read_text())
         self.assertEqual((run["test"], run["file"], run["line"], run["faults"]),
                          ("test_sample.py::test_it", "test_sample.py", 2, ["--loss 1% --data --seed 11"]))

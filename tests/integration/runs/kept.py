@@ -6,6 +6,7 @@ import os
 import pathlib
 import shlex
 import signal
+import stat
 import subprocess
 
 import json_schema
@@ -79,6 +80,11 @@ class Kept(RunCase):
             self.assertEqual(json_schema.wrong(failure, json_schema.load("commands")), [])
             self.assertEqual((failure["command"], failure["exit_code"]), (command, 1))
         self.nothing_is_left()
+
+    def test_whoever_may_read_one_may_read_all(self):
+        self.assertEqual(self.private("--artifacts", self.kept, "--", "true").returncode, 0)
+        modes = {name: stat.S_IMODE(os.stat(f"{self.kept}/{name}").st_mode) for name in FILES}
+        self.assertEqual(len(set(modes.values())), 1, modes)
 
     def test_a_pair(self):
         done = self.private("--artifacts", self.kept, "--pair", f"echo '{LINE}' >&2; exit 5", "true")
