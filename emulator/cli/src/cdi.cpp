@@ -76,18 +76,22 @@ json specification(const Parts& parts, const Emulator& emulator, const std::stri
           {"containerEdits", {{"env", variables}, {"mounts", mounts_of(parts, inside)}}}};
 }
 
-// An engine may read it at any time: it appears complete or not at all.
+// An engine may read it at any time: it appears complete or not at all. Into a device, a pipe or
+// whatever a link leads to, as /dev/stdout, we write; it is not replaced.
 int write_whole(const std::string& file, const std::string& text) {
-  const std::string part = file + ".part." + std::to_string(::getpid());
-  std::FILE* out = std::fopen(part.c_str(), "wxe");
+  struct stat is {};
+  const bool stays = ::lstat(file.c_str(), &is) == 0 && !S_ISREG(is.st_mode);
+  const std::string part = stays ? file : file + ".part." + std::to_string(::getpid());
+  std::FILE* out = std::fopen(part.c_str(), stays ? "we" : "wxe");
   bool is_written = out != nullptr;
   if (out != nullptr) {
-    is_written = std::fputs(text.c_str(), out) >= 0 && ::fchmod(::fileno(out), 0644) == 0;
+    is_written = std::fputs(text.c_str(), out) >= 0;
+    if (!stays) is_written = ::fchmod(::fileno(out), 0644) == 0 && is_written;
     is_written = std::fclose(out) == 0 && is_written;
   }
-  if (is_written && ::rename(part.c_str(), file.c_str()) == 0) return kOk;
+  if (is_written && (stays || ::rename(part.c_str(), file.c_str()) == 0)) return kOk;
   const int code = errno;
-  if (out != nullptr) ::unlink(part.c_str());
+  if (out != nullptr && !stays) ::unlink(part.c_str());
   return complain("cannot write " + file + ": " + std::strerror(code));
 }
 

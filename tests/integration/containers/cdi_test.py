@@ -78,6 +78,18 @@ class Cdi(unittest.TestCase):
         self.assertEqual(file.stat().st_mode & 0o777, 0o644)
         self.assertEqual(self.cdi("--output", str(file)).returncode, 0, "once more, over the old one")
 
+    def test_into_what_is_no_file(self):
+        """It is not replaced: links here, so that no device of the machine is at stake."""
+        link = self.folder / "link"
+        link.symlink_to("/proc/self/fd/1")
+        self.assertEqual(self.specification("--output", str(link)), self.specification())
+        self.assertTrue(link.is_symlink())
+        link.unlink()
+        link.symlink_to("/dev/full")
+        done = self.cdi("--output", str(link))
+        self.assertEqual((done.returncode, done.stderr), (1, f"verbena: cannot write {link}: No space left on device\n"))
+        self.assertTrue(link.is_symlink())
+
     def test_of_a_private_emulator(self):
         self.assertEqual(self.device.control("up", "--private", "ci").returncode, 0)
         self.addCleanup(self.device.control, "down", "--private", "ci")
