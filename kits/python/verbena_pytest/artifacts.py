@@ -24,7 +24,14 @@ def name_of(nodeid):
 
 
 def save(device, folder, item, report):
-    """Returns what pytest is to show."""
+    """Returns what pytest is to show. Where nothing can be written, the other tests go on."""
+    try:
+        return _saved(device, folder, item, report)
+    except OSError as error:
+        return f"artifacts cannot be kept in {folder}: {error.strerror}"
+
+
+def _saved(device, folder, item, report):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     lines = [f"artifacts: {folder}"]
