@@ -18,19 +18,22 @@ from verbena_pytest.programs import ProgramFailed, Running, text_of, words_of
 MARK = "VERBENA_PYTEST"  # a variable of the programs that a test starts
 
 # Says where the emulator is, and reads until its input is closed: by us, or by our end. Then it ends what the programs of the
-# test have left, in whatever session that is: all that has their mark in its environment.
+# test have left, in whatever session that is: all that has their mark in its environment. And it removes their files.
 KEEPER = """
 echo "$VERBENA_RUNTIME_DIR"
 cat
-marked() { grep -ls "$1" /proc/[0-9]*/environ | tr -cd '0-9\\n'; }
-for signal in TERM KILL; do
-  for look in $(seq 50); do
-    left=$(marked "$1")
-    [ -n "$left" ] || exit 0
-    [ "$signal" = TERM ] && [ "$look" != 1 ] || kill -s "$signal" $left
-    sleep 0.1
+end_marked() {
+  for signal in TERM KILL; do
+    for look in $(seq 50); do
+      left=$(grep -ls "$1" /proc/[0-9]*/environ | tr -cd '0-9\\n')
+      [ -n "$left" ] || return
+      [ "$signal" = TERM ] && [ "$look" != 1 ] || kill -s "$signal" $left
+      sleep 0.1
+    done
   done
-done 2>/dev/null
+}
+end_marked "$1" 2>/dev/null
+rm -rf "$2"
 """
 
 
@@ -59,16 +62,14 @@ class Device:
 
     def _started(self, options):
         """`verbena run --private` has an emulator as long as its program runs."""
-        words = [self.program.path, "run", "--private", "--quiet", *options, "--", "sh", "-c", KEEPER, "sh", self._mark()]
+        words = [self.program.path, "run", "--private", "--quiet", *options, "--", "sh", "-c", KEEPER, "sh",
+                 f"{MARK}={self.folder.name}", str(self.folder)]
         keeper = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                   start_new_session=True)
         directory = keeper.stdout.readline().rstrip("\n")
         if not directory:
             raise VerbenaError(f"the device could not be had: {keeper.communicate()[1].strip()}")
         return keeper, directory
-
-    def _mark(self):
-        return f"{MARK}={self.folder.name}"
 
     def close(self):
         for program in self._programs:

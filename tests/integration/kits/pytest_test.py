@@ -254,6 +254,7 @@ class Fixture(Case):
                 process.kill()
         self.until(lambda: not emulators_of(self.folder), "the emulator has not ended")
         self.assert_none_is_left()
+        self.assertFalse([*self.folder.glob("verbena-pytest-*")])
 
 
 class Failures(Case):
@@ -295,6 +296,16 @@ class Failures(Case):
         kept = [json.loads(run.read_text())["test"] for run in self.folder.glob("verbena-artifacts/*/run.json")]
         self.assertEqual(len(set(kept)), 10, kept)
         self.assertIn("two/test_it.py::test_it[b/x]", kept)
+
+    def test_where_nothing_can_be_kept(self):
+        """The other tests go on."""
+        self.write(textwrap.dedent(ONE_FAILS) + "def test_another(verbena): pass\n")
+        self.write("", "file")
+        done = self.pytest("--verbena-artifacts", "file/folder")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"\b1 failed, 1 passed\b")
+        self.assertIn(f"artifacts cannot be kept in {self.folder}/file/folder/test_sample.py-test_it: Not a directory\n",
+                      done.stdout)
 
     def test_settings(self):
         self.write(ONE_FAILS)
