@@ -62,10 +62,12 @@ Environment bare_environment(const Parts& parts, const std::string& runtime_dir)
   };
 }
 
-// The loader splits LD_PRELOAD at colons and blanks and knows no quoting.
+// The loader splits LD_PRELOAD at colons and blanks, libibverbs RDMAV_DRIVERS at colons and
+// semicolons, and neither knows quoting.
 std::string wrong_place(const Parts& parts) {
-  if (parts.lib_dir.find_first_of(": ") == std::string::npos) return {};
-  return "the path " + parts.lib_dir + " holds a blank or a colon, which LD_PRELOAD cannot";
+  if (parts.lib_dir.find_first_of(": ;") == std::string::npos) return {};
+  return "the path " + parts.lib_dir +
+         " holds a blank, a colon or a semicolon, which LD_PRELOAD or RDMAV_DRIVERS cannot";
 }
 
 Outcome<Environment> device_environment(const Parts& parts, const std::string& runtime_dir) {

@@ -54,14 +54,16 @@ class Doctor(DoctorCase):
             self.finds(f"{path} is missing", "install Verbena again")
             os.rename(path + ".away", path)
 
-    def test_a_place_with_a_blank(self):
-        os.mkdir(self.home + "/a b")
-        for part in ("bin", "lib"):
-            os.rename(f"{self.home}/{part}", f"{self.home}/a b/{part}")
-        whole = self.home
-        self.home += "/a b"
+    def test_a_place_that_cannot_be_named(self):
+        whole = place = self.home
         try:
-            self.finds(f"the path {self.home}/lib holds a blank or a colon", "install Verbena elsewhere")
+            for name in ("a b", "a;b"):
+                self.home = f"{whole}/{name}"
+                os.mkdir(self.home)
+                for part in ("bin", "lib"):
+                    os.rename(f"{place}/{part}", f"{self.home}/{part}")
+                place = self.home
+                self.finds(f"the path {self.home}/lib holds a blank, a colon or a semicolon", "install Verbena elsewhere")
         finally:
             self.home = whole
 
