@@ -92,11 +92,18 @@ void SideOutput::read(Stream& stream) {
 
 void SideOutput::add_line(Stream& stream) {
   const std::string line = std::exchange(stream.line, {}) + "\n";
-  if (explanations_ != nullptr && stream.sink == 1 && explains(line)) {
-    std::fputs(line.c_str(), explanations_);
-    std::fflush(explanations_);
-  }
+  if (explanations_ != nullptr && stream.sink == 1 && explains(line)) keep_explanation(line);
   if (!stream.is_plain) sinks_[stream.sink].queued += stream.prefix + line;
+}
+
+// The last line says it where some are left out.
+void SideOutput::keep_explanation(const std::string& line) {
+  if (explained_ > kExplanationsMost) return;
+  explained_ += line.size();
+  const bool has_room = explained_ <= kExplanationsMost;
+  std::fputs(has_room ? line.c_str() : "verbena: further explanations are left out\n",
+             explanations_);
+  std::fflush(explanations_);
 }
 
 void SideOutput::write(Sink& sink) {

@@ -25,8 +25,10 @@ class SideOutput {
  public:
   static constexpr std::size_t kLongestLine = 8192;
   static constexpr std::size_t kQueueMost = 64 * 1024;
+  static constexpr std::size_t kExplanationsMost = 4u << 20;
 
-  // `explanations`: gets a copy of each line on error outputs that explains something; may be null.
+  // `explanations`: gets a copy of each line on error outputs that explains something, up to
+  // kExplanationsMost; may be null.
   explicit SideOutput(std::FILE* explanations = nullptr);
 
   // Descriptors for the standard output and error output of a side, until forget_ends().
@@ -63,10 +65,12 @@ class SideOutput {
   int add_stream(const std::string& name, std::size_t sink);
   void read(Stream& stream);
   void add_line(Stream& stream);
+  void keep_explanation(const std::string& line);
   void write(Sink& sink);
   bool has_room(const Stream& stream) const;
 
   std::FILE* explanations_;
+  std::size_t explained_ = 0;  // bytes
   std::array<Sink, 2> sinks_;
   std::vector<Stream> streams_;
   std::vector<control::UniqueFd> ends_;

@@ -86,6 +86,15 @@ class Kept(RunCase):
         modes = {name: stat.S_IMODE(os.stat(f"{self.kept}/{name}").st_mode) for name in FILES}
         self.assertEqual(len(set(modes.values())), 1, modes)
 
+    def test_explanations_without_end(self):
+        """Each is shown; what is kept stays small enough to be uploaded."""
+        done = self.private("--artifacts", self.kept, "--", "sh", "-c", f"yes '{LINE}' | head -n 120000 >&2")
+        self.assertEqual((done.returncode, done.stderr), (0, (LINE + "\n") * 120_000))
+        kept = pathlib.Path(self.kept, "explain.log").read_text()
+        self.assertGreater(4 << 20, len(kept) - 100)
+        self.assertTrue(kept.startswith((LINE + "\n") * 80_000))
+        self.assertTrue(kept.endswith(LINE + "\nverbena: further explanations are left out\n"))
+
     def test_a_pair(self):
         done = self.private("--artifacts", self.kept, "--pair", f"echo '{LINE}' >&2; exit 5", "true")
         self.assertEqual(done.returncode, 5)
