@@ -115,7 +115,8 @@ def hardware_counters(shadow, device):
 
 
 class Traffic:
-    """Two connected queue pairs that wait for nobody, so that status has something of each kind to show."""
+    """Two connected queue pairs that wait for nobody, and somebody who listens, so that status has something of each kind
+    to show."""
 
     def __init__(self, device, steps):
         self.device, self.steps = device, steps
@@ -129,18 +130,23 @@ class Traffic:
             side.stdin.write(peer)
             side.stdin.flush()
             assert side.stdout.readline() == "at connected\n"
+        self.listener = subprocess.Popen(self.device.wrap(["rping", "-s"]), env=self.device.environment,
+                                         stdout=subprocess.DEVNULL)
         return self
 
     def __exit__(self, *_):
         for side in self.sides:
             side.kill()
             side.communicate()
+        self.listener.kill()
+        self.listener.wait()
 
     def status(self):
-        """With both processes in it."""
+        """With all three processes in it."""
         end = time.monotonic() + LIMIT
         while True:
             status = json.loads(self.device.control("status", "--json").stdout)
-            if all(c["responding"] for d in status["devices"] for c in d["contexts"]) or time.monotonic() > end:
+            responds = all(c["responding"] for d in status["devices"] for c in d["contexts"])
+            if responds and status["cm_ids"] or time.monotonic() > end:
                 return status
             time.sleep(0.05)

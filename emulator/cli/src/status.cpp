@@ -149,6 +149,21 @@ void print_rule(const json& rule) {
   std::printf("\n");
 }
 
+void print_cm_id(const json& id) {
+  std::string line = text_of(id["state"]) + " " + text_of(id["port_space"]);
+  if (id["source"].is_string()) line += " " + text_of(id["source"]);
+  if (id["destination"].is_string()) line += " -> " + text_of(id["destination"]);
+  if (id["device"].is_string()) line += " on " + text_of(id["device"]);
+  if (id["qpn"].is_string()) line += ", QP " + text_of(id["qpn"]);
+  if (text_of(id["state"]) == "LISTEN") {
+    line += ", backlog " + std::to_string(id["backlog"].get<unsigned>());
+  }
+  const auto unread = id["unread_events"].get<std::size_t>();
+  if (unread != 0) line += "; events of its channel not read: " + std::to_string(unread);
+  std::printf("rdma_cm ID of pid %u (%s): %s\n", id["pid"].get<unsigned>(),
+              text_of(id["program"]).c_str(), line.c_str());
+}
+
 void print_device(const json& device) {
   const json& port = device["ports"][0];
   std::printf("%s  %s  %s on %s  ", text_of(device["name"]).c_str(),
@@ -201,6 +216,8 @@ class TextPrinter final : public Printer {
         return print_emulator(object);
       case StatusPart::kRules:
         return print_rule(object);
+      case StatusPart::kCmIds:
+        return print_cm_id(object);
       case StatusPart::kDevice:
         return print_device(object);
       case StatusPart::kFaults:
@@ -235,7 +252,7 @@ class JsonPrinter final : public Printer {
       case StatusPart::kEmulator:
         return begin_object(text, "rules");
       case StatusPart::kDevice:
-        if (!has_devices_) std::fputs("],\n\"devices\": [", stdout);
+        if (!has_devices_) begin_devices();
         end_device();
         if (has_devices_) std::fputs(",\n", stdout);
         has_devices_ = is_in_device_ = true;
@@ -256,6 +273,9 @@ class JsonPrinter final : public Printer {
       case StatusPart::kSrqs:
         begin_lists(3);
         return print_objects(text);
+      case StatusPart::kCmIds:
+        begin_cm_ids();
+        return print_objects(text);
       case StatusPart::kRules:
       case StatusPart::kFaults:
       case StatusPart::kQps:
@@ -265,7 +285,7 @@ class JsonPrinter final : public Printer {
         std::printf("],\n%s", text.c_str() + 1);
         return;
       case StatusPart::kEnd:
-        if (!has_devices_) std::fputs("],\n\"devices\": [", stdout);
+        if (!has_devices_) begin_devices();
         end_device();
         std::fputs("]}\n", stdout);
         return;
@@ -277,6 +297,15 @@ class JsonPrinter final : public Printer {
   void begin_object(const std::string& text, const char* list) {
     std::printf("%.*s,\n\"%s\": [", static_cast<int>(text.size()) - 1, text.c_str(), list);
     is_empty_ = true;
+  }
+  void begin_cm_ids() {
+    if (std::exchange(has_cm_ids_, true)) return;
+    std::fputs("],\n\"cm_ids\": [", stdout);
+    is_empty_ = true;
+  }
+  void begin_devices() {
+    begin_cm_ids();
+    std::fputs("],\n\"devices\": [", stdout);
   }
   void begin_contexts() {
     std::fputs("],\n\"contexts\": [", stdout);
@@ -304,6 +333,7 @@ class JsonPrinter final : public Printer {
     }
   }
 
+  bool has_cm_ids_ = false;
   bool has_devices_ = false;
   bool is_in_device_ = false;
   bool has_contexts_ = false;

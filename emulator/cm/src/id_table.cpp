@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/cm/id_table.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -32,6 +33,18 @@ int IdTable::find(ChannelId channel, IdHandle handle, RdmaId*& id) const {
   if (found->channel != channel) return EINVAL;
   id = found;
   return 0;
+}
+
+std::vector<const RdmaId*> IdTable::behind(IdHandle handle, std::size_t most) const {
+  std::vector<const RdmaId*> found;
+  for (const auto& [number, id] : ids_) {
+    if (number > handle) found.push_back(id.get());
+  }
+  const std::size_t count = std::min(most, found.size());
+  std::ranges::partial_sort(found, found.begin() + static_cast<std::ptrdiff_t>(count), {},
+                            &RdmaId::handle);
+  found.resize(count);
+  return found;
 }
 
 void IdTable::connect(RdmaId& id, CommId comm) {

@@ -302,7 +302,8 @@ void Server::on_announce(Session& session, const Incoming& in) {
 void Server::on_status_query(Session& session, const Incoming& in) {
   status_.on_status_query(session, in,
                           {kVersion, static_cast<std::uint32_t>(::getpid()), instance_.dir(),
-                           lifetime_.ends_when_idle()});
+                           lifetime_.ends_when_idle()},
+                          extension_);
 }
 
 void Server::on_refresh_counters(Session& session, const Incoming& in) {

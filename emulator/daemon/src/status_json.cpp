@@ -152,6 +152,27 @@ ordered_json rule_json(const RuleStatus& rule) {
   };
 }
 
+ordered_json text_or_null(const std::string& text) {
+  return text.empty() ? ordered_json(nullptr) : ordered_json(text);
+}
+
+ordered_json cm_id_json(const CmIdOfProcess& of) {
+  const fabric::CmIdStatus& id = of.id;
+  return {
+      {"id", id.number},
+      {"pid", of.pid},
+      {"program", of.comm},
+      {"state", id.state},
+      {"port_space", id.port_space},
+      {"source", text_or_null(id.source)},
+      {"destination", text_or_null(id.destination)},
+      {"device", text_or_null(id.device)},
+      {"qpn", id.qpn != 0 ? ordered_json(hex(id.qpn, 6)) : ordered_json(nullptr)},
+      {"backlog", id.backlog},
+      {"unread_events", id.unread_events},
+  };
+}
+
 // Each once.
 ordered_json gids_json(const control::DeviceInfo& d) {
   std::vector<std::string> gids;
@@ -223,6 +244,7 @@ std::string json_of(const control::DeviceInfo& device, const fabric::Totals& tot
 std::string json_of(const ContextStatus& context) { return text_of(context_json(context)); }
 std::string json_of(const FaultStatus& fault) { return text_of(fault_json(fault)); }
 std::string json_of(const RuleStatus& rule) { return text_of(rule_json(rule)); }
+std::string json_of(const CmIdOfProcess& id) { return text_of(cm_id_json(id)); }
 std::string json_of(const control::QpStatus& qp) { return text_of(qp_json(qp)); }
 std::string json_of(const control::CqStatus& cq) { return text_of(cq_json(cq)); }
 std::string json_of(const control::SrqStatus& srq) { return text_of(srq_json(srq)); }

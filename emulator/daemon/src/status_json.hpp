@@ -27,6 +27,12 @@ struct RuleStatus {
   fabric::RuleTotals totals;
 };
 
+struct CmIdOfProcess {
+  fabric::CmIdStatus id;
+  std::uint32_t pid = 0;
+  std::string comm;
+};
+
 struct EmulatorStatus {
   std::string version;
   std::uint32_t pid = 0;
@@ -34,13 +40,14 @@ struct EmulatorStatus {
   bool ends_when_idle = false;
 };
 
-// Without what follows as objects of their own: rules, devices, faults, contexts, queue pairs,
-// completion queues, shared receive queues.
+// Without what follows as objects of their own: rules, rdma_cm IDs, devices, faults, contexts,
+// queue pairs, completion queues, shared receive queues.
 std::string json_of(const EmulatorStatus& status);
 std::string json_of(const control::DeviceInfo& device, const fabric::Totals& totals);
 std::string json_of(const ContextStatus& context);
 std::string json_of(const FaultStatus& fault);
 std::string json_of(const RuleStatus& rule);
+std::string json_of(const CmIdOfProcess& id);
 std::string json_of(const control::QpStatus& qp);
 std::string json_of(const control::CqStatus& cq);
 std::string json_of(const control::SrqStatus& srq);

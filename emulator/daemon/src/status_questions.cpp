@@ -24,12 +24,31 @@ auto sender_to(const ClientTable& clients, const Session& asker, const Incoming&
 
 }  // namespace
 
-void StatusQuestions::on_status_query(Session& asker, const Incoming& in, EmulatorStatus emulator) {
+void StatusQuestions::on_status_query(Session& asker, const Incoming& in, EmulatorStatus emulator,
+                                      fabric::Extension* extension) {
   const auto query = asker.decoded<control::StatusQuery>(in);
   if (!query) return;
   begin_round(asker, in, "",
-              std::make_unique<StatusTextWriter>(std::move(emulator), fabric_, query->resets,
-                                                 sender_to(clients_, asker, in)));
+              std::make_unique<StatusTextWriter>(
+                  std::move(emulator), fabric_, query->resets,
+                  [=, this](std::uint32_t number) { return cm_ids_behind(number, extension); },
+                  sender_to(clients_, asker, in)));
+}
+
+std::vector<CmIdOfProcess> StatusQuestions::cm_ids_behind(std::uint32_t number,
+                                                          fabric::Extension* extension) const {
+  std::vector<CmIdOfProcess> all;
+  if (extension == nullptr) return all;
+  for (fabric::CmIdStatus& id :
+       extension->cm_ids_behind(number, control::StatusReport::kMostInOne)) {
+    CmIdOfProcess& of = all.emplace_back();
+    of.id = std::move(id);
+    if (const Session* const owner = clients_.find(of.id.owner)) {
+      of.pid = owner->info.pid;
+      of.comm = owner->info.comm;
+    }
+  }
+  return all;
 }
 
 void StatusQuestions::on_query_resources(Session& asker, const Incoming& in) {

@@ -28,7 +28,9 @@ class StatusQuestions final : private StatusStream::Host {
   StatusQuestions(fabric::Fabric& fabric, ClientTable& clients, fabric::Timers& timers)
       : fabric_(fabric), clients_(clients), timers_(timers) {}
 
-  void on_status_query(Session& asker, const control::Incoming& in, EmulatorStatus emulator);
+  // `extension`: null if there is no connection management; else it outlives all askers.
+  void on_status_query(Session& asker, const control::Incoming& in, EmulatorStatus emulator,
+                       fabric::Extension* extension);
   void on_query_resources(Session& asker, const control::Incoming& in);
   void on_report(const Session& context, const control::Incoming& in);
   // As an asker, and as one who is asked.
@@ -51,6 +53,8 @@ class StatusQuestions final : private StatusStream::Host {
   void begin_round(Session& asker, const control::Incoming& in, const std::string& device,
                    std::unique_ptr<StatusWriter> writer);
   void begin_stream(Session::Id asker);
+  std::vector<CmIdOfProcess> cm_ids_behind(std::uint32_t number,
+                                           fabric::Extension* extension) const;
   std::vector<ContextStatus> contexts_of(const std::vector<const fabric::Port*>& ports,
                                          Answers answers) const;
 

@@ -54,6 +54,7 @@ void StatusStream::go_on() {
     writer_->begin();
     return host_.go_on_when_read(asker_);
   }
+  if (next_port_ == 0 && writer_->cm_ids()) return host_.go_on_when_read(asker_);
   if (is_in_context_) return ask();
   const bool is_of_this_device = next_context_ < contexts_.size() && next_port_ > 0 &&
                                  contexts_[next_context_].port == ports_[next_port_ - 1];

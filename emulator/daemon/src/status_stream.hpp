@@ -38,6 +38,8 @@ class StatusWriter {
  public:
   virtual ~StatusWriter() = default;
   virtual void begin() = 0;
+  // Some rdma_cm IDs, which are told before the devices; false: there were no others.
+  virtual bool cm_ids() = 0;
   virtual void device(const fabric::Port& port) = 0;
   // Whether its objects are wanted.
   virtual bool context(const ContextStatus& context) = 0;

@@ -37,6 +37,14 @@ void StatusTextWriter::begin() {
   send_lines(StatusPart::kRules, rules);
 }
 
+bool StatusTextWriter::cm_ids() {
+  const std::vector<CmIdOfProcess> next = cm_ids_(last_cm_id_);
+  if (next.empty()) return false;
+  send_lines(StatusPart::kCmIds, next);
+  last_cm_id_ = next.back().id.number;
+  return true;
+}
+
 void StatusTextWriter::device(const fabric::Port& port) {
   fabric::Port* const shown = resets_ ? fabric_.find(port.info().name) : nullptr;
   send(StatusPart::kDevice,

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "status_json.hpp"
 #include "status_stream.hpp"
@@ -17,10 +18,18 @@ namespace verbena::daemon {
 class StatusTextWriter final : public StatusWriter {
  public:
   using Send = std::function<void(const control::StatusText&)>;
-  StatusTextWriter(EmulatorStatus emulator, fabric::Fabric& fabric, bool resets, Send send)
-      : emulator_(std::move(emulator)), fabric_(fabric), resets_(resets), send_(std::move(send)) {}
+  // The next rdma_cm IDs behind this one; empty: there are none.
+  using CmIds = std::function<std::vector<CmIdOfProcess>(std::uint32_t number)>;
+  StatusTextWriter(EmulatorStatus emulator, fabric::Fabric& fabric, bool resets, CmIds cm_ids,
+                   Send send)
+      : emulator_(std::move(emulator)),
+        fabric_(fabric),
+        resets_(resets),
+        cm_ids_(std::move(cm_ids)),
+        send_(std::move(send)) {}
 
   void begin() override;
+  bool cm_ids() override;
   void device(const fabric::Port& port) override;
   bool context(const ContextStatus& context) override;
   bool objects(std::span<const control::QpStatus> qps) override;
@@ -37,6 +46,8 @@ class StatusTextWriter final : public StatusWriter {
   EmulatorStatus emulator_;
   fabric::Fabric& fabric_;
   bool resets_;  // the counters of each device, once they are told
+  CmIds cm_ids_;
+  std::uint32_t last_cm_id_ = 0;
   Send send_;
 };
 
@@ -46,6 +57,7 @@ class ResourcesWriter final : public StatusWriter {
   explicit ResourcesWriter(Send send) : send_(std::move(send)) {}
 
   void begin() override {}
+  bool cm_ids() override { return false; }
   void device(const fabric::Port& port) override;
   bool context(const ContextStatus& context) override;
   bool objects(std::span<const control::QpStatus> qps) override;

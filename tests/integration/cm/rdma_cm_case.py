@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from rdma_cm_channel import *
@@ -66,6 +67,11 @@ class RdmaCmCase(unittest.TestCase):
         client.confirm(active)
         server.expect(ESTABLISHED)
         return active, passive
+
+    def until(self, condition):
+        """The alarm ends what never comes."""
+        while not condition():
+            time.sleep(0.02)
 
     def is_readable(self, channel):
         return bool(select.select([channel.fd], [], [], 0)[0])

@@ -13,8 +13,10 @@ TIMEWAIT_EXIT = 15
 (CREATE_ID, DESTROY_ID, _, _, RESOLVE_ROUTE, _, CONNECT, LISTEN, ACCEPT, REJECT, DISCONNECT,
  INIT_QP_ATTR, GET_EVENT, _, SET_OPTION, _, _, _, MIGRATE_ID, QUERY, BIND,
  RESOLVE_ADDR, JOIN_MCAST) = range(23)
+PS_IPOIB = 0x0002
 PS_TCP = 0x0106
 PS_UDP = 0x0111
+PS_IB = 0x013f
 
 
 def sockaddr(ip, port):
@@ -45,8 +47,8 @@ class Channel:
         self.command(number, body_of(ctypes.addressof(answer)), size)
         return answer.raw
 
-    def create(self, uid, space=PS_TCP):
-        raw = self.ask(CREATE_ID, lambda at: struct.pack("<QQHB5x", uid, at, space, 0), 4)
+    def create(self, uid, space=PS_TCP, qp_type=0):
+        raw = self.ask(CREATE_ID, lambda at: struct.pack("<QQHB5x", uid, at, space, qp_type), 4)
         return struct.unpack("<I", raw)[0]
 
     def destroy(self, id_):

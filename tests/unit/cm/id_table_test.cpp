@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <vector>
 
 namespace verbena::cm {
 namespace {
@@ -50,6 +51,20 @@ TEST(IdTableTest, WhenTheShortNumbersAreTakenTheyBecomeLonger) {
   EXPECT_EQ(ids.add(kChannel).handle, 0x9000u);
   EXPECT_EQ(ids.add(kChannel).handle, IdTable::kFirstLongHandle + 2) << "so many are taken";
   EXPECT_TRUE(ids.is_consistent());
+}
+
+TEST(IdTableTest, ThoseBehindANumberComeInTheirOrder) {
+  IdTable ids;
+  for (int i = 0; i < 5; ++i) ids.add(kChannel);
+  const auto numbers = [&](IdHandle after, std::size_t most) {
+    std::vector<IdHandle> found;
+    for (const RdmaId* id : ids.behind(after, most)) found.push_back(id->handle);
+    return found;
+  };
+  constexpr IdHandle kFirst = IdTable::kFirstHandle;
+  EXPECT_EQ(numbers(0, 2), (std::vector<IdHandle>{kFirst, kFirst + 1}));
+  EXPECT_EQ(numbers(kFirst + 1, 9), (std::vector<IdHandle>{kFirst + 2, kFirst + 3, kFirst + 4}));
+  EXPECT_TRUE(numbers(kFirst + 4, 9).empty());
 }
 
 TEST(IdTableTest, AConnectionLeadsToItsId) {

@@ -5,8 +5,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <utility>
 
+#include "verbena/cm_service/id_status.hpp"
 #include "verbena/cm_service/qp1_packet.hpp"
 #include "verbena/control/cm_answers.hpp"
 
@@ -100,6 +102,21 @@ void CmService::settle(cm::ChannelId channel) {
   const auto it = channels_.find(channel);
   if (it == channels_.end() || !it->second.events) return;
   it->second.used(it->second.events->settle(cm_, channel));
+}
+
+std::vector<fabric::CmIdStatus> CmService::cm_ids_behind(std::uint32_t number, std::size_t most) {
+  std::set<cm::ChannelId> channels;
+  for (const cm::RdmaId* id : cm_.ids_behind(number, most)) channels.insert(id->channel);
+  for (const cm::ChannelId channel : channels) settle(channel);
+  std::vector<fabric::CmIdStatus> all;
+  for (const cm::RdmaId* id : cm_.ids_behind(number, most)) {
+    fabric::CmIdStatus& status = all.emplace_back(status_of(*id, cm_.agent().connection(id->comm)));
+    const auto open = channels_.find(id->channel);
+    if (open != channels_.end()) status.owner = open->second.client;
+    if (id->device) status.device = fabric_.ports()[FabricPorts::port_of(*id->device)]->info().name;
+    status.unread_events = cm_.pending_events(id->channel);
+  }
+  return all;
 }
 
 void CmService::prepare(cm::ChannelId channel, std::span<const std::uint8_t> command) {

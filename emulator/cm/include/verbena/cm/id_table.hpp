@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "verbena/cm/rdma_id.hpp"
 
@@ -32,6 +33,9 @@ class IdTable {
   void disconnect(RdmaId& id);
   // Null: nobody's any more.
   RdmaId* with_comm(CommId comm) const;
+
+  // At most so many of those with a greater handle, in their order.
+  std::vector<const RdmaId*> behind(IdHandle handle, std::size_t most) const;
 
   std::size_t size() const { return ids_.size(); }
   // Pairs of a handle and a pointer, in no order.

@@ -121,6 +121,10 @@ class RdmaCm {
 
   // --- for status and tests -----------------------------------------------------------------
   std::size_t ids() const { return ids_.size(); }
+  // At most so many of those with a greater handle, in their order.
+  std::vector<const RdmaId*> ids_behind(IdHandle handle, std::size_t most) const {
+    return ids_.behind(handle, most);
+  }
   std::size_t channels() const { return channels_.size(); }
   // Those that have an ID that listens, each once.
   std::set<limits::Holder> listening_processes() const;

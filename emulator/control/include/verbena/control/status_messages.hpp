@@ -126,13 +126,14 @@ struct StatusQuery {
 };
 
 // Answers StatusQuery, in as many messages as it takes, while the asker reads them. First the
-// emulator with its rules; then each device with its faults and, one after the other, its contexts
-// with their queue pairs, completion queues and shared receive queues:
+// emulator with its rules and the rdma_cm IDs of all programs; then each device with its faults
+// and, one after the other, its contexts with their queue pairs, completion queues and shared
+// receive queues:
 //
-//   kEmulator kRules* (kDevice kFaults* (kContext kQps* kCqs* kSrqs* kContextEnd)*)* kEnd
+//   kEmulator kRules* kCmIds* (kDevice kFaults* (kContext kQps* kCqs* kSrqs* kContextEnd)*)* kEnd
 //
-// Each but the last carries a JSON object, kRules, kFaults, kQps, kCqs and kSrqs one or more of
-// them in lines.
+// Each but the last carries a JSON object, kRules, kCmIds, kFaults, kQps, kCqs and kSrqs one or
+// more of them in lines.
 enum class StatusPart : std::uint8_t {
   kEmulator = 1,
   kDevice = 2,
@@ -143,7 +144,8 @@ enum class StatusPart : std::uint8_t {
   kEnd = 7,
   kSrqs = 8,
   kRules = 9,
-  kCqs = 10
+  kCqs = 10,
+  kCmIds = 11
 };
 struct StatusText {
   static constexpr std::size_t kTextMost = 32 * 1024;

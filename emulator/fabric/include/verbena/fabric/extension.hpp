@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "verbena/base/types.hpp"
 #include "verbena/control/channel.hpp"
@@ -50,6 +51,20 @@ class Timers {
   virtual void at_end_of_turn(std::function<void()> then) = 0;
 };
 
+// An ID of connection management, as `verbena status` shows it. Empty: it has none.
+struct CmIdStatus {
+  std::uint32_t number = 0;
+  ClientId owner = 0;
+  std::string state;
+  std::string port_space;
+  std::string source;
+  std::string destination;
+  std::string device;
+  std::uint32_t qpn = 0;  // 0: the program has not named one
+  std::uint32_t backlog = 0;
+  std::size_t unread_events = 0;  // of all IDs of its channel
+};
+
 class Extension {
  public:
   virtual ~Extension() = default;
@@ -62,6 +77,8 @@ class Extension {
   virtual void on_addresses_changed(const Port&) {}
   // What a port says of itself has changed: its GIDs, its MTU.
   virtual void on_attributes_changed(const Port&) {}
+  // At most so many IDs of those behind this number, in their order.
+  virtual std::vector<CmIdStatus> cm_ids_behind(std::uint32_t, std::size_t) { return {}; }
   // The rules of scripted faults are others.
   virtual void on_rules_changed() {}
   // All devices are about to go. Calls `told` once, at once or later, when its clients know.

@@ -48,6 +48,7 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   void on_port_changed(const fabric::Port& port) override;
   void on_addresses_changed(const fabric::Port& port) override;
   void on_attributes_changed(const fabric::Port& port) override;
+  std::vector<fabric::CmIdStatus> cm_ids_behind(std::uint32_t number, std::size_t most) override;
   void on_rules_changed() override;
   void on_ending(std::function<void()> told) override;
   void on_management_datagram(fabric::Port& port,

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What `verbena status` shows of rdma_cm IDs: where each stands, and which events nobody has read.
+
+    status_test.py BIN LIBRARY [FIRST]     FIRST: what must be loaded before (a sanitizer's runtime)
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+
+from rdma_cm_case import RdmaCmCase, binary, run
+from rdma_cm_channel import *
+
+
+class Status(RdmaCmCase):
+    def verbena(self, *words):
+        env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+        done = subprocess.run([binary("verbena"), "status", *words], env=env, text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def ids(self):
+        return json.loads(self.verbena("--json"))["cm_ids"]
+
+    def shown(self, *fields):
+        """These fields of all IDs, in the order in which they were made."""
+        return [tuple(id_[field] for field in fields) for id_ in self.ids()]
+
+    def states(self):
+        return [id_["state"] for id_ in self.ids()]
+
+    def test_an_id_that_listens(self):
+        server = self.channel()
+        id_ = server.create(1)
+        server.bind(id_, "0.0.0.0", 7174)
+        server.listen(id_, 5)
+        program = pathlib.Path("/proc/self/comm").read_text(encoding="utf-8").strip()
+        self.assertEqual(self.ids(), [{
+            "id": id_, "pid": os.getpid(), "program": program, "state": "LISTEN", "port_space": "TCP",
+            "source": "0.0.0.0:7174", "destination": None, "device": None, "qpn": None, "backlog": 5,
+            "unread_events": 0}])
+
+    def test_the_way_to_a_connection(self):
+        channel = self.channel()
+        self.assertEqual(self.ids(), [])
+        id_ = channel.create(1)
+        self.assertEqual(self.states(), ["IDLE"])
+        channel.bind(id_, "0.0.0.0", 0)
+        self.assertEqual(self.states(), ["BOUND"])
+        channel.resolve_addr(id_, "127.0.0.1", 7174)
+        channel.expect(ADDR_RESOLVED)
+        self.assertEqual(self.states(), ["ADDR_RESOLVED"])
+        channel.resolve_route(id_)
+        channel.expect(ROUTE_RESOLVED)
+        self.assertEqual(self.shown("state", "destination", "device"), [("ROUTE_RESOLVED", "127.0.0.1:7174", "verbena0")])
+
+    def test_a_connection(self):
+        """Of which the server has read nothing, then everything."""
+        server, client = self.channel(), self.channel()
+        server.listener()
+        active = client.start_connecting(10, 0x4001)
+        fields = ("state", "qpn", "unread_events")
+        self.until(lambda: self.shown(*fields) == [
+            ("LISTEN", None, 1), ("CONNECT", "0x004001", 0), ("REQUEST", None, 1)])
+        passive = server.expect(CONNECT_REQUEST).id
+        self.assertEqual(self.shown(*fields)[2], ("REQUEST", None, 0))
+        server.accept(passive, 20, 0x8001)
+        client.expect(CONNECT_RESPONSE)
+        client.confirm(active)
+        self.until(lambda: self.shown(*fields) == [
+            ("LISTEN", None, 1), ("CONNECTED", "0x004001", 0), ("CONNECTED", "0x008001", 1)])
+        server.expect(ESTABLISHED)
+        client.disconnect(active)
+        server.expect(DISCONNECTED)
+        self.assertEqual(self.states(), ["LISTEN", "DISCONNECT", "DISCONNECTED"])
+        server.disconnect(passive)
+        client.expect(DISCONNECTED)
+        self.assertEqual(self.states(), ["LISTEN", "DISCONNECTED", "DISCONNECTED"])
+        server.destroy(passive)
+        client.destroy(active)
+        self.assertEqual(self.states(), ["LISTEN"])
+
+    def test_port_spaces(self):
+        channel = self.channel()
+        for space in (PS_TCP, PS_UDP, PS_IPOIB):
+            channel.create(1, space)
+        channel.create(1, PS_IB, qp_type=2)
+        self.assertEqual(self.shown("port_space"), [("TCP",), ("UDP",), ("IPOIB",), ("IB",)])
+
+    def test_many(self):
+        """More than one page of them."""
+        channel = self.channel()
+        made = [channel.create(n) for n in range(1, 301)]
+        self.assertEqual([number for number, in self.shown("id")], made)
+
+    def test_in_words(self):
+        server, client = self.channel(), self.channel()
+        server.listener()
+        client.start_connecting(10, 0x4001)
+        self.until(lambda: "REQUEST" in self.states())
+        text = self.verbena()
+        of = rf"^rdma_cm ID of pid {os.getpid()} \(\S+\): "
+        for line in (r"LISTEN TCP 0\.0\.0\.0:7174, backlog \d+; events of its channel not read: 1$",
+                     r"CONNECT TCP 127\.\S+ -> 127\.0\.0\.1:7174 on verbena0, QP 0x004001$"):
+            self.assertRegex(text, "(?m)" + of + line)
+
+
+if __name__ == "__main__":
+    run()
