@@ -17,12 +17,12 @@ constexpr TimeNs kHold = qp::HeldAck::kHold;
 // Lists of its own, beside those of the device that the queue pairs are of.
 class PendingSendersTest : public testing::Test {
  protected:
-  PendingSendersTest() {
-    host_.peer = &host_;
-    for (qp::QueuePair*& qp : qps_) qp = host_.create_qp();
-  }
   ~PendingSendersTest() override {
-    for (qp::QueuePair* qp : qps_) host_.device.destroy_qp(qp);
+    for (qp::QueuePair* qp : {&a_, &b_, &c_}) host_.device.destroy_qp(qp);
+  }
+  qp::QueuePair& make() {
+    host_.peer = &host_;
+    return *host_.create_qp();
   }
   // Its acknowledgement is held from now on: twice the application has posted soon.
   void hold(qp::QueuePair& qp) {
@@ -48,8 +48,9 @@ class PendingSendersTest : public testing::Test {
   }
 
   Host host_{0};
-  qp::QueuePair* qps_[3];
-  qp::QueuePair &a_ = *qps_[0], &b_ = *qps_[1], &c_ = *qps_[2];
+  qp::QueuePair& a_ = make();
+  qp::QueuePair& b_ = make();
+  qp::QueuePair& c_ = make();
   PendingSenders pending_;
   TimeNs now_ = 1'000'000;
 };
