@@ -25,7 +25,7 @@ using nlohmann::json;
 
 std::string text_of(const json& value) { return value.get<std::string>(); }
 
-// ", CQ 1", or where its completions and receives are if not in one queue.
+// Which queues it uses: ", CQ 1", or both completion queues if they differ, and its SRQ.
 std::string queues_text(const json& qp) {
   std::string text;
   const auto cq = [&](const char* name, const json& number) {

@@ -19,7 +19,7 @@ const char* state_of(const cm::Connection& connection) {
   }
 }
 
-// Of UD nobody keeps a connection: it is CONNECT after the answer, too.
+// A UD ID has no connection, so it stays CONNECT after the answer.
 const char* state_of(const cm::RdmaId& id, const cm::Connection* connection) {
   switch (id.state) {
     case cm::IdState::kIdle:
