@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "bundles.hpp"
 #include "verbena/link/grh_port.hpp"
@@ -93,7 +94,6 @@ UdpReceiver::UdpReceiver(int fd, const IpAddress& local, const UdpOptions& optio
       options_(options),
       drops_(drops),
       statistics_(statistics),
-      wants_fields_(options.want_ip_fields || local.is_unspecified()),
       takes_coalesced_(!has_own_peers_only(options, local)),
       buffer_(std::make_unique_for_overwrite<std::uint8_t[]>(kReadMax)) {
   // A kernel without coalescing (before 5.0) hands out single packets, which is right too. A socket
@@ -101,7 +101,7 @@ UdpReceiver::UdpReceiver(int fd, const IpAddress& local, const UdpOptions& optio
   // all peers send bundles there are none.
   if (takes_coalesced_) switch_on(fd, IPPROTO_UDP, UDP_GRO);
   if (!local.is_v4()) switch_on(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX);
-  if (wants_fields_) {
+  if (options.want_ip_fields || local.is_unspecified()) {
     switch_on(fd, IPPROTO_IP, IP_PKTINFO);
     if (!local.is_v4()) switch_on(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO);
     want_header_fields();
@@ -114,7 +114,7 @@ UdpReceiver::UdpReceiver(int fd, const IpAddress& local, const UdpOptions& optio
 }
 
 void UdpReceiver::want_header_fields() noexcept {
-  wants_fields_ = true;
+  if (std::exchange(wants_fields_, true)) return;
   switch_on(fd_, IPPROTO_IP, IP_RECVTOS);
   switch_on(fd_, IPPROTO_IP, IP_RECVTTL);
   if (local_.is_v4()) return;
@@ -160,7 +160,7 @@ ssize_t UdpReceiver::read_plainly(SocketAddress& source) noexcept {
 }
 
 ssize_t UdpReceiver::read_with_options(SocketAddress& source, Coalesced& out) noexcept {
-  alignas(cmsghdr) std::uint8_t control[256];
+  alignas(cmsghdr) std::uint8_t control[256] = {};
   iovec part{buffer_.get(), kReadMax};
   msghdr message{};
   message.msg_name = source.room();
@@ -173,21 +173,22 @@ ssize_t UdpReceiver::read_with_options(SocketAddress& source, Coalesced& out) no
   if (length < 0) return length;
   for (const cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr;
        c = CMSG_NXTHDR(&message, const_cast<cmsghdr*>(c))) {
-    if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
+    const auto is = [c](int level, int type) {
+      return c->cmsg_level == level && c->cmsg_type == type;
+    };
+    if (is(SOL_UDP, UDP_GRO)) {
       out.segment_bytes = static_cast<std::size_t>(std::max(value_of<int>(c), 0));
-    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+    } else if (is(IPPROTO_IP, IP_PKTINFO)) {
       out.fields.destination = IpAddress::v4(ntohl(value_of<in_pktinfo>(c).ipi_addr.s_addr));
-    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
-      out.fields.traffic_class = value_of<std::uint8_t>(c);
-    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) {
-      out.fields.hop_limit = static_cast<std::uint8_t>(value_of<int>(c));
-    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+    } else if (is(IPPROTO_IPV6, IPV6_PKTINFO)) {
       out.fields.destination = address_of(value_of<in6_pktinfo>(c).ipi6_addr);
-    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS) {
+    } else if (is(IPPROTO_IP, IP_TOS)) {
+      out.fields.traffic_class = value_of<std::uint8_t>(c);
+    } else if (is(IPPROTO_IPV6, IPV6_TCLASS)) {
       out.fields.traffic_class = static_cast<std::uint8_t>(value_of<int>(c));
-    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT) {
+    } else if (is(IPPROTO_IP, IP_TTL) || is(IPPROTO_IPV6, IPV6_HOPLIMIT)) {
       out.fields.hop_limit = static_cast<std::uint8_t>(value_of<int>(c));
-    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == kIpv6FlowInfo) {
+    } else if (is(IPPROTO_IPV6, kIpv6FlowInfo)) {
       out.fields.flow_label = ntohl(value_of<std::uint32_t>(c)) & 0xfffff;
     }
   }

@@ -58,7 +58,7 @@ class UdpReceiver {
   UdpOptions options_;
   DropCounters& drops_;
   UdpStatistics& statistics_;
-  bool wants_fields_;
+  bool wants_fields_ = false;
   bool takes_coalesced_;
   std::uint64_t buffer_bytes_ = 0;
 
