@@ -96,10 +96,12 @@ int attach_mcast(ibv_qp* q, const ibv_gid* gid, std::uint16_t lid) noexcept {
     if (qp.context.plan().infiniband && lid != 0 && lid < kFirstMulticastLid) {
       refuse(EINVAL, "ibv_attach_mcast: lid = 0x%04x is not a multicast LID", lid);
     }
-    const std::lock_guard one_by_one(qp.groups_lock);
-    if (std::find(qp.groups.begin(), qp.groups.end(), mgid) != qp.groups.end()) return;
+    const std::lock_guard one_by_one(qp.multicast.lock);
+    if (std::find(qp.multicast.groups.begin(), qp.multicast.groups.end(), mgid) !=
+        qp.multicast.groups.end())
+      return;
     qp.context.multicast().join(qp.pair->number(), mgid, lid);
-    qp.groups.push_back(mgid);
+    qp.multicast.groups.push_back(mgid);
   });
 }
 
@@ -108,13 +110,13 @@ int detach_mcast(ibv_qp* q, const ibv_gid* gid, std::uint16_t lid) noexcept {
     Qp& qp = object_of(q);
     check_given("ibv_detach_mcast", "gid", gid);
     const Gid mgid = gid_of(*gid);
-    const std::lock_guard one_by_one(qp.groups_lock);
-    const auto found = std::find(qp.groups.begin(), qp.groups.end(), mgid);
-    if (found == qp.groups.end()) {
+    const std::lock_guard one_by_one(qp.multicast.lock);
+    const auto found = std::find(qp.multicast.groups.begin(), qp.multicast.groups.end(), mgid);
+    if (found == qp.multicast.groups.end()) {
       refuse(EINVAL, "ibv_detach_mcast: queue pair 0x%06x is not attached to %s", q->qp_num,
              mgid.to_string().c_str());
     }
-    qp.groups.erase(found);
+    qp.multicast.groups.erase(found);
     qp.context.multicast().leave(qp.pair->number(), mgid, lid);
   });
 }

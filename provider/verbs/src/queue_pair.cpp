@@ -234,11 +234,11 @@ ibv_qp* create_qp_ex(ibv_context* c, ibv_qp_init_attr_ex* attr) noexcept {
 int destroy_qp(ibv_qp* q) noexcept {
   Qp& qp = object_of(q);
   if (q->qp_type == IBV_QPT_XRC_RECV) return errno_of([&] { qp.context.receivers().close(qp); });
-  if (!qp.groups.empty()) {
+  if (!qp.multicast.groups.empty()) {
     return refusal(EBUSY,
                    "ibv_destroy_qp: EBUSY: queue pair 0x%06x is still attached to %zu "
                    "multicast groups",
-                   q->qp_num, qp.groups.size());
+                   q->qp_num, qp.multicast.groups.size());
   }
   // The peer of a message that was received must learn of it, or it would wait and fail.
   qp.engine.flush_acks();

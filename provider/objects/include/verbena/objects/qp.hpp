@@ -35,6 +35,12 @@ struct ReceiverHandles {
   std::uint32_t domain = 0;  // its XRC domain's number
 };
 
+// Of multicast groups.
+struct Memberships {
+  std::mutex lock;  // held while the daemon is asked: threads attach and detach one by one
+  std::vector<Gid> groups;
+};
+
 struct Qp {
   using Public = abi::PrivateQp;
   // Where `home` has this engine, and is one of the owner's.
@@ -58,8 +64,7 @@ struct Qp {
   bool signal_all = false;
   PostState posts;  // under the pair's lock
   WorkBuilder builder;
-  std::mutex groups_lock;   // held while the daemon is asked: threads attach and detach one by one
-  std::vector<Gid> groups;  // multicast memberships; under groups_lock
+  Memberships multicast;
   Users users;
   std::atomic<std::uint32_t> async_events{0};
 };
