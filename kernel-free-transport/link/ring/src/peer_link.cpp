@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/link/peer_link.hpp"
 
-#include <sys/epoll.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -13,15 +10,10 @@
 namespace verbena::link {
 namespace {
 
-// Packets from one ring before the next has its turn; rounds of ring packets before UDP has, in the
-// next empty round, or, where there is none, in any.
+// Packets from one ring before the next has its turn.
 constexpr std::size_t kRingTurn = 64;
 // And bytes: who READs asks for more when it learns that something has come (README.md).
 constexpr std::size_t kRingTurnBytes = 32 * 1024;
-constexpr std::uint32_t kBusyRounds = 16;
-constexpr std::uint32_t kBusyRoundsMax = 32;
-// With rings, a quiet UDP socket is looked at (270 ns) every so many empty rounds (10 ns).
-constexpr std::uint32_t kUdpIntervalMax = 64;
 constexpr std::size_t kDrainMax = 4096;
 // Of linger(): a look at one ring takes some 3 ns.
 constexpr int kLooks = 16;
@@ -59,7 +51,6 @@ PeerLink::PeerLink(std::unique_ptr<UdpLink> udp, const Peer& self, DropCounters&
       outbound_(std::make_unique<OutboundRings>(statistics_, ring_packets)) {}
 
 PeerLink::~PeerLink() {
-  if (const int fd = further_fd_.read(); fd >= 0) ::close(fd);
   for (Inbound& in : inbound_) in.reader.ring().close();
   for (Pending& p : pending_) {
     if (p.ring) p.ring->close();
@@ -67,35 +58,30 @@ PeerLink::~PeerLink() {
 }
 
 bool PeerLink::add_source(std::uint8_t source, std::unique_ptr<UdpLink> udp) {
-  const Guard guard(change_lock_);
-  if (further_fd_.read() < 0) further_fd_.publish(::epoll_create1(EPOLL_CLOEXEC));
-  epoll_event event{};
-  event.events = EPOLLIN;
-  if (::epoll_ctl(further_fd_.read(), EPOLL_CTL_ADD, udp->wait_fd(), &event) != 0) return false;
-  const IpAddress address = udp->local();
-  further_.push_back(std::make_unique<Source>(Source{address, std::move(udp)}));
-  sources_[source].publish(further_.back().get());
+  if (!further_.add(source, std::move(udp))) return false;
   outbound_->expect_some();
-  has_pending_.publish(true);
+  {
+    const Guard guard(change_lock_);
+    has_pending_.publish(true);
+  }
   udp_->kick(self_.address, self_.slot);
   return true;
 }
 
 // A number that was never given leads to no link of its own, and so to the port's.
 UdpLink& PeerLink::udp_from_further(std::uint8_t source) const noexcept {
-  const Source* further = source < kSourcesMax ? sources_[source].read() : nullptr;
-  return further != nullptr ? *further->udp : *udp_;
+  UdpLink* further = further_.udp(source);
+  return further != nullptr ? *further : *udp_;
 }
 
 IpAddress PeerLink::address_of(std::uint8_t source) const noexcept {
-  const Source* further = source < kSourcesMax ? sources_[source].read() : nullptr;
-  return further != nullptr ? further->address : self_.address;
+  const IpAddress* further = further_.address(source);
+  return further != nullptr ? *further : self_.address;
 }
 
 void PeerLink::want_header_fields() noexcept {
-  if (std::exchange(wants_header_fields_, true)) return;
   udp_->want_header_fields();
-  for (UdpLink* further : further_read_) further->want_header_fields();
+  further_.want_header_fields();
 }
 
 bool PeerLink::add_outbound(const Peer& peer, SharedRing ring, WakerHandle handle) {
@@ -245,15 +231,9 @@ std::size_t PeerLink::send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage
 std::size_t PeerLink::receive(RxSink& sink, std::size_t budget) noexcept {
   std::size_t count = has_pending_.read() ? adopt_changes(sink) : 0;
   if (!inbound_.empty()) count += receive_from_rings(sink, budget);
-  ++(count > 0 ? busy_rounds_ : empty_rounds_);
-  // Whoever has found something will answer, and nothing shall be in the way of that.
-  const bool is_due = count > 0 ? busy_rounds_ >= kBusyRoundsMax
-                                : empty_rounds_ >= udp_interval_ || busy_rounds_ >= kBusyRounds;
-  if (is_due) {
-    busy_rounds_ = empty_rounds_ = 0;
+  if (udp_rounds_.is_due(count > 0)) {
     const std::size_t from_udp = receive_from_udp(sink, budget);
-    udp_interval_ =
-        from_udp > 0 || inbound_.empty() ? 1 : std::min(udp_interval_ * 2, kUdpIntervalMax);
+    udp_rounds_.looked(from_udp > 0 || inbound_.empty());
     count += from_udp;
   }
   if (is_sleeping_ && has_read_udp_) count += announce_sleep_again(sink, budget);
@@ -279,8 +259,7 @@ std::size_t PeerLink::announce_sleep_again(RxSink& sink, std::size_t budget) noe
 }
 
 std::size_t PeerLink::receive_from_udp(RxSink& sink, std::size_t budget) noexcept {
-  std::size_t count = udp_->receive(sink, budget);
-  for (UdpLink* further : further_read_) count += further->receive(sink, budget);
+  const std::size_t count = udp_->receive(sink, budget) + further_.receive(sink, budget);
   if (count > 0) has_read_udp_ = true;
   return count;
 }
@@ -342,11 +321,8 @@ std::size_t PeerLink::adopt_changes(RxSink& sink) noexcept {
     const Guard guard(change_lock_);
     changes.swap(pending_);
     has_pending_.publish(false);
-    for (std::size_t i = further_read_.size(); i < further_.size(); ++i) {
-      further_read_.push_back(further_[i]->udp.get());
-      if (wants_header_fields_) further_read_.back()->want_header_fields();
-    }
   }
+  further_.adopt();
   std::size_t count = 0;
   for (Pending& p : changes) {
     for (Inbound& in : inbound_) {
@@ -393,8 +369,7 @@ void PeerLink::silence() noexcept {
 void PeerLink::end_wait() noexcept {
   is_sleeping_ = false;
   for (Inbound& in : inbound_) in.reader.end_sleep();
-  udp_interval_ = 1;
-  busy_rounds_ = empty_rounds_ = 0;
+  udp_rounds_ = {};
 }
 
 }  // namespace verbena::link

@@ -18,7 +18,6 @@
 // Threads: as Link says; the ring administration at any time from any thread.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -27,10 +26,12 @@
 #include "verbena/base/address.hpp"
 #include "verbena/base/drop_reason.hpp"
 #include "verbena/base/lock.hpp"
+#include "verbena/link/further_addresses.hpp"
 #include "verbena/link/link.hpp"
 #include "verbena/link/ring_waker.hpp"
 #include "verbena/link/shared_ring.hpp"
 #include "verbena/link/udp_link.hpp"
+#include "verbena/link/udp_rounds.hpp"
 
 namespace verbena::link {
 
@@ -66,7 +67,7 @@ class OutboundRings;
 class PeerLink final : public Link {
  public:
   static constexpr std::size_t kPeersMax = 128;
-  static constexpr std::size_t kSourcesMax = 16;
+  static constexpr std::size_t kSourcesMax = FurtherAddresses::kNumbersMax;
 
   // `self` is how the peers see this context. `ring_packets`: where the packets that go into rings
   // are counted, PortCounters::kRingPlaces of them; null: in a place of its own. Outlives it.
@@ -116,13 +117,13 @@ class PeerLink final : public Link {
   // Under the receive lock, as UdpLink says.
   void want_header_fields() noexcept;
   // Under the receive lock: the next empty round looks at UDP, too.
-  void look_at_udp() noexcept { udp_interval_ = 1; }
+  void look_at_udp() noexcept { udp_rounds_.look_soon(); }
   // For whoever polls in vain, under the receive lock: a reader that does not sleep, and before
   // whom something of ours has lain for long, is woken as if it slept.
   void nudge(TimeNs now) noexcept;
   int wait_fd() const noexcept override { return udp_->wait_fd(); }
   // The same for what comes to further addresses; -1: there are none.
-  int further_wait_fd() const noexcept { return further_fd_.read(); }
+  int further_wait_fd() const noexcept { return further_.wait_fd(); }
   int wake_fd() const noexcept override { return waker_.fd(); }
   int wake_edges() const noexcept override { return waker_.edges(); }
   void silence() noexcept override;
@@ -144,10 +145,6 @@ class PeerLink final : public Link {
  private:
   struct Inbound;
   struct Pending;
-  struct Source {
-    IpAddress address;
-    std::unique_ptr<UdpLink> udp;
-  };
 
   UdpLink& udp_from(std::uint8_t source) const noexcept {
     return source == 0 ? *udp_ : udp_from_further(source);
@@ -182,19 +179,12 @@ class PeerLink final : public Link {
   Published<Packs> packs_{Packs::kMerged};
   std::vector<Pending> pending_;
   Published<bool> has_pending_{false};
-  std::array<Published<Source*>, kSourcesMax> sources_{};  // by number; null: not there
-  std::vector<std::unique_ptr<Source>> further_;           // the same; under change_lock_
-  Published<int> further_fd_{-1};                          // an epoll of theirs
+  FurtherAddresses further_;
 
   // Under the receive lock.
   std::vector<Inbound> inbound_;
-  std::vector<UdpLink*> further_read_;
-  bool wants_header_fields_ = false;
   Published<bool> has_had_rings_{false};
-  // Since UDP was looked at: those that found packets, and the others.
-  std::uint32_t busy_rounds_ = 0;
-  std::uint32_t empty_rounds_ = 0;
-  std::uint32_t udp_interval_ = 1;
+  UdpRounds udp_rounds_;
   bool is_sleeping_ = false;  // between prepare_wait() and end_wait()
   bool has_read_udp_ = false;
 };
