@@ -6,9 +6,11 @@ nobody is.
 """
 
 import errno
+import json
 import os
 import subprocess
 import sys
+import time
 import unittest
 
 from rdma_processes import EmulatorTest
@@ -26,6 +28,10 @@ class NeighboursTest(EmulatorTest):
     def options(self):
         return ["--roce", "10.77.0.1"]
 
+    def output(self, *words):
+        return subprocess.run([os.path.join(self.BIN, "verbena"), *words], check=True, timeout=self.LIMIT,
+                              capture_output=True, text=True).stdout
+
     def resolve(self, address):
         program = self.start(PROGRAM, "resolve", address)
         self.assertEqual(program.wait(), (0, "done"), program.lines())
@@ -33,6 +39,18 @@ class NeighboursTest(EmulatorTest):
 
     def test_nobody_answers(self):
         self.assertEqual(self.resolve("10.77.0.9"), f"RDMA_CM_EVENT_ADDR_ERROR {-errno.ETIMEDOUT}")
+
+    def test_an_id_that_waits_for_the_answer(self):
+        """`verbena status` shows it; it is no device's yet, so `rdma` does not."""
+        program = self.start(PROGRAM, "resolve", "10.77.0.7")
+        deadline = time.monotonic() + self.LIMIT
+        # librdmacm has other IDs before it, to try what there is.
+        while not (ids := json.loads(self.output("status", "--json"))["cm_ids"]) or ids[0]["state"] != "ADDR_QUERY":
+            self.assertLess(time.monotonic(), deadline, ids)
+        self.assertIsNone(ids[0]["device"])
+        self.assertRegex(ids[0]["destination"], r"^10\.77\.0\.7:")
+        self.assertEqual(json.loads(self.output("run", "--", "rdma", "-j", "resource", "show", "cm_id")), [])
+        self.assertEqual(program.wait(), (0, "done"), program.lines())
 
     def test_a_neighbour_is_known(self):
         self.assertEqual(self.resolve("10.77.0.2"), "RDMA_CM_EVENT_ADDR_RESOLVED 0")

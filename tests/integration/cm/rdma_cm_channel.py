@@ -17,10 +17,20 @@ PS_IPOIB = 0x0002
 PS_TCP = 0x0106
 PS_UDP = 0x0111
 PS_IB = 0x013f
+AF_IB = 27
 
 
 def sockaddr(ip, port):
     return struct.pack("<H", socket.AF_INET) + struct.pack(">H", port) + socket.inet_aton(ip) + bytes(8)
+
+
+def sockaddr_in6(ip, port):
+    return struct.pack("<H", socket.AF_INET6) + struct.pack(">HI", port, 0) + socket.inet_pton(socket.AF_INET6, ip) + bytes(4)
+
+
+def sockaddr_ib(gid, space, port):
+    raw = socket.inet_pton(socket.AF_INET6, gid)
+    return struct.pack("<H", AF_IB) + struct.pack(">HI", 0xffff, 0) + raw + struct.pack(">QQQ", space << 16 | port, 2**64 - 1, 0)
 
 
 class Event:
@@ -56,14 +66,20 @@ class Channel:
         return struct.unpack("<I", raw)[0]
 
     def bind(self, id_, ip, port):
-        self.command(BIND, struct.pack("<IHH", id_, 16, 0) + sockaddr(ip, port).ljust(128, b"\0"))
+        self.bind_to(id_, sockaddr(ip, port))
+
+    def bind_to(self, id_, address):
+        self.command(BIND, struct.pack("<IHH", id_, len(address), 0) + address.ljust(128, b"\0"))
 
     def listen(self, id_, backlog=0):
         self.command(LISTEN, struct.pack("<Ii", id_, backlog))
 
     def resolve_addr(self, id_, ip, port):
-        self.command(RESOLVE_ADDR, struct.pack("<IIHHI", id_, 2000, 0, 16, 0) + bytes(128) +
-                     sockaddr(ip, port).ljust(128, b"\0"))
+        self.resolve(id_, sockaddr(ip, port))
+
+    def resolve(self, id_, address):
+        self.command(RESOLVE_ADDR, struct.pack("<IIHHI", id_, 2000, 0, len(address), 0) + bytes(128) +
+                     address.ljust(128, b"\0"))
 
     def resolve_route(self, id_):
         self.command(RESOLVE_ROUTE, struct.pack("<II", id_, 2000))

@@ -4,6 +4,7 @@
     status_test.py BIN LIBRARY [FIRST]     FIRST: what must be loaded before (a sanitizer's runtime)
 """
 
+import ipaddress
 import json
 import os
 import pathlib
@@ -87,6 +88,34 @@ class Status(RdmaCmCase):
             channel.create(1, space)
         channel.create(1, PS_IB, qp_type=2)
         self.assertEqual(self.shown("port_space"), [("TCP",), ("UDP",), ("IPOIB",), ("IB",)])
+
+    def test_addresses_of_ipv6(self):
+        def whole(address):
+            """As all addresses and GIDs are written."""
+            return f"[{ipaddress.IPv6Address(address).exploded}]"
+
+        channel = self.channel()
+        listener, active = channel.create(1), channel.create(2)
+        channel.bind_to(listener, sockaddr_in6("::", 7174))
+        channel.listen(listener)
+        channel.resolve(active, sockaddr_in6("::1", 7174))
+        channel.expect(ADDR_RESOLVED)
+        port = self.ids()[1]["source"].rsplit(":", 1)[1]
+        self.assertEqual(self.shown("source", "destination", "device"), [
+            (f"{whole('::')}:7174", None, None), (f"{whole('::1')}:{port}", f"{whole('::1')}:7174", "verbena0")])
+
+    def test_addresses_of_infiniband(self):
+        """GIDs and service IDs, of which the port is a part."""
+        gid = json.loads(self.verbena("--json"))["devices"][0]["ports"][0]["gids"][0]
+        channel = self.channel()
+        listener, active = channel.create(1, PS_IB, qp_type=2), channel.create(2, PS_IB, qp_type=2)
+        channel.bind_to(listener, sockaddr_ib(gid, PS_IB, 7174))
+        channel.listen(listener)
+        channel.resolve(active, sockaddr_ib(gid, PS_IB, 7174))
+        channel.expect(ADDR_RESOLVED)
+        port = self.ids()[1]["source"].rsplit(":", 1)[1]
+        self.assertEqual(self.shown("source", "destination", "device", "port_space"), [
+            (f"[{gid}]:7174", None, "verbena0", "IB"), (f"[{gid}]:{port}", f"[{gid}]:7174", "verbena0", "IB")])
 
     def test_many(self):
         """More than one page of them."""
