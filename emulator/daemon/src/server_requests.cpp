@@ -70,7 +70,7 @@ void Server::dispatch(Session& session, const Incoming& in) {
     case MessageType::kStatusQuery:
       return on_status_query(session, in);
     case MessageType::kQueryResources:
-      return status_.on_query_resources(session, in);
+      return status_.on_query_resources(session, in, extension_);
     case MessageType::kSetPort:
       return on_set_port(session, in);
     case MessageType::kAnnounce:

@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "status_writers.hpp"
-
 namespace verbena::daemon {
 
 using control::Incoming;
@@ -28,51 +26,55 @@ void StatusQuestions::on_status_query(Session& asker, const Incoming& in, Emulat
                                       fabric::Extension* extension) {
   const auto query = asker.decoded<control::StatusQuery>(in);
   if (!query) return;
-  begin_round(asker, in, "",
-              std::make_unique<StatusTextWriter>(
-                  std::move(emulator), fabric_, query->resets,
-                  [=, this](std::uint32_t number) { return cm_ids_behind(number, extension); },
-                  sender_to(clients_, asker, in)));
+  begin_round(
+      asker, in, {},
+      std::make_unique<StatusTextWriter>(std::move(emulator), fabric_, query->resets,
+                                         cm_ids_of(extension), sender_to(clients_, asker, in)));
 }
 
-std::vector<CmIdOfProcess> StatusQuestions::cm_ids_behind(std::uint32_t number,
-                                                          fabric::Extension* extension) const {
-  std::vector<CmIdOfProcess> all;
-  if (extension == nullptr) return all;
-  for (fabric::CmIdStatus& id :
-       extension->cm_ids_behind(number, control::StatusReport::kMostInOne)) {
-    CmIdOfProcess& of = all.emplace_back();
-    of.id = std::move(id);
-    if (const Session* const owner = clients_.find(of.id.owner)) {
-      of.pid = owner->info.pid;
-      of.comm = owner->info.comm;
+CmIdPages StatusQuestions::cm_ids_of(fabric::Extension* extension) const {
+  return CmIdPages([this, extension](std::uint32_t number) {
+    std::vector<CmIdOfProcess> page;
+    if (extension == nullptr) return page;
+    for (fabric::CmIdStatus& id :
+         extension->cm_ids_behind(number, control::StatusReport::kMostInOne)) {
+      CmIdOfProcess& of = page.emplace_back();
+      of.id = std::move(id);
+      if (const Session* const owner = clients_.find(of.id.owner)) {
+        of.pid = owner->info.pid;
+        of.comm = owner->info.comm;
+      }
     }
-  }
-  return all;
+    return page;
+  });
 }
 
-void StatusQuestions::on_query_resources(Session& asker, const Incoming& in) {
+void StatusQuestions::on_query_resources(Session& asker, const Incoming& in,
+                                         fabric::Extension* extension) {
   const auto request = asker.decoded<control::QueryResources>(in);
   if (!request) return;
-  begin_round(asker, in, request->device,
-              std::make_unique<ResourcesWriter>(sender_to(clients_, asker, in)));
+  begin_round(asker, in, {request->of != control::ResourcesOf::kCmIds, request->device},
+              std::make_unique<ResourcesWriter>(*request, cm_ids_of(extension),
+                                                sender_to(clients_, asker, in)));
 }
 
 // One at a time: whoever asks again and again without reading costs no more than one who reads.
-void StatusQuestions::begin_round(Session& asker, const Incoming& in, const std::string& device,
+void StatusQuestions::begin_round(Session& asker, const Incoming& in, Asked asked,
                                   std::unique_ptr<StatusWriter> writer) {
   if (questions_.contains(asker.id)) {
     return asker.refuse(in.header.sequence,
                         {EBUSY, "a question about the state of all contexts is being answered"});
   }
   Question& question = questions_[asker.id];
-  question.device = device;
+  question.asked = std::move(asked);
   question.sequence = clients_.next_sequence();
   question.writer = std::move(writer);
   const control::StatusRequest request{0, control::StatusReport::kFirst, control::StatusOf::kAll};
-  for (Session* const context : clients_.contexts_of(device)) {
-    question.awaited.insert(context->id);
-    context->send_news(request, question.sequence);
+  if (question.asked.contexts) {
+    for (Session* const context : clients_.contexts_of(question.asked.device)) {
+      question.awaited.insert(context->id);
+      context->send_news(request, question.sequence);
+    }
   }
   if (question.awaited.empty()) return begin_stream(asker.id);
   question.deadline = timers_.after(kDeadlineNs, [this, id = asker.id] { begin_stream(id); });
@@ -101,9 +103,10 @@ void StatusQuestions::on_report(const Session& context, const Incoming& in) {
 void StatusQuestions::begin_stream(Session::Id asker) {
   Question& question = questions_.at(asker);
   timers_.cancel(question.deadline);
+  const auto& [with_contexts, device] = question.asked;
   std::vector<const fabric::Port*> ports;
   for (const auto& port : fabric_.ports()) {
-    if (question.device.empty() || port->info().name == question.device) {
+    if (with_contexts && (device.empty() || port->info().name == device)) {
       ports.push_back(port.get());
     }
   }
@@ -128,6 +131,7 @@ std::vector<ContextStatus> StatusQuestions::contexts_of(
       context.comm = session->info.comm;
       const auto answered = answers.find(session->id);
       context.responds = answered != answers.end();
+      context.first.counts.contexts = session->is_further_engine ? 0 : 1;
       if (context.responds) context.first = std::move(answered->second);
       all.push_back(std::move(context));
     }

@@ -16,6 +16,7 @@
 #include "client_table.hpp"
 #include "status_json.hpp"
 #include "status_stream.hpp"
+#include "status_writers.hpp"
 #include "verbena/fabric/fabric.hpp"
 
 namespace verbena::daemon {
@@ -31,15 +32,21 @@ class StatusQuestions final : private StatusStream::Host {
   // `extension`: null if there is no connection management; else it outlives all askers.
   void on_status_query(Session& asker, const control::Incoming& in, EmulatorStatus emulator,
                        fabric::Extension* extension);
-  void on_query_resources(Session& asker, const control::Incoming& in);
+  void on_query_resources(Session& asker, const control::Incoming& in,
+                          fabric::Extension* extension);
   void on_report(const Session& context, const control::Incoming& in);
   // As an asker, and as one who is asked.
   void on_client_gone(Session::Id gone);
 
  private:
   using Answers = std::map<Session::Id, control::StatusReport>;
-  struct Question {
+  // Which contexts are asked.
+  struct Asked {
+    bool contexts = true;
     std::string device;  // empty: all
+  };
+  struct Question {
+    Asked asked;
     // Until the round has ended.
     std::uint32_t sequence = 0;
     std::set<Session::Id> awaited;
@@ -50,11 +57,10 @@ class StatusQuestions final : private StatusStream::Host {
     fabric::Timers::Id deadline = 0;  // of the round, or of the page that is awaited
   };
 
-  void begin_round(Session& asker, const control::Incoming& in, const std::string& device,
+  void begin_round(Session& asker, const control::Incoming& in, Asked asked,
                    std::unique_ptr<StatusWriter> writer);
   void begin_stream(Session::Id asker);
-  std::vector<CmIdOfProcess> cm_ids_behind(std::uint32_t number,
-                                           fabric::Extension* extension) const;
+  CmIdPages cm_ids_of(fabric::Extension* extension) const;
   std::vector<ContextStatus> contexts_of(const std::vector<const fabric::Port*>& ports,
                                          Answers answers) const;
 

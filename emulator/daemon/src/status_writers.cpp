@@ -9,7 +9,14 @@
 
 namespace verbena::daemon {
 
+using control::ResourcesOf;
 using control::StatusPart;
+
+std::vector<CmIdOfProcess> CmIdPages::next() {
+  std::vector<CmIdOfProcess> page = behind_(last_);
+  if (!page.empty()) last_ = page.back().id.number;
+  return page;
+}
 
 void StatusTextWriter::send(StatusPart part, std::string text) { send_({part, std::move(text)}); }
 
@@ -38,11 +45,9 @@ void StatusTextWriter::begin() {
 }
 
 bool StatusTextWriter::cm_ids() {
-  const std::vector<CmIdOfProcess> next = cm_ids_(last_cm_id_);
-  if (next.empty()) return false;
+  const std::vector<CmIdOfProcess> next = cm_ids_.next();
   send_lines(StatusPart::kCmIds, next);
-  last_cm_id_ = next.back().id.number;
-  return true;
+  return !next.empty();
 }
 
 void StatusTextWriter::device(const fabric::Port& port) {
@@ -82,33 +87,77 @@ void StatusTextWriter::context_end(bool is_complete) {
 
 void StatusTextWriter::end() { send(StatusPart::kEnd, ""); }
 
+bool ResourcesWriter::is_asked_for(const fabric::CmIdStatus& id) const {
+  if (id.device.empty()) return id.listens_everywhere;
+  return query_.device.empty() || id.device == query_.device;
+}
+
+bool ResourcesWriter::cm_ids() {
+  const bool tells = wants(ResourcesOf::kCmIds);
+  if (!tells && !wants(ResourcesOf::kCounts)) return false;
+  const std::vector<CmIdOfProcess> next = cm_ids_.next();
+  control::Resources part;
+  part.last = false;
+  for (const CmIdOfProcess& of : next) {
+    if (!is_asked_for(of.id)) continue;
+    ++part.cm_id_count;
+    if (!tells || told_cm_ids_ == control::Resources::kMost) continue;
+    ++told_cm_ids_;
+    control::CmIdResource& id = part.cm_ids.emplace_back(of.id.resource);
+    id.device = of.id.device;
+    id.pid = of.pid;
+  }
+  if (part.cm_id_count != 0) send_(part);
+  return !next.empty();
+}
+
 void ResourcesWriter::device(const fabric::Port& port) {
-  resources_.device = port.info().name;
-  told_ = 0;
+  part_.device = port.info().name;
+  told_ = {};
 }
 
 bool ResourcesWriter::context(const ContextStatus& context) {
-  resources_.pid = context.pid;
-  resources_.comm = context.comm;
-  resources_.counts = context.first.counts;
-  resources_.qps.clear();
-  return context.responds && told_ < control::Resources::kQpsMost;
+  part_.slot = context.slot;
+  part_.pid = context.pid;
+  part_.comm = context.comm;
+  part_.counts = context.first.counts;
+  return context.responds && !wants(ResourcesOf::kCounts);
 }
 
 bool ResourcesWriter::objects(std::span<const control::QpStatus> qps) {
-  const std::size_t count = std::min(qps.size(), control::Resources::kQpsMost - told_);
-  told_ += count;
-  resources_.qps.assign(qps.begin(), qps.begin() + static_cast<std::ptrdiff_t>(count));
-  send_({false, {resources_}});
-  // Counted once.
-  resources_.counts = control::ResourceCounts{.contexts = 0};
-  return told_ < control::Resources::kQpsMost;
+  const bool wanted = wants(ResourcesOf::kQueuePairs) || wants(ResourcesOf::kSharedReceives);
+  return wanted && tell(qps, part_.qps, told_.qps);
+}
+
+bool ResourcesWriter::objects(std::span<const control::CqStatus> cqs) {
+  return wants(ResourcesOf::kCompletionQueues) && tell(cqs, part_.cqs, told_.cqs);
+}
+
+bool ResourcesWriter::objects(std::span<const control::SrqStatus> srqs) {
+  return wants(ResourcesOf::kSharedReceives) && tell(srqs, part_.srqs, told_.srqs);
+}
+
+template <typename Object>
+bool ResourcesWriter::tell(std::span<const Object> objects, std::vector<Object>& list,
+                           std::size_t& told) {
+  const auto these = objects.first(std::min(objects.size(), control::Resources::kMost - told));
+  told += these.size();
+  list.assign(these.begin(), these.end());
+  if (!these.empty()) send_part();
+  list.clear();
+  return told < control::Resources::kMost;
+}
+
+void ResourcesWriter::send_part() {
+  control::Resources part;
+  part.last = false;
+  part.contexts.push_back(part_);
+  send_(part);
+  part_.counts = control::ResourceCounts{.contexts = 0};
 }
 
 void ResourcesWriter::context_end(bool) {
-  if (resources_.counts == control::ResourceCounts{.contexts = 0}) return;
-  resources_.qps.clear();
-  send_({false, {resources_}});
+  if (part_.counts != control::ResourceCounts{.contexts = 0}) send_part();
 }
 
 void ResourcesWriter::end() { send_({}); }

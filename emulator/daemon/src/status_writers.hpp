@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "status_json.hpp"
@@ -15,12 +17,25 @@
 
 namespace verbena::daemon {
 
+// The rdma_cm IDs of all programs, one page after the other.
+class CmIdPages {
+ public:
+  // The next ones behind this one; empty: there are none.
+  using Behind = std::function<std::vector<CmIdOfProcess>(std::uint32_t number)>;
+  explicit CmIdPages(Behind behind) : behind_(std::move(behind)) {}
+
+  // Empty: those were all.
+  std::vector<CmIdOfProcess> next();
+
+ private:
+  Behind behind_;
+  std::uint32_t last_ = 0;
+};
+
 class StatusTextWriter final : public StatusWriter {
  public:
   using Send = std::function<void(const control::StatusText&)>;
-  // The next rdma_cm IDs behind this one; empty: there are none.
-  using CmIds = std::function<std::vector<CmIdOfProcess>(std::uint32_t number)>;
-  StatusTextWriter(EmulatorStatus emulator, fabric::Fabric& fabric, bool resets, CmIds cm_ids,
+  StatusTextWriter(EmulatorStatus emulator, fabric::Fabric& fabric, bool resets, CmIdPages cm_ids,
                    Send send)
       : emulator_(std::move(emulator)),
         fabric_(fabric),
@@ -46,30 +61,48 @@ class StatusTextWriter final : public StatusWriter {
   EmulatorStatus emulator_;
   fabric::Fabric& fabric_;
   bool resets_;  // the counters of each device, once they are told
-  CmIds cm_ids_;
-  std::uint32_t last_cm_id_ = 0;
+  CmIdPages cm_ids_;
   Send send_;
 };
 
 class ResourcesWriter final : public StatusWriter {
  public:
   using Send = std::function<void(const control::Resources&)>;
-  explicit ResourcesWriter(Send send) : send_(std::move(send)) {}
+  ResourcesWriter(control::QueryResources query, CmIdPages cm_ids, Send send)
+      : query_(std::move(query)), cm_ids_(std::move(cm_ids)), send_(std::move(send)) {}
 
   void begin() override {}
-  bool cm_ids() override { return false; }
+  bool cm_ids() override;
   void device(const fabric::Port& port) override;
   bool context(const ContextStatus& context) override;
   bool objects(std::span<const control::QpStatus> qps) override;
-  bool objects(std::span<const control::CqStatus>) override { return false; }
-  bool objects(std::span<const control::SrqStatus>) override { return false; }
+  bool objects(std::span<const control::CqStatus> cqs) override;
+  bool objects(std::span<const control::SrqStatus> srqs) override;
   void context_end(bool is_complete) override;
   void end() override;
 
  private:
+  // Of the device, by their kinds.
+  struct Told {
+    std::size_t qps = 0;
+    std::size_t cqs = 0;
+    std::size_t srqs = 0;
+  };
+
+  bool wants(control::ResourcesOf kind) const { return query_.of == kind; }
+  // Whether the IDs are the device's that was asked for.
+  bool is_asked_for(const fabric::CmIdStatus& id) const;
+  // As many as may still be told of. Whether more may be.
+  template <typename Object>
+  bool tell(std::span<const Object> objects, std::vector<Object>& list, std::size_t& told);
+  void send_part();
+
+  control::QueryResources query_;
+  CmIdPages cm_ids_;
+  std::size_t told_cm_ids_ = 0;
   Send send_;
-  control::ContextResources resources_;
-  std::size_t told_ = 0;  // queue pairs of the device
+  control::ContextResources part_;  // of the context whose turn it is; its counts only once
+  Told told_;
 };
 
 }  // namespace verbena::daemon

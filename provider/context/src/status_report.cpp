@@ -6,6 +6,7 @@
 #include "verbena/control/status_messages.hpp"
 #include "verbena/events/completion_channel.hpp"
 #include "verbena/objects/cq.hpp"
+#include "verbena/objects/pd.hpp"
 #include "verbena/objects/qp.hpp"
 #include "verbena/objects/srq.hpp"
 
@@ -56,6 +57,7 @@ control::CqStatus status_of(Cq& cq) {
   control::CqStatus s;
   s.number = cq.abi.cq.handle;
   s.capacity = now.capacity;
+  s.users = cq.users.count();
   s.unpolled = now.unpolled;
   s.armed = armed_of(now.armed);
   s.has_overrun = now.has_overrun;
@@ -69,7 +71,13 @@ control::CqStatus status_of(Cq& cq) {
 }
 
 control::SrqStatus status_of(Srq& srq) {
-  return {srq.abi.srq.handle, static_cast<std::uint8_t>(srq.type), srq.shared.queue.count()};
+  control::SrqStatus s;
+  s.number = srq.abi.srq.handle;
+  s.type = static_cast<std::uint8_t>(srq.type);
+  s.receive_outstanding = srq.shared.queue.count();
+  s.domain = srq.domain != nullptr ? srq.domain->domain : 0;
+  s.cq = srq.cq != nullptr ? srq.cq->abi.cq.handle : 0;
+  return s;
 }
 
 control::QpStatus status_of(qp::QueuePair& qp, link::PeerLink& peers) {
@@ -99,6 +107,7 @@ control::QpStatus status_of(qp::QueuePair& qp, link::PeerLink& peers) {
     s.send_cq = object->send_cq != nullptr ? object->send_cq->abi.cq.handle : 0;
     s.receive_cq = object->receive_cq != nullptr ? object->receive_cq->abi.cq.handle : 0;
     s.srq = object->srq != nullptr ? object->srq->abi.srq.handle : 0;
+    s.domain = object->domain != nullptr ? object->domain->domain : 0;
   }
   if (qp.state() == qp::State::kError || qp.state() == qp::State::kSqe)
     s.last_error = e.reason.text();

@@ -29,10 +29,14 @@ Catalogue catalogue() {
   device.gids[0] = {Gid{}, control::GidType::kRoceV2, 1, "lo"};
   made.devices.push_back(device);
   made.shared.push_back({"rdma_cm", "rdma_cm", 4, 99});
-  made.resources = [](const std::string&) {
-    control::ContextResources context;
+  made.resources = [](const std::string&, control::ResourcesOf) {
+    control::Resources resources;
+    control::ContextResources& context = resources.contexts.emplace_back();
     context.qps.resize(100);
-    return std::vector<control::ContextResources>{context};
+    context.cqs.resize(100);
+    context.srqs.resize(100);
+    resources.cm_ids.resize(100);
+    return resources;
   };
   return made;
 }

@@ -8,7 +8,7 @@ import socket
 import struct
 
 MAGIC = 0x31425256
-VERSION = 18
+VERSION = 19
 FROM_DAEMON = 0x80000000
 
 REFUSED, ACK = 0x01, 0x02
@@ -54,12 +54,12 @@ def mapped(address):
 def report_qp(number, error=""):
     """A queue pair as it stands in a STATUS_REPORT, and its number."""
     return number, struct.pack("<IBBB", number, 2, 3, 1) + mapped("127.9.9.9") + struct.pack(
-        "<8I5Q", 0x8003, 1, 1, 0, 11, 12, 1, 2, 100, 4096, 90, 2048, 3) + text(error)
+        "<9I5Q", 0x8003, 1, 1, 0, 1, 11, 12, 1, 2, 100, 4096, 90, 2048, 3) + text(error)
 
 
 def report_cq(number):
     """A completion queue without a channel, in the same way."""
-    return number, struct.pack("<IIIB??III", number, 63, 5, 0, False, False, 0, 0, 0)
+    return number, struct.pack("<IIIIB??III", number, 63, 2, 5, 0, False, False, 0, 0, 0)
 
 
 def packet(kind, payload=b"", sequence=1, version=VERSION, magic=MAGIC):

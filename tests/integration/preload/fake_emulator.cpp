@@ -174,10 +174,11 @@ class FakeEmulator {
     for (const bool last : {false, true}) {
       ContextResources context;
       context.device = request->device;
+      context.slot = last ? 2 : 1;
       context.pid = static_cast<std::uint32_t>(::getpid());
       context.comm = "test";
       context.counts = {1, 2, 60, 4, 5};
-      for (std::uint32_t i = 0; i < 60; ++i) {
+      for (std::uint32_t i = 0; request->of == ResourcesOf::kQueuePairs && i < 60; ++i) {
         QpStatus qp;
         qp.qpn = (last ? 0x8000 : 0x4000) + i;
         qp.type = 2;   // RC
@@ -185,7 +186,7 @@ class FakeEmulator {
         qp.peer_qpn = 77;
         context.qps.push_back(qp);
       }
-      reply(fd, in, Resources{last, {context}});
+      reply(fd, in, Resources{last, {context}, 3, {}});
     }
   }
 

@@ -143,12 +143,14 @@ class WithEmulator(PreloadTest):
                          "link roce0/1 state ACTIVE physical_state LINK_UP netdev lo")
 
     def test_rdma_resource(self):
-        self.assertIn("verbena0: pd 2 cq 4 qp 120 cm_id 0 mr 8 ctx 2 srq 10",
+        self.assertIn("verbena0: pd 2 cq 4 qp 120 cm_id 6 mr 8 ctx 2 srq 10",
                       self.output("rdma", "res"))
         pairs = self.output("rdma", "res", "show", "qp", "link", "verbena0/1").splitlines()
         self.assertEqual(len(pairs), 120)
         self.assertIn("lqpn 16384 rqpn 77 type RC state RTS", pairs[0])
-        for kind in ("cq", "mr", "pd", "cm_id", "ctx", "srq"):
+        self.assertEqual(self.output("rdma", "res", "show", "qp", "lqpn", "16390").split()[:4],
+                         ["link", "verbena0/1", "lqpn", "16390"])
+        for kind in ("cq", "mr", "pd", "cm_id", "srq"):
             self.assertEqual(self.output("rdma", "res", "show", kind).strip(), "")
 
     def test_rdma_system(self):
@@ -298,6 +300,7 @@ class WithEmulator(PreloadTest):
         self.assertEqual([line.split()[1] for line in lines],
                          ["foreign0/1", "verbena0/1", "roce0/1"])
         self.assertIn("foreign0", "".join(self.rdma_with_fake_kernel("res")))
+        self.assertEqual(len(self.rdma_with_fake_kernel("res", "show", "qp")), 2 * 120)
 
     def test_kernel_devices_without_an_emulator(self):
         self.stop_emulator()

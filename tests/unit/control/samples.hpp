@@ -62,6 +62,7 @@ inline QpStatus sample_qp() {
   qp.send_cq = 1;
   qp.receive_cq = 2;
   qp.srq = 0x80200001;
+  qp.domain = 4;
   qp.sent_bytes = 0x0102030405060708u;
   qp.last_error = "retry limit";
   return qp;
@@ -84,8 +85,8 @@ inline void fill(Relayed& m) {
 inline void fill(StatusReport& m) {
   m.counts = {1, 2, 3, 4, 5, 0};
   m.qps = {false, {sample_qp(), sample_qp()}};
-  m.cqs = {true, {{3, 63, 5, CqArmed::kForAny, true, true, 12, 1, 2}}};
-  m.srqs = {false, {{0x80200001, 0, 7}}};
+  m.cqs = {true, {{3, 63, 2, 5, CqArmed::kForAny, true, true, 12, 1, 2}}};
+  m.srqs = {false, {{0x80200001, 0, 7, 4, 3}}};
 }
 inline void fill(PortEvent& m) { m = {kPortStateChanged | kLidChanged, sample_device()}; }
 inline void fill(SetFault& m) {
@@ -170,9 +171,13 @@ inline void fill(RefreshCounters& m) { m.device = "b"; }
 inline void fill(StatusQuery& m) { m.resets = true; }
 inline void fill(QueryCounters& m) { m.device = "verbena0"; }
 inline void fill(Counters& m) { m = {{1, 0x0102030405060708u}, {3}}; }
-inline void fill(QueryResources& m) { m.device = "c"; }
+inline void fill(QueryResources& m) { m = {"c", ResourcesOf::kCmIds}; }
 inline void fill(Resources& m) {
-  m = {false, {ContextResources{"verbena0", 12, "app", {1, 2, 3, 4, 5}, {sample_qp()}}}};
+  ContextResources context{"verbena0", 3, 12, "app", {1, 2, 3, 4, 5}, {sample_qp()}, {}, {}};
+  context.cqs.emplace_back().number = 3;
+  context.srqs.emplace_back().number = 0x80200001;
+  const CmIdResource id{"verbena0", 0x8001, 12, 0x4001, 2, 5, 0x0106, {2, 0, 0x1b, 0x58}, {}};
+  m = {false, {context}, 7, {id}};
 }
 // Those without fields.
 template <typename Message>

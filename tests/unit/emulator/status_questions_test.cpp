@@ -8,14 +8,41 @@
 namespace verbena::daemon {
 namespace {
 
+using control::ResourcesOf;
 using control::StatusReport;
 using control::StatusRequest;
 
+// Has so many rdma_cm IDs: each third one of device "a", each third one of "b", the others of none,
+// of which every second one listens on all devices.
+class CmIds final : public fabric::Extension {
+ public:
+  explicit CmIds(std::uint32_t count) : count_(count) {}
+  bool takes(control::MessageType) const override { return false; }
+  void on_client_message(fabric::ClientId, control::Incoming) override {}
+  void on_client_closed(fabric::ClientId) override {}
+  std::vector<fabric::CmIdStatus> cm_ids_behind(std::uint32_t number, std::size_t most) override {
+    std::vector<fabric::CmIdStatus> page;
+    for (std::uint32_t i = number + 1; i <= count_ && page.size() < most; ++i) {
+      fabric::CmIdStatus& id = page.emplace_back();
+      id.number = id.resource.number = i;
+      id.owner = owner;
+      id.device = i % 3 == 0 ? "a" : i % 3 == 1 ? "b" : "";
+      id.listens_everywhere = i % 3 == 2 && i % 2 == 0;
+    }
+    return page;
+  }
+  fabric::ClientId owner = 0;
+
+ private:
+  std::uint32_t count_;
+};
+
 class StatusQuestionsTest : public ClientsTest {
  protected:
-  void ask(const Client& asker, const std::string& device, std::uint32_t sequence = 1) {
-    status_->on_query_resources(*asker.session,
-                                incoming(control::QueryResources{device}, sequence));
+  void ask(const Client& asker, const std::string& device, std::uint32_t sequence = 1,
+           ResourcesOf of = ResourcesOf::kQueuePairs) {
+    status_->on_query_resources(
+        *asker.session, incoming(control::QueryResources{device, of}, sequence), extension_);
     reactor_.run();
   }
   // A context answers the question that it has with so many queue pairs, after this one.
@@ -50,6 +77,30 @@ class StatusQuestionsTest : public ClientsTest {
     reactor_.run();
   }
   using All = std::pair<std::size_t, bool>;
+  // All that the asker is told; what contexts have comes in parts.
+  control::Resources told_in_full(const Client& asker) {
+    control::Resources all;
+    for (bool is_last = false; !is_last;) {
+      reactor_.run();
+      const auto in = control::receive_packet(asker.fd.get(), MSG_DONTWAIT);
+      if (!in) {
+        ADD_FAILURE() << "there is more to come";
+        return all;
+      }
+      auto part = control::decode<control::Resources>(in->payload);
+      for (auto& context : part->contexts) all.contexts.push_back(std::move(context));
+      for (auto& id : part->cm_ids) all.cm_ids.push_back(std::move(id));
+      all.cm_id_count += part->cm_id_count;
+      is_last = part->last;
+    }
+    return all;
+  }
+  // A context answers with this.
+  void report(const Client& context, const StatusReport& report) {
+    const auto [request, sequence] = heard<StatusRequest>(context);
+    status_->on_report(*context.session, incoming(report, sequence));
+    reactor_.run();
+  }
 
   void SetUp() override {
     ClientsTest::SetUp();
@@ -57,6 +108,7 @@ class StatusQuestionsTest : public ClientsTest {
   }
 
   std::optional<StatusQuestions> status_;
+  fabric::Extension* extension_ = nullptr;
 };
 
 TEST_F(StatusQuestionsTest, TheAskerIsToldOfAllWhoAnswer) {
@@ -162,6 +214,104 @@ TEST_F(StatusQuestionsTest, AnAskerThatGoesLeavesNothing) {
   disconnect(asker);
   EXPECT_EQ(reactor_.timers(), 0u);
   report(context, 1);
+}
+
+TEST_F(StatusQuestionsTest, WhoCountsIsToldOfNoObjects) {
+  CmIds ids(2000);
+  extension_ = &ids;
+  const Client asker = connect();
+  const Client context = connect_context("a");
+  ask(asker, "a", 1, ResourcesOf::kCounts);
+  report(context, StatusReport::kFirst, 0, false);
+  const control::Resources told = told_in_full(asker);
+  EXPECT_EQ(told.cm_id_count, 666u + 334u) << "of the device, and of no device";
+  EXPECT_TRUE(told.cm_ids.empty());
+  ASSERT_EQ(told.contexts.size(), 1u);
+  EXPECT_EQ(told.contexts[0].counts.qps, 1000u);
+  EXPECT_TRUE(told.contexts[0].qps.empty());
+  EXPECT_NE(told.contexts[0].slot, 0u);
+  EXPECT_TRUE(hears_nothing(context)) << "one answer has all counts";
+}
+
+TEST_F(StatusQuestionsTest, AStoppedProgramIsOneContextWhateverEnginesItHas) {
+  const Client asker = connect();
+  const Client first = connect_context("a");
+  const Client further = connect_context("a");
+  further.session->is_further_engine = true;
+  ask(asker, "a", 1, ResourcesOf::kCounts);
+  reactor_.advance(StatusQuestions::kDeadlineNs);
+  std::uint32_t contexts = 0;
+  for (const auto& part : told_in_full(asker).contexts) contexts += part.counts.contexts;
+  EXPECT_EQ(contexts, 1u);
+}
+
+TEST_F(StatusQuestionsTest, AContextIsAskedForTheObjectsOfOneKind) {
+  const Client asker = connect();
+  const Client context = connect_context("a");
+  StatusReport all;
+  all.counts = {1, 2, 1, 0, 1};
+  all.qps.objects.emplace_back().qpn = 0x4001;
+  all.cqs.objects.resize(2);
+  all.srqs.objects.emplace_back().number = 1;
+  for (const ResourcesOf of :
+       {ResourcesOf::kQueuePairs, ResourcesOf::kCompletionQueues, ResourcesOf::kSharedReceives}) {
+    ask(asker, "a", 1, of);
+    report(context, all);
+    std::size_t qps = 0, cqs = 0, srqs = 0, contexts = 0;
+    for (const control::ContextResources& part : told_in_full(asker).contexts) {
+      qps += part.qps.size();
+      cqs += part.cqs.size();
+      srqs += part.srqs.size();
+      contexts += part.counts.contexts;
+    }
+    EXPECT_EQ(contexts, 1u) << "counted once";
+    EXPECT_EQ(qps, of == ResourcesOf::kCompletionQueues ? 0u : 1u);
+    EXPECT_EQ(cqs, of == ResourcesOf::kCompletionQueues ? 2u : 0u);
+    EXPECT_EQ(srqs, of == ResourcesOf::kSharedReceives ? 1u : 0u);
+  }
+}
+
+TEST_F(StatusQuestionsTest, RdmaCmIdsAreThoseOfTheDeviceAndOfListenersOnAll) {
+  CmIds ids(2000);
+  extension_ = &ids;
+  const Client asker = connect();
+  const Client context = connect_context("a");
+  ids.owner = context.id;
+  ask(asker, "b", 1, ResourcesOf::kCmIds);
+  const control::Resources told = told_in_full(asker);
+  EXPECT_TRUE(hears_nothing(context)) << "the emulator knows them itself";
+  EXPECT_TRUE(told.contexts.empty());
+  EXPECT_EQ(told.cm_id_count, 667u + 334u);
+  ASSERT_EQ(told.cm_ids.size(), 1001u);
+  for (const control::CmIdResource& id : told.cm_ids) {
+    EXPECT_EQ(id.device, id.number % 3 == 1 ? "b" : "");
+    EXPECT_EQ(id.pid, context.session->info.pid);
+  }
+}
+
+TEST_F(StatusQuestionsTest, NoMoreRdmaCmIdsAreToldThanHaveRoomButAllAreCounted) {
+  CmIds ids(9000);
+  extension_ = &ids;
+  const Client asker = connect();
+  ask(asker, "", 1, ResourcesOf::kCmIds);
+  const control::Resources told = told_in_full(asker);
+  EXPECT_EQ(told.cm_ids.size(), control::Resources::kMost);
+  EXPECT_EQ(told.cm_id_count, 7500u);
+}
+
+TEST_F(StatusQuestionsTest, NoMoreObjectsAreToldThanHaveRoom) {
+  const Client asker = connect();
+  const Client context = connect_context();
+  ask(asker, "");
+  std::uint32_t after = 0;
+  report(context, StatusReport::kFirst, after, false);
+  for (after = StatusReport::kFirst; after < control::Resources::kMost;
+       after += StatusReport::kMostInOne) {
+    told(asker);
+    report(context, StatusReport::kMostInOne, after, false);
+  }
+  EXPECT_TRUE(told(asker).second);
+  EXPECT_TRUE(hears_nothing(context));
 }
 
 }  // namespace

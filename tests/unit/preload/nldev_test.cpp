@@ -86,35 +86,6 @@ TEST(Nldev, WhatIsNotThere) {
   EXPECT_EQ(dump.messages[0].type, NLMSG_DONE);
 }
 
-TEST(Nldev, QueuePairsFillAsManyDatagramsAsTheyNeed) {
-  Catalogue catalogue = two_devices();
-  catalogue.resources = [](const std::string& device) {
-    EXPECT_EQ(device, "verbena0");
-    control::ContextResources context;
-    context.pid = 1;
-    context.qps.resize(300);
-    return std::vector<control::ContextResources>{context};
-  };
-  const Reply reply =
-      ask({RDMA_NLDEV_CMD_RES_QP_GET, NLM_F_REQUEST | NLM_F_DUMP, kIndex, {}, {}}, catalogue);
-  std::size_t pairs = 0;
-  for (const NetlinkMessage& m : reply.messages) {
-    const auto table = m.attribute(RDMA_NLDEV_ATTR_RES_QP);
-    if (!table) continue;
-    std::size_t at = 0;
-    for (; at + sizeof(nlattr) <= table->size(); ++pairs) {
-      std::uint16_t length = 0;
-      std::memcpy(&length, table->data() + at, sizeof length);
-      ASSERT_GT(length, sizeof(nlattr));
-      at += (length + 3u) & ~3u;
-    }
-  }
-  EXPECT_EQ(pairs, 300u);
-  for (const Bytes& datagram : reply.replies.datagrams) {
-    EXPECT_LE(datagram.size(), NetlinkReplies::kDatagramMax);
-  }
-}
-
 TEST(Nldev, Routes) {
   const auto route = [](const Request& request) {
     const Bytes bytes = request.bytes();
@@ -124,7 +95,11 @@ TEST(Nldev, Routes) {
   EXPECT_EQ(route({RDMA_NLDEV_CMD_GET, kDump, {}, {}, {}}), Route::kMerged);
   EXPECT_EQ(route({RDMA_NLDEV_CMD_RES_GET, kDump, {}, {}, {}}), Route::kMerged);
   EXPECT_EQ(route({RDMA_NLDEV_CMD_GET, NLM_F_REQUEST, 0, {}, {}}), Route::kKernel);
+  EXPECT_EQ(route({RDMA_NLDEV_CMD_RES_GET, NLM_F_REQUEST, kIndex, {}, {}}), Route::kOurs);
+  EXPECT_EQ(route({RDMA_NLDEV_CMD_RES_GET, NLM_F_REQUEST, 0, {}, {}}), Route::kKernel);
   EXPECT_EQ(route({RDMA_NLDEV_CMD_RES_QP_GET, kDump, 3, {}, {}}), Route::kKernel);
+  // Without a device it is an error, and who says so is all the same.
+  EXPECT_EQ(route({RDMA_NLDEV_CMD_RES_CQ_GET, kDump, {}, {}, {}}), Route::kKernel);
   EXPECT_EQ(route({RDMA_NLDEV_CMD_RES_QP_GET, kDump, kIndex, {}, {}}), Route::kOurs);
   EXPECT_EQ(route({RDMA_NLDEV_CMD_SYS_GET, NLM_F_REQUEST, {}, {}, {}}), Route::kKernel);
   EXPECT_EQ(route({RDMA_NLDEV_CMD_GET_CHARDEV, NLM_F_REQUEST, {}, {}, "rdma_cm"}), Route::kOurs);

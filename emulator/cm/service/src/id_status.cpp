@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/cm_service/id_status.hpp"
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "verbena/base/address.hpp"
 
@@ -64,6 +66,58 @@ std::string text_of(const cm::SocketAddress& address) {
   return (is_v4 ? ip : "[" + ip + "]") + ":" + std::to_string(address.port);
 }
 
+// The kernel's enum rdma_cm_state, as far as an ID of ours gets.
+enum class KernelState : std::uint8_t {
+  kIdle = 0,
+  kAddrQuery = 1,
+  kAddrResolved = 2,
+  kRouteResolved = 4,
+  kConnect = 5,  // made or being made, until the peer has said that it is over
+  kDisconnect = 6,
+  kAddrBound = 7,
+  kListen = 8
+};
+
+KernelState kernel_state_of(cm::IdState state) {
+  switch (state) {
+    case cm::IdState::kIdle:
+      return KernelState::kIdle;
+    case cm::IdState::kBound:
+      return KernelState::kAddrBound;
+    case cm::IdState::kAddressQuery:
+      return KernelState::kAddrQuery;
+    case cm::IdState::kAddressResolved:
+      return KernelState::kAddrResolved;
+    case cm::IdState::kRouteResolved:
+      return KernelState::kRouteResolved;
+    case cm::IdState::kListening:
+      return KernelState::kListen;
+    case cm::IdState::kConnecting:
+      return KernelState::kConnect;
+    case cm::IdState::kDisconnected:
+      return KernelState::kDisconnect;
+  }
+  return KernelState::kIdle;
+}
+
+std::vector<std::uint8_t> bytes_of(const cm::SocketAddress& address) {
+  std::vector<std::uint8_t> bytes(cm::SocketAddress::kMaxSize);
+  bytes.resize(address.write_to(bytes));
+  return bytes;
+}
+
+control::CmIdResource resource_of(const cm::RdmaId& id) {
+  control::CmIdResource resource;
+  resource.number = id.handle;
+  resource.qpn = id.qp_num;
+  resource.qp_type = static_cast<std::uint8_t>(id.qp_type);
+  resource.state = static_cast<std::uint8_t>(kernel_state_of(id.state));
+  resource.port_space = static_cast<std::uint16_t>(id.space);
+  resource.source = bytes_of(id.source);
+  resource.destination = bytes_of(id.destination);
+  return resource;
+}
+
 }  // namespace
 
 fabric::CmIdStatus status_of(const cm::RdmaId& id, const cm::Connection* connection) {
@@ -75,6 +129,8 @@ fabric::CmIdStatus status_of(const cm::RdmaId& id, const cm::Connection* connect
   status.destination = text_of(id.destination);
   status.qpn = id.qp_num;
   status.backlog = id.backlog;
+  status.listens_everywhere = id.state == cm::IdState::kListening && !id.device;
+  status.resource = resource_of(id);
   return status;
 }
 

@@ -126,9 +126,9 @@ void NetlinkReplies::add_error(const NetlinkMessage& request, int code, std::uin
   add(writer.take());
 }
 
-void NetlinkReplies::add_done(const NetlinkMessage& request, std::uint32_t port) {
+void NetlinkReplies::add_done(const NetlinkMessage& request, std::uint32_t port, int code) {
   NetlinkWriter writer(NLMSG_DONE, NLM_F_MULTI, request.sequence, port);
-  const std::int32_t status = 0;
+  const std::int32_t status = -code;
   writer.append(&status, sizeof status);
   add(writer.take());
 }

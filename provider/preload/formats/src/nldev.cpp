@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "nldev_reply.hpp"
+#include "resource_lists.hpp"
 #include "verbena/control/status_messages.hpp"
 
 namespace verbena::preload {
@@ -22,31 +24,38 @@ using control::Persona;
 constexpr std::uint32_t kFirstOwnIndex = control::kFirstNetlinkIndex;
 constexpr std::uint8_t kPhysicalDisabled = 3;
 constexpr std::uint8_t kPhysicalLinkUp = 5;
-// Keeps a queue pair dump inside the receive buffer of a socket that nobody reads yet.
-constexpr std::size_t kQpsShownMax = 1000;
 
 bool is_nldev(const NetlinkMessage& message) {
   return RDMA_NL_GET_CLIENT(message.type) == RDMA_NL_NLDEV;
 }
 bool is_dump(const NetlinkMessage& message) { return (message.flags & NLM_F_DUMP) != 0; }
 
+// As opposed to those of all devices, which need no device index.
+bool is_dump_of_device(unsigned op) { return op == RDMA_NLDEV_CMD_PORT_GET || lists_resources(op); }
+
 class Answer {
  public:
   Answer(const NetlinkMessage& request, const Catalogue& catalogue, std::uint32_t port,
          NetlinkReplies& replies)
-      : request_(request), catalogue_(catalogue), port_(port), replies_(replies) {}
+      : request_(request), catalogue_(catalogue), reply_(request, port, replies) {}
 
-  // Our part of a dump.
-  void dump() {
+  // Our part of a dump: 0 or an errno.
+  int dump() {
+    if (is_dump_of_device(reply_.op())) {
+      const auto port = request_.attribute_u32(RDMA_NLDEV_ATTR_PORT_INDEX);
+      if (port && *port != control::kPortNumber) return EINVAL;
+      return with_device([this](const DeviceInfo& d) { return dump_device(d), 0; });
+    }
     const auto index = request_.attribute_u32(RDMA_NLDEV_ATTR_DEV_INDEX);
     for (const DeviceInfo& device : catalogue_.devices) {
       if (!index || *index == device.netlink_index) dump_device(device);
     }
+    return 0;
   }
 
   // A request for one thing: 0 or an errno.
   int get() {
-    switch (op()) {
+    switch (reply_.op()) {
       case RDMA_NLDEV_CMD_SYS_GET:
         return get_system();
       case RDMA_NLDEV_CMD_GET_CHARDEV:
@@ -72,25 +81,6 @@ class Answer {
   }
 
  private:
-  unsigned op() const { return RDMA_NL_GET_OP(request_.type); }
-
-  NetlinkWriter message() const {
-    const std::uint16_t flags = is_dump(request_) ? NLM_F_MULTI : 0;
-    return {static_cast<std::uint16_t>(RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, op())), flags,
-            request_.sequence, port_};
-  }
-  void send(NetlinkWriter& writer) {
-    if (is_dump(request_)) {
-      replies_.pack(writer.take());
-    } else {
-      replies_.add(writer.take());
-    }
-  }
-  static void put_handle(NetlinkWriter& writer, const DeviceInfo& device) {
-    writer.put_u32(RDMA_NLDEV_ATTR_DEV_INDEX, device.netlink_index);
-    writer.put_string(RDMA_NLDEV_ATTR_DEV_NAME, device.name);
-  }
-
   template <typename Get>
   int with_device(Get get_it) {
     const auto index = request_.attribute_u32(RDMA_NLDEV_ATTR_DEV_INDEX);
@@ -112,7 +102,7 @@ class Answer {
   }
 
   void dump_device(const DeviceInfo& device) {
-    switch (op()) {
+    switch (reply_.op()) {
       case RDMA_NLDEV_CMD_GET:
         put_device(device);
         break;
@@ -122,17 +112,14 @@ class Answer {
       case RDMA_NLDEV_CMD_RES_GET:
         put_summary(device);
         break;
-      case RDMA_NLDEV_CMD_RES_QP_GET:
-        put_queue_pairs(device);
-        break;
       default:
-        break;  // nothing to list
+        put_resource_list(reply_, device, catalogue_);
+        break;
     }
   }
 
   void put_device(const DeviceInfo& device) {
-    NetlinkWriter writer = message();
-    put_handle(writer, device);
+    NetlinkWriter writer = reply_.message_of(device);
     writer.put_u32(RDMA_NLDEV_ATTR_PORT_INDEX, control::kPortNumber);
     writer.put_u64(RDMA_NLDEV_ATTR_CAP_FLAGS, 0);
     writer.put_string(RDMA_NLDEV_ATTR_FW_VERSION, device.firmware_version);
@@ -141,12 +128,11 @@ class Answer {
     writer.put_u8(RDMA_NLDEV_ATTR_DEV_NODE_TYPE, RDMA_NODE_IB_CA);
     writer.put_string(RDMA_NLDEV_ATTR_DEV_PROTOCOL,
                       device.persona == Persona::kRoce ? "roce" : "ib");
-    send(writer);
+    reply_.send(writer);
   }
 
   void put_port(const DeviceInfo& device) {
-    NetlinkWriter writer = message();
-    put_handle(writer, device);
+    NetlinkWriter writer = reply_.message_of(device);
     writer.put_u32(RDMA_NLDEV_ATTR_PORT_INDEX, control::kPortNumber);
     if (device.persona == Persona::kInfiniBand) {
       std::uint64_t prefix = 0xfe80000000000000u;
@@ -168,13 +154,12 @@ class Answer {
       writer.put_u32(RDMA_NLDEV_ATTR_NDEV_INDEX, device.if_index);
       writer.put_string(RDMA_NLDEV_ATTR_NDEV_NAME, device.if_name);
     }
-    send(writer);
+    reply_.send(writer);
   }
 
   // What `rdma statistic` shows of a port.
   void put_counters(const DeviceInfo& device) {
-    NetlinkWriter writer = message();
-    put_handle(writer, device);
+    NetlinkWriter writer = reply_.message_of(device);
     writer.put_u32(RDMA_NLDEV_ATTR_PORT_INDEX, control::kPortNumber);
     const std::size_t table = writer.begin_nest(RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
     const NamedCounters counters =
@@ -186,17 +171,15 @@ class Answer {
       writer.end_nest(entry);
     }
     writer.end_nest(table);
-    send(writer);
-  }
-
-  std::vector<control::ContextResources> resources_of(const DeviceInfo& device) const {
-    if (!catalogue_.resources) return {};
-    return catalogue_.resources(device.name);
+    reply_.send(writer);
   }
 
   void put_summary(const DeviceInfo& device) {
+    const control::Resources resources =
+        catalogue_.resources ? catalogue_.resources(device.name, control::ResourcesOf::kCounts)
+                             : control::Resources{};
     std::uint64_t pds = 0, cqs = 0, qps = 0, mrs = 0, srqs = 0, contexts = 0;
-    for (const control::ContextResources& context : resources_of(device)) {
+    for (const control::ContextResources& context : resources.contexts) {
       pds += context.counts.pds;
       cqs += context.counts.cqs;
       qps += context.counts.qps;
@@ -204,16 +187,16 @@ class Answer {
       srqs += context.counts.srqs;
       contexts += context.counts.contexts;
     }
-    NetlinkWriter writer = message();
-    put_handle(writer, device);
+    NetlinkWriter writer = reply_.message_of(device);
     const std::size_t table = writer.begin_nest(RDMA_NLDEV_ATTR_RES_SUMMARY);
-    const std::array<std::pair<const char*, std::uint64_t>, 7> rows{{{"pd", pds},
-                                                                     {"cq", cqs},
-                                                                     {"qp", qps},
-                                                                     {"cm_id", 0},
-                                                                     {"mr", mrs},
-                                                                     {"ctx", contexts},
-                                                                     {"srq", srqs}}};
+    const std::array<std::pair<const char*, std::uint64_t>, 7> rows{
+        {{"pd", pds},
+         {"cq", cqs},
+         {"qp", qps},
+         {"cm_id", resources.cm_id_count},
+         {"mr", mrs},
+         {"ctx", contexts},
+         {"srq", srqs}}};
     for (const auto& [name, count] : rows) {
       const std::size_t entry = writer.begin_nest(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY);
       writer.put_string(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME, name);
@@ -221,61 +204,25 @@ class Answer {
       writer.end_nest(entry);
     }
     writer.end_nest(table);
-    send(writer);
-  }
-
-  static void put_queue_pair(NetlinkWriter& writer, const control::QpStatus& qp,
-                             std::uint32_t pid) {
-    constexpr std::uint8_t kTypeUd = 4;  // ibv_qp_type; RC 2 and UC 3 below it have a peer
-    const std::size_t entry = writer.begin_nest(RDMA_NLDEV_ATTR_RES_QP_ENTRY);
-    writer.put_u32(RDMA_NLDEV_ATTR_PORT_INDEX, control::kPortNumber);
-    writer.put_u32(RDMA_NLDEV_ATTR_RES_LQPN, qp.qpn);
-    if (qp.type < kTypeUd) {
-      writer.put_u32(RDMA_NLDEV_ATTR_RES_RQPN, qp.peer_qpn);
-      writer.put_u32(RDMA_NLDEV_ATTR_RES_RQ_PSN, qp.receive_psn);
-    }
-    writer.put_u32(RDMA_NLDEV_ATTR_RES_SQ_PSN, qp.send_psn);
-    writer.put_u8(RDMA_NLDEV_ATTR_RES_TYPE, qp.type);
-    writer.put_u8(RDMA_NLDEV_ATTR_RES_STATE, qp.state);
-    writer.put_u32(RDMA_NLDEV_ATTR_RES_PID, pid);
-    writer.end_nest(entry);
-  }
-
-  // As many messages as it takes, each a table of its own.
-  void put_queue_pairs(const DeviceInfo& device) {
-    constexpr std::size_t kEntrySize = 80;
-    std::size_t shown = 0;
-    for (const control::ContextResources& context : resources_of(device)) {
-      for (std::size_t next = 0; next < context.qps.size() && shown < kQpsShownMax;) {
-        NetlinkWriter writer = message();
-        put_handle(writer, device);
-        const std::size_t table = writer.begin_nest(RDMA_NLDEV_ATTR_RES_QP);
-        for (; next < context.qps.size() && shown < kQpsShownMax; ++next, ++shown) {
-          if (writer.size() + kEntrySize > NetlinkReplies::kDatagramMax) break;
-          put_queue_pair(writer, context.qps[next], context.pid);
-        }
-        writer.end_nest(table);
-        send(writer);
-      }
-    }
+    reply_.send(writer);
   }
 
   int get_system() {
-    NetlinkWriter writer = message();
+    NetlinkWriter writer = reply_.message();
     writer.put_u8(RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 1);  // shared
     // 1: no need for ibv_fork_init. We reach memory by the addresses of its process, so what fork
     // does to pages never comes between.
     writer.put_u8(RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK, 1);
-    send(writer);
+    reply_.send(writer);
     return 0;
   }
 
   void put_character_device(std::uint64_t number, std::uint64_t abi, const std::string& name) {
-    NetlinkWriter writer = message();
+    NetlinkWriter writer = reply_.message();
     writer.put_string(RDMA_NLDEV_ATTR_CHARDEV_NAME, name);
     writer.put_u64(RDMA_NLDEV_ATTR_CHARDEV_ABI, abi);
     writer.put_u64(RDMA_NLDEV_ATTR_CHARDEV, number);
-    send(writer);
+    reply_.send(writer);
   }
 
   int get_character_device() {
@@ -300,8 +247,7 @@ class Answer {
 
   const NetlinkMessage& request_;
   const Catalogue& catalogue_;
-  std::uint32_t port_;
-  NetlinkReplies& replies_;
+  NldevReply reply_;
 };
 
 }  // namespace
@@ -324,8 +270,8 @@ Route route_of(const NetlinkMessage& request) {
 void answer_nldev(const NetlinkMessage& request, const Catalogue& catalogue, std::uint32_t port,
                   NetlinkReplies& replies) {
   if (is_dump(request)) {
-    if (is_nldev(request)) Answer(request, catalogue, port, replies).dump();
-    replies.add_done(request, port);
+    const int code = is_nldev(request) ? Answer(request, catalogue, port, replies).dump() : 0;
+    replies.add_done(request, port, code);
     return;
   }
   const int code = is_nldev(request) ? Answer(request, catalogue, port, replies).get() : EOPNOTSUPP;
@@ -342,8 +288,8 @@ void merge_dump(const NetlinkMessage& request, std::span<const std::uint8_t> ker
     std::memcpy(bytes.data() + offsetof(nlmsghdr, nlmsg_pid), &port, sizeof port);
     replies.pack(std::move(bytes));
   }
-  Answer(request, catalogue, port, replies).dump();
-  replies.add_done(request, port);
+  const int code = Answer(request, catalogue, port, replies).dump();
+  replies.add_done(request, port, code);
 }
 
 }  // namespace verbena::preload

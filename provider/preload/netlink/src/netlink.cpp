@@ -134,7 +134,9 @@ bool deliver(int fd, const NetlinkReplies& replies) {
 Catalogue make_catalogue() {
   Catalogue catalogue;
   catalogue.devices = list_devices();
-  catalogue.resources = [](const std::string& device) { return list_resources(device); };
+  catalogue.resources = [](const std::string& device, control::ResourcesOf of) {
+    return list_resources(device, of);
+  };
   catalogue.counters = [](const std::string& device) { return list_counters(device); };
   if (node_of_name("rdma_cm")) {
     constexpr std::uint64_t kRdmaCmAbi = 4;

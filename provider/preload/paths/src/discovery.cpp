@@ -198,15 +198,16 @@ NamedCounters list_counters(const std::string& device) {
   return named;
 }
 
-std::vector<control::ContextResources> list_resources(const std::string& device) {
-  std::vector<control::ContextResources> all;
+control::Resources list_resources(const std::string& device, control::ResourcesOf of) {
+  control::Resources all;
   auto greeted = greet();
   if (!greeted) return all;
-  control::QueryResources request;
-  request.device = device;
-  auto part = greeted->channel.call<control::Resources>(request, kDiscoveryTimeoutMs);
+  auto part = greeted->channel.call<control::Resources>(control::QueryResources{device, of},
+                                                        kDiscoveryTimeoutMs);
   while (part) {
-    for (auto& context : part->contexts) all.push_back(std::move(context));
+    for (auto& context : part->contexts) all.contexts.push_back(std::move(context));
+    for (auto& id : part->cm_ids) all.cm_ids.push_back(std::move(id));
+    all.cm_id_count += part->cm_id_count;
     if (part->last) return all;
     auto next = greeted->channel.receive(kDiscoveryTimeoutMs);
     if (!next || next->type() != control::MessageType::kResources) break;

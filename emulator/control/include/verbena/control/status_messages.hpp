@@ -43,6 +43,7 @@ struct QpStatus {
   std::uint32_t send_cq = 0;
   std::uint32_t receive_cq = 0;
   std::uint32_t srq = 0;
+  std::uint32_t domain = 0;  // its protection domain; 0: it has none
   std::uint32_t send_psn = 0;
   std::uint32_t receive_psn = 0;
   std::uint32_t send_outstanding = 0;  // work requests
@@ -56,8 +57,9 @@ struct QpStatus {
   bool operator==(const QpStatus&) const = default;
   VERBENA_FIELDS {
     a(m.qpn, m.type, m.state, m.link, m.peer_address, m.peer_qpn, m.send_cq, m.receive_cq, m.srq,
-      m.send_psn, m.receive_psn, m.send_outstanding, m.receive_outstanding, m.sent_packets,
-      m.sent_bytes, m.received_packets, m.received_bytes, m.retransmitted_packets, m.last_error);
+      m.domain, m.send_psn, m.receive_psn, m.send_outstanding, m.receive_outstanding,
+      m.sent_packets, m.sent_bytes, m.received_packets, m.received_bytes, m.retransmitted_packets,
+      m.last_error);
   }
 };
 
@@ -66,6 +68,7 @@ enum class CqArmed : std::uint8_t { kNo = 0, kForSolicited = 1, kForAny = 2 };
 struct CqStatus {
   std::uint32_t number = 0;
   std::uint32_t capacity = 0;
+  std::uint32_t users = 0;     // send and receive queues that complete to it
   std::uint32_t unpolled = 0;  // completions
   CqArmed armed = CqArmed::kNo;
   bool has_overrun = false;
@@ -75,8 +78,8 @@ struct CqStatus {
   std::uint32_t unacknowledged_events = 0;  // of this queue, read or not
   bool operator==(const CqStatus&) const = default;
   VERBENA_FIELDS {
-    a(m.number, m.capacity, m.unpolled, m.armed, m.has_overrun, m.has_channel, m.channel_fd,
-      m.unread_events, m.unacknowledged_events);
+    a(m.number, m.capacity, m.users, m.unpolled, m.armed, m.has_overrun, m.has_channel,
+      m.channel_fd, m.unread_events, m.unacknowledged_events);
   }
 };
 
@@ -84,8 +87,10 @@ struct SrqStatus {
   std::uint32_t number = 0;
   std::uint8_t type = 0;  // as ibv_srq_type
   std::uint32_t receive_outstanding = 0;
+  std::uint32_t domain = 0;  // its protection domain
+  std::uint32_t cq = 0;      // that it completes to itself (XRC, tag matching); 0: none
   bool operator==(const SrqStatus&) const = default;
-  VERBENA_FIELDS { a(m.number, m.type, m.receive_outstanding); }
+  VERBENA_FIELDS { a(m.number, m.type, m.receive_outstanding, m.domain, m.cq); }
 };
 
 struct ResourceCounts {
@@ -172,27 +177,61 @@ struct Counters {
   VERBENA_MESSAGE(kCounters) { a(m.port, m.drops); }
 };
 
-// What `rdma resource` shows; gathered from the providers. Empty device: all. Of a device's queue
-// pairs no more than kQpsMost are told.
+enum class ResourcesOf : std::uint8_t {
+  kCounts = 0,
+  kQueuePairs = 1,
+  kCompletionQueues = 2,
+  kSharedReceives = 3,  // with the queue pairs, which name those that they use
+  kCmIds = 4
+};
+
+// What `rdma resource` shows: how many objects there are, and the objects of one kind. Of rdma_cm
+// IDs nothing but these IDs: no context is asked. Empty device: all. Answered by Resources, in as
+// many messages as it takes.
 struct QueryResources {
   std::string device;
-  VERBENA_MESSAGE(kQueryResources) { a(m.device); }
+  ResourcesOf of = ResourcesOf::kCounts;
+  VERBENA_MESSAGE(kQueryResources) { a(m.device, m.of); }
 };
 
 struct ContextResources {
   std::string device;
+  std::uint32_t slot = 0;
   std::uint32_t pid = 0;
   std::string comm;
   ResourceCounts counts;
   std::vector<QpStatus> qps;
-  VERBENA_FIELDS { a(m.device, m.pid, m.comm, m.counts, m.qps); }
+  std::vector<CqStatus> cqs;
+  std::vector<SrqStatus> srqs;
+  VERBENA_FIELDS { a(m.device, m.slot, m.pid, m.comm, m.counts, m.qps, m.cqs, m.srqs); }
+};
+
+// An rdma_cm ID that is bound to a device, or listens on all of them, with the numbers of the
+// kernel.
+struct CmIdResource {
+  std::string device;  // empty: it listens on all of them
+  std::uint32_t number = 0;
+  std::uint32_t pid = 0;             // 0: its program has gone
+  std::uint32_t qpn = 0;             // 0: the program has not named one
+  std::uint8_t qp_type = 0;          // as ibv_qp_type
+  std::uint8_t state = 0;            // as enum rdma_cm_state
+  std::uint16_t port_space = 0;      // as enum rdma_ucm_port_space
+  std::vector<std::uint8_t> source;  // a sockaddr; empty: none
+  std::vector<std::uint8_t> destination;
+  bool operator==(const CmIdResource&) const = default;
+  VERBENA_FIELDS {
+    a(m.device, m.number, m.pid, m.qpn, m.qp_type, m.state, m.port_space, m.source, m.destination);
+  }
 };
 
 struct Resources {
-  static constexpr std::size_t kQpsMost = 1024;
+  // Of each kind, of one device: more are counted, and not told.
+  static constexpr std::size_t kMost = 4096;
   bool last = true;
   std::vector<ContextResources> contexts;  // one context may be split over several
-  VERBENA_MESSAGE(kResources) { a(m.last, m.contexts); }
+  std::uint32_t cm_id_count = 0;           // beside those counted in other parts
+  std::vector<CmIdResource> cm_ids;
+  VERBENA_MESSAGE(kResources) { a(m.last, m.contexts, m.cm_id_count, m.cm_ids); }
 };
 
 }  // namespace verbena::control

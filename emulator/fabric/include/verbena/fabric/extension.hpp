@@ -13,6 +13,7 @@
 #include "verbena/base/types.hpp"
 #include "verbena/control/channel.hpp"
 #include "verbena/control/messages.hpp"
+#include "verbena/control/status_messages.hpp"
 
 namespace verbena::fabric {
 
@@ -51,7 +52,8 @@ class Timers {
   virtual void at_end_of_turn(std::function<void()> then) = 0;
 };
 
-// An ID of connection management, as `verbena status` shows it. Empty: it has none.
+// An ID of connection management, as `verbena status` shows it. Empty: it has none. And as `rdma`
+// shows it, without its device and program.
 struct CmIdStatus {
   std::uint32_t number = 0;
   ClientId owner = 0;
@@ -63,6 +65,8 @@ struct CmIdStatus {
   std::uint32_t qpn = 0;  // 0: the program has not named one
   std::uint32_t backlog = 0;
   std::size_t unread_events = 0;  // of all IDs of its channel
+  bool listens_everywhere = false;
+  control::CmIdResource resource;
 };
 
 class Extension {

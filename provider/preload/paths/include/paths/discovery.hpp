@@ -47,8 +47,7 @@ NamedCounters list_counters(const std::string& device);
 bool explains_refused_commands();
 void explain_refused_command(const control::Error& error);
 
-// What the contexts of a device hold; empty device: all. Queue pairs up to
-// control::Resources::kQpsMost of a device.
-std::vector<control::ContextResources> list_resources(const std::string& device);
+// What there is on a device; objects up to control::Resources::kMost of each kind.
+control::Resources list_resources(const std::string& device, control::ResourcesOf of);
 
 }  // namespace verbena::preload

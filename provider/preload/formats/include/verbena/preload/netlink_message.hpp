@@ -44,6 +44,9 @@ class NetlinkWriter {
   void put_u32(std::uint16_t type, std::uint32_t value) { put(type, &value, sizeof value); }
   void put_u64(std::uint16_t type, std::uint64_t value) { put(type, &value, sizeof value); }
   void put_string(std::uint16_t type, std::string_view text);
+  void put_bytes(std::uint16_t type, std::span<const std::uint8_t> bytes) {
+    put(type, bytes.data(), bytes.size());
+  }
   // Everything put between the two is inside. Returns what end_nest wants.
   std::size_t begin_nest(std::uint16_t type);
   void end_nest(std::size_t nest);
@@ -71,7 +74,8 @@ struct NetlinkReplies {
   void pack(std::vector<std::uint8_t> message);
   // NLMSG_ERROR; code 0 is the acknowledgement.
   void add_error(const NetlinkMessage& request, int code, std::uint32_t port);
-  void add_done(const NetlinkMessage& request, std::uint32_t port);
+  // The end of a dump; `code`: why nothing of it came.
+  void add_done(const NetlinkMessage& request, std::uint32_t port, int code = 0);
 };
 
 }  // namespace verbena::preload

@@ -31,8 +31,8 @@ using NamedCounters = std::vector<std::pair<std::string, std::uint64_t>>;
 struct Catalogue {
   std::vector<control::DeviceInfo> devices;
   std::vector<SharedCharacterDevice> shared;
-  // Of one device.
-  std::function<std::vector<control::ContextResources>(const std::string&)> resources;
+  // Of one device; all parts of the answer in one.
+  std::function<control::Resources(const std::string&, control::ResourcesOf)> resources;
   std::function<NamedCounters(const std::string&)> counters;
 };
 
