@@ -46,8 +46,8 @@ Outcome<std::unique_ptr<Artifacts>> Artifacts::make(const RunOptions& options) {
   std::error_code error;
   fs::create_directories(dir, error);
   if (!error) {
-    for (const char* name :
-         {"run.json", "status.json", "events.jsonl", "explain.log", "capture.pcapng"}) {
+    for (const char* name : {"run.json", "status.json", "status-at-timeout.json", "events.jsonl",
+                             "explain.log", "capture.pcapng"}) {
       fs::remove(fs::path(dir) / name, error);
     }
   }
@@ -77,6 +77,10 @@ Outcome<Done> Artifacts::begin(RunScene& scene) {
   fs::remove(packets, ignored);
   capture_.reset();
   return Done{};
+}
+
+void Artifacts::time_is_up(RunScene& scene) {
+  write_output(scene, "status-at-timeout.json", {"status", "--json"});
 }
 
 int Artifacts::end(RunScene& scene, int exit_code) {

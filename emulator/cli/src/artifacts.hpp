@@ -4,6 +4,8 @@
 //
 //   run.json         the command, its exit code, the seed, the versions, how to repeat it
 //   status.json      verbena status --json after the programs' end
+//   status-at-timeout.json
+//                    the same when the time was up (--timeout), before the programs were ended
 //   events.jsonl     verbena events --json of what has happened during the run
 //   explain.log      the explanations of refused calls and error completions
 //   capture.pcapng   the packets, up to kLongestCapture; with --capture they are in its file
@@ -33,6 +35,7 @@ class Artifacts final : public RunPart {
   // The file for explanations; each line of them as it comes.
   std::FILE* explanations() const { return explanations_.get(); }
   control::Outcome<control::Done> begin(RunScene& scene) override;
+  void time_is_up(RunScene& scene) override;
   int end(RunScene& scene, int exit_code) override;
 
  private:

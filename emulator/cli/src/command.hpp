@@ -68,6 +68,7 @@ void add_port(CLI::App& app, Context& context);
 void add_fault(CLI::App& app, Context& context);
 void add_event(CLI::App& app, Context& context);
 void add_events(CLI::App& app, Context& context);
+void add_waits(CLI::App& app, Context& context);
 void add_capture(CLI::App& app, Context& context);
 void add_cdi(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);

@@ -113,6 +113,7 @@ void add_commands(CLI::App& app, Context& context) {
   add_fault(app, context);
   add_event(app, context);
   add_events(app, context);
+  add_waits(app, context);
   add_capture(app, context);
   add_cdi(app, context);
   add_completion(app, context);

@@ -23,6 +23,8 @@ class RunPart {
   virtual ~RunPart() = default;
   // The emulator runs, and no program has been started. An error ends the run (exit code 125).
   virtual control::Outcome<control::Done> begin(RunScene& scene) = 0;
+  // --timeout is about to end the programs.
+  virtual void time_is_up(RunScene&) {}
   // The programs have ended with `exit_code`, and all that they had started; the emulator still
   // runs, unless somebody has killed it. Returns the exit code from here on. In the opposite order.
   virtual int end(RunScene&, int exit_code) { return exit_code; }

@@ -43,4 +43,12 @@ Outcome<std::vector<RuleCount>> read_rules(Emulator& emulator) {
   return rules;
 }
 
+Outcome<std::vector<Wait>> read_waits(Emulator& emulator) {
+  Waits waits;
+  const auto read = read_status(
+      emulator, false, [&](StatusPart part, const std::string& text) { waits.take(part, text); });
+  if (!read) return Failure<Error>{read.error()};
+  return waits.found();
+}
+
 }  // namespace verbena::cli

@@ -11,6 +11,7 @@
 #include "verbena/control/error.hpp"
 #include "verbena/control/messages.hpp"
 #include "verbena/control/status_messages.hpp"
+#include "waits.hpp"
 
 namespace verbena::cli {
 
@@ -25,5 +26,8 @@ struct RuleCount {
   std::uint64_t fired = 0;
 };
 control::Outcome<std::vector<RuleCount>> read_rules(Emulator& emulator);
+
+// What its programs wait for.
+control::Outcome<std::vector<Wait>> read_waits(Emulator& emulator);
 
 }  // namespace verbena::cli

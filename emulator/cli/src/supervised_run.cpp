@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "run_faults.hpp"
 #include "run_part.hpp"
 #include "side_output.hpp"
+#include "status_parts.hpp"
 #include "text.hpp"
 #include "time_limit.hpp"
 #include "verbena/control/runtime_dir.hpp"
@@ -76,11 +78,50 @@ int run_program(Children& children, TimeLimit& limit, const std::vector<std::str
   return children.exit_code_of(*program).value_or(0);
 }
 
-int run_programs(const RunOptions& options, RunScene& scene, std::FILE* explanations) {
-  TimeLimit limit(scene.children, options.time_limit_ns);
-  SideOutput output(explanations);
+// What the run does beside its programs, in the order of its beginning.
+struct RunWork {
+  std::vector<std::unique_ptr<RunPart>> parts;
+  std::FILE* explanations = nullptr;
+
+  Outcome<Done> begin(RunScene& scene) {
+    for (const auto& part : parts) {
+      auto begun = part->begin(scene);
+      if (!begun) return begun;
+    }
+    return Done{};
+  }
+  int end(RunScene& scene, int code) {
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part) code = (*part)->end(scene, code);
+    return code;
+  }
+};
+
+// What the run's own programs wait for: people ask for a time limit because of programs that hang.
+void tell_waits(const RunOptions& options, RunScene& scene, std::FILE* explanations) {
+  const auto waits = read_waits(scene.emulator);
+  if (!waits) return;
+  std::set<std::uint32_t> ours;
+  for (const Process& process : scene.children.living()) {
+    ours.insert(static_cast<std::uint32_t>(process.pid));
+  }
+  bool has_told = false;
+  for (const Wait& wait : *waits) {
+    const bool is_ours = wait.pid == 0 ? options.is_private : ours.contains(wait.pid);
+    if (!is_ours) continue;
+    if (!std::exchange(has_told, true)) complain("the time is up; what the programs wait for:");
+    complain(text_of(wait));
+    if (explanations != nullptr) std::fprintf(explanations, "verbena: %s\n", text_of(wait).c_str());
+  }
+}
+
+int run_programs(const RunOptions& options, RunScene& scene, RunWork& work) {
+  TimeLimit limit(scene.children, options.time_limit_ns, [&] {
+    tell_waits(options, scene, work.explanations);
+    for (const auto& part : work.parts) part->time_is_up(scene);
+  });
+  SideOutput output(work.explanations);
   const int code = options.pair.empty() ? run_program(scene.children, limit, options.command,
-                                                      output, explanations != nullptr)
+                                                      output, work.explanations != nullptr)
                                         : Pair(scene.children, limit, scene.emulator, output)
                                               .run(options.pair[0], options.pair[1]);
   if (limit.has_given_up()) {
@@ -124,24 +165,6 @@ class RunEmulator {
 
   PrivateEmulator reached_;
   bool is_private_;
-};
-
-// What the run does beside its programs, in the order of its beginning.
-struct RunWork {
-  std::vector<std::unique_ptr<RunPart>> parts;
-  std::FILE* explanations = nullptr;
-
-  Outcome<Done> begin(RunScene& scene) {
-    for (const auto& part : parts) {
-      const auto begun = part->begin(scene);
-      if (!begun) return begun;
-    }
-    return Done{};
-  }
-  int end(RunScene& scene, int code) {
-    for (auto part = parts.rbegin(); part != parts.rend(); ++part) code = (*part)->end(scene, code);
-    return code;
-  }
 };
 
 // Notes the seed in the options.
@@ -194,7 +217,7 @@ int supervised_run(RunOptions options, const Parts& parts, const settings::Setti
   for (const auto& [name, value] : *environment) ::setenv(name.c_str(), value.c_str(), 1);
   set_program_environment(options, settings);
 
-  int code = run_programs(options, scene, work->explanations);
+  int code = run_programs(options, scene, *work);
   code = own->end(work->end(scene, code));
   if (code != 0 && (options.is_seed_chosen_here || !options.artifacts.empty())) {
     complain("the same again: " + options.command_that_repeats());

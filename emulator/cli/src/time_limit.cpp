@@ -2,6 +2,7 @@
 #include "time_limit.hpp"
 
 #include <csignal>
+#include <utility>
 
 #include "verbena/link/clock.hpp"
 
@@ -13,8 +14,9 @@ constexpr TimeNs kKillAgainNs = 50'000'000;
 
 }  // namespace
 
-TimeLimit::TimeLimit(const Children& children, std::optional<TimeNs> after_ns)
-    : children_(children) {
+TimeLimit::TimeLimit(const Children& children, std::optional<TimeNs> after_ns,
+                     std::function<void()> is_up)
+    : children_(children), is_up_(std::move(is_up)) {
   if (after_ns) next_ = link::monotonic_now_ns() + *after_ns;
 }
 
@@ -23,7 +25,8 @@ void TimeLimit::look() {
   if (now < next_) return;
   if (kill_from_ == kNever) {
     is_exceeded_ = true;
-    return begin_end(now);
+    is_up_();
+    return begin_end(link::monotonic_now_ns());
   }
   children_.signal_all(SIGKILL);
   has_given_up_ = now >= kill_from_ + kGraceNs;

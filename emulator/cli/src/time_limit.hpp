@@ -3,6 +3,7 @@
 // until none is left. It begins when the time is up (--timeout), or when it is asked for.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "children.hpp"
@@ -14,8 +15,9 @@ class TimeLimit {
  public:
   static constexpr TimeNs kGraceNs = 5'000'000'000;
 
-  // `after_ns` counts from now on; nothing: no limit.
-  TimeLimit(const Children& children, std::optional<TimeNs> after_ns);
+  // `after_ns` counts from now on; nothing: no limit. `is_up` is called once when the time is up,
+  // before anything is ended.
+  TimeLimit(const Children& children, std::optional<TimeNs> after_ns, std::function<void()> is_up);
 
   // To be called after each wait, which lasts until next() at most.
   void look();
@@ -30,6 +32,7 @@ class TimeLimit {
   void begin_end(TimeNs now);
 
   const Children& children_;
+  std::function<void()> is_up_;
   TimeNs next_ = kNever;
   TimeNs kill_from_ = kNever;
   bool is_exceeded_ = false;

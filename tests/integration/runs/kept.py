@@ -22,8 +22,8 @@ class Kept(RunCase):
         super().setUp()
         self.kept = self.home + "/kept/here"
 
-    def run_json(self):
-        self.assertEqual(sorted(os.listdir(self.kept)), FILES)
+    def run_json(self, *further):
+        self.assertEqual(sorted(os.listdir(self.kept)), sorted([*FILES, *further]))
         run = json.loads(pathlib.Path(self.kept, "run.json").read_text())
         self.assertEqual(json_schema.wrong(run, json_schema.load("run")), [])
         return run
@@ -62,7 +62,7 @@ class Kept(RunCase):
                                                  ("exit 124", ["--timeout", "50"], 124, None, False)):
             done = self.private("--artifacts", self.kept, *words, "--", "sh", "-c", program)
             self.assertEqual(done.returncode, code, done.stderr)
-            run = self.run_json()
+            run = self.run_json(*["status-at-timeout.json"] * late)
             self.assertEqual((run["exit_code"], run["signal"], run["timed_out"], run["seed"]), (code, name, late, None))
             json.loads(pathlib.Path(self.kept, "status.json").read_text())
             self.assertEqual("the same again: verbena run --private" in done.stderr, code != 0)

@@ -232,7 +232,7 @@ class Named(RunCase):
         status = self.verbena("status", "--json", "--private", "ci-1")
         self.assertEqual(json.loads(status.stdout)["runtime_dir"], home)
         self.assertIn(f"export VERBENA_RUNTIME_DIR='{home}'\n", self.verbena("env", "--private", "ci-1").stdout)
-        for words in (["fault", "--loss", "1%"], ["port", "verbena0", "sm-change"]):
+        for words in (["waits"], ["fault", "--loss", "1%"], ["port", "verbena0", "sm-change"]):
             done = self.verbena(*words, "--private", "ci-1")
             self.assertEqual((done.returncode, done.stderr), (0, ""))
         events = self.verbena("events", "--json", "--private", "ci-1").stdout.splitlines()

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Programs that use the device, as private pairs."""
 
+import json
 import os
+import pathlib
 import re
 import shlex
 import socket
@@ -48,6 +50,36 @@ class Devices(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (0, "client| here\n"), done.stderr)
         self.assertEqual(done.stderr, "verbena: the server is at work and listens nowhere that can be seen; the client is started "
                          "all the same\n")
+
+    def test_programs_that_hang(self):
+        """What they wait for is said when the time is up, and kept; what became of others is not."""
+        verbena = run_case.BUILD + "/bin/verbena"
+        with tempfile.TemporaryDirectory(prefix="verbena-test-") as home:
+            env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "VERBENA_RUNTIME_DIR": home + "/run"}
+
+            def run(*words):
+                return subprocess.run([verbena, "run", *words], env=env, text=True, capture_output=True,
+                                      timeout=run_case.LIMIT, check=False)
+
+            server = f"ibv_rc_pingpong -p {devices.free_port()}"
+            done = run("--private", "--timeout", "2", "--artifacts", home + "/kept", "--", *server.split())
+            self.assertEqual(done.returncode, 124, done.stderr)
+            found = re.search(r"^verbena: the time is up; what the programs wait for:\n"
+                              r"(verbena: ibv_rc_pingpong\[\d+\]: RC QP 0x\w{6} is in INIT: .*\n)"
+                              r"verbena: it took longer than 2s and was ended$", done.stderr, re.MULTILINE)
+            self.assertIsNotNone(found, done.stderr)
+            kept = pathlib.Path(home, "kept")
+            self.assertEqual((kept / "explain.log").read_text(), found[1])
+            then, after = (json.loads((kept / name).read_text())["devices"][0]["contexts"]
+                           for name in ("status-at-timeout.json", "status.json"))
+            self.assertEqual([qp["state"] for context in then for qp in context["qps"]], ["INIT"])
+            self.assertEqual(after, [])
+
+            inner = f"{verbena} run --timeout 2 -- rping -s; echo $?"
+            done = run("--fabric", "127.91.0.0/16", "--", "sh", "-c", f"{server} & {inner}; kill $!")
+            self.assertEqual(done.stdout.splitlines()[-1], "124", done.stderr)
+            self.assertRegex(done.stderr, r"verbena: rping\[\d+\]: listens at 0.0.0.0:\d+ with rdma_cm, and nobody is connected")
+            self.assertNotIn("ibv_rc_pingpong", done.stderr)
 
     def test_a_server_that_works(self):
         done = self.pair("while :; do :; done", "echo here", "--timeout", "11")

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The objects of one program, as the emulator's status tells them: as much as it takes to say what
+// the program waits for (waits.hpp).
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace verbena::cli {
+
+// Empty texts: there is none.
+struct QueuePairStatus {
+  std::string qpn;
+  std::string type;
+  std::string state;
+  std::string device_address;
+  std::string peer_address;
+  std::string peer_qpn;
+  std::uint32_t receive_cq = 0;  // 0: none
+  std::uint32_t sends = 0;       // outstanding
+  std::uint32_t receives = 0;
+  std::string last_error;
+};
+
+struct CompletionQueueStatus {
+  std::uint32_t number = 0;
+  std::uint32_t capacity = 0;
+  std::uint32_t unpolled = 0;
+  std::string armed;  // "no", "solicited", "any"
+  bool has_overrun = false;
+  bool has_channel = false;
+  std::uint32_t channel_fd = 0;
+  std::uint32_t unread_events = 0;  // of the channel
+};
+
+struct CmIdStatus {
+  std::string state;
+  std::string port_space;
+  std::string source;
+  std::string destination;
+  std::uint64_t unread_events = 0;  // of its channel
+};
+
+struct ProgramStatus {
+  std::uint32_t pid = 0;
+  std::string name;
+  bool responds = true;
+  std::vector<QueuePairStatus> qps;
+  std::vector<CompletionQueueStatus> cqs;
+  std::vector<CmIdStatus> ids;
+};
+
+QueuePairStatus read_queue_pair(const nlohmann::json& object);
+CompletionQueueStatus read_completion_queue(const nlohmann::json& object);
+CmIdStatus read_cm_id(const nlohmann::json& object);
+
+}  // namespace verbena::cli

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What `verbena waits` says of rdma_cm IDs.
+
+    waits_test.py BIN LIBRARY [FIRST]     FIRST: what must be loaded before (a sanitizer's runtime)
+"""
+
+import json
+import os
+import subprocess
+
+from rdma_cm_case import RdmaCmCase, binary, run
+from rdma_cm_channel import *
+
+
+class Waits(RdmaCmCase):
+    def waits(self):
+        env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+        done = subprocess.run([binary("verbena"), "waits", "--json"], env=env, text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [wait["text"] for wait in json.loads(done.stdout)["waits"] if wait["pid"] == os.getpid()]
+
+    def says(self, *texts):
+        self.until(lambda: self.waits() == list(texts))
+
+    def test_nobody_comes(self):
+        server = self.channel()
+        server.listener()
+        self.says("listens at 0.0.0.0:7174 with rdma_cm, and nobody is connected")
+
+    def test_a_request_that_is_not_answered(self):
+        server, client = self.channel(), self.channel()
+        server.listener()
+        client.start_connecting(10, 0x4001)
+        self.says("1 event of rdma_cm is not read (rdma_get_cm_event)")
+        passive = server.expect(CONNECT_REQUEST).id
+        incomplete = "its connection to 127.0.0.1:7174 by rdma_cm is not complete"
+        said = self.waits()
+        self.assertEqual(said[0], incomplete)
+        self.assertRegex(said[1], r"^a request for a connection from 127\.\S+:\d+ was neither accepted nor rejected$")
+        self.assertEqual(len(said), 2)
+        server.accept(passive, 20, 0x8001)
+        client.expect(CONNECT_RESPONSE)
+        # The answer has come, and the last word has not gone.
+        said = self.waits()
+        self.assertEqual(said[0], incomplete)
+        self.assertEqual(len(said), 2)
+
+    def test_a_connection_has_nothing_to_wait_for(self):
+        server, client = self.channel(), self.channel()
+        server.listener()
+        active = client.start_connecting(10, 0x4001)
+        passive = server.expect(CONNECT_REQUEST).id
+        server.accept(passive, 20, 0x8001)
+        client.expect(CONNECT_RESPONSE)
+        client.confirm(active)
+        server.expect(ESTABLISHED)
+        self.says()
+        client.disconnect(active)
+        server.expect(DISCONNECTED)
+        self.says("rdma_disconnect to 127.0.0.1:7174 has no answer yet")
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What programs that hang are said to wait for: by `verbena waits`, and by `verbena run` when its time limit is up.
+
+    waits_test.py PREFIX PUPPET
+"""
+
+import json
+import pathlib
+import re
+import signal
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "counters"))
+import puppets  # noqa: E402
+
+import json_schema  # noqa: E402  (beside control_client)
+
+LINKS = ("shm", "udp")
+NO_MORE = ("nothing is outstanding and all completions were polled, so no completion will come; a request without "
+           "IBV_SEND_SIGNALED leaves none")
+
+
+class Waits(puppets.PuppetCase):
+    def setUp(self):
+        self.status("--reset")  # what the device has dropped for an earlier test
+
+    def each_link(self, case):
+        for link in LINKS:
+            with self.subTest(link=link):
+                case(link)
+
+    def waits(self):
+        """What is said, by pid; None: of devices."""
+        done = self.device.control("waits", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = json.loads(done.stdout)
+        self.assertEqual(json_schema.wrong(said, json_schema.load("commands")), [])
+        by_pid = {}
+        for wait in said["waits"]:
+            by_pid.setdefault(wait["pid"], []).append(wait["text"])
+        return by_pid
+
+    def of(self, puppet):
+        return self.waits().get(puppet.process.pid, [])
+
+    def says(self, puppet, *texts):
+        """Soon: what was posted may still be on its way."""
+        self.until(lambda: self.of(puppet) == list(texts), f"{texts} is not what {self.of(puppet)} says")
+
+    @staticmethod
+    def name(puppet):
+        return f"0x{puppet.qpn:06x} of puppet[{puppet.process.pid}]"
+
+    def test_nothing_runs(self):
+        self.assertEqual(self.waits(), {})
+        self.assertEqual(self.device.control("waits").stdout, "")
+
+    def test_a_queue_pair_that_is_not_connected(self):
+        puppet = self.start()
+        text = f"RC QP 0x{puppet.qpn:06x} is in INIT: it sends and receives nothing before RTR and RTS"
+        self.says(puppet, text)
+        self.assertEqual(self.device.control("waits").stdout, f"puppet[{puppet.process.pid}]: {text}\n")
+
+    def test_a_peer_without_a_receive(self):
+        def case(link):
+            first, second = self.pair(link, rnr=7)
+            self.assertEqual(first.do("send", count=2), "ok")
+            self.says(first, f"RC QP 0x{first.qpn:06x}: 2 requests are not complete; the peer is {self.name(second)}, "
+                             "which has no receive posted")
+            self.assertEqual(second.do("receive", count=2), "ok")
+            self.assertEqual(first.do("poll", count=2), "0 0")
+            self.says(first, NO_MORE)
+            self.says(second, "CQ 1 holds 2 completions not polled")
+
+        self.each_link(case)
+
+    def test_both_wait_for_each_other(self):
+        def case(link):
+            first, second = self.pair(link)
+            for puppet in (first, second):
+                self.assertEqual(puppet.do("receive", count=3), "ok")
+            for puppet, peer in ((first, second), (second, first)):
+                self.says(puppet, f"RC QP 0x{puppet.qpn:06x}: 3 receives wait for messages of {self.name(peer)}, "
+                                  "which has sent all that it has posted")
+
+        self.each_link(case)
+
+    def test_a_peer_that_is_stopped(self):
+        def case(link):
+            first, second = self.pair(link, timeout=20, retries=7)
+            self.assertEqual(first.do("receive"), "ok")
+            second.process.send_signal(signal.SIGSTOP)
+            try:
+                self.says(second, "does not answer: it is stopped, or in a debugger")
+                self.says(first, f"RC QP 0x{first.qpn:06x}: 1 receive waits for messages of 0x{second.qpn:06x} at "
+                                 f"{self.address}, which no program that answers has")
+            finally:
+                second.process.send_signal(signal.SIGCONT)
+
+        self.each_link(case)
+
+    def test_a_peer_that_is_connected_to_somebody_else(self):
+        first, second, third = (self.start() for _ in range(3))
+        self.assertEqual(second.do("connect", **third.to), "ok")
+        self.assertEqual(first.do("connect", **second.to), "ok")
+        self.assertEqual(first.do("receive"), "ok")
+        self.says(first, f"RC QP 0x{first.qpn:06x}: 1 receive waits for messages of {self.name(second)}, "
+                         f"which is connected to 0x{third.qpn:06x}, not to this one")
+
+    def test_a_peer_that_is_not_there_yet(self):
+        first, second = self.start(), self.start()
+        self.assertEqual(first.do("connect", **second.to), "ok")
+        self.assertEqual(first.do("receive"), "ok")
+        self.says(first, f"RC QP 0x{first.qpn:06x}: 1 receive waits for messages of {self.name(second)}, which is in INIT")
+
+    def test_an_error_state(self):
+        first, second = self.pair("udp", timeout=8, retries=0)
+        second.kill()
+        self.assertEqual(first.do("write", **second.memory), "ok")
+        self.assertEqual(first.do("poll"), "12")
+        [text] = self.of(first)
+        self.assertRegex(text, rf"^RC QP 0x{first.qpn:06x} is in ERR: .*\w")
+
+    def test_events_that_cannot_come(self):
+        """Completions that were there before the queue was armed, or that are not solicited."""
+        def case(link):
+            sender = self.start("rc", link)
+            waiter = self.start("rc", link, PUPPET_CHANNEL="1")
+            self.assertEqual(waiter.do("connect", **sender.to), "ok")
+            self.assertEqual(sender.do("connect", **waiter.to), "ok")
+            self.assertEqual(waiter.do("receive", count=2), "ok")
+            self.assertEqual(sender.do("send"), "ok")
+            self.assertEqual(sender.do("poll"), "0")
+            not_armed = (r"CQ 1 holds 1 completion not polled and is not armed: they raise no event at fd \d+ "
+                         r"\(ibv_req_notify_cq comes first, then a poll\)")
+            self.until(lambda: self.of(waiter) and re.fullmatch(not_armed, self.of(waiter)[0]), self.of(waiter))
+
+        self.each_link(case)
+
+    def test_solicited_ones_only(self):
+        sender, waiter = self.start(), self.start("rc", "udp", PUPPET_CHANNEL="1")
+        self.assertEqual(waiter.do("connect", **sender.to), "ok")
+        self.assertEqual(sender.do("connect", **waiter.to), "ok")
+        self.assertEqual(waiter.do("receive"), "ok")
+        self.assertEqual(waiter.do("arm", solicited=1), "ok")
+        self.assertEqual(sender.do("send"), "ok")
+        self.assertEqual(sender.do("poll"), "0")
+        solicited = (r"CQ 1 holds 1 completion not polled and is armed for solicited ones only: they raise no event at "
+                     r"fd \d+ \(ibv_req_notify_cq with solicited_only, and IBV_SEND_SOLICITED at the sender\)")
+        self.until(lambda: self.of(waiter) and re.fullmatch(solicited, self.of(waiter)[0]), self.of(waiter))
+
+    def test_an_event_that_is_not_read(self):
+        sender, waiter = self.start(), self.start("rc", "udp", PUPPET_CHANNEL="1")
+        self.assertEqual(waiter.do("connect", **sender.to), "ok")
+        self.assertEqual(sender.do("connect", **waiter.to), "ok")
+        self.assertEqual(waiter.do("receive"), "ok")
+        self.assertEqual(waiter.do("arm"), "ok")
+        self.assertEqual(sender.do("send"), "ok")
+        self.until(lambda: self.of(waiter) and
+                   re.fullmatch(r"1 event of fd \d+ is not read \(ibv_get_cq_event, CQ 1\)", self.of(waiter)[0]),
+                   self.of(waiter))
+
+    def test_of_many_the_first_are_told(self):
+        puppet = self.start()
+        for _ in range(6):
+            self.assertTrue(puppet.do("another"))
+        told = self.of(puppet)
+        self.assertEqual(len(told), 5, told)
+        self.assertEqual(told[4], "and 3 more queue pairs")
+
+    def test_what_devices_have_to_say(self):
+        name = self.status()["devices"][0]["name"]
+        self.assertEqual(self.device.control("port", name, "down").returncode, 0)
+        self.assertEqual(self.waits()[None][0], "its port is DOWN")
+        self.assertEqual(self.device.control("port", name, "up").returncode, 0)
+        first, second = self.pair("udp", "uc")
+        self.assertEqual(first.do("send"), "ok")
+        self.until(lambda: any("it has dropped packets: " in text for text in self.waits().get(None, [])),
+                   "a message without a receive is dropped")
+
+    @property
+    def address(self):
+        return self.status()["devices"][0]["address"]
+
+
+if __name__ == "__main__":
+    puppets.PREFIX, puppets.PROGRAM = (str(pathlib.Path(word).resolve()) for word in sys.argv[1:3])
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[3:]])
