@@ -95,7 +95,7 @@ class Device:
             self.end_capture()
         words = [*options_words(options), *words]
         running = Running([self.program.path, "run", *words], text, self.folder, next(self._numbers), stdin=stdin, cwd=cwd,
-                          env={**self.environment, **(env or {}), MARK: self.folder.name})
+                          waits=self._waits, env={**self.environment, **(env or {}), MARK: self.folder.name})
         self._programs.append(running)
         return running
 
@@ -152,6 +152,18 @@ class Device:
     def status(self):
         """What `verbena status --json` says."""
         return json.loads(self.ask("status", "--json"))
+
+    @property
+    def waits(self):
+        """What the programs wait for, as `verbena waits` says it: a list of lines."""
+        return self.ask("waits").splitlines()
+
+    def _waits(self):
+        """The same for a report, which an emulator that is gone shall not prevent."""
+        try:
+            return self.waits
+        except VerbenaError as error:
+            return [str(error)]
 
     @property
     def counters(self):

@@ -58,9 +58,9 @@ class Finished:
 class ProgramFailed(AssertionError):
     """A program that was to succeed did not; `finished` has what it left."""
 
-    def __init__(self, finished, why=""):
+    def __init__(self, finished, why="", waits=()):
         self.finished = finished
-        super().__init__(why + finished.report())
+        super().__init__("\n".join([why + finished.report(), *["what the programs waited for:"] * bool(waits), *waits]))
 
 
 def words_of(command):
@@ -75,10 +75,11 @@ def text_of(command):
 
 
 class Running:
-    """A program that has been started. As a context manager it is stopped at the end."""
+    """A program that has been started. As a context manager it is stopped at the end. `waits` says what programs wait for."""
 
-    def __init__(self, words, command, folder, number, *, stdin=None, **options):
+    def __init__(self, words, command, folder, number, *, stdin=None, waits=tuple, **options):
         self.command = command
+        self._waits = waits
         self.out, self.err = (pathlib.Path(folder, f"{number}.{name}") for name in ("stdout", "stderr"))
         with self.out.open("wb") as out, self.err.open("wb") as err:
             self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL if stdin is None else stdin, stdout=out,
@@ -123,8 +124,7 @@ class Running:
     def wait(self, timeout=60):
         """Until it ends. After `timeout` seconds it is ended, and ProgramFailed is raised."""
         if not self._ends_within(timeout):
-            self.stop()
-            raise ProgramFailed(self.finished(), f"has not ended within {timeout} s: ")
+            raise self._failed(f"has not ended within {timeout} s: ")
         return self.finished()
 
     def wait_for_output(self, text, timeout=60):
@@ -135,9 +135,14 @@ class Running:
             if text in self.stdout or text in self.stderr:
                 return self
             if ended or time.monotonic() > end:
-                self.stop()
-                raise ProgramFailed(self.finished(), f"did not print {text!r}: ")
+                raise self._failed(f"did not print {text!r}: ")
             time.sleep(LOOK_EVERY)
+
+    def _failed(self, why):
+        """Of one that hangs, what it waits for."""
+        waits = self._waits() if self.is_running else ()
+        self.stop()
+        return ProgramFailed(self.finished(), why, waits)
 
     def stop(self):
         """Ends it and all that it started in its process group."""

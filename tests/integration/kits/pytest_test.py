@@ -110,6 +110,14 @@ class Fixture(Case):
                     verbena.start(["true"]).wait_for_output("ready")
                 verbena.run(f"while kill -0 {child} 2>/dev/null && ! grep -q ') Z' /proc/{child}/stat; do :; done")
 
+            def test_one_that_hangs(verbena):
+                is_in_init = r"what the programs waited for:\\nibv_rc_pingpong\\[\\d+\\]: RC QP 0x\\w+ is in INIT"
+                with verbena.start(["ibv_rc_pingpong", "-p", "0"]) as program:
+                    while not verbena.waits:
+                        pass
+                    with pytest.raises(verbena_pytest.ProgramFailed, match=is_in_init):
+                        program.wait(0.1)
+
             def test_one_in_the_background(verbena):
                 with verbena.start("echo ready; exec sleep 1000") as program:
                     program.wait_for_output("ready")
@@ -122,7 +130,7 @@ class Fixture(Case):
                 with (tmp_path / "in").open() as said:
                     assert verbena.run(["cat"], stdin=said).stdout == "said"
             ''')
-        self.assert_passed(self.pytest(), 5)
+        self.assert_passed(self.pytest(), 6)
         self.assertFalse([*self.folder.glob("verbena-*"), *self.folder.glob("run/*")])
 
     def test_pairs_and_rules(self):
