@@ -8,7 +8,7 @@
 #include "steps.hpp"
 #include "verbena/base/random.hpp"
 
-namespace verbena::sim {
+namespace verbena::sim::relay {
 namespace {
 
 constexpr std::uint32_t kSlot = 640;
@@ -184,4 +184,4 @@ TEST_P(Relays, LetEachOwnerCarryOutItsOwnOnceAndInOrder) {
 INSTANTIATE_TEST_SUITE_P(Seeds, Relays, testing::Range<std::uint64_t>(0, 10));
 
 }  // namespace
-}  // namespace verbena::sim
+}  // namespace verbena::sim::relay

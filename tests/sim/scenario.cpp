@@ -12,7 +12,7 @@ namespace verbena::sim {
 namespace {
 
 constexpr TimeNs kEndOfTime = 120'000'000'000;  // no run may take longer than two minutes
-constexpr memory::DomainId kDomain = 1;
+constexpr memory::DomainId kCounterDomain = 1;
 
 // Each fault is off in half of the runs, so that no fault hides what another would show.
 Faults draw_faults(Random& random) {
@@ -81,7 +81,7 @@ class Run {
     const std::size_t nodes = 2 + random.below(2);
     for (std::size_t i = 0; i < nodes; ++i) world_.add_node();
     for (std::size_t i = 0; i < nodes; ++i) {
-      counters_.push_back(std::make_unique<SharedCounter>(world_.node(i), kDomain));
+      counters_.push_back(std::make_unique<SharedCounter>(world_.node(i), kCounterDomain));
     }
     const std::size_t connections = 1 + random.below(4);
     for (std::size_t i = 0; i < connections; ++i) connect(random.below(nodes), random.below(nodes));

@@ -8,7 +8,7 @@
 #include "verbena/base/random.hpp"
 #include "verbena/wire/bytes.hpp"
 
-namespace verbena::sim {
+namespace verbena::sim::tagged {
 namespace {
 
 constexpr std::uint32_t kSlot = 256;
@@ -262,4 +262,4 @@ TEST(TaggedBuffers, ThatAreTooShortFailTheirMessage) {
 }
 
 }  // namespace
-}  // namespace verbena::sim
+}  // namespace verbena::sim::tagged

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kRefusalsUntilYield = 64;
 constexpr std::uint32_t kEmptyRoundsUntilLook = 8;
 constexpr int kRoundsPerTurn = 64;
-constexpr std::size_t kBudget = 64;
+constexpr std::size_t kProgramsBudget = 64;
 constexpr int kLooksUntilMet = 500;
 // A poller sees what it wrote lie unread for so long.
 constexpr TimeNs kPatience = 20'000;
@@ -194,7 +194,7 @@ provider::Driven::Found Engine::drive_until_quiet() noexcept {
   for (int round = 0; round < kRoundsPerTurn;) {
     if (!lock_.try_lock()) return Found::kAnother;
     const TimeNs now = link::monotonic_now_ns();
-    const bool more = drive_once(now, kBudget);
+    const bool more = drive_once(now, kProgramsBudget);
     if (more) {
       last_found_ = now;
       found = Found::kPackets;
@@ -292,7 +292,7 @@ void Engine::post(Engine& to, Message message) {
   if (!posting_.goes_on(now, progress_.looks())) return;
   progress_.note_poll(now);
   if (!lock_.try_lock()) return;
-  if (drive_once(now, kBudget)) last_found_ = now;
+  if (drive_once(now, kProgramsBudget)) last_found_ = now;
   end_round();
 }
 

@@ -7,7 +7,7 @@
 namespace verbena::threads {
 namespace {
 
-constexpr std::size_t kBudget = 5;
+constexpr std::size_t kReadersBudget = 5;
 
 }  // namespace
 
@@ -92,7 +92,7 @@ bool Engine::visit(Channel& channel, int over_fd) {
 bool Engine::drive_for_reader() {
   lock_.lock();
   const TimeNs now = link::monotonic_now_ns();
-  const bool received = drive_once(now, kBudget);
+  const bool received = drive_once(now, kReadersBudget);
   if (received) last_found_ = now;
   end_round();
   return received;

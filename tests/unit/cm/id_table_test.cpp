@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <vector>
 
-namespace verbena::cm {
+namespace verbena::cm::id_table {
 namespace {
 
 constexpr ChannelId kChannel = 1;
@@ -94,4 +94,4 @@ TEST(IdTableTest, ConnectionsAndIdsNameEachOther) {
 }
 
 }  // namespace
-}  // namespace verbena::cm
+}  // namespace verbena::cm::id_table

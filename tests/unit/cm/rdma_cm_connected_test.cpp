@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "../../sim/cm/cm_programs.hpp"
+#include "rdma_cm_fixture.hpp"
 
 namespace verbena::cm {
 namespace {
@@ -15,8 +15,6 @@ using sim::inet;
 using sim::World;
 using enum RdmaEventType;
 
-constexpr std::uint16_t kTcp = 0x106;
-constexpr std::uint16_t kIb = 0x13f;
 constexpr std::uint32_t kInit = 1;
 constexpr std::uint32_t kReadyToReceive = 2;
 constexpr std::uint32_t kReadyToSend = 3;

@@ -10,7 +10,7 @@
 #include "host.hpp"
 #include "verbena/wire/bth.hpp"
 
-namespace verbena {
+namespace verbena::ack_requests {
 namespace {
 
 constexpr std::uint32_t kMtu = 4096;
@@ -94,4 +94,4 @@ TEST_F(AckRequests, WhenTheNextFailsHereOneGoesForThoseBeforeIt) {
 }
 
 }  // namespace
-}  // namespace verbena
+}  // namespace verbena::ack_requests

@@ -9,7 +9,7 @@
 
 #include "host.hpp"
 
-namespace verbena {
+namespace verbena::borrowed {
 namespace {
 
 constexpr std::uint32_t kMtu = 1024;
@@ -224,4 +224,4 @@ TEST_F(Borrowed, NothingIsAnyMoreWhenALocalRequestRuns) {
 }
 
 }  // namespace
-}  // namespace verbena
+}  // namespace verbena::borrowed

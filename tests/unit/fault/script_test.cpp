@@ -14,7 +14,7 @@
 #include "verbena/wire/bth.hpp"
 #include "verbena/wire/packet.hpp"
 
-namespace verbena::fault {
+namespace verbena::fault::script {
 namespace {
 
 using wire::Opcode;
@@ -366,4 +366,4 @@ TEST_F(ScriptTest, ALineOfASpeedIsForRepetitionsToo) {
 }
 
 }  // namespace
-}  // namespace verbena::fault
+}  // namespace verbena::fault::script

@@ -6,7 +6,7 @@
 
 #include "link_fixture.hpp"
 
-namespace verbena::link::test {
+namespace verbena::link::test::connected {
 namespace {
 
 // Two devices on loopback addresses, the first with one or more sockets to send from.
@@ -148,4 +148,4 @@ TEST(ConnectedSocket, IsMadeByAThreadThatIsCancelled) {
 }
 
 }  // namespace
-}  // namespace verbena::link::test
+}  // namespace verbena::link::test::connected

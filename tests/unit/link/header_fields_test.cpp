@@ -5,7 +5,7 @@
 
 #include "link_fixture.hpp"
 
-namespace verbena::link::test {
+namespace verbena::link::test::header_fields {
 namespace {
 
 struct Fields {
@@ -147,4 +147,4 @@ INSTANTIATE_TEST_SUITE_P(Ipv, HeaderFields, ::testing::Bool(),
                          [](const auto& tested) { return tested.param ? "6" : "4"; });
 
 }  // namespace
-}  // namespace verbena::link::test
+}  // namespace verbena::link::test::header_fields

@@ -6,12 +6,11 @@
 #include <tuple>
 
 #include "link_fixture.hpp"
-#include "verbena/link/shared_ring.hpp"
+#include "ring_fixture.hpp"
 
 namespace verbena::link::test {
 namespace {
 
-constexpr std::size_t kSmall = 64 * 1024;
 constexpr std::uint32_t kAnswered = 0x123456;
 const Qpn kPeer(0x1001);
 // A record's first word has the length, the second says in bit 18 that there is a piggybacked ACK.

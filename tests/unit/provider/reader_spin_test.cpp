@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace verbena::provider {
+namespace verbena::provider::reader_spin {
 namespace {
 
 constexpr TimeNs kSoon = ReaderSpin::kSpan / 2;
@@ -154,4 +154,4 @@ TEST_F(ReaderSpinTest, EachLookInVainMakesTheNextDearer) {
 }
 
 }  // namespace
-}  // namespace verbena::provider
+}  // namespace verbena::provider::reader_spin

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace verbena::provider {
+namespace verbena::provider::thread_spin {
 namespace {
 
 constexpr TimeNs kSoon = ThreadSpin::kSpan / 4;
@@ -74,4 +74,4 @@ TEST_F(ThreadSpinTest, AStopIsNoLoss) {
 }
 
 }  // namespace
-}  // namespace verbena::provider
+}  // namespace verbena::provider::thread_spin

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace verbena::provider {
+namespace verbena::provider::user_memory {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -94,4 +94,4 @@ TEST(UserMemory, ReadsAndWritesWithoutAFaultWherePagesAreMissing) {
 }
 
 }  // namespace
-}  // namespace verbena::provider
+}  // namespace verbena::provider::user_memory

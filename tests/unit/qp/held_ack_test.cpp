@@ -10,7 +10,7 @@ namespace {
 using State = HeldAck::State;
 constexpr TimeNs kHold = HeldAck::kHold;
 
-class HeldAckTest : public testing::Test {
+class HeldAckTest : public ::testing::Test {
  protected:
   // One that goes alone, and the application posts so long after it.
   void go_and_post(TimeNs pause) {

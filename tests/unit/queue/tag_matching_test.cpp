@@ -13,7 +13,7 @@
 #include "recording_sink.hpp"
 #include "verbena/base/random.hpp"
 
-namespace verbena::queue {
+namespace verbena::queue::tag_matching {
 namespace {
 
 using testing::RecordingSink;
@@ -381,4 +381,4 @@ TEST_P(TagMatchingAgainstModel, TenThousandOperations) {
 INSTANTIATE_TEST_SUITE_P(Seeds, TagMatchingAgainstModel, ::testing::Range<std::uint64_t>(1, 21));
 
 }  // namespace
-}  // namespace verbena::queue
+}  // namespace verbena::queue::tag_matching

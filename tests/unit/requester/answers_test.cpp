@@ -11,7 +11,7 @@
 namespace verbena::requester {
 namespace {
 
-class AnswerTimerTest : public testing::Test {
+class AnswerTimerTest : public ::testing::Test {
  protected:
   static constexpr std::uint8_t kTimeout = 14;  // 67 ms
   static constexpr TimeNs kRetry = TimeNs{4096} << kTimeout;
@@ -96,7 +96,7 @@ TEST_F(AnswerTimerTest, KeepsItsTimeoutForANewConnection) {
   EXPECT_EQ(timer_.last_heard(), 0u);
 }
 
-class SilentPeerTest : public testing::Test {
+class SilentPeerTest : public ::testing::Test {
  protected:
   using Verdict = SilentPeer::Verdict;
   using Standing = wire::PeerReport::Standing;
@@ -170,7 +170,7 @@ TEST_F(SilentPeerTest, ANewPathBeginsAnew) {
   EXPECT_EQ(judge(Reading{10, 5}), Verdict::kRetryCounts) << "a ring in place of the one before";
 }
 
-class RepairTest : public testing::Test {
+class RepairTest : public ::testing::Test {
  protected:
   static constexpr TimeNs kTakes = 50'000;
 

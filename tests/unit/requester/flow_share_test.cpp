@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kCapacity = 128;
 
-class FlowShareTest : public testing::Test, private TurnSink {
+class FlowShareTest : public ::testing::Test, private TurnSink {
  protected:
   FlowShare::Place& place(std::size_t i) {
     while (places_.size() <= i) places_.emplace_back(new_member());

@@ -9,7 +9,7 @@
 namespace verbena::requester {
 namespace {
 
-class SendQueueTest : public testing::Test {
+class SendQueueTest : public ::testing::Test {
  protected:
   SendEntry* push(std::uint64_t id) {
     SendEntry& entry = queue.push();

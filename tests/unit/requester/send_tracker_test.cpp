@@ -13,7 +13,7 @@ namespace {
 using queue::Status;
 using queue::WorkOpcode;
 
-class SendTrackerTest : public testing::Test {
+class SendTrackerTest : public ::testing::Test {
  protected:
   static constexpr std::uint32_t kMtu = 256;
 

@@ -65,7 +65,7 @@ class Nobody final : public TurnSink {
   void on_turn(void*) noexcept override {}
 };
 
-class WindowTest : public testing::Test {
+class WindowTest : public ::testing::Test {
  protected:
   WindowTest() { window_.set_capacity(30, 300); }
   std::uint32_t small() const { return window_.packets(1024, share_); }
@@ -113,7 +113,7 @@ TEST_F(WindowTest, IsNeverNothing) {
   EXPECT_EQ(window_.chunk(), 1u);
 }
 
-class TurnTest : public testing::Test {
+class TurnTest : public ::testing::Test {
  protected:
   static constexpr std::uint32_t kCapacity = 16;  // one turn
   Nobody nobody_;
@@ -173,7 +173,7 @@ TEST_F(TurnTest, IsGivenUpByWhoGoesOrSendsElsewhere) {
   EXPECT_TRUE(next.take(1, kCapacity));
 }
 
-class PacingTest : public testing::Test {
+class PacingTest : public ::testing::Test {
  protected:
   static constexpr std::uint32_t kMtu = 1024;
   static constexpr TimeNs kEach = 300 + kMtu * 2 / 3;
