@@ -78,11 +78,11 @@ struct Listed {
 };
 
 Listed list(std::uint16_t op, std::uint16_t table, const Catalogue& catalogue,
-            std::optional<std::uint32_t> port = {}) {
+            std::optional<std::uint32_t> port = {}, int error = 0) {
   Listed listed{ask({op, kDump, kIndex, port, {}}, catalogue), {}};
   const auto& messages = listed.reply.messages;
   EXPECT_EQ(messages.back().type, NLMSG_DONE);
-  EXPECT_EQ(listed.reply.error(messages.size() - 1), 0);
+  EXPECT_EQ(listed.reply.error(messages.size() - 1), error);
   for (std::size_t i = 0; i + 1 < messages.size(); ++i) {
     EXPECT_EQ(messages[i].attribute_u32(RDMA_NLDEV_ATTR_DEV_INDEX), kIndex);
     EXPECT_EQ(messages[i].attribute_string(RDMA_NLDEV_ATTR_DEV_NAME), "verbena0");
@@ -303,8 +303,8 @@ TEST(ResourceLists, ALongListFillsAsManyDatagramsAsTheReaderHasRoomFor) {
   made.qps.resize(300);
   made.cqs.resize(2000);
   for (std::uint32_t i = 0; i < 2000; ++i) resources.cm_ids.push_back(cm_id(0x8000 + i));
-  const auto count = [&](std::uint16_t op, std::uint16_t table, ResourcesOf of) {
-    const auto listed = list(op, table, with(of, resources));
+  const auto count = [&](std::uint16_t op, std::uint16_t table, ResourcesOf of, int error = 0) {
+    const auto listed = list(op, table, with(of, resources), {}, error);
     EXPECT_LE(listed.reply.replies.datagrams.size(), 81u);
     return listed.size();
   };
@@ -314,8 +314,17 @@ TEST(ResourceLists, ALongListFillsAsManyDatagramsAsTheReaderHasRoomFor) {
       count(RDMA_NLDEV_CMD_RES_CQ_GET, RDMA_NLDEV_ATTR_RES_CQ, ResourcesOf::kCompletionQueues),
       2000u);
   // With two addresses of 128 bytes each.
-  EXPECT_EQ(count(RDMA_NLDEV_CMD_RES_CM_ID_GET, RDMA_NLDEV_ATTR_RES_CM_ID, ResourcesOf::kCmIds),
-            800u);
+  EXPECT_EQ(
+      count(RDMA_NLDEV_CMD_RES_CM_ID_GET, RDMA_NLDEV_ATTR_RES_CM_ID, ResourcesOf::kCmIds, ENOBUFS),
+      800u);
+}
+
+// The emulator tells no more, so nobody knows whether there are.
+TEST(ResourceLists, AListAsLongAsTheEmulatorTellsIsNotCalledWhole) {
+  control::Resources resources;
+  resources.contexts.emplace_back(context(1, 7)).cqs.resize(control::Resources::kMost);
+  list(RDMA_NLDEV_CMD_RES_CQ_GET, RDMA_NLDEV_ATTR_RES_CQ,
+       with(ResourcesOf::kCompletionQueues, resources), {}, ENOBUFS);
 }
 
 TEST(ResourceLists, AListIsOfOneDeviceAndItsPort) {

@@ -44,7 +44,8 @@ class Answer {
     if (is_dump_of_device(reply_.op())) {
       const auto port = request_.attribute_u32(RDMA_NLDEV_ATTR_PORT_INDEX);
       if (port && *port != control::kPortNumber) return EINVAL;
-      return with_device([this](const DeviceInfo& d) { return dump_device(d), 0; });
+      return with_device(
+          [this](const DeviceInfo& d) { return put_resource_list(reply_, d, catalogue_); });
     }
     const auto index = request_.attribute_u32(RDMA_NLDEV_ATTR_DEV_INDEX);
     for (const DeviceInfo& device : catalogue_.devices) {
@@ -113,8 +114,7 @@ class Answer {
         put_summary(device);
         break;
       default:
-        put_resource_list(reply_, device, catalogue_);
-        break;
+        break;  // nothing to list
     }
   }
 

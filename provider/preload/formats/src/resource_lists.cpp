@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <span>
@@ -45,11 +46,16 @@ class List {
     const std::vector<std::uint8_t> bytes = entry.take();
     const auto attributes = std::span(bytes).subspan(kNetlinkHeaderSize);
     if (message_.size() + attributes.size() > NetlinkReplies::kDatagramMax) end();
-    if (is_empty_ && reply_.datagrams() >= kListDatagramsMost) return false;
+    is_cut_ = is_empty_ && reply_.datagrams() >= kListDatagramsMost;
+    if (is_cut_) return false;
     message_.append(attributes.data(), attributes.size());
     is_empty_ = false;
+    ++entries_;
     return true;
   }
+
+  // The emulator tells no more than kMost of a kind.
+  bool is_cut() const { return is_cut_ || entries_ >= control::Resources::kMost; }
 
   // What was not sent yet is.
   void end() {
@@ -68,6 +74,8 @@ class List {
   NetlinkWriter message_;
   std::size_t table_;
   bool is_empty_ = true;
+  bool is_cut_ = false;
+  std::size_t entries_ = 0;
 };
 
 void put_if_any(NetlinkWriter& entry, std::uint16_t type, std::uint32_t number) {
@@ -239,12 +247,13 @@ bool lists_resources(unsigned op) {
          std::ranges::find(kKinds, op, &Kind::op) != kKinds.end();
 }
 
-void put_resource_list(NldevReply& reply, const DeviceInfo& device, const Catalogue& catalogue) {
+int put_resource_list(NldevReply& reply, const DeviceInfo& device, const Catalogue& catalogue) {
   const auto* const kind = std::ranges::find(kKinds, reply.op(), &Kind::op);
-  if (kind == kKinds.end() || !catalogue.resources) return;
+  if (kind == kKinds.end() || !catalogue.resources) return 0;
   List list(reply, device, kind->table, kind->entry);
   kind->put(list, catalogue.resources(device.name, kind->of));
   list.end();
+  return list.is_cut() ? ENOBUFS : 0;
 }
 
 }  // namespace verbena::preload

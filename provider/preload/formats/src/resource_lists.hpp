@@ -13,13 +13,14 @@
 namespace verbena::preload {
 
 // Keeps a list inside the receive buffer of a socket that nobody reads yet, which holds 97 where
-// net.core.rmem_max is as the kernel sets it. What goes beyond is not shown.
+// net.core.rmem_max is as the kernel sets it. What goes beyond is not shown, and the list ends with
+// an error.
 inline constexpr std::size_t kListDatagramsMost = 80;
 
 bool lists_resources(unsigned op);
 
-// The list of the operation that is replied to, of one device.
-void put_resource_list(NldevReply& reply, const control::DeviceInfo& device,
-                       const Catalogue& catalogue);
+// The list of the operation that is replied to, of one device. 0, or ENOBUFS: it is not all.
+int put_resource_list(NldevReply& reply, const control::DeviceInfo& device,
+                      const Catalogue& catalogue);
 
 }  // namespace verbena::preload
