@@ -40,6 +40,7 @@ int Pair::run(const std::string& server, const std::string& client) {
   const bool is_ready = await_server();
   if (limit_.is_exceeded()) {
     await_end();
+    complain("the client was not started: the server could not be reached until then");
     return exit_code();
   }
   if (!is_ready) {

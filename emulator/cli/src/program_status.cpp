@@ -30,6 +30,10 @@ QueuePairStatus read_queue_pair(const json& object) {
   qp.receive_cq = number_or_zero(object["receive_cq"]);
   qp.sends = object["send_outstanding"];
   qp.receives = object["receive_outstanding"];
+  qp.srq = text_or_empty(object["srq"]);
+  qp.send_psn = object["send_psn"];
+  qp.receive_psn = object["receive_psn"];
+  qp.received_packets = object["received_packets"];
   qp.last_error = text_or_empty(object["last_error"]);
   return qp;
 }
@@ -44,6 +48,7 @@ CompletionQueueStatus read_completion_queue(const json& object) {
   cq.has_channel = object["channel_fd"].is_number();
   cq.channel_fd = number_or_zero(object["channel_fd"]);
   cq.unread_events = object["unread_events"];
+  cq.unacknowledged_events = object["unacknowledged_events"];
   return cq;
 }
 

@@ -18,13 +18,21 @@ struct QueuePairStatus {
   std::string device_address;
   std::string peer_address;
   std::string peer_qpn;
+  std::string srq;
+  std::uint32_t context = 0;     // which of the program's, see there
   std::uint32_t receive_cq = 0;  // 0: none
   std::uint32_t sends = 0;       // outstanding
   std::uint32_t receives = 0;
+  // They move while it is at work, and stand still while the same is repeated.
+  std::uint32_t send_psn = 0;
+  std::uint32_t receive_psn = 0;
+  std::uint64_t received_packets = 0;
   std::string last_error;
 };
 
 struct CompletionQueueStatus {
+  std::string device;
+  std::uint32_t context = 0;
   std::uint32_t number = 0;
   std::uint32_t capacity = 0;
   std::uint32_t unpolled = 0;
@@ -33,6 +41,7 @@ struct CompletionQueueStatus {
   bool has_channel = false;
   std::uint32_t channel_fd = 0;
   std::uint32_t unread_events = 0;  // of the channel
+  std::uint32_t unacknowledged_events = 0;
 };
 
 struct CmIdStatus {
@@ -43,10 +52,15 @@ struct CmIdStatus {
   std::uint64_t unread_events = 0;  // of its channel
 };
 
+// Each time that it has opened a device is a context, and each has numbers of its own; `context` of
+// an object is the slot, 0 for a queue pair of a further engine, whose queues are those of a
+// context that is not told.
 struct ProgramStatus {
   std::uint32_t pid = 0;
   std::string name;
   bool responds = true;
+  bool has_context = false;
+  std::uint64_t shared_receives = 0;  // outstanding, of all SRQs
   std::vector<QueuePairStatus> qps;
   std::vector<CompletionQueueStatus> cqs;
   std::vector<CmIdStatus> ids;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "status_parts.hpp"
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "verbena/control/status_messages.hpp"
 
@@ -11,6 +13,13 @@ namespace verbena::cli {
 using control::Error;
 using control::Outcome;
 using control::StatusPart;
+
+namespace {
+
+// A program that is at work posts or receives something meanwhile.
+constexpr std::chrono::milliseconds kBetweenLooks{100};
+
+}  // namespace
 
 Outcome<control::Done> read_status(Emulator& emulator, bool resets, const TakePart& take) {
   auto part = emulator.channel.call<control::StatusText>(control::StatusQuery{resets});
@@ -44,11 +53,19 @@ Outcome<std::vector<RuleCount>> read_rules(Emulator& emulator) {
 }
 
 Outcome<std::vector<Wait>> read_waits(Emulator& emulator) {
-  Waits waits;
-  const auto read = read_status(
-      emulator, false, [&](StatusPart part, const std::string& text) { waits.take(part, text); });
+  Waits earlier;
+  Waits now;
+  const auto look = [&](Waits& waits) {
+    return read_status(emulator, false,
+                       [&](StatusPart part, const std::string& text) { waits.take(part, text); });
+  };
+  auto read = look(earlier);
+  if (read) {
+    std::this_thread::sleep_for(kBetweenLooks);
+    read = look(now);
+  }
   if (!read) return Failure<Error>{read.error()};
-  return waits.found();
+  return now.found(earlier);
 }
 
 }  // namespace verbena::cli

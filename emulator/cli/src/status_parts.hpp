@@ -27,7 +27,7 @@ struct RuleCount {
 };
 control::Outcome<std::vector<RuleCount>> read_rules(Emulator& emulator);
 
-// What its programs wait for.
+// What its programs wait for; by two looks, a moment apart.
 control::Outcome<std::vector<Wait>> read_waits(Emulator& emulator);
 
 }  // namespace verbena::cli

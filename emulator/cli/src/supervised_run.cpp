@@ -96,27 +96,55 @@ struct RunWork {
   }
 };
 
-// What the run's own programs wait for: people ask for a time limit because of programs that hang.
-void tell_waits(const RunOptions& options, RunScene& scene, std::FILE* explanations) {
-  const auto waits = read_waits(scene.emulator);
-  if (!waits) return;
-  std::set<std::uint32_t> ours;
-  for (const Process& process : scene.children.living()) {
-    ours.insert(static_cast<std::uint32_t>(process.pid));
+// What the run's own programs wait for when the time is up: people ask for a time limit because of
+// programs that hang.
+class WaitsAtTimeLimit {
+ public:
+  WaitsAtTimeLimit(const RunOptions& options, RunScene& scene) : options_(options), scene_(scene) {}
+
+  // Before they are ended. False: the emulator does not answer.
+  bool look() {
+    const auto waits = read_waits(scene_.emulator);
+    if (!waits) return false;
+    std::set<std::uint32_t> ours;
+    for (const Process& process : scene_.children.living()) {
+      ours.insert(static_cast<std::uint32_t>(process.pid));
+    }
+    for (const Wait& wait : *waits) {
+      has_device_ = has_device_ || ours.contains(wait.pid);
+      const bool is_told = wait.pid == 0 ? options_.is_private : ours.contains(wait.pid);
+      if (is_told) texts_.push_back(text_of(wait));
+    }
+    has_looked_ = true;
+    return true;
   }
-  bool has_told = false;
-  for (const Wait& wait : *waits) {
-    const bool is_ours = wait.pid == 0 ? options.is_private : ours.contains(wait.pid);
-    if (!is_ours) continue;
-    if (!std::exchange(has_told, true)) complain("the time is up; what the programs wait for:");
-    complain(text_of(wait));
-    if (explanations != nullptr) std::fprintf(explanations, "verbena: %s\n", text_of(wait).c_str());
+
+  // Afterwards: whoever reads our words slowly shall not hold up the end of the programs.
+  void tell(std::FILE* explanations) const {
+    if (!has_looked_) return;
+    if (!has_device_) {
+      complain("none of its programs had a device open when the time was up");
+      return;
+    }
+    complain("what the programs waited for when the time was up:");
+    for (const std::string& text : texts_) {
+      complain(text);
+      if (explanations != nullptr) std::fprintf(explanations, "verbena: %s\n", text.c_str());
+    }
   }
-}
+
+ private:
+  const RunOptions& options_;
+  RunScene& scene_;
+  std::vector<std::string> texts_;
+  bool has_looked_ = false;
+  bool has_device_ = false;
+};
 
 int run_programs(const RunOptions& options, RunScene& scene, RunWork& work) {
+  WaitsAtTimeLimit waits(options, scene);
   TimeLimit limit(scene.children, options.time_limit_ns, [&] {
-    tell_waits(options, scene, work.explanations);
+    if (!waits.look()) return;
     for (const auto& part : work.parts) part->time_is_up(scene);
   });
   SideOutput output(work.explanations);
@@ -129,6 +157,7 @@ int run_programs(const RunOptions& options, RunScene& scene, RunWork& work) {
   }
   scene.is_timed_out = limit.is_exceeded();
   if (!scene.is_timed_out) return code;
+  waits.tell(work.explanations);
   return complain("it took longer than " + duration_text(*options.time_limit_ns) + " and was ended",
                   kTimedOut);
 }

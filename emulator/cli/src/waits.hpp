@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What programs wait for, told from the status of their objects: for whoever looks at a program
-// that hangs. It is a look from outside at one moment: what it says is so, and whether it is the
-// reason is left to the reader. Pure.
+// that hangs. It is a look from outside: what it says is so, and whether it is the reason is left
+// to the reader. Pure.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Wait {
   std::string text;
 };
 
-// "PROGRAM[PID]: TEXT"
+// "PROGRAM[PID]: TEXT", without control characters of the program's name.
 std::string text_of(const Wait& wait);
 
 struct ProgramStatus;
@@ -35,17 +35,21 @@ class Waits {
   // The parts of a status in their order, as read_status() hands them out.
   void take(control::StatusPart part, const std::string& lines);
 
-  // Of all programs, one after the other, then of devices.
-  std::vector<Wait> found() const;
+  // Of all programs, one after the other, then of devices. `earlier`: the same a moment ago; of a
+  // program that is at work since then no more than this is said.
+  std::vector<Wait> found(const Waits& earlier) const;
 
  private:
   void take_object(control::StatusPart part, const std::string& line);
   ProgramStatus& program_of(std::uint32_t pid, const std::string& name);
 
-  std::string device_address_;  // of the device whose parts come now
-  std::uint32_t pid_ = 0;       // and of the context
   std::vector<std::unique_ptr<ProgramStatus>> programs_;
   std::vector<Wait> of_devices_;
+  // Of the device and the context whose parts come now.
+  std::string device_;
+  std::string device_address_;
+  std::uint32_t pid_ = 0;
+  std::uint32_t context_ = 0;
 };
 
 }  // namespace verbena::cli

@@ -95,6 +95,9 @@ class Channel:
         self.command(ACCEPT, struct.pack("<Q", uid) + self._param(qpn) +
                      struct.pack("<IIII", id_, 0, 0, 0))
 
+    def reject(self, id_):
+        self.command(REJECT, struct.pack("<IBB2x", id_, 0, 28) + bytes(256))
+
     def confirm(self, id_):
         self.command(ACCEPT, bytes(8 + 272) + struct.pack("<IIII", id_, 0, 0, 0))
 

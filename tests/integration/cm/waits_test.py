@@ -35,8 +35,8 @@ class Waits(RdmaCmCase):
         passive = server.expect(CONNECT_REQUEST).id
         incomplete = "its connection to 127.0.0.1:7174 by rdma_cm is not complete"
         said = self.waits()
-        self.assertEqual(said[0], incomplete)
-        self.assertRegex(said[1], r"^a request for a connection from 127\.\S+:\d+ was neither accepted nor rejected$")
+        self.assertEqual(said[1], incomplete)
+        self.assertRegex(said[0], r"^a request for a connection from 127\.\S+:\d+ was neither accepted nor rejected$")
         self.assertEqual(len(said), 2)
         server.accept(passive, 20, 0x8001)
         client.expect(CONNECT_RESPONSE)
@@ -44,6 +44,27 @@ class Waits(RdmaCmCase):
         said = self.waits()
         self.assertEqual(said[0], incomplete)
         self.assertEqual(len(said), 2)
+
+    def test_a_request_that_was_rejected(self):
+        server, client = self.channel(), self.channel()
+        server.listener()
+        client.start_connecting(10, 0x4001)
+        passive = server.expect(CONNECT_REQUEST).id
+        server.reject(passive)
+        client.expect(REJECTED)
+        self.says("its connection to 127.0.0.1:7174 by rdma_cm was not made: rejected, or not answered")
+
+    def test_the_next_call(self):
+        client = self.channel()
+        id_ = client.create(1)
+        client.bind(id_, "0.0.0.0", 7175)
+        self.says("is bound to 0.0.0.0:7175 and does not listen")
+        client.resolve_addr(id_, "127.0.0.1", 7174)
+        client.expect(ADDR_RESOLVED)
+        self.says("rdma_resolve_route to 127.0.0.1:7174 was not called yet")
+        client.resolve_route(id_)
+        client.expect(ROUTE_RESOLVED)
+        self.says("rdma_connect to 127.0.0.1:7174 was not called yet")
 
     def test_a_connection_has_nothing_to_wait_for(self):
         server, client = self.channel(), self.channel()
@@ -57,7 +78,9 @@ class Waits(RdmaCmCase):
         self.says()
         client.disconnect(active)
         server.expect(DISCONNECTED)
-        self.says("rdma_disconnect to 127.0.0.1:7174 has no answer yet")
+        active_one, passive_one = self.waits()
+        self.assertEqual(active_one, "rdma_disconnect to 127.0.0.1:7174 has no answer yet")
+        self.assertRegex(passive_one, r"^its connection to 127\.\S+ by rdma_cm has ended$")
 
 
 if __name__ == "__main__":

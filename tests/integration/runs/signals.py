@@ -119,7 +119,8 @@ class TimeLimits(RunCase):
             run = self.start(*words, "--timeout", "0.5", "--", "sh", "-c", "echo $$; exec sleep 1000")
             program = int(run.stdout.readline())
             done = self.finish(run)
-            self.assertEqual((done.returncode, done.stderr), (124, "verbena: it took longer than 500ms and was ended\n"))
+            self.assertEqual((done.returncode, done.stderr), (124, "verbena: none of its programs had a device open when the time was up\n"
+                                                             "verbena: it took longer than 500ms and was ended\n"))
             self.assertFalse(self.lives(program))
         self.assertEqual(self.private_dirs(), [])
 

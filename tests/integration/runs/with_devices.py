@@ -64,7 +64,7 @@ class Devices(unittest.TestCase):
             server = f"ibv_rc_pingpong -p {devices.free_port()}"
             done = run("--private", "--timeout", "2", "--artifacts", home + "/kept", "--", *server.split())
             self.assertEqual(done.returncode, 124, done.stderr)
-            found = re.search(r"^verbena: the time is up; what the programs wait for:\n"
+            found = re.search(r"^verbena: what the programs waited for when the time was up:\n"
                               r"(verbena: ibv_rc_pingpong\[\d+\]: RC QP 0x\w{6} is in INIT: .*\n)"
                               r"verbena: it took longer than 2s and was ended$", done.stderr, re.MULTILINE)
             self.assertIsNotNone(found, done.stderr)
@@ -85,7 +85,9 @@ class Devices(unittest.TestCase):
         done = self.pair("while :; do :; done", "echo here", "--timeout", "11")
         self.assertEqual((done.returncode, done.stdout), (124, ""))
         self.assertEqual(done.stderr, "verbena: the server is at work and listens nowhere that can be seen; the client waits for "
-                         "it\nverbena: it took longer than 11s and was ended\n")
+                         "it\nverbena: the client was not started: the server could not be reached until then\n"
+                         "verbena: none of its programs had a device open when the time was up\n"
+                         "verbena: it took longer than 11s and was ended\n")
 
     def test_faults_and_failures(self):
         port = devices.free_port()

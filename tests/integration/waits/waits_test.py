@@ -9,6 +9,7 @@ import pathlib
 import re
 import signal
 import sys
+import threading
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "counters"))
@@ -48,9 +49,80 @@ class Waits(puppets.PuppetCase):
         """Soon: what was posted may still be on its way."""
         self.until(lambda: self.of(puppet) == list(texts), f"{texts} is not what {self.of(puppet)} says")
 
+    def with_channel(self, link="udp"):
+        """Two that are connected; the second one has a channel for events."""
+        sender, waiter = self.start("rc", link), self.start("rc", link, PUPPET_CHANNEL="1")
+        self.assertEqual(waiter.do("connect", **sender.to), "ok")
+        self.assertEqual(sender.do("connect", **waiter.to), "ok")
+        return sender, waiter
+
     @staticmethod
     def name(puppet):
         return f"0x{puppet.qpn:06x} of puppet[{puppet.process.pid}]"
+
+    def test_a_program_at_work(self):
+        """That something is outstanding at this moment is no reason for anything."""
+        def case(link):
+            first, second = self.pair(link)
+            done = threading.Event()
+
+            def work():
+                while not done.is_set():
+                    first.do("write", length=8, **second.memory)
+                    first.do("poll")
+
+            worker = threading.Thread(target=work)
+            worker.start()
+            try:
+                for puppet in (first, second):
+                    self.says(puppet, "is at work: it sends or receives")
+            finally:
+                done.set()
+                worker.join()
+            self.says(second, NO_MORE)
+
+        self.each_link(case)
+
+    def test_repetitions_are_no_work(self):
+        """While the peer has no receive, the same message is sent again and again."""
+        def case(link):
+            first, second = self.pair(link, rnr=7)
+            self.assertEqual(first.do("send"), "ok")
+            for _ in range(10):
+                self.assertIn("has no receive posted", self.of(first)[0])
+                self.assertEqual(self.of(second), [NO_MORE])
+
+        self.each_link(case)
+
+    def test_the_worst_is_told_first(self):
+        puppet, peer = self.pair("udp", timeout=8, retries=0)
+        for _ in range(6):
+            self.assertTrue(puppet.do("another"))
+        peer.kill()
+        self.assertEqual(puppet.do("write", **peer.memory), "ok")
+        self.assertEqual(puppet.do("poll"), "12")
+        self.assertRegex(self.of(puppet)[0], rf"^RC QP 0x{puppet.qpn:06x} is in ERR: ")
+
+    def test_events_that_nobody_acknowledged(self):
+        sender, waiter = self.with_channel()
+        self.assertEqual(waiter.do("receive"), "ok")
+        self.assertEqual(waiter.do("arm"), "ok")
+        self.assertEqual(sender.do("send"), "ok")
+        self.assertEqual(waiter.do("event"), "ok")
+        self.says(waiter, "CQ 1 holds 1 completion not polled; an event was read, and it has not polled since, or not until "
+                          "the queue was empty")
+        self.assertEqual(waiter.do("poll"), "0")
+        self.says(waiter, "1 event of CQ 1 is not acknowledged (ibv_ack_cq_events): ibv_destroy_cq waits for that", NO_MORE)
+        self.assertEqual(waiter.do("ack"), "ok")
+        self.says(waiter, NO_MORE)
+
+    def test_a_peer_in_rtr(self):
+        first, second = self.start(), self.start()
+        self.assertEqual(second.do("ready", **first.to), "ok")
+        self.assertEqual(first.do("connect", **second.to), "ok")
+        self.assertEqual(first.do("receive"), "ok")
+        self.says(first, f"RC QP 0x{first.qpn:06x}: 1 receive waits for messages of {self.name(second)}, which is in RTR and "
+                         "sends nothing before RTS")
 
     def test_nothing_runs(self):
         self.assertEqual(self.waits(), {})
@@ -67,11 +139,11 @@ class Waits(puppets.PuppetCase):
             first, second = self.pair(link, rnr=7)
             self.assertEqual(first.do("send", count=2), "ok")
             self.says(first, f"RC QP 0x{first.qpn:06x}: 2 requests are not complete; the peer is {self.name(second)}, "
-                             "which has no receive posted")
+                             "which has no receive posted (a SEND and a WRITE with immediate need one)")
             self.assertEqual(second.do("receive", count=2), "ok")
             self.assertEqual(first.do("poll", count=2), "0 0")
             self.says(first, NO_MORE)
-            self.says(second, "CQ 1 holds 2 completions not polled")
+            self.says(second, "CQ 1 holds 2 completions not polled; it has no channel for events")
 
         self.each_link(case)
 
@@ -92,7 +164,7 @@ class Waits(puppets.PuppetCase):
             self.assertEqual(first.do("receive"), "ok")
             second.process.send_signal(signal.SIGSTOP)
             try:
-                self.says(second, "does not answer: it is stopped, or in a debugger")
+                self.says(second, "does not answer in time: it is stopped, in a debugger, or has no processor")
                 self.says(first, f"RC QP 0x{first.qpn:06x}: 1 receive waits for messages of 0x{second.qpn:06x} at "
                                  f"{self.address}, which no program that answers has")
             finally:
@@ -125,10 +197,7 @@ class Waits(puppets.PuppetCase):
     def test_events_that_cannot_come(self):
         """Completions that were there before the queue was armed, or that are not solicited."""
         def case(link):
-            sender = self.start("rc", link)
-            waiter = self.start("rc", link, PUPPET_CHANNEL="1")
-            self.assertEqual(waiter.do("connect", **sender.to), "ok")
-            self.assertEqual(sender.do("connect", **waiter.to), "ok")
+            sender, waiter = self.with_channel(link)
             self.assertEqual(waiter.do("receive", count=2), "ok")
             self.assertEqual(sender.do("send"), "ok")
             self.assertEqual(sender.do("poll"), "0")
@@ -139,9 +208,7 @@ class Waits(puppets.PuppetCase):
         self.each_link(case)
 
     def test_solicited_ones_only(self):
-        sender, waiter = self.start(), self.start("rc", "udp", PUPPET_CHANNEL="1")
-        self.assertEqual(waiter.do("connect", **sender.to), "ok")
-        self.assertEqual(sender.do("connect", **waiter.to), "ok")
+        sender, waiter = self.with_channel()
         self.assertEqual(waiter.do("receive"), "ok")
         self.assertEqual(waiter.do("arm", solicited=1), "ok")
         self.assertEqual(sender.do("send"), "ok")
@@ -151,14 +218,12 @@ class Waits(puppets.PuppetCase):
         self.until(lambda: self.of(waiter) and re.fullmatch(solicited, self.of(waiter)[0]), self.of(waiter))
 
     def test_an_event_that_is_not_read(self):
-        sender, waiter = self.start(), self.start("rc", "udp", PUPPET_CHANNEL="1")
-        self.assertEqual(waiter.do("connect", **sender.to), "ok")
-        self.assertEqual(sender.do("connect", **waiter.to), "ok")
+        sender, waiter = self.with_channel()
         self.assertEqual(waiter.do("receive"), "ok")
         self.assertEqual(waiter.do("arm"), "ok")
         self.assertEqual(sender.do("send"), "ok")
         self.until(lambda: self.of(waiter) and
-                   re.fullmatch(r"1 event of fd \d+ is not read \(ibv_get_cq_event, CQ 1\)", self.of(waiter)[0]),
+                   re.fullmatch(r"1 event at fd \d+ is not read \(ibv_get_cq_event, CQ 1\)", self.of(waiter)[0]),
                    self.of(waiter))
 
     def test_of_many_the_first_are_told(self):
@@ -170,14 +235,17 @@ class Waits(puppets.PuppetCase):
         self.assertEqual(told[4], "and 3 more queue pairs")
 
     def test_what_devices_have_to_say(self):
+        """Beside programs; what was before them is not of interest."""
         name = self.status()["devices"][0]["name"]
         self.assertEqual(self.device.control("port", name, "down").returncode, 0)
-        self.assertEqual(self.waits()[None][0], "its port is DOWN")
-        self.assertEqual(self.device.control("port", name, "up").returncode, 0)
+        self.assertEqual(self.waits(), {})
         first, second = self.pair("udp", "uc")
+        self.assertEqual(self.waits()[None], ["its port is DOWN"])
+        self.assertEqual(self.device.control("port", name, "up").returncode, 0)
         self.assertEqual(first.do("send"), "ok")
-        self.until(lambda: any("it has dropped packets: " in text for text in self.waits().get(None, [])),
-                   "a message without a receive is dropped")
+        self.until(lambda: any(text.startswith("it has dropped packets since its counters began: ")
+                               for text in self.waits().get(None, [])), "a message without a receive is dropped")
+        self.assertEqual(second.do("state", "ERR"), "ok")
 
     @property
     def address(self):

@@ -19,21 +19,24 @@ std::string device(const std::string& name, const std::string& address) {
          R"(", "ports": [{"state": "ACTIVE", "drops": {}}]})";
 }
 std::string context(int pid, const std::string& responds = "true") {
-  return R"({"pid": )" + std::to_string(pid) + R"(, "program": "prog", "responding": )" + responds +
-         "}";
+  return R"({"pid": )" + std::to_string(pid) + R"(, "slot": )" + std::to_string(pid) +
+         R"(, "further_engine": false, "program": "prog", "responding": )" + responds + "}";
 }
 std::string pair(const std::string& qpn, const std::string& state, const std::string& peer,
                  int sends, int receives) {
   return R"({"qpn": ")" + qpn + R"(", "type": "RC", "state": ")" + state + R"(", "peer": )" + peer +
-         R"(, "receive_cq": 1, "send_outstanding": )" + std::to_string(sends) +
-         R"(, "receive_outstanding": )" + std::to_string(receives) + R"(, "last_error": null})";
+         R"(, "receive_cq": 1, "srq": null, "send_psn": 0, "receive_psn": 0, "received_packets": 0)"
+         R"(, "send_outstanding": )" +
+         std::to_string(sends) + R"(, "receive_outstanding": )" + std::to_string(receives) +
+         R"(, "last_error": null})";
 }
 std::string peer(const std::string& address, const std::string& qpn) {
   return R"({"address": ")" + address + R"(", "qpn": ")" + qpn + R"("})";
 }
 std::string queue(const std::string& overrun, int unpolled, int unread) {
   return R"({"cq": 1, "capacity": 8, "unpolled": )" + std::to_string(unpolled) +
-         R"(, "overrun": )" + overrun + R"(, "armed": "no", "channel_fd": 7, "unread_events": )" +
+         R"(, "overrun": )" + overrun +
+         R"(, "armed": "no", "channel_fd": 7, "unacknowledged_events": 0, "unread_events": )" +
          std::to_string(unread) + "}";
 }
 
@@ -47,7 +50,7 @@ class WaitsTest : public ::testing::Test {
   }
   std::vector<std::string> said() const {
     std::vector<std::string> texts;
-    for (const Wait& wait : waits_.found()) texts.push_back(text_of(wait));
+    for (const Wait& wait : waits_.found(Waits())) texts.push_back(text_of(wait));
     return texts;
   }
   Waits waits_;
@@ -58,7 +61,8 @@ TEST_F(WaitsTest, OfNothingNothingIsSaid) {
   waits_.take(StatusPart::kDevice, device("verbena0", "127.0.0.1"));
   begin(12);
   end();
-  EXPECT_THAT(said(), IsEmpty()) << "a program without objects";
+  EXPECT_THAT(said(), ElementsAre("prog[12]: has a device open; nothing is known that it waits "
+                                  "for: 0 queue pairs, 0 completion queues, 0 receives in SRQs"));
 }
 
 TEST_F(WaitsTest, WhatIsNoObjectIsLeftOut) {
@@ -87,7 +91,8 @@ TEST_F(WaitsTest, OneThatStopsInTheMiddleIsSaidToBeStopped) {
   begin(12);
   waits_.take(StatusPart::kQps, pair("0x000001", "INIT", "null", 0, 0));
   end("false");
-  EXPECT_THAT(said(), ElementsAre("prog[12]: does not answer: it is stopped, or in a debugger"));
+  EXPECT_THAT(said(), ElementsAre("prog[12]: does not answer in time: it is "
+                                  "stopped, in a debugger, or has no processor"));
 }
 
 // Two devices may give the same number.
@@ -114,9 +119,38 @@ TEST_F(WaitsTest, APeerOfAnotherHostIsNotLookedForHere) {
   waits_.take(StatusPart::kQps, pair("0x000001", "RTS", peer("10.0.0.9", "0x000002"), 2, 0) + "\n" +
                                     pair("0x000002", "RTS", "null", 0, 1));
   end();
-  EXPECT_EQ(said()[0],
-            "prog[12]: RC QP 0x000001: 2 requests are not complete; the peer is 0x000002 at "
-            "10.0.0.9, which no program of this emulator has");
+  EXPECT_EQ(
+      said()[0],
+      "prog[12]: RC QP 0x000001: 2 requests are not complete; the peer is 0x000002 at "
+      "10.0.0.9, which no program of this emulator has: it has ended, or the number is wrong");
+}
+
+// What an XRC receive queue pair receives is in an SRQ.
+TEST_F(WaitsTest, ReceivesInAnSrqAreOutstanding) {
+  begin(12);
+  waits_.take(StatusPart::kQps, pair("0x000001", "RTS", "null", 0, 0));
+  waits_.take(StatusPart::kSrqs, R"({"srq": "0x000001", "receive_outstanding": 3})");
+  EXPECT_THAT(said(), ElementsAre("prog[12]: has a device open; nothing is known that it waits "
+                                  "for: 1 queue pair, 0 completion queues, 3 receives in SRQs"));
+}
+
+// Each device counts its queues by itself.
+TEST_F(WaitsTest, TwoQueuesOfOneNumberAreToldApart) {
+  for (const int slot : {1, 2}) {
+    waits_.take(StatusPart::kDevice, device("verbena" + std::to_string(slot), "127.0.0.1"));
+    std::string of = context(12);
+    of.replace(of.find("\"slot\": 12"), 10, "\"slot\": " + std::to_string(slot));
+    waits_.take(StatusPart::kContext, of);
+    waits_.take(StatusPart::kCqs, queue("false", slot == 1 ? 2 : 0, 0));
+    if (slot == 2) waits_.take(StatusPart::kQps, pair("0x000001", "RTS", "null", 0, 4));
+    end();
+  }
+  EXPECT_THAT(said(), ElementsAre(::testing::StartsWith("prog[12]: CQ 1 of verbena1 holds 2"),
+                                  "prog[12]: RC QP 0x000001: 4 receives wait for messages"));
+}
+
+TEST_F(WaitsTest, NamesDoNotReachTheTerminalAsTheyAre) {
+  EXPECT_EQ(text_of({7, "a\x1b[31m\nb", "text"}), "a?[31m?b[7]: text");
 }
 
 }  // namespace

@@ -21,7 +21,19 @@ const char* state_of(const cm::Connection& connection) {
   }
 }
 
+bool is_over(const cm::Connection* connection) {
+  return connection == nullptr || connection->state() == cm::ConnectionState::kIdle ||
+         connection->state() == cm::ConnectionState::kTimewait;
+}
+
 // A UD ID has no connection, so it stays CONNECT after the answer.
+const char* state_while_connecting(const cm::RdmaId& id, const cm::Connection* connection) {
+  const bool is_request = id.uid == 0;
+  if (id.is_ud()) return is_request ? "REQUEST" : "CONNECT";
+  if (is_over(connection)) return is_request ? "REJECTED" : "FAILED";
+  return is_request ? "REQUEST" : state_of(*connection);
+}
+
 const char* state_of(const cm::RdmaId& id, const cm::Connection* connection) {
   switch (id.state) {
     case cm::IdState::kIdle:
@@ -37,8 +49,7 @@ const char* state_of(const cm::RdmaId& id, const cm::Connection* connection) {
     case cm::IdState::kListening:
       return "LISTEN";
     case cm::IdState::kConnecting:
-      if (id.uid == 0) return "REQUEST";
-      return connection != nullptr ? state_of(*connection) : "CONNECT";
+      return state_while_connecting(id, connection);
     case cm::IdState::kDisconnected:
       return "DISCONNECTED";
   }
