@@ -38,9 +38,10 @@ class Reasons {
   std::vector<std::string> find() {
     tell_events();
     tell_each(program_.ids, &Reasons::reason_of_id, "rdma_cm ID");
+    const bool waits_for_connections = !said_.empty();
     tell_each(program_.cqs, &Reasons::reason_of_queue, "completion queue");
     tell_each(program_.qps, &Reasons::reason_of_pair, "queue pair");
-    if (nothing_comes()) {
+    if (!waits_for_connections && nothing_comes()) {
       said_.emplace_back(
           "nothing is outstanding and all completions were polled, so no completion will come; a "
           "request without IBV_SEND_SIGNALED leaves none");
@@ -204,8 +205,9 @@ class Reasons {
   }
 
   Reason reason_of_receives(const QueuePairStatus& qp, const std::string& name) const {
-    Reason reason = waits(name + ": " + counted(qp.receives, "receive") +
-                          (qp.receives == 1 ? " waits" : " wait") + " for messages");
+    Reason reason =
+        waits(name + ": nothing of its own is outstanding, and " + counted(qp.receives, "receive") +
+              (qp.receives == 1 ? " waits" : " wait") + " for messages");
     if (qp.peer_qpn.empty()) return reason;
     const Peer peer = peer_of(qp);
     reason.text += " of " + name_of(qp, peer);

@@ -60,6 +60,11 @@ class Waits(puppets.PuppetCase):
     def name(puppet):
         return f"0x{puppet.qpn:06x} of puppet[{puppet.process.pid}]"
 
+    @staticmethod
+    def waiting(puppet, receives=1):
+        return (f"RC QP 0x{puppet.qpn:06x}: nothing of its own is outstanding, and {receives} "
+                f"receive{'s wait' if receives > 1 else ' waits'} for messages of")
+
     def test_a_program_at_work(self):
         """That something is outstanding at this moment is no reason for anything."""
         def case(link):
@@ -121,7 +126,7 @@ class Waits(puppets.PuppetCase):
         self.assertEqual(second.do("ready", **first.to), "ok")
         self.assertEqual(first.do("connect", **second.to), "ok")
         self.assertEqual(first.do("receive"), "ok")
-        self.says(first, f"RC QP 0x{first.qpn:06x}: 1 receive waits for messages of {self.name(second)}, which is in RTR and "
+        self.says(first, f"{self.waiting(first)} {self.name(second)}, which is in RTR and "
                          "sends nothing before RTS")
 
     def test_nothing_runs(self):
@@ -153,7 +158,7 @@ class Waits(puppets.PuppetCase):
             for puppet in (first, second):
                 self.assertEqual(puppet.do("receive", count=3), "ok")
             for puppet, peer in ((first, second), (second, first)):
-                self.says(puppet, f"RC QP 0x{puppet.qpn:06x}: 3 receives wait for messages of {self.name(peer)}, "
+                self.says(puppet, f"{self.waiting(puppet, 3)} {self.name(peer)}, "
                                   "which has sent all that it has posted")
 
         self.each_link(case)
@@ -165,7 +170,7 @@ class Waits(puppets.PuppetCase):
             second.process.send_signal(signal.SIGSTOP)
             try:
                 self.says(second, "does not answer in time: it is stopped, in a debugger, or has no processor")
-                self.says(first, f"RC QP 0x{first.qpn:06x}: 1 receive waits for messages of 0x{second.qpn:06x} at "
+                self.says(first, f"{self.waiting(first)} 0x{second.qpn:06x} at "
                                  f"{self.address}, which no program that answers has")
             finally:
                 second.process.send_signal(signal.SIGCONT)
@@ -177,14 +182,14 @@ class Waits(puppets.PuppetCase):
         self.assertEqual(second.do("connect", **third.to), "ok")
         self.assertEqual(first.do("connect", **second.to), "ok")
         self.assertEqual(first.do("receive"), "ok")
-        self.says(first, f"RC QP 0x{first.qpn:06x}: 1 receive waits for messages of {self.name(second)}, "
+        self.says(first, f"{self.waiting(first)} {self.name(second)}, "
                          f"which is connected to 0x{third.qpn:06x}, not to this one")
 
     def test_a_peer_that_is_not_there_yet(self):
         first, second = self.start(), self.start()
         self.assertEqual(first.do("connect", **second.to), "ok")
         self.assertEqual(first.do("receive"), "ok")
-        self.says(first, f"RC QP 0x{first.qpn:06x}: 1 receive waits for messages of {self.name(second)}, which is in INIT")
+        self.says(first, f"{self.waiting(first)} {self.name(second)}, which is in INIT")
 
     def test_an_error_state(self):
         first, second = self.pair("udp", timeout=8, retries=0)

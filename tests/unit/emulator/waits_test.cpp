@@ -107,10 +107,10 @@ TEST_F(WaitsTest, APeerIsFoundByWhomItNames) {
   begin(13);
   waits_.take(StatusPart::kQps, pair("0x000002", "RTS", peer("127.0.0.1", "0x000001"), 0, 0));
   end();
-  EXPECT_THAT(said(),
-              ElementsAre("prog[12]: RC QP 0x000001: 1 receive waits for messages of 0x000002 of "
-                          "prog[13], which has sent all that it has posted",
-                          ::testing::StartsWith("prog[13]: nothing is outstanding")));
+  EXPECT_THAT(said(), ElementsAre("prog[12]: RC QP 0x000001: nothing of its own is outstanding, "
+                                  "and 1 receive waits for messages of 0x000002 of "
+                                  "prog[13], which has sent all that it has posted",
+                                  ::testing::StartsWith("prog[13]: nothing is outstanding")));
 }
 
 TEST_F(WaitsTest, APeerOfAnotherHostIsNotLookedForHere) {
@@ -146,7 +146,8 @@ TEST_F(WaitsTest, TwoQueuesOfOneNumberAreToldApart) {
     end();
   }
   EXPECT_THAT(said(), ElementsAre(::testing::StartsWith("prog[12]: CQ 1 of verbena1 holds 2"),
-                                  "prog[12]: RC QP 0x000001: 4 receives wait for messages"));
+                                  "prog[12]: RC QP 0x000001: nothing of its own is outstanding, "
+                                  "and 4 receives wait for messages"));
 }
 
 TEST_F(WaitsTest, NamesDoNotReachTheTerminalAsTheyAre) {
