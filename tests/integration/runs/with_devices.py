@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Programs that use the device, as private pairs."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import device as devices
@@ -80,6 +82,30 @@ class Devices(unittest.TestCase):
             self.assertEqual(done.stdout.splitlines()[-1], "124", done.stderr)
             self.assertRegex(done.stderr, r"verbena: rping\[\d+\]: listens at 0.0.0.0:\d+ with rdma_cm, and nobody is connected")
             self.assertNotIn("ibv_rc_pingpong", done.stderr)
+
+    def test_words_that_nobody_reads_do_not_hold_up_the_end(self):
+        verbena = run_case.BUILD + "/bin/verbena"
+        read, write = os.pipe()
+        os.set_blocking(write, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(write, b"." * 4096)
+        os.set_blocking(write, True)
+        with tempfile.TemporaryDirectory(prefix="verbena-test-") as home:
+            env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "VERBENA_RUNTIME_DIR": home + "/run"}
+            words = ["--private", "--timeout", "2", "--", "sh", "-c", f"echo $$; exec ibv_rc_pingpong -p {devices.free_port()}"]
+            run = subprocess.Popen([verbena, "run", *words], env=env, text=True, stdout=subprocess.PIPE, stderr=write)
+            os.close(write)
+            program = pathlib.Path("/proc", run.stdout.readline().strip())
+            end = time.monotonic() + run_case.LIMIT
+            while program.exists():
+                self.assertLess(time.monotonic(), end, "it lives on")
+                time.sleep(0.05)
+            self.assertIsNone(run.poll(), "its words were not written")
+            with os.fdopen(read, "rb") as said:
+                self.assertIn(b"what the programs waited for", said.read())
+            run.communicate()
+            self.assertEqual(run.returncode, 124)
 
     def test_a_server_that_works(self):
         done = self.pair("while :; do :; done", "echo here", "--timeout", "11")
