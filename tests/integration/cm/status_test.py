@@ -9,6 +9,10 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "emulator"))
+import json_schema  # noqa: E402
 
 from rdma_cm_case import RdmaCmCase, binary, run
 from rdma_cm_channel import *
@@ -22,7 +26,9 @@ class Status(RdmaCmCase):
         return done.stdout
 
     def ids(self):
-        return json.loads(self.verbena("--json"))["cm_ids"]
+        status = json.loads(self.verbena("--json"))
+        self.assertEqual(json_schema.wrong(status, json_schema.load("status")), [])
+        return status["cm_ids"]
 
     def shown(self, *fields):
         """These fields of all IDs, in the order in which they were made."""
@@ -81,6 +87,16 @@ class Status(RdmaCmCase):
         server.destroy(passive)
         client.destroy(active)
         self.assertEqual(self.states(), ["LISTEN"])
+
+    def test_a_request_that_is_rejected(self):
+        server, client = self.channel(), self.channel()
+        server.listener()
+        client.start_connecting(10, 0x4001)
+        passive = server.expect(CONNECT_REQUEST).id
+        self.assertEqual(self.states(), ["LISTEN", "CONNECT", "REQUEST"])
+        server.reject(passive)
+        client.expect(REJECTED)
+        self.assertEqual(self.states(), ["LISTEN", "FAILED", "REJECTED"])
 
     def test_port_spaces(self):
         channel = self.channel()
