@@ -111,7 +111,7 @@ class WaitsAtTimeLimit {
       ours.insert(static_cast<std::uint32_t>(process.pid));
     }
     for (const Wait& wait : *waits) {
-      has_device_ = has_device_ || ours.contains(wait.pid);
+      knows_programs_ = knows_programs_ || ours.contains(wait.pid);
       const bool is_told = wait.pid == 0 ? options_.is_private : ours.contains(wait.pid);
       if (is_told) texts_.push_back(text_of(wait));
     }
@@ -122,7 +122,7 @@ class WaitsAtTimeLimit {
   // Afterwards: whoever reads our words slowly shall not hold up the end of the programs.
   void tell(std::FILE* explanations) const {
     if (!has_looked_) return;
-    if (!has_device_) {
+    if (!knows_programs_) {
       complain("none of its programs had a device open when the time was up");
       return;
     }
@@ -138,7 +138,7 @@ class WaitsAtTimeLimit {
   RunScene& scene_;
   std::vector<std::string> texts_;
   bool has_looked_ = false;
-  bool has_device_ = false;
+  bool knows_programs_ = false;
 };
 
 int run_programs(const RunOptions& options, RunScene& scene, RunWork& work) {

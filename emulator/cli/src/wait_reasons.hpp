@@ -13,7 +13,7 @@ namespace verbena::cli {
 using Programs = std::vector<std::unique_ptr<ProgramStatus>>;
 
 // Of `program`, one of `now`; the worst first. `earlier`: the same programs a moment ago, by which
-// one that is at work is known; empty: they are not looked at.
+// one that is at work is known; empty: none is.
 std::vector<std::string> reasons_of(const ProgramStatus& program, const Programs& now,
                                     const Programs& earlier);
 

@@ -74,7 +74,7 @@ struct NetlinkReplies {
   void pack(std::vector<std::uint8_t> message);
   // NLMSG_ERROR; code 0 is the acknowledgement.
   void add_error(const NetlinkMessage& request, int code, std::uint32_t port);
-  // The end of a dump; `code`: why nothing of it came.
+  // The end of a dump; `code`: why it is not all, or nothing.
   void add_done(const NetlinkMessage& request, std::uint32_t port, int code = 0);
 };
 
