@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array<std::uint8_t, 12> kMappedPrefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-// One decimal octet without leading zeros; advances `text` past it.
+// Parses a decimal octet without leading zeros and advances `text` past it.
 std::optional<std::uint8_t> take_octet(std::string_view& text) {
   unsigned value = 0;
   std::size_t digits = 0;
@@ -54,7 +54,7 @@ struct V6Groups {
   }
 };
 
-// The groups of one side of "::"; a dotted quad may stand last.
+// Parses the groups on one side of "::". A dotted quad may be the last one.
 bool parse_groups(std::string_view text, V6Groups& out) {
   while (!text.empty()) {
     const std::size_t colon = text.find(':');

@@ -80,7 +80,7 @@ constexpr std::string_view kFunctions[] = {
     "ibv_req_notify_cq",
     "ibv_rereg_mr",
     "ibv_resize_cq",
-    // Those that ask the kernel's connection manager for something.
+    // Functions that ask the kernel's connection manager.
     "rdma_accept",
     "rdma_bind_addr",
     "rdma_connect",

@@ -7,7 +7,7 @@
 
 namespace verbena {
 namespace {
-// Payloads of 32 KiB over rings go 15% faster so.
+// From this length on a string instruction copies: it speeds up 32 KiB payloads over rings by 15%.
 constexpr std::size_t kStringLeast = 4096;
 const bool copies_strings_fast = guarded_moves::copies_strings_fast();
 
@@ -24,7 +24,7 @@ bool guarded_copy_long(void* to, const void* from, std::size_t length) noexcept 
 
 namespace {
 
-// Each is a distance from where it stands.
+// Each member is the distance from itself to an instruction.
 struct Row {
   std::int32_t begin;
   std::int32_t end;
@@ -37,7 +37,7 @@ std::uintptr_t place(const std::int32_t& distance) {
 
 }  // namespace
 
-// The linker's.
+// The linker defines the ends of the table.
 extern "C" {
 extern const Row __start_verbena_guarded[] __attribute__((visibility("hidden")));
 extern const Row __stop_verbena_guarded[] __attribute__((visibility("hidden")));

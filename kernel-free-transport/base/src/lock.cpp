@@ -20,7 +20,7 @@ void set_lock_waiter(LockWaiter waiter) noexcept {
 }
 
 void Lock::lock_slow() noexcept {
-  // A short spin first: most sections are shorter than a sleep.
+  // Spins shortly first, because most critical sections are shorter than a sleep.
   for (int i = 0; i < 64; ++i) {
     if (word_.load(std::memory_order_relaxed) == kFree && try_lock()) return;
     cpu_relax();

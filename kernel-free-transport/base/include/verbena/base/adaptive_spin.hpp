@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whether to wait a moment for what may come soon: learnt from what came, and dearer with each time
-// that the waiting was in vain. Owned by whoever waits; no clock, no lock.
+// Decides whether it pays to spin for something that may come soon. It learns from earlier
+// outcomes, and each spin in vain makes it demand more of them. Each user owns one; it has no clock
+// and no lock.
 #pragma once
 
 #include <algorithm>
@@ -10,23 +11,23 @@ namespace verbena {
 
 class AdaptiveSpin {
  public:
-  // Whether it is worth a wait now.
+  // Says whether spinning pays now.
   bool is_on() const noexcept { return promise_ >= needed(); }
-  // Nobody waited, and it came soon enough to have been waited for, or it did not.
+  // Reports that the user did not spin, and that a spin would have succeeded or failed.
   void would_have_won() noexcept {
     if (!is_on()) ++promise_;
   }
   void would_have_lost() noexcept { promise_ = 0; }
-  // It made no difference whether somebody waited.
+  // Reports that a spin would have made no difference.
   void was_idle() noexcept {
     if (promise_ != 0) --promise_;
   }
-  // Somebody waited.
+  // Reports that the user spun, with success or in vain.
   void won() noexcept {
     if (lost_ != 0) --lost_;
   }
   void lost() noexcept { lose(1); }
-  // Much more than could be won.
+  // Reports that the spin cost much more than a success could have gained.
   void lost_dearly() noexcept { lose(kDearly); }
 
  private:
@@ -34,7 +35,7 @@ class AdaptiveSpin {
   static constexpr int kLostMax = 10;
   static constexpr int kDearly = 4;
 
-  // So often in a row must it have come soon.
+  // How many times in a row a spin would have had to succeed before spinning starts.
   std::uint32_t needed() const noexcept { return kLeast << lost_; }
 
   void lose(int times) noexcept {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How LIDs, GIDs and IP addresses of a fabric belong together: by arithmetic, so that nobody has
-// to be asked. A port GUID holds the IPv4 address in its low half. In the InfiniBand persona a LID
-// is the host part of a port's address in the fabric's subnet, and the GID holds the port GUID; in
-// the RoCE persona GIDs are the port's addresses themselves and, for the default GID, one of its
-// port GUID. The two kinds of port GUIDs differ, as devices of different kinds do not talk.
+// How LIDs, GIDs and IP addresses of a fabric belong together. Arithmetic converts them, without a
+// lookup. A port GUID holds the IPv4 address in its low half. On an InfiniBand device the LID is
+// the host part of the port's address in the fabric's subnet, and the GID holds the port GUID. On a
+// RoCE device the GIDs are the port's addresses; the default GID holds the port GUID. The two kinds
+// of devices have different port GUIDs because they do not talk to each other.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct AddressPlan {
   std::uint32_t host_mask() const {
     return prefix_length >= 32 ? 0 : ~std::uint32_t{0} >> prefix_length;
   }
-  // The port GUID of an IPv4 port.
+  // Returns the port GUID of the port at an IPv4 address.
   std::uint64_t port_guid(std::uint32_t ipv4) const {
     return (infiniband ? kInfiniBandGuidPrefix : kRoceGuidPrefix) | ipv4;
   }
@@ -51,7 +51,7 @@ struct AddressPlan {
         return std::nullopt;
       }
     }
-    // Groups are joined by IP address in either persona.
+    // Devices of both kinds join multicast groups by IP address.
     if (infiniband && !gid.as_ip().is_multicast()) return std::nullopt;
     return gid.as_ip();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// VERBENA_CHECK states what must hold if our own code is right; it aborts with the place and the
-// expression. Never for what a caller, a peer or the network may do.
+// VERBENA_CHECK states what must hold if our own code is right. If it does not hold, it prints the
+// place and the expression, and aborts. It never judges what a caller, a peer or the network does.
 #pragma once
 
 namespace verbena {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Why a packet was dropped. Each reason has a counter that a test, `verbena status` and sysfs can
-// read; a packet is never dropped without one. (kOutOfSequence counts, as adapters do, all that
-// came before their turn; some of them are kept until it comes.)
+// read; each dropped packet counts under one reason. (As on adapters, kOutOfSequence counts all
+// packets that arrive early, even those that are kept until their turn.)
 #pragma once
 
 #include <array>

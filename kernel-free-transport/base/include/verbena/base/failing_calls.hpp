@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The functions of libibverbs and librdmacm that can be made to fail, and with what.
+// Which functions of libibverbs and librdmacm can be made to fail, and with which errors.
 #pragma once
 
 #include <optional>
@@ -16,11 +16,11 @@ struct NamedError {
 
 std::optional<NamedError> error_named(std::string_view name);
 std::optional<NamedError> error_of_value(int value);
-// With blanks between them.
+// Returns the names of all errors, separated by blanks.
 std::string names_of_errors();
 
 std::span<const std::string_view> functions_that_can_fail();
-// The same name, which lives for ever; empty: it is none of them.
+// Returns the name in static memory, or an empty text if no such function can be made to fail.
 std::string_view function_that_can_fail(std::string_view name);
 
 }  // namespace verbena

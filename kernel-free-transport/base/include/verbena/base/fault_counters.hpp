@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a fault that somebody asked for has done to packets, as `verbena status` shows it. Plain
-// numbers that may lie in memory which another process reads.
+// What an injected fault has done to packets, as `verbena status` shows it. The counters are plain
+// numbers and may be in memory that another process reads.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace verbena {
 
 // X(enumerator, name as printed)
 #define VERBENA_FAULT_COUNTERS(X)                           \
-  X(kPackets, "packets") /* that it judged */               \
+  X(kPackets, "packets") /* all that the fault judged */    \
   X(kLost, "lost")                                          \
   X(kLostRequests, "lost_requests") /* among the lost */    \
   X(kDuplicated, "duplicated")                              \
@@ -36,7 +36,7 @@ inline constexpr std::array kFaultCounterNames{
 };
 inline constexpr std::size_t kFaultCounters = kFaultCounterNames.size();
 
-// One writer at a time.
+// Only one thread at a time may write.
 class FaultCounters {
  public:
   void count(FaultCounter c) noexcept { counters_[static_cast<std::size_t>(c)].add(); }

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Instructions that touch memory whose owner may take it away at any moment: an application's
-// buffers, which it may unmap, protect, or cut off with a file's end, though it has registered
-// them.
+// Instructions that touch memory whose owner may take it away at any moment: an application can
+// register a buffer and then unmap it, protect it, or truncate the file behind it.
+// Each such piece of code has a row in a table: where it begins, where it ends, and where to
+// continue after a fault. The process's signal handler passes the address of an instruction that
+// raised SIGSEGV or SIGBUS to `guarded_resume_at` and lets the thread continue at the result; the
+// function then returns false. An access that does not fault needs no preparation and no check.
+// Without such a handler (in a simulation) a fault ends the process as usual.
 //
-// Each such piece of code has a row in a table: where it begins and ends, and where to go on if it
-// faults. Whoever owns the process's signals asks `guarded_resume_at` about the instruction at
-// which a SIGSEGV or SIGBUS came, and lets the thread go on there: the function returns false then.
-// So nothing is set up before, and nothing looked at after, an access that does not fault. Where
-// nobody asks (a simulation), a fault ends the process as ever.
-//
-// Where a sanitizer looks at each access, or the processor is another one, the code is plain, and
-// has no rows.
+// Under a sanitizer that checks each access, and on other processors, the code is plain and has no
+// rows.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +27,8 @@
     (defined(__x86_64__) || defined(__aarch64__))
 #define VERBENA_GUARDS 1
 
-// A row for what stands between the local labels 771 and 772; `target` is where to go on. Rows of a
-// function that the linker drops go with it ('?').
+// A row for the code between the local labels 771 and 772; `target` is where to continue. The '?'
+// puts the row into its function's section group, so that the linker drops both together.
 #define VERBENA_GUARDED_ROW(target)       \
   ".pushsection verbena_guarded,\"a?\"\n" \
   ".balign 4\n"                           \
@@ -39,10 +37,10 @@
   ".long " target                         \
   " - .\n"                                \
   ".popsection\n"
-// For an asm goto with a label `fault`, and without outputs.
+// For an asm goto that has a label `fault` and no outputs.
 #define VERBENA_GUARDED(code) "771:\n" code "\n772:\n" VERBENA_GUARDED_ROW("%l[fault]")
-// For a piece of code that yields something, in a function that is in no group: after a fault the
-// thread goes on behind it, with whatever is there, and %[failed], a register of 32 bits, is 1.
+// For code with an output, in a function that is in no section group. After a fault the thread
+// continues behind the code: the output is undefined, and %[failed], a 32-bit register, is 1.
 #if defined(__x86_64__)
 #define VERBENA_GUARDED_FAIL "movl $1, %k[failed]\njmp 772b\n"
 #else
@@ -57,8 +55,8 @@
 
 namespace verbena {
 
-// Where a thread goes on that has faulted at this instruction; 0: it touched nothing in a guarded
-// way, and the fault is somebody else's. For signal handlers.
+// Returns where a thread continues that has faulted at this instruction; 0 if no row covers it, so
+// that the fault is not ours. Signal handlers may call it.
 std::uintptr_t guarded_resume_at(std::uintptr_t instruction) noexcept;
 
 }  // namespace verbena

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What guarded_copy.hpp is made of, on AArch64: moves by instructions that have rows in the table
-// (guarded.hpp). False: one of them has faulted. Nothing here is for anybody else.
+// The moves under guarded_copy.hpp, for AArch64: each instruction has a row in the table
+// (guarded.hpp). They return false after a fault. Only guarded_copy.hpp and wire's CRC use them.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 namespace verbena::guarded_moves {
 
-// `code` finds %[to], %[from] and %[length], and leaves them as they are; x11 and x12 are the ends.
+// `code` reads %[to], %[from] and %[length] and does not change them; x11 and x12 are the ends of
+// `from` and `to`.
 #define VERBENA_GUARDED_MOVE(code, ...)                                                      \
   asm goto("add x11, %[from], %[length]\n add x12, %[to], %[length]\n" VERBENA_GUARDED(code) \
            :                                                                                 \
@@ -32,8 +33,8 @@ fault:
   return false;
 }
 
-// `kPart` bytes from the begin and as many from the end, all read before any is written; in the
-// middle, bytes may be copied twice.
+// Copies `kPart` bytes at the beginning and as many at the end; it reads all of them before it
+// writes. The two parts may overlap.
 template <std::size_t kPart>
 bool both_ends(void* to, const void* from, std::size_t length) noexcept = delete;
 
@@ -69,7 +70,8 @@ inline bool both_ends<32>(void* to, const void* from, std::size_t length) noexce
       "v0", "v1", "v2", "v3");
 }
 
-// From 64 bytes on, 64 at a time; the last ones, which are read first, over what was copied twice.
+// Copies 64 bytes or more, 64 at a time. The last 64 are read first and written last, over bytes
+// that the loop may have copied already.
 inline bool by_vectors(void* to, const void* from, std::size_t length) noexcept {
   VERBENA_GUARDED_MOVE(
       "ldp q4, q5, [x11, #-64]\n ldp q6, q7, [x11, #-32]\n"
@@ -81,14 +83,14 @@ inline bool by_vectors(void* to, const void* from, std::size_t length) noexcept 
       "x9", "x10", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "cc");
 }
 
-// There is nothing of the kind.
+// AArch64 has no instruction that copies a string.
 inline bool copies_strings_fast() noexcept { return false; }
 inline bool by_string(void* to, const void* from, std::size_t length) noexcept {
   return by_vectors(to, from, length);
 }
 
-// What stands there; anything, and `failed` is 1, if it cannot be read. For a function that is in
-// no group (VERBENA_GUARDED_VALUE).
+// Reads a word. If that faults, the result is undefined and `failed` is 1. The caller must be in no
+// section group (VERBENA_GUARDED_VALUE).
 inline __attribute__((always_inline)) std::uint64_t load(const void* at,
                                                          std::uint32_t& failed) noexcept {
   std::uint64_t word;
@@ -98,7 +100,7 @@ inline __attribute__((always_inline)) std::uint64_t load(const void* at,
   return word;
 }
 
-// One step for every observer, after all that was stored before. `to` is aligned.
+// Stores are atomic and come after all earlier stores. `to` is aligned.
 #define VERBENA_GUARDED_STORE(code)                                                      \
   asm goto(VERBENA_GUARDED(code) : : [to] "r"(to), [word] "r"(word) : "memory" : fault); \
   return true;                                                                           \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Copies from and to memory that may be gone (guarded.hpp). False: a page on either side was not
-// there, or is protected; a part may have been copied. The two sides do not overlap. Any thread.
+// Copies from and to memory that may be gone (guarded.hpp). A function returns false if a page on
+// either side was missing or protected; a part may have been copied by then. The two sides must not
+// overlap. Any thread may call.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@
 
 namespace verbena {
 
-// More than 64 bytes, in the way that is fastest on this processor.
+// Copies more than 64 bytes in the way that is fastest on this processor.
 [[nodiscard]] bool guarded_copy_long(void* to, const void* from, std::size_t length) noexcept;
 
 [[nodiscard]] inline bool guarded_copy(void* to, const void* from, std::size_t length) noexcept {
@@ -32,7 +33,7 @@ namespace verbena {
   return length == 0 || guarded_moves::one_byte(to, from);
 }
 
-// Whether all pages of it can be read now. `length` is not 0.
+// Says whether all pages of a range can be read now. `length` must not be 0.
 [[nodiscard]] inline bool guarded_look(const std::uint8_t* from, std::size_t length) noexcept {
   constexpr std::size_t kPageLeast = 4096;
   std::uint8_t byte;
@@ -42,8 +43,8 @@ namespace verbena {
   return guarded_moves::one_byte(&byte, from + length - 1);
 }
 
-// Aligned words. A store comes after all that was stored before; the two others, which tell what
-// was there, are one step for the whole machine, in the one order of all such steps.
+// Operations on aligned words. A store comes after all earlier stores. The other two return the
+// original value; they are atomic for the whole machine and sequentially consistent.
 template <typename Word>
 [[nodiscard]] bool guarded_store(Word* to, Word word) noexcept {
   return guarded_moves::store(to, word);

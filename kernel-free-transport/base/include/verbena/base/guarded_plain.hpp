@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What guarded_copy.hpp is made of where there are no rows (guarded.hpp): plain code, always true.
+// The moves under guarded_copy.hpp where there are no rows (guarded.hpp): plain code that always
+// returns true.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What guarded_copy.hpp is made of, on x86-64: moves by instructions that have rows in the table
-// (guarded.hpp). False: one of them has faulted. Nothing here is for anybody else.
+// The moves under guarded_copy.hpp, for x86-64: each instruction has a row in the table
+// (guarded.hpp). They return false after a fault. Only guarded_copy.hpp and wire's CRC use them.
 #pragma once
 
 #include <cpuid.h>
@@ -12,7 +12,7 @@
 
 namespace verbena::guarded_moves {
 
-// `code` finds %[to], %[from] and %[length], and leaves them as they are.
+// `code` reads %[to], %[from] and %[length] and does not change them.
 #define VERBENA_GUARDED_MOVE(code, ...)                           \
   asm goto(VERBENA_GUARDED(code)                                  \
            :                                                      \
@@ -34,8 +34,8 @@ fault:
   return false;
 }
 
-// `kPart` bytes from the begin and as many from the end, all read before any is written; in the
-// middle, bytes may be copied twice.
+// Copies `kPart` bytes at the beginning and as many at the end; it reads all of them before it
+// writes. The two parts may overlap.
 template <std::size_t kPart>
 bool both_ends(void* to, const void* from, std::size_t length) noexcept = delete;
 
@@ -77,7 +77,8 @@ inline bool both_ends<32>(void* to, const void* from, std::size_t length) noexce
       "xmm0", "xmm1", "xmm2", "xmm3");
 }
 
-// From 64 bytes on, 64 at a time; the last ones, which are read first, over what was copied twice.
+// Copies 64 bytes or more, 64 at a time. The last 64 are read first and written last, over bytes
+// that the loop may have copied already.
 inline bool by_vectors(void* to, const void* from, std::size_t length) noexcept {
   VERBENA_GUARDED_MOVE(
       "movups -64(%[from],%[length]), %%xmm4; movups -48(%[from],%[length]), %%xmm5;"
@@ -93,8 +94,8 @@ inline bool by_vectors(void* to, const void* from, std::size_t length) noexcept 
       "rcx", "rsi", "rdi", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "cc");
 }
 
-// Whether the processor copies a string of bytes by itself as fast as any loop does ("fast short
-// REP MOV"). An emulated one, which goes byte by byte, does not say so.
+// Says whether `rep movsb` is as fast as any loop ("fast short REP MOV"). An emulated processor
+// that copies byte by byte does not report this feature.
 inline bool copies_strings_fast() noexcept {
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned kFastShortRepMov = 1u << 4;
@@ -105,8 +106,8 @@ inline bool by_string(void* to, const void* from, std::size_t length) noexcept {
                        "rcx", "rsi", "rdi");
 }
 
-// What stands there; anything, and `failed` is 1, if it cannot be read. For a function that is in
-// no group (VERBENA_GUARDED_VALUE).
+// Reads a word. If that faults, the result is undefined and `failed` is 1. The caller must be in no
+// section group (VERBENA_GUARDED_VALUE).
 inline __attribute__((always_inline)) std::uint64_t load(const void* at,
                                                          std::uint32_t& failed) noexcept {
   std::uint64_t word;
@@ -116,7 +117,7 @@ inline __attribute__((always_inline)) std::uint64_t load(const void* at,
   return word;
 }
 
-// One step for every observer, after all that was stored before. `to` is aligned.
+// Stores are atomic and come after all earlier stores. `to` is aligned.
 inline bool store(std::uint64_t* to, std::uint64_t word) noexcept {
   asm goto(VERBENA_GUARDED("movq %[word], (%[to])")
            :

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Every lock and every memory order of the engine.
 //
-// `Lock` is a word that is free or held, and a count of sleepers: to free it is a plain store,
-// because an atomic exchange would wait until every store before it has left the processor, packets
-// for another one among them. (So a lock is looked at after it is free: who destroys one must know
-// that those who had it have returned, not merely have it.) The engine itself makes no system call,
-// so how a thread sleeps on a taken lock is given from outside by `set_lock_waiter`; until then it
-// spins, which is right for a simulation of one thread. The other types are the few shapes of
-// sharing without a lock, each with its order written once, here.
+// `Lock` is a word that says free or held, and a count of sleepers. unlock() is a plain store,
+// because an atomic exchange would wait until all earlier stores have left the processor, including
+// packets for another processor. unlock() therefore still reads the lock after it is free: before a
+// lock is destroyed, every unlock() must have returned. The engine makes no system call, so
+// `set_lock_waiter` provides how a thread sleeps on a held lock. Until then threads spin, which is
+// right for a simulation with one thread. The other types are the few lock-free ways to share data;
+// each defines its memory order once, here.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@
 
 namespace verbena {
 
-// Between two looks at what another processor will write: without it the processor begins many
-// looks ahead, and all of them see the old value.
+// Call it between two reads of what another processor will write. Without it the processor starts
+// many reads ahead, and all of them see the old value.
 inline void look_anew() noexcept {
 #if defined(__x86_64__)
   _mm_lfence();
@@ -37,15 +37,15 @@ inline void cpu_relax() noexcept {
 #endif
 }
 
-// How a thread waits while *word == expected, and how one waiter is woken. Who frees a lock looks
-// for sleepers after its store without a barrier between the two, so `wait` must put one into all
-// other threads before it looks at the word, or come back by itself after a while.
+// How a thread waits while *word == expected, and how one waiter is woken. unlock() reads the count
+// of sleepers after its store without a barrier between the two. `wait` must therefore issue a
+// barrier on all other threads before it reads the word, or return by itself after a while.
 struct LockWaiter {
   void (*wait)(std::atomic<std::uint32_t>* word, std::uint32_t expected) noexcept;
   void (*wake_one)(std::atomic<std::uint32_t>* word) noexcept;
 };
 
-// Process-wide; call before threads share an engine.
+// Sets the waiter of the whole process. Call it before threads share an engine.
 void set_lock_waiter(LockWaiter waiter) noexcept;
 
 class Lock {
@@ -63,7 +63,8 @@ class Lock {
     if (!try_lock()) [[unlikely]]
       lock_slow();
   }
-  // The same, but gives up after so many looks: for who may have interrupted the one that has it.
+  // Tries to lock for `looks` more times. For a caller that may have interrupted the thread that
+  // holds the lock.
   bool lock_within(std::uint32_t looks) noexcept {
     while (!try_lock()) {
       if (looks-- == 0) return false;
@@ -73,7 +74,7 @@ class Lock {
   }
   void unlock() noexcept {
     word_.store(kFree, std::memory_order_release);
-    // The compiler keeps the order; the processor need not, see LockWaiter.
+    // The compiler keeps the order; the processor need not (see LockWaiter).
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
       unlock_slow();
@@ -104,7 +105,7 @@ class [[nodiscard]] BasicGuard {
 };
 using Guard = BasicGuard<Lock>;
 
-// A counter that many threads raise and anyone reads: no order with anything else.
+// A counter that many threads increase and any thread reads, unordered with other memory.
 class Counter {
  public:
   void add(std::uint64_t n = 1) noexcept { value_.fetch_add(n, std::memory_order_relaxed); }
@@ -114,7 +115,8 @@ class Counter {
   std::atomic<std::uint64_t> value_{0};
 };
 
-// A counter with one writer at a time (under that writer's lock): a plain add, readable anywhere.
+// A counter with one writer at a time, under that writer's lock. It adds without an atomic
+// operation, and any thread may read it.
 class OwnedCounter {
  public:
   void add(std::uint64_t n = 1) noexcept {
@@ -127,8 +129,8 @@ class OwnedCounter {
   std::atomic<std::uint64_t> value_{0};
 };
 
-// A flag or small value that one thread publishes and others read: what was written before
-// `publish` is seen after a `read` that returns it.
+// A flag or small value that one thread publishes and others read. A read() that returns the value
+// also sees what was written before publish().
 template <typename T>
 class Published {
  public:
@@ -136,17 +138,18 @@ class Published {
   explicit Published(T value) : value_(value) {}
   void publish(T value) noexcept { value_.store(value, std::memory_order_release); }
   T read() const noexcept { return value_.load(std::memory_order_acquire); }
-  // Takes what is there and leaves `next`.
+  // Returns the value and replaces it with `next`.
   T take(T next) noexcept { return value_.exchange(next, std::memory_order_acq_rel); }
-  // For a value that carries nothing but itself.
+  // Reads the value without ordering other memory.
   T read_relaxed() const noexcept { return value_.load(std::memory_order_relaxed); }
 
  private:
   std::atomic<T> value_{};
 };
 
-// Counts the users of something that may be withdrawn: `enter` fails once `close` was called, and
-// `close` returns true when nobody is inside any more. One word, so that both see each other.
+// Counts the users of something that may be withdrawn. enter() fails after a close, and a close
+// waits until the last user has left. State and count are one word, so each side sees the other. A
+// gate starts closed.
 class Gate {
  public:
   bool enter() noexcept {
@@ -155,13 +158,13 @@ class Gate {
     return false;
   }
   void leave() noexcept { word_.fetch_sub(1, std::memory_order_release); }
-  // Shuts the gate and waits, spinning, until the last user has left: users are soon done, and wait
-  // for nobody who is here.
+  // Closes the gate and spins until the last user has left. Users must be quick, and must not wait
+  // for the thread that closes.
   void close_and_wait() noexcept {
     word_.fetch_or(kClosed, std::memory_order_acquire);
     while (word_.load(std::memory_order_acquire) != kClosed) cpu_relax();
   }
-  // The same, but waits for so many looks only.
+  // Closes the gate and spins for at most `looks` reads.
   void close_and_wait_for(std::uint32_t looks) noexcept {
     word_.fetch_or(kClosed, std::memory_order_acquire);
     while (word_.load(std::memory_order_acquire) != kClosed && looks-- != 0) cpu_relax();
@@ -173,23 +176,25 @@ class Gate {
   std::atomic<std::uint32_t> word_{kClosed};
 };
 
-// A list that many threads push to and one takes as a whole: `T` has a member `T* next_in_list` and
-// a `Published<bool> is_listed`, so that it stands in the list at most once.
+// A list that many threads push to and one thread takes as a whole. `T` has a member `T*
+// next_in_list` and a `Published<bool> is_listed`, so that an item is in the list at most once.
 template <typename T>
 class TakeAllList {
  public:
   void push(T& item) noexcept {
     if (!item.is_listed.take(true)) link(item);
   }
-  // The same, and cheaper, for who holds a lock that everyone takes between `unlist` and the work:
-  // an item that is listed will be worked on after this.
+  // Pushes an item more cheaply. The caller must hold a lock that the taking thread acquires
+  // between unlist() and its work on the item: if the item is already listed, that work is still to
+  // come.
   void push_exclusively(T& item) noexcept {
     if (!item.is_listed.read()) push(item);
   }
   bool is_empty() const noexcept { return head_.load(std::memory_order_relaxed) == nullptr; }
-  // The items, newest first. Each stays marked as listed until `unlist`.
+  // Takes all items, newest first. Each stays marked as listed until unlist().
   T* take_all() noexcept { return head_.exchange(nullptr, std::memory_order_acquire); }
-  // After reading next_in_list, before working on it: from here on it may be pushed again.
+  // Lets an item be pushed again. Call it after reading next_in_list and before working on the
+  // item.
   static void unlist(T& item) noexcept { item.is_listed.publish(false); }
 
  private:

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What one context counts of what passes its port, and what goes wrong. May lie in memory that the
-// emulator reads (control/stats_page.hpp): it sums the counters of all contexts of a port, also of
-// one that was killed in the middle of everything. So each thing is counted when it happens, in the
-// place where it is read, and nothing is published later.
+// Counters of the packets that one context passes through its port, and of its errors. They may be
+// in memory that the emulator reads (control/stats_page.hpp): it sums the counters of all contexts
+// of a port, even of a context that was killed at any point. Each event is therefore counted when
+// it happens, in the counter that is read; nothing is published later.
 //
-// What each packet and each message adds to is written by one thread at a time, by plain stores:
-// whoever holds a send buffer has a part of `sent` for itself, and `received` belongs to whoever
-// holds the receive lock. The rest is rare, and any thread adds to it.
+// Counters that change with each packet or message have one writer at a time, which uses plain
+// stores: the thread that holds a send buffer owns that buffer's part of `sent`, and the thread
+// that holds the receive lock owns `received`. The other counters change rarely, and any thread
+// adds to them.
 #pragma once
 
 #include <array>
@@ -19,11 +20,11 @@
 
 namespace verbena {
 
-// X(enumerator, name in `verbena status`, hw_counters and `rdma statistic`, where it is read)
+// X(enumerator, name in `verbena status`, hw_counters and `rdma statistic`, how it is read)
 //
-// The first eight are those of the port that IBTA Vol 1, 16.1.3.5 (PortCountersExtended) names, in
-// octets from the BTH to the pad; the others have the names of the kernel's drivers (rxe, mlx5).
-// Completions that only say that a queue was flushed are no errors.
+// The first eight are the port's counters of IBTA Vol 1, 16.1.3.5 (PortCountersExtended); octets
+// count from the BTH to the pad. The others have the names of the kernel's drivers (rxe, mlx5). A
+// completion that only reports a flushed request is no error.
 #define VERBENA_PORT_COUNTERS(X)                                                         \
   X(kXmitPackets, "port_xmit_packets", sent.packets())                                   \
   X(kXmitBytes, "port_xmit_bytes", sent.bytes())                                         \
@@ -67,14 +68,14 @@ inline constexpr std::array kPortCounterNames{
 };
 inline constexpr std::size_t kPortCounters = kPortCounterNames.size();
 
-// What went out, counted by whoever has a buffer to send from, in that buffer's part.
+// What the context has sent. The thread that holds a send buffer counts in that buffer's part.
 class SentCounters {
  public:
   static constexpr std::size_t kParts = 4;
 
-  // Messages are counted when their first packet goes for the first time. One word holds both
-  // counts: a load of two words that were stored apart waits until the stores have left the
-  // processor's store buffer, which then holds what a peer reads.
+  // Counts a message when its first packet is sent for the first time. One word holds both counts:
+  // loading two words that were stored separately would wait until the stores have left the
+  // processor's store buffer, which then also holds the packets that a peer waits for.
   class Messages {
    public:
     void add_send() noexcept { ++both_; }
@@ -115,7 +116,8 @@ struct PortCounters {
     OwnedCounter packets, bytes, multicast;
     OwnedCounter sends, writes, reads, atomics;  // messages that were carried out
   };
-  // Each by whoever holds the lock of that ring (link/src/outbound_rings.hpp).
+  // Entries of `ring_packets`. The holder of a ring's lock writes the ring's entry
+  // (link/ring/src/outbound_rings.hpp).
   static constexpr std::size_t kRingPlaces = 256;
 
   SentCounters sent;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A small seeded generator (SplitMix64). The engine's only source of chance, so that a seed
-// repeats a run.
+// A small generator (SplitMix64). The same seed always gives the same numbers, so a run can be
+// repeated. For numbers that a peer must not guess, use unpredictable.hpp.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     return z ^ (z >> 31);
   }
-  // Uniform in [0, bound); bound > 0.
+  // Returns a number in [0, bound); `bound` must be above 0.
   std::uint64_t below(std::uint64_t bound) { return next() % bound; }
-  // True with the probability parts_per_million / 1e6.
+  // Returns true with the probability parts_per_million / 1e6.
   bool chance(std::uint32_t parts_per_million) { return below(1'000'000) < parts_per_million; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a rule of a scripted fault has done to packets, as `verbena status` shows it. Plain numbers
-// that may lie in memory which another process reads. One writer at a time.
+// What a rule of a scripted fault has done to packets, as `verbena status` shows it. The counters
+// are plain numbers, may be in memory that another process reads, and have one writer at a time.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class RuleCounters {
   }
 
  private:
-  OwnedCounter matched_;  // packets that its conditions name, whichever of them it takes
-  OwnedCounter fired_;    // those that it took
+  OwnedCounter matched_;  // packets that meet the rule's conditions
+  OwnedCounter fired_;    // packets that the rule acted on
 };
 
 }  // namespace verbena

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A copy that is short most times: headers, small messages, lists of a few entries. A call of
-// memcpy costs more than such a copy, and a loop over bytes or words more than its few moves. What
-// is longer goes by memcpy. The two do not overlap.
+// A copy that is usually short: headers, small messages, lists of a few entries. A call of memcpy
+// costs more than such a copy, and so does a loop. Longer copies use memcpy. The two sides must not
+// overlap.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace verbena {
 
 namespace detail {
 
-// From both ends; in the middle, bytes may be copied twice.
+// Copies `kPart` bytes at each end. The two parts may overlap.
 template <std::size_t kPart>
 inline void copy_ends(std::uint8_t* to, const std::uint8_t* from, std::size_t length) noexcept {
   std::memcpy(to, from, kPart);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A text for people that is made where nothing may be allocated: what is too long is cut.
+// A message for people, built without allocation. A text that is too long is cut.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the processor counts by itself: at the same rate on every processor of a host, 1 to 5 in a
-// nanosecond as a rule, read by one instruction. Always 0 where there is no such counter.
+// The processor's tick counter (x86-64 only; elsewhere always 0). It has the same rate on every
+// processor of a host, usually 1 to 5 ticks per nanosecond, and one instruction reads it.
 #pragma once
 
 #include <cstdint>

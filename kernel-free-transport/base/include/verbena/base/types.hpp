@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The small quantities that every room speaks of, each with a type of its own, so that a packet
-// sequence number is never compared with `<` and a queue pair number never added to anything.
+// The small quantities that every room uses. Each has its own type, so that a packet sequence
+// number is never compared with `<`, and nothing is added to a queue pair number.
 #pragma once
 
 #include <compare>
@@ -9,22 +9,22 @@
 
 namespace verbena {
 
-// Nanoseconds on the clock that the caller passes in; the engine has none of its own.
+// Nanoseconds on the caller's clock. The engine has no clock of its own.
 using TimeNs = std::uint64_t;
 inline constexpr TimeNs kNever = ~TimeNs{0};
 
 inline constexpr std::uint32_t kMask24 = 0xffffff;
 
-// Packet sequence number: 24 bits, compared on the circle (IBTA Vol 1, 9.7.2). There is no `<`
-// on purpose: `a.is_before(b)` says which way round is meant. Kept in the upper bits of a word,
-// where the circle is the word's own: nothing is masked, and a distance is a difference.
+// A packet sequence number (PSN): 24 bits, compared on the circle (IBTA Vol 1, 9.7.2). It has no
+// `<` on purpose: `a.is_before(b)` says which direction is meant. The PSN is in the upper bits of a
+// word and wraps with the word: nothing has to be masked, and a distance is a difference.
 class Psn {
  public:
   constexpr Psn() = default;
   constexpr explicit Psn(std::uint32_t value) : word_(value << kShift) {}
 
   constexpr std::uint32_t value() const { return word_ >> kShift; }
-  // Steps forward from `earlier` to this one, in [-2^23, 2^23).
+  // Returns the number of steps from `earlier` to this PSN, in [-2^23, 2^23).
   constexpr std::int32_t distance_from(Psn earlier) const { return difference(earlier) >> kShift; }
   constexpr bool is_before(Psn other) const { return difference(other) < 0; }
   constexpr bool is_after(Psn other) const { return difference(other) > 0; }
@@ -49,7 +49,7 @@ class Psn {
   std::uint32_t word_ = 0;
 };
 
-// Queue pair number: 24 bits. The upper kSlotBits name the socket (the process) that owns it.
+// A queue pair number: 24 bits. The upper kSlotBits are the slot, which names the receiving socket.
 class Qpn {
  public:
   static constexpr unsigned kIndexBits = 14;
@@ -73,7 +73,7 @@ class Qpn {
 inline constexpr Qpn kManagementQpn{1};
 inline constexpr Qpn kMulticastQpn{0xffffff};
 
-// The reliable ones first: that is asked of every packet.
+// The reliable transports come first: is_reliable() is called for each packet.
 enum class Transport : std::uint8_t { kRc, kXrcSend, kXrcReceive, kUc, kUd };
 
 constexpr bool is_reliable(Transport t) { return t < Transport::kUc; }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A seeded generator whose outputs do not tell the next ones: what a stranger sees of them on the
-// wire (a queue pair number, a key, a communication ID) must not help to guess another's. The
-// ChaCha20 block function of RFC 8439 with a counter; a seed repeats a run. One thread at a time.
+// A generator whose numbers do not reveal the next ones. A stranger sees some of them on the wire
+// (a queue pair number, a key, a communication ID) and must not be able to guess others. It is the
+// ChaCha20 block function of RFC 8439 with a counter; the same seed gives the same numbers. One
+// thread at a time may use it.
 #pragma once
 
 #include <array>
@@ -26,7 +27,8 @@ class UnpredictableRandom {
     const std::uint64_t low = next32();
     return low | std::uint64_t{next32()} << 32;
   }
-  // In [0, bound); bound > 0, and so small that the remainder favours nothing that matters.
+  // Returns a number in [0, bound). `bound` is above 0 and has 32 bits: the bias of the remainder
+  // of a 64-bit number does not matter.
   std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>(next() % bound); }
 
  private:
@@ -39,7 +41,8 @@ class UnpredictableRandom {
     x[c] += x[d], x[b] = std::rotl(x[b] ^ x[c], 7);
   }
 
-  // Constants, key, counter (the nonce's place is part of it: no block comes twice).
+  // A block has constants, the key and a counter. The counter also fills the nonce's place, so no
+  // block repeats.
   void fill() {
     Block start{0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
     for (unsigned i = 0; i < key_.size(); ++i) start[4 + i] = key_[i];
