@@ -21,8 +21,9 @@ constexpr std::array kSignals{SIGSEGV, SIGBUS};
 
 using Handler = void (*)(int, siginfo_t*, void*);
 
-// What the program has set, beside the flags and the mask that the kernel has from it: its handler,
-// or one of these two, and those flags that only it has.
+// The part of the program's action that the kernel does not have: the program's handler, or one of
+// kDefault and kIgnored, and the flags in kProgramsOwn. The kernel has the other flags and the
+// mask.
 struct Program {
   std::atomic<Handler> handler{nullptr};
   std::atomic<int> flags{0};
@@ -34,18 +35,19 @@ constexpr int kProgramsOwn = SA_SIGINFO | SA_RESETHAND;
 constinit std::array<Program, kSignals.size()> programs{};
 constinit std::atomic<const control::MemoryGuard*> guard{nullptr};
 constinit std::atomic<pid_t> owner{0};
-constinit std::atomic<pid_t> changing{0};  // a process, one of whose threads does
+// The process that has a thread which is changing a handler; 0 if there is none.
+constinit std::atomic<pid_t> changing{0};
 
-// Bit i: this thread thinks that it blocks kSignals[i].
+// Bit i is set if this thread believes that it blocks kSignals[i].
 __attribute__((tls_model("initial-exec"))) constinit thread_local unsigned blocked = 0;
-// The kernel's mask of this thread when that was noted. Another one was set or restored without our
-// knowledge: at the end of a handler, by siglongjmp or setcontext.
+// The kernel's mask of this thread when `blocked` was last set. If the kernel has another mask now,
+// the end of a handler, siglongjmp or setcontext has restored one without our knowledge.
 __attribute__((tls_model("initial-exec"))) constinit thread_local std::uint64_t mask_then = 0;
 
 constexpr std::uint64_t bit_of(int signal) noexcept { return std::uint64_t{1} << (signal - 1); }
 
-// The kernel's 64 signals, of the C library's thousand, without the kernel's two and the C
-// library's own two, which are never blocked.
+// Returns the kernel's 64 signals out of the C library's 1024, without those that are never
+// blocked: SIGKILL, SIGSTOP and the C library's own two.
 std::uint64_t kernels_bits(const sigset_t& set) noexcept {
   constexpr std::uint64_t kUnblockable =
       bit_of(SIGKILL) | bit_of(SIGSTOP) | bit_of(32) | bit_of(33);
@@ -70,8 +72,9 @@ void add_bits(sigset_t& set, unsigned bits) noexcept {
   }
 }
 
-// One thread at a time changes handlers, and no handler of its own comes in between. Whoever did so
-// when a process forked is not there in the child.
+// Lets one thread at a time change handlers, and blocks all signals of that thread meanwhile. A
+// forked child may inherit `changing` from a thread that it does not have; the process ID in it
+// tells.
 class Change {
  public:
   Change() noexcept {
@@ -99,13 +102,13 @@ void send_again(int signal, siginfo_t* info, bool to_thread) noexcept {
   if (to_thread) {
     ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), signal, info);
   } else if (::syscall(SYS_rt_sigqueueinfo, ::getpid(), signal, info) != 0) {
-    // Only a process's first thread may say who has sent it.
+    // Only a process's first thread may send with a siginfo_t that names another sender.
     ::kill(::getpid(), signal);
   }
 }
 
-// As the kernel does where there is no handler: the signal comes again when this one's handler
-// returns, at the same instruction.
+// Ends the process as the kernel does when there is no handler: the signal comes again at the same
+// instruction, when our handler returns.
 [[gnu::noinline, gnu::cold]] void end_process(int signal, siginfo_t* info) noexcept {
   const int saved = errno;
   struct sigaction none {};
@@ -115,7 +118,7 @@ void send_again(int signal, siginfo_t* info, bool to_thread) noexcept {
   errno = saved;
 }
 
-// Somebody has sent it to a thread that blocks it: there it waits, in the kernel.
+// Puts back a signal that was sent to a thread which blocks it: it waits in the kernel.
 [[gnu::noinline, gnu::cold]] void put_off(int signal, siginfo_t* info,
                                           ucontext_t& context) noexcept {
   const int saved = errno;
@@ -129,7 +132,7 @@ void send_again(int signal, siginfo_t* info, bool to_thread) noexcept {
   errno = saved;
 }
 
-// The mask that the kernel gets: the two are in it only where they were put off.
+// Returns the mask for the kernel: one of the two signals is in it only if it was put off before.
 sigset_t kernels_mask(int how, const sigset_t& before, const sigset_t& set) noexcept {
   sigset_t after = how == SIG_SETMASK ? set : before;
   if (how == SIG_SETMASK) {
@@ -144,15 +147,15 @@ sigset_t kernels_mask(int how, const sigset_t& before, const sigset_t& set) noex
   return after;
 }
 
-// Whether the thread blocks it still, of which this is the mask now.
+// Returns whether the thread still blocks `signal`. `now` is its mask in the kernel.
 bool is_blocked(int signal, const sigset_t& now) noexcept {
   if ((blocked >> index_of(signal) & 1) == 0) return false;
   if (kernels_bits(now) != mask_then) blocked = 0;
   return blocked != 0;
 }
 
-// To the program's handler by a jump, and through no frame of ours: it may look at its callers, and
-// leave by siglongjmp or by an exception.
+// Calls the program's handler as the last action, so that no frame of ours stays on the stack: the
+// handler may look at its callers, and leave by siglongjmp or by an exception.
 void hand_on(int signal, siginfo_t* info, void* context) {
   const bool was_sent = info->si_code <= 0;
   auto& machine = *static_cast<ucontext_t*>(context);
@@ -176,7 +179,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   hand_on(signal, info, context);
 }
 
-// The kernel's part of what the program has set.
+// Returns the program's action as the kernel gets it, with our handler.
 struct sigaction kernels_part(const struct sigaction& programs_action) noexcept {
   struct sigaction action = programs_action;
   action.sa_sigaction = &on_signal;
@@ -184,7 +187,7 @@ struct sigaction kernels_part(const struct sigaction& programs_action) noexcept 
   return action;
 }
 
-// And back again, if the kernel has ours.
+// Does the reverse: turns the kernel's action into the program's, if it has our handler.
 void show_programs(struct sigaction& action, Handler handler, int flags) noexcept {
   if ((action.sa_flags & SA_SIGINFO) == 0 || action.sa_sigaction != &on_signal) return;
   action.sa_sigaction = handler;
@@ -206,7 +209,7 @@ void start(const control::MemoryGuard* wanted) noexcept {
     for (const int signal : kSignals) {
       struct sigaction now {};
       if (real::sigaction(signal, nullptr, &now) != 0) continue;
-      // A child that has its parent's.
+      // A forked child has its parent's handler, which is ours.
       if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == &on_signal) continue;
       Program& program = programs[index_of(signal)];
       program.flags.store(now.sa_flags & kProgramsOwn, std::memory_order_relaxed);
@@ -251,7 +254,8 @@ int set_mask(int how, const sigset_t* set, sigset_t* old) noexcept {
     if (error == 0 && old != nullptr && !is_foreign) add_bits(*old, blocked);
     return error;
   }
-  // What waits comes as soon as the mask lets it, and finds what the new mask means noted already.
+  // All signals are blocked until the last call, because a pending signal comes as soon as the mask
+  // lets it, and its handler must find the new `blocked` and `mask_then`.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
@@ -273,7 +277,7 @@ bool guard_thread() noexcept {
   if (real::pthread_sigmask(SIG_BLOCK, nullptr, &before) != 0) return true;
   blocked |= bits_of(before);
   if (blocked == 0) return true;
-  // As in set_mask(): one that waits comes as soon as it is let.
+  // `mask_then` is set first, as in set_mask(): a pending signal comes as soon as it is unblocked.
   sigset_t both;
   ::sigemptyset(&both);
   for (const int signal : kSignals) ::sigaddset(&both, signal);

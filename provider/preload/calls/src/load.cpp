@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What happens when the library is loaded: the look-ups that would otherwise be made at each
-// function's first use (nothing depends on them; other libraries' constructors may run before), and
-// a look at the descriptors that the program was given.
+// Runs when the library is loaded. It looks up the real functions, which would otherwise be looked
+// up at their first use (nothing depends on this; other libraries' constructors may run before),
+// and it looks at the descriptors that the program inherited.
 #include <dirent.h>
 
 #include <charconv>
@@ -13,7 +13,7 @@
 namespace verbena::preload {
 namespace {
 
-// Standard input, output and error are the shell's business.
+// Standard input, output and error are never nodes.
 constexpr int kFirstOfInterest = 3;
 
 void notice_inherited() {

@@ -21,7 +21,7 @@ constinit std::atomic<const control::MemoryGuard*> guard{nullptr};
 
 constexpr std::uintptr_t kPage = 4096;
 
-// A line of /proc/self/maps as far as it is wanted: "begin-end rights offset device inode".
+// The parts that we need of a line of /proc/self/maps: "begin-end rights offset device inode".
 struct Line {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
@@ -34,7 +34,7 @@ Line parse(std::string_view text) noexcept {
   const auto begin = std::from_chars(text.data(), last, line.begin, 16);
   if (begin.ec != std::errc() || begin.ptr == last) return {};
   if (std::from_chars(begin.ptr + 1, last, line.end, 16).ec != std::errc()) return {};
-  // Behind the third blank, up to the fifth.
+  // The device and the inode lie between the third and the fifth blank.
   std::size_t at = 0;
   for (int blank = 0; blank < 3 && at < text.size(); ++blank) at = text.find(' ', at) + 1;
   const std::size_t end = text.find(' ', text.find(' ', at) + 1);
@@ -42,7 +42,7 @@ Line parse(std::string_view text) noexcept {
   return line;
 }
 
-// The lines of a file, each of them cut if it is long.
+// Calls `use` with each line of a file until it returns false. Gives up at a line over 4096 bytes.
 template <typename Use>
 void for_each_line(int fd, Use&& use) noexcept {
   std::array<char, 4096> room;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Calls on descriptors: what is written to a node, and where its duplicates go. close is not
-// among them: a number that was closed is noticed when it is next asked about (fd_table.hpp).
+// Wraps calls on descriptors: what is written to a node, and where a node's duplicates go. close is
+// not wrapped: fd_table.hpp notices that a number was closed when it is next asked about.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr unsigned kRdmaIoctlMagic = 0x1b;
 
-// Runs `call` as our own work; its errno is the caller's when it fails.
+// Runs `call` as our own work. If it fails, the caller sees its errno.
 template <typename Call>
 auto in_section(Call call) {
   Section section;
@@ -48,7 +48,8 @@ std::optional<Node> checked_node(int fd) {
   return node;
 }
 
-// RDMA requests are rare, so every descriptor is worth asking about: it may have come by execve.
+// Asks the kernel about every descriptor, since RDMA requests are rare and a node may have come by
+// execve.
 std::optional<Node> node_for_ioctl(int fd, unsigned long request) {
   if (((request >> 8) & 0xff) == kRdmaIoctlMagic && !Section::is_inside()) return node_of_fd(fd);
   return checked_node(fd);
@@ -58,12 +59,12 @@ ssize_t receive(int fd, void* bytes, size_t size, int flags) {
   return real::recv(fd, bytes, size, flags);
 }
 
-// A write that sleeps until a message comes; a signal or O_NONBLOCK ends the wait with an errno. It
-// holds the node by a descriptor of its own, as a sleeping system call does: who closes the node
-// meanwhile, in another thread, neither wakes it nor makes it fail. A message can be gone by the
-// time it is fetched; then the next is awaited.
+// Writes, and sleeps until a message comes; a signal or O_NONBLOCK ends the wait with an errno. It
+// holds the node by a descriptor of its own, as a sleeping system call does: a thread that closes
+// the node meanwhile neither wakes it nor makes it fail. The message can be gone by the time it is
+// fetched; then the next one is awaited.
 //
-// The thread may be cancelled in the wait: nothing in this frame may need to be cleaned up.
+// The thread may be cancelled in the wait, so nothing in this frame may need to be cleaned up.
 ssize_t write_awaiting(int fd, const Node& node, const void* bytes, size_t size) {
   int own = real::fcntl(fd, F_DUPFD_CLOEXEC, 0);
   const int held = own >= 0 ? own : fd;
@@ -79,10 +80,11 @@ ssize_t write_awaiting(int fd, const Node& node, const void* bytes, size_t size)
   return done;
 }
 
-// A program that ends closes its event channel while a thread of its own is between two events, as
-// rping does. On hardware that thread sleeps in the kernel by then, all but always; here the way to
-// the sleep is longer. So who comes too late learns of it only after a while, in which the process
-// ends. Cancellable; nothing in this frame may need to be cleaned up.
+// Delays the EBADF of a call that came too late. A program that ends, such as rping, closes its
+// event channel while one of its threads is between two events. On hardware that thread almost
+// always sleeps in the kernel by then; here the way to the sleep is longer. The process ends during
+// the delay, before the thread could report an error. The delay may be cancelled, so nothing in
+// this frame may need to be cleaned up.
 ssize_t late(ssize_t done) {
   constexpr timespec kWhile{1, 0};
   if (done >= 0 || errno != EBADF) return done;
@@ -110,10 +112,10 @@ ssize_t write_node(int fd, const Node& node, const void* bytes, size_t size) {
   return late(must_sleep ? write_awaiting(fd, node, bytes, size) : done);
 }
 
-// The plugin's; one plugin is loaded into a process.
+// The plugin's function. One plugin is loaded into a process.
 constinit std::atomic<control::ChannelReader*> channel_reader{nullptr};
 
-// It was noted as a channel.
+// Is a control::MayBlock, for a descriptor that was noted as a channel.
 int may_block(int fd) {
   const int saved = errno;
   const int flags = real::fcntl(fd, F_GETFL);
@@ -152,7 +154,7 @@ VERBENA_EXPORT VERBENA_NOTHING_TO_CLEAN_UP ssize_t read(int fd, void* bytes, siz
     return real::read(fd, bytes, size);
   if (kind == fd_table::Kind::kChannel) return read_channel(fd, bytes, size);
   if (!checked_node(fd)) return real::read(fd, bytes, size);
-  errno = EINVAL;  // such a device has nothing to read, and what lies in our socket is ours
+  errno = EINVAL;  // such a device has nothing to read, and the bytes in our socket are for us
   return -1;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Listing and entering directories, and what resolves names through them.
+// Wraps calls that list and enter directories or resolve names in them.
 #include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -15,7 +15,7 @@
 namespace verbena::preload {
 namespace {
 
-// The same call on whatever stands for the path.
+// Makes the same call on the file that stands in for the path.
 template <typename PassOn>
 auto at_redirected(int dirfd, const char* path, PassOn pass_on) {
   if (!concerns_us(path)) [[likely]]
@@ -30,8 +30,9 @@ auto redirected(const char* path, PassOn pass_on) {
   return at_redirected(AT_FDCWD, path, [&](int, const char* p) { return pass_on(p); });
 }
 
-// glob() looks through directories inside the C library, past every wrapper; but it lets its
-// caller lend it the functions to look with. A caller that lends its own keeps them.
+// Calls glob(), which looks through directories inside the C library, past every wrapper. glob()
+// lets its caller supply the functions to look with, so we supply ours. A caller's own functions
+// stay.
 template <typename Glob, typename Stat, typename PassOn>
 int glob_with_our_eyes(const char* pattern, int flags, Glob* result,
                        int (*look)(const char*, Stat*), int (*look_at_link)(const char*, Stat*),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Calls that unmap memory or map something in its place, for registered memory (mappings.hpp). An
-// allocator makes them with its locks held and before any constructor has run, so nothing is
-// allocated here, and until our own constructor nothing looked up: the system call serves.
+// Wraps calls that unmap memory or map something in its place, for registered memory
+// (mappings.hpp). An allocator makes these calls with its locks held and before any constructor has
+// run. Therefore nothing is allocated here, and until our own constructor has run nothing is looked
+// up: the system call is made directly.
 //
-// What is unmapped is noted before, so that nobody can have its place by then; what a call that may
-// fail takes away besides, after it. madvise is not among them: it takes contents away, and the
-// memory stays its owner's.
+// munmap is reported before the call, so that no other mapping can have taken the place by then. A
+// call that may fail is reported after it. madvise is not wrapped: it discards contents, and the
+// memory stays with its owner.
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@
 namespace verbena::preload {
 namespace {
 
-// What a free place that the kernel has found says of what lay there.
+// How earlier memory was lost if the kernel found its place free for a new mapping.
 constexpr const char* kUnseen =
     "a call that was not seen, and its place was given to another mapping";
 
@@ -41,12 +42,12 @@ void note_remapped(const void* from, std::size_t old_length, void* to, std::size
       mappings::note_gone(old + new_length, old_length - new_length, "mremap");
     return;
   }
-  // Of length 0: another mapping of the same, which stays.
+  // An old length of 0 makes another mapping of the same memory, and the first one stays.
   mappings::note_gone(old, old_length, "mremap");
   mappings::note_gone(now, new_length, (flags & MREMAP_FIXED) != 0 ? "mremap" : kUnseen);
 }
 
-// [to, from) has left the heap, if it has become smaller.
+// Reports [to, from) as gone, if the heap became smaller.
 void note_break(const void* from, const void* to) noexcept {
   const auto begin = (reinterpret_cast<std::uintptr_t>(to) + 4095) & ~std::uintptr_t{4095};
   const auto end = reinterpret_cast<std::uintptr_t>(from);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// open, openat and fopen in all their spellings.
+// Wraps open, openat and fopen in all their spellings.
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -15,7 +15,7 @@
 namespace verbena::preload {
 namespace {
 
-// The C library reads a third argument only when there must be one; so do we.
+// Reads a third argument only if there must be one, as the C library does.
 #define VERBENA_MODE_ARGUMENT(flags)                                    \
   mode_t mode = 0;                                                      \
   if (((flags)&O_CREAT) != 0 || ((flags)&__O_TMPFILE) == __O_TMPFILE) { \
@@ -27,7 +27,7 @@ namespace {
 
 bool wants_to_write(int flags) { return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0; }
 
-// `pass_on(dirfd, path)` is the same call of the next library.
+// Opens the file that stands in for `path`. `pass_on(dirfd, path)` calls the next library.
 template <typename PassOn>
 int open_at(int dirfd, const char* path, int flags, PassOn pass_on) {
   if (!concerns_us(path)) [[likely]]
@@ -36,13 +36,13 @@ int open_at(int dirfd, const char* path, int flags, PassOn pass_on) {
   if (found.is_none()) return pass_on(dirfd, path);
   if (found.is_node() && (flags & O_PATH) == 0) return open_node(found.name, flags);
   if (found.kind != Redirect::Kind::kElsewhere && wants_to_write(flags)) {
-    errno = EACCES;  // as sysfs says of an attribute that only reads
+    errno = EACCES;  // as sysfs does for a read-only attribute
     return -1;
   }
   return pass_on(AT_FDCWD, found.path.c_str());
 }
 
-// stdio on a node makes no sense; it gets the file behind it, which is empty.
+// Opens for stdio, which makes no sense on a node: it gets the empty file that stands in for it.
 template <typename PassOn>
 FILE* fopen_at(const char* path, const char* mode, PassOn pass_on) {
   if (!concerns_us(path)) [[likely]]
@@ -85,7 +85,7 @@ VERBENA_EXPORT int openat64(int dirfd, const char* path, int flags, ...) {
                  [=](int d, const char* p) { return real::openat64(d, p, flags, mode); });
 }
 
-// The fortified forms, of callers that pass no mode.
+// The fortified forms have no mode.
 VERBENA_EXPORT int __open_2(const char* path, int flags) {
   return open_at(AT_FDCWD, path, flags,
                  [=](int, const char* p) { return real::__open_2(p, flags); });

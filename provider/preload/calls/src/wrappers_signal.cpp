@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Calls that say what becomes of signals, for the two that are guarded (fault_signals.hpp). All
-// others, and these before a device is opened, pass through.
+// Wraps calls that set what signals do, for the two guarded signals (fault_signals.hpp). Other
+// signals, and these two before a device is opened, are passed on.
 #include <pthread.h>
 #include <signal.h>
 
@@ -14,7 +14,7 @@
 namespace verbena::preload {
 namespace {
 
-// What signal() and its kin make of a handler.
+// Sets a handler as signal() and its variants do.
 sighandler_t set_handler(int signal, sighandler_t handler, int flags, bool blocks_itself) noexcept {
   struct sigaction action {};
   struct sigaction old {};
@@ -93,7 +93,7 @@ VERBENA_EXPORT int sigprocmask(int how, const sigset_t* set, sigset_t* old) noex
   return -1;
 }
 
-// The C library's own do not come by the two above.
+// The C library's own sighold and sigrelse do not call our sigprocmask.
 VERBENA_EXPORT int sighold(int signal) noexcept {
   sigset_t only;
   ::sigemptyset(&only);

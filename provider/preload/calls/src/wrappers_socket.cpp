@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The socket calls of netlink libraries.
+// Wraps the socket calls of netlink libraries.
 #include <linux/netlink.h>
 #include <sys/socket.h>
 
@@ -36,7 +36,7 @@ ssize_t receive_into(int fd, void* bytes, size_t size, int flags, sockaddr* from
   return n;
 }
 
-// A peer may have passed on a node that it has opened.
+// Notes nodes among received descriptors: a peer may have passed on a node that it opened.
 void notice_arrivals(const msghdr& message) {
   auto* const from = const_cast<msghdr*>(&message);
   for (cmsghdr* c = CMSG_FIRSTHDR(from); c != nullptr; c = CMSG_NXTHDR(from, c)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The stat family and access. Nodes look like character devices, by path and by descriptor.
+// Wraps the stat family and access. Nodes look like character devices, by path and by descriptor.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr mode_t kNodeMode = S_IFCHR | 0666;
 
-// struct stat and struct stat64.
+// Works on struct stat and struct stat64.
 template <typename Stat>
 void show_device(Stat& st, dev_t device) {
   st.st_mode = kNodeMode;
@@ -42,8 +42,9 @@ mode_t mode_of(const Stat& st) {
   return st.st_mode;
 }
 
-// After a successful stat of a descriptor. Only sockets can be open nodes, and few programs look
-// at their sockets that way; a node that came through execve or SCM_RIGHTS is found here.
+// Makes an open node look like a character device, after a successful stat of its descriptor. Only
+// a socket can be a node, and few programs call stat on sockets. This also finds a node that came
+// through execve or SCM_RIGHTS.
 template <typename Stat>
 void dress_descriptor(int fd, Stat& st) {
   if (!S_ISSOCK(mode_of(st)) || Section::is_inside()) return;
@@ -53,7 +54,7 @@ void dress_descriptor(int fd, Stat& st) {
   show_device(st, node->node_class->device_number(node->number));
 }
 
-// `pass_on(dirfd, path)` fills `out`.
+// Makes a stat call by path; `pass_on(dirfd, path)` fills `out`.
 template <typename Stat, typename PassOn>
 int stat_at(int dirfd, const char* path, Stat* out, PassOn pass_on) {
   if (path != nullptr && *path == 0) [[unlikely]] {  // AT_EMPTY_PATH: the descriptor itself
@@ -122,7 +123,7 @@ VERBENA_EXPORT int fstatat64(int dirfd, const char* path, struct stat64* out, in
                  [=](int d, const char* p) { return real::fstatat64(d, p, out, flags); });
 }
 
-// The names that programs built before glibc 2.33 call.
+// Programs that were built before glibc 2.33 call these names.
 VERBENA_EXPORT int __xstat(int version, const char* path, struct stat* out) noexcept {
   return stat_path(path, out, [=](const char* p) { return real::__xstat(version, p, out); });
 }

@@ -24,13 +24,13 @@ void CmAnswerCache::keep(const About& about, std::uint32_t version,
       place_of(about).exchange(kept.release(), std::memory_order_acq_rel));
 }
 
-// Nothing when another thread has them, or nobody.
+// Returns null when another thread has the answers, or when the place is empty.
 std::unique_ptr<CmAnswerCache::Answers> CmAnswerCache::take(Place& place) {
   if (place.load(std::memory_order_relaxed) == nullptr) return nullptr;
   return std::unique_ptr<Answers>(place.exchange(nullptr, std::memory_order_acquire));
 }
 
-// What somebody else has put there meanwhile stays.
+// If another thread has filled the place meanwhile, its answers stay.
 void CmAnswerCache::put_back(Place& place, std::unique_ptr<Answers> answers) {
   Answers* none = nullptr;
   if (place.compare_exchange_strong(none, answers.get(), std::memory_order_release)) {

@@ -20,7 +20,7 @@ namespace {
 using control::DeviceInfo;
 using control::Persona;
 
-// Numbers of ours are counted up from here; the kernel's are small.
+// Our devices' indexes begin here. The kernel's are small.
 constexpr std::uint32_t kFirstOwnIndex = control::kFirstNetlinkIndex;
 constexpr std::uint8_t kPhysicalDisabled = 3;
 constexpr std::uint8_t kPhysicalLinkUp = 5;
@@ -30,7 +30,7 @@ bool is_nldev(const NetlinkMessage& message) {
 }
 bool is_dump(const NetlinkMessage& message) { return (message.flags & NLM_F_DUMP) != 0; }
 
-// As opposed to those of all devices, which need no device index.
+// Returns whether the dump is of one device and needs its index, unlike a dump of all devices.
 bool is_dump_of_device(unsigned op) { return op == RDMA_NLDEV_CMD_PORT_GET || lists_resources(op); }
 
 class Answer {
@@ -39,7 +39,7 @@ class Answer {
          NetlinkReplies& replies)
       : request_(request), catalogue_(catalogue), reply_(request, port, replies) {}
 
-  // Our part of a dump: 0 or an errno.
+  // Makes our part of a dump. Returns 0 or an errno.
   int dump() {
     if (is_dump_of_device(reply_.op())) {
       const auto port = request_.attribute_u32(RDMA_NLDEV_ATTR_PORT_INDEX);
@@ -54,7 +54,7 @@ class Answer {
     return 0;
   }
 
-  // A request for one thing: 0 or an errno.
+  // Answers a request for one thing. Returns 0 or an errno.
   int get() {
     switch (reply_.op()) {
       case RDMA_NLDEV_CMD_SYS_GET:
@@ -68,7 +68,7 @@ class Answer {
       case RDMA_NLDEV_CMD_PORT_GET:
         return with_port([this](const DeviceInfo& d) { put_port(d); });
       case RDMA_NLDEV_CMD_STAT_GET:
-        // Those of single queue pairs would be bound and read by number.
+        // There are no counters of single queue pairs, which are bound and read by number.
         if (request_.attribute_u32(RDMA_NLDEV_ATTR_STAT_RES)) return EOPNOTSUPP;
         return with_port([this](const DeviceInfo& d) { put_counters(d); });
       case RDMA_NLDEV_CMD_SET:
@@ -157,7 +157,7 @@ class Answer {
     reply_.send(writer);
   }
 
-  // What `rdma statistic` shows of a port.
+  // Puts the port's counters, which `rdma statistic` shows.
   void put_counters(const DeviceInfo& device) {
     NetlinkWriter writer = reply_.message_of(device);
     writer.put_u32(RDMA_NLDEV_ATTR_PORT_INDEX, control::kPortNumber);
@@ -210,8 +210,8 @@ class Answer {
   int get_system() {
     NetlinkWriter writer = reply_.message();
     writer.put_u8(RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 1);  // shared
-    // 1: no need for ibv_fork_init. We reach memory by the addresses of its process, so what fork
-    // does to pages never comes between.
+    // 1: ibv_fork_init is not needed. The engine accesses memory by the process's own addresses, so
+    // copy-on-write pages after a fork cause no trouble.
     writer.put_u8(RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK, 1);
     reply_.send(writer);
     return 0;
@@ -258,7 +258,7 @@ Route route_of(const NetlinkMessage& request) {
     return *index >= kFirstOwnIndex ? Route::kOurs : Route::kKernel;
   }
   const unsigned op = RDMA_NL_GET_OP(request.type);
-  // Its node is ours too, wherever an emulator runs (NodeClass::takes_over).
+  // The rdma_cm node is always ours while an emulator runs (NodeClass::takes_over).
   if (op == RDMA_NLDEV_CMD_GET_CHARDEV &&
       request.attribute_string(RDMA_NLDEV_ATTR_CHARDEV_TYPE) == "rdma_cm") {
     return Route::kOurs;
@@ -284,7 +284,7 @@ void merge_dump(const NetlinkMessage& request, std::span<const std::uint8_t> ker
     if (message.type == NLMSG_DONE || message.type == NLMSG_ERROR) continue;
     std::vector<std::uint8_t> bytes(message.bytes.begin(), message.bytes.end());
     bytes.resize((bytes.size() + 3) & ~std::size_t{3});
-    // The kernel answered a socket of ours; the reader compares this with its own number.
+    // The kernel answered our own socket; the reader compares this field with its own port number.
     std::memcpy(bytes.data() + offsetof(nlmsghdr, nlmsg_pid), &port, sizeof port);
     replies.pack(std::move(bytes));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What every message of an NLDEV reply begins with, and how it goes out. Pure.
+// Makes the messages of an NLDEV reply with their common beginning, and sends them. Pure.
 #pragma once
 
 #include <linux/netlink.h>

@@ -20,7 +20,7 @@ using control::ContextResources;
 using control::DeviceInfo;
 using control::ResourcesOf;
 
-// The entries of one kind, in tables of as many messages as it takes.
+// Collects the entries of one kind in tables, over as many messages as needed.
 class List {
  public:
   List(NldevReply& reply, const DeviceInfo& device, std::uint16_t table, std::uint16_t entry)
@@ -31,12 +31,12 @@ class List {
         message_(reply.message_of(device)),
         table_(message_.begin_nest(table)) {}
 
-  // Nothing is wanted but what is at the port.
+  // Returns whether only objects of one port are wanted.
   bool is_of_port() const {
     return reply_.request().attribute_u32(RDMA_NLDEV_ATTR_PORT_INDEX).has_value();
   }
 
-  // `put` fills the entry. False: there is room for no more.
+  // Adds an entry that `put` fills. Returns false if there is no room for more.
   template <typename Put>
   bool add(Put put) {
     NetlinkWriter entry(0, 0, 0, 0);
@@ -54,10 +54,10 @@ class List {
     return true;
   }
 
-  // The emulator tells no more than kMost of a kind.
+  // The emulator reports at most kMost objects of a kind.
   bool is_cut() const { return is_cut_ || entries_ >= control::Resources::kMost; }
 
-  // What was not sent yet is.
+  // Sends the entries that were not sent yet.
   void end() {
     if (std::exchange(is_empty_, true)) return;
     message_.end_nest(table_);
@@ -101,13 +101,13 @@ void put_completion_queue(NetlinkWriter& entry, const control::CqStatus& cq,
                           const ContextResources& context) {
   entry.put_u32(RDMA_NLDEV_ATTR_RES_CQE, cq.capacity);
   entry.put_u64(RDMA_NLDEV_ATTR_RES_USECNT, cq.users);
-  entry.put_u8(RDMA_NLDEV_ATTR_DEV_DIM, 0);  // nothing changes its moderation but the program
+  entry.put_u8(RDMA_NLDEV_ATTR_DEV_DIM, 0);  // only the program changes its moderation
   entry.put_u32(RDMA_NLDEV_ATTR_RES_CQN, cq.number);
   entry.put_u32(RDMA_NLDEV_ATTR_RES_CTXN, context.slot);
   entry.put_u32(RDMA_NLDEV_ATTR_RES_PID, context.pid);
 }
 
-// Numbers that follow each other are one range.
+// Puts consecutive queue pair numbers as one range.
 void put_users(NetlinkWriter& entry, std::vector<std::uint32_t> qpns) {
   constexpr std::size_t kRangesMost = 100;  // `rdma` shows 256 characters of them
   std::ranges::sort(qpns);
@@ -140,7 +140,7 @@ void put_shared_receive(NetlinkWriter& entry, const control::SrqStatus& srq,
   entry.put_u32(RDMA_NLDEV_ATTR_RES_PID, pid);
 }
 
-// An address of InfiniBand's own is left out: `rdma` shows nothing of an ID that has one.
+// Leaves out an InfiniBand address (AF_IB): `rdma` would show nothing of an ID that has one.
 void put_address(NetlinkWriter& entry, std::uint16_t type, std::span<const std::uint8_t> address) {
   __kernel_sockaddr_storage storage{};
   if (address.size() < sizeof storage.ss_family || address.size() > sizeof storage) return;
@@ -149,8 +149,8 @@ void put_address(NetlinkWriter& entry, std::uint16_t type, std::span<const std::
   entry.put_bytes(type, {reinterpret_cast<const std::uint8_t*>(&storage), sizeof storage});
 }
 
-// One that listens on all devices is at no port, as with the kernel, which has an ID of its own for
-// each device then.
+// An ID that listens on all devices has no port, as in the kernel, which then has a separate ID for
+// each device.
 void put_cm_id(NetlinkWriter& entry, const control::CmIdResource& id) {
   if (!id.device.empty()) entry.put_u32(RDMA_NLDEV_ATTR_PORT_INDEX, control::kPortNumber);
   if (id.qpn != 0) {
@@ -182,7 +182,7 @@ void put_completion_queues(List& list, const control::Resources& resources) {
 }
 
 void put_shared_receives(List& list, const control::Resources& resources) {
-  // By the context and the number of the SRQ, which are numbered in each context anew.
+  // Queue pair numbers by context and SRQ number; each context numbers its SRQs anew.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> users;
   for (const ContextResources& context : resources.contexts) {
     for (const control::QpStatus& qp : context.qps) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The lists of `rdma resource show qp`, `cq`, `srq`, `cm_id` and `ctx`: tables of entries, one in
-// each message, over as many messages as it takes. What is not known of an object is left out. Of
-// memory regions and protection domains only the numbers are known: their lists are empty.
+// The lists of `rdma resource show qp`, `cq`, `srq`, `cm_id` and `ctx`: one table of entries in
+// each message, over as many messages as needed. Unknown attributes of an object are left out.
+// Memory regions and protection domains are only counted, so their lists are empty.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,15 @@
 
 namespace verbena::preload {
 
-// Keeps a list inside the receive buffer of a socket that nobody reads yet, which holds 97 where
-// net.core.rmem_max is as the kernel sets it. What goes beyond is not shown, and the list ends with
-// an error.
+// Keeps a list inside the receive buffer of a socket that is not read yet. The buffer holds 97
+// datagrams at the kernel's default of net.core.rmem_max. Entries beyond the limit are left out,
+// and the list ends with an error.
 inline constexpr std::size_t kListDatagramsMost = 80;
 
 bool lists_resources(unsigned op);
 
-// The list of the operation that is replied to, of one device. 0, or ENOBUFS: it is not all.
+// Puts the list that the request asks for, of one device. Returns 0, or ENOBUFS if it is
+// incomplete.
 int put_resource_list(NldevReply& reply, const control::DeviceInfo& device,
                       const Catalogue& catalogue);
 

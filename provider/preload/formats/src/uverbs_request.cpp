@@ -19,7 +19,7 @@ struct Attribute {
   std::uint64_t data = 0;
 };
 
-// The attributes behind a checked header.
+// The attributes that follow a checked header.
 class Attributes {
  public:
   explicit Attributes(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
@@ -33,8 +33,8 @@ class Attributes {
     return std::nullopt;
   }
 
-  // An integer, which up to eight bytes travels in the attribute itself. Its width is the
-  // caller's choice: versions of rdma-core differ.
+  // Returns an integer, which travels in the attribute itself if it has at most eight bytes.
+  // Versions of rdma-core differ in its width.
   std::optional<std::uint64_t> integer(std::uint16_t id) const {
     const auto attribute = find(id);
     if (!attribute || attribute->length > 8) return std::nullopt;
@@ -47,7 +47,8 @@ class Attributes {
 
 UverbsRequest refuse(int code) { return RefusedRequest{code}; }
 
-// A write command that travels by ioctl: the command in one attribute, its response in another.
+// Parses a write command that travels by ioctl: one attribute has the command, another the
+// response.
 UverbsRequest parse_invoked_write(const Attributes& attributes) {
   const auto command = attributes.find(UVERBS_ATTR_WRITE_CMD);
   if (!command || static_cast<std::uint32_t>(command->data) != kCommandCreateCompChannel) {

@@ -44,7 +44,7 @@ std::optional<sockaddr_nl> own_address(int fd) {
   return own;
 }
 
-// The socket's port number; it gets one if it has none yet, as the kernel would do on sending.
+// Returns the socket's port number. A socket without one gets one, as on its first send.
 std::uint32_t port_of(int fd) {
   auto own = own_address(fd);
   if (own && own->nl_pid == 0) {
@@ -62,7 +62,7 @@ int option_of(int fd, int option) {
   return value;
 }
 
-// Puts another socket under the number: same type, flags, port and buffer, other protocol.
+// Puts a socket of the other protocol under the number, with the same type, flags, port and buffer.
 bool exchange(int fd, Kind kind) {
   const auto own = own_address(fd);
   if (!own || own->nl_groups != 0) return false;  // it listens to the kernel's announcements
@@ -73,7 +73,7 @@ bool exchange(int fd, Kind kind) {
   if (::bind(other.get(), reinterpret_cast<const sockaddr*>(&wanted), sizeof wanted) != 0) {
     return false;
   }
-  // The kernel doubles what it is told.
+  // The kernel doubles the value that it is given.
   const int room = option_of(fd, SO_RCVBUF) / 2;
   (void)::setsockopt(other.get(), SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
   (void)real::fcntl(other.get(), F_SETFL, real::fcntl(fd, F_GETFL));
@@ -83,7 +83,7 @@ bool exchange(int fd, Kind kind) {
   return true;
 }
 
-// The kernel's whole answer to a dump, or nothing.
+// Returns the kernel's whole answer to a dump, or nothing.
 std::vector<std::uint8_t> ask_kernel(std::span<const std::uint8_t> request) {
   std::vector<std::uint8_t> reply;
   const UniqueFd fd(real::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA));
@@ -112,7 +112,7 @@ std::vector<std::uint8_t> ask_kernel(std::span<const std::uint8_t> request) {
   return reply;
 }
 
-// From the socket to itself.
+// Sends the replies from the socket to itself.
 bool deliver(int fd, const NetlinkReplies& replies) {
   const sockaddr_nl self = address_of(port_of(fd));
   constexpr int kRoom = 1 << 20;
@@ -145,7 +145,7 @@ Catalogue make_catalogue() {
   return catalogue;
 }
 
-// -1 and errno, or what send returns.
+// Returns what send returns, or -1 and errno.
 ssize_t answer(int fd, std::span<const std::uint8_t> request, bool has_kernel) {
   const Catalogue catalogue = make_catalogue();
   const std::uint32_t port = port_of(fd);
@@ -161,7 +161,7 @@ ssize_t answer(int fd, std::span<const std::uint8_t> request, bool has_kernel) {
   return deliver(fd, replies) ? static_cast<ssize_t>(request.size()) : -1;
 }
 
-// Where the kernel has RDMA, every stand-in is one that was exchanged for a real socket.
+// Where the kernel has RDMA, every stand-in has replaced a real socket.
 bool kernel_has_rdma() {
   return static_cast<bool>(
       UniqueFd(real::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA)));

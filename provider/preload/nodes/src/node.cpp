@@ -43,7 +43,7 @@ std::string mark_for(const std::string& name) {
   return std::string(kMark) + name + tail;
 }
 
-// Takes apart a socket's own address: the name between the mark and the random number, and that.
+// The two parts of a socket's own address that follow the mark.
 struct OwnName {
   std::string_view name;
   std::string_view random;

@@ -22,7 +22,7 @@
 namespace verbena::preload {
 namespace {
 
-// A machine whose disk or processors are taken can hold an emulator up for seconds.
+// A host with a busy disk or busy processors can delay an emulator for seconds.
 constexpr int kDiscoveryTimeoutMs = 8000;
 constexpr std::uint64_t kBelievedNs = 100'000'000;
 
@@ -36,7 +36,7 @@ std::uint64_t now_ns() {
          static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-// A stopped daemon with a full backlog must not stop everybody else.
+// Limits how long a send waits: a stopped daemon with a full backlog must not block this program.
 void limit_waiting(int fd) {
   const timeval limit{kDiscoveryTimeoutMs / 1000, 0};
   (void)::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
@@ -51,7 +51,7 @@ bool bind_abstract(int fd, std::string_view name) {
   return ::bind(fd, reinterpret_cast<const sockaddr*>(&own), size) == 0;
 }
 
-// A connection that has said Hello.
+// A connection on which Hello was said and answered.
 struct Greeted {
   control::Channel channel;
   control::Welcome welcome;
@@ -72,7 +72,7 @@ Failure<control::Error> unreachable(int code) {
 
 constinit std::atomic<int> refusals_left{16};
 
-// At most as often as `left` says, where explanations are wanted (`verbena run` does).
+// Returns whether explanations are wanted (`verbena run` asks for them) and `left` allows one more.
 bool may_explain(const std::atomic<int>& left) {
   const char* log = ::secure_getenv("VERBENA_LOG");
   return log != nullptr && std::strstr(log, "explain") != nullptr && left.load() > 0;
@@ -86,7 +86,7 @@ void explain(std::atomic<int>& left, const char* what, const control::Error& err
   (void)!real::write(STDERR_FILENO, line.data(), line.size());
 }
 
-// A program that looks for devices and finds none of ours is told why.
+// Tells the program's user why the program finds no device of ours.
 void explain(const control::Error& error) {
   static constinit std::atomic<int> left{1};
   explain(left, "no emulated device for this program", error);

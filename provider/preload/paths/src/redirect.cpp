@@ -21,7 +21,7 @@
 namespace verbena::preload {
 namespace {
 
-// The absolute path of `dirfd`; empty if it cannot be known.
+// Returns the absolute path of `dirfd`, or "" if it cannot be known.
 std::string base_of(int dirfd) {
   char text[PATH_MAX];
   if (dirfd == AT_FDCWD) return ::getcwd(text, sizeof text) != nullptr ? text : "";
@@ -30,7 +30,7 @@ std::string base_of(int dirfd) {
   return n > 0 && text[0] == '/' ? std::string(text, static_cast<std::size_t>(n)) : "";
 }
 
-// A path that came from inside the shadow tree means what it stands for.
+// Maps a path inside the shadow tree back to the path that it stands in for.
 std::string undo_shadow(const std::string& absolute, const std::string& shadow) {
   if (absolute.starts_with(shadow + "/sys/") || absolute.starts_with(shadow + "/dev/")) {
     return absolute.substr(shadow.size());
@@ -49,12 +49,12 @@ bool is_ours(const Place& place, const std::string& shadow) {
   const auto node = place.root == Root::kDev ? node_of_name(place.name) : std::nullopt;
   const bool yields = !node || !node->node_class->takes_over;
   if (yields && exists(real_directory(place.root) + "/" + std::string(place.name))) return false;
-  // A node that was shown to this process stays one of ours: to open it fails, at once, while a
-  // name that is gone makes libibverbs wait five seconds for it to come back.
+  // A node that this process has seen stays ours, even when the emulator is gone. Opening it fails
+  // at once, while for a missing name libibverbs would wait five seconds.
   return is_emulator_alive() || (place.root == Root::kDev && has_listed_devices());
 }
 
-// A path such as /dev/infiniband/.. leads through a directory that the kernel may not have.
+// Handles a path such as /dev/infiniband/.., which leads through a directory that may not exist.
 Redirect find_behind(const std::string& path, std::string normalised) {
   if (place_of(path).root == Root::kNone || exists(path) || !is_emulator_alive()) return {};
   return {Redirect::Kind::kElsewhere, std::move(normalised), {}};
@@ -86,8 +86,8 @@ Redirect find(int dirfd, const char* path, Purpose purpose) {
           std::string(place.name)};
 }
 
-// By a program that has gone to a directory of counters and opens one there: what it finds must not
-// be of the past.
+// Returns whether a relative path looks like a counter's file. A program that has gone to a
+// directory of counters opens it by such a path, and its content must be up to date.
 bool names_a_counter(const char* path) {
   if (*path == '/') return false;
   const char* const slash = std::strrchr(path, '/');

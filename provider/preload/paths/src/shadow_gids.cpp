@@ -19,7 +19,7 @@
 namespace verbena::preload {
 namespace {
 
-// The first line of a small file.
+// Returns the first line of a small file.
 std::optional<std::string> line_of(const std::string& path) {
   const control::UniqueFd fd(real::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return std::nullopt;

@@ -19,7 +19,7 @@
 namespace verbena::preload {
 namespace {
 
-// Sorted names without `.` and `..`.
+// Returns the names in a directory, sorted, without `.` and `..`.
 std::vector<std::string> names_in(const std::string& directory) {
   std::vector<std::string> names;
   DIR* dir = real::opendir(directory.c_str());
@@ -38,7 +38,7 @@ struct Link {
   std::string target;
 };
 
-// A foreign name comes first: we never hide a real device.
+// A foreign entry wins over one of ours with the same name: we never hide a real device.
 std::vector<Link> links_of(const std::string& ours, const std::string& foreign) {
   std::vector<Link> links;
   const std::vector<std::string> foreign_names = names_in(foreign);
@@ -84,7 +84,8 @@ bool build(const std::string& parent, const std::string& final_path,
   std::string aside = parent + "/new-XXXXXX";
   if (::mkdtemp(aside.data()) == nullptr) return false;
   if (fill(aside, links) && ::rename(aside.c_str(), final_path.c_str()) == 0) return true;
-  // Somebody else was first (a directory that is not empty is not replaced), or the disk is full.
+  // Another process has made it (a directory that is not empty is not replaced), or the disk is
+  // full.
   const bool is_there = errno == ENOTEMPTY || errno == EEXIST;
   remove_links(aside, links);
   return is_there;
@@ -102,7 +103,7 @@ std::string union_directory(const std::string& shadow, Root root) {
   const std::string foreign = real_directory(root);
   if (names_in(ours).empty()) return {};
   const std::vector<std::string> foreign_names = names_in(foreign);
-  // A lone abi_version belongs to a class without devices, and ours says the same.
+  // A lone abi_version belongs to a class without devices. Our directory has the same abi_version.
   const bool is_alone = std::all_of(foreign_names.begin(), foreign_names.end(),
                                     [](const std::string& name) { return name == "abi_version"; });
   if (is_alone) return ours;

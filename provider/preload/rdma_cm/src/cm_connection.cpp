@@ -24,12 +24,12 @@ constexpr int kCallTimeoutMs = 30'000;
 constexpr std::size_t kLongestReply = 2048;
 
 struct Connection {
-  control::Channel channel;  // whose receive does not sleep for longer than kCallTimeoutMs
+  control::Channel channel;  // its receive sleeps for at most kCallTimeoutMs
   std::uint32_t next_sequence = 1;
   pid_t process = 0;
   ino_t inode = 0;
 
-  // The descriptor is still the socket that we opened.
+  // Returns whether the descriptor is still the socket that we opened.
   bool is_intact() const {
     struct stat st {};
     return real::fstat(channel.fd(), &st) == 0 && st.st_ino == inode;
@@ -58,9 +58,9 @@ control::Outcome<std::unique_ptr<Connection>> connect_anew() {
   return connection;
 }
 
-// Channel::call in two system calls instead of four: answers are small, and nothing else comes on
-// such a connection. `is_refused`: the error is the emulator's, whatever it is, and the connection
-// as good as before.
+// Does what Channel::call does, in two system calls instead of four: answers are small, and nothing
+// else comes on such a connection. `is_refused` says that the emulator refused the command with
+// some error, and that the connection is still usable.
 control::Outcome<control::CmReply> ask(Connection& connection, const control::CmCommand& command,
                                        bool& is_refused) {
   const int fd = connection.channel.fd();
@@ -79,7 +79,7 @@ control::Outcome<control::CmReply> ask(Connection& connection, const control::Cm
       is_refused = true;
       return Failure<control::Error>{control::refusal(*in)};
     }
-    if (in->header.sequence != sequence) continue;  // the late answer to one that timed out
+    if (in->header.sequence != sequence) continue;  // the late answer to a command that timed out
     if (in->type() != control::kCmReply) return control::malformed(in->type());
     return control::decode<control::CmReply>(in->payload);
   }
@@ -91,11 +91,11 @@ std::unique_ptr<Connection> take_kept() {
     std::unique_ptr<Connection> found(place.exchange(nullptr, std::memory_order_acquire));
     if (!found) continue;
     if (!found->is_intact()) {
-      (void)found->channel.release();  // the number is somebody else's now
+      (void)found->channel.release();  // the number is another file now
       continue;
     }
     if (found->process == ::getpid()) return found;
-    // The parent's: closing our copy of the descriptor leaves it the other.
+    // The connection is the parent's. Closing our copy of the descriptor leaves the parent's open.
   }
   return nullptr;
 }
@@ -113,7 +113,7 @@ void keep(std::unique_ptr<Connection> connection) {
 }  // namespace
 
 control::Outcome<control::CmReply> send_cm_command(const control::CmCommand& command) {
-  // A kept connection may have died with an emulator before this one.
+  // A kept connection may have died with an earlier emulator.
   for (std::unique_ptr<Connection> used = take_kept(); used; used = take_kept()) {
     bool is_refused = false;
     auto reply = ask(*used, command, is_refused);

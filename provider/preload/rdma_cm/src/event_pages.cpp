@@ -18,7 +18,7 @@ using control::CmEventPage;
 
 struct Entry {
   std::atomic<std::uint64_t> channel{0};
-  std::atomic<std::uint32_t> users{0};  // kLocked while the page is changed
+  std::atomic<std::uint32_t> users{0};  // kLocked while the entry is changed
   CmEventPage* page = nullptr;
   std::atomic<int> fd{-1};
 };
@@ -35,14 +35,15 @@ Entry& place_of(std::uint64_t channel, std::size_t attempt) {
   return entries[(channel + attempt) % kEntries];
 }
 
-// Nobody uses it, and nobody will until `users` is 0 again.
+// Succeeds if the entry has no users. The entry gets no users until it is unlocked.
 bool lock(Entry& entry) {
   std::uint32_t none = 0;
   return entry.users.compare_exchange_strong(none, kLocked, std::memory_order_acquire);
 }
 void unlock(Entry& entry) { entry.users.fetch_sub(kLocked, std::memory_order_release); }
 
-// A channel's page, which stays mapped for so long; none when it is not here.
+// A channel's page, which stays mapped while this object lives, or none when the channel is not
+// here.
 class UsedPage {
  public:
   explicit UsedPage(std::uint64_t channel) {
@@ -74,7 +75,7 @@ bool is_gone(const Entry& entry, std::uint64_t channel) {
   return !node || node->identity != channel;
 }
 
-// Under the entry's lock.
+// The caller has locked the entry.
 void replace(Entry& entry, std::uint64_t channel, int fd, CmEventPage* page) {
   if (entry.page != nullptr) ::munmap(entry.page, sizeof *entry.page);
   entry.page = page;
@@ -82,7 +83,7 @@ void replace(Entry& entry, std::uint64_t channel, int fd, CmEventPage* page) {
   entry.channel.store(page == nullptr ? 0 : channel, std::memory_order_relaxed);
 }
 
-// If its channel is gone.
+// Frees the entry if its channel is closed.
 void give_up(Entry& entry) {
   if (!lock(entry)) return;
   const std::uint64_t channel = entry.channel.load(std::memory_order_relaxed);
@@ -90,8 +91,9 @@ void give_up(Entry& entry) {
   unlock(entry);
 }
 
-// Nobody tells when a descriptor is closed. So who opens a channel looks after others: those that
-// had its number are gone, and a few more may be.
+// Frees entries of closed channels. Nothing reports that a descriptor was closed, so each opening
+// of a channel checks other entries: those with the same descriptor number, which are closed, and a
+// few more that may be.
 void give_up_others(int fd) {
   std::size_t left = kAskedAtOnce;
   const std::size_t first = asked_next.load(std::memory_order_relaxed);

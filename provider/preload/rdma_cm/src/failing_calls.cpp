@@ -21,7 +21,8 @@ struct Plan {
   control::PlannedCalls calls;
 };
 
-// What is wrong in the list, the driver says. Never freed: the program's threads may still call.
+// Returns null if the list is malformed; the plugin reports what is wrong with it. The plans are
+// never freed, because the program's threads may still make calls.
 std::deque<Plan>* read_plans() noexcept try {
   const char* const list = ::secure_getenv("VERBENA_FAIL");
   if (list == nullptr) return nullptr;

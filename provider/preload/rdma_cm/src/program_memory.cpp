@@ -12,7 +12,7 @@
 namespace verbena::preload {
 namespace {
 
-// The stack of a thread; empty while it is not known yet, and where it cannot be known.
+// The stack of a thread. It is empty while it is not known yet, and if it cannot be found out.
 struct Stack {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
@@ -20,8 +20,8 @@ struct Stack {
 };
 __attribute__((tls_model("initial-exec"))) constinit thread_local Stack own_stack{};
 
-// The first thread's stack grows into what its limit promises; so much below its end the kernel
-// keeps free of other mappings, whatever the limit is.
+// The first thread's stack may grow up to its limit. The kernel keeps at least this much below the
+// stack's end free of other mappings, whatever the limit is.
 constexpr std::uintptr_t kFreeOfOthers = 8u << 20;
 
 Stack find_own_stack() {
@@ -38,10 +38,10 @@ Stack find_own_stack() {
   return stack;
 }
 
-// What lies between this frame and the end of the stack that it is on belongs to the frames of its
-// callers, so it is there and can be written: that is where librdmacm has its responses, and the
-// kernel need not be asked. Not so when this thread runs on another stack than its own, as a
-// coroutine or a signal handler does.
+// Returns whether the range lies between this frame and the end of this thread's stack. That memory
+// belongs to frames of our callers, so it is mapped and writable and the kernel need not be asked.
+// librdmacm has its responses there. Returns false when this thread runs on another stack than its
+// own, as in a coroutine or a signal handler.
 bool is_in_frames_of_callers(std::uintptr_t address, std::size_t size) {
   if (!own_stack.is_known) own_stack = find_own_stack();
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
@@ -57,7 +57,7 @@ bool copy_in(std::span<std::uint8_t> to, std::uint64_t address) {
   const ssize_t n = ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0);
   if (n == static_cast<ssize_t>(to.size())) return true;
   if (n >= 0 || errno == EFAULT || address == 0) return false;
-  std::memcpy(to.data(), remote.iov_base, to.size());  // a sandbox forbids the careful way
+  std::memcpy(to.data(), remote.iov_base, to.size());  // a sandbox forbids process_vm_readv
   return true;
 }
 

@@ -65,7 +65,7 @@ int open_rdma_cm(const std::string&, const std::string& own_name, int flags) {
   return channel.release();
 }
 
-// One announcement off the channel. 0 or an errno, EAGAIN where there is none.
+// Takes one message off the channel. Returns 0 or an errno, EAGAIN if there is no message.
 int take_announcement(int fd) {
   std::array<std::uint8_t, 64> message;
   const ssize_t n = ::recv(fd, message.data(), message.size(), MSG_DONTWAIT);
@@ -73,13 +73,14 @@ int take_announcement(int fd) {
   return n == 0 ? EIO : errno;  // EIO: the emulator is gone
 }
 
-// The emulator that had this channel is gone; what it said last may still lie there.
+// Returns whether the emulator of this channel is gone. Its last messages may still be there.
 bool is_over(int fd) {
   pollfd channel{fd, 0, 0};
   return ::poll(&channel, 1, 0) == 1 && (channel.revents & POLLHUP) != 0;
 }
 
-// IDs and memberships went with the emulator. None of their events is missed: 0 were reported.
+// Answers for an emulator that is gone, and its IDs and memberships with it: 0 events were
+// reported, so the library waits for none.
 int give_back(const RdmaCmRequest& request) {
   const std::array<std::uint8_t, sizeof(std::uint32_t)> none{};
   return copy_out(request.response_address, none) ? 0 : EFAULT;
@@ -130,7 +131,8 @@ int hand_over(std::uint64_t channel, const RdmaCmRequest& request,
   return copy_out(request.event_address, event.event().first(size)) ? 0 : EFAULT;
 }
 
-// An errno; nothing when there is no event for which no message has to be taken off the channel.
+// Takes the next event if no message has to be taken off the channel for it. Returns 0 or an errno,
+// or nothing if there is no such event.
 std::optional<int> take_unannounced(std::uint64_t channel, const RdmaCmRequest& request) {
   control::CmEventCopy event;
   if (request.event_room < kEventRoomMin || !event_pages::take(channel, false, event)) {
@@ -139,9 +141,9 @@ std::optional<int> take_unannounced(std::uint64_t channel, const RdmaCmRequest& 
   return hand_over(channel, request, event);
 }
 
-// The announcement may have gone to another thread, or be for an event that was withdrawn: EAGAIN.
-// Who has taken one that is not for the next event, because others were quicker, asks: then the
-// emulator sees to it that there are as many as there should be.
+// Gets the next event. EAGAIN means that another thread took the message, or that its event was
+// withdrawn. A thread may have taken a message that does not belong to the next event, because
+// other threads were quicker. It asks the emulator, which then corrects the number of messages.
 int get_event(int fd, const RdmaCmRequest& request, control::CmCommand& command) {
   if (const auto taken = take_unannounced(command.channel, request)) return *taken;
   if (const int code = take_announcement(fd)) return code;
@@ -152,7 +154,7 @@ int get_event(int fd, const RdmaCmRequest& request, control::CmCommand& command)
   return execute(fd, request, command);
 }
 
-// A question whose answer came with an event.
+// Answers a question if its answer came with an event.
 bool answer_query(std::uint64_t channel, const control::CmQuery& query) {
   const auto version = event_pages::version(channel, query.id);
   CmAnswer known;
@@ -161,8 +163,8 @@ bool answer_query(std::uint64_t channel, const control::CmQuery& query) {
          copy_out(query.response_address, std::span(known.bytes).first(known.size));
 }
 
-// Sends a command of which the event before has promised that it succeeds, and awaits nothing.
-// False when there is no such promise: then only the emulator knows.
+// Sends a command that the last event has promised to succeed, and awaits no answer. Returns false
+// when there is no such promise: then the emulator must be asked.
 bool post_promised(int fd, std::uint64_t channel, const control::CmPromised& promised,
                    Written command) {
   const CmAnswerCache::About about{channel, promised.id};
@@ -172,7 +174,7 @@ bool post_promised(int fd, std::uint64_t channel, const control::CmPromised& pro
       longest.size != 1 || promised.private_data_size > longest.bytes[0]) {
     return false;
   }
-  // Made once, kept once: the ID is another from now on, for whoever shares the channel.
+  // A promise is used once: the command changes the ID, also for processes that share the channel.
   if (!event_pages::outdate(channel, promised.id, *version)) return false;
   answers.forget(about);
   control::CmPosted posted;
@@ -180,10 +182,10 @@ bool post_promised(int fd, std::uint64_t channel, const control::CmPromised& pro
   return static_cast<bool>(control::send_packet(fd, control::encode(posted, 0), {}, 0));
 }
 
-// What needs no word with the emulator: it was said with an event, which named an ID of the channel
-// that was noted under this number, and is true no longer than that channel lives; and the events
-// themselves, of which there are none once it is gone. Should the number be another file's by now,
-// a promised command goes where the program has written it.
+// Does what needs no question to the emulator: answers that came with an event, promised commands
+// and events that lie in shared memory. All of them belong to the channel that was noted under this
+// number and end with that channel. If the number is another file by now, a promised command goes
+// to the file that the program wrote it to.
 std::optional<ssize_t> write_at_once(int fd, const void* bytes, std::size_t size) {
   if (bytes == nullptr) return std::nullopt;
   const Written command(static_cast<const std::uint8_t*>(bytes), size);

@@ -18,12 +18,12 @@ namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 
-// enum rdma_cm_event_type; rdma_cma.h and rdma_user_cm.h cannot both be included.
+// Values of enum rdma_cm_event_type. rdma_cma.h and rdma_user_cm.h cannot both be included.
 constexpr std::uint32_t kAddressError = 1;
 constexpr std::uint32_t kUnreachable = 7;
 constexpr std::uint32_t kRejected = 8;
 
-// What is missing at the end is zero.
+// Returns a T from the first bytes. Bytes that are missing at the end are zero.
 template <typename T>
 T start_of(Bytes bytes) {
   T value{};
@@ -48,7 +48,7 @@ std::string name_of(const sockaddr_storage& address) {
   return "its destination";
 }
 
-// The emulator is asked where the ID leads to.
+// Asks the emulator for the destination of the ID.
 std::string destination_of(std::uint64_t channel, std::uint32_t id) {
   struct {
     rdma_ucm_cmd_hdr header;
@@ -84,7 +84,7 @@ const char* why_rejected(std::uint32_t reason) {
   return "a reason of the connection manager (enum ib_cm_rej_reason)";
 }
 
-// What EINVAL means of them.
+// Returns the condition that a command has violated if it fails with EINVAL.
 const char* condition_of(std::uint32_t command) {
   switch (command) {
     case RDMA_USER_CM_CMD_RESOLVE_ROUTE:

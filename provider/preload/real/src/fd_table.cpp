@@ -18,8 +18,8 @@ namespace {
 constexpr std::size_t kPageEntries = 1024;
 constexpr std::size_t kPages = 1024;  // a million descriptors, the usual hard limit
 
-// Kind and inode in one word, so that they are always of one mark: the kind in the top byte, the
-// inode's low 56 bits below.
+// Kind and inode share a word, so that both always belong to the same mark. The kind is in the top
+// byte, the low 56 bits of the inode are below it.
 struct Entry {
   std::atomic<std::uint64_t> word;
   std::atomic<std::uint64_t> identity;
@@ -28,7 +28,7 @@ using Page = std::array<Entry, kPageEntries>;
 
 constinit std::array<std::atomic<Page*>, kPages> pages{};
 
-// The kernel adds it to all that is opened; the C library's own name for it is 0 here.
+// The kernel adds this flag to every open file. The C library's O_LARGEFILE is 0 here.
 constexpr int kLargeFile = 0100000;
 
 Entry* find(int fd) {
@@ -58,7 +58,7 @@ Entry* find_or_make(int fd) {
 
 constexpr Kind kind_of(std::uint64_t word) { return static_cast<Kind>(word >> 56); }
 
-// 0 when the descriptor is not open.
+// Returns 0 when the descriptor is not open.
 std::uint64_t word_of(int fd, Kind kind) {
   struct stat st {};
   if (real::fstat(fd, &st) != 0) return 0;

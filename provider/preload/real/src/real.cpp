@@ -10,7 +10,7 @@
 #include <cstdarg>
 #include <string_view>
 
-// The C library's own names.
+// Names inside the C library.
 extern "C" {
 extern void* __curbrk;
 void* __sbrk(intptr_t change);
@@ -19,10 +19,11 @@ void* __sbrk(intptr_t change);
 namespace verbena::preload {
 namespace {
 
-// Per thread: inside a look-up. Initial-exec, since a preloaded library has its place reserved.
+// True while this thread looks up a function. Initial-exec, because a preloaded library has its
+// thread-local storage reserved.
 __attribute__((tls_model("initial-exec"))) thread_local bool looking_up = false;
 
-// The system calls that an allocator makes when the loader makes it start.
+// The raw functions make the system calls that an allocator needs while the loader starts it.
 int raw_open(const char* path, int flags, ...) {
   va_list arguments;
   va_start(arguments, flags);
@@ -56,7 +57,7 @@ void* raw_mremap(void* at, size_t old_length, size_t length, int flags, ...) {
   return reinterpret_cast<void*>(::syscall(SYS_mremap, at, old_length, length, flags, wanted));
 }
 int raw_shmdt(const void* at) { return static_cast<int>(::syscall(SYS_shmdt, at)); }
-// Where the C library keeps the end of the heap.
+// __curbrk is where the C library keeps the end of the heap.
 int raw_brk(void* end) {
   __curbrk = reinterpret_cast<void*>(::syscall(SYS_brk, end));
   if (__curbrk >= end) return 0;
@@ -64,7 +65,8 @@ int raw_brk(void* end) {
   return -1;
 }
 
-// The C library has these as functions since glibc 2.33; before, its headers made them of __xstat.
+// The C library has these functions since glibc 2.33. Before, its headers implemented them by
+// __xstat.
 static_assert(sizeof(struct stat) == sizeof(struct stat64));
 int raw_stat(const char* path, struct stat* out) {
   return static_cast<int>(::syscall(SYS_newfstatat, AT_FDCWD, path, out, 0));
@@ -85,7 +87,7 @@ void* raw_stat_function(std::string_view name) {
   return nullptr;
 }
 
-// The raw twin of a function, for the few that need one.
+// Returns the raw function of this type, or null if the type needs none.
 template <typename F>
 constexpr F* raw_of() {
   return nullptr;
@@ -139,7 +141,8 @@ void* look_up_next(const char* name, void* raw) {
   if (looking_up && raw != nullptr) return raw;
   looking_up = true;
   void* found = ::dlsym(RTLD_NEXT, name);
-  // Kept by the C library for old programs only: not the default version any more.
+  // The C library keeps some functions for old programs only; they have no default version any
+  // more.
   if (found == nullptr) found = ::dlvsym(RTLD_NEXT, name, "GLIBC_2.2.5");
   if (found == nullptr) found = ::dlvsym(RTLD_NEXT, name, "GLIBC_2.4");
   if (found == nullptr) found = raw_stat_function(name);

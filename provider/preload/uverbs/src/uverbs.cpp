@@ -30,8 +30,8 @@ dev_t device_number(std::uint32_t number) {
   return ::makedev(control::kUverbsMajor, control::kUverbsMinorBase + number);
 }
 
-// A socket whose other side is gone already: to libibverbs a device that opens and then refuses,
-// which ends at once, instead of one that vanished, for which it would wait five seconds.
+// Returns a socket whose other end is closed. libibverbs sees a device that opens and then refuses,
+// and gives up at once. For a device that vanished it would wait five seconds.
 UniqueFd dead_connection() {
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return {};
@@ -53,9 +53,9 @@ int open_uverbs(const std::string&, const std::string& own_name, int flags) {
   return fd.release();
 }
 
-// A pipe with both ends in one descriptor: readable like the kernel's event files, and whoever
-// fills it opens an end of its own through /proc/self/fd, so the reader's O_NONBLOCK stays its own.
-// Its flags say that it is one of these (fd_table.hpp).
+// Makes a pipe with both ends in one descriptor. It is readable like the kernel's event files. A
+// writer opens an end of its own through /proc/self/fd, so the reader's O_NONBLOCK affects only the
+// reader. The flags mark the descriptor as such a pipe (fd_table.hpp).
 int make_event_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return -1;
@@ -76,7 +76,7 @@ T* pointer_to(std::uint64_t address) {
   return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
 }
 
-// Carries out requests; each call returns 0 or an errno. `attributes` is null for write().
+// Carries out requests. Each call returns 0 or an errno. `attributes` is null for write().
 class Executor {
  public:
   Executor(std::uint32_t number, ib_uverbs_attr* attributes)
@@ -139,7 +139,7 @@ class Executor {
   }
 
  private:
-  // The caller's entries may be of an older or a newer size than ours.
+  // Fills one entry of the caller, which may be of an older or a newer size than ours.
   static void write_entry(std::span<std::uint8_t> out, const UverbsGidEntry& entry) {
     const std::size_t known = std::min(out.size(), sizeof entry);
     std::memcpy(out.data(), &entry, known);

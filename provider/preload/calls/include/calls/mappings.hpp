@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a program does to its address space, for the plugin, which must know when memory that is
-// registered goes away, or something else comes in its place (control/memory_guard.hpp). What the C
-// library does for itself (free() of a large block, the stack of a thread that ended, dlclose())
-// is not seen; but where a mapping that is new lies where registered memory lay, that was unmapped.
+// Tells the plugin what the program does to its address space. The plugin must know when registered
+// memory goes away or something else takes its place (control/memory_guard.hpp). What the C library
+// does for itself (free() of a large block, the stack of a thread that ended, dlclose()) is not
+// seen. But if a new mapping lies where registered memory lay, that memory was unmapped.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@ namespace verbena::preload::mappings {
 void watch(const control::MemoryGuard* guard) noexcept;
 bool are_watched() noexcept;
 
-// What was there, if anything was, is there no more: `by` this call. Keeps errno.
+// Reports that `by` this call whatever was mapped in the range is gone. Keeps errno.
 void note_gone(const void* address, std::size_t length, const char* by) noexcept;
-// How long the mapping is that begins here; 0: none does.
+// Returns the length of the mapping that begins at `address`, or 0 if none begins there.
 std::size_t length_of(const void* address) noexcept;
 
 }  // namespace verbena::preload::mappings

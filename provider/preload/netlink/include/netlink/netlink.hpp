@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// NETLINK_RDMA sockets, so that libibverbs, librdmacm and `rdma` find our devices among the
-// kernel's. Nothing is kept per socket: a reply is sent, through the kernel, from the socket to
-// itself, and so can be waited for and read like any other.
+// NETLINK_RDMA sockets, by which libibverbs, librdmacm and `rdma` find our devices among the
+// kernel's. Nothing is kept per socket: the socket sends a reply to itself, through the kernel, so
+// the program waits for it and reads it as usual.
 //
 //   the kernel has no RDMA   The program gets a NETLINK_USERSOCK socket (the stand-in).
 //   the kernel has RDMA      The program gets the real socket. A request that concerns us puts a
@@ -17,16 +17,16 @@
 
 namespace verbena::preload::netlink {
 
-// socket(AF_NETLINK, type, NETLINK_RDMA).
+// Does what socket(AF_NETLINK, type, NETLINK_RDMA) does.
 int open_socket(int type);
 
-// What is sent on a noted descriptor. None: pass the call on.
+// Sends on a noted descriptor. Returns nothing if the call is to be passed on.
 std::optional<ssize_t> send(int fd, const void* bytes, std::size_t size);
 std::optional<ssize_t> send(int fd, const msghdr& message);
 
 bool is_stand_in(int fd);
 
-// recvmsg on a stand-in. The sender shows as the kernel.
+// Does what recvmsg does, on a stand-in. The sender looks like the kernel.
 ssize_t receive(int fd, msghdr* message, int flags);
 
 }  // namespace verbena::preload::netlink

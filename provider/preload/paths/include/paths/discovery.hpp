@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Is there an emulator, and which devices has it? Asked anew each time over a connection of its
-// own that is closed at once: the process keeps no descriptor, no lock and no cache (but for the
-// 100 ms in which an emulator seen alive is believed to be), so fork and threads need no care. An
-// emulator that is dead or does not answer in time has no devices.
+// Finds out whether there is an emulator and which devices it has. Each call asks anew over a
+// connection that it closes at once. The process keeps no descriptor, no lock and no cache (except
+// that an emulator is believed alive for 100 ms after it was seen), so fork and threads need no
+// care. An emulator that is dead or does not answer in time has no devices.
 //
-// Called inside a Section only.
+// Call these functions inside a Section only.
 #pragma once
 
 #include <string>
@@ -20,34 +20,34 @@
 
 namespace verbena::preload {
 
-// The shadow tree's top, or empty when the runtime directory is not there or not to be trusted.
+// Returns the top of the shadow tree, or "" if the runtime directory is missing or not trusted.
 std::string shadow_directory();
 
-// A bare connection; nothing sent. `own_name`, if not empty, becomes the socket's own abstract
-// address (without the leading NUL). -1 and errno on failure.
+// Returns a bare connection on which nothing was sent, or -1 and errno. `own_name`, if not empty,
+// becomes the socket's own abstract address (without the leading NUL).
 control::UniqueFd connect_to_emulator(std::string_view own_name = {});
 
-// For single look-ups; may be 100 ms out of date.
+// The answer, for single look-ups, may be 100 ms out of date.
 bool is_emulator_alive();
 
 std::vector<control::DeviceInfo> list_devices();
 
-// Whether this process was ever shown a device of ours: it then holds on to numbers and names.
+// Returns whether this process has ever seen a device of ours. It then keeps numbers and names.
 bool has_listed_devices();
 void note_listed_devices();
 
-// The daemon writes the device's counters into the shadow tree before this returns.
+// Makes the daemon write the device's counters into the shadow tree, and waits until it has.
 void refresh_counters(const std::string& device);
 
-// What the port of a device has counted.
+// Returns the counters of the device's port.
 NamedCounters list_counters(const std::string& device);
 
-// Why the emulator refused a command of rdma_cm, or a connection did not come about: the first few,
-// where explanations are wanted (`verbena run` does).
+// Explains why the emulator refused a command of rdma_cm, or why a connection failed. Explains the
+// first few times only, and only if explanations are wanted (`verbena run` asks for them).
 bool explains_refused_commands();
 void explain_refused_command(const control::Error& error);
 
-// What there is on a device; objects up to control::Resources::kMost of each kind.
+// Returns the objects on a device, at most control::Resources::kMost of each kind.
 control::Resources list_resources(const std::string& device, control::ResourcesOf of);
 
 }  // namespace verbena::preload

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// From the path that a program asks for to the file that stands for it.
+// Maps the path that a program asks for to the file that stands in for it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ enum class Purpose : std::uint8_t { kLook, kRead };
 
 struct Redirect {
   enum class Kind : std::uint8_t {
-    kNone,       // not ours: pass the call on as it came
+    kNone,       // not ours: the call is passed on unchanged
     kFile,       // the same call on `path`
     kElsewhere,  // the same call on `path`, a file that is not ours
     kNode,       // a character device: `path` stands in for its inode, `name` says which
@@ -26,10 +26,11 @@ struct Redirect {
   bool is_node() const { return kind == Kind::kNode; }
 };
 
-// Whether it is worth asking. `path` may be null.
+// Returns whether `path`, which may be null, is worth a call of redirect().
 bool concerns_us(const char* path);
 
-// `dirfd` is as in openat. Keeps errno. kRead: its content is wanted, so counters are refreshed.
+// `dirfd` is as in openat. kRead says that the content is wanted, so counters are refreshed. Keeps
+// errno.
 Redirect redirect(int dirfd, const char* path, Purpose purpose = Purpose::kLook);
 
 }  // namespace verbena::preload

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The GID table of a device as the shadow tree has it now, in the words of the uverbs interface.
+// The GID table of a device, as it is in the shadow tree now, in the format of the uverbs
+// interface.
 //
-// Called inside a Section only.
+// Use it inside a Section only.
 #pragma once
 
 #include <array>
@@ -22,10 +23,10 @@ static_assert(sizeof(UverbsGidEntry) == 32);
 
 class ShadowGids {
  public:
-  // Of /dev/infiniband/uverbs<number>.
+  // Finds the device of /dev/infiniband/uverbs<number>.
   explicit ShadowGids(std::uint32_t uverbs_number);
 
-  // 0, or ENODEV (no such device any more), EINVAL (no such port or index), ENODATA (free slot).
+  // Returns 0, ENODEV (the device is gone), EINVAL (no such port or index) or ENODATA (free slot).
   int read(std::uint32_t port, std::uint64_t index, UverbsGidEntry& entry) const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Memory of the program that a command points to, read and written so that a wrong pointer is
-// EFAULT, as in a system call. Any thread, inside a Section.
+// Reads and writes the program's memory that a command points to. A wrong pointer gives EFAULT, as
+// in a system call. Any thread may call this, inside a Section.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// /dev/infiniband/rdma_cm: each descriptor is an event channel, a connection to the emulator on
-// which one message comes for the events that came together. So poll, epoll, O_NONBLOCK, blocking
-// and signals work as on any socket; fetching is a look into shared memory (event_pages.hpp), for
-// the last of them with a receive, or a question. What a library asks about the ID after an event
-// has come with it (verbena/preload/cm_answer_cache.hpp). Commands go over connections of the
-// process's own (cm_connection.hpp) or, where the event has promised that they succeed, over the
-// channel and without an answer.
+// /dev/infiniband/rdma_cm: each descriptor is an event channel, a connection to the emulator. One
+// message comes on it for all events that came together, so poll, epoll, O_NONBLOCK, blocking and
+// signals work as on any socket. An event is fetched from shared memory (event_pages.hpp), the last
+// of several with a receive; if it is not there, the emulator is asked. The answers to what a
+// library asks about the ID after an event come with the event
+// (verbena/preload/cm_answer_cache.hpp). Commands go over the process's own connections
+// (cm_connection.hpp). A command that the event has promised to succeed goes over the channel and
+// has no answer.
 #pragma once
 
 #include "nodes/node.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Why a connection does not come about, in words, where explanations are wanted
-// (paths/discovery.hpp). Any thread.
+// Explains in words why a connection fails, if explanations are wanted (paths/discovery.hpp). Any
+// thread may call this.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace verbena::preload {
 
-// An event that the program gets: REJECTED, UNREACHABLE and ADDR_ERROR are explained.
+// Explains an event that the program gets, if it is REJECTED, UNREACHABLE or ADDR_ERROR.
 void explain_cm_event(std::uint64_t channel, std::span<const std::uint8_t> event);
 
-// A command that was refused with this errno.
+// Explains a command that was refused with this errno.
 void explain_cm_refusal(std::span<const std::uint8_t> command, int code);
 
 }  // namespace verbena::preload

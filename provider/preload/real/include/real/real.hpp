@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The functions that we stand in front of, as the next library in line has them (RTLD_NEXT), so
-// that sanitizers and other preloaded libraries keep their place. Each is looked up at its first
-// use, because constructors of other libraries run before ours; all of them again at load, so
-// that later nothing needs the loader's lock.
+// The functions that we wrap, as the next library in line defines them (RTLD_NEXT), so that
+// sanitizers and other preloaded libraries keep their place. Each function is looked up at its
+// first use, because constructors of other libraries run before ours. All of them are looked up
+// again when this library is loaded, so that later calls do not need the loader's lock.
 #pragma once
 
 #include <dirent.h>
@@ -20,14 +20,14 @@
 
 namespace verbena::preload {
 
-// Null when no library has it.
+// Returns `raw`, which may be null, when no library has the function.
 void* look_up_next(const char* name, void* raw);
 
 template <typename F>
 class Real {
  public:
-  // `raw` serves while the loader itself, asked for the real one, calls us again, and until our
-  // load if it shall be looked up no sooner.
+  // `raw` is called while the loader, which looks up the real function, calls us again. If `waits`,
+  // `raw` is also called until this library is loaded, and nothing is looked up before.
   constexpr explicit Real(const char* name, F* raw = nullptr, bool waits = false)
       : name_(name), raw_(raw), waits_(waits) {}
 
@@ -135,9 +135,9 @@ class Real {
   X(sigprocmask, int(int, const sigset_t*, sigset_t*))                                            \
   X(pthread_sigmask, int(int, const sigset_t*, sigset_t*))
 
-// The same of those by which allocators get memory: before any constructor has run, and with locks
-// of theirs, so that to look anything up could end in the allocator again. Until our own load the
-// system call serves.
+// Allocators get memory by these functions before any constructor has run and with their locks
+// held, so that a look-up could end in the allocator again. Until this library is loaded the system
+// call is made directly.
 #define VERBENA_REAL_MEMORY_FUNCTIONS(X)                  \
   X(mmap, void*(void*, size_t, int, int, int, off_t))     \
   X(mmap64, void*(void*, size_t, int, int, int, off64_t)) \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Our own work inside a wrapped call. While a Section lives, the C library functions that this
-// thread calls are the real ones (no redirection of our own look-ups), the thread cannot be
-// cancelled half-way, and errno is what it was when it ends.
+// Marks our own work inside a wrapped call. While a Section lives, this thread calls the real C
+// library functions (our own look-ups are not redirected) and cannot be cancelled. When the Section
+// ends, errno has the value that it had before.
 #pragma once
 
 #include <pthread.h>
@@ -25,7 +25,7 @@ class Section {
   Section& operator=(const Section&) = delete;
 
   static bool is_inside() { return inside_; }
-  // What the caller shall find in errno instead.
+  // Sets the errno that the caller finds when the Section ends.
   void set_errno(int code) { saved_errno_ = code; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// VERBENA_PRELOAD_TRACE=1: one line on standard error for everything that is not passed on as it
-// came. Neither locks nor allocates.
+// Prints one line on standard error for each call that is not passed on unchanged, if
+// VERBENA_PRELOAD_TRACE=1. Neither locks nor allocates.
 #pragma once
 
 namespace verbena::preload {
@@ -11,7 +11,7 @@ __attribute__((format(printf, 1, 2))) void trace_line(const char* format, ...);
 
 }  // namespace verbena::preload
 
-// The arguments are not evaluated when nobody listens.
+// The arguments are evaluated only while tracing is on.
 #define VERBENA_TRACE(...)                                                             \
   do {                                                                                 \
     if (::verbena::preload::is_tracing()) ::verbena::preload::trace_line(__VA_ARGS__); \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // /dev/infiniband/uverbsN: a connected control socket on which nothing was sent yet (the provider
-// says Hello and OpenDevice on it), and the few kernel calls that libibverbs core makes on it by
-// itself: completion channels, event channels and GID queries.
+// says Hello and OpenDevice on it). It also carries out the few kernel calls that libibverbs core
+// makes by itself: completion channels, event channels and GID queries.
 #pragma once
 
 #include "nodes/node.hpp"

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the emulator would answer about rdma_cm IDs (control/cm_answers.hpp), from the event that
-// brings an ID until something changes it: that is when librdmacm asks. Answers are kept with the
-// version that came with them, and given only to who brings the same, from the memory that the
-// emulator shares (control/cm_event_page.hpp): so they are as true as if it had been asked. Some
-// thousand IDs, each with memory of its own for so long; what is not here is asked for.
+// Keeps what the emulator would answer about rdma_cm IDs (control/cm_answers.hpp), from the event
+// that brings an ID until something changes the ID: that is when librdmacm asks. Each answer is
+// kept with the version that came with it, and is given only to a caller with the same version,
+// which the caller gets from the memory that the emulator shares (control/cm_event_page.hpp).
+// Therefore the answers are those that the emulator would give. The cache has room for some
+// thousand IDs and allocates memory per ID. The emulator answers what is not found here.
 //
-// No lock: who looks at answers has them to himself for so long, and another thread that comes
-// meanwhile asks the emulator. For a static object: what is kept at the end stays.
+// There is no lock: a thread that reads answers takes them out meanwhile, and another thread that
+// comes then asks the emulator. For a static object: its destructor frees nothing.
 #pragma once
 
 #include <array>
@@ -35,10 +36,10 @@ class CmAnswerCache {
   };
 
   void keep(const About& about, std::uint32_t version, std::span<const std::uint8_t> answers);
-  // False when it is not known, or longer than the room that the program has for it.
+  // Returns false when the answer is not known, or is longer than the program's room for it.
   bool find(const About& about, std::uint32_t version, const control::CmQuestion& question,
             std::size_t room, CmAnswer& answer);
-  // They are not true any more, and take no memory.
+  // Drops the answers, because they are not true any more, and frees their memory.
   void forget(const About& about);
 
  private:
@@ -48,7 +49,7 @@ class CmAnswerCache {
   static std::unique_ptr<Answers> take(Place& place);
   static void put_back(Place& place, std::unique_ptr<Answers> answers);
 
-  // An ID's neighbours are those that are in use with it: they do not fall together.
+  // IDs that are in use together have neighbouring numbers and therefore different places.
   std::array<Place, control::kCmVersions> places_{};
 };
 

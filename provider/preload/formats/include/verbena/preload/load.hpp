@@ -7,7 +7,7 @@
 
 namespace verbena::preload {
 
-// A value of plain bytes, wherever it stands; all of it is there.
+// Returns a value of plain bytes at any alignment. The caller has checked that it lies in `bytes`.
 template <typename T>
 T load(std::span<const std::uint8_t> bytes, std::size_t at) {
   T value{};

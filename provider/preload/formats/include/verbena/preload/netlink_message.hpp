@@ -24,17 +24,17 @@ struct NetlinkMessage {
   std::span<const std::uint8_t> bytes;    // all of it, header included
   std::span<const std::uint8_t> payload;  // without the header
 
-  // The value of the first attribute of a type. The payload is attributes alone.
+  // Returns the value of the first attribute of a type. The payload must consist of attributes.
   std::optional<std::span<const std::uint8_t>> attribute(std::uint16_t type_wanted) const;
   std::optional<std::uint32_t> attribute_u32(std::uint16_t type_wanted) const;
-  // Without the closing NUL.
+  // Returns the text without the closing NUL.
   std::optional<std::string_view> attribute_string(std::uint16_t type_wanted) const;
 };
 
-// Up to the first message that does not fit.
+// Returns the messages up to the first one that does not fit.
 std::vector<NetlinkMessage> parse_netlink(std::span<const std::uint8_t> datagram);
 
-// Builds one message at a time; the header's length is right at any time between two calls.
+// Builds one message at a time. Between calls the header's length is always right.
 class NetlinkWriter {
  public:
   NetlinkWriter(std::uint16_t type, std::uint16_t flags, std::uint32_t sequence,
@@ -47,10 +47,10 @@ class NetlinkWriter {
   void put_bytes(std::uint16_t type, std::span<const std::uint8_t> bytes) {
     put(type, bytes.data(), bytes.size());
   }
-  // Everything put between the two is inside. Returns what end_nest wants.
+  // Everything put between the two calls lies inside. end_nest takes what begin_nest returned.
   std::size_t begin_nest(std::uint16_t type);
   void end_nest(std::size_t nest);
-  // Raw bytes instead of attributes.
+  // Appends raw bytes instead of an attribute.
   void append(const void* bytes, std::size_t size);
 
   std::size_t size() const { return bytes_.size(); }
@@ -63,18 +63,19 @@ class NetlinkWriter {
   std::vector<std::uint8_t> bytes_;
 };
 
-// What goes back, one element per datagram. Readers' buffers are 4096 bytes in the smallest case.
+// The replies to a request, one element per datagram. The smallest buffer of a reader has 4096
+// bytes.
 struct NetlinkReplies {
   static constexpr std::size_t kDatagramMax = 3584;
   std::vector<std::vector<std::uint8_t>> datagrams;
 
-  // In a datagram of its own.
+  // Adds the message in a datagram of its own.
   void add(std::vector<std::uint8_t> message) { datagrams.push_back(std::move(message)); }
-  // Behind the last one, if there is room.
+  // Adds the message to the last datagram if there is room, else in a datagram of its own.
   void pack(std::vector<std::uint8_t> message);
-  // NLMSG_ERROR; code 0 is the acknowledgement.
+  // Adds NLMSG_ERROR; code 0 makes it an acknowledgement.
   void add_error(const NetlinkMessage& request, int code, std::uint32_t port);
-  // The end of a dump; `code`: why it is not all, or nothing.
+  // Ends a dump. `code` says why the dump is incomplete or empty.
   void add_done(const NetlinkMessage& request, std::uint32_t port, int code = 0);
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The RDMA device interface over netlink (NETLINK_RDMA, client NLDEV), as libibverbs and the
-// `rdma` tool speak it: requests in, replies out. Pure but for resources and counters, which the
-// caller fetches when a request needs them.
+// Answers requests of the RDMA device interface over netlink (NETLINK_RDMA, client NLDEV), as
+// libibverbs and the `rdma` tool send them. Pure, except that it calls the caller's functions for
+// resources and counters when a request needs them.
 #pragma once
 
 #include <cstdint>
@@ -25,18 +25,18 @@ struct SharedCharacterDevice {
   std::uint64_t device_number = 0;
 };
 
-// With the names of the files in hw_counters.
+// The names are those of the files in hw_counters.
 using NamedCounters = std::vector<std::pair<std::string, std::uint64_t>>;
 
 struct Catalogue {
   std::vector<control::DeviceInfo> devices;
   std::vector<SharedCharacterDevice> shared;
-  // Of one device; all parts of the answer in one.
+  // Returns the resources of one device, with all parts of the emulator's answer put together.
   std::function<control::Resources(const std::string&, control::ResourcesOf)> resources;
   std::function<NamedCounters(const std::string&)> counters;
 };
 
-// Who answers, when the kernel knows RDMA devices of its own.
+// Says who answers when the kernel has RDMA devices of its own.
 enum class Route : std::uint8_t {
   kOurs,    // names a device of ours, or rdma_cm
   kMerged,  // a list of all devices
@@ -44,11 +44,11 @@ enum class Route : std::uint8_t {
 };
 Route route_of(const NetlinkMessage& request);
 
-// The whole reply of a host without RDMA devices of its own. `port` is the requester's.
+// Makes the whole reply, on a host without RDMA devices of its own. `port` is the requester's.
 void answer_nldev(const NetlinkMessage& request, const Catalogue& catalogue, std::uint32_t port,
                   NetlinkReplies& replies);
 
-// The reply to a kMerged dump: what the kernel said (without its last word), then ours.
+// Makes the reply to a kMerged dump: the kernel's messages (without its last one), then ours.
 void merge_dump(const NetlinkMessage& request, std::span<const std::uint8_t> kernel_reply,
                 const Catalogue& catalogue, std::uint32_t port, NetlinkReplies& replies);
 

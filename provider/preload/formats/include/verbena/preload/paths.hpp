@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which of the kernel's files a path names, of those that Verbena stands in for. Pure: text in,
-// text out, no file is touched.
+// Tells which of the kernel's files, of those that Verbena stands in for, a path names. Pure: it
+// maps text to text and touches no file.
 //
 //   /sys/class/infiniband                     a root; listed as a union of ours and foreign ones
 //   /sys/class/infiniband/verbena0/ports/1    an entry: name "verbena0", rest "/ports/1"
@@ -14,10 +14,10 @@ namespace verbena::preload {
 
 enum class Root : std::uint8_t { kNone, kInfiniBand, kVerbs, kMad, kMisc, kDev };
 
-// "/sys/class/infiniband" and so on; the shadow tree has the same below its own top.
+// Returns "/sys/class/infiniband" and so on. The shadow tree has the same paths below its top.
 std::string_view directory_of(Root root);
 
-// /sys/class/misc is full of foreign things: of it only entries are ours, never the listing.
+// /sys/class/misc is full of foreign entries: we add entries to it but do not replace its listing.
 constexpr bool has_union(Root root) { return root != Root::kNone && root != Root::kMisc; }
 
 struct Place {
@@ -28,16 +28,17 @@ struct Place {
   bool is_root() const { return root != Root::kNone && name.empty(); }
 };
 
-// The cheap question that every wrapped call asks first: can this path be about us at all?
+// Decides cheaply, for every wrapped call, whether the path can be ours at all.
 bool may_concern(const char* path);
 
-// An absolute path without `.`, `..`, doubled and trailing slashes. `..` goes back by text.
+// Returns an absolute path without `.`, `..`, doubled and trailing slashes. `..` is resolved in the
+// text, without a look at links.
 std::string normalise(std::string_view absolute);
 
-// Points into `normalised`.
+// The views in the result point into `normalised`.
 Place place_of(std::string_view normalised);
 
-// Files that the daemon has to bring up to date before they are read.
+// Returns whether the daemon must bring the file up to date before it is read.
 bool is_counter(const Place& place);
 
 }  // namespace verbena::preload

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What libibverbs core says to the kernel on its own account, behind a provider's back: parsed
-// from the bytes of write(2) and ioctl(2) on an uverbs descriptor. Pure: nothing is read beyond
-// the spans, no pointer inside a request is followed here.
+// Parses what libibverbs core itself, not the provider, says to the kernel: the bytes of write(2)
+// and ioctl(2) on a uverbs descriptor. Pure: nothing is read beyond the spans, and no pointer
+// inside a request is followed here.
 //
-// write:  {u32 command, u16 in_words, u16 out_words} then the command's own part, which begins
-//         with the u64 address of its response.
-// ioctl:  {u16 length, u16 object, u16 method, u16 attributes, u64, u32 driver, u32} then
-//         attributes of 16 bytes {u16 id, u16 length, u16 flags, u16, u64 data}.
+// write:  {u32 command, u16 in_words, u16 out_words}, then the command's own part, which begins
+// |        with the u64 address of its response. |ioctl:  {u16 length, u16 object, u16 method, u16
+// attributes, u64, u32 driver, u32}, then |        attributes of 16 bytes {u16 id, u16 length, u16
+// flags, u16, u64 data}.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@
 namespace verbena::preload {
 
 inline constexpr std::uint32_t kCommandCreateCompChannel = 17;
-// Ours alone: succeeds when this library sees the caller's write() calls (its self-test).
+// A command of our own. It succeeds when this library sees the caller's write() calls (its
+// self-test).
 inline constexpr std::uint32_t kCommandAreYouThere = 0x56425641;
 
 inline constexpr std::size_t kIoctlHeaderSize = 24;
@@ -26,11 +27,11 @@ inline constexpr std::size_t kIoctlAttributeSize = 16;
 inline constexpr std::size_t kGidEntrySize = 32;
 inline constexpr std::uint16_t kAttributeOutputIsValid = 1u << 1;
 
-// A pipe for completions; its number goes to `response` (four bytes).
+// Asks for a pipe for completions. Its number goes to `response` (four bytes).
 struct CreateCompChannel {
   std::uint64_t response = 0;
 };
-// The same for asynchronous events, of an imported context; `attribute` takes the descriptor.
+// Asks for a pipe for asynchronous events, for an imported context. `attribute` takes its number.
 struct AllocateAsyncEvents {
   std::size_t attribute = 0;
 };
@@ -51,7 +52,7 @@ struct QueryGidTable {
   std::size_t count_attribute = 0;
 };
 struct AreYouThere {};
-// The errno that the kernel of a device without this call gives.
+// The request fails with the errno of a kernel whose device lacks this call.
 struct RefusedRequest {
   int code = 0;
 };
@@ -61,7 +62,7 @@ using UverbsRequest = std::variant<RefusedRequest, AreYouThere, CreateCompChanne
 
 UverbsRequest parse_uverbs_write(std::span<const std::uint8_t> bytes);
 
-// The length that an ioctl's header states; none when there is not even room for a header.
+// Returns the length in an ioctl's header, or nothing if the header is cut or inconsistent.
 std::optional<std::size_t> uverbs_ioctl_length(std::span<const std::uint8_t> header);
 
 UverbsRequest parse_uverbs_ioctl(std::span<const std::uint8_t> bytes);
