@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
 
-// Never 0. Different peers may share one: whoever uses an entry compares the peer.
+// Returns a key that is never 0. Different peers may share a key: the user of an entry compares the
+// peer.
 std::uint64_t key_of(const Peer& peer) {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -23,15 +24,15 @@ std::uint64_t key_of(const Peer& peer) {
 
 }  // namespace
 
-// An entry stays with its key for ever or until another peer takes the place; the ring in it comes
-// and goes under the lock, which also makes its senders one writer.
+// An entry keeps its key until another peer takes its place. Its ring comes and goes under the
+// lock, which also makes all senders one writer.
 struct OutboundRings::Entry {
   Published<std::uint64_t> key{0};
   Lock lock;
   Peer peer;
   std::optional<RingWriter> writer;
   WakerHandle handle;
-  // Where the reader of a full ring was seen, and since when.
+  // Where the reader of a full ring stood when it was looked at, and since when.
   std::uint64_t stood_at = kNowhere;
   TimeNs stood_since = 0;
 
@@ -40,7 +41,7 @@ struct OutboundRings::Entry {
   }
   void drop_ring() noexcept {
     writer.reset();
-    WakerHandle(std::move(handle));  // which closes it
+    WakerHandle(std::move(handle));  // closes the handle
   }
 };
 
@@ -83,7 +84,7 @@ void OutboundRings::remove(const Peer& peer) noexcept {
   if (entry == nullptr) return;
   const Guard guard(entry->lock);
   if (!(entry->peer == peer)) return;
-  // Who reads there, if it is somebody still, takes our packets by UDP again.
+  // If the reader is still there, it receives our packets by UDP from now on.
   if (entry->writer) entry->writer->ring().close();
   entry->drop_ring();
 }
@@ -107,7 +108,8 @@ OutboundRings::Entry* OutboundRings::find(const Peer& peer) const noexcept {
   return nullptr;
 }
 
-// Under change_lock_. The peer's entry; else a free one on its way, or one whose ring is gone.
+// Returns the peer's entry; else the first on its probe path that has no ring; null if there are
+// too many rings. Under change_lock_.
 OutboundRings::Entry* OutboundRings::place_for(const Peer& peer) noexcept {
   if (Entry* known = find(peer)) return known;
   const std::uint64_t key = key_of(peer);
@@ -183,8 +185,8 @@ void OutboundRings::count_sent(const Entry& entry,
   sent_to(entry).add(count);
 }
 
-// An entry that another peer took meanwhile has no ring to this one; if one is added to this peer
-// again, additions_ tells.
+// Another peer may have taken the entry meanwhile: then it holds no ring to this peer. If a ring to
+// this peer is added again, additions_ changes, and the place is looked up anew.
 template <typename Answer, typename Look>
 Answer OutboundRings::of_ring(RingTo& ring, Answer otherwise, Look&& look) const noexcept {
   if (is_empty()) return otherwise;

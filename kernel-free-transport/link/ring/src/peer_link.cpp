@@ -10,15 +10,16 @@
 namespace verbena::link {
 namespace {
 
-// Packets from one ring before the next has its turn.
+// Packets that are taken from one ring before the next ring is read.
 constexpr std::size_t kRingTurn = 64;
-// And bytes: who READs asks for more when it learns that something has come (README.md).
+// Bytes that are taken from one ring before the next ring is read. A requester that READs asks for
+// more when it learns that something has come (README.md).
 constexpr std::size_t kRingTurnBytes = 32 * 1024;
 constexpr std::size_t kDrainMax = 4096;
-// Of linger(): a look at one ring takes some 3 ns.
+// How often linger() looks, and at how many rings at most. A look at one ring takes some 3 ns.
 constexpr int kLooks = 16;
 constexpr std::size_t kLingerRingsMax = 4;
-// More than any ring of ours holds.
+// The most packets that are read from a ring before it goes: as many as a ring of ours holds.
 constexpr std::size_t kLastWordsMax = SharedRing::kDefaultCapacity / 64;
 
 Peer peer_of(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet) {
@@ -28,16 +29,16 @@ Peer peer_of(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet) {
 
 }  // namespace
 
-// In lines of its own, which processors fetch in pairs: whoever happens to receive for two engines
-// makes one behind the other, and then two threads write to them with each packet.
+// Aligned to 128 bytes because processors fetch cache lines in pairs. Otherwise two engines'
+// readers would share a pair, and each packet of one would slow the other.
 struct alignas(128) PeerLink::Inbound {
   Peer peer;
   RingReader reader;
-  wire::RxDatagram datagram;  // the last one; its addresses are those of all
+  wire::RxDatagram datagram;  // the last one; its addresses are the same for all
   bool is_new = true;
 };
 
-// For the receiving thread: a ring to read, or, without one, a peer to forget.
+// A change that the receiving thread makes: a ring to read, or, without a ring, a peer to forget.
 struct PeerLink::Pending {
   Peer peer;
   std::optional<SharedRing> ring;
@@ -68,7 +69,7 @@ bool PeerLink::add_source(std::uint8_t source, std::unique_ptr<UdpLink> udp) {
   return true;
 }
 
-// A number that was never given leads to no link of its own, and so to the port's.
+// A number that was never given leads to the port's own link.
 UdpLink& PeerLink::udp_from_further(std::uint8_t source) const noexcept {
   UdpLink* further = further_.udp(source);
   return further != nullptr ? *further : *udp_;
@@ -102,7 +103,7 @@ void PeerLink::abandon_rings() noexcept {
   has_pending_.publish(false);
 }
 
-// A receiver that sleeps must see the new ring before it can be asked to be woken for it.
+// Wakes a sleeping receiver, because it must see the new ring before a writer can ask to wake it.
 void PeerLink::change(Pending change) {
   {
     const Guard guard(change_lock_);
@@ -172,7 +173,8 @@ std::size_t PeerLink::send(wire::TxBatch& batch, Qpn flow) noexcept {
   return taken;
 }
 
-// The ring has gone. What stood for several has gone with it, and what repeats it will not.
+// A merged packet was made for a ring that has gone since: it is lost here, and the queue pair
+// repeats it as ordinary packets.
 std::size_t PeerLink::send_by_udp(wire::TxBatch& batch, std::size_t first, std::size_t count,
                                   Qpn flow) noexcept {
   const auto packets = batch.packets().subspan(first, count);
@@ -194,7 +196,7 @@ std::size_t PeerLink::send_by_udp(wire::TxBatch& batch, std::size_t first, std::
   return taken;
 }
 
-// Nothing if there is no ring to this peer.
+// Returns nothing if there is no ring to this peer.
 std::optional<std::size_t> PeerLink::send_by_ring(const wire::TxBatch& batch, std::size_t first,
                                                   std::size_t count, const Peer& peer) noexcept {
   const auto put = outbound_->put(batch, first, count, peer);
@@ -250,8 +252,9 @@ bool PeerLink::linger() noexcept {
   return false;
 }
 
-// This thread has read what was to wake another one, which therefore sleeps on. Those who sent it
-// will not send it twice, unless there is a new sleep; what came meanwhile is read here.
+// This thread may have read a datagram that was to wake another thread, which therefore sleeps on.
+// The writer does not wake a reader twice in one sleep, so a new sleep is announced here; what came
+// meanwhile is read afterwards.
 std::size_t PeerLink::announce_sleep_again(RxSink& sink, std::size_t budget) noexcept {
   has_read_udp_ = false;
   for (Inbound& in : inbound_) in.reader.begin_sleep();
@@ -302,7 +305,8 @@ std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget
   return from_udp + count;
 }
 
-// What the peer sent before by UDP is in the socket by now: loopback delivers at once.
+// Everything that the peer sent earlier by UDP is in the socket by now, because loopback delivers
+// at once.
 std::size_t PeerLink::greet(Inbound& in, RxSink& sink) noexcept {
   std::size_t count = 0;
   while (count < kDrainMax) {
@@ -314,7 +318,7 @@ std::size_t PeerLink::greet(Inbound& in, RxSink& sink) noexcept {
   return count;
 }
 
-// Returns how many packets were left in rings that are gone now.
+// Returns how many packets were read from rings that are gone now.
 std::size_t PeerLink::adopt_changes(RxSink& sink) noexcept {
   std::vector<Pending> changes;
   {
@@ -360,12 +364,12 @@ bool PeerLink::prepare_wait() noexcept {
   return false;
 }
 
-// Whoever had a ring to here has a handle, and may have used it last.
+// A peer that once had a ring to this link still has a handle and may have used it since.
 void PeerLink::silence() noexcept {
   if (has_had_rings_.read_relaxed()) waker_.silence();
 }
 
-// The next receive() looks everywhere.
+// Makes the next receive() look everywhere.
 void PeerLink::end_wait() noexcept {
   is_sleeping_ = false;
   for (Inbound& in : inbound_) in.reader.end_sleep();

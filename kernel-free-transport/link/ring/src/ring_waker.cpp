@@ -21,7 +21,8 @@ int option_of(int fd, int option) noexcept {
 
 }  // namespace
 
-// A peer gave it. Other kinds of sockets have locks that others may hold for long.
+// The descriptor comes from a peer, so its kind is checked: shutdown() of other sockets may wait
+// for locks that others hold for long.
 WakerHandle::WakerHandle(int fd) noexcept : fd_(fd) {
   const int saved = errno;
   if (fd_ >= 0 &&
@@ -56,7 +57,7 @@ RingWaker::RingWaker() noexcept {
 
 RingWaker::~RingWaker() { drop(); }
 
-// That the second time wakes like the first is nowhere promised, so it is tried.
+// Tries two wake-ups, because no document promises that a second shutdown() wakes like the first.
 bool RingWaker::make() noexcept {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return false;

@@ -23,18 +23,19 @@ namespace {
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kRecordHeader = 16;
-constexpr std::size_t kInFirstLine = kLine - kRecordHeader;  // of a packet
-constexpr std::size_t kPiggybackedAckSize = 8;               // behind it
+constexpr std::size_t kInFirstLine = kLine - kRecordHeader;  // bytes of a packet
+constexpr std::size_t kPiggybackedAckSize = 8;               // behind the packet
 constexpr std::size_t kCapacityMin = 64 * 1024;
 constexpr std::size_t kCapacityMax = 1u << 30;
 constexpr std::uint64_t kWhat = 0x39474e4952425256;  // "VRBRING9"
 constexpr std::uint64_t kLengthBits = 0xffff;
-constexpr std::uint64_t kJump = 0xffff;  // as a length: go on at the beginning
-// Of a record, what is asked for before it is copied. After so much the processor has seen what
-// comes next; of lines that the other side has, which come slowly, it helps for longer.
+constexpr std::uint64_t kJump = 0xffff;  // as a length: continue at the beginning
+// How much of a record is prefetched before it is copied, by the reader (kAhead) and by the writer
+// (kTakenAhead). After that much the processor foresees what comes next. The writer prefetches
+// more, because lines in the reader's cache come slowly.
 constexpr std::size_t kAhead = 4096;
 constexpr std::size_t kTakenAhead = 8192;
-// Nobody may shrink the memory under the other side (SIGBUS) or add seals of his own.
+// Neither side may shrink the memory under the other (SIGBUS) or add seals of its own.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 constexpr std::uint64_t record_size(std::size_t length) {
@@ -52,9 +53,9 @@ std::atomic_ref<std::uint64_t> first_word(std::uint8_t* record) {
   return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(record));
 }
 
-// Takes the first lines away from the reader, who had them a lap ago: all at once, where a copy
-// would wait for one after the other. (Compilers make this of the builtin only for processors from
-// 2014 on; older ones take it for nothing.)
+// Takes the first lines away from the reader, which has had them since the last lap. All are
+// requested at once; a copy would wait for one after the other. (Compilers emit this instruction
+// for the builtin only if they compile for processors from 2014 on; older processors ignore it.)
 void take_lines(std::uint8_t* at, std::size_t size) {
   for (std::size_t i = 0; i < std::min(size, kTakenAhead); i += kLine) {
 #ifdef __x86_64__
@@ -65,24 +66,25 @@ void take_lines(std::uint8_t* at, std::size_t size) {
   }
 }
 
-// The same for the reader: while the engine looks at the headers, the payload is on its way.
+// Prefetches the first lines for the reader: while the engine looks at the headers, the payload is
+// on its way.
 void bring_lines(const std::uint8_t* at, std::size_t size) {
   for (std::size_t i = 0; i < std::min(size, kAhead); i += kLine) __builtin_prefetch(at + i, 0, 2);
 }
 
-// Between the last store of a writer and its look at the reader's state, as the reader's
-// announcement is before its last look at the ring: one of the two sees the other. Not by the store
-// itself: one that waits for those before it gives a reader who polls the line time to take it
-// away.
+// Stands between a writer's last store and its look at the reader's state, as the reader's
+// announcement stands before its last look at the ring: one of the two sees the other. A
+// sequentially consistent store would not do: it waits for the stores before it, and a reader that
+// polls the line would have time to take it away.
 void order_before_look() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
-// Traffic class, hop limit, flow label and GRH travel beside the packet, as an IP header would
-// carry them; and for how many a merged one stands, and whether it has a piggybacked ACK.
+// The fields of a record: traffic class, hop limit, flow label and GRH, as an IP header would carry
+// them; for how many packets a merged one stands; and whether a piggybacked ACK follows the packet.
 constexpr std::uint64_t kHasPiggybackedAck = 1u << 18;
 constexpr unsigned kMergedAt = 32;
 constexpr std::uint64_t kMergedBits = 0xffff;
-constexpr unsigned kFlowHighAt = 28;  // its upper four bits
-constexpr unsigned kFlowLowAt = 48;   // the other sixteen
+constexpr unsigned kFlowHighAt = 28;  // the flow label's upper four bits
+constexpr unsigned kFlowLowAt = 48;   // the flow label's other sixteen bits
 std::uint64_t pack(const wire::Destination& to, const wire::TxBatch::Packet& packet) {
   return to.traffic_class | std::uint64_t{to.hop_limit} << 8 |
          static_cast<std::uint64_t>(to.has_grh) << 16 |
@@ -104,7 +106,8 @@ struct SharedRing::Header {
   std::uint64_t what;
   std::uint64_t key;
   alignas(kLine) std::atomic<std::uint64_t> tail;
-  // Read with every batch: a line that does not change costs the writer nothing.
+  // The writer reads this with every batch. It has a line of its own, which costs the writer
+  // nothing while it does not change.
   alignas(kLine) std::atomic<std::uint32_t> sleep;
   alignas(kLine) std::atomic<std::uint32_t> closed;
   std::atomic<std::uint32_t> packs;
@@ -165,7 +168,7 @@ SharedRing::~SharedRing() {
   if (is_mapped()) ::munmap(memory_, kPage + capacity_);
 }
 
-// A forked child may have something else at that place.
+// In a forked child, something else may be mapped at this address.
 bool SharedRing::is_mapped() const noexcept { return memory_ != nullptr && process_ == ::getpid(); }
 
 std::uint32_t SharedRing::packets_held(std::size_t packet_bytes) noexcept {
@@ -182,7 +185,7 @@ std::uint8_t* SharedRing::record_at(std::uint64_t position) const {
   return static_cast<std::uint8_t*>(memory_) + kPage + offset_of(position);
 }
 
-// In place above the length.
+// Returns the tag in its place above the length.
 std::uint64_t SharedRing::tag_of(std::uint64_t position) const {
   std::uint64_t mixed = (position / kLine + key_) * 0x9e3779b97f4a7c15u;
   mixed ^= mixed >> 32;
@@ -224,19 +227,20 @@ std::size_t RingWriter::put(const wire::TxBatch& batch, std::size_t first,
   return done;
 }
 
-// A borrowed payload may be gone: what is written in its place nobody takes.
+// If a borrowed payload is gone, the packet is spoiled, so that no receiver accepts it.
 bool RingWriter::put(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
                      const std::optional<wire::PiggybackedAck>& ack) noexcept {
   const std::size_t length = packet.length;
   if (length > wire::kMaxMerged) return false;
   const std::uint64_t size = record_size(length + (ack ? kPiggybackedAckSize : 0));
   const std::uint64_t to_end = ring_.capacity_ - ring_.offset_of(head_);
-  // At the beginning, if it does not fit before the ring's end.
+  // A record that does not fit before the ring's end goes to the beginning.
   const std::uint64_t skipped = size > to_end ? to_end : 0;
   if (!has_room(skipped + size)) return false;
   const std::uint64_t at = head_ + skipped;
   std::uint8_t* record = ring_.record_at(at);
-  // The reader polls the first line, and would take it away again while the others are written.
+  // The first line is not taken yet: the reader polls it and would take it back while the others
+  // are written.
   if (size > kLine) take_lines(record + kLine, size - kLine);
   bool is_there =
       length <= kInFirstLine || batch.copy(packet, kInFirstLine, length, record + kLine);
@@ -254,13 +258,14 @@ bool RingWriter::put(const wire::TxBatch& batch, const wire::TxBatch::Packet& pa
     first_word(ring_.record_at(where)).store(ring_.tag_of(where) | what, std::memory_order_release);
   };
   publish(at, length);
-  // What the reader finds at the beginning is whole before it is sent there.
+  // The record at the beginning is complete before the reader is sent there.
   if (skipped != 0) publish(head_, kJump);
   head_ = at + size;
   return true;
 }
 
-// False: the reader breaks the rules. It moves forward only, and never past what was written.
+// Returns false and closes the ring if the reader breaks the rules: its position moves forward
+// only, and never past what was written.
 bool RingWriter::look_at_reader() noexcept {
   const std::uint64_t tail = ring_.header().tail.load(std::memory_order_acquire);
   if (tail < tail_seen_ || tail > head_) {
@@ -320,7 +325,7 @@ bool RingReader::take(wire::RxDatagram& fields) noexcept {
     std::uint64_t word_of_fields = 0;
     std::memcpy(&word_of_fields, record + sizeof word, sizeof word_of_fields);
     if (length == kJump) [[unlikely]] {
-      // There is nothing to jump over at the beginning.
+      // A jump at the beginning would skip nothing, so it breaks the rules.
       if (to_end == ring_.capacity_) return break_off();
       tail_ += to_end;
       continue;
@@ -338,8 +343,8 @@ bool RingReader::take(wire::RxDatagram& fields) noexcept {
       std::memcpy(&ack, record + kRecordHeader + length, sizeof ack);
       fields.piggybacked_ack = wire::PiggybackedAck::of_word(ack);
     }
-    // Often an acknowledgement and the answer come together; while the one is taken in, the other's
-    // line is on its way.
+    // An acknowledgement and the answer often come together. While the first is taken in, the
+    // second one's line is on its way.
     __builtin_prefetch(ring_.record_at(tail_ + size));
     tail_ += size;
     const std::uint8_t* packet = record + kRecordHeader;

@@ -2,7 +2,8 @@
 // The further addresses of a port, each with a UDP socket of its own, by their numbers
 // (Destination::source).
 //
-// Threads: add() and what reads by number, any. The rest under the receive lock.
+// Threads: any thread may call add(), udp(), address() and wait_fd(). All other calls are made
+// under the receive lock.
 #pragma once
 
 #include <array>
@@ -19,7 +20,7 @@ namespace verbena::link {
 
 class FurtherAddresses {
  public:
-  // Numbers are below it; 0 is the port's own address.
+  // Numbers are below this limit; 0 is the port's own address.
   static constexpr std::size_t kNumbersMax = 16;
 
   FurtherAddresses() = default;
@@ -27,19 +28,20 @@ class FurtherAddresses {
   FurtherAddresses& operator=(const FurtherAddresses&) = delete;
   ~FurtherAddresses();
 
-  // Once for each number, from 1 on. What is sent from it goes at once; what comes to it is
-  // received after the next adopt(). False: the system has nothing left to wait on it.
+  // Adds an address, once for each number from 1 on. Packets can be sent from it at once; packets
+  // to it are received after the next adopt(). Returns false if the system cannot wait on the
+  // socket.
   bool add(std::uint8_t number, std::unique_ptr<UdpLink> udp);
-  // Null: the number was never given.
+  // Returns null if the number was never given.
   UdpLink* udp(std::uint8_t number) const noexcept;
   const IpAddress* address(std::uint8_t number) const noexcept;
-  // Readable when something came to one of them; -1: there are none.
+  // Readable when something came to a further address; -1 if there are none.
   int wait_fd() const noexcept { return wait_fd_.read(); }
 
-  // Receives from now on what comes to those that were added since.
+  // From now on also receives what comes to the addresses that were added since the last call.
   void adopt();
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept;
-  // As UdpLink says, of those that are adopted and of those to come.
+  // Does what UdpLink::want_header_fields() does, for the adopted addresses and for later ones.
   void want_header_fields() noexcept;
 
  private:
@@ -52,10 +54,10 @@ class FurtherAddresses {
     return number < kNumbersMax ? by_number_[number].read() : nullptr;
   }
 
-  Lock lock_;  // guards the list of all
+  Lock lock_;  // guards all_
   std::vector<std::unique_ptr<Further>> all_;
-  std::array<Published<Further*>, kNumbersMax> by_number_{};  // null: not there
-  Published<int> wait_fd_{-1};                                // an epoll of theirs
+  std::array<Published<Further*>, kNumbersMax> by_number_{};  // null: no such address
+  Published<int> wait_fd_{-1};                                // an epoll of their sockets
   std::vector<UdpLink*> received_;
   bool wants_header_fields_ = false;
 };

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Chooses the path to each peer: a shared ring to a context on the same host that was given one,
-// UDP to everybody else. Owned by a context in place of its UdpLink, which it owns in turn. Rings
-// come and go at run time, by the emulator's word; the queue pairs notice nothing but speed.
+// Chooses the path to each peer: a shared ring to a context on the same host if the emulator made
+// one, UDP to all others. Owned by a context in place of its UdpLink, which it owns in turn. Rings
+// come and go at run time, as the emulator decides; the queue pairs notice only the speed.
 //
 // Order is kept when a peer moves from UDP to a ring: the first packet of a new ring waits until
-// everything was read that UDP held when it was seen, and loopback delivers before a send returns.
-// From there on nothing of that peer's comes by UDP, and who pretends is found out (hears_by_ring).
-// A full ring means "later", not UDP. A ring that ends (its reader has died, or one side broke the
-// rules) leads back to UDP.
+// everything was read that UDP held when that packet was seen (loopback delivers before a send
+// returns). From then on no packet of that peer comes by UDP, and a UDP packet in its name is
+// detected as false (hears_by_ring). A full ring means "later", not UDP. After a ring has ended
+// (its reader has died, or one side broke the rules), packets go by UDP again.
 //
-// A reader that sleeps is woken by its waker, or, by a writer that has no handle of it, through
-// its UDP socket. One that does not sleep is expected to read soon; a writer that waits for it may
-// nudge it in the same way. While rings are busy, UDP is looked at less often.
+// A sleeping reader is woken by its waker or, if the writer has no handle of the waker, through its
+// UDP socket. A reader that is awake is expected to read soon; a writer that waits for it may nudge
+// it in the same way. While rings are busy, UDP is looked at less often.
 //
 // In a ring, several of a network's packets travel as one merged packet.
 //
@@ -35,8 +35,8 @@
 
 namespace verbena::link {
 
-// A context, as its peers see it, and by which address of its own (Destination::source) one of them
-// talks to it: the same two by other addresses are others, with rings of their own.
+// A context as one of its peers sees it, and the address of that peer (Destination::source) that
+// talks to it. The same context seen from another address is another Peer, with rings of its own.
 struct Peer {
   IpAddress address;
   std::uint32_t slot = 0;
@@ -46,20 +46,20 @@ struct Peer {
 
 enum class Carrier : std::uint8_t { kUdp, kRing };
 
-// The ring to a peer, for who asks of it often: it is looked for again only when rings were added
-// since. One thread at a time.
+// The ring to a peer, for a caller that asks about it often: the ring is looked up again only after
+// rings were added. One thread at a time.
 struct RingTo {
   Peer peer;
-  std::uint32_t additions = 0;              // when it was looked for
-  std::optional<std::uint16_t> place = {};  // where it was found
+  std::uint32_t additions = 0;              // rings added so far, at the look-up
+  std::optional<std::uint16_t> place = {};  // where the ring was found
 };
 
 struct PeerStatistics {
   Counter ring_full;  // times that send() took less than all because of a ring
   Counter kicks;      // sleeping readers woken
-  Counter nudges;     // readers woken who did not sleep and did not read
+  Counter nudges;     // awake readers that were woken because they did not read
   OwnedCounter ring_packets_received;
-  OwnedCounter rings_broken;  // ended because the peer broke the rules
+  OwnedCounter rings_broken;  // rings that ended because the peer broke the rules
 };
 
 class OutboundRings;
@@ -69,60 +69,62 @@ class PeerLink final : public Link {
   static constexpr std::size_t kPeersMax = 128;
   static constexpr std::size_t kSourcesMax = FurtherAddresses::kNumbersMax;
 
-  // `self` is how the peers see this context. `ring_packets`: where the packets that go into rings
-  // are counted, PortCounters::kRingPlaces of them; null: in a place of its own. Outlives it.
+  // `self` is how the peers see this context. `ring_packets`: PortCounters::kRingPlaces counters
+  // for the packets that go into rings, which outlive the link; null: the link has its own.
   PeerLink(std::unique_ptr<UdpLink> udp, const Peer& self, DropCounters& drops,
            OwnedCounter* ring_packets = nullptr);
-  // Ends its rings.
+  // Ends the link's rings.
   ~PeerLink() override;
 
-  // A further address of the port: what has its number as Destination::source is sent by this link,
-  // and what comes there is received with the rest. Once for each number, from 1 on below
-  // kSourcesMax. False: the system has nothing left to wait on it.
+  // Adds a further address of the port: this link sends what has the address's number as
+  // Destination::source, and receives what comes there. Once for each number, from 1 on and below
+  // kSourcesMax. Returns false if the system cannot wait on the socket.
   bool add_source(std::uint8_t source, std::unique_ptr<UdpLink> udp);
-  // Packets to `peer` go into this ring from the next send on. False if there are kPeersMax.
-  // `handle` is that of the peer's waker.
+  // Packets to `peer` go into this ring from the next send on. Returns false if there are kPeersMax
+  // rings. `handle` belongs to the peer's waker.
   bool add_outbound(const Peer& peer, SharedRing ring, WakerHandle handle = {});
   // Packets in this ring come from `peer`.
   void add_inbound(const Peer& peer, SharedRing ring);
-  // In both directions. What is in the inbound ring is received before the ring goes: a peer that
-  // ends in an orderly way says its last words there.
+  // Removes the rings in both directions. What the inbound ring holds is received first: a peer
+  // that ends in an orderly way leaves its last packets there.
   void remove(const Peer& peer);
-  // In a forked child, where the rings are not mapped and the locks may be held by threads that
-  // are not there: no ring is touched from here on.
+  // Touches no ring from here on. For a forked child, where the rings are not mapped and threads
+  // that do not exist there may hold the locks.
   void abandon_rings() noexcept;
-  // The ring to this peer, if there is one, has room for a batch. Of a reader that has read nothing
-  // of a full ring for kStuckAfter nobody expects it, and what is sent to it is lost.
+  // Says whether the ring to this peer, if there is one, has room for a batch. If the reader of a
+  // full ring has read nothing for kStuckAfter, this link stops waiting for it and answers kSome;
+  // what is then sent is lost.
   static constexpr TimeNs kStuckAfter = 200'000'000;
   wire::Path::Room room(RingTo& ring, TimeNs now) noexcept;
-  // How far the ring to this peer was written and read; nothing without one.
+  // Says how far the ring to this peer was written and read; nothing without a ring.
   std::optional<wire::Path::Reading> reading(RingTo& ring) noexcept;
   Carrier carrier_to(const Peer& peer) noexcept;
-  // Under the receive lock: this peer has begun to write to its ring, and has not ended it. Until
-  // then, and afterwards, its packets may come by UDP.
+  // Returns whether this peer has begun to write to its ring and has not ended it. Before and
+  // afterwards its packets may come by UDP. Under the receive lock.
   bool hears_by_ring(const Peer& peer) const noexcept;
-  // Which packets of rings may stand for several, out and in; at first, all. What peers have sent
-  // otherwise until they see it still comes in.
+  // Sets whether packets of rings may stand for several, in both directions; at first they may.
+  // What peers send before they see the change is still received.
   void set_packs(Packs allowed);
   wire::Path::Packing packing(RingTo& ring) noexcept;
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
-  // A ring damages nothing: its packets are lost at once.
+  // A ring cannot damage packets: those that would go into one are lost at once.
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
-  // Under the receive lock, for an application that does nothing but poll: looks at the rings for
-  // about as long as an empty receive() takes, so that a packet is seen when it comes and not in
-  // the next poll. True: one is there. It buys 15 to 18% of ib_write_lat and ib_send_lat of 8 B.
+  // Looks at the rings for about as long as an empty receive() takes, so that a packet is seen when
+  // it comes and not in the next poll. Returns whether a packet is there. For an application that
+  // does nothing but poll, under the receive lock. Saves 15 to 18% of ib_write_lat and ib_send_lat
+  // of 8 B.
   bool linger() noexcept;
-  // Under the receive lock, as UdpLink says.
+  // Does what UdpLink::want_header_fields() does, for all addresses. Under the receive lock.
   void want_header_fields() noexcept;
-  // Under the receive lock: the next empty round looks at UDP, too.
+  // Makes the next empty round look at UDP as well. Under the receive lock.
   void look_at_udp() noexcept { udp_rounds_.look_soon(); }
-  // For whoever polls in vain, under the receive lock: a reader that does not sleep, and before
-  // whom something of ours has lain for long, is woken as if it slept.
+  // Wakes a reader that does not sleep but has left packets of ours unread for long, as if it
+  // slept. For a thread that polls in vain, under the receive lock.
   void nudge(TimeNs now) noexcept;
   int wait_fd() const noexcept override { return udp_->wait_fd(); }
-  // The same for what comes to further addresses; -1: there are none.
+  // Readable when something came to a further address; -1 if there are none.
   int further_wait_fd() const noexcept { return further_.wait_fd(); }
   int wake_fd() const noexcept override { return waker_.fd(); }
   int wake_edges() const noexcept override { return waker_.edges(); }
@@ -139,7 +141,7 @@ class PeerLink final : public Link {
   std::uint64_t ring_packets_sent() const noexcept;
   UdpLink& udp() { return *udp_; }
   const Peer& self() const { return self_; }
-  // For writers of rings to this link; -1: none.
+  // The handle of this link's waker, for the writers of rings to it; -1: none.
   int waker_handle() const noexcept { return waker_.handle(); }
 
  private:
@@ -152,7 +154,7 @@ class PeerLink final : public Link {
   UdpLink& udp_from_further(std::uint8_t source) const noexcept;
   void kick(const Peer& peer) noexcept { udp_from(peer.source).kick(peer.address, peer.slot); }
 
-  // What both ends of the ring to this peer take; nothing without a ring.
+  // Returns what both ends of the ring to this peer accept; nothing without a ring.
   std::optional<Packs> packs_to(RingTo& ring) const noexcept;
   std::optional<std::size_t> send_by_ring(const wire::TxBatch& batch, std::size_t first,
                                           std::size_t count, const Peer& peer) noexcept;
@@ -181,7 +183,7 @@ class PeerLink final : public Link {
   Published<bool> has_pending_{false};
   FurtherAddresses further_;
 
-  // Under the receive lock.
+  // The members below are used under the receive lock.
   std::vector<Inbound> inbound_;
   Published<bool> has_had_rings_{false};
   UdpRounds udp_rounds_;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How a sleeping reader of rings is woken: by a local socket that nothing is ever sent through. Its
-// peers get the other end of it through the emulator, with their rings. To shut that end down wakes
-// whoever watches this one, each time anew; it needs no room, leaves nothing behind that had to be
-// read, and is over once it is done for good: so whatever a peer does with its copy (fill it, drain
-// it, shut it down, close it) makes nobody wait, and wakes at most. A handle that is something else
-// says so, and there are datagrams.
+// How a sleeping reader of rings is woken: by a local socket through which nothing is ever sent.
+// Its peers get the other end from the emulator, together with their rings. A shutdown() of that
+// end wakes the thread that watches this end, each time anew. It needs no buffer space, leaves
+// nothing behind to read, and wakes only once per call. So whatever a peer does with its copy (fill
+// it, drain it, shut it down, close it) can wake the reader, but makes no thread wait or spin. If a
+// handle is not such a socket, wake() returns false, and the writer sends a datagram instead.
 #pragma once
 
 namespace verbena::link {
 
-// A peer's end. Owns a descriptor; -1 is no handle.
+// The peer's end. Owns a descriptor; -1 means that there is no handle.
 class WakerHandle {
  public:
   WakerHandle() = default;
@@ -19,28 +19,28 @@ class WakerHandle {
   ~WakerHandle();
 
   int fd() const noexcept { return fd_; }
-  // False: nobody can be woken by it.
+  // Returns false if this handle can wake no reader.
   bool wake() const noexcept;
 
  private:
   int fd_ = -1;
 };
 
-// The sleeper's. Where no descriptors are left, or where the kernel wakes nobody in this way, it
-// has no ends, and there is no handle.
+// The sleeping reader's end. If no descriptors are left, or if the kernel does not wake in this
+// way, it has no ends and no handle.
 class RingWaker {
  public:
   RingWaker() noexcept;
   RingWaker(const RingWaker&) = delete;
   ~RingWaker();
 
-  // Readable after a wake, until silence() was called.
+  // Readable after a wake-up, until silence() was called.
   int fd() const noexcept { return set_; }
-  // For an epoll that looks for edges: each wake is one. Nothing is to be silenced.
+  // For an epoll that looks for edges: each wake-up is one, and silence() is not needed.
   int edges() const noexcept { return end_; }
-  // For others to have copies of.
+  // The descriptor of which the peers get copies.
   int handle() const noexcept { return handle_.fd(); }
-  // True: somebody has woken it since the last time.
+  // Makes fd() unreadable again. Returns whether a wake-up came since the last call.
   bool silence() const noexcept;
 
  private:
@@ -48,7 +48,7 @@ class RingWaker {
   void drop() noexcept;
 
   int end_ = -1;
-  int set_ = -1;  // an epoll with that end alone
+  int set_ = -1;  // an epoll that watches end_ only
   WakerHandle handle_;
 };
 
