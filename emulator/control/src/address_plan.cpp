@@ -18,7 +18,7 @@ std::uint32_t folded(const IpAddress& address) {
   return word;
 }
 
-// The second and third byte of an address in 127.0.0.0/8.
+// Returns the second and third byte of an address in 127.0.0.0/8.
 std::uint32_t default_index(std::uint32_t uid) { return 256 + uid % 65280; }
 Subnet loopback_subnet(std::uint32_t index) {
   return {IpAddress::v4(0x7f000000u | index << 8), 24};
@@ -28,7 +28,7 @@ unsigned prefix_in_128(const Subnet& subnet) {
   return subnet.base.is_v4() ? 96u + subnet.prefix_length : subnet.prefix_length;
 }
 
-// FNV-1a: spreads MGIDs over the groups.
+// Hashes an MGID (FNV-1a), to spread MGIDs over the groups.
 std::uint32_t hash_of(const Gid& gid) {
   std::uint32_t h = 2166136261u;
   for (const std::uint8_t b : gid.bytes) h = (h ^ b) * 16777619u;
@@ -49,7 +49,7 @@ bool Subnet::contains(const IpAddress& address) const {
 
 Subnet default_subnet(std::uint32_t uid) { return loopback_subnet(default_index(uid)); }
 
-// From 127.128.0.0 on, which belongs to users with ids that are rare.
+// Counts from 127.128.0.0 on, which only rare user ids have as their own part.
 Subnet private_subnet(std::uint32_t uid, std::uint64_t number) {
   constexpr std::uint32_t kFirst = 128u << 8;
   constexpr std::uint32_t kCount = (127u << 8) - 1;

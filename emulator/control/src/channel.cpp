@@ -15,7 +15,8 @@ namespace {
 Failure<Error> system_failure(const char* what) {
   const int code = errno == EWOULDBLOCK ? EAGAIN : errno;
   if (code == EPIPE) return fail(ECONNRESET, "the emulator is gone");
-  // No accident, and no reader of the words: who polls hears it after each last message.
+  // EAGAIN is no failure, and its text is never shown: a caller that polls gets it after each last
+  // message.
   if (code == EAGAIN) return fail(EAGAIN, "not now");
   return fail(code, std::string(what) + ": " + std::strerror(code));
 }
@@ -26,7 +27,7 @@ std::int64_t now_ms() {
   return std::int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1'000'000;
 }
 
-// True when readable (or hung up), false at the deadline.
+// Returns true if the descriptor is readable or hung up, false at the deadline.
 Outcome<bool> wait_readable(int fd, std::int64_t deadline_ms) {
   for (;;) {
     int left = -1;
@@ -41,7 +42,7 @@ Outcome<bool> wait_readable(int fd, std::int64_t deadline_ms) {
   }
 }
 
-// Takes the descriptors out of a received control message. False when there were too many.
+// Takes the descriptors out of a received control message. Closes those beyond kMaxFds.
 void take_fds(msghdr& m, Incoming& in) {
   for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
@@ -82,7 +83,7 @@ Outcome<Done> send_packet(int fd, std::span<const std::uint8_t> packet, std::spa
 }
 
 Outcome<Incoming> receive_packet(int fd, int flags) {
-  // Most messages are small: look at the size first, so that a context costs no 64 KiB.
+  // Looks at the size first: most messages are small, so a context needs no buffer of 64 KiB.
   ssize_t size = 0;
   do {
     size = ::recv(fd, nullptr, 0, flags | MSG_PEEK | MSG_TRUNC);
@@ -105,13 +106,14 @@ Outcome<Incoming> receive_packet(int fd, int flags, std::span<std::uint8_t> room
   ssize_t n = 0;
   do {
     n = ::recvmsg(fd, &m, flags | MSG_CMSG_CLOEXEC);
-    // ECONNRESET: the other side has closed without having read all. It is said once, before what
-    // had come from there.
+    // ECONNRESET says that the other side closed with unread messages. The kernel reports it once,
+    // before the messages that came from there.
   } while (n < 0 && (errno == EINTR || errno == ECONNRESET));
   if (n < 0) return system_failure("cannot receive from the emulator");
   take_fds(m, in);
   if (n == 0) return fail(ECONNRESET, "the other side closed the control connection");
-  // Descriptors may also be missing because this process can have no more: the message is good.
+  // Descriptors may also be missing because this process has no more left. The message is still
+  // good.
   const bool too_many = (m.msg_flags & MSG_CTRUNC) != 0 && in.fd_count == kMaxFds;
   if ((m.msg_flags & MSG_TRUNC) != 0 || too_many) {
     return fail(EPROTO, "control message too long or with too many descriptors");
@@ -137,7 +139,7 @@ Outcome<Incoming> Channel::receive(int timeout_ms) {
     const Outcome<bool> ready = wait_readable(fd_.get(), deadline);
     if (!ready) return Failure<Error>{ready.error()};
     if (!*ready) return fail(ETIMEDOUT, "the emulator does not answer");
-    // Another thread may have taken it meanwhile: then wait on.
+    // Another thread may have taken the message meanwhile: wait on.
     Outcome<Incoming> in = receive_packet(fd_.get(), MSG_DONTWAIT);
     if (in || in.error().code != EAGAIN) return in;
   }
@@ -164,7 +166,7 @@ Outcome<Incoming> Channel::exchange(std::span<const std::uint8_t> request, Messa
       if (unasked) unasked(std::move(*in));
       continue;
     }
-    if (in->header.sequence != sequence) continue;  // the late answer to a call that timed out
+    if (in->header.sequence != sequence) continue;  // late answer to a call that timed out
     if (in->type() != expected) return malformed(in->type());
     return in;
   }

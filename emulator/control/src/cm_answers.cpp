@@ -12,7 +12,7 @@ namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 
-// QUERY and INIT_QP_ATTR look the same.
+// QUERY and INIT_QP_ATTR have the same layout.
 static_assert(offsetof(rdma_ucm_query, id) == offsetof(rdma_ucm_init_qp_attr, id));
 static_assert(offsetof(rdma_ucm_query, option) == offsetof(rdma_ucm_init_qp_attr, qp_state));
 static_assert(sizeof(rdma_ucm_query) == sizeof(rdma_ucm_init_qp_attr));
@@ -31,7 +31,7 @@ struct Record {
   std::uint32_t length;
 };
 
-// Where a command that changes its ID names it.
+// Returns where a command that changes its ID names it.
 std::optional<std::size_t> place_of_id(std::uint32_t command) {
   switch (command) {
     case RDMA_USER_CM_CMD_DESTROY_ID:

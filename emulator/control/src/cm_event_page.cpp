@@ -25,8 +25,8 @@ std::atomic<std::uint64_t>& ticket(CmEventPage& page, std::uint64_t sequence) {
   return page.tickets[sequence % kCmTickets];
 }
 
-// What the ticket says of this event. One that is not there any more, or has been scribbled over,
-// is done with.
+// Returns the state of an event. An event whose ticket is used for another one, or overwritten with
+// nonsense, is done.
 State state_of(const CmEventPage& page, std::uint64_t sequence) {
   const std::uint64_t word = page.tickets[sequence % kCmTickets].load(std::memory_order_acquire);
   return sequence_in(word) == sequence ? state_in(word) : kDone;
@@ -44,7 +44,8 @@ void copy(const CmEventPlace& place, CmEventCopy& out) {
 
 bool take_cm_event(CmEventPage& page, bool holds_message, CmEventCopy& out) {
   const State wanted = holds_message ? kAnnounced : kReady;
-  // More looks than there are tickets need only those who meet nonsense or are passed by others.
+  // Only a reader that meets nonsense or is passed by others looks more often than there are
+  // tickets.
   for (std::size_t looks = 0; looks < 4 * kCmTickets; ++looks) {
     std::uint64_t next = page.next.load(std::memory_order_acquire);
     std::atomic<std::uint64_t>& mine = ticket(page, next);
@@ -88,7 +89,7 @@ std::optional<CmEventWriter::Sequence> CmEventWriter::push(std::uint32_t id,
                                                            std::span<const std::uint8_t> event,
                                                            std::span<const std::uint8_t> answers) {
   if (event.size() > kCmPlaceBytes || !has_room()) return std::nullopt;
-  // The first free one. There is one: as many are used as events stand between oldest_ and next_.
+  // Finds the first free place. There is one: as many are used as events between oldest_ and next_.
   std::uint8_t place = 0;
   while (used_.test(place)) ++place;
   if (event.size() + answers.size() > kCmPlaceBytes) answers = {};

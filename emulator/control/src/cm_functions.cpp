@@ -16,7 +16,7 @@ using Bytes = std::span<const std::uint8_t>;
 
 constexpr std::uint16_t kFamilyIb = 27;  // AF_IB
 
-// The bytes of a member behind the header.
+// Returns a member of the struct behind the header.
 template <typename T>
 std::optional<T> member_of(Bytes command, std::size_t at) {
   at += sizeof(rdma_ucm_cmd_hdr);
@@ -26,8 +26,8 @@ std::optional<T> member_of(Bytes command, std::size_t at) {
   return value;
 }
 
-// librdmacm makes an ID of this kind and binds it to such an address, before a program's first
-// call, to see whether there are such.
+// Recognises how librdmacm tests for RDMA_PS_IB and AF_IB: before a program's first call it makes
+// such an ID and binds it.
 bool is_probe(std::uint32_t number, Bytes command) {
   if (number == RDMA_USER_CM_CMD_CREATE_ID) {
     return member_of<std::uint16_t>(command, offsetof(rdma_ucm_create_id, ps)) == RDMA_PS_IB;
@@ -36,7 +36,7 @@ bool is_probe(std::uint32_t number, Bytes command) {
          member_of<std::uint16_t>(command, offsetof(rdma_ucm_bind, addr)) == kFamilyIb;
 }
 
-// What an active side confirms a response with: rdma_establish, or librdmacm by itself.
+// Recognises an active side's confirmation of a response, by rdma_establish or librdmacm itself.
 bool is_confirmation(Bytes command) {
   const auto accept = parse_cm_promised(command);
   return accept && accept->question == CmQuestion{RDMA_USER_CM_CMD_ACCEPT, 0};

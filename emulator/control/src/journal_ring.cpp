@@ -17,7 +17,7 @@ constexpr std::uint64_t size_of(std::size_t text) {
 }  // namespace
 
 void JournalRing::copy_in(std::uint64_t position, const void* from, std::size_t size) noexcept {
-  if (size == 0) return;  // A text that is empty may have no address, which memcpy forbids.
+  if (size == 0) return;  // An empty text may have no address, which memcpy forbids.
   const std::size_t at = position % kBytes;
   const std::size_t first = std::min(size, kBytes - at);
   std::memcpy(bytes_.data() + at, from, first);

@@ -50,7 +50,7 @@ Outcome<Done> check_runtime_dir(const std::string& dir) {
 
 Outcome<Done> make_runtime_dir(const std::string& dir) {
   if (::mkdir(dir.c_str(), 0700) == 0) {
-    // The umask may have taken bits away that we need.
+    // The umask may have removed bits that are needed.
     (void)::chmod(dir.c_str(), 0700);
   } else if (errno != EEXIST) {
     const int code = errno;

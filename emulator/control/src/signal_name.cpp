@@ -32,7 +32,7 @@ constexpr Name kNames[] = {
 
 }  // namespace
 
-// The C library's own function is younger than Debian 11.
+// Debian 11 lacks the C library's own function (sigabbrev_np).
 std::string_view signal_name(int number) noexcept {
   const auto* const known = std::ranges::find_if(
       kNames, [number](const Name& signal) { return signal.number == number; });

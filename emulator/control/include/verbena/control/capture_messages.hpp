@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Between `verbena capture` and the daemon, which says whose rings there are to read. What a
-// context is told of it is CaptureOrder (messages.hpp).
+// The messages between `verbena capture` and the daemon, which tells the command whose rings it has
+// to read. What the daemon tells a context is CaptureOrder (messages.hpp).
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace verbena::control {
 
-// From `verbena capture`, which makes a file of the rings that come from then on. Lasts as long as
-// the connection. An empty device means all. With `both_ends` what one context sends to another is
-// recorded by both.
+// A request by `verbena capture`, which writes the content of the rings that it then gets into a
+// file. The capture lasts as long as the connection. An empty device means all. With `both_ends`
+// sender and receiver record a packet that goes from one context to another.
 struct Capture {
   std::string device;
   bool both_ends = false;
   VERBENA_MESSAGE(kCapture) { a(m.device, m.both_ends); }
 };
 
-// To `verbena capture`, before the context sends anything: who it is, with its ring as descriptor
-// [0]. The emulator itself is the source of slot 0, one for each device.
+// Tells `verbena capture` about a context, with the context's ring as descriptor [0], before the
+// context sends anything. The daemon itself is the source with slot 0, one for each device.
 struct CaptureSource {
   std::uint32_t number = 0;  // never used twice in a capture
   std::uint32_t pid = 0;
@@ -31,13 +31,13 @@ struct CaptureSource {
   std::uint32_t slot = 0;
   VERBENA_MESSAGE(kCaptureSource) { a(m.number, m.pid, m.program, m.device, m.address, m.slot); }
 };
-// It has got this extra slot, too.
+// Tells `verbena capture` that a source has got this extra slot.
 struct CaptureSlot {
   std::uint32_t number = 0;
   std::uint32_t slot = 0;
   VERBENA_MESSAGE(kCaptureSlot) { a(m.number, m.slot); }
 };
-// It has ended. What it left in its ring is still to be read.
+// Tells `verbena capture` that a source has ended. Records that it left in its ring are still read.
 struct CaptureSourceEnded {
   std::uint32_t number = 0;
   VERBENA_MESSAGE(kCaptureSourceEnded) { a(m.number); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One end of a control connection. Not locked: one thread at a time sends, one at a time receives
-// (they may be two different threads), and `call` does both. Never raises SIGPIPE, retries EINTR
-// within its deadline. No background thread, no global state.
+// One end of a control connection. It has no lock: one thread at a time sends and one at a time
+// receives (they may be two threads); `call` does both. It never raises SIGPIPE and retries EINTR
+// within its deadline. It has no background thread and no global state.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ namespace verbena::control {
 inline constexpr int kWaitForever = -1;
 inline constexpr int kDefaultTimeoutMs = 10'000;
 
-// One message as it came. Descriptors that nobody takes are closed with it.
+// A message as it was received. Closes the descriptors that the receiver has not taken.
 struct Incoming {
   Header header;
   std::vector<std::uint8_t> payload;
@@ -31,17 +31,19 @@ struct Incoming {
   MessageType type() const { return header.message_type(); }
 };
 
-// The two halves without an owner, for the daemon's own event loop. `flags` is 0 or MSG_DONTWAIT.
-// Codes: EAGAIN nothing there or no room, ECONNRESET the other side is gone (also in an orderly
-// way), EPROTO not a message of this protocol.
+// Send or receive one message without a Channel, for the daemon's own event loop. `flags` is 0 or
+// MSG_DONTWAIT. Error codes: EAGAIN if nothing is there or the buffer is full, ECONNRESET if the
+// other side has closed (in an orderly way or not), EPROTO if the bytes are no message of this
+// protocol.
 Outcome<Done> send_packet(int fd, std::span<const std::uint8_t> packet, std::span<const int> fds,
                           int flags);
 Outcome<Incoming> receive_packet(int fd, int flags);
-// The same with one system call less, for who has room at hand. A message that does not fit in is
-// EPROTO, and lost.
+// Receives into the caller's buffer, which saves a system call. A message that does not fit is lost
+// and gives EPROTO.
 Outcome<Incoming> receive_packet(int fd, int flags, std::span<std::uint8_t> room);
-// Takes nothing more. To be called before a close whose reason the other side shall read: the
-// kernel reports a reset in place of the last message to one whose own messages were left unread.
+// Receives nothing more. The caller uses it before a close whose reason the other side must read:
+// if a socket is closed with unread messages, the kernel reports a reset to the other side in place
+// of the last message.
 void stop_receiving(int fd) noexcept;
 
 class Channel {
@@ -50,7 +52,7 @@ class Channel {
 
   Channel() = default;
   explicit Channel(UniqueFd fd) : fd_(std::move(fd)) {}
-  // With kBorrowed the descriptor stays open when the channel goes.
+  // With kBorrowed the descriptor stays open when the channel is destroyed.
   Channel(int fd, Ownership ownership) : fd_(fd), borrowed_(ownership == Ownership::kBorrowed) {}
   Channel(Channel&&) = default;
   Channel& operator=(Channel&& other) noexcept {
@@ -74,14 +76,15 @@ class Channel {
     return send_packet(fd_.get(), encode(message, sequence), fds, 0);
   }
 
-  // Waits for one message. ETIMEDOUT when none came in time.
+  // Waits for one message. ETIMEDOUT if none comes in time.
   Outcome<Incoming> receive(int timeout_ms);
 
-  // What the daemon sends on its own (PortEvent, SetFault, ...) while a reply is awaited.
+  // Called with what the daemon sends on its own (PortEvent, SetFault, ...) while a reply is
+  // awaited.
   using Unasked = std::function<void(Incoming&&)>;
 
-  // Sends a request and waits for its reply; a Refused becomes the error. `fds`, if given,
-  // receives the reply's descriptors.
+  // Sends a request and waits for its reply. A Refused becomes the error. `fds`, if given, receives
+  // the reply's descriptors.
   template <typename Reply, typename Request>
   Outcome<Reply> call(const Request& request, int timeout_ms = kDefaultTimeoutMs,
                       std::array<UniqueFd, kMaxFds>* fds = nullptr,
@@ -96,7 +99,7 @@ class Channel {
  private:
   Outcome<Incoming> exchange(std::span<const std::uint8_t> request, MessageType expected,
                              int timeout_ms, const Unasked& unasked);
-  // Why the other side has left, if it said so.
+  // Returns why the other side has closed the connection, if it said so.
   std::optional<Error> last_words();
 
   UniqueFd fd_;
@@ -104,7 +107,7 @@ class Channel {
   std::uint32_t next_sequence_ = 1;
 };
 
-// The error that a Refused carries.
+// Returns the error that a Refused carries.
 Error refusal(const Incoming& message);
 
 }  // namespace verbena::control

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the preload library offers to the plugin, which finds it by name: reads of a descriptor by
-// the application come to a function of the plugin's.
+// The interface by which the preload library hands the application's reads of a descriptor to the
+// plugin. The plugin finds it by name.
 #pragma once
 
 #include <sys/types.h>
@@ -9,16 +9,16 @@
 
 namespace verbena::control {
 
-// Whether the descriptor is still the file that was noted, and a read of it may block (no
-// O_NONBLOCK). A system call; keeps errno.
+// Returns true if the descriptor is still the file that was offered and a read of it may block (no
+// O_NONBLOCK). Makes a system call and keeps errno.
 using MayBlock = int(int fd);
-// As read(2), on a descriptor that was noted. May block if `may_block` says so, and may be
-// cancelled then.
+// Reads from an offered descriptor, as read(2) does. May block, and may then be cancelled, if
+// `may_block` allows it.
 using ChannelReader = ssize_t(int fd, void* bytes, std::size_t size, MayBlock* may_block);
-// What it returns when the read shall be an ordinary one.
+// The reader returns this if an ordinary read is to take place.
 inline constexpr ssize_t kReadPlainly = -2;
 
-// Notes that reads of this descriptor, as long as it is the same file, go to `reader`.
+// Makes reads of this descriptor go to `reader` as long as it is the same file.
 using OfferChannelReader = void(int fd, ChannelReader* reader);
 inline constexpr const char* kOfferChannelReader = "verbena_offer_channel_reader";
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a library asks of an rdma_cm ID after an event is known beforehand: the addresses, the path,
-// the attributes of its queue pair. The daemon lays the answers beside the event, and the preload
-// library gives them without asking, until a command changes the ID. Of the command that comes next
-// it is known that it will succeed: so an answer may be a promise, too. Pure.
+// A library asks the same questions about an rdma_cm ID after each event: its addresses, its path,
+// the attributes of its queue pair. The daemon puts the answers beside the event, and the preload
+// library gives them without asking, until a command changes the ID. If the daemon knows that the
+// next command will succeed, it adds a promise that says so. Pure.
 //
-// An answer: u32 command, u32 argument (the option of QUERY, the state of INIT_QP_ATTR), u32
-// length, and so many bytes as the daemon would answer. They follow each other as they stand in
-// memory: daemon and program are on one machine. A promise: the command, 1 if it has parameters of
-// a connection (CONNECT and ACCEPT), and one byte: how much private data it may have.
+// An answer consists of u32 command, u32 argument (the option of QUERY, the state of INIT_QP_ATTR),
+// u32 length, and the bytes that the daemon would answer. Integers are in host order, since daemon
+// and program run on one machine. A promise has the same form: the command, 1 if it carries
+// connection parameters (CONNECT and ACCEPT), and one byte with the maximum length of its private
+// data.
 #pragma once
 
 #include <cstdint>
@@ -28,29 +29,30 @@ struct CmQuery {
   CmQuestion question;
   std::uint32_t id = 0;
   std::uint64_t response_address = 0;
-  std::uint16_t room = 0;  // of the response
+  std::uint16_t room = 0;  // size of the response buffer
 };
-// Nothing if the command is none of those whose answers can be known, or not quite in order.
+// Nothing if the answers of the command cannot be known beforehand or the command is malformed.
 std::optional<CmQuery> parse_cm_query(std::span<const std::uint8_t> command);
 
-// CONNECT or ACCEPT as a program writes it. Nothing if it is neither, or not quite in order.
+// A CONNECT or ACCEPT as a program writes it. parse_cm_promised() returns nothing for other
+// commands and for malformed ones.
 struct CmPromised {
   CmQuestion question;
   std::uint32_t id = 0;
-  std::uint64_t uid = 0;  // of ACCEPT
+  std::uint64_t uid = 0;  // given by ACCEPT
   std::uint8_t private_data_size = 0;
 };
 std::optional<CmPromised> parse_cm_promised(std::span<const std::uint8_t> command);
 
-// The ID whose answers are different after this command; nothing if there is none.
+// Returns the ID whose answers this command changes, if there is one.
 std::optional<std::uint32_t> id_changed_by(std::span<const std::uint8_t> command);
 
-// The ID, or multicast membership, whose unread events this command takes off the channel.
+// Returns the ID or multicast membership whose unread events this command takes off the channel.
 std::optional<std::uint32_t> id_withdrawn_by(std::span<const std::uint8_t> command);
 
 void append_answer(std::vector<std::uint8_t>& answers, const CmQuestion& question,
                    std::span<const std::uint8_t> answer);
-// Whatever the bytes are, it stays within them.
+// Stays within `answers`, whatever the bytes are.
 std::optional<std::span<const std::uint8_t>> find_answer(std::span<const std::uint8_t> answers,
                                                          const CmQuestion& question);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which function of librdmacm a program has called, by the command that it writes to
+// Tells which function of librdmacm a program has called, from the command that it writes to
 // /dev/infiniband/rdma_cm. Pure.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace verbena::control {
 
-// Empty: none that can be named, or librdmacm asks on its own account. (So it does with IDs of
-// RDMA_PS_IB and addresses of AF_IB, whoever has them.)
+// Returns an empty name if the command belongs to no function or librdmacm sends it on its own. An
+// ID of RDMA_PS_IB and a bind to AF_IB count as its own, even if the program asked for them.
 std::string_view function_of_cm_command(std::span<const std::uint8_t> command);
 
 }  // namespace verbena::control

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The messages of connection management: between the preload library, which stands in for
+// The messages of connection management. They go between the preload library, which stands in for
 // /dev/infiniband/rdma_cm, and the daemon, which holds the IDs.
 //
 // A descriptor of /dev/infiniband/rdma_cm is a connection of its own. After OpenCmChannel only
 // CmEventReady comes on it, one for the events that came together, so that poll, epoll, O_NONBLOCK
-// and blocking are the socket's own. What the events are stands in memory that the two share
-// (cm_event_page.hpp), or is asked for. Commands go over another connection of the process and name
-// the channel. The channel lives as long as its connection.
+// and blocking are the socket's own. The events themselves stand in memory that daemon and library
+// share (cm_event_page.hpp), or the library asks for them. Commands go over another connection of
+// the process and name the channel. The channel lives as long as its connection.
 //
-// A command of which an event has promised that it succeeds (cm_answers.hpp) goes over the channel
-// itself and is not answered. Whatever is commanded later, over whichever connection, the daemon
-// carries out later.
+// If an event has promised that a command succeeds (cm_answers.hpp), the command goes over the
+// channel itself and gets no answer. The daemon carries it out before all later commands, on
+// whichever connection these come.
 #pragma once
 
 #include <cstddef>
@@ -36,20 +36,21 @@ constexpr bool is_cm_message(MessageType type) {
   return number >= 0x0200 && number <= 0x02ff;
 }
 
-// Answered by CmChannelOpened. The number is random and the client's choice; 0 is none.
+// Opens a channel. The client chooses its number at random; 0 means none. The daemon answers with
+// CmChannelOpened.
 struct OpenCmChannel {
   static constexpr MessageType kType = kOpenCmChannel;
   std::uint64_t channel = 0;
   VERBENA_FIELDS { a(m.channel); }
 };
 
-// Beside it the memory of a CmEventPage, if the daemon has any.
+// Has the memory of a CmEventPage as descriptor [0], if the daemon has any.
 struct CmChannelOpened {
   static constexpr MessageType kType = kCmChannelOpened;
   VERBENA_FIELDS {}
 };
 
-// What the program wrote to the descriptor, as it is.
+// A command as the program wrote it to the descriptor.
 struct CmCommand {
   static constexpr MessageType kType = kCmCommand;
   std::uint64_t channel = 0;
@@ -59,7 +60,7 @@ struct CmCommand {
   VERBENA_FIELDS { a(m.channel, m.other, m.command, m.attached); }
 };
 
-// The same over the channel, without an answer.
+// A promised command, which goes over the channel and gets no answer.
 struct CmPosted {
   static constexpr MessageType kType = kCmPosted;
   std::vector<std::uint8_t> command;
@@ -71,13 +72,14 @@ struct CmReply {
   std::uint32_t code = 0;              // errno
   std::uint64_t response_address = 0;  // in the program's memory
   std::vector<std::uint8_t> response;
-  // CmEventReady messages to take off the channel (`other` for a migration) without a fetch.
+  // The number of CmEventReady messages to take off the channel (`other` for a migration) without a
+  // fetch.
   std::uint32_t withdrawn = 0;
   VERBENA_FIELDS { a(m.code, m.response_address, m.response, m.withdrawn); }
 };
 
-// Which processes wait for connections (rdma_listen)? Answered by CmListeners, which names no more
-// than kMost.
+// Asks which processes wait for connections (rdma_listen). The daemon answers with CmListeners,
+// which names at most kMost processes.
 struct QueryCmListeners {
   static constexpr MessageType kType = kQueryCmListeners;
   VERBENA_FIELDS {}

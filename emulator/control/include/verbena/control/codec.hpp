@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Messages to bytes and back. Integers little endian, strings and lists with a 32-bit count. The
-// decoder trusts nothing: every length is checked against what is left, a bool is 0 or 1, and
-// bytes left over are an error. May throw std::bad_alloc, nothing else.
+// Turns messages into bytes and back. Integers are little endian; strings and lists have a 32-bit
+// count. The decoder trusts nothing: it checks every length against what is left, accepts only 0
+// and 1 as a bool, and treats bytes left over as an error. Throws nothing except std::bad_alloc.
 #pragma once
 
 #include <array>
@@ -71,7 +71,7 @@ class Decoder {
   void operator()(T&... values) {
     (get(values), ...);
   }
-  // True when all was there, all made sense and nothing is left.
+  // Returns true if all fields were present and valid and no bytes are left.
   bool is_complete() const { return ok_ && rest_.empty(); }
 
  private:
@@ -121,8 +121,8 @@ class Decoder {
     get(size);
     if (const std::uint8_t* p = take(size)) bytes.assign(p, p + size);
   }
-  // An element takes at least one byte, so a false count ends at the end of the message: no
-  // allocation is sized by what the peer claims.
+  // An element takes at least one byte, so decoding with a false count stops at the end of the
+  // message. No allocation depends on the count that the peer claims.
   template <typename T>
   void get(std::vector<T>& list) {
     std::uint32_t count = 0;
@@ -149,7 +149,7 @@ inline void write_header(std::uint8_t* to, const Header& h) {
   put(h.length, 4);
 }
 
-// Header and payload, ready to be sent as one packet.
+// Returns header and payload, ready to be sent as one packet.
 template <typename Message>
 std::vector<std::uint8_t> encode(const Message& message, std::uint32_t sequence) {
   std::vector<std::uint8_t> bytes;
@@ -165,11 +165,11 @@ std::vector<std::uint8_t> encode(const Message& message, std::uint32_t sequence)
   return bytes;
 }
 
-// Fails on what is not of this protocol at all. A foreign version is not a failure here: the
-// caller answers it (see `Refused`).
+// Fails if the bytes are not of this protocol at all. Accepts a foreign version; the caller answers
+// it (see `Refused`).
 Outcome<Header> decode_header(std::span<const std::uint8_t> packet);
 
-// The name of a type for messages to people; "unknown" if it is none.
+// Returns the type's name for messages to people, or "unknown".
 const char* message_name(MessageType type);
 
 Failure<Error> malformed(MessageType type);

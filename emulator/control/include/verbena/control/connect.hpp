@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How a client finds its emulator, and how the two name its connection.
+// Finds the emulator for a client, and gives the names of a connection's two ends.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace verbena::control {
 
-// A bare connection to the daemon of `dir`, close-on-exec, nothing sent on it yet. ENOENT or
-// ECONNREFUSED: no emulator runs. EACCES: the directory or the socket belongs to somebody else.
+// Connects to the daemon of `dir`, close-on-exec, and sends nothing yet. ENOENT or ECONNREFUSED: no
+// emulator runs. EACCES: the directory or the socket belongs to another user.
 Outcome<Channel> connect_to_daemon(const std::string& dir);
 
-// Hello and Welcome on a fresh connection; `comm` is read from /proc.
+// Exchanges Hello and Welcome on a fresh connection. Reads the program's name (`comm`) from /proc.
 Outcome<Welcome> say_hello(Channel& channel, ClientKind kind, int timeout_ms = kDefaultTimeoutMs);
 
-// Of the calling thread; 0: unknown.
+// Returns the network namespace of the calling thread; 0: unknown.
 std::uint64_t network_namespace();
 
-// The abstract name that one end of a connection is bound to; empty: none. Each duplicate of the
-// descriptor, in whatever process, has it, too.
+// Returns the abstract name that one end of a connection is bound to; empty: none. Every duplicate
+// of the descriptor, in any process, has the same name.
 enum class End : std::uint8_t { kOwn, kPeer };
 std::string abstract_name(int socket, End end);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the daemon tells about one device: all that discovery, sysfs, netlink and the port's
-// attributes need. A value; each side keeps its copy.
+// What the daemon tells about one device: everything that discovery, sysfs, netlink and the port's
+// attributes need. It is a value; each side keeps its copy.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 #include "verbena/base/address.hpp"
 
-// The fields of a message or of a part of one, in their order on the wire: `a` is the encoder or
-// the decoder, `m` the struct.
+// Lists the fields of a message or of a part of one, in wire order. `a` is the encoder or the
+// decoder, `m` the struct.
 #define VERBENA_FIELDS                       \
   template <typename Archive, typename Self> \
   static void fields([[maybe_unused]] Archive& a, [[maybe_unused]] Self& m)
@@ -20,7 +20,7 @@ namespace verbena::control {
 // How a port presents itself: with LIDs and an InfiniBand link layer, or as RoCEv2 on Ethernet.
 enum class Persona : std::uint8_t { kInfiniBand = 0, kRoce = 1 };
 
-// The numbers of IBTA Vol 1, PortInfo; the same as in ibv_port_state and sysfs.
+// The numbers of IBTA Vol 1, PortInfo, which ibv_port_state and sysfs use as well.
 enum class PortState : std::uint8_t { kDown = 1, kInit = 2, kArmed = 3, kActive = 4 };
 
 enum class GidType : std::uint8_t { kInfiniBand = 0, kRoceV1 = 1, kRoceV2 = 2 };
@@ -39,8 +39,8 @@ inline constexpr std::uint32_t kFirstNetlinkIndex = 0x40000000;
 inline constexpr std::uint32_t kUverbsMajor = 231;
 inline constexpr std::uint32_t kUverbsMinorBase = 192;  // minor = base + uverbs number
 inline constexpr std::uint32_t kUmadMajor = 231;
-inline constexpr std::uint32_t kUverbsAbiVersion = 6;  // of the class
-inline constexpr std::uint32_t kDeviceAbiVersion = 1;  // of a device, as the plugin knows it
+inline constexpr std::uint32_t kUverbsAbiVersion = 6;  // version of the class
+inline constexpr std::uint32_t kDeviceAbiVersion = 1;  // version of a device, as the plugin has it
 inline constexpr std::uint8_t kPortNumber = 1;         // every device has this one port
 
 struct DeviceInfo {
@@ -52,13 +52,14 @@ struct DeviceInfo {
   std::uint64_t node_guid = 0;  // host order, also the system image GUID
   std::uint64_t port_guid = 0;
   IpAddress address;
-  std::uint8_t prefix_length = 0;  // of the fabric's subnet, in bits of the address's own family
+  std::uint8_t prefix_length = 0;  // the subnet's, in bits of the address's own family
   IpAddress subnet;                // address with the host part cleared
-  // Other emulators' devices, adapters, may have addresses there or be peers otherwise.
+  // False if every peer is a device of this emulator. True if other emulators' devices or adapters
+  // may be peers.
   bool has_foreign_peers = true;
-  // Where the UDP ports begin that this emulator's devices send from (link/source_ports.hpp).
+  // The first of the UDP ports from which this emulator's devices send (link/source_ports.hpp).
   std::uint16_t first_source_port = 0;
-  std::uint32_t if_index = 0;  // of the interface that has the address
+  std::uint32_t if_index = 0;  // index of the interface that has the address
   std::string if_name;
   std::uint16_t lid = 0;  // 0 on RoCE
   std::uint16_t sm_lid = 0;
@@ -70,7 +71,7 @@ struct DeviceInfo {
   PortState port_state = PortState::kActive;
   std::string node_description;
   std::string firmware_version;
-  std::vector<GidEntry> gids;  // index = position, a row of zeros is free; the table ends with it
+  std::vector<GidEntry> gids;  // index = position; a row of zeros is free
   std::vector<std::uint16_t> pkeys;
 
   bool operator==(const DeviceInfo&) const = default;

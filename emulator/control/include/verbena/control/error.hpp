@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a failed control call returns: an errno for the C side and one line for people, which says
-// what to do where something can be done.
+// What a failed control call returns: an errno for the C side and one line for people. The line
+// says what to do where something can be done.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Faults and rules: what a person asks for, and what is in force at a context.
+// Faults and rules: what a user asks for, and what is in force at a context.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ struct FaultValues {
   }
 };
 
-// A set of these bits says which of the values a change is about.
+// Bits that say which of the values a change is about.
 enum FaultField : std::uint32_t {
   kFaultLoss = 1,
   kFaultDuplicate = 2,
@@ -45,12 +45,12 @@ enum FaultField : std::uint32_t {
   kFaultSeed = 128,
 };
 
-// What is in force for a queue pair.
+// A fault that is in force for a queue pair.
 struct FaultSpec {
-  static constexpr std::uint32_t kEveryQp = 0;  // each that has no fault of its own
-  static constexpr std::uint32_t kCm = 1;       // QP1: connection management, the daemon's business
+  static constexpr std::uint32_t kEveryQp = 0;  // every queue pair that has no fault of its own
+  static constexpr std::uint32_t kCm = 1;       // QP1: connection management, which the daemon does
   std::uint32_t qpn = kEveryQp;
-  // Where in the stats page a context counts what it does, and for which fault it does so there.
+  // The entry of the stats page in which a context counts what this fault does.
   std::uint32_t place = 0;
   std::uint64_t id = 0;
   FaultValues values;
@@ -61,16 +61,16 @@ struct FaultSpec {
 
 // A rule of a scripted fault.
 struct RuleSpec {
-  std::uint32_t place =
-      0;  // as of a fault: where a context counts what it does, and for which rule
+  // The entry of the stats page in which a context counts what this rule does.
+  std::uint32_t place = 0;
   std::uint64_t id = 0;
   std::string text;        // fault/rule.hpp
-  std::uint64_t seed = 0;  // 0 where it has no chances
+  std::uint64_t seed = 0;  // 0 if the rule has no chances
   bool operator==(const RuleSpec&) const = default;
   VERBENA_FIELDS { a(m.place, m.id, m.text, m.seed); }
 };
 
-// To a provider: all faults of its device, and all rules, in place of those before.
+// Tells a provider all faults of its device and all rules. They replace the earlier ones.
 struct SetFault {
   std::string device;
   std::vector<FaultSpec> faults;
@@ -79,21 +79,21 @@ struct SetFault {
   VERBENA_MESSAGE(kSetFault) { a(m.device, m.faults, m.ticket, m.rules); }
 };
 
-// From a provider, when it has done so: what it sends from now on meets them. A provider that was
-// told again before it looked answers for the last ticket only.
+// A provider's answer to SetFault: what it sends from now on meets these faults. A provider that
+// got several SetFault before it looked answers only the last ticket.
 struct FaultsInForce {
   std::uint32_t ticket = 0;
   VERBENA_MESSAGE(kFaultsInForce) { a(m.ticket); }
 };
 
-// From `verbena fault`: changes the values that are named and leaves the others, and adds rules
-// behind those that there are. Answered by FaultChanged. An empty device means all.
+// A request by `verbena fault`: changes the named values, leaves the others, and adds rules behind
+// the existing ones. An empty device means all. The daemon answers with FaultChanged.
 struct ChangeFault {
   std::string device;
-  std::uint32_t qpn = 0;    // 0: those of every queue pair
-  bool data = true;         // what programs send
-  bool cm = false;          // what connection management sends
-  bool clear = false;       // takes everything away instead
+  std::uint32_t qpn = 0;    // 0: the faults of every queue pair
+  bool data = true;         // changes faults of what programs send
+  bool cm = false;          // changes faults of what connection management sends
+  bool clear = false;       // removes faults and rules instead
   std::uint32_t named = 0;  // FaultField
   FaultValues values;
   std::uint64_t seed = 0;
@@ -103,8 +103,8 @@ struct ChangeFault {
   }
 };
 
-// Comes when every process that has the device open has the change in force, or has not said so for
-// a while: those are named.
+// The daemon's answer, once the change is in force in every process that has the device open. It
+// names the processes that have not confirmed the change in time.
 struct FaultChanged {
   bool has_seed = false;  // false: no fault is left
   std::uint64_t seed = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Faults and rules as the protocol tells them, for who carries it out: the provider and the daemon,
-// which have the room `fault`; the protocol itself does without.
+// Translates faults and rules from the protocol's form into that of the room `fault`. The provider
+// and the daemon, which carry them out, include this; the protocol itself does not use that room.
 #pragma once
 
 #include <utility>
@@ -25,8 +25,8 @@ inline fault::Settings settings_of(const FaultSpec& spec) {
   return s;
 }
 
-// `rule` is what the spec says. It counts into the page (null: nowhere), from 0 if it did not
-// before.
+// Activates `rule`, which is the parsed text of the spec. Its counters are those of the page (null:
+// none), from 0 if the entry counted another rule before.
 inline fault::ActiveRule activate(const RuleSpec& spec, fault::Rule rule, TimeNs now,
                                   StatsPage* page) {
   fault::ActiveRule active = fault::activate(spec.id, std::move(rule), spec.seed, now);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Objects of one context that another process of the user imports.
+// Messages about objects of one context that another process of the user imports.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,23 @@
 
 namespace verbena::control {
 
-// An object of one context, as another process of the user may import it (ibv_import_pd, _mr).
-// Beside a region, as descriptor [0], the memory of its owner (/proc/PID/mem).
+// An object of one context that another process of the user may import (ibv_import_pd, _mr). For a
+// region, descriptor [0] is the memory of its owner (/proc/PID/mem).
 struct ExportedObject {
-  std::uint32_t domain = 0;   // its protection domain, by that one's number
-  std::uint64_t address = 0;  // a region's, in the process of its owner
+  std::uint32_t domain = 0;   // number of its protection domain
+  std::uint64_t address = 0;  // a region's address in the process of its owner
   std::uint64_t length = 0;
-  std::uint64_t base = 0;  // by which keys reach it
+  std::uint64_t base = 0;  // address by which keys reach it
   std::uint32_t access = 0;
   bool operator==(const ExportedObject&) const = default;
   VERBENA_FIELDS { a(m.domain, m.address, m.length, m.base, m.access); }
 };
 enum class ObjectKind : std::uint8_t { kDomain = 1, kRegion = 2 };
 
-// An importer asks for an object of the context whose connection has this name at the other end
-// (a socket that it was given has it, too). Answered by Imported, when the owner has answered. All
-// that a context imports is of the first owner that it names, and lasts until OwnerGone.
+// An importer's request for an object. `owner` is the abstract name that the context's connection
+// has at the context's end; a process that was given the socket finds it there. The daemon answers
+// with Imported when the owner has answered. A context imports only from the first owner that it
+// names; what it imported lasts until OwnerGone.
 struct Import {
   std::string owner;
   ObjectKind kind = ObjectKind::kDomain;
@@ -36,7 +37,8 @@ struct Imported {
   ExportedObject object;
   VERBENA_MESSAGE(kImported) { a(m.object); }
 };
-// The same question to the owner, and its answer.
+// The daemon passes the question to the owner with this message, and the owner answers with
+// Exported.
 struct ExportQuery {
   std::uint32_t ticket = 0;
   ObjectKind kind = ObjectKind::kDomain;
@@ -46,19 +48,19 @@ struct ExportQuery {
 struct Exported {
   std::uint32_t ticket = 0;
   std::uint32_t code = 0;  // errno
-  std::string text;        // of it, in one line
+  std::string text;        // explanation of the errno, in one line
   ExportedObject object;
   VERBENA_MESSAGE(kExported) { a(m.ticket, m.code, m.text, m.object); }
 };
-// To the importer: the context that it imports from is gone.
+// Tells the importer that the context from which it imports is gone.
 struct OwnerGone {
   VERBENA_MESSAGE(kOwnerGone) {}
 };
 
-// From the owner: a region that others have imported is gone, or is `object` from now on. The
-// daemon passes it on, with a ticket, to all that import from there; they answer with
-// RegionFollowed as soon as none of their accesses meets what the region was. Then, or when one of
-// them has been silent for a while, the owner has RegionSettled.
+// Sent by the owner of a region that others have imported: the region is gone, or is `object` from
+// now on. The daemon passes it on, with a ticket, to all contexts that import from this owner. Each
+// answers with RegionFollowed as soon as none of its accesses meets the old region. When all have
+// answered, or some have not in time, the daemon sends RegionSettled to the owner.
 struct RegionChanged {
   std::uint32_t ticket = 0;
   std::uint32_t number = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Between contexts, the daemon and `verbena events`: what has happened.
+// Messages by which contexts tell the daemon, and the daemon tells `verbena events`, what has
+// happened.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +10,17 @@
 
 namespace verbena::control {
 
-// From a context: there is something in its ring (journal_ring.hpp). Not answered.
+// A context says that its ring (journal_ring.hpp) has records. Has no answer.
 struct JournalWritten {
   VERBENA_MESSAGE(kJournalWritten) {}
 };
 
-// From `verbena events`: what has happened since event `after` (0: all that is kept), and with
-// `follows` what happens from then on. Answered by JournalText, once or more often, as it is read.
+// A request by `verbena events` for the events since event `after` (0: all that are kept), and,
+// with `follows`, for later ones as they happen. The daemon answers with one or more JournalText,
+// at the pace at which the command reads.
 struct JournalQuery {
-  static constexpr std::uint64_t kNothing = ~std::uint64_t{0};  // as `after`: only how far it is
+  // As `after`, asks only for the number of the newest event.
+  static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
   std::uint64_t after = 0;
   bool follows = false;
   VERBENA_MESSAGE(kJournalQuery) { a(m.after, m.follows); }
@@ -25,7 +28,7 @@ struct JournalQuery {
 
 struct JournalText {
   static constexpr std::size_t kTextMost = 32 * 1024;
-  bool last = true;  // none follows
+  bool last = true;  // no other JournalText follows
   std::uint64_t newest = 0;
   std::string text;  // a JSON object in each line
   VERBENA_MESSAGE(kJournalText) { a(m.last, m.newest, m.text); }

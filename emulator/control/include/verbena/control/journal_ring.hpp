@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What has happened in a context, for those who watch the emulator (`verbena events`): a bounded
-// ring in memory that the context and the daemon share, so that what a program tells costs it a
-// copy and waits for nobody, and is there even if the program is killed right after it. What finds
-// no room is counted.
+// What has happened in a context, for programs that watch the emulator (`verbena events`). This is
+// a bounded ring in memory that the context and the daemon share. To write an event costs the
+// context a copy and never waits, and the event survives even if the process is killed right after.
+// Events that do not fit are counted.
 //
 //   context                             daemon
 //      | put                              |
 //      | JournalWritten, unless one is    |
 //      | under way --------------------> -| quieten, take ... take
 //
-// Records go round and round, each padded to 8 bytes: JournalRecord, text. Neither side believes
-// the other: positions and lengths are checked.
+// Records follow each other around the ring, each padded to 8 bytes: JournalRecord, text. Neither
+// side trusts the other: both check positions and lengths.
 #pragma once
 
 #include <array>
@@ -25,11 +25,11 @@
 namespace verbena::control {
 
 enum class JournalKind : std::uint8_t {
-  kState = 1,    // of a queue pair: it is connected, or in an error state
+  kState = 1,    // a queue pair is connected, or in an error state
   kFailure = 2,  // completions with an error
   kTimeout = 3,
   kClosed = 4,  // the program closes its device
-  kExited = 5,  // it ends without that
+  kExited = 5,  // the program ends without closing its device
 };
 
 struct JournalRecord {
@@ -39,7 +39,7 @@ struct JournalRecord {
   std::uint32_t peer_qpn = 0;
   std::uint32_t qpn = 0;
   std::uint32_t count = 1;
-  std::uint16_t text_size = 0;  // behind this
+  std::uint16_t text_size = 0;  // size of the text behind this record
   JournalKind kind = JournalKind::kState;
   std::uint8_t qp_type = 0;  // as ibv_qp_type
   std::uint8_t state = 0;    // as ibv_qp_state
@@ -52,35 +52,35 @@ class JournalRing {
  public:
   static constexpr std::size_t kBytes = 48 * 1024;
 
-  // The context's side; one thread at a time. False: no room.
+  // Writes a record. Returns false if it does not fit. Called by the context, one thread at a time.
   bool put(JournalRecord record, std::string_view text) noexcept;
-  // Whether nobody has woken the daemon since it looked: then the caller does, or says that it
-  // could not.
+  // Returns true if the daemon has not been woken since it last looked. The caller then wakes it,
+  // or calls could_not_wake().
   bool must_wake() noexcept { return !is_woken_.take(true); }
   void could_not_wake() noexcept { is_woken_.publish(false); }
 
  private:
   friend class JournalReader;
 
-  // At a position, which only grows.
+  // `position` only grows; its remainder is the place in the ring.
   void copy_in(std::uint64_t position, const void* from, std::size_t size) noexcept;
   void copy_out(std::uint64_t position, void* to, std::size_t size) const noexcept;
 
-  Published<std::uint64_t> head_;  // the context's
+  Published<std::uint64_t> head_;  // written by the context
   OwnedCounter lost_;
-  Published<std::uint64_t> tail_;  // the daemon's
+  Published<std::uint64_t> tail_;  // written by the daemon
   Published<bool> is_woken_;
   std::array<std::uint8_t, kBytes> bytes_;  // not touched before it is used
 };
 
-// The daemon's side.
+// The daemon's side of a ring.
 class JournalReader {
  public:
-  // Before the first take(): what comes from now on wakes the daemon again.
+  // Makes records that come from now on wake the daemon again. Called before the first take().
   static void quieten(JournalRing& ring) noexcept { (void)ring.is_woken_.take(false); }
-  // The next one. False: there is none, or the context does not keep to the form.
+  // Takes the next record. Returns false if there is none or the context has broken the format.
   bool take(JournalRing& ring, JournalRecord& record, std::string& text);
-  // So many found no room since the last call.
+  // Returns how many records did not fit since the last call.
   std::uint64_t take_lost(const JournalRing& ring) noexcept;
 
  private:

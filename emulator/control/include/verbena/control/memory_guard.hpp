@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What else the preload library offers to the plugin, which finds it by name: it stands in front of
-// the calls by which a program sets what becomes of SIGSEGV and SIGBUS, and by which it unmaps
-// memory. So the plugin hears of both first, and the program finds everything as it has set it.
+// The interface by which the preload library tells the plugin about signals and mappings; the
+// plugin finds it by name. The library intercepts the calls by which a program sets what happens on
+// SIGSEGV and SIGBUS and by which it unmaps memory. So the plugin hears of both first, and the
+// program sees everything as it has set it.
 #pragma once
 
 #include <cstddef>
@@ -9,23 +10,25 @@
 
 namespace verbena::control {
 
-// The plugin's functions; both are called on any thread, with any lock held, in signal handlers
-// too, and keep errno.
+// The plugin's functions. The library calls them on any thread, with any lock held, also in signal
+// handlers. Both keep errno.
 struct MemoryGuard {
-  // Of a signal that the kernel raised for an instruction: whether it was ours and may fault. The
-  // context (a ucontext_t) says where the thread goes on then.
+  // Handles a signal that the kernel raised for an instruction. Returns true if the instruction
+  // belongs to the plugin and may fault; `context` (a ucontext_t) then says where the thread
+  // continues.
   bool (*resume)(void* context) noexcept;
-  // So many bytes are not what they were any more: `by` this call (in words that last) they were
-  // unmapped, or are about to be, or mapped anew.
+  // Says that these bytes are no longer what they were. The call named `by` (text that stays valid)
+  // has unmapped them, is about to, or has mapped them anew.
   void (*withdraw)(std::uintptr_t address, std::size_t length, const char* by) noexcept;
 };
 
-// From now on, in this process. One plugin is loaded into a process.
+// Installs the guard in this process, which loads only one plugin.
 using OfferMemoryGuard = void(const MemoryGuard* guard);
 inline constexpr const char* kOfferMemoryGuard = "verbena_offer_memory_guard";
 
-// A thread that blocks one of the two signals would end the process by a fault that is ours: from
-// now on it only seems to block them. False: no guard was offered yet.
+// Unblocks the two signals for the calling thread, which from then on only seems to block them:
+// with a signal blocked, a fault of the plugin's would end the process. Returns false if no guard
+// was offered yet.
 using GuardThread = bool();
 inline constexpr const char* kGuardThread = "verbena_guard_thread";
 

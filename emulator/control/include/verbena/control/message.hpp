@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What makes a plain struct a message of the control protocol.
+// Turns a plain struct into a message of the control protocol.
 #pragma once
 
 #include "verbena/control/device_info.hpp"

@@ -11,7 +11,7 @@
 //   daemon      StatusRequest, PortEvent, SetFault, Relayed, SetCapture, Shutdown to providers,
 //               unasked.
 //
-// The others have headers of their own: fault_messages.hpp, status_messages.hpp,
+// Other messages have their own headers: fault_messages.hpp, status_messages.hpp,
 // import_messages.hpp, ring_messages.hpp, xrc_messages.hpp, cm_messages.hpp and so on.
 #pragma once
 
@@ -35,7 +35,7 @@ enum class ClientKind : std::uint8_t {
   kUmad = 5
 };
 
-// The answer to anything that cannot be done. Frozen for all versions.
+// The answer to a request that cannot be carried out. It is the same in all versions.
 struct Refused {
   std::uint32_t code = 0;  // errno
   std::string text;        // one line, for people
@@ -46,44 +46,44 @@ struct Ack {
   VERBENA_MESSAGE(kAck) {}
 };
 
-// First on every connection. Frozen for all versions.
+// The first message on every connection. It is the same in all versions.
 struct Hello {
   ClientKind kind = ClientKind::kProvider;
-  std::uint32_t pid = 0;  // as the client sees it; the daemon believes only SO_PEERCRED
+  std::uint32_t pid = 0;  // as the client sees it; the daemon trusts only SO_PEERCRED
   std::string comm;
-  std::string version;  // of the product
+  std::string version;  // version of the product
   VERBENA_MESSAGE(kHello) { a(m.kind, m.pid, m.comm, m.version); }
 };
 
 struct Welcome {
   std::uint32_t daemon_pid = 0;
-  std::string version;  // of the product
+  std::string version;  // version of the product
   std::vector<DeviceInfo> devices;
   VERBENA_MESSAGE(kWelcome) { a(m.daemon_pid, m.version, m.devices); }
 };
 
-// One context of a device. Once per connection.
+// Opens one context of a device, once per connection.
 struct OpenDevice {
   std::string name;
-  std::uint64_t network = 0;  // the namespace that the program is in: network_namespace()
-  bool is_further = false;    // for one more engine of a context that is open
+  std::uint64_t network = 0;  // namespace of the program: network_namespace()
+  bool is_further = false;    // true for one more engine of an open context
   VERBENA_MESSAGE(kOpenDevice) { a(m.name, m.network, m.is_further); }
 };
 
-// What a context is to record of what it sends and receives, into a ring of its own that comes as a
+// Tells a context to record what it sends and receives into a ring of its own, which comes as a
 // descriptor (link/capture_ring.hpp).
 struct CaptureOrder {
   bool is_on = false;
-  // What comes from there is recorded by its sender.
+  // Addresses of senders that record what they send, so that the receiver does not.
   std::vector<IpAddress> recorded_by_sender;
   bool operator==(const CaptureOrder&) const = default;
   VERBENA_FIELDS { a(m.is_on, m.recorded_by_sender); }
 };
 
-// Descriptors beside it: [0] the receive socket of this slot, bound to address:4791 (never
-// connect() it, never bind it anew), [1] the memfd of the stats page (stats_page.hpp), then
-// `senders` sockets to send from, which a program gets that is in another network namespace than
-// the emulator: its own would lead nowhere. The last one is the ring of the capture that is on.
+// Descriptors beside it: [0] the receive socket of this slot, bound to address:4791 (do not connect
+// or rebind it), [1] the memfd of the stats page (stats_page.hpp), then `senders` sockets to send
+// from. A program in another network namespace than the emulator gets those, because its own
+// sockets would lead nowhere. The last descriptor is the ring of the capture, if one is on.
 struct DeviceOpened {
   std::uint32_t slot = 0;  // upper bits of every QPN of this context
   DeviceInfo device;
@@ -94,7 +94,7 @@ struct DeviceOpened {
   VERBENA_MESSAGE(kDeviceOpened) { a(m.slot, m.device, m.faults, m.senders, m.capture, m.rules); }
 };
 
-// One more slot for the same socket, when the 16384 queue pairs of a slot are used up.
+// Asks for one more slot for the same socket, when the 16384 queue pairs of a slot are used up.
 struct ExtraSlot {
   VERBENA_MESSAGE(kExtraSlot) {}
 };
@@ -104,7 +104,7 @@ struct SlotAdded {
   VERBENA_MESSAGE(kSlotAdded) { a(m.slot); }
 };
 
-// Answered by Ack. A queue pair of this context joins or leaves a group.
+// A queue pair of this context joins a group. The daemon answers with Ack.
 struct AttachMulticast {
   Gid mgid;
   std::uint16_t mlid = 0;
@@ -119,23 +119,23 @@ struct DetachMulticast {
   VERBENA_MESSAGE(kDetachMulticast) { a(m.mgid, m.mlid, m.qpn); }
 };
 
-// A datagram that reached the daemon's own socket and is for a group that this context joined.
-// One per context and datagram: the context copies it to each of its queue pairs in the group.
-// Lost when the context does not read (a datagram may be).
+// A datagram that reached the daemon's own socket for a group that this context joined. The daemon
+// sends one per context and datagram; the context copies it to each of its queue pairs in the
+// group. It is lost if the context does not read (a datagram may be).
 struct Relayed {
   Gid mgid;
   IpAddress source;
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 0;
   bool has_grh = true;
-  std::vector<std::uint8_t> packet;  // BTH .. pad; ICRC verified and cut off
+  std::vector<std::uint8_t> packet;  // BTH .. pad; ICRC verified and removed
   std::uint32_t flow_label = 0;
   VERBENA_MESSAGE(kRelayed) {
     a(m.mgid, m.source, m.traffic_class, m.hop_limit, m.has_grh, m.packet, m.flow_label);
   }
 };
 
-// What a PortEvent says besides the new attributes; a set of these bits.
+// The bits of PortEvent::changes.
 enum PortChange : std::uint32_t {
   kPortStateChanged = 1,
   kLidChanged = 2,
@@ -150,7 +150,7 @@ struct PortEvent {
   VERBENA_MESSAGE(kPortEvent) { a(m.changes, m.device); }
 };
 
-// Unasked, to a provider, and its answer: is there such a queue pair?
+// Asks a provider, unasked, whether it has this queue pair. The answer is QueuePairFound.
 struct FindQueuePair {
   std::uint32_t ticket = 0;
   std::uint32_t qpn = 0;
@@ -162,32 +162,33 @@ struct QueuePairFound {
   VERBENA_MESSAGE(kQueuePairFound) { a(m.ticket, m.found); }
 };
 
-// The daemon goes down in an orderly way; the context dies as if it had been killed.
+// The daemon ends in an orderly way. Its contexts then die as if it had been killed.
 struct Shutdown {
   std::string reason;
   VERBENA_MESSAGE(kShutdown) { a(m.reason); }
 };
 
-// Unasked, to a provider, in place of the order before. If it is on with the ring as descriptor
-// [0], or without one if it is the same capture as before, with other addresses.
+// A new capture order for a provider, unasked; it replaces the order before. If it is on, it has
+// the ring as descriptor [0], or no descriptor if the capture is the same as before with other
+// addresses.
 struct SetCapture {
   CaptureOrder order;
   VERBENA_MESSAGE(kSetCapture) { a(m.order); }
 };
 
-// The daemon stays up at least until this connection's process has ended, even through execve.
+// Keeps the daemon running at least until this connection's process has ended, even through execve.
 struct Hold {
   VERBENA_MESSAGE(kHold) {}
 };
 
-// An emulator that was started on demand does not end by itself any more.
+// Makes an emulator that was started on demand stay until it is ended.
 struct Stay {
   VERBENA_MESSAGE(kStay) {}
 };
 
-// From a context that uses a further address of its port (a row of the GID table): the socket for
-// it, as descriptor [0] beside the answer, of which the same is true as of that of DeviceOpened;
-// and as there, from another network namespace, sockets to send from.
+// A context asks for the socket of a further address of its port (a row of the GID table). The
+// answer has it as descriptor [0], with the same rules as in DeviceOpened, and, for another network
+// namespace, sockets to send from.
 struct OpenAddress {
   IpAddress address;
   VERBENA_MESSAGE(kOpenAddress) { a(m.address); }
@@ -198,7 +199,7 @@ struct AddressOpened {
   VERBENA_MESSAGE(kAddressOpened) { a(m.address); }
 };
 
-// Ends the emulator, without Hello too. Frozen for all versions.
+// Ends the emulator, even without Hello. It is the same in all versions.
 struct Down {
   VERBENA_MESSAGE(kDown) {}
 };
@@ -209,11 +210,11 @@ struct SetPort {
   VERBENA_MESSAGE(kSetPort) { a(m.device, m.up); }
 };
 
-// Tells every context that these of its port's attributes have changed, as a subnet manager's sweep
-// may, though they read as before.
+// Tells every context that these attributes of its port have changed, as a subnet manager's sweep
+// may. Their values stay the same.
 struct Announce {
   std::string device;
-  std::uint32_t changes = 0;  // PortChange, but for kPortStateChanged
+  std::uint32_t changes = 0;  // PortChange, except kPortStateChanged
   VERBENA_MESSAGE(kAnnounce) { a(m.device, m.changes); }
 };
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What has become of a peer that does not answer: a context asks the emulator, which knows whose
-// process that is and whether it is stopped. One that runs is asked for the state of its queue
-// pair, which is told in a second PeerNews.
+// These messages tell a context what has become of a peer that does not answer. The daemon knows
+// which process the peer is and whether it is stopped, and says so in a PeerNews. If the process
+// runs, the daemon asks it for the state of its queue pair and tells that in a second PeerNews.
 //
 //   asker's context        daemon            peer's context
 //     | PeerQuestion ------> |                     |
 //     | <--------- PeerNews  | QpQuestion -------->|
 //     | <--------- PeerNews  | <--------- QpAnswer |
 //
-// None of them has a reply of its own.
+// None of these messages has a reply that the sender waits for.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 namespace verbena::control {
 
 struct PeerQuestion {
-  IpAddress address;  // of the peer
+  IpAddress address;  // address of the peer
   std::uint32_t qpn = 0;
   VERBENA_MESSAGE(kPeerQuestion) { a(m.address, m.qpn); }
 };
@@ -32,8 +32,8 @@ struct PeerNews {
   std::uint32_t qpn = 0;
   PeerStanding standing = PeerStanding::kElsewhere;
   PeerQp queue_pair = PeerQp::kUnknown;
-  std::uint32_t connected_to = 0;  // the QPN that a ready one is connected to; 0: unknown
-  bool has_unread = false;         // its socket holds what it has not read
+  std::uint32_t connected_to = 0;  // QPN that a ready queue pair is connected to; 0: unknown
+  bool has_unread = false;         // the peer's socket holds packets that it has not read
   std::uint32_t pid = 0;
   std::string comm;
   VERBENA_MESSAGE(kPeerNews) {
@@ -44,7 +44,7 @@ struct PeerNews {
 struct QpQuestion {
   IpAddress asker;
   std::uint32_t asker_slot = 0;
-  IpAddress address;  // of the peer, as the asker names it
+  IpAddress address;  // the peer's, as the asker names it
   std::uint32_t qpn = 0;
   VERBENA_MESSAGE(kQpQuestion) { a(m.asker, m.asker_slot, m.address, m.qpn); }
 };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Calls that shall fail because somebody asked for it, to see what a program does then.
-// VERBENA_FAIL, and `verbena run --fail` for it, hold items with commas between them:
+// Calls that are made to fail on request, to see what a program does then. VERBENA_FAIL, which
+// `verbena run --fail` sets, holds items with commas between them:
 //
 //   ibv_reg_mr=ENOMEM          each call of this function fails so
 //   ibv_post_send=ENOMEM@3     the third call of the process does, no other
 //   rdma_connect=ETIMEDOUT@5+  the fifth and all after it do
 //
-// The driver carries out those of libibverbs, the preload library those of librdmacm, and
-// `verbena run` refuses what neither knows.
+// The plugin carries out the items of libibverbs, the preload library those of librdmacm. `verbena
+// run` refuses an item that neither knows.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@
 namespace verbena::control {
 
 struct PlannedFailure {
-  std::string_view function;  // of static storage, as is the next
+  std::string_view function;  // has static storage, as the next
   std::string_view error_name;
   int error = 0;
   std::uint64_t first = 1;
@@ -30,13 +30,13 @@ struct PlannedFailure {
   bool is_of_librdmacm() const { return function.starts_with("rdma_"); }
 };
 
-// Everything that is asked for, of both libraries. The error names the item, and what is wrong.
+// Parses the items of both libraries. The error names the item and says what is wrong.
 Outcome<std::vector<PlannedFailure>> parse_planned_failures(std::string_view list);
 
 // Counts the calls of one function. Any thread.
 class PlannedCalls {
  public:
-  // Which call of the process this is, if it shall fail.
+  // Counts a call. Returns its number in the process if it is to fail.
   std::optional<std::uint64_t> next(const PlannedFailure& planned) noexcept {
     const std::uint64_t call = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
     if (call < planned.first || call > planned.last) return std::nullopt;

@@ -11,8 +11,8 @@
 //
 // The header, `Refused`, `Hello` and `Down` never change between versions, so that any two programs
 // can at least tell each other that they do not match, and an emulator of any version can be ended.
-// A reply carries the sequence of its request. Messages
-// that the daemon sends on its own carry kDaemonSequence set, so both directions number freely.
+// A reply carries the sequence of its request. The sequences of messages that the daemon sends on
+// its own have kDaemonSequence set, so both directions count independently.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@
 namespace verbena::control {
 
 inline constexpr std::uint32_t kMagic = 0x31425256;  // "VRB1"
-// Of all that the processes of one emulator agree on: these messages, the pages that they share,
-// and what they send each other through rings and in bundles.
+// Version of everything that the processes of one emulator agree on: these messages, the pages that
+// they share, and what they send each other through rings and in bundles.
 inline constexpr std::uint16_t kProtocolVersion = 19;
 inline constexpr std::size_t kHeaderSize = 16;
 inline constexpr std::size_t kMaxMessage = 64 * 1024;  // header included

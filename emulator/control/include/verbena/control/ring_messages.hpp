@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How two contexts come by a shared ring.
+// The messages by which two contexts get a shared ring.
 //
-// It is made in four steps. Nobody waits for it: until the last one, and after PeerGone,
+// A ring is made in four steps. No context waits for it: until the last step, and after PeerGone,
 // UDP carries the packets.
 //
 //   writer            daemon            reader
@@ -19,11 +19,11 @@
 
 namespace verbena::control {
 
-// From a context that is about to send to another one: it would like a ring to it. Has no reply
-// of its own (a Refused would be taken for the answer to another request).
+// A request for a ring, by a context that is about to send to another one. It has no reply of its
+// own, because a Refused would be taken for the answer to another request.
 //
-// In each of these messages `own` is the address of the context's own port that is meant: two
-// contexts have a ring for each pair of addresses by which they talk.
+// In each of these messages `own` is an address of the port of the context that sends or gets the
+// message. Two contexts have a ring for each pair of addresses by which they talk.
 struct RingRequest {
   IpAddress address;  // of the peer
   std::uint32_t slot = 0;
@@ -31,7 +31,7 @@ struct RingRequest {
   VERBENA_MESSAGE(kRingRequest) { a(m.address, m.slot, m.own); }
 };
 
-// To the reader, with the ring as descriptor [0]: what this peer sends comes from there, too.
+// Tells the reader that this peer also sends through the ring, which is descriptor [0].
 struct RingInbound {
   IpAddress address;  // of the writer
   std::uint32_t slot = 0;
@@ -39,8 +39,8 @@ struct RingInbound {
   VERBENA_MESSAGE(kRingInbound) { a(m.address, m.slot, m.own); }
 };
 
-// From the reader: it looks into the ring of this writer now. With the handle of its waker as
-// descriptor [0], if it has one.
+// The reader says that it now reads the ring of this writer. Descriptor [0] is the handle of its
+// waker, if it has one.
 struct RingAccepted {
   IpAddress address;  // of the writer
   std::uint32_t slot = 0;
@@ -48,13 +48,13 @@ struct RingAccepted {
   VERBENA_MESSAGE(kRingAccepted) { a(m.address, m.slot, m.own); }
 };
 
-// To the writer, with the ring as descriptor [0] and the handle, if there is one, as [1]; without a
-// ring there is none to this peer.
+// Gives the writer the ring as descriptor [0], and the handle, if there is one, as [1]. Without a
+// descriptor there is no ring to this peer.
 struct RingOutbound {
   IpAddress address;  // of the reader
   std::uint32_t slot = 0;
-  std::string reason;         // why there is none, in one line
-  bool peer_is_here = false;  // a context of this emulator
+  std::string reason;         // why there is no ring, in one line
+  bool peer_is_here = false;  // the peer is a context of this emulator
   IpAddress own;
   VERBENA_MESSAGE(kRingOutbound) { a(m.address, m.slot, m.reason, m.peer_is_here, m.own); }
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where a user's emulator lives: $VERBENA_RUNTIME_DIR, else $XDG_RUNTIME_DIR/verbena, else
-// /tmp/verbena-<uid>. The directory must be a real directory, owned by this user, with mode 0700:
-// below /tmp anybody could have made it first.
+// The directory of a user's emulator: $VERBENA_RUNTIME_DIR, else $XDG_RUNTIME_DIR/verbena, else
+// /tmp/verbena-<uid>. It must be a real directory with mode 0700 that this user owns, because
+// another user could have made it first below /tmp.
 #pragma once
 
 #include <string>
@@ -10,22 +10,23 @@
 
 namespace verbena::control {
 
-// The path only; nothing is touched.
+// Returns the path only and touches nothing.
 std::string runtime_dir_path();
 
-// Checks owner and mode. ENOENT when there is none, which is how "no emulator" looks.
+// Checks owner and mode. ENOENT if there is no directory, which means that no emulator runs.
 Outcome<Done> check_runtime_dir(const std::string& dir);
 
-// Makes it (0700) if it is not there, then checks it.
+// Makes the directory (0700) if it does not exist, then checks it.
 Outcome<Done> make_runtime_dir(const std::string& dir);
 
 inline std::string control_socket_path(const std::string& dir) { return dir + "/control.sock"; }
 inline std::string start_lock_path(const std::string& dir) { return dir + "/start.lock"; }
 inline std::string daemon_lock_path(const std::string& dir) { return dir + "/daemon.lock"; }
 inline std::string daemon_log_path(const std::string& dir) { return dir + "/daemon.log"; }
-// What did not fit into it.
+// The older part of the log, which did not fit into daemon.log.
 inline std::string older_daemon_log_path(const std::string& dir) { return dir + "/daemon.1.log"; }
-// Stands in for /sys and /dev; class/infiniband and so on below `shadow/sys`.
+// The directory that stands in for /sys and /dev; class/infiniband and so on are below
+// `shadow/sys`.
 inline std::string shadow_path(const std::string& dir) { return dir + "/shadow"; }
 
 }  // namespace verbena::control

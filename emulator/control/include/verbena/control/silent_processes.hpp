@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Processes that have not done yet what they were told to.
+// Processes that have not yet done what the daemon told them.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +21,12 @@ struct SilentProcess {
 struct SilentProcesses {
   static constexpr std::size_t kNamedMost = 8;
   std::uint32_t count = 0;
-  std::vector<SilentProcess> named;  // the first of them
+  std::vector<SilentProcess> named;  // the first of them, at most kNamedMost
   bool operator==(const SilentProcesses&) const = default;
   VERBENA_FIELDS { a(m.count, m.named); }
 };
 
-// "4711 (server), 4712 (client), ...".
+// Returns "4711 (server), 4712 (client), ...".
 inline std::string names_of(const SilentProcesses& silent) {
   std::string names;
   for (const SilentProcess& process : silent.named) {

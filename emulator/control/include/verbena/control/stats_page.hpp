@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The counters of one context, in one shared page: the context counts into it, the emulator reads
-// it whenever somebody asks, and keeps its last values when the context has ended, however that
-// was. Lies in a sealed memfd that the emulator makes, with the context's journal behind it.
+// The counters of one context, in one shared page. The context counts into it. The daemon reads it
+// on request, and keeps the last values when the context has ended, however it ended. The page lies
+// in a sealed memfd that the daemon makes, with the context's journal behind it.
 #pragma once
 
 #include <atomic>
@@ -19,18 +19,18 @@ namespace verbena::control {
 inline constexpr std::uint32_t kStatsMagic = 0x54535256;  // "VRST"
 inline constexpr std::uint32_t kStatsVersion = 4;
 
-// Faults that one device may have at a time.
+// The most faults that one device may have at a time.
 inline constexpr std::size_t kFaultsMost = 32;
-// Rules of scripted faults that an emulator may have at a time.
+// The most rules of scripted faults that an emulator may have at a time.
 inline constexpr std::size_t kRulesMost = 64;
 
 // What a context has done to packets because of one fault.
 struct FaultPart {
-  OwnedCounter id;  // of which fault (FaultSpec::id); 0: none yet
+  OwnedCounter id;  // FaultSpec::id; 0: none yet
   FaultCounters counters;
 };
 
-// The same of a rule.
+// What a context has done because of one rule.
 struct RulePart {
   OwnedCounter id;  // RuleSpec::id; 0: none yet
   RuleCounters counters;
@@ -46,12 +46,12 @@ struct StatsPage {
   std::array<RulePart, kRulesMost> rules;     // by RuleSpec::place
 };
 
-// The whole memfd.
+// The content of the memfd.
 struct SharedStats {
   StatsPage page;
   alignas(4096) JournalRing journal;
 };
-// Under a low `ulimit -f` a device can still be opened, though rings cannot be had.
+// The size lets a device be opened under a low `ulimit -f`, which rules out rings.
 static_assert(sizeof(SharedStats) <= 64 * 1024);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 

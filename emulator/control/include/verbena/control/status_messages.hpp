@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What contexts do, as `verbena status`, `rdma` and the counters of sysfs ask for it.
+// What contexts do, in the form in which `verbena status`, `rdma` and the counters of sysfs ask.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,9 @@ enum class StatusOf : std::uint8_t {
   kSharedReceives = 3
 };
 
-// How many objects this context has, and what those of one kind do, or of each kind: `most` of
-// them, those that stand behind number `after` in the order that the context keeps (0: from the
-// first one on). The daemon asks again and again, so that no side has more than a page of it at a
-// time.
+// Asks a context for its object counts and for the state of up to `most` objects of each kind, or
+// of one kind, behind number `after` in the context's own order (0: from the first). The daemon
+// asks repeatedly, so that each side holds at most one page at a time.
 struct StatusRequest {
   std::uint32_t after = 0;
   std::uint32_t most = 0;
@@ -53,7 +52,7 @@ struct QpStatus {
   std::uint64_t received_packets = 0;
   std::uint64_t received_bytes = 0;
   std::uint64_t retransmitted_packets = 0;
-  std::string last_error;  // empty, or why it stands in an error state
+  std::string last_error;  // why it is in an error state; empty if it is not
   bool operator==(const QpStatus&) const = default;
   VERBENA_FIELDS {
     a(m.qpn, m.type, m.state, m.link, m.peer_address, m.peer_qpn, m.send_cq, m.receive_cq, m.srq,
@@ -74,8 +73,8 @@ struct CqStatus {
   bool has_overrun = false;
   bool has_channel = false;
   std::uint32_t channel_fd = 0;             // in the program
-  std::uint32_t unread_events = 0;          // of all queues of the channel
-  std::uint32_t unacknowledged_events = 0;  // of this queue, read or not
+  std::uint32_t unread_events = 0;          // counts all completion queues of the channel
+  std::uint32_t unacknowledged_events = 0;  // counts this queue, read or not
   bool operator==(const CqStatus&) const = default;
   VERBENA_FIELDS {
     a(m.number, m.capacity, m.users, m.unpolled, m.armed, m.has_overrun, m.has_channel,
@@ -88,7 +87,7 @@ struct SrqStatus {
   std::uint8_t type = 0;  // as ibv_srq_type
   std::uint32_t receive_outstanding = 0;
   std::uint32_t domain = 0;  // its protection domain
-  std::uint32_t cq = 0;      // that it completes to itself (XRC, tag matching); 0: none
+  std::uint32_t cq = 0;      // CQ that it completes to (XRC, tag matching); 0: none
   bool operator==(const SrqStatus&) const = default;
   VERBENA_FIELDS { a(m.number, m.type, m.receive_outstanding, m.domain, m.cq); }
 };
@@ -99,12 +98,12 @@ struct ResourceCounts {
   std::uint32_t qps = 0;
   std::uint32_t mrs = 0;
   std::uint32_t srqs = 0;
-  std::uint32_t contexts = 1;  // 0: a further engine of one
+  std::uint32_t contexts = 1;  // 0: a further engine of a context
   bool operator==(const ResourceCounts&) const = default;
   VERBENA_FIELDS { a(m.pds, m.cqs, m.qps, m.mrs, m.srqs, m.contexts); }
 };
 
-// Some objects of one kind. `last`: none stands behind these.
+// Some objects of one kind. `last`: no more follow.
 template <typename Object>
 struct StatusPage {
   bool last = true;
@@ -112,13 +111,13 @@ struct StatusPage {
   VERBENA_FIELDS { a(m.last, m.objects); }
 };
 
-// Answers StatusRequest with its sequence.
+// The answer to StatusRequest, with its sequence.
 struct StatusReport {
   static constexpr std::size_t kMostInOne = 128;  // of each kind
-  // As the first question wants them, which goes to all contexts at once: most have no more, and
-  // are asked once.
+  // `most` of the first question, which goes to all contexts at once. Most contexts have no more
+  // objects and are asked only once.
   static constexpr std::size_t kFirst = 16;
-  ResourceCounts counts;  // of the whole context
+  ResourceCounts counts;  // all objects of the context
   StatusPage<QpStatus> qps;
   StatusPage<CqStatus> cqs;
   StatusPage<SrqStatus> srqs;
@@ -126,19 +125,19 @@ struct StatusReport {
 };
 
 struct StatusQuery {
-  bool resets = false;  // the counters of the ports begin anew at zero after what is shown
+  bool resets = false;  // sets the ports' counters to zero after they are shown
   VERBENA_MESSAGE(kStatusQuery) { a(m.resets); }
 };
 
-// Answers StatusQuery, in as many messages as it takes, while the asker reads them. First the
-// emulator with its rules and the rdma_cm IDs of all programs; then each device with its faults
-// and, one after the other, its contexts with their queue pairs, completion queues and shared
-// receive queues:
+// The answer to StatusQuery, in as many messages as needed, at the pace at which the asker reads.
+// First comes the emulator with its rules and the rdma_cm IDs of all programs; then each device
+// with its faults and its contexts one by one, each with its queue pairs, completion queues and
+// shared receive queues:
 //
 //   kEmulator kRules* kCmIds* (kDevice kFaults* (kContext kQps* kCqs* kSrqs* kContextEnd)*)* kEnd
 //
-// Each but the last carries a JSON object, kRules, kCmIds, kFaults, kQps, kCqs and kSrqs one or
-// more of them in lines.
+// kEnd is empty. kEmulator, kDevice, kContext and kContextEnd carry one JSON object. kRules,
+// kCmIds, kFaults, kQps, kCqs and kSrqs carry one or more, one a line.
 enum class StatusPart : std::uint8_t {
   kEmulator = 1,
   kDevice = 2,
@@ -159,13 +158,14 @@ struct StatusText {
   VERBENA_MESSAGE(kStatusText) { a(m.part, m.text); }
 };
 
-// Writes the counters of a device (empty: all) into the shadow tree. Answered by Ack when done.
+// Writes the counters of a device (empty: all) into the shadow tree. The daemon answers with Ack
+// when it has done so.
 struct RefreshCounters {
   std::string device;
   VERBENA_MESSAGE(kRefreshCounters) { a(m.device); }
 };
 
-// What the port of a device has counted, over all processes. Answered by Counters.
+// Asks what the port of a device has counted, over all processes. The daemon answers with Counters.
 struct QueryCounters {
   std::string device;
   VERBENA_MESSAGE(kQueryCounters) { a(m.device); }
@@ -181,13 +181,13 @@ enum class ResourcesOf : std::uint8_t {
   kCounts = 0,
   kQueuePairs = 1,
   kCompletionQueues = 2,
-  kSharedReceives = 3,  // with the queue pairs, which name those that they use
+  kSharedReceives = 3,  // with the queue pairs, which name the SRQs that they use
   kCmIds = 4
 };
 
-// What `rdma resource` shows: how many objects there are, and the objects of one kind. Of rdma_cm
-// IDs nothing but these IDs: no context is asked. Empty device: all. Answered by Resources, in as
-// many messages as it takes.
+// Asks for what `rdma resource` shows: how many objects there are, and the objects of one kind. For
+// rdma_cm IDs the daemon asks no context and tells only the IDs. An empty device means all. The
+// daemon answers with Resources, in as many messages as needed.
 struct QueryResources {
   std::string device;
   ResourcesOf of = ResourcesOf::kCounts;
@@ -206,10 +206,9 @@ struct ContextResources {
   VERBENA_FIELDS { a(m.device, m.slot, m.pid, m.comm, m.counts, m.qps, m.cqs, m.srqs); }
 };
 
-// An rdma_cm ID that is bound to a device, or listens on all of them, with the numbers of the
-// kernel.
+// An rdma_cm ID that is bound to a device or listens on all of them, with the kernel's numbers.
 struct CmIdResource {
-  std::string device;  // empty: it listens on all of them
+  std::string device;  // empty: it listens on all devices
   std::uint32_t number = 0;
   std::uint32_t pid = 0;             // 0: its program has gone
   std::uint32_t qpn = 0;             // 0: the program has not named one
@@ -225,11 +224,11 @@ struct CmIdResource {
 };
 
 struct Resources {
-  // Of each kind, of one device: more are counted, and not told.
+  // The most objects of each kind that are told for one device. Further ones are only counted.
   static constexpr std::size_t kMost = 4096;
   bool last = true;
   std::vector<ContextResources> contexts;  // one context may be split over several
-  std::uint32_t cm_id_count = 0;           // beside those counted in other parts
+  std::uint32_t cm_id_count = 0;           // IDs of this message; adds to those of the others
   std::vector<CmIdResource> cm_ids;
   VERBENA_MESSAGE(kResources) { a(m.last, m.contexts, m.cm_id_count, m.cm_ids); }
 };

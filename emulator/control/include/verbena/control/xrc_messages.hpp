@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// XRC domains that a file names, which all processes of the emulator share: who has which open,
-// and how the contexts find each other through them. The packets go from context to context.
+// Messages about XRC domains that a file names and that all processes of the emulator share: which
+// contexts have a domain open, and how they find each other through it. The packets go from context
+// to context.
 //
-// A receiver (an XRC_RECV queue pair) that is sent a request for an SRQ of another context wants a
-// proxy there. Nobody waits: the packet does, and the question is repeated with it.
+// A receiver (an XRC_RECV queue pair) that gets a request for an SRQ of another context needs a
+// proxy there. No thread waits for it: the peer repeats the packet, and with it the question is
+// repeated.
 //
 //   receiver's context        daemon            SRQ's context
 //     | ProxyWanted -----------> | ProxyWanted ----->|   makes it, or changes its attributes
 //     | <----------- ProxyAnswer | <----- ProxyAnswer|   also when the context is gone
 //     | ProxiesReleased -------> | ProxiesReleased ->|   ends them
 //
-// A further handle of a receiver (ibv_open_qp) in another context acts upon it through the daemon:
+// A further handle of a receiver (ibv_open_qp) in another context acts on it through the daemon:
 //
 //   handle's context          daemon            receiver's context
 //     | ReceiverCall ----------> | ReceiverCall ---->|
@@ -27,8 +29,9 @@
 
 namespace verbena::control {
 
-// The file by its device and inode. Refused with EINVAL if it is to be new and is not, with EAGAIN
-// if there is none and it is not to be made. The daemon counts how often a context has it open.
+// Opens the domain that a file names by device and inode. The daemon refuses with EINVAL if
+// `exclusive` is set and the domain exists, and with EAGAIN if it does not exist and `create` is
+// not set. The daemon counts how often a context has a domain open.
 struct OpenDomain {
   std::uint64_t file_device = 0;
   std::uint64_t inode = 0;
@@ -37,20 +40,20 @@ struct OpenDomain {
   VERBENA_MESSAGE(kOpenDomain) { a(m.file_device, m.inode, m.create, m.exclusive); }
 };
 
-// Numbers with kSharedDomain set; a context may use others for domains of its own.
+// Shared domains have numbers with kSharedDomain set. A context may use other numbers for its own.
 inline constexpr std::uint32_t kSharedDomain = 0x80000000u;
 struct DomainOpened {
   std::uint32_t number = 0;
   VERBENA_MESSAGE(kDomainOpened) { a(m.number); }
 };
 
-// Answered by Ack.
+// The daemon answers with Ack.
 struct CloseDomain {
   std::uint32_t number = 0;
   VERBENA_MESSAGE(kCloseDomain) { a(m.number); }
 };
 
-// As queue::ProxyQp.
+// The fields of queue::ProxyQp.
 struct ProxyWanted {
   std::uint32_t receiver = 0;
   std::uint32_t line = 0;
@@ -73,7 +76,7 @@ struct ProxyWanted {
 struct ProxyAnswer {
   std::uint32_t receiver = 0;
   std::uint32_t line = 0;
-  std::uint32_t proxy = 0;  // its number; 0: there is none, or none any more
+  std::uint32_t proxy = 0;  // number of the proxy; 0: there is none, or no longer one
   VERBENA_MESSAGE(kProxyAnswer) { a(m.receiver, m.line, m.proxy); }
 };
 
@@ -87,9 +90,9 @@ enum class ReceiverVerb : std::uint8_t { kOpen = 1, kClose = 2, kModify = 3, kQu
 inline constexpr std::size_t kReceiverAttributesMax = 1024;
 
 // `attributes` are those of ibv_modify_qp as they stand in memory (struct ibv_qp_attr). Ticket 0
-// awaits no answer: a holder of a handle has died.
+// expects no answer: the holder of a handle has died.
 struct ReceiverCall {
-  std::uint32_t ticket = 0;  // the daemon's
+  std::uint32_t ticket = 0;  // chosen by the daemon
   ReceiverVerb verb = ReceiverVerb::kOpen;
   std::uint32_t domain = 0;
   std::uint32_t receiver = 0;
@@ -104,7 +107,7 @@ struct ReceiverAnswer {
   std::uint32_t ticket = 0;
   std::uint32_t code = 0;  // errno
   std::string text;
-  std::vector<std::uint8_t> attributes;  // as they are now
+  std::vector<std::uint8_t> attributes;  // attributes as they are now
   VERBENA_MESSAGE(kReceiverAnswer) { a(m.ticket, m.code, m.text, m.attributes); }
 };
 
