@@ -19,7 +19,7 @@ qp::PathAttributes path_of(const ibv_ah_attr& ah, const AddressPlan& plan) {
   std::optional<IpAddress> address;
   if (p.is_global) {
     p.remote_gid = gid_of(ah.grh.dgid);
-    // An adapter takes the 20 bits that the header has room for; UCX writes ~0.
+    // The header has room for 20 bits, and adapters ignore the rest. UCX writes ~0.
     p.flow_label = ah.grh.flow_label & 0xfffff;
     p.gid_index = ah.grh.sgid_index;
     p.hop_limit = ah.grh.hop_limit;
@@ -31,7 +31,7 @@ qp::PathAttributes path_of(const ibv_ah_attr& ah, const AddressPlan& plan) {
   p.resolved = address.has_value();
   if (address) p.destination.address = *address;
   p.destination.traffic_class = p.traffic_class;
-  // 0 and 1 are what programs write that know only their own subnet; a local address needs no more.
+  // Programs that know only their own subnet write 0 or 1. 64 is enough for a local address.
   p.destination.hop_limit = p.hop_limit > 1 ? p.hop_limit : 64;
   p.destination.has_grh = p.is_global;
   p.destination.flow_label = p.flow_label;

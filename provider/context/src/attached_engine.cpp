@@ -35,7 +35,7 @@ AttachedEngine::AttachedEngine(Context& owner, control::Channel channel, const c
   journal_.attach(stats_.journal());
   EngineOptions options = options_for(opened->slot, first);
   options.links.receiver = std::move(fds[0]);
-  // In another network namespace than the emulator's with sockets to send from.
+  // Sockets to send from come if this process is in another network namespace than the emulator.
   const std::size_t senders = std::min<std::size_t>(opened->senders, fds.size() - 3);
   options.links.senders = std::span(fds).subspan(2, senders);
   EngineHost& host = *this;
@@ -45,7 +45,7 @@ AttachedEngine::AttachedEngine(Context& owner, control::Channel channel, const c
   rings_.attach(engine_->links().peers());
   orders_.attach(*engine_, port_.info().name, stats_.page(),
                  is_first_ ? &owner_.failing_calls() : nullptr);
-  // Before the first packet.
+  // Orders take effect before the first packet.
   if (opened->capture.is_on) orders_.on_capture(std::move(opened->capture), fds[2 + senders]);
   orders_.on_faults(opened->faults, opened->rules);
 }
@@ -136,7 +136,7 @@ void AttachedEngine::resume_dead() noexcept {
   if (is_first_) owner_.abandon();
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nothing >= 0) {
-    // The numbers stay taken, because others close them.
+    // The descriptor numbers stay taken, because their owners close them.
     ::dup3(nothing, client_.fd(), O_CLOEXEC);
     ::dup3(nothing, engine_->links().faults().wait_fd(), O_CLOEXEC);
     ::close(nothing);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The daemon's messages to an engine, all under the client's lock.
+// Handles the daemon's messages to an engine, all under the client's lock.
 #include <cerrno>
 #include <utility>
 
@@ -17,7 +17,7 @@
 namespace verbena::provider {
 namespace {
 
-// Calls `use` with the message, if it is a whole one.
+// Calls `use` with the message, if it is complete.
 template <typename Message, typename Use>
 void with(const control::Incoming& message, Use&& use) {
   if (auto decoded = control::decode<Message>(message.payload)) use(std::move(*decoded));
@@ -50,7 +50,7 @@ void AttachedEngine::on_message(control::Incoming&& message) {
   }
 }
 
-// What changes at the port or on the way to a peer.
+// Handles changes at the port and on the way to a peer.
 void AttachedEngine::on_port_message(control::Incoming&& message) {
   using control::MessageType;
   switch (message.type()) {
@@ -85,7 +85,7 @@ void AttachedEngine::on_port_message(control::Incoming&& message) {
   }
 }
 
-// What is asked about this engine's objects, and the answers to its own questions about peers.
+// Handles questions about this engine's objects, and answers to its own questions about peers.
 void AttachedEngine::on_question(const control::Incoming& message) {
   using control::MessageType;
   switch (message.type()) {
@@ -134,9 +134,10 @@ void AttachedEngine::report_status(const control::StatusRequest& request, std::u
   client_.answer(report, sequence);
 }
 
-// --- what a person asks for (`verbena event`) --------------------------------------------------
+// --- what a user asks for (`verbena event`) -----------------------------------------------------
 
-// A program may end as soon as it has the event: whether there is one is answered before.
+// Answers whether the event can be raised before it raises it: a program may end as soon as it has
+// it.
 void AttachedEngine::raise_event(const control::RaiseEvent& request, std::uint32_t sequence) {
   using control::RaisedEvent;
   control::Outcome<control::Done> can = control::Done{};
@@ -171,7 +172,8 @@ void AttachedEngine::raise_event(const control::RaiseEvent& request, std::uint32
   }
 }
 
-// Among those that the process has created; 0: it is not here, or cannot send yet.
+// Returns the queue pair that the process created at this place, counted from 1. Returns 0 if this
+// engine does not have it, or if it cannot send yet.
 Qpn AttachedEngine::queue_pair_at(std::uint32_t place) {
   Qpn found{};
   engine_->device().for_each_qp([&](qp::QueuePair& qp) {

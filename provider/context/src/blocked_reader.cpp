@@ -43,8 +43,9 @@ class Visit {
   ssize_t read(void* bytes, std::size_t size, int* wakers) noexcept {
     while (!engine_.readers().is_closing()) {
       if (const ssize_t got = take(bytes, size); got != 0) return got;
-      // Nothing is looked for before the first sleep: if it is there, it does not last. But where
-      // it comes soon, it is waited for awake; on the only processor, by letting who sends it run.
+      // Before the first sleep this thread does not drive: if a packet is there already, the sleep
+      // ends at once. But if events have come soon lately, the thread looks for them awake. On a
+      // single processor it yields, so that the sender runs.
       if (reader_spin_.is_on() && engine_.readers().has_one_processor()) give_turn();
       if ((has_slept_ || reader_spin_.is_on()) && engine_.drive_for_reader()) continue;
       if (const ssize_t got = take(bytes, size); got != 0) return got;
@@ -68,8 +69,8 @@ class Visit {
   }
 
  private:
-  // Asked once, before it does what only a read of this channel that blocks may do: all but to hand
-  // over an event that it has found by itself at once.
+  // Asks `may_block_` once, before the read does what only a blocking read of this channel may do.
+  // The read may hand over an event that it has found by itself without asking.
   bool blocks() noexcept {
     if (!was_asked_) channel_->has_blocked.store(may_block_(fd_) != 0, std::memory_order_relaxed);
     was_asked_ = true;
@@ -105,8 +106,8 @@ static_assert(sizeof(Visit) <= kVerbenaVisitBytes);
 static_assert(sizeof(CompletionEvent) == kVerbenaEventBytes);
 static_assert(control::kReadPlainly == kVerbenaReadPlainly);
 
-// Such a signal comes to a thread that runs. Handlers that tell of a crash are many, and say
-// nothing of how the others are meant.
+// These signals come to a running thread. Many programs have crash handlers for them, which say
+// nothing about how the program's other handlers are meant.
 bool is_of_a_fault(int number) noexcept {
   return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL ||
          number == SIGTRAP || number == SIGSYS || number == SIGABRT;
@@ -126,8 +127,8 @@ void offer_channel(int fd) noexcept {
 
 using namespace verbena::provider;
 
-// Not one that nobody may drive, nor somebody else's. A channel whose reads do not block is not
-// driven: its reader comes and goes.
+// Refuses a channel that another process owns or that no thread may drive. A channel whose reads do
+// not block is not driven: its reader comes and goes.
 int verbena_begin_visit(int fd, int (*may_block)(int fd), void* room) {
   bool begun = false;
   any_live_engine([&](AttachedEngine& attached) {
@@ -153,7 +154,8 @@ void verbena_visit_wake(void* room, const epoll_event* reported, int count) {
 
 void verbena_end_visit(void* room) { std::destroy_at(&visit_in(room)); }
 
-// Which signal it was cannot be known any more; a program that has both kinds is told of each.
+// It cannot be known any more which signal it was. In a program with both kinds of handlers, each
+// signal ends the read.
 int verbena_may_interrupt() {
   for (int number = 1; number < NSIG; ++number) {
     struct sigaction action {};

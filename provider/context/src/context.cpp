@@ -21,8 +21,8 @@ Context::Context(const abi::Library& library, ibv_context* public_context, const
   first().start();
 }
 
-// The engines go while all that they call back is there, but nobody hears of what is unmapped
-// once nothing is received any more.
+// The engines end while everything that they call is still there. Unmapped memory is not watched
+// any more once no engine receives.
 Context::~Context() {
   engines_.end_further();
   first().stop();
@@ -114,7 +114,7 @@ void Context::on_async_event(queue::AsyncEvent event, void* cookie) noexcept {
     case AsyncEvent::kPathMigrated:
     case AsyncEvent::kPathMigrationError:
     case AsyncEvent::kLastWqeReached: {
-      if (cookie == nullptr) return;  // a proxy: its receiver tells
+      if (cookie == nullptr) return;  // a proxy; its receiver reports the event
       Qp& qp = *static_cast<Qp*>(cookie);
       if (qp.receiver) return receivers_.on_event(qp, type);
       return events_.send(reinterpret_cast<std::uintptr_t>(&qp.abi.qp), type, &qp.async_events);

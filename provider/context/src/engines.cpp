@@ -26,7 +26,7 @@ std::size_t processors() noexcept {
   return static_cast<std::size_t>(std::max(CPU_COUNT(&allowed), 1));
 }
 
-// One for each processor, or as many as VERBENA_ENGINES says.
+// Returns one engine for each processor, or as many as VERBENA_ENGINES says.
 std::size_t engines_wanted() {
   const char* const text = ::secure_getenv("VERBENA_ENGINES");
   const std::string_view word = text != nullptr ? text : "";
@@ -79,7 +79,7 @@ AttachedEngine& Engines::choose(Cq* send, Cq* receive, bool may_be_further) {
   return *chosen;
 }
 
-// One after the other.
+// Returns the engines in turn.
 AttachedEngine& Engines::next() {
   if (most_ == 0) most_ = engines_wanted();
   const std::size_t which = turn_++ % most_;
@@ -95,7 +95,7 @@ AttachedEngine& Engines::next() {
   return first();
 }
 
-// Null: there is no descriptor, no thread or no slot left, so the others do it.
+// Returns null if there is no descriptor, thread or slot left; the existing engines are used then.
 AttachedEngine* Engines::make_further() {
   const ibv_device& device = *owner_.public_context()->device;
   const std::string node = std::string("/dev/infiniband/") + device.dev_name;

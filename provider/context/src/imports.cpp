@@ -18,7 +18,7 @@
 namespace verbena::provider {
 namespace {
 
-// For the importer, who could open it only where the kernel lets it look into other processes.
+// Opens our memory for the importer, which may not be allowed to look into other processes itself.
 control::UniqueFd own_memory(control::Exported& reply) {
   const int fd = link::open_file("/proc/self/mem", O_RDWR | O_CLOEXEC);
   if (fd >= 0) return control::UniqueFd(fd);

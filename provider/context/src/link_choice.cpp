@@ -14,7 +14,7 @@ LinkChoice link_choice() {
   if (word.empty()) return kDefaultLink;
   if (word == "udp") return LinkChoice::kUdp;
   if (word == "shm") return LinkChoice::kSharedMemory;
-  static std::atomic<bool> told{false};  // once in a process
+  static std::atomic<bool> told{false};  // once per process
   if (word != "auto" && !told.exchange(true)) {
     std::fprintf(stderr, "verbena: VERBENA_LINK=%s is none of udp, shm and auto; using auto\n",
                  word.c_str());

@@ -11,7 +11,7 @@
 
 namespace verbena::provider {
 
-// Faults are for ordinary packets, and captures show such.
+// Faults apply to ordinary packets, and captures show ordinary packets.
 void LinkOrders::choose_packs(bool must_be_ordinary) {
   links_->peers().set_packs(must_be_ordinary ? link::Packs::kNothing : link::Packs::kMerged);
 }
@@ -21,7 +21,8 @@ void LinkOrders::on_capture(control::CaptureOrder&& order, const control::Unique
     links_->capture().stop();
     return choose_packs(has_faults_);
   }
-  // Those of the capture that runs have changed; or no descriptor was left for a new one.
+  // Without a ring, the senders that record for themselves have changed, or there was no descriptor
+  // left.
   if (!ring) return links_->capture().leave_out(std::move(order.recorded_by_sender));
   auto mapped = link::CaptureRing::map(ring.get());
   if (!mapped) return explain("%s: not captured", mapped.error().text.c_str());
@@ -46,7 +47,7 @@ LinkOrders::Scripts LinkOrders::scripts_of(const std::vector<control::RuleSpec>&
     auto& script = rule->is_of_call() ? scripts.calls : scripts.packets;
     script.push_back(control::activate(spec, std::move(*rule), link::monotonic_now_ns(), stats_));
   }
-  // Of whoever sends them.
+  // The engine obeys the marks of any sender, also when the rule is not about this program.
   engine_->device().obey_marks(has_marks);
   return scripts;
 }

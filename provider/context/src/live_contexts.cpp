@@ -12,12 +12,12 @@
 namespace verbena::provider {
 namespace {
 
-// An opened device.
+// A context of this process.
 struct Known {
   Context* context;
-  std::uint64_t cookie;  // of its control socket, the same in each duplicate
+  std::uint64_t cookie;  // identifies its control socket; duplicates have the same
   std::uint32_t handles;
-  std::vector<ibv_context*> further;  // beside the first
+  std::vector<ibv_context*> further;  // handles beside the first
 };
 
 struct LiveContexts {
@@ -31,7 +31,7 @@ Known* find(std::vector<Known>& all, const Context& context) {
   return found != all.end() ? &*found : nullptr;
 }
 
-// Never destroyed: the process may end while other threads still open and close.
+// The list is never destroyed: the process may end while other threads still open and close.
 LiveContexts& live_contexts() {
   static LiveContexts* const all = new LiveContexts;
   return *all;

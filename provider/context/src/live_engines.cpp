@@ -39,7 +39,7 @@ __attribute__((destructor)) void at_exit() {
 
 }  // namespace
 
-// Never destroyed: the process may end while other threads still open and close.
+// The list is never destroyed: the process may end while other threads still open and close.
 LiveEngines& live_engines() {
   static LiveEngines* const all = [] {
     ::pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);

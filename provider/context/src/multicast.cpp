@@ -13,7 +13,7 @@ namespace verbena::provider {
 void Multicast::join(Qpn member, const Gid& mgid, std::uint16_t mlid) {
   {
     const std::lock_guard guard(context_.lock());
-    // Before the daemon sends the first packet.
+    // The membership is noted before the daemon sends the first packet.
     memberships_.push_back({mgid, member});
   }
   const auto done =

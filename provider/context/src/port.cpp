@@ -23,7 +23,7 @@ qp::PathAttributes Port::path_to(const char* verb, const ibv_ah_attr& ah, MayAsk
     path.has_local_gid = path.gid_index < gids.size() && !gids[path.gid_index].gid.is_zero();
     if (path.has_local_gid) own = engine_->plan().address_of_gid(gids[path.gid_index].gid);
   }
-  // Groups are the port's own address's.
+  // Multicast is sent from the port's own address.
   if (!own || !path.resolved || path.remote_gid.is_multicast()) return path;
   if (own->is_v4() != path.destination.address.is_v4()) {
     path.resolved = false;
@@ -43,7 +43,6 @@ qp::PathAttributes Port::path_to(const char* verb, const ibv_ah_attr& ah, MayAsk
   return path;
 }
 
-// Of all sockets, at whatever address.
 link::UdpOptions Port::udp_options() const {
   link::UdpOptions options;
   options.grh_from_port = info_.persona == control::Persona::kInfiniBand;
@@ -60,7 +59,7 @@ std::optional<std::uint8_t> Port::source_at(const IpAddress& own) const noexcept
   return static_cast<std::uint8_t>(known - sources_.begin() + 1);
 }
 
-// Of the rows of the GID table, but for the port's own.
+// Returns the addresses in the GID table, without the port's own.
 std::vector<IpAddress> Port::addresses() const {
   std::vector<IpAddress> all;
   if (engine_->plan().infiniband) return all;
@@ -90,7 +89,7 @@ void Port::on_address_opened(const IpAddress& own, std::span<control::UniqueFd> 
   if (!source_at(own)) adopt_address(own, fds);
 }
 
-// Under the client's lock, so that each address is taken once.
+// Called under the client's lock, so that each address is adopted once.
 std::optional<std::uint8_t> Port::adopt_address(const IpAddress& own,
                                                 std::span<control::UniqueFd> fds) {
   control::UniqueFd receiver = std::move(fds.front());
@@ -110,7 +109,7 @@ std::optional<std::uint8_t> Port::adopt_address(const IpAddress& own,
   return source;
 }
 
-// What cannot be had (another emulator has it) is not received there.
+// Nothing is received at an address that cannot be opened (another emulator has it).
 void Port::open_all_addresses() {
   receives_datagrams_.publish(true);
   std::string why_not;
@@ -133,7 +132,7 @@ void Port::on_event(const control::PortEvent& event,
   }
   if ((event.changes & control::kLidChanged) != 0) tell_program(queue::AsyncEvent::kLidChange);
   if ((event.changes & control::kGidsChanged) != 0) {
-    // The answer comes as a message.
+    // The daemon's answer comes as a message (on_address_opened).
     for (const IpAddress& address : addresses()) {
       if (receives_datagrams_.read() && !source_at(address)) {
         client_.tell(control::OpenAddress{address});

@@ -28,8 +28,8 @@ std::string content_of(const char* path) {
 }  // namespace
 
 // Two processes of one program are mostly its server and its client, and differ in how many
-// arguments they got. What the arguments are does not count: ports and temporary files change from
-// run to run.
+// arguments they got. The arguments themselves do not count: ports and temporary files change with
+// each run.
 std::uint64_t program_name_hash() {
   const std::string arguments = content_of("/proc/self/cmdline");
   const auto count =

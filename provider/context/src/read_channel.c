@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <pthread.h>
 
-// Of a thread that is cancelled; under this name, because TSan sees none of the locks that such a
-// thread takes (sanitizers.cpp).
+// Ends the visit of a cancelled thread. sanitizers.cpp suppresses TSan's reports by this name,
+// because TSan sees no locks of a cancelled thread.
 static void end_cancelled_visit(void* visit) { verbena_end_visit(visit); }
 
-// An errno, 0 when it was woken.
+// Returns an errno, or 0 when the thread was woken.
 static int sleep_on(int wakers, void* visit) {
   struct epoll_event reported[kVerbenaWakers];
   int ready = -1;

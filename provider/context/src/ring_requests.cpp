@@ -13,7 +13,7 @@ void RingRequests::seek(Qpn number) noexcept {
   seek(link::Peer{peers_->self().address, number.slot()});
 }
 
-// An emulator that takes nothing now is no reason to wait.
+// Does not wait if the emulator cannot take the request now.
 void RingRequests::seek(const link::Peer& peer) noexcept {
   if (choice_ == LinkChoice::kUdp || peer.slot == 0) return;
   if (peers_->carrier_to(peer) != link::Carrier::kUdp) return;
@@ -29,7 +29,7 @@ void RingRequests::on_inbound(control::Incoming&& message) {
   auto ring = link::SharedRing::map(message.fds[0].get());
   if (!ring) return explain("%s; the peer goes on by UDP", ring.error().text.c_str());
   peers_->add_inbound(peer, std::move(ring.value()));
-  seek(peer);  // for what is answered
+  seek(peer);  // for what is sent back to the peer
   const int handle[] = {peers_->waker_handle()};
   client_.tell(control::RingAccepted{offer->address, offer->slot, offer->own}, 0,
                std::span(handle, handle[0] >= 0 ? 1 : 0));

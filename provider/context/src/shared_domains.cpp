@@ -80,7 +80,7 @@ void SharedDomains::release(Qpn receiver) noexcept {
   context_.tell(control::ProxiesReleased{receiver.value()});
 }
 
-// Null, and explained, when there cannot be one.
+// Returns null, and has explained why, if there can be no proxy.
 qp::QueuePair* SharedDomains::proxy_for(const control::ProxyWanted& wanted) {
   const queue::ProxyQp proxy = proxy_of(wanted);
   device::Device& device = context_.device();

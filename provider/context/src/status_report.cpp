@@ -114,7 +114,7 @@ control::QpStatus status_of(qp::QueuePair& qp, link::PeerLink& peers) {
   return s;
 }
 
-// Those of the table that stand behind `after`, at most so many.
+// Puts the objects of the table behind `after` on the page, at most `most` of them.
 template <typename Status, typename Object>
 void fill(control::StatusPage<Status>& page, ExportTable<Object>& table, std::uint32_t after,
           std::size_t most) {

@@ -65,7 +65,7 @@ void end_handle(Qp& handle) {
 
 }  // namespace
 
-// Those that only handles of other contexts keep.
+// Destroys the receivers that only handles of other contexts have kept.
 XrcReceivers::~XrcReceivers() {
   for (const auto& [number, receiver] : receivers_) delete receiver;
 }
@@ -114,14 +114,15 @@ Qp* XrcReceivers::open(const char* verb, Xrcd& xrcd, std::uint32_t number, void*
 
 Qp* XrcReceivers::open_remote(const char* verb, Xrcd& xrcd, std::uint32_t number, void* user) {
   auto handle = new_handle(context_, xrcd, number, user);
-  // What verbs look at that have no meaning for a receiver: it is in RESET, and stays there.
+  // A queue pair in RESET, which stays there: verbs look at it, but it means nothing for a
+  // receiver.
   qp::QueuePairOptions nobody;
   nobody.transport = Transport::kXrcReceive;
   handle->pair = context_.device().create_qp(nobody);
   if (handle->pair == nullptr) refuse(ENOMEM, "%s: all queue pair numbers are taken", verb);
   handle->is_remote = true;
   {
-    // Events may come as soon as the other side knows of it.
+    // Events may come as soon as the other process knows of the handle.
     const std::lock_guard guard(lock_);
     remote_.push_back(handle.get());
   }
@@ -153,7 +154,7 @@ void XrcReceivers::close(Qp& handle) {
              nullptr, 0);
       }
     } catch (const VerbRefused&) {
-      // It is gone, and so is what this handle was of.
+      // The queue pair is gone, and this handle has nothing to close.
     }
     context_.device().destroy_qp(handle.pair);
     return end_handle(handle);
@@ -172,14 +173,14 @@ void XrcReceivers::close(Qp& handle) {
   end_handle(handle);
 }
 
-// Under lock_. The domain that it used, 0 if it lives on.
+// Called under lock_. Returns the domain that the receiver used, or 0 if the receiver lives on.
 std::uint32_t XrcReceivers::destroy_unused(Qp& receiver) {
   {
     const std::lock_guard guard(receiver.receiver->lock);
     if (!receiver.receiver->handles.empty() || receiver.receiver->remote != 0) return 0;
   }
   receivers_.erase(receiver.pair->number().value());
-  // The peer of a message that was received must learn of it, here or at a proxy.
+  // The peer must learn of a message that was received, here or at a proxy.
   context_.first().engine().drive();
   context_.first().engine().flush_acks();
   context_.device().destroy_qp(receiver.pair);
@@ -251,7 +252,7 @@ control::ReceiverAnswer XrcReceivers::carry_out(const control::ReceiverCall& cal
   control::ReceiverAnswer answer;
   const std::lock_guard guard(lock_);
   const auto known = receivers_.find(call.receiver);
-  // When a handle is closed the domain need not be named: the daemon does it for the dead.
+  // A close need not name the domain: the daemon closes handles of dead processes without it.
   const bool closes = call.verb == ReceiverVerb::kClose;
   if (known == receivers_.end() || (!closes && known->second->receiver->domain != call.domain)) {
     answer.code = EINVAL;

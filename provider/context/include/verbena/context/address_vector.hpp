@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Between the verbs' address vectors and the engine's paths.
+// Converts between the verbs' address vectors and the engine's paths.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -17,7 +17,8 @@ inline Gid gid_of(const ibv_gid& gid) {
   return out;
 }
 
-// Where an address vector leads by the fabric's plan; `resolved` says whether anywhere.
+// Returns where an address vector leads by the fabric's plan. `resolved` says whether it leads
+// anywhere.
 qp::PathAttributes path_of(const ibv_ah_attr& ah, const AddressPlan& plan);
 ibv_ah_attr ah_attr_of(const qp::PathAttributes& path);
 

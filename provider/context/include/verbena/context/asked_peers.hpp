@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whom an engine has asked the emulator for a ring to. The ring comes once the peer has had a turn
-// to accept it; queue pairs that get the same peer meanwhile need not ask as well. The second, the
-// fourth, the eighth ... of them do: a request may have been lost, and a slot that was nobody's may
-// be somebody's by now. Any thread.
+// Remembers to which peers an engine has asked the emulator for a ring. The ring comes once the
+// peer had a turn to accept it, and queue pairs that get the same peer meanwhile need not ask as
+// well. But the second, the fourth, the eighth ... of them ask again, because a request may have
+// been lost and a slot that was free may be taken by now. Any thread.
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@ namespace verbena::provider {
 
 class AskedPeers {
  public:
-  // Whether this queue pair is one that asks.
+  // Returns whether this queue pair is one that asks.
   bool must_ask(const link::Peer& peer) {
     const std::lock_guard guard(lock_);
     Entry& entry = entry_of(peer);
     if (!(entry.peer == peer)) entry = {peer, 0};
     return std::has_single_bit(++entry.times);
   }
-  // The ring is there, or the peer is gone: the next asks.
+  // The ring is there, or the peer is gone: the next queue pair asks again.
   void forget(const link::Peer& peer) {
     const std::lock_guard guard(lock_);
     Entry& entry = entry_of(peer);
@@ -32,7 +32,7 @@ class AskedPeers {
   }
 
  private:
-  // Peers that share a place ask once too often, no more.
+  // Peers that share an entry cause a needless request at most.
   struct Entry {
     link::Peer peer;
     std::uint32_t times = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An engine at its port: it has a slot of queue pair numbers and a socket from the daemon, and a
-// connection to it, over which the daemon gives orders and answers questions. When the daemon dies
-// the engine fails: its queue pairs flush and nothing new can be made. A context has one to eight
-// of these (engines.hpp); what concerns the application as a whole (asynchronous events, XRC,
-// imports, multicast) goes to the context by the first of them.
+// An engine at its port. The daemon gives it a slot of queue pair numbers, a socket and a
+// connection, over which the daemon gives orders and answers questions. When the daemon dies the
+// engine fails: its queue pairs flush and nothing new can be made. A context has one to eight of
+// these (engines.hpp). What concerns the application as a whole (asynchronous events, XRC, imports,
+// multicast) goes to the context by the first of them.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,17 @@ class Context;
 
 class AttachedEngine final : private EngineHost, private DaemonListener {
  public:
-  // Opens the device. `first`: whose memory it shares; null: this is the first. Throws VerbRefused.
+  // Opens the device. The engine shares the memory of `first`; null means that it is the first
+  // itself. Throws VerbRefused.
   AttachedEngine(Context& owner, control::Channel channel, const char* device,
                  AttachedEngine* first);
   ~AttachedEngine();
 
-  // The progress thread begins, and a fork takes notice of the engine. Throws VerbRefused.
+  // Starts the progress thread, and makes a fork pause the engine. Throws VerbRefused.
   void start();
-  // Nobody drives any more; the pending ACKs went.
+  // When this returns, no thread drives the engine any more and pending ACKs were sent.
   void stop() noexcept;
-  // The process ends: the pending ACKs go.
+  // Sends the pending ACKs when the process ends.
   void part() noexcept;
 
   Context& owner() noexcept { return owner_; }
@@ -45,24 +46,24 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   DaemonClient& client() noexcept { return client_; }
   Port& port() noexcept { return port_; }
   RingRequests& rings() noexcept { return rings_; }
-  // Of the queue pairs of this engine, and of all other objects if it is the first.
+  // Counts the queue pairs of this engine and, if it is the first, all other objects.
   ObjectCounts& counts() noexcept { return counts_; }
 
   bool has_failed() const noexcept { return engine_->has_failed(); }
-  // EIO, explained, once the daemon is gone, and in a forked child.
+  // Refuses with EIO, explained, once the daemon is gone and in a forked child.
   void check_alive(const char* verb) const;
-  // One more slot of queue pair numbers. Returns why there is none; empty: it is there.
+  // Adds a slot of queue pair numbers. Returns why that failed, or "" on success.
   std::string add_slot();
 
   // --- around a fork and at exit (live_engines.hpp) ---
-  // Between the two no other thread is inside.
+  // Between these two calls no other thread is inside the engine.
   void pause() noexcept;
   void resume() noexcept;
-  // In the child: it is dead there, and holds nothing of the parent's.
+  // Resumes in the child, where the engine is dead and holds nothing of the parent's.
   void resume_dead() noexcept;
 
  private:
-  // attached_engine.cpp
+  // Defined in attached_engine.cpp.
   EngineOptions options_for(std::uint32_t slot, AttachedEngine* first);
 
   // EngineHost
@@ -79,7 +80,7 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   int daemon_fd() const noexcept override { return client_.fd(); }
   bool read_daemon() noexcept override { return client_.read_one(); }
 
-  // DaemonListener; attached_messages.cpp
+  // DaemonListener; defined in attached_messages.cpp
   void on_message(control::Incoming&& message) override;
   void on_lost(const char* reason) noexcept override;
   void on_port_message(control::Incoming&& message);
@@ -94,7 +95,7 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
 
   Context& owner_;
   const bool is_first_;
-  bool is_parents_ = false;  // this process is a fork of the one that has attached it
+  bool is_parents_ = false;  // this process is a fork of the process that attached it
   StatsMapping stats_;
   DaemonClient client_;
   Journal journal_{client_};

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An application's thread that blocks in ibv_get_cq_event does the progress thread's work until its
-// event comes: a packet then wakes the thread that waits for it, not first another one that wakes
-// it. The preload library hands us the blocking read of a completion channel. Without it, while
-// another thread does so already, and where several channels are waited for, the progress thread
-// does the work, and the read is a plain one.
+// An application's thread that blocks in ibv_get_cq_event drives the engine until its event comes.
+// A packet then wakes the thread that waits for it directly, instead of the progress thread, which
+// would have to wake it. The preload library hands us the blocking read of a completion channel.
+// The progress thread drives, and the read is a plain one, without the preload library, while
+// another thread already drives so, and while the application waits for several channels.
 #pragma once
 
 namespace verbena::provider {
 
-// Reads of this channel come to us from now on.
+// Asks the preload library to hand us reads of this channel from now on.
 void offer_channel(int fd) noexcept;
 
 }  // namespace verbena::provider

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The completion channels of a context, as far as completion queues use them. Owned by the context;
-// any thread, under the context's lock.
+// The completion channels of a context that completion queues use. Owned by the context. Any thread
+// may call this, under the context's lock.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -19,9 +19,9 @@ class Channels {
 
   // Throws VerbRefused.
   std::shared_ptr<CompletionChannel> of(ibv_comp_channel* channel, FullPipes& full_pipes);
-  // The one that is read there; null if there is none.
+  // Returns the channel whose reading end is `fd`, or null if there is none.
   std::shared_ptr<CompletionChannel> read_at(int fd) noexcept;
-  // In a forked child, under the lock.
+  // Called in a forked child, under the lock.
   void abandon() noexcept;
 
  private:

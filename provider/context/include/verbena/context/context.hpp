@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // One opened device (ibv_open_device): what belongs to the application as a whole, its handles,
-// channels and events, and the engines that do the work. Made by alloc_context, lives until
+// channels and events, and the engines that do the work. alloc_context makes it, and it lives until
 // ibv_close_device. When the daemon dies the context turns fatal: its queue pairs flush, the
 // application gets IBV_EVENT_DEVICE_FATAL, and nothing new can be made.
 #pragma once
@@ -33,7 +33,7 @@ namespace verbena::provider {
 
 class Context final {
  public:
-  // Speaks with the daemon over the context's cmd_fd. Throws VerbRefused.
+  // Speaks to the daemon over the context's cmd_fd. Throws VerbRefused.
   Context(const abi::Library& library, ibv_context* public_context, const char* device_name);
   ~Context();
   Context(const Context&) = delete;
@@ -50,11 +50,11 @@ class Context final {
   // --- engines ---
   Engines& engines() { return engines_; }
   AttachedEngine& first() { return engines_.first(); }
-  // The first one's: domains, regions and what queue pairs share are there.
+  // The first engine's device has the domains, the regions and what queue pairs share.
   device::Device& device() { return first().engine().device(); }
   const AddressPlan& plan() { return first().engine().plan(); }
   bool is_fatal() const { return engines_.first().has_failed(); }
-  // EIO, explained, once the daemon is gone.
+  // Refuses with EIO, explained, once the daemon is gone.
   void check_alive(const char* verb) const { engines_.first().check_alive(verb); }
 
   // --- the daemon, by the first engine's connection ---
@@ -67,14 +67,14 @@ class Context final {
     first().client().tell(message);
   }
   control::DeviceInfo info() { return first().port().info(); }
-  // What the whole port has counted, over all processes; while the emulator does not answer, what
-  // this context's first engine has.
+  // Returns what the whole port has counted, over all processes. If the emulator does not answer,
+  // returns what this context's first engine has counted.
   control::Counters port_counters();
-  // What concerns the application of the daemon's messages, under the first client's lock.
+  // Handles the daemon's messages that concern the application, under the first client's lock.
   void on_message(const control::Incoming& message);
 
   // --- objects ---
-  // Of one that is not of XRC.
+  // Returns a number for an SRQ that is not an XRC SRQ.
   std::uint32_t next_srq_number() {
     return control::plain_srq_number(device().options().slot,
                                      srqs_made_.fetch_add(1, std::memory_order_relaxed) + 1);
@@ -95,14 +95,14 @@ class Context final {
   std::shared_ptr<CompletionChannel> channel_of(ibv_comp_channel* channel) {
     return channels_.of(channel, first().engine().full_pipes());
   }
-  // The channel of this context that is read there; null if there is none.
+  // Returns the channel of this context whose reading end is `fd`, or null if there is none.
   std::shared_ptr<CompletionChannel> channel_at(int fd) noexcept {
     return is_fatal() ? nullptr : channels_.read_at(fd);
   }
   ProgramEvents& events() { return events_; }
   void on_completion_event(Cq& cq) noexcept;
   void on_async_event(queue::AsyncEvent event, void* cookie) noexcept;
-  // A completion queue begins, or has ended, to wait for a completion to tell of.
+  // A completion queue was armed, or its event has fired.
   void note_armed(Cq& cq, queue::Arming arming) noexcept {
     if (cq.channel) first().engine().note_armed(*cq.channel, arming);
   }
@@ -110,7 +110,7 @@ class Context final {
     if (cq.channel) first().engine().note_fired(*cq.channel);
   }
 
-  // In a forked child, under the lock.
+  // Called in a forked child, under the lock.
   void abandon() noexcept {
     events_.abandon();
     channels_.abandon();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An engine's connection to the daemon. Any thread may ask; who asks handles what comes before the
-// answer, and the progress thread reads the rest. Messages are handled one at a time, under the
-// lock here, which is taken before all others of a context.
+// An engine's connection to the daemon. Any thread may ask. A thread that asks handles the messages
+// that come before its answer; the progress thread reads the others. Messages are handled one at a
+// time, under this client's lock, which is taken before all other locks of a context.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,12 +18,12 @@
 
 namespace verbena::provider {
 
-// Who handles what the daemon says; both under the lock.
+// Handles what the daemon says. Both functions are called under the client's lock.
 class DaemonListener {
  public:
   // May throw.
   virtual void on_message(control::Incoming&& message) = 0;
-  // The daemon is gone, or does not speak our language.
+  // The daemon is gone, or does not speak our version of the protocol.
   virtual void on_lost(const char* reason) noexcept = 0;
 
  protected:
@@ -40,23 +40,24 @@ class DaemonClient {
   int fd() const noexcept { return channel_.fd(); }
   std::mutex& lock() noexcept { return lock_; }
 
-  // A question and its answer; messages that come meanwhile are handled.
+  // Asks a question and returns the answer. Handles messages that come meanwhile.
   template <typename Reply, typename Request>
   control::Outcome<Reply> ask(const Request& request) {
     const std::lock_guard guard(lock_);
     return ask_locked<Reply>(request);
   }
-  // The same under the lock, for who must do something with the answer before the next message.
+  // Asks under the caller's lock, if something must be done with the answer before the next
+  // message.
   template <typename Reply, typename Request>
   control::Outcome<Reply> ask_locked(const Request& request, Descriptors* fds = nullptr) {
     return channel_.call<Reply>(
         request, control::kDefaultTimeoutMs, fds,
         [this](control::Incoming&& message) { listener_.on_message(std::move(message)); });
   }
-  // Before anybody else knows of the client: messages that come meanwhile are lost.
+  // For use before other threads know of the client: messages that come meanwhile are lost.
   control::Channel& channel() noexcept { return channel_; }
-  // What awaits no answer, if the daemon takes it now; with any lock held. `sequence`: of the
-  // question that it answers. False: it does not.
+  // Sends a message that has no answer, if the daemon can take it now; any lock may be held.
+  // `sequence` is that of the question that this message answers. Returns false if it was not sent.
   template <typename Message>
   bool tell(const Message& message, std::uint32_t sequence = 0,
             std::span<const int> fds = {}) noexcept {
@@ -70,14 +71,14 @@ class DaemonClient {
     const link::Uncancelled uncancelled;
     return control::send_packet(channel_.fd(), packet, fds, MSG_DONTWAIT).ok();
   }
-  // An answer that is waited for to go; under the lock.
+  // Sends an answer, and waits until it can be sent; under the lock.
   template <typename Message>
   void answer(const Message& message, std::uint32_t sequence) {
     (void)channel_.send(message, sequence);
   }
 
-  // Reads one message, if there is one. False: it cannot be read now, because a thread awaits an
-  // answer.
+  // Reads one message, if there is one. Returns false if it cannot be read now because another
+  // thread awaits an answer.
   bool read_one() noexcept;
 
  private:

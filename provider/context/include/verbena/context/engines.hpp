@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The engines of a context. Queue pairs whose completion queues have nothing in common are the
-// business of different threads, most likely, and need not wait for each other's locks: so there is
-// an engine for each processor, made when a queue pair wants it. Each has a connection, a socket,
-// rings and a progress thread of its own, and the memory of the first. What takes part in more than
-// one (shared receive queues, multicast, XRC, completion channels) is the first one's.
+// The engines of a context. Queue pairs whose completion queues have nothing in common most likely
+// belong to different threads, which need not wait for each other's locks. Therefore there may be
+// an engine for each processor, made when a queue pair wants it. Each engine has its own
+// connection, socket, rings and progress thread, and shares the memory of the first. Objects that
+// take part in several engines (shared receive queues, multicast, XRC, completion channels) belong
+// to the first.
 #pragma once
 
 #include <array>
@@ -28,12 +29,12 @@ class Engines {
   void open_first(control::Channel channel, const char* device);
   AttachedEngine& first() noexcept { return *all_[0]; }
   const AttachedEngine& first() const noexcept { return *all_[0]; }
-  // Which shall have a queue pair with these completion queues (null: none): that which the queues
-  // have already, or the next one.
+  // Chooses the engine of a queue pair with these completion queues (null: none): the engine that
+  // the queues have already, or the next one.
   AttachedEngine& choose(Cq* send, Cq* receive, bool may_be_further);
-  // For a completion queue whose queue pairs have several.
+  // Drives all engines, for a completion queue whose queue pairs have several.
   void drive_all() noexcept;
-  // The further ones end; then the first stops, and ends.
+  // Ends the further engines. The first one stops and ends after them.
   void end_further() noexcept;
   void end_first() noexcept { all_[0].reset(); }
 
@@ -44,7 +45,7 @@ class Engines {
 
   Context& owner_;
   std::mutex lock_;
-  std::array<std::unique_ptr<AttachedEngine>, kMost> all_;  // those that are there come first
+  std::array<std::unique_ptr<AttachedEngine>, kMost> all_;  // existing engines come first
   Published<std::size_t> count_{0};
   std::size_t most_ = 0;  // 0: not asked yet
   std::size_t turn_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Calls of an opened device that rules make fail (fail=). Obeyed are those rules that were in force
-// when the device was opened, until they are taken away: only then verbs can be put into
-// libibverbs' table without another thread calling them meanwhile. Any thread.
+// Calls of an opened device that rules make fail (fail=). Only rules that were in force when the
+// device was opened are obeyed, until they are removed: only at the opening can verbs be replaced
+// in libibverbs' table while no other thread calls them. Any thread.
 #pragma once
 
 #include <mutex>
@@ -27,7 +27,7 @@ class FailingCalls {
     const std::lock_guard guard(lock_);
     return script_.names(function);
   }
-  // With which errno it fails; 0: it does not.
+  // Returns the errno with which the call fails, or 0 if it does not.
   int judge(const fault::Call& call) {
     const std::lock_guard guard(lock_);
     return script_.judge(call);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Objects that cross a border between processes: what this context has made and another process
-// imports, and what it imports itself (ibv_import_device of a descriptor that came from another
-// process). The daemon carries the question; the bytes themselves are reached through the kernel
+// Objects that processes share: what this context has made and another process imports, and what
+// this context itself imports (ibv_import_device of a descriptor that came from another process).
+// The daemon carries the question. The bytes themselves are accessed through the kernel
 // (foreign_memory.hpp). Owned by the context; any thread.
 #pragma once
 
@@ -23,36 +23,37 @@ class Imports {
  public:
   explicit Imports(Context& context) : context_(context) {}
 
-  // The context was opened with that one's descriptor, whose socket has this name.
-  // The keys of what it has registered are to be had here.
+  // The context was opened with the descriptor of a context in another process, whose socket has
+  // this name. Keeps the lower keys free for those of the regions that the owner has registered.
   void set_owner(std::string name);
   bool are_from_another() const { return !owner_.empty(); }
-  // Asks the other process, and calls with its answer before anything more is heard of there.
-  // Throws VerbRefused.
+  // Asks the other process, and calls `use` with its answer before any further message about the
+  // object is handled. Throws VerbRefused.
   void ask_owner(const char* verb, control::ObjectKind kind, std::uint32_t number,
                  const std::function<void(const control::ExportedObject&)>& use);
-  // One domain here for each over there.
+  // Returns the domain that stands for the owner's domain of this number.
   memory::DomainId domain_of_owner(std::uint32_t number);
   memory::RegionRequest request_for(const control::ExportedObject& region);
-  // Its region of this number is known here by this key, until the key is deregistered.
+  // The owner's region of this number has this key here, until the key is deregistered.
   void add_region(std::uint32_t number, std::uint32_t key);
   Result<bool, memory::Refusal> deregister(std::uint32_t key);
-  // Under the client's lock.
+  // Called under the client's lock.
   void on_region_changed(const control::RegionChanged& change);
 
-  // Another process imports from here; under the client's lock.
+  // Answers another process that imports from this one; under the client's lock.
   void on_query(const control::ExportQuery& query);
-  // Tells those who have imported the region that it is gone, or what it is now. When this returns
-  // none of them reaches any more what it was, but for one that has not answered for a while: it is
-  // stopped, or in a debugger. When it goes on, that one ends the access that it had begun, and
-  // may begin others before it has read of this. It reaches our memory by address, so it meets what
-  // lies there by then. The application is told whom to fear.
+  // Tells the processes that have imported the region that it is gone, or what it is now. When this
+  // returns, none of them accesses the old region any more, except one that has not answered for a
+  // while because it is stopped or in a debugger. When that one goes on, it ends the access that it
+  // had begun, and may begin others before it has read the message. It accesses our memory by
+  // address, so it finds whatever is there by then. The explanation to the application names such
+  // processes.
   void tell_importers(const char* verb, std::uint32_t number, const Mr* now);
 
  private:
   Context& context_;
   std::string owner_;
-  // Both under the context's lock.
+  // Both maps are under the context's lock.
   std::map<std::uint32_t, memory::DomainId> domains_;
   std::multimap<std::uint32_t, std::uint32_t> regions_;  // keys, by the owner's number
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What an engine tells to those who watch the emulator (control/journal_ring.hpp). Any thread, with
-// any lock of the engine held: nothing here waits or allocates.
+// What an engine tells the watchers of an emulator (control/journal_ring.hpp). Any thread may call
+// this with any lock of the engine held: nothing here waits for the emulator or allocates.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class Journal {
  public:
   explicit Journal(DaemonClient& client);
 
-  // Null: nothing is told.
+  // With null, nothing is told.
   void attach(control::JournalRing* ring) noexcept { ring_ = ring; }
   void note(const queue::Occurrence& what) noexcept;
   void note_end(control::JournalKind kind) noexcept;
@@ -27,7 +27,7 @@ class Journal {
   void put(control::JournalRecord record, std::string_view text) noexcept;
 
   DaemonClient& client_;
-  const std::vector<std::uint8_t> wake_;  // the message that does
+  const std::vector<std::uint8_t> wake_;  // the message that wakes the emulator
   control::JournalRing* ring_ = nullptr;
   Lock lock_;
 };

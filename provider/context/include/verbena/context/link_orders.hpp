@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the emulator orders an engine's links to do: inject faults, record a capture. Owned by the
-// attached engine; under the client's lock.
+// The emulator's orders to an engine's links: inject faults, record a capture. Owned by the
+// attached engine; called under the client's lock.
 #pragma once
 
 #include <string>
@@ -18,7 +18,8 @@ namespace verbena::provider {
 
 class LinkOrders {
  public:
-  // `stats`: where faults are counted; null: nowhere. `calls`: the program's, of one engine only.
+  // `stats` is where faults are counted, or null. `calls` are the program's; only one engine has
+  // them.
   void attach(Engine& engine, std::string device, control::StatsPage* stats, FailingCalls* calls) {
     engine_ = &engine;
     links_ = &engine.links();
@@ -36,7 +37,7 @@ class LinkOrders {
     std::vector<fault::ActiveRule> packets;
     std::vector<fault::ActiveRule> calls;
   };
-  // Those about what this program sends from this device, or calls it for.
+  // Returns the rules about what this program sends from this device and about its calls there.
   Scripts scripts_of(const std::vector<control::RuleSpec>& specs);
 
   Engine* engine_ = nullptr;
@@ -44,7 +45,7 @@ class LinkOrders {
   std::string device_;
   control::StatsPage* stats_ = nullptr;
   FailingCalls* calls_ = nullptr;
-  bool has_faults_ = false;  // of this engine's own links
+  bool has_faults_ = false;  // faults on this engine's own links
 };
 
 }  // namespace verbena::provider

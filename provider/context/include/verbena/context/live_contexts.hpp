@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The contexts of this process, and the handles of each. A duplicate of a context's descriptor can
-// be imported (ibv_import_device): the new handle is one more of the same context, which ends with
-// the last of its handles.
+// The contexts of this process, and the handles of each. A program may import a duplicate of a
+// context's descriptor (ibv_import_device). The new handle is one more handle of the same context,
+// which ends with its last handle.
 //
-// Any thread. Its lock is taken before all others.
+// Any thread. The lock in here is taken before all others.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -14,20 +14,21 @@ namespace verbena::provider {
 
 class Context;
 
-// With one handle. Throws std::bad_alloc.
+// Adds a context with one handle. Throws std::bad_alloc.
 void add_context(Context& context, int cmd_fd);
-// One more handle of the context behind this descriptor; null when it is none of this process's.
+// Adds a handle to the context behind this descriptor, or returns null if this process has no such
+// context.
 Context* share_context(int cmd_fd) noexcept;
-// Gives a handle back. True: it was the last, and the context is known here no more.
+// Gives a handle back. Returns true if it was the last; the context is not listed any more.
 bool release_context(Context& context) noexcept;
 
 // The handles of a context beside its first one.
 void add_handle(Context& context, ibv_context* handle);
 void remove_handle(Context& context, ibv_context* handle) noexcept;
-// Whether a handle, of anybody's, is one of this context's.
+// Returns whether `handle`, which may belong to any context, is one of this context's.
 bool is_handle_of(Context& context, const ibv_context* handle) noexcept;
 
-// Around a fork: nobody else is at the list, in the child either.
+// Around a fork, these keep other threads from the list, in the child as well.
 void hold_live_contexts();
 void free_live_contexts() noexcept;
 

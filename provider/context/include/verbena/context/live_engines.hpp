@@ -26,7 +26,7 @@ struct LiveEngines {
 };
 LiveEngines& live_engines();
 
-// Whether `found` says so of one of them; none goes away meanwhile.
+// Returns whether `found` is true for one of the engines. No engine goes away meanwhile.
 template <typename Found>
 bool any_live_engine(Found&& found) noexcept {
   LiveEngines& live = live_engines();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which queue pairs of a context are members of which multicast groups. The daemon receives what is
-// sent to a group and relays it. Owned by the context; any thread, relayed packets under the
-// client's lock.
+// The multicast groups that the queue pairs of a context are members of. The daemon receives what
+// is sent to a group and relays it. Owned by the context. Any thread may join and leave; relayed
+// packets come under the client's lock.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How many objects there are, for `verbena status`. Any thread.
+// The numbers of objects, for `verbena status`. Any thread.
 #pragma once
 
 #include <atomic>

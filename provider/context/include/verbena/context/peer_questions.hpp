@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What becomes of time-outs: the emulator tells of peers that do not answer, and asks about queue
-// pairs here whose peers wait. Under the client's lock.
+// The emulator's part in time-outs: it reports about peers that do not answer, and asks about queue
+// pairs here that peers wait for. Called under the client's lock.
 #pragma once
 
 #include "verbena/control/peer_messages.hpp"

@@ -26,24 +26,26 @@ class Port {
  public:
   explicit Port(DaemonClient& client) : client_(client) {}
 
-  // What it is when it is opened, and then the engine that receives there.
+  // Sets the attributes of the opened port, and then the engine that receives there.
   void open(control::DeviceInfo info) { info_ = std::move(info); }
   void attach(Engine& engine) { engine_ = &engine; }
 
   control::DeviceInfo info() const;
-  // Of all sockets, at whatever address; under the client's lock, as all that handles messages.
+  // Returns the options of all sockets, at any address. Called under the client's lock, like
+  // everything that handles messages.
   link::UdpOptions udp_options() const;
 
-  // Where an address vector leads, from which of the port's addresses. One that was not used before
-  // is asked for at the daemon, but not by who handles a message of it.
+  // Returns where an address vector leads, and from which of the port's addresses. The daemon is
+  // asked for an address that was not used before, unless the caller is handling a message of the
+  // daemon.
   enum class MayAsk : bool { kNo, kYes };
   qp::PathAttributes path_to(const char* verb, const ibv_ah_attr& ah, MayAsk may_ask);
-  // Before a UD queue pair receives: datagrams may be sent to any of them.
+  // Called before a UD queue pair receives: datagrams may be sent to any of the port's addresses.
   void open_all_addresses();
-  // By which source packets are sent from this address; 0 is the port's own.
+  // Returns the source by which packets are sent from this address; 0 is the port's own address.
   std::optional<std::uint8_t> source_at(const IpAddress& own) const noexcept;
 
-  // `tell_program` is called for each asynchronous event.
+  // Calls `tell_program` for each asynchronous event.
   void on_event(const control::PortEvent& event,
                 const std::function<void(queue::AsyncEvent)>& tell_program);
   void on_address_opened(const IpAddress& own, std::span<control::UniqueFd> fds);
@@ -58,7 +60,7 @@ class Port {
   mutable std::mutex lock_;
   control::DeviceInfo info_;
   std::vector<IpAddress> sources_;             // further addresses in use, from source 1 on
-  Published<bool> receives_datagrams_{false};  // at each address that there is or will be
+  Published<bool> receives_datagrams_{false};  // at all addresses, present and future
 };
 
 }  // namespace verbena::provider

@@ -16,16 +16,17 @@ namespace verbena::provider {
 
 class ProgramEvents {
  public:
-  // Makes the pipe, whose reading end is the context's. Throws VerbRefused.
+  // Makes the pipe, whose reading end belongs to the context. Throws VerbRefused.
   explicit ProgramEvents(ibv_context& context);
 
-  // Who is told when the pipe is full; null: nobody any more.
+  // Sets who is told when the pipe is full; null if nothing is to be told any more.
   void set_full_pipes(FullPipes* pipes) noexcept { pipe_.set_full_pipes(pipes); }
 
   void send(std::uint64_t element, std::uint32_t type,
             std::atomic<std::uint32_t>* delivered) noexcept;
-  // Before an object goes: takes back what of its events is unread, and waits until the application
-  // has acknowledged the others. In a forked child they are the parent's. `verb`: what waits.
+  // Called before an object goes, for `verb`, which waits. Takes back the object's unread events,
+  // and waits until the application has acknowledged the others. In a forked child they are the
+  // parent's.
   template <typename Object>
   void end_of(const char* verb, Object& object, const std::uint32_t& acknowledged,
               std::atomic<std::uint32_t>& delivered) noexcept {
@@ -35,20 +36,20 @@ class ProgramEvents {
     await_acks({verb, "ibv_get_async_event", "ibv_ack_async_event"}, object, acknowledged,
                delivered);
   }
-  // The application has read one: there may be room for the next.
+  // The application has read an event: there may be room for the next.
   void note_read() noexcept { pipe_.fill(); }
-  // Of a work queue, for `verbena event` alone.
+  // Raises the event of a work queue, for `verbena event` only.
   void raise_of_work_queue() noexcept;
-  // libibverbs makes a channel of its own for an imported device, after the context was made.
+  // Adopts the channel that libibverbs makes for an imported device after the context was made.
   void follow_library() noexcept;
   void abandon() noexcept { pipe_.abandon(); }
 
  private:
   ibv_context& context_;
   EventPipe pipe_;
-  int own_fd_ = -1;  // that libibverbs has put another one in place of
+  int own_fd_ = -1;  // our descriptor, which libibverbs has replaced
   // Programs look into the work queue that an event names, and acknowledge the event by it. This
-  // device makes none (ibv_create_wq), so there is one for this.
+  // device makes no work queues (ibv_create_wq), so this one serves.
   ibv_wq no_wq_{};
 };
 

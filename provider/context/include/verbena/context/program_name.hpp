@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the program of this process is called where faults are decided: the same in each of its
-// runs, another one for client and server.
+// The name of this process's program where faults are decided. It is the same in each run of the
+// program, and differs between client and server.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace verbena::provider {
 
 std::uint64_t program_name_hash();
 
-// Whether a rule that names this program is about this process: by its own name (comm), or by the
-// part that it plays (VERBENA_ROLE: "server", "client").
+// Returns whether a rule that names this program applies to this process: by its own name (comm),
+// or by its role (VERBENA_ROLE: "server", "client").
 bool is_this_program(std::string_view name);
 
 }  // namespace verbena::provider

@@ -12,10 +12,10 @@
 
 namespace verbena::provider {
 
-// As ibv_modify_qp; what was refused is explained already.
+// Does what ibv_modify_qp does. A refusal is already explained.
 std::optional<qp::Refused> modify_state(Qp& qp, const ibv_qp_attr& attr, unsigned mask,
                                         Port::MayAsk may_ask);
-// As ibv_query_qp.
+// Does what ibv_query_qp does.
 void query_state(const Qp& qp, ibv_qp_attr& attr);
 
 }  // namespace verbena::provider

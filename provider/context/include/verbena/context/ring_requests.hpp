@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An engine's part in the making of shared rings; the emulator makes and ends them. Owned by the
-// attached engine; any thread may seek a ring, messages under the client's lock.
+// An engine's part in making shared rings; the emulator makes and ends them. Owned by the attached
+// engine. Any thread may seek a ring; messages are handled under the client's lock.
 #pragma once
 
 #include "verbena/base/types.hpp"
@@ -22,7 +22,7 @@ class RingRequests {
   // Asks for a ring to this peer, if rings are wanted and there is none yet. UDP carries the
   // packets until it is there.
   void seek(const link::Peer& peer) noexcept;
-  // The same to an engine of this very port, by one of its queue pair numbers.
+  // Asks for a ring to another engine of this port, given by one of its queue pair numbers.
   void seek(Qpn number) noexcept;
 
   void on_inbound(control::Incoming&& message);

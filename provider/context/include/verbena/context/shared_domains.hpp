@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// XRC domains that a file names, as far as they reach beyond this context: which numbers the daemon
-// gave them, and the queue pairs that stand in here for receivers of other contexts
-// (relay/relay.hpp). Owned by the context.
+// XRC domains that a file names, as far as they reach beyond this context: the numbers that the
+// daemon gave them, and the proxies here for receivers of other contexts (relay/relay.hpp). Owned
+// by the context.
 //
-// Threads: domains from any; messages of the daemon under the control lock; what the engine wants
-// from inside it, with its locks held.
+// Threads: any thread opens and closes domains. Messages of the daemon come under the client's
+// lock. The engine calls want() and release() with its locks held.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,11 @@ class SharedDomains {
  public:
   explicit SharedDomains(Context& context) : context_(context) {}
 
-  // The domain's number; one use of it. Throws VerbRefused.
+  // Returns the domain's number and counts one use of it. Throws VerbRefused.
   std::uint32_t open(const char* verb, std::uint64_t file_device, std::uint64_t inode, int oflags);
-  // One more use, and one less; the domain is closed with the last. Of a number that is not shared
-  // nobody takes notice. Who handles a message of the daemon cannot await another one.
+  // Count one use more, and one less; the domain is closed with the last use. close() ignores a
+  // number that is not shared. A caller that handles a message of the daemon cannot await another
+  // one.
   enum class Await : std::uint8_t { kDaemon, kNothing };
   void keep(std::uint32_t number);
   void close(std::uint32_t number, Await await);
@@ -45,8 +46,8 @@ class SharedDomains {
 
   Context& context_;
   std::mutex lock_;
-  std::map<std::uint32_t, std::uint32_t> uses_;  // by number
-  std::map<Line, qp::QueuePair*> proxies_;       // under the control lock
+  std::map<std::uint32_t, std::uint32_t> uses_;  // by domain number
+  std::map<Line, qp::QueuePair*> proxies_;       // under the client's lock
 };
 
 }  // namespace verbena::provider

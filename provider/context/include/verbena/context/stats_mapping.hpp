@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What an engine shares with the emulator, which reads it (control/stats_page.hpp): the page into
-// which it counts, and its journal.
+// Memory that an engine shares with the emulator, which reads it (control/stats_page.hpp): the page
+// in which the engine counts, and its journal.
 #pragma once
 
 #include "verbena/control/stats_page.hpp"
@@ -13,7 +13,7 @@ class StatsMapping {
   ~StatsMapping();
   StatsMapping(const StatsMapping&) = delete;
 
-  // Without it both are null, and nothing is counted or told there.
+  // If this fails, both pointers are null, and nothing is counted or told there.
   void map(int fd) noexcept;
   control::StatsPage* page() const noexcept {
     return shared_ == nullptr ? nullptr : &shared_->page;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What `verbena status` shows of an engine.
+// The report that `verbena status` shows of an engine.
 #pragma once
 
 #include "verbena/control/messages.hpp"
@@ -10,11 +10,11 @@
 
 namespace verbena::provider {
 
-// As ibv_qp_type.
+// Returns the value of ibv_qp_type.
 std::uint8_t verbs_type(Transport transport);
 
-// The objects that are asked for, without the counts of objects. `queues`: null if the engine has
-// queue pairs only.
+// Returns the objects that are asked for, without the counts of objects. `queues` is null if the
+// engine has queue pairs only.
 control::StatusReport status_report(const control::StatusRequest& request, device::Device& device,
                                     link::PeerLink& peers, Exports* queues);
 

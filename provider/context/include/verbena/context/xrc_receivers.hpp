@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // XRC receive queue pairs and their handles. Each call of ibv_create_qp_ex or ibv_open_qp makes a
-// handle; the queue pair behind them is nobody's in particular, lives until the last handle is
-// destroyed, and tells each of them of its events. A handle of a queue pair that another context
-// has acts upon it through the daemon, and ends in errors when that context ends. Owned by the
-// context.
+// handle. The queue pair behind the handles lives until the last handle is destroyed, and reports
+// its events to each of them. A handle of a queue pair in another context acts on it through the
+// daemon, and ends in errors when that context ends. Owned by the context.
 //
-// Threads: verbs from any; messages of the daemon under the control lock; events from inside the
-// engine. The lock here is taken before the engine's, that of a queue pair's handles after them.
+// Threads: any thread calls verbs. Messages of the daemon come under the client's lock, and events
+// from inside the engine. `lock_` is taken before the engine's locks; the lock of a queue pair's
+// handles is taken after them.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ class XrcReceivers {
   explicit XrcReceivers(Context& context) : context_(context) {}
   ~XrcReceivers();
 
-  // Its first handle. From here on it is reached through handles only.
+  // Makes the first handle of `receiver`, which from now on is accessed through handles only.
   Qp* adopt(std::unique_ptr<Qp> receiver, Xrcd& xrcd, void* user);
-  // A further handle, also of another context's. Throws VerbRefused.
+  // Makes a further handle, also of a queue pair in another context. Throws VerbRefused.
   Qp* open(const char* verb, Xrcd& xrcd, std::uint32_t number, void* user);
   void close(Qp& handle);
 
-  // Upon a handle of another context's.
+  // These act on a handle of a queue pair in another context.
   void modify(const Qp& handle, const ibv_qp_attr& attr, unsigned mask);
   void query(const Qp& handle, ibv_qp_attr& attr);
 
@@ -51,8 +51,8 @@ class XrcReceivers {
 
   Context& context_;
   std::mutex lock_;
-  std::map<std::uint32_t, Qp*> receivers_;  // by number
-  std::vector<Qp*> remote_;                 // handles of other contexts'
+  std::map<std::uint32_t, Qp*> receivers_;  // by queue pair number
+  std::vector<Qp*> remote_;                 // handles of queue pairs in other contexts
 };
 
 }  // namespace verbena::provider
