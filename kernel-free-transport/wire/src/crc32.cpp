@@ -18,16 +18,16 @@
 namespace verbena::wire {
 namespace {
 
-// Copies in one pass take whole strides.
+// Copies in one pass process whole strides.
 constexpr std::size_t kStride = 256;
 
 #if defined(__x86_64__)
 
-// Folding: sixteen bytes of message, held in a vector with the first byte lowest, stand for a
-// polynomial whose first half is worth x^64 more than its second. Moving them `bits` further up
-// the message multiplies the first half by x^(bits+64) and the second by x^bits; as the product of
-// two reflected 64-bit numbers comes out one place low and the constants have 32 bits, the
-// constants are x^(bits+32) and x^(bits-32), shifted left by one.
+// Folding: sixteen bytes of the message in a vector, first byte lowest, are a polynomial whose
+// first half is worth x^64 more than its second. Moving them `bits` forward in the message
+// multiplies the first half by x^(bits+64) and the second by x^bits. The product of two reflected
+// 64-bit numbers comes out one place low and the constants have 32 bits, so the constants are
+// x^(bits+32) and x^(bits-32), shifted left by one.
 constexpr long long fold_constant(unsigned exponent) {
   const std::uint64_t shifted = std::uint64_t{polynomial::power_of_x(exponent)} << 1;
   return static_cast<long long>(shifted);
@@ -46,21 +46,21 @@ constexpr FoldConstants kFold1024 = fold_by(1024);
 constexpr FoldConstants kFold1536 = fold_by(1536);
 constexpr FoldConstants kFold2048 = fold_by(2048);
 
-// The remainder of what is left (Barrett): the polynomial itself and x^64 divided by it, both of 33
-// bits and reflected.
+// Constants of the Barrett reduction: the polynomial, and x^64 divided by it. Both are reflected
+// and have 33 bits.
 constexpr long long kPolynomial = (static_cast<long long>(polynomial::kReflected) << 1) | 1;
 constexpr long long kQuotient = [] {
-  long long quotient = 1;  // x^32 of it stands lowest
+  long long quotient = 1;  // bit 0 is the coefficient of x^32
   std::uint32_t rest = polynomial::kReflected;
   for (int bit = 1; bit <= 32; ++bit) {
     if ((rest & 1) != 0) quotient |= 1ll << bit;
-    // The highest power of the rest is its lowest bit here.
+    // The lowest bit is the highest power of the rest.
     rest = (rest >> 1) ^ ((rest & 1) != 0 ? polynomial::kReflected : 0);
   }
   return quotient;
 }();
 
-// Counting up, with nothing before and behind: what a shuffle by bytes needs.
+// Indexes for byte shuffles: 0 to 15, with entries before and behind that yield zero.
 alignas(16) constexpr std::uint8_t kBytesUp[48] = {
     0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
     0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,   13,   14,   15,
@@ -80,13 +80,13 @@ VERBENA_CLMUL VERBENA_INLINE __m128i fold(__m128i acc, __m128i constants, __m128
   return _mm_xor_si128(_mm_xor_si128(first, second), next);
 }
 
-// What enters the register with the first sixteen bytes.
+// Returns what enters the register with the first sixteen bytes.
 VERBENA_CLMUL VERBENA_INLINE __m128i start(std::uint32_t crc, __m128i bytes, std::uint64_t ones) {
   const __m128i with_ones = _mm_or_si128(bytes, _mm_cvtsi64_si128(static_cast<long long>(ones)));
   return _mm_xor_si128(with_ones, _mm_cvtsi32_si128(static_cast<int>(~crc)));
 }
 
-// When sixteen bytes have gathered everything: 128 bits to 96, to 64, to the 32 of the remainder.
+// Reduces the last sixteen bytes: from 128 bits to 96, to 64, and to the 32 of the remainder.
 VERBENA_CLMUL VERBENA_INLINE std::uint32_t remainder_of(__m128i acc) {
   const __m128i to_96 = _mm_cvtsi64_si128(fold_constant(96));
   const __m128i to_64 = _mm_cvtsi64_si128(fold_constant(64));
@@ -101,8 +101,8 @@ VERBENA_CLMUL VERBENA_INLINE std::uint32_t remainder_of(__m128i acc) {
   return static_cast<std::uint32_t>(_mm_extract_epi32(_mm_xor_si128(product, of_64), 1));
 }
 
-// The last bytes, of which there are fewer than sixteen, with at least sixteen before them: what is
-// gathered moves up to make room, and the part that leaves is folded back.
+// Folds the last bytes: fewer than sixteen, with at least sixteen before them. The accumulator
+// moves up to make room, and the part that it loses is folded back.
 VERBENA_CLMUL VERBENA_INLINE __m128i fold_tail(__m128i acc, const std::uint8_t* data,
                                                std::size_t length) {
   const __m128i fold128 = _mm_set_epi64x(kFold128.second, kFold128.first);
@@ -122,7 +122,7 @@ VERBENA_CLMUL VERBENA_INLINE std::uint32_t finish(__m128i acc, const std::uint8_
   return ~remainder_of(acc);
 }
 
-// Sixteen bytes that may be gone (`failed` is 1 then), read once and copied.
+// Reads sixteen bytes once and copies them. If they are gone, `failed` becomes 1.
 VERBENA_CLMUL VERBENA_INLINE __m128i take16(std::uint8_t* to, const std::uint8_t* from,
                                             std::uint32_t& failed) {
 #if defined(VERBENA_GUARDS)
@@ -138,7 +138,7 @@ VERBENA_CLMUL VERBENA_INLINE __m128i take16(std::uint8_t* to, const std::uint8_t
   return bytes;
 }
 
-// Each by as far as it is to the last, so that no multiplication waits for another.
+// Folds each vector by its distance to the last one, so that no multiplication waits for another.
 VERBENA_CLMUL VERBENA_INLINE __m128i fold_four(__m128i a, __m128i b, __m128i c, __m128i d) {
   const __m128i fold128 = _mm_set_epi64x(kFold128.second, kFold128.first);
   const __m128i fold256 = _mm_set_epi64x(kFold256.second, kFold256.first);
@@ -146,7 +146,7 @@ VERBENA_CLMUL VERBENA_INLINE __m128i fold_four(__m128i a, __m128i b, __m128i c, 
   return fold(a, fold384, fold(b, fold256, fold(c, fold128, d)));
 }
 
-// From eight to fifteen bytes, as sixteen with zeros before them, which change nothing.
+// Takes eight to fifteen bytes as sixteen with leading zeros, which change nothing.
 VERBENA_CLMUL VERBENA_INLINE std::uint32_t crc32_short(std::uint32_t crc, const std::uint8_t* data,
                                                        std::size_t length, std::uint64_t ones) {
   const std::uint64_t behind_first = load_le64(data + length - 8) >> 8 >> (8 * (15 - length));
@@ -156,7 +156,7 @@ VERBENA_CLMUL VERBENA_INLINE std::uint32_t crc32_short(std::uint32_t crc, const 
   return ~remainder_of(_mm_shuffle_epi8(acc, load16(kBytesUp + length)));
 }
 
-// The last of the zeros are sixteen that the remainder stands for.
+// Folds over the following part, except for sixteen bytes, which remainder_of() accounts for.
 constexpr std::array<long long, kCrc32Joined.size()> kFoldJoined = [] {
   std::array<long long, kCrc32Joined.size()> constants{};
   for (std::size_t i = 0; i < kCrc32Joined.size(); ++i) {
@@ -220,7 +220,8 @@ VERBENA_VCLMUL VERBENA_INLINE __m512i spread(FoldConstants k) {
                           k.first);
 }
 
-// By a mask of all, because compilers see an uninitialised value in the plain intrinsic.
+// Uses the masked intrinsic with a full mask, because compilers see an uninitialised value in the
+// plain one.
 template <int kWhich>
 VERBENA_VCLMUL VERBENA_INLINE __m128i quarter(__m512i v) {
   return _mm512_maskz_extracti32x4_epi32(0xf, v, kWhich);
@@ -233,7 +234,7 @@ VERBENA_VCLMUL VERBENA_INLINE __m128i fold_quarters(__m512i all) {
   return fold_four(quarter<0>(all), quarter<1>(all), quarter<2>(all), quarter<3>(all));
 }
 
-// The same of 64 bytes.
+// Reads 64 bytes once and copies them. If they are gone, `failed` becomes 1.
 VERBENA_VCLMUL VERBENA_INLINE __m512i take64(std::uint8_t* to, const std::uint8_t* from,
                                              std::uint32_t& failed) {
 #if defined(VERBENA_GUARDS)
@@ -291,7 +292,7 @@ VERBENA_VCLMUL std::uint32_t crc32_vclmul(std::uint32_t crc, const std::uint8_t*
     all = fold(all, fold512, _mm512_loadu_si512(data));
   }
   const std::uint32_t result = finish(fold_quarters(all), data, length);
-  // While the upper halves hold something, every SSE instruction of the program waits for them.
+  // While the upper halves are in use, every SSE instruction of the program waits for them.
   _mm256_zeroupper();
   return result;
 }
@@ -313,14 +314,14 @@ bool has_vclmul() { return false; }
 
 #endif
 
-// The last one can always be used.
+// Returns the fastest usable variant. The last variant is always usable.
 [[gnu::cold]] const Crc32Variant& first_usable() {
   const Crc32Variant* variant = crc32_variants();
   while (!variant->usable) ++variant;
   return *variant;
 }
 
-// Null until this file's initialisers ran.
+// Null until this file's initialisers have run.
 const Crc32Variant* const chosen = &first_usable();
 
 const Crc32Variant& variant() { return chosen != nullptr ? *chosen : first_usable(); }

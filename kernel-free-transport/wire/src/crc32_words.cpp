@@ -15,7 +15,7 @@ namespace {
 
 using polynomial::kByteTables;
 
-// Eight bytes a step, then four, then one. Works on the bare register (not inverted).
+// Takes eight bytes per step, then four, then one. It works on the bare register (not inverted).
 std::uint32_t table_step(std::uint32_t r, const std::uint8_t* data, std::size_t length) {
   const auto& t = kByteTables;
   for (; length >= 8; data += 8, length -= 8) {
@@ -34,9 +34,9 @@ std::uint32_t table_step(std::uint32_t r, const std::uint8_t* data, std::size_t 
   return r;
 }
 
-// What stands in a message may be taken out of it and added to what comes so many bits later, if
-// the polynomial divides what these places and the first one make. With few places, eight bytes are
-// taken out by a few shifts, three times as fast as by looking into tables.
+// Bits may be removed from a message if they are added again kLater bits further on, for each
+// kLater, provided that the polynomial divides the sum of these places and the first one. If the
+// places are few, a few shifts remove eight bytes, three times as fast as table look-ups.
 template <unsigned... kLater>
 class Sparse {
  public:
@@ -44,17 +44,17 @@ class Sparse {
   static constexpr std::size_t kWords = kFarthest / 64 + 1;
   static constexpr std::size_t kBytes = 8 * kWords;
 
-  // What is added to the first word.
+  // `first` is added to the first word.
   explicit Sparse(std::uint64_t first) { added_[0] = first; }
 
-  // The next word. The turn goes round.
+  // Removes the next word. Its index modulo kWords is kTurn.
   template <std::size_t kTurn>
   [[gnu::always_inline]] void take(std::uint64_t word) {
     word ^= added_[kTurn];
     added_[kTurn] = 0;
     (add<kTurn, kLater>(word), ...);
   }
-  // To the words that come next.
+  // What has to be added to the next words.
   const std::array<std::uint64_t, kWords>& added() const { return added_; }
 
  private:
@@ -81,7 +81,7 @@ struct Read {
   const std::uint8_t* from;
 };
 
-// Of memory that may be gone. Copies each word that is asked for.
+// Reads memory that may be gone, and copies each word that it reads.
 struct Copied {
   [[gnu::always_inline]] std::uint64_t word(std::size_t at) const {
     const std::uint64_t there = guarded_moves::load(from + at, *failed);
@@ -101,8 +101,8 @@ struct Copied {
   std::uint32_t* failed;
 };
 
-// The bare register after so many bytes, of which there are at least Far's; bytes behind the last
-// word are only read.
+// Returns the bare register after `length` bytes, at least Far::kBytes. Bytes behind the last whole
+// word are read but not copied.
 template <typename Words>
 [[gnu::always_inline]] inline std::uint32_t sum_words(Words words, std::size_t length,
                                                       std::uint64_t added_to_first) {

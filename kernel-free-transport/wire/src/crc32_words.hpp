@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // CRC-32 by shifts of words and by tables: the variant for processors without carry-less
-// multiplication. As crc32.hpp has the two, but for the length of a copy: any multiple of eight
-// bytes from 40 on.
+// multiplication. The functions do what crc32.hpp says, except that a copy takes any multiple of
+// eight bytes from 40 on.
 #pragma once
 
 #include <cstddef>

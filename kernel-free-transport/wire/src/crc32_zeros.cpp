@@ -15,7 +15,7 @@ constexpr Crc32Zeros zeros(std::size_t bytes) {
   const std::uint32_t factor = polynomial::power_of_x(static_cast<unsigned>(8 * bytes));
   for (unsigned i = 0; i < 4; ++i) {
     for (std::uint32_t b = 0; b < 256; ++b) {
-      // Of one bit from its product, of several from what is there.
+      // A single bit needs a product; several bits are the sum of earlier entries.
       const std::uint32_t lowest = b & (0u - b);
       table.byte[i][b] = b == lowest ? polynomial::product(factor, b << (8 * i))
                                      : table.byte[i][lowest] ^ table.byte[i][b ^ lowest];
@@ -26,7 +26,7 @@ constexpr Crc32Zeros zeros(std::size_t bytes) {
 constexpr std::array<Crc32Zeros, kCrc32Joined.size()> kZeros{
     zeros(kCrc32Joined[0]), zeros(kCrc32Joined[1]), zeros(kCrc32Joined[2])};
 
-// Four bytes enter an empty register as they are, and are taken on with the zeros.
+// Four bytes enter an empty register unchanged and are then moved over the zeros with it.
 constexpr Crc32Around around(std::size_t bytes) {
   const Crc32Zeros table = zeros(bytes + 4);
   const std::uint32_t factor = polynomial::power_of_x(static_cast<unsigned>(8 * bytes));

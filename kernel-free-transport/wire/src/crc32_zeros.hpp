@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// CRC-32 past zero bytes, by tables: what joins the CRCs of a message's parts (crc32.hpp).
+// Moves a CRC-32 over zero bytes, by tables: joining the CRCs of a message's parts needs this
+// (crc32.hpp).
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,7 @@
 
 namespace verbena::wire {
 
-// What `r` becomes for a second part of kCrc32Joined[which] bytes, but for that one's own.
+// Returns what `r` contributes to the whole if kCrc32Joined[which] bytes follow.
 std::uint32_t past_zeros_tables(std::uint32_t r, std::size_t which);
 
 }  // namespace verbena::wire

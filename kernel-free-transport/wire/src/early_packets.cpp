@@ -10,12 +10,12 @@ namespace verbena::wire {
 namespace {
 
 using Length = std::uint32_t;
-// As TCP has it.
+// TCP uses the same number.
 constexpr std::uint32_t kOvertakenMost = 3;
 
 }  // namespace
 
-// Once, at the first gap; the path MTU of a queue pair may change when it is used again.
+// Allocates at the first gap, and again if a reused queue pair has a larger path MTU.
 bool EarlyPackets::make_room(std::uint32_t mtu) {
   const std::size_t bytes = sizeof(Length) + kMaxHeaders + mtu;
   if (room_ != nullptr && bytes <= slot_bytes_) return true;

@@ -17,8 +17,8 @@ constexpr std::size_t kLrhStandIn = 8;
 constexpr std::size_t kIpv4Prefix = kIpv4HeaderSize + kUdpHeaderSize;
 constexpr std::size_t kIpv6Prefix = kIpv6HeaderSize + kUdpHeaderSize;
 
-// What a 16-bit field in network order adds to the register when `after` bytes of prefix follow
-// it: the register is linear in the message, so one table per byte of the field says it all.
+// What a 16-bit field in network order adds to the register when `after` bytes of prefix follow it.
+// The register is linear in the message, so one table for each byte of the field suffices.
 struct FieldTable {
   std::array<std::array<std::uint32_t, 256>, 2> byte{};
 
@@ -50,7 +50,7 @@ constexpr FieldTable kIpv4IdBeforeEight = field_with(kIpv4Prefix - kIpv4IdAt - 2
 constexpr FieldTable kIpv6Length = field_with(kIpv6Prefix - kIpv6LengthAt - 2);
 constexpr FieldTable kUdpLength = field_with(kBehindUdpLength);
 
-// x^(-8n), to take n bytes back: one factor for n mod 256 and one for n / 256.
+// x^(-8n), which moves the register back by n bytes: one factor for n mod 256 and one for n / 256.
 struct StepsBack {
   std::array<std::uint32_t, 256> ones{};
   std::array<std::uint32_t, 258> times256{};
@@ -77,8 +77,8 @@ constexpr std::uint32_t take_back(std::uint32_t r, std::size_t bytes) {
   return polynomial::product(r, kStepsBack.times256[bytes / 256]);
 }
 
-// The header of an empty datagram with identification 0, lengths 0 and ones where the ICRC has
-// them.
+// Writes the headers of an empty datagram with identification 0, lengths 0, and ones where the ICRC
+// wants ones. Returns their size.
 std::size_t masked_prefix(const IpAddress& source, const IpAddress& destination,
                           std::uint16_t source_port, std::uint16_t destination_port,
                           std::uint8_t* out) {
@@ -104,7 +104,7 @@ std::size_t masked_prefix(const IpAddress& source, const IpAddress& destination,
   return kLrhStandIn + frame.size();
 }
 
-// The byte of the BTH that holds the congestion bits, among the first eight.
+// The BTH's byte of congestion bits, as a mask for its first eight bytes.
 constexpr std::uint64_t kMaskedInBth = std::uint64_t{0xff} << 32;
 
 }  // namespace
@@ -154,8 +154,8 @@ std::optional<std::uint16_t> IcrcFlow::Sized::verify(Bytes packet_with_icrc,
       compute(packet, expected_id) ^ load_le32(packet.data() + packet.size());
   std::uint16_t ip_id = expected_id;
   if (syndrome != 0) {
-    // What another identification changes, taken back to before its own two bytes, is the
-    // difference of those two bytes in the lower half of the register and nothing in the upper.
+    // The effect of another identification, moved back to before its two bytes, is the difference
+    // of those two bytes in the lower half of the register and nothing in the upper half.
     const std::size_t back = packet.size() + kIpv4Prefix - kIpv4IdAt;
     if (!v4_ || back > kStepsBackMax) return std::nullopt;
     const std::uint32_t field = take_back(syndrome, back);

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint8_t kProtocolUdp = 17;
 constexpr std::uint16_t kDoNotFragment = 0x4000;
 
-// The ones' complement sum of 16-bit words, an odd last byte padded with zero.
+// Adds 16-bit words for a ones' complement sum; an odd last byte is padded with zero.
 std::uint32_t add_words(std::uint32_t sum, const std::uint8_t* data, std::size_t length) {
   for (; length >= 2; data += 2, length -= 2) sum += load_be16(data);
   if (length != 0) sum += static_cast<std::uint32_t>(*data) << 8;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The facts about the table that the compiler can check for itself.
+// Facts about the opcode table that the compiler can check.
 #include "verbena/wire/opcode.hpp"
 
 #include "verbena/wire/datagram.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Arithmetic modulo the CRC-32 polynomial over GF(2), at compile time where constants are made and
-// at run time where an IP identification is recovered. A remainder is held as the CRC register
-// holds it: bit 31 is the coefficient of x^0.
+// Arithmetic modulo the CRC-32 polynomial over GF(2), at compile time for constants and at run time
+// to recover an IP identification. A remainder is represented as in the CRC register: bit 31 is the
+// coefficient of x^0.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ constexpr std::uint32_t power_of_x(unsigned exponent) {
   return result;
 }
 
-// kByteTables[n][b]: the register after the byte b entered an empty one and n more zero bytes.
+// kByteTables[n][b] is the register after the byte b and n zero bytes have entered an empty one.
 inline constexpr std::array<std::array<std::uint32_t, 256>, 8> kByteTables = [] {
   std::array<std::array<std::uint32_t, 256>, 8> tables{};
   for (std::uint32_t b = 0; b < 256; ++b) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The acknowledge header (IBTA Vol 1, 9.3.5 and 9.7.5): how the responder answers, with how many
-// credits it has left, or how long to wait, or what was wrong.
+// The acknowledge header (IBTA Vol 1, 9.3.5 and 9.7.5): the responder's answer, with its remaining
+// credits, the time to wait, or the error.
 //
 //   +-+---+---------+-------------------------------+
 //   |0|knd|  value  |              MSN              |   syndrome = 0, kind, value
@@ -31,8 +31,8 @@ enum class NakCode : std::uint8_t {
   kInvalidRd = 4,
 };
 inline constexpr std::uint8_t kNakCodes = 5;
-// With such a one, and the status behind it, a fault makes a request complete with any status
-// (queue::Status). Only who obeys marks (Bth::mark) sends it, or knows it.
+// For injected faults: a NAK whose code is kStatusCodes plus a queue::Status makes the request
+// complete with that status. Only devices that obey marks (Bth::mark) send or accept such codes.
 inline constexpr std::uint8_t kStatusCodes = 8;
 
 constexpr std::string_view to_string(NakCode code) {
@@ -51,8 +51,8 @@ constexpr std::string_view to_string(NakCode code) {
   return "reserved NAK code";
 }
 
-// End-to-end credits travel as five bits: 0, 1, 2, 3, 4, 6, 8, 12, 16 ... 32768; 31 says that the
-// responder does not count (an SRQ, or a queue pair without flow control).
+// End-to-end credits are encoded in five bits: 0, 1, 2, 3, 4, 6, 8, 12, 16 ... 32768. 31 means that
+// the responder does not count (an SRQ, or a queue pair without flow control).
 inline constexpr std::uint8_t kCreditsUnlimited = 31;
 
 inline constexpr std::array<std::uint32_t, 32> kCreditsOfCode = [] {
@@ -83,13 +83,13 @@ inline constexpr std::array<std::uint8_t, 128> kCodesOfFew = [] {
 
 }  // namespace detail
 
-// The largest code that promises no more than `credits` receives.
+// Returns the largest code that promises no more than `credits` receives.
 constexpr std::uint8_t encode_credits(std::uint32_t credits) {
   return credits < detail::kCodesOfFew.size() ? detail::kCodesOfFew[credits]
                                               : detail::code_of_credits(credits);
 }
 
-// How long an RNR NAK asks to wait, by its five bits: 0 is the longest, 655.36 ms.
+// The wait that an RNR NAK asks for, by its five-bit code. Code 0 is the longest, 655.36 ms.
 inline constexpr std::array<TimeNs, 32> kRnrTimerNs = [] {
   std::array<TimeNs, 32> table{};
   table[0] = 655'360'000;
@@ -106,7 +106,7 @@ struct Aeth {
   static constexpr std::size_t kSize = 4;
 
   std::uint8_t syndrome = 0;
-  std::uint32_t msn = 0;  // 24 bits: messages completed by the responder
+  std::uint32_t msn = 0;  // 24 bits: messages that the responder has completed
 
   static constexpr Aeth ack(std::uint8_t credit_code, std::uint32_t msn) {
     return of(AethKind::kAck, credit_code, msn);
@@ -123,7 +123,7 @@ struct Aeth {
     if (syndrome & 0x80) return AethKind::kReserved;
     return static_cast<AethKind>((syndrome >> 5) & 3);
   }
-  // Credit code, RNR timer or NAK code, as kind() says. A NAK's value from kNakCodes on is
+  // Returns the credit code, RNR timer or NAK code, as kind() says. NAK codes from kNakCodes on are
   // reserved.
   constexpr std::uint8_t value() const { return syndrome & 31; }
   constexpr NakCode nak_code() const { return static_cast<NakCode>(value()); }

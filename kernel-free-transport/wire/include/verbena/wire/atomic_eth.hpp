@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The headers of the atomic operations (IBTA Vol 1, 9.3.4 and 9.5.3): the request, and the value
-// that its response brings back.
+// The headers of the atomic operations (IBTA Vol 1, 9.3.4 and 9.5.3): the request, and the original
+// value in its response.
 //
 //   AtomicETH                           AtomicAckETH
 //   +-------+-------+-------+-------+   +-------+-------+-------+-------+
@@ -47,7 +47,7 @@ struct AtomicEth {
 struct AtomicAckEth {
   static constexpr std::size_t kSize = 8;
 
-  std::uint64_t original = 0;  // what stood in memory before the operation
+  std::uint64_t original = 0;  // what was in memory before the operation
 
   static AtomicAckEth read_from(const std::uint8_t* at) { return {load_be64(at)}; }
   void write_to(std::uint8_t* out) const { store_be64(out, original); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The base transport header that opens every packet (IBTA Vol 1, 9.2): `Bth` is the plain value,
-// `BthView` reads single fields of bytes whose length was checked once.
+// The base transport header that begins every packet (IBTA Vol 1, 9.2). `Bth` is the plain value;
+// `BthView` reads single fields from bytes whose length was checked once.
 //
 //    0                   1                   2                   3
 //    0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -24,7 +24,7 @@
 
 namespace verbena::wire {
 
-// Which NAK a fault wants of the receiver of a request.
+// The NAK that an injected fault asks the receiver of a request to send.
 enum class NakMark : std::uint8_t {
   kNone = 0,
   kRnr = 1,
@@ -51,27 +51,27 @@ struct Bth {
 
   static Bth read_from(const std::uint8_t* at);
   void write_to(std::uint8_t* out) const;
-  // Makes a header that is written request an acknowledgement.
+  // Sets the ACK request in a written header.
   static void request_ack(std::uint8_t* out) { out[8] |= 0x80; }
-  // In the reserved bits beside it: which NAK a fault wants of the receiver (NakMark), or which
-  // status (kStatusCodes, aeth.hpp); 0: none.
+  // Writes a mark for injected faults into the reserved bits beside the ACK request: the NAK to
+  // send (NakMark) or the status to report (kStatusCodes, aeth.hpp); 0: none.
   static constexpr std::uint8_t kMarks = 0x1f;
   static void mark(std::uint8_t* out, std::uint8_t mark) {
     out[8] = static_cast<std::uint8_t>((out[8] & 0x80) | (mark & kMarks));
   }
-  // And be of a version that there is not, so that whoever gets it drops it.
+  // Gives a written header a version that does not exist, so that the receiver drops the packet.
   static void spoil(std::uint8_t* out) { out[1] |= 0x0f; }
   bool operator==(const Bth&) const = default;
 };
 
 class BthView {
  public:
-  // Nothing when the bytes are too few for the header; everything else can be read.
+  // Returns nothing if the bytes are too few for a BTH. All fields of a view can be read.
   static std::optional<BthView> parse(std::span<const std::uint8_t> bytes) {
     if (bytes.size() < Bth::kSize) return std::nullopt;
     return BthView(bytes.data());
   }
-  // For bytes that hold at least Bth::kSize.
+  // `at` must have at least Bth::kSize bytes.
   explicit BthView(const std::uint8_t* at) : at_(at) {}
 
   std::uint8_t opcode() const { return at_[0]; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Numbers in network order, read and written one at a time at any alignment. Whoever calls has
-// checked the length; nothing here can fail.
+// Reads and writes single numbers at any alignment, in network order unless the name says
+// otherwise. The caller has checked the length; nothing here can fail.
 #pragma once
 
 #include <bit>
@@ -42,7 +42,7 @@ inline std::uint32_t load_be32(const std::uint8_t* at) {
 inline std::uint64_t load_be64(const std::uint8_t* at) {
   return detail::network(detail::load<std::uint64_t>(at));
 }
-// The lower three bytes of the 32-bit word at `at`.
+// Returns the lower three bytes of the 32-bit word at `at`.
 inline std::uint32_t load_low24(const std::uint8_t* at) { return load_be32(at) & 0xffffff; }
 inline std::uint32_t load_le32(const std::uint8_t* at) {
   return detail::little(detail::load<std::uint32_t>(at));
@@ -50,7 +50,7 @@ inline std::uint32_t load_le32(const std::uint8_t* at) {
 inline std::uint64_t load_le64(const std::uint8_t* at) {
   return detail::little(detail::load<std::uint64_t>(at));
 }
-// Four bytes as they are: for values that are carried, never computed with.
+// Copies four bytes unchanged, for values that are only passed on.
 inline std::uint32_t load_raw32(const std::uint8_t* at) { return detail::load<std::uint32_t>(at); }
 
 inline void store_be16(std::uint8_t* at, std::uint16_t value) {

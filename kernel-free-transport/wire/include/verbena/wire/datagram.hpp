@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What passes between the engine and a link: packets from the first byte of the BTH to the last
-// pad byte. The ICRC belongs to the link (a shared ring has none); room for its four bytes is left
-// behind every packet, so that a link can seal packets in place.
+// What passes between the engine and a link: packets from the first byte of the BTH to the last pad
+// byte. The ICRC belongs to the link (a shared ring has none). Four bytes are left free behind
+// every packet, so that a link can seal it in place.
 //
-// A packet may stand for several, take as many PSNs and count as them, where the path says so
-// (Path::packing): such a merged one carries their payloads, one after the other, behind the
-// headers that the first and the last of them would have. A network never sees it.
+// Where the path allows it (Path::packing), a merged packet stands for several packets: it takes as
+// many PSNs and counts as that many. It carries their payloads in a row, behind the headers that
+// their first and last packet would have. A merged packet never appears on a network.
 #pragma once
 
 #include <algorithm>
@@ -30,22 +30,22 @@
 
 namespace verbena::wire {
 
-// Where a packet goes and with which IP header fields.
+// Where a packet goes, and the fields of its IP header.
 struct Destination {
   IpAddress address;
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 64;
-  bool has_grh = false;  // sender asked for a global route (matters to UD receivers)
+  bool has_grh = false;  // the sender asked for a global route (UD receivers see it)
   std::uint32_t flow_label = 0;
-  // From which of the port's addresses; 0 is its own. Whoever resolves paths numbers the others.
+  // Which of the port's addresses sends; 0 is the first one. Path resolution numbers the others.
   std::uint8_t source = 0;
   bool operator==(const Destination&) const = default;
 };
 
 struct RxDatagram {
-  std::span<const std::uint8_t> bytes;  // BTH .. pad, ICRC verified and cut off
-  // Null, or: another process can still write to `bytes`, so that each is to be read once; the
-  // first kMaxHeaders of them as they were when they came.
+  std::span<const std::uint8_t> bytes;  // BTH .. pad; the ICRC was verified and removed
+  // If not null, another process can still write to `bytes`, so each byte must be read only once;
+  // this is a copy of their first kMaxHeaders bytes.
   const std::uint8_t* copied_start = nullptr;
   IpAddress source;
   IpAddress destination;  // the local address, or the multicast group
@@ -53,22 +53,23 @@ struct RxDatagram {
   std::uint8_t hop_limit = 0;
   std::uint32_t flow_label = 0;
   bool has_grh = true;
-  bool came_by_ring = false;  // so that a process of this emulator has sent it
-  // What the addresses mean in this fabric; filled by the device that receives (UD needs them).
+  bool came_by_ring = false;  // from a process of this emulator
+  // What the addresses mean in this fabric. The receiving device fills them in, because UD needs
+  // them.
   Gid source_gid;
   Gid destination_gid;
   std::uint16_t source_lid = 0;
-  // More than 1: a merged packet, which stands for so many.
+  // How many packets this one stands for; more than 1 for a merged packet.
   std::uint32_t psns = 1;
-  // An acknowledgement by the same queue pair's other half that came with it, and before it.
+  // An acknowledgement from the same queue pair that travelled with the packet and precedes it.
   std::optional<PiggybackedAck> piggybacked_ack;
 };
 
-// A run: packets to one queue pair that came as one buffer, each at the same distance behind the
-// one before. All are as long as the first, but for a shorter last one.
+// A run: packets to one queue pair that arrived in one buffer at equal distances. All have the
+// length of the first, except that the last may be shorter.
 //
-// Not a count in RxDatagram: who looks at packets one by one (a capture, the daemon, most tests)
-// knows no runs, and RxSink hands them over so unless it is asked otherwise.
+// A run is a type of its own because code that handles single packets (a capture, the daemon, most
+// tests) need not know about runs. By default RxSink passes single packets on.
 struct RxRun {
   RxDatagram head;
   std::size_t step = 0;
@@ -86,31 +87,32 @@ struct RxRun {
   }
 };
 
-// Packets of one queue pair on their way out, in order, back to back in a caller's buffer: a run
-// of equal length to one destination is one GSO send. Filled under the queue pair's lock; the
-// link reads it after, under the same lock and in the same thread, as bringing in what is borrowed
-// needs. A run is not torn where it need not be: the batch is full when one ends in the second half
-// of the buffer.
+// Packets that one queue pair sends, in order and back to back in the caller's buffer. Consecutive
+// packets of equal length to one destination are a run and take one GSO send. The batch is filled
+// under the queue pair's lock. The link then reads it in the same thread under the same lock, which
+// it needs to copy borrowed payloads. Runs are not split needlessly: once a run has ended in the
+// second half of the buffer, the batch is full.
 class TxBatch {
  public:
   static constexpr std::size_t kMaxPackets = 64;
-  // The longest run: what an IPv6 packet carries that is as long as a loopback device's MTU allows.
+  // The longest run: the UDP payload of an IPv6 packet as long as a loopback device's MTU (65536).
   static constexpr std::size_t kRunBytes = 65488;
-  // What a link may write behind a run for as long as it sends that: the lengths of its packets.
+  // The bytes behind a run that a link may overwrite while it sends the run, for the lengths of a
+  // bundle's packets.
   static constexpr std::size_t kRoomBehind = 2 * kMaxPackets + 4;
-  // For a run that a single longer packet goes before, and as much again.
+  // The usual size of a buffer: each half has room for one longest packet and one longest run.
   static constexpr std::size_t kUsualBytes = 2 * (kRunBytes + kMaxPacket + kIcrcSize) + kRoomBehind;
 
   struct Packet {
-    std::uint32_t offset;       // of the BTH in the buffer
-    std::uint32_t length;       // BTH .. pad; the ICRC's room follows
+    std::uint32_t offset;       // where the BTH begins in the buffer
+    std::uint32_t length;       // BTH .. pad; room for the ICRC follows
     std::uint32_t destination;  // index for destination()
-    std::uint32_t psns;         // that a merged packet stands for; 0: an ordinary one
-    // So many bytes at the end have the CRC-32 `sum`; 0: not known.
+    std::uint32_t psns;         // how many a merged packet stands for; 0: not merged
+    // The last `summed` bytes have the CRC-32 `sum`; 0: no sum is known.
     mutable std::uint32_t summed;
     std::uint32_t sum;
-    // Of a packet whose payload is not in the buffer yet: where it is, from which byte on, and how
-    // much (behind it, pad); null otherwise.
+    // Where a borrowed payload is, its offset in the packet, and its length (pad follows); null if
+    // the payload is in the buffer.
     mutable const std::uint8_t* borrowed;
     std::uint32_t borrowed_at;
     std::uint32_t borrowed_length;
@@ -120,16 +122,17 @@ class TxBatch {
     VERBENA_CHECK(buffer.size() > kRoomBehind);
   }
 
-  // Space for a packet of up to `length` bytes (without ICRC), or null when the batch is full.
+  // Returns space for a packet of up to `length` bytes (without ICRC), or null if the batch is
+  // full.
   std::uint8_t* begin(std::size_t length) {
     return has_room_for(length + kIcrcSize) ? buffer_.data() + used_ : nullptr;
   }
-  // Takes the packet that was written at begin(); `length` at most what was asked for.
+  // Adds the packet that was written at begin(). `length` is at most the length given there.
   void commit(std::size_t length, const Destination& destination) {
     commit_to(name(destination), length);
   }
-  // The same for several to one destination, which is looked at once: its place, until clear().
-  // Between begin() and the first commit.
+  // Enters a destination once for several commit_to() and returns its index, which is valid until
+  // clear(). Call it between begin() and the first commit.
   std::uint32_t name(const Destination& destination) {
     if (destinations_ == 0 || !(to_[destinations_ - 1] == destination)) {
       VERBENA_CHECK(destinations_ < kMaxPackets);
@@ -149,42 +152,45 @@ class TxBatch {
     run_may_go_on_ = sealed == run_step_;
     used_ += sealed;
   }
-  // Packets of any lengths go at once: the batch is full when a run is, until clear().
+  // Limits the batch to the length of the longest run until clear(), so that its packets, of any
+  // lengths, can be one bundle.
   void be_one_run() { is_one_run_ = true; }
-  // Of the packet that was taken last: it stands for `psns` packets of `wire_bytes` in all.
+  // Makes the last packet a merged one, which stands for `psns` packets of `wire_bytes` in all.
   void make_merged(std::uint32_t psns, std::uint64_t wire_bytes) {
     Packet& last = packets_[count_ - 1];
     last.psns = psns;
     more_packets_ += psns - 1;
     more_bytes_ += wire_bytes - last.length;
   }
-  // It was in a batch before, and is of the same kind now.
+  // Makes the last packet merged or ordinary, like `before`, its entry in an earlier batch.
   void make_as(const Packet& before) { packets_[count_ - 1].psns = before.psns; }
-  // Of so many bytes at its end this is the checksum.
+  // Notes the CRC-32 of the last packet's last `summed` bytes.
   void note_sum(std::uint32_t summed, std::uint32_t sum) {
     packets_[count_ - 1].summed = summed;
     packets_[count_ - 1].sum = sum;
   }
-  // Its payload, `length` bytes from `at` on, was not written: it is at `from`, and stays so until
-  // clear(). Whoever sends the batch copies it from there, or has it brought in by the first look.
+  // Notes that the last packet's payload, `length` bytes at offset `at`, was not written: it is at
+  // `from` and stays there until clear(). The link copies it from there, or the first call that
+  // returns the packet's bytes copies it into the buffer.
   void borrow(std::size_t at, const std::uint8_t* from, std::size_t length) {
     Packet& last = packets_[count_ - 1];
     last.borrowed = from;
     last.borrowed_at = static_cast<std::uint32_t>(at);
     last.borrowed_length = static_cast<std::uint32_t>(length);
   }
-  // Who sends it, until clear(); whom nobody named has no name.
+  // Sets the sender of the batch until clear(). Without it origin() is empty.
   void set_origin(const Origin& origin) { origin_ = &origin; }
   const Origin& origin() const {
     static constexpr Origin kNobody;
     return origin_ != nullptr ? *origin_ : kNobody;
   }
-  // What keeps borrowed payloads where they are; left by clear(). Once at most for each packet.
+  // Adds a gate that keeps borrowed payloads in place. clear() leaves it. Call it at most once per
+  // packet.
   void hold(Gate& gate) {
     VERBENA_CHECK(held_ < kMaxPackets);
     gates_[held_++] = &gate;
   }
-  // Ends that sooner.
+  // Copies all borrowed payloads into the buffer and leaves the gates at once.
   void bring_in_all() {
     for (const Packet& p : packets()) bring_in(p);
     let_go();
@@ -199,11 +205,11 @@ class TxBatch {
   bool empty() const { return count_ == 0; }
   std::size_t size() const { return count_; }
   std::size_t bytes() const { return used_; }
-  // What a network would carry, from BTH to pad.
+  // Packets and bytes that a network would carry for this batch; bytes count from BTH to pad.
   std::uint64_t wire_packets() const { return count_ + more_packets_; }
   std::uint64_t wire_bytes() const { return used_ - count_ * kIcrcSize + more_bytes_; }
   std::span<const Packet> packets() const { return {packets_.data(), count_}; }
-  // The packet's bytes and the room for its ICRC.
+  // Returns the packet's bytes and the room for its ICRC.
   std::span<std::uint8_t> sealed_bytes(const Packet& p) const {
     bring_in(p);
     return buffer_.subspan(p.offset, p.length + kIcrcSize);
@@ -215,11 +221,11 @@ class TxBatch {
     bring_in(p);
     return buffer_.subspan(p.offset, p.length);
   }
-  // As much as is there without the payload, if that is borrowed; else all.
+  // Returns the packet up to its payload if that is borrowed, else all of it.
   std::span<const std::uint8_t> start_of(const Packet& p) const {
     return buffer_.subspan(p.offset, p.borrowed != nullptr ? p.borrowed_at : p.length);
   }
-  // Bytes of the packet, wherever they are. False: borrowed ones are gone, and the packet is lost.
+  // Copies bytes of the packet. Returns false if borrowed ones are gone; then the packet is lost.
   bool copy(const Packet& p, std::size_t begin, std::size_t end, std::uint8_t* to) const {
     const std::uint8_t* in_buffer = buffer_.data() + p.offset;
     if (p.borrowed == nullptr) {
@@ -239,7 +245,7 @@ class TxBatch {
            copy_until(end, in_buffer + begin);
   }
   const Destination& destination(const Packet& p) const { return to_[p.destination]; }
-  // The header of the packet in that place, to be changed before the batch goes.
+  // Returns the header of the packet at an index, to be changed before the batch is sent.
   std::uint8_t* start(std::size_t place) { return buffer_.data() + packets_[place].offset; }
 
  private:
@@ -269,7 +275,7 @@ class TxBatch {
       spoil(p);
     p.borrowed = nullptr;
   }
-  // Makes of a packet whose payload is gone one that nobody takes: as good as lost.
+  // Turns a packet whose payload is gone into one that every receiver drops.
   [[gnu::cold]] void spoil(const Packet& p) const {
     std::uint8_t* const start = buffer_.data() + p.offset;
     Bth::spoil(start);
@@ -288,8 +294,8 @@ class TxBatch {
   std::size_t used_ = 0;
   std::size_t count_ = 0;
   std::size_t run_begins_at_ = 0;
-  std::size_t run_step_ = 0;    // a packet of the run, sealed
-  bool run_may_go_on_ = false;  // no shorter one has ended it
+  std::size_t run_step_ = 0;    // the length of a sealed packet of the run
+  bool run_may_go_on_ = false;  // no shorter packet has ended it
   bool is_one_run_ = false;
   std::size_t destinations_ = 0;
   std::size_t more_packets_ = 0;
@@ -300,14 +306,15 @@ class TxBatch {
   std::array<Gate*, kMaxPackets> gates_;
 };
 
-// Whoever carries batches to the network: a link, a simulated wire, a benchmark's memory. Calls for
-// one queue pair come one after the other; those of different queue pairs may run at once.
+// Carries batches to the network: a link, a simulated wire, or a benchmark's memory. Calls for one
+// queue pair come one after the other; calls for different queue pairs may run at once.
 class Transmitter {
  public:
   virtual ~Transmitter() = default;
-  // Sends in order. What cannot be sent is lost, as on any network; the transport recovers.
+  // Sends in order. Packets that cannot be sent are lost, as on any network; the transport
+  // recovers.
   virtual void send(TxBatch& batch, Qpn flow) noexcept = 0;
-  // The path to this queue pair, which the transmitter outlives.
+  // Returns the path to a queue pair. The transmitter must outlive it.
   virtual std::unique_ptr<Path> path_to(const Destination& to, Qpn peer) = 0;
 };
 

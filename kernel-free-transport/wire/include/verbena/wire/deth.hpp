@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The datagram header of UD packets (IBTA Vol 1, 9.3.2): the key that admits, and who sent it.
+// The datagram header of UD packets (IBTA Vol 1, 9.3.2): the key that admits the packet, and its
+// sender.
 //
 //   +---------------------------------------------------------------+
 //   |                             Q_Key                             |
@@ -7,12 +8,12 @@
 //   |   reserved    |                   source QP                   |
 //   +---------------+-----------------------------------------------+
 //
-// The reserved byte is 0 on RoCE. InfiniBand ports, which are ours alone, say in it what InfiniBand
-// says in headers that RoCEv2 leaves out:
+// The reserved byte is 0 on RoCE devices. InfiniBand devices, which exist only in this emulator,
+// store there what InfiniBand has in headers that RoCEv2 lacks:
 //
 //   +-------+-----------+
 //   |W| 0   |  service  |   W: the payload begins with the first word of the GRH (version, traffic
-//   +-------+-----------+   class, flow label), which belongs before it
+//   +-------+-----------+   class, flow label); the receiver moves it into the GRH
 #pragma once
 
 #include <cstddef>

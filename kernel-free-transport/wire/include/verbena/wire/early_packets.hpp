@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Packets that came before their turn, copied, until those between have come: where packets
-// overtake each other nothing is lost. Each half of a queue pair has one, under the queue pair's
-// lock; it has no memory before the first gap.
+// Copies of packets that arrived before their turn, kept until the packets before them arrive. If
+// packets only overtake each other, nothing is lost. Each half of a queue pair has one, under the
+// queue pair's lock; it allocates nothing before the first gap.
 //
 //        base          kept packets and gaps            base + kMost
 //    -----|-------------------------------------------------|----->
-//    the packet that is due, missing                  not kept
+//    the packet that is due (missing)                 not kept
 #pragma once
 
 #include <bitset>
@@ -20,19 +20,19 @@ namespace verbena::wire {
 class EarlyPackets {
  public:
   static constexpr std::uint32_t kMost = 256;
-  // Or fewer, where they are long.
+  // Long packets are limited by their bytes.
   static constexpr std::size_t kBytesMost = 280 * 1024;
 
   bool is_empty() const { return count_ == 0; }
-  // So many are kept that the one which is due was rather lost than overtaken.
+  // Says whether so many are kept that the due packet was probably lost and not overtaken.
   bool tells_of_loss() const;
-  // `due` is missing. False: it is not kept, because it is too far ahead, too long for the path MTU
-  // or stands for several, or there is no memory.
+  // Keeps a packet while `due` is missing. Returns false if it does not, because the packet is too
+  // far ahead, is too long for the path MTU or is merged, or because there is no memory.
   bool keep(const PacketView& packet, Psn due, std::uint32_t mtu);
-  // The PSN of the first that is kept; not empty.
+  // Returns the PSN of the first kept packet. There must be one.
   Psn first() const;
-  // The packet that is due, if it is kept; what was due before is forgotten. Its bytes stay until
-  // the next keep().
+  // Returns the packet that is due, if it is kept, and forgets all packets before it. Its bytes
+  // stay valid until the next keep().
   std::optional<PacketView> take(Psn due);
   void clear();
 
@@ -43,10 +43,10 @@ class EarlyPackets {
 
   Psn base_;
   std::uint32_t count_ = 0;
-  std::bitset<kMost> kept_;  // of base_ + i
-  std::uint32_t most_ = 0;   // slots: a power of two
+  std::bitset<kMost> kept_;  // bit i: the packet base_ + i
+  std::uint32_t most_ = 0;   // number of slots, a power of two
   std::size_t slot_bytes_ = 0;
-  // Each begins with the packet's length.
+  // The slots. Each begins with the packet's length.
   std::unique_ptr<std::uint8_t[]> room_;
 };
 

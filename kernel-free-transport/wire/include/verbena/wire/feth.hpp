@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The flush header (IBTA Vol 1, annex A19): how far written data must have come, and how much of
-// the region is meant. It stands before the RETH, which names the range.
+// The flush header (IBTA Vol 1, annex A19): how far written data must have come, and which part of
+// the region is meant. It precedes the RETH, which names the range.
 //
-//   +-----------------------------------------------+---+-+-+---+---+
+//   +---------------------------------------------------+---+-------+
 //   |                   reserved                        |sel|  type |
 //   +---------------------------------------------------+---+-------+
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace verbena::wire {
 
-// Bits, both may be set.
+// Bits of placement_type. Both may be set.
 inline constexpr std::uint8_t kFlushGlobalVisibility = 1;
 inline constexpr std::uint8_t kFlushPersistence = 2;
 

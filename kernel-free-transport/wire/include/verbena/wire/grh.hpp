@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The global route header, forty bytes (IBTA Vol 1, 8.3). On RoCEv2 it never travels: it is what
-// a UD receiver finds in front of its message, made from the IP header that did. Sixteen bytes of
-// source and destination stand in it for IPv6 and for InfiniBand GIDs; under IPv4 the IP header
-// lies in its last twenty bytes and the first twenty say nothing (annex A17).
+// The global route header, forty bytes (IBTA Vol 1, 8.3). RoCEv2 does not transmit it: a UD
+// receiver finds it in front of its message, made from the transmitted IP header. For IPv6 and
+// InfiniBand GIDs it holds 16-byte source and destination addresses. For IPv4 the last twenty bytes
+// are the IP header and the first twenty carry nothing (annex A17).
 //
 //   +-------+---------------+---------------------------------------+
 //   | ver 6 | traffic class |              flow label               |
@@ -49,7 +49,7 @@ struct Grh {
     std::memcpy(grh.destination.bytes.data(), at + 24, 16);
     return grh;
   }
-  // Of one, without its version.
+  // Takes traffic class and flow label from the first word of a GRH and ignores its version.
   void take_first_word(std::uint32_t word) {
     traffic_class = static_cast<std::uint8_t>(word >> 20);
     flow_label = word & 0xfffff;

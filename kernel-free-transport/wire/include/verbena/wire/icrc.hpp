@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The invariant CRC of RoCEv2 (IBTA Vol 1, annex A17): a CRC-32 over everything that no router
-// changes, stored little-endian behind the pad. Covered are eight bytes of ones (where InfiniBand
-// has its LRH), the IP header, the UDP header and the packet; ones stand in for the traffic class,
-// hop limit, flow label, both checksums and the BTH's byte of congestion bits.
+// The invariant CRC of RoCEv2 (IBTA Vol 1, annex A17): a CRC-32 of everything that no router
+// changes, stored little-endian behind the pad. It covers eight bytes of ones (where InfiniBand has
+// its LRH), the IP header, the UDP header and the packet. Ones stand in for the traffic class, hop
+// limit, flow label, both checksums and the BTH's byte of congestion bits.
 //
 // An `IcrcFlow` is one direction between two sockets. It is a value of a few bytes, computed once
-// from addresses and ports and never changed by use, so threads may share it: packet length and IP
-// identification enter through tables, as a CRC is linear.
+// from addresses and ports and never changed, so threads may share it. Because a CRC is linear,
+// tables add the packet length and the IP identification.
 //
-// The sender must know the IPv4 identification (0 from an unconnected socket with path MTU probing,
+// The sender must know the IPv4 identification (0 from an unconnected socket with path MTU probing;
 // 0, 1, 2 ... for the segments of one GSO send). A receiver on a UDP socket never sees it; verify()
-// finds the only identification with which the ICRC fits, if there is one.
+// finds the only identification that fits the ICRC, if there is one.
 #pragma once
 
 #include <cstddef>
@@ -30,11 +30,11 @@ class IcrcFlow {
   using Bytes = std::span<const std::uint8_t>;
 
   IcrcFlow() = default;
-  // Both addresses of one family. Ports in host order.
+  // Both addresses must be of one family. Ports are in host order.
   IcrcFlow(const IpAddress& source, const IpAddress& destination, std::uint16_t source_port,
            std::uint16_t destination_port = kRoceUdpPort);
 
-  // Of packets of one size, the ICRC included: whoever has several asks once.
+  // The flow's ICRC for packets of one size (ICRC included), computed once for several packets.
   class Sized {
    public:
     std::uint32_t compute(Bytes packet, std::uint16_t ip_id) const;
@@ -42,21 +42,21 @@ class IcrcFlow {
     std::optional<std::uint16_t> verify(Bytes packet_with_icrc, std::uint16_t expected_id,
                                         std::uint32_t ids_accepted) const;
     std::size_t size() const { return size_; }
-    // From now on of packets of that size, in `flow`.
+    // Changes to packets of another size, in `flow`.
     void be_of(const IcrcFlow& flow, std::size_t packet_with_icrc);
 
    private:
     friend class IcrcFlow;
     friend class IcrcSealer;
     std::size_t size_ = 0;
-    std::uint32_t crc_ = 0;  // over what is before the packet, with identification 0
+    std::uint32_t crc_ = 0;  // over all before the packet, with identification 0
     bool v4_ = true;
   };
   Sized of_size(std::size_t packet_with_icrc) const;
 
-  // The ICRC of a packet (BTH .. pad, at least a BTH).
+  // Returns the ICRC of a packet (BTH .. pad, at least a BTH).
   std::uint32_t compute(Bytes packet, std::uint16_t ip_id = 0) const;
-  // The same of a packet in parts; the first holds at least the whole BTH.
+  // Returns the ICRC of a packet in parts. The first part must hold the whole BTH.
   std::uint32_t compute(std::span<const Bytes> parts, std::uint16_t ip_id = 0) const;
   std::uint32_t compute(std::initializer_list<Bytes> parts, std::uint16_t ip_id = 0) const {
     return compute(std::span<const Bytes>(parts.begin(), parts.size()), ip_id);
@@ -65,41 +65,42 @@ class IcrcFlow {
   // Writes the ICRC into the last kIcrcSize bytes of `packet_with_room`.
   void seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id = 0) const;
 
-  // The IPv4 identification with which the last kIcrcSize bytes are the ICRC of what is before
-  // them (0 under IPv6), or nothing: too short, or damaged. The expected identification costs one
-  // CRC and another one some 50 ns more, but each that is accepted halves what the CRC can tell:
-  // with all 65536 one damaged packet in 2^16 passes. A caller whose peer is known to be one of
-  // ours says so with `ids_accepted` (128: the longest GSO send).
+  // Returns the IPv4 identification for which the last kIcrcSize bytes are the ICRC of the bytes
+  // before them (0 under IPv6), or nothing if the packet is too short or damaged. The expected
+  // identification costs one CRC; another one costs some 50 ns more. The more identifications are
+  // accepted, the more damaged packets pass: one in 2^16 if all 65536 are. A caller that knows that
+  // its peer is one of ours limits them with `ids_accepted` (128: the longest GSO send).
   std::optional<std::uint16_t> verify(Bytes packet_with_icrc,
                                       std::uint32_t ids_accepted = 0x10000) const {
     return of_size(packet_with_icrc.size()).verify(packet_with_icrc, 0, ids_accepted);
   }
 
  private:
-  std::uint32_t base_ = 0;  // over the prefix with lengths and identification 0
+  std::uint32_t base_ = 0;  // over the prefix, with lengths and identification 0
   bool v4_ = true;
 };
 
-// Seals packets of a flow that go one behind the other. What one has in common with the one before
-// is not computed again.
+// Seals consecutive packets of a flow. What a packet has in common with the one before is not
+// computed again.
 class IcrcSealer {
  public:
   explicit IcrcSealer(const IcrcFlow& flow) : flow_(flow) {}
 
-  // As IcrcFlow::seal. If `summed` is not 0, the packet ends in so many bytes (a length that
-  // crc32_join takes) with the CRC-32 `sum`.
+  // Does what IcrcFlow::seal does. If `summed` is not 0, the packet's last `summed` bytes (a length
+  // that crc32_join takes) have the CRC-32 `sum`.
   void seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id, std::size_t summed,
             std::uint32_t sum);
 
  private:
-  // Of a packet that is a BTH before what is summed, all but the last four bytes of that.
+  // How much of the BTH is likely to be as in the packet before: all but its last four bytes. Used
+  // for packets with no other header before the summed bytes.
   static constexpr std::size_t kCommon = 8;
 
   IcrcFlow flow_;
   IcrcFlow::Sized sized_;
   std::uint64_t common_ = 0;
-  std::uint32_t after_common_ = 0;  // with identification 0
-  std::size_t summed_ = 0;          // of the packet that they are of; 0: none
+  std::uint32_t after_common_ = 0;  // the CRC up to there, with identification 0
+  std::size_t summed_ = 0;          // summed bytes of those packets; 0: none yet
   const Crc32Around* around_ = nullptr;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The two four-byte headers that close a message (IBTA Vol 1, 9.3.6 and 9.3.7): immediate data
-// for the receiver's completion, or the key that the receiver shall invalidate.
+// The two four-byte headers in the last packet of a message (IBTA Vol 1, 9.3.6 and 9.3.7):
+// immediate data for the receiver's completion, or the key that the receiver must invalidate.
 //
 //   ImmDt                               IETH
 //   +-------+-------+-------+-------+   +-------+-------+-------+-------+
@@ -18,7 +18,7 @@ namespace verbena::wire {
 struct ImmDt {
   static constexpr std::size_t kSize = 4;
 
-  // The four bytes as the application gave them (`__be32` in verbs): carried, never swapped.
+  // The four bytes as the application gave them (`__be32` in verbs). They are never swapped.
   std::uint32_t data = 0;
 
   static ImmDt read_from(const std::uint8_t* at) { return {load_raw32(at)}; }

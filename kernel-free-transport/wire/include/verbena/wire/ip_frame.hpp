@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The IP and UDP headers that a packet travels under. The kernel writes the real ones; these are
-// what the ICRC covers, what a capture shows, and what tests put around their packets.
+// The IP and UDP headers of a packet. The kernel writes the real ones; these are for computing the
+// ICRC, for captures and for tests.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct IpFrame {
   static constexpr std::size_t kSizeMax = kIpv6HeaderSize + kUdpHeaderSize;
 
   IpAddress source{};
-  IpAddress destination{};  // of the same family
+  IpAddress destination{};  // of the same family as `source`
   std::uint16_t source_port = kRoceUdpPort;
   std::uint16_t destination_port = kRoceUdpPort;
   std::uint8_t traffic_class = 0;
@@ -27,17 +27,17 @@ struct IpFrame {
   std::uint16_t ip_id = 0;       // IPv4; "do not fragment" is always set
 
   std::size_t size() const;
-  // Writes size() bytes for a datagram of `payload` bytes (BTH .. ICRC). The IPv4 header checksum
-  // is filled in; the UDP checksum is 0, see set_udp_checksum.
+  // Writes size() bytes for a datagram of `payload` bytes (BTH .. ICRC). It fills in the IPv4
+  // header checksum; the UDP checksum is 0 (see set_udp_checksum).
   void write_to(std::uint8_t* out, std::size_t payload) const;
 };
 
-// Fills in the UDP checksum of a whole datagram that begins with its IP header; needed under
-// IPv6, optional under IPv4.
+// Fills in the UDP checksum of a whole datagram that begins with its IP header. IPv6 requires it;
+// for IPv4 it is optional.
 void set_udp_checksum(std::uint8_t* datagram, std::size_t length);
 
-// The forty bytes that a UD receiver finds in front of an IPv4 message: twenty zero bytes, then
-// the IP header of a datagram with `payload` UDP payload bytes (IBTA Vol 1, annex A17).
+// Writes the forty bytes that a UD receiver finds in front of an IPv4 message: twenty zero bytes,
+// then the IP header of a datagram with `payload` UDP payload bytes (IBTA Vol 1, annex A17).
 void write_ipv4_in_grh(const IpFrame& frame, std::size_t payload, std::uint8_t* out);
 
 }  // namespace verbena::wire

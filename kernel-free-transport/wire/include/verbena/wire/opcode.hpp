@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Every opcode of the transports that exist here, one row each: which headers follow the BTH and
-// where, the packet's place in its message, what it asks of the receiver (IBTA Vol 1, 9.2.1, table
+// All opcodes of the supported transports, one row each: which headers follow the BTH and where,
+// the packet's place in its message, and what it asks of the receiver (IBTA Vol 1, 9.2.1, table
 // "OpCode field"; annexes A14 for XRC, A17 for CNP, A19 for FLUSH and ATOMIC WRITE). Reliable
 // datagram has no rows: its packets are unknown opcodes.
 #pragma once
@@ -132,7 +132,7 @@ struct OpcodeRow {
   Operation operation = Operation::kSend;
   Place place = Place::kOnly;
 
-  // Which headers follow the BTH, in the order of the *_at offsets below.
+  // Which headers follow the BTH, in the order of the *_at offsets.
   bool xrceth = false;
   bool deth = false;
   bool feth = false;
@@ -142,14 +142,14 @@ struct OpcodeRow {
   bool atomic_ack_eth = false;
   bool immediate = false;
   bool ieth = false;
-  bool has_seldom = false;  // one of them besides RETH and AETH
+  bool has_seldom = false;  // has a header other than RETH and AETH
 
-  bool payload = false;  // may carry some
+  bool payload = false;  // may carry a payload
   bool request = false;  // from requester to responder; false for responses and CNP
   bool response = false;
   bool starts_message = false;  // Only or First
   bool ends_message = false;    // Only or Last
-  // Takes a receive work request: a SEND with its first packet, a WRITE with its immediate.
+  // Takes a receive work request: the first packet of a SEND, or a WRITE's packet with immediate.
   bool consumes_receive = false;
   // The receive completes with this packet.
   bool completes_receive = false;
@@ -277,7 +277,8 @@ inline constexpr std::array<std::uint8_t, 6 << 8> kInverseTable = make_inverse_t
 
 }  // namespace detail
 
-// The opcode of that packet, kNoOpcode if the transport has none such. One table look-up.
+// Returns the opcode of such a packet, or kNoOpcode if the transport has none. It is one table
+// look-up.
 constexpr std::uint8_t make_opcode(WireTransport transport, Operation operation, Place place,
                                    bool immediate = false, bool invalidate = false) {
   return detail::kInverseTable[detail::inverse_index(transport, operation, place, immediate,

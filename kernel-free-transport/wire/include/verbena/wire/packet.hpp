@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A whole packet, from the first byte of the BTH to the last pad byte: `parse_packet` checks once
-// whatever can be checked without a queue pair, after which every getter of the view is safe;
-// `write_headers` is its inverse. Inline because both stand on the path of every packet.
+// A whole packet, from the first byte of the BTH to the last pad byte. `parse_packet` checks once
+// what can be checked without a queue pair; afterwards every getter of the view is safe.
+// `write_headers` is its inverse. Both are inline because every packet passes through them.
 //
-// What the parser leaves to the responder, because the answer is a NAK and not silence: whether
-// the payload's length suits the operation and the path MTU, and reserved field values.
+// The parser leaves to the responder what is answered with a NAK and not dropped: a payload length
+// that does not suit the operation or the path MTU, and reserved field values.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace verbena::wire {
 
-// What whoever takes a packet in wants to know of its BTH.
+// The fields of the BTH that the receiving half of a queue pair needs.
 struct PacketBth {
   Psn psn;
   Qpn dest_qp;
@@ -34,26 +34,27 @@ struct PacketBth {
 
 struct PacketView {
   const OpcodeRow* row = nullptr;
-  const std::uint8_t* start = nullptr;    // of the BTH; the payload may be elsewhere
+  const std::uint8_t* start = nullptr;    // the BTH; the payload may be elsewhere
   std::span<const std::uint8_t> payload;  // without pad
-  // Bytes of the message, and PSNs, that the packet brings. (A READ request takes others.)
+  // Message bytes and PSNs of the packet. (The PSNs that a READ request takes for its responses do
+  // not count here.)
   std::size_t data_length = 0;
   std::uint32_t psns = 1;
-  // Of one that was merged here, of packets as they came: from the payload of one to that of the
-  // next. 0: there is one, and it is `payload`.
+  // For packets that were merged on arrival (a run): the distance from one packet's payload to the
+  // next. 0: `payload` is all of it.
   std::uint32_t payload_step = 0;
   PacketBth bth;
   std::uint8_t opcode = 0;
   const PiggybackedAck* piggybacked_ack = nullptr;
 
-  // From BTH to pad.
+  // Returns the length from BTH to pad.
   std::size_t size() const { return row->header_bytes + payload.size() + bth.pad; }
   void copy_to(std::uint8_t* out) const {
     std::memcpy(out, start, row->header_bytes);
     std::memcpy(out + row->header_bytes, payload.data(), payload.size() + bth.pad);
   }
 
-  // Each only if the row says that the header is there.
+  // Each getter may be called only if the row has the header.
   XrcEth xrceth() const { return XrcEth::read_from(start + row->xrceth_at); }
   Deth deth() const { return Deth::read_from(start + row->deth_at); }
   Feth feth() const { return Feth::read_from(start + row->feth_at); }
@@ -67,11 +68,11 @@ struct PacketView {
   Ieth ieth() const { return Ieth::read_from(start + row->ieth_at); }
 };
 
-// Into `packet`, which is as it was made; nothing, or why it is none and is to be dropped.
-// The bytes must outlive the view. The headers are read from `start` and nowhere else: where others
-// can write to the packet, a copy of its first kMaxHeaders bytes. Reasons: kTooShort, kBadVersion,
-// kUnknownOpcode, kBadPad (more pad than payload, or a packet that is not a whole number of words:
-// IBTA Vol 1, 9.2.5).
+// Parses into `packet`, which must be newly constructed. Returns nothing, or the reason to drop the
+// bytes: kTooShort, kBadVersion, kUnknownOpcode, kBadPad (more pad than payload, or a length that
+// is not a whole number of words: IBTA Vol 1, 9.2.5). The bytes must outlive the view. Headers are
+// read only from `start`: if another process can write to the packet, it is a copy of the first
+// kMaxHeaders bytes.
 inline std::optional<DropReason> parse_packet(std::span<const std::uint8_t> bytes,
                                               const std::uint8_t* start, PacketView& packet) {
   if (bytes.size() < Bth::kSize) [[unlikely]]
@@ -85,7 +86,8 @@ inline std::optional<DropReason> parse_packet(std::span<const std::uint8_t> byte
   if (bytes.size() < row.header_bytes) [[unlikely]]
     return DropReason::kTooShort;
   const std::size_t behind_headers = bytes.size() - row.header_bytes;
-  // As a byte it would be kept as one and read again as a word, which waits for all before it.
+  // A word, because a byte would be stored as a byte and loaded as part of a word, and such a load
+  // waits until the store is complete.
   const std::uint32_t pad = bth.pad();
   if (pad > behind_headers || bytes.size() % 4 != 0) [[unlikely]] {
     return DropReason::kBadPad;
@@ -109,25 +111,25 @@ inline Result<PacketView, DropReason> parse_packet(std::span<const std::uint8_t>
   return packet;
 }
 
-// Of which operations merged packets are.
+// Says whether packets with this opcode may be merged.
 constexpr bool may_stand_for_several(const OpcodeRow& row) {
   return row.transport == WireTransport::kRc &&
          (row.operation == Operation::kSend || row.operation == Operation::kWrite ||
           row.operation == Operation::kReadResponse);
 }
-// Of one, what a network would carry in headers beyond its own.
+// Returns how many more header bytes a network would carry than the merged packet has.
 constexpr std::uint64_t more_header_bytes(const OpcodeRow& row, std::uint32_t psns) {
-  // The first and the last answer to a READ have an AETH each.
+  // The first and the last response to a READ have an AETH each.
   const bool has_two = row.operation == Operation::kReadResponse && row.place == Place::kOnly;
   return (psns - std::uint64_t{1}) * Bth::kSize + (psns > 1 && has_two ? Aeth::kSize : 0);
 }
 
-// Pad bytes behind a payload of that length.
+// Returns the number of pad bytes behind a payload.
 constexpr std::uint8_t pad_for(std::size_t payload_length) {
   return static_cast<std::uint8_t>(-payload_length & 3);
 }
 
-// What may stand in front of a payload; only what the opcode's row names is written.
+// All headers that can precede a payload. Only those that the opcode's row names are written.
 struct PacketHeaders {
   Bth bth{};
   XrcEth xrceth{};
@@ -141,8 +143,8 @@ struct PacketHeaders {
   Ieth ieth{};
 };
 
-// Writes BTH (with `opcode`, whatever headers.bth.opcode says) and the extension headers in their
-// order and returns their length, at most kMaxHeaders. The opcode must exist.
+// Writes the BTH (with `opcode`, whatever headers.bth.opcode is) and the extension headers in their
+// order. Returns their length, at most kMaxHeaders. The opcode must exist.
 inline std::size_t write_headers(std::uint8_t opcode, const PacketHeaders& headers,
                                  std::uint8_t* out) {
   const OpcodeRow& row = row_of(opcode);

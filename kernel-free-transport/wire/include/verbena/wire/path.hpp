@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a queue pair has of its way to its peer: how much that holds, in which forms packets travel,
-// whether there is room now, how far the peer has read, what is known of its process. Made by the
-// transmitter where the queue pair learns of its peer (RTR) and again where that changes; owned by
-// the queue pair and asked under its lock. What carries the packets may change meanwhile: each
-// answer is of now.
+// What a queue pair knows about the way to its peer: how much the peer can hold, in which forms
+// packets travel, whether there is room now, how far the peer has read, and what is known about its
+// process. The transmitter makes the path when the queue pair learns its peer (RTR) and again when
+// the peer changes. The queue pair owns it and asks it under its lock. What carries the packets may
+// change at any time: an answer is valid only at the time of the call.
 #pragma once
 
 #include <algorithm>
@@ -21,41 +21,44 @@ namespace verbena::wire {
 class Path {
  public:
   enum class Room : std::uint8_t {
-    kUnknown,  // nobody can tell
-    kSome,     // for a batch at least
-    kNone,     // until the peer reads, which it may be expected to do
+    kUnknown,  // the path cannot tell
+    kSome,     // enough for a batch at least
+    kNone,     // until the peer reads, which it probably will
   };
-  // How much the path was given, and how much of that the peer has taken off it, in whatever unit.
+  // How much was given to the path, and how much of it the peer has taken, in the same unit.
   struct Reading {
     std::uint64_t given = 0;
     std::uint64_t taken = 0;
   };
-  // In which forms packets travel.
+  // The forms in which packets travel.
   struct Packing {
-    // A batch of shorter messages is hardly more than one run; a shorter payload is copied sooner
-    // than borrowed, on any path.
+    // From kBundledLeast on a batch is limited to one run (TxBatch::be_one_run); a batch of shorter
+    // messages is hardly longer anyway. Below kBorrowedLeast copying costs less than borrowing, on
+    // any path.
     static constexpr std::uint32_t kBundledLeast = 1024;
     static constexpr std::uint32_t kBorrowedLeast = 512;
     static constexpr std::uint32_t kNever = ~std::uint32_t{0};
 
-    // How many bytes one merged packet may carry. As it is, none.
+    // How many bytes one merged packet may carry; 0: packets are not merged.
     std::uint32_t merged_most = 0;
-    bool is_sealed = false;   // with a checksum, which is cheaper beside the copying
-    bool is_bundled = false;  // several at once, whatever their lengths
-    // A packet's payload that is as long may stay where it is until its batch was sent, unless it
-    // is sealed: what is changed between sum and sending would be dropped.
+    bool is_sealed = false;   // has a checksum, which is cheaper while copying
+    bool is_bundled = false;  // several travel at once, whatever their lengths
+    // A payload of at least this length may stay in place until its batch was sent, if it is not
+    // sealed: a sealed one that changed between sum and sending would be dropped.
     std::uint32_t borrowed_least = kNever;
 
-    // Of a payload of this length: about half, so that one piece is read while the other is
-    // written; but more and shorter pieces than of kPieceLeast only cost more.
+    // Returns merged_most for a payload of `length` bytes: about half of it, so that the peer reads
+    // one piece while the next is written. Pieces are not shorter than kPieceLeast, because more of
+    // them only cost more.
     static constexpr std::uint32_t kPieceLeast = 8192;
     std::uint32_t merged_most_of(std::uint64_t length) const {
       const std::uint64_t half = std::bit_floor(std::min<std::uint64_t>(length / 2, kMergedMost));
       return std::min(merged_most, std::max(static_cast<std::uint32_t>(half), kPieceLeast));
     }
 
-    // How many packets of a message, from this one on, one packet of up to so many bytes stands
-    // for. The ends lie at fixed places, so that what is repeated ends where the lost one did.
+    // Returns how many packets of a message one packet of up to `bytes` stands for, beginning with
+    // packet `index`. Pieces end at fixed places, so that a repeated piece ends where the lost one
+    // did.
     static std::uint32_t psns_at(std::uint32_t index, std::uint32_t packets, std::uint64_t bytes,
                                  std::uint32_t mtu) {
       const std::uint32_t most = std::max(static_cast<std::uint32_t>(bytes) / mtu, 1u);
@@ -64,18 +67,19 @@ class Path {
   };
 
   virtual ~Path() = default;
-  // How many packets of this size the peer can hold while its owner is busy.
+  // Returns how many packets of this size the peer can hold while its process does not read.
   virtual std::uint32_t capacity_packets(std::size_t packet_bytes) noexcept = 0;
   virtual Packing packing() noexcept { return {}; }
   virtual Room room(TimeNs /*now*/) noexcept { return Room::kUnknown; }
-  // Nothing: nobody can tell.
+  // Returns nothing if the path cannot tell.
   virtual std::optional<Reading> reading() noexcept { return {}; }
-  // Has somebody who knows look what has become of the peer's process; nobody waits for it.
+  // Asks what has become of the peer's process. It returns at once; report() tells the answer
+  // later.
   virtual void inquire(TimeNs /*now*/) noexcept {}
-  // What was learnt since then.
+  // Returns what was learnt after `since`.
   virtual PeerReport report(TimeNs /*since*/) noexcept { return {}; }
-  // Whether all that the peer sends to this queue pair comes by a ring: what comes otherwise in its
-  // name is somebody else's, or was overtaken. Under the receive lock.
+  // Says whether the peer sends everything for this queue pair through a ring: a packet in its name
+  // that comes another way is forged or was overtaken. Called under the receive lock.
   virtual bool hears_by_ring(Qpn /*own*/) noexcept { return false; }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is known of the process behind a queue pair that does not answer. Only of one on the same
-// host, from whoever administers both.
+// What is known about the process behind a queue pair that does not answer. Only the administrator
+// of both processes can know it, so both must be on one host.
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@ namespace verbena::wire {
 
 struct PeerReport {
   enum class Standing : std::uint8_t {
-    kUnknown,  // nobody can tell
-    kAsked,    // and has not told yet
+    kUnknown,  // not known
+    kAsked,    // asked for, but not known yet
     kRuns,
-    kStopped,  // by a signal or a debugger
+    kStopped,  // stopped by a signal or a debugger
     kEnded,
   };
   enum class QueuePair : std::uint8_t { kUnknown, kNone, kNotReady, kReady, kError };
@@ -21,9 +21,9 @@ struct PeerReport {
   Standing standing = Standing::kUnknown;
   QueuePair queue_pair = QueuePair::kUnknown;
   std::uint32_t connected_to = 0;  // the QPN that a ready queue pair is connected to; 0: unknown
-  bool has_unread = false;         // what was sent to the process lies there and was not read yet
+  bool has_unread = false;         // the process has not read all that was sent to it
   std::uint32_t pid = 0;
-  std::array<char, 16> name{};  // ends with a zero
+  std::array<char, 16> name{};  // zero-terminated
 };
 
 }  // namespace verbena::wire

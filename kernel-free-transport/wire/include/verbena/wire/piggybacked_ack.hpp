@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An acknowledgement that is piggybacked on the packet behind it: where the path takes it (a shared
-// ring does), the acknowledgement and the answer after it are one datagram, and the engine looks
-// for the queue pair, takes its lock and checks where they come from once. It is taken in first:
-// who gets both shall learn that its request is done no later than it gets the answer. To all who
-// count, it is a packet.
+// An acknowledgement that is piggybacked on the packet behind it. On a path that allows it (a
+// shared ring), the ACK and the following answer are one datagram: the engine looks up the queue
+// pair, takes its lock and checks the source only once. The ACK is handled first, so that a request
+// is done no later than its answer arrives. Counters count it as a packet.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +23,9 @@ struct PiggybackedAck {
   Aeth aeth;
   Psn psn;
 
-  // What `packet` says, if it is an acknowledgement and nothing is lost when it travels with the
-  // one `behind` it, to the same place: it has nothing else to say.
+  // Returns the content of `packet` if it is an acknowledgement that can travel with `behind`
+  // without loss: both go to the same queue pair, and the ACK's other fields are those of `behind`
+  // or empty.
   static std::optional<PiggybackedAck> of(std::span<const std::uint8_t> packet,
                                           std::span<const std::uint8_t> behind) {
     if (packet.size() != kPacketSize || packet[0] != kOpcode) return std::nullopt;
@@ -39,7 +39,8 @@ struct PiggybackedAck {
     return PiggybackedAck{Aeth::read_from(packet.data() + Bth::kSize), bth.psn()};
   }
 
-  // The packet that it stands for, before one that begins like this.
+  // Writes the acknowledgement as a packet of its own. `behind` is the header that it travelled
+  // with.
   void write_packet(const std::uint8_t* behind, std::uint8_t* out) const {
     const BthView carrier(behind);
     Bth{kOpcode, false, carrier.migreq(),  0,     0,  carrier.pkey(),

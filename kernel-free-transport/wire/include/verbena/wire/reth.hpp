@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The RDMA extended transport header (IBTA Vol 1, 9.3.3): where in the peer's memory a write, a
-// read, a flush or an atomic write goes.
+// The RDMA extended transport header (IBTA Vol 1, 9.3.3): the range of the peer's memory that a
+// write, a read, a flush or an atomic write is for.
 //
 //   +-------+-------+-------+-------+
 //   |        virtual address        |

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How long packets and their parts may be.
+// The maximum lengths of packets and their parts.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 namespace verbena::wire {
 
 inline constexpr std::size_t kIcrcSize = 4;
-// The longest chain of headers (BTH + DETH + ... well within) and the longest packet we emit.
+// A limit for all headers of a packet together, and the longest ordinary packet.
 inline constexpr std::size_t kMaxHeaders = 64;
 inline constexpr std::size_t kMtuMax = 4096;
 inline constexpr std::size_t kMaxPacket = kMaxHeaders + kMtuMax + 3;
