@@ -23,8 +23,9 @@ CompletionQueue::CompletionQueue(const Options& options, EventSink& events)
   set_room();
 }
 
-// To another ring, the waiting completions first. The ring is a power of two, so positions wrap
-// with the 32-bit counters. What the reader looks at stays. False when there is no memory.
+// Moves to another ring, with the waiting completions first. The size is a power of two, so
+// positions wrap with the 32-bit counters. Completions that the reader has seen stay in place.
+// Returns false if there is no memory.
 bool CompletionQueue::move_to(std::size_t size) noexcept try {
   std::vector<Completion> other(size);
   for (std::uint32_t i = 0; i < count_; ++i) other[i] = ring_[slot(head_ + i)];
@@ -42,7 +43,7 @@ bool CompletionQueue::move_to(std::size_t size) noexcept try {
   return false;
 }
 
-// Before what the reader looks at would change.
+// Moves to another ring if the reader looks at this one. Call it before changing what it sees.
 bool CompletionQueue::leave_to_reader() noexcept { return !reads_ring_ || move_to(ring_.size()); }
 
 CompletionQueue::Snapshot CompletionQueue::snapshot() const noexcept {
@@ -64,7 +65,7 @@ bool CompletionQueue::drop_oldest() noexcept {
   return true;
 }
 
-// For one more; false: there is none, and the queue is in error.
+// Makes room for one more completion. Returns false if there is none; the queue is then in error.
 bool CompletionQueue::make_room() noexcept {
   if (failed_) return false;
   const bool has_room = count_ < capacity_ || (ignore_overrun_ && drop_oldest());
@@ -75,7 +76,7 @@ bool CompletionQueue::make_room() noexcept {
   return false;
 }
 
-// What the reader has seen, when so many behind it were taken.
+// Moves the seen completions up after `taken` completions behind them were taken.
 void CompletionQueue::move_peeked_up(std::uint32_t taken) noexcept {
   for (std::uint32_t i = peeked_; i-- > 0;) ring_[slot(head_ + i + taken)] = ring_[slot(head_ + i)];
 }

@@ -35,7 +35,7 @@ void tell(const Endpoint& endpoint, const ShortText& text) noexcept {
   endpoint.events->explain(line.c_str());
 }
 
-// Of a proxy, which programs do not know, nothing is told.
+// Tells nothing about a proxy (it has no cookie), because programs do not know it.
 void tell(const Endpoint& endpoint, Occurrence what) noexcept {
   if (endpoint.events == nullptr || endpoint.cookie == nullptr) return;
   what.transport = endpoint.transport;
@@ -121,7 +121,7 @@ void tell_rest(Endpoint& endpoint) noexcept {
 }
 
 void Endpoint::fail_for_want_of_room() {
-  // Each that is flushed finds no room, either.
+  // Explains it once: each flushed completion finds no room, either.
   if (reason.text()[0] == '\0') {
     blame(*this, "its completion queue is full of completions that were not polled");
   }

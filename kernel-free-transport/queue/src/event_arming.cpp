@@ -21,9 +21,10 @@ bool EventArming::tells(std::uint32_t end, bool matters) noexcept {
   return true;
 }
 
-// Whether something lies here of which an armed queue would have told, and no event has.
+// Says whether the queue holds completions that an armed queue would have reported and no event
+// has.
 bool EventArming::holds_news(std::uint32_t head, std::uint32_t end, bool solicited_only) noexcept {
-  // Positions wrap: what is long gone must not come to lie ahead again.
+  // Positions wrap: an old mark must not appear to be ahead again.
   for (std::uint32_t* mark : {&solicited_end_, &told_end_}) {
     if (is_behind(head, *mark)) *mark = head;
   }
@@ -49,7 +50,7 @@ Arming EventArming::arm(std::uint32_t head, std::uint32_t end, bool solicited_on
 }
 
 void EventArming::cut(std::uint32_t head, std::uint32_t end) noexcept {
-  // Which of those that are left was the last that matters is not known any more.
+  // The last remaining completion that matters is not known any more.
   if (is_behind(solicited_end_, head)) solicited_end_ = end;
   if (is_behind(told_end_, end)) told_end_ = end;
 }

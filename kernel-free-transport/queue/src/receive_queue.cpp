@@ -28,7 +28,7 @@ ReceiveQueue::ReceiveQueue(const Options& options, EventSink& events)
       stride_(sizeof(EntryHead) + max_sges_ * sizeof(Sge)),
       shared_(options.shared) {}
 
-// Left uninitialised, so that pages that no receive ever used are never touched.
+// Does not initialise the memory, so that pages of unused receives are never touched.
 void ReceiveQueue::allocate() { storage_.reset(new std::byte[capacity_ * stride_]); }
 
 ReceiveQueue::Posted ReceiveQueue::post(const RecvRequest& request) noexcept {
@@ -46,7 +46,7 @@ ReceiveQueue::Posted ReceiveQueue::post(const RecvRequest& request) noexcept {
   return Posted::kOk;
 }
 
-// What was polled since the last look.
+// Frees the slots of completions that were polled since the last look.
 void ReceiveQueue::settle(Attached& a) noexcept {
   const std::uint32_t total = a.cq->freed(a.account).total();
   held_ -= total - a.total;

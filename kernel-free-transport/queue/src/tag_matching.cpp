@@ -33,7 +33,7 @@ TagMatching::Posted TagMatching::post(TagOperation& operation) {
 }
 
 TagMatching::Posted TagMatching::add(TagOperation& operation) {
-  // All that allocates comes first.
+  // All allocations come first.
   Queue& queue = listed_[operation.mask][operation.tag];
   std::uint32_t index;
   if (!free_.empty()) {
@@ -99,7 +99,7 @@ void TagMatching::unlist(std::uint32_t index) {
   if (by_tag->second.empty()) listed_.erase(by_tag);
 }
 
-// A handle is good once: its generation changes when the entry leaves.
+// A handle is valid once: the generation changes when the entry is released.
 void TagMatching::release(std::uint32_t index) {
   Entry& e = entries_[index];
   e.where = Entry::Where::kFree;
@@ -123,7 +123,7 @@ void TagMatching::synchronise(std::uint32_t count) {
   list_waiting();
 }
 
-// Once program and device agree again.
+// Lists the waiting entries once program and device agree again.
 void TagMatching::list_waiting() {
   if (handled_ != unexpected_) return;
   for (std::uint32_t index = waiting_.first; index != kNone;) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A completion queue: a ring of completions under one lock, filled by queue pairs, emptied by the
-// application. The ring is allocated in steps as it fills, so that a CQ of millions of entries
-// costs what it holds. Arming, solicited events and overflow are decided here.
+// A completion queue: a ring of completions under one lock. Queue pairs fill it and the application
+// empties it. The ring grows in steps as it fills, so that a CQ for millions of entries takes only
+// the memory that it needs. It decides about arming, solicited events and overflow.
 #pragma once
 
 #include <algorithm>
@@ -27,20 +27,21 @@ class CompletionQueue {
     void* cookie = nullptr;
     bool ignore_overrun = false;
     bool single_threaded =
-        false;  // the owner promises; locks are taken all the same, they are cheap
-    // Where completions get their time; null: they carry none.
+        false;  // the owner promises it; locks are taken anyway, because they are cheap
+    // Gives completions their time; null: they have none.
     std::uint64_t (*clock)() noexcept = nullptr;
   };
   CompletionQueue(const Options& options, EventSink& events);
   CompletionQueue(const CompletionQueue&) = delete;
   CompletionQueue& operator=(const CompletionQueue&) = delete;
 
-  // From a queue pair. False: the queue overflowed (it is then in error, its owner was told).
+  // Adds a completion of a queue pair. Returns false if the queue overflowed (it is then in error,
+  // and its owner was told).
   bool push(const Completion& completion, bool solicited) noexcept {
     return push_made(solicited, [&](Completion& entry) { entry = completion; });
   }
-  // The same, made where it stays by `make(Completion&)`, which gets a clean one and must not call
-  // back.
+  // Adds a completion that `make(Completion&)` fills in place. `make` gets a cleared one and must
+  // not call back.
   template <typename Make>
   bool push_made(bool solicited, Make&& make) noexcept {
     const Guard guard(lock_);
@@ -59,7 +60,8 @@ class CompletionQueue {
 
   // Takes up to out.size() completions, in order.
   std::size_t poll(std::span<Completion> out) noexcept;
-  // The same, giving each to `use(const Completion&)`, which must not call back.
+  // Takes up to `most` completions, in order, and passes each to `use(const Completion&)`, which
+  // must not call back.
   template <typename Use>
   std::size_t poll(std::size_t most, Use&& use) noexcept {
     if (is_empty()) return 0;
@@ -83,44 +85,47 @@ class CompletionQueue {
     return taken;
   }
   bool poll_one(Completion& out) noexcept;
-  // For a reader that looks at some before it says how many it took: the next ones, at most `most`,
-  // which stay where they are until `consume`, whatever else happens to the queue. One reader at a
-  // time; `poll` meanwhile takes those behind. Each counts as polled once `note_read` was called.
+  // Shows a reader the next completions, at most `most`, before it decides how many to take. They
+  // stay in place until `consume`, whatever else happens to the queue. One reader at a time;
+  // meanwhile `poll` takes the completions behind them. Each counts as polled once `note_read` was
+  // called for it.
   std::span<const Completion> peek(std::size_t most) noexcept;
   void note_read(const Completion& seen) noexcept {
     accounts_.at(account_of(seen).load(std::memory_order_relaxed)).add_read(seen.slots);
   }
-  // Takes the first `count`; the last of them stays in `kept`.
+  // Takes the first `count` of the completions that peek() showed and copies the last of them to
+  // `kept`.
   void consume(std::size_t count, Completion& kept) noexcept;
   bool is_empty() const noexcept { return count_hint_.read_relaxed() == 0; }
 
-  // Asks for one event: at the next completion (or solicited one), or at once if one lies here of
-  // which no event has told, as adapters do. An event that comes at once tells of one completion,
-  // so that who polls one for each event gets them all; and what an event has told is told again
-  // only to who arms twice without polling.
+  // Asks for one event. As with adapters, it comes at the next completion (or solicited
+  // completion), or at once if the queue holds a completion that no event has reported. An event at
+  // once reports one completion, so a program that polls one completion per event gets all of them.
+  // Only a program that arms twice without polling is told of a completion again.
   Arming arm(bool solicited_only) noexcept;
-  // Asks for none any more. Whether the queue was armed.
+  // Withdraws the request for an event. Returns whether the queue was armed.
   bool disarm() noexcept;
 
-  // Events only after `count` completions (0 or 1: each).
+  // Sends an event only after `count` completions (0 or 1: after each).
   void moderate(std::uint16_t count) noexcept;
 
-  // False: more completions wait than the new capacity holds.
+  // Returns false if the queue holds more completions than the new capacity.
   bool resize(std::uint32_t capacity);
-  // Forgets what a destroyed queue pair left behind, but for what the reader has seen. What is
-  // forgotten counts as polled.
+  // Removes the completions of a destroyed queue pair, except those that the reader has seen.
+  // Removed completions count as polled.
   void purge(std::uint32_t qpn) noexcept;
 
-  // A work queue completes here from now on: under which number its completions count. Throws
-  // std::bad_alloc.
+  // Opens an account for a work queue that completes here, and returns the number that its
+  // completions carry. Throws std::bad_alloc.
   std::uint32_t open_account();
-  // Lives as long as this queue; once the account is closed it may be another's.
+  // Returns the count of an account. It lives as long as this queue; once the account is closed, it
+  // may be reused for another work queue.
   const FreedSlots& freed(std::uint32_t account) noexcept { return accounts_.at(account); }
-  // What lies here frees no slots of this account any more.
+  // Makes the completions in the queue free no slots of this account any more.
   void disown(std::uint32_t account) noexcept;
   void close_account(std::uint32_t account) noexcept;
 
-  // What it holds and what it waits for, at one moment.
+  // What the queue holds and what it is armed for, at one moment.
   struct Snapshot {
     std::uint32_t capacity = 0;
     std::uint32_t unpolled = 0;
@@ -146,23 +151,23 @@ class CompletionQueue {
   void disown_locked(std::uint32_t account) noexcept;
   void move_peeked_up(std::uint32_t taken) noexcept;
   std::size_t slot(std::uint32_t position) const { return position & mask_; }
-  // Of a completion that a reader looks at meanwhile.
+  // Returns the account of a completion, which a reader may be looking at.
   static std::atomic_ref<std::uint32_t> account_of(const Completion& c) noexcept {
     return std::atomic_ref<std::uint32_t>(const_cast<Completion&>(c).account);
   }
 
   EventSink& events_;
   void* cookie_;
-  std::vector<Completion> ring_;  // a power of two of entries
-  std::uint32_t mask_ = 0;        // one less
-  std::uint32_t room_ = 0;        // as many entries as can be there without ado; 0: in error
+  std::vector<Completion> ring_;  // its size is a power of two
+  std::uint32_t mask_ = 0;        // the ring's size minus one
+  std::uint32_t room_ = 0;        // entries that fit without make_room(); 0: in error
   std::uint32_t capacity_;
-  std::uint32_t head_ = 0;  // position of the oldest
+  std::uint32_t head_ = 0;  // position of the oldest completion
   std::uint32_t count_ = 0;
-  std::uint32_t peeked_ = 0;     // of them, at the head, by the reader
-  std::uint32_t peek_lost_ = 0;  // that an overrun has taken from under the reader
-  std::span<Completion> seen_;   // those and these, where they lie
-  bool reads_ring_ = false;      // the reader looks into `ring_`, else into one of those:
+  std::uint32_t peeked_ = 0;     // completions at the head that the reader has seen
+  std::uint32_t peek_lost_ = 0;  // seen completions that an overrun has removed
+  std::span<Completion> seen_;   // all seen completions, in place
+  bool reads_ring_ = false;      // `seen_` is in `ring_`, else in one of `left_`
   std::vector<std::vector<Completion>> left_;
   Published<std::uint32_t> count_hint_{0};
   EventArming arming_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Of which completions of a queue an event tells. Counts in positions that wrap: one for each
-// completion that was ever pushed. Under the queue's lock.
+// Decides which completions of a queue cause an event. Positions count all completions that were
+// ever pushed, and wrap. Called under the queue's lock.
 #pragma once
 
 #include <cstdint>
@@ -8,41 +8,41 @@
 
 namespace verbena::queue {
 
-// kWaits: the queue waits from now on; kFired: it did not and does not, but has told already;
-// kWaitedBefore: it was armed.
+// kWaits: the queue is now armed. kFired: an event comes at once, and the queue is not armed.
+// kWaitedBefore: the queue was armed before the call.
 enum class Arming : std::uint8_t { kWaits, kFired, kWaitedBefore };
 
-// For which completions a queue waits to tell of.
+// Which completions an armed queue waits for.
 enum class ArmedFor : std::uint8_t { kNothing, kSolicited, kAny };
 
 class EventArming {
  public:
-  // A completion was pushed; `end` is the position behind it. True: an event tells of it. It
-  // matters if it is solicited or has failed.
+  // Takes note of a pushed completion; `end` is the position behind it. A completion matters if it
+  // is solicited or has failed. Returns true if it causes an event.
   bool note_pushed(std::uint32_t end, bool matters) noexcept {
     if (matters) solicited_end_ = end;
     return armed_ != ArmedFor::kNothing && tells(end, matters);
   }
-  // The owner asks for an event while [head, end) lies there. `fires`: one comes at once.
+  // Arms a queue that holds the completions [head, end). `fires`: an event comes at once.
   Arming arm(std::uint32_t head, std::uint32_t end, bool solicited_only, bool& fires) noexcept;
   bool disarm() noexcept { return std::exchange(armed_, ArmedFor::kNothing) != ArmedFor::kNothing; }
   ArmedFor armed() const noexcept { return armed_; }
-  // Events only after `count` completions (0 or 1: each).
+  // Sends an event only after `count` completions (0 or 1: after each).
   void moderate(std::uint16_t count) noexcept { moderation_ = count; }
-  // Positions are counted from what was `head` from now on.
+  // Renumbers positions: the one that was `head` becomes 0.
   void restart_at(std::uint32_t head) noexcept {
     solicited_end_ -= head;
     told_end_ -= head;
   }
-  // Some of what lay there was taken out; [head, end) is left.
+  // Takes note that some completions were removed; [head, end) are left.
   void cut(std::uint32_t head, std::uint32_t end) noexcept;
 
  private:
   bool tells(std::uint32_t end, bool matters) noexcept;
   bool holds_news(std::uint32_t head, std::uint32_t end, bool solicited_only) noexcept;
 
-  std::uint32_t solicited_end_ = 0;  // behind the last that matters
-  std::uint32_t told_end_ = 0;       // behind the last of which an event has told
+  std::uint32_t solicited_end_ = 0;  // behind the last one that matters
+  std::uint32_t told_end_ = 0;       // behind the last one that an event has reported
   std::uint32_t since_event_ = 0;
   std::uint16_t moderation_ = 0;
   ArmedFor armed_ = ArmedFor::kNothing;

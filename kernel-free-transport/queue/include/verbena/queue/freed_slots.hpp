@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How many slots of work queues are free again because completions that stand for them were polled:
-// with an adapter a request keeps its slot, however long ago it was carried out, until the program
-// has polled its completion or, of an unsignaled one, that of a later request. A completion queue
-// keeps one such count for each work queue that completes there (an account), and a completion says
-// by its number which one it adds to, and how much. Counted by whoever polls, read by whoever posts
-// and finds the queue full.
+// How many slots of work queues are free again because their completions were polled. As with an
+// adapter, a request keeps its slot after it was executed, until the program has polled its
+// completion or, if it is unsignaled, that of a later request. A completion queue keeps one count
+// (an account) for each work queue that completes there. A completion carries the account's number
+// and how many slots it frees. The polling thread counts; a posting thread reads the count when it
+// finds the queue full.
 #pragma once
 
 #include <array>
@@ -19,11 +19,13 @@ namespace verbena::queue {
 
 class FreedSlots {
  public:
-  // All that ever were; wraps. A slot that is seen late is free late, so nothing is ordered.
+  // Returns the number of slots ever freed, which wraps. If a freed slot is seen late, it is only
+  // free late, so nothing is ordered.
   std::uint32_t total() const noexcept {
     return polled_.load(std::memory_order_relaxed) + read_.load(std::memory_order_relaxed);
   }
-  // By polls, one at a time; and by the one who reads where completions lie, also one at a time.
+  // Count slots of polled completions, and of completions that a reader sees in place. Each of the
+  // two has one caller at a time.
   void add_polled(std::uint32_t slots) noexcept { add(polled_, slots); }
   void add_read(std::uint32_t slots) noexcept { add(read_, slots); }
 
@@ -35,9 +37,9 @@ class FreedSlots {
   std::atomic<std::uint32_t> read_{0};
 };
 
-// The accounts of one completion queue, by number. They stay where they are, so that one can be
-// looked at while others are made. Number 0 is nobody's, for completions that free nothing. Made
-// and given back under the queue's lock.
+// The accounts of one completion queue, by number. An account never moves, so it can be read while
+// others are opened. Account 0 is for completions that free nothing. open() and close() are called
+// under the queue's lock.
 class SlotAccounts {
  public:
   FreedSlots& at(std::uint32_t number) noexcept {
@@ -45,7 +47,7 @@ class SlotAccounts {
       return few_[number];
     return pieces_[piece_of(number)][number + 1 - std::bit_floor(number + 1)];
   }
-  // Throws std::bad_alloc.
+  // Returns the number of an unused account. Throws std::bad_alloc.
   std::uint32_t open() {
     if (!unused_.empty()) {
       const std::uint32_t number = unused_.back();
@@ -64,8 +66,8 @@ class SlotAccounts {
   void close(std::uint32_t number) noexcept { unused_.push_back(number); }
 
  private:
-  // Piece n has twice as many as the one before; the first two, with three, are part of this: most
-  // queues have a send and a receive queue.
+  // Piece n has 2^n accounts. The first two pieces, three accounts together, are members: most
+  // completion queues serve one send queue and one receive queue.
   static constexpr unsigned kFirst = 2;
   static constexpr unsigned kMore = 22;
   static unsigned piece_of(std::uint32_t number) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a queue pair has to tell to those who watch the emulator (`verbena events`). All of it is
-// rare: where nothing goes wrong it is told twice in the life of a connection.
+// What a queue pair reports to `verbena events`. All of it is rare: without errors a connection
+// reports twice in its life.
 #pragma once
 
 #include <cstdint>
@@ -16,28 +16,28 @@ namespace verbena::queue {
 
 struct Occurrence {
   enum class Kind : std::uint8_t {
-    kState,    // it reached RTR, RTS or an error state; `text` says why it is in that
-    kFailure,  // completions with an error; `text` explains them, if anything does
+    kState,    // it reached RTR, RTS or an error state; `text` says why the latter
+    kFailure,  // completions with an error; `text` explains them, if possible
     kTimeout,  // the peer did not answer in time, and the request is sent again
   };
   Kind kind = Kind::kState;
   Transport transport = Transport::kRc;
   Qpn number{};
   Qpn peer{};
-  IpAddress peer_address{};  // unspecified: there is no peer
+  IpAddress peer_address{};  // unspecified if there is no peer
   std::uint8_t state = 0;    // as ibv_qp_state
   Status status = Status::kSuccess;
-  // Of the request or the receive; of one of them where there are several.
+  // Opcode and ID of the request or the receive, or of one of them if there are several.
   std::string_view opcode{};
   std::optional<std::uint64_t> id{};
-  std::uint32_t count = 1;  // so many like it since the last one that was told
+  std::uint32_t count = 1;  // occurrences like it since the last report
   const char* text = "";
 };
 
-// Of things that repeat themselves tells the first one, and then ever more of them together.
+// Groups repeated events: the first one is told at once, later ones in ever larger groups.
 class Tally {
  public:
-  // So many more: how many are to be told now. 0: none, later.
+  // Counts `more` events. Returns how many to tell now; 0: none yet.
   std::uint32_t add(std::uint32_t more) noexcept {
     untold_ += more;
     if (untold_ < due_) return 0;

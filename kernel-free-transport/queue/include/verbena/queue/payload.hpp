@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a packet brings for memory: bytes of its packet, or of several that were joined. Made for
-// the handling of one packet.
+// The bytes that a packet brings for memory: from one packet, or from several that were joined. It
+// exists while one packet is handled.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@ class Payload {
       : bytes_(packet.payload), size_(packet.data_length), step_(packet.payload_step) {}
 
   std::size_t size() const { return size_; }
-  // Forgets the first bytes.
+  // Drops the first bytes.
   void skip(std::size_t length) {
     begin_ += length;
     size_ -= length;
   }
 
-  // Copies `length` bytes from `offset` on to the first bytes that are pinned; the end arrives
-  // last. False: these are not mapped.
+  // Copies `length` bytes from `offset` to the beginning of the pinned memory; the last bytes
+  // arrive last. Returns false if that memory is not mapped.
   bool place(std::size_t offset, std::size_t length, const memory::Pin& to) const noexcept {
     if (step_ != 0) return place_pieces(begin_ + offset, length, to);
     return to.write(0, bytes_.data() + begin_ + offset, length);
@@ -35,10 +35,10 @@ class Payload {
  private:
   bool place_pieces(std::size_t from, std::size_t length, const memory::Pin& to) const noexcept;
 
-  std::span<const std::uint8_t> bytes_;  // the first piece, where there are several
+  std::span<const std::uint8_t> bytes_;  // the first piece, if there are several
   std::size_t begin_ = 0;
   std::size_t size_;
-  std::size_t step_ = 0;  // from one piece to the next; 0: there is one
+  std::size_t step_ = 0;  // distance from one piece to the next; 0: one piece
 };
 
 }  // namespace verbena::queue

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A queue of posted receives: that of one queue pair, or shared by many (SRQ). A first-in-first-out
-// ring of fixed-size entries. A receive leaves the queue when a message begins to use it, and is
-// copied to its user then, so that users of a shared queue may finish in any order. Its slot is
-// free for another one when its completion was polled (freed_slots.hpp). The queue has its own
-// lock; for a queue of one pair nobody contends for it.
+// A queue of posted receives, of one queue pair or shared by many (SRQ): a FIFO ring of fixed-size
+// entries. A receive leaves the queue when a message begins to use it. It is copied to its user
+// then, so that users of a shared queue may finish in any order. Its slot becomes free when its
+// completion was polled (freed_slots.hpp). The queue has its own lock; in a queue of one queue pair
+// it is not contended.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ namespace verbena::queue {
 
 inline constexpr std::size_t kMaxSges = 32;
 
-// A receive in use: its buffers, and how far they are filled.
+// A receive in use, with its buffers.
 struct ActiveReceive {
   std::uint64_t id = 0;
   std::uint32_t sge_count = 0;
@@ -42,21 +42,22 @@ class ReceiveQueue {
 
   enum class Posted : std::uint8_t { kOk, kFull, kTooManySges };
   Posted post(const RecvRequest& request) noexcept;
-  // The oldest receive leaves into `out`; false when there is none. Fires the limit event.
+  // Moves the oldest receive to `out`, and sends the limit event if due. Returns false if there is
+  // none.
   bool take(ActiveReceive& out) noexcept;
-  // The id of the oldest, for flushing.
+  // Takes the oldest receive for flushing and returns its ID.
   std::optional<std::uint64_t> take_id() noexcept;
-  // Forgets all, and what completions that lie somewhere would free.
+  // Removes all receives. Their completions free no slots any more.
   void clear() noexcept;
 
-  // Receives of this queue complete there: the account in which their slots are counted, one for
-  // all that say so. Throws std::bad_alloc.
+  // Says that receives of this queue complete to `cq`, and returns the account that counts their
+  // slots. All users of one `cq` share it. Throws std::bad_alloc.
   std::uint32_t attach(CompletionQueue& cq);
   void detach(CompletionQueue& cq) noexcept;
-  // A receive that was taken will not complete.
+  // Frees the slot of a receive that was taken but will not complete.
   void give_back() noexcept;
 
-  // Arms SRQ_LIMIT_REACHED: fires once when fewer than `limit` remain. 0 disarms.
+  // Arms SRQ_LIMIT_REACHED, which fires once when fewer than `limit` receives remain. 0 disarms it.
   bool set_limit(std::uint32_t limit) noexcept;
   std::uint32_t limit() const noexcept {
     const Guard guard(lock_);
@@ -83,12 +84,12 @@ class ReceiveQueue {
     CompletionQueue* cq;
     std::uint32_t account;
     std::uint32_t users;
-    std::uint32_t total;  // that were freed there when it was last looked at
+    std::uint32_t total;  // slots freed there, when last read
   };
   bool look_for_freed() noexcept;
   void settle(Attached& attached) noexcept;
   std::byte* entry(std::uint32_t position) const {
-    // Positions lie below twice the capacity: a subtraction wraps them.
+    // Positions are below twice the capacity, so a subtraction wraps them.
     return storage_.get() +
            std::size_t{position >= capacity_ ? position - capacity_ : position} * stride_;
   }
@@ -102,7 +103,7 @@ class ReceiveQueue {
   std::size_t stride_;
   std::uint32_t head_ = 0;
   std::uint32_t count_ = 0;
-  std::uint32_t held_ = 0;  // slots that are not free, as last seen: posted, or not polled yet
+  std::uint32_t held_ = 0;  // slots in use, as last seen: posted, or not polled yet
   std::vector<Attached> attached_;
   Published<std::uint32_t> count_hint_{0};
   std::uint32_t limit_ = 0;

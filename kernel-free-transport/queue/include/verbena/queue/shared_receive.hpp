@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A shared receive queue as queue pairs meet it: the queue, the protection domain of its buffers,
-// for XRC and tag matching the completion queue that comes with it, and the tagged buffers.
+// A shared receive queue as queue pairs see it: the queue, the protection domain of its buffers,
+// and for XRC and tag matching its completion queue and its tagged buffers.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,13 @@ struct SharedReceive {
   SharedReceive(const ReceiveQueue::Options& options, EventSink& events) : queue(options, events) {}
   ~SharedReceive() { leave_completions(); }
   SharedReceive(const SharedReceive&) = delete;
-  // Throws std::bad_alloc.
+  // Sets the completion queue. Throws std::bad_alloc.
   void complete_to(CompletionQueue& where) {
     account = queue.attach(where);
     cq = &where;
   }
-  // Before that queue goes: nobody uses this one any more.
+  // Detaches from the completion queue, before that is destroyed. This SRQ must have no users any
+  // more.
   void leave_completions() noexcept {
     if (cq != nullptr) queue.detach(*std::exchange(cq, nullptr));
   }
@@ -32,20 +33,21 @@ struct SharedReceive {
   memory::DomainId domain = 0;
   std::uint32_t number = 0;           // XRC SRQ number
   std::uint32_t xrc_domain = 0;       // 0: not an XRC SRQ
-  CompletionQueue* cq = nullptr;      // XRC and tag matching: where its completions go,
-  std::uint32_t account = 0;          // and in which account there
+  CompletionQueue* cq = nullptr;      // XRC and tag matching: where its completions go
+  std::uint32_t account = 0;          // its account there
   std::unique_ptr<TagMatching> tags;  // tag matching
 };
 
 class SharedReceiveDirectory {
  public:
   virtual ~SharedReceiveDirectory() = default;
-  // The XRC SRQ of that number in that XRC domain, or null.
+  // Returns the XRC SRQ with this number in this XRC domain, or null.
   virtual SharedReceive* find(std::uint32_t number, std::uint32_t xrc_domain) const noexcept = 0;
-  // Whether this device gives out such numbers: an SRQ's number names its owner as a queue pair's.
+  // Says whether this device assigns such numbers: an SRQ's number tells its owner, like a queue
+  // pair's.
   virtual bool is_own(std::uint32_t number) const noexcept = 0;
-  // A queue pair number whose packets are answers that this receiver waits for; none if all are
-  // taken. Both under the receive lock.
+  // Opens a line: a queue pair number whose packets are answers for this receiver. Returns nothing
+  // if all numbers are taken. Both calls need the receive lock.
   virtual std::optional<Qpn> open_line(Qpn receiver) = 0;
   virtual void close_line(Qpn line) = 0;
 };

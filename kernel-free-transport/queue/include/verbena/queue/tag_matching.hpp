@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The tagged side of a tag-matching SRQ (ibv_post_srq_ops): buffers that wait for messages by tag,
-// matched in posting order, and the counter by which the program and the device agree on what was
-// unexpected.
+// matched in posting order, and the counter by which program and device agree on which messages
+// were unexpected.
 //
-// A message matches an entry when message.tag & entry.mask == entry.tag. Entries are found through
-// a table for each mask that is in use, so that exact tags cost the same with one entry and with
-// thousands. Phase synchronisation: a tagged message that matched nothing raises `unexpected`;
-// until the program has said (TM_SYNC) that it has handled as many, entries that it adds wait
-// outside of the matching, since the message that they are for may already be on the program's
-// side.
+// A message matches an entry if message.tag & entry.mask == entry.tag. Each mask in use has a
+// table, so exact tags cost the same with one entry and with thousands. Phase synchronisation: a
+// tagged message without a match increments `unexpected`. Until the program has said (TM_SYNC) that
+// it has handled as many, new entries take no part in matching, because the message that they are
+// for may already be with the program.
 //
-// One lock, taken by posting threads and by the receiving one.
+// One lock protects it. Posting threads and the receiving thread take it.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +31,10 @@ struct TagOperation {
   std::uint64_t id = 0;
   TagOpcode opcode = TagOpcode::kAdd;
   bool signaled = false;
-  bool synchronises = false;           // unexpected_count is meant
+  bool synchronises = false;           // unexpected_count is valid
   std::uint32_t unexpected_count = 0;  // unexpected messages that the program has handled
-  std::uint32_t handle = 0;            // DELETE: which; ADD: the answer
-  std::uint64_t receive_id = 0;        // ADD, as all below
+  std::uint32_t handle = 0;            // DELETE: the entry; ADD: returned
+  std::uint64_t receive_id = 0;        // ADD, like all members below
   std::uint64_t tag = 0;
   std::uint64_t mask = 0;
   std::span<const Sge> sges;
@@ -52,14 +51,16 @@ class TagMatching {
   enum class Posted : std::uint8_t { kOk, kFull, kTooManySges };
   Posted post(TagOperation& operation);
 
-  // The oldest entry that the tag matches leaves into `out`. When there is none the message counts
-  // as unexpected, in the same step: no entry can be added in between.
+  // Moves the oldest entry that matches the tag to `out`. If there is none, the message counts as
+  // unexpected in the same step, so no entry can be added in between.
   bool match(std::uint64_t tag, ActiveReceive& out) noexcept;
-  // That message found no plain receive either and will come again.
+  // Takes back the count of a message that found no plain receive either and will come again.
   void take_back_unexpected() noexcept;
-  // Whether the program is behind: completions of its list operations ask it to synchronise.
+  // Says whether the program is behind: then completions of its list operations ask it to
+  // synchronise.
   bool wants_synchronisation() const noexcept;
-  // By so much that those of unexpected messages ask, too. A program may add nothing for long.
+  // How far behind the program must be before completions of unexpected messages ask, too. A
+  // program may add nothing for a long time.
   static constexpr std::uint32_t kFarBehind = 256;
   bool is_far_behind() const noexcept;
 
@@ -68,7 +69,7 @@ class TagMatching {
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  // Entries in the order of their posting.
+  // A list of entries in posting order.
   struct List {
     std::uint32_t first = kNone;
     std::uint32_t last = kNone;
@@ -85,8 +86,9 @@ class TagMatching {
     std::uint32_t next = kNone;
     enum class Where : std::uint8_t { kFree, kWaiting, kListed } where = Where::kFree;
   };
-  // The listed entries of one tag and mask, and how many more wait to be: made when an entry is
-  // added, so that listing it, on the receive path, allocates nothing.
+  // The listed entries of one tag and mask, and the number of entries that wait to be listed. It is
+  // allocated when an entry is added, so that listing the entry on the receive path allocates
+  // nothing.
   struct Queue : List {
     std::uint32_t waiting = 0;
   };
@@ -99,7 +101,7 @@ class TagMatching {
   void append(List& list, std::uint32_t index);
   void take_out(List& list, std::uint32_t index);
   void list(std::uint32_t index);
-  // Out of the list that it is in.
+  // Removes an entry from its list.
   void unlist(std::uint32_t index);
   void release(std::uint32_t index);
   void complete(const TagOperation& operation, CompletionOpcode opcode, Status status);
@@ -117,8 +119,8 @@ class TagMatching {
   List waiting_;                           // added while out of phase
   std::uint64_t next_sequence_ = 0;
   std::uint32_t used_ = 0;
-  std::uint32_t unexpected_ = 0;  // seen by the device
-  std::uint32_t handled_ = 0;     // by the program
+  std::uint32_t unexpected_ = 0;  // counted by the device
+  std::uint32_t handled_ = 0;     // handled by the program
 };
 
 }  // namespace verbena::queue

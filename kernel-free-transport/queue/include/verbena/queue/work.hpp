@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What an application asks for and what it is told afterwards: requests, receives, completions.
-// Plain values, independent of libibverbs; the provider translates one for one.
+// They are plain values without libibverbs types; the provider translates them one to one.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace verbena::queue {
 
-// In the order of the verbs, whose lists are read as this where they lie.
+// Has the layout of ibv_sge: the application's lists are read in place as this type.
 struct [[gnu::may_alias]] Sge {
   std::uint64_t address = 0;
   std::uint32_t length = 0;
@@ -44,14 +44,14 @@ enum WorkFlag : std::uint8_t {
   kInline = 8,
 };
 
-// Where a datagram of UD goes, resolved by whoever knows the fabric's address plan.
+// Where a UD datagram goes. Code that knows the fabric's address plan resolves it.
 struct AddressVector {
   wire::Destination destination;
-  Gid remote_gid;  // for the GRH; zero without
+  Gid remote_gid;  // for the GRH; zero without one
   std::uint8_t service_level = 0;
-  bool is_infiniband = false;  // by a packet of which the receiver learns the service level
+  bool is_infiniband = false;  // the packet carries the service level
 
-  // Whether a word of the GRH travels in the packet (wire/deth.hpp).
+  // Says whether a word of the GRH travels in the packet (wire/deth.hpp).
   bool sends_grh_word() const {
     return is_infiniband && destination.has_grh &&
            (destination.flow_label | destination.traffic_class) != 0;
@@ -77,7 +77,7 @@ struct SendRequest {
   // XRC
   std::uint32_t remote_srqn = 0;
   // BIND_WINDOW
-  std::uint32_t window_key = 0;      // as it is now
+  std::uint32_t window_key = 0;      // the current key
   std::uint32_t window_new_key = 0;  // type 2: chosen by the consumer; type 1: 0
   std::uint32_t window_region_key = 0;
   std::uint64_t window_address = 0;
@@ -94,7 +94,7 @@ struct RecvRequest {
   std::span<const Sge> sges;
 };
 
-// The names and the order of the verbs (ibv_wc_status has the same twenty-odd values).
+// The statuses in the order of ibv_wc_status.
 enum class Status : std::uint8_t {
   kSuccess,
   kLocalLength,
@@ -151,30 +151,30 @@ enum CompletionFlag : std::uint16_t {
   kTagDataValid = 32,
 };
 
-// A cache line. What the verbs show of it unchanged stands where it does there, so that several
-// fields are copied at once.
+// One cache line. Fields that ibv_wc shows unchanged are laid out as there, so that several are
+// copied at once.
 struct Completion {
   std::uint64_t id = 0;
   Status status = Status::kSuccess;
   CompletionOpcode opcode = CompletionOpcode::kSend;
   std::uint16_t flags = 0;
   std::uint32_t tag_private = 0;   // tag matching: the sender's application context
-  std::uint32_t vendor_error = 0;  // Reason (reason.hpp): what exactly went wrong
+  std::uint32_t vendor_error = 0;  // the Status of a failure, else 0
   std::uint32_t byte_length = 0;
   std::uint32_t immediate = 0;  // network order as received; or the invalidated key, host order
   std::uint32_t qpn = 0;
   std::uint32_t source_qpn = 0;
-  std::uint32_t account = 0;  // in the completion queue: whose slots it frees (freed_slots.hpp)
+  std::uint32_t account = 0;  // in the completion queue, whose slots it frees (freed_slots.hpp)
   std::uint16_t pkey_index = 0;
   std::uint16_t source_lid = 0;
   std::uint8_t service_level = 0;
   std::uint8_t path_bits = 0;
-  std::uint16_t slots = 0;      // so many
-  std::uint64_t timestamp = 0;  // ns of the device clock, when the CQ wants it
+  std::uint16_t slots = 0;      // how many slots it frees
+  std::uint64_t timestamp = 0;  // device clock in ns, if the CQ wants it
   std::uint64_t tag = 0;        // tag matching: the sender's tag
 
-  // As made anew. Field by field: of an assignment gcc makes string instructions at times, which
-  // take longer to begin than this.
+  // Resets all fields, one by one: for an assignment gcc sometimes emits string instructions, whose
+  // start alone takes longer.
   void clear() noexcept {
     id = timestamp = tag = 0;
     status = Status::kSuccess;
