@@ -4,9 +4,9 @@
 // inside a request is followed here.
 //
 // write:  {u32 command, u16 in_words, u16 out_words}, then the command's own part, which begins
-// |        with the u64 address of its response. |ioctl:  {u16 length, u16 object, u16 method, u16
-// attributes, u64, u32 driver, u32}, then |        attributes of 16 bytes {u16 id, u16 length, u16
-// flags, u16, u64 data}.
+//         with the u64 address of its response.
+// ioctl:  {u16 length, u16 object, u16 method, u16 attributes, u64, u32 driver, u32}, then
+//         attributes of 16 bytes {u16 id, u16 length, u16 flags, u16, u64 data}.
 #pragma once
 
 #include <cstddef>
