@@ -12,7 +12,8 @@
 namespace verbena::provider {
 namespace {
 
-// Of this thread, while it could have gone on. A turn that another takes is one.
+// Counts how often this thread lost its processor although it could have gone on. A yield that
+// another thread takes counts.
 long involuntary_switches() noexcept {
   rusage used{};
   ::getrusage(RUSAGE_THREAD, &used);

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kStack = 512 * 1024;
 
-// The kernel's struct sched_attr, as far as it goes in its first version.
+// The fields of the first version of the kernel's struct sched_attr.
 struct SchedulingAttributes {
   std::uint32_t size;
   std::uint32_t policy;
@@ -36,9 +36,9 @@ struct SchedulingAttributes {
   std::uint64_t period;
 };
 
-// The thread runs for microseconds at a time and wants to do so at once, also where applications
-// spin on every processor: since Linux 6.12 a thread may ask for short slices and gets its turn
-// sooner for it. Older kernels take no notice.
+// Asks the scheduler for short slices. The thread runs for microseconds at a time and wants to run
+// at once, also where applications spin on every processor. Since Linux 6.12 a thread may ask for
+// short slices and gets its turn sooner for it; older kernels ignore this.
 void ask_for_short_slices() noexcept {
   SchedulingAttributes attributes{};
   attributes.size = sizeof attributes;
@@ -48,9 +48,10 @@ void ask_for_short_slices() noexcept {
   ::syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-// The application's signals are the application's: a thread that is made meanwhile blocks them all.
-// By the system call, as the preload library would leave SIGSEGV and SIGBUS open, and one that is
-// sent would find the new thread before that has said that it takes none.
+// Blocks all signals while a thread is made, because the application's signals are for the
+// application. Uses the system call, because the preload library's functions would leave SIGSEGV
+// and SIGBUS unblocked, and a signal that is sent could reach the new thread before it blocks them
+// itself.
 class SignalsBlocked {
  public:
   SignalsBlocked() noexcept : is_set_(change(&kAll, &before_)) {}
@@ -61,7 +62,7 @@ class SignalsBlocked {
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
  private:
-  // The kernel's 64 signals, but the two of the C library, which its threads must hear.
+  // The kernel's 64 signals without the C library's own two, which its threads must receive.
   static constexpr std::uint64_t kAll = ~(std::uint64_t{3} << 31);
 
   static bool change(const std::uint64_t* set, std::uint64_t* before) noexcept {
@@ -122,8 +123,9 @@ void Progress::end_blocked_read(std::int32_t armed) noexcept {
 void* Progress::run_thread(void* self) {
   ::pthread_setname_np(::pthread_self(), "verbena");
   ask_for_short_slices();
-  // Faults in memory that it touches are ours; signals that are sent are not for this thread. (What
-  // its creator blocks of these two, it does not inherit where the preload library guards memory.)
+  // Faults in memory that this thread touches are ours, but signals that are sent are not for this
+  // thread. (Where the preload library guards memory, a thread does not inherit that its creator
+  // blocks these two.)
   sigset_t faults;
   ::sigemptyset(&faults);
   ::sigaddset(&faults, SIGSEGV);
@@ -134,8 +136,8 @@ void* Progress::run_thread(void* self) {
   return nullptr;
 }
 
-// What is due is done all the same: the blocked reader has left when it came, or posts in yet
-// another thread.
+// A deadline that is due is handled here all the same: the blocked reader may have left by then, or
+// another thread may have posted.
 Progress::Wait Progress::choose_beside_reader(TimeNs now) noexcept {
   is_parked_ = false;
   const std::uint32_t blocked_reads = sleep_.blocked_reads();
@@ -153,7 +155,7 @@ Progress::Wait Progress::choose_beside_reader(TimeNs now) noexcept {
   return Wait::kStandBy;
 }
 
-// What to do next, and doing it unless the application does.
+// Decides what to do next, and drives unless the application does.
 Progress::Wait Progress::choose() noexcept {
   const TimeNs now = link::monotonic_now_ns();
   if (sleep_.take_others()) {
@@ -169,13 +171,13 @@ Progress::Wait Progress::choose() noexcept {
   return is_parked_ ? choose_parked(now) : choose_watching(now);
 }
 
-// It holds the lease. One that sends all the time and never polls does not: whatever comes would
-// wait until this thread happens to look between two posts.
+// Returns whether the application holds the lease. An application that sends all the time and never
+// polls does not: packets would wait until this thread happens to look between two posts.
 bool Progress::application_drives(TimeNs now) const noexcept {
   return (sleep_.is_sending() && has_polled()) || (has_just_polled(now) && sleep_.polls_in_vain());
 }
 
-// Since the last sleep began.
+// Returns whether the application has polled since the last sleep began.
 bool Progress::has_polled() const noexcept {
   return !have_polls_ended_ && sleep_.polls() != polls_before_wait_;
 }
@@ -189,8 +191,8 @@ Progress::Wait Progress::park() noexcept {
   return Wait::kPark;
 }
 
-// One that waited by polling was kept from its processor, perhaps: then terms should be longer than
-// others hold it.
+// An application that waited by polling was perhaps kept from its processor; then terms should be
+// longer than others hold the processor.
 void Progress::note_left_lying() noexcept {
   if (sleep_.polls_in_vain()) {
     term_ = std::max(term_ / 2, times::kFirstTerm);
@@ -206,8 +208,8 @@ Progress::Wait Progress::stay_parked() noexcept {
   return Wait::kPark;
 }
 
-// A nudge is of a peer that sees what it wrote lie unread. One may come while the application works
-// on what it got; a second one without a poll in between says that it is away.
+// A nudge comes from a peer whose packets are not read. One may come while the application works on
+// what it got. A second one without a poll in between means that the application is away.
 Progress::Wait Progress::choose_parked(TimeNs now) noexcept {
   if (std::exchange(was_nudged_, false)) {
     const std::uint32_t polls = sleep_.polls();
@@ -216,7 +218,7 @@ Progress::Wait Progress::choose_parked(TimeNs now) noexcept {
   } else if (application_drives(now)) {
     return stay_parked();
   } else if (has_polled()) {
-    // It has just left, or is kept from its processor.
+    // The application has just left, or is kept from its processor.
     return Wait::kPark;
   } else {
     const Driven::Found found = driven_.drive_until_quiet();
@@ -227,8 +229,8 @@ Progress::Wait Progress::choose_parked(TimeNs now) noexcept {
   return Wait::kWatch;
 }
 
-// Whether the application would do without this thread, it shows by polling now, or while this
-// thread is at what came, or by having taken it.
+// The application shows that it can do without this thread by polling now, by polling while this
+// thread drives, or by having taken the packets itself.
 Progress::Wait Progress::choose_watching(TimeNs now) noexcept {
   bool is_needless = application_drives(now);
   if (is_needless && parking_.is_on()) return park();
@@ -279,7 +281,7 @@ void Progress::wait(Wait how) noexcept {
   polls_before_wait_ = sleep_.polls();
   TimeNs until = driven_.next_deadline();
   sleep_.announce(rest_for(how), until);
-  // What came between the last look and the announcement.
+  // These came between the last look and the announcement.
   if (how == Wait::kPark && sleep_.armed() != 0) return sleep_.awake();
   if (sleep_.has_blocked_reader() ? how == Wait::kWatch : how == Wait::kRelieved)
     return sleep_.awake();
@@ -289,9 +291,9 @@ void Progress::wait(Wait how) noexcept {
   const TimeNs now = link::monotonic_now_ns();
   TimeNs rest = until == kNever ? kNever : (until > now ? until - now : 0);
   if (control_is_busy_) rest = std::min(rest, times::kTerm);
-  // Something came meanwhile; but the daemon shall be heard under any load.
+  // Something came meanwhile. The daemon must be heard under any load, so poll without waiting.
   if (how == Wait::kWatch && !watches) rest = 0;
-  // Deadlines are then the business of whoever drives.
+  // The thread that drives handles the deadlines then.
   if (parked) rest = has_term ? term_ : times::kYieldTime;
   if (is_kept) {
     rest = times::kKeptTerm;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A timer for the end of an application's polls: each of them may put it off, and one in a few
-// milliseconds does. So the progress thread, which owns it, sleeps as long as they come, and no
-// clock but the application's own is looked at for that.
+// A timer that tells when an application has stopped polling. Each poll may put the timer off, and
+// one poll in a few milliseconds does. The progress thread, which owns the timer, sleeps as long as
+// polls come. Polls read no clock for this but the one that they read anyway.
 #pragma once
 
 #include <atomic>
@@ -19,17 +19,17 @@ class PollLease {
 
   // Returns an errno.
   int open() noexcept;
-  // Readable once no poll has come for kAfter; until begin() again.
+  // Readable once no poll has come for kAfter - kRenewal to kAfter, until begin() is called again.
   int fd() const noexcept { return timer_.get(); }
 
   // --- the thread that sleeps ---
   void begin(TimeNs now) noexcept { put_off(now); }
-  // What polls do from then on costs them nothing. One that has just put the timer off may set the
-  // next renewal after this; who begins anew, or ends once more, puts that right.
+  // Makes later polls leave the timer alone. A poll that has just put the timer off may still set
+  // the next renewal after this; the next begin() or end() corrects that.
   void end() noexcept { renewal_.store(kNever, std::memory_order_relaxed); }
 
   // --- the application's threads ---
-  // Of two that put it off at once, both say the same.
+  // If two threads put the timer off at once, both write the same.
   void note_poll(TimeNs now) noexcept {
     if (now >= renewal_.load(std::memory_order_relaxed)) put_off(now);
   }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// When an application that polls in vain gives its processor away: after longer than a round trip
-// takes, since another thread may keep the processor for milliseconds. But where what came was
-// there after a short turn of another thread, a peer needed this very processor for its answer, and
-// to spin first costs both of them. So that is learned (base/adaptive_spin.hpp), and unlearned when
-// a turn took long. Owned by the engine, under the receive lock but for yield().
+// Decides when an application that polls in vain yields its processor. By default it yields after
+// longer than a round trip takes, because another thread may keep the processor for milliseconds.
+// But if a packet was there after another thread's short turn, a peer needed this very processor
+// for its answer, and spinning first would cost both sides. That is learned
+// (base/adaptive_spin.hpp), and unlearned when a turn took long. Owned by the engine; called under
+// the receive lock, except yield().
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 
 namespace verbena::provider {
 
-// That was given away.
+// The outcome of a yield: whether another thread took the processor, and for how long.
 struct Turn {
   bool was_taken = false;
   TimeNs lasted = 0;
@@ -26,19 +27,20 @@ class PollYield {
  public:
   static constexpr TimeNs kAfter = times::kPollYield;
 
-  // Nothing has come for so long.
+  // Returns whether to yield after nothing has come for `waited`.
   bool is_due(TimeNs waited) const noexcept { return waited > (spin_.is_on() ? 0 : kAfter); }
-  // Gives the calling thread's turn away.
+  // Yields the calling thread's processor.
   void yield() noexcept { note(give_turn()); }
-  // A turn was given away. Without the lock: of several threads, one may not be counted.
+  // Notes a yield. Called without the lock, so one of several threads' yields may not be counted.
   void note(const Turn& turn) noexcept {
-    // A peer's turn takes longer only if it does something else: it spins for as long, at most.
+    // A peer's turn takes longer only if the peer does something else: it spins for as long, at
+    // most.
     const Seen seen = !turn.was_taken            ? Seen::kNobody
                       : turn.lasted < 2 * kAfter ? Seen::kShort
                                                  : Seen::kLong;
     seen_.store(std::max(seen_.load(std::memory_order_relaxed), seen), std::memory_order_relaxed);
   }
-  // Something has come.
+  // Notes that something has come.
   void found() noexcept {
     if (seen_.load(std::memory_order_relaxed) != Seen::kNothing) learn();
   }
@@ -61,7 +63,7 @@ class PollYield {
   }
 
   AdaptiveSpin spin_;
-  std::atomic<Seen> seen_{Seen::kNothing};  // since something came
+  std::atomic<Seen> seen_{Seen::kNothing};  // seen since something came last
 };
 
 }  // namespace verbena::provider

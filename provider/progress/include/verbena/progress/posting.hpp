@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whether the application posts one request after the other without a look between them, and so
-// should take what has come meanwhile. Any thread; a word is written now and then, not by each
-// post.
+// Tells whether the application posts request after request without polling in between, and
+// therefore should receive what has come meanwhile. Any thread; a word is written now and then, not
+// by each post.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace verbena::provider {
 
 class Posting {
  public:
-  // For each post that has looked at the clock; `looks` changes with each poll and each wait.
+  // Called for each post that has read the clock. `looks` changes with each poll and each wait.
   bool goes_on(TimeNs now, std::uint32_t looks) noexcept {
     const TimeNs last = last_.load(std::memory_order_relaxed);
     if (now > last + times::kPostPause) since_.store(now, std::memory_order_relaxed);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The progress thread of an engine: what peers ask of a process happens although the application
-// sleeps or computes, and an application that polls does not pay for it.
+// The progress thread of an engine. It serves peers while the application sleeps or computes, and
+// it costs nothing to an application that polls.
 //
-// The application holds a lease on driving the engine while it waits by polling: it has polled
-// within kLease (times.hpp), and in vain since it last found something. (Whoever found something
-// may go and wait for its memory to change.) A post holds it as long as it sends, if the
-// application has polled since the thread last looked. The thread sleeps meanwhile.
+// The application holds a lease on driving the engine while it waits by polling: its last poll was
+// within kLease (times.hpp) and, since it last found something, it has polled in vain. (A thread
+// that has found something may go and wait for its memory to change.) A post holds the lease as
+// long as it sends, if the application has polled since the progress thread last looked. The thread
+// sleeps meanwhile.
 //
 //   state    | what the thread does           | what ends it
 //   ---------+--------------------------------+--------------------------------------------------
@@ -17,18 +18,18 @@
 //            |                                | holds the lease, or for as long if it has polled;
 //            |                                | Watching if it has not, if a completion queue is
 //            |                                | armed, or after two nudges without a poll between
-//   Relieved | minds deadlines and the daemon | Watching once no reader is blocked any more
-//   StandBy  | the same, for a term           | Relieved if no read has blocked meanwhile
+//   Relieved | handles deadlines, daemon      | Watching once no reader is blocked any more
+//   StandBy  | handles both, for a term       | Relieved if no read has blocked meanwhile
 //
-// Terms grow from kFirstTerm to kTerm; from then on the polls themselves keep the thread asleep, by
-// putting off a timer every few milliseconds (poll_lease.hpp). Parking is learned
-// (base/adaptive_spin.hpp): it was wrong if a packet lay there at the end of the lease and the
-// application had not waited for it by polling. Peers on this host whose own applications poll
-// nudge a parked thread when what they wrote is not read (peer_link.hpp). An idle engine wakes its
-// thread never.
+// Terms grow from kFirstTerm to kTerm. From then on the polls themselves keep the thread asleep, by
+// putting off a timer every few milliseconds (poll_lease.hpp). Whether to park is learned
+// (base/adaptive_spin.hpp): parking was wrong if a packet was waiting at the end of the lease and
+// the application had not waited for it by polling. Peers on this host whose own applications poll
+// nudge a parked thread when what they wrote is not read (peer_link.hpp). The thread of an idle
+// engine is never woken.
 //
 // An application's thread that blocks for a completion event drives the engine meanwhile
-// (blocked_reader.hpp): what comes wakes one thread instead of two.
+// (blocked_reader.hpp), so that a packet wakes one thread instead of two.
 #pragma once
 
 #include <pthread.h>
@@ -47,31 +48,32 @@
 
 namespace verbena::provider {
 
-// What the thread drives.
+// The engine, as the progress thread drives it.
 class Driven {
  public:
   enum class Found : std::uint8_t {
     kNothing,
     kPackets,
-    kAnother,  // another thread is at it
+    kAnother,  // another thread drives
   };
-  // Receives and sends until nothing is left to do now.
+  // Receives and sends until nothing is left to do for now.
   virtual Found drive_until_quiet() noexcept = 0;
-  // Reads the daemon's messages. False: it cannot be read now, look again a little later.
+  // Reads the daemon's messages. Returns false if they cannot be read now; try again a little
+  // later.
   virtual bool handle_control() noexcept = 0;
   virtual int receive_fd() const noexcept = 0;
-  // The same for what comes to further addresses; -1: there are none.
+  // Readable when packets come to further addresses; -1 if there are none.
   virtual int further_fd() const noexcept { return -1; }
-  virtual int wake_fd() const noexcept = 0;     // so, too; -1: none
+  virtual int wake_fd() const noexcept = 0;     // readable when a peer wakes us; -1: none can
   virtual int control_fd() const noexcept = 0;  // -1 once the daemon is gone
-  // Readable when an event pipe that was full has room; -1: none was.
+  // Readable when an event pipe that was full has room; -1 if none was full.
   virtual int full_pipes_fd() const noexcept = 0;
   virtual void fill_pipes() noexcept = 0;
-  // Before the thread blocks on the two: false if it shall look again at once. After true
-  // comes end_wait(), when it is awake.
+  // Called before the thread blocks on these descriptors. Returns false if the thread must look
+  // again at once. After true, end_wait() is called when the thread is awake.
   virtual bool prepare_wait() noexcept = 0;
   virtual void end_wait() noexcept = 0;
-  // After a nudge (wake_fd() was readable in a wait that was not for packets).
+  // Called after a nudge (wake_fd() became readable in a wait that was not for packets).
   virtual void silence() noexcept = 0;
   virtual TimeNs next_deadline() const noexcept = 0;
 
@@ -87,31 +89,31 @@ class Progress final : public Waker {
 
   // Returns an errno.
   int start() noexcept;
-  // Ends the thread and waits for it. Not from the thread itself.
+  // Ends the thread and waits for it. Must not be called by the thread itself.
   void stop() noexcept;
 
-  // In a forked child, where there is no such thread.
+  // Called in a forked child, where the thread does not exist.
   void abandon() noexcept {
     running_ = false;
     poll_lease_.end();
   }
 
-  // The application polls, and what the clock said if it was looked at.
+  // The application has polled, `now` if it has read the clock.
   void note_poll() noexcept { sleep_.note_poll(); }
   void note_poll(TimeNs now) noexcept {
     sleep_.note_poll(now);
     poll_lease_.note_poll(now);
   }
-  // The poll that was noted last has found something.
+  // The last poll has found something.
   void note_found() noexcept { sleep_.note_found(); }
-  // It sends, and takes what has come when it has.
+  // A post has begun or ended to send; it receives afterwards.
   void note_sending(bool sends) noexcept { sleep_.note_sending(sends); }
   std::uint32_t polls() const noexcept { return sleep_.polls(); }
-  // Changes with each poll, and with each read that blocks.
+  // Returns a number that changes with each poll and with each read that blocks.
   std::uint32_t looks() const noexcept { return sleep_.polls() + sleep_.blocked_reads(); }
-  // It sleeps because the application drives. For tests.
+  // Returns whether the thread sleeps because the application drives. For tests.
   bool is_parked() const noexcept { return sleep_.rest() == Rest::kParked; }
-  // `by_reader`: by the channel whose reader blocked last, and will again.
+  // A completion queue was armed; `by_reader` if its channel's reader blocked last, and will again.
   void note_armed(bool by_reader) noexcept {
     sleep_.count_armed(1);
     if (!by_reader) sleep_.note_others();
@@ -119,7 +121,7 @@ class Progress final : public Waker {
     if (rest == Rest::kParked || (rest == Rest::kStandingBy && !by_reader)) kick();
   }
   void note_fired() noexcept { sleep_.count_armed(-1); }
-  // An event that note_fired() has counted, of a queue that did not come to wait for it.
+  // The event of a queue that had no time to wait fired at once; note_fired() has counted it.
   void note_fired_at_once() noexcept { sleep_.count_armed(1); }
   void note_deadline(TimeNs deadline) noexcept {
     const Rest rest = sleep_.rest();
@@ -128,8 +130,9 @@ class Progress final : public Waker {
   void note_work() noexcept {
     if (sleep_.rest() >= Rest::kWatching) kick();
   }
-  // A thread of the application is about to do this one's work until end_blocked_read(). False: one
-  // does already, or others than those `armed` wait for events, who want this thread.
+  // An application's thread is about to drive in this thread's place until end_blocked_read().
+  // Returns false if another one does so already, or if more queues than the `armed` ones of its
+  // channel are armed: the progress thread must drive for those.
   bool begin_blocked_read(std::int32_t armed) noexcept;
   void end_blocked_read(std::int32_t armed) noexcept;
   void kick() noexcept override;
@@ -137,7 +140,7 @@ class Progress final : public Waker {
  private:
   static void* run_thread(void* self);
   void run() noexcept;
-  // kYield: a short while, because another thread drives.
+  // kYield: sleeps a short while, because another thread drives.
   enum class Wait : std::uint8_t { kWatch, kPark, kYield, kRelieved, kStandBy };
   static Rest rest_for(Wait how) noexcept;
   void wait(Wait how) noexcept;
@@ -162,14 +165,14 @@ class Progress final : public Waker {
   pthread_t thread_{};
   bool running_ = false;
   AdaptiveSpin parking_;
-  TimeNs term_ = 0;  // of the next sleep while parked or standing by
+  TimeNs term_ = 0;  // length of the next sleep while parked or standing by
   std::uint32_t polls_before_wait_ = 0;
   std::uint32_t polls_at_nudge_ = 0;      // at the last nudge after which packets were found
-  std::uint32_t blocked_reads_seen_ = 0;  // at the last look
+  std::uint32_t blocked_reads_seen_ = 0;  // at the last choice
   bool stands_by_ = false;
   bool is_parked_ = false;
   bool was_nudged_ = false;
-  bool have_polls_ended_ = false;  // the poll lease's timer says so
+  bool have_polls_ended_ = false;  // the poll lease's timer has fired
   bool slack_is_wide_ = false;
   bool control_is_busy_ = false;
 };

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whether a thread that waits for an event looks for it a while before it sleeps. In a ping-pong of
-// messages the answer is there sooner than a thread falls asleep and is woken, which costs the
-// other side, too; but it cannot come while the thread holds the very processor that the peer needs
-// for it. So it is learnt, and dearer with each time that the looking was in vain.
+// Decides whether a thread that waits for an event spins for a while before it sleeps. In a
+// ping-pong of messages the answer comes sooner than a thread falls asleep and is woken, which
+// would also cost the other side time. But the answer cannot come while the thread holds the very
+// processor that the peer needs for it. So the benefit is learned, and each spin in vain makes it
+// harder to start again.
 //
-// A thread that may use one processor only gives others their turn before each look. Two turns are
-// enough for a peer that does the same, and gives the first one back before it has seen what is
-// there for it. But a scheduler gives a thread that has slept longer than others a right to the
-// processor that it cannot give away for a few milliseconds (before Linux 6.6), and where both
-// sides run for as long as the other from then on, it keeps that: so the first look in a row lasts
-// until it is used up. And turns that come straight back are nobody's: the peer has a processor of
-// its own, as where each process is bound to one, and it costs nobody anything to look on. A turn
-// that takes long is of somebody else; it was in vain, though the event be there after it.
+// A thread that may use only one processor yields before each look. Two yields are enough for a
+// peer that does the same and gives the first turn back before it has seen its packet. There are
+// two exceptions. Before Linux 6.6 a scheduler gives a thread that has slept longer than others a
+// claim to the processor that it cannot yield for a few milliseconds, and keeps if both sides then
+// run equally long. Therefore the first spin in a row lasts until this claim is used up. And if
+// yields return at once, no other thread wants the processor: the peer has one of its own, as where
+// each process is bound to one, and spinning on costs nothing. A yield that takes long has let an
+// unrelated thread run; that spin was in vain, even if the event is there afterwards.
 //
 // Owned by the engine, used by its one blocked reader (blocked_reader.hpp).
 #pragma once
@@ -39,16 +40,16 @@ class ReaderSpin {
     state_ = spin_.is_on() ? State::kLooks : State::kSleeps;
   }
   bool is_on() const noexcept { return state_ == State::kLooks; }
-  // Nothing has come yet: whether to look once more.
+  // Nothing has come yet. Returns whether to look once more.
   bool goes_on(TimeNs now) noexcept {
     if (state_ != State::kLooks) return false;
     if (now < began_ + kSpan) return true;
     give_up(now - began_);
     return false;
   }
-  // The others have had their turn.
+  // The thread has yielded once.
   void note_turn() noexcept { ++turns_; }
-  // The same, where each look is after a turn of the others.
+  // Does what goes_on() does, where each look follows a yield.
   template <typename Clock>
   bool goes_on_after_turn(Clock&& clock) noexcept {
     if (state_ != State::kLooks) return false;
@@ -59,7 +60,7 @@ class ReaderSpin {
     give_up(passed);
     return false;
   }
-  // The event has come. `clock`: asked only where it matters.
+  // The event has come. `clock` is called only if the time matters.
   template <typename Clock>
   void end(Clock&& clock) noexcept {
     const bool found = state_ == State::kLooks;
@@ -78,7 +79,7 @@ class ReaderSpin {
  private:
   enum class State : std::uint8_t { kLooks, kSleeps, kFound, kOver };
 
-  // One of the turns that have passed.
+  // Returns whether one of the yields so far has let an unrelated thread run.
   bool is_somebody_elses(TimeNs passed) const noexcept {
     return turns_ != 0 && turns_ <= kTurns && passed >= kSpanOfSleeper;
   }
@@ -90,7 +91,7 @@ class ReaderSpin {
   AdaptiveSpin spin_;
   TimeNs began_ = 0;
   int turns_ = 0;
-  bool is_first_ = true;  // of looks in a row
+  bool is_first_ = true;  // the first spin in a row
   State state_ = State::kOver;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The words that the progress thread and the application's threads share without a lock, and
-// their orders. The thread announces that it is about to sleep and then looks once more for
-// reasons not to; whoever makes such a reason does so first and then looks whether it sleeps. The
-// fences see to it that one of the two notices.
+// The words that the progress thread and the application's threads share without a lock, with their
+// memory orders. The progress thread announces that it is about to sleep, and then checks once more
+// for reasons not to sleep. A thread that makes such a reason does so first, and then checks
+// whether the progress thread sleeps. The fences ensure that at least one of the two notices.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ enum class Rest : std::uint8_t {
   kAwake,
   kParked,      // the application polls; a short sleep that ends by itself
   kWatching,    // asleep until a packet, a deadline or a kick
-  kRelieved,    // as kWatching, but packets are the business of a blocked reader
+  kRelieved,    // as kWatching, but a blocked reader handles packets
   kStandingBy,  // a short sleep: the blocked reader comes and goes
 };
 
@@ -31,7 +31,7 @@ class SleepState {
   void awake() noexcept { rest_.store(Rest::kAwake, std::memory_order_relaxed); }
   std::uint32_t polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
   TimeNs last_poll() const noexcept { return last_poll_.load(std::memory_order_relaxed); }
-  // Since a poll last found something, there were some in vain.
+  // Returns whether a poll was in vain since one last found something.
   bool polls_in_vain() const noexcept {
     return polls() != polls_at_find_.load(std::memory_order_relaxed);
   }
@@ -44,26 +44,27 @@ class SleepState {
   }
 
   // --- the application's threads ---
-  // A sign of life, not a count: two threads may overwrite each other.
+  // A sign of life, not a count: two threads may overwrite each other's.
   void note_poll() noexcept {
     polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  // Who has looked at the clock says when; of others it is known after the next few polls.
+  // A thread that has read the clock says when it polled. The other polls' time is known a few
+  // polls later.
   void note_poll(TimeNs now) noexcept {
     last_poll_.store(now, std::memory_order_relaxed);
     note_poll();
   }
-  // The last poll was not in vain.
+  // The last poll has found something.
   void note_found() noexcept { polls_at_find_.store(polls(), std::memory_order_relaxed); }
-  // A post sends, which takes longer than many polls. Two threads may overwrite each other here,
-  // too.
+  // A post sends, which takes longer than many polls. Two threads may overwrite each other's word
+  // here as well.
   void note_sending(bool sends) noexcept { sending_.store(sends, std::memory_order_relaxed); }
-  // How many completion queues wait to tell of a completion.
+  // Counts the completion queues that are armed.
   void count_armed(std::int32_t change) noexcept {
     armed_.fetch_add(change, std::memory_order_relaxed);
   }
-  // One reader at a time blocks; false: another does. Its coming and going is counted, as polls
-  // are.
+  // Returns false if another reader blocks already; only one at a time may. Beginnings and ends of
+  // such reads are counted, as polls are.
   bool begin_blocked_read() noexcept {
     if (has_reader_.exchange(true, std::memory_order_acquire)) return false;
     blocked_reads_.store(blocked_reads() + 1, std::memory_order_relaxed);
@@ -73,9 +74,9 @@ class SleepState {
     blocked_reads_.store(blocked_reads() + 1, std::memory_order_relaxed);
     has_reader_.store(false, std::memory_order_release);
   }
-  // Somebody waits for an event who is not the blocked reader.
+  // A thread that is not the blocked reader waits for an event.
   void note_others() noexcept { others_.store(true, std::memory_order_relaxed); }
-  // After making a reason to wake up.
+  // Call this after making a reason to wake up.
   Rest rest() const noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return rest_.load(std::memory_order_relaxed);
