@@ -15,18 +15,18 @@ namespace {
 
 constexpr int kRoundsPerTurn = 64;
 constexpr int kTriesToPart = 100;
-// So long a device that is closed waits for what faults hold back.
+// How long a device that is closed waits for packets that faults delay.
 constexpr TimeNs kLingerNs = 1'000'000'000;
 constexpr TimeNs kNsPerSecond = 1'000'000'000;
-// Packets a round of a blocked reader: a message of 4 KiB and the acknowledgement behind it,
-// without which many an application does not answer. The event that they bring ends the visit, so
-// it is not worth while to look whether there is more.
+// Packets in a round of a blocked reader: a message of 4 KiB and the acknowledgement behind it,
+// without which many applications do not answer. The event that they bring ends the read, so it is
+// not worth while to look for more.
 constexpr std::size_t kReaderBudget = 5;
-// Rounds of reading before time-outs count, should there be no end of what comes.
+// Rounds of receiving before time-outs are handled, if packets never end.
 constexpr int kRoundsUntilTimeouts = 64;
 
-// The last acknowledgement arrives, as an adapter would have sent it, though the program ends
-// behind it: its peer would repeat the request in vain.
+// Sends the packets that faults delay. An adapter would have sent the last acknowledgement,
+// although the program ends right after it; otherwise its peer would repeat the request in vain.
 void send_what_is_held_back(link::FaultLink& faults) noexcept {
   const TimeNs end = link::monotonic_now_ns() + kLingerNs;
   for (TimeNs due = faults.next_due(); due <= end; due = faults.next_due()) {
@@ -78,8 +78,8 @@ bool Engine::drive_once(TimeNs now, device::Acknowledge acknowledge, std::size_t
   return received != 0;
 }
 
-// What has come is read first, however late this thread is, or others that were late with it: an
-// answer that lies here was not lost.
+// Receives what has come before it handles time-outs: this thread or others may be late, and an
+// answer that is here already was not lost.
 void Engine::handle_timeouts(device::Acknowledge acknowledge) noexcept {
   if (device_.is_timer_due(rounds_.now())) {
     for (int round = 0; round < kRoundsUntilTimeouts; ++round) {
@@ -107,8 +107,8 @@ std::size_t Engine::drive(std::size_t budget) noexcept {
   Lock& lock = device_.receive_lock();
   if (!lock.try_lock()) {
     progress_.note_poll(link::monotonic_now_ns());
-    // Whoever holds it may have lost the processor to this very spinning (under valgrind, which
-    // runs one thread at a time, for long).
+    // The thread that holds the lock may have lost the processor to this very spinning (under
+    // valgrind, which runs one thread at a time, for long).
     if (refused_.fetch_add(1, std::memory_order_relaxed) % times::kRefusalsUntilYield ==
         times::kRefusalsUntilYield - 1) {
       ::sched_yield();
@@ -139,13 +139,13 @@ std::size_t Engine::drive(std::size_t budget) noexcept {
   return received;
 }
 
-// After an empty round of an application's.
+// Called after an empty round of an application.
 void Engine::look_at_clock() noexcept { links_.peers().nudge(rounds_.look_after_empty_round()); }
 
 // --- the progress thread -----------------------------------------------------------------------
 
-// It does not look on when it has just told the application of something, which may want this very
-// processor.
+// The thread does not spin on when it has just told the application of something, because the
+// application may need this very processor.
 Driven::Found Engine::drive_until_quiet() noexcept {
   Lock& lock = device_.receive_lock();
   Found found = Found::kNothing;
@@ -166,7 +166,7 @@ Driven::Found Engine::drive_until_quiet() noexcept {
       thread_spin_.gave_up();
       break;
     }
-    // The application has come for it, and found another at it.
+    // The application has polled for the packets, and found this thread driving.
     if (progress_.polls() != polls) {
       thread_spin_.stop();
       break;
@@ -183,8 +183,8 @@ void Engine::flush_acks() noexcept {
   device_.finish_receive(link::monotonic_now_ns(), device::Acknowledge::kNow);
 }
 
-// An adapter takes in what comes when it comes: an answer that is here completes its request, which
-// would be flushed otherwise.
+// An adapter receives packets when they come. Likewise, an answer that is here completes its
+// request, which would be flushed otherwise.
 void Engine::catch_up() noexcept {
   if (has_failed()) return;
   Lock& lock = device_.receive_lock();
@@ -195,11 +195,11 @@ void Engine::catch_up() noexcept {
     more = drive_once(rounds_.look(), device::Acknowledge::kNow, kPollBudget);
     announcements_.end_round(lock);
   }
-  // Rounds in which nothing comes leave what waits for company.
+  // Rounds in which nothing comes leave ACKs pending that wait for more.
   flush_acks();
 }
 
-// Whoever receives is soon done; but the process must end, whatever its other threads do.
+// A thread that receives is done soon; but the process must end, whatever its other threads do.
 void Engine::part() noexcept {
   if (has_failed()) return;
   Lock& lock = device_.receive_lock();
@@ -216,7 +216,7 @@ void Engine::part() noexcept {
 
 // --- posts -------------------------------------------------------------------------------------
 
-// Who has just polled knows the time.
+// Uses a recent time, so that an application that has just polled need not read the clock.
 std::optional<TimeNs> Engine::ring(qp::QueuePair& qp, PostState& state) noexcept {
   if (has_failed()) return std::nullopt;
   const bool is_deferred = device_.defer(qp);
@@ -230,7 +230,7 @@ std::optional<TimeNs> Engine::ring(qp::QueuePair& qp, PostState& state) noexcept
 }
 
 void Engine::after_ring(qp::QueuePair& qp, TimeNs now) noexcept {
-  // Whoever waits for no answer gets no other occasion to go on.
+  // A program that waits for no answer has no other occasion to go on sending.
   if (!is_reliable(qp.transport())) {
     if (device_.has_work()) progress_.note_work();
     return;
@@ -238,8 +238,8 @@ void Engine::after_ring(qp::QueuePair& qp, TimeNs now) noexcept {
   if (posting_.goes_on(now, progress_.looks())) receive_for_poster(now);
 }
 
-// A send is as long as the answers of many others: left to the progress thread, these would have it
-// and the poster wait for each other at every turn.
+// A send takes as long as the answers of many others. If the progress thread received the answers,
+// it and the posting thread would wait for each other at every turn.
 void Engine::receive_for_poster(TimeNs now) noexcept {
   progress_.note_poll(now);
   Lock& lock = device_.receive_lock();
@@ -248,7 +248,7 @@ void Engine::receive_for_poster(TimeNs now) noexcept {
   announcements_.end_round(lock);
 }
 
-// Only for queue pairs that have one peer, who is going to answer.
+// Only a queue pair with one peer needs a ring: that peer is going to answer.
 void Engine::meet_peer(qp::QueuePair& qp, PostState& state) noexcept {
   state.has_new_peer = false;
   if (qp.transport() == Transport::kUd) return;
@@ -259,7 +259,7 @@ void Engine::meet_peer(qp::QueuePair& qp, PostState& state) noexcept {
 
 // --- a blocked reader --------------------------------------------------------------------------
 
-// Under the lock of the list of live engines.
+// Called under the lock of the list of live engines.
 bool Engine::begin_blocked_read(CompletionChannel& channel) noexcept {
   if (!readers_.open() || !channel.pipe.open_reader()) return false;
   if (!channel.wakers) {

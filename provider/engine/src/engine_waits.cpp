@@ -10,7 +10,7 @@ namespace verbena::provider {
 
 // --- sleeping ----------------------------------------------------------------------------------
 
-// Not while another thread receives: what that one leaves is looked at once more.
+// Returns false while another thread receives: what that thread leaves must be looked at once more.
 bool Engine::prepare_wait() noexcept {
   Lock& lock = device_.receive_lock();
   if (!lock.try_lock()) return false;
@@ -37,7 +37,7 @@ bool Engine::awaits_packets(CompletionChannel& channel) noexcept {
 
 bool Engine::prepare_reader_wait() noexcept {
   flush_acks();
-  // What the link holds back for a while is for the progress thread to ask for.
+  // The progress thread asks for packets that the link holds back for a while.
   if (const TimeNs held_until = links_.faults().next_timeout(); held_until != kNever) {
     progress_.note_deadline(held_until);
   }
@@ -47,8 +47,8 @@ bool Engine::prepare_reader_wait() noexcept {
   return may_sleep;
 }
 
-// Counted when the queue's lock is free, so the event may have been counted before: what counts is
-// the sum.
+// This is counted after the queue's lock was released, so the event may have been counted before:
+// only the sum counts.
 void Engine::note_armed(CompletionChannel& channel, queue::Arming arming) noexcept {
   using Arming = queue::Arming;
   if (arming == Arming::kWaitedBefore) return;

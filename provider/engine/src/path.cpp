@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An engine as wire::Transmitter, and its paths: by a ring, as long as there is one to the peer's
-// process, else by UDP.
+// Makes an engine a wire::Transmitter, with its paths: by a ring, as long as there is one to the
+// peer's process, else by UDP.
 #include <algorithm>
 
 #include "verbena/engine/engine.hpp"
@@ -22,8 +22,8 @@ class Engine::Path final : public wire::Path {
   Path(Engine& engine, const wire::Destination& to, Qpn peer)
       : engine_(engine), peer_(peer), ring_{{to.address, peer.slot(), to.source}} {}
 
-  // Half a ring, because answers share it with requests. A small packet may be any one of up to 1
-  // KiB, and takes what such a one does.
+  // Returns half of a ring, because answers share the ring with requests. A packet of at most 1 KiB
+  // counts as one of 1 KiB, because others may be that long.
   std::uint32_t capacity_packets(std::size_t packet_bytes) noexcept override {
     const std::uint32_t by_udp = engine_.links_.faults().capacity_packets(packet_bytes);
     const bool is_local = engine_.host_.is_own(address()) || is_loopback(address());
@@ -43,7 +43,8 @@ class Engine::Path final : public wire::Path {
   wire::PeerReport report(TimeNs since) noexcept override {
     return engine_.reports_.report_on(address(), peer_, since);
   }
-  // Rings lead to an engine's first slot: to queue pairs of its further ones all comes by UDP.
+  // Rings lead to an engine's first slot. Packets to queue pairs in its further slots all come by
+  // UDP.
   bool hears_by_ring(Qpn own) noexcept override {
     const link::PeerLink& peers = engine_.links_.peers();
     return own.slot() == peers.self().slot && peers.hears_by_ring(ring_.peer);

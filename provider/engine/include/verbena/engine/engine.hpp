@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The transport of an opened device, at work: a device (kernel-free-transport/device), the links
-// that carry its packets, and who drives it. A round of driving receives from the links, hands it
-// to the device, sends what that has to send, and keeps its deadlines; rounds are one at a time,
-// under the device's receive lock. Knows neither the verbs nor the daemon: what the application or
-// the emulator have to do with it goes to the host.
+// The transport of an opened device at work: a device (kernel-free-transport/device), the links
+// that carry its packets, and the threads that drive it. A round of driving receives from the
+// links, hands the packets to the device, sends what the device has to send, and calls it at its
+// deadlines. Rounds are one at a time, under the device's receive lock. The engine knows neither
+// the verbs nor the daemon: what concerns the application or the emulator goes to the host.
 #pragma once
 
 #include <atomic>
@@ -40,13 +40,13 @@ class Engine final : public queue::EventSink,
                      private link::RxSink,
                      private Driven {
  public:
-  // Throws VerbRefused. Nobody drives before start().
+  // Throws VerbRefused. No thread drives before start().
   Engine(EngineHost& host, EngineOptions&& options);
   ~Engine() override { stop(); }
 
-  // The progress thread begins. Returns an errno.
+  // Starts the progress thread. Returns an errno.
   int start() noexcept { return progress_.start(); }
-  // No thread but the caller's is inside afterwards, and the pending ACKs went.
+  // When this returns, only the caller's thread is inside, and the pending ACKs were sent.
   void stop() noexcept;
 
   device::Device& device() noexcept { return device_; }
@@ -56,24 +56,29 @@ class Engine final : public queue::EventSink,
   PeerReports& reports() noexcept { return reports_; }
   FullPipes& full_pipes() noexcept { return full_pipes_; }
   Announcements& announcements() noexcept { return announcements_; }
-  // For the GRH of datagrams on RoCE; InfiniBand's has it from the packet.
+  // Asks for the header fields that a GRH of datagrams needs on RoCE; on InfiniBand the packet has
+  // them.
   void want_header_fields() noexcept;
 
   bool has_failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
-  // From now on nobody drives; device().fail_all() does the rest. False: it had failed before.
+  // From now on no thread drives; device().fail_all() does the rest. Returns false if the engine
+  // had failed before.
   bool mark_failed() noexcept { return !failed_.exchange(true); }
 
   // --- driving ---
-  // Packets that one call of ibv_poll_cq may take off the link, and the progress thread in a turn.
+  // Packets that one call of ibv_poll_cq takes off the link at most, and the progress thread in a
+  // round.
   static constexpr std::size_t kPollBudget = 64;
-  // The application polls: receives what is there and does what is due. How many packets came.
+  // Receives what is there and does what is due, when the application polls. Returns how many
+  // packets came.
   std::size_t drive(std::size_t budget = kPollBudget) noexcept;
   // Sends the pending ACKs, before an object that has some goes away.
   void flush_acks() noexcept;
-  // Takes in what has come, and then the same: before a queue pair forgets what it awaits.
+  // Receives what has come and then sends the pending ACKs, before a queue pair forgets what it
+  // awaits.
   void catch_up() noexcept;
-  // Runs `post`, which returns an errno, under the queue pair's lock, and sees to it that what was
-  // posted goes.
+  // Runs `post`, which returns an errno, under the queue pair's lock, and has the posted request
+  // sent.
   template <typename Post>
   int post(qp::QueuePair& qp, PostState& state, Post&& post) noexcept {
     std::optional<TimeNs> looked;
@@ -90,34 +95,35 @@ class Engine final : public queue::EventSink,
   }
 
   // --- completion channels ---
-  // One of a channel's queues begins, or has ended, to wait for a completion to tell of.
+  // A queue of the channel was armed, or its event has fired.
   void note_armed(CompletionChannel& channel, queue::Arming arming) noexcept;
   void note_fired(CompletionChannel& channel) noexcept;
-  // Returns when every earlier completion event has been written. Without a lock.
+  // Returns when every earlier completion event has been written. Called without a lock.
   void await_announcements() noexcept { announcements_.await_written(device_.receive_lock()); }
 
   // --- a thread of the application that blocks in a channel's read, and drives meanwhile ---
-  // False: another thread does, or others wait for events of their own.
+  // Returns false if another thread does so, or if others wait for events of their own.
   bool begin_blocked_read(CompletionChannel& channel) noexcept;
   void end_blocked_read(CompletionChannel& channel) noexcept;
-  // For the blocked reader, from begin_blocked_read() to end_blocked_read().
+  // Used by the blocked reader, from begin_blocked_read() to end_blocked_read().
   ReaderGate& readers() noexcept { return readers_; }
-  // One round: whether packets came.
+  // Drives one round. Returns whether packets came.
   bool drive_for_reader() noexcept;
-  // Before the thread sleeps on the channel's wakers: has a packet wake it, too (false: it cannot);
-  // then false if it shall look again.
+  // Called before the thread sleeps on the channel's wakers. awaits_packets() makes packets wake it
+  // as well, or returns false if it cannot. prepare_reader_wait() returns false if the thread must
+  // look again.
   bool awaits_packets(CompletionChannel& channel) noexcept;
   bool prepare_reader_wait() noexcept;
   void end_reader_wait() noexcept { end_wait(); }
 
   // --- around a fork and at exit ---
-  // Between the two no other thread is inside.
+  // Between these two calls no other thread is inside.
   void pause() noexcept;
   void resume() noexcept;
-  // In the child, before resume(): it is dead there, and holds nothing of the parent's. Who polls
-  // it nevertheless is told so, once.
+  // Called in the child before resume(). The engine is dead there and holds nothing of the
+  // parent's. The first poll in the child is answered with an explanation.
   void abandon() noexcept;
-  // Sends the pending ACKs, unless somebody else is at it.
+  // Sends the pending ACKs, unless another thread drives for too long.
   void part() noexcept;
 
   // queue::EventSink
@@ -138,16 +144,16 @@ class Engine final : public queue::EventSink,
   class Path;
 
   [[gnu::cold]] static void tell_child() noexcept;
-  // Under the queue pair's lock. What time it is, if that was asked.
+  // Called under the queue pair's lock. Returns the time, if it was needed.
   std::optional<TimeNs> ring(qp::QueuePair& qp, PostState& state) noexcept;
-  // Without it.
+  // Called without the queue pair's lock.
   void after_ring(qp::QueuePair& qp, TimeNs now) noexcept;
-  // With the first post to a peer, under the queue pair's lock. Whoever connects and never sends
-  // has no ring: it would cost more than the connection.
+  // Called with the first post to a peer, under the queue pair's lock. A program that connects and
+  // never sends gets no ring, which would cost more than the connection.
   void meet_peer(qp::QueuePair& qp, PostState& state) noexcept;
   void receive_for_poster(TimeNs now) noexcept;
 
-  // Under the receive lock.
+  // Called under the receive lock.
   std::size_t begin_round(std::size_t budget) noexcept;
   void finish_round(std::size_t received, device::Acknowledge acknowledge) noexcept;
   void handle_timeouts(device::Acknowledge acknowledge) noexcept;
@@ -175,7 +181,7 @@ class Engine final : public queue::EventSink,
   EngineHost& host_;
   const bool has_rings_;
   std::atomic<bool> failed_{false};
-  bool is_parents_ = false;  // a fork of the process that opened it
+  bool is_parents_ = false;  // this process is a fork of the process that opened it
   Links links_;
   device::Device device_;
   PeerReports reports_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What carries an engine's packets, one inside the other: injected faults, the capture, and the
-// links to peers (UDP and rings). Neither faults nor a capture are there mostly, and then what
-// passes goes past them. Owned by the engine; each link says which thread may call it.
+// The links that carry an engine's packets, one inside the other: injected faults, the capture, and
+// the links to peers (UDP and rings). Mostly there are neither faults nor a capture, and then
+// packets bypass both. Owned by the engine; each link says which thread may call it.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ class Links {
  public:
   struct Options {
     link::Peer self;
-    link::UdpOptions udp;                  // of all sockets
-    control::UniqueFd receiver;            // of the port
-    std::span<control::UniqueFd> senders;  // sockets to send from, if the port has such
-    std::uint64_t program = 0;             // its name where faults are decided
+    link::UdpOptions udp;                  // for all sockets
+    control::UniqueFd receiver;            // the port's socket
+    std::span<control::UniqueFd> senders;  // sockets to send from, if the port has any
+    std::uint64_t program = 0;             // hash of the program's name, for decisions about faults
   };
   // Throws VerbRefused.
   void open(Options&& options, PortCounters& counters);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The threads of the application that block in a read of a completion channel and drive the engine
-// meanwhile: who is inside, that they leave when the engine goes, and what they have in common.
-// Owned by the engine; opened under the lock of the list of live engines, the rest any thread.
+// meanwhile. The gate counts them, makes them leave when the engine goes, and holds their common
+// state. Owned by the engine. open() is called under the lock of the list of live engines, the
+// others by any thread.
 #pragma once
 
 #include <atomic>
@@ -18,28 +19,28 @@ class ReaderGate {
  public:
   ReaderGate() { visits_.reopen(); }
 
-  // Before the first enter(). False: no descriptor is left for it.
+  // Called before each enter(). Returns false if no descriptor is left for closing_fd().
   bool open() noexcept;
   // Readable once the engine goes.
   int closing_fd() const noexcept { return closing_.get(); }
   bool enter() noexcept { return visits_.enter(); }
   void leave() noexcept { visits_.leave(); }
-  // Nobody enters any more; returns when all have left.
+  // Lets no thread enter any more, and returns when all have left.
   void close() noexcept;
   bool is_closing() const noexcept { return is_closing_.read(); }
-  // In a forked child: who was inside is not here.
+  // Called in a forked child, where the threads inside do not exist.
   void abandon() noexcept;
 
-  // The channel whose read blocked last.
+  // Notes the channel whose read blocked last.
   void note_last(const CompletionChannel* channel) noexcept {
     last_.store(channel, std::memory_order_relaxed);
   }
   bool is_last(const CompletionChannel* channel) const noexcept {
     return last_.load(std::memory_order_relaxed) == channel;
   }
-  // Of the reader that is inside.
+  // Belongs to the reader that is inside.
   ReaderSpin& spin() noexcept { return spin_; }
-  // Of the first reader, when it came first.
+  // Returns whether the first reader, when it came, could use only one processor.
   bool has_one_processor() const noexcept { return has_one_processor_; }
 
  private:

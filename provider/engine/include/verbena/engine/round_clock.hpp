@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What time it is for whoever drives an engine, found out as seldom as it may be: the clock costs
-// as much as an empty round without it. An application that spins looks at it now and then, and
-// when something has come that is not close behind something else. One round at a time, under the
-// receive lock, but for recent().
+// Tells the thread that drives an engine what time it is, and reads the clock as seldom as
+// possible: the clock costs as much as an empty round without it. An application that spins reads
+// it now and then, and when something has come that does not closely follow something else. Used by
+// one round at a time, under the receive lock, except recent().
 #pragma once
 
 #include <cstdint>
@@ -16,28 +16,28 @@ namespace verbena::provider {
 
 class RoundClock {
  public:
-  // The time of a round that begins, or that it is found out when it is asked for.
+  // Begins a round, at a known time or at one that is found out when it is needed.
   void begin(TimeNs now) noexcept { now_ = now; }
   void begin() noexcept { now_ = 0; }
   TimeNs now() noexcept {
     if (now_ == 0) now_ = clock_.now_or_look();
     return now_;
   }
-  // Any thread: as it was a few microseconds ago at most.
+  // Returns the time of a few microseconds ago or later. Any thread.
   TimeNs recent() const noexcept { return clock_.now(); }
   TimeNs look() noexcept { return clock_.look(); }
 
   // --- an application that polls ---
-  // After an empty round: whether the clock is left alone this time.
+  // Called after an empty round. Returns whether the clock is not read this time.
   bool leaves_clock_alone() noexcept { return ++empty_rounds_ % times::kEmptyRoundsUntilLook != 0; }
-  // Of a round that was empty.
+  // Reads the clock after an empty round.
   TimeNs look_after_empty_round() noexcept {
     const TimeNs before = std::exchange(looked_at_, clock_.look());
     now_ = looked_at_;
     only_polls_ = looked_at_ - before < times::kEmptyRoundsUntilLook * times::kRoundOfWhoOnlyPolls;
     return now_;
   }
-  // The application does nothing but poll: its rounds follow each other closely.
+  // Returns whether the application does nothing but poll: its rounds follow each other closely.
   bool only_polls() const noexcept { return only_polls_; }
 
   // --- how long nothing has come ---
@@ -46,9 +46,9 @@ class RoundClock {
 
  private:
   link::RecentTime clock_;
-  TimeNs now_ = 0;  // of this round; 0: not asked for yet
+  TimeNs now_ = 0;  // of this round; 0 if not needed yet
   std::uint32_t empty_rounds_ = 0;
-  TimeNs looked_at_ = 0;  // the clock, after an empty one
+  TimeNs looked_at_ = 0;  // when the clock was read after an empty round
   bool only_polls_ = false;
   TimeNs last_found_ = 0;
 };
