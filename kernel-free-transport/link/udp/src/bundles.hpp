@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What both halves of the UDP link agree on.
+// What the sending and the receiving half of the UDP link agree on.
 //
 // Packets that make one segmented send stay together on their way within a host: the receiver gets
-// one buffer and divides it. Between two devices of ours packets of one queue pair may as well be
-// one datagram, a bundle, of any lengths: without the kernel's price for segments, and with the
-// first packet of a message among them, which is longer than the others. A table at its end says
-// that it is a bundle and where it divides, each number with its upper byte first:
+// one buffer and divides it. Between two devices of ours, packets of one queue pair may instead be
+// one datagram of packets of any lengths, a bundle. It saves the kernel's price for segments, and
+// the first packet of a message, which is longer than the others, is part of it. A table at the end
+// marks the datagram as a bundle and says where it divides, each number with its upper byte first:
 //
 //   +--------+------+-----+--------+------+---------------------+------------+-----------+
 //   | packet | ICRC | ... | packet | ICRC | length of each (16) | count (16) | mark (16) |
@@ -23,17 +23,17 @@
 
 namespace verbena::link {
 
-// A datagram that only wakes its receiver: as far as the destination QPN, for the steering.
+// A datagram that only wakes its receiver ends after the destination QPN, which the steering needs.
 inline constexpr std::size_t kKickBytes = 8;
 
 inline constexpr std::uint16_t kBundleMark = 0x5642;
 inline constexpr std::size_t kTableEnd = 4;  // the count and the mark
-// Of packets, with their table: as long as a datagram may be.
+// The most bytes of packets in a bundle. With their table they are as long as a datagram may be.
 inline constexpr std::size_t kBundleBytes = wire::TxBatch::kRunBytes - wire::TxBatch::kRoomBehind;
 static_assert(wire::TxBatch::kRoomBehind >= 2 * wire::TxBatch::kMaxPackets + kTableEnd);
 
-// Peers that are devices of ours, on this host: those of the same address, and those that have no
-// address but a loopback one where there are no foreign ones.
+// Bundles go to devices of ours on this host: to those of the same address and, if all peers of an
+// InfiniBand device at a loopback address are ours, to those of other loopback addresses.
 inline bool has_own_peers_only(const UdpOptions& options, const IpAddress& local) noexcept {
   return options.grh_from_port && local.is_v4_loopback();
 }
@@ -42,7 +42,7 @@ inline bool takes_bundles(const UdpOptions& options, const IpAddress& local,
   return peer == local || (has_own_peers_only(options, local) && peer.is_v4_loopback());
 }
 
-// Writes the table of these packets to where the last of them ends. Returns its length.
+// Writes the table of these packets at `at`, where the last of them ends. Returns its length.
 inline std::size_t write_bundle_table(std::span<const wire::TxBatch::Packet> packets,
                                       std::uint8_t* at) noexcept {
   std::uint8_t* next = at;
@@ -55,7 +55,8 @@ inline std::size_t write_bundle_table(std::span<const wire::TxBatch::Packet> pac
   return static_cast<std::size_t>(next + kTableEnd - at);
 }
 
-// The lengths in a datagram's table; empty: it is no bundle. Their sum is right.
+// Returns the lengths in a datagram's table, whose sum is right; empty if the datagram is no
+// bundle.
 inline std::span<const std::uint8_t> bundle_lengths(
     std::span<const std::uint8_t> datagram) noexcept {
   const std::size_t size = datagram.size();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where a buffer out of the receiving socket divides: into segments of one length, as the kernel
-// says where several came together; into what its table says, if it is a bundle (bundles.hpp); else
-// it is one packet. Nothing is said here of what the pieces are: their ICRCs tell.
+// Where a buffer from the receiving socket divides: into segments of one length, if the kernel says
+// that it coalesced several packets; as its table says, if it is a bundle (bundles.hpp); else it is
+// one packet. The pieces are not checked here: their ICRCs tell whether they are packets.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class Cutter {
  public:
   using Bytes = std::span<const std::uint8_t>;
 
-  // `segment_bytes`: 0 if the kernel says none.
+  // `segment_bytes`: 0 if the kernel named no length.
   Cutter(Bytes buffer, std::size_t segment_bytes, bool maybe_bundle) noexcept
       : rest_(buffer), segment_bytes_(segment_bytes) {
     if (maybe_bundle && segment_bytes == 0) lengths_ = bundle_lengths(buffer);
@@ -26,7 +26,7 @@ class Cutter {
   }
 
   bool is_done() const noexcept { return rest_.empty(); }
-  // By a table that is not used up.
+  // Returns whether a bundle's table has lengths left.
   bool follows_table() const noexcept { return !lengths_.empty(); }
   Bytes next() noexcept {
     std::size_t length = rest_.size();
@@ -43,7 +43,7 @@ class Cutter {
 
  private:
   Bytes rest_;
-  Bytes lengths_;  // of the pieces that are left, in a bundle's table
+  Bytes lengths_;  // the lengths of the pieces that are left, in a bundle's table
   std::size_t segment_bytes_;
 };
 

@@ -24,7 +24,7 @@ void set_options(int fd, const IpAddress& local, const UdpOptions& options) {
     ::setsockopt(fd, level, option, &value, sizeof value);
   };
   set(SOL_SOCKET, SO_SNDBUF, options.tx_buffer_bytes);
-  set(SOL_SOCKET, SO_RCVBUF, 0);  // nobody reads it: the least there is
+  set(SOL_SOCKET, SO_RCVBUF, 0);  // no thread reads it: the least there is
   if (local.is_v4()) {
     set(IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
     set(IPPROTO_IP, IP_TTL, kUsualHopLimit);
@@ -35,14 +35,15 @@ void set_options(int fd, const IpAddress& local, const UdpOptions& options) {
     set(IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
     set(IPPROTO_IPV6, IPV6_UNICAST_HOPS, kUsualHopLimit);
     set(IPPROTO_IPV6, IPV6_MULTICAST_HOPS, kUsualHopLimit);
-    set(IPPROTO_IPV6, kIpv6AutoFlowLabel, 0);  // the address handle says it
+    set(IPPROTO_IPV6, kIpv6AutoFlowLabel, 0);  // the address handle names the label
     if (options.scope_id != 0) {
       set(IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(options.scope_id));
     }
   }
 }
 
-// Pairs of an even and an odd port (grh_port.hpp), or all where the parity says nothing; 0: any.
+// Returns the port for the socket number `which`; 0 stands for any. The emulator's ports are pairs
+// of an even and an odd one (grh_port.hpp), or single ports if the parity says nothing.
 std::uint16_t port_for(const UdpOptions& options, bool has_grh, unsigned which) {
   if (options.first_source_port == 0) return 0;
   const unsigned step = options.grh_from_port ? 2 : 1;
@@ -51,7 +52,7 @@ std::uint16_t port_for(const UdpOptions& options, bool has_grh, unsigned which) 
                                     odd);
 }
 
-// Bound; the errno is in errno where it is none.
+// Returns a bound socket; if there is none, its fd is -1, and errno says why.
 SendingSocket bound_socket(const IpAddress& local, const UdpOptions& options, std::uint16_t port) {
   const SocketAddress wanted(local, port, options.scope_id);
   const int fd = ::socket(wanted.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -71,8 +72,8 @@ SendingSocket bound_socket(const IpAddress& local, const UdpOptions& options, st
 
 }  // namespace
 
-// Where the kernel picks the port, sockets with one of the wrong parity are kept until a right one
-// came.
+// If the kernel picks the port, sockets with the wrong parity stay open until one with the right
+// parity came, so that the kernel picks other ports.
 Result<SendingSocket, int> open_sending_socket(const IpAddress& local, const UdpOptions& options,
                                                bool has_grh, unsigned which) noexcept {
   constexpr std::size_t kTries = 24;

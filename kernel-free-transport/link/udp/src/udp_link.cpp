@@ -65,11 +65,11 @@ std::uint32_t UdpLink::capacity_packets(std::size_t packet_bytes) const noexcept
   return datagrams_held(receiver_->buffer_bytes(), packet_bytes + wire::kIcrcSize);
 }
 
-// A datagram is charged with its sk_buff and with its data block, which the kernel rounds up to a
-// power of two after adding room for headers and its shared information (measured: 2304 bytes for
-// 1 KiB, 8448 for 4 KiB). Small ones come from a cache of one size (measured: 832 for 28 bytes;
-// more in other configurations). A reader who is behind gets the room of what it has read back in
-// portions of a quarter of the buffer.
+// The kernel charges a datagram with its sk_buff and with its data block, which it rounds up to a
+// power of two after adding room for headers and its shared information (measured: 2304 bytes for 1
+// KiB, 8448 for 4 KiB). Small data blocks come from a cache of one size (measured: 832 for 28
+// bytes; more in other configurations). A reader that is behind gets the room of what it has read
+// back in portions of a quarter of the buffer.
 std::uint32_t datagrams_held(std::uint64_t buffer_bytes, std::size_t payload_bytes) noexcept {
   constexpr std::uint64_t kSkBuff = 256;
   constexpr std::uint64_t kHeadersAndInfo = 16 + 48 + 15 + 320;

@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::size_t kReadMax = 65536;
 constexpr std::size_t kLeast = wire::Bth::kSize + wire::kIcrcSize;
-// What was read for its checksum shall still be in the nearest cache when it is copied.
+// The longest run. What was read for its checksum is then still in the nearest cache when it is
+// copied.
 constexpr std::size_t kRxRunBytes = 20 * 1024;
 
 void switch_on(int fd, int level, int option) {
@@ -42,13 +43,13 @@ IpAddress address_of(const in6_addr& from) {
   return ip;
 }
 
-// Gathers the packets of a buffer, as long as they are for one queue pair, of one length but for a
-// shorter last one, and none is missing. An ACK before them is piggybacked on the first.
+// Gathers the packets of a buffer into runs: packets to one queue pair, of one length but for a
+// shorter last one, with none missing. An ACK in front of a packet is piggybacked on it.
 class Run {
  public:
   Run(const wire::RxDatagram& fields, RxSink& sink) : sink_(sink) { run_.head = fields; }
 
-  // With its ICRC.
+  // `sealed` is a packet with its ICRC.
   void add(std::span<const std::uint8_t> sealed) noexcept {
     const auto packet = sealed.first(sealed.size() - wire::kIcrcSize);
     if (run_.count != 0 && !goes_on_with(packet) && !piggybacks_on(packet)) deliver();
@@ -67,7 +68,8 @@ class Run {
   }
 
  private:
-  // What was added last begins anew with this one, if so.
+  // Returns true if the packet that was added last is an ACK that is now piggybacked on this one.
+  // The run then begins anew with this packet.
   bool piggybacks_on(std::span<const std::uint8_t> packet) noexcept {
     if (run_.count != 1 || run_.head.piggybacked_ack) return false;
     run_.head.piggybacked_ack = wire::PiggybackedAck::of(run_.head.bytes, packet);
@@ -96,9 +98,9 @@ UdpReceiver::UdpReceiver(int fd, const IpAddress& local, const UdpOptions& optio
       statistics_(statistics),
       takes_coalesced_(!has_own_peers_only(options, local)),
       buffer_(std::make_unique_for_overwrite<std::uint8_t[]>(kReadMax)) {
-  // A kernel without coalescing (before 5.0) hands out single packets, which is right too. A socket
-  // that takes coalesced buffers is a tenth of a microsecond slower with each small one, and where
-  // all peers send bundles there are none.
+  // A kernel without coalescing (before 5.0) hands out single packets, which works as well. A
+  // socket that takes coalesced buffers is 0.1 us slower with each small packet, and if all peers
+  // send bundles, there is nothing to coalesce.
   if (takes_coalesced_) switch_on(fd, IPPROTO_UDP, UDP_GRO);
   if (!local.is_v4()) switch_on(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX);
   if (options.want_ip_fields || local.is_unspecified()) {
@@ -125,8 +127,8 @@ void UdpReceiver::want_header_fields() noexcept {
 
 UdpReceiver::~UdpReceiver() { ::close(fd_); }
 
-// One read, of up to 64 KiB: the caller comes again, and a read that only tells that the socket is
-// empty costs 270 ns.
+// Reads once, up to 64 KiB. The caller calls again, and a read that only finds the socket empty
+// costs 270 ns.
 std::size_t UdpReceiver::receive(RxSink& sink) noexcept {
   statistics_.receive_calls.add();
   Coalesced buffer;
@@ -144,7 +146,7 @@ bool UdpReceiver::read(Coalesced& out) noexcept {
   ssize_t length = 0;
   do {
     length = has_options ? read_with_options(source, out) : read_plainly(source);
-    // Errors that others' packets left on the socket are read off and forgotten.
+    // These errors are about other datagrams, and reading them takes them off the socket.
   } while (length == -EINTR || length == -ECONNREFUSED || length == -EHOSTUNREACH);
   if (length < 0) return false;
   out.bytes = {buffer_.get(), static_cast<std::size_t>(length)};
@@ -198,12 +200,12 @@ ssize_t UdpReceiver::read_with_options(SocketAddress& source, Coalesced& out) no
 // Returns the number of packets, dropped ones included.
 std::size_t UdpReceiver::deliver(const Coalesced& buffer, RxSink& sink) noexcept {
   if (buffer.fields.source.is_v4() != buffer.fields.destination.is_v4()) {
-    drops_.count(DropReason::kBadIcrc);  // none can be right between families
+    drops_.count(DropReason::kBadIcrc);  // no ICRC is right between two families
     return 1;
   }
   const Entry& entry = entry_for(buffer);
   wire::IcrcFlow::Sized sized;
-  // `next_id`: the IP identification that a send of ours gives.
+  // `next_id` is the IP identification that a sender of ours gives.
   const auto is_packet = [&](std::span<const std::uint8_t> bytes, std::size_t next_id) {
     if (bytes.size() < kLeast) return false;
     if (sized.size() != bytes.size()) sized.be_of(entry.flow, bytes.size());
@@ -221,7 +223,7 @@ std::size_t UdpReceiver::deliver(const Coalesced& buffer, RxSink& sink) noexcept
     if (is_packet(piece, count)) {
       run.add(piece);
     } else if (is_bundle && count == 0 && is_packet(buffer.bytes, 0)) {
-      // By chance a packet ends like a bundle.
+      // The datagram is one packet that ends like a bundle by chance.
       run.add(buffer.bytes);
       cutter = Cutter({}, 0, false);
     } else if (piece.size() >= kLeast) {

@@ -23,21 +23,21 @@ class UdpReceiver {
   UdpReceiver(const UdpReceiver&) = delete;
   UdpReceiver& operator=(const UdpReceiver&) = delete;
 
-  // Returns the number of packets, dropped ones included; 0: there was nothing.
+  // Returns the number of packets, dropped ones included; 0 means that nothing was there.
   std::size_t receive(RxSink& sink) noexcept;
   void want_header_fields() noexcept;
   int fd() const { return fd_; }
   std::uint64_t buffer_bytes() const { return buffer_bytes_; }
 
  private:
-  // One read: up to 64 KiB, with what is said of them.
+  // One read: up to 64 KiB, and what the kernel says about them.
   struct Coalesced {
     std::span<const std::uint8_t> bytes;
-    std::size_t segment_bytes = 0;  // that the kernel has said
+    std::size_t segment_bytes = 0;  // the length that the kernel named; 0: none
     std::uint16_t source_port = 0;
     wire::RxDatagram fields;
   };
-  // What is known of a sender.
+  // What is known about a sender.
   struct Entry {
     IpAddress source;
     IpAddress destination;

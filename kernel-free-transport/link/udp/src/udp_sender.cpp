@@ -22,12 +22,13 @@
 namespace verbena::link {
 namespace {
 
-// What the kernel takes in one segmented send: 64 segments (128 since 6.9).
+// The most segments that the kernel takes in one send: 64 (128 since 6.9).
 constexpr std::size_t kSegmentsMax = 64;
-// To connect a socket costs as much as a few sends gain by it.
+// How many bundles in a row go to an address before a socket is connected to it. To connect costs
+// as much as a few sends gain.
 constexpr std::uint32_t kUntilConnected = 16;
 
-// Those of every packet that names none.
+// Returns whether the IP header fields are those that the sending sockets use by default.
 bool has_usual_fields(const wire::Destination& to) {
   return to.traffic_class == 0 && to.hop_limit == kUsualHopLimit &&
          (to.address.is_v4() || to.flow_label == 0);
@@ -38,7 +39,7 @@ bool is_against_segments(ssize_t sent) {
          sent == -ENOPROTOOPT;
 }
 
-// Byte 4 of the BTH is outside the ICRC: damage there would go unnoticed, so it moves on a byte.
+// Byte 4 of the BTH is outside the ICRC, so damage there would go unnoticed: it moves on by a byte.
 void flip_bit(std::span<std::uint8_t> bytes, Damage damage) {
   std::size_t bit = damage.bit % (bytes.size() * 8);
   if (bit / 8 == 4) bit += 8;
@@ -87,7 +88,8 @@ UdpSender::Outlet::~Outlet() {
 
 std::optional<SocketError> UdpSender::open() {
   int error = open_socket(sockets_[1][0], true);
-  // One of each parity, so that later no packet is lost for want of a descriptor.
+  // One socket of each parity is opened now, so that later no packet is lost for want of a
+  // descriptor.
   if (error == 0 && options_.grh_from_port) error = open_socket(sockets_[0][0], false);
   if (error == 0) return std::nullopt;
   return sending_socket_error(error, local_);
@@ -122,7 +124,7 @@ std::size_t UdpSender::send(wire::TxBatch& batch, std::size_t first, std::size_t
     const wire::Destination& to = batch.destination(rest.front());
     Run run = run_in(batch, rest);
     Socket* socket = socket_for(flow, to.has_grh);
-    // No descriptor was left for a socket, or an address of the other family was asked for.
+    // Either no descriptor was left for a socket, or the address is of the other family.
     if (socket == nullptr || to.address.is_v4() != local_.is_v4()) {
       count_unreachable(run.packets.size());
       rest = rest.subspan(run.packets.size());
@@ -150,20 +152,20 @@ void UdpSender::kick(const IpAddress& address, std::uint32_t slot) noexcept {
   (void)transmit(*socket, {*socket, {}, false}, {bytes, 1, false, 0, {.address = address}});
 }
 
-// The first packets, as many as may go at once: to one destination and one queue pair (the
-// receiving kernel steers the whole buffer by its first packet), back to back, and, unless they
-// make a bundle, of one length but for a shorter last one.
+// Returns the first packets, as many as may go in one send: to one destination and one queue pair
+// (the receiving kernel steers the whole buffer by its first packet), back to back, and, unless
+// they make a bundle, of one length but for a shorter last one.
 UdpSender::Run UdpSender::run_in(const wire::TxBatch& batch, Packets packets) const noexcept {
   const wire::TxBatch::Packet& head = packets.front();
   const bool may_segment = can_segment_.read_relaxed();
   const bool may_bundle = this->may_bundle(batch.destination(head).address);
   if (!may_bundle && !may_segment) return {packets.first(1)};
-  // Where there are no segments, there are no pages for a bundle either.
+  // Where the kernel makes no segments, it keeps no bundle in pages either.
   const std::size_t most = !may_segment ? kInOnePieceMost
                            : may_bundle ? kBundleBytes
                                         : wire::TxBatch::kRunBytes;
-  // The whole word of the header. Its upper byte, which the network may change, is alike in all
-  // that one queue pair sends.
+  // This is the whole word of the header. Its upper byte, which the network may change, is the same
+  // in all packets that one queue pair sends.
   const auto dest_qp = [&](const wire::TxBatch::Packet& p) {
     return wire::load_le32(batch.start_of(p).data() + 4);
   };
@@ -184,8 +186,8 @@ UdpSender::Run UdpSender::run_in(const wire::TxBatch& batch, Packets packets) co
   return {packets.first(count), may_bundle && count > 1};
 }
 
-// The kernel numbers the segments of one send 0, 1, 2 ... in the IP identification, which the
-// ICRC covers: so it does for a socket that probes the path MTU and is not connected.
+// The kernel numbers the segments of one send 0, 1, 2 ... in the IP identification, which the ICRC
+// covers. It does so for a socket that probes the path MTU and is not connected.
 UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Socket& socket,
                                        const Damage* damage) noexcept {
   const wire::Destination& to = batch.destination(run.packets.front());
@@ -200,7 +202,7 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Soc
     if (damage != nullptr) flip_bit(sealed, *damage);
     bytes += sealed.size();
   }
-  // The table of a bundle stands where the batch may go on, for as long as it is sent.
+  // A bundle's table stands where the batch may go on, so those bytes are restored after the send.
   std::array<std::uint8_t, wire::TxBatch::kRoomBehind> behind;
   const auto room_behind = batch.room_behind(run.packets.back());
   std::size_t table = 0;
@@ -214,15 +216,14 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Soc
   const Outcome outcome = transmit(socket, way, message);
   if (run.is_bundle) std::copy_n(behind.begin(), table, room_behind.begin());
   if (way.is_locked) socket.lock.unlock();
-  // A bit flips back for a packet that will be offered again.
+  // The bit flips back if the packets will be offered again.
   if (damage != nullptr && outcome != Outcome::kTaken) {
     for (const wire::TxBatch::Packet& p : run.packets) flip_bit(batch.sealed_bytes(p), *damage);
   }
   return outcome;
 }
 
-// Takes the socket's lock, if nobody has it, for as long as the packets of this way are made and
-// sent.
+// Takes the socket's lock if it is free. send_run() gives it back when it has sent the packets.
 UdpSender::Way UdpSender::way_for(Socket& socket, bool is_bundle,
                                   const wire::Destination& to) noexcept {
   if (!socket.lock.try_lock()) return {socket, compute_flow(socket, to.address), false};
@@ -235,14 +236,15 @@ UdpSender::Outcome UdpSender::transmit(Socket& socket, const Way& way,
                                        const Message& message) noexcept {
   count_call(socket, way.is_locked, message);
   ssize_t sent = try_to_send(way, message);
-  // Of a connected socket: what it sent before found nobody. This went nowhere.
+  // A connected socket reports here that an earlier datagram found no receiver; this one was not
+  // sent.
   if (sent == -ECONNREFUSED) sent = try_to_send(way, message);
   if (sent >= 0) return Outcome::kTaken;
   if (sent == -EAGAIN || sent == -ENOBUFS || sent == -ENOMEM) return Outcome::kFull;
   if (message.packets > 1 && is_against_segments(sent)) {
-    // EIO: a way without checksum offload, on which it will never work.
+    // EIO says that the route has no checksum offload: segments will never work on it.
     if (sent == -EIO) can_segment_.publish(false);
-    // A loopback device with a shorter MTU.
+    // All other errors mean that a loopback device has a shorter MTU.
     if (message.is_bundle && sent != -EIO) can_bundle_.publish(false);
     return Outcome::kNotTogether;
   }
@@ -264,7 +266,7 @@ bool UdpSender::may_bundle(const IpAddress& destination) const noexcept {
   return can_bundle_.read_relaxed() && takes_bundles(options_, local_, destination);
 }
 
-// Of a bundle's.
+// Returns whether the kernel should keep a bundle of this length in pages (kInOnePieceMost).
 bool UdpSender::belongs_in_pages(std::size_t bytes) const noexcept {
   return bytes > kInOnePieceMost && can_segment_.read_relaxed();
 }
@@ -314,7 +316,7 @@ ssize_t UdpSender::send_with_options(const Way& way, const Message& message) con
   }
   if (!has_usual_fields(to)) {
     const bool v4 = to.address.is_v4();
-    // 0 is no hop limit that the kernel takes.
+    // The kernel takes no hop limit of 0.
     const int hops = std::max<int>(to.hop_limit, 1);
     control.add<int>(v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS, to.traffic_class);
     control.add<int>(v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TTL : IPV6_HOPLIMIT, hops);
@@ -324,7 +326,7 @@ ssize_t UdpSender::send_with_options(const Way& way, const Message& message) con
     }
   }
   const SocketAddress address(to.address, options_.port, options_.scope_id);
-  // The kernel only reads what is sent.
+  // The cast is safe because the kernel only reads what is sent.
   iovec part{const_cast<std::uint8_t*>(message.bytes.data()), message.bytes.size()};
   msghdr header{};
   if (!way.is_connected) {
@@ -384,7 +386,7 @@ bool UdpSender::connect(Connection& connection, const wire::Destination& to) noe
   return connection.may_open;
 }
 
-// Null only when no socket of this parity could be opened at all.
+// Returns null only if no socket of this parity could be opened at all.
 UdpSender::Socket* UdpSender::socket_for(Qpn flow, bool has_grh) noexcept {
   Pool& pool = sockets_[has_grh || !options_.grh_from_port ? 1 : 0];
   Socket& wanted = pool[flow.value() % options_.tx_sockets];
@@ -395,7 +397,7 @@ UdpSender::Socket* UdpSender::open_in(Pool& pool, Socket& wanted, bool has_grh) 
   const Guard guard(open_lock_);
   if (wanted.fd.read() >= 0) return &wanted;
   if (may_open_ && open_socket(wanted, has_grh) == 0) return &wanted;
-  // No descriptor to be had: share one that is open.
+  // No descriptor is left: share a socket that is open.
   const auto is_open = [](const Socket& s) { return s.fd.read() >= 0; };
   const auto other = std::find_if(pool.begin(), pool.end(), is_open);
   return other == pool.end() ? nullptr : &*other;

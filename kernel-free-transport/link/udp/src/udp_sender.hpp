@@ -23,9 +23,10 @@ class UdpSender {
   UdpSender(const UdpSender&) = delete;
   UdpSender& operator=(const UdpSender&) = delete;
 
-  // Opens the first socket, so that what fails fails early; the others when they are needed.
+  // Opens the first socket of each parity, so that a failure shows early. The others are opened
+  // when they are needed.
   std::optional<SocketError> open();
-  // In its place: sends from these sockets, which become its own, and opens none.
+  // Replaces open(): sends from these sockets, which it takes over, and opens none.
   std::optional<SocketError> adopt(std::span<const int> fds);
 
   // Returns how many of the `count` packets from `first` on were taken.
@@ -36,7 +37,7 @@ class UdpSender {
 
   struct Calls {
     std::uint64_t all = 0;
-    // For more than one packet.
+    // Calls that sent more than one packet, as segments or as a bundle.
     std::uint64_t segmented = 0;
     std::uint64_t bundles = 0;
   };
@@ -46,7 +47,7 @@ class UdpSender {
   using Packets = std::span<const wire::TxBatch::Packet>;
   enum class Outcome { kTaken, kFull, kNotTogether };
 
-  // A socket of the kernel's, with a port of one parity.
+  // A socket of the kernel, with a source port of one parity.
   struct Outlet {
     Outlet() = default;
     ~Outlet();
@@ -54,65 +55,67 @@ class UdpSender {
     Outlet& operator=(const Outlet&) = delete;
     void take(const SendingSocket& opened) noexcept;
 
-    unsigned which = 0;  // of the sockets of its parity
+    unsigned which = 0;  // its number among the sockets of its parity
     Published<int> fd{-1};
     std::uint16_t port = 0;
   };
-  // One that is connected to where bundles go again and again: with each other send the kernel
-  // looks for the way there. Only for them, as a connected socket's IPv4 identifications are not
-  // known beforehand; within a bundle, which stays on this host, they are 0, 1, 2 ... all the same.
+  // A socket that is connected to an address to which many bundles go: without it the kernel looks
+  // up the route for each send. Only bundles use it, because the IPv4 identifications of a
+  // connected socket are not known beforehand. A bundle stays on this host, and its packets count
+  // as 0, 1, 2 ... anyway.
   struct Connection : Outlet {
     std::optional<IpAddress> destination;
     wire::IcrcFlow flow;
     bool may_open = true;
-    // To where bundles went of late, in a row, while it led elsewhere or nowhere.
+    // Where the last bundles went, and how many in a row, while this socket led elsewhere or
+    // nowhere.
     IpAddress wanted;
     std::uint32_t in_a_row = 0;
   };
-  // One that is not, and the last flows that were computed for it.
+  // An unconnected socket, and the last ICRC flows that were computed for it.
   struct Socket : Outlet {
     struct Entry {
       IpAddress destination;
       wire::IcrcFlow flow;
     };
     static constexpr std::size_t kEntries = 8;
-    Lock lock;  // only ever tried: who does not get it does without what it guards
+    Lock lock;  // only tried: a thread that does not get it does without what it guards
     std::array<Entry, kEntries> cache;
     Connection connection;
-    OwnedCounter calls, segmented_calls, bundles;  // made under the lock
+    OwnedCounter calls, segmented_calls, bundles;  // counted under the lock
   };
   static constexpr unsigned kSocketsMax = 16;  // of each parity
 
   Socket* socket_for(Qpn flow, bool has_grh) noexcept;
-  // The first that is wanted of these.
+  // The sockets of one parity.
   using Pool = std::array<Socket, kSocketsMax>;
   [[gnu::cold]] Socket* open_in(Pool& pool, Socket& wanted, bool has_grh) noexcept;
   int open_socket(Outlet& outlet, bool has_grh) noexcept;
   wire::IcrcFlow compute_flow(const Outlet& outlet, const IpAddress& destination) const noexcept;
-  // Under the socket's lock.
+  // The next three are called under the socket's lock.
   const wire::IcrcFlow& cached_flow(Socket& socket, const IpAddress& destination) noexcept;
   bool leads_to(Connection& connection, const wire::Destination& to) noexcept;
   [[gnu::cold]] bool connect(Connection& connection, const wire::Destination& to) noexcept;
 
-  // Packets that go at once.
+  // Packets that go in one send.
   struct Run {
     Packets packets;
-    bool is_bundle = false;  // else, if there are several, segments
+    bool is_bundle = false;  // otherwise several packets go as segments
   };
   Run run_in(const wire::TxBatch& batch, Packets packets) const noexcept;
   Outcome send_run(wire::TxBatch& batch, const Run& run, Socket& socket,
                    const Damage* damage) noexcept;
-  // What is sent at once: one datagram, or packets that the kernel cuts into segments of so many
-  // bytes.
+  // The content of one send: one datagram, or packets that the kernel cuts into segments of
+  // `segment_bytes`.
   struct Message {
     std::span<const std::uint8_t> bytes;
     std::size_t packets;
     bool is_bundle;
-    std::size_t segment_bytes;  // 0: none; of a bundle, more than it has (kUncut)
+    std::size_t segment_bytes;  // 0: the kernel cuts nothing; kUncut: a bundle in pages
     const wire::Destination& to;
   };
-  // By which of a socket's outlets, where an ICRC starts there, and whether the socket's lock was
-  // taken.
+  // Which of a socket's outlets a send takes, where an ICRC starts there, and whether the socket's
+  // lock was taken.
   struct Way {
     Outlet& outlet;
     wire::IcrcFlow flow;
@@ -125,15 +128,15 @@ class UdpSender {
   bool belongs_in_pages(std::size_t bytes) const noexcept;
   [[gnu::cold]] void count_unreachable(std::size_t packets) noexcept;
   void count_call(Socket& socket, bool is_locked, const Message& message) noexcept;
-  // As sendto and sendmsg return it.
+  // These two return what sendto and sendmsg return, or minus the errno.
   ssize_t send_plainly(const Way& way, const Message& message) const noexcept;
   ssize_t send_with_options(const Way& way, const Message& message) const noexcept;
-  class Control;  // what is said with one send
+  class Control;  // the control messages of one send
 
   IpAddress local_;
   UdpOptions options_;
   UdpStatistics& statistics_;
-  Counter other_calls_, other_segmented_calls_, other_bundles_;  // made without a socket's lock
+  Counter other_calls_, other_segmented_calls_, other_bundles_;  // counted without a socket's lock
   Published<bool> can_segment_{true};
   Published<bool> can_bundle_{true};
   bool may_open_ = true;

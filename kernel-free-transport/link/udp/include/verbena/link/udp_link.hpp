@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The link over UDP: exact RoCEv2 on the wire. Owned by one context, which gives it the receiving
 // socket that the daemon bound and steers (slot_group.hpp). It opens the sending sockets itself, or
-// is given them where it could not: in another network namespace than the port's.
+// is given them if it cannot: when the port is in another network namespace.
 //
-// Receiving: never connect()ed, which would break the steering of every other process; reads
-// bundles and, unless all peers send such, coalesced buffers (UDP_GRO), cuts them into packets,
-// verifies each ICRC and cuts it off.
-// Sending: unconnected sockets with path MTU discovery PROBE, so that the IP identification is
-// known (0, or 0, 1, 2.. in a segmented buffer) and the ICRC over it right; a run of packets of
-// one length from one queue pair to another is one system call, and to a device of ours on this
-// host one of any lengths is (a bundle, which goes by a connected socket where many go). Several
-// sockets, picked by the sending queue pair, keep different ports and with them the kernel's
-// coalescing per queue pair.
+// Receiving: the socket is never connect()ed, which would break the steering of every other
+// process. The link reads bundles and, unless all peers send bundles, coalesced buffers (UDP_GRO),
+// cuts them into packets, verifies each ICRC and cuts it off. Sending: the sockets are unconnected
+// and use path MTU discovery PROBE, so that the IP identification is known (0, or 0, 1, 2.. in a
+// segmented buffer) and the ICRC over it is right. A run of packets of one length from one queue
+// pair to another is one system call. To a device of ours on this host, packets of any lengths are
+// one (a bundle, which takes a connected socket where many go). Several sockets, picked by the
+// sending queue pair, have different ports, which keeps the kernel's coalescing per queue pair.
 //
-// Threads: send() from any, receive() from one at a time, the rest from any.
+// Threads: any thread may call send(), one at a time receive(), any the rest.
 #pragma once
 
 #include <cstdint>
@@ -32,22 +31,24 @@ namespace verbena::link {
 
 struct UdpOptions {
   std::uint16_t port = kRoceUdpPort;  // the destination port of what is sent
-  // Sending sockets, of each parity (grh_port.hpp); all but the first opened when first needed.
+  // The number of sending sockets of each parity (grh_port.hpp). All but the first are opened when
+  // they are needed.
   unsigned tx_sockets = 4;
   int tx_buffer_bytes = 4 << 20;
-  // Where the ports to send from begin (source_ports.hpp); 0: any that are free.
+  // The first port to send from (source_ports.hpp); 0: any that are free.
   std::uint16_t first_source_port = 0;
-  // Fill RxDatagram's traffic class, hop limit, flow label and true destination from the IP header,
-  // which costs 400 ns a read. Otherwise they are 0, 64, 0 and the local address.
+  // Fills RxDatagram's traffic class, hop limit, flow label and true destination from the IP
+  // header, which costs 400 ns a read. Otherwise they are 0, 64, 0 and the local address.
   bool want_ip_fields = false;
-  // InfiniBand persona: the source port says whether there is a GRH. RoCE: there always is.
+  // True for InfiniBand persona: the source port says whether there is a GRH. False for RoCE: there
+  // is always a GRH.
   bool grh_from_port = true;
-  // For link-local IPv6 addresses: the interface's index.
+  // The interface's index, for link-local IPv6 addresses.
   std::uint32_t scope_id = 0;
-  // IP identifications that a correct packet may have; 128 if every peer is one of ours, which
+  // How many IP identifications a correct packet may have; 128 if every peer is one of ours, which
   // makes a damaged packet 512 times less likely to pass (wire/icrc.hpp).
   std::uint32_t ids_accepted = 0x10000;
-  // Counts what UdpStatistics has as unreachable, too; outlives the link.
+  // Also counts what UdpStatistics counts as unreachable; outlives the link.
   Counter* send_failures = nullptr;
 };
 
@@ -62,7 +63,7 @@ struct UdpStatistics {
 // The kernel keeps a datagram's bytes in one piece of memory, or in pages if it is told to send
 // segments. One piece costs less up to this size, pages cost less above it.
 inline constexpr std::size_t kInOnePieceMost = 10 * 1024;
-// A segment size that no datagram reaches: it asks for pages, and nothing is cut.
+// A segment size that no datagram reaches: the kernel then uses pages and cuts nothing.
 inline constexpr std::size_t kUncut = wire::TxBatch::kRunBytes;
 
 class UdpSender;
@@ -70,9 +71,9 @@ class UdpReceiver;
 
 class UdpLink final : public Link {
  public:
-  // Takes `rx_fd` over (closes it at its end). `local` is the address it is bound to, or the
-  // unspecified one. `drops` outlives the link. With `senders` (taken over, too) all is sent from
-  // these (sending_socket.hpp), and none is opened.
+  // Takes over `rx_fd` and closes it at the end. `local` is the address that `rx_fd` is bound to,
+  // or the unspecified one. `drops` outlives the link. If `senders` are given, they are taken over
+  // as well: everything is sent from them (sending_socket.hpp), and no other is opened.
   static Result<std::unique_ptr<UdpLink>, SocketError> open(int rx_fd, const IpAddress& local,
                                                             const UdpOptions& options,
                                                             DropCounters& drops,
@@ -80,7 +81,7 @@ class UdpLink final : public Link {
   ~UdpLink() override;
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
-  // The same for packets [first, first + count) of the batch.
+  // Sends packets [first, first + count) of the batch.
   std::size_t send_part(wire::TxBatch& batch, std::size_t first, std::size_t count,
                         Qpn flow) noexcept;
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
@@ -88,20 +89,22 @@ class UdpLink final : public Link {
   int wait_fd() const noexcept override;
   std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept override;
 
-  // Whether packets of one queue pair to this address go at once, whatever their lengths.
+  // Returns whether packets of one queue pair to this address go in one send, whatever their
+  // lengths.
   bool takes_bundles(const IpAddress& address) const noexcept;
 
-  // Under the receive lock: from now on RxDatagram's traffic class, hop limit and flow label are
-  // what the IP header says, at the price of UdpOptions::want_ip_fields.
+  // From now on RxDatagram's traffic class, hop limit and flow label are what the IP header says,
+  // at the cost that UdpOptions::want_ip_fields names. Under the receive lock.
   void want_header_fields() noexcept;
 
-  // Wakes whoever sleeps on the receiving socket of a slot, with a datagram that carries nothing.
+  // Wakes a thread that sleeps on the receiving socket of a slot, with a datagram that carries
+  // nothing.
   void kick(const IpAddress& address, std::uint32_t slot) noexcept;
 
   const IpAddress& local() const noexcept { return local_; }
   const UdpStatistics& statistics() const { return statistics_; }
-  // System calls made to send, and those of them for more than one packet: cut by the kernel, or as
-  // one datagram to a device of ours on this host.
+  // The number of system calls that sent, and of those among them that sent several packets: as
+  // segments that the kernel cuts, or as a bundle.
   std::uint64_t send_calls() const noexcept;
   std::uint64_t segmented_calls() const noexcept;
   std::uint64_t bundles() const noexcept;
@@ -115,8 +118,8 @@ class UdpLink final : public Link {
   std::unique_ptr<UdpReceiver> receiver_;
 };
 
-// How many datagrams a socket holds whose receive buffer is `buffer_bytes` as the kernel reports
-// it: each costs its whole allocation, not its length.
+// Returns how many datagrams a socket holds if the kernel reports a receive buffer of
+// `buffer_bytes`: each datagram costs its whole allocation, not its length.
 std::uint32_t datagrams_held(std::uint64_t buffer_bytes, std::size_t payload_bytes) noexcept;
 
 }  // namespace verbena::link
