@@ -71,8 +71,8 @@ void FurtherSlots::release(Slot slot) {
   if (known == places_.end()) return;
   const Slot index = known->second;
   std::erase_if(places_, [index](const auto& entry) { return entry.second == index; });
-  // Should the kernel refuse the smaller filter, what is stale comes to a socket that is drained
-  // before its next use.
+  // If the kernel refuses the smaller filter, stale packets come to a socket that is drained before
+  // its next use.
   (void)attach_filter();
   free_.push_back(index);
 }

@@ -30,7 +30,8 @@ std::string describe(unsigned long user, unsigned long inode) {
   return "a program of user " + std::to_string(user);
 }
 
-// A line: "sl local:port remote:port st tx:rx tr:when retransmits uid timeout inode ...".
+// A line has the form "sl local:port remote:port st tx:rx tr:when retransmits uid timeout inode
+// ...".
 std::string find_in(const char* table, const IpAddress& local, std::uint16_t port) {
   std::ifstream file(table);
   std::string line;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who holds a UDP port, in words for an error message.
+// Says who holds a UDP port, in words for an error message.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace verbena::link {
 
-// "a program of user 1000", "the kernel (...)", or "another program" if /proc does not tell.
+// Returns "a program of user 1000", "the kernel (...)", or "another program" if /proc does not
+// tell.
 std::string port_holder(const IpAddress& local, std::uint16_t port);
 
 }  // namespace verbena::link

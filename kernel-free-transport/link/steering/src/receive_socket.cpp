@@ -24,7 +24,7 @@ SocketError socket_error(int error, const std::string& doing, const IpAddress& l
 
 namespace {
 
-// EADDRINUSE and EADDRNOTAVAIL are what users meet; the rest is the system's own words.
+// Users meet EADDRINUSE and EADDRNOTAVAIL. All other errors are told in the system's own words.
 SocketError bind_error(int error, const IpAddress& local, std::uint16_t port) {
   const std::string place = "UDP port " + std::to_string(port) + " of " + local.to_string();
   if (error == EADDRINUSE) {
@@ -36,15 +36,15 @@ SocketError bind_error(int error, const IpAddress& local, std::uint16_t port) {
   return socket_error(error, "binding " + place + " at", local);
 }
 
-// The largest receive buffer that this process may have. FORCE needs a capability and ignores
-// net.core.rmem_max; without it the kernel gives as much as it allows.
+// Asks for the largest receive buffer that this process may have. SO_RCVBUFFORCE needs a capability
+// and ignores net.core.rmem_max; without it the kernel gives as much as it allows.
 void enlarge_receive_buffer(int fd, int bytes) {
   if (::setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) == 0) return;
   ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 }
 
-// Slots that stand for the sockets of others, as the filter asks for them: one question for
-// neighbours that lead to the same socket, because the kernel limits how long a filter may be.
+// Adds the filter's questions for the slots that lead to other slots' sockets. Neighbours that lead
+// to the same socket share one question, because the kernel limits how long a filter may be.
 void add_extra_slots(std::vector<sock_filter>& code, SlotMap::const_iterator first,
                      SlotMap::const_iterator end) {
   while (first != end) {
@@ -79,8 +79,9 @@ void append_steering(std::vector<sock_filter>& code, std::size_t sockets, const 
 
 }  // namespace
 
-// The first socket binds `alone`, without SO_REUSEPORT: were another group of this user there
-// already, ours would be appended to it and every index be wrong. It opens up afterwards.
+// The first socket binds `alone`, without SO_REUSEPORT. If this user had another group on the port,
+// the socket would otherwise be appended to that group, and every index would be wrong.
+// SO_REUSEPORT is set afterwards.
 Result<int, SocketError> open_receive_socket(const IpAddress& local,
                                              const SlotGroupOptions& options, bool alone) {
   const SocketAddress address(local, options.port, options.scope_id);
@@ -123,7 +124,7 @@ Result<bool, SocketError> steer(int fd, const IpAddress& local, const SenderRule
 }
 
 std::size_t drain_socket(int fd) {
-  // Ends even while somebody keeps sending.
+  // The limit ends the loop even if packets keep coming.
   constexpr std::size_t kDatagramsMax = 1u << 20;
   std::size_t count = 0;
   char nothing = 0;

@@ -17,7 +17,7 @@ constexpr std::uint32_t kV6End = kNetwork + 40;
 
 using Code = std::vector<sock_filter>;
 
-// Returns 0 if the source is the local address.
+// Makes instructions that return 0 if the source is the local address.
 Code refuse_local(const IpAddress& local) {
   Code code;
   const std::size_t words = local.is_v4() ? 1 : 4;
@@ -27,7 +27,7 @@ Code refuse_local(const IpAddress& local) {
     const std::uint32_t at =
         local.is_v4() ? kV4Source : kV6Source + static_cast<std::uint32_t>(4 * w);
     code.push_back(statement(BPF_LD | BPF_W | BPF_ABS, at));
-    // Another word: past what is left of this.
+    // If the word differs, this jumps past the rest of these instructions.
     code.push_back(jump(BPF_JMP | BPF_JEQ | BPF_K, word, 0, 2 * (words - w) - 1));
   }
   code.push_back(statement(BPF_RET | BPF_K, 0));
@@ -36,9 +36,9 @@ Code refuse_local(const IpAddress& local) {
 
 }  // namespace
 
-// The first four bytes behind the IP header, whose upper half is the source port, in one load. With
-// IPv4 options there would be an option's kind, and no kind is as high as these ports; with
-// extension headers of IPv6 another protocol would be named.
+// The first four bytes behind the IP header, whose upper half is the source port, are one load.
+// With IPv4 options an option's kind would stand there, and no kind is as high as these ports; with
+// IPv6 extension headers the IP header would not name UDP.
 std::vector<sock_filter> sender_check(const IpAddress& local, const SenderRule& rule) {
   if (rule.first_source_port == 0) return {};
   constexpr std::uint32_t kBlock = 0x10000u - SourcePorts::kCount;

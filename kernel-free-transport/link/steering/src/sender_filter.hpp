@@ -18,8 +18,8 @@ constexpr sock_filter jump(int code, std::uint32_t k, std::size_t if_true, std::
           static_cast<std::uint8_t>(if_false), k};
 }
 
-// Goes on behind its end with what the rule allows, and returns 0 for the rest. Nothing for a rule
-// that allows all.
+// Makes instructions that go on behind their end for what the rule allows, and return 0 for the
+// rest. Makes none for a rule that allows all.
 std::vector<sock_filter> sender_check(const IpAddress& local, const SenderRule& rule);
 
 }  // namespace verbena::link

@@ -55,7 +55,7 @@ Result<SlotGroup::Slot, SocketError> SlotGroup::add_slot() {
   if (!fd) return Failure{fd.error()};
   fds_.push_back(*fd);
   if (auto attached = attach_filter(); !attached) {
-    // Closing the last one moves nobody.
+    // When the last socket closes, the kernel moves no other.
     ::close(fds_.back());
     fds_.pop_back();
     return Failure{attached.error()};
@@ -67,7 +67,7 @@ Result<SlotGroup::Slot, SocketError> SlotGroup::add_extra_slot(Slot slot) {
   VERBENA_CHECK(slot > 0 && slot < fds_.size());
   Slot extra = kMulticastSlot - 1;
   while (extra_.contains(extra)) --extra;
-  // Not one that a socket may still get, as long as there are released ones.
+  // If sockets have come up to this number, only released slots are left.
   const bool is_released = extra < fds_.size();
   if (is_released) {
     if (free_.empty()) return Failure{no_slot_left()};
@@ -91,8 +91,8 @@ void SlotGroup::release(Slot slot) {
     if (entry.first < fds_.size()) free_.push_back(entry.first);
     return true;
   };
-  // Should the kernel refuse the smaller filter, the old one steers stale packets to a socket
-  // that is drained before its next use: nothing to report.
+  // If the kernel refuses the smaller filter, the old one steers stale packets to a socket that is
+  // drained before its next use, so there is nothing to report.
   if (std::erase_if(extra_, leads_here) > 0) (void)attach_filter();
   drain(slot);
   free_.push_back(slot);

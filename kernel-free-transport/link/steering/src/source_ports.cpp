@@ -17,11 +17,11 @@ namespace verbena::link {
 namespace {
 
 constexpr std::uint32_t kBlocks = (0x10000 - SourcePorts::kLowest) / SourcePorts::kCount;
-// Above the kernel's usual ephemeral ports (32768 to 60999).
+// These blocks are above the kernel's usual ephemeral ports (32768 to 60999).
 constexpr std::uint32_t kQuietBlocks = (0x10000 - 61008) / SourcePorts::kCount;
 
-// On every address, of both families where the host has both. Alone at first: a port that another
-// socket of this user has is taken as well.
+// Holds a port on every address, of both families if the host has both. The socket binds before it
+// sets SO_REUSEPORT: a port that another socket of this user has counts as taken as well.
 int hold(std::uint16_t port) {
   const int on = 1;
   const int off = 0;
@@ -31,7 +31,7 @@ int hold(std::uint16_t port) {
   if (!is_v6) fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
   if (is_v6) ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &nothing, sizeof nothing);  // nobody reads it
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &nothing, sizeof nothing);  // no thread reads it
   const SocketAddress all(is_v6 ? IpAddress{} : IpAddress::v4(0), port, 0);
   if (::bind(fd, all.get(), all.size()) == 0 &&
       ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0) {
@@ -46,7 +46,8 @@ int hold(std::uint16_t port) {
 }  // namespace
 
 Result<SourcePorts, SocketError> SourcePorts::reserve() {
-  // From the top, since what is below may be wanted by programs; emulators begin at different ones.
+  // The search begins at the top, since programs may want what is below, and emulators begin at
+  // different blocks.
   const std::uint32_t start = static_cast<std::uint32_t>(random_seed()) % kQuietBlocks;
   for (std::uint32_t i = 0; i < kBlocks; ++i) {
     const std::uint32_t block = i < kQuietBlocks ? (start + i) % kQuietBlocks : i;

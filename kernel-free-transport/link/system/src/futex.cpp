@@ -19,7 +19,8 @@ namespace {
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t),
               "a futex is a bare 32-bit word");
 
-// Where the kernel puts no barriers into other threads, and a wake-up may therefore be missed.
+// How long a thread sleeps if the kernel cannot put barriers into other threads, so that a wake-up
+// may be missed.
 constexpr timespec kUnsure{0, 1'000'000};
 
 // Locks are taken inside verbs calls, which leave errno alone.

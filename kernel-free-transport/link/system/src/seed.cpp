@@ -13,7 +13,7 @@
 
 namespace verbena::link {
 
-// Where the system call is forbidden there are still the bytes that the kernel gave the process
+// If the system call is forbidden, the seed comes from the bytes that the kernel gave the process
 // when it began.
 std::uint64_t random_seed() noexcept {
   const int saved = errno;

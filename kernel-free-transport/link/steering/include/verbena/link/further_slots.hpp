@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The receiving sockets of a further address of a port, beside the one whose sockets a SlotGroup
-// has and by which slots are given out. Most contexts never use it: a slot has a socket here once
-// its context asks for one. What is for other slots comes to socket 0, the daemon's own, which is
-// there from the beginning. As there, sockets are only ever added, and used again. One thread.
+// The receiving sockets of a further address of a port. (The port's own address has a SlotGroup,
+// which also gives out the slots.) Most contexts never use a further address: a slot gets a socket
+// here when its context asks for one. Packets for other slots come to socket 0, the daemon's own,
+// which exists from the beginning. As in a SlotGroup, sockets are only ever added, and used again.
+// One thread.
 #pragma once
 
 #include <map>
@@ -23,12 +24,12 @@ class FurtherSlots {
   FurtherSlots(FurtherSlots&& other) noexcept;
   FurtherSlots& operator=(FurtherSlots&&) = delete;
 
-  // The socket of a context, by its slot and its extra ones; the one that it has, or another. Stays
-  // the group's, as those of SlotGroup.
+  // Returns the socket of a context, given its slot and its extra slots: the one that it has, or a
+  // free one. The group still owns it, as in a SlotGroup.
   Result<int, SocketError> socket_for(Slot slot, std::span<const Slot> extra);
-  // One more slot of a context that may have a socket here.
+  // Adds a slot to a context, if the context has a socket here.
   Result<bool, SocketError> add_extra(Slot slot, Slot extra);
-  // The context has ended.
+  // Takes back the socket of a context that has ended.
   void release(Slot slot);
 
   bool has_socket(Slot slot) const { return places_.contains(slot); }
@@ -45,7 +46,7 @@ class FurtherSlots {
   IpAddress local_;
   SlotGroupOptions options_;
   std::vector<int> fds_;
-  std::vector<Slot> free_;       // indices of sockets that nobody has
+  std::vector<Slot> free_;       // indices of sockets that no context has
   std::map<Slot, Slot> places_;  // slot -> index of its socket
 };
 

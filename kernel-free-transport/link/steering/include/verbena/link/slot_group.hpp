@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// All receiving sockets of one address: UDP port 4791 shared by many processes. The daemon owns a
-// group per port for ever; a context gets a duplicate of one socket's descriptor. The kernel hands
-// each datagram to the socket that the upper ten bits of the destination QPN name, by a filter of a
-// few instructions:
+// All receiving sockets of one address: many processes share UDP port 4791. The daemon owns a
+// group per port as long as it lives; a context gets a duplicate of one socket's descriptor. The
+// kernel hands each datagram to the socket that the upper ten bits of the destination QPN name, by
+// a filter of a few instructions:
 //
 //     destination QPN   23        14 13               0
 //                      +------------+------------------+
@@ -12,15 +12,15 @@
 //     slot < sockets     -> socket [slot]
 //     else, or too short -> socket 0, the daemon's own
 //
-// Before that, what a SenderRule forbids goes to socket 0, too, and there the kernel throws it
-// away: what strangers send takes no room in a context's socket and wakes nobody.
+// What a SenderRule forbids goes to socket 0 before that, and there the kernel throws it away: the
+// packets of strangers take no room in a context's socket and wake no thread.
 //
-// Sockets are only ever added at the end, because a socket that closes makes the kernel move the
-// last one into its place; the group's own descriptors keep every one open, so a context that
-// dies changes nothing. A released slot is drained and used again. Extra slots (a context with
-// more queue pairs than a slot has numbers) are given from the top, 1022 downwards, and where
-// sockets have come up to there, from those that are released: such a one's own socket rests
-// meanwhile. 1023 is the multicast QPN's. One thread.
+// Sockets are only ever added at the end, because the kernel moves the last socket into the place
+// of one that closes. The group's own descriptors keep every socket open, so a context that dies
+// changes nothing. A released slot is drained and used again. Extra slots (for a context with more
+// queue pairs than a slot has numbers) are given from the top, 1022 downwards. When the sockets
+// have come up to there, extra slots are taken from the released ones, whose own sockets are then
+// unused. Slot 1023 belongs to the multicast QPN. One thread.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ namespace verbena::link {
 
 struct SlotGroupOptions {
   std::uint16_t port = kRoceUdpPort;
-  // Asked of the kernel for each socket; it gives what net.core.rmem_max allows.
+  // The size that each socket asks for. The kernel may limit it to net.core.rmem_max.
   int receive_buffer_bytes = 4 << 20;
   std::uint32_t scope_id = 0;  // for link-local IPv6 addresses
   SenderRule senders{};
@@ -56,17 +56,17 @@ class SlotGroup {
   SlotGroup(SlotGroup&& other) noexcept;
   SlotGroup& operator=(SlotGroup&&) = delete;
 
-  // A slot of its own for a context: one released before, drained, or a new one at the end.
+  // Gives a context a slot of its own: a released one, drained, or a new one at the end.
   Result<Slot, SocketError> add_slot();
-  // One more slot number for the context that owns `slot`.
+  // Gives the context that owns `slot` one more slot number.
   Result<Slot, SocketError> add_extra_slot(Slot slot);
-  // The context has died: its slot and its extra slots are free for others.
+  // Frees the slot and the extra slots of a context that has died.
   void release(Slot slot);
 
-  // The socket of a slot that add_slot() gave, or of slot 0. Stays the group's: send a duplicate
-  // (SCM_RIGHTS makes one). Never connect() it, never close it.
+  // Returns the socket of slot 0 or of a slot that add_slot() gave. It stays the group's: send a
+  // duplicate (SCM_RIGHTS makes one), never connect() it, never close it.
   int fd(Slot slot) const;
-  // The slot whose socket gets packets for slot number `slot`, as the filter decides.
+  // Returns the slot whose socket gets the packets for slot number `slot`, as the filter decides.
   Slot owner_of(Slot slot) const;
   // Throws away what waits in the slot's socket; returns how many datagrams that were.
   std::size_t drain(Slot slot);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The clocks of the process. The engine has none; whoever drives it passes these in, one reading
-// per batch of work (22 ns each, the coarse one 5 ns).
+// The clocks of the process. The engine has none: the thread that drives it passes the time in, and
+// reads the clock once per batch of work (22 ns).
 #pragma once
 
 #include <time.h>
@@ -18,9 +18,9 @@ inline TimeNs read_clock(clockid_t id) noexcept {
   return static_cast<TimeNs>(now.tv_sec) * 1'000'000'000u + static_cast<TimeNs>(now.tv_nsec);
 }
 
-// Never steps back; what every deadline is measured on.
+// Never steps back. All deadlines are measured on this clock.
 inline TimeNs monotonic_now_ns() noexcept { return read_clock(CLOCK_MONOTONIC); }
-// Since 1970, for captures and time stamps that people read.
+// Counts from 1970, for captures and time stamps that people read.
 inline TimeNs realtime_now_ns() noexcept { return read_clock(CLOCK_REALTIME); }
 
 }  // namespace verbena::link

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How a thread sleeps on a taken `verbena::Lock`: on a futex. The engine makes no system calls, so
-// this is installed from here, once, before threads share an engine. Idempotent.
+// this room installs the function that does, once, before threads share an engine. Idempotent.
 #pragma once
 
 namespace verbena::link {

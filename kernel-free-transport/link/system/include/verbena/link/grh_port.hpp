@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One bit beside each packet: whether its sender asked for a global route. An InfiniBand receiver
-// of datagrams sees a GRH or does not, but RoCEv2 has an IP header always. So a port with
-// InfiniBand persona says it by the parity of the UDP source port: even, a GRH; odd, none. The
-// rule lives here only. On a RoCE port nobody asks: there is always a GRH.
+// One bit beside each packet: whether its sender asked for a global route. On InfiniBand the
+// receiver of a UD message sees whether there is a GRH, but in RoCEv2 there is always an IP header.
+// So a port with InfiniBand persona says it by the parity of the UDP source port: even, a GRH; odd,
+// none. Only this file knows the rule. On a RoCE port there is always a GRH.
 #pragma once
 
 #include <cstdint>

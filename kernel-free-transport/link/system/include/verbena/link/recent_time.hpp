@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The time as it was a few microseconds ago at most, for whoever has just looked: a message that
-// follows another one at once need not read the clock (22 ns). How long ago that was says the
-// processor's tick counter, one instruction; where there is none, nothing is ever recent.
+// The time as it was a few microseconds ago at most, if a thread has read the clock that recently:
+// a message that follows another one at once need not read the clock (22 ns). The processor's tick
+// counter, one instruction, says how long ago that was; without such a counter nothing is ever
+// recent.
 //
-// One thread at a time looks, any may ask. A deadline that is worked out from a recent time comes
-// so much sooner, never later.
+// One thread at a time calls look(), any thread now(). A deadline that is computed from a recent
+// time comes earlier by the age of that time, never later.
 #pragma once
 
 #include <atomic>
@@ -19,10 +20,12 @@ namespace verbena::link {
 template <Clock kClock, std::uint64_t (*kTicks)() noexcept>
 class RecentTimeOf {
  public:
-  // 3 to 16 us. Far less than any deadline of the engine, and less than an acknowledgement is held.
+  // These ticks take 3 to 16 us: far less than any deadline of the engine, and less than an
+  // acknowledgement is held.
   static constexpr std::uint64_t kSpan = 16'384;
 
-  // Reads the clock. The ticks before it, so that what is between makes the time older, not newer.
+  // Reads the clock. The ticks are read first: a delay between the two makes the time older, not
+  // newer.
   [[gnu::noinline]] TimeNs look() noexcept {
     const std::uint64_t ticks = kTicks();
     const TimeNs now = kClock();
@@ -30,18 +33,18 @@ class RecentTimeOf {
     ticks_.store(ticks, std::memory_order_release);
     return now;
   }
-  // What it said when it was last looked at, if that is recent; else it is read.
+  // Returns the time of the last look() if that is recent; otherwise reads the clock.
   TimeNs now() const noexcept { return is_recent() ? last() : kClock(); }
-  // So, too, for who may look.
+  // Does what now() does, and keeps the time that it reads. For the thread that may call look().
   TimeNs now_or_look() noexcept { return is_recent() ? last() : look(); }
 
  private:
-  // A counter that seems to have gone back makes it not recent, either.
+  // A counter that seems to have gone back makes the time not recent either.
   bool is_recent() const noexcept {
     const std::uint64_t looked = ticks_.load(std::memory_order_acquire);
     return looked != 0 && kTicks() - looked < kSpan;
   }
-  // Asked after the ticks: of this look, or of a later one.
+  // Called after the ticks were read: returns the time of their look() or of a later one.
   TimeNs last() const noexcept { return time_.load(std::memory_order_acquire); }
 
   std::atomic<std::uint64_t> ticks_{0};

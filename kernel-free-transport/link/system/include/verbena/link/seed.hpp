@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where chance comes from, outside of the engine: the kernel.
+// Random numbers for all rooms outside of the engine: they come from the kernel.
 #pragma once
 
 #include <cstdint>
 
 namespace verbena::link {
 
-// A seed that nobody can guess. Never waits; leaves errno alone.
+// Returns a seed that no one can guess. Never waits; leaves errno alone.
 std::uint64_t random_seed() noexcept;
 
 }  // namespace verbena::link

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An IpAddress and a port as the kernel wants them, and back. IPv4 is AF_INET here, never mapped.
+// Converts an IpAddress and a port to the kernel's form and back. IPv4 is AF_INET here, never
+// mapped.
 #pragma once
 
 #include <netinet/in.h>
@@ -14,7 +15,7 @@ namespace verbena::link {
 
 class SocketAddress {
  public:
-  // Room for the kernel to write into.
+  // Makes room for an address that the kernel writes.
   SocketAddress() = default;
   SocketAddress(const IpAddress& ip, std::uint16_t port, std::uint32_t scope_id) {
     if (ip.is_v4()) {
@@ -34,7 +35,7 @@ class SocketAddress {
   sockaddr* room() { return &storage_.any; }
   static constexpr socklen_t kRoom = sizeof(sockaddr_in6);
 
-  // What the kernel wrote into room().
+  // Returns the address that the kernel wrote into room().
   IpAddress ip() const {
     if (family() == AF_INET) return IpAddress::v4(ntohl(storage_.v4.sin_addr.s_addr));
     IpAddress address;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Why a socket could not be had: the errno, and a sentence for people that says what to do.
+// Why a socket could not be opened: the errno, and a sentence for people that says what to do.
 #pragma once
 
 #include <string>

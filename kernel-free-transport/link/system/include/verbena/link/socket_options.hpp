@@ -19,7 +19,7 @@
 
 namespace verbena::link {
 
-// Of linux/in6.h, which does not go together with netinet/in.h.
+// These come from linux/in6.h, which cannot be included beside netinet/in.h.
 inline constexpr int kIpv6FlowInfo = 11;
 inline constexpr int kIpv6AutoFlowLabel = 70;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// System calls of the data path, past the C library: its own would be points at which a cancelled
-// thread ends, within a verb that is none on any adapter and holds locks; and they change errno,
-// which verbs leave alone. Each returns what the kernel does: minus the error, if it is negative.
+// System calls of the data path that bypass the C library. The library's functions are cancellation
+// points: a thread would end inside a verb that holds locks and that is no such point on any
+// adapter. They also change errno, which verbs leave alone. Each function returns what the kernel
+// returns: minus the errno if it fails.
 #pragma once
 
 #include <fcntl.h>
@@ -83,7 +84,7 @@ inline ssize_t write_bytes_at(int fd, const void* bytes, std::size_t size,
   return call_kernel(SYS_pwrite64, fd, bytes, size, at);
 }
 
-// How many of an epoll's descriptors are readable now: one at most, which is `event`.
+// Returns how many of an epoll's descriptors are readable now: one at most, which is then `event`.
 inline int look_at(int epoll_fd, epoll_event& event) noexcept {
   return static_cast<int>(call_kernel(SYS_epoll_pwait, epoll_fd, &event, 1, 0, nullptr, 0));
 }

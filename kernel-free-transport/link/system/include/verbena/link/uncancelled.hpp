@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is called meanwhile is no point at which a cancelled thread ends, whatever system calls it
-// makes. For what happens seldom; the data path's have system_calls.hpp.
+// While this object exists, the thread cannot be cancelled in any system call that it makes. For
+// what happens seldom; the data path has system_calls.hpp.
 #pragma once
 
 #include <pthread.h>
