@@ -12,7 +12,7 @@
 namespace verbena::link {
 namespace {
 
-// In the range that RoCEv2 names for source ports.
+// Makes up a port in the range that RoCEv2 names for source ports.
 std::uint16_t made_up_port(std::uint32_t flow, bool has_grh) {
   const auto port = static_cast<std::uint16_t>(0xc000 | ((flow * 2) & 0x3ffe));
   return source_port_says_grh(port) == has_grh ? port : static_cast<std::uint16_t>(port + 1);
@@ -20,7 +20,7 @@ std::uint16_t made_up_port(std::uint32_t flow, bool has_grh) {
 
 }  // namespace
 
-// Holds the lock while records of one time are made.
+// Holds the lock while records with one time are made.
 class CaptureLink::Recording {
  public:
   explicit Recording(CaptureLink& owner) : owner_(owner) {
@@ -84,8 +84,8 @@ void CaptureLink::stop() noexcept {
 
 std::size_t CaptureLink::send_as(wire::TxBatch& batch, Qpn flow, Fate fate) noexcept {
   if (!running_.read_relaxed()) return inner_->send(batch, flow);
-  // Held across the send, and the time is that before: an answer, read by another thread, comes
-  // later in the file.
+  // The lock is held across the send, and the time is that before it: an answer that another thread
+  // reads comes later in the file.
   const Recording recording(*this);
   const std::size_t taken = inner_->send(batch, flow);
   for (const wire::TxBatch::Packet& packet : batch.packets().first(taken)) {
@@ -96,7 +96,7 @@ std::size_t CaptureLink::send_as(wire::TxBatch& batch, Qpn flow, Fate fate) noex
 
 std::size_t CaptureLink::send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept {
   if (running_.read_relaxed()) {
-    // Before, because the inner link damages the batch's own bytes.
+    // Packets are recorded first, because the inner link damages the batch's own bytes.
     const Recording recording(*this);
     for (const wire::TxBatch::Packet& packet : batch.packets()) {
       record_sent(batch, packet, flow, recording.when(), Fate::kDamaged);
@@ -124,7 +124,8 @@ bool CaptureLink::is_recorded_by_sender(const IpAddress& source) noexcept {
          recorded_by_sender_.end();
 }
 
-// A sender that does not know yet that captures show ordinary packets may send others.
+// Leaves merged packets out. A sender may still send them before it knows of the capture, which
+// shows ordinary packets only.
 void CaptureLink::record_received(const wire::RxDatagram& datagram) noexcept {
   if (!running_.read_relaxed() || datagram.psns > 1 || is_recorded_by_sender(datagram.source)) {
     return;
@@ -138,7 +139,7 @@ void CaptureLink::record_received(const wire::RxDatagram& datagram) noexcept {
   record.source_port = made_up_port(0, datagram.has_grh);
   record.traffic_class = datagram.traffic_class;
   record.hop_limit = datagram.hop_limit;
-  if (datagram.piggybacked_ack) {  // as the packet that it is, which comes before
+  if (datagram.piggybacked_ack) {  // recorded as a packet of its own, in front
     std::array<std::uint8_t, wire::PiggybackedAck::kPacketSize> ack;
     datagram.piggybacked_ack->write_packet(datagram.bytes.data(), ack.data());
     put(record, ack);

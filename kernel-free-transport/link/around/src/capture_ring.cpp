@@ -26,7 +26,7 @@ constexpr std::size_t kCapacityMin = 64 * 1024;
 constexpr std::size_t kCapacityMax = 1u << 30;
 constexpr std::uint64_t kAnewAfter = 256 * 1024;
 constexpr std::uint64_t kWhat = 0x3150414342525656;  // "VVRBCAP1"
-// Nobody may shrink the memory under the other side (SIGBUS) or add seals of his own.
+// Neither side may shrink the memory under the other (SIGBUS) or add seals of its own.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 static_assert(std::is_trivially_copyable_v<CaptureRecord>);
@@ -44,13 +44,13 @@ Failure<SocketError> ring_failure(int error, const char* doing) {
 
 struct CaptureRing::Header {
   std::uint64_t what;
-  // The writer's.
+  // Written by the writer.
   alignas(kLine) std::atomic<std::uint64_t> head;
   std::atomic<std::uint64_t> base;
   std::atomic<std::uint64_t> recorded;
   std::atomic<std::uint64_t> dropped;
   std::atomic<std::uint32_t> activity;
-  // The reader's.
+  // Written by the reader.
   alignas(kLine) std::atomic<std::uint64_t> tail;
 };
 
@@ -116,8 +116,8 @@ void CaptureRing::copy_out(std::uint64_t begin, void* to, std::size_t size) cons
   std::memcpy(static_cast<std::uint8_t*>(to) + first, records, size - first);
 }
 
-// The fence stands between this store and the writer's look at the clock, as the reader's stands
-// between its look at the clock and that at this word: one of the two sees the other.
+// This fence stands between this store and the writer's look at the clock, the reader's between its
+// look at the clock and its look at this word: one of the two sees the other.
 void CaptureWriter::begin() noexcept {
   ring_.header().activity.store(++activity_, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -142,7 +142,7 @@ void CaptureWriter::put(const CaptureRecord& record, const std::uint8_t* packet)
   header.head.store(head_, std::memory_order_release);
 }
 
-// With a reader who keeps up the same few pages are used again and again, which stay in the caches.
+// If the reader keeps up, the same few pages are used again and again, and stay in the caches.
 void CaptureWriter::begin_anew_if_empty() noexcept {
   if (ring_.header().tail.load(std::memory_order_acquire) != head_) return;
   tail_seen_ = base_ = head_;
@@ -152,7 +152,7 @@ void CaptureWriter::begin_anew_if_empty() noexcept {
 bool CaptureWriter::has_room(std::uint64_t size) noexcept {
   if (head_ + size - tail_seen_ <= ring_.capacity_) return true;
   const std::uint64_t tail = ring_.header().tail.load(std::memory_order_acquire);
-  if (tail < tail_seen_ || tail > head_) return false;  // no reader of ours
+  if (tail < tail_seen_ || tail > head_) return false;  // the reader breaks the rules
   tail_seen_ = tail;
   return head_ + size - tail_seen_ <= ring_.capacity_;
 }

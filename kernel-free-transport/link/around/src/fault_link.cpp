@@ -18,7 +18,7 @@ namespace {
 
 using wire::TxBatch;
 
-// What the inner link would not take is offered again after this long.
+// How long until a packet that the inner link did not take is offered again.
 constexpr TimeNs kFullRetryNs = 100'000;
 
 // A packet on its way, and what is to become of it.
@@ -27,50 +27,50 @@ struct Passing {
   const wire::Destination& destination;
   Qpn flow;
   std::optional<Damage> damage;
-  const TxBatch::Packet& before;  // of what kind it is
-  bool is_ruled = false;          // a rule took it
+  const TxBatch::Packet& before;  // the packet as it was in its batch
+  bool is_ruled = false;          // a rule changed it, repeated it or held it back
 };
 
 struct Held {
   TimeNs due = 0;
-  std::uint64_t sequence = 0;  // first in, first out among those due at once
+  std::uint64_t sequence = 0;  // first in, first out among packets that are due at once
   Qpn flow;
   wire::Destination destination;
   std::optional<Damage> damage;
   TxBatch::Packet before{};
   std::vector<std::uint8_t> bytes;
-  std::uint32_t behind = 0;  // so many packets of its flow are to overtake it
-  std::uint64_t name = 0;    // of one that a rule holds back (hash_of)
+  std::uint32_t behind = 0;  // how many packets of its flow still have to overtake it
+  std::uint64_t name = 0;    // hash_of() its name if a rule holds it back
   bool is_ruled = false;
 
-  // For a heap with the earliest on top.
+  // Orders a heap that has the earliest on top.
   bool operator<(const Held& other) const {
     return std::pair(due, sequence) > std::pair(other.due, other.sequence);
   }
   Passing passing() const { return {bytes, destination, flow, damage, before, is_ruled}; }
 };
 
-// Never 0.
+// Returns a hash that is never 0.
 std::uint64_t hash_of(const fault::PacketName& name) {
   return fault::hash_of(
              {name.sender, static_cast<std::uint64_t>(name.direction), name.says, name.number}) |
          1u;
 }
 
-// What is known of one sending queue pair.
+// What is known about one sending queue pair.
 struct FlowState {
   fault::Flow flow;
   fault::Script script{};
-  std::uint32_t created = 0;  // of which queue pair, and which of its lives
+  std::uint32_t created = 0;  // which queue pair it is, and which of its lives
   std::uint32_t lives = 0;
   TimeNs line_free = 0;
-  TimeNs not_before = 0;      // what comes now waits for what is held back
-  std::uint32_t waiting = 0;  // packets that are to be overtaken
+  TimeNs not_before = 0;      // new packets wait until then for those that are held back
+  std::uint32_t waiting = 0;  // packets that still have to be overtaken
 };
 
 }  // namespace
 
-// All that is behind the lock. Packets that may go at once gather in a burst, which leaves as one
+// All that the lock guards. Packets that may go at once gather in a burst, which leaves as one
 // batch; the others wait in a heap.
 class FaultLink::Line {
  public:
@@ -106,7 +106,8 @@ class FaultLink::Line {
   bool holds_any() const { return !held_.empty(); }
   TimeNs next_due() const { return held_.empty() ? kNever : held_.front().due; }
 
-  // Judges every packet; what is not lost or held back has gone to the inner link on return.
+  // Judges every packet. On return, all that are neither lost nor held back have gone to the inner
+  // link.
   void pass(const TxBatch& batch, Qpn flow, TimeNs now) {
     const FaultRule* const rule = rule_of(flow);
     for (const TxBatch::Packet& p : batch.packets()) {
@@ -129,7 +130,7 @@ class FaultLink::Line {
   static constexpr std::size_t kRoomBytes =
       TxBatch::kMaxPackets * (wire::kMaxPacket + wire::kIcrcSize);
 
-  // Null: no fault strikes this flow.
+  // Returns null if no fault strikes this flow.
   const FaultRule* rule_of(Qpn flow) const {
     auto found = rules_.find(flow.value());
     if (found == rules_.end()) found = rules_.find(0);
@@ -141,7 +142,8 @@ class FaultLink::Line {
     if (rule.counters != nullptr) rule.counters->count(what);
   }
 
-  // Null: for want of room, or of a rule of a script.
+  // Counts a packet as lost. `rule` is null if a script took the packet, or if no rule strikes its
+  // flow.
   void lose(const FaultRule* rule, fault::Direction direction) {
     drops_.count(DropReason::kInjected);
     if (rule == nullptr) return;
@@ -173,7 +175,8 @@ class FaultLink::Line {
   void meet(const Passing& packet, const FaultRule* rule, const TxBatch& batch, TimeNs now) {
     using fault::Direction;
     if (rule != nullptr) count(*rule, FaultCounter::kPackets);
-    // Made before there were faults, which are for ordinary packets, and repeated as such.
+    // A merged packet was made before there were faults, which are for ordinary packets. It is
+    // lost, and its sender repeats it as ordinary packets.
     if (packet.before.psns != 0) return lose(rule, Direction::kRequest);
     try {
       FlowState& state = state_of(packet.flow, batch.origin());
@@ -197,7 +200,7 @@ class FaultLink::Line {
     return !script_.empty() && held_names_.contains(hash_of(name));
   }
 
-  // What is not lost.
+  // Passes on a packet that is not lost: now or later, once or twice.
   void carry(Passing packet, const FaultRule* rule, FlowState& state, const fault::Verdict& verdict,
              const fault::Fate& fate, const fault::PacketName& name, TimeNs now) {
     alter(packet, verdict);
@@ -228,7 +231,7 @@ class FaultLink::Line {
     if (verdict.behind == 0 && state.waiting != 0) note_overtaking(packet.flow, state, now);
   }
 
-  // What rules change of it, in a copy: until the next packet.
+  // Makes the rules' changes in a copy, which stays valid until the next packet.
   void alter(Passing& packet, const fault::Verdict& verdict) {
     if (verdict.breaks_icrc) {
       packet.damage = Damage{static_cast<std::uint32_t>(packet.bytes.size() * 8)};
@@ -240,7 +243,7 @@ class FaultLink::Line {
     packet.bytes = altered_;
   }
 
-  // One more packet of the flow has gone: what waited for it goes now.
+  // Counts that one more packet of the flow has gone, and sends what waited only for this one.
   void note_overtaking(Qpn flow, FlowState& state, TimeNs now) {
     for (Held& held : held_) {
       if (!(held.flow == flow) || held.behind == 0 || --held.behind != 0) continue;
@@ -274,20 +277,20 @@ class FaultLink::Line {
     if (rule.settings.bytes_per_second > 0) count(rule, FaultCounter::kRateLimited);
   }
 
-  // How long until the line has carried this packet and those before it.
+  // Returns how long until the line has carried this packet and those before it.
   TimeNs wait_for_line(FlowState& state, const FaultRule& rule, std::size_t bytes, TimeNs now) {
     const std::uint64_t rate = rule.settings.bytes_per_second;
     if (rate == 0) return 0;
     return wait_for(rule.flow.value() == 0 ? general_line_free_ : state.line_free, bytes, rate,
                     now);
   }
-  // `free`: when the line has carried those before.
+  // `free` is when the line has carried the packets before.
   static TimeNs wait_for(TimeNs& free, std::size_t bytes, std::uint64_t rate, TimeNs now) {
     free = std::max(free, now) + (bytes + wire::kIcrcSize) * 1'000'000'000u / rate;
     return free - now;
   }
 
-  // False: there is no room for it.
+  // Returns false if there is no room for the packet.
   bool hold(const Passing& p, TimeNs due, std::uint64_t name = 0, std::uint32_t behind = 0) {
     if (held_bytes_ + p.bytes.size() > kHeldBytesMax) return false;
     held_.push_back({due,
@@ -306,7 +309,7 @@ class FaultLink::Line {
     return true;
   }
 
-  // Into the burst, which keeps to one flow.
+  // Adds a packet to the burst, which keeps to one flow.
   void emit(const Passing& p, TimeNs now) {
     if (!burst_.empty() && (p.damage || p.is_ruled || !(burst_flow_ == p.flow))) flush(now);
     std::uint8_t* room = burst_.begin(p.bytes.size());
@@ -350,14 +353,14 @@ class FaultLink::Line {
   std::uint64_t program_;
   DropCounters& drops_;
   bool has_faults_ = false;
-  std::unordered_map<std::uint32_t, FaultRule> rules_;  // by flow; 0: the general one
+  std::unordered_map<std::uint32_t, FaultRule> rules_;  // by flow; 0: the general rule
   std::vector<fault::ActiveRule> script_;
   std::unordered_map<std::uint32_t, FlowState> flows_;
   std::vector<std::uint8_t> altered_;
   TimeNs general_line_free_ = 0;
-  std::unordered_map<std::uint64_t, TimeNs> lines_free_;  // by the rule that set it up
+  std::unordered_map<std::uint64_t, TimeNs> lines_free_;  // by the rule that set the line up
   std::vector<Held> held_;
-  std::unordered_multiset<std::uint64_t> held_names_;  // once for each copy
+  std::unordered_multiset<std::uint64_t> held_names_;  // one entry for each copy
   std::size_t held_bytes_ = 0;
   std::uint64_t sequence_ = 0;
   std::unique_ptr<std::uint8_t[]> room_;  // large, and untouched until there is a fault
@@ -373,8 +376,8 @@ FaultLink::FaultLink(std::unique_ptr<Link> inner, std::uint64_t program, DropCou
 
 FaultLink::~FaultLink() = default;
 
-// Inactive means that nothing is held back either: a queue pair's packets then go straight to
-// the inner link, and none of them can still be on its way from here on another thread.
+// Inactive also means that nothing is held back: a queue pair's packets then go straight to the
+// inner link, and no other thread can still be sending one of them from here.
 void FaultLink::publish() {
   next_due_.publish(line_->next_due());
   active_.publish(line_->has_faults() || line_->holds_any());

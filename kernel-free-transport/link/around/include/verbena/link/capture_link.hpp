@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A decorator that records what passes into a capture's ring (capture_ring.hpp), from which
-// `verbena capture` makes a file. It never waits for a reader. Source ports are made up: one for
-// each sending queue pair, with the parity of grh_port.hpp. Costs a load while no capture runs.
+// A decorator that records all packets that pass into a capture's ring (capture_ring.hpp), from
+// which `verbena capture` makes a file. It never waits for a reader. It makes up source ports: one
+// for each sending queue pair, with the parity of grh_port.hpp. While no capture runs, it costs a
+// load.
 //
-// Threads: as Link says; start(), leave_out() and stop() at any time from any thread. While a
+// Threads: as Link says; any thread may call start(), leave_out() and stop() at any time. While a
 // capture runs, sends wait for each other, so that the ring's order is the order of what happened.
 #pragma once
 
@@ -24,17 +25,17 @@ class CaptureLink final : public Link {
  public:
   CaptureLink(std::unique_ptr<Link> inner, const IpAddress& local, Clock clock = &monotonic_now_ns);
 
-  // Records into the ring from now on; a capture that was running ends. What comes from these
-  // addresses is left out: it is recorded where it is sent.
+  // Records into the ring from now on; a capture that was running ends. Packets that come from
+  // `recorded_by_sender` are left out, because they are recorded where they are sent.
   void start(CaptureRing ring, std::vector<IpAddress> recorded_by_sender);
-  // The same from these addresses in place of those before.
+  // Replaces the addresses whose packets are left out.
   void leave_out(std::vector<IpAddress> recorded_by_sender);
   void stop() noexcept;
-  // In a forked child, where the ring is the parent's and the lock may be held by a thread that is
-  // not there.
+  // Stops recording in a forked child, where the ring is the parent's and a thread that does not
+  // exist there may hold the lock.
   void abandon() noexcept { running_.publish(false); }
   bool is_running() const noexcept { return running_.read_relaxed(); }
-  // What reached the port by another way than this link.
+  // Records what reached the port by another way than this link.
   void record_received(const wire::RxDatagram& datagram) noexcept;
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override {
@@ -79,7 +80,7 @@ class CaptureLink final : public Link {
 
   Lock lock_;  // guards the writer
   std::optional<CaptureWriter> writer_;
-  Lock addresses_lock_;  // guards the addresses; never held for long, as the other is
+  Lock addresses_lock_;  // guards the addresses; never held for long, unlike lock_
   std::vector<IpAddress> recorded_by_sender_;
 };
 

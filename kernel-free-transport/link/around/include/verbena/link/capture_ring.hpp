@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Packets on their way to a capture: a bounded buffer in shared memory between a context, which
 // records what it sends and receives, and the program that writes the file. To record is to copy,
-// and waits for nobody: what does not fit is left out and counted. A process that dies leaves whole
+// and never waits: what does not fit is left out and counted. A process that dies leaves whole
 // records behind, which can still be read.
 //
-//     page 0            capacity bytes, round and round
-//    +-----------------+-----------------------------------------------+
+//     page 0            capacity bytes, which are used as a circle
+//    +-----------------+--------------------------------------------------+
 //    | positions,      | CaptureRecord, packet, padding to 8 | CaptureR.. |
-//    | counters        |                                               |
-//    +-----------------+-----------------------------------------------+
+//    | counters        |                                     |            |
+//    +-----------------+--------------------------------------------------+
 //
-// Records of one ring are in the order of their times. To merge several rings, a reader needs to
-// know up to when it has seen everything: a writer says that it is at it before it reads the clock
-// (CaptureWriter::begin), so a reader that reads the clock, and then finds a ring at rest, knows
-// that nothing older will come from there.
+// Records of one ring are in the order of their times. A reader that merges several rings needs to
+// know up to when it has seen everything. A writer announces that it records before it reads the
+// clock (CaptureWriter::begin). So a reader that reads the clock, and then finds a ring at rest,
+// knows that no older record will come from there.
 //
 // Neither side believes the other: positions and lengths are checked, the memory cannot shrink.
 #pragma once
@@ -32,7 +32,8 @@ namespace verbena::link {
 
 struct CaptureRecord {
   enum class Direction : std::uint8_t { kInbound = 1, kOutbound = 2 };
-  // By an injected fault; kRuled: changed, repeated or held back by a rule.
+  // What an injected fault did to the packet. kRuled: a rule changed it, repeated it or held it
+  // back.
   enum class Fate : std::uint8_t { kCarried = 0, kLost = 1, kDamaged = 2, kRuled = 3 };
 
   TimeNs time = 0;  // CLOCK_MONOTONIC
@@ -40,8 +41,8 @@ struct CaptureRecord {
   IpAddress destination;
   std::uint32_t flow_label = 0;
   std::uint32_t sender = 0;  // the sending queue pair; 0: not known
-  std::uint32_t length = 0;  // of the packet, BTH .. pad
-  std::uint32_t kept = 0;    // of these bytes follow: long ones are cut
+  std::uint32_t length = 0;  // length of the packet, BTH .. pad
+  std::uint32_t kept = 0;    // how many of its bytes follow: long packets are cut
   std::uint16_t source_port = 0;
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 0;
@@ -51,12 +52,13 @@ struct CaptureRecord {
 
 class CaptureRing {
  public:
-  // Of which pages are used only as far as the reader is behind.
+  // Pages of the ring are used only as far as the reader is behind.
   static constexpr std::size_t kDefaultCapacity = 16u << 20;
 
-  // A new ring's descriptor; `capacity` bytes of records, a power of two from 64 KiB on.
+  // Creates a ring and returns its descriptor; `capacity` bytes of records, a power of two from 64
+  // KiB on.
   static Result<int, SocketError> create(std::size_t capacity = kDefaultCapacity);
-  // Maps a ring that create() made, in whatever process. Leaves `fd` open.
+  // Maps a ring that create() made, in any process. Leaves `fd` open.
   static Result<CaptureRing, SocketError> map(int fd);
 
   CaptureRing(CaptureRing&& other) noexcept;
@@ -70,7 +72,7 @@ class CaptureRing {
 
   CaptureRing(void* memory, std::size_t capacity) : memory_(memory), capacity_(capacity) {}
   Header& header() const;
-  // From `begin` on in the memory, which is round.
+  // These two copy from position `begin` on in the memory, which is a circle.
   void copy_in(std::uint64_t begin, const void* from, std::size_t size) const;
   void copy_out(std::uint64_t begin, void* to, std::size_t size) const;
 
@@ -83,10 +85,12 @@ class CaptureWriter {
  public:
   explicit CaptureWriter(CaptureRing ring) : ring_(std::move(ring)) {}
 
-  // Before the clock is read for records that follow, and behind the last of them.
+  // begin() comes before the clock is read for the records that follow, end() behind the last of
+  // them.
   void begin() noexcept;
   void end() noexcept;
-  // `record.kept` bytes of the packet. Counts it if there is no room.
+  // Records the packet, of which `record.kept` bytes are kept. Counts it as dropped if there is no
+  // room.
   void put(const CaptureRecord& record, const std::uint8_t* packet) noexcept;
 
  private:
@@ -96,7 +100,7 @@ class CaptureWriter {
   CaptureRing ring_;
   std::uint64_t head_ = 0;
   std::uint64_t tail_seen_ = 0;
-  std::uint64_t base_ = 0;  // the position that is at the beginning of the memory
+  std::uint64_t base_ = 0;  // the position at the beginning of the memory
   std::uint32_t activity_ = 0;
 };
 
@@ -104,26 +108,26 @@ class CaptureReader {
  public:
   explicit CaptureReader(CaptureRing ring) : ring_(std::move(ring)) {}
 
-  // Changes with each begin() and end(); odd between the two. After a look at the clock: records
-  // that are behind a later begin() have later times.
+  // Changes with each begin() and end(); odd between the two. To be called after a look at the
+  // clock: records behind a later begin() have later times.
   std::uint32_t activity() const noexcept;
-  // The next record; the same until pop().
+  // Returns the next record, the same one until pop(); null if there is none.
   const CaptureRecord* front() noexcept;
-  // Its packet: front()->kept bytes, into `room` of at least as many.
+  // Copies the packet of front(), which has front()->kept bytes, into `room` of at least as many.
   void copy_packet(std::uint8_t* room) const noexcept;
   void pop() noexcept;
 
-  // Packets that fitted in, and those that did not, since the ring was made.
+  // The numbers of packets that fitted in and that did not, since the ring was made.
   std::uint64_t recorded() const noexcept;
   std::uint64_t dropped() const noexcept;
-  // The writer broke the rules: nothing more comes from here.
+  // Returns whether the writer broke the rules. No more records come from it then.
   bool is_broken() const noexcept { return is_broken_; }
 
  private:
   CaptureRing ring_;
   std::optional<CaptureRecord> front_;
   std::uint64_t tail_ = 0;
-  std::uint64_t base_ = 0;  // of the record in front
+  std::uint64_t base_ = 0;  // the writer's base for the record in front
   bool is_broken_ = false;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A decorator that makes any link as bad as a network can be: loss, damage, duplication,
 // reordering, delay, a slow line; for one queue pair or for all, by chance or by the rules of a
-// script. Faults strike what is sent. While none is set it costs a load. What happens to a packet
-// is decided in verbena/fault: it depends on the seed and on the packet alone.
+// script. Faults strike packets that are sent. While no fault is set, the decorator costs a load.
+// The room verbena/fault decides what happens to a packet, from the seed and the packet alone.
 //
 // Threads: as Link says; rules may change at any time from any thread.
 #pragma once
@@ -23,28 +23,28 @@
 namespace verbena::link {
 
 struct FaultRule {
-  Qpn flow{};                         // the sending queue pair; 0: each that has no rule of its own
-  fault::Settings settings{};         // without faults: it is spared from the general rule
-  FaultCounters* counters = nullptr;  // outlives the rule; null: nobody counts
-  bool starts_counting = false;       // from 0
+  Qpn flow{};                         // the sending queue pair; 0: all without a rule of their own
+  fault::Settings settings{};         // without faults: spares the flow from the general rule
+  FaultCounters* counters = nullptr;  // outlives the rule; null: nothing is counted
+  bool starts_counting = false;       // whether the counters begin at 0
 };
 
 class FaultLink final : public Link {
  public:
-  // What is held back at most, as in a router's buffer.
+  // How many bytes are held back at most, as in a router's buffer.
   static constexpr std::size_t kHeldBytesMax = 16u << 20;
-  // So long a packet waits for others to overtake it.
+  // How long a packet waits for others to overtake it.
   static constexpr TimeNs kOvertakenMost = 500'000'000;
 
-  // `program` names the program that sends, the same in each of its runs.
+  // `program` names the program that sends; it is the same in each of its runs.
   FaultLink(std::unique_ptr<Link> inner, std::uint64_t program, DropCounters& drops,
             Clock clock = &monotonic_now_ns);
   ~FaultLink() override;
 
-  // In place of those before; at most one for each flow. A rate of the general rule is the rate of
-  // all its flows. What is held back already still goes out at its time.
+  // Replaces the rules; at most one for each flow. The rate of the general rule is the rate of all
+  // its flows together. Packets that are held back already still go out at their time.
   void set_rules(std::span<const FaultRule> rules);
-  // Rules of scripted faults, in place of those before. One that stays, by its id, has been in
+  // Replaces the rules of scripted faults. A rule that was there before, by its id, has been in
   // force since it first came, and goes on counting.
   void set_script(std::vector<fault::ActiveRule> script);
 
@@ -63,11 +63,12 @@ class FaultLink final : public Link {
     return inner_->capacity_packets(packet_bytes);
   }
 
-  // When the next of what is held back is to go, or kNever; sends what is due.
+  // next_due() returns when the next packet that is held back has to go, or kNever; release_due()
+  // sends what is due.
   TimeNs next_due() const noexcept { return next_due_.read(); }
   void release_due() noexcept;
 
-  // What is sent or received passes unchanged, and nothing of before is held back.
+  // Returns whether all packets pass unchanged, and none is held back.
   bool is_idle() const noexcept { return !active_.read(); }
   Link& inner() { return *inner_; }
 
