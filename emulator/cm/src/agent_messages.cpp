@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which connection a message belongs to, and what is said when it belongs to none.
+// Finds the connection that a message belongs to, and answers messages that belong to none.
 #include "verbena/base/check.hpp"
 #include "verbena/cm/agent.hpp"
 
@@ -9,7 +9,7 @@ using enum ConnectionState;
 
 namespace {
 
-// The peer ended up here with data still possible on the wire, or is alive as far as we know.
+// Returns true if the connection is alive, as far as this side knows.
 bool is_alive(const Connection& c) {
   switch (c.state()) {
     case kReqReceived:
@@ -54,7 +54,7 @@ Connection* Agent::addressee(const Origin& origin, const Mad& mad) {
           Connection* c = find(message.remote_comm_id);
           if (c != nullptr) return c;
         }
-        // A REJ for a timeout may come from a peer that never learnt our ID.
+        // A REJ for a timeout may come from a peer that has never learned this side's ID.
         if constexpr (std::is_same_v<std::decay_t<decltype(message)>, Rej>) {
           const std::uint64_t guid = read_bits(message.info, Field{"ca_guid", 0, 0, 64});
           const auto it = by_remote_id_.find({origin, guid, message.local_comm_id});
@@ -89,7 +89,7 @@ bool Agent::is_stale(TimeNs now, const Origin& origin, const Req& req) {
   if (it == by_remote_qpn_.end() || req.service_type == ServiceType::kExtended) return false;
   const Connection* old = connection(it->second);
   if (old == nullptr || !is_alive(*old)) return false;
-  // The peer has lost the old connection, else its queue pair would not ask anew.
+  // The peer has lost the old connection. Otherwise its queue pair would not ask anew.
   disconnect(now, old->id());
   return true;
 }

@@ -103,7 +103,7 @@ bool Connection::reject(TimeNs now, RejectReason reason,
   switch (state_) {
     case kReqSent:
     case kMraReqReceived:
-      // The peer may hold the REQ: it finds its connection by this CA and communication ID.
+      // The peer may hold the REQ. It finds its connection by this CA GUID and communication ID.
       rej.answered = Answered::kNone;
       write_bits(rej.info, Field{"ca_guid", 0, 0, 64}, local_ca_guid_);
       rej.info_length = 8;
@@ -192,7 +192,7 @@ void Connection::send_drep(std::uint64_t transaction_id) {
 void Connection::enter_timewait(TimeNs now) {
   set_state(kTimewait);
   stop_waiting();
-  // Twice the packet lifetime: the ACK timeout is one lifetime doubled already.
+  // Timewait lasts twice the packet lifetime. The ACK timeout is already one lifetime doubled.
   const std::uint8_t exponent = std::min<std::uint8_t>(negotiated_.path.local_ack_timeout, 18);
   deadline_ = now + cm_timeout_ns(exponent);
 }

@@ -19,7 +19,7 @@ void Connection::handle_first_req(const IpAddress& peer, const Mad& mad, const R
       cm_timeout_ns(std::min<std::uint8_t>(req.local_response_timeout, 22)), cm_timeout_ns(14));
   negotiated_.remote_qpn = req.local_qpn;
   negotiated_.send_psn = req.starting_psn;
-  negotiated_.responder_resources = req.initiator_depth;  // what they may ask, we answer
+  negotiated_.responder_resources = req.initiator_depth;  // this side answers the peer's reads
   negotiated_.initiator_depth = req.responder_resources;
   negotiated_.retry_count = req.retry_count;
   negotiated_.rnr_retry_count = req.rnr_retry_count;
@@ -53,7 +53,7 @@ void Connection::handle_duplicate_req() {
       break;
     }
     default:
-      break;  // late; the peer has our REP or will have it
+      break;  // a late REQ: the peer has the REP or will get it
   }
 }
 
@@ -91,7 +91,7 @@ void Connection::on(TimeNs, const Mad& mad, const Rep& rep) {
       break;
     case kEstablished:
       if (passive_ || !is_from_peer(rep.local_comm_id)) return;
-      send(Rtu{.local_comm_id = id_, .remote_comm_id = remote_id_});  // the first was lost
+      send(Rtu{.local_comm_id = id_, .remote_comm_id = remote_id_});  // the first RTU was lost
       break;
     default:
       break;
@@ -113,7 +113,7 @@ void Connection::on(TimeNs now, const Mad&, const Mra& mra) {
     set_state(kMraReqReceived);
   } else if (state_ == kRepSent && mra.answered == Answered::kRep &&
              is_from_peer(mra.local_comm_id)) {
-    // The REP is repeated all the while, because nothing else makes up for a lost RTU.
+    // Repeats the REP during all that time, because nothing else makes up for a lost RTU.
     retries_left_ = static_cast<std::uint32_t>(max_retries_ * ((longer - now) / response_timeout_));
     set_state(kMraRepReceived);
   }
@@ -123,7 +123,7 @@ void Connection::on(TimeNs now, const Mad& mad, const Rej& rej) {
   switch (state_) {
     case kReqSent:
     case kMraReqReceived:
-      // No REP was sent from here: somebody else's, in our name, was answered.
+      // This side has sent no REP: the REJ answers one that another node has sent in its name.
       if (rej.answered == Answered::kRep) return;
       if (rej.reason == RejectReason::kStaleConnection) {
         enter_timewait(now);
@@ -163,12 +163,12 @@ void Connection::on(TimeNs now, const Mad& mad, const Dreq& dreq) {
       set_state(kDreqReceived);
       post(CmEventKind::kDreqReceived, &mad);
       break;
-    case kDreqSent:  // both hung up at once
+    case kDreqSent:  // both sides disconnected at once
       send_drep(mad.transaction_id);
       enter_timewait(now);
       post(CmEventKind::kDrepReceived, &mad);
       break;
-    case kTimewait:  // our DREP was lost
+    case kTimewait:  // this side's DREP was lost
       send_drep(mad.transaction_id);
       break;
     default:
@@ -182,8 +182,8 @@ void Connection::on(TimeNs now, const Mad& mad, const Drep& drep) {
   post(CmEventKind::kDrepReceived, &mad);
 }
 
-// No call of rdma_cm would let a program take the path. Nothing is remembered, so that a duplicate
-// is answered as the first was.
+// Refuses the path, because no call of rdma_cm would let a program take it. Keeps no state, so that
+// a duplicate gets the same answer.
 void Connection::on(TimeNs, const Mad& mad, const Lap& lap) {
   if (state_ != kEstablished) return;
   Apr apr{.local_comm_id = id_, .remote_comm_id = lap.local_comm_id};

@@ -20,7 +20,7 @@ bool put(std::array<std::uint8_t, N>& out, const PrivateData& data, std::size_t 
   return true;
 }
 
-// IP addresses go in front of the user's data.
+// Puts the IP addresses in front of the user's data.
 template <std::size_t N>
 bool put_request_data(std::array<std::uint8_t, N>& out, const RdmaId& id, const PrivateData& data) {
   const std::size_t offset = user_data_offset(id.source);
@@ -67,7 +67,7 @@ std::optional<Req> req_of(const RdmaId& id, const PortInfo& port, const PathReco
     req.service_type = ServiceType::kExtended;
     req.extended_type = kExtendedXrc;
   }
-  constexpr std::uint16_t kPermissiveLid = 0xffff;  // RoCE has none
+  constexpr std::uint16_t kPermissiveLid = 0xffff;  // RoCE has no LIDs
   req.primary.local_lid = port.roce ? kPermissiveLid : path.slid;
   req.primary.remote_lid = port.roce ? kPermissiveLid : path.dlid;
   req.primary.local_gid = path.sgid;

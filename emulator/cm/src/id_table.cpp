@@ -8,7 +8,7 @@
 namespace verbena::cm {
 
 RdmaId& IdTable::add(ChannelId channel) {
-  // Cyclic over 15 bits; when so many are taken, over those beyond.
+  // Handles go round within 15 bits, and above them once all of those are taken.
   const bool is_short = ids_.size() < kFirstLongHandle - kFirstHandle;
   IdHandle& next = is_short ? next_handle_ : next_long_handle_;
   const IdHandle first = is_short ? kFirstHandle : kFirstLongHandle;

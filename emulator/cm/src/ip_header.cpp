@@ -11,7 +11,7 @@ constexpr Field kIpVersion{"ip_version", 1, 0, 4};
 constexpr Field kSourcePort{"source_port", 2, 0, 16};
 constexpr std::size_t kSourceAt = 4;
 constexpr std::size_t kDestinationAt = 20;
-constexpr std::size_t kV4At = 12;  // within an address
+constexpr std::size_t kV4At = 12;  // place of an IPv4 address within the 16 bytes
 
 IpAddress read_address(std::span<const std::uint8_t> at, bool v4) {
   if (v4) {

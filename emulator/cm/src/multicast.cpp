@@ -12,7 +12,7 @@ constexpr std::uint8_t kIpv4Signature = 0x40;
 constexpr std::uint8_t kIpv6Signature = 0x60;
 constexpr std::uint8_t kIpoibSignature = 0x1b;
 
-// ff12:401b:ffff:0000:0000:0000:0iii:iiii for IPv4, ff12:601b:ffff:<80 bits> for IPv6. With
+// Returns ff12:401b:ffff:0000:0000:0000:0iii:iiii for IPv4, ff12:601b:ffff:<80 bits> for IPv6. With
 // rdma_cm's signature the fourth byte is 01.
 Gid infiniband_mgid(const SocketAddress& group, PortSpace space) {
   Gid mgid;
@@ -33,7 +33,7 @@ Gid infiniband_mgid(const SocketAddress& group, PortSpace space) {
   return mgid;
 }
 
-// ff1x:a01b:... was assigned by a subnet administrator and is taken as it is.
+// Recognises ff1x:a01b:..., which a subnet administrator has assigned. It is used unchanged.
 bool is_assigned_mgid(const IpAddress& ip) {
   return ip.bytes[0] == 0xff && (ip.bytes[1] & 0xf0) == 0x10 && ip.bytes[2] == 0xa0 &&
          ip.bytes[3] == kIpoibSignature;

@@ -18,7 +18,7 @@ QpType qp_type_of(const Req& req) {
   }
 }
 
-// Depth and resources change their meaning with the point of view.
+// Swaps depth and resources, whose meaning depends on the point of view.
 ConnParam param_of(const Req& req, std::span<const std::uint8_t> user_data) {
   ConnParam p;
   p.qp_num = req.local_qpn;

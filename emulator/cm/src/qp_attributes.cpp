@@ -7,14 +7,15 @@ namespace verbena::cm {
 namespace {
 
 constexpr std::uint8_t kRate = 16;  // 100 Gb/s, as ibv_rate
-// 4.096 us * 2^16 = 0.27 s, as Linux says on RoCE. It makes the ACK timeout of 0.54 s, which is a
-// peer's patience with a process that gets no processor: losses are made up for long before.
+// 4.096 us * 2^16 = 0.27 s, the value of Linux on RoCE. It leads to an ACK timeout of 0.54 s, which
+// bears with a peer whose process gets no processor. Lost packets are recovered long before.
 constexpr std::uint8_t kPacketLifeTime = 16;
 constexpr std::uint8_t kRoceHopLimit = 64;
 
 enum : std::uint32_t { kRemoteWrite = 2, kRemoteRead = 4, kRemoteAtomic = 8 };
 
-// From the REQ to the end of the connection; all but INIT need the peer's queue pair.
+// Attributes are known from the REQ to the end of the connection. All but INIT need the peer's
+// queue pair.
 bool knows_attributes(ConnectionState state, std::uint32_t qp_state) {
   using enum ConnectionState;
   switch (state) {
@@ -41,7 +42,7 @@ PathRecord path_of(const RdmaId& id, const PortInfo& port, const RemotePort& rem
   path.slid = port.lid;
   path.dlid = remote.lid;
   path.hop_limit = port.roce ? kRoceHopLimit : 0;
-  // Once there is a request, both sides have the path that it names.
+  // Once there is a request, both sides use the traffic class of its path.
   path.traffic_class = connection == nullptr ? id.tos : connection->negotiated().path.traffic_class;
   path.pkey = port.pkey;
   path.mtu = port.mtu;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What programs call.
+// The calls that programs make.
 #include "verbena/cm/rdma_cm.hpp"
 
 #include <algorithm>
@@ -172,7 +172,7 @@ int RdmaCm::resolve_route(ChannelId channel, IdHandle handle) {
     post(*id, RdmaEventType::kRouteError, -ENODEV);
     return 0;
   }
-  // From a port that is down no question reaches a subnet administrator; RoCE asks none.
+  // A port that is down cannot reach a subnet administrator. RoCE needs none.
   if (!port->roce && !ports_.is_active(port->device)) {
     post(*id, RdmaEventType::kRouteError, -ETIMEDOUT);
     return 0;
@@ -228,8 +228,8 @@ int RdmaCm::set_option(ChannelId channel, IdHandle handle, std::uint32_t level, 
   return 0;
 }
 
-// Path records of the caller's making (ibacm): taken as "the route is known". The path itself
-// is arithmetic here, so nothing in the records can differ and still be right.
+// Takes path records of the caller's making (ibacm) as "the route is known". The path itself is
+// arithmetic here, so records that are right cannot differ from it.
 int RdmaCm::set_path(RdmaId& id, std::span<const std::uint8_t> records) {
   if (!has_usable_path(records) || id.state != IdState::kAddressResolved) return EINVAL;
   id.state = IdState::kRouteResolved;
@@ -283,14 +283,14 @@ int RdmaCm::accept(TimeNs now, ChannelId channel, IdHandle handle, std::uint64_t
     id->qp_num = param->qp_num;
     id->srq = param->srq;
     error = id->is_ud() ? accept_ud(now, *id, *param, ece) : accept_rc(now, *id, *param, ece);
-    // Events that wait carry the ID's name: an acceptance without one leaves it.
+    // Waiting events carry the ID's uid, so an acceptance without a uid leaves it.
     if (error == 0 && uid != 0) id->uid = uid;
   } else if (id->is_ud()) {
     error = accept_ud(now, *id, ConnParam{}, ece);
   } else if (!agent_.send_rtu(now, id->comm)) {
     error = EINVAL;
   }
-  // As Linux does: the peer need not wait for what cannot be accepted.
+  // As Linux does, tells the peer, which need not wait for what cannot be accepted.
   if (error != 0) (void)reject(now, channel, handle, 0, {});
   drain(now);
   return error;
@@ -340,7 +340,7 @@ int RdmaCm::disconnect(TimeNs now, ChannelId channel, IdHandle handle) {
   RdmaId* id = nullptr;
   if (const int error = find(channel, handle, id)) return error;
   if (id->comm == 0) return EINVAL;
-  // What is disconnected already stays so, without complaint.
+  // A connection that has ended already stays so, and that is no error.
   agent_.disconnect(now, id->comm);
   drain(now);
   return 0;
@@ -374,7 +374,7 @@ int RdmaCm::join(ChannelId channel, IdHandle handle, std::uint64_t uid,
   if (id->state != IdState::kBound && id->state != IdState::kAddressResolved) return EINVAL;
   const PortInfo* port = id->device ? ports_.find(*id->device) : nullptr;
   if (port == nullptr) return EINVAL;
-  if (address.is_any() && port->roce) return EINVAL;  // nobody assigns groups
+  if (address.is_any() && port->roce) return EINVAL;  // RoCE has no administrator to assign groups
   if (!may_add_object(channel)) return ENOMEM;
 
   membership = memberships_.add(*id, uid);
@@ -447,7 +447,7 @@ std::set<limits::Holder> RdmaCm::listening_processes() const {
   return processes;
 }
 
-// Whether the process's shares are what it really holds.
+// Returns true if the process's shares are what it really holds.
 bool RdmaCm::holds_its_shares(limits::Holder process) const {
   std::size_t objects = channels_.waiting_for(process);
   std::size_t ports = 0;

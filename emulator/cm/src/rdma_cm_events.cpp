@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the network, the clock and devices bring, and what programs hear of it.
+// Handles what the network, the clock and devices bring, and tells programs of it.
 #include <algorithm>
 #include <cerrno>
 #include <memory>
@@ -22,11 +22,11 @@ Family family_of(const IpHeader& header) {
 // --- events that programs read ----------------------------------------------------------------
 
 void RdmaCm::post(RdmaId& id, RdmaEvent event) {
-  // A request that nobody has accepted has no name the program would know.
+  // A request that is not accepted yet has no uid by which the program would know it.
   if (id.uid == 0) {
     const bool ends = event.type != RdmaEventType::kAddrChange;
-    // What brings an ID or is of a membership is for IDs that programs made, with or without a
-    // name.
+    // Events that bring an ID or belong to a membership are for IDs that programs made, with or
+    // without a uid.
     const bool is_own = event.request == 0 && event.membership == 0;
     if (ends && is_own && !id.missed) id.missed = std::make_unique<RdmaEvent>(event);
     return channels_.wake(id.channel, id.handle);
@@ -101,7 +101,7 @@ void RdmaCm::break_promise(ChannelId channel, IdHandle handle, std::uint64_t uid
   if (!shares_.objects.may_take(process_of(channel))) return;
   if (id->uid == 0) id->uid = uid;
   if (id->missed) return post(*id, *std::exchange(id->missed, nullptr));
-  // Whoever ended it himself waits for nothing.
+  // A program that has ended the connection itself waits for nothing.
   if (id->state != IdState::kDisconnected) post(*id, RdmaEventType::kConnectError, -error);
 }
 
@@ -110,7 +110,8 @@ void RdmaCm::break_promise(ChannelId channel, IdHandle handle, std::uint64_t uid
 RdmaId& RdmaCm::new_id(ChannelId channel) {
   shares_.objects.take(process_of(channel));
   RdmaId& id = ids_.add(channel);
-  // Now, because a program asks for its queue pair's attributes before it connects or accepts.
+  // The PSN is chosen now, because a program asks for its queue pair's attributes before it
+  // connects or accepts.
   id.starting_psn = static_cast<std::uint32_t>(random_.next()) & kMask24;
   return id;
 }
@@ -126,7 +127,7 @@ void RdmaCm::destroy(TimeNs now, RdmaId& id, std::uint32_t& withdrawn) {
   ids_.erase(handle);
 }
 
-// Takes back unread events; the request that an unread CONNECT_REQUEST brought dies with it.
+// Takes back unread events, and destroys the requests that an unread CONNECT_REQUEST brought.
 std::uint32_t RdmaCm::withdraw(TimeNs now, ChannelId channel, IdHandle owner,
                                std::uint32_t membership) {
   const EventChannels::Gone gone = channels_.take_back(channel, owner, membership);
@@ -174,9 +175,9 @@ TimeNs RdmaCm::next_deadline() const {
   return std::min({early_.next_deadline(), neighbours_.next_deadline(), agent_.next_deadline()});
 }
 
-// Events may make the agent produce more of both; until it is quiet.
+// Goes on until the agent is quiet, because events may make it produce more datagrams and events.
 void RdmaCm::drain(TimeNs now) {
-  CmOutputs out = std::exchange(spare_, {});  // who drains meanwhile has none, and does without
+  CmOutputs out = std::exchange(spare_, {});  // a nested drain() finds no memory here
   for (;;) {
     out = agent_.take_outputs(std::move(out));
     if (out.mads.empty() && out.events.empty()) break;
@@ -206,7 +207,7 @@ void RdmaCm::on_sidr_response(RdmaId& id, const CmEvent& cause) {
 }
 
 void RdmaCm::on_connection_event(RdmaId& id, const CmEvent& cause) {
-  // Who is told that the connection ended hears of the end of timewait, and of nothing else.
+  // A program that was told of the end hears of the end of timewait and of nothing else.
   const bool is_last = cause.kind == CmEventKind::kTimewaitExit;
   if (id.state != (is_last ? IdState::kDisconnected : IdState::kConnecting)) return;
   const std::optional<RdmaEvent> event = connection_event(cause);
@@ -248,7 +249,7 @@ RdmaId* RdmaCm::listener_for(const ServiceRequest& request, const PortInfo& port
   if (header) {
     found = port_table_.listener(name->space, name->port, family_of(*header), header->destination);
   }
-  // No listener for these as IP addresses: they may be an AF_IB program's own data.
+  // No listener has these bytes as IP addresses: they may be an AF_IB program's own data.
   if (found == 0) {
     found = port_table_.listener(name->space, name->port, Family::kIb, port.gid.as_ip());
   }

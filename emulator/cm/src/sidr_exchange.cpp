@@ -4,7 +4,7 @@
 namespace verbena::cm {
 namespace {
 
-// As long as the next repetition may reasonably take to come.
+// How long the next repetition may reasonably take to come.
 constexpr TimeNs kKeepReply = 4 * cm_timeout_ns(kResponseTimeout);
 
 }  // namespace

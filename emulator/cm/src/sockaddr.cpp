@@ -10,7 +10,7 @@
 namespace verbena::cm {
 namespace {
 
-// The family stands first, in host order; all else is in network order but the scope ID.
+// The family comes first, in host order. All else is in network order except the scope ID.
 //   in   2 port   4 address
 //   in6  2 port   4 flow info   8 address   24 scope ID
 //   ib   2 P_Key  4 flow info   8 GID   24 service ID   32 service mask   40 scope ID

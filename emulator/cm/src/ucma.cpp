@@ -12,7 +12,7 @@ namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 
-// Younger than the headers of the distribution.
+// Commands that are newer than the headers of the distribution.
 constexpr std::uint32_t kResolveIbService = 23;
 constexpr std::uint32_t kWriteCmEvent = 24;
 
@@ -32,11 +32,11 @@ struct WriteCmEvent {
   std::uint32_t event;
   std::uint32_t status;
   std::uint64_t argument;
-  std::uint8_t other_parameters[304];  // of events that nobody may write
+  std::uint8_t other_parameters[304];  // for events that programs may not write
 };
 static_assert(sizeof(WriteCmEvent) == 328);
 
-// Cut or zero-extended to the structure of today.
+// Cuts the bytes or extends them with zeros to today's structure.
 template <typename T>
 T load(Bytes bytes) {
   T value{};
@@ -44,7 +44,7 @@ T load(Bytes bytes) {
   return value;
 }
 
-// The first bytes of the structure that even the oldest library sends.
+// Returns false if there are fewer bytes than even the oldest library sends.
 template <typename T>
 bool load_at_least(Bytes bytes, std::size_t oldest, T& value) {
   if (bytes.size() < oldest) return false;
@@ -59,10 +59,10 @@ struct Call {
   ChannelId other;
   Bytes body;
   Bytes attached;
-  std::size_t room;  // `out` of the header
+  std::size_t room;  // size of the response buffer (`out` of the header)
   UcmaReply reply;
 
-  // Answers need at least `oldest` bytes of room.
+  // Answers with `value`, cut to the response buffer, which must hold at least `oldest` bytes.
   template <typename T>
   int answer(std::uint64_t address, const T& value, std::size_t oldest = sizeof(T)) {
     if (room < oldest) return ENOSPC;
@@ -159,7 +159,7 @@ int query_route(Call& c) {
 }
 
 int answer_path(Call& c, std::uint64_t address, const RouteInfo& info) {
-  // rdma_ucm_query_path_resp, whose last member is an array of any length.
+  // This is rdma_ucm_query_path_resp, whose last member is an array of any length.
   struct {
     std::uint32_t num_paths;
     std::uint32_t reserved;

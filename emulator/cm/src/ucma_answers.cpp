@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What librdmacm asks of an ID once it has an event, asked beforehand by the same commands.
+// Asks beforehand, by the same commands, what librdmacm asks about an ID once it has an event.
 #include <array>
 #include <cstring>
 #include <limits>
@@ -69,7 +69,7 @@ void Ucma::answers_after(ChannelId channel, const RdmaEvent& event,
     written.body.option = question.argument;
     std::array<std::uint8_t, sizeof written> bytes;
     std::memcpy(bytes.data(), &written, sizeof written);
-    // Questions change nothing, so no time passes.
+    // Questions change nothing, so any time will do.
     UcmaReply reply = execute_in(std::move(spare_), 0, channel, bytes, {}, 0);
     if (reply.error == 0) take({question.command, question.argument, reply.response});
     spare_ = std::move(reply.response);

@@ -133,7 +133,7 @@ ib_user_path_rec to_user_path(const PathRecord& path) {
   abi.traffic_class = path.traffic_class;
   abi.numb_path = 1;
   abi.sl = path.sl;
-  abi.mtu_selector = abi.rate_selector = abi.packet_life_time_selector = 2;  // exactly
+  abi.mtu_selector = abi.rate_selector = abi.packet_life_time_selector = 2;  // 2: exactly
   abi.rate = path.rate;
   abi.packet_life_time = path.packet_life_time;
   return abi;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The structures of <rdma/rdma_user_cm.h> from and to the plain values of the rdma_cm layer.
-// Private to the codec.
+// Translates between the structures of <rdma/rdma_user_cm.h> and the plain values of the rdma_cm
+// layer. Private to the codec.
 #pragma once
 
 #include <rdma/rdma_user_cm.h>
@@ -15,12 +15,12 @@ inline Ece from_abi(const rdma_ucm_ece& abi) { return {abi.vendor_id, abi.attr_m
 rdma_ucm_event_resp to_abi(const RdmaEvent& event);
 ib_uverbs_qp_attr to_abi(const QpAttr& attr);
 ib_user_path_rec to_user_path(const PathRecord& path);
-// As a subnet administrator would send it (IBTA Vol 1, 15.2.5.16), with the flags of a path that
-// is good for everything.
+// Returns the record that a subnet administrator would send (IBTA Vol 1, 15.2.5.16), with the flags
+// of a path that serves all purposes.
 ib_path_rec_data to_path_data(const PathRecord& path);
 
-// The addresses of an ID as sockaddr_in6 (QUERY_ROUTE), sockaddr_storage (QUERY ADDR) and as
-// GIDs in sockaddr_ib (QUERY GID).
+// Return the addresses of an ID: as sockaddr_in6 (QUERY_ROUTE), as sockaddr_storage (QUERY ADDR),
+// and as GIDs in sockaddr_ib (QUERY GID).
 rdma_ucm_query_route_resp to_route_response(const RouteInfo& info);
 rdma_ucm_query_addr_resp to_addr_response(const RouteInfo& info);
 rdma_ucm_query_addr_resp to_gid_response(const RouteInfo& info);

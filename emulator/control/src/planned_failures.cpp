@@ -11,7 +11,7 @@
 namespace verbena::control {
 namespace {
 
-// Nothing if the digits are not the number of a call.
+// Returns nothing if the digits are not the number of a call.
 std::optional<std::uint64_t> number_in(std::string_view digits) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);

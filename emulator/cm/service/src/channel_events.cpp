@@ -15,7 +15,7 @@ namespace verbena::cm_service {
 using control::CmEventPage;
 
 std::unique_ptr<ChannelEvents> ChannelEvents::create() {
-  // Nobody may shrink the memory under us (SIGBUS).
+  // The seals keep a client from shrinking the memory, which would cause SIGBUS here.
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   control::UniqueFd fd(::memfd_create("verbena-events", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd || ::ftruncate(fd.get(), sizeof(CmEventPage)) != 0 ||
@@ -24,12 +24,13 @@ std::unique_ptr<ChannelEvents> ChannelEvents::create() {
   }
   void* at = ::mmap(nullptr, sizeof(CmEventPage), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (at == MAP_FAILED) return nullptr;
-  // The file's zeros are its beginning: to construct them would touch every page.
+  // The file's zeros are a valid page. To construct one would touch all of its memory.
   return std::unique_ptr<ChannelEvents>(
       new ChannelEvents(std::move(fd), std::launder(static_cast<CmEventPage*>(at))));
 }
 
-// Whoever has the memory still finds nothing in it any more but what was left there.
+// Takes back what is laid out, so that a program that keeps the memory finds nothing in it, except
+// after leave_to_programs().
 ChannelEvents::~ChannelEvents() {
   for (const LaidOut& event : laid_out_) writer_.take_back(event.sequence);
   writer_.outdate_all_answers();
@@ -67,7 +68,8 @@ std::size_t ChannelEvents::lay_out(cm::Ucma& ucma, cm::RdmaCm& cm, cm::ChannelId
     laid_out_.push_back({*sequence, event->owner, event->membership});
   }
   if (laid_out_.empty() || laid_out_.back().is_announced) return 0;
-  // Handed out already, and so are those before it: nothing is left to announce.
+  // The last event was handed out already, and so were those before it: nothing is left to
+  // announce.
   if (!writer_.announce(laid_out_.back().sequence)) return hand_out(cm, channel, laid_out_.size());
   laid_out_.back().is_announced = true;
   ++announced_;
@@ -85,7 +87,7 @@ std::size_t ChannelEvents::take_back_first(cm::RdmaCm& cm, cm::ChannelId channel
   return count;
 }
 
-// From the end: readers take events in their order, so the first that cannot be taken back tells
+// Goes backwards: readers take events in their order, so the first that cannot be taken back shows
 // that all before it were handed out.
 std::size_t ChannelEvents::take_back_after(cm::RdmaCm& cm, cm::ChannelId channel,
                                            std::size_t count) {

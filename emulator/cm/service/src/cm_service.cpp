@@ -15,7 +15,7 @@
 namespace verbena::cm_service {
 namespace {
 
-// In one send; a receiver's buffer takes them.
+// The most datagrams in one send, which a receiver's buffer can hold.
 constexpr std::size_t kBatchMads = 32;
 
 }  // namespace
@@ -135,7 +135,8 @@ std::uint32_t CmService::announcements_for(const OpenChannel& open, cm::ChannelI
   const std::size_t laid_out = open.events ? open.events->size() : 0;
   const std::size_t others = cm_.pending_events(channel) - laid_out;
   if (!open.events) return std::min(static_cast<std::uint32_t>(others), kReadyAhead);
-  // Who comes for one that is not laid out asks for it, and the next are laid out then.
+  // One announcement is enough for all events that are not laid out: when the client asks for the
+  // first of them, the next are laid out.
   return static_cast<std::uint32_t>(open.events->to_be_announced() + (others > 0 ? 1 : 0));
 }
 
@@ -179,7 +180,7 @@ void CmService::execute(fabric::ClientId client, const control::Incoming& messag
     const bool migrated = request->other != 0;
     reply.withdrawn = take_back(migrated ? request->other : request->channel);
   }
-  // Who fetches one after the other finds the next announced.
+  // A client that fetches one event after the other finds the next one announced.
   if (cm::Ucma::is_get_event(request->command)) announce(request->channel);
   clients_.send(client, control::encode(reply, message.header.sequence), {});
   announce_soon(request->channel);
@@ -200,8 +201,8 @@ void CmService::execute_posted(fabric::ClientId client, const control::Incoming&
   flush_soon();
 }
 
-// Not while it is done already: a client may send commands where only posted ones belong, and each
-// of them would ask for the next.
+// Does nothing while it already runs: a client may send other commands where only posted ones
+// belong, and each of these would call it again.
 void CmService::catch_up(cm::ChannelId channel) {
   const auto it = channels_.find(channel);
   if (it == channels_.end() || !it->second.events) return;
@@ -262,8 +263,8 @@ void CmService::on_addresses_changed(const fabric::Port& port) {
 
 void CmService::on_attributes_changed(const fabric::Port&) { ports_.refresh(); }
 
-// A promised call is carried out whatever a rule says, so what a rule names is not promised; and
-// what was is promised no more.
+// A promised call is carried out whatever a rule says. So a call that a rule names is not promised,
+// and promises that were given are withdrawn.
 void CmService::on_rules_changed() {
   ruled_calls_.follow_rules(clock_());
   const bool may_fail = ruled_calls_.names("rdma_connect") || ruled_calls_.names("rdma_accept");
@@ -294,7 +295,7 @@ void CmService::await_fetch() {
   });
 }
 
-// Events that lie in the programs' own memory outlive the emulator. The rest have to be asked for.
+// Events in the memory that programs have mapped outlive the emulator. The others must be fetched.
 void CmService::end_if_all_are_told() {
   if (!told_ || farewell_ == 0) return;
   const bool all = std::all_of(channels_.begin(), channels_.end(), [this](const auto& channel) {
@@ -326,12 +327,12 @@ void CmService::on_management_datagram(fabric::Port& port,
   flush_soon();
 }
 
-// The connections of a dead process end with its event channels, which the kernel closes as well;
-// a program that only closes its device keeps them, as with an adapter.
+// Does nothing: the connections of a dead process end with its event channels, which the kernel
+// closes as well. A program that only closes its device keeps them, as with an adapter.
 void CmService::on_context_closed(fabric::Port&, std::uint32_t) noexcept {}
 
-// Those of one device to one peer follow each other mostly, and make one send then. What the socket
-// does not take is lost, as on any network; the CM sends it again.
+// Sends datagrams of one device in batches. Those to one peer usually follow each other and go out
+// in one send. What the socket does not take is lost, as on any network; the CM sends it again.
 void CmService::send(std::span<const cm::OutMad> mads) {
   std::array<std::uint8_t, kBatchMads*(kQp1PacketSize + wire::kIcrcSize)> buffer;
   wire::TxBatch batch(buffer);
@@ -383,7 +384,7 @@ void CmService::flush() {
 void CmService::set_timer() {
   TimeNs deadline = cm_.next_deadline();
   for (const auto& port : fabric_.ports()) deadline = std::min(deadline, port->next_due());
-  // An early timer does no harm; a new one only when that would come too late.
+  // A timer that comes early does no harm. It is replaced only if it would come too late.
   if (timer_ != 0 && timer_at_ <= deadline) return;
   if (timer_ != 0) timers_.cancel(timer_);
   timer_ = 0;

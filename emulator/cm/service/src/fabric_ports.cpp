@@ -42,7 +42,7 @@ control::UniqueFd datagram_socket(const IpAddress& ip) {
   return control::UniqueFd(::socket(ip.is_v4() ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 }
 
-// The entry that carries the port's address, as a RoCE program would pick it.
+// Returns the index of the entry that carries the port's address, as a RoCE program would pick it.
 std::uint8_t gid_index_of(const DeviceInfo& info, const Gid& gid) {
   const auto wanted = info.persona == control::Persona::kRoce ? control::GidType::kRoceV2
                                                               : control::GidType::kInfiniBand;
@@ -74,7 +74,7 @@ FabricPorts::FabricPorts(const fabric::Fabric& fabric) : fabric_(fabric) {
     open(i, fabric.ports()[i]->info().address);
 }
 
-// Null if it cannot be had.
+// Returns null if the address cannot be opened.
 const cm::PortInfo* FabricPorts::open(std::size_t port, const IpAddress& address) const {
   fabric::Port& opened = *fabric_.ports()[port];
   const auto source = opened.open_address(address);
@@ -143,12 +143,13 @@ const cm::PortInfo* FabricPorts::default_port() const {
 
 bool FabricPorts::is_local(const IpAddress& address) const {
   if (address.is_v4() && address.v4_host_order() >> 24 == 127) return true;
-  // What would be sent to it from itself is ours, on whatever interface. That a socket can be bound
-  // to it does not tell: so it is with groups and broadcasts.
+  // The address is local if the host would send to it from itself, on any interface. That a socket
+  // can be bound to it would prove nothing: groups and broadcasts allow that too.
   return source_for(address) == address;
 }
 
-// Of a link-local address only an interface knows the way.
+// Takes the first link-local address of a RoCE port: a link-local destination alone does not tell
+// the interface.
 std::optional<IpAddress> FabricPorts::link_local_source() const {
   for (const auto& port : fabric_.ports()) {
     if (port->info().persona != control::Persona::kRoce) continue;

@@ -77,13 +77,13 @@ std::string text_of(const cm::SocketAddress& address) {
   return (is_v4 ? ip : "[" + ip + "]") + ":" + std::to_string(address.port);
 }
 
-// The kernel's enum rdma_cm_state, as far as an ID of ours gets.
+// The states of the kernel's enum rdma_cm_state that an ID reaches here.
 enum class KernelState : std::uint8_t {
   kIdle = 0,
   kAddrQuery = 1,
   kAddrResolved = 2,
   kRouteResolved = 4,
-  kConnect = 5,  // made or being made, until the peer has said that it is over
+  kConnect = 5,  // connecting or connected, until the peer has said that it is over
   kDisconnect = 6,
   kAddrBound = 7,
   kListen = 8

@@ -30,7 +30,7 @@ std::span<const std::uint8_t> bytes_of(const IpAddress& address) {
 
 std::uint8_t family_of(const IpAddress& address) { return address.is_v4() ? AF_INET : AF_INET6; }
 
-// A request with a head of its kind and one attribute, and room for the answer.
+// A netlink request with one header and one attribute, in a buffer that also holds the answer.
 template <typename Head>
 class Question {
  public:
@@ -52,7 +52,7 @@ class Question {
     size_ = header.nlmsg_len;
   }
 
-  // 0, or the errno that is the answer.
+  // Returns 0, or the errno that the kernel answers.
   int ask(std::uint16_t answer) {
     const UniqueFd fd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
     if (!fd || ::send(fd.get(), bytes_.data(), size_, 0) < 0) return errno;
@@ -74,7 +74,7 @@ class Question {
     std::memcpy(&head, bytes_.data() + NLMSG_HDRLEN, sizeof head);
     return head;
   }
-  // Of the answer; nothing without it.
+  // Returns an attribute of the answer, if the answer has it.
   std::optional<std::span<const std::uint8_t>> attribute(std::uint16_t type) const {
     std::size_t at = NLMSG_SPACE(sizeof(Head));
     for (rtattr place; at + sizeof place <= size_; at += RTA_ALIGN(place.rta_len)) {
@@ -97,7 +97,7 @@ struct NextHop {
   IpAddress address;
 };
 
-// Nothing where no neighbour is asked: an address of the host's own, or one that is not reached.
+// Returns nothing if no neighbour is asked: the address is the host's own, or cannot be reached.
 std::optional<NextHop> next_hop(const IpAddress& address) {
   rtmsg head{};
   head.rtm_family = family_of(address);

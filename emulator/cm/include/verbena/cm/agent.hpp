@@ -4,8 +4,9 @@
 // connections, and keeps the deadlines. Sans-IO, one thread at a time. Whatever a peer sends, it
 // answers or drops and counts; it never fails.
 //
-// What does not come from a connection's peer, by the peer's address and to the same device, does
-// not find that connection. Communication IDs are drawn so that nobody can guess one from another.
+// A message reaches a connection only if it comes from the address of the connection's peer and to
+// the connection's device. Communication IDs are random, so that one cannot be guessed from
+// another.
 #pragma once
 
 #include <array>
@@ -30,8 +31,8 @@ inline constexpr std::array<std::string_view, 4> kMadDropNames{"malformed", "unk
 
 class Agent {
  public:
-  // Connections, and exchanges, that peers have asked for; beyond that their requests are dropped
-  // and come again.
+  // The most connections, and the most exchanges, that peers may have asked for. Further requests
+  // are dropped, and the peers repeat them.
   static constexpr std::size_t kMaxPassive = 65536;
 
   explicit Agent(std::uint64_t seed);
@@ -39,7 +40,7 @@ class Agent {
   // --- the user -----------------------------------------------------------------------------
   CommId new_connection(DeviceId device);
   CommId new_sidr(DeviceId device);
-  // The request's `local_comm_id` or `request_id` is filled in here.
+  // send_req() and send_sidr_req() fill in the request's `local_comm_id` or `request_id`.
   bool send_req(TimeNs now, CommId id, const IpAddress& peer, Req req, std::uint32_t ece_option);
   bool send_rep(TimeNs now, CommId id, const Rep& rep, std::uint32_t ece_option);
   bool send_rtu(TimeNs now, CommId id);
@@ -49,7 +50,7 @@ class Agent {
   bool mark_established(TimeNs now, CommId id);
   bool send_sidr_req(TimeNs now, CommId id, const IpAddress& peer, SidrReq req);
   bool send_sidr_rep(TimeNs now, CommId id, const SidrRep& rep, std::uint32_t ece_option);
-  // The user forgets the ID; the agent ends what it stood for and then forgets it too.
+  // The user forgets the ID. The agent ends the connection or exchange and then forgets the ID too.
   void release(TimeNs now, CommId id);
 
   const Connection* connection(CommId id) const;
@@ -60,8 +61,8 @@ class Agent {
                   std::span<const std::uint8_t> bytes);
   void handle_timeout(TimeNs now);
   TimeNs next_deadline() const { return deadlines_.empty() ? kNever : deadlines_.begin()->first; }
-  // Moves out what has gathered since the last call. The memory of `used`, which has been read, is
-  // what the next outputs gather in.
+  // Moves out the outputs since the last call. The next outputs use the memory of `used`, which the
+  // caller has read.
   CmOutputs take_outputs(CmOutputs used = {}) {
     used.mads.clear();
     used.events.clear();
@@ -74,7 +75,7 @@ class Agent {
   bool is_consistent() const;
 
  private:
-  // Where a message comes from: what the sender says of itself counts only together with that.
+  // Where a message comes from. What the sender says about itself counts only together with it.
   struct Origin {
     DeviceId device = 0;
     std::array<std::uint8_t, 16> source{};
@@ -85,7 +86,7 @@ class Agent {
 
   CommId next_id();
   Connection* find(CommId id);
-  // Runs `action` on a connection and brings deadlines and indexes up to date after it.
+  // Runs `action` on a connection, then updates deadlines and indexes.
   template <typename Action>
   bool with(CommId id, Action&& action);
   template <typename Action>
@@ -105,7 +106,7 @@ class Agent {
   void handle_sidr_req(TimeNs now, DeviceId device, const IpAddress& source, const Mad& mad,
                        const SidrReq& req);
   void handle_sidr_rep(const Origin& origin, const Mad& mad, const SidrRep& rep);
-  // The connection that a message other than REQ names, or none.
+  // Returns the connection that a message other than REQ names, or null.
   Connection* addressee(const Origin& origin, const Mad& mad);
   void answer_unknown(DeviceId device, const IpAddress& source, const Mad& mad);
   void drop(MadDrop reason) { ++drops_[static_cast<std::size_t>(reason)]; }

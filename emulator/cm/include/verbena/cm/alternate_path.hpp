@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// LAP and APR: load an alternate path into a live connection, and the answer (IBTA Vol 1, 12.6.12).
+// LAP loads an alternate path into a live connection, and APR answers it (IBTA Vol 1, 12.6.12).
 #pragma once
 
 #include "verbena/cm/field.hpp"
@@ -52,7 +52,7 @@ struct Lap {
   }
 };
 
-// What an APR says of the LAP (IBTA Vol 1, 12.6.13.1), as far as Verbena says it.
+// The answers that Verbena gives to a LAP (IBTA Vol 1, 12.6.13.1).
 enum class AlternatePathStatus : std::uint8_t {
   kLoaded = 0,
   kInvalidCommId = 1,

@@ -11,9 +11,9 @@
 //             established -(DREQ)-> dreq_received -DREP-> timewait -> idle
 //             any -REJ- idle, or timewait where the peer may have sent data already
 //
-// Whatever is sent and wants an answer is sent again until its retries are used up, so no state
-// but req_received, rep_received, established and dreq_received waits without a deadline; those
-// four wait for the user or, as established does, for nothing.
+// A message that needs an answer is sent again until its retries are used up, so the states that
+// wait for the peer have a deadline. The others have none: req_received, mra_req_sent,
+// rep_received, mra_rep_sent and dreq_received wait for the user, idle and established for nothing.
 #pragma once
 
 #include <cstdint>
@@ -41,17 +41,17 @@ enum class ConnectionState : std::uint8_t {
 };
 const char* to_string(ConnectionState state);
 
-// What INIT_QP_ATTR needs to know of the exchange, once it has happened.
+// What INIT_QP_ATTR needs of the exchange, once it has taken place.
 struct Negotiated {
   std::uint32_t remote_qpn = 0;
-  std::uint32_t receive_psn = 0;  // where the peer starts
-  std::uint32_t send_psn = 0;     // where this side starts
+  std::uint32_t receive_psn = 0;  // PSN with which the peer starts
+  std::uint32_t send_psn = 0;     // PSN with which this side starts
   std::uint8_t responder_resources = 0;
   std::uint8_t initiator_depth = 0;
   std::uint8_t retry_count = 0;
   std::uint8_t rnr_retry_count = 0;
   std::uint8_t path_mtu = 0;
-  RequestPath path;  // seen from this side
+  RequestPath path;  // path as this side sees it
 };
 
 class Connection {
@@ -67,7 +67,8 @@ class Connection {
   const IpAddress& peer() const { return peer_; }
   const Negotiated& negotiated() const { return negotiated_; }
   bool is_passive() const { return passive_; }
-  // No user holds it any more and nothing is left to do: the agent deletes it.
+  // Returns true if the user has released the connection and nothing is left to do. The agent then
+  // deletes it.
   bool is_finished() const { return abandoned_ && state_ == ConnectionState::kIdle; }
   bool is_abandoned() const { return abandoned_; }
 
@@ -76,11 +77,12 @@ class Connection {
   bool send_rep(TimeNs now, Rep rep, std::uint32_t ece_option);
   bool send_rtu();
   bool reject(TimeNs now, RejectReason reason, std::span<const std::uint8_t> private_data);
-  // DREQ, or DREP if the peer was first.
+  // Sends a DREQ, or a DREP if the peer's DREQ came first.
   bool disconnect(TimeNs now);
-  // The queue pair has already received data: as good as an RTU.
+  // Ends the wait for the RTU, because the queue pair has already received data.
   bool mark_established();
-  // The user is gone: ends the connection in the way that its state asks for, without events.
+  // Ends the connection in the way that its state asks for, without events. The user has released
+  // it.
   void abandon(TimeNs now);
 
   // --- the network and the clock ------------------------------------------------------------
@@ -101,7 +103,7 @@ class Connection {
   void set_state(ConnectionState next);
   void post(CmEventKind kind, const Mad* cause = nullptr);
   void send(const Message& message, std::uint32_t attribute_modifier = 0);
-  // Sends and keeps a copy to send again.
+  // Sends a message and keeps a copy, to send it again.
   void send_until_answered(TimeNs now, const Message& message, std::uint32_t attribute_modifier);
   void stop_waiting();
   void send_drep(std::uint64_t transaction_id);
@@ -119,10 +121,10 @@ class Connection {
   std::uint8_t max_retries_ = kMaxRetries;
   CommId remote_id_ = 0;
   std::uint32_t local_qpn_ = 0;
-  std::uint64_t transaction_id_ = 0;  // of the connection's setup
+  std::uint64_t transaction_id_ = 0;  // transaction of the connection's setup
   std::uint64_t next_transaction_id_ = 0;
   std::uint64_t dreq_transaction_id_ = 0;
-  std::uint64_t local_ca_guid_ = 0;  // of the active side
+  std::uint64_t local_ca_guid_ = 0;  // set on the active side only
   std::uint64_t remote_ca_guid_ = 0;
   TimeNs deadline_ = kNever;
   TimeNs response_timeout_ = cm_timeout_ns(kResponseTimeout);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What an ID sends to connect (REQ, SIDR_REQ) and to accept (REP, SIDR_REP). Nothing comes back
-// where the private data does not fit. Pure functions, any thread.
+// Makes what an ID sends to connect (REQ, SIDR_REQ) and to accept (REP, SIDR_REP). Returns nothing
+// if the private data does not fit. Pure functions, any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace verbena::cm {
 
-// Where the user's data begins in the private data of a request from or to this address: behind the
-// IP addresses, which AF_IB does without.
+// Returns where the user's data begins in the private data of a request from or to this address:
+// behind the IP addresses, which AF_IB does not send.
 inline std::size_t user_data_offset(const SocketAddress& source) {
   return source.family == Family::kIb ? 0 : IpHeader::kSize;
 }

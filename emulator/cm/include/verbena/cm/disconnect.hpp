@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// DREQ and DREP: the end of a connection (IBTA Vol 1, 12.6.10 and 12.6.11).
+// DREQ and DREP end a connection (IBTA Vol 1, 12.6.10 and 12.6.11).
 #pragma once
 
 #include "verbena/cm/field.hpp"

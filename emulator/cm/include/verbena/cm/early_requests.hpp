@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Requests for a service that nobody offers yet. They wait a moment for a listener before they are
-// refused: between the end of its preparations and its `rdma_listen` a server is not faster than a
-// client here, as it is where each address and route takes a message to resolve. Owned by RdmaCm,
-// one thread.
+// Requests for a service that has no listener yet. They wait a moment for one before they are
+// refused. Here a client may be faster than its server, between the server's preparations and its
+// `rdma_listen`. On a real network it is slower, because each address and route takes a message to
+// resolve. Owned by RdmaCm, one thread.
 #pragma once
 
 #include <algorithm>
@@ -17,40 +17,40 @@ namespace verbena::cm {
 
 class EarlyRequests {
  public:
-  // So long a request waits for somebody to listen before it is refused, and so many may wait.
-  // Who has just begun to listen gets them a little later: programs set their options then.
+  // How long a request waits for a listener before it is refused, how long a new listener has to
+  // set its options before it gets the waiting requests, and how many may wait at once.
   static constexpr TimeNs kListenPatience = 200'000'000;
   static constexpr TimeNs kListenSettle = 20'000'000;
   static constexpr std::size_t kMaxEarly = 1024;
 
-  // False if too many wait.
+  // Returns false if too many requests wait.
   bool add(TimeNs now, const CmEvent& request) {
     if (waiting_.size() >= kMaxEarly) return false;
     waiting_.push_back({now + kListenPatience, request});
     return true;
   }
-  // Somebody has begun to listen.
+  // An ID has begun to listen.
   void on_listen(TimeNs now) {
     if (!waiting_.empty() && offer_at_ == kNever) offer_at_ = now + kListenSettle;
   }
   TimeNs next_deadline() const {
     return std::min(offer_at_, waiting_.empty() ? kNever : waiting_.front().until);
   }
-  // Whether those that wait are to be offered to who listens now: when a listener had time to
-  // settle, or has not had it, but the first of them cannot wait any longer. Once.
+  // Returns true, once, if the waiting requests are to be offered to the listeners: a new listener
+  // has had time to set its options, or the first request cannot wait any longer.
   bool take_offer(TimeNs now) {
     if (offer_at_ > now && (offer_at_ == kNever || !has_expired(now))) return false;
     offer_at_ = kNever;
     return true;
   }
-  // Those for which `take` says true wait no more.
+  // Removes the requests for which `take` returns true.
   template <typename Take>
   void offer(Take&& take) {
     for (const Early& early : std::exchange(waiting_, {})) {
       if (!take(early.request)) waiting_.push_back(early);
     }
   }
-  // One that has waited long enough.
+  // Removes and returns a request that has waited long enough.
   std::optional<CmEvent> take_expired(TimeNs now) {
     if (!has_expired(now)) return std::nullopt;
     const CmEvent request = waiting_.front().request;
@@ -67,7 +67,7 @@ class EarlyRequests {
   bool has_expired(TimeNs now) const { return !waiting_.empty() && waiting_.front().until <= now; }
 
   std::deque<Early> waiting_;
-  TimeNs offer_at_ = kNever;  // somebody new listens
+  TimeNs offer_at_ = kNever;  // when the requests are offered to a new listener
 };
 
 }  // namespace verbena::cm

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the agent hands out: datagrams for the network and events for the layer above. Plain
-// values, drained by the caller after each input.
+// What the agent hands out: datagrams for the network and events for the layer above. Plain values,
+// which the caller takes after each input.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace verbena::cm {
 // A local communication ID; 0 is none. Connections and SIDR exchanges share the numbers.
 using CommId = std::uint32_t;
 
-// Which emulated device a datagram leaves from or came in on; the caller's number.
+// The caller's number of the emulated device that sends or has received a datagram.
 using DeviceId = std::uint32_t;
 
 struct OutMad {
@@ -30,7 +30,7 @@ enum class CmEventKind : std::uint8_t {
   kRejReceived,
   kDreqReceived,  // answer with disconnect()
   kDrepReceived,
-  kReqTimeout,  // nobody answered the REQ
+  kReqTimeout,  // the peer did not answer the REQ
   kRepTimeout,
   kDreqTimeout,
   kTimewaitExit,
@@ -42,7 +42,7 @@ enum class CmEventKind : std::uint8_t {
 struct CmEvent {
   CmEventKind kind;
   CommId id = 0;
-  Mad mad{};  // the message that caused it, where one did
+  Mad mad{};  // the message that caused the event, if one did
 };
 
 struct CmOutputs {
@@ -50,17 +50,18 @@ struct CmOutputs {
   std::vector<CmEvent> events;
 };
 
-// 4.096 us * 2^n, the specification's way to write a time. Exponents from the wire are clamped,
-// so that no corrupted field makes a connection wait for hours.
+// Returns 4.096 us * 2^n, the specification's way to write a time. Exponents from the wire are
+// clamped, so that a corrupted field cannot make a connection wait for hours.
 inline constexpr std::uint8_t kMaxTimeoutExponent = 24;
 constexpr TimeNs cm_timeout_ns(std::uint8_t exponent) {
   return TimeNs{4096} << (exponent < kMaxTimeoutExponent ? exponent : kMaxTimeoutExponent);
 }
 
-// A second to answer, asked sixteen times: what this side grants its peers and expects of them.
+// The time to answer (about a second) and the number of repetitions that this side grants its peers
+// and expects of them.
 inline constexpr std::uint8_t kResponseTimeout = 18;
 inline constexpr std::uint8_t kMaxRetries = 15;
-// What an MRA asks for while a program makes up its mind: 69 s.
+// The time that an MRA asks for while a program decides: 69 s.
 inline constexpr std::uint8_t kServiceTimeout = 24;
 
 }  // namespace verbena::cm

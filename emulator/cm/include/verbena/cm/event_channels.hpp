@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Event channels: the process behind each, the events that wait on it, and who has to be woken for
-// them. An event that waits is one object of its process's share. Owned by RdmaCm, one thread.
+// Event channels: the process behind each, the events that wait on it, and the processes to wake
+// for them. Each waiting event counts as one object of its process's share. Owned by RdmaCm, one
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,8 @@
 
 namespace verbena::cm {
 
-// So many events became readable on a channel. Without any: an ID there is not what it was.
+// Says how many events became readable on a channel. With 0 events it says that the ID `changed` is
+// not what it was.
 struct Wakeup {
   ChannelId channel;
   std::uint32_t events;
@@ -31,34 +33,35 @@ class EventChannels {
   void open(ChannelId channel, limits::Holder process) {
     channels_.try_emplace(channel, Channel{{}, process});
   }
-  // On which no event waits.
+  // No event may wait on the channel any more.
   void close(ChannelId channel) { channels_.erase(channel); }
   bool contains(ChannelId channel) const { return channels_.contains(channel); }
   std::size_t size() const { return channels_.size(); }
   limits::Holder process_of(ChannelId channel) const { return channels_.at(channel).process; }
 
   void push(ChannelId channel, const RdmaEvent& event);
-  // Without an event: this ID is not what it was.
+  // Wakes the channel without an event, because this ID is not what it was.
   void wake(ChannelId channel, IdHandle changed) { wakeups_.push_back({channel, 0, changed}); }
-  // Those that wait, in their order; nothing on a channel that is not open.
+  // Removes and returns the first waiting event. Returns nothing if none waits or the channel is
+  // not open.
   std::optional<RdmaEvent> pop(ChannelId channel);
   std::size_t waiting(ChannelId channel) const;
-  // The one that comes after `before` others; null: none. It stays where it is.
+  // Returns the event that comes after `before` others, without removing it; null: none.
   const RdmaEvent* peek(ChannelId channel, std::size_t before) const;
   bool is_any_waiting() const;
   std::vector<Wakeup> take_wakeups() { return std::exchange(wakeups_, {}); }
 
-  // Events that are not on their channel any more, and the requests that some of them brought.
+  // Events that were removed from their channel, and the requests that some of them brought.
   struct Gone {
     std::uint32_t events = 0;
     std::vector<IdHandle> requests;
   };
-  // Of one membership, or with 0 all of the owner's.
+  // Removes the owner's events: those of one membership, or all if `membership` is 0.
   Gone take_back(ChannelId channel, IdHandle owner, std::uint32_t membership);
-  // All of the owner's, to another channel.
+  // Moves all events of the owner to another channel.
   Gone move(ChannelId from, ChannelId to, IdHandle owner);
 
-  // So many events wait on its channels.
+  // Returns how many events wait on the process's channels.
   std::size_t waiting_for(limits::Holder process) const {
     std::size_t count = 0;
     for (const auto& [number, channel] : channels_) {
@@ -71,7 +74,7 @@ class EventChannels {
     for (const auto& [number, channel] : channels_) all.insert(channel.process);
     return all;
   }
-  // Whether `is_here(owner, channel)` for each event that waits.
+  // Returns true if `is_here(owner, channel)` holds for each waiting event.
   template <typename IsHere>
   bool is_consistent(IsHere&& is_here) const {
     for (const auto& [number, channel] : channels_) {
@@ -88,7 +91,7 @@ class EventChannels {
     limits::Holder process = 0;
   };
 
-  // Calls `take` with each event that is gone.
+  // Removes events and calls `take` with each.
   template <typename Take>
   Gone remove(Channel& channel, IdHandle owner, std::uint32_t membership, Take&& take);
 

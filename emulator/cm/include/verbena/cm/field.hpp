@@ -15,7 +15,7 @@
 
 namespace verbena::cm {
 
-// An integer has at most 64 bits; an array begins with its byte and is as long as it is.
+// An integer has at most 64 bits. An array starts at `byte` and has its own length.
 struct Field {
   const char* name;
   std::uint16_t byte;
@@ -48,7 +48,7 @@ constexpr std::uint64_t read_bits(std::span<const std::uint8_t> bytes, const Fie
   return value;
 }
 
-// Bits of `value` above the width are ignored: a value too large never spills into a neighbour.
+// Ignores bits of `value` above the width, so a value too large never spills into a neighbour.
 constexpr void write_bits(std::span<std::uint8_t> bytes, const Field& f, std::uint64_t value) {
   const std::size_t begin = f.first_bit() / 8;
   for (std::size_t i = (f.first_bit() + f.width - 1) / 8 + 1; i-- > begin;) {
@@ -60,7 +60,7 @@ constexpr void write_bits(std::span<std::uint8_t> bytes, const Field& f, std::ui
   }
 }
 
-// Visitors: read a whole message from bytes, or emit it.
+// Visitors that read a whole message from bytes, or write it.
 class FieldReader {
  public:
   explicit FieldReader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}

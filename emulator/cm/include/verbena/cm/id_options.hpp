@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a program wants of an ID, in numbers and bytes of its own: the type of its queue pair, and
-// options. Pure functions, any thread.
+// Checks what a program wants of an ID, in the numbers and bytes of the user ABI: the type of its
+// queue pair, and options. Pure functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace verbena::cm {
 
-// That of the port space; in RDMA_PS_IB it is the program's choice. Nothing for another space or
-// type.
+// Returns the queue pair type of the port space; in RDMA_PS_IB the program chooses it. Returns
+// nothing for an unknown space or type.
 std::optional<QpType> qp_type_in(std::uint16_t port_space, std::uint8_t chosen);
 
-// 0 or an errno: for a value of the wrong size, in a state in which it is too late, or without
-// meaning for the ID's queue pair.
+// Returns 0, or an errno for a value of the wrong size, a state in which it is too late, or an
+// option that means nothing to the ID's queue pair.
 int set_id_option(RdmaId& id, std::uint32_t name, std::span<const std::uint8_t> value);
 
-// Whether these are path records (ibacm's), one of them for both directions of the primary path.
-// What it says does not matter: the path is arithmetic here.
+// Returns true if these are path records (of ibacm) and one covers both directions of the primary
+// path. Their content does not matter, because the path is arithmetic here.
 bool has_usable_path(std::span<const std::uint8_t> records);
 
 }  // namespace verbena::cm

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How rdma_cm rides on the InfiniBand CM (IBTA Vol 1, Annex A11): the service ID made of a port
-// space and a port, and the 36 bytes in front of the user's private data that carry the IP
-// addresses. Pure functions, any thread.
+// How rdma_cm uses the InfiniBand CM (IBTA Vol 1, Annex A11): the service ID consists of a port
+// space and a port, and 36 bytes in front of the user's private data carry the IP addresses. Pure
+// functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct ServiceName {
   PortSpace space;
   std::uint16_t port;
 };
-// Nothing for a service ID that is not one of IP's.
+// Returns nothing for a service ID that names no IP service.
 std::optional<ServiceName> service_name_of(std::uint64_t service_id);
 
 struct IpHeader {
@@ -43,7 +43,7 @@ struct IpHeader {
   bool operator==(const IpHeader&) const = default;
 
   // 0 version:8 IP version:4 -:4 source port:16    4 source address    20 destination address
-  // An IPv4 address stands in the last four of its sixteen bytes, the others are zero.
+  // An IPv4 address stands in the last four of its sixteen bytes; the others are zero.
   static std::optional<IpHeader> parse(std::span<const std::uint8_t> private_data);
   void write_to(std::span<std::uint8_t> private_data) const;
 };

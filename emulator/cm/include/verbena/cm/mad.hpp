@@ -64,11 +64,11 @@ struct Mad {
   bool operator==(const Mad&) const = default;
 };
 
-// Nothing for what is not a message of this class in this version.
+// Returns nothing if the bytes are no message of this class and version.
 std::optional<Mad> parse_mad(std::span<const std::uint8_t> bytes);
 MadBytes write_mad(const Mad& mad);
 
-// "REQ", "REP" ...
+// Returns "REQ", "REP" ...
 const char* name_of(const Message& message);
 
 }  // namespace verbena::cm

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Memberships in multicast groups. Each is known by its number here and listed by the ID that it
-// belongs to; the two change together. Owned by RdmaCm, one thread.
+// Memberships in multicast groups. This table knows each by its number, and the ID that owns it
+// lists it; the two change together. Owned by RdmaCm, one thread.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ class Memberships {
     std::uint32_t events_reported = 0;
   };
 
-  // Returns its number; none is given twice.
+  // Returns the number of the new membership. No number is given twice.
   std::uint32_t add(RdmaId& owner, std::uint64_t uid) {
     const std::uint32_t number = next_++;
     all_.emplace(number, Membership{owner.handle, uid, 0});
     owner.memberships.push_back(number);
     return number;
   }
-  // Null: there is none.
+  // Returns null if there is no such membership.
   Membership* find(std::uint32_t number) {
     const auto it = all_.find(number);
     return it == all_.end() ? nullptr : &it->second;
@@ -39,7 +39,7 @@ class Memberships {
     for (const std::uint32_t number : owner.memberships) all_.erase(number);
     owner.memberships.clear();
   }
-  // Pairs of a number and a membership, in no order.
+  // Iterate over pairs of a number and a membership, in no order.
   auto begin() const { return all_.begin(); }
   auto end() const { return all_.end(); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// From an IP multicast group to the MGID that carries it, as IPoIB and RoCE define it, with the
-// signature that tells rdma_cm's groups from IPoIB's own. Pure functions, any thread.
+// Computes the MGID that carries an IP multicast group, as IPoIB and RoCE define it. A signature
+// tells rdma_cm's groups from IPoIB's own. Pure functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace verbena::cm {
 
 Gid mgid_of(const SocketAddress& group, PortSpace space, bool roce);
 
-// Of a group that a subnet administrator makes for whoever joins no particular one.
+// Returns the MGID of a group that a subnet administrator makes for a join that names no group.
 Gid assigned_mgid(std::uint64_t number);
 
-// The multicast LID of a group: a number every port computes alike, in 0xc000..0xfffe.
+// Returns the multicast LID of a group: a number in 0xc000..0xfffe that every port computes alike.
 std::uint16_t mlid_of(const Gid& mgid);
 
 }  // namespace verbena::cm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// IDs whose way begins with a neighbour that has not answered yet. Owned by RdmaCm, one thread.
+// IDs whose route begins with a neighbour that has not answered yet. Owned by RdmaCm, one thread.
 #pragma once
 
 #include <vector>
@@ -11,25 +11,26 @@ namespace verbena::cm {
 
 class NeighbourQuestions {
  public:
-  // How often is looked whether a neighbour has answered.
+  // How often look() checks whether a neighbour has answered.
   static constexpr TimeNs kLook = 20'000'000;
 
   struct Ended {
     IdHandle id;
     ResolvedRoute route;
-    int error;  // 0: it has answered
+    int error;  // 0: the neighbour has answered
   };
 
   explicit NeighbourQuestions(const Ports& ports) : ports_(ports) {}
 
-  // Looked at as soon as possible, and in vain until `until`.
+  // Adds a question that is checked as soon as possible, and given up at `until`.
   void ask(IdHandle id, const ResolvedRoute& route, TimeNs until) {
     open_.push_back({id, route, until, 0});
   }
   void forget(IdHandle id);
   TimeNs next_deadline() const;
-  // Looks again at each that is due, as Linux does until the program's patience ends. Without an
-  // answer then ETIMEDOUT, or ENODEV as soon as our port is down.
+  // Checks each question that is due and returns those that have ended. As in Linux, a question
+  // ends with ETIMEDOUT when the program's time-out is over, or with ENODEV when the local port is
+  // down.
   std::vector<Ended> look(TimeNs now);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who holds which port of which port space. Answers as the kernel does: EADDRINUSE for the same
-// address, EADDRNOTAVAIL where a wildcard is in the way, shared ports by REUSEADDR until one
-// listens, IPv4 beside IPv6 by AFONLY. One thread at a time.
+// Knows which ID holds which port of which port space. The errors are the kernel's: EADDRINUSE for
+// the same address, EADDRNOTAVAIL where a wildcard is in the way. With REUSEADDR IDs share a port
+// until one listens; with AFONLY an IPv4 and an IPv6 ID share it. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace verbena::cm {
 
-// Which port space the service ID of an AF_IB address names (IBTA Annex A11); nothing when it is
-// none that an ID of the port space `own` may use.
+// Returns the port space that the service ID of an AF_IB address names (IBTA Annex A11). Returns
+// nothing if an ID of the port space `own` may not use it.
 std::optional<PortSpace> space_named_by(const SocketAddress& address, PortSpace own);
 
 class PortTable {
@@ -32,15 +32,17 @@ class PortTable {
 
   explicit PortTable(std::uint64_t seed) : random_(seed) {}
 
-  // 0 or an errno; with port 0 in `binding.address` an ephemeral port is chosen and filled in.
+  // Returns 0 or an errno. If the port in `binding.address` is 0, fills in an ephemeral one.
   int bind(PortSpace space, Binding& binding);
-  // The owner is about to listen: nobody else may share its port then, reused or not.
+  // Makes the owner listen. Fails if another ID shares the port, even with REUSEADDR; from then on
+  // no other may.
   int listen(PortSpace space, std::uint16_t port, std::uint32_t owner);
   void set_options(PortSpace space, std::uint16_t port, std::uint32_t owner, bool reuse_address,
                    bool family_only);
   void release(PortSpace space, std::uint16_t port, std::uint32_t owner);
 
-  // The listener for a request to `destination`: the exact address before a wildcard. 0: none.
+  // Returns the listener for a request to `destination`, the exact address before a wildcard; 0:
+  // none.
   std::uint32_t listener(PortSpace space, std::uint16_t port, Family family,
                          const IpAddress& destination) const;
   std::size_t ports_in_use() const { return ports_.size(); }

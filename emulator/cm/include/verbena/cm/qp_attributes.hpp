@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The path from an ID's port to its peer, and what a queue pair needs of it and of the connection.
-// Pure functions, any thread.
+// Computes the path from an ID's port to its peer, and the queue pair attributes that follow from
+// the path and the connection. Pure functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ PathRecord path_of(const RdmaId& id, const PortInfo& port, const RemotePort& rem
 AhAttr ah_of(const PathRecord& path, const PortInfo& port);
 AhAttr ah_of_group(const Gid& mgid, const PortInfo& port, std::uint8_t traffic_class);
 
-// What the program may know of its ID's way. `port` is null while no device is chosen, and there is
-// no `path` while no destination is resolved.
+// Returns what the program may know of its ID's route. `port` is null while no device is chosen,
+// and `path` is empty while no destination is resolved.
 RouteInfo route_info(const RdmaId& id, const PortInfo* port, const std::optional<PathRecord>& path);
 
-// The attributes for INIT of an ID without a connection.
+// Returns the attributes for INIT of an ID without a connection.
 QpAttr attributes_without_connection(const RdmaId& id, std::uint32_t qp_state);
-// Nothing for a state whose attributes the connection does not know, or not any more.
+// Returns nothing if the connection does not know the attributes for this state, or no longer does.
 std::optional<QpAttr> attributes_of(const RdmaId& id, const PortInfo& port, const PathRecord& path,
                                     const Connection& connection, std::uint32_t qp_state);
 

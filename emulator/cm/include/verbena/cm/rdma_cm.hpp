@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The rdma_cm layer: IDs, their states, addresses, listeners, events, multicast memberships. It
-// stands where the kernel's rdma_cm module stands and answers with the same errno and the same
-// events. Sans-IO on top of the agent: calls and datagrams in; datagrams, events and wake-ups
-// out. Owns every ID and the agent. One thread at a time.
+// takes the place of the kernel's rdma_cm module and answers with the same errno and the same
+// events. Sans-IO on top of the agent: calls and datagrams in; datagrams, events and wake-ups out.
+// Owns every ID and the agent. One thread at a time.
 //
 // Calls return 0 or an errno. An ID answers only to the channel that holds it.
 #pragma once
@@ -31,7 +31,7 @@
 
 namespace verbena::cm {
 
-// A call that succeeds as long as nothing happens to the ID, with so much private data at most.
+// A call that succeeds as long as nothing happens to the ID, with at most so much private data.
 struct Promise {
   enum class Call : std::uint8_t { kConnect, kAccept, kConfirm };
   Call call = Call::kConnect;
@@ -49,30 +49,31 @@ class RdmaCm {
     channels_.open(channel, process);
   }
   void close_channel(TimeNs now, ChannelId channel);
-  // The next event, counted as reported; nothing when there is none.
+  // Returns the next event and counts it as reported. Returns nothing if there is none.
   std::optional<RdmaEvent> get_event(ChannelId channel);
   std::size_t pending_events(ChannelId channel) const { return channels_.waiting(channel); }
-  // The event that comes after `before` others; it stays where it is. Null when there is none.
+  // Returns the event that comes after `before` others, without removing it; null: none.
   const RdmaEvent* pending_event(ChannelId channel, std::size_t before) const {
     return channels_.peek(channel, before);
   }
-  // Who hands out events without get_event() does that for them here, when a listener's backlog
-  // depends on it.
+  // Sets the function that brings a channel's count of reported events up to date. It is needed
+  // where events are handed out without get_event(), and is called when a listener's backlog
+  // depends on the count.
   void set_catch_up(std::function<void(ChannelId)> catch_up) { catch_up_ = std::move(catch_up); }
   bool has_pending_events() const { return channels_.is_any_waiting(); }
   std::vector<Wakeup> take_wakeups() { return channels_.take_wakeups(); }
 
-  // Why the last call was refused, in words, if its process has its share; once.
+  // Returns, once, why the last call was refused, if it was because the process has its share.
   std::string take_reason() { return shares_.take_reason(); }
 
   // --- calls (rdma_cm.cpp) --------------------------------------------------------------------
   int create_id(ChannelId channel, std::uint64_t uid, std::uint16_t port_space,
                 std::uint8_t qp_type, IdHandle& id);
-  // `withdrawn`: events that were announced on the channel and are not there any more.
+  // `withdrawn` is the number of events that were announced on the channel and have been removed.
   int destroy_id(TimeNs now, ChannelId channel, IdHandle id, std::uint32_t& events_reported,
                  std::uint32_t& withdrawn);
   int bind(ChannelId channel, IdHandle id, const SocketAddress& address);
-  // A neighbour that does not answer by `until` is an ADDR_ERROR.
+  // A neighbour that has not answered by `until` causes an ADDR_ERROR.
   int resolve_addr(ChannelId channel, IdHandle id, const SocketAddress& source,
                    const SocketAddress& destination, TimeNs until = 0);
   int resolve_route(ChannelId channel, IdHandle id);
@@ -87,14 +88,14 @@ class RdmaCm {
   int notify(TimeNs now, ChannelId channel, IdHandle id, std::uint32_t ib_event);
   int set_option(ChannelId channel, IdHandle id, std::uint32_t level, std::uint32_t name,
                  std::span<const std::uint8_t> value);
-  // Nobody keeps service records in the fabric: ends in kServiceError.
+  // The fabric has no service records, so a valid call ends in kServiceError.
   int resolve_service(ChannelId channel, IdHandle id, std::uint32_t flags);
-  // Which call will follow this event, and cannot fail. Nothing where there is none.
+  // Returns the call that follows this event and cannot fail, if there is one.
   std::optional<Promise> promise_after(const RdmaEvent& event) const;
-  // The promise could not be kept, because something happened first: the program, which goes by it,
-  // hears of that as if it had come afterwards, or gets kConnectError.
+  // Handles a promise that could not be kept because something happened first. The program relies
+  // on the promise, so it gets that event as if it had come afterwards, or kConnectError.
   void break_promise(ChannelId channel, IdHandle id, std::uint64_t uid, int error);
-  // An event of the program's own making.
+  // Posts an event that the program itself makes.
   int write_event(ChannelId channel, IdHandle id, std::uint32_t type, std::int32_t status,
                   std::uint64_t argument);
   int migrate(ChannelId to, ChannelId from, IdHandle id, std::uint32_t& events_reported,
@@ -110,36 +111,37 @@ class RdmaCm {
   void handle_mad(TimeNs now, DeviceId device, const IpAddress& source,
                   std::span<const std::uint8_t> bytes);
   void handle_timeout(TimeNs now);
-  // A subnet manager forgets the memberships of a port that goes down; RoCE has none.
+  // A subnet manager forgets the memberships of a port that goes down. RoCE has no subnet manager.
   void handle_port_down(DeviceId device);
-  // Another hardware address now stands behind the port's, as after a failover of bonded links.
+  // The port's address now has another hardware address, as after a failover of bonded links.
   void handle_address_change(DeviceId device);
-  // Call before the device disappears from Ports.
+  // Must be called before the device disappears from Ports.
   void remove_device(TimeNs now, DeviceId device);
   TimeNs next_deadline() const;
   std::vector<OutMad> take_mads() { return std::exchange(mads_, {}); }
 
   // --- for status and tests -----------------------------------------------------------------
   std::size_t ids() const { return ids_.size(); }
-  // At most so many of those with a greater handle, in their order.
+  // Returns at most `most` IDs with a greater handle, in their order.
   std::vector<const RdmaId*> ids_behind(IdHandle handle, std::size_t most) const {
     return ids_.behind(handle, most);
   }
   std::size_t channels() const { return channels_.size(); }
-  // Those that have an ID that listens, each once.
+  // Returns the processes that have an ID that listens.
   std::set<limits::Holder> listening_processes() const;
   const Agent& agent() const { return agent_; }
   const PortTable& port_table() const { return port_table_; }
   bool is_consistent() const;
 
  private:
-  // Inside of calls (rdma_cm.cpp).
+  // Parts of calls (rdma_cm.cpp).
   int find(ChannelId channel, IdHandle handle, RdmaId*& id) const {
     return ids_.find(channel, handle, id);
   }
   limits::Holder process_of(ChannelId channel) const { return channels_.process_of(channel); }
   bool may_add_object(ChannelId channel) { return shares_.may_add_object(process_of(channel)); }
-  // What may happen any number of times is not told to who has its share of events unread.
+  // Returns false if the process has its share of unread events. It then misses events that may
+  // happen any number of times.
   bool may_have_news(const RdmaId& id) const {
     return shares_.objects.may_take(process_of(id.channel));
   }
@@ -153,32 +155,32 @@ class RdmaCm {
   int accept_ud(TimeNs now, RdmaId& id, const ConnParam& param, const Ece& ece);
   PathRecord path_of(const RdmaId& id, const PortInfo& port) const;
 
-  // The rest (rdma_cm_events.cpp). Events that programs read:
+  // Defined in rdma_cm_events.cpp. Events that programs read:
   void post(RdmaId& id, RdmaEvent event);
   void post(RdmaId& id, RdmaEventType type, std::int32_t status = 0);
 
-  // IDs come and go:
+  // Creation and end of IDs:
   RdmaId& new_id(ChannelId channel);
   void destroy(TimeNs now, RdmaId& id, std::uint32_t& withdrawn);
-  // Of one membership, or with 0 all of the owner's.
+  // Withdraws the owner's events: those of one membership, or all if `membership` is 0.
   std::uint32_t withdraw(TimeNs now, ChannelId channel, IdHandle owner, std::uint32_t membership);
-  // What an unread CONNECT_REQUEST brings. Null if a program that guessed its number has destroyed,
-  // moved or accepted it, and after that perhaps another ID has the number.
+  // Returns the ID that an unread CONNECT_REQUEST brings. Null if a program that guessed its number
+  // has destroyed, moved or accepted it; another ID may have the number then.
   RdmaId* unread_request(ChannelId channel, IdHandle handle);
   void release_port(RdmaId& id);
   void release_connection(TimeNs now, RdmaId& id);
 
-  // What the agent reports:
+  // Reports of the agent:
   void drain(TimeNs now);
   void on_event(TimeNs now, const CmEvent& event);
   void on_sidr_response(RdmaId& id, const CmEvent& event);
   void on_connection_event(RdmaId& id, const CmEvent& event);
 
   // Requests of peers:
-  bool offer(TimeNs now, const CmEvent& request);  // false when nobody listens
-  // Who listens for it, whether it can be accepted or not; null: nobody.
+  bool offer(TimeNs now, const CmEvent& request);  // false if no ID listens
+  // Returns the ID that listens for the request, even if it cannot accept it; null: none.
   RdmaId* listener_for(const ServiceRequest& request, const PortInfo& port);
-  // Null if it cannot be accepted.
+  // Returns null if the request cannot be accepted.
   RdmaId* new_request(const ServiceRequest& request, const PortInfo& port, const IpAddress& peer,
                       RdmaId& listener);
   void refuse(TimeNs now, const CmEvent& request, bool nobody_listens);

@@ -26,7 +26,7 @@ enum class IdState : std::uint8_t {
   kAddressResolved,
   kRouteResolved,
   kListening,
-  kConnecting,  // and connected: the agent knows which
+  kConnecting,  // or connected: the agent knows which
   kDisconnected,
 };
 
@@ -40,7 +40,7 @@ struct RdmaId {
   SocketAddress source;
   SocketAddress destination;
   std::optional<DeviceId> device;
-  IpAddress peer;  // address of the far port
+  IpAddress peer;  // address of the remote port
   std::uint32_t backlog = 0;
   std::uint32_t events_reported = 0;
   CommId comm = 0;
@@ -55,13 +55,13 @@ struct RdmaId {
   std::uint8_t tos = 0;
   std::optional<std::uint8_t> ack_timeout;
   std::vector<std::uint32_t> memberships;
-  std::unique_ptr<RdmaEvent> missed;  // what came first while it had no name
+  std::unique_ptr<RdmaEvent> missed;  // first event that came while `uid` was 0
 
   bool is_ud() const { return qp_type == QpType::kUd; }
   bool is_addressed() const {
     return destination.is_set() && state != IdState::kBound && state != IdState::kAddressQuery;
   }
-  // That of its port space, until one was agreed on.
+  // Returns the queue key that was agreed on, or until then that of the port space.
   std::uint32_t qkey_in_use() const {
     if (qkey != 0) return qkey;
     return space == PortSpace::kIpoib ? kIpoibQkey : kUdpQkey;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The plain values of the rdma_cm layer: what its calls take and its events carry, free of the
-// layout of any ABI. Numbers are those of the Linux user ABI, where a program can see them.
+// layout of any ABI. Numbers that a program can see are those of the Linux user ABI.
 #pragma once
 
 #include <algorithm>
@@ -46,11 +46,11 @@ enum class RdmaEventType : std::uint32_t {
   kTimewaitExit = 15,
   kServiceResolved = 16,
   kServiceError = 17,
-  kUser = 18,      // a program's own,
-  kInternal = 19,  // and its library's
+  kUser = 18,      // made by the program
+  kInternal = 19,  // made by its library
 };
 
-inline constexpr std::uint32_t kUdpQkey = 0x01234567;  // of RDMA_PS_UDP, by convention
+inline constexpr std::uint32_t kUdpQkey = 0x01234567;  // queue key of RDMA_PS_UDP, by convention
 inline constexpr std::uint32_t kIpoibQkey = 0x00000b1b;
 
 // Up to 255 bytes of the user's private data.
@@ -110,15 +110,15 @@ struct RdmaEvent {
   RdmaEventType type = RdmaEventType::kAddrResolved;
   std::int32_t status = 0;
   std::variant<ConnParam, UdParam> param;
-  std::uint64_t argument = 0;  // of kUser and kInternal, in the place of `param`
+  std::uint64_t argument = 0;  // replaces `param` in kUser and kInternal
   Ece ece;
-  // For the books: whose events_reported this counts in.
+  // The ID and the membership whose events_reported this counts in.
   IdHandle owner = 0;
   std::uint32_t membership = 0;
   IdHandle request = 0;  // the new ID that a CONNECT_REQUEST brings
 };
 
-// States of a queue pair, as ibv_qp_state.
+// States of a queue pair, numbered as in ibv_qp_state.
 enum : std::uint32_t { kQpInit = 1, kQpReadyToReceive = 2, kQpReadyToSend = 3 };
 
 // The bits of ibv_qp_attr_mask that INIT_QP_ATTR sets.
@@ -176,7 +176,7 @@ struct PathRecord {
   std::uint8_t packet_life_time = 0;
 };
 
-// What QUERY and QUERY_ROUTE tell of an ID.
+// What QUERY and QUERY_ROUTE tell about an ID.
 struct RouteInfo {
   const PortInfo* port = nullptr;  // null while no device is chosen
   SocketAddress source;

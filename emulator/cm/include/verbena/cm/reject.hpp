@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// MRA and REJ: "I have it, wait", and "no" (IBTA Vol 1, 12.6.6 and 12.6.7).
+// MRA asks the peer to wait, and REJ refuses (IBTA Vol 1, 12.6.6 and 12.6.7).
 #pragma once
 
 #include "verbena/cm/field.hpp"
 
 namespace verbena::cm {
 
-// Which message an MRA or a REJ answers.
+// The message that an MRA or a REJ answers.
 enum class Answered : std::uint8_t { kReq = 0, kRep = 1, kOther = 2, kNone = 3 };
 
-// IBTA Vol 1, 12.6.7.2. Those that Verbena sends or tells apart; any other passes through as is.
+// The reasons of IBTA Vol 1, 12.6.7.2 that Verbena sends or distinguishes. Others pass unchanged.
 enum class RejectReason : std::uint16_t {
   kNoQp = 1,
   kNoResources = 3,

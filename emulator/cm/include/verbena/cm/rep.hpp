@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// REP and RTU: the answer to a REQ, and its confirmation (IBTA Vol 1, 12.6.8 and 12.6.9).
+// REP answers a REQ, and RTU confirms the REP (IBTA Vol 1, 12.6.8 and 12.6.9).
 #pragma once
 
 #include "verbena/cm/field.hpp"
 
 namespace verbena::cm {
 
-// What a REP says of the alternate path that a REQ may name; 0: it is loaded.
+// A REP refuses the alternate path of the REQ with this value; 0: it is loaded.
 inline constexpr std::uint8_t kFailoverUnsupported = 1;
 
 struct Rep {

@@ -6,7 +6,7 @@
 
 namespace verbena::cm {
 
-// The transport that a REQ asks for, as its two fields together say it.
+// The transport that a REQ asks for in its fields service_type and extended_type.
 enum class ServiceType : std::uint8_t { kRc = 0, kUc = 1, kRd = 2, kExtended = 3 };
 inline constexpr std::uint8_t kExtendedXrc = 1;
 
@@ -61,7 +61,7 @@ struct Req {
   std::uint8_t remote_response_timeout = 0;  // 4.096 us * 2^n, what the sender grants the peer
   ServiceType service_type = ServiceType::kRc;
   std::uint8_t flow_control = 0;
-  std::uint32_t starting_psn = 0;  // where the *peer* shall start to send
+  std::uint32_t starting_psn = 0;  // PSN with which the peer must start to send
   std::uint8_t local_response_timeout = 0;
   std::uint8_t retry_count = 0;
   std::uint16_t pkey = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What processes share of the rdma_cm layer (limits/fair_share.hpp), and why one was refused more.
-// Owned by RdmaCm, one thread.
+// Divides the objects and ports of the rdma_cm layer among processes (limits/fair_share.hpp), and
+// keeps the reason of a refusal. Owned by RdmaCm, one thread.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,21 @@
 namespace verbena::cm {
 
 struct Shares {
-  // IDs, memberships and unread events, a kilobyte each at most; and ports, of all port spaces
-  // together as many as one has ephemeral ones.
+  // kObjects is the number of IDs, memberships and unread events, of at most a kilobyte each.
+  // kPorts is the number of ports in all port spaces together, which equals the ephemeral ports of
+  // one.
   static constexpr std::size_t kObjects = 1u << 18;
   static constexpr std::size_t kPorts = 28232;
 
   limits::FairShare objects{kObjects};
   limits::FairShare ports{kPorts};
 
-  // Whether the process may have one more. Keeps the reason why not.
+  // Returns true if the process may have one more. Keeps the reason if it may not.
   bool may_add_object(limits::Holder process) {
     return may_add(objects, process, " rdma_cm identifiers, memberships and unread events");
   }
   bool may_add_port(limits::Holder process) { return may_add(ports, process, " ports of rdma_cm"); }
-  // Once.
+  // Returns the reason, once.
   std::string take_reason() { return std::exchange(reason_, {}); }
 
  private:

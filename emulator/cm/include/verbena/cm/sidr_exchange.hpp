@@ -5,8 +5,8 @@
 //   active:   idle -SIDR_REQ-> req_sent -(SIDR_REP)-> idle
 //   passive:  idle -(SIDR_REQ)-> req_received -SIDR_REP-> replied -> idle
 //
-// The passive side keeps its answer for a while: a repeated question is answered from there and
-// never reaches the program twice.
+// The passive side keeps its answer for a while and answers a repeated question from it, so that
+// the program never gets the question twice.
 #pragma once
 
 #include <memory>

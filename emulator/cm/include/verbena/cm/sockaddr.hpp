@@ -20,23 +20,23 @@ struct SocketAddress {
   IpAddress ip;            // for AF_IB the GID
   std::uint32_t flow_info = 0;
   std::uint32_t scope_id = 0;
-  std::uint16_t pkey = 0;  // the rest is for AF_IB only
+  std::uint16_t pkey = 0;  // this and what follows is for AF_IB only
   std::uint64_t service_id = 0;
   std::uint64_t service_mask = 0;
   bool operator==(const SocketAddress&) const = default;
 
   static constexpr std::size_t kMaxSize = 48;
 
-  // Nothing for another family or too few bytes; more bytes than the family needs are ignored.
+  // Returns nothing for another family or too few bytes. Ignores more bytes than the family needs.
   static std::optional<SocketAddress> parse(std::span<const std::uint8_t> bytes);
   static SocketAddress of(const IpAddress& ip, std::uint16_t port);
   static SocketAddress of_gid(const Gid& gid, std::uint64_t service_id, std::uint16_t pkey);
 
   bool is_set() const { return family != Family::kNone; }
-  // The wildcard of its family, or no address at all.
+  // Returns true for the wildcard of the family, and if there is no address at all.
   bool is_any() const;
   std::size_t size() const;
-  // Writes size() bytes and returns their number; `bytes` has room for kMaxSize.
+  // Writes size() bytes and returns their number. `bytes` must hold kMaxSize.
   std::size_t write_to(std::span<std::uint8_t> bytes) const;
 };
 

@@ -27,8 +27,8 @@ Subnet default_subnet(std::uint32_t uid);
 // themselves. It is never the user's own part.
 Subnet private_subnet(std::uint32_t uid, std::uint64_t number);
 
-// Returns the host part. Nothing if it is 0 or above the unicast LIDs (0xbfff), or if the address
-// is outside the subnet.
+// Returns the host part. Returns nothing if it is 0 or above the unicast LIDs (0xbfff), or if the
+// address is outside the subnet.
 std::optional<std::uint16_t> lid_of(const Subnet& subnet, const IpAddress& address);
 IpAddress address_of_lid(const Subnet& subnet, std::uint16_t lid);
 
@@ -38,8 +38,8 @@ std::uint64_t port_guid_of(const IpAddress& address, Persona persona);
 std::uint64_t node_guid_of(const IpAddress& address);
 
 // Returns the address behind a GID. A RoCE GID is the address itself. An InfiniBand GID and the
-// default GID of a RoCE port (fe80::/64) hold the address in a port GUID. Nothing for a GID that is
-// zero or multicast.
+// default GID of a RoCE port (fe80::/64) hold the address in a port GUID. Returns nothing for a GID
+// that is zero or multicast.
 std::optional<IpAddress> address_of_gid(const Gid& gid);
 
 // Returns the IP multicast group that carries an MGID. `v4` says that the port's address is IPv4. A

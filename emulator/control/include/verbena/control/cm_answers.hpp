@@ -31,7 +31,8 @@ struct CmQuery {
   std::uint64_t response_address = 0;
   std::uint16_t room = 0;  // size of the response buffer
 };
-// Nothing if the answers of the command cannot be known beforehand or the command is malformed.
+// Returns nothing if the answers of the command cannot be known beforehand or the command is
+// malformed.
 std::optional<CmQuery> parse_cm_query(std::span<const std::uint8_t> command);
 
 // A CONNECT or ACCEPT as a program writes it. parse_cm_promised() returns nothing for other

@@ -96,7 +96,7 @@ class CmEventWriter {
   }
 
   bool has_room();
-  // Nothing if the page is full.
+  // Returns nothing if the page is full.
   std::optional<Sequence> push(std::uint32_t id, std::span<const std::uint8_t> event,
                                std::span<const std::uint8_t> answers);
   // Ties a message to the event; the caller sends it afterwards. Returns false if the event was

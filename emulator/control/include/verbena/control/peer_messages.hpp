@@ -19,7 +19,7 @@
 namespace verbena::control {
 
 struct PeerQuestion {
-  IpAddress address;  // address of the peer
+  IpAddress address;  // the peer's
   std::uint32_t qpn = 0;
   VERBENA_MESSAGE(kPeerQuestion) { a(m.address, m.qpn); }
 };

@@ -42,8 +42,8 @@ struct StatsPage {
   std::uint32_t slot = 0;
   std::uint32_t reserved = 0;
   PortCounters counters;
-  std::array<FaultPart, kFaultsMost> faults;  // by FaultSpec::place
-  std::array<RulePart, kRulesMost> rules;     // by RuleSpec::place
+  std::array<FaultPart, kFaultsMost> faults;  // indexed by FaultSpec::place
+  std::array<RulePart, kRulesMost> rules;     // indexed by RuleSpec::place
 };
 
 // The content of the memfd.

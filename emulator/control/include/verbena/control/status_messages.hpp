@@ -42,7 +42,7 @@ struct QpStatus {
   std::uint32_t send_cq = 0;
   std::uint32_t receive_cq = 0;
   std::uint32_t srq = 0;
-  std::uint32_t domain = 0;  // its protection domain; 0: it has none
+  std::uint32_t domain = 0;  // number of its protection domain; 0: it has none
   std::uint32_t send_psn = 0;
   std::uint32_t receive_psn = 0;
   std::uint32_t send_outstanding = 0;  // work requests
@@ -86,7 +86,7 @@ struct SrqStatus {
   std::uint32_t number = 0;
   std::uint8_t type = 0;  // as ibv_srq_type
   std::uint32_t receive_outstanding = 0;
-  std::uint32_t domain = 0;  // its protection domain
+  std::uint32_t domain = 0;  // number of its protection domain
   std::uint32_t cq = 0;      // CQ that it completes to (XRC, tag matching); 0: none
   bool operator==(const SrqStatus&) const = default;
   VERBENA_FIELDS { a(m.number, m.type, m.receive_outstanding, m.domain, m.cq); }
@@ -113,7 +113,7 @@ struct StatusPage {
 
 // The answer to StatusRequest, with its sequence.
 struct StatusReport {
-  static constexpr std::size_t kMostInOne = 128;  // of each kind
+  static constexpr std::size_t kMostInOne = 128;  // objects of each kind
   // `most` of the first question, which goes to all contexts at once. Most contexts have no more
   // objects and are asked only once.
   static constexpr std::size_t kFirst = 16;
@@ -172,8 +172,8 @@ struct QueryCounters {
 };
 
 struct Counters {
-  std::vector<std::uint64_t> port;   // by PortCounter
-  std::vector<std::uint64_t> drops;  // by DropReason
+  std::vector<std::uint64_t> port;   // one for each PortCounter
+  std::vector<std::uint64_t> drops;  // one for each DropReason
   VERBENA_MESSAGE(kCounters) { a(m.port, m.drops); }
 };
 

@@ -2,10 +2,10 @@
 // Connection management inside the daemon: joins the sans-IO rdma_cm layer to the fabric's QP1, to
 // the clients' channels and to the timers. Owned by the daemon's main, called on its one thread.
 //
-// A client that opened a channel is told of its events by CmEventReady, one for all that come in a
-// turn of the loop, and never more than kReadyAhead before it fetches some: a program that does not
-// read holds up nobody. The first of them lie ready for it in shared memory (ChannelEvents); for
-// the others it asks.
+// A client that opened a channel is told of its events by CmEventReady: one message for all that
+// come in a turn of the loop, and at most kReadyAhead before the client fetches some. So a program
+// that does not read holds up no other. The first events lie ready in shared memory
+// (ChannelEvents); the client asks for the others.
 #pragma once
 
 #include <algorithm>
@@ -31,13 +31,14 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
  public:
   using Clock = TimeNs (*)() noexcept;
   static constexpr std::uint32_t kReadyAhead = 64;
-  // Channels whose events lie in shared memory: a process may have so many mappings and no more.
+  // The most channels whose events lie in shared memory, since a process may have only so many
+  // mappings.
   static constexpr std::size_t kPagesMax = 16384;
-  // So long the emulator waits at its end for a program to ask for an event that has no place in
-  // the memory that they share, and then for the next one.
+  // How long the emulator waits at its end for a program to ask for an event that has no place in
+  // shared memory, and then for the next one.
   static constexpr TimeNs kFarewell = 500'000'000;
 
-  // Becomes the management sink of each port of the fabric, until its own end.
+  // Becomes the management sink of each port of the fabric, until it is destroyed.
   CmService(fabric::Fabric& fabric, fabric::Clients& clients, fabric::Timers& timers, Clock clock,
             std::uint64_t seed);
   ~CmService() override;
@@ -62,7 +63,7 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
     fabric::ClientId client = 0;
     std::uint32_t announced = 0;            // CmEventReady sent and not yet used
     bool is_due = false;                    // to be announced at the end of the turn
-    std::unique_ptr<ChannelEvents> events;  // null: the client asks for each
+    std::unique_ptr<ChannelEvents> events;  // null: the client asks for each event
 
     void used(std::size_t count) {
       announced -= std::min(announced, static_cast<std::uint32_t>(count));
@@ -72,30 +73,32 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   void open_channel(fabric::ClientId client, const control::Incoming& message);
   void tell_listeners(fabric::ClientId client, std::uint32_t sequence);
   void execute(fabric::ClientId client, const control::Incoming& message);
-  // A command that an event promised; a channel that posts nonsense gets no answer to it.
+  // Executes a command that an event promised. A channel that posts nonsense gets no answer to it.
   void execute_posted(fabric::ClientId client, const control::Incoming& message);
   // Carries out what was posted to the channel before a command that came by another connection.
   void catch_up(cm::ChannelId channel);
   void outdate_answers(const cm::Wakeup& change);
-  // Brings the books up to date with what the program took from shared memory, and takes back from
-  // there what the command is about.
+  // Brings the counts up to date with what the program took from shared memory, and takes back the
+  // events that the command is about.
   void prepare(cm::ChannelId channel, std::span<const std::uint8_t> command);
   void settle(cm::ChannelId channel);
-  // How many announcements there have to be once all that waits is announced.
+  // Returns how many announcements there must be once all waiting events are announced.
   std::uint32_t announcements_for(const OpenChannel& open, cm::ChannelId channel) const;
-  // Uses up those that there are beyond that; returns how many the client must throw away itself.
+  // Uses up the announcements beyond that number. Returns how many the client must throw away
+  // itself.
   std::uint32_t take_back(cm::ChannelId channel);
   // Sends what the layer below has produced and sets the timer anew.
   void flush();
-  // The same at the end of the loop's turn: what many commands and datagrams have produced by then
-  // goes out together, datagrams to one peer in one send, events of one channel in one wake-up.
+  // Calls flush() at the end of the loop's turn. What many commands and datagrams have produced by
+  // then goes out together: datagrams to one peer in one send, events of one channel in one
+  // wake-up.
   void flush_soon();
   void announce_soon(cm::ChannelId channel);
   void announce(cm::ChannelId channel);
   void send(std::span<const cm::OutMad> mads);
   std::size_t place_of(const fabric::Port& port) const;
   void set_timer();
-  // Says so once nobody has anything left to ask for.
+  // Calls `told_` once no program has anything left to ask for.
   void end_if_all_are_told();
   void await_fetch();
   void refuse(fabric::ClientId client, std::uint32_t sequence, const control::Error& error);
@@ -117,7 +120,7 @@ class CmService final : public fabric::Extension, public fabric::ManagementSink 
   fabric::Timers::Id timer_ = 0;
   TimeNs timer_at_ = kNever;
   bool has_ended_ = false;
-  std::function<void()> told_;  // while the emulator ends
+  std::function<void()> told_;  // set while the emulator ends
   fabric::Timers::Id farewell_ = 0;
 };
 

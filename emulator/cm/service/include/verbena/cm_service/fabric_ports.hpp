@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The fabric's devices and the host's addresses as connection management wants to see them. Asks
-// the kernel for the host's addresses each time (a microsecond or two), so nothing goes stale.
-// One thread.
+// Gives connection management the fabric's devices and the host's addresses. Asks the kernel for
+// the host's addresses each time (a microsecond or two), so nothing goes stale. One thread.
 #pragma once
 
 #include <map>
@@ -13,9 +12,9 @@
 
 namespace verbena::cm_service {
 
-// A device's number is the place of the port in the fabric and, of its further addresses (rows of
-// the GID table), their number as Destination::source. Such an address is opened when it is first
-// asked for.
+// A device's number consists of the place of the port in the fabric and, for a further address of
+// the port (a row of the GID table), of that address's number as Destination::source. A further
+// address is opened when it is first asked for.
 class FabricPorts final : public cm::Ports {
  public:
   explicit FabricPorts(const fabric::Fabric& fabric);
@@ -27,9 +26,9 @@ class FabricPorts final : public cm::Ports {
   static std::uint8_t source_of(cm::DeviceId device) {
     return static_cast<std::uint8_t>(device / fabric::kMaxDevices);
   }
-  // All numbers that were given to this port.
+  // Returns all numbers that were given to this port.
   std::vector<cm::DeviceId> numbers_of(std::size_t port) const;
-  // The port's attributes have changed.
+  // Must be called when attributes of ports have changed.
   void refresh();
 
   const cm::PortInfo* find(cm::DeviceId device) const override;

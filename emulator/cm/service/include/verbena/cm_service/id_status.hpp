@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An rdma_cm ID in the words of `verbena status`. Pure.
+// Describes an rdma_cm ID in the words of `verbena status`. Pure.
 #pragma once
 
 #include "verbena/cm/connection.hpp"
@@ -8,7 +8,7 @@
 
 namespace verbena::cm_service {
 
-// Without its owner, device and events, which the ID does not know. `connection`: null if it has
+// Leaves out owner, device and events, which the ID does not know. `connection` is null if it has
 // none.
 fabric::CmIdStatus status_of(const cm::RdmaId& id, const cm::Connection* connection);
 

@@ -15,11 +15,11 @@ namespace verbena::cm_service {
 
 inline constexpr std::size_t kQp1PacketSize = 20 + cm::kMadSize;
 
-// False when the batch is full.
+// Returns false if the batch is full.
 bool write_qp1_packet(wire::TxBatch& batch, const cm::MadBytes& mad,
                       const wire::Destination& destination, Psn psn);
 
-// The datagram inside; nothing if the packet is not for QP1 or not of this shape.
+// Returns the datagram inside. Returns nothing if the packet is not for QP1 or not of this shape.
 std::optional<std::span<const std::uint8_t>> mad_of_packet(std::span<const std::uint8_t> packet);
 
 }  // namespace verbena::cm_service

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Calls of librdmacm that fail because a rule of scripted faults says so (fail=). Each process
-// counts its own, over all its channels. Owned by CmService, on its thread.
+// Lets calls of librdmacm fail where a rule of scripted faults says so (fail=). Counts the calls of
+// each process over all its channels. Owned by CmService, on its thread.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,17 @@ class RuledCalls {
       : fabric_(fabric), clients_(clients) {}
 
   void follow_rules(TimeNs now);
-  // Whether a rule is about this function.
+  // Returns true if a rule is about this function.
   bool names(std::string_view function) const;
-  // Before a command of this client is carried out: the error with which it fails, if it does.
+  // Returns the error with which a command of this client fails, if it does. Must be called before
+  // the command is carried out.
   std::optional<control::Error> judge(fabric::ClientId client,
                                       std::span<const std::uint8_t> command, TimeNs now);
   void forget(fabric::ClientId client);
 
  private:
   struct Process {
-    std::set<fabric::ClientId> clients;  // the connections over which it sends commands
+    std::set<fabric::ClientId> clients;  // connections over which it sends commands
     fault::CallScript script;
   };
 
@@ -41,7 +42,7 @@ class RuledCalls {
 
   fabric::Fabric& fabric_;
   fabric::Clients& clients_;
-  std::map<std::uint32_t, Process> processes_;  // by their numbers
+  std::map<std::uint32_t, Process> processes_;  // by process number
 };
 
 }  // namespace verbena::cm_service
