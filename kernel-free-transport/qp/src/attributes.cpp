@@ -38,8 +38,8 @@ constexpr std::array kMaskNames{
     MaskName{kMaskRateLimit, "IBV_QP_RATE_LIMIT"},
 };
 
-// Bits of ibv_access_flags: the named ones and the optional range. Programs hand over the flags of
-// their regions as they are; only the remote ones mean anything to a queue pair.
+// Bits of ibv_access_flags: the named ones and the optional range. Programs pass the flags of their
+// regions unchanged, but only the remote flags matter to a queue pair.
 constexpr std::uint32_t kKnownAccess = 0x3ffu | 0x3ff00000u;
 constexpr std::uint32_t kMaxFlowLabel = 0xfffff;
 constexpr std::uint16_t kFirstMulticastLid = 0xc000;
@@ -53,7 +53,7 @@ std::string hex(std::uint32_t value) {
   return text;
 }
 
-// "IBV_QP_TIMEOUT: timeout is 40; expected is at most 31"
+// Returns text like "IBV_QP_TIMEOUT: timeout is 40; expected is at most 31".
 Wrong at_most(const std::string& field, std::uint32_t value, std::uint32_t max, const char* why) {
   if (value <= max) return std::nullopt;
   return field + " is " + std::to_string(value) + "; expected is at most " + std::to_string(max) +
@@ -275,7 +275,7 @@ std::optional<std::string> check_values(const Attributes& wanted, std::uint32_t 
   return std::nullopt;
 }
 
-// IBV_QP_CUR_STATE asserts and sets nothing; sizes (IBV_QP_CAP) belong to the queues.
+// Ignores IBV_QP_CUR_STATE, which only asserts, and sizes (IBV_QP_CAP), which belong to the queues.
 void apply(Attributes& to, const Attributes& wanted, std::uint32_t mask) {
   if ((mask & kMaskState) != 0) to.state = wanted.state;
   if ((mask & kMaskSqdNotify) != 0) to.sqd_notify = wanted.sqd_notify;

@@ -13,7 +13,7 @@ wire::WireTransport wire_transport(Transport transport) {
 }
 
 constexpr unsigned bit(State state) { return 1u << static_cast<unsigned>(state); }
-// In which states requests are taken in, and answers.
+// The states in which requests are accepted, and those in which answers are.
 constexpr unsigned kReceives =
     bit(State::kRtr) | bit(State::kRts) | bit(State::kSqd) | bit(State::kSqe);
 constexpr unsigned kAwaitsAnswers = bit(State::kRts) | bit(State::kSqd);
@@ -37,7 +37,8 @@ void fill(queue::Endpoint& e, const QueuePairOptions& o, const Surroundings& aro
   e.blocks_own_multicast = o.blocks_own_multicast;
 }
 
-// Equal but for the membership bit, and not both limited members (IBTA Vol 1, 10.9.3).
+// Says whether the P_Keys are equal except for the membership bit and not both limited members
+// (IBTA Vol 1, 10.9.3).
 bool pkeys_match(std::uint16_t a, std::uint16_t b) {
   return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000) != 0;
 }
@@ -64,7 +65,7 @@ QueuePair::QueuePair(const QueuePairOptions& options, const Surroundings& surrou
   if (options.shares_domain) relay_ = std::make_unique<relay::Relay>(endpoint_, responder_);
 }
 
-// Where its queues' slots are counted that completions free.
+// Opens the accounts that count the slots of its queues that completions free.
 void QueuePair::open_accounts() {
   queue::CompletionQueue* const send_cq = endpoint_.send_cq;
   if (send_cq != nullptr) {
@@ -112,7 +113,8 @@ PostedReceive QueuePair::post_receive(const queue::RecvRequest& request) {
     case queue::ReceiveQueue::Posted::kOk:
       break;
   }
-  // Posted before the state was read: either this sees ERROR, or the flush saw the receive.
+  // The receive was posted before the state was read: either this sees ERROR, or the flush sees the
+  // receive.
   if (seen_state_.read() == State::kError) {
     const Guard guard(lock_);
     responder_.flush();
@@ -181,8 +183,8 @@ void QueuePair::drop_foreign_source(const IpAddress& source) {
                  source.to_string().c_str(), endpoint_.destination.address.to_string().c_str());
 }
 
-// The acknowledgement that came before a packet which was let in. False: the packet is not, after
-// that.
+// Handles the acknowledgement that precedes an accepted packet. Returns false if the packet must
+// not be handled after that.
 bool QueuePair::take_piggybacked_ack(const wire::PiggybackedAck& ack, TimeNs now) {
   const State s = attributes_.state;
   if (endpoint_.transport != Transport::kRc) {
@@ -207,8 +209,8 @@ TimeNs QueuePair::deadline() const { return requester_.deadline(); }
 
 QueuePair::Left QueuePair::poll_transmit(wire::TxBatch& out, TimeNs now) {
   endpoint_.packing_of_batch.reset();
-  // What acknowledges goes before what is posted: who gets both learns first that its own request
-  // is done. Into an empty batch it fits.
+  // An acknowledgement goes before posted requests, so that a peer that gets both learns first that
+  // its own request is done. It fits into an empty batch.
   if (is_reliable(endpoint_.transport) && requester_.has_urgent() && responder_.may_acknowledge()) {
     responder_.acknowledge(out);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The life of a queue pair: what each transition does.
+// What each state transition of a queue pair does.
 #include "verbena/qp/queue_pair.hpp"
 
 namespace verbena::qp {
@@ -8,7 +8,7 @@ using queue::AsyncEvent;
 
 namespace {
 
-// Programs name the attributes of RC for both ends of XRC; those of the other end do not count.
+// Drops attributes that concern only the other end: programs give those of RC at both ends of XRC.
 std::uint32_t without_foreign(Transport transport, std::uint32_t mask) {
   switch (transport) {
     case Transport::kXrcSend:
@@ -49,7 +49,7 @@ std::optional<Refused> QueuePair::modify(const Attributes& wanted, std::uint32_t
   } else if (to == State::kSqd && from != State::kSqd) {
     requester_.set_draining(true);
     drain_reported_ = false;
-    // An argument of this call, not an attribute that stays.
+    // The flag is an argument of this call, not a lasting attribute.
     attributes_.sqd_notify = (mask & kMaskSqdNotify) != 0 && wanted.sqd_notify;
   } else if (to == State::kError && from != State::kError) {
     endpoint_.reason.note("ibv_modify_qp moved it to the error state");
@@ -69,7 +69,7 @@ void QueuePair::set_state(State next) {
   seen_state_.publish(next);
 }
 
-// Hands what changed to the halves.
+// Passes changed attributes to both halves.
 void QueuePair::take_attributes(std::uint32_t mask) {
   if (mask & kMaskAccessFlags) endpoint_.access_flags = attributes_.access_flags;
   if (mask & kMaskQkey) endpoint_.qkey = attributes_.qkey;
@@ -100,7 +100,8 @@ void QueuePair::lead_to(const wire::Destination& destination) {
 }
 
 void QueuePair::enter_reset() {
-  // What lies in completion queues goes first: then the queues are empty, and nothing frees slots.
+  // Empties the completion queues first: then the work queues are empty, and no completion frees
+  // slots.
   if (endpoint_.send_cq != nullptr) {
     endpoint_.send_cq->purge(endpoint_.number.value());
     endpoint_.send_cq->disown(endpoint_.send_account);
@@ -122,13 +123,13 @@ void QueuePair::enter_reset() {
 }
 
 void QueuePair::enter_rtr() {
-  // UD has no path MTU attribute: a datagram may fill the port's. It has no peer, either: what is
-  // asked of its path is how much a receiver holds.
+  // UD has no path MTU attribute: a datagram may have the port's MTU. It has no peer, either; its
+  // path only tells how much a receiver holds.
   if (endpoint_.transport == Transport::kUd) {
     endpoint_.mtu = mtu_bytes(Mtu::k4096);
     lead_to({});
   }
-  // A relay passes the requests of the peer on.
+  // Both PSNs are the peer's, because a relay passes on the peer's requests.
   endpoint_.origin = {endpoint_.origin.created, endpoint_.origin.lives + 1, attributes_.rq_psn,
                       attributes_.rq_psn};
   responder_.start(attributes_.rq_psn);
@@ -144,7 +145,7 @@ void QueuePair::enter_rts(State from) {
     requester_.set_sending(true);
     return;
   }
-  // May find no memory, and then nothing is to be sent.
+  // Comes before start(): if it throws for lack of memory, nothing must be sent.
   requester_.share_path(around_.shares->to(endpoint_.destination.address, endpoint_.peer.slot()));
   endpoint_.origin.first_request = attributes_.sq_psn;
   requester_.start(attributes_.sq_psn);
@@ -163,7 +164,7 @@ void QueuePair::enter_error() {
   }
 }
 
-// Matched, announced, and never to be fetched.
+// Completes matched rendezvous messages whose data will never be fetched.
 void QueuePair::give_up_rendezvous() {
   for (const queue::Rendezvous& r : endpoint_.rendezvous) {
     queue::Completion c;
@@ -202,17 +203,17 @@ void QueuePair::settle_reported() {
 
 // --- automatic path migration (IBTA Vol 1, 17.2.8) -----------------------------------------------
 
-// Both ends load an alternate path and REARM; when each has heard the other's wish (packets without
-// the migrated bit) they are ARMED. The end whose retries are used up moves to the alternate path
-// and says so in every packet; the other follows.
+// Both ends load an alternate path and REARM. When each has heard the other's wish (packets without
+// the migrated bit), they are ARMED. The end whose retries are exhausted moves to the alternate
+// path and says so in every packet; the other end follows.
 //
-//   MIGRATED --REARM by the program--> REARM --peer rearmed, too--> ARMED --failure or peer-->
+//   MIGRATED --the program rearms--> REARM --the peer rearmed--> ARMED --failure or peer-->
 //   MIGRATED
 
 bool QueuePair::comes_from_peer(const wire::RxDatagram& datagram) const {
   if (endpoint_.transport == Transport::kUd) return true;
   if (datagram.source == endpoint_.destination.address) {
-    // Other processes may answer for an XRC queue pair, each on its own path.
+    // Other processes may answer for an XRC queue pair, each on a path of its own.
     const bool is_xrc =
         endpoint_.transport == Transport::kXrcSend || endpoint_.transport == Transport::kXrcReceive;
     return datagram.came_by_ring || is_xrc || !endpoint_.path->hears_by_ring(endpoint_.number);
@@ -245,8 +246,8 @@ void QueuePair::move_to_alternate() {
   take_attributes(kMaskPath);
 }
 
-// Because a failure, the peer or the program wanted it; who learns of it by the event alone may
-// have been told by none of these.
+// Migrates because of a failure, the peer or the program. The event always comes, because the
+// application may learn of the migration only by the event.
 void QueuePair::migrate() {
   endpoint_.migration_wanted = false;
   move_to_alternate();

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The table of transitions: for each pair of states and each transport, whether a queue pair may go
-// that way, what must be given then and what may (IBTA Vol 1, 11.2.5.2, table of QP state
+// The table of transitions: for each pair of states and each transport, whether the transition is
+// allowed, and its required and optional attributes (IBTA Vol 1, 11.2.5.2, table of QP state
 // transition properties; where it is silent, what programs rely on under Linux). Constant data.
 //
 //            +-------+      +------+      +-----+      +-----+ <----- +-----+
 //   any ---> | RESET | ---> | INIT | ---> | RTR | ---> | RTS | -----> | SQD |
 //            +-------+      +------+      +-----+      +-----+        +-----+
-//                                                    |     ^
-//   any but RESET ---> ERR          send error (UC, UD)  SQE (by program)
+//                                                         |   ^
+//                                  a send fails (UC, UD)  v   |  the program
+//   any but RESET ---> ERR                              +-----+
+//                                                       | SQE |
+//                                                       +-----+
 //
-// INIT, RTS and SQD also "go" to themselves: attributes change, the state stays. SQE is entered by
-// the device alone.
+// INIT, RTS and SQD have transitions to themselves: attributes change, the state stays. Only the
+// device enters SQE.
 #pragma once
 
 #include <array>
@@ -36,7 +39,7 @@ using TransitionTable = std::array<std::array<RulesPerTransport, kStates>, kStat
 
 namespace detail {
 
-// RC, UC, UD, XRC send, XRC receive.
+// The columns are RC, UC, UD, XRC send, XRC receive.
 constexpr std::size_t column_of(Transport transport) {
   switch (transport) {
     case Transport::kRc:
@@ -61,7 +64,7 @@ constexpr void allow(TransitionTable& table, State from, State to, const MaskPer
   for (std::size_t i = 0; i < kTransports; ++i) rules[i] = {true, required[i], optional[i]};
 }
 
-// RESET, INIT and RTR: the way to a connection.
+// Allows the transitions from RESET to RTR.
 constexpr void allow_connecting(TransitionTable& table) {
   constexpr std::uint32_t kInitConnected = kMaskPkeyIndex | kMaskPort | kMaskAccessFlags;
   constexpr std::uint32_t kInitDatagram = kMaskPkeyIndex | kMaskPort | kMaskQkey;
@@ -77,8 +80,8 @@ constexpr void allow_connecting(TransitionTable& table) {
         {kMayConnect, kMayConnect, kMaskPkeyIndex | kMaskQkey, kMayConnect, kMayConnect});
 }
 
-// Everything that ends in RTS, and RTS itself. Pacing (IBV_QP_RATE_LIMIT) is for those that send on
-// a connection.
+// Allows the transitions to RTS. Pacing (IBV_QP_RATE_LIMIT) is for transports that send on a
+// connection.
 constexpr void allow_sending(TransitionTable& table) {
   constexpr std::uint32_t kRequester =
       kMaskTimeout | kMaskRetryCount | kMaskRnrRetry | kMaskSqPsn | kMaskMaxRdAtomic;
@@ -96,7 +99,7 @@ constexpr void allow_sending(TransitionTable& table) {
   allow(table, State::kRts, State::kRts, {}, with_pacing);
   allow(table, State::kSqd, State::kRts, {}, kResume);
 
-  // The reliable services have no SQE: a failed request takes them to ERR.
+  // Reliable transports have no SQE: a failed request moves them to ERR.
   const auto recover = [&table](Transport t, std::uint32_t optional) {
     table[static_cast<std::size_t>(State::kSqe)][static_cast<std::size_t>(State::kRts)]
          [column_of(t)] = {true, 0, optional};
@@ -109,7 +112,7 @@ constexpr void allow_draining(TransitionTable& table) {
   constexpr std::uint32_t kNotify = kMaskSqdNotify;
   allow(table, State::kRts, State::kSqd, {}, {kNotify, kNotify, kNotify, kNotify, kNotify});
 
-  // Here even the path may change: nothing is under way.
+  // In SQD even the path may change, because nothing is under way.
   constexpr std::uint32_t kConnected =
       kMaskPath | kMaskAlternatePath | kMaskAccessFlags | kMaskPkeyIndex | kMaskPathMigration;
   constexpr std::uint32_t kReliable = kConnected | kMaskPort | kMaskTimeout;

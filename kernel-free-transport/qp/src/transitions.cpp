@@ -9,7 +9,7 @@
 namespace verbena::qp {
 namespace {
 
-// One attempt to modify, and how an explanation speaks of it.
+// One attempt to modify, for the checks and their explanations.
 struct Attempt {
   Transport transport;
   State from;
@@ -45,7 +45,7 @@ std::string subject(const Attempt& attempt) {
 
 Refused refuse(std::string reason) { return {EINVAL, std::move(reason)}; }
 
-// "INIT, RESET or ERR": where this transport may go from here.
+// Returns text like "INIT, RESET or ERR": the states that this transport may enter from here.
 std::string targets(Transport transport, State from) {
   std::string text;
   std::string last;
@@ -57,7 +57,7 @@ std::string targets(Transport transport, State from) {
   return text + " or " + last;
 }
 
-// Where this transport takes an attribute that was refused here.
+// Says in which transition this transport takes an attribute that was refused here.
 std::string where_taken(Transport transport, std::uint32_t bit) {
   for (std::size_t from = 0; from < kStates; ++from) {
     for (std::size_t to = 0; to < kStates; ++to) {

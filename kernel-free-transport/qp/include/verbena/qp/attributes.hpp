@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The attributes of a queue pair and the rules by which they may change.
 //
-// Values and mask bits are those of the verbs, so that the provider hands them on unchanged and an
-// explanation can name what the programmer wrote. `check_transition` is pure: it looks at the
-// table of transitions (state, state, transport -> required and optional attributes; IBTA Vol 1,
-// 10.3 and 11.2.5.2) and at each value's range, and says in words which rule was broken.
+// Values and mask bits are those of the verbs, so that the provider passes them on unchanged and an
+// explanation can name what the programmer wrote. `check_transition` is pure: it checks the table
+// of transitions (state, state, transport -> required and optional attributes; IBTA Vol 1, 10.3 and
+// 11.2.5.2) and the range of each value, and says in words which rule was broken.
 #pragma once
 
 #include <cstdint>
@@ -60,13 +60,13 @@ struct PathAttributes {
   std::uint8_t source_path_bits = 0;
   std::uint8_t static_rate = 0;
   std::uint8_t port = 0;
-  // Filled by whoever knows the port's GIDs and the address plan (the provider).
-  bool has_local_gid = true;  // false: the row of the table is free
-  bool resolved = false;      // false: no route by the fabric's address plan, or
+  // The provider fills these in, because it knows the port's GIDs and the address plan.
+  bool has_local_gid = true;  // false: that row of the GID table is free
+  bool resolved = false;      // false: the address plan has no route, or `obstacle`
   enum class Obstacle : std::uint8_t {
     kNone,
-    kOtherFamily,  // of IP, than the local GID's
-    kLocalAddress  // that of the local GID cannot be used
+    kOtherFamily,  // the peer's GID is of another IP family than the local one
+    kLocalAddress  // the local GID's address cannot be used
   };
   Obstacle obstacle = Obstacle::kNone;
   wire::Destination destination;
@@ -98,7 +98,7 @@ struct Attributes {
   std::uint32_t rate_limit = 0;
 };
 
-// What the port can do; the values that attributes are held against.
+// What the port can do. Attributes are checked against these values.
 struct TransitionLimits {
   std::uint8_t ports = 1;
   std::uint16_t pkeys = 1;
@@ -106,7 +106,7 @@ struct TransitionLimits {
   Mtu active_mtu = Mtu::k4096;
   std::uint8_t max_rd_atomic = 16;
   std::uint8_t max_dest_rd_atomic = 16;
-  bool ethernet = false;  // RoCE persona: paths must be global
+  bool ethernet = false;  // RoCE device: paths must be global
   std::uint16_t lid = 0;
 };
 
@@ -115,17 +115,17 @@ struct Refused {
   std::string reason;  // one sentence: attribute, rule, what was expected
 };
 
-// `current` is what the queue pair has now (current.state is its state); `wanted` holds the new
-// values of the bits in `mask`. Null when allowed.
+// Checks a change. `current` is what the queue pair has now (current.state is its state); `wanted`
+// has the new values of the attributes in `mask`. Returns nothing if the change is allowed.
 std::optional<Refused> check_transition(Transport transport, const Attributes& current,
                                         const Attributes& wanted, std::uint32_t mask,
                                         const TransitionLimits& limits);
 
-// What is wrong with an address vector's service level, source path bits or rate, in words that
-// begin with `ah`, its name; null: nothing.
+// Returns what is wrong with an address vector's service level, source path bits or rate, in words
+// that begin with `ah`, its name. Returns nothing if they are right.
 std::optional<std::string> check_numbers(const std::string& ah, const PathAttributes& path);
 
-// Copies the masked values; the caller acts on the change of state.
+// Copies the attributes in `mask`. The caller acts on the change of state.
 void apply(Attributes& to, const Attributes& wanted, std::uint32_t mask);
 
 }  // namespace verbena::qp

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An acknowledgement that has no data to travel with: whether it waits for the application to post,
-// which often answers what it got. Then both travel in one, and the peer, which often waits for
-// both, gets them while it still polls for its completion. Waiting is learnt
-// (base/adaptive_spin.hpp): each of these outcomes counts.
+// Decides whether an acknowledgement without data to travel with waits until the application posts,
+// which it often does in answer to what it received. Then both travel together, and a peer that
+// waits for both gets them while it still polls for its completion. Whether waiting pays is learnt
+// from these outcomes (base/adaptive_spin.hpp):
 //
 //   state | the acknowledgement      | what ends it                              | next
 //   ------+--------------------------+-------------------------------------------+-----
@@ -11,12 +11,12 @@
 //   Held  | waits, until the timer   | the application posts: won                | Idle
 //         |                          | data takes it along                       | Idle
 //         |                          | the timer: lost                           | Due
-//         |                          | all shall go now                          | Due
+//         |                          | all must go now                           | Due
 //   Due   | went alone, at the       | the application posts within kHold: would | Idle
 //         | timer's time             | have won; or later: would have lost       |
 //         |                          | the next one is pending: as from Idle     |
 //
-// Owned by its queue pair, under its lock; time is an argument.
+// Its queue pair owns it and calls it under its lock. Time is an argument.
 #pragma once
 
 #include <cstdint>
@@ -28,16 +28,16 @@ namespace verbena::qp {
 
 class HeldAck {
  public:
-  // An application that waits for data by looking at its memory answers sooner.
+  // An application that polls its memory for data answers sooner than this.
   static constexpr TimeNs kHold = 20'000;
 
   enum class State : std::uint8_t { kIdle, kHeld, kDue };
   State state() const noexcept { return state_; }
   bool is_held() const noexcept { return state_ == State::kHeld; }
-  // While it is held.
+  // Returns when a held acknowledgement goes. Valid while it is held.
   TimeNs until() const noexcept { return timer_; }
 
-  // One is pending. True: it waits; else it goes.
+  // Takes note that an acknowledgement is pending. Returns true if it waits, false if it goes.
   bool holds(TimeNs now) noexcept {
     if (is_held()) return true;
     if (!spin_.is_on()) return false;
@@ -45,17 +45,17 @@ class HeldAck {
     timer_ = now + kHold;
     return true;
   }
-  // It goes by itself.
+  // Takes note that the acknowledgement goes alone.
   void goes_alone(TimeNs now) noexcept {
     if (is_held() && now >= timer_) spin_.lost();
     state_ = State::kDue;
     timer_ = now;
   }
-  // None is pending any more.
+  // Takes note that no acknowledgement is pending any more.
   void was_taken_along() noexcept {
     if (is_held()) state_ = State::kIdle;
   }
-  // By the application, and what is pending goes with it.
+  // Takes note that the application posts, and that a pending acknowledgement goes along.
   void posted(TimeNs now) noexcept {
     if (state_ == State::kIdle) return;
     if (is_held()) {

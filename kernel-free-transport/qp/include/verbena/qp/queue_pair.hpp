@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A queue pair: one requester, one responder, a state. Every member function but the constructor
-// and those marked otherwise wants the lock, which its caller takes (`lock()`): several calls
-// belong together more often than not. It never sends and knows no time but what it is given.
+// A queue pair: one requester, one responder, a state. The caller must hold the lock (`lock()`) in
+// every member function, except the constructor and those marked otherwise, because usually several
+// calls belong together. A queue pair sends nothing itself, and knows only the time that it is
+// given.
 //
 //   RESET → INIT → RTR → RTS ⇄ SQD        any state → RESET, any but RESET → ERROR
 //                         ↘ SQE → RTS     (UC and UD, after a failed send)
@@ -27,14 +28,14 @@ struct QueuePairOptions {
   memory::DomainId domain = 0;
   queue::CompletionQueue* send_cq = nullptr;
   queue::CompletionQueue* receive_cq = nullptr;
-  queue::SharedReceive* shared = nullptr;  // an SRQ in place of receives of its own
+  queue::SharedReceive* shared = nullptr;  // an SRQ instead of its own receive queue
   std::uint32_t xrc_domain = 0;            // XRC receive side
-  bool shares_domain = false;              // other processes may have SRQs in it
+  bool shares_domain = false;              // other processes may have SRQs in that domain
   requester::SendQueue::Options send;
   std::uint32_t receive_capacity = 0;
   std::uint32_t receive_max_sges = 1;
   bool signal_all = false;
-  std::uint32_t created = 0;  // its place among those of its process (wire::Origin)
+  std::uint32_t created = 0;  // the n-th of its process (wire::Origin)
   bool blocks_own_multicast = false;
   void* cookie = nullptr;
 };
@@ -66,17 +67,17 @@ class QueuePair {
   const Attributes& attributes() const { return attributes_; }
   std::optional<Refused> modify(const Attributes& wanted, std::uint32_t mask,
                                 const TransitionLimits& limits, TimeNs now);
-  // Some failure outside of it (the device died): as modify to ERROR, with the reason.
+  // Moves to ERROR after a failure outside of the queue pair (the device died), for this reason.
   void fail(const char* reason);
 
   bool may_post_send() const;  // RTS and later; ERROR and SQE flush at once
   requester::Posted post_send(const queue::SendRequest& request);
-  // Takes the receive queue's own lock only; without the queue pair's lock unless in ERROR.
+  // Call it without the lock: it takes the receive queue's lock, and in ERROR the queue pair's.
   PostedReceive post_receive(const queue::RecvRequest& request);
 
-  // A packet for this queue pair, already parsed.
+  // Handles a packet for this queue pair, which is already parsed.
   void handle_packet(const wire::PacketView& packet, const wire::RxDatagram& datagram, TimeNs now);
-  // The relay of an XRC receiver, and what a proxy is.
+  // For the relay of an XRC receiver, and for a proxy.
   void handle_answer(Qpn line, const wire::PacketView& packet, const wire::RxDatagram& datagram,
                      TimeNs now);
   void connect_line(Qpn line, const wire::Destination& destination, Qpn proxy, TimeNs now);
@@ -86,27 +87,28 @@ class QueuePair {
 
   void handle_timeout(TimeNs now);
   TimeNs deadline() const;
-  // False: deadline() is no earlier than this. Quicker to ask.
+  // Returns false if deadline() is not before `time`. It is faster than deadline().
   bool may_be_due_before(TimeNs time) const { return requester_.may_be_due_before(time); }
-  // What is left that the batch could not take: answers, or requests, which come first.
+  // What the batch could not take. kRequests: requests, perhaps answers too; kAnswers: only
+  // answers.
   enum class Left : std::uint8_t { kNothing, kAnswers, kRequests };
   Left poll_transmit(wire::TxBatch& out, TimeNs now);
-  // No more requests go behind those of the batch for now.
+  // Sets the ACK request in the batch's last request, because no more requests follow for now.
   void request_ack(wire::TxBatch& out) { requester_.request_ack(out); }
 
   bool wants_to_transmit() const {
     return requester_.has_urgent() || responder_.has_pending_answers() || relays();
   }
-  // Nothing to send but an acknowledgement, which may wait to travel with data.
+  // Says whether there is only an acknowledgement to send, which may wait to travel with data.
   bool only_acknowledges() const {
     return !requester_.has_urgent() && responder_.has_pending_answers() &&
            !responder_.has_urgent_answers() && !relays();
   }
-  // Nothing to send but what was posted.
+  // Says whether there are only posted requests to send.
   bool only_requests() const {
     return requester_.has_posted() && !responder_.has_pending_answers() && !relays();
   }
-  // Before it is destroyed: nobody will be told of a turn of it any more.
+  // Prepares for destruction: gives up its turn and its receive, and tells the remaining events.
   void leave_queue() {
     requester_.give_up_turn();
     responder_.give_up_receive();
@@ -115,25 +117,26 @@ class QueuePair {
   }
   void forget_shared(const queue::SharedReceive* shared) { responder_.forget(shared); }
 
-  // What was sent of new messages since the last call.
+  // Returns the counts of messages whose sending began after the last call.
   SentCounters::Messages take_begun() noexcept { return requester_.take_begun(); }
 
   const requester::Requester& requester() const { return requester_; }
   const responder::Responder& responder() const { return responder_; }
-  // The next request that is expected of the peer.
+  // Returns the PSN of the next request that is expected from the peer.
   Psn expected_psn() const { return relay_ ? relay_->expected_psn() : responder_.expected_psn(); }
   const queue::Endpoint& endpoint() const { return endpoint_; }
   queue::ReceiveQueue* receive_queue() const { return endpoint_.receives; }
   bool is_consistent() const { return requester_.is_consistent(); }
 
-  // The device's lists (PendingSenders, TimerQueue); under its rules, not under the lock.
+  // Members of the device's lists (PendingSenders, TimerQueue), under their rules and not under the
+  // lock unless marked.
   QueuePair* next_in_list = nullptr;
   Published<bool> is_listed{false};
   QueuePair* next_touched = nullptr;
   bool is_touched = false;
   TimeNs armed_deadline = kNever;  // under the lock
   HeldAck held;                    // under the lock
-  bool is_holding = false;         // listed by the device as one that holds its acknowledgement
+  bool is_holding = false;         // in the device's list of held acknowledgements
 
  private:
   void open_accounts();
@@ -150,7 +153,7 @@ class QueuePair {
   void take_attributes(std::uint32_t mask);
   void take_path(const PathAttributes& path);
   void lead_to(const wire::Destination& destination);
-  // Acts on what a half reported.
+  // Acts on what a half has reported.
   void settle() {
     if (endpoint_.migration_wanted || endpoint_.failure) [[unlikely]]
       settle_reported();
@@ -167,7 +170,7 @@ class QueuePair {
   void take_migration_state();
   void move_to_alternate();
   [[gnu::cold]] void migrate();
-  // What matched announcements ask for goes to the requester, as it has room.
+  // Hands matched announcements to the requester, as far as it has room.
   void start_rendezvous() {
     if (!endpoint_.rendezvous.empty()) [[unlikely]]
       start_announced();
@@ -182,7 +185,7 @@ class QueuePair {
   responder::Responder responder_;
   std::unique_ptr<relay::Relay> relay_;
   Attributes attributes_;
-  Published<State> seen_state_{State::kReset};  // for posted receives, which take no lock
+  Published<State> seen_state_{State::kReset};  // for post_receive(), which has no lock
   bool drain_reported_ = false;
   bool established_reported_ = false;
 };
