@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The functions of an extended queue pair (ibv_wr_*): requests are put together in its builder and
-// posted by ibv_wr_complete, all or, if one of them is wrong, none.
+// The functions of an extended queue pair (ibv_wr_*): requests are collected in its builder, and
+// ibv_wr_complete posts all of them, or none if one of them is wrong.
 #include <cstring>
 
 #include "verbena/context/context.hpp"
@@ -20,7 +20,7 @@ queue::SendRequest* add(ibv_qp_ex* q, WorkOpcode opcode) noexcept {
   if (r == nullptr) return nullptr;
   r->id = q->wr_id;
   r->opcode = opcode;
-  // Inline is not a flag here: ibv_wr_set_inline_data says it.
+  // Inline is not a flag here; ibv_wr_set_inline_data sets it.
   r->flags = static_cast<std::uint8_t>(q->wr_flags & kWorkFlags & ~unsigned{IBV_SEND_INLINE});
   return r;
 }
@@ -137,7 +137,7 @@ void wr_set_sge_list(ibv_qp_ex* q, std::size_t count, const ibv_sge* list) noexc
 void wr_start(ibv_qp_ex* q) noexcept { object_of(q).builder.start(); }
 void wr_abort(ibv_qp_ex* q) noexcept { object_of(q).builder.finish(); }
 
-// Under the queue pair's lock.
+// Called under the queue pair's lock.
 int post_all(Qp& qp) noexcept {
   if (qp.builder.error() != 0) {
     return refusal(qp.builder.error(),

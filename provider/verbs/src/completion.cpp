@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Completion queues: their life, the classic poll, events.
+// Completion queues: making and destroying them, the classic poll, events.
 #include <algorithm>
 #include <cstring>
 
@@ -19,9 +19,9 @@ namespace verbena::provider {
 
 namespace {
 
-// One who polls and finds nothing comes back, but may look at a thousand queue pairs first. So
-// while packets come and none completes anything here, it goes on for so many rounds. A single
-// packet is for another queue, most likely, that the application asks next.
+// A program that polls and finds nothing comes back, but may poll a thousand other queues first.
+// Therefore a poll goes on for this many rounds while packets come and none completes anything
+// here. A single packet most likely is for another queue, which the application polls next.
 constexpr int kRoundsPerPoll = 8;
 constexpr std::size_t kSeveral = 2;
 
@@ -41,7 +41,7 @@ void drive(Cq& cq) noexcept {
 
 namespace {
 
-// While completions are there already, every so many polls look at the link all the same.
+// While completions are there already, one in this many polls looks at the link all the same.
 constexpr std::uint32_t kUnhurriedPolls = 8;
 
 bool is_time_to_look(Cq& cq) noexcept {
@@ -67,7 +67,7 @@ int destroy_cq(ibv_cq* c) noexcept {
     return refusal(EBUSY, "ibv_destroy_cq: EBUSY: %u queue pairs or SRQs use it", users);
   }
   if (cq.queue.disarm()) cq.context.note_fired(cq);
-  // In a forked child they are the parent's.
+  // In a forked child the events are the parent's.
   if (cq.channel && !cq.channel->pipe.is_abandoned()) {
     cq.context.first().engine().await_announcements();
     cq.completion_events -= static_cast<std::uint32_t>(
@@ -100,7 +100,7 @@ int req_notify_cq(ibv_cq* c, int solicited_only) noexcept {
   return 0;
 }
 
-// One was read: there may be room for the next.
+// The application has read an event: there may be room for the next.
 void cq_event(ibv_cq* c) noexcept {
   if (const Cq& cq = object_of(c); cq.channel) cq.channel->pipe.fill();
 }
@@ -125,14 +125,14 @@ int modify_cq(ibv_cq* c, ibv_modify_cq_attr* attr) noexcept {
       refuse(EINVAL, "ibv_modify_cq: attr_mask = 0x%x, must be IBV_CQ_ATTR_MODERATE",
              attr->attr_mask);
     }
-    // With a period no event may be later than that: here none is late at all.
+    // With a period, no event may be later than the period: here no event is delayed at all.
     object_of(c).queue.moderate(attr->moderate.cq_period != 0 ? 0 : attr->moderate.cq_count);
   });
 }
 
 }  // namespace
 
-// Adapters round up; programs that ask for a single entry rely on it.
+// Adapters round up, and programs that ask for a single entry rely on it.
 constexpr std::uint32_t kMinCqe = 63;
 
 Cq* make_cq(Context& context, const CqRequest& request) {

@@ -38,7 +38,7 @@ bool look(Cq& cq) noexcept {
   return true;
 }
 
-// Up to and with the current one.
+// Takes the completions up to the current one, inclusive.
 void take(Cq& cq) noexcept {
   Cq::Reader& r = cq.reader;
   if (r.seen.empty()) return;
@@ -47,13 +47,13 @@ void take(Cq& cq) noexcept {
   r.current = r.last = &r.kept;
 }
 
-// Out of line, so that the way to the next of those in sight saves no register for it.
+// Kept out of line, so that the path to the next completion in sight saves no registers for it.
 [[gnu::noinline]] int look_further(Cq& cq) noexcept {
   take(cq);
   return look(cq) ? 0 : ENOENT;
 }
 
-// One poll at a time, from its start to its end.
+// Only one poll runs at a time, from its start to its end.
 int start_poll(ibv_cq_ex* c, ibv_poll_cq_attr* attr) noexcept {
   if (attr->comp_mask != 0) {
     return refusal(EINVAL, "ibv_start_poll: comp_mask = 0x%x, must be 0", attr->comp_mask);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the device and its port say about themselves, and the end of a context.
+// What the device and its port report about themselves, and the end of a context.
 #include <endian.h>
 
 #include <algorithm>
@@ -75,7 +75,7 @@ ibv_tm_caps tag_matching_caps() {
   return caps;
 }
 
-// Headers of some distributions do not have these yet.
+// The headers of some distributions lack these.
 constexpr std::uint32_t kOdpSupportFlush = 1u << 6;
 constexpr std::uint32_t kOdpSupportAtomicWrite = 1u << 7;
 
@@ -93,7 +93,7 @@ ibv_odp_caps on_demand_caps() {
   return caps;
 }
 
-// `attr` may be of an older or a newer header: `size` says how much of it there is.
+// `attr` may come from an older or a newer header; `size` says how much of it there is.
 int query_device_ex(ibv_context* c, const ibv_query_device_ex_input* input,
                     ibv_device_attr_ex* attr, std::size_t size) noexcept {
   return errno_of([&] {
@@ -164,7 +164,7 @@ int query_port(ibv_context* c, std::uint8_t port, ibv_port_attr* a) noexcept {
   });
 }
 
-// In units of 100 Mb/s, all lanes together.
+// The speed is in units of 100 Mb/s, all lanes together.
 int query_port_speed(ibv_context* c, std::uint32_t port, std::uint64_t* speed) noexcept {
   return errno_of([&] {
     if (port != control::kPortNumber) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Device memory: a small amount of memory of the device's own, reached through copies and keys.
-// Here it is the process's; what it demands (alignment, zero-based keys) is what adapters demand.
+// Device memory: a small amount of memory of the device's own, accessed by copies and keys. Here it
+// is memory of the process, with the restrictions of adapters (alignment, zero-based keys).
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -61,7 +61,7 @@ std::unique_ptr<Dm> make_dm(ibv_context* c, std::shared_ptr<std::byte[]> bytes,
   return dm;
 }
 
-// Words may be the target of atomics, whatever alignment was asked for.
+// The alignment is at least 16 bytes, because words may be the target of atomics.
 std::shared_ptr<std::byte[]> allocate(std::size_t length, std::uint32_t log_alignment) {
   const auto alignment =
       std::align_val_t{std::size_t{1} << std::max(log_alignment, kMinLogAlignment)};
@@ -70,7 +70,7 @@ std::shared_ptr<std::byte[]> allocate(std::size_t length, std::uint32_t log_alig
   return {bytes, [alignment](std::byte* all) { ::operator delete(all, alignment); }};
 }
 
-// Asks nobody, so it succeeds in a forked child, too, where all else is dead.
+// Asks no other process, so it also succeeds in a forked child, where everything else is dead.
 ibv_dm* alloc_dm(ibv_context* c, ibv_alloc_dm_attr* attr) noexcept {
   return pointer_or_errno([&] {
     Context& context = Context::of(c);
@@ -135,7 +135,7 @@ ibv_mr* reg_dm_mr(ibv_pd* p, ibv_dm* d, std::uint64_t offset, std::size_t length
   });
 }
 
-// Another handle of the same bytes, which live as long as one of them does.
+// Makes another handle of the same bytes, which live as long as one of their handles.
 ibv_dm* import_dm(ibv_context* c, std::uint32_t number) noexcept {
   return pointer_or_errno([&] {
     Context& context = Context::of(c);

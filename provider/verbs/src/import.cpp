@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Handles of what another handle of the same open device has made (ibv_import_pd, ibv_import_mr).
-// They name the same domain and the same key; giving one back leaves the original alone.
+// Handles of objects that another handle of the same open device has made (ibv_import_pd,
+// ibv_import_mr). They name the same domain and the same key. Giving one back does not affect the
+// original.
 //
-// Of another process's context they name a domain of this one's and, unless it is taken, the same
-// key, behind which stand the other process's bytes: as pages that may be missing, and will be when
-// it ends.
+// Handles of another process's objects name a domain of this context and, unless it is taken, the
+// same key. The key leads to the other process's bytes, which count as pages that may be missing,
+// and are missing once that process has ended.
 #include <vector>
 
 #include "verbena/context/context.hpp"
@@ -76,7 +77,8 @@ ibv_pd* import_pd(ibv_context* c, std::uint32_t number) noexcept {
   });
 }
 
-// What was made upon it stays, and with it the memory of the handle until the last of it goes.
+// The objects that were made upon the domain stay, and the handle's memory stays until the last of
+// them goes.
 void unimport_pd(ibv_pd* p) noexcept {
   if (limbo() != nullptr) p->context = limbo();
   object_of(p).release_user();

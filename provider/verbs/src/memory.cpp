@@ -93,7 +93,7 @@ int dealloc_td(ibv_td* t) noexcept {
   return 0;
 }
 
-// Also of on-demand regions, whose pages are not asked for before they are used.
+// Applies to on-demand regions as well, whose pages are not looked at before they are used.
 void check_user_space(const char* verb, std::uint64_t address, std::uint64_t length) {
   if (address <= UserMemory::kUserSpaceEnd && length <= UserMemory::kUserSpaceEnd - address) return;
   refuse(EFAULT, "%s: address 0x%llx, length %llu: not mapped: beyond the address space", verb,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Posting work, the classic way. Nothing here throws or allocates.
+// Posts requests by ibv_post_send and ibv_post_recv. Nothing here throws or allocates.
 #include "verbena/verbs/post.hpp"
 
 #include "verbena/context/context.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The life of a queue pair.
+// Makes and destroys queue pairs.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -41,7 +41,7 @@ Transport check_type(const char* verb, ibv_qp_type type) {
   return *transport;
 }
 
-// Which parts a queue pair of that type must and must not have.
+// Checks which parts a queue pair of this type must and must not have.
 void check_parts(const QpRequest& r, Transport transport) {
   const bool xrc_receive = transport == Transport::kXrcReceive;
   if (xrc_receive && r.xrcd == nullptr) {
@@ -85,8 +85,8 @@ void offer_builder(Qp& qp) {
   install_builder(qp, {flags > abi::kWrAtomicWriteOffset, flags > abi::kWrFlushOffset});
 }
 
-// Of this process, on all its devices: by that the faults that a seed repeats tell queue pairs
-// apart.
+// Counts the queue pairs of this process on all its devices. Faults that a seed repeats tell queue
+// pairs apart by this count.
 std::atomic<std::uint32_t> queue_pairs_created{0};
 
 qp::QueuePair* make_pair_of(Qp& qp, const QpRequest& r, Transport transport) {
@@ -140,7 +140,7 @@ void count_parts(Qp& qp, bool more) {
   count(qp.srq);
 }
 
-// What both verbs' attributes have in common.
+// Reads the attributes that both verbs have in common.
 template <typename Attributes>
 QpRequest request_of(Context& context, const char* verb, const Attributes& attr) {
   QpRequest r;
@@ -191,7 +191,7 @@ bool wants_builder(const Context& context, const ibv_qp_init_attr_ex& attr) {
   return true;
 }
 
-// The one flag that is offered.
+// Checks the flags: only one is offered.
 bool blocks_own_multicast(const char* verb, const ibv_qp_init_attr_ex& attr) {
   constexpr std::uint32_t kBlock = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
   if ((attr.create_flags & ~kBlock) != 0) {
@@ -240,7 +240,7 @@ int destroy_qp(ibv_qp* q) noexcept {
                    "multicast groups",
                    q->qp_num, qp.multicast.groups.size());
   }
-  // The peer of a message that was received must learn of it, or it would wait and fail.
+  // The peer must learn that its message was received, or it would wait and fail.
   qp.engine.flush_acks();
   qp.engine.device().destroy_qp(qp.pair);
   qp.pair = nullptr;
@@ -251,9 +251,9 @@ int destroy_qp(ibv_qp* q) noexcept {
   return 0;
 }
 
-// Whoever makes many queue pairs gets the memory for the next ones in one piece. The C library lets
-// the heap of a thread grow page by page, two calls and a fault for each, which is a sixth of what
-// a server does for a connection.
+// Gets the memory for the next queue pairs in one piece, for a program that makes many. The C
+// library grows a thread's heap page by page, with two calls and a fault for each page, which is a
+// sixth of a server's work for a connection.
 void get_memory_ahead() noexcept {
   constexpr std::size_t kAhead = 64 * 1024;
   constexpr std::uintptr_t kPage = 4096;
@@ -262,11 +262,11 @@ void get_memory_ahead() noexcept {
   if (block != nullptr) {
     (void)::madvise(reinterpret_cast<void*>(begin), kAhead - kPage, kPopulateWrite);
   }
-  std::free(block);  // the heap keeps so little
+  std::free(block);  // the heap keeps a block of this size
 }
 constexpr std::uint32_t kQpsOfAPiece = 16;
 
-// Those that others have a part in are the first engine's.
+// Queue pairs that share objects with others belong to the first engine.
 bool may_be_further(const QpRequest& r, Transport transport) {
   return (transport == Transport::kRc || transport == Transport::kUc) && r.srq == nullptr;
 }
@@ -281,7 +281,7 @@ Qp* make_qp(Context& context, const QpRequest& asked) {
   check_parts(request, transport);
   const bool is_receiver = transport == Transport::kXrcReceive;
   if (is_receiver) {
-    // It outlives what its first handle was made with, and uses nothing of it.
+    // The queue pair outlives what its first handle was made with, and uses none of it.
     request.domain = nullptr;
     request.send_cq = request.receive_cq = nullptr;
   }
@@ -307,7 +307,7 @@ Qp* make_qp(Context& context, const QpRequest& asked) {
   if (++qp->home.counts().qps % kQpsOfAPiece == kQpsOfAPiece / 2) get_memory_ahead();
   if (!is_receiver) return qp.release();
   Qp* handle = context.receivers().adopt(std::move(qp), *request.xrcd, request.user);
-  // Shown as it was given: librdmacm takes an ID's protection domain from there.
+  // Shows them as they were given: librdmacm takes an ID's protection domain from there.
   ibv_qp& shown = handle->abi.qp;
   if (asked.domain != nullptr) shown.pd = &asked.domain->pd;
   if (asked.send_cq != nullptr) shown.send_cq = &asked.send_cq->abi.cq;

@@ -13,7 +13,7 @@
 namespace verbena::provider {
 namespace {
 
-// What every verb is called for has its context.
+// Each object that a verb is called on has its context.
 ibv_context* context_of(ibv_context* context) { return context; }
 ibv_context* context_of(abi::PrivateMr* region) { return region->mr.context; }
 template <typename Object>
@@ -25,7 +25,7 @@ template <typename Object>
 void add_queue_pair(Object*, fault::Call&) {}
 void add_queue_pair(ibv_qp* qp, fault::Call& call) {
   const Qp& object = object_of(qp);
-  if (object.pair == nullptr) return;  // of another context
+  if (object.pair == nullptr) return;  // it belongs to another context
   const Guard guard(object.pair->lock());
   call.place = object.pair->endpoint().origin.created;
   call.qp = object.pair->number();

@@ -111,7 +111,7 @@ SrqParts parts_of(Context& context, const ibv_srq_init_attr_ex& attr) {
   return parts;
 }
 
-// What it was counted by.
+// Gives back what the SRQ has used.
 void give_back(Srq& srq) {
   srq.shared.leave_completions();
   if (srq.cq != nullptr) srq.cq->users.remove();

@@ -12,7 +12,7 @@
 namespace verbena::provider {
 namespace {
 
-// The engine's number has no room for more.
+// The engine's queue pair numbers have 24 bits.
 void check_destination(std::uint32_t number) {
   constexpr std::uint32_t kMost = 0xffffff;
   if (number > kMost) {
@@ -21,7 +21,8 @@ void check_destination(std::uint32_t number) {
   }
 }
 
-// The engine has eight bits for path_mtu. Programs that give a number of bytes are told so.
+// The engine has eight bits for path_mtu. A program that gives a number of bytes gets an
+// explanation.
 void check_path_mtu(ibv_mtu mtu) {
   if (static_cast<unsigned>(mtu) > 0xff) {
     refuse(EINVAL,
@@ -79,7 +80,7 @@ int query_qp(ibv_qp* q, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) noexcept
 }
 
 int query_qp_data_in_order(ibv_qp* q, ibv_wr_opcode opcode, std::uint32_t) noexcept {
-  // Packets are placed in the order of their PSNs, and the end of each last.
+  // Packets are placed in the order of their PSNs, and the last byte of each packet is placed last.
   const Transport transport = object_of(q).pair->transport();
   return is_reliable(transport) && opcode != IBV_WR_RDMA_READ ? 1 : 0;
 }

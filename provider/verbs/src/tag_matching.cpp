@@ -74,7 +74,7 @@ int post_srq_ops(ibv_srq* s, ibv_ops_wr* wr, ibv_ops_wr** bad) noexcept {
     error = refusal(EINVAL, "ibv_post_srq_ops: the SRQ is not of type IBV_SRQT_TM");
   }
   for (; wr != nullptr; wr = wr->next) {
-    // The list may have to grow.
+    // errno_of catches what is thrown when the list cannot grow.
     if (error == 0) {
       error = errno_of([&] {
         if (const int refused = post_one(srq, *wr); refused != 0) throw VerbRefused{refused};

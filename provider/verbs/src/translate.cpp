@@ -59,7 +59,7 @@ std::optional<WorkOpcode> opcode_of(ibv_wr_opcode opcode) {
 
 namespace {
 
-// Several fields that stand alike in both.
+// Copies several fields that have the same layout in both structures.
 template <std::size_t kBegin, std::size_t kEnd>
 void copy_fields(ibv_wc& wc, const queue::Completion& c) {
   std::memcpy(reinterpret_cast<char*>(&wc) + kBegin, reinterpret_cast<const char*>(&c) + kBegin,

@@ -13,7 +13,7 @@
 namespace verbena::provider {
 namespace {
 
-// Local write grants nothing here; programs pass it along with the region's flags.
+// Local write grants nothing here, but programs pass it along with the region's flags.
 constexpr unsigned kWindowAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                    IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
                                    IBV_ACCESS_ZERO_BASED;
@@ -72,8 +72,8 @@ void check_bind(const ibv_qp& q, const ibv_mw& m, const ibv_mw_bind_info& info) 
   }
 }
 
-// The new key of a type 1 window is known at once, its binding happens in the send queue's order.
-// The device keeps one slot per window, so the key's low byte is what changes.
+// The new key of a type 1 window is known at once; its binding happens in the send queue's order.
+// The device keeps one slot per window, so only the key's low byte changes.
 std::uint32_t next_key(std::uint32_t key) { return (key & ~0xffu) | ((key + 1) & 0xffu); }
 
 int bind_mw(ibv_qp* q, ibv_mw* m, ibv_mw_bind* bind) noexcept {

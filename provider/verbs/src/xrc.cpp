@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// XRC domains, and further handles of an XRC receive queue pair. A domain that a file names is one
-// for all processes of the emulator that open that file (shared_domains.hpp).
+// XRC domains, and further handles of an XRC receive queue pair. A domain that a file names is the
+// same for all processes of the emulator that open this file (shared_domains.hpp).
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -39,7 +39,7 @@ Xrcd* find(Context& context, const FileName& name) {
   return nullptr;
 }
 
-// A domain that this context has open already; null if it must be asked for.
+// Returns a domain that this context has already open, or null if the daemon must be asked.
 Xrcd* find_again(Context& context, const FileName& name, int oflags) {
   const std::lock_guard guard(context.lock());
   Xrcd* known = find(context, name);
@@ -49,7 +49,7 @@ Xrcd* find_again(Context& context, const FileName& name, int oflags) {
   return known;
 }
 
-// Of two threads that opened the same file at once, one was first.
+// Lists the domain, unless another thread has opened the same file meanwhile and was first.
 Xrcd& enlist(Context& context, std::unique_ptr<Xrcd> xrcd) {
   Xrcd* first = nullptr;
   {

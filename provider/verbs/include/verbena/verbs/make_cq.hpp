@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What both kinds of completion queues share: how one is made, and driven when it is polled.
+// What both kinds of completion queues share: making one, and driving when it is polled.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -12,7 +12,7 @@ namespace verbena::provider {
 
 struct CqRequest {
   const char* verb = "";
-  std::int64_t cqe = 0;  // as it was given, to be told of
+  std::int64_t cqe = 0;  // as the program gave it, for messages
   ibv_comp_channel* channel = nullptr;
   std::int64_t vector = 0;
   bool ignore_overrun = false;
@@ -22,7 +22,7 @@ struct CqRequest {
 
 // Throws VerbRefused.
 Cq* make_cq(Context& context, const CqRequest& request);
-// Receives for it; for polls.
+// Receives for this queue, when it is polled.
 void drive(Cq& cq) noexcept;
 
 }  // namespace verbena::provider

@@ -19,10 +19,10 @@ inline constexpr unsigned kKnownAccess =
 
 // Throws VerbRefused when the bits contradict each other or mean nothing.
 void check_access(const char* verb, unsigned access);
-// Registers, and says why not (by VerbRefused).
+// Registers the region. If it cannot, throws VerbRefused and explains.
 std::uint32_t register_region(Context& context, const char* verb,
                               const memory::RegionRequest& request);
-// The handle of a registered key.
+// Makes the handle of a registered key.
 ibv_mr* make_mr(Context& context, Pd& pd, std::uint32_t key, abi::MrType type, int access);
 
 }  // namespace verbena::provider

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How both ways of creating a queue pair make one.
+// Makes a queue pair for both verbs that create one.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -19,7 +19,7 @@ struct QpRequest {
   ibv_qp_cap cap{};
   bool signal_all = false;
   bool blocks_own_multicast = false;
-  bool builder = false;  // with ibv_wr_*
+  bool builder = false;  // for ibv_wr_*
   void* user = nullptr;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a verb is given beside the handle that it is called on: pointers that must be there, and
-// further handles, which must be alive and of the same device. Throws VerbRefused.
+// Checks what a verb gets beside the handle that it is called on: pointers that must not be null,
+// and further handles, which must be alive and of the same device. Throws VerbRefused.
 #pragma once
 
 #include <cerrno>
@@ -16,7 +16,7 @@ inline void check_given(const char* verb, const char* name, const void* pointer)
   if (pointer == nullptr) refuse(EINVAL, "%s: %s is NULL", verb, name);
 }
 
-// The object behind a handle. `name` is the field's or the parameter's.
+// Returns the object behind a handle. `name` is that of the field or parameter.
 template <typename Public>
 auto& part_of(Context& context, const char* verb, const char* name, Public* handle) {
   check_given(verb, name, handle);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Requests as the engine takes them, made from the verbs' on the stack: no allocation, and lists
-// are read where they lie.
+// Makes the engine's requests from the verbs' on the stack: nothing is allocated, and lists are
+// read in place.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -21,10 +21,11 @@ static_assert(sizeof(queue::Sge) == sizeof(ibv_sge) &&
               offsetof(queue::Sge, length) == offsetof(ibv_sge, length) &&
               offsetof(queue::Sge, key) == offsetof(ibv_sge, lkey));
 
-// A scatter list of a request, at most as many entries as any queue holds: the application's own.
+// The scatter list of a request: the application's own, with at most as many entries as any queue
+// takes.
 class SgeList {
  public:
-  // An errno.
+  // Returns an errno.
   int take(const char* verb, const ibv_sge* list, int n) noexcept {
     if (static_cast<unsigned>(n) > queue::kMaxSges) [[unlikely]] {
       return refusal(EINVAL,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Verbs that fail where a rule of scripted faults says so (fail=). A verb that no rule names is not
-// in the least slower.
+// slowed down.
 #pragma once
 
 #include "verbena/abi/ops.hpp"
@@ -8,9 +8,9 @@
 
 namespace verbena::provider {
 
-// At load, once: what those that do not fail go on to.
+// Called once, at load: notes the functions that a verb calls if it does not fail.
 void keep_unruled(const abi::Ops& ops);
-// With one before each verb that a rule names.
+// Returns `ops` with a check before each verb that a rule names.
 abi::Ops with_rules(abi::Ops ops, const FailingCalls& calls);
 
 }  // namespace verbena::provider

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Between the verbs' structures and the engine's values, one for one.
+// Translates between the verbs' structures and the engine's values, one for one.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -16,7 +16,7 @@
 
 namespace verbena::provider {
 
-// The verbs' numbers, also those that the headers of some distributions do not have yet.
+// Numbers of the verbs that the headers of some distributions lack.
 namespace wr {
 inline constexpr unsigned kFlush = 14;
 inline constexpr unsigned kAtomicWrite = 15;
@@ -24,8 +24,8 @@ inline constexpr unsigned kAtomicWrite = 15;
 
 std::optional<Transport> transport_of(ibv_qp_type type);
 std::optional<queue::WorkOpcode> opcode_of(ibv_wr_opcode opcode);
-// For each completion that is read: a look into a table, and bits that lie as those of the verbs do
-// but for the one that is left free.
+// These are called for each completion that is read: a table look-up, and flag bits that are the
+// verbs' without IBV_WC_IP_CSUM_OK.
 inline ibv_wc_opcode wc_opcode_of(queue::CompletionOpcode opcode) {
   static constexpr std::uint8_t kNumbers[] = {IBV_WC_SEND,
                                               IBV_WC_RDMA_WRITE,

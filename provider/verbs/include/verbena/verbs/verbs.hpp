@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The verbs, as libibverbs calls them; each group in a file of its own. Conventions: guard.hpp.
+// The verbs as libibverbs calls them, each group in its own file. guard.hpp has the conventions.
 #pragma once
 
 #include "verbena/abi/ops.hpp"
 
 namespace verbena::provider {
 
-// Sets what is offered; anything else libibverbs answers with EOPNOTSUPP.
+// Set the operations that are offered. libibverbs answers EOPNOTSUPP for any other.
 void offer_device_verbs(abi::Ops& ops);               // src/device.cpp
 void offer_memory_verbs(abi::Ops& ops);               // src/memory.cpp
 void offer_device_memory_verbs(abi::Ops& ops);        // src/device_memory.cpp
@@ -22,7 +22,7 @@ void offer_post_verbs(abi::Ops& ops);                 // src/post.cpp
 void offer_address_verbs(abi::Ops& ops);              // src/address.cpp
 void offer_xrc_verbs(abi::Ops& ops);                  // src/xrc.cpp
 
-// The ibv_wr_* functions of an extended queue pair (src/builder_functions.cpp).
+// Sets the ibv_wr_* functions of an extended queue pair (src/builder_functions.cpp).
 struct BuilderSlots {
   bool atomic_write = false;  // libibverbs has a place for it
   bool flush = false;
