@@ -12,20 +12,21 @@
 namespace verbena::provider {
 namespace {
 
-using abi::PrivateMr;  // in the list of operations
+using abi::PrivateMr;  // named in the list of operations
 
 constexpr std::size_t kKept = 1024;
 
 std::atomic<ibv_context*> the_limbo{nullptr};
 std::array<std::atomic<void*>, kKept> graves{};
 std::atomic<std::size_t> next_grave{0};
-std::size_t builder_end = 0;  // in a queue pair; written before the first is made
+// Where a builder ends in a queue pair; written before the first queue pair is made.
+std::size_t builder_end = 0;
 
 int too_late(const char* verb) noexcept {
   return refusal(EINVAL, "%s: the handle is of an object that was destroyed before", verb);
 }
 
-// By the conventions of guard.hpp.
+// Answers by the conventions of guard.hpp.
 template <typename Result>
 Result answer(const char* verb) noexcept {
   const int error = too_late(verb);
@@ -76,7 +77,7 @@ abi::Ops refusing_ops() {
 void prepare_limbo(const abi::Library& library, ibv_device* device) noexcept {
   if (limbo() != nullptr) return;
   const int saved = errno;
-  // Neither is ever freed: handles may outlive every context.
+  // Neither the operations nor the context is ever freed: handles may outlive every context.
   try {
     builder_end = library.qp_flags_offset();
     static const auto* const ops =
@@ -103,7 +104,7 @@ void keep(void* memory) noexcept {
   ::operator delete(graves[at].exchange(memory, std::memory_order_acq_rel));
 }
 
-// The builder's functions need the object, all but the last one, which has an answer to give.
+// The builder's functions need the object, so all do nothing except ibv_wr_complete, which reports.
 void silence(abi::PrivateQp& qp) noexcept {
   qp.qp.context = limbo();
   ibv_qp_ex& ex = qp.ex;
@@ -128,14 +129,14 @@ void silence(abi::PrivateQp& qp) noexcept {
   ex.wr_start = [](ibv_qp_ex*) {};
   ex.wr_complete = [](ibv_qp_ex*) { return too_late("ibv_wr_complete"); };
   ex.wr_abort = [](ibv_qp_ex*) {};
-  // Of signatures that the headers of some distributions do not have; arguments are not looked at.
+  // The headers of some distributions lack these signatures. The functions ignore their arguments.
   void (*const nothing)() = [] {};
   for (std::size_t at = abi::kWrAtomicWriteOffset; at < builder_end; at += sizeof nothing) {
     std::memcpy(qp.room + at, &nothing, sizeof nothing);
   }
 }
 
-// libibverbs looks at the channel before it asks the context.
+// The channel is cleared because libibverbs looks at it before it calls the context.
 void silence(abi::PrivateCq& cq) noexcept {
   cq.cq.context = limbo();
   cq.cq.channel = nullptr;

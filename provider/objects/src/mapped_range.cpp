@@ -17,8 +17,8 @@
 namespace verbena::provider {
 namespace {
 
-// Up to here pages are simply touched, as an adapter that pins them would; beyond, the list of
-// mappings is read.
+// Up to this size pages are touched, as an adapter that pins them would do. For larger ranges the
+// list of mappings is read.
 constexpr std::uint64_t kTouchMax = 1u << 20;
 
 // A line of /proc/self/maps.
@@ -39,8 +39,8 @@ struct Mapping {
   }
 };
 
-// Whether the system says that a fault of this page is a SIGBUS, though it is mapped. A page that
-// nobody may read in this way, as those of devices, is no such.
+// Returns whether the kernel says that access to this mapped page would be a SIGBUS. A page that
+// cannot be read this way, such as a device's, does not count.
 bool is_fault(std::uint64_t page) {
   char byte = 0;
   const iovec here{&byte, 1};
@@ -48,14 +48,14 @@ bool is_fault(std::uint64_t page) {
   return ::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) < 0 && errno == EFAULT;
 }
 
-// Whether the file goes as far as this page of its mapping: a file that was cut off, or was always
-// shorter, has nothing there. It is so then for all pages before it, holes included.
+// Returns whether the file reaches this page of its mapping. A file that was cut off, or was always
+// shorter, does not. If it does, it reaches all earlier pages as well, holes included.
 bool is_within_file(const Mapping& mapping, std::uint64_t page) {
   if (mapping.inode == 0) return true;
-  // Also of what a huge page would be needed for, and there is none.
+  // This also fails with EFAULT if the page needs a huge page and there is none.
   if (::madvise(pointer(page), kPage, kPopulateRead) == 0) return true;
   if (errno == EFAULT) return false;
-  // A kernel before 5.14, or a device.
+  // The kernel is older than 5.14, or the page is a device's.
   struct stat file {};
   const bool is_found = ::stat(mapping.path, &file) == 0 && file.st_ino == mapping.inode &&
                         major(file.st_dev) == mapping.major && minor(file.st_dev) == mapping.minor;
@@ -64,7 +64,7 @@ bool is_within_file(const Mapping& mapping, std::uint64_t page) {
   return mapping.offset + (page - mapping.begin) < static_cast<std::uint64_t>(file.st_size);
 }
 
-// Whether mappings without a hole, readable (and writable), cover the range.
+// Returns whether readable (and writable) mappings cover the range without a hole.
 bool is_covered(std::uint64_t begin, std::uint64_t end, bool writable) {
   std::FILE* maps = std::fopen("/proc/self/maps", "re");
   if (maps == nullptr) return true;  // no descriptor left to look with
@@ -94,10 +94,10 @@ bool is_mapped_range(std::uint64_t begin, std::uint64_t end, bool writable) noex
   if (end - begin <= kTouchMax) {
     is_there =
         ::madvise(pointer(begin), end - begin, writable ? kPopulateWrite : kPopulateRead) == 0;
-    // EFAULT: to touch one of the pages is a SIGBUS, beyond the end of a file, say.
+    // EFAULT: access to one of the pages would be a SIGBUS, for example beyond the end of a file.
     is_known = is_there || errno == EFAULT;
   }
-  // Also for kernels before 5.14 and for what cannot be touched in advance.
+  // The list also serves kernels before 5.14, and pages that cannot be touched in advance.
   if (!is_known) is_there = is_covered(begin, end, writable);
   errno = saved;
   return is_there;

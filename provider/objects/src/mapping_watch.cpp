@@ -6,11 +6,11 @@
 namespace verbena::provider {
 namespace {
 
-// Of all watches. Nobody allocates or waits for long with it.
+// Guards the list of watches. Its holder neither allocates nor waits for long.
 constinit Lock list_lock;
 constinit MappingWatch* first_watch = nullptr;
 
-// Tens of milliseconds.
+// Lasts tens of milliseconds.
 constexpr std::uint32_t kLooks = 1u << 20;
 
 }  // namespace

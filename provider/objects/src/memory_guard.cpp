@@ -15,7 +15,8 @@
 namespace verbena::provider {
 namespace {
 
-// Whether the instruction at which a thread was interrupted may fault; then it goes on elsewhere.
+// Returns whether the interrupted instruction may fault, and if so makes the thread go on
+// elsewhere.
 bool resume(void* context) noexcept {
   auto& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
 #if defined(__x86_64__)

@@ -10,7 +10,7 @@
 namespace verbena::provider {
 namespace {
 
-// Of an address, what the process knows it by.
+// The part of an address that its own process uses.
 constexpr std::uint64_t kWithin = UserMemory::kUserSpaceEnd - 1;
 constexpr std::uint64_t kForeign = std::uint64_t{1} << 63;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a handle points to after its object was destroyed. For a while its memory stays, and its
-// context becomes one whose every verb refuses: a program that uses a handle once too often is told
-// so (EINVAL, and which verb) instead of reading freed memory. Nothing of the object is left but
-// its public part. Any thread; takes no lock, so it works in a forked child.
+// What a handle points to after its object was destroyed. Its memory stays for a while, and its
+// context is replaced by one whose every verb refuses. A program that uses a handle once too often
+// is told so (EINVAL, and which verb) instead of reading freed memory. Only the public part of the
+// object is left. Any thread; takes no lock, so it works in a forked child.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -15,11 +15,11 @@
 
 namespace verbena::provider {
 
-// Makes the context of dead handles, once per process, before the first object can be destroyed.
-// Without it (no memory) handles die as they always did.
+// Makes the context of dead handles, once per process, before the first object can be destroyed. If
+// there is no memory for it, objects are freed at once.
 void prepare_limbo(const abi::Library& library, ibv_device* device) noexcept;
 
-// The context of dead handles; null before the first device was opened.
+// Returns the context of dead handles, or null before the first device was opened.
 ibv_context* limbo() noexcept;
 
 template <typename Public>
@@ -29,10 +29,11 @@ bool is_dead(const Public* handle) noexcept {
 
 namespace dead_handle {
 
-// Keeps the memory for as long as there is room, then gives the oldest back.
+// Keeps the memory and frees the oldest that was kept, if there is no room for more.
 void keep(void* memory) noexcept;
 
-// What is reached through pointers in the public part rather than through the context.
+// Replaces what libibverbs calls through pointers in the public part rather than through the
+// context.
 inline void silence(ibv_context*& context) noexcept { context = limbo(); }
 void silence(abi::PrivateQp& qp) noexcept;
 void silence(abi::PrivateCq& cq) noexcept;
@@ -44,7 +45,8 @@ void silence(Public& p) noexcept {
 
 }  // namespace dead_handle
 
-// Ends an object that was made by new, in place of delete. Its first member is its public part.
+// Ends an object that was made by new, in place of delete. Its first member must be its public
+// part.
 template <typename Object>
 void bury(Object& object) noexcept {
   static_assert(alignof(Object) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);

@@ -15,7 +15,7 @@ namespace verbena::provider {
 struct Dm {
   using Public = ibv_dm;
   ibv_dm dm{};
-  std::shared_ptr<std::byte[]> bytes;  // with the handles that imported it
+  std::shared_ptr<std::byte[]> bytes;  // shared with the handles that imported it
   std::uint64_t length = 0;
   Users users;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The objects of a context that are found by a number: those that another handle of it may import
-// (ibv_import_pd, _mr, _dm), and what `verbena status` shows and `verbena event` names. Any thread.
+// The objects of a context that are found by a number: those that another handle of the context may
+// import (ibv_import_pd, _mr, _dm), those that `verbena status` shows and those that `verbena
+// event` names. Any thread.
 #pragma once
 
 #include <algorithm>
@@ -29,14 +30,15 @@ class ExportTable {
     const std::lock_guard guard(lock_);
     objects_.erase(number);
   }
-  // Calls `use` with the object, which stays until `use` returns; null when there is none.
+  // Calls `use` with the object, which stays until `use` returns, or with null if there is none.
   template <typename F>
   auto with(std::uint32_t number, F&& use) {
     const std::lock_guard guard(lock_);
     const auto found = objects_.find(number);
     return use(found != objects_.end() ? found->second : nullptr);
   }
-  // At most so many of those behind this number, in their order; true: there are more.
+  // Calls `use` with at most `most` objects whose numbers follow `after`, in order. Returns whether
+  // there are more.
   template <typename F>
   bool for_each_behind(std::uint32_t after, std::size_t most, F&& use) {
     const std::lock_guard guard(lock_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The memory of the process whose context this one imports from, by a descriptor of /proc/PID/mem
-// that its owner has opened and given us. It names that process's memory and no other: when the
-// process has ended there is none behind it any more, whoever has the same number by then, and in
-// whatever namespace numbers are given. Any thread.
+// The memory of the process from whose context this one imports, by a descriptor of /proc/PID/mem
+// that its owner has opened and passed to us. The descriptor means that process's memory and no
+// other's: once the process has ended there is nothing behind it, even if another process gets the
+// same number, in any namespace. Any thread.
 #pragma once
 
 #include <atomic>
@@ -16,17 +16,17 @@ namespace verbena::provider {
 
 class ForeignMemory {
  public:
-  // Takes the descriptor over; those that come after the first are of the same process.
+  // Takes the descriptor. Further descriptors belong to the same process and are dropped.
   void adopt(control::UniqueFd memory);
-  // The owner has closed the context from which all that is imported came.
+  // The owner has closed the context from which all imported objects came.
   void end() noexcept { ended_.store(true, std::memory_order_release); }
 
-  // False if it is not there, wholly or in part.
+  // Return false if the memory is not there, wholly or in part.
   bool read(void* to, std::uint64_t address, std::size_t length) const noexcept;
   bool write(std::uint64_t address, const void* from, std::size_t length) const noexcept;
 
  private:
-  // -1: there is none, or it has ended.
+  // Returns -1 if there is no descriptor, or if the owner's context has ended.
   int fd() const noexcept {
     return ended_.load(std::memory_order_acquire) ? -1 : number_.load(std::memory_order_acquire);
   }

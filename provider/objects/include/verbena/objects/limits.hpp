@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the device says it can do (ibv_query_device) and holds itself to.
+// The limits that the device reports (ibv_query_device) and enforces.
 #pragma once
 
 #include <cstdint>
 
 namespace verbena::provider {
 
-// The prefix of the device's GUIDs, which is of the locally administered kind.
+// The prefix of the device's GUIDs, which is locally administered.
 inline constexpr std::uint32_t kVendorId = 0x025652;
 inline constexpr std::uint32_t kVendorPart = 1;
 inline constexpr std::uint32_t kHardwareVersion = 1;
@@ -14,12 +14,14 @@ inline constexpr std::uint32_t kHardwareVersion = 1;
 inline constexpr std::uint32_t kMaxQp = 1022u << 14;  // slots of 16,384 numbers
 inline constexpr std::uint32_t kMaxQpAdvertised = 262144;
 inline constexpr std::uint32_t kMaxQpWr = 32768;
-// A program that polls one completion for each event (perftest -e) is one behind after an event
-// that was raised because it armed with completions unpolled, and posts all the same.
+// A program that polls one completion for each event (perftest -e) lags one completion behind,
+// after an event that was raised because the program armed while completions were unpolled. It
+// posts all the same.
 inline constexpr std::uint32_t kMinSendWr = 4;
 inline constexpr std::uint32_t kMaxSge = 30;
 inline constexpr std::uint32_t kMaxInline = 1024;
-// Adapters have room for a little in any case, and programs send it without having asked.
+// Adapters always have room for some inline data, and programs send it without having asked for
+// room.
 inline constexpr std::uint32_t kMinInline = 64;
 inline constexpr std::uint32_t kMaxCq = 1u << 20;
 inline constexpr std::uint32_t kMaxCqe = 4194304;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whether memory that a program wants to register can be touched, each byte of it. Any thread.
+// Checks whether each byte of memory that a program wants to register can be accessed. Any thread.
 #pragma once
 
 #include <cstdint>
 
 namespace verbena::provider {
 
-// [begin, end) of this process, whole pages. Keeps errno.
+// Checks [begin, end) of this process, which must be whole pages. Keeps errno.
 bool is_mapped_range(std::uint64_t begin, std::uint64_t end, bool writable) noexcept;
 
 }  // namespace verbena::provider

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Hears, by the preload library (control/memory_guard.hpp), what the program unmaps, so that nobody
-// reaches what comes in the place of memory that is still registered.
+// Learns from the preload library (control/memory_guard.hpp) what the program unmaps, so that a key
+// of memory that is still registered does not reach what is mapped in its place.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace verbena::provider {
 
-// As long as it lives, this registry hears of what is unmapped in the process; not in a forked
-// child, where it is dead.
+// While a watch lives, its registry is told what the process unmaps. This ends in a forked child,
+// where the registry is dead.
 class MappingWatch {
  public:
   explicit MappingWatch(memory::Registry& registry) noexcept;
@@ -20,7 +20,7 @@ class MappingWatch {
   MappingWatch& operator=(const MappingWatch&) = delete;
 
   static void withdraw(std::uintptr_t address, std::size_t length, const char* by) noexcept;
-  // Around a fork: between the two nobody is at the list.
+  // Around a fork, no other thread changes the list between these two.
   static void before_fork() noexcept;
   static void after_fork(bool in_child) noexcept;
 

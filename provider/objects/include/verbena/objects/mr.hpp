@@ -21,10 +21,10 @@ struct Mr {
   Pd* domain = nullptr;
   std::uint32_t key = 0;
   std::uint64_t host_address = 0;
-  std::uint64_t base = 0;    // by which keys reach it
+  std::uint64_t base = 0;    // the address by which its keys access it
   bool foreign = false;      // another process's memory, under a key of our own
-  bool is_exported = false;  // another process has asked for it; under the lock of the exports
-  Dm* memory = nullptr;      // a region of device memory
+  bool is_exported = false;  // another process has asked for it; under the exports' lock
+  Dm* memory = nullptr;      // set for a region of device memory
 };
 
 inline Mr& object_of(ibv_mr* mr) { return *reinterpret_cast<Mr*>(mr); }

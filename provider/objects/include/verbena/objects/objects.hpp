@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a context hands to the application: each object begins with the public structure, whose
-// address is the handle (and which alone is left for a while when it is destroyed:
-// dead_handles.hpp). Made and destroyed by the verbs of its kind; an object counts what was built
-// upon it, and is not destroyed while that is more than nothing. This header has them all.
+// The objects that a context gives to the application. Each begins with the public structure, whose
+// address is the handle; only this structure stays for a while after the object was destroyed
+// (dead_handles.hpp). The verbs of its kind make and destroy an object. An object counts the
+// objects that were built upon it, and is not destroyed while there are any. This header includes
+// all of them.
 #pragma once
 
 #include "verbena/objects/ah.hpp"

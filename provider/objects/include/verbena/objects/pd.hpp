@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Protection domains, also parent domains and imported ones.
+// Protection domains, including parent domains and imported ones.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -18,12 +18,12 @@ struct Pd {
   ibv_pd pd{};
   memory::DomainId domain = 0;
   Users users;
-  Pd* parent = nullptr;      // of a parent domain: the domain in it; imported: the original
-  Td* thread = nullptr;      // of a parent domain, if it has one
-  bool imported = false;     // counts itself among its users, and goes with the last of them
-  std::uint32_t remote = 0;  // imported from another process: its number there
+  Pd* parent = nullptr;      // a parent domain: the domain in it; an imported one: the original
+  Td* thread = nullptr;      // a parent domain: its thread domain, if it has one
+  bool imported = false;     // counts itself among its users, and is destroyed with the last
+  std::uint32_t remote = 0;  // an imported one of another process: its number there
 
-  // One user less; with the last an imported one goes.
+  // Removes a user. The last one destroys an imported domain.
   void release_user() noexcept;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Advice to the kernel (Linux 5.14) to make pages present at once; older headers lack its names,
-// and older kernels refuse it, which costs a fault for each page and no more.
+// Advice to the kernel (Linux 5.14) that makes pages present at once. Older headers lack its names,
+// and older kernels refuse it, which costs a fault for each page and nothing else.
 #pragma once
 
 #include <sys/mman.h>

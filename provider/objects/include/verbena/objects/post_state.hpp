@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What an engine notes of the posts to a queue pair, under the queue pair's lock.
+// What an engine notes about the posts to a queue pair, under the queue pair's lock.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace verbena::provider {
 
 struct PostState {
-  bool has_new_peer = false;   // and has posted nothing for it
+  bool has_new_peer = false;   // nothing was posted to it yet
   std::uint32_t deferred = 0;  // posts that waited for an answer
 };
 

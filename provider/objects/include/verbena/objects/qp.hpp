@@ -27,23 +27,23 @@ struct Srq;
 struct Xrcd;
 struct Qp;
 
-// Who holds an XRC receive queue pair (xrc_receivers.hpp).
+// The handles of an XRC receive queue pair (xrc_receivers.hpp).
 struct ReceiverHandles {
-  std::mutex lock;  // innermost: taken by events, inside the engine
+  std::mutex lock;  // innermost: events take it inside the engine
   std::vector<Qp*> handles;
   std::uint32_t remote = 0;  // handles in other contexts
-  std::uint32_t domain = 0;  // its XRC domain's number
+  std::uint32_t domain = 0;  // number of its XRC domain
 };
 
-// Of multicast groups.
+// The multicast groups of a queue pair.
 struct Memberships {
-  std::mutex lock;  // held while the daemon is asked: threads attach and detach one by one
+  std::mutex lock;  // held while the daemon is asked, so threads attach and detach one by one
   std::vector<Gid> groups;
 };
 
 struct Qp {
   using Public = abi::PrivateQp;
-  // Where `home` has this engine, and is one of the owner's.
+  // `attached` is one of the owner's engines, and contains `of_home`.
   Qp(Context& owner, AttachedEngine& attached, Engine& of_home)
       : context(owner), home(attached), engine(of_home) {}
   abi::PrivateQp abi{};
@@ -56,10 +56,10 @@ struct Qp {
   Cq* receive_cq = nullptr;
   Srq* srq = nullptr;
   Xrcd* xrcd = nullptr;
-  // Of XRC_RECV the application has handles only.
-  Qp* opened = nullptr;                       // a handle: of this queue pair
-  bool is_remote = false;                     // a handle: of a queue pair of another context
-  std::unique_ptr<ReceiverHandles> receiver;  // not a handle
+  // Of an XRC_RECV queue pair the application has handles only.
+  Qp* opened = nullptr;                       // in a handle: its queue pair
+  bool is_remote = false;                     // in a handle: its queue pair is in another context
+  std::unique_ptr<ReceiverHandles> receiver;  // not in a handle
   ibv_qp_cap caps{};
   bool signal_all = false;
   PostState posts;  // under the pair's lock

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How the engine learns whether the application's pages are there, and reaches pages that may not
-// be (on-demand regions), without a signal; and the pages of the process that this one imports
-// from, whose addresses are marked. Any thread.
+// Tells the engine whether the application's pages are there, and accesses pages that may be
+// missing (on-demand regions) without a signal. Also accesses the memory of the process from which
+// this one imports; its addresses are marked. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace verbena::provider {
 
 class UserMemory final : public memory::MemoryPort {
  public:
-  // No region of this process's own reaches beyond: there, another's addresses begin.
+  // No region of this process goes beyond this address. Marked addresses begin above it.
   static constexpr std::uint64_t kUserSpaceEnd = std::uint64_t{1} << 48;
 
   bool read(void* to, std::uint64_t address, std::size_t length) noexcept override;
@@ -22,7 +22,7 @@ class UserMemory final : public memory::MemoryPort {
   bool is_mapped(std::uint64_t address, std::size_t length, bool writable) noexcept override;
 
   ForeignMemory& foreign() noexcept { return foreign_; }
-  // By which `address` of that process is known here.
+  // Returns the marked address by which `address` of the other process is known here.
   static std::uint64_t foreign_address(std::uint64_t address) noexcept;
 
  private:

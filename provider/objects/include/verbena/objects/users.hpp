@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How many objects were built upon one, which is not destroyed while that is more than nothing. Any
+// Counts the objects that were built upon one, which is not destroyed while there are any. Any
 // thread.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace verbena::provider {
 class Users {
  public:
   void add() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
-  // How many are left.
+  // Returns how many are left.
   std::uint32_t remove() noexcept { return count_.fetch_sub(1, std::memory_order_acq_rel) - 1; }
   std::uint32_t count() const noexcept { return count_.load(std::memory_order_acquire); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Requests that are being put together through ibv_wr_*: they collect here from ibv_wr_start on and
-// are posted together by ibv_wr_complete. One queue pair's builder; from start to complete or abort
-// it belongs to the thread that started.
+// Requests that a program builds with ibv_wr_*: they collect here from ibv_wr_start on, and
+// ibv_wr_complete posts them together. Each queue pair has one builder. From start to complete or
+// abort it belongs to the thread that started.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,9 @@ class WorkBuilder {
   }
   void finish() noexcept { lock_.unlock(); }
 
-  // The next request; null when memory is short (which is remembered).
+  // Adds a request and returns it, or null if there is no memory (which is remembered).
   queue::SendRequest* add() noexcept;
-  // Of the request added last.
+  // These set parts of the request that was added last.
   void set_sges(const queue::Sge* sges, std::size_t count) noexcept;
   void begin_inline() noexcept;
   void add_inline(const void* bytes, std::size_t length) noexcept;
@@ -37,7 +37,8 @@ class WorkBuilder {
 
   int error() const noexcept { return error_; }
   std::size_t size() const noexcept { return pending_.size(); }
-  // Calls `post` for each, its pointers filled in, until it returns an errno other than 0.
+  // Calls `post` for each request, with its pointers filled in, until it returns an errno other
+  // than 0.
   template <typename F>
   int for_each(F&& post) noexcept {
     for (Pending& p : pending_) {

@@ -14,7 +14,7 @@ struct Xrcd {
   using Public = ibv_xrcd;
   ibv_xrcd xrcd{};
   std::uint32_t number = 0;
-  std::uint64_t inode = 0;  // of the file that names it; 0: nameless
+  std::uint64_t inode = 0;  // of the file that names it; 0 if it has no name
   std::uint64_t device = 0;
   std::uint32_t opens = 1;
   Users users;
