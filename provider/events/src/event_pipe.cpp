@@ -20,7 +20,7 @@
 namespace verbena::provider {
 namespace {
 
-// Another description of the same pipe.
+// Opens another file description of the same pipe.
 int open_anew(int fd, int flags) noexcept {
   char path[32];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -88,7 +88,8 @@ void EventPipe::fill_locked() noexcept {
   holds_any_.store(false, std::memory_order_relaxed);
 }
 
-// What is held back belongs to the parent, who may have been at it when it was copied.
+// Events that are held back belong to the parent. Its threads may have been at the list and the
+// lock when they were copied.
 void EventPipe::abandon() noexcept {
   std::construct_at(&lock_);
   std::construct_at(&held_);
@@ -161,7 +162,7 @@ std::size_t EventPipe::withdraw(std::uint64_t object, std::size_t size) noexcept
   return withdrawn;
 }
 
-// What belongs to others goes back, in its order.
+// Records of other objects are written back in their order.
 std::size_t EventPipe::withdraw_written(std::uint64_t object, std::size_t size) noexcept {
   int waiting = 0;
   if (::ioctl(write_end_.get(), FIONREAD, &waiting) != 0 || waiting <= 0) return 0;

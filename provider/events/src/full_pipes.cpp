@@ -10,7 +10,7 @@
 
 namespace verbena::provider {
 
-// Reported once each time, because a pipe has room as soon as it holds nothing back.
+// Each report comes once, because a pipe has room as soon as it holds nothing back.
 void FullPipes::await_room(EventPipe& pipe) noexcept {
   epoll_event event{};
   event.events = EPOLLOUT | EPOLLONESHOT;
@@ -19,7 +19,7 @@ void FullPipes::await_room(EventPipe& pipe) noexcept {
   ::epoll_ctl(set_.get(), EPOLL_CTL_ADD, pipe.write_end(), &event);
 }
 
-// Where no descriptor is left for it, the reader's next calls of libibverbs fill the pipe.
+// If no descriptor is left for the set, the reader's next calls of libibverbs fill the pipe.
 void FullPipes::add(EventPipe& pipe) noexcept {
   const int saved = errno;
   {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Before an object is destroyed its events must be acknowledged, or an application that has read
-// one would hold a handle to nothing (the man page of ibv_ack_async_event).
+// Before an object is destroyed, its events must be acknowledged. Otherwise an application that has
+// read one would hold a dangling handle (the man page of ibv_ack_async_event).
 #pragma once
 
 #include <pthread.h>
@@ -12,15 +12,15 @@
 
 namespace verbena::provider {
 
-// The verb that waits, and those that give the events and acknowledge them.
+// The verb that waits, and the verbs that return events and acknowledge them.
 struct AckVerbs {
   const char* waits;
   const char* gives;
   const char* acknowledges;
 };
 
-// Waits until the application has acknowledged the events that it got, and says so after a second.
-// `delivered` does not grow any more: nothing refers to the object.
+// Waits until the application has acknowledged the events that it got, and explains the wait after
+// a second. `delivered` does not grow any more, because nothing refers to the object.
 template <typename Object>
 void await_acks(const AckVerbs& verbs, Object& object, const std::uint32_t& acknowledged,
                 std::uint32_t delivered) {

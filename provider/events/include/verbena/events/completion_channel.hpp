@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Completion events of one channel (ibv_comp_channel), shared by the queues that use it. Owned by
-// those queues together; any thread.
+// The completion events of one channel (ibv_comp_channel). The completion queues that use the
+// channel own this together; any thread.
 #pragma once
 
 #include <atomic>
@@ -13,9 +13,9 @@ namespace verbena::provider {
 
 struct CompletionChannel {
   EventPipe pipe;
-  WaitSet wakers;                        // of the blocked reader
-  std::atomic<std::int32_t> armed{0};    // queues that wait to tell of a completion
-  std::atomic<bool> has_blocked{false};  // its read might, when that was asked last
+  WaitSet wakers;                        // wakes the blocked reader
+  std::atomic<std::int32_t> armed{0};    // completion queues that are armed
+  std::atomic<bool> has_blocked{false};  // a read would have blocked when last asked
 };
 
 }  // namespace verbena::provider

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The event pipes of an engine that are full and hold events back (event_pipe.hpp): one descriptor
-// that is readable when one of them has room again, for the progress thread to sleep on. Made with
-// the first pipe that is full; most engines never have one. Owned by the engine; any thread.
+// The event pipes of an engine that are full and hold events back (event_pipe.hpp). One descriptor,
+// for the progress thread to sleep on, is readable when one of the pipes has room again. It is made
+// when a pipe is full for the first time; most engines never need it. Owned by the engine; any
+// thread.
 #pragma once
 
 #include <mutex>
@@ -16,22 +17,22 @@ class EventPipe;
 
 class FullPipes {
  public:
-  // Who sleeps on fd() and calls fill().
+  // `filler` sleeps on fd() and calls fill().
   explicit FullPipes(Waker& filler) : filler_(filler) {}
 
-  // -1: none was full yet.
+  // Returns -1 if no pipe was full yet.
   int fd() const noexcept { return fd_.read(); }
-  // Without the pipe's lock, as the others.
+  // This and the other functions are called without the pipe's lock.
   void add(EventPipe& pipe) noexcept;
   void remove(EventPipe& pipe) noexcept;
-  // Goes on with those that have room.
+  // Fills the pipes that have room.
   void fill() noexcept;
 
  private:
   void await_room(EventPipe& pipe) noexcept;
 
   Waker& filler_;
-  std::mutex lock_;  // taken before a pipe's
+  std::mutex lock_;  // taken before a pipe's lock
   control::UniqueFd set_;
   Published<int> fd_{-1};
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Descriptors that a thread sleeps on again and again. The kernel keeps them, so that to fall
-// asleep takes one look at what was readable last, and not one at each of them. But it notes here,
-// too, what comes while nobody sleeps: a busy descriptor leaves the set after some waits without a
-// sleep. Owned by a completion channel; made and slept on by the blocked reader.
+// Descriptors that a thread sleeps on repeatedly. The kernel keeps the set, so that falling asleep
+// takes a look at what was readable last instead of a look at each descriptor. But the kernel also
+// notes what comes while no thread sleeps; therefore a busy descriptor leaves the set after some
+// waits without a sleep. Owned by a completion channel; made and slept on by the blocked reader.
 #pragma once
 
 #include <array>
@@ -17,17 +17,17 @@ class WaitSet {
  public:
   struct Member {
     int fd;                // negative: none
-    bool by_edge = false;  // reported each time it becomes readable, not as long as it is
+    bool by_edge = false;  // reported once each time it becomes readable, not as long as it is
   };
   explicit operator bool() const noexcept { return static_cast<bool>(set_); }
-  // False: no descriptor is left for it.
+  // Returns false if no descriptor is left for the set.
   bool make(std::initializer_list<Member> members) noexcept;
-  // Before each sleep: these, which are busy, are in the set as well; always the same, but that one
-  // may come later (negative: none). False: as for make().
+  // Called before each sleep: adds these busy descriptors, which are the same each time, except
+  // that one may appear later (negative: none). Returns false if one cannot be added.
   bool admit(const std::array<int, 2>& busy) noexcept;
   // A wait has ended without a sleep.
   void note_no_sleep() noexcept;
-  // For epoll_wait, which reports members by their numbers.
+  // Returns the descriptor for epoll_wait, which reports members by their numbers.
   int fd() const noexcept { return set_.get(); }
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A thread that sleeps and can be woken. Any thread may kick it; it looks at everything once more.
+// A thread that sleeps and can be woken. Any thread may kick it; it then checks everything once
+// more.
 #pragma once
 
 namespace verbena::provider {
