@@ -11,7 +11,7 @@
 namespace verbena::abi {
 namespace {
 
-// Larger than the verbs_context of any generation known, with room for some to come.
+// Larger than the verbs_context of any known generation, with room for future ones.
 constexpr std::size_t kContextRoom = 2048;
 
 int remember_libibverbs(dl_phdr_info* info, std::size_t, void* path) {
@@ -48,7 +48,7 @@ unsigned private_abi(void* library) {
 }
 
 // Asks libibverbs itself: it takes a queue pair for an extended one when bit 1 is set in a word
-// whose place moved within one generation.
+// whose offset has changed within one generation.
 std::size_t find_qp_flags(void* library) {
   using ToEx = ibv_qp_ex*(ibv_qp*);
   ToEx* to_ex = nullptr;
@@ -62,8 +62,8 @@ std::size_t find_qp_flags(void* library) {
   return 0;
 }
 
-// The public context stands at the end of libibverbs' own, behind a word that holds the size of
-// all of it; which is how applications find the way back, and how it is found here.
+// libibverbs' own context ends with the public one. The word before the public context holds the
+// size of the whole, by which applications find the way back, and by which it is found here.
 ibv_context* find_public_context(unsigned char* start) {
   for (std::size_t offset = 256; offset + 8 + sizeof(ibv_context) <= kContextRoom; offset += 8) {
     std::size_t word = 0;

@@ -21,7 +21,7 @@ namespace verbena::provider {
 namespace {
 
 constexpr std::size_t kLine = 768;
-// A thread that holds the lock is soon done; in a forked child it may be the parent's for ever.
+// A thread that holds the lock is done soon. In a forked child, the parent may hold it for ever.
 constexpr int kTriesToLock = 1000;
 
 bool log_has(const char* word) {
@@ -29,7 +29,7 @@ bool log_has(const char* word) {
   return log != nullptr && std::strstr(log, word) != nullptr;
 }
 
-// However often the same is said.
+// Returns whether to print repeated lines as well.
 bool explains_all() noexcept {
   static const bool wanted = log_has("explain-all");
   return wanted;
@@ -41,7 +41,7 @@ Repeats& repeats() noexcept {
   return all;
 }
 
-// Runs `f` under the lock; false: it could not be had.
+// Runs `f` under the lock. Returns false if it did not get the lock.
 template <typename F>
 bool with_repeats(F&& f) noexcept {
   int tries = kTriesToLock;
@@ -54,7 +54,7 @@ bool with_repeats(F&& f) noexcept {
   return true;
 }
 
-// One write, so that lines of several threads and processes do not mix.
+// Writes the line in one call, so that lines of several threads and processes do not mix.
 void write_line(std::string_view text, const char* behind) noexcept {
   char line[kLine];
   const int wanted = std::snprintf(line, kLine - 1, "verbena: %s[%d]: %.*s%s",

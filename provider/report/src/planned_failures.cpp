@@ -13,7 +13,7 @@
 namespace verbena::provider {
 namespace {
 
-// What is asked of one verb.
+// The failures that the user asked for, for one verb.
 struct Plan {
   control::PlannedFailure asked;
   control::PlannedCalls calls;
@@ -73,7 +73,7 @@ void plan_failures(abi::Ops& ops, const char* list) {
   const auto all = control::parse_planned_failures(list);
   if (!all) throw std::invalid_argument("VERBENA_FAIL: " + all.error().text);
   for (const control::PlannedFailure& asked : *all) {
-    if (asked.is_of_librdmacm()) continue;  // the preload library's
+    if (asked.is_of_librdmacm()) continue;  // the preload library handles it
     if (asked.function == "ibv_open_device") {
       opening.asked = asked;
     } else if (!plan_for(ops, asked)) {

@@ -10,7 +10,7 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
-// FNV-1a, never 0, which stands for nothing.
+// FNV-1a. It is never 0, because 0 means no hash.
 class Hash {
  public:
   void add(char c) noexcept { value_ = (value_ ^ static_cast<unsigned char>(c)) * 0x100000001b3u; }
@@ -26,7 +26,7 @@ std::uint64_t hash_of(std::string_view line) noexcept {
   return hash.value();
 }
 
-// With one character in place of each number.
+// Hashes the line with one character in place of each number.
 std::uint64_t hash_without_numbers(std::string_view line) noexcept {
   Hash hash;
   for (std::size_t i = 0; i < line.size();) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which private interface a libibverbs speaks.
+// Tells which private interface a libibverbs has.
 //
-// rdma-core's interface between libibverbs and its providers is private and changes; the number in
-// its symbol versions (PABI) does not name the layout alone, but the number together with the
-// library's newest public symbol does. A generation is named after the first release that has it.
+// rdma-core's interface between libibverbs and its providers is private and changes. The number in
+// its symbol versions (PABI) alone does not identify the layout; it does together with the
+// library's newest public symbol. A generation is named after the first release that has it.
 #pragma once
 
 #include <cstddef>
@@ -38,13 +38,14 @@ struct Layout {
   const char* releases = "";
 };
 
-// The layout of each generation, in order.
+// Returns the layout of a generation.
 const Layout& layout(Generation generation);
 
-// The generation of a library with this PABI whose newest known public symbol is of this minor.
+// Returns the generation of a library with this PABI, whose newest public symbol came with this
+// minor.
 std::optional<Generation> recognise(unsigned pabi, unsigned minor);
 
-// The PABIs to ask for, newest first, ending with 0; and the public symbol that came with a minor.
+// The PABIs to look for, newest first, up to a 0, and the public symbol that came with each minor.
 inline constexpr unsigned kPabis[] = {65, 64, 59, 57, 34, 33, 25, 0};
 struct Marker {
   unsigned minor;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The libibverbs that this process has loaded: which generation it is, and the few private
-// functions of it that a provider needs, found at run time, so that one provider binary serves
-// every generation. Looked up once, when the provider is loaded; constant afterwards.
+// The libibverbs that this process has loaded: its generation and the few private functions that a
+// provider needs. They are found at run time, so one provider binary serves every generation.
+// Looked up once, when the provider is loaded; constant afterwards.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -18,21 +18,21 @@ namespace verbena::abi {
 
 class Library {
  public:
-  // Fails with one line for people: no libibverbs, or one of a generation that we do not know.
+  // Fails with one line for users if there is no libibverbs, or one of an unknown generation.
   static Result<Library, std::string> find();
 
   const Layout& layout() const { return layout_; }
   const std::string& path() const { return path_; }
-  // Where a queue pair says that it has builder functions.
+  // Returns the offset in a queue pair of the word that says whether it has builder functions.
   std::size_t qp_flags_offset() const { return qp_flags_offset_; }
 
-  // Never freed by libibverbs: what is registered stays for the life of the process.
+  // libibverbs never unregisters a driver: the registration lasts as long as the process.
   void register_driver(const DriverDescription& description) const;
 
-  // A context of libibverbs for a device, with `extra` bytes of the caller's own behind it. Null
-  // and errno when libibverbs refuses (it has closed `cmd_fd` then).
+  // Makes a context of libibverbs for a device, followed by `extra` bytes for the caller. Returns
+  // null pointers and sets errno when libibverbs refuses (it has then closed `cmd_fd`).
   struct ContextMemory {
-    void* verbs_context = nullptr;  // what libibverbs wants to have back
+    void* verbs_context = nullptr;  // what libibverbs expects to get back
     ibv_context* context = nullptr;
     void* extra = nullptr;
   };

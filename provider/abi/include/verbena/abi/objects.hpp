@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The private structures that libibverbs and a provider share: the parts that are the same in
-// every generation, and room for those that grow. Sizes and offsets are of 64-bit Linux.
+// The private structures that libibverbs and a provider share: the parts that are the same in every
+// generation, and room for the parts that grow. Sizes and offsets are those of 64-bit Linux.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -10,7 +10,7 @@
 
 namespace verbena::abi {
 
-// What libibverbs knows of a device that it found. Only these fields keep their place.
+// What libibverbs knows of a device that it has found. Later fields differ between generations.
 struct FoundDevice {
   void* list[2];
   void* provider_data;
@@ -24,24 +24,24 @@ static_assert(offsetof(FoundDevice, node_name) == 36);
 static_assert(offsetof(FoundDevice, node_number) == 104);
 static_assert(offsetof(FoundDevice, device_name) == 112);
 
-// Made by the provider, zeroed, larger than any generation's; filled by libibverbs.
+// The provider allocates it, zeroed and larger than any generation's; libibverbs fills it.
 struct PrivateDevice {
   ibv_device device;
   unsigned char room[1024 - sizeof(ibv_device)];
 };
 static_assert(sizeof(ibv_device) == 664);
 
-// A memory region; libibverbs reads the two fields behind the public part.
+// A memory region. libibverbs reads the two fields behind the public part.
 struct PrivateMr {
   ibv_mr mr;
-  std::uint32_t type;  // 0: an ordinary one
+  std::uint32_t type;  // a MrType
   std::int32_t access;
 };
 static_assert(offsetof(PrivateMr, type) == 48);
 
 enum MrType : std::uint32_t { kMrOrdinary = 0, kMrNull = 1, kMrImported = 2, kMrDmabuf = 3 };
 
-// The public part of a queue pair with room for what newer generations put behind it: builder
+// The public part of a queue pair, and room for what newer generations put behind it: builder
 // functions, then a word whose bit 1 says that they are there.
 struct PrivateQp {
   union {
@@ -51,8 +51,9 @@ struct PrivateQp {
   };
 };
 inline constexpr std::uint32_t kQpHasBuilder = 2;
-// Behind the last function that all have. A queue pair has a mutex and a condition variable in it,
-// which each architecture's C library makes as large as it likes.
+// The first function behind those that all generations have. The offset depends on the
+// architecture, because a queue pair contains a mutex and a condition variable, whose sizes the C
+// library chooses.
 inline constexpr std::size_t kWrAtomicWriteOffset = offsetof(ibv_qp_ex, wr_abort) + sizeof(void*);
 inline constexpr std::size_t kWrFlushOffset = kWrAtomicWriteOffset + sizeof(void*);
 #ifdef __x86_64__
@@ -68,8 +69,8 @@ struct PrivateCq {
   };
 };
 
-// A shared receive queue: the private part behind the public one is read by nobody but the
-// provider's own helpers in libibverbs, which are not used here.
+// A shared receive queue. Only the provider's own helpers in libibverbs, which are not used here,
+// read the private part behind the public one.
 struct PrivateSrq {
   union {
     ibv_srq srq;
@@ -77,7 +78,7 @@ struct PrivateSrq {
   };
 };
 
-// The description of a provider, as generations from k31 on want it; before, without
+// The description of a provider, as generations from k31 on expect it; earlier ones lack
 // `import_context`.
 struct DriverDescription {
   const char* name;

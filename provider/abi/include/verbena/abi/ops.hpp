@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The operations that a provider may offer to libibverbs, for every rdma-core that we know.
+// The operations that a provider may offer to libibverbs, in every rdma-core that we know.
 //
 // libibverbs takes them as a packed array of function pointers in alphabetical order, and each
-// generation has its own selection. This list is that of all generations together, sorted; a row
-// says from which generation to which it stands in the array. What a row calls `void` in place of a
-// type is an operation that we never offer, so its types need not be known.
+// generation has its own selection. This list is the sorted union of all generations. A row says
+// from which generation to which the operation is in the array. A row with the result `void` and no
+// arguments is an operation that we never offer, so its types need not be known.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -117,10 +117,10 @@ struct PrivateMr;  // objects.hpp
   X(unimport_mr, void, (ibv_mr*), k31, kAll)                                                  \
   X(unimport_pd, void, (ibv_pd*), k31, kAll)
 
-// The type of an operation that we never offer, as its row has it.
+// The type that a row gives to an operation that we never offer.
 using NeverOffered = void (*)() noexcept;
 
-// Those that we offer are set, the others null.
+// The operations that we offer are set; the others are null.
 struct Ops {
 #define VERBENA_OP_MEMBER(name, result, arguments, since, until) \
   result(*name) arguments noexcept = nullptr;
@@ -130,10 +130,10 @@ struct Ops {
 
 using AnyFunction = void (*)();
 
-// The array as a libibverbs of that generation wants it.
+// Returns the array as a libibverbs of that generation expects it.
 std::vector<AnyFunction> pack(const Ops& ops, Generation generation);
 
-// The names in the array, in order; for tests and `verbena doctor`.
+// Returns the names in the array, in order; for tests and `verbena doctor`.
 std::vector<const char*> slot_names(Generation generation);
 
 }  // namespace verbena::abi

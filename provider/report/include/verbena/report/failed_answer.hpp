@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How a verb says that it failed, by the conventions of guard.hpp: errno and a null, an errno, or
-// its negative where an answer counts. What posts also names the request.
+// Makes the result of a verb that failed, by the conventions of guard.hpp: errno and null, an
+// errno, or a negative errno where the verb returns a count. A verb that posts also names the bad
+// request.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -31,7 +32,7 @@ Result failed_answer(int error, Arguments... arguments) noexcept {
   }
 }
 
-// Whether an answer of this verb can be an errno. Of those that are never offered none can.
+// Returns whether a result of this verb can be an errno. Verbs that are never offered have none.
 template <typename Result>
 constexpr bool can_fail(std::string_view name) {
   if (name == "query_qp_data_in_order") return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The border to C: exceptions become errno, errno stays what it was on success.
+// The border to C: exceptions become errno, and errno keeps its value on success.
 //
 //   convention         verbs                                           here
 //   pointer, errno     everything that creates                         pointer_or_errno
@@ -18,8 +18,8 @@
 
 namespace verbena::provider {
 
-// A verb is no point at which a cancelled thread ends, although it speaks with the daemon, as the
-// first post to a peer does, too.
+// A verb is no cancellation point, although it speaks to the daemon, as does the first post to a
+// peer.
 using link::Uncancelled;
 
 template <typename F>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which explanations a process has given before. Lines that differ in their numbers alone are of
-// one kind: a wrong Q_Key in a loop is one thing to say, not 20,000. Of a kind the first few lines
-// that differ are said, then the 10th, 100th, 1000th and so on, with the count; what was left out
-// since then is told at the end. Not synchronised.
+// Remembers which explanations a process has given. Lines that differ only in their numbers are of
+// one kind: a wrong Q_Key in a loop is one thing to say, not 20,000. Of each kind the first few
+// different lines are printed, then the 10th, 100th, 1000th and so on, with the count. Lines that
+// were left out after the last one are reported at the end. Not synchronised.
 #pragma once
 
 #include <array>
@@ -14,18 +14,17 @@ namespace verbena::provider {
 
 class Repeats {
  public:
-  // What comes beyond so many kinds counts as one more.
+  // Further kinds count as one.
   static constexpr std::size_t kKinds = 128;
   static constexpr std::size_t kDifferentOnes = 3;
 
   struct Verdict {
     bool says = true;
-    std::uint64_t count = 1;  // of this kind, this one included
+    std::uint64_t count = 1;  // lines of this kind, including this one
   };
   Verdict note(std::string_view line) noexcept;
 
-  // Calls f(the last line that was not said, how many were not) for each kind of which some were
-  // not.
+  // Calls f(the last line that was left out, how many were) for each kind with lines left out.
   template <typename F>
   void for_each_left_out(F&& f) {
     for (std::size_t i = 0; i < used_; ++i) {
@@ -40,9 +39,9 @@ class Repeats {
     std::uint64_t hash = 0;
     std::array<std::uint64_t, kDifferentOnes> said{};  // hashes of whole lines
     std::uint64_t count = 0;
-    std::uint64_t left_out = 0;  // since one was said
+    std::uint64_t left_out = 0;  // since a line of this kind was printed
     std::size_t length = 0;
-    std::array<char, 300> line{};  // the last one that was left out
+    std::array<char, 300> line{};  // the last line that was left out
   };
 
   Kind& kind_of(std::uint64_t hash) noexcept;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a program that is built with ThreadSanitizer must hear from us: that what it did before it
-// posted work comes before what it does after it took a completion, by whatever thread. Its tool
-// sees nothing of our locks and atomics, and would call the reuse of a buffer a race.
+// Tells a program that is built with ThreadSanitizer that what it did before it posted a request
+// comes before what it does after it took a completion, in any thread. TSan does not see our locks
+// and atomics, and would call the reuse of a buffer a race.
 //
-// The tool's own functions are there only in such a program; anywhere else this is one comparison.
+// TSan's own functions exist only in such a program; otherwise each call is one comparison.
 #pragma once
 
-// NOLINTBEGIN(bugprone-reserved-identifier): the tool has named them
+// NOLINTBEGIN(bugprone-reserved-identifier): TSan has chosen these names
 extern "C" {
 void __tsan_acquire(void* address) __attribute__((weak));
 void __tsan_release(void* address) __attribute__((weak));
@@ -15,7 +15,7 @@ void __tsan_release(void* address) __attribute__((weak));
 
 namespace verbena::provider {
 
-// One for all queues: it orders more than need be, and never too little.
+// One word for all queues: it orders more than necessary, and never too little.
 inline constinit char order_of_work = 0;
 
 inline void note_posting() noexcept {
