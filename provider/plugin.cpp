@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What happens when libibverbs loads the provider: it finds out which libibverbs that is, and
-// registers itself with it. Whatever goes wrong leaves the process without an emulated device and
-// with one line that says why.
+// Runs when libibverbs loads the provider: finds out which libibverbs that is, and registers with
+// it. If anything goes wrong, the process has no emulated device, and one line says why.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -37,11 +36,10 @@ struct Plugin {
 };
 Plugin* plugin = nullptr;
 
-// A table of matches that says nothing: zeros end it. libibverbs looks through the table of every
-// provider, without asking whether it has one, once the kernel lists a device with a driver of its
-// own.
+// An empty table of matches; zeros end it. libibverbs searches the table of every provider, without
+// asking whether it has one, when the kernel lists a device with a driver of its own.
 constexpr std::array<std::uint64_t, 8> kNoMatches{};
-// What libibverbs keeps for us behind a context of its own: a pointer to ours.
+// libibverbs keeps a pointer to our context behind each context of its own.
 constexpr std::size_t kPrivateBytes = sizeof(void*);
 
 abi::Ops all_ops() {
@@ -63,8 +61,8 @@ abi::Ops all_ops() {
   return ops;
 }
 
-// libibverbs asks this for every device, real adapters included: nothing is looked at but the
-// name, until it can only be ours.
+// libibverbs asks this for every device, including real adapters: looks only at the name until the
+// device can only be ours.
 bool is_ours(const abi::FoundDevice& found) {
   unsigned number = 0;
   if (std::sscanf(found.node_name, "uverbs%u", &number) != 1 ||
@@ -93,7 +91,7 @@ abi::PrivateDevice* alloc_device(abi::FoundDevice*) noexcept {
 
 void uninit_device(abi::PrivateDevice* device) noexcept { std::free(device); }
 
-// What libibverbs shall call for this handle.
+// Sets the functions that libibverbs calls for this handle.
 void offer_verbs(void* verbs_context, Context& context) {
   const abi::Ops ops = with_rules(plugin->ops, context.failing_calls());
   plugin->library.set_ops(verbs_context,
@@ -128,7 +126,7 @@ void* open_context(ibv_device* device, int cmd_fd, void* private_data) noexcept 
   return alloc_context(device, cmd_fd, private_data);
 }
 
-// Puts a connection of our own in the place of the one that another process works with.
+// Replaces the connection that another process works with by one of our own.
 void reconnect(const ibv_device& device, int cmd_fd) {
   const std::string node = std::string("/dev/infiniband/") + device.dev_name;
   const control::UniqueFd fresh(::open(node.c_str(), O_RDWR | O_CLOEXEC));
@@ -137,8 +135,8 @@ void reconnect(const ibv_device& device, int cmd_fd) {
   }
 }
 
-// A context that another process has open: this one gets an engine and a connection of its own, and
-// imports from there by asking.
+// Imports a context that another process has open. The new context gets its own engine and
+// connection, and imports objects from the other process by asking for them.
 void* import_from_another(ibv_device* device, int cmd_fd) noexcept {
   void* made = nullptr;
   errno_of([&] {
@@ -200,9 +198,9 @@ void load() {
   description.alloc_device = &alloc_device;
   description.uninit_device = &uninit_device;
   plugin->library.register_driver(description);
-  // Before a device is opened: what this asks of the kernel costs nothing while the process has one
-  // thread. With several, the kernel waits until each processor has had another task: tens of
-  // milliseconds, which would fall into the opening.
+  // This happens before a device is opened. What it asks of the kernel costs nothing while the
+  // process has one thread. With several threads the kernel waits until each processor has run
+  // another task, which takes tens of milliseconds and would delay the opening.
   link::install_futex_lock_waiter();
 }
 
