@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The path of a packet in, and the turn of a queue pair to send.
+// How a packet comes in, and how a queue pair sends when it is its turn.
 #include <algorithm>
 #include <utility>
 
@@ -9,13 +9,13 @@
 namespace verbena::device {
 namespace {
 
-// What one queue pair may send before others get their turn: batches, and bytes after which none
-// begins.
+// What one queue pair may send before others get their turn: a number of batches, and a number of
+// bytes after which no batch begins.
 constexpr int kBatchesPerTurn = 4;
 constexpr std::size_t kBytesPerTurn =
     kBatchesPerTurn * (wire::TxBatch::kRunBytes - wire::kMaxPacket);
-// While answers are outstanding, so many posted requests wait for company before they go, or so
-// much data: what fills a datagram.
+// While answers are outstanding, posted requests wait for more until there are so many, or so much
+// data: enough to fill a datagram.
 constexpr std::uint32_t kRequestsPerBatch = 32;
 constexpr std::uint64_t kBytesPerBatch = 60 * 1024;
 
@@ -25,7 +25,7 @@ bool has_little_to_send(const requester::Requester& requester) {
 
 }  // namespace
 
-// What a packet that came in leaves to send.
+// Lists the queue pair if a received packet left it something to send.
 void Device::note_pending(qp::QueuePair& qp, TimeNs now) {
   if (!qp.wants_to_transmit()) return;
   if (!qp.only_acknowledges() || !qp.held.holds(now)) return pending_.touch(qp);
@@ -112,9 +112,9 @@ void Device::on_turn(void* member) noexcept {
   events_.on_earlier_deadline(0);
 }
 
-// Threads begin with different buffers, most times, and each with the same one always, so that what
-// it fills is in no other thread's cache. Which one, says its stack; those of threads are megabytes
-// apart.
+// Takes a free buffer. Threads usually start the search with different buffers, and each always
+// with the same one, so that this buffer is in no other thread's cache. The stack's address decides
+// which; the stacks of threads are megabytes apart.
 std::size_t Device::take_buffer() {
   constexpr std::size_t kCount = std::tuple_size_v<decltype(buffers_)>;
   const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) >> 16;
@@ -137,7 +137,7 @@ void Device::transmit(qp::QueuePair& qp, TimeNs now, Rest rest) {
   rearm(qp);
 }
 
-// With a buffer that was taken; true: there is more.
+// Sends from a buffer that was taken. Returns true if there is more to send.
 bool Device::transmit_batches(std::size_t which, qp::QueuePair& qp, TimeNs now, Rest rest) {
   wire::TxBatch& batch = buffers_[which]->batch;
   using Left = qp::QueuePair::Left;
@@ -218,24 +218,24 @@ void Device::handle_timeouts(TimeNs now) {
   }
 }
 
-// --- packets that came as one buffer -------------------------------------------------------------
+// --- packets that came in one buffer -------------------------------------------------------------
 
-// Taken in under one lock, and those that are one piece of a message as one packet that stands for
-// them, which costs little more than one of them.
+// A run is handled under one lock. Its packets that are one piece of a message become one packet,
+// which costs little more than one of them.
 
 namespace {
 
-// The second byte of a BTH without what the last packet of a message may have of its own: whether
-// it is solicited, and pad.
+// The bits in a BTH's second byte that all packets of a message have in common. The last one may
+// differ in the others: solicited, and pad.
 constexpr std::uint8_t kOfAllPackets = 0x4f;
 
-// Of requests: merging answers to READs gains nothing.
+// Says whether such packets are plain data of requests. Merging READ responses gains nothing.
 bool is_plain_data(const wire::OpcodeRow& row) {
   return wire::may_stand_for_several(row) && !row.response && row.header_bytes == wire::Bth::kSize;
 }
 
-// Whether `bytes` hold the packet so many PSNs behind `head` of the same message, as `row`, a plain
-// one, would have it.
+// Says whether `bytes`, whose opcode has this row, are plain data `behind` PSNs after `head` in the
+// same message.
 bool goes_on(const wire::PacketView& head, std::uint32_t behind, std::uint32_t mtu,
              std::span<const std::uint8_t> bytes, const wire::OpcodeRow& row) {
   const wire::BthView bth(bytes.data());
@@ -250,9 +250,9 @@ bool goes_on(const wire::PacketView& head, std::uint32_t behind, std::uint32_t m
          bth.psn() == head.bth.psn + behind;
 }
 
-// Makes `packet`, the one at `first`, stand for as many of the run as are one piece of a message,
-// each as long as it has to be. What is refused of such a piece, for want of a receive or of room
-// in it, is refused as a whole.
+// Makes `packet`, the one at `first`, stand for all packets of the run that continue its message,
+// each of which must have the length that it should have. If such a piece is refused, because there
+// is no receive or it is too short, it is refused as a whole.
 void merge(wire::PacketView& packet, const wire::RxRun& run, std::uint32_t first,
            std::uint32_t mtu) {
   if (!is_plain_data(*packet.row) || packet.row->ends_message || packet.payload.size() != mtu ||

@@ -11,7 +11,7 @@
 namespace verbena::device {
 namespace {
 
-// Transfers of matched rendezvous messages under way on one queue pair; more wait their turn.
+// How many transfers of matched rendezvous messages one queue pair runs at once. More of them wait.
 constexpr std::uint32_t kRendezvousAtOnce = 16;
 
 }  // namespace
@@ -93,7 +93,7 @@ void Device::add_slot(std::uint32_t slot) {
 
 std::optional<qp::Refused> Device::modify_qp(qp::QueuePair& qp, const qp::Attributes& wanted,
                                              std::uint32_t mask, TimeNs now) {
-  // What its relay sends may make it take a line.
+  // The relay may need a new line for what it sends, and lines need the receive lock.
   std::optional<Guard> receiving;
   if (qp.has_relay()) receiving.emplace(receive_lock_);
   const Guard guard(qp.lock());
@@ -115,7 +115,7 @@ void Device::set_port_active(bool active) { port_active_.publish(active); }
 
 // --- SRQs of other processes in an XRC domain ----------------------------------------------------
 
-// The lines by which their proxies answer, and the proxies of this device.
+// The lines through which proxies in other processes answer, and the proxies of this device.
 
 std::optional<Qpn> Device::open_line(Qpn receiver) {
   const auto line = table_.reserve();
@@ -140,7 +140,7 @@ void Device::handle_answer(TimeNs now, const wire::PacketView& packet,
   const auto line = lines_.find(packet.bth.dest_qp.value());
   if (line == lines_.end() || packet.psns > 1) {
     if (packet.row->deth && events_.wants_explanations()) {
-      // Its sender never learns of it.
+      // The sender of a datagram never learns that it was dropped.
       events_.explain(ShortText("a datagram of QPN 0x%06x was dropped: there is no queue pair "
                                 "0x%06x (wr.ud.remote_qpn) in this process",
                                 packet.deth().source_qp.value(), packet.bth.dest_qp.value())
@@ -154,7 +154,7 @@ void Device::handle_answer(TimeNs now, const wire::PacketView& packet,
   if (qp.wants_to_transmit()) pending_.push(qp);
 }
 
-// The line may be gone, and its number belong to another receiver or to none.
+// Does nothing if the line is closed, or if its number now belongs to another receiver.
 template <typename F>
 void Device::with_line(Qpn receiver, Qpn line, TimeNs now, F&& use) {
   const Guard receiving(receive_lock_);
@@ -196,7 +196,7 @@ void Device::destroy_proxy(qp::QueuePair* qp) {
   {
     const Guard receiving(receive_lock_);
     const Guard guard(qp->lock());
-    // What was arriving completes as flushed.
+    // A message that was arriving completes as flushed.
     qp->fail("the receiver that it stands in for is gone");
   }
   destroy_qp(qp);

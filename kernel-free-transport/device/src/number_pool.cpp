@@ -15,7 +15,7 @@ NumberPool::NumberPool(UnpredictableRandom& random, std::uint32_t reserved)
   }
 }
 
-// A Feistel network: whatever the rounds hold, each place has a number of its own.
+// A Feistel network: whatever the rounds contain, each position has a number of its own.
 std::uint32_t NumberPool::at(std::uint32_t place) const {
   std::uint32_t left = place >> kHalfBits;
   std::uint32_t right = place % kHalf;

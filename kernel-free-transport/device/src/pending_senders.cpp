@@ -7,7 +7,7 @@ namespace verbena::device {
 
 void PendingSenders::remove(qp::QueuePair& qp) {
   VERBENA_CHECK(touched_ == nullptr);
-  // It is taken out with all the others, which go back in.
+  // Takes all queue pairs out and puts the others back.
   each_of(pushed_.take_all(), [&](qp::QueuePair& pushed) {
     if (&pushed != &qp) pushed_.push(pushed);
   });

@@ -8,7 +8,7 @@ namespace verbena::device {
 QpTable::QpTable(std::uint32_t slot, UnpredictableRandom& random) { add_slot(slot, random); }
 
 void QpTable::add_slot(std::uint32_t slot, UnpredictableRandom& random) {
-  // The lowest numbers of slot 0 are the management queue pairs.
+  // The lowest numbers of slot 0 belong to the management queue pairs.
   slots_.push_back({slot, NumberPool(random, slot == 0 ? 16 : 0), {}});
 }
 

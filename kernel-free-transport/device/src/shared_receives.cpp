@@ -9,7 +9,7 @@ namespace verbena::device {
 
 void SharedReceives::add_slot(std::uint32_t slot, UnpredictableRandom& random) {
   const Guard guard(lock_);
-  // The number 0 is none.
+  // The number 0 means no SRQ.
   slots_.push_back({slot, NumberPool(random, slot == 0 ? 1 : 0)});
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is on its way out: a batch and its bytes. A device has a few, so that several threads can
-// send.
+// A batch that is being sent, and its bytes. A device has several, so that several threads can send
+// at once.
 #pragma once
 
 #include <array>

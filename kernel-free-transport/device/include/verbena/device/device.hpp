@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The engine of one opened device: its memory, its queue pairs, and the path of packets through
-// them. Sans-IO: datagrams and the time come in through member functions, packets leave through
-// the Transmitter, events through the EventSink.
+// them. Sans-IO: datagrams and the time arrive as arguments, packets leave through the Transmitter
+// and events through the EventSink.
 //
 // Threads. Posting, polling and registering may happen on any thread. Receiving, timers and the
 // destruction of objects happen under the receive lock, one thread at a time:
@@ -39,21 +39,21 @@ namespace verbena::device {
 
 struct DeviceOptions {
   std::uint32_t slot = 1;  // the upper bits of every queue pair number
-  IpAddress address;       // of the port
+  IpAddress address;       // the port's address
   AddressPlan plan;
   qp::TransitionLimits limits;
   memory::MemoryPort* memory_port = nullptr;  // null: trusts every address
   std::uint32_t max_regions = 1u << 20;
-  memory::Registry* memory = nullptr;  // of another device, which outlives this one; null: its own
-  PortCounters* counters = nullptr;    // where it counts, outlives it, too; null: its own
-  // From it come the numbers and keys that peers are given. Nobody else may know it.
+  memory::Registry* memory = nullptr;  // another device's, which outlives this one; null: its own
+  PortCounters* counters = nullptr;    // where it counts; they outlive it; null: its own
+  // The seed of the numbers and keys that peers are given. Peers must not know it.
   std::uint64_t seed = 0;
 };
 
-// When acknowledgements go that have no data to travel with. kNow: in this round. kUnlessAnswered:
-// also, but where the application has often posted soon after them, they wait for that a while
-// (qp/held_ack.hpp). kNowForPoster: in this round; but what is left of requests and would be little
-// waits for those that will be posted next.
+// When acknowledgements without data to travel with are sent. kNow: in this round. kUnlessAnswered:
+// in this round, but they wait for a while where the application often posted soon after them
+// (qp/held_ack.hpp). kNowForPoster: in this round; but if few requests are left, these wait for the
+// next posts.
 enum class Acknowledge : std::uint8_t { kNow, kUnlessAnswered, kNowForPoster };
 
 class Device final : public queue::SharedReceiveDirectory, private requester::TurnSink {
@@ -63,15 +63,15 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
 
   // --- objects; from any thread ---
   memory::Registry& memory() { return memory_; }
-  // Null when all queue pair numbers are taken (ask for a slot: add_slot). The number in `options`
-  // is ignored.
+  // Returns null if all queue pair numbers are taken (add_slot() adds more). The number in
+  // `options` is ignored.
   qp::QueuePair* create_qp(qp::QueuePairOptions options);
   void destroy_qp(qp::QueuePair* qp);
   void add_slot(std::uint32_t slot);
   std::optional<qp::Refused> modify_qp(qp::QueuePair& qp, const qp::Attributes& wanted,
                                        std::uint32_t mask, TimeNs now);
-  // XRC SRQs are found by number; others need not be known here. Gives it its number; false when
-  // all are taken (ask for a slot).
+  // Adds an XRC SRQ, which is found by its number, and assigns the number. Returns false if all
+  // numbers are taken (add_slot() adds more). Other SRQs need not be added.
   bool add_shared(queue::SharedReceive& shared) { return shared_.add(shared); }
   void remove_shared(queue::SharedReceive& shared);
   queue::SharedReceive* find(std::uint32_t number,
@@ -81,13 +81,13 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   bool is_own(std::uint32_t number) const noexcept override { return shared_.is_own(number); }
 
   // --- SRQs of other processes in an XRC domain (queue/events.hpp, relay/relay.hpp) ---
-  // The answer to EventSink::on_proxy_wanted; what is late is ignored.
+  // Answers EventSink::on_proxy_wanted. A late answer is ignored.
   void connect_line(Qpn receiver, Qpn line, const wire::Destination& destination, Qpn proxy,
                     TimeNs now);
-  // There is none, or there is none any more.
+  // Says that there is no proxy, or that it is gone.
   void refuse_line(Qpn receiver, Qpn line, TimeNs now);
-  // A queue pair that stands in for a receiver of another process, where that one is to be reached.
-  // Null when all queue pair numbers are taken.
+  // Creates a queue pair that stands in for a receiver of another process, which is at `receiver`.
+  // Returns null if all queue pair numbers are taken.
   qp::QueuePair* create_proxy(const queue::ProxyQp& wanted, const wire::Destination& receiver);
   void change_proxy(qp::QueuePair& qp, const queue::ProxyQp& wanted,
                     const wire::Destination& receiver);
@@ -95,61 +95,61 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   std::optional<Qpn> open_line(Qpn receiver) override;
   void close_line(Qpn line) override;
 
-  // Every queue pair to ERROR, for this reason: the emulator died.
+  // Moves every queue pair to ERROR for this reason, because the emulator died.
   void fail_all(const char* reason);
   void set_port_active(bool active);
   bool is_port_active() const { return port_active_.read_relaxed(); }
-  // Whether a request that is marked (wire::Bth::mark) gets the NAK that the mark names. Faults do
-  // this; from a network such marks mean nothing.
+  // Sets whether a marked request (wire::Bth::mark) gets the NAK that the mark names. Injected
+  // faults use marks; marks from a network mean nothing.
   void obey_marks(bool obeys) { obeys_marks_.publish(obeys); }
-  // What path MTUs are held against from now on.
+  // Sets the limit for path MTUs from now on.
   void set_active_mtu(Mtu mtu) { active_mtu_.publish(mtu); }
 
   // --- posting; from any thread ---
-  // Under qp.lock(): qp.post_send(...) any number of times, then without it:
+  // Call qp.post_send(...) under qp.lock() any number of times, then doorbell() without the lock.
   void doorbell(qp::QueuePair& qp, TimeNs now);
-  // Or still under it: true if nothing is to be done, because an answer is due, to this queue pair
-  // or to another one, that will bring it its turn, and what is posted until then can travel in one
-  // send.
+  // Instead of doorbell(), still under the lock: returns true if nothing else is to be done. Then
+  // an answer that is due, to this queue pair or to another one, will give it its turn, and
+  // requests that are posted until then can be sent together.
   bool defer(qp::QueuePair& qp);
-  // Else this.
+  // Sends at once. Call it under the lock if defer() returned false.
   void send_now(qp::QueuePair& qp, TimeNs now);
 
   // --- receiving and time; under the receive lock ---
   Lock& receive_lock() { return receive_lock_; }
   void handle_datagram(TimeNs now, const wire::RxDatagram& datagram);
   void handle_run(TimeNs now, const wire::RxRun& run);
-  // A multicast packet for a member, with the group's GID as it was sent to.
+  // Handles a multicast packet for a member. The datagram has the GID of the group.
   void handle_multicast(TimeNs now, wire::RxDatagram datagram, Qpn member);
-  // Always, before the lock is released.
+  // Must be called before the lock is released.
   void finish_receive(TimeNs now, Acknowledge acknowledge);
   void handle_timeouts(TimeNs now);
 
   // --- without a lock ---
-  // Nobody is told when finish_receive has made it earlier, which it has if anything is held.
+  // Receiving may make this earlier without an event to the sink, if it holds an acknowledgement.
   TimeNs next_deadline() const { return std::min(timers_.earliest(), pending_.held_until()); }
-  // Some queue pair's time has come, and not only that of an acknowledgement which is held.
+  // Says whether a queue pair's timer is due. Held acknowledgements do not count.
   bool is_timer_due(TimeNs now) const { return timers_.earliest() <= now; }
   bool holds_any() const { return pending_.holds_any(); }
   bool has_work() const { return pending_.has_pushed(); }
-  // What a finish_receive(kNow) would send, if it is to be the last.
+  // Says whether a last finish_receive(kNow) would send something.
   bool has_pending_acks() const { return has_work() || pending_.held_until() != kNever; }
   const DeviceOptions& options() const { return options_; }
   const qp::TransitionLimits& limits() const { return options_.limits; }
   PortCounters& counters() { return counters_; }
-  // Visits the queue pair of this number, if there is one.
+  // Visits the queue pair with this number, if there is one.
   template <typename F>
   void with_qp(Qpn number, F&& f) {
     const Guard guard(receive_lock_);
     if (qp::QueuePair* qp = table_.find(number)) f(*qp);
   }
-  // Visits every queue pair (its lock is the visitor's to take).
+  // Visits every queue pair. The visitor takes its lock.
   template <typename F>
   void for_each_qp(F&& f) {
     const Guard guard(receive_lock_);
     table_.for_each(f);
   }
-  // At most so many of those behind this one; true: there are more.
+  // Visits at most `most` queue pairs behind `after`. Returns true if there are more.
   template <typename F>
   bool for_each_qp_behind(Qpn after, std::size_t most, F&& f) {
     const Guard guard(receive_lock_);
@@ -170,25 +170,25 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   template <typename F>
   void with_line(Qpn receiver, Qpn line, TimeNs now, F&& use);
   void close_lines_of(const qp::QueuePair& receiver);
-  // For UD, whose receivers are told where it came from.
+  // Fills in GIDs and LID, because UD receivers learn where a datagram came from.
   void name(wire::RxDatagram& datagram) const;
-  // It stands for several. False: it cannot.
+  // Counts a merged packet. Returns false if packets with its opcode cannot be merged.
   bool count_merged(wire::PacketView& packet, std::uint32_t psns) noexcept;
-  // What is left of a batch's data when others are full.
+  // Whether data that does not fill another batch goes at once or may wait.
   enum class Rest : std::uint8_t { kGoes, kMayWait };
-  // Under the queue pair's lock.
+  // Called under the queue pair's lock.
   void transmit(qp::QueuePair& qp, TimeNs now, Rest rest = Rest::kGoes);
   bool transmit_batches(std::size_t which, qp::QueuePair& qp, TimeNs now, Rest rest);
   void transmit_wanted(qp::QueuePair& qp, TimeNs now, Acknowledge acknowledge);
-  void note_pending(qp::QueuePair& qp, TimeNs now);  // under its lock, too
-  // Sends what is held whose time has come, or all.
+  void note_pending(qp::QueuePair& qp, TimeNs now);  // under the queue pair's lock
+  // Sends held acknowledgements whose time has come, or all.
   void release_held(TimeNs now, bool all);
   void on_turn(void* member) noexcept override;
   void rearm(qp::QueuePair& qp);  // under the queue pair's lock
-  std::size_t take_buffer();      // which one
+  std::size_t take_buffer();      // returns its index
 
   DeviceOptions options_;
-  UnpredictableRandom random_;  // of numbers; under the receive lock
+  UnpredictableRandom random_;  // for numbers; under the receive lock
   wire::Transmitter& transmitter_;
   queue::EventSink& events_;
   std::optional<PortCounters> own_counters_;

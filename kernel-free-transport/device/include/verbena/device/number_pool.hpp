@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The numbers of one slot, 16,384 of them. They go round, so that a number rests for as long as
-// there are others, and late packets of its last owner find nobody; and they go round in an order
-// that nobody can guess who does not know the device's seed. One thread at a time.
+// The 16,384 numbers of one slot. They are used in turn, so that a number rests as long as others
+// are free, and late packets for its last owner find no queue pair. Without the device's seed their
+// order cannot be guessed. One thread at a time.
 #pragma once
 
 #include <array>
@@ -18,10 +18,10 @@ class NumberPool {
  public:
   static constexpr std::uint32_t kNumbers = 1u << Qpn::kIndexBits;
 
-  // The lowest `reserved` numbers are never given out.
+  // The lowest `reserved` numbers are never used.
   NumberPool(UnpredictableRandom& random, std::uint32_t reserved);
 
-  // A free number, or nothing when all are taken.
+  // Returns a free number, or nothing if all are taken.
   std::optional<std::uint32_t> take();
   void give_back(std::uint32_t number);
   bool is_taken(std::uint32_t number) const { return taken_[number]; }
@@ -36,7 +36,7 @@ class NumberPool {
   std::array<std::array<std::uint8_t, kHalf>, 4> rounds_;
   std::vector<bool> taken_;
   std::uint32_t free_;
-  std::uint32_t next_ = 0;  // a place in the order
+  std::uint32_t next_ = 0;  // a position in the order
 };
 
 }  // namespace verbena::device

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The queue pairs of a device that have something to send, until it is their turn. Which list one
-// stands in says who found that out, and how long it may wait:
+// The queue pairs of a device that have something to send and wait for their turn. The list that a
+// queue pair is in tells who put it there and how long it may wait:
 //
 //   list    | put there by                               | sends
 //   --------+--------------------------------------------+------------------------------------
-//   pushed  | any thread: a post that may wait, a turn   | at the end of this round, or of the
-//           | among those that share a path, what is     | next one
-//           | left of a batch                            |
+//   pushed  | any thread: a post that may wait, a turn   | at the end of this round or the
+//           | among those that share a path, the rest    | next one
+//           | of a batch                                 |
 //   touched | the receiving thread: a packet             | at the end of this round
-//   holding | the receiving thread: a packet, and all    | when its time has come, or when all
-//           | there is to send is an acknowledgement     | acknowledgements shall go
+//   holding | the receiving thread: a packet that leaves | when its time has come, or when all
+//           | nothing to send but an acknowledgement     | acknowledgements must go
 //           | that waits for data (qp/held_ack.hpp)      |
 //
-// A queue pair may stand in several of them; who sends looks whether there is anything left.
+// A queue pair may be in several lists; before it sends, the sending thread checks whether there is
+// anything left.
 //
-// Part of a device; under its receive lock, but for what is said to be called from any thread.
+// It is a part of a device and used under its receive lock, except for the functions that any
+// thread may call.
 #pragma once
 
 #include <algorithm>
@@ -31,11 +33,11 @@ class PendingSenders {
  public:
   // --- from any thread ---
   void push(qp::QueuePair& qp) noexcept { pushed_.push(qp); }
-  // The same, and cheaper, under the queue pair's lock.
+  // Does the same more cheaply. The caller holds the queue pair's lock.
   void push_locked(qp::QueuePair& qp) noexcept { pushed_.push_exclusively(qp); }
   bool has_pushed() const noexcept { return !pushed_.is_empty(); }
   bool holds_any() const noexcept { return held_until_.read_relaxed() != kNever; }
-  // When the first acknowledgement goes that is held, or sooner; kNever: none is.
+  // Returns when the first held acknowledgement goes, or an earlier time; kNever if none is held.
   TimeNs held_until() const noexcept { return held_until_.read(); }
 
   // --- under the receive lock ---
@@ -44,13 +46,13 @@ class PendingSenders {
     qp.next_touched = touched_;
     touched_ = &qp;
   }
-  // Under the queue pair's lock, too: its acknowledgement is held.
+  // Lists a queue pair whose acknowledgement is held. The caller also holds the queue pair's lock.
   void hold(qp::QueuePair& qp) {
     if (std::exchange(qp.is_holding, true)) return;
     holding_.push_back(&qp);
     held_until_.publish(std::min(held_until_.read_relaxed(), qp.held.until()));
   }
-  // Each that was touched, and then each that was pushed until then.
+  // Passes each touched queue pair to `send`, and then each that was pushed until then.
   template <typename F>
   void take_all(F&& send) {
     while (qp::QueuePair* qp = touched_) {
@@ -60,8 +62,8 @@ class PendingSenders {
     }
     each_of(pushed_.is_empty() ? nullptr : pushed_.take_all(), send);
   }
-  // Each whose acknowledgement has been held as long as it may be, or all; under the lock of that
-  // queue pair. Those that went with data meanwhile are only forgotten.
+  // Passes each queue pair whose acknowledgement was held long enough, or all, to `send`, under the
+  // queue pair's lock. Those whose acknowledgement went with data meanwhile only leave the list.
   template <typename F>
   void release_held(TimeNs now, bool all, F&& send) {
     TimeNs first = kNever;
@@ -77,15 +79,15 @@ class PendingSenders {
     });
     held_until_.publish(first);
   }
-  // Or one has been, which release_held() will find out.
+  // Returns true also if held acknowledgements went with data since the last release_held().
   bool is_holding() const noexcept { return !holding_.empty(); }
-  // Before it is destroyed; none is touched then.
+  // Call it before the queue pair is destroyed. No queue pair may be touched then.
   void remove(qp::QueuePair& qp);
 
  private:
   using PushedList = TakeAllList<qp::QueuePair>;
 
-  // Of a list that was taken; `use` may put it back.
+  // Passes the queue pairs of a taken list to `use`, which may push them again.
   template <typename F>
   static void each_of(qp::QueuePair* first, F&& use) {
     while (qp::QueuePair* qp = first) {
@@ -96,7 +98,7 @@ class PendingSenders {
   }
 
   PushedList pushed_;
-  qp::QueuePair* touched_ = nullptr;  // without an atomic operation: who answers pays for none
+  qp::QueuePair* touched_ = nullptr;  // no atomic operation, so that answering is cheap
   std::vector<qp::QueuePair*> holding_;
   Published<TimeNs> held_until_{kNever};
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// From a queue pair number to the queue pair, in constant time and without a lock: chunks of
-// pointers, allocated as numbers are given out and never freed before the table is. Changes are
-// made under the device's receive lock, which is also held by whoever looks up to deliver.
+// Finds the queue pair of a number in constant time: chunks of pointers, which are allocated as
+// numbers are assigned and freed only with the table. Changes and look-ups happen under the
+// device's receive lock.
 #pragma once
 
 #include <array>
@@ -24,9 +24,9 @@ class QpTable {
   QpTable(std::uint32_t slot, UnpredictableRandom& random);
   QpTable(const QpTable&) = delete;
 
-  // One more slot (16,384 numbers) that the daemon gave to this device.
+  // Adds a slot (16,384 numbers) that the daemon gave to this device.
   void add_slot(std::uint32_t slot, UnpredictableRandom& random);
-  // A free number, or nothing when all slots are full.
+  // Returns a free number, or nothing if all slots are full.
   std::optional<Qpn> reserve();
   void set(Qpn number, qp::QueuePair* qp);
   void release(Qpn number);
@@ -44,8 +44,8 @@ class QpTable {
       }
     }
   }
-  // Visits at most so many of those that stand behind `after`, in the same order (number 0: from
-  // the first). True: more stand behind these.
+  // Visits at most `most` queue pairs behind `after`, in the order of for_each (number 0: from the
+  // first). Returns true if there are more.
   template <typename F>
   bool for_each_behind(Qpn after, std::size_t most, F&& f) const {
     std::size_t visited = 0;
@@ -67,7 +67,7 @@ class QpTable {
   }
 
  private:
-  // Small, because numbers that follow each other in time are all over the slot.
+  // Chunks are small because consecutive numbers are spread over the slot.
   static constexpr std::uint32_t kChunk = 32;
   using Chunk = std::array<qp::QueuePair*, kChunk>;
   struct Slot {

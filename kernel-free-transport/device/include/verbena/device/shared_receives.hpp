@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The SRQs of a device that are found by number: those of XRC. Their numbers are made as queue
-// pair numbers are. Has a lock of its own.
+// The SRQs of a device that are found by number, which are those of XRC. Their numbers are assigned
+// like queue pair numbers. It has its own lock.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace verbena::device {
 
 class SharedReceives {
  public:
-  // 16,384 numbers more.
+  // Adds 16,384 numbers.
   void add_slot(std::uint32_t slot, UnpredictableRandom& random);
-  // Gives it its number; false when all are taken.
+  // Assigns the SRQ its number. Returns false if all are taken.
   bool add(queue::SharedReceive& shared);
   void remove(const queue::SharedReceive& shared);
-  // Null: there is none of this number in the domain.
+  // Returns null if the domain has no SRQ with this number.
   queue::SharedReceive* find(std::uint32_t number, std::uint32_t xrc_domain) const noexcept;
-  // Whether the number is in one of these slots, taken or not.
+  // Says whether the number is in one of these slots, taken or not.
   bool is_own(std::uint32_t number) const noexcept;
 
  private:

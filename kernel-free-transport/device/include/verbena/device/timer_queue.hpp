@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Deadlines of queue pairs: a heap under a lock of its own. A queue pair is entered only when it
-// wants to be woken earlier than it already will be, so that messages that are answered in time
-// cost the heap nothing; whoever takes an entry out asks the queue pair whether it still matters.
+// Deadlines of queue pairs: a heap with its own lock. A queue pair is added only if its deadline is
+// earlier than the one that it is already listed with, so that messages that are answered in time
+// cost the heap nothing. Code that takes an entry asks the queue pair whether the deadline still
+// holds.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ class TimerQueue {
     TimeNs deadline;
     Qpn number;
   };
-  // True: this is now the earliest of all.
+  // Returns true if this is now the earliest deadline.
   bool add(TimeNs deadline, Qpn number);
   std::optional<Entry> take_expired(TimeNs now);
   TimeNs earliest() const noexcept { return earliest_.read_relaxed(); }
